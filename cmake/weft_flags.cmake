@@ -1,0 +1,33 @@
+# Flags that hold for every target. Determinism rules out contraction and fast-math.
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+option(WEFT_WERROR "Treat warnings as errors" ON)
+option(WEFT_FUZZ "Build the libFuzzer targets (clang only)" OFF)
+option(WEFT_BENCH "Build the benchmarks" OFF)
+set(WEFT_SANITIZE "" CACHE STRING "Comma-separated list for -fsanitize=")
+
+add_library(weft_flags INTERFACE)
+target_compile_options(weft_flags INTERFACE -Wall -Wextra -Wconversion -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # g++ 12 reports inlined destructors of braced temporaries; clang's own analysis stays on.
+  target_compile_options(weft_flags INTERFACE -Wno-maybe-uninitialized)
+endif()
+if(WEFT_WERROR)
+  target_compile_options(weft_flags INTERFACE -Werror)
+endif()
+if(WEFT_SANITIZE)
+  target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=all)
+  target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
+endif()
+if(WEFT_FUZZ)
+  target_compile_options(weft_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+find_program(WEFT_CCACHE ccache)
+if(WEFT_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
+endif()

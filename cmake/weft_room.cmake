@@ -1,0 +1,42 @@
+# weft_room(NAME LEVEL n [LINKS room...] [USES library...])
+#
+# One folder is one room. Its library is weft_<NAME> (slashes become underscores), made of the
+# folder's *.cpp; its *_test.cpp become the test program <NAME>_test. LINKS names rooms of a lower
+# level and nothing else may be included; USES names third-party libraries, which stay private.
+function(weft_room name)
+  cmake_parse_arguments(ROOM "" "LEVEL" "LINKS;USES" ${ARGN})
+  string(REPLACE "/" "_" flat ${name})
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+
+  set_property(GLOBAL PROPERTY weft_level_${flat} ${ROOM_LEVEL})
+  foreach(lower IN LISTS ROOM_LINKS)
+    string(REPLACE "/" "_" lower_flat ${lower})
+    get_property(lower_level GLOBAL PROPERTY weft_level_${lower_flat})
+    if(NOT DEFINED lower_level)
+      message(FATAL_ERROR "room ${name} links ${lower}, which is not declared before it")
+    endif()
+    if(NOT lower_level LESS ROOM_LEVEL)
+      message(FATAL_ERROR "room ${name} (L${ROOM_LEVEL}) links ${lower} (L${lower_level}): includes go strictly down")
+    endif()
+    list(APPEND links weft_${lower_flat})
+  endforeach()
+
+  if(NOT sources) # a room of headers, or one that is still empty
+    add_library(weft_${flat} INTERFACE)
+    target_include_directories(weft_${flat} INTERFACE ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(weft_${flat} INTERFACE ${links} ${ROOM_USES} weft_flags)
+  else()
+    add_library(weft_${flat} STATIC ${sources})
+    target_include_directories(weft_${flat} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(weft_${flat} PUBLIC ${links} PRIVATE ${ROOM_USES} weft_flags)
+  endif()
+
+  if(BUILD_TESTING AND tests)
+    add_executable(${flat}_test ${tests} ${PROJECT_SOURCE_DIR}/tests/doctest_main.cpp)
+    target_link_libraries(${flat}_test PRIVATE weft_${flat} ${ROOM_USES} weft_flags)
+    add_test(NAME ${flat} COMMAND ${flat}_test)
+  endif()
+endfunction()

@@ -1,0 +1,424 @@
+#include "base/config.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/emitter.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "base/check.hpp"
+#include "base/file.hpp"
+
+namespace weft::inline base {
+namespace {
+
+constexpr std::size_t text_bytes_max = std::size_t{64} << 20;
+constexpr std::size_t depth_max = 100;
+constexpr std::size_t node_count_max = 4'000'000;
+
+// Leaves the parser's callbacks; never crosses parse_yaml.
+struct Refused {
+  Error error;
+};
+
+// Builds the tree from yaml-cpp's events, which carry positions and come in one pass.
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(std::string file) : file_(std::move(file)) {}
+
+  Config take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add({Config::Kind::null, at(mark), {}, {}, {}}, anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) refuse(mark, "alias of a value that is not complete yet");
+    count_ += found->second.size;
+    Config copy = found->second.value;
+    copy.where = at(mark);
+    add(std::move(copy), YAML::NullAnchor);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    // "~" and "null" without quotes are nulls; quoted ones carry the tag "!".
+    if (tag != "!" && (value == "~" || value == "null"))
+      return add({Config::Kind::null, at(mark), {}, {}, {}}, anchor);
+    add(Config::scalar(value, at(mark)), anchor);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(Config::list(at(mark)), anchor, mark);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(Config::map(at(mark)), anchor, mark);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Open {
+    Config value;
+    YAML::anchor_t anchor;
+    std::size_t count_before;
+    bool wants_key = true;
+    std::string key;
+    Where key_where;
+    std::set<std::string, std::less<>> keys;
+  };
+  struct Anchored {
+    Config value;
+    std::size_t size;
+  };
+
+  Where at(const YAML::Mark& mark) const {
+    return {file_, static_cast<std::uint32_t>(mark.line + 1),
+            static_cast<std::uint32_t>(mark.column + 1)};
+  }
+  [[noreturn]] void refuse(const YAML::Mark& mark, std::string what) const {
+    throw Refused{{Errc::parse, at(mark), std::move(what), {}, {}}};
+  }
+
+  void open(Config value, YAML::anchor_t anchor, const YAML::Mark& mark) {
+    if (stack_.size() >= depth_max)
+      refuse(mark, fmt::format("nested deeper than {} levels", depth_max));
+    stack_.push_back({std::move(value), anchor, count_, true, {}, {}, {}});
+  }
+  void close() {
+    Open done = std::move(stack_.back());
+    stack_.pop_back();
+    const std::size_t size = count_ - done.count_before;
+    if (done.anchor != YAML::NullAnchor) anchors_[done.anchor] = {done.value, size};
+    place(std::move(done.value));
+  }
+  void add(Config value, YAML::anchor_t anchor) {
+    if (anchor != YAML::NullAnchor) anchors_[anchor] = {value, 1};
+    place(std::move(value));
+  }
+  void place(Config value) {
+    if (++count_ > node_count_max)
+      throw Refused{{Errc::parse, value.where,
+                     fmt::format("more than {} values", node_count_max), "split the input", {}}};
+    if (stack_.empty()) {
+      root_ = std::move(value);
+      return;
+    }
+    Open& parent = stack_.back();
+    if (parent.value.kind == Config::Kind::list) {
+      parent.value.items.push_back(std::move(value));
+    } else if (parent.wants_key) {
+      take_key(parent, value);
+    } else {
+      parent.value.fields.push_back({std::move(parent.key), parent.key_where, std::move(value)});
+      parent.wants_key = true;
+    }
+  }
+  void take_key(Open& parent, const Config& key) const {
+    if (key.kind != Config::Kind::scalar)
+      throw Refused{{Errc::parse, key.where, "a key must be a plain text", {}, {}}};
+    if (!parent.keys.insert(key.text).second)
+      throw Refused{{Errc::parse, key.where, fmt::format("key \"{}\" stands twice", key.text),
+                     "remove one of them", {}}};
+    parent.key = key.text;
+    parent.key_where = key.where;
+    parent.wants_key = false;
+  }
+
+  std::string file_;
+  Config root_;
+  std::vector<Open> stack_;
+  std::map<YAML::anchor_t, Anchored> anchors_;
+  std::size_t count_ = 0;
+};
+
+// yaml-cpp queues a token for every open bracket before it reports the first one, so nesting is
+// bounded before it starts. Brackets inside quotes count too; a hundred unclosed ones are no text.
+Status check_nesting(std::string_view text, const std::string& file) {
+  std::size_t depth = 0;
+  std::uint32_t line = 1;
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    if (c == '[' || c == '{') ++depth;
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+    if (depth > depth_max)
+      return fail(Errc::parse, {file, line, 0},
+                  fmt::format("brackets nested deeper than {} levels", depth_max));
+  }
+  return {};
+}
+
+std::size_t size_of(const Config& config) {
+  std::size_t n = 1;
+  for (const Config& item : config.items) n += size_of(item);
+  for (const Config::Field& field : config.fields) n += size_of(field.value);
+  return n;
+}
+
+bool needs_quotes(std::string_view text) {
+  return text.empty() || text == "~" || text == "null";
+}
+
+void emit(YAML::Emitter& out, const Config& config) {
+  switch (config.kind) {
+    case Config::Kind::null: out << YAML::Null; break;
+    case Config::Kind::scalar:
+      if (needs_quotes(config.text)) out << YAML::DoubleQuoted;
+      out << config.text;
+      break;
+    case Config::Kind::list:
+      if (size_of(config) <= 24) out << YAML::Flow;
+      out << YAML::BeginSeq;
+      for (const Config& item : config.items) emit(out, item);
+      out << YAML::EndSeq;
+      break;
+    case Config::Kind::map:
+      if (size_of(config) <= 8) out << YAML::Flow;
+      out << YAML::BeginMap;
+      for (const Config::Field& field : config.fields) {
+        out << YAML::Key << field.key << YAML::Value;
+        emit(out, field.value);
+      }
+      out << YAML::EndMap;
+      break;
+  }
+}
+
+}  // namespace
+
+const Config* Config::find(std::string_view key) const {
+  const auto it = std::ranges::find(fields, key, &Field::key);
+  return it == fields.end() ? nullptr : &it->value;
+}
+
+Config* Config::find(std::string_view key) {
+  const auto it = std::ranges::find(fields, key, &Field::key);
+  return it == fields.end() ? nullptr : &it->value;
+}
+
+Config& Config::at_or_add(std::string_view key) {
+  if (kind == Kind::null) kind = Kind::map;
+  if (Config* found = find(key)) return *found;
+  fields.push_back({std::string(key), where, {}});
+  return fields.back().value;
+}
+
+Config Config::scalar(std::string text, Where where) {
+  return {Kind::scalar, std::move(where), std::move(text), {}, {}};
+}
+Config Config::map(Where where) { return {Kind::map, std::move(where), {}, {}, {}}; }
+Config Config::list(Where where) { return {Kind::list, std::move(where), {}, {}, {}}; }
+
+Result<Config> parse_yaml(std::string_view text, const std::string& file) {
+  if (text.size() > text_bytes_max)
+    return fail(Errc::parse, {file, 0, 0},
+                fmt::format("larger than {} MiB", text_bytes_max >> 20), "split the input");
+  WEFT_TRY_STATUS(check_nesting(text, file));
+  TreeBuilder builder(file);
+  try {
+    std::istringstream in{std::string(text)};
+    YAML::Parser parser(in);
+    parser.HandleNextDocument(builder);
+  } catch (const Refused& refused) {
+    return std::unexpected(refused.error);
+  } catch (const YAML::Exception& e) {
+    return fail(Errc::parse,
+                {file, static_cast<std::uint32_t>(e.mark.line + 1),
+                 static_cast<std::uint32_t>(e.mark.column + 1)},
+                "not valid YAML: " + e.msg, "check indentation, quotes and brackets there");
+  }
+  return builder.take();
+}
+
+Result<Config> load_yaml(const std::string& path) {
+  WEFT_TRY(const std::string text, read_file(path, text_bytes_max));
+  return parse_yaml(text, path);
+}
+
+std::string to_yaml(const Config& config) {
+  YAML::Emitter out;
+  emit(out, config);
+  return std::string(out.c_str()) + "\n";
+}
+
+void overlay(Config& base, const Config& over) {
+  if (base.kind != Config::Kind::map || over.kind != Config::Kind::map) {
+    base = over;
+    return;
+  }
+  for (const Config::Field& field : over.fields) {
+    if (field.value.kind == Config::Kind::null) {
+      std::erase_if(base.fields, [&](const auto& old) { return old.key == field.key; });
+    } else if (Config* old = base.find(field.key)) {
+      overlay(*old, field.value);
+    } else {
+      base.fields.push_back(field);
+    }
+  }
+}
+
+Status set_path(Config& config, std::string_view path, const Config& value) {
+  Config* at = &config;
+  for (const std::string_view step : split(path, '.')) {
+    const auto wrong = [&](std::string what) {
+      return fail(Errc::unknown, value.where, fmt::format("cannot set \"{}\": {}", path, what),
+                  "name a key as section.key");
+    };
+    if (step.empty()) return wrong("empty name");
+    if (at->kind == Config::Kind::list) {
+      std::size_t index = 0;
+      const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
+      if (error != std::errc{} || end != step.data() + step.size() || index >= at->items.size())
+        return wrong(fmt::format("\"{}\" is not an index below {}", step, at->items.size()));
+      at = &at->items[index];
+    } else if (at->kind == Config::Kind::scalar) {
+      return wrong(fmt::format("\"{}\" steps into a plain value", step));
+    } else {
+      at = &at->at_or_add(step);
+    }
+  }
+  *at = value;
+  return {};
+}
+
+Token token_of(const Config& config) { return {config.text, config.where}; }
+
+Reader::Reader(const Config& config, std::string what, Errors& errors)
+    : config_(config), what_(std::move(what)), errors_(errors) {
+  if (config_.kind == Config::Kind::scalar || config_.kind == Config::Kind::list)
+    error(Errc::parse, config_.where, fmt::format("{} must be a map of keys", what_),
+          "write \"key: value\" lines");
+}
+
+void Reader::error(Errc code, const Where& where, std::string what, std::string hint) {
+  errors_.push_back({code, where, std::move(what), std::move(hint), {}});
+}
+
+const Config* Reader::child(std::string_view key) {
+  known_.emplace_back(key);
+  return config_.find(key);
+}
+
+bool Reader::has(std::string_view key) { return child(key) != nullptr; }
+
+Where Reader::where(std::string_view key) const {
+  const Config* value = config_.find(key);
+  return value != nullptr ? value->where : config_.where;
+}
+
+const Config* Reader::scalar(std::string_view key, bool required) {
+  const Config* value = child(key);
+  if (value == nullptr || value->kind == Config::Kind::null) {
+    if (required)
+      error(Errc::parse, config_.where, fmt::format("{}: \"{}\" is missing", what_, key),
+            fmt::format("add \"{}: ...\"", key));
+    return nullptr;
+  }
+  if (value->kind != Config::Kind::scalar) {
+    error(Errc::parse, value->where, fmt::format("{}.{} must be a single value", what_, key));
+    return nullptr;
+  }
+  return value;
+}
+
+template <class T, class Parse>
+T Reader::read(std::string_view key, const std::optional<T>& fallback, Parse parse) {
+  const Config* value = scalar(key, !fallback.has_value());
+  if (value == nullptr) return fallback.value_or(T{});
+  auto parsed = parse(token_of(*value));
+  if (parsed) return *std::move(parsed);
+  Error e = std::move(parsed).error();
+  e.what = fmt::format("{}.{}: {}", what_, key, e.what);
+  errors_.push_back(std::move(e));
+  return fallback.value_or(T{});
+}
+
+std::int64_t Reader::count(std::string_view key, std::optional<std::int64_t> fallback,
+                           std::int64_t least, std::int64_t most) {
+  return read<std::int64_t>(key, fallback, [&](const Token& token) -> Result<std::int64_t> {
+    WEFT_TRY(const std::int64_t n, parse_count(token));
+    if (n < least || n > most)
+      return fail(Errc::value, token.where,
+                  most == INT64_MAX ? fmt::format("{} is below {}", n, least)
+                                    : fmt::format("{} is not within {} .. {}", n, least, most),
+                  "choose a value in range");
+    return n;
+  });
+}
+
+double Reader::number(std::string_view key, std::optional<double> fallback, double least,
+                      double most) {
+  return read<double>(key, fallback, [&](const Token& token) -> Result<double> {
+    WEFT_TRY(const double x, parse_number(token));
+    if (!(x >= least && x <= most))
+      return fail(Errc::value, token.where, fmt::format("{} is not within {} .. {}", x, least, most),
+                  "choose a value in range");
+    return x;
+  });
+}
+
+Bytes Reader::bytes(std::string_view key, std::optional<Bytes> fallback) {
+  return read<Bytes>(key, fallback, parse_bytes);
+}
+Rate Reader::rate(std::string_view key, std::optional<Rate> fallback) {
+  return read<Rate>(key, fallback, parse_rate);
+}
+Duration Reader::duration(std::string_view key, std::optional<Duration> fallback) {
+  return read<Duration>(key, fallback, parse_duration);
+}
+bool Reader::flag(std::string_view key, std::optional<bool> fallback) {
+  return read<bool>(key, fallback, parse_flag);
+}
+std::string Reader::text(std::string_view key, std::optional<std::string> fallback) {
+  return read<std::string>(key, fallback, [](const Token& token) -> Result<std::string> {
+    return std::string(token.text);
+  });
+}
+
+std::size_t Reader::choice(std::string_view key, std::span<const std::string> names,
+                           std::optional<std::size_t> fallback) {
+  return read<std::size_t>(key, fallback, [&](const Token& token) -> Result<std::size_t> {
+    const auto it = std::ranges::find(names, token.text);
+    if (it != names.end()) return static_cast<std::size_t>(it - names.begin());
+    return fail(Errc::unknown, token.where,
+                fmt::format("unknown name \"{}\"{}", token.text, did_you_mean(token.text, names)),
+                fmt::format("choose one of: {}", fmt::join(names, ", ")));
+  });
+}
+
+std::vector<Token> Reader::texts(std::string_view key) {
+  const Config* value = child(key);
+  if (value == nullptr || value->kind == Config::Kind::null) return {};
+  if (value->kind == Config::Kind::scalar) return {token_of(*value)};
+  std::vector<Token> out;
+  for (const Config& item : value->items) {
+    if (item.kind == Config::Kind::scalar) {
+      out.push_back(token_of(item));
+    } else {
+      error(Errc::parse, item.where, fmt::format("{}.{} must be a list of plain values", what_, key));
+    }
+  }
+  if (value->kind == Config::Kind::map)
+    error(Errc::parse, value->where, fmt::format("{}.{} must be a list", what_, key));
+  return out;
+}
+
+void Reader::finish() {
+  std::ranges::sort(known_);
+  for (const Config::Field& field : config_.fields)
+    if (!std::ranges::binary_search(known_, field.key))
+      error(Errc::unknown, field.where,
+            fmt::format("unknown key \"{}\" in {}{}", field.key, what_,
+                        did_you_mean(field.key, known_)),
+            fmt::format("known keys: {}", fmt::join(known_, ", ")));
+}
+
+}  // namespace weft::base

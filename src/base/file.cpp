@@ -1,0 +1,142 @@
+#include "base/file.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+namespace weft::inline base {
+namespace {
+
+struct Closer {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, Closer>;
+
+std::unexpected<Error> io_error(const std::string& path, std::string_view doing) {
+  return fail(Errc::io, {path, 0, 0}, fmt::format("cannot {}: {}", doing, std::strerror(errno)));
+}
+
+Result<std::string> read_stream(std::FILE* in, const std::string& path, std::uint64_t limit) {
+  std::string out;
+  std::string chunk(1 << 16, '\0');
+  for (std::size_t got = 0; (got = std::fread(chunk.data(), 1, chunk.size(), in)) > 0;) {
+    out.append(chunk, 0, got);
+    if (out.size() > limit)
+      return fail(Errc::io, {path, 0, 0}, fmt::format("larger than {} bytes", limit),
+                  "split the input or pass a smaller file");
+  }
+  if (std::ferror(in) != 0) return io_error(path, "read");
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::uint64_t limit) {
+  if (path == "-") return read_stream(stdin, "<stdin>", limit);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return fail(Errc::io, {path, 0, 0}, "is a directory", "name a file");
+  const File in(std::fopen(path.c_str(), "rb"));
+  if (!in) return io_error(path, "open");
+  return read_stream(in.get(), path, limit);
+}
+
+Status write_file(const std::string& path, std::string_view content) {
+  if (path == "-") {
+    if (std::fwrite(content.data(), 1, content.size(), stdout) != content.size() ||
+        std::fflush(stdout) != 0)
+      return io_error("<stdout>", "write");
+    return {};
+  }
+  const std::filesystem::path target(path);
+  std::error_code error;
+  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
+  const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
+  {
+    File out(std::fopen(temporary.c_str(), "wb"));
+    if (!out) return io_error(path, "create");
+    const bool written = std::fwrite(content.data(), 1, content.size(), out.get()) == content.size();
+    if (!written || std::fclose(out.release()) != 0) {
+      const int reason = errno;
+      std::filesystem::remove(temporary, error);
+      errno = reason;
+      return io_error(path, "write");
+    }
+  }
+  std::filesystem::rename(temporary, target, error);
+  if (error) {
+    const std::string reason = error.message();
+    std::filesystem::remove(temporary, error);
+    return fail(Errc::io, {path, 0, 0}, "cannot replace: " + reason);
+  }
+  return {};
+}
+
+Result<std::string> gzip(std::string_view content) {
+  z_stream z{};
+  constexpr int gzip_window = 15 + 16;
+  if (deflateInit2(&z, 6, Z_DEFLATED, gzip_window, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    return fail(Errc::io, {}, "zlib cannot start");
+  std::string out;
+  std::string chunk(1 << 16, '\0');
+  int code = Z_OK;
+  while (code != Z_STREAM_END) {
+    if (z.avail_in == 0 && !content.empty()) {
+      const std::size_t take = std::min<std::size_t>(content.size(), 1u << 30);
+      z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+      z.avail_in = static_cast<uInt>(take);
+      content.remove_prefix(take);
+    }
+    z.next_out = reinterpret_cast<Bytef*>(chunk.data());
+    z.avail_out = static_cast<uInt>(chunk.size());
+    code = deflate(&z, content.empty() ? Z_FINISH : Z_NO_FLUSH);
+    out.append(chunk, 0, chunk.size() - z.avail_out);
+  }
+  deflateEnd(&z);
+  return out;
+}
+
+Result<std::string> gunzip(std::string_view content, const std::string& file,
+                           std::uint64_t limit) {
+  std::string out;
+  std::string chunk(1 << 16, '\0');
+  const auto corrupt = [&](const char* why) {
+    return fail(Errc::parse, {file, 0, 0},
+                fmt::format("gzip data is {} after {} bytes of output", why, out.size()),
+                "check that the file was copied whole");
+  };
+  while (!content.empty()) {
+    z_stream z{};
+    constexpr int gzip_window = 15 + 16;
+    if (inflateInit2(&z, gzip_window) != Z_OK) return fail(Errc::io, {}, "zlib cannot start");
+    const std::unique_ptr<z_stream, int (*)(z_streamp)> guard(&z, inflateEnd);
+    int code = Z_OK;
+    while (code != Z_STREAM_END) {
+      if (z.avail_in == 0) {
+        if (content.empty()) return corrupt("truncated");
+        const std::size_t take = std::min<std::size_t>(content.size(), 1u << 30);
+        z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+        z.avail_in = static_cast<uInt>(take);
+        content.remove_prefix(take);
+      }
+      z.next_out = reinterpret_cast<Bytef*>(chunk.data());
+      z.avail_out = static_cast<uInt>(chunk.size());
+      code = inflate(&z, Z_NO_FLUSH);
+      if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR) return corrupt("corrupt");
+      out.append(chunk, 0, chunk.size() - z.avail_out);
+      if (out.size() > limit) return corrupt("too large");
+    }
+    // What the last read left over is the next member.
+    content = {content.data() - z.avail_in, content.size() + z.avail_in};
+  }
+  return out;
+}
+
+}  // namespace weft::base

@@ -1,0 +1,33 @@
+// Progress with an estimate of the time left, on a terminal only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace weft {
+inline namespace base {
+
+// Rewrites one line on standard error at most ten times a second; silent when standard error is
+// not a terminal or `quiet` is asked for. Reads the wall clock, which no result depends on.
+class Progress {
+ public:
+  enum class Show : std::uint8_t { automatic, never };
+  Progress(std::string what, double total, Show show = Show::automatic);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void update(double done);
+  void finish();
+
+ private:
+  std::string what_;
+  double total_;
+  bool active_;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point start_, last_;
+};
+
+}  // namespace base
+}  // namespace weft

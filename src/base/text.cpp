@@ -1,0 +1,331 @@
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "base/check.hpp"
+
+namespace weft::inline base {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double scale;
+};
+
+constexpr std::array<Unit, 10> byte_units{{{"B", 1},
+                                           {"kB", 1e3},
+                                           {"KB", 1e3},
+                                           {"MB", 1e6},
+                                           {"GB", 1e9},
+                                           {"TB", 1e12},
+                                           {"KiB", 0x1p10},
+                                           {"MiB", 0x1p20},
+                                           {"GiB", 0x1p30},
+                                           {"TiB", 0x1p40}}};
+constexpr std::array<Unit, 19> rate_units{{{"bps", 1},
+                                           {"kbps", 1e3},
+                                           {"Mbps", 1e6},
+                                           {"Gbps", 1e9},
+                                           {"Tbps", 1e12},
+                                           {"b/s", 1},
+                                           {"kb/s", 1e3},
+                                           {"Mb/s", 1e6},
+                                           {"Gb/s", 1e9},
+                                           {"Tb/s", 1e12},
+                                           {"bit/s", 1},
+                                           {"Mbit/s", 1e6},
+                                           {"Gbit/s", 1e9},
+                                           {"B/s", 8},
+                                           {"kB/s", 8e3},
+                                           {"MB/s", 8e6},
+                                           {"GB/s", 8e9},
+                                           {"TB/s", 8e12},
+                                           {"GiB/s", 8 * 0x1p30}}};
+constexpr std::array<Unit, 9> time_units{{{"ps", 1},
+                                          {"ns", 1e3},
+                                          {"us", 1e6},
+                                          {"µs", 1e6},
+                                          {"ms", 1e9},
+                                          {"s", 1e12},
+                                          {"min", 60e12},
+                                          {"h", 3600e12},
+                                          {"d", 86400e12}}};
+constexpr std::array<Unit, 9> count_units{{{"", 1},
+                                           {"k", 1e3},
+                                           {"K", 1e3},
+                                           {"M", 1e6},
+                                           {"G", 1e9},
+                                           {"Ki", 0x1p10},
+                                           {"Mi", 0x1p20},
+                                           {"Gi", 0x1p30},
+                                           {"Ti", 0x1p40}}};
+constexpr std::array<Unit, 9> nccl_units{{{"", 1},
+                                          {"K", 0x1p10},
+                                          {"M", 0x1p20},
+                                          {"G", 0x1p30},
+                                          {"T", 0x1p40},
+                                          {"k", 0x1p10},
+                                          {"m", 0x1p20},
+                                          {"g", 0x1p30},
+                                          {"t", 0x1p40}}};
+
+struct Split {
+  double value = 0;
+  std::string_view unit;
+};
+
+std::string quoted(std::string_view text) {
+  constexpr std::size_t shown = 40;
+  if (text.size() <= shown) return fmt::format("\"{}\"", text);
+  return fmt::format("\"{}...\"", text.substr(0, shown));
+}
+
+Result<Split> split_number(const Token& token, std::string_view wanted) {
+  const std::string_view text = trim(token.text);
+  Split out;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, out.value);
+  if (error == std::errc::result_out_of_range)
+    return fail(Errc::value, token.where, fmt::format("{} is out of range", quoted(text)),
+                fmt::format("write {}", wanted));
+  if (error != std::errc{} || !std::isfinite(out.value))
+    return fail(Errc::parse, token.where, fmt::format("{} is not a number", quoted(text)),
+                fmt::format("write {}", wanted));
+  out.unit = trim({rest, static_cast<std::size_t>(end - rest)});
+  return out;
+}
+
+// value * scale as an integer; exact decimal fractions such as 0.3 Gbps must come out whole.
+Result<std::int64_t> scaled(const Token& token, double value, double scale) {
+  const double product = value * scale;
+  if (!(product < 9.2e18))
+    return fail(Errc::value, token.where,
+                fmt::format("{} is out of range", quoted(trim(token.text))),
+                "use a smaller value; the limit is about 9.2e18 base units");
+  const double whole = std::round(product);
+  return static_cast<std::int64_t>(whole);
+}
+
+Result<std::int64_t> parse_quantity(const Token& token, std::span<const Unit> units,
+                                    std::string_view what, std::string_view example) {
+  WEFT_TRY(const Split number, split_number(token, example));
+  if (number.value < 0)
+    return fail(Errc::value, token.where,
+                fmt::format("{} {} is negative", what, quoted(trim(token.text))),
+                "use a value of 0 or more");
+  for (const Unit& unit : units)
+    if (unit.name == number.unit) return scaled(token, number.value, unit.scale);
+  if (number.unit.empty()) {
+    if (number.value == 0) return 0;
+    return fail(Errc::parse, token.where,
+                fmt::format("{} {} has no unit", what, quoted(trim(token.text))),
+                fmt::format("write {}", example));
+  }
+  return fail(Errc::parse, token.where,
+              fmt::format("{} has unknown unit {}", what, quoted(number.unit)),
+              fmt::format("write {}", example));
+}
+
+// The largest unit in which `value` is a whole number.
+std::string exact(std::int64_t value, std::span<const Unit> large_to_small) {
+  for (const Unit& unit : large_to_small) {
+    const auto scale = static_cast<std::int64_t>(unit.scale);
+    if (value != 0 && value % scale == 0) return fmt::format("{} {}", value / scale, unit.name);
+  }
+  return fmt::format("{} {}", value, large_to_small.back().name);
+}
+
+std::string human_in(double value, std::span<const Unit> large_to_small) {
+  for (const Unit& unit : large_to_small)
+    if (std::abs(value) >= unit.scale) return fmt::format("{:.4g} {}", value / unit.scale, unit.name);
+  return fmt::format("{:.4g} {}", value / large_to_small.back().scale, large_to_small.back().name);
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row.back();
+}
+
+std::size_t display_width(std::string_view text) {
+  // UTF-8: count the bytes that start a character.
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> out;
+  for (;;) {
+    const std::size_t at = text.find(separator);
+    out.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return out;
+    text.remove_prefix(at + 1);
+  }
+}
+
+Result<double> parse_number(const Token& token) {
+  WEFT_TRY(const Split number, split_number(token, "a number such as 1.5"));
+  if (!number.unit.empty())
+    return fail(Errc::parse, token.where,
+                fmt::format("{} follows the number", quoted(number.unit)),
+                "write a number without a unit");
+  return number.value;
+}
+
+Result<std::int64_t> parse_count(const Token& token) {
+  WEFT_TRY(const std::int64_t count,
+           parse_quantity(token, count_units, "count", "a whole number such as 64 or 16 Ki"));
+  WEFT_TRY(const Split number, split_number(token, "a whole number"));
+  for (const Unit& unit : count_units)
+    if (unit.name == number.unit && number.value * unit.scale != static_cast<double>(count))
+      return fail(Errc::value, token.where,
+                  fmt::format("{} is not a whole number", quoted(trim(token.text))),
+                  "write a whole number such as 64");
+  return count;
+}
+
+Result<Bytes> parse_bytes(const Token& token) {
+  WEFT_TRY(const std::int64_t n, parse_quantity(token, byte_units, "size", "e.g. \"64 MiB\""));
+  return Bytes{n};
+}
+
+Result<Bytes> parse_nccl_size(const Token& token) {
+  const std::string_view text = trim(token.text);
+  if (text.ends_with('B')) return parse_bytes(token);
+  WEFT_TRY(const std::int64_t n, parse_quantity(token, nccl_units, "size", "e.g. 8, 64M or 16G"));
+  return Bytes{n};
+}
+
+Result<Rate> parse_rate(const Token& token) {
+  WEFT_TRY(const std::int64_t n, parse_quantity(token, rate_units, "rate", "e.g. \"400 Gbps\""));
+  return Rate{n};
+}
+
+Result<Duration> parse_duration(const Token& token) {
+  WEFT_TRY(const std::int64_t n, parse_quantity(token, time_units, "time", "e.g. \"1.5 us\""));
+  return Duration{n};
+}
+
+Result<bool> parse_flag(const Token& token) {
+  const std::string_view text = trim(token.text);
+  if (text == "true") return true;
+  if (text == "false") return false;
+  return fail(Errc::parse, token.where, fmt::format("{} is neither true nor false", quoted(text)),
+              "write true or false");
+}
+
+std::string to_text(Bytes size) {
+  constexpr std::array<Unit, 9> units{{{"TiB", 0x1p40},
+                                       {"GiB", 0x1p30},
+                                       {"MiB", 0x1p20},
+                                       {"TB", 1e12},
+                                       {"GB", 1e9},
+                                       {"MB", 1e6},
+                                       {"KiB", 0x1p10},
+                                       {"kB", 1e3},
+                                       {"B", 1}}};
+  return exact(size.count, units);
+}
+
+std::string to_text(Rate rate) {
+  constexpr std::array<Unit, 4> units{{{"Gbps", 1e9}, {"Mbps", 1e6}, {"kbps", 1e3}, {"bps", 1}}};
+  return exact(rate.bps, units);
+}
+
+std::string to_text(Duration span) {
+  constexpr std::array<Unit, 5> units{
+      {{"s", 1e12}, {"ms", 1e9}, {"us", 1e6}, {"ns", 1e3}, {"ps", 1}}};
+  return exact(span.ps, units);
+}
+
+std::string human(Bytes size) {
+  constexpr std::array<Unit, 5> units{
+      {{"TiB", 0x1p40}, {"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}, {"B", 1}}};
+  return human_in(static_cast<double>(size.count), units);
+}
+
+std::string human(Rate rate) {
+  constexpr std::array<Unit, 5> units{
+      {{"Tbps", 1e12}, {"Gbps", 1e9}, {"Mbps", 1e6}, {"kbps", 1e3}, {"bps", 1}}};
+  return human_in(static_cast<double>(rate.bps), units);
+}
+
+std::string human_seconds(double seconds) {
+  constexpr std::array<Unit, 6> units{
+      {{"h", 3600}, {"min", 60}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}};
+  return human_in(seconds, units);
+}
+
+std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates) {
+  constexpr std::size_t length_max = 64;  // bounds the quadratic distance
+  if (name.size() > length_max) return std::nullopt;
+  std::size_t best = std::max<std::size_t>(name.size() / 3, 1) + 1;
+  std::optional<std::string> out;
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() > length_max) continue;
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance < best) {
+      best = distance;
+      out = candidate;
+    }
+  }
+  return out;
+}
+
+std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {
+  const auto near = nearest(name, candidates);
+  return near ? fmt::format(" (did you mean \"{}\"?)", *near) : std::string{};
+}
+
+void Table::add(std::vector<std::string> cells) {
+  WEFT_CHECK(cells.size() == heads_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::text() const {
+  std::vector<std::size_t> widths;
+  for (std::size_t c = 0; c < heads_.size(); ++c) {
+    std::size_t width = display_width(heads_[c].title);
+    for (const auto& row : rows_) width = std::max(width, display_width(row[c]));
+    widths.push_back(width);
+  }
+  std::string out;
+  const auto line = [&](auto cell_of) {
+    std::string text;
+    for (std::size_t c = 0; c < heads_.size(); ++c) {
+      const std::string& cell = cell_of(c);
+      const std::string pad(widths[c] - display_width(cell), ' ');
+      if (c > 0) text += "  ";
+      text += heads_[c].align == Align::left ? cell + pad : pad + cell;
+    }
+    out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+  };
+  line([&](std::size_t c) -> const std::string& { return heads_[c].title; });
+  for (const auto& row : rows_) line([&](std::size_t c) -> const std::string& { return row[c]; });
+  return out;
+}
+
+}  // namespace weft::base

@@ -1,0 +1,79 @@
+// Quantities to and from text, near names, and the table that commands print.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+
+namespace weft {
+inline namespace base {
+
+// A piece of input and where it stands.
+struct Token {
+  std::string_view text;
+  Where where;
+};
+
+// Every parser takes surrounding blanks, refuses anything behind the value, NaN, infinities and
+// what the type cannot hold, and says what it wanted. Quantities need a unit, except a plain 0.
+// Bare:  "12", "16 Ki", "1.5 M" (decimal and binary multiples).
+Result<std::int64_t> parse_count(const Token& token);
+// Bare finite number: "1.3", "2e-3".
+Result<double> parse_number(const Token& token);
+// B, kB, MB, GB, TB (10^3n) and KiB, MiB, GiB, TiB (2^10n). "16G" and "8" as nccl-tests write
+// sizes (K, M, G = 2^10n, bare = bytes) only through parse_nccl_size.
+Result<Bytes> parse_bytes(const Token& token);
+Result<Bytes> parse_nccl_size(const Token& token);
+// bps, kbps, Mbps, Gbps, Tbps, also spelt Gb/s, Gbit/s; and bytes: MB/s, GB/s (10^3n).
+Result<Rate> parse_rate(const Token& token);
+// ps, ns, us, ms, s, min, h, d.
+Result<Duration> parse_duration(const Token& token);
+// "true" or "false".
+Result<bool> parse_flag(const Token& token);
+
+// Shortest exact text with a unit; each parses back to the same value.
+std::string to_text(Bytes size);
+std::string to_text(Rate rate);
+std::string to_text(Duration span);
+
+// For people: three or four significant digits and a fitting unit ("1.34 GiB", "37.6 ms").
+std::string human(Bytes size);
+std::string human(Rate rate);
+std::string human_seconds(double seconds);
+
+std::string_view trim(std::string_view text);
+// Pieces between separators, blanks kept; "" gives one empty piece.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+// The candidate closest in edit distance, when close enough to be a likely slip of the pen.
+std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates);
+// " (did you mean "racks"?)" or "".
+std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
+
+// Columns aligned by content; numbers to the right.
+class Table {
+ public:
+  enum class Align : std::uint8_t { left, right };
+  struct Head {
+    std::string title;
+    Align align = Align::right;
+  };
+  explicit Table(std::vector<Head> heads) : heads_(std::move(heads)) {}
+  // As many cells as heads.
+  void add(std::vector<std::string> cells);
+  std::string text() const;
+  std::size_t row_count() const { return rows_.size(); }
+
+ private:
+  std::vector<Head> heads_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace base
+}  // namespace weft

@@ -1,0 +1,105 @@
+// Which directed links a flow crosses, under a scheme, a seed and a State.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+#include "model/fabric.hpp"
+#include "model/state.hpp"
+
+namespace weft::route {
+
+using model::Fabric;
+using model::LinkId;
+using model::NodeId;
+
+// How a message uses the QPs of its connection. `split`: every message in equal parts over all QPs.
+// `round_robin`: whole messages in turn (Meta found this the better one; papers: RoCE at scale).
+enum class MessageMode : std::uint8_t { split, round_robin };
+
+struct RoutingConfig {
+  std::string scheme = "ecmp";   // a name of the registry: ecmp, e_ecmp, pinned, spray, optimal, ...
+  std::uint32_t qps = 1;         // QPs per connection
+  MessageMode message_mode = MessageMode::split;
+  std::string hash = "mix64";    // hash function of the switches
+  bool equal_seeds = false;      // all switches hash alike: polarisation
+  bool weighted = false;         // next hops weighted by the live capacity behind them (WCMP)
+};
+
+// Reads `routing:`; errors go to the list. A null section gives the defaults.
+RoutingConfig read_routing(const Config& section, Errors& errors);
+std::vector<std::string> scheme_names();
+
+// A link, or a pool of links that an ideal balancer treats as one. Ids below link_count() are the
+// fabric's links; higher ones are pools, which only the scheme `optimal` makes.
+using model::LinkId;
+
+// A link and the share of the flow's bytes that crosses it (1 on a single path).
+struct Hop {
+  LinkId link;
+  float share;
+};
+
+// One end-to-end stream that switches see: everything that may enter a hash.
+struct Stream {
+  NodeId src, dst;                   // NICs
+  std::uint32_t qp = 0;              // index of the QP within the connection
+  std::uint32_t message = 0;         // number of the message, for per-message entropy
+  std::span<const NodeId> via = {};  // switches the path must pass, in order
+};
+
+class Router {
+ public:
+  // `fabric` must outlive the router. Fails: Errc::unsupported for a scheme the fabric does not
+  // allow (UGAL on a Clos), Errc::unknown for an unknown name.
+  static Result<Router> create(const Fabric& fabric, const RoutingConfig& config,
+                               std::uint64_t seed);
+  Router(Router&&) noexcept;
+  Router& operator=(Router&&) noexcept;
+  ~Router();
+
+  const Fabric& fabric() const;
+  const RoutingConfig& config() const;
+
+  // Paths asked for from now on avoid what is down. Cost: what changed is forgotten and found again
+  // on demand.
+  void set_state(const model::State& state);
+
+  // Into how many streams one message from `src` to `dst` divides (1 unless QPs are split).
+  std::uint32_t stream_count() const;
+
+  // Appends the stream's links in path order. False, with nothing appended, when no live path
+  // exists. Deterministic; costs some 20 ns a hop once the destination's next hops are cached.
+  bool append_path(const Stream& stream, std::vector<Hop>& out);
+
+  // From GPU to GPU: NVLink inside a host; otherwise through each GPU's NIC, with the PCIe hops
+  // that can limit (an inner link that serves one NIC alone and is no slower cannot, and is left
+  // out, which is exact).
+  bool append_gpu_path(NodeId src_gpu, NodeId dst_gpu, std::uint32_t qp, std::uint32_t message,
+                       std::vector<Hop>& out);
+
+  // Every link that some stream between the two NICs may cross, for tier statistics. Appends,
+  // unsorted, without repeats.
+  void append_usable(NodeId src, NodeId dst, std::vector<LinkId>& out);
+
+  // Latency of the shortest path between the two NICs.
+  Duration latency(NodeId src, NodeId dst);
+
+  // Links and pools. Pools appear as paths are asked for.
+  std::size_t resource_count() const;
+  // Bytes per second of a link (0 when down) or pool under the current state.
+  double capacity(LinkId resource) const;
+  // The links behind a resource: itself, or the pool's members.
+  std::span<const LinkId> members(LinkId resource) const;
+
+ private:
+  class Impl;
+  explicit Router(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weft::route
