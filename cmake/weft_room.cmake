@@ -1,17 +1,18 @@
 # weft_room(NAME LEVEL n [LINKS room...] [USES library...])
 #
 # One folder is one room. Its library is weft_<NAME> (slashes become underscores), made of the
-# folder's *.cpp; its *_test.cpp become the test program <NAME>_test. LINKS names rooms of a lower
+# folder's *.cpp (but main.cpp); its *_test.cpp become the test program <NAME>_test. LINKS names rooms of a lower
 # level and nothing else may be included; USES names third-party libraries, which stay private.
 function(weft_room name)
   cmake_parse_arguments(ROOM "" "LEVEL" "LINKS;USES" ${ARGN})
   string(REPLACE "/" "_" flat ${name})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
-  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
 
   set_property(GLOBAL PROPERTY weft_level_${flat} ${ROOM_LEVEL})
+  set_property(GLOBAL APPEND PROPERTY weft_rooms ${flat}) # for tests that span rooms
   foreach(lower IN LISTS ROOM_LINKS)
     string(REPLACE "/" "_" lower_flat ${lower})
     get_property(lower_level GLOBAL PROPERTY weft_level_${lower_flat})
@@ -38,5 +39,6 @@ function(weft_room name)
     add_executable(${flat}_test ${tests} ${PROJECT_SOURCE_DIR}/tests/doctest_main.cpp)
     target_link_libraries(${flat}_test PRIVATE weft_${flat} ${ROOM_USES} weft_flags)
     add_test(NAME ${flat} COMMAND ${flat}_test)
+    set_tests_properties(${flat} PROPERTIES TIMEOUT 300)
   endif()
 endfunction()

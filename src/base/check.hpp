@@ -12,10 +12,10 @@ inline namespace base {
 }  // namespace base
 }  // namespace weft
 
-#define WEFT_CHECK(condition)                                                            \
-  do {                                                                                   \
-    if (!(condition)) [[unlikely]]                                                       \
-      ::weft::check_failed(#condition, ::std::source_location::current());               \
+#define WEFT_CHECK(condition)                                              \
+  do {                                                                     \
+    if (!(condition)) [[unlikely]]                                         \
+      ::weft::check_failed(#condition, ::std::source_location::current()); \
   } while (false)
 
 // For hot loops: only in builds without NDEBUG.

@@ -20,7 +20,15 @@ namespace {
 
 constexpr std::size_t text_bytes_max = std::size_t{64} << 20;
 constexpr std::size_t depth_max = 100;
-constexpr std::size_t node_count_max = 4'000'000;
+constexpr std::size_t cost_max = 1'000'000;
+constexpr std::size_t bytes_per_cost = 64;
+
+std::string too_many() { return fmt::format("more than {} values", cost_max); }
+
+// What YAML reads as null when it is not quoted.
+bool is_null(std::string_view text) {
+  return text == "~" || text == "null" || text == "Null" || text == "NULL";
+}
 
 // Leaves the parser's callbacks; never crosses parse_yaml.
 struct Refused {
@@ -34,33 +42,39 @@ class TreeBuilder final : public YAML::EventHandler {
 
   Config take() { return std::move(root_); }
 
-  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) refuse(mark, "a second document begins", "keep one document per file");
+  }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     add({Config::Kind::null, at(mark), {}, {}, {}}, anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) refuse(mark, "alias of a value that is not complete yet");
-    count_ += found->second.size;
+    if (found == anchors_.end())
+      refuse(mark, "alias of a value that is not complete yet", "write the value out");
+    charge(found->second.cost, at(mark));
     Config copy = found->second.value;
     copy.where = at(mark);
-    add(std::move(copy), YAML::NullAnchor);
+    place(std::move(copy));
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
+    check_tag(mark, tag);
     // "~" and "null" without quotes are nulls; quoted ones carry the tag "!".
-    if (tag != "!" && (value == "~" || value == "null"))
+    if (tag.size() <= 1 && tag != "!" && is_null(value))
       return add({Config::Kind::null, at(mark), {}, {}, {}}, anchor);
     add(Config::scalar(value, at(mark)), anchor);
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
+    check_tag(mark, tag);
     open(Config::list(at(mark)), anchor, mark);
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
+    check_tag(mark, tag);
     open(Config::map(at(mark)), anchor, mark);
   }
   void OnMapEnd() override { close(); }
@@ -69,7 +83,7 @@ class TreeBuilder final : public YAML::EventHandler {
   struct Open {
     Config value;
     YAML::anchor_t anchor;
-    std::size_t count_before;
+    std::size_t cost_before;
     bool wants_key = true;
     std::string key;
     Where key_where;
@@ -77,37 +91,51 @@ class TreeBuilder final : public YAML::EventHandler {
   };
   struct Anchored {
     Config value;
-    std::size_t size;
+    std::size_t cost;
   };
 
   Where at(const YAML::Mark& mark) const {
     return {file_, static_cast<std::uint32_t>(mark.line + 1),
             static_cast<std::uint32_t>(mark.column + 1)};
   }
-  [[noreturn]] void refuse(const YAML::Mark& mark, std::string what) const {
-    throw Refused{{Errc::parse, at(mark), std::move(what), {}, {}}};
+  [[noreturn]] void refuse(const YAML::Mark& mark, std::string what, std::string hint) const {
+    throw Refused{{Errc::parse, at(mark), std::move(what), std::move(hint), {}}};
+  }
+  void check_tag(const YAML::Mark& mark, const std::string& tag) const {
+    if (tag.size() > 1 && tag != "tag:yaml.org,2002:str")
+      refuse(mark, fmt::format("tag {} has no meaning here", quoted(tag)), "remove the tag");
   }
 
   void open(Config value, YAML::anchor_t anchor, const YAML::Mark& mark) {
     if (stack_.size() >= depth_max)
-      refuse(mark, fmt::format("nested deeper than {} levels", depth_max));
-    stack_.push_back({std::move(value), anchor, count_, true, {}, {}, {}});
+      refuse(mark, fmt::format("nested deeper than {} levels", depth_max), "flatten the input");
+    charge(1, value.where);
+    stack_.push_back({std::move(value), anchor, cost_ - 1, true, {}, {}, {}});
   }
   void close() {
     Open done = std::move(stack_.back());
     stack_.pop_back();
-    const std::size_t size = count_ - done.count_before;
-    if (done.anchor != YAML::NullAnchor) anchors_[done.anchor] = {done.value, size};
+    if (done.anchor != YAML::NullAnchor) keep(done.anchor, done.value, cost_ - done.cost_before);
     place(std::move(done.value));
   }
   void add(Config value, YAML::anchor_t anchor) {
-    if (anchor != YAML::NullAnchor) anchors_[anchor] = {value, 1};
+    const std::size_t cost = 1 + value.text.size() / bytes_per_cost;
+    charge(cost, value.where);
+    if (anchor != YAML::NullAnchor) keep(anchor, value, cost);
     place(std::move(value));
   }
+  // Anchored values are copied, and nested anchors would copy their insides once per level.
+  void keep(YAML::anchor_t anchor, const Config& value, std::size_t cost) {
+    charge(cost, value.where);
+    anchors_[anchor] = {value, cost};
+  }
+  // Called before the memory is used. A value costs 1, a long text one more per 64 bytes.
+  void charge(std::size_t cost, const Where& where) {
+    cost_ += cost;
+    if (cost_ > cost_max)
+      throw Refused{{Errc::parse, where, too_many(), "split the input, or use fewer aliases", {}}};
+  }
   void place(Config value) {
-    if (++count_ > node_count_max)
-      throw Refused{{Errc::parse, value.where,
-                     fmt::format("more than {} values", node_count_max), "split the input", {}}};
     if (stack_.empty()) {
       root_ = std::move(value);
       return;
@@ -124,10 +152,17 @@ class TreeBuilder final : public YAML::EventHandler {
   }
   void take_key(Open& parent, const Config& key) const {
     if (key.kind != Config::Kind::scalar)
-      throw Refused{{Errc::parse, key.where, "a key must be a plain text", {}, {}}};
+      throw Refused{{Errc::parse,
+                     key.where,
+                     "a key must be a plain text",
+                     "quote it if it is meant as text",
+                     {}}};
     if (!parent.keys.insert(key.text).second)
-      throw Refused{{Errc::parse, key.where, fmt::format("key \"{}\" stands twice", key.text),
-                     "remove one of them", {}}};
+      throw Refused{{Errc::parse,
+                     key.where,
+                     fmt::format("key {} stands twice", quoted(key.text)),
+                     "remove one of them",
+                     {}}};
     parent.key = key.text;
     parent.key_where = key.where;
     parent.wants_key = false;
@@ -137,23 +172,42 @@ class TreeBuilder final : public YAML::EventHandler {
   Config root_;
   std::vector<Open> stack_;
   std::map<YAML::anchor_t, Anchored> anchors_;
-  std::size_t count_ = 0;
+  std::size_t cost_ = 0;
+  int documents_ = 0;
 };
 
-// yaml-cpp queues a token for every open bracket before it reports the first one, so nesting is
-// bounded before it starts. Brackets inside quotes count too; a hundred unclosed ones are no text.
-Status check_nesting(std::string_view text, const std::string& file) {
+// yaml-cpp queues a token for every open bracket before it reports the first one, so nesting and
+// number are bounded before it starts. What stands inside quotes counts too; a hundred unclosed
+// brackets and a million commas are no text.
+Status check_shape(std::string_view text, const std::string& file) {
   std::size_t depth = 0;
+  std::size_t count = 0;
   std::uint32_t line = 1;
   for (const char c : text) {
     if (c == '\n') ++line;
     if (c == '[' || c == '{') ++depth;
     if ((c == ']' || c == '}') && depth > 0) --depth;
+    if (c == '[' || c == '{' || c == ',') ++count;
     if (depth > depth_max)
       return fail(Errc::parse, {file, line, 0},
-                  fmt::format("brackets nested deeper than {} levels", depth_max));
+                  fmt::format("brackets nested deeper than {} levels", depth_max),
+                  "flatten the input");
+    if (count > cost_max) return fail(Errc::parse, {file, line, 0}, too_many(), "split the input");
   }
   return {};
+}
+
+// The parser takes the byte 4 for the end of the file, and mends broken UTF-8 without a word.
+Status check_text(std::string_view text, const std::string& file) {
+  const std::size_t at = find_not_text(text);
+  if (at == std::string_view::npos) return {};
+  const std::string_view before = text.substr(0, at);
+  const std::size_t line_start = before.find_last_of('\n') + 1;
+  return fail(Errc::parse,
+              {file, static_cast<std::uint32_t>(1 + std::ranges::count(before, '\n')),
+               static_cast<std::uint32_t>(1 + at - line_start)},
+              fmt::format("byte {:#04x} is not text", static_cast<unsigned char>(text[at])),
+              "save the file as UTF-8 without control characters");
 }
 
 std::size_t size_of(const Config& config) {
@@ -163,16 +217,18 @@ std::size_t size_of(const Config& config) {
   return n;
 }
 
-bool needs_quotes(std::string_view text) {
-  return text.empty() || text == "~" || text == "null";
+void emit_text(YAML::Emitter& out, const std::string& text) {
+  if (text.empty() || is_null(text)) out << YAML::DoubleQuoted;
+  out << text;
 }
 
 void emit(YAML::Emitter& out, const Config& config) {
   switch (config.kind) {
-    case Config::Kind::null: out << YAML::Null; break;
+    case Config::Kind::null:
+      out << YAML::Null;
+      break;
     case Config::Kind::scalar:
-      if (needs_quotes(config.text)) out << YAML::DoubleQuoted;
-      out << config.text;
+      emit_text(out, config.text);
       break;
     case Config::Kind::list:
       if (size_of(config) <= 24) out << YAML::Flow;
@@ -184,7 +240,9 @@ void emit(YAML::Emitter& out, const Config& config) {
       if (size_of(config) <= 8) out << YAML::Flow;
       out << YAML::BeginMap;
       for (const Config::Field& field : config.fields) {
-        out << YAML::Key << field.key << YAML::Value;
+        out << YAML::Key;
+        emit_text(out, field.key);
+        out << YAML::Value;
         emit(out, field.value);
       }
       out << YAML::EndMap;
@@ -219,14 +277,16 @@ Config Config::list(Where where) { return {Kind::list, std::move(where), {}, {},
 
 Result<Config> parse_yaml(std::string_view text, const std::string& file) {
   if (text.size() > text_bytes_max)
-    return fail(Errc::parse, {file, 0, 0},
-                fmt::format("larger than {} MiB", text_bytes_max >> 20), "split the input");
-  WEFT_TRY_STATUS(check_nesting(text, file));
+    return fail(Errc::parse, {file, 0, 0}, fmt::format("larger than {} MiB", text_bytes_max >> 20),
+                "split the input");
+  WEFT_TRY_STATUS(check_text(text, file));
+  WEFT_TRY_STATUS(check_shape(text, file));
   TreeBuilder builder(file);
   try {
     std::istringstream in{std::string(text)};
     YAML::Parser parser(in);
-    parser.HandleNextDocument(builder);
+    while (parser.HandleNextDocument(builder)) {
+    }
   } catch (const Refused& refused) {
     return std::unexpected(refused.error);
   } catch (const YAML::Exception& e) {
@@ -254,15 +314,20 @@ void overlay(Config& base, const Config& over) {
     base = over;
     return;
   }
+  std::map<std::string, std::size_t, std::less<>> position;
+  for (std::size_t i = 0; i < base.fields.size(); ++i) position.emplace(base.fields[i].key, i);
+  std::set<std::string, std::less<>> deleted;
   for (const Config::Field& field : over.fields) {
+    const auto old = position.find(field.key);
     if (field.value.kind == Config::Kind::null) {
-      std::erase_if(base.fields, [&](const auto& old) { return old.key == field.key; });
-    } else if (Config* old = base.find(field.key)) {
-      overlay(*old, field.value);
+      deleted.insert(field.key);
+    } else if (old != position.end()) {
+      overlay(base.fields[old->second].value, field.value);
     } else {
       base.fields.push_back(field);
     }
   }
+  std::erase_if(base.fields, [&](const auto& field) { return deleted.contains(field.key); });
 }
 
 Status set_path(Config& config, std::string_view path, const Config& value) {
@@ -323,7 +388,8 @@ const Config* Reader::scalar(std::string_view key, bool required) {
     return nullptr;
   }
   if (value->kind != Config::Kind::scalar) {
-    error(Errc::parse, value->where, fmt::format("{}.{} must be a single value", what_, key));
+    error(Errc::parse, value->where, fmt::format("{}.{} must be a single value", what_, key),
+          fmt::format("write \"{}: value\"", key));
     return nullptr;
   }
   return value;
@@ -359,7 +425,8 @@ double Reader::number(std::string_view key, std::optional<double> fallback, doub
   return read<double>(key, fallback, [&](const Token& token) -> Result<double> {
     WEFT_TRY(const double x, parse_number(token));
     if (!(x >= least && x <= most))
-      return fail(Errc::value, token.where, fmt::format("{} is not within {} .. {}", x, least, most),
+      return fail(Errc::value, token.where,
+                  fmt::format("{} is not within {} .. {}", x, least, most),
                   "choose a value in range");
     return x;
   });
@@ -388,9 +455,10 @@ std::size_t Reader::choice(std::string_view key, std::span<const std::string> na
   return read<std::size_t>(key, fallback, [&](const Token& token) -> Result<std::size_t> {
     const auto it = std::ranges::find(names, token.text);
     if (it != names.end()) return static_cast<std::size_t>(it - names.begin());
-    return fail(Errc::unknown, token.where,
-                fmt::format("unknown name \"{}\"{}", token.text, did_you_mean(token.text, names)),
-                fmt::format("choose one of: {}", fmt::join(names, ", ")));
+    return fail(
+        Errc::unknown, token.where,
+        fmt::format("unknown name {}{}", quoted(token.text), did_you_mean(token.text, names)),
+        fmt::format("choose one of: {}", fmt::join(names, ", ")));
   });
 }
 
@@ -403,22 +471,32 @@ std::vector<Token> Reader::texts(std::string_view key) {
     if (item.kind == Config::Kind::scalar) {
       out.push_back(token_of(item));
     } else {
-      error(Errc::parse, item.where, fmt::format("{}.{} must be a list of plain values", what_, key));
+      error(Errc::parse, item.where,
+            fmt::format("{}.{} must be a list of plain values", what_, key),
+            fmt::format("write \"{}: [a, b]\"", key));
     }
   }
   if (value->kind == Config::Kind::map)
-    error(Errc::parse, value->where, fmt::format("{}.{} must be a list", what_, key));
+    error(Errc::parse, value->where, fmt::format("{}.{} must be a list", what_, key),
+          fmt::format("write \"{}: [a, b]\"", key));
   return out;
 }
 
 void Reader::finish() {
   std::ranges::sort(known_);
-  for (const Config::Field& field : config_.fields)
-    if (!std::ranges::binary_search(known_, field.key))
-      error(Errc::unknown, field.where,
-            fmt::format("unknown key \"{}\" in {}{}", field.key, what_,
-                        did_you_mean(field.key, known_)),
-            fmt::format("known keys: {}", fmt::join(known_, ", ")));
+  known_.erase(std::ranges::unique(known_).begin(), known_.end());
+  constexpr std::size_t shown = 20;
+  std::size_t unknown = 0;
+  for (const Config::Field& field : config_.fields) {
+    if (std::ranges::binary_search(known_, field.key) || ++unknown > shown) continue;
+    error(Errc::unknown, field.where,
+          fmt::format("unknown key {} in {}{}", quoted(field.key), what_,
+                      did_you_mean(field.key, known_)),
+          fmt::format("known keys: {}", fmt::join(known_, ", ")));
+  }
+  if (unknown > shown)
+    error(Errc::unknown, config_.where,
+          fmt::format("{} more unknown keys in {}", unknown - shown, what_), "remove them");
 }
 
 }  // namespace weft::base

@@ -43,7 +43,8 @@ struct Config::Field {
   Config value;
 };
 
-// Bounds: 64 MiB of text, 100 levels, 4 M nodes (aliases counted where used).
+// One document of UTF-8 text; explicit tags other than !!str are refused, for they would be lost.
+// Bounds: 64 MiB of text, 100 levels, 1 M values (aliases counted where used, long texts more).
 // Fails: Errc::parse with file:line:column on broken YAML, duplicate keys or an exceeded bound.
 Result<Config> parse_yaml(std::string_view text, const std::string& file);
 Result<Config> load_yaml(const std::string& path);
@@ -86,6 +87,7 @@ class Reader {
   std::vector<Token> texts(std::string_view key);
 
   void error(Errc code, const Where& where, std::string what, std::string hint = {});
+  void error(Error error) { errors_.push_back(std::move(error)); }
   // Where the key's value stands, or the section itself.
   Where where(std::string_view key) const;
   const Where& where() const { return config_.where; }

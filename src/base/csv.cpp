@@ -6,66 +6,87 @@
 
 namespace weft::inline base {
 namespace {
-constexpr std::size_t npos = static_cast<std::size_t>(-1);
-}
+constexpr std::size_t npos = std::string_view::npos;
+constexpr std::size_t cell_count_max = 1024;
+}  // namespace
 
 CsvReader::CsvReader(std::string_view text, std::string file)
     : text_(text), file_(std::move(file)) {
   if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);  // UTF-8 byte order mark
 }
 
-void CsvReader::set_error(Error error) {
+bool CsvReader::refuse(Position at, std::string what, std::string hint) {
   failed_ = true;
-  error_ = std::move(error);
+  error_ = {Errc::parse, where(at), std::move(what), std::move(hint), {}};
+  return false;
+}
+
+// Leaves text_ at a record; false at the end.
+bool CsvReader::skip_blank() {
+  while (!text_.empty()) {
+    const std::string_view line = text_.substr(0, text_.find('\n'));
+    const std::string_view content = trim(line);
+    if (!content.empty() && content.front() != '#') return true;
+    text_.remove_prefix(std::min(line.size() + 1, text_.size()));
+    ++next_line_;
+  }
+  return false;
+}
+
+void CsvReader::start_cell(std::vector<std::string>& cells, std::size_t at,
+                           std::size_t line_start) {
+  cells.emplace_back();
+  starts_.push_back({next_line_, static_cast<std::uint32_t>(at - line_start + 1)});
 }
 
 // One record into `cells`; quoted cells may hold separators, quotes ("") and line ends.
 bool CsvReader::read_line(std::vector<std::string>& cells) {
-  for (;;) {
-    if (text_.empty()) return false;
-    const std::string_view line = text_.substr(0, text_.find('\n'));
-    const std::string_view content = trim(line);
-    if (!content.empty() && content.front() != '#') break;
-    text_.remove_prefix(std::min(line.size() + 1, text_.size()));
-    ++next_line_;
-  }
+  if (!skip_blank()) return false;
   line_ = next_line_;
-  cells.assign(1, {});
-  columns_.assign(1, 1);
-  bool quoted = false;
+  cells.clear();
+  starts_.clear();
+  start_cell(cells, 0, 0);
+  enum class In : std::uint8_t { plain, quotes, closed } in = In::plain;
   std::size_t at = 0;
   std::size_t line_start = 0;
   for (; at < text_.size(); ++at) {
     const char c = text_[at];
     if (c == '\n') {
       ++next_line_;
-      if (!quoted) break;
       line_start = at + 1;
+      if (in != In::quotes) break;
     }
-    if (quoted) {
+    if (in == In::quotes) {
       if (c != '"') {
         cells.back() += c;
       } else if (at + 1 < text_.size() && text_[at + 1] == '"') {
         cells.back() += '"';
         ++at;
       } else {
-        quoted = false;
+        in = In::closed;
       }
-    } else if (c == '"' && trim(cells.back()).empty()) {
-      cells.back().clear();
-      quoted = true;
     } else if (c == ',') {
-      cells.emplace_back();
-      columns_.push_back(static_cast<std::uint32_t>(at - line_start + 2));
-    } else {
+      if (cells.size() == cell_count_max)
+        return refuse(starts_.back(), fmt::format("more than {} cells", cell_count_max),
+                      "check the separators of this line");
+      start_cell(cells, at + 1, line_start);
+      in = In::plain;
+    } else if (in == In::plain && c == '"' && trim(cells.back()).empty()) {
+      cells.back().clear();
+      in = In::quotes;
+    } else if (in == In::closed && !trim({&c, 1}).empty()) {
+      return refuse(starts_.back(), "text follows a closing quote",
+                    "put the whole cell into quotes, and write a quote inside as \"\"");
+    } else if (in == In::plain) {
       cells.back() += c;
     }
   }
+  if (in == In::quotes)
+    return refuse(starts_.back(), "a quoted cell is never closed", "add the missing '\"'");
+  if (find_not_text(text_.substr(0, at)) != npos)
+    return refuse({line_, 1}, "the line holds bytes that are not text",
+                  "save the file as UTF-8 without control characters");
   text_.remove_prefix(std::min(at + 1, text_.size()));
-  if (quoted) {
-    set_error({Errc::parse, where(), "a quoted cell is never closed", "add the missing '\"'", {}});
-    return false;
-  }
   return true;
 }
 
@@ -82,25 +103,33 @@ Status CsvReader::header(std::span<const std::string> required,
   position_.assign(known.size(), npos);
   Errors errors;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const Where at{file_, line_, columns_[i]};
+    const Where at = where(starts_[i]);
     const std::string_view name = trim(names[i]);
     const auto it = std::ranges::find(known, name);
     if (it == known.end()) {
-      errors.push_back({Errc::unknown, at,
-                        fmt::format("unknown column \"{}\"{}", name, did_you_mean(name, known)),
-                        fmt::format("known columns: {}", fmt::join(known, ",")), {}});
+      errors.push_back({Errc::unknown,
+                        at,
+                        fmt::format("unknown column {}{}", quoted(name), did_you_mean(name, known)),
+                        fmt::format("known columns: {}", fmt::join(known, ",")),
+                        {}});
       continue;
     }
     std::size_t& position = position_[static_cast<std::size_t>(it - known.begin())];
     if (position != npos)
-      errors.push_back({Errc::parse, at, fmt::format("column \"{}\" stands twice", name), {}, {}});
+      errors.push_back({Errc::parse,
+                        at,
+                        fmt::format("column {} stands twice", quoted(name)),
+                        "remove one of them",
+                        {}});
     position = i;
   }
   for (std::size_t i = 0; i < required.size(); ++i)
     if (position_[i] == npos)
-      errors.push_back({Errc::parse, {file_, line_, 1},
+      errors.push_back({Errc::parse,
+                        {file_, line_, 1},
                         fmt::format("column \"{}\" is missing", required[i]),
-                        fmt::format("known columns: {}", fmt::join(known, ",")), {}});
+                        fmt::format("known columns: {}", fmt::join(known, ",")),
+                        {}});
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   width_ = names.size();
   return {};
@@ -109,20 +138,19 @@ Status CsvReader::header(std::span<const std::string> required,
 bool CsvReader::next() {
   if (failed_ || !read_line(cells_)) return false;
   if (cells_.size() == width_) return true;
-  set_error({Errc::parse, where(),
-             fmt::format("{} cells where the header has {}", cells_.size(), width_),
-             "give every column a cell; leave unused ones empty", {}});
-  return false;
+  return refuse({line_, 1}, fmt::format("{} cells where the header has {}", cells_.size(), width_),
+                "give every column a cell; leave unused ones empty");
 }
 
 Token CsvReader::cell(std::size_t column) const {
   const std::size_t at = position_[column];
   if (at == npos) return {{}, where()};
-  return {trim(cells_[at]), {file_, line_, columns_[at]}};
+  return {trim(cells_[at]), where(starts_[at])};
 }
 
 std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
+  const bool comment = text.starts_with('#');
+  if (!comment && text.find_first_of(",\"\n\r") == npos) return std::string(text);
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"') out += '"';

@@ -21,6 +21,7 @@ class CsvReader {
  public:
   CsvReader(std::string_view text, std::string file);
 
+  // Bounds: 1,024 cells a record. Text must be UTF-8; nothing may follow a closing quote.
   // Reads the first line: all of `required` must be there, nothing beyond both lists may be.
   // Columns stand in any order. Blank lines and lines that start with '#' are skipped everywhere.
   Status header(std::span<const std::string> required, std::span<const std::string> optional);
@@ -33,16 +34,22 @@ class CsvReader {
   const Error* error() const { return failed_ ? &error_ : nullptr; }
 
  private:
+  struct Position {
+    std::uint32_t line, column;
+  };
+  bool skip_blank();
   bool read_line(std::vector<std::string>& cells);
-  void set_error(Error error);
+  void start_cell(std::vector<std::string>& cells, std::size_t at, std::size_t line_start);
+  bool refuse(Position at, std::string what, std::string hint);
+  Where where(Position at) const { return {file_, at.line, at.column}; }
 
   std::string_view text_;
   std::string file_;
-  std::uint32_t line_ = 0;        // of the current record
+  std::uint32_t line_ = 0;  // of the current record
   std::uint32_t next_line_ = 1;
   std::vector<std::string> cells_;
-  std::vector<std::uint32_t> columns_;     // byte column of each cell
-  std::vector<std::size_t> position_;      // per named column: cell index, or npos
+  std::vector<Position> starts_;       // of each cell
+  std::vector<std::size_t> position_;  // per named column: cell index, or npos
   std::size_t width_ = 0;
   bool failed_ = false;
   Error error_;

@@ -19,8 +19,11 @@ struct Closer {
 };
 using File = std::unique_ptr<std::FILE, Closer>;
 
+constexpr const char* io_hint = "check the path, its permissions and the space on the disk";
+
 std::unexpected<Error> io_error(const std::string& path, std::string_view doing) {
-  return fail(Errc::io, {path, 0, 0}, fmt::format("cannot {}: {}", doing, std::strerror(errno)));
+  return fail(Errc::io, {path, 0, 0}, fmt::format("cannot {}: {}", doing, std::strerror(errno)),
+              io_hint);
 }
 
 Result<std::string> read_stream(std::FILE* in, const std::string& path, std::uint64_t limit) {
@@ -34,6 +37,16 @@ Result<std::string> read_stream(std::FILE* in, const std::string& path, std::uin
   }
   if (std::ferror(in) != 0) return io_error(path, "read");
   return out;
+}
+
+// Messages name `shown`, the path that the user gave.
+Status write_plain(const std::string& path, const std::string& shown, std::string_view content) {
+  File out(std::fopen(path.c_str(), "wb"));
+  if (!out) return io_error(shown, "create");
+  if (std::fwrite(content.data(), 1, content.size(), out.get()) != content.size())
+    return io_error(shown, "write");
+  if (std::fclose(out.release()) != 0) return io_error(shown, "write");
+  return {};
 }
 
 }  // namespace
@@ -55,35 +68,31 @@ Status write_file(const std::string& path, std::string_view content) {
       return io_error("<stdout>", "write");
     return {};
   }
-  const std::filesystem::path target(path);
   std::error_code error;
+  const std::filesystem::file_status old = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(old))
+    return fail(Errc::io, {path, 0, 0}, "is a directory", "name a file");
+  if (std::filesystem::is_other(old)) return write_plain(path, path, content);
+  std::filesystem::path target = path;
+  if (std::filesystem::is_symlink(std::filesystem::symlink_status(path, error)) &&
+      std::filesystem::exists(old))
+    target = std::filesystem::canonical(path, error);
   if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
-  const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
-  {
-    File out(std::fopen(temporary.c_str(), "wb"));
-    if (!out) return io_error(path, "create");
-    const bool written = std::fwrite(content.data(), 1, content.size(), out.get()) == content.size();
-    if (!written || std::fclose(out.release()) != 0) {
-      const int reason = errno;
-      std::filesystem::remove(temporary, error);
-      errno = reason;
-      return io_error(path, "write");
-    }
+  const std::string temporary = fmt::format("{}.tmp.{}", target.native(), ::getpid());
+  Status done = write_plain(temporary, path, content);
+  if (done) {
+    std::filesystem::rename(temporary, target, error);
+    if (error) done = fail(Errc::io, {path, 0, 0}, "cannot replace: " + error.message(), io_hint);
   }
-  std::filesystem::rename(temporary, target, error);
-  if (error) {
-    const std::string reason = error.message();
-    std::filesystem::remove(temporary, error);
-    return fail(Errc::io, {path, 0, 0}, "cannot replace: " + reason);
-  }
-  return {};
+  if (!done) std::filesystem::remove(temporary, error);
+  return done;
 }
 
 Result<std::string> gzip(std::string_view content) {
   z_stream z{};
   constexpr int gzip_window = 15 + 16;
   if (deflateInit2(&z, 6, Z_DEFLATED, gzip_window, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    return fail(Errc::io, {}, "zlib cannot start");
+    return fail(Errc::io, {}, "zlib cannot start", "free some memory");
   std::string out;
   std::string chunk(1 << 16, '\0');
   int code = Z_OK;
@@ -103,8 +112,7 @@ Result<std::string> gzip(std::string_view content) {
   return out;
 }
 
-Result<std::string> gunzip(std::string_view content, const std::string& file,
-                           std::uint64_t limit) {
+Result<std::string> gunzip(std::string_view content, const std::string& file, std::uint64_t limit) {
   std::string out;
   std::string chunk(1 << 16, '\0');
   const auto corrupt = [&](const char* why) {
@@ -112,10 +120,12 @@ Result<std::string> gunzip(std::string_view content, const std::string& file,
                 fmt::format("gzip data is {} after {} bytes of output", why, out.size()),
                 "check that the file was copied whole");
   };
+  if (content.empty()) return corrupt("truncated");
   while (!content.empty()) {
     z_stream z{};
     constexpr int gzip_window = 15 + 16;
-    if (inflateInit2(&z, gzip_window) != Z_OK) return fail(Errc::io, {}, "zlib cannot start");
+    if (inflateInit2(&z, gzip_window) != Z_OK)
+      return fail(Errc::io, {}, "zlib cannot start", "free some memory");
     const std::unique_ptr<z_stream, int (*)(z_streamp)> guard(&z, inflateEnd);
     int code = Z_OK;
     while (code != Z_STREAM_END) {
@@ -131,7 +141,9 @@ Result<std::string> gunzip(std::string_view content, const std::string& file,
       code = inflate(&z, Z_NO_FLUSH);
       if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR) return corrupt("corrupt");
       out.append(chunk, 0, chunk.size() - z.avail_out);
-      if (out.size() > limit) return corrupt("too large");
+      if (out.size() > limit)
+        return fail(Errc::parse, {file, 0, 0}, fmt::format("unpacks to more than {} bytes", limit),
+                    "split the input");
     }
     // What the last read left over is the next member.
     content = {content.data() - z.avail_in, content.size() + z.avail_in};

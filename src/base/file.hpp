@@ -16,7 +16,8 @@ inline constexpr std::uint64_t file_bytes_max = std::uint64_t{4} << 30;
 // the file is larger than `limit`.
 Result<std::string> read_file(const std::string& path, std::uint64_t limit = file_bytes_max);
 
-// Writes beside `path` and renames, so that a reader sees the old file or the whole new one.
+// Writes beside `path` and renames, so that a reader sees the old file or the whole new one. What
+// a symbolic link points to is replaced, not the link; a device or pipe is written to directly.
 // Creates missing directories. "-" is standard output.
 Status write_file(const std::string& path, std::string_view content);
 

@@ -10,7 +10,8 @@ namespace weft {
 inline namespace base {
 
 // The finaliser of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
-// generators", OOPSLA 2014): a bijection on 64 bits in which every input bit moves every output bit.
+// generators", OOPSLA 2014): a bijection on 64 bits in which every input bit moves every output
+// bit.
 constexpr std::uint64_t mix64(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;

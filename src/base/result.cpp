@@ -16,8 +16,8 @@ std::string Error::text() const {
   std::string out = where.text();
   if (!out.empty()) out += ": ";
   out += what;
-  if (!hint.empty()) out += "; " + hint;
-  for (const Error& other : more) out += "\n" + other.text();
+  if (!hint.empty()) out.append("; ").append(hint);
+  for (const Error& other : more) out.append("\n").append(other.text());
   return out;
 }
 

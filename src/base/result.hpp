@@ -71,8 +71,8 @@ using Status = Result<void>;
   declaration = ::std::move(result).value()
 
 // The same for a Status: WEFT_TRY_STATUS(check(x));
-#define WEFT_TRY_STATUS(expression)                      \
-  do {                                                   \
-    if (auto weft_status = (expression); !weft_status)   \
+#define WEFT_TRY_STATUS(expression)                               \
+  do {                                                            \
+    if (auto weft_status = (expression); !weft_status)            \
       return ::std::unexpected(::std::move(weft_status).error()); \
   } while (false)

@@ -76,14 +76,9 @@ constexpr std::array<Unit, 9> nccl_units{{{"", 1},
 
 struct Split {
   double value = 0;
+  std::optional<std::int64_t> whole;  // when the number has no fraction and no exponent
   std::string_view unit;
 };
-
-std::string quoted(std::string_view text) {
-  constexpr std::size_t shown = 40;
-  if (text.size() <= shown) return fmt::format("\"{}\"", text);
-  return fmt::format("\"{}...\"", text.substr(0, shown));
-}
 
 Result<Split> split_number(const Token& token, std::string_view wanted) {
   const std::string_view text = trim(token.text);
@@ -96,30 +91,42 @@ Result<Split> split_number(const Token& token, std::string_view wanted) {
   if (error != std::errc{} || !std::isfinite(out.value))
     return fail(Errc::parse, token.where, fmt::format("{} is not a number", quoted(text)),
                 fmt::format("write {}", wanted));
+  std::int64_t whole = 0;
+  if (std::from_chars(text.data(), rest, whole).ptr == rest) out.whole = whole;
   out.unit = trim({rest, static_cast<std::size_t>(end - rest)});
   return out;
 }
 
-// value * scale as an integer; exact decimal fractions such as 0.3 Gbps must come out whole.
-Result<std::int64_t> scaled(const Token& token, double value, double scale) {
-  const double product = value * scale;
+// value * scale as an integer. 0.3 Gbps must come out whole, though 0.3 is no binary fraction;
+// `slack` is the share by which rounding to an integer may move the value.
+Result<std::int64_t> scaled(const Token& token, const Split& number, double scale, double slack) {
+  std::int64_t exact = 0;
+  if (number.whole &&
+      !__builtin_mul_overflow(*number.whole, static_cast<std::int64_t>(scale), &exact))
+    return exact;
+  const double product = number.value * scale;
   if (!(product < 9.2e18))
     return fail(Errc::value, token.where,
                 fmt::format("{} is out of range", quoted(trim(token.text))),
                 "use a smaller value; the limit is about 9.2e18 base units");
-  const double whole = std::round(product);
-  return static_cast<std::int64_t>(whole);
+  const double rounded = std::round(product);
+  if (std::abs(rounded - product) > slack * product)
+    return fail(Errc::value, token.where,
+                fmt::format("{} is not a whole number of base units", quoted(trim(token.text))),
+                "bytes, bits/s, picoseconds and counts have no fractions");
+  return static_cast<std::int64_t>(rounded);
 }
 
 Result<std::int64_t> parse_quantity(const Token& token, std::span<const Unit> units,
-                                    std::string_view what, std::string_view example) {
+                                    std::string_view what, std::string_view example,
+                                    double slack = 1e-3) {
   WEFT_TRY(const Split number, split_number(token, example));
   if (number.value < 0)
     return fail(Errc::value, token.where,
                 fmt::format("{} {} is negative", what, quoted(trim(token.text))),
                 "use a value of 0 or more");
   for (const Unit& unit : units)
-    if (unit.name == number.unit) return scaled(token, number.value, unit.scale);
+    if (unit.name == number.unit) return scaled(token, number, unit.scale, slack);
   if (number.unit.empty()) {
     if (number.value == 0) return 0;
     return fail(Errc::parse, token.where,
@@ -142,7 +149,8 @@ std::string exact(std::int64_t value, std::span<const Unit> large_to_small) {
 
 std::string human_in(double value, std::span<const Unit> large_to_small) {
   for (const Unit& unit : large_to_small)
-    if (std::abs(value) >= unit.scale) return fmt::format("{:.4g} {}", value / unit.scale, unit.name);
+    if (std::abs(value) >= unit.scale)
+      return fmt::format("{:.4g} {}", value / unit.scale, unit.name);
   return fmt::format("{:.4g} {}", value / large_to_small.back().scale, large_to_small.back().name);
 }
 
@@ -167,7 +175,53 @@ std::size_t display_width(std::string_view text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+// The length of the UTF-8 character that `text` starts with; 0 when there is none.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < size) return 0;
+  for (std::size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  const bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
+  const bool surrogate = lead == 0xED && byte(1) >= 0xA0;
+  const bool beyond = lead == 0xF4 && byte(1) >= 0x90;
+  return overlong || surrogate || beyond ? 0 : size;
+}
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7F;
+}
+
 }  // namespace
+
+std::string quoted(std::string_view text) {
+  constexpr std::size_t shown = 40;
+  std::string out = "\"";
+  std::size_t at = 0;
+  while (at < text.size() && at < shown) {
+    const std::size_t size = utf8_length(text.substr(at));
+    const bool plain = size > 1 || (size == 1 && text[at] >= ' ' && text[at] != '\x7F');
+    if (plain) {
+      out += text.substr(at, size);
+    } else {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
+    }
+    at += std::max<std::size_t>(size, 1);
+  }
+  return out + (at < text.size() ? "...\"" : "\"");
+}
+
+std::size_t find_not_text(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t size = utf8_length(text.substr(at));
+    if (size == 0 || is_control(text[at])) return at;
+    at += size;
+  }
+  return std::string_view::npos;
+}
 
 std::string_view trim(std::string_view text) {
   constexpr std::string_view blanks = " \t\r\n";
@@ -189,22 +243,13 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 Result<double> parse_number(const Token& token) {
   WEFT_TRY(const Split number, split_number(token, "a number such as 1.5"));
   if (!number.unit.empty())
-    return fail(Errc::parse, token.where,
-                fmt::format("{} follows the number", quoted(number.unit)),
+    return fail(Errc::parse, token.where, fmt::format("{} follows the number", quoted(number.unit)),
                 "write a number without a unit");
   return number.value;
 }
 
 Result<std::int64_t> parse_count(const Token& token) {
-  WEFT_TRY(const std::int64_t count,
-           parse_quantity(token, count_units, "count", "a whole number such as 64 or 16 Ki"));
-  WEFT_TRY(const Split number, split_number(token, "a whole number"));
-  for (const Unit& unit : count_units)
-    if (unit.name == number.unit && number.value * unit.scale != static_cast<double>(count))
-      return fail(Errc::value, token.where,
-                  fmt::format("{} is not a whole number", quoted(trim(token.text))),
-                  "write a whole number such as 64");
-  return count;
+  return parse_quantity(token, count_units, "count", "a whole number such as 64 or 16 Ki", 0.0);
 }
 
 Result<Bytes> parse_bytes(const Token& token) {

@@ -22,7 +22,9 @@ struct Token {
 
 // Every parser takes surrounding blanks, refuses anything behind the value, NaN, infinities and
 // what the type cannot hold, and says what it wanted. Quantities need a unit, except a plain 0.
-// Bare:  "12", "16 Ki", "1.5 M" (decimal and binary multiples).
+// Whole numbers are exact; a fraction goes to the nearest base unit (byte, bit/s, ps), and is
+// refused where that would move it by more than 0.1 %. Bare:  "12", "16 Ki", "1.5 M" (decimal and
+// binary multiples).
 Result<std::int64_t> parse_count(const Token& token);
 // Bare finite number: "1.3", "2e-3".
 Result<double> parse_number(const Token& token);
@@ -46,6 +48,12 @@ std::string to_text(Duration span);
 std::string human(Bytes size);
 std::string human(Rate rate);
 std::string human_seconds(double seconds);
+
+// The text in double quotes, as messages show it: at most 40 bytes, unprintable bytes as \xNN.
+std::string quoted(std::string_view text);
+// The offset of the first byte that is no UTF-8, or a control character other than tab and line
+// end; npos when there is none.
+std::size_t find_not_text(std::string_view text);
 
 std::string_view trim(std::string_view text);
 // Pieces between separators, blanks kept; "" gives one empty piece.

@@ -51,14 +51,15 @@ constexpr Duration operator*(Duration a, std::int64_t n) { return {a.ps * n}; }
 constexpr Time operator+(Time a, Duration b) { return {a.ps + b.ps}; }
 constexpr Duration operator-(Time a, Time b) { return {a.ps - b.ps}; }
 
-// Time to send `size` at `rate`, rounded up to 1 ps. `rate` must be positive.
+// Time to send `size` at `rate`, rounded up to 1 ps; saturates. `rate` must be positive.
 constexpr Duration operator/(Bytes size, Rate rate) {
   __extension__ using Wide = __int128;
   const Wide bit_ps = Wide{size.count} * 8 * 1'000'000'000'000;
-  return {static_cast<std::int64_t>((bit_ps + rate.bps - 1) / rate.bps)};
+  const Wide ps = (bit_ps + rate.bps - 1) / rate.bps;
+  return ps < Wide{INT64_MAX} ? Duration{static_cast<std::int64_t>(ps)} : duration_max;
 }
 
-// Seconds to the nearest picosecond; saturates at the ends of the range.
+// Seconds to the nearest picosecond; saturates at 0 and duration_max, which is also what NaN gives.
 inline Duration from_seconds(double s) {
   const double ps = std::round(s * 1e12);
   if (!(ps < 9.2e18)) return duration_max;

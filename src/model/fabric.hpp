@@ -1,6 +1,7 @@
 // The one model of the fabric: hosts and their inside, NICs, switches, links, scopes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -23,7 +24,9 @@ using RoleId = Id<struct RoleTag>;
 using TierId = Id<struct TierTag>;        // all links between two roles, in one direction
 
 enum class NodeKind : std::uint8_t { host, gpu, nic, nvswitch, pcie_switch, fabric_switch };
+// A rack is the set of hosts that share their first switches, whatever a topology calls it.
 enum class ScopeKind : std::uint8_t { region, building, zone, pod, rack, host };
+inline constexpr std::size_t scope_kind_count = 6;
 std::string_view to_text(NodeKind kind);
 std::string_view to_text(ScopeKind kind);
 
@@ -88,6 +91,8 @@ class Fabric {
   // Number of the port at the sending end, from 0, and the interface name on that device.
   std::uint32_t port(LinkId link) const { return link_port_[link]; }
   std::string interface_name(LinkId link) const;
+  // Whether that name was given, rather than made by rule.
+  bool has_given_interface(LinkId link) const { return interface_name_.contains(link); }
 
   const Column<ScopeId, Scope>& scopes() const { return scopes_; }
   // The scope of `kind` that holds `node`, or an invalid id.
@@ -108,6 +113,7 @@ class Fabric {
 
   // "rtsw:3" unless the node was given a name of its own.
   std::string name(NodeId node) const;
+  bool has_given_name(NodeId node) const { return node_name_.contains(node); }
   std::string name(ScopeId scope) const;
   // "a->b", with "#k" when it is the k-th (from 1) of several parallel links.
   std::string name(LinkId link) const;
@@ -149,12 +155,20 @@ class Fabric {
   Column<RoleId, Role> roles_;
   Column<TierId, Tier> tiers_;
   Column<ScopeId, Scope> scopes_;
+  std::map<std::string, RoleId, std::less<>> role_by_name_;
+  std::map<std::string, ScopeId, std::less<>> named_scopes_;
+  std::array<std::vector<ScopeId>, scope_kind_count> scopes_of_kind_;
   std::vector<NodeId> gpus_, nics_, hosts_;
   std::vector<std::uint32_t> host_gpu_first_, host_nic_first_;
   std::vector<NodeId> gpu_nic_;
 };
 
 // The way to a Fabric. Nodes get their role index in order of addition, ports in order of links.
+// What a reader of foreign input has to refuse before it calls (here it is a programmer's error):
+//   - a role with two kinds; role "gpu" is the one role of GPUs, "host" of hosts, and "nic" holds
+//     the back-end NICs (other roles of kind nic, such as "fe_nic", stand outside gpus()/nics());
+//   - a name or scope name given twice, or one of the form "role:index" that is not the node's own;
+//   - a cable from a node to itself, a rate that is not positive.
 class FabricBuilder {
  public:
   struct NodeSpec {
@@ -180,13 +194,23 @@ class FabricBuilder {
   // The NIC that a GPU uses; without this call freeze() chooses as Fabric::nic_of says.
   void set_nic(NodeId gpu, NodeId nic);
   bool has_name(std::string_view name) const { return fabric_.named_nodes_.contains(name); }
+  bool has_scope_name(std::string_view name) const {
+    return fabric_.named_scopes_.contains(name);
+  }
   std::size_t node_count() const { return fabric_.node_count(); }
 
-  // GPUs and NICs of one host must have been added before those of the next.
+  // GPUs and NICs of one host must have been added before those of the next, hosts in order;
+  // those without a host come last.
   // Cost: O(nodes + links). The builder is empty afterwards.
   Fabric freeze();
 
  private:
+  RoleId role_of(const NodeSpec& spec);
+  void index_out_links();
+  void index_tiers();
+  void index_hosts();
+  void choose_nics();
+
   Fabric fabric_;
   std::vector<std::uint32_t> port_count_;
   std::map<std::uint32_t, NodeId> chosen_nic_;

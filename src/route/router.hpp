@@ -41,12 +41,12 @@ using model::LinkId;
 // A link and the share of the flow's bytes that crosses it (1 on a single path).
 struct Hop {
   LinkId link;
-  float share;
+  double share;
 };
 
 // One end-to-end stream that switches see: everything that may enter a hash.
 struct Stream {
-  NodeId src, dst;                   // NICs
+  NodeId src, dst;                   // NICs; a fabric switch may stand at one end
   std::uint32_t qp = 0;              // index of the QP within the connection
   std::uint32_t message = 0;         // number of the message, for per-message entropy
   std::span<const NodeId> via = {};  // switches the path must pass, in order
@@ -78,13 +78,13 @@ class Router {
 
   // From GPU to GPU: NVLink inside a host; otherwise through each GPU's NIC, with the PCIe hops
   // that can limit (an inner link that serves one NIC alone and is no slower cannot, and is left
-  // out, which is exact).
+  // out, which is exact). One end may be a fabric switch (in-network reduction).
   bool append_gpu_path(NodeId src_gpu, NodeId dst_gpu, std::uint32_t qp, std::uint32_t message,
                        std::vector<Hop>& out);
 
   // Every link that some stream between the two NICs may cross, for tier statistics. Appends,
   // unsorted, without repeats.
-  void append_usable(NodeId src, NodeId dst, std::vector<LinkId>& out);
+  void append_usable(const Stream& stream, std::vector<LinkId>& out);
 
   // Latency of the shortest path between the two NICs.
   Duration latency(NodeId src, NodeId dst);

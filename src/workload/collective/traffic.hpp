@@ -26,8 +26,14 @@ enum class Op : std::uint8_t {
 std::string_view to_text(Op op);
 std::vector<std::string> op_names();
 
+// What a request may hold at most.
+inline constexpr std::uint32_t channel_count_max = 64;
+inline constexpr double collective_bytes_max = 1e18;  // per rank
+
 // `bytes` follows nccl-tests: the larger of a rank's send and receive buffer (all_gather: the
-// gathered result; all_to_all: what one rank sends in all, its own part included).
+// gathered result; all_to_all: what one rank sends in all, its own part included). The root of a
+// broadcast is rank 0. In send_recv every rank sends to the next and the last to the first; a
+// one-way send is a broadcast between two ranks.
 struct Request {
   Op op = Op::all_reduce;
   std::string algorithm = "auto";   // a name of the algorithm registry
@@ -39,7 +45,9 @@ struct Request {
   std::vector<double> matrix;
 };
 
-// `bytes` go from one GPU to another. A switch stands at an end for in-network reduction.
+// `bytes` go from one GPU to another. In-network reduction puts a switch at an end: then the two are
+// neighbours (two switches, or a GPU and its NVSwitch) or a GPU and the first switch behind its
+// NIC. Parallel cables between neighbours share the bytes by their rate.
 struct Edge {
   NodeId from, to;
   double bytes;
@@ -48,18 +56,20 @@ struct Edge {
 // Edges that advance together: a pipelined ring or tree in steady state. All of them reach the
 // same fraction of their bytes at the same time. Valid once the pipe is full: chunks much smaller
 // than the message. `steps` is the number of chunks' worth of work each edge does in turn (2(n-1)
-// for a ring all-reduce), which decides what a late rank costs.
+// for a ring all-reduce), which decides what a late rank costs; 1 is a stream without such turns
+// (trees, broadcast, in-network reduction).
 struct Chain {
   std::vector<Edge> edges;
   std::uint32_t steps = 1;
 };
 
 // Every rank works through its peers (rank + 1, rank + 2, ...), `window` in flight, each next one
-// as soon as one has ended; nobody waits for the others. Not enumerated: n (n-1) flows.
+// as soon as one has ended; nobody waits for the others. A window of n-1 or more is everything at
+// once. Pairs of 0 bytes are passed over. Not enumerated: n (n-1) flows.
 struct Exchange {
   std::vector<NodeId> ranks;
   double bytes_per_pair = 0;
-  std::vector<double> matrix;       // as in Request; empty: bytes_per_pair
+  std::vector<double> matrix;       // as in Request, its diagonal unused; empty: bytes_per_pair
   std::uint32_t window = 1;
 };
 
@@ -69,17 +79,27 @@ struct Stage {
   std::vector<Chain> chains;
   std::vector<Edge> flows;          // independent of each other
   std::vector<Exchange> exchanges;
-  std::uint32_t latency_steps = 0;  // times the network's per-step latency, before the first byte
+  // Messages in sequence on the longest dependency path, which cost latency whatever the size:
+  // those that cross the network, and those inside a host.
+  std::uint32_t latency_steps = 0;
+  std::uint32_t inner_steps = 0;
 };
 
+// Edges and flows carry more than 0 bytes; a request of 0 bytes leaves stages of latency alone.
 struct Traffic {
   std::string algorithm;            // what "auto" became
   std::vector<Stage> stages;
 };
 
-// Fails: Errc::unknown algorithm (with the nearest), Errc::infeasible where the algorithm cannot
-// serve the ranks (NVLS across hosts, fewer than 2 ranks, a rank twice).
+// Fails: Errc::unknown algorithm (with the nearest); Errc::value for bytes, channels, window or
+// matrix out of range; Errc::infeasible where the ranks make no group (fewer than 2, one twice, not
+// a GPU) or the algorithm cannot serve them (NVLS across hosts), with the reason.
+// Cost: O(ranks * channels) for rings and trees, O(ranks * log ranks) for step-wise algorithms;
+// 16 bytes an edge.
 Result<Traffic> build_traffic(const Fabric& fabric, const Request& request);
+// The name that "auto" stands for in this request. Fails as build_traffic does.
+Result<std::string> default_algorithm(const Fabric& fabric, const Request& request);
+// All names that Request::algorithm takes, "auto" first.
 std::vector<std::string> algorithm_names();
 
 // Bus bandwidth per algorithm bandwidth, as nccl-tests define it: 2(n-1)/n for all_reduce, (n-1)/n

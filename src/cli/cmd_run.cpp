@@ -1,0 +1,37 @@
+#include <fmt/format.h>
+
+#include "base/file.hpp"
+#include "cli/cli.hpp"
+#include "plan/report/report.hpp"
+#include "plan/run/run.hpp"
+
+namespace weft::cli {
+
+int run_command(const Common& common, const RunArgs& args) {
+  const auto options = common.load_options();
+  if (!options) return report(options.error());
+  const auto file = model::load_scenario(args.scenario, *options);
+  if (!file) return report(file.error());
+  const auto outcome =
+      plan::run_scenario(*file, {.command = common.command, .progress = common.progress()});
+  if (!outcome) return report(outcome.error());
+  if (common.json) {
+    const auto json = plan::report::json_text(*outcome);
+    if (!json) return report(json.error());
+    fmt::print("{}", *json);
+  } else {
+    fmt::print("{}", plan::report::terminal_text(*outcome));
+  }
+  if (!args.out.empty()) {
+    if (const Status written = plan::report::write_report(*outcome, args.out); !written) {
+      report(written.error());
+      return work_failed;
+    }
+    if (!common.json)
+      fmt::print("\nReport: {0}/report.html  Data: {0}/report.json  Trace: {0}/trace.json.gz\n",
+                 args.out);
+  }
+  return plan::has_unfinished(*outcome) ? work_failed : done;
+}
+
+}  // namespace weft::cli

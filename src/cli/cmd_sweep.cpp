@@ -1,0 +1,38 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/file.hpp"
+#include "cli/cli.hpp"
+#include "plan/run/run.hpp"
+#include "plan/sweep/sweep.hpp"
+
+namespace weft::cli {
+
+int sweep_command(const Common& common, const SweepArgs& args) {
+  const auto options = common.load_options();
+  if (!options) return report(options.error());
+  const auto file = model::load_scenario(args.scenario, *options);
+  if (!file) return report(file.error());
+  const auto points = plan::sweep_points(*file);
+  if (!points) return report(points.error());
+
+  const std::uint32_t threads =
+      common.threads > 0 ? common.threads : std::max(1u, std::thread::hardware_concurrency());
+  Progress progress("sweep", static_cast<double>(points->size()), common.progress());
+  const auto run = [&](const model::ScenarioFile& point) {
+    return plan::run_scenario(point, {.command = common.command});
+  };
+  const plan::SweepResult result = plan::run_sweep(*points, run, threads, progress);
+  progress.finish();
+  fmt::print("{}", common.json ? plan::to_json(result) : plan::to_table(result));
+  if (!args.csv.empty())
+    if (const Status written = write_file(args.csv, plan::to_csv(result)); !written) {
+      report(written.error());
+      return work_failed;
+    }
+  return result.failed_points == 0 ? done : work_failed;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,127 @@
+#include "engine/fluid/flow_run.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/hash.hpp"
+
+namespace weft::engine::fluid {
+namespace {
+
+class FlowRun final : Network::Client {
+ public:
+  FlowRun(const FlowSet& set, Network& network)
+      : set_(set),
+        network_(network),
+        ends_(set.flows.size()),
+        streams_left_(set.flows.size(), 0),
+        next_sibling_(set.flows.size(), FlowSet::none),
+        first_dependent_(set.flows.size(), FlowSet::none),
+        message_(set.flows.size(), 0) {
+    index_dependents();
+    number_messages();
+  }
+
+  std::vector<FlowEnd> run() {
+    for (std::uint32_t i = 0; i < set_.flows.size(); ++i)
+      if (set_.flows[i].after == FlowSet::none) start_not_before(i);
+    network_.run(*this);
+    return std::move(ends_);
+  }
+
+ private:
+  void index_dependents() {
+    // Backwards, so that the lists run in file order.
+    for (std::uint32_t i = static_cast<std::uint32_t>(set_.flows.size()); i-- > 0;) {
+      const std::uint32_t after = set_.flows[i].after;
+      if (after == FlowSet::none) continue;
+      next_sibling_[i] = first_dependent_[after];
+      first_dependent_[after] = i;
+    }
+  }
+  // The k-th flow between the same two NICs is the k-th message of their connection.
+  void number_messages() {
+    std::map<std::pair<NodeId, NodeId>, std::uint32_t> count;
+    for (std::uint32_t i = 0; i < set_.flows.size(); ++i)
+      message_[i] = count[{set_.flows[i].src, set_.flows[i].dst}]++;
+  }
+
+  void start_not_before(std::uint32_t flow) {
+    const double at = set_.flows[flow].start.seconds();
+    if (at <= network_.now()) return start(flow);
+    network_.timer(at, flow);
+  }
+  void start(std::uint32_t i) {
+    const FlowSet::Flow& flow = set_.flows[i];
+    ends_[i].start_s = network_.now();
+    const std::uint32_t streams = network_.router().stream_count();
+    streams_left_[i] = streams;
+    const double latency = network_.router().latency(flow.src, flow.dst).seconds();
+    for (std::uint32_t s = 0; s < streams; ++s) {
+      const Part part{flow.src, flow.dst, s, 1, message_[i], 1};
+      network_.send({.parts = {&part, 1},
+                     .bytes = static_cast<double>(flow.size.count) / streams,
+                     .latency_s = latency,
+                     .tag = i,
+                     .via = std::span(set_.via).subspan(flow.via, flow.via_count)});
+    }
+  }
+  void on_delivered(std::uint64_t tag) override {
+    const auto i = static_cast<std::uint32_t>(tag);
+    if (--streams_left_[i] > 0) return;
+    ends_[i].end_s = network_.now();
+    ends_[i].finished = true;
+    for (std::uint32_t d = first_dependent_[i]; d != FlowSet::none; d = next_sibling_[d])
+      start_not_before(d);
+  }
+  void on_timer(std::uint64_t tag) override { start(static_cast<std::uint32_t>(tag)); }
+
+  const FlowSet& set_;
+  Network& network_;
+  std::vector<FlowEnd> ends_;
+  std::vector<std::uint32_t> streams_left_, next_sibling_, first_dependent_, message_;
+};
+
+// Links that a flow could use under the first state; with pinned paths only the pinned ones.
+std::vector<bool> usable_links(const FlowSet& set, Router& router) {
+  std::vector<bool> out(router.fabric().link_count(), false);
+  std::map<std::pair<NodeId, NodeId>, bool> seen;
+  std::vector<LinkId> links;
+  for (const FlowSet::Flow& flow : set.flows) {
+    const auto via = std::span(set.via).subspan(flow.via, flow.via_count);
+    if (via.empty() && !seen.emplace(std::pair(flow.src, flow.dst), true).second) continue;
+    links.clear();
+    router.append_usable({flow.src, flow.dst, 0, 0, via}, links);
+    for (const LinkId link : links) out[link.index()] = true;
+  }
+  return out;
+}
+
+std::string digest_of(const std::vector<FlowEnd>& ends) {
+  Digest digest;
+  for (const FlowEnd& end : ends) {
+    digest.add(from_seconds(end.start_s).ps);
+    digest.add(end.finished ? from_seconds(end.end_s).ps : std::int64_t{-1});
+  }
+  return digest.hex();
+}
+
+}  // namespace
+
+FlowRunResult run_flows(const FlowSet& set, Router& router, std::span<const StateChange> changes,
+                        const Simulation::Options& options) {
+  Network network(router, changes, options);
+  FlowRunResult out;
+  out.usable = usable_links(set, router);
+  out.flows = FlowRun(set, network).run();
+  for (const FlowEnd& end : out.flows)
+    if (end.finished) out.makespan_s = std::max(out.makespan_s, end.end_s);
+  out.link_bytes = network.link_bytes();
+  out.digest = digest_of(out.flows);
+  out.rate_error = network.simulation().rate_error();
+  out.counters = network.simulation().counters();
+  out.events = network.simulation().event_count();
+  return out;
+}
+
+}  // namespace weft::engine::fluid

@@ -1,0 +1,140 @@
+// Flows in time: who ends when, under max-min fair rates.
+#pragma once
+
+#include <cstdint>
+#include <queue>
+#include <span>
+#include <vector>
+
+#include "engine/fluid/solver.hpp"
+
+namespace weft::engine::fluid {
+
+using FlowId = Id<struct FlowTag>;
+
+// Event-driven: rates change only when a flow starts or ends, is moved, or a capacity changes.
+// Time is in seconds as double inside; events closer than one part in 10^11 are one event, so that
+// rounding does not split what happens together. Deterministic: simultaneous ends are reported in
+// order of start.
+class Simulation {
+ public:
+  // Reacts to events; may start, move and stop flows, set capacities and timers from within.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void on_flow_end(FlowId flow, std::uint64_t tag) = 0;
+    virtual void on_timer(std::uint64_t tag) = 0;
+  };
+  struct Options {
+    Solver::Options solver;
+    // Compare all rates with a full solve at every n-th event (0: never); see rate_error().
+    std::uint64_t audit_every = 0;
+  };
+
+  Simulation(std::span<const double> capacity, const Options& options);
+
+  double now() const { return now_; }
+  // A flow of `bytes` along `hops`, from now on. `tag` comes back with its end.
+  FlowId start(std::span<const Hop> hops, double bytes, std::uint64_t tag);
+  // The flow goes on along other hops, with `extra_bytes` to send again.
+  void move(FlowId flow, std::span<const Hop> hops, double extra_bytes);
+  // Ends it without a report; returns the bytes it had left.
+  double stop(FlowId flow);
+  // `tag` comes back at time `at` (not before now()).
+  void timer(double at, std::uint64_t tag);
+  void set_capacity(LinkId resource, double capacity);
+  void add_resource(double capacity);
+
+  double rate(FlowId flow) const;
+  double bytes_left(FlowId flow) const;
+  // Calls visit(LinkId, double share) for every hop of the flow.
+  template <class Visit>
+  void for_each_hop(FlowId flow, Visit visit) const {
+    solver_.for_each_hop(flow_[flow.index()].entity, visit);
+  }
+  std::size_t active_count() const { return active_count_; }
+
+  // Runs until nothing more can happen. Flows that then still have a rate of 0 stay active.
+  void run(Listener& listener);
+
+  // Bytes that each resource has carried for flows that ended, moved or stopped.
+  const std::vector<double>& carried() const { return carried_; }
+  // Adds what flows still active have carried; call once, at the end.
+  void account_active();
+
+  const Solver::Counters& counters() const { return solver_.counters(); }
+  std::uint64_t event_count() const { return events_; }
+  // Worst relative difference to a full solve that audits have seen.
+  double rate_error() const { return rate_error_; }
+
+ private:
+  struct Flow {
+    EntityId entity;
+    double left = 0;          // bytes, at `since`
+    double since = 0;
+    double rate = 0;
+    double left_at_start = 0; // bytes left when the present hops were taken
+    std::uint64_t tag = 0;
+    std::uint64_t order = 0;
+    bool active = false;
+  };
+  struct Timer {
+    double at;
+    std::uint64_t order, tag;
+    bool operator<(const Timer& other) const {
+      return at != other.at ? at > other.at : order > other.order;
+    }
+  };
+
+  // Ends by predicted time. A flow that slows down leaves its key in place, too early; the key is
+  // put right when it comes to the top. Most such keys change again before that.
+  class EndQueue {
+   public:
+    void resize(std::size_t flows);
+    void set(std::uint32_t flow, double key);
+    void erase(std::uint32_t flow);
+    bool empty() const { return heap_.empty(); }
+    std::uint32_t top() const { return heap_[0].flow; }
+    double top_key() const { return heap_[0].key; }
+    // The key held for the flow, or unlimited when it is not in the queue.
+    double key(std::uint32_t flow) const;
+
+   private:
+    struct Item {
+      double key;
+      std::uint32_t flow;
+    };
+    void up(std::size_t at, Item item);
+    void down(std::size_t at, Item item);
+    void place(std::size_t at, Item item) {
+      heap_[at] = item;
+      position_[item.flow] = static_cast<std::uint32_t>(at);
+    }
+    std::vector<Item> heap_;
+    std::vector<std::uint32_t> position_;
+  };
+
+  double end_time(const Flow& flow) const;
+  void refresh_top();
+  void refresh_rates();
+  void account(const Flow& flow, double left);
+  void collect_ends();
+  void audit();
+
+  Options options_;
+  Solver solver_;
+  double now_ = 0;
+  std::vector<Flow> flow_;
+  std::vector<std::uint32_t> free_flows_;
+  std::vector<FlowId> flow_of_entity_;
+  std::size_t active_count_ = 0;
+  std::uint64_t next_order_ = 0;
+  EndQueue ends_;
+  std::priority_queue<Timer> timers_;
+  std::vector<double> carried_;
+  std::vector<std::uint32_t> ended_;
+  std::uint64_t events_ = 0;
+  double rate_error_ = 0;
+};
+
+}  // namespace weft::engine::fluid

@@ -1,0 +1,134 @@
+#include "engine/fluid/simulation.hpp"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <map>
+
+#include "base/rng.hpp"
+
+namespace weft::engine::fluid {
+namespace {
+
+struct Log final : Simulation::Listener {
+  std::vector<std::pair<std::uint64_t, double>> ends;
+  std::map<std::uint64_t, std::function<void()>> timers;
+  std::function<void(std::uint64_t)> on_end = [](std::uint64_t) {};
+  Simulation* sim = nullptr;
+  void on_flow_end(FlowId, std::uint64_t tag) override {
+    ends.emplace_back(tag, sim->now());
+    on_end(tag);
+  }
+  void on_timer(std::uint64_t tag) override { timers.at(tag)(); }
+};
+
+const std::vector<Hop> first{{LinkId(0), 1}};
+const std::vector<Hop> second{{LinkId(1), 1}};
+
+}  // namespace
+
+TEST_CASE("two flows share, then the longer one speeds up") {
+  const std::vector<double> capacity{10};
+  Simulation sim(capacity, {});
+  Log log;
+  log.sim = &sim;
+  sim.start(first, 10, 1);
+  sim.start(first, 30, 2);
+  sim.run(log);
+  REQUIRE(log.ends.size() == 2);
+  CHECK(log.ends[0] == std::pair<std::uint64_t, double>(1, 2));
+  CHECK(log.ends[1].second == doctest::Approx(4));
+  CHECK(sim.carried()[0] == doctest::Approx(40));
+}
+
+TEST_CASE("an empty flow and one without hops end where they start") {
+  const std::vector<double> capacity{10, 0};
+  Simulation sim(capacity, {});
+  Log log;
+  log.sim = &sim;
+  sim.start(first, 0, 1);
+  sim.start({}, 1e9, 2);
+  sim.start(second, 0, 3);  // nothing to send: no need of capacity
+  sim.run(log);
+  CHECK(log.ends.size() == 3);
+  CHECK(log.ends.back().second == 0);
+}
+
+TEST_CASE("a dead link stalls its flow; moving it resends what was lost") {
+  const std::vector<double> capacity{10, 10};
+  Simulation sim(capacity, {});
+  Log log;
+  log.sim = &sim;
+  const FlowId flow = sim.start(first, 100, 1);
+  log.timers[1] = [&] { sim.set_capacity(LinkId(0), 0); };
+  log.timers[2] = [&] {
+    CHECK(sim.bytes_left(flow) == doctest::Approx(50));
+    sim.move(flow, second, 5);
+  };
+  sim.timer(5, 1);
+  sim.timer(8, 2);
+  sim.run(log);
+  CHECK(log.ends.at(0).second == doctest::Approx(8 + 5.5));
+  CHECK(sim.carried()[0] == doctest::Approx(50));
+  CHECK(sim.carried()[1] == doctest::Approx(55));
+}
+
+TEST_CASE("a flow without capacity stays active and is not lost") {
+  const std::vector<double> capacity{0};
+  Simulation sim(capacity, {});
+  Log log;
+  log.sim = &sim;
+  sim.start(first, 1, 1);
+  sim.run(log);
+  CHECK(log.ends.empty());
+  CHECK(sim.active_count() == 1);
+}
+
+TEST_CASE("what is started in answer to an end begins at that instant") {
+  const std::vector<double> capacity{10};
+  Simulation sim(capacity, {});
+  Log log;
+  log.sim = &sim;
+  log.on_end = [&](std::uint64_t tag) {
+    if (tag < 5) sim.start(first, 10, tag + 1);
+  };
+  sim.start(first, 10, 1);
+  sim.run(log);
+  CHECK(log.ends.size() == 5);
+  CHECK(log.ends.back().second == doctest::Approx(5));
+}
+
+TEST_CASE("random runs: bytes are conserved, audits agree, reruns are identical") {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const auto once = [&] {
+      Rng rng = Rng(seed).stream("runs");
+      const std::vector<double> capacity(30, 1e9);
+      Simulation sim(capacity, {.solver = {}, .audit_every = 3});
+      Log log;
+      log.sim = &sim;
+      double crossings = 0;
+      const auto start = [&](std::uint64_t tag) {
+        std::vector<Hop> path;
+        for (std::uint64_t h = 0; h < 4; ++h)
+          path.push_back({LinkId(static_cast<std::size_t>(h * 7 + rng.below(7))), 1});
+        const double bytes = static_cast<double>(1 + rng.below(64)) * 16e6;
+        crossings += 4 * bytes;
+        sim.start(path, bytes, tag);
+      };
+      for (std::uint64_t i = 0; i < 60; ++i) start(i);
+      log.on_end = [&](std::uint64_t tag) {
+        if (tag < 200) start(tag + 60);
+      };
+      sim.run(log);
+      double carried = 0;
+      for (const double bytes : sim.carried()) carried += bytes;
+      CHECK(carried == doctest::Approx(crossings).epsilon(1e-12));
+      CHECK(sim.rate_error() < 1e-9);
+      CHECK(sim.active_count() == 0);
+      return log.ends;
+    };
+    CHECK(once() == once());
+  }
+}
+
+}  // namespace weft::engine::fluid

@@ -1,0 +1,182 @@
+#include "engine/fluid/stage.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "workload/collective/messages.hpp"
+
+namespace weft::engine::fluid {
+namespace {
+
+using model::NodeKind;
+
+bool is_ring(const workload::Chain& chain) {
+  const std::size_t n = chain.edges.size();
+  for (std::size_t i = 0; i < n; ++i)
+    if (chain.edges[i].to != chain.edges[(i + 1) % n].from) return false;
+  return n >= 2;
+}
+
+// Seconds per chunk of each edge when the chain has the fabric to itself.
+std::vector<double> chunk_seconds(const workload::Chain& chain, Router& router) {
+  double bytes = 0;
+  const std::vector<Part> parts = chain_parts(chain, router, bytes);
+  std::vector<std::vector<Hop>> paths(parts.size());
+  std::map<LinkId, double> weight;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (std::uint32_t s = 0; s < parts[i].streams; ++s)
+      router.append_gpu_path(parts[i].from, parts[i].to, s, s, paths[i]);
+    for (const Hop& hop : paths[i])
+      weight[hop.link] += hop.share * parts[i].weight / parts[i].streams;
+  }
+  std::vector<double> out;
+  for (const std::vector<Hop>& path : paths) {
+    double slowest = 0;
+    for (const Hop& hop : path)
+      slowest = std::max(slowest, weight[hop.link] / router.capacity(hop.link));
+    out.push_back(slowest * bytes / chain.steps);
+  }
+  return out;
+}
+
+// Bytes in and out of host-side devices during one stage, and the time the busiest needs.
+class HostLoad {
+ public:
+  explicit HostLoad(const Fabric& fabric) : fabric_(fabric) {}
+
+  void add(NodeId from, NodeId to, double bytes) {
+    const bool inside = fabric_.host_of(from).valid() && fabric_.host_of(from) == fabric_.host_of(to);
+    if (fabric_.kind(from) == NodeKind::gpu) out_[inside ? from : fabric_.nic_of(from)] += bytes;
+    if (fabric_.kind(to) == NodeKind::gpu) in_[inside ? to : fabric_.nic_of(to)] += bytes;
+  }
+  // What one rank exchanges with its own host's GPUs and with other hosts, the same both ways.
+  void add_both_ways(NodeId rank, double inside, double outside) {
+    out_[rank] += inside;
+    in_[rank] += inside;
+    out_[fabric_.nic_of(rank)] += outside;
+    in_[fabric_.nic_of(rank)] += outside;
+  }
+  double seconds() const {
+    double worst = 0;
+    for (const auto* side : {&out_, &in_})
+      for (const auto& [node, bytes] : *side)
+        if (node.valid()) worst = std::max(worst, bytes / bytes_per_s(node));
+    return worst;
+  }
+
+ private:
+  // All ports of a NIC; all of a GPU's NVLinks.
+  double bytes_per_s(NodeId node) const {
+    const NodeKind far = fabric_.kind(node) == NodeKind::gpu ? NodeKind::nvswitch
+                                                             : NodeKind::fabric_switch;
+    double total = 0;
+    for (const LinkId link : fabric_.out(node)) {
+      const NodeKind kind = fabric_.kind(fabric_.to(link));
+      if (kind == far || (far == NodeKind::nvswitch && kind == NodeKind::gpu))
+        total += fabric_.rate(link).bytes_per_s();
+    }
+    return total > 0 ? total : unlimited;
+  }
+  const Fabric& fabric_;
+  std::map<NodeId, double> out_, in_;
+};
+
+void add_exchange(const workload::Exchange& exchange, const Fabric& fabric, HostLoad& load) {
+  const auto n = static_cast<std::uint32_t>(exchange.ranks.size());
+  if (!exchange.matrix.empty()) {
+    for (std::uint32_t i = 0; i < n; ++i)
+      for (std::uint32_t j = 0; j < n; ++j)
+        if (i != j)
+          load.add(exchange.ranks[i], exchange.ranks[j], exchange_bytes(exchange, i, j));
+    return;
+  }
+  std::map<NodeId, std::uint32_t> on_host;
+  for (const NodeId rank : exchange.ranks) ++on_host[fabric.host_of(rank)];
+  for (const NodeId rank : exchange.ranks) {
+    const double mates = on_host[fabric.host_of(rank)] - 1.0;
+    load.add_both_ways(rank, mates * exchange.bytes_per_pair,
+                       (n - 1 - mates) * exchange.bytes_per_pair);
+  }
+}
+
+}  // namespace
+
+double exchange_bytes(const workload::Exchange& exchange, std::uint32_t from, std::uint32_t to) {
+  if (exchange.matrix.empty()) return exchange.bytes_per_pair;
+  return exchange.matrix[std::size_t{from} * exchange.ranks.size() + to];
+}
+
+std::vector<Part> chain_parts(const workload::Chain& chain, const Router& router, double& bytes) {
+  bytes = 0;
+  for (const workload::Edge& edge : chain.edges) bytes = std::max(bytes, edge.bytes);
+  // The chunks of a chain use all QPs evenly, split or in turn.
+  const route::RoutingConfig& config = router.config();
+  const std::uint32_t streams = config.message_mode == route::MessageMode::round_robin
+                                    ? config.qps
+                                    : router.stream_count();
+  std::vector<Part> out;
+  out.reserve(chain.edges.size());
+  for (const workload::Edge& edge : chain.edges)
+    if (edge.bytes > 0) out.push_back({edge.from, edge.to, 0, streams, 0, edge.bytes / bytes});
+  return out;
+}
+
+double edge_latency_s(NodeId from, NodeId to, Router& router) {
+  const Fabric& fabric = router.fabric();
+  const auto wire_end = [&](NodeId node) {
+    return fabric.kind(node) == NodeKind::gpu ? fabric.nic_of(node) : node;
+  };
+  if (fabric.host_of(from).valid() && fabric.host_of(from) == fabric.host_of(to)) {
+    for (const LinkId link : fabric.out(from))
+      if (fabric.kind(fabric.to(link)) == NodeKind::nvswitch)
+        return 2 * fabric.latency(link).seconds();
+    return 0;
+  }
+  const NodeId a = wire_end(from), b = wire_end(to);
+  return a.valid() && b.valid() ? router.latency(a, b).seconds() : 0;
+}
+
+double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Router& router) {
+  if (stage.latency_steps == 0) return 0;
+  double wire = 0;
+  for (const workload::Chain& chain : stage.chains) {
+    double sum = 0;
+    for (const workload::Edge& edge : chain.edges) sum += edge_latency_s(edge.from, edge.to, router);
+    if (!chain.edges.empty()) wire = std::max(wire, sum / static_cast<double>(chain.edges.size()));
+  }
+  for (const workload::Edge& flow : stage.flows)
+    wire = std::max(wire, edge_latency_s(flow.from, flow.to, router));
+  return stage.latency_steps * (step_overhead.seconds() + wire);
+}
+
+double late_of(const Job& job, NodeId rank) {
+  const auto at = std::ranges::find(job.ranks, rank) - job.ranks.begin();
+  const auto index = static_cast<std::size_t>(at);
+  return index < job.late.size() ? job.late[index].seconds() : 0;
+}
+
+double chain_delay_s(const Job& job, const workload::Chain& chain, Router& router) {
+  std::vector<double> start;
+  for (const workload::Edge& edge : chain.edges) start.push_back(late_of(job, edge.from));
+  const double last = *std::ranges::max_element(start);
+  if (!is_ring(chain)) return last;
+  const std::vector<double> chunk = chunk_seconds(chain, router);
+  const double alone = workload::ring_time(chunk, start, chain.steps);
+  return std::max(0.0, alone - chain.steps * *std::ranges::max_element(chunk));
+}
+
+double roofline_s(const Job& job, Router& router) {
+  double total = 0;
+  for (const workload::Stage& stage : job.traffic.stages) {
+    HostLoad load(router.fabric());
+    for (const workload::Chain& chain : stage.chains)
+      for (const workload::Edge& edge : chain.edges) load.add(edge.from, edge.to, edge.bytes);
+    for (const workload::Edge& flow : stage.flows) load.add(flow.from, flow.to, flow.bytes);
+    for (const workload::Exchange& exchange : stage.exchanges)
+      add_exchange(exchange, router.fabric(), load);
+    total += load.seconds() + stage_latency_s(stage, job.step_overhead, router);
+  }
+  return total;
+}
+
+}  // namespace weft::engine::fluid

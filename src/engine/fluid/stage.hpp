@@ -1,0 +1,37 @@
+// How stages of a collective become transfers, and how fast they could be at best.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/fluid/job_run.hpp"
+#include "engine/fluid/network.hpp"
+#include "workload/collective/traffic.hpp"
+
+namespace weft::engine::fluid {
+
+struct ExchangeState {
+  std::vector<std::uint32_t> next_offset;  // per rank: distance to the next peer to serve
+};
+
+double exchange_bytes(const workload::Exchange& exchange, std::uint32_t from, std::uint32_t to);
+
+// The parts of one coupled transfer whose size, `bytes`, is that of the largest edge.
+std::vector<Part> chain_parts(const workload::Chain& chain, const Router& router, double& bytes);
+
+// Wire latency between two GPUs (or a GPU and a switch): over NVLink in a host, else by the NICs.
+double edge_latency_s(NodeId from, NodeId to, Router& router);
+
+// latency_steps times (overhead + wire latency): the mean over a chain's edges, since each chunk
+// passes all of them; the maximum over chains and independent flows.
+double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Router& router);
+
+// Seconds by which `rank` enters late; 0 when it is not named.
+double late_of(const Job& job, NodeId rank);
+
+// When the chain's transfer has to start, counted from the first rank's entry, so that it ends in
+// isolation exactly when the message-by-message ring does (workload::ring_time). Chains that are
+// no rings start with their last rank, which is an upper bound.
+double chain_delay_s(const Job& job, const workload::Chain& chain, Router& router);
+
+}  // namespace weft::engine::fluid

@@ -1,0 +1,191 @@
+#include "model/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace weft::model {
+namespace {
+
+using Kind = Config::Kind;
+
+// Every top-level key and what may stand behind it; null is allowed everywhere.
+struct TopKey {
+  std::string_view name;
+  std::string_view wanted;
+  std::array<Kind, 2> kinds;
+};
+constexpr std::array<TopKey, 9> top_keys{{
+    {"fabric", "a map of keys", {Kind::map, Kind::map}},
+    {"routing", "a map of keys", {Kind::map, Kind::map}},
+    {"transport", "a map of keys", {Kind::map, Kind::map}},
+    {"jobs", "a list of jobs, each a map", {Kind::list, Kind::list}},
+    {"faults", "a list of faults, each a map", {Kind::list, Kind::list}},
+    {"compare", "a map from variant names to overlays", {Kind::map, Kind::map}},
+    {"sweep", "a map from keys to lists of values", {Kind::map, Kind::map}},
+    {"engine", "a name, or a map with one", {Kind::scalar, Kind::map}},
+    {"seed", "a whole number", {Kind::scalar, Kind::scalar}},
+}};
+
+bool is_variant_key(std::string_view key) { return key != "compare" && key != "sweep"; }
+
+std::vector<std::string> all_keys() {
+  std::vector<std::string> names;
+  for (const TopKey& key : top_keys) names.emplace_back(key.name);
+  return names;
+}
+
+// Checks names and kinds of the keys of `map`, of which only `allowed` may occur.
+void check_keys(const Config& map, std::span<const std::string> allowed, std::string_view what,
+                Errors& errors) {
+  for (const Config::Field& field : map.fields) {
+    if (std::ranges::find(allowed, field.key) == allowed.end()) {
+      const bool exists = std::ranges::find(top_keys, field.key, &TopKey::name) != top_keys.end();
+      errors.push_back({Errc::unknown, field.where,
+                        exists ? fmt::format("\"{}\" is not read in {}", field.key, what)
+                               : fmt::format("unknown key \"{}\" in {}{}", field.key, what,
+                                             did_you_mean(field.key, allowed)),
+                        fmt::format("known keys: {}", fmt::join(allowed, ", ")),
+                        {}});
+      continue;
+    }
+    const TopKey& key = *std::ranges::find(top_keys, field.key, &TopKey::name);
+    const Kind kind = field.value.kind;
+    if (kind != Kind::null && std::ranges::find(key.kinds, kind) == key.kinds.end())
+      errors.push_back({Errc::parse, field.value.where,
+                        fmt::format("\"{}\" must be {}", field.key, key.wanted), {}, {}});
+  }
+}
+
+struct Setting {
+  std::string path;
+  Config value;
+};
+
+Result<std::vector<Setting>> parse_settings(const LoadOptions& options) {
+  std::vector<Setting> settings;
+  Errors errors;
+  for (const auto& [path, text] : options.set) {
+    auto value = parse_yaml(text, fmt::format("--set {}={}", path, text));
+    if (value) {
+      settings.push_back({path, *std::move(value)});
+    } else {
+      errors.push_back(value.error());
+    }
+  }
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  return settings;
+}
+
+void apply(Config& config, const std::vector<Setting>& settings, Errors& errors) {
+  for (const Setting& setting : settings)
+    if (auto status = set_path(config, setting.path, setting.value); !status)
+      errors.push_back(status.error());
+}
+
+Result<std::uint64_t> read_seed(const Config& root, const LoadOptions& options) {
+  if (options.seed) return *options.seed;
+  const Config* seed = root.find("seed");
+  if (seed == nullptr || seed->kind == Kind::null) return 1;
+  WEFT_TRY(const std::int64_t value, parse_count(token_of(*seed)));
+  return static_cast<std::uint64_t>(value);
+}
+
+// One variant: `base` with `over` laid on it and, on top of both, the command line's settings.
+void add_variant(const std::string& name, const Config& base, const Config& over,
+                 const std::vector<Setting>& settings, const LoadOptions& options,
+                 ScenarioFile& out, Errors& errors) {
+  Scenario scenario{name, base.where.file, base, 1};
+  overlay(scenario.root, over);
+  apply(scenario.root, settings, errors);
+  if (auto seed = read_seed(scenario.root, options)) {
+    scenario.seed = *seed;
+  } else {
+    errors.push_back(seed.error());
+  }
+  out.variants.push_back(std::move(scenario));
+}
+
+void add_variants(const Config& compare, const Config& base, const std::vector<Setting>& settings,
+                  const LoadOptions& options, ScenarioFile& out, Errors& errors) {
+  if (compare.fields.empty())
+    errors.push_back({Errc::value, compare.where, "\"compare\" names no variant",
+                      "add \"name: {...}\" lines, or remove the key", {}});
+  std::vector<std::string> allowed = all_keys();
+  std::erase_if(allowed, [](const std::string& key) { return !is_variant_key(key); });
+  for (const Config::Field& variant : compare.fields) {
+    const bool is_map = variant.value.kind == Kind::map || variant.value.kind == Kind::null;
+    if (!is_map || variant.key.empty()) {
+      errors.push_back({Errc::parse, variant.value.where,
+                        fmt::format("variant \"{}\" must be a name and a map of keys", variant.key),
+                        "write \"name: {}\" for the scenario as it stands", {}});
+      continue;
+    }
+    check_keys(variant.value, allowed, fmt::format("variant \"{}\"", variant.key), errors);
+    const bool is_empty = variant.value.kind == Kind::null;
+    const Config over = is_empty ? Config::map() : variant.value;
+    add_variant(variant.key, base, over, settings, options, out, errors);
+  }
+}
+
+// Removes the field and returns it; null where missing.
+Config take(Config& root, std::string_view key) {
+  Config out;
+  if (Config* found = root.find(key)) out = std::move(*found);
+  std::erase_if(root.fields, [&](const Config::Field& field) { return field.key == key; });
+  return out;
+}
+
+Status fail_on(Errors& errors) {
+  if (errors.empty()) return {};
+  return std::unexpected(combine(std::move(errors)));
+}
+
+Result<ScenarioFile> interpret(Config root, const std::string& file, const LoadOptions& options) {
+  if (root.kind != Kind::map)
+    return fail(Errc::parse, {file, std::max(root.where.line, 1u), std::max(root.where.column, 1u)},
+                "a scenario must be a map of keys", "start with \"fabric: {generator: ...}\"");
+  root.where.file = file;
+  WEFT_TRY(std::vector<Setting> settings, parse_settings(options));
+  Errors errors;
+  apply(root, settings, errors);
+  check_keys(root, options.keys.empty() ? all_keys() : options.keys, "this file", errors);
+  WEFT_TRY_STATUS(fail_on(errors));
+
+  ScenarioFile out;
+  const Config compare = take(root, "compare");
+  out.sweep = take(root, "sweep");
+  std::erase_if(settings, [](const Setting& s) {
+    return !is_variant_key(std::string_view(s.path).substr(0, s.path.find('.')));
+  });
+  if (compare.kind == Kind::null) {
+    add_variant("base", root, Config::map(), {}, options, out, errors);
+  } else {
+    add_variants(compare, root, settings, options, out, errors);
+  }
+  WEFT_TRY_STATUS(fail_on(errors));
+  return out;
+}
+
+}  // namespace
+
+const Config& Scenario::section(std::string_view key) const {
+  static const Config missing;
+  const Config* found = root.find(key);
+  return found == nullptr ? missing : *found;
+}
+
+Result<ScenarioFile> parse_scenario(std::string_view text, const std::string& file,
+                                    const LoadOptions& options) {
+  WEFT_TRY(Config root, parse_yaml(text, file));
+  return interpret(std::move(root), file, options);
+}
+
+Result<ScenarioFile> load_scenario(const std::string& path, const LoadOptions& options) {
+  WEFT_TRY(Config root, load_yaml(path));
+  return interpret(std::move(root), path, options);
+}
+
+}  // namespace weft::model

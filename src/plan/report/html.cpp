@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include "plan/report/assets.hpp"
+#include "plan/report/report.hpp"
+#include "plan/report/terminal.hpp"
+
+namespace weft::plan::report {
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+// In JSON "<" stands only inside strings; escaped there, no text can end the script element.
+std::string inside_script(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  }
+  return out;
+}
+
+// Only the two embedded assets may run or style; nothing may be loaded from anywhere.
+constexpr std::string_view head = R"(<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'">
+<title>{} - weft run</title>
+<style>{}</style>
+</head>
+<body>
+<main id="report"></main>
+<noscript><pre>)";
+
+}  // namespace
+
+Result<std::string> html_text(const Outcome& outcome) {
+  WEFT_TRY(const std::string json, json_text(outcome));
+  std::string out = fmt::format(fmt::runtime(head), page_script_hash, page_style_hash,
+                                escaped(outcome.scenario), page_style);
+  out += escaped(table_text(outcome));
+  out += "</pre></noscript>\n<script type=\"application/json\" id=\"report-data\">";
+  out += inside_script(json);
+  out += "</script>\n<script>";
+  out += page_script;
+  out += "</script>\n</body>\n</html>\n";
+  return out;
+}
+
+}  // namespace weft::plan::report

@@ -1,0 +1,219 @@
+#include "plan/report/json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <ranges>
+#include <set>
+#include <span>
+
+#include "base/check.hpp"
+#include "plan/report/report.hpp"
+
+namespace weft::plan::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using model::Completion;
+using model::FabricSummary;
+using model::HeatMap;
+using model::JobOutcome;
+using model::Note;
+using model::TierOutcome;
+using model::VariantOutcome;
+
+constexpr int format_version = 1;
+
+// JSON has neither NaN nor infinity.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+// Four decimals are finer than any screen and keep large maps small.
+Json load(double value) { return number(std::round(value * 1e4) / 1e4); }
+
+Json json_of(const JobOutcome& job) {
+  return {{"op", job.op},
+          {"algorithm", job.algorithm},
+          {"placement", job.placement},
+          {"gpus", job.gpus},
+          {"bytes_per_rank", number(job.bytes_per_rank)},
+          {"iterations", job.iterations},
+          {"time_s",
+           {{"mean", number(job.time_mean_s)},
+            {"min", number(job.time_min_s)},
+            {"max", number(job.time_max_s)}}},
+          {"algbw_GBps", number(job.algbw_gbyte_s)},
+          {"busbw_GBps", number(job.busbw_gbyte_s)},
+          {"roofline_s", number(job.roofline_s)},
+          {"roofline_busbw_GBps", number(job.roofline_busbw_gbyte_s)},
+          {"ratio", number(job.ratio)}};
+}
+
+Json json_of(const TierOutcome& tier) {
+  return {{"links", tier.links},
+          {"mean_load", number(tier.mean_load)},
+          {"max_load", number(tier.max_load)},
+          {"mmr", number(tier.mmr)},
+          {"histogram", tier.histogram}};
+}
+
+// How one side of a map is divided.
+struct Blocks {
+  std::size_t items, per_cell, cells;
+  Blocks(std::size_t count, std::size_t cells_max)
+      : items(count),
+        per_cell(std::max<std::size_t>((count + cells_max - 1) / cells_max, 1)),
+        cells((count + per_cell - 1) / per_cell) {}
+  std::size_t begin(std::size_t cell) const { return cell * per_cell; }
+  std::size_t end(std::size_t cell) const { return std::min(items, begin(cell) + per_cell); }
+};
+
+Json names_of(const Blocks& blocks, const std::vector<std::string>& names) {
+  Json out = Json::array();
+  for (std::size_t cell = 0; cell < blocks.cells; ++cell) {
+    const std::string& first = names[blocks.begin(cell)];
+    const std::string& last = names[blocks.end(cell) - 1];
+    out.push_back(blocks.per_cell == 1 ? first : fmt::format("{} … {}", first, last));
+  }
+  return out;
+}
+
+Json loads_of(const Blocks& rows, const Blocks& columns, std::span<const double> loads) {
+  WEFT_CHECK(loads.size() == rows.items * columns.items);
+  const auto hottest = [&](std::size_t row, std::size_t column) {
+    double most = model::no_number;
+    for (std::size_t r = rows.begin(row); r < rows.end(row); ++r)
+      for (std::size_t c = columns.begin(column); c < columns.end(column); ++c)
+        most = std::fmax(most, loads[r * columns.items + c]);  // ignores no_number
+    return most;
+  };
+  Json out = Json::array();
+  for (std::size_t row = 0; row < rows.cells; ++row) {
+    Json line = Json::array();
+    for (std::size_t column = 0; column < columns.cells; ++column)
+      line.push_back(load(hottest(row, column)));
+    out.push_back(std::move(line));
+  }
+  return out;
+}
+
+Json json_of(const HeatMap& map) {
+  const Blocks rows(map.rows.size(), map_rows_max);
+  const Blocks columns(map.columns.size(), map_columns_max);
+  return {{"row_role", map.row_role},
+          {"column_role", map.column_role},
+          {"rows_per_cell", rows.per_cell},
+          {"columns_per_cell", columns.per_cell},
+          {"rows", names_of(rows, map.rows)},
+          {"columns", names_of(columns, map.columns)},
+          {"up", loads_of(rows, columns, map.up)},
+          {"down", loads_of(rows, columns, map.down)}};
+}
+
+Json json_of(const Completion& flows) {
+  Json quantiles = Json::array();
+  for (const Completion::Point& point : flows.quantiles)
+    quantiles.push_back(Json::array({number(point.share), number(point.seconds)}));
+  return {{"finished", flows.finished},
+          {"unfinished", flows.unfinished},
+          {"mean_s", number(flows.mean_s)},
+          {"quantiles", std::move(quantiles)}};
+}
+
+Json json_of(const Note& note) {
+  const bool warns = note.severity == Note::Severity::warning;
+  return {{"severity", warns ? "warning" : "info"}, {"text", note.text}};
+}
+
+Json json_of(const VariantOutcome& variant);
+
+template <class T>
+Json list_of(const std::vector<T>& items) {
+  Json out = Json::array();
+  for (const T& item : items) out.push_back(json_of(item));
+  return out;
+}
+
+// Readers that lose the order of an object's keys find it in a list beside it.
+template <class T>
+Json order_of(const std::vector<T>& items) {
+  Json out = Json::array();
+  for (const T& item : items) out.push_back(item.name);
+  return out;
+}
+
+template <class T>
+Json by_name(const std::vector<T>& items) {
+  Json out = Json::object();
+  for (const T& item : items) out.emplace(item.name, json_of(item));
+  return out;
+}
+
+Json json_of(const VariantOutcome& variant) {
+  return {{"scheme", variant.scheme},
+          {"qps", variant.qps},
+          {"faults", variant.faults},
+          {"job_order", order_of(variant.jobs)},
+          {"jobs", by_name(variant.jobs)},
+          {"tier_order", order_of(variant.tiers)},
+          {"tiers", by_name(variant.tiers)},
+          {"heat_maps", list_of(variant.heat_maps)},
+          {"flow_completion", json_of(variant.completion)},
+          {"notes", list_of(variant.notes)},
+          {"digest", variant.digest},
+          {"scenario_digest", variant.scenario_digest},
+          {"scenario_text", variant.scenario_text}};
+}
+
+Json json_of(const FabricSummary& fabric) {
+  Json roles = Json::object();
+  for (const FabricSummary::Count& count : fabric.roles) roles[count.role] = count.nodes;
+  return {{"text", fabric.text},
+          {"roles", std::move(roles)},
+          {"oversubscription", fabric.oversubscription}};
+}
+
+template <class T>
+Status check_unique(const std::vector<T>& items, std::string_view kind, const std::string& file) {
+  std::set<std::string_view> seen;
+  for (const T& item : items)
+    if (!seen.insert(item.name).second)
+      return fail(Errc::value, {file}, fmt::format("two {}s are named {}", kind, json_string(item.name)),
+                  "give each a name of its own");
+  return {};
+}
+
+Status check_names(const Outcome& outcome) {
+  WEFT_TRY_STATUS(check_unique(outcome.variants, "variant", outcome.file));
+  for (const VariantOutcome& variant : outcome.variants) {
+    WEFT_TRY_STATUS(check_unique(variant.jobs, "job", outcome.file));
+    WEFT_TRY_STATUS(check_unique(variant.tiers, "tier", outcome.file));
+  }
+  return {};
+}
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string json_string(std::string_view text) { return dump(Json(std::string(text))); }
+
+Result<std::string> json_text(const Outcome& outcome) {
+  WEFT_TRY_STATUS(check_names(outcome));
+  const Json root = {{"format", "weft.run"},
+                     {"format_version", format_version},
+                     {"weft_version", outcome.version},
+                     {"scenario",
+                      {{"name", outcome.scenario}, {"file", outcome.file}, {"seed", outcome.seed}}},
+                     {"engine", outcome.engine},
+                     {"command", outcome.command},
+                     {"fabric", json_of(outcome.fabric)},
+                     {"variant_order", order_of(outcome.variants)},
+                     {"variants", by_name(outcome.variants)}};
+  return dump(root) + "\n";
+}
+
+}  // namespace weft::plan::report

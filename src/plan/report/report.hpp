@@ -1,0 +1,43 @@
+// What a person, a program and a trace viewer see of a run. Formats: docs/report.md.
+//
+// Every function is deterministic: the same outcome gives the same bytes. Wall-clock and CPU time
+// appear on the terminal only. Texts of the outcome are untrusted: each output escapes them.
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "model/outcome.hpp"
+
+namespace weft::plan::report {
+
+using model::Outcome;
+
+// One row per variant and job with mean time, bus bandwidth, slowdown against the roofline, speed
+// against the first variant, and the worst max/mean load of the variant's link tiers; then notes.
+// Cost: O(rows + notes).
+std::string terminal_text(const Outcome& outcome);
+
+// report.json. Maps larger than a page can show are merged block by block (HeatMap blocks below).
+// Fails: Errc::value when two variants, or two jobs or tiers of a variant, have one name.
+// Cost: O(size of the outcome).
+Result<std::string> json_text(const Outcome& outcome);
+
+// report.html: one page that needs no network and no other file. Fails as json_text does.
+Result<std::string> html_text(const Outcome& outcome);
+
+// The spans in Chrome's trace-event format, uncompressed: a process per variant, a thread per
+// track. Spans of one track that overlap without nesting go to further rows of that track, because
+// viewers draw a row as a stack. Cost: O(spans log spans), times the rows of a track.
+std::string trace_text(const Outcome& outcome);
+
+// Writes report.json, report.html and trace.json.gz into `directory`, which is made when missing.
+// All texts exist before the first file is written. Fails: as above; Errc::io.
+Status write_report(const Outcome& outcome, const std::string& directory);
+
+// A map has at most this many cells along each side. Larger ones are divided into equal blocks of
+// neighbours, as small as possible, and a cell shows the highest load of its block.
+inline constexpr std::size_t map_rows_max = 384;
+inline constexpr std::size_t map_columns_max = 96;
+
+}  // namespace weft::plan::report

@@ -1,0 +1,290 @@
+#include "plan/report/report.hpp"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/file.hpp"
+
+namespace {
+
+using namespace weft;
+using namespace weft::plan::report;
+using model::HeatMap;
+using model::JobOutcome;
+using model::Note;
+using model::Span;
+using model::TierOutcome;
+using model::VariantOutcome;
+using nlohmann::json;
+
+const std::string evil = "</script><img src=x onerror=alert(1)>";
+
+//  rtsw:0   rtsw:1      Two racks, two spines, the second spine is down.
+//    |  \   /  |
+//  ctsw:0   ctsw:1
+HeatMap small_map() {
+  const double none = model::no_number;
+  return {"rtsw", "ctsw", {"rtsw:0", "rtsw:1"}, {"ctsw:0", "ctsw:1"},
+          {0.5, none, 0.25, none}, {0.75, none, 0.125, none}};
+}
+
+VariantOutcome variant(std::string name, double seconds) {
+  VariantOutcome out;
+  out.name = std::move(name);
+  out.scheme = "ecmp";
+  JobOutcome job{.name = "grads", .op = "all_reduce", .algorithm = "ring", .placement = "topology",
+                 .gpus = 32, .bytes_per_rank = 1e9, .iterations = 3};
+  job.time_mean_s = job.time_min_s = job.time_max_s = seconds;
+  job.roofline_s = 0.02;
+  job.ratio = seconds / 0.02;
+  job.busbw_gbyte_s = 1.9375 / seconds;
+  out.jobs = {job};
+  TierOutcome up{.name = "rtsw->ctsw", .links = 2, .mean_load = 0.375, .max_load = 0.5,
+                 .mmr = 0.5 / 0.375};
+  up.histogram[5] = up.histogram[10] = 1;
+  TierOutcome idle{.name = "nic->rtsw", .links = 32};
+  idle.histogram[0] = 32;
+  out.tiers = {idle, up};
+  out.heat_maps = {small_map()};
+  out.completion = {.finished = 4, .unfinished = 1, .mean_s = 0.03,
+                    .quantiles = {{0.5, 0.02}, {1, 0.04}}};
+  out.digest = "0123456789abcdef";
+  return out;
+}
+
+Outcome outcome() {
+  Outcome out;
+  out.scenario = "test";
+  out.file = "test.yaml";
+  out.engine = "fluid";
+  out.variants = {variant("slow", 0.04), variant("fast", 0.025)};
+  return out;
+}
+
+json parsed(const Outcome& outcome) { return json::parse(json_text(outcome).value()); }
+
+TEST_CASE("report.json keeps its contract") {
+  const json root = parsed(outcome());
+  CHECK(root["variant_order"] == json({"slow", "fast"}));
+  const json& slow = root["variants"]["slow"];
+  CHECK(slow["digest"] == "0123456789abcdef");
+  CHECK(slow["jobs"]["grads"]["time_s"]["mean"] == 0.04);
+  CHECK(slow["jobs"]["grads"]["ratio"] == 2.0);
+  CHECK(slow["tier_order"] == json({"nic->rtsw", "rtsw->ctsw"}));
+  const json& tier = slow["tiers"]["rtsw->ctsw"];
+  CHECK(tier["links"] == 2);
+  CHECK(tier["mean_load"] == 0.375);
+  CHECK(tier["max_load"] == 0.5);
+  CHECK(tier["mmr"] == 0.5 / 0.375);
+  CHECK(tier["histogram"].size() == model::load_bins);
+  CHECK(slow["flow_completion"]["quantiles"] == json({{0.5, 0.02}, {1.0, 0.04}}));
+}
+
+TEST_CASE("numbers without a value are null") {
+  Outcome input = outcome();
+  input.variants[0].jobs[0].time_mean_s = INFINITY;
+  const json root = parsed(input);
+  CHECK(root["variants"]["slow"]["jobs"]["grads"]["time_s"]["mean"].is_null());
+  CHECK(root["variants"]["slow"]["tiers"]["nic->rtsw"]["mmr"].is_null());
+  CHECK(root["variants"]["slow"]["heat_maps"][0]["up"] == json({{0.5, nullptr}, {0.25, nullptr}}));
+}
+
+TEST_CASE("two of one name are refused, with the file to mend") {
+  Outcome input = outcome();
+  input.variants[1].name = "slow";
+  CHECK(json_text(input).error().text() ==
+        "test.yaml: two variants are named \"slow\"; give each a name of its own");
+  input = outcome();
+  input.variants[1].jobs.push_back(input.variants[1].jobs[0]);
+  CHECK(html_text(input).error().code == Errc::value);
+  input = outcome();
+  input.variants[1].tiers[1].name = input.variants[1].tiers[0].name;
+  CHECK_FALSE(json_text(input).has_value());
+}
+
+TEST_CASE("bytes depend on the outcome, not on how long it took") {
+  Outcome slow = outcome();
+  slow.cpu_s = 99;
+  slow.wall_s = 99;
+  CHECK(json_text(slow).value() == json_text(outcome()).value());
+  CHECK(html_text(slow).value() == html_text(outcome()).value());
+  CHECK(trace_text(slow) == trace_text(outcome()));
+  CHECK(terminal_text(slow) != terminal_text(outcome()));
+}
+
+HeatMap large_map(std::size_t rows, std::size_t columns) {
+  HeatMap map{"leaf", "spine", {}, {}, {}, {}};
+  for (std::size_t r = 0; r < rows; ++r) map.rows.push_back("leaf:" + std::to_string(r));
+  for (std::size_t c = 0; c < columns; ++c) map.columns.push_back("spine:" + std::to_string(c));
+  map.up.assign(rows * columns, 0.25);
+  map.down.assign(rows * columns, model::no_number);
+  return map;
+}
+
+TEST_CASE("large maps are merged into blocks that show their hottest link") {
+  const std::size_t rows = 2 * map_rows_max - 1, columns = 2 * map_columns_max + 1;
+  HeatMap map = large_map(rows, columns);
+  map.up[7 * columns + 11] = 0.875;            // the block of rows 6-7, columns 9-11
+  map.up[(rows - 1) * columns + 0] = 0.75;     // the last block has one row
+  map.down[1 * columns + 2] = 0.5;             // one live link among missing ones
+  Outcome input = outcome();
+  input.variants[0].heat_maps = {map};
+  const json out = parsed(input)["variants"]["slow"]["heat_maps"][0];
+  CHECK(out["rows_per_cell"] == 2);
+  CHECK(out["columns_per_cell"] == 3);
+  CHECK(out["rows"].size() == map_rows_max);
+  CHECK(out["rows"][3] == "leaf:6 … leaf:7");
+  CHECK(out["columns"].size() == 65);
+  CHECK(out["up"][3][3] == 0.875);
+  CHECK(out["up"][3][2] == 0.25);
+  CHECK(out["up"][map_rows_max - 1][0] == 0.75);
+  CHECK(out["down"][0][0] == 0.5);
+  CHECK(out["down"][0][1].is_null());
+}
+
+TEST_CASE("a map of the largest size that fits is not merged") {
+  Outcome input = outcome();
+  input.variants[0].heat_maps = {large_map(map_rows_max, map_columns_max)};
+  const json out = parsed(input)["variants"]["slow"]["heat_maps"][0];
+  CHECK(out["rows_per_cell"] == 1);
+  CHECK(out["columns_per_cell"] == 1);
+}
+
+// The text between the first `open` and the `close` that follows it.
+std::string between(const std::string& text, std::string_view open, std::string_view close) {
+  const std::size_t from = text.find(open) + open.size();
+  return text.substr(from, text.find(close, from) - from);
+}
+
+TEST_CASE("the page carries the report, and no text of it becomes markup") {
+  Outcome input = outcome();
+  input.scenario = input.command = input.variants[0].name = evil;
+  input.variants[0].jobs[0].name = input.variants[0].scenario_text = evil + "<!--\xff";
+  input.variants[0].notes = {{Note::Severity::warning, evil}};
+  const std::string page = html_text(input).value();
+  CHECK(page.find("<img") == std::string::npos);
+  const std::string data = between(page, "id=\"report-data\">", "</script>");
+  CHECK(json::parse(data) == parsed(input));
+  CHECK(between(page, "<title>", "</title>") ==
+        "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt; - weft run");
+}
+
+TEST_CASE("the page needs nothing from elsewhere") {
+  const std::string page = html_text(outcome()).value();
+  for (const std::string_view outside : {"src=", "href=", "@import", "url(", "fetch("})
+    CHECK(page.find(outside) == std::string::npos);
+  CHECK(page.find("default-src 'none'; script-src 'sha256-") != std::string::npos);
+}
+
+// What a viewer shows: spans by "process/row", in the order of the file.
+std::map<std::string, std::vector<json>> shown(const Outcome& outcome) {
+  const json root = json::parse(trace_text(outcome));
+  std::map<std::pair<int, int>, std::string> names;
+  std::map<std::string, std::vector<json>> out;
+  for (const json& event : root["traceEvents"])
+    if (event["ph"] == "M") names[{event["pid"], event["tid"]}] = event["args"]["name"];
+  for (const json& event : root["traceEvents"])
+    if (event["ph"] != "M")
+      out[names.at({event["pid"], 0}) + "/" + names.at({event["pid"], event["tid"]})].push_back(
+          event);
+  return out;
+}
+
+TEST_CASE("spans keep their process, row, times and arguments") {
+  Outcome input = outcome();
+  input.variants[1].spans = {{"all_reduce", "job", "grads", 0.5, 0.25, {{"algorithm", "\"ring\""}}},
+                             {"link_down", "fault", "faults", 0.125, 0, {}}};
+  const auto rows = shown(input);
+  REQUIRE(rows.size() == 2);
+  const json& job = rows.at("fast/grads").at(0);
+  CHECK(job["ph"] == "X");
+  CHECK(job["ts"] == 500'000.0);
+  CHECK(job["dur"] == 250'000.0);
+  CHECK(job["args"]["algorithm"] == "\"ring\"");
+  CHECK(rows.at("fast/faults").at(0)["ph"] == "i");
+}
+
+TEST_CASE("spans of a row nest or follow each other; others get a row of their own") {
+  //  a |-------|         a and b nest, c overlaps a, d follows both.
+  //  b |--|
+  //  c      |-----|
+  //  d            |--|
+  Outcome input = outcome();
+  input.variants[0].spans = {{"c", "job", "t", 2, 3, {}},
+                             {"b", "job", "t", 0, 1, {}},
+                             {"a", "job", "t", 0, 4, {}},
+                             {"d", "job", "t", 5, 1, {}}};
+  const auto rows = shown(input);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows.at("slow/t").size() == 3);
+  CHECK(rows.at("slow/t (2)").at(0)["name"] == "c");
+}
+
+TEST_CASE("rounding does not make spans overlap") {
+  Outcome input = outcome();
+  for (int i = 0; i < 1000; ++i) {
+    const double step = 0.1 / 3, start = step * i;
+    input.variants[0].spans.push_back({"whole", "job", "t", start, step, {}});
+    input.variants[0].spans.push_back({"half", "stage", "t", start, step / 2, {}});
+    input.variants[0].spans.push_back({"half", "stage", "t", start + step / 2, step / 2, {}});
+  }
+  CHECK(shown(input).size() == 1);
+}
+
+TEST_CASE("the terminal compares every job with the first variant") {
+  Outcome input = outcome();
+  input.variants[1].notes = {{Note::Severity::info, "tolerance 1 %"}};
+  const std::string text = terminal_text(input);
+  CHECK(text.find("variant  job     time  busbw GB/s  x roofline  speed vs slow  worst MMR\n"
+                  "slow     grads  40 ms       48.44        2.00           1.00  1.33 rtsw->ctsw\n"
+                  "fast     grads  25 ms       77.50        1.25           1.60  1.33 rtsw->ctsw\n"
+                  "\nnote: fast: tolerance 1 %\n") != std::string::npos);
+}
+
+TEST_CASE("what did not run or finish shows as such") {
+  Outcome input = outcome();
+  input.variants[0].jobs[0].name = "other";
+  input.variants[1].jobs[0].time_mean_s = model::no_number;
+  const std::string text = terminal_text(input);
+  CHECK(text.find("fast     grads  unfinished") != std::string::npos);
+  input.variants.clear();
+  CHECK(terminal_text(input).find("no variants") != std::string::npos);
+  CHECK(parsed(input)["variants"].empty());
+}
+
+TEST_CASE("no text can steer the terminal") {
+  Outcome input = outcome();
+  input.scenario = input.variants[0].name = input.variants[0].jobs[0].name =
+      "\x1b[2J\x07\xc2\x9b" "31m\nx";
+  input.variants[0].notes = {{Note::Severity::warning, "\r\x1b]0;owned\x07"}};
+  for (const char c : terminal_text(input)) {
+    const auto byte = static_cast<unsigned char>(c);
+    CHECK((c == '\n' || (byte >= 0x20 && byte != 0x7F)));
+  }
+  CHECK(terminal_text(input).find("\xc2\x9b") == std::string::npos);
+}
+
+TEST_CASE("write_report makes the directory and three files, or says why not") {
+  std::string scratch = (std::filesystem::temp_directory_path() / "weft-report-XXXXXX").string();
+  REQUIRE(mkdtemp(scratch.data()) != nullptr);
+  const std::string directory = scratch + "/a/b";
+  REQUIRE(write_report(outcome(), directory).has_value());
+  CHECK(read_file(directory + "/report.json").value() == json_text(outcome()).value());
+  CHECK(read_file(directory + "/report.html").value() == html_text(outcome()).value());
+  const std::string trace = directory + "/trace.json.gz";
+  CHECK(gunzip(read_file(trace).value(), trace).value() == trace_text(outcome()));
+  CHECK(write_report(outcome(), trace).error().code == Errc::io);
+  Outcome broken = outcome();
+  broken.variants[1].name = "slow";
+  CHECK_FALSE(write_report(broken, scratch + "/c").has_value());
+  CHECK_FALSE(std::filesystem::exists(scratch + "/c"));
+  std::filesystem::remove_all(scratch);
+}
+
+}  // namespace

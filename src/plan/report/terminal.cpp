@@ -1,0 +1,101 @@
+#include "plan/report/terminal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.hpp"
+#include "plan/report/report.hpp"
+
+namespace weft::plan::report {
+namespace {
+
+using model::JobOutcome;
+using model::Note;
+using model::TierOutcome;
+using model::VariantOutcome;
+
+// Without control characters (C0, DEL and, as UTF-8, C1), which a terminal would obey.
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+    const bool c1 = byte == 0xC2 && next >= 0x80 && next < 0xA0;
+    if (c1) ++i;
+    out += c1 || byte < 0x20 || byte == 0x7F ? '?' : text[i];
+  }
+  return out;
+}
+
+std::string cell(double value, int decimals) {
+  return std::isfinite(value) ? fmt::format("{:.{}f}", value, decimals) : "-";
+}
+
+std::string worst_mmr(const VariantOutcome& variant) {
+  const TierOutcome* worst = nullptr;
+  for (const TierOutcome& tier : variant.tiers)
+    if (std::isfinite(tier.mmr) && (worst == nullptr || tier.mmr > worst->mmr)) worst = &tier;
+  return worst == nullptr ? "-" : fmt::format("{:.2f} {}", worst->mmr, printable(worst->name));
+}
+
+// How many times as fast as the job of the same name in `first`.
+std::string speed_against(const VariantOutcome& first, const JobOutcome& job) {
+  const auto same = std::ranges::find(first.jobs, job.name, &JobOutcome::name);
+  if (same == first.jobs.end()) return "-";
+  return cell(same->time_mean_s / job.time_mean_s, 2);
+}
+
+std::string job_table(const Outcome& outcome) {
+  if (outcome.variants.empty()) return "no variants\n";
+  const VariantOutcome& first = outcome.variants.front();
+  using enum Table::Align;
+  Table table({{"variant", left},
+               {"job", left},
+               {"time"},
+               {"busbw GB/s"},
+               {"x roofline"},
+               {fmt::format("speed vs {}", printable(first.name))},
+               {"worst MMR", left}});
+  for (const VariantOutcome& variant : outcome.variants)
+    for (const JobOutcome& job : variant.jobs)
+      table.add({printable(variant.name), printable(job.name),
+                 std::isfinite(job.time_mean_s) ? human_seconds(job.time_mean_s) : "unfinished",
+                 cell(job.busbw_gbyte_s, 2), cell(job.ratio, 2), speed_against(first, job),
+                 worst_mmr(variant)});
+  return table.text();
+}
+
+std::string note_lines(const Outcome& outcome) {
+  std::string out;
+  for (const VariantOutcome& variant : outcome.variants)
+    for (const Note& note : variant.notes)
+      out += fmt::format("{}: {}: {}\n",
+                         note.severity == Note::Severity::warning ? "warning" : "note",
+                         printable(variant.name), printable(note.text));
+  return out;
+}
+
+}  // namespace
+
+std::string table_text(const Outcome& outcome) {
+  std::string out = fmt::format("{}  ({}, engine {}, seed {})\n", printable(outcome.scenario),
+                                printable(outcome.file), printable(outcome.engine), outcome.seed);
+  out += printable(outcome.fabric.text) + "\n";
+  for (const std::string& line : outcome.fabric.oversubscription)
+    out += fmt::format("oversubscription: {}\n", printable(line));
+  out += '\n';
+  out += job_table(outcome);
+  const std::string notes = note_lines(outcome);
+  if (!notes.empty()) out += '\n';
+  return out + notes;
+}
+
+std::string terminal_text(const Outcome& outcome) {
+  return table_text(outcome) +
+         fmt::format("\n{} of CPU time, {} elapsed\n", human_seconds(outcome.cpu_s),
+                     human_seconds(outcome.wall_s));
+}
+
+}  // namespace weft::plan::report

@@ -1,0 +1,108 @@
+#include "plan/run/placement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/check.hpp"
+
+namespace weft::plan {
+
+std::vector<std::string> placement_names() {
+  return {"topology", "rack_order", "fragmented", "random", "list"};
+}
+
+Placer::Placer(const Fabric& fabric)
+    : fabric_(fabric), free_(fabric.gpus().size(), true), free_count_(fabric.gpus().size()) {}
+
+void Placer::take(NodeId gpu) {
+  WEFT_CHECK(is_free(gpu));
+  free_[fabric_.role_index(gpu)] = false;
+  --free_count_;
+}
+
+std::size_t Placer::free_on(NodeId host) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(fabric_.gpus_of(host), [&](NodeId gpu) { return is_free(gpu); }));
+}
+
+std::vector<NodeId> Placer::take_hosts(const std::vector<NodeId>& hosts, std::size_t count) {
+  std::vector<NodeId> out;
+  for (const NodeId host : hosts)
+    for (const NodeId gpu : fabric_.gpus_of(host)) {
+      if (out.size() == count) return out;
+      if (!is_free(gpu)) continue;
+      take(gpu);
+      out.push_back(gpu);
+    }
+  return out;
+}
+
+// Emptiest racks first; racks of one fullness, and hosts of one rack, in fabric order.
+std::vector<NodeId> Placer::hosts_by_free_racks() const {
+  std::map<model::ScopeId, std::size_t> free_in_rack;
+  std::vector<NodeId> hosts(fabric_.hosts().begin(), fabric_.hosts().end());
+  const auto rack = [&](NodeId host) {
+    return fabric_.enclosing(host, model::ScopeKind::rack);
+  };
+  for (const NodeId host : hosts) free_in_rack[rack(host)] += free_on(host);
+  std::ranges::stable_sort(hosts, std::greater{},
+                           [&](NodeId host) { return free_in_rack.at(rack(host)); });
+  return hosts;
+}
+
+Result<std::vector<NodeId>> Placer::place(std::string_view placement, std::size_t count, Rng rng,
+                                          const Where& where) {
+  if (count > free_count_)
+    return fail(Errc::infeasible, where,
+                fmt::format("{} GPUs are asked for, {} of {} are free", count, free_count_,
+                            free_.size()),
+                "ask for fewer, or make the fabric larger");
+  if (placement == "topology") return take_hosts(hosts_by_free_racks(), count);
+  if (placement == "rack_order")
+    return take_hosts({fabric_.hosts().begin(), fabric_.hosts().end()}, count);
+  if (placement == "fragmented") {
+    std::vector<NodeId> hosts(fabric_.hosts().begin(), fabric_.hosts().end());
+    rng.shuffle(std::span(hosts));
+    std::size_t enough = 0;
+    std::size_t hosts_used = 0;
+    while (enough < count) enough += free_on(hosts[hosts_used++]);
+    hosts.resize(hosts_used);
+    std::ranges::sort(hosts);
+    return take_hosts(hosts, count);
+  }
+  WEFT_CHECK(placement == "random");
+  std::vector<NodeId> gpus;
+  for (const NodeId gpu : fabric_.gpus())
+    if (is_free(gpu)) gpus.push_back(gpu);
+  rng.shuffle(std::span(gpus));
+  gpus.resize(count);
+  for (const NodeId gpu : gpus) take(gpu);
+  return gpus;
+}
+
+Result<std::vector<NodeId>> Placer::place_list(std::span<const Token> names) {
+  Errors errors;
+  std::vector<NodeId> out;
+  for (const Token& name : names) {
+    const Result<NodeId> node = fabric_.find_node(name);
+    if (!node) {
+      errors.push_back(node.error());
+    } else if (fabric_.kind(*node) != model::NodeKind::gpu) {
+      errors.push_back({Errc::value, name.where, fmt::format("\"{}\" is not a GPU", name.text),
+                        "list GPU indices or names such as gpu:17", {}});
+    } else if (!is_free(*node)) {
+      errors.push_back({Errc::infeasible, name.where,
+                        fmt::format("{} is taken already", fabric_.name(*node)),
+                        "give each GPU to one job, once", {}});
+    } else {
+      take(*node);
+      out.push_back(*node);
+    }
+  }
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  return out;
+}
+
+}  // namespace weft::plan

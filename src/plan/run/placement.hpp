@@ -1,0 +1,49 @@
+// Which GPUs a job gets, and in which rank order.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+#include "base/rng.hpp"
+#include "model/fabric.hpp"
+
+namespace weft::plan {
+
+using model::Fabric;
+using model::NodeId;
+
+// topology:   whole hosts, from the racks with most free hosts on, so that the job touches few racks.
+// rack_order: the free GPUs of lowest index.
+// fragmented: whole hosts drawn at random from all free ones; ranks follow the fabric's order.
+// random:     GPUs drawn at random, ranks in the order drawn.
+// list:       the GPUs named by `ranks:`.
+std::vector<std::string> placement_names();
+
+// Hands out the GPUs of one fabric; every GPU goes to one job at most.
+class Placer {
+ public:
+  explicit Placer(const Fabric& fabric);
+
+  std::size_t free_count() const { return free_count_; }
+  // `count` GPUs for a job. `rng` is the job's own stream, so that jobs do not shift one another.
+  // Fails: Errc::infeasible when fewer are free, with the arithmetic.
+  Result<std::vector<NodeId>> place(std::string_view placement, std::size_t count, Rng rng,
+                                    const Where& where);
+  // The GPUs of a list. Fails: a name that is no GPU, a GPU twice or already taken.
+  Result<std::vector<NodeId>> place_list(std::span<const Token> names);
+
+ private:
+  std::vector<NodeId> take_hosts(const std::vector<NodeId>& hosts, std::size_t count);
+  std::vector<NodeId> hosts_by_free_racks() const;
+  std::size_t free_on(NodeId host) const;
+  void take(NodeId gpu);
+  bool is_free(NodeId gpu) const { return free_[fabric_.role_index(gpu)]; }
+
+  const Fabric& fabric_;
+  std::vector<bool> free_;  // by GPU index
+  std::size_t free_count_;
+};
+
+}  // namespace weft::plan

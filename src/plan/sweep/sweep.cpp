@@ -1,0 +1,187 @@
+#include "plan/sweep/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/csv.hpp"
+
+namespace weft::plan {
+namespace {
+
+struct Axis {
+  std::string key;
+  std::vector<Config> values;
+};
+
+std::string as_written(const Config& value) {
+  if (value.kind == Config::Kind::scalar) return value.text;
+  std::string text = to_yaml(value);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+Result<std::vector<Axis>> read_axes(const Config& sweep) {
+  if (sweep.kind != Config::Kind::map || sweep.fields.empty())
+    return fail(Errc::parse, sweep.where, "the scenario has no \"sweep:\" keys",
+                "add e.g. sweep: {routing.qps: [1, 4, 16]}");
+  std::vector<Axis> axes;
+  std::size_t points = 1;
+  for (const Config::Field& field : sweep.fields) {
+    if (field.value.kind != Config::Kind::list || field.value.items.empty())
+      return fail(Errc::parse, field.value.where,
+                  fmt::format("sweep of \"{}\" needs a list with at least one value", field.key),
+                  "write e.g. [16, 18, 32]");
+    axes.push_back({field.key, field.value.items});
+    if (points > sweep_points_max / field.value.items.size())
+      return fail(Errc::value, field.where,
+                  fmt::format("the sweep has more than {} points", sweep_points_max),
+                  "shorten its lists");
+    points *= field.value.items.size();
+  }
+  return axes;
+}
+
+std::vector<SweepRow> rows_of(const SweepPoint& point, const Result<model::Outcome>& outcome) {
+  std::vector<std::string> values;
+  for (const auto& [key, value] : point.values) values.push_back(value);
+  if (!outcome) {
+    SweepRow row{.values = values};
+    row.error = outcome.error().text();
+    std::ranges::replace(row.error, '\n', ' ');
+    return {row};
+  }
+  std::vector<SweepRow> rows;
+  for (const model::VariantOutcome& variant : outcome->variants) {
+    double worst = model::no_number;
+    for (const model::TierOutcome& tier : variant.tiers) worst = std::fmax(worst, tier.mmr);
+    for (const model::JobOutcome& job : variant.jobs)
+      rows.push_back({values, variant.name, job, worst, {}});
+  }
+  return rows;
+}
+
+std::string number(double value) { return std::isnan(value) ? "" : fmt::format("{}", value); }
+std::string shown(double value, double scale) {
+  return std::isnan(value) ? "-" : fmt::format("{:.4g}", value * scale);
+}
+
+}  // namespace
+
+Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file) {
+  WEFT_TRY(const std::vector<Axis> axes, read_axes(file.sweep));
+  std::vector<SweepPoint> points;
+  std::vector<std::size_t> at(axes.size(), 0);
+  for (;;) {
+    SweepPoint point{.scenario = file};
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      const Config& value = axes[a].values[at[a]];
+      point.values.emplace_back(axes[a].key, as_written(value));
+      for (model::Scenario& variant : point.scenario.variants)
+        WEFT_TRY_STATUS(set_path(variant.root, axes[a].key, value));
+    }
+    points.push_back(std::move(point));
+    std::size_t a = axes.size();
+    while (a > 0 && ++at[a - 1] == axes[a - 1].values.size()) at[--a] = 0;
+    if (a == 0) return points;
+  }
+}
+
+SweepResult run_sweep(const std::vector<SweepPoint>& points, const RunPoint& run,
+                      std::uint32_t threads, Progress& progress) {
+  std::vector<std::vector<SweepRow>> rows(points.size());
+  std::atomic<std::size_t> next{0}, failed{0};
+  std::size_t done = 0;
+  std::mutex progress_mutex;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < points.size(); i = next++) {
+      const Result<model::Outcome> outcome = run(points[i].scenario);
+      if (!outcome) ++failed;
+      rows[i] = rows_of(points[i], outcome);
+      const std::lock_guard lock(progress_mutex);
+      progress.update(static_cast<double>(++done));
+    }
+  };
+  {
+    std::vector<std::jthread> pool;
+    const std::size_t extra = std::min<std::size_t>(std::max(threads, 1u), points.size());
+    for (std::size_t t = 1; t < extra; ++t) pool.emplace_back(work);
+    work();
+  }
+  SweepResult out;
+  if (!points.empty())
+    for (const auto& [key, value] : points.front().values) out.keys.push_back(key);
+  for (std::vector<SweepRow>& list : rows)
+    for (SweepRow& row : list) out.rows.push_back(std::move(row));
+  out.failed_points = failed;
+  return out;
+}
+
+std::string to_table(const SweepResult& result) {
+  using enum Table::Align;
+  std::vector<Table::Head> heads;
+  for (const std::string& key : result.keys) heads.push_back({key, right});
+  for (const char* name : {"variant", "job"}) heads.push_back({name, left});
+  for (const char* name : {"time ms", "busbw GB/s", "x roofline", "worst MMR"})
+    heads.push_back({name, right});
+  Table table(heads);
+  for (const SweepRow& row : result.rows) {
+    std::vector<std::string> cells = row.values;
+    cells.push_back(row.variant);
+    cells.push_back(row.error.empty() ? row.job.name : "failed: " + row.error);
+    cells.push_back(shown(row.job.time_mean_s, 1e3));
+    cells.push_back(shown(row.job.busbw_gbyte_s, 1));
+    cells.push_back(shown(row.job.ratio, 1));
+    cells.push_back(shown(row.worst_mmr, 1));
+    table.add(std::move(cells));
+  }
+  return table.text();
+}
+
+std::string to_csv(const SweepResult& result) {
+  std::string out;
+  for (const std::string& key : result.keys) out += csv_cell(key) + ",";
+  out += "variant,job,time_s,algbw_GBps,busbw_GBps,roofline_s,ratio,worst_mmr,error\n";
+  for (const SweepRow& row : result.rows) {
+    for (const std::string& value : row.values) out += csv_cell(value) + ",";
+    out += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(row.variant),
+                       csv_cell(row.job.name), number(row.job.time_mean_s),
+                       number(row.job.algbw_gbyte_s), number(row.job.busbw_gbyte_s),
+                       number(row.job.roofline_s), number(row.job.ratio), number(row.worst_mmr),
+                       csv_cell(row.error));
+  }
+  return out;
+}
+
+std::string to_json(const SweepResult& result) {
+  using Json = nlohmann::ordered_json;
+  const auto value = [](double x) { return std::isnan(x) ? Json() : Json(x); };
+  Json rows = Json::array();
+  for (const SweepRow& row : result.rows) {
+    Json point = Json::object();
+    for (std::size_t k = 0; k < result.keys.size(); ++k) point[result.keys[k]] = row.values[k];
+    Json entry{{"point", std::move(point)}};
+    if (!row.error.empty()) {
+      entry["error"] = row.error;
+    } else {
+      entry["variant"] = row.variant;
+      entry["job"] = row.job.name;
+      entry["time_s"] = value(row.job.time_mean_s);
+      entry["algbw_GBps"] = value(row.job.algbw_gbyte_s);
+      entry["busbw_GBps"] = value(row.job.busbw_gbyte_s);
+      entry["roofline_s"] = value(row.job.roofline_s);
+      entry["ratio"] = value(row.job.ratio);
+      entry["worst_mmr"] = value(row.worst_mmr);
+    }
+    rows.push_back(std::move(entry));
+  }
+  const Json out{{"keys", result.keys}, {"rows", rows}, {"failed_points", result.failed_points}};
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace weft::plan

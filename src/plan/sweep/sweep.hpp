@@ -1,0 +1,55 @@
+// A scenario over the cartesian product of some of its keys.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/progress.hpp"
+#include "model/outcome.hpp"
+#include "model/scenario.hpp"
+
+namespace weft::plan {
+
+inline constexpr std::size_t sweep_points_max = 100'000;
+
+// One combination of values.
+struct SweepPoint {
+  std::vector<std::pair<std::string, std::string>> values;  // key path, value as written
+  model::ScenarioFile scenario;
+};
+
+// `sweep: {fabric.spines: [16, 18], routing.qps: [1, 4]}`; the last key varies fastest. The values
+// hold in every variant. Fails: Errc::parse on keys without a list, Errc::value on an empty list
+// or more than sweep_points_max points.
+Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file);
+
+// What one job of one variant made of one point; an error in its place where the point cannot run.
+struct SweepRow {
+  std::vector<std::string> values;   // by key
+  std::string variant;
+  model::JobOutcome job;
+  double worst_mmr = model::no_number;
+  std::string error;                 // one line; empty when it ran
+};
+
+struct SweepResult {
+  std::vector<std::string> keys;
+  std::vector<SweepRow> rows;        // in order of points, whatever thread ran them
+  std::size_t failed_points = 0;
+};
+
+using RunPoint = std::function<Result<model::Outcome>(const model::ScenarioFile&)>;
+
+// Runs every point on `threads` threads (at least 1); `run` must be safe to call from several at
+// once. A point that fails becomes a row with its error, and the others go on.
+SweepResult run_sweep(const std::vector<SweepPoint>& points, const RunPoint& run,
+                      std::uint32_t threads, Progress& progress);
+
+std::string to_table(const SweepResult& result);
+std::string to_csv(const SweepResult& result);
+std::string to_json(const SweepResult& result);
+
+}  // namespace weft::plan

@@ -1,0 +1,42 @@
+// Direct: every pair at once, each part straight between its owner and the others. All-reduce is a
+// reduce-scatter and an all-gather. send_recv: every rank to the next one.
+#include "workload/collective/exchange.hpp"
+
+namespace weft::workload {
+namespace {
+
+Stage shift(const Job& job) {
+  Stage stage{.name = "send"};
+  for (Rank r = 0; r < job.size(); ++r)
+    stage.flows.push_back({job.node(r), job.node((r + 1) % job.size()), job.bytes()});
+  set_flow_latency(job, stage);
+  return stage;
+}
+
+Result<std::vector<Stage>> build(const Job& job) {
+  std::vector<Stage> stages;
+  if (job.op() == Op::send_recv) stages.push_back(shift(job));
+  if (job.op() == Op::all_reduce || job.op() == Op::reduce_scatter)
+    stages.push_back(all_pairs(job, "scatter", job.share()));
+  if (job.op() == Op::all_reduce || job.op() == Op::all_gather)
+    stages.push_back(all_pairs(job, "gather", job.share()));
+  return stages;
+}
+
+void expand(const Job& job, MessageWriter& out) {
+  out.set_blocks(job.size());
+  if (job.op() == Op::send_recv)
+    for (Rank r = 0; r < job.size(); ++r)
+      out.add({r, (r + 1) % job.size(), job.bytes(), Message::Action::copy}, std::span(&r, 1), {});
+  if (job.op() == Op::all_reduce || job.op() == Op::reduce_scatter)
+    expand_all_pairs(job, Whose::receiver, Message::Action::reduce, out);
+  if (job.op() == Op::all_reduce || job.op() == Op::all_gather)
+    expand_all_pairs(job, Whose::sender, Message::Action::copy, out);
+}
+
+}  // namespace
+
+constinit const Algorithm algo::direct{
+    "direct", {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::send_recv}, build, expand};
+
+}  // namespace weft::workload

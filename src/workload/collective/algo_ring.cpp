@@ -1,0 +1,170 @@
+// Pipelined ring, one per channel. Channel k leaves every host through the host's k-th NIC and
+// enters the next one at its k-th NIC, so that on a rail-aligned fabric it stays on one rail.
+#include <algorithm>
+
+#include "workload/collective/algorithm.hpp"
+
+namespace weft::workload {
+namespace {
+
+// order[i] sends to order[i + 1], where it is not no_rank through relay[i]: the GPU beside the NIC,
+// when the host has one that is not the last (NCCL calls this PXN).
+struct Ring {
+  std::vector<Rank> order, relay;
+};
+
+Ring ring_of(const Layout& layout, std::uint32_t channel) {
+  Ring ring;
+  ring.order.reserve(layout.rank_count());
+  ring.relay.assign(layout.rank_count(), no_rank);
+  for (std::uint32_t h = 0; h < layout.host_count(); ++h) {
+    const auto members = layout.members(h);
+    const auto [in, out] = layout.lane(h, channel);
+    const auto start = std::ranges::find(members, in) - members.begin();
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const Rank r = members[(static_cast<std::size_t>(start) + i) % members.size()];
+      if (r != out || out == in) ring.order.push_back(r);
+    }
+    if (out != in) ring.order.push_back(out);
+    if (layout.host_count() > 1 && ring.order.back() != out)
+      ring.relay[ring.order.size() - 1] = out;
+  }
+  return ring;
+}
+
+// What every edge of a ring does: `steps` turns, which move `bytes` in all.
+struct Work {
+  std::uint32_t steps;
+  double bytes;
+};
+
+Work work_of(const Job& job) {
+  const std::uint32_t n = job.size();
+  const double part = job.share() / job.channels;
+  switch (job.op()) {
+    case Op::all_reduce: return {2 * (n - 1), 2 * (n - 1) * part};
+    case Op::broadcast: return {1, n * part};
+    default: return {n - 1, (n - 1) * part};
+  }
+}
+
+// The longest dependency path takes as many edges of the ring in a row as a chunk makes moves: all
+// of one or two laps, less one or two edges, which are inside a host where one holds enough ranks.
+void set_latency(const Job& job, Stage& stage) {
+  const Layout& layout = job.layout;
+  const std::uint32_t laps = job.op() == Op::all_reduce ? 2 : 1;
+  const std::uint32_t steps = laps * (job.size() - 1);
+  if (layout.host_count() > 1)
+    stage.latency_steps =
+        laps * layout.host_count() - (laps - std::min(laps, layout.members_max() - 1));
+  stage.inner_steps = steps - stage.latency_steps;
+}
+
+Chain chain_of(const Job& job, const Ring& ring) {
+  const auto [steps, bytes] = work_of(job);
+  Chain chain{.edges = {}, .steps = steps};
+  chain.edges.reserve(job.size() + job.layout.host_count());
+  for (std::size_t i = 0; i < ring.order.size(); ++i) {
+    const Rank to = ring.order[(i + 1) % ring.order.size()];
+    if (job.op() == Op::broadcast && to == 0) continue;  // the root sends and does not receive
+    NodeId from = job.node(ring.order[i]);
+    if (ring.relay[i] != no_rank) {
+      chain.edges.push_back({from, job.node(ring.relay[i]), bytes});
+      from = job.node(ring.relay[i]);
+    }
+    chain.edges.push_back({from, job.node(to), bytes});
+  }
+  return chain;
+}
+
+Result<std::vector<Stage>> build(const Job& job) {
+  Stage stage{.name = "ring"};
+  for (std::uint32_t c = 0; c < job.channels; ++c)
+    stage.chains.push_back(chain_of(job, ring_of(job.layout, c)));
+  set_latency(job, stage);
+  return std::vector{std::move(stage)};
+}
+
+// Sends of one channel, edge by edge and turn by turn.
+class ChannelExpansion {
+ public:
+  ChannelExpansion(const Job& job, Ring ring, double bytes, MessageWriter& out)
+      : job_(job), ring_(std::move(ring)), bytes_(bytes), out_(out), lent_(job.size(), no_message),
+        arrived_(job.size(), no_message), next_(job.size(), no_message) {}
+
+  // What the rank at position i sends waits for what it received in the turn before (or in this
+  // one) and for its own send before.
+  enum class Turn : std::uint8_t { all_at_once, one_after_another };
+  void send(std::uint32_t i, std::uint32_t block, Message::Action action, Turn turn) {
+    const std::uint32_t n = job_.size();
+    const std::uint32_t before = (i + n - 1) % n;
+    const MessageIndex source = turn == Turn::all_at_once ? arrived_[before] : next_[before];
+    const Rank from = ring_.order[i], to = ring_.order[(i + 1) % n], relay = ring_.relay[i];
+    const std::uint32_t blocks[] = {block};
+    if (relay == no_rank) {
+      next_[i] = out_.add({from, to, bytes_, action}, blocks, {source, arrived_[i]});
+    } else {
+      lent_[i] =
+          out_.add({from, relay, bytes_, Message::Action::hold}, blocks, {source, lent_[i]});
+      next_[i] = out_.add({relay, to, bytes_, action, lent_[i]}, blocks, {lent_[i], arrived_[i]});
+    }
+  }
+  void end_turn() { arrived_ = next_; }
+
+  const Ring& ring() const { return ring_; }
+
+ private:
+  const Job& job_;
+  Ring ring_;
+  double bytes_;
+  MessageWriter& out_;
+  // By position of the sender: its last message to the relay, and to the next rank, in the turn
+  // before this one and in this one.
+  std::vector<MessageIndex> lent_, arrived_, next_;
+};
+
+// Turn k moves the block of the rank k + 1 places back: n - 1 turns of sums that end at its owner,
+// then n - 1 turns in which the owner's block goes round.
+void expand_turns(const Job& job, std::uint32_t channel, ChannelExpansion& channel_out) {
+  const std::uint32_t n = job.size();
+  const std::uint32_t first = job.op() == Op::all_gather ? n - 1 : 0;
+  const std::uint32_t last = job.op() == Op::reduce_scatter ? n - 1 : 2 * (n - 1);
+  for (std::uint32_t k = first; k < last; ++k) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const Rank owner = channel_out.ring().order[(i + 2 * n - k - 1) % n];
+      channel_out.send(i, channel * n + owner,
+                       k < n - 1 ? Message::Action::reduce : Message::Action::copy,
+                       ChannelExpansion::Turn::all_at_once);
+    }
+    channel_out.end_turn();
+  }
+}
+
+void expand_stream(const Job& job, std::uint32_t channel, ChannelExpansion& channel_out) {
+  const std::uint32_t n = job.size();
+  const auto& order = channel_out.ring().order;
+  const auto root = static_cast<std::uint32_t>(std::ranges::find(order, Rank{0}) - order.begin());
+  for (std::uint32_t k = 0; k < job.chunks; ++k) {
+    for (std::uint32_t i = 0; i + 1 < n; ++i)
+      channel_out.send((root + i) % n, channel * job.chunks + k, Message::Action::copy,
+                       ChannelExpansion::Turn::one_after_another);
+    channel_out.end_turn();
+  }
+}
+
+void expand(const Job& job, MessageWriter& out) {
+  const bool stream = job.op() == Op::broadcast;
+  const std::uint32_t blocks = job.channels * (stream ? job.chunks : job.size());
+  out.set_blocks(blocks);
+  for (std::uint32_t c = 0; c < job.channels; ++c) {
+    ChannelExpansion channel(job, ring_of(job.layout, c), job.bytes() / blocks, out);
+    stream ? expand_stream(job, c, channel) : expand_turns(job, c, channel);
+  }
+}
+
+}  // namespace
+
+constinit const Algorithm algo::ring{
+    "ring", {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::broadcast}, build, expand};
+
+}  // namespace weft::workload

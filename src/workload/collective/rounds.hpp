@@ -1,0 +1,27 @@
+// All-gathers in rounds in which every rank sends the same number of parts, and the reduce-scatters
+// that are these played backwards.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "workload/collective/algorithm.hpp"
+
+namespace weft::workload {
+
+// A way to gather over n ranks. Ranks send in every round; what a rank sends it holds by then.
+struct GatherScheme {
+  std::string_view name;
+  std::uint32_t (*rounds)(std::uint32_t n);
+  Rank (*receiver)(std::uint32_t n, std::uint32_t round, Rank from);
+  // Number of parts, and whose they are.
+  std::uint32_t (*part_count)(std::uint32_t n, std::uint32_t round);
+  std::vector<Rank> (*parts)(std::uint32_t n, std::uint32_t round, Rank from);
+};
+
+// Every rank sends n - 1 parts in all. Stages of one flow per rank: O(n log n) edges.
+std::vector<Stage> build_rounds(const Job& job, const GatherScheme& scheme);
+void expand_rounds(const Job& job, const GatherScheme& scheme, MessageWriter& out);
+
+}  // namespace weft::workload

@@ -1,0 +1,210 @@
+#include "workload/collective/system.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "base/text.hpp"
+
+namespace weft::workload {
+namespace {
+
+struct GenerationFacts {
+  Generation generation;
+  std::string_view name;
+  Rate nvlink;  // of one GPU, one direction
+  LinkSpeed link;
+};
+
+// Bandwidths are fitted to published nccl-tests rows, docs/collectives-timing.md: 81 %, 84 % and
+// 79 % of the line rate for a ring, which is what NCCL's own per-link figures (20.0, 20.6, 40.1
+// GB/s) and its maintainers say of the protocol overhead.
+constexpr std::array<GenerationFacts, 3> generations{{
+    {Generation::nvlink3, "nvlink3", 2400_Gbps, {.ring = 244e9, .nvls = 0}},
+    {Generation::nvlink4, "nvlink4", 3600_Gbps, {.ring = 380e9, .nvls = 317e9}},
+    {Generation::nvlink5, "nvlink5", 7200_Gbps, {.ring = 714e9, .nvls = 497e9}},
+}};
+
+const GenerationFacts& facts(Generation generation) {
+  return generations[static_cast<std::size_t>(generation)];
+}
+
+// A step over the network, with the software that starts it. EFA from 4 MiB rows of p5 and P6-B200
+// machines, InfiniBand from those of H20 machines; RoCE lies between.
+constexpr Duration infiniband_step = 28_us;
+constexpr Duration roce_step = 35_us;
+constexpr Duration efa_step = 45_us;
+// What a call costs on top of NCCL's table where nobody has measured.
+constexpr Duration host_default = 5_us;
+
+Duration default_step(Transport transport) {
+  switch (transport) {
+    case Transport::infiniband:
+      return infiniband_step;
+    case Transport::roce:
+      return roce_step;
+    case Transport::efa:
+      return efa_step;
+  }
+  return infiniband_step;
+}
+
+// Of one NIC generation. 48 of 50 GB/s: NCCL's maintainers on NDR InfiniBand (nccl-tests issue 290;
+// 24 of 25 GB/s at 200 Gbps: issue 119). 96 %: the plateau of SimAI's table for RoCE. EFA: fitted.
+double default_efficiency(Rate nic_rate, Transport transport) {
+  if (transport != Transport::efa) return 0.96;
+  return nic_rate <= 100_Gbps ? 0.92 : 0.955;
+}
+
+struct Preset {
+  std::string_view name;
+  Generation generation;
+  Rate nic;
+  Transport transport;
+  Duration host_latency;
+  Duration network_latency;  // 0: the transport's default
+};
+
+constexpr Duration tenths_us(std::int64_t tenths) { return {tenths * 100'000}; }
+
+constexpr std::array<Preset, 11> presets{{
+    {"a100", Generation::nvlink3, 200_Gbps, Transport::infiniband, host_default, {}},
+    {"h100", Generation::nvlink4, 400_Gbps, Transport::infiniband, host_default, {}},
+    {"h200", Generation::nvlink4, 400_Gbps, Transport::infiniband, host_default, {}},
+    {"b200", Generation::nvlink5, 400_Gbps, Transport::infiniband, host_default, {}},
+    {"gb200", Generation::nvlink5, 400_Gbps, Transport::infiniband, host_default, {}},
+    {"gb300", Generation::nvlink5, 800_Gbps, Transport::infiniband, host_default, {}},
+    // Declared from the rows of that system. "torch": measured from PyTorch, whose launch costs
+    // more.
+    {"p5", Generation::nvlink4, 400_Gbps, Transport::efa, {}, {}},
+    {"p4de", Generation::nvlink3, 100_Gbps, Transport::efa, host_default, 75_us},
+    {"a100-torch", Generation::nvlink3, 200_Gbps, Transport::infiniband, tenths_us(645), {}},
+    {"h200-torch", Generation::nvlink4, 400_Gbps, Transport::infiniband, tenths_us(190), {}},
+    {"b200-torch", Generation::nvlink5, 400_Gbps, Transport::efa, tenths_us(275), {}},
+}};
+
+using model::Fabric;
+using model::LinkId;
+using model::NodeId;
+using model::NodeKind;
+
+// Sum over the links of `node` to nodes of `kind`.
+Rate rate_to(const Fabric& fabric, NodeId node, NodeKind kind) {
+  Rate sum;
+  for (const LinkId link : fabric.out(node))
+    if (fabric.kind(fabric.to(link)) == kind) sum = sum + fabric.rate(link);
+  return sum;
+}
+
+// The product with that NVLink rate, or the nearest one scaled to it.
+void set_generation(System& system, Rate nvlink) {
+  const auto distance = [&](const GenerationFacts& f) {
+    return std::abs(std::log(static_cast<double>(f.nvlink.bps) / static_cast<double>(nvlink.bps)));
+  };
+  const auto nearest = std::ranges::min_element(generations, {}, distance);
+  const double scale = static_cast<double>(nvlink.bps) / static_cast<double>(nearest->nvlink.bps);
+  system.generation = nearest->generation;
+  system.link = {nearest->link.ring * scale, nearest->link.nvls * scale};
+  system.name = nearest->name;
+}
+
+}  // namespace
+
+std::string_view to_text(Generation generation) { return facts(generation).name; }
+
+std::string_view to_text(Transport transport) {
+  constexpr std::array<std::string_view, 3> names{"infiniband", "roce", "efa"};
+  return names[static_cast<std::size_t>(transport)];
+}
+
+std::vector<std::string> system_names() {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets) names.emplace_back(preset.name);
+  return names;
+}
+
+Result<System> system_by_name(std::string_view name) {
+  const auto preset = std::ranges::find(presets, name, &Preset::name);
+  if (preset == presets.end()) {
+    const auto names = system_names();
+    return fail(Errc::unknown, {},
+                fmt::format("no system \"{}\"{}", name, did_you_mean(name, names)),
+                fmt::format("known: {}", fmt::join(names, ", ")));
+  }
+  System system;
+  system.name = preset->name;
+  system.generation = preset->generation;
+  system.link = facts(preset->generation).link;
+  set_network(system, preset->nic, preset->transport);
+  system.host_latency = preset->host_latency;
+  if (preset->network_latency.ps > 0) system.network_latency = preset->network_latency;
+  return system;
+}
+
+void set_network(System& system, Rate nic_rate, Transport transport) {
+  system.nic_rate = nic_rate;
+  system.transport = transport;
+  system.nic_efficiency = default_efficiency(nic_rate, transport);
+  system.network_latency = default_step(transport);
+}
+
+Result<System> system_of(const Fabric& fabric, std::span<const NodeId> ranks, Transport transport) {
+  WEFT_TRY(const GroupShape shape, shape_of(fabric, ranks));
+  const NodeId gpu = ranks.front();
+  const Rate nvlink = rate_to(fabric, gpu, NodeKind::nvswitch);
+  if (nvlink.bps == 0 && shape.gpus_per_host > 1)
+    return fail(Errc::infeasible, {}, fmt::format("{} has no NVLink", fabric.name(gpu)),
+                "the time model covers GPUs on an NVSwitch; give the host a preset such as h100");
+  System system;
+  set_generation(system, nvlink.bps > 0 ? nvlink : generations[1].nvlink);
+  system.host_latency = host_default;
+  const NodeId nic = fabric.nic_of(gpu);
+  if (nic.valid()) set_network(system, rate_to(fabric, nic, NodeKind::fabric_switch), transport);
+  if (shape.hosts > 1 && system.nic_rate.bps == 0)
+    return fail(Errc::infeasible, {}, fmt::format("{} has no NIC on the network", fabric.name(gpu)),
+                "give the hosts NICs, or choose ranks of one host");
+  return system;
+}
+
+Result<GroupShape> shape_of(const Fabric& fabric, std::span<const NodeId> ranks) {
+  std::map<NodeId, std::uint32_t> per_host;
+  for (const NodeId rank : ranks) ++per_host[fabric.host_of(rank)];
+  if (ranks.size() < 2)
+    return fail(Errc::infeasible, {},
+                fmt::format("a collective needs 2 ranks, not {}", ranks.size()));
+  const auto [host, count] = *per_host.begin();
+  for (const auto& [other, held] : per_host) {
+    if (held == count) continue;
+    return fail(Errc::infeasible, {},
+                fmt::format("hosts hold different numbers of ranks: {} on {}, {} on {}", count,
+                            fabric.name(host), held, fabric.name(other)),
+                "the time model needs equally filled hosts");
+  }
+  const auto nics = fabric.nics_of(host).size();
+  return GroupShape{.ranks = static_cast<std::uint32_t>(ranks.size()),
+                    .hosts = static_cast<std::uint32_t>(per_host.size()),
+                    .gpus_per_host = count,
+                    .nics_per_host = static_cast<std::uint32_t>(nics)};
+}
+
+Status check(const GroupShape& shape) {
+  const std::uint64_t places = std::uint64_t{shape.hosts} * shape.gpus_per_host;
+  if (shape.ranks < 2 || places != shape.ranks)
+    return fail(Errc::value, {},
+                fmt::format("{} ranks do not lie on {} hosts with {} GPUs each", shape.ranks,
+                            shape.hosts, shape.gpus_per_host),
+                "give at least 2 ranks, and as many as hosts times GPUs per host");
+  if (shape.hosts > 1 && shape.nics_per_host == 0)
+    return fail(Errc::value, {}, fmt::format("{} hosts without NICs", shape.hosts),
+                "give nics_per_host");
+  return {};
+}
+
+double network_bytes_per_s(const System& system, const GroupShape& shape) {
+  return system.nic_rate.bytes_per_s() * system.nic_efficiency * shape.nics_per_host;
+}
+
+}  // namespace weft::workload

@@ -1,0 +1,74 @@
+// What a machine brings to a collective: link bandwidths, NICs and one declared latency.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/units.hpp"
+#include "model/fabric.hpp"
+
+namespace weft::workload {
+
+enum class Generation : std::uint8_t { nvlink3, nvlink4, nvlink5 };  // A100; H100, H200; B200, B300
+enum class Transport : std::uint8_t { infiniband, roce, efa };
+std::string_view to_text(Generation generation);
+std::string_view to_text(Transport transport);
+
+// Bytes per second and direction that a GPU sustains, by what limits it.
+struct LinkSpeed {
+  double ring = 0;  // ring over NVLink, Simple protocol
+  double nvls = 0;  // reduction in the NVSwitch; 0 where the switch cannot
+};
+
+// Everything the time model knows of a machine. Only `latency` belongs to one system; the rest is
+// shared by all systems of a GPU or NIC generation (docs/collectives-timing.md has the sources).
+struct System {
+  std::string name;
+  Generation generation = Generation::nvlink4;
+  LinkSpeed link;
+  Rate nic_rate;              // of one NIC
+  double nic_efficiency = 1;  // share of nic_rate that a steady stream of data gets
+  Transport transport = Transport::infiniband;
+  // In one NVLink domain: what a call costs beyond the hops of the algorithm, once. It may be
+  // slightly negative: the hops are NCCL's published figures, and a machine can beat them.
+  // Between hosts: what each serial step over the network costs.
+  Duration host_latency, network_latency;
+};
+
+// How the ranks lie on the machine. A host is one NVLink domain (an NVL72 rack is one host).
+struct GroupShape {
+  std::uint32_t ranks = 8;
+  std::uint32_t hosts = 1;
+  std::uint32_t gpus_per_host = 8;
+  std::uint32_t nics_per_host = 8;
+};
+
+// Presets: a generation with its usual NICs ("a100", "h100", "h200", "b200", "gb200", "gb300"), and
+// systems whose latency was measured ("p5", "p4de", "a100-torch", "h200-torch", "b200-torch").
+std::vector<std::string> system_names();
+// Fails: Errc::unknown with the nearest name.
+Result<System> system_by_name(std::string_view name);
+
+// Sets NIC speed and transport, with the efficiency and the default latency that go with them.
+void set_network(System& system, Rate nic_rate, Transport transport);
+
+// The machine under `ranks` (GPUs): generation by the NVLink rate of the first GPU, scaled where
+// the rate is none of a product; NIC rate by the network side of its NIC. Latencies are defaults.
+// Fails: Errc::infeasible when the GPU has no NVLink, or hosts lie apart and it has no NIC.
+Result<System> system_of(const model::Fabric& fabric, std::span<const model::NodeId> ranks,
+                         Transport transport);
+
+// Fails: Errc::infeasible with fewer than 2 ranks or hosts that hold different numbers of ranks.
+Result<GroupShape> shape_of(const model::Fabric& fabric, std::span<const model::NodeId> ranks);
+
+// Fails: Errc::value unless 2 <= ranks = hosts * gpus_per_host, and there are NICs where needed.
+Status check(const GroupShape& shape);
+
+// What all NICs of a host carry, payload bytes per second and direction.
+double network_bytes_per_s(const System& system, const GroupShape& shape);
+
+}  // namespace weft::workload

@@ -1,0 +1,360 @@
+#include "workload/collective/timing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "base/text.hpp"
+#include "workload/collective/algorithm.hpp"
+
+namespace weft::workload {
+namespace {
+
+constexpr double calibration_max = 3600;  // seconds
+
+// Hops that carry nothing: NCCL 2.30, src/graph/tuning.cc (commit 5067397c), tables baseLatencies
+// and hwLatencies. LL's, because LL waits for nothing but the data: what the other protocols add is
+// chunks under way, which the exponent covers.
+constexpr double ring_base = 6.6e-6, tree_base = 6.8e-6, pat_base = 8.0e-6, hop = 0.6e-6;
+constexpr double nvls_base = 25e-6;
+
+// Exponents, one per algorithm (ring/LL counts as its own), fitted to published rows. NVLSTree has
+// none of its own: inside the host it is NVLS. Between hosts a ring is alpha-beta.
+constexpr double ring_exponent = 0.5, ring_ll_exponent = 0.76, nvls_exponent = 0.65;
+constexpr double tree_exponent = 0.486, additive = 1;
+
+// Two stages that work on different chunks at a time take little longer than the slower one.
+double overlapped(double a, double b) {
+  constexpr double sharpness = 4;
+  return std::pow(std::pow(a, sharpness) + std::pow(b, sharpness), 1 / sharpness);
+}
+
+struct Inputs {
+  const System& system;
+  const GroupShape& shape;
+  const Call& call;
+  double network;  // bytes per second of a host
+
+  double ranks() const { return shape.ranks; }
+  double local() const { return shape.gpus_per_host; }
+  double hosts() const { return shape.hosts; }
+  bool is_one_host() const { return shape.hosts == 1; }
+  double step() const { return system.network_latency.seconds(); }
+  // Depth of a binary tree over the hosts.
+  double depth() const { return std::bit_width(shape.hosts - 1); }
+};
+
+// Data per byte on the link: LL sends a flag with every 4 bytes, LL128 one in 16 words of 8 bytes.
+double payload(Protocol protocol) {
+  constexpr std::array<double, 3> share{0.5, 0.9375, 1};
+  return share[static_cast<std::size_t>(protocol)];
+}
+
+Terms one_host(const Inputs& in, double latency, double wire, double exponent) {
+  return {in.system.host_latency.seconds(), latency, wire, exponent};
+}
+
+// Times a rank sends the whole buffer to its neighbour.
+double ring_share(const Inputs& in) {
+  if (in.call.op == Op::broadcast) return 1;
+  const double once = (in.ranks() - 1) / in.ranks();
+  return in.call.op == Op::all_reduce ? 2 * once : once;
+}
+
+Terms ring(const Inputs& in) {
+  const double rounds = in.call.op == Op::all_reduce ? 2 : 1;
+  const double sent = in.call.bytes * ring_share(in) / payload(in.call.protocol);
+  const double link = sent / in.system.link.ring;
+  const double crossings = rounds * (in.hosts() - 1);
+  const double hops = rounds * (in.ranks() - 1) - crossings;
+  const double latency = ring_base + hops * hop;
+  if (in.is_one_host())
+    return one_host(in, latency, link,
+                    in.call.protocol == Protocol::ll ? ring_ll_exponent : ring_exponent);
+  // The rings of all channels leave a host through all its NICs.
+  return {0, latency + crossings * in.step(), std::max(link, sent / in.network), additive};
+}
+
+// Bytes through a host's NICs and direction: with two hosts each half goes one way up and one way
+// down, with more every host is an inner node of one of the two trees.
+double tree_sent(const Inputs& in) {
+  return (in.shape.hosts == 2 ? 1 : 2) * in.call.bytes / payload(in.call.protocol);
+}
+
+Terms tree(const Inputs& in) {
+  const double link = 2 * in.call.bytes / payload(in.call.protocol) / in.system.link.ring;
+  const double latency = tree_base + 2 * (in.local() - 1) * hop;
+  if (in.is_one_host()) return one_host(in, latency, link, tree_exponent);
+  const double inside = in.shape.gpus_per_host > 1 ? link : 0;
+  return {0, latency + 2 * in.depth() * in.step(), overlapped(inside, tree_sent(in) / in.network),
+          tree_exponent};
+}
+
+// Reduction in the switch: a GPU gives all it has, and gets and spreads its share of the sum.
+double nvls_wire(const Inputs& in) {
+  const double share = in.call.op == Op::all_reduce ? 1 + 1 / in.local() : ring_share(in);
+  return in.call.bytes * share / in.system.link.nvls;
+}
+
+Terms nvls(const Inputs& in) { return one_host(in, nvls_base, nvls_wire(in), nvls_exponent); }
+
+Terms nvls_tree(const Inputs& in) {
+  return {0, nvls_base + 2 * in.depth() * in.step(),
+          overlapped(nvls_wire(in), tree_sent(in) / in.network), nvls_exponent};
+}
+
+// The network's switches add up: every host sends its sum once and gets the result once.
+Terms sharp(const Inputs& in) {
+  return {0, nvls_base + 2 * in.step(), overlapped(nvls_wire(in), in.call.bytes / in.network),
+          nvls_exponent};
+}
+
+// One GPU per host, logarithmic steps.
+Terms pat(const Inputs& in) {
+  return {0, pat_base + in.depth() * in.step(), in.call.bytes * ring_share(in) / in.network,
+          additive};
+}
+
+// Every pair by itself. send_recv: each rank to the next, so that one crosses between two hosts.
+Terms direct(const Inputs& in) {
+  const double n = in.ranks(), g = in.local();
+  const bool is_shift = in.call.op == Op::send_recv;
+  const double link = in.call.bytes * (is_shift ? 1 : (g - 1) / n) / in.system.link.ring;
+  if (in.is_one_host()) return one_host(in, ring_base + hop, link, ring_exponent);
+  const double out = is_shift ? in.shape.nics_per_host : g * (n - g) / n;
+  return {0, ring_base + in.step(), std::max(link, in.call.bytes * out / in.network), additive};
+}
+
+// In stages: reduce-scatter in the host, all-reduce per rail, all-gather in the host.
+Terms hierarchical(const Inputs& in) {
+  const double g = in.local(), k = in.hosts();
+  const double link = in.call.bytes * 2 * (g - 1) / g / in.system.link.ring;
+  const double out = in.call.bytes * 2 * (k - 1) / k / in.network;
+  const double latency = ring_base + 2 * (g - 1) * hop;
+  if (in.is_one_host()) return one_host(in, latency, link, ring_exponent);
+  return {0, latency + 2 * (k - 1) * in.step(), link + out, additive};
+}
+
+// Exchanges with partners at doubling distance, the far half first when data shrinks.
+Terms doubling(const Inputs& in, double rounds, double link_bytes, double host_bytes) {
+  const double steps = rounds * std::bit_width(in.shape.ranks - 1);
+  const double between = rounds * in.depth();
+  const double link = link_bytes / in.system.link.ring;
+  const double latency = ring_base + (steps - between) * hop;
+  if (in.is_one_host()) return one_host(in, latency, link, additive);
+  return {0, latency + between * in.step(), std::max(link, host_bytes / in.network), additive};
+}
+
+Terms halving_doubling(const Inputs& in) {
+  const double rounds = in.call.op == Op::all_reduce ? 2 : 1;
+  const double out = 1 - 1 / in.hosts();
+  return doubling(in, rounds, in.call.bytes * ring_share(in),
+                  rounds * in.call.bytes * in.local() * out);
+}
+
+// All-reduce: the whole buffer in each step. All-gather: what has come together so far.
+Terms recursive_doubling(const Inputs& in) {
+  if (in.call.op != Op::all_reduce) return halving_doubling(in);
+  const double steps = std::bit_width(in.shape.ranks - 1);
+  return doubling(in, 1, in.call.bytes * steps, in.call.bytes * in.local() * in.depth());
+}
+
+// All to all ranks in one step.
+Terms flat(const Inputs& in) {
+  const double n = in.ranks(), g = in.local();
+  const double each = in.call.op == Op::all_reduce ? in.call.bytes : in.call.bytes / n;
+  const double link = each * (n - 1) / in.system.link.ring;
+  if (in.is_one_host()) return one_host(in, ring_base + hop, link, additive);
+  return {0, ring_base + in.step(), std::max(link, each * g * (n - g) / in.network), additive};
+}
+
+enum class Reach : std::uint8_t { one_host, many_hosts, any };
+enum class Needs : std::uint8_t { nothing, nvls, one_gpu_per_host };
+enum class Protocols : std::uint8_t { all, simple };
+
+struct TimedAlgorithm {
+  std::string_view name;
+  Terms (*terms)(const Inputs&);
+  OpSet ops;
+  Reach reach = Reach::any;
+  Needs needs = Needs::nothing;
+  Protocols protocols = Protocols::simple;
+};
+
+using enum Op;
+constexpr OpSet sharded{all_gather, reduce_scatter};
+constexpr OpSet ring_ops{all_reduce, all_gather, reduce_scatter, broadcast};
+constexpr OpSet unrooted{all_reduce, all_gather, reduce_scatter};
+constexpr OpSet pairs{all_to_all, send_recv};
+
+constexpr std::array algorithms_timed{
+    TimedAlgorithm{"direct", direct, pairs},
+    TimedAlgorithm{"flat", flat, unrooted},
+    TimedAlgorithm{"halving_doubling", halving_doubling, unrooted},
+    TimedAlgorithm{"hierarchical", hierarchical, {all_reduce}},
+    TimedAlgorithm{"nvls", nvls, unrooted, Reach::one_host, Needs::nvls},
+    TimedAlgorithm{"nvls_tree", nvls_tree, {all_reduce}, Reach::many_hosts, Needs::nvls},
+    TimedAlgorithm{"pairwise", direct, pairs},
+    TimedAlgorithm{"pat", pat, sharded, Reach::many_hosts, Needs::one_gpu_per_host},
+    TimedAlgorithm{"recursive_doubling", recursive_doubling, unrooted},
+    TimedAlgorithm{"ring", ring, ring_ops, Reach::any, Needs::nothing, Protocols::all},
+    TimedAlgorithm{"sharp", sharp, {all_reduce}, Reach::many_hosts, Needs::nvls},
+    TimedAlgorithm{"tree", tree, {all_reduce}, Reach::any, Needs::nothing, Protocols::all},
+};
+
+// Why `algorithm` cannot serve; "" where it can.
+std::string_view refusal(const TimedAlgorithm& algorithm, const Inputs& in) {
+  if (!algorithm.ops.has(in.call.op)) return "it is not for this operation";
+  if (algorithm.reach == Reach::one_host && !in.is_one_host()) return "it stays in one host";
+  if (algorithm.reach == Reach::many_hosts && in.is_one_host()) return "it needs several hosts";
+  if (algorithm.needs == Needs::nvls && in.system.link.nvls == 0)
+    return "it needs an NVSwitch that reduces (NVLink 4 or later)";
+  if (algorithm.needs == Needs::nvls && in.shape.gpus_per_host < 2)
+    return "it needs several GPUs in a host";
+  if (algorithm.needs == Needs::one_gpu_per_host && in.shape.gpus_per_host > 1)
+    return "it needs one GPU per host";
+  if (algorithm.protocols == Protocols::simple && in.call.protocol != Protocol::simple)
+    return "it has only the Simple protocol";
+  return "";
+}
+
+}  // namespace
+
+std::string_view to_text(Protocol protocol) {
+  constexpr std::array<std::string_view, 3> names{"LL", "LL128", "Simple"};
+  return names[static_cast<std::size_t>(protocol)];
+}
+
+Result<Protocol> parse_protocol(std::string_view text) {
+  for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple})
+    if (to_text(protocol) == text) return protocol;
+  return fail(Errc::unknown, {}, fmt::format("no protocol \"{}\"", text),
+              "known: LL, LL128, Simple");
+}
+
+double Terms::seconds() const {
+  // Scaled by the larger part, so that no power overflows or vanishes.
+  const double large = std::max(latency, wire), small = std::max(std::min(latency, wire), 0.0);
+  if (large <= 0) return launch;
+  return launch + large * std::pow(1 + std::pow(small / large, exponent), 1 / exponent);
+}
+
+Result<Terms> predict(const System& system, const GroupShape& shape, const Call& call,
+                      std::optional<double> network) {
+  WEFT_TRY_STATUS(check(shape));
+  const auto algorithm = std::ranges::find(algorithms_timed, call.algorithm, &TimedAlgorithm::name);
+  if (algorithm == algorithms_timed.end())
+    return fail(Errc::unknown, {},
+                fmt::format("the time model has no algorithm \"{}\"{}", call.algorithm,
+                            did_you_mean(call.algorithm, timed_algorithms())),
+                fmt::format("it knows {}", fmt::join(timed_algorithms(), ", ")));
+  if (!(call.bytes >= 0 && call.bytes <= collective_bytes_max))
+    return fail(Errc::value, {}, fmt::format("{} bytes cannot be moved", call.bytes),
+                fmt::format("give 0 to {} bytes", collective_bytes_max));
+  const Inputs in{system, shape, call, network.value_or(network_bytes_per_s(system, shape))};
+  if (!in.is_one_host() && !(in.network > 0))
+    return fail(Errc::infeasible, {}, "the hosts have no bandwidth between them",
+                "name the NICs, or repair the fabric");
+  const std::string_view why = refusal(*algorithm, in);
+  if (!why.empty())
+    return fail(Errc::infeasible, {},
+                fmt::format("{} {} of {} over {} host(s): {}", call.algorithm,
+                            to_text(call.protocol), to_text(call.op), shape.hosts, why),
+                "choose another algorithm, or auto");
+  return algorithm->terms(in);
+}
+
+std::vector<std::string> timed_algorithms() {
+  std::vector<std::string> names;
+  for (const TimedAlgorithm& algorithm : algorithms_timed) names.emplace_back(algorithm.name);
+  return names;
+}
+
+namespace {
+
+// The latency part that makes `terms` take `seconds`; it grows with it, so halving finds it.
+double latency_for(Terms terms, double seconds) {
+  double low = 0, high = seconds;
+  constexpr int halvings = 100;
+  for (int i = 0; i < halvings; ++i) {
+    terms.latency = (low + high) / 2;
+    (terms.seconds() < seconds ? low : high) = terms.latency;
+  }
+  return low;
+}
+
+// Unlike from_seconds(), keeps the sign.
+Duration signed_duration(double seconds) {
+  return {static_cast<std::int64_t>(std::llround(seconds * 1e12))};
+}
+
+std::unexpected<Error> too_fast(const System& system, const Call& call, double seconds,
+                                double limit, std::string_view reason) {
+  return fail(Errc::infeasible, {},
+              fmt::format("{} of {:.0f} bytes by {} {} in {} on {}: {} already take {}",
+                          to_text(call.op), call.bytes, call.algorithm, to_text(call.protocol),
+                          human_seconds(seconds), system.name, reason, human_seconds(limit)),
+              "check the size, the algorithm and the generation of the machine");
+}
+
+}  // namespace
+
+Result<System> calibrate(System system, const GroupShape& shape, const Call& call, double seconds,
+                         std::optional<double> network) {
+  System bare = system;
+  bare.host_latency = bare.network_latency = {};
+  WEFT_TRY(const Terms terms, predict(bare, shape, call, network));
+  if (!(seconds <= calibration_max))
+    return fail(Errc::value, {}, fmt::format("a row of {} seconds", seconds),
+                "give the time of one call, less than an hour");
+  if (!(seconds > terms.wire)) return too_fast(system, call, seconds, terms.wire, "the bytes");
+  if (shape.hosts == 1) {
+    const double launch = seconds - terms.seconds();
+    // The base of NCCL's hop figures is software; a call cannot cost less than none of it.
+    if (launch <= -ring_base)
+      return too_fast(system, call, seconds, terms.seconds() - ring_base, "bytes and hops");
+    system.host_latency = signed_duration(launch);
+    return system;
+  }
+  if (!(seconds > terms.seconds()))
+    return too_fast(system, call, seconds, terms.seconds(), "bytes and hops inside the hosts");
+  bare.network_latency = 1_us;
+  WEFT_TRY(const Terms with_steps, predict(bare, shape, call, network));
+  const double steps = (with_steps.latency - terms.latency) / 1e-6;
+  system.network_latency = signed_duration((latency_for(terms, seconds) - terms.latency) / steps);
+  return system;
+}
+
+namespace alpha_beta {
+namespace {
+
+double steps_log2(std::uint32_t n) { return std::bit_width(n - 1); }
+double share(std::uint32_t n) { return (n - 1.0) / n; }
+
+}  // namespace
+
+double ring_all_gather(std::uint32_t n, double bytes, Link link) {
+  return (n - 1) * link.alpha + share(n) * bytes / link.beta;
+}
+
+double ring_all_reduce(std::uint32_t n, double bytes, Link link) {
+  return 2 * ring_all_gather(n, bytes, link);
+}
+
+double recursive_doubling_all_gather(std::uint32_t n, double bytes, Link link) {
+  return steps_log2(n) * link.alpha + share(n) * bytes / link.beta;
+}
+
+double halving_doubling_all_reduce(std::uint32_t n, double bytes, Link link) {
+  return 2 * recursive_doubling_all_gather(n, bytes, link);
+}
+
+double flat_all_reduce(std::uint32_t n, double bytes, Link link) {
+  return link.alpha + (n - 1) * bytes / link.beta;
+}
+
+}  // namespace alpha_beta
+}  // namespace weft::workload

@@ -1,0 +1,243 @@
+#include "workload/collective/tuner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+namespace weft::workload {
+namespace {
+
+// All constants of this file: NCCL 2.30, src/graph/tuning.cc (commit 5067397c), times in us, rates
+// in bytes/s, by protocol (LL, LL128, Simple) or by generation (NVLink 3, 4, 5).
+using PerProtocol = std::array<double, 3>;
+using PerGeneration = std::array<double, 3>;
+
+constexpr PerProtocol ring_base{6.6, 14.0, 8.4}, tree_base{6.8, 14.0, 8.4};
+constexpr PerProtocol ring_hop{0.6, 1.9, 3.4}, tree_hop{0.6, 1.25, 4.0};
+constexpr PerProtocol ring_crossing{2.7, 4.0, 14.0}, tree_crossing{5.0, 8.5, 14.0};
+constexpr PerProtocol post_overhead{1, 1, 3};  // of a network message, Intel hosts
+constexpr double nvls_hop = 25, nvls_crossing = 18, nvls_tree_crossing = 20.9, pat_base = 8;
+constexpr double pat_rank = 2.8, pat_overlap = 3.5, pat_share = 0.75;
+constexpr double ring_plateau = 1.4;  // Simple rings between hosts
+
+constexpr PerGeneration nvls_efficiency{0, 0.85, 0.74};
+constexpr PerGeneration ll_max{87.7e9, 141e9, 282e9};       // one host
+constexpr double ll_max_pair = 39e9, ll_max_many = 20.4e9;  // 2 and more hosts, Intel
+constexpr double ll_tree_share = 1 / 3.8, tree_share = 0.92, ring_ll128_share = 0.92;
+constexpr double tree_ll128_share_host = 7.0 / 9, tree_ll128_share = 120.0 / 128;
+
+// Share of the model's tree bandwidth that is reached, by log2(bytes / 64).
+constexpr std::array<std::array<double, 24>, 3> tree_correction{{
+    {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
+    {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
+    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
+     .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9},
+}};
+
+// Channels: what NCCL logs on DGX H100. LL and Simple threads and the bytes that keep one busy.
+constexpr std::uint32_t host_channels = 24, nvls_channels = 16, network_channels = 16;
+constexpr PerProtocol threads{512, 640, 512}, thread_bytes{8, 8, 64};
+
+constexpr std::size_t index(Protocol protocol) { return static_cast<std::size_t>(protocol); }
+constexpr std::size_t index(Generation generation) { return static_cast<std::size_t>(generation); }
+
+double correction(Protocol protocol, double bytes) {
+  if (bytes < 64) return 1;
+  const auto step = static_cast<std::size_t>(std::log2(bytes / 64));
+  const auto& row = tree_correction[index(protocol)];
+  return step < row.size() ? row[step] : 1;
+}
+
+// latency + bytes / bandwidth, with bandwidth in bytes of the buffer.
+struct Cost {
+  double latency_us = 0, bandwidth = 0;
+};
+
+struct Question {
+  const System& system;
+  const GroupShape& shape;
+  Op op;
+  double bytes;
+  double network;
+
+  double n() const { return shape.ranks; }
+  double g() const { return shape.gpus_per_host; }
+  double k() const { return shape.hosts; }
+  bool is_one_host() const { return shape.hosts == 1; }
+  double depth() const { return std::bit_width(shape.hosts) - 1.0; }
+  double rounds() const { return op == Op::all_reduce ? 2 : 1; }
+  // Of the bus: what a ring moves per byte of the buffer.
+  double bus_factor() const { return op == Op::broadcast ? 1 : rounds() * (n() - 1) / n(); }
+  // A tree or NVLSTree over two hosts sends every byte once each way.
+  double tree_network() const { return shape.hosts == 2 ? 2 * network : network; }
+};
+
+Cost ring(const Question& q, Protocol protocol) {
+  const std::size_t p = index(protocol);
+  double bus = q.system.link.ring;
+  if (!q.is_one_host()) bus = std::min(bus, q.network);
+  if (protocol == Protocol::ll) {
+    const double cap = q.is_one_host()      ? ll_max[index(q.system.generation)]
+                       : q.shape.hosts == 2 ? ll_max_pair
+                                            : ll_max_many;
+    bus = std::min(bus / 2, cap);
+  }
+  if (protocol == Protocol::ll128) bus *= ring_ll128_share;
+
+  const double crossings = q.is_one_host() ? 0 : q.rounds() * (q.k() - 1);
+  const double steps = q.op == Op::broadcast ? q.n() : q.rounds() * (q.n() - 1);
+  const double hop = q.is_one_host() ? ring_hop[p] : std::max(ring_hop[p], post_overhead[p]);
+  double latency = ring_base[p] + (steps - crossings) * hop + crossings * ring_crossing[p];
+  if (protocol == Protocol::simple && !q.is_one_host() && q.op == Op::all_reduce &&
+      q.bytes / (network_channels * q.n()) >= 64)
+    latency *= ring_plateau;
+  return {latency, bus / q.bus_factor()};
+}
+
+Cost tree(const Question& q, Protocol protocol) {
+  const std::size_t p = index(protocol);
+  double bus = q.system.link.ring;
+  if (!q.is_one_host()) bus = std::min(bus, q.tree_network());
+  bus *= tree_share;
+  if (protocol == Protocol::ll) bus *= ll_tree_share;
+  if (protocol == Protocol::ll128)
+    bus *= q.is_one_host() ? tree_ll128_share_host : tree_ll128_share;
+  const double latency =
+      tree_base[p] + 2 * ((q.g() - 1) * tree_hop[p] + q.depth() * tree_crossing[p]);
+  return {latency, bus / 2 * correction(protocol, q.bytes)};
+}
+
+// NVSwitch reduction as bus bandwidth: a GPU moves 1 + 1/g per byte where a ring moves 2(g-1)/g.
+double nvls_bus(const Question& q) {
+  const double usable = (host_channels - 1.0) / host_channels;
+  const double link = q.system.link.ring * nvls_efficiency[index(q.system.generation)] * usable;
+  const double gain = q.op == Op::all_reduce ? 2 * (q.g() - 1) / (q.g() + 1) : (q.g() - 1) / q.g();
+  return link * gain;
+}
+
+Cost nvls(const Question& q) { return {nvls_hop, nvls_bus(q) / q.bus_factor()}; }
+
+Cost nvls_tree(const Question& q) {
+  double bus = std::min(nvls_bus(q), q.tree_network());
+  // On Blackwell NCCL corrects NVLSTree as it does trees.
+  if (q.system.generation == Generation::nvlink5) bus *= correction(Protocol::simple, q.bytes);
+  return {nvls_hop + 2 * q.depth() * nvls_tree_crossing, bus / q.bus_factor()};
+}
+
+Cost sharp(const Question& q) {
+  return {nvls_hop + nvls_crossing, std::min(nvls_bus(q) / q.bus_factor(), q.network)};
+}
+
+Cost pat(const Question& q) {
+  return {pat_base + q.depth() * tree_crossing[2] / pat_overlap + q.n() * pat_rank,
+          q.network * pat_share / q.bus_factor()};
+}
+
+class List {
+ public:
+  explicit List(const Question& question) : q_(question) {}
+
+  void add(std::string_view algorithm, Protocol protocol, Cost cost) {
+    if (cost.bandwidth > 0)
+      rows_.push_back({algorithm, protocol, cost.latency_us * 1e-6 + q_.bytes / cost.bandwidth});
+  }
+  void add_all_protocols(std::string_view algorithm, Cost (*cost)(const Question&, Protocol)) {
+    for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple})
+      add(algorithm, protocol, cost(q_, protocol));
+  }
+  std::vector<Candidate> sorted() {
+    std::ranges::stable_sort(rows_, {}, &Candidate::seconds);
+    return std::move(rows_);
+  }
+
+ private:
+  const Question& q_;
+  std::vector<Candidate> rows_;
+};
+
+std::uint32_t channels_for(const GroupShape& shape, const Pick& pick, double bytes) {
+  const std::size_t p = index(pick.protocol);
+  if (pick.algorithm == "nvls" || pick.algorithm == "nvls_tree") return nvls_channels;
+  const std::uint32_t most = shape.hosts == 1 ? host_channels : network_channels;
+  const bool is_ring_ll = pick.algorithm == "ring" && pick.protocol == Protocol::ll;
+  const double per_channel = threads[p] * thread_bytes[p] * (is_ring_ll ? shape.ranks : 1);
+  return static_cast<std::uint32_t>(std::clamp(bytes / per_channel, 1.0, static_cast<double>(most)));
+}
+
+std::string text(const Candidate& c) {
+  return fmt::format("{} {} {:.1f} us", c.algorithm, to_text(c.protocol), c.seconds * 1e6);
+}
+
+// The best, and the best of each other algorithm.
+std::string reason(const std::vector<Candidate>& fitting) {
+  std::string others;
+  std::vector<std::string_view> said{fitting.front().algorithm};
+  for (const Candidate& c : fitting) {
+    if (std::ranges::find(said, c.algorithm) != said.end()) continue;
+    said.push_back(c.algorithm);
+    others += (others.empty() ? "" : ", ") + text(c);
+  }
+  return fmt::format("NCCL estimates {}{}{}", text(fitting.front()),
+                     others.empty() ? ", and nothing else fits" : "; others: ", others);
+}
+
+// For what NCCL does not weigh: the rules decide, and pairwise operations have one way.
+Pick unweighed(const TunerRules& rules) {
+  const bool is_auto = rules.algorithm == "auto";
+  Pick pick{is_auto ? "direct" : rules.algorithm, rules.protocol.value_or(Protocol::simple), 0, {}};
+  pick.why = is_auto ? "pairwise operations have no other algorithm"
+                     : fmt::format("{} was asked for", rules.algorithm);
+  return pick;
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(const System& system, const GroupShape& shape, Op op,
+                                  double bytes, InNetwork in_network,
+                                  std::optional<double> network) {
+  const Question q{system, shape, op, bytes, network.value_or(network_bytes_per_s(system, shape))};
+  List list(q);
+  if (op == Op::all_to_all || op == Op::send_recv) return {};
+  const bool is_all_reduce = op == Op::all_reduce;
+  if (is_all_reduce) list.add_all_protocols("tree", tree);
+  list.add_all_protocols("ring", ring);
+  if (op == Op::broadcast) return list.sorted();
+  const bool has_nvls = system.link.nvls > 0 && shape.gpus_per_host > 1;
+  if (has_nvls && q.is_one_host()) list.add("nvls", Protocol::simple, nvls(q));
+  if (has_nvls && !q.is_one_host() && is_all_reduce) {
+    list.add("nvls_tree", Protocol::simple, nvls_tree(q));
+    if (in_network == InNetwork::present) list.add("sharp", Protocol::simple, sharp(q));
+  }
+  if (!q.is_one_host() && shape.gpus_per_host == 1 && !is_all_reduce)
+    list.add("pat", Protocol::simple, pat(q));
+  return list.sorted();
+}
+
+Result<Pick> pick(const System& system, const GroupShape& shape, Op op, double bytes,
+                  const TunerRules& rules, std::optional<double> network) {
+  WEFT_TRY_STATUS(check(shape));
+  auto list = candidates(system, shape, op, bytes, rules.in_network, network);
+  std::erase_if(list, [&](const Candidate& c) {
+    return (rules.algorithm != "auto" && c.algorithm != rules.algorithm) ||
+           (rules.protocol && c.protocol != *rules.protocol);
+  });
+  const bool is_pairwise = op == Op::all_to_all || op == Op::send_recv;
+  if (list.empty() && rules.algorithm == "auto" && !is_pairwise)
+    return fail(Errc::infeasible, {},
+                fmt::format("no algorithm for {} with protocol {}", to_text(op),
+                            to_text(rules.protocol.value_or(Protocol::simple))),
+                "leave the protocol to the tuner");
+  Pick pick = unweighed(rules);
+  if (!list.empty())
+    pick = {std::string(list.front().algorithm), list.front().protocol, 0, reason(list)};
+  WEFT_TRY(const Terms terms,
+           predict(system, shape, {op, pick.algorithm, pick.protocol, bytes}, network));
+  static_cast<void>(terms);  // asked only whether it can serve
+  pick.channels = channels_for(shape, pick, bytes);
+  return pick;
+}
+
+}  // namespace weft::workload

@@ -1,0 +1,32 @@
+// parse_yaml: no input crashes, and what it accepts survives to_yaml unchanged.
+#include "base/config.hpp"
+#include "fuzz.hpp"
+
+namespace {
+
+bool same(const weft::Config& a, const weft::Config& b) {
+  if (a.kind != b.kind || a.text != b.text || a.items.size() != b.items.size() ||
+      a.fields.size() != b.fields.size())
+    return false;
+  for (std::size_t i = 0; i < a.items.size(); ++i)
+    if (!same(a.items[i], b.items[i])) return false;
+  for (std::size_t i = 0; i < a.fields.size(); ++i)
+    if (a.fields[i].key != b.fields[i].key || !same(a.fields[i].value, b.fields[i].value))
+      return false;
+  return true;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto config = weft::parse_yaml(weft::fuzz::text_of(data, size), "fuzz.yaml");
+  if (!config) {
+    WEFT_CHECK(!config.error().what.empty());
+    WEFT_CHECK(!config.error().hint.empty());
+    return 0;
+  }
+  const auto again = weft::parse_yaml(weft::to_yaml(*config), "again.yaml");
+  WEFT_CHECK(again.has_value());
+  WEFT_CHECK(same(*config, *again));
+  return 0;
+}

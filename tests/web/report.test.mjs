@@ -1,0 +1,183 @@
+// node report.test.mjs DEMO_REPORT: opens reports in Chromium without a network and looks at what a
+// reader would: no errors, nothing fetched, charts drawn, tooltips, tabs by keyboard, safe texts.
+// Exit status 77 means skipped.
+import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import {existsSync, mkdtempSync, rmSync} from 'node:fs';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
+import {pathToFileURL} from 'node:url';
+import {chromium} from 'playwright-core';
+
+const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
+if (executablePath === undefined) {
+  console.log('skipped: Chromium is not installed (apt-get install chromium)');
+  process.exit(77);
+}
+
+const demo = process.argv[2];
+const scratch = mkdtempSync(join(tmpdir(), 'weft-report-'));
+const browser = await chromium.launch({
+  executablePath,
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync',
+         '--disable-background-networking', '--disable-component-update'],
+});
+
+async function open(kind, options = {}) {
+  const directory = join(scratch, kind);
+  execFileSync(demo, [kind, directory]);
+  const context = await browser.newContext({viewport: {width: 1280, height: 900}, ...options});
+  await context.setOffline(true);
+  const page = await context.newPage();
+  const problems = [];
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) problems.push(message.text());
+  });
+  page.on('pageerror', (error) => problems.push(error.message));
+  page.on('request', (request) => {
+    if (!request.url().startsWith('file:') && !request.url().startsWith('data:')) {
+      problems.push(`request to ${request.url()}`);
+    }
+  });
+  await page.goto(pathToFileURL(join(directory, 'report.html')).href);
+  await page.waitForSelector('[role=tabpanel] canvas');
+  return {page, problems};
+}
+
+// Number of colours on a canvas; one that nothing was drawn on has a single one.
+const colours = (canvas) => canvas.evaluate((node) => {
+  const {data} = node.getContext('2d').getImageData(0, 0, node.width, node.height);
+  return new Set(new Uint32Array(data.buffer)).size;
+});
+
+async function hoverMap(page) {
+  const canvas = page.locator('.heat canvas').first();
+  await canvas.scrollIntoViewIfNeeded();
+  const box = await canvas.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + 60);
+  const tip = page.locator('.heat .tooltip').first();
+  await tip.waitFor({state: 'visible'});
+  return tip.innerText();
+}
+
+const cases = {
+  async 'charts are drawn, with nothing fetched and no complaint'() {
+    const {page, problems} = await open('zone');
+    const charts = await page.locator('canvas').all();
+    assert.equal(charts.length, 4 + 2 + 1);  // tiers, maps, completion
+    for (const chart of charts) assert.ok(await colours(chart) > 5);
+    assert.equal(await page.locator('.overview tbody tr').count(), 6);
+    assert.equal(await page.locator('#bandwidth .panel').count(), 4);
+    const widths = await page.locator('#bandwidth .bar').evaluateAll(
+      (bars) => bars.map((bar) => bar.getBoundingClientRect().width));
+    assert.equal(widths.length, 6 * 4 - 1);  // one job never finished
+    assert.ok(Math.min(...widths) > 50);
+    assert.equal(await page.locator('#bandwidth .bar-row .value', {hasText: 'unfinished'}).count(), 1);
+    assert.equal(await page.locator('.warnings li').count(), 1);
+    assert.deepEqual(problems, []);
+  },
+
+  async 'bars never pass the roofline and are drawn to scale'() {
+    const {page} = await open('zone');
+    const panels = await page.locator('#bandwidth .panel').evaluateAll((all) => all.map((panel) =>
+      [...panel.querySelectorAll('.bar-row[data-variant]')].filter((row) => row.querySelector('.bar'))
+        .map((row) => ({
+          value: Number(row.querySelector('.value').textContent),
+          bar: row.querySelector('.bar').getBoundingClientRect().width,
+          roofline: row.querySelector('.roofline').getBoundingClientRect().left + 1 -
+                    row.querySelector('.bar').getBoundingClientRect().left,
+        }))));
+    for (const rows of panels) {
+      const scale = rows[0].bar / rows[0].value;
+      for (const row of rows) {
+        assert.ok(row.bar <= row.roofline + 1);
+        assert.ok(Math.abs(row.bar - row.value * scale) < 1.5);
+      }
+    }
+  },
+
+  async 'tooltips name the link and its load'() {
+    const {page, problems} = await open('zone');
+    assert.match(await hoverMap(page), /^rtsw:\d+ → ctsw:\d+\nload \d+\.\d %$/);
+    const chart = page.locator('.plot .u-over').first();
+    await chart.scrollIntoViewIfNeeded();
+    await chart.hover();
+    assert.match(await page.locator('.plot .tooltip').first().innerText(), /load \d+–\d+ %\n.*% of links/);
+    assert.deepEqual(problems, []);
+  },
+
+  async 'arrow keys move between variants and between links'() {
+    const {page} = await open('zone');
+    const selected = page.locator('[role=tab][aria-selected=true]');
+    await selected.focus();
+    const seen = [];
+    for (const key of ['ArrowRight', 'End', 'ArrowRight', 'ArrowLeft', 'Home']) {
+      await page.keyboard.press(key);
+      seen.push(await selected.innerText());
+    }
+    assert.deepEqual(seen, ['e_ecmp 4', 'spray', 'ecmp', 'spray', 'ecmp']);
+    assert.equal(await selected.evaluate((tab) => tab === document.activeElement), true);
+    await page.locator('.heat canvas').first().focus();
+    for (const key of ['ArrowRight', 'ArrowRight', 'ArrowDown']) await page.keyboard.press(key);
+    assert.match(await page.locator('.heat .tooltip').first().innerText(), /^rtsw:1 → ctsw:1\n/);
+  },
+
+  async 'the page fits a narrow window and follows the colour scheme'() {
+    const {page, problems} = await open('zone', {viewport: {width: 380, height: 800}, colorScheme: 'dark'});
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+    const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const dark = await back();
+    await page.emulateMedia({colorScheme: 'light'});
+    assert.notEqual(await back(), dark);
+    assert.deepEqual(problems, []);
+  },
+
+  async 'texts of a scenario stay text'() {
+    const {page, problems} = await open('hostile');
+    assert.match(await page.title(), /<script>/);
+    assert.equal(await page.locator('img').count(), 0);
+    assert.equal(await page.locator('h1').innerText(),
+                 "</title></script><script>document.title='owned'</script><!--");
+    const tabs = await page.locator('[role=tab]').allInnerTexts();
+    assert.deepEqual(tabs.slice(1), ['__proto__', '2', '1']);
+    for (const tab of await page.locator('[role=tab]').all()) await tab.click();
+    await hoverMap(page);
+    assert.deepEqual(problems, []);
+  },
+
+  async 'large maps are merged and say so'() {
+    const {page, problems} = await open('large');
+    assert.match(await hoverMap(page), /rtsw:\d+ … rtsw:\d+ → ctsw:\d+ … ctsw:\d+\n.*hottest/);
+    assert.match(await page.locator('#variants').innerText(), /stands for 4 × 2 switches/);
+    assert.deepEqual(problems, []);
+  },
+
+  async 'the tabs of many variants scroll to the selected one'() {
+    const {page, problems} = await open('many', {viewport: {width: 700, height: 900}});
+    await page.locator('[role=tab][aria-selected=true]').focus();
+    await page.keyboard.press('End');
+    const last = await page.locator('[role=tab]').last().boundingBox();
+    assert.ok(last.x >= 0 && last.x + last.width <= 700);
+    assert.deepEqual(problems, []);
+  },
+
+  async 'one variant is compared with nothing'() {
+    const {page, problems} = await open('single');
+    assert.equal(await page.locator('.key.first').count(), 0);
+    assert.deepEqual(problems, []);
+  },
+};
+
+let failed = 0;
+for (const [name, run] of Object.entries(cases)) {
+  try {
+    await run();
+    console.log(`ok    ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAIL  ${name}\n${error.stack}`);
+  }
+}
+await browser.close();
+rmSync(scratch, {recursive: true});
+process.exit(failed > 0 ? 1 : 0);

@@ -1,0 +1,55 @@
+// node embed.mjs SCRIPT STYLE OUT.cpp
+// Writes the built assets as C++ string literals, with the hashes that the page's
+// content-security policy allows. Fails when an asset would close its own element.
+import {createHash} from 'node:crypto';
+import {readFileSync, writeFileSync} from 'node:fs';
+
+const [scriptPath, stylePath, outPath] = process.argv.slice(2);
+
+function read(path, element) {
+  const bytes = readFileSync(path);
+  if (bytes.toString('latin1').toLowerCase().includes(`</${element}`)) {
+    throw new Error(`${path} contains "</${element}", which would end its element in the page`);
+  }
+  return bytes;
+}
+
+// Octal escapes of three digits never swallow what follows; "?" is escaped because of trigraphs.
+function literal(bytes) {
+  const lines = [];
+  for (let at = 0; at < bytes.length; at += 96) {
+    let line = '';
+    for (const byte of bytes.subarray(at, at + 96)) {
+      const char = String.fromCharCode(byte);
+      line += /[A-Za-z0-9 !#$%&'()*+,\-./:;<=>@[\]^_`{|}~]/.test(char)
+        ? char
+        : `\\${byte.toString(8).padStart(3, '0')}`;
+    }
+    lines.push(`    "${line}"`);
+  }
+  return lines.join('\n');
+}
+
+function hash(bytes) {
+  return `sha256-${createHash('sha256').update(bytes).digest('base64')}`;
+}
+
+const script = read(scriptPath, 'script');
+const style = read(stylePath, 'style');
+writeFileSync(
+  outPath,
+  `// Made by web/report/embed.mjs.
+#include "plan/report/assets.hpp"
+
+namespace weft::plan::report {
+
+const std::string_view page_script =
+${literal(script)};
+const std::string_view page_style =
+${literal(style)};
+const std::string_view page_script_hash = "${hash(script)}";
+const std::string_view page_style_hash = "${hash(style)}";
+
+}  // namespace weft::plan::report
+`,
+);

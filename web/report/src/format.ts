@@ -1,0 +1,49 @@
+// Numbers as people in the field write them. `null` (no value) is a dash.
+
+export const none = '–';
+
+const timeUnits: [number, string][] =
+  [[3600, 'h'], [60, 'min'], [1, 's'], [1e-3, 'ms'], [1e-6, 'µs'], [1e-9, 'ns']];
+const byteUnits: [number, string][] =
+  [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [1, 'B']];
+
+function digits(value: number, significant: number): string {
+  if (value === 0) return '0';
+  const whole = Math.floor(Math.log10(Math.abs(value))) + 1;
+  return value.toFixed(Math.max(0, significant - whole));
+}
+
+function inUnit(value: number, units: [number, string][], significant: number): string {
+  const [scale, name] =
+    units.find(([size]) => Math.abs(value) >= size) ?? units[units.length - 1] ?? [1, ''];
+  return `${digits(value / scale, significant)} ${name}`;
+}
+
+export const seconds = (value: number | null) =>
+  value === null ? none : value === 0 ? '0 s' : inUnit(value, timeUnits, 4);
+
+export function bytes(value: number): string {
+  const text = inUnit(value, byteUnits, 4);
+  return text.replace(/\.0+ /, ' ');
+}
+
+export const bandwidth = (value: number | null) => (value === null ? none : digits(value, 4));
+export const ratio = (value: number | null) => (value === null ? none : value.toFixed(2));
+export const percent = (value: number | null) =>
+  value === null ? none : `${(value * 100).toFixed(1)} %`;
+
+// Thousands are set apart by commas in every locale: the page is the same for every reader.
+export const count = (value: number) => value.toString().replace(/\B(?=(\d{3})+$)/g, ',');
+
+// "rtsw->ctsw" as it reads best.
+export const tierName = (name: string) => name.replaceAll('->', ' → ');
+
+// About `wanted` round steps (1, 2 or 5 times a power of ten) from 0 to at least `max`.
+export function ticks(max: number, wanted: number): number[] {
+  if (!(max > 0)) return [0, 1];
+  const rough = max / wanted;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999) ?? rough;
+  const last = Math.ceil(max / step - 1e-9);
+  return Array.from({length: last + 1}, (_, at) => Number((at * step).toPrecision(12)));
+}

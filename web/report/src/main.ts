@@ -1,0 +1,70 @@
+// Builds the page from the report that is embedded in it. Nothing is fetched.
+import 'uplot/dist/uPlot.min.css';
+import './style.css';
+import {bandwidth} from './bandwidth';
+import {variantsOf, type Report} from './data';
+import {Detail} from './detail';
+import {el} from './dom';
+import * as format from './format';
+import {overview} from './overview';
+import {numbers, scenarios} from './tables';
+
+function fact(term: string, ...values: (Node | string)[]) {
+  return el('div', {}, el('dt', {}, term), el('dd', {}, ...values));
+}
+
+function header(report: Report) {
+  const roles = Object.entries(report.fabric.roles)
+    .map(([role, nodes]) => `${format.count(nodes)} ${role}`).join(' · ');
+  return el('header', {},
+            el('p', {class: 'brand'}, 'weft run'), el('h1', {}, report.scenario.name),
+            el('p', {class: 'lead'}, report.fabric.text),
+            el('dl', {}, fact('Nodes', roles),
+               fact('Oversubscription', report.fabric.oversubscription.join(' · ') || format.none),
+               fact('Engine', report.engine), fact('Seed', String(report.scenario.seed)),
+               fact('Scenario', report.scenario.file),
+               fact('Command', el('code', {}, report.command))));
+}
+
+function warnings(report: Report) {
+  const items = variantsOf(report).flatMap((variant) =>
+    variant.value.notes.filter((note) => note.severity === 'warning')
+      .map((note) => el('li', {}, el('strong', {}, `${variant.name}: `), note.text)));
+  if (items.length === 0) return undefined;
+  const title = items.length === 1 ? '1 warning' : `${items.length} warnings`;
+  return el('details', {class: 'warnings', open: ''}, el('summary', {}, title),
+            el('ul', {}, ...items));
+}
+
+// Marks what belongs to the selected and to the first variant, wherever it stands.
+function mark(report: Report, selected: string) {
+  const first = report.variant_order[0];
+  for (const node of document.querySelectorAll<HTMLElement>('[data-variant]')) {
+    const name = node.dataset['variant'];
+    node.classList.toggle('selected', name === selected);
+    node.classList.toggle('first', name === first);
+  }
+}
+
+function main() {
+  const source = document.getElementById('report-data')?.textContent ?? '';
+  const report = JSON.parse(source) as Report;
+  const detail = new Detail(report, (name) => mark(report, name));
+  const open = (name: string) => {
+    detail.select(name);
+    detail.root.scrollIntoView();
+  };
+  const banner = warnings(report);
+  const page = document.getElementById('report');
+  page?.append(header(report), ...(banner === undefined ? [] : [banner]), overview(report, open),
+               bandwidth(report), detail.root, numbers(report), scenarios(report),
+               el('footer', {}, `weft ${report.weft_version}. The same scenario, seed and build ` +
+                                'give this page again, byte for byte.'));
+  // The second one, so that the page opens with a comparison.
+  detail.select(report.variant_order[1] ?? report.variant_order[0] ?? '');
+  for (const query of ['(prefers-color-scheme: dark)', 'print']) {
+    window.matchMedia(query).addEventListener('change', () => detail.show());
+  }
+}
+
+main();

@@ -1,0 +1,44 @@
+// Colours that canvases need, taken from the style sheet so that there is one palette.
+
+export interface Theme {
+  text: string;
+  muted: string;
+  line: string;
+  selected: string;
+  selectedFill: string;
+  first: string;
+  other: string;
+  ramp: Rgb[];
+}
+
+type Rgb = [number, number, number];
+
+function parse(hex: string): Rgb {
+  const value = Number.parseInt(hex.trim().slice(1), 16);
+  return [value >> 16, (value >> 8) & 255, value & 255];
+}
+
+export function readTheme(): Theme {
+  const style = getComputedStyle(document.documentElement);
+  const get = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    text: get('text'),
+    muted: get('muted'),
+    line: get('line'),
+    selected: get('selected'),
+    selectedFill: get('selected-fill'),
+    first: get('first'),
+    other: get('other'),
+    ramp: get('ramp').split(/\s+/).map(parse),
+  };
+}
+
+// The ramp at `share` in [0, 1]. Its lightness is monotone, so it reads without hue as well.
+export function rampColour(ramp: Rgb[], share: number): string {
+  const at = Math.min(Math.max(share, 0), 1) * (ramp.length - 1);
+  const low = Math.min(Math.floor(at), ramp.length - 2);
+  const [a, b] = [ramp[low], ramp[low + 1]];
+  if (a === undefined || b === undefined) return 'none';
+  const mix = (from: number, to: number) => Math.round(from + (to - from) * (at - low));
+  return `rgb(${mix(a[0], b[0])} ${mix(a[1], b[1])} ${mix(a[2], b[2])})`;
+}
