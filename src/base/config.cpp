@@ -64,6 +64,9 @@ class TreeBuilder final : public YAML::EventHandler {
     // "~" and "null" without quotes are nulls; quoted ones carry the tag "!".
     if (tag.size() <= 1 && tag != "!" && is_null(value))
       return add({Config::Kind::null, at(mark), {}, {}, {}}, anchor);
+    if (find_not_text(value) != std::string::npos)
+      refuse(mark, "an escape makes a control character, or half a letter",
+             "write the text plainly");
     add(Config::scalar(value, at(mark)), anchor);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -146,9 +149,22 @@ class TreeBuilder final : public YAML::EventHandler {
     } else if (parent.wants_key) {
       take_key(parent, value);
     } else {
+      check_colon(parent, value);
       parent.value.fields.push_back({std::move(parent.key), parent.key_where, std::move(value)});
       parent.wants_key = true;
     }
+  }
+  // yaml-cpp reads a line of one lonely word inside a map as a key, with a null at the same place.
+  static void check_colon(const Open& parent, const Config& value) {
+    const bool lonely = value.kind == Config::Kind::null &&
+                        value.where.line == parent.key_where.line &&
+                        value.where.column == parent.key_where.column;
+    if (lonely)
+      throw Refused{{Errc::parse,
+                     value.where,
+                     fmt::format("no value for {}", quoted(parent.key)),
+                     "write \"key: value\"",
+                     {}}};
   }
   void take_key(Open& parent, const Config& key) const {
     if (key.kind != Config::Kind::scalar)
@@ -283,7 +299,8 @@ Result<Config> parse_yaml(std::string_view text, const std::string& file) {
   WEFT_TRY_STATUS(check_shape(text, file));
   TreeBuilder builder(file);
   try {
-    std::istringstream in{std::string(text)};
+    // The end mark makes yaml-cpp notice a quote that is never closed.
+    std::istringstream in{std::string(text) + (text.ends_with('\n') ? "...\n" : "\n...\n")};
     YAML::Parser parser(in);
     while (parser.HandleNextDocument(builder)) {
     }
@@ -381,7 +398,12 @@ Where Reader::where(std::string_view key) const {
 
 const Config* Reader::scalar(std::string_view key, bool required) {
   const Config* value = child(key);
-  if (value == nullptr || value->kind == Config::Kind::null) {
+  if (value != nullptr && value->kind == Config::Kind::null) {
+    error(Errc::parse, value->where, fmt::format("{}.{} is empty", what_, key),
+          "give it a value or remove the key");
+    return nullptr;
+  }
+  if (value == nullptr) {
     if (required)
       error(Errc::parse, config_.where, fmt::format("{}: \"{}\" is missing", what_, key),
             fmt::format("add \"{}: ...\"", key));

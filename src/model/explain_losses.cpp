@@ -95,6 +95,21 @@ class Failure {
   Column<ScopeId, double> group_rate_, group_lost_;
 };
 
+void note_samples(FabricFacts& facts) {
+  std::vector<std::string> alike, differing;
+  for (std::size_t i = 0; i < facts.losses.size(); ++i)
+    if (facts.losses[i].examined < facts.losses[i].switches)
+      (facts.switch_tiers[i].uniform ? alike : differing).push_back(facts.losses[i].role);
+  if (!alike.empty())
+    facts.notes.push_back(fmt::format(
+        "failures: evenly spaced samples of {}, which have equal capacities within a role",
+        fmt::join(alike, ", ")));
+  if (!differing.empty())
+    facts.notes.push_back(fmt::format(
+        "failures: evenly spaced samples of {}, whose capacities differ: others may be worse",
+        fmt::join(differing, ", ")));
+}
+
 }  // namespace
 
 void find_losses(const Survey& survey, FabricFacts& facts) {
@@ -115,14 +130,7 @@ void find_losses(const Survey& survey, FabricFacts& facts) {
     worst.examined = examined;
     facts.losses.push_back(std::move(worst));
   }
-  for (std::size_t i = 0; i < facts.losses.size(); ++i) {
-    const FabricFacts::Loss& loss = facts.losses[i];
-    if (loss.examined == loss.switches) continue;
-    facts.notes.push_back(fmt::format(
-        "failures: {} of {} {} examined, evenly spaced; {}", loss.examined, loss.switches,
-        loss.role, facts.switch_tiers[i].uniform ? "all have equal capacities up, down and across"
-                                                 : "their capacities differ, so others may be worse"));
-  }
+  note_samples(facts);
 }
 
 }  // namespace weft::model

@@ -50,7 +50,7 @@ std::string switch_table(const FabricFacts& facts) {
                {"all alike", Align::left}});
   for (const auto& s : facts.switch_tiers)
     table.add({s.role, range(s.level_min, s.level_max), human(s.down), human(s.up), human(s.peer),
-               text(s.worst), s.uniform ? "yes" : "no, best " + text(s.best)});
+               text(s.worst), s.uniform ? "yes" : s.best.under == 0 ? "no" : "no, best " + text(s.best)});
   return table.text();
 }
 

@@ -246,6 +246,8 @@ void FabricBuilder::choose_nics() {
     }
   }
   for (const auto& [gpu, nic] : chosen_nic_) f.gpu_nic_[f.role_index(NodeId(gpu))] = nic;
+  for (const NodeId gpu : f.gpus_)
+    if (f.nic_of(gpu).valid() && f.rail(gpu) == no_lane) f.node_rail_[gpu] = f.rail(f.nic_of(gpu));
 }
 
 Fabric FabricBuilder::freeze() {

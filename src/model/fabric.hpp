@@ -176,7 +176,7 @@ class FabricBuilder {
     std::string_view role;
     ScopeId scope;
     NodeId host = {};                 // the host a GPU, NIC or inner switch belongs to
-    std::int16_t rail = no_lane;
+    std::int16_t rail = no_lane;      // a GPU without one gets that of its NIC
     std::int16_t plane = no_lane;
     std::string_view name = {};       // empty: "role:index"
   };

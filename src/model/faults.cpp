@@ -14,6 +14,8 @@ namespace weft::model {
 namespace {
 
 constexpr std::size_t fault_count_max = 100'000;
+constexpr std::size_t strike_count_max = 2'000'000;      // links and nodes over all faults
+constexpr std::size_t overlap_max = 100;                 // faults at a time on one link or node
 constexpr std::size_t exception_count_max = 4'000'000;  // over all snapshots
 constexpr std::size_t names_shown = 4;
 
@@ -273,6 +275,8 @@ class Sweep {
     apply(touched_nodes_, nodes_);
     return state_;
   }
+  // The most faults that any link or node had at a time.
+  std::size_t overlap() const { return overlap_; }
 
  private:
   using Active = std::vector<std::uint32_t>;
@@ -294,6 +298,7 @@ class Sweep {
     for (const IdType id : touched) {
       const auto it = active.find(id);
       if (it == active.end()) continue;
+      overlap_ = std::max(overlap_, it->second.size());
       state_.set(id, combined(it->second));
       if (it->second.empty()) active.erase(it);
     }
@@ -306,7 +311,7 @@ class Sweep {
       const Condition& one = faults_[fault].condition;
       out.health = std::max(out.health, one.health);
       out.rate_factor *= one.rate_factor;
-      out.loss = 1 - (1 - out.loss) * (1 - one.loss);
+      out.loss += one.loss - out.loss * one.loss;
     }
     // Many factors may underflow, many losses round to 1: both stay in their ranges.
     out.rate_factor = std::max(out.rate_factor, 1e-9);
@@ -320,6 +325,7 @@ class Sweep {
   std::vector<LinkId> touched_links_;
   std::vector<NodeId> touched_nodes_;
   State state_;
+  std::size_t overlap_ = 0;
 };
 
 struct Event {
@@ -338,6 +344,29 @@ std::vector<Event> events_of(const std::vector<Fault>& faults) {
   return events;
 }
 
+Status check_strikes(const std::vector<Fault>& faults, const Where& where) {
+  std::size_t strikes = 0;
+  for (const Fault& fault : faults) strikes += fault.links.size() + fault.nodes.size();
+  if (strikes <= strike_count_max) return {};
+  return fail(Errc::infeasible, where,
+              fmt::format("the faults strike {} links and nodes, more than {}", strikes,
+                          strike_count_max),
+              "strike switches instead of their links");
+}
+
+Status check_work(const Sweep& sweep, std::size_t stored, const Where& where) {
+  if (sweep.overlap() > overlap_max)
+    return fail(Errc::infeasible, where,
+                fmt::format("more than {} faults at a time strike the same link or switch",
+                            overlap_max),
+                "let faults end (\"until\"), or join them");
+  if (stored > exception_count_max)
+    return fail(Errc::infeasible, where,
+                fmt::format("the faults make more than {} changes to keep", exception_count_max),
+                "use fewer faults at a time, or strike switches instead of their links");
+  return {};
+}
+
 Status add_snapshots(const std::vector<Fault>& faults, const Where& where, FaultTimeline& out) {
   const std::vector<Event> events = events_of(faults);
   Sweep sweep(faults);
@@ -345,21 +374,20 @@ Status add_snapshots(const std::vector<Fault>& faults, const Where& where, Fault
   out.snapshots.push_back({Time{}, State{}});
   for (std::size_t i = 0; i < events.size();) {
     const Time now = events[i].at;
-    for (; i < events.size() && events[i].at == now; ++i)
+    for (; i < events.size() && events[i].at == now; ++i) {
       if (events[i].ends) {
         sweep.end(events[i].fault);
       } else {
         sweep.start(events[i].fault);
       }
+    }
     const State& state = sweep.settle();
-    if (state.version() == out.snapshots.back().state.version()) continue;
-    stored += state.troubled_links().size() + state.troubled_nodes().size();
-    if (stored > exception_count_max)
-      return fail(Errc::infeasible, where,
-                  fmt::format("the faults make more than {} changes to keep", exception_count_max),
-                  "use fewer faults at a time, or strike switches instead of their links");
-    if (now == Time{}) out.snapshots.clear();
-    out.snapshots.push_back({now, state});
+    if (state.version() != out.snapshots.back().state.version()) {
+      stored += state.troubled_links().size() + state.troubled_nodes().size();
+      if (now == Time{}) out.snapshots.clear();
+      out.snapshots.push_back({now, state});
+    }
+    WEFT_TRY_STATUS(check_work(sweep, stored, where));
   }
   return {};
 }
@@ -385,6 +413,7 @@ Result<FaultTimeline> read_faults(const Fabric& fabric, const Config& section,
     out.lines.push_back(reader.line());
   }
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  WEFT_TRY_STATUS(check_strikes(faults, section.where));
   WEFT_TRY_STATUS(add_snapshots(faults, section.where, out));
   return out;
 }

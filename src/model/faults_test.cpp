@@ -139,8 +139,8 @@ TEST_CASE("count picks the first or random ones, the same ones for the same seed
   std::set<std::vector<NodeId>> seen;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     std::vector<NodeId> struck;
-    for (const auto& [n, condition] : timeline(f, random, seed).initial().troubled_nodes())
-      struck.push_back(n);
+    const FaultTimeline picked = timeline(f, random, seed);
+    for (const auto& [n, condition] : picked.initial().troubled_nodes()) struck.push_back(n);
     CHECK(struck.size() == 3);
     seen.insert(struck);
     const auto again = timeline(f, random, seed);
@@ -197,17 +197,31 @@ TEST_CASE("mistakes, all at once and with their positions") {
   says("- {kind: nope}\n- {kind: switch_down, switch: ctsw:77}\n", "f.yaml:2:31: ");
 }
 
-TEST_CASE("many long faults are bounded, not swallowed") {
-  const Fabric f = make_fabric("{generator: ai_zone, racks: 200, spines: 18}");
+// `count` faults of one kind, 1 us apart, each lasting `us`.
+Config many(int count, std::string_view fault_yaml, int us) {
   Config list = Config::list();
-  for (int i = 0; i < 3000; ++i) {
-    Config fault = *parse_yaml("{kind: link_down, tier: rtsw->ctsw, count: 3000, pick: random}", "f");
+  for (int i = 0; i < count; ++i) {
+    Config fault = *parse_yaml(fault_yaml, "f.yaml");
     fault.at_or_add("at") = Config::scalar(std::to_string(i) + " us");
+    fault.at_or_add("until") = Config::scalar(std::to_string(i + us) + " us");
     list.items.push_back(std::move(fault));
   }
-  const auto faults = read_faults(f, list);
-  REQUIRE_FALSE(faults.has_value());
-  CHECK(contains(faults.error().text(), "more than 4000000 changes"));
+  return list;
+}
+
+TEST_CASE("too many faults are refused, not swallowed") {
+  const Fabric f = make_fabric("{generator: ai_zone, racks: 200, spines: 18}");
+  const auto says = [&](const Config& list, std::string_view part) {
+    const auto faults = read_faults(f, list);
+    REQUIRE_FALSE(faults.has_value());
+    CHECK_MESSAGE(contains(faults.error().text(), part), faults.error().text());
+  };
+  const char* const random = "{kind: link_down, tier: rtsw->ctsw, count: 1000, pick: random}";
+  says(many(1001, random, 1), "strike 2002000 links and nodes, more than 2000000");
+  says(many(900, random, 50), "more than 4000000 changes");
+  says(many(101, "{kind: switch_drain, switch: ctsw:0}", 1000), "more than 100 faults at a time");
+  CHECK(read_faults(f, many(100, "{kind: switch_drain, switch: ctsw:0}", 1000)).has_value());
+  says(many(100'001, "{kind: switch_drain, switch: ctsw:0}", 1), "100001 faults, more than 100000");
 }
 
 // Random faults against the definition: at each snapshot, combine what is active, one by one.

@@ -174,7 +174,7 @@ NodeId HostPlacer::place(ScopeId rack, std::string_view name) {
   const ScopeId scope = builder_.add_scope(ScopeKind::host, rack);
   const NodeId host = builder_.add_node(
       {.kind = NodeKind::host, .role = "host", .scope = scope, .name = name});
-  gpu_ordinal_ = nic_ordinal_ = 0;
+  nic_ordinal_ = 0;
   for (const HostSpec::Part& part : spec_.parts) add_part(part, scope, host);
   const auto node_of = [&](std::uint32_t part) {
     return part == HostSpec::host_part ? host : NodeId(host.value + 1 + part);

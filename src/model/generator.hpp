@@ -111,7 +111,7 @@ class HostPlacer {
   FabricBuilder& builder_;
   const HostSpec& spec_;
   std::vector<std::uint32_t> nic_parts_;
-  std::int16_t gpu_ordinal_ = 0, nic_ordinal_ = 0;  // within the host being placed
+  std::int16_t nic_ordinal_ = 0;  // within the host being placed
 };
 
 // `count` cables between `a` and `b`.

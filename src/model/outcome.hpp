@@ -31,9 +31,9 @@ struct JobOutcome {
   std::uint64_t iterations = 0;  // finished ones
   double time_mean_s = no_number, time_min_s = no_number, time_max_s = no_number;
   double algbw_gbyte_s = no_number, busbw_gbyte_s = no_number;
-  double roofline_s = no_number;  // lower bound of one iteration on the healthy fabric
+  double roofline_s = no_number;              // lower bound of one iteration on the healthy fabric
   double roofline_busbw_gbyte_s = no_number;  // bus bandwidth of an iteration that takes that long
-  double ratio = no_number;       // time_mean_s / roofline_s; 1 is ideal
+  double ratio = no_number;                   // time_mean_s / roofline_s; 1 is ideal
 };
 
 // All links of one tier that some flow of the variant could use.
@@ -48,9 +48,9 @@ struct TierOutcome {
 // Load between two roles of switches: row-major, rows x columns. Parallel links count as one, with
 // the load of the hottest; a missing or failed link is `no_number`.
 struct HeatMap {
-  std::string row_role, column_role;     // "rtsw", "ctsw"
+  std::string row_role, column_role;       // "rtsw", "ctsw"
   std::vector<std::string> rows, columns;  // names of nodes
-  std::vector<double> up, down;          // row -> column, column -> row
+  std::vector<double> up, down;            // row -> column, column -> row
 };
 
 // Times from the start of a flow to its end.
@@ -81,7 +81,7 @@ struct Span {
 
 struct VariantOutcome {
   std::string name;
-  std::string scheme;               // of routing
+  std::string scheme;  // of routing
   std::uint64_t qps = 1;
   std::vector<std::string> faults;  // one line each
   std::vector<JobOutcome> jobs;
@@ -100,7 +100,7 @@ struct FabricSummary {
     std::string role;
     std::uint64_t nodes = 0;
   };
-  std::string text;                           // "ai_zone, 4,032 GPUs in 252 racks"
+  std::string text;  // "ai_zone, 4,032 GPUs in 252 racks"
   std::vector<Count> roles;
   std::vector<std::string> oversubscription;  // one line per tier: "rtsw 1 : 1.78"
 };
@@ -108,9 +108,9 @@ struct FabricSummary {
 struct Outcome {
   std::string scenario;  // name
   std::string file;
-  std::string version;   // of weft
+  std::string version;  // of weft
   std::string engine;
-  std::string command;   // without what must not change the report, such as --out
+  std::string command;  // without what must not change the report, such as --out
   std::uint64_t seed = 1;
   FabricSummary fabric;
   std::vector<VariantOutcome> variants;  // the first is what the others are compared with

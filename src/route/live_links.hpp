@@ -3,14 +3,10 @@
 
 #include <vector>
 
-#include "model/fabric.hpp"
 #include "model/state.hpp"
+#include "route/choices.hpp"
 
 namespace weft::route {
-
-using model::Fabric;
-using model::LinkId;
-using model::NodeId;
 
 // A link that changed, and what it was.
 struct LinkChange {

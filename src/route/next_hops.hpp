@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/id.hpp"
+#include "route/choices.hpp"
 #include "route/live_links.hpp"
 
 namespace weft::route {
@@ -30,13 +31,6 @@ inline constexpr std::size_t switch_count_max = (1u << 21) - 2;
 struct Goal {
   NodeId node;
   TargetId target;
-};
-
-// Next hops in link order (grouped by neighbour in front of the goal). `cumulative` is empty unless
-// weights are used; then it holds running sums of them. Valid until the next call.
-struct Choices {
-  std::span<const LinkId> links;
-  std::span<const double> cumulative = {};
 };
 
 enum class Weighting : std::uint8_t { equal, capacity };

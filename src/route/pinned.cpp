@@ -17,22 +17,19 @@ namespace {
 class Pinned : public ShortestPathScheme {
  public:
   explicit Pinned(Parts& parts)
-      : ShortestPathScheme(parts),
-        healthy_links_(parts.fabric),
-        healthy_(parts.fabric, healthy_links_, Weighting::equal),
-        slice_(parts.fabric.node_count(), 0) {
+      : ShortestPathScheme(parts), slice_(parts.fabric.node_count(), 0) {
     for (const NodeId node : parts.fabric.nodes())
       if (parts.fabric.is_switch(node)) number_slices(node);
   }
 
   bool append_leg(const Stream&, NodeId from, NodeId to, std::vector<Hop>& out) override {
     const Goal goal = parts_.next_hops.goal(to);
-    const bool troubled = !parts_.live.state().healthy();
-    const Goal healthy_goal = troubled ? healthy_.goal(to) : Goal{};
+    NextHops* healthy = healthy_next_hops();
+    const Goal healthy_goal = healthy == nullptr ? Goal{} : healthy->goal(to);
     Digits digits = digits_of(from, to);
     const auto choose = [&](NodeId at, const Choices& live) {
-      if (!troubled) return live.links[take_digit(digits, at, goal, live.links.size())];
-      const Choices all = healthy_.next(at, healthy_goal);
+      if (healthy == nullptr) return live.links[take_digit(digits, at, goal, live.links.size())];
+      const Choices all = healthy->next(at, healthy_goal);
       const std::size_t count = all.links.size();
       const std::size_t digit = take_digit(digits, at, goal, count);
       for (std::size_t i = 0; i < count; ++i) {
@@ -44,36 +41,52 @@ class Pinned : public ShortestPathScheme {
     return walk(parts_.fabric, parts_.next_hops, from, goal, choose, out).valid();
   }
 
-  void trim() override { healthy_.trim(); }
+  void trim() override {
+    if (healthy_) healthy_->next_hops.trim();
+  }
 
  private:
+  struct Healthy {
+    explicit Healthy(const Fabric& fabric)
+        : links(fabric), next_hops(fabric, links, Weighting::equal) {}
+    LiveLinks links;
+    NextHops next_hops;
+  };
   struct Digits {
     NodeId first_switch;   // not valid while the path is still at a NIC
     std::size_t slice;     // what is left of it after the choice of the NIC's port
     std::size_t number;    // of the destination's switch, less the digits used
   };
 
+  // nullptr as long as the live fabric is the healthy one.
+  NextHops* healthy_next_hops() {
+    if (parts_.live.state().healthy()) return nullptr;
+    if (!healthy_) healthy_ = std::make_unique<Healthy>(parts_.fabric);
+    return &healthy_->next_hops;
+  }
+
+  // A NIC with several ports goes by its first.
   void number_slices(NodeId at) {
     std::uint32_t next = 0;
     for (const LinkId link : parts_.fabric.out(at)) {
       const NodeId nic = parts_.fabric.to(link);
       if (parts_.fabric.kind(nic) != model::NodeKind::nic) continue;
-      // A NIC with several ports goes by its first.
-      if (first_switch_of(nic) == at && slice_[nic] == 0) slice_[nic] = next;
+      if (first_port(nic) == reverse(link)) slice_[nic] = next;
       ++next;
     }
   }
 
-  NodeId first_switch_of(NodeId nic) const {
+  LinkId first_port(NodeId nic) const {
     for (const LinkId link : parts_.fabric.out(nic))
-      if (parts_.fabric.is_switch(parts_.fabric.to(link))) return parts_.fabric.to(link);
-    return NodeId{};
+      if (parts_.fabric.is_switch(parts_.fabric.to(link))) return link;
+    return LinkId{};
   }
 
   Digits digits_of(NodeId from, NodeId to) const {
     const bool is_switch = parts_.fabric.is_switch(to);
-    const NodeId last = is_switch ? to : first_switch_of(to);
-    const std::size_t number = last.valid() ? parts_.fabric.role_index(last) : 0;
+    const LinkId port = is_switch ? LinkId{} : first_port(to);
+    const NodeId last = port.valid() ? parts_.fabric.to(port) : to;
+    const std::size_t number = parts_.fabric.role_index(last);
     return {parts_.fabric.is_switch(from) ? from : NodeId{}, is_switch ? number : slice_[to],
             number};
   }
@@ -93,8 +106,7 @@ class Pinned : public ShortestPathScheme {
     return digit;
   }
 
-  LiveLinks healthy_links_;
-  NextHops healthy_;
+  std::unique_ptr<Healthy> healthy_;
   Column<NodeId, std::uint32_t> slice_;  // of NICs
 };
 

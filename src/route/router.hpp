@@ -22,15 +22,16 @@ using model::NodeId;
 enum class MessageMode : std::uint8_t { split, round_robin };
 
 struct RoutingConfig {
-  std::string scheme = "ecmp";   // a name of the registry: ecmp, e_ecmp, pinned, spray, optimal, ...
-  std::uint32_t qps = 1;         // QPs per connection
+  std::string scheme = "ecmp";   // one of scheme_names()
+  std::uint32_t qps = 1;         // QPs per connection, at least 1
   MessageMode message_mode = MessageMode::split;
   std::string hash = "mix64";    // hash function of the switches
   bool equal_seeds = false;      // all switches hash alike: polarisation
   bool weighted = false;         // next hops weighted by the live capacity behind them (WCMP)
 };
 
-// Reads `routing:`; errors go to the list. A null section gives the defaults.
+// Reads `routing:`; errors go to the list. A null section gives the defaults. docs/routing.md
+// describes the keys and schemes.
 RoutingConfig read_routing(const Config& section, Errors& errors);
 std::vector<std::string> scheme_names();
 
@@ -65,15 +66,19 @@ class Router {
   const Fabric& fabric() const;
   const RoutingConfig& config() const;
 
-  // Paths asked for from now on avoid what is down. Cost: what changed is forgotten and found again
-  // on demand.
+  // Paths asked for from now on avoid what is down, and what is draining where they can. Ask again
+  // for every path that crosses a changed link or starts or ends in a host with one. Cost: what
+  // changed is forgotten and found again on demand.
   void set_state(const model::State& state);
 
-  // Into how many streams one message from `src` to `dst` divides (1 unless QPs are split).
+  // Into how many streams one message divides: the QPs, when it is split over them and the scheme
+  // may send them different ways; else 1.
   std::uint32_t stream_count() const;
 
-  // Appends the stream's links in path order. False, with nothing appended, when no live path
-  // exists. Deterministic; costs some 20 ns a hop once the destination's next hops are cached.
+  // Appends the stream's links in path order, each once (a path that `via` leads over a link twice
+  // has it with share 2). False, with nothing appended, when no live path exists or `via` names
+  // what is no switch. Deterministic (but see ugal); costs some 20 ns a hop once the destination's
+  // next hops are cached.
   bool append_path(const Stream& stream, std::vector<Hop>& out);
 
   // From GPU to GPU: NVLink inside a host; otherwise through each GPU's NIC, with the PCIe hops
@@ -89,11 +94,16 @@ class Router {
   // Latency of the shortest path between the two NICs.
   Duration latency(NodeId src, NodeId dst);
 
+  // For messages: Errc::infeasible "gpu:3 and gpu:99 are not connected: ..." with the reason, when
+  // append_gpu_path would return false.
+  Status check_connected(NodeId src, NodeId dst);
+
   // Links and pools. Pools appear as paths are asked for.
   std::size_t resource_count() const;
   // Bytes per second of a link (0 when down) or pool under the current state.
   double capacity(LinkId resource) const;
-  // The links behind a resource: itself, or the pool's members.
+  // The links behind a resource: itself, or the pool's members. Reports spread the load of a pool
+  // over its live members in proportion to their capacity.
   std::span<const LinkId> members(LinkId resource) const;
 
  private:

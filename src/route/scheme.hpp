@@ -72,6 +72,8 @@ class Scheme {
   virtual bool append_leg(const Stream& stream, NodeId from, NodeId to, std::vector<Hop>& out) = 0;
   // Appends the links that append_leg could use for some stream, repeats allowed.
   virtual void append_usable_leg(NodeId from, NodeId to, std::vector<LinkId>& out) = 0;
+  // Whether one leg may cross a link twice.
+  virtual bool may_repeat() const { return false; }
   virtual void on_change(std::span<const LinkChange>) {}
   // Drops caches; called when those of NextHops may go.
   virtual void trim() {}

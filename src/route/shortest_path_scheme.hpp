@@ -20,7 +20,7 @@ class ShortestPathScheme : public Scheme {
 
  protected:
   Parts& parts_;
-  Dag dag_;
+  Dag<NextHops> dag_;
 };
 
 }  // namespace weft::route

@@ -4,13 +4,14 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "workload/collective/traffic.hpp"
 
 namespace weft::test {
 
 struct PublishedRow {
-  std::string_view system;  // a name for system_by_name()
+  std::string_view system;           // a name for system_by_name()
   std::uint32_t ranks, hosts, nics;  // NICs per host
   std::string_view algorithm;        // "auto": the tuner chooses, as NCCL did
   double bytes;
@@ -104,6 +105,122 @@ inline constexpr std::array published_rows{
 
     PublishedRow{"h100", 64, 8, 8, "sharp", 16 * GiB, 0, 450},
     PublishedRow{"gb300", 72, 1, 72, "nvls", 16 * GiB, 0, 937},
+};
+
+// Sweeps over sizes of systems that are not among the rows above.
+struct PublishedSweep {
+  std::string_view label;
+  std::string_view system;  // a preset of the same parts
+  std::uint32_t ranks, hosts, nics;
+  std::string_view algorithm;
+  struct Point {
+    double bytes, busbw;
+  };
+  std::vector<Point> points;
+};
+
+// One host of Azure ND A100 v4, H100 v5, H200 v5: Azure/AI-benchmarking-guide, Azure_Results (in
+// place; sizes printed as rounded decimals of powers of two). 2 x p5: aws-samples/
+// awsome-distributed-training, nccl-tests/README.md. 4 x P6-B200: stas00/ml-engineering,
+// network/README.md (from PyTorch; the page does not name the algorithm).
+inline const std::vector<PublishedSweep> other_sweeps{
+    {"Azure ND A100 v4",
+     "a100",
+     8,
+     1,
+     8,
+     "ring",
+     {{2 * MiB, 53.54},
+      {4 * MiB, 71.43},
+      {8 * MiB, 89.99},
+      {16 * MiB, 109.22},
+      {32 * MiB, 132.77},
+      {64 * MiB, 166.63},
+      {128 * MiB, 174.18},
+      {256 * MiB, 213.87},
+      {512 * MiB, 221.58},
+      {1 * GiB, 228.10},
+      {2 * GiB, 230.22},
+      {4 * GiB, 230.48},
+      {8 * GiB, 231.58}}},
+    {"Azure ND H100 v5",
+     "h100",
+     8,
+     1,
+     8,
+     "nvls",
+     {{2 * MiB, 81.93},
+      {4 * MiB, 128.73},
+      {8 * MiB, 172.13},
+      {16 * MiB, 234.45},
+      {32 * MiB, 295.53},
+      {64 * MiB, 361.78},
+      {128 * MiB, 400.61},
+      {256 * MiB, 423.38},
+      {512 * MiB, 438.46},
+      {1 * GiB, 466.35},
+      {2 * GiB, 472.36},
+      {4 * GiB, 475.54},
+      {8 * GiB, 478.87}}},
+    {"Azure ND H200 v5",
+     "h200",
+     8,
+     1,
+     8,
+     "nvls",
+     {{2 * MiB, 88.78},
+      {4 * MiB, 138.44},
+      {8 * MiB, 181.94},
+      {16 * MiB, 240.41},
+      {32 * MiB, 300.91},
+      {64 * MiB, 368.11},
+      {128 * MiB, 412.45},
+      {256 * MiB, 432.24},
+      {512 * MiB, 442.72},
+      {1 * GiB, 467.58},
+      {2 * GiB, 472.57},
+      {4 * GiB, 477.41},
+      {8 * GiB, 479.98}}},
+    {"2 x AWS p5",
+     "p5",
+     16,
+     2,
+     8,
+     "nvls_tree",
+     {{2 * MiB, 26.71},
+      {4 * MiB, 46.64},
+      {8 * MiB, 76.80},
+      {16 * MiB, 105.53},
+      {32 * MiB, 143.09},
+      {64 * MiB, 209.19},
+      {128 * MiB, 289.16},
+      {256 * MiB, 342.81},
+      {512 * MiB, 393.34},
+      {1 * GiB, 436.94},
+      {2 * GiB, 443.72},
+      {4 * GiB, 465.87},
+      {8 * GiB, 479.28},
+      {16 * GiB, 487.09}}},
+    {"4 x AWS P6-B200",
+     "b200-torch",
+     32,
+     4,
+     8,
+     "ring",
+     {{2 * MiB, 10.38},
+      {4 * MiB, 18.90},
+      {8 * MiB, 35.12},
+      {16 * MiB, 64.43},
+      {32 * MiB, 91.19},
+      {64 * MiB, 156.74},
+      {128 * MiB, 197.94},
+      {256 * MiB, 229.09},
+      {512 * MiB, 326.90},
+      {1 * GiB, 361.99},
+      {2 * GiB, 372.42},
+      {4 * GiB, 377.34},
+      {8 * GiB, 380.39},
+      {16 * GiB, 381.80}}},
 };
 
 }  // namespace weft::test

@@ -70,8 +70,12 @@ std::vector<double> nic_loads(std::size_t count, Rng rng) {
 
 JobOutcome job_of(std::string name, std::string op, std::uint64_t gpus, double roofline_busbw,
                   double ratio) {
-  JobOutcome job{.name = std::move(name), .op = std::move(op), .algorithm = "ring",
-                 .placement = "topology", .gpus = gpus, .bytes_per_rank = 0x1p30,
+  JobOutcome job{.name = std::move(name),
+                 .op = std::move(op),
+                 .algorithm = "ring",
+                 .placement = "topology",
+                 .gpus = gpus,
+                 .bytes_per_rank = 0x1p30,
                  .iterations = 10};
   const double n = static_cast<double>(gpus);
   const double factor = (job.op == "all_reduce" ? 2 : 1) * (n - 1) / n;
@@ -95,8 +99,10 @@ Completion completion_of(double fastest_s, double spread, Rng rng) {
   Completion out{.finished = times.size(), .unfinished = 0, .mean_s = 0, .quantiles = {}};
   for (const double time : times) out.mean_s += time / static_cast<double>(times.size());
   for (int percent = 0; percent <= 100; ++percent) {
-    const std::size_t at = std::max<std::size_t>(times.size() * static_cast<std::size_t>(percent) / 100, 1);
-    out.quantiles.push_back({static_cast<double>(at) / static_cast<double>(times.size()), times[at - 1]});
+    const std::size_t at =
+        std::max<std::size_t>(times.size() * static_cast<std::size_t>(percent) / 100, 1);
+    out.quantiles.push_back(
+        {static_cast<double>(at) / static_cast<double>(times.size()), times[at - 1]});
   }
   return out;
 }
@@ -106,11 +112,15 @@ std::vector<Span> spans_of(const std::vector<JobOutcome>& jobs, std::size_t fail
   for (const JobOutcome& job : jobs) {
     for (std::uint64_t i = 0; i < job.iterations; ++i) {
       const double start = job.time_mean_s * static_cast<double>(i);
-      spans.push_back({fmt::format("{} #{}", job.op, i), "job", job.name, start, job.time_mean_s,
+      spans.push_back({fmt::format("{} #{}", job.op, i),
+                       "job",
+                       job.name,
+                       start,
+                       job.time_mean_s,
                        {{"algorithm", job.algorithm}}});
       spans.push_back({"reduce-scatter", "stage", job.name, start, job.time_mean_s / 2, {}});
-      spans.push_back({"all-gather", "stage", job.name, start + job.time_mean_s / 2,
-                       job.time_mean_s / 2, {}});
+      spans.push_back(
+          {"all-gather", "stage", job.name, start + job.time_mean_s / 2, job.time_mean_s / 2, {}});
     }
   }
   for (std::size_t f = 0; f < failed; ++f)
@@ -154,11 +164,14 @@ Outcome outcome_of(const std::vector<Style>& styles, Size size) {
   out.version = "0.1.0";
   out.engine = "fluid";
   out.command = "weft run examples/zone.yaml";
-  out.fabric = {fmt::format("ai_zone: {} racks of 16 GPUs, {} spines, 400 Gbps", size.racks,
-                            size.spines),
-                {{"gpu", size.racks * 16}, {"nic", size.racks * 16}, {"host", size.racks * 2},
-                 {"rtsw", size.racks}, {"ctsw", size.spines}},
-                {"rtsw 0.89 : 1 (6.4 Tbps down, 7.2 Tbps up)"}};
+  out.fabric = {
+      fmt::format("ai_zone: {} racks of 16 GPUs, {} spines, 400 Gbps", size.racks, size.spines),
+      {{"gpu", size.racks * 16},
+       {"nic", size.racks * 16},
+       {"host", size.racks * 2},
+       {"rtsw", size.racks},
+       {"ctsw", size.spines}},
+      {"rtsw 0.89 : 1 (6.4 Tbps down, 7.2 Tbps up)"}};
   out.wall_s = 3.2;
   out.cpu_s = 3.1;
   for (const Style& style : styles)
@@ -174,7 +187,8 @@ Outcome zone() {
                             {"e_ecmp 16, 1 CTSW down", "e_ecmp", 16, 1536, 1},
                             {"spray", "spray", 1, 20'000, 0}},
                            {252, 18});
-  out.variants[0].notes = {{Note::Severity::info, "levels solved with tolerance 1 %; error at most 0.4 %"}};
+  out.variants[0].notes = {
+      {Note::Severity::info, "levels solved with tolerance 1 %; error at most 0.4 %"}};
   out.variants[4].completion.unfinished = 12;
   out.variants[4].jobs[3].time_mean_s = out.variants[4].jobs[3].time_max_s = no_number;
   out.variants[4].jobs[3].algbw_gbyte_s = out.variants[4].jobs[3].busbw_gbyte_s = no_number;
@@ -187,19 +201,24 @@ Outcome zone() {
 // As many variants as the main job has.
 Outcome many() {
   std::vector<Style> styles;
-  for (const std::size_t failed : {0, 1, 2})
-    for (const auto& [name, flows] : std::map<std::string, std::size_t>{
-             {"ecmp", 96}, {"e_ecmp 4", 384}, {"e_ecmp 16", 1536}, {"pinned", 64},
-             {"spray", 20'000}, {"optimal", 30'000}})
-      styles.push_back({failed == 0 ? name : fmt::format("{}, {} down", name, failed), name, 1,
-                        flows, failed});
+  for (std::size_t failed = 0; failed <= 2; ++failed)
+    for (const auto& [name, flows] : std::map<std::string, std::size_t>{{"ecmp", 96},
+                                                                        {"e_ecmp 4", 384},
+                                                                        {"e_ecmp 16", 1536},
+                                                                        {"pinned", 64},
+                                                                        {"spray", 20'000},
+                                                                        {"optimal", 30'000}})
+      styles.push_back(
+          {failed == 0 ? name : fmt::format("{}, {} down", name, failed), name, 1, flows, failed});
   return outcome_of(styles, {252, 18});
 }
 
 Outcome hostile() {
   const std::string evil = "</script><img src=x onerror=\"document.title='owned'\">";
-  Outcome out = outcome_of({{evil, "<b>ecmp</b>", 1, 96, 0}, {"__proto__", "e_ecmp", 4, 384, 1},
-                            {"2", "spray", 1, 999, 0}, {"1", "spray", 1, 999, 0}},
+  Outcome out = outcome_of({{evil, "<b>ecmp</b>", 1, 96, 0},
+                            {"__proto__", "e_ecmp", 4, 384, 1},
+                            {"2", "spray", 1, 999, 0},
+                            {"1", "spray", 1, 999, 0}},
                            {8, 4});
   out.scenario = "</title></script><script>document.title='owned'</script><!--";
   out.command = "weft run \"" + evil + "\x1b[31m\xff\"";
@@ -223,8 +242,11 @@ int main(int argc, char** argv) {
       {"zone", zone},
       {"hostile", hostile},
       {"many", many},
-      {"large", [] { return outcome_of({{"ecmp", "ecmp", 1, 96, 0}, {"spray", "spray", 1, 20'000, 1}},
-                                       {1536, 128}); }},
+      {"large",
+       [] {
+         return outcome_of({{"ecmp", "ecmp", 1, 96, 0}, {"spray", "spray", 1, 20'000, 1}},
+                           {1536, 128});
+       }},
       {"single", [] { return outcome_of({{"base", "ecmp", 1, 96, 0}}, {16, 4}); }},
   };
   const auto kind = kinds.find(argc == 3 ? argv[1] : "");

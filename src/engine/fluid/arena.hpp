@@ -38,6 +38,7 @@ class BlockArena {
   T* at(std::uint32_t first) { return items_.data() + first; }
   const T* at(std::uint32_t first) const { return items_.data() + first; }
   T& operator[](std::uint32_t index) { return items_[index]; }
+  const T& operator[](std::uint32_t index) const { return items_[index]; }
 
  private:
   std::vector<T> items_;

@@ -13,9 +13,6 @@ constexpr double noise = 1e-12;
 
 Solver::Solver(std::span<const double> capacity, const Options& options)
     : options_(options), epsilon_(std::max(options.tolerance, noise)) {
-  level_.reserve(capacity.size());
-  target_.reserve(capacity.size());
-  resource_.reserve(capacity.size());
   for (const double c : capacity) add_resource(c);
 }
 
@@ -23,7 +20,12 @@ void Solver::add_resource(double capacity) {
   WEFT_CHECK(capacity >= 0);
   level_.push_back(unlimited);
   target_.push_back(unlimited);
-  resource_.push_back({.capacity = capacity, .bound = 0});
+  capacity_.push_back(capacity);
+  bound_.push_back(0);
+  list_.emplace_back();
+  size_class_.push_back(no_class);
+  is_dirty_.push_back(0);
+  weighted_.push_back(0);
 }
 
 bool Solver::same(double a, double b) const {
@@ -35,11 +37,44 @@ bool Solver::same(double a, double b) const {
 // ---- coming and going
 
 EntityId Solver::insert(std::span<const Hop> hops) {
+  merge_hops(hops);
+  std::uint32_t id = 0;
+  if (free_entities_.empty()) {
+    id = static_cast<std::uint32_t>(path_.size());
+    WEFT_CHECK(id < long_bit);
+    path_.emplace_back();
+    rate_.push_back(unlimited);
+    alive_.push_back(0);
+    is_changed_.push_back(0);
+  } else {
+    id = free_entities_.back();
+    free_entities_.pop_back();
+  }
+  const auto count = static_cast<std::uint32_t>(sorted_.size());
+  const std::uint32_t size_class = BlockArena<double>::class_for(count);
+  const std::uint32_t first = hop_at_.take(size_class);
+  hop_weight_.take(size_class);
+  hop_slot_.take(size_class);
+  for (std::uint32_t h = 0; h < count; ++h) {
+    hop_at_[first + h] = sorted_[h].link.value;
+    hop_weight_[first + h] = sorted_[h].share;
+  }
+  path_[id] = {first, count};
+  alive_[id] = 1;
+  if (is_long(id) && long_.size() <= id) long_.resize(path_.size());
+  rescan(id);
+  note_changed(id);
+  for (std::uint32_t h = 0; h < count; ++h) link_hop(id, h);
+  return EntityId(id);
+}
+
+// Fills sorted_: one hop a resource, in id order.
+void Solver::merge_hops(std::span<const Hop> hops) {
   sorted_.assign(hops.begin(), hops.end());
   std::ranges::sort(sorted_, {}, &Hop::link);
   std::size_t kept = 0;
   for (const Hop& hop : sorted_) {
-    WEFT_DCHECK(hop.link.index() < resource_.size());
+    WEFT_DCHECK(hop.link.index() < level_.size());
     if (kept > 0 && sorted_[kept - 1].link == hop.link) {
       sorted_[kept - 1].share += hop.share;
     } else if (hop.share > 0) {
@@ -47,127 +82,105 @@ EntityId Solver::insert(std::span<const Hop> hops) {
     }
   }
   sorted_.resize(kept);
-
-  std::uint32_t id = 0;
-  if (free_entities_.empty()) {
-    id = static_cast<std::uint32_t>(entity_.size());
-    entity_.emplace_back();
-    rate_.push_back(unlimited);
-  } else {
-    id = free_entities_.back();
-    free_entities_.pop_back();
-  }
-  Entity& e = entity_[id];
-  const std::uint32_t listed = e.changed;  // a predecessor in this slot may stand in changed_
-  WEFT_CHECK(kept < (1u << 30));
-  e = {};
-  e.changed = listed & 1u;
-  e.alive = 1;
-  e.count = static_cast<std::uint32_t>(kept) & 0x3fffffffu;
-  const std::uint32_t size_class = BlockArena<double>::class_for(e.count);
-  e.first = hop_at_.take(size_class);
-  hop_weight_.take(size_class);
-  hop_slot_.take(size_class);
-  for (std::uint32_t h = 0; h < e.count; ++h) {
-    hop_at_[e.first + h] = sorted_[h].link.value;
-    hop_weight_[e.first + h] = sorted_[h].share;
-  }
-  rescan(id);
-  note_changed(id);
-  for (std::uint32_t h = 0; h < e.count; ++h) link_hop(id, h);
-  return EntityId(id);
 }
 
 void Solver::link_hop(std::uint32_t entity, std::uint32_t hop) {
-  const Entity& e = entity_[entity];
-  const std::uint32_t at = hop_at_[e.first + hop];
-  const double weight = hop_weight_[e.first + hop];
-  Resource& r = resource_[at];
-  make_room(r);
-  if (r.count == 0) {
+  const std::uint32_t place = path_[entity].first + hop;
+  const std::uint32_t at = hop_at_[place];
+  const double weight = hop_weight_[place];
+  make_room(at);
+  List& list = list_[at];
+  if (list.count == 0) {
     ++used_resources_;
-    r.weighted = false;
+    weighted_[at] = 0;
   }
-  if (weight != 1) r.weighted = true;
-  hop_slot_[e.first + hop] = r.count;
-  member_weight_[r.first + r.count] = weight;
-  members_[r.first + r.count++] = {entity, is_long(e) ? hop | long_bit : hop};
+  if (weight != 1) weighted_[at] = 1;
+  hop_slot_[place] = list.count;
+  member_[list.first + list.count] = is_long(entity) ? entity | long_bit : entity;
+  member_hop_[list.first + list.count] = hop;
+  member_weight_[list.first + list.count] = weight;
+  ++list.count;
   if (target_[at] == unlimited) {
-    r.bound += weight * demand(entity, at);  // infinite when this hop alone limits the entity
-    if (r.bound <= r.capacity) return;
+    bound_[at] += weight * demand(entity, at);  // infinite when this hop alone limits the entity
+    if (bound_[at] <= capacity_[at]) return;
   }
   mark_dirty(at);
 }
 
-void Solver::make_room(Resource& r) {
-  if (r.size_class != no_block && r.count < (1u << r.size_class)) return;
-  const std::uint32_t size_class = r.size_class == no_block ? 1 : r.size_class + 1;
-  const std::uint32_t first = members_.take(size_class);
-  member_weight_.take(size_class);
-  if (r.size_class != no_block) {
-    std::copy_n(members_.at(r.first), r.count, members_.at(first));
-    std::copy_n(member_weight_.at(r.first), r.count, member_weight_.at(first));
-    members_.give_back(r.first, r.size_class);
-    member_weight_.give_back(r.first, r.size_class);
+void Solver::make_room(std::uint32_t resource) {
+  List& list = list_[resource];
+  const std::uint8_t present = size_class_[resource];
+  if (present != no_class && list.count < (1u << present)) return;
+  const auto wanted = static_cast<std::uint8_t>(present == no_class ? 1 : present + 1);
+  const std::uint32_t first = member_.take(wanted);
+  member_hop_.take(wanted);
+  member_weight_.take(wanted);
+  if (present != no_class) {
+    std::copy_n(member_.at(list.first), list.count, member_.at(first));
+    std::copy_n(member_hop_.at(list.first), list.count, member_hop_.at(first));
+    std::copy_n(member_weight_.at(list.first), list.count, member_weight_.at(first));
+    member_.give_back(list.first, present);
+    member_hop_.give_back(list.first, present);
+    member_weight_.give_back(list.first, present);
   }
-  r.first = first;
-  r.size_class = size_class;
+  list.first = first;
+  size_class_[resource] = wanted;
 }
 
 void Solver::remove(EntityId entity) {
-  Entity& e = entity_[entity.index()];
-  WEFT_CHECK(e.alive != 0);
-  for (std::uint32_t h = 0; h < e.count; ++h) unlink_hop(entity.value, h);
-  const std::uint32_t size_class = BlockArena<double>::class_for(e.count);
-  hop_at_.give_back(e.first, size_class);
-  hop_weight_.give_back(e.first, size_class);
-  hop_slot_.give_back(e.first, size_class);
-  e.alive = 0;
-  free_entities_.push_back(entity.value);
+  const std::uint32_t id = entity.value;
+  WEFT_CHECK(alive_[id] != 0);
+  const Path path = path_[id];
+  for (std::uint32_t h = 0; h < path.count; ++h) unlink_hop(path.first + h);
+  const std::uint32_t size_class = BlockArena<double>::class_for(path.count);
+  hop_at_.give_back(path.first, size_class);
+  hop_weight_.give_back(path.first, size_class);
+  hop_slot_.give_back(path.first, size_class);
+  alive_[id] = 0;
+  free_entities_.push_back(id);
 }
 
-void Solver::unlink_hop(std::uint32_t entity, std::uint32_t hop) {
-  const Entity& e = entity_[entity];
-  const std::uint32_t at = hop_at_[e.first + hop];
-  Resource& r = resource_[at];
-  const std::uint32_t slot = hop_slot_[e.first + hop];
-  const Member moved = members_[r.first + --r.count];
-  members_[r.first + slot] = moved;
-  member_weight_[r.first + slot] = member_weight_[r.first + r.count];
-  hop_slot_[entity_[moved.entity].first + (moved.hop & ~long_bit)] = slot;
-  if (r.count == 0) --used_resources_;
+// `place` is the hop's index in the arenas.
+void Solver::unlink_hop(std::uint32_t place) {
+  const std::uint32_t at = hop_at_[place];
+  List& list = list_[at];
+  const std::uint32_t slot = list.first + hop_slot_[place];
+  const std::uint32_t last = list.first + --list.count;
+  member_[slot] = member_[last];
+  member_hop_[slot] = member_hop_[last];
+  member_weight_[slot] = member_weight_[last];
+  hop_slot_[path_[member_[slot] & ~long_bit].first + member_hop_[slot]] = hop_slot_[place];
+  if (list.count == 0) --used_resources_;
   if (target_[at] != unlimited || level_[at] != unlimited) mark_dirty(at);
 }
 
 void Solver::set_capacity(LinkId resource, double capacity) {
   WEFT_CHECK(capacity >= 0);
-  Resource& r = resource_[resource.index()];
-  if (r.capacity == capacity) return;
-  r.capacity = capacity;
-  if (r.count > 0) mark_dirty(resource.value);
+  const std::uint32_t at = resource.value;
+  if (capacity_[at] == capacity) return;
+  capacity_[at] = capacity;
+  if (list_[at].count > 0) mark_dirty(at);
 }
 
 void Solver::clear_changed() {
-  for (const EntityId id : changed_) entity_[id.index()].changed = 0;
+  for (const EntityId id : changed_) is_changed_[id.index()] = 0;
   changed_.clear();
 }
 
 void Solver::note_changed(std::uint32_t entity) {
-  Entity& e = entity_[entity];
-  if (e.changed != 0) return;
-  e.changed = 1;
+  if (is_changed_[entity] != 0) return;
+  is_changed_[entity] = 1;
   changed_.push_back(EntityId(entity));
 }
 
 // ---- the fixed point
 
 void Solver::rescan(std::uint32_t entity) {
-  Entity& e = entity_[entity];
+  const Path path = path_[entity];
   double low = unlimited, second = unlimited;
   std::uint32_t low_at = no_block, second_at = no_block;
-  const std::uint32_t* const hops = hop_at_.at(e.first);
-  for (std::uint32_t h = 0; h < e.count; ++h) {
-    const std::uint32_t at = hops[h];
+  for (std::uint32_t h = 0; h < path.count; ++h) {
+    const std::uint32_t at = hop_at_[path.first + h];
     const double level = level_[at];
     if (level >= second) continue;
     if (level < low) {
@@ -181,17 +194,16 @@ void Solver::rescan(std::uint32_t entity) {
     }
   }
   rate_[entity] = low;
-  e.second = second;
-  e.low_at = low_at;
-  e.second_at = second_at;
+  if (is_long(entity)) long_[entity] = {low_at, second_at, second};
 }
 
 double Solver::lowest_elsewhere(std::uint32_t entity, std::uint32_t resource) const {
-  const Entity& e = entity_[entity];
-  if (is_long(e)) return e.low_at == resource ? e.second : rate_[entity];
+  const Path path = path_[entity];
+  if (path.count > short_hops_max)
+    return long_[entity].low_at == resource ? long_[entity].second : rate_[entity];
   double low = unlimited;
-  const std::uint32_t* const hops = hop_at_.at(e.first);
-  for (std::uint32_t h = 0; h < e.count; ++h)
+  const std::uint32_t* const hops = hop_at_.at(path.first);
+  for (std::uint32_t h = 0; h < path.count; ++h)
     if (hops[h] != resource) low = std::min(low, level_[hops[h]]);
   return low;
 }
@@ -204,16 +216,14 @@ double Solver::demand(std::uint32_t entity, std::uint32_t resource) const {
 }
 
 void Solver::mark_dirty(std::uint32_t resource) {
-  Resource& r = resource_[resource];
-  if (r.dirty) return;
-  r.dirty = true;
+  if (is_dirty_[resource] != 0) return;
+  is_dirty_[resource] = 1;
   dirty_.push_back(resource);
 }
 
 void Solver::flush_dirty() {
   for (const std::uint32_t at : dirty_) {
-    Resource& r = resource_[at];
-    r.dirty = false;
+    is_dirty_[at] = 0;
     const double target = water_fill(at);
     target_[at] = target;
     if (same(target, level_[at])) continue;
@@ -227,40 +237,55 @@ void Solver::flush_dirty() {
 // demands fit.
 double Solver::water_fill(std::uint32_t resource) {
   ++counters_.recomputes;
-  Resource& r = resource_[resource];
-  if (demand_.size() < r.count) demand_.resize(2 * std::size_t{r.count});
-  const Member* const members = members_.at(r.first);
-  const double* const weight = member_weight_.at(r.first);
+  const List list = list_[resource];
+  if (demand_.size() < list.count) demand_.resize(2 * std::size_t{list.count});
+  const bool weighted = weighted_[resource] != 0;
+  const double load =
+      weighted ? gather_demands<true>(resource) : gather_demands<false>(resource);
+  bound_[resource] = load;
+  if (list.count == 0 || load <= capacity_[resource] * (1 + noise)) return unlimited;
+  if (list.count == 1) return capacity_[resource] / member_weight_[list.first];
+  return weighted ? fill_level<true>(resource) : fill_level<false>(resource);
+}
+
+// Fills demand_ in list order; returns the load if every demand were met.
+template <bool weighted>
+double Solver::gather_demands(std::uint32_t resource) {
+  const List list = list_[resource];
+  const std::uint32_t* const members = member_.at(list.first);
+  const double level = level_[resource];
   double load = 0;
-  for (std::uint32_t i = 0; i < r.count; ++i) {
-    demand_[i] = demand(members[i].entity, resource);
-    load += weight[i] * demand_[i];
+  for (std::uint32_t i = 0; i < list.count; ++i) {
+    const std::uint32_t entity = members[i] & ~long_bit;
+    const double rate = rate_[entity];
+    const double demand = rate < level ? rate : lowest_elsewhere(entity, resource);
+    demand_[i] = demand;
+    load += weighted ? member_weight_[list.first + i] * demand : demand;
   }
-  r.bound = load;
-  if (r.count == 0 || load <= r.capacity * (1 + noise)) return unlimited;
-  return r.weighted ? fill_level<true>(r, level_[resource])
-                    : fill_level<false>(r, level_[resource]);
+  return load;
 }
 
 // Newton's iteration on a concave, piecewise linear function: from any start the first step lands
-// at or left of the solution, and all later ones climb to it. `guess` is the present level.
+// at or left of the solution, and all later ones climb to it. The start is the present level.
 template <bool weighted>
-double Solver::fill_level(const Resource& r, double guess) const {
-  const double* const weight = member_weight_.at(r.first);
+double Solver::fill_level(std::uint32_t resource) const {
+  const List list = list_[resource];
+  const double* const weight = member_weight_.at(list.first);
   const double* const demand = demand_.data();
+  const double capacity = capacity_[resource];
   // Two sums of each kind: half the latency of one, and still one fixed order of addition.
   const auto step = [&](double x) {
     double below[2] = {0, 0}, above[2] = {0, 0};
-    for (std::uint32_t i = 0; i < r.count; ++i) {
+    for (std::uint32_t i = 0; i < list.count; ++i) {
       const double w = weighted ? weight[i] : 1.0;
       const bool limited_here = demand[i] >= x;
       above[i & 1] += limited_here ? w : 0.0;
       below[i & 1] += limited_here ? 0.0 : w * demand[i];
     }
     const double open = above[0] + above[1];
-    return open > 0 ? (r.capacity - (below[0] + below[1])) / open : unlimited;
+    return open > 0 ? (capacity - (below[0] + below[1])) / open : unlimited;
   };
-  double x = guess == unlimited ? unlimited : step(guess);
+  double x = level_[resource] == unlimited ? unlimited : step(level_[resource]);
   if (x == unlimited || x <= 0) x = step(0);
   for (;;) {
     const double next = step(x);
@@ -271,24 +296,23 @@ double Solver::fill_level(const Resource& r, double guess) const {
 
 void Solver::apply_level(std::uint32_t resource) {
   ++counters_.level_changes;
-  const Resource& r = resource_[resource];
+  const List list = list_[resource];
   const double before = level_[resource];
   const double level = target_[resource];
   level_[resource] = level;
   // Entities below the smaller of both levels are limited elsewhere and stay so. Their demands move
   // above what limits them, which changes nothing there.
   const double floor = std::min(before, level) * (1 - noise);
-  const Member* const members = members_.at(r.first);
-  for (std::uint32_t i = 0; i < r.count; ++i) {
-    const std::uint32_t entity = members[i].entity;
-    if ((members[i].hop & long_bit) != 0) {
-      update_long(entity, resource, level);
-    } else if (rate_[entity] < floor) {
+  for (std::uint32_t i = 0; i < list.count; ++i) {
+    const std::uint32_t member = member_[list.first + i];
+    if ((member & long_bit) != 0) {
+      update_long(member & ~long_bit, resource, level);
+    } else if (rate_[member] < floor) {
       continue;
     } else if (level < before) {
-      lower_short(entity, resource, level);
+      lower_short(member, resource, level);
     } else {
-      raise_short(entity, resource, before);
+      raise_short(member, resource, before);
     }
   }
 }
@@ -300,9 +324,9 @@ void Solver::lower_short(std::uint32_t entity, std::uint32_t resource, double le
     rate_[entity] = level;
     note_changed(entity);
   }
-  const Entity& e = entity_[entity];
-  const std::uint32_t* const hops = hop_at_.at(e.first);
-  for (std::uint32_t h = 0; h < e.count; ++h) {
+  const Path path = path_[entity];
+  const std::uint32_t* const hops = hop_at_.at(path.first);
+  for (std::uint32_t h = 0; h < path.count; ++h) {
     const double target = target_[hops[h]];
     if (hops[h] != resource && target > level && target != unlimited) mark_dirty(hops[h]);
   }
@@ -310,11 +334,11 @@ void Solver::lower_short(std::uint32_t entity, std::uint32_t resource, double le
 
 // The resource no longer holds the entity at `before`; the lowest level of the path does.
 void Solver::raise_short(std::uint32_t entity, std::uint32_t resource, double before) {
-  const Entity& e = entity_[entity];
-  const std::uint32_t* const hops = hop_at_.at(e.first);
+  const Path path = path_[entity];
+  const std::uint32_t* const hops = hop_at_.at(path.first);
   double low = unlimited, second = unlimited;
   std::uint32_t low_at = no_block;
-  for (std::uint32_t h = 0; h < e.count; ++h) {
+  for (std::uint32_t h = 0; h < path.count; ++h) {
     const double level = level_[hops[h]];
     if (level < low) {
       second = low;
@@ -329,26 +353,27 @@ void Solver::raise_short(std::uint32_t entity, std::uint32_t resource, double be
     rate_[entity] = low;
     note_changed(entity);
   }
-  for (std::uint32_t h = 0; h < e.count; ++h) {
+  for (std::uint32_t h = 0; h < path.count; ++h) {
     const std::uint32_t at = hops[h];
     if (at == resource || target_[at] <= before) continue;
     if (was_lowest) {
-      touch(at, *hop_weight_.at(e.first + h), before, at == low_at ? second : low);
+      touch(at, hop_weight_[path.first + h], before, at == low_at ? second : low);
     } else {
       mark_dirty(at);
     }
   }
 }
 
-double Solver::weight_on(const Entity& e, std::uint32_t resource) const {
-  const std::uint32_t* const begin = hop_at_.at(e.first);
-  const auto hop = std::lower_bound(begin, begin + e.count, resource) - begin;
-  return *hop_weight_.at(e.first + static_cast<std::uint32_t>(hop));
+double Solver::weight_on(std::uint32_t entity, std::uint32_t resource) const {
+  const Path path = path_[entity];
+  const std::uint32_t* const begin = hop_at_.at(path.first);
+  const auto hop = std::lower_bound(begin, begin + path.count, resource) - begin;
+  return hop_weight_[path.first + static_cast<std::uint32_t>(hop)];
 }
 
 // Brings the two lowest levels up to date and wakes the resources for which the demand moved.
 void Solver::update_long(std::uint32_t entity, std::uint32_t resource, double level) {
-  Entity& e = entity_[entity];
+  LongPath& e = long_[entity];
   const double low = rate_[entity], second = e.second;
   const std::uint32_t low_at = e.low_at;
   if (resource == low_at) {
@@ -380,24 +405,24 @@ void Solver::update_long(std::uint32_t entity, std::uint32_t resource, double le
 // `low`, `second` and `low_at` are the values before the change.
 void Solver::wake_long(std::uint32_t entity, std::uint32_t resource, double low, double second,
                        std::uint32_t low_at) {
-  const Entity& e = entity_[entity];
+  const LongPath& e = long_[entity];
   const double rate = rate_[entity];
   const auto demand_before = [&](std::uint32_t at) { return at == low_at ? second : low; };
   const auto demand_now = [&](std::uint32_t at) { return at == e.low_at ? e.second : rate; };
   if (rate != low) {
     note_changed(entity);
-    const std::uint32_t* const hops = hop_at_.at(e.first);
-    for (std::uint32_t h = 0; h < e.count; ++h) {
-      const std::uint32_t at = hops[h];
+    const Path path = path_[entity];
+    for (std::uint32_t h = 0; h < path.count; ++h) {
+      const std::uint32_t at = hop_at_[path.first + h];
       if (at != resource)
-        touch(at, *hop_weight_.at(e.first + h), demand_before(at), demand_now(at));
+        touch(at, hop_weight_[path.first + h], demand_before(at), demand_now(at));
     }
     return;
   }
   // Only the limiting resources see another demand: the old one and, after a tie, the new one.
   for (const std::uint32_t at : {low_at, e.low_at}) {
     if (at != resource && at != no_block)
-      touch(at, weight_on(e, at), demand_before(at), demand_now(at));
+      touch(at, weight_on(entity, at), demand_before(at), demand_now(at));
     if (low_at == e.low_at) break;
   }
 }
@@ -406,9 +431,8 @@ void Solver::touch(std::uint32_t resource, double weight, double before, double 
   const double target = target_[resource];
   if (target == unlimited) {
     if (after <= before) return;
-    Resource& r = resource_[resource];
-    r.bound += weight * (after - before);
-    if (r.bound <= r.capacity) return;
+    bound_[resource] += weight * (after - before);
+    if (bound_[resource] <= capacity_[resource]) return;
   } else if ((before >= target && after >= target) || before == after) {
     return;
   }
@@ -450,22 +474,22 @@ void Solver::settle_pending() {
 void Solver::full_solve() {
   ++counters_.full_solves;
   pending_.clear();
-  for (const std::uint32_t at : dirty_) resource_[at].dirty = false;
+  for (const std::uint32_t at : dirty_) is_dirty_[at] = 0;
   dirty_.clear();
   fill_progressively();
-  for (std::uint32_t id = 0; id < entity_.size(); ++id) {
-    if (entity_[id].alive == 0) continue;
+  for (std::uint32_t id = 0; id < path_.size(); ++id) {
+    if (alive_[id] == 0) continue;
     const double before = rate_[id];
     rescan(id);
     if (rate_[id] != before) note_changed(id);
   }
   // The filling stops at the first bottleneck of each entity; ties may leave a level to correct.
-  for (std::uint32_t at = 0; at < resource_.size(); ++at) {
-    if (resource_[at].count > 0) {
+  for (std::uint32_t at = 0; at < list_.size(); ++at) {
+    if (list_[at].count > 0) {
       mark_dirty(at);
     } else {
       target_[at] = unlimited;
-      resource_[at].bound = 0;
+      bound_[at] = 0;
     }
   }
   flush_dirty();
@@ -476,23 +500,23 @@ void Solver::full_solve() {
 // Raises all rates together; the resource that fills first freezes its entities at its share.
 // Cost: O(hops + resources log resources). Sets level_ only.
 void Solver::fill_progressively() {
-  left_.resize(resource_.size());
-  weight_left_.resize(resource_.size());
-  open_.assign(resource_.size(), 0);
+  left_.resize(list_.size());
+  weight_left_.resize(list_.size());
+  open_.assign(list_.size(), 0);
   pending_.clear();
-  for (std::uint32_t at = 0; at < resource_.size(); ++at) {
-    const Resource& r = resource_[at];
+  for (std::uint32_t at = 0; at < list_.size(); ++at) {
+    const List list = list_[at];
     level_[at] = unlimited;
-    if (r.count == 0) continue;
-    left_[at] = r.capacity;
-    open_[at] = r.count;
+    if (list.count == 0) continue;
+    left_[at] = capacity_[at];
+    open_[at] = list.count;
     double weight = 0;
-    for (std::uint32_t i = 0; i < r.count; ++i) weight += member_weight_[r.first + i];
+    for (std::uint32_t i = 0; i < list.count; ++i) weight += member_weight_[list.first + i];
     weight_left_[at] = weight;
-    pending_.push_back({r.capacity / weight, at});
+    pending_.push_back({capacity_[at] / weight, at});
   }
   std::make_heap(pending_.begin(), pending_.end());
-  std::vector<char> frozen(entity_.size(), 0);
+  std::vector<char> frozen(path_.size(), 0);
   while (!pending_.empty()) {
     const Pending top = pending_.front();
     std::pop_heap(pending_.begin(), pending_.end());
@@ -505,18 +529,22 @@ void Solver::fill_progressively() {
       continue;
     }
     level_[top.resource] = share;
-    const Resource& r = resource_[top.resource];
-    for (std::uint32_t i = 0; i < r.count; ++i) {
-      const std::uint32_t id = members_[r.first + i].entity;
-      if (frozen[id] != 0) continue;
-      frozen[id] = 1;
-      const Entity& e = entity_[id];
-      for (std::uint32_t h = 0; h < e.count; ++h) {
-        const std::uint32_t at = hop_at_[e.first + h];
-        left_[at] -= hop_weight_[e.first + h] * share;
-        weight_left_[at] -= hop_weight_[e.first + h];
-        --open_[at];
-      }
+    freeze_members(top.resource, share, frozen);
+  }
+}
+
+void Solver::freeze_members(std::uint32_t resource, double share, std::vector<char>& frozen) {
+  const List list = list_[resource];
+  for (std::uint32_t i = 0; i < list.count; ++i) {
+    const std::uint32_t id = member_[list.first + i] & ~long_bit;
+    if (frozen[id] != 0) continue;
+    frozen[id] = 1;
+    const Path path = path_[id];
+    for (std::uint32_t place = path.first; place < path.first + path.count; ++place) {
+      const std::uint32_t at = hop_at_[place];
+      left_[at] -= hop_weight_[place] * share;
+      weight_left_[at] -= hop_weight_[place];
+      --open_[at];
     }
   }
 }

@@ -44,7 +44,7 @@ class Solver {
 
   void add_resource(double capacity);
   std::size_t resource_count() const { return level_.size(); }
-  double capacity(LinkId resource) const { return resource_[resource.index()].capacity; }
+  double capacity(LinkId resource) const { return capacity_[resource.index()]; }
 
   // Each needs a settle() before rates are read again. Hops may name a resource several times;
   // shares add up. No hop at all means an unlimited rate.
@@ -60,38 +60,33 @@ class Solver {
   // Calls visit(LinkId, double share) for every hop, in id order.
   template <class Visit>
   void for_each_hop(EntityId entity, Visit visit) const {
-    const Entity& e = entity_[entity.index()];
-    for (std::uint32_t h = 0; h < e.count; ++h)
-      visit(LinkId(*hop_at_.at(e.first + h)), *hop_weight_.at(e.first + h));
+    const Path path = path_[entity.index()];
+    for (std::uint32_t h = 0; h < path.count; ++h)
+      visit(LinkId(hop_at_[path.first + h]), hop_weight_[path.first + h]);
   }
   // Entities whose rate may differ since the last clear_changed(); removed ones may be among them.
   std::span<const EntityId> changed() const { return changed_; }
   void clear_changed();
 
-  bool alive(EntityId entity) const { return entity_[entity.index()].alive != 0; }
-  std::size_t entity_slots() const { return entity_.size(); }
+  bool alive(EntityId entity) const { return alive_[entity.index()] != 0; }
   const Counters& counters() const { return counters_; }
 
  private:
-  struct Member {       // one crossing of a resource, in the resource's list
-    std::uint32_t entity;
-    std::uint32_t hop;  // which of the entity's hops; long_bit set for long entities
-  };
-  struct Resource {
-    double capacity;
-    double bound;       // while the target is unlimited: at least the load
+  static constexpr std::uint32_t no_block = UINT32_MAX;
+  static constexpr std::uint8_t no_class = UINT8_MAX;
+  // Columns instead of one struct per resource or entity: the inner loops touch few fields of many
+  // rows, and these have to stay in the cache.
+  struct List {         // a resource's members: a block of the member arenas
     std::uint32_t first = 0;
     std::uint32_t count = 0;
-    std::uint32_t size_class = no_block;
-    bool dirty = false;
-    bool weighted = false;  // some member's weight is not 1
   };
-  struct Entity {
-    std::uint32_t first = 0;  // into the arenas of hops
-    std::uint32_t count : 30 = 0;
-    std::uint32_t alive : 1 = 0;
-    std::uint32_t changed : 1 = 0;
-    // Long entities only: where the lowest level is, and the second lowest.
+  struct Path {         // an entity's hops: a block of the hop arenas
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+  };
+  // Short entities look at all their levels when one of them moves; long ones (rings, sprayed
+  // flows) remember the two lowest and where they are.
+  struct LongPath {
     std::uint32_t low_at = no_block, second_at = no_block;
     double second = unlimited;
   };
@@ -100,17 +95,15 @@ class Solver {
     std::uint32_t resource;
     bool operator<(const Pending& other) const { return key > other.key; }
   };
-  static constexpr std::uint32_t no_block = UINT32_MAX;
-  // Short entities look at all their levels when one of them moves; long ones (rings, sprayed
-  // flows) remember the two lowest.
   static constexpr std::uint32_t short_hops_max = 16;
-  static constexpr std::uint32_t long_bit = 1u << 31;
+  static constexpr std::uint32_t long_bit = 1u << 31;  // in member_: the entity is a long one
 
   bool same(double a, double b) const;
+  void merge_hops(std::span<const Hop> hops);
   void link_hop(std::uint32_t entity, std::uint32_t hop);
-  void make_room(Resource& resource);
-  void unlink_hop(std::uint32_t entity, std::uint32_t hop);
-  static bool is_long(const Entity& entity) { return entity.count > short_hops_max; }
+  void make_room(std::uint32_t resource);
+  void unlink_hop(std::uint32_t place);
+  bool is_long(std::uint32_t entity) const { return path_[entity].count > short_hops_max; }
   void rescan(std::uint32_t entity);
   double lowest_elsewhere(std::uint32_t entity, std::uint32_t resource) const;
   double demand(std::uint32_t entity, std::uint32_t resource) const;
@@ -119,7 +112,9 @@ class Solver {
   void flush_dirty();
   double water_fill(std::uint32_t resource);
   template <bool weighted>
-  double fill_level(const Resource& resource, double guess) const;
+  double gather_demands(std::uint32_t resource);
+  template <bool weighted>
+  double fill_level(std::uint32_t resource) const;
   void apply_level(std::uint32_t resource);
   void lower_short(std::uint32_t entity, std::uint32_t resource, double level);
   void raise_short(std::uint32_t entity, std::uint32_t resource, double before);
@@ -127,26 +122,38 @@ class Solver {
   void wake_long(std::uint32_t entity, std::uint32_t resource, double low, double second,
                  std::uint32_t low_at);
   void touch(std::uint32_t resource, double weight, double before, double after);
-  double weight_on(const Entity& entity, std::uint32_t resource) const;
+  double weight_on(std::uint32_t entity, std::uint32_t resource) const;
   void settle_pending();
   void full_solve();
   void fill_progressively();
+  void freeze_members(std::uint32_t resource, double share, std::vector<char>& frozen);
 
   Options options_;
   double epsilon_;
   Counters counters_;
+  // By resource.
   std::vector<double> level_;
-  std::vector<double> target_;       // the level each resource should have
-  std::vector<Resource> resource_;
-  std::vector<Entity> entity_;
-  std::vector<double> rate_;         // by entity: the lowest level on its path
+  std::vector<double> target_;             // the level it should have
+  std::vector<double> capacity_;
+  std::vector<double> bound_;              // while the target is unlimited: at least the load
+  std::vector<List> list_;
+  std::vector<std::uint8_t> size_class_;   // of its block; no_class before the first member
+  std::vector<std::uint8_t> is_dirty_;
+  std::vector<std::uint8_t> weighted_;     // some member's weight is not 1
+  // By entity.
+  std::vector<double> rate_;               // the lowest level on its path
+  std::vector<Path> path_;
+  std::vector<std::uint8_t> alive_, is_changed_;
+  std::vector<LongPath> long_;             // of long entities; empty until there is one
   std::vector<std::uint32_t> free_entities_;
-  // Blocks of these two are taken together, as are those of the three below.
-  BlockArena<Member> members_;
+  // Members of resources; blocks of the three are taken together.
+  BlockArena<std::uint32_t> member_;       // entity, with long_bit
+  BlockArena<std::uint32_t> member_hop_;   // which of the entity's hops
   BlockArena<double> member_weight_;
-  BlockArena<std::uint32_t> hop_at_;    // resource
+  // Hops of entities, by resource in ascending order; likewise.
+  BlockArena<std::uint32_t> hop_at_;       // resource
   BlockArena<double> hop_weight_;
-  BlockArena<std::uint32_t> hop_slot_;  // place in the resource's list of members
+  BlockArena<std::uint32_t> hop_slot_;     // place in the resource's list
   std::vector<std::uint32_t> dirty_;
   std::vector<Pending> pending_;
   std::vector<EntityId> changed_;

@@ -179,7 +179,8 @@ Status check_unique(const std::vector<T>& items, std::string_view kind, const st
   std::set<std::string_view> seen;
   for (const T& item : items)
     if (!seen.insert(item.name).second)
-      return fail(Errc::value, {file}, fmt::format("two {}s are named {}", kind, json_string(item.name)),
+      return fail(Errc::value, {file},
+                  fmt::format("two {}s are named {}", kind, json_string(item.name)),
                   "give each a name of its own");
   return {};
 }
@@ -203,16 +204,16 @@ std::string json_string(std::string_view text) { return dump(Json(std::string(te
 
 Result<std::string> json_text(const Outcome& outcome) {
   WEFT_TRY_STATUS(check_names(outcome));
-  const Json root = {{"format", "weft.run"},
-                     {"format_version", format_version},
-                     {"weft_version", outcome.version},
-                     {"scenario",
-                      {{"name", outcome.scenario}, {"file", outcome.file}, {"seed", outcome.seed}}},
-                     {"engine", outcome.engine},
-                     {"command", outcome.command},
-                     {"fabric", json_of(outcome.fabric)},
-                     {"variant_order", order_of(outcome.variants)},
-                     {"variants", by_name(outcome.variants)}};
+  const Json root = {
+      {"format", "weft.run"},
+      {"format_version", format_version},
+      {"weft_version", outcome.version},
+      {"scenario", {{"name", outcome.scenario}, {"file", outcome.file}, {"seed", outcome.seed}}},
+      {"engine", outcome.engine},
+      {"command", outcome.command},
+      {"fabric", json_of(outcome.fabric)},
+      {"variant_order", order_of(outcome.variants)},
+      {"variants", by_name(outcome.variants)}};
   return dump(root) + "\n";
 }
 

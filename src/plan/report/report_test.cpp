@@ -30,30 +30,39 @@ const std::string evil = "</script><img src=x onerror=alert(1)>";
 //  ctsw:0   ctsw:1
 HeatMap small_map() {
   const double none = model::no_number;
-  return {"rtsw", "ctsw", {"rtsw:0", "rtsw:1"}, {"ctsw:0", "ctsw:1"},
-          {0.5, none, 0.25, none}, {0.75, none, 0.125, none}};
+  return {"rtsw",
+          "ctsw",
+          {"rtsw:0", "rtsw:1"},
+          {"ctsw:0", "ctsw:1"},
+          {0.5, none, 0.25, none},
+          {0.75, none, 0.125, none}};
 }
 
 VariantOutcome variant(std::string name, double seconds) {
   VariantOutcome out;
   out.name = std::move(name);
   out.scheme = "ecmp";
-  JobOutcome job{.name = "grads", .op = "all_reduce", .algorithm = "ring", .placement = "topology",
-                 .gpus = 32, .bytes_per_rank = 1e9, .iterations = 3};
+  JobOutcome job{.name = "grads",
+                 .op = "all_reduce",
+                 .algorithm = "ring",
+                 .placement = "topology",
+                 .gpus = 32,
+                 .bytes_per_rank = 1e9,
+                 .iterations = 3};
   job.time_mean_s = job.time_min_s = job.time_max_s = seconds;
   job.roofline_s = 0.02;
   job.ratio = seconds / 0.02;
   job.busbw_gbyte_s = 1.9375 / seconds;
   out.jobs = {job};
-  TierOutcome up{.name = "rtsw->ctsw", .links = 2, .mean_load = 0.375, .max_load = 0.5,
-                 .mmr = 0.5 / 0.375};
+  TierOutcome up{
+      .name = "rtsw->ctsw", .links = 2, .mean_load = 0.375, .max_load = 0.5, .mmr = 0.5 / 0.375};
   up.histogram[5] = up.histogram[10] = 1;
   TierOutcome idle{.name = "nic->rtsw", .links = 32};
   idle.histogram[0] = 32;
   out.tiers = {idle, up};
   out.heat_maps = {small_map()};
-  out.completion = {.finished = 4, .unfinished = 1, .mean_s = 0.03,
-                    .quantiles = {{0.5, 0.02}, {1, 0.04}}};
+  out.completion = {
+      .finished = 4, .unfinished = 1, .mean_s = 0.03, .quantiles = {{0.5, 0.02}, {1, 0.04}}};
   out.digest = "0123456789abcdef";
   return out;
 }
@@ -130,9 +139,9 @@ HeatMap large_map(std::size_t rows, std::size_t columns) {
 TEST_CASE("large maps are merged into blocks that show their hottest link") {
   const std::size_t rows = 2 * map_rows_max - 1, columns = 2 * map_columns_max + 1;
   HeatMap map = large_map(rows, columns);
-  map.up[7 * columns + 11] = 0.875;            // the block of rows 6-7, columns 9-11
-  map.up[(rows - 1) * columns + 0] = 0.75;     // the last block has one row
-  map.down[1 * columns + 2] = 0.5;             // one live link among missing ones
+  map.up[7 * columns + 11] = 0.875;         // the block of rows 6-7, columns 9-11
+  map.up[(rows - 1) * columns + 0] = 0.75;  // the last block has one row
+  map.down[1 * columns + 2] = 0.5;          // one live link among missing ones
   Outcome input = outcome();
   input.variants[0].heat_maps = {map};
   const json out = parsed(input)["variants"]["slow"]["heat_maps"][0];
@@ -261,7 +270,8 @@ TEST_CASE("what did not run or finish shows as such") {
 TEST_CASE("no text can steer the terminal") {
   Outcome input = outcome();
   input.scenario = input.variants[0].name = input.variants[0].jobs[0].name =
-      "\x1b[2J\x07\xc2\x9b" "31m\nx";
+      "\x1b[2J\x07\xc2\x9b"
+      "31m\nx";
   input.variants[0].notes = {{Note::Severity::warning, "\r\x1b]0;owned\x07"}};
   for (const char c : terminal_text(input)) {
     const auto byte = static_cast<unsigned char>(c);

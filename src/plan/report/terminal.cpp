@@ -71,9 +71,9 @@ std::string note_lines(const Outcome& outcome) {
   std::string out;
   for (const VariantOutcome& variant : outcome.variants)
     for (const Note& note : variant.notes)
-      out += fmt::format("{}: {}: {}\n",
-                         note.severity == Note::Severity::warning ? "warning" : "note",
-                         printable(variant.name), printable(note.text));
+      out +=
+          fmt::format("{}: {}: {}\n", note.severity == Note::Severity::warning ? "warning" : "note",
+                      printable(variant.name), printable(note.text));
   return out;
 }
 
@@ -93,9 +93,9 @@ std::string table_text(const Outcome& outcome) {
 }
 
 std::string terminal_text(const Outcome& outcome) {
-  return table_text(outcome) +
-         fmt::format("\n{} of CPU time, {} elapsed\n", human_seconds(outcome.cpu_s),
-                     human_seconds(outcome.wall_s));
+  return table_text(outcome) + fmt::format("\n{} of CPU time, {} elapsed\n",
+                                           human_seconds(outcome.cpu_s),
+                                           human_seconds(outcome.wall_s));
 }
 
 }  // namespace weft::plan::report

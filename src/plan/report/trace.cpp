@@ -39,9 +39,11 @@ std::vector<std::size_t> arrange(const std::vector<Span>& spans, std::vector<Row
   std::vector<std::vector<Row>> tracks(rank.size());
   std::vector<std::size_t> order(spans.size()), track_of(spans.size()), lane_of(spans.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
     if (spans[a].start_s != spans[b].start_s) return spans[a].start_s < spans[b].start_s;
-    return spans[a].duration_s > spans[b].duration_s;
+    if (spans[a].duration_s != spans[b].duration_s)
+      return spans[a].duration_s > spans[b].duration_s;
+    return a < b;
   });
   for (const std::size_t i : order) {
     track_of[i] = rank.find(spans[i].track)->second;
@@ -82,10 +84,9 @@ std::string span_event(const Span& span, std::size_t process, std::size_t thread
   const std::string kind = span.duration_s > 0
                                ? fmt::format(R"("ph":"X","dur":{:.6f})", span.duration_s * us)
                                : std::string(R"("ph":"i","s":"p")");
-  return fmt::format(
-      R"({{{},"name":{},"cat":{},"ts":{:.6f},"pid":{},"tid":{},"args":{{{}}}}})", kind,
-      json_string(span.name), json_string(span.category), span.start_s * us, process, thread,
-      args_text(span));
+  return fmt::format(R"({{{},"name":{},"cat":{},"ts":{:.6f},"pid":{},"tid":{},"args":{{{}}}}})",
+                     kind, json_string(span.name), json_string(span.category), span.start_s * us,
+                     process, thread, args_text(span));
 }
 
 }  // namespace

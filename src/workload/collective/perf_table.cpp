@@ -165,7 +165,7 @@ std::string nccl_table(const PerfRequest& request, std::span<const PerfRow> rows
   out += column_heads("(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "");
   const int root = request.op == Op::broadcast ? 0 : -1;
   for (const PerfRow& row : rows) {
-    const std::string half = fmt::format("  {}  {:6.2f}  {:6.2f}     N/A", time_cell(row.time_us),
+    const std::string half = fmt::format("  {}  {:6.2f}  {:6.2f}    N/A", time_cell(row.time_us),
                                          row.algbw_GBps, row.busbw_GBps);
     out += fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", row.size_bytes,
                        count_of(request.op, row.size_bytes, shape.ranks), "float",

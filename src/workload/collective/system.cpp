@@ -24,8 +24,8 @@ struct GenerationFacts {
 // GB/s) and its maintainers say of the protocol overhead.
 constexpr std::array<GenerationFacts, 3> generations{{
     {Generation::nvlink3, "nvlink3", 2400_Gbps, {.ring = 244e9, .nvls = 0}},
-    {Generation::nvlink4, "nvlink4", 3600_Gbps, {.ring = 380e9, .nvls = 317e9}},
-    {Generation::nvlink5, "nvlink5", 7200_Gbps, {.ring = 714e9, .nvls = 497e9}},
+    {Generation::nvlink4, "nvlink4", 3600_Gbps, {.ring = 383e9, .nvls = 318e9}},
+    {Generation::nvlink5, "nvlink5", 7200_Gbps, {.ring = 714e9, .nvls = 493e9}},
 }};
 
 const GenerationFacts& facts(Generation generation) {

@@ -57,7 +57,8 @@ function axis(marks: number[], max: number) {
     return label;
   });
   return el('div', {class: 'bar-row axis', 'aria-hidden': 'true'}, el('span'),
-            el('div', {class: 'ticks'}, ...labels, el('p', {}, 'Bus bandwidth (GB/s)')), el('span'));
+            el('div', {class: 'ticks'}, ...labels, el('p', {}, 'Bus bandwidth (GB/s)')),
+            el('span'));
 }
 
 function panel(name: string, variants: Named<Variant>[]) {

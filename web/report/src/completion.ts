@@ -36,7 +36,8 @@ export function completionSummary(flows: Completion): string {
 
 // Later entries are drawn on top: the selected variant last.
 function inDrawingOrder(variants: Named<Variant>[], choice: Choice): Named<Variant>[] {
-  const rank = (name: string) => (name === choice.selected.name ? 2 : name === choice.first.name ? 1 : 0);
+  const rank = (name: string) =>
+    name === choice.selected.name ? 2 : name === choice.first.name ? 1 : 0;
   return [...variants].sort((a, b) => rank(a.name) - rank(b.name))
     .filter((variant) => variant.value.flow_completion.quantiles.length > 0);
 }
@@ -70,8 +71,8 @@ export function completionChart(host: HTMLElement, variants: Named<Variant>[], c
   const log = high / low > 50;
   const step = (points: Points): uPlot.AlignedData =>
     [points.map((point) => point[1]), points.map((point) => point[0] * 100)];
-  const named = [choice.selected, choice.first].filter((v, at, all) => all.indexOf(v) === at &&
-    all.findIndex((other) => other.name === v.name) === at);
+  const named = choice.selected.name === choice.first.name ? [choice.selected]
+                                                           : [choice.selected, choice.first];
   return plot(host, {
     label: `Flow completion under ${choice.selected.name}: ` +
            completionSummary(choice.selected.value.flow_completion),

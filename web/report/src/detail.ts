@@ -66,7 +66,8 @@ export class Detail {
   private fill(selected: Named<Variant>, first: Named<Variant>) {
     const theme = readTheme();
     const choice = {selected, first};
-    const head = el('p', {class: 'lead'}, el('strong', {}, selected.name), ` – ${settings(selected.value)}`);
+    const head = el('p', {class: 'lead'}, el('strong', {}, selected.name),
+                    ` – ${settings(selected.value)}`);
     const notes = noteList(selected.value);
     const key = () => legend(selected.name, first.name, false);
     const flows = el('figure', {class: 'panel wide'},

@@ -1,4 +1,4 @@
-// Elements are made by name and filled by textContent: no text of a scenario is ever parsed as HTML.
+// Elements are made by name and filled with text nodes: no text of a scenario is parsed as HTML.
 
 type Child = Node | string | undefined;
 

@@ -189,7 +189,8 @@ function legend(max: number, theme: Theme) {
   });
   return el('p', {class: 'legend'}, el('span', {}, 'Link load: 0 %'),
             el('span', {class: 'ramp', 'aria-hidden': 'true'}, ...steps),
-            el('span', {}, format.percent(max)), el('span', {class: 'key missing'}, 'no live link'));
+            el('span', {}, format.percent(max)),
+            el('span', {class: 'key missing'}, 'no live link'));
 }
 
 function blockRule(map: HeatMap): string {

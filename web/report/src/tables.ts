@@ -1,5 +1,5 @@
 // Every number of the report as text.
-import {jobsOf, tiersOf, variantsOf, type Report, type Variant} from './data';
+import {jobsOf, tiersOf, variantsOf, type Named, type Report, type Variant} from './data';
 import {el, section, table, type Column} from './dom';
 import {completionSummary} from './completion';
 import * as format from './format';
@@ -13,23 +13,24 @@ function jobTable(report: Report) {
                    text('Placement'), number('GPUs'), number('Per rank'), number('Iterations'),
                    number('Time, mean'), number('min'), number('max'), number('algbw (GB/s)'),
                    number('busbw (GB/s)'), number('Roofline'), number('× roofline')];
-  const rows = variantsOf(report).flatMap((variant) => jobsOf(variant.value).map(({name, value}) => [
+  const of = (variant: Named<Variant>) => jobsOf(variant.value).map(({name, value}) => [
     variant.name, name, value.op, value.algorithm, value.placement, format.count(value.gpus),
     format.bytes(value.bytes_per_rank), format.count(value.iterations),
     format.seconds(value.time_s.mean), format.seconds(value.time_s.min),
     format.seconds(value.time_s.max), format.bandwidth(value.algbw_GBps),
     format.bandwidth(value.busbw_GBps), format.seconds(value.roofline_s),
-    format.ratio(value.ratio)]));
-  return table('Jobs', columns, rows);
+    format.ratio(value.ratio)]);
+  return table('Jobs', columns, variantsOf(report).flatMap(of));
 }
 
 function tierTable(report: Report) {
   const columns = [text('Variant'), text('Tier'), number('Links'), number('Mean load'),
                    number('Max load'), number('MMR (max / mean)')];
-  const rows = variantsOf(report).flatMap((variant) => tiersOf(variant.value).map((tier) => [
-    variant.name, format.tierName(tier.name), format.count(tier.value.links), format.percent(tier.value.mean_load),
-    format.percent(tier.value.max_load), format.ratio(tier.value.mmr)]));
-  return table('Link tiers', columns, rows);
+  const of = (variant: Named<Variant>) => tiersOf(variant.value).map((tier) => [
+    variant.name, format.tierName(tier.name), format.count(tier.value.links),
+    format.percent(tier.value.mean_load), format.percent(tier.value.max_load),
+    format.ratio(tier.value.mmr)]);
+  return table('Link tiers', columns, variantsOf(report).flatMap(of));
 }
 
 function variantTable(report: Report) {

@@ -1,0 +1,301 @@
+#include "route/router.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/check.hpp"
+#include "route/domains.hpp"
+#include "route/host_paths.hpp"
+#include "route/scheme.hpp"
+
+namespace weft::route {
+namespace {
+
+using model::NodeKind;
+
+// Adds up the shares of hops over one link from `start` on; the first of them keeps its place.
+void merge_repeats(std::vector<Hop>& hops, std::size_t start) {
+  std::vector<std::pair<LinkId, std::size_t>> order;
+  for (std::size_t i = start; i < hops.size(); ++i) order.push_back({hops[i].link, i});
+  std::ranges::sort(order);
+  std::vector<bool> repeats(hops.size() - start, false);
+  std::size_t first = 0;
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    if (order[i].first != order[first].first) {
+      first = i;
+      continue;
+    }
+    hops[order[first].second].share += hops[order[i].second].share;
+    repeats[order[i].second - start] = true;
+  }
+  std::size_t kept = start;
+  for (std::size_t i = start; i < hops.size(); ++i)
+    if (!repeats[i - start]) hops[kept++] = hops[i];
+  hops.resize(kept);
+}
+
+}  // namespace
+
+class Router::Impl {
+ public:
+  Impl(const Fabric& fabric, const RoutingConfig& config, std::uint64_t seed)
+      : fabric_(fabric),
+        config_(config),
+        row_(*find_scheme(config.scheme)),
+        live_(fabric),
+        next_hops_(fabric, live_, config.weighted ? Weighting::capacity : Weighting::equal),
+        pools_(fabric, live_),
+        parts_{fabric, config_, live_, next_hops_, pools_, Hasher(fabric, config_, seed)},
+        domains_(fabric),
+        host_paths_(fabric, live_, domains_) {}
+
+  Status make_scheme() {
+    WEFT_TRY(scheme_, row_.make(parts_));
+    return {};
+  }
+
+  void set_state(const model::State& state) {
+    const std::vector<LinkChange> changes = live_.set_state(state);
+    if (changes.empty()) return;
+    next_hops_.on_change(changes);
+    pools_.on_change();
+    host_paths_.on_change(changes);
+    scheme_->on_change(changes);
+  }
+
+  std::uint32_t stream_count() const {
+    const bool splits = row_.qp == QpField::hashed && config_.message_mode == MessageMode::split;
+    return splits ? config_.qps : 1;
+  }
+
+  bool append_path(const Stream& asked, std::vector<Hop>& out) {
+    trim();
+    Stream stream = asked;
+    if (config_.message_mode == MessageMode::round_robin)
+      stream.qp = asked.message % config_.qps;
+    const std::size_t start = out.size();
+    const bool found = for_each_leg(
+        stream, [&](NodeId from, NodeId to) { return scheme_->append_leg(stream, from, to, out); });
+    if (!found) {
+      out.resize(start);
+    } else if (!stream.via.empty() || scheme_->may_repeat()) {
+      merge_repeats(out, start);
+    }
+    return found;
+  }
+
+  void append_usable(const Stream& stream, std::vector<LinkId>& out) {
+    trim();
+    const auto start = static_cast<std::ptrdiff_t>(out.size());
+    for_each_leg(stream, [&](NodeId from, NodeId to) {
+      scheme_->append_usable_leg(from, to, out);
+      return true;
+    });
+    std::sort(out.begin() + start, out.end());
+    out.erase(std::unique(out.begin() + start, out.end()), out.end());
+  }
+
+  bool append_gpu_path(NodeId src, NodeId dst, std::uint32_t qp, std::uint32_t message,
+                       std::vector<Hop>& out) {
+    const std::size_t start = out.size();
+    const bool found = append_between_ends(src, dst, qp, message, out);
+    if (!found) out.resize(start);
+    return found;
+  }
+
+  Duration latency(NodeId src, NodeId dst) {
+    trim();
+    const Goal goal = next_hops_.goal(dst);
+    Duration sum;
+    for (NodeId at = src; !next_hops_.reached(at, goal);) {
+      const Choices choices = next_hops_.next(at, goal);
+      if (choices.links.empty()) return duration_max;
+      sum = sum + fabric_.latency(choices.links.front());
+      at = fabric_.to(choices.links.front());
+    }
+    return sum;
+  }
+
+  Status check_connected(NodeId src, NodeId dst);
+
+  const Fabric& fabric_;
+  RoutingConfig config_;
+  const SchemeRow& row_;
+  LiveLinks live_;
+  NextHops next_hops_;
+  Pools pools_;
+  Parts parts_;
+  std::unique_ptr<Scheme> scheme_;
+  Domains domains_;
+  HostPaths host_paths_;
+
+ private:
+  // The way from GPU to GPU through the network; GPUs not valid where an end is a NIC or switch.
+  // A relay is another GPU of the same host, reached over NVLink or PCIe.
+  struct Ends {
+    NodeId src_relay, dst_relay;  // GPU whose NIC is used
+    NodeId src_nic, dst_nic;      // or switch
+  };
+
+  void trim() {
+    next_hops_.trim();
+    scheme_->trim();
+  }
+
+  // False when the visitor is, or when the path shall pass something that is no switch.
+  template <class Visit>
+  bool for_each_leg(const Stream& stream, Visit visit) {
+    NodeId at = stream.src;
+    for (const NodeId stop : stream.via) {
+      if (!fabric_.is_switch(stop) || (stop != at && !visit(at, stop))) return false;
+      at = stop;
+    }
+    return at == stream.dst || visit(at, stream.dst);
+  }
+
+  bool is_gpu(NodeId node) const { return fabric_.kind(node) == NodeKind::gpu; }
+  // What an end meets the network with: a GPU's NIC (or an invalid id), a NIC or switch itself.
+  NodeId door_of(NodeId end) const { return is_gpu(end) ? fabric_.nic_of(end) : end; }
+  bool joined(NodeId a, NodeId b) const {
+    return a.valid() && b.valid() && domains_.connected(a, b, Medium::network);
+  }
+
+  bool append_between_ends(NodeId src, NodeId dst, std::uint32_t qp, std::uint32_t message,
+                           std::vector<Hop>& out);
+  bool append_inner(NodeId from, NodeId to, std::vector<Hop>& out) {
+    if (from == to || !from.valid()) return true;
+    return host_paths_.append_between(from, to, host_paths_.medium_between(from, to), out);
+  }
+  std::vector<NodeId> relays_of(NodeId end) const;
+  bool find_ends(NodeId src, NodeId dst, Ends& ends) const;
+};
+
+bool Router::Impl::append_between_ends(NodeId src, NodeId dst, std::uint32_t qp,
+                                       std::uint32_t message, std::vector<Hop>& out) {
+  if (src == dst) return true;
+  if (is_gpu(src) && is_gpu(dst))
+    if (const Medium inner = host_paths_.medium_between(src, dst); inner != Medium::none)
+      return host_paths_.append_between(src, dst, inner, out);
+  Ends ends;
+  if (!find_ends(src, dst, ends)) return false;
+  if (is_gpu(src) && !(append_inner(src, ends.src_relay, out) &&
+                       host_paths_.append_to_nic(ends.src_relay, out)))
+    return false;
+  if (!append_path({.src = ends.src_nic, .dst = ends.dst_nic, .qp = qp, .message = message}, out))
+    return false;
+  return !is_gpu(dst) || (host_paths_.append_from_nic(ends.dst_relay, out) &&
+                          append_inner(ends.dst_relay, dst, out));
+}
+
+// An end itself, then the other GPUs that it reaches without a NIC.
+std::vector<NodeId> Router::Impl::relays_of(NodeId end) const {
+  std::vector<NodeId> relays{end};
+  if (!is_gpu(end) || !fabric_.host_of(end).valid()) return relays;
+  for (const NodeId gpu : fabric_.gpus_of(fabric_.host_of(end)))
+    if (gpu != end && host_paths_.medium_between(end, gpu) != Medium::none) relays.push_back(gpu);
+  return relays;
+}
+
+// The ends' own NICs where cables join them. Otherwise a relay at the source, first of all one on
+// the rail of the destination's NIC (NCCL calls this PXN); then a relay at the destination; then
+// both. Decided on the healthy fabric, as at the start of a job: a failure stops the flow, and does
+// not make it change NICs.
+bool Router::Impl::find_ends(NodeId src, NodeId dst, Ends& ends) const {
+  ends = {src, dst, door_of(src), door_of(dst)};
+  const bool one_nic = is_gpu(src) && is_gpu(dst) && ends.src_nic == ends.dst_nic;
+  if (!one_nic && joined(ends.src_nic, ends.dst_nic)) return true;
+  std::vector<NodeId> sources = relays_of(src);
+  const std::vector<NodeId> destinations = relays_of(dst);
+  for (const NodeId to : destinations) {
+    const NodeId to_nic = door_of(to);
+    if (!to_nic.valid()) continue;
+    std::ranges::stable_partition(sources, [&](NodeId gpu) {
+      return door_of(gpu).valid() && fabric_.rail(door_of(gpu)) == fabric_.rail(to_nic);
+    });
+    for (const NodeId from : sources) {
+      if (door_of(from) == to_nic || !joined(door_of(from), to_nic)) continue;
+      ends = {from, to, door_of(from), to_nic};
+      return true;
+    }
+  }
+  return false;
+}
+
+Status Router::Impl::check_connected(NodeId src, NodeId dst) {
+  std::vector<Hop> path;
+  if (append_gpu_path(src, dst, 0, 0, path)) return {};
+  const std::string pair =
+      fmt::format("{} and {} are not connected", fabric_.name(src), fabric_.name(dst));
+  for (const NodeId end : {src, dst})
+    if (!door_of(end).valid() && relays_of(end).size() == 1)
+      return fail(Errc::infeasible, {},
+                  fmt::format("{}: {} has no NIC, and no NVLink or PCIe to another GPU", pair,
+                              fabric_.name(end)),
+                  "choose GPUs that have NICs, or add them to the fabric");
+  Ends ends;
+  const bool inner = is_gpu(src) && is_gpu(dst) &&
+                     host_paths_.medium_between(src, dst) != Medium::none;
+  if (!inner && !find_ends(src, dst, ends))
+    return fail(Errc::infeasible, {}, pair + ": no cables join their NICs, directly or by switches",
+                "add cables to the fabric, or choose other ends");
+  return fail(Errc::infeasible, {}, pair + ": every path between them crosses something that is down",
+              "restore a link or switch, or move the traffic");
+}
+
+Router::Router(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Router::Router(Router&&) noexcept = default;
+Router& Router::operator=(Router&&) noexcept = default;
+Router::~Router() = default;
+
+Result<Router> Router::create(const Fabric& fabric, const RoutingConfig& config,
+                              std::uint64_t seed) {
+  if (find_scheme(config.scheme) == nullptr)
+    return fail(Errc::unknown, {}, fmt::format("no routing scheme is called \"{}\"", config.scheme),
+                fmt::format("choose one of {}", fmt::join(scheme_names(), ", ")));
+  if (find_hash(config.hash) == nullptr)
+    return fail(Errc::unknown, {}, fmt::format("no hash function is called \"{}\"", config.hash),
+                fmt::format("choose one of {}", fmt::join(hash_names(), ", ")));
+  if (config.qps == 0)
+    return fail(Errc::value, {}, "a connection needs at least 1 QP", "set routing.qps");
+  const auto switches = std::ranges::count_if(
+      fabric.nodes(), [&](NodeId node) { return fabric.is_switch(node); });
+  if (static_cast<std::size_t>(switches) > switch_count_max)
+    return fail(Errc::unsupported, {},
+                fmt::format("the fabric has {} switches, more than {}", switches, switch_count_max),
+                "simulate a part of it");
+  auto impl = std::make_unique<Impl>(fabric, config, seed);
+  WEFT_TRY_STATUS(impl->make_scheme());
+  return Router(std::move(impl));
+}
+
+const Fabric& Router::fabric() const { return impl_->fabric_; }
+const RoutingConfig& Router::config() const { return impl_->config_; }
+void Router::set_state(const model::State& state) { impl_->set_state(state); }
+std::uint32_t Router::stream_count() const { return impl_->stream_count(); }
+
+bool Router::append_path(const Stream& stream, std::vector<Hop>& out) {
+  return impl_->append_path(stream, out);
+}
+bool Router::append_gpu_path(NodeId src_gpu, NodeId dst_gpu, std::uint32_t qp,
+                             std::uint32_t message, std::vector<Hop>& out) {
+  return impl_->append_gpu_path(src_gpu, dst_gpu, qp, message, out);
+}
+void Router::append_usable(NodeId src, NodeId dst, std::vector<LinkId>& out) {
+  impl_->append_usable({.src = src, .dst = dst}, out);
+}
+void Router::append_usable(const Stream& stream, std::vector<LinkId>& out) {
+  impl_->append_usable(stream, out);
+}
+Duration Router::latency(NodeId src, NodeId dst) { return impl_->latency(src, dst); }
+Status Router::check_connected(NodeId src, NodeId dst) { return impl_->check_connected(src, dst); }
+
+std::size_t Router::resource_count() const { return impl_->pools_.resource_count(); }
+double Router::capacity(LinkId resource) const { return impl_->pools_.capacity(resource); }
+std::span<const LinkId> Router::members(LinkId resource) const {
+  return impl_->pools_.members(resource);
+}
+
+}  // namespace weft::route

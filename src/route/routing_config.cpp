@@ -1,0 +1,62 @@
+// `routing:` of a scenario.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "route/hash.hpp"
+#include "route/router.hpp"
+#include "route/scheme.hpp"
+
+namespace weft::route {
+namespace {
+
+// NCCL opens at most 128 QPs per connection; the bound only keeps sizes sane.
+constexpr std::int64_t qp_count_max = 4096;
+
+struct Reserved {
+  std::string_view name, instead;
+};
+constexpr std::array<Reserved, 3> reserved{{
+    {"adaptive", "spray"},
+    {"flowlet", "e_ecmp or spray"},
+    {"te", "e_ecmp or optimal"},
+}};
+
+std::string read_scheme(Reader& reader, std::string fallback) {
+  const std::string name = reader.text("scheme", fallback);
+  if (find_scheme(name) != nullptr) return name;
+  const std::vector<std::string> names = scheme_names();
+  const auto* later = std::ranges::find(reserved, name, &Reserved::name);
+  if (later != reserved.end()) {
+    reader.error(Errc::unsupported, reader.where("scheme"),
+                 fmt::format("routing scheme \"{}\" is not available in this version", name),
+                 fmt::format("use {}", later->instead));
+  } else {
+    reader.error(Errc::unknown, reader.where("scheme"),
+                 fmt::format("no routing scheme is called \"{}\"{}", name,
+                             did_you_mean(name, names)),
+                 fmt::format("choose one of {}", fmt::join(names, ", ")));
+  }
+  return fallback;
+}
+
+}  // namespace
+
+RoutingConfig read_routing(const Config& section, Errors& errors) {
+  const std::vector<std::string> hashes = hash_names();
+  const std::array<std::string, 2> modes{"split", "round_robin"};
+  const std::array<std::string, 2> seeds{"per_switch", "equal"};
+  Reader reader(section, "routing", errors);
+  RoutingConfig config;
+  config.scheme = read_scheme(reader, config.scheme);
+  config.qps = static_cast<std::uint32_t>(reader.count("qps", config.qps, 1, qp_count_max));
+  config.message_mode = static_cast<MessageMode>(reader.choice("message_mode", modes, 0));
+  config.hash = hashes[reader.choice("hash", hashes, 0)];
+  config.equal_seeds = reader.choice("seeds", seeds, 0) == 1;
+  config.weighted = reader.flag("weighted", config.weighted);
+  reader.finish();
+  return config;
+}
+
+}  // namespace weft::route
