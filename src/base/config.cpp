@@ -40,7 +40,10 @@ class TreeBuilder final : public YAML::EventHandler {
  public:
   explicit TreeBuilder(std::string file) : file_(std::move(file)) {}
 
-  Config take() { return std::move(root_); }
+  Result<Config> take() {
+    if (lonely_) return std::unexpected(*std::move(lonely_));
+    return std::move(root_);
+  }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) refuse(mark, "a second document begins", "keep one document per file");
@@ -149,22 +152,24 @@ class TreeBuilder final : public YAML::EventHandler {
     } else if (parent.wants_key) {
       take_key(parent, value);
     } else {
-      check_colon(parent, value);
+      check_value(parent, value);
       parent.value.fields.push_back({std::move(parent.key), parent.key_where, std::move(value)});
       parent.wants_key = true;
     }
   }
-  // yaml-cpp reads a line of one lonely word inside a map as a key, with a null at the same place.
-  static void check_colon(const Open& parent, const Config& value) {
-    const bool lonely = value.kind == Config::Kind::null &&
-                        value.where.line == parent.key_where.line &&
-                        value.where.column == parent.key_where.column;
-    if (lonely)
-      throw Refused{{Errc::parse,
-                     value.where,
-                     fmt::format("no value for {}", quoted(parent.key)),
-                     "write \"key: value\"",
-                     {}}};
+  // yaml-cpp reads a lonely word inside a map as a key, with a null at the same place. Kept back,
+  // as an unclosed bracket looks like that too and has a better message.
+  void check_value(const Open& parent, Config& value) {
+    if (value.kind != Config::Kind::null) return;
+    const bool lonely =
+        value.where.line == parent.key_where.line && value.where.column == parent.key_where.column;
+    if (lonely && !lonely_)
+      lonely_ = {Errc::parse,
+                 value.where,
+                 fmt::format("no value for {}", quoted(parent.key)),
+                 "write \"key: value\"",
+                 {}};
+    value.where = parent.key_where;  // the parser gives the place of what comes next
   }
   void take_key(Open& parent, const Config& key) const {
     if (key.kind != Config::Kind::scalar)
@@ -190,6 +195,7 @@ class TreeBuilder final : public YAML::EventHandler {
   std::map<YAML::anchor_t, Anchored> anchors_;
   std::size_t cost_ = 0;
   int documents_ = 0;
+  std::optional<Error> lonely_;
 };
 
 // yaml-cpp queues a token for every open bracket before it reports the first one, so nesting and
@@ -234,7 +240,8 @@ std::size_t size_of(const Config& config) {
 }
 
 void emit_text(YAML::Emitter& out, const std::string& text) {
-  if (text.empty() || is_null(text)) out << YAML::DoubleQuoted;
+  const bool mark = text.starts_with("---") || text.starts_with("...");
+  if (text.empty() || is_null(text) || mark) out << YAML::DoubleQuoted;
   out << text;
 }
 
@@ -307,10 +314,12 @@ Result<Config> parse_yaml(std::string_view text, const std::string& file) {
   } catch (const Refused& refused) {
     return std::unexpected(refused.error);
   } catch (const YAML::Exception& e) {
-    return fail(Errc::parse,
-                {file, static_cast<std::uint32_t>(e.mark.line + 1),
-                 static_cast<std::uint32_t>(e.mark.column + 1)},
-                "not valid YAML: " + e.msg, "check indentation, quotes and brackets there");
+    const Where where{file, static_cast<std::uint32_t>(e.mark.line + 1),
+                      static_cast<std::uint32_t>(e.mark.column + 1)};
+    if (e.msg == YAML::ErrorMsg::DOC_IN_SCALAR)
+      return fail(Errc::parse, where, "the end stands inside a quoted text", "close the quote");
+    return fail(Errc::parse, where, "not valid YAML: " + e.msg,
+                "check indentation, quotes and brackets there");
   }
   return builder.take();
 }

@@ -47,7 +47,7 @@ TEST_CASE("the same seed gives the same numbers, another seed others") {
 
 TEST_CASE("below stays below and hits every value equally often") {
   Rng rng(1);
-  for (std::uint64_t n : {1, 2, 3, 7, 10, 64}) {
+  for (const std::uint64_t n : {1u, 2u, 3u, 7u, 10u, 64u}) {
     std::vector<int> counts(n);
     for (int i = 0; i < 64'000; ++i) ++counts.at(rng.below(n));
     const double freedom = static_cast<double>(n - 1);

@@ -93,7 +93,8 @@ Result<Split> split_number(const Token& token, std::string_view wanted) {
     return fail(Errc::parse, token.where, fmt::format("{} is not a number", quoted(text)),
                 fmt::format("write {}", wanted));
   std::int64_t whole = 0;
-  if (std::from_chars(text.data(), rest, whole).ptr == rest) out.whole = whole;
+  const auto integer = std::from_chars(text.data(), rest, whole);
+  if (integer.ec == std::errc{} && integer.ptr == rest) out.whole = whole;
   out.unit = trim({rest, static_cast<std::size_t>(end - rest)});
   return out;
 }

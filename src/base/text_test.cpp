@@ -27,9 +27,9 @@ void check_refused(const Result<T>& result, std::string_view what) {
 
 // Texts that no quantity may accept.
 constexpr std::array<std::string_view, 22> nonsense{
-    "",      " ",     "B",      "NaN",    "nan B",  "inf",     "-inf Gbps", "1e30 TB", "1e400",
-    "-1 B",  "-1 s",  "-1bps",  "1 2",    "1 B B",  "1,5 B",   "0x10 B",    "+1 B",    "1__0",
-    "ten B", "1e B",  "12 furlongs", "\xFF"};
+    "",      " ",    "B",     "NaN",   "nan B",       "inf",   "-inf Gbps", "1e30 TB",
+    "1e400", "-1 B", "-1 s",  "-1bps", "1 2",         "1 B B", "1,5 B",     "0x10 B",
+    "+1 B",  "1__0", "ten B", "1e B",  "12 furlongs", "\xFF"};
 
 }  // namespace
 
@@ -37,7 +37,8 @@ TEST_CASE("sizes") {
   CHECK(parse_bytes(token("64 MiB")) == 64_MiB);
   CHECK(parse_bytes(token(" 64MiB\t")) == 64_MiB);
   CHECK(parse_bytes(token("1 MB")) == 1_MB);
-  CHECK(parse_bytes(token("2 kB")) == parse_bytes(token("2 KB")));
+  CHECK(parse_bytes(token("2 kB")) == Bytes{2000});
+  CHECK(parse_bytes(token("2 KB")) == Bytes{2000});
   CHECK(parse_bytes(token("1.5 KiB")) == Bytes{1536});
   CHECK(parse_bytes(token("1e3 B")) == Bytes{1000});
   CHECK(parse_bytes(token("0")) == 0_B);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
 
 namespace weft::cli {
@@ -94,6 +95,7 @@ class Commands {
     c->add_option("-i,--stepbytes", perf_.step_bytes, "Step from size to size");
     c->add_option("--algorithm", perf_.algorithm, "Instead of the tuner's choice");
     c->add_option("--protocol", perf_.protocol, "LL, LL128 or Simple instead of the tuner's choice");
+    c->add_option("--channels", perf_.channels, "Rings or trees side by side");
     c->add_option("--place", perf_.place, "topology, rack_order, fragmented, random");
     c->add_option("--system", perf_.system, "Preset of the machine (p5, h200-torch, ...)");
     c->add_option("--transport", perf_.transport, "infiniband, roce or efa");

@@ -45,6 +45,7 @@ struct PerfArgs {
   std::string op;
   std::string fabric;
   std::uint32_t gpus = 0;       // 0: all
+  std::uint32_t channels = 0;   // 0: as the algorithm does
   std::string begin = "32M", end = "32M", step_bytes, system, compare;
   double factor = 0;
   std::string algorithm = "auto", protocol = "auto", place = "topology", transport;

@@ -43,12 +43,11 @@ struct FabricFacts {
     Ratio worst, best;                           // down / up; under 0 at the top
     bool uniform = true;                         // all switches of the role have these capacities
   };
-  // Min cut between the first and the second half of the NICs, taken in scope order. Switches of
-  // one role in one scope count as one switch of their pooled capacity, unless cables join them.
+  // The least capacity that parts the first half of the NICs, in scope order, from the second: the
+  // most that the one can send to the other. Hosts stay whole where there are several.
   struct Bisection {
-    Rate capacity;                               // that crosses, one direction
+    Rate capacity;
     Rate nics;                                   // that the smaller half can send
-    bool pooled = false;                         // some switches were pooled
     Ratio share() const { return ratio_of(capacity, nics); }
   };
   // Between two NICs, through switches only.

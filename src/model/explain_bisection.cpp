@@ -3,16 +3,15 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "model/explain_parts.hpp"
 #include "model/max_flow.hpp"
 
 namespace weft::model {
 namespace {
-
-using Role = Fabric::Role;
 
 // Position of each scope when every scope comes before what is inside it, children in id order.
 Column<ScopeId, std::uint32_t> scope_order(const Fabric& fabric) {
@@ -52,96 +51,75 @@ Halves halves_of(const Fabric& fabric) {
   return out;
 }
 
-// Numbers switches so that those of one role, scope, rail and plane share a number, unless a cable
-// joins two of them.
-class Pools {
- public:
-  explicit Pools(const Fabric& fabric) : pool_(fabric.node_count(), unseen) {
-    using Key = std::tuple<RoleId, ScopeId, std::int16_t, std::int16_t>;
-    std::map<Key, std::uint32_t> known;
-    for (const Role& role : fabric.roles()) {
-      if (role.kind != NodeKind::fabric_switch) continue;
-      for (const NodeId node : role.nodes) {
-        const Key key{fabric.role_id(node), fabric.scope(node), fabric.rail(node),
-                      fabric.plane(node)};
-        pool_[node] = known.try_emplace(key, static_cast<std::uint32_t>(known.size())).first->second;
-      }
-    }
-    split(fabric, known.size());
-  }
-  std::uint32_t operator[](NodeId node) const { return pool_[node]; }
-  std::size_t size() const { return size_; }
-  bool any_shared() const { return any_shared_; }
+constexpr std::uint32_t first_half = unseen - 1, second_half = unseen - 2;
 
- private:
-  void split(const Fabric& fabric, std::size_t count) {
-    std::vector<std::uint8_t> meshed(count, 0);
-    std::vector<std::uint32_t> members(count, 0);
+// Capacity of a switch to each neighbour, sorted: switches by node, the NICs of a half as one.
+using Neighbours = std::vector<std::pair<std::uint32_t, std::int64_t>>;
+
+Neighbours neighbours_of(const Fabric& fabric, NodeId node,
+                         const Column<NodeId, std::uint32_t>& half) {
+  Neighbours all;
+  for (const LinkId link : fabric.out(node)) {
+    const NodeId to = fabric.to(link);
+    const std::uint32_t vertex = fabric.is_switch(to) ? to.value : half[to];
+    if (vertex != unseen) all.emplace_back(vertex, fabric.rate(link).bps);
+  }
+  std::ranges::sort(all);
+  Neighbours merged;
+  for (const auto& [vertex, bps] : all) {
+    if (merged.empty() || merged.back().first != vertex) {
+      merged.emplace_back(vertex, bps);
+    } else {
+      merged.back().second = plus({merged.back().second}, {bps}).bps;
+    }
+  }
+  return merged;
+}
+
+// The switches with twins merged: switches with equal capacities to the same neighbours. Some
+// maximum flow treats twins alike, so their sum carries just as much; and neighbours are never
+// twins, as no switch is its own neighbour. In a Clos this leaves a few vertices a pod.
+class MergedGraph {
+ public:
+  MergedGraph(const Fabric& fabric, const Column<NodeId, std::uint32_t>& half)
+      : vertex_(fabric.node_count(), unseen) {
+    std::map<Neighbours, std::uint32_t> known;
     for (const NodeId node : fabric.nodes()) {
-      if (pool_[node] == unseen) continue;
-      ++members[pool_[node]];
-      for (const LinkId link : fabric.out(node))
-        if (pool_[fabric.to(link)] == pool_[node]) meshed[pool_[node]] = 1;
+      if (!fabric.is_switch(node)) continue;
+      const auto [it, is_new] = known.try_emplace(neighbours_of(fabric, node, half),
+                                                  static_cast<std::uint32_t>(known.size()));
+      vertex_[node] = it->second;
+      if (is_new) members_.push_back(0);
+      ++members_[it->second];
     }
-    size_ = count;
-    for (std::size_t i = 0; i < count; ++i)
-      any_shared_ = any_shared_ || (meshed[i] == 0 && members[i] > 1);
-    for (const NodeId node : fabric.nodes())
-      if (pool_[node] != unseen && meshed[pool_[node]] != 0)
-        pool_[node] = static_cast<std::uint32_t>(size_++);
+    for (const auto& [neighbours, vertex] : known) add_edges(neighbours, vertex);
   }
 
-  Column<NodeId, std::uint32_t> pool_;
-  std::size_t size_ = 0;
-  bool any_shared_ = false;
-};
-
-// Sums the rates between two vertices, so that parallel cables are one edge.
-class PooledGraph {
- public:
-  void add(std::uint32_t from, std::uint32_t to, Rate rate) {
-    const Ends ends{from, to};
-    if (last_ == rates_.end() || last_->first != ends) last_ = rates_.try_emplace(ends).first;
-    last_->second = plus(last_->second, rate);
-  }
-  MaxFlow flow(std::size_t vertices) const {
-    MaxFlow out(vertices);
-    for (const auto& [ends, rate] : rates_) out.add_edge(ends.first, ends.second, rate.bps, 0);
-    return out;
+  std::optional<MaxFlow::Amount> flow() const {
+    const auto source = static_cast<std::uint32_t>(members_.size());
+    MaxFlow graph(members_.size() + 2);
+    for (const auto& [ends, rate] : rates_) graph.add_edge(ends.first, ends.second, rate.bps, 0);
+    return graph.run(source, source + 1, flow_work_max);
   }
 
  private:
-  using Ends = std::pair<std::uint32_t, std::uint32_t>;
-  std::map<Ends, Rate> rates_;
-  std::map<Ends, Rate>::iterator last_ = rates_.end();  // links come bundled
-};
-
-// Edges from the source through the NICs of the first half, and from those of the second half to
-// the sink. Returns what the smaller half can send.
-Rate join_halves(const Fabric& fabric, const Pools& pools, PooledGraph& graph) {
-  const Halves halves = halves_of(fabric);
-  const auto source = static_cast<std::uint32_t>(pools.size()), sink = source + 1;
-  Rate first, second;
-  for (std::size_t i = 0; i < halves.nics.size(); ++i) {
-    for (const LinkId link : fabric.out(halves.nics[i])) {
-      const std::uint32_t pool = pools[fabric.to(link)];
-      if (pool == unseen) continue;
-      if (i < halves.first) {
-        first = plus(first, fabric.rate(link));
-        graph.add(source, pool, fabric.rate(link));
-      } else {
-        second = plus(second, fabric.rate(link));
-        graph.add(pool, sink, fabric.rate(reverse(link)));
-      }
+  void add_edges(const Neighbours& neighbours, std::uint32_t vertex) {
+    const auto source = static_cast<std::uint32_t>(members_.size());
+    for (const auto& [neighbour, bps] : neighbours) {
+      // A half only sends, the other one only receives.
+      const std::uint32_t to = neighbour == first_half || neighbour == second_half
+                                   ? source + (neighbour == second_half ? 1 : 0)
+                                   : vertex_[NodeId(neighbour)];
+      const std::pair ends = to == source ? std::pair(to, vertex) : std::pair(vertex, to);
+      Rate& sum = rates_[ends];
+      for (std::uint32_t i = 0; i < members_[vertex]; ++i) sum = plus(sum, {bps});
     }
   }
-  return std::min(first, second);
-}
 
-bool joins_switches(const Fabric& fabric, const Fabric::Tier& tier) {
-  return fabric.role(tier.from).kind == NodeKind::fabric_switch &&
-         fabric.role(tier.to).kind == NodeKind::fabric_switch;
-}
+  Column<NodeId, std::uint32_t> vertex_;
+  std::vector<std::uint32_t> members_;  // twins behind each vertex
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Rate> rates_;
+};
 
 }  // namespace
 
@@ -150,18 +128,17 @@ void find_bisection(const Fabric& fabric, FabricFacts& facts) {
     facts.notes.emplace_back("bisection: left out, there are fewer than two NICs");
     return;
   }
-  const Pools pools(fabric);
-  PooledGraph graph;
-  const Rate nics = join_halves(fabric, pools, graph);
-  for (const Fabric::Tier& tier : fabric.tiers()) {
-    if (!joins_switches(fabric, tier)) continue;
-    for (const LinkId link : tier.links)
-      graph.add(pools[fabric.from(link)], pools[fabric.to(link)], fabric.rate(link));
+  const Halves halves = halves_of(fabric);
+  Column<NodeId, std::uint32_t> half(fabric.node_count(), unseen);
+  Rate first, second;
+  for (std::size_t i = 0; i < halves.nics.size(); ++i) {
+    half[halves.nics[i]] = i < halves.first ? first_half : second_half;
+    Rate& side = i < halves.first ? first : second;
+    for (const LinkId link : fabric.out(halves.nics[i]))
+      if (fabric.is_switch(fabric.to(link))) side = plus(side, fabric.rate(link));
   }
-  const auto source = static_cast<std::uint32_t>(pools.size());
-  const auto flow = graph.flow(pools.size() + 2).run(source, source + 1, flow_work_max);
-  if (flow) {
-    facts.bisection = {Rate{*flow}, nics, pools.any_shared()};
+  if (const auto flow = MergedGraph(fabric, half).flow()) {
+    facts.bisection = {Rate{*flow}, std::min(first, second)};
   } else {
     facts.notes.push_back(fmt::format(
         "bisection: left out, the maximum flow takes more than {} steps", flow_work_max));

@@ -138,9 +138,9 @@ std::vector<Pair> choose_partners(const Fabric& fabric, NodeId from, const Reach
     if (own_host) continue;
     if (!reach.reaches(nic)) {
       elsewhere = nic;
-    } else if (reach.hops(nic) >= reach.hops(farthest)) {
-      farthest = nic;
+      continue;
     }
+    if (reach.hops(nic) >= reach.hops(farthest)) farthest = nic;
     if (fabric.rail(nic) != fabric.rail(from)) continue;
     if (const auto kind = smallest_common(fabric, from, nic)) last[*kind] = nic;
   }

@@ -82,17 +82,25 @@ TEST_CASE("24K cluster: exactly 1:7 above the pod") {
   const FabricFacts facts =
       facts_of("{generator: three_tier, pods: 8, racks: 192, oversubscription: 7, atsws: 24}");
   CHECK(facts.gpus == 24'576);
-  CHECK(switches(facts, "ctsw").worst == Ratio{7, 1});
+  // Rates are whole bits per second, 76.8 Tbps / 7 / 24 is not.
+  CHECK(switches(facts, "ctsw").worst.value() == doctest::Approx(7).epsilon(1e-11));
   CHECK(switches(facts, "rtsw").worst == Ratio{1, 1});
   CHECK(switches(facts, "atsw").level_min == 3);
   REQUIRE(facts.bisection.has_value());
-  CHECK(facts.bisection->share() == Ratio{1, 7});
+  CHECK(facts.bisection->share().value() == doctest::Approx(1.0 / 7).epsilon(1e-11));
   // One of 24 uplinks of one of the pod's 16 CTSWs.
   CHECK(loss(facts, "atsw").rack_share_max == doctest::Approx(1.0 / (16 * 24)));
   CHECK(loss(facts, "ctsw").racks_affected == 192);
   CHECK(path(facts, "same building").hops == 6);
   CHECK(path(facts, "same building").shortest == 16 * 24);
   CHECK(path(facts, "same building").disjoint_inside == 16);
+}
+
+TEST_CASE("1:7 to the bit where the rates divide") {
+  const FabricFacts facts =
+      facts_of("{generator: three_tier, pods: 4, racks: 14, oversubscription: 7, atsws: 2}");
+  CHECK(switches(facts, "ctsw").worst == Ratio{7, 1});
+  CHECK(facts.bisection->share() == Ratio{1, 7});
 }
 
 TEST_CASE("P-05: 28 up-ports under 192 down-ports are 1:6.86") {
@@ -212,6 +220,7 @@ TEST_CASE("disjoint paths equal the smallest cut of cables on random graphs") {
     }
     const FabricFacts facts = explain(builder.freeze());
     REQUIRE(facts.paths.size() == 1);
+    CHECK(facts.paths[0].what == (cut_min == 0 ? "out of reach" : "same zone"));
     CHECK(facts.paths[0].disjoint_inside == cut_min);
     CHECK(facts.paths[0].disjoint == std::min<std::uint64_t>(cut_min, 1));
     CHECK((facts.paths[0].hops == 0) == (cut_min == 0));

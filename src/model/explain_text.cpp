@@ -159,8 +159,7 @@ std::string to_json(const FabricFacts& facts) {
   if (facts.bisection)
     out["bisection"] = {{"capacity_bps", facts.bisection->capacity.bps},
                         {"half_of_nics_bps", facts.bisection->nics.bps},
-                        {"share", json(facts.bisection->share())},
-                        {"pooled", facts.bisection->pooled}};
+                        {"share", json(facts.bisection->share())}};
   out["paths"] = paths_json(facts);
   out["failures"] = losses_json(facts);
   out["notes"] = facts.notes;

@@ -341,6 +341,7 @@ class FabricReader {
 
   // What holds for a role as a whole.
   void check_role(Reader& entry, const NodeEntry& node) {
+    if (node.role.empty() && !entry.has("role")) return;  // reported as missing
     const auto [known, added] = role_kind_.emplace(node.role, node.kind);
     if (added)
       if (auto status = check_name({node.role, entry.where("role")}); !status)

@@ -1,8 +1,10 @@
 #include "model/fabric_yaml.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
+#include "base/rng.hpp"
 #include "model/test_fabric.hpp"
 
 namespace weft::model {
@@ -203,7 +205,7 @@ TEST_CASE("mistakes are named with their place") {
       Mistake{"{nodes: [{role: tor, rail: 40000}]}", "f.yaml:1:28", "not a rail number"},
       Mistake{"{nodes: [{role: tor, count: 2, rail: 0..2}]}", "f.yaml:1:38", "3 numbers"},
       Mistake{"{nodes: [{role: tor, colour: red}]}", "f.yaml:1:22", "unknown key"},
-      Mistake{"{node: [{role: tor}]}", "f.yaml:1:2", "did you mean \"nodes\"?"},
+      Mistake{"{node: [{role: tor}]}", "f.yaml:1:1", "did you mean \"nodes\"?"},
       Mistake{"{scopes: [{kind: rock}], nodes: [{role: tor}]}", "f.yaml:1:18",
               "did you mean \"rack\"?"},
       Mistake{"{scopes: [{kind: rack}, {kind: zone, parent: rack:0}], nodes: [{role: tor}]}",

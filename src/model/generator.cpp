@@ -190,18 +190,14 @@ std::vector<NodeId> HostPlacer::place_all(ScopeId rack, std::int64_t count) {
   return hosts;
 }
 
+// A NIC's rail is its number in the host; GPUs get that of their NIC when the fabric freezes.
 void HostPlacer::add_part(const HostSpec::Part& part, ScopeId scope, NodeId host) {
   std::int16_t rail = part.rail;
-  if (part.role == "nic") rail = nic_rail(static_cast<std::size_t>(nic_ordinal_++));
-  // A GPU's rail is that of its NIC where GPUs share NICs evenly.
-  if (part.role == "gpu" && nic_count() > 0)
-    rail = nic_rail(static_cast<std::size_t>(gpu_ordinal_++) * nic_count() / spec_.gpu_count());
+  if (part.role == "nic") {
+    if (rail == no_lane) rail = nic_ordinal_;
+    ++nic_ordinal_;
+  }
   builder_.add_node({part.kind, part.role, scope, host, rail, part.plane});
-}
-
-std::int16_t HostPlacer::nic_rail(std::size_t index) const {
-  const std::int16_t given = spec_.parts[nic_parts_[index]].rail;
-  return given != no_lane ? given : static_cast<std::int16_t>(index);
 }
 
 void add_cables(FabricBuilder& builder, NodeId a, NodeId b, std::int64_t count, Rate rate,

@@ -106,7 +106,6 @@ class HostPlacer {
  private:
   void add_part(const HostSpec::Part& part, ScopeId scope, NodeId host);
   // The one its source names, otherwise its index.
-  std::int16_t nic_rail(std::size_t index) const;
 
   FabricBuilder& builder_;
   const HostSpec& spec_;

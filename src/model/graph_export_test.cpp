@@ -1,6 +1,5 @@
 #include "model/graph_export.hpp"
 
-#include <algorithm>
 #include <array>
 #include <pugixml.hpp>
 
@@ -64,10 +63,11 @@ bool same(const Fabric& a, const Fabric& b) {
       return false;
     if (a.kind(n) == NodeKind::gpu && a.nic_of(n) != b.nic_of(n)) return false;
   }
-  return std::ranges::all_of(a.links(), [&](LinkId l) {
-    return a.from(l) == b.from(l) && a.to(l) == b.to(l) && a.rate(l) == b.rate(l) &&
-           a.latency(l) == b.latency(l) && a.interface_name(l) == b.interface_name(l);
-  });
+  for (const LinkId l : a.links())
+    if (a.from(l) != b.from(l) || a.to(l) != b.to(l) || a.rate(l) != b.rate(l) ||
+        a.latency(l) != b.latency(l) || a.interface_name(l) != b.interface_name(l))
+      return false;
+  return true;
 }
 
 TEST_CASE("fabrics come back from GraphML") {

@@ -141,7 +141,7 @@ TEST_CASE("what is no scenario at all") {
   CHECK(contains(refusal(""), "must be a map"));
   CHECK(contains(refusal("just text"), "must be a map"));
   CHECK(contains(refusal("[1, 2]"), "must be a map"));
-  CHECK(contains(refusal("fabric: {"), "not valid YAML"));
+  CHECK(contains(refusal("fabric: {"), "s.yaml:1:"));
   CHECK_FALSE(load_scenario("/nonexistent/s.yaml", {}).has_value());
 }
 

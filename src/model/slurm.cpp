@@ -401,8 +401,13 @@ class TreeWriter {
                   "export a fabric with hosts");
     for (const NodeId host : fabric_.hosts()) WEFT_TRY_STATUS(add_host(host));
     find_children();
-    for (const ScopeId scope : ids<ScopeId>(fabric_.scopes().size()))
+    // From each root down, every place before what is inside it.
+    while (!open_.empty()) {
+      const ScopeId scope = open_.back();
+      open_.pop_back();
       WEFT_TRY_STATUS(write_scope(scope));
+      open_.insert(open_.end(), inside_[scope].begin(), inside_[scope].end());
+    }
     return std::move(out_);
   }
 
@@ -435,19 +440,19 @@ class TreeWriter {
     hosts_in_[place_of(host)].push_back(std::move(name));
     return {};
   }
-  // Scopes with hosts somewhere below them. Parents have smaller ids than their children.
+  // Scopes with hosts somewhere below them, the last one first. Parents have smaller ids than their
+  // children.
   void find_children() {
     const auto& scopes = fabric_.scopes();
     for (std::size_t i = scopes.size(); i-- > 0;) {
-      const ScopeId scope{i};
-      const bool used = !hosts_in_[scope].empty() || !inside_[scope].empty();
-      if (used && scopes[scope].parent.valid()) inside_[scopes[scope].parent].push_back(scope);
+      const ScopeId scope{i}, parent = scopes[scope].parent;
+      if (hosts_in_[scope].empty() && inside_[scope].empty()) continue;
+      (parent.valid() ? inside_[parent] : open_).push_back(scope);
     }
   }
   Status write_scope(ScopeId scope) {
     const std::vector<std::string>& hosts = hosts_in_[scope];
     const std::vector<ScopeId>& scopes = inside_[scope];
-    if (hosts.empty() && scopes.empty()) return {};
     WEFT_TRY(const std::string name, claim(fabric_.name(scope)));
     if (scopes.empty()) {
       out_ += fmt::format("SwitchName={} Nodes={}\n", name, compress_hostlist(hosts));
@@ -459,8 +464,8 @@ class TreeWriter {
       out_ += fmt::format("SwitchName={} Nodes={}\n", own, compress_hostlist(hosts));
       children.push_back(std::move(own));
     }
-    for (const ScopeId child : scopes) children.push_back(slurm_name(fabric_.name(child)));
-    std::ranges::reverse(children);  // found from the last to the first
+    for (std::size_t i = scopes.size(); i-- > 0;)
+      children.push_back(slurm_name(fabric_.name(scopes[i])));
     out_ += fmt::format("SwitchName={} Switches={}\n", name, compress_hostlist(children));
     return {};
   }
@@ -468,6 +473,7 @@ class TreeWriter {
   const Fabric& fabric_;
   Column<ScopeId, std::vector<std::string>> hosts_in_;
   Column<ScopeId, std::vector<ScopeId>> inside_;
+  std::vector<ScopeId> open_;                 // still to be written, the next one last
   std::map<std::string, std::string> taken_;  // Slurm name -> ours
   std::string out_;
 };

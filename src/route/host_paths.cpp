@@ -80,6 +80,19 @@ bool HostPaths::append_between(NodeId a, NodeId b, Medium medium, std::vector<Ho
   return append_search(a, b, medium, out);
 }
 
+Duration HostPaths::latency(NodeId from, NodeId to) {
+  const Medium medium = from == to ? Medium::none : medium_between(from, to);
+  Duration sum;
+  if (medium == Medium::none) return sum;
+  if (!search_.search(from, to, medium)) return duration_max;
+  for (NodeId at = from; at != to;) {
+    const LinkId link = search_.next(at, to).links.front();
+    sum = sum + fabric_.latency(link);
+    at = fabric_.to(link);
+  }
+  return sum;
+}
+
 bool HostPaths::append_to_nic(NodeId gpu, std::vector<Hop>& out) {
   return append_cached(gpu, Way::to_nic, out);
 }

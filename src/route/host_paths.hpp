@@ -46,7 +46,8 @@ class HostPaths {
   // To be called after `live` has changed.
   void on_change(std::span<const LinkChange> changes);
 
-  // How two GPUs reach each other without a NIC: NVLink where it is cabled, else PCIe.
+  // How two nodes reach each other without a network: NVLink where it is cabled, else PCIe within a
+  // host, else none.
   Medium medium_between(NodeId a, NodeId b) const;
   // GPU to GPU over that medium, in equal shares over all shortest paths (NVLink stripes over its
   // switches). False when no live path exists.
@@ -56,6 +57,9 @@ class HostPaths {
   // themselves. A host without PCIe in the model has none that limit.
   bool append_to_nic(NodeId gpu, std::vector<Hop>& out);
   bool append_from_nic(NodeId gpu, std::vector<Hop>& out);
+  // Between two GPUs, or a GPU and a NIC of its host, on the first shortest path in link order. 0
+  // from a node to itself and where the model has no cables; duration_max when none is live.
+  Duration latency(NodeId from, NodeId to);
 
  private:
   enum class Way : std::uint8_t { to_nic, from_nic };

@@ -106,19 +106,7 @@ class Router::Impl {
     return found;
   }
 
-  Duration latency(NodeId src, NodeId dst) {
-    trim();
-    const Goal goal = next_hops_.goal(dst);
-    Duration sum;
-    for (NodeId at = src; !next_hops_.reached(at, goal);) {
-      const Choices choices = next_hops_.next(at, goal);
-      if (choices.links.empty()) return duration_max;
-      sum = sum + fabric_.latency(choices.links.front());
-      at = fabric_.to(choices.links.front());
-    }
-    return sum;
-  }
-
+  Duration latency(NodeId src, NodeId dst);
   Status check_connected(NodeId src, NodeId dst);
 
   const Fabric& fabric_;
@@ -169,6 +157,7 @@ class Router::Impl {
     if (from == to || !from.valid()) return true;
     return host_paths_.append_between(from, to, host_paths_.medium_between(from, to), out);
   }
+  Duration network_latency(NodeId src, NodeId dst);
   std::vector<NodeId> relays_of(NodeId end) const;
   bool find_ends(NodeId src, NodeId dst, Ends& ends) const;
 };
@@ -224,6 +213,36 @@ bool Router::Impl::find_ends(NodeId src, NodeId dst, Ends& ends) const {
   return false;
 }
 
+Duration Router::Impl::latency(NodeId src, NodeId dst) {
+  if (src == dst) return {};
+  if (is_gpu(src) && is_gpu(dst) && host_paths_.medium_between(src, dst) != Medium::none)
+    return host_paths_.latency(src, dst);
+  Ends ends;
+  if (!find_ends(src, dst, ends)) return duration_max;
+  Duration sum = network_latency(ends.src_nic, ends.dst_nic);
+  const auto add = [&](Duration part) {
+    sum = sum == duration_max || part == duration_max ? duration_max : sum + part;
+  };
+  add(host_paths_.latency(src, ends.src_relay));
+  add(host_paths_.latency(ends.src_relay, ends.src_nic));
+  add(host_paths_.latency(ends.dst_nic, ends.dst_relay));
+  add(host_paths_.latency(ends.dst_relay, dst));
+  return sum;
+}
+
+Duration Router::Impl::network_latency(NodeId src, NodeId dst) {
+  trim();
+  const Goal goal = next_hops_.goal(dst);
+  Duration sum;
+  for (NodeId at = src; !next_hops_.reached(at, goal);) {
+    const Choices choices = next_hops_.next(at, goal);
+    if (choices.links.empty()) return duration_max;
+    sum = sum + fabric_.latency(choices.links.front());
+    at = fabric_.to(choices.links.front());
+  }
+  return sum;
+}
+
 Status Router::Impl::check_connected(NodeId src, NodeId dst) {
   std::vector<Hop> path;
   if (append_gpu_path(src, dst, 0, 0, path)) return {};
@@ -260,9 +279,10 @@ Result<Router> Router::create(const Fabric& fabric, const RoutingConfig& config,
                 fmt::format("choose one of {}", fmt::join(hash_names(), ", ")));
   if (config.qps == 0)
     return fail(Errc::value, {}, "a connection needs at least 1 QP", "set routing.qps");
-  const auto switches = std::ranges::count_if(
-      fabric.nodes(), [&](NodeId node) { return fabric.is_switch(node); });
-  if (static_cast<std::size_t>(switches) > switch_count_max)
+  std::size_t switches = 0;
+  for (const Fabric::Role& role : fabric.roles())
+    if (role.kind == NodeKind::fabric_switch) switches += role.nodes.size();
+  if (switches > switch_count_max)
     return fail(Errc::unsupported, {},
                 fmt::format("the fabric has {} switches, more than {}", switches, switch_count_max),
                 "simulate a part of it");
@@ -282,9 +302,6 @@ bool Router::append_path(const Stream& stream, std::vector<Hop>& out) {
 bool Router::append_gpu_path(NodeId src_gpu, NodeId dst_gpu, std::uint32_t qp,
                              std::uint32_t message, std::vector<Hop>& out) {
   return impl_->append_gpu_path(src_gpu, dst_gpu, qp, message, out);
-}
-void Router::append_usable(NodeId src, NodeId dst, std::vector<LinkId>& out) {
-  impl_->append_usable({.src = src, .dst = dst}, out);
 }
 void Router::append_usable(const Stream& stream, std::vector<LinkId>& out) {
   impl_->append_usable(stream, out);

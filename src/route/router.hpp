@@ -47,9 +47,9 @@ struct Hop {
 
 // One end-to-end stream that switches see: everything that may enter a hash.
 struct Stream {
-  NodeId src, dst;                   // NICs; a fabric switch may stand at one end
-  std::uint32_t qp = 0;              // index of the QP within the connection
-  std::uint32_t message = 0;         // number of the message, for per-message entropy
+  NodeId src, dst;                   // NICs; a fabric switch may stand at an end
+  std::uint32_t qp = 0;              // index of the QP within the connection, when split
+  std::uint32_t message = 0;         // round robin: the message uses QP message mod qps
   std::span<const NodeId> via = {};  // switches the path must pass, in order
 };
 
@@ -81,17 +81,21 @@ class Router {
   // next hops are cached.
   bool append_path(const Stream& stream, std::vector<Hop>& out);
 
-  // From GPU to GPU: NVLink inside a host; otherwise through each GPU's NIC, with the PCIe hops
-  // that can limit (an inner link that serves one NIC alone and is no slower cannot, and is left
-  // out, which is exact). One end may be a fabric switch (in-network reduction).
+  // From GPU to GPU: over NVLink where it joins them, else over PCIe inside a host; otherwise through
+  // each GPU's NIC, with the PCIe hops that can limit (an inner link that is no slower than all NICs
+  // it serves cannot, and is left out, which is exact). GPUs whose NICs no cables join go over NVLink
+  // to a GPU with another NIC first: at the source, on the destination's rail, where possible (PXN).
+  // An end may also be a NIC or a fabric switch (in-network reduction). From a GPU to itself: true,
+  // with nothing appended.
   bool append_gpu_path(NodeId src_gpu, NodeId dst_gpu, std::uint32_t qp, std::uint32_t message,
                        std::vector<Hop>& out);
 
-  // Every link that some stream between the two NICs may cross, for tier statistics. Appends,
-  // unsorted, without repeats.
+  // Every link that some stream with these ends and `via` may cross, for tier statistics: those of
+  // all shortest paths (of detours too, for Valiant and UGAL). Appends, without repeats.
   void append_usable(const Stream& stream, std::vector<LinkId>& out);
 
-  // Latency of the shortest path between the two NICs.
+  // Latency of the way append_gpu_path takes between GPUs, NICs or switches, on the first of its
+  // shortest paths in link order; duration_max when there is none.
   Duration latency(NodeId src, NodeId dst);
 
   // For messages: Errc::infeasible "gpu:3 and gpu:99 are not connected: ..." with the reason, when

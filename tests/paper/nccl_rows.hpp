@@ -26,8 +26,8 @@ inline constexpr double KiB = 1 << 10, MiB = 1 << 20, GiB = 1 << 30;
 // 16 x A100, two AWS p4de with 4 EFA NICs of 100 Gbps each: the same, nccl-tests/README.md.
 // 8 x A100, H200 (NCCL 2.27.7), B200 (NCCL 2.27.7): stas00/ml-engineering, network/README.md; the
 // H200 and B200 sweeps over GPU counts at 8 GiB with NVLS on and off from the same page.
-// H100 ND v5 (8 hosts, SHARP), GB300 in a rack (18 trays of 4) and between racks (IB only, 2 x 4
-// here): Azure/ai-infrastructure-on-azure, "about" values.
+// H100 ND v5 (8 hosts, SHARP), GB300 in a rack (18 trays of 4) and between racks (InfiniBand only;
+// a ring over 8 trays here): Azure/ai-infrastructure-on-azure, "about" values.
 inline constexpr std::array published_rows{
     PublishedRow{"p5", 8, 1, 8, "auto", 8, 12.9, 0},
     PublishedRow{"p5", 8, 1, 8, "auto", 64 * KiB, 19.09, 6.01},
@@ -105,6 +105,7 @@ inline constexpr std::array published_rows{
 
     PublishedRow{"h100", 64, 8, 8, "sharp", 16 * GiB, 0, 450},
     PublishedRow{"gb300", 72, 1, 72, "nvls", 16 * GiB, 0, 937},
+    PublishedRow{"gb200", 32, 8, 4, "ring", 16 * GiB, 0, 200},  // 4 ports of 400 Gbps a tray
 };
 
 // Sweeps over sizes of systems that are not among the rows above.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "workload/collective/messages.hpp"
+#include "workload/collective/ring_time.hpp"
 
 namespace weft::engine::fluid {
 namespace {

@@ -43,13 +43,18 @@ void set_start(Op op, std::uint32_t n, Held& held) {
 std::optional<Contributions> wanted(Op op, std::uint32_t n, std::uint32_t r, std::uint32_t b) {
   const Contributions all = (1u << n) - 1;
   switch (op) {
-    case Op::all_reduce: return all;
-    case Op::all_gather: return 1u << (b % n);
-    case Op::reduce_scatter: return b % n == r ? std::optional(all) : std::nullopt;
-    case Op::broadcast: return 1u;
-    case Op::all_to_all: return b % n == r && b / n != r ? std::optional(1u << (b / n))
-                                                         : std::nullopt;
-    case Op::send_recv: return (b + 1) % n == r ? std::optional(1u << b) : std::nullopt;
+    case Op::all_reduce:
+      return all;
+    case Op::all_gather:
+      return 1u << (b % n);
+    case Op::reduce_scatter:
+      return b % n == r ? std::optional(all) : std::nullopt;
+    case Op::broadcast:
+      return 1u;
+    case Op::all_to_all:
+      return b % n == r && b / n != r ? std::optional(1u << (b / n)) : std::nullopt;
+    case Op::send_recv:
+      return (b + 1) % n == r ? std::optional(1u << b) : std::nullopt;
   }
   return {};
 }
@@ -59,9 +64,18 @@ std::optional<Contributions> wanted(Op op, std::uint32_t n, std::uint32_t r, std
 class Replay {
  public:
   Replay(const MessageList& list, Op op, std::uint32_t n, std::uint64_t seed, MessageIndex skip)
-      : list_(list), op_(op), n_(n), rng_(seed), held_(n, list.block_count()),
-        input_(n, list.block_count()), skip_(skip), waits_(list.messages().size(), 0),
-        dependants_(waits_.size()), carried_(waits_.size()), queue_(n), in_flight_(n, 0) {
+      : list_(list),
+        op_(op),
+        n_(n),
+        rng_(seed),
+        held_(n, list.block_count()),
+        input_(n, list.block_count()),
+        skip_(skip),
+        waits_(list.messages().size(), 0),
+        dependants_(waits_.size()),
+        carried_(waits_.size()),
+        queue_(n),
+        in_flight_(n, 0) {
     set_start(op, n, held_);
     input_ = held_;
     for (MessageIndex m = 0; m < waits_.size(); ++m) {
@@ -254,10 +268,8 @@ TEST_CASE("the replay notices any message that is lost") {
   const Fabric fabric = test::make_fabric({.hosts = 3, .gpus = 2, .nics = 2});
   for (const char* name : {"ring", "tree", "halving_doubling", "direct", "hierarchical", "flat"}) {
     CAPTURE(name);
-    const Request request{.algorithm = name,
-                          .ranks = test::first_gpus(fabric, 6),
-                          .bytes = 6000,
-                          .matrix = {}};
+    const Request request{
+        .algorithm = name, .ranks = test::first_gpus(fabric, 6), .bytes = 6000, .matrix = {}};
     const auto list = expand_messages(fabric, request, 2);
     REQUIRE(list.has_value());
     for (MessageIndex m = 0; m < list->messages().size(); ++m) {

@@ -55,19 +55,20 @@ Terms one_host(const Inputs& in, double latency, double wire, double exponent) {
   return {in.system.host_latency.seconds(), latency, wire, exponent};
 }
 
+// An all-reduce goes round twice: to add up, and to tell.
+double rounds(const Inputs& in) { return in.call.op == Op::all_reduce ? 2 : 1; }
+
 // Times a rank sends the whole buffer to its neighbour.
 double ring_share(const Inputs& in) {
   if (in.call.op == Op::broadcast) return 1;
-  const double once = (in.ranks() - 1) / in.ranks();
-  return in.call.op == Op::all_reduce ? 2 * once : once;
+  return rounds(in) * (in.ranks() - 1) / in.ranks();
 }
 
 Terms ring(const Inputs& in) {
-  const double rounds = in.call.op == Op::all_reduce ? 2 : 1;
   const double sent = in.call.bytes * ring_share(in) / payload(in.call.protocol);
   const double link = sent / in.system.link.ring;
-  const double crossings = rounds * (in.hosts() - 1);
-  const double hops = rounds * (in.ranks() - 1) - crossings;
+  const double crossings = rounds(in) * (in.hosts() - 1);
+  const double hops = rounds(in) * (in.ranks() - 1) - crossings;
   const double latency = ring_base + hops * hop;
   if (in.is_one_host())
     return one_host(in, latency, link,
@@ -79,16 +80,19 @@ Terms ring(const Inputs& in) {
 // Bytes through a host's NICs and direction: with two hosts each half goes one way up and one way
 // down, with more every host is an inner node of one of the two trees.
 double tree_sent(const Inputs& in) {
-  return (in.shape.hosts == 2 ? 1 : 2) * in.call.bytes / payload(in.call.protocol);
+  const bool is_twice = in.call.op == Op::all_reduce && in.shape.hosts > 2;
+  return (is_twice ? 2 : 1) * in.call.bytes / payload(in.call.protocol);
 }
 
+// Up for the sum, and down again.
 Terms tree(const Inputs& in) {
-  const double link = 2 * in.call.bytes / payload(in.call.protocol) / in.system.link.ring;
-  const double latency = tree_base + 2 * (in.local() - 1) * hop;
+  const double ways = rounds(in);
+  const double link = ways * in.call.bytes / payload(in.call.protocol) / in.system.link.ring;
+  const double latency = tree_base + ways * (in.local() - 1) * hop;
   if (in.is_one_host()) return one_host(in, latency, link, tree_exponent);
   const double inside = in.shape.gpus_per_host > 1 ? link : 0;
-  return {0, latency + 2 * in.depth() * in.step(), overlapped(inside, tree_sent(in) / in.network),
-          tree_exponent};
+  return {0, latency + ways * in.depth() * in.step(),
+          overlapped(inside, tree_sent(in) / in.network), tree_exponent};
 }
 
 // Reduction in the switch: a GPU gives all it has, and gets and spreads its share of the sum.
@@ -110,67 +114,56 @@ Terms sharp(const Inputs& in) {
           nvls_exponent};
 }
 
-// One GPU per host, logarithmic steps.
-Terms pat(const Inputs& in) {
-  return {0, pat_base + in.depth() * in.step(), in.call.bytes * ring_share(in) / in.network,
-          additive};
-}
-
-// Every pair by itself. send_recv: each rank to the next, so that one crosses between two hosts.
+// Every rank to every other by itself, each its own part. send_recv: each rank to the next, so that
+// one crosses between two hosts.
 Terms direct(const Inputs& in) {
   const double n = in.ranks(), g = in.local();
   const bool is_shift = in.call.op == Op::send_recv;
-  const double link = in.call.bytes * (is_shift ? 1 : (g - 1) / n) / in.system.link.ring;
-  if (in.is_one_host()) return one_host(in, ring_base + hop, link, ring_exponent);
-  const double out = is_shift ? in.shape.nics_per_host : g * (n - g) / n;
-  return {0, ring_base + in.step(), std::max(link, in.call.bytes * out / in.network), additive};
+  const double link = in.call.bytes * (is_shift ? 1 : rounds(in) * (g - 1) / n);
+  const double latency = ring_base + rounds(in) * hop;
+  if (in.is_one_host()) return one_host(in, latency, link / in.system.link.ring, ring_exponent);
+  const double out = is_shift ? in.shape.nics_per_host : rounds(in) * g * (n - g) / n;
+  return {0, latency + rounds(in) * in.step(),
+          std::max(link / in.system.link.ring, in.call.bytes * out / in.network), additive};
 }
 
 // In stages: reduce-scatter in the host, all-reduce per rail, all-gather in the host.
 Terms hierarchical(const Inputs& in) {
   const double g = in.local(), k = in.hosts();
-  const double link = in.call.bytes * 2 * (g - 1) / g / in.system.link.ring;
-  const double out = in.call.bytes * 2 * (k - 1) / k / in.network;
-  const double latency = ring_base + 2 * (g - 1) * hop;
+  const double link = in.call.bytes * rounds(in) * (g - 1) / g / in.system.link.ring;
+  const double latency = ring_base + rounds(in) * (g - 1) * hop;
   if (in.is_one_host()) return one_host(in, latency, link, ring_exponent);
-  return {0, latency + 2 * (k - 1) * in.step(), link + out, additive};
+  const double out = in.call.bytes * rounds(in) * (k - 1) / k / in.network;
+  return {0, latency + rounds(in) * (k - 1) * in.step(), link + out, additive};
 }
 
-// Exchanges with partners at doubling distance, the far half first when data shrinks.
-Terms doubling(const Inputs& in, double rounds, double link_bytes, double host_bytes) {
-  const double steps = rounds * std::bit_width(in.shape.ranks - 1);
-  const double between = rounds * in.depth();
-  const double link = link_bytes / in.system.link.ring;
-  const double latency = ring_base + (steps - between) * hop;
+// Partners at doubling distance, the far half first when the data shrinks.
+Terms doubling(const Inputs& in, double base) {
+  const double steps = rounds(in) * std::bit_width(in.shape.ranks - 1);
+  const double between = rounds(in) * in.depth();
+  const double link = in.call.bytes * ring_share(in) / in.system.link.ring;
+  const double latency = base + (steps - between) * hop;
   if (in.is_one_host()) return one_host(in, latency, link, additive);
-  return {0, latency + between * in.step(), std::max(link, host_bytes / in.network), additive};
+  const double out = rounds(in) * in.call.bytes * in.local() * (1 - 1 / in.hosts());
+  return {0, latency + between * in.step(), std::max(link, out / in.network), additive};
 }
 
-Terms halving_doubling(const Inputs& in) {
-  const double rounds = in.call.op == Op::all_reduce ? 2 : 1;
-  const double out = 1 - 1 / in.hosts();
-  return doubling(in, rounds, in.call.bytes * ring_share(in),
-                  rounds * in.call.bytes * in.local() * out);
-}
+Terms exchange(const Inputs& in) { return doubling(in, ring_base); }
+Terms pat(const Inputs& in) { return doubling(in, pat_base); }
 
-// All-reduce: the whole buffer in each step. All-gather: what has come together so far.
-Terms recursive_doubling(const Inputs& in) {
-  if (in.call.op != Op::all_reduce) return halving_doubling(in);
-  const double steps = std::bit_width(in.shape.ranks - 1);
-  return doubling(in, 1, in.call.bytes * steps, in.call.bytes * in.local() * in.depth());
-}
-
-// All to all ranks in one step.
+// All a rank has to all others, in one step; of a broadcast the root only.
 Terms flat(const Inputs& in) {
   const double n = in.ranks(), g = in.local();
-  const double each = in.call.op == Op::all_reduce ? in.call.bytes : in.call.bytes / n;
+  const double each = in.call.op == Op::all_gather ? in.call.bytes / n : in.call.bytes;
+  const double senders = in.call.op == Op::broadcast ? 1 : g;
   const double link = each * (n - 1) / in.system.link.ring;
   if (in.is_one_host()) return one_host(in, ring_base + hop, link, additive);
-  return {0, ring_base + in.step(), std::max(link, each * g * (n - g) / in.network), additive};
+  return {0, ring_base + in.step(), std::max(link, each * senders * (n - g) / in.network),
+          additive};
 }
 
 enum class Reach : std::uint8_t { one_host, many_hosts, any };
-enum class Needs : std::uint8_t { nothing, nvls, one_gpu_per_host };
+enum class Needs : std::uint8_t { nothing, nvls };
 enum class Protocols : std::uint8_t { all, simple };
 
 struct TimedAlgorithm {
@@ -184,23 +177,28 @@ struct TimedAlgorithm {
 
 using enum Op;
 constexpr OpSet sharded{all_gather, reduce_scatter};
-constexpr OpSet ring_ops{all_reduce, all_gather, reduce_scatter, broadcast};
 constexpr OpSet unrooted{all_reduce, all_gather, reduce_scatter};
-constexpr OpSet pairs{all_to_all, send_recv};
 
+// Names and operations as in the registry of traffic.
 constexpr std::array algorithms_timed{
-    TimedAlgorithm{"direct", direct, pairs},
-    TimedAlgorithm{"flat", flat, unrooted},
-    TimedAlgorithm{"halving_doubling", halving_doubling, unrooted},
-    TimedAlgorithm{"hierarchical", hierarchical, {all_reduce}},
+    TimedAlgorithm{"direct", direct, {all_reduce, all_gather, reduce_scatter, send_recv}},
+    TimedAlgorithm{"flat", flat, {all_reduce, all_gather, broadcast}},
+    TimedAlgorithm{"halving_doubling", exchange, {all_reduce}},
+    TimedAlgorithm{"hierarchical", hierarchical, unrooted},
     TimedAlgorithm{"nvls", nvls, unrooted, Reach::one_host, Needs::nvls},
     TimedAlgorithm{"nvls_tree", nvls_tree, {all_reduce}, Reach::many_hosts, Needs::nvls},
-    TimedAlgorithm{"pairwise", direct, pairs},
-    TimedAlgorithm{"pat", pat, sharded, Reach::many_hosts, Needs::one_gpu_per_host},
-    TimedAlgorithm{"recursive_doubling", recursive_doubling, unrooted},
-    TimedAlgorithm{"ring", ring, ring_ops, Reach::any, Needs::nothing, Protocols::all},
+    TimedAlgorithm{"pairwise", direct, {all_to_all}},
+    TimedAlgorithm{"pat", pat, sharded},
+    TimedAlgorithm{"recursive_doubling", exchange, sharded},
+    TimedAlgorithm{"ring",
+                   ring,
+                   {all_reduce, all_gather, reduce_scatter, broadcast},
+                   Reach::any,
+                   Needs::nothing,
+                   Protocols::all},
     TimedAlgorithm{"sharp", sharp, {all_reduce}, Reach::many_hosts, Needs::nvls},
-    TimedAlgorithm{"tree", tree, {all_reduce}, Reach::any, Needs::nothing, Protocols::all},
+    TimedAlgorithm{
+        "tree", tree, {all_reduce, broadcast}, Reach::any, Needs::nothing, Protocols::all},
 };
 
 // Why `algorithm` cannot serve; "" where it can.
@@ -212,8 +210,6 @@ std::string_view refusal(const TimedAlgorithm& algorithm, const Inputs& in) {
     return "it needs an NVSwitch that reduces (NVLink 4 or later)";
   if (algorithm.needs == Needs::nvls && in.shape.gpus_per_host < 2)
     return "it needs several GPUs in a host";
-  if (algorithm.needs == Needs::one_gpu_per_host && in.shape.gpus_per_host > 1)
-    return "it needs one GPU per host";
   if (algorithm.protocols == Protocols::simple && in.call.protocol != Protocol::simple)
     return "it has only the Simple protocol";
   return "";

@@ -27,7 +27,7 @@ std::string_view to_text(Op op);
 std::vector<std::string> op_names();
 
 // What a request may hold at most.
-inline constexpr std::uint32_t channel_count_max = 64;
+inline constexpr std::uint32_t channel_count_max = 1024;
 inline constexpr double collective_bytes_max = 1e18;  // per rank
 
 // `bytes` follows nccl-tests: the larger of a rank's send and receive buffer (all_gather: the
@@ -39,7 +39,7 @@ struct Request {
   std::string algorithm = "auto";   // a name of the algorithm registry
   std::vector<NodeId> ranks;        // GPUs in rank order
   double bytes = 0;
-  std::uint32_t channels = 0;       // 0: as many as the host's NICs (NVLink only: 1)
+  std::uint32_t channels = 0;       // 0: as many as one host has NICs (NVLink only: 1)
   std::uint32_t window = 1;         // all_to_all: peers in flight per rank
   // all_to_all with sizes of its own: row-major, bytes from rank i to rank j; empty: equal.
   std::vector<double> matrix;

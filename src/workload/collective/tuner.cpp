@@ -164,7 +164,8 @@ std::uint32_t channels_for(const GroupShape& shape, const Pick& pick, double byt
   const std::uint32_t most = shape.hosts == 1 ? host_channels : network_channels;
   const bool is_ring_ll = pick.algorithm == "ring" && pick.protocol == Protocol::ll;
   const double per_channel = threads[p] * thread_bytes[p] * (is_ring_ll ? shape.ranks : 1);
-  return static_cast<std::uint32_t>(std::clamp(bytes / per_channel, 1.0, static_cast<double>(most)));
+  return static_cast<std::uint32_t>(
+      std::clamp(bytes / per_channel, 1.0, static_cast<double>(most)));
 }
 
 std::string text(const Candidate& c) {
@@ -185,10 +186,11 @@ std::string reason(const std::vector<Candidate>& fitting) {
 }
 
 // For what NCCL does not weigh: the rules decide, and pairwise operations have one way.
-Pick unweighed(const TunerRules& rules) {
+Pick unweighed(Op op, const TunerRules& rules) {
   const bool is_auto = rules.algorithm == "auto";
-  Pick pick{is_auto ? "direct" : rules.algorithm, rules.protocol.value_or(Protocol::simple), 0, {}};
-  pick.why = is_auto ? "pairwise operations have no other algorithm"
+  const char* const one_way = op == Op::all_to_all ? "pairwise" : "direct";
+  Pick pick{is_auto ? one_way : rules.algorithm, rules.protocol.value_or(Protocol::simple), 0, {}};
+  pick.why = is_auto ? "NCCL has one way for this operation"
                      : fmt::format("{} was asked for", rules.algorithm);
   return pick;
 }
@@ -230,7 +232,7 @@ Result<Pick> pick(const System& system, const GroupShape& shape, Op op, double b
                 fmt::format("no algorithm for {} with protocol {}", to_text(op),
                             to_text(rules.protocol.value_or(Protocol::simple))),
                 "leave the protocol to the tuner");
-  Pick pick = unweighed(rules);
+  Pick pick = unweighed(op, rules);
   if (!list.empty())
     pick = {std::string(list.front().algorithm), list.front().protocol, 0, reason(list)};
   WEFT_TRY(const Terms terms,

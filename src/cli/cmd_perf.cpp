@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.hpp"
+#include "base/rng.hpp"
+#include "cli/cli.hpp"
+#include "engine/fluid/job_run.hpp"
+#include "model/generate.hpp"
+#include "plan/run/placement.hpp"
+#include "plan/run/setup.hpp"
+#include "workload/collective/perf_table.hpp"
+
+namespace weft::cli {
+namespace {
+
+using workload::Op;
+using workload::PerfRequest;
+
+// The fabric with its ranks; without --fabric one host of eight GPUs.
+struct Place {
+  plan::Setup setup;
+  std::uint64_t seed = 1;
+  std::vector<model::NodeId> ranks;
+};
+
+Token argument(std::string_view option, std::string_view text) {
+  return {text, {std::string(option), 0, 0}};
+}
+
+template <class Names>
+Status check_name(std::string_view option, const std::string& name, const Names& names) {
+  if (std::ranges::find(names, name) != names.end()) return {};
+  return fail(Errc::unknown, {std::string(option), 0, 0},
+              fmt::format("unknown name \"{}\"{}", name, did_you_mean(name, names)),
+              fmt::format("choose one of: {}", fmt::join(names, ", ")));
+}
+
+Result<Place> read_place(const Common& common, const PerfArgs& args) {
+  WEFT_TRY(const model::LoadOptions options, common.load_options(fabric_file_keys()));
+  constexpr std::string_view one_host =
+      "fabric: {generator: ai_zone, racks: 1, hosts_per_rack: 1, spines: 1}\n";
+  WEFT_TRY(const model::ScenarioFile file,
+           args.fabric.empty() ? model::parse_scenario(one_host, "<one host>", options)
+                               : model::load_scenario(args.fabric, options));
+  const model::Scenario& scenario = file.variants.front();
+  Place place{.setup = {}, .seed = scenario.seed};
+  WEFT_TRY(place.setup, plan::read_setup(scenario));
+  std::vector<std::string> names = plan::placement_names();
+  std::erase(names, "list");
+  WEFT_TRY_STATUS(check_name("--place", args.place, names));
+  const std::size_t gpus = args.gpus > 0 ? args.gpus : place.setup.fabric.gpus().size();
+  plan::Placer placer(place.setup.fabric);
+  WEFT_TRY(place.ranks, placer.place(args.place, gpus, Rng(scenario.seed).stream("placement"),
+                                     {"--gpus", 0, 0}));
+  return place;
+}
+
+Result<workload::Sweep> read_sweep(const PerfArgs& args) {
+  workload::Sweep sweep;
+  WEFT_TRY(sweep.begin, parse_nccl_size(argument("-b", args.begin)));
+  WEFT_TRY(sweep.end, parse_nccl_size(argument("-e", args.end)));
+  if (args.factor > 0) {
+    sweep.factor = static_cast<std::int64_t>(args.factor);
+    if (static_cast<double>(sweep.factor) != args.factor)
+      return fail(Errc::value, {"-f", 0, 0}, fmt::format("{} is not a whole factor", args.factor),
+                  "write e.g. -f 2");
+  } else {
+    WEFT_TRY(sweep.step, parse_nccl_size(
+                             argument("-i", args.step_bytes.empty() ? "1M" : args.step_bytes)));
+  }
+  return sweep;
+}
+
+Result<workload::System> read_system(const PerfArgs& args, const Place& place) {
+  using enum workload::Transport;
+  const std::vector<std::string> transports{"infiniband", "roce", "efa"};
+  const std::string transport = args.transport.empty() ? "roce" : args.transport;
+  WEFT_TRY_STATUS(check_name("--transport", transport, transports));
+  const auto kind = transport == "infiniband" ? infiniband : transport == "efa" ? efa : roce;
+  if (args.system.empty()) return workload::system_of(place.setup.fabric, place.ranks, kind);
+  WEFT_TRY(workload::System system, workload::system_by_name(args.system));
+  if (!args.transport.empty()) workload::set_network(system, system.nic_rate, kind);
+  return system;
+}
+
+// What the fabric leaves of the NICs' bandwidth: the time of one large operation on it, hashes,
+// oversubscription and faults included, against the same with nothing but the hosts in its way.
+Result<double> network_share(Place& place, Op op, std::string_view algorithm,
+                             const PerfArgs& args) {
+  workload::Request request{.op = op, .algorithm = std::string(algorithm), .ranks = place.ranks};
+  request.bytes = 64.0 * static_cast<double>(1_GiB .count);
+  request.channels = args.channels;
+  WEFT_TRY(workload::Traffic traffic, workload::build_traffic(place.setup.fabric, request));
+  WEFT_TRY(route::Router router,
+           route::Router::create(place.setup.fabric, place.setup.routing, place.seed));
+  engine::fluid::Job job{.name = "perf", .traffic = std::move(traffic), .ranks = place.ranks};
+  Progress silent("", 0, Progress::Show::never);
+  const auto result = engine::fluid::run_jobs({&job, 1}, router, place.setup.changes,
+                                              place.setup.engine, silent);
+  if (!result.jobs[0].finished)
+    return fail(Errc::infeasible, {args.fabric, 0, 0},
+                "the collective cannot finish: " + result.unfinished.front(),
+                "remove the fault, or choose other GPUs");
+  return std::min(1.0, result.jobs[0].roofline_s / result.jobs[0].iteration_s[0]);
+}
+
+// The request refers to `place` and `args`, which must outlive it.
+Result<PerfRequest> read_request(const Common& common, const PerfArgs& args, Place& place) {
+  PerfRequest request;
+  const std::vector<std::string> ops = workload::op_names();
+  WEFT_TRY_STATUS(check_name("OP", args.op, ops));
+  request.op = static_cast<Op>(std::ranges::find(ops, args.op) - ops.begin());
+  WEFT_TRY(request.sweep, read_sweep(args));
+  request.rules.algorithm = args.algorithm;
+  if (args.protocol != "auto") {
+    WEFT_TRY(request.rules.protocol, workload::parse_protocol(args.protocol));
+  }
+  WEFT_TRY(place, read_place(common, args));
+  WEFT_TRY(request.system, read_system(args, place));
+  WEFT_TRY(request.shape, workload::shape_of(place.setup.fabric, place.ranks));
+  if (request.shape.hosts > 1)
+    request.network = [&place, &args, op = request.op,
+                       full = workload::network_bytes_per_s(request.system, request.shape)](
+                          std::string_view algorithm) -> Result<double> {
+      WEFT_TRY(const double share, network_share(place, op, algorithm, args));
+      return share * full;
+    };
+  return request;
+}
+
+int print(const Common& common, const PerfArgs& args, const PerfRequest& request) {
+  const auto rows = workload::perf_rows(request);
+  if (!rows) return report(rows.error());
+  if (common.json) {
+    fmt::print("{}", workload::perf_json(request, *rows));
+  } else {
+    fmt::print("{}", workload::nccl_table(request, *rows));
+  }
+  if (args.compare.empty()) return done;
+  const auto text = read_file(args.compare);
+  if (!text) return report(text.error());
+  const auto measured = workload::read_nccl_table(*text, args.compare);
+  if (!measured) return report(measured.error());
+  const auto compared = workload::compare(*rows, *measured);
+  fmt::print(common.json ? stderr : stdout, "\n{}", workload::comparison_table(compared));
+  return done;
+}
+
+}  // namespace
+
+int perf_command(const Common& common, const PerfArgs& args) {
+  Place place;
+  auto request = read_request(common, args, place);
+  if (!request) return report(request.error());
+  for (const std::string& text : args.calibrate) {
+    const auto anchor = workload::parse_anchor(argument("--calibrate", text));
+    if (!anchor) return report(anchor.error());
+    request = workload::calibrate(*std::move(request), *anchor);
+    if (!request) return report(request.error());
+  }
+  return print(common, args, *request);
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,374 @@
+// The router against an oracle on random fabrics, under random and changing state.
+#include "route/router.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "route/test_net.hpp"
+
+namespace weft::route {
+namespace {
+
+using namespace testing;
+
+// Calls visit for every ordered pair of different NICs, and from NICs to switches and back.
+template <class Visit>
+void for_each_pair(const Fabric& fabric, Visit visit) {
+  const auto is_end = [&](NodeId n) {
+    return fabric.kind(n) == NodeKind::nic || fabric.is_switch(n);
+  };
+  for (const NodeId a : fabric.nodes())
+    for (const NodeId b : fabric.nodes())
+      if (a != b && is_end(a) && is_end(b)) visit(a, b);
+}
+
+TEST_CASE("every path is a shortest live one, and every shortest path is used") {
+  Rng rng(1);
+  std::size_t pairs = 0, unreachable = 0, several = 0;
+  for (int round = 0; round < 150; ++round) {
+    const Fabric fabric = random_fabric(rng);
+    const State state = round % 3 == 0 ? State{} : random_state(fabric, rng);
+    const Oracle oracle(fabric, state);
+    Router router = make_router(fabric, {.scheme = "e_ecmp", .qps = 4096}, rng.next());
+    router.set_state(state);
+    for_each_pair(fabric, [&](NodeId a, NodeId b) {
+      const std::vector<Path> all = oracle.paths(a, b);
+      ++pairs;
+      unreachable += all.empty() ? 1 : 0;
+      several += all.size() > 1 ? 1 : 0;
+      const std::set<Path> expected(all.begin(), all.end());
+      std::set<Path> used;
+      const std::uint32_t draws = all.size() <= 1 ? 2 : 400;
+      for (std::uint32_t qp = 0; qp < draws; ++qp) {
+        std::vector<Hop> hops{{LinkId(0), 0.5}};
+        const bool found = router.append_path({a, b, qp}, hops);
+        REQUIRE(found == !all.empty());
+        REQUIRE(hops.front().link == LinkId(0));
+        if (!found) REQUIRE(hops.size() == 1);
+        if (found) used.insert(links_of({hops.begin() + 1, hops.end()}));
+      }
+      REQUIRE(std::ranges::includes(expected, used));
+      if (all.size() <= 12) CHECK(used.size() == expected.size());
+
+      Path usable, all_links;
+      router.append_usable({a, b}, usable);
+      for (const Path& path : all) all_links.insert(all_links.end(), path.begin(), path.end());
+      CHECK(std::set(usable.begin(), usable.end()) == std::set(all_links.begin(), all_links.end()));
+      CHECK(std::set(usable.begin(), usable.end()).size() == usable.size());
+    });
+  }
+  CHECK(pairs > 10'000);
+  CHECK(unreachable > 1'000);
+  CHECK(several > 1'000);
+}
+
+// Divides a unit of traffic at each node as per-packet hashing would, path by path.
+std::map<LinkId, double> sprayed(const Fabric& fabric, const Oracle& oracle, NodeId a, NodeId b,
+                                 const std::map<LinkId, double>* weight) {
+  const auto next = oracle.next_hops(b);
+  std::map<LinkId, double> share;
+  for (const Path& path : oracle.paths(a, b)) {
+    double chance = 1;
+    for (const LinkId l : path) {
+      double own = 1, all = 0;
+      for (const LinkId other : next.at(fabric.from(l))) {
+        const double w = weight == nullptr ? 1 : weight->at(other);
+        all += w;
+        if (other == l) own = w;
+      }
+      chance *= own / all;
+    }
+    for (const LinkId l : path) share[l] += chance;
+  }
+  return share;
+}
+
+void check_spray(const std::vector<Hop>& hops, const std::map<LinkId, double>& expected) {
+  CHECK(hops.size() == expected.size());
+  for (const Hop& hop : hops) {
+    REQUIRE(expected.contains(hop.link));
+    CHECK(hop.share == doctest::Approx(expected.at(hop.link)).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("spray equals the enumerated walk of single packets") {
+  Rng rng(2);
+  for (int round = 0; round < 100; ++round) {
+    const Fabric fabric = random_fabric(rng);
+    const State state = random_state(fabric, rng);
+    const Oracle oracle(fabric, state);
+    Router router = make_router(fabric, {.scheme = "spray"});
+    router.set_state(state);
+    for_each_pair(fabric, [&](NodeId a, NodeId b) {
+      std::vector<Hop> hops;
+      const bool found = router.append_path({a, b}, hops);
+      const auto expected = sprayed(fabric, oracle, a, b, nullptr);
+      REQUIRE(found == !expected.empty());
+      check_spray(hops, expected);
+    });
+  }
+}
+
+// What each link is worth on shortest paths to `dst`: min(link, what its end can send on).
+std::map<LinkId, double> weights(const Fabric& fabric, const Oracle& oracle, NodeId dst) {
+  const auto next = oracle.next_hops(dst);
+  std::map<LinkId, double> weight;
+  const auto weigh = [&](const auto& self, LinkId l) -> double {
+    double behind = INFINITY;  // the goal's own links limit nobody's choice
+    const NodeId to = fabric.to(l);
+    const bool last = to == dst || (!fabric.is_switch(dst) && fabric.to(next.at(to)[0]) == dst);
+    if (!last) {
+      behind = 0;
+      for (const LinkId other : next.at(to)) behind += self(self, other);
+    }
+    return weight[l] = std::min(oracle.live().bytes_per_s[l.index()], behind);
+  };
+  for (const auto& [from, links] : next)
+    for (const LinkId l : links) weigh(weigh, l);
+  return weight;
+}
+
+TEST_CASE("weights are the capacity behind a next hop, for spray and for hashing") {
+  Rng rng(3);
+  for (int round = 0; round < 100; ++round) {
+    const Fabric fabric = random_fabric(rng);
+    const State state = random_state(fabric, rng);
+    const Oracle oracle(fabric, state);
+    Router router = make_router(fabric, {.scheme = "spray", .weighted = true});
+    router.set_state(state);
+    for_each_pair(fabric, [&](NodeId a, NodeId b) {
+      std::vector<Hop> hops;
+      if (!router.append_path({a, b}, hops)) return;
+      const auto weight = weights(fabric, oracle, b);
+      check_spray(hops, sprayed(fabric, oracle, a, b, &weight));
+    });
+  }
+}
+
+// s:1 has two cables to s:3, one of them at half rate; s:2 has one:   nic:0 - s:0 = s:1 =2= s:3 - nic:1
+//                                                                             \ s:2 -1- /
+TEST_CASE("weighted hashing follows the weights") {
+  NetBuilder net;
+  std::vector<NodeId> s;
+  for (int i = 0; i < 4; ++i) s.push_back(net.add_switch());
+  const NodeId a = net.add_nic(), b = net.add_nic();
+  net.cable(a, s[0]);
+  net.cable(b, s[3]);
+  net.cable(s[0], s[1], 800_Gbps);
+  net.cable(s[0], s[2], 800_Gbps);
+  net.cable(s[1], s[3]);
+  net.cable(s[1], s[3]);
+  net.cable(s[2], s[3]);
+  const Fabric fabric = net.freeze();
+  Router router = make_router(fabric, {.scheme = "e_ecmp", .qps = 4096, .weighted = true});
+  const auto share_through_s1 = [&] {
+    int count = 0;
+    for (std::uint32_t qp = 0; qp < 4000; ++qp)
+      count += fabric.to(path_of(router, {a, b, qp}).at(1)) == s[1] ? 1 : 0;
+    return count / 4000.0;
+  };
+  CHECK(share_through_s1() == doctest::Approx(2.0 / 3).epsilon(0.03));
+  State state;
+  state.set(link(fabric, "s:1->s:3#2"), {.rate_factor = 0.5});
+  router.set_state(state);
+  CHECK(share_through_s1() == doctest::Approx(1.5 / 2.5).epsilon(0.03));
+}
+
+TEST_CASE("a router whose state changed answers like a new one in that state") {
+  Rng rng(4);
+  for (int round = 0; round < 60; ++round) {
+    const Fabric fabric = random_fabric(rng);
+    for (const std::string scheme : {"e_ecmp", "pinned", "spray", "optimal"}) {
+      RoutingConfig config{.scheme = scheme, .qps = 16};
+      config.weighted = scheme != "pinned" && rng.below(2) == 0;
+      Router changed = make_router(fabric, config);
+      for (int step = 0; step < 6; ++step) {
+        const State state = step == 3 ? State{} : random_state(fabric, rng);
+        changed.set_state(state);
+        Router fresh = make_router(fabric, config);
+        fresh.set_state(state);
+        for (const LinkId l : fabric.links()) REQUIRE(changed.capacity(l) == fresh.capacity(l));
+        for_each_pair(fabric, [&](NodeId a, NodeId b) {
+          for (std::uint32_t qp = 0; qp < 3; ++qp) {
+            std::vector<Hop> left, right;
+            REQUIRE(changed.append_path({a, b, qp}, left) == fresh.append_path({a, b, qp}, right));
+            REQUIRE(left.size() == right.size());
+            for (std::size_t i = 0; i < left.size(); ++i) {
+              REQUIRE(left[i].share == right[i].share);
+              REQUIRE(changed.capacity(left[i].link) == fresh.capacity(right[i].link));
+              REQUIRE(std::ranges::equal(changed.members(left[i].link),
+                                         fresh.members(right[i].link)));
+            }
+          }
+        });
+      }
+    }
+  }
+}
+
+TEST_CASE("capacities follow the state as LiveView defines it") {
+  Rng rng(5);
+  for (int round = 0; round < 50; ++round) {
+    const Fabric fabric = random_fabric(rng);
+    Router router = make_router(fabric, {});
+    for (int step = 0; step < 4; ++step) {
+      const State state = random_state(fabric, rng);
+      router.set_state(state);
+      const model::LiveView live(fabric, state);
+      for (const LinkId l : fabric.links())
+        CHECK(router.capacity(l) == live.bytes_per_s[l.index()]);
+    }
+  }
+}
+
+TEST_CASE("the same seed gives the same paths, another seed gives others") {
+  const Fabric fabric = make_fabric("{generator: ai_zone, racks: 8, spines: 16}");
+  const auto all_paths = [&](std::uint64_t seed) {
+    Router router = make_router(fabric, {.scheme = "e_ecmp", .qps = 2}, seed);
+    Path out;
+    for (std::size_t i = 0; i + 17 < fabric.nics().size(); ++i) {
+      const Path path = path_of(router, {fabric.nics()[i], fabric.nics()[i + 17], 1});
+      out.insert(out.end(), path.begin(), path.end());
+    }
+    return out;
+  };
+  CHECK(all_paths(7) == all_paths(7));
+  CHECK(all_paths(7) != all_paths(8));
+}
+
+TEST_CASE("draining is avoided where another way exists, even a longer one, and used where not") {
+  // s:0 - s:1 directly, or over s:2.
+  NetBuilder net;
+  std::vector<NodeId> s{net.add_switch(), net.add_switch(), net.add_switch()};
+  const NodeId a = net.add_nic(), b = net.add_nic();
+  net.cable(a, s[0]);
+  net.cable(b, s[1]);
+  net.cable(s[0], s[1]);
+  net.cable(s[0], s[2]);
+  net.cable(s[2], s[1]);
+  const Fabric fabric = net.freeze();
+  Router router = make_router(fabric, {});
+  CHECK(path_of(router, {a, b}).size() == 3);
+  State state;
+  set_health(state, link(fabric, "s:0->s:1"), Health::draining);
+  router.set_state(state);
+  CHECK(path_of(router, {a, b}).size() == 4);
+  set_health(state, link(fabric, "s:0->s:2"), Health::down);
+  router.set_state(state);
+  CHECK(path_of(router, {a, b}).size() == 3);
+  set_health(state, link(fabric, "s:0->s:1"), Health::down);
+  router.set_state(state);
+  CHECK(path_of(router, {a, b}).empty());
+}
+
+TEST_CASE("via: the path passes the switches named, by shortest ways between them") {
+  const Fabric fabric = make_fabric("{generator: ai_zone, racks: 4, spines: 4}");
+  const NodeId a = fabric.nics()[0], b = fabric.nics()[16];
+  for (const std::string scheme : {"ecmp", "e_ecmp", "pinned", "spray", "optimal"}) {
+    CAPTURE(scheme);
+    Router router = make_router(fabric, {.scheme = scheme});
+    const std::vector<NodeId> via{node(fabric, "ctsw:2")};
+    CHECK(names(fabric, path_of(router, {a, b, 0, 0, via})) ==
+          "nic:0->rtsw:0 rtsw:0->ctsw:2 ctsw:2->rtsw:1 rtsw:1->nic:16");
+    Path usable;
+    router.append_usable({a, b, 0, 0, via}, usable);
+    CHECK(usable.size() == 4);
+
+    // Up, down into another rack, and up again.
+    const std::vector<NodeId> detour{node(fabric, "ctsw:1"), node(fabric, "rtsw:3"),
+                                     node(fabric, "ctsw:3")};
+    CHECK(names(fabric, path_of(router, {a, b, 0, 0, detour})) ==
+          "nic:0->rtsw:0 rtsw:0->ctsw:1 ctsw:1->rtsw:3 rtsw:3->ctsw:3 ctsw:3->rtsw:1 "
+          "rtsw:1->nic:16");
+
+    // The same link twice: one hop with share 2.
+    const std::vector<NodeId> back{node(fabric, "ctsw:1"), node(fabric, "rtsw:0"),
+                                   node(fabric, "ctsw:1")};
+    std::vector<Hop> hops;
+    REQUIRE(router.append_path({a, b, 0, 0, back}, hops));
+    REQUIRE(hops.size() == 5);
+    CHECK(hops[1].link == link(fabric, "rtsw:0->ctsw:1"));
+    CHECK(hops[1].share == 2);
+
+    State state;
+    state.set(node(fabric, "ctsw:2"), {.health = Health::down});
+    router.set_state(state);
+    CHECK(path_of(router, {a, b, 0, 0, via}).empty());
+    const std::vector<NodeId> no_switch{fabric.nics()[5]};
+    CHECK(path_of(router, {a, b, 0, 0, no_switch}).empty());
+  }
+}
+
+TEST_CASE("via with a choice between its switches hashes it") {
+  const Fabric fabric = make_fabric("{generator: ai_zone, racks: 4, spines: 4}");
+  Router router = make_router(fabric, {.scheme = "e_ecmp", .qps = 256});
+  const std::vector<NodeId> via{node(fabric, "rtsw:3")};
+  std::set<Path> used;
+  for (std::uint32_t qp = 0; qp < 256; ++qp)
+    used.insert(path_of(router, {fabric.nics()[0], fabric.nics()[16], qp, 0, via}));
+  CHECK(used.size() == 16);  // 4 ways to rtsw:3, 4 from there
+}
+
+TEST_CASE("two NICs on one cable, and NICs of one rack") {
+  NetBuilder net;
+  const NodeId s = net.add_switch();
+  const NodeId a = net.add_nic(), b = net.add_nic(), c = net.add_nic();
+  net.cable(a, s);
+  net.cable(b, s);
+  net.cable(b, c);
+  const Fabric fabric = net.freeze();
+  Router router = make_router(fabric, {});
+  CHECK(names(fabric, path_of(router, {a, b})) == "nic:0->s:0 s:0->nic:1");
+  CHECK(names(fabric, path_of(router, {b, c})) == "nic:1->nic:2");
+  CHECK(path_of(router, {a, c}).empty());  // NICs do not forward
+  CHECK(path_of(router, {a, a}).empty());
+  CHECK(router.latency(a, b) == 1_us);
+  CHECK(router.latency(a, c) == duration_max);
+}
+
+TEST_CASE("HPN: the source port and the ToRs of both planes are chosen by hash") {
+  const Fabric fabric = make_fabric(
+      "{generator: hpn, segments: 2, hosts_per_segment: 2, aggs: 4}");
+  Router router = make_router(fabric, {.scheme = "e_ecmp", .qps = 512});
+  const NodeId a = fabric.nics()[0], b = fabric.nics()[16];  // rail 0 of both segments
+  std::set<LinkId> first, last;
+  std::set<Path> used;
+  for (std::uint32_t qp = 0; qp < 512; ++qp) {
+    const Path path = path_of(router, {a, b, qp});
+    REQUIRE(path.size() == 4);
+    used.insert(path);
+    first.insert(path.front());
+    last.insert(path.back());
+  }
+  CHECK(first.size() == 2);
+  CHECK(last.size() == 2);
+  CHECK(used.size() == 8);  // 2 planes x 4 aggs
+}
+
+TEST_CASE("unreachable pairs say why") {
+  const Fabric fabric = make_fabric("{generator: ai_zone, racks: 2, spines: 2}");
+  Router router = make_router(fabric, {});
+  CHECK(router.check_connected(fabric.gpus()[3], fabric.gpus()[19]).has_value());
+  State state;
+  for (const NodeId n : {node(fabric, "ctsw:0"), node(fabric, "ctsw:1")})
+    state.set(n, {.health = Health::down});
+  router.set_state(state);
+  const Status status = router.check_connected(fabric.gpus()[3], fabric.gpus()[19]);
+  REQUIRE(!status.has_value());
+  CHECK(status.error().text() ==
+        "gpu:3 and gpu:19 are not connected: every path between them crosses something that is "
+        "down; restore a link or switch, or move the traffic");
+
+  NetBuilder net;
+  const NodeId a = net.add_nic(), b = net.add_nic();
+  net.cable(a, net.add_switch());
+  net.cable(b, net.add_switch());
+  const Fabric islands = net.freeze();
+  Router lost = make_router(islands, {});
+  CHECK(lost.check_connected(a, b).error().what ==
+        "nic:0 and nic:1 are not connected: no cables join their NICs, directly or by switches");
+}
+
+}  // namespace
+}  // namespace weft::route

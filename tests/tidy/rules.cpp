@@ -1,0 +1,287 @@
+#include "rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/text.hpp"
+#include "code.hpp"
+
+namespace weft::tidy {
+namespace {
+
+constexpr std::size_t column_count_max = 100;
+constexpr std::size_t line_count_max = 1000;
+constexpr std::size_t function_line_count_max = 70;
+
+// The levels of the house, by a room's first folder.
+constexpr std::array<std::pair<std::string_view, int>, 12> house{{{"base", 0},
+                                                                  {"model", 1},
+                                                                  {"route", 2},
+                                                                  {"workload", 2},
+                                                                  {"port", 2},
+                                                                  {"engine", 3},
+                                                                  {"observe", 3},
+                                                                  {"plan", 4},
+                                                                  {"operate", 5},
+                                                                  {"serve", 6},
+                                                                  {"adapt", 6},
+                                                                  {"cli", 7}}};
+
+struct Ban {
+  std::string_view word;
+  std::string_view instead;
+  std::string_view allowed_under = "-";  // a path prefix
+};
+constexpr std::array<Ban, 25> bans{{
+    {"rand(", "weft::Rng"},
+    {"srand(", "weft::Rng"},
+    {"random_device", "a seed from the scenario"},
+    {"mt19937", "weft::Rng"},
+    {"mt19937_64", "weft::Rng", "bench/clos/"},
+    {"std::shuffle", "Rng::shuffle"},
+    {"ranges::shuffle", "Rng::shuffle"},
+    {"uniform_int_distribution", "Rng::below"},
+    {"uniform_real_distribution", "Rng::uniform"},
+    {"normal_distribution", "a transform of Rng::uniform"},
+    {"exponential_distribution", "a transform of Rng::uniform"},
+    {"discrete_distribution", "Rng::below"},
+    {"std::regex", "a small parser"},
+    {"std::format", "fmt::format"},
+    {"system(", "posix_spawn with an argument list"},
+    {"popen(", "posix_spawn with an argument list"},
+    {"strcpy(", "std::string"},
+    {"strcat(", "std::string"},
+    {"sprintf(", "fmt::format"},
+    {"gets(", "weft::read_file"},
+    {"atoi(", "parse_count", "bench/"},
+    {"getenv(", "an option of the command line", "src/cli/"},
+    {"malloc(", "std::vector"},
+    {"goto", "a function"},
+    {"const_cast", "the right type", "src/base/file.cpp"},
+}};
+
+constexpr std::array<std::string_view, 5> heavy_headers{"#include <nlohmann/",
+                                                        "#include <yaml-cpp/", "#include <CLI/",
+                                                        "#include <pugixml", "#include <regex>"};
+
+std::string at_line(const File& file, std::size_t line, std::string_view what) {
+  return fmt::format("{}:{}: {}", file.path, line, what);
+}
+
+std::string_view folder_of(std::string_view path) { return path.substr(0, path.rfind('/')); }
+
+// "src/base/text_test.cpp" -> "src/base/text".
+std::string_view stem_of(std::string_view path) {
+  std::string_view stem = path.substr(0, path.rfind('.'));
+  if (stem.ends_with("_test")) stem.remove_suffix(5);
+  return stem;
+}
+
+bool is_room_file(std::string_view path) {
+  return path.starts_with("src/") && path.ends_with("/CMakeLists.txt");
+}
+
+// The room whose folder holds the file: "engine/fluid" of "src/engine/fluid/solver.hpp".
+std::string room_of(std::string_view path) {
+  return std::string(folder_of(path.substr(std::string_view("src/").size())));
+}
+
+Room parse_room(std::string_view arguments) {
+  Room out;
+  std::string_view key;
+  std::string flat(arguments);
+  std::ranges::replace(flat, '\n', ' ');
+  for (const std::string_view word : split(flat, ' ')) {
+    if (word.empty()) continue;
+    if (word == "LEVEL" || word == "LINKS" || word == "USES") {
+      key = word;
+    } else if (key == "LEVEL") {
+      out.level = static_cast<int>(parse_count({word, {}}).value_or(-1));
+    } else if (key == "LINKS") {
+      out.links.emplace_back(word);
+    }
+  }
+  return out;
+}
+
+// new and delete outside of "= delete" and operators.
+Findings check_naked_new(const File& file, std::string_view code) {
+  Findings out;
+  for (const std::string_view word : {std::string_view("new"), std::string_view("delete")}) {
+    for (const std::size_t at : places_of_word(code, word)) {
+      const std::string_view before = trim(code.substr(0, at));
+      const bool deleted = word == "delete" && before.ends_with('=');
+      if (deleted || before.ends_with("operator")) continue;
+      out.push_back(
+          at_line(file, line_at(code, at), fmt::format("naked {}; use a container", word)));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+bool is_cpp(std::string_view path) { return path.ends_with(".cpp") || path.ends_with(".hpp"); }
+
+Rooms rooms_of(const Files& files) {
+  constexpr std::string_view call = "weft_room(";
+  Rooms out;
+  for (const File& file : files) {
+    const std::size_t start = file.text.find(call);
+    if (!is_room_file(file.path) || start == std::string::npos) continue;
+    const std::size_t from = start + call.size();
+    const std::string_view arguments =
+        std::string_view(file.text).substr(from, file.text.find(')', from) - from);
+    out[room_of(file.path)] = parse_room(arguments);
+  }
+  return out;
+}
+
+Findings check_levels(const Rooms& rooms) {
+  Findings out;
+  for (const auto& [name, room] : rooms) {
+    const std::string path = fmt::format("src/{}/CMakeLists.txt", name);
+    const std::string_view top = std::string_view(name).substr(0, name.find('/'));
+    const auto place = std::ranges::find(house, top, &std::pair<std::string_view, int>::first);
+    if (place == house.end()) {
+      out.push_back(fmt::format("{}: the house has no room \"{}\"", path, top));
+    } else if (place->second != room.level) {
+      out.push_back(
+          fmt::format("{}: level {} where the house has {}", path, room.level, place->second));
+    }
+    for (const std::string& link : room.links) {
+      const auto lower = rooms.find(link);
+      if (lower == rooms.end()) {
+        out.push_back(fmt::format("{}: links {}, which is no room", path, link));
+      } else if (lower->second.level >= room.level) {
+        out.push_back(fmt::format("{}: links {}, which is not below it", path, link));
+      }
+      if (link.starts_with("adapt/") && name != "cli")
+        out.push_back(fmt::format("{}: links {}, which only cli may", path, link));
+    }
+  }
+  return out;
+}
+
+Findings check_includes(const Files& files, const Rooms& rooms) {
+  Findings out;
+  for (const File& file : files) {
+    if (!file.path.starts_with("src/") || !is_cpp(file.path)) continue;
+    const std::string home = room_of(file.path);
+    const auto room = rooms.find(home);
+    if (room == rooms.end()) {
+      out.push_back(fmt::format("{}: stands in no room", file.path));
+      continue;
+    }
+    for (const Include& include : includes_in(code_of(file.text))) {
+      const std::string target(folder_of(include.name));
+      if (target != home &&
+          std::ranges::find(room->second.links, target) == room->second.links.end())
+        out.push_back(at_line(
+            file, include.line,
+            fmt::format("{} includes \"{}\" without linking {}", home, include.name, target)));
+    }
+  }
+  return out;
+}
+
+Findings check_readmes(const Files& files, const Rooms& rooms) {
+  Findings out;
+  for (const auto& [name, room] : rooms) {
+    const std::string path = fmt::format("src/{}/README.md", name);
+    if (std::ranges::find(files, path, &File::path) == files.end())
+      out.push_back(fmt::format("{}: is missing", path));
+  }
+  return out;
+}
+
+Findings check_used(const Files& files) {
+  std::set<std::string, std::less<>> used;
+  for (const File& file : files) {
+    if (!is_cpp(file.path)) continue;
+    for (const Include& include : includes_in(code_of(file.text)))
+      if (stem_of("src/" + include.name) != stem_of(file.path)) used.insert("src/" + include.name);
+  }
+  Findings out;
+  for (const File& file : files)
+    if (file.path.starts_with("src/") && file.path.ends_with(".hpp") && !used.contains(file.path))
+      out.push_back(fmt::format("{}: nobody includes it", file.path));
+  return out;
+}
+
+Findings check_sizes(const File& file) {
+  Findings out;
+  std::size_t number = 0;
+  for (const std::string_view line : split(file.text, '\n')) {
+    ++number;
+    const auto columns = std::ranges::count_if(
+        line, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+    if (static_cast<std::size_t>(columns) > column_count_max)
+      out.push_back(at_line(file, number, fmt::format("{} columns", columns)));
+  }
+  if (number > line_count_max + 1)
+    out.push_back(at_line(file, number, fmt::format("{} lines", number - 1)));
+  for (const Function& function : functions_in(code_of(file.text)))
+    if (function.line_count > function_line_count_max)
+      out.push_back(
+          at_line(file, function.line, fmt::format("a function of {} lines", function.line_count)));
+  return out;
+}
+
+Findings check_banned(const File& file) {
+  const std::string code = code_of(file.text);
+  Findings out = check_naked_new(file, code);
+  for (const Ban& ban : bans) {
+    if (file.path.starts_with(ban.allowed_under)) continue;
+    for (const std::size_t line : lines_with_word(code, ban.word))
+      out.push_back(
+          at_line(file, line, fmt::format("{} is banned; use {}", ban.word, ban.instead)));
+  }
+  if (!file.path.ends_with(".hpp")) return out;
+  for (const std::string_view header : heavy_headers)
+    for (const std::size_t line : lines_with_word(code, header))
+      out.push_back(at_line(file, line, "a heavy header in a header"));
+  if (code.find("#pragma once") == std::string::npos)
+    out.push_back(at_line(file, 1, "no #pragma once"));
+  return out;
+}
+
+Findings check_finished(const File& file) {
+  // In pieces, so that this file passes its own rule.
+  const std::array<std::string, 5> marks{
+      "TO"
+      "DO",
+      "FIX"
+      "ME",
+      "XX"
+      "X",
+      "not imple"
+      "mented",
+      "st"
+      "ub"};
+  Findings out;
+  for (const std::string& mark : marks)
+    for (const std::size_t line : lines_with_word(file.text, mark))
+      out.push_back(at_line(file, line, fmt::format("unfinished: {}", mark)));
+  return out;
+}
+
+Findings check_places(const File& file) {
+  const std::array<std::string, 3> places{
+      "../sha"
+      "red",
+      "/work/sha"
+      "red",
+      "/work/ma"
+      "in"};
+  Findings out;
+  for (const std::string& place : places)
+    for (const std::size_t line : lines_with_word(file.text, place))
+      out.push_back(at_line(file, line, fmt::format("users have no {}", place)));
+  return out;
+}
+
+}  // namespace weft::tidy

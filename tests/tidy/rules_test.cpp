@@ -1,0 +1,170 @@
+// Shows that each rule can fail, and passes what is right.
+#include "rules.hpp"
+
+#include <doctest/doctest.h>
+
+#include "code.hpp"
+
+using namespace weft::tidy;
+
+namespace {
+
+Findings sizes(std::string text) { return check_sizes({"src/a/a.cpp", std::move(text)}); }
+Findings banned(std::string text) { return check_banned({"src/a/a.cpp", std::move(text)}); }
+std::string lines(std::size_t count) {
+  std::string out;
+  for (std::size_t i = 0; i < count; ++i) out += "x;\n";
+  return out;
+}
+
+const Files house{
+    {"src/base/CMakeLists.txt", "weft_room(base LEVEL 0 USES fmt::fmt)"},
+    {"src/model/CMakeLists.txt", "weft_room(model LEVEL 1 LINKS base)"},
+    {"src/engine/fluid/CMakeLists.txt",
+     "# the engine\nweft_room(engine/fluid LEVEL 3\n  LINKS base model\n  USES fmt)"}};
+
+}  // namespace
+
+TEST_CASE("comments and literals are no code") {
+  CHECK(code_of("a // b\nc") == "a     \nc");
+  CHECK(code_of("a /* b\n */ c") == "a     \n    c");
+  CHECK(code_of("f(\"x\\\"{\", '{', '\\'');") == "f(\"    \", ' ', '  ');");
+  CHECK(code_of("1'000'000 {") == "1'000'000 {");
+  CHECK(code_of("R\"(x\")y)\" z").ends_with("    z"));
+  CHECK(code_of("R\"-({\")-\" z").ends_with(" z"));
+  CHECK(code_of("#include \"a/b.hpp\"\n") == "#include \"a/b.hpp\"\n");
+}
+
+TEST_CASE("function bodies are found with their lengths") {
+  const auto count = [](std::string_view code) {
+    const auto functions = functions_in(code);
+    return functions.size() == 1 ? functions[0].line_count : 1000 + functions.size();
+  };
+  CHECK(count("int f() {\n}\n") == 2);
+  CHECK(count("namespace a {\nstruct B {\n  int f() const {\n    if (x) {\n    }\n  }\n};\n}") ==
+        4);
+  CHECK(count("A::A(int b) : b_{b}, c_(1) {\n\n\n}\n") == 4);
+  CHECK(count("A::A(int b)\n    : b_(b) {\n\n}\n") == 3);
+  CHECK(count("TEST_CASE(\"  \") {\n}\n") == 2);
+  CHECK(count("const auto f = [](int x) {\n  return x;\n};\n") == 3);
+  CHECK(count("#define M(x) y\nnamespace {\nvoid f() {\n}\n}\n") == 2);
+  CHECK(count("template <class T>\nvoid f(T t) {\n}\n") == 2);
+  CHECK(count("constexpr int a[] = {1, 2};\nstruct S { int x = 3; };\n") == 1000);
+}
+
+TEST_CASE("sizes") {
+  CHECK(sizes(std::string(100, 'x') + "\n").empty());
+  CHECK(sizes(std::string(101, 'x') + "\n") == Findings{"src/a/a.cpp:1: 101 columns"});
+  CHECK(sizes("//" + std::string(96, ' ') + "µµ\n").empty());
+  CHECK(sizes(lines(1000)).empty());
+  CHECK(sizes(lines(1001)) == Findings{"src/a/a.cpp:1002: 1001 lines"});
+  CHECK(sizes("void f() {\n" + lines(68) + "}\n").empty());
+  CHECK(sizes("\nvoid f() {\n" + lines(69) + "}\n") ==
+        Findings{"src/a/a.cpp:2: a function of 71 lines"});
+}
+
+TEST_CASE("banned calls") {
+  for (const std::string bad :
+       {"int x = rand();", "std::srand(1);", "std::shuffle(a, b, c);", "std::mt19937 r;",
+        "std::uniform_int_distribution<int> d;", "std::regex r;", "std::format(\"\");",
+        "::system(c);", "popen(c, m);", "strcpy(a, b);", "sprintf(a, b);", "auto p = new int;",
+        "delete p;", "std::getenv(\"HOME\");", "goto end;", "atoi(x);", "return new T(x);"}) {
+    CAPTURE(bad);
+    CHECK(banned(bad).size() == 1);
+  }
+  CHECK(banned("\n\nsrand(1);")[0] == "src/a/a.cpp:3: srand( is banned; use weft::Rng");
+  for (const std::string fine :
+       {"rng.shuffle(a);", "operand(1);", "// rand() and new\n", "f(\"system(x)\");",
+        "A(const A&) = delete;", "void* operator new(size_t);", "fmt::format(\"\");", "renew(x);",
+        "new_link(x);", "snprintf(a, b);", "file_system(x);", "a.deleted = 1;", "std::format_to"}) {
+    CAPTURE(fine);
+    CHECK(banned(fine).empty());
+  }
+  CHECK(check_banned({"src/cli/main.cpp", "getenv(x);"}).empty());
+}
+
+TEST_CASE("headers need their guard and no heavy headers") {
+  CHECK(check_banned({"src/a/a.hpp", "#pragma once\nint f();\n"}).empty());
+  CHECK(check_banned({"src/a/a.hpp", "int f();\n"}).size() == 1);
+  CHECK(check_banned({"src/a/a.hpp", "#pragma once\n#include <nlohmann/json.hpp>\n"}) ==
+        Findings{"src/a/a.hpp:2: a heavy header in a header"});
+  CHECK(check_banned({"src/a/a.cpp", "#include <nlohmann/json.hpp>\n"}).empty());
+}
+
+TEST_CASE("rooms are read from their CMake lists") {
+  const Rooms rooms = rooms_of(house);
+  CHECK(rooms.size() == 3);
+  CHECK(rooms.at("engine/fluid").level == 3);
+  CHECK(rooms.at("engine/fluid").links == std::vector<std::string>{"base", "model"});
+  CHECK(rooms.at("base").links.empty());
+}
+
+TEST_CASE("levels") {
+  Rooms rooms = rooms_of(house);
+  CHECK(check_levels(rooms).empty());
+  rooms["model"].links.push_back("engine/fluid");
+  CHECK(check_levels(rooms) ==
+        Findings{"src/model/CMakeLists.txt: links engine/fluid, which is not below it"});
+  rooms = rooms_of(house);
+  rooms["engine/packet"] = {3, {"engine/fluid"}};
+  CHECK(check_levels(rooms).size() == 1);  // the same level is not below
+  rooms["engine/packet"] = {4, {}};
+  CHECK(check_levels(rooms).size() == 1);
+  rooms["engine/packet"] = {3, {"gone"}};
+  CHECK(check_levels(rooms).size() == 1);
+  rooms.erase("engine/packet");
+  rooms["cellar"] = {0, {}};
+  CHECK(check_levels(rooms).size() == 1);
+  rooms.erase("cellar");
+  rooms["adapt/sim"] = {6, {}};
+  rooms["cli"] = {7, {"adapt/sim"}};
+  CHECK(check_levels(rooms).empty());
+}
+
+TEST_CASE("includes follow the links") {
+  const Rooms rooms = rooms_of(house);
+  const auto check = [&](const char* path, const char* text) {
+    return check_includes({{path, text}}, rooms);
+  };
+  CHECK(check("src/model/a.cpp", "#include \"model/a.hpp\"\n#include \"base/id.hpp\"\n").empty());
+  CHECK(check("src/engine/fluid/a.cpp", "#include \"engine/fluid/b.hpp\"\n").empty());
+  CHECK(check("src/base/a.cpp", "\n#include \"model/fabric.hpp\"\n") ==
+        Findings{"src/base/a.cpp:2: base includes \"model/fabric.hpp\" without linking model"});
+  CHECK(check("src/model/a.cpp", "#include \"engine/fluid/solver.hpp\"\n").size() == 1);
+  CHECK(check("src/model/a.cpp", "// #include \"engine/fluid/solver.hpp\"\n").empty());
+  CHECK(check("src/model/deep/a.cpp", "") == Findings{"src/model/deep/a.cpp: stands in no room"});
+  CHECK(check("src/a.cpp", "").size() == 1);
+}
+
+TEST_CASE("rooms have a README, headers have users") {
+  Files files = house;
+  CHECK(check_readmes(files, rooms_of(files)).size() == 3);
+  files.push_back({"src/model/README.md", ""});
+  CHECK(check_readmes(files, rooms_of(files)).size() == 2);
+  files = {{"src/a/b.hpp", ""},
+           {"src/a/b.cpp", "#include \"a/b.hpp\"\n"},
+           {"src/a/b_test.cpp", "#include \"a/b.hpp\"\n"}};
+  CHECK(check_used(files) == Findings{"src/a/b.hpp: nobody includes it"});
+  files.push_back({"tests/c.cpp", "#include \"a/b.hpp\"\n"});
+  CHECK(check_used(files).empty());
+}
+
+TEST_CASE("marks of unfinished work, and places that users do not have") {
+  CHECK(check_finished({"a",
+                        "x\n// TO"
+                        "DO: more\n"})
+            .size() == 1);
+  CHECK(check_finished({"a",
+                        "FIX"
+                        "ME"})
+            .size() == 1);
+  CHECK(check_finished({"a",
+                        "todo list, stubborn, autoTO"
+                        "DOs"})
+            .empty());
+  CHECK(check_places({"README.md",
+                      "see ../sha"
+                      "red/x"})
+            .size() == 1);
+  CHECK(check_places({"README.md", "see ../shar/x"}).empty());
+}
