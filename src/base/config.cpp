@@ -475,7 +475,7 @@ Duration Reader::duration(std::string_view key, std::optional<Duration> fallback
 bool Reader::flag(std::string_view key, std::optional<bool> fallback) {
   return read<bool>(key, fallback, parse_flag);
 }
-std::string Reader::text(std::string_view key, std::optional<std::string> fallback) {
+std::string Reader::text(std::string_view key, const std::optional<std::string>& fallback) {
   return read<std::string>(key, fallback, [](const Token& token) -> Result<std::string> {
     return std::string(token.text);
   });

@@ -79,7 +79,7 @@ class Reader {
   Rate rate(std::string_view key, std::optional<Rate> fallback);
   Duration duration(std::string_view key, std::optional<Duration> fallback);
   bool flag(std::string_view key, std::optional<bool> fallback);
-  std::string text(std::string_view key, std::optional<std::string> fallback);
+  std::string text(std::string_view key, const std::optional<std::string>& fallback);
   // One of `names`; returns its index.
   std::size_t choice(std::string_view key, std::span<const std::string> names,
                      std::optional<std::size_t> fallback);

@@ -14,8 +14,11 @@ using Role = Fabric::Role;
 
 void count_roles(const Fabric& fabric, FabricFacts& facts) {
   for (const Role& role : fabric.roles()) {
-    FabricFacts::RoleFacts out{.name = role.name, .kind = role.kind, .count = role.nodes.size(),
-                               .ports_min = UINT32_MAX, .capacity_min = {INT64_MAX},
+    FabricFacts::RoleFacts out{.name = role.name,
+                               .kind = role.kind,
+                               .count = role.nodes.size(),
+                               .ports_min = UINT32_MAX,
+                               .capacity_min = {INT64_MAX},
                                .capacity_max = {}};
     for (const NodeId node : role.nodes) {
       const auto ports = static_cast<std::uint32_t>(fabric.out(node).size());
@@ -32,9 +35,13 @@ void count_roles(const Fabric& fabric, FabricFacts& facts) {
 
 void count_tiers(const Fabric& fabric, FabricFacts& facts) {
   for (const Fabric::Tier& tier : fabric.tiers()) {
-    FabricFacts::TierFacts out{.name = tier.name, .links = tier.links.size(),
-                               .rate_min = {INT64_MAX}, .rate_max = {}, .capacity = {},
-                               .latency_min = duration_max, .latency_max = {}};
+    FabricFacts::TierFacts out{.name = tier.name,
+                               .links = tier.links.size(),
+                               .rate_min = {INT64_MAX},
+                               .rate_max = {},
+                               .capacity = {},
+                               .latency_min = duration_max,
+                               .latency_max = {}};
     for (const LinkId link : tier.links) {
       out.rate_min = std::min(out.rate_min, fabric.rate(link));
       out.rate_max = std::max(out.rate_max, fabric.rate(link));

@@ -30,7 +30,7 @@ struct FabricFacts {
     std::string name;
     std::size_t links = 0;
     Rate rate_min, rate_max;
-    Rate capacity;                               // sum over the links
+    Rate capacity;  // sum over the links
     Duration latency_min, latency_max;
   };
   // Capacity of one switch towards the NICs (down), away from them (up), and to switches as far
@@ -39,35 +39,35 @@ struct FabricFacts {
     std::string role;
     std::uint32_t level_min = 0, level_max = 0;  // 1: NICs attach here; 0: no NIC in reach
     std::size_t switches = 0;
-    Rate down, up, peer;                         // of the switch with the largest down / up
-    Ratio worst, best;                           // down / up; under 0 at the top
-    bool uniform = true;                         // all switches of the role have these capacities
+    Rate down, up, peer;  // of the switch with the largest down / up
+    Ratio worst, best;    // down / up; under 0 at the top
+    bool uniform = true;  // all switches of the role have these capacities
   };
   // The least capacity that parts the first half of the NICs, in scope order, from the second: the
   // most that the one can send to the other. Hosts stay whole where there are several.
   struct Bisection {
     Rate capacity;
-    Rate nics;                                   // that the smaller half can send
+    Rate nics;  // that the smaller half can send
     Ratio share() const { return ratio_of(capacity, nics); }
   };
   // Between two NICs, through switches only.
   struct PathFacts {
-    std::string what;                            // "same rack", "farthest", ...
-    std::string from, to;                        // names of the NICs
-    std::uint32_t hops = 0;                      // links on a shortest path; 0 when unreachable
-    std::uint64_t shortest = 0;                  // number of shortest paths, saturating
-    std::uint64_t disjoint = 0;                  // paths that share no cable
-    std::uint64_t disjoint_inside = 0;           // ... except the NICs' own cables
-    Duration latency;                            // of the fastest shortest path
+    std::string what;                   // "same rack", "farthest", ...
+    std::string from, to;               // names of the NICs
+    std::uint32_t hops = 0;             // links on a shortest path; 0 when unreachable
+    std::uint64_t shortest = 0;         // number of shortest paths, saturating
+    std::uint64_t disjoint = 0;         // paths that share no cable
+    std::uint64_t disjoint_inside = 0;  // ... except the NICs' own cables
+    Duration latency;                   // of the fastest shortest path
   };
   // What one failed switch takes. Shares are of the capacity that NICs have towards the level of
   // the failed switch, each hop divided by capacity.
   struct Loss {
     std::string role;
-    std::size_t switches = 0, examined = 0;      // fewer examined: evenly spaced samples
-    std::string worst;                           // the switch that the figures are of
-    std::size_t nics_cut_off = 0;                // without any live cable to a switch
-    std::size_t nics_affected = 0;               // lose part or all of that capacity
+    std::size_t switches = 0, examined = 0;  // fewer examined: evenly spaced samples
+    std::string worst;                       // the switch that the figures are of
+    std::size_t nics_cut_off = 0;            // without any live cable to a switch
+    std::size_t nics_affected = 0;           // lose part or all of that capacity
     std::size_t racks_affected = 0;
     double rack_share_min = 0, rack_share_max = 0;  // lost, over the affected racks
   };
@@ -76,10 +76,10 @@ struct FabricFacts {
   std::vector<RoleFacts> roles;
   std::vector<TierFacts> tiers;
   std::vector<SwitchTier> switch_tiers;
-  std::optional<Bisection> bisection;            // absent: see `notes`
+  std::optional<Bisection> bisection;  // absent: see `notes`
   std::vector<PathFacts> paths;
   std::vector<Loss> losses;
-  std::vector<std::string> notes;                // what was sampled or left out, and why
+  std::vector<std::string> notes;  // what was sampled or left out, and why
 };
 
 // Cost: O(nodes + links) for counts; O(links) for each examined failure (at most 4 a role) and each

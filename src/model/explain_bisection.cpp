@@ -40,7 +40,8 @@ struct Halves {
 Halves halves_of(const Fabric& fabric) {
   Halves out{{fabric.nics().begin(), fabric.nics().end()}, 0};
   const auto position = scope_order(fabric);
-  std::ranges::stable_sort(out.nics, {}, [&](NodeId nic) { return position[fabric.scope(nic)]; });
+  std::ranges::sort(out.nics, {},
+                    [&](NodeId nic) { return std::pair(position[fabric.scope(nic)], nic); });
   const std::size_t middle = out.nics.size() / 2;
   out.first = middle;
   const auto host = [&](std::size_t i) { return fabric.host_of(out.nics[i]); };

@@ -9,9 +9,7 @@
 namespace weft::model {
 
 // Capacities of hostile input may exceed 63 bits together; they stay at the top then.
-inline Rate plus(Rate a, Rate b) {
-  return {a.bps > INT64_MAX - b.bps ? INT64_MAX : a.bps + b.bps};
-}
+inline Rate plus(Rate a, Rate b) { return {a.bps > INT64_MAX - b.bps ? INT64_MAX : a.bps + b.bps}; }
 
 inline constexpr std::uint32_t unseen = UINT32_MAX;
 

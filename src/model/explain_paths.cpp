@@ -74,8 +74,8 @@ class CableGraph {
     }
   }
 
-  // Paths from `a` to `b`, which reach each other, without a common cable. With `own_cables` unlimited, the NICs' own cables
-  // may be common. Nothing when that takes too long.
+  // Paths from `a` to `b`, which reach each other, without a common cable. With `own_cables`
+  // unlimited, the NICs' own cables may be common. Nothing when that takes too long.
   std::optional<std::uint64_t> disjoint(NodeId a, NodeId b, MaxFlow::Amount own_cables) const {
     if (own_cables == 1 && (ports(a) == 1 || ports(b) == 1)) return 1;
     MaxFlow flow(count_ + 2);
@@ -108,9 +108,9 @@ class CableGraph {
 
 bool share_switch(const Fabric& fabric, NodeId a, NodeId b) {
   return std::ranges::any_of(fabric.out(a), [&](LinkId x) {
-    return fabric.is_switch(fabric.to(x)) &&
-           std::ranges::any_of(fabric.out(b),
-                               [&](LinkId y) { return fabric.to(x) == fabric.to(y); });
+    return fabric.is_switch(fabric.to(x)) && std::ranges::any_of(fabric.out(b), [&](LinkId y) {
+             return fabric.to(x) == fabric.to(y);
+           });
   });
 }
 
@@ -133,8 +133,8 @@ std::vector<Pair> choose_partners(const Fabric& fabric, NodeId from, const Reach
   std::array<NodeId, outward.size()> last{};
   NodeId farthest = from, elsewhere;
   for (const NodeId nic : fabric.nics()) {
-    const bool own_host = nic == from || (fabric.host_of(nic).valid() &&
-                                          fabric.host_of(nic) == fabric.host_of(from));
+    const bool own_host =
+        nic == from || (fabric.host_of(nic).valid() && fabric.host_of(nic) == fabric.host_of(from));
     if (own_host) continue;
     if (!reach.reaches(nic)) {
       elsewhere = nic;
@@ -164,17 +164,20 @@ void find_paths(const Fabric& fabric, FabricFacts& facts) {
   const Reach reach(fabric, from);
   const CableGraph cables(fabric);
   for (const auto& [what, to] : choose_partners(fabric, from, reach)) {
-    FabricFacts::PathFacts out{.what = what, .from = fabric.name(from), .to = fabric.name(to),
-                               .hops = reach.hops(to), .shortest = reach.count(to),
+    FabricFacts::PathFacts out{.what = what,
+                               .from = fabric.name(from),
+                               .to = fabric.name(to),
+                               .hops = reach.hops(to),
+                               .shortest = reach.count(to),
                                .latency = reach.latency(to)};
     if (reach.reaches(to)) {
       const bool near = share_switch(fabric, from, to);
       const auto disjoint = cables.disjoint(from, to, 1);
       const auto inside = near ? 0 : cables.disjoint(from, to, MaxFlow::unlimited);
       if (!disjoint || !inside)
-        facts.notes.push_back(fmt::format(
-            "paths, {}: disjoint ones not counted, that takes more than {} steps", what,
-            flow_work_max));
+        facts.notes.push_back(
+            fmt::format("paths, {}: disjoint ones not counted, that takes more than {} steps", what,
+                        flow_work_max));
       out.disjoint = disjoint.value_or(0);
       out.disjoint_inside = inside.value_or(0);
     }

@@ -111,7 +111,7 @@ TEST_CASE("P-05: 28 up-ports under 192 down-ports are 1:6.86") {
 
 // k-ary fat tree: k^3/4 NICs, full bisection, (k/2)^2 shortest paths between pods.
 TEST_CASE("fat trees") {
-  for (const std::uint64_t k : {4, 6, 8}) {
+  for (const std::uint64_t k : {4u, 6u, 8u}) {
     CAPTURE(k);
     const FabricFacts facts =
         facts_of("{generator: fat_tree, gpus_per_host: 1, k: " + std::to_string(k) + "}");
@@ -122,8 +122,7 @@ TEST_CASE("fat trees") {
     CHECK(path(facts, "same zone").shortest == k * k / 4);
     CHECK(path(facts, "same zone").disjoint_inside == k / 2);
     CHECK(loss(facts, "agg").rack_share_max == doctest::Approx(2.0 / static_cast<double>(k)));
-    CHECK(loss(facts, "core").rack_share_min ==
-          doctest::Approx(4.0 / static_cast<double>(k * k)));
+    CHECK(loss(facts, "core").rack_share_min == doctest::Approx(4.0 / static_cast<double>(k * k)));
   }
 }
 
@@ -228,14 +227,16 @@ TEST_CASE("disjoint paths equal the smallest cut of cables on random graphs") {
 }
 
 TEST_CASE("fabrics without NICs, with one, with absurd rates") {
-  const FabricFacts none = facts_of("{rate: 1 Gbps, nodes: [{role: core, count: 2}], "
-                                    "links: [\"core:0--core:1\"]}");
+  const FabricFacts none = facts_of(
+      "{rate: 1 Gbps, nodes: [{role: core, count: 2}], "
+      "links: [\"core:0--core:1\"]}");
   CHECK(!none.bisection.has_value());
   CHECK(none.paths.empty());
   CHECK(switches(none, "core").level_max == 0);
   CHECK(facts_of("{nodes: [{role: nic}]}").notes.size() == 1);
-  const FabricFacts huge = facts_of("{rate: 9000000 Tbps, nodes: [{role: nic, count: 9}, "
-                                    "{role: tor, count: 3}], links: [\"nic:0..8--tor:0..2\"]}");
+  const FabricFacts huge = facts_of(
+      "{rate: 9000000 Tbps, nodes: [{role: nic, count: 9}, "
+      "{role: tor, count: 3}], links: [\"nic:0..8--tor:0..2\"]}");
   CHECK(nodes(huge, "tor").capacity_max == Rate{INT64_MAX});
   CHECK(to_table(huge).size() > 0);
 }

@@ -46,37 +46,53 @@ std::string tier_table(const FabricFacts& facts) {
 }
 
 std::string switch_table(const FabricFacts& facts) {
-  Table table({{"switch", Align::left}, {"level"}, {"down"}, {"up"}, {"across"}, {"down : up"},
+  Table table({{"switch", Align::left},
+               {"level"},
+               {"down"},
+               {"up"},
+               {"across"},
+               {"down : up"},
                {"all alike", Align::left}});
   for (const auto& s : facts.switch_tiers)
     table.add({s.role, range(s.level_min, s.level_max), human(s.down), human(s.up), human(s.peer),
-               text(s.worst), s.uniform ? "yes" : s.best.under == 0 ? "no" : "no, best " + text(s.best)});
+               text(s.worst),
+               s.uniform           ? "yes"
+               : s.best.under == 0 ? "no"
+                                   : "no, best " + text(s.best)});
   return table.text();
 }
 
 std::string path_table(const FabricFacts& facts) {
-  Table table({{"path", Align::left}, {"from", Align::left}, {"to", Align::left}, {"links"},
-               {"latency"}, {"shortest paths"}, {"disjoint"}, {"beyond the NICs' cables"}});
+  Table table({{"path", Align::left},
+               {"from", Align::left},
+               {"to", Align::left},
+               {"links"},
+               {"latency"},
+               {"shortest paths"},
+               {"disjoint"},
+               {"beyond the NICs' cables"}});
   for (const auto& p : facts.paths) {
     if (p.hops == 0) {
       table.add({p.what, p.from, p.to, "-", "-", "0", "0", "0"});
       continue;
     }
-    table.add({p.what, p.from, p.to, fmt::format("{}", p.hops),
-               human_seconds(p.latency.seconds()), fmt::format("{}", p.shortest),
-               fmt::format("{}", p.disjoint),
+    table.add({p.what, p.from, p.to, fmt::format("{}", p.hops), human_seconds(p.latency.seconds()),
+               fmt::format("{}", p.shortest), fmt::format("{}", p.disjoint),
                p.disjoint_inside == 0 ? "-" : fmt::format("{}", p.disjoint_inside)});
   }
   return table.text();
 }
 
 std::string loss_table(const FabricFacts& facts) {
-  Table table({{"one failed", Align::left}, {"NICs cut off"}, {"NICs affected"},
-               {"racks affected"}, {"of each rack's capacity"}, {"examined"}});
+  Table table({{"one failed", Align::left},
+               {"NICs cut off"},
+               {"NICs affected"},
+               {"racks affected"},
+               {"of each rack's capacity"},
+               {"examined"}});
   for (const auto& l : facts.losses)
     table.add({l.role, fmt::format("{}", l.nics_cut_off), fmt::format("{}", l.nics_affected),
-               fmt::format("{}", l.racks_affected),
-               share_range(l.rack_share_min, l.rack_share_max),
+               fmt::format("{}", l.racks_affected), share_range(l.rack_share_min, l.rack_share_max),
                fmt::format("{} of {}", l.examined, l.switches)});
   return table.text();
 }
@@ -89,8 +105,11 @@ Json json(const Ratio& ratio) {
 Json roles_json(const FabricFacts& facts) {
   Json out = Json::array();
   for (const auto& r : facts.roles)
-    out.push_back({{"role", r.name}, {"kind", to_text(r.kind)}, {"count", r.count},
-                   {"ports_min", r.ports_min}, {"ports_max", r.ports_max},
+    out.push_back({{"role", r.name},
+                   {"kind", to_text(r.kind)},
+                   {"count", r.count},
+                   {"ports_min", r.ports_min},
+                   {"ports_max", r.ports_max},
                    {"capacity_min_bps", r.capacity_min.bps},
                    {"capacity_max_bps", r.capacity_max.bps}});
   return out;
@@ -98,8 +117,11 @@ Json roles_json(const FabricFacts& facts) {
 Json tiers_json(const FabricFacts& facts) {
   Json out = Json::array();
   for (const auto& t : facts.tiers)
-    out.push_back({{"tier", t.name}, {"links", t.links}, {"rate_min_bps", t.rate_min.bps},
-                   {"rate_max_bps", t.rate_max.bps}, {"capacity_bps", t.capacity.bps},
+    out.push_back({{"tier", t.name},
+                   {"links", t.links},
+                   {"rate_min_bps", t.rate_min.bps},
+                   {"rate_max_bps", t.rate_max.bps},
+                   {"capacity_bps", t.capacity.bps},
                    {"latency_min_us", t.latency_min.us()},
                    {"latency_max_us", t.latency_max.us()}});
   return out;
@@ -107,36 +129,52 @@ Json tiers_json(const FabricFacts& facts) {
 Json switches_json(const FabricFacts& facts) {
   Json out = Json::array();
   for (const auto& s : facts.switch_tiers)
-    out.push_back({{"role", s.role}, {"count", s.switches}, {"level_min", s.level_min},
-                   {"level_max", s.level_max}, {"down_bps", s.down.bps}, {"up_bps", s.up.bps},
-                   {"across_bps", s.peer.bps}, {"oversubscription", json(s.worst)},
-                   {"oversubscription_best", json(s.best)}, {"uniform", s.uniform}});
+    out.push_back({{"role", s.role},
+                   {"count", s.switches},
+                   {"level_min", s.level_min},
+                   {"level_max", s.level_max},
+                   {"down_bps", s.down.bps},
+                   {"up_bps", s.up.bps},
+                   {"across_bps", s.peer.bps},
+                   {"oversubscription", json(s.worst)},
+                   {"oversubscription_best", json(s.best)},
+                   {"uniform", s.uniform}});
   return out;
 }
 Json paths_json(const FabricFacts& facts) {
   Json out = Json::array();
   for (const auto& p : facts.paths)
-    out.push_back({{"what", p.what}, {"from", p.from}, {"to", p.to}, {"links", p.hops},
-                   {"latency_us", p.latency.us()}, {"shortest_paths", p.shortest},
-                   {"disjoint_paths", p.disjoint}, {"disjoint_paths_inside", p.disjoint_inside}});
+    out.push_back({{"what", p.what},
+                   {"from", p.from},
+                   {"to", p.to},
+                   {"links", p.hops},
+                   {"latency_us", p.latency.us()},
+                   {"shortest_paths", p.shortest},
+                   {"disjoint_paths", p.disjoint},
+                   {"disjoint_paths_inside", p.disjoint_inside}});
   return out;
 }
 Json losses_json(const FabricFacts& facts) {
   Json out = Json::array();
   for (const auto& l : facts.losses)
-    out.push_back({{"role", l.role}, {"switch", l.worst}, {"nics_cut_off", l.nics_cut_off},
-                   {"nics_affected", l.nics_affected}, {"racks_affected", l.racks_affected},
-                   {"rack_share_min", l.rack_share_min}, {"rack_share_max", l.rack_share_max},
-                   {"examined", l.examined}, {"switches", l.switches}});
+    out.push_back({{"role", l.role},
+                   {"switch", l.worst},
+                   {"nics_cut_off", l.nics_cut_off},
+                   {"nics_affected", l.nics_affected},
+                   {"racks_affected", l.racks_affected},
+                   {"rack_share_min", l.rack_share_min},
+                   {"rack_share_max", l.rack_share_max},
+                   {"examined", l.examined},
+                   {"switches", l.switches}});
   return out;
 }
 
 }  // namespace
 
 std::string to_table(const FabricFacts& facts) {
-  std::string out = fmt::format("{} GPUs, {} NICs, {} hosts, {} racks; {} nodes, {} links\n\n",
-                                facts.gpus, facts.nics, facts.hosts, facts.racks, facts.nodes,
-                                facts.links);
+  std::string out =
+      fmt::format("{} GPUs, {} NICs, {} hosts, {} racks; {} nodes, {} links\n\n", facts.gpus,
+                  facts.nics, facts.hosts, facts.racks, facts.nodes, facts.links);
   out += role_table(facts) + "\n" + tier_table(facts) + "\n";
   if (!facts.switch_tiers.empty()) out += switch_table(facts) + "\n";
   if (facts.bisection)

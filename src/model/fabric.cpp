@@ -53,8 +53,8 @@ class PcieSearch {
     for (const LinkId link : fabric_.out(node)) {
       const NodeId next = fabric_.to(link);
       const NodeKind kind = fabric_.kind(next);
-      const bool inside = kind == NodeKind::nic || kind == NodeKind::pcie_switch ||
-                          kind == NodeKind::host;
+      const bool inside =
+          kind == NodeKind::nic || kind == NodeKind::pcie_switch || kind == NodeKind::host;
       if (!inside || seen_[next] == round_) continue;
       seen_[next] = round_;
       queue_.push_back({next, hops + 1});
@@ -75,24 +75,36 @@ class PcieSearch {
 
 std::string_view to_text(NodeKind kind) {
   switch (kind) {
-    case NodeKind::host: return "host";
-    case NodeKind::gpu: return "gpu";
-    case NodeKind::nic: return "nic";
-    case NodeKind::nvswitch: return "nvswitch";
-    case NodeKind::pcie_switch: return "pcie_switch";
-    case NodeKind::fabric_switch: return "fabric_switch";
+    case NodeKind::host:
+      return "host";
+    case NodeKind::gpu:
+      return "gpu";
+    case NodeKind::nic:
+      return "nic";
+    case NodeKind::nvswitch:
+      return "nvswitch";
+    case NodeKind::pcie_switch:
+      return "pcie_switch";
+    case NodeKind::fabric_switch:
+      return "fabric_switch";
   }
   std::unreachable();
 }
 
 std::string_view to_text(ScopeKind kind) {
   switch (kind) {
-    case ScopeKind::region: return "region";
-    case ScopeKind::building: return "building";
-    case ScopeKind::zone: return "zone";
-    case ScopeKind::pod: return "pod";
-    case ScopeKind::rack: return "rack";
-    case ScopeKind::host: return "host";
+    case ScopeKind::region:
+      return "region";
+    case ScopeKind::building:
+      return "building";
+    case ScopeKind::zone:
+      return "zone";
+    case ScopeKind::pod:
+      return "pod";
+    case ScopeKind::rack:
+      return "rack";
+    case ScopeKind::host:
+      return "host";
   }
   std::unreachable();
 }
@@ -202,8 +214,7 @@ void FabricBuilder::index_tiers() {
   std::map<std::pair<RoleId, RoleId>, TierId> known;
   const auto tier_of = [&](RoleId from, RoleId to) {
     const auto [it, is_new] = known.try_emplace({from, to}, TierId(f.tiers_.size()));
-    if (is_new)
-      f.tiers_.push_back({from, to, f.role(from).name + "->" + f.role(to).name, {}});
+    if (is_new) f.tiers_.push_back({from, to, f.role(from).name + "->" + f.role(to).name, {}});
     return it->second;
   };
   f.link_tier_.reserve(f.link_count());

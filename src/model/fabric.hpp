@@ -21,7 +21,7 @@ using LinkId = Id<struct LinkTag>;        // one direction of a cable
 using CircuitId = Id<struct CircuitTag>;  // a cable: links 2c and 2c + 1
 using ScopeId = Id<struct ScopeTag>;
 using RoleId = Id<struct RoleTag>;
-using TierId = Id<struct TierTag>;        // all links between two roles, in one direction
+using TierId = Id<struct TierTag>;  // all links between two roles, in one direction
 
 enum class NodeKind : std::uint8_t { host, gpu, nic, nvswitch, pcie_switch, fabric_switch };
 // A rack is the set of hosts that share their first switches, whatever a topology calls it.
@@ -42,20 +42,20 @@ constexpr LinkId reverse(LinkId link) { return LinkId(link.value ^ 1u); }
 class Fabric {
  public:
   struct Role {
-    std::string name;            // "rtsw"
+    std::string name;  // "rtsw"
     NodeKind kind;
-    std::vector<NodeId> nodes;   // by role index: "rtsw:3" is nodes[3]
+    std::vector<NodeId> nodes;  // by role index: "rtsw:3" is nodes[3]
   };
   struct Scope {
     ScopeKind kind;
-    std::uint32_t index;         // among its kind, fabric-wide: "rack:17"
-    ScopeId parent;              // none at the root
-    std::string name;            // "" for "kind:index"
+    std::uint32_t index;  // among its kind, fabric-wide: "rack:17"
+    ScopeId parent;       // none at the root
+    std::string name;     // "" for "kind:index"
   };
   struct Tier {
     RoleId from, to;
-    std::string name;            // "rtsw->ctsw"
-    std::vector<LinkId> links;   // ascending
+    std::string name;           // "rtsw->ctsw"
+    std::vector<LinkId> links;  // ascending
   };
 
   std::size_t node_count() const { return node_kind_.size(); }
@@ -100,9 +100,9 @@ class Fabric {
 
   // GPUs in order: the bare integer 17 is gpus()[17].
   std::span<const NodeId> gpus() const { return gpus_; }
-  std::span<const NodeId> nics() const { return nics_; }    // back-end NICs, in order
+  std::span<const NodeId> nics() const { return nics_; }  // back-end NICs, in order
   std::span<const NodeId> hosts() const { return hosts_; }
-  NodeId host_of(NodeId node) const { return node_host_[node]; }      // of a GPU, NIC, ...
+  NodeId host_of(NodeId node) const { return node_host_[node]; }  // of a GPU, NIC, ...
   std::span<const NodeId> gpus_of(NodeId host) const;
   std::span<const NodeId> nics_of(NodeId host) const;
   // The NIC that `gpu` sends through: the nearest by PCIe, GPUs spread evenly over equals.
@@ -175,10 +175,10 @@ class FabricBuilder {
     NodeKind kind;
     std::string_view role;
     ScopeId scope;
-    NodeId host = {};                 // the host a GPU, NIC or inner switch belongs to
-    std::int16_t rail = no_lane;      // a GPU without one gets that of its NIC
+    NodeId host = {};             // the host a GPU, NIC or inner switch belongs to
+    std::int16_t rail = no_lane;  // a GPU without one gets that of its NIC
     std::int16_t plane = no_lane;
-    std::string_view name = {};       // empty: "role:index"
+    std::string_view name = {};  // empty: "role:index"
   };
   struct LinkSpec {
     Rate rate;
@@ -194,9 +194,7 @@ class FabricBuilder {
   // The NIC that a GPU uses; without this call freeze() chooses as Fabric::nic_of says.
   void set_nic(NodeId gpu, NodeId nic);
   bool has_name(std::string_view name) const { return fabric_.named_nodes_.contains(name); }
-  bool has_scope_name(std::string_view name) const {
-    return fabric_.named_scopes_.contains(name);
-  }
+  bool has_scope_name(std::string_view name) const { return fabric_.named_scopes_.contains(name); }
   std::size_t node_count() const { return fabric_.node_count(); }
 
   // GPUs and NICs of one host must have been added before those of the next, hosts in order;

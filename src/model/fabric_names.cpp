@@ -60,7 +60,8 @@ std::unexpected<Error> out_of_range(const Token& token, std::string_view role, s
 std::vector<std::pair<std::string_view, std::string_view>> cuts(std::string_view text,
                                                                 std::string_view arrow) {
   std::vector<std::pair<std::string_view, std::string_view>> out;
-  for (std::size_t at = text.find(arrow); at != std::string_view::npos; at = text.find(arrow, at + 1))
+  for (std::size_t at = text.find(arrow); at != std::string_view::npos;
+       at = text.find(arrow, at + 1))
     out.emplace_back(text.substr(0, at), text.substr(at + arrow.size()));
   return out;
 }
@@ -113,13 +114,14 @@ Result<LinkId> find_between(const Fabric& fabric, const Token& token, std::strin
     }
     const auto links = fabric.links_between(*a, *b);
     if (links.empty())
-      return unknown(token, fmt::format("no link joins {} and {}", fabric.name(*a), fabric.name(*b)),
+      return unknown(token,
+                     fmt::format("no link joins {} and {}", fabric.name(*a), fabric.name(*b)),
                      neighbours_of(fabric, *a));
     if (ordinal > links.size() || (ordinal == 0 && links.size() > 1))
-      return unknown(token,
-                     fmt::format("{} links run from {} to {}", links.size(), fabric.name(*a),
-                                 fabric.name(*b)),
-                     fmt::format("add #1 to #{} to say which", links.size()));
+      return unknown(
+          token,
+          fmt::format("{} links run from {} to {}", links.size(), fabric.name(*a), fabric.name(*b)),
+          fmt::format("add #1 to #{} to say which", links.size()));
     return links[ordinal == 0 ? 0 : ordinal - 1];
   }
   return std::unexpected(*first_error);
@@ -184,10 +186,11 @@ Result<NodeId> Fabric::find_node(const Token& token) const {
       if (known.size() == suggestions_max) break;
       known.push_back(name);
     }
-    return unknown(token,
-                   fmt::format("no node is called {}{}", shown(token.text),
-                               slip.empty() ? did_you_mean(text, known) : slip),
-                   fmt::format("write a node's name, or role:index with one of the roles {}", list));
+    return unknown(
+        token,
+        fmt::format("no node is called {}{}", shown(token.text),
+                    slip.empty() ? did_you_mean(text, known) : slip),
+        fmt::format("write a node's name, or role:index with one of the roles {}", list));
   }
   const std::vector<NodeId>& members = roles_[role].nodes;
   if (!scoped) {
@@ -208,8 +211,8 @@ Result<LinkId> Fabric::find_link(const Token& token) const {
 Result<CircuitId> Fabric::find_circuit(const Token& token) const {
   const std::string_view text = trim(token.text);
   const std::size_t slash = text.rfind('/');
-  const auto port = slash == std::string_view::npos ? std::nullopt
-                                                    : whole_number(text.substr(slash + 1));
+  const auto port =
+      slash == std::string_view::npos ? std::nullopt : whole_number(text.substr(slash + 1));
   if (!port || text.find("--") != std::string_view::npos) {
     WEFT_TRY(const LinkId link, find_between(*this, token, "--"));
     return circuit_of(link);

@@ -87,8 +87,9 @@ TEST_CASE("errors say where, what and what is near") {
     CHECK(found.error().code == Errc::unknown);
     return found.error().text();
   };
-  CHECK(contains(node_error("rtws:1"), "flows.csv:3:7: no node is called \"rtws:1\" (did you mean "
-                                       "\"rtsw\"?)"));
+  CHECK(contains(node_error("rtws:1"),
+                 "flows.csv:3:7: no node is called \"rtws:1\" (did you mean "
+                 "\"rtsw\"?)"));
   CHECK(contains(node_error("ctsw:2"), "there are 2 ctsw; choose an index from 0 to 1"));
   CHECK(contains(node_error("8"), "there are 8 gpu (a bare number is a GPU index)"));
   CHECK(contains(node_error("-1"), "no node is called"));
@@ -104,9 +105,11 @@ TEST_CASE("errors say where, what and what is near") {
   CHECK(node_error(std::string(100'000, 'x')).size() < 300);
 
   const auto link = f.find_link({"rtsw:0->rtsw:1", where});
-  CHECK(contains(link.error().text(), "no link joins rtsw:0 and rtsw:1; rtsw:0 is linked to nic:0"));
+  CHECK(
+      contains(link.error().text(), "no link joins rtsw:0 and rtsw:1; rtsw:0 is linked to nic:0"));
   CHECK(contains(f.find_link({"rtsw:0", where}).error().text(), "write it as \"a->b\""));
-  CHECK(contains(f.find_circuit({"rtsw:0--ctws:1", where}).error().text(), "did you mean \"ctsw\""));
+  CHECK(
+      contains(f.find_circuit({"rtsw:0--ctws:1", where}).error().text(), "did you mean \"ctsw\""));
   CHECK(contains(f.find_circuit({"rtsw:0/99", where}).error().text(), "port on rtsw:0"));
   CHECK(contains(f.find_scope({"pod:0", where}).error().text(), "kinds zone, rack, host"));
 }

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "base/check.hpp"
+#include "model/directory.hpp"
 #include "model/generator.hpp"
 
 namespace weft::model {
@@ -29,106 +29,6 @@ std::vector<std::string> names_of(const Kinds& kinds) {
   for (const auto kind : kinds) out.emplace_back(to_text(kind));
   return out;
 }
-
-std::optional<std::uint32_t> parse_index(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return {};
-  return value;
-}
-
-// "3" or "0..7".
-struct Range {
-  std::uint32_t first, last;
-  std::size_t count() const { return std::size_t{last} - first + 1; }
-};
-std::optional<Range> parse_range(std::string_view text) {
-  const std::size_t dots = text.find("..");
-  const auto first = parse_index(text.substr(0, dots));
-  const auto last = dots == text.npos ? first : parse_index(text.substr(dots + 2));
-  if (!first || !last || *first > *last) return {};
-  return Range{*first, *last};
-}
-
-// "tor" of "tor:7", "" for what is not of that form.
-std::string_view indexed_group(std::string_view name) {
-  const std::size_t colon = name.rfind(':');
-  if (colon == name.npos || !parse_index(name.substr(colon + 1))) return {};
-  return name.substr(0, colon);
-}
-
-// One or several things of one group, as "tor:3", "tor:0..7" or a given name denote them.
-template <class IdType>
-struct Run {
-  const std::vector<IdType>* group = nullptr;  // for ranges
-  std::size_t first = 0;
-  std::size_t count = 0;                       // 0: could not be resolved
-  IdType single;                               // for names
-
-  IdType operator[](std::size_t i) const { return group ? (*group)[first + i] : single; }
-  // The thing for the i-th of several: itself when it is one, otherwise in step.
-  IdType in_step(std::size_t i) const { return (*this)[count == 1 ? 0 : i]; }
-};
-
-// Names of nodes or scopes: "group:index" and given ones. Lookups cost O(log names).
-template <class IdType>
-class Directory {
- public:
-  explicit Directory(std::string_view noun) : noun_(noun) {}
-
-  std::vector<IdType>& group(const std::string& name) { return groups_[name]; }
-  bool has_name(std::string_view name) const { return names_.contains(name); }
-  void add_name(const std::string& name, IdType id) { names_.emplace(name, id); }
-
-  Result<Run<IdType>> find(const Token& token) const {
-    const std::string_view text = trim(token.text);
-    if (const auto named = names_.find(text); named != names_.end())
-      return Run<IdType>{nullptr, 0, 1, named->second};
-    const std::size_t colon = text.rfind(':');
-    if (colon == std::string_view::npos) return unknown(token, text);
-    const auto group = groups_.find(text.substr(0, colon));
-    if (group == groups_.end()) return unknown(token, text);
-    return members(token, *group, text.substr(colon + 1));
-  }
-
- private:
-  using Group = std::pair<const std::string, std::vector<IdType>>;
-
-  Result<Run<IdType>> members(const Token& token, const Group& group,
-                              std::string_view text) const {
-    const auto range = parse_range(text);
-    if (!range)
-      return fail(Errc::parse, token.where,
-                  fmt::format("\"{}\" is not an index of {} \"{}\"", text, noun_, group.first),
-                  fmt::format("write \"{0}:3\", or \"{0}:0..7\" from the smaller to the larger",
-                              group.first));
-    if (range->last >= group.second.size())
-      return fail(Errc::unknown, token.where,
-                  fmt::format("there is no {} \"{}:{}\"", noun_, group.first, range->last),
-                  group.second.empty() ? "none stands before this line"
-                                       : fmt::format("the last one is \"{}:{}\"", group.first,
-                                                     group.second.size() - 1));
-    return Run<IdType>{&group.second, range->first, range->count(), {}};
-  }
-
-  std::unexpected<Error> unknown(const Token& token, std::string_view text) const {
-    constexpr std::size_t candidates_max = 20'000;  // bounds the search for a near name
-    std::vector<std::string> candidates;
-    for (const auto& [name, members] : groups_)
-      for (std::size_t i = 0; i < members.size() && candidates.size() < candidates_max; ++i)
-        candidates.push_back(fmt::format("{}:{}", name, i));
-    for (const auto& [name, id] : names_)
-      if (candidates.size() < candidates_max) candidates.push_back(name);
-    return fail(Errc::unknown, token.where,
-                fmt::format("unknown {} \"{}\"{}", noun_, text.substr(0, 80),
-                            did_you_mean(text, candidates)),
-                fmt::format("name a {} that stands in the list", noun_));
-  }
-
-  std::string noun_;
-  std::map<std::string, std::vector<IdType>, std::less<>> groups_;
-  std::map<std::string, IdType, std::less<>> names_;
-};
 
 struct Lane {
   std::int16_t first = no_lane;
@@ -229,10 +129,10 @@ class FabricReader {
     const Run<IdType> run = take(directory, {text, entry.where(key)});
     if (run.count == 0) return {};
     if (run.count != 1 && run.count != count) {
-      add_error(Errc::value, entry.where(key),
-                fmt::format("\"{}\" are {}, but the entry has a count of {}", text, run.count,
-                            count),
-                "name one, or as many as the count");
+      add_error(
+          Errc::value, entry.where(key),
+          fmt::format("\"{}\" are {}, but the entry has a count of {}", text, run.count, count),
+          "name one, or as many as the count");
       return {};
     }
     return run;
@@ -321,12 +221,12 @@ class FabricReader {
 
   NodeEntry take_node(Reader& entry) {
     NodeEntry node;
-    node.role = entry.text("role", entry.has("kind") ? std::optional(entry.text("kind", ""))
-                                                     : std::nullopt);
+    node.role = entry.text(
+        "role", entry.has("kind") ? std::optional(entry.text("kind", "")) : std::nullopt);
     const auto named = std::ranges::find(node_kind_names_, node.role);
-    const std::size_t by_role =
-        named == node_kind_names_.end() ? node_kinds.size() - 1  // fabric_switch
-                                        : static_cast<std::size_t>(named - node_kind_names_.begin());
+    const std::size_t by_role = named == node_kind_names_.end()
+                                    ? node_kinds.size() - 1  // fabric_switch
+                                    : static_cast<std::size_t>(named - node_kind_names_.begin());
     node.kind = node_kinds[entry.choice("kind", node_kind_names_, by_role)];
     node.count = take_count(entry, kind_.size(), limits_.nodes);
     node.name = take_name(entry, node.count);
@@ -353,10 +253,10 @@ class FabricReader {
                 "give one of the two another role");
     if ((node.kind == NodeKind::gpu || node.kind == NodeKind::host) &&
         node.role != to_text(node.kind))
-      add_error(Errc::value, entry.where("role"),
-                fmt::format("the role of a {0} is \"{0}\", not \"{1}\"", to_text(node.kind),
-                            node.role),
-                fmt::format("write \"role: {}\"", to_text(node.kind)));
+      add_error(
+          Errc::value, entry.where("role"),
+          fmt::format("the role of a {0} is \"{0}\", not \"{1}\"", to_text(node.kind), node.role),
+          fmt::format("write \"role: {}\"", to_text(node.kind)));
     if ((node.role == "gpu" && node.kind != NodeKind::gpu) ||
         (node.role == "nic" && node.kind != NodeKind::nic) ||
         (node.role == "host" && node.kind != NodeKind::host))
@@ -446,10 +346,10 @@ class FabricReader {
     const Run<NodeId> run = take(nodes_, {choice.nic, choice.where});
     if (run.count == 0) return;
     if (run.count != 1 && run.count != choice.count)
-      return add_error(Errc::value, choice.where,
-                       fmt::format("\"{}\" are {} NICs for {} GPUs", choice.nic, run.count,
-                                   choice.count),
-                       "name one, or as many as the count");
+      return add_error(
+          Errc::value, choice.where,
+          fmt::format("\"{}\" are {} NICs for {} GPUs", choice.nic, run.count, choice.count),
+          "name one, or as many as the count");
     const std::vector<NodeId>& backend = nodes_.group("nic");
     for (std::size_t i = 0; i < choice.count; ++i) {
       const NodeId gpu(choice.first_gpu.index() + i);
@@ -467,9 +367,7 @@ class FabricReader {
     FabricBuilder::LinkSpec spec;
     std::size_t parallel = 1;
     bool pairs = false;  // i-th left to i-th right; otherwise every left to every right
-    std::size_t count() const {
-      return (pairs ? left.count : left.count * right.count) * parallel;
-    }
+    std::size_t count() const { return (pairs ? left.count : left.count * right.count) * parallel; }
   };
 
   // "a--b" with a range at either end.
@@ -507,8 +405,7 @@ class FabricReader {
     const std::string ends = entry.text(key, std::nullopt);
     cables.spec.rate = take_rate(entry, rate_default_);
     cables.spec.latency = entry.duration("latency", latency_default_);
-    cables.parallel =
-        static_cast<std::size_t>(entry.count("count", 1, 1, limits_.links));
+    cables.parallel = static_cast<std::size_t>(entry.count("count", 1, 1, limits_.links));
     const std::string interface_a = entry.text("interface_a", std::string{});
     const std::string interface_b = entry.text("interface_b", std::string{});
     for (const std::string_view side : {"interface_a", "interface_b"})
@@ -534,15 +431,15 @@ class FabricReader {
       return add_error(Errc::value, where,
                        fmt::format("interface names for {} cables at once", cables.count()),
                        "write one entry for each");
-    const auto room = static_cast<std::size_t>(limits_.links) - std::min(
-        static_cast<std::size_t>(limits_.links), link_total_);
+    const auto room = static_cast<std::size_t>(limits_.links) -
+                      std::min(static_cast<std::size_t>(limits_.links), link_total_);
     if (cables.left.count > room || cables.right.count > room || cables.parallel > room ||
         cables.left.count * cables.right.count > room || 2 * cables.count() > room)
-      return add_error(Errc::value, where,
-                       fmt::format("{} x {} x {} cables and the links so far exceed the limit of {}",
-                                   cables.left.count, cables.right.count, cables.parallel,
-                                   limits_.links),
-                       "describe a smaller fabric");
+      return add_error(
+          Errc::value, where,
+          fmt::format("{} x {} x {} cables and the links so far exceed the limit of {}",
+                      cables.left.count, cables.right.count, cables.parallel, limits_.links),
+          "describe a smaller fabric");
     link_total_ += 2 * cables.count();
     for (std::size_t i = 0; i < cables.left.count; ++i) {
       if (cables.pairs) {
@@ -607,7 +504,8 @@ Status check_name(const Token& name) {
     if (!alphanumeric && !std::string_view("_.:@+-").contains(c)) return wrong("odd character");
   }
   for (const std::string_view taken : {"--", "->", ".."})
-    if (text.contains(taken)) return wrong(fmt::format("\"{}\" has a meaning between names", taken));
+    if (text.contains(taken))
+      return wrong(fmt::format("\"{}\" has a meaning between names", taken));
   if (text.front() == '-' || text.back() == '-') return wrong("it begins or ends with \"-\"");
   if (text.find_first_not_of("0123456789") == text.npos) return wrong("a bare number is a GPU");
   return {};

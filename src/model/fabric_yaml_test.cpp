@@ -140,15 +140,19 @@ TEST_CASE("any order of cables comes back") {
 
 TEST_CASE("the digest sees every column") {
   const auto with = [](std::string_view node, std::string_view extra) {
-    return digest(accept("{scopes: [{kind: zone}, {kind: rack}], nodes: [{role: nic, count: 2}, {"
-                         "role: tor" + std::string(node) + "}], links: [{link: \"nic:0--tor:0\", "
-                         "rate: 1 Gbps" + std::string(extra) + "}]}"));
+    return digest(
+        accept("{scopes: [{kind: zone}, {kind: rack}], nodes: [{role: nic, count: 2}, {"
+               "role: tor" +
+               std::string(node) +
+               "}], links: [{link: \"nic:0--tor:0\", "
+               "rate: 1 Gbps" +
+               std::string(extra) + "}]}"));
   };
   std::vector<std::uint64_t> seen{with("", "")};
   for (const std::string_view node : {", rail: 1", ", plane: 1", ", scope: rack:0", ", name: x"})
     seen.push_back(with(node, ""));
-  for (const std::string_view extra : {", latency: 1 us", ", interface_a: e1", ", interface_b: e1",
-                                       ", count: 2"})
+  for (const std::string_view extra :
+       {", latency: 1 us", ", interface_a: e1", ", interface_b: e1", ", count: 2"})
     seen.push_back(with("", extra));
   std::ranges::sort(seen);
   CHECK(std::ranges::adjacent_find(seen) == seen.end());
@@ -171,13 +175,15 @@ TEST_CASE("mistakes are named with their place") {
       Mistake{"{rate: 1 Gbps, nodes: [{role: tor, count: 2}], links: [\"tor:0--tro:1\"]}",
               "f.yaml:1:56", "did you mean \"tor:"},
       Mistake{"{rate: 1 Gbps, nodes: [{role: tor, name: leaf-a}, {role: tor}],\n"
-              " links: [leaf-b--tor:1]}", "f.yaml:2:10", "did you mean \"leaf-a\"?"},
+              " links: [leaf-b--tor:1]}",
+              "f.yaml:2:10", "did you mean \"leaf-a\"?"},
       Mistake{"{rate: 1 Gbps, nodes: [{role: tor}], links: [\"tor:0--tor:0\"]}", "f.yaml:1:46",
               "to itself"},
       Mistake{"{rate: 1 Gbps, nodes: [{role: tor}], links: [\"tor:0->tor:0\"]}", "f.yaml:1:46",
               "not a cable"},
-      Mistake{"{rate: 1 Gbps, nodes: [{role: tor, count: 3}], links: [{pairs: \"tor:0..1--tor:2\"}]}",
-              "f.yaml:1:", "2 nodes on the left, 1 on the right"},
+      Mistake{
+          "{rate: 1 Gbps, nodes: [{role: tor, count: 3}], links: [{pairs: \"tor:0..1--tor:2\"}]}",
+          "f.yaml:1:", "2 nodes on the left, 1 on the right"},
       Mistake{"{nodes: [{role: tor, name: a}, {role: tor, name: a}]}", "f.yaml:1:50",
               "exists already"},
       Mistake{"{nodes: [{role: tor, name: \"tor:3\"}]}", "f.yaml:1:28", "index of a role"},
@@ -196,7 +202,8 @@ TEST_CASE("mistakes are named with their place") {
       Mistake{"{nodes: [{role: host, count: 2}, {role: nic, count: 3, host: host:0..1}]}",
               "f.yaml:1:", "are 2, but the entry has a count of 3"},
       Mistake{"{nodes: [{role: host, count: 2}, {role: nic, host: host:1}, {role: nic, host: "
-              "host:0}]}", "f.yaml:1:79", "earlier host"},
+              "host:0}]}",
+              "f.yaml:1:79", "earlier host"},
       Mistake{"{nodes: [{role: host}, {role: nic}, {role: nic, host: host:0}]}", "f.yaml:1:55",
               "earlier host"},
       Mistake{"{nodes: [{role: host}, {role: gpu, host: host:0, nic: tor:0}, {role: tor}]}",
@@ -239,13 +246,17 @@ TEST_CASE("short texts do not ask for large fabrics") {
   CHECK(contains(refuse("{nodes: [{role: a, count: 600}, {role: b, count: 600}]}", limits),
                  "600 and 600 more exceed the limit of 1000"));
   CHECK(contains(refuse("{rate: 1 Gbps, nodes: [{role: a, count: 100}, {role: b, count: 100}], "
-                        "links: [\"a:0..99--b:0..99\"]}", limits),
+                        "links: [\"a:0..99--b:0..99\"]}",
+                        limits),
                  "limit of 5000"));
   CHECK(contains(refuse("{rate: 1 Gbps, nodes: [{role: a, count: 2}], "
-                        "links: [{link: \"a:0--a:1\", count: 9 G}]}"), "is not within"));
+                        "links: [{link: \"a:0--a:1\", count: 9 G}]}"),
+                 "is not within"));
   CHECK(contains(refuse("{nodes: [{role: tor, count: 1e30}]}"), "out of range"));
   CHECK(read("{rate: 1 Gbps, nodes: [{role: a, count: 50}, {role: b, count: 50}], "
-             "links: [\"a:0..49--b:0..49\"]}", limits).has_value());
+             "links: [\"a:0..49--b:0..49\"]}",
+             limits)
+            .has_value());
 }
 
 TEST_CASE("16,384 GPUs go out and come back in seconds") {

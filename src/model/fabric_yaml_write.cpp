@@ -127,7 +127,7 @@ class Writer {
             Series(fabric_.rail(node)), Series(fabric_.plane(node)), Series(role_index(nic(node)))};
   }
   static bool continues(NodeColumns& run, const NodeColumns& next, std::size_t i) {
-    const auto step = [&](Series NodeColumns::* column, bool commit) {
+    const auto step = [&](Series NodeColumns::*column, bool commit) {
       const std::int64_t value = (next.*column).at(0);
       if (commit) (run.*column).take(value, i);
       return commit || (run.*column).fits(value, i);
@@ -143,6 +143,15 @@ class Writer {
            scope_kind(fabric_.scope(a)) == scope_kind(fabric_.scope(b));
   }
 
+  // Whether all of a run are in their hosts' scopes, where the reader puts them by itself.
+  bool stands_with_host(std::size_t first, std::size_t count) const {
+    for (std::size_t i = first; i < first + count; ++i) {
+      const NodeId in = host(NodeId(i));
+      if (!in.valid() || fabric_.scope(in) != fabric_.scope(NodeId(i))) return false;
+    }
+    return true;
+  }
+
   std::size_t write_nodes(std::size_t first) {
     const NodeId head(first);
     const bool named = fabric_.has_given_name(head);
@@ -150,7 +159,9 @@ class Writer {
     std::size_t n = 1;
     for (; first + n < fabric_.node_count() && !named; ++n) {
       const NodeId next(first + n);
-      if (!same_groups(head, next) || fabric_.has_given_name(next) || !continues(run, columns(next), n)) break;
+      if (!same_groups(head, next) || fabric_.has_given_name(next) ||
+          !continues(run, columns(next), n))
+        break;
     }
     const std::string& role = fabric_.role_name(head);
     put("    - {{role: {}", scalar(role));
@@ -158,7 +169,7 @@ class Writer {
     if (named) put(", name: {}", scalar(fabric_.name(head)));
     if (n > 1) put(", count: {}", n);
     if (run.host.given()) put(", host: host:{}", run.host.text(n));
-    if (run.scope.given())
+    if (run.scope.given() && !stands_with_host(first, n))
       put(", scope: {}:{}", scope_kind(fabric_.scope(head)), run.scope.text(n));
     if (run.rail.given()) put(", rail: {}", run.rail.text(n));
     if (run.plane.given()) put(", plane: {}", run.plane.text(n));
@@ -184,7 +195,8 @@ class Writer {
     return fabric_.rate(a) == fabric_.rate(b) && fabric_.latency(a) == fabric_.latency(b) &&
            fabric_.tier_id(a) == fabric_.tier_id(b) && !has_interfaces(i);
   }
-  // Whether `n` parallel cables between these role indexes start at circuit `at` (no more, no less).
+  // Whether `n` parallel cables between these role indexes start at circuit `at` (no more, no
+  // less).
   bool stand_at(std::size_t at, std::size_t end, std::uint32_t a, std::uint32_t b,
                 std::size_t n) const {
     if (at + n > end) return false;
@@ -233,7 +245,8 @@ class Writer {
 
   std::string ends(NodeId node, std::uint32_t count) const {
     const std::uint32_t index = fabric_.role_index(node);
-    if (count > 1) return fmt::format("{}:{}..{}", fabric_.role_name(node), index, index + count - 1);
+    if (count > 1)
+      return fmt::format("{}:{}..{}", fabric_.role_name(node), index, index + count - 1);
     const std::string name = fabric_.name(node);
     if (fabric_.has_given_name(node) && check_name({name, {}})) return name;
     return fmt::format("{}:{}", fabric_.role_name(node), index);

@@ -7,16 +7,13 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "base/rng.hpp"
 
 namespace weft::model {
 namespace {
 
-constexpr std::size_t fault_count_max = 100'000;
-constexpr std::size_t strike_count_max = 2'000'000;      // links and nodes over all faults
-constexpr std::size_t overlap_max = 100;                 // faults at a time on one link or node
-constexpr std::size_t exception_count_max = 4'000'000;  // over all snapshots
 constexpr std::size_t names_shown = 4;
 
 enum class Measure : std::uint8_t { none, factor, loss };
@@ -51,8 +48,7 @@ struct Fault {
 // Reads one entry of the list.
 class FaultReader {
  public:
-  FaultReader(const Fabric& fabric, const Config& entry, std::size_t index, Rng rng,
-              Errors& errors)
+  FaultReader(const Fabric& fabric, const Config& entry, std::size_t index, Rng rng, Errors& errors)
       : fabric_(fabric),
         errors_(errors),
         reader_(entry, fmt::format("faults[{}]", index), errors),
@@ -170,10 +166,9 @@ class FaultReader {
       tokens.insert(tokens.end(), others.begin(), others.end());
     }
     if (tokens.empty())
-      reader_.error(Errc::parse, reader_.where(),
-                    fmt::format("{} strikes nothing", kind_->name),
-                    fmt::format("add \"{}: NAME\" or \"count: N\" with \"{}: NAME\"",
-                                kind_->target, is_link() ? "tier" : "role"));
+      reader_.error(Errc::parse, reader_.where(), fmt::format("{} strikes nothing", kind_->name),
+                    fmt::format("add \"{}: NAME\" or \"count: N\" with \"{}: NAME\"", kind_->target,
+                                is_link() ? "tier" : "role"));
     for (const Token& token : tokens) {
       if (is_link()) {
         add_link(token, fault);
@@ -207,11 +202,11 @@ class FaultReader {
     const auto node = fabric_.find_node(token);
     if (!node) return reader_.error(node.error());
     if (fabric_.kind(*node) != kind_->node)
-      return reader_.error(Errc::value, token.where,
-                           fmt::format("{} is a {}, not a {}", fabric_.name(*node),
-                                       to_text(fabric_.kind(*node)), to_text(kind_->node)),
-                           fmt::format("name a {}, or choose another kind of fault",
-                                       to_text(kind_->node)));
+      return reader_.error(
+          Errc::value, token.where,
+          fmt::format("{} is a {}, not a {}", fabric_.name(*node), to_text(fabric_.kind(*node)),
+                      to_text(kind_->node)),
+          fmt::format("name a {}, or choose another kind of fault", to_text(kind_->node)));
     fault.nodes.push_back(*node);
   }
 
@@ -261,9 +256,8 @@ class Sweep {
   explicit Sweep(const std::vector<Fault>& faults) : faults_(faults) {}
 
   void start(std::uint32_t fault) {
-    change(fault, [&](Active& active) {
-      active.insert(std::ranges::lower_bound(active, fault), fault);
-    });
+    change(fault,
+           [&](Active& active) { active.insert(std::ranges::lower_bound(active, fault), fault); });
   }
   void end(std::uint32_t fault) {
     change(fault, [&](Active& active) { std::erase(active, fault); });
@@ -340,68 +334,83 @@ std::vector<Event> events_of(const std::vector<Fault>& faults) {
     events.push_back({faults[i].at, i, false});
     if (faults[i].until) events.push_back({*faults[i].until, i, true});
   }
-  std::ranges::stable_sort(events, {}, &Event::at);
+  std::ranges::sort(events, {}, [](const Event& e) { return std::pair(e.at, e.fault); });
   return events;
 }
 
-Status check_strikes(const std::vector<Fault>& faults, const Where& where) {
-  std::size_t strikes = 0;
-  for (const Fault& fault : faults) strikes += fault.links.size() + fault.nodes.size();
-  if (strikes <= strike_count_max) return {};
-  return fail(Errc::infeasible, where,
-              fmt::format("the faults strike {} links and nodes, more than {}", strikes,
-                          strike_count_max),
-              "strike switches instead of their links");
-}
+// Faults in order of time, within limits.
+class TimelineBuilder {
+ public:
+  TimelineBuilder(const std::vector<Fault>& faults, const FaultLimits& limits, Where where)
+      : faults_(faults), limits_(limits), where_(std::move(where)), sweep_(faults) {}
 
-Status check_work(const Sweep& sweep, std::size_t stored, const Where& where) {
-  if (sweep.overlap() > overlap_max)
-    return fail(Errc::infeasible, where,
-                fmt::format("more than {} faults at a time strike the same link or switch",
-                            overlap_max),
-                "let faults end (\"until\"), or join them");
-  if (stored > exception_count_max)
-    return fail(Errc::infeasible, where,
-                fmt::format("the faults make more than {} changes to keep", exception_count_max),
-                "use fewer faults at a time, or strike switches instead of their links");
-  return {};
-}
-
-Status add_snapshots(const std::vector<Fault>& faults, const Where& where, FaultTimeline& out) {
-  const std::vector<Event> events = events_of(faults);
-  Sweep sweep(faults);
-  std::size_t stored = 0;
-  out.snapshots.push_back({Time{}, State{}});
-  for (std::size_t i = 0; i < events.size();) {
-    const Time now = events[i].at;
-    for (; i < events.size() && events[i].at == now; ++i) {
-      if (events[i].ends) {
-        sweep.end(events[i].fault);
-      } else {
-        sweep.start(events[i].fault);
+  Status add_snapshots(std::vector<FaultTimeline::Snapshot>& out) {
+    WEFT_TRY_STATUS(check_strikes());
+    out.push_back({Time{}, State{}});
+    const std::vector<Event> events = events_of(faults_);
+    for (std::size_t i = 0; i < events.size();) {
+      const Time now = events[i].at;
+      for (; i < events.size() && events[i].at == now; ++i) {
+        if (events[i].ends) {
+          sweep_.end(events[i].fault);
+        } else {
+          sweep_.start(events[i].fault);
+        }
       }
+      keep(now, sweep_.settle(), out);
+      WEFT_TRY_STATUS(check_work());
     }
-    const State& state = sweep.settle();
-    if (state.version() != out.snapshots.back().state.version()) {
-      stored += state.troubled_links().size() + state.troubled_nodes().size();
-      if (now == Time{}) out.snapshots.clear();
-      out.snapshots.push_back({now, state});
-    }
-    WEFT_TRY_STATUS(check_work(sweep, stored, where));
+    return {};
   }
-  return {};
-}
+
+ private:
+  void keep(Time now, const State& state, std::vector<FaultTimeline::Snapshot>& out) {
+    if (state.version() == out.back().state.version()) return;
+    exceptions_ += state.troubled_links().size() + state.troubled_nodes().size();
+    if (now == Time{}) out.clear();
+    out.push_back({now, state});
+  }
+
+  Status check_strikes() const {
+    std::size_t strikes = 0;
+    for (const Fault& fault : faults_) strikes += fault.links.size() + fault.nodes.size();
+    if (strikes <= limits_.strikes) return {};
+    return fail(
+        Errc::infeasible, where_,
+        fmt::format("the faults strike {} links and nodes, more than {}", strikes, limits_.strikes),
+        "strike switches instead of their links");
+  }
+
+  Status check_work() const {
+    if (sweep_.overlap() > limits_.overlap)
+      return fail(Errc::infeasible, where_,
+                  fmt::format("more than {} faults at a time strike the same link or switch",
+                              limits_.overlap),
+                  "let faults end (\"until\"), or join them");
+    if (exceptions_ > limits_.exceptions)
+      return fail(Errc::infeasible, where_,
+                  fmt::format("the faults make more than {} changes to keep", limits_.exceptions),
+                  "use fewer faults at a time, or strike switches instead of their links");
+    return {};
+  }
+
+  const std::vector<Fault>& faults_;
+  const FaultLimits& limits_;
+  Where where_;
+  Sweep sweep_;
+  std::size_t exceptions_ = 0;
+};
 
 }  // namespace
 
-Result<FaultTimeline> read_faults(const Fabric& fabric, const Config& section,
-                                  std::uint64_t seed) {
+Result<FaultTimeline> read_faults(const Fabric& fabric, const Config& section, std::uint64_t seed,
+                                  const FaultLimits& limits) {
   if (section.kind != Config::Kind::null && section.kind != Config::Kind::list)
     return fail(Errc::parse, section.where, "\"faults\" must be a list of faults, each a map",
                 "write \"- {kind: link_down, link: a--b}\" lines");
-  if (section.items.size() > fault_count_max)
+  if (section.items.size() > limits.faults)
     return fail(Errc::infeasible, section.where,
-                fmt::format("{} faults, more than {}", section.items.size(), fault_count_max),
+                fmt::format("{} faults, more than {}", section.items.size(), limits.faults),
                 "strike several things with one fault: every target may be a list");
   FaultTimeline out;
   Errors errors;
@@ -413,8 +422,8 @@ Result<FaultTimeline> read_faults(const Fabric& fabric, const Config& section,
     out.lines.push_back(reader.line());
   }
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
-  WEFT_TRY_STATUS(check_strikes(faults, section.where));
-  WEFT_TRY_STATUS(add_snapshots(faults, section.where, out));
+  TimelineBuilder builder(faults, limits, section.where);
+  WEFT_TRY_STATUS(builder.add_snapshots(out.snapshots));
   return out;
 }
 

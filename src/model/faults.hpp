@@ -12,6 +12,14 @@
 
 namespace weft::model {
 
+// What a list of faults asks for at most; more is refused.
+struct FaultLimits {
+  std::size_t faults = 100'000;
+  std::size_t strikes = 2'000'000;     // links and nodes over all faults
+  std::size_t overlap = 100;           // faults at a time on one link or node
+  std::size_t exceptions = 4'000'000;  // over all snapshots
+};
+
 struct FaultTimeline {
   struct Snapshot {
     Time at;
@@ -34,9 +42,8 @@ struct FaultTimeline {
 // Faults that overlap combine: the worst health holds, factors multiply, losses add as independent
 // events, and a link is up again when all of its faults have ended. `seed` decides random picks.
 // Fails: every error found, with its position. A null section is no fault.
-// Bounds: 100,000 faults that strike 2 million links and nodes, at most 100 of them at a time on one,
-// and 4 million exceptions over all snapshots. Cost: O(strikes x overlap + exceptions).
+// Cost: O(strikes x overlap + exceptions), each within `limits`.
 Result<FaultTimeline> read_faults(const Fabric& fabric, const Config& section,
-                                  std::uint64_t seed = 1);
+                                  std::uint64_t seed = 1, const FaultLimits& limits = {});
 
 }  // namespace weft::model

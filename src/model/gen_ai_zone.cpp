@@ -33,8 +33,8 @@ class AiZone {
   void build(FabricBuilder& builder) const {
     const ScopeId zone = builder.add_scope(ScopeKind::zone, ScopeId{});
     const std::vector<NodeId> ctsws = add_switches(builder, spines_, {"ctsw", zone});
-    const Rate uplink = uplink_.rate(hosts_per_rack_ * common_.nics(), common_.link,
-                                     spines_ * uplinks_per_spine_);
+    const Rate uplink =
+        uplink_.rate(hosts_per_rack_ * common_.nics(), common_.link, spines_ * uplinks_per_spine_);
     HostPlacer hosts(builder, common_.host);
     for (std::int64_t r = 0; r < racks_; ++r) {
       const NodeId rtsw = add_rack(builder, hosts, common_, {"rtsw", zone, hosts_per_rack_});

@@ -17,8 +17,8 @@ void check_radix_of(const Fabric& f, std::string_view role, std::size_t ports) {
 //    \  x   |  x   /
 //    rtsw:0  rtsw:1
 TEST_CASE("ai_zone: counts, radix and order") {
-  const Fabric f = make_fabric(
-      "{generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 2, spines: 3}");
+  const Fabric f =
+      make_fabric("{generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 2, spines: 3}");
   CHECK(count(f, "gpu") == 8);
   CHECK(count(f, "nic") == 8);
   CHECK(count(f, "fe_nic") == 4);

@@ -10,7 +10,8 @@ namespace {
 //             \____________/                 at most a*h + 1 groups; three hops between switches
 //              local full mesh               at most (local, global, local).
 // Global port n of a group (router n / h) leads to the group 1 + n mod (g - 1) places further on.
-// From: Kim, Dally, Scott, Abts, "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA 2008.
+// From: Kim, Dally, Scott, Abts, "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA
+// 2008.
 // Defaults fill the 64 ports of 200 Gbps of a Slingshot switch (De Sensi et al., "An In-Depth
 // Analysis of the Slingshot Interconnect", SC 2020): 16 NICs, 31 local, 17 global.
 class Dragonfly {
@@ -85,8 +86,7 @@ class Dragonfly {
         for (std::size_t j = i + 1; j < groups.size(); ++j) {
           const std::size_t ahead = j - i, back = groups.size() - ahead;
           builder.add_circuit(router(i, round * peers + ahead - 1),
-                              router(j, round * peers + back - 1),
-                              {global_link_, common_.latency});
+                              router(j, round * peers + back - 1), {global_link_, common_.latency});
         }
   }
 

@@ -8,8 +8,8 @@ namespace {
 
 // core:0 ... core:k^2/4-1      core a*k/2 + j joins agg a of every pod
 //   pod p: agg:0 ... agg:k/2-1
-//          | full mesh |       From: Al-Fares, Loukissas, Vahdat, "A Scalable, Commodity Data Center
-//          edge:0 ... edge:k/2-1     Network Architecture", SIGCOMM 2008.
+//          | full mesh |             From: Al-Fares, Loukissas, Vahdat, "A Scalable, Commodity
+//          edge:0 ... edge:k/2-1     Data Center Network Architecture", SIGCOMM 2008.
 //          k/2 NICs each
 class FatTree {
  public:
@@ -25,10 +25,11 @@ class FatTree {
       reader.error(Errc::value, reader.where("k"), fmt::format("k = {} is odd", k_),
                    "half of a switch's ports go down and half up: give an even k");
     if (half_ % common_.nics() != 0)
-      reader.error(Errc::infeasible, reader.where("k"),
-                   fmt::format("{} NICs per host do not divide the k/2 = {} ports of an edge switch",
-                               common_.nics(), half_),
-                   "choose gpus_per_host so that its NICs divide k/2");
+      reader.error(
+          Errc::infeasible, reader.where("k"),
+          fmt::format("{} NICs per host do not divide the k/2 = {} ports of an edge switch",
+                      common_.nics(), half_),
+          "choose gpus_per_host so that its NICs divide k/2");
     const double nics = times(k_, half_, half_);
     const double hosts = nics / static_cast<double>(common_.nics());
     check_gpus(reader, {{"hosts", hosts}, {"gpus_per_host", common_.gpus()}});

@@ -15,9 +15,9 @@ namespace {
 // segment: tor (rail 0, plane 0), tor (rail 0, plane 1), tor (rail 1, plane 0), ...
 //               \                 /
 //                NIC of rail 0, link / planes to each
-// From: Qian et al., "Alibaba HPN: A Data Center Network for Large Language Model Training", SIGCOMM
-// 2024. We differ: the 8 spare ports of a ToR are not cabled, and how aggs spread over cores is not
-// published (here uplink u of agg a goes to core (a * core_uplinks + u) mod cores).
+// From: Qian et al., "Alibaba HPN: A Data Center Network for Large Language Model Training",
+// SIGCOMM 2024. We differ: the 8 spare ports of a ToR are not cabled, and how aggs spread over
+// cores is not published (here uplink u of agg a goes to core (a * core_uplinks + u) mod cores).
 class Hpn {
  public:
   static CommonDefaults defaults(const Config&) { return {}; }
@@ -99,15 +99,14 @@ class Hpn {
     Planes tors(aggs.size());  // by plane, then rail
     for (std::size_t rail = 0; rail < hosts.nic_count(); ++rail)
       for (std::size_t p = 0; p < tors.size(); ++p)
-        tors[p].push_back(builder.add_node({NodeKind::fabric_switch, "tor", segment, NodeId{},
-                                            static_cast<std::int16_t>(rail),
-                                            static_cast<std::int16_t>(p)}));
+        tors[p].push_back(
+            builder.add_node({NodeKind::fabric_switch, "tor", segment, NodeId{},
+                              static_cast<std::int16_t>(rail), static_cast<std::int16_t>(p)}));
     const std::vector<NodeId> placed = hosts.place_all(segment, hosts_per_segment_);
     for (std::size_t p = 0; p < tors.size(); ++p) {
       join_rails(builder, placed, hosts, tors[p], {port_, common_.latency});
       for (const NodeId tor : tors[p])
-        for (const NodeId agg : aggs[p])
-          builder.add_circuit(tor, agg, {uplink_, common_.latency});
+        for (const NodeId agg : aggs[p]) builder.add_circuit(tor, agg, {uplink_, common_.latency});
     }
   }
 

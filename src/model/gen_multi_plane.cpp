@@ -39,7 +39,8 @@ class MultiPlane {
       racks.push_back(builder.add_scope(ScopeKind::rack, zone));
     HostPlacer hosts(builder, common_.host);
     std::vector<std::vector<NodeId>> hosts_of_rack;
-    for (const ScopeId rack : racks) hosts_of_rack.push_back(hosts.place_all(rack, hosts_per_rack_));
+    for (const ScopeId rack : racks)
+      hosts_of_rack.push_back(hosts.place_all(rack, hosts_per_rack_));
     for (std::int64_t p = 0; p < planes_; ++p)
       add_plane(builder, hosts, hosts_of_rack, racks, zone, static_cast<std::int16_t>(p));
   }
@@ -53,8 +54,8 @@ class MultiPlane {
     const Rate uplink =
         uplink_.rate(hosts_per_rack_ * common_.nics(), port_, spines_ * uplinks_per_spine_);
     for (std::size_t r = 0; r < racks.size(); ++r) {
-      const NodeId leaf = builder.add_node(
-          {NodeKind::fabric_switch, "leaf", racks[r], NodeId{}, no_lane, plane});
+      const NodeId leaf =
+          builder.add_node({NodeKind::fabric_switch, "leaf", racks[r], NodeId{}, no_lane, plane});
       for (const NodeId host : hosts_of_rack[r])
         for (std::size_t i = 0; i < hosts.nic_count(); ++i)
           builder.add_circuit(hosts.nic(host, i), leaf, {port_, common_.latency});

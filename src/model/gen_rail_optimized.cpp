@@ -1,4 +1,5 @@
-// Rail-optimised two-stage Clos: in each group of hosts one leaf per rail, all leaves to all spines.
+// Rail-optimised two-stage Clos: one leaf per rail in each group of hosts; and rails without
+// spines.
 #include "model/generator.hpp"
 
 namespace weft::model {
@@ -33,8 +34,7 @@ class RailOptimized {
   void build(FabricBuilder& builder) const {
     const ScopeId zone = builder.add_scope(ScopeKind::zone, ScopeId{});
     const std::vector<NodeId> spines = add_switches(builder, spines_, {"spine", zone});
-    const Rate uplink =
-        uplink_.rate(hosts_per_group_, common_.link, spines_ * uplinks_per_spine_);
+    const Rate uplink = uplink_.rate(hosts_per_group_, common_.link, spines_ * uplinks_per_spine_);
     HostPlacer hosts(builder, common_.host);
     for (std::int64_t g = 0; g < groups_; ++g)
       for (const NodeId leaf : add_group(builder, hosts, zone, g))
@@ -79,7 +79,8 @@ class RailOnly {
     const ScopeId rack = builder.add_scope(ScopeKind::rack, zone);
     HostPlacer hosts(builder, common_.host);
     const std::vector<NodeId> rails = add_rail_switches(builder, hosts, {"rail", rack});
-    join_rails(builder, hosts.place_all(rack, hosts_), hosts, rails, {common_.link, common_.latency});
+    join_rails(builder, hosts.place_all(rack, hosts_), hosts, rails,
+               {common_.link, common_.latency});
   }
 
  private:

@@ -48,8 +48,8 @@ class ThreeTier {
   void build(FabricBuilder& builder) const {
     const ScopeId building = builder.add_scope(ScopeKind::building, ScopeId{});
     const std::vector<NodeId> atsws = add_switches(builder, ctsws_ * atsws_, {"atsw", building});
-    const Rate pod_uplink = pod_uplink_.rate(racks_ * hosts_per_rack_ * common_.nics(),
-                                             common_.link, ctsws_ * atsws_);
+    const Rate pod_uplink =
+        pod_uplink_.rate(racks_ * hosts_per_rack_ * common_.nics(), common_.link, ctsws_ * atsws_);
     HostPlacer hosts(builder, common_.host);
     for (std::int64_t p = 0; p < pods_; ++p) {
       const std::vector<NodeId> ctsws = add_pod(builder, hosts, building);

@@ -7,6 +7,7 @@
 
 #include "model/fabric_yaml.hpp"
 #include "model/generator.hpp"
+#include "model/graph_export.hpp"
 #include "model/slurm.hpp"
 
 namespace weft::model {
@@ -42,8 +43,16 @@ Result<Fabric> read_slurm(Reader& reader, const std::string& path, Errors& error
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   WEFT_TRY(const std::string text, read_named_file(reader.where("file"), path));
   WEFT_TRY(SlurmFabric slurm, read_slurm_topology(text, path, options));
-  WEFT_TRY_STATUS(check_radix(slurm.fabric, common.radix, reader.where()));
+  WEFT_TRY_STATUS(check_radix(slurm.fabric, common.radix, reader.where("radix")));
   return std::move(slurm.fabric);
+}
+
+Result<Fabric> read_graph(Reader& reader, const std::string& path, Errors& errors) {
+  const GraphmlOptions options{reader.rate("rate", Rate{}), {}};
+  reader.finish();
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  WEFT_TRY(const std::string text, read_named_file(reader.where("file"), path));
+  return read_graphml(text, path, options);
 }
 
 Result<Fabric> read_fabric_file(const Config& section, int depth) {
@@ -51,6 +60,7 @@ Result<Fabric> read_fabric_file(const Config& section, int depth) {
   Reader reader(section, "fabric", errors);
   const std::string path = resolve_path(reader.where("file"), reader.text("file", std::nullopt));
   if (path.ends_with(".conf")) return read_slurm(reader, path, errors);
+  if (path.ends_with(".graphml")) return read_graph(reader, path, errors);
   reader.finish();
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   if (depth == file_depth_max)
@@ -61,8 +71,9 @@ Result<Fabric> read_fabric_file(const Config& section, int depth) {
   WEFT_TRY(const Config document, parse_yaml(text, path));
   const Config* inner = document.find("fabric");
   if (inner == nullptr)
-    return fail(Errc::parse, {path, 1, 1}, "the file has no \"fabric\" section",
-                "name a scenario, an exported fabric (YAML) or a Slurm topology (*.conf)");
+    return fail(
+        Errc::parse, {path, 1, 1}, "the file has no \"fabric\" section",
+        "name a scenario, an exported fabric (YAML or *.graphml) or a Slurm topology (*.conf)");
   return build(*inner, depth + 1);
 }
 
@@ -70,10 +81,10 @@ Result<Fabric> run_generator(const Config& section, const Config& name) {
   const std::vector<std::string> known = generator_names();
   const auto row = std::ranges::find(registry, name.text, &Row::name);
   if (row != registry.end()) return row->generate(section);
-  return fail(Errc::unknown, name.where,
-              fmt::format("no generator is called \"{}\"{}", name.text,
-                          did_you_mean(name.text, known)),
-              fmt::format("choose one of {}", fmt::join(known, ", ")));
+  return fail(
+      Errc::unknown, name.where,
+      fmt::format("no generator is called \"{}\"{}", name.text, did_you_mean(name.text, known)),
+      fmt::format("choose one of {}", fmt::join(known, ", ")));
 }
 
 Result<Fabric> build(const Config& section, int depth) {

@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "base/rng.hpp"
 #include "model/fabric_yaml.hpp"
+#include "model/graph_export.hpp"
 #include "model/host.hpp"
 #include "model/test_fabric.hpp"
 
@@ -130,15 +131,14 @@ TEST_CASE("values that make no sense") {
 }
 
 TEST_CASE("extreme but allowed ratios give a rate of at least 1 bit/s") {
-  const Fabric f = make_fabric(
-      "{generator: ai_zone, racks: 1, link: 1 bps, oversubscription: 1000000}");
+  const Fabric f =
+      make_fabric("{generator: ai_zone, racks: 1, link: 1 bps, oversubscription: 1000000}");
   CHECK(f.rate(link(f, "rtsw:0->ctsw:0")).bps == 1);
 }
 
 TEST_CASE("files: relative to the naming file, nested, and endless") {
   const std::string dir = "/tmp/weft-model-generate-test";
-  REQUIRE(write_file(dir + "/base.yaml",
-                     "fabric: {generator: ai_zone, racks: 2}\njobs: []\n"));
+  REQUIRE(write_file(dir + "/base.yaml", "fabric: {generator: ai_zone, racks: 2}\njobs: []\n"));
   REQUIRE(write_file(dir + "/outer.yaml", "fabric: {file: base.yaml}\n"));
   REQUIRE(write_file(dir + "/self.yaml", "fabric: {file: self.yaml}\n"));
   REQUIRE(write_file(dir + "/none.yaml", "seed: 1\n"));
@@ -151,6 +151,9 @@ TEST_CASE("files: relative to the naming file, nested, and endless") {
   CHECK(from("{file: outer.yaml}")->gpus().size() == 32);
   CHECK(from("{file: " + dir + "/outer.yaml}")->gpus().size() == 32);
   CHECK(from("{file: tree.conf, gpus_per_host: 4}")->gpus().size() == 16);
+  const Fabric graph = *from("{file: outer.yaml}");
+  REQUIRE(write_file(dir + "/graph.graphml", to_graphml(graph)));
+  CHECK(from("{file: graph.graphml}")->gpus().size() == 32);
   CHECK(contains(from("{file: self.yaml}").error().text(), "refer to each other"));
   CHECK(contains(from("{file: none.yaml}").error().text(), "no \"fabric\" section"));
   CHECK(contains(from("{file: nowhere.yaml}").error().text(), "scenario.yaml:1:8: "));
@@ -178,8 +181,7 @@ TEST_CASE("a host file decides what is in a host") {
 }
 
 TEST_CASE("a host file that is not there") {
-  CHECK(contains(refusal("{generator: ai_zone, racks: 2, host: no/such.xml}"),
-                 "test.yaml:1:38: "));
+  CHECK(contains(refusal("{generator: ai_zone, racks: 2, host: no/such.xml}"), "test.yaml:1:38: "));
 }
 
 TEST_CASE("host presets: rates per direction, wires of every part") {
@@ -187,10 +189,9 @@ TEST_CASE("host presets: rates per direction, wires of every part") {
     const char* name;
     Rate nvlink, nic;
   };
-  for (const Expected& e : {Expected{"a100", 2400_Gbps, 200_Gbps},
-                            Expected{"h100", 3600_Gbps, 400_Gbps},
-                            Expected{"h200", 3600_Gbps, 400_Gbps},
-                            Expected{"b200", 7200_Gbps, 400_Gbps}}) {
+  for (const Expected& e :
+       {Expected{"a100", 2400_Gbps, 200_Gbps}, Expected{"h100", 3600_Gbps, 400_Gbps},
+        Expected{"h200", 3600_Gbps, 400_Gbps}, Expected{"b200", 7200_Gbps, 400_Gbps}}) {
     const std::string yaml = std::string("{generator: ai_zone, racks: 1, host: ") + e.name + "}";
     const Fabric f = make_fabric(yaml);
     CHECK(f.rate(link(f, "gpu:3->nvswitch:0")) == e.nvlink);
@@ -206,20 +207,45 @@ TEST_CASE("host presets: rates per direction, wires of every part") {
 // Replaces, removes and adds scalars at random.
 void mutate(Config& section, Rng& rng) {
   static constexpr std::array values{
-      "0",      "1",    "3",      "7",     "-1",    "1e30",  "nan",       "0.5",  "2 Ki",
-      "999999", "4096", "100 ms", "0 s",   "1 bps", "x",     "",          "~",    "400 Gbps",
-      "h100",   "hpn",  "[1]",    "{a: 1}", "true", "9e18",  "1000000",   "b200", "fat_tree"};
-  static constexpr std::array keys{
-      "racks",  "pods",   "spines", "k",      "p",     "a",    "h",     "g",
-      "planes", "link",   "uplink", "radix",  "host",  "aggs", "atsws", "oversubscription",
-      "cores",  "ctsws",  "groups", "hosts",  "nodes", "file", "hosts_per_rack",
-      "latency", "gpus_per_host", "nics_per_host", "generator", "segments"};
-  const auto value = [&] {
-    return *parse_yaml(values[rng.below(values.size())], "mutant.yaml");
-  };
+      "0",      "1",    "3",      "7",      "-1",    "1e30", "nan",     "0.5",  "2 Ki",
+      "999999", "4096", "100 ms", "0 s",    "1 bps", "x",    "",        "~",    "400 Gbps",
+      "h100",   "hpn",  "[1]",    "{a: 1}", "true",  "9e18", "1000000", "b200", "fat_tree"};
+  static constexpr std::array keys{"racks",
+                                   "pods",
+                                   "spines",
+                                   "k",
+                                   "p",
+                                   "a",
+                                   "h",
+                                   "g",
+                                   "planes",
+                                   "link",
+                                   "uplink",
+                                   "radix",
+                                   "host",
+                                   "aggs",
+                                   "atsws",
+                                   "oversubscription",
+                                   "cores",
+                                   "ctsws",
+                                   "groups",
+                                   "hosts",
+                                   "nodes",
+                                   "file",
+                                   "hosts_per_rack",
+                                   "latency",
+                                   "gpus_per_host",
+                                   "nics_per_host",
+                                   "generator",
+                                   "segments"};
+  const auto value = [&] { return *parse_yaml(values[rng.below(values.size())], "mutant.yaml"); };
   switch (rng.below(3)) {
-    case 0: section.fields[rng.below(section.fields.size())].value = value(); break;
-    case 1: section.at_or_add(keys[rng.below(keys.size())]) = value(); break;
+    case 0:
+      section.fields[rng.below(section.fields.size())].value = value();
+      break;
+    case 1:
+      section.at_or_add(keys[rng.below(keys.size())]) = value();
+      break;
     default:
       if (section.fields.size() > 1)
         section.fields.erase(section.fields.begin() +

@@ -14,8 +14,7 @@ namespace weft::model {
 namespace {
 
 HostSpec read_preset(Reader& reader, const std::string& name, const CommonDefaults& defaults) {
-  const std::int64_t gpus =
-      reader.count("gpus_per_host", defaults.gpus_per_host, 1, per_host_max);
+  const std::int64_t gpus = reader.count("gpus_per_host", defaults.gpus_per_host, 1, per_host_max);
   const std::int64_t nics = reader.count("nics_per_host", gpus, 1, per_host_max);
   return host_preset(name, static_cast<std::uint32_t>(gpus), static_cast<std::uint32_t>(nics));
 }
@@ -139,8 +138,8 @@ Uplink Uplink::read(Reader& reader, Rate fallback) {
 Rate Uplink::rate(std::int64_t down, Rate link, std::int64_t up) const {
   if (!oversubscription_) return rate_;
   const long double total = static_cast<long double>(down) * static_cast<long double>(link.bps);
-  const long double each = total / (static_cast<long double>(*oversubscription_) *
-                                    static_cast<long double>(up));
+  const long double each =
+      total / (static_cast<long double>(*oversubscription_) * static_cast<long double>(up));
   return {std::max<std::int64_t>(std::llroundl(std::min(each, 9e18L)), 1)};
 }
 
@@ -172,8 +171,8 @@ HostPlacer::HostPlacer(FabricBuilder& builder, const HostSpec& spec)
 
 NodeId HostPlacer::place(ScopeId rack, std::string_view name) {
   const ScopeId scope = builder_.add_scope(ScopeKind::host, rack);
-  const NodeId host = builder_.add_node(
-      {.kind = NodeKind::host, .role = "host", .scope = scope, .name = name});
+  const NodeId host =
+      builder_.add_node({.kind = NodeKind::host, .role = "host", .scope = scope, .name = name});
   nic_ordinal_ = 0;
   for (const HostSpec::Part& part : spec_.parts) add_part(part, scope, host);
   const auto node_of = [&](std::uint32_t part) {
@@ -253,10 +252,12 @@ Status check_radix(const Fabric& fabric, std::int64_t radix, const Where& where)
     const auto ports = [&](NodeId node) { return fabric.out(node).size(); };
     const NodeId largest = *std::ranges::max_element(role.nodes, {}, ports);
     if (ports(largest) > static_cast<std::size_t>(radix))
-      errors.push_back({Errc::infeasible, where,
+      errors.push_back({Errc::infeasible,
+                        where,
                         fmt::format("{} needs {} ports, but radix is {}", fabric.name(largest),
                                     ports(largest), radix),
-                        "use fewer links per switch or a larger radix", {}});
+                        "use fewer links per switch or a larger radix",
+                        {}});
   }
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   return {};

@@ -126,8 +126,8 @@ struct SwitchRow {
 };
 std::vector<NodeId> add_switches(FabricBuilder& builder, std::int64_t count, const SwitchRow& row);
 
-// One switch in a rack scope of its own, with the NICs of some hosts on its ports 0, 1, ... (host by
-// host). Returns the switch.
+// One switch in a rack scope of its own, with the NICs of some hosts on its ports 0, 1, ... (host
+// by host). Returns the switch.
 struct RackSpec {
   std::string_view role;
   ScopeId parent;
@@ -165,7 +165,7 @@ Result<Fabric> generate(const Config& section) {
   FabricBuilder builder;
   keys.build(builder);
   Fabric fabric = builder.freeze();
-  WEFT_TRY_STATUS(check_radix(fabric, common.radix, section.where));
+  WEFT_TRY_STATUS(check_radix(fabric, common.radix, reader.where("radix")));
   return fabric;
 }
 

@@ -24,12 +24,17 @@ std::string dot_quoted(std::string_view text) {
 
 std::string_view dot_shape(NodeKind kind) {
   switch (kind) {
-    case NodeKind::host: return "folder";
-    case NodeKind::gpu: return "square";
-    case NodeKind::nic: return "ellipse";
+    case NodeKind::host:
+      return "folder";
+    case NodeKind::gpu:
+      return "square";
+    case NodeKind::nic:
+      return "ellipse";
     case NodeKind::nvswitch:
-    case NodeKind::pcie_switch: return "diamond";
-    case NodeKind::fabric_switch: return "box";
+    case NodeKind::pcie_switch:
+      return "diamond";
+    case NodeKind::fabric_switch:
+      return "box";
   }
   std::unreachable();
 }
@@ -100,11 +105,20 @@ std::string xml_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c >= 0 && c < ' ' ? '?' : c;  // XML has no control characters
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c >= 0 && c < ' ' ? '?' : c;  // XML has no control characters
     }
   }
   return out;
@@ -161,8 +175,8 @@ class GraphmlWriter {
     out_ += "</node>\n";
   }
   void write_edge(LinkId link) {
-    put(out_, "    <edge source=\"{}\" target=\"{}\">", xml_escaped(fabric_.name(fabric_.from(link))),
-        xml_escaped(fabric_.name(fabric_.to(link))));
+    put(out_, "    <edge source=\"{}\" target=\"{}\">",
+        xml_escaped(fabric_.name(fabric_.from(link))), xml_escaped(fabric_.name(fabric_.to(link))));
     put_data("rate", to_text(fabric_.rate(link)));
     put_data("latency", to_text(fabric_.latency(link)));
     if (fabric_.has_given_interface(link)) put_data("interface_a", fabric_.interface_name(link));

@@ -113,8 +113,8 @@ TEST_CASE("mistakes are named with their place") {
   const std::array mistakes{
       Mistake{"<node/>", "g.xml:1:", "has no id"},
       Mistake{"<node id='a'/><node id='a'/>", "g.xml:1:", "stands twice"},
-      Mistake{"<node id='leaf1'/><edge source='leaf1' target='leaf2'/>", "g.xml:1:",
-              "did you mean \"leaf1\"?"},
+      Mistake{"<node id='leaf1'/><edge source='leaf1' target='leaf2'/>",
+              "g.xml:1:", "did you mean \"leaf1\"?"},
       Mistake{"<hyperedge/>", "g.xml:1:", "<hyperedge> inside <graph>"},
       Mistake{"<node id='a'><port/></node>", "g.xml:1:", "<port> inside <node>"},
       Mistake{"<node id='a'><data key='x'>1</data></node>", "g.xml:1:", "no <key> declares"},

@@ -154,9 +154,11 @@ class GraphmlReader {
       const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
       if (!kind || digits.empty() || bad != std::errc{} || end != digits.data() + digits.size()) {
         if (errors_.size() < errors_max)
-          errors_.push_back({Errc::parse, path.where,
+          errors_.push_back({Errc::parse,
+                             path.where,
                              fmt::format("\"{:.40}\" is not a place", step),
-                             "write e.g. \"zone:0/rack:3\"", {}});
+                             "write e.g. \"zone:0/rack:3\"",
+                             {}});
         return {};
       }
       const Place place{*kind, index};
@@ -164,10 +166,12 @@ class GraphmlReader {
       const auto [it, is_new] = scopes_.try_emplace(place, above, std::string(name), path.where);
       if (!is_new && (it->second.parent != above || it->second.name != name)) {
         if (errors_.size() < errors_max)
-          errors_.push_back({Errc::value, path.where,
-                             fmt::format("\"{:.80}\" has another name or stands elsewhere before",
-                                         step),
-                             "give a place the same path everywhere", {}});
+          errors_.push_back(
+              {Errc::value,
+               path.where,
+               fmt::format("\"{:.80}\" has another name or stands elsewhere before", step),
+               "give a place the same path everywhere",
+               {}});
         return {};
       }
       above = place;
@@ -200,7 +204,7 @@ class GraphmlReader {
     links_.push_back(std::move(entry));
   }
   std::string near(std::string_view id) const {
-    constexpr std::size_t candidates_max = 10'000;  // bounds the search
+    constexpr std::size_t candidates_max = 2'000;  // bounds the search
     std::vector<std::string> known;
     for (const auto& [name, ours] : name_of_)
       if (known.size() < candidates_max) known.push_back(name);
@@ -247,7 +251,7 @@ class GraphmlReader {
   const GraphmlOptions& options_;
   LineIndex lines_;
   Errors errors_;
-  std::map<std::string, std::string> key_name_;           // key id -> attribute name
+  std::map<std::string, std::string> key_name_;              // key id -> attribute name
   std::map<std::string, std::string, std::less<>> name_of_;  // node id -> our name
   std::map<std::string, std::size_t> role_count_;
   std::vector<pugi::xml_node> edges_;
@@ -261,8 +265,8 @@ class GraphmlReader {
 Result<Fabric> read_graphml(std::string_view text, const std::string& file,
                             const GraphmlOptions& options) {
   if (text.size() > text_bytes_max)
-    return fail(Errc::parse, {file, 0, 0},
-                fmt::format("larger than {} MiB", text_bytes_max >> 20), "export a smaller part");
+    return fail(Errc::parse, {file, 0, 0}, fmt::format("larger than {} MiB", text_bytes_max >> 20),
+                "export a smaller part");
   return GraphmlReader(text, file, options).read();
 }
 

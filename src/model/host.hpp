@@ -28,10 +28,10 @@ struct HostSpec {
   // The host itself: its processors and memory.
   static constexpr std::uint32_t host_part = UINT32_MAX;
 
-  std::string name;          // "h100"
-  std::vector<Part> parts;   // GPUs (role "gpu") and back-end NICs (role "nic") in index order
+  std::string name;         // "h100"
+  std::vector<Part> parts;  // GPUs (role "gpu") and back-end NICs (role "nic") in index order
   std::vector<Wire> wires;
-  Rate nic_rate;             // network side of one back-end NIC; 0 where the source does not say
+  Rate nic_rate;  // network side of one back-end NIC; 0 where the source does not say
 
   std::uint32_t gpu_count() const { return count("gpu"); }
   std::uint32_t nic_count() const { return count("nic"); }

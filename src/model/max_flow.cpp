@@ -99,7 +99,8 @@ std::optional<MaxFlow::Amount> MaxFlow::run(Vertex source, Vertex sink, std::uin
   work_left_ = work_max;
   index_arcs();
   Amount flow = 0;
-  while (work_left_ > 0 && find_levels(source, sink)) flow = std::min(flow + block(source, sink), unlimited);
+  while (work_left_ > 0 && find_levels(source, sink))
+    flow = std::min(flow + block(source, sink), unlimited);
   if (work_left_ == 0) return std::nullopt;
   return flow;
 }

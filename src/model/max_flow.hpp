@@ -45,7 +45,7 @@ class MaxFlow {
   std::vector<std::uint32_t> first_;  // by vertex, into arcs_
   std::vector<std::uint32_t> arcs_;
   std::vector<std::uint32_t> level_, next_;
-  std::vector<std::uint32_t> path_;   // arcs from the source
+  std::vector<std::uint32_t> path_;  // arcs from the source
   std::vector<Vertex> queue_;
   std::uint64_t work_left_ = 0;
 };

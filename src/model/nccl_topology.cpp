@@ -58,9 +58,9 @@ struct Device {
   NodeKind kind = NodeKind::pcie_switch;
   std::string bus;
   std::uint32_t above = at_host;
-  Rate rate;                        // to `above`
+  Rate rate;  // to `above`
   std::int64_t dev = dev_unknown;
-  Rate speed;                       // of a NIC's network side
+  Rate speed;  // of a NIC's network side
   bool infiniband = false;
   bool front_end = false;
   std::int16_t rail = no_lane, plane = no_lane;
@@ -73,7 +73,7 @@ struct NvLink {
   Rate rate;
   Where where;
 };
-struct ExtraWire {     // c2c, pcilink
+struct ExtraWire {  // c2c, pcilink
   std::uint32_t from;
   std::string target;  // bus id; "" for the host
   Rate rate;
@@ -89,8 +89,9 @@ class TopologyReader {
     pugi::xml_document document;
     const auto parsed = document.load_buffer(text_.data(), text_.size());
     if (!parsed)
-      return fail(Errc::parse, at(parsed.offset), fmt::format("not valid XML: {}",
-                  parsed.description()), "check tags and quotes there");
+      return fail(Errc::parse, at(parsed.offset),
+                  fmt::format("not valid XML: {}", parsed.description()),
+                  "check tags and quotes there");
     const pugi::xml_node system = document.child("system");
     if (!system)
       return fail(Errc::parse, {file_, 1, 1}, "there is no <system> element",
@@ -120,9 +121,19 @@ class TopologyReader {
   // Elements and where they may stand.
   static bool belongs(std::string_view name, std::string_view parent) {
     constexpr std::array<std::pair<std::string_view, std::string_view>, 13> places{
-        {{"cpu", "system"}, {"pci", "cpu"}, {"nic", "cpu"}, {"pci", "pci"}, {"gpu", "pci"},
-         {"nic", "pci"}, {"pcilink", "pci"}, {"net", "nic"}, {"nvlink", "gpu"}, {"c2c", "gpu"},
-         {"nvlink", "cpu"}, {"c2c", "cpu"}, {"nic", "system"}}};
+        {{"cpu", "system"},
+         {"pci", "cpu"},
+         {"nic", "cpu"},
+         {"pci", "pci"},
+         {"gpu", "pci"},
+         {"nic", "pci"},
+         {"pcilink", "pci"},
+         {"net", "nic"},
+         {"nvlink", "gpu"},
+         {"c2c", "gpu"},
+         {"nvlink", "cpu"},
+         {"c2c", "cpu"},
+         {"nic", "system"}}};
     return std::ranges::find(places, std::pair(name, parent)) != places.end();
   }
 
@@ -135,7 +146,7 @@ class TopologyReader {
       if (child.type() != pugi::node_element) continue;
       const std::string_view name = child.name();
       if (!belongs(name, parent)) {
-        const std::vector<std::string> known{"system", "cpu", "pci",    "gpu", "nic",
+        const std::vector<std::string> known{"system", "cpu", "pci",    "gpu",    "nic",
                                              "net",    "c2c", "nvlink", "pcilink"};
         error(Errc::unknown, child,
               fmt::format("<{}> inside <{}> is not known{}", name.substr(0, 40), parent,
@@ -185,8 +196,7 @@ class TopologyReader {
     const std::string_view text = text_of(node, "link_speed");
     double speed = 0;
     const auto [rest, failed] = std::from_chars(text.data(), text.data() + text.size(), speed);
-    const std::string_view unit =
-        trim(text.substr(static_cast<std::size_t>(rest - text.data())));
+    const std::string_view unit = trim(text.substr(static_cast<std::size_t>(rest - text.data())));
     const auto known = std::ranges::find(pcie_speeds, speed, &PcieSpeed::gigatransfers);
     if (failed != std::errc{} || !unit.starts_with("GT/s") || known == pcie_speeds.end()) {
       error(Errc::parse, node,
@@ -255,8 +265,8 @@ class TopologyReader {
         wires_.push_back({gpu, "", Rate{count.value_or(1) * megabytes.value_or(1) * 8'000'000},
                           at(child.offset_debug())});
       } else {
-        error(Errc::unknown, child, fmt::format("<{}> inside <gpu> is not known",
-                                                name.substr(0, 40)), "remove it");
+        error(Errc::unknown, child,
+              fmt::format("<{}> inside <gpu> is not known", name.substr(0, 40)), "remove it");
       }
     }
   }
@@ -278,7 +288,8 @@ class TopologyReader {
       if (std::string_view(child.name()) == "net") {
         nets.push_back(child);
       } else {
-        error(Errc::unknown, child, fmt::format("<{:.40}> inside <nic> is not known", child.name()), "write <net>");
+        error(Errc::unknown, child, fmt::format("<{:.40}> inside <nic> is not known", child.name()),
+              "write <net>");
       }
     }
     device.kind = NodeKind::nic;
@@ -309,16 +320,18 @@ class TopologyReader {
   }
 
   void check() {
-    const auto count = [&](NodeKind kind) { return std::ranges::count(devices_, kind, &Device::kind); };
+    const auto count = [&](NodeKind kind) {
+      return std::ranges::count(devices_, kind, &Device::kind);
+    };
     const auto gpus = count(NodeKind::gpu), nics = count(NodeKind::nic);
     const Where where{file_, 1, 1};
     if (gpus + nics == 0)
       report(Errc::value, where, "the file describes neither GPUs nor NICs",
-                         "pass a file that NCCL wrote (NCCL_TOPO_DUMP_FILE)");
+             "pass a file that NCCL wrote (NCCL_TOPO_DUMP_FILE)");
     if (gpus > per_host_max || nics > per_host_max || devices_.size() > devices_max)
       report(Errc::value, where,
-                         fmt::format("more than {} GPUs or NICs, or {} devices", per_host_max,
-                                     devices_max), "one file describes one host");
+             fmt::format("more than {} GPUs or NICs, or {} devices", per_host_max, devices_max),
+             "one file describes one host");
     check_unique(NodeKind::gpu, where);
     check_unique(NodeKind::nic, where);
     separate_front_end();
@@ -331,9 +344,9 @@ class TopologyReader {
     const auto twice = std::ranges::adjacent_find(seen, {}, [](const auto& s) { return s.first; });
     if (twice != seen.end())
       report(Errc::value, where,
-                         fmt::format("dev=\"{}\" stands at {} and at {}", twice->first,
-                                     twice->second, std::next(twice)->second),
-                         "number the devices of a kind differently");
+             fmt::format("dev=\"{}\" stands at {} and at {}", twice->first, twice->second,
+                         std::next(twice)->second),
+             "number the devices of a kind differently");
   }
   void separate_front_end() {
     Rate fastest;
@@ -366,8 +379,8 @@ class TopologyReader {
     for (const std::uint32_t i : order) {
       Device& d = devices_[i];
       d.part = static_cast<std::uint32_t>(host_.parts.size());
-      host_.parts.push_back({d.kind, std::string(roles[static_cast<std::size_t>(rank(d))]), d.rail,
-                             d.plane});
+      host_.parts.push_back(
+          {d.kind, std::string(roles[static_cast<std::size_t>(rank(d))]), d.rail, d.plane});
     }
     host_.name = "nccl";
   }
@@ -375,8 +388,8 @@ class TopologyReader {
   void add_wires() {
     add_nvlinks();
     for (const Device& d : devices_)
-      host_.wires.push_back({d.part, d.above == at_host ? at_host : devices_[d.above].part, d.rate,
-                             pcie_latency});
+      host_.wires.push_back(
+          {d.part, d.above == at_host ? at_host : devices_[d.above].part, d.rate, pcie_latency});
     std::map<std::pair<std::uint32_t, std::uint32_t>, Rate> joined;
     for (const ExtraWire& wire : wires_) {
       const auto target = find(wire.target, wire.where);
@@ -394,12 +407,14 @@ class TopologyReader {
   std::optional<std::uint32_t> find(const std::string& bus, const Where& where) {
     if (bus.empty()) return 0;
     if (const auto it = by_bus_.find(bus); it != by_bus_.end()) return it->second;
+    constexpr std::size_t candidates_max = 2'000;  // bounds the search
     std::vector<std::string> known;
-    for (const auto& [name, device] : by_bus_) known.push_back(name);
+    for (const auto& [name, device] : by_bus_)
+      if (known.size() < candidates_max) known.push_back(name);
     report(Errc::unknown, where,
-                       fmt::format("no device has the bus id \"{}\"{}", bus.substr(0, 40),
-                                   did_you_mean(bus, known)),
-                       "add the device, or remove the link");
+           fmt::format("no device has the bus id \"{}\"{}", bus.substr(0, 40),
+                       did_you_mean(bus, known)),
+           "add the device, or remove the link");
     return {};
   }
   void add_nvlinks() {
@@ -442,8 +457,7 @@ class TopologyReader {
 
 Result<HostSpec> read_nccl_topology(std::string_view text, const std::string& file) {
   if (text.size() > text_bytes_max)
-    return fail(Errc::parse, {file, 0, 0},
-                fmt::format("larger than {} MiB", text_bytes_max >> 20),
+    return fail(Errc::parse, {file, 0, 0}, fmt::format("larger than {} MiB", text_bytes_max >> 20),
                 "one file describes one host");
   return TopologyReader(text, file).read();
 }

@@ -43,22 +43,27 @@ constexpr std::string_view gen5 = R"(link_speed="32.0 GT/s PCIe" link_width="16"
 const std::string two_gpus = R"(<!-- own sample -->
 <system version="1">
   <cpu numaid="0" arch="x86_64">
-    <pci busid="0000:10:00.0" class="0x060400" )" + std::string(gen5) + R"(>
-      <pci busid="0000:11:00.0" class="0x030200" )" + std::string(gen5) + R"(>
+    <pci busid="0000:10:00.0" class="0x060400" )" +
+                             std::string(gen5) + R"(>
+      <pci busid="0000:11:00.0" class="0x030200" )" +
+                             std::string(gen5) + R"(>
         <gpu dev="1" sm="90" rank="1" gdr="1">
           <nvlink target="0000:05:00.0" count="9" tclass="0x068000"/>
           <nvlink target="0000:06:00.0" count="9" tclass="0x068000"/>
         </gpu>
       </pci>
-      <pci busid="0000:12:00.0" class="0x020000" )" + std::string(gen5) + R"(>
+      <pci busid="0000:12:00.0" class="0x020000" )" +
+                             std::string(gen5) + R"(>
         <nic>
           <net name="mlx5_0" dev="0" speed="200000" port="1" rail="3" plane="0"/>
           <net name="mlx5_1" dev="1" speed="200000" port="2" rail="3" plane="1"/>
         </nic>
       </pci>
     </pci>
-    <pci busid="0000:20:00.0" class="0x060400" )" + std::string(gen5) + R"(>
-      <pci busid="0000:21:00.0" class="0x030200" )" + std::string(gen5) + R"(>
+    <pci busid="0000:20:00.0" class="0x060400" )" +
+                             std::string(gen5) + R"(>
+      <pci busid="0000:21:00.0" class="0x030200" )" +
+                             std::string(gen5) + R"(>
         <gpu dev="0" sm="90" rank="0" gdr="1">
           <nvlink target="0000:05:00.0" count="18" tclass="0x068000"/>
         </gpu>
@@ -95,7 +100,8 @@ TEST_CASE("devices become parts in the order of dev") {
 TEST_CASE("NVLinks between GPUs, C2C, PCIe generations") {
   const auto with = [](std::string_view speed) {
     return R"(<system version="1"><cpu>
-      <pci busid="a" class="0x030200" link_speed=")" + std::string(speed) + R"(" link_width="8">
+      <pci busid="a" class="0x030200" link_speed=")" +
+           std::string(speed) + R"(" link_width="8">
         <gpu dev="0" sm="80"><nvlink target="b" count="4" tclass="0x030200"/>
           <c2c count="10" bw="45000"/></gpu></pci>
       <pci busid="b" class="0x030200" link_speed="16 GT/s" link_width="16">
@@ -112,8 +118,8 @@ TEST_CASE("NVLinks between GPUs, C2C, PCIe generations") {
 }
 
 TEST_CASE("files of clouds: devices by class code alone") {
-  for (const auto& [name, gpus_per_switch, rate] :
-       {std::tuple("ndv4", 2, Rate{252'061'538'461}), std::tuple("ndv5", 1, Rate{504'123'076'923})}) {
+  for (const auto& [name, gpus_per_switch, rate] : {std::tuple("ndv4", 2, Rate{252'061'538'461}),
+                                                    std::tuple("ndv5", 1, Rate{504'123'076'923})}) {
     const std::string path = std::string("../shared/data/workloads/nccl_topo_") + name + ".xml";
     const auto text = read_file(path);
     if (!text) {
@@ -133,8 +139,8 @@ TEST_CASE("files of clouds: devices by class code alone") {
 TEST_CASE("rails and planes reach the fabric") {
   const std::string path = "nccl_topology_test.xml";
   REQUIRE(write_file(path, two_gpus).has_value());
-  const Fabric f = make_fabric("{generator: ai_zone, racks: 1, hosts_per_rack: 1, host: " + path +
-                               "}");
+  const Fabric f =
+      make_fabric("{generator: ai_zone, racks: 1, hosts_per_rack: 1, host: " + path + "}");
   std::remove(path.c_str());
   CHECK(f.rail(node(f, "nic:1")) == 3);
   CHECK(f.plane(node(f, "nic:1")) == 1);
@@ -156,26 +162,33 @@ TEST_CASE("mistakes are named with their place") {
       Mistake{"<system><cpu><pci busid='a' class='0x030200' link_width='16'/></cpu></system>",
               "t.xml:1:15", "link_speed=\"\""},
       Mistake{"<system><cpu><pci busid='a' class='0x030200' link_speed='7 GT/s' "
-              "link_width='16'/></cpu></system>", "t.xml:1:15", "not a speed"},
+              "link_width='16'/></cpu></system>",
+              "t.xml:1:15", "not a speed"},
       Mistake{"<system><cpu><pci busid='a' class='0x030200' link_speed='8 GT/s' "
-              "link_width='0'/></cpu></system>", "t.xml:1:15", "link_width=\"0\""},
+              "link_width='0'/></cpu></system>",
+              "t.xml:1:15", "link_width=\"0\""},
       Mistake{"<system><cpu><pci busid='a' class='0x010802' link_speed='8 GT/s' "
-              "link_width='4'/></cpu></system>", "t.xml:1:15", "neither a bridge"},
+              "link_width='4'/></cpu></system>",
+              "t.xml:1:15", "neither a bridge"},
       Mistake{"<system><cpu><pci class='0x030200' link_speed='8 GT/s' "
-              "link_width='4'/></cpu></system>", "t.xml:1:15", "no \"busid\""},
+              "link_width='4'/></cpu></system>",
+              "t.xml:1:15", "no \"busid\""},
       Mistake{"<system><cpu><nic><net dev='0'/></nic></cpu></system>", "t.xml:1:20",
               "no \"speed\""},
       Mistake{"<system><cpu><nic><net dev='0' speed='x'/></nic></cpu></system>", "t.xml:1:20",
               "not a number"},
       Mistake{"<system><cpu><nic><net dev='0' speed='1'/><net dev='0' speed='1'/></nic></cpu>"
-              "</system>", "t.xml:1:1", "dev=\"0\" stands at"},
+              "</system>",
+              "t.xml:1:1", "dev=\"0\" stands at"},
       Mistake{"<system><cpu><nic/></cpu></system>", "t.xml:1:15", "neither a PCI device"},
-      Mistake{"<system><cpu><pci busid='a' class='0x030200' link_speed='8 GT/s' link_width='4'>"
-              "<gpu dev='0'><nvlink target='b' count='1' tclass='0x03'/></gpu></pci></cpu></system>",
-              "t.xml:1:", "has no \"sm\""},
+      Mistake{
+          "<system><cpu><pci busid='a' class='0x030200' link_speed='8 GT/s' link_width='4'>"
+          "<gpu dev='0'><nvlink target='b' count='1' tclass='0x03'/></gpu></pci></cpu></system>",
+          "t.xml:1:", "has no \"sm\""},
       Mistake{"<system><cpu><pci busid='a' class='0x030200' link_speed='8 GT/s' link_width='4'>"
               "<gpu dev='0' sm='90'><nvlink target='b' count='1' tclass='0x03'/></gpu></pci></cpu>"
-              "</system>", "t.xml:1:", "no device has the bus id \"b\""},
+              "</system>",
+              "t.xml:1:", "no device has the bus id \"b\""},
   };
   for (const Mistake& m : mistakes) {
     CAPTURE(m.text);
@@ -188,7 +201,8 @@ TEST_CASE("mistakes are named with their place") {
 TEST_CASE("deep, wide and large files are refused") {
   std::string deep = "<system><cpu>";
   for (int i = 0; i < 40; ++i)
-    deep += "<pci busid='" + std::to_string(i) + "' class='0x060400' link_speed='8 GT/s' "
+    deep += "<pci busid='" + std::to_string(i) +
+            "' class='0x060400' link_speed='8 GT/s' "
             "link_width='4'>";
   for (int i = 0; i < 40; ++i) deep += "</pci>";
   CHECK(contains(refuse(deep + "</cpu></system>"), "deeper than 32"));

@@ -17,7 +17,8 @@ struct TopKey {
   std::string_view wanted;
   std::array<Kind, 2> kinds;
 };
-constexpr std::array<TopKey, 9> top_keys{{
+constexpr std::array<TopKey, 10> top_keys{{
+    {"name", "a text", {Kind::scalar, Kind::scalar}},
     {"fabric", "a map of keys", {Kind::map, Kind::map}},
     {"routing", "a map of keys", {Kind::map, Kind::map}},
     {"transport", "a map of keys", {Kind::map, Kind::map}},
@@ -43,7 +44,8 @@ void check_keys(const Config& map, std::span<const std::string> allowed, std::st
   for (const Config::Field& field : map.fields) {
     if (std::ranges::find(allowed, field.key) == allowed.end()) {
       const bool exists = std::ranges::find(top_keys, field.key, &TopKey::name) != top_keys.end();
-      errors.push_back({Errc::unknown, field.where,
+      errors.push_back({Errc::unknown,
+                        field.where,
                         exists ? fmt::format("\"{}\" is not read in {}", field.key, what)
                                : fmt::format("unknown key \"{}\" in {}{}", field.key, what,
                                              did_you_mean(field.key, allowed)),
@@ -54,8 +56,11 @@ void check_keys(const Config& map, std::span<const std::string> allowed, std::st
     const TopKey& key = *std::ranges::find(top_keys, field.key, &TopKey::name);
     const Kind kind = field.value.kind;
     if (kind != Kind::null && std::ranges::find(key.kinds, kind) == key.kinds.end())
-      errors.push_back({Errc::parse, field.value.where,
-                        fmt::format("\"{}\" must be {}", field.key, key.wanted), {}, {}});
+      errors.push_back({Errc::parse,
+                        field.value.where,
+                        fmt::format("\"{}\" must be {}", field.key, key.wanted),
+                        {},
+                        {}});
   }
 }
 
@@ -111,16 +116,21 @@ void add_variant(const std::string& name, const Config& base, const Config& over
 void add_variants(const Config& compare, const Config& base, const std::vector<Setting>& settings,
                   const LoadOptions& options, ScenarioFile& out, Errors& errors) {
   if (compare.fields.empty())
-    errors.push_back({Errc::value, compare.where, "\"compare\" names no variant",
-                      "add \"name: {...}\" lines, or remove the key", {}});
+    errors.push_back({Errc::value,
+                      compare.where,
+                      "\"compare\" names no variant",
+                      "add \"name: {...}\" lines, or remove the key",
+                      {}});
   std::vector<std::string> allowed = all_keys();
   std::erase_if(allowed, [](const std::string& key) { return !is_variant_key(key); });
   for (const Config::Field& variant : compare.fields) {
     const bool is_map = variant.value.kind == Kind::map || variant.value.kind == Kind::null;
     if (!is_map || variant.key.empty()) {
-      errors.push_back({Errc::parse, variant.value.where,
+      errors.push_back({Errc::parse,
+                        variant.value.where,
                         fmt::format("variant \"{}\" must be a name and a map of keys", variant.key),
-                        "write \"name: {}\" for the scenario as it stands", {}});
+                        "write \"name: {}\" for the scenario as it stands",
+                        {}});
       continue;
     }
     check_keys(variant.value, allowed, fmt::format("variant \"{}\"", variant.key), errors);
@@ -151,8 +161,12 @@ Result<ScenarioFile> interpret(Config root, const std::string& file, const LoadO
   WEFT_TRY(std::vector<Setting> settings, parse_settings(options));
   Errors errors;
   apply(root, settings, errors);
-  check_keys(root, options.keys.empty() ? all_keys() : options.keys, "this file", errors);
+  check_keys(root, all_keys(), "this file", errors);
   WEFT_TRY_STATUS(fail_on(errors));
+  if (!options.keys.empty())
+    std::erase_if(root.fields, [&](const Config::Field& field) {
+      return std::ranges::find(options.keys, field.key) == options.keys.end();
+    });
 
   ScenarioFile out;
   const Config compare = take(root, "compare");

@@ -13,9 +13,9 @@ namespace weft::model {
 
 // What one variant of a scenario runs with. Sections are null where the file has none.
 struct Scenario {
-  std::string name;     // of the variant; "base" without `compare:`
+  std::string name;  // of the variant; "base" without `compare:`
   std::string file;
-  Config root;          // the effective file, overlays and --set applied, without compare and sweep
+  Config root;  // the effective file, overlays and --set applied, without compare and sweep
   std::uint64_t seed = 1;
 
   const Config& section(std::string_view key) const;  // null config where missing
@@ -32,7 +32,8 @@ struct LoadOptions {
   std::vector<std::pair<std::string, std::string>> set;
   // --seed
   std::optional<std::uint64_t> seed;
-  // Top-level keys that this command reads; others are errors. Empty: all of a scenario's keys.
+  // Top-level keys that this command reads; a scenario's others are checked and left out, so that
+  // any scenario serves as a fabric file. Empty: all.
   std::vector<std::string> keys;
 };
 

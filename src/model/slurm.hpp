@@ -18,14 +18,14 @@ namespace weft::model {
 struct SlurmTree {
   struct Switch {
     std::string name;
-    std::vector<std::string> nodes;             // of a leaf switch
-    std::vector<std::uint32_t> children;        // of others: indexes of switches
-    std::vector<std::uint32_t> parents;         // several where trees share spines
-    std::uint32_t height = 1;                   // 1: leaf
-    std::string link_speed;                     // as written; "" for none
+    std::vector<std::string> nodes;       // of a leaf switch
+    std::vector<std::uint32_t> children;  // of others: indexes of switches
+    std::vector<std::uint32_t> parents;   // several where trees share spines
+    std::uint32_t height = 1;             // 1: leaf
+    std::string link_speed;               // as written; "" for none
     Where where;
   };
-  std::vector<Switch> switches;                 // in file order
+  std::vector<Switch> switches;  // in file order
 };
 
 // Fails with file:line:column and every error found: unknown keys, a switch or node given twice,
@@ -37,11 +37,11 @@ Result<SlurmTree> parse_slurm_topology(std::string_view text, const std::string&
 
 // What topology.conf does not say about a cluster.
 struct SlurmOptions {
-  HostSpec host;             // the inside of every node
-  Rate link;                 // NIC to leaf switch; must be positive
-  Rate uplink;               // switch to parent; 0: no oversubscription (a switch's capacity
-                             // towards its nodes, divided over its parents)
-  Duration latency = 500_ns; // of each cable
+  HostSpec host;              // the inside of every node
+  Rate link;                  // NIC to leaf switch; must be positive
+  Rate uplink;                // switch to parent; 0: no oversubscription (a switch's capacity
+                              // towards its nodes, divided over its parents)
+  Duration latency = 500_ns;  // of each cable
   FabricLimits limits;
 };
 

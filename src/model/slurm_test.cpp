@@ -54,9 +54,10 @@ TEST_CASE("a tree of switches becomes a fabric") {
 TEST_CASE("what was imported is exported alike") {
   const auto text = to_slurm_topology(read(two_leaves).fabric);
   REQUIRE_MESSAGE(text.has_value(), text.error().text());
-  CHECK(*text == "SwitchName=top Switches=s[0-1]\n"
-                 "SwitchName=s0 Nodes=tux[0-3]\n"
-                 "SwitchName=s1 Nodes=tux[4-5]\n");
+  CHECK(*text ==
+        "SwitchName=top Switches=s[0-1]\n"
+        "SwitchName=s0 Nodes=tux[0-3]\n"
+        "SwitchName=s1 Nodes=tux[4-5]\n");
   CHECK(*to_slurm_topology(read(*text).fabric) == *text);
 }
 
@@ -101,8 +102,8 @@ TEST_CASE("hosts beside inner places get a leaf of their own") {
 }
 
 TEST_CASE("names that Slurm could not tell apart are refused") {
-  const auto twins = to_slurm_topology(
-      make_fabric("{nodes: [{role: host}, {role: host, name: host0}]}"));
+  const auto twins =
+      to_slurm_topology(make_fabric("{nodes: [{role: host}, {role: host, name: host0}]}"));
   REQUIRE(!twins.has_value());
   CHECK(contains(twins.error().text(), "would both be called host0"));
   const auto odd = to_slurm_topology(make_fabric("{nodes: [{role: host, name: a@b}]}"));
@@ -158,8 +159,9 @@ TEST_CASE("options and sizes are checked") {
   CHECK(contains(read_slurm_topology(two_leaves, "t", o).error().text(), "9e18"));
   o = options();
   o.uplink = 100_Gbps;
-  CHECK(read_slurm_topology(two_leaves, "t", o)->fabric.rate(
-            link(read_slurm_topology(two_leaves, "t", o)->fabric, "s0->top")) == 100_Gbps);
+  CHECK(read_slurm_topology(two_leaves, "t", o)
+            ->fabric.rate(link(read_slurm_topology(two_leaves, "t", o)->fabric, "s0->top")) ==
+        100_Gbps);
   std::string deep = "SwitchName=s0 Nodes=n0\n";
   for (int i = 1; i < 5; ++i)
     deep += "SwitchName=s" + std::to_string(i) + " Switches=s" + std::to_string(i - 1) + "\n";

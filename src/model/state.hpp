@@ -44,8 +44,8 @@ class State {
 // A State spread over all links, for inner loops: a link is down when it or one of its ends is.
 struct LiveView {
   LiveView(const Fabric& fabric, const State& state);
-  std::vector<Health> health;        // by LinkId
-  std::vector<double> bytes_per_s;   // by LinkId; 0 when down, nominal x factor(s) otherwise
+  std::vector<Health> health;       // by LinkId
+  std::vector<double> bytes_per_s;  // by LinkId; 0 when down, nominal x factor(s) otherwise
   bool usable(LinkId link) const { return health[link.index()] != Health::down; }
 };
 

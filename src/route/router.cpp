@@ -196,20 +196,16 @@ bool Router::Impl::find_ends(NodeId src, NodeId dst, Ends& ends) const {
   ends = {src, dst, door_of(src), door_of(dst)};
   const bool one_nic = is_gpu(src) && is_gpu(dst) && ends.src_nic == ends.dst_nic;
   if (!one_nic && joined(ends.src_nic, ends.dst_nic)) return true;
-  std::vector<NodeId> sources = relays_of(src);
-  const std::vector<NodeId> destinations = relays_of(dst);
-  for (const NodeId to : destinations) {
-    const NodeId to_nic = door_of(to);
-    if (!to_nic.valid()) continue;
-    std::ranges::stable_partition(sources, [&](NodeId gpu) {
-      return door_of(gpu).valid() && fabric_.rail(door_of(gpu)) == fabric_.rail(to_nic);
-    });
-    for (const NodeId from : sources) {
-      if (door_of(from) == to_nic || !joined(door_of(from), to_nic)) continue;
-      ends = {from, to, door_of(from), to_nic};
-      return true;
-    }
-  }
+  const std::vector<NodeId> sources = relays_of(src), destinations = relays_of(dst);
+  for (const NodeId to : destinations)
+    for (const bool same_rail : {true, false})
+      for (const NodeId from : sources) {
+        const NodeId from_nic = door_of(from), to_nic = door_of(to);
+        if (from_nic == to_nic || !joined(from_nic, to_nic)) continue;
+        if ((fabric_.rail(from_nic) == fabric_.rail(to_nic)) != same_rail) continue;
+        ends = {from, to, from_nic, to_nic};
+        return true;
+      }
   return false;
 }
 

@@ -9,14 +9,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!config) return 0;
   const weft::Config* inner = config->find("fabric");
   const weft::model::FabricLimits limits{.nodes = 2'000, .links = 4'000};
-  const auto fabric = read_fabric_nodes(inner != nullptr ? *inner : *config, limits);
+  const auto fabric = weft::model::read_fabric_nodes(inner != nullptr ? *inner : *config, limits);
   if (!fabric) {
     WEFT_CHECK(!fabric.error().what.empty());
     return 0;
   }
   const auto again = weft::parse_yaml(to_fabric_yaml(*fabric), "again.yaml");
   WEFT_CHECK(again.has_value());
-  const auto back = read_fabric_nodes(*again->find("fabric"));
+  const auto back = weft::model::read_fabric_nodes(*again->find("fabric"));
   WEFT_CHECK(back.has_value());
   WEFT_CHECK(digest(*back) == digest(*fabric));
   const weft::model::FabricFacts facts = explain(*fabric);

@@ -56,12 +56,11 @@ class FlowRun final : Network::Client {
     ends_[i].start_s = network_.now();
     const std::uint32_t streams = network_.router().stream_count();
     streams_left_[i] = streams;
-    const double latency = network_.router().latency(flow.src, flow.dst).seconds();
     for (std::uint32_t s = 0; s < streams; ++s) {
       const Part part{flow.src, flow.dst, s, 1, message_[i], 1};
       network_.send({.parts = {&part, 1},
                      .bytes = static_cast<double>(flow.size.count) / streams,
-                     .latency_s = latency,
+                     .wire = TransferSpec::Wire::counted,
                      .tag = i,
                      .via = std::span(set_.via).subspan(flow.via, flow.via_count)});
     }

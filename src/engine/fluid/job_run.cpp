@@ -123,14 +123,14 @@ class JobRun final : Network::Client {
   void begin_chain(std::uint32_t job, std::uint32_t index) {
     double bytes = 0;
     parts_ = chain_parts(stage_of(job).chains[index], network_.router(), bytes);
-    send(job, bytes, 0, no_exchange, 0);
+    send(job, {.parts = parts_, .bytes = bytes}, no_exchange, 0);
   }
 
   // A stage of independent flows starts when its last rank has arrived.
   void begin_flow(std::uint32_t job, const workload::Edge& edge) {
     parts_.assign(1, {edge.from, edge.to, 0, network_.router().stream_count(),
                       states_[job].iteration, 1});
-    send(job, edge.bytes, 0, no_exchange, 0);
+    send(job, {.parts = parts_, .bytes = edge.bytes}, no_exchange, 0);
   }
 
   void begin_exchange(std::uint32_t job, std::uint32_t index) {
@@ -167,14 +167,16 @@ class JobRun final : Network::Client {
       const NodeId from = exchange.ranks[rank], to = exchange.ranks[peer];
       parts_.assign(1, {from, to, 0, network_.router().stream_count(), states_[job].iteration, 1});
       ++states_[job].outstanding;
-      const double latency =
-          edge_latency_s(from, to, network_.router()) + jobs_[job].step_overhead.seconds();
-      return send(job, bytes, latency, index, rank);
+      return send(job,
+                  {.parts = parts_,
+                   .bytes = bytes,
+                   .overhead_s = jobs_[job].step_overhead.seconds(),
+                   .wire = TransferSpec::Wire::counted},
+                  index, rank);
     }
   }
 
-  void send(std::uint32_t job, double bytes, double latency_s, std::uint32_t exchange,
-            std::uint32_t rank) {
+  void send(std::uint32_t job, TransferSpec spec, std::uint32_t exchange, std::uint32_t rank) {
     std::uint32_t tag = 0;
     if (free_sent_.empty()) {
       tag = static_cast<std::uint32_t>(sent_.size());
@@ -185,7 +187,8 @@ class JobRun final : Network::Client {
     }
     sent_[tag] = {job, exchange, rank, network_.now()};
     ++result_.jobs[job].transfers;
-    network_.send({.parts = parts_, .bytes = bytes, .latency_s = latency_s, .tag = tag});
+    spec.tag = tag;
+    network_.send(spec);
   }
 
   void on_delivered(std::uint64_t tag) override {

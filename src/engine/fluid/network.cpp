@@ -57,7 +57,8 @@ void Network::send(const TransferSpec& spec) {
                     .parts = first,
                     .part_count = count,
                     .waiting_bytes = 0,
-                    .latency_s = spec.latency_s,
+                    .overhead_s = spec.overhead_s,
+                    .wire = spec.wire,
                     .tag = spec.tag,
                     .via = spec.via,
                     .active = true};
@@ -78,12 +79,20 @@ void Network::run(Client& client) {
 void Network::launch(std::uint32_t id, double bytes) {
   Transfer& transfer = transfers_[id];
   if (find_path(transfer)) {
+    update_latency(transfer);
     transfer.flow = simulation_.start(path_, bytes, id);
   } else {
     transfer.flow = {};
     transfer.waiting = true;
     transfer.waiting_bytes = bytes;
   }
+}
+
+void Network::update_latency(Transfer& transfer) {
+  transfer.latency_s = transfer.overhead_s;
+  if (transfer.wire == TransferSpec::Wire::ignored) return;
+  const Part& part = parts_[transfer.parts];
+  transfer.latency_s += router_.latency(part.from, part.to).seconds();
 }
 
 bool Network::find_path(const Transfer& transfer) {
@@ -97,21 +106,38 @@ bool Network::find_path(const Transfer& transfer) {
 }
 
 void Network::append_part(const Part& part, std::span<const NodeId> via) {
+  using model::NodeKind;
   const Fabric& fabric = router_.fabric();
-  const bool gpus = fabric.kind(part.from) == model::NodeKind::gpu;
-  for (std::uint32_t s = 0; s < part.streams; ++s) {
+  const NodeKind from = fabric.kind(part.from), to = fabric.kind(part.to);
+  const bool wire = from == NodeKind::nic && to == NodeKind::nic;
+  const bool cable = from == NodeKind::nvswitch || to == NodeKind::nvswitch ||
+                     (fabric.is_switch(part.from) && fabric.is_switch(part.to));
+  for (std::uint32_t s = 0; s < part.streams && reachable_; ++s) {
     const std::size_t before = path_.size();
-    const bool found =
-        gpus ? router_.append_gpu_path(part.from, part.to, part.qp + s, part.message + s, path_)
-             : router_.append_path({part.from, part.to, part.qp + s, part.message + s, via}, path_);
-    if (!found) {
-      reachable_ = false;
-      return;
+    const std::uint32_t qp = part.qp + s, message = part.message + s;
+    if (cable) {
+      reachable_ = append_cable(part.from, part.to);
+    } else if (wire) {
+      reachable_ = router_.append_path({part.from, part.to, qp, message, via}, path_);
+    } else {
+      reachable_ = router_.append_gpu_path(part.from, part.to, qp, message, path_);
     }
     const double scale = part.weight / part.streams;
     if (scale != 1)
       for (std::size_t h = before; h < path_.size(); ++h) path_[h].share *= scale;
   }
+}
+
+// Neighbours, such as a GPU and its NVSwitch: parallel cables share by what they can carry.
+bool Network::append_cable(NodeId from, NodeId to) {
+  double total = 0;
+  for (const LinkId link : router_.fabric().out(from))
+    if (router_.fabric().to(link) == to) total += router_.capacity(link);
+  if (total <= 0) return false;
+  for (const LinkId link : router_.fabric().out(from))
+    if (router_.fabric().to(link) == to && router_.capacity(link) > 0)
+      path_.push_back({link, router_.capacity(link) / total});
+  return true;
 }
 
 void Network::add_new_pools() {
@@ -172,6 +198,7 @@ void Network::reroute(std::uint32_t id) {
     transfer.flow = {};
   } else if (!same_path(transfer.flow)) {
     simulation_.move(transfer.flow, path_, in_flight);
+    update_latency(transfer);
   }
 }
 

@@ -22,8 +22,8 @@ using TransferId = Id<struct TransferTag>;
 // From its `at` on, the fabric is in its `state`.
 using StateChange = model::FaultTimeline::Snapshot;
 
-// A piece of a transfer: some of its bytes from one end to another. Ends are NICs (the wire alone)
-// or GPUs (with the host's inside). `streams` consecutive QPs, from `qp` or, where messages take
+// A piece of a transfer: some of its bytes from one end to another. Ends are two NICs (the wire
+// alone), GPUs (with the host's inside), or, for reduction on the way, switches. `streams` consecutive QPs, from `qp` or, where messages take
 // turns, from `message` on, carry equal parts.
 struct Part {
   NodeId from, to;
@@ -37,7 +37,9 @@ struct Part {
 struct TransferSpec {
   std::span<const Part> parts;
   double bytes = 0;
-  double latency_s = 0;               // from the last byte sent to its arrival
+  double overhead_s = 0;              // from the last byte sent to its arrival: software, and ...
+  enum class Wire : std::uint8_t { ignored, counted } wire = Wire::ignored;  // ... the first part's
+                                                                             // path latency
   std::uint64_t tag = 0;
   std::span<const NodeId> via = {};   // must outlive the network; NIC ends only
 };
@@ -78,7 +80,9 @@ class Network final : Simulation::Listener {
     std::uint32_t parts = 0, part_count = 0;
     bool waiting = false;   // for a path, with so many bytes
     double waiting_bytes = 0;
-    double latency_s = 0;
+    double overhead_s = 0;
+    double latency_s = 0;   // with the wire, of the present path
+    TransferSpec::Wire wire = TransferSpec::Wire::ignored;
     std::uint64_t tag = 0;
     std::span<const NodeId> via;
     bool active = false;
@@ -89,7 +93,9 @@ class Network final : Simulation::Listener {
   // Fills path_ with the transfer's hops; false where some part has no path.
   bool find_path(const Transfer& transfer);
   void append_part(const Part& part, std::span<const NodeId> via);
+  bool append_cable(NodeId from, NodeId to);
   void launch(std::uint32_t id, double bytes);
+  void update_latency(Transfer& transfer);
   void deliver(std::uint32_t id);
   void add_new_pools();
   void apply_change(std::size_t index);

@@ -122,31 +122,37 @@ std::vector<Part> chain_parts(const workload::Chain& chain, const Router& router
 }
 
 double edge_latency_s(NodeId from, NodeId to, Router& router) {
-  const Fabric& fabric = router.fabric();
-  const auto wire_end = [&](NodeId node) {
-    return fabric.kind(node) == NodeKind::gpu ? fabric.nic_of(node) : node;
-  };
-  if (fabric.host_of(from).valid() && fabric.host_of(from) == fabric.host_of(to)) {
-    for (const LinkId link : fabric.out(from))
-      if (fabric.kind(fabric.to(link)) == NodeKind::nvswitch)
-        return 2 * fabric.latency(link).seconds();
-    return 0;
-  }
-  const NodeId a = wire_end(from), b = wire_end(to);
-  return a.valid() && b.valid() ? router.latency(a, b).seconds() : 0;
+  const Duration latency = router.latency(from, to);
+  return latency == duration_max ? 0 : latency.seconds();
 }
 
 double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Router& router) {
-  if (stage.latency_steps == 0) return 0;
-  double wire = 0;
-  for (const workload::Chain& chain : stage.chains) {
-    double sum = 0;
-    for (const workload::Edge& edge : chain.edges) sum += edge_latency_s(edge.from, edge.to, router);
-    if (!chain.edges.empty()) wire = std::max(wire, sum / static_cast<double>(chain.edges.size()));
-  }
-  for (const workload::Edge& flow : stage.flows)
-    wire = std::max(wire, edge_latency_s(flow.from, flow.to, router));
-  return stage.latency_steps * (step_overhead.seconds() + wire);
+  if (stage.chains.empty() && stage.flows.empty()) return 0;
+  const Fabric& fabric = router.fabric();
+  const auto is_inside = [&](const workload::Edge& edge) {
+    return fabric.host_of(edge.from).valid() &&
+           fabric.host_of(edge.from) == fabric.host_of(edge.to);
+  };
+  double outside = 0, inside = 0;
+  const auto add = [&](std::span<const workload::Edge> edges, bool mean) {
+    double sum = 0, most = 0;
+    std::size_t count = 0;
+    for (const workload::Edge& edge : edges) {
+      const double latency = edge_latency_s(edge.from, edge.to, router);
+      if (is_inside(edge)) {
+        inside = std::max(inside, latency);
+        continue;
+      }
+      sum += latency;
+      most = std::max(most, latency);
+      ++count;
+    }
+    if (count > 0) outside = std::max(outside, mean ? sum / static_cast<double>(count) : most);
+  };
+  for (const workload::Chain& chain : stage.chains) add(chain.edges, true);
+  add(stage.flows, false);
+  return stage.latency_steps * (step_overhead.seconds() + outside) +
+         stage.inner_steps * (step_overhead.seconds() + inside);
 }
 
 double late_of(const Job& job, NodeId rank) {

@@ -19,11 +19,13 @@ double exchange_bytes(const workload::Exchange& exchange, std::uint32_t from, st
 // The parts of one coupled transfer whose size, `bytes`, is that of the largest edge.
 std::vector<Part> chain_parts(const workload::Chain& chain, const Router& router, double& bytes);
 
-// Wire latency between two GPUs (or a GPU and a switch): over NVLink in a host, else by the NICs.
+// Latency of the present path between two ends; 0 where there is none.
 double edge_latency_s(NodeId from, NodeId to, Router& router);
 
-// latency_steps times (overhead + wire latency): the mean over a chain's edges, since each chunk
-// passes all of them; the maximum over chains and independent flows.
+// What a stage's steps cost beyond their bytes: latency_steps across the network and inner_steps
+// inside hosts, each with the software overhead. Network latency is the mean over a chain's edges,
+// since each chunk passes all of them; the maximum over chains and independent flows. Exchanges
+// pay with each message instead.
 double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Router& router);
 
 // Seconds by which `rank` enters late; 0 when it is not named.

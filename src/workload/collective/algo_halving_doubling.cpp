@@ -76,15 +76,17 @@ void expand_fold(const Job& job, const Shape& shape, Fold fold, MessageWriter& o
   for (std::uint32_t b = 0; b < shape.active; ++b) all.push_back(b);
   for (std::uint32_t v = 0; v < shape.folded; ++v) {
     const Rank even = 2 * v, odd = 2 * v + 1;
-    if (fold == Fold::in) out.send({even, odd, job.bytes(), Message::Action::reduce}, all);
-    else out.send({odd, even, job.bytes(), Message::Action::copy}, all);
+    if (fold == Fold::in)
+      out.send({even, odd, job.bytes(), Message::Action::reduce}, all);
+    else
+      out.send({odd, even, job.bytes(), Message::Action::copy}, all);
   }
   out.end_step();
 }
 
 // Halving gives away the blocks whose bit is the partner's; doubling hands over one's own.
-void expand_exchange(const Job& job, const Shape& shape, std::uint32_t bit,
-                     Message::Action action, MessageWriter& out) {
+void expand_exchange(const Job& job, const Shape& shape, std::uint32_t bit, Message::Action action,
+                     MessageWriter& out) {
   const double bytes = job.bytes() / static_cast<double>(2u << bit);
   for (std::uint32_t v = 0; v < shape.active; ++v) {
     const std::uint32_t own = v >> bit & 1u;

@@ -13,8 +13,7 @@ struct Grid {
   std::uint32_t hosts, places;
   std::vector<Rank> ranks;
 
-  explicit Grid(const Layout& layout)
-      : hosts(layout.host_count()), places(layout.members_max()) {
+  explicit Grid(const Layout& layout) : hosts(layout.host_count()), places(layout.members_max()) {
     for (std::uint32_t h = 0; h < hosts; ++h)
       for (const Rank r : layout.members(h)) ranks.push_back(r);
   }
@@ -80,7 +79,7 @@ Stage stage_of(const Job& job, const Grid& grid, const Phase& phase) {
 Result<std::vector<Stage>> build(const Job& job) {
   if (!job.layout.even())
     return cannot("hierarchical",
-                  fmt::format("{} ranks on {} hosts, up to {} on one, leave rails of unequal length",
+                  fmt::format("{} ranks on {} hosts, up to {} on one: rails of unequal length",
                               job.size(), job.layout.host_count(), job.layout.members_max()),
                   "put as many ranks on every host, or use ring");
   const Grid grid(job.layout);
@@ -108,8 +107,7 @@ void expand(const Job& job, MessageWriter& out) {
   const Grid grid(job.layout);
   out.set_blocks(job.size());
   for (const Phase& phase : phases_of(grid, job.op()))
-    for (std::uint32_t k = phase.first; k < phase.last; ++k)
-      expand_turn(job, grid, phase, k, out);
+    for (std::uint32_t k = phase.first; k < phase.last; ++k) expand_turn(job, grid, phase, k, out);
 }
 
 }  // namespace

@@ -15,9 +15,12 @@ struct Load {
 Load load_of(const Job& job) {
   const double whole = job.bytes(), part = job.share();
   switch (job.op()) {
-    case Op::all_gather: return {part, whole};
-    case Op::reduce_scatter: return {whole, part};
-    default: return {whole + part, whole + part};
+    case Op::all_gather:
+      return {part, whole};
+    case Op::reduce_scatter:
+      return {whole, part};
+    default:
+      return {whole + part, whole + part};
   }
 }
 

@@ -42,9 +42,12 @@ Work work_of(const Job& job) {
   const std::uint32_t n = job.size();
   const double part = job.share() / job.channels;
   switch (job.op()) {
-    case Op::all_reduce: return {2 * (n - 1), 2 * (n - 1) * part};
-    case Op::broadcast: return {1, n * part};
-    default: return {n - 1, (n - 1) * part};
+    case Op::all_reduce:
+      return {2 * (n - 1), 2 * (n - 1) * part};
+    case Op::broadcast:
+      return {1, n * part};
+    default:
+      return {n - 1, (n - 1) * part};
   }
 }
 
@@ -89,8 +92,13 @@ Result<std::vector<Stage>> build(const Job& job) {
 class ChannelExpansion {
  public:
   ChannelExpansion(const Job& job, Ring ring, double bytes, MessageWriter& out)
-      : job_(job), ring_(std::move(ring)), bytes_(bytes), out_(out), lent_(job.size(), no_message),
-        arrived_(job.size(), no_message), next_(job.size(), no_message) {}
+      : job_(job),
+        ring_(std::move(ring)),
+        bytes_(bytes),
+        out_(out),
+        lent_(job.size(), no_message),
+        arrived_(job.size(), no_message),
+        next_(job.size(), no_message) {}
 
   // What the rank at position i sends waits for what it received in the turn before (or in this
   // one) and for its own send before.
@@ -104,8 +112,7 @@ class ChannelExpansion {
     if (relay == no_rank) {
       next_[i] = out_.add({from, to, bytes_, action}, blocks, {source, arrived_[i]});
     } else {
-      lent_[i] =
-          out_.add({from, relay, bytes_, Message::Action::hold}, blocks, {source, lent_[i]});
+      lent_[i] = out_.add({from, relay, bytes_, Message::Action::hold}, blocks, {source, lent_[i]});
       next_[i] = out_.add({relay, to, bytes_, action, lent_[i]}, blocks, {lent_[i], arrived_[i]});
     }
   }

@@ -35,8 +35,12 @@ Result<std::vector<Stage>> build(const Job& job) {
 class TreeExpansion {
  public:
   TreeExpansion(std::vector<Rank> parent, double bytes, MessageWriter& out)
-      : parent_(std::move(parent)), bytes_(bytes), out_(out), children_(parent_.size()),
-        up_(parent_.size(), no_message), down_(parent_.size(), no_message) {
+      : parent_(std::move(parent)),
+        bytes_(bytes),
+        out_(out),
+        children_(parent_.size()),
+        up_(parent_.size(), no_message),
+        down_(parent_.size(), no_message) {
     for (Rank r = 0; r < parent_.size(); ++r)
       if (parent_[r] != no_rank) children_[parent_[r]].push_back(r);
     const auto root = std::ranges::find(parent_, no_rank) - parent_.begin();
@@ -50,8 +54,8 @@ class TreeExpansion {
       const Rank r = top_down_[i];
       after_.assign(1, up_[r]);
       for (const Rank child : children_[r]) after_.push_back(up_[child]);
-      up_[r] = out_.add({r, parent_[r], bytes_, Message::Action::reduce}, std::span(&block, 1),
-                        after_);
+      up_[r] =
+          out_.add({r, parent_[r], bytes_, Message::Action::reduce}, std::span(&block, 1), after_);
     }
   }
   void send_down(std::uint32_t block) {
@@ -60,8 +64,7 @@ class TreeExpansion {
       after_ = {down_[r], down_[from]};
       if (from == top_down_[0])
         for (const Rank child : children_[from]) after_.push_back(up_[child]);
-      down_[r] =
-          out_.add({from, r, bytes_, Message::Action::copy}, std::span(&block, 1), after_);
+      down_[r] = out_.add({from, r, bytes_, Message::Action::copy}, std::span(&block, 1), after_);
     }
   }
 

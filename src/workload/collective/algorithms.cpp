@@ -9,9 +9,10 @@ namespace weft::workload {
 namespace {
 
 constexpr std::array registry{
-    &algo::direct, &algo::flat, &algo::halving_doubling,   &algo::hierarchical,
-    &algo::nvls,   &algo::nvls_tree, &algo::pairwise,      &algo::pat,
-    &algo::recursive_doubling, &algo::ring, &algo::sharp,  &algo::tree,
+    &algo::direct,       &algo::flat,  &algo::halving_doubling,
+    &algo::hierarchical, &algo::nvls,  &algo::nvls_tree,
+    &algo::pairwise,     &algo::pat,   &algo::recursive_doubling,
+    &algo::ring,         &algo::sharp, &algo::tree,
 };
 
 std::string names_for(Op op) {
@@ -38,8 +39,8 @@ Result<const Algorithm*> find_algorithm(std::string_view name, Op op) {
     return fail(Errc::infeasible, {}, fmt::format("{} does not do {}", name, to_text(op)),
                 fmt::format("{} is done by auto, {}", to_text(op), names_for(op)));
   }
-  return fail(Errc::unknown, {},
-              fmt::format("unknown algorithm \"{}\"{}", name, did_you_mean(name, algorithm_names())),
+  const std::string guess = did_you_mean(name, algorithm_names());
+  return fail(Errc::unknown, {}, fmt::format("unknown algorithm \"{}\"{}", name, guess),
               fmt::format("{} is done by auto, {}", to_text(op), names_for(op)));
 }
 
@@ -48,9 +49,8 @@ void set_flow_latency(const Job& job, Stage& stage) {
     const NodeId host = job.fabric.host_of(e.from);
     return !host.valid() || host != job.fabric.host_of(e.to);
   };
-  const bool network =
-      std::ranges::any_of(stage.flows, crosses) ||
-      (!stage.exchanges.empty() && job.layout.host_count() > 1);
+  const bool network = std::ranges::any_of(stage.flows, crosses) ||
+                       (!stage.exchanges.empty() && job.layout.host_count() > 1);
   ++(network ? stage.latency_steps : stage.inner_steps);
 }
 

@@ -75,8 +75,8 @@ Result<MessageList> expand_messages(const Fabric& fabric, const Request& request
   algorithm->expand(job, writer);
   if (writer.overflow())
     return fail(Errc::infeasible, {},
-                fmt::format("{} over {} ranks and {} channels exceeds {} messages",
-                            algorithm->name, job.size(), job.channels, expand_message_max),
+                fmt::format("{} over {} ranks and {} channels exceeds {} messages", algorithm->name,
+                            job.size(), job.channels, expand_message_max),
                 "use fewer ranks, channels or pipeline chunks");
   return writer.take();
 }

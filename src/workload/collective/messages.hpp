@@ -37,8 +37,8 @@ struct Message {
 // A message may start when all of `after` have ended, its sender has started, and fewer than
 // `window` messages of its sender are in flight (0: no such bound; messages of one sender then go
 // in list order). A block is an equal part of the data, numbered as the algorithm likes; in
-// all_gather and reduce_scatter block b belongs to rank b % ranks, in all_to_all block i * ranks + j
-// goes from i to j.
+// all_gather and reduce_scatter block b belongs to rank b % ranks, in all_to_all block
+// i * ranks + j goes from i to j.
 class MessageList {
  public:
   std::span<const Message> messages() const { return messages_; }

@@ -10,6 +10,7 @@
 
 #include "base/rng.hpp"
 #include "workload/collective/algorithm.hpp"
+#include "workload/collective/ring_time.hpp"
 #include "workload/collective/test_fabric.hpp"
 
 namespace weft::workload {
@@ -276,6 +277,28 @@ TEST_CASE("the replay notices any message that is lost") {
       if (list->messages()[m].action == Message::Action::hold) continue;
       REQUIRE(replay(*list, request, 1, m) != "");
     }
+  }
+}
+
+TEST_CASE("a ring's messages, each as early as it may start, end when ring_time says") {
+  const Fabric fabric = test::make_fabric({.hosts = 1, .gpus = 11, .nics = 1});
+  Rng rng(5);
+  for (const Op op : {Op::all_reduce, Op::all_gather, Op::reduce_scatter}) {
+    const Request request{
+        .op = op, .algorithm = "ring", .ranks = test::first_gpus(fabric, 11), .matrix = {}};
+    const auto list = expand_messages(fabric, request);
+    REQUIRE(list.has_value());
+    std::vector<double> tau(11), start(11), end(list->messages().size());
+    for (double& t : tau) t = rng.uniform();
+    for (double& s : start) s = 3 * rng.uniform();
+    for (MessageIndex m = 0; m < end.size(); ++m) {
+      const Message& message = list->messages()[m];
+      end[m] = start[message.from_rank];
+      for (const MessageIndex a : list->after(message)) end[m] = std::max(end[m], end[a]);
+      end[m] += tau[message.from_rank];
+    }
+    const std::uint32_t steps = op == Op::all_reduce ? 20 : 10;
+    CHECK(*std::ranges::max_element(end) == doctest::Approx(ring_time(tau, start, steps)));
   }
 }
 

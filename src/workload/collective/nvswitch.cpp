@@ -50,9 +50,8 @@ Result<std::vector<std::vector<SwitchShare>>> nvswitches(const Job& job,
 void append_nvlink(Chain& chain, NodeId gpu, const std::vector<SwitchShare>& switches, double bytes,
                    Direction direction) {
   for (const SwitchShare& s : switches)
-    chain.edges.push_back(direction == Direction::to_switches
-                              ? Edge{gpu, s.node, bytes * s.share}
-                              : Edge{s.node, gpu, bytes * s.share});
+    chain.edges.push_back(direction == Direction::to_switches ? Edge{gpu, s.node, bytes * s.share}
+                                                              : Edge{s.node, gpu, bytes * s.share});
 }
 
 }  // namespace weft::workload

@@ -31,8 +31,10 @@ class Hull {
     std::size_t low = 0, high = lines_.size() - 1;
     while (low < high) {
       const std::size_t mid = (low + high) / 2;
-      if (lines_[mid].at(t) < lines_[mid + 1].at(t)) low = mid + 1;
-      else high = mid;
+      if (lines_[mid].at(t) < lines_[mid + 1].at(t))
+        low = mid + 1;
+      else
+        high = mid;
     }
     return lines_[low];
   }
@@ -98,8 +100,7 @@ double ring_time(std::span<const double> edge_s_per_chunk, std::span<const doubl
     hull.clear();
     for (std::size_t x = block + window - 1; x-- > block;) {
       hull.add(ring.mirrored(x - window + 1));
-      if (x < end)
-        longest = std::max(longest, ring.length(hull.top(-ring.tau(x)).start, x));
+      if (x < end) longest = std::max(longest, ring.length(hull.top(-ring.tau(x)).start, x));
     }
   }
   return longest;

@@ -28,8 +28,8 @@ std::vector<Stage> build_rounds(const Job& job, const GatherScheme& scheme) {
   for (std::uint32_t step = 0; step < count; ++step) {
     const std::uint32_t round = round_at(job, scheme, step);
     const double bytes = job.share() * scheme.part_count(job.size(), round);
-    Stage& stage = stages.emplace_back(
-        Stage{.name = fmt::format("{} {}/{}", scheme.name, step + 1, count)});
+    Stage& stage =
+        stages.emplace_back(Stage{.name = fmt::format("{} {}/{}", scheme.name, step + 1, count)});
     stage.flows.reserve(job.size());
     for (Rank r = 0; r < job.size(); ++r) {
       const auto [from, to] = transfer(job, scheme, round, r);
@@ -42,8 +42,7 @@ std::vector<Stage> build_rounds(const Job& job, const GatherScheme& scheme) {
 
 void expand_rounds(const Job& job, const GatherScheme& scheme, MessageWriter& out) {
   out.set_blocks(job.size());
-  const auto action =
-      job.op() == Op::all_gather ? Message::Action::copy : Message::Action::reduce;
+  const auto action = job.op() == Op::all_gather ? Message::Action::copy : Message::Action::reduce;
   const std::uint32_t count = scheme.rounds(job.size());
   for (std::uint32_t step = 0; step < count; ++step) {
     const std::uint32_t round = round_at(job, scheme, step);

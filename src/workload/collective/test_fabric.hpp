@@ -87,14 +87,16 @@ inline std::vector<Group> groups(std::uint32_t n) {
   add("three a host", {.hosts = (n + 2) / 3, .gpus = 3, .nics = 3, .nvswitches = 2}, first,
       n % 3 == 0);
   add("shared NICs", {.hosts = (n + 3) / 4, .gpus = 4, .nics = 2}, first, n % 4 == 0 || n < 4);
-  add("in turn", {.hosts = 3, .gpus = 6, .nics = 3},
+  add(
+      "in turn", {.hosts = 3, .gpus = 6, .nics = 3},
       [n](const Fabric& f) {
         std::vector<NodeId> ranks;
         for (std::uint32_t r = 0; r < n; ++r) ranks.push_back(f.gpus()[r % 3 * 6 + r / 3]);
         return ranks;
       },
       n % 3 == 0 || n == 2);
-  add("random", {.hosts = 5, .gpus = 4, .nics = 4},
+  add(
+      "random", {.hosts = 5, .gpus = 4, .nics = 4},
       [n](const Fabric& f) {
         std::vector<NodeId> ranks(f.gpus().begin(), f.gpus().end());
         Rng rng(n);

@@ -49,8 +49,7 @@ bool is_size(double bytes) { return bytes >= 0 && bytes <= collective_bytes_max;
 Status check_matrix(const Request& request) {
   const std::size_t n = request.ranks.size();
   if (request.op != Op::all_to_all)
-    return fail(Errc::value, {},
-                fmt::format("a matrix of sizes for {}", to_text(request.op)),
+    return fail(Errc::value, {}, fmt::format("a matrix of sizes for {}", to_text(request.op)),
                 "only all_to_all takes one");
   if (request.matrix.size() != n * n)
     return fail(Errc::value, {},
@@ -62,10 +61,10 @@ Status check_matrix(const Request& request) {
       const double bytes = request.matrix[i * n + j];
       sum += bytes;
       if (!is_size(bytes) || !is_size(sum))
-        return fail(Errc::value, {},
-                    fmt::format("rank {} sends {} bytes to rank {}, {} in all so far", i, bytes, j,
-                                sum),
-                    fmt::format("sizes are 0 or more, at most {} a rank", collective_bytes_max));
+        return fail(
+            Errc::value, {},
+            fmt::format("rank {} sends {} bytes to rank {}, {} in all so far", i, bytes, j, sum),
+            fmt::format("sizes are 0 or more, at most {} a rank", collective_bytes_max));
     }
   }
   return {};
@@ -107,9 +106,12 @@ std::string_view default_name(const Job& job) {
     case Op::all_gather:
     case Op::reduce_scatter:
       return job.layout.members_max() == 1 && job.share() < short_share ? "pat" : "ring";
-    case Op::broadcast: return "ring";
-    case Op::all_to_all: return "pairwise";
-    case Op::send_recv: return "direct";
+    case Op::broadcast:
+      return "ring";
+    case Op::all_to_all:
+      return "pairwise";
+    case Op::send_recv:
+      return "direct";
   }
   std::unreachable();
 }
@@ -118,12 +120,18 @@ std::string_view default_name(const Job& job) {
 
 std::string_view to_text(Op op) {
   switch (op) {
-    case Op::all_reduce: return "all_reduce";
-    case Op::all_gather: return "all_gather";
-    case Op::reduce_scatter: return "reduce_scatter";
-    case Op::broadcast: return "broadcast";
-    case Op::all_to_all: return "all_to_all";
-    case Op::send_recv: return "send_recv";
+    case Op::all_reduce:
+      return "all_reduce";
+    case Op::all_gather:
+      return "all_gather";
+    case Op::reduce_scatter:
+      return "reduce_scatter";
+    case Op::broadcast:
+      return "broadcast";
+    case Op::all_to_all:
+      return "all_to_all";
+    case Op::send_recv:
+      return "send_recv";
   }
   std::unreachable();
 }
@@ -165,12 +173,15 @@ Result<Traffic> build_traffic(const Fabric& fabric, const Request& request) {
 double busbw_factor(Op op, std::size_t ranks) {
   const auto n = static_cast<double>(ranks);
   switch (op) {
-    case Op::all_reduce: return 2 * (n - 1) / n;
+    case Op::all_reduce:
+      return 2 * (n - 1) / n;
     case Op::all_gather:
     case Op::reduce_scatter:
-    case Op::all_to_all: return (n - 1) / n;
+    case Op::all_to_all:
+      return (n - 1) / n;
     case Op::broadcast:
-    case Op::send_recv: return 1;
+    case Op::send_recv:
+      return 1;
   }
   std::unreachable();
 }

@@ -36,18 +36,18 @@ inline constexpr double collective_bytes_max = 1e18;  // per rank
 // one-way send is a broadcast between two ranks.
 struct Request {
   Op op = Op::all_reduce;
-  std::string algorithm = "auto";   // a name of the algorithm registry
-  std::vector<NodeId> ranks;        // GPUs in rank order
+  std::string algorithm = "auto";  // a name of the algorithm registry
+  std::vector<NodeId> ranks;       // GPUs in rank order
   double bytes = 0;
-  std::uint32_t channels = 0;       // 0: as many as one host has NICs (NVLink only: 1)
-  std::uint32_t window = 1;         // all_to_all: peers in flight per rank
+  std::uint32_t channels = 0;  // 0: as many as one host has NICs (NVLink only: 1)
+  std::uint32_t window = 1;    // all_to_all: peers in flight per rank
   // all_to_all with sizes of its own: row-major, bytes from rank i to rank j; empty: equal.
   std::vector<double> matrix;
 };
 
-// `bytes` go from one GPU to another. In-network reduction puts a switch at an end: then the two are
-// neighbours (two switches, or a GPU and its NVSwitch) or a GPU and the first switch behind its
-// NIC. Parallel cables between neighbours share the bytes by their rate.
+// `bytes` go from one GPU to another. In-network reduction puts a switch at an end: then the two
+// are neighbours (two switches, or a GPU and its NVSwitch) or a GPU and the first switch behind
+// its NIC. Parallel cables between neighbours share the bytes by their rate.
 struct Edge {
   NodeId from, to;
   double bytes;
@@ -69,15 +69,15 @@ struct Chain {
 struct Exchange {
   std::vector<NodeId> ranks;
   double bytes_per_pair = 0;
-  std::vector<double> matrix;       // as in Request, its diagonal unused; empty: bytes_per_pair
+  std::vector<double> matrix;  // as in Request, its diagonal unused; empty: bytes_per_pair
   std::uint32_t window = 1;
 };
 
 // Runs when the stage before it has ended on all ranks.
 struct Stage {
-  std::string name;                 // "ring", "inter-host halving 3/7"
+  std::string name;  // "ring", "inter-host halving 3/7"
   std::vector<Chain> chains;
-  std::vector<Edge> flows;          // independent of each other
+  std::vector<Edge> flows;  // independent of each other
   std::vector<Exchange> exchanges;
   // Messages in sequence on the longest dependency path, which cost latency whatever the size:
   // those that cross the network, and those inside a host.
@@ -87,7 +87,7 @@ struct Stage {
 
 // Edges and flows carry more than 0 bytes; a request of 0 bytes leaves stages of latency alone.
 struct Traffic {
-  std::string algorithm;            // what "auto" became
+  std::string algorithm;  // what "auto" became
   std::vector<Stage> stages;
 };
 

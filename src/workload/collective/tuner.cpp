@@ -140,18 +140,18 @@ class List {
  public:
   explicit List(const Question& question) : q_(question) {}
 
+  // Before the first that takes longer: best first, and equals in the order of addition.
   void add(std::string_view algorithm, Protocol protocol, Cost cost) {
-    if (cost.bandwidth > 0)
-      rows_.push_back({algorithm, protocol, cost.latency_us * 1e-6 + q_.bytes / cost.bandwidth});
+    if (!(cost.bandwidth > 0)) return;
+    const double seconds = cost.latency_us * 1e-6 + q_.bytes / cost.bandwidth;
+    const auto place = std::ranges::upper_bound(rows_, seconds, {}, &Candidate::seconds);
+    rows_.insert(place, {algorithm, protocol, seconds});
   }
   void add_all_protocols(std::string_view algorithm, Cost (*cost)(const Question&, Protocol)) {
     for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple})
       add(algorithm, protocol, cost(q_, protocol));
   }
-  std::vector<Candidate> sorted() {
-    std::ranges::stable_sort(rows_, {}, &Candidate::seconds);
-    return std::move(rows_);
-  }
+  std::vector<Candidate> take() { return std::move(rows_); }
 
  private:
   const Question& q_;
@@ -206,7 +206,7 @@ std::vector<Candidate> candidates(const System& system, const GroupShape& shape,
   const bool is_all_reduce = op == Op::all_reduce;
   if (is_all_reduce) list.add_all_protocols("tree", tree);
   list.add_all_protocols("ring", ring);
-  if (op == Op::broadcast) return list.sorted();
+  if (op == Op::broadcast) return list.take();
   const bool has_nvls = system.link.nvls > 0 && shape.gpus_per_host > 1;
   if (has_nvls && q.is_one_host()) list.add("nvls", Protocol::simple, nvls(q));
   if (has_nvls && !q.is_one_host() && is_all_reduce) {
@@ -215,7 +215,7 @@ std::vector<Candidate> candidates(const System& system, const GroupShape& shape,
   }
   if (!q.is_one_host() && shape.gpus_per_host == 1 && !is_all_reduce)
     list.add("pat", Protocol::simple, pat(q));
-  return list.sorted();
+  return list.take();
 }
 
 Result<Pick> pick(const System& system, const GroupShape& shape, Op op, double bytes,

@@ -1,0 +1,144 @@
+// Routing at the size of the largest published clusters.
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/check.hpp"
+#include "model/generate.hpp"
+#include "model/state.hpp"
+#include "route/router.hpp"
+
+namespace weft::route {
+namespace {
+
+Fabric fabric_of(const std::string& yaml) {
+  auto section = parse_yaml(yaml, "bench");
+  WEFT_CHECK(section.has_value());
+  auto fabric = model::build_fabric(*section);
+  WEFT_CHECK(fabric.has_value());
+  return *std::move(fabric);
+}
+
+// 1,536 racks of 16 GPUs, 128 CTSWs, 448 ATSWs: room for 24,576 GPUs, of which jobs take 16,384.
+const Fabric& three_tier() {
+  static const Fabric fabric = fabric_of(
+      "{generator: three_tier, pods: 8, racks: 192, ctsws: 16, atsws: 28}");
+  return fabric;
+}
+
+Router router_of(const Fabric& fabric, const RoutingConfig& config) {
+  auto router = Router::create(fabric, config, 1);
+  WEFT_CHECK(router.has_value());
+  return *std::move(router);
+}
+
+// A new router, and the 16 QPs of a ring over 2,048 hosts x 8 NICs: 262,144 streams.
+void ring_of_16384(benchmark::State& state, const std::string& scheme, std::uint32_t qps) {
+  const Fabric& fabric = three_tier();
+  constexpr std::size_t gpus = 16'384;
+  std::vector<Hop> hops;
+  for (auto _ : state) {
+    Router router = router_of(fabric, {.scheme = scheme, .qps = qps});
+    for (std::size_t i = 0; i < gpus; ++i)
+      for (std::uint32_t qp = 0; qp < qps; ++qp) {
+        hops.clear();
+        router.append_path({fabric.nics()[i], fabric.nics()[(i + 1544) % gpus], qp}, hops);
+        benchmark::DoNotOptimize(hops.data());
+      }
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(gpus * qps));
+}
+BENCHMARK_CAPTURE(ring_of_16384, e_ecmp, "e_ecmp", 16)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ring_of_16384, ecmp, "ecmp", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ring_of_16384, pinned, "pinned", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ring_of_16384, spray, "spray", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ring_of_16384, optimal, "optimal", 1)->Unit(benchmark::kMillisecond);
+
+void gpu_ring_of_16384(benchmark::State& state) {
+  const Fabric& fabric = three_tier();
+  constexpr std::size_t gpus = 16'384;
+  std::vector<Hop> hops;
+  for (auto _ : state) {
+    Router router = router_of(fabric, {.scheme = "e_ecmp"});
+    for (std::size_t i = 0; i < gpus; ++i) {
+      hops.clear();
+      router.append_gpu_path(fabric.gpus()[i], fabric.gpus()[(i + 1) % gpus], 0, 0, hops);
+      router.append_gpu_path(fabric.gpus()[i], fabric.gpus()[(i + 8) % gpus], 0, 0, hops);
+      benchmark::DoNotOptimize(hops.data());
+    }
+  }
+}
+BENCHMARK(gpu_ring_of_16384)->Unit(benchmark::kMillisecond);
+
+// One path asked for again and again: the cost of the hot loop.
+void one_path(benchmark::State& state, const std::string& scheme) {
+  const Fabric& fabric = three_tier();
+  Router router = router_of(fabric, {.scheme = scheme, .qps = 4096});
+  std::vector<Hop> hops;
+  std::uint32_t qp = 0;
+  for (auto _ : state) {
+    hops.clear();
+    router.append_path({fabric.nics()[0], fabric.nics()[20'000], qp++ % 4096}, hops);
+    benchmark::DoNotOptimize(hops.data());
+  }
+}
+BENCHMARK_CAPTURE(one_path, e_ecmp, "e_ecmp");
+BENCHMARK_CAPTURE(one_path, pinned, "pinned");
+BENCHMARK_CAPTURE(one_path, optimal, "optimal");
+
+// All pairs of an AlltoAll over a zone of 4,032 GPUs.
+void all_pairs_of_4032(benchmark::State& state, const std::string& scheme) {
+  static const Fabric fabric = fabric_of("{generator: ai_zone, racks: 252, spines: 18}");
+  Router router = router_of(fabric, {.scheme = scheme});
+  std::vector<Hop> hops;
+  for (auto _ : state)
+    for (const NodeId a : fabric.nics())
+      for (const NodeId b : fabric.nics()) {
+        if (a == b) continue;
+        hops.clear();
+        router.append_path({a, b}, hops);
+        benchmark::DoNotOptimize(hops.data());
+      }
+  const auto nics = static_cast<std::int64_t>(fabric.nics().size());
+  state.SetItemsProcessed(state.iterations() * nics * (nics - 1));
+}
+BENCHMARK_CAPTURE(all_pairs_of_4032, ecmp, "ecmp")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(all_pairs_of_4032, optimal, "optimal")->Unit(benchmark::kMillisecond);
+
+// A rack's cable fails and comes back, with one path asked for from every rack after each.
+void flapping_cable(benchmark::State& state) {
+  const Fabric& fabric = three_tier();
+  Router router = router_of(fabric, {.scheme = "ecmp"});
+  std::vector<Hop> hops;
+  bool down = false;
+  for (auto _ : state) {
+    model::State now;
+    down = !down;
+    if (down) {
+      const NodeId rtsw = fabric.role(fabric.find_role("rtsw")).nodes[3];
+      const NodeId ctsw = fabric.role(fabric.find_role("ctsw")).nodes[3];
+      now.set(fabric.links_between(rtsw, ctsw).front(), {.health = model::Health::down});
+    }
+    router.set_state(now);
+    for (std::size_t i = 0; i < fabric.nics().size(); i += 16) {
+      hops.clear();
+      router.append_path({fabric.nics()[i], fabric.nics()[fabric.nics().size() - 1 - i]}, hops);
+    }
+  }
+}
+BENCHMARK(flapping_cable)->Unit(benchmark::kMillisecond);
+
+void create_131072(benchmark::State& state) {
+  static const Fabric fabric =
+      fabric_of("{generator: three_tier, pods: 32, racks: 256, oversubscription: 7}");
+  for (auto _ : state) {
+    Router router = router_of(fabric, {.scheme = "e_ecmp"});
+    benchmark::DoNotOptimize(router.resource_count());
+  }
+}
+BENCHMARK(create_131072)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace weft::route

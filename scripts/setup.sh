@@ -1,0 +1,63 @@
+# shellcheck shell=bash disable=SC2034
+# What run.sh and test.sh share: packages, configure, build. To be sourced from the top of the tree.
+
+# The one list of Debian 12 packages. `build` makes and runs weft, `test` adds what checks it.
+weft_packages_build=(
+  g++ cmake ninja-build ccache git ca-certificates
+  libfmt-dev nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libcli11-dev libpugixml-dev
+  doctest-dev
+)
+weft_packages_test=(
+  clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev llvm-19 libbenchmark-dev chromium
+)
+
+say() { printf '\n== %s\n' "$*"; }
+
+die() {
+  printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+  exit 1
+}
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null 2>&1; then
+    sudo "$@"
+  else
+    die "not root and no sudo; ask an administrator to run: $*"
+  fi
+}
+
+# install_packages NAME... : those that are missing, by apt. Nothing missing, nothing done.
+install_packages() {
+  local name missing=()
+  for name in "$@"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
+  done
+  # Node may come from elsewhere, with npm; Debian's packages would clash with that.
+  command -v node >/dev/null 2>&1 || missing+=(nodejs)
+  command -v npm >/dev/null 2>&1 || missing+=(npm)
+  [ ${#missing[@]} -gt 0 ] || return 0
+  command -v apt-get >/dev/null 2>&1 ||
+    die "no apt-get here; install what corresponds to: ${missing[*]}"
+  say "Installing ${missing[*]}"
+  local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q
+    --no-install-recommends -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "${missing[@]}")
+  # A list of packages that is missing or old is the usual reason to fail: fetch it and try again.
+  as_root apt-get update -q || die "apt-get update failed; check the network and /etc/apt"
+  as_root "${install[@]}" || as_root "${install[@]}" || die "apt-get could not install ${missing[*]}"
+}
+
+# build PRESET [CMAKE OPTION...] : configures and builds build/PRESET.
+build() {
+  local preset=$1
+  shift
+  say "Building build/$preset"
+  # A directory that was configured elsewhere or half cannot be used again.
+  local cache=build/$preset/CMakeCache.txt
+  if [ -e "$cache" ] && ! grep -qx "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$cache"; then
+    rm -rf "build/$preset"
+  fi
+  cmake --preset "$preset" "$@" >/dev/null || die "cmake could not configure build/$preset"
+  cmake --build "build/$preset" --parallel "$(nproc)" || die "build/$preset does not build"
+}

@@ -1,0 +1,78 @@
+#include "run_weft.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/check.hpp"
+#include "base/file.hpp"
+
+namespace weft::cli_test {
+namespace fs = std::filesystem;
+
+Scratch::Scratch() : path_((fs::temp_directory_path() / "weft_cli.XXXXXX").string()) {
+  WEFT_CHECK(::mkdtemp(path_.data()) != nullptr);
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+void Scratch::write(const std::string& name, const std::string& text) const {
+  WEFT_CHECK(write_file(path_ + "/" + name, text).has_value());
+}
+
+bool Scratch::has(const std::string& name) const { return fs::exists(path_ + "/" + name); }
+
+std::string Scratch::read(const std::string& name) const {
+  return read_file(path_ + "/" + name).value_or("");
+}
+
+std::vector<std::string> Scratch::files() const {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::recursive_directory_iterator(path_))
+    if (entry.is_regular_file()) out.push_back(fs::relative(entry.path(), path_).string());
+  std::ranges::sort(out);
+  return out;
+}
+
+// Output goes to files, so that no pipe can fill up.
+Outcome Scratch::run(const std::vector<std::string>& arguments) const {
+  const std::string binary = WEFT_BINARY;
+  const std::string out = path_ + ".out";
+  const std::string err = path_ + ".err";
+  std::vector<std::string> words{binary};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  constexpr int create = O_WRONLY | O_CREAT | O_TRUNC;
+  WEFT_CHECK(posix_spawn_file_actions_init(&actions) == 0);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), create, 0600);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err.c_str(), create, 0600);
+  posix_spawn_file_actions_addchdir_np(&actions, path_.c_str());
+  pid_t child = 0;
+  WEFT_CHECK(posix_spawn(&child, binary.c_str(), &actions, nullptr, argv.data(), environ) == 0);
+  posix_spawn_file_actions_destroy(&actions);
+
+  int status = 0;
+  WEFT_CHECK(::waitpid(child, &status, 0) == child);
+  Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(out).value_or(""),
+                  read_file(err).value_or("")};
+  fs::remove(out);
+  fs::remove(err);
+  return outcome;
+}
+
+std::string tree() { return WEFT_TREE; }
+
+}  // namespace weft::cli_test

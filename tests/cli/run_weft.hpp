@@ -1,0 +1,41 @@
+// Runs the built `weft` and keeps what it said.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weft::cli_test {
+
+struct Outcome {
+  int status = -1;  // the exit status; -1 when a signal ended it
+  std::string out, err;
+};
+
+// A directory of its own for one test, removed at the end. `weft` runs with it as current
+// directory.
+class Scratch {
+ public:
+  Scratch();
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  void write(const std::string& name, const std::string& text) const;
+  bool has(const std::string& name) const;
+  // The text of a file, "" when there is none.
+  std::string read(const std::string& name) const;
+  // The names of all files below, sorted.
+  std::vector<std::string> files() const;
+  // run({"flows", "--fabric", "f.yaml"}). No shell sees the arguments; standard input is empty.
+  Outcome run(const std::vector<std::string>& arguments) const;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// The top of the source tree, for scenarios/ and the like.
+std::string tree();
+
+}  // namespace weft::cli_test
