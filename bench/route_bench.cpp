@@ -23,8 +23,8 @@ Fabric fabric_of(const std::string& yaml) {
 
 // 1,536 racks of 16 GPUs, 128 CTSWs, 448 ATSWs: room for 24,576 GPUs, of which jobs take 16,384.
 const Fabric& three_tier() {
-  static const Fabric fabric = fabric_of(
-      "{generator: three_tier, pods: 8, racks: 192, ctsws: 16, atsws: 28}");
+  static const Fabric fabric =
+      fabric_of("{generator: three_tier, pods: 8, racks: 192, ctsws: 16, atsws: 28}");
   return fabric;
 }
 

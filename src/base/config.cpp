@@ -240,8 +240,10 @@ std::size_t size_of(const Config& config) {
 }
 
 void emit_text(YAML::Emitter& out, const std::string& text) {
+  // The emitter would write these plain.
   const bool mark = text.starts_with("---") || text.starts_with("...");
-  if (text.empty() || is_null(text) || mark) out << YAML::DoubleQuoted;
+  const bool returns = text.find('\r') != std::string::npos;
+  if (text.empty() || is_null(text) || mark || returns) out << YAML::DoubleQuoted;
   out << text;
 }
 

@@ -140,11 +140,11 @@ TEST_CASE("what to_yaml writes reads back the same") {
           a.fields[i].key == b.fields[i].key && self(self, a.fields[i].value, b.fields[i].value);
     return equal;
   };
-  // One text a line; three more hold what a line cannot.
+  // One text a line; four more hold what a line cannot.
   const std::string_view lines =
       "plain\n400 Gbps\n\n~\nnull\nNull\nNULL\n- x\na: b\n#c\n lead\ntrail \ntab\t\n\"q\"\n'\n"
       "[1]\n{\n*a\n&a\n!t\n%d\n@\n`\n?\n-\n---\n...\nµ\n\\\na #b\n|\n>\ntrue\n1e9\n,\n=\n<<";
-  std::vector<std::string> texts{"two\nlines\n", "\r\n", std::string(3000, 'k')};
+  std::vector<std::string> texts{"two\nlines\n", "\r\n", "5\r", std::string(3000, 'k')};
   for (const std::string_view line : split(lines, '\n')) texts.emplace_back(line);
   for (const std::string& text : texts) {
     CAPTURE(text);

@@ -219,15 +219,21 @@ class FabricReader {
     return {static_cast<std::int16_t>(range->first), range->count() != 1};
   }
 
+  // What a node of that role is when it does not say so: what the ones before were, otherwise what
+  // the role is called, otherwise a fabric_switch.
+  std::size_t kind_by_role(const std::string& role) const {
+    const auto before = role_kind_.find(role);
+    const auto index = before != role_kind_.end()
+                           ? std::ranges::find(node_kinds, before->second) - node_kinds.begin()
+                           : std::ranges::find(node_kind_names_, role) - node_kind_names_.begin();
+    return std::min(static_cast<std::size_t>(index), node_kinds.size() - 1);
+  }
+
   NodeEntry take_node(Reader& entry) {
     NodeEntry node;
     node.role = entry.text(
         "role", entry.has("kind") ? std::optional(entry.text("kind", "")) : std::nullopt);
-    const auto named = std::ranges::find(node_kind_names_, node.role);
-    const std::size_t by_role = named == node_kind_names_.end()
-                                    ? node_kinds.size() - 1  // fabric_switch
-                                    : static_cast<std::size_t>(named - node_kind_names_.begin());
-    node.kind = node_kinds[entry.choice("kind", node_kind_names_, by_role)];
+    node.kind = node_kinds[entry.choice("kind", node_kind_names_, kind_by_role(node.role))];
     node.count = take_count(entry, kind_.size(), limits_.nodes);
     node.name = take_name(entry, node.count);
     node.host = take(entry, "host", nodes_, node.count);

@@ -92,6 +92,17 @@ links:
   CHECK(digest(again(f)) == digest(f));
 }
 
+TEST_CASE("kinds are said where a role does not say them") {
+  const Fabric f = accept(
+      "{nodes: [{role: pcie, kind: pcie_switch}, {role: pcie}, {role: nvswitch, kind: "
+      "fabric_switch}, {role: spine}, {role: fe_nic, kind: nic, count: 2}]}");
+  CHECK(f.kind(node(f, "pcie:1")) == NodeKind::pcie_switch);
+  CHECK(f.kind(node(f, "nvswitch:0")) == NodeKind::fabric_switch);
+  CHECK(f.kind(node(f, "spine:0")) == NodeKind::fabric_switch);
+  CHECK(f.nics().empty());
+  CHECK(digest(again(f)) == digest(f));
+}
+
 TEST_CASE("every generator's fabric comes back equal") {
   for (const std::string_view yaml :
        {"{generator: ai_zone, racks: 7, spines: 3, uplinks_per_spine: 2}",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -57,12 +58,22 @@ class Series {
   std::int64_t step_ = 0;
 };
 
+// What the reader takes the first node of a role for.
+NodeKind kind_by_name(std::string_view role) {
+  using enum NodeKind;
+  for (const NodeKind kind : {host, gpu, nic, nvswitch, pcie_switch})
+    if (role == to_text(kind)) return kind;
+  return fabric_switch;
+}
+
 class Writer {
  public:
   explicit Writer(const Fabric& fabric) : fabric_(fabric) {}
 
   std::string text() {
-    out_ = "fabric:\n  scopes:\n";
+    out_ = "fabric:\n";
+    write_defaults();
+    out_ += "  scopes:\n";
     for (std::size_t i = 0; i < fabric_.scopes().size();) i = write_scopes(i);
     out_ += "  nodes:\n";
     for (std::size_t i = 0; i < fabric_.node_count();) i = write_nodes(i);
@@ -75,6 +86,23 @@ class Writer {
   template <class... Args>
   void put(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+  }
+
+  struct LinkKind {
+    Rate rate;
+    Duration latency;
+    friend auto operator<=>(const LinkKind&, const LinkKind&) = default;
+  };
+  LinkKind kind_of(LinkId link) const { return {fabric_.rate(link), fabric_.latency(link)}; }
+
+  // The most common rate and latency become those of links that give none.
+  void write_defaults() {
+    if (fabric_.link_count() == 0) return;
+    std::map<LinkKind, std::size_t> count;
+    for (const LinkId link : fabric_.links()) ++count[kind_of(link)];
+    default_ =
+        std::ranges::max_element(count, {}, [](const auto& kind) { return kind.second; })->first;
+    put("  rate: {}\n  latency: {}\n", to_text(default_.rate), to_text(default_.latency));
   }
 
   // Index among its kind, or -1.
@@ -165,7 +193,9 @@ class Writer {
     }
     const std::string& role = fabric_.role_name(head);
     put("    - {{role: {}", scalar(role));
-    if (role != to_text(fabric_.kind(head))) put(", kind: {}", to_text(fabric_.kind(head)));
+    const NodeKind kind = fabric_.kind(head);
+    if (fabric_.role_index(head) == 0 && kind != kind_by_name(role))
+      put(", kind: {}", to_text(kind));
     if (named) put(", name: {}", scalar(fabric_.name(head)));
     if (n > 1) put(", count: {}", n);
     if (run.host.given()) put(", host: host:{}", run.host.text(n));
@@ -255,8 +285,14 @@ class Writer {
                   std::size_t parallel) {
     const LinkId link = forward(CircuitId(first));
     const auto [a, b] = cable(first);
-    put("    - {{{}: {}, rate: {}, latency: {}", key, scalar(ends(a, left) + "--" + ends(b, right)),
-        to_text(fabric_.rate(link)), to_text(fabric_.latency(link)));
+    const std::string text = scalar(ends(a, left) + "--" + ends(b, right));
+    const bool interfaces = has_interfaces(first);
+    if (kind_of(link) == default_ && key == "link" && parallel == 1 && !interfaces)
+      return put("    - {}\n", text);
+    put("    - {{{}: {}", key, text);
+    if (fabric_.rate(link) != default_.rate) put(", rate: {}", to_text(fabric_.rate(link)));
+    if (fabric_.latency(link) != default_.latency)
+      put(", latency: {}", to_text(fabric_.latency(link)));
     if (parallel > 1) put(", count: {}", parallel);
     if (fabric_.has_given_interface(link))
       put(", interface_a: {}", scalar(fabric_.interface_name(link)));
@@ -266,6 +302,7 @@ class Writer {
   }
 
   const Fabric& fabric_;
+  LinkKind default_;
   std::size_t alike_end_ = 0;
   std::string out_;
 };

@@ -169,15 +169,20 @@ TEST_CASE("explicit nodes go to their own reader") {
 }
 
 TEST_CASE("a host file decides what is in a host") {
-  const std::string path = "../shared/data/workloads/nccl_topo_ndv5.xml";
-  if (!read_file(path)) {
-    MESSAGE("skipped: " << path << " is not there");
-    return;
-  }
+  const std::string path = "/tmp/weft-model-generate-test/host.xml";
+  const auto device = [](int bus, const char* type) {
+    return "<pci busid=\"0000:0" + std::to_string(bus) + ":00.0\" class=\"" + type +
+           "\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"";
+  };
+  std::string xml = "<system version=\"1\"><cpu numaid=\"0\">" + device(1, "0x060400") + ">";
+  for (const int bus : {2, 3, 4}) xml += device(bus, "0x030200") + "/>";
+  for (const int bus : {5, 6, 7}) xml += device(bus, "0x020700") + "/>";
+  REQUIRE(write_file(path, xml + "</pci></cpu></system>"));
   const Fabric f = make_fabric("{generator: ai_zone, racks: 2, host: " + path + "}");
-  CHECK(f.gpus().size() == 32);
+  CHECK(f.gpus().size() == 2 * 2 * 3);
+  CHECK(tier_size(f, "nic->rtsw") == 12);
   CHECK(contains(refusal("{generator: ai_zone, racks: 2, gpus_per_host: 4, host: " + path + "}"),
-                 "the host file has 8"));
+                 "the host file has 3"));
 }
 
 TEST_CASE("a host file that is not there") {

@@ -73,7 +73,8 @@ std::string resolve_path(const Where& where, const std::string& path) {
 }
 
 Result<std::string> read_named_file(const Where& where, const std::string& path) {
-  auto text = read_file(path);
+  constexpr std::uint64_t bytes_max = std::uint64_t{256} << 20;
+  auto text = read_file(path, bytes_max);
   if (text) return text;
   return fail(Errc::io, where, text.error().text(),
               "relative paths start at the directory of the file that names them");
@@ -93,6 +94,9 @@ CommonKeys read_common(Reader& reader, const CommonDefaults& defaults) {
   keys.host = read_host(reader, defaults);
   keys.link = read_rate(reader, "link", keys.host.nic_rate.bps > 0 ? keys.host.nic_rate : 400_Gbps);
   keys.latency = reader.duration("latency", latency_default);
+  // Whoever asks for no latency compares with a closed form: none inside the hosts either.
+  if (keys.latency == Duration{})
+    for (HostSpec::Wire& wire : keys.host.wires) wire.latency = Duration{};
   keys.radix = reader.count("radix", 0, 0, key_count_max);
   return keys;
 }

@@ -9,11 +9,11 @@
 
 namespace weft::route {
 
-// Goes through the links of all shortest paths, with the share of the traffic that crosses each when
-// every node divides what reaches it over its next hops. All shortest paths to one goal have the
-// same number of links, so the layers of links at one distance are cuts.
-// NextHops needs reached(at, goal) and next(at, goal).
-// Cost: O(links of the paths); memory O(nodes of the fabric), kept between uses.
+// Goes through the links of all shortest paths, with the share of the traffic that crosses each
+// when every node divides what reaches it over its next hops. All shortest paths to one goal have
+// the same number of links, so the layers of links at one distance are cuts. NextHops needs
+// reached(at, goal) and next(at, goal). Cost: O(links of the paths); memory O(nodes of the fabric),
+// kept between uses.
 template <class NextHops>
 class Dag {
  public:

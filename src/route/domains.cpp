@@ -9,12 +9,16 @@ namespace weft::route {
 Medium medium_of(model::NodeKind kind) {
   using enum model::NodeKind;
   switch (kind) {
-    case fabric_switch: return Medium::network;
-    case nvswitch: return Medium::nvlink;
+    case fabric_switch:
+      return Medium::network;
+    case nvswitch:
+      return Medium::nvlink;
     case pcie_switch:
-    case host: return Medium::pcie;
+    case host:
+      return Medium::pcie;
     case gpu:
-    case nic: break;
+    case nic:
+      break;
   }
   return Medium::none;
 }
@@ -55,9 +59,8 @@ bool Domains::connected(NodeId a, NodeId b, Medium medium) const {
   const bool shared = any_domain(a, [&](std::uint32_t domain) {
     return any_domain(b, [&](std::uint32_t other) { return other == domain; });
   });
-  return shared || std::ranges::any_of(fabric_.out(a), [&](LinkId link) {
-           return fabric_.to(link) == b;
-         });
+  return shared ||
+         std::ranges::any_of(fabric_.out(a), [&](LinkId link) { return fabric_.to(link) == b; });
 }
 
 }  // namespace weft::route

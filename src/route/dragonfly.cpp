@@ -47,10 +47,9 @@ Result<Groups> find_groups(const Fabric& fabric) {
         if (fabric.is_switch(fabric.to(link))) joined[groups.of[fabric.to(link)]] = true;
     const auto gap = std::ranges::find(joined, false);
     if (gap != joined.end())
-      return not_a_dragonfly(
-          fmt::format("no cable joins the pods of {} and {}", fabric.name(groups.routers[g][0]),
-                      fabric.name(groups.routers[static_cast<std::size_t>(
-                          gap - joined.begin())][0])));
+      return not_a_dragonfly(fmt::format(
+          "no cable joins the pods of {} and {}", fabric.name(groups.routers[g][0]),
+          fabric.name(groups.routers[static_cast<std::size_t>(gap - joined.begin())][0])));
   }
   return groups;
 }
@@ -71,11 +70,11 @@ enum class Mode : std::uint8_t { minimal, valiant, ugal_local, ugal_global };
 // there minimally on. From: Kim, Dally, Scott, Abts, "Technology-Driven, Highly-Scalable Dragonfly
 // Topology", ISCA 2008.
 //
-// UGAL there compares queue x hops of both ways per packet. Here, per stream: the queue of a link is
-// the number of streams that were routed over it since the last change of state; UGAL-L (ugal)
+// UGAL there compares queue x hops of both ways per packet. Here, per stream: the queue of a link
+// is the number of streams that were routed over it since the last change of state; UGAL-L (ugal)
 // looks at the first link between switches of each way, as a router sees its own queues, and UGAL-G
-// (ugal_g) at the fullest link of each way. Ties go to the minimal way. So the answer depends on the
-// order in which streams are asked for, and a stream asked for twice counts twice.
+// (ugal_g) at the fullest link of each way. Ties go to the minimal way. So the answer depends on
+// the order in which streams are asked for, and a stream asked for twice counts twice.
 class Dragonfly : public Scheme {
  public:
   Dragonfly(Parts& parts, Groups groups, Mode mode)
@@ -86,8 +85,9 @@ class Dragonfly : public Scheme {
                    parts.config.weighted ? Weighting::capacity : Weighting::equal,
                    global_links(parts.fabric, groups_)),
         dag_(parts.fabric, next_hops_),
-        queue_(mode == Mode::ugal_local || mode == Mode::ugal_global ? parts.fabric.link_count() : 0,
-               0) {}
+        queue_(
+            mode == Mode::ugal_local || mode == Mode::ugal_global ? parts.fabric.link_count() : 0,
+            0) {}
 
   bool append_leg(const Stream& stream, NodeId from, NodeId to, std::vector<Hop>& out) override {
     const std::uint64_t digest = parts_.hasher.digest(stream, QpField::hashed);

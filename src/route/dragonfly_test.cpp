@@ -7,7 +7,8 @@ namespace {
 
 using namespace testing;
 
-constexpr std::string_view small = "{generator: dragonfly, p: 2, a: 4, h: 2, g: 9, gpus_per_host: 2}";
+constexpr std::string_view small =
+    "{generator: dragonfly, p: 2, a: 4, h: 2, g: 9, gpus_per_host: 2}";
 
 std::uint32_t group_of(const Fabric& fabric, NodeId node) {
   return fabric.scopes()[fabric.enclosing(node, model::ScopeKind::pod)].index;
@@ -112,8 +113,7 @@ TEST_CASE("dragonfly: a lost global cable sends minimal traffic over a third gro
           group_of(fabric, fabric.from(l)) == 0 && group_of(fabric, fabric.to(l)) == 1)
         set_health(state, l, Health::down);
     router.set_state(state);
-    const Shape shape =
-        shape_of(fabric, path_of(router, {fabric.nics()[0], fabric.nics()[8]}));
+    const Shape shape = shape_of(fabric, path_of(router, {fabric.nics()[0], fabric.nics()[8]}));
     CHECK(shape.globals >= 2);
     CHECK(shape.groups.back() == 1);
   }

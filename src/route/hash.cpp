@@ -22,8 +22,8 @@ constexpr std::array<std::uint32_t, 256> crc_table = make_crc_table();
 
 std::uint64_t digest_mix64(const FlowHeader& header, QpField qp) {
   const std::uint64_t addresses = std::uint64_t{header.src_address} << 32 | header.dst_address;
-  std::uint64_t rest = std::uint64_t{header.src_port} << 24 | std::uint64_t{roce_port} << 8 |
-                       udp_protocol;
+  std::uint64_t rest =
+      std::uint64_t{header.src_port} << 24 | std::uint64_t{roce_port} << 8 | udp_protocol;
   if (qp == QpField::hashed) rest |= std::uint64_t{header.dst_qp} << 40;
   return mix64(mix64(addresses) ^ rest);
 }
@@ -73,16 +73,14 @@ std::uint32_t address_of(const model::Fabric& fabric, model::NodeId node) {
 
 std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* bytes, std::size_t count) {
   crc = ~crc;
-  for (std::size_t i = 0; i < count; ++i)
-    crc = (crc >> 8) ^ crc_table[(crc ^ bytes[i]) & 0xFF];
+  for (std::size_t i = 0; i < count; ++i) crc = (crc >> 8) ^ crc_table[(crc ^ bytes[i]) & 0xFF];
   return ~crc;
 }
 
 FlowHeader header_of(const model::Fabric& fabric, model::NodeId src, model::NodeId dst,
                      std::uint32_t qp) {
   FlowHeader header{.src_address = address_of(fabric, src), .dst_address = address_of(fabric, dst)};
-  const std::uint64_t pair =
-      mix64(std::uint64_t{header.src_address} << 32 | header.dst_address);
+  const std::uint64_t pair = mix64(std::uint64_t{header.src_address} << 32 | header.dst_address);
   header.src_port = static_cast<std::uint16_t>(0xC000u | (pair & 0x3FFFu));
   header.dst_qp = static_cast<std::uint32_t>((pair >> 32) + qp) & 0xFFFFFFu;
   return header;

@@ -153,7 +153,8 @@ std::vector<LinkId> HostPaths::limiting_links(NodeId host, Way way, std::vector<
   for (std::size_t i = 0; i < uses.size();) {
     const LinkId link = uses[i].link;
     double wanted = 0;
-    for (; i < uses.size() && uses[i].link == link; ++i) wanted += nic_bytes_per_s(uses[i].nic, way);
+    for (; i < uses.size() && uses[i].link == link; ++i)
+      wanted += nic_bytes_per_s(uses[i].nic, way);
     if (shared || live_.bytes_per_s(link) < wanted) limiting.push_back(link);
   }
   return limiting;

@@ -52,8 +52,8 @@ class HostPaths {
   // GPU to GPU over that medium, in equal shares over all shortest paths (NVLink stripes over its
   // switches). False when no live path exists.
   bool append_between(NodeId a, NodeId b, Medium medium, std::vector<Hop>& out);
-  // The hops between a GPU and the NIC it uses that can limit. A link can not when it is at least as
-  // fast as all NICs together whose traffic crosses it, in a host whose GPUs need no PCIe among
+  // The hops between a GPU and the NIC it uses that can limit. A link can not when it is at least
+  // as fast as all NICs together whose traffic crosses it, in a host whose GPUs need no PCIe among
   // themselves. A host without PCIe in the model has none that limit.
   bool append_to_nic(NodeId gpu, std::vector<Hop>& out);
   bool append_from_nic(NodeId gpu, std::vector<Hop>& out);

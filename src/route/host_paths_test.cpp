@@ -20,7 +20,8 @@ std::string gpu_names(Router& router, std::size_t a, std::size_t b) {
   return names(router.fabric(), links_of(gpu_path(router, gpus[a], gpus[b])));
 }
 
-TEST_CASE("inside a host over NVLink; between hosts from NIC to NIC, without PCIe that cannot limit") {
+TEST_CASE(
+    "inside a host over NVLink; between hosts from NIC to NIC, without PCIe that cannot limit") {
   const Fabric fabric = make_fabric("{generator: ai_zone, racks: 2, spines: 1}");
   Router router = make_router(fabric, {});
   CHECK(gpu_names(router, 0, 5) == "gpu:0->nvswitch:0 nvswitch:0->gpu:5");
@@ -57,8 +58,7 @@ TEST_CASE("a PCIe link slower than its NIC is part of the path, in its own direc
 }
 
 TEST_CASE("GPUs that share a NIC share it, and their PCIe link stays out") {
-  const Fabric fabric =
-      make_fabric("{generator: ai_zone, racks: 2, spines: 1, nics_per_host: 4}");
+  const Fabric fabric = make_fabric("{generator: ai_zone, racks: 2, spines: 1, nics_per_host: 4}");
   Router router = make_router(fabric, {});
   CHECK(fabric.nic_of(fabric.gpus()[0]) == fabric.nic_of(fabric.gpus()[1]));
   CHECK(gpu_names(router, 1, 8) == "nic:0->rtsw:0 rtsw:0->nic:4");
@@ -149,8 +149,9 @@ TEST_CASE("GPUs without a NIC use that of another; without any there is no way")
   Router router = make_router(fabric, {});
   CHECK(gpu_names(router, 0, 2) == "nic:0->s:0 s:0->nic:1");
   CHECK(gpu_path(router, gpu[0], lonely).empty());
-  CHECK(router.check_connected(gpu[0], lonely).error().what ==
-        "gpu:0 and gpu:4 are not connected: gpu:4 has no NIC, and no NVLink or PCIe to another GPU");
+  CHECK(
+      router.check_connected(gpu[0], lonely).error().what ==
+      "gpu:0 and gpu:4 are not connected: gpu:4 has no NIC, and no NVLink or PCIe to another GPU");
 }
 
 TEST_CASE("a switch may be an end, as for reductions in the network") {

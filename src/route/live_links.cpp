@@ -24,8 +24,7 @@ struct LinkNow {
 LinkNow link_now(const Fabric& fabric, const model::State& state, LinkId link) {
   const auto [low, high] = std::minmax({fabric.from(link), fabric.to(link)});
   LinkNow now{model::Health::up, fabric.rate(link).bytes_per_s()};
-  for (const model::Condition& condition :
-       {state.link(link), state.node(low), state.node(high)}) {
+  for (const model::Condition& condition : {state.link(link), state.node(low), state.node(high)}) {
     now.health = std::max(now.health, condition.health);
     now.bytes_per_s =
         now.health == model::Health::down ? 0 : now.bytes_per_s * condition.rate_factor;

@@ -21,9 +21,7 @@ class LiveLinks {
 
   bool usable(LinkId link) const { return view_.usable(link); }
   model::Health health(LinkId link) const { return view_.health[link.index()]; }
-  bool draining(LinkId link) const {
-    return health(link) == model::Health::draining;
-  }
+  bool draining(LinkId link) const { return health(link) == model::Health::draining; }
   double bytes_per_s(LinkId link) const { return view_.bytes_per_s[link.index()]; }
   const model::State& state() const { return state_; }
 

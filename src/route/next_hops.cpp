@@ -12,7 +12,7 @@
 namespace weft::route {
 namespace {
 
-constexpr std::size_t cache_words_max = 32u << 20;  // 256 MiB
+constexpr std::size_t cache_words_max = 48u << 20;  // 384 MiB, reached on irregular fabrics only
 
 }  // namespace
 
@@ -70,16 +70,25 @@ void NextHops::on_change(std::span<const LinkChange> changes) {
   std::vector<SwitchId> touched;
   for (const LinkChange& change : changes) {
     const SwitchId from = switch_of_[fabric_.from(change.link)];
-    const bool matters = weighting_ == Weighting::capacity ||
-                         change.old_health != live_.health(change.link);
+    const bool matters =
+        weighting_ == Weighting::capacity || change.old_health != live_.health(change.link);
     if (matters && from.valid() && neighbour(change.link).valid()) touched.push_back(from);
   }
   std::vector<Group> kept;
-  for (Group& group : groups_)
-    if (still_holds(group, touched)) kept.push_back(std::move(group));
+  words_ = 0;
+  for (Group& group : groups_) {
+    if (!still_holds(group, touched)) continue;
+    words_ += words_of(group);
+    kept.push_back(std::move(group));
+  }
   groups_ = std::move(kept);
   group_ids_.clear();
   for (std::size_t i = 0; i < groups_.size(); ++i) group_ids_[groups_[i].key] = GroupId(i);
+}
+
+std::size_t NextHops::words_of(const Group& group) {
+  return 32 + group.key.size() * 6 + group.distance.size() * 2 + group.weight.size() +
+         group.links.size() / 2 + group.cumulative.size();
 }
 
 // Distances are the one solution of distance = min(cost + distance of neighbour), as costs are
@@ -191,7 +200,7 @@ GroupId NextHops::group_of(GroupKey key) {
   group.key = std::move(key);
   search(group);
   if (weighting_ == Weighting::capacity) weigh(group);
-  words_ += 16 + group.key.size() * 6 + node_of_.size() * 3;
+  words_ += words_of(group);
   return id;
 }
 
@@ -254,7 +263,7 @@ NextHops::Range NextHops::find_hops(Group& group, SwitchId at) {
     sum += std::min(live_.bytes_per_s(link), group.weight[neighbour(link)]);
     group.cumulative.push_back(sum);
   }
-  words_ += range.count;
+  words_ += weighting_ == Weighting::capacity ? 2 * range.count : (range.count + 1) / 2;
   return group.hops[at] = range;
 }
 
@@ -331,8 +340,7 @@ Choices NextHops::first_links(NodeId nic, const Goal& goal) {
     } else if (next.valid() && last != cost_unreachable) {
       const Cost rest = distance(next, target);
       const bool passes = !group.weight.empty() && arrival(next, target) == nullptr;
-      const double behind =
-          passes ? group.weight[next] : std::numeric_limits<double>::infinity();
+      const double behind = passes ? group.weight[next] : std::numeric_limits<double>::infinity();
       if (rest != cost_unreachable)
         add_scratch(link, cost(link) + rest + last, std::min(live_.bytes_per_s(link), behind));
     }

@@ -42,13 +42,13 @@ enum class Weighting : std::uint8_t { equal, capacity };
 // distances share one field of distances, found by one search: all racks of a pod make one group.
 // This holds on any graph; regular fabrics have few groups.
 //
-// With Weighting::capacity a next hop weighs min(link, what its far end can send on), where a switch
-// can send on the sum over its own next hops; the links of the goal's own NIC are left out of the
-// minimum, as all paths share them. That is the max flow where the downstream of different next
-// hops does not overlap, and an over-estimate where it does.
+// With Weighting::capacity a next hop weighs min(link, what its far end can send on), where a
+// switch can send on the sum over its own next hops; the links of the goal's own NIC are left out
+// of the minimum, as all paths share them. That is the max flow where the downstream of different
+// next hops does not overlap, and an over-estimate where it does.
 //
-// Cost: O(switch links * log switches) per group, O(ports of the goal's switches) per target, O(ports)
-// per first use of a next-hop list, then a few loads.
+// Cost: O(switch links * log switches) per group, O(ports of the goal's switches) per target,
+// O(ports) per first use of a next-hop list, then a few loads.
 class NextHops {
  public:
   // `live` must outlive this. `dear` marks links that paths avoid as if they were long (by LinkId;
@@ -56,7 +56,8 @@ class NextHops {
   NextHops(const Fabric& fabric, const LiveLinks& live, Weighting weighting,
            std::vector<bool> dear = {});
 
-  // To be called after `live` has changed. Goals become invalid. Distances that still hold are kept.
+  // To be called after `live` has changed. Goals become invalid. Distances that still hold are
+  // kept.
   void on_change(std::span<const LinkChange> changes);
   // Drops everything when the cache has grown beyond its bound. Goals become invalid then.
   void trim();
@@ -105,9 +106,9 @@ class NextHops {
   using TargetKey = std::vector<Member>;
   struct Target {
     GroupId group;
-    Cost base = 0;                          // least cost of any neighbour
-    std::vector<Member> arrivals;           // where the path goes on to the goal directly
-    std::vector<std::uint32_t> entry_first; // by position in the group's key
+    Cost base = 0;                           // least cost of any neighbour
+    std::vector<Member> arrivals;            // where the path goes on to the goal directly
+    std::vector<std::uint32_t> entry_first;  // by position in the group's key
     std::vector<LinkId> entry_links;
     std::vector<double> entry_cumulative;
   };
@@ -140,6 +141,7 @@ class NextHops {
   void search(Group& group) const;
   void weigh(Group& group) const;
   Range find_hops(Group& group, SwitchId at);
+  static std::size_t words_of(const Group& group);
   bool on_shortest(const Group& group, SwitchId at, LinkId link) const;
   bool still_holds(Group& group, std::span<const SwitchId> touched) const;
   Cost distance(SwitchId at, const Target& target) const;
@@ -164,8 +166,8 @@ class NextHops {
   Column<TargetId, Target> targets_;
   std::unordered_map<TargetKey, TargetId, Hash> target_ids_;  // never iterated
   std::vector<Group> groups_;
-  std::unordered_map<GroupKey, GroupId, Hash> group_ids_;     // never iterated
-  std::size_t words_ = 0;                                     // in groups, 8 bytes each
+  std::unordered_map<GroupKey, GroupId, Hash> group_ids_;  // never iterated
+  std::size_t words_ = 0;                                  // of groups and targets, 8 bytes each
 
   // Links of least cost so far, for choices that are made for one call.
   std::vector<LinkId> scratch_links_;

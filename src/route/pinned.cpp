@@ -5,19 +5,18 @@ namespace weft::route {
 namespace {
 
 // The slice of a NIC is its place among the NIC ports of its first switch. With n next hops to
-// choose from, slice s takes number s mod n; so a whole rack that sends to all slices of other racks
-// loads every uplink alike (Meta: "RDMA over Ethernet for Distributed AI Training at Meta Scale",
-// SIGCOMM 2024, which describes racks under one layer of spines). Further up, where slices would all
-// come out at the same place, the number of the destination's switch takes the turn, digit by digit,
-// as in D-mod-k routing (Zahavi, "Fat-trees routing and node ordering providing contention free
-// traffic for MPI global collectives", JPDC 2012); that extension is ours.
+// choose from, slice s takes number s mod n; so a whole rack that sends to all slices of other
+// racks loads every uplink alike (Meta: "RDMA over Ethernet for Distributed AI Training at Meta
+// Scale", SIGCOMM 2024, which describes racks under one layer of spines). Further up, where slices
+// would all come out at the same place, the number of the destination's switch takes the turn,
+// digit by digit, as in D-mod-k routing (Zahavi, "Fat-trees routing and node ordering providing
+// contention free traffic for MPI global collectives", JPDC 2012); that extension is ours.
 //
-// The list of next hops is that of the healthy fabric, so that a failure moves only what it hits: to
-// the next live one in the list.
+// The list of next hops is that of the healthy fabric, so that a failure moves only what it hits:
+// to the next live one in the list.
 class Pinned : public ShortestPathScheme {
  public:
-  explicit Pinned(Parts& parts)
-      : ShortestPathScheme(parts), slice_(parts.fabric.node_count(), 0) {
+  explicit Pinned(Parts& parts) : ShortestPathScheme(parts), slice_(parts.fabric.node_count(), 0) {
     for (const NodeId node : parts.fabric.nodes())
       if (parts.fabric.is_switch(node)) number_slices(node);
   }
@@ -53,9 +52,9 @@ class Pinned : public ShortestPathScheme {
     NextHops next_hops;
   };
   struct Digits {
-    NodeId first_switch;   // not valid while the path is still at a NIC
-    std::size_t slice;     // what is left of it after the choice of the NIC's port
-    std::size_t number;    // of the destination's switch, less the digits used
+    NodeId first_switch;  // not valid while the path is still at a NIC
+    std::size_t slice;    // what is left of it after the choice of the NIC's port
+    std::size_t number;   // of the destination's switch, less the digits used
   };
 
   // nullptr as long as the live fabric is the healthy one.

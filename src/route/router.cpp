@@ -74,8 +74,7 @@ class Router::Impl {
   bool append_path(const Stream& asked, std::vector<Hop>& out) {
     trim();
     Stream stream = asked;
-    if (config_.message_mode == MessageMode::round_robin)
-      stream.qp = asked.message % config_.qps;
+    if (config_.message_mode == MessageMode::round_robin) stream.qp = asked.message % config_.qps;
     const std::size_t start = out.size();
     const bool found = for_each_leg(
         stream, [&](NodeId from, NodeId to) { return scheme_->append_leg(stream, from, to, out); });
@@ -170,8 +169,8 @@ bool Router::Impl::append_between_ends(NodeId src, NodeId dst, std::uint32_t qp,
       return host_paths_.append_between(src, dst, inner, out);
   Ends ends;
   if (!find_ends(src, dst, ends)) return false;
-  if (is_gpu(src) && !(append_inner(src, ends.src_relay, out) &&
-                       host_paths_.append_to_nic(ends.src_relay, out)))
+  if (is_gpu(src) &&
+      !(append_inner(src, ends.src_relay, out) && host_paths_.append_to_nic(ends.src_relay, out)))
     return false;
   if (!append_path({.src = ends.src_nic, .dst = ends.dst_nic, .qp = qp, .message = message}, out))
     return false;
@@ -251,12 +250,13 @@ Status Router::Impl::check_connected(NodeId src, NodeId dst) {
                               fabric_.name(end)),
                   "choose GPUs that have NICs, or add them to the fabric");
   Ends ends;
-  const bool inner = is_gpu(src) && is_gpu(dst) &&
-                     host_paths_.medium_between(src, dst) != Medium::none;
+  const bool inner =
+      is_gpu(src) && is_gpu(dst) && host_paths_.medium_between(src, dst) != Medium::none;
   if (!inner && !find_ends(src, dst, ends))
     return fail(Errc::infeasible, {}, pair + ": no cables join their NICs, directly or by switches",
                 "add cables to the fabric, or choose other ends");
-  return fail(Errc::infeasible, {}, pair + ": every path between them crosses something that is down",
+  return fail(Errc::infeasible, {},
+              pair + ": every path between them crosses something that is down",
               "restore a link or switch, or move the traffic");
 }
 

@@ -22,12 +22,12 @@ using model::NodeId;
 enum class MessageMode : std::uint8_t { split, round_robin };
 
 struct RoutingConfig {
-  std::string scheme = "ecmp";   // one of scheme_names()
-  std::uint32_t qps = 1;         // QPs per connection, at least 1
+  std::string scheme = "ecmp";  // one of scheme_names()
+  std::uint32_t qps = 1;        // QPs per connection, at least 1
   MessageMode message_mode = MessageMode::split;
-  std::string hash = "mix64";    // hash function of the switches
-  bool equal_seeds = false;      // all switches hash alike: polarisation
-  bool weighted = false;         // next hops weighted by the live capacity behind them (WCMP)
+  std::string hash = "mix64";  // hash function of the switches
+  bool equal_seeds = false;    // all switches hash alike: polarisation
+  bool weighted = false;       // next hops weighted by the live capacity behind them (WCMP)
 };
 
 // Reads `routing:`; errors go to the list. A null section gives the defaults. docs/routing.md
@@ -81,12 +81,12 @@ class Router {
   // next hops are cached.
   bool append_path(const Stream& stream, std::vector<Hop>& out);
 
-  // From GPU to GPU: over NVLink where it joins them, else over PCIe inside a host; otherwise through
-  // each GPU's NIC, with the PCIe hops that can limit (an inner link that is no slower than all NICs
-  // it serves cannot, and is left out, which is exact). GPUs whose NICs no cables join go over NVLink
-  // to a GPU with another NIC first: at the source, on the destination's rail, where possible (PXN).
-  // An end may also be a NIC or a fabric switch (in-network reduction). From a GPU to itself: true,
-  // with nothing appended.
+  // From GPU to GPU: over NVLink where it joins them, else over PCIe inside a host; otherwise
+  // through each GPU's NIC, with the PCIe hops that can limit (an inner link that is no slower than
+  // all NICs it serves cannot, and is left out, which is exact). GPUs whose NICs no cables join go
+  // over NVLink to a GPU with another NIC first: at the source, on the destination's rail, where
+  // possible (PXN). An end may also be a NIC or a fabric switch (in-network reduction). From a GPU
+  // to itself: true, with nothing appended.
   bool append_gpu_path(NodeId src_gpu, NodeId dst_gpu, std::uint32_t qp, std::uint32_t message,
                        std::vector<Hop>& out);
 

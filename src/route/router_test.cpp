@@ -146,7 +146,8 @@ TEST_CASE("weights are the capacity behind a next hop, for spray and for hashing
   }
 }
 
-// s:1 has two cables to s:3, one of them at half rate; s:2 has one:   nic:0 - s:0 = s:1 =2= s:3 - nic:1
+// s:1 has two cables to s:3, one of them at half rate; s:2 has one:   nic:0 - s:0 = s:1 =2= s:3 -
+// nic:1
 //                                                                             \ s:2 -1- /
 TEST_CASE("weighted hashing follows the weights") {
   NetBuilder net;
@@ -197,8 +198,8 @@ TEST_CASE("a router whose state changed answers like a new one in that state") {
             for (std::size_t i = 0; i < left.size(); ++i) {
               REQUIRE(left[i].share == right[i].share);
               REQUIRE(changed.capacity(left[i].link) == fresh.capacity(right[i].link));
-              REQUIRE(std::ranges::equal(changed.members(left[i].link),
-                                         fresh.members(right[i].link)));
+              REQUIRE(
+                  std::ranges::equal(changed.members(left[i].link), fresh.members(right[i].link)));
             }
           }
         });
@@ -328,8 +329,7 @@ TEST_CASE("two NICs on one cable, and NICs of one rack") {
 }
 
 TEST_CASE("HPN: the source port and the ToRs of both planes are chosen by hash") {
-  const Fabric fabric = make_fabric(
-      "{generator: hpn, segments: 2, hosts_per_segment: 2, aggs: 4}");
+  const Fabric fabric = make_fabric("{generator: hpn, segments: 2, hosts_per_segment: 2, aggs: 4}");
   Router router = make_router(fabric, {.scheme = "e_ecmp", .qps = 512});
   const NodeId a = fabric.nics()[0], b = fabric.nics()[16];  // rail 0 of both segments
   std::set<LinkId> first, last;

@@ -33,10 +33,10 @@ std::string read_scheme(Reader& reader, std::string fallback) {
                  fmt::format("routing scheme \"{}\" is not available in this version", name),
                  fmt::format("use {}", later->instead));
   } else {
-    reader.error(Errc::unknown, reader.where("scheme"),
-                 fmt::format("no routing scheme is called \"{}\"{}", name,
-                             did_you_mean(name, names)),
-                 fmt::format("choose one of {}", fmt::join(names, ", ")));
+    reader.error(
+        Errc::unknown, reader.where("scheme"),
+        fmt::format("no routing scheme is called \"{}\"{}", name, did_you_mean(name, names)),
+        fmt::format("choose one of {}", fmt::join(names, ", ")));
   }
   return fallback;
 }

@@ -98,8 +98,8 @@ Result<std::unique_ptr<Scheme>> make_valiant(Parts& parts);
 Result<std::unique_ptr<Scheme>> make_ugal(Parts& parts);
 Result<std::unique_ptr<Scheme>> make_ugal_g(Parts& parts);
 
-// Walks from `from` to the goal, one link at a time; `choose(at, choices)` says which. Returns where
-// it arrived, or an invalid id when there is no path.
+// Walks from `from` to the goal, one link at a time; `choose(at, choices)` says which. Returns
+// where it arrived, or an invalid id when there is no path.
 template <class Choose>
 NodeId walk(const Fabric& fabric, NextHops& next_hops, NodeId from, const Goal& goal, Choose choose,
             std::vector<Hop>& out) {

@@ -70,8 +70,7 @@ TEST_CASE("pinned in three tiers: whole pods spread evenly at both levels") {
 }
 
 TEST_CASE("pinned in HPN: the port and the uplink both follow the slice") {
-  const Fabric fabric =
-      make_fabric("{generator: hpn, segments: 2, hosts_per_segment: 8, aggs: 4}");
+  const Fabric fabric = make_fabric("{generator: hpn, segments: 2, hosts_per_segment: 8, aggs: 4}");
   Router router = make_router(fabric, {.scheme = "pinned"});
   std::map<LinkId, int> load;
   for (std::size_t i = 0; i < 64; ++i)

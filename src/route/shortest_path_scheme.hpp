@@ -8,8 +8,7 @@ namespace weft::route {
 
 class ShortestPathScheme : public Scheme {
  public:
-  explicit ShortestPathScheme(Parts& parts)
-      : parts_(parts), dag_(parts.fabric, parts.next_hops) {}
+  explicit ShortestPathScheme(Parts& parts) : parts_(parts), dag_(parts.fabric, parts.next_hops) {}
 
   void append_usable_leg(NodeId from, NodeId to, std::vector<LinkId>& out) override {
     const Goal goal = parts_.next_hops.goal(to);

@@ -83,7 +83,9 @@ class NetBuilder {
     return builder_.add_node({NodeKind::fabric_switch, role, ScopeId{}});
   }
   NodeId add_nic() { return builder_.add_node({NodeKind::nic, "nic", ScopeId{}}); }
-  void cable(NodeId a, NodeId b, Rate rate = 400_Gbps) { builder_.add_circuit(a, b, {rate, 500_ns}); }
+  void cable(NodeId a, NodeId b, Rate rate = 400_Gbps) {
+    builder_.add_circuit(a, b, {rate, 500_ns});
+  }
   Fabric freeze() { return builder_.freeze(); }
 
  private:
@@ -134,8 +136,7 @@ class Oracle {
   using Length = std::pair<int, int>;
   static constexpr Length none{1'000'000, 0};
 
-  Oracle(const Fabric& fabric, const State& state)
-      : fabric_(fabric), live_(fabric, state) {}
+  Oracle(const Fabric& fabric, const State& state) : fabric_(fabric), live_(fabric, state) {}
 
   // The links by which a shortest path from each node to `dst` goes on; by node.
   std::map<NodeId, std::vector<LinkId>> next_hops(NodeId dst) const {

@@ -1,7 +1,7 @@
-// P-20: how unevenly hashing loads links. MMR is the number of flows on the most loaded link over the
-// mean. For 1,000 flows on 16 links Meta's paper has "more than 1.2" (Gangidi et al., "RDMA over
-// Ethernet for Distributed AI Training at Meta Scale", SIGCOMM 2024, as quoted); 20,000 draws of
-// independent uniform choices give a mean of 1.230 and a 99th percentile of 1.408.
+// P-20: how unevenly hashing loads links. MMR is the number of flows on the most loaded link over
+// the mean. For 1,000 flows on 16 links Meta's paper has "more than 1.2" (Gangidi et al., "RDMA
+// over Ethernet for Distributed AI Training at Meta Scale", SIGCOMM 2024, as quoted); 20,000 draws
+// of independent uniform choices give a mean of 1.230 and a 99th percentile of 1.408.
 #include <doctest/doctest.h>
 
 #include <algorithm>

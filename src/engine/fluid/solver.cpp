@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace weft::engine::fluid {
 namespace {
@@ -68,20 +69,31 @@ EntityId Solver::insert(std::span<const Hop> hops) {
   return EntityId(id);
 }
 
-// Fills sorted_: one hop a resource, in id order.
+// Fills sorted_: one hop a resource, in id order. Shares add up in the order given.
 void Solver::merge_hops(std::span<const Hop> hops) {
-  sorted_.assign(hops.begin(), hops.end());
-  std::ranges::sort(sorted_, {}, &Hop::link);
-  std::size_t kept = 0;
-  for (const Hop& hop : sorted_) {
-    WEFT_DCHECK(hop.link.index() < level_.size());
-    if (kept > 0 && sorted_[kept - 1].link == hop.link) {
-      sorted_[kept - 1].share += hop.share;
-    } else if (hop.share > 0) {
-      sorted_[kept++] = hop;
+  constexpr std::size_t few = 64;
+  sorted_.clear();
+  if (hops.size() <= few) {
+    for (const Hop& hop : hops) {  // by insertion: paths are short and nearly sorted
+      std::size_t at = sorted_.size();
+      while (at > 0 && sorted_[at - 1].link > hop.link) --at;
+      if (at > 0 && sorted_[at - 1].link == hop.link) {
+        sorted_[at - 1].share += hop.share;
+      } else {
+        sorted_.insert(sorted_.begin() + static_cast<std::ptrdiff_t>(at), hop);
+      }
     }
+  } else {
+    // A ring names each of its links many times: add up by resource, then sort what is left.
+    share_.resize(level_.size(), 0);
+    for (const Hop& hop : hops) {
+      if (share_[hop.link.index()] == 0) sorted_.push_back(hop);
+      share_[hop.link.index()] += hop.share;
+    }
+    std::ranges::sort(sorted_, {}, &Hop::link);
+    for (Hop& hop : sorted_) hop.share = std::exchange(share_[hop.link.index()], 0);
   }
-  sorted_.resize(kept);
+  std::erase_if(sorted_, [](const Hop& hop) { return hop.share <= 0; });
 }
 
 void Solver::link_hop(std::uint32_t entity, std::uint32_t hop) {

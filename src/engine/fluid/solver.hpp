@@ -159,6 +159,7 @@ class Solver {
   std::vector<EntityId> changed_;
   std::vector<double> demand_;       // scratch of water_fill
   std::vector<Hop> sorted_;          // scratch of insert
+  std::vector<double> share_;        // scratch of merge_hops, by resource; zero between calls
   std::vector<double> left_, weight_left_;
   std::vector<std::uint32_t> open_;  // scratch of fill_progressively
   std::uint64_t pop_limit_ = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/check.hpp"
 
@@ -47,8 +48,9 @@ std::vector<NodeId> Placer::hosts_by_free_racks() const {
     return fabric_.enclosing(host, model::ScopeKind::rack);
   };
   for (const NodeId host : hosts) free_in_rack[rack(host)] += free_on(host);
-  std::ranges::stable_sort(hosts, std::greater{},
-                           [&](NodeId host) { return free_in_rack.at(rack(host)); });
+  std::ranges::sort(hosts, {}, [&](NodeId host) {
+    return std::pair(SIZE_MAX - free_in_rack.at(rack(host)), host);
+  });
   return hosts;
 }
 
