@@ -42,6 +42,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   Result<Config> take() {
     if (lonely_) return std::unexpected(*std::move(lonely_));
+    if (root_.kind == Config::Kind::null) root_.where = {file_, 1, 1};
     return std::move(root_);
   }
 
@@ -232,6 +233,17 @@ Status check_text(std::string_view text, const std::string& file) {
               "save the file as UTF-8 without control characters");
 }
 
+// The end mark that parse_yaml appends stands behind the last line; users see that line's end.
+Where place_of(const YAML::Mark& mark, std::string_view text, const std::string& file) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  const auto line_count = static_cast<int>(1 + std::ranges::count(text, '\n'));
+  if (mark.line < line_count)
+    return {file, static_cast<std::uint32_t>(mark.line + 1),
+            static_cast<std::uint32_t>(mark.column + 1)};
+  const std::size_t last_line = text.size() - (text.find_last_of('\n') + 1);
+  return {file, static_cast<std::uint32_t>(line_count), static_cast<std::uint32_t>(last_line + 1)};
+}
+
 std::size_t size_of(const Config& config) {
   std::size_t n = 1;
   for (const Config& item : config.items) n += size_of(item);
@@ -316,8 +328,7 @@ Result<Config> parse_yaml(std::string_view text, const std::string& file) {
   } catch (const Refused& refused) {
     return std::unexpected(refused.error);
   } catch (const YAML::Exception& e) {
-    const Where where{file, static_cast<std::uint32_t>(e.mark.line + 1),
-                      static_cast<std::uint32_t>(e.mark.column + 1)};
+    const Where where = place_of(e.mark, text, file);
     if (e.msg == YAML::ErrorMsg::DOC_IN_SCALAR)
       return fail(Errc::parse, where, "the end stands inside a quoted text", "close the quote");
     return fail(Errc::parse, where, "not valid YAML: " + e.msg,

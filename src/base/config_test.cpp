@@ -59,6 +59,7 @@ TEST_CASE("kinds of values") {
   for (const char* key : {"e", "f", "g"}) CHECK(config.find(key)->kind == Config::Kind::null);
   for (const char* key : {"h", "i"}) CHECK(config.find(key)->kind == Config::Kind::scalar);
   CHECK(parsed("").kind == Config::Kind::null);
+  CHECK(parsed("").where.text() == "s.yaml:1:1");
   CHECK(parsed("# only a note\n").kind == Config::Kind::null);
   CHECK(parsed("{\"json\": [1, true]}").find("json")->items.size() == 2);
 }
@@ -72,10 +73,10 @@ TEST_CASE("anchors and aliases") {
 TEST_CASE("broken input is refused with its place") {
   CHECK(refusal("a: 1\nb: 2\na: 3\n") == "s.yaml:3:1: key \"a\" stands twice");
   CHECK(refusal("a: {b: 1, b: 2}") == "s.yaml:1:11: key \"b\" stands twice");
-  CHECK(refusal("a: [1, 2") == "s.yaml:2:1: not valid YAML: end of sequence flow not found");
+  CHECK(refusal("a: [1, 2") == "s.yaml:1:9: not valid YAML: end of sequence flow not found");
   CHECK(refusal("a: b: c") == "s.yaml:1:5: not valid YAML: illegal map value");
-  CHECK(refusal("a: \"x\nb: 1\n") == "s.yaml:3:1: the end stands inside a quoted text");
-  CHECK(refusal("a: 'x") == "s.yaml:2:1: the end stands inside a quoted text");
+  CHECK(refusal("a: \"x\nb: 1\n") == "s.yaml:2:5: the end stands inside a quoted text");
+  CHECK(refusal("a: 'x") == "s.yaml:1:6: the end stands inside a quoted text");
   CHECK(refusal("a: 1\nracks\n") == "s.yaml:2:1: no value for \"racks\"");
   CHECK(refusal("a: 1\n---\nb: 2\n") == "s.yaml:2:1: a second document begins");
   CHECK(refusal("? [1]\n: 2\n") == "s.yaml:1:3: a key must be a plain text");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/hash.hpp"
@@ -11,8 +12,10 @@
 namespace weft::engine::fluid {
 namespace {
 
-constexpr double bin_ratio_log = 0.01;  // bins grow by 1 %
-constexpr double bin_least_s = 1e-9;
+// A bin holds the doubles that agree in exponent and 7 leading bits of the mantissa, which are the
+// leading bits of their representation.
+constexpr int bin_shift = 52 - 7;
+constexpr std::uint64_t bin_first = std::bit_cast<std::uint64_t>(1e-12) >> bin_shift;
 constexpr std::size_t unfinished_shown = 100;
 
 class JobRun final : Network::Client {
@@ -48,7 +51,13 @@ class JobRun final : Network::Client {
   };
   static constexpr std::uint32_t no_exchange = UINT32_MAX;
   struct Timer {
-    enum class What : std::uint8_t { begin_iteration, begin_stage, begin_chain, begin_rank };
+    enum class What : std::uint8_t {
+      begin_iteration,
+      begin_stage,
+      begin_chain,
+      begin_rank,
+      arrival
+    };
     std::uint32_t job = 0;
     What what = What::begin_iteration;
     std::uint32_t item = 0;   // chain, or exchange
@@ -71,6 +80,7 @@ class JobRun final : Network::Client {
       case Timer::What::begin_stage: return begin_stage(timer.job);
       case Timer::What::begin_chain: return begin_chain(timer.job, timer.item);
       case Timer::What::begin_rank: return begin_rank(timer.job, timer.item, timer.rank);
+      case Timer::What::arrival: return release(timer.job);
     }
   }
 
@@ -137,6 +147,8 @@ class JobRun final : Network::Client {
     const workload::Exchange& exchange = stage_of(job).exchanges[index];
     ExchangeState& state = states_[job].exchanges[index];
     state.next_offset.assign(exchange.ranks.size(), 1);
+    state.in_flight.assign(exchange.ranks.size(), 0);
+    state.last_peer.assign(exchange.ranks.size(), 0);
     for (std::uint32_t r = 0; r < exchange.ranks.size(); ++r) {
       ++states_[job].outstanding;
       const double delay = late_applies(job) ? late_of(jobs_[job], exchange.ranks[r]) : 0;
@@ -167,13 +179,24 @@ class JobRun final : Network::Client {
       const NodeId from = exchange.ranks[rank], to = exchange.ranks[peer];
       parts_.assign(1, {from, to, 0, network_.router().stream_count(), states_[job].iteration, 1});
       ++states_[job].outstanding;
-      return send(job,
-                  {.parts = parts_,
-                   .bytes = bytes,
-                   .overhead_s = jobs_[job].step_overhead.seconds(),
-                   .wire = TransferSpec::Wire::counted},
-                  index, rank);
+      ++states_[job].exchanges[index].in_flight[rank];
+      states_[job].exchanges[index].last_peer[rank] = peer;
+      return send(
+          job,
+          {.parts = parts_, .bytes = bytes, .overhead_s = jobs_[job].step_overhead.seconds()},
+          index, rank);
     }
+  }
+
+  // The rank's last message has left; the stage waits until it has arrived.
+  void await_arrival(std::uint32_t job, std::uint32_t index, std::uint32_t rank) {
+    const workload::Exchange& exchange = stage_of(job).exchanges[index];
+    const std::uint32_t peer = states_[job].exchanges[index].last_peer[rank];
+    const double latency =
+        edge_latency_s(exchange.ranks[rank], exchange.ranks[peer], network_.router());
+    if (latency <= 0) return;
+    ++states_[job].outstanding;
+    set_timer(network_.now() + latency, {.job = job, .what = Timer::What::arrival});
   }
 
   void send(std::uint32_t job, TransferSpec spec, std::uint32_t exchange, std::uint32_t rank) {
@@ -195,7 +218,12 @@ class JobRun final : Network::Client {
     const Sent sent = sent_[tag];
     free_sent_.push_back(static_cast<std::uint32_t>(tag));
     result_.transfer_times.add(network_.now() - sent.start_s);
-    if (sent.exchange != no_exchange) send_next(sent.job, sent.exchange, sent.rank);
+    if (sent.exchange != no_exchange) {
+      ExchangeState& exchange = states_[sent.job].exchanges[sent.exchange];
+      --exchange.in_flight[sent.rank];
+      send_next(sent.job, sent.exchange, sent.rank);
+      if (exchange.in_flight[sent.rank] == 0) await_arrival(sent.job, sent.exchange, sent.rank);
+    }
     release(sent.job);
   }
 
@@ -275,8 +303,8 @@ void JobRun::finish() {
 }  // namespace
 
 void TimeHistogram::add(double seconds) {
-  const double position = std::log(std::max(seconds, bin_least_s) / bin_least_s) / bin_ratio_log;
-  const auto bin = static_cast<std::size_t>(position);
+  const std::uint64_t key = std::bit_cast<std::uint64_t>(std::max(seconds, 0.0)) >> bin_shift;
+  const std::uint64_t bin = key > bin_first ? key - bin_first : 0;
   if (bin >= bins_.size()) bins_.resize(bin + 1);
   ++bins_[bin];
   ++count_;
@@ -289,7 +317,7 @@ double TimeHistogram::quantile(double share) const {
   for (std::size_t bin = 0; bin < bins_.size(); ++bin) {
     seen += bins_[bin];
     if (static_cast<double>(seen) >= wanted && seen > 0)
-      return bin_least_s * std::exp(bin_ratio_log * static_cast<double>(bin + 1));
+      return std::bit_cast<double>((bin + bin_first + 1) << bin_shift);
   }
   return 0;
 }

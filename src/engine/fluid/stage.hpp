@@ -10,8 +10,11 @@
 
 namespace weft::engine::fluid {
 
+// By rank.
 struct ExchangeState {
-  std::vector<std::uint32_t> next_offset;  // per rank: distance to the next peer to serve
+  std::vector<std::uint32_t> next_offset;  // distance to the next peer to serve
+  std::vector<std::uint32_t> in_flight;    // messages
+  std::vector<std::uint32_t> last_peer;    // served most recently
 };
 
 double exchange_bytes(const workload::Exchange& exchange, std::uint32_t from, std::uint32_t to);
