@@ -1,0 +1,283 @@
+#include "engine/fluid/job_run.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/rng.hpp"
+#include "model/generate.hpp"
+#include "workload/collective/messages.hpp"
+
+namespace weft::engine::fluid {
+namespace {
+
+using workload::Op;
+
+Fabric make_fabric(std::string_view yaml) {
+  const auto section = parse_yaml(yaml, "test.yaml");
+  REQUIRE(section.has_value());
+  auto fabric = model::build_fabric(*section);
+  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
+  return *std::move(fabric);
+}
+
+std::vector<StateChange> faults_of(const Fabric& fabric, std::string_view yaml) {
+  const auto section = parse_yaml(yaml, "faults.yaml");
+  REQUIRE(section.has_value());
+  auto timeline = model::read_faults(fabric, *section);
+  REQUIRE_MESSAGE(timeline.has_value(), timeline.error().text());
+  return timeline->snapshots;
+}
+
+// n racks of one host with one GPU: every edge of a ring crosses the network.
+Fabric ring_fabric(int ranks) {
+  return make_fabric("{generator: ai_zone, racks: " + std::to_string(ranks) +
+                     ", hosts_per_rack: 1, gpus_per_host: 1, spines: 4, link: 400 Gbps, "
+                     "latency: 0 s}");
+}
+
+struct Case {
+  const Fabric& fabric;
+  workload::Request request;
+  std::vector<StateChange> changes;
+  std::map<std::size_t, Duration> late;  // by rank
+  std::string scheme = "spray";          // no collisions of its own
+};
+
+std::vector<NodeId> all_gpus(const Fabric& fabric) {
+  return {fabric.gpus().begin(), fabric.gpus().end()};
+}
+
+Router make_router(const Case& c) {
+  auto router = Router::create(c.fabric, {.scheme = c.scheme}, 1);
+  REQUIRE_MESSAGE(router.has_value(), router.error().text());
+  return *std::move(router);
+}
+
+// As the engine runs it: coupled chains, lazy exchanges.
+JobResult run_coupled(const Case& c) {
+  auto traffic = workload::build_traffic(c.fabric, c.request);
+  REQUIRE_MESSAGE(traffic.has_value(), traffic.error().text());
+  Job job{.name = "job", .traffic = *std::move(traffic), .ranks = c.request.ranks};
+  if (!c.late.empty()) job.late.assign(c.request.ranks.size(), Duration{});
+  for (const auto& [rank, by] : c.late) job.late[rank] = by;
+  Router router = make_router(c);
+  Progress silent("", 0, Progress::Show::never);
+  JobRunResult result = run_jobs({&job, 1}, router, c.changes, {}, silent);
+  REQUIRE(result.jobs[0].finished);
+  return result.jobs[0];
+}
+
+// Message by message: each one is a transfer of its own that waits for what it depends on.
+class MessageRun final : Network::Client {
+ public:
+  MessageRun(const workload::MessageList& list, Network& network, const Case& c)
+      : list_(list), network_(network), late_(c.late), missing_(list.messages().size(), 0),
+        dependents_(list.messages().size()), queue_(c.request.ranks.size()),
+        in_flight_(c.request.ranks.size(), 0), awake_(c.request.ranks.size(), false) {
+    const auto messages = list_.messages();
+    for (std::uint32_t m = 0; m < messages.size(); ++m) {
+      for (const std::uint32_t before : list_.after(messages[m])) {
+        ++missing_[m];
+        dependents_[before].push_back(m);
+      }
+      if (missing_[m] == 0) queue_[messages[m].from_rank].push_back(m);
+    }
+  }
+  double run() {
+    for (std::uint32_t r = 0; r < queue_.size(); ++r)
+      network_.timer(late_.contains(r) ? late_.at(r).seconds() : 0, r);
+    network_.run(*this);
+    REQUIRE(ended_ == list_.messages().size());
+    return network_.now();
+  }
+
+ private:
+  void on_timer(std::uint64_t tag) override {
+    const auto rank = static_cast<std::uint32_t>(tag);
+    awake_[rank] = true;
+    pump(rank);
+  }
+  void pump(std::uint32_t rank) {
+    if (!awake_[rank]) return;
+    std::size_t taken = 0;
+    while (taken < queue_[rank].size() &&
+           (list_.window() == 0 || in_flight_[rank] < list_.window())) {
+      const std::uint32_t m = queue_[rank][taken++];
+      ++in_flight_[rank];
+      const workload::Message& message = list_.messages()[m];
+      const Part part{message.from, message.to, 0, 1, 0, 1};
+      network_.send({.parts = {&part, 1}, .bytes = message.bytes, .tag = m});
+    }
+    queue_[rank].erase(queue_[rank].begin(),
+                       queue_[rank].begin() + static_cast<std::ptrdiff_t>(taken));
+  }
+  void on_delivered(std::uint64_t tag) override {
+    ++ended_;
+    const std::uint32_t sender = list_.messages()[tag].from_rank;
+    --in_flight_[sender];
+    for (const std::uint32_t next : dependents_[tag])
+      if (--missing_[next] == 0) {
+        const std::uint32_t rank = list_.messages()[next].from_rank;
+        queue_[rank].push_back(next);
+        if (rank != sender) pump(rank);
+      }
+    pump(sender);
+  }
+
+  const workload::MessageList& list_;
+  Network& network_;
+  std::map<std::size_t, Duration> late_;
+  std::vector<std::uint32_t> missing_;
+  std::vector<std::vector<std::uint32_t>> dependents_;
+  std::vector<std::vector<std::uint32_t>> queue_;  // ready, by sender
+  std::vector<std::uint32_t> in_flight_;
+  std::vector<bool> awake_;
+  std::size_t ended_ = 0;
+};
+
+double run_messages(const Case& c) {
+  const auto list = workload::expand_messages(c.fabric, c.request);
+  REQUIRE_MESSAGE(list.has_value(), list.error().text());
+  Router router = make_router(c);
+  Network network(router, c.changes, {});
+  return MessageRun(*list, network, c).run();
+}
+
+}  // namespace
+
+TEST_CASE("a ring equals its closed form, and its messages one by one") {
+  for (const int n : {2, 3, 8, 32}) {
+    const Fabric fabric = ring_fabric(n);
+    for (const Op op : {Op::all_reduce, Op::all_gather, Op::reduce_scatter}) {
+      const Case c{fabric, {.op = op, .algorithm = "ring", .ranks = all_gpus(fabric),
+                            .bytes = 64e6, .channels = 1}};
+      const double passes = op == Op::all_reduce ? 2 : 1;
+      const double closed = passes * (n - 1) / n * 64e6 / 50e9;
+      CAPTURE(n);
+      CHECK(run_coupled(c).iteration_s[0] == doctest::Approx(closed).epsilon(1e-9));
+      CHECK(run_messages(c) == doctest::Approx(closed).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("a half-rate link: the coupled ring equals the messages") {
+  for (const int n : {4, 16, 64}) {
+    const Fabric fabric = ring_fabric(n);
+    const Case c{fabric,
+                 {.op = Op::all_reduce, .algorithm = "ring", .ranks = all_gpus(fabric),
+                  .bytes = 64e6, .channels = 1},
+                 faults_of(fabric, "[{kind: link_degraded, link: \"nic:1--rtsw:1\", factor: 0.5}]")};
+    const double coupled = run_coupled(c).iteration_s[0];
+    CAPTURE(n);
+    CHECK(coupled == doctest::Approx(2.0 * 2 * (n - 1) / n * 64e6 / 50e9).epsilon(1e-9));
+    CHECK(coupled == doctest::Approx(run_messages(c)).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("a late rank, alone and with a half-rate link: the coupled ring equals the messages") {
+  Rng rng = Rng(5).stream("late");
+  for (const int n : {4, 16, 48}) {
+    const Fabric fabric = ring_fabric(n);
+    for (int round = 0; round < 6; ++round) {
+      Case c{fabric, {.op = round % 2 == 0 ? Op::all_reduce : Op::all_gather,
+                      .algorithm = "ring", .ranks = all_gpus(fabric), .bytes = 64e6,
+                      .channels = 1}};
+      // From a fraction of a chunk to more than the whole operation.
+      c.late[rng.below(static_cast<std::uint64_t>(n))] =
+          from_seconds(std::pow(10, -5 + 3 * rng.uniform()));
+      if (round >= 2)
+        c.changes = faults_of(
+            fabric, "[{kind: link_degraded, link: \"nic:2--rtsw:2\", factor: 0.5}]");
+      CAPTURE(n);
+      CAPTURE(round);
+      CHECK(run_coupled(c).iteration_s[0] == doctest::Approx(run_messages(c)).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("an exchange equals its enumerated flows") {
+  // Two hosts a rack under plain ECMP: collisions, shared receivers and NVLink all matter.
+  const Fabric fabric = make_fabric(
+      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 4, spines: 6, "
+      "link: 400 Gbps, latency: 0 s}");
+  for (const std::uint32_t window : {1u, 3u, 40u}) {
+    const Case c{fabric,
+                 {.op = Op::all_to_all, .algorithm = "pairwise", .ranks = all_gpus(fabric),
+                  .bytes = 32e6, .window = window},
+                 {},
+                 {{5, 20_us}},
+                 "ecmp"};
+    CAPTURE(window);
+    const JobResult coupled = run_coupled(c);
+    CHECK(coupled.transfers == 32 * 31);
+    CHECK(coupled.iteration_s[0] == doctest::Approx(run_messages(c)).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("perfect spray and the optimal split reach the roofline on a healthy zone") {
+  const Fabric fabric = make_fabric(
+      "{generator: ai_zone, racks: 8, hosts_per_rack: 2, gpus_per_host: 8, spines: 18, "
+      "link: 400 Gbps, latency: 0 s}");
+  for (const char* scheme : {"spray", "optimal"})
+    for (const Op op : {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::all_to_all}) {
+      const Case c{fabric, {.op = op, .ranks = all_gpus(fabric), .bytes = 1e9, .window = 128},
+                   {}, {}, scheme};
+      auto traffic = workload::build_traffic(fabric, c.request);
+      REQUIRE(traffic.has_value());
+      Router router = make_router(c);
+      const Job job{.name = "job", .traffic = *traffic, .ranks = c.request.ranks};
+      CAPTURE(scheme);
+      CAPTURE(workload::to_text(op));
+      CHECK(run_coupled(c).iteration_s[0] / roofline_s(job, router) ==
+            doctest::Approx(1).epsilon(0.005));
+    }
+}
+
+TEST_CASE("iterations repeat, jobs interfere, results do not depend on the run") {
+  const Fabric fabric = ring_fabric(8);
+  const auto run = [&] {
+    std::vector<Job> jobs;
+    for (int j = 0; j < 2; ++j) {
+      workload::Request request{.op = Op::all_gather, .algorithm = "ring",
+                                .ranks = all_gpus(fabric), .bytes = 8e6, .channels = 1};
+      jobs.push_back({.name = "j" + std::to_string(j),
+                      .traffic = *workload::build_traffic(fabric, request),
+                      .ranks = request.ranks,
+                      .iterations = 3});
+    }
+    auto router = Router::create(fabric, {.scheme = "spray"}, 1);
+    Progress silent("", 0, Progress::Show::never);
+    return run_jobs(jobs, *router, {}, {}, silent);
+  };
+  const JobRunResult a = run(), b = run();
+  CHECK(a.digest == b.digest);
+  CHECK(a.jobs[0].iteration_s.size() == 3);
+  // Two rings on the same links: each at half rate.
+  CHECK(a.jobs[0].iteration_s[0] == doctest::Approx(2 * 7.0 / 8 * 8e6 / 50e9).epsilon(1e-9));
+}
+
+TEST_CASE("a job whose rank is cut off is reported, not lost") {
+  const Fabric fabric = ring_fabric(4);
+  workload::Request request{.op = Op::all_reduce, .ranks = all_gpus(fabric), .bytes = 1e6};
+  const Job job{.name = "cut", .traffic = *workload::build_traffic(fabric, request),
+                .ranks = request.ranks};
+  auto router = Router::create(fabric, {}, 1);
+  Progress silent("", 0, Progress::Show::never);
+  const auto changes = faults_of(fabric, "[{kind: switch_down, switch: \"rtsw:2\"}]");
+  const JobRunResult result = run_jobs({&job, 1}, *router, changes, {}, silent);
+  CHECK_FALSE(result.jobs[0].finished);
+  REQUIRE(!result.unfinished.empty());
+  CHECK(result.unfinished[0].find("job cut") != std::string::npos);
+}
+
+TEST_CASE("the completion histogram is good to 1 %") {
+  TimeHistogram histogram;
+  for (int i = 1; i <= 1000; ++i) histogram.add(i * 1e-6);
+  CHECK(histogram.quantile(0.5) == doctest::Approx(500e-6).epsilon(0.01));
+  CHECK(histogram.quantile(1) == doctest::Approx(1000e-6).epsilon(0.01));
+  CHECK(histogram.mean() == doctest::Approx(500.5e-6));
+}
+
+}  // namespace weft::engine::fluid
