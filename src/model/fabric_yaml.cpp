@@ -163,12 +163,13 @@ class FabricReader {
     return 1;
   }
 
-  ScopeId add_scope(ScopeKind kind, ScopeId parent, const std::string& name) {
-    const ScopeId id = builder_.add_scope(kind, parent, name);
+  void add_scope(ScopeKind kind, ScopeId parent, const std::string& name) {
+    const ScopeId id = scope_kind_.push_back(kind);
     scopes_.group(std::string(to_text(kind))).push_back(id);
     if (!name.empty()) scopes_.add_name(name, id);
-    scope_kind_.push_back(kind);
-    return id;
+    if (!errors_.empty()) return;
+    const ScopeId built = builder_.add_scope(kind, parent, name);
+    WEFT_CHECK(built == id);
   }
 
   void read_scope(const Config& config) {

@@ -228,6 +228,8 @@ TEST_CASE("mistakes are named with their place") {
               "did you mean \"rack\"?"},
       Mistake{"{scopes: [{kind: rack}, {kind: zone, parent: rack:0}], nodes: [{role: tor}]}",
               "f.yaml:1:46", "cannot stand inside"},
+      Mistake{"{scopes: [{kind: rack, name: x}, {kind: rack, name: x}], nodes: [{role: tor}]}",
+              "f.yaml:1:53", "a scope \"x\" exists already"},
       Mistake{"{scopes: [{kind: rack, name: \"rack:4\"}], nodes: [{role: tor}]}", "f.yaml:1:30",
               "index of a rack"},
       Mistake{"{nodes: [{role: tor, scope: rack:0}]}", "f.yaml:1:29", "unknown scope"},

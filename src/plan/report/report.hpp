@@ -15,6 +15,7 @@ using model::Outcome;
 
 // One row per variant and job with mean time, bus bandwidth, slowdown against the roofline, speed
 // against the first variant, and the worst max/mean load of the variant's link tiers; then notes.
+// Outcomes of more than 40 such rows get one line a variant with each job's slowdown instead.
 // Cost: O(rows + notes).
 std::string terminal_text(const Outcome& outcome);
 

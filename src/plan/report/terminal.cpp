@@ -67,6 +67,39 @@ std::string job_table(const Outcome& outcome) {
   return table.text();
 }
 
+// Beyond this many rows a person sees more in one line a variant.
+constexpr std::size_t job_rows_max = 40;
+
+// Jobs as lettered columns, one line a variant: time over roofline, and what the letters stand for.
+std::string variant_table(const Outcome& outcome) {
+  using enum Table::Align;
+  const VariantOutcome& first = outcome.variants.front();
+  std::vector<Table::Head> heads{{"time / roofline", left}};
+  Table legend({{"job", left}, {"", left}, {"GPUs"}, {"size"}, {"algorithm", left}, {"roofline"}});
+  for (std::size_t j = 0; j < first.jobs.size(); ++j) {
+    const JobOutcome& job = first.jobs[j];
+    const std::string letter = j < 26 ? std::string(1, static_cast<char>('A' + j))
+                                      : fmt::format("#{}", j + 1);
+    heads.push_back({letter, right});
+    const auto bytes = static_cast<std::int64_t>(job.bytes_per_rank);
+    legend.add({letter, printable(job.name), std::to_string(job.gpus), human(Bytes{bytes}),
+                printable(job.algorithm),
+                std::isfinite(job.roofline_s) ? human_seconds(job.roofline_s) : "-"});
+  }
+  heads.push_back({"worst MMR", left});
+  Table table(heads);
+  for (const VariantOutcome& variant : outcome.variants) {
+    std::vector<std::string> cells{printable(variant.name)};
+    for (const JobOutcome& wanted : first.jobs) {
+      const auto job = std::ranges::find(variant.jobs, wanted.name, &JobOutcome::name);
+      cells.push_back(job == variant.jobs.end() ? "-" : cell(job->ratio, 2));
+    }
+    cells.push_back(worst_mmr(variant));
+    table.add(std::move(cells));
+  }
+  return legend.text() + "\n" + table.text();
+}
+
 std::string note_lines(const Outcome& outcome) {
   std::string out;
   for (const VariantOutcome& variant : outcome.variants)
@@ -86,7 +119,9 @@ std::string table_text(const Outcome& outcome) {
   for (const std::string& line : outcome.fabric.oversubscription)
     out += fmt::format("oversubscription: {}\n", printable(line));
   out += '\n';
-  out += job_table(outcome);
+  std::size_t rows = 0;
+  for (const VariantOutcome& variant : outcome.variants) rows += variant.jobs.size();
+  out += rows > job_rows_max ? variant_table(outcome) : job_table(outcome);
   const std::string notes = note_lines(outcome);
   if (!notes.empty()) out += '\n';
   return out + notes;

@@ -65,6 +65,8 @@ model::JobOutcome job_outcome(const PlacedJob& placed, const engine::fluid::JobR
   out.bytes_per_rank = placed.bytes;
   out.iterations = result.iteration_s.size();
   out.roofline_s = result.roofline_s;
+  const double bus = workload::busbw_factor(placed.op, out.gpus) / 1e9;
+  if (out.roofline_s > 0) out.roofline_busbw_gbyte_s = placed.bytes / out.roofline_s * bus;
   if (result.iteration_s.empty()) return out;
   double sum = 0;
   for (const double s : result.iteration_s) sum += s;
@@ -74,7 +76,7 @@ model::JobOutcome job_outcome(const PlacedJob& placed, const engine::fluid::JobR
   out.time_max_s = most;
   if (out.time_mean_s <= 0) return out;
   out.algbw_gbyte_s = placed.bytes / out.time_mean_s / 1e9;
-  out.busbw_gbyte_s = out.algbw_gbyte_s * workload::busbw_factor(placed.op, out.gpus);
+  out.busbw_gbyte_s = placed.bytes / out.time_mean_s * bus;
   if (out.roofline_s > 0) out.ratio = out.time_mean_s / out.roofline_s;
   return out;
 }

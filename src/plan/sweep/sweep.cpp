@@ -82,8 +82,12 @@ Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file) {
     for (std::size_t a = 0; a < axes.size(); ++a) {
       const Config& value = axes[a].values[at[a]];
       point.values.emplace_back(axes[a].key, as_written(value));
-      for (model::Scenario& variant : point.scenario.variants)
+      for (model::Scenario& variant : point.scenario.variants) {
         WEFT_TRY_STATUS(set_path(variant.root, axes[a].key, value));
+        if (axes[a].key != "seed") continue;
+        WEFT_TRY(const std::int64_t seed, parse_count(token_of(value)));  // also kept beside the root
+        variant.seed = static_cast<std::uint64_t>(seed);
+      }
     }
     points.push_back(std::move(point));
     std::size_t a = axes.size();

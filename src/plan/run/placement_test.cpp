@@ -1,0 +1,88 @@
+#include "plan/run/placement.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "model/generate.hpp"
+
+namespace weft::plan {
+namespace {
+
+// 4 racks x 2 hosts x 4 GPUs: GPU i is on host i / 4 in rack i / 8.
+Fabric small() {
+  const auto section = parse_yaml(
+      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 4, spines: 2}", "t.yaml");
+  return *model::build_fabric(*section);
+}
+
+std::vector<std::uint32_t> indices(const Fabric& fabric, const std::vector<NodeId>& gpus) {
+  std::vector<std::uint32_t> out;
+  for (const NodeId gpu : gpus) out.push_back(fabric.role_index(gpu));
+  return out;
+}
+
+std::size_t racks_of(const Fabric& fabric, const std::vector<NodeId>& gpus) {
+  std::set<model::ScopeId> racks;
+  for (const NodeId gpu : gpus) racks.insert(fabric.enclosing(gpu, model::ScopeKind::rack));
+  return racks.size();
+}
+
+}  // namespace
+
+TEST_CASE("rack_order takes the lowest free GPUs, topology the emptiest racks") {
+  const Fabric fabric = small();
+  Placer placer(fabric);
+  const auto first = placer.place("rack_order", 4, Rng(1), {});
+  CHECK(indices(fabric, *first) == std::vector<std::uint32_t>{0, 1, 2, 3});
+  // Rack 0 is half full now: 8 GPUs fit one rack, but not that one.
+  const auto whole = placer.place("topology", 8, Rng(1), {});
+  CHECK(indices(fabric, *whole).front() == 8);
+  CHECK(racks_of(fabric, *whole) == 1);
+  const auto rest = placer.place("rack_order", 20, Rng(1), {});
+  CHECK(indices(fabric, *rest).front() == 4);
+  CHECK(placer.free_count() == 0);
+}
+
+TEST_CASE("fragmented takes whole hosts all over the fabric, ranks in fabric order") {
+  const Fabric fabric = small();
+  bool scattered = false;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    Placer placer(fabric);
+    const auto gpus = placer.place("fragmented", 12, Rng(seed), {});
+    const auto at = indices(fabric, *gpus);
+    CHECK(std::ranges::is_sorted(at));
+    for (std::size_t i = 0; i < 12; i += 4) CHECK(at[i] % 4 == 0);
+    scattered = scattered || racks_of(fabric, *gpus) == 3;
+  }
+  CHECK(scattered);
+}
+
+TEST_CASE("random places are all different and depend on the stream alone") {
+  const Fabric fabric = small();
+  Placer a(fabric), b(fabric), c(fabric);
+  const auto x = a.place("random", 16, Rng(1), {});
+  CHECK(*x == *b.place("random", 16, Rng(1), {}));
+  CHECK(*x != *c.place("random", 16, Rng(2), {}));
+  CHECK(std::set(x->begin(), x->end()).size() == 16);
+}
+
+TEST_CASE("no GPU twice, none beyond the fabric") {
+  const Fabric fabric = small();
+  Placer placer(fabric);
+  const std::string names[] = {"0", "gpu:5", "0", "nic:1", "99"};
+  std::vector<Token> tokens;
+  for (std::uint32_t i = 0; i < 5; ++i) tokens.push_back({names[i], {"t.yaml", i + 1, 1}});
+  const auto list = placer.place_list(tokens);
+  REQUIRE_FALSE(list.has_value());
+  const std::string text = list.error().text();
+  CHECK(text.find("t.yaml:3:1: gpu:0 is taken already") != std::string::npos);
+  CHECK(text.find("t.yaml:4:1: \"nic:1\" is not a GPU") != std::string::npos);
+  CHECK(text.find("t.yaml:5:1") != std::string::npos);
+  const auto many = placer.place("topology", 40, Rng(1), {"t.yaml", 9, 2});
+  REQUIRE_FALSE(many.has_value());
+  CHECK(many.error().text().find("t.yaml:9:2: 40 GPUs are asked for") != std::string::npos);
+}
+
+}  // namespace weft::plan

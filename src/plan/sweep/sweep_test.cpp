@@ -1,0 +1,82 @@
+#include "plan/sweep/sweep.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+namespace weft::plan {
+namespace {
+
+model::ScenarioFile scenario(std::string_view yaml) {
+  auto file = model::parse_scenario(yaml, "s.yaml", {});
+  REQUIRE_MESSAGE(file.has_value(), file.error().text());
+  return *std::move(file);
+}
+
+std::string refusal(std::string_view yaml) {
+  const auto points = sweep_points(scenario(yaml));
+  return points ? "accepted" : points.error().text();
+}
+
+// One job whose time is routing.qps, so that rows tell which point they come from.
+Result<model::Outcome> fake_run(const model::ScenarioFile& file) {
+  const Config* qps = file.variants[0].root.find("routing")->find("qps");
+  if (qps->text == "13") return fail(Errc::value, qps->where, "unlucky");
+  model::Outcome out;
+  for (const model::Scenario& variant : file.variants) {
+    model::VariantOutcome v{.name = variant.name};
+    v.jobs.push_back({.name = "job"});
+    v.jobs[0].time_mean_s = std::stod(qps->text);
+    v.tiers.push_back({.name = "a->b", .mmr = 2.5});
+    out.variants.push_back(v);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("points are the product of the lists, the last key fastest, in every variant") {
+  const auto points = sweep_points(
+      scenario("routing: {qps: 1}\ncompare: {a: {}, b: {routing: {qps: 9}}}\n"
+               "sweep: {fabric.spines: [16, 18], routing.qps: [1, 4, 16], seed: [7]}\n"));
+  REQUIRE(points.has_value());
+  REQUIRE(points->size() == 6);
+  CHECK((*points)[1].values[0].second == "16");
+  CHECK((*points)[1].values[1].second == "4");
+  CHECK((*points)[3].values[0].second == "18");
+  for (const model::Scenario& variant : (*points)[1].scenario.variants) {
+    CHECK(variant.root.find("routing")->find("qps")->text == "4");
+    CHECK(variant.seed == 7);
+  }
+}
+
+TEST_CASE("what cannot be swept is refused with its place") {
+  CHECK(refusal("routing: {}\n").find("no \"sweep:\" keys") != std::string::npos);
+  CHECK(refusal("sweep: {routing.qps: 4}\n").find("s.yaml:1:22") != std::string::npos);
+  CHECK(refusal("sweep: {routing.qps: []}\n").find("at least one value") != std::string::npos);
+  CHECK(refusal("seed: 1\nsweep: {seed: [x]}\n").find("not a number") != std::string::npos);
+  std::string many = "[1";
+  for (int i = 0; i < 400; ++i) many += ", " + std::to_string(i);
+  many += "]";
+  CHECK(refusal("sweep: {a.x: " + many + ", a.y: " + many + "}\n").find("more than 100000 points") !=
+        std::string::npos);
+}
+
+TEST_CASE("rows stand in order of points on any number of threads; failures do not stop the rest") {
+  const auto points = sweep_points(
+      scenario("routing: {qps: 1}\nsweep: {routing.qps: [5, 13, 7, 1, 2, 3, 4]}\n"));
+  REQUIRE(points.has_value());
+  Progress silent("", 0, Progress::Show::never);
+  const SweepResult one = run_sweep(*points, fake_run, 1, silent);
+  const SweepResult four = run_sweep(*points, fake_run, 4, silent);
+  REQUIRE(one.rows.size() == 7);
+  CHECK(one.failed_points == 1);
+  CHECK(one.rows[1].error.find("unlucky") != std::string::npos);
+  CHECK(one.rows[2].job.time_mean_s == 7);
+  CHECK(to_csv(one) == to_csv(four));
+  CHECK(to_json(one) == to_json(four));
+  CHECK(to_table(one).find("failed: ") != std::string::npos);
+  CHECK(to_csv(one).starts_with("routing.qps,variant,job,time_s,"));
+}
+
+}  // namespace weft::plan
