@@ -1,12 +1,12 @@
-// drain_simgrid FLOWS [SEED [CPU_SECONDS]]: the same instance on SimGrid, as the peer to compare with.
-// CPU time of the run alone, like drain_weft. SimGrid's default model scales bandwidth by 0.97 and
-// adds cross traffic; both are switched off here for plain max-min rates.
-#include <simgrid/s4u.hpp>
+// drain_simgrid FLOWS [SEED [CPU_SECONDS]]: the same instance on SimGrid, as the peer to compare
+// with. CPU time of the run alone, like drain_weft. SimGrid's default model scales bandwidth by
+// 0.97 and adds cross traffic; both are switched off here for plain max-min rates.
 #include <time.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <simgrid/s4u.hpp>
 
 #include "clos/instance.hpp"
 

@@ -50,14 +50,14 @@ int main(int argc, char** argv) {
   weft::bench::for_each_flow(in, [&](int src, int dst, int spine, long long bytes) {
     const int a = up + src / in.hosts_per_rack * in.spines + spine;
     const int b = down + dst / in.hosts_per_rack * in.spines + spine;
-    flows.push_back({{{LinkId(src), 1}, {LinkId(a), 1}, {LinkId(b), 1}, {LinkId(in.hosts + dst), 1}},
-                     static_cast<double>(bytes)});
+    flows.push_back(
+        {{{LinkId(src), 1}, {LinkId(a), 1}, {LinkId(b), 1}, {LinkId(in.hosts + dst), 1}},
+         static_cast<double>(bytes)});
   });
   const double start = cpu_seconds();
   Simulation simulation(capacity, {});
   Ends ends(simulation);
-  for (std::size_t i = 0; i < flows.size(); ++i)
-    simulation.start(flows[i].hops, flows[i].bytes, i);
+  for (std::size_t i = 0; i < flows.size(); ++i) simulation.start(flows[i].hops, flows[i].bytes, i);
   simulation.run(ends);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -206,16 +206,22 @@ Status check_shape(std::string_view text, const std::string& file) {
   std::size_t depth = 0;
   std::size_t count = 0;
   std::uint32_t line = 1;
-  for (const char c : text) {
-    if (c == '\n') ++line;
+  std::size_t line_start = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n') {
+      ++line;
+      line_start = i + 1;
+    }
     if (c == '[' || c == '{') ++depth;
     if ((c == ']' || c == '}') && depth > 0) --depth;
     if (c == '[' || c == '{' || c == ',') ++count;
+    const Where here{file, line, static_cast<std::uint32_t>(i - line_start + 1)};
     if (depth > depth_max)
-      return fail(Errc::parse, {file, line, 0},
+      return fail(Errc::parse, here,
                   fmt::format("brackets nested deeper than {} levels", depth_max),
                   "flatten the input");
-    if (count > cost_max) return fail(Errc::parse, {file, line, 0}, too_many(), "split the input");
+    if (count > cost_max) return fail(Errc::parse, here, too_many(), "split the input");
   }
   return {};
 }

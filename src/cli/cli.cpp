@@ -14,9 +14,8 @@ std::string command_text(int argc, char** argv) {
   const std::vector<std::string> with_value{"--out", "-o", "--threads", "--csv"};
   const std::vector<std::string> alone{"--json", "--quiet", "-q"};
   const auto is_one_of = [](const std::vector<std::string>& names, const std::string& arg) {
-    return std::ranges::any_of(names, [&](const std::string& name) {
-      return arg == name || arg.starts_with(name + "=");
-    });
+    return std::ranges::any_of(
+        names, [&](const std::string& name) { return arg == name || arg.starts_with(name + "="); });
   };
   std::string out = "weft";
   for (int i = 1; i < argc; ++i) {
@@ -65,8 +64,7 @@ class Commands {
     CLI::App* c = add("run", "Simulate a scenario and compare its variants",
                       [this] { return run_command(common_, run_); });
     c->add_option("scenario", run_.scenario, "YAML file")->required();
-    c->add_option("-o,--out", run_.out,
-                  "Directory for report.json, report.html and trace.json.gz");
+    c->add_option("-o,--out", run_.out, "Directory for report.json, report.html and trace.json.gz");
   }
   void add_explain() {
     CLI::App* c = add("explain", "Show the effective scenario and facts of its fabric",
@@ -74,18 +72,18 @@ class Commands {
     c->add_option("file", explain_.file, "Scenario or fabric file")->required();
   }
   void add_flows() {
-    CLI::App* c = add("flows", "Run a set of flows",
-                      [this] { return flows_command(common_, flows_); });
+    CLI::App* c =
+        add("flows", "Run a set of flows", [this] { return flows_command(common_, flows_); });
     c->add_option("--fabric", flows_.fabric, "Scenario or fabric file")->required();
-    c->add_option("--flows", flows_.flows, "CSV with id,src,dst,bytes,start,after,via")
-        ->required();
+    c->add_option("--flows", flows_.flows, "CSV with id,src,dst,bytes,start,after,via")->required();
     c->add_option("--engine", flows_.engine, "fluid");
   }
   void add_perf() {
     CLI::App* c = add("perf", "Predict a collective for a range of sizes, as nccl-tests print it",
                       [this] { return perf_command(common_, perf_); });
-    c->add_option("op", perf_.op, "all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, "
-                                  "send_recv")
+    c->add_option("op", perf_.op,
+                  "all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, "
+                  "send_recv")
         ->required();
     c->add_option("--fabric", perf_.fabric, "Scenario or fabric file; without it one h100 host");
     c->add_option("--gpus,-n", perf_.gpus, "Number of ranks; all GPUs of the fabric by default");
@@ -94,7 +92,8 @@ class Commands {
     c->add_option("-f,--stepfactor", perf_.factor, "Factor from size to size");
     c->add_option("-i,--stepbytes", perf_.step_bytes, "Step from size to size");
     c->add_option("--algorithm", perf_.algorithm, "Instead of the tuner's choice");
-    c->add_option("--protocol", perf_.protocol, "LL, LL128 or Simple instead of the tuner's choice");
+    c->add_option("--protocol", perf_.protocol,
+                  "LL, LL128 or Simple instead of the tuner's choice");
     c->add_option("--channels", perf_.channels, "Rings or trees side by side");
     c->add_option("--place", perf_.place, "topology, rack_order, fragmented, random");
     c->add_option("--system", perf_.system, "Preset of the machine (p5, h200-torch, ...)");

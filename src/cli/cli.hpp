@@ -21,7 +21,7 @@ struct Common {
   std::uint32_t threads = 0;     // 0: as many as there are cores
   bool quiet = false;
   bool json = false;
-  std::string command;           // as typed, without --out, --json, --quiet and --threads
+  std::string command;  // as typed, without --out, --json, --quiet and --threads
 
   Progress::Show progress() const {
     return quiet ? Progress::Show::never : Progress::Show::automatic;
@@ -44,8 +44,8 @@ struct FlowsArgs {
 struct PerfArgs {
   std::string op;
   std::string fabric;
-  std::uint32_t gpus = 0;       // 0: all
-  std::uint32_t channels = 0;   // 0: as the algorithm does
+  std::uint32_t gpus = 0;      // 0: all
+  std::uint32_t channels = 0;  // 0: as the algorithm does
   std::string begin = "32M", end = "32M", step_bytes, system, compare;
   double factor = 0;
   std::string algorithm = "auto", protocol = "auto", place = "topology", transport;

@@ -31,7 +31,8 @@ int explain_command(const Common& common, const ExplainArgs& args) {
     fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
     return done;
   }
-  fmt::print("# effective scenario \"{}\", digest {}\n{}\n", scenario.name, digest.hex(), effective);
+  fmt::print("# effective scenario \"{}\", digest {}\n{}\n", scenario.name, digest.hex(),
+             effective);
   fmt::print("{}", model::to_table(facts));
   for (const std::string& line : setup->fault_lines) fmt::print("fault: {}\n", line);
   for (const std::string& line : setup->notes) fmt::print("note: {}\n", line);

@@ -32,10 +32,12 @@ int export_command(const Common& common, const ExportArgs& args) {
   for (const Format& format : formats) names.emplace_back(format.name);
   const auto format = std::ranges::find(formats, args.format, &Format::name);
   if (format == formats.end())
-    return report({Errc::unknown, {"--to", 0, 0},
-                   fmt::format("unknown format \"{}\"{}", args.format,
-                               did_you_mean(args.format, names)),
-                   fmt::format("choose one of: {}", fmt::join(names, ", ")), {}});
+    return report(
+        {Errc::unknown,
+         {"--to", 0, 0},
+         fmt::format("unknown format \"{}\"{}", args.format, did_you_mean(args.format, names)),
+         fmt::format("choose one of: {}", fmt::join(names, ", ")),
+         {}});
   const auto options = common.load_options();
   if (!options) return report(options.error());
   const auto file = model::load_scenario(args.fabric, *options);

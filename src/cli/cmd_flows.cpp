@@ -57,7 +57,10 @@ Json to_json(const engine::fluid::FlowSet& set, const engine::fluid::FlowRunResu
                            {"mmr", tier.mean_load > 0 ? Json(tier.mmr) : Json()}};
   return {{"makespan_s", result.makespan_s},
           {"fct_us",
-           {{"min", fct.min}, {"mean", fct.mean}, {"p50", fct.p50}, {"p99", fct.p99},
+           {{"min", fct.min},
+            {"mean", fct.mean},
+            {"p50", fct.p50},
+            {"p99", fct.p99},
             {"max", fct.max}}},
           {"flows", std::move(flows)},
           {"tiers", std::move(tier_map)},
@@ -82,15 +85,16 @@ void print_text(const engine::fluid::FlowSet& set, const engine::fluid::FlowRunR
   fmt::print("{}", table.text());
 }
 
-void print_unfinished(const engine::fluid::FlowSet& set,
-                      const engine::fluid::FlowRunResult& result, const model::Fabric& fabric) {
+void print_unfinished(const engine::fluid::FlowSet& set, const engine::fluid::FlowRunResult& result,
+                      const model::Fabric& fabric) {
   constexpr std::size_t shown_max = 20;
   std::size_t count = 0;
   for (std::size_t i = 0; i < set.flows.size(); ++i) {
     if (result.flows[i].finished || ++count > shown_max) continue;
     const auto& flow = set.flows[i];
-    fmt::print(stderr, "weft: flow {} ({} to {}) did not finish: no live path, no bandwidth, or "
-                       "it waits for one that did not\n",
+    fmt::print(stderr,
+               "weft: flow {} ({} to {}) did not finish: no live path, no bandwidth, or "
+               "it waits for one that did not\n",
                flow.id, fabric.name(flow.src), fabric.name(flow.dst));
   }
   if (count > shown_max)
@@ -121,8 +125,9 @@ int flows_command(const Common& common, const FlowsArgs& args) {
   const auto tiers =
       plan::tier_loads(setup->fabric, result.link_bytes, result.usable, result.makespan_s);
   if (common.json) {
-    fmt::print("{}\n", to_json(*set, result, fct, tiers)
-                           .dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print(
+        "{}\n",
+        to_json(*set, result, fct, tiers).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     print_text(*set, result, fct, tiers);
   }

@@ -66,8 +66,8 @@ Result<workload::Sweep> read_sweep(const PerfArgs& args) {
       return fail(Errc::value, {"-f", 0, 0}, fmt::format("{} is not a whole factor", args.factor),
                   "write e.g. -f 2");
   } else {
-    WEFT_TRY(sweep.step, parse_nccl_size(
-                             argument("-i", args.step_bytes.empty() ? "1M" : args.step_bytes)));
+    WEFT_TRY(sweep.step,
+             parse_nccl_size(argument("-i", args.step_bytes.empty() ? "1M" : args.step_bytes)));
   }
   return sweep;
 }
@@ -96,8 +96,8 @@ Result<double> network_share(Place& place, Op op, std::string_view algorithm,
            route::Router::create(place.setup.fabric, place.setup.routing, place.seed));
   engine::fluid::Job job{.name = "perf", .traffic = std::move(traffic), .ranks = place.ranks};
   Progress silent("", 0, Progress::Show::never);
-  const auto result = engine::fluid::run_jobs({&job, 1}, router, place.setup.changes,
-                                              place.setup.engine, silent);
+  const auto result =
+      engine::fluid::run_jobs({&job, 1}, router, place.setup.changes, place.setup.engine, silent);
   if (!result.jobs[0].finished)
     return fail(Errc::infeasible, {args.fabric, 0, 0},
                 "the collective cannot finish: " + result.unfinished.front(),

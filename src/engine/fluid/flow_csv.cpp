@@ -12,8 +12,15 @@ namespace {
 constexpr std::size_t errors_max = 100;
 constexpr std::size_t flows_max = 50'000'000;
 
-enum CsvColumn : std::size_t { id_column, src_column, dst_column, bytes_column, start_column,
-                               after_column, via_column };
+enum CsvColumn : std::size_t {
+  id_column,
+  src_column,
+  dst_column,
+  bytes_column,
+  start_column,
+  after_column,
+  via_column
+};
 const std::vector<std::string> required{"id", "src", "dst", "bytes"};
 const std::vector<std::string> optional{"start", "after", "via"};
 
@@ -47,8 +54,11 @@ class FlowReader {
 
   void read_row() {
     if (set_.flows.size() >= flows_max) {
-      errors_.push_back({Errc::value, csv_.where(), fmt::format("more than {} flows", flows_max),
-                         "split the file", {}});
+      errors_.push_back({Errc::value,
+                         csv_.where(),
+                         fmt::format("more than {} flows", flows_max),
+                         "split the file",
+                         {}});
       return;
     }
     FlowSet::Flow flow;
@@ -58,14 +68,20 @@ class FlowReader {
     if (flow.id.empty()) {
       errors_.push_back({Errc::parse, id.where, "the id is empty", "give every flow an id", {}});
     } else if (!index_.emplace(flow.id, index).second) {
-      errors_.push_back({Errc::value, id.where, fmt::format("id \"{}\" stands twice", flow.id),
-                         "give every flow an id of its own", {}});
+      errors_.push_back({Errc::value,
+                         id.where,
+                         fmt::format("id \"{}\" stands twice", flow.id),
+                         "give every flow an id of its own",
+                         {}});
     }
     flow.src = nic(csv_.cell(src_column));
     flow.dst = nic(csv_.cell(dst_column));
     if (flow.src.valid() && flow.src == flow.dst)
-      errors_.push_back({Errc::value, csv_.cell(dst_column).where,
-                         "source and destination are one NIC", "name two different ones", {}});
+      errors_.push_back({Errc::value,
+                         csv_.cell(dst_column).where,
+                         "source and destination are one NIC",
+                         "name two different ones",
+                         {}});
     flow.size = take(parse_bytes(csv_.cell(bytes_column)));
     if (const Token start = csv_.cell(start_column); !start.text.empty())
       flow.start = Time{take(parse_duration(start)).ps};
@@ -83,14 +99,17 @@ class FlowReader {
       return {};
     }
     switch (fabric_.kind(*node)) {
-      case model::NodeKind::nic: return *node;
+      case model::NodeKind::nic:
+        return *node;
       case model::NodeKind::gpu:
         if (const NodeId found = fabric_.nic_of(*node); found.valid()) return found;
         [[fallthrough]];
       default:
-        errors_.push_back({Errc::value, token.where,
+        errors_.push_back({Errc::value,
+                           token.where,
                            fmt::format("\"{}\" has no NIC to send through", token.text),
-                           "name a GPU (a bare number) or a NIC (nic:5)", {}});
+                           "name a GPU (a bare number) or a NIC (nic:5)",
+                           {}});
         return {};
     }
   }
@@ -103,8 +122,11 @@ class FlowReader {
       const NodeId node = take(fabric_.find_node({trim(name), cell.where}));
       if (!node.valid()) continue;
       if (!fabric_.is_switch(node))
-        errors_.push_back({Errc::value, cell.where, fmt::format("\"{}\" is not a switch", name),
-                           "name switches, joined by |", {}});
+        errors_.push_back({Errc::value,
+                           cell.where,
+                           fmt::format("\"{}\" is not a switch", name),
+                           "name switches, joined by |",
+                           {}});
       set_.via.push_back(node);
     }
     flow.via_count = static_cast<std::uint32_t>(set_.via.size()) - flow.via;
@@ -115,9 +137,11 @@ class FlowReader {
       if (after_[i].id.empty()) continue;
       const auto found = index_.find(after_[i].id);
       if (found == index_.end()) {
-        errors_.push_back({Errc::unknown, after_[i].where,
+        errors_.push_back({Errc::unknown,
+                           after_[i].where,
                            fmt::format("no flow has the id \"{}\"", after_[i].id),
-                           "name the id of another flow of this file", {}});
+                           "name the id of another flow of this file",
+                           {}});
       } else {
         set_.flows[i].after = found->second;
       }
@@ -146,9 +170,11 @@ class FlowReader {
     for (std::uint32_t at = set_.flows[start].after; at != start; at = set_.flows[at].after)
       if (++count <= shown) names += " after " + set_.flows[at].id;
     names += count > shown ? " after ..." : " after " + set_.flows[start].id;
-    errors_.push_back({Errc::infeasible, after_[start].where,
+    errors_.push_back({Errc::infeasible,
+                       after_[start].where,
                        fmt::format("{} flows wait for each other in a circle: {}", count, names),
-                       "remove one `after`", {}});
+                       "remove one `after`",
+                       {}});
   }
 
   const Fabric& fabric_;

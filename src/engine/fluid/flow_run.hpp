@@ -15,10 +15,10 @@ namespace weft::engine::fluid {
 struct FlowSet {
   struct Flow {
     std::string id;
-    NodeId src, dst;                     // NICs
+    NodeId src, dst;  // NICs
     Bytes size;
-    Time start;                          // not before
-    std::uint32_t after = none;          // index of the flow that must end first
+    Time start;                            // not before
+    std::uint32_t after = none;            // index of the flow that must end first
     std::uint32_t via = 0, via_count = 0;  // into `via`
   };
   static constexpr std::uint32_t none = UINT32_MAX;
@@ -39,12 +39,12 @@ struct FlowEnd {
 };
 
 struct FlowRunResult {
-  std::vector<FlowEnd> flows;       // as in the set
-  double makespan_s = 0;            // latest end
-  std::vector<double> link_bytes;   // by LinkId
-  std::vector<bool> usable;         // by LinkId: some flow of the set could use it
+  std::vector<FlowEnd> flows;      // as in the set
+  double makespan_s = 0;           // latest end
+  std::vector<double> link_bytes;  // by LinkId
+  std::vector<bool> usable;        // by LinkId: some flow of the set could use it
   std::string digest;
-  double rate_error = 0;            // worst difference seen by audits
+  double rate_error = 0;  // worst difference seen by audits
   Solver::Counters counters;
   std::uint64_t events = 0;
 };

@@ -60,7 +60,7 @@ class JobRun final : Network::Client {
     };
     std::uint32_t job = 0;
     What what = What::begin_iteration;
-    std::uint32_t item = 0;   // chain, or exchange
+    std::uint32_t item = 0;  // chain, or exchange
     std::uint32_t rank = 0;
   };
 
@@ -76,11 +76,16 @@ class JobRun final : Network::Client {
   void on_timer(std::uint64_t tag) override {
     const Timer timer = timers_[tag];
     switch (timer.what) {
-      case Timer::What::begin_iteration: return begin_iteration(timer.job);
-      case Timer::What::begin_stage: return begin_stage(timer.job);
-      case Timer::What::begin_chain: return begin_chain(timer.job, timer.item);
-      case Timer::What::begin_rank: return begin_rank(timer.job, timer.item, timer.rank);
-      case Timer::What::arrival: return release(timer.job);
+      case Timer::What::begin_iteration:
+        return begin_iteration(timer.job);
+      case Timer::What::begin_stage:
+        return begin_stage(timer.job);
+      case Timer::What::begin_chain:
+        return begin_chain(timer.job, timer.item);
+      case Timer::What::begin_rank:
+        return begin_rank(timer.job, timer.item, timer.rank);
+      case Timer::What::arrival:
+        return release(timer.job);
     }
   }
 
@@ -138,8 +143,8 @@ class JobRun final : Network::Client {
 
   // A stage of independent flows starts when its last rank has arrived.
   void begin_flow(std::uint32_t job, const workload::Edge& edge) {
-    parts_.assign(1, {edge.from, edge.to, 0, network_.router().stream_count(),
-                      states_[job].iteration, 1});
+    parts_.assign(
+        1, {edge.from, edge.to, 0, network_.router().stream_count(), states_[job].iteration, 1});
     send(job, {.parts = parts_, .bytes = edge.bytes}, no_exchange, 0);
   }
 
@@ -182,8 +187,7 @@ class JobRun final : Network::Client {
       ++states_[job].exchanges[index].in_flight[rank];
       states_[job].exchanges[index].last_peer[rank] = peer;
       return send(
-          job,
-          {.parts = parts_, .bytes = bytes, .overhead_s = jobs_[job].step_overhead.seconds()},
+          job, {.parts = parts_, .bytes = bytes, .overhead_s = jobs_[job].step_overhead.seconds()},
           index, rank);
     }
   }

@@ -16,26 +16,26 @@ namespace weft::engine::fluid {
 struct Job {
   std::string name;
   workload::Traffic traffic;
-  std::vector<NodeId> ranks;         // GPUs, as in the traffic's request
+  std::vector<NodeId> ranks;  // GPUs, as in the traffic's request
   std::uint32_t iterations = 1;
   Time start;
-  Duration step_overhead;            // software latency added to every step of a stage
+  Duration step_overhead;  // software latency added to every step of a stage
   // Per rank: how much later than the others it enters the first iteration. Empty: nobody is late.
   std::vector<Duration> late;
 };
 
 struct JobResult {
   struct Span {
-    std::string name;                // of the stage
+    std::string name;  // of the stage
     std::uint32_t iteration;
     double start_s, end_s;
   };
-  std::vector<double> iteration_s;   // finished ones
-  std::vector<Span> stages;          // of the first iterations, at most span_count_max
-  double roofline_s = 0;             // see roofline_s()
+  std::vector<double> iteration_s;  // finished ones
+  std::vector<Span> stages;         // of the first iterations, at most span_count_max
+  double roofline_s = 0;            // see roofline_s()
   double end_s = 0;
   bool finished = false;
-  std::uint64_t transfers = 0;       // chains, flows and messages sent in all
+  std::uint64_t transfers = 0;  // chains, flows and messages sent in all
 };
 inline constexpr std::size_t span_count_max = 10'000;
 
@@ -56,9 +56,9 @@ class TimeHistogram {
 
 struct JobRunResult {
   std::vector<JobResult> jobs;
-  std::vector<double> link_bytes;        // by LinkId
+  std::vector<double> link_bytes;  // by LinkId
   TimeHistogram transfer_times;
-  std::vector<std::string> unfinished;   // one line each, at most 100, then "... and N more"
+  std::vector<std::string> unfinished;  // one line each, at most 100, then "... and N more"
   double makespan_s = 0;
   double rate_error = 0;
   std::string digest;
@@ -66,11 +66,11 @@ struct JobRunResult {
 };
 
 // Semantics: chains are coupled (workload::Chain); independent flows and the messages of an
-// exchange divide over the QPs as one transfer whose streams advance together. A rank of an exchange
-// begins its next message when the last byte of one has left; the exchange ends when all have
-// arrived. A chain whose ranks
-// start at different times ends, in isolation, exactly when a message-by-message run does
-// (workload::ring_time); what the early ranks do meanwhile to others is not modelled.
+// exchange divide over the QPs as one transfer whose streams advance together. A rank of an
+// exchange begins its next message when the last byte of one has left; the exchange ends when all
+// have arrived. A chain whose ranks start at different times ends, in isolation, exactly when a
+// message-by-message run does (workload::ring_time); what the early ranks do meanwhile to others is
+// not modelled.
 JobRunResult run_jobs(std::span<const Job> jobs, Router& router,
                       std::span<const StateChange> changes, const Simulation::Options& options,
                       Progress& progress);

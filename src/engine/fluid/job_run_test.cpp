@@ -73,9 +73,14 @@ JobResult run_coupled(const Case& c) {
 class MessageRun final : Network::Client {
  public:
   MessageRun(const workload::MessageList& list, Network& network, const Case& c)
-      : list_(list), network_(network), late_(c.late), missing_(list.messages().size(), 0),
-        dependents_(list.messages().size()), queue_(c.request.ranks.size()),
-        in_flight_(c.request.ranks.size(), 0), awake_(c.request.ranks.size(), false) {
+      : list_(list),
+        network_(network),
+        late_(c.late),
+        missing_(list.messages().size(), 0),
+        dependents_(list.messages().size()),
+        queue_(c.request.ranks.size()),
+        in_flight_(c.request.ranks.size(), 0),
+        awake_(c.request.ranks.size(), false) {
     const auto messages = list_.messages();
     for (std::uint32_t m = 0; m < messages.size(); ++m) {
       for (const std::uint32_t before : list_.after(messages[m])) {
@@ -151,8 +156,9 @@ TEST_CASE("a ring equals its closed form, and its messages one by one") {
   for (const int n : {2, 3, 8, 32}) {
     const Fabric fabric = ring_fabric(n);
     for (const Op op : {Op::all_reduce, Op::all_gather, Op::reduce_scatter}) {
-      const Case c{fabric, {.op = op, .algorithm = "ring", .ranks = all_gpus(fabric),
-                            .bytes = 64e6, .channels = 1}};
+      const Case c{
+          fabric,
+          {.op = op, .algorithm = "ring", .ranks = all_gpus(fabric), .bytes = 64e6, .channels = 1}};
       const double passes = op == Op::all_reduce ? 2 : 1;
       const double closed = passes * (n - 1) / n * 64e6 / 50e9;
       CAPTURE(n);
@@ -165,10 +171,14 @@ TEST_CASE("a ring equals its closed form, and its messages one by one") {
 TEST_CASE("a half-rate link: the coupled ring equals the messages") {
   for (const int n : {4, 16, 64}) {
     const Fabric fabric = ring_fabric(n);
-    const Case c{fabric,
-                 {.op = Op::all_reduce, .algorithm = "ring", .ranks = all_gpus(fabric),
-                  .bytes = 64e6, .channels = 1},
-                 faults_of(fabric, "[{kind: link_degraded, link: \"nic:1--rtsw:1\", factor: 0.5}]")};
+    const Case c{
+        fabric,
+        {.op = Op::all_reduce,
+         .algorithm = "ring",
+         .ranks = all_gpus(fabric),
+         .bytes = 64e6,
+         .channels = 1},
+        faults_of(fabric, "[{kind: link_degraded, link: \"nic:1--rtsw:1\", factor: 0.5}]")};
     const double coupled = run_coupled(c).iteration_s[0];
     CAPTURE(n);
     CHECK(coupled == doctest::Approx(2.0 * 2 * (n - 1) / n * 64e6 / 50e9).epsilon(1e-9));
@@ -181,15 +191,18 @@ TEST_CASE("a late rank, alone and with a half-rate link: the coupled ring equals
   for (const int n : {4, 16, 48}) {
     const Fabric fabric = ring_fabric(n);
     for (int round = 0; round < 6; ++round) {
-      Case c{fabric, {.op = round % 2 == 0 ? Op::all_reduce : Op::all_gather,
-                      .algorithm = "ring", .ranks = all_gpus(fabric), .bytes = 64e6,
-                      .channels = 1}};
+      Case c{fabric,
+             {.op = round % 2 == 0 ? Op::all_reduce : Op::all_gather,
+              .algorithm = "ring",
+              .ranks = all_gpus(fabric),
+              .bytes = 64e6,
+              .channels = 1}};
       // From a fraction of a chunk to more than the whole operation.
       c.late[rng.below(static_cast<std::uint64_t>(n))] =
           from_seconds(std::pow(10, -5 + 3 * rng.uniform()));
       if (round >= 2)
-        c.changes = faults_of(
-            fabric, "[{kind: link_degraded, link: \"nic:2--rtsw:2\", factor: 0.5}]");
+        c.changes =
+            faults_of(fabric, "[{kind: link_degraded, link: \"nic:2--rtsw:2\", factor: 0.5}]");
       CAPTURE(n);
       CAPTURE(round);
       CHECK(run_coupled(c).iteration_s[0] == doctest::Approx(run_messages(c)).epsilon(1e-9));
@@ -204,8 +217,11 @@ TEST_CASE("an exchange equals its enumerated flows") {
       "link: 400 Gbps, latency: 0 s}");
   for (const std::uint32_t window : {1u, 3u, 40u}) {
     const Case c{fabric,
-                 {.op = Op::all_to_all, .algorithm = "pairwise", .ranks = all_gpus(fabric),
-                  .bytes = 32e6, .window = window},
+                 {.op = Op::all_to_all,
+                  .algorithm = "pairwise",
+                  .ranks = all_gpus(fabric),
+                  .bytes = 32e6,
+                  .window = window},
                  {},
                  {{5, 20_us}},
                  "ecmp"};
@@ -222,8 +238,11 @@ TEST_CASE("perfect spray and the optimal split reach the roofline on a healthy z
       "link: 400 Gbps, latency: 0 s}");
   for (const char* scheme : {"spray", "optimal"})
     for (const Op op : {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::all_to_all}) {
-      const Case c{fabric, {.op = op, .ranks = all_gpus(fabric), .bytes = 1e9, .window = 128},
-                   {}, {}, scheme};
+      const Case c{fabric,
+                   {.op = op, .ranks = all_gpus(fabric), .bytes = 1e9, .window = 128},
+                   {},
+                   {},
+                   scheme};
       auto traffic = workload::build_traffic(fabric, c.request);
       REQUIRE(traffic.has_value());
       Router router = make_router(c);
@@ -240,8 +259,11 @@ TEST_CASE("iterations repeat, jobs interfere, results do not depend on the run")
   const auto run = [&] {
     std::vector<Job> jobs;
     for (int j = 0; j < 2; ++j) {
-      workload::Request request{.op = Op::all_gather, .algorithm = "ring",
-                                .ranks = all_gpus(fabric), .bytes = 8e6, .channels = 1};
+      workload::Request request{.op = Op::all_gather,
+                                .algorithm = "ring",
+                                .ranks = all_gpus(fabric),
+                                .bytes = 8e6,
+                                .channels = 1};
       jobs.push_back({.name = "j" + std::to_string(j),
                       .traffic = *workload::build_traffic(fabric, request),
                       .ranks = request.ranks,
@@ -261,8 +283,8 @@ TEST_CASE("iterations repeat, jobs interfere, results do not depend on the run")
 TEST_CASE("a job whose rank is cut off is reported, not lost") {
   const Fabric fabric = ring_fabric(4);
   workload::Request request{.op = Op::all_reduce, .ranks = all_gpus(fabric), .bytes = 1e6};
-  const Job job{.name = "cut", .traffic = *workload::build_traffic(fabric, request),
-                .ranks = request.ranks};
+  const Job job{
+      .name = "cut", .traffic = *workload::build_traffic(fabric, request), .ranks = request.ranks};
   auto router = Router::create(fabric, {}, 1);
   Progress silent("", 0, Progress::Show::never);
   const auto changes = faults_of(fabric, "[{kind: switch_down, switch: \"rtsw:2\"}]");

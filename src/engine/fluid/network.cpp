@@ -165,9 +165,12 @@ void Network::deliver(std::uint32_t id) {
 void Network::on_timer(std::uint64_t tag) {
   const std::uint64_t value = tag & tag_mask;
   switch (static_cast<TimerKind>(tag >> kind_shift)) {
-    case TimerKind::change: return apply_change(value);
-    case TimerKind::delivery: return deliver(static_cast<std::uint32_t>(value));
-    case TimerKind::client: return client_->on_timer(value);
+    case TimerKind::change:
+      return apply_change(value);
+    case TimerKind::delivery:
+      return deliver(static_cast<std::uint32_t>(value));
+    case TimerKind::client:
+      return client_->on_timer(value);
   }
 }
 
@@ -187,11 +190,9 @@ void Network::reroute(std::uint32_t id) {
     return;
   }
   bool dead = false;
-  simulation_.for_each_hop(transfer.flow, [&](LinkId link, double) {
-    dead = dead || router_.capacity(link) <= 0;
-  });
-  const double in_flight =
-      dead ? simulation_.rate(transfer.flow) * transfer.latency_s : 0;
+  simulation_.for_each_hop(
+      transfer.flow, [&](LinkId link, double) { dead = dead || router_.capacity(link) <= 0; });
+  const double in_flight = dead ? simulation_.rate(transfer.flow) * transfer.latency_s : 0;
   if (!find_path(transfer)) {
     transfer.waiting_bytes = simulation_.stop(transfer.flow) + in_flight;
     transfer.waiting = true;
@@ -232,9 +233,8 @@ std::vector<std::uint64_t> Network::undelivered() const {
 
 std::vector<double> Network::link_bytes() const {
   const std::vector<double>& carried = simulation_.carried();
-  std::vector<double> out(carried.begin(),
-                          carried.begin() + static_cast<std::ptrdiff_t>(
-                                                router_.fabric().link_count()));
+  std::vector<double> out(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(
+                                                                 router_.fabric().link_count()));
   for (std::size_t r = out.size(); r < carried.size(); ++r) {
     if (carried[r] == 0) continue;
     const std::span<const LinkId> members = router_.members(LinkId(r));

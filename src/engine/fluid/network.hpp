@@ -23,8 +23,8 @@ using TransferId = Id<struct TransferTag>;
 using StateChange = model::FaultTimeline::Snapshot;
 
 // A piece of a transfer: some of its bytes from one end to another. Ends are two NICs (the wire
-// alone), GPUs (with the host's inside), or, for reduction on the way, switches. `streams` consecutive QPs, from `qp` or, where messages take
-// turns, from `message` on, carry equal parts.
+// alone), GPUs (with the host's inside), or, for reduction on the way, switches. `streams`
+// consecutive QPs, from `qp` or, where messages take turns, from `message` on, carry equal parts.
 struct Part {
   NodeId from, to;
   std::uint32_t qp = 0;
@@ -37,11 +37,14 @@ struct Part {
 struct TransferSpec {
   std::span<const Part> parts;
   double bytes = 0;
-  double overhead_s = 0;              // from the last byte sent to its arrival: software, and ...
-  enum class Wire : std::uint8_t { ignored, counted } wire = Wire::ignored;  // ... the first part's
-                                                                             // path latency
+  double overhead_s = 0;  // from the last byte sent to its arrival: software, and ...
+  enum class Wire : std::uint8_t {
+    ignored,
+    counted
+  } wire = Wire::ignored;  // ... the first part's
+                           // path latency
   std::uint64_t tag = 0;
-  std::span<const NodeId> via = {};   // must outlive the network; NIC ends only
+  std::span<const NodeId> via = {};  // must outlive the network; NIC ends only
 };
 
 // Keeps every transfer on live paths: after a state change all paths are asked for again; a
@@ -58,8 +61,7 @@ class Network final : Simulation::Listener {
 
   // `changes` ascend in time; those at 0 hold from the start. All references must outlive the
   // network.
-  Network(Router& router, std::span<const StateChange> changes,
-          const Simulation::Options& options);
+  Network(Router& router, std::span<const StateChange> changes, const Simulation::Options& options);
 
   double now() const { return simulation_.now(); }
   void send(const TransferSpec& spec);
@@ -76,12 +78,12 @@ class Network final : Simulation::Listener {
 
  private:
   struct Transfer {
-    FlowId flow;            // invalid while it has no path, and when all is sent
+    FlowId flow;  // invalid while it has no path, and when all is sent
     std::uint32_t parts = 0, part_count = 0;
-    bool waiting = false;   // for a path, with so many bytes
+    bool waiting = false;  // for a path, with so many bytes
     double waiting_bytes = 0;
     double overhead_s = 0;
-    double latency_s = 0;   // with the wire, of the present path
+    double latency_s = 0;  // with the wire, of the present path
     TransferSpec::Wire wire = TransferSpec::Wire::ignored;
     std::uint64_t tag = 0;
     std::span<const NodeId> via;

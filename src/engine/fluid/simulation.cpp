@@ -125,9 +125,8 @@ double Simulation::rate(FlowId flow) const { return flow_[flow.index()].rate; }
 
 void Simulation::account(const Flow& flow, double left) {
   const double bytes = flow.left_at_start - left;
-  solver_.for_each_hop(flow.entity, [&](LinkId link, double share) {
-    carried_[link.index()] += bytes * share;
-  });
+  solver_.for_each_hop(flow.entity,
+                       [&](LinkId link, double share) { carried_[link.index()] += bytes * share; });
 }
 
 void Simulation::account_active() {

@@ -70,10 +70,10 @@ class Simulation {
  private:
   struct Flow {
     EntityId entity;
-    double left = 0;          // bytes, at `since`
+    double left = 0;  // bytes, at `since`
     double since = 0;
     double rate = 0;
-    double left_at_start = 0; // bytes left when the present hops were taken
+    double left_at_start = 0;  // bytes left when the present hops were taken
     std::uint64_t tag = 0;
     std::uint64_t order = 0;
     bool active = false;

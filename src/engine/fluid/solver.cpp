@@ -252,8 +252,7 @@ double Solver::water_fill(std::uint32_t resource) {
   const List list = list_[resource];
   if (demand_.size() < list.count) demand_.resize(2 * std::size_t{list.count});
   const bool weighted = weighted_[resource] != 0;
-  const double load =
-      weighted ? gather_demands<true>(resource) : gather_demands<false>(resource);
+  const double load = weighted ? gather_demands<true>(resource) : gather_demands<false>(resource);
   bound_[resource] = load;
   if (list.count == 0 || load <= capacity_[resource] * (1 + noise)) return unlimited;
   if (list.count == 1) return capacity_[resource] / member_weight_[list.first];
@@ -426,8 +425,7 @@ void Solver::wake_long(std::uint32_t entity, std::uint32_t resource, double low,
     const Path path = path_[entity];
     for (std::uint32_t h = 0; h < path.count; ++h) {
       const std::uint32_t at = hop_at_[path.first + h];
-      if (at != resource)
-        touch(at, hop_weight_[path.first + h], demand_before(at), demand_now(at));
+      if (at != resource) touch(at, hop_weight_[path.first + h], demand_before(at), demand_now(at));
     }
     return;
   }

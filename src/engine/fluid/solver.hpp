@@ -26,9 +26,9 @@ inline constexpr double unlimited = std::numeric_limits<double>::infinity();
 // an entity of rate x loads a resource with weight * x. After a change only touched resources are
 // recomputed, in order of the smaller of old and new level: all below that key is final, so every
 // repair is exact. When a change spreads to most resources, a full progressive filling takes over.
-// From: Bertsekas & Gallager, Data Networks, 6.5 (max-min and its bottleneck certificate); Ros-Giralt
-// et al., "On the bottleneck structure of congestion-controlled networks", 2019 (levels). We
-// differ: weights, and repair ordered by level.
+// From: Bertsekas & Gallager, Data Networks, 6.5 (max-min and its bottleneck certificate);
+// Ros-Giralt et al., "On the bottleneck structure of congestion-controlled networks", 2019
+// (levels). We differ: weights, and repair ordered by level.
 class Solver {
  public:
   struct Options {
@@ -76,11 +76,11 @@ class Solver {
   static constexpr std::uint8_t no_class = UINT8_MAX;
   // Columns instead of one struct per resource or entity: the inner loops touch few fields of many
   // rows, and these have to stay in the cache.
-  struct List {         // a resource's members: a block of the member arenas
+  struct List {  // a resource's members: a block of the member arenas
     std::uint32_t first = 0;
     std::uint32_t count = 0;
   };
-  struct Path {         // an entity's hops: a block of the hop arenas
+  struct Path {  // an entity's hops: a block of the hop arenas
     std::uint32_t first = 0;
     std::uint32_t count = 0;
   };
@@ -133,37 +133,37 @@ class Solver {
   Counters counters_;
   // By resource.
   std::vector<double> level_;
-  std::vector<double> target_;             // the level it should have
+  std::vector<double> target_;  // the level it should have
   std::vector<double> capacity_;
-  std::vector<double> bound_;              // while the target is unlimited: at least the load
+  std::vector<double> bound_;  // while the target is unlimited: at least the load
   std::vector<List> list_;
-  std::vector<std::uint8_t> size_class_;   // of its block; no_class before the first member
+  std::vector<std::uint8_t> size_class_;  // of its block; no_class before the first member
   std::vector<std::uint8_t> is_dirty_;
-  std::vector<std::uint8_t> weighted_;     // some member's weight is not 1
+  std::vector<std::uint8_t> weighted_;  // some member's weight is not 1
   // By entity.
-  std::vector<double> rate_;               // the lowest level on its path
+  std::vector<double> rate_;  // the lowest level on its path
   std::vector<Path> path_;
   std::vector<std::uint8_t> alive_, is_changed_;
-  std::vector<LongPath> long_;             // of long entities; empty until there is one
+  std::vector<LongPath> long_;  // of long entities; empty until there is one
   std::vector<std::uint32_t> free_entities_;
   // Members of resources; blocks of the three are taken together.
-  BlockArena<std::uint32_t> member_;       // entity, with long_bit
-  BlockArena<std::uint32_t> member_hop_;   // which of the entity's hops
+  BlockArena<std::uint32_t> member_;      // entity, with long_bit
+  BlockArena<std::uint32_t> member_hop_;  // which of the entity's hops
   BlockArena<double> member_weight_;
   // Hops of entities, by resource in ascending order; likewise.
-  BlockArena<std::uint32_t> hop_at_;       // resource
+  BlockArena<std::uint32_t> hop_at_;  // resource
   BlockArena<double> hop_weight_;
-  BlockArena<std::uint32_t> hop_slot_;     // place in the resource's list
+  BlockArena<std::uint32_t> hop_slot_;  // place in the resource's list
   std::vector<std::uint32_t> dirty_;
   std::vector<Pending> pending_;
   std::vector<EntityId> changed_;
-  std::vector<double> demand_;       // scratch of water_fill
-  std::vector<Hop> sorted_;          // scratch of insert
-  std::vector<double> share_;        // scratch of merge_hops, by resource; zero between calls
+  std::vector<double> demand_;  // scratch of water_fill
+  std::vector<Hop> sorted_;     // scratch of insert
+  std::vector<double> share_;   // scratch of merge_hops, by resource; zero between calls
   std::vector<double> left_, weight_left_;
   std::vector<std::uint32_t> open_;  // scratch of fill_progressively
   std::uint64_t pop_limit_ = 0;
-  std::size_t used_resources_ = 0;   // with at least one member
+  std::size_t used_resources_ = 0;  // with at least one member
 };
 
 }  // namespace weft::engine::fluid

@@ -141,8 +141,7 @@ TEST_CASE("rates equal the reference after every one of many random events") {
         } else if (kind < 9) {
           pair.remove(rng.below(pair.size()));
         } else {
-          pair.set_capacity(rng.below(shape.resources),
-                            static_cast<double>(rng.below(4)) * 25e9);
+          pair.set_capacity(rng.below(shape.resources), static_cast<double>(rng.below(4)) * 25e9);
         }
         worst = std::max(worst, pair.error());
       }

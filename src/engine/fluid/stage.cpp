@@ -45,7 +45,8 @@ class HostLoad {
   explicit HostLoad(const Fabric& fabric) : fabric_(fabric) {}
 
   void add(NodeId from, NodeId to, double bytes) {
-    const bool inside = fabric_.host_of(from).valid() && fabric_.host_of(from) == fabric_.host_of(to);
+    const bool inside =
+        fabric_.host_of(from).valid() && fabric_.host_of(from) == fabric_.host_of(to);
     if (fabric_.kind(from) == NodeKind::gpu) out_[inside ? from : fabric_.nic_of(from)] += bytes;
     if (fabric_.kind(to) == NodeKind::gpu) in_[inside ? to : fabric_.nic_of(to)] += bytes;
   }
@@ -67,8 +68,8 @@ class HostLoad {
  private:
   // All ports of a NIC; all of a GPU's NVLinks.
   double bytes_per_s(NodeId node) const {
-    const NodeKind far = fabric_.kind(node) == NodeKind::gpu ? NodeKind::nvswitch
-                                                             : NodeKind::fabric_switch;
+    const NodeKind far =
+        fabric_.kind(node) == NodeKind::gpu ? NodeKind::nvswitch : NodeKind::fabric_switch;
     double total = 0;
     for (const LinkId link : fabric_.out(node)) {
       const NodeKind kind = fabric_.kind(fabric_.to(link));
@@ -86,8 +87,7 @@ void add_exchange(const workload::Exchange& exchange, const Fabric& fabric, Host
   if (!exchange.matrix.empty()) {
     for (std::uint32_t i = 0; i < n; ++i)
       for (std::uint32_t j = 0; j < n; ++j)
-        if (i != j)
-          load.add(exchange.ranks[i], exchange.ranks[j], exchange_bytes(exchange, i, j));
+        if (i != j) load.add(exchange.ranks[i], exchange.ranks[j], exchange_bytes(exchange, i, j));
     return;
   }
   std::map<NodeId, std::uint32_t> on_host;
@@ -111,9 +111,8 @@ std::vector<Part> chain_parts(const workload::Chain& chain, const Router& router
   for (const workload::Edge& edge : chain.edges) bytes = std::max(bytes, edge.bytes);
   // The chunks of a chain use all QPs evenly, split or in turn.
   const route::RoutingConfig& config = router.config();
-  const std::uint32_t streams = config.message_mode == route::MessageMode::round_robin
-                                    ? config.qps
-                                    : router.stream_count();
+  const std::uint32_t streams =
+      config.message_mode == route::MessageMode::round_robin ? config.qps : router.stream_count();
   std::vector<Part> out;
   out.reserve(chain.edges.size());
   for (const workload::Edge& edge : chain.edges)

@@ -78,8 +78,8 @@ std::string variant_table(const Outcome& outcome) {
   Table legend({{"job", left}, {"", left}, {"GPUs"}, {"size"}, {"algorithm", left}, {"roofline"}});
   for (std::size_t j = 0; j < first.jobs.size(); ++j) {
     const JobOutcome& job = first.jobs[j];
-    const std::string letter = j < 26 ? std::string(1, static_cast<char>('A' + j))
-                                      : fmt::format("#{}", j + 1);
+    const std::string letter =
+        j < 26 ? std::string(1, static_cast<char>('A' + j)) : fmt::format("#{}", j + 1);
     heads.push_back({letter, right});
     const auto bytes = static_cast<std::int64_t>(job.bytes_per_rank);
     legend.add({letter, printable(job.name), std::to_string(job.gpus), human(Bytes{bytes}),

@@ -16,7 +16,9 @@ constexpr std::int64_t repeat_max = 1'000'000;
 class JobReader {
  public:
   JobReader(const model::Fabric& fabric, std::uint64_t seed, Duration step_overhead)
-      : fabric_(fabric), placer_(fabric), rng_(Rng(seed).stream("placement")),
+      : fabric_(fabric),
+        placer_(fabric),
+        rng_(Rng(seed).stream("placement")),
         step_overhead_(step_overhead) {}
 
   Result<std::vector<PlacedJob>> read(const Config& jobs) {

@@ -15,7 +15,7 @@ namespace weft::plan {
 struct PlacedJob {
   engine::fluid::Job job;
   workload::Op op;
-  double bytes = 0;       // per rank, as nccl-tests count
+  double bytes = 0;  // per rank, as nccl-tests count
   std::string placement;
 };
 

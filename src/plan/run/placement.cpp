@@ -44,9 +44,7 @@ std::vector<NodeId> Placer::take_hosts(const std::vector<NodeId>& hosts, std::si
 std::vector<NodeId> Placer::hosts_by_free_racks() const {
   std::map<model::ScopeId, std::size_t> free_in_rack;
   std::vector<NodeId> hosts(fabric_.hosts().begin(), fabric_.hosts().end());
-  const auto rack = [&](NodeId host) {
-    return fabric_.enclosing(host, model::ScopeKind::rack);
-  };
+  const auto rack = [&](NodeId host) { return fabric_.enclosing(host, model::ScopeKind::rack); };
   for (const NodeId host : hosts) free_in_rack[rack(host)] += free_on(host);
   std::ranges::sort(hosts, {}, [&](NodeId host) {
     return std::pair(SIZE_MAX - free_in_rack.at(rack(host)), host);
@@ -57,10 +55,10 @@ std::vector<NodeId> Placer::hosts_by_free_racks() const {
 Result<std::vector<NodeId>> Placer::place(std::string_view placement, std::size_t count, Rng rng,
                                           const Where& where) {
   if (count > free_count_)
-    return fail(Errc::infeasible, where,
-                fmt::format("{} GPUs are asked for, {} of {} are free", count, free_count_,
-                            free_.size()),
-                "ask for fewer, or make the fabric larger");
+    return fail(
+        Errc::infeasible, where,
+        fmt::format("{} GPUs are asked for, {} of {} are free", count, free_count_, free_.size()),
+        "ask for fewer, or make the fabric larger");
   if (placement == "topology") return take_hosts(hosts_by_free_racks(), count);
   if (placement == "rack_order")
     return take_hosts({fabric_.hosts().begin(), fabric_.hosts().end()}, count);
@@ -92,12 +90,17 @@ Result<std::vector<NodeId>> Placer::place_list(std::span<const Token> names) {
     if (!node) {
       errors.push_back(node.error());
     } else if (fabric_.kind(*node) != model::NodeKind::gpu) {
-      errors.push_back({Errc::value, name.where, fmt::format("\"{}\" is not a GPU", name.text),
-                        "list GPU indices or names such as gpu:17", {}});
+      errors.push_back({Errc::value,
+                        name.where,
+                        fmt::format("\"{}\" is not a GPU", name.text),
+                        "list GPU indices or names such as gpu:17",
+                        {}});
     } else if (!is_free(*node)) {
-      errors.push_back({Errc::infeasible, name.where,
+      errors.push_back({Errc::infeasible,
+                        name.where,
                         fmt::format("{} is taken already", fabric_.name(*node)),
-                        "give each GPU to one job, once", {}});
+                        "give each GPU to one job, once",
+                        {}});
     } else {
       take(*node);
       out.push_back(*node);

@@ -14,11 +14,10 @@ namespace weft::plan {
 using model::Fabric;
 using model::NodeId;
 
-// topology:   whole hosts, from the racks with most free hosts on, so that the job touches few racks.
-// rack_order: the free GPUs of lowest index.
-// fragmented: whole hosts drawn at random from all free ones; ranks follow the fabric's order.
-// random:     GPUs drawn at random, ranks in the order drawn.
-// list:       the GPUs named by `ranks:`.
+// topology:   whole hosts, from the racks with most free hosts on, so that the job touches few
+// racks. rack_order: the free GPUs of lowest index. fragmented: whole hosts drawn at random from
+// all free ones; ranks follow the fabric's order. random:     GPUs drawn at random, ranks in the
+// order drawn. list:       the GPUs named by `ranks:`.
 std::vector<std::string> placement_names();
 
 // Hands out the GPUs of one fabric; every GPU goes to one job at most.

@@ -109,8 +109,7 @@ model::Completion completion_of(const engine::fluid::JobRunResult& result) {
   if (out.finished == 0) return out;
   out.mean_s = result.transfer_times.mean();
   for (int percent = 1; percent <= 100; ++percent)
-    out.quantiles.push_back(
-        {percent / 100.0, result.transfer_times.quantile(percent / 100.0)});
+    out.quantiles.push_back({percent / 100.0, result.transfer_times.quantile(percent / 100.0)});
   return out;
 }
 
@@ -143,9 +142,9 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, Progress& pr
     add_spans(prepared.jobs[j], result.jobs[j], out.spans);
   }
   for (const model::Span& span : setup.fault_spans) out.spans.push_back(span);
-  const model::State first =
-      !setup.changes.empty() && setup.changes.front().at.ps <= 0 ? setup.changes.front().state
-                                                                 : model::State{};
+  const model::State first = !setup.changes.empty() && setup.changes.front().at.ps <= 0
+                                 ? setup.changes.front().state
+                                 : model::State{};
   router.set_state(first);
   const model::LiveView live(fabric, first);
   out.tiers = tier_loads(fabric, result.link_bytes, usable_links(jobs, router), result.makespan_s);
@@ -207,8 +206,7 @@ Result<model::Outcome> run_scenario(const model::ScenarioFile& file, const RunOp
     out.variants.push_back(std::move(outcome));
   }
   out.cpu_s = cpu_seconds() - cpu_start;
-  out.wall_s =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_start).count();
+  out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_start).count();
   return out;
 }
 

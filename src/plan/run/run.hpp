@@ -10,7 +10,7 @@
 namespace weft::plan {
 
 struct RunOptions {
-  std::string command;                // shown in the report
+  std::string command;  // shown in the report
   Progress::Show progress = Progress::Show::never;
 };
 

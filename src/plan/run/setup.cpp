@@ -29,13 +29,18 @@ void read_engine(const Config& section, Setup& setup, Errors& errors) {
   const auto check = [&](const Config& name) {
     if (name.text == "fluid") return;
     if (name.text == "packet") {
-      errors.push_back({Errc::unsupported, name.where, "the packet engine is not in this version",
-                        "use engine: fluid", {}});
+      errors.push_back({Errc::unsupported,
+                        name.where,
+                        "the packet engine is not in this version",
+                        "use engine: fluid",
+                        {}});
     } else {
-      errors.push_back({Errc::unknown, name.where,
-                        fmt::format("unknown engine \"{}\"{}", name.text,
-                                    did_you_mean(name.text, names)),
-                        "use engine: fluid", {}});
+      errors.push_back(
+          {Errc::unknown,
+           name.where,
+           fmt::format("unknown engine \"{}\"{}", name.text, did_you_mean(name.text, names)),
+           "use engine: fluid",
+           {}});
     }
   };
   if (section.kind == Config::Kind::null) return;
@@ -44,23 +49,21 @@ void read_engine(const Config& section, Setup& setup, Errors& errors) {
   if (const Config* name = reader.child("name")) check(*name);
   setup.engine.solver.tolerance = reader.number("tolerance", 0.0, 0, 0.1);
   const std::int64_t audit_default = setup.engine.solver.tolerance > 0 ? 1000 : 0;
-  setup.engine.audit_every =
-      static_cast<std::uint64_t>(reader.count("audit_every", audit_default));
+  setup.engine.audit_every = static_cast<std::uint64_t>(reader.count("audit_every", audit_default));
   reader.finish();
 }
 
 void add_fault_spans(const model::FaultTimeline& timeline, Setup& setup) {
   for (const auto& snapshot : timeline.snapshots) {
     if (snapshot.at.ps <= 0) continue;
-    setup.fault_spans.push_back(
-        {.name = fmt::format("{} links and {} nodes in trouble",
-                             snapshot.state.troubled_links().size(),
-                             snapshot.state.troubled_nodes().size()),
-         .category = "fault",
-         .track = "faults",
-         .start_s = snapshot.at.seconds(),
-         .duration_s = 0,
-         .args = {}});
+    setup.fault_spans.push_back({.name = fmt::format("{} links and {} nodes in trouble",
+                                                     snapshot.state.troubled_links().size(),
+                                                     snapshot.state.troubled_nodes().size()),
+                                 .category = "fault",
+                                 .track = "faults",
+                                 .start_s = snapshot.at.seconds(),
+                                 .duration_s = 0,
+                                 .args = {}});
   }
 }
 
@@ -77,8 +80,11 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
   Setup setup;
   Errors errors;
   if (scenario.section("fabric").kind == Config::Kind::null) {
-    errors.push_back({Errc::parse, {scenario.file, 0, 0}, "there is no \"fabric:\"",
-                      "add e.g. fabric: {generator: ai_zone, racks: 4}", {}});
+    errors.push_back({Errc::parse,
+                      {scenario.file, 0, 0},
+                      "there is no \"fabric:\"",
+                      "add e.g. fabric: {generator: ai_zone, racks: 4}",
+                      {}});
   } else if (auto fabric = model::build_fabric(scenario.section("fabric"))) {
     setup.fabric = *std::move(fabric);
   } else {

@@ -17,10 +17,10 @@ struct Setup {
   route::RoutingConfig routing;
   std::vector<engine::fluid::StateChange> changes;
   engine::fluid::Simulation::Options engine;
-  Duration step_overhead;                 // transport.step_overhead
-  std::vector<std::string> fault_lines;   // for people
-  std::vector<model::Span> fault_spans;   // for the trace
-  std::vector<std::string> notes;         // keys that are understood and change nothing here
+  Duration step_overhead;                // transport.step_overhead
+  std::vector<std::string> fault_lines;  // for people
+  std::vector<model::Span> fault_spans;  // for the trace
+  std::vector<std::string> notes;        // keys that are understood and change nothing here
 };
 
 // Builds the fabric and reads `routing`, `transport`, `faults` and `engine`. Fails with every error

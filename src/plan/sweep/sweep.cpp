@@ -85,7 +85,8 @@ Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file) {
       for (model::Scenario& variant : point.scenario.variants) {
         WEFT_TRY_STATUS(set_path(variant.root, axes[a].key, value));
         if (axes[a].key != "seed") continue;
-        WEFT_TRY(const std::int64_t seed, parse_count(token_of(value)));  // also kept beside the root
+        WEFT_TRY(const std::int64_t seed,
+                 parse_count(token_of(value)));  // also kept beside the root
         variant.seed = static_cast<std::uint64_t>(seed);
       }
     }
@@ -153,11 +154,11 @@ std::string to_csv(const SweepResult& result) {
   out += "variant,job,time_s,algbw_GBps,busbw_GBps,roofline_s,ratio,worst_mmr,error\n";
   for (const SweepRow& row : result.rows) {
     for (const std::string& value : row.values) out += csv_cell(value) + ",";
-    out += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(row.variant),
-                       csv_cell(row.job.name), number(row.job.time_mean_s),
-                       number(row.job.algbw_gbyte_s), number(row.job.busbw_gbyte_s),
-                       number(row.job.roofline_s), number(row.job.ratio), number(row.worst_mmr),
-                       csv_cell(row.error));
+    out +=
+        fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(row.variant), csv_cell(row.job.name),
+                    number(row.job.time_mean_s), number(row.job.algbw_gbyte_s),
+                    number(row.job.busbw_gbyte_s), number(row.job.roofline_s),
+                    number(row.job.ratio), number(row.worst_mmr), csv_cell(row.error));
   }
   return out;
 }

@@ -28,16 +28,16 @@ Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file);
 
 // What one job of one variant made of one point; an error in its place where the point cannot run.
 struct SweepRow {
-  std::vector<std::string> values;   // by key
+  std::vector<std::string> values;  // by key
   std::string variant;
   model::JobOutcome job;
   double worst_mmr = model::no_number;
-  std::string error;                 // one line; empty when it ran
+  std::string error;  // one line; empty when it ran
 };
 
 struct SweepResult {
   std::vector<std::string> keys;
-  std::vector<SweepRow> rows;        // in order of points, whatever thread ran them
+  std::vector<SweepRow> rows;  // in order of points, whatever thread ran them
   std::size_t failed_points = 0;
 };
 

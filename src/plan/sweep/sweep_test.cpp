@@ -58,13 +58,14 @@ TEST_CASE("what cannot be swept is refused with its place") {
   std::string many = "[1";
   for (int i = 0; i < 400; ++i) many += ", " + std::to_string(i);
   many += "]";
-  CHECK(refusal("sweep: {a.x: " + many + ", a.y: " + many + "}\n").find("more than 100000 points") !=
-        std::string::npos);
+  CHECK(
+      refusal("sweep: {a.x: " + many + ", a.y: " + many + "}\n").find("more than 100000 points") !=
+      std::string::npos);
 }
 
 TEST_CASE("rows stand in order of points on any number of threads; failures do not stop the rest") {
-  const auto points = sweep_points(
-      scenario("routing: {qps: 1}\nsweep: {routing.qps: [5, 13, 7, 1, 2, 3, 4]}\n"));
+  const auto points =
+      sweep_points(scenario("routing: {qps: 1}\nsweep: {routing.qps: [5, 13, 7, 1, 2, 3, 4]}\n"));
   REQUIRE(points.has_value());
   Progress silent("", 0, Progress::Show::never);
   const SweepResult one = run_sweep(*points, fake_run, 1, silent);
