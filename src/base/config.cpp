@@ -216,12 +216,14 @@ Status check_shape(std::string_view text, const std::string& file) {
     if (c == '[' || c == '{') ++depth;
     if ((c == ']' || c == '}') && depth > 0) --depth;
     if (c == '[' || c == '{' || c == ',') ++count;
-    const Where here{file, line, static_cast<std::uint32_t>(i - line_start + 1)};
+    const auto here = [&]() -> Where {
+      return {file, line, static_cast<std::uint32_t>(i - line_start + 1)};
+    };
     if (depth > depth_max)
-      return fail(Errc::parse, here,
+      return fail(Errc::parse, here(),
                   fmt::format("brackets nested deeper than {} levels", depth_max),
                   "flatten the input");
-    if (count > cost_max) return fail(Errc::parse, here, too_many(), "split the input");
+    if (count > cost_max) return fail(Errc::parse, here(), too_many(), "split the input");
   }
   return {};
 }

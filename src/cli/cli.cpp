@@ -4,7 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <functional>
+#include <new>
+#include <system_error>
+
+#include "base/text.hpp"
 
 namespace weft::cli {
 namespace {
@@ -30,9 +35,19 @@ std::string command_text(int argc, char** argv) {
   return out;
 }
 
+// CLI11 would take "-1" for the largest seed, and cut what is larger.
+std::uint64_t seed_of(const std::string& text) {
+  const auto seed = parse_count({text, {}});
+  if (!seed) throw CLI::ValidationError("--seed", seed.error().text());
+  return static_cast<std::uint64_t>(*seed);
+}
+
 // Global options stand before or behind the command.
 void add_common(CLI::App& app, Common& common) {
-  app.add_option("--seed", common.seed, "Salts hashes and random choices");
+  app.add_option_function<std::string>(
+         "--seed", [&common](const std::string& text) { common.seed = seed_of(text); },
+         "Salts hashes and random choices")
+      ->type_name("UINT");
   app.add_option("--threads", common.threads, "Threads to use; 0 for one a core");
   app.add_option("--set", common.set, "KEY.PATH=VALUE: overrides one key of the scenario")
       ->take_all();
@@ -86,21 +101,24 @@ class Commands {
                   "send_recv")
         ->required();
     c->add_option("--fabric", perf_.fabric, "Scenario or fabric file; without it one h100 host");
-    c->add_option("--gpus,-n", perf_.gpus, "Number of ranks; all GPUs of the fabric by default");
+    c->add_option("--gpus,-n", perf_.gpus, "Number of ranks; all GPUs of the fabric by default")
+        ->check(CLI::Range(2, 1'000'000));
     c->add_option("-b,--minbytes", perf_.begin, "Smallest size (32M)");
     c->add_option("-e,--maxbytes", perf_.end, "Largest size (32M)");
-    c->add_option("-f,--stepfactor", perf_.factor, "Factor from size to size");
-    c->add_option("-i,--stepbytes", perf_.step_bytes, "Step from size to size");
+    CLI::Option* factor =
+        c->add_option("-f,--stepfactor", perf_.factor, "Factor from size to size");
+    c->add_option("-i,--stepbytes", perf_.step_bytes, "Step from size to size (1M)")
+        ->excludes(factor);
     c->add_option("--algorithm", perf_.algorithm, "Instead of the tuner's choice");
     c->add_option("--protocol", perf_.protocol,
                   "LL, LL128 or Simple instead of the tuner's choice");
-    c->add_option("--channels", perf_.channels, "Rings or trees side by side");
+    c->add_option("--channels", perf_.channels, "Rings or trees side by side")
+        ->check(CLI::Range(1, 1024));
     c->add_option("--place", perf_.place, "topology, rack_order, fragmented, random");
     c->add_option("--system", perf_.system, "Preset of the machine (p5, h200-torch, ...)");
     c->add_option("--transport", perf_.transport, "infiniband, roce or efa");
     c->add_option("--calibrate", perf_.calibrate,
-                  "SIZE=GB/s: one measured row (size and busbw) of the machine")
-        ->take_all();
+                  "SIZE=GB/s: one measured row (size and busbw) of the machine");
     c->add_option("--compare", perf_.compare, "Output of nccl-tests to print beside");
   }
   void add_sweep() {
@@ -127,6 +145,22 @@ class Commands {
   SweepArgs sweep_;
   ExportArgs export_;
 };
+
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  std::string what = error.what();
+  const std::vector<std::string> rest = app.remaining();
+  if (app.get_subcommands().empty() && !rest.empty()) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+    what = fmt::format("unknown command \"{}\"{}", rest.front(), did_you_mean(rest.front(), names));
+  }
+  return what + "; run weft with --help for more information";
+}
+
+int output_lost() {
+  fmt::print(stderr, "weft: error: cannot write to standard output; is the disk full?\n");
+  return work_failed;
+}
 
 }  // namespace
 
@@ -164,9 +198,19 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? done : bad_input;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    fmt::print(stderr, "weft: error: {}\n", usage_error(app, error));
+    return bad_input;
   }
-  return commands.call();
+  try {
+    const int status = commands.call();
+    return std::fflush(stdout) == 0 ? status : output_lost();
+  } catch (const std::system_error&) {  // of fmt::print
+    return output_lost();
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "weft: error: out of memory; make the scenario smaller\n");
+    return work_failed;
+  }
 }
 
 }  // namespace weft::cli

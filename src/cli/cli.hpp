@@ -47,9 +47,9 @@ struct PerfArgs {
   std::uint32_t gpus = 0;      // 0: all
   std::uint32_t channels = 0;  // 0: as the algorithm does
   std::string begin = "32M", end = "32M", step_bytes, system, compare;
-  double factor = 0;
+  std::optional<std::string> factor;
   std::string algorithm = "auto", protocol = "auto", place = "topology", transport;
-  std::vector<std::string> calibrate;
+  std::string calibrate;  // empty: as published
 };
 struct SweepArgs {
   std::string scenario;

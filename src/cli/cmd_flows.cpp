@@ -119,6 +119,7 @@ int flows_command(const Common& common, const FlowsArgs& args) {
   auto router = route::Router::create(setup->fabric, setup->routing, scenario.seed);
   if (!router) return report(router.error());
 
+  for (const std::string& note : setup->notes) fmt::print(stderr, "weft: note: {}\n", note);
   const engine::fluid::FlowRunResult result =
       engine::fluid::run_flows(*set, *router, setup->changes, setup->engine);
   const Summary fct = summarise(result.flows);

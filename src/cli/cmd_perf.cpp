@@ -17,6 +17,8 @@ namespace {
 using workload::Op;
 using workload::PerfRequest;
 
+constexpr std::uint64_t measured_bytes_max = 64 << 20;
+
 // The fabric with its ranks; without --fabric one host of eight GPUs.
 struct Place {
   plan::Setup setup;
@@ -60,14 +62,13 @@ Result<workload::Sweep> read_sweep(const PerfArgs& args) {
   workload::Sweep sweep;
   WEFT_TRY(sweep.begin, parse_nccl_size(argument("-b", args.begin)));
   WEFT_TRY(sweep.end, parse_nccl_size(argument("-e", args.end)));
-  if (args.factor > 0) {
-    sweep.factor = static_cast<std::int64_t>(args.factor);
-    if (static_cast<double>(sweep.factor) != args.factor)
-      return fail(Errc::value, {"-f", 0, 0}, fmt::format("{} is not a whole factor", args.factor),
-                  "write e.g. -f 2");
+  if (args.factor) {
+    WEFT_TRY(sweep.factor, parse_count(argument("-f", *args.factor)));
   } else {
     WEFT_TRY(sweep.step,
              parse_nccl_size(argument("-i", args.step_bytes.empty() ? "1M" : args.step_bytes)));
+    if (sweep.step.count == 0)
+      return fail(Errc::value, {"-i", 0, 0}, "a step of 0 bytes leads nowhere", "write e.g. -i 1M");
   }
   return sweep;
 }
@@ -119,6 +120,9 @@ Result<PerfRequest> read_request(const Common& common, const PerfArgs& args, Pla
   WEFT_TRY(place, read_place(common, args));
   WEFT_TRY(request.system, read_system(args, place));
   WEFT_TRY(request.shape, workload::shape_of(place.setup.fabric, place.ranks));
+  if (args.channels > 0 && request.shape.hosts == 1)
+    return fail(Errc::value, {"--channels", 0, 0}, "channels do not matter inside one host",
+                "leave them out, or name a --fabric with several hosts");
   if (request.shape.hosts > 1)
     request.network = [&place, &args, op = request.op,
                        full = workload::network_bytes_per_s(request.system, request.shape)](
@@ -130,20 +134,24 @@ Result<PerfRequest> read_request(const Common& common, const PerfArgs& args, Pla
 }
 
 int print(const Common& common, const PerfArgs& args, const PerfRequest& request) {
-  const auto rows = workload::perf_rows(request);
+  auto rows = workload::perf_rows(request);
   if (!rows) return report(rows.error());
+  if (args.channels > 0)
+    for (workload::PerfRow& row : *rows) row.channels = args.channels;
+  std::string comparison;
+  if (!args.compare.empty()) {
+    const auto text = read_file(args.compare, measured_bytes_max);
+    if (!text) return report(text.error());
+    const auto measured = workload::read_nccl_table(*text, args.compare);
+    if (!measured) return report(measured.error());
+    comparison = workload::comparison_table(workload::compare(*rows, *measured));
+  }
   if (common.json) {
     fmt::print("{}", workload::perf_json(request, *rows));
   } else {
     fmt::print("{}", workload::nccl_table(request, *rows));
   }
-  if (args.compare.empty()) return done;
-  const auto text = read_file(args.compare);
-  if (!text) return report(text.error());
-  const auto measured = workload::read_nccl_table(*text, args.compare);
-  if (!measured) return report(measured.error());
-  const auto compared = workload::compare(*rows, *measured);
-  fmt::print(common.json ? stderr : stdout, "\n{}", workload::comparison_table(compared));
+  if (!comparison.empty()) fmt::print(common.json ? stderr : stdout, "\n{}", comparison);
   return done;
 }
 
@@ -153,8 +161,9 @@ int perf_command(const Common& common, const PerfArgs& args) {
   Place place;
   auto request = read_request(common, args, place);
   if (!request) return report(request.error());
-  for (const std::string& text : args.calibrate) {
-    const auto anchor = workload::parse_anchor(argument("--calibrate", text));
+  for (const std::string& note : place.setup.notes) fmt::print(stderr, "weft: note: {}\n", note);
+  if (!args.calibrate.empty()) {
+    const auto anchor = workload::parse_anchor(argument("--calibrate", args.calibrate));
     if (!anchor) return report(anchor.error());
     request = workload::calibrate(*std::move(request), *anchor);
     if (!request) return report(request.error());

@@ -169,71 +169,75 @@ TEST_CASE("the digest sees every column") {
   CHECK(std::ranges::adjacent_find(seen) == seen.end());
 }
 
+namespace {
+
+struct Mistake {
+  std::string_view yaml, place, what;
+};
+constexpr std::array mistakes{
+    Mistake{"{}", "f.yaml:1:1", "no nodes"},
+    Mistake{"{nodes: 3}", "f.yaml:1:9", "must be a list"},
+    Mistake{"{rate: 0 Gbps, nodes: [{role: tor}]}", "f.yaml:1:8", "rate of 0"},
+    Mistake{"{nodes: [{role: tor, count: 2}], links: [{link: \"tor:0--tor:1\", rate: 0 bps}]}",
+            "f.yaml:1:", "rate of 0"},
+    Mistake{"{nodes: [{role: tor, count: 2}], links: [\"tor:0--tor:1\"]}", "f.yaml:1:42",
+            "no rate"},
+    Mistake{"{rate: 1 Gbps, nodes: [{role: tor, count: 2}], links: [\"tor:0--tor:2\"]}",
+            "f.yaml:1:56", "the last one is \"tor:1\""},
+    Mistake{"{rate: 1 Gbps, nodes: [{role: tor, count: 2}], links: [\"tor:0--tro:1\"]}",
+            "f.yaml:1:56", "did you mean \"tor:"},
+    Mistake{"{rate: 1 Gbps, nodes: [{role: tor, name: leaf-a}, {role: tor}],\n"
+            " links: [leaf-b--tor:1]}",
+            "f.yaml:2:10", "did you mean \"leaf-a\"?"},
+    Mistake{"{rate: 1 Gbps, nodes: [{role: tor}], links: [\"tor:0--tor:0\"]}", "f.yaml:1:46",
+            "to itself"},
+    Mistake{"{rate: 1 Gbps, nodes: [{role: tor}], links: [\"tor:0->tor:0\"]}", "f.yaml:1:46",
+            "not a cable"},
+    Mistake{"{rate: 1 Gbps, nodes: [{role: tor, count: 3}], links: [{pairs: \"tor:0..1--tor:2\"}]}",
+            "f.yaml:1:", "2 nodes on the left, 1 on the right"},
+    Mistake{"{nodes: [{role: tor, name: a}, {role: tor, name: a}]}", "f.yaml:1:50",
+            "exists already"},
+    Mistake{"{nodes: [{role: tor, name: \"tor:3\"}]}", "f.yaml:1:28", "index of a role"},
+    Mistake{"{nodes: [{role: tor, name: \"17\"}]}", "f.yaml:1:28", "bare number"},
+    Mistake{"{nodes: [{role: tor, name: a--b}]}", "f.yaml:1:28", "cannot be a name"},
+    Mistake{"{nodes: [{role: tor, name: x, count: 2}]}", "f.yaml:1:28", "cannot stand for 2"},
+    Mistake{"{nodes: [{role: tor, kind: fabric_swich}]}", "f.yaml:1:28",
+            "did you mean \"fabric_switch\"?"},
+    Mistake{"{nodes: [{role: tor}, {role: tor, kind: nvswitch}]}", "f.yaml:1:41",
+            "was a fabric_switch before"},
+    Mistake{"{nodes: [{role: gpu}]}", "f.yaml:1:10", "stands inside a host"},
+    Mistake{"{nodes: [{role: card, kind: gpu}]}", "f.yaml:1:17", "role of a gpu is \"gpu\""},
+    Mistake{"{nodes: [{role: nic, kind: fabric_switch}]}", "f.yaml:1:28", "role of nics"},
+    Mistake{"{nodes: [{role: tor}, {role: nic, host: tor:0}]}", "f.yaml:1:41", "not a host"},
+    Mistake{"{nodes: [{role: tor, host: tor:0}]}", "f.yaml:1:28", "unknown node"},
+    Mistake{"{nodes: [{role: host, count: 2}, {role: nic, count: 3, host: host:0..1}]}",
+            "f.yaml:1:", "are 2, but the entry has a count of 3"},
+    Mistake{"{nodes: [{role: host, count: 2}, {role: nic, host: host:1}, {role: nic, host: "
+            "host:0}]}",
+            "f.yaml:1:79", "earlier host"},
+    Mistake{"{nodes: [{role: host}, {role: nic}, {role: nic, host: host:0}]}", "f.yaml:1:55",
+            "earlier host"},
+    Mistake{"{nodes: [{role: host}, {role: gpu, host: host:0, nic: tor:0}, {role: tor}]}",
+            "f.yaml:1:55", "not a back-end NIC"},
+    Mistake{"{nodes: [{role: tor, rail: x}]}", "f.yaml:1:28", "not a rail number"},
+    Mistake{"{nodes: [{role: tor, rail: 40000}]}", "f.yaml:1:28", "not a rail number"},
+    Mistake{"{nodes: [{role: tor, count: 2, rail: 0..2}]}", "f.yaml:1:38", "3 numbers"},
+    Mistake{"{nodes: [{role: tor, colour: red}]}", "f.yaml:1:22", "unknown key"},
+    Mistake{"{node: [{role: tor}]}", "f.yaml:1:1", "did you mean \"nodes\"?"},
+    Mistake{"{scopes: [{kind: rock}], nodes: [{role: tor}]}", "f.yaml:1:18",
+            "did you mean \"rack\"?"},
+    Mistake{"{scopes: [{kind: rack}, {kind: zone, parent: rack:0}], nodes: [{role: tor}]}",
+            "f.yaml:1:46", "cannot stand inside"},
+    Mistake{"{scopes: [{kind: rack, name: x}, {kind: rack, name: x}], nodes: [{role: tor}]}",
+            "f.yaml:1:53", "a scope \"x\" exists already"},
+    Mistake{"{scopes: [{kind: rack, name: \"rack:4\"}], nodes: [{role: tor}]}", "f.yaml:1:30",
+            "index of a rack"},
+    Mistake{"{nodes: [{role: tor, scope: rack:0}]}", "f.yaml:1:29", "unknown scope"},
+};
+
+}  // namespace
+
 TEST_CASE("mistakes are named with their place") {
-  struct Mistake {
-    std::string_view yaml, place, what;
-  };
-  const std::array mistakes{
-      Mistake{"{}", "f.yaml:1:1", "no nodes"},
-      Mistake{"{nodes: 3}", "f.yaml:1:9", "must be a list"},
-      Mistake{"{rate: 0 Gbps, nodes: [{role: tor}]}", "f.yaml:1:8", "rate of 0"},
-      Mistake{"{nodes: [{role: tor, count: 2}], links: [{link: \"tor:0--tor:1\", rate: 0 bps}]}",
-              "f.yaml:1:", "rate of 0"},
-      Mistake{"{nodes: [{role: tor, count: 2}], links: [\"tor:0--tor:1\"]}", "f.yaml:1:42",
-              "no rate"},
-      Mistake{"{rate: 1 Gbps, nodes: [{role: tor, count: 2}], links: [\"tor:0--tor:2\"]}",
-              "f.yaml:1:56", "the last one is \"tor:1\""},
-      Mistake{"{rate: 1 Gbps, nodes: [{role: tor, count: 2}], links: [\"tor:0--tro:1\"]}",
-              "f.yaml:1:56", "did you mean \"tor:"},
-      Mistake{"{rate: 1 Gbps, nodes: [{role: tor, name: leaf-a}, {role: tor}],\n"
-              " links: [leaf-b--tor:1]}",
-              "f.yaml:2:10", "did you mean \"leaf-a\"?"},
-      Mistake{"{rate: 1 Gbps, nodes: [{role: tor}], links: [\"tor:0--tor:0\"]}", "f.yaml:1:46",
-              "to itself"},
-      Mistake{"{rate: 1 Gbps, nodes: [{role: tor}], links: [\"tor:0->tor:0\"]}", "f.yaml:1:46",
-              "not a cable"},
-      Mistake{
-          "{rate: 1 Gbps, nodes: [{role: tor, count: 3}], links: [{pairs: \"tor:0..1--tor:2\"}]}",
-          "f.yaml:1:", "2 nodes on the left, 1 on the right"},
-      Mistake{"{nodes: [{role: tor, name: a}, {role: tor, name: a}]}", "f.yaml:1:50",
-              "exists already"},
-      Mistake{"{nodes: [{role: tor, name: \"tor:3\"}]}", "f.yaml:1:28", "index of a role"},
-      Mistake{"{nodes: [{role: tor, name: \"17\"}]}", "f.yaml:1:28", "bare number"},
-      Mistake{"{nodes: [{role: tor, name: a--b}]}", "f.yaml:1:28", "cannot be a name"},
-      Mistake{"{nodes: [{role: tor, name: x, count: 2}]}", "f.yaml:1:28", "cannot stand for 2"},
-      Mistake{"{nodes: [{role: tor, kind: fabric_swich}]}", "f.yaml:1:28",
-              "did you mean \"fabric_switch\"?"},
-      Mistake{"{nodes: [{role: tor}, {role: tor, kind: nvswitch}]}", "f.yaml:1:41",
-              "was a fabric_switch before"},
-      Mistake{"{nodes: [{role: gpu}]}", "f.yaml:1:10", "stands inside a host"},
-      Mistake{"{nodes: [{role: card, kind: gpu}]}", "f.yaml:1:17", "role of a gpu is \"gpu\""},
-      Mistake{"{nodes: [{role: nic, kind: fabric_switch}]}", "f.yaml:1:28", "role of nics"},
-      Mistake{"{nodes: [{role: tor}, {role: nic, host: tor:0}]}", "f.yaml:1:41", "not a host"},
-      Mistake{"{nodes: [{role: tor, host: tor:0}]}", "f.yaml:1:28", "unknown node"},
-      Mistake{"{nodes: [{role: host, count: 2}, {role: nic, count: 3, host: host:0..1}]}",
-              "f.yaml:1:", "are 2, but the entry has a count of 3"},
-      Mistake{"{nodes: [{role: host, count: 2}, {role: nic, host: host:1}, {role: nic, host: "
-              "host:0}]}",
-              "f.yaml:1:79", "earlier host"},
-      Mistake{"{nodes: [{role: host}, {role: nic}, {role: nic, host: host:0}]}", "f.yaml:1:55",
-              "earlier host"},
-      Mistake{"{nodes: [{role: host}, {role: gpu, host: host:0, nic: tor:0}, {role: tor}]}",
-              "f.yaml:1:55", "not a back-end NIC"},
-      Mistake{"{nodes: [{role: tor, rail: x}]}", "f.yaml:1:28", "not a rail number"},
-      Mistake{"{nodes: [{role: tor, rail: 40000}]}", "f.yaml:1:28", "not a rail number"},
-      Mistake{"{nodes: [{role: tor, count: 2, rail: 0..2}]}", "f.yaml:1:38", "3 numbers"},
-      Mistake{"{nodes: [{role: tor, colour: red}]}", "f.yaml:1:22", "unknown key"},
-      Mistake{"{node: [{role: tor}]}", "f.yaml:1:1", "did you mean \"nodes\"?"},
-      Mistake{"{scopes: [{kind: rock}], nodes: [{role: tor}]}", "f.yaml:1:18",
-              "did you mean \"rack\"?"},
-      Mistake{"{scopes: [{kind: rack}, {kind: zone, parent: rack:0}], nodes: [{role: tor}]}",
-              "f.yaml:1:46", "cannot stand inside"},
-      Mistake{"{scopes: [{kind: rack, name: x}, {kind: rack, name: x}], nodes: [{role: tor}]}",
-              "f.yaml:1:53", "a scope \"x\" exists already"},
-      Mistake{"{scopes: [{kind: rack, name: \"rack:4\"}], nodes: [{role: tor}]}", "f.yaml:1:30",
-              "index of a rack"},
-      Mistake{"{nodes: [{role: tor, scope: rack:0}]}", "f.yaml:1:29", "unknown scope"},
-  };
   for (const Mistake& m : mistakes) {
     CAPTURE(m.yaml);
     const std::string said = refuse(m.yaml);

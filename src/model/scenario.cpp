@@ -38,6 +38,12 @@ std::vector<std::string> all_keys() {
   return names;
 }
 
+std::vector<std::string> variant_keys() {
+  std::vector<std::string> names = all_keys();
+  std::erase_if(names, [](const std::string& key) { return !is_variant_key(key); });
+  return names;
+}
+
 // Checks names and kinds of the keys of `map`, of which only `allowed` may occur.
 void check_keys(const Config& map, std::span<const std::string> allowed, std::string_view what,
                 Errors& errors) {
@@ -121,8 +127,7 @@ void add_variants(const Config& compare, const Config& base, const std::vector<S
                       "\"compare\" names no variant",
                       "add \"name: {...}\" lines, or remove the key",
                       {}});
-  std::vector<std::string> allowed = all_keys();
-  std::erase_if(allowed, [](const std::string& key) { return !is_variant_key(key); });
+  const std::vector<std::string> allowed = variant_keys();
   for (const Config::Field& variant : compare.fields) {
     const bool is_map = variant.value.kind == Kind::map || variant.value.kind == Kind::null;
     if (!is_map || variant.key.empty()) {
@@ -189,6 +194,17 @@ const Config& Scenario::section(std::string_view key) const {
   static const Config missing;
   const Config* found = root.find(key);
   return found == nullptr ? missing : *found;
+}
+
+Status Scenario::set(std::string_view path, const Config& value) {
+  WEFT_TRY_STATUS(set_path(root, path, value));
+  Errors errors;
+  check_keys(root, variant_keys(), "a variant", errors);
+  for (Error& error : errors) error.where = value.where;  // all else was checked before
+  WEFT_TRY_STATUS(fail_on(errors));
+  if (path != "seed") return {};
+  WEFT_TRY(seed, read_seed(root, {}));
+  return {};
 }
 
 Result<ScenarioFile> parse_scenario(std::string_view text, const std::string& file,

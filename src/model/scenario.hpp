@@ -19,6 +19,9 @@ struct Scenario {
   std::uint64_t seed = 1;
 
   const Config& section(std::string_view key) const;  // null config where missing
+  // One key as --set sets it, "seed" included. Fails: as set_path(), and on what a file may not
+  // hold at its top level; the scenario is then half changed.
+  Status set(std::string_view path, const Config& value);
 };
 
 struct ScenarioFile {

@@ -21,10 +21,22 @@ class Domains {
   bool connected(NodeId a, NodeId b, Medium medium) const;
 
  private:
+  // The one domain of each medium that a node belongs to or touches. Most nodes touch one, and then
+  // two loads answer connected().
+  struct Touched {
+    std::uint32_t network = none, nvlink = none, pcie = none;
+    bool outside = false;  // some cable leads to a node of no medium: GPU to GPU, NIC to NIC
+    std::uint32_t of(Medium medium) const;
+  };
+  static constexpr std::uint32_t none = UINT32_MAX, several = UINT32_MAX - 1;
+
   std::uint32_t root(std::uint32_t node) const;
+  void note_touched();
+  bool share_domain(NodeId a, NodeId b, Medium medium) const;
 
   const Fabric& fabric_;
   std::vector<std::uint32_t> parent_;  // by node; roots point at themselves
+  std::vector<Touched> touched_;       // by node
 };
 
 }  // namespace weft::route

@@ -283,7 +283,10 @@ Result<Router> Router::create(const Fabric& fabric, const RoutingConfig& config,
                 fmt::format("the fabric has {} switches, more than {}", switches, switch_count_max),
                 "simulate a part of it");
   auto impl = std::make_unique<Impl>(fabric, config, seed);
-  WEFT_TRY_STATUS(impl->make_scheme());
+  if (Status made = impl->make_scheme(); !made) {
+    if (made.error().where.file.empty()) made.error().where = config.where;
+    return std::unexpected(std::move(made).error());
+  }
   return Router(std::move(impl));
 }
 

@@ -28,6 +28,7 @@ struct RoutingConfig {
   std::string hash = "mix64";  // hash function of the switches
   bool equal_seeds = false;    // all switches hash alike: polarisation
   bool weighted = false;       // next hops weighted by the live capacity behind them (WCMP)
+  Where where = {};            // of the section, for messages
 };
 
 // Reads `routing:`; errors go to the list. A null section gives the defaults. docs/routing.md

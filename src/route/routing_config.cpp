@@ -49,6 +49,7 @@ RoutingConfig read_routing(const Config& section, Errors& errors) {
   const std::array<std::string, 2> seeds{"per_switch", "equal"};
   Reader reader(section, "routing", errors);
   RoutingConfig config;
+  config.where = section.where;
   config.scheme = read_scheme(reader, config.scheme);
   config.qps = static_cast<std::uint32_t>(reader.count("qps", config.qps, 1, qp_count_max));
   config.message_mode = static_cast<MessageMode>(reader.choice("message_mode", modes, 0));

@@ -39,6 +39,9 @@ class JobReader {
     Reader reader(item, "job", errors_);
     PlacedJob placed;
     placed.job.name = reader.text("name", std::nullopt);
+    if (reader.has("name") && placed.job.name.empty())
+      reader.error(Errc::value, reader.where("name"), "the name is empty",
+                   "give every job a name; reports are ordered by it");
     if (!names_.insert(placed.job.name).second)
       reader.error(Errc::value, reader.where("name"),
                    fmt::format("two jobs are called \"{}\"", placed.job.name),
@@ -82,6 +85,7 @@ class JobReader {
     const std::vector<Token> ranks = reader.texts("ranks");
     const bool listed = placed.placement == "list";
     if (listed != !ranks.empty()) {
+      reader.has("gpus");  // known, though it is not read any more
       reader.error(Errc::value, reader.where(listed ? "place" : "ranks"),
                    listed ? "place: list needs the GPUs in \"ranks:\""
                           : "\"ranks:\" is used only with place: list",
@@ -115,12 +119,16 @@ class JobReader {
       return;
     }
     placed.job.late.assign(placed.job.ranks.size(), Duration{});
+    std::set<std::size_t> seen;
     for (const Config& item : late->items) {
       Reader entry(item, "late", errors_);
       const auto last = static_cast<std::int64_t>(placed.job.ranks.size()) - 1;
       const auto rank = static_cast<std::size_t>(entry.count("rank", std::nullopt, 0, last));
       const Duration by = entry.duration("by", std::nullopt);
       entry.finish();
+      if (!seen.insert(rank).second)
+        entry.error(Errc::value, entry.where("rank"), fmt::format("rank {} is late twice", rank),
+                    "give every rank one entry");
       if (rank < placed.job.late.size()) placed.job.late[rank] = by;
     }
   }

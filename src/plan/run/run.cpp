@@ -172,7 +172,7 @@ Result<std::vector<Prepared>> prepare_all(const model::ScenarioFile& file) {
       setup = std::make_shared<const Setup>(std::move(built));
     }
     if (scenario.section("jobs").kind == Config::Kind::null)
-      return fail(Errc::parse, {scenario.file, 0, 0}, "the scenario has no jobs",
+      return fail(Errc::parse, scenario.root.where, "the scenario has no jobs",
                   "add \"jobs:\" with at least one job");
     WEFT_TRY(std::vector<PlacedJob> jobs, read_jobs(setup->fabric, scenario.section("jobs"),
                                                     scenario.seed, setup->step_overhead));

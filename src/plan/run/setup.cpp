@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "model/faults.hpp"
@@ -53,6 +54,19 @@ void read_engine(const Config& section, Setup& setup, Errors& errors) {
   reader.finish();
 }
 
+// A rate loses nothing to dropped packets: what a sender does about them is not in the model.
+void note_losses(const model::FaultTimeline& timeline, Setup& setup) {
+  const bool lossy = std::ranges::any_of(timeline.snapshots, [](const auto& snapshot) {
+    const model::State& state = snapshot.state;
+    return std::ranges::any_of(state.troubled_links(),
+                               [](const auto& link) { return link.second.loss > 0; });
+  });
+  if (lossy)
+    setup.notes.push_back(
+        "link_lossy does not change the fluid engine: it has no packets to lose; "
+        "use link_degraded with the share of the rate that is left");
+}
+
 void add_fault_spans(const model::FaultTimeline& timeline, Setup& setup) {
   for (const auto& snapshot : timeline.snapshots) {
     if (snapshot.at.ps <= 0) continue;
@@ -81,7 +95,7 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
   Errors errors;
   if (scenario.section("fabric").kind == Config::Kind::null) {
     errors.push_back({Errc::parse,
-                      {scenario.file, 0, 0},
+                      scenario.root.where,
                       "there is no \"fabric:\"",
                       "add e.g. fabric: {generator: ai_zone, racks: 4}",
                       {}});
@@ -99,6 +113,7 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
       setup.changes = timeline->snapshots;
       setup.fault_lines = timeline->lines;
       add_fault_spans(*timeline, setup);
+      note_losses(*timeline, setup);
     } else {
       append(errors, std::move(timeline).error());
     }

@@ -28,7 +28,7 @@ std::string as_written(const Config& value) {
 
 Result<std::vector<Axis>> read_axes(const Config& sweep) {
   if (sweep.kind != Config::Kind::map || sweep.fields.empty())
-    return fail(Errc::parse, sweep.where, "the scenario has no \"sweep:\" keys",
+    return fail(Errc::parse, sweep.where, "\"sweep:\" has no keys",
                 "add e.g. sweep: {routing.qps: [1, 4, 16]}");
   std::vector<Axis> axes;
   std::size_t points = 1;
@@ -60,8 +60,11 @@ std::vector<SweepRow> rows_of(const SweepPoint& point, const Result<model::Outco
   for (const model::VariantOutcome& variant : outcome->variants) {
     double worst = model::no_number;
     for (const model::TierOutcome& tier : variant.tiers) worst = std::fmax(worst, tier.mmr);
+    std::string error;
+    if (variant.completion.unfinished > 0)
+      error = fmt::format("{} transfers could not finish", variant.completion.unfinished);
     for (const model::JobOutcome& job : variant.jobs)
-      rows.push_back({values, variant.name, job, worst, {}});
+      rows.push_back({values, variant.name, job, worst, error});
   }
   return rows;
 }
@@ -74,6 +77,9 @@ std::string shown(double value, double scale) {
 }  // namespace
 
 Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file) {
+  if (file.sweep.kind == Config::Kind::null)
+    return fail(Errc::parse, file.variants.front().root.where, "the scenario has no \"sweep:\"",
+                "add e.g. sweep: {routing.qps: [1, 4, 16]}");
   WEFT_TRY(const std::vector<Axis> axes, read_axes(file.sweep));
   std::vector<SweepPoint> points;
   std::vector<std::size_t> at(axes.size(), 0);
@@ -83,7 +89,7 @@ Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file) {
       const Config& value = axes[a].values[at[a]];
       point.values.emplace_back(axes[a].key, as_written(value));
       for (model::Scenario& variant : point.scenario.variants) {
-        WEFT_TRY_STATUS(set_path(variant.root, axes[a].key, value));
+        WEFT_TRY_STATUS(variant.set(axes[a].key, value));
         if (axes[a].key != "seed") continue;
         WEFT_TRY(const std::int64_t seed,
                  parse_count(token_of(value)));  // also kept beside the root
@@ -106,8 +112,9 @@ SweepResult run_sweep(const std::vector<SweepPoint>& points, const RunPoint& run
   const auto work = [&] {
     for (std::size_t i = next++; i < points.size(); i = next++) {
       const Result<model::Outcome> outcome = run(points[i].scenario);
-      if (!outcome) ++failed;
       rows[i] = rows_of(points[i], outcome);
+      if (std::ranges::any_of(rows[i], [](const SweepRow& row) { return !row.error.empty(); }))
+        ++failed;
       const std::lock_guard lock(progress_mutex);
       progress.update(static_cast<double>(++done));
     }
@@ -138,7 +145,10 @@ std::string to_table(const SweepResult& result) {
   for (const SweepRow& row : result.rows) {
     std::vector<std::string> cells = row.values;
     cells.push_back(row.variant);
-    cells.push_back(row.error.empty() ? row.job.name : "failed: " + row.error);
+    const std::string_view gap = row.job.name.empty() ? "" : " ";
+    cells.push_back(row.error.empty()
+                        ? row.job.name
+                        : fmt::format("{}{}failed: {}", row.job.name, gap, row.error));
     cells.push_back(shown(row.job.time_mean_s, 1e3));
     cells.push_back(shown(row.job.busbw_gbyte_s, 1));
     cells.push_back(shown(row.job.ratio, 1));
@@ -171,9 +181,8 @@ std::string to_json(const SweepResult& result) {
     Json point = Json::object();
     for (std::size_t k = 0; k < result.keys.size(); ++k) point[result.keys[k]] = row.values[k];
     Json entry{{"point", std::move(point)}};
-    if (!row.error.empty()) {
-      entry["error"] = row.error;
-    } else {
+    if (!row.error.empty()) entry["error"] = row.error;
+    if (!row.variant.empty()) {
       entry["variant"] = row.variant;
       entry["job"] = row.job.name;
       entry["time_s"] = value(row.job.time_mean_s);

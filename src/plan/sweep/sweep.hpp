@@ -23,10 +23,11 @@ struct SweepPoint {
 
 // `sweep: {fabric.spines: [16, 18], routing.qps: [1, 4]}`; the last key varies fastest. The values
 // hold in every variant. Fails: Errc::parse on keys without a list, Errc::value on an empty list
-// or more than sweep_points_max points.
+// or more than sweep_points_max points, and on keys that no scenario has at its top level.
 Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file);
 
-// What one job of one variant made of one point; an error in its place where the point cannot run.
+// What one job of one variant made of one point; an error in its place where the point cannot run,
+// beside it where transfers of the variant could not finish.
 struct SweepRow {
   std::vector<std::string> values;  // by key
   std::string variant;
