@@ -6,9 +6,9 @@ build=${1:?build directory}
 rounds=${2:-3}
 for flows in 1000 2000 4000 8000; do
   for ((round = 0; round < rounds; ++round)); do
-    "$build/bench/drain_weft" "$flows"
-    "$build/bench/drain_simgrid" "$flows"
+    "$build/bench/clos/drain_weft" "$flows"
+    "$build/bench/clos/drain_simgrid" "$flows"
   done
 done
-"$build/bench/drain_weft" 64000
-"$build/bench/drain_simgrid" 64000 1 60
+"$build/bench/clos/drain_weft" 64000
+"$build/bench/clos/drain_simgrid" 64000 1 60

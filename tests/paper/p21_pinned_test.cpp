@@ -27,7 +27,7 @@ std::string scenario(const char* scheme) {
 }
 
 TEST_CASE("P-21: pinning loses more than 30 % when jobs are fragmented or a CTSW fails") {
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
     CAPTURE(seed);
     const model::Outcome pinned = run(scenario("pinned"), seed);
     MESSAGE("pinned: whole ", mean_ratio(pinned, "whole"), ", failed ",

@@ -43,7 +43,8 @@ double mean_time(const Fabric& fabric, const route::RoutingConfig& routing, std:
   route::Router router = router_of(fabric, routing, seed);
   const auto set = rack_shift(fabric, {1});
   double sum = 0;
-  for (const auto& flow : engine::fluid::run_flows(set, router, {}, {}).flows) sum += flow.end_s;
+  const auto result = engine::fluid::run_flows(set, router, {}, {});
+  for (const auto& flow : result.flows) sum += flow.end_s;
   return sum / static_cast<double>(set.flows.size());
 }
 

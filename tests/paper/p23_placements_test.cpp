@@ -39,7 +39,7 @@ double ratio_of(std::string_view place, int qps) {
       "fabric: {generator: ai_zone, racks: 252}\nrouting: {scheme: e_ecmp, qps: " +
       std::to_string(qps) + "}\n" + jobs(place);
   double sum = 0;
-  for (const std::uint64_t seed : {1, 2, 3}) sum += mean_ratio(run(scenario, seed), "base");
+  for (const std::uint64_t seed : {1u, 2u, 3u}) sum += mean_ratio(run(scenario, seed), "base");
   return sum / 3;
 }
 

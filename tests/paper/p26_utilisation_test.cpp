@@ -46,7 +46,7 @@ TEST_CASE("P-26: the optimum loads 16 uplinks alike, 80 %") {
 TEST_CASE("P-26: E-ECMP spreads them from 40 to 90 %") {
   const Fabric fabric = fabric_of(zone);
   double least = 1, most = 0, rack_least = 0, rack_most = 0;
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
     const auto racks = utilisation(fabric, {.scheme = "e_ecmp", .qps = 4}, seed);
     for (const auto& uplinks : racks) {
       least = std::min(least, uplinks.front());

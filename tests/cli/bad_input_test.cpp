@@ -1,0 +1,173 @@
+// Wrong input: exit status 2, the place and what to do on standard error, nothing anywhere else.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "run_weft.hpp"
+
+using namespace weft;
+using cli_test::Outcome;
+using cli_test::Scratch;
+
+namespace {
+
+constexpr const char* zone =
+    "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 8, spines: 4}\n";
+constexpr const char* job = "jobs: [{name: j, collective: all_reduce, gpus: 32, bytes: 64 MiB}]\n";
+
+// "weft: error: PLACE: what; what to do", where the place is FILE:LINE:COLUMN.
+void check_message(const Outcome& outcome, const std::string& place, const std::string& text) {
+  INFO("got: ", outcome.err.substr(0, 500));
+  CHECK(outcome.status == 2);
+  CHECK(outcome.out.empty());
+  const bool placed = std::ranges::any_of(split(outcome.err, '\n'), [&](std::string_view line) {
+    return line.starts_with("weft: error: " + place + ": ") && line.find("; ") != line.npos;
+  });
+  CHECK_MESSAGE(placed, "no message at ", place);
+  CHECK_MESSAGE(outcome.err.find(text) != std::string::npos, "nothing says: ", text);
+}
+
+void check_scenario(const std::string& yaml, const std::string& place, const std::string& text) {
+  CAPTURE(yaml.substr(0, 300));
+  const Scratch scratch;
+  scratch.write("s.yaml", yaml);
+  check_message(scratch.run({"run", "s.yaml", "--out", "out"}), place, text);
+  CHECK_FALSE(scratch.has("out"));
+}
+
+void check_job(const std::string& keys, const std::string& place, const std::string& text) {
+  check_scenario(zone + std::string("jobs:\n  - {name: j, collective: all_reduce, ") + keys + "}\n",
+                 place, text);
+}
+
+void check_flow(const std::string& row, const std::string& place, const std::string& text) {
+  CAPTURE(row);
+  const Scratch scratch;
+  scratch.write("f.yaml", zone);
+  scratch.write("f.csv", "id,src,dst,bytes,after,via\na,0,17,64 MB,,\n" + row + "\n");
+  check_message(scratch.run({"flows", "--fabric", "f.yaml", "--flows", "f.csv"}), place, text);
+}
+
+void check_usage(const std::vector<std::string>& arguments, const std::string& text) {
+  CAPTURE(fmt::format("{}", fmt::join(arguments, " ")));
+  const Scratch scratch;
+  scratch.write("s.yaml", std::string(zone) + job);
+  const Outcome outcome = scratch.run(arguments);
+  INFO("got: ", outcome.err.substr(0, 500));
+  CHECK(outcome.status == 2);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.starts_with("weft: error: "));
+  CHECK(outcome.err.find(text) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("wrong quantities are refused where they stand") {
+  check_job("gpus: 8, bytes: 64", "s.yaml:3:51", "has no unit");
+  check_job("gpus: 8, bytes: NaN", "s.yaml:3:51", "not a number");
+  check_job("gpus: 8, bytes: nan B", "s.yaml:3:51", "not a number");
+  check_job("gpus: 8, bytes: 1e30", "s.yaml:3:51", "has no unit");
+  check_job("gpus: 8, bytes: 1e30 B", "s.yaml:3:51", "out of range");
+  check_job("gpus: 8, bytes: -1 B", "s.yaml:3:51", "negative");
+  check_job("gpus: 8.5, bytes: 1 B", "s.yaml:3:41", "not a whole number");
+  check_job("gpus: 1, bytes: 1 B", "s.yaml:3:41", "not within 2");
+  check_job("gpus: 8, repeat: 0, bytes: 1 B", "s.yaml:3:52", "not within 1");
+  const std::string rest = std::string("}\n") + job;
+  check_scenario("fabric: {generator: ai_zone, racks: 0" + rest, "s.yaml:1:37", "not within 1");
+  check_scenario("fabric: {generator: ai_zone, racks: -1" + rest, "s.yaml:1:37", "negative");
+  check_scenario("fabric: {generator: ai_zone, racks: 900000" + rest, "s.yaml:1:9", "more than");
+}
+
+TEST_CASE("a section or key that is missing, unknown or given twice") {
+  check_scenario(job, "s.yaml:1:1", "there is no \"fabric:\"");
+  check_scenario(zone, "s.yaml:1:1", "has no jobs");
+  check_scenario(std::string(zone) + job + "routing: {qsp: 4}\n", "s.yaml:3:11",
+                 "did you mean \"qps\"");
+  check_scenario(std::string(zone) + job + "routing: {scheme: minimal}\n", "s.yaml:3:10",
+                 "no dragonfly");
+  check_scenario(std::string(zone) + job + "compare: {a: {}, a: {}}\n", "s.yaml:3:18", "twice");
+  check_job("gpus: 8, bytes: 1 B, late: [{rank: 8, by: 1 ms}]", "s.yaml:3:70", "not within 0 .. 7");
+  check_job("gpus: 8, bytes: 1 B, late: [{rank: 1, by: 1 s}, {rank: 1, by: 2 s}]", "s.yaml:3:90",
+            "rank 1 is late twice");
+}
+
+TEST_CASE("a job that the fabric cannot hold, a fault on nothing, a fabric that names itself") {
+  check_job("gpus: 65, bytes: 1 MiB", "s.yaml:3:41", "64 of 64 are free");
+  check_scenario(std::string(zone) + job + "faults: [{kind: link_down, link: rtsw:0--ctsw:9}]\n",
+                 "s.yaml:3:34", "choose an index from 0 to 3");
+  check_scenario("fabric: {file: s.yaml}\n" + std::string(job), "s.yaml:1:16", "each other");
+}
+
+TEST_CASE("a fabric with a link to nowhere, and one in two parts") {
+  const std::string head =
+      "fabric:\n"
+      "  nodes:\n"
+      "    - {name: a, kind: nic}\n"
+      "    - {name: b, kind: nic}\n"
+      "    - {name: c, kind: nic}\n";
+  const Scratch scratch;
+  scratch.write("bad.yaml", head + "  links:\n    - {from: a, to: z, rate: 1 Gbps}\n");
+  const Outcome bad = scratch.run({"explain", "bad.yaml"});
+  check_message(bad, "bad.yaml:7:21", "\"z\"");
+}
+
+TEST_CASE("deep and long files end in a message, at once") {
+  constexpr std::size_t size = 10'000'000;
+  check_scenario(std::string(size, '['), "s.yaml:1:101", "nested deeper");
+  check_scenario(std::string(size / 2, '[') + std::string(size / 2, ']'), "s.yaml:1:101",
+                 "nested deeper");
+  std::string block;
+  while (block.size() < size) block += "- ";
+  check_scenario(block, "s.yaml:1:201", "nested deeper");
+}
+
+TEST_CASE("broken flows") {
+  check_flow("b,17,0", "f.csv:3:1", "3 cells");
+  check_flow("b,17,0,64,,", "f.csv:3:8", "no unit");
+  check_flow("b,17,0,1e30 B,,", "f.csv:3:8", "out of range");
+  check_flow("b,17,99,1 MB,,", "f.csv:3:6", "from 0 to 63");
+  check_flow("b,17,0,1 MB,zz,", "f.csv:3:13", "no flow has the id");
+  check_flow("b,17,0,1 MB,b,", "f.csv:3:13", "in a circle");
+  check_flow("b,17,0,1 MB,c,\nc,17,0,1 MB,b,", "f.csv:3:13", "in a circle");
+  check_flow("a,17,0,1 MB,,", "f.csv:3:1", "stands twice");
+  check_flow("b,17,0,1 MB,,ctsw:9", "f.csv:3:14", "from 0 to 3");
+}
+
+TEST_CASE("flows without a way are listed, and the exit status says so") {
+  const Scratch scratch;
+  scratch.write("f.yaml",
+                std::string(zone) + "faults: [{kind: switch_down, role: ctsw, count: 4}]\n");
+  scratch.write("f.csv", "id,src,dst,bytes\nstuck,0,17,1 MB\nnear,0,8,1 MB\n");
+  const Outcome outcome = scratch.run({"flows", "--fabric", "f.yaml", "--flows", "f.csv"});
+  CHECK(outcome.status == 1);
+  CHECK(outcome.out.find("2 flows, 1 finished") != std::string::npos);
+  CHECK(outcome.err.find("flow stuck (nic:0 to nic:17) did not finish") != std::string::npos);
+  CHECK(outcome.err.find("flow near") == std::string::npos);
+}
+
+TEST_CASE("wrong options") {
+  check_usage({"bogus"}, "unknown command \"bogus\"");
+  check_usage({"runn", "s.yaml"}, "did you mean \"run\"");
+  check_usage({"run"}, "scenario is required");
+  check_usage({"run", "s.yaml", "s.yaml"}, "not expected");
+  check_usage({"run", "."}, "is a directory");
+  check_usage({"run", "s.yaml", "--seed", "-1"}, "negative");
+  check_usage({"run", "s.yaml", "--seed", "99999999999999999999"}, "out of range");
+  check_usage({"run", "s.yaml", "--set", "routing"}, "no \"=\"");
+  check_usage({"run", "s.yaml", "--set", "routing.qps=0"}, "not within 1");
+  check_usage({"export", "s.yaml", "--to", "yamll"}, "did you mean \"yaml\"");
+  check_usage({"sweep", "s.yaml"}, "the scenario has no \"sweep:\"");
+  check_usage({"perf", "allreduce"}, "did you mean \"all_reduce\"");
+  check_usage({"perf", "all_reduce", "-b", "1G", "-e", "1M"}, "no sizes");
+  check_usage({"perf", "all_reduce", "-f", "-2"}, "negative");
+  check_usage({"perf", "all_reduce", "-f", "nan"}, "not a number");
+  check_usage({"perf", "all_reduce", "-f", "2", "-i", "1M"}, "excludes");
+  check_usage({"perf", "all_reduce", "-i", "0"}, "leads nowhere");
+  check_usage({"perf", "all_reduce", "-n", "0"}, "not in range");
+  check_usage({"perf", "all_reduce", "-n", "9"}, "8 of 8 are free");
+  check_usage({"perf", "all_reduce", "--channels", "2"}, "inside one host");
+  check_usage({"perf", "all_reduce", "--compare", "none"}, "No such file");
+  check_usage({"perf", "all_reduce", "--compare", "/dev/zero"}, "larger than");
+}
