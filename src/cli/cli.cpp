@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <new>
 #include <system_error>
 
 #include "base/text.hpp"

@@ -45,7 +45,7 @@ Json to_json(const engine::fluid::FlowSet& set, const engine::fluid::FlowRunResu
   for (std::size_t i = 0; i < set.flows.size(); ++i) {
     const engine::fluid::FlowEnd& end = result.flows[i];
     Json flow{{"id", set.flows[i].id}};
-    flow["start_us"] = end.finished || end.start_s > 0 ? Json(end.start_s * 1e6) : Json();
+    flow["start_us"] = end.started ? Json(end.start_s * 1e6) : Json();
     flow["end_us"] = end.finished ? Json(end.end_s * 1e6) : Json();
     flows.push_back(std::move(flow));
   }

@@ -65,15 +65,15 @@ void check_usage(const std::vector<std::string>& arguments, const std::string& t
 }  // namespace
 
 TEST_CASE("wrong quantities are refused where they stand") {
-  check_job("gpus: 8, bytes: 64", "s.yaml:3:51", "has no unit");
-  check_job("gpus: 8, bytes: NaN", "s.yaml:3:51", "not a number");
-  check_job("gpus: 8, bytes: nan B", "s.yaml:3:51", "not a number");
-  check_job("gpus: 8, bytes: 1e30", "s.yaml:3:51", "has no unit");
-  check_job("gpus: 8, bytes: 1e30 B", "s.yaml:3:51", "out of range");
-  check_job("gpus: 8, bytes: -1 B", "s.yaml:3:51", "negative");
-  check_job("gpus: 8.5, bytes: 1 B", "s.yaml:3:41", "not a whole number");
-  check_job("gpus: 1, bytes: 1 B", "s.yaml:3:41", "not within 2");
-  check_job("gpus: 8, repeat: 0, bytes: 1 B", "s.yaml:3:52", "not within 1");
+  check_job("gpus: 8, bytes: 64", "s.yaml:3:55", "has no unit");
+  check_job("gpus: 8, bytes: NaN", "s.yaml:3:55", "not a number");
+  check_job("gpus: 8, bytes: nan B", "s.yaml:3:55", "not a number");
+  check_job("gpus: 8, bytes: 1e30", "s.yaml:3:55", "has no unit");
+  check_job("gpus: 8, bytes: 1e30 B", "s.yaml:3:55", "out of range");
+  check_job("gpus: 8, bytes: -1 B", "s.yaml:3:55", "negative");
+  check_job("gpus: 8.5, bytes: 1 B", "s.yaml:3:45", "not a whole number");
+  check_job("gpus: 1, bytes: 1 B", "s.yaml:3:45", "not within 2");
+  check_job("gpus: 8, repeat: 0, bytes: 1 B", "s.yaml:3:56", "not within 1");
   const std::string rest = std::string("}\n") + job;
   check_scenario("fabric: {generator: ai_zone, racks: 0" + rest, "s.yaml:1:37", "not within 1");
   check_scenario("fabric: {generator: ai_zone, racks: -1" + rest, "s.yaml:1:37", "negative");
@@ -88,29 +88,38 @@ TEST_CASE("a section or key that is missing, unknown or given twice") {
   check_scenario(std::string(zone) + job + "routing: {scheme: minimal}\n", "s.yaml:3:10",
                  "no dragonfly");
   check_scenario(std::string(zone) + job + "compare: {a: {}, a: {}}\n", "s.yaml:3:18", "twice");
-  check_job("gpus: 8, bytes: 1 B, late: [{rank: 8, by: 1 ms}]", "s.yaml:3:70", "not within 0 .. 7");
-  check_job("gpus: 8, bytes: 1 B, late: [{rank: 1, by: 1 s}, {rank: 1, by: 2 s}]", "s.yaml:3:90",
+  check_job("gpus: 8, bytes: 1 B, late: [{rank: 8, by: 1 ms}]", "s.yaml:3:74", "not within 0 .. 7");
+  check_job("gpus: 8, bytes: 1 B, late: [{rank: 1, by: 1 s}, {rank: 1, by: 2 s}]", "s.yaml:3:94",
             "rank 1 is late twice");
 }
 
 TEST_CASE("a job that the fabric cannot hold, a fault on nothing, a fabric that names itself") {
-  check_job("gpus: 65, bytes: 1 MiB", "s.yaml:3:41", "64 of 64 are free");
+  check_job("gpus: 65, bytes: 1 MiB", "s.yaml:3:45", "64 of 64 are free");
   check_scenario(std::string(zone) + job + "faults: [{kind: link_down, link: rtsw:0--ctsw:9}]\n",
                  "s.yaml:3:34", "choose an index from 0 to 3");
   check_scenario("fabric: {file: s.yaml}\n" + std::string(job), "s.yaml:1:16", "each other");
 }
 
 TEST_CASE("a fabric with a link to nowhere, and one in two parts") {
+  //  nic:0   nic:1 | nic:2   nic:3
+  //      \   /     |     \   /
+  //      tor:0     |     tor:1
   const std::string head =
       "fabric:\n"
-      "  nodes:\n"
-      "    - {name: a, kind: nic}\n"
-      "    - {name: b, kind: nic}\n"
-      "    - {name: c, kind: nic}\n";
+      "  rate: 400 Gbps\n"
+      "  nodes: [{role: nic, count: 4}, {role: tor, count: 2}]\n"
+      "  links:\n"
+      "    - nic:0..1--tor:0\n";
   const Scratch scratch;
-  scratch.write("bad.yaml", head + "  links:\n    - {from: a, to: z, rate: 1 Gbps}\n");
-  const Outcome bad = scratch.run({"explain", "bad.yaml"});
-  check_message(bad, "bad.yaml:7:21", "\"z\"");
+  scratch.write("bad.yaml", head + "    - nic:2..3--tor:2\n");
+  check_message(scratch.run({"explain", "bad.yaml"}), "bad.yaml:6:7", "the last one is \"tor:1\"");
+
+  scratch.write("parts.yaml", head + "    - nic:2..3--tor:1\n");
+  scratch.write("f.csv", "id,src,dst,bytes\nnear,nic:0,nic:1,1 MB\nfar,nic:1,nic:2,1 MB\n");
+  const Outcome outcome = scratch.run({"flows", "--fabric", "parts.yaml", "--flows", "f.csv"});
+  CHECK(outcome.status == 1);
+  CHECK(outcome.out.find("2 flows, 1 finished") != std::string::npos);
+  CHECK(outcome.err.find("flow far (nic:1 to nic:2) did not finish") != std::string::npos);
 }
 
 TEST_CASE("deep and long files end in a message, at once") {

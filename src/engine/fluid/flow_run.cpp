@@ -54,6 +54,7 @@ class FlowRun final : Network::Client {
   void start(std::uint32_t i) {
     const FlowSet::Flow& flow = set_.flows[i];
     ends_[i].start_s = network_.now();
+    ends_[i].started = true;
     const std::uint32_t streams = network_.router().stream_count();
     streams_left_[i] = streams;
     for (std::uint32_t s = 0; s < streams; ++s) {

@@ -35,6 +35,7 @@ Result<FlowSet> read_flows(const Fabric& fabric, std::string_view text, const st
 struct FlowEnd {
   double start_s = 0;
   double end_s = 0;
+  bool started = false;
   bool finished = false;
 };
 

@@ -78,8 +78,8 @@ std::string shown(double value, double scale) {
 
 Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file) {
   if (file.sweep.kind == Config::Kind::null)
-    return fail(Errc::parse, file.variants.front().root.where, "the scenario has no \"sweep:\"",
-                "add e.g. sweep: {routing.qps: [1, 4, 16]}");
+    return fail(Errc::parse, file.variants.front().root.where,
+                "the scenario has no \"sweep:\" keys", "add e.g. sweep: {routing.qps: [1, 4, 16]}");
   WEFT_TRY(const std::vector<Axis> axes, read_axes(file.sweep));
   std::vector<SweepPoint> points;
   std::vector<std::size_t> at(axes.size(), 0);
@@ -88,13 +88,8 @@ Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file) {
     for (std::size_t a = 0; a < axes.size(); ++a) {
       const Config& value = axes[a].values[at[a]];
       point.values.emplace_back(axes[a].key, as_written(value));
-      for (model::Scenario& variant : point.scenario.variants) {
+      for (model::Scenario& variant : point.scenario.variants)
         WEFT_TRY_STATUS(variant.set(axes[a].key, value));
-        if (axes[a].key != "seed") continue;
-        WEFT_TRY(const std::int64_t seed,
-                 parse_count(token_of(value)));  // also kept beside the root
-        variant.seed = static_cast<std::uint64_t>(seed);
-      }
     }
     points.push_back(std::move(point));
     std::size_t a = axes.size();
