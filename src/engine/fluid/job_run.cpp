@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/hash.hpp"
+#include "engine/fluid/exchange_rounds.hpp"
 #include "engine/fluid/stage.hpp"
 
 namespace weft::engine::fluid {
@@ -40,24 +41,18 @@ class JobRun final : Network::Client {
     std::size_t stage = 0;
     std::size_t outstanding = 0;  // transfers and timers that this stage waits for
     double iteration_start_s = 0, stage_start_s = 0;
-    std::vector<ExchangeState> exchanges;
+    std::vector<ExchangeRounds> exchanges;
   };
   // What a transfer's tag stands for.
   struct Sent {
     std::uint32_t job = 0;
     std::uint32_t exchange = no_exchange;
-    std::uint32_t rank = 0;
+    ExchangeRounds::Message message{};
     double start_s = 0;
   };
   static constexpr std::uint32_t no_exchange = UINT32_MAX;
   struct Timer {
-    enum class What : std::uint8_t {
-      begin_iteration,
-      begin_stage,
-      begin_chain,
-      begin_rank,
-      arrival
-    };
+    enum class What : std::uint8_t { begin_iteration, begin_stage, begin_chain, wake_rank };
     std::uint32_t job = 0;
     What what = What::begin_iteration;
     std::uint32_t item = 0;  // chain, or exchange
@@ -82,10 +77,8 @@ class JobRun final : Network::Client {
         return begin_stage(timer.job);
       case Timer::What::begin_chain:
         return begin_chain(timer.job, timer.item);
-      case Timer::What::begin_rank:
-        return begin_rank(timer.job, timer.item, timer.rank);
-      case Timer::What::arrival:
-        return release(timer.job);
+      case Timer::What::wake_rank:
+        return wake_rank(timer.job, timer.item, timer.rank);
     }
   }
 
@@ -130,7 +123,7 @@ class JobRun final : Network::Client {
       ++state.outstanding;
       begin_flow(job, stage.flows[f]);
     }
-    state.exchanges.assign(stage.exchanges.size(), {});
+    state.exchanges.clear();
     for (std::uint32_t x = 0; x < stage.exchanges.size(); ++x) begin_exchange(job, x);
     release(job);
   }
@@ -138,72 +131,58 @@ class JobRun final : Network::Client {
   void begin_chain(std::uint32_t job, std::uint32_t index) {
     double bytes = 0;
     parts_ = chain_parts(stage_of(job).chains[index], network_.router(), bytes);
-    send(job, {.parts = parts_, .bytes = bytes}, no_exchange, 0);
+    send(job, {.parts = parts_, .bytes = bytes}, no_exchange, {});
   }
 
   // A stage of independent flows starts when its last rank has arrived.
   void begin_flow(std::uint32_t job, const workload::Edge& edge) {
     parts_.assign(
         1, {edge.from, edge.to, 0, network_.router().stream_count(), states_[job].iteration, 1});
-    send(job, {.parts = parts_, .bytes = edge.bytes}, no_exchange, 0);
+    send(job, {.parts = parts_, .bytes = edge.bytes}, no_exchange, {});
   }
 
   void begin_exchange(std::uint32_t job, std::uint32_t index) {
     const workload::Exchange& exchange = stage_of(job).exchanges[index];
-    ExchangeState& state = states_[job].exchanges[index];
-    state.next_offset.assign(exchange.ranks.size(), 1);
-    state.in_flight.assign(exchange.ranks.size(), 0);
-    state.last_peer.assign(exchange.ranks.size(), 0);
-    for (std::uint32_t r = 0; r < exchange.ranks.size(); ++r) {
-      ++states_[job].outstanding;
+    const auto ranks = static_cast<std::uint32_t>(exchange.ranks.size());
+    states_[job].exchanges.emplace_back(ranks, exchange.window);
+    ++states_[job].outstanding;
+    for (std::uint32_t r = 0; r < ranks; ++r) {
       const double delay = late_applies(job) ? late_of(jobs_[job], exchange.ranks[r]) : 0;
       if (delay > 0) {
         set_timer(network_.now() + delay,
-                  {.job = job, .what = Timer::What::begin_rank, .item = index, .rank = r});
+                  {.job = job, .what = Timer::What::wake_rank, .item = index, .rank = r});
       } else {
-        begin_rank(job, index, r);
+        states_[job].exchanges[index].wake(r);
       }
     }
+    send_ready(job, index);
   }
 
-  void begin_rank(std::uint32_t job, std::uint32_t index, std::uint32_t rank) {
-    const std::uint32_t window = std::max(stage_of(job).exchanges[index].window, 1u);
-    for (std::uint32_t w = 0; w < window; ++w) send_next(job, index, rank);
-    release(job);
+  void wake_rank(std::uint32_t job, std::uint32_t index, std::uint32_t rank) {
+    states_[job].exchanges[index].wake(rank);
+    send_ready(job, index);
   }
 
-  // The rank's next message that has bytes; nothing once all its peers are served.
-  void send_next(std::uint32_t job, std::uint32_t index, std::uint32_t rank) {
+  void send_ready(std::uint32_t job, std::uint32_t index) {
     const workload::Exchange& exchange = stage_of(job).exchanges[index];
+    ExchangeRounds& rounds = states_[job].exchanges[index];
     const auto count = static_cast<std::uint32_t>(exchange.ranks.size());
-    std::uint32_t& offset = states_[job].exchanges[index].next_offset[rank];
-    while (offset < count) {
-      const std::uint32_t peer = (rank + offset++) % count;
-      const double bytes = exchange_bytes(exchange, rank, peer);
-      if (bytes <= 0) continue;
-      const NodeId from = exchange.ranks[rank], to = exchange.ranks[peer];
-      parts_.assign(1, {from, to, 0, network_.router().stream_count(), states_[job].iteration, 1});
-      ++states_[job].outstanding;
-      ++states_[job].exchanges[index].in_flight[rank];
-      states_[job].exchanges[index].last_peer[rank] = peer;
-      return send(
-          job, {.parts = parts_, .bytes = bytes, .overhead_s = jobs_[job].step_overhead.seconds()},
-          index, rank);
+    while (const auto message = rounds.next_ready()) {
+      const std::uint32_t peer = (message->rank + message->round) % count;
+      const double bytes = exchange_bytes(exchange, message->rank, peer);
+      if (bytes <= 0) {
+        rounds.ended(*message);
+        continue;
+      }
+      parts_.assign(1, {exchange.ranks[message->rank], exchange.ranks[peer], 0,
+                        network_.router().stream_count(), states_[job].iteration, 1});
+      send(job, {.parts = parts_, .bytes = bytes}, index, *message);
     }
+    if (rounds.finished()) release(job);
   }
 
-  // The rank's last message has left; the stage waits until it has arrived.
-  void await_arrival(std::uint32_t job, std::uint32_t index, std::uint32_t rank) {
-    const workload::Exchange& exchange = stage_of(job).exchanges[index];
-    const std::uint32_t peer = states_[job].exchanges[index].last_peer[rank];
-    const double latency =
-        edge_latency_s(exchange.ranks[rank], exchange.ranks[peer], network_.router());
-    if (latency <= 0) return;
-    ++states_[job].outstanding;
-    set_timer(network_.now() + latency, {.job = job, .what = Timer::What::arrival});
-  }
-
-  void send(std::uint32_t job, TransferSpec spec, std::uint32_t exchange, std::uint32_t rank) {
+  void send(std::uint32_t job, TransferSpec spec, std::uint32_t exchange,
+            ExchangeRounds::Message message) {
     std::uint32_t tag = 0;
     if (free_sent_.empty()) {
       tag = static_cast<std::uint32_t>(sent_.size());
@@ -212,7 +191,7 @@ class JobRun final : Network::Client {
       tag = free_sent_.back();
       free_sent_.pop_back();
     }
-    sent_[tag] = {job, exchange, rank, network_.now()};
+    sent_[tag] = {job, exchange, message, network_.now()};
     ++result_.jobs[job].transfers;
     spec.tag = tag;
     network_.send(spec);
@@ -222,13 +201,9 @@ class JobRun final : Network::Client {
     const Sent sent = sent_[tag];
     free_sent_.push_back(static_cast<std::uint32_t>(tag));
     result_.transfer_times.add(network_.now() - sent.start_s);
-    if (sent.exchange != no_exchange) {
-      ExchangeState& exchange = states_[sent.job].exchanges[sent.exchange];
-      --exchange.in_flight[sent.rank];
-      send_next(sent.job, sent.exchange, sent.rank);
-      if (exchange.in_flight[sent.rank] == 0) await_arrival(sent.job, sent.exchange, sent.rank);
-    }
-    release(sent.job);
+    if (sent.exchange == no_exchange) return release(sent.job);
+    states_[sent.job].exchanges[sent.exchange].ended(sent.message);
+    send_ready(sent.job, sent.exchange);
   }
 
   void release(std::uint32_t job) {
@@ -280,10 +255,11 @@ void JobRun::finish() {
     const Sent& sent = sent_[tag];
     const Job& job = jobs_[sent.job];
     const auto& stage = job.traffic.stages[states_[sent.job].stage];
-    std::string what = sent.exchange == no_exchange
-                           ? std::string("a transfer")
-                           : "a message of " + network_.router().fabric().name(
-                                                   stage.exchanges[sent.exchange].ranks[sent.rank]);
+    std::string what =
+        sent.exchange == no_exchange
+            ? std::string("a transfer")
+            : "a message of " + network_.router().fabric().name(
+                                    stage.exchanges[sent.exchange].ranks[sent.message.rank]);
     result_.unfinished.push_back(
         fmt::format("job {}, iteration {}, stage {}: {} has no live path or no bandwidth", job.name,
                     states_[sent.job].iteration + 1, stage.name, what));

@@ -66,11 +66,10 @@ struct JobRunResult {
 };
 
 // Semantics: chains are coupled (workload::Chain); independent flows and the messages of an
-// exchange divide over the QPs as one transfer whose streams advance together. A rank of an
-// exchange begins its next message when the last byte of one has left; the exchange ends when all
-// have arrived. A chain whose ranks start at different times ends, in isolation, exactly when a
-// message-by-message run does (workload::ring_time); what the early ranks do meanwhile to others is
-// not modelled.
+// exchange divide over the QPs as one transfer whose streams advance together. A stage pays the
+// latency of its steps before the first byte. A chain whose ranks start at different times ends, in
+// isolation, exactly when a message-by-message run does (workload::ring_time); what the early ranks
+// do meanwhile to others is not modelled.
 JobRunResult run_jobs(std::span<const Job> jobs, Router& router,
                       std::span<const StateChange> changes, const Simulation::Options& options,
                       Progress& progress);

@@ -126,7 +126,7 @@ double edge_latency_s(NodeId from, NodeId to, Router& router) {
 }
 
 double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Router& router) {
-  if (stage.chains.empty() && stage.flows.empty()) return 0;
+  if (stage.latency_steps == 0 && stage.inner_steps == 0) return 0;
   const Fabric& fabric = router.fabric();
   const auto is_inside = [&](const workload::Edge& edge) {
     return fabric.host_of(edge.from).valid() &&
@@ -150,6 +150,12 @@ double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Rou
   };
   for (const workload::Chain& chain : stage.chains) add(chain.edges, true);
   add(stage.flows, false);
+  for (const workload::Exchange& exchange : stage.exchanges) {
+    std::vector<workload::Edge> from_first;
+    for (const NodeId rank : std::span(exchange.ranks).subspan(1))
+      from_first.push_back({exchange.ranks.front(), rank, 0});
+    add(from_first, false);
+  }
   return stage.latency_steps * (step_overhead.seconds() + outside) +
          stage.inner_steps * (step_overhead.seconds() + inside);
 }

@@ -10,13 +10,6 @@
 
 namespace weft::engine::fluid {
 
-// By rank.
-struct ExchangeState {
-  std::vector<std::uint32_t> next_offset;  // distance to the next peer to serve
-  std::vector<std::uint32_t> in_flight;    // messages
-  std::vector<std::uint32_t> last_peer;    // served most recently
-};
-
 double exchange_bytes(const workload::Exchange& exchange, std::uint32_t from, std::uint32_t to);
 
 // The parts of one coupled transfer whose size, `bytes`, is that of the largest edge.
@@ -27,8 +20,8 @@ double edge_latency_s(NodeId from, NodeId to, Router& router);
 
 // What a stage's steps cost beyond their bytes: latency_steps across the network and inner_steps
 // inside hosts, each with the software overhead. Network latency is the mean over a chain's edges,
-// since each chunk passes all of them; the maximum over chains and independent flows. Exchanges
-// pay with each message instead.
+// since each chunk passes all of them; the maximum over chains and independent flows; that from the
+// first rank to any other for an exchange.
 double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Router& router);
 
 // Seconds by which `rank` enters late; 0 when it is not named.

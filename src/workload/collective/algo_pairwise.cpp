@@ -1,5 +1,6 @@
-// All-to-all by pairwise exchange: every rank works through its peers, `window` at a time.
+// All-to-all by pairwise exchange: rounds of one send and one receive, `window` rounds at a time.
 #include <algorithm>
+#include <vector>
 
 #include "workload/collective/algorithm.hpp"
 
@@ -20,18 +21,27 @@ Result<std::vector<Stage>> build(const Job& job) {
   return std::vector{std::move(stage)};
 }
 
+// Round d waits, on both sides, for rounds up to d - window. Those up to d - 2 window were waited
+// for by round d - window. Pairs of 0 bytes keep their message: the ranks meet all the same.
 void expand(const Job& job, MessageWriter& out) {
-  const std::uint32_t n = job.size();
+  const std::uint32_t n = job.size(), window = window_of(job);
   const auto& matrix = job.request.matrix;
   out.set_blocks(n * n);
-  out.set_window(window_of(job));
+  const auto index = [&](Rank from, std::uint32_t d) { return (d - 1) * n + from; };
+  std::vector<MessageIndex> after;
   for (std::uint32_t d = 1; d < n; ++d)
     for (Rank from = 0; from < n; ++from) {
       const Rank to = (from + d) % n;
+      after.clear();
+      const std::uint32_t last = d > window ? d - window : 0;
+      for (std::uint32_t r = last > window ? last - window + 1 : 1; r <= last; ++r)
+        for (const Rank rank : {from, to}) {
+          after.push_back(index(rank, r));
+          after.push_back(index((rank + n - r) % n, r));
+        }
       const std::uint32_t block = from * n + to;
-      const double bytes = matrix.empty() ? job.share() : matrix[block];
-      if (bytes > 0 || matrix.empty())
-        out.add({from, to, bytes, Message::Action::copy}, std::span(&block, 1), {});
+      out.add({from, to, matrix.empty() ? job.share() : matrix[block], Message::Action::copy},
+              std::span(&block, 1), after);
     }
 }
 

@@ -34,18 +34,15 @@ struct Message {
 };
 
 // Messages in an order in which each one stands behind all it waits for.
-// A message may start when all of `after` have ended, its sender has started, and fewer than
-// `window` messages of its sender are in flight (0: no such bound; messages of one sender then go
-// in list order). A block is an equal part of the data, numbered as the algorithm likes; in
-// all_gather and reduce_scatter block b belongs to rank b % ranks, in all_to_all block
-// i * ranks + j goes from i to j.
+// A message may start when all of `after` have ended and its sender has started. A block is an
+// equal part of the data, numbered as the algorithm likes; in all_gather and reduce_scatter block b
+// belongs to rank b % ranks, in all_to_all block i * ranks + j goes from i to j.
 class MessageList {
  public:
   std::span<const Message> messages() const { return messages_; }
   std::span<const MessageIndex> after(const Message& m) const { return run(after_, m.after); }
   std::span<const std::uint32_t> blocks(const Message& m) const { return run(blocks_, m.blocks); }
   std::uint32_t block_count() const { return block_count_; }
-  std::uint32_t window() const { return window_; }
 
  private:
   friend class MessageWriter;
@@ -57,7 +54,6 @@ class MessageList {
   std::vector<MessageIndex> after_;
   std::vector<std::uint32_t> blocks_;
   std::uint32_t block_count_ = 0;
-  std::uint32_t window_ = 0;
 };
 
 inline constexpr std::uint32_t expand_rank_max = 256;
@@ -84,7 +80,6 @@ class MessageWriter {
     MessageIndex forwards = no_message;
   };
   void set_blocks(std::uint32_t count) { list_.block_count_ = count; }
-  void set_window(std::uint32_t window) { list_.window_ = window; }
   // One message with what it waits for written out; `no_message` entries are left out.
   MessageIndex add(const Spec& spec, std::span<const std::uint32_t> blocks,
                    std::initializer_list<MessageIndex> after);

@@ -40,7 +40,7 @@ struct Request {
   std::vector<NodeId> ranks;       // GPUs in rank order
   double bytes = 0;
   std::uint32_t channels = 0;  // 0: as many as one host has NICs (NVLink only: 1)
-  std::uint32_t window = 1;    // all_to_all: peers in flight per rank
+  std::uint32_t window = 1;    // all_to_all: rounds that a rank has open at once
   // all_to_all with sizes of its own: row-major, bytes from rank i to rank j; empty: equal.
   std::vector<double> matrix;
 };
@@ -63,9 +63,10 @@ struct Chain {
   std::uint32_t steps = 1;
 };
 
-// Every rank works through its peers (rank + 1, rank + 2, ...), `window` in flight, each next one
-// as soon as one has ended; nobody waits for the others. A window of n-1 or more is everything at
-// once. Pairs of 0 bytes are passed over. Not enumerated: n (n-1) flows.
+// Pairwise exchange. In round k each rank sends to rank + k and receives from rank - k; it has at
+// most `window` rounds open and opens the next one when the lowest is complete both ways. A message
+// starts when its round is open at both ends. A window of n-1 or more is everything at once.
+// Not enumerated: n (n-1) messages.
 struct Exchange {
   std::vector<NodeId> ranks;
   double bytes_per_pair = 0;
