@@ -155,7 +155,7 @@ class Writer {
             Series(fabric_.rail(node)), Series(fabric_.plane(node)), Series(role_index(nic(node)))};
   }
   static bool continues(NodeColumns& run, const NodeColumns& next, std::size_t i) {
-    const auto step = [&](Series NodeColumns::*column, bool commit) {
+    const auto step = [&](Series NodeColumns::* column, bool commit) {
       const std::int64_t value = (next.*column).at(0);
       if (commit) (run.*column).take(value, i);
       return commit || (run.*column).fits(value, i);
