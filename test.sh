@@ -46,7 +46,8 @@ lint() {
   done
   say "clang-tidy on ${#known[@]} changed sources"
   [ ${#known[@]} -eq 0 ] || printf '%s\0' "${known[@]}" |
-    xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 --quiet -p build/asan-ubsan
+    xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 --quiet -p build/asan-ubsan \
+      2> >(grep -v ' warnings\? generated' >&2)
 }
 
 # Tests labelled threads, under ThreadSanitizer; nothing is built when there are none.

@@ -256,7 +256,9 @@ class Writer {
     std::uint32_t right = 1;
     while (stand_at(first + right * parallel, end, a, b + right, parallel)) ++right;
     std::uint32_t left = 1;
-    while (row_stands(first + left * right * parallel, end, a + left, b, right, parallel)) ++left;
+    while (
+        row_stands(first + std::size_t{left} * right * parallel, end, a + left, b, right, parallel))
+      ++left;
     std::uint32_t pairs = 1;
     while (stand_at(first + pairs * parallel, end, a + pairs, b + pairs, parallel)) ++pairs;
     if (pairs > left * right) {
@@ -264,7 +266,7 @@ class Writer {
       return first + pairs * parallel;
     }
     put_cables(first, "link", left, right, parallel);
-    return first + left * right * parallel;
+    return first + std::size_t{left} * right * parallel;
   }
   bool row_stands(std::size_t at, std::size_t end, std::uint32_t a, std::uint32_t b,
                   std::uint32_t right, std::size_t parallel) const {
@@ -277,7 +279,7 @@ class Writer {
     const std::uint32_t index = fabric_.role_index(node);
     if (count > 1)
       return fmt::format("{}:{}..{}", fabric_.role_name(node), index, index + count - 1);
-    const std::string name = fabric_.name(node);
+    std::string name = fabric_.name(node);
     if (fabric_.has_given_name(node) && check_name({name, {}})) return name;
     return fmt::format("{}:{}", fabric_.role_name(node), index);
   }
