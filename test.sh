@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/setup.sh
 
 mode=full
-fuzz_seconds=5
+fuzz_seconds=0
 case "${1:-}" in
   '') ;;
   --quick) mode=quick ;;
@@ -67,9 +67,9 @@ packages=("${weft_packages_build[@]}")
 install_packages "${packages[@]}"
 
 if [ "$mode" = quick ]; then
-  build release -DBUILD_TESTING=ON
+  build release -DBUILD_TESTING=ON -DWEFT_REPLAY=ON
 else
-  build release -DBUILD_TESTING=ON -DWEFT_BENCH=ON
+  build release -DBUILD_TESTING=ON -DWEFT_BENCH=ON -DWEFT_REPLAY=OFF # the build below fuzzes
 fi
 if [ "$mode" != quick ]; then
   # One build serves the sanitizers and the fuzz targets, which are tests there.

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/rng.hpp"
 #include "model/generate.hpp"
 #include "model/state.hpp"
+#include "route/fib.hpp"
 #include "route/router.hpp"
 
 namespace weft::route {
@@ -139,6 +141,51 @@ void create_131072(benchmark::State& state) {
   }
 }
 BENCHMARK(create_131072)->Unit(benchmark::kMillisecond);
+
+// 8,192 NICs under 1,280 switches.
+const Fabric& fat_tree_32() {
+  static const Fabric fabric = fabric_of("{generator: fat_tree, k: 32}");
+  return fabric;
+}
+
+Fib fib_of(const Fabric& fabric) {
+  auto fib = Fib::build(fabric, {}, fabric.nics());
+  WEFT_CHECK(fib.has_value());
+  return *std::move(fib);
+}
+
+void fib_build_8192(benchmark::State& state) {
+  const Fabric& fabric = fat_tree_32();
+  std::size_t bytes = 0;
+  for (auto _ : state) bytes = fib_of(fabric).bytes();
+  state.counters["MB"] = static_cast<double>(bytes) * 1e-6;
+}
+BENCHMARK(fib_build_8192)->Unit(benchmark::kMillisecond);
+
+// 65,536 packets between random NICs, each moved by one hop in turn.
+void fib_walk_8192(benchmark::State& state) {
+  const Fabric& fabric = fat_tree_32();
+  const Fib fib = fib_of(fabric);
+  struct Packet {
+    NodeId at;
+    std::uint32_t target;
+  };
+  Rng rng(1);
+  const auto nic = [&] { return fabric.nics()[rng.below(fabric.nics().size())]; };
+  std::vector<Packet> packets(1 << 16);
+  for (Packet& packet : packets) packet = {nic(), fib.target(nic())};
+  for (auto _ : state) {
+    for (Packet& packet : packets) {
+      const auto links = fib.next(packet.at, packet.target);
+      packet.at = fabric.to(links[links.size() == 1 ? 0 : rng.next() % links.size()]);
+      if (fabric.is_switch(packet.at)) continue;
+      packet = {nic(), fib.target(nic())};
+    }
+    benchmark::DoNotOptimize(packets.data());
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(packets.size()));
+}
+BENCHMARK(fib_walk_8192);
 
 }  // namespace
 }  // namespace weft::route

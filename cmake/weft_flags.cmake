@@ -31,9 +31,18 @@ if(WEFT_SANITIZE)
                          -fno-sanitize-recover=all)
   target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
 endif()
-if(WEFT_FUZZ)
-  target_compile_options(weft_flags INTERFACE -fsanitize=fuzzer-no-link)
+
+# What a test program links: the runner's main(), and flags for its own sources. What they test is
+# optimised; they are compiled once and run once.
+add_library(weft_test_flags INTERFACE)
+if(WEFT_SANITIZE)
+  target_compile_options(weft_test_flags INTERFACE -O0)
+else()
+  target_compile_options(weft_test_flags INTERFACE -O1)
 endif()
+target_link_libraries(weft_test_flags INTERFACE weft_flags)
+add_library(weft_test_main STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/doctest_main.cpp)
+target_link_libraries(weft_test_main PUBLIC weft_test_flags)
 
 find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE)

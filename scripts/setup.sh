@@ -4,11 +4,15 @@
 # The one list of Debian 12 packages. `build` makes and runs weft, `test` adds what checks it.
 weft_packages_build=(
   g++ cmake ninja-build ccache git ca-certificates
-  libfmt-dev nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libcli11-dev libpugixml-dev
+  libfmt-dev nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libcli11-dev libpugixml-dev pkg-config
+  libnl-3-dev libnl-route-3-dev libnftables-dev
+  libsqlite3-dev libpq-dev libssl-dev libcpp-httplib-dev libre2-dev libsnmp-dev
+  libgrpc++-dev libgrpc-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   doctest-dev
 )
 weft_packages_test=(
-  clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev llvm-19 libbenchmark-dev chromium
+  clang-19 clang-tidy-19 clang-format-19 lld-19 libclang-rt-19-dev llvm-19 libbenchmark-dev chromium
+  frr snmpd snmp iproute2 fping postgresql prometheus-alertmanager
 )
 
 say() { printf '\n== %s\n' "$*"; }

@@ -377,6 +377,13 @@ void overlay(Config& base, const Config& over) {
   std::erase_if(base.fields, [&](const auto& field) { return deleted.contains(field.key); });
 }
 
+Config laid_over(std::string_view defaults, const Config& over) {
+  auto whole = parse_yaml(defaults, "defaults");
+  WEFT_CHECK(whole.has_value());
+  if (over.kind != Config::Kind::null) overlay(*whole, over);
+  return *std::move(whole);
+}
+
 Status set_path(Config& config, std::string_view path, const Config& value) {
   Config* at = &config;
   for (const std::string_view step : split(path, '.')) {

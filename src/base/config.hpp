@@ -55,6 +55,10 @@ std::string to_yaml(const Config& config);
 // `over` laid on `base`: maps merge key by key, anything else replaces. A null deletes the key.
 void overlay(Config& base, const Config& over);
 
+// `over` laid over defaults that the program itself holds as YAML; a null, as of an empty file or
+// section, changes nothing. Aborts on defaults that are no YAML.
+Config laid_over(std::string_view defaults, const Config& over);
+
 // Sets "a.b.c" to a YAML value, making maps on the way ("routing.qps", "16"). A number steps into
 // a list ("jobs.0.bytes"). Fails: Errc::unknown on a step into a scalar or past a list's end.
 Status set_path(Config& config, std::string_view path, const Config& value);

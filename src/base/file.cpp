@@ -9,35 +9,13 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <memory>
+
+#include "base/file_stream.hpp"
 
 namespace weft::inline base {
 namespace {
 
-struct Closer {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, Closer>;
-
 constexpr const char* io_hint = "check the path, its permissions and the space on the disk";
-
-std::unexpected<Error> io_error(const std::string& path, std::string_view doing) {
-  return fail(Errc::io, {path, 0, 0}, fmt::format("cannot {}: {}", doing, std::strerror(errno)),
-              io_hint);
-}
-
-Result<std::string> read_stream(std::FILE* in, const std::string& path, std::uint64_t limit) {
-  std::string out;
-  std::string chunk(1 << 16, '\0');
-  for (std::size_t got = 0; (got = std::fread(chunk.data(), 1, chunk.size(), in)) > 0;) {
-    out.append(chunk, 0, got);
-    if (out.size() > limit)
-      return fail(Errc::io, {path, 0, 0}, fmt::format("larger than {} bytes", limit),
-                  "split the input or pass a smaller file");
-  }
-  if (std::ferror(in) != 0) return io_error(path, "read");
-  return out;
-}
 
 // Messages name `shown`, the path that the user gave.
 Status write_plain(const std::string& path, const std::string& shown, std::string_view content) {
@@ -51,14 +29,48 @@ Status write_plain(const std::string& path, const std::string& shown, std::strin
 
 }  // namespace
 
-Result<std::string> read_file(const std::string& path, std::uint64_t limit) {
-  if (path == "-") return read_stream(stdin, "<stdin>", limit);
+std::unexpected<Error> io_error(const std::string& path, std::string_view doing) {
+  return fail(Errc::io, {path, 0, 0}, fmt::format("cannot {}: {}", doing, std::strerror(errno)),
+              io_hint);
+}
+
+Result<File> open_file(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     return fail(Errc::io, {path, 0, 0}, "is a directory", "name a file");
-  const File in(std::fopen(path.c_str(), "rb"));
+  File in(std::fopen(path.c_str(), "rb"));
   if (!in) return io_error(path, "open");
-  return read_stream(in.get(), path, limit);
+  return in;
+}
+
+std::uint64_t file_size_hint(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  return error ? 0 : size;
+}
+
+Status read_rest(std::FILE* in, const std::string& path, std::uint64_t limit, std::string& out) {
+  std::string chunk(1 << 16, '\0');
+  for (std::size_t got = 0; (got = std::fread(chunk.data(), 1, chunk.size(), in)) > 0;) {
+    out.append(chunk, 0, got);
+    if (out.size() > limit)
+      return fail(Errc::io, {path, 0, 0}, fmt::format("larger than {} bytes", limit),
+                  "split the input or pass a smaller file");
+  }
+  if (std::ferror(in) != 0) return io_error(path, "read");
+  return {};
+}
+
+Result<std::string> read_file(const std::string& path, std::uint64_t limit) {
+  std::string out;
+  if (path == "-") {
+    WEFT_TRY_STATUS(read_rest(stdin, "<stdin>", limit, out));
+    return out;
+  }
+  WEFT_TRY(const File in, open_file(path));
+  out.reserve(std::min(file_size_hint(path), limit));
+  WEFT_TRY_STATUS(read_rest(in.get(), path, limit, out));
+  return out;
 }
 
 Status write_file(const std::string& path, std::string_view content) {

@@ -32,7 +32,7 @@ template <class IdType, class T>
 class Column {
  public:
   Column() = default;
-  explicit Column(std::size_t size, T value = T{}) : rows_(size, value) {}
+  explicit Column(std::size_t size, const T& value = T{}) : rows_(size, value) {}
 
   decltype(auto) operator[](IdType id) { return rows_[id.index()]; }
   decltype(auto) operator[](IdType id) const { return rows_[id.index()]; }

@@ -179,7 +179,17 @@ std::size_t display_width(std::string_view text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-// The length of the UTF-8 character that `text` starts with; 0 when there is none.
+// Of one well-formed UTF-8 character.
+bool is_noncharacter(std::string_view character) {
+  if (character.size() < 3) return false;
+  std::uint32_t code = static_cast<unsigned char>(character[0]) & (character.size() == 3 ? 0xF : 7);
+  for (const char c : character.substr(1))
+    code = code << 6 | (static_cast<unsigned char>(c) & 0x3F);
+  return (code & 0xFFFE) == 0xFFFE || (code >= 0xFDD0 && code <= 0xFDEF);
+}
+
+// The length of the UTF-8 character that `text` starts with; 0 when there is none. Unicode's
+// noncharacters (U+FDD0 to U+FDEF and the last two of each plane) are none: writers replace them.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -191,7 +201,8 @@ std::size_t utf8_length(std::string_view text) {
   const bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
   const bool surrogate = lead == 0xED && byte(1) >= 0xA0;
   const bool beyond = lead == 0xF4 && byte(1) >= 0x90;
-  return overlong || surrogate || beyond ? 0 : size;
+  if (overlong || surrogate || beyond || is_noncharacter(text.substr(0, size))) return 0;
+  return size;
 }
 
 bool is_control(char c) {
@@ -200,6 +211,11 @@ bool is_control(char c) {
 }
 
 }  // namespace
+
+std::string ipv4_text(std::uint32_t address) {
+  return fmt::format("{}.{}.{}.{}", address >> 24, address >> 16 & 255, address >> 8 & 255,
+                     address & 255);
+}
 
 std::string quoted(std::string_view text) {
   constexpr std::size_t shown = 40;

@@ -49,6 +49,9 @@ std::string human(Bytes size);
 std::string human(Rate rate);
 std::string human_seconds(double seconds);
 
+// "10.0.0.1" of an address in host byte order.
+std::string ipv4_text(std::uint32_t address);
+
 // The text in double quotes, as messages show it: at most 40 bytes, unprintable bytes as \xNN.
 std::string quoted(std::string_view text);
 // The offset of the first byte that is no UTF-8, or a control character other than tab and line

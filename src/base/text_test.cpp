@@ -179,16 +179,20 @@ TEST_CASE("text is UTF-8 without control characters") {
   CHECK(find_not_text("") == fine);
   CHECK(find_not_text("aµ€\xF0\x9F\x98\x80z") == fine);
   CHECK(find_not_text("\xEF\xBB\xBF") == fine);
+  CHECK(find_not_text("\xEF\xBF\xBD") == fine);     // U+FFFD
+  CHECK(find_not_text("a\xEF\xBF\xBF") == 1);       // U+FFFF
+  CHECK(find_not_text("\xEF\xB7\x90") == 0);        // U+FDD0
+  CHECK(find_not_text("ok\xF0\x9F\xBF\xBE") == 2);  // U+1FFFE
   CHECK(find_not_text(std::string_view("ab\0c", 4)) == 2);
   CHECK(find_not_text("ab\x04") == 2);
   CHECK(find_not_text("a\x7F") == 1);
-  CHECK(find_not_text("\xC3") == 0);              // cut off
-  CHECK(find_not_text("x\xC0\x80") == 1);         // overlong
-  CHECK(find_not_text("\xE0\x80\x80") == 0);      // overlong
-  CHECK(find_not_text("\xF0\x80\x80\x80") == 0);  // overlong
-  CHECK(find_not_text("\xED\xA0\x80") == 0);      // surrogate
-  CHECK(find_not_text("\xF4\x90\x80\x80") == 0);  // beyond U+10FFFF
-  CHECK(find_not_text("\xF4\x8F\xBF\xBF") == fine);
+  CHECK(find_not_text("\xC3") == 0);                 // cut off
+  CHECK(find_not_text("x\xC0\x80") == 1);            // overlong
+  CHECK(find_not_text("\xE0\x80\x80") == 0);         // overlong
+  CHECK(find_not_text("\xF0\x80\x80\x80") == 0);     // overlong
+  CHECK(find_not_text("\xED\xA0\x80") == 0);         // surrogate
+  CHECK(find_not_text("\xF4\x90\x80\x80") == 0);     // beyond U+10FFFF
+  CHECK(find_not_text("\xF4\x8F\xBF\xBD") == fine);  // U+10FFFD
   CHECK(find_not_text("a\x80") == 1);
 }
 

@@ -7,8 +7,24 @@
 #include <cstdio>
 #include <functional>
 #include <system_error>
+#include <utility>
 
 #include "base/text.hpp"
+#include "cli/cmd_agent.hpp"
+#include "cli/cmd_gnmi.hpp"
+#include "cli/cmd_lab.hpp"
+#include "cli/cmd_localise.hpp"
+#include "cli/cmd_poll.hpp"
+#include "cli/cmd_probe.hpp"
+#include "cli/cmd_rehearse.hpp"
+#include "cli/cmd_respond.hpp"
+#include "cli/cmd_send.hpp"
+#include "cli/cmd_serve.hpp"
+#include "cli/cmd_sli.hpp"
+#include "cli/cmd_snapshot.hpp"
+#include "cli/cmd_storm.hpp"
+#include "cli/cmd_triage.hpp"
+#include "plan/run/setup.hpp"
 
 namespace weft::cli {
 namespace {
@@ -62,8 +78,54 @@ class Commands {
     add_explain();
     add_flows();
     add_perf();
+    add_trace();
     add_sweep();
     add_export();
+    add_agent(*add("agent", "Watch the machine it runs on, and tell what is wrong with it",
+                   [this] { return agent_command(common_, agent_); }),
+              agent_);
+    add_lab(*add("lab", "An emulated fabric of network namespaces, with real packets and BGP",
+                 [this] { return lab_command(common_, lab_); }),
+            lab_);
+    add_localise(*add("localise", "Find the links, switches and hosts that lose probes",
+                      [this] { return localise_command(common_, localise_); }),
+                 localise_);
+    add_gnmi(*add("gnmi", "Subscribe to what devices measure, as records or samples",
+                  [this] { return gnmi_command(common_, gnmi_); }),
+             gnmi_);
+    add_poll(*add("poll", "Ask devices by SNMP, or Prometheus exporters, as records",
+                  [this] { return poll_command(common_, poll_); }),
+             poll_);
+    add_traps(*add("traps", "Receive SNMP traps, as records",
+                   [this] { return traps_command(common_, traps_); }),
+              traps_);
+    add_rehearse(*add("rehearse", "Weeks of operations on a simulated network, in seconds",
+                      [this] { return rehearse_command(common_, rehearse_); }),
+                 rehearse_);
+    add_send(*add("send", "Send lines from standard input to a service, until it acknowledges them",
+                  [this] { return send_command(common_, send_); }),
+             send_);
+    add_snapshot(*add("snapshot", "Show, check or export the evidence that was taken of a case",
+                      [this] { return snapshot_command(common_, snapshot_); }),
+                 snapshot_);
+    add_serve(*add("serve", "All of operating as one service: cases, repairs, minutes, an HTTP API",
+                   [this] { return serve_command(common_, serve_); }),
+              serve_);
+    add_sli(*add("sli", "Count good and bad minutes, and find what made them bad",
+                 [this] { return sli_command(common_, sli_); }),
+            sli_);
+    add_respond(*add("respond", "Answer authenticated probes until a signal ends it",
+                     [this] { return respond_command(common_, respond_); }),
+                respond_);
+    CLI::App* probe = add("probe", "Probe hosts, and say what was lost and how long the rest took",
+                          [this] { return probe_command(common_, probe_); });
+    add_common(*add_probe(*probe, probe_), common_);
+    CLI::App* storm = add("storm", "Make a storm of events with known faults in it",
+                          [this] { return storm_command(common_, storm_); });
+    add_common(*add_storm(*storm, storm_), common_);
+    add_triage(*add("triage", "Fold recorded events into cases, each with its root cause",
+                    [this] { return triage_command(common_, triage_); }),
+               triage_);
   }
   int call() const { return call_(); }
 
@@ -71,7 +133,7 @@ class Commands {
   CLI::App* add(const std::string& name, const std::string& what, std::function<int()> call) {
     CLI::App* command = app_.add_subcommand(name, what);
     add_common(*command, common_);
-    command->callback([this, call] { call_ = call; });
+    command->callback([this, call = std::move(call)] { call_ = call; });
     return command;
   }
   void add_run() {
@@ -89,8 +151,19 @@ class Commands {
     CLI::App* c =
         add("flows", "Run a set of flows", [this] { return flows_command(common_, flows_); });
     c->add_option("--fabric", flows_.fabric, "Scenario or fabric file")->required();
-    c->add_option("--flows", flows_.flows, "CSV with id,src,dst,bytes,start,after,via")->required();
-    c->add_option("--engine", flows_.engine, "fluid");
+    c->add_option("--flows", flows_.flows,
+                  "CSV with id,src,dst,bytes,start,after,via, or a connection matrix of htsim")
+        ->required();
+    CLI::Option* engine = c->add_option("--engine", flows_.engine, "fluid or packet");
+    c->add_option("--end", flows_.end, "Packet engine: stop then, e.g. \"500 us\"");
+    c->add_option("--start-unit", flows_.start_unit,
+                  "ps, ns or us: of the starts of a connection matrix");
+    CLI::Option* from = c->add_option(
+        "--from-fluid", flows_.from_fluid,
+        "Packet engine: begin then, where the fluid engine has come to, e.g. \"200 us\"");
+    c->add_flag("--compare", flows_.compare, "Both engines, and what makes the difference")
+        ->excludes(engine)
+        ->excludes(from);
   }
   void add_perf() {
     CLI::App* c = add("perf", "Predict a collective for a range of sizes, as nccl-tests print it",
@@ -120,6 +193,22 @@ class Commands {
                   "SIZE=GB/s: one measured row (size and busbw) of the machine");
     c->add_option("--compare", perf_.compare, "Output of nccl-tests to print beside");
   }
+  void add_trace() {
+    CLI::App* c = add("trace", "Simulate a recorded workload: SimAI/AICB, Chakra or GOAL",
+                      [this] { return trace_command(common_, trace_); });
+    c->add_option("files", trace_.files, "One file, or Chakra's files of all ranks")->required();
+    c->add_option("--fabric", trace_.fabric,
+                  "Scenario or fabric file; without it an AI Zone with a GPU for each rank");
+    c->add_option("--ranks", trace_.ranks, "Scale to so many ranks")
+        ->check(CLI::Range(1, 1'000'000));
+    c->add_option("--groups", trace_.groups, "Chakra: JSON file with process groups");
+    c->add_option("--system", trace_.system, "ASTRA-sim system JSON: algorithms, compute rates");
+    c->add_option("--place", trace_.place, "topology, rack_order, fragmented, random, scattered");
+    c->add_option("--contention", trace_.contention, "on, or off: transfers share no link")
+        ->check(CLI::IsMember({"on", "off"}));
+    c->add_option("--overhead", trace_.overhead, "GOAL: processor time of each send and recv");
+    c->add_option("-o,--out", trace_.out, "Directory for report.json, report.html and trace");
+  }
   void add_sweep() {
     CLI::App* c = add("sweep", "Run a scenario for all combinations of its sweep: keys",
                       [this] { return sweep_command(common_, sweep_); });
@@ -141,8 +230,24 @@ class Commands {
   ExplainArgs explain_;
   FlowsArgs flows_;
   PerfArgs perf_;
+  TraceArgs trace_;
   SweepArgs sweep_;
   ExportArgs export_;
+  AgentArgs agent_;
+  LabArgs lab_;
+  LocaliseArgs localise_;
+  GnmiArgs gnmi_;
+  PollArgs poll_;
+  TrapsArgs traps_;
+  RehearseArgs rehearse_;
+  SendArgs send_;
+  ServeArgs serve_;
+  SnapshotArgs snapshot_;
+  SliArgs sli_;
+  RespondArgs respond_;
+  ProbeArgs probe_;
+  StormArgs storm_;
+  TriageArgs triage_;
 };
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -184,6 +289,13 @@ int report(const Error& error) {
 
 std::vector<std::string> fabric_file_keys() {
   return {"name", "fabric", "routing", "transport", "faults", "engine", "seed"};
+}
+
+Result<model::Fabric> load_fabric(const Common& common, const std::string& path) {
+  WEFT_TRY(const model::LoadOptions options, common.load_options(fabric_file_keys()));
+  WEFT_TRY(const model::ScenarioFile file, model::load_scenario(path, options));
+  WEFT_TRY(plan::Setup setup, plan::read_setup(file.variants.front()));
+  return std::move(setup.fabric);
 }
 
 int run(int argc, char** argv) {

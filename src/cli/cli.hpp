@@ -8,6 +8,7 @@
 
 #include "base/progress.hpp"
 #include "base/result.hpp"
+#include "model/fabric.hpp"
 #include "model/scenario.hpp"
 
 namespace weft::cli {
@@ -39,7 +40,11 @@ struct ExplainArgs {
 };
 struct FlowsArgs {
   std::string fabric, flows;
-  std::string engine;  // empty: the file's
+  std::string engine;      // empty: the file's
+  std::string start_unit;  // of a connection matrix; empty: none
+  std::string end;         // of the packet engine's run; empty: when all is over
+  std::string from_fluid;  // the fluid engine runs until then; empty: packets from the start
+  bool compare = false;    // both engines
 };
 struct PerfArgs {
   std::string op;
@@ -59,18 +64,31 @@ struct ExportArgs {
   std::string fabric, format, out = "-";
 };
 
+struct TraceArgs {
+  std::vector<std::string> files;
+  std::string fabric, groups, system, out, overhead;
+  std::string place = "topology", contention = "on";
+  std::uint32_t ranks = 0;  // 0: as recorded
+};
+
 int run_command(const Common& common, const RunArgs& args);
 int explain_command(const Common& common, const ExplainArgs& args);
 int flows_command(const Common& common, const FlowsArgs& args);
 int perf_command(const Common& common, const PerfArgs& args);
 int sweep_command(const Common& common, const SweepArgs& args);
+int trace_command(const Common& common, const TraceArgs& args);
 int export_command(const Common& common, const ExportArgs& args);
+
+// Runs all variants, prints the table or JSON, and writes the report where `out` is not empty.
+int run_and_report(const Common& common, const model::ScenarioFile& file, const std::string& out);
 
 // Prints the error as "weft: error: ..." per line and returns the status that fits its code.
 int report(const Error& error);
 
 // The top-level keys of a file that is used as a fabric.
 std::vector<std::string> fabric_file_keys();
+// The fabric of such a file. Fails with every error of its sections.
+Result<model::Fabric> load_fabric(const Common& common, const std::string& path);
 
 int run(int argc, char** argv);
 

@@ -48,6 +48,7 @@ Result<Place> read_place(const Common& common, const PerfArgs& args) {
   const model::Scenario& scenario = file.variants.front();
   Place place{.setup = {}, .seed = scenario.seed};
   WEFT_TRY(place.setup, plan::read_setup(scenario));
+  WEFT_TRY_STATUS(plan::require_fluid(place.setup, "weft perf"));
   std::vector<std::string> names = plan::placement_names();
   std::erase(names, "list");
   WEFT_TRY_STATUS(check_name("--place", args.place, names));
@@ -97,8 +98,8 @@ Result<double> network_share(Place& place, Op op, std::string_view algorithm,
            route::Router::create(place.setup.fabric, place.setup.routing, place.seed));
   engine::fluid::Job job{.name = "perf", .traffic = std::move(traffic), .ranks = place.ranks};
   Progress silent("", 0, Progress::Show::never);
-  const auto result =
-      engine::fluid::run_jobs({&job, 1}, router, place.setup.changes, place.setup.engine, silent);
+  const auto result = engine::fluid::run_jobs({&job, 1}, {}, router, place.setup.changes,
+                                              place.setup.engine, silent);
   if (!result.jobs[0].finished)
     return fail(Errc::infeasible, {args.fabric, 0, 0},
                 "the collective cannot finish: " + result.unfinished.front(),

@@ -12,8 +12,17 @@ int run_command(const Common& common, const RunArgs& args) {
   if (!options) return report(options.error());
   const auto file = model::load_scenario(args.scenario, *options);
   if (!file) return report(file.error());
+  return run_and_report(common, *file, args.out);
+}
+
+int run_and_report(const Common& common, const model::ScenarioFile& file, const std::string& out) {
+  if (!out.empty())
+    if (const Status usable = plan::report::check_directory(out); !usable) {
+      report(usable.error());
+      return work_failed;
+    }
   const auto outcome =
-      plan::run_scenario(*file, {.command = common.command, .progress = common.progress()});
+      plan::run_scenario(file, {.command = common.command, .progress = common.progress()});
   if (!outcome) return report(outcome.error());
   if (common.json) {
     const auto json = plan::report::json_text(*outcome);
@@ -22,14 +31,14 @@ int run_command(const Common& common, const RunArgs& args) {
   } else {
     fmt::print("{}", plan::report::terminal_text(*outcome));
   }
-  if (!args.out.empty()) {
-    if (const Status written = plan::report::write_report(*outcome, args.out); !written) {
+  if (!out.empty()) {
+    if (const Status written = plan::report::write_report(*outcome, out); !written) {
       report(written.error());
       return work_failed;
     }
     if (!common.json)
       fmt::print("\nReport: {0}/report.html  Data: {0}/report.json  Trace: {0}/trace.json.gz\n",
-                 args.out);
+                 out);
   }
   return plan::has_unfinished(*outcome) ? work_failed : done;
 }

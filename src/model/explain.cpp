@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "model/explain_parts.hpp"
+#include "model/frontend.hpp"
 
 namespace weft::model {
 namespace {
@@ -67,6 +69,16 @@ Capacities capacities(const Survey& survey, NodeId node) {
   return out;
 }
 
+// Those of storage hosts are no racks that jobs could run on.
+std::size_t count_racks(const Fabric& fabric) {
+  std::set<ScopeId> storage;
+  for (const NodeId host : storage_hosts(fabric))
+    storage.insert(fabric.enclosing(host, ScopeKind::rack));
+  storage.erase(ScopeId{});
+  const auto all = std::ranges::count(fabric.scopes(), ScopeKind::rack, &Fabric::Scope::kind);
+  return static_cast<std::size_t>(all) - storage.size();
+}
+
 // Compares a.over / a.under with b; nothing over nothing is the least, anything over 0 the most.
 bool less(const Ratio& a, const Ratio& b) {
   __extension__ using Wide = __int128;
@@ -100,8 +112,8 @@ void compare_sides(const Survey& survey, FabricFacts& facts) {
 
 }  // namespace
 
-Survey::Survey(const Fabric& fabric_)
-    : fabric(fabric_), level(fabric_.node_count(), unseen), group(fabric_.node_count()) {
+Survey::Survey(const Fabric& of)
+    : fabric(of), level(of.node_count(), unseen), group(of.node_count()) {
   std::vector<NodeId> queue;
   for (const NodeId node : fabric.nodes()) {
     if (fabric.is_switch(node)) continue;
@@ -134,8 +146,7 @@ FabricFacts explain(const Fabric& fabric) {
   facts.gpus = fabric.gpus().size();
   facts.nics = fabric.nics().size();
   facts.hosts = fabric.hosts().size();
-  facts.racks = static_cast<std::size_t>(
-      std::ranges::count(fabric.scopes(), ScopeKind::rack, &Fabric::Scope::kind));
+  facts.racks = count_racks(fabric);
   const Survey survey(fabric);
   count_roles(fabric, facts);
   count_tiers(fabric, facts);

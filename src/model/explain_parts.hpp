@@ -18,7 +18,7 @@ inline constexpr std::uint64_t flow_work_max = 60'000'000;
 
 // What several parts need, found once.
 struct Survey {
-  explicit Survey(const Fabric& fabric);
+  explicit Survey(const Fabric& of);
   bool is_up(LinkId link) const { return level[fabric.to(link)] == level[fabric.from(link)] + 1; }
 
   const Fabric& fabric;

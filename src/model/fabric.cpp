@@ -121,11 +121,13 @@ ScopeId Fabric::enclosing(NodeId node, ScopeKind kind) const {
 }
 
 std::span<const NodeId> Fabric::gpus_of(NodeId host) const {
+  if (!is_indexed_host(host)) return {};
   const std::uint32_t i = role_index(host);
   return std::span(gpus_).subspan(host_gpu_first_[i], host_gpu_first_[i + 1] - host_gpu_first_[i]);
 }
 
 std::span<const NodeId> Fabric::nics_of(NodeId host) const {
+  if (!is_indexed_host(host)) return {};
   const std::uint32_t i = role_index(host);
   return std::span(nics_).subspan(host_nic_first_[i], host_nic_first_[i + 1] - host_nic_first_[i]);
 }
@@ -150,7 +152,7 @@ RoleId FabricBuilder::role_of(const NodeSpec& spec) {
   RoleId role = fabric_.find_role(spec.role);
   if (!role.valid()) {
     WEFT_CHECK((spec.role == "gpu") == (spec.kind == NodeKind::gpu));
-    WEFT_CHECK((spec.role == "host") == (spec.kind == NodeKind::host));
+    WEFT_CHECK(spec.role != "host" || spec.kind == NodeKind::host);
     role = fabric_.roles_.push_back({std::string(spec.role), spec.kind, {}});
     fabric_.role_by_name_.emplace(spec.role, role);
   }

@@ -79,6 +79,11 @@ class Fabric {
 
   NodeId from(LinkId link) const { return link_from_[link]; }
   NodeId to(LinkId link) const { return link_to_[link]; }
+  // Between NICs and switches: of the network, not of a host's inside.
+  bool on_wire(LinkId link) const {
+    const auto wire = [&](NodeId node) { return is_switch(node) || kind(node) == NodeKind::nic; };
+    return wire(from(link)) && wire(to(link));
+  }
   Rate rate(LinkId link) const { return link_rate_[link]; }
   Duration latency(LinkId link) const { return link_latency_[link]; }
   TierId tier_id(LinkId link) const { return link_tier_[link]; }
@@ -100,9 +105,10 @@ class Fabric {
 
   // GPUs in order: the bare integer 17 is gpus()[17].
   std::span<const NodeId> gpus() const { return gpus_; }
-  std::span<const NodeId> nics() const { return nics_; }  // back-end NICs, in order
-  std::span<const NodeId> hosts() const { return hosts_; }
+  std::span<const NodeId> nics() const { return nics_; }    // back-end NICs, in order
+  std::span<const NodeId> hosts() const { return hosts_; }  // that GPUs may stand in, in order
   NodeId host_of(NodeId node) const { return node_host_[node]; }  // of a GPU, NIC, ...
+  // Empty for hosts of another role, such as storage.
   std::span<const NodeId> gpus_of(NodeId host) const;
   std::span<const NodeId> nics_of(NodeId host) const;
   // The NIC that `gpu` sends through: the nearest by PCIe, GPUs spread evenly over equals.
@@ -133,6 +139,11 @@ class Fabric {
 
  private:
   friend class FabricBuilder;
+
+  // One of hosts(): a role of another name counts its indexes for itself.
+  bool is_indexed_host(NodeId node) const {
+    return !hosts_.empty() && role_id(node) == role_id(hosts_.front());
+  }
 
   Column<NodeId, NodeKind> node_kind_;
   Column<NodeId, RoleId> node_role_;
@@ -165,8 +176,9 @@ class Fabric {
 
 // The way to a Fabric. Nodes get their role index in order of addition, ports in order of links.
 // What a reader of foreign input has to refuse before it calls (here it is a programmer's error):
-//   - a role with two kinds; role "gpu" is the one role of GPUs, "host" of hosts, and "nic" holds
-//     the back-end NICs (other roles of kind nic, such as "fe_nic", stand outside gpus()/nics());
+//   - a role with two kinds; role "gpu" is the one role of GPUs, "host" holds the hosts and "nic"
+//     the back-end NICs (other roles of these kinds, such as "storage" and "fe_nic", stand outside
+//     hosts() and nics()); a GPU or back-end NIC whose host has another role;
 //   - a name or scope name given twice, or one of the form "role:index" that is not the node's own;
 //   - a cable from a node to itself, a rate that is not positive.
 class FabricBuilder {
@@ -196,6 +208,8 @@ class FabricBuilder {
   bool has_name(std::string_view name) const { return fabric_.named_nodes_.contains(name); }
   bool has_scope_name(std::string_view name) const { return fabric_.named_scopes_.contains(name); }
   std::size_t node_count() const { return fabric_.node_count(); }
+  // Nodes, roles and scopes so far; links out, tiers and hosts are found by freeze().
+  const Fabric& draft() const { return fabric_; }
 
   // GPUs and NICs of one host must have been added before those of the next, hosts in order;
   // those without a host come last.

@@ -2,24 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "model/fabric.hpp"
+#include "model/whole_number.hpp"
 
 namespace weft::model {
 namespace {
 
 constexpr std::size_t suggestions_max = 10'000;  // names that a "did you mean" looks at
 constexpr std::size_t neighbours_shown = 8;
-
-std::optional<std::uint32_t> whole_number(std::string_view text) {
-  std::uint32_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (text.empty() || error != std::errc{} || rest != end) return std::nullopt;
-  return value;
-}
 
 struct Indexed {
   std::string_view kind;
@@ -30,7 +22,7 @@ struct Indexed {
 std::optional<Indexed> parse_indexed(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
-  const auto index = whole_number(text.substr(colon + 1));
+  const auto index = whole_number<std::uint32_t>(text.substr(colon + 1));
   if (!index) return std::nullopt;
   return Indexed{text.substr(0, colon), *index};
 }
@@ -70,7 +62,7 @@ std::vector<std::pair<std::string_view, std::string_view>> cuts(std::string_view
 std::pair<std::string_view, std::uint32_t> cut_ordinal(std::string_view text) {
   const std::size_t mark = text.rfind('#');
   if (mark == std::string_view::npos) return {text, 0};
-  const auto ordinal = whole_number(text.substr(mark + 1));
+  const auto ordinal = whole_number<std::uint32_t>(text.substr(mark + 1));
   if (!ordinal || *ordinal == 0) return {text, 0};
   return {text.substr(0, mark), *ordinal};
 }
@@ -169,7 +161,7 @@ std::string Fabric::interface_name(LinkId link) const {
 Result<NodeId> Fabric::find_node(const Token& token) const {
   const std::string_view text = trim(token.text);
   if (const auto it = named_nodes_.find(text); it != named_nodes_.end()) return it->second;
-  if (const auto gpu = whole_number(text)) {
+  if (const auto gpu = whole_number<std::uint32_t>(text)) {
     if (*gpu < gpus_.size()) return gpus_[*gpu];
     return out_of_range(token, "gpu", gpus_.size(), " (a bare number is a GPU index)");
   }
@@ -211,8 +203,9 @@ Result<LinkId> Fabric::find_link(const Token& token) const {
 Result<CircuitId> Fabric::find_circuit(const Token& token) const {
   const std::string_view text = trim(token.text);
   const std::size_t slash = text.rfind('/');
-  const auto port =
-      slash == std::string_view::npos ? std::nullopt : whole_number(text.substr(slash + 1));
+  const auto port = slash == std::string_view::npos
+                        ? std::nullopt
+                        : whole_number<std::uint32_t>(text.substr(slash + 1));
   if (!port || text.find("--") != std::string_view::npos) {
     WEFT_TRY(const LinkId link, find_between(*this, token, "--"));
     return circuit_of(link);

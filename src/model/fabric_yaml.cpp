@@ -258,12 +258,10 @@ class FabricReader {
                 fmt::format("role \"{}\" was a {} before and is a {} here", node.role,
                             to_text(known->second), to_text(node.kind)),
                 "give one of the two another role");
-    if ((node.kind == NodeKind::gpu || node.kind == NodeKind::host) &&
-        node.role != to_text(node.kind))
-      add_error(
-          Errc::value, entry.where("role"),
-          fmt::format("the role of a {0} is \"{0}\", not \"{1}\"", to_text(node.kind), node.role),
-          fmt::format("write \"role: {}\"", to_text(node.kind)));
+    if (node.kind == NodeKind::gpu && node.role != "gpu")
+      add_error(Errc::value, entry.where("role"),
+                fmt::format("the role of a gpu is \"gpu\", not \"{}\"", node.role),
+                "write \"role: gpu\"");
     if ((node.role == "gpu" && node.kind != NodeKind::gpu) ||
         (node.role == "nic" && node.kind != NodeKind::nic) ||
         (node.role == "host" && node.kind != NodeKind::host))
@@ -286,6 +284,13 @@ class FabricReader {
         return add_error(Errc::value, entry.where("host"),
                          fmt::format("\"{}\" is not a host", entry.text("host", "")),
                          "name a node of kind host");
+    if (node.role != "gpu" && node.role != "nic") return;
+    const std::vector<NodeId>& hosts = nodes_.group("host");
+    for (std::size_t i = 0; i < node.host->count; ++i)
+      if (!std::ranges::binary_search(hosts, (*node.host)[i]))
+        return add_error(Errc::value, entry.where("host"),
+                         fmt::format("a {} stands in a host with the role \"host\"", node.role),
+                         "name such a host, or give the node another role");
   }
 
   // Columns of a host's GPUs and NICs are contiguous, so hosts come one after the other. Invalid

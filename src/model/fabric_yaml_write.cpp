@@ -139,6 +139,10 @@ class Writer {
   NodeId host(NodeId node) const {
     return fabric_.kind(node) == NodeKind::host ? NodeId{} : fabric_.host_of(node);
   }
+  std::string_view host_role(NodeId node) const {
+    const NodeId in = host(node);
+    return in.valid() ? std::string_view(fabric_.role_name(in)) : std::string_view{};
+  }
   std::int64_t role_index(NodeId node) const {
     return node.valid() ? std::int64_t{fabric_.role_index(node)} : -1;
   }
@@ -168,7 +172,8 @@ class Writer {
   }
   bool same_groups(NodeId a, NodeId b) const {
     return fabric_.role_id(a) == fabric_.role_id(b) &&
-           scope_kind(fabric_.scope(a)) == scope_kind(fabric_.scope(b));
+           scope_kind(fabric_.scope(a)) == scope_kind(fabric_.scope(b)) &&
+           host_role(a) == host_role(b);
   }
 
   // Whether all of a run are in their hosts' scopes, where the reader puts them by itself.
@@ -198,7 +203,8 @@ class Writer {
       put(", kind: {}", to_text(kind));
     if (named) put(", name: {}", scalar(fabric_.name(head)));
     if (n > 1) put(", count: {}", n);
-    if (run.host.given()) put(", host: host:{}", run.host.text(n));
+    if (run.host.given())
+      put(", host: {}", scalar(fmt::format("{}:{}", host_role(head), run.host.text(n))));
     if (run.scope.given() && !stands_with_host(first, n))
       put(", scope: {}:{}", scope_kind(fabric_.scope(head)), run.scope.text(n));
     if (run.rail.given()) put(", rail: {}", run.rail.text(n));

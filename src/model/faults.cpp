@@ -16,7 +16,12 @@ namespace {
 
 constexpr std::size_t names_shown = 4;
 
-enum class Measure : std::uint8_t { none, factor, loss };
+constexpr double slowdown_max = 1e6;  // of one fault; together they stay below 1e12
+
+enum class Measure : std::uint8_t { none, factor, loss, slowdown };
+
+// What a fault at a node strikes.
+enum class Spread : std::uint8_t { node, with_parts, cables };
 
 struct FaultKind {
   std::string_view name;
@@ -24,8 +29,9 @@ struct FaultKind {
   NodeKind node;            // of targets other than links
   Health health;
   Measure measure = Measure::none;
+  Spread spread = Spread::node;
 };
-constexpr std::array<FaultKind, 9> kinds{{
+constexpr std::array<FaultKind, 13> kinds{{
     {"link_down", "link", {}, Health::down},
     {"link_drain", "link", {}, Health::draining},
     {"link_degraded", "link", {}, Health::up, Measure::factor},
@@ -34,7 +40,11 @@ constexpr std::array<FaultKind, 9> kinds{{
     {"switch_drain", "switch", NodeKind::fabric_switch, Health::draining},
     {"nic_down", "nic", NodeKind::nic, Health::down},
     {"nic_drain", "nic", NodeKind::nic, Health::draining},
-    {"host_down", "host", NodeKind::host, Health::down},
+    {"nic_degraded", "nic", NodeKind::nic, Health::up, Measure::factor, Spread::cables},
+    {"nic_lossy", "nic", NodeKind::nic, Health::up, Measure::loss, Spread::cables},
+    {"host_down", "host", NodeKind::host, Health::down, Measure::none, Spread::with_parts},
+    {"host_slow", "host", NodeKind::host, Health::up, Measure::slowdown},
+    {"gpu_slow", "gpu", NodeKind::gpu, Health::up, Measure::slowdown},
 }};
 
 struct Fault {
@@ -45,11 +55,38 @@ struct Fault {
   std::vector<NodeId> nodes;
 };
 
+// GPUs and NICs, those of the front end too, by host. Made when first asked for.
+class HostParts {
+ public:
+  explicit HostParts(const Fabric& fabric) : fabric_(fabric) {}
+
+  void append(NodeId host, std::vector<NodeId>& out) {
+    if (parts_.empty()) find();
+    for (const auto& [in, part] : std::ranges::equal_range(parts_, host, {}, &Part::first))
+      out.push_back(part);
+  }
+
+ private:
+  using Part = std::pair<NodeId, NodeId>;  // (host, part)
+
+  void find() {
+    for (const Fabric::Role& role : fabric_.roles())
+      if (role.kind == NodeKind::gpu || role.kind == NodeKind::nic)
+        for (const NodeId node : role.nodes) parts_.emplace_back(fabric_.host_of(node), node);
+    std::ranges::sort(parts_);
+  }
+
+  const Fabric& fabric_;
+  std::vector<Part> parts_;  // sorted
+};
+
 // Reads one entry of the list.
 class FaultReader {
  public:
-  FaultReader(const Fabric& fabric, const Config& entry, std::size_t index, Rng rng, Errors& errors)
+  FaultReader(const Fabric& fabric, HostParts& parts, const Config& entry, std::size_t index,
+              Rng rng, Errors& errors)
       : fabric_(fabric),
+        parts_(parts),
         errors_(errors),
         reader_(entry, fmt::format("faults[{}]", index), errors),
         rng_(rng) {}
@@ -70,7 +107,7 @@ class FaultReader {
     }
     reader_.finish();
     line_ = describe(fault);
-    add_parts_of_hosts(fault);
+    spread(fault);
     return fault;
   }
   const std::string& line() const { return line_; }
@@ -95,6 +132,8 @@ class FaultReader {
       condition.rate_factor = reader_.number("factor", std::nullopt, 1e-9, 1);
     if (kind_->measure == Measure::loss)
       condition.loss = reader_.number("loss", std::nullopt, 0, 1 - 1e-9);
+    if (kind_->measure == Measure::slowdown)
+      condition.slowdown = reader_.number("factor", std::nullopt, 1, slowdown_max);
     return condition;
   }
 
@@ -210,13 +249,40 @@ class FaultReader {
     fault.nodes.push_back(*node);
   }
 
-  void add_parts_of_hosts(Fault& fault) const {
-    if (kind_->node != NodeKind::host || is_link()) return;
-    const std::vector<NodeId> hosts = fault.nodes;
-    for (const NodeId host : hosts) {
-      std::ranges::copy(fabric_.gpus_of(host), std::back_inserter(fault.nodes));
-      std::ranges::copy(fabric_.nics_of(host), std::back_inserter(fault.nodes));
+  void spread(Fault& fault) {
+    if (kind_->spread == Spread::with_parts) {
+      const std::vector<NodeId> hosts = fault.nodes;
+      for (const NodeId host : hosts) parts_.append(host, fault.nodes);
     }
+    if (kind_->spread == Spread::cables) move_to_cables(fault);
+    if (kind_->measure == Measure::slowdown) check_has_gpus(fault);
+  }
+
+  // From NICs to both directions of what joins them to the network.
+  void move_to_cables(Fault& fault) {
+    for (const NodeId nic : fault.nodes) {
+      const std::size_t before = fault.links.size();
+      for (const LinkId link : fabric_.out(nic)) {
+        const NodeId to = fabric_.to(link);
+        if (!fabric_.is_switch(to) && fabric_.kind(to) != NodeKind::nic) continue;
+        fault.links.push_back(link);
+        fault.links.push_back(reverse(link));
+      }
+      if (fault.links.size() == before)
+        return reader_.error(Errc::infeasible, reader_.where(),
+                             fmt::format("{} has no cables to the network", fabric_.name(nic)),
+                             "name a NIC that has");
+    }
+    fault.nodes.clear();
+    unique(fault.links);
+  }
+
+  void check_has_gpus(const Fault& fault) {
+    for (const NodeId node : fault.nodes)
+      if (fabric_.kind(node) == NodeKind::host && fabric_.gpus_of(node).empty())
+        return reader_.error(Errc::infeasible, reader_.where(),
+                             fmt::format("{} has no GPUs that could be slow", fabric_.name(node)),
+                             "name a host with GPUs");
   }
 
   std::string describe(const Fault& fault) const {
@@ -236,6 +302,8 @@ class FaultReader {
     if (count > names.size()) text += fmt::format(" and {} more", count - names.size());
     if (kind_->measure == Measure::factor)
       text += fmt::format(", factor {}", fault.condition.rate_factor);
+    if (kind_->measure == Measure::slowdown)
+      text += fmt::format(", factor {}", fault.condition.slowdown);
     if (kind_->measure == Measure::loss) text += fmt::format(", loss {}", fault.condition.loss);
     if (fault.at > Time{}) text += fmt::format(", from {}", to_text(fault.at - Time{}));
     if (fault.until) text += fmt::format(", until {}", to_text(*fault.until - Time{}));
@@ -243,6 +311,7 @@ class FaultReader {
   }
 
   const Fabric& fabric_;
+  HostParts& parts_;
   Errors& errors_;
   Reader reader_;
   Rng rng_;
@@ -306,10 +375,12 @@ class Sweep {
       out.health = std::max(out.health, one.health);
       out.rate_factor *= one.rate_factor;
       out.loss += one.loss - out.loss * one.loss;
+      out.slowdown *= one.slowdown;
     }
-    // Many factors may underflow, many losses round to 1: both stay in their ranges.
+    // Many factors may underflow or overflow, many losses round to 1: all stay in their ranges.
     out.rate_factor = std::max(out.rate_factor, 1e-9);
     out.loss = std::min(out.loss, 1 - 1e-9);
+    out.slowdown = std::min(out.slowdown, slowdown_max * slowdown_max);
     return out;
   }
 
@@ -415,9 +486,10 @@ Result<FaultTimeline> read_faults(const Fabric& fabric, const Config& section, s
   FaultTimeline out;
   Errors errors;
   std::vector<Fault> faults;
+  HostParts parts(fabric);
   const Rng rng = Rng(seed).stream("faults");
   for (std::size_t i = 0; i < section.items.size(); ++i) {
-    FaultReader reader(fabric, section.items[i], i, rng.stream(i), errors);
+    FaultReader reader(fabric, parts, section.items[i], i, rng.stream(i), errors);
     faults.push_back(reader.read());
     out.lines.push_back(reader.line());
   }

@@ -72,8 +72,77 @@ TEST_CASE("every kind does what it says") {
   CHECK(initial("[{kind: nic_drain, nic: host:1/nic:0}]").node(node(f, "nic:2")).health ==
         Health::draining);
   const State host = initial("[{kind: host_down, host: host:1}]");
-  CHECK(host.troubled_nodes().size() == 1 + 2 + 2);
+  CHECK(host.troubled_nodes().size() == 1 + 2 + 2 + 1);
   CHECK(host.node(node(f, "nic:3")).health == Health::down);
+  CHECK(host.node(node(f, "fe_nic:1")).health == Health::down);
+  CHECK(host.node(node(f, "fe_nic:0")).health == Health::up);
+}
+
+TEST_CASE("slow GPUs: factors of the GPU and its host multiply, links keep their rate") {
+  const Fabric f = zone();  // 2 GPUs a host
+  const auto t = timeline(f,
+                          "- {kind: gpu_slow, gpu: [5, gpu:7], factor: 1.3}\n"
+                          "- {kind: host_slow, host: host:2, factor: 2, at: 1 us, until: 3 us}\n"
+                          "- {kind: gpu_slow, gpu: 4, factor: 1.5, at: 2 us}\n"
+                          "- {kind: gpu_slow, gpu: 4, factor: 1.5, at: 3 us}\n");
+  CHECK(times_us(t) == std::vector<std::int64_t>{0, 1, 2, 3});
+  const auto slowdown = [&](std::size_t snapshot, const char* gpu) {
+    return t.snapshots[snapshot].state.slowdown(f, node(f, gpu));
+  };
+  CHECK(slowdown(0, "gpu:5") == 1.3);
+  CHECK(slowdown(0, "gpu:7") == 1.3);
+  CHECK(slowdown(0, "gpu:4") == 1);
+  CHECK(slowdown(1, "gpu:5") == 2.6);
+  CHECK(slowdown(1, "gpu:7") == 1.3);
+  CHECK(slowdown(1, "gpu:4") == 2);
+  CHECK(slowdown(2, "gpu:4") == 3);
+  CHECK(slowdown(3, "gpu:4") == 2.25);
+  CHECK(slowdown(3, "gpu:5") == 1.3);
+  CHECK(State{}.slowdown(f, node(f, "gpu:0")) == 1);
+  const LiveView healthy(f, State{});
+  for (const auto& snapshot : t.snapshots) {
+    const LiveView live(f, snapshot.state);
+    CHECK(live.bytes_per_s == healthy.bytes_per_s);
+    CHECK(live.health == healthy.health);
+  }
+  CHECK(t.lines[0] == "gpu_slow gpu:5, gpu:7, factor 1.3");
+  CHECK(t.lines[1] == "host_slow host:2, factor 2, from 1 us, until 3 us");
+}
+
+TEST_CASE("slowness of any number of faults stays finite") {
+  const Fabric f = zone();
+  std::string yaml;
+  for (int i = 0; i < 100; ++i) yaml += "- {kind: gpu_slow, gpu: 0, factor: 1e6}\n";
+  CHECK(timeline(f, yaml).initial().slowdown(f, node(f, "gpu:0")) == 1e12);
+}
+
+//  gpu:0 --pcie-- nic:0 ==== rtsw:0       a NIC's own trouble strikes ==== alone
+TEST_CASE("a degraded or lossy NIC strikes its cables to the network") {
+  const Fabric f = zone();
+  const LinkId up = link(f, "nic:0->rtsw:0");
+  const State slow = timeline(f, "[{kind: nic_degraded, nic: nic:0, factor: 0.25}]").initial();
+  CHECK(slow.troubled_nodes().empty());
+  CHECK(slow.troubled_links().size() == 2);
+  CHECK(slow.link(up) == Condition{Health::up, 0.25, 0});
+  CHECK(slow.link(reverse(up)) == Condition{Health::up, 0.25, 0});
+  const auto lossy = timeline(f,
+                              "- {kind: nic_lossy, role: nic, count: 2, loss: 0.01}\n"
+                              "- {kind: link_lossy, link: 'nic:0->rtsw:0', loss: 0.5}\n");
+  CHECK(lossy.initial().troubled_links().size() == 4);
+  CHECK(lossy.initial().link(up).loss == doctest::Approx(1 - 0.99 * 0.5));
+  CHECK(lossy.initial().link(reverse(up)).loss == 0.01);
+  CHECK(lossy.lines[0] == "nic_lossy nic:0, nic:1, loss 0.01");
+}
+
+//  nic:0 ---- nic:1     without a switch: one cable, struck once although both its ends are named
+TEST_CASE("a cable between two degraded NICs is struck once by one fault") {
+  const Fabric f = make_fabric(
+      "{rate: 1 Gbps, nodes: [{role: nic, count: 2}], "
+      "links: [\"nic:0--nic:1\"]}");
+  const State state =
+      timeline(f, "[{kind: nic_degraded, nic: [nic:0, nic:1], factor: 0.5}]").initial();
+  CHECK(state.link(LinkId(0)).rate_factor == 0.5);
+  CHECK(state.troubled_links().size() == 2);
 }
 
 // a: |----------|           0..20 us
@@ -191,6 +260,17 @@ TEST_CASE("mistakes, all at once and with their positions") {
   says("[{kind: link_down, tier: rtsw-ctsw, count: 1}]", "did you mean \"rtsw->ctsw\"?");
   says("[{kind: switch_down, role: ctsw, count: 1, pick: best}]", "unknown name \"best\"");
   says("[{kind: switch_down, role: ctsw, count: 1, switch: ctsw:0}]", "unknown key \"switch\"");
+  says("[{kind: gpu_slow, gpu: 3, factor: 0.9}]", "0.9 is not within");
+  says("[{kind: gpu_slow, gpu: 3, factor: 2e6}]", "is not within");
+  says("[{kind: gpu_slow, gpu: 3, factor: nan}]", "f.yaml:1:35: ");
+  says("[{kind: gpu_slow, gpu: 3}]", "\"factor\" is missing");
+  says("[{kind: gpu_slow, gpu: 99, factor: 2}]", "f.yaml:1:24: \"99\"");
+  says("[{kind: gpu_slow, gpu: host:0, factor: 2}]", "host:0 is a host, not a gpu");
+  says("[{kind: host_slow, gpu: 3, factor: 2}]", "unknown key \"gpu\"");
+  says("[{kind: nic_degraded, nic: nic:0, factor: 2}]", "2 is not within");
+  says("[{kind: nic_lossy, nic: nic:0, loss: 1}]", "1 is not within");
+  says("[{kind: nic_degraded, nic: fe_nic:0, factor: 0.5}]",
+       "fe_nic:0 has no cables to the network");
   says("- {kind: nope}\n- {kind: switch_down, switch: ctsw:77}\n", "f.yaml:1:10: ");
   says("- {kind: nope}\n- {kind: switch_down, switch: ctsw:77}\n", "f.yaml:2:31: ");
 }

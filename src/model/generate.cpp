@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/astra_network.hpp"
 #include "model/fabric_yaml.hpp"
 #include "model/generator.hpp"
 #include "model/graph_export.hpp"
@@ -69,11 +70,13 @@ Result<Fabric> read_fabric_file(const Config& section, int depth) {
                 "name the file that describes the fabric");
   WEFT_TRY(const std::string text, read_named_file(reader.where("file"), path));
   WEFT_TRY(const Config document, parse_yaml(text, path));
+  if (is_astra_network(document)) return build_astra_network(document);
   const Config* inner = document.find("fabric");
   if (inner == nullptr)
     return fail(
         Errc::parse, {path, 1, 1}, "the file has no \"fabric\" section",
-        "name a scenario, an exported fabric (YAML or *.graphml) or a Slurm topology (*.conf)");
+        "name a scenario, an exported fabric (YAML or *.graphml), a Slurm topology (*.conf) or an "
+        "ASTRA-sim network");
   return build(*inner, depth + 1);
 }
 

@@ -14,8 +14,8 @@ inline constexpr std::int64_t gpu_count_max = 1'000'000;
 inline constexpr std::int64_t link_count_max = 40'000'000;
 
 // Builds the fabric that `section` describes: `generator: NAME` with its keys, `file: PATH` (a
-// scenario, an exported fabric, or a Slurm topology; relative to the naming file), or nodes and
-// links written out. Fails with every error found, each with its position.
+// scenario, an exported fabric, a Slurm topology or an ASTRA-sim network; relative to the naming
+// file), or nodes and links written out. Fails with every error found, each with its position.
 Result<Fabric> build_fabric(const Config& section);
 
 std::vector<std::string> generator_names();

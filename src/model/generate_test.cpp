@@ -100,7 +100,7 @@ TEST_CASE("values that make no sense") {
   says("{generator: ai_zone, racks: nan}", "not a number");
   says("{generator: ai_zone, racks: -3}", "negative");
   says("{generator: ai_zone, racks: 2.5}", "not a whole number");
-  says("{generator: ai_zone, racks: 2, link: 0 Gbps}", "fabric.link must be above 0");
+  says("{generator: ai_zone, racks: 2, link: 0 Gbps}", "\"link\" must be above 0");
   says("{generator: ai_zone, racks: 2, latency: 5}", "no unit");
   says("{generator: ai_zone, racks: 2, latency: -1 us}", "negative");
   says("{generator: ai_zone, racks: 2, oversubscription: 0}", "0 is not within");

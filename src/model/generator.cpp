@@ -83,7 +83,7 @@ Result<std::string> read_named_file(const Where& where, const std::string& path)
 Rate read_rate(Reader& reader, std::string_view key, Rate fallback) {
   const Rate rate = reader.rate(key, fallback);
   if (rate.bps > 0) return rate;
-  reader.error(Errc::value, reader.where(key), fmt::format("fabric.{} must be above 0", key),
+  reader.error(Errc::value, reader.where(key), fmt::format("\"{}\" must be above 0", key),
                "write e.g. \"400 Gbps\"");
   return fallback;
 }

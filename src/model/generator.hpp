@@ -64,6 +64,11 @@ class Uplink {
   static Uplink derived_or(Reader& reader, Rate rate);
   // `oversubscription: X` or `uplink: RATE` (not both), else `fallback`.
   static Uplink read(Reader& reader, Rate fallback);
+  static Uplink oversubscribed(double ratio) {
+    Uplink uplink;
+    uplink.oversubscription_ = ratio;
+    return uplink;
+  }
   bool is_derived() const { return oversubscription_.has_value(); }
   // The given rate; or the rate at which `down` ports of rate `link`, divided by what `up` ports
   // carry, is the oversubscription, rounded to 1 bit/s and at least that.
@@ -77,8 +82,8 @@ class Uplink {
 // Counts that are multiplied or added up, for messages such as "racks 9 x spines 18". They are
 // doubles because products of unchecked counts overflow integers.
 struct Named {
-  Named(std::string_view name_, double count_) : name(name_), count(count_) {}
-  Named(std::string_view name_, std::int64_t count_) : Named(name_, static_cast<double>(count_)) {}
+  Named(std::string_view what, double value) : name(what), count(value) {}
+  Named(std::string_view what, std::int64_t value) : Named(what, static_cast<double>(value)) {}
   std::string_view name;
   double count;
 };
@@ -145,6 +150,24 @@ std::vector<NodeId> add_rail_switches(FabricBuilder& builder, const HostPlacer& 
 void join_rails(FabricBuilder& builder, const std::vector<NodeId>& placed, const HostPlacer& hosts,
                 const std::vector<NodeId>& switches, const FabricBuilder::LinkSpec& cable);
 
+// The front-end network that `frontend:` asks for beside any fabric: racks under RSWs, groups of
+// racks under FSWs, groups joined by planes of SSWs; storage hosts in racks and groups of their
+// own.
+struct FrontendKeys {
+  Rate link;      // of a host's front-end NIC to its RSW
+  Uplink uplink;  // RSW to FSW, and FSW to SSW
+  std::int64_t group_racks = 0, fsws = 0, rsw_uplinks = 0, ssws = 0;
+  std::int64_t storage_hosts = 0, storage_rack_hosts = 0;
+  Rate storage_link, storage_rate;
+  Duration latency;
+  Where where;
+};
+// None without the key. Keys and defaults: docs/frontend.md.
+std::optional<FrontendKeys> read_frontend(Reader& reader, const CommonKeys& common, Errors& errors);
+// Adds it to a fabric that has all of its hosts and no more to come. Fails: Errc::infeasible where
+// hosts have no front-end NIC, Errc::value beyond link_count_max.
+Status add_frontend(FabricBuilder& builder, const FrontendKeys& keys);
+
 // Reports switches that need more ports than `radix`.
 Status check_radix(const Fabric& fabric, std::int64_t radix, const Where& where);
 
@@ -159,11 +182,13 @@ Result<Fabric> generate(const Config& section) {
   Reader reader(section, "fabric", errors);
   const CommonKeys common = read_common(reader, Keys::defaults(section));
   const Keys keys(reader, common);
+  const std::optional<FrontendKeys> frontend = read_frontend(reader, common, errors);
   reader.finish();
   if (errors.empty()) keys.check(reader);
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   FabricBuilder builder;
   keys.build(builder);
+  if (frontend) WEFT_TRY_STATUS(add_frontend(builder, *frontend));
   Fabric fabric = builder.freeze();
   WEFT_TRY_STATUS(check_radix(fabric, common.radix, reader.where("radix")));
   return fabric;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <span>
 
 namespace weft::model {
@@ -21,7 +22,7 @@ constexpr std::array<TopKey, 10> top_keys{{
     {"name", "a text", {Kind::scalar, Kind::scalar}},
     {"fabric", "a map of keys", {Kind::map, Kind::map}},
     {"routing", "a map of keys", {Kind::map, Kind::map}},
-    {"transport", "a map of keys", {Kind::map, Kind::map}},
+    {"transport", "a name, or a map of keys", {Kind::scalar, Kind::map}},
     {"jobs", "a list of jobs, each a map", {Kind::list, Kind::list}},
     {"faults", "a list of faults, each a map", {Kind::list, Kind::list}},
     {"compare", "a map from variant names to overlays", {Kind::map, Kind::map}},
@@ -104,12 +105,33 @@ Result<std::uint64_t> read_seed(const Config& root, const LoadOptions& options) 
   return static_cast<std::uint64_t>(value);
 }
 
-// One variant: `base` with `over` laid on it and, on top of both, the command line's settings.
-void add_variant(const std::string& name, const Config& base, const Config& over,
+// Takes the keys with dots out of a variant: "jobs.0.place" sets one key, where a list would have
+// to be written out whole.
+std::vector<Setting> take_paths(Config& over) {
+  std::vector<Setting> paths;
+  std::erase_if(over.fields, [&](Config::Field& field) {
+    if (field.key.find('.') == std::string::npos) return false;
+    paths.push_back({field.key, std::move(field.value)});
+    return true;
+  });
+  return paths;
+}
+
+// One variant: `base` with `over` laid on it, then its keys with dots and, on top of all, the
+// command line's settings.
+void add_variant(const std::string& name, const Config& base, Config over,
                  const std::vector<Setting>& settings, const LoadOptions& options,
                  ScenarioFile& out, Errors& errors) {
   Scenario scenario{name, base.where.file, base, 1};
+  const std::vector<Setting> paths = take_paths(over);
+  check_keys(over, variant_keys(), fmt::format("variant \"{}\"", name), errors);
   overlay(scenario.root, over);
+  for (const Setting& setting : paths) {
+    auto status = set_path(scenario.root, setting.path, setting.value);
+    if (!status) status.error().where = setting.value.where;
+    if (!status) errors.push_back(status.error());
+  }
+  if (!paths.empty()) check_keys(scenario.root, variant_keys(), "a variant", errors);
   apply(scenario.root, settings, errors);
   if (auto seed = read_seed(scenario.root, options)) {
     scenario.seed = *seed;
@@ -127,7 +149,6 @@ void add_variants(const Config& compare, const Config& base, const std::vector<S
                       "\"compare\" names no variant",
                       "add \"name: {...}\" lines, or remove the key",
                       {}});
-  const std::vector<std::string> allowed = variant_keys();
   for (const Config::Field& variant : compare.fields) {
     const bool is_map = variant.value.kind == Kind::map || variant.value.kind == Kind::null;
     if (!is_map || variant.key.empty()) {
@@ -138,7 +159,6 @@ void add_variants(const Config& compare, const Config& base, const std::vector<S
                         {}});
       continue;
     }
-    check_keys(variant.value, allowed, fmt::format("variant \"{}\"", variant.key), errors);
     const bool is_empty = variant.value.kind == Kind::null;
     const Config over = is_empty ? Config::map() : variant.value;
     add_variant(variant.key, base, over, settings, options, out, errors);
@@ -215,6 +235,14 @@ Result<ScenarioFile> parse_scenario(std::string_view text, const std::string& fi
 
 Result<ScenarioFile> load_scenario(const std::string& path, const LoadOptions& options) {
   WEFT_TRY(Config root, load_yaml(path));
+  // ASTRA-sim's network files are fabrics and nothing else.
+  if (root.find("topology") != nullptr && root.find("npus_count") != nullptr) {
+    Config fabric = Config::map(root.where);
+    fabric.at_or_add("file") =
+        Config::scalar(std::filesystem::path(path).filename().string(), {path, 1, 1});
+    root = Config::map(root.where);
+    root.at_or_add("fabric") = std::move(fabric);
+  }
   return interpret(std::move(root), path, options);
 }
 

@@ -107,6 +107,13 @@ TEST_CASE("mistakes at the top level come all at once") {
     CHECK_MESSAGE(contains(text, part), text);
 }
 
+TEST_CASE("engine and transport may be names") {
+  const auto file = parse("engine: packet\ntransport: nscc\n");
+  REQUIRE(file.has_value());
+  CHECK(file->variants[0].section("transport").text == "nscc");
+  CHECK(contains(refusal("transport: [nscc]"), "\"transport\" must be a name, or a map of keys"));
+}
+
 TEST_CASE("mistakes in variants") {
   CHECK(contains(refusal("compare: {}"), "names no variant"));
   CHECK(contains(refusal("compare: [a, b]"), "must be a map from variant names"));
@@ -176,4 +183,20 @@ TEST_CASE("random edits of a scenario's text are read or refused") {
 }
 
 }  // namespace
+TEST_CASE("a variant may set single keys by their path, inside lists too") {
+  const auto file = parse_scenario(
+      "fabric: {generator: ai_zone}\njobs: [{name: a, gpus: 8}]\n"
+      "compare: {x: {jobs.0.gpus: 16, routing.qps: 4}, y: {}}\n",
+      "s.yaml", {});
+  REQUIRE(file.has_value());
+  CHECK(file->variants[0].section("jobs").items[0].find("gpus")->text == "16");
+  CHECK(file->variants[0].section("routing").find("qps")->text == "4");
+  CHECK(file->variants[1].section("jobs").items[0].find("gpus")->text == "8");
+  const auto wrong = parse_scenario(
+      "jobs: [{name: a}]\ncompare: {x: {jobs.3.gpus: 16, rooting.qps: 4}}\n", "s.yaml", {});
+  REQUIRE_FALSE(wrong.has_value());
+  CHECK(wrong.error().text().find("s.yaml:2:28") != std::string::npos);
+  CHECK(wrong.error().text().find("rooting") != std::string::npos);
+}
+
 }  // namespace weft::model

@@ -1,6 +1,7 @@
 #include "model/state.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.hpp"
 
@@ -18,6 +19,7 @@ template <class IdType>
 bool store(std::map<IdType, Condition>& exceptions, IdType id, Condition condition) {
   WEFT_CHECK(condition.rate_factor > 0 && condition.rate_factor <= 1);
   WEFT_CHECK(condition.loss >= 0 && condition.loss < 1);
+  WEFT_CHECK(condition.slowdown >= 1 && std::isfinite(condition.slowdown));
   if (lookup(exceptions, id) == condition) return false;
   if (condition == Condition{}) {
     exceptions.erase(id);
@@ -31,6 +33,12 @@ bool store(std::map<IdType, Condition>& exceptions, IdType id, Condition conditi
 
 Condition State::link(LinkId link) const { return lookup(links_, link); }
 Condition State::node(NodeId node) const { return lookup(nodes_, node); }
+
+double State::slowdown(const Fabric& fabric, NodeId gpu) const {
+  if (nodes_.empty()) return 1;
+  const NodeId host = fabric.host_of(gpu);
+  return node(gpu).slowdown * (host.valid() && host != gpu ? node(host).slowdown : 1);
+}
 
 void State::set(LinkId link, Condition condition) {
   if (store(links_, link, condition)) ++version_;

@@ -16,6 +16,9 @@ struct Condition {
   Health health = Health::up;
   double rate_factor = 1;  // share of the nominal rate that is left, in (0, 1]
   double loss = 0;         // share of packets lost, in [0, 1)
+  // How many times as long a GPU computes, at least 1; of a host: each of its GPUs. Links do not
+  // feel it.
+  double slowdown = 1;
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
@@ -28,6 +31,8 @@ class State {
 
   Condition link(LinkId link) const;
   Condition node(NodeId node) const;
+  // How many times as long `gpu` computes: its own slowdown and that of its host, multiplied.
+  double slowdown(const Fabric& fabric, NodeId gpu) const;
   void set(LinkId link, Condition condition);
   void set(NodeId node, Condition condition);
 

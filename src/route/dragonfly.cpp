@@ -108,6 +108,12 @@ class Dragonfly : public Scheme {
     }
   }
 
+  void append_ways(std::uint64_t digest, NodeId from, NodeId to, std::vector<Hop>& minimal,
+                   std::vector<Hop>& detour) override {
+    if (!append_minimal(digest, from, to, minimal)) minimal.clear();
+    if (minimal.empty() || !append_valiant(digest, from, to, detour)) detour.clear();
+  }
+
   bool may_repeat() const override { return mode_ != Mode::minimal; }
   void on_change(std::span<const LinkChange> changes) override {
     next_hops_.on_change(changes);

@@ -23,7 +23,7 @@ constexpr std::array<std::uint32_t, 256> crc_table = make_crc_table();
 std::uint64_t digest_mix64(const FlowHeader& header, QpField qp) {
   const std::uint64_t addresses = std::uint64_t{header.src_address} << 32 | header.dst_address;
   std::uint64_t rest =
-      std::uint64_t{header.src_port} << 24 | std::uint64_t{roce_port} << 8 | udp_protocol;
+      std::uint64_t{header.src_port} << 24 | std::uint64_t{header.dst_port} << 8 | udp_protocol;
   if (qp == QpField::hashed) rest |= std::uint64_t{header.dst_qp} << 40;
   return mix64(mix64(addresses) ^ rest);
 }
@@ -44,7 +44,7 @@ std::uint64_t digest_crc32(const FlowHeader& header, QpField qp) {
   put(header.src_address, 4);
   put(header.dst_address, 4);
   put(header.src_port, 2);
-  put(roce_port, 2);
+  put(header.dst_port, 2);
   if (qp == QpField::hashed) put(header.dst_qp, 3);
   return crc32(0, bytes.data(), count);
 }
@@ -84,6 +84,14 @@ FlowHeader header_of(const model::Fabric& fabric, model::NodeId src, model::Node
   header.src_port = static_cast<std::uint16_t>(0xC000u | (pair & 0x3FFFu));
   header.dst_qp = static_cast<std::uint32_t>((pair >> 32) + qp) & 0xFFFFFFu;
   return header;
+}
+
+FlowHeader header_of(const model::Fabric& fabric, model::NodeId src, model::NodeId dst,
+                     const UdpPorts& ports) {
+  return {.src_address = address_of(fabric, src),
+          .dst_address = address_of(fabric, dst),
+          .src_port = ports.src,
+          .dst_port = ports.dst};
 }
 
 const HashFunction* find_hash(std::string_view name) {

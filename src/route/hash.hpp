@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/fabric.hpp"
+#include "route/router.hpp"
 
 namespace weft::route {
 
@@ -15,11 +16,12 @@ namespace weft::route {
 inline constexpr std::uint16_t roce_port = 4791;
 inline constexpr std::uint8_t udp_protocol = 17;
 
-// The fields of a packet that a hash may read; the destination port and protocol are constant.
+// The fields of a packet that a hash may read; the protocol is constant.
 struct FlowHeader {
   std::uint32_t src_address = 0, dst_address = 0;
   std::uint16_t src_port = 0;
   std::uint32_t dst_qp = 0;  // 24 bits
+  std::uint16_t dst_port = roce_port;
 
   friend bool operator==(const FlowHeader&, const FlowHeader&) = default;
 };
@@ -29,6 +31,10 @@ struct FlowHeader {
 // anywhere in the 24 bits, as an allocator would hand them out.
 FlowHeader header_of(const model::Fabric& fabric, model::NodeId src, model::NodeId dst,
                      std::uint32_t qp);
+
+// The same two ends, with any other UDP traffic between them.
+FlowHeader header_of(const model::Fabric& fabric, model::NodeId src, model::NodeId dst,
+                     const UdpPorts& ports);
 
 enum class QpField : std::uint8_t { ignored, hashed };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "route/disjoint_paths.hpp"
 #include "route/domains.hpp"
 #include "route/host_paths.hpp"
 #include "route/scheme.hpp"
@@ -86,6 +87,23 @@ class Router::Impl {
     return found;
   }
 
+  bool append_udp_path(NodeId src, NodeId dst, const UdpPorts& ports, Path& out) {
+    trim();
+    const std::size_t start = out.size();
+    const std::uint64_t digest = parts_.hasher.digest(src, dst, ports);
+    const Goal goal = next_hops_.goal(dst);
+    for (NodeId at = src; !next_hops_.reached(at, goal);) {
+      const Choices choices = next_hops_.next(at, goal);
+      if (choices.links.empty()) {
+        out.resize(start);
+        return false;
+      }
+      out.push_back(parts_.hasher.choose(at, digest, choices));
+      at = fabric_.to(out.back());
+    }
+    return true;
+  }
+
   void append_usable(const Stream& stream, std::vector<LinkId>& out) {
     trim();
     const auto start = static_cast<std::ptrdiff_t>(out.size());
@@ -96,6 +114,17 @@ class Router::Impl {
     std::sort(out.begin() + start, out.end());
     out.erase(std::unique(out.begin() + start, out.end()), out.end());
   }
+
+  void append_disjoint_paths(NodeId src, NodeId dst, std::uint32_t count, std::vector<Path>& out) {
+    trim();
+    if (src == dst) return;
+    const std::uint64_t seed = parts_.hasher.digest({.src = src, .dst = dst}, QpField::ignored);
+    for (Path& path : find_disjoint_paths(fabric_, next_hops_, src, dst, count, seed))
+      out.push_back(std::move(path));
+  }
+
+  void append_candidate_paths(NodeId src, NodeId dst, std::uint32_t qp, std::uint32_t count,
+                              std::vector<Path>& minimal, std::vector<Path>& detours);
 
   bool append_gpu_path(NodeId src, NodeId dst, std::uint32_t qp, std::uint32_t message,
                        std::vector<Hop>& out) {
@@ -120,10 +149,10 @@ class Router::Impl {
   HostPaths host_paths_;
 
  private:
-  // The way from GPU to GPU through the network; GPUs not valid where an end is a NIC or switch.
-  // A relay is another GPU of the same host, reached over NVLink or PCIe.
+  // The way between two ends through the network. A relay is another GPU of the same host, reached
+  // over NVLink or PCIe.
   struct Ends {
-    NodeId src_relay, dst_relay;  // GPU whose NIC is used
+    NodeId src_relay, dst_relay;  // GPU whose NIC is used; otherwise the end itself
     NodeId src_nic, dst_nic;      // or switch
   };
 
@@ -144,8 +173,28 @@ class Router::Impl {
   }
 
   bool is_gpu(NodeId node) const { return fabric_.kind(node) == NodeKind::gpu; }
-  // What an end meets the network with: a GPU's NIC (or an invalid id), a NIC or switch itself.
-  NodeId door_of(NodeId end) const { return is_gpu(end) ? fabric_.nic_of(end) : end; }
+  bool is_host(NodeId node) const { return fabric_.kind(node) == NodeKind::host; }
+  // What an end meets the network with: a GPU's NIC, a host's front-end NIC (or an invalid id), a
+  // NIC or switch itself.
+  NodeId door_of(NodeId end) const {
+    return is_gpu(end) ? fabric_.nic_of(end) : is_host(end) ? front_end_nic(end) : end;
+  }
+  NodeId front_end_nic(NodeId host) const {
+    for (const LinkId link : fabric_.out(host)) {
+      const NodeId nic = fabric_.to(link);
+      if (fabric_.kind(nic) == NodeKind::nic && fabric_.role_name(nic) != "nic") return nic;
+    }
+    return {};
+  }
+  // Between an end (or its relay) and its door.
+  bool append_to_door(NodeId end, NodeId door, std::vector<Hop>& out) {
+    if (is_gpu(end)) return host_paths_.append_to_nic(end, out);
+    return !is_host(end) || host_paths_.append_between(end, door, Medium::pcie, out);
+  }
+  bool append_from_door(NodeId door, NodeId end, std::vector<Hop>& out) {
+    if (is_gpu(end)) return host_paths_.append_from_nic(end, out);
+    return !is_host(end) || host_paths_.append_between(door, end, Medium::pcie, out);
+  }
   bool joined(NodeId a, NodeId b) const {
     return a.valid() && b.valid() && domains_.connected(a, b, Medium::network);
   }
@@ -161,6 +210,37 @@ class Router::Impl {
   bool find_ends(NodeId src, NodeId dst, Ends& ends) const;
 };
 
+void Router::Impl::append_candidate_paths(NodeId src, NodeId dst, std::uint32_t qp,
+                                          std::uint32_t count, std::vector<Path>& minimal,
+                                          std::vector<Path>& detours) {
+  trim();
+  if (src == dst) return;
+  const std::uint64_t digest =
+      parts_.hasher.digest({.src = src, .dst = dst, .qp = qp}, QpField::hashed);
+  const auto minimal_start = static_cast<std::ptrdiff_t>(minimal.size());
+  const auto detours_start = static_cast<std::ptrdiff_t>(detours.size());
+  std::vector<Hop> way, detour;
+  const auto links_of = [](const std::vector<Hop>& hops) {
+    Path path;
+    for (const Hop& hop : hops) path.push_back(hop.link);
+    return path;
+  };
+  const auto contains = [](const std::vector<Path>& paths, std::ptrdiff_t start, const Path& path) {
+    return std::find(paths.begin() + start, paths.end(), path) != paths.end();
+  };
+  for (std::uint32_t i = 0; i < count; ++i) {
+    way.clear();
+    detour.clear();
+    scheme_->append_ways(mix64(digest + i), src, dst, way, detour);
+    Path straight = links_of(way), around = links_of(detour);
+    // Equal where there is no third group to go by.
+    if (around != straight && !contains(detours, detours_start, around))
+      detours.push_back(std::move(around));
+    if (!straight.empty() && !contains(minimal, minimal_start, straight))
+      minimal.push_back(std::move(straight));
+  }
+}
+
 bool Router::Impl::append_between_ends(NodeId src, NodeId dst, std::uint32_t qp,
                                        std::uint32_t message, std::vector<Hop>& out) {
   if (src == dst) return true;
@@ -169,13 +249,12 @@ bool Router::Impl::append_between_ends(NodeId src, NodeId dst, std::uint32_t qp,
       return host_paths_.append_between(src, dst, inner, out);
   Ends ends;
   if (!find_ends(src, dst, ends)) return false;
-  if (is_gpu(src) &&
-      !(append_inner(src, ends.src_relay, out) && host_paths_.append_to_nic(ends.src_relay, out)))
-    return false;
-  if (!append_path({.src = ends.src_nic, .dst = ends.dst_nic, .qp = qp, .message = message}, out))
-    return false;
-  return !is_gpu(dst) || (host_paths_.append_from_nic(ends.dst_relay, out) &&
-                          append_inner(ends.dst_relay, dst, out));
+  return append_inner(src, ends.src_relay, out) &&
+         append_to_door(ends.src_relay, ends.src_nic, out) &&
+         append_path({.src = ends.src_nic, .dst = ends.dst_nic, .qp = qp, .message = message},
+                     out) &&
+         append_from_door(ends.dst_nic, ends.dst_relay, out) &&
+         append_inner(ends.dst_relay, dst, out);
 }
 
 // An end itself, then the other GPUs that it reaches without a NIC.
@@ -298,12 +377,23 @@ std::uint32_t Router::stream_count() const { return impl_->stream_count(); }
 bool Router::append_path(const Stream& stream, std::vector<Hop>& out) {
   return impl_->append_path(stream, out);
 }
+bool Router::append_udp_path(NodeId src_nic, NodeId dst_nic, const UdpPorts& ports, Path& out) {
+  return impl_->append_udp_path(src_nic, dst_nic, ports, out);
+}
 bool Router::append_gpu_path(NodeId src_gpu, NodeId dst_gpu, std::uint32_t qp,
                              std::uint32_t message, std::vector<Hop>& out) {
   return impl_->append_gpu_path(src_gpu, dst_gpu, qp, message, out);
 }
 void Router::append_usable(const Stream& stream, std::vector<LinkId>& out) {
   impl_->append_usable(stream, out);
+}
+void Router::append_disjoint_paths(NodeId src, NodeId dst, std::uint32_t count,
+                                   std::vector<Path>& out) {
+  impl_->append_disjoint_paths(src, dst, count, out);
+}
+void Router::append_candidate_paths(NodeId src, NodeId dst, std::uint32_t qp, std::uint32_t count,
+                                    std::vector<Path>& minimal, std::vector<Path>& detours) {
+  impl_->append_candidate_paths(src, dst, qp, count, minimal, detours);
 }
 Duration Router::latency(NodeId src, NodeId dst) { return impl_->latency(src, dst); }
 Status Router::check_connected(NodeId src, NodeId dst) { return impl_->check_connected(src, dst); }

@@ -23,18 +23,30 @@ enum class MessageMode : std::uint8_t { split, round_robin };
 
 struct RoutingConfig {
   std::string scheme = "ecmp";  // one of scheme_names()
+  bool scheme_given = false;    // in the file; otherwise a transport may prefer another one
   std::uint32_t qps = 1;        // QPs per connection, at least 1
   MessageMode message_mode = MessageMode::split;
   std::string hash = "mix64";  // hash function of the switches
   bool equal_seeds = false;    // all switches hash alike: polarisation
   bool weighted = false;       // next hops weighted by the live capacity behind them (WCMP)
-  Where where = {};            // of the section, for messages
+  // What only packets feel: how long a flow must be silent before `flowlet` chooses again, the
+  // number of entropies of `spray` and `reps` (0: as many as there are), the paths of `multipath`.
+  Duration flowlet_gap = 100_us;
+  std::uint32_t entropies = 0;
+  std::uint32_t paths = 4;
+  Where where = {};  // of the section, for messages
 };
 
 // Reads `routing:`; errors go to the list. A null section gives the defaults. docs/routing.md
 // describes the keys and schemes.
 RoutingConfig read_routing(const Config& section, Errors& errors);
 std::vector<std::string> scheme_names();
+
+// Where a scheme means something. Those that decide by queues or by packet need the packet engine;
+// a Router takes their streams as ecmp or e_ecmp does. Pools of links exist in the fluid one only.
+enum class SchemeEngine : std::uint8_t { any, packet, fluid };
+// `scheme` must be one of scheme_names().
+SchemeEngine engine_of(std::string_view scheme);
 
 // A link, or a pool of links that an ideal balancer treats as one. Ids below link_count() are the
 // fabric's links; higher ones are pools, which only the scheme `optimal` makes.
@@ -53,6 +65,13 @@ struct Stream {
   std::uint32_t message = 0;         // round robin: the message uses QP message mod qps
   std::span<const NodeId> via = {};  // switches the path must pass, in order
 };
+
+// Of a packet that is no RoCE.
+struct UdpPorts {
+  std::uint16_t src = 0, dst = 0;
+};
+
+using Path = std::vector<LinkId>;  // in path order; a detour may cross a link twice
 
 class Router {
  public:
@@ -82,18 +101,36 @@ class Router {
   // next hops are cached.
   bool append_path(const Stream& stream, std::vector<Hop>& out);
 
+  // Appends the links that UDP packets with these ports cross between two NICs. Switches hash what
+  // is no RoCE by addresses and ports over all shortest paths, whatever the scheme does with RoCE.
+  // False, with nothing appended, when there is no live path. Costs some 20 ns a hop, as
+  // append_path.
+  bool append_udp_path(NodeId src_nic, NodeId dst_nic, const UdpPorts& ports, Path& out);
+
   // From GPU to GPU: over NVLink where it joins them, else over PCIe inside a host; otherwise
   // through each GPU's NIC, with the PCIe hops that can limit (an inner link that is no slower than
   // all NICs it serves cannot, and is left out, which is exact). GPUs whose NICs no cables join go
   // over NVLink to a GPU with another NIC first: at the source, on the destination's rail, where
-  // possible (PXN). An end may also be a NIC or a fabric switch (in-network reduction). From a GPU
-  // to itself: true, with nothing appended.
+  // possible (PXN). An end may also be a NIC, a fabric switch (in-network reduction), or a host,
+  // which goes through the front-end NIC cabled to it and over that cable (storage hosts). From an
+  // end to itself: true, with nothing appended.
   bool append_gpu_path(NodeId src_gpu, NodeId dst_gpu, std::uint32_t qp, std::uint32_t message,
                        std::vector<Hop>& out);
 
   // Every link that some stream with these ends and `via` may cross, for tier statistics: those of
   // all shortest paths (of detours too, for Valiant and UGAL). Appends, without repeats.
   void append_usable(const Stream& stream, std::vector<LinkId>& out);
+
+  // Appends up to `count` shortest paths between two NICs (or switches) that share no link between
+  // switches, as many as there are; the NICs' own links are shared evenly. Which ones depends on
+  // the pair and the seed. Cost: O(count x links of all shortest paths).
+  void append_disjoint_paths(NodeId src, NodeId dst, std::uint32_t count, std::vector<Path>& out);
+
+  // For choices between minimal ways and detours packet by packet (UGAL): hashes `count` times, as
+  // that many streams of the QP would, and appends the different paths that come out. Nothing for
+  // schemes that know no detours, and where there is no path; no detours where none is possible.
+  void append_candidate_paths(NodeId src, NodeId dst, std::uint32_t qp, std::uint32_t count,
+                              std::vector<Path>& minimal, std::vector<Path>& detours);
 
   // Latency of the way append_gpu_path takes between GPUs, NICs or switches, on the first of its
   // shortest paths in link order; duration_max when there is none.

@@ -23,6 +23,37 @@ void for_each_pair(const Fabric& fabric, Visit visit) {
       if (a != b && is_end(a) && is_end(b)) visit(a, b);
 }
 
+// What RoCE's scheme is does not matter to other UDP: ports alone choose, among all shortest paths.
+TEST_CASE("UDP that is no RoCE takes every shortest live path, by its ports") {
+  Rng rng(9);
+  for (int round = 0; round < 60; ++round) {
+    const Fabric fabric = random_fabric(rng);
+    const State state = round % 3 == 0 ? State{} : random_state(fabric, rng);
+    const Oracle oracle(fabric, state);
+    const std::uint64_t seed = rng.next();
+    Router router = make_router(fabric, {.scheme = round % 2 == 0 ? "ecmp" : "spray"}, seed);
+    Router other = make_router(fabric, {.scheme = "e_ecmp", .qps = 16}, seed);
+    router.set_state(state);
+    other.set_state(state);
+    for_each_pair(fabric, [&](NodeId a, NodeId b) {
+      const std::vector<Path> all = oracle.paths(a, b);
+      const std::set<Path> expected(all.begin(), all.end());
+      std::set<Path> used;
+      const int draws = all.size() <= 1 ? 2 : 400;
+      for (int i = 0; i < draws; ++i) {
+        const UdpPorts ports{static_cast<std::uint16_t>(49'152 + 17 * i), 8'620};
+        Path path, again{LinkId(0)};
+        REQUIRE(router.append_udp_path(a, b, ports, path) == !all.empty());
+        REQUIRE(other.append_udp_path(a, b, ports, again) == !all.empty());
+        REQUIRE(std::ranges::equal(path, std::span(again).subspan(1)));
+        if (!all.empty()) used.insert(path);
+      }
+      REQUIRE(std::ranges::includes(expected, used));
+      if (all.size() <= 12) CHECK(used.size() == expected.size());
+    });
+  }
+}
+
 TEST_CASE("every path is a shortest live one, and every shortest path is used") {
   Rng rng(1);
   std::size_t pairs = 0, unreachable = 0, several = 0;
@@ -344,6 +375,70 @@ TEST_CASE("HPN: the source port and the ToRs of both planes are chosen by hash")
   CHECK(first.size() == 2);
   CHECK(last.size() == 2);
   CHECK(used.size() == 8);  // 2 planes x 4 aggs
+}
+
+// fe_nic:3 -> rsw -> fsw -> ssw -> fsw -> rsw -> storage_nic:2 -> storage:2
+TEST_CASE("the front end: paths to storage hosts stay on it, under every scheme") {
+  const Fabric fabric = make_fabric(
+      "{generator: ai_zone, racks: 3, spines: 2, gpus_per_host: 2, frontend: {storage_hosts: 3, "
+      "storage_rate: 5 GB/s}}");
+  const NodeId fe = node(fabric, "fe_nic:3"), storage = node(fabric, "storage:2");
+  const NodeId host = fabric.host_of(fe), gpu = fabric.gpus().front();
+  std::vector<std::string> schemes = scheme_names();
+  std::erase_if(schemes, [](const std::string& scheme) {  // of dragonflies alone
+    return scheme == "minimal" || scheme == "valiant" || scheme.starts_with("ugal");
+  });
+  for (const std::string& scheme : schemes) {
+    CAPTURE(scheme);
+    Router router = make_router(fabric, {.scheme = scheme});
+    for (const auto& [from, to] : {std::pair(fe, storage), std::pair(storage, fe)}) {
+      std::vector<Hop> path;
+      REQUIRE(router.append_gpu_path(from, to, 0, 0, path));
+      const Hop inside = from == fe ? path.back() : path.front();
+      CHECK(inside.share == 1);
+      CHECK(inside.link ==
+            fabric.links_between(from == fe ? node(fabric, "storage_nic:2") : storage,
+                                 from == fe ? storage : node(fabric, "storage_nic:2"))[0]);
+      CHECK(router.capacity(inside.link) == 5e9);
+      for (const Hop& hop : path)
+        for (const LinkId l : router.members(hop.link)) {
+          CHECK(fabric.role_name(fabric.from(l)) != "rtsw");
+          CHECK(fabric.role_name(fabric.to(l)) != "rtsw");
+        }
+      CHECK(router.latency(from, to) == 3_us);  // six cables
+    }
+    std::vector<Hop> path;
+    CHECK(router.append_gpu_path(host, storage, 0, 0, path));
+    CHECK(fabric.from(path.front().link) == host);
+    path.clear();
+    CHECK_FALSE(router.append_gpu_path(gpu, storage, 0, 0, path));  // by its back-end NIC
+    CHECK(path.empty());
+    CHECK_FALSE(router.append_path({fe, fabric.nics().front()}, path));
+    CHECK(router.append_gpu_path(storage, storage, 0, 0, path));
+    CHECK(path.empty());
+  }
+}
+
+TEST_CASE("a storage host that is down, or has no front-end NIC, is out of reach") {
+  const Fabric fabric = make_fabric("{generator: ai_zone, racks: 2, frontend: {storage_hosts: 2}}");
+  const NodeId fe = node(fabric, "fe_nic:0"), storage = node(fabric, "storage:1");
+  Router router = make_router(fabric, {});
+  CHECK(router.check_connected(fe, storage).has_value());
+  State state;
+  state.set(storage, {.health = Health::down});
+  router.set_state(state);
+  std::vector<Hop> path;
+  CHECK_FALSE(router.append_gpu_path(fe, storage, 0, 0, path));
+  CHECK(path.empty());
+  CHECK(router.check_connected(fe, storage).error().what ==
+        "fe_nic:0 and storage:1 are not connected: every path between them crosses something that "
+        "is down");
+
+  const Fabric bare = make_fabric(
+      "{rate: 1 Gbps, nodes: [{role: host}, {role: nic, host: 'host:0'}, {role: nic}, {role: s}], "
+      "links: ['host:0--nic:0', 'nic:0..1--s:0']}");
+  Router lost = make_router(bare, {});
+  CHECK_FALSE(lost.append_gpu_path(node(bare, "host:0"), node(bare, "nic:1"), 0, 0, path));
 }
 
 TEST_CASE("unreachable pairs say why") {

@@ -25,21 +25,29 @@ TEST_CASE("routing: defaults, and every key") {
   const RoutingConfig none = read_routing(Config{}, errors);
   CHECK(errors.empty());
   CHECK(none.scheme == "ecmp");
+  CHECK(!none.scheme_given);
   CHECK(none.qps == 1);
   CHECK(none.message_mode == MessageMode::split);
   CHECK(none.hash == "mix64");
   CHECK(!none.equal_seeds);
   CHECK(!none.weighted);
+  CHECK(none.flowlet_gap == 100_us);
+  CHECK(none.entropies == 0);
+  CHECK(none.paths == 4);
   const Outcome all = read(
       "{scheme: e_ecmp, qps: 16, message_mode: round_robin, hash: crc32, seeds: equal, "
-      "weighted: true}");
+      "weighted: true, flowlet_gap: 50 us, entropies: 128, paths: 8}");
   CHECK(all.errors == "");
   CHECK(all.config.scheme == "e_ecmp");
+  CHECK(all.config.scheme_given);
   CHECK(all.config.qps == 16);
   CHECK(all.config.message_mode == MessageMode::round_robin);
   CHECK(all.config.hash == "crc32");
   CHECK(all.config.equal_seeds);
   CHECK(all.config.weighted);
+  CHECK(all.config.flowlet_gap == 50_us);
+  CHECK(all.config.entropies == 128);
+  CHECK(all.config.paths == 8);
 }
 
 TEST_CASE("routing: every scheme of the registry is accepted") {
@@ -54,21 +62,40 @@ TEST_CASE("routing: what is refused, and how") {
   CHECK(
       read("{scheme: ecmpp}").errors ==
       "s.yaml:1:10: no routing scheme is called \"ecmpp\" (did you mean \"ecmp\"?); choose one of "
-      "ecmp, e_ecmp, pinned, spray, optimal, minimal, valiant, ugal, ugal_g\n");
-  CHECK(read("{scheme: flowlet}").errors ==
-        "s.yaml:1:10: routing scheme \"flowlet\" is not available in this version; use e_ecmp or "
-        "spray\n");
-  for (const char* name : {"adaptive", "te"})
-    CHECK(read(std::string("scheme: ") + name).errors.find("not available") != std::string::npos);
-  for (const char* yaml : {"{qps: 0}", "{qps: -1}", "{qps: 4097}", "{qps: many}", "{qps: [1]}",
-                           "{message_mode: both}", "{hash: md5}", "{seeds: none}", "{weighted: 2}",
-                           "{scheme: [ecmp]}", "{qp: 4}", "[ecmp]", "ecmp"}) {
+      "ecmp, e_ecmp, pinned, spray, optimal, minimal, valiant, ugal, ugal_g, flowlet, adaptive, "
+      "reps, multipath\n");
+  CHECK(read("{scheme: te}").errors ==
+        "s.yaml:1:10: routing scheme \"te\" is not available in this version; use e_ecmp or "
+        "optimal\n");
+  for (const char* yaml :
+       {"{qps: 0}", "{qps: -1}", "{qps: 4097}", "{qps: many}", "{qps: [1]}", "{message_mode: both}",
+        "{hash: md5}", "{seeds: none}", "{weighted: 2}", "{scheme: [ecmp]}", "{qp: 4}", "[ecmp]",
+        "ecmp", "{flowlet_gap: 50}", "{flowlet_gap: -1 us}", "{entropies: 65537}", "{paths: 0}",
+        "{paths: 257}"}) {
     CAPTURE(yaml);
     CHECK(read(yaml).errors.starts_with("s.yaml:1:"));
   }
   // All at once.
   const std::string many = read("{scheme: x, qps: 0, hash: y, speed: 3}").errors;
   CHECK(std::ranges::count(many, '\n') == 4);
+}
+
+TEST_CASE("routing: where each scheme means something, and how a router takes those of packets") {
+  const Fabric fabric = make_fabric("{generator: fat_tree, k: 4}");
+  for (const std::string& name : scheme_names()) {
+    const bool by_packet =
+        name == "flowlet" || name == "adaptive" || name == "reps" || name == "multipath";
+    CHECK((engine_of(name) == SchemeEngine::packet) == by_packet);
+    CHECK((engine_of(name) == SchemeEngine::fluid) == (name == "optimal"));
+    if (!by_packet) continue;
+    Router router = make_router(fabric, {.scheme = name, .qps = 4});
+    Router plain = make_router(fabric, {.scheme = name == "flowlet" ? "e_ecmp" : "ecmp", .qps = 4});
+    CHECK(router.stream_count() == plain.stream_count());
+    for (std::uint32_t qp = 0; qp < 4; ++qp) {
+      const Stream stream{fabric.nics().front(), fabric.nics().back(), qp};
+      CHECK(path_of(router, stream) == path_of(plain, stream));
+    }
+  }
 }
 
 TEST_CASE("a router refuses what its fabric does not allow") {

@@ -3,19 +3,26 @@
 #include <array>
 #include <string>
 
+#include "base/check.hpp"
+
 namespace weft::route {
 namespace {
 
-constexpr std::array<SchemeRow, 9> registry{{
-    {"ecmp", QpField::ignored, make_ecmp},
-    {"e_ecmp", QpField::hashed, make_e_ecmp},
-    {"pinned", QpField::ignored, make_pinned},
-    {"spray", QpField::ignored, make_spray},
-    {"optimal", QpField::ignored, make_optimal},
-    {"minimal", QpField::hashed, make_minimal},
-    {"valiant", QpField::hashed, make_valiant},
-    {"ugal", QpField::hashed, make_ugal},
-    {"ugal_g", QpField::hashed, make_ugal_g},
+using enum SchemeEngine;
+constexpr std::array<SchemeRow, 13> registry{{
+    {"ecmp", QpField::ignored, any, make_ecmp},
+    {"e_ecmp", QpField::hashed, any, make_e_ecmp},
+    {"pinned", QpField::ignored, any, make_pinned},
+    {"spray", QpField::ignored, any, make_spray},
+    {"optimal", QpField::ignored, fluid, make_optimal},
+    {"minimal", QpField::hashed, any, make_minimal},
+    {"valiant", QpField::hashed, any, make_valiant},
+    {"ugal", QpField::hashed, any, make_ugal},
+    {"ugal_g", QpField::hashed, any, make_ugal_g},
+    {"flowlet", QpField::hashed, packet, make_e_ecmp},
+    {"adaptive", QpField::ignored, packet, make_ecmp},
+    {"reps", QpField::ignored, packet, make_ecmp},
+    {"multipath", QpField::ignored, packet, make_ecmp},
 }};
 
 }  // namespace
@@ -23,6 +30,12 @@ constexpr std::array<SchemeRow, 9> registry{{
 const SchemeRow* find_scheme(std::string_view name) {
   const auto* row = std::ranges::find(registry, name, &SchemeRow::name);
   return row == registry.end() ? nullptr : row;
+}
+
+SchemeEngine engine_of(std::string_view scheme) {
+  const SchemeRow* row = find_scheme(scheme);
+  WEFT_CHECK(row != nullptr);
+  return row->engine;
 }
 
 std::vector<std::string> scheme_names() {

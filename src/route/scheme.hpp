@@ -29,6 +29,9 @@ class Hasher {
   std::uint64_t digest(const Stream& stream, QpField qp) const {
     return function_.digest(header_of(fabric_, stream.src, stream.dst, stream.qp), qp);
   }
+  std::uint64_t digest(NodeId src, NodeId dst, const UdpPorts& ports) const {
+    return function_.digest(header_of(fabric_, src, dst, ports), QpField::ignored);
+  }
   // `choices` must not be empty. Weighted choices by where the hash falls on their running sums.
   LinkId choose(NodeId at, std::uint64_t digest, const Choices& choices) const {
     const std::size_t count = choices.links.size();
@@ -72,6 +75,9 @@ class Scheme {
   virtual bool append_leg(const Stream& stream, NodeId from, NodeId to, std::vector<Hop>& out) = 0;
   // Appends the links that append_leg could use for some stream, repeats allowed.
   virtual void append_usable_leg(NodeId from, NodeId to, std::vector<LinkId>& out) = 0;
+  // Appends a minimal path and a detour, as the digest picks. Only for schemes with detours.
+  virtual void append_ways(std::uint64_t /*digest*/, NodeId /*from*/, NodeId /*to*/,
+                           std::vector<Hop>& /*minimal*/, std::vector<Hop>& /*detour*/) {}
   // Whether one leg may cross a link twice.
   virtual bool may_repeat() const { return false; }
   virtual void on_change(std::span<const LinkChange>) {}
@@ -82,6 +88,7 @@ class Scheme {
 struct SchemeRow {
   std::string_view name;
   QpField qp;  // whether streams of one connection differ by QP
+  SchemeEngine engine;
   Result<std::unique_ptr<Scheme>> (*make)(Parts& parts);
 };
 // nullptr for an unknown name.

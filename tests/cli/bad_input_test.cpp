@@ -93,6 +93,15 @@ TEST_CASE("a section or key that is missing, unknown or given twice") {
             "rank 1 is late twice");
 }
 
+TEST_CASE("a model that is not there is the one error: its plan's keys are no mistakes") {
+  const Scratch scratch;
+  scratch.write("s.yaml", zone + std::string("jobs: [{name: t, model: lama3-8b, parallel: {tp: 8}, "
+                                             "batch: 32, zero: 3}]\n"));
+  const Outcome outcome = scratch.run({"run", "s.yaml"});
+  check_message(outcome, "s.yaml:2:25", "did you mean \"llama3-8b\"?");
+  CHECK(std::ranges::count(outcome.err, '\n') == 1);
+}
+
 TEST_CASE("a job that the fabric cannot hold, a fault on nothing, a fabric that names itself") {
   check_job("gpus: 65, bytes: 1 MiB", "s.yaml:3:45", "64 of 64 are free");
   check_scenario(std::string(zone) + job + "faults: [{kind: link_down, link: rtsw:0--ctsw:9}]\n",

@@ -42,11 +42,12 @@ std::vector<std::string> Scratch::files() const {
   return out;
 }
 
+namespace {
+
 // Output goes to files, so that no pipe can fill up.
-Outcome Scratch::run(const std::vector<std::string>& arguments) const {
+pid_t spawn(const std::string& folder, const std::vector<std::string>& arguments,
+            const std::string& out, const std::string& err) {
   const std::string binary = WEFT_BINARY;
-  const std::string out = path_ + ".out";
-  const std::string err = path_ + ".err";
   std::vector<std::string> words{binary};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
@@ -59,18 +60,32 @@ Outcome Scratch::run(const std::vector<std::string>& arguments) const {
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), create, 0600);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err.c_str(), create, 0600);
-  posix_spawn_file_actions_addchdir_np(&actions, path_.c_str());
+  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
   pid_t child = 0;
   WEFT_CHECK(posix_spawn(&child, binary.c_str(), &actions, nullptr, argv.data(), environ) == 0);
   posix_spawn_file_actions_destroy(&actions);
+  return child;
+}
 
-  int status = 0;
-  WEFT_CHECK(::waitpid(child, &status, 0) == child);
-  Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(out).value_or(""),
-                  read_file(err).value_or("")};
+}  // namespace
+
+Outcome Scratch::run(const std::vector<std::string>& arguments) const {
+  const std::string out = path_ + ".out", err = path_ + ".err";
+  const int status = wait_for(spawn(path_, arguments, out, err));
+  Outcome outcome{status, read_file(out).value_or(""), read_file(err).value_or("")};
   fs::remove(out);
   fs::remove(err);
   return outcome;
+}
+
+int Scratch::start(const std::vector<std::string>& arguments, const std::string& out) const {
+  return spawn(path_, arguments, path_ + "/" + out, path_ + "/" + out + ".err");
+}
+
+int wait_for(int process) {
+  int status = 0;
+  WEFT_CHECK(::waitpid(process, &status, 0) == process);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 std::string tree() { return WEFT_TREE; }

@@ -28,12 +28,18 @@ class Scratch {
   std::vector<std::string> files() const;
   // run({"flows", "--fabric", "f.yaml"}). No shell sees the arguments; standard input is empty.
   Outcome run(const std::vector<std::string>& arguments) const;
+  // Starts it, with its output going to that file and its complaints to the same with ".err"
+  // behind; returns its process.
+  int start(const std::vector<std::string>& arguments, const std::string& out) const;
 
   const std::string& path() const { return path_; }
 
  private:
   std::string path_;
 };
+
+// The exit status of a started process; -1 when a signal ended it.
+int wait_for(int process);
 
 // The top of the source tree, for scenarios/ and the like.
 std::string tree();

@@ -77,9 +77,8 @@ inline model::NodeId node_of(const Fabric& fabric, std::string_view name) {
 
 // Every NIC sends 500 MB to the one in its place of the rack that is `shift` further on, for each
 // shift at once. Racks are of 16 NICs.
-inline engine::fluid::FlowSet rack_shift(const Fabric& fabric,
-                                         std::initializer_list<std::size_t> shifts) {
-  engine::fluid::FlowSet set;
+inline model::FlowSet rack_shift(const Fabric& fabric, std::initializer_list<std::size_t> shifts) {
+  model::FlowSet set;
   const auto nics = fabric.nics();
   for (const std::size_t shift : shifts)
     for (std::size_t i = 0; i < nics.size(); ++i)

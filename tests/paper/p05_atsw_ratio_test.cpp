@@ -21,7 +21,7 @@ TEST_CASE("P-05: 28 ports up under 192 down are 1:6.86") {
 TEST_CASE("P-05: traffic that crosses pods gets 1/6.86 of the NICs' rate") {
   const Fabric fabric = fabric_of("{generator: three_tier, pods: 2, racks: 192}");
   route::Router router = router_of(fabric, {.scheme = "optimal"});
-  engine::fluid::FlowSet set;
+  model::FlowSet set;
   const auto nics = fabric.nics();
   for (std::size_t i = 0; i < nics.size() / 2; ++i)
     set.flows.push_back({.src = nics[i], .dst = nics[i + nics.size() / 2], .size = 500_MB});

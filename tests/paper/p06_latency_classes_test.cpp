@@ -17,7 +17,7 @@ TEST_CASE("P-06: latency classes 1 : 7 : 15 : 30") {
     CAPTURE(published.what);
     const model::NodeId to = node_of(fabric, published.to);
     CHECK(router.latency(fabric.nics()[0], to) == 5_us * published.ratio);
-    engine::fluid::FlowSet set;
+    model::FlowSet set;
     set.flows.push_back({.src = fabric.nics()[0], .dst = to, .size = 50_MB});
     const auto result = engine::fluid::run_flows(set, router, {}, {});
     const double expected = 1e-3 + 5e-6 * static_cast<double>(published.ratio);

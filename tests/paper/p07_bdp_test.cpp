@@ -10,8 +10,8 @@
 namespace weft::paper {
 namespace {
 
-using engine::fluid::FlowSet;
 using engine::fluid::StateChange;
+using model::FlowSet;
 
 // Bytes that leave nic:0 beyond the flow's own when its cable fails on the way.
 double sent_again(const Fabric& fabric, model::NodeId to) {

@@ -23,7 +23,7 @@ TEST_CASE("P-08: 18,432 NICs in two stages without blocking") {
   Rng rng = Rng(1).stream("p08");
   rng.shuffle(std::span(to));
   route::Router router = router_of(fabric, {.scheme = "spray"});
-  engine::fluid::FlowSet set;
+  model::FlowSet set;
   for (std::size_t i = 0; i < to.size(); ++i)
     if (fabric.nics()[i] != to[i])
       set.flows.push_back({.src = fabric.nics()[i], .dst = to[i], .size = 500_MB});

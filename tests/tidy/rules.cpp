@@ -17,9 +17,10 @@ constexpr std::size_t line_count_max = 1000;
 constexpr std::size_t function_line_count_max = 70;
 
 // The levels of the house, by a room's first folder.
-constexpr std::array<std::pair<std::string_view, int>, 12> house{{{"base", 0},
+constexpr std::array<std::pair<std::string_view, int>, 13> house{{{"base", 0},
                                                                   {"model", 1},
                                                                   {"route", 2},
+                                                                  {"transport", 2},
                                                                   {"workload", 2},
                                                                   {"port", 2},
                                                                   {"engine", 3},

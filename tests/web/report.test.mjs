@@ -165,6 +165,90 @@ const cases = {
     assert.deepEqual(problems, []);
   },
 
+  async 'training steps are drawn as stacked bars, to scale'() {
+    const {page, problems} = await open('training');
+    assert.equal(await page.locator('#training tbody tr').count(), 5);
+    assert.equal(await page.locator('#bandwidth, #slowdown').count(), 0);
+    const rows = await page.locator('#training .panel.wide .bar-row[data-variant]').evaluateAll(
+      (all) => all.map((row) => ({
+        seconds: Number.parseFloat(row.querySelector('.value').textContent),
+        left: row.querySelector('.track').getBoundingClientRect().left,
+        bars: [...row.querySelectorAll('.bar')].map((bar) => bar.getBoundingClientRect())
+          .map(({left, right}) => ({left, right})),
+      })));
+    assert.equal(rows.length, 5);
+    const scale = (rows[0].bars.at(-1).right - rows[0].left) / rows[0].seconds;
+    for (const {seconds, left, bars} of rows) {
+      assert.equal(bars.length, 5);  // compute, TP, PP, DP, idle
+      bars.slice(1).forEach((bar, at) => assert.ok(Math.abs(bar.left - bars[at].right) < 0.1));
+      assert.ok(Math.abs(bars.at(-1).right - left - seconds * scale) < 3);
+    }
+    assert.equal(await page.locator('#training .bar.part-dp').first().getAttribute('title'),
+                 'exposed DP: 750.0 ms, 11.2 % of the step');
+    assert.deepEqual(problems, []);
+  },
+
+  async 'the timeline names what is under the pointer, and zooms'() {
+    const {page, problems} = await open('training');
+    const canvas = page.locator('.timeline canvas');
+    assert.ok(await colours(canvas) > 8);
+    await canvas.scrollIntoViewIfNeeded();
+    const box = await canvas.boundingBox();
+    const tip = async (x, y) => {
+      await page.mouse.move(box.x + x, box.y + y);
+      return page.locator('.timeline .tooltip').innerText();
+    };
+    assert.match(await tip(box.width * 0.2, 6), /^pp 0\nforward \d+\.\d\n[\d.]+ ms from [\d.]+ /);
+    assert.match(await tip(box.width - 60, 16), /^pp 0\nDP: reduce_scatter gradients\n/);
+    const whole = page.getByRole('button', {name: 'Whole step'});
+    assert.equal(await whole.isDisabled(), true);
+    await page.mouse.move(box.x + box.width * 0.3, box.y + 50);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.4, box.y + 50, {steps: 3});
+    await page.mouse.up();
+    assert.equal(await whole.isDisabled(), false);
+    await canvas.focus();
+    for (const key of ['+', 'ArrowRight', '-', 'Home']) await page.keyboard.press(key);
+    assert.equal(await whole.isDisabled(), true);
+    assert.deepEqual(problems, []);
+  },
+
+  async 'steps list bytes, waits and the flows of hot links'() {
+    const {page, problems} = await open('training');
+    await page.getByRole('tab', {name: 'one GPU 1.3x slow'}).click();
+    const tables = await page.locator('.step table').evaluateAll((all) =>
+      all.map((table) => [table.caption.textContent, table.tBodies[0].rows.length]));
+    assert.deepEqual(tables, [['Bytes of a step by distance', 4],
+                              ['Ranks that others waited for', 2], ['Hottest links', 10]]);
+    const text = await page.locator('.step').innerText();
+    assert.match(text, /rank 148 \(gpu:148\)\s+DP\s+4030/);
+    assert.match(text, /llama3 DP, [\d.]+ GiB, e\.g\. gpu:0 → gpu:2056/);
+    assert.deepEqual(problems, []);
+  },
+
+  async 'collectives and training jobs share a page'() {
+    const {page, problems} = await open('mixed');
+    assert.equal(await page.locator('#bandwidth .panel').count(), 4);
+    assert.equal(await page.locator('#training .panel.wide .bar-row .value')
+      .filter({hasText: 'not run'}).count(), 3);
+    assert.equal(await page.locator('#training .panel.wide .bar-row .value')
+      .filter({hasText: 'unfinished'}).count(), 1);
+    for (const tab of await page.locator('[role=tab]').all()) await tab.click();
+    assert.deepEqual(problems, []);
+  },
+
+  async 'training steps fit a narrow window without touching labels'() {
+    const {page, problems} = await open('training', {viewport: {width: 400, height: 800}});
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    const overlaps = await page.locator('#training .ticks').evaluateAll((all) => all.map((axis) => {
+      const boxes = [...axis.querySelectorAll('span')].map((span) => span.getBoundingClientRect())
+        .filter((box) => box.width > 0);
+      return boxes.slice(1).filter((box, at) => box.left < boxes[at].right + 2).length;
+    }));
+    assert.deepEqual(overlaps, [0, 0, 0]);
+    assert.deepEqual(problems, []);
+  },
+
   async 'one variant is compared with nothing'() {
     const {page, problems} = await open('single');
     assert.equal(await page.locator('.key.first').count(), 0);

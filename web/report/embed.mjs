@@ -1,10 +1,11 @@
-// node embed.mjs SCRIPT STYLE OUT.cpp
+// node embed.mjs SCRIPT STYLE LICENCE OUT.cpp
 // Writes the built assets as C++ string literals, with the hashes that the page's
-// content-security policy allows. Fails when an asset would close its own element.
+// content-security policy allows. The licence of the library in the script goes before it, because
+// every page is a copy of that library. Fails when an asset would close its own element.
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
 
-const [scriptPath, stylePath, outPath] = process.argv.slice(2);
+const [scriptPath, stylePath, licencePath, outPath] = process.argv.slice(2);
 
 function read(path, element) {
   const bytes = readFileSync(path);
@@ -34,7 +35,13 @@ function hash(bytes) {
   return `sha256-${createHash('sha256').update(bytes).digest('base64')}`;
 }
 
-const script = read(scriptPath, 'script');
+function comment(path) {
+  const text = readFileSync(path, 'utf8').trim();
+  if (text.includes('*/')) throw new Error(`${path} contains "*/"`);
+  return Buffer.from(`/*! This page contains uPlot.\n\n${text}\n*/\n`);
+}
+
+const script = Buffer.concat([comment(licencePath), read(scriptPath, 'script')]);
 const style = read(stylePath, 'style');
 writeFileSync(
   outPath,

@@ -22,6 +22,13 @@ class FlowRun final : Network::Client {
     number_messages();
   }
 
+  // Notes where all flows are at a time during the run to come.
+  void look_at(double at_s) {
+    moments_.resize(set_.flows.size());
+    network_.timer(at_s, look_tag);
+  }
+  std::vector<FlowMoment> take_moments() { return std::move(moments_); }
+
   std::vector<FlowEnd> run() {
     for (std::uint32_t i = 0; i < set_.flows.size(); ++i)
       if (set_.flows[i].after == FlowSet::none) start_not_before(i);
@@ -61,9 +68,9 @@ class FlowRun final : Network::Client {
       const Part part{flow.src, flow.dst, s, 1, message_[i], 1};
       network_.send({.parts = {&part, 1},
                      .bytes = static_cast<double>(flow.size.count) / streams,
-                     .wire = TransferSpec::Wire::counted,
+                     .wire = Wire::counted,
                      .tag = i,
-                     .via = std::span(set_.via).subspan(flow.via, flow.via_count)});
+                     .via = set_.via_of(flow)});
     }
   }
   void on_delivered(std::uint64_t tag) override {
@@ -74,28 +81,26 @@ class FlowRun final : Network::Client {
     for (std::uint32_t d = first_dependent_[i]; d != FlowSet::none; d = next_sibling_[d])
       start_not_before(d);
   }
-  void on_timer(std::uint64_t tag) override { start(static_cast<std::uint32_t>(tag)); }
+  void on_timer(std::uint64_t tag) override {
+    if (tag == look_tag) return look();
+    start(static_cast<std::uint32_t>(tag));
+  }
+  void look() {
+    for (std::size_t i = 0; i < moments_.size(); ++i) moments_[i].end = ends_[i];
+    network_.for_each_active([&](std::uint64_t tag, double left, double rate) {
+      moments_[tag].bytes_left += left;
+      moments_[tag].rate += rate;
+    });
+  }
+
+  static constexpr std::uint64_t look_tag = std::uint64_t{1} << 32;  // beyond all flows
 
   const FlowSet& set_;
   Network& network_;
+  std::vector<FlowMoment> moments_;
   std::vector<FlowEnd> ends_;
   std::vector<std::uint32_t> streams_left_, next_sibling_, first_dependent_, message_;
 };
-
-// Links that a flow could use under the first state; with pinned paths only the pinned ones.
-std::vector<bool> usable_links(const FlowSet& set, Router& router) {
-  std::vector<bool> out(router.fabric().link_count(), false);
-  std::map<std::pair<NodeId, NodeId>, bool> seen;
-  std::vector<LinkId> links;
-  for (const FlowSet::Flow& flow : set.flows) {
-    const auto via = std::span(set.via).subspan(flow.via, flow.via_count);
-    if (via.empty() && !seen.emplace(std::pair(flow.src, flow.dst), true).second) continue;
-    links.clear();
-    router.append_usable({flow.src, flow.dst, 0, 0, via}, links);
-    for (const LinkId link : links) out[link.index()] = true;
-  }
-  return out;
-}
 
 std::string digest_of(const std::vector<FlowEnd>& ends) {
   Digest digest;
@@ -108,8 +113,31 @@ std::string digest_of(const std::vector<FlowEnd>& ends) {
 
 }  // namespace
 
+std::vector<bool> usable_links(const FlowSet& set, Router& router) {
+  std::vector<bool> out(router.fabric().link_count(), false);
+  std::vector<LinkId> links;
+  const auto mark = [&](NodeId src, NodeId dst, std::span<const NodeId> via) {
+    links.clear();
+    router.append_usable({src, dst, 0, 0, via}, links);
+    for (const LinkId link : links) out[link.index()] = true;
+  };
+  std::vector<std::pair<NodeId, NodeId>> pairs;
+  for (const FlowSet::Flow& flow : set.flows) {
+    if (const auto via = set.via_of(flow); !via.empty()) {
+      mark(flow.src, flow.dst, via);
+    } else {
+      pairs.emplace_back(flow.src, flow.dst);
+    }
+  }
+  std::ranges::sort(pairs);
+  const auto repeats = std::ranges::unique(pairs);
+  pairs.erase(repeats.begin(), repeats.end());
+  for (const auto& [src, dst] : pairs) mark(src, dst, {});
+  return out;
+}
+
 FlowRunResult run_flows(const FlowSet& set, Router& router, std::span<const StateChange> changes,
-                        const Simulation::Options& options) {
+                        const NetworkOptions& options) {
   Network network(router, changes, options);
   FlowRunResult out;
   out.usable = usable_links(set, router);
@@ -122,6 +150,16 @@ FlowRunResult run_flows(const FlowSet& set, Router& router, std::span<const Stat
   out.counters = network.simulation().counters();
   out.events = network.simulation().event_count();
   return out;
+}
+
+std::vector<FlowMoment> flows_at(const model::FlowSet& set, Router& router,
+                                 std::span<const StateChange> changes,
+                                 const NetworkOptions& options, Time at) {
+  Network network(router, changes, options);
+  FlowRun run(set, network);
+  run.look_at(at.seconds());
+  run.run();
+  return run.take_moments();
 }
 
 }  // namespace weft::engine::fluid

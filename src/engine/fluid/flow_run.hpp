@@ -6,31 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "base/units.hpp"
 #include "engine/fluid/network.hpp"
+#include "model/flow_set.hpp"
 
 namespace weft::engine::fluid {
 
-// Flows between NICs, in file order. Everything an engine needs to know of them.
-struct FlowSet {
-  struct Flow {
-    std::string id;
-    NodeId src, dst;  // NICs
-    Bytes size;
-    Time start;                            // not before
-    std::uint32_t after = none;            // index of the flow that must end first
-    std::uint32_t via = 0, via_count = 0;  // into `via`
-  };
-  static constexpr std::uint32_t none = UINT32_MAX;
-  std::vector<Flow> flows;
-  std::vector<NodeId> via;
-};
-
-// Reads the CSV `id,src,dst,bytes,start,after,via` (start, after and via may be missing or empty).
-// Ends are GPUs (bare index or name: their NIC is meant) or NICs. Fails with every error up to a
-// hundred, each with line and column: unknown nodes, flows from a node to itself, ids that stand
-// twice, `after` of an unknown flow or in a circle (the circle is named).
-Result<FlowSet> read_flows(const Fabric& fabric, std::string_view text, const std::string& file);
+using model::FlowSet;
 
 struct FlowEnd {
   double start_s = 0;
@@ -50,10 +31,26 @@ struct FlowRunResult {
   std::uint64_t events = 0;
 };
 
+// By LinkId: links that some flow could use under the router's present state; of flows with `via`,
+// those of their pinned paths.
+std::vector<bool> usable_links(const FlowSet& set, Router& router);
+
 // Under `split` routing a flow is one message cut into equal parts, each with a rate of its own;
 // under `round_robin` the k-th flow of a pair of NICs uses QP k mod qps. A flow has ended when its
 // last byte has arrived.
 FlowRunResult run_flows(const FlowSet& set, Router& router, std::span<const StateChange> changes,
-                        const Simulation::Options& options);
+                        const NetworkOptions& options);
+
+// A flow at one moment of a run.
+struct FlowMoment {
+  FlowEnd end;            // as of the whole run; `started` and `finished` by the moment
+  double bytes_left = 0;  // not yet sent
+  double rate = 0;        // bytes per second, all QPs together
+};
+
+// Where all flows are at `at`: from here a packet run can go on. Cost: that of run_flows().
+std::vector<FlowMoment> flows_at(const model::FlowSet& set, Router& router,
+                                 std::span<const StateChange> changes,
+                                 const NetworkOptions& options, Time at);
 
 }  // namespace weft::engine::fluid

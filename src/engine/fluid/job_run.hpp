@@ -1,4 +1,4 @@
-// Collective jobs side by side on one fabric, run to their end.
+// Jobs side by side on one fabric, run to their end: collectives, and operation graphs.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/progress.hpp"
+#include "engine/fluid/graph_run.hpp"
 #include "engine/fluid/network.hpp"
+#include "engine/fluid/time_histogram.hpp"
 #include "workload/collective/traffic.hpp"
 
 namespace weft::engine::fluid {
@@ -32,33 +34,19 @@ struct JobResult {
   };
   std::vector<double> iteration_s;  // finished ones
   std::vector<Span> stages;         // of the first iterations, at most span_count_max
-  double roofline_s = 0;            // see roofline_s()
+  double roofline_s = 0;            // see traffic_floor_s()
   double end_s = 0;
   bool finished = false;
-  std::uint64_t transfers = 0;  // chains, flows and messages sent in all
 };
 inline constexpr std::size_t span_count_max = 10'000;
 
-// Transfer times of all jobs, in bins of equal ratio, for the completion curve of the report.
-class TimeHistogram {
- public:
-  void add(double seconds);
-  std::uint64_t count() const { return count_; }
-  double mean() const { return count_ > 0 ? sum_ / static_cast<double>(count_) : 0; }
-  // Upper bin edge at which `share` of all values is reached; within 1 % of the exact value.
-  double quantile(double share) const;
-
- private:
-  std::vector<std::uint64_t> bins_;
-  std::uint64_t count_ = 0;
-  double sum_ = 0;
-};
-
 struct JobRunResult {
   std::vector<JobResult> jobs;
+  std::vector<GraphResult> graphs;
   std::vector<double> link_bytes;  // by LinkId
   TimeHistogram transfer_times;
-  std::vector<std::string> unfinished;  // one line each, at most 100, then "... and N more"
+  std::vector<model::HotLink> hot_links;  // of runs with graphs
+  std::vector<std::string> unfinished;    // one line each, at most 100, then "... and N more"
   double makespan_s = 0;
   double rate_error = 0;
   std::string digest;
@@ -70,12 +58,9 @@ struct JobRunResult {
 // latency of its steps before the first byte. A chain whose ranks start at different times ends, in
 // isolation, exactly when a message-by-message run does (workload::ring_time); what the early ranks
 // do meanwhile to others is not modelled.
-JobRunResult run_jobs(std::span<const Job> jobs, Router& router,
-                      std::span<const StateChange> changes, const Simulation::Options& options,
+// Graphs run beside the jobs, on the same links; their semantics: graph_run.hpp.
+JobRunResult run_jobs(std::span<const Job> jobs, std::span<const GraphJob> graphs, Router& router,
+                      std::span<const StateChange> changes, const NetworkOptions& options,
                       Progress& progress);
-
-// Lower bound of one iteration: every stage at the speed of its busiest host-side link (NVLink,
-// PCIe, NIC port), as if the fabric had no limit, plus the stages' latency.
-double roofline_s(const Job& job, Router& router);
 
 }  // namespace weft::engine::fluid

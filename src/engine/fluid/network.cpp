@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/fluid/host_load.hpp"
+#include "model/goback_n.hpp"
+
 namespace weft::engine::fluid {
 namespace {
 
@@ -32,16 +35,53 @@ Router& in_first_state(Router& router, std::span<const StateChange> changes) {
 }  // namespace
 
 Network::Network(Router& router, std::span<const StateChange> changes,
-                 const Simulation::Options& options)
+                 const NetworkOptions& options)
     : router_(in_first_state(router, changes)),
       changes_(changes),
-      simulation_(capacities(router), options) {
-  for (std::size_t i = 0; i < changes_.size(); ++i)
-    if (changes_[i].at.ps > 0)
+      options_(options),
+      simulation_(capacities(router), options.simulation) {
+  for (std::size_t i = 0; i < changes_.size(); ++i) {
+    if (changes_[i].at.ps > 0) {
       simulation_.timer(changes_[i].at.seconds(), timer_tag(TimerKind::change, i));
+    } else {
+      enter_state(i);
+    }
+  }
+}
+
+std::uint32_t Network::new_route(std::span<const Part> parts, Wire wire) {
+  std::uint32_t id = 0;
+  if (free_routes_.empty()) {
+    id = static_cast<std::uint32_t>(routes_.size());
+    routes_.emplace_back();
+  } else {
+    id = free_routes_.back();
+    free_routes_.pop_back();
+  }
+  const auto count = static_cast<std::uint32_t>(parts.size());
+  const std::uint32_t first = parts_.take(BlockArena<Part>::class_for(count));
+  std::ranges::copy(parts, parts_.at(first));
+  routes_[id] = {.parts = first, .part_count = count, .wire = wire, .via = {}};
+  return id;
+}
+
+RouteId Network::add_route(std::span<const Part> parts, Wire wire) {
+  const std::uint32_t id = new_route(parts, wire);
+  routes_[id].life = Route::Life::kept;
+  return RouteId(id);
 }
 
 void Network::send(const TransferSpec& spec) {
+  const std::uint32_t route = new_route(spec.parts, spec.wire);
+  routes_[route].via = spec.via;
+  send_along(route, spec.bytes, spec.overhead_s, spec.tag);
+}
+
+void Network::send(RouteId route, double bytes, double overhead_s, std::uint64_t tag) {
+  send_along(route.value, bytes, overhead_s, tag);
+}
+
+void Network::send_along(std::uint32_t route, double bytes, double overhead_s, std::uint64_t tag) {
   std::uint32_t id = 0;
   if (free_transfers_.empty()) {
     id = static_cast<std::uint32_t>(transfers_.size());
@@ -50,19 +90,10 @@ void Network::send(const TransferSpec& spec) {
     id = free_transfers_.back();
     free_transfers_.pop_back();
   }
-  const auto count = static_cast<std::uint32_t>(spec.parts.size());
-  const std::uint32_t first = parts_.take(BlockArena<Part>::class_for(count));
-  std::ranges::copy(spec.parts, parts_.at(first));
-  transfers_[id] = {.flow = {},
-                    .parts = first,
-                    .part_count = count,
-                    .waiting_bytes = 0,
-                    .overhead_s = spec.overhead_s,
-                    .wire = spec.wire,
-                    .tag = spec.tag,
-                    .via = spec.via,
-                    .active = true};
-  launch(id, spec.bytes);
+  routes_[route].bytes_sent += bytes;
+  transfers_[id] = {
+      .flow = {}, .route = route, .active = true, .overhead_s = overhead_s, .tag = tag};
+  launch(id, bytes);
 }
 
 void Network::timer(double at_s, std::uint64_t tag) {
@@ -76,11 +107,22 @@ void Network::run(Client& client) {
   simulation_.account_active();
 }
 
+double Network::delay_s(const Transfer& transfer) const {
+  return transfer.overhead_s + routes_[transfer.route].latency_s;
+}
+
 void Network::launch(std::uint32_t id, double bytes) {
   Transfer& transfer = transfers_[id];
-  if (find_path(transfer)) {
-    update_latency(transfer);
-    transfer.flow = simulation_.start(path_, bytes, id);
+  if (options_.contention == NetworkOptions::Contention::off) {
+    const double seconds = bytes * route_floor(RouteId(transfer.route));
+    routes_[transfer.route].latency_s = route_latency_s(RouteId(transfer.route));
+    return simulation_.timer(now() + seconds + delay_s(transfer),
+                             timer_tag(TimerKind::delivery, id));
+  }
+  refresh(transfer.route);
+  const Route& route = routes_[transfer.route];
+  if (route.reachable) {
+    transfer.flow = simulation_.start(path_of(route), bytes, id);
   } else {
     transfer.flow = {};
     transfer.waiting = true;
@@ -88,19 +130,53 @@ void Network::launch(std::uint32_t id, double bytes) {
   }
 }
 
-void Network::update_latency(Transfer& transfer) {
-  transfer.latency_s = transfer.overhead_s;
-  if (transfer.wire == TransferSpec::Wire::ignored) return;
-  const Part& part = parts_[transfer.parts];
-  transfer.latency_s += router_.latency(part.from, part.to).seconds();
+// The path of a route that is used once stays in path_ until the next refresh().
+std::span<const Hop> Network::path_of(const Route& route) const {
+  if (route.life == Route::Life::once) return path_;
+  return {hops_.at(route.hops), route.hop_count};
 }
 
-bool Network::find_path(const Transfer& transfer) {
-  path_.clear();
+void Network::refresh(std::uint32_t id) {
+  Route& route = routes_[id];
+  if (route.round == round_) return;
+  route.round = route.life == Route::Life::kept ? round_ : 0;
+  route.reachable = find_path(route);
+  if (!route.reachable) raw_.clear();
+  merger_.merge(raw_, path_);
+  route.latency_s = route.reachable ? route_latency_s(RouteId(id)) : 0;
+  if (route.life == Route::Life::once) return;
+  if (route.hop_count > 0) hops_.give_back(route.hops, BlockArena<Hop>::class_for(route.hop_count));
+  route.hop_count = static_cast<std::uint32_t>(path_.size());
+  if (route.hop_count == 0) return;
+  route.hops = hops_.take(BlockArena<Hop>::class_for(route.hop_count));
+  std::ranges::copy(path_, hops_.at(route.hops));
+}
+
+double Network::route_latency_s(RouteId id) {
+  const Route& route = routes_[id.index()];
+  if (route.wire == Wire::ignored || route.part_count == 0) return 0;
+  const Part& part = parts_[route.parts];
+  const Duration latency = router_.latency(part.from, part.to);
+  return latency == duration_max ? 0 : latency.seconds();
+}
+
+double Network::route_floor(RouteId id) {
+  Route& route = routes_[id.index()];
+  if (route.floor >= 0) return route.floor;
+  HostLoad load(router_.fabric());
+  for (std::uint32_t i = 0; i < route.part_count; ++i) {
+    const Part& part = parts_[route.parts + i];
+    load.add(part.from, part.to, part.weight);
+  }
+  return route.floor = load.seconds();
+}
+
+bool Network::find_path(const Route& route) {
+  raw_.clear();
   reachable_ = true;
-  const Part* const parts = parts_.at(transfer.parts);
-  for (std::uint32_t i = 0; i < transfer.part_count && reachable_; ++i)
-    append_part(parts[i], transfer.via);
+  const Part* const parts = parts_.at(route.parts);
+  for (std::uint32_t i = 0; i < route.part_count && reachable_; ++i)
+    append_part(parts[i], route.via);
   add_new_pools();
   return reachable_;
 }
@@ -113,19 +189,36 @@ void Network::append_part(const Part& part, std::span<const NodeId> via) {
   const bool cable = from == NodeKind::nvswitch || to == NodeKind::nvswitch ||
                      (fabric.is_switch(part.from) && fabric.is_switch(part.to));
   for (std::uint32_t s = 0; s < part.streams && reachable_; ++s) {
-    const std::size_t before = path_.size();
+    const std::size_t before = raw_.size();
     const std::uint32_t qp = part.qp + s, message = part.message + s;
     if (cable) {
       reachable_ = append_cable(part.from, part.to);
     } else if (wire) {
-      reachable_ = router_.append_path({part.from, part.to, qp, message, via}, path_);
+      reachable_ = router_.append_path({part.from, part.to, qp, message, via}, raw_);
     } else {
-      reachable_ = router_.append_gpu_path(part.from, part.to, qp, message, path_);
+      reachable_ = router_.append_gpu_path(part.from, part.to, qp, message, raw_);
     }
     const double scale = part.weight / part.streams;
     if (scale != 1)
-      for (std::size_t h = before; h < path_.size(); ++h) path_[h].share *= scale;
+      for (std::size_t h = before; h < raw_.size(); ++h) raw_[h].share *= scale;
+    if (lossy_state_ != nullptr) inflate_for_loss(before, part);
   }
+}
+
+// The QP's window: what its share of the slowest link sends in one round trip.
+void Network::inflate_for_loss(std::size_t first_hop, const Part& part) {
+  double kept = 1, slowest = unlimited;
+  for (std::size_t h = first_hop; h < raw_.size(); ++h) {
+    if (raw_[h].link.index() >= router_.fabric().link_count()) continue;  // pools balance it away
+    kept *= 1 - lossy_state_->link(raw_[h].link).loss;
+    slowest = std::min(slowest, router_.capacity(raw_[h].link));
+  }
+  if (kept >= 1) return;
+  const double round_trip = 2 * router_.latency(part.from, part.to).seconds();
+  const double window =
+      slowest / part.streams * round_trip / static_cast<double>(options_.mtu.count);
+  const double share = model::goodput_share(1 - kept, std::max(1.0, window));
+  for (std::size_t h = first_hop; h < raw_.size(); ++h) raw_[h].share /= share;
 }
 
 // Neighbours, such as a GPU and its NVSwitch: parallel cables share by what they can carry.
@@ -136,7 +229,7 @@ bool Network::append_cable(NodeId from, NodeId to) {
   if (total <= 0) return false;
   for (const LinkId link : router_.fabric().out(from))
     if (router_.fabric().to(link) == to && router_.capacity(link) > 0)
-      path_.push_back({link, router_.capacity(link) / total});
+      raw_.push_back({link, router_.capacity(link) / total});
   return true;
 }
 
@@ -147,16 +240,20 @@ void Network::add_new_pools() {
 
 void Network::on_flow_end(FlowId, std::uint64_t tag) {
   const auto id = static_cast<std::uint32_t>(tag);
-  const Transfer& transfer = transfers_[id];
-  if (transfer.latency_s <= 0) return deliver(id);
+  const double delay = delay_s(transfers_[id]);
+  if (delay <= 0) return deliver(id);
   transfers_[id].flow = {};
-  simulation_.timer(now() + transfer.latency_s, timer_tag(TimerKind::delivery, id));
+  simulation_.timer(now() + delay, timer_tag(TimerKind::delivery, id));
 }
 
 void Network::deliver(std::uint32_t id) {
   Transfer& transfer = transfers_[id];
   transfer.active = false;
-  parts_.give_back(transfer.parts, BlockArena<Part>::class_for(transfer.part_count));
+  const Route& route = routes_[transfer.route];
+  if (route.life == Route::Life::once) {
+    parts_.give_back(route.parts, BlockArena<Part>::class_for(route.part_count));
+    free_routes_.push_back(transfer.route);
+  }
   const std::uint64_t tag = transfer.tag;
   free_transfers_.push_back(id);
   client_->on_delivered(tag);
@@ -174,8 +271,19 @@ void Network::on_timer(std::uint64_t tag) {
   }
 }
 
+void Network::enter_state(std::size_t change) {
+  const model::State& state = changes_[change].state;
+  state_ = &state;
+  const bool lossy = std::ranges::any_of(state.troubled_links(),
+                                         [](const auto& entry) { return entry.second.loss > 0; });
+  lossy_state_ = lossy ? &state : nullptr;
+  ++round_;
+}
+
 void Network::apply_change(std::size_t index) {
   router_.set_state(changes_[index].state);
+  enter_state(index);
+  if (options_.contention == NetworkOptions::Contention::off) return;
   for (const LinkId id : ids<LinkId>(router_.resource_count()))
     simulation_.set_capacity(id, router_.capacity(id));
   for (std::uint32_t id = 0; id < transfers_.size(); ++id)
@@ -192,35 +300,26 @@ void Network::reroute(std::uint32_t id) {
   bool dead = false;
   simulation_.for_each_hop(
       transfer.flow, [&](LinkId link, double) { dead = dead || router_.capacity(link) <= 0; });
-  const double in_flight = dead ? simulation_.rate(transfer.flow) * transfer.latency_s : 0;
-  if (!find_path(transfer)) {
+  const double in_flight = dead ? simulation_.rate(transfer.flow) * delay_s(transfer) : 0;
+  refresh(transfer.route);
+  const Route& route = routes_[transfer.route];
+  if (!route.reachable) {
     transfer.waiting_bytes = simulation_.stop(transfer.flow) + in_flight;
     transfer.waiting = true;
     transfer.flow = {};
-  } else if (!same_path(transfer.flow)) {
-    simulation_.move(transfer.flow, path_, in_flight);
-    update_latency(transfer);
+  } else if (!same_path(transfer.flow, path_of(route))) {
+    simulation_.move(transfer.flow, path_of(route), in_flight);
   }
 }
 
-bool Network::same_path(FlowId flow) const {
-  std::vector<Hop> now = path_;
-  std::ranges::sort(now, {}, &Hop::link);
-  std::size_t kept = 0;
-  for (const Hop& hop : now) {
-    if (kept > 0 && now[kept - 1].link == hop.link) {
-      now[kept - 1].share += hop.share;
-    } else {
-      now[kept++] = hop;
-    }
-  }
+bool Network::same_path(FlowId flow, std::span<const Hop> path) const {
   std::size_t at = 0;
   bool same = true;
   simulation_.for_each_hop(flow, [&](LinkId link, double share) {
-    same = same && at < kept && now[at].link == link && now[at].share == share;
+    same = same && at < path.size() && path[at].link == link && path[at].share == share;
     ++at;
   });
-  return same && at == kept;
+  return same && at == path.size();
 }
 
 std::vector<std::uint64_t> Network::undelivered() const {

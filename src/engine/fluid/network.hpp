@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "engine/fluid/hops.hpp"
 #include "engine/fluid/simulation.hpp"
 #include "model/faults.hpp"
 #include "route/router.hpp"
@@ -17,10 +18,11 @@ using model::Fabric;
 using model::NodeId;
 using route::Router;
 
-using TransferId = Id<struct TransferTag>;
-
 // From its `at` on, the fabric is in its `state`.
 using StateChange = model::FaultTimeline::Snapshot;
+
+// Parts that advance together, kept to be used again and again.
+using RouteId = Id<struct RouteTag>;
 
 // A piece of a transfer: some of its bytes from one end to another. Ends are two NICs (the wire
 // alone), GPUs (with the host's inside), or, for reduction on the way, switches. `streams`
@@ -33,23 +35,31 @@ struct Part {
   double weight = 1;  // bytes per byte of the transfer's size
 };
 
+// Whether a transfer's end waits for the latency of its first part's path.
+enum class Wire : std::uint8_t { ignored, counted };
+
 // Bytes that advance at one rate: one stream, or all edges of a ring in steady state.
 struct TransferSpec {
   std::span<const Part> parts;
   double bytes = 0;
-  double overhead_s = 0;  // from the last byte sent to its arrival: software, and ...
-  enum class Wire : std::uint8_t {
-    ignored,
-    counted
-  } wire = Wire::ignored;  // ... the first part's
-                           // path latency
+  double overhead_s = 0;  // software, from the last byte sent to its arrival
+  Wire wire = Wire::ignored;
   std::uint64_t tag = 0;
   std::span<const NodeId> via = {};  // must outlive the network; NIC ends only
 };
 
+struct NetworkOptions {
+  Simulation::Options simulation;
+  // off: nothing is shared but the ends themselves; a transfer takes what the busiest of its GPUs'
+  // NVLinks and NICs needs for it alone.
+  enum class Contention : std::uint8_t { on, off } contention = Contention::on;
+  Bytes mtu = 4096_B;  // of packets on lossy links
+};
+
 // Keeps every transfer on live paths: after a state change all paths are asked for again; a
 // transfer that leaves a dead link sends again what was in flight on it (rate x path latency), one
-// without any path waits for the next change.
+// without any path waits for the next change. A stream over lossy links carries each byte 1 /
+// goodput_share times (model/goback_n.hpp), on its whole path.
 class Network final : Simulation::Listener {
  public:
   class Client {
@@ -61,15 +71,49 @@ class Network final : Simulation::Listener {
 
   // `changes` ascend in time; those at 0 hold from the start. All references must outlive the
   // network.
-  Network(Router& router, std::span<const StateChange> changes, const Simulation::Options& options);
+  Network(Router& router, std::span<const StateChange> changes, const NetworkOptions& options);
 
   double now() const { return simulation_.now(); }
+  // The fabric's present state, and a number that grows with each change of it.
+  const model::State& state() const { return *state_; }
+  std::uint32_t state_round() const { return round_; }
+  bool changes_after(double at_s) const {
+    return !changes_.empty() && changes_.back().at.seconds() > at_s;
+  }
   void send(const TransferSpec& spec);
+  // Its path is looked for when it is first used, and again after a change. Cost of a send: that of
+  // its distinct links.
+  RouteId add_route(std::span<const Part> parts, Wire wire);
+  void send(RouteId route, double bytes, double overhead_s, std::uint64_t tag);
+  // Bytes (of the transfer's size) that were sent along a route so far.
+  double route_bytes(RouteId route) const { return routes_[route.index()].bytes_sent; }
+  // Seconds per byte of the route's busiest host-side device, alone: no transfer is faster.
+  double route_floor(RouteId route);
+  // Latency of the route's first part; 0 where it has no path.
+  double route_latency_s(RouteId route);
+  // Calls visit(LinkId, double share) for the links of the route's present path.
+  template <class Visit>
+  void for_each_hop(RouteId route, Visit visit) {
+    refresh(route.value);
+    const Route& r = routes_[route.index()];
+    for (std::uint32_t h = 0; h < r.hop_count; ++h)
+      visit(hops_[r.hops + h].link, hops_[r.hops + h].share);
+  }
+
   void timer(double at_s, std::uint64_t tag);
   void run(Client& client);
 
+  NetworkOptions::Contention contention() const { return options_.contention; }
   Router& router() { return router_; }
+  const Fabric& fabric() const { return router_.fabric(); }
   const Simulation& simulation() const { return simulation_; }
+  // Calls visit(tag, bytes left, bytes per second) for what is under way now.
+  template <class Visit>
+  void for_each_active(Visit visit) const {
+    for (const Transfer& t : transfers_)
+      if (t.active && t.flow.valid())
+        visit(t.tag, simulation_.bytes_left(t.flow), simulation_.rate(t.flow));
+  }
   // Tags of what was sent and could not be delivered, ascending; complete after run().
   std::vector<std::uint64_t> undelivered() const;
   // Bytes that each link of the fabric has carried; pools are spread over their members by
@@ -77,41 +121,67 @@ class Network final : Simulation::Listener {
   std::vector<double> link_bytes() const;
 
  private:
+  struct Route {
+    std::uint32_t parts = 0, part_count = 0;
+    std::uint32_t hops = 0, hop_count = 0;  // merged, by link; of kept routes
+    std::uint32_t round = 0;                // of state changes, when the path was found; 0: never
+    Wire wire = Wire::ignored;
+    enum class Life : std::uint8_t { kept, once } life = Life::once;
+    bool reachable = false;
+    double latency_s = 0;  // of the first part, where the wire counts
+    double floor = -1;     // seconds per byte; negative: not known yet
+    double bytes_sent = 0;
+    std::span<const NodeId> via;
+  };
   struct Transfer {
     FlowId flow;  // invalid while it has no path, and when all is sent
-    std::uint32_t parts = 0, part_count = 0;
+    std::uint32_t route = 0;
     bool waiting = false;  // for a path, with so many bytes
+    bool active = false;
     double waiting_bytes = 0;
     double overhead_s = 0;
-    double latency_s = 0;  // with the wire, of the present path
-    TransferSpec::Wire wire = TransferSpec::Wire::ignored;
     std::uint64_t tag = 0;
-    std::span<const NodeId> via;
-    bool active = false;
   };
 
   void on_flow_end(FlowId flow, std::uint64_t tag) override;
   void on_timer(std::uint64_t tag) override;
-  // Fills path_ with the transfer's hops; false where some part has no path.
-  bool find_path(const Transfer& transfer);
+  std::uint32_t new_route(std::span<const Part> parts, Wire wire);
+  void send_along(std::uint32_t route, double bytes, double overhead_s, std::uint64_t tag);
+  // Brings the route's path and latency up to the present state.
+  void refresh(std::uint32_t route);
+  // Fills path_ with the route's hops, unmerged; false where some part has no path.
+  bool find_path(const Route& route);
   void append_part(const Part& part, std::span<const NodeId> via);
   bool append_cable(NodeId from, NodeId to);
+  void inflate_for_loss(std::size_t first_hop, const Part& part);
+  std::span<const Hop> path_of(const Route& route) const;
+  double delay_s(const Transfer& transfer) const;
   void launch(std::uint32_t id, double bytes);
-  void update_latency(Transfer& transfer);
   void deliver(std::uint32_t id);
   void add_new_pools();
+  void enter_state(std::size_t change);
   void apply_change(std::size_t index);
   void reroute(std::uint32_t id);
-  bool same_path(FlowId flow) const;
+  bool same_path(FlowId flow, std::span<const Hop> path) const;
 
   Router& router_;
   std::span<const StateChange> changes_;
+  NetworkOptions options_;
   Simulation simulation_;
   Client* client_ = nullptr;
+  model::State healthy_;
+  const model::State* state_ = &healthy_;
+  const model::State* lossy_state_ = nullptr;  // the present one, where some link of it loses
+  std::uint32_t round_ = 1;                    // counts state changes
   std::vector<Transfer> transfers_;
   std::vector<std::uint32_t> free_transfers_;
+  std::vector<Route> routes_;
+  std::vector<std::uint32_t> free_routes_;
   BlockArena<Part> parts_;
-  std::vector<Hop> path_;
+  BlockArena<Hop> hops_;
+  HopMerger merger_;
+  std::vector<Hop> path_;  // scratch: merged
+  std::vector<Hop> raw_;   // scratch: as the router gave it
   bool reachable_ = true;
 };
 

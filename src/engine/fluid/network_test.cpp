@@ -23,7 +23,7 @@ Router make_router(const Fabric& fabric, const route::RoutingConfig& config = {}
 }
 
 FlowSet flows_of(const Fabric& fabric, std::string_view csv) {
-  auto set = read_flows(fabric, csv, "flows.csv");
+  auto set = model::read_flows(fabric, csv, "flows.csv");
   REQUIRE_MESSAGE(set.has_value(), set.error().text());
   return *std::move(set);
 }
@@ -126,35 +126,6 @@ TEST_CASE("a degraded link slows its flows for as long as it lasts") {
       fabric, "[{kind: link_degraded, link: \"nic:0--rtsw:0\", factor: 0.5, until: 1 ms}]");
   CHECK(run_flows(set, router, changes, {}).makespan_s ==
         doctest::Approx(1e-3 + 0.5e-3 + 4e-6).epsilon(1e-9));
-}
-
-TEST_CASE("flows.csv: every mistake with its place") {
-  const Fabric fabric = make_fabric(two_racks);
-  const auto refusal = [&](std::string_view csv) {
-    const auto set = read_flows(fabric, csv, "f.csv");
-    return set ? std::string("accepted") : set.error().text();
-  };
-  const auto says = [&](std::string_view csv, std::string_view text) {
-    const std::string got = refusal(csv);
-    CAPTURE(got);
-    CHECK(got.find(text) != std::string::npos);
-  };
-  says("", "f.csv:1:1");
-  says("id,src,dst\n", "\"bytes\" is missing");
-  says("id,src,dst,bytes,vai\n", "did you mean \"via\"");
-  says("id,src,dst,bytes\na,0,1,5\n", "f.csv:2:7: size \"5\" has no unit");
-  says("id,src,dst,bytes\na,0,1,1 MB\nb,0,9,1 MB\n", "f.csv:3:5");
-  says("id,src,dst,bytes\na,0,1,1 MB\na,1,0,1 MB\n", "f.csv:3:1: id \"a\" stands twice");
-  says("id,src,dst,bytes\na,0,0,1 MB\n", "one NIC");
-  says("id,src,dst,bytes\na,0,1\n", "f.csv:2:1: 3 cells where the header has 4");
-  says("id,src,dst,bytes\na,0,1,nan\n", "not a number");
-  says("id,src,dst,bytes\na,0,1,1e30 MB\n", "out of range");
-  says("id,src,dst,bytes\na,0,1,-1 MB\n", "negative");
-  says("id,src,dst,bytes,after\na,0,1,1 MB,b\nb,0,1,1 MB,c\nc,0,1,1 MB,a\n", "in a circle");
-  says("id,src,dst,bytes,after\na,0,1,1 MB,a\n", "in a circle");
-  says("id,src,dst,bytes,after\na,0,1,1 MB,z\n", "no flow has the id \"z\"");
-  says("id,src,dst,bytes,via\na,0,1,1 MB,nic:0\n", "is not a switch");
-  says("id,src,dst,bytes,via\na,0,1,1 MB,ctsw:7\n", "ctsw:7");
 }
 
 }  // namespace weft::engine::fluid

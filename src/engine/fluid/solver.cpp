@@ -27,6 +27,7 @@ void Solver::add_resource(double capacity) {
   size_class_.push_back(no_class);
   is_dirty_.push_back(0);
   weighted_.push_back(0);
+  used_slot_.push_back(0);
 }
 
 bool Solver::same(double a, double b) const {
@@ -38,7 +39,10 @@ bool Solver::same(double a, double b) const {
 // ---- coming and going
 
 EntityId Solver::insert(std::span<const Hop> hops) {
-  merge_hops(hops);
+  if (!is_merged(hops)) {
+    merger_.merge(hops, merged_);
+    hops = merged_;
+  }
   std::uint32_t id = 0;
   if (free_entities_.empty()) {
     id = static_cast<std::uint32_t>(path_.size());
@@ -51,14 +55,14 @@ EntityId Solver::insert(std::span<const Hop> hops) {
     id = free_entities_.back();
     free_entities_.pop_back();
   }
-  const auto count = static_cast<std::uint32_t>(sorted_.size());
+  const auto count = static_cast<std::uint32_t>(hops.size());
   const std::uint32_t size_class = BlockArena<double>::class_for(count);
   const std::uint32_t first = hop_at_.take(size_class);
   hop_weight_.take(size_class);
   hop_slot_.take(size_class);
   for (std::uint32_t h = 0; h < count; ++h) {
-    hop_at_[first + h] = sorted_[h].link.value;
-    hop_weight_[first + h] = sorted_[h].share;
+    hop_at_[first + h] = hops[h].link.value;
+    hop_weight_[first + h] = hops[h].share;
   }
   path_[id] = {first, count};
   alive_[id] = 1;
@@ -69,33 +73,6 @@ EntityId Solver::insert(std::span<const Hop> hops) {
   return EntityId(id);
 }
 
-// Fills sorted_: one hop a resource, in id order. Shares add up in the order given.
-void Solver::merge_hops(std::span<const Hop> hops) {
-  constexpr std::size_t few = 64;
-  sorted_.clear();
-  if (hops.size() <= few) {
-    for (const Hop& hop : hops) {  // by insertion: paths are short and nearly sorted
-      std::size_t at = sorted_.size();
-      while (at > 0 && sorted_[at - 1].link > hop.link) --at;
-      if (at > 0 && sorted_[at - 1].link == hop.link) {
-        sorted_[at - 1].share += hop.share;
-      } else {
-        sorted_.insert(sorted_.begin() + static_cast<std::ptrdiff_t>(at), hop);
-      }
-    }
-  } else {
-    // A ring names each of its links many times: add up by resource, then sort what is left.
-    share_.resize(level_.size(), 0);
-    for (const Hop& hop : hops) {
-      if (share_[hop.link.index()] == 0) sorted_.push_back(hop);
-      share_[hop.link.index()] += hop.share;
-    }
-    std::ranges::sort(sorted_, {}, &Hop::link);
-    for (Hop& hop : sorted_) hop.share = std::exchange(share_[hop.link.index()], 0);
-  }
-  std::erase_if(sorted_, [](const Hop& hop) { return hop.share <= 0; });
-}
-
 void Solver::link_hop(std::uint32_t entity, std::uint32_t hop) {
   const std::uint32_t place = path_[entity].first + hop;
   const std::uint32_t at = hop_at_[place];
@@ -103,7 +80,7 @@ void Solver::link_hop(std::uint32_t entity, std::uint32_t hop) {
   make_room(at);
   List& list = list_[at];
   if (list.count == 0) {
-    ++used_resources_;
+    note_used(at);
     weighted_[at] = 0;
   }
   if (weight != 1) weighted_[at] = 1;
@@ -117,6 +94,18 @@ void Solver::link_hop(std::uint32_t entity, std::uint32_t hop) {
     if (bound_[at] <= capacity_[at]) return;
   }
   mark_dirty(at);
+}
+
+void Solver::note_used(std::uint32_t resource) {
+  used_slot_[resource] = static_cast<std::uint32_t>(used_.size());
+  used_.push_back(resource);
+}
+
+void Solver::note_unused(std::uint32_t resource) {
+  const std::uint32_t slot = used_slot_[resource];
+  used_[slot] = used_.back();
+  used_slot_[used_[slot]] = slot;
+  used_.pop_back();
 }
 
 void Solver::make_room(std::uint32_t resource) {
@@ -162,7 +151,7 @@ void Solver::unlink_hop(std::uint32_t place) {
   member_hop_[slot] = member_hop_[last];
   member_weight_[slot] = member_weight_[last];
   hop_slot_[path_[member_[slot] & ~long_bit].first + member_hop_[slot]] = hop_slot_[place];
-  if (list.count == 0) --used_resources_;
+  if (list.count == 0) note_unused(at);
   if (target_[at] != unlimited || level_[at] != unlimited) mark_dirty(at);
 }
 
@@ -453,8 +442,8 @@ void Solver::settle() {
   if (dirty_.empty()) return;
   ++counters_.settles;
   // A change that touches a good part of everything is cheaper to solve anew.
-  pop_limit_ = counters_.level_changes + 2 * used_resources_ + 64;
-  if (dirty_.size() > 64 && dirty_.size() * 4 > used_resources_) return full_solve();
+  pop_limit_ = counters_.level_changes + 2 * used_.size() + 64;
+  if (dirty_.size() > 64 && dirty_.size() * 4 > used_.size()) return full_solve();
   flush_dirty();
   settle_pending();
   if (!pending_.empty()) full_solve();
@@ -484,7 +473,12 @@ void Solver::settle_pending() {
 void Solver::full_solve() {
   ++counters_.full_solves;
   pending_.clear();
-  for (const std::uint32_t at : dirty_) is_dirty_[at] = 0;
+  for (const std::uint32_t at : dirty_) {
+    is_dirty_[at] = 0;
+    if (list_[at].count > 0) continue;
+    level_[at] = target_[at] = unlimited;
+    bound_[at] = 0;
+  }
   dirty_.clear();
   fill_progressively();
   for (std::uint32_t id = 0; id < path_.size(); ++id) {
@@ -494,14 +488,7 @@ void Solver::full_solve() {
     if (rate_[id] != before) note_changed(id);
   }
   // The filling stops at the first bottleneck of each entity; ties may leave a level to correct.
-  for (std::uint32_t at = 0; at < list_.size(); ++at) {
-    if (list_[at].count > 0) {
-      mark_dirty(at);
-    } else {
-      target_[at] = unlimited;
-      bound_[at] = 0;
-    }
-  }
+  for (const std::uint32_t at : used_) mark_dirty(at);
   flush_dirty();
   pop_limit_ = UINT64_MAX;
   settle_pending();
@@ -512,12 +499,11 @@ void Solver::full_solve() {
 void Solver::fill_progressively() {
   left_.resize(list_.size());
   weight_left_.resize(list_.size());
-  open_.assign(list_.size(), 0);
+  open_.resize(list_.size());
   pending_.clear();
-  for (std::uint32_t at = 0; at < list_.size(); ++at) {
+  for (const std::uint32_t at : used_) {
     const List list = list_[at];
     level_[at] = unlimited;
-    if (list.count == 0) continue;
     left_[at] = capacity_[at];
     open_[at] = list.count;
     double weight = 0;

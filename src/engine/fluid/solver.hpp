@@ -8,12 +8,9 @@
 
 #include "base/id.hpp"
 #include "engine/fluid/arena.hpp"
-#include "route/router.hpp"
+#include "engine/fluid/hops.hpp"
 
 namespace weft::engine::fluid {
-
-using route::Hop;
-using route::LinkId;
 
 // Whatever has one rate: a flow, several flows of equal path and fate, a ring in steady state.
 using EntityId = Id<struct EntityTag>;
@@ -47,7 +44,8 @@ class Solver {
   double capacity(LinkId resource) const { return capacity_[resource.index()]; }
 
   // Each needs a settle() before rates are read again. Hops may name a resource several times;
-  // shares add up. No hop at all means an unlimited rate.
+  // shares add up. Merged hops (see HopMerger) are taken as they are. No hop at all means an
+  // unlimited rate.
   EntityId insert(std::span<const Hop> hops);
   void remove(EntityId entity);
   void set_capacity(LinkId resource, double capacity);
@@ -99,9 +97,10 @@ class Solver {
   static constexpr std::uint32_t long_bit = 1u << 31;  // in member_: the entity is a long one
 
   bool same(double a, double b) const;
-  void merge_hops(std::span<const Hop> hops);
   void link_hop(std::uint32_t entity, std::uint32_t hop);
   void make_room(std::uint32_t resource);
+  void note_used(std::uint32_t resource);
+  void note_unused(std::uint32_t resource);
   void unlink_hop(std::uint32_t place);
   bool is_long(std::uint32_t entity) const { return path_[entity].count > short_hops_max; }
   void rescan(std::uint32_t entity);
@@ -158,12 +157,13 @@ class Solver {
   std::vector<Pending> pending_;
   std::vector<EntityId> changed_;
   std::vector<double> demand_;  // scratch of water_fill
-  std::vector<Hop> sorted_;     // scratch of insert
-  std::vector<double> share_;   // scratch of merge_hops, by resource; zero between calls
+  HopMerger merger_;
+  std::vector<Hop> merged_;  // scratch of insert
   std::vector<double> left_, weight_left_;
   std::vector<std::uint32_t> open_;  // scratch of fill_progressively
   std::uint64_t pop_limit_ = 0;
-  std::size_t used_resources_ = 0;  // with at least one member
+  std::vector<std::uint32_t> used_;       // resources with at least one member, in no order
+  std::vector<std::uint32_t> used_slot_;  // by resource: its place in used_
 };
 
 }  // namespace weft::engine::fluid

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/fluid/host_load.hpp"
 #include "workload/collective/ring_time.hpp"
 
 namespace weft::engine::fluid {
 namespace {
-
-using model::NodeKind;
 
 bool is_ring(const workload::Chain& chain) {
   const std::size_t n = chain.edges.size();
@@ -38,49 +37,6 @@ std::vector<double> chunk_seconds(const workload::Chain& chain, Router& router) 
   }
   return out;
 }
-
-// Bytes in and out of host-side devices during one stage, and the time the busiest needs.
-class HostLoad {
- public:
-  explicit HostLoad(const Fabric& fabric) : fabric_(fabric) {}
-
-  void add(NodeId from, NodeId to, double bytes) {
-    const bool inside =
-        fabric_.host_of(from).valid() && fabric_.host_of(from) == fabric_.host_of(to);
-    if (fabric_.kind(from) == NodeKind::gpu) out_[inside ? from : fabric_.nic_of(from)] += bytes;
-    if (fabric_.kind(to) == NodeKind::gpu) in_[inside ? to : fabric_.nic_of(to)] += bytes;
-  }
-  // What one rank exchanges with its own host's GPUs and with other hosts, the same both ways.
-  void add_both_ways(NodeId rank, double inside, double outside) {
-    out_[rank] += inside;
-    in_[rank] += inside;
-    out_[fabric_.nic_of(rank)] += outside;
-    in_[fabric_.nic_of(rank)] += outside;
-  }
-  double seconds() const {
-    double worst = 0;
-    for (const auto* side : {&out_, &in_})
-      for (const auto& [node, bytes] : *side)
-        if (node.valid()) worst = std::max(worst, bytes / bytes_per_s(node));
-    return worst;
-  }
-
- private:
-  // All ports of a NIC; all of a GPU's NVLinks.
-  double bytes_per_s(NodeId node) const {
-    const NodeKind far =
-        fabric_.kind(node) == NodeKind::gpu ? NodeKind::nvswitch : NodeKind::fabric_switch;
-    double total = 0;
-    for (const LinkId link : fabric_.out(node)) {
-      const NodeKind kind = fabric_.kind(fabric_.to(link));
-      if (kind == far || (far == NodeKind::nvswitch && kind == NodeKind::gpu))
-        total += fabric_.rate(link).bytes_per_s();
-    }
-    return total > 0 ? total : unlimited;
-  }
-  const Fabric& fabric_;
-  std::map<NodeId, double> out_, in_;
-};
 
 void add_exchange(const workload::Exchange& exchange, const Fabric& fabric, HostLoad& load) {
   const auto n = static_cast<std::uint32_t>(exchange.ranks.size());
@@ -160,15 +116,15 @@ double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Rou
          stage.inner_steps * (step_overhead.seconds() + inside);
 }
 
-double late_of(const Job& job, NodeId rank) {
-  const auto at = std::ranges::find(job.ranks, rank) - job.ranks.begin();
+double late_of(const LateRanks& ranks, NodeId rank) {
+  const auto at = std::ranges::find(ranks.ranks, rank) - ranks.ranks.begin();
   const auto index = static_cast<std::size_t>(at);
-  return index < job.late.size() ? job.late[index].seconds() : 0;
+  return index < ranks.late.size() ? ranks.late[index].seconds() : 0;
 }
 
-double chain_delay_s(const Job& job, const workload::Chain& chain, Router& router) {
+double chain_delay_s(const LateRanks& ranks, const workload::Chain& chain, Router& router) {
   std::vector<double> start;
-  for (const workload::Edge& edge : chain.edges) start.push_back(late_of(job, edge.from));
+  for (const workload::Edge& edge : chain.edges) start.push_back(late_of(ranks, edge.from));
   const double last = *std::ranges::max_element(start);
   if (!is_ring(chain)) return last;
   const std::vector<double> chunk = chunk_seconds(chain, router);
@@ -176,16 +132,23 @@ double chain_delay_s(const Job& job, const workload::Chain& chain, Router& route
   return std::max(0.0, alone - chain.steps * *std::ranges::max_element(chunk));
 }
 
-double roofline_s(const Job& job, Router& router) {
+double traffic_latency_s(const workload::Traffic& traffic, Duration step_overhead, Router& router) {
   double total = 0;
-  for (const workload::Stage& stage : job.traffic.stages) {
+  for (const workload::Stage& stage : traffic.stages)
+    total += stage_latency_s(stage, step_overhead, router);
+  return total;
+}
+
+double traffic_floor_s(const workload::Traffic& traffic, Duration step_overhead, Router& router) {
+  double total = 0;
+  for (const workload::Stage& stage : traffic.stages) {
     HostLoad load(router.fabric());
     for (const workload::Chain& chain : stage.chains)
       for (const workload::Edge& edge : chain.edges) load.add(edge.from, edge.to, edge.bytes);
     for (const workload::Edge& flow : stage.flows) load.add(flow.from, flow.to, flow.bytes);
     for (const workload::Exchange& exchange : stage.exchanges)
       add_exchange(exchange, router.fabric(), load);
-    total += load.seconds() + stage_latency_s(stage, job.step_overhead, router);
+    total += load.seconds() + stage_latency_s(stage, step_overhead, router);
   }
   return total;
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
-#include "engine/fluid/job_run.hpp"
 #include "engine/fluid/network.hpp"
 #include "workload/collective/traffic.hpp"
 
@@ -24,12 +24,24 @@ double edge_latency_s(NodeId from, NodeId to, Router& router);
 // first rank to any other for an exchange.
 double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Router& router);
 
+// Per rank: how much later than the others it enters. Empty: nobody is late.
+struct LateRanks {
+  std::span<const NodeId> ranks;
+  std::span<const Duration> late;
+};
+
 // Seconds by which `rank` enters late; 0 when it is not named.
-double late_of(const Job& job, NodeId rank);
+double late_of(const LateRanks& ranks, NodeId rank);
 
 // When the chain's transfer has to start, counted from the first rank's entry, so that it ends in
 // isolation exactly when the message-by-message ring does (workload::ring_time). Chains that are
 // no rings start with their last rank, which is an upper bound.
-double chain_delay_s(const Job& job, const workload::Chain& chain, Router& router);
+double chain_delay_s(const LateRanks& ranks, const workload::Chain& chain, Router& router);
+
+// Lower bound of one run of the traffic: every stage at the speed of its busiest host-side link
+// (NVLink, PCIe, NIC port), as if the fabric had no limit, plus the stages' latency.
+// The latter part of traffic_floor_s() alone.
+double traffic_latency_s(const workload::Traffic& traffic, Duration step_overhead, Router& router);
+double traffic_floor_s(const workload::Traffic& traffic, Duration step_overhead, Router& router);
 
 }  // namespace weft::engine::fluid

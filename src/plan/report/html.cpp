@@ -3,6 +3,7 @@
 #include "plan/report/assets.hpp"
 #include "plan/report/report.hpp"
 #include "plan/report/terminal.hpp"
+#include "plan/report/timeline.hpp"
 
 namespace weft::plan::report {
 namespace {
@@ -68,6 +69,8 @@ Result<std::string> html_text(const Outcome& outcome) {
   out += escaped(table_text(outcome));
   out += "</pre></noscript>\n<script type=\"application/json\" id=\"report-data\">";
   out += inside_script(json);
+  out += "</script>\n<script type=\"application/json\" id=\"timeline-data\">";
+  out += inside_script(timelines_json(outcome));
   out += "</script>\n<script>";
   out += page_script;
   out += "</script>\n</body>\n</html>\n";

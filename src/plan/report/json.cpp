@@ -17,11 +17,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using model::Completion;
+using model::Dimension;
 using model::FabricSummary;
 using model::HeatMap;
+using model::HotLink;
 using model::JobOutcome;
 using model::Note;
+using model::PacketOutcome;
 using model::TierOutcome;
+using model::TrainingOutcome;
 using model::VariantOutcome;
 
 constexpr int format_version = 1;
@@ -32,22 +36,120 @@ Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 // Four decimals are finer than any screen and keep large maps small.
 Json load(double value) { return number(std::round(value * 1e4) / 1e4); }
 
+// One value per dimension; `other`, which only recorded workloads have, where it carries something.
+Json by_dimension(auto value_of, auto carries) {
+  Json out = Json::object();
+  for (std::size_t d = 0; d < model::dimension_count; ++d) {
+    const auto dimension = static_cast<Dimension>(d);
+    if (dimension == Dimension::other && !carries(d)) continue;
+    out[std::string(to_text(dimension))] = value_of(d);
+  }
+  return out;
+}
+
+Json json_of(const HotLink& link) {
+  Json flows = Json::array();
+  for (const HotLink::Flow& flow : link.flows)
+    flows.push_back({{"job", flow.job},
+                     {"dimension", to_text(flow.dimension)},
+                     {"from", flow.from},
+                     {"to", flow.to},
+                     {"bytes", number(flow.bytes)}});
+  return {{"link", link.link},
+          {"load", load(link.load)},
+          {"bytes", number(link.bytes)},
+          {"flows", std::move(flows)}};
+}
+
+Json json_of(const TrainingOutcome::Wait& wait) {
+  return {{"rank", wait.rank},
+          {"dimension", to_text(wait.dimension)},
+          {"seconds", number(wait.seconds)}};
+}
+
+Json json_of(const TrainingOutcome::Straggler& straggler) {
+  return {{"rank", straggler.rank}, {"factor", number(straggler.factor)}};
+}
+
+Json numbers(const std::vector<double>& values) {
+  Json out = Json::array();
+  for (const double value : values) out.push_back(number(value));
+  return out;
+}
+
+Json exposed_of(const TrainingOutcome& training) {
+  return by_dimension([&](std::size_t d) { return number(training.exposed_s[d]); },
+                      [&](std::size_t d) { return training.exposed_s[d] != 0; });
+}
+
+Json bytes_of(const TrainingOutcome& training) {
+  const auto by_distance = [&](std::size_t d) -> Json {
+    const auto& [host, rack, zone, cross_zone] = training.bytes[d];
+    return {{"host", number(host)},
+            {"rack", number(rack)},
+            {"zone", number(zone)},
+            {"cross_zone", number(cross_zone)}};
+  };
+  return by_dimension(by_distance, [&](std::size_t d) {
+    return std::ranges::any_of(training.bytes[d], [](double bytes) { return bytes != 0; });
+  });
+}
+
+Json json_of(const HeatMap& map);
+Json json_of(const Note& note);
+Json json_of(const PacketOutcome::Tier& tier);
+Json json_of(const PacketOutcome::Series& series);
+Json json_of(const VariantOutcome& variant);
+
+template <class T>
+Json list_of(const std::vector<T>& items) {
+  Json out = Json::array();
+  for (const T& item : items) out.push_back(json_of(item));
+  return out;
+}
+
+// What a training job has beside the keys of every job; its roofline replaces the collective's.
+void add_training(Json& job, const TrainingOutcome& training) {
+  job["model"] = training.model;
+  job["plan"] = training.plan;
+  job["step_time_s"] = number(training.step_time_s);
+  job["compute_s"] = number(training.compute_s);
+  job["exposed_s"] = exposed_of(training);
+  job["idle_s"] = number(training.idle_s);
+  job["bubble"] = number(training.bubble);
+  job["tokens_per_s_per_gpu"] = number(training.tokens_per_s_per_gpu);
+  job["tflops_per_gpu"] = number(training.tflops_per_gpu);
+  job["mfu"] = number(training.mfu);
+  job["memory_bytes"] = number(training.memory_bytes);
+  job["roofline_s"] = number(training.roofline_s);
+  job["roofline_resource"] = training.roofline_resource;
+  job["bytes"] = bytes_of(training);
+  job["hottest_links"] = list_of(training.hottest_links);
+  job["waits"] = list_of(training.waits);
+  job["stragglers"] = list_of(training.stragglers);
+  job["step_times_s"] = numbers(training.step_times_s);
+  job["bootstrap_s"] = number(training.bootstrap_s);
+  job["checkpoint_s"] = number(training.checkpoint_s);
+}
+
 Json json_of(const JobOutcome& job) {
-  return {{"op", job.op},
-          {"algorithm", job.algorithm},
-          {"placement", job.placement},
-          {"gpus", job.gpus},
-          {"bytes_per_rank", number(job.bytes_per_rank)},
-          {"iterations", job.iterations},
-          {"time_s",
-           {{"mean", number(job.time_mean_s)},
-            {"min", number(job.time_min_s)},
-            {"max", number(job.time_max_s)}}},
-          {"algbw_GBps", number(job.algbw_gbyte_s)},
-          {"busbw_GBps", number(job.busbw_gbyte_s)},
-          {"roofline_s", number(job.roofline_s)},
-          {"roofline_busbw_GBps", number(job.roofline_busbw_gbyte_s)},
-          {"ratio", number(job.ratio)}};
+  Json out = {{"op", job.op},
+              {"algorithm", job.algorithm},
+              {"placement", job.placement},
+              {"gpus", job.gpus},
+              {"bytes_per_rank", number(job.bytes_per_rank)},
+              {"iterations", job.iterations},
+              {"time_s",
+               {{"mean", number(job.time_mean_s)},
+                {"min", number(job.time_min_s)},
+                {"max", number(job.time_max_s)}}},
+              {"algbw_GBps", number(job.algbw_gbyte_s)},
+              {"busbw_GBps", number(job.busbw_gbyte_s)},
+              {"roofline_s", number(job.roofline_s)},
+              {"roofline_busbw_GBps", number(job.roofline_busbw_gbyte_s)},
+              {"ratio", number(job.ratio)}};
+  if (job.training) add_training(out, *job.training);
+  return out;
 }
 
 Json json_of(const TierOutcome& tier) {
@@ -126,15 +228,6 @@ Json json_of(const Note& note) {
   return {{"severity", warns ? "warning" : "info"}, {"text", note.text}};
 }
 
-Json json_of(const VariantOutcome& variant);
-
-template <class T>
-Json list_of(const std::vector<T>& items) {
-  Json out = Json::array();
-  for (const T& item : items) out.push_back(json_of(item));
-  return out;
-}
-
 // Readers that lose the order of an object's keys find it in a list beside it.
 template <class T>
 Json order_of(const std::vector<T>& items) {
@@ -150,20 +243,72 @@ Json by_name(const std::vector<T>& items) {
   return out;
 }
 
+Json json_of(const PacketOutcome::Tier& tier) {
+  return {{"packets", tier.packets},
+          {"drops", tier.drops},
+          {"ecn_marks", tier.ecn_marks},
+          {"pauses", tier.pauses},
+          {"queue_bytes",
+           {{"p50", number(tier.queue_p50_bytes)},
+            {"p99", number(tier.queue_p99_bytes)},
+            {"max", number(tier.queue_max_bytes)},
+            {"histogram", tier.queue_histogram}}},
+          {"pause_s",
+           {{"p50", number(tier.pause_p50_s)},
+            {"p99", number(tier.pause_p99_s)},
+            {"histogram_ps", tier.pause_histogram}}},
+          {"paused_max_s", number(tier.paused_max_s)},
+          {"paused_total_s", number(tier.paused_total_s)}};
+}
+
+Json json_of(const PacketOutcome::Series& series) {
+  return {{"name", series.name},
+          {"unit", series.unit},
+          {"time_s", numbers(series.time_s)},
+          {"value", numbers(series.value)}};
+}
+
+Json json_of(const PacketOutcome& packet) {
+  return {{"transport", packet.transport},
+          {"hops", packet.hops},
+          {"pause_frames", packet.pause_frames},
+          {"ecn_marks", packet.ecn_marks},
+          {"cnps", packet.cnps},
+          {"drops", packet.drops},
+          {"drops_headroom", packet.drops_headroom},
+          {"drops_link", packet.drops_link},
+          {"trims", packet.trims},
+          {"retransmissions", packet.retransmissions},
+          {"timeouts", packet.timeouts},
+          {"buffer_max_bytes", number(packet.buffer_max_bytes)},
+          {"payload_bytes",
+           {{"sent", number(packet.sent_bytes)},
+            {"received", number(packet.received_bytes)},
+            {"dropped", number(packet.dropped_bytes)},
+            {"in_flight", number(packet.in_flight_bytes)}}},
+          {"tier_order", order_of(packet.tiers)},
+          {"tiers", by_name(packet.tiers)},
+          {"series", list_of(packet.series)},
+          {"deadlocks", packet.deadlocks},
+          {"storms", packet.storms}};
+}
+
 Json json_of(const VariantOutcome& variant) {
-  return {{"scheme", variant.scheme},
-          {"qps", variant.qps},
-          {"faults", variant.faults},
-          {"job_order", order_of(variant.jobs)},
-          {"jobs", by_name(variant.jobs)},
-          {"tier_order", order_of(variant.tiers)},
-          {"tiers", by_name(variant.tiers)},
-          {"heat_maps", list_of(variant.heat_maps)},
-          {"flow_completion", json_of(variant.completion)},
-          {"notes", list_of(variant.notes)},
-          {"digest", variant.digest},
-          {"scenario_digest", variant.scenario_digest},
-          {"scenario_text", variant.scenario_text}};
+  Json out = {{"scheme", variant.scheme},
+              {"qps", variant.qps},
+              {"faults", variant.faults},
+              {"job_order", order_of(variant.jobs)},
+              {"jobs", by_name(variant.jobs)},
+              {"tier_order", order_of(variant.tiers)},
+              {"tiers", by_name(variant.tiers)},
+              {"heat_maps", list_of(variant.heat_maps)},
+              {"flow_completion", json_of(variant.completion)},
+              {"notes", list_of(variant.notes)},
+              {"digest", variant.digest},
+              {"scenario_digest", variant.scenario_digest},
+              {"scenario_text", variant.scenario_text}};
+  if (variant.packet) out["packet"] = json_of(*variant.packet);
+  return out;
 }
 
 Json json_of(const FabricSummary& fabric) {
@@ -201,6 +346,8 @@ std::string dump(const Json& json) {
 }  // namespace
 
 std::string json_string(std::string_view text) { return dump(Json(std::string(text))); }
+
+std::string json_text(const PacketOutcome& packet) { return dump(json_of(packet)); }
 
 Result<std::string> json_text(const Outcome& outcome) {
   WEFT_TRY_STATUS(check_names(outcome));

@@ -1,8 +1,30 @@
 #include "plan/report/report.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
 #include "base/file.hpp"
 
 namespace weft::plan::report {
+
+Status check_directory(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path probe = fs::path(directory) / fmt::format(".weft-{}", ::getpid());
+  std::vector<fs::path> made;  // innermost first
+  for (fs::path at = probe.parent_path(); !at.empty() && !fs::exists(at, error);
+       at = at.parent_path())
+    made.push_back(at);
+  const Status written = write_file(probe.string(), "");
+  fs::remove(probe, error);
+  for (const fs::path& path : made) fs::remove(path, error);
+  if (!written)
+    return fail(Errc::io, {directory}, written.error().what,
+                "name a directory in which files can be made");
+  return {};
+}
 
 Status write_report(const Outcome& outcome, const std::string& directory) {
   WEFT_TRY(const std::string json, json_text(outcome));

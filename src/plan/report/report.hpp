@@ -14,8 +14,10 @@ namespace weft::plan::report {
 using model::Outcome;
 
 // One row per variant and job with mean time, bus bandwidth, slowdown against the roofline, speed
-// against the first variant, and the worst max/mean load of the variant's link tiers; then notes.
-// Outcomes of more than 40 such rows get one line a variant with each job's slowdown instead.
+// against the first variant, and the worst max/mean load of the variant's link tiers. Jobs with a
+// training outcome have a table of their own (step time, MFU, exposed communication, ...), followed
+// by the hottest link, the largest waits and the bytes by distance. Notes come last. More than 40
+// rows of a kind become one line a variant with each job's slowdown, or step time and MFU.
 // Cost: O(rows + notes).
 std::string terminal_text(const Outcome& outcome);
 
@@ -23,14 +25,22 @@ std::string terminal_text(const Outcome& outcome);
 // Fails: Errc::value when two variants, or two jobs or tiers of a variant, have one name.
 // Cost: O(size of the outcome).
 Result<std::string> json_text(const Outcome& outcome);
+// The value of its "packet", for outputs of a single run.
+std::string json_text(const model::PacketOutcome& packet);
 
 // report.html: one page that needs no network and no other file. Fails as json_text does.
 Result<std::string> html_text(const Outcome& outcome);
 
 // The spans in Chrome's trace-event format, uncompressed: a process per variant, a thread per
-// track. Spans of one track that overlap without nesting go to further rows of that track, because
-// viewers draw a row as a stack. Cost: O(spans log spans), times the rows of a track.
+// track, roles of a job ("llama3 / pp 3") in natural order; spans of a process sorted by start.
+// Spans of one track that overlap without nesting go to further rows of that track, because viewers
+// draw a row as a stack. Cost: O(spans log spans), times the rows of a track.
 std::string trace_text(const Outcome& outcome);
+
+// Whether files can be made in `directory`, found out by making one; it and the directories made
+// for it are removed again. Asked before a long run, so that its result is not lost. Fails:
+// Errc::io.
+Status check_directory(const std::string& directory);
 
 // Writes report.json, report.html and trace.json.gz into `directory`, which is made when missing.
 // All texts exist before the first file is written. Fails: as above; Errc::io.

@@ -127,6 +127,57 @@ TEST_CASE("bytes depend on the outcome, not on how long it took") {
   CHECK(terminal_text(slow) != terminal_text(outcome()));
 }
 
+model::PacketOutcome packet_outcome() {
+  model::PacketOutcome out{.transport = "roce", .hops = 120'000, .pause_frames = 8};
+  out.drops = 3;
+  out.drops_headroom = 2;
+  out.buffer_max_bytes = 3 << 20;
+  out.sent_bytes = 4096;
+  out.received_bytes = 4000;
+  out.dropped_bytes = 96;
+  model::PacketOutcome::Tier up{.name = "rtsw->ctsw", .packets = 100, .drops = 3, .pauses = 4};
+  up.queue_p99_bytes = 65'536;
+  up.queue_max_bytes = 98'304;
+  up.pause_p99_s = 2.5e-6;
+  up.paused_max_s = 1e-5;
+  up.queue_histogram = {1, 0, 7};
+  out.tiers = {up, {.name = "ctsw->rtsw", .packets = 100}};
+  out.series = {{"queue a->b", "B", {0, 1e-6}, {0, 4160}}};
+  out.deadlocks = {evil};
+  return out;
+}
+
+TEST_CASE("what packets met is in the report of runs that had packets, and in no other") {
+  Outcome input = outcome();
+  CHECK_FALSE(parsed(input)["variants"]["slow"].contains("packet"));
+  CHECK(terminal_text(input).find("queues") == std::string::npos);
+  input.variants[0].packet = packet_outcome();
+  const json packet = parsed(input)["variants"]["slow"]["packet"];
+  CHECK_FALSE(parsed(input)["variants"]["fast"].contains("packet"));
+  CHECK(packet["transport"] == "roce");
+  CHECK(packet["drops_headroom"] == 2);
+  CHECK(packet["payload_bytes"]["dropped"] == 96);
+  CHECK(packet["tier_order"] == json({"rtsw->ctsw", "ctsw->rtsw"}));
+  CHECK(packet["tiers"]["rtsw->ctsw"]["queue_bytes"]["histogram"] == json({1, 0, 7}));
+  CHECK(packet["tiers"]["ctsw->rtsw"]["pause_s"]["p99"].is_null());
+  CHECK(packet["series"][0]["value"] == json({0, 4160}));
+  CHECK(packet["deadlocks"] == json({evil}));
+}
+
+TEST_CASE("the terminal shows queues by tier, and the sums that are not 0") {
+  Outcome input = outcome();
+  input.variants[0].packet = packet_outcome();
+  const std::string text = terminal_text(input);
+  const std::string table =
+      "queues  tier           p99    most  pauses  p99 of one  longest paused  ECN marks  drops\n"
+      "slow    rtsw->ctsw  64 KiB  96 KiB       4      2.5 us           10 us          -      3\n"
+      "slow    ctsw->rtsw     0 B     0 B       -           -               -          -      -\n"
+      "\n"
+      "slow: roce, 120000 packet hops, 8 pauses, 3 drops, 2 of them for want of headroom; fullest "
+      "switch 3 MiB\n";
+  CHECK_MESSAGE(text.find(table) != std::string::npos, text);
+}
+
 HeatMap large_map(std::size_t rows, std::size_t columns) {
   HeatMap map{"leaf", "spine", {}, {}, {}, {}};
   for (std::size_t r = 0; r < rows; ++r) map.rows.push_back("leaf:" + std::to_string(r));
@@ -180,8 +231,16 @@ TEST_CASE("the page carries the report, and no text of it becomes markup") {
   CHECK(page.find("<img") == std::string::npos);
   const std::string data = between(page, "id=\"report-data\">", "</script>");
   CHECK(json::parse(data) == parsed(input));
+  CHECK(json::parse(between(page, "id=\"timeline-data\">", "</script>")).size() == 2);
   CHECK(between(page, "<title>", "</title>") ==
         "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt; - weft run");
+}
+
+TEST_CASE("the page carries the licence of what it contains") {
+  const std::string page = html_text(outcome()).value();
+  CHECK(page.find("This page contains uPlot.") != std::string::npos);
+  CHECK(page.find("Leon Sorokin") != std::string::npos);
+  CHECK(page.find("Permission is hereby granted, free of charge") != std::string::npos);
 }
 
 TEST_CASE("the page needs nothing from elsewhere") {
@@ -197,7 +256,8 @@ std::map<std::string, std::vector<json>> shown(const Outcome& outcome) {
   std::map<std::pair<int, int>, std::string> names;
   std::map<std::string, std::vector<json>> out;
   for (const json& event : root["traceEvents"])
-    if (event["ph"] == "M") names[{event["pid"], event["tid"]}] = event["args"]["name"];
+    if (event["ph"] == "M" && event["name"] != "thread_sort_index")
+      names[{event["pid"], event["tid"]}] = event["args"]["name"];
   for (const json& event : root["traceEvents"])
     if (event["ph"] != "M")
       out[names.at({event["pid"], 0}) + "/" + names.at({event["pid"], event["tid"]})].push_back(
@@ -278,6 +338,22 @@ TEST_CASE("no text can steer the terminal") {
     CHECK((c == '\n' || (byte >= 0x20 && byte != 0x7F)));
   }
   CHECK(terminal_text(input).find("\xc2\x9b") == std::string::npos);
+}
+
+TEST_CASE("a directory is tried without a trace of the trial") {
+  std::string scratch = (std::filesystem::temp_directory_path() / "weft-report-XXXXXX").string();
+  REQUIRE(mkdtemp(scratch.data()) != nullptr);
+  CHECK(check_directory(scratch).has_value());
+  CHECK(check_directory(scratch + "/a/b/").has_value());
+  CHECK(std::filesystem::is_empty(scratch));
+  REQUIRE(write_file(scratch + "/file", "x").has_value());
+  const Status status = check_directory(scratch + "/file/b");
+  REQUIRE_FALSE(status.has_value());
+  CHECK(status.error().code == Errc::io);
+  CHECK(status.error().where.file == scratch + "/file/b");
+  CHECK_FALSE(check_directory(scratch + "/file").has_value());
+  CHECK(read_file(scratch + "/file").value() == "x");
+  std::filesystem::remove_all(scratch);
 }
 
 TEST_CASE("write_report makes the directory and three files, or says why not") {

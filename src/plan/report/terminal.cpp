@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "base/text.hpp"
 #include "plan/report/report.hpp"
@@ -16,7 +17,100 @@ using model::Note;
 using model::TierOutcome;
 using model::VariantOutcome;
 
-// Without control characters (C0, DEL and, as UTF-8, C1), which a terminal would obey.
+std::string worst_mmr(const VariantOutcome& variant) {
+  const TierOutcome* worst = nullptr;
+  for (const TierOutcome& tier : variant.tiers)
+    if (std::isfinite(tier.mmr) && (worst == nullptr || tier.mmr > worst->mmr)) worst = &tier;
+  return worst == nullptr ? "-" : fmt::format("{:.2f} {}", worst->mmr, printable(worst->name));
+}
+
+// How many times as fast as the job of the same name in `first`.
+std::string speed_against(const VariantOutcome& first, const JobOutcome& job) {
+  const auto same = std::ranges::find(first.jobs, job.name, &JobOutcome::name);
+  if (same == first.jobs.end()) return "-";
+  return cell(same->time_mean_s / job.time_mean_s, 2);
+}
+
+// The others have a table of their own.
+auto collectives_of(const VariantOutcome& variant) {
+  return variant.jobs |
+         std::views::filter([](const JobOutcome& job) { return !job.training.has_value(); });
+}
+
+std::string job_table(const Outcome& outcome) {
+  const VariantOutcome& first = outcome.variants.front();
+  using enum Table::Align;
+  Table table({{"variant", left},
+               {"job", left},
+               {"time"},
+               {"busbw GB/s"},
+               {"x roofline"},
+               {fmt::format("speed vs {}", printable(first.name))},
+               {"worst MMR", left}});
+  for (const VariantOutcome& variant : outcome.variants)
+    for (const JobOutcome& job : collectives_of(variant))
+      table.add({printable(variant.name), printable(job.name),
+                 std::isfinite(job.time_mean_s) ? human_seconds(job.time_mean_s) : "unfinished",
+                 cell(job.busbw_gbyte_s, 2), cell(job.ratio, 2), speed_against(first, job),
+                 worst_mmr(variant)});
+  return table.text();
+}
+
+// Jobs as lettered columns, one line a variant: time over roofline, and what the letters stand for.
+std::string variant_table(const Outcome& outcome) {
+  using enum Table::Align;
+  const VariantOutcome& first = outcome.variants.front();
+  std::vector<Table::Head> heads{{"time / roofline", left}};
+  Table legend({{"job", left}, {"", left}, {"GPUs"}, {"size"}, {"algorithm", left}, {"roofline"}});
+  std::size_t j = 0;
+  for (const JobOutcome& job : collectives_of(first)) {
+    const std::string letter =
+        j < 26 ? std::string(1, static_cast<char>('A' + j)) : fmt::format("#{}", j + 1);
+    ++j;
+    heads.push_back({letter, right});
+    const auto bytes = static_cast<std::int64_t>(job.bytes_per_rank);
+    legend.add({letter, printable(job.name), std::to_string(job.gpus), human(Bytes{bytes}),
+                printable(job.algorithm), time_cell(job.roofline_s)});
+  }
+  heads.push_back({"worst MMR", left});
+  Table table(heads);
+  for (const VariantOutcome& variant : outcome.variants) {
+    std::vector<std::string> cells{printable(variant.name)};
+    for (const JobOutcome& wanted : collectives_of(first)) {
+      const auto job = std::ranges::find(variant.jobs, wanted.name, &JobOutcome::name);
+      cells.push_back(job == variant.jobs.end() ? "-" : cell(job->ratio, 2));
+    }
+    cells.push_back(worst_mmr(variant));
+    table.add(std::move(cells));
+  }
+  return legend.text() + "\n" + table.text();
+}
+
+// Both kinds of jobs, each with its table.
+std::string tables(const Outcome& outcome) {
+  if (outcome.variants.empty()) return "no variants\n";
+  std::ptrdiff_t rows = 0;
+  for (const VariantOutcome& variant : outcome.variants)
+    rows += std::ranges::distance(collectives_of(variant));
+  const std::string training = training_text(outcome);
+  if (rows == 0 && !training.empty()) return training;
+  const bool many = rows > static_cast<std::ptrdiff_t>(job_rows_max);
+  return (many ? variant_table(outcome) : job_table(outcome)) +
+         (training.empty() ? "" : "\n" + training);
+}
+
+std::string note_lines(const Outcome& outcome) {
+  std::string out;
+  for (const VariantOutcome& variant : outcome.variants)
+    for (const Note& note : variant.notes)
+      out +=
+          fmt::format("{}: {}: {}\n", note.severity == Note::Severity::warning ? "warning" : "note",
+                      printable(variant.name), printable(note.text));
+  return out;
+}
+
+}  // namespace
+
 std::string printable(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -33,84 +127,9 @@ std::string cell(double value, int decimals) {
   return std::isfinite(value) ? fmt::format("{:.{}f}", value, decimals) : "-";
 }
 
-std::string worst_mmr(const VariantOutcome& variant) {
-  const TierOutcome* worst = nullptr;
-  for (const TierOutcome& tier : variant.tiers)
-    if (std::isfinite(tier.mmr) && (worst == nullptr || tier.mmr > worst->mmr)) worst = &tier;
-  return worst == nullptr ? "-" : fmt::format("{:.2f} {}", worst->mmr, printable(worst->name));
+std::string time_cell(double seconds) {
+  return std::isfinite(seconds) ? human_seconds(seconds) : "-";
 }
-
-// How many times as fast as the job of the same name in `first`.
-std::string speed_against(const VariantOutcome& first, const JobOutcome& job) {
-  const auto same = std::ranges::find(first.jobs, job.name, &JobOutcome::name);
-  if (same == first.jobs.end()) return "-";
-  return cell(same->time_mean_s / job.time_mean_s, 2);
-}
-
-std::string job_table(const Outcome& outcome) {
-  if (outcome.variants.empty()) return "no variants\n";
-  const VariantOutcome& first = outcome.variants.front();
-  using enum Table::Align;
-  Table table({{"variant", left},
-               {"job", left},
-               {"time"},
-               {"busbw GB/s"},
-               {"x roofline"},
-               {fmt::format("speed vs {}", printable(first.name))},
-               {"worst MMR", left}});
-  for (const VariantOutcome& variant : outcome.variants)
-    for (const JobOutcome& job : variant.jobs)
-      table.add({printable(variant.name), printable(job.name),
-                 std::isfinite(job.time_mean_s) ? human_seconds(job.time_mean_s) : "unfinished",
-                 cell(job.busbw_gbyte_s, 2), cell(job.ratio, 2), speed_against(first, job),
-                 worst_mmr(variant)});
-  return table.text();
-}
-
-// Beyond this many rows a person sees more in one line a variant.
-constexpr std::size_t job_rows_max = 40;
-
-// Jobs as lettered columns, one line a variant: time over roofline, and what the letters stand for.
-std::string variant_table(const Outcome& outcome) {
-  using enum Table::Align;
-  const VariantOutcome& first = outcome.variants.front();
-  std::vector<Table::Head> heads{{"time / roofline", left}};
-  Table legend({{"job", left}, {"", left}, {"GPUs"}, {"size"}, {"algorithm", left}, {"roofline"}});
-  for (std::size_t j = 0; j < first.jobs.size(); ++j) {
-    const JobOutcome& job = first.jobs[j];
-    const std::string letter =
-        j < 26 ? std::string(1, static_cast<char>('A' + j)) : fmt::format("#{}", j + 1);
-    heads.push_back({letter, right});
-    const auto bytes = static_cast<std::int64_t>(job.bytes_per_rank);
-    legend.add({letter, printable(job.name), std::to_string(job.gpus), human(Bytes{bytes}),
-                printable(job.algorithm),
-                std::isfinite(job.roofline_s) ? human_seconds(job.roofline_s) : "-"});
-  }
-  heads.push_back({"worst MMR", left});
-  Table table(heads);
-  for (const VariantOutcome& variant : outcome.variants) {
-    std::vector<std::string> cells{printable(variant.name)};
-    for (const JobOutcome& wanted : first.jobs) {
-      const auto job = std::ranges::find(variant.jobs, wanted.name, &JobOutcome::name);
-      cells.push_back(job == variant.jobs.end() ? "-" : cell(job->ratio, 2));
-    }
-    cells.push_back(worst_mmr(variant));
-    table.add(std::move(cells));
-  }
-  return legend.text() + "\n" + table.text();
-}
-
-std::string note_lines(const Outcome& outcome) {
-  std::string out;
-  for (const VariantOutcome& variant : outcome.variants)
-    for (const Note& note : variant.notes)
-      out +=
-          fmt::format("{}: {}: {}\n", note.severity == Note::Severity::warning ? "warning" : "note",
-                      printable(variant.name), printable(note.text));
-  return out;
-}
-
-}  // namespace
 
 std::string table_text(const Outcome& outcome) {
   std::string out = fmt::format("{}  ({}, engine {}, seed {})\n", printable(outcome.scenario),
@@ -119,9 +138,8 @@ std::string table_text(const Outcome& outcome) {
   for (const std::string& line : outcome.fabric.oversubscription)
     out += fmt::format("oversubscription: {}\n", printable(line));
   out += '\n';
-  std::size_t rows = 0;
-  for (const VariantOutcome& variant : outcome.variants) rows += variant.jobs.size();
-  out += rows > job_rows_max ? variant_table(outcome) : job_table(outcome);
+  out += tables(outcome);
+  if (const std::string packet = packet_text(outcome); !packet.empty()) out += "\n" + packet;
   const std::string notes = note_lines(outcome);
   if (!notes.empty()) out += '\n';
   return out + notes;

@@ -7,6 +7,7 @@
 
 #include "plan/report/json.hpp"
 #include "plan/report/report.hpp"
+#include "plan/report/tracks.hpp"
 
 namespace weft::plan::report {
 namespace {
@@ -32,12 +33,9 @@ struct Row {
   }
 };
 
-// Rows of one variant, tracks in order of their first span. Returns the row of each span.
-std::vector<std::size_t> arrange(const std::vector<Span>& spans, std::vector<Row>& rows) {
-  std::map<std::string_view, std::size_t> rank;
-  for (const Span& span : spans) rank.try_emplace(span.track, rank.size());
-  std::vector<std::vector<Row>> tracks(rank.size());
-  std::vector<std::size_t> order(spans.size()), track_of(spans.size()), lane_of(spans.size());
+// Spans by start, the longer of two first, so that a span follows the one it nests in.
+std::vector<std::size_t> in_time(const std::vector<Span>& spans) {
+  std::vector<std::size_t> order(spans.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
     if (spans[a].start_s != spans[b].start_s) return spans[a].start_s < spans[b].start_s;
@@ -45,6 +43,16 @@ std::vector<std::size_t> arrange(const std::vector<Span>& spans, std::vector<Row
       return spans[a].duration_s > spans[b].duration_s;
     return a < b;
   });
+  return order;
+}
+
+// Rows of one variant. Returns the row of each span; `order` is that of in_time.
+std::vector<std::size_t> arrange(const std::vector<Span>& spans,
+                                 const std::vector<std::size_t>& order, std::vector<Row>& rows) {
+  std::map<std::string_view, std::size_t> rank;
+  for (const std::string_view track : tracks_of(spans)) rank.try_emplace(track, rank.size());
+  std::vector<std::vector<Row>> tracks(rank.size());
+  std::vector<std::size_t> track_of(spans.size()), lane_of(spans.size());
   for (const std::size_t i : order) {
     track_of[i] = rank.find(spans[i].track)->second;
     std::vector<Row>& lanes = tracks[track_of[i]];
@@ -70,6 +78,13 @@ std::string name_event(std::string_view what, std::size_t process, std::size_t t
                        std::string_view name) {
   return fmt::format(R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":{}}}}})", what,
                      process, thread, json_string(name));
+}
+
+// Viewers sort rows by name unless told.
+std::string sort_event(std::size_t process, std::size_t thread) {
+  return fmt::format(
+      R"({{"ph":"M","name":"thread_sort_index","pid":{0},"tid":{1},"args":{{"sort_index":{1}}}}})",
+      process, thread);
 }
 
 std::string args_text(const Span& span) {
@@ -102,12 +117,14 @@ std::string trace_text(const Outcome& outcome) {
   for (std::size_t v = 0; v < outcome.variants.size(); ++v) {
     const VariantOutcome& variant = outcome.variants[v];
     std::vector<Row> rows;
-    const std::vector<std::size_t> row_of = arrange(variant.spans, rows);
+    const std::vector<std::size_t> order = in_time(variant.spans);
+    const std::vector<std::size_t> row_of = arrange(variant.spans, order, rows);
     add(name_event("process_name", v + 1, 0, variant.name));
-    for (std::size_t r = 0; r < rows.size(); ++r)
+    for (std::size_t r = 0; r < rows.size(); ++r) {
       add(name_event("thread_name", v + 1, r + 1, rows[r].name));
-    for (std::size_t i = 0; i < variant.spans.size(); ++i)
-      add(span_event(variant.spans[i], v + 1, row_of[i] + 1));
+      add(sort_event(v + 1, r + 1));
+    }
+    for (const std::size_t i : order) add(span_event(variant.spans[i], v + 1, row_of[i] + 1));
   }
   return out + "\n]}\n";
 }

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "plan/run/placement.hpp"
+#include "plan/run/recorded.hpp"
+#include "workload/parallel/step_cost.hpp"
 
 namespace weft::plan {
 namespace {
@@ -13,15 +16,18 @@ namespace {
 constexpr std::size_t job_count_max = 4096;
 constexpr std::int64_t repeat_max = 1'000'000;
 
+enum class JobKind : std::uint8_t { collective, model, workload };
+constexpr std::array<const char*, 3> kind_keys{"collective", "model", "workload"};
+
 class JobReader {
  public:
-  JobReader(const model::Fabric& fabric, std::uint64_t seed, Duration step_overhead)
-      : fabric_(fabric),
-        placer_(fabric),
-        rng_(Rng(seed).stream("placement")),
-        step_overhead_(step_overhead) {}
+  JobReader(const Setup& setup, std::uint64_t seed)
+      : setup_(setup),
+        fabric_(setup.fabric),
+        placer_(setup.fabric),
+        rng_(Rng(seed).stream("placement")) {}
 
-  Result<std::vector<PlacedJob>> read(const Config& jobs) {
+  Result<Jobs> read(const Config& jobs) {
     if (jobs.kind != Config::Kind::list)
       return fail(Errc::parse, jobs.where, "jobs must be a list",
                   "write \"jobs:\" and one \"- {name: ..., collective: ...}\" per job");
@@ -35,22 +41,56 @@ class JobReader {
 
  private:
   void read_job(const Config& item) {
-    const std::size_t errors_before = errors_.size();
     Reader reader(item, "job", errors_);
-    PlacedJob placed;
-    placed.job.name = reader.text("name", std::nullopt);
-    if (reader.has("name") && placed.job.name.empty())
+    const std::string name = read_name(reader);
+    const std::optional<JobKind> kind = kind_of(reader);
+    if (!kind) return;
+    switch (*kind) {
+      case JobKind::collective:
+        return read_collective(item, reader, name);
+      case JobKind::model:
+        return read_model(item, reader, name);
+      case JobKind::workload:
+        return read_recorded(reader, name);
+    }
+  }
+
+  std::string read_name(Reader& reader) {
+    std::string name = reader.text("name", std::nullopt);
+    if (reader.has("name") && name.empty())
       reader.error(Errc::value, reader.where("name"), "the name is empty",
                    "give every job a name; reports are ordered by it");
-    if (!names_.insert(placed.job.name).second)
+    if (!names_.insert(name).second)
       reader.error(Errc::value, reader.where("name"),
-                   fmt::format("two jobs are called \"{}\"", placed.job.name),
+                   fmt::format("two jobs are called \"{}\"", name),
                    "give every job a name of its own");
-    for (const char* key : {"model", "workload"})
-      if (const Config* child = reader.child(key))
-        reader.error(Errc::unsupported, child->where,
-                     fmt::format("jobs with \"{}:\" cannot be run by this version", key),
-                     "describe the job by \"collective:\", \"gpus:\" and \"bytes:\"");
+    return name;
+  }
+
+  // A job is of the kind whose key it has.
+  std::optional<JobKind> kind_of(Reader& reader) {
+    std::optional<JobKind> kind;
+    for (std::size_t k = 0; k < kind_keys.size(); ++k) {
+      if (!reader.has(kind_keys[k])) continue;
+      if (kind) {
+        reader.error(Errc::value, reader.where(kind_keys[k]),
+                     fmt::format("the job has both \"{}:\" and \"{}:\"",
+                                 kind_keys[static_cast<std::size_t>(*kind)], kind_keys[k]),
+                     "make two jobs of it");
+        return std::nullopt;
+      }
+      kind = static_cast<JobKind>(k);
+    }
+    if (!kind)
+      reader.error(Errc::parse, reader.where(), "the job does not say what it does",
+                   "give it \"collective:\", \"model:\" or \"workload:\"");
+    return kind;
+  }
+
+  void read_collective(const Config& item, Reader& reader, const std::string& name) {
+    const std::size_t errors_before = errors_.size();
+    PlacedJob placed;
+    placed.job.name = name;
     const std::vector<std::string> ops = workload::op_names();
     placed.op = static_cast<workload::Op>(reader.choice("collective", ops, std::nullopt));
     workload::Request request{.op = placed.op};
@@ -61,50 +101,141 @@ class JobReader {
     request.bytes = placed.bytes;
     placed.job.iterations = static_cast<std::uint32_t>(reader.count("repeat", 1, 1, repeat_max));
     placed.job.start = Time{reader.duration("start", Duration{}).ps};
-    placed.job.step_overhead = step_overhead_;
-    read_placement(reader, placed);
+    placed.job.step_overhead = setup_.step_overhead;
+    place(reader, name, read_count(reader), placed.placement, placed.job.ranks);
     read_late(reader, placed);
     reader.finish();
-    if (errors_.size() > errors_before) return;
+    if (errors_.size() > errors_before || placed.job.ranks.empty()) return;
     request.ranks = placed.job.ranks;
     auto traffic = workload::build_traffic(fabric_, request);
-    if (!traffic) {
-      Error error = std::move(traffic).error();
-      if (error.where.line == 0) error.where = item.where;
-      error.what = fmt::format("job \"{}\": {}", placed.job.name, error.what);
-      errors_.push_back(std::move(error));
-      return;
-    }
+    if (!traffic) return add_error(std::move(traffic).error(), item.where, name);
     placed.job.traffic = *std::move(traffic);
-    jobs_.push_back(std::move(placed));
+    jobs_.order.push_back({Jobs::Entry::Kind::collective, jobs_.collectives.size()});
+    jobs_.collectives.push_back(std::move(placed));
   }
 
-  void read_placement(Reader& reader, PlacedJob& placed) {
+  void add_error(Error error, const Where& where, const std::string& name) {
+    if (error.where.line == 0) error.where = where;
+    error.what = fmt::format("job \"{}\": {}", name, error.what);
+    errors_.push_back(std::move(error));
+  }
+
+  void read_model(const Config& item, Reader& reader, const std::string& name) {
+    const std::size_t errors_before = errors_.size();
+    PlacedGraph placed;
+    placed.name = name;
+    std::optional<std::uint64_t> gpus;
+    if (reader.has("gpus"))
+      gpus = static_cast<std::uint64_t>(reader.count("gpus", std::nullopt, 1, model_gpus_max));
+    placed.training = read_training(reader, fabric_, gpus);
+    read_graph_keys(reader, placed);
+    const std::uint64_t count = placed.training ? placed.training->plan.gpus() : 0;
+    place(reader, name, count, placed.placement, placed.ranks);
+    reader.finish();
+    if (errors_.size() > errors_before || placed.ranks.empty()) return;
+    const TrainingSpec& spec = *placed.training;
+    auto cost = workload::step_cost(spec.model, spec.plan, spec.gpu);
+    if (!cost) return add_error(std::move(cost).error(), item.where, name);
+    const model::StepCost before = *cost;
+    const auto folded = fold_inside_hosts(*cost, fabric_, placed.ranks);
+    add_folded_bytes(before, folded, placed.known);
+    placed.overlap_slowdown = 1 / (1 - cost->interference);
+    auto graph = training_graph(*cost, fabric_, placed.ranks,
+                                has_node_faults() ? engine::fluid::NetworkOptions::Contention::on
+                                                  : setup_.engine.contention);
+    if (!graph) return add_error(std::move(graph).error(), item.where, name);
+    placed.graph = std::make_shared<const model::OpGraph>(*std::move(graph));
+    add_graph(std::move(placed));
+  }
+
+  void read_recorded(Reader& reader, const std::string& name) {
+    const std::size_t errors_before = errors_.size();
+    PlacedGraph placed;
+    placed.name = name;
+    read_graph_keys(reader, placed);
+    auto recorded = read_recorded_workload(reader);
+    const std::uint64_t count = recorded ? recorded->graph.rank_count : 0;
+    place(reader, name, count, placed.placement, placed.ranks);
+    reader.finish();
+    if (errors_.size() > errors_before || !recorded || placed.ranks.empty()) return;
+    placed.notes = summary_of(*recorded);
+    if (recorded->system) {
+      for (const auto& implementation : recorded->system->implementations) {
+        std::string& chosen = placed.algorithms[static_cast<std::size_t>(implementation.op)];
+        if (chosen.empty() && implementation.algorithm != "auto") chosen = implementation.algorithm;
+      }
+    }
+    placed.known.model = recorded->format;
+    placed.known.plan = fmt::format("{} ranks", count);
+    placed.graph = std::make_shared<const model::OpGraph>(std::move(recorded->graph));
+    add_graph(std::move(placed));
+  }
+
+  void read_graph_keys(Reader& reader, PlacedGraph& placed) {
+    if (reader.has("repeat"))
+      placed.repeat = static_cast<std::uint32_t>(reader.count("repeat", std::nullopt, 1, 10'000));
+    placed.start = Time{reader.duration("start", Duration{}).ps};
+    placed.checkpoint = reader.bytes("checkpoint", Bytes{});
+    placed.ingest = reader.bytes("ingest", Bytes{});
+    read_algorithms(reader, placed);
+    if (const Config* section = reader.child("bootstrap"))
+      placed.bootstrap = workload::read_bootstrap(*section, errors_);
+    placed.where = reader.where();
+  }
+
+  void read_algorithms(Reader& reader, PlacedGraph& placed) {
+    const Config* section = reader.child("algorithms");
+    if (section == nullptr) return;
+    Reader names(*section, "algorithms", errors_);
+    const std::vector<std::string> known = workload::algorithm_names();
+    const std::vector<std::string> ops = workload::op_names();
+    for (std::size_t op = 0; op < ops.size(); ++op)
+      if (names.has(ops[op]))
+        placed.algorithms[op] = known[names.choice(ops[op], known, std::nullopt)];
+    names.finish();
+  }
+
+  void add_graph(PlacedGraph placed) {
+    jobs_.order.push_back({Jobs::Entry::Kind::graph, jobs_.graphs.size()});
+    jobs_.graphs.push_back(std::move(placed));
+  }
+
+  // Faults of nodes may make GPUs slow, and then replicas differ.
+  bool has_node_faults() const {
+    return std::ranges::any_of(
+        setup_.changes, [](const auto& change) { return !change.state.troubled_nodes().empty(); });
+  }
+
+  // How many GPUs a collective wants; nothing where a list of ranks says it.
+  std::optional<std::uint64_t> read_count(Reader& reader) {
+    const bool listed = !reader.texts("ranks").empty();
+    if (listed && !reader.has("gpus")) return std::nullopt;
+    return static_cast<std::uint64_t>(reader.count("gpus", std::nullopt, 2, model_gpus_max));
+  }
+
+  // `count` GPUs where the job says; a list of ranks must have as many. 0: the job is broken.
+  void place(Reader& reader, const std::string& name, std::optional<std::uint64_t> count,
+             std::string& placement, std::vector<NodeId>& out) {
     const std::vector<std::string> names = placement_names();
-    placed.placement = names[reader.choice("place", names, 0)];
+    placement = names[reader.choice("place", names, 0)];
     const std::vector<Token> ranks = reader.texts("ranks");
-    const bool listed = placed.placement == "list";
+    const bool listed = placement == "list";
     if (listed != !ranks.empty()) {
-      reader.has("gpus");  // known, though it is not read any more
       reader.error(Errc::value, reader.where(listed ? "place" : "ranks"),
                    listed ? "place: list needs the GPUs in \"ranks:\""
                           : "\"ranks:\" is used only with place: list",
                    "write place: list and ranks: [0, 1, ...]");
       return;
     }
-    const std::int64_t count = reader.count(
-        "gpus", listed ? std::optional(static_cast<std::int64_t>(ranks.size())) : std::nullopt, 2,
-        model_gpus_max);
-    if (listed && count != static_cast<std::int64_t>(ranks.size()))
-      reader.error(Errc::value, reader.where("gpus"),
-                   fmt::format("gpus is {}, but {} ranks are listed", count, ranks.size()),
-                   "leave out gpus, or list as many");
+    if (listed && count && *count > 0 && *count != ranks.size())
+      reader.error(Errc::value, reader.where("ranks"),
+                   fmt::format("{} ranks are listed, but the job has {}", ranks.size(), *count),
+                   "list one GPU for each rank");
     if (!errors_.empty()) return;  // placing on wrong sizes would only add errors
     auto gpus = listed ? placer_.place_list(ranks)
-                       : placer_.place(placed.placement, static_cast<std::size_t>(count),
-                                       rng_.stream(placed.job.name), reader.where("gpus"));
+                       : placer_.place(placement, *count, rng_.stream(name), reader.where("gpus"));
     if (gpus) {
-      placed.job.ranks = *std::move(gpus);
+      out = *std::move(gpus);
     } else {
       errors_.push_back(std::move(gpus).error());
     }
@@ -135,20 +266,19 @@ class JobReader {
 
   static constexpr std::int64_t model_gpus_max = 1'000'000;
 
+  const Setup& setup_;
   const model::Fabric& fabric_;
   Placer placer_;
   Rng rng_;
-  Duration step_overhead_;
   Errors errors_;
   std::set<std::string> names_;
-  std::vector<PlacedJob> jobs_;
+  Jobs jobs_;
 };
 
 }  // namespace
 
-Result<std::vector<PlacedJob>> read_jobs(const model::Fabric& fabric, const Config& jobs,
-                                         std::uint64_t seed, Duration step_overhead) {
-  return JobReader(fabric, seed, step_overhead).read(jobs);
+Result<Jobs> read_jobs(const Setup& setup, const Config& jobs, std::uint64_t seed) {
+  return JobReader(setup, seed).read(jobs);
 }
 
 }  // namespace weft::plan

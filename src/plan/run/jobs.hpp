@@ -1,17 +1,24 @@
 // The `jobs:` of a scenario as work for an engine.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/config.hpp"
 #include "engine/fluid/job_run.hpp"
 #include "model/fabric.hpp"
+#include "plan/run/setup.hpp"
+#include "plan/run/training.hpp"
 #include "workload/collective/traffic.hpp"
+#include "workload/jobstart/bootstrap.hpp"
 
 namespace weft::plan {
 
-// A job as written, placed on its GPUs.
+using model::NodeId;
+
+// A collective as written, placed on its GPUs.
 struct PlacedJob {
   engine::fluid::Job job;
   workload::Op op;
@@ -19,10 +26,39 @@ struct PlacedJob {
   std::string placement;
 };
 
-// Reads and places all jobs in file order. `step_overhead` comes from `transport:`.
-// Keys of a job: name, collective, gpus, bytes, place, ranks, algorithm, channels, window, repeat,
-// start, late: [{rank, by}]. Fails with every error found.
-Result<std::vector<PlacedJob>> read_jobs(const model::Fabric& fabric, const Config& jobs,
-                                         std::uint64_t seed, Duration step_overhead);
+// A job with a model or a recorded workload.
+struct PlacedGraph {
+  std::string name, placement;
+  std::vector<NodeId> ranks;
+  std::shared_ptr<const model::OpGraph> graph;  // shared by copies of this row; never changed
+  std::optional<TrainingSpec> training;         // none: recorded
+  std::uint32_t repeat = 0;                     // 0: until steady
+  Time start;
+  double overlap_slowdown = 1;
+  Bytes checkpoint, ingest;  // per GPU; 0: not asked for
+  workload::BootstrapModel bootstrap;
+  std::array<std::string, model::collective_op_count> algorithms{};  // empty: auto
+  Where where;                                                       // of the job, for messages
+  model::TrainingOutcome known;  // what does not depend on the run
+  std::vector<std::string> notes;
+};
+
+struct Jobs {
+  std::vector<PlacedJob> collectives;
+  std::vector<PlacedGraph> graphs;
+  // In file order: which of the two, and where in it.
+  struct Entry {
+    enum class Kind : std::uint8_t { collective, graph } kind;
+    std::size_t index;
+  };
+  std::vector<Entry> order;
+};
+
+// Reads and places all jobs in file order. Keys of every job: name, place, ranks, gpus, start,
+// repeat; then one of `collective` (with bytes, algorithm, channels, window, late: [{rank, by}]),
+// `model` (with the keys of workload::read_plan, and gpu) and `workload` (a file or a list of
+// files), these two with algorithms: {all_reduce: NAME, ...}, checkpoint, ingest and bootstrap.
+// Fails with every error found.
+Result<Jobs> read_jobs(const Setup& setup, const Config& jobs, std::uint64_t seed);
 
 }  // namespace weft::plan

@@ -11,7 +11,7 @@
 namespace weft::plan {
 
 std::vector<std::string> placement_names() {
-  return {"topology", "rack_order", "fragmented", "random", "list"};
+  return {"topology", "rack_order", "fragmented", "random", "scattered", "list"};
 }
 
 Placer::Placer(const Fabric& fabric)
@@ -52,6 +52,17 @@ std::vector<NodeId> Placer::hosts_by_free_racks() const {
   return hosts;
 }
 
+// Random hosts, as many as have `count` free GPUs between them.
+std::vector<NodeId> Placer::draw_hosts(std::size_t count, Rng& rng) const {
+  std::vector<NodeId> hosts(fabric_.hosts().begin(), fabric_.hosts().end());
+  rng.shuffle(std::span(hosts));
+  std::size_t enough = 0;
+  std::size_t used = 0;
+  while (enough < count) enough += free_on(hosts[used++]);
+  hosts.resize(used);
+  return hosts;
+}
+
 Result<std::vector<NodeId>> Placer::place(std::string_view placement, std::size_t count, Rng rng,
                                           const Where& where) {
   if (count > free_count_)
@@ -62,17 +73,12 @@ Result<std::vector<NodeId>> Placer::place(std::string_view placement, std::size_
   if (placement == "topology") return take_hosts(hosts_by_free_racks(), count);
   if (placement == "rack_order")
     return take_hosts({fabric_.hosts().begin(), fabric_.hosts().end()}, count);
-  if (placement == "fragmented") {
-    std::vector<NodeId> hosts(fabric_.hosts().begin(), fabric_.hosts().end());
-    rng.shuffle(std::span(hosts));
-    std::size_t enough = 0;
-    std::size_t hosts_used = 0;
-    while (enough < count) enough += free_on(hosts[hosts_used++]);
-    hosts.resize(hosts_used);
-    std::ranges::sort(hosts);
+  if (placement == "fragmented" || placement == "random") {
+    std::vector<NodeId> hosts = draw_hosts(count, rng);
+    if (placement == "fragmented") std::ranges::sort(hosts);
     return take_hosts(hosts, count);
   }
-  WEFT_CHECK(placement == "random");
+  WEFT_CHECK(placement == "scattered");
   std::vector<NodeId> gpus;
   for (const NodeId gpu : fabric_.gpus())
     if (is_free(gpu)) gpus.push_back(gpu);

@@ -14,10 +14,14 @@ namespace weft::plan {
 using model::Fabric;
 using model::NodeId;
 
-// topology:   whole hosts, from the racks with most free hosts on, so that the job touches few
-// racks. rack_order: the free GPUs of lowest index. fragmented: whole hosts drawn at random from
-// all free ones; ranks follow the fabric's order. random:     GPUs drawn at random, ranks in the
-// order drawn. list:       the GPUs named by `ranks:`.
+// topology    whole hosts, from the racks with most free hosts on, so that the job touches few
+// racks rack_order  the free GPUs of lowest index fragmented  whole hosts drawn at random; ranks
+// follow the fabric's order random      whole hosts drawn at random, ranks in the order drawn: the
+// GPUs of a host, in order,
+//             then those of the next
+// scattered   GPUs drawn at random, ranks in the order drawn
+// list        the GPUs named by `ranks:`
+// Whole hosts: all of their free GPUs, but of the last host only as many as are needed.
 std::vector<std::string> placement_names();
 
 // Hands out the GPUs of one fabric; every GPU goes to one job at most.
@@ -36,6 +40,7 @@ class Placer {
  private:
   std::vector<NodeId> take_hosts(const std::vector<NodeId>& hosts, std::size_t count);
   std::vector<NodeId> hosts_by_free_racks() const;
+  std::vector<NodeId> draw_hosts(std::size_t count, Rng& rng) const;
   std::size_t free_on(NodeId host) const;
   void take(NodeId gpu);
   bool is_free(NodeId gpu) const { return free_[fabric_.role_index(gpu)]; }

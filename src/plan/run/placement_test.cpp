@@ -59,13 +59,62 @@ TEST_CASE("fragmented takes whole hosts all over the fabric, ranks in fabric ord
   CHECK(scattered);
 }
 
-TEST_CASE("random places are all different and depend on the stream alone") {
+TEST_CASE("random takes whole hosts in random order, the GPUs of each in order") {
   const Fabric fabric = small();
-  Placer a(fabric), b(fabric), c(fabric);
-  const auto x = a.place("random", 16, Rng(1), {});
-  CHECK(*x == *b.place("random", 16, Rng(1), {}));
-  CHECK(*x != *c.place("random", 16, Rng(2), {}));
-  CHECK(std::set(x->begin(), x->end()).size() == 16);
+  std::set<std::vector<std::uint32_t>> orders;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Placer placer(fabric);
+    const auto at = indices(fabric, *placer.place("random", 14, Rng(seed), {}));
+    REQUIRE(at.size() == 14);
+    std::vector<std::uint32_t> hosts;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      CHECK(at[i] % 4 == i % 4);
+      CHECK(at[i] / 4 == at[i - i % 4] / 4);
+      if (i % 4 == 0) hosts.push_back(at[i] / 4);
+    }
+    CHECK(std::set(hosts.begin(), hosts.end()).size() == 4);
+    orders.insert(hosts);
+  }
+  CHECK(orders.size() > 15);
+}
+
+TEST_CASE("random draws the hosts of fragmented, in another order") {
+  const Fabric fabric = small();
+  Placer a(fabric), b(fabric);
+  const auto drawn = a.place("random", 16, Rng(3), {});
+  const auto sorted = b.place("fragmented", 16, Rng(3), {});
+  CHECK(*drawn != *sorted);
+  CHECK(std::set(drawn->begin(), drawn->end()) == std::set(sorted->begin(), sorted->end()));
+}
+
+TEST_CASE("random fills hosts that are taken in part") {
+  const Fabric fabric = small();
+  Placer placer(fabric);
+  CHECK(placer.place("rack_order", 2, Rng(1), {}).has_value());
+  const auto rest = placer.place("random", 30, Rng(1), {});
+  REQUIRE(rest.has_value());
+  CHECK(std::set(rest->begin(), rest->end()).size() == 30);
+  CHECK(placer.free_count() == 0);
+}
+
+TEST_CASE("random and scattered places are all different and depend on the stream alone") {
+  const Fabric fabric = small();
+  for (const char* const name : {"random", "scattered"}) {
+    Placer a(fabric), b(fabric), c(fabric);
+    const auto x = a.place(name, 16, Rng(1), {});
+    CHECK(*x == *b.place(name, 16, Rng(1), {}));
+    CHECK(*x != *c.place(name, 16, Rng(2), {}));
+    CHECK(std::set(x->begin(), x->end()).size() == 16);
+  }
+}
+
+TEST_CASE("scattered parts the GPUs of hosts") {
+  const Fabric fabric = small();
+  Placer placer(fabric);
+  const auto at = indices(fabric, *placer.place("scattered", 16, Rng(1), {}));
+  std::size_t together = 0;
+  for (std::size_t i = 1; i < at.size(); ++i) together += at[i] == at[i - 1] + 1 ? 1 : 0;
+  CHECK(together < 8);
 }
 
 TEST_CASE("no GPU twice, none beyond the fabric") {

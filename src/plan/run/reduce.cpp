@@ -12,13 +12,6 @@ using model::LinkId;
 using model::NodeId;
 using model::NodeKind;
 
-bool on_wire(const Fabric& fabric, LinkId link) {
-  const auto wire = [&](NodeId node) {
-    return fabric.is_switch(node) || fabric.kind(node) == NodeKind::nic;
-  };
-  return wire(fabric.from(link)) && wire(fabric.to(link));
-}
-
 double load_of(const Fabric& fabric, LinkId link, double bytes, double makespan_s) {
   const double capacity = fabric.rate(link).bytes_per_s();
   return makespan_s > 0 && capacity > 0 ? bytes / (capacity * makespan_s) : 0;
@@ -93,11 +86,16 @@ std::vector<bool> usable_links(std::span<const engine::fluid::Job> jobs, route::
   return marker.take();
 }
 
+void mark_used(std::span<const double> link_bytes, std::vector<bool>& usable) {
+  for (std::size_t i = 0; i < link_bytes.size(); ++i)
+    if (link_bytes[i] > 0) usable[i] = true;
+}
+
 std::vector<model::TierOutcome> tier_loads(const Fabric& fabric, std::span<const double> link_bytes,
                                            const std::vector<bool>& usable, double makespan_s) {
   std::vector<model::TierOutcome> out;
   for (const Fabric::Tier& tier : fabric.tiers()) {
-    if (tier.links.empty() || !on_wire(fabric, tier.links.front())) continue;
+    if (tier.links.empty() || !fabric.on_wire(tier.links.front())) continue;
     model::TierOutcome row{.name = tier.name};
     double sum = 0;
     for (const LinkId link : tier.links) {

@@ -13,7 +13,9 @@
 #include "model/explain.hpp"
 #include "model/faults.hpp"
 #include "model/generate.hpp"
+#include "plan/run/graph_outcome.hpp"
 #include "plan/run/jobs.hpp"
+#include "plan/run/packet_jobs.hpp"
 #include "plan/run/reduce.hpp"
 #include "plan/run/setup.hpp"
 
@@ -32,7 +34,7 @@ double cpu_seconds() {
 struct Prepared {
   const model::Scenario* scenario = nullptr;
   std::shared_ptr<const Setup> setup;  // shared: variants with one fabric section build it once
-  std::vector<PlacedJob> jobs;
+  Jobs jobs;
 };
 
 std::string thousands(std::size_t n) {
@@ -118,28 +120,103 @@ void add_notes(const Setup& setup, const engine::fluid::JobRunResult& result,
   using enum model::Note::Severity;
   for (const std::string& line : setup.notes) notes.push_back({info, line});
   for (const std::string& line : result.unfinished) notes.push_back({warning, line});
-  if (setup.engine.solver.tolerance > 0)
-    notes.push_back({info, fmt::format("levels that move by less than {:g} are left as they are; "
-                                       "worst rate error seen: {:.2e}",
-                                       setup.engine.solver.tolerance, result.rate_error)});
+  for (const auto& graph : result.graphs) {
+    for (const std::string& line : graph.notes) notes.push_back({info, line});
+    for (const std::string& line : graph.stuck) notes.push_back({warning, line});
+  }
+  if (setup.engine.simulation.solver.tolerance > 0)
+    notes.push_back(
+        {info, fmt::format("levels that move by less than {:g} are left as they are; "
+                           "worst rate error seen: {:.2e}",
+                           setup.engine.simulation.solver.tolerance, result.rate_error)});
 }
 
-Result<model::VariantOutcome> run_variant(const Prepared& prepared, Progress& progress) {
+// What progress counts; graphs that run until they are steady take two steps or more.
+double iterations_of(const Jobs& jobs) {
+  double sum = 0;
+  for (const PlacedJob& job : jobs.collectives) sum += job.job.iterations;
+  for (const PlacedGraph& graph : jobs.graphs) sum += std::max(graph.repeat, 1u);
+  return sum;
+}
+
+// Faults of the network are nothing to transfers that do not meet it.
+bool has_network_faults(const Setup& setup) {
+  return std::ranges::any_of(setup.changes, [](const auto& change) {
+    const auto& nodes = change.state.troubled_nodes();
+    return !change.state.troubled_links().empty() ||
+           std::ranges::any_of(nodes, [](const auto& node) {
+             return node.second.health != model::Health::up || node.second.rate_factor < 1;
+           });
+  });
+}
+
+bool has_slow_gpus(const Setup& setup) {
+  return std::ranges::any_of(setup.changes, [](const auto& change) {
+    return std::ranges::any_of(change.state.troubled_nodes(),
+                               [](const auto& node) { return node.second.slowdown > 1; });
+  });
+}
+
+// Where progress goes, under a name.
+struct Watch {
+  std::string name;
+  Progress::Show show;
+};
+
+// Runs the jobs on their engine; what only the packet engine knows goes into the outcome.
+Result<engine::fluid::JobRunResult> run_engine(const Prepared& prepared,
+                                               std::span<const engine::fluid::Job> jobs,
+                                               route::Router& router, const Watch& watch,
+                                               model::VariantOutcome& out) {
+  using enum model::Note::Severity;
+  const Setup& setup = *prepared.setup;
+  const auto graphs = graph_jobs(prepared.jobs, setup);
+  if (setup.engine_name == EngineName::fluid) {
+    Progress progress(watch.name, iterations_of(prepared.jobs), watch.show);
+    return engine::fluid::run_jobs(jobs, graphs, router, setup.changes, setup.engine, progress);
+  }
+  WEFT_TRY(PacketJobsResult result,
+           run_packet_jobs(jobs, graphs, router, setup.changes,
+                           {setup.packet, setup.memoise, watch.name, watch.show}));
+  for (std::string& line : result.notes) out.notes.push_back({info, std::move(line)});
+  for (const std::string& line : result.packet.deadlocks) out.notes.push_back({warning, line});
+  for (const std::string& line : result.packet.storms) out.notes.push_back({warning, line});
+  const model::PacketOutcome& packet = result.packet;
+  if (packet.sent_bytes != packet.received_bytes + packet.dropped_bytes + packet.in_flight_bytes)
+    out.notes.push_back({warning,
+                         "payload is missing: what was sent is not the sum of what was "
+                         "received, dropped and in flight; this is an error of weft"});
+  out.packet = std::move(result.packet);
+  return std::move(result.run);
+}
+
+Result<model::VariantOutcome> run_variant(const Prepared& prepared, const Watch& watch) {
   const Setup& setup = *prepared.setup;
   const Fabric& fabric = setup.fabric;
   WEFT_TRY(route::Router router,
            route::Router::create(fabric, setup.routing, prepared.scenario->seed));
   std::vector<engine::fluid::Job> jobs;
-  for (const PlacedJob& placed : prepared.jobs) jobs.push_back(placed.job);
-  const engine::fluid::JobRunResult result =
-      engine::fluid::run_jobs(jobs, router, setup.changes, setup.engine, progress);
-
+  for (const PlacedJob& placed : prepared.jobs.collectives) jobs.push_back(placed.job);
   model::VariantOutcome out{.name = prepared.scenario->name, .scheme = setup.routing.scheme};
+  WEFT_TRY(const engine::fluid::JobRunResult result,
+           run_engine(prepared, jobs, router, watch, out));
   out.qps = setup.routing.qps;
   out.faults = setup.fault_lines;
-  for (std::size_t j = 0; j < jobs.size(); ++j) {
-    out.jobs.push_back(job_outcome(prepared.jobs[j], result.jobs[j]));
-    add_spans(prepared.jobs[j], result.jobs[j], out.spans);
+  for (const Jobs::Entry entry : prepared.jobs.order) {
+    if (entry.kind == Jobs::Entry::Kind::graph) {
+      const PlacedGraph& placed = prepared.jobs.graphs[entry.index];
+      const GraphContext context{setup, prepared.scenario->seed, result.hot_links,
+                                 result.makespan_s, out.notes};
+      WEFT_TRY(model::JobOutcome job, graph_outcome(placed, result.graphs[entry.index], context));
+      out.jobs.push_back(std::move(job));
+      add_graph_spans(placed, result.graphs[entry.index], out.spans);
+      for (const std::string& note : placed.notes)
+        out.notes.push_back({model::Note::Severity::info, note});
+    } else {
+      const PlacedJob& placed = prepared.jobs.collectives[entry.index];
+      out.jobs.push_back(job_outcome(placed, result.jobs[entry.index]));
+      add_spans(placed, result.jobs[entry.index], out.spans);
+    }
   }
   for (const model::Span& span : setup.fault_spans) out.spans.push_back(span);
   const model::State first = !setup.changes.empty() && setup.changes.front().at.ps <= 0
@@ -147,10 +224,20 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, Progress& pr
                                  : model::State{};
   router.set_state(first);
   const model::LiveView live(fabric, first);
-  out.tiers = tier_loads(fabric, result.link_bytes, usable_links(jobs, router), result.makespan_s);
+  std::vector<bool> usable = usable_links(jobs, router);
+  mark_used(result.link_bytes, usable);
+  out.tiers = tier_loads(fabric, result.link_bytes, usable, result.makespan_s);
   out.heat_maps = heat_maps(fabric, result.link_bytes, live.bytes_per_s, result.makespan_s);
   out.completion = completion_of(result);
   add_notes(setup, result, out.notes);
+  if (setup.engine.contention == engine::fluid::NetworkOptions::Contention::off &&
+      has_network_faults(setup))
+    out.notes.push_back({model::Note::Severity::warning,
+                         "contention is off: faults of links, NICs, switches and hosts that are "
+                         "down change nothing; only slow GPUs and hosts do"});
+  if (prepared.jobs.graphs.empty() && has_slow_gpus(setup))
+    out.notes.push_back({model::Note::Severity::info,
+                         "slow GPUs and hosts change nothing: collectives alone compute nothing"});
   out.digest = result.digest;
   out.scenario_text = to_yaml(prepared.scenario->root);
   Digest digest;
@@ -174,11 +261,22 @@ Result<std::vector<Prepared>> prepare_all(const model::ScenarioFile& file) {
     if (scenario.section("jobs").kind == Config::Kind::null)
       return fail(Errc::parse, scenario.root.where, "the scenario has no jobs",
                   "add \"jobs:\" with at least one job");
-    WEFT_TRY(std::vector<PlacedJob> jobs, read_jobs(setup->fabric, scenario.section("jobs"),
-                                                    scenario.seed, setup->step_overhead));
+    WEFT_TRY(Jobs jobs, read_jobs(*setup, scenario.section("jobs"), scenario.seed));
     out.push_back({&scenario, setup, std::move(jobs)});
   }
   return out;
+}
+
+// "fluid", "packet", or both in the order of their first variant.
+std::string engines_of(std::span<const Prepared> all) {
+  std::string text;
+  for (const Prepared& prepared : all) {
+    const std::string_view name =
+        prepared.setup->engine_name == EngineName::fluid ? "fluid" : "packet";
+    if (text.find(name) == std::string::npos)
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
+  }
+  return text;
 }
 
 }  // namespace
@@ -191,18 +289,15 @@ Result<model::Outcome> run_scenario(const model::ScenarioFile& file, const RunOp
   model::Outcome out{.scenario = base.file, .file = base.file};
   if (const Config* name = base.root.find("name")) out.scenario = name->text;
   out.version = WEFT_VERSION;
-  out.engine = "fluid";
+  out.engine = engines_of(prepared);
   out.command = options.command;
   out.seed = base.seed;
   out.fabric = summarise(prepared.front().setup->fabric, base.section("fabric"));
-  double iterations = 0;
-  for (const Prepared& variant : prepared)
-    for (const PlacedJob& job : variant.jobs) iterations += job.job.iterations;
   for (const Prepared& variant : prepared) {
-    Progress progress(fmt::format("{} ({} of {})", variant.scenario->name, out.variants.size() + 1,
+    const Watch watch{fmt::format("{} ({} of {})", variant.scenario->name, out.variants.size() + 1,
                                   prepared.size()),
-                      iterations / static_cast<double>(prepared.size()), options.progress);
-    WEFT_TRY(model::VariantOutcome outcome, run_variant(variant, progress));
+                      options.progress};
+    WEFT_TRY(model::VariantOutcome outcome, run_variant(variant, watch));
     out.variants.push_back(std::move(outcome));
   }
   out.cpu_s = cpu_seconds() - cpu_start;

@@ -4,67 +4,87 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "engine/packet/read_options.hpp"
 #include "model/faults.hpp"
 #include "model/generate.hpp"
 
 namespace weft::plan {
 namespace {
 
-// Keys of `transport:` that the packet engine will use; the fluid limit has no queues.
-constexpr std::array packet_keys{"pfc", "cc", "ecn", "mtu"};
+// Keys of `transport:` that matter to the fluid engine, which has no queues.
+constexpr std::array<std::string_view, 2> fluid_keys{"step_overhead", "mtu"};
 
-void read_transport(const Config& section, Setup& setup, Errors& errors) {
+// One section serves both engines, and is checked for both.
+void read_transport(const Config& given, Setup& setup, Errors& errors) {
+  const Config section = engine::packet::transport_section(given);
   Reader reader(section, "transport", errors);
   setup.step_overhead = reader.duration("step_overhead", Duration{});
-  for (const char* key : packet_keys)
-    if (reader.has(key))
+  const model::Fabric* fabric = setup.fabric.node_count() > 0 ? &setup.fabric : nullptr;
+  std::vector<std::string> notes;
+  setup.packet = engine::packet::read_options(reader, {fabric, setup.routing, errors, notes});
+  setup.engine.mtu = setup.packet.wire.mtu;
+  reader.finish();
+  if (setup.engine_name == EngineName::packet) {
+    setup.notes = std::move(notes);
+    return;
+  }
+  for (const Config::Field& field : section.fields)
+    if (std::ranges::find(fluid_keys, field.key) == fluid_keys.end())
       setup.notes.push_back(fmt::format(
           "transport.{} does not change the fluid engine: rates are max-min fair, without queues",
-          key));
-  reader.finish();
+          field.key));
 }
 
-void read_engine(const Config& section, Setup& setup, Errors& errors) {
-  const std::vector<std::string> names{"fluid"};
-  const auto check = [&](const Config& name) {
-    if (name.text == "fluid") return;
-    if (name.text == "packet") {
-      errors.push_back({Errc::unsupported,
-                        name.where,
-                        "the packet engine is not in this version",
-                        "use engine: fluid",
-                        {}});
-    } else {
-      errors.push_back(
-          {Errc::unknown,
-           name.where,
-           fmt::format("unknown engine \"{}\"{}", name.text, did_you_mean(name.text, names)),
-           "use engine: fluid",
-           {}});
-    }
-  };
-  if (section.kind == Config::Kind::null) return;
-  if (section.kind == Config::Kind::scalar) return check(section);
+void read_fluid_engine(Reader& reader, Setup& setup) {
+  setup.engine.simulation.solver.tolerance = reader.number("tolerance", 0.0, 0, 0.1);
+  if (!reader.flag("contention", true))
+    setup.engine.contention = engine::fluid::NetworkOptions::Contention::off;
+  const std::int64_t audit_default = setup.engine.simulation.solver.tolerance > 0 ? 1000 : 0;
+  setup.engine.simulation.audit_every =
+      static_cast<std::uint64_t>(reader.count("audit_every", audit_default));
+}
+
+// A name, or a map with the engine's own keys. Returns the number of threads, 0 for not given.
+std::uint32_t read_engine(const Config& given, Setup& setup, Errors& errors) {
+  constexpr std::int64_t threads_max = 64;
+  Config section = given;
+  if (given.kind == Config::Kind::scalar) {
+    section = Config::map(given.where);
+    section.at_or_add("name") = given;
+  }
+  const std::vector<std::string> names{"fluid", "packet"};
   Reader reader(section, "engine", errors);
-  if (const Config* name = reader.child("name")) check(*name);
-  setup.engine.solver.tolerance = reader.number("tolerance", 0.0, 0, 0.1);
-  const std::int64_t audit_default = setup.engine.solver.tolerance > 0 ? 1000 : 0;
-  setup.engine.audit_every = static_cast<std::uint64_t>(reader.count("audit_every", audit_default));
+  setup.engine_name = static_cast<EngineName>(reader.choice("name", names, 0));
+  setup.engine_where = reader.where("name");
+  std::uint32_t threads = 0;
+  if (setup.engine_name == EngineName::packet) {
+    threads = static_cast<std::uint32_t>(reader.count("threads", 0, 0, threads_max));
+    setup.memoise = reader.flag("memoise", true) ? Memoise::on : Memoise::off;
+  } else {
+    read_fluid_engine(reader, setup);
+  }
   reader.finish();
+  return threads;
 }
 
-// A rate loses nothing to dropped packets: what a sender does about them is not in the model.
-void note_losses(const model::FaultTimeline& timeline, Setup& setup) {
-  const bool lossy = std::ranges::any_of(timeline.snapshots, [](const auto& snapshot) {
-    const model::State& state = snapshot.state;
-    return std::ranges::any_of(state.troubled_links(),
-                               [](const auto& link) { return link.second.loss > 0; });
-  });
-  if (lossy)
-    setup.notes.push_back(
-        "link_lossy does not change the fluid engine: it has no packets to lose; "
-        "use link_degraded with the share of the rate that is left");
+void check_scheme(const Setup& setup, Errors& errors) {
+  const route::SchemeEngine needs = route::engine_of(setup.routing.scheme);
+  const Where where = setup.routing.where;
+  if (needs == route::SchemeEngine::packet && setup.engine_name == EngineName::fluid)
+    errors.push_back({Errc::unsupported,
+                      where,
+                      fmt::format("scheme {} needs packets", setup.routing.scheme),
+                      "use engine: packet",
+                      {}});
+  if (needs == route::SchemeEngine::fluid && setup.engine_name == EngineName::packet)
+    errors.push_back(
+        {Errc::unsupported,
+         where,
+         fmt::format("scheme {} pools links, which packets cannot", setup.routing.scheme),
+         "use engine: fluid, or spray",
+         {}});
 }
 
 void add_fault_spans(const model::FaultTimeline& timeline, Setup& setup) {
@@ -105,21 +125,29 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
     append(errors, std::move(fabric).error());
   }
   setup.routing = route::read_routing(scenario.section("routing"), errors);
+  const std::uint32_t threads = read_engine(scenario.section("engine"), setup, errors);
   read_transport(scenario.section("transport"), setup, errors);
-  read_engine(scenario.section("engine"), setup, errors);
+  setup.packet.threads = threads;
+  setup.packet.seed = scenario.seed;
+  check_scheme(setup, errors);
   if (errors.empty()) {
     auto timeline = model::read_faults(setup.fabric, scenario.section("faults"), scenario.seed);
     if (timeline) {
       setup.changes = timeline->snapshots;
       setup.fault_lines = timeline->lines;
       add_fault_spans(*timeline, setup);
-      note_losses(*timeline, setup);
     } else {
       append(errors, std::move(timeline).error());
     }
   }
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   return setup;
+}
+
+Status require_fluid(const Setup& setup, std::string_view what) {
+  if (setup.engine_name == EngineName::fluid) return {};
+  return fail(Errc::unsupported, setup.engine_where,
+              fmt::format("{} does not run on the packet engine", what), "use engine: fluid");
 }
 
 }  // namespace weft::plan

@@ -1,10 +1,13 @@
 // The parts of a scenario that every command shares: fabric, routing, transport, faults, engine.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/fluid/network.hpp"
+#include "engine/packet/options.hpp"
 #include "model/fabric.hpp"
 #include "model/outcome.hpp"
 #include "model/scenario.hpp"
@@ -12,11 +15,19 @@
 
 namespace weft::plan {
 
+enum class EngineName : std::uint8_t { fluid, packet };
+// Whether iterations that must come out as an earlier one did are simulated all the same.
+enum class Memoise : std::uint8_t { on, off };
+
 struct Setup {
   model::Fabric fabric;
   route::RoutingConfig routing;
   std::vector<engine::fluid::StateChange> changes;
-  engine::fluid::Simulation::Options engine;
+  EngineName engine_name = EngineName::fluid;
+  Where engine_where;                    // for messages
+  engine::fluid::NetworkOptions engine;  // of the fluid one
+  engine::packet::Options packet;        // of the packet one, its seed that of the scenario
+  Memoise memoise = Memoise::on;         // of the packet one
   Duration step_overhead;                // transport.step_overhead
   std::vector<std::string> fault_lines;  // for people
   std::vector<model::Span> fault_spans;  // for the trace
@@ -25,7 +36,12 @@ struct Setup {
 
 // Builds the fabric and reads `routing`, `transport`, `faults` and `engine`. Fails with every error
 // of these sections.
-// `engine: fluid`, or a map {name: fluid, tolerance: 1e-4, audit_every: 1000}.
+// `engine: fluid` or `packet`, or a map with their keys: {name: fluid, tolerance: 1e-4,
+// audit_every: 1000}, {name: packet, threads: 2, memoise: false}.
 Result<Setup> read_setup(const model::Scenario& scenario);
+
+// Fails with Errc::unsupported when the packet engine is asked for what only the fluid one can.
+// `what` begins the message: "weft perf".
+Status require_fluid(const Setup& setup, std::string_view what);
 
 }  // namespace weft::plan

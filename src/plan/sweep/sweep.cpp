@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <mutex>
@@ -129,6 +130,33 @@ SweepResult run_sweep(const std::vector<SweepPoint>& points, const RunPoint& run
   return out;
 }
 
+namespace {
+
+// What training jobs have beside others; shown where a sweep has such jobs.
+struct TrainingColumn {
+  const char* head;  // of the table
+  const char* name;  // of CSV and JSON
+  double scale;      // of the table
+  double model::TrainingOutcome::* value;
+};
+constexpr std::array<TrainingColumn, 4> training_columns{{
+    {"MFU %", "mfu", 100, &model::TrainingOutcome::mfu},
+    {"TFLOP/s/GPU", "tflops_per_gpu", 1, &model::TrainingOutcome::tflops_per_gpu},
+    {"tokens/s/GPU", "tokens_per_s_per_gpu", 1, &model::TrainingOutcome::tokens_per_s_per_gpu},
+    {"bubble %", "bubble", 100, &model::TrainingOutcome::bubble},
+}};
+
+bool has_training(const SweepResult& result) {
+  return std::ranges::any_of(result.rows,
+                             [](const SweepRow& row) { return row.job.training.has_value(); });
+}
+
+double training_value(const SweepRow& row, const TrainingColumn& column) {
+  return row.job.training ? (*row.job.training).*column.value : model::no_number;
+}
+
+}  // namespace
+
 std::string to_table(const SweepResult& result) {
   using enum Table::Align;
   std::vector<Table::Head> heads;
@@ -136,6 +164,9 @@ std::string to_table(const SweepResult& result) {
   for (const char* name : {"variant", "job"}) heads.push_back({name, left});
   for (const char* name : {"time ms", "busbw GB/s", "x roofline", "worst MMR"})
     heads.push_back({name, right});
+  const bool training = has_training(result);
+  if (training)
+    for (const TrainingColumn& column : training_columns) heads.push_back({column.head, right});
   Table table(heads);
   for (const SweepRow& row : result.rows) {
     std::vector<std::string> cells = row.values;
@@ -148,6 +179,9 @@ std::string to_table(const SweepResult& result) {
     cells.push_back(shown(row.job.busbw_gbyte_s, 1));
     cells.push_back(shown(row.job.ratio, 1));
     cells.push_back(shown(row.worst_mmr, 1));
+    if (training)
+      for (const TrainingColumn& column : training_columns)
+        cells.push_back(shown(training_value(row, column), column.scale));
     table.add(std::move(cells));
   }
   return table.text();
@@ -156,14 +190,21 @@ std::string to_table(const SweepResult& result) {
 std::string to_csv(const SweepResult& result) {
   std::string out;
   for (const std::string& key : result.keys) out += csv_cell(key) + ",";
-  out += "variant,job,time_s,algbw_GBps,busbw_GBps,roofline_s,ratio,worst_mmr,error\n";
+  const bool training = has_training(result);
+  out += "variant,job,time_s,algbw_GBps,busbw_GBps,roofline_s,ratio,worst_mmr,";
+  if (training)
+    for (const TrainingColumn& column : training_columns) out += fmt::format("{},", column.name);
+  out += "error\n";
   for (const SweepRow& row : result.rows) {
     for (const std::string& value : row.values) out += csv_cell(value) + ",";
-    out +=
-        fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(row.variant), csv_cell(row.job.name),
-                    number(row.job.time_mean_s), number(row.job.algbw_gbyte_s),
-                    number(row.job.busbw_gbyte_s), number(row.job.roofline_s),
-                    number(row.job.ratio), number(row.worst_mmr), csv_cell(row.error));
+    out += fmt::format("{},{},{},{},{},{},{},{},", csv_cell(row.variant), csv_cell(row.job.name),
+                       number(row.job.time_mean_s), number(row.job.algbw_gbyte_s),
+                       number(row.job.busbw_gbyte_s), number(row.job.roofline_s),
+                       number(row.job.ratio), number(row.worst_mmr));
+    if (training)
+      for (const TrainingColumn& column : training_columns)
+        out += fmt::format("{},", number(training_value(row, column)));
+    out += csv_cell(row.error) + "\n";
   }
   return out;
 }
@@ -186,6 +227,9 @@ std::string to_json(const SweepResult& result) {
       entry["roofline_s"] = value(row.job.roofline_s);
       entry["ratio"] = value(row.job.ratio);
       entry["worst_mmr"] = value(row.worst_mmr);
+      if (row.job.training)
+        for (const TrainingColumn& column : training_columns)
+          entry[column.name] = value(training_value(row, column));
     }
     rows.push_back(std::move(entry));
   }

@@ -31,8 +31,8 @@ Result<std::vector<Stage>> build(const Job& job) {
   const Load load = load_of(job);
   Chain chain;
   for (const NodeId gpu : job.request.ranks) {
-    append_nvlink(chain, gpu, switches[0], load.up, Direction::to_switches);
-    append_nvlink(chain, gpu, switches[0], load.down, Direction::from_switches);
+    append_nvlink(chain, gpu, switches[0], load.up, Direction::to_switches, 0);
+    append_nvlink(chain, gpu, switches[0], load.down, Direction::from_switches, 1);
   }
   Stage stage{.name = "nvls", .chains = {std::move(chain)}};
   stage.inner_steps = job.op() == Op::all_reduce ? 4 : 2;  // GPU to switch to GPU, once or twice

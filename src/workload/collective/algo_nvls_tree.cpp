@@ -15,12 +15,14 @@ void append_host(const Job& job, std::uint32_t host, std::uint32_t channel,
                  const std::vector<SwitchShare>& switches, Chain& chain) {
   const double bytes = job.bytes() / job.channels;
   const NodeId head = job.node(job.layout.lane(host, channel).in);
+  using enum Direction;
+  constexpr std::uint32_t last = UINT32_MAX;
   for (const Rank r : job.layout.members(host)) {
-    append_nvlink(chain, job.node(r), switches, bytes, Direction::to_switches);
-    append_nvlink(chain, job.node(r), switches, bytes, Direction::from_switches);
+    append_nvlink(chain, job.node(r), switches, bytes, to_switches, 0);
+    append_nvlink(chain, job.node(r), switches, bytes, from_switches, last);
   }
-  append_nvlink(chain, head, switches, bytes, Direction::from_switches);
-  append_nvlink(chain, head, switches, bytes, Direction::to_switches);
+  append_nvlink(chain, head, switches, bytes, from_switches, 1);
+  append_nvlink(chain, head, switches, bytes, to_switches, last - 1);
 }
 
 void append_tree(const Job& job, const std::vector<std::uint32_t>& parent, std::uint32_t channel,
@@ -30,8 +32,9 @@ void append_tree(const Job& job, const std::vector<std::uint32_t>& parent, std::
     if (parent[h] == no_rank) continue;
     const NodeId node = job.node(job.layout.lane(h, channel).in);
     const NodeId up = job.node(job.layout.lane(parent[h], channel).in);
-    chain.edges.push_back({node, up, bytes});
-    chain.edges.push_back({up, node, bytes});
+    const std::uint32_t d = depth_of(parent, h);
+    append(chain, {node, up, bytes}, root_level - d);
+    append(chain, {up, node, bytes}, root_level + d);
   }
 }
 

@@ -63,19 +63,25 @@ void set_latency(const Job& job, Stage& stage) {
   stage.inner_steps = steps - stage.latency_steps;
 }
 
+// A broadcast begins at its root, which sends and does not receive.
 Chain chain_of(const Job& job, const Ring& ring) {
   const auto [steps, bytes] = work_of(job);
+  const bool stream = job.op() == Op::broadcast;
+  const std::size_t n = ring.order.size();
+  const auto root =
+      static_cast<std::size_t>(std::ranges::find(ring.order, Rank{0}) - ring.order.begin());
   Chain chain{.edges = {}, .steps = steps};
   chain.edges.reserve(job.size() + job.layout.host_count());
-  for (std::size_t i = 0; i < ring.order.size(); ++i) {
-    const Rank to = ring.order[(i + 1) % ring.order.size()];
-    if (job.op() == Op::broadcast && to == 0) continue;  // the root sends and does not receive
-    NodeId from = job.node(ring.order[i]);
-    if (ring.relay[i] != no_rank) {
-      chain.edges.push_back({from, job.node(ring.relay[i]), bytes});
-      from = job.node(ring.relay[i]);
-    }
-    chain.edges.push_back({from, job.node(to), bytes});
+  const auto add = [&](Rank from, Rank to) {
+    if (stream) chain.levels.push_back(static_cast<std::uint32_t>(chain.edges.size()));
+    chain.edges.push_back({job.node(from), job.node(to), bytes});
+  };
+  for (std::size_t turn = 0; turn < n; ++turn) {
+    const std::size_t i = stream ? (root + turn) % n : turn;
+    const Rank to = ring.order[(i + 1) % n], relay = ring.relay[i];
+    if (stream && to == 0) continue;
+    if (relay != no_rank) add(ring.order[i], relay);
+    add(relay != no_rank ? relay : ring.order[i], to);
   }
   return chain;
 }

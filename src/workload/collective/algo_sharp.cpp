@@ -32,6 +32,11 @@ class SwitchSearch {
   }
   bool reached(NodeId node) const { return parent_[node].valid(); }
   NodeId parent(NodeId node) const { return parent_[node]; }
+  std::uint32_t depth(NodeId node) const {
+    std::uint32_t steps = 0;
+    for (; parent_[node] != node; node = parent_[node]) ++steps;
+    return steps;
+  }
 
  private:
   void visit(NodeId node, std::uint32_t channel, std::vector<NodeId>& queue) {
@@ -51,13 +56,21 @@ class SwitchSearch {
   std::vector<NodeId> next_;
 };
 
-void append_both(Chain& chain, NodeId a, NodeId b, double bytes) {
-  chain.edges.push_back({a, b, bytes});
-  chain.edges.push_back({b, a, bytes});
+// Between a node at some depth of the tree and the one above it.
+void append_both(Chain& chain, NodeId node, NodeId above, double bytes, std::uint32_t depth) {
+  append(chain, {node, above, bytes}, root_level - depth);
+  append(chain, {above, node, bytes}, root_level + depth);
 }
 
-// The union of the paths from all heads' switches to that of the first.
-Status append_switches(const Job& job, std::uint32_t channel, double bytes, Chain& chain) {
+void append_members(const Job& job, std::uint32_t host, NodeId head, double bytes,
+                    std::uint32_t depth, Chain& chain) {
+  for (const Rank r : job.layout.members(host))
+    if (job.node(r) != head) append_both(chain, job.node(r), head, bytes, depth);
+}
+
+// Every host with its head, and the union of the paths from all heads' switches to that of the
+// first.
+Status append_tree(const Job& job, std::uint32_t channel, double bytes, Chain& chain) {
   const Fabric& fabric = job.fabric;
   const auto head = [&](std::uint32_t h) { return job.node(job.layout.lane(h, channel).in); };
   const NodeId root = leaf_switch(fabric, head(0));
@@ -74,10 +87,12 @@ Status append_switches(const Job& job, std::uint32_t channel, double bytes, Chai
                     fmt::format("no tree of switches joins {} and {}", fabric.name(head(0)),
                                 fabric.name(head(h))),
                     "use ring or tree, which may cross NVLink between rails");
-    append_both(chain, head(h), leaf, bytes);
+    std::uint32_t depth = search.depth(leaf);
+    append_both(chain, head(h), leaf, bytes, depth + 1);
+    append_members(job, h, head(h), bytes, depth + 2, chain);
     for (NodeId at = leaf; in_tree[at] == 0; at = search.parent(at)) {
       in_tree[at] = 1;
-      append_both(chain, at, search.parent(at), bytes);
+      append_both(chain, at, search.parent(at), bytes, depth--);
     }
   }
   return {};
@@ -88,13 +103,7 @@ Result<std::vector<Stage>> build(const Job& job) {
   Stage stage{.name = "sharp"};
   const double bytes = job.bytes() / job.channels;
   for (std::uint32_t c = 0; c < job.channels; ++c) {
-    Chain& chain = stage.chains.emplace_back();
-    for (std::uint32_t h = 0; h < job.layout.host_count(); ++h) {
-      const Rank head = job.layout.lane(h, c).in;
-      for (const Rank r : job.layout.members(h))
-        if (r != head) append_both(chain, job.node(r), job.node(head), bytes);
-    }
-    WEFT_TRY_STATUS(append_switches(job, c, bytes, chain));
+    WEFT_TRY_STATUS(append_tree(job, c, bytes, stage.chains.emplace_back()));
   }
   stage.latency_steps = 1;  // up the tree and down again: one crossing of the network
   stage.inner_steps = job.layout.members_max() > 1 ? 2 : 0;

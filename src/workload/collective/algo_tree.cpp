@@ -20,8 +20,9 @@ Result<std::vector<Stage>> build(const Job& job) {
     for (Rank r = 0; r < job.size(); ++r) {
       if (tree.parent[r] == no_rank) continue;
       const NodeId node = job.node(r), parent = job.node(tree.parent[r]);
-      if (both_ways) chain.edges.push_back({node, parent, bytes});
-      chain.edges.push_back({parent, node, bytes});
+      const std::uint32_t d = depth_of(tree.parent, r);
+      if (both_ways) append(chain, {node, parent, bytes}, root_level - d);
+      append(chain, {parent, node, bytes}, root_level + d);
     }
     host_depth = std::max(host_depth, tree.host_depth);
   }

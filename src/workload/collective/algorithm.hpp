@@ -62,6 +62,14 @@ Result<Job> make_job(const Fabric& fabric, const Request& request);
 // The request's algorithm, with "auto" resolved.
 Result<const Algorithm*> choose_algorithm(const Job& job);
 
+// Chain::levels of a tree: an edge up from a node at depth d has level root_level - d, the one down
+// to it root_level + d.
+inline constexpr std::uint32_t root_level = 1u << 30;
+inline void append(Chain& chain, const Edge& edge, std::uint32_t level) {
+  chain.edges.push_back(edge);
+  chain.levels.push_back(level);
+}
+
 // One step of latency: of the network when one of the stage's flows or exchanges crosses it.
 void set_flow_latency(const Job& job, Stage& stage);
 

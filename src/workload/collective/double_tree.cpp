@@ -43,13 +43,16 @@ std::vector<std::uint32_t> binary_tree(std::uint32_t nodes, std::uint32_t tree) 
   return parent;
 }
 
+std::uint32_t depth_of(const std::vector<std::uint32_t>& parent, std::uint32_t node) {
+  std::uint32_t steps = 0;
+  for (std::uint32_t at = node; parent[at] != no_rank; at = parent[at]) ++steps;
+  return steps;
+}
+
 std::uint32_t depth(const std::vector<std::uint32_t>& parent) {
   std::uint32_t deepest = 0;
-  for (std::uint32_t i = 0; i < parent.size(); ++i) {
-    std::uint32_t steps = 0;
-    for (std::uint32_t at = i; parent[at] != no_rank; at = parent[at]) ++steps;
-    deepest = std::max(deepest, steps);
-  }
+  for (std::uint32_t i = 0; i < parent.size(); ++i)
+    deepest = std::max(deepest, depth_of(parent, i));
   return deepest;
 }
 

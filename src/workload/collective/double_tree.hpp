@@ -17,7 +17,9 @@ inline constexpr std::uint32_t tree_count = 2;
 // scan", Parallel Computing 35 (2009). The second tree is the first with nodes shifted by one.
 std::vector<std::uint32_t> binary_tree(std::uint32_t nodes, std::uint32_t tree);
 
-// Edges from any node up to the root.
+// Edges from a node up to the root.
+std::uint32_t depth_of(const std::vector<std::uint32_t>& parent, std::uint32_t node);
+// From the deepest one.
 std::uint32_t depth(const std::vector<std::uint32_t>& parent);
 
 // A tree over all ranks for one channel: between hosts the binary tree, joining the ranks beside

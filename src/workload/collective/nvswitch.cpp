@@ -48,10 +48,12 @@ Result<std::vector<std::vector<SwitchShare>>> nvswitches(const Job& job,
 }
 
 void append_nvlink(Chain& chain, NodeId gpu, const std::vector<SwitchShare>& switches, double bytes,
-                   Direction direction) {
+                   Direction direction, std::uint32_t level) {
   for (const SwitchShare& s : switches)
-    chain.edges.push_back(direction == Direction::to_switches ? Edge{gpu, s.node, bytes * s.share}
-                                                              : Edge{s.node, gpu, bytes * s.share});
+    append(chain,
+           direction == Direction::to_switches ? Edge{gpu, s.node, bytes * s.share}
+                                               : Edge{s.node, gpu, bytes * s.share},
+           level);
 }
 
 }  // namespace weft::workload

@@ -22,8 +22,8 @@ Result<std::vector<std::vector<SwitchShare>>> nvswitches(const Job& job,
                                                          std::string_view algorithm);
 
 enum class Direction : std::uint8_t { to_switches, from_switches };
-// `bytes` between a GPU and its switches, divided among them.
+// `bytes` between a GPU and its switches, divided among them; `level`: Chain::levels.
 void append_nvlink(Chain& chain, NodeId gpu, const std::vector<SwitchShare>& switches, double bytes,
-                   Direction direction);
+                   Direction direction, std::uint32_t level);
 
 }  // namespace weft::workload

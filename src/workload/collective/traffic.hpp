@@ -9,20 +9,14 @@
 #include "base/config.hpp"
 #include "base/units.hpp"
 #include "model/fabric.hpp"
+#include "model/op_graph.hpp"
 
 namespace weft::workload {
 
 using model::Fabric;
 using model::NodeId;
 
-enum class Op : std::uint8_t {
-  all_reduce,
-  all_gather,
-  reduce_scatter,
-  broadcast,
-  all_to_all,
-  send_recv
-};
+using Op = model::CollectiveOp;
 std::string_view to_text(Op op);
 std::vector<std::string> op_names();
 
@@ -58,9 +52,15 @@ struct Edge {
 // than the message. `steps` is the number of chunks' worth of work each edge does in turn (2(n-1)
 // for a ring all-reduce), which decides what a late rank costs; 1 is a stream without such turns
 // (trees, broadcast, in-network reduction).
+// A stream says the order of its edges for those who send it piece by piece: a piece leaves along
+// an edge when it has come over all edges of the chain that end where this one begins and have a
+// lower level. A ring in turns has no levels: each edge passes on what the one before it brought in
+// the turn before; where the ring passes a node a second time, that node lends its NIC, in the same
+// turn.
 struct Chain {
   std::vector<Edge> edges;
   std::uint32_t steps = 1;
+  std::vector<std::uint32_t> levels = {};  // of streams, by edge
 };
 
 // Pairwise exchange. In round k each rank sends to rank + k and receives from rank - k; it has at

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "workload/collective/algorithm.hpp"
@@ -76,6 +77,73 @@ void check_each_sends(const Traffic& traffic, const Request& request, double byt
     CHECK(sums.sent.at(gpu) == doctest::Approx(bytes).epsilon(1e-12));
     CHECK(sums.received.at(gpu) == doctest::Approx(bytes).epsilon(1e-12));
   }
+}
+
+// Whose data each rank has at the end of a stream, when every edge carries what its sender has, and
+// has got along edges of lower levels.
+std::map<NodeId, std::set<NodeId>> gathered(const Chain& chain, const std::set<NodeId>& owners) {
+  REQUIRE(chain.levels.size() == chain.edges.size());
+  std::vector<std::size_t> order(chain.edges.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t e) { return chain.levels[e]; });
+  std::vector<std::set<NodeId>> carried(chain.edges.size());
+  std::map<NodeId, std::set<NodeId>> out;
+  for (const std::size_t e : order) {
+    const Edge& edge = chain.edges[e];
+    if (owners.contains(edge.from)) carried[e].insert(edge.from);
+    for (std::size_t before = 0; before < chain.edges.size(); ++before)
+      if (chain.edges[before].to == edge.from && chain.levels[before] < chain.levels[e])
+        carried[e].insert(carried[before].begin(), carried[before].end());
+    out[edge.to].insert(carried[e].begin(), carried[e].end());
+  }
+  return out;
+}
+
+TEST_CASE("levels of a stream lead everybody's data to everybody, piece by piece") {
+  struct Row {
+    const char* algorithm;
+    Op op;
+  };
+  const Row rows[] = {{"tree", Op::all_reduce}, {"tree", Op::broadcast},
+                      {"ring", Op::broadcast},  {"sharp", Op::all_reduce},
+                      {"nvls", Op::all_reduce}, {"nvls_tree", Op::all_reduce}};
+  std::size_t streams = 0;
+  for (const std::uint32_t n : {2u, 3u, 7u, 8u, 12u})
+    for (const test::Group& group : test::groups(n))
+      for (const Row& row : rows) {
+        CAPTURE(n);
+        CAPTURE(group.name);
+        CAPTURE(row.algorithm);
+        Request request{.op = row.op,
+                        .algorithm = row.algorithm,
+                        .ranks = group.ranks,
+                        .bytes = 1e6,
+                        .channels = 3,
+                        .matrix = {}};
+        const auto traffic = build_traffic(group.fabric, request);
+        if (!traffic) continue;  // not for this layout
+        const std::set<NodeId> all(group.ranks.begin(), group.ranks.end());
+        const std::set<NodeId> root{group.ranks[0]};
+        for (const Chain& chain : traffic->stages[0].chains) {
+          ++streams;
+          const bool from_root = row.op == Op::broadcast;
+          auto has = gathered(chain, from_root ? root : all);
+          for (const NodeId rank : group.ranks) {
+            has[rank].insert(rank);
+            if (!from_root) CHECK(has[rank] == all);
+            if (from_root) CHECK(has[rank].contains(group.ranks[0]));
+          }
+        }
+      }
+  CHECK(streams > 300);
+}
+
+TEST_CASE("rings in turns have no levels") {
+  const Fabric fabric = make_fabric({.hosts = 2, .gpus = 4, .nics = 4});
+  for (const Op op : {Op::all_reduce, Op::all_gather, Op::reduce_scatter})
+    for (const char* algorithm : {"ring", "hierarchical"})
+      for (const Stage& stage : build(fabric, request_of(fabric, op, algorithm, 8, 1e6)).stages)
+        for (const Chain& chain : stage.chains) CHECK(chain.levels.empty());
 }
 
 TEST_CASE("bytes per rank are the textbook's") {

@@ -1,5 +1,6 @@
 // Bus bandwidth: a group of bars per job, one bar per variant, and the roofline across them.
-import {jobNames, jobOf, variantsOf, type Job, type Named, type Report, type Variant} from './data';
+import {collectiveNames, collectiveOf, variantsOf, type Job, type Named, type Report, type Variant}
+  from './data';
 import {el, section} from './dom';
 import * as format from './format';
 
@@ -16,7 +17,7 @@ function summary(jobs: Job[]): string {
     .filter((part) => part !== '').join(' · ');
 }
 
-function mark(kind: string, left: number, width?: number) {
+export function mark(kind: string, left: number, width?: number) {
   const node = el('span', {class: kind});
   node.style.left = `${left}%`;
   if (width !== undefined) node.style.width = `${width}%`;
@@ -44,26 +45,26 @@ function bar(row: Row, scale: number) {
     track.append(mark('roofline', Math.min(job.roofline_busbw_GBps * scale, 100)));
   }
   const text = job === undefined ? 'not run' : job.busbw_GBps === null
-    ? 'unfinished' : format.bandwidth(job.busbw_GBps);
+    ? 'unfinished' : format.number(job.busbw_GBps);
   return el('div', {class: 'bar-row', role: 'listitem', 'data-variant': row.name},
             el('span', {class: 'name', title: row.name}, row.name), track,
             el('span', {class: 'value'}, text));
 }
 
-function axis(marks: number[], max: number) {
+export function axis(title: string, marks: number[], max: number) {
   const labels = marks.map((value) => {
     const label = el('span', {}, String(value));
     label.style.left = `${(value / max) * 100}%`;
     return label;
   });
   return el('div', {class: 'bar-row axis', 'aria-hidden': 'true'}, el('span'),
-            el('div', {class: 'ticks'}, ...labels, el('p', {}, 'Bus bandwidth (GB/s)')),
+            el('div', {class: 'ticks'}, ...labels, el('p', {}, title)),
             el('span'));
 }
 
 function panel(name: string, variants: Named<Variant>[]) {
   const rows: Row[] =
-    variants.map((v) => ({name: v.name, value: jobOf(v.value, name)}));
+    variants.map((v) => ({name: v.name, value: collectiveOf(v.value, name)}));
   const jobs = rows.flatMap((row) => row.value ?? []);
   const top = Math.max(0, ...jobs.flatMap((j) => [j.busbw_GBps ?? 0, j.roofline_busbw_GBps ?? 0]));
   const marks = format.ticks(top, 5);
@@ -72,7 +73,7 @@ function panel(name: string, variants: Named<Variant>[]) {
             el('figcaption', {}, el('strong', {}, name), el('small', {}, summary(jobs))),
             el('div', {class: 'bars', role: 'list', 'aria-label': `Bus bandwidth of ${name}, GB/s`},
                ...rows.map((row) => bar(row, 100 / max))),
-            axis(marks, max));
+            axis('Bus bandwidth (GB/s)', marks, max));
 }
 
 export function bandwidth(report: Report) {
@@ -88,5 +89,5 @@ export function bandwidth(report: Report) {
                    'the speed of the hardware. The roofline is what a fabric without ' +
                    'collisions or faults would give.',
                  legend, el('div', {class: 'panels'},
-                            ...jobNames(report).map((name) => panel(name, variants))));
+                            ...collectiveNames(report).map((name) => panel(name, variants))));
 }

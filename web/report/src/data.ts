@@ -5,7 +5,7 @@ export interface Job {
   algorithm: string;
   placement: string;
   gpus: number;
-  bytes_per_rank: number;
+  bytes_per_rank: number | null;
   iterations: number;
   time_s: {mean: number | null; min: number | null; max: number | null};
   algbw_GBps: number | null;
@@ -14,6 +14,56 @@ export interface Job {
   roofline_busbw_GBps: number | null;
   ratio: number | null;
 }
+
+type Value = number | null;
+
+export interface HotLink {
+  link: string;
+  load: Value;
+  bytes: Value;
+  flows: {job: string; dimension: string; from: string; to: string; bytes: Value}[];
+}
+
+export const distances = ['host', 'rack', 'zone', 'cross_zone'] as const;
+export type Distances = Record<(typeof distances)[number], Value>;
+
+// A job with a model or a recorded workload.
+export interface TrainingJob extends Job {
+  model: string;
+  plan: string;
+  step_time_s: Value;
+  compute_s: Value;
+  exposed_s: Record<string, Value>;  // by dimension
+  idle_s: Value;
+  bubble: Value;
+  tokens_per_s_per_gpu: Value;
+  tflops_per_gpu: Value;
+  mfu: Value;
+  memory_bytes: Value;
+  roofline_resource: string;
+  bytes: Record<string, Distances>;
+  hottest_links: HotLink[];
+  waits: {rank: string; dimension: string; seconds: Value}[];
+  stragglers: {rank: string; factor: Value}[];
+  step_times_s: Value[];
+  bootstrap_s: Value;
+  checkpoint_s: Value;
+}
+
+// The last step of a training job; see timeline.hpp.
+export interface Timeline {
+  job: string;
+  start_s: number;
+  duration_s: number;
+  lanes_left_out: number;
+  merged_s: number;
+  lanes: string[];
+  categories: string[];
+  names: string[];
+  spans: number[];
+}
+
+export type Timelines = Record<string, Timeline[]>;
 
 export interface Tier {
   links: number;
@@ -46,6 +96,32 @@ export interface Note {
   text: string;
 }
 
+// What queues of one tier did, where packets were simulated.
+export interface PacketTier {
+  packets: number;
+  drops: number;
+  ecn_marks: number;
+  pauses: number;
+  queue_bytes: {p50: Value; p99: Value; max: Value; histogram: number[]};
+  pause_s: {p50: Value; p99: Value; histogram_ps: number[]};
+  paused_max_s: Value;
+}
+
+export interface Packets {
+  transport: string;
+  hops: number;
+  pause_frames: number;
+  ecn_marks: number;
+  cnps: number;
+  drops: number;
+  trims: number;
+  retransmissions: number;
+  timeouts: number;
+  buffer_max_bytes: Value;
+  tier_order: string[];
+  tiers: Record<string, PacketTier>;
+}
+
 export interface Variant {
   scheme: string;
   qps: number;
@@ -60,6 +136,7 @@ export interface Variant {
   digest: string;
   scenario_digest: string;
   scenario_text: string;
+  packet?: Packets;
 }
 
 export interface Report {
@@ -86,14 +163,40 @@ export const variantsOf = (report: Report) => ordered(report.variant_order, repo
 export const jobsOf = (variant: Variant) => ordered(variant.job_order, variant.jobs);
 export const tiersOf = (variant: Variant) => ordered(variant.tier_order, variant.tiers);
 
-// Names of all variants' jobs, in order of first appearance.
-export function jobNames(report: Report): string[] {
-  return [...new Set(variantsOf(report).flatMap((variant) => variant.value.job_order))];
+export const packetTiersOf = (packets: Packets) => ordered(packets.tier_order, packets.tiers);
+
+// Variants on the packet engine.
+export const packetsOf = (report: Report): Named<Packets>[] =>
+  variantsOf(report).flatMap(({name, value}) =>
+    value.packet === undefined ? [] : [{name, value: value.packet}]);
+
+export const isTraining = (job: Job): job is TrainingJob => 'step_time_s' in job;
+
+// Names of all variants' jobs of one kind, in order of first appearance.
+function namesWhere(report: Report, wanted: (job: Job) => boolean): string[] {
+  return [...new Set(variantsOf(report).flatMap((variant) =>
+    jobsOf(variant.value).filter((job) => wanted(job.value)).map((job) => job.name)))];
 }
 
-export function jobOf(variant: Variant, name: string): Job | undefined {
+export const collectiveNames = (report: Report) => namesWhere(report, (job) => !isTraining(job));
+export const trainingNames = (report: Report) => namesWhere(report, isTraining);
+
+function jobOf(variant: Variant, name: string): Job | undefined {
   return Object.hasOwn(variant.jobs, name) ? variant.jobs[name] : undefined;
 }
+
+export function collectiveOf(variant: Variant, name: string): Job | undefined {
+  const job = jobOf(variant, name);
+  return job !== undefined && isTraining(job) ? undefined : job;
+}
+
+export function trainingOf(variant: Variant, name: string): TrainingJob | undefined {
+  const job = jobOf(variant, name);
+  return job !== undefined && isTraining(job) ? job : undefined;
+}
+
+export const timelinesOf = (timelines: Timelines, variant: string): Timeline[] =>
+  Object.hasOwn(timelines, variant) ? timelines[variant] ?? [] : [];
 
 export function tierOf(variant: Variant, name: string): Tier | undefined {
   return Object.hasOwn(variant.tiers, name) ? variant.tiers[name] : undefined;

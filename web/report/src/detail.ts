@@ -1,12 +1,14 @@
 // The part of the page that shows one variant at a time, chosen by tabs.
-import {variantsOf, type Named, type Report, type Variant} from './data';
+import {trainingNames, variantsOf, type Named, type Report, type Timelines, type Variant}
+  from './data';
 import {el, section} from './dom';
 import {completionChart, completionSummary} from './completion';
 import {heatMaps, loadMax} from './heatmap';
 import {settings} from './overview';
+import {steps} from './steps';
 import {noteList} from './tables';
-import {readTheme} from './theme';
-import {tierPanels} from './tiers';
+import {readTheme, type Theme} from './theme';
+import {tierPanels, type Choice} from './tiers';
 
 function legend(selected: string, first: string, others: boolean) {
   return el('p', {class: 'legend'}, el('span', {class: 'key selected'}, selected),
@@ -24,13 +26,15 @@ export class Detail {
   private at = 0;
   private ends: (() => void)[] = [];
 
-  constructor(report: Report, private readonly changed: (name: string) => void) {
+  constructor(report: Report, private readonly timelines: Timelines,
+              private readonly changed: (name: string) => void) {
     this.variants = variantsOf(report);
     this.max = loadMax(report);
     this.tabs = this.variants.map((variant, at) => this.tab(variant.name, at));
     this.list.append(...this.tabs);
     this.list.addEventListener('keydown', (event) => this.key(event));
-    this.root = section('variants', 'Links and flows', '', this.list, this.panel);
+    const title = trainingNames(report).length > 0 ? 'Steps, links and flows' : 'Links and flows';
+    this.root = section('variants', title, '', this.list, this.panel);
   }
 
   select(name: string) {
@@ -69,18 +73,29 @@ export class Detail {
     const head = el('p', {class: 'lead'}, el('strong', {}, selected.name),
                     ` – ${settings(selected.value)}`);
     const notes = noteList(selected.value);
-    const key = () => legend(selected.name, first.name, false);
-    const flows = el('figure', {class: 'panel wide'},
-                     el('figcaption', {}, el('strong', {}, 'Flow completion'),
-                        el('small', {}, completionSummary(selected.value.flow_completion))));
-    const heat = el('div', {class: 'maps'});
-    this.panel.append(head, ...(notes === undefined ? [] : [notes]),
-                      el('h3', {}, 'Link load by tier'), key());
-    this.ends = [tierPanels(this.panel, choice, theme)];
+    this.panel.append(head, ...(notes === undefined ? [] : [notes]));
+    this.ends = [steps(this.panel, selected, this.timelines, theme)];
+    if (Object.keys(selected.value.tiers).length > 0) {
+      this.panel.append(el('h3', {}, 'Link load by tier'),
+                        legend(selected.name, first.name, false));
+      this.ends.push(tierPanels(this.panel, choice, theme));
+    }
     if (selected.value.heat_maps.length > 0) {
+      const heat = el('div', {class: 'maps'});
       this.panel.append(el('h3', {}, 'Load of each link'), heat);
       this.ends.push(heatMaps(heat, selected.value.heat_maps, this.max, theme));
     }
+    this.completion(choice, theme);
+  }
+
+  // Left out when no variant had flows.
+  private completion(choice: Choice, theme: Theme) {
+    if (this.variants.every(({value: {flow_completion: flows}}) =>
+      flows.finished + flows.unfinished === 0)) return;
+    const {selected, first} = choice;
+    const flows = el('figure', {class: 'panel wide'},
+                     el('figcaption', {}, el('strong', {}, 'Flow completion'),
+                        el('small', {}, completionSummary(selected.value.flow_completion))));
     this.panel.append(el('h3', {}, 'Flow-completion times'),
                       legend(selected.name, first.name, this.variants.length > 2), flows);
     this.ends.push(completionChart(flows, this.variants, choice, theme));

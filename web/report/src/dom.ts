@@ -20,8 +20,11 @@ export interface Column {
   align?: 'left' | 'right';
 }
 
-// A table of texts; the first column heads its row. Scrolls sideways inside its own box.
-export function table(caption: string, columns: Column[], rows: string[][]) {
+export const text = (title: string): Column => ({title, align: 'left'});
+export const number = (title: string): Column => ({title, align: 'right'});
+
+// The first column heads its row. Scrolls sideways inside its own box.
+export function table(caption: string, columns: Column[], rows: (Node | string)[][]) {
   const cls = (at: number) => (columns[at]?.align === 'left' ? 'text' : 'number');
   const head = el('tr', {}, ...columns.map((column, at) =>
     el('th', {scope: 'col', class: cls(at)}, column.title)));

@@ -22,12 +22,14 @@ function inUnit(value: number, units: [number, string][], significant: number): 
 export const seconds = (value: number | null) =>
   value === null ? none : value === 0 ? '0 s' : inUnit(value, timeUnits, 4);
 
-export function bytes(value: number): string {
+export function bytes(value: number | null): string {
+  if (value === null) return none;
   const text = inUnit(value, byteUnits, 4);
   return text.replace(/\.0+ /, ' ');
 }
 
-export const bandwidth = (value: number | null) => (value === null ? none : digits(value, 4));
+export const number = (value: number | null, significant = 4) =>
+  value === null ? none : digits(value, significant);
 export const ratio = (value: number | null) => (value === null ? none : value.toFixed(2));
 export const percent = (value: number | null) =>
   value === null ? none : `${(value * 100).toFixed(1)} %`;

@@ -2,12 +2,13 @@
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
 import {bandwidth} from './bandwidth';
-import {variantsOf, type Report} from './data';
+import {collectiveNames, trainingNames, variantsOf, type Report, type Timelines} from './data';
 import {Detail} from './detail';
 import {el} from './dom';
 import * as format from './format';
 import {overview} from './overview';
 import {numbers, scenarios} from './tables';
+import {training} from './training';
 
 function fact(term: string, ...values: (Node | string)[]) {
   return el('div', {}, el('dt', {}, term), el('dd', {}, ...values));
@@ -46,18 +47,26 @@ function mark(report: Report, selected: string) {
   }
 }
 
+const embedded = (id: string): unknown =>
+  JSON.parse(document.getElementById(id)?.textContent ?? 'null');
+
 function main() {
-  const source = document.getElementById('report-data')?.textContent ?? '';
-  const report = JSON.parse(source) as Report;
-  const detail = new Detail(report, (name) => mark(report, name));
+  const report = embedded('report-data') as Report;
+  const timelines = embedded('timeline-data') as Timelines;
+  const detail = new Detail(report, timelines, (name) => mark(report, name));
   const open = (name: string) => {
     detail.select(name);
     detail.root.scrollIntoView();
   };
   const banner = warnings(report);
   const page = document.getElementById('report');
-  page?.append(header(report), ...(banner === undefined ? [] : [banner]), overview(report, open),
-               bandwidth(report), detail.root, numbers(report), scenarios(report),
+  const trains = trainingNames(report).length > 0;
+  // A report without any job keeps the frame of one with collectives.
+  const collectives = !trains || collectiveNames(report).length > 0;
+  page?.append(header(report), ...(banner === undefined ? [] : [banner]),
+               ...(trains ? [training(report, open)] : []),
+               ...(collectives ? [overview(report, open), bandwidth(report)] : []), detail.root,
+               numbers(report), scenarios(report),
                el('footer', {}, `weft ${report.weft_version}. The same scenario, seed and build ` +
                                 'give this page again, byte for byte.'));
   // The second one, so that the page opens with a comparison.

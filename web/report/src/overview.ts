@@ -1,5 +1,5 @@
 // Slowdown against the roofline: one row per variant, one column per job.
-import {jobNames, jobOf, variantsOf, type Report} from './data';
+import {collectiveNames, collectiveOf, variantsOf, type Report} from './data';
 import {el, section} from './dom';
 import * as format from './format';
 
@@ -21,9 +21,9 @@ export function settings(variant: {scheme: string; qps: number; faults: string[]
 
 // `select` shows a variant in the part of the page that treats one at a time.
 export function overview(report: Report, select: (name: string) => void) {
-  const jobs = jobNames(report);
+  const jobs = collectiveNames(report);
   const variants = variantsOf(report);
-  const ratios = jobs.map((job) => variants.map((v) => jobOf(v.value, job)?.ratio));
+  const ratios = jobs.map((job) => variants.map((v) => collectiveOf(v.value, job)?.ratio));
   const known = ratios.map((column) => column.filter((r) => typeof r === 'number'));
   const worst = Math.max(1, ...known.flat());
   const best = known.map((column) => (variants.length > 1 ? Math.min(...column) : undefined));

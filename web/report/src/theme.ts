@@ -9,7 +9,13 @@ export interface Theme {
   first: string;
   other: string;
   ramp: Rgb[];
+  page: string;
+  compute: string[];  // shades for different sorts of it
+  parts: Record<string, string>;  // by dimension of parallelism
 }
+
+// Dimensions of parallelism in the order of report.json.
+export const dimensions = ['tp', 'cp', 'pp', 'dp', 'ep', 'other'];
 
 type Rgb = [number, number, number];
 
@@ -30,6 +36,9 @@ export function readTheme(): Theme {
     first: get('first'),
     other: get('other'),
     ramp: get('ramp').split(/\s+/).map(parse),
+    page: get('page'),
+    compute: ['compute', 'compute-2', 'compute-3'].map(get),
+    parts: Object.fromEntries(dimensions.map((name) => [name, get(`part-${name}`)])),
   };
 }
 

@@ -1,0 +1,100 @@
+#include "adapt/lab/process.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "base/file.hpp"
+
+namespace weft::adapt::lab {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A directory that is gone after the test.
+struct Scratch {
+  Scratch() {
+    std::string pattern = "/tmp/weft-process-XXXXXX";
+    path = mkdtemp(pattern.data());
+  }
+  ~Scratch() { std::filesystem::remove_all(path); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string path;
+};
+
+ProcessSpec sleeper() {
+  return {.role = "sleeper", .node = "n", .netns = {}, .argv = {"/bin/sleep", "60"}, .output = {}};
+}
+
+TEST_CASE("a process is written down, found again, and ended") {
+  const Scratch scratch;
+  const std::string journal = scratch.path + "/processes";
+  const auto started = start_process(sleeper(), journal);
+  REQUIRE_MESSAGE(started.has_value(), started.error().text());
+  CHECK(is_alive(started->id));
+  const auto found = read_journal(journal);
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().id.pid == started->id.pid);
+  CHECK(found.front().role == "sleeper");
+  CHECK(is_alive(found.front().id));
+  CHECK(end_processes(found, 1s).has_value());
+  CHECK(!is_alive(started->id));
+  CHECK(end_processes(found, 1s).has_value());  // once more is no failure
+  CHECK(!send_signal(started->id, SIGTERM).has_value());
+}
+
+TEST_CASE("a stopped process is ended too") {
+  const Scratch scratch;
+  const auto started = start_process(sleeper(), scratch.path + "/processes");
+  REQUIRE(started.has_value());
+  REQUIRE(send_signal(started->id, SIGSTOP).has_value());
+  CHECK(end_processes(std::span(&*started, 1), 1s).has_value());
+  CHECK(!is_alive(started->id));
+}
+
+TEST_CASE("another process under the same pid is left alone") {
+  const Scratch scratch;
+  const auto started = start_process(sleeper(), scratch.path + "/processes");
+  REQUIRE(started.has_value());
+  LabProcess earlier = *started;
+  --earlier.id.start_ticks;
+  LabProcess other = *started;
+  other.id.exe = "/bin/cat";
+  const std::array<LabProcess, 2> impostors{earlier, other};
+  for (const LabProcess& impostor : impostors) CHECK(!is_alive(impostor.id));
+  CHECK(end_processes(impostors, 100ms).has_value());
+  CHECK(is_alive(started->id));
+  CHECK(end_processes(std::span(&*started, 1), 1s).has_value());
+}
+
+TEST_CASE("a program that is not there is named, and no process stays") {
+  const Scratch scratch;
+  ProcessSpec spec = sleeper();
+  spec.argv = {"/nowhere/program"};
+  const auto started = start_process(spec, scratch.path + "/processes");
+  REQUIRE(!started.has_value());
+  CHECK(started.error().text().find("/nowhere/program: No such file") != std::string::npos);
+  for (const LabProcess& process : read_journal(scratch.path + "/processes"))
+    CHECK(!is_alive(process.id));
+}
+
+TEST_CASE("lines of a journal that a crash cut short are skipped") {
+  const Scratch scratch;
+  const std::string journal = scratch.path + "/processes";
+  CHECK(read_journal(journal).empty());
+  REQUIRE(write_file(journal,
+                     "{\"pid\":7,\"start\":1,\"exe\":\"/x\",\"role\":\"r\",\"node\":\"n\"}\n"
+                     "{\"pid\":8}\nnonsense\n[]\n{\"pid\":\"9\"}\n{\"pid\":9,\"sta")
+              .has_value());
+  const auto found = read_journal(journal);
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().id.pid == 7);
+}
+
+}  // namespace
+}  // namespace weft::adapt::lab

@@ -1,0 +1,320 @@
+#include "adapt/live/command_actuator.hpp"
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/text.hpp"
+#include "model/entity.hpp"
+
+namespace weft::adapt::live {
+namespace {
+
+using port::Service;
+
+constexpr std::int64_t exit_code_max = 255;
+constexpr std::size_t said_bytes_max = 200;
+
+// What stands for a placeholder.
+struct Values {
+  std::array<std::pair<std::string_view, std::string>, 8> rows;
+  const std::string* find(std::string_view name) const {
+    const auto* const it =
+        std::ranges::find(rows, name, &std::pair<std::string_view, std::string>::first);
+    return it == rows.end() ? nullptr : &it->second;
+  }
+};
+constexpr std::array<std::string_view, 8> placeholder_names{
+    "entity", "action", "case", "id", "device", "interface", "peer", "peer_interface"};
+
+// Calls text(piece) and name(placeholder) in turn. Braces around anything but small letters and "_"
+// are text: arguments may be JSON.
+template <class Text, class Name>
+void each_piece(std::string_view pattern, Text text, Name name) {
+  const auto is_of_name = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  std::size_t from = 0;
+  for (std::size_t open = pattern.find('{'); open != std::string_view::npos;
+       open = pattern.find('{', open + 1)) {
+    const std::size_t close = std::min(pattern.find('}', open), pattern.size());
+    const std::string_view inside = pattern.substr(open + 1, close - open - 1);
+    if (close == pattern.size() || inside.empty() || !std::ranges::all_of(inside, is_of_name))
+      continue;
+    text(pattern.substr(from, open - from));
+    name(inside);
+    from = close + 1;
+  }
+  text(pattern.substr(from));
+}
+
+// A value that begins with "-" could be taken for an option.
+Result<std::string> fill(std::string_view pattern, const Values& values) {
+  std::string out;
+  each_piece(
+      pattern, [&](std::string_view text) { out += text; },
+      [&](std::string_view name) {
+        if (const std::string* value = values.find(name)) out += *value;
+      });
+  if (out.starts_with('-') && !pattern.starts_with('-'))
+    return fail(Errc::value, {}, fmt::format("{} would be taken for an option", base::quoted(out)));
+  return out;
+}
+
+Result<Values> values_of(const model::Fabric& fabric, const port::Action& action,
+                         std::string_view verb) {
+  WEFT_TRY(const model::Entity entity, model::find_entity(fabric, {action.entity, {}}));
+  std::optional<model::LinkId> link;
+  std::string device;
+  switch (entity.kind) {
+    case model::EntityKind::node:
+    case model::EntityKind::card:
+      device = fabric.name(model::NodeId(entity.id));
+      break;
+    case model::EntityKind::port:
+    case model::EntityKind::link:
+      link = model::LinkId(entity.id);
+      break;
+    case model::EntityKind::circuit:
+      link = forward(model::CircuitId(entity.id));
+      break;
+    case model::EntityKind::none:
+    case model::EntityKind::scope:
+      return fail(Errc::unknown, {}, fmt::format("{} is no device and no cable", action.entity));
+  }
+  if (link) device = fabric.name(fabric.from(*link));
+  const auto of_link = [&](auto get) { return link ? get(*link) : std::string(); };
+  return Values{
+      {{{"entity", action.entity},
+        {"action", std::string(verb)},
+        {"case", action.case_id},
+        {"id", action.id},
+        {"device", device},
+        {"interface", of_link([&](auto l) { return fabric.interface_name(l); })},
+        {"peer", of_link([&](auto l) { return fabric.name(fabric.to(l)); })},
+        {"peer_interface", of_link([&](auto l) { return fabric.interface_name(reverse(l)); })}}}};
+}
+
+bool is_in(int code, const std::vector<int>& codes) {
+  return std::ranges::find(codes, code) != codes.end();
+}
+
+// The end of what it said, on one line.
+std::string last_words(const ProgramOutcome& outcome) {
+  const std::string& text = outcome.errors.empty() ? outcome.output : outcome.errors;
+  const std::string_view said = trim(text);
+  std::string out(said.substr(said.size() - std::min(said.size(), said_bytes_max)));
+  std::ranges::replace_if(out, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  return out;
+}
+
+std::unexpected<Error> failure(const CommandSettings& settings, const std::string& program,
+                               const ProgramOutcome& outcome) {
+  if (outcome.timed_out)
+    return fail(Errc::io, {},
+                fmt::format("{} was not done after {} ms, and was killed", program,
+                            settings.patience.count()));
+  const Errc code = is_in(outcome.exit_code, settings.exit_harm)      ? Errc::infeasible
+                    : is_in(outcome.exit_code, settings.exit_unknown) ? Errc::unknown
+                                                                      : Errc::io;
+  const std::string end = outcome.signal != 0 ? fmt::format("signal {}", outcome.signal)
+                                              : fmt::format("exit code {}", outcome.exit_code);
+  return fail(code, {}, fmt::format("{} ended with {}: {}", program, end, last_words(outcome)));
+}
+
+std::optional<std::string> extract(const Extract& how, const std::string& output) {
+  if (!how.pattern.empty()) {
+    std::string out;
+    if (RE2::PartialMatch(output, RE2(how.pattern, RE2::Quiet), &out)) return out;
+    return std::nullopt;
+  }
+  using nlohmann::json;
+  try {
+    const json root = json::parse(output);
+    const json& value = root.at(json::json_pointer(how.pointer));
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
+bool is_any(std::string_view value, const std::vector<std::string>& names) {
+  const auto same = [](char a, char b) {
+    const auto lower = [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    };
+    return lower(a) == lower(b);
+  };
+  return std::ranges::any_of(
+      names, [&](const std::string& name) { return std::ranges::equal(value, name, same); });
+}
+
+std::vector<std::string> read_argv(Reader& reader, std::string_view key, bool required) {
+  std::vector<std::string> out;
+  for (const Token& token : reader.texts(key)) {
+    out.emplace_back(token.text);
+    each_piece(
+        token.text, [](std::string_view) {},
+        [&](std::string_view name) {
+          if (std::ranges::find(placeholder_names, name) == placeholder_names.end())
+            reader.error(Errc::unknown, token.where, fmt::format("there is no {{{}}}", name),
+                         fmt::format("known are {}", fmt::join(placeholder_names, ", ")));
+        });
+  }
+  if (out.empty() ? required : out.front().find('/') == std::string::npos)
+    reader.error(Errc::value, reader.where(key),
+                 fmt::format("{} needs the path of a program and its arguments", key),
+                 "no shell and no PATH is used");
+  return out;
+}
+
+std::vector<int> read_codes(Reader& reader, std::string_view key, std::vector<int> fallback) {
+  if (!reader.has(key)) return fallback;
+  std::vector<int> out;
+  for (const Token& token : reader.texts(key)) {
+    const auto code = parse_count(token);
+    if (!code || *code < 0 || *code > exit_code_max)
+      reader.error(Errc::value, token.where, "exit codes are 0 to 255");
+    else
+      out.push_back(static_cast<int>(*code));
+  }
+  return out;
+}
+
+Extract read_extract(Reader& parent, std::string_view key, Errors& errors) {
+  Extract out;
+  const Config* config = parent.child(key);
+  if (config == nullptr) return out;
+  Reader reader(*config, std::string(key), errors);
+  out.pointer = reader.text("json", "");
+  out.pattern = reader.text("pattern", "");
+  if (out.pointer.empty() == out.pattern.empty())
+    reader.error(Errc::value, reader.where(), "give either json or pattern");
+  if (!out.pointer.empty() && !out.pointer.starts_with('/'))
+    reader.error(Errc::value, reader.where("json"), "a JSON pointer begins with \"/\"");
+  if (!out.pattern.empty()) {
+    const RE2 pattern(out.pattern, RE2::Quiet);
+    if (!pattern.ok() || pattern.NumberOfCapturingGroups() != 1)
+      reader.error(Errc::value, reader.where("pattern"),
+                   pattern.ok() ? "the pattern needs one group \"(...)\"" : pattern.error());
+  }
+  reader.finish();
+  return out;
+}
+
+std::vector<std::string> read_names(Reader& reader, std::string_view key, std::string fallback) {
+  std::vector<std::string> out;
+  for (const Token& token : reader.texts(key)) out.emplace_back(token.text);
+  if (out.empty()) out.push_back(std::move(fallback));
+  return out;
+}
+
+}  // namespace
+
+Result<CommandSettings> read_command_settings(const Config& config) {
+  constexpr std::int64_t ps_per_ms = 1'000'000'000;
+  Errors errors;
+  Reader reader(config, "command actuator", errors);
+  CommandSettings out;
+  out.drain = read_argv(reader, "drain", true);
+  out.undrain = read_argv(reader, "undrain", true);
+  out.state = read_argv(reader, "state", true);
+  out.check = read_argv(reader, "check", false);
+  for (const Token& token : reader.texts("environment")) out.environment.emplace_back(token.text);
+  const Duration patience = reader.duration("timeout", Duration{20'000 * ps_per_ms});
+  if (patience.ps < 10 * ps_per_ms || patience.ps > 600'000 * ps_per_ms)
+    reader.error(Errc::value, reader.where("timeout"), "a timeout lies between 10 ms and 10 min");
+  out.patience = std::chrono::milliseconds(patience.ps / ps_per_ms);
+  out.output_bytes_max = static_cast<std::size_t>(std::clamp<std::int64_t>(
+      static_cast<std::int64_t>(reader.bytes("output", Bytes{65'536}).count), 1, 16 << 20));
+  const Config nothing;
+  const auto section = [&](std::string_view key) -> const Config& {
+    const Config* found = reader.child(key);
+    return found == nullptr ? nothing : *found;
+  };
+  Reader codes(section("exit"), "exit", errors);
+  out.exit_done = read_codes(codes, "done", {0});
+  out.exit_harm = read_codes(codes, "harm", {});
+  out.exit_unknown = read_codes(codes, "unknown", {});
+  codes.finish();
+  Reader read(section("read"), "read", errors);
+  out.state_value = read_extract(read, "state", errors);
+  out.sent = read_extract(read, "sent", errors);
+  out.lost = read_extract(read, "lost", errors);
+  read.finish();
+  if (!out.state_value.is_given() ||
+      (!out.check.empty() && !(out.sent.is_given() && out.lost.is_given())))
+    reader.error(Errc::value, reader.where("read"),
+                 "it must be said how the state is read, and sent and lost where there is a check",
+                 "e.g. read: {state: {json: /state}}");
+  Reader states(section("states"), "states", errors);
+  out.in_service = read_names(states, "in_service", "in_service");
+  out.draining = read_names(states, "draining", "draining");
+  out.drained = read_names(states, "drained", "drained");
+  states.finish();
+  reader.finish();
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  return out;
+}
+
+CommandActuator::CommandActuator(const model::Fabric& fabric, CommandSettings settings, Log log)
+    : fabric_(fabric), settings_(std::move(settings)), log_(std::move(log)) {}
+
+Result<ProgramOutcome> CommandActuator::run(const std::vector<std::string>& argv,
+                                            const port::Action& action, std::string_view verb) {
+  WEFT_TRY(const Values values, values_of(fabric_, action, verb));
+  ProgramSpec spec{.argv = {},
+                   .environment = settings_.environment,
+                   .patience = settings_.patience,
+                   .output_bytes_max = settings_.output_bytes_max};
+  for (const std::string& pattern : argv) {
+    WEFT_TRY(std::string argument, fill(pattern, values));
+    spec.argv.push_back(std::move(argument));
+  }
+  WEFT_TRY(ProgramOutcome outcome, run_program(spec));
+  if (log_) log_({spec.argv, outcome});
+  if (outcome.timed_out || !is_in(outcome.exit_code, settings_.exit_done))
+    return failure(settings_, spec.argv.front(), outcome);
+  return outcome;
+}
+
+Status CommandActuator::act(const port::Action& action) {
+  const bool drains = action.kind == port::ActionKind::drain;
+  WEFT_TRY(const ProgramOutcome done,
+           run(drains ? settings_.drain : settings_.undrain, action, port::to_text(action.kind)));
+  return {};
+}
+
+Result<Service> CommandActuator::state(std::string_view entity) {
+  WEFT_TRY(const ProgramOutcome said,
+           run(settings_.state, {.id = {}, .entity = std::string(entity), .case_id = {}}, "state"));
+  const auto value = extract(settings_.state_value, said.output);
+  if (!value) return Service::unknown;
+  if (is_any(*value, settings_.in_service)) return Service::in_service;
+  if (is_any(*value, settings_.draining)) return Service::draining;
+  return is_any(*value, settings_.drained) ? Service::drained : Service::unknown;
+}
+
+Result<port::Check> CommandActuator::check(std::string_view entity) {
+  if (settings_.check.empty())
+    return fail(Errc::unsupported, {}, "no command is given that would check a cable");
+  WEFT_TRY(const ProgramOutcome said,
+           run(settings_.check, {.id = {}, .entity = std::string(entity), .case_id = {}}, "check"));
+  const auto count = [&](const Extract& how) -> std::int64_t {
+    const auto value = extract(how, said.output);
+    return value ? parse_count({*value, {}}).value_or(-1) : -1;
+  };
+  const std::int64_t sent = count(settings_.sent), lost = count(settings_.lost);
+  if (sent < 0 || lost < 0 || lost > sent)
+    return fail(Errc::io, {},
+                fmt::format("{} says nothing that would be counts of packets: {}",
+                            settings_.check.front(), last_words(said)));
+  return port::Check{static_cast<std::uint64_t>(sent), static_cast<std::uint64_t>(lost)};
+}
+
+}  // namespace weft::adapt::live

@@ -1,0 +1,194 @@
+#include "adapt/live/http_post.hpp"
+
+#include <fmt/format.h>
+#include <httplib.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/file.hpp"
+#include "base/text.hpp"
+
+namespace weft::adapt::live {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
+
+constexpr std::size_t answer_bytes_max = 65'536;
+constexpr std::size_t said_bytes_max = 200;
+constexpr std::size_t secret_bytes_max = 16'384;
+constexpr std::int64_t ps_per_ms = 1'000'000'000;
+
+struct Answer {
+  int status = 0;  // 0: there was none
+  std::string text;
+  std::optional<Milliseconds> retry_after;
+};
+
+// Breaks a connection off when its time is over: the library's own limits hold for each read, and a
+// peer that sends a byte a second would never meet them.
+class Watchdog {
+ public:
+  Watchdog(httplib::Client& client, Milliseconds patience)
+      : thread_([this, &client, patience](const std::stop_token& stop) {
+          std::unique_lock lock(mutex_);
+          changed_.wait_for(lock, stop, patience, [] { return false; });
+          while (!stop.stop_requested()) {
+            client.stop();  // again, for it may just have been between two connections
+            changed_.wait_for(lock, stop, Milliseconds(50), [] { return false; });
+          }
+        }) {}
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::jthread thread_;  // last: it ends before the others
+};
+
+std::optional<Milliseconds> retry_after(const httplib::Response& response) {
+  const auto seconds = parse_count({response.get_header_value("Retry-After"), {}});
+  if (!seconds || *seconds < 0 || *seconds > 86'400) return std::nullopt;
+  return std::chrono::seconds(*seconds);
+}
+
+Answer post_once(const HttpTarget& target, Milliseconds timeout, const std::string& body,
+                 const HttpHeaders& headers) {
+  Answer out;
+  httplib::Client client(target.origin);
+  if (!client.is_valid()) return {.status = 0, .text = "no client for " + target.origin};
+  client.set_follow_location(false);
+  client.set_connection_timeout(timeout);
+  client.set_read_timeout(timeout);
+  client.set_write_timeout(timeout);
+  if (!target.ca_file.empty()) client.set_ca_cert_path(target.ca_file.c_str());
+  httplib::Request request;
+  request.method = "POST";
+  request.path = target.path;
+  request.body = body;
+  request.headers.emplace("Content-Type", "application/json");
+  for (const auto& [name, value] : headers) request.headers.emplace(name, value);
+  request.content_receiver = [&](const char* data, std::size_t size, std::uint64_t, std::uint64_t) {
+    out.text.append(data, std::min(size, answer_bytes_max - out.text.size()));
+    return out.text.size() < answer_bytes_max;
+  };
+  const Watchdog watchdog(client, timeout);
+  const httplib::Result result = client.send(request);
+  if (!result) {
+    // A status that came before a body too long still counts.
+    out.text = httplib::to_string(result.error());
+    return out;
+  }
+  out.status = result->status;
+  out.retry_after = retry_after(*result);
+  return out;
+}
+
+bool may_pass(int status) { return status == 0 || status == 408 || status == 429 || status >= 500; }
+
+std::string told(const Answer& answer) {
+  std::string text(trim(answer.text).substr(0, said_bytes_max));
+  std::ranges::replace_if(text, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  return answer.status == 0 ? text : fmt::format("status {}: {}", answer.status, text);
+}
+
+bool is_local(std::string_view host) {
+  return host == "localhost" || host.starts_with("127.") || host == "[::1]";
+}
+
+Milliseconds read_span(Reader& reader, std::string_view key, Milliseconds fallback) {
+  const Duration span = reader.duration(key, Duration{fallback.count() * ps_per_ms});
+  if (span.ps >= ps_per_ms && span.ps <= 600'000 * ps_per_ms)
+    return Milliseconds(span.ps / ps_per_ms);
+  reader.error(Errc::value, reader.where(key), "a span lies between 1 ms and 10 min");
+  return fallback;
+}
+
+}  // namespace
+
+Result<HttpTarget> parse_url(const Token& url, PlainHttp plain) {
+  const std::size_t scheme = url.text.find("://");
+  const std::string_view name = url.text.substr(0, std::min(scheme, url.text.size()));
+  const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  const std::size_t slash = std::min(url.text.find('/', begin), url.text.size());
+  const std::string_view host = url.text.substr(begin, slash - begin);
+  const bool fine = std::ranges::all_of(
+      url.text, [](char c) { return c > ' ' && static_cast<unsigned char>(c) < 127; });
+  if (scheme == std::string_view::npos || (name != "https" && name != "http") || host.empty() ||
+      host.find('@') != std::string_view::npos || !fine)
+    return fail(Errc::value, url.where,
+                fmt::format("{} is no URL to post to", base::quoted(url.text)),
+                "write https://host/path; passwords belong into files");
+  const std::string_view bare =
+      host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
+  if (name == "http" && plain == PlainHttp::local_only && !is_local(bare))
+    return fail(Errc::value, url.where, "plain http would show everything to everybody on the way",
+                "use https, or plain_http: anywhere");
+  return HttpTarget{.origin = std::string(url.text.substr(0, slash)),
+                    .path = slash == url.text.size() ? "/" : std::string(url.text.substr(slash)),
+                    .ca_file = {}};
+}
+
+HttpSettings read_http_settings(Reader& reader) {
+  HttpSettings out;
+  const std::array<std::string, 2> plains{"local_only", "anywhere"};
+  const auto plain = static_cast<PlainHttp>(reader.choice("plain_http", plains, 0));
+  const std::string url = reader.text("url", std::nullopt);
+  if (!url.empty()) {
+    auto target = parse_url({url, reader.where("url")}, plain);
+    if (target) {
+      out.target = std::move(*target);
+    } else {
+      reader.error(std::move(target).error());
+    }
+  }
+  out.target.ca_file = reader.text("ca_file", "");
+  out.retry.tries = static_cast<std::uint32_t>(reader.count("tries", out.retry.tries, 1, 20));
+  out.retry.timeout = read_span(reader, "timeout", out.retry.timeout);
+  out.retry.backoff = read_span(reader, "backoff", out.retry.backoff);
+  out.retry.patience = read_span(reader, "patience", out.retry.patience);
+  return out;
+}
+
+Status post_json(const HttpTarget& target, const RetryPolicy& retry, const std::string& body,
+                 const std::function<HttpHeaders()>& headers) {
+  const auto deadline = Clock::now() + retry.patience;
+  const auto left = [&] {
+    return std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
+  };
+  Milliseconds pause = retry.backoff;
+  Answer answer{.status = 0, .text = "there was no time to try"};
+  for (std::uint32_t i = 0; i < retry.tries && left().count() > 0; ++i) {
+    try {
+      answer = post_once(target, std::min(retry.timeout, left()), body, headers());
+    } catch (const std::exception& error) {
+      answer = {.status = 0, .text = error.what()};
+    }
+    if (answer.status >= 200 && answer.status < 300) return {};
+    if (!may_pass(answer.status))
+      return fail(Errc::value, {}, fmt::format("{} refuses: {}", target.origin, told(answer)));
+    const Milliseconds wait = std::max(pause, answer.retry_after.value_or(Milliseconds(0)));
+    if (i + 1 == retry.tries || wait >= left()) break;
+    std::this_thread::sleep_for(wait);
+    pause *= 2;
+  }
+  return fail(Errc::io, {}, fmt::format("{} did not take it: {}", target.origin, told(answer)));
+}
+
+Result<std::string> read_secret(const std::string& path) {
+  struct stat found{};
+  if (stat(path.c_str(), &found) == 0 && (found.st_mode & (S_IROTH | S_IWOTH)) != 0)
+    return fail(Errc::value, {path, 0, 0}, "everybody may read this secret", "chmod 600 it");
+  WEFT_TRY(const std::string text, read_file(path, secret_bytes_max));
+  const std::string_view secret = trim(text);
+  if (secret.empty() || secret.find('\n') != std::string_view::npos)
+    return fail(Errc::value, {path, 0, 0}, "a secret is one line that is not empty");
+  return std::string(secret);
+}
+
+}  // namespace weft::adapt::live

@@ -1,0 +1,300 @@
+#include "adapt/live/uplink.hpp"
+
+#include <fmt/format.h>
+#include <httplib.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <csignal>
+#include <exception>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+
+namespace weft::adapt::live {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::string_view unix_mark = "unix:";
+constexpr std::string_view plain_mark = "http://";
+constexpr std::string_view tls_mark = "https://";
+
+// 127.x.x.x: a name may begin so too.
+bool is_loopback_number(std::string_view host) {
+  return host.starts_with("127.") &&
+         host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+bool is_this_machine(std::string_view host) {
+  const std::size_t end = host.starts_with('[') ? host.find(']') + 1 : host.find(':');
+  const std::string_view name = host.substr(0, end);
+  return name == "localhost" || name == "[::1]" || is_loopback_number(name);
+}
+
+Status check_url(const std::string& url) {
+  const auto refuse = [&](Errc code, std::string what) {
+    return fail(code, {"--to", 0, 0}, std::move(what),
+                "write https://HOST[:PORT], http://127.0.0.1:PORT or unix:/PATH");
+  };
+  if (url.starts_with(unix_mark))
+    return url.size() > unix_mark.size() ? Status{} : refuse(Errc::parse, "a socket has a path");
+  const bool is_plain = url.starts_with(plain_mark);
+  if (!is_plain && !url.starts_with(tls_mark))
+    return refuse(Errc::parse, base::quoted(url) + " is no address of a service");
+  const std::string_view host =
+      std::string_view(url).substr(is_plain ? plain_mark.size() : tls_mark.size());
+  if (host.empty() || host.find_first_of("/?#@ ") != std::string_view::npos)
+    return refuse(Errc::parse, base::quoted(url) + " is more or less than a host and its port");
+  if (is_plain && !is_this_machine(host))
+    return refuse(Errc::value, "without TLS anybody on the way could read the token");
+  return {};
+}
+
+std::unique_ptr<httplib::Client> make_client(const UplinkOptions& options) {
+  std::unique_ptr<httplib::Client> out;
+  if (options.url.starts_with(unix_mark)) {
+    out = std::make_unique<httplib::Client>(options.url.substr(unix_mark.size()), 80);
+    out->set_address_family(AF_UNIX);
+  } else {
+    out = std::make_unique<httplib::Client>(options.url);
+  }
+  out->set_connection_timeout(options.timeout);
+  out->set_read_timeout(options.timeout);
+  out->set_write_timeout(options.timeout);
+  out->set_keep_alive(true);
+  out->set_follow_location(false);
+  if (!options.token.empty()) out->set_bearer_token_auth(options.token);
+  if (options.url.starts_with(tls_mark)) {
+    out->enable_server_certificate_verification(true);
+    if (!options.ca.empty()) out->set_ca_cert_path(options.ca);
+  }
+  return out;
+}
+
+// Writing to a connection that the other side has closed must not end the process.
+void block_broken_pipes() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+// How a request ended.
+struct Answer {
+  std::size_t acknowledged = 0;
+  bool is_refused = false;            // the service will never take this
+  std::uint64_t refused_count = 0;    // lines that it will never take, of those acknowledged
+  std::vector<std::size_t> refused;   // some of them, by number from 1
+  std::optional<milliseconds> pause;  // that it asks for
+  std::string trouble;                // "": none
+};
+
+// The service took the others: {"refused_count": n, "refused": [{"line": number from 1}, ...]}.
+void read_refused(const nlohmann::json& body, std::size_t lines, Answer& out) {
+  const auto count = body.value("refused_count", std::uint64_t{0});
+  if (count == 0 || out.acknowledged + count != lines) return;
+  out.refused_count = count;
+  out.acknowledged = lines;
+  const auto list = body.find("refused");
+  if (list == body.end() || !list->is_array()) return;
+  for (const auto& row : *list)
+    if (const auto at = row.find("line"); at != row.end() && at->is_number_unsigned())
+      out.refused.push_back(at->get<std::size_t>());
+}
+
+Answer read_answer(const httplib::Result& result, std::size_t lines) {
+  if (!result) return {.trouble = "no answer: " + httplib::to_string(result.error())};
+  const int status = result->status;
+  if (status == 200) {
+    const auto body = nlohmann::json::parse(result->body, nullptr, false);
+    const auto at = body.is_object() ? body.find("acknowledged") : body.end();
+    if (!body.is_object() || at == body.end() || !at->is_number_unsigned())
+      return {.trouble = "an answer that acknowledges nothing"};
+    const auto count = at->get<std::uint64_t>();
+    if (count > lines) return {.trouble = "more acknowledged than was sent"};
+    Answer out{.acknowledged = count};
+    read_refused(body, lines, out);
+    if (out.acknowledged == 0) out.trouble = "nothing acknowledged";
+    return out;
+  }
+  Answer out{.trouble = fmt::format("status {}", status)};
+  out.is_refused = status == 400 || status == 413 || status == 422;
+  if (status != 429 && status != 503) return out;
+  constexpr std::int64_t pause_s_max = 60;
+  const std::string after = result->get_header_value("Retry-After");
+  if (const auto seconds = parse_count({after, {}}))
+    out.pause = std::chrono::seconds(std::clamp<std::int64_t>(*seconds, 0, pause_s_max));
+  return out;
+}
+
+}  // namespace
+
+struct Uplink::Impl {
+  Impl(UplinkOptions all_options, Spool a_spool)
+      : options(std::move(all_options)),
+        spool(std::move(a_spool)),
+        client(make_client(options)),
+        lines_max(options.batch_lines),
+        pause(options.retry_first) {
+    worker = std::thread([this] { work(); });
+  }
+  ~Impl() {
+    {
+      const std::lock_guard guard(mutex);
+      is_over = true;
+    }
+    changed.notify_all();
+    client->stop();
+    worker.join();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  void work() {
+    block_broken_pipes();
+    std::unique_lock lock(mutex);
+    while (!is_over) {
+      auto batch = spool.next(lines_max, options.batch_bytes);
+      if (!batch) {
+        fall_back(lock, {.trouble = batch.error().text()});
+        continue;
+      }
+      if (batch->lines == 0) {
+        is_idle = true;
+        changed.notify_all();
+        changed.wait(lock);
+        continue;
+      }
+      counts.sent += batch->lines;
+      lock.unlock();
+      const Answer answer = post(*batch);
+      lock.lock();
+      settle(lock, *batch, answer);
+    }
+  }
+
+  Answer post(const Spool::Batch& batch) {
+    try {
+      return read_answer(client->Post(options.path, batch.body, "application/x-ndjson"),
+                         batch.lines);
+    } catch (const std::exception& error) {
+      return {.trouble = error.what()};
+    }
+  }
+
+  Status put_aside(const Spool::Batch& batch, const Answer& answer) {
+    counts.refused += answer.refused_count;
+    const auto lines = split(batch.body, '\n');
+    for (const std::size_t number : answer.refused)
+      if (number >= 1 && number <= lines.size())
+        WEFT_TRY_STATUS(spool.put_aside(std::string(lines[number - 1]) + "\n"));
+    return {};
+  }
+
+  void settle(std::unique_lock<std::mutex>& lock, const Spool::Batch& batch, const Answer& answer) {
+    if (answer.is_refused) {
+      ++counts.failures;
+      trouble = answer.trouble;
+      // Which line is it? Fewer at a time will tell.
+      if (batch.lines > 1) {
+        lines_max = std::max<std::size_t>(1, batch.lines / 2);
+        return;
+      }
+      if (const Status aside = spool.put_aside(batch.body); !aside)
+        return fall_back(lock, {.trouble = aside.error().text()});
+      ++counts.refused;
+      acknowledge(lock, 1);
+      return;
+    }
+    if (answer.acknowledged > 0) {
+      if (const Status aside = put_aside(batch, answer); !aside)
+        return fall_back(lock, {.trouble = aside.error().text()});
+      counts.acknowledged += answer.acknowledged - answer.refused_count;
+      acknowledge(lock, answer.acknowledged);
+    }
+    if (!answer.trouble.empty()) return fall_back(lock, answer);
+    trouble.clear();
+    pause = options.retry_first;
+    lines_max = std::min(2 * lines_max, options.batch_lines);
+  }
+
+  void acknowledge(std::unique_lock<std::mutex>& lock, std::size_t lines) {
+    if (const Status done = spool.acknowledge(lines); !done)
+      fall_back(lock, {.trouble = done.error().text()});
+  }
+
+  void fall_back(std::unique_lock<std::mutex>& lock, const Answer& answer) {
+    ++counts.failures;
+    trouble = answer.trouble;
+    const milliseconds span = answer.pause.value_or(pause);
+    pause = std::min(2 * pause, options.retry_max);
+    changed.wait_for(lock, span, [this] { return is_over; });
+  }
+
+  UplinkOptions options;
+  std::mutex mutex;  // of all below but the client, which only the worker uses
+  std::condition_variable changed;
+  Spool spool;
+  std::unique_ptr<httplib::Client> client;
+  std::size_t lines_max;
+  milliseconds pause;
+  Counts counts;
+  std::string trouble;
+  bool is_idle = false, is_over = false;
+  std::thread worker;
+};
+
+Uplink::Uplink(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Uplink::Uplink(Uplink&&) noexcept = default;
+Uplink& Uplink::operator=(Uplink&&) noexcept = default;
+Uplink::~Uplink() = default;
+
+Result<Uplink> Uplink::open(UplinkOptions options) {
+  WEFT_TRY_STATUS(check_url(options.url));
+  WEFT_TRY(Spool spool, Spool::open(options.spool));
+  try {
+    return Uplink(std::make_unique<Impl>(std::move(options), std::move(spool)));
+  } catch (const std::exception& error) {
+    return fail(Errc::io, {"--to", 0, 0}, error.what(), "check the address and the certificates");
+  }
+}
+
+Status Uplink::send(std::span<const std::string> lines, std::string_view mark) {
+  const std::lock_guard guard(impl_->mutex);
+  WEFT_TRY_STATUS(impl_->spool.append(lines, mark));
+  if (lines.empty()) return {};
+  impl_->is_idle = false;
+  impl_->changed.notify_all();
+  return {};
+}
+
+std::string Uplink::mark() const {
+  const std::lock_guard guard(impl_->mutex);
+  return impl_->spool.mark();
+}
+
+Uplink::Counts Uplink::counts() const {
+  const std::lock_guard guard(impl_->mutex);
+  Counts out = impl_->counts;
+  out.waiting_bytes = impl_->spool.waiting_bytes();
+  return out;
+}
+
+std::string Uplink::trouble() const {
+  const std::lock_guard guard(impl_->mutex);
+  return impl_->trouble;
+}
+
+bool Uplink::flush(milliseconds most) {
+  std::unique_lock lock(impl_->mutex);
+  return impl_->changed.wait_for(lock, most, [this] { return impl_->is_idle; });
+}
+
+}  // namespace weft::adapt::live

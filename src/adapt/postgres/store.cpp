@@ -1,0 +1,172 @@
+#include "adapt/postgres/store.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <array>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "adapt/postgres/schema.hpp"
+#include "adapt/postgres/session.hpp"
+#include "adapt/postgres/writer.hpp"
+#include "base/pool.hpp"
+#include "port/store_schema.hpp"
+
+namespace weft::adapt::postgres {
+namespace {
+
+constexpr std::size_t readers_max = 4;
+
+constexpr std::array<Prepared, 5> queries{{{"events", port::sql_events},
+                                           {"document", port::sql_document},
+                                           {"documents", port::sql_documents},
+                                           {"audit", port::sql_audit},
+                                           {"audit_of", port::sql_audit_of}}};
+
+// A connection that reads, and comes back when it was lost.
+class Reader {
+ public:
+  explicit Reader(Target target) : target_(std::move(target)) {}
+
+  Status connect() {
+    WEFT_TRY(session_, connect_store(target_, queries));
+    return {};
+  }
+  // A connection that stood idle may have been lost long ago: that costs no failure.
+  Result<Rows> ask(const Call& call) {
+    const bool fresh = !session_ || session_->lost();
+    if (fresh) WEFT_TRY_STATUS(connect());
+    auto rows = session_->run({&call, 1});
+    if (!rows && session_->lost() && !fresh) {
+      WEFT_TRY_STATUS(connect());
+      rows = session_->run({&call, 1});
+    }
+    if (!rows) return std::unexpected(std::move(rows).error());
+    return std::move(rows->front());
+  }
+
+ private:
+  Target target_;
+  std::optional<Session> session_;
+};
+
+port::StoredEvent event_of(const Rows& rows, int row) {
+  return {static_cast<std::uint64_t>(rows.integer(row, 0)),
+          {rows.integer(row, 1)},
+          rows.bytes(row, 2),
+          rows.bytes(row, 3)};
+}
+
+port::Document document_of(const Rows& rows, int row) {
+  return {rows.bytes(row, 0), rows.bytes(row, 1), {rows.integer(row, 2)}, rows.bytes(row, 3)};
+}
+
+port::AuditEntry audit_of(const Rows& rows, int row) {
+  return {static_cast<std::uint64_t>(rows.integer(row, 0)),
+          {rows.integer(row, 1)},
+          rows.bytes(row, 2),
+          rows.bytes(row, 3),
+          rows.bytes(row, 4),
+          rows.bytes(row, 5)};
+}
+
+class PostgresStore final : public port::Store {
+ public:
+  PostgresStore(const Target& target, const std::string& instance)
+      : readers_(readers_max,
+                 [target]() -> Result<std::unique_ptr<Reader>> {
+                   return std::make_unique<Reader>(target);
+                 }),
+        writer_(target, instance) {}
+
+  // Whether the server is there and fit.
+  Status try_it() {
+    WEFT_TRY(const auto reader, readers_.borrow());
+    return reader->connect();
+  }
+
+  Result<std::uint64_t> commit(const port::Commit& commit) override {
+    WEFT_TRY_STATUS(port::check_commit(commit));
+    const std::lock_guard lock(write_mutex_);
+    return writer_.commit(commit);
+  }
+
+  Result<std::vector<port::StoredEvent>> events(std::uint64_t seq, std::size_t rows_max) override {
+    return ask({"events", {count(seq), count(rows_max)}}, event_of);
+  }
+
+  Result<port::Document> document(std::string_view kind, std::string_view id) override {
+    WEFT_TRY_STATUS(port::check_store_name("kind", kind));
+    WEFT_TRY_STATUS(port::check_store_name("id", id));
+    WEFT_TRY(auto found, ask({"document", {std::string(kind), std::string(id)}}, document_of));
+    if (found.empty()) return port::no_document(kind, id);
+    return std::move(found.front());
+  }
+
+  Result<std::vector<port::Document>> documents(std::string_view kind, Timestamp before,
+                                                std::size_t rows_max) override {
+    WEFT_TRY_STATUS(port::check_store_name("kind", kind));
+    return ask({"documents", {std::string(kind), number(before.ns), count(rows_max)}}, document_of);
+  }
+
+  Result<std::vector<port::AuditEntry>> audit(std::uint64_t seq, std::string_view subject,
+                                              std::size_t rows_max) override {
+    WEFT_TRY_STATUS(port::check_store_name("subject", subject));
+    if (subject.empty()) return ask({"audit", {count(seq), count(rows_max)}}, audit_of);
+    return ask({"audit_of", {std::string(subject), count(seq), count(rows_max)}}, audit_of);
+  }
+
+  Result<std::uint64_t> forget_events(std::uint64_t seq) override {
+    const std::lock_guard lock(write_mutex_);
+    return writer_.forget({"forget_events", {count(seq)}});
+  }
+
+  Result<std::uint64_t> forget_documents(std::string_view kind, Timestamp before) override {
+    WEFT_TRY_STATUS(port::check_store_name("kind", kind));
+    const std::lock_guard lock(write_mutex_);
+    return writer_.forget({"forget_documents", {std::string(kind), number(before.ns)}});
+  }
+
+ private:
+  static std::string count(std::uint64_t n) { return number(port::sql_number(n)); }
+
+  template <class Row>
+  Result<std::vector<Row>> ask(const Call& call, Row (*make)(const Rows&, int)) {
+    WEFT_TRY(const auto reader, readers_.borrow());
+    WEFT_TRY(const Rows rows, reader->ask(call));
+    std::vector<Row> out;
+    out.reserve(static_cast<std::size_t>(rows.count()));
+    for (int row = 0; row < rows.count(); ++row) out.push_back(make(rows, row));
+    return out;
+  }
+
+  Pool<Reader> readers_;
+  std::mutex write_mutex_;
+  Writer writer_;  // guarded by write_mutex_
+};
+
+// Chance, not weft::Rng: no two instances, on no two machines, may ever have the same.
+Result<std::string> new_instance() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return fail(Errc::io, {}, "the system gives no random numbers");
+  std::string out;
+  for (const unsigned char byte : bytes) out += fmt::format("{:02x}", byte);
+  return out;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<port::Store>> open_postgres(const std::string& conninfo, Patience patience) {
+  WEFT_TRY_STATUS(check_conninfo(conninfo));
+  WEFT_TRY(const std::string instance, new_instance());
+  const Target target{conninfo, "weft reader " + instance.substr(0, 8), patience};
+  auto store = std::make_unique<PostgresStore>(target, instance);
+  WEFT_TRY_STATUS(store->try_it());
+  return store;
+}
+
+}  // namespace weft::adapt::postgres

@@ -1,0 +1,414 @@
+#include "adapt/sim/operations.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "adapt/sim/sample.hpp"
+#include "base/check.hpp"
+
+namespace weft::adapt::sim {
+
+using model::CircuitId;
+using model::Entity;
+using model::EntityKind;
+using model::LinkId;
+using model::NodeId;
+using port::ActionKind;
+using port::Service;
+
+namespace {
+
+constexpr std::array<std::string_view, break_count> break_names{
+    "cable",     "grey_loss",     "optic",    "port_flap", "switch",
+    "line_card", "control_plane", "host_nic", "host"};
+
+constexpr std::uint32_t optic_turns = 10;  // of less and less light, before packets are lost
+constexpr double burst_loss = 0.2;         // of test traffic, while a carrier is unsteady
+
+bool is_intermittent(Break kind) {
+  return kind == Break::grey || kind == Break::optic || kind == Break::flap;
+}
+
+bool has(const std::vector<CircuitId>& cables, CircuitId cable) {
+  return std::ranges::find(cables, cable) != cables.end();
+}
+
+}  // namespace
+
+std::string_view to_text(Break kind) { return break_names[static_cast<std::size_t>(kind)]; }
+
+std::optional<Break> find_break(std::string_view name) {
+  const auto* const at = std::ranges::find(break_names, name);
+  if (at == break_names.end()) return std::nullopt;
+  return static_cast<Break>(at - break_names.begin());
+}
+
+Operations::Operations(const model::Fabric& fabric, const OperationsSettings& settings,
+                       Timestamp start)
+    : fabric_(fabric),
+      settings_(settings),
+      now_(start),
+      hands_(Rng(settings.seed).stream("hands")),
+      world_(Rng(settings.seed).stream("world")),
+      people_(Rng(settings.seed).stream("people")),
+      voice_(Rng(settings.seed).stream("voice")),
+      cables_(fabric.circuit_count()),
+      mute_(fabric.node_count()) {}
+
+std::int64_t Operations::ns_between(double low_s, double high_s) {
+  return static_cast<std::int64_t>((low_s + (high_s - low_s) * voice_.uniform()) * 1e9);
+}
+
+// Exponential.
+std::int64_t Operations::ns_around(std::int64_t mean_ns) {
+  return static_cast<std::int64_t>(-std::log1p(-people_.uniform()) * static_cast<double>(mean_ns));
+}
+
+// ---- time ----
+
+void Operations::schedule(std::int64_t in_ns, Event event) {
+  agenda_.emplace(std::pair(Timestamp{now_.ns + in_ns}, ++serial_), event);
+}
+
+void Operations::plan_turn(std::uint32_t index, std::int64_t in_ns) {
+  faults_[index].mark = serial_ + 1;
+  schedule(in_ns, {Event::Kind::turn, index, faults_[index].mark});
+}
+
+void Operations::advance(Timestamp now) {
+  WEFT_CHECK(now >= now_);
+  while (!agenda_.empty() && agenda_.begin()->first.first <= now) {
+    const Event event = agenda_.begin()->second;
+    now_ = agenda_.begin()->first.first;
+    agenda_.erase(agenda_.begin());
+    happen(event);
+  }
+  now_ = now;
+}
+
+std::optional<Timestamp> Operations::next_due() const {
+  std::optional<Timestamp> out;
+  if (!agenda_.empty()) out = agenda_.begin()->first.first;
+  if (!said_.empty() && (!out || said_.begin()->first.first < *out))
+    out = said_.begin()->first.first;
+  return out;
+}
+
+void Operations::happen(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::turn:
+      if (faults_[event.index].mark == event.mark) turn(event.index);
+      return;
+    case Event::Kind::end:
+      return end(event.index);
+    case Event::Kind::effect:
+      if (Late& late = late_[event.index]; !late.is_over) {
+        late.is_over = true;
+        serve(late.action, late.entity);
+      }
+      return;
+    case Event::Kind::visit:
+      return visit(called_[event.index]);
+    case Event::Kind::again:
+      return come_again(event.index);
+  }
+}
+
+std::vector<Operations::Line> Operations::lines() {
+  std::vector<Line> out;
+  while (!said_.empty() && said_.begin()->first.first <= now_) {
+    out.push_back({said_.begin()->first.first, std::move(said_.begin()->second)});
+    said_.erase(said_.begin());
+  }
+  return out;
+}
+
+// ---- faults ----
+
+std::uint32_t Operations::begin(Break kind, const Entity& part, double loss,
+                                std::int64_t lasts_ns) {
+  const auto index = static_cast<std::uint32_t>(faults_.size());
+  faults_.push_back({.kind = kind, .part = part, .start = now_, .end = {}, .loss = loss});
+  lasting_.insert(index);
+  if (lasts_ns > 0) schedule(lasts_ns, {Event::Kind::end, index, 0});
+  turn(index);
+  return index;
+}
+
+std::uint32_t Operations::begin_lemon(Break kind, const Entity& part, double loss,
+                                      std::int64_t again_mean_ns) {
+  lemons_[part] = again_mean_ns;
+  const std::uint32_t index = begin(kind, part, loss);
+  faults_[index].is_lemon = true;
+  return index;
+}
+
+void Operations::turn(std::uint32_t index) {
+  const std::int64_t next = tell(faults_[index], index);
+  ++faults_[index].turns;
+  weigh(index);
+  if (next > 0) plan_turn(index, next);
+}
+
+void Operations::end(std::uint32_t index) {
+  Fault& fault = faults_[index];
+  if (fault.end) return;
+  fault.end = now_;
+  fault.mark = 0;
+  lasting_.erase(index);
+  close_harms(index);
+  tell_end(fault, index);
+}
+
+void Operations::end_all() {
+  lemons_.clear();
+  for (const std::uint32_t index : std::vector<std::uint32_t>(lasting_.begin(), lasting_.end()))
+    end(index);
+}
+
+void Operations::come_again(std::uint32_t index) {
+  const Fault before = faults_[index];
+  const auto lemon = lemons_.find(before.part);
+  if (lemon != lemons_.end()) begin_lemon(before.kind, before.part, before.loss, lemon->second);
+}
+
+std::vector<CircuitId> Operations::cables_of(const Entity& part) const {
+  if (part.kind == EntityKind::circuit) return {CircuitId(part.id)};
+  if (part.kind == EntityKind::link || part.kind == EntityKind::port)
+    return {model::circuit_of(LinkId(part.id))};
+  std::vector<CircuitId> out;
+  const auto add = [&](NodeId node) {
+    for (const LinkId link : fabric_.out(node)) {
+      const bool is_on_card = part.kind != EntityKind::card ||
+                              fabric_.port(link) / settings_.ports_per_card == part.card;
+      if (fabric_.on_wire(link) && is_on_card) out.push_back(model::circuit_of(link));
+    }
+  };
+  if (part.kind != EntityKind::node && part.kind != EntityKind::card) return out;
+  if (fabric_.kind(NodeId(part.id)) == model::NodeKind::host) {
+    for (const NodeId nic : fabric_.nics_of(NodeId(part.id))) add(nic);
+  } else {
+    add(NodeId(part.id));
+  }
+  return out;
+}
+
+// Whether work on `part` finds the fault.
+bool Operations::is_touched(const Fault& fault, const Entity& part) const {
+  if (fault.part == part) return true;
+  if (fault.part.kind == EntityKind::card)
+    return part.kind == EntityKind::node && part.id == fault.part.id;
+  const bool is_end = fault.kind == Break::nic && part.kind == EntityKind::circuit;
+  return is_end && has(cables_of(fault.part), CircuitId(part.id));
+}
+
+// ---- what is lost ----
+
+bool Operations::is_in_use(CircuitId cable) const {
+  return cables_[cable.index()].downs == 0 && !is_drained(cable);
+}
+
+bool Operations::is_drained(CircuitId cable) const {
+  const LinkId link = model::forward(cable);
+  return drained_.contains(model::entity(cable)) ||
+         drained_.contains(model::entity(fabric_.from(link))) ||
+         drained_.contains(model::entity(fabric_.to(link)));
+}
+
+double Operations::loss_now(const Fault& fault) const {
+  if (fault.kind == Break::grey) return fault.loss;
+  if (fault.kind != Break::optic || fault.turns <= optic_turns) return 0;
+  return fault.loss * std::min(1.0, (fault.turns - optic_turns) / 10.0);
+}
+
+double Operations::loss_of_check(CircuitId cable) const {
+  if (cables_[cable.index()].downs > 0) return 1;
+  double passes = 1;
+  for (const std::uint32_t index : lasting_) {
+    const Fault& fault = faults_[index];
+    if (fault.part != model::entity(cable)) continue;
+    passes *= 1 - (fault.kind == Break::flap && fault.is_in_burst ? burst_loss : loss_now(fault));
+  }
+  return 1 - passes;
+}
+
+// What a fault costs from now on, of those that lose some packets.
+void Operations::weigh(std::uint32_t index) {
+  const Fault& fault = faults_[index];
+  if (fault.kind != Break::grey && fault.kind != Break::optic) return;
+  const double loss = !fault.end && is_in_use(CircuitId(fault.part.id)) ? loss_now(fault) : 0;
+  const auto open = open_.find(index);
+  const double before = open == open_.end() ? 0 : open->second.front().loss;
+  if (std::abs(loss - before) < 1e-12) return;
+  close_harms(index);
+  if (loss > 0) open_harm(index, fault.part, loss);
+}
+
+void Operations::weigh_all() {
+  for (const std::uint32_t index : lasting_) weigh(index);
+}
+
+void Operations::open_harm(std::uint32_t fault, const Entity& part, double loss) {
+  open_[fault].push_back({fault, part, loss, now_, now_});
+}
+
+void Operations::close_harms(std::uint32_t fault) {
+  const auto open = open_.find(fault);
+  if (open == open_.end()) return;
+  for (Harm& harm : open->second) {
+    harm.to = now_;
+    if (harm.to > harm.from) harms_.push_back(harm);
+  }
+  open_.erase(open);
+}
+
+// All of it is lost until traffic takes another way.
+void Operations::add_blow(std::uint32_t fault, const Entity& part, std::int64_t ns) {
+  harms_.push_back({fault, part, 1, now_, {now_.ns + ns}});
+}
+
+std::vector<Operations::Harm> Operations::harms() const {
+  std::vector<Harm> out = harms_;
+  for (const auto& [fault, open] : open_)
+    for (Harm harm : open) {
+      harm.to = now_;
+      out.push_back(harm);
+    }
+  return out;
+}
+
+std::vector<Entity> Operations::broken() const {
+  std::set<Entity> out;
+  for (const std::uint32_t index : lasting_) out.insert(faults_[index].part);
+  return {out.begin(), out.end()};
+}
+
+// ---- people ----
+
+void Operations::call_technician(std::string_view entity, Job job) {
+  const auto part = model::find_entity(fabric_, {entity, {}});
+  if (!part || !awaited_.emplace(entity).second) return;
+  called_.push_back({std::string(entity), *part, job});
+  schedule(settings_.visit_least_ns + ns_around(settings_.visit_mean_ns),
+           {Event::Kind::visit, static_cast<std::uint32_t>(called_.size() - 1), 0});
+}
+
+void Operations::visit(const Called& called) {
+  ++visit_count_;
+  awaited_.erase(called.entity);
+  bool has_found = called.job == Job::replace && lemons_.erase(called.part) > 0;
+  for (const std::uint32_t index : std::vector<std::uint32_t>(lasting_.begin(), lasting_.end())) {
+    const Fault& fault = faults_[index];
+    if (!is_touched(fault, called.part)) continue;
+    const bool is_hidden = called.job == Job::mend && is_intermittent(fault.kind) &&
+                           people_.uniform() < settings_.nothing_found;
+    if (is_hidden) continue;
+    end(index);
+    has_found = true;
+    if (const auto lemon = lemons_.find(fault.part); lemon != lemons_.end())
+      schedule(ns_around(lemon->second), {Event::Kind::again, index, 0});
+  }
+  visits_.push_back({now_, called.entity, has_found});
+}
+
+std::vector<Operations::Visit> Operations::visits() { return std::exchange(visits_, {}); }
+
+// ---- hands ----
+
+Status Operations::act(const port::Action& action) {
+  WEFT_TRY(const Entity entity, model::find_entity(fabric_, {action.entity, {}}));
+  const OperationsSettings::Hands& h = settings_.hands;
+  double draw = hands_.uniform();
+  const auto falls_to = [&](double share) {
+    draw -= share;
+    return draw < 0;
+  };
+  if (falls_to(h.fails)) return fail(Errc::io, {}, "no connection to the device", "try again");
+  if (falls_to(h.refuses)) return fail(Errc::infeasible, {}, "the device refuses", "");
+  if (falls_to(h.lies)) return {};
+  if (falls_to(h.unheard)) {
+    if (hands_.uniform() < 0.5)
+      serve(action, entity);
+    else
+      serve_late(action, entity, Sight::hidden);
+    return fail(Errc::io, {}, "the connection broke before the answer came", "look");
+  }
+  if (falls_to(h.late))
+    serve_late(action, entity, Sight::seen);
+  else
+    serve(action, entity);
+  return {};
+}
+
+// A device does one thing after another: what comes later counts.
+void Operations::forget_late(const Entity& entity) {
+  for (Late& late : late_)
+    if (late.entity == entity) late.is_over = true;
+}
+
+void Operations::serve_late(const port::Action& action, const Entity& entity, Sight sight) {
+  forget_late(entity);
+  late_.push_back({action, entity, sight == Sight::seen});
+  const double share = hands_.uniform();
+  schedule(static_cast<std::int64_t>(share * static_cast<double>(settings_.hands.late_ns)),
+           {Event::Kind::effect, static_cast<std::uint32_t>(late_.size() - 1), 0});
+}
+
+void Operations::serve(const port::Action& action, const Entity& entity) {
+  forget_late(entity);
+  const bool is_drain = action.kind == ActionKind::drain;
+  if (is_drain == drained_.contains(entity)) return;
+  if (is_drain)
+    drained_.insert(entity);
+  else
+    drained_.erase(entity);
+  effects_.push_back({now_, action});
+  weigh_all();
+  if (is_drain) return;
+  // Traffic comes back to what still loses it, and probers will see that anew.
+  const std::vector<CircuitId> cables = cables_of(entity);
+  for (const std::uint32_t index : lasting_) {
+    Fault& fault = faults_[index];
+    if (fault.kind != Break::grey || !has(cables, CircuitId(fault.part.id))) continue;
+    fault.turns = 0;
+    plan_turn(index, ns_between(1, 3));
+  }
+}
+
+std::vector<Entity> Operations::drained() const {
+  std::set<Entity> out = drained_;
+  for (const Late& late : late_)
+    if (!late.is_over && late.action.kind == ActionKind::drain) out.insert(late.entity);
+  return {out.begin(), out.end()};
+}
+
+Result<Service> Operations::state(std::string_view name) {
+  WEFT_TRY(const Entity entity, model::find_entity(fabric_, {name, {}}));
+  if (hands_.uniform() < settings_.hands.blind)
+    return fail(Errc::io, {}, "no connection to the device", "try again");
+  if (drained_.contains(entity)) return Service::drained;
+  const bool is_on_the_way = std::ranges::any_of(late_, [&](const Late& late) {
+    return !late.is_over && late.is_seen && late.entity == entity &&
+           late.action.kind == ActionKind::drain;
+  });
+  return is_on_the_way ? Service::draining : Service::in_service;
+}
+
+Result<port::Check> Operations::check(std::string_view name) {
+  WEFT_TRY(const Entity entity, model::find_entity(fabric_, {name, {}}));
+  if (hands_.uniform() < settings_.hands.blind)
+    return fail(Errc::io, {}, "no connection to the prober", "try again");
+  const std::vector<CircuitId> cables = cables_of(entity);
+  port::Check out;
+  if (cables.empty()) return out;
+  const auto each =
+      static_cast<std::uint32_t>((settings_.check_packets + cables.size() - 1) / cables.size());
+  for (const CircuitId cable : cables) {
+    out.sent += each;
+    out.lost += draw_binomial(world_, each, loss_of_check(cable));
+  }
+  return out;
+}
+
+}  // namespace weft::adapt::sim

@@ -1,0 +1,243 @@
+// A simulated network that is operated: parts break, tell of it, are drained, mended and returned.
+//
+// Nothing is simulated packet by packet: what a part would lose is known, and devices, probers,
+// hands and technicians act accordingly. The same calls after the same seed give the same lines.
+// Constants and assumptions: docs/rehearse.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "base/timestamp.hpp"
+#include "model/entity.hpp"
+#include "model/event_kind.hpp"
+#include "model/fabric.hpp"
+#include "port/actuator.hpp"
+
+namespace weft::adapt::sim {
+
+// How a part can be broken.
+enum class Break : std::uint8_t {
+  cable,          // no carrier
+  grey,           // a share of the packets is lost in one direction, carrier on
+  optic,          // one end gets less and less light; in the end packets are lost
+  flap,           // bursts in which the carrier comes and goes
+  device,         // a whole switch
+  card,           // a line card of a switch
+  control_plane,  // a switch loses its sessions and forwards on
+  nic,            // of a host
+  host,
+};
+inline constexpr std::size_t break_count = 9;
+std::string_view to_text(Break kind);
+std::optional<Break> find_break(std::string_view name);
+
+struct OperationsSettings {
+  std::uint64_t seed = 1;
+  std::uint32_t ports_per_card = 36;  // switches with no more ports have no line cards
+  std::uint64_t check_packets = 10'000;
+  // What may become of an act, each with its probability; otherwise it works at once.
+  struct Hands {
+    double fails = 0;                      // Errc::io, no effect
+    double unheard = 0;                    // Errc::io, and it works, perhaps late
+    double lies = 0;                       // success, no effect
+    double late = 0;                       // success, and it works later
+    double refuses = 0;                    // Errc::infeasible, no effect
+    double blind = 0;                      // of looks and checks: Errc::io
+    std::int64_t late_ns = 10 * ns_per_s;  // the longest delay
+  } hands;
+  // Whoever is called comes after `visit_least_ns` and an exponential time with this mean.
+  std::int64_t visit_least_ns = 30 * ns_per_minute;
+  std::int64_t visit_mean_ns = 240 * ns_per_minute;
+  double nothing_found = 0.2;  // of visits to what does not fail all the time
+  // Probers name a part that loses; then say so again after `probe_every_ns`, and in the long run
+  // every `probe_later_ns`.
+  std::int64_t probe_every_ns = ns_per_s, probe_later_ns = 5 * ns_per_minute;
+};
+
+class Operations final : public port::Actuator {
+ public:
+  struct Fault {
+    Break kind = Break::cable;
+    model::Entity part;
+    Timestamp start;
+    std::optional<Timestamp> end;  // it lasts
+    double loss = 1;               // of the packets that cross it, at its worst
+    bool is_lemon = false;         // comes back however often it is mended
+    std::uint32_t turns = 0;       // of its story so far
+    std::uint64_t mark = 0;        // of the turn to come: others are void
+    bool is_in_burst = false;      // of flaps: its carrier is unsteady just now
+    bool has_no_carrier = false;
+    bool is_silent = false;  // of devices: the CPU is dead too
+  };
+  // Packets of the network that were lost on a part, by a fault, while it was relied on.
+  struct Harm {
+    std::uint32_t fault = 0;  // in faults()
+    model::Entity part;       // a cable, or a first switch that is gone with all below
+    double loss = 0;          // of what crosses it
+    Timestamp from, to;
+  };
+  struct Effect {  // an act that changed something
+    Timestamp t;
+    port::Action action;
+  };
+  struct Visit {
+    Timestamp t;
+    std::string entity;
+    bool has_found = false;  // and mended
+  };
+  struct Line {  // a record as a JSON line
+    Timestamp received;
+    std::string text;
+  };
+
+  // `fabric` must outlive it.
+  Operations(const model::Fabric& fabric, const OperationsSettings& settings, Timestamp start);
+
+  // Everything until then happens. Time does not go back.
+  void advance(Timestamp now);
+  // When something happens next; none: never.
+  std::optional<Timestamp> next_due() const;
+
+  // A fault begins now, and ends by itself after `lasts_ns` where that is not 0. `part`: of cable,
+  // grey, optic and flap a cable; of card a card; else a node. Returns its number in faults().
+  std::uint32_t begin(Break kind, const model::Entity& part, double loss = 1,
+                      std::int64_t lasts_ns = 0);
+  // The same for a part whose repairs do not hold: mended, it fails again after an exponential
+  // time with this mean, until it is replaced.
+  std::uint32_t begin_lemon(Break kind, const model::Entity& part, double loss,
+                            std::int64_t again_mean_ns);
+  void end(std::uint32_t fault);
+  void end_all();  // and no lemon fails again
+
+  // What sources said since the last call, in the order of receipt.
+  std::vector<Line> lines();
+
+  enum class Job : std::uint8_t { mend, replace };
+  // Somebody is sent to a part. One visit to a part at a time.
+  void call_technician(std::string_view entity, Job job);
+  // Those that ended since the last call.
+  std::vector<Visit> visits();
+  std::uint64_t visit_count() const { return visit_count_; }
+
+  Status act(const port::Action& action) override;
+  Result<port::Service> state(std::string_view entity) override;
+  Result<port::Check> check(std::string_view entity) override;
+
+  // How the hands behave from now on.
+  void set_hands(const OperationsSettings::Hands& hands) { settings_.hands = hands; }
+
+  // The truth.
+  const std::vector<Fault>& faults() const { return faults_; }
+  std::vector<Harm> harms() const;  // those that go on end now
+  const std::vector<Effect>& effects() const { return effects_; }
+  // Parts that are out of service, or are going to be: a late drain counts from its acceptance.
+  std::vector<model::Entity> drained() const;
+  std::vector<model::Entity> broken() const;  // parts with a fault
+  // Cables of the network that a part is or has.
+  std::vector<model::CircuitId> cables_of(const model::Entity& part) const;
+  Timestamp now() const { return now_; }
+
+ private:
+  struct Event {
+    enum class Kind : std::uint8_t { turn, end, effect, visit, again } kind = Kind::turn;
+    std::uint32_t index = 0;  // of a fault, a late act, a visit
+    std::uint64_t mark = 0;
+  };
+  struct Late {
+    port::Action action;
+    model::Entity entity;
+    bool is_seen = false;  // its state shows that it is under way
+    bool is_over = false;  // it had its effect, or another act of the part came later
+  };
+  struct Called {
+    std::string entity;
+    model::Entity part;
+    Job job = Job::mend;
+  };
+  struct Cable {
+    std::uint32_t downs = 0;  // faults without which it had carrier
+    bool is_drained = false;  // itself or at one end
+  };
+
+  void happen(const Event& event);
+  void schedule(std::int64_t in_ns, Event event);
+  void turn(std::uint32_t index);
+  void plan_turn(std::uint32_t index, std::int64_t in_ns);
+  void serve(const port::Action& action, const model::Entity& entity);
+  bool is_drained(model::CircuitId cable) const;
+  bool is_in_use(model::CircuitId cable) const;
+  enum class Sight : std::uint8_t { hidden, seen };
+  void serve_late(const port::Action& action, const model::Entity& entity, Sight sight);
+  void forget_late(const model::Entity& entity);
+  void visit(const Called& called);
+  void come_again(std::uint32_t index);
+  bool is_touched(const Fault& fault, const model::Entity& part) const;
+  double loss_now(const Fault& fault) const;
+  double loss_of_check(model::CircuitId cable) const;
+  void weigh(std::uint32_t index);
+  void weigh_all();
+  void open_harm(std::uint32_t fault, const model::Entity& part, double loss);
+  void close_harms(std::uint32_t fault);
+  void add_blow(std::uint32_t fault, const model::Entity& part, std::int64_t ns);
+  std::int64_t ns_between(double low_s, double high_s);
+  std::int64_t ns_around(std::int64_t mean_ns);
+
+  // What is said of it (operations_tell.cpp).
+  std::int64_t tell(Fault& fault, std::uint32_t index);
+  void tell_end(Fault& fault, std::uint32_t index);
+  std::int64_t poll_ports(const Fault& fault);
+  std::int64_t tell_grey(const Fault& fault);
+  std::int64_t tell_optic(const Fault& fault);
+  std::int64_t tell_flap(Fault& fault, std::uint32_t index);
+  std::int64_t tell_device(Fault& fault, std::uint32_t index);
+  std::int64_t tell_card(const Fault& fault, std::uint32_t index);
+  std::int64_t tell_sessions(const Fault& fault);
+  std::int64_t tell_nic(const Fault& fault, std::uint32_t index);
+  std::int64_t tell_host(const Fault& fault, std::uint32_t index);
+  void carrier_off(std::uint32_t fault, model::CircuitId cable, std::int64_t after_ns);
+  void carrier_on(model::CircuitId cable, std::int64_t after_ns);
+  void all_off(const Fault& fault, std::uint32_t index, double spread_s);
+  void tell_hosts_behind(model::NodeId device);
+  void say_probe(const model::Entity& part, model::EventKind kind, double loss);
+  struct Word {
+    model::Source source = model::Source::syslog;
+    model::Entity entity;
+    model::EventKind kind = model::EventKind::info;
+    double value = 1;
+    std::string_view reason = {};
+  };
+  void say(const Word& word, std::int64_t after_ns);
+  bool is_mute(model::NodeId node) const { return mute_[node.index()] > 0; }
+
+  const model::Fabric& fabric_;
+  OperationsSettings settings_;
+  Timestamp now_;
+  Rng hands_, world_, people_, voice_;
+  std::map<std::pair<Timestamp, std::uint64_t>, Event> agenda_;
+  std::map<std::pair<Timestamp, std::uint64_t>, std::string> said_;
+  std::uint64_t serial_ = 0;
+  std::vector<Fault> faults_;
+  std::set<std::uint32_t> lasting_;               // faults that have not ended
+  std::map<model::Entity, std::int64_t> lemons_;  // mean time to the next failure
+  std::vector<Late> late_;
+  std::vector<Called> called_;
+  std::set<std::string, std::less<>> awaited_;  // parts that somebody is on the way to
+  std::vector<Visit> visits_;
+  std::uint64_t visit_count_ = 0;
+  std::set<model::Entity> drained_;
+  std::vector<Cable> cables_;
+  std::vector<std::uint32_t> mute_;  // by node: faults that keep it from speaking
+  std::vector<Effect> effects_;
+  std::vector<Harm> harms_;
+  std::map<std::uint32_t, std::vector<Harm>> open_;  // by fault
+};
+
+}  // namespace weft::adapt::sim

@@ -1,0 +1,105 @@
+// A fabric whose faults are known: it answers probes as the real one would.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "adapt/sim/twin_plan.hpp"
+#include "base/rng.hpp"
+#include "base/timestamp.hpp"
+#include "base/units.hpp"
+#include "model/evidence.hpp"
+#include "observe/localise/counters.hpp"
+
+namespace weft::adapt::sim {
+
+using observe::localise::LinkCounters;
+
+// Loses some 5-tuples on some links: those whose hash falls into one of `buckets`.
+struct TupleFault {
+  std::vector<LinkId> links;  // ascending
+  std::uint64_t salt = 0;
+  std::uint32_t buckets = 64;
+  double loss = 1;
+};
+
+// A host that now and then does nothing for a while.
+struct Stalls {
+  double per_s = 0;
+  Duration length = 50'000_us;
+  double late_share = 0;  // of the probes that meet a stall: answered late rather than lost
+};
+
+// A queue that overflows now and then, in one class.
+struct Bursts {
+  LinkId link;
+  std::uint8_t traffic_class = 0;
+  double per_s = 0;
+  Duration length = 50'000_us;
+  double loss = 0.1;  // while it lasts
+};
+
+struct Observation {
+  EvidenceSet evidence;                // two rows a flow (one, where nobody answers), in order
+  std::vector<LinkCounters> counters;  // where asked for
+};
+
+enum class Counters : std::uint8_t { none, all_links };
+
+// Probes are lost independently, each with the chance that its links and hosts give it; the counts
+// are drawn exactly. What is not modelled: which moment of a window a probe is sent at.
+class Twin {
+ public:
+  // `fabric` must outlive the twin.
+  Twin(const Fabric& fabric, std::size_t class_count, std::uint64_t seed);
+
+  // `loss` in [0, 1]; replaces what was set before.
+  void set_loss(LinkId link, double loss);
+  void set_loss(LinkId link, std::uint8_t traffic_class, double loss);
+  double loss(LinkId link, std::uint8_t traffic_class) const;
+  void add(TupleFault fault) { tuple_faults_.push_back(std::move(fault)); }
+  void add(const Bursts& bursts) { bursts_.push_back(bursts); }
+  void set_stalls(NodeId host, const Stalls& stalls) { stalls_[host] = stalls; }
+  void kill(NodeId host) { dead_[host] = true; }
+  bool is_dead(NodeId host) const { return dead_[host]; }
+  const std::map<NodeId, Stalls>& stalls() const { return stalls_; }
+
+  // The window [t, t + length). The plan has as many classes as the twin. Dead hosts send nothing.
+  // Cost: O(flows x hops + lost probes).
+  Observation observe(const TwinPlan& plan, Timestamp t, Duration length,
+                      Counters counters = Counters::none);
+
+ private:
+  struct Window;
+
+  void begin(Window& window);
+  void probe(const TwinPlan& plan, const TwinFlow& flow, Window& window, Observation& out);
+  double leg_loss(std::span<const LinkId> path, const TwinFlow& flow, const Window& window) const;
+  bool hits(const TupleFault& fault, std::span<const LinkId> path, const TwinFlow& flow) const;
+  void count(const TwinPlan& plan, const Window& window, Observation& out);
+
+  const Fabric& fabric_;
+  std::size_t class_count_;
+  Rng rng_;
+  std::vector<double> intensity_;  // -log(1 - loss), by class, then link
+  std::vector<TupleFault> tuple_faults_;
+  std::vector<Bursts> bursts_;
+  std::map<NodeId, Stalls> stalls_;
+  Column<NodeId, bool> dead_;
+};
+
+// Adds what is observed in window after window: one row a flow and leg while its path stays.
+class Accumulator {
+ public:
+  void add(const TwinPlan& plan, const EvidenceSet& seen);
+  EvidenceSet total() const;
+
+ private:
+  EvidenceSet current_;   // as the last plan has it
+  EvidenceSet finished_;  // of flows that were moved since
+};
+
+}  // namespace weft::adapt::sim

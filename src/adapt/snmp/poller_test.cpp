@@ -1,0 +1,250 @@
+// Real agents (net-snmp's snmpd) and worse ones, on loopback alone.
+#include "adapt/snmp/poller.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <optional>
+
+#include "adapt/snmp/test_kit.hpp"
+
+namespace weft::adapt::snmp {
+namespace {
+
+using port::Metric;
+using std::chrono::milliseconds;
+
+class WallClock : public port::Clock {
+ public:
+  port::Instant now() override { return {read(CLOCK_MONOTONIC)}; }
+  Timestamp wall() override { return {read(CLOCK_REALTIME)}; }
+
+ private:
+  static std::int64_t read(clockid_t id) {
+    timespec t{};
+    ::clock_gettime(id, &t);
+    return std::int64_t{t.tv_sec} * ns_per_s + t.tv_nsec;
+  }
+};
+
+constexpr const char* access_lines =
+    "rocommunity lab 127.0.0.1\n"
+    "createUser weft SHA-256 \"a long secret\" AES \"another secret\"\n"
+    "rouser weft priv\n";
+// A port that is down, a heated sensor, a session that is not established.
+constexpr const char* table_lines =
+    "override .1.3.6.1.2.1.2.2.1.2.1001 octet_str \"Ethernet1/8\"\n"
+    "override .1.3.6.1.2.1.2.2.1.7.1001 integer 1\n"
+    "override .1.3.6.1.2.1.2.2.1.8.1001 integer 2\n"
+    "override .1.3.6.1.2.1.2.2.1.14.1001 counter 4711\n"
+    "override .1.3.6.1.2.1.31.1.1.1.1.1001 octet_str \"Ethernet1/8\"\n"
+    "override .1.3.6.1.2.1.47.1.1.1.1.7.300 octet_str \"Inlet\"\n"
+    "override .1.3.6.1.2.1.99.1.1.1.1.300 integer 8\n"
+    "override .1.3.6.1.2.1.99.1.1.1.2.300 integer 9\n"
+    "override .1.3.6.1.2.1.99.1.1.1.3.300 integer 1\n"
+    "override .1.3.6.1.2.1.99.1.1.1.4.300 integer 253\n"
+    "override .1.3.6.1.2.1.99.1.1.1.5.300 integer 1\n"
+    "override .1.3.6.1.2.1.15.3.1.2.10.9.0.1 integer 3\n";
+
+Target target(const char* device, std::uint16_t port) {
+  Target out{device, {"127.0.0.1", port}, {}};
+  out.credentials.community = "lab";
+  return out;
+}
+Target target_v3(const char* device, std::uint16_t port) {
+  Target out{device, {"127.0.0.1", port}, {}};
+  out.credentials = {.version = Credentials::Version::v3,
+                     .user = "weft",
+                     .auth = Credentials::Auth::sha256,
+                     .auth_password = "a long secret",
+                     .priv = Credentials::Priv::aes,
+                     .priv_password = "another secret"};
+  return out;
+}
+
+SnmpPoller open_poller(std::vector<Target> targets, const PollerOptions& options,
+                       WallClock& clock) {
+  auto poller = SnmpPoller::create(std::move(targets), options, clock);
+  if (!poller) FAIL(poller.error().text());
+  return *std::move(poller);
+}
+
+// Polls until `count` are done, at most 30 s.
+std::vector<Poll> polls(SnmpPoller& poller, WallClock& clock, std::size_t count) {
+  std::vector<Poll> out;
+  const port::Instant end = clock.now() + 30 * ns_per_s;
+  while (out.size() < count && clock.now() < end) {
+    poller.step();
+    while (auto poll = poller.take()) out.push_back(*std::move(poll));
+    if (out.size() < count) poller.wait(clock.now() + 50'000'000);
+  }
+  return out;
+}
+
+std::optional<double> value(const Poll& poll, std::string_view component, Metric metric) {
+  for (const port::Sample& sample : poll.samples)
+    if (sample.component == component && sample.metric == metric) return sample.value;
+  return std::nullopt;
+}
+
+bool has_snmpd() {
+  if (test::has_program("/usr/sbin/snmpd")) return true;
+  MESSAGE("skipped: there is no /usr/sbin/snmpd");
+  return false;
+}
+
+// snmpd needs a moment before it listens: asks until it answers.
+void await(WallClock& clock, const Target& agent) {
+  PollerOptions options{.every = milliseconds(300), .timeout = milliseconds(100), .retries = 0};
+  SnmpPoller poller = open_poller({agent}, options, clock);
+  const port::Instant end = clock.now() + 20 * ns_per_s;
+  while (clock.now() < end)
+    for (const Poll& poll : polls(poller, clock, 1))
+      if (value(poll, "", Metric::reachable) == 1.0) return;
+  FAIL("snmpd does not answer");
+}
+
+TEST_CASE("a real agent by v2c and v3: its tables become samples") {
+  if (!has_snmpd()) return;
+  WallClock clock;
+  test::Agent agent(std::string(access_lines) + table_lines);
+  await(clock, target("one", agent.port()));
+  SnmpPoller poller =
+      open_poller({target("one", agent.port()), target_v3("two", agent.port())}, {}, clock);
+  const std::vector<Poll> got = polls(poller, clock, 2);
+  REQUIRE(got.size() == 2);
+  for (const Poll& poll : got) {
+    INFO(poll.device << " " << poll.error);
+    CHECK(value(poll, "", Metric::reachable) == 1.0);
+    CHECK(value(poll, "Ethernet1/8", Metric::admin_up) == 1.0);
+    CHECK(value(poll, "Ethernet1/8", Metric::oper_up) == 0.0);
+    CHECK(value(poll, "Ethernet1/8", Metric::in_errors) == 4711.0);
+    CHECK(value(poll, "Inlet", Metric::celsius) == doctest::Approx(25.3));
+    CHECK(value(poll, "10.9.0.1", Metric::bgp_established) == 0.0);
+    CHECK(value(poll, "lo", Metric::oper_up) == 1.0);
+    CHECK(value(poll, "lo", Metric::in_octets).has_value());
+    CHECK(value(poll, "", Metric::uptime_s).value_or(0) > 1);
+    CHECK(value(poll, "", Metric::memory_share).value_or(2) <= 1);
+    for (const port::Sample& sample : poll.samples) CHECK(sample.device == poll.device);
+  }
+  CHECK(poller.interface_name("one", 1001) == "Ethernet1/8");
+  CHECK(poller.interface_name("one", 7'777).empty());
+  CHECK(poller.counts().complete == 2);
+  CHECK(poller.counts().loops == 0);
+  // Again, by the engine id that is known now; and at once when a trap asks for it.
+  const std::uint64_t before = poller.counts().requests;
+  CHECK(poller.poll_soon("two"));
+  CHECK_FALSE(poller.poll_soon("three"));
+  const std::vector<Poll> again = polls(poller, clock, 1);
+  REQUIRE(again.size() == 1);
+  CHECK(value(again[0], "Ethernet1/8", Metric::oper_up) == 0.0);
+  CHECK(poller.counts().requests - before < before);
+}
+
+TEST_CASE("who is not there, not known, or talks rubbish, holds nobody up") {
+  if (!has_snmpd()) return;
+  WallClock clock;
+  test::Agent agent(std::string(access_lines) + table_lines);
+  await(clock, target("one", agent.port()));
+  // A socket that is there and says nothing.
+  const Fd mute(::socket(AF_INET, SOCK_DGRAM, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  REQUIRE(::bind(mute.get(), reinterpret_cast<sockaddr*>(&at), size) == 0);
+  REQUIRE(::getsockname(mute.get(), reinterpret_cast<sockaddr*>(&at), &size) == 0);
+  const std::uint16_t mute_port = ntohs(at.sin_port);
+
+  std::vector<Target> all;
+  const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (int i = 0; i < 40; ++i) out.push_back("mute" + std::to_string(i));
+    return out;
+  }();
+  for (const std::string& name : names) all.push_back(target(name.c_str(), mute_port));
+  Target stranger = target_v3("stranger", agent.port());
+  stranger.credentials.user = "nobody-here";
+  Target wrong = target_v3("wrong", agent.port());
+  wrong.credentials.auth_password = "not the secret";
+  // Another user: the library keeps one key for each user of an engine.
+  wrong.credentials.user = "weft";
+  all.push_back(stranger);
+  all.push_back(target("good", agent.port()));
+  const PollerOptions options{.timeout = milliseconds(200), .retries = 1, .in_flight = 64};
+  SnmpPoller poller = open_poller(all, options, clock);
+  const port::Instant begin = clock.now();
+  std::vector<Poll> got;
+  std::int64_t longest_step = 0;
+  while (got.size() < all.size() && clock.now() - begin < 20 * ns_per_s) {
+    const port::Instant before = clock.now();
+    poller.step();
+    longest_step = std::max(longest_step, clock.now() - before);
+    while (auto poll = poller.take()) got.push_back(*std::move(poll));
+    // Rubbish to whoever asked.
+    std::array<char, 2'048> buffer{};
+    sockaddr_in from{};
+    socklen_t length = sizeof from;
+    while (::recvfrom(mute.get(), buffer.data(), buffer.size(), MSG_DONTWAIT,
+                      reinterpret_cast<sockaddr*>(&from), &length) > 0)
+      ::sendto(mute.get(), "0rubbish\xff\x30\x82", 11, 0, reinterpret_cast<sockaddr*>(&from),
+               length);
+    poller.wait(clock.now() + 10'000'000);
+  }
+  REQUIRE(got.size() == all.size());
+  // All at once, not one after the other: 40 agents of 400 ms and more.
+  CHECK(clock.now() - begin < 6 * ns_per_s);
+  CHECK(longest_step < ns_per_s / 2);
+  for (const Poll& poll : got) {
+    const bool is_mute = poll.device.starts_with("mute");
+    CHECK(value(poll, "", Metric::reachable) == (is_mute ? 0.0 : 1.0));
+    if (poll.device == "good") CHECK(value(poll, "Ethernet1/8", Metric::oper_up) == 0.0);
+    if (poll.device == "stranger") CHECK_FALSE(poll.error.empty());
+  }
+  CHECK(poller.counts().silent == 40);
+  CHECK(poller.counts().refused == 1);
+}
+
+TEST_CASE("an agent that dies is unreachable, one that comes back is asked again") {
+  if (!has_snmpd()) return;
+  WallClock clock;
+  std::optional<test::Agent> agent;
+  agent.emplace(access_lines);
+  const std::uint16_t port = agent->port();
+  await(clock, target_v3("one", port));
+  const PollerOptions options{
+      .every = milliseconds(500), .timeout = milliseconds(150), .retries = 1};
+  SnmpPoller poller = open_poller({target_v3("one", port)}, options, clock);
+  const auto await_reachable = [&](double wanted) {
+    for (int i = 0; i < 40; ++i) {
+      const auto got = polls(poller, clock, 1);
+      if (!got.empty() && value(got[0], "", Metric::reachable) == wanted) return true;
+    }
+    return false;
+  };
+  CHECK(await_reachable(1));
+  agent->stop();
+  CHECK(await_reachable(0));
+  agent.emplace(access_lines, port);  // with another engine id
+  CHECK(await_reachable(1));
+  bool has_uptime = false;
+  for (int i = 0; i < 10 && !has_uptime; ++i)
+    for (const Poll& poll : polls(poller, clock, 1))
+      has_uptime |= value(poll, "", Metric::uptime_s).has_value();
+  CHECK(has_uptime);
+}
+
+TEST_CASE("bounds") {
+  WallClock clock;
+  CHECK_FALSE(SnmpPoller::create({}, {}, clock).has_value());
+  CHECK_FALSE(SnmpPoller::create({target("a", 1)}, {.every = milliseconds(1)}, clock).has_value());
+  Target named = target("a", 161);
+  named.agent.address = "switch.example.net";
+  CHECK_FALSE(SnmpPoller::create({named}, {}, clock).has_value());
+  CHECK_FALSE(SnmpPoller::create({target("a", 161), target("a", 162)}, {}, clock).has_value());
+}
+
+}  // namespace
+}  // namespace weft::adapt::snmp

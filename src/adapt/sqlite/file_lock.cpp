@@ -1,0 +1,69 @@
+#include "adapt/sqlite/file_lock.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+#include "base/text.hpp"
+
+namespace weft::adapt::sqlite {
+namespace {
+
+std::string_view hint_for(int error) {
+  switch (error) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "let the user of this service write the file and its directory";
+    case ENOENT:
+    case ENOTDIR:
+      return "make the directory first, writable for the user of this service";
+    case EISDIR:
+      return "give the name of a file, e.g. weft.db in that directory";
+    case ENOSPC:
+    case EDQUOT:
+      return "free space there";
+    default:
+      return {};
+  }
+}
+
+// "process 123", as far as the holder got to write it down.
+std::string holder_of(const Fd& file) {
+  std::array<char, 32> text{};
+  const ssize_t size = pread(file.get(), text.data(), text.size(), 0);
+  const std::string_view pid = trim({text.data(), static_cast<std::size_t>(size > 0 ? size : 0)});
+  return pid.empty() ? "another process" : fmt::format("process {}", pid);
+}
+
+}  // namespace
+
+std::unexpected<Error> file_failure(const std::string& path, std::string_view doing, int error) {
+  return fail(Errc::io, {path},
+              fmt::format("{}: {}", doing, std::generic_category().message(error)),
+              std::string(hint_for(error)));
+}
+
+Result<FileLock> FileLock::take(const std::string& path) {
+  const std::string name = path + ".lock";
+  Fd file(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640));
+  if (!file.valid()) return file_failure(name, "cannot be opened", errno);
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return file_failure(name, "cannot be locked", errno);
+    return fail(Errc::io, {path}, fmt::format("this store is in use by {}", holder_of(file)),
+                "stop that service, or give this one a store of its own");
+  }
+  // For people only: who cannot be named still holds the lock.
+  const std::string pid = fmt::format("{}\n", getpid());
+  if (ftruncate(file.get(), 0) == 0)
+    static_cast<void>(pwrite(file.get(), pid.data(), pid.size(), 0));
+  return FileLock(std::move(file));
+}
+
+}  // namespace weft::adapt::sqlite

@@ -1,0 +1,90 @@
+#include "base/line_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft::inline base {
+namespace {
+constexpr std::size_t block_bytes = 1 << 18;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+}  // namespace
+
+LineReader::LineReader(std::string_view text, std::string file)
+    : file_(std::move(file)), size_hint_(text.size()), ahead_(text) {}
+
+LineReader::LineReader(File stream, std::string file, std::uint64_t size_hint)
+    : stream_(std::move(stream)), file_(std::move(file)), size_hint_(size_hint) {
+  block_.resize(block_bytes);
+}
+
+Result<LineReader> LineReader::open(const std::string& path) {
+  if (path == "-") return LineReader(File(stdin), "<stdin>", 0);
+  WEFT_TRY(File stream, open_file(path));
+  return LineReader(std::move(stream), path, file_size_hint(path));
+}
+
+bool LineReader::refuse(Error error) {
+  failed_ = true;
+  error_ = std::move(error);
+  return false;
+}
+
+// Reads as much as the block has room for. False when nothing came.
+bool LineReader::fill() {
+  if (stream_ == nullptr || failed_) return false;
+  if (!ahead_.empty()) std::memmove(block_.data(), ahead_.data(), ahead_.size());
+  const std::size_t kept = ahead_.size();
+  const std::size_t got = std::fread(block_.data() + kept, 1, block_.size() - kept, stream_.get());
+  ahead_ = {block_.data(), kept + got};
+  if (std::ferror(stream_.get()) != 0) return refuse(io_error(file_, "read").error());
+  return got > 0;
+}
+
+std::string_view LineReader::peek() {
+  line_ = {};
+  while (ahead_.size() < block_.size() && fill()) {
+  }
+  return ahead_;
+}
+
+bool LineReader::next() {
+  line_ = {};
+  if (failed_) return false;
+  std::size_t end = ahead_.find('\n');
+  if (end == std::string_view::npos) {
+    while (ahead_.size() <= line_bytes_max && fill()) {
+    }
+    if (failed_ || ahead_.empty()) return false;
+    end = ahead_.find('\n');
+  }
+  ++line_number_;
+  if (line_number_ == 1 && ahead_.starts_with(byte_order_mark)) {
+    ahead_.remove_prefix(byte_order_mark.size());
+    end -= end == std::string_view::npos ? 0 : byte_order_mark.size();
+  }
+  line_ = ahead_.substr(0, end);
+  ahead_.remove_prefix(std::min(line_.size() + 1, ahead_.size()));
+  if (line_.ends_with('\r')) line_.remove_suffix(1);
+  if (line_.size() <= line_bytes_max) return true;
+  line_ = {};
+  return refuse({Errc::parse,
+                 where(),
+                 fmt::format("the line is longer than {} bytes", line_bytes_max),
+                 "check that this is the right file",
+                 {}});
+}
+
+Result<std::string> LineReader::rest(std::uint64_t limit) {
+  line_ = {};
+  std::string out;
+  out.reserve(std::min(std::max<std::uint64_t>(size_hint_, ahead_.size()), limit));
+  out = ahead_;
+  ahead_ = {};
+  if (failed_) return std::unexpected(error_);
+  if (stream_ != nullptr) WEFT_TRY_STATUS(read_rest(stream_.get(), file_, limit, out));
+  return out;
+}
+
+}  // namespace weft::base

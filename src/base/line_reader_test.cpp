@@ -1,0 +1,108 @@
+#include "base/line_reader.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+using namespace weft;
+
+namespace {
+
+// A file that lives as long as the test.
+class Scratch {
+ public:
+  explicit Scratch(const std::string& content)
+      : path_((std::filesystem::temp_directory_path() /
+               ("weft_line_reader_test." + std::to_string(::getpid())))
+                  .string()) {
+    REQUIRE(write_file(path_, content).has_value());
+  }
+  ~Scratch() { std::remove(path_.c_str()); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// "1:a 2: 3:b", or what went wrong.
+std::string all(LineReader reader) {
+  std::string out;
+  while (reader.next())
+    out += std::to_string(reader.where().line) + ":" + std::string(reader.line()) + " ";
+  if (reader.error() != nullptr) out += "! " + reader.error()->text();
+  return out;
+}
+
+// The same from memory and from a file.
+std::string both(const std::string& text) {
+  const std::string memory = all({text, "f"});
+  const Scratch file(text);
+  auto reader = LineReader::open(file.path());
+  REQUIRE(reader.has_value());
+  std::string out = all(*std::move(reader));
+  if (const std::size_t at = out.find(file.path()); at != std::string::npos)
+    out.replace(at, file.path().size(), "f");
+  CHECK(out == memory);
+  return memory;
+}
+
+}  // namespace
+
+TEST_CASE("lines, with every kind of end") {
+  CHECK(both("").empty());
+  CHECK(both("\n") == "1: ");
+  CHECK(both("a") == "1:a ");
+  CHECK(both("a\n\nb\r\nc") == "1:a 2: 3:b 4:c ");
+  CHECK(both("\xEF\xBB\xBF"
+             "a\n\xEF\xBB\xBF-") == "1:a 2:\xEF\xBB\xBF- ");
+  CHECK(both("\xEF\xBB\xBF") == "1: ");
+}
+
+TEST_CASE("lines that lie across blocks, and the longest one") {
+  std::string text, expected;
+  for (int i = 1; text.size() < 1'000'000; ++i) {
+    const std::string line(static_cast<std::size_t>(i * 37 % 5000),
+                           static_cast<char>('a' + i % 26));
+    text += line + "\n";
+    expected += std::to_string(i) + ":" + line + " ";
+  }
+  CHECK(both(text) == expected);
+  const std::string longest(line_bytes_max, 'x');
+  CHECK(both("a\n" + longest + "\nb") == "1:a 2:" + longest + " 3:b ");
+  CHECK(both("a\n" + longest + "x\nb") ==
+        "1:a ! f:2:1: the line is longer than 65535 bytes; check that this is the right file");
+  CHECK(both(std::string(2'000'000, 'x')).starts_with("! f:1:1: the line is longer"));
+}
+
+TEST_CASE("a look ahead takes nothing, and the rest is what no line has taken") {
+  const std::string text = "one\ntwo\n" + std::string(600'000, 'x');
+  const Scratch file(text);
+  auto reader = LineReader::open(file.path());
+  REQUIRE(reader.has_value());
+  CHECK(reader->size_hint() == text.size());
+  CHECK(text.starts_with(reader->peek()));
+  CHECK(reader->peek().size() >= line_bytes_max);
+  REQUIRE(reader->next());
+  CHECK(reader->line() == "one");
+  CHECK(reader->peek().starts_with("two\n"));
+  CHECK(reader->rest() == text.substr(4));
+  CHECK_FALSE(reader->next());
+  LineReader memory("one\ntwo", "f");
+  REQUIRE(memory.next());
+  CHECK(memory.peek() == "two");
+  CHECK(memory.rest() == "two");
+}
+
+TEST_CASE("what cannot be read") {
+  CHECK(LineReader::open("/nowhere/at/all").error().code == Errc::io);
+  CHECK(LineReader::open("/").error().text().find("is a directory") != std::string::npos);
+  auto limited = LineReader::open("/dev/zero");
+  REQUIRE(limited.has_value());
+  CHECK(limited->rest(1 << 20).error().text() ==
+        "/dev/zero: larger than 1048576 bytes; split the input or pass a smaller file");
+}

@@ -1,0 +1,383 @@
+#include "cli/cmd_lab.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "adapt/lab/doctor.hpp"
+#include "adapt/lab/drain.hpp"
+#include "adapt/lab/extras.hpp"
+#include "adapt/lab/fault.hpp"
+#include "adapt/lab/lab.hpp"
+#include "adapt/lab/netns.hpp"
+#include "adapt/lab/status.hpp"
+#include "adapt/lab/up.hpp"
+#include "adapt/lab/user_namespace.hpp"
+#include "base/text.hpp"
+
+namespace weft::cli {
+namespace {
+
+namespace lab = adapt::lab;
+using nlohmann::json;
+
+// What the outside world refused is failed work; what the user wrote is bad input.
+int report_lab(const Error& error) {
+  const int status = report(error);
+  const bool outside =
+      error.code == Errc::io || error.code == Errc::unsupported || error.code == Errc::infeasible;
+  return outside ? work_failed : status;
+}
+
+// Goes to where the lab lives: its own namespaces, where it was brought up without root.
+Status enter_lab(const std::string& name) {
+  if (lab::is_privileged()) return {};
+  WEFT_TRY_STATUS(lab::check_lab_name(name));
+  WEFT_TRY_STATUS(lab::check_state_root());
+  const auto journal = lab::read_journal(lab::lab_directory(name) + "/processes");
+  const auto keeper = std::ranges::find(journal, "keeper", &lab::LabProcess::role);
+  if (keeper == journal.end() || !lab::is_alive(keeper->id)) return {};
+  return lab::enter_user_namespace_of(keeper->id);
+}
+
+Result<lab::Lab> find_lab(const std::string& name) {
+  WEFT_TRY_STATUS(enter_lab(name));
+  return lab::open_lab(name);
+}
+
+void print_up(const Common& common, const lab::LabOptions& options, const lab::UpReport& up) {
+  for (const std::string& warning : up.warnings) fmt::print(stderr, "weft: warning: {}\n", warning);
+  if (common.json) {
+    json steps = json::object();
+    for (const auto& [name, seconds] : up.steps) steps[name] = seconds;
+    fmt::print("{}\n", json{{"name", options.name},
+                            {"switches", up.switches},
+                            {"hosts", up.hosts},
+                            {"cables", up.cables},
+                            {"seconds", up.seconds()},
+                            {"steps", steps},
+                            {"warnings", up.warnings}}
+                           .dump(2));
+    return;
+  }
+  fmt::print("{} is up: {} switches, {} hosts, {} cables in {}", options.name, up.switches,
+             up.hosts, up.cables, human_seconds(up.seconds()));
+  std::string_view separator = " (";
+  for (const auto& [name, seconds] : up.steps) {
+    fmt::print("{}{} {}", separator, name, human_seconds(seconds));
+    separator = ", ";
+  }
+  fmt::print(")\n");
+}
+
+int up_command(const Common& common, const LabArgs& args) {
+  using adapt::lab::Extra;
+  const auto extra = [](bool on) { return on ? Extra::on : Extra::off; };
+  const auto fabric = load_fabric(common, args.fabric);
+  if (!fabric) return report_lab(fabric.error());
+  lab::UpRequest request{
+      .options = {.name = args.name,
+                  .routing =
+                      args.routing == "static" ? lab::Routing::static_routes : lab::Routing::frr,
+                  .bfd = extra(args.bfd),
+                  .snmp = extra(args.snmp),
+                  .syslog = extra(args.syslog),
+                  .seeds = args.equal_seeds ? lab::HashSeeds::equal : lab::HashSeeds::distinct},
+      .program = {},
+      .progress = common.progress()};
+  std::error_code error;
+  request.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) return report_lab(lab::system_failure("/proc/self/exe", error.value()).error());
+  if (!lab::is_privileged())
+    if (const Status entered = lab::enter_new_user_namespace(); !entered)
+      return report_lab(entered.error());
+  const auto up = lab::bring_up(*fabric, request);
+  if (!up) return report_lab(up.error());
+  print_up(common, request.options, *up);
+  return done;
+}
+
+int down_command(const Common& common, const LabArgs& args) {
+  if (const Status entered = enter_lab(args.name); !entered) return report_lab(entered.error());
+  const auto down = lab::take_down(args.name);
+  if (!down) return report_lab(down.error());
+  if (common.json) {
+    fmt::print("{}\n", json{{"name", args.name},
+                            {"processes", down->processes},
+                            {"namespaces", down->namespaces},
+                            {"nothing", down->nothing()}}
+                           .dump());
+  } else if (down->nothing()) {
+    fmt::print("{}: nothing was there\n", args.name);
+  } else {
+    fmt::print("{} is down: {} processes ended, {} namespaces removed\n", args.name,
+               down->processes, down->namespaces);
+  }
+  return done;
+}
+
+std::string problem_of(const lab::NodeStatus& node) {
+  std::vector<std::string> out;
+  if (!node.trouble.empty()) out.push_back(node.trouble);
+  for (const lab::LabProcess& process : node.dead) out.push_back(process.role + " is dead");
+  if (node.routes_missing > 0)
+    out.push_back(fmt::format("{} routes incomplete", node.routes_missing));
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+void print_status(const lab::Lab& found, const lab::LabStatus& status) {
+  std::size_t processes = 0;
+  for (const lab::NodeStatus& node : status.nodes)
+    processes += node.processes.size() - node.dead.size();
+  fmt::print(
+      "{}: {} switches, {} hosts, {} of {} cables up, {} of {} routes complete, "
+      "{} daemons\n",
+      found.options.name, found.plan.switch_count,
+      found.plan.nodes.size() - found.plan.switch_count,
+      found.plan.cables.size() - status.cables_down.size(), found.plan.cables.size(),
+      status.routes - status.routes_missing, status.routes, processes);
+  if (found.phase == lab::Phase::starting)
+    fmt::print("it never came up completely: run weft lab down\n");
+  if (!status.dead.empty())
+    fmt::print("the keeper is dead: logs are not forwarded; weft lab down, then up\n");
+  for (const std::string& name : found.drained) fmt::print("drained: {}\n", name);
+  for (const lab::LabCableId cable : status.cables_down)
+    fmt::print("down: {}\n", found.fabric.name(found.plan.cables[cable].circuit));
+  for (const lab::NodeStatus& node : status.nodes)
+    if (const std::string problem = problem_of(node); !problem.empty())
+      fmt::print("{}: {}\n", found.plan.nodes[node.node].name, problem);
+  if (status.cpu_pressure > 50)
+    fmt::print(
+        "the machine is short of processors ({:.0f} % of the last 10 s): timers of "
+        "daemons may lie\n",
+        status.cpu_pressure);
+}
+
+int status_command(const Common& common, const LabArgs& args) {
+  const auto found = find_lab(args.name);
+  if (!found) return report_lab(found.error());
+  const auto status = lab::look_at(*found);
+  if (!status) return report_lab(status.error());
+  if (common.json) {
+    fmt::print("{}\n", lab::to_json(*found, *status));
+  } else {
+    print_status(*found, *status);
+  }
+  return status->is_well() ? done : work_failed;
+}
+
+int drain_command(const Common& common, const LabArgs& args) {
+  auto found = find_lab(args.name);
+  if (!found) return report_lab(found.error());
+  const auto lock = lab::lock_lab(found->directory);
+  if (!lock) return report_lab(lock.error());
+  const bool drains = args.action == "drain";
+  const auto outcome = drains ? lab::drain(*found, args.target) : lab::undrain(*found, args.target);
+  if (!outcome) return report_lab(outcome.error());
+  const bool changed = *outcome == lab::DrainOutcome::changed;
+  if (common.json) {
+    fmt::print(
+        "{}\n",
+        json{{"target", args.target}, {"changed", changed}, {"drained", found->drained}}.dump());
+  } else {
+    fmt::print("{} {} {}\n", args.target, changed ? "is" : "was already",
+               drains ? "drained" : "in service");
+  }
+  return done;
+}
+
+// Becomes the command; returns only when it cannot.
+int exec_command(const LabArgs& args) {
+  const auto found = find_lab(args.name);
+  if (!found) return report_lab(found.error());
+  const auto node = found->plan.find_node(found->fabric, {args.target, {"NODE", 0, 0}});
+  if (!node && args.target != "mgmt") return report_lab(node.error());
+  const auto netns =
+      lab::open_netns(node ? found->plan.nodes[*node].netns : found->plan.management_netns);
+  if (!netns) return report_lab(netns.error());
+  if (setns(netns->get(), CLONE_NEWNET) != 0)
+    return report_lab(
+        lab::system_failure("entering the namespace of " + args.target, errno).error());
+  std::vector<std::string> words = args.command;
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv.front(), argv.data());
+  return report_lab(lab::system_failure("executing " + words.front(), errno).error());
+}
+
+void print_faults(const Common& common, const std::vector<lab::FaultRecord>& records) {
+  if (common.json) {
+    for (const lab::FaultRecord& record : records) fmt::print("{}\n", lab::truth_line(record));
+    return;
+  }
+  Table table({{"id", Table::Align::left},
+               {"kind", Table::Align::left},
+               {"at", Table::Align::left},
+               {"phase", Table::Align::left},
+               {"since", Table::Align::left},
+               {"until", Table::Align::left},
+               {"hit", Table::Align::left}});
+  for (const lab::FaultRecord& record : records) {
+    std::vector<std::string> hits;
+    for (const auto& [what, count] : record.hits) hits.push_back(fmt::format("{} {}", count, what));
+    table.add({record.id, std::string(lab::to_text(record.spec.kind)), record.spec.target,
+               std::string(lab::to_text(record.phase)), record.start, record.end,
+               fmt::format("{}", fmt::join(hits, ", "))});
+  }
+  fmt::print("{}", table.text());
+}
+
+int fault_command(const Common& common, const LabArgs& args) {
+  const auto spec = lab::parse_fault(args.kind, args.target, args.fault_options);
+  if (!spec) return report_lab(spec.error());
+  const auto found = find_lab(args.name);
+  if (!found) return report_lab(found.error());
+  const auto record = lab::inject_fault(*found, *spec);
+  if (!record) return report_lab(record.error());
+  print_faults(common, {*record});
+  return done;
+}
+
+int heal_command(const Common& common, const LabArgs& args) {
+  const auto found = find_lab(args.name);
+  if (!found) return report_lab(found.error());
+  const auto healed = lab::heal_faults(*found, args.which);
+  if (!healed) return report_lab(healed.error());
+  print_faults(common, *healed);
+  return done;
+}
+
+int faults_command(const Common& common, const LabArgs& args) {
+  const auto found = find_lab(args.name);
+  if (!found) return report_lab(found.error());
+  const auto records = lab::list_faults(*found);
+  if (!records) return report_lab(records.error());
+  print_faults(common, *records);
+  return done;
+}
+
+// For `weft probe --addresses`: who answers with which address.
+int addresses_command(const LabArgs& args) {
+  const auto found = find_lab(args.name);
+  if (!found) return report_lab(found.error());
+  fmt::print("node,address\n");
+  for (const lab::LabCable& cable : found->plan.cables)
+    for (const lab::CableEnd& end : cable.ends)
+      fmt::print("{},{}\n", found->fabric.name(end.device), ipv4_text(end.address));
+  return done;
+}
+
+int doctor_command(const Common& common) {
+  const lab::Diagnosis found = lab::diagnose();
+  if (common.json) {
+    fmt::print("{}\n", lab::to_json(found));
+    return found.can_lab() ? done : work_failed;
+  }
+  Table table({{"feature", Table::Align::left},
+               {"", Table::Align::left},
+               {"found", Table::Align::left},
+               {"what for", Table::Align::left}});
+  for (const lab::Feature& feature : found.features)
+    table.add({feature.name, feature.works ? "yes" : "no", feature.detail, feature.advice});
+  fmt::print("{}\n", table.text());
+  fmt::print("mode: {}\nlab with static routes: {}\nlab with FRRouting: {}\n",
+             lab::to_text(found.mode), found.can_lab() ? "yes" : "no",
+             found.can_frr() ? "yes" : "no");
+  fmt::print("faults: loss by {}, delay and the like by {}\n", found.loss_injector(),
+             found.delay_injector());
+  return found.can_lab() ? done : work_failed;
+}
+
+int keeper_command(const LabArgs& args) {
+  // Not through find_lab: it is started where the lab is, and holds the namespaces itself.
+  const auto found = lab::open_lab(args.name);
+  if (!found) return report_lab(found.error());
+  const Status kept = lab::keep(*found);
+  return kept ? int{done} : report_lab(kept.error());
+}
+
+// "fault KIND TARGET", with every option that some kind takes; fault_spec.hpp says which fit.
+void add_fault_options(CLI::App& fault, LabArgs& args) {
+  std::vector<std::string> kinds;
+  std::string footer = "Kinds:\n";
+  for (std::size_t i = 0; i < lab::fault_kind_count; ++i) {
+    const auto kind = static_cast<lab::FaultKind>(i);
+    footer += fmt::format("  {}\n", lab::describe(kind));
+  }
+  fault.footer(footer);
+  fault.add_option("kind", args.kind, "What to break")->required();
+  fault.add_option("target", args.target, "Node, cable \"a--b\" or direction \"a->b\"")->required();
+  for (const lab::FaultOptionHelp& help : lab::fault_option_help())
+    fault.add_option_function<std::string>(
+        fmt::format("--{}", help.name),
+        [&args, name = std::string(help.name)](const std::string& value) {
+          args.fault_options.push_back({name, value});
+        },
+        std::string(help.help));
+}
+
+}  // namespace
+
+void add_lab(CLI::App& lab_app, LabArgs& args) {
+  lab_app.require_subcommand(1);
+  const auto add = [&](const char* name, const char* what) {
+    CLI::App* command = lab_app.add_subcommand(name, what);
+    command->fallthrough();
+    command->callback([&args, name] { args.action = name; });
+    command->add_option("--name", args.name, "Name of the lab (lab0)");
+    return command;
+  };
+  CLI::App* up = add("up", "Bring up a fabric of network namespaces");
+  up->add_option("fabric", args.fabric, "Scenario or fabric file")->required();
+  up->add_option("--routing", args.routing, "frr (BGP), or static")
+      ->check(CLI::IsMember({"frr", "static"}));
+  up->add_flag("--bfd", args.bfd, "Fast failure detection between switches");
+  up->add_flag("--snmp", args.snmp, "An SNMP agent on every switch");
+  up->add_flag("--syslog", args.syslog, "Forward the switches' logs to the management network");
+  up->add_flag("--equal-seeds", args.equal_seeds,
+               "All switches hash alike, so that tiers polarise");
+  add("status", "Links, routes and daemons of a lab");
+  add("down", "Take a lab down, or what is left of one");
+  for (const auto& [name, what] :
+       {std::pair("drain", "Take a switch or cable out of service without loss"),
+        std::pair("undrain", "Put it back into service")})
+    add(name, what)->add_option("target", args.target, "Switch, or cable \"a--b\"")->required();
+  CLI::App* exec = add("exec", "Run a command inside a node's namespace");
+  exec->add_option("node", args.target, "Switch, host, or mgmt")->required();
+  exec->add_option("command", args.command, "Behind \"--\"")->required();
+  add_fault_options(*add("fault", "Inject a fault; prints its id"), args);
+  add("heal", "Take faults out again")
+      ->add_option("id", args.which, "Id of a fault, or all")
+      ->required();
+  add("faults", "All faults of the lab, healed ones too, with what they hit");
+  add("addresses", "Which node has which addresses, as CSV for weft probe");
+  add("doctor", "What this machine can do for a lab, feature by feature");
+  add("keeper", "")->group("");  // of a lab's own
+}
+
+int lab_command(const Common& common, const LabArgs& args) {
+  if (args.action == "up") return up_command(common, args);
+  if (args.action == "down") return down_command(common, args);
+  if (args.action == "status") return status_command(common, args);
+  if (args.action == "fault") return fault_command(common, args);
+  if (args.action == "heal") return heal_command(common, args);
+  if (args.action == "faults") return faults_command(common, args);
+  if (args.action == "addresses") return addresses_command(args);
+  if (args.action == "doctor") return doctor_command(common);
+  if (args.action == "exec") return exec_command(args);
+  if (args.action == "keeper") return keeper_command(args);
+  return drain_command(common, args);
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/cli.hpp"
+#include "cli/cmd_probe.hpp"
+#include "observe/probe/plan_file.hpp"
+#include "plan/run/setup.hpp"
+
+namespace weft::cli {
+namespace {
+
+namespace probe = observe::probe;
+
+std::string coverage_text(const model::Fabric& fabric, const probe::Coverage& coverage) {
+  Table table({{"tier", Table::Align::left}, {"links"}, {"least"}, {"mean"}, {"most"}, {"below"}});
+  const auto add = [&](const std::string& name, const probe::Coverage::Tier& tier) {
+    const double mean = static_cast<double>(tier.sum) / static_cast<double>(tier.links);
+    table.add({name, fmt::format("{}", tier.links), fmt::format("{}", tier.least),
+               fmt::format("{:.1f}", mean), fmt::format("{}", tier.most),
+               fmt::format("{}", tier.below)});
+  };
+  for (const probe::Coverage::Tier& tier : coverage.tiers)
+    add(fabric.tiers()[tier.tier].name, tier);
+  add("all", coverage.total());
+  return table.text();
+}
+
+Result<probe::Plan> plan_learned(const std::string& path, const model::Fabric& fabric,
+                                 const model::State& state, const probe::PlanOptions& options) {
+  WEFT_TRY(LineReader lines, LineReader::open(path));
+  WEFT_TRY(std::vector<probe::PlanLine> rows, probe::read_plan(fabric, lines));
+  std::vector<probe::LearnedFlow> learned;
+  for (probe::PlanLine& row : rows) {
+    if (row.target_port != options.target_port)
+      return fail(Errc::value, {path, 0, 0},
+                  fmt::format("a way was learned to port {}", row.target_port),
+                  "plan for the same port: --port");
+    if (!row.forward.empty())
+      learned.push_back(
+          {row.src, row.dst, row.source_port, std::move(row.forward), std::move(row.back)});
+  }
+  return probe::make_plan(fabric, state, learned, options);
+}
+
+int print(const Common& common, const model::Fabric& fabric, const probe::Plan& plan,
+          const probe::PlanOptions& options, std::string_view by) {
+  constexpr std::size_t shown_max = 20;
+  if (common.json) {
+    fmt::print("{}", to_json_lines(fabric, plan, options));
+  } else {
+    fmt::print(
+        "{} flows, {} probes of each in {:g} s; a host sends {:.1f} probes/s (most {:.1f})\n",
+        plan.flows.size(), plan.probes, static_cast<double>(options.window_ns) * 1e-9,
+        plan.host_rate_mean, plan.host_rate_max);
+    fmt::print("\ncrossings in a window, by {}:\n{}", by, coverage_text(fabric, plan.coverage));
+  }
+  const probe::Coverage& coverage = plan.coverage;
+  if (coverage.unreachable > 0)
+    fmt::print(stderr, "weft: note: {} links lie between no two NICs and are not probed\n",
+               coverage.unreachable);
+  if (coverage.below.empty()) return done;
+  fmt::print(stderr, "weft: error: {} links are crossed less than {} times in a window:\n",
+             coverage.below.size(), options.crossings);
+  for (std::size_t i = 0; i < std::min(shown_max, coverage.below.size()); ++i)
+    fmt::print(stderr, "  {}\n", fabric.name(coverage.below[i]));
+  return work_failed;
+}
+
+}  // namespace
+
+int probe_plan_command(const Common& common, const ProbeArgs& args) {
+  const auto load = common.load_options(fabric_file_keys());
+  if (!load) return report(load.error());
+  const auto file = model::load_scenario(args.fabric, *load);
+  if (!file) return report(file.error());
+  const model::Scenario& scenario = file->variants.front();
+  const auto setup = plan::read_setup(scenario);
+  if (!setup) return report(setup.error());
+  probe::PlanOptions options{.crossings = args.crossings,
+                             .flows_each = args.flows_each,
+                             .rate_max = args.rate_max,
+                             .target_port = args.target_port,
+                             .seed = scenario.seed};
+  const auto ports = probe::parse_ports({args.ports, {"--ports", 0, 0}});
+  if (!ports) return report(ports.error());
+  options.ports = *ports;
+  const auto window = parse_duration({args.window, {"--window", 0, 0}});
+  if (!window) return report(window.error());
+  options.window_ns = window->ps / 1000;
+  if (options.window_ns < ns_per_s || options.target_port == 0)
+    return report({Errc::value, {}, "a window is 1 s or longer, and a port above 0", "", {}});
+  auto router = route::Router::create(setup->fabric, setup->routing, scenario.seed);
+  if (!router) return report(router.error());
+  const model::State healthy;
+  const model::State& state = setup->changes.empty() ? healthy : setup->changes.front().state;
+  const auto plan = args.learned.empty()
+                        ? probe::make_plan(*router, state, options)
+                        : plan_learned(args.learned, setup->fabric, state, options);
+  if (!plan) return report(plan.error());
+  return print(common, setup->fabric, *plan, options,
+               args.learned.empty() ? "replaying the hash" : "the ways learned");
+}
+
+}  // namespace weft::cli

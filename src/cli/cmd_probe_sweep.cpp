@@ -1,0 +1,118 @@
+// `weft probe --sweep`: the way of each flow, hop by hop.
+#include <fmt/format.h>
+
+#include "adapt/live/signals.hpp"
+#include "adapt/live/system_clock.hpp"
+#include "adapt/live/udp_io.hpp"
+#include "base/json_line.hpp"
+#include "cli/cli.hpp"
+#include "cli/cmd_probe.hpp"
+#include "cli/probe_key.hpp"
+#include "cli/probe_work.hpp"
+#include "observe/probe/sweep.hpp"
+#include "observe/probe/targets.hpp"
+
+namespace weft::cli {
+namespace {
+
+namespace probe = observe::probe;
+using adapt::live::Signals;
+
+// A hop's name where the fabric knows its address, else the address, "*" for none.
+std::string hop_name(const ProbeWork& work, const probe::Hop& hop) {
+  if (hop.address == 0) return "*";
+  const std::string name = work.name_of ? work.name_of(hop.address) : "";
+  return name.empty() ? ipv4_text(hop.address) : name;
+}
+
+std::string table_of(const ProbeWork& work, const std::vector<probe::SweptFlow>& flows) {
+  using Align = Table::Align;
+  Table table({{"to", Align::left},
+               {"port"},
+               {"hop"},
+               {"at", Align::left},
+               {"sent"},
+               {"answered"},
+               {"loss %"},
+               {"", Align::left}});
+  for (std::size_t i = 0; i < flows.size(); ++i)
+    for (std::size_t h = 0; h < flows[i].hops.size(); ++h) {
+      const probe::Hop& hop = flows[i].hops[h];
+      std::string note = flows[i].suspect == h + 1 ? "loses from here on" : "";
+      if (hop.others > 0) note += fmt::format(" {} from elsewhere", hop.others);
+      table.add({work.infos[i].dst, fmt::format("{}", work.infos[i].source_port),
+                 fmt::format("{}", h + 1), hop_name(work, hop), fmt::format("{}", hop.sent),
+                 fmt::format("{}", hop.answered), fmt::format("{:.3g}", 100 * hop.loss()), note});
+    }
+  return table.text();
+}
+
+std::string json_of(const ProbeWork& work, const probe::FlowInfo& info, const probe::Flow& flow,
+                    const probe::SweptFlow& swept) {
+  std::string hops;
+  for (const probe::Hop& hop : swept.hops)
+    hops += fmt::format(R"({}{{"at":{},"sent":{},"answered":{}}})", hops.empty() ? "" : ",",
+                        json_string(hop_name(work, hop)), hop.sent, hop.answered);
+  std::string path = "null";
+  if (const auto links = work.path_of ? work.path_of(info, swept) : std::vector<std::string>{};
+      !links.empty()) {
+    path = "[";
+    for (const std::string& link : links) path += json_string(link) + ",";
+    path.back() = ']';
+  }
+  return fmt::format(
+      R"({{"src":{},"dst":{},"sport":{},"dport":{},"class":{},"forward":{},"reached":{},)"
+      R"("suspect_hop":{},"hops":[{}]}})"
+      "\n",
+      json_string(info.src), json_string(info.dst), info.source_port, flow.target.port,
+      json_string(info.traffic_class), path, swept.reached, swept.suspect, hops);
+}
+
+}  // namespace
+
+int probe_sweep_command(const Common& common, const ProbeArgs& args) {
+  probe::SweepOptions options{.session = random_number(),
+                              .ttl_max = static_cast<std::uint8_t>(args.ttl_max),
+                              .rate = args.rate.value_or(1'000)};
+  const auto key = read_probe_key(args.key);
+  if (!key) return report(key.error());
+  options.key = *key;
+  if (args.count > probe::sweep_rounds_max || args.classes.size() > 1 || options.rate <= 0)
+    return report({Errc::value,
+                   {"--sweep", 0, 0},
+                   "a sweep takes one class, a rate, and at most 16 probes for each hop and port",
+                   "change --class, --rate or --count",
+                   {}});
+  if (args.count > 0) options.rounds = static_cast<std::uint32_t>(args.count);
+  auto work = load_probe_work(common, args);
+  if (!work) return report(work.error());
+  auto signals = Signals::open();
+  if (!signals) return report(signals.error());
+  adapt::live::SystemClock clock;
+  auto io = adapt::live::UdpIo::open({.ports = work->ports,
+                                      .send_stamps = port::Stamp::none,
+                                      .complaints = adapt::live::UdpIoOptions::Complaints::heard},
+                                     clock);
+  if (!io) return report(io.error());
+  std::vector<std::uint16_t> source_ports;
+  for (const port::Endpoint& own : io->ports()) source_ports.push_back(own.port);
+  adapt::live::prefer_exact_timers();
+  probe::Sweep sweep(options, work->flows, source_ports, *io, clock);
+  while (!sweep.done()) {
+    sweep.step();
+    if (signals->take() == Signals::Seen::stop) sweep.stop();
+    io->wait(sweep.wake_at(), port::Wake::timer);
+  }
+  const auto results = sweep.results();
+  bool reached = false;
+  for (const probe::SweptFlow& flow : results) reached = reached || flow.reached;
+  if (common.json) {
+    for (std::size_t i = 0; i < results.size(); ++i)
+      fmt::print("{}", json_of(*work, work->infos[i], work->flows[i], results[i]));
+  } else {
+    fmt::print("{}", table_of(*work, results));
+  }
+  return reached ? done : work_failed;
+}
+
+}  // namespace weft::cli

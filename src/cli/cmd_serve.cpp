@@ -1,0 +1,370 @@
+#include "cli/cmd_serve.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "adapt/lab/actuator.hpp"
+#include "adapt/lab/device_state.hpp"
+#include "adapt/lab/extras.hpp"
+#include "adapt/lab/lab.hpp"
+#include "adapt/lab/netns.hpp"
+#include "adapt/live/alertmanager.hpp"
+#include "adapt/live/command_actuator.hpp"
+#include "adapt/live/signals.hpp"
+#include "adapt/live/syslog_listener.hpp"
+#include "adapt/live/system_clock.hpp"
+#include "adapt/live/webhook.hpp"
+#include "adapt/postgres/store.hpp"
+#include "adapt/sqlite/store.hpp"
+#include "base/file.hpp"
+#include "base/json_line.hpp"
+#include "base/text.hpp"
+#include "cli/cli.hpp"
+#include "observe/sli/objectives.hpp"
+#include "observe/telemetry/alertmanager.hpp"
+#include "observe/telemetry/catalogue.hpp"
+#include "observe/telemetry/inventory.hpp"
+#include "operate/repair/policy.hpp"
+#include "operate/repair/what_if.hpp"
+#include "operate/snapshot/snapshot.hpp"
+#include "operate/triage/rules.hpp"
+#include "serve/api.hpp"
+#include "serve/loop.hpp"
+#include "serve/settings.hpp"
+#include "serve/sli_view.hpp"
+
+namespace weft::cli {
+namespace {
+
+namespace lab = adapt::lab;
+namespace live = adapt::live;
+namespace repair = operate::repair;
+namespace snapshot = operate::snapshot;
+namespace telemetry = observe::telemetry;
+namespace triage = operate::triage;
+
+// The file of --config, each section for the room that it belongs to.
+struct ServeConfig {
+  serve::DeskSettings desk;
+  triage::Rules rules;
+  repair::Policy policy;
+  observe::sli::Settings objectives;
+  std::optional<live::CommandSettings> commands;
+  std::vector<live::WebhookSettings> webhooks;
+  std::vector<live::AlertmanagerSettings> alertmanagers;
+  telemetry::AlertMapping alerts = telemetry::AlertMapping::built_in();
+};
+
+template <class T>
+void take(T& out, Result<T> result, Errors& errors) {
+  if (result)
+    out = *std::move(result);
+  else
+    errors.push_back(std::move(result).error());
+}
+
+// notify: a list of {webhook: {...}} and {alertmanager: {...}}.
+void read_notify(const Config& config, ServeConfig& out, Errors& errors) {
+  for (const Config& item : config.items) {
+    Reader reader(item, "notify", errors);
+    if (const Config* webhook = reader.child("webhook")) {
+      live::WebhookSettings settings;
+      take(settings, live::read_webhook_settings(*webhook), errors);
+      out.webhooks.push_back(std::move(settings));
+    }
+    if (const Config* alertmanager = reader.child("alertmanager")) {
+      live::AlertmanagerSettings settings;
+      take(settings, live::read_alertmanager_settings(*alertmanager), errors);
+      out.alertmanagers.push_back(std::move(settings));
+    }
+    reader.finish();
+  }
+  if (config.kind != Config::Kind::list && config.kind != Config::Kind::map)
+    errors.push_back(
+        {Errc::value, config.where, "notify is no list", "begin each entry with -", {}});
+}
+
+Result<ServeConfig> read_config(const std::string& path) {
+  Config config = Config::map();
+  if (!path.empty()) {
+    WEFT_TRY(config, load_yaml(path));
+  }
+  ServeConfig out;
+  Errors errors;
+  const auto section = [&](std::string_view key) {
+    const auto at = std::ranges::find(config.fields, key, &Config::Field::key);
+    Config found = at == config.fields.end() ? Config::map() : std::move(at->value);
+    if (at != config.fields.end()) config.fields.erase(at);
+    return found;
+  };
+  take(out.rules, triage::read_rules(section("rules")), errors);
+  take(out.policy, repair::read_policy(section("policy")), errors);
+  const Config objectives = section("objectives");
+  out.objectives = observe::sli::default_settings();
+  if (!objectives.fields.empty())
+    take(out.objectives, observe::sli::read_settings(objectives), errors);
+  read_notify(section("notify"), out, errors);
+  if (const Config commands = section("actuator"); !commands.fields.empty())
+    take(out.commands.emplace(), live::read_command_settings(commands), errors);
+  if (const Config alerts = section("alerts"); !alerts.fields.empty())
+    take(out.alerts, telemetry::AlertMapping::from_yaml(alerts), errors);
+  take(out.desk, serve::read_desk_settings(config), errors);
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  return out;
+}
+
+Result<std::unique_ptr<port::Store>> open_store(const std::string& where) {
+  if (where.starts_with("postgres://") || where.starts_with("postgresql://") ||
+      where.find('=') != std::string::npos)
+    return adapt::postgres::open_postgres(where);
+  return adapt::sqlite::open_sqlite(where);
+}
+
+// Everything that the service is made of, in the order in which it comes up.
+class Server {
+ public:
+  Server(const Common& common, const ServeArgs& args) : common_(common), args_(args) {}
+
+  Status run() {
+    WEFT_TRY(live::Signals signals, live::Signals::open());
+    live::prefer_early_turns();  // seconds count, also on a busy machine; its threads inherit it
+    WEFT_TRY(config_, read_config(args_.config));
+    WEFT_TRY_STATUS(load_scenario());
+    fabric_ = &setup_->fabric;
+    WEFT_TRY_STATUS(load_names());
+    patient_ = std::make_unique<triage::Ground>(*fabric_, config_.rules);
+    early_ = std::make_unique<triage::Ground>(
+        *fabric_, serve::early_rules(config_.rules, config_.desk.early));
+    WEFT_TRY(store_, open_store(args_.store));
+    desk_ = std::make_unique<serve::Desk>(
+        serve::Desk::Ground{*fabric_, *inventory_, catalogue_, *patient_, *early_}, config_.desk,
+        config_.policy, *store_);
+    WEFT_TRY_STATUS(desk_->restore(clock_.wall()));
+    WEFT_TRY(serve::Hands hands, make_hands());
+    loop_ = std::make_unique<serve::Loop>(
+        *desk_, clock_, bus_, std::move(hands),
+        [this](Timestamp from, Timestamp to, std::uint64_t event) {
+          return serve::sli_view(*fabric_, config_.objectives, *store_, from, to, event);
+        });
+    WEFT_TRY_STATUS(listen());
+    wait_for_end(signals);
+    for (auto* syslog : {&syslog_, &lab_syslog_})
+      if (*syslog) (*syslog)->stop();
+    api_->stop();
+    return {};
+  }
+
+ private:
+  Status load_scenario() {
+    WEFT_TRY(const model::LoadOptions options, common_.load_options());
+    WEFT_TRY(const model::ScenarioFile file, model::load_scenario(args_.fabric, options));
+    const model::Scenario& scenario = file.variants.front();
+    WEFT_TRY(plan::Setup setup, plan::read_setup(scenario));
+    setup_ = std::make_unique<plan::Setup>(std::move(setup));
+    if (scenario.section("jobs").kind != Config::Kind::null) {
+      WEFT_TRY(jobs_, plan::read_jobs(*setup_, scenario.section("jobs"), scenario.seed));
+    }
+    what_if_ = std::make_unique<repair::WhatIf>(*setup_, jobs_, scenario.seed);
+    return {};
+  }
+
+  Result<repair::Forecast> forecast(const repair::Order& order) const {
+    const auto entities =
+        [&](const std::vector<std::string>& names) -> Result<std::vector<model::Entity>> {
+      std::vector<model::Entity> out;
+      for (const std::string& name : names) {
+        WEFT_TRY(const model::Entity entity, model::find_entity(*fabric_, {name, {}}));
+        out.push_back(entity);
+      }
+      return out;
+    };
+    WEFT_TRY(const auto out, entities(order.out));
+    WEFT_TRY(const auto drain, entities({order.entity}));
+    WEFT_TRY(const repair::Impact impact, what_if_->predict(out, drain));
+    return impact.forecast();
+  }
+
+  Status load_names() {
+    inventory_ = std::make_unique<telemetry::Inventory>(*fabric_);
+    if (!args_.inventory.empty()) {
+      WEFT_TRY(const std::string text, read_file(args_.inventory));
+      WEFT_TRY_STATUS(inventory_->add_csv(text, args_.inventory));
+    }
+    if (!args_.lab.empty()) {
+      WEFT_TRY(const lab::Lab found, lab::open_lab(args_.lab));
+      WEFT_TRY_STATUS(inventory_->add_csv(lab::inventory_csv(found.fabric, found.plan), args_.lab));
+    }
+    if (args_.catalogue.empty()) return {};
+    WEFT_TRY(const Config own, load_yaml(args_.catalogue));
+    WEFT_TRY(catalogue_, telemetry::Catalogue::from_yaml(own));
+    return {};
+  }
+
+  Result<serve::Hands> make_hands() {
+    serve::Hands out;
+    out.forecast = [this](const repair::Order& order) { return forecast(order); };
+    if (!args_.lab.empty()) {
+      WEFT_TRY(lab::LabActuator actuator, lab::LabActuator::create(args_.lab));
+      actuator_ = std::make_unique<lab::LabActuator>(std::move(actuator));
+    } else if (config_.commands) {
+      actuator_ = std::make_unique<live::CommandActuator>(*fabric_, *config_.commands,
+                                                          live::CommandActuator::Log{});
+    }
+    out.actuator = actuator_.get();
+    for (const auto& settings : config_.webhooks)
+      notifiers_.push_back(
+          std::make_unique<live::WebhookNotifier>(settings, std::make_shared<live::SystemClock>()));
+    for (const auto& settings : config_.alertmanagers)
+      notifiers_.push_back(std::make_unique<live::AlertmanagerNotifier>(settings));
+    for (const auto& notifier : notifiers_) out.notifiers.push_back(notifier.get());
+    if (!args_.snapshots.empty()) {
+      WEFT_TRY_STATUS(open_taker());
+      out.snapshot = [this](const repair::Order& order, const model::Case& c,
+                            const std::vector<std::string>& open) {
+        return take_snapshot(order, c, open);
+      };
+    }
+    return out;
+  }
+
+  Result<std::vector<std::string>> read_alerts(std::string_view body) {
+    const std::scoped_lock lock(alerts_mutex_);
+    WEFT_TRY_STATUS(alerts_->read(body, clock_.wall()));
+    const model::RecordSet set = alerts_->take_records();
+    std::vector<std::string> lines;
+    for (const model::Record& row : set.rows) lines.push_back(model::to_json(*fabric_, set, row));
+    return lines;
+  }
+
+  Status open_taker() {
+    if (args_.lab.empty())
+      return fail(Errc::unsupported, {"--snapshots", 0, 0}, "only devices of a lab can be asked",
+                  "give --lab too");
+    WEFT_TRY(lab::LabDeviceState devices, lab::LabDeviceState::create(args_.lab));
+    taker_ =
+        std::make_unique<snapshot::Taker>(std::make_shared<lab::LabDeviceState>(std::move(devices)),
+                                          snapshot::Settings{.directory = args_.snapshots});
+    return {};
+  }
+
+  Result<std::string> take_snapshot(const repair::Order& order, const model::Case& c,
+                                    const std::vector<std::string>& open) {
+    WEFT_TRY(const snapshot::Taken taken,
+             taker_->take(*fabric_, c, "repair of " + order.entity, clock_.wall(), open));
+    return fmt::format(R"({{"case":{},"path":{},"bytes":{},"sha256":"{}","manifest":{}}})",
+                       json_string(c.id), json_string(taken.path), taken.bytes, taken.sha256,
+                       taken.manifest);
+  }
+
+  Status listen() {
+    serve::ApiOptions options{.listen = args_.listen,
+                              .certificate = args_.certificate,
+                              .key = args_.key,
+                              .client_ca = args_.client_ca,
+                              .tokens = args_.tokens};
+    alerts_ = std::make_unique<telemetry::AlertReader>(*inventory_, config_.alerts,
+                                                       fmt::format("alert-{}-", clock_.wall().ns));
+    options.alertmanager = [this](std::string_view body) { return read_alerts(body); };
+    if (!common_.quiet)
+      options.log = [](std::string_view line) { fmt::print(stderr, "weft serve: {}\n", line); };
+    WEFT_TRY(api_, serve::Api::listen(std::move(options), *loop_, *store_, bus_));
+    if (!args_.syslog.empty()) {
+      live::SyslogOptions here{.listen = args_.syslog,
+                               .certificate = args_.certificate,
+                               .key = args_.key,
+                               .client_ca = args_.client_ca};
+      WEFT_TRY(syslog_, open_syslog(here));
+    }
+    if (args_.lab.empty()) return {};
+    // The lab's switches send to the bridge of their own management network.
+    WEFT_TRY(const lab::Lab found, lab::open_lab(args_.lab));
+    if (found.options.syslog == lab::Extra::off) return {};
+    return lab::run_in_netns(found.plan.management_netns, [this]() -> Status {
+      WEFT_TRY(lab_syslog_,
+               open_syslog({.listen = {fmt::format("udp://{}:{}", ipv4_text(lab::syslog_collector),
+                                                   lab::syslog_port)}}));
+      return {};
+    });
+  }
+
+  Result<std::unique_ptr<live::SyslogListener>> open_syslog(const live::SyslogOptions& options) {
+    using Message = live::SyslogListener::Message;
+    using Verdict = live::SyslogListener::Verdict;
+    return live::SyslogListener::open(options, [this](std::vector<Message>& messages) {
+      std::vector<std::string> lines;
+      for (const Message& message : messages)
+        lines.push_back(
+            fmt::format("@{} {} {}", message.received.ns, message.sender, message.text));
+      const auto receipt = loop_->accept("captured", std::move(lines), "");
+      return receipt && receipt->state == serve::Receipt::State::durable ? Verdict::taken
+                                                                         : Verdict::busy;
+    });
+  }
+
+  void wait_for_end(live::Signals& signals) const {
+    if (!common_.quiet)
+      fmt::print(stderr, "weft serve: listening on {}, {} cases open\n", args_.listen,
+                 desk_->open_cases().size());
+    pollfd waiting{signals.fd(), POLLIN, 0};
+    while (signals.take() != live::Signals::Seen::stop) ::poll(&waiting, 1, -1);
+  }
+
+  const Common& common_;
+  const ServeArgs& args_;
+  live::SystemClock clock_;
+  ServeConfig config_;
+  std::unique_ptr<plan::Setup> setup_;
+  plan::Jobs jobs_;  // that run, as far as the scenario says
+  std::unique_ptr<repair::WhatIf> what_if_;
+  const model::Fabric* fabric_ = nullptr;
+  std::unique_ptr<telemetry::Inventory> inventory_;
+  telemetry::Catalogue catalogue_ = telemetry::Catalogue::built_in();
+  std::unique_ptr<triage::Ground> patient_, early_;
+  std::unique_ptr<port::Store> store_;
+  std::unique_ptr<serve::Desk> desk_;
+  std::unique_ptr<port::Actuator> actuator_;
+  std::vector<std::unique_ptr<port::Notifier>> notifiers_;
+  std::unique_ptr<telemetry::AlertReader> alerts_;
+  std::mutex alerts_mutex_;
+  std::unique_ptr<snapshot::Taker> taker_;
+  serve::Bus bus_;
+  std::unique_ptr<serve::Loop> loop_;
+  std::unique_ptr<serve::Api> api_;
+  std::unique_ptr<live::SyslogListener> syslog_, lab_syslog_;
+};
+
+}  // namespace
+
+void add_serve(CLI::App& command, ServeArgs& args) {
+  command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
+  command.add_option("--config", args.config,
+                     "YAML: rules, policy, objectives, early, sight, keep, actuator, notify");
+  command.add_option("--store", args.store, "SQLite file, or postgres://...")
+      ->capture_default_str();
+  command.add_option("--listen", args.listen, "HOST:PORT or unix:PATH of the API")
+      ->capture_default_str();
+  command.add_option("--syslog", args.syslog, "udp://, tcp:// or tls://ADDRESS:PORT to receive on");
+  command.add_option("--inventory", args.inventory,
+                     "CSV for raw syslog: address,device[,interface][,zone]");
+  command.add_option("--catalogue", args.catalogue, "YAML with more messages of raw syslog");
+  command.add_option("--tokens", args.tokens, "File of who may do what");
+  command.add_option("--cert", args.certificate, "Certificate of the API, PEM");
+  command.add_option("--key", args.key, "Its key, PEM");
+  command.add_option("--client-ca", args.client_ca, "Who signs the certificates of clients, PEM");
+  command.add_option("--lab", args.lab, "A running lab: drains, snapshots and syslog are its own");
+  command.add_option("--snapshots", args.snapshots, "Directory for snapshots");
+}
+
+int serve_command(const Common& common, const ServeArgs& args) {
+  const Status status = Server(common, args).run();
+  return status ? done : report(status.error());
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,116 @@
+#include "cli/cmd_snapshot.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/config.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "cli/cli.hpp"
+#include "operate/snapshot/export.hpp"
+#include "operate/snapshot/snapshot.hpp"
+
+namespace weft::cli {
+namespace {
+
+namespace snapshot = operate::snapshot;
+
+std::string outcome_of(const snapshot::PieceEntry& piece) {
+  if (!piece.error.empty()) return piece.error;
+  return piece.is_cut ? "cut" : "";
+}
+
+std::string table_of(const snapshot::Manifest& manifest) {
+  using enum Table::Align;
+  Table table({{"device", left}, {"standing", left}, {"piece", left}, {"bytes"}, {"", left}});
+  for (const snapshot::DeviceEntry& device : manifest.devices) {
+    if (!device.error.empty()) table.add({device.name, device.standing, "", "", device.error});
+    for (const snapshot::PieceEntry& piece : device.pieces)
+      table.add({device.name, device.standing, piece.name,
+                 piece.file.empty() ? "" : fmt::format("{}", piece.bytes), outcome_of(piece)});
+  }
+  std::string out =
+      fmt::format("case {}: {} at {}\ntaken {} by {}\n", manifest.case_id, manifest.cause,
+                  manifest.entity, to_text(manifest.taken), manifest.trigger);
+  if (manifest.devices_left_out > 0)
+    out += fmt::format("{} devices were left out by the bound\n", manifest.devices_left_out);
+  for (const snapshot::Redaction& one : manifest.redactions)
+    out += fmt::format("taken out: {} {}\n", one.count, one.what);
+  return out + "\n" + table.text();
+}
+
+Status show(const Common& common, const SnapshotArgs& args) {
+  WEFT_TRY(const snapshot::Snapshot found, snapshot::load(args.file));
+  fmt::print("{}", common.json ? to_json(found.manifest) : table_of(found.manifest));
+  return {};
+}
+
+Status check(const Common& common, const SnapshotArgs& args) {
+  WEFT_TRY(const snapshot::Snapshot found, snapshot::load(args.file));
+  if (common.json) {
+    fmt::print("{}\n", nlohmann::json{{"file", args.file},
+                                      {"whole", true},
+                                      {"case", found.manifest.case_id},
+                                      {"files", found.files.size()}}
+                           .dump());
+  } else {
+    fmt::print("{} is whole: {} files as they were collected\n", args.file, found.files.size());
+  }
+  return {};
+}
+
+Result<snapshot::RedactSettings> load_settings(const SnapshotArgs& args) {
+  if (args.redact.empty()) return snapshot::RedactSettings{};
+  WEFT_TRY(const Config config, load_yaml(args.redact));
+  Errors errors;
+  snapshot::RedactSettings out = snapshot::read_redact_settings(config, errors);
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  return out;
+}
+
+Status write_copy(const Common& common, const SnapshotArgs& args) {
+  WEFT_TRY(const snapshot::RedactSettings settings, load_settings(args));
+  WEFT_TRY(const snapshot::Snapshot original, snapshot::load(args.file));
+  WEFT_TRY(const snapshot::Export copy, snapshot::export_copy(original, settings));
+  WEFT_TRY(const std::string bytes, snapshot::pack(copy.snapshot));
+  WEFT_TRY_STATUS(write_file(args.out, bytes));
+  if (!args.mapping.empty()) {
+    const nlohmann::json mapping(copy.pseudonyms);
+    WEFT_TRY_STATUS(write_file(args.mapping, mapping.dump(1) + "\n"));
+  }
+  const snapshot::Manifest& manifest = copy.snapshot.manifest;
+  fmt::print(stderr, "{}", common.quiet ? "" : table_of(manifest));
+  return {};
+}
+
+}  // namespace
+
+void add_snapshot(CLI::App& command, SnapshotArgs& args) {
+  command.require_subcommand(1);
+  const auto add = [&](const char* name, const char* what) {
+    CLI::App* sub = command.add_subcommand(name, what);
+    sub->fallthrough();
+    sub->callback([&args, name] { args.action = name; });
+    sub->add_option("file", args.file, "A snapshot, .tar.gz")->required();
+    return sub;
+  };
+  add("show", "What a snapshot holds and why it was taken");
+  add("verify", "Check the manifest, all sizes and all checksums");
+  CLI::App* copy = add("export", "A copy without secrets, for a vendor");
+  copy->add_option("--out", args.out, "File of the copy")->required();
+  copy->add_option("--redact", args.redact,
+                   "YAML file: names, and what becomes of them and of addresses");
+  copy->add_option("--mapping", args.mapping, "File for what stands for what; keep it");
+}
+
+int snapshot_command(const Common& common, const SnapshotArgs& args) {
+  const Status status = args.action == "show"     ? show(common, args)
+                        : args.action == "verify" ? check(common, args)
+                                                  : write_copy(common, args);
+  return status ? done : report(status.error());
+}
+
+}  // namespace weft::cli

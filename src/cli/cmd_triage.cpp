@@ -1,0 +1,347 @@
+#include "cli/cmd_triage.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <deque>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "adapt/live/system_clock.hpp"
+#include "adapt/sim/score.hpp"
+#include "base/file.hpp"
+#include "base/line_reader.hpp"
+#include "cli/cli.hpp"
+#include "model/episode.hpp"
+#include "model/record.hpp"
+#include "observe/telemetry/syslog_reader.hpp"
+#include "operate/triage/diff.hpp"
+#include "operate/triage/report.hpp"
+#include "operate/triage/triage.hpp"
+
+namespace weft::cli {
+namespace {
+
+namespace sim = adapt::sim;
+namespace telemetry = observe::telemetry;
+namespace triage = operate::triage;
+
+constexpr std::size_t piece_rows = 8192;
+constexpr std::uint64_t prune_every = 65'536;
+constexpr std::int64_t ps_per_ns = 1000;
+
+// One file, read a piece ahead by a thread of its own where more than one may be used.
+class Input {
+ public:
+  static Result<std::unique_ptr<Input>> open(const model::Fabric& fabric, const std::string& path,
+                                             std::launch policy) {
+    WEFT_TRY(LineReader lines, LineReader::open(path));
+    auto out = std::make_unique<Input>(fabric, std::move(lines), policy);
+    WEFT_TRY_STATUS(out->turn());
+    return out;
+  }
+  Input(const model::Fabric& fabric, LineReader lines, std::launch policy)
+      : lines_(std::move(lines)), stream_(std::in_place, fabric, *lines_), policy_(policy) {
+    prefetch();
+  }
+  // Records that are there already.
+  explicit Input(model::RecordSet set) : set_(std::move(set)) {}
+
+  // nullptr at the end.
+  const model::Record* head() const { return at_ < set_.rows.size() ? &set_.rows[at_] : nullptr; }
+  const model::RecordSet& set() const { return set_; }
+  Status pop() { return ++at_ < set_.rows.size() ? Status{} : turn(); }
+  // Only at the end.
+  model::RecordCounts counts() const { return stream_ ? stream_->counts() : model::RecordCounts{}; }
+  Errors refused() const { return stream_ ? stream_->refused() : Errors{}; }
+
+ private:
+  void prefetch() {
+    ahead_ = std::async(policy_, [this] { return stream_->next(piece_rows); });
+  }
+  Status turn() {
+    at_ = 0;
+    set_ = {};
+    if (!ahead_.valid()) return {};  // at the end, or all was there
+    WEFT_TRY(set_, ahead_.get());
+    if (!set_.rows.empty()) prefetch();
+    return {};
+  }
+
+  std::optional<LineReader> lines_;
+  std::optional<model::RecordStream> stream_;
+  std::launch policy_ = std::launch::deferred;
+  std::future<Result<model::RecordSet>> ahead_;
+  model::RecordSet set_;
+  std::size_t at_ = 0;
+};
+
+// Raw syslog, as the catalogue and the inventory of --inventory and --catalogue understand it.
+Result<model::RecordSet> read_syslog(const Common& common, const TriageArgs& args,
+                                     const model::Fabric& fabric, std::size_t input) {
+  const std::string& path = args.inputs[input];
+  telemetry::Inventory inventory(fabric);
+  if (!args.inventory.empty()) {
+    WEFT_TRY(const std::string text, read_file(args.inventory));
+    WEFT_TRY_STATUS(inventory.add_csv(text, args.inventory));
+  }
+  telemetry::Catalogue catalogue = telemetry::Catalogue::built_in();
+  if (!args.catalogue.empty()) {
+    WEFT_TRY(const Config own, load_yaml(args.catalogue));
+    WEFT_TRY(catalogue, telemetry::Catalogue::from_yaml(own));
+  }
+  Timestamp reference = adapt::live::SystemClock().wall();
+  if (!args.reference.empty()) {
+    WEFT_TRY(reference, parse_timestamp({args.reference, {"--reference", 0, 0}}));
+  }
+  telemetry::SyslogReader reader(
+      inventory, catalogue,
+      {.id_prefix = input == 0 ? "s" : fmt::format("s{}-", input + 1), .reference = reference});
+  WEFT_TRY_STATUS(telemetry::read_syslog_file(path, reader));
+  if (!common.quiet) fmt::print(stderr, "{}", telemetry::to_text(reader.counts()));
+  return reader.take_records();
+}
+
+// Ids of the records that cases may still hold, by serial.
+class Ids {
+ public:
+  std::uint64_t next() const { return first_ + ids_.size(); }
+  void add(const std::string& id) { ids_.push_back(id); }
+  std::string_view of(std::uint64_t serial) const { return ids_[serial - first_]; }
+  void forget_before(std::uint64_t serial) {
+    for (; first_ < serial && !ids_.empty(); ++first_) ids_.pop_front();
+  }
+
+ private:
+  std::uint64_t first_ = 0;
+  std::deque<std::string> ids_;
+};
+
+Result<triage::Rules> load_rules(const TriageArgs& args, const std::string& path) {
+  triage::Rules rules = triage::default_rules();
+  if (!path.empty()) {
+    WEFT_TRY(const Config config, load_yaml(path));
+    WEFT_TRY(rules, triage::read_rules(config));
+  }
+  if (args.ports_per_card > 0) rules.cards.ports = args.ports_per_card;
+  if (args.lateness.empty()) return rules;
+  WEFT_TRY(const Duration lateness, parse_duration({args.lateness, {"--lateness", 0, 0}}));
+  if (lateness.ps < 0 || lateness > 604'800_s)
+    return fail(Errc::value, {"--lateness", 0, 0}, "lies outside 0 s to 7 d",
+                "write e.g. \"30 s\"");
+  rules.timing.lateness_ns = lateness.ps / ps_per_ns;
+  return rules;
+}
+
+Result<std::unique_ptr<triage::Ground>> make_ground(const model::Fabric& fabric,
+                                                    const TriageArgs& args,
+                                                    const std::string& rules_path) {
+  WEFT_TRY(const triage::Rules rules, load_rules(args, rules_path));
+  auto ground = std::make_unique<triage::Ground>(fabric, rules);
+  if (args.maintenance.empty()) return ground;
+  WEFT_TRY(LineReader lines, LineReader::open(args.maintenance));
+  WEFT_TRY(const auto episodes, model::read_episodes(lines));
+  auto windows = triage::Maintenance::create(ground->parts, ground->suspects, episodes);
+  if (!windows) {
+    Error error = std::move(windows).error();
+    error.where.file = args.maintenance;
+    return std::unexpected(std::move(error));
+  }
+  ground->maintenance = *std::move(windows);
+  return ground;
+}
+
+// All inputs through one or two sets of rules.
+class Replay {
+ public:
+  Replay(const Common& common, const TriageArgs& args, const model::Fabric& fabric)
+      : common_(common), args_(args), fabric_(fabric) {}
+
+  Status run() {
+    WEFT_TRY(const auto ground, make_ground(fabric_, args_, args_.rules));
+    std::unique_ptr<triage::Ground> other;
+    if (!args_.diff.empty()) {
+      WEFT_TRY(other, make_ground(fabric_, args_, args_.diff));
+    }
+    WEFT_TRY_STATUS(open_inputs());
+    triage::Triage first(*ground, [this](model::Case c) { take(std::move(c)); });
+    std::optional<triage::Triage> second;
+    if (other) second.emplace(*other, [this](model::Case c) { after_.push_back(std::move(c)); });
+    WEFT_TRY_STATUS(feed(first, second));
+    first.finish();
+    if (second) second->finish();
+    tell_counts(first.counts());
+    WEFT_TRY_STATUS(refuse_rubbish());
+    return print();
+  }
+
+ private:
+  // Cases as JSON leave at once, so that months of input need no more memory than hours.
+  bool is_streamed() const { return common_.json && args_.diff.empty() && args_.truth.empty(); }
+
+  void take(model::Case c) {
+    if (is_streamed())
+      fmt::print("{}\n", json_of(c));
+    else
+      before_.push_back(std::move(c));
+  }
+  std::string json_of(const model::Case& c) const {
+    return triage::to_json(fabric_, c, [this](std::uint64_t serial) { return ids_.of(serial); });
+  }
+
+  Status open_inputs() {
+    const auto policy = common_.threads == 1 ? std::launch::deferred : std::launch::async;
+    if (args_.format == "syslog")
+      for (std::size_t i = 0; i < args_.inputs.size(); ++i) {
+        WEFT_TRY(model::RecordSet set, read_syslog(common_, args_, fabric_, i));
+        inputs_.push_back(std::make_unique<Input>(std::move(set)));
+      }
+    for (const auto* paths : {args_.format == "syslog" ? nullptr : &args_.inputs, &args_.records})
+      if (paths != nullptr)
+        for (const std::string& path : *paths) {
+          WEFT_TRY(inputs_.emplace_back(), Input::open(fabric_, path, policy));
+        }
+    return {};
+  }
+
+  // The input whose next record was received first; of several the first named.
+  Input* next_input() {
+    Input* best = nullptr;
+    for (const auto& input : inputs_)
+      if (input->head() != nullptr &&
+          (best == nullptr || input->head()->received < best->head()->received))
+        best = input.get();
+    return best;
+  }
+
+  Status feed(triage::Triage& first, std::optional<triage::Triage>& second) {
+    for (Input* input = next_input(); input != nullptr; input = next_input()) {
+      const model::Record& record = *input->head();
+      const bool is_kept = first.add(input->set(), record, ids_.next());
+      const bool is_kept_too = second && second->add(input->set(), record, ids_.next());
+      if (is_kept || is_kept_too) ids_.add(input->set().ids[record.id]);
+      if (is_streamed() && ids_.next() >= prune_at_) {
+        prune_at_ = ids_.next() + prune_every;
+        ids_.forget_before(std::min(first.oldest_serial(), ids_.next()));
+      }
+      WEFT_TRY_STATUS(input->pop());
+    }
+    return {};
+  }
+
+  // An input of which nothing is a record is the wrong file.
+  Status refuse_rubbish() const {
+    for (const auto& input : inputs_)
+      if (const auto counts = input->counts(); counts.lines == 0 && counts.malformed > 0)
+        return std::unexpected(combine(input->refused()));
+    return {};
+  }
+
+  void tell_counts(const triage::Triage::Counts& counts) const {
+    if (common_.quiet) return;
+    std::uint64_t malformed = 0, duplicates = 0, unknown_kinds = 0;
+    for (const auto& input : inputs_) {
+      malformed += input->counts().malformed;
+      for (const Error& error : input->refused())
+        fmt::print(stderr, "weft: note: no record: {}\n", error.text());
+      duplicates += input->counts().duplicates;
+      unknown_kinds += input->counts().unknown_kinds;
+    }
+    const auto note = [](std::uint64_t count, const char* what) {
+      if (count > 0) fmt::print(stderr, "weft: note: {} records {}\n", count, what);
+    };
+    note(malformed, "are none, and were left out");
+    note(duplicates, "came twice with one id and count once");
+    note(unknown_kinds, "are of a kind that is not known");
+    note(counts.records.unplaced, "speak of what the fabric does not know, or of nothing");
+    note(counts.records.wrong_clocks, "have a wrong clock and stand where they were received");
+    note(counts.queue.late, "came too late and were left out");
+    note(counts.queue.ahead, "lie too far in the future and were left out");
+    note(counts.cases.dismissed, "are too little for a case");
+  }
+
+  Status print() const {
+    if (!args_.truth.empty()) return print_score();
+    if (!args_.diff.empty()) {
+      const auto changes = triage::diff(before_, after_);
+      fmt::print("{}", common_.json ? triage::diff_json(fabric_, before_, after_, changes)
+                                    : triage::diff_table(fabric_, before_, after_, changes));
+    } else if (!common_.json) {
+      fmt::print("{}", triage::to_table(fabric_, before_));
+    }
+    return {};
+  }
+
+  Status print_score() const {
+    WEFT_TRY(LineReader truth_lines, LineReader::open(args_.truth + "/truth.jsonl"));
+    WEFT_TRY(const auto truth, model::read_episodes(truth_lines));
+    WEFT_TRY(LineReader label_lines, LineReader::open(args_.truth + "/labels.jsonl"));
+    WEFT_TRY(const sim::StormLabels labels, sim::read_labels(label_lines));
+    std::vector<sim::ScoredCase> cases;
+    for (const model::Case& c : before_) {
+      sim::ScoredCase& out = cases.emplace_back();
+      out = {c.id, std::string(model::to_text(c.kind)), model::root_name(fabric_, c), {}};
+      for (const auto& member : c.members) out.members.emplace_back(ids_.of(member.serial));
+    }
+    WEFT_TRY(const sim::Score score, sim::score_cases(truth, labels, cases));
+    fmt::print("{}", common_.json ? sim::to_json(score) : sim::to_table(score));
+    if (!common_.json && !common_.quiet)
+      for (const std::string& line : score.wrong) fmt::print(stderr, "weft: note: {}\n", line);
+    return {};
+  }
+
+  const Common& common_;
+  const TriageArgs& args_;
+  const model::Fabric& fabric_;
+  std::vector<std::unique_ptr<Input>> inputs_;
+  Ids ids_;
+  std::uint64_t prune_at_ = prune_every;
+  std::vector<model::Case> before_, after_;
+};
+
+Status run_triage(const Common& common, const TriageArgs& args) {
+  if (args.show_rules) {
+    fmt::print("{}", triage::default_rules_text());
+    return {};
+  }
+  if (args.inputs.empty() || args.fabric.empty())
+    return fail(Errc::parse, {}, "inputs and --fabric are needed",
+                "write weft triage RECORDS --fabric F");
+  WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
+  return Replay(common, args, fabric).run();
+}
+
+}  // namespace
+
+void add_triage(CLI::App& command, TriageArgs& args) {
+  command.add_option("inputs", args.inputs, "Records: JSON lines; - for standard input");
+  command.add_option("--format", args.format, "Of the inputs: records, or raw syslog")
+      ->check(CLI::IsMember({"records", "syslog"}))
+      ->capture_default_str();
+  command.add_option("--records", args.records, "More records, beside raw syslog");
+  command.add_option("--inventory", args.inventory,
+                     "CSV for raw syslog: address,device[,interface][,zone]");
+  command.add_option("--reference", args.reference,
+                     "About when raw syslog was written, for stamps without a year (now)");
+  command.add_option("--catalogue", args.catalogue, "YAML with more messages of raw syslog");
+  command.add_option("--fabric", args.fabric, "Scenario or fabric file");
+  command.add_option("--rules", args.rules, "YAML file laid over the default rules");
+  command.add_option("--diff", args.diff, "Another one: show which cases it changes");
+  command.add_option("--maintenance", args.maintenance, "Announced windows: JSON lines");
+  command.add_option("--lateness", args.lateness,
+                     "How much a record may come behind the newest, e.g. \"30 s\"");
+  command.add_option("--truth", args.truth, "Directory of a storm: score the cases instead");
+  command.add_option("--ports-per-card", args.ports_per_card, "Ports of a line card")
+      ->check(CLI::Range(1, 4096));
+  command.add_flag("--show-rules", args.show_rules, "Print the default rules");
+}
+
+int triage_command(const Common& common, const TriageArgs& args) {
+  const Status status = run_triage(common, args);
+  return status ? done : report(status.error());
+}
+
+}  // namespace weft::cli

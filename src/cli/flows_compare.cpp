@@ -1,0 +1,183 @@
+#include "cli/flows_compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+
+namespace weft::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using engine::packet::WireFormat;
+using model::FlowSet;
+
+// Bytes on the wire per byte of payload.
+double wire_share(Bytes size, const WireFormat& wire, std::uint32_t parts) {
+  if (size.count == 0) return 1;
+  const auto mtu = static_cast<double>(wire.mtu.count);
+  const double payload = static_cast<double>(size.count) / parts;
+  const double packets = std::ceil(payload / mtu);
+  const bool padded = wire.last_packet == engine::packet::LastPacket::full && packets > 1;
+  const double sent =
+      (padded ? packets * mtu : payload) + packets * static_cast<double>(wire.header.count);
+  return sent / payload;
+}
+
+// Of one path, in microseconds; of the mean path where a flow is sprayed.
+struct PathTimes {
+  double there = 0;    // latency
+  double surplus = 0;  // store and forward of the last packet, and the way of its ACK
+};
+
+PathTimes times_of(const model::Fabric& fabric, model::NodeId src, std::span<const route::Hop> path,
+                   const WireFormat& wire) {
+  const auto packet = static_cast<double>(wire.mtu.count + wire.header.count);
+  const auto ack = static_cast<double>(wire.control.count);
+  PathTimes out;
+  for (const route::Hop& hop : path) {
+    const double us_per_byte = 1e6 / fabric.rate(hop.link).bytes_per_s();
+    const double stored = fabric.from(hop.link) == src ? ack : packet + ack;
+    out.there += hop.share * fabric.latency(hop.link).us();
+    out.surplus +=
+        hop.share * (stored * us_per_byte + fabric.latency(model::reverse(hop.link)).us());
+  }
+  return out;
+}
+
+struct Row {
+  std::string name;
+  double fluid, packet;
+  enum class Unit : std::uint8_t { us, share } unit = Unit::us;
+};
+
+std::vector<Row> rows_of(const FlowsResult& fluid, const FlowsResult& packet) {
+  std::vector<Row> out{{"makespan", fluid.makespan_s * 1e6, packet.makespan_s * 1e6},
+                       {"completion: mean", fluid.fct.mean, packet.fct.mean},
+                       {"completion: p50", fluid.fct.p50, packet.fct.p50},
+                       {"completion: p99", fluid.fct.p99, packet.fct.p99},
+                       {"completion: max", fluid.fct.max, packet.fct.max}};
+  for (const model::TierOutcome& tier : fluid.tiers) {
+    const auto other = std::ranges::find(packet.tiers, tier.name, &model::TierOutcome::name);
+    if (other == packet.tiers.end()) continue;
+    out.push_back({tier.name + ": mean load", tier.mean_load, other->mean_load, Row::Unit::share});
+    out.push_back({tier.name + ": max load", tier.max_load, other->max_load, Row::Unit::share});
+  }
+  return out;
+}
+
+std::string percent(double difference, double of) {
+  return of > 0 ? fmt::format("{:+.2f} %", 100 * difference / of) : "-";
+}
+
+std::vector<std::pair<std::string, double>> named(const Surplus& surplus) {
+  return {{"headers", surplus.headers},
+          {"round trip of the last packet", surplus.round_trip},
+          {"sent again", surplus.sent_again},
+          {"queues, pauses, unequal shares", surplus.rest}};
+}
+
+Json to_json(const FlowsResult& result) {
+  const CompletionTimes& fct = result.fct;
+  Json tiers = Json::object();
+  for (const model::TierOutcome& tier : result.tiers)
+    tiers[tier.name] = {{"mean_load", tier.mean_load}, {"max_load", tier.max_load}};
+  return {{"makespan_s", result.makespan_s},
+          {"fct_us",
+           {{"min", fct.min},
+            {"mean", fct.mean},
+            {"p50", fct.p50},
+            {"p99", fct.p99},
+            {"max", fct.max}}},
+          {"tiers", std::move(tiers)},
+          {"unfinished", fct.unfinished},
+          {"digest", result.digest}};
+}
+
+// Time that the links of NICs stood still, over that of all links of NICs that were of use.
+double paused_share(const FlowsResult& packet) {
+  double paused = 0, all = 0;
+  for (const model::PacketOutcome::Tier& tier : packet.packet->tiers) {
+    if (!tier.name.starts_with("nic->")) continue;
+    const auto loads = std::ranges::find(packet.tiers, tier.name, &model::TierOutcome::name);
+    if (loads == packet.tiers.end()) continue;
+    paused += tier.paused_total_s;
+    all += static_cast<double>(loads->links) * packet.makespan_s;
+  }
+  return all > 0 ? paused / all : 0;
+}
+
+}  // namespace
+
+Surplus surplus_of(const FlowSet& set, const FlowsResult& fluid, const FlowsResult& packet,
+                   route::Router& router, const WireFormat& wire) {
+  const std::uint32_t parts = router.stream_count();
+  Surplus out;
+  std::vector<route::Hop> path;
+  double transfer = 0, payload = 0;
+  for (std::size_t i = 0; i < set.flows.size(); ++i) {
+    const FlowSet::Flow& flow = set.flows[i];
+    payload += static_cast<double>(flow.size.count);
+    if (!fluid.flows[i].finished()) continue;
+    path.clear();
+    router.append_path({flow.src, flow.dst, 0, 0, set.via_of(flow)}, path);
+    const PathTimes times = times_of(router.fabric(), flow.src, path, wire);
+    const double span = fluid.flows[i].end_us - fluid.flows[i].start_us - times.there;
+    transfer += span;
+    out.headers += span * (wire_share(flow.size, wire, parts) - 1);
+    out.round_trip += times.surplus;
+  }
+  const auto count = static_cast<double>(std::max<std::size_t>(fluid.fct.finished, 1));
+  const double again =
+      static_cast<double>(packet.packet->retransmissions) * static_cast<double>(wire.mtu.count);
+  out.headers /= count;
+  out.round_trip /= count;
+  out.sent_again = payload > 0 ? transfer / count * again / payload : 0;
+  out.rest = packet.fct.mean - fluid.fct.mean - out.headers - out.round_trip - out.sent_again;
+  return out;
+}
+
+void print_comparison(const FlowsResult& fluid, const FlowsResult& packet, const Surplus& surplus) {
+  Table table({{"", Table::Align::left}, {"fluid"}, {"packet"}, {"difference"}});
+  for (const Row& row : rows_of(fluid, packet)) {
+    const auto text = [&](double value) {
+      return row.unit == Row::Unit::us ? human_seconds(value * 1e-6) : fmt::format("{:.4f}", value);
+    };
+    table.add(
+        {row.name, text(row.fluid), text(row.packet), percent(row.packet - row.fluid, row.fluid)});
+  }
+  fmt::print("{}\n", table.text());
+  Table why({{"difference of the mean", Table::Align::left}, {"us"}, {"of the fluid mean"}});
+  for (const auto& [name, us] : named(surplus))
+    why.add({name, fmt::format("{:+.3f}", us), percent(us, fluid.fct.mean)});
+  fmt::print("{}\n", why.text());
+  const model::PacketOutcome& p = *packet.packet;
+  fmt::print(
+      "{} pause frames (links of NICs stood still {:.2f} % of the time), {} "
+      "retransmissions, {} drops, {} trims, {} ECN marks\n",
+      p.pause_frames, 100 * paused_share(packet), p.retransmissions, p.drops, p.trims, p.ecn_marks);
+}
+
+void print_comparison_json(const FlowsResult& fluid, const FlowsResult& packet,
+                           const Surplus& surplus) {
+  const model::PacketOutcome& p = *packet.packet;
+  const Json out{{"fluid", to_json(fluid)},
+                 {"packet", to_json(packet)},
+                 {"mean_surplus_us",
+                  {{"headers", surplus.headers},
+                   {"round_trip", surplus.round_trip},
+                   {"sent_again", surplus.sent_again},
+                   {"rest", surplus.rest}}},
+                 {"pause_frames", p.pause_frames},
+                 {"nic_paused_share", paused_share(packet)},
+                 {"retransmissions", p.retransmissions},
+                 {"drops", p.drops},
+                 {"trims", p.trims},
+                 {"ecn_marks", p.ecn_marks}};
+  fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,156 @@
+#include "cli/flows_report.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "cli/cli.hpp"
+#include "plan/report/report.hpp"
+
+namespace weft::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using model::PacketOutcome;
+
+std::string text_of(const Json& value, int indent = -1) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+// `"key": value` with the lines of the value moved in by one level.
+void print_member(std::string_view key, const Json& value) {
+  std::string text = text_of(value, 2);
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1))
+    text.insert(at + 1, "  ");
+  fmt::print("  {}: {}", text_of(Json(key)), text);
+}
+
+Json to_json(const CompletionTimes& fct) {
+  return {
+      {"min", fct.min}, {"mean", fct.mean}, {"p50", fct.p50}, {"p99", fct.p99}, {"max", fct.max}};
+}
+
+Json to_json(const std::vector<model::TierOutcome>& tiers) {
+  Json out = Json::object();
+  for (const model::TierOutcome& tier : tiers)
+    out[tier.name] = {{"links", tier.links},
+                      {"mean_load", tier.mean_load},
+                      {"max_load", tier.max_load},
+                      {"mmr", tier.mean_load > 0 ? Json(tier.mmr) : Json()}};
+  return out;
+}
+
+// One flow a line.
+void print_flows(const model::FlowIds& ids, std::span<const FlowSpan> flows) {
+  fmt::print("  \"flows\": [");
+  const auto time = [](double us) { return std::isnan(us) ? "null" : fmt::format("{}", us); };
+  for (std::size_t i = 0; i < flows.size(); ++i)
+    fmt::print("{}\n    {{\"id\": {}, \"start_us\": {}, \"end_us\": {}}}", i > 0 ? "," : "",
+               text_of(Json(ids[i])), time(flows[i].start_us), time(flows[i].end_us));
+  fmt::print("{}]", flows.empty() ? "" : "\n  ");
+}
+
+void print_tiers(const std::vector<model::TierOutcome>& tiers) {
+  Table table({{"tier", Table::Align::left}, {"links"}, {"mean load"}, {"max load"}, {"MMR"}});
+  for (const model::TierOutcome& tier : tiers)
+    table.add({tier.name, std::to_string(tier.links), fmt::format("{:.4f}", tier.mean_load),
+               fmt::format("{:.4f}", tier.max_load),
+               tier.mean_load > 0 ? fmt::format("{:.3f}", tier.mmr) : "-"});
+  fmt::print("{}", table.text());
+}
+
+std::string bytes_text(double bytes) {
+  if (std::isnan(bytes)) return "-";
+  return human(Bytes{static_cast<std::int64_t>(bytes)});
+}
+
+void print_queues(const PacketOutcome& packet) {
+  Table table({{"queues", Table::Align::left},
+               {"p50 <="},
+               {"p99 <="},
+               {"max"},
+               {"pauses"},
+               {"paused"},
+               {"pause p99 <="},
+               {"drops"},
+               {"ECN marks"}});
+  for (const PacketOutcome::Tier& tier : packet.tiers)
+    table.add({tier.name, bytes_text(tier.queue_p50_bytes), bytes_text(tier.queue_p99_bytes),
+               bytes_text(tier.queue_max_bytes), std::to_string(tier.pauses),
+               tier.pauses > 0 ? human_seconds(tier.paused_total_s) : "-",
+               std::isnan(tier.pause_p99_s) ? "-" : human_seconds(tier.pause_p99_s),
+               std::to_string(tier.drops), std::to_string(tier.ecn_marks)});
+  fmt::print("\n{}", table.text());
+}
+
+void print_counters(const PacketOutcome& packet) {
+  fmt::print("\n{}: {} packet hops, {} drops ({} beyond headroom, {} on links), {} trims\n",
+             packet.transport, packet.hops, packet.drops, packet.drops_headroom, packet.drops_link,
+             packet.trims);
+  fmt::print("{} ECN marks, {} CNPs, {} pause frames, {} retransmissions, {} timeouts\n",
+             packet.ecn_marks, packet.cnps, packet.pause_frames, packet.retransmissions,
+             packet.timeouts);
+  fmt::print("payload: {:.0f} B sent = {:.0f} received + {:.0f} dropped + {:.0f} in flight\n",
+             packet.sent_bytes, packet.received_bytes, packet.dropped_bytes,
+             packet.in_flight_bytes);
+  for (const std::string& line : packet.storms) fmt::print("pause storm: {}\n", line);
+}
+
+}  // namespace
+
+void print_json(const model::FlowIds& ids, const FlowsResult& result) {
+  fmt::print("{{\n");
+  print_member("makespan_s", result.makespan_s);
+  fmt::print(",\n");
+  print_member("fct_us", to_json(result.fct));
+  fmt::print(",\n");
+  print_flows(ids, result.flows);
+  fmt::print(",\n");
+  print_member("tiers", to_json(result.tiers));
+  fmt::print(",\n");
+  print_member("unfinished", result.fct.unfinished);
+  fmt::print(",\n");
+  if (result.packet) {
+    print_member("packet", Json::parse(plan::report::json_text(*result.packet)));
+  } else {
+    print_member("rate_error", result.rate_error.value_or(0));
+  }
+  fmt::print(",\n");
+  print_member("digest", result.digest);
+  fmt::print("\n}}\n");
+}
+
+void print_text(const FlowsResult& result) {
+  const CompletionTimes& fct = result.fct;
+  fmt::print("{} flows, {} finished, makespan {:.9f} s, digest {}\n", result.flows.size(),
+             fct.finished, result.makespan_s, result.digest);
+  fmt::print("completion time: min {}, mean {}, p50 {}, p99 {}, max {}\n\n",
+             human_seconds(fct.min * 1e-6), human_seconds(fct.mean * 1e-6),
+             human_seconds(fct.p50 * 1e-6), human_seconds(fct.p99 * 1e-6),
+             human_seconds(fct.max * 1e-6));
+  print_tiers(result.tiers);
+  if (!result.packet) return;
+  print_queues(*result.packet);
+  print_counters(*result.packet);
+}
+
+int print_troubles(const FlowsResult& result) {
+  for (const std::string& line : result.unfinished) fmt::print(stderr, "weft: {}\n", line);
+  if (result.fct.unfinished > result.unfinished.size())
+    fmt::print(stderr, "weft: ... and {} more unfinished flows\n",
+               result.fct.unfinished - result.unfinished.size());
+  bool fine = result.fct.unfinished == 0;
+  if (result.packet) {
+    const PacketOutcome& p = *result.packet;
+    for (const std::string& line : p.deadlocks) fmt::print(stderr, "weft: {}\n", line);
+    const bool conserved = p.sent_bytes == p.received_bytes + p.dropped_bytes + p.in_flight_bytes;
+    if (!conserved)
+      fmt::print(stderr, "weft: error: payload is not conserved; please report this run\n");
+    fine = fine && conserved && p.deadlocks.empty();
+  }
+  return fine ? done : work_failed;
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,20 @@
+// What `weft flows` says of a result.
+#pragma once
+
+#include <string>
+
+#include "cli/flows_run.hpp"
+#include "model/flow_ids.hpp"
+
+namespace weft::cli {
+
+// On standard output. JSON goes out flow by flow: two million of them as a tree would take a
+// gigabyte.
+void print_json(const model::FlowIds& ids, const FlowsResult& result);
+void print_text(const FlowsResult& result);
+
+// What went wrong, on standard error: flows that did not finish, deadlocks, bytes that got lost in
+// the books. The exit status.
+int print_troubles(const FlowsResult& result);
+
+}  // namespace weft::cli

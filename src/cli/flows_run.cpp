@@ -1,0 +1,229 @@
+#include "cli/flows_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.hpp"
+#include "engine/fluid/flow_run.hpp"
+#include "engine/packet/flow_messages.hpp"
+#include "plan/run/packet_totals.hpp"
+#include "plan/run/reduce.hpp"
+
+namespace weft::cli {
+namespace {
+
+constexpr std::size_t unfinished_shown = 20;
+
+// The engine says "message 17 (...": as one line a flow, with its id.
+std::vector<std::string> lines_of_flows(const std::vector<std::string>& lines,
+                                        const model::FlowIds& ids, std::size_t flow_count,
+                                        std::uint32_t parts) {
+  constexpr std::string_view head = "message ";
+  std::vector<std::string> out;
+  std::size_t last = flow_count;
+  for (const std::string& line : lines) {
+    const std::size_t end = std::min(line.find(' ', head.size()), line.size());
+    if (!line.starts_with(head) || out.size() == unfinished_shown) break;
+    const auto message = parse_count({line.substr(head.size(), end - head.size()), {}});
+    if (!message) break;
+    const std::size_t flow = static_cast<std::size_t>(*message) / parts;
+    if (flow >= flow_count) break;  // joins stand behind all flows
+    if (flow == last) continue;
+    last = flow;
+    const std::string part =
+        parts > 1 ? fmt::format(", part {} of {}", *message % parts + 1, parts) : std::string();
+    out.push_back(fmt::format("flow {}{}{}", ids[flow], part, line.substr(end)));
+  }
+  return out;
+}
+
+std::vector<std::string> unfinished_lines(const model::FlowSet& set, const model::Fabric& fabric,
+                                          std::span<const engine::fluid::FlowEnd> ends) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < ends.size() && out.size() < unfinished_shown; ++i)
+    if (!ends[i].finished)
+      out.push_back(fmt::format(
+          "flow {} ({} to {}) did not finish: no live path, no bandwidth, or it waits for one that "
+          "did not",
+          set.ids[i], fabric.name(set.flows[i].src), fabric.name(set.flows[i].dst)));
+  return out;
+}
+
+double payload_of(const model::FlowSet& set) {
+  double bytes = 0;
+  for (const model::FlowSet::Flow& flow : set.flows) bytes += static_cast<double>(flow.size.count);
+  return bytes;
+}
+
+std::vector<FlowSpan> spans_of(std::span<const engine::packet::FlowTimes> times) {
+  std::vector<FlowSpan> out(times.size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    using engine::packet::never;
+    if (times[i].start != never) out[i].start_us = static_cast<double>(times[i].start) / 1e6;
+    if (times[i].end != never) out[i].end_us = static_cast<double>(times[i].end) / 1e6;
+  }
+  return out;
+}
+
+}  // namespace
+
+CompletionTimes completion_times(std::span<const FlowSpan> flows) {
+  std::vector<double> times;
+  times.reserve(flows.size());
+  for (const FlowSpan& flow : flows)
+    if (flow.finished()) times.push_back(flow.end_us - flow.start_us);
+  CompletionTimes out{.finished = times.size(), .unfinished = flows.size() - times.size()};
+  if (times.empty()) return out;
+  std::ranges::sort(times);
+  const auto rank = [&](std::size_t percent) {
+    return times[(times.size() * percent + 99) / 100 - 1];
+  };
+  for (const double t : times) out.mean += t;
+  out.mean /= static_cast<double>(times.size());
+  out.min = times.front();
+  out.p50 = rank(50);
+  out.p99 = rank(99);
+  out.max = times.back();
+  return out;
+}
+
+void set_first_state(route::Router& router, const plan::Setup& setup) {
+  for (const auto& change : setup.changes)
+    if (change.at.ps <= 0) router.set_state(change.state);
+}
+
+FlowsResult run_fluid(const model::FlowSet& set, const plan::Setup& setup, route::Router& router) {
+  const engine::fluid::FlowRunResult run =
+      engine::fluid::run_flows(set, router, setup.changes, setup.engine);
+  FlowsResult out{
+      .makespan_s = run.makespan_s,
+      .tiers = plan::tier_loads(setup.fabric, run.link_bytes, run.usable, run.makespan_s),
+      .digest = run.digest,
+      .unfinished = unfinished_lines(set, setup.fabric, run.flows),
+      .rate_error = run.rate_error};
+  out.flows.resize(run.flows.size());
+  for (std::size_t i = 0; i < run.flows.size(); ++i) {
+    if (run.flows[i].started) out.flows[i].start_us = run.flows[i].start_s * 1e6;
+    if (run.flows[i].finished) out.flows[i].end_us = run.flows[i].end_s * 1e6;
+  }
+  out.fct = completion_times(out.flows);
+  return out;
+}
+
+namespace {
+
+// Where the fluid engine has left a flow set: its flows that are not over, and what they were.
+struct Handover {
+  model::FlowSet rest;
+  std::vector<std::uint32_t> flow_of;  // in the whole set, by flow of the rest
+  std::vector<double> rate;            // bytes per second, by flow of the rest
+  std::vector<FlowSpan> spans;         // of the whole set, as far as the fluid engine knows them
+};
+
+Handover hand_over(const model::FlowSet& set, std::span<const engine::fluid::FlowMoment> moments,
+                   Time at) {
+  Handover out;
+  out.spans.resize(moments.size());
+  std::vector<std::uint32_t> place(moments.size(), model::FlowSet::none);
+  for (std::uint32_t i = 0; i < moments.size(); ++i) {
+    const engine::fluid::FlowMoment& moment = moments[i];
+    if (moment.end.started) out.spans[i].start_us = moment.end.start_s * 1e6;
+    if (moment.end.finished) out.spans[i].end_us = moment.end.end_s * 1e6;
+    if (moment.end.finished) continue;
+    model::FlowSet::Flow flow = set.flows[i];
+    if (moment.end.started) {
+      // All may be sent and still be on the wire: the last byte stands for it.
+      flow.size = Bytes{std::max<std::int64_t>(1, std::llround(moment.bytes_left))};
+      flow.start = at;
+      flow.after = model::FlowSet::none;
+    }
+    flow.start = std::max(flow.start, at);
+    place[i] = static_cast<std::uint32_t>(out.flow_of.size());
+    out.flow_of.push_back(i);
+    out.rate.push_back(moment.end.started ? moment.rate : 0);
+    out.rest.flows.push_back(flow);
+  }
+  for (model::FlowSet::Flow& flow : out.rest.flows)
+    if (flow.after != model::FlowSet::none) flow.after = place[flow.after];
+  out.rest.via = set.via;
+  out.rest.via_ends = set.via_ends;
+  return out;
+}
+
+// Connections begin at the rates of the flows that they carry first.
+void set_rates(engine::packet::MessageSet& messages, std::span<const double> rates,
+               std::uint32_t parts, Time at) {
+  messages.begin = static_cast<engine::packet::Ps>(at.ps);
+  for (std::size_t i = rates.size() * parts; i-- > 0;)
+    if (const double rate = rates[i / parts]; rate > 0)
+      messages.connections[messages.messages[i].connection].initial_rate =
+          static_cast<float>(rate / parts);
+}
+
+// `rates`, by flow: what its connection begins with, at `begin`; none: as connections begin.
+Result<FlowsResult> run_messages_of(model::FlowSet set, std::span<const double> rates, Time begin,
+                                    const plan::Setup& setup, route::Router& router,
+                                    Progress::Show progress) {
+  set_first_state(router, setup);
+  const std::vector<bool> usable = engine::fluid::usable_links(set, router);
+  WEFT_TRY(engine::packet::MessageSet messages, engine::packet::messages_of(set, router));
+  const std::size_t flow_count = set.flows.size();
+  const std::uint32_t parts = router.stream_count();
+  set_rates(messages, rates, parts, begin);
+  Progress shown("packets", payload_of(set), progress);
+  set.flows = {};
+  WEFT_TRY(engine::packet::PacketRunResult run,
+           engine::packet::run_messages(messages, router, setup.changes, setup.packet, shown));
+  shown.finish();
+  messages = {};
+
+  FlowsResult out{.digest = run.digest};
+  out.flows = spans_of(engine::packet::flow_times(run.messages, flow_count, parts));
+  run.messages = {};
+  out.fct = completion_times(out.flows);
+  for (const FlowSpan& flow : out.flows)
+    if (flow.finished()) out.makespan_s = std::max(out.makespan_s, flow.end_us / 1e6);
+  plan::PacketTotals totals(setup.fabric);
+  totals.add(run, 0);
+  out.packet = totals.outcome(setup.packet.transport);
+  const double span_s =
+      out.fct.unfinished > 0 ? static_cast<double>(run.end) * 1e-12 : out.makespan_s;
+  out.tiers = plan::tier_loads(setup.fabric, totals.link_bytes(), usable, span_s);
+  out.unfinished = lines_of_flows(run.unfinished, set.ids, flow_count, parts);
+  return out;
+}
+
+}  // namespace
+
+Result<FlowsResult> run_packet_from(model::FlowSet set, const plan::Setup& setup,
+                                    route::Router& router, Time at, Progress::Show progress) {
+  const auto moments = engine::fluid::flows_at(set, router, setup.changes, setup.engine, at);
+  Handover handover = hand_over(set, moments, at);
+  const model::FlowIds ids = std::move(set.ids);
+  if (handover.rest.flows.empty()) {
+    FlowsResult out{.flows = std::move(handover.spans), .digest = "-"};
+    out.fct = completion_times(out.flows);
+    for (const FlowSpan& flow : out.flows)
+      out.makespan_s = std::max(out.makespan_s, flow.end_us / 1e6);
+    return out;
+  }
+  WEFT_TRY(FlowsResult out,
+           run_messages_of(std::move(handover.rest), handover.rate, at, setup, router, progress));
+  for (std::size_t i = 0; i < handover.flow_of.size(); ++i) {
+    FlowSpan& span = handover.spans[handover.flow_of[i]];
+    if (span.start_us != span.start_us) span.start_us = out.flows[i].start_us;
+    span.end_us = out.flows[i].end_us;
+  }
+  out.flows = std::move(handover.spans);
+  out.fct = completion_times(out.flows);
+  return out;
+}
+
+Result<FlowsResult> run_packet(model::FlowSet set, const plan::Setup& setup, route::Router& router,
+                               Progress::Show progress) {
+  return run_messages_of(std::move(set), {}, Time{}, setup, router, progress);
+}
+
+}  // namespace weft::cli

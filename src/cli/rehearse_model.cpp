@@ -1,0 +1,125 @@
+// What fails how often, as YAML.
+#include "base/check.hpp"
+#include "cli/rehearse.hpp"
+
+namespace weft::cli {
+namespace {
+
+constexpr std::int64_t ps_per_ns = 1000;
+constexpr double rate_max = 100;
+
+const Config& section(Reader& reader, std::string_view key) {
+  static const Config none;
+  const Config* found = reader.child(key);
+  return found == nullptr ? none : *found;
+}
+
+std::int64_t read_ns(Reader& reader, std::string_view key) {
+  const std::int64_t ns = reader.duration(key, {}).ps / ps_per_ns;
+  if (ns > 0) return ns;
+  reader.error(Errc::value, reader.where(key), "it has to take some time", "write e.g. \"4 h\"");
+  return ns_per_s;
+}
+
+void read_rates(const Config& config, RehearseModel::Rates& out, Errors& errors) {
+  Reader reader(config, "rates", errors);
+  const auto rate = [&](std::string_view key) { return reader.number(key, {}, 0, rate_max); };
+  out.host_cable = rate("host_cable");
+  out.trunk_cable = rate("trunk_cable");
+  out.rack_switch = rate("rack_switch");
+  out.other_switch = rate("switch");
+  out.line_card = rate("line_card");
+  out.control_plane = rate("control_plane");
+  out.grey = rate("grey_loss");
+  out.optic = rate("optic");
+  out.flap = rate("port_flap");
+  out.host_nic = rate("host_nic");
+  out.host = rate("host");
+  out.blips = rate("blips_per_day");
+  reader.finish();
+}
+
+Result<RehearseModel> read(const Config& config) {
+  Errors errors;
+  Reader reader(config, "rehearsal", errors);
+  RehearseModel out;
+  read_rates(section(reader, "rates"), out.rates, errors);
+  Reader loss(section(reader, "loss"), "loss", errors);
+  out.grey_least = loss.number("grey_least", {}, 1e-6, 1);
+  out.grey_most = loss.number("grey_most", {}, 1e-6, 1);
+  out.optic_loss = loss.number("optic", {}, 1e-6, 1);
+  out.bad_loss = loss.number("bad_minute", {}, 1e-9, 1);
+  loss.finish();
+  Reader lemons(section(reader, "lemons"), "lemons", errors);
+  out.lemons = static_cast<std::uint32_t>(lemons.count("planted", {}, 0, 100'000));
+  out.lemon_again_ns = read_ns(lemons, "again");
+  lemons.finish();
+  Reader people(section(reader, "people"), "people", errors);
+  out.hands.visit_least_ns = read_ns(people, "visit_least");
+  out.hands.visit_mean_ns = read_ns(people, "visit_mean");
+  out.hands.nothing_found = people.number("nothing_found", {}, 0, 1);
+  out.approve_ns = read_ns(people, "answer");
+  people.finish();
+  Reader hands(section(reader, "hands"), "hands", errors);
+  out.hands.hands.fails = hands.number("fails", {}, 0, 0.5);
+  out.hands.hands.lies = hands.number("lies", {}, 0, 0.5);
+  out.hands.hands.late = hands.number("late", {}, 0, 0.5);
+  hands.finish();
+  out.control_plane_ns = read_ns(reader, "control_plane_lasts");
+  reader.finish();
+  if (out.grey_most < out.grey_least)
+    errors.push_back({Errc::value, config.where, "grey_most is less than grey_least", "", {}});
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  return out;
+}
+
+}  // namespace
+
+std::string_view rehearse_model_text() {
+  return R"yaml(# What weft rehearse assumes. A file given by --model is laid over this, key by key.
+# "assumed": no figure was found in public; change it to yours.
+
+rates:                    # faults of one part in 30 days
+  host_cable: 0.00057     # HPN (SIGCOMM 2024): 0.057 % of NIC-ToR links fail a month
+  trunk_cable: 0.00057    # assumed: as cables to hosts
+  rack_switch: 0.00051    # HPN: 0.051 % of ToRs fail a month
+  switch: 0.00051         # assumed: as rack switches
+  line_card: 0.001        # assumed
+  control_plane: 0.01     # assumed
+  grey_loss: 0.003        # assumed, of a cable between switches, as the next two
+  optic: 0.003
+  port_flap: 0.002
+  host_nic: 0.00024       # Llama 3 (2024): 7 NICs of 16,384 in 54 days
+  host: 0.011             # Llama 3: 41 of 2,048 hosts in 54 days: maintenance, power, chassis, CPU
+  blips_per_day: 0.05     # a cable's single losses of carrier; HPN: 5,000 to 60,000 a day in all
+
+loss:
+  grey_least: 0.001       # log-uniform between the two
+  grey_most: 0.05
+  optic: 0.05             # at its worst
+  bad_minute: 0.001       # a scope that loses more had a bad minute; as the default of weft sli
+
+lemons:
+  planted: 12             # cables whose repairs do not hold, until they are replaced
+  again: 3 d              # mean time until they fail again
+
+people:
+  visit_least: 30 min     # from call to arrival at the part, and an exponential rest
+  visit_mean: 4 h
+  nothing_found: 0.2      # of visits to what does not fail all the time
+  answer: 10 min          # to a proposal
+
+hands:                    # acts that go wrong
+  fails: 0.02
+  lies: 0.005
+  late: 0.05
+
+control_plane_lasts: 5 min
+)yaml";
+}
+
+Result<RehearseModel> read_rehearse_model(const Config& config) {
+  return read(laid_over(rehearse_model_text(), config));
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,267 @@
+// Where the time of an iteration went: compute, exposed communication, waiting for others.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/fluid/graph_run.hpp"
+
+namespace weft::engine::fluid {
+namespace {
+
+constexpr std::size_t waits_kept = 10;
+constexpr std::size_t spans_kept = 20'000;
+constexpr std::size_t stuck_shown = 100;
+constexpr double straggler_factor = 1.02;
+constexpr int walk_max = 1'000;
+
+using model::Operation;
+using Kind = model::Operation::Kind;
+
+}  // namespace
+
+// The dependency that ended last, or the operation that it queued behind; none where there is none.
+std::uint32_t GraphRun::last_dependency(std::uint32_t actor, std::uint32_t operation) const {
+  const model::Program& source = *graph_program(actor);
+  const Operation& o = source.operations[operation];
+  std::uint32_t last = none;
+  for (std::uint32_t a = 0; a < o.after_count; ++a) {
+    const std::uint32_t before = source.after[o.after_first + a];
+    if (last == none || end_s_[row(actor, before)] > end_s_[row(actor, last)]) last = before;
+  }
+  // What a started operation has left is whom it got its stream from (sends count transfers there).
+  const std::uint32_t queued_behind = left_[row(actor, operation)];
+  if (o.stream != 0 && o.kind != Kind::send && queued_behind > 0) last = queued_behind - 1;
+  return last;
+}
+
+// The actor has computed nothing since busy_until_s. Walks back along what held it up: transfers
+// are exposed communication, and what came before they could start was waiting for somebody.
+void GraphRun::account_gap(std::uint32_t actor, std::uint32_t operation, double until_s) {
+  const double from = actors_[actor].busy_until_s;
+  double t = until_s;
+  for (int step = 0; step < walk_max && t > from; ++step) {
+    const std::uint32_t before = last_dependency(actor, operation);
+    if (before == none) break;
+    const std::uint32_t at = row(actor, before);
+    if (end_s_[at] < t) {
+      current_.idle_s += t - std::max(from, end_s_[at]);
+      t = std::max(from, end_s_[at]);
+    }
+    const Operation& o = op(actor, before);
+    if (o.kind != Kind::compute) {
+      const double start = std::max(from, start_s_[at]);
+      if (start < t) current_.exposed_s[static_cast<std::size_t>(o.dimension)] += t - start;
+      t = std::min(t, start);
+      const double ready = std::max(from, ready_s_[at]);
+      if (ready < t) {
+        blame(actor, before, t - ready);
+        current_.idle_s += t - ready;
+        t = ready;
+      }
+    } else {
+      t = std::min(t, std::max(from, start_s_[at]));
+    }
+    operation = before;
+  }
+  if (t > from) current_.idle_s += t - from;
+}
+
+// Whoever came last to this communication is what the actor waited for.
+void GraphRun::blame(std::uint32_t actor, std::uint32_t operation, double seconds) {
+  const Operation& o = op(actor, operation);
+  std::uint32_t culprit = actor;
+  if (o.kind == Kind::collective) {
+    const std::uint32_t group = graph_.memberships[graph_.actors[actor].group_first + o.slot];
+    const std::uint32_t call = groups_[group].first + graph_program(actor)->match[operation];
+    culprit = last_actor_[call];
+    if (graph_.groups[group].actors > 1)
+      seconds = std::min(seconds, start_s_[row(actor, operation)] - before_last_s_[call]);
+  } else {
+    culprit = graph_.peers[graph_.actors[actor].peer_first + o.slot];
+  }
+  if (culprit != actor && seconds > 0)
+    waits_[{culprit, o.dimension}] += seconds * static_cast<double>(graph_.ranks_per_actor);
+}
+
+// Stages of a pipeline are waited for in the best of worlds: only what exceeds the median of the
+// actors with the same program is somebody's doing.
+void GraphRun::subtract_usual_waits() {
+  std::map<std::uint32_t, std::vector<double>> of_program;
+  for (std::uint32_t a = 0; a < graph_.actors.size(); ++a) {
+    const auto wait = waits_.find({a, model::Dimension::pp});
+    of_program[graph_.actors[a].program].push_back(wait == waits_.end() ? 0 : wait->second);
+  }
+  for (auto& [program, waits] : of_program)
+    std::ranges::nth_element(waits,
+                             waits.begin() + static_cast<std::ptrdiff_t>((waits.size() - 1) / 2));
+  for (auto& [key, seconds] : waits_) {
+    if (key.second != model::Dimension::pp) continue;
+    const std::vector<double>& all = of_program[graph_.actors[key.first].program];
+    seconds -= all[(all.size() - 1) / 2];
+  }
+}
+
+void GraphRun::rank_waits() {
+  subtract_usual_waits();
+  for (const auto& [key, seconds] : waits_)
+    if (seconds > 0)
+      current_.waits.push_back({graph_.ranks_of(key.first).front(), key.second, seconds});
+  std::ranges::stable_sort(current_.waits, std::ranges::greater{}, &GraphResult::Wait::seconds);
+  if (current_.waits.size() > waits_kept) current_.waits.resize(waits_kept);
+}
+
+void GraphRun::find_stragglers() {
+  current_.stragglers.clear();
+  std::map<std::uint32_t, std::vector<double>> of_program;
+  for (std::uint32_t a = 0; a < actors_.size(); ++a)
+    of_program[graph_.actors[a].program].push_back(actors_[a].compute_s);
+  for (auto& [program, seconds] : of_program)
+    std::ranges::nth_element(seconds,
+                             seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2));
+  for (std::uint32_t a = 0; a < actors_.size(); ++a) {
+    const std::vector<double>& all = of_program[graph_.actors[a].program];
+    const double median = all[all.size() / 2];
+    if (median <= 0 || actors_[a].compute_s < straggler_factor * median) continue;
+    const auto slowest = std::ranges::max_element(graph_.ranks_of(a), {}, [&](std::uint32_t rank) {
+      return network_.state().slowdown(network_.fabric(), job_.ranks[rank]);
+    });
+    current_.stragglers.push_back({*slowest, actors_[a].compute_s / median});
+  }
+  std::ranges::stable_sort(current_.stragglers, std::ranges::greater{},
+                           &GraphResult::Straggler::factor);
+  if (current_.stragglers.size() > waits_kept) current_.stragglers.resize(waits_kept);
+}
+
+// What is left after each actor's last computation, then the means.
+void GraphRun::account_iteration() {
+  double compute = 0;
+  current_.busiest_compute_s = 0;
+  for (std::uint32_t a = 0; a < actors_.size(); ++a) {
+    std::uint32_t last = none;
+    const auto& operations = graph_program(a)->operations;
+    for (std::uint32_t o = 0; o < operations.size(); ++o)
+      if (last == none || end_s_[row(a, o)] > end_s_[row(a, last)]) last = o;
+    if (last != none && network_.now() > actors_[a].busy_until_s) account_tail(a, last);
+    compute += actors_[a].compute_s;
+    if (actors_[a].compute_s <= current_.busiest_compute_s) continue;
+    current_.busiest_compute_s = actors_[a].compute_s;
+    current_.busiest_rank = graph_.ranks_of(a).front();
+  }
+  const double share = actors_.empty() ? 0 : 1 / static_cast<double>(actors_.size());
+  current_.idle_s *= share;
+  for (double& seconds : current_.exposed_s) seconds *= share;
+  current_.compute_s = compute * share;
+  find_stragglers();
+  rank_waits();
+  take_folded(share);
+}
+
+void GraphRun::account_tail(std::uint32_t actor, std::uint32_t last) {
+  const double from = actors_[actor].busy_until_s;
+  const std::uint32_t at = row(actor, last);
+  const double end = std::max(from, end_s_[at]);
+  current_.idle_s += network_.now() - end;
+  const Operation& o = op(actor, last);
+  if (o.kind == Kind::compute || end <= from) return;
+  const double start = std::max(from, start_s_[at]);
+  current_.exposed_s[static_cast<std::size_t>(o.dimension)] += end - start;
+  const double ready = std::max(from, ready_s_[at]);
+  if (ready < start) {
+    blame(actor, last, start - ready);
+    current_.idle_s += start - ready;
+  }
+  account_gap(actor, last, std::min(start, ready));
+}
+
+// Communication that is folded into compute operations is exposed too.
+void GraphRun::take_folded(double share) {
+  std::vector<std::uint32_t> actors_of(graph_.programs.size(), 0);
+  for (const model::Actor& actor : graph_.actors) ++actors_of[actor.program];
+  for (std::size_t p = 0; p < graph_.programs.size(); ++p)
+    for (const model::Folded& folded : graph_.programs[p].folded) {
+      const double seconds = folded.seconds * actors_of[p] * share;
+      current_.exposed_s[static_cast<std::size_t>(folded.dimension)] += seconds;
+      current_.compute_s -= seconds;
+    }
+}
+
+void GraphRun::record_spans() {
+  std::vector<bool> seen(graph_.programs.size(), false);
+  for (std::uint32_t a = 0; a < actors_.size(); ++a) {
+    const std::uint32_t program = graph_.actors[a].program;
+    if (seen[program]) continue;
+    seen[program] = true;
+    for (std::uint32_t o = 0; o < graph_program(a)->operations.size(); ++o) {
+      if (op(a, o).kind == Kind::send) continue;  // the recv shows it, on the side that waits
+      if (current_.spans.size() == spans_kept) return;
+      current_.spans.push_back({program, o, start_s_[row(a, o)], end_s_[row(a, o)]});
+    }
+  }
+}
+
+GraphResult GraphRun::take_result() {
+  for (const auto& [op, refused] : refused_)
+    result_.notes.push_back(fmt::format(
+        "job {}: {} of {} groups uses the algorithm that is usual for it, since \"{}\" cannot: {}",
+        job_.name, workload::to_text(op), refused.first,
+        job_.algorithms[static_cast<std::size_t>(op)], refused.second));
+  if (!result_.finished) list_stuck();
+  return std::move(result_);
+}
+
+void GraphRun::list_stuck() {
+  std::size_t more = 0;
+  for (std::uint32_t a = 0; a < actors_.size(); ++a)
+    for (std::uint32_t o = 0; o < graph_program(a)->operations.size(); ++o) {
+      const Phase phase = phase_[row(a, o)];
+      if (phase == Phase::ended || phase == Phase::waiting) continue;
+      if (result_.stuck.size() == stuck_shown) {
+        ++more;
+        continue;
+      }
+      result_.stuck.push_back(describe_operation(a, o));
+    }
+  if (more > 0) result_.stuck.push_back(fmt::format("... and {} more", more));
+}
+
+std::string GraphRun::describe_operation(std::uint32_t actor, std::uint32_t operation) const {
+  const Operation& o = op(actor, operation);
+  return fmt::format("job {}, iteration {}, rank {} ({}): \"{}\" has not ended", job_.name,
+                     iteration_ + 1, graph_.ranks_of(actor).front(), graph_program(actor)->role,
+                     graph_.labels[o.label]);
+}
+
+std::string GraphRun::describe_transfer(std::uint64_t value) const {
+  const auto operation = static_cast<std::uint32_t>(value & ((1u << operation_bits) - 1));
+  const auto actor = static_cast<std::uint32_t>(value >> operation_bits & timer_begin);
+  const std::uint32_t peer =
+      graph_.peers[graph_.actors[actor].peer_first + op(actor, operation).slot];
+  std::string why;
+  for (std::uint32_t k = 0; k < graph_.ranks_per_actor && why.empty(); ++k)
+    why = why_unreachable(std::array{graph_.ranks_of(actor)[k], graph_.ranks_of(peer)[k]});
+  return describe_operation(actor, operation) + ": it has no live path or no bandwidth" + why;
+}
+
+std::string GraphRun::describe_play(std::uint64_t token) const {
+  const auto group = static_cast<std::uint32_t>(owned_value(token) >> operation_bits & timer_begin);
+  const model::RankGroup& ranks = graph_.groups[group];
+  return fmt::format(
+      "job {}, iteration {}: a collective of {} ranks from rank {} on ({}) has no "
+      "live path or no bandwidth{}",
+      job_.name, iteration_ + 1, ranks.ranks.size(), ranks.ranks.front(), to_text(ranks.dimension),
+      why_unreachable(ranks.ranks));
+}
+
+// The first of the ranks that its neighbour in the list cannot reach, with the reason.
+std::string GraphRun::why_unreachable(std::span<const std::uint32_t> ranks) const {
+  for (std::size_t i = 0; i + 1 < ranks.size(); ++i)
+    for (const bool forth : {true, false}) {
+      const NodeId a = job_.ranks[ranks[forth ? i : i + 1]];
+      const NodeId b = job_.ranks[ranks[forth ? i + 1 : i]];
+      if (const Status status = network_.router().check_connected(a, b); !status)
+        return ": " + status.error().what;
+    }
+  return "";
+}
+
+}  // namespace weft::engine::fluid

@@ -1,0 +1,286 @@
+// Operation graphs on a network: training steps and recorded workloads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "engine/fluid/network.hpp"
+#include "engine/fluid/traffic_player.hpp"
+#include "model/op_graph.hpp"
+#include "model/outcome.hpp"
+
+namespace weft::engine::fluid {
+
+// A graph that is run again and again, each iteration beginning when all actors have ended the one
+// before: `iterations` times or, with Stop::steady, until for all such graphs the last two
+// iterations took the same time to one part in a thousand and the last one began after the last
+// state change, at most `iterations` times.
+struct GraphJob {
+  enum class Stop : std::uint8_t { counted, steady };
+
+  std::string name;
+  const model::OpGraph* graph = nullptr;  // finished; must outlive the run
+  std::vector<NodeId> ranks;              // GPU of each rank
+  std::uint32_t iterations = 1;
+  Stop stop = Stop::counted;
+  Time start;
+  Duration step_overhead;  // software latency of each message and of each step of a collective
+  // By how much communication beside it slows a GPU's compute; 1: not at all.
+  double overlap_slowdown = 1;
+  // By CollectiveOp: a name of the algorithm registry; empty is "auto". Groups that it cannot serve
+  // use "auto", and the result says how many.
+  std::array<std::string, model::collective_op_count> algorithms{};
+};
+
+struct GraphResult {
+  std::vector<double> iteration_s;  // finished ones
+  double end_s = 0;
+  bool finished = false;
+  // Of the last iteration, means over actors.
+  double compute_s = 0, idle_s = 0;
+  std::array<double, model::dimension_count> exposed_s{};
+  // Of all iterations, what ranks sent, by dimension and distance; without what is folded.
+  std::array<std::array<double, model::distance_count>, model::dimension_count> bytes{};
+  // Who was waited for in the last iteration, largest first: seconds, summed over waiting ranks,
+  // that would not have been lost had it come with the last but one (collectives), or like the
+  // median of its role (messages: a pipeline waits for every stage).
+  struct Wait {
+    std::uint32_t rank;  // first of the actor
+    model::Dimension dimension;
+    double seconds;
+  };
+  std::vector<Wait> waits;
+  // Actors that computed longer than the median of their program, worst first.
+  struct Straggler {
+    std::uint32_t rank;  // the slowest of the actor, or its first
+    double factor;
+  };
+  std::vector<Straggler> stragglers;
+  double busiest_compute_s = 0;  // of one actor in the last iteration: no step is shorter
+  std::uint32_t busiest_rank = 0;
+  // What the first actor of each program did in the last iteration.
+  struct Span {
+    std::uint32_t program;
+    std::uint32_t operation;
+    double start_s, end_s;
+  };
+  std::vector<Span> spans;
+  std::vector<std::string> notes;
+  // Where it stands still: operations that never ended, one line each, bounded.
+  std::vector<std::string> stuck;
+};
+
+// Which graphs of a run have come to a steady state: none of them stops before all have.
+class Steadiness {
+ public:
+  void expect() { ++missing_; }
+  void reached() { --missing_; }
+  bool all() const { return missing_ == 0; }
+
+ private:
+  std::uint32_t missing_ = 0;
+};
+
+// Semantics. Operations start as OpGraph says. Compute takes its time times the slowdown of its
+// slowest GPU at its start; while communication of the actor is under way it runs slower by
+// overlap_slowdown. The messages of an actor's ranks to the peer's ranks are independent transfers,
+// each split over its QPs; the operation ends with the last. A collective starts when all members
+// are ready, which for rings and trees is when the last could have ended anyway: every edge's bytes
+// still have to cross after the last arrival. AlltoAll groups move all their messages together, at
+// the pace of the slowest. Collectives of at most `latency_bytes` among `latency_ranks` or more
+// cost their latency alone.
+class GraphRun {
+ public:
+  static constexpr double latency_bytes = 4096;
+  static constexpr std::size_t latency_ranks = 128;
+
+  struct Surroundings {
+    Network& network;
+    TrafficPlayer& player;
+    Steadiness& steadiness;
+  };
+  GraphRun(const GraphJob& job, std::uint32_t index, const Surroundings& surroundings);
+  ~GraphRun();
+
+  // The graph that a tag's value belongs to.
+  static std::uint32_t index_of(std::uint64_t value) {
+    return static_cast<std::uint32_t>(value >> (actor_bits + operation_bits));
+  }
+  void begin();
+  void on_timer(std::uint64_t value);
+  void on_delivered(std::uint64_t value);
+  void on_played(std::uint64_t token);
+  // Share of the present iteration that has been done, in operations, plus the iterations before.
+  double progress() const {
+    return static_cast<double>(iteration_) +
+           (iterating_ ? static_cast<double>(operations_ended_) / static_cast<double>(phase_.size())
+                       : 0);
+  }
+  GraphResult take_result();
+  std::string describe_transfer(std::uint64_t value) const;
+  std::string describe_play(std::uint64_t token) const;
+
+  // Everything that was sent along kept routes: for the flows behind a hot link.
+  struct RouteUse {
+    RouteId route;
+    model::Dimension dimension;
+    std::span<const workload::Edge> edges;  // of a chain; none for a message
+    NodeId from, to;                        // of the first part
+  };
+  std::vector<RouteUse> route_uses() const;
+  const std::string& name() const { return job_.name; }
+
+ private:
+  static constexpr std::uint64_t actor_bits = 24, operation_bits = 24;
+  static constexpr std::uint64_t timer_begin = (std::uint64_t{1} << actor_bits) - 1;
+
+  // State of an operation of an actor.
+  enum class Phase : std::uint8_t { waiting, ready, running, ended };
+  struct Program;  // what all actors of a program share, made from model::Program
+  struct Stream {  // that runs one operation at a time
+    std::uint32_t running = none;
+    std::vector<std::uint32_t> queue;  // ready ones, from `next` on
+    std::size_t next = 0;
+  };
+  struct Compute {  // the compute operation that an actor is running
+    std::uint32_t operation = none;
+    double left_s = 0, since_s = 0, speed = 1, due_s = 0;
+  };
+  struct ActorState {
+    std::uint32_t first = 0;         // of its operations in the columns below
+    std::uint32_t first_stream = 0;  // in streams_
+    std::uint32_t communicating = 0;
+    double busy_until_s = 0;
+    double compute_s = 0;
+  };
+  struct GroupState {
+    std::uint32_t first = 0;  // of its calls in the columns below
+    std::vector<std::uint32_t> actors, slots;
+  };
+  struct TrafficKey {
+    std::uint32_t group;
+    model::CollectiveOp op;
+    bool latency_only;
+    auto operator<=>(const TrafficKey&) const = default;
+  };
+  struct GroupTraffic {
+    std::vector<workload::Traffic> rows;
+    std::vector<TrafficPlayer::TrafficId> ids;  // of the rows; with contention
+    double bytes = 1;                           // for which they were built
+    double latency_s = 0, floor_s = 0;          // without: of the slowest row, at that size
+    std::array<double, model::distance_count> distance_bytes{};  // of all rows, at that size
+  };
+  struct PeerRoutes {  // of one peer slot of one actor: a route for each of its ranks
+    std::uint32_t first = 0;
+    bool known = false;
+    model::Dimension dimension = model::Dimension::other;
+    std::array<double, model::distance_count> distance_share{};
+  };
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  std::uint64_t tag(std::uint32_t actor, std::uint64_t operation) const;
+  std::uint32_t row(std::uint32_t actor, std::uint32_t operation) const {
+    return actors_[actor].first + operation;
+  }
+  const model::Operation& op(std::uint32_t actor, std::uint32_t operation) const;
+  const Program& program(std::uint32_t actor) const;
+
+  void prepare();
+  void begin_iteration();
+  void end_iteration();
+  void accept_iteration();
+  bool was_last_iteration();
+  void become_ready(std::uint32_t actor, std::uint32_t operation);
+  void run_worklist();
+  bool may_start(std::uint32_t actor, std::uint32_t operation);
+  void start(std::uint32_t actor, std::uint32_t operation);
+  void start_compute(std::uint32_t actor, std::uint32_t operation);
+  void start_message(std::uint32_t sender, std::uint32_t operation);
+  void arrive(std::uint32_t actor, std::uint32_t operation);
+  void start_collective(std::uint32_t group, std::uint32_t call, const model::Operation& operation);
+  void end_operation(std::uint32_t actor, std::uint32_t operation);
+  void communicate(std::uint32_t actor, int change);
+  double slowdown(std::uint32_t actor);
+  std::span<const RouteId> peer_routes(std::uint32_t actor, const model::Operation& operation);
+  GroupTraffic& traffic_of(std::uint32_t group, const model::Operation& operation);
+  workload::Traffic collective_of(workload::Request request);
+  void add_distances(const workload::Traffic& row, GroupTraffic& traffic) const;
+  // Ranks that each rank of the graph stands for: symmetry may have left the others out.
+  double stands_for() const {
+    return static_cast<double>(graph_.rank_count) / static_cast<double>(graph_.actor_ranks.size());
+  }
+  workload::Traffic latency_of(const workload::Request& request);
+  const model::Program* graph_program(std::uint32_t actor) const {
+    return &graph_.programs[graph_.actors[actor].program];
+  }
+  model::Distance distance(NodeId a, NodeId b) const;
+
+  // Accounting, in graph_account.cpp.
+  void account_gap(std::uint32_t actor, std::uint32_t operation, double until_s);
+  std::uint32_t last_dependency(std::uint32_t actor, std::uint32_t operation) const;
+  void blame(std::uint32_t actor, std::uint32_t operation, double seconds);
+  void subtract_usual_waits();
+  void rank_waits();
+  void find_stragglers();
+  void account_iteration();
+  void account_tail(std::uint32_t actor, std::uint32_t last);
+  void take_folded(double share);
+  void list_stuck();
+  std::string why_unreachable(std::span<const std::uint32_t> ranks) const;
+  std::string describe_operation(std::uint32_t actor, std::uint32_t operation) const;
+  void record_spans();
+
+  GraphJob job_;
+  const model::OpGraph& graph_;
+  std::uint32_t index_;
+  Network& network_;
+  TrafficPlayer& player_;
+  Steadiness& steadiness_;
+  bool steady_ = false;
+  std::vector<Program> programs_;
+  std::vector<ActorState> actors_;
+  std::vector<Stream> streams_;
+  std::vector<Compute> compute_;  // by stream
+  std::vector<GroupState> groups_;
+  // By actor and operation.
+  std::vector<Phase> phase_;
+  std::vector<std::uint32_t> left_;  // dependencies; then transfers, or 1 + what it queued behind
+  std::vector<double> ready_s_, start_s_, end_s_;
+  // By group and call.
+  std::vector<std::uint32_t> arrived_, last_actor_;
+  std::vector<double> before_last_s_;  // when the last but one arrived
+  std::vector<double> slowdown_;       // by actor, in the state of slowdown_round_
+  std::uint32_t slowdown_round_ = 0;
+  std::vector<PeerRoutes> peer_routes_;  // by OpGraph::peers
+  std::vector<RouteId> routes_;
+  std::map<TrafficKey, GroupTraffic> traffic_;
+  // Groups that an algorithm of the job could not serve, and why the first one could not.
+  std::map<model::CollectiveOp, std::pair<std::uint32_t, std::string>> refused_;
+  struct Work {
+    std::uint32_t actor, operation;
+  };
+  std::vector<Work> worklist_;
+  std::size_t work_done_ = 0;
+  bool working_ = false, iterating_ = false;
+  std::uint32_t iteration_ = 0;
+  std::size_t operations_ended_ = 0;
+  double iteration_start_s_ = 0;
+  std::map<std::pair<std::uint32_t, model::Dimension>, double> waits_;
+  GraphResult current_, result_;  // of this iteration; of all that have ended
+};
+
+// How far apart two GPUs of a job are.
+model::Distance distance_between(const Fabric& fabric, NodeId a, NodeId b);
+
+// The ten busiest links between NICs and switches, with who sent over them.
+std::vector<model::HotLink> hottest_links(std::span<const double> link_bytes, double makespan_s,
+                                          std::span<const std::unique_ptr<GraphRun>> graphs,
+                                          Network& network);
+
+}  // namespace weft::engine::fluid

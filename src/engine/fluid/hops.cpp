@@ -1,0 +1,48 @@
+#include "engine/fluid/hops.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::engine::fluid {
+namespace {
+
+// By insertion: paths are short and nearly sorted.
+void merge_few(std::span<const Hop> hops, std::vector<Hop>& out) {
+  for (const Hop& hop : hops) {
+    std::size_t at = out.size();
+    while (at > 0 && out[at - 1].link > hop.link) --at;
+    if (at > 0 && out[at - 1].link == hop.link) {
+      out[at - 1].share += hop.share;
+    } else {
+      out.insert(out.begin() + static_cast<std::ptrdiff_t>(at), hop);
+    }
+  }
+}
+
+}  // namespace
+
+bool is_merged(std::span<const Hop> hops) {
+  for (std::size_t h = 0; h < hops.size(); ++h)
+    if (hops[h].share <= 0 || (h > 0 && hops[h - 1].link >= hops[h].link)) return false;
+  return true;
+}
+
+void HopMerger::merge(std::span<const Hop> hops, std::vector<Hop>& out) {
+  constexpr std::size_t few = 64;
+  out.clear();
+  if (hops.size() <= few) {
+    merge_few(hops, out);
+  } else {
+    // A ring names each of its links many times: add up by link, then sort what is left.
+    for (const Hop& hop : hops) {
+      if (share_.size() <= hop.link.index()) share_.resize(2 * hop.link.index() + 1, 0);
+      if (share_[hop.link.index()] == 0) out.push_back(hop);
+      share_[hop.link.index()] += hop.share;
+    }
+    std::ranges::sort(out, {}, &Hop::link);
+    for (Hop& hop : out) hop.share = std::exchange(share_[hop.link.index()], 0);
+  }
+  std::erase_if(out, [](const Hop& hop) { return hop.share <= 0; });
+}
+
+}  // namespace weft::engine::fluid

@@ -1,0 +1,186 @@
+#include "engine/fluid/traffic_player.hpp"
+
+namespace weft::engine::fluid {
+namespace {
+
+template <class T>
+std::uint32_t take(std::vector<T>& rows, std::vector<std::uint32_t>& free) {
+  if (free.empty()) {
+    rows.emplace_back();
+    return static_cast<std::uint32_t>(rows.size() - 1);
+  }
+  const std::uint32_t id = free.back();
+  free.pop_back();
+  return id;
+}
+
+}  // namespace
+
+TrafficPlayer::TrafficId TrafficPlayer::add(const workload::Traffic& traffic) {
+  known_.push_back({&traffic, std::vector<StageCache>(traffic.stages.size())});
+  return TrafficId(known_.size() - 1);
+}
+
+void TrafficPlayer::play(const Play& play) {
+  const std::uint32_t id = take(playing_, free_playing_);
+  playing_[id].play = play;
+  playing_[id].stage = 0;
+  prepare_stage(id);
+}
+
+void TrafficPlayer::set_timer(double at_s, const Timer& timer) {
+  const std::uint32_t id = take(timers_, free_timers_);
+  timers_[id] = timer;
+  network_.timer(at_s, owner_tag(Owner::player, id));
+}
+
+void TrafficPlayer::on_timer(std::uint64_t value) {
+  const Timer timer = timers_[value];
+  free_timers_.push_back(static_cast<std::uint32_t>(value));
+  switch (timer.what) {
+    case Timer::What::begin_stage:
+      return begin_stage(timer.playing);
+    case Timer::What::begin_chain:
+      return begin_chain(timer.playing, timer.item);
+    case Timer::What::wake_rank:
+      playing_[timer.playing].exchanges[timer.item].wake(timer.rank);
+      return send_ready(timer.playing, timer.item);
+  }
+}
+
+// Latency first, then bytes.
+void TrafficPlayer::prepare_stage(std::uint32_t id) {
+  Playing& playing = playing_[id];
+  if (playing.stage == known_[playing.play.traffic.index()].stages.size()) {
+    const std::uint64_t token = playing.play.token;
+    free_playing_.push_back(id);
+    return listener_.on_played(token);
+  }
+  playing.stage_start_s = network_.now();
+  StageCache& cache = cache_of(id);
+  if (cache.latency_round != network_.state_round()) {
+    cache.latency_round = network_.state_round();
+    cache.latency_s = stage_latency_s(stage_of(id), playing.play.step_overhead, network_.router());
+  }
+  if (cache.latency_s <= 0) return begin_stage(id);
+  set_timer(network_.now() + cache.latency_s, {.playing = id, .what = Timer::What::begin_stage});
+}
+
+void TrafficPlayer::begin_stage(std::uint32_t id) {
+  const workload::Stage& stage = stage_of(id);
+  playing_[id].outstanding = 1;  // held until everything has been started
+  for (std::uint32_t c = 0; c < stage.chains.size(); ++c) {
+    const double delay = late_applies(id) ? chain_delay_s(*playing_[id].play.late, stage.chains[c],
+                                                          network_.router())
+                                          : 0;
+    ++playing_[id].outstanding;
+    if (delay > 0) {
+      set_timer(network_.now() + delay,
+                {.playing = id, .what = Timer::What::begin_chain, .item = c});
+    } else {
+      begin_chain(id, c);
+    }
+  }
+  for (const workload::Edge& flow : stage.flows) {
+    ++playing_[id].outstanding;
+    begin_flow(id, flow);
+  }
+  playing_[id].exchanges.clear();
+  for (std::uint32_t x = 0; x < stage.exchanges.size(); ++x) begin_exchange(id, x);
+  release(id);
+}
+
+std::uint64_t TrafficPlayer::note_sent(const Sent& sent) {
+  const std::uint32_t id = take(sent_, free_sent_);
+  sent_[id] = sent;
+  sent_[id].start_s = network_.now();
+  return owner_tag(Owner::player, id);
+}
+
+const TrafficPlayer::ChainRoute& TrafficPlayer::chain_route(std::uint32_t id, std::uint32_t chain) {
+  StageCache& cache = cache_of(id);
+  const workload::Stage& stage = stage_of(id);
+  if (cache.routes.empty()) cache.routes.resize(stage.chains.size());
+  ChainRoute& entry = cache.routes[chain];
+  if (!entry.route.valid())
+    entry.route = network_.add_route(
+        chain_parts(stage.chains[chain], network_.router(), entry.bytes), Wire::ignored);
+  return entry;
+}
+
+void TrafficPlayer::begin_chain(std::uint32_t id, std::uint32_t chain) {
+  const ChainRoute& entry = chain_route(id, chain);
+  network_.send(entry.route, entry.bytes * playing_[id].play.scale, 0, note_sent({.playing = id}));
+}
+
+// A stage of independent flows starts when its last rank has arrived.
+void TrafficPlayer::begin_flow(std::uint32_t id, const workload::Edge& edge) {
+  const Play& play = playing_[id].play;
+  const Part part{edge.from, edge.to, 0, network_.router().stream_count(), play.message, 1};
+  network_.send(
+      {.parts = {&part, 1}, .bytes = edge.bytes * play.scale, .tag = note_sent({.playing = id})});
+}
+
+void TrafficPlayer::begin_exchange(std::uint32_t id, std::uint32_t index) {
+  const workload::Exchange& exchange = stage_of(id).exchanges[index];
+  const auto ranks = static_cast<std::uint32_t>(exchange.ranks.size());
+  playing_[id].exchanges.emplace_back(ranks, exchange.window);
+  ++playing_[id].outstanding;
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    const double delay = late_applies(id) ? late_of(*playing_[id].play.late, exchange.ranks[r]) : 0;
+    if (delay > 0) {
+      set_timer(network_.now() + delay,
+                {.playing = id, .what = Timer::What::wake_rank, .item = index, .rank = r});
+    } else {
+      playing_[id].exchanges[index].wake(r);
+    }
+  }
+  send_ready(id, index);
+}
+
+void TrafficPlayer::send_ready(std::uint32_t id, std::uint32_t index) {
+  const workload::Exchange& exchange = stage_of(id).exchanges[index];
+  const Play play = playing_[id].play;
+  const auto count = static_cast<std::uint32_t>(exchange.ranks.size());
+  while (const auto message = playing_[id].exchanges[index].next_ready()) {
+    const std::uint32_t peer = (message->rank + message->round) % count;
+    const double bytes = exchange_bytes(exchange, message->rank, peer) * play.scale;
+    if (bytes <= 0) {
+      playing_[id].exchanges[index].ended(*message);
+      continue;
+    }
+    const Part part{exchange.ranks[message->rank],    exchange.ranks[peer], 0,
+                    network_.router().stream_count(), play.message,         1};
+    network_.send({.parts = {&part, 1},
+                   .bytes = bytes,
+                   .tag = note_sent({.playing = id, .exchange = index, .message = *message})});
+  }
+  if (playing_[id].exchanges[index].finished()) release(id);
+}
+
+void TrafficPlayer::on_delivered(std::uint64_t value) {
+  const Sent sent = sent_[value];
+  free_sent_.push_back(static_cast<std::uint32_t>(value));
+  transfer_times_.add(network_.now() - sent.start_s);
+  if (sent.exchange == no_exchange) return release(sent.playing);
+  playing_[sent.playing].exchanges[sent.exchange].ended(sent.message);
+  send_ready(sent.playing, sent.exchange);
+}
+
+void TrafficPlayer::release(std::uint32_t id) {
+  if (--playing_[id].outstanding > 0) return;
+  listener_.on_stage(playing_[id].play.token, stage_of(id), playing_[id].stage_start_s);
+  ++playing_[id].stage;
+  prepare_stage(id);
+}
+
+TrafficPlayer::Origin TrafficPlayer::origin(std::uint64_t value) const {
+  const Sent& sent = sent_[value];
+  const workload::Stage& stage = stage_of(sent.playing);
+  const NodeId sender = sent.exchange == no_exchange
+                            ? NodeId{}
+                            : stage.exchanges[sent.exchange].ranks[sent.message.rank];
+  return {playing_[sent.playing].play.token, &stage, sender};
+}
+
+}  // namespace weft::engine::fluid

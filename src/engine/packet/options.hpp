@@ -1,0 +1,155 @@
+// What the packet engine can be told: wire format, buffers, PFC, ECN, transport, load balancing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace weft::engine::packet {
+
+// Picoseconds since the start of the run; the engine's unit of time.
+using Ps = std::uint64_t;
+inline constexpr Ps never = UINT64_MAX;
+constexpr double seconds(Ps t) { return static_cast<double>(t) * 1e-12; }
+
+// Every packet and pause frame is one of these classes; a link serves them as Scheduler says.
+inline constexpr std::uint32_t class_count_max = 8;
+
+// The size of a message's last packet. `full`: as large as the others, where there are others (what
+// htsim does; at most one packet time too long). `exact`: the bytes that are left.
+enum class LastPacket : std::uint8_t { full, exact };
+
+struct WireFormat {
+  Bytes mtu{4096};    // payload of a full data packet
+  Bytes header{64};   // added to the payload of every data packet
+  Bytes control{64};  // a whole ACK, NACK, CNP, CTS, credit, or trimmed packet
+  Bytes pause{64};    // a pause frame
+  LastPacket last_packet = LastPacket::full;
+};
+
+// When an ingress (port and class) of a switch pauses its sender, in bytes that wait in the switch
+// and came in there. `fixed`: at `xoff`, resumed at `xon`. `dynamic`: at alpha times what is left
+// of the shared buffer, resumed `resume_offset` below that.
+struct Pfc {
+  bool on = false;
+  enum class Threshold : std::uint8_t { fixed, dynamic } threshold = Threshold::dynamic;
+  Bytes xoff{62'400}, xon{49'920};
+  double alpha = 0.125;
+  Bytes resume_offset{8'320};
+  // What an ingress may take beyond its threshold; -1: what its link can still send until a pause
+  // reaches it (headroom_for()).
+  Bytes headroom{-1};
+  double headroom_factor = 1;  // of the headroom above; below 1 makes drops possible
+};
+
+// Marks data packets that find more than kmin waiting at their egress (RED on the present queue).
+// Thresholds of -1 follow the link's rate: 100 KB and 400 KB at 25 Gb/s (papers: HPCC's simulator).
+struct Ecn {
+  bool on = false;
+  Bytes kmin{-1}, kmax{-1};
+  double pmax = 0.2;
+};
+
+// Packet memory of a switch. 0: as much as there is.
+struct Buffer {
+  Bytes shared{0};
+  Bytes per_port{0};  // an egress queue holds no more; drops (or trims) beyond
+};
+
+// What happens to a data packet of a lossy class that finds no room.
+enum class Overflow : std::uint8_t { drop, trim };
+
+enum class Reliability : std::uint8_t { goback_n, selective };
+enum class Congestion : std::uint8_t { none, dcqcn, hpcc, nscc };
+// Who may start: everybody; who holds pull credit (EQDS); who got a CTS for a channel slot (Meta).
+enum class Admission : std::uint8_t { open, pull, cts };
+
+struct DcqcnOptions {
+  enum class Preset : std::uint8_t { paper, reference } preset = Preset::reference;
+  // 0 or negative: as the preset has it for the link's rate.
+  Duration alpha_timer{0}, decrease_timer{0}, increase_timer{0}, cnp_interval{0};
+  double gain = 0;
+  Rate additive{0}, hyper{0}, minimum{0};
+  Bytes byte_counter{-1};
+};
+
+struct HpccOptions {
+  double eta = 0.95;
+  std::uint32_t max_stage = 5;
+  Bytes additive{-1};  // W_AI; -1: W_init (1 - eta) / 100
+};
+
+struct NsccOptions {
+  Duration target_delay{0};  // queueing delay aimed at; 0: half a base round trip
+};
+
+inline constexpr std::uint32_t channel_count_max = 64;
+struct CtsOptions {
+  Bytes channel_buffer{Bytes{1 << 20}};
+  std::uint32_t channels = 4;  // CTS slots per connection, at most channel_count_max
+  enum class Queue : std::uint8_t { data, high } queue = Queue::high;
+  Duration proxy_delay{0};  // receiver, from data drained to the next CTS
+};
+
+// How packets of one connection spread over paths. `path`: the one path that the router gives.
+// `spray`: a new entropy for every packet. `reps`: entropies whose ACKs came back unmarked are used
+// again. `flowlet`: a new entropy after a gap, to the port with the least queue at the first
+// switch. `adaptive`: the next hop with the least queue, at every switch. `multipath`: a few
+// disjoint paths, each message on the one with the fewest bytes outstanding (HPN). `ugal`: at the
+// first switch, the minimal or a Valiant path, by queue x hops.
+enum class Balance : std::uint8_t { path, spray, reps, flowlet, adaptive, multipath, ugal };
+
+struct Scheduler {
+  // Bytes that a class may send in its turn; 0: strict, above all classes with a weight and above
+  // strict classes of a lower number. One entry per class; one class by default.
+  std::vector<std::uint32_t> weights{1};
+  std::uint32_t data_class = 0;
+  std::uint32_t ack_class = 0;
+  std::uint32_t control_class = 0;  // CNP, CTS, credit, NACK, trimmed
+};
+
+struct SeriesOptions {
+  Duration interval{0};               // 0: no series
+  std::vector<std::string> links;     // queue depth and rate of these
+  std::vector<std::string> flows;     // rate of these
+  std::size_t samples_max = 100'000;  // then every other sample is dropped and the interval doubles
+};
+
+struct Options {
+  std::string transport = "roce";  // name under which the settings below were chosen
+  WireFormat wire;
+  Pfc pfc;
+  Ecn ecn;
+  std::map<std::string, Buffer> buffers;  // by switch role; "" for all others
+  Overflow overflow = Overflow::drop;
+  Reliability reliability = Reliability::goback_n;
+  Congestion congestion = Congestion::none;
+  Admission admission = Admission::open;
+  Balance balance = Balance::path;
+  Bytes window{0};              // in flight per connection; 0: without bound (nscc, hpcc: the BDP)
+  std::uint32_t entropies = 0;  // of spray and reps; 0: as many as there are (2^16)
+  std::uint32_t paths = 4;      // of multipath
+  Duration flowlet_gap{Duration{100'000'000}};
+  Duration ack_timeout{Duration{16'777'216'000}};  // 4.096 us x 2^12; without progress: send again
+  Duration ack_delay{0};                           // receivers gather ACKs so long; 0: one each
+  double message_rate = 0;  // messages per second that a NIC can start; 0: without bound
+  double receive_rate = 0;  // share of its link that every NIC can drain; 0: all
+  DcqcnOptions dcqcn;
+  HpccOptions hpcc;
+  NsccOptions nscc;
+  CtsOptions cts;
+  Scheduler scheduler;
+  SeriesOptions series;
+  Ps end = never;             // stop then
+  std::uint32_t threads = 0;  // 0: one
+  std::uint64_t seed = 1;
+};
+
+// Bytes that may still come in after a pause was decided: what is on the wire both ways, a full
+// packet that has just begun at each end, and the pause frame itself.
+Bytes headroom_for(Rate rate, Duration latency, const WireFormat& wire);
+
+}  // namespace weft::engine::packet

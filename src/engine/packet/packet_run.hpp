@@ -1,0 +1,107 @@
+// One run of the packet engine, and all that it found out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/progress.hpp"
+#include "base/result.hpp"
+#include "engine/packet/message.hpp"
+#include "engine/packet/options.hpp"
+#include "model/faults.hpp"
+#include "route/router.hpp"
+
+namespace weft::engine::packet {
+
+using StateChange = model::FaultTimeline::Snapshot;
+
+struct MessageEnd {
+  Ps start = never;    // ready to be sent
+  Ps arrived = never;  // last byte at the receiver
+  Ps end = never;      // the sender holds the last acknowledgement
+};
+
+// As switches export them. Of the sending side of a directed link, all classes together.
+struct LinkCounters {
+  std::uint64_t bytes = 0;    // sent, headers included
+  std::uint32_t packets = 0;  // data
+  std::uint32_t control = 0;  // ACK, NACK, CNP, CTS, credit, trimmed
+  std::uint32_t ecn_marked = 0;
+  std::uint32_t dropped = 0;  // no room, no path, dead or lossy link
+  std::uint32_t trimmed = 0;
+  std::uint32_t pauses = 0;     // pause frames that stopped this link
+  std::uint32_t queue_max = 0;  // bytes waiting
+  Ps paused_ps = 0;
+};
+
+// Bytes of data payload, everywhere and over the whole run.
+struct Conservation {
+  std::uint64_t sent = 0;  // with what was sent again
+  std::uint64_t received = 0;
+  std::uint64_t dropped = 0;  // trimmed ones too
+  std::uint64_t in_flight = 0;
+  bool holds() const { return sent == received + dropped + in_flight; }
+};
+
+// Bin 0 counts zeros, bin i values in [2^(i-1), 2^i).
+using LogHistogram = std::array<std::uint64_t, 48>;
+
+struct TierCounters {
+  std::string tier;
+  LogHistogram queue_bytes{};  // waiting at the egress when a packet came to it
+  LogHistogram pause_ps{};     // length of each pause
+  std::uint64_t queue_bytes_max = 0;
+};
+
+struct Series {
+  std::string name;  // "queue edge:3->agg:1", "rate flow 7"
+  std::string unit;  // "B", "B/s"
+  std::vector<double> time_s, value;
+};
+
+// A circle of links each of which is paused because the next one is full.
+struct Deadlock {
+  Ps at = 0;
+  std::vector<LinkId> circle;
+};
+
+struct Counters {
+  std::uint64_t hops = 0;  // packets of any kind that crossed a link
+  std::uint64_t events = 0;
+  std::uint64_t pause_frames = 0;
+  std::uint64_t ecn_marks = 0, cnps = 0;
+  std::uint64_t drops = 0, drops_headroom = 0, drops_link = 0, trims = 0;
+  std::uint64_t retransmissions = 0, timeouts = 0;
+  // Bytes waiting in one switch, at most 16 KiB and 1/64 too few; 0 where memory does not count
+  // (neither PFC nor buffers).
+  std::uint64_t buffer_max = 0;
+};
+
+struct PacketRunResult {
+  std::vector<MessageEnd> messages;
+  std::vector<LinkCounters> links;  // by LinkId
+  std::vector<TierCounters> tiers;  // of switches and NICs, by TierId
+  std::vector<Series> series;
+  std::vector<Deadlock> deadlocks;
+  std::vector<std::string> storms;  // links paused most of the time, in words
+  Counters counters;
+  Conservation conservation;
+  Ps end = 0;             // of the last event
+  bool complete = false;  // every message ended
+  std::vector<std::string>
+      unfinished;  // in words: which and how far; at most 100, then "... N more"
+  std::string digest;
+};
+
+// Fails: Errc::value for options that fit neither each other nor the fabric (an MTU larger than a
+// buffer, headrooms larger than the memory); Errc::unsupported for a balance the fabric has no use
+// for. Deterministic for any number of threads. Cost: some 100 ns a hop; 70 bytes a message, 64
+// a link (twice that in several partitions) and 24 a packet under way.
+Result<PacketRunResult> run_messages(const MessageSet& set, route::Router& router,
+                                     std::span<const StateChange> changes, const Options& options,
+                                     Progress& progress);
+
+}  // namespace weft::engine::packet

@@ -1,0 +1,499 @@
+#include "engine/packet/reference.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <queue>
+#include <tuple>
+
+#include "base/check.hpp"
+#include "engine/packet/packet.hpp"
+
+namespace weft::engine::packet {
+namespace {
+
+constexpr Ps ps(Duration duration) { return static_cast<Ps>(duration.ps); }
+constexpr std::uint32_t retries_max = 7;  // InfiniBand's retry count at most
+constexpr std::uint64_t count(Bytes bytes) { return static_cast<std::uint64_t>(bytes.count); }
+
+// In the order of events of one time.
+enum class Kind : std::uint8_t { start, arrival, room, serve, pause, resume, message, timeout };
+
+class Reference {
+ public:
+  Reference(const MessageSet& set, route::Router& router, const Options& options)
+      : set_(set),
+        router_(router),
+        fabric_(router.fabric()),
+        options_(options),
+        mtu_(count(options.wire.mtu)),
+        header_(count(options.wire.header)),
+        window_(count(options.window) / (mtu_ + header_)),
+        links_(fabric_.link_count()),
+        ingresses_(fabric_.link_count()),
+        switches_(fabric_.node_count()),
+        pairs_(set.connections.size()) {
+    if (options.window.count == 0) window_ = std::numeric_limits<std::uint64_t>::max() / 2;
+    window_ = std::max<std::uint64_t>(window_, 1);
+    for (const NodeId node : fabric_.nodes()) give_buffer(node, switches_[node.index()]);
+    result_.messages.resize(set.size());
+    result_.links.resize(fabric_.link_count());
+    for (std::size_t m = 0; m < set.size(); ++m) {
+      waits_left_.push_back(set.messages[m].waits);
+      if (waits_left_[m] == 0) push(set.messages[m].not_before_ps, Kind::message, m);
+    }
+  }
+
+  PacketRunResult run() {
+    while (!events_.empty() && events_.top().at < options_.end) {
+      const Event event = events_.top();
+      events_.pop();
+      now_ = event.at;
+      handle(event);
+    }
+    finish_counters();
+    return std::move(result_);
+  }
+
+ private:
+  struct Packet {
+    enum class Type : std::uint8_t { data, ack, nack } type = Type::data;
+    std::uint32_t connection = 0;
+    std::uint64_t psn = 0;  // of an ACK: the last accepted; of a NACK: the expected
+    std::uint64_t bytes = 0;
+    std::size_t hop = 0;  // into its route: the link it waits for or is on
+    bool marked = false;
+  };
+  struct Event {
+    Ps at;
+    Kind kind;
+    std::uint32_t id;  // link, switch, message or connection
+    Packet packet;     // of an arrival
+    auto order() const { return std::tuple(at, kind, id); }
+    friend bool operator>(const Event& a, const Event& b) { return a.order() > b.order(); }
+  };
+  struct Link {
+    Ps free = 0, paused_since = 0;  // `free`: when the wire is
+    bool paused = false;
+    std::deque<Packet> fifo;
+    std::uint64_t waiting = 0;       // bytes in it
+    std::deque<std::uint32_t> ring;  // connections that can send; of a first link
+  };
+  struct Switch {
+    std::uint64_t pool = 0, per_port = 0, held = 0;  // bytes; no bound at 0
+  };
+  // Of a switch, for one link into it.
+  struct Ingress {
+    std::uint64_t held = 0, limit = 0;  // bytes; the limit while paused
+    bool paused = false;
+  };
+  // A message on its way: packets [first, last) of its connection.
+  struct Sending {
+    std::uint32_t message;
+    std::uint64_t first, last;
+  };
+  struct Pair {
+    std::vector<std::size_t> out, back;    // links
+    std::vector<Sending> messages;         // in the order in which they became ready
+    std::size_t arriving = 0, ending = 0;  // into messages: the first that did not yet
+    std::uint64_t next = 0, unacknowledged = 0, sent_max = 0, expected = 0;  // PSNs
+    Ps progress = 0;
+    std::uint32_t retries = 0;                                 // since then
+    bool in_ring = false, failed = false, complained = false;  // of the present hole
+  };
+
+  void push(Ps at, Kind kind, std::size_t id) {
+    events_.push({at, kind, static_cast<std::uint32_t>(id), Packet{}});
+  }
+  Ps wire_time(std::size_t link, std::uint64_t bytes) const {
+    return ps(Bytes{static_cast<std::int64_t>(bytes)} / fabric_.rate(LinkId(link)));
+  }
+  Ps latency(std::size_t link) const { return ps(fabric_.latency(LinkId(link))); }
+  bool idle(std::size_t link) const { return !links_[link].paused && links_[link].free <= now_; }
+  const std::vector<std::size_t>& route_of(const Packet& packet) const {
+    const Pair& pair = pairs_[packet.connection];
+    return packet.type == Packet::Type::data ? pair.out : pair.back;
+  }
+
+  // Headrooms are a part of the switch's memory.
+  void give_buffer(NodeId node, Switch& at) const {
+    auto found = options_.buffers.find(fabric_.role_name(node));
+    if (found == options_.buffers.end()) found = options_.buffers.find("");
+    if (found == options_.buffers.end() || !fabric_.is_switch(node)) return;
+    at.per_port = count(found->second.per_port);
+    at.pool = count(found->second.shared);
+    if (at.pool == 0 || !options_.pfc.on) return;
+    std::uint64_t headrooms = 0;
+    for (const LinkId out : fabric_.out(node)) headrooms += headroom(reverse(out));
+    WEFT_CHECK(headrooms < at.pool);
+    at.pool -= headrooms;
+  }
+
+  void handle(const Event& event) {
+    switch (event.kind) {
+      case Kind::start:
+        return start_waiting(event.id);
+      case Kind::arrival:
+        return arrive(event.packet);
+      case Kind::room:
+        return resume_ingresses(NodeId(event.id));
+      case Kind::serve:
+        return serve(event.id);
+      case Kind::pause:
+      case Kind::resume:
+        return set_paused(event.id, event.kind);
+      case Kind::message:
+        return begin(event.id);
+      case Kind::timeout:
+        return check_timeout(event.id);
+    }
+  }
+
+  // After every change of a link: whoever may start on it tries when it is free. A try that comes
+  // too early does nothing, as a later one has been asked for.
+  void look_again(std::size_t link) {
+    const Ps at = std::max(now_, links_[link].free);
+    push(at, Kind::start, link);
+    push(at, Kind::serve, link);
+  }
+
+  void enter(std::size_t link, Packet packet) {
+    if (idle(link) && links_[link].fifo.empty()) return start(link, packet);
+    if (packet.type == Packet::Type::data) {
+      if (!fits(link, packet)) {
+        ++result_.links[link].dropped;
+        ++result_.counters.drops;
+        result_.conservation.dropped += packet.bytes - header_;
+        return;
+      }
+      if (!packet.marked && marks(link, packet)) {
+        packet.marked = true;
+        ++result_.counters.ecn_marks;
+      }
+    }
+    links_[link].fifo.push_back(packet);
+    links_[link].waiting += packet.bytes;
+    std::uint32_t& most = result_.links[link].queue_max;
+    most = std::max(most, static_cast<std::uint32_t>(links_[link].waiting));
+    charge(link, packet);
+  }
+
+  bool marks(std::size_t link, const Packet& packet) const {
+    const Ecn& ecn = options_.ecn;
+    const auto or_by_rate = [&](Bytes given, double at_25_gbps) {
+      const auto bps = static_cast<double>(fabric_.rate(LinkId(link)).bps);
+      return given.count >= 0 ? static_cast<double>(given.count) : at_25_gbps * (bps / 25e9);
+    };
+    const double kmin = or_by_rate(ecn.kmin, 100e3), kmax = or_by_rate(ecn.kmax, 400e3);
+    const auto waiting = static_cast<double>(links_[link].waiting);
+    if (!ecn.on || waiting <= kmin) return false;
+    if (waiting > kmax) return true;
+    return coin(options_.seed, packet.connection, static_cast<std::uint32_t>(packet.psn),
+                static_cast<std::uint32_t>(link)) < ecn.pmax * (waiting - kmin) / (kmax - kmin);
+  }
+
+  void start(std::size_t link, const Packet& packet) {
+    links_[link].free = now_ + wire_time(link, packet.bytes);
+    events_.push({links_[link].free + latency(link), Kind::arrival,
+                  static_cast<std::uint32_t>(link), packet});
+    LinkCounters& counters = result_.links[link];
+    counters.bytes += packet.bytes;
+    ++(packet.type == Packet::Type::data ? counters.packets : counters.control);
+    if (packet.marked) ++counters.ecn_marked;
+    ++result_.counters.hops;
+    look_again(link);
+  }
+
+  void start_waiting(std::size_t link) {
+    std::deque<Packet>& fifo = links_[link].fifo;
+    if (!idle(link) || fifo.empty()) return;
+    const Packet packet = fifo.front();
+    fifo.pop_front();
+    links_[link].waiting -= packet.bytes;
+    release(link, packet);
+    start(link, packet);
+  }
+
+  void arrive(Packet packet) {
+    result_.end = now_;
+    const std::vector<std::size_t>& route = route_of(packet);
+    if (++packet.hop < route.size()) return enter(route[packet.hop], packet);
+    if (packet.type == Packet::Type::data) return receive(packet);
+    if (packet.type == Packet::Type::ack) return acknowledge(packet.connection, packet.psn);
+    go_back(packet.connection, packet.psn);
+  }
+
+  // The bytes above which an ingress pauses its sender.
+  double threshold(const Switch& at) const {
+    if (options_.pfc.threshold == Pfc::Threshold::fixed)
+      return static_cast<double>(options_.pfc.xoff.count);
+    if (at.pool == 0) return std::numeric_limits<double>::infinity();
+    return options_.pfc.alpha * static_cast<double>(at.pool - std::min(at.pool, at.held));
+  }
+
+  double resume_threshold(const Switch& at) const {
+    if (options_.pfc.threshold == Pfc::Threshold::fixed)
+      return static_cast<double>(options_.pfc.xon.count);
+    return std::max(0.0, threshold(at) - static_cast<double>(options_.pfc.resume_offset.count));
+  }
+
+  std::uint64_t headroom(LinkId in) const {
+    Bytes room = options_.pfc.headroom;
+    if (room.count < 0) room = headroom_for(fabric_.rate(in), fabric_.latency(in), options_.wire);
+    return static_cast<std::uint64_t>(static_cast<double>(room.count) *
+                                      options_.pfc.headroom_factor);
+  }
+
+  // Of data that must wait for `link`.
+  bool fits(std::size_t link, const Packet& packet) {
+    const Switch& at = switches_[fabric_.from(LinkId(link)).index()];
+    if (at.per_port > 0 && links_[link].waiting + packet.bytes > at.per_port) return false;
+    if (!options_.pfc.on) return at.pool == 0 || at.held + packet.bytes <= at.pool;
+    const Ingress& ingress = ingresses_[route_of(packet)[packet.hop - 1]];
+    if (!ingress.paused || ingress.held + packet.bytes <= ingress.limit) return true;
+    ++result_.counters.drops_headroom;
+    return false;
+  }
+
+  void charge(std::size_t link, const Packet& packet) {
+    Switch& at = switches_[fabric_.from(LinkId(link)).index()];
+    at.held += packet.bytes;
+    if (packet.hop == 0) return;  // sent by this node, a NIC
+    result_.counters.buffer_max = std::max(result_.counters.buffer_max, at.held);
+    const std::size_t in = route_of(packet)[packet.hop - 1];
+    Ingress& ingress = ingresses_[in];
+    ingress.held += packet.bytes;
+    if (!options_.pfc.on || ingress.paused) return;
+    if (static_cast<double>(ingress.held) <= threshold(at)) return;
+    ingress.paused = true;
+    ingress.limit = ingress.held + headroom(LinkId(in));
+    send_frame(in, Kind::pause);
+  }
+
+  void release(std::size_t link, const Packet& packet) {
+    const std::size_t node = fabric_.from(LinkId(link)).index();
+    switches_[node].held -= packet.bytes;
+    if (packet.hop > 0) ingresses_[route_of(packet)[packet.hop - 1]].held -= packet.bytes;
+    push(now_, Kind::room, node);
+  }
+
+  void resume_ingresses(NodeId node) {
+    const double xon = resume_threshold(switches_[node.index()]);
+    for (const LinkId out : fabric_.out(node)) {
+      const std::size_t in = reverse(out).index();
+      Ingress& ingress = ingresses_[in];
+      if (!ingress.paused || static_cast<double>(ingress.held) > xon) continue;
+      ingress.paused = false;
+      send_frame(in, Kind::resume);
+    }
+  }
+
+  // A frame that pauses or resumes the link `in` takes the wire of its reverse.
+  void send_frame(std::size_t in, Kind kind) {
+    const std::size_t back = reverse(LinkId(in)).index();
+    const std::uint64_t bytes = count(options_.wire.pause);
+    links_[back].free = std::max(links_[back].free, now_) + wire_time(back, bytes);
+    result_.links[back].bytes += bytes;
+    ++result_.links[back].control;
+    ++result_.counters.pause_frames;
+    push(links_[back].free + latency(back), kind, in);
+    look_again(back);
+  }
+
+  void set_paused(std::size_t link, Kind kind) {
+    result_.end = now_;
+    Link& state = links_[link];
+    if (state.paused) result_.links[link].paused_ps += now_ - state.paused_since;
+    state.paused = kind == Kind::pause;
+    state.paused_since = now_;
+    if (state.paused) ++result_.links[link].pauses;
+    look_again(link);
+  }
+
+  void find_path(std::uint32_t connection) {
+    const Connection& ends = set_.connections[connection];
+    Pair& pair = pairs_[connection];
+    if (!pair.out.empty()) return;
+    std::vector<route::Hop> hops;
+    const auto via = std::span(set_.via).subspan(ends.via, ends.via_count);
+    const bool found = router_.append_path(
+        {.src = ends.src, .dst = ends.dst, .qp = ends.qp, .message = 0, .via = via}, hops);
+    WEFT_CHECK(found && !hops.empty());
+    for (const route::Hop& hop : hops) pair.out.push_back(hop.link.index());
+    for (const std::size_t link : pair.out) pair.back.push_back(reverse(LinkId(link)).index());
+    std::ranges::reverse(pair.back);
+  }
+
+  std::uint64_t packet_bytes(const Pair& pair, std::uint64_t psn) const {
+    const auto found = std::ranges::find_if(
+        pair.messages, [&](const Sending& sending) { return psn < sending.last; });
+    const bool pads =
+        options_.wire.last_packet == LastPacket::full && found->first + 1 < found->last;
+    if (psn + 1 < found->last || pads) return mtu_ + header_;
+    return set_.messages[found->message].bytes - (psn - found->first) * mtu_ + header_;
+  }
+
+  bool can_send(const Pair& pair) const {
+    return !pair.failed && !pair.messages.empty() && pair.next < pair.messages.back().last &&
+           pair.next < pair.unacknowledged + window_;
+  }
+
+  void join_ring(std::uint32_t connection) {
+    Pair& pair = pairs_[connection];
+    if (pair.in_ring || !can_send(pair)) return;
+    pair.in_ring = true;
+    links_[pair.out.front()].ring.push_back(connection);
+    look_again(pair.out.front());
+  }
+
+  void serve(std::size_t link) {
+    std::deque<std::uint32_t>& ring = links_[link].ring;
+    while (idle(link) && links_[link].fifo.empty() && !ring.empty()) {
+      const std::uint32_t connection = ring.front();
+      ring.pop_front();
+      pairs_[connection].in_ring = false;
+      if (can_send(pairs_[connection])) send_next(connection);
+      join_ring(connection);
+    }
+  }
+
+  void send_next(std::uint32_t connection) {
+    Pair& pair = pairs_[connection];
+    const std::uint64_t psn = pair.next++;
+    const Packet packet{Packet::Type::data, connection, psn, packet_bytes(pair, psn), 0};
+    result_.conservation.sent += packet.bytes - header_;
+    if (psn < pair.sent_max) ++result_.counters.retransmissions;
+    pair.sent_max = std::max(pair.sent_max, pair.next);
+    if (psn == pair.unacknowledged) {
+      pair.progress = now_;
+      push(now_ + ps(options_.ack_timeout), Kind::timeout, connection);
+    }
+    start(pair.out.front(), packet);
+  }
+
+  void receive(const Packet& packet) {
+    result_.conservation.received += packet.bytes - header_;
+    Pair& pair = pairs_[packet.connection];
+    if (packet.psn > pair.expected) {
+      if (!pair.complained) answer(Packet::Type::nack, packet.connection, pair.expected);
+      pair.complained = true;
+      return;
+    }
+    if (packet.psn == pair.expected) {
+      ++pair.expected;
+      pair.complained = false;
+    }
+    answer(Packet::Type::ack, packet.connection, pair.expected - 1);
+    if (pair.arriving == pair.messages.size() || pair.expected < pair.messages[pair.arriving].last)
+      return;
+    const std::uint32_t message = pair.messages[pair.arriving++].message;
+    result_.messages[message].arrived = now_;
+    release_dependents(message, Dependent::When::arrived);
+  }
+
+  void answer(Packet::Type type, std::uint32_t connection, std::uint64_t psn) {
+    enter(pairs_[connection].back.front(),
+          {type, connection, psn, count(options_.wire.control), 0});
+  }
+
+  void acknowledge(std::uint32_t connection, std::uint64_t psn) {
+    Pair& pair = pairs_[connection];
+    if (psn < pair.unacknowledged) return;
+    pair.unacknowledged = psn + 1;
+    pair.next = std::max(pair.next, pair.unacknowledged);
+    pair.retries = 0;
+    pair.progress = now_;
+    push(now_ + ps(options_.ack_timeout), Kind::timeout, connection);
+    join_ring(connection);
+    while (pair.ending < pair.messages.size() &&
+           pair.messages[pair.ending].last <= pair.unacknowledged) {
+      const std::uint32_t message = pair.messages[pair.ending++].message;
+      result_.messages[message].end = now_;
+      release_dependents(message, Dependent::When::acknowledged);
+    }
+  }
+
+  void go_back(std::uint32_t connection, std::uint64_t expected) {
+    Pair& pair = pairs_[connection];
+    pair.next = std::max(expected, pair.unacknowledged);
+    join_ring(connection);
+  }
+
+  // Old timers come here too; they find that there was progress since.
+  void check_timeout(std::uint32_t connection) {
+    Pair& pair = pairs_[connection];
+    if (pair.unacknowledged == pair.next || pair.failed) return;
+    if (now_ < pair.progress + ps(options_.ack_timeout)) return;
+    ++result_.counters.timeouts;
+    pair.failed = pair.retries++ == retries_max;
+    if (!pair.failed) go_back(connection, pair.unacknowledged);
+  }
+
+  void begin(std::uint32_t message) {
+    result_.end = result_.messages[message].start = now_;
+    const Message& row = set_.messages[message];
+    if (row.bytes == 0) {
+      result_.messages[message] = {now_, now_, now_};
+      release_dependents(message, Dependent::When::arrived);
+      return release_dependents(message, Dependent::When::acknowledged);
+    }
+    find_path(row.connection);
+    Pair& pair = pairs_[row.connection];
+    const std::uint64_t first = pair.messages.empty() ? 0 : pair.messages.back().last;
+    pair.messages.push_back({message, first, first + (row.bytes + mtu_ - 1) / mtu_});
+    join_ring(row.connection);
+  }
+
+  void release_dependents(std::uint32_t message, Dependent::When when) {
+    for (const Dependent& dependent : set_.dependents_of(message)) {
+      if (dependent.when != static_cast<std::uint32_t>(when)) continue;
+      if (--waits_left_[dependent.message] > 0) continue;
+      const Message& row = set_.messages[dependent.message];
+      push(std::max(row.not_before_ps, now_ + row.delay_ns * Ps{1000}), Kind::message,
+           dependent.message);
+    }
+  }
+
+  void finish_counters() {
+    std::uint64_t& in_flight = result_.conservation.in_flight;
+    const auto payload = [&](const Packet& packet) {
+      return packet.type == Packet::Type::data ? packet.bytes - header_ : 0;
+    };
+    const Ps end = events_.empty() ? result_.end : options_.end;  // the run was cut off
+    for (std::size_t l = 0; l < links_.size(); ++l) {
+      if (links_[l].paused) result_.links[l].paused_ps += end - links_[l].paused_since;
+      for (const Packet& packet : links_[l].fifo) in_flight += payload(packet);
+    }
+    for (; !events_.empty(); events_.pop())
+      if (events_.top().kind == Kind::arrival) in_flight += payload(events_.top().packet);
+    result_.complete =
+        std::ranges::all_of(result_.messages, [](const MessageEnd& m) { return m.end != never; });
+  }
+
+  const MessageSet& set_;
+  route::Router& router_;
+  const Fabric& fabric_;
+  const Options& options_;
+  std::uint64_t mtu_, header_, window_;
+  Ps now_ = 0;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::vector<Link> links_;
+  std::vector<Ingress> ingresses_;  // by link
+  std::vector<Switch> switches_;    // by node
+  std::vector<Pair> pairs_;         // by connection
+  std::vector<std::uint32_t> waits_left_;
+  PacketRunResult result_;
+};
+
+}  // namespace
+
+PacketRunResult run_reference(const MessageSet& set, route::Router& router,
+                              const Options& options) {
+  WEFT_CHECK(options.balance == Balance::path && options.admission == Admission::open);
+  WEFT_CHECK(options.reliability == Reliability::goback_n && options.overflow == Overflow::drop);
+  WEFT_CHECK(options.congestion == Congestion::none && options.scheduler.weights.size() == 1);
+  WEFT_CHECK(options.message_rate == 0 && options.receive_rate == 0 && options.ack_delay.ps == 0);
+  return Reference(set, router, options).run();
+}
+
+}  // namespace weft::engine::packet

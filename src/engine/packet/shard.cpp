@@ -1,0 +1,605 @@
+#include <algorithm>
+#include <bit>
+
+#include "engine/packet/shard_link.hpp"
+#include "route/hash.hpp"
+#include "transport/red.hpp"
+
+namespace weft::engine::packet {
+namespace {
+
+constexpr std::uint64_t waiting_step = 1 << 14;  // by which a switch's maximum may be missed
+constexpr std::uint32_t lost_way = none - 1;     // no link leads there any more
+
+std::size_t log_bin(std::uint64_t value) {
+  return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(value)),
+                               LogHistogram{}.size() - 1);
+}
+
+}  // namespace
+
+Shard::Shard(World& world, std::uint32_t index, std::uint32_t count)
+    : world_(world),
+      index_(index),
+      wheel_(world.links, world.link_count),
+      memory_(world.pages),
+      outbox_(count) {
+  tiers_.resize(world.fabric.tiers().size());
+}
+
+void Shard::open(std::uint32_t wheel_width, std::uint32_t bucket_bits) {
+  wheel_.open(wheel_width, bucket_bits);
+}
+
+void Shard::own(std::uint32_t id) { owned_.push_back(id); }
+
+void Shard::take_over(std::uint32_t id) {
+  Link& twin = world_.links[world_.link_count + id];
+  twin = world_.links[id];
+  receiving_across_.push_back(id);
+}
+
+void Shard::run(Ps until) {
+  while (wheel_.next_time() < until) {
+    const Event event = wheel_.pop();
+    now_ = event.t;
+    ++counters_.events;
+    handle(event);
+  }
+}
+
+void Shard::handle(const Event& event) {
+  switch (event.kind) {
+    case EventKind::arrival:
+      return arrival(event.id);
+    case EventKind::departure:
+      return on_departure(event.id);
+    case EventKind::relief:
+      return on_relief(event.id);
+    case EventKind::nic:
+      return on_nic(event.id);
+    case EventKind::pause:
+      return on_pause(event.id / class_count_max, event.id % class_count_max);
+    case EventKind::resume:
+      return on_resume(event.id / class_count_max, event.id % class_count_max);
+    case EventKind::start:
+      return on_start(event.id);
+    case EventKind::ready:
+      return activate(event.id);
+    case EventKind::timeout:
+      return on_timeout(event.id);
+    case EventKind::grant:
+      return on_grant_due(event.id);
+    case EventKind::ack:
+      return on_ack_due(event.id);
+  }
+}
+
+// Windows.
+
+void Shard::close_window(Ps until) {
+  for (const Outbox& box : outbox_)
+    for (const std::uint32_t id : box.links) settle(id, world_.links[id], until - 1);
+}
+
+Ps Shard::open_window(const std::vector<std::unique_ptr<Shard>>& all) {
+  for (const auto& shard : all) {
+    const Outbox& box = shard->outbox_[index_];
+    for (const std::uint32_t id : box.links) {
+      Link& link = world_.links[id];
+      Link& twin = world_.links[world_.link_count + id];
+      if (link.head == link.cur) continue;
+      const bool was_empty = twin.head == twin.tail;
+      while (link.head != link.cur) {
+        if (twin.tail - twin.head == twin.capacity) grow(twin);
+        twin.at(twin.tail++) = link.at(link.head++);
+      }
+      twin.cur = twin.tail;
+      if (was_empty) wheel_.push_arrival(twin.at(twin.head).t, world_.link_count + id);
+    }
+    for (const Event& event : box.events) push(event.t, event.kind, event.id);
+  }
+  return wheel_.next_time();
+}
+
+Ps Shard::forget_taken() {
+  Ps first = never;
+  for (Outbox& box : outbox_) {
+    box.events.clear();
+    std::erase_if(box.links, [&](std::uint32_t id) {
+      Link& link = world_.links[id];
+      if (link.waiting == 0) {
+        link.listed = 0;
+        return true;
+      }
+      first = std::min(first, next_start(id, link));
+      return false;
+    });
+  }
+  return first;
+}
+
+void Shard::post(Ps t, EventKind kind, std::uint32_t id, std::uint32_t shard) {
+  if (shard == index_) return push(t, kind, id);
+  outbox_[shard].events.push_back({t, kind, id});
+}
+
+// Links.
+
+// When the first packet that waits for the link can start; `never` when none may.
+Ps Shard::next_start(std::uint32_t id, const Link& link) const {
+  if (link.waiting == 0) return never;
+  if (world_.class_count == 1) return link.paused ? never : link.free;
+  Ps first = never;
+  for (std::uint32_t c = 0; c < world_.class_count; ++c) {
+    const ClassQueue& q = world_.queues[std::size_t{id} * world_.class_count + c];
+    if (q.head != q.tail && (link.paused >> c & 1) == 0) first = std::min(first, q.at(q.head).t);
+  }
+  return first == never ? never : std::max(first, link.free);
+}
+
+// The class to serve next at time `start`: strict ones first, then those with a weight in turn.
+ClassQueue* Shard::next_class(std::uint32_t id, const Link& link, Ps start) {
+  const std::vector<std::uint32_t>& weights = world_.options.scheduler.weights;
+  ClassQueue* queues = &world_.queues[std::size_t{id} * world_.class_count];
+  const auto ready = [&](std::uint32_t c) {
+    const ClassQueue& q = queues[c];
+    return q.head != q.tail && (link.paused >> c & 1) == 0 && q.at(q.head).t <= start;
+  };
+  bool weighted = false;
+  for (std::uint32_t c = world_.class_count; c-- > 0;) {
+    if (!ready(c)) continue;
+    if (weights[c] == 0) return &queues[c];
+    weighted = true;
+  }
+  // Deficit round robin: a class goes on while its deficit lasts; then all with packets get more.
+  while (weighted) {
+    for (std::uint32_t c = 0; c < world_.class_count; ++c) {
+      if (weights[c] == 0 || !ready(c)) continue;
+      const std::uint32_t size = queues[c].at(queues[c].head).size;
+      if (queues[c].deficit < size) continue;
+      queues[c].deficit -= size;
+      return &queues[c];
+    }
+    for (std::uint32_t c = 0; c < world_.class_count; ++c)
+      if (weights[c] > 0) queues[c].deficit = ready(c) ? queues[c].deficit + weights[c] : 0;
+  }
+  return nullptr;
+}
+
+void Shard::settle_classes(std::uint32_t id, Link& link, Ps t) {
+  for (Ps start; (start = next_start(id, link)) <= t;) {
+    ClassQueue* queue = next_class(id, link, start);
+    const Packet& packet = queue->at(queue->head);
+    link.waiting -= packet.size;
+    if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet);
+    Packet& leaving = slot(link);
+    leaving = queue->at(queue->head++);
+    depart(id, link, leaving, start);
+    append(id, link, leaving);
+  }
+}
+
+Packet& Shard::place_to_wait(std::uint32_t id, Link& link, std::uint32_t traffic_class) {
+  if (world_.class_count == 1) return slot(link);
+  ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + traffic_class];
+  if (queue.tail - queue.head == queue.capacity) grow(queue);
+  return queue.at(queue.tail);
+}
+
+// `packet` stands in its place_to_wait.
+void Shard::wait(std::uint32_t id, Link& link, const Packet& packet) {
+  if (world_.class_count == 1) {
+    ++link.tail;
+  } else {
+    ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + packet.traffic_class];
+    ++queue.tail;
+  }
+  link.waiting += packet.size;
+  if (link.cross) list(id, link);
+  LinkTally& tally = world_.tallies[id];
+  tally.queue_max = std::max(tally.queue_max, link.waiting);
+  // Nothing on the wire will make anybody look at this link: a pause frame went out last.
+  if (link.head == link.cur && !link.cross && next_start(id, link) != never) notice(id, link);
+}
+
+void Shard::send(std::uint32_t id, const Packet& packet) {
+  Link& link = world_.links[id];
+  if (link.dead) return drop(id, packet);
+  settle(id, link, now_);
+  const bool goes = idle(link, packet.traffic_class);
+  Packet& place = goes ? slot(link) : place_to_wait(id, link, packet.traffic_class);
+  place = packet;
+  if (!goes) {
+    place.t = now_;
+    return wait(id, link, place);
+  }
+  depart(id, link, place, now_);
+  append(id, link, place);
+}
+
+void Shard::notice(std::uint32_t id, Link& link) {
+  if (link.noticed) return;
+  link.noticed = 1;
+  push(std::max(link.free, now_), EventKind::departure, id);
+}
+
+// Switches.
+
+void Shard::arrival(std::uint32_t id) {
+  Link& in = world_.links[id];
+  // First, as what starts now may take the place of what arrives.
+  if (in.waiting > 0 && id < world_.link_count) settle(id, in, now_);
+  Packet& packet = in.at(in.head++);
+  if (in.head != in.cur) wheel_.push_arrival(in.at(in.head).t, id);
+  if (id >= world_.link_count) {
+    id -= world_.link_count;
+  } else if (in.waiting > 0) {
+    // A frame may still be on a wire that is otherwise empty.
+    const bool alone = in.head == in.cur && !in.cross;
+    if (alone || (in.buffered && watched(world_.nodes[in.owner], id))) notice(id, in);
+  }
+  if (packet.size == 0) return;  // lost with its link
+  if (in.lossy &&
+      coin(world_.options.seed ^ now_, packet.connection, packet.psn, id) < world_.loss[id]) {
+    ++counters_.drops_link;
+    ++lost_here_[id];
+    return count_drop(packet);
+  }
+  if (!world_.protocols.candidates.empty() && packet.is_data() && in.source) [[unlikely]]
+    packet.path = divert(packet);
+  const std::uint32_t out = next_link(in, id, packet);
+  if (out == none) return deliver(id, packet);
+  if (out == lost_way) {
+    ++counters_.drops_link;
+    ++lost_here_[id];
+    return count_drop(packet);
+  }
+  forward(id, in, out, packet);
+}
+
+std::uint32_t Shard::next_link(const Link& in, std::uint32_t id, const Packet& packet) {
+  if (world_.protocols.by_table(packet.connection)) return next_by_table(in, id, packet);
+  if (!goes_forward(packet.kind()))
+    return packet.hop() == 0 ? none : World::reverse(world_.paths[packet.path + packet.hop() - 1u]);
+  const std::uint32_t next = world_.paths[packet.path + packet.hop() + 1u];
+  if (next != none || in.drain || world_.drain.empty()) return next;
+  return world_.drain[in.to];
+}
+
+std::uint32_t Shard::next_by_table(const Link& in, std::uint32_t id, const Packet& packet) {
+  Protocols& p = world_.protocols;
+  const Ends& ends = p.ends[packet.connection];
+  const bool forward = goes_forward(packet.kind());
+  if (in.to == (forward ? ends.dst : ends.src))
+    return forward && !in.drain && !world_.drain.empty() ? world_.drain[in.to] : none;
+  const auto links = p.fib->next(NodeId(in.to), forward ? ends.dst_target : ends.src_target);
+  if (links.size() == 1) return links[0].value;
+  if (links.empty()) return lost_way;
+  const std::uint64_t hash = mix64(
+      (std::uint64_t{packet.connection} << 16 | (packet.path & 0xFFFF)) + world_.nodes[in.to].salt);
+  const std::size_t hashed = route::scale(hash, links.size());
+  if (!packet.is_data() || packet.trimmed) return links[hashed].value;
+  if (world_.options.balance == Balance::adaptive) return least_queue(links, hash);
+  if (world_.options.balance == Balance::flowlet && world_.links[id].source) {
+    transport::FlowletEntry& flowlet = p.flowlets[packet.connection];
+    const auto gap = static_cast<Ps>(world_.options.flowlet_gap.ps);
+    if (flowlet.on_packet(gap, now_) == transport::FlowletEntry::Choice::anew) {
+      const std::uint32_t best = least_queue(links, hash);
+      for (std::size_t i = 0; i < links.size(); ++i)
+        if (links[i].value == best) flowlet.port = static_cast<std::uint16_t>(i);
+    }
+    return links[std::min<std::size_t>(flowlet.port, links.size() - 1)].value;
+  }
+  return links[hashed].value;
+}
+
+// The one with the fewest bytes waiting; of several the first from where the hash falls.
+std::uint32_t Shard::least_queue(std::span<const LinkId> links, std::uint64_t hash) {
+  std::uint32_t best = none, least = UINT32_MAX;
+  const std::size_t first = route::scale(hash, links.size());
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const std::uint32_t id = links[(first + i) % links.size()].value;
+    Link& link = world_.links[id];
+    settle(id, link, now_);
+    const std::uint32_t waiting = link.paused ? UINT32_MAX - 1 : link.waiting;
+    if (waiting >= least) continue;
+    best = id;
+    least = waiting;
+  }
+  return best;
+}
+
+// At the first switch: the minimal path or the detour with the least queue x links (Kim et al.,
+// "Technology-driven, highly-scalable dragonfly topology", ISCA 2008: UGAL-L), for a flowlet.
+std::uint32_t Shard::divert(const Packet& packet) {
+  Protocols& p = world_.protocols;
+  const Candidates& c = p.candidates[packet.connection];
+  transport::FlowletEntry& flowlet = p.flowlets[packet.connection];
+  const auto gap = static_cast<Ps>(world_.options.flowlet_gap.ps);
+  if (flowlet.on_packet(gap, now_) == transport::FlowletEntry::Choice::keep &&
+      flowlet.port < c.minimal + c.detours)
+    return p.candidate_paths[c.first + flowlet.port];
+  std::uint64_t least = UINT64_MAX;
+  for (std::uint16_t i = 0; i < c.minimal + c.detours; ++i) {
+    const std::uint32_t path = p.candidate_paths[c.first + i];
+    std::uint64_t length = 0;
+    while (world_.paths[path + length] != none) ++length;
+    const std::uint32_t id = world_.paths[path + 1];
+    if (id == none || world_.links[id].dead) continue;
+    settle(id, world_.links[id], now_);
+    const std::uint64_t cost = (world_.links[id].waiting + world_.full_size) * length;
+    if (cost >= least) continue;
+    least = cost;
+    flowlet.port = i;
+  }
+  return least == UINT64_MAX ? packet.path : p.candidate_paths[c.first + flowlet.port];
+}
+
+void Shard::forward(std::uint32_t in_id, const Link& in, std::uint32_t out_id,
+                    const Packet& packet) {
+  Link& out = world_.links[out_id];
+  if (out.dead) [[unlikely]] {
+    ++counters_.drops_link;
+    return drop(out_id, packet);
+  }
+  settle(out_id, out, now_);
+  if (out.buffered) ++tiers_[world_.kinds[out.kind].tier].queue_bytes[log_bin(out.waiting)];
+  const bool goes = idle(out, packet.traffic_class);
+  const bool accounted = !goes && out.buffered && world_.accounts;
+  NodeBuffer& node = world_.nodes[in.to];
+  if (accounted && packet.is_data() && !packet.trimmed && !has_room(node, in, out_id, packet)) {
+    if (world_.options.overflow == Overflow::drop) return drop(out_id, packet);
+    return forward_trimmed(in, out_id, packet);
+  }
+  Packet& place = goes ? slot(out) : place_to_wait(out_id, out, packet.traffic_class);
+  place = packet;
+  const std::uint32_t step = goes_forward(packet.kind()) ? 1u : static_cast<std::uint32_t>(-1);
+  place.set_place(in.port, packet.hop() + (out.drain ? 0 : step));
+  if (packet.is_data() && !packet.trimmed && out.waiting > world_.kinds[out.kind].kmin &&
+      marks(out, out_id, packet)) {
+    counters_.ecn_marks += place.marked ? 0 : 1;
+    place.marked = 1;
+  }
+  if (goes) {
+    depart(out_id, out, place, now_);
+    return append(out_id, out, place);
+  }
+  place.t = now_;
+  if (!accounted) return wait(out_id, out, place);
+
+  std::uint64_t& ports = world_.tallies[out_id].ports_waiting;
+  ports = (out.waiting == 0 ? 0 : ports) | std::uint64_t{1} << (in.port & 63);
+  wait(out_id, out, place);
+  node.waiting += place.size;
+  if (node.waiting > node.waiting_max + node.waiting_max / 64 + waiting_step) look_exactly(node);
+  world_.ingress(node, in.port, place.traffic_class).bytes += place.size;
+  if (watched(node, out_id)) notice(out_id, out);
+  if (world_.options.pfc.on && in.guarded) check_pause(node, in, in_id, place.traffic_class);
+}
+
+// The payload is cut off where there is no room for it; the header goes on in the control class.
+void Shard::forward_trimmed(const Link& in, std::uint32_t out_id, const Packet& packet) {
+  ++counters_.trims;
+  ++world_.rare[out_id].trimmed;
+  conservation_.dropped += payload_of(packet);
+  Packet header = packet;
+  header.trimmed = 1;
+  header.size = static_cast<std::uint16_t>(world_.control_size);
+  header.traffic_class = world_.options.scheduler.control_class & 7;
+  header.set_place(in.port, packet.hop() + 1);
+  Link& out = world_.links[out_id];
+  if (!idle(out, header.traffic_class) && out.buffered) {
+    NodeBuffer& node = world_.nodes[in.to];
+    node.waiting += header.size;
+    world_.ingress(node, in.port, header.traffic_class).bytes += header.size;
+    std::uint64_t& ports = world_.tallies[out_id].ports_waiting;
+    ports = (out.waiting == 0 ? 0 : ports) | std::uint64_t{1} << (in.port & 63);
+  }
+  send(out_id, header);
+}
+
+bool Shard::marks(const Link& out, std::uint32_t out_id, const Packet& packet) const {
+  const LinkKind& kind = world_.kinds[out.kind];
+  return coin(world_.options.seed, packet.connection, packet.psn, out_id) <
+         transport::mark_probability(Bytes{out.waiting}, Bytes{kind.kmin}, Bytes{kind.kmax},
+                                     world_.options.ecn.pmax);
+}
+
+// Whether a data packet that has to wait may. Counters are upper bounds, so only a refusal needs
+// an exact look.
+bool Shard::has_room(NodeBuffer& node, const Link& in, std::uint32_t out_id, const Packet& packet) {
+  const auto fits = [&] {
+    const Ingress& ingress = world_.ingress(node, in.port, packet.traffic_class);
+    if (ingress.bound != 0) return ingress.bytes + packet.size <= ingress.bound;
+    return world_.options.pfc.on || node.pool == 0 || node.waiting + packet.size <= node.pool;
+  };
+  const std::uint32_t queue = world_.links[out_id].waiting;
+  if (node.per_port != 0 && queue + packet.size > node.per_port) return false;
+  if (fits()) return true;
+  look_exactly(node);
+  if (fits()) return true;
+  if (world_.options.pfc.on) ++counters_.drops_headroom;
+  return false;
+}
+
+void Shard::look_exactly(NodeBuffer& node) {
+  for (std::uint32_t i = 0; i < node.port_count; ++i) {
+    const std::uint32_t id = world_.ports[node.first_port + i];
+    Link& link = world_.links[id];
+    if (link.waiting > 0) settle(id, link, now_);
+  }
+  node.waiting_max = std::max(node.waiting_max, node.waiting);
+}
+
+void Shard::check_pause(NodeBuffer& node, const Link& in, std::uint32_t in_id,
+                        std::uint32_t traffic_class) {
+  Ingress& ingress = world_.ingress(node, in.port, traffic_class);
+  if (ingress.bound != 0 || ingress.bytes <= world_.xoff(node)) return;
+  look_exactly(node);
+  const std::uint64_t xoff = world_.xoff(node);
+  if (ingress.bytes <= xoff) return;
+  ingress.bound = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+      UINT32_MAX, std::max<std::uint64_t>(xoff, ingress.bytes) + world_.headroom[in.kind]));
+  ++node.paused;
+  node.paused_ports |= std::uint64_t{1} << (in.port & 63);
+  send_frame(in_id, traffic_class, EventKind::pause);
+  if (!world_.reliefs.empty()) return watch(node, in.port);
+  for (std::uint32_t i = 0; i < node.port_count; ++i) {
+    const std::uint32_t id = world_.ports[node.first_port + i];
+    Link& link = world_.links[id];
+    if (next_start(id, link) != never && watched(node, id)) notice(id, link);
+  }
+}
+
+void Shard::check_resume(NodeBuffer& node) {
+  // Under fixed thresholds an ingress can go on only because of what left itself.
+  std::uint64_t bits = node.paused_ports;
+  if (!world_.shares_pool) bits &= node.relieved_ports;
+  node.relieved_ports = 0;
+  std::uint64_t still = node.paused_ports & ~bits;
+  const std::uint64_t xon = world_.xon(node);
+  for (; bits != 0; bits &= bits - 1) {
+    const auto bit = static_cast<std::uint32_t>(std::countr_zero(bits));
+    for (std::uint32_t port = bit; port < node.port_count; port += 64) {
+      for (std::uint32_t c = 0; c < world_.class_count; ++c) {
+        Ingress& ingress = world_.ingress(node, port, c);
+        if (ingress.bound == 0) continue;
+        if (ingress.bytes > xon) {
+          still |= std::uint64_t{1} << bit;
+          continue;
+        }
+        ingress.bound = 0;
+        --node.paused;
+        send_frame(World::reverse(world_.ports[node.first_port + port]), c, EventKind::resume);
+      }
+    }
+  }
+  node.paused_ports = still;
+}
+
+// When so many of an ingress' packets have left that it may be at XON, not before: with n queues to
+// leave from, one of them must have sent an n-th of what is too much. `never` until a link resumes.
+// What comes in later changes nothing, since it has to leave as well.
+Ps Shard::relief_time(const NodeBuffer& node, std::uint32_t port) const {
+  const auto holds = [&](std::uint32_t id) {
+    const Link& link = world_.links[id];
+    return link.waiting > 0 && !link.paused &&
+           (world_.tallies[id].ports_waiting >> (port & 63) & 1) != 0;
+  };
+  const std::span links(&world_.ports[node.first_port], node.port_count);
+  const auto queues = static_cast<std::uint64_t>(std::ranges::count_if(links, holds));
+  const std::uint64_t excess = world_.ingress(node, port, 0).bytes - world_.xon(node);
+  Ps first = never;
+  for (const std::uint32_t id : links) {
+    if (!holds(id)) continue;
+    const Link& link = world_.links[id];
+    std::uint64_t left = 0;
+    Ps start = link.free;
+    for (std::uint32_t i = link.cur; i != link.tail && start < first; ++i) {
+      const Packet& packet = link.at(i);
+      if (packet.port() == port) left += packet.size;
+      if (left * queues >= excess) first = start;
+      start += world_.kinds[link.kind].serialisation(packet.size);
+    }
+  }
+  return first;
+}
+
+// Of an ingress that is paused, above XON, at a node where all is settled.
+void Shard::watch(const NodeBuffer& node, std::uint32_t port) {
+  const std::uint32_t ingress = node.first_ingress + port;
+  Relief& relief = world_.reliefs[ingress];
+  const Ps at = relief_time(node, port);
+  if (at != relief.at && at != never) push(at, EventKind::relief, ingress);
+  relief.at = at;
+}
+
+// Of all paused ingresses of a node: what waits for `links`' ports has changed its pace.
+void Shard::watch_again(NodeBuffer& node, std::uint64_t ports) {
+  if (world_.reliefs.empty() || (node.paused_ports & ports) == 0) return;
+  look_exactly(node);
+  check_resume(node);
+  for (std::uint32_t port = 0; port < node.port_count; ++port)
+    if ((ports >> (port & 63) & 1) != 0 && world_.ingress(node, port, 0).bound != 0)
+      watch(node, port);
+}
+
+void Shard::on_relief(std::uint32_t ingress) {
+  Relief& relief = world_.reliefs[ingress];
+  if (relief.at != now_) return;  // another look has taken its place
+  relief.at = never;
+  NodeBuffer& node = world_.nodes[relief.node];
+  const std::uint32_t port = ingress - node.first_ingress;
+  if (world_.ingresses[ingress].bound != 0) watch_again(node, std::uint64_t{1} << (port & 63));
+}
+
+// A frame for the sender of `in_id`. It goes ahead of all that waits on the way back, takes its
+// time on the wire, and is not itself subject to pauses.
+void Shard::send_frame(std::uint32_t in_id, std::uint32_t traffic_class, EventKind kind) {
+  const std::uint32_t back_id = World::reverse(in_id);
+  Link& back = world_.links[back_id];
+  if (back.dead) return;
+  settle(back_id, back, now_);
+  const LinkKind& link_kind = world_.kinds[back.kind];
+  const auto size = static_cast<std::uint32_t>(world_.options.wire.pause.count);
+  back.free = std::max(back.free, now_) + link_kind.serialisation(size);
+  world_.tallies[back_id].bytes += size;
+  ++world_.tallies[back_id].control;
+  ++counters_.pause_frames;
+  post(back.free + link_kind.latency, kind, in_id * class_count_max + traffic_class,
+       world_.partition[world_.fabric.from(LinkId(in_id)).index()]);
+}
+
+void Shard::on_departure(std::uint32_t id) {
+  Link& link = world_.links[id];
+  link.noticed = 0;
+  settle(id, link, now_);
+  if (!link.buffered) return;
+  NodeBuffer& node = world_.nodes[link.owner];
+  if (node.paused > 0) check_resume(node);
+  if (next_start(id, link) != never && watched(node, id)) notice(id, link);
+}
+
+void Shard::on_pause(std::uint32_t id, std::uint32_t traffic_class) {
+  Link& link = world_.links[id];
+  settle(id, link, now_);
+  if (!link.paused) world_.rare[id].paused_since = now_;
+  ++world_.rare[id].pauses;
+  link.paused = static_cast<std::uint8_t>(link.paused | 1u << traffic_class);
+}
+
+void Shard::on_resume(std::uint32_t id, std::uint32_t traffic_class) {
+  Link& link = world_.links[id];
+  settle(id, link, now_);
+  const bool was_paused = link.paused != 0;
+  link.paused = static_cast<std::uint8_t>(link.paused & ~(1u << traffic_class));
+  if (was_paused && !link.paused) {
+    RareTally& rare = world_.rare[id];
+    rare.paused_total += now_ - rare.paused_since;
+    ++tiers_[world_.kinds[link.kind].tier].pause_ps[log_bin(now_ - rare.paused_since)];
+  }
+  link.free = std::max(link.free, now_);
+  settle(id, link, now_);
+  // A frame may be on the wire, and nothing else.
+  if (link.head == link.cur && !link.cross && next_start(id, link) != never) notice(id, link);
+  if (link.source) return wake(id);
+  if (!link.buffered) return;
+  NodeBuffer& node = world_.nodes[link.owner];
+  if (node.paused > 0) check_resume(node);
+  watch_again(node, world_.tallies[id].ports_waiting);
+  if (next_start(id, link) != never && watched(node, id)) notice(id, link);
+}
+
+void Shard::drop(std::uint32_t link, const Packet& packet) {
+  ++world_.rare[link].dropped;
+  count_drop(packet);
+}
+
+void Shard::count_drop(const Packet& packet) {
+  if (!packet.is_data() || packet.trimmed) return;
+  ++counters_.drops;
+  conservation_.dropped += payload_of(packet);
+}
+
+}  // namespace weft::engine::packet

@@ -1,0 +1,180 @@
+// One partition of the fabric and its clock. Internal to the room.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "engine/packet/wheel.hpp"
+#include "engine/packet/world.hpp"
+
+namespace weft::engine::packet {
+
+// Advances the links that leave its nodes, and the hosts among them. What concerns another
+// partition is left in an outbox, or in the ring of a link that crosses, until both have reached
+// the end of a window that is no longer than the least latency between them.
+class Shard {
+ public:
+  Shard(World& world, std::uint32_t index, std::uint32_t count);
+
+  void open(std::uint32_t wheel_width, std::uint32_t bucket_bits);
+  void own(std::uint32_t link);        // sends on it
+  void take_over(std::uint32_t link);  // receives from another shard on it
+  void push(Ps t, EventKind kind, std::uint32_t id) { wheel_.push(t, kind, id); }
+
+  // Handles all events before `until`.
+  void run(Ps until);
+  // Settles what crosses up to `until`, for the others to take.
+  void close_window(Ps until);
+  // Takes what the others left for this shard; returns when its next event is.
+  Ps open_window(const std::vector<std::unique_ptr<Shard>>& all);
+  // When the first of the packets that wait to cross can start. Forgets what has been taken.
+  Ps forget_taken();
+
+  Ps now() const { return now_; }  // of its last event
+  std::size_t messages_over() const { return messages_over_; }
+  const Conservation& conservation() const { return conservation_; }
+  // Adds its counters and what is under way on its links.
+  void add_to(PacketRunResult& result) const;
+
+  // Whether a packet that came in by `port` waits for `link`.
+  bool holds_from(std::uint32_t link, std::uint32_t port) const;
+
+  // Bytes that wait for `link` at `t`, the end of a window.
+  std::uint32_t waiting_at(std::uint32_t link, Ps t);
+
+  // Of a change of state, between windows.
+  void settle_all(Ps t);
+  void drop_link(std::uint32_t link);  // all that waits or is on the wire is lost
+  void watch_all();                    // after links have got other rates, or died
+  void reroute(std::uint32_t connection, Ps t);
+  void activate(std::uint32_t connection);
+
+ private:
+  // Links.
+  void leave_buffer(NodeBuffer& node, const Packet& packet);
+  void settle(std::uint32_t id, Link& link, Ps t);
+  void settle_classes(std::uint32_t id, Link& link, Ps t);
+  ClassQueue* next_class(std::uint32_t id, const Link& link, Ps start);
+  Ps next_start(std::uint32_t id, const Link& link) const;
+  void depart(std::uint32_t id, Link& link, Packet& packet, Ps start);
+  Packet& slot(Link& link);
+  void list(std::uint32_t id, Link& link);
+  void append(std::uint32_t id, Link& link, const Packet& packet);
+  Packet& place_to_wait(std::uint32_t id, Link& link, std::uint32_t traffic_class);
+  void wait(std::uint32_t id, Link& link, const Packet& packet);
+  template <class Ring>
+  void grow(Ring& ring);
+  // Of a link that is settled: whether a packet that comes now goes at once.
+  bool idle(const Link& link, std::uint32_t traffic_class) const {
+    return link.free <= now_ && (link.paused >> traffic_class & 1) == 0;
+  }
+  // Puts a packet of this node's own on a link, without asking for room.
+  void send(std::uint32_t id, const Packet& packet);
+  void notice(std::uint32_t id, Link& link);
+
+  // Switches.
+  void arrival(std::uint32_t id);
+  // The link by which a packet goes on; `none` where it has arrived.
+  std::uint32_t next_link(const Link& in, std::uint32_t id, const Packet& packet);
+  std::uint32_t next_by_table(const Link& in, std::uint32_t id, const Packet& packet);
+  std::uint32_t least_queue(std::span<const LinkId> links, std::uint64_t hash);
+  std::uint32_t divert(const Packet& packet);
+  void forward(std::uint32_t in_id, const Link& in, std::uint32_t out_id, const Packet& packet);
+  bool has_room(NodeBuffer& node, const Link& in, std::uint32_t out_id, const Packet& packet);
+  void look_exactly(NodeBuffer& node);
+  void check_pause(NodeBuffer& node, const Link& in, std::uint32_t in_id,
+                   std::uint32_t traffic_class);
+  void check_resume(NodeBuffer& node);
+  Ps relief_time(const NodeBuffer& node, std::uint32_t port) const;
+  void watch(const NodeBuffer& node, std::uint32_t port);
+  void watch_again(NodeBuffer& node, std::uint64_t ports);
+  void on_relief(std::uint32_t ingress);
+  void send_frame(std::uint32_t in_id, std::uint32_t traffic_class, EventKind kind);
+  bool watched(const NodeBuffer& node, std::uint32_t link) const {
+    return node.paused > 0 && world_.reliefs.empty() &&
+           (world_.shares_pool || (node.paused_ports & world_.tallies[link].ports_waiting) != 0);
+  }
+  void on_departure(std::uint32_t id);
+  void on_pause(std::uint32_t id, std::uint32_t traffic_class);
+  void on_resume(std::uint32_t id, std::uint32_t traffic_class);
+  bool marks(const Link& out, std::uint32_t out_id, const Packet& packet) const;
+  void drop(std::uint32_t link, const Packet& packet);
+  void count_drop(const Packet& packet);
+  void forward_trimmed(const Link& in, std::uint32_t out_id, const Packet& packet);
+  std::uint32_t payload_of(const Packet& packet) const;
+
+  // Hosts.
+  void wake(std::uint32_t link);
+  void on_nic(std::uint32_t link);
+  void leave_circle(Source& source, std::uint32_t connection, Turn turn);
+  bool must_wait(std::uint32_t connection, Source& source);
+  void skip_paused(Source& source, const Link& link);
+  std::uint32_t in_flight(std::uint32_t connection, const Sender& sender) const;
+  bool has_more(std::uint32_t connection, const Sender& sender) const;
+  bool may_send(std::uint32_t connection, const Sender& sender) const;
+  std::uint32_t choose_queue_pair(std::uint32_t message) const;
+  void send_next(std::uint32_t connection, std::uint32_t link);
+  std::uint32_t take_psn(std::uint32_t connection, std::uint32_t& message);
+  std::uint32_t size_of(const Sender& sender, std::uint32_t message, std::uint32_t psn) const;
+  std::uint32_t route_of(std::uint32_t connection);
+  void pace(std::uint32_t connection, std::uint32_t size);
+  void skip_to_message(Sender& sender) const;
+  void on_start(std::uint32_t message);
+  void release(std::uint32_t message, Dependent::When when);
+  void deliver(std::uint32_t link, const Packet& packet);
+  void on_data(std::uint32_t link, const Packet& packet);
+  void receive_in_order(std::uint32_t link, const Packet& packet);
+  void receive_any_order(std::uint32_t link, const Packet& packet);
+  void accept_below(std::uint32_t connection, std::uint32_t from, std::uint32_t to);
+  void on_ack(const Packet& packet);
+  void on_selective_ack(const Packet& packet);
+  void on_nack(const Packet& packet);
+  void on_cnp(const Packet& packet);
+  void acknowledge_below(std::uint32_t connection, std::uint32_t psn);
+  void rewind(Sender& sender, std::uint32_t psn);
+  void send_again_all(std::uint32_t connection);
+  void read_telemetry(std::uint32_t connection, std::uint32_t psn);
+  // Admission.
+  void ask_for_credit(std::uint32_t connection, std::uint32_t packets);
+  void ask_again(std::uint32_t connection);
+  void send_request(std::uint32_t connection, std::uint64_t demand);
+  void on_request(const Packet& packet);
+  void on_grant_due(std::uint32_t id);
+  void arm_pacer(std::uint32_t node);
+  void on_grant(const Packet& packet);
+  void clear_slot(std::uint32_t connection, std::uint32_t psn);
+  void send_back(std::uint32_t connection, PacketType type, std::uint32_t psn,
+                 std::uint32_t traffic_class);
+  bool delays_ack(std::uint32_t connection, std::uint32_t psn);
+  void on_ack_due(std::uint32_t connection);
+  void arm_timeout(std::uint32_t connection);
+  void on_timeout(std::uint32_t connection);
+  void reply(std::uint32_t link, const Packet& to, PacketType type, std::uint32_t psn);
+
+  void handle(const Event& event);
+  void post(Ps t, EventKind kind, std::uint32_t id, std::uint32_t shard);
+
+  World& world_;
+  std::uint32_t index_;
+  Ps now_ = 0;
+  Wheel wheel_;
+  RingMemory memory_;
+  // For each shard: events, and links with something to hand over.
+  struct Outbox {
+    std::vector<Event> events;
+    std::vector<std::uint32_t> links;
+  };
+  std::vector<Outbox> outbox_;
+  std::vector<std::uint32_t> receiving_across_;  // links
+  std::vector<std::uint32_t> owned_;
+  // Lost at the far end of a link that another shard sends on, whose tally is its own.
+  std::map<std::uint32_t, std::uint32_t> lost_here_;
+  std::size_t messages_over_ = 0;
+  Counters counters_;
+  Conservation conservation_;
+  std::vector<TierCounters> tiers_;
+};
+
+}  // namespace weft::engine::packet

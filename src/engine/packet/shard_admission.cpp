@@ -1,0 +1,112 @@
+// Who may send: credit pulled by receivers (EQDS), and clear-to-send for slots of a channel (Meta).
+#include <algorithm>
+
+#include "engine/packet/shard_link.hpp"
+
+namespace weft::engine::packet {
+
+// The sender has `packets` more to send, or again; tells the receiver what its credit lacks.
+void Shard::ask_for_credit(std::uint32_t connection, std::uint32_t packets) {
+  send_request(connection, world_.protocols.pull_senders[connection].on_bytes(packets));
+}
+
+// Nothing came for long. A slot whose chunk is acknowledged is drained, clearance or not.
+void Shard::ask_again(std::uint32_t connection) {
+  Protocols& p = world_.protocols;
+  if (world_.options.admission == Admission::pull) {
+    send_request(connection, p.pull_senders[connection].ask_again());
+  } else if (world_.senders[connection].next == world_.senders[connection].unacked) {
+    p.clear_slots[connection] = world_.options.cts.channels;
+  }
+}
+
+void Shard::send_request(std::uint32_t connection, std::uint64_t demand) {
+  const Sender& sender = world_.senders[connection];
+  if (demand == 0 || sender.source == none) return;  // without a path, again after the timeout
+  Packet request;
+  request.connection = connection;
+  request.type = static_cast<std::uint32_t>(PacketType::request) & 7;
+  request.psn = demand & ((1u << psn_bits) - 1);
+  request.traffic_class = world_.options.scheduler.control_class & 7;
+  request.path = route_of(connection);
+  request.size = static_cast<std::uint16_t>(world_.control_size);
+  send(world_.sources[sender.source].link, request);
+}
+
+void Shard::on_request(const Packet& packet) {
+  Protocols& p = world_.protocols;
+  const std::uint32_t node = p.ends[packet.connection].dst;
+  world_.receivers[packet.connection].last_route = packet.path;
+  p.pull_pacers[node].on_demand(p.pull_entries, packet.connection, packet.psn, now_);
+  arm_pacer(node);
+}
+
+void Shard::arm_pacer(std::uint32_t node) {
+  Protocols& p = world_.protocols;
+  const Ps due = p.pull_pacers[node].due();
+  if (due == never || p.pull_armed[node]) return;
+  p.pull_armed[node] = 1;
+  push(std::max(now_, due), EventKind::grant, node);
+}
+
+// `id`: with pull credit the receiving NIC, with CTS the connection.
+void Shard::on_grant_due(std::uint32_t id) {
+  Protocols& p = world_.protocols;
+  std::uint32_t connection = id;
+  std::uint32_t amount = 1;
+  if (world_.options.admission == Admission::pull) {
+    p.pull_armed[id] = 0;
+    const transport::PullGrant grant =
+        p.pull_pacers[id].next(p.pull_profiles[0], p.pull_entries, now_);
+    connection = grant.connection;
+    amount = static_cast<std::uint32_t>(grant.bytes);
+    arm_pacer(id);
+  }
+  const bool high = world_.options.admission == Admission::pull ||
+                    world_.options.cts.queue == CtsOptions::Queue::high;
+  const Scheduler& scheduler = world_.options.scheduler;
+  send_back(connection, PacketType::grant, amount,
+            high ? scheduler.control_class : scheduler.data_class);
+}
+
+// A packet that no other has asked for, the way back that the last one came.
+void Shard::send_back(std::uint32_t connection, PacketType type, std::uint32_t psn,
+                      std::uint32_t traffic_class) {
+  const Protocols& p = world_.protocols;
+  const Receiver& receiver = world_.receivers[connection];
+  Packet packet;
+  packet.connection = connection;
+  packet.type = static_cast<std::uint32_t>(type) & 7;
+  packet.psn = psn & ((1u << psn_bits) - 1);
+  packet.traffic_class = traffic_class & 7;
+  packet.path = receiver.last_route;
+  packet.set_place(0, receiver.last_hop);
+  packet.size = static_cast<std::uint16_t>(world_.control_size);
+  if (!p.by_table(connection))
+    return send(World::reverse(world_.paths[packet.path + packet.hop()]), packet);
+  const auto out = p.fib->next(NodeId(p.ends[connection].dst), p.ends[connection].src_target);
+  if (!out.empty()) send(out.front().value, packet);
+}
+
+void Shard::on_grant(const Packet& packet) {
+  Protocols& p = world_.protocols;
+  if (world_.options.admission == Admission::pull) {
+    p.pull_senders[packet.connection].on_credit(packet.psn);
+  } else {
+    std::uint32_t& clear = p.clear_slots[packet.connection];
+    clear = std::min(clear + 1, world_.options.cts.channels);
+  }
+  if (world_.senders[packet.connection].turn == Turn::held) activate(packet.connection);
+}
+
+// The last packet of a chunk clears its slot, once the proxy has drained it.
+void Shard::clear_slot(std::uint32_t connection, std::uint32_t psn) {
+  const Receiver& receiver = world_.receivers[connection];
+  const std::uint32_t first = world_.first_psn(world_.senders[connection], receiver.message);
+  const bool last =
+      psn + 1 == receiver.message_end || (psn + 1 - first) % world_.protocols.chunk_packets == 0;
+  if (last)
+    push(now_ + static_cast<Ps>(world_.options.cts.proxy_delay.ps), EventKind::grant, connection);
+}
+
+}  // namespace weft::engine::packet

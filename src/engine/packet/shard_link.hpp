@@ -1,0 +1,81 @@
+// The part of Shard that every packet passes on every link. Internal to the room.
+#pragma once
+
+#include <algorithm>
+
+#include "engine/packet/shard.hpp"
+
+namespace weft::engine::packet {
+
+inline void Shard::depart(std::uint32_t id, Link& link, Packet& packet, Ps start) {
+  const LinkKind& kind = world_.kinds[link.kind];
+  link.free = start + kind.serialisation(packet.size);
+  packet.t = link.free + kind.latency;
+  ++counters_.hops;
+  LinkTally& tally = world_.tallies[id];
+  tally.bytes += packet.size;
+  (packet.is_data() && !packet.trimmed ? tally.data : tally.control) += 1;
+  tally.marked += packet.marked & (packet.is_data() ? 1u : 0u);  // an ACK carries it back
+  if (world_.protocols.int_window != 0 && packet.is_data() && packet.hop() < transport::int_hop_max)
+      [[unlikely]]
+    world_.protocols.telemetry_of(packet.connection, packet.psn)[packet.hop()] = {
+        link.free, tally.bytes, link.waiting, kind.rate.bytes_per_s()};
+}
+
+// A packet that waited at a switch no longer does.
+inline void Shard::leave_buffer(NodeBuffer& node, const Packet& packet) {
+  node.waiting -= packet.size;
+  node.relieved_ports |= std::uint64_t{1} << (packet.port() & 63);
+  world_.ingress(node, packet.port(), packet.traffic_class).bytes -= packet.size;
+}
+
+inline void Shard::settle(std::uint32_t id, Link& link, Ps t) {
+  if (world_.class_count > 1) [[unlikely]]
+    return settle_classes(id, link, t);
+  while (link.cur != link.tail && link.free <= t && !link.paused) {
+    Packet& packet = link.at(link.cur);
+    link.waiting -= packet.size;
+    if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet);
+    depart(id, link, packet, std::max(packet.t, link.free));
+    if (link.head == link.cur && !link.cross) wheel_.push_arrival(packet.t, id);
+    ++link.cur;
+  }
+}
+
+template <class Ring>
+void Shard::grow(Ring& ring) {
+  constexpr std::uint32_t first = 16;
+  const std::uint32_t capacity = std::max(first, 2 * ring.capacity);
+  Packet* larger = memory_.take(capacity);
+  for (std::uint32_t i = ring.head; i != ring.tail; ++i) larger[i & (capacity - 1)] = ring.at(i);
+  if (ring.ring != nullptr) memory_.give(ring.ring, ring.capacity);
+  ring.ring = larger;
+  ring.capacity = capacity;
+}
+
+// Something on this link is for another shard.
+inline void Shard::list(std::uint32_t id, Link& link) {
+  if (link.listed) return;
+  link.listed = 1;
+  outbox_[world_.partition[link.to]].links.push_back(id);
+}
+
+// A place at the end of the link's ring. The packet is written there and changed there: a copy
+// made elsewhere would have to be read again before its small fields have reached the cache.
+inline Packet& Shard::slot(Link& link) {
+  if (link.tail - link.head == link.capacity) grow(link);
+  return link.at(link.tail);
+}
+
+// Onto the wire, behind all that is there; nothing waits in the ring.
+inline void Shard::append(std::uint32_t id, Link& link, const Packet& packet) {
+  if (link.cross) {
+    list(id, link);
+  } else if (link.head == link.cur) {
+    wheel_.push_arrival(packet.t, id);
+  }
+  ++link.tail;
+  ++link.cur;
+}
+
+}  // namespace weft::engine::packet

@@ -1,0 +1,138 @@
+// What a change of the fabric's state does to packets and connections, and what a shard reports.
+#include <algorithm>
+
+#include "engine/packet/build.hpp"
+#include "engine/packet/shard_link.hpp"
+
+namespace weft::engine::packet {
+
+void Shard::settle_all(Ps t) {
+  now_ = t;
+  for (const std::uint32_t id : owned_) {
+    Link& link = world_.links[id];
+    if (link.waiting > 0) settle(id, link, t);
+  }
+}
+
+// All that waits or is on the wire is lost. What is on the wire keeps its place, so that the
+// arrival that is pending finds it, and is void.
+void Shard::drop_link(std::uint32_t id) {
+  Link& link = world_.links[id];
+  const auto lose = [&](Packet& packet) {
+    if (packet.size == 0) return;
+    ++counters_.drops_link;
+    drop(id, packet);
+    packet.size = 0;
+  };
+  for (std::uint32_t i = link.head; i != link.cur; ++i) lose(link.at(i));
+  if (link.cross) {
+    Link& twin = world_.links[world_.link_count + id];
+    for (std::uint32_t i = twin.head; i != twin.tail; ++i) lose(twin.at(i));
+  }
+  const auto lose_waiting = [&](Packet& packet) {
+    if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet);
+    lose(packet);
+  };
+  for (std::uint32_t i = link.cur; i != link.tail; ++i) lose_waiting(link.at(i));
+  link.tail = link.cur;
+  for (std::uint32_t c = 0; world_.class_count > 1 && c < world_.class_count; ++c) {
+    ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + c];
+    for (; queue.head != queue.tail; ++queue.head) lose_waiting(queue.at(queue.head));
+  }
+  link.waiting = 0;
+  if (link.paused) world_.rare[id].paused_total += now_ - world_.rare[id].paused_since;
+  link.paused = 0;
+  // Who was paused because of what waited here may go on.
+  if (!link.buffered) return;
+  NodeBuffer& node = world_.nodes[link.owner];
+  if (node.paused > 0) check_resume(node);
+}
+
+void Shard::watch_all() {
+  for (const std::uint32_t id : owned_)
+    if (const Link& link = world_.links[id]; link.buffered)
+      watch_again(world_.nodes[link.owner], ~std::uint64_t{0});
+}
+
+// Asks for the connection's path again.
+void Shard::reroute(std::uint32_t connection, Ps t) {
+  now_ = t;
+  Sender& sender = world_.senders[connection];
+  const std::uint32_t old_source = sender.source;
+  if (sender.turn == Turn::in_circle) {
+    Source& source = world_.sources[old_source];
+    std::uint32_t before = source.last;
+    while (world_.senders[before].next_in_turn != connection)
+      before = world_.senders[before].next_in_turn;
+    if (before == connection) {
+      source.last = none;
+    } else {
+      world_.senders[before].next_in_turn = sender.next_in_turn;
+      if (source.last == connection) source.last = before;
+    }
+    sender.turn = Turn::idle;
+  }
+  find_path(world_, connection);
+  if (sender.turn == Turn::idle) activate(connection);
+}
+
+std::uint32_t Shard::waiting_at(std::uint32_t id, Ps t) {
+  Link& link = world_.links[id];
+  settle(id, link, t - 1);
+  return link.waiting;
+}
+
+bool Shard::holds_from(std::uint32_t id, std::uint32_t port) const {
+  const Link& link = world_.links[id];
+  for (std::uint32_t i = link.cur; i != link.tail; ++i)
+    if (link.at(i).port() == port) return true;
+  for (std::uint32_t c = 0; world_.class_count > 1 && c < world_.class_count; ++c) {
+    const ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + c];
+    for (std::uint32_t i = queue.head; i != queue.tail; ++i)
+      if (queue.at(i).port() == port) return true;
+  }
+  return false;
+}
+
+void Shard::add_to(PacketRunResult& result) const {
+  Counters& c = result.counters;
+  c.hops += counters_.hops;
+  c.events += counters_.events;
+  c.pause_frames += counters_.pause_frames;
+  c.ecn_marks += counters_.ecn_marks;
+  c.cnps += counters_.cnps;
+  c.drops += counters_.drops;
+  c.drops_headroom += counters_.drops_headroom;
+  c.drops_link += counters_.drops_link;
+  c.trims += counters_.trims;
+  c.retransmissions += counters_.retransmissions;
+  c.timeouts += counters_.timeouts;
+  result.conservation.sent += conservation_.sent;
+  result.conservation.received += conservation_.received;
+  result.conservation.dropped += conservation_.dropped;
+  for (const auto& [link, count] : lost_here_) result.links[link].dropped += count;
+  for (std::size_t t = 0; t < tiers_.size(); ++t) {
+    for (std::size_t bin = 0; bin < LogHistogram{}.size(); ++bin) {
+      result.tiers[t].queue_bytes[bin] += tiers_[t].queue_bytes[bin];
+      result.tiers[t].pause_ps[bin] += tiers_[t].pause_ps[bin];
+    }
+  }
+  const auto count = [&](const Packet& packet) {
+    if (packet.is_data() && !packet.trimmed && packet.size > 0)
+      result.conservation.in_flight += payload_of(packet);
+  };
+  for (const std::uint32_t id : owned_) {
+    const Link& link = world_.links[id];
+    for (std::uint32_t i = link.head; i != link.tail; ++i) count(link.at(i));
+    for (std::uint32_t k = 0; world_.class_count > 1 && k < world_.class_count; ++k) {
+      const ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + k];
+      for (std::uint32_t i = queue.head; i != queue.tail; ++i) count(queue.at(i));
+    }
+  }
+  for (const std::uint32_t id : receiving_across_) {
+    const Link& twin = world_.links[world_.link_count + id];
+    for (std::uint32_t i = twin.head; i != twin.tail; ++i) count(twin.at(i));
+  }
+}
+
+}  // namespace weft::engine::packet

@@ -1,0 +1,329 @@
+#include "engine/packet/simulator.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <thread>
+
+#include "base/check.hpp"
+
+namespace weft::engine::packet {
+namespace {
+
+constexpr Ps look_interval = 100'000'000;  // between looks for deadlocks, and progress
+
+// All threads wait here for each other; windows are short, so they spin before they sleep.
+class SpinBarrier {
+ public:
+  explicit SpinBarrier(std::uint32_t count) : count_(count) {}
+  // `last` runs on the thread that comes last, before any goes on.
+  template <class Last>
+  void wait(Last last) {
+    const std::uint32_t round = round_.load(std::memory_order_acquire);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
+      last();
+      arrived_.store(0, std::memory_order_relaxed);
+      round_.store(round + 1, std::memory_order_release);
+      round_.notify_all();
+      return;
+    }
+    constexpr int spins = 4000;
+    for (int i = 0; i < spins; ++i)
+      if (round_.load(std::memory_order_acquire) != round) return;
+    round_.wait(round, std::memory_order_acquire);
+  }
+
+ private:
+  std::uint32_t count_;
+  std::atomic<std::uint32_t> arrived_{0}, round_{0};
+};
+
+// Buckets of a few events each, and a horizon beyond a link's latency.
+struct WheelShape {
+  std::uint32_t width, bits;
+};
+WheelShape wheel_shape(const World& world, std::uint32_t partitions) {
+  std::size_t wires = 0;
+  Ps latency = 0;
+  for (const LinkId link : world.fabric.links()) {
+    if (!world.fabric.on_wire(link)) continue;
+    ++wires;
+    latency = std::max(latency, static_cast<Ps>(world.fabric.latency(link).ps));
+  }
+  wires /= partitions;
+  const std::uint32_t width = wires <= 2'000 ? 9 : wires <= 10'000 ? 6 : 4;
+  constexpr Ps packet_time = 500'000;
+  constexpr std::uint32_t bits_max = 18;
+  const auto bits = static_cast<std::uint32_t>(std::bit_width((latency + packet_time) >> width));
+  return {bits > bits_max ? width + bits - bits_max : width, std::min(bits, bits_max)};
+}
+
+// So many links that a partition's state stays in a core's cache while its window runs, and enough
+// partitions for all threads. The results do not depend on it.
+std::uint32_t partition_count_for(const MessageSet& set, const Fabric& fabric,
+                                  std::uint32_t threads) {
+  constexpr std::size_t links_each = 400, links_of_a_path = 6;
+  std::size_t wires = 0;
+  for (const LinkId link : fabric.links()) wires += fabric.on_wire(link) ? 1 : 0;
+  const std::size_t busy = std::min(wires, set.connections.size() * links_of_a_path);
+  const auto by_cache = static_cast<std::uint32_t>(busy / links_each);
+  return std::clamp(by_cache, threads > 1 ? 2 * threads : 1u, partition_count_max);
+}
+
+}  // namespace
+
+Simulator::Simulator(World& world, std::span<const StateChange> changes, Partitioning partitioning,
+                     Sampler sampler, Progress& progress)
+    : world_(world),
+      changes_(changes),
+      partitioning_(std::move(partitioning)),
+      sampler_(std::move(sampler)),
+      progress_(progress) {
+  // The states up to time 0 are in the world already.
+  while (next_change_ < changes_.size() && changes_[next_change_].at.ps <= 0) ++next_change_;
+  open_shards();
+  release_first();
+}
+
+void Simulator::open_shards() {
+  const WheelShape shape = wheel_shape(world_, partitioning_.count);
+  for (std::uint32_t i = 0; i < partitioning_.count; ++i) {
+    shards_.push_back(std::make_unique<Shard>(world_, i, partitioning_.count));
+    shards_.back()->open(shape.width, shape.bits);
+  }
+  const auto fabric_links = static_cast<std::uint32_t>(world_.fabric.link_count());
+  for (std::uint32_t id = 0; id < world_.link_count; ++id) {
+    const NodeId to{world_.links[id].to};
+    const NodeId from = id < fabric_links ? world_.fabric.from(LinkId(id)) : to;
+    shards_[world_.partition[from.index()]]->own(id);
+    if (world_.links[id].cross) shards_[world_.partition[to.index()]]->take_over(id);
+  }
+}
+
+void Simulator::release_first() {
+  for (std::uint32_t m = 0; m < world_.set.size(); ++m) {
+    const Message& message = world_.set.messages[m];
+    if (message.waits > 0) continue;
+    const NodeId src = world_.set.connections[message.connection].src;
+    shards_[world_.partition[src.index()]]->push(
+        message.not_before_ps + Ps{message.delay_ns} * 1000, EventKind::start, m);
+  }
+}
+
+void Simulator::run() {
+  const std::uint32_t threads = std::min(std::max(world_.options.threads, 1u), partitioning_.count);
+  if (threads > 1) return run_threads(threads);
+  run_alone();
+}
+
+void Simulator::run_alone() {
+  Ps first = never;
+  for (const auto& shard : shards_) first = std::min(first, shard->open_window(shards_));
+  for (Ps until = between_windows(0, first); until != never;) {
+    for (const auto& shard : shards_) {
+      shard->run(until);
+      shard->close_window(until);
+    }
+    Ps next = never;
+    for (const auto& shard : shards_) next = std::min(next, shard->open_window(shards_));
+    for (const auto& shard : shards_) next = std::min(next, shard->forget_taken());
+    until = between_windows(until, next);
+  }
+}
+
+void Simulator::run_threads(std::uint32_t thread_count) {
+  SpinBarrier barrier(thread_count);
+  std::atomic<std::uint32_t> to_run{0}, to_open{0};
+  std::vector<Ps> next(shards_.size(), never);
+  Ps until = 0;
+  const auto work = [&] {
+    do {
+      for (std::uint32_t i; (i = to_run.fetch_add(1)) < shards_.size();) {
+        shards_[i]->run(until);
+        shards_[i]->close_window(until);
+      }
+      barrier.wait([&] { to_open = 0; });
+      for (std::uint32_t i; (i = to_open.fetch_add(1)) < shards_.size();)
+        next[i] = shards_[i]->open_window(shards_);
+      barrier.wait([&] {
+        Ps first = std::ranges::min(next);
+        for (const auto& shard : shards_) first = std::min(first, shard->forget_taken());
+        until = between_windows(until, first);
+        to_run = 0;
+      });
+    } while (until != never);
+  };
+  std::vector<std::thread> others;
+  for (std::uint32_t i = 1; i < thread_count; ++i) others.emplace_back(work);
+  work();
+  for (std::thread& thread : others) thread.join();
+}
+
+Ps Simulator::next_appointment() const {
+  Ps at = std::min({world_.options.end, next_look_, sampler_.next()});
+  if (next_change_ < changes_.size())
+    at = std::min(at, static_cast<Ps>(changes_[next_change_].at.ps));
+  return at;
+}
+
+Ps Simulator::between_windows(Ps end, Ps next_event) {
+  if (next_change_ < changes_.size() && static_cast<Ps>(changes_[next_change_].at.ps) <= end) {
+    for (; next_change_ < changes_.size() && static_cast<Ps>(changes_[next_change_].at.ps) <= end;
+         ++next_change_)
+      apply_change(changes_[next_change_], end);
+    next_event = end;
+  }
+  if (end >= sampler_.next()) sampler_.sample(world_, shards_, end);
+  if (end >= next_look_) {
+    look_for_deadlock(end);
+    show_progress();
+    next_look_ = std::max(end, next_event == never ? end : next_event) + look_interval;
+  }
+  if (next_event == never && next_change_ < changes_.size())
+    next_event = static_cast<Ps>(changes_[next_change_].at.ps);
+  const bool idle = next_event == never;
+  // Nothing will ever move again: two looks are enough for what stands in a circle.
+  for (int i = 0; i < 2 && idle && !stopped_; ++i) look_for_deadlock(end);
+  if (idle || end >= world_.options.end || stopped_) {
+    end_ = std::min(end, world_.options.end);
+    if (!idle) return never;
+    end_ = 0;
+    for (const auto& shard : shards_) end_ = std::max(end_, shard->now());
+    return never;
+  }
+  const Ps window = partitioning_.lookahead == never
+                        ? never
+                        : std::max(end, next_event) + partitioning_.lookahead;
+  return std::min(window, next_appointment());
+}
+
+void Simulator::show_progress() {
+  double done = 0;
+  for (const auto& shard : shards_) done += static_cast<double>(shard->conservation().received);
+  progress_.update(done);
+}
+
+void Simulator::apply_change(const StateChange& change, Ps at) {
+  for (const auto& shard : shards_) shard->settle_all(at);
+  world_.router.set_state(change.state);
+  std::vector<std::uint32_t> died;
+  apply_state(world_, change.state, died);
+  for (const std::uint32_t id : died)
+    shards_[world_.partition[world_.fabric.from(LinkId(id)).index()]]->drop_link(id);
+  for (const auto& shard : shards_) shard->watch_all();
+  // Tables out of bounds would have shown at the start: their size is that of the whole fabric.
+  if (needs_table(world_.options)) WEFT_CHECK(build_table(world_, change.state).has_value());
+  for (std::uint32_t c = 0; c < world_.senders.size(); ++c) {
+    const NodeId src = world_.set.connections[c / world_.fanout].src;
+    shards_[world_.partition[src.index()]]->reroute(c, at);
+  }
+  if (world_.options.balance == Balance::ugal) find_candidates(world_);
+}
+
+// The link that keeps a paused one waiting: at its far end, a paused link for which packets that
+// came in by it wait. `none` when every such link moves.
+std::uint32_t Simulator::blocked_by(std::uint32_t id) const {
+  const Link& link = world_.links[id];
+  const NodeBuffer& node = world_.nodes[link.to];
+  for (std::uint32_t i = 0; i < node.port_count; ++i) {
+    const std::uint32_t out_id = world_.ports[node.first_port + i];
+    const Link& out = world_.links[out_id];
+    if (!out.paused || out.waiting == 0 || !out.buffered) continue;
+    if (shards_[world_.partition[link.to]]->holds_from(out_id, link.port)) return out_id;
+  }
+  return none;
+}
+
+// Paused links that wait for each other in a circle, none of which has moved since the last look,
+// never will again.
+void Simulator::look_for_deadlock(Ps at) {
+  std::vector<std::uint32_t> mark(world_.link_count, 0);
+  std::vector<LinkId> circle;
+  for (std::uint32_t first = 0; first < world_.fabric.link_count() && circle.empty(); ++first) {
+    std::uint32_t id = first;
+    while (id != none && world_.links[id].paused && mark[id] == 0) {
+      mark[id] = first + 1;
+      id = blocked_by(id);
+    }
+    if (id == none || !world_.links[id].paused || mark[id] != first + 1) continue;
+    for (std::uint32_t at_link = id; circle.empty() || at_link != id; at_link = blocked_by(at_link))
+      circle.push_back(LinkId(at_link));
+  }
+  std::uint64_t sent = 0;
+  for (const LinkId link : circle) sent += world_.tallies[link.index()].data;
+  const auto still = [&](LinkId link) {
+    return world_.rare[link.index()].paused_since <= last_look_;
+  };
+  if (!circle.empty() && circle == last_circle_ && sent == last_circle_sent_ &&
+      std::ranges::all_of(circle, still)) {
+    deadlocks_.push_back({at, circle});
+    stopped_ = true;
+  }
+  last_circle_ = std::move(circle);
+  last_circle_sent_ = sent;
+  last_look_ = at;
+}
+
+PacketRunResult Simulator::result() {
+  PacketRunResult out;
+  if (end_ > 0)
+    for (const auto& shard : shards_)
+      shard->settle_all(end_ - 1);  // what has started has been sent
+  out.messages = std::move(world_.ends);
+  out.complete = std::ranges::all_of(out.messages, [](const auto& m) { return m.end != never; });
+  if (out.complete) {
+    // What is left behind the last message are timers that found nothing to do.
+    end_ = 0;
+    for (const MessageEnd& message : out.messages) end_ = std::max(end_, message.end);
+  }
+  out.end = end_;
+  out.links.resize(world_.fabric.link_count());
+  for (std::uint32_t id = 0; id < world_.fabric.link_count(); ++id) {
+    const LinkTally& t = world_.tallies[id];
+    const RareTally& p = world_.rare[id];
+    const Ps still = world_.links[id].paused && end_ > p.paused_since ? end_ - p.paused_since : 0;
+    out.links[id] = {t.bytes,  t.data,      t.control,
+                     t.marked, p.dropped,   p.trimmed,
+                     p.pauses, t.queue_max, p.paused_total + still};
+  }
+  out.tiers.resize(world_.fabric.tiers().size());
+  for (std::size_t i = 0; i < out.tiers.size(); ++i)
+    out.tiers[i].tier = world_.fabric.tiers()[model::TierId(i)].name;
+  for (const auto& shard : shards_) shard->add_to(out);
+  for (std::uint32_t id = 0; id < world_.fabric.link_count(); ++id) {
+    auto& most = out.tiers[world_.fabric.tier_id(LinkId(id)).index()].queue_bytes_max;
+    most = std::max<std::uint64_t>(most, out.links[id].queue_max);
+  }
+  for (const NodeBuffer& node : world_.nodes)
+    out.counters.buffer_max = std::max(out.counters.buffer_max, node.waiting_max);
+  out.series = sampler_.take(world_);
+  out.deadlocks = std::move(deadlocks_);
+  out.digest = digest_of(out);
+  return out;
+}
+
+Result<PacketRunResult> run_messages(const MessageSet& set, route::Router& router,
+                                     std::span<const StateChange> changes, const Options& options,
+                                     Progress& progress) {
+  World world(set, router, options);
+  const model::State healthy;
+  const model::State* initial = &healthy;
+  for (const StateChange& change : changes)
+    if (change.at.ps <= 0) initial = &change.state;
+  router.set_state(*initial);
+  const std::uint32_t parts = partition_count_for(set, router.fabric(), options.threads);
+  Partitioning partitioning = make_partitions(set, router.fabric(), parts);
+  WEFT_TRY_STATUS(build_world(world, *initial, partitioning));
+  WEFT_TRY(Sampler sampler, Sampler::create(world));
+  Simulator simulator(world, changes, std::move(partitioning), std::move(sampler), progress);
+  simulator.run();
+  std::vector<std::string> unfinished, storms;
+  describe_unfinished(world, simulator.end(), unfinished);
+  describe_storms(world, simulator.end(), storms);
+  PacketRunResult out = simulator.result();
+  out.unfinished = std::move(unfinished);
+  out.storms = std::move(storms);
+  return out;
+}
+
+}  // namespace weft::engine::packet

@@ -1,0 +1,61 @@
+// The run itself: windows, threads, changes of state, and what is looked at between windows.
+// Internal to the room.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/progress.hpp"
+#include "engine/packet/build.hpp"
+#include "engine/packet/packet_run.hpp"
+#include "engine/packet/series.hpp"
+#include "engine/packet/shard.hpp"
+
+namespace weft::engine::packet {
+
+// Partitions advance side by side in windows of the least latency between them; all else happens
+// between windows, on one thread, so that nothing depends on who ran what.
+class Simulator {
+ public:
+  Simulator(World& world, std::span<const StateChange> changes, Partitioning partitioning,
+            Sampler sampler, Progress& progress);
+  void run();
+  PacketRunResult result();
+  Ps end() const { return end_; }
+
+ private:
+  void open_shards();
+  void release_first();
+  void run_alone();
+  void run_threads(std::uint32_t thread_count);
+  // After a window: returns the end of the next one, `never` when all is over.
+  Ps between_windows(Ps end, Ps next_event);
+  Ps next_appointment() const;
+  void apply_change(const StateChange& change, Ps at);
+  void look_for_deadlock(Ps at);
+  std::uint32_t blocked_by(std::uint32_t link) const;
+  void show_progress();
+
+  World& world_;
+  std::span<const StateChange> changes_;
+  Partitioning partitioning_;
+  Sampler sampler_;
+  Progress& progress_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::size_t next_change_ = 0;
+  Ps next_look_ = 0;
+  Ps end_ = 0;
+  std::vector<Deadlock> deadlocks_;
+  std::vector<LinkId> last_circle_;
+  std::uint64_t last_circle_sent_ = 0;  // packets that its links have sent
+  Ps last_look_ = 0;
+  bool stopped_ = false;
+};
+
+// Fills what a user reads from the world's columns.
+void describe_unfinished(const World& world, Ps end, std::vector<std::string>& out);
+void describe_storms(const World& world, Ps end, std::vector<std::string>& out);
+std::string digest_of(const PacketRunResult& result);
+
+}  // namespace weft::engine::packet

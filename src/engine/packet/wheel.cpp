@@ -1,0 +1,85 @@
+#include "engine/packet/wheel.hpp"
+
+namespace weft::engine::packet {
+
+void Wheel::open(std::uint32_t width, std::uint32_t bucket_bits) {
+  width_ = width;
+  buckets_ = 1u << std::max(bucket_bits, 6u);
+  bucket_.assign(buckets_, {});
+  busy_.assign(buckets_ / 64, 0);
+  present_.reserve(4096);
+}
+
+void Wheel::insert_present(const Event& event) {
+  std::size_t i = present_.size();
+  present_.push_back(event);
+  for (; i > at_ && before(event, present_[i - 1]); --i) present_[i] = present_[i - 1];
+  present_[i] = event;
+}
+
+// The first bucket with events after the present one, unwrapped; UINT64_MAX when there is none.
+std::uint64_t Wheel::next_busy() const {
+  const auto from = static_cast<std::uint32_t>((tick_ + 1) & (buckets_ - 1));
+  const std::uint32_t words = buckets_ / 64;
+  std::uint32_t word = from >> 6;
+  std::uint64_t bits = busy_[word] & (~std::uint64_t{0} << (from & 63));
+  for (std::uint32_t looked = 0; bits == 0 && looked < words; ++looked) {
+    word = (word + 1) & (words - 1);
+    bits = busy_[word];
+  }
+  if (bits == 0) return UINT64_MAX;
+  const std::uint32_t bucket = (word << 6) + static_cast<std::uint32_t>(std::countr_zero(bits));
+  return tick_ + 1 + ((bucket - from) & (buckets_ - 1));
+}
+
+bool Wheel::advance() {
+  if (pending_ == 0) return false;
+  std::uint64_t tick = next_busy();
+  if (!far_.empty()) tick = std::min(tick, far_.top().t >> width_);
+  tick_ = tick;
+  present_.clear();
+  at_ = 0;
+  collect(static_cast<std::uint32_t>(tick & (buckets_ - 1)));
+  while (!far_.empty() && far_.top().t >> width_ == tick) {
+    present_.push_back(far_.top());
+    far_.pop();
+  }
+  sort_present();
+  return true;
+}
+
+void Wheel::collect(std::uint32_t bucket) {
+  busy_[bucket >> 6] &= ~(std::uint64_t{1} << (bucket & 63));
+  for (std::uint32_t link = bucket_[bucket].arrivals; link != none;) {
+    const Link& l = links_[link];
+    __builtin_prefetch(&l.at(l.head));
+    __builtin_prefetch(&l.at(l.head + 1));
+    present_.push_back({l.due, EventKind::arrival, link});
+    link = l.next_due;
+    if (link != none) __builtin_prefetch(&links_[link]);
+  }
+  for (std::uint32_t slot = bucket_[bucket].others; slot != none;) {
+    present_.push_back(chained_[slot].event);
+    const std::uint32_t next = chained_[slot].next;
+    chained_[slot].next = free_chained_;
+    free_chained_ = slot;
+    slot = next;
+  }
+  bucket_[bucket] = {};
+}
+
+void Wheel::sort_present() {
+  constexpr std::size_t few = 16;
+  if (present_.size() > few) {
+    std::ranges::sort(present_, [this](const Event& a, const Event& b) { return before(a, b); });
+    return;
+  }
+  for (std::size_t i = 1; i < present_.size(); ++i) {
+    const Event event = present_[i];
+    std::size_t j = i;
+    for (; j > 0 && before(event, present_[j - 1]); --j) present_[j] = present_[j - 1];
+    present_[j] = event;
+  }
+}
+
+}  // namespace weft::engine::packet

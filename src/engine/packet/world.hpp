@@ -1,0 +1,192 @@
+// All state of a run, shared by the partitions that advance it. Internal to the room.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "engine/packet/link.hpp"
+#include "engine/packet/message.hpp"
+#include "engine/packet/options.hpp"
+#include "engine/packet/packet_memory.hpp"
+#include "engine/packet/packet_run.hpp"
+#include "engine/packet/protocols.hpp"
+
+namespace weft::engine::packet {
+
+// Bytes that came in by one port in one class and wait in the switch.
+struct Ingress {
+  std::uint32_t bytes = 0;
+  std::uint32_t bound = 0;  // its sender is paused: what it may still take; 0: not paused
+};
+
+// When to look at a paused ingress again. Under fixed thresholds and with one class that follows
+// from what waits, so that no departure in between has to be looked at.
+struct Relief {
+  Ps at = never;
+  std::uint32_t node = none;
+};
+
+// A node that buffers: a switch, or a NIC that cannot drain at line rate.
+struct NodeBuffer {
+  std::uint64_t waiting = 0;                     // an upper bound between exact looks
+  std::uint64_t pool = 0;                        // bytes shared by all; 0: without bound
+  std::uint64_t paused_ports = 0;                // bit (port mod 64) of every paused ingress
+  std::uint64_t relieved_ports = 0;              // and of those that packets left since a look
+  std::uint32_t per_port = 0;                    // of an egress queue; 0: without bound
+  std::uint32_t first_ingress = 0;               // into World::ingresses: port x classes + class
+  std::uint32_t first_port = 0, port_count = 0;  // into World::ports
+  std::uint32_t paused = 0;                      // ingresses
+  std::uint64_t waiting_max = 0;
+  std::uint64_t salt = 0;  // of its hash
+};
+
+// Where packets of one class wait, when links serve several classes.
+struct ClassQueue {
+  Packet* ring = nullptr;
+  std::uint32_t head = 0, tail = 0, capacity = 0;
+  std::uint32_t deficit = 0;
+
+  Packet& at(std::uint32_t i) { return ring[i & (capacity - 1)]; }
+  const Packet& at(std::uint32_t i) const { return ring[i & (capacity - 1)]; }
+};
+
+// A link that a host sends on: the connections that may send now, served in turn.
+struct Source {
+  std::uint32_t link = none;
+  std::uint32_t last = none;  // served last, in a circle through Sender::next_in_turn
+  std::uint8_t woken = 0;     // an event will come
+  Ps next_message = 0;        // by the NIC's message rate
+};
+
+// What a connection's sending end is doing: `held` by its window or by admission.
+enum class Turn : std::uint8_t { idle, in_circle, paced, held };
+
+// The sending end of a connection. Packet numbers count over all of its messages.
+struct alignas(64) Sender {
+  std::uint32_t next = 0;     // to be sent
+  std::uint32_t unacked = 0;  // the first one
+  std::uint32_t end = 0;      // of what has been posted
+  std::uint32_t highest = 0;  // all before have been sent before
+  std::uint32_t next_in_turn = none;
+  std::uint32_t oldest = none;        // message that is not over
+  std::uint32_t newest = none;        // message that was posted last
+  std::uint32_t sending = none;       // message that `next` belongs to
+  std::uint32_t source = none;        // none: no live path
+  std::uint32_t path = none;          // into World::paths
+  std::uint32_t window = UINT32_MAX;  // packets
+  std::uint16_t payload = 0;          // of a full packet
+  Turn turn = Turn::idle;
+  std::uint8_t retries : 3 = 0;
+  std::uint8_t timer : 1 = 0;   // a timeout event will come
+  std::uint8_t failed : 1 = 0;  // gave up
+  std::uint8_t traffic_class : 3 = 0;
+  Ps progress = 0;  // last acknowledgement, or first packet after idleness
+  Ps next_ok = 0;   // by its pace
+};
+static_assert(sizeof(Sender) == 64);
+
+// The receiving end.
+struct Receiver {
+  transport::GobackReceiver in_order;
+  std::uint32_t message = none;  // that the last packet belonged to
+  std::uint32_t message_end = 0;
+  std::uint32_t first = none;    // the connection's first message; written by the sender
+  std::uint32_t last_route = 0;  // of the last packet, for what is sent back unasked
+  std::uint32_t last_link = none;
+  std::uint8_t last_hop = 0;
+  std::uint8_t ack_due = 0;  // an event will acknowledge what has come
+  Ps last_ack = 0;
+};
+
+// What a message is doing.
+struct MessageState {
+  std::uint32_t next = none;  // of its connection
+  std::uint32_t end = 0;      // packet number
+  std::uint32_t waits = 0;
+};
+
+struct World {
+  World(const MessageSet& messages, route::Router& its_router, const Options& its_options)
+      : set(messages), router(its_router), fabric(its_router.fabric()), options(its_options) {}
+
+  const MessageSet& set;
+  route::Router& router;
+  const Fabric& fabric;
+  Options options;
+
+  std::uint32_t link_count = 0;  // the fabric's, then drains; twins follow
+  std::uint32_t class_count = 1;
+  PacketPages pages;
+  LargeArray<Link> links;
+  LargeArray<LinkTally> tallies;
+  std::vector<RareTally> rare;
+  std::vector<LinkKind> kinds;
+  std::vector<std::uint32_t> headroom;  // by kind
+  std::vector<ClassQueue> queues;       // by link and class, where there are several
+  std::vector<NodeBuffer> nodes;
+  std::vector<Ingress> ingresses;
+  std::vector<Relief> reliefs;       // by ingress; none where each departure is looked at
+  std::vector<std::uint32_t> ports;  // links out, by node
+  std::vector<std::uint32_t> drain;  // by node: link into the host's memory
+  std::vector<std::uint32_t> paths;  // links, then `none`
+  std::vector<Source> sources;
+  std::vector<std::uint8_t> partition;  // by node
+  std::vector<double> loss;             // by link, where some link loses
+
+  LargeArray<Sender> senders;
+  LargeArray<Receiver> receivers;
+  LargeArray<MessageState> message_states;
+  std::vector<MessageEnd> ends;
+
+  Protocols protocols;
+  std::uint32_t fanout = 1;  // queue pairs that stand for one connection of the set (multipath)
+
+  bool accounts = false;     // buffers matter
+  bool shares_pool = false;  // PFC thresholds follow what is left of the pool
+  std::uint32_t full_size = 0, control_size = 0, payload = 0;
+
+  // Packets of a message with bytes on a connection, and the number of the first.
+  std::uint32_t packet_count(const Sender& sender, std::uint32_t message) const {
+    return static_cast<std::uint32_t>((set.messages[message].bytes + sender.payload - 1) /
+                                      sender.payload);
+  }
+  std::uint32_t first_psn(const Sender& sender, std::uint32_t message) const {
+    return message_states[message].end - packet_count(sender, message);
+  }
+  // How many of a message that has started are acknowledged.
+  std::uint32_t acknowledged(const Sender& sender, std::uint32_t message) const {
+    const std::int32_t done = transport::psn_distance(first_psn(sender, message), sender.unacked);
+    return static_cast<std::uint32_t>(
+        std::clamp(done, 0, static_cast<std::int32_t>(packet_count(sender, message))));
+  }
+  // A window of bytes in packets, at least one.
+  std::uint32_t window_packets(double bytes) const {
+    return std::max(1u, static_cast<std::uint32_t>(bytes / full_size));
+  }
+
+  static constexpr std::uint32_t reverse(std::uint32_t link) { return link ^ 1u; }
+  const Ingress& ingress(const NodeBuffer& node, std::uint32_t port,
+                         std::uint32_t traffic_class) const {
+    return ingresses[node.first_ingress + port * class_count + traffic_class];
+  }
+  Ingress& ingress(const NodeBuffer& node, std::uint32_t port, std::uint32_t traffic_class) {
+    return ingresses[node.first_ingress + port * class_count + traffic_class];
+  }
+  std::uint64_t xoff(const NodeBuffer& node) const {
+    const Pfc& pfc = options.pfc;
+    if (pfc.threshold == Pfc::Threshold::fixed) return static_cast<std::uint64_t>(pfc.xoff.count);
+    if (node.pool == 0) return UINT64_MAX;
+    const std::uint64_t left = node.pool > node.waiting ? node.pool - node.waiting : 0;
+    return static_cast<std::uint64_t>(pfc.alpha * static_cast<double>(left));
+  }
+  std::uint64_t xon(const NodeBuffer& node) const {
+    const Pfc& pfc = options.pfc;
+    if (pfc.threshold == Pfc::Threshold::fixed) return static_cast<std::uint64_t>(pfc.xon.count);
+    const std::uint64_t off = xoff(node);
+    const auto offset = static_cast<std::uint64_t>(pfc.resume_offset.count);
+    return off > offset ? off - offset : 0;
+  }
+};
+
+}  // namespace weft::engine::packet

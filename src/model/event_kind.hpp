@@ -1,0 +1,93 @@
+// What can be said of a part of the fabric: the vocabulary of all feeds, of triage and of cases.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weft::model {
+
+// Kinds come in the pairs down and up, or are repeated while they last.
+enum class EventKind : std::uint8_t {
+  info,  // anything that says nothing about health
+  // Ports and links.
+  link_down,
+  link_up,
+  interface_down,  // found so by a poll, not told
+  crc_errors,
+  discards,
+  // Optics.
+  prefec_ber,
+  rx_power,
+  tx_power,
+  optic_temperature,
+  // Sessions.
+  bgp_down,
+  bgp_up,
+  bfd_down,
+  bfd_up,
+  // Probes.
+  probe_loss,
+  probe_latency,
+  probe_host,  // a host answers nobody
+  // Devices.
+  card_fail,
+  card_ok,
+  asic_error,
+  memory_error,
+  storage_error,
+  cpu_high,
+  temperature_high,
+  fan_fail,
+  psu_fail,
+  process_crash,
+  process_start,
+  device_boot,
+  device_unreachable,  // by its management address
+  oob_unreachable,     // by the console or power network
+  power_lost,
+  power_ok,
+  // Hosts.
+  nic_down,
+  nic_up,
+  nic_errors,
+  host_boot,
+  agent_silent,
+  // Changes.
+  config_commit,
+  config_error,
+  // Congestion.
+  pfc_pauses,
+  ecn_marks,
+  queue_depth,
+};
+inline constexpr std::size_t event_kind_count = 43;
+
+std::string_view to_text(EventKind kind);
+std::optional<EventKind> event_kind(std::string_view name);
+std::vector<std::string> event_kind_names();
+
+// Of a pair: the kind that ends what `kind` began; info for those that end by themselves.
+EventKind clears(EventKind kind);
+
+// Where a record comes from.
+enum class Source : std::uint8_t {
+  syslog,
+  snmp,
+  gnmi,
+  probe,
+  agent,
+  oob,
+  colltrace,
+  prometheus,
+  alertmanager,
+  twin
+};
+inline constexpr std::size_t source_count = 10;
+std::string_view to_text(Source source);
+std::optional<Source> source(std::string_view name);
+std::vector<std::string> source_names();
+
+}  // namespace weft::model

@@ -1,0 +1,217 @@
+#include "observe/localise/localise.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "observe/localise/search.hpp"
+#include "observe/localise/unused.hpp"
+
+namespace weft::observe::localise {
+namespace {
+
+constexpr std::size_t suspects_max = 20;
+constexpr std::size_t coverage_links_max = 100;
+
+double loss_of(double intensity) { return -std::expm1(-intensity); }
+
+// Links and classes whose queues dropped enough to be felt, and links with damaged frames.
+CounterFacts facts_of(const Fabric& fabric, const Ledger& ledger,
+                      std::span<const LinkCounters> counters) {
+  constexpr double drops_min = 10, share_min = 1e-5, damaged_min = 3;
+  struct Sum {
+    double packets = 0, drops = 0;
+  };
+  std::map<std::pair<LinkId, std::string>, Sum> by_class;
+  std::map<LinkId, double> damaged;
+  for (const LinkCounters& row : counters) {
+    Sum& sum = by_class[{row.link, row.traffic_class}];
+    sum.packets += static_cast<double>(row.packets);
+    sum.drops += static_cast<double>(row.drops);
+    damaged[row.link] += static_cast<double>(row.errors);
+  }
+  CounterFacts out;
+  for (const auto& [key, sum] : by_class) {
+    const auto known = std::ranges::lower_bound(ledger.classes, key.second);
+    if (known == ledger.classes.end() || *known != key.second) continue;
+    if (sum.drops >= drops_min && sum.drops > share_min * sum.packets)
+      out.congested.push_back({key.first,
+                               static_cast<std::uint16_t>(known - ledger.classes.begin()),
+                               sum.drops / sum.packets});
+  }
+  if (!counters.empty()) out.damaged.assign(fabric.link_count(), false);
+  for (const auto& [link, frames] : damaged)
+    if (frames >= damaged_min) out.damaged[link.index()] = true;
+  return out;
+}
+
+// From the outcome of a search to the report.
+class Reporter {
+ public:
+  Reporter(const Structure& structure, const Ledger& ledger, const Search& search)
+      : ledger_(ledger), structure_(structure), search_(search) {}
+
+  Verdict verdict(const Accepted& accepted) const {
+    Verdict out = describe(accepted.candidate, accepted.explained);
+    // The verdict alone or beside another cause, against that cause alone or none at all.
+    const double top =
+        accepted.alternatives.empty()
+            ? accepted.candidate.score
+            : std::max(accepted.candidate.score, accepted.alternatives.front().candidate.score);
+    const auto weight = [&](double score) { return std::exp(std::min(score - top, 500.0)); };
+    double with = weight(accepted.candidate.score), without = weight(0);
+    for (const Alternative& other : accepted.alternatives) {
+      with += weight(other.candidate.score + other.beside);
+      without += weight(other.candidate.score);
+      out.alternatives.push_back(search_.entity(other.candidate.cause));
+    }
+    out.probability = with / (with + without);
+    if (accepted.prior_rate > 0) {
+      out.finding = Finding::congestion;
+      out.probability = 0.99;
+    } else if (out.probability < search_.parameters().certain &&
+               !search_.is_end(accepted.candidate.cause)) {
+      out.needs_probes = std::max<std::uint64_t>(
+          1, probes_for(accepted.candidate.rate, search_.parameters().decisive));
+    }
+    return out;
+  }
+
+  Verdict suspect(const Candidate& candidate) const {
+    Verdict out = describe(
+        candidate, candidate.rate * search_.tally(candidate.cause, candidate.shape).survived);
+    const double odds = std::exp(candidate.score);
+    out.probability = std::min(0.5, odds / (1 + odds));
+    out.needs_probes = std::max<std::uint64_t>(
+        1, probes_for(candidate.rate, search_.parameters().accept - candidate.score));
+    return out;
+  }
+
+  // Crossings after which a loss of intensity `rate` is expected to have gained so much.
+  std::uint64_t probes_for(double rate, double gain) const {
+    constexpr double margin = 1.5, most = 1e15;  // for bad luck; more than anybody sends
+    const double normal = std::max(1e-6, search_.mean_intensity());
+    const double each = (normal + rate) * std::log1p(rate / normal) - rate;
+    if (each <= 0 || gain <= 0) return 1;
+    return static_cast<std::uint64_t>(std::min(most, std::ceil(margin * gain / each)));
+  }
+
+ private:
+  Verdict describe(const Candidate& candidate, double lost) const {
+    Verdict out;
+    const Tally tally = search_.tally(candidate.cause, candidate.shape);
+    out.entity = search_.entity(candidate.cause);
+    out.probes = static_cast<std::uint64_t>(tally.survived + tally.lost);
+    out.lost = lost;
+    const bool tuples = candidate.shape.type == Shape::Type::tuples;
+    const double spread = 1.96 / std::sqrt(std::max(1.0, lost));
+    const auto share = [&](double rate) { return tuples ? std::min(rate, 1.0) : loss_of(rate); };
+    out.loss = share(candidate.rate);
+    out.loss_low = share(candidate.rate * std::exp(-spread));
+    out.loss_high = share(candidate.rate * std::exp(spread));
+    if (candidate.shape.type == Shape::Type::one_class) {
+      out.finding = Finding::class_loss;
+      out.traffic_class = ledger_.classes[candidate.shape.traffic_class];
+    }
+    if (tuples) out.finding = Finding::tuple_loss;
+    if (search_.is_end(candidate.cause))
+      out.finding = out.loss > 0.95 ? Finding::dead : Finding::starved;
+    return out;
+  }
+
+  const Ledger& ledger_;
+  const Structure& structure_;
+  const Search& search_;
+};
+
+void fill_coverage(const Structure& structure, const Ledger& ledger, const Search& search,
+                   const Reporter& reporter, double loss, const model::State* believed,
+                   Coverage& out) {
+  const model::LiveView view(structure.fabric(), believed == nullptr ? model::State{} : *believed);
+  const double rate = -std::log1p(-loss);
+  const double hurdle = std::log(std::max<double>(2, static_cast<double>(structure.link_count()))) -
+                        std::log(search.parameters().first_fault) + search.parameters().accept;
+  const std::uint64_t needed = reporter.probes_for(rate, hurdle);
+  out.loss_of_interest = loss;
+  for (const LinkId link : structure.fabric().links()) {
+    if (structure.kind(Structure::of(link)) != Kind::switch_link || !view.usable(link)) continue;
+    ++out.links;
+    double crossings = 0;
+    for (std::size_t k = 0; k < ledger.classes.size(); ++k) {
+      const Tally& tally = ledger.tally[ledger.at(k, Structure::of(link))];
+      crossings += tally.survived + tally.lost;
+    }
+    if (crossings >= static_cast<double>(needed)) continue;
+    ++out.links_short;
+    out.needs_probes += needed - static_cast<std::uint64_t>(crossings);
+    if (out.shortest.size() < coverage_links_max) out.shortest.push_back(link);
+  }
+}
+
+auto order(const Verdict& v) {
+  return std::tuple(-v.probability, v.entity.kind, v.entity.id, v.entity.port_first,
+                    v.entity.port_last, v.entity.flow, v.finding, v.traffic_class);
+}
+
+}  // namespace
+
+std::string_view to_text(Finding finding) {
+  constexpr std::array<std::string_view, 8> names{"loss", "class_loss", "tuple_loss", "congestion",
+                                                  "dead", "starved",    "unused",     "unexpected"};
+  return names[static_cast<std::size_t>(finding)];
+}
+
+class Localiser::Impl {
+ public:
+  Impl(const Fabric& fabric, const Options& options) : structure_(fabric), options_(options) {}
+
+  Report run(const EvidenceSet& evidence, std::span<const LinkCounters> counters,
+             const model::State* believed) const {
+    const Ledger ledger(structure_, evidence, believed);
+    const CounterFacts facts = facts_of(structure_.fabric(), ledger, counters);
+    Search search(structure_, ledger, facts, options_.card_ports);
+    search.run();
+    const Reporter reporter(structure_, ledger, search);
+    Report out;
+    out.begin = ledger.begin;
+    out.end = ledger.end;
+    out.probes = ledger.total_sent;
+    out.lost = ledger.total_lost;
+    out.late = ledger.total_late;
+    out.background = loss_of(search.background()[0]);
+    out.unexplained = static_cast<double>(ledger.total_lost);
+    for (const Accepted& accepted : search.accepted()) {
+      Verdict verdict = reporter.verdict(accepted);
+      (verdict.needs_probes > 0 ? out.suspects : out.verdicts).push_back(std::move(verdict));
+      out.unexplained -= accepted.explained;
+    }
+    out.unexplained = std::max(0.0, out.unexplained);
+    for (Verdict& found : find_disagreements(structure_, ledger, believed))
+      out.verdicts.push_back(std::move(found));
+    std::ranges::sort(out.verdicts, {}, order);
+    for (const Candidate& candidate : search.suspects())
+      if (out.suspects.size() < suspects_max) out.suspects.push_back(reporter.suspect(candidate));
+    fill_coverage(structure_, ledger, search, reporter, options_.loss_of_interest, believed,
+                  out.coverage);
+    return out;
+  }
+
+ private:
+  Structure structure_;
+  Options options_;
+};
+
+Localiser::Localiser(const Fabric& fabric, const Options& options)
+    : impl_(std::make_unique<Impl>(fabric, options)) {}
+Localiser::Localiser(Localiser&&) noexcept = default;
+Localiser& Localiser::operator=(Localiser&&) noexcept = default;
+Localiser::~Localiser() = default;
+
+Report Localiser::run(const EvidenceSet& evidence, std::span<const LinkCounters> counters,
+                      const model::State* believed) const {
+  return impl_->run(evidence, counters, believed);
+}
+
+}  // namespace weft::observe::localise

@@ -1,0 +1,394 @@
+#include "observe/probe/plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+#include <utility>
+
+#include "base/rng.hpp"
+
+namespace weft::observe::probe {
+namespace {
+
+using model::Fabric;
+using model::LinkId;
+using model::NodeId;
+using route::Path;
+
+// A candidate is a walk there and back. Of those that cross the link in question the best of so
+// many is taken; after so many that do not, the link is given up.
+constexpr std::size_t candidates_wanted = 3, candidates_max = 20'000;
+// More entries than that are sampled when the least used is looked for.
+constexpr std::size_t sample_max = 16;
+
+// The NICs that are nearest to each switch, found on demand.
+class Neighbourhood {
+ public:
+  Neighbourhood(const Fabric& fabric, const model::LiveView& live)
+      : fabric_(fabric),
+        live_(live),
+        near_(fabric.node_count()),
+        known_(fabric.node_count(), false) {
+    is_end_.resize(fabric.node_count(), false);
+    for (const NodeId nic : fabric.nics()) is_end_[nic.index()] = true;
+  }
+
+  bool is_end(NodeId node) const { return is_end_[node.index()]; }
+  // Of a NIC: itself. Of a switch: those at the least number of live cables. May be empty.
+  std::span<const NodeId> near(NodeId node) {
+    std::vector<NodeId>& found = near_[node.index()];
+    if (!known_[node.index()]) {
+      known_[node.index()] = true;
+      if (is_end(node))
+        found.push_back(node);
+      else
+        search(node, found);
+    }
+    return found;
+  }
+
+ private:
+  void search(NodeId from, std::vector<NodeId>& found) {
+    std::vector<bool> seen(fabric_.node_count(), false);
+    std::vector<NodeId> level{from}, next;
+    seen[from.index()] = true;
+    while (!level.empty() && found.empty()) {
+      for (const NodeId at : level)
+        for (const LinkId link : fabric_.out(at)) {
+          const NodeId to = fabric_.to(link);
+          if (seen[to.index()] || !live_.usable(link) || !fabric_.on_wire(link)) continue;
+          seen[to.index()] = true;
+          if (is_end(to))
+            found.push_back(to);
+          else if (fabric_.is_switch(to))
+            next.push_back(to);
+        }
+      level = std::exchange(next, {});
+    }
+    std::ranges::sort(found);
+  }
+
+  const Fabric& fabric_;
+  const model::LiveView& live_;
+  std::vector<std::vector<NodeId>> near_;
+  std::vector<bool> known_, is_end_;
+};
+
+Coverage coverage_of(const Fabric& fabric, const model::State& state,
+                     std::span<const std::uint64_t> crossings, const PlanOptions& options) {
+  const model::LiveView live(fabric, state);
+  Neighbourhood near(fabric, live);
+  Coverage out;
+  std::vector<Coverage::Tier> tiers(fabric.tiers().size());
+  for (const LinkId link : fabric.links()) {
+    if (!live.usable(link) || !fabric.on_wire(link)) continue;
+    const std::uint64_t count = crossings[link.index()];
+    if (count == 0 &&
+        (near.near(fabric.from(link)).empty() || near.near(fabric.to(link)).empty())) {
+      ++out.unreachable;
+      continue;
+    }
+    Coverage::Tier& tier = tiers[fabric.tier_id(link).index()];
+    tier.tier = fabric.tier_id(link);
+    tier.least = tier.links == 0 ? count : std::min(tier.least, count);
+    tier.most = std::max(tier.most, count);
+    tier.sum += count;
+    ++tier.links;
+    if (count >= options.crossings) continue;
+    ++tier.below;
+    out.below.push_back(link);
+  }
+  std::ranges::copy_if(tiers, std::back_inserter(out.tiers),
+                       [](const Coverage::Tier& tier) { return tier.links > 0; });
+  return out;
+}
+
+// Probes of each flow: as the link with the fewest flows needs, or as a host with the most may.
+std::uint64_t probes_of(const PlanOptions& options, std::uint32_t fewest, std::uint32_t most) {
+  const std::uint64_t needed = (options.crossings + fewest - 1) / fewest;
+  if (options.rate_max <= 0) return needed;
+  const double window_s = static_cast<double>(options.window_ns) * 1e-9;
+  const double allowed = std::floor(options.rate_max * window_s / most);
+  return std::min(needed, static_cast<std::uint64_t>(allowed));
+}
+
+// Flows over the link that has the fewest, of those that have any.
+std::uint32_t fewest_of(std::span<const std::uint32_t> crossed) {
+  std::uint32_t fewest = UINT32_MAX;
+  for (const std::uint32_t count : crossed)
+    if (count > 0) fewest = std::min(fewest, count);
+  return fewest;
+}
+
+// Fills in what follows from the flows of each host.
+void set_rates(const PlanOptions& options, std::span<const std::uint32_t> crossed,
+               std::span<const std::uint32_t> host_flows, Plan& plan) {
+  const std::uint32_t most = *std::ranges::max_element(host_flows);
+  plan.probes = probes_of(options, fewest_of(crossed), most);
+  const auto hosts = std::ranges::count_if(host_flows, [](std::uint32_t n) { return n > 0; });
+  const double per_flow =
+      static_cast<double>(plan.probes) * 1e9 / static_cast<double>(options.window_ns);
+  plan.host_rate_max = most * per_flow;
+  plan.host_rate_mean =
+      static_cast<double>(plan.flows.size()) * per_flow / static_cast<double>(hosts);
+}
+
+// Hosts where there are any: a NIC on its own counts as one.
+std::size_t host_index(const Fabric& fabric, NodeId nic) {
+  const NodeId host = fabric.host_of(nic);
+  return host.valid() ? host.index() : nic.index();
+}
+
+class Planner {
+ public:
+  Planner(route::Router& router, const model::State& state, const PlanOptions& options)
+      : router_(router),
+        fabric_(router.fabric()),
+        options_(options),
+        live_(fabric_, state),
+        near_(fabric_, live_),
+        rng_(Rng(options.seed).stream("probe plan")),
+        crossed_(fabric_.link_count(), 0),
+        nic_flows_(fabric_.node_count(), 0),
+        host_flows_(fabric_.node_count(), 0) {
+    router_.set_state(state);
+  }
+
+  Result<Plan> run() {
+    for (wanted_ = 1; wanted_ <= options_.flows_each; ++wanted_)
+      for (const LinkId link : fabric_.links())
+        if (live_.usable(link) && fabric_.on_wire(link) && crossed_[link.index()] < wanted_)
+          cover(link);
+    if (plan_.flows.empty())
+      return fail(Errc::infeasible, {}, "no two NICs of the fabric have a live path between them",
+                  "check the fabric's cables and faults");
+    even_out();
+    std::ranges::stable_sort(plan_.flows, {}, &PlannedFlow::src);
+    set_rates(options_, crossed_, host_flows_, plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  struct Candidate {
+    NodeId src, dst;
+    std::uint16_t port = 0;
+    Path forward, back;
+    std::size_t gain = 0;
+  };
+
+  std::size_t host_index(NodeId nic) const { return probe::host_index(fabric_, nic); }
+  std::pair<std::uint32_t, std::uint32_t> load(NodeId nic) const {
+    return {host_flows_[host_index(nic)], nic_flows_[nic.index()]};
+  }
+  NodeId any_of(std::span<const NodeId> nics) { return nics[rng_.below(nics.size())]; }
+  // The least used one, or the least used of some.
+  NodeId idlest_of(std::span<const NodeId> nics) {
+    if (nics.size() <= sample_max)
+      return *std::ranges::min_element(nics, {}, [this](NodeId nic) { return load(nic); });
+    NodeId best = any_of(nics);
+    for (std::size_t i = 1; i < sample_max; ++i)
+      if (const NodeId nic = any_of(nics); load(nic) < load(best)) best = nic;
+    return best;
+  }
+
+  // False when there is no path one of the two ways.
+  bool walk(Candidate& candidate) {
+    candidate.forward.clear();
+    candidate.back.clear();
+    const route::UdpPorts there{candidate.port, options_.target_port};
+    const route::UdpPorts back{there.dst, there.src};
+    return router_.append_udp_path(candidate.src, candidate.dst, there, candidate.forward) &&
+           router_.append_udp_path(candidate.dst, candidate.src, back, candidate.back);
+  }
+  std::size_t gain_of(const Candidate& candidate) const {
+    const auto fresh = [this](LinkId link) { return crossed_[link.index()] < wanted_; };
+    return static_cast<std::size_t>(std::ranges::count_if(candidate.forward, fresh) +
+                                    std::ranges::count_if(candidate.back, fresh));
+  }
+  std::uint16_t any_port() {
+    return static_cast<std::uint16_t>(options_.ports.first + rng_.below(options_.ports.count()));
+  }
+
+  void cover(LinkId link) {
+    const auto sources = near_.near(fabric_.from(link)), targets = near_.near(fabric_.to(link));
+    if (sources.empty() || targets.empty()) return;
+    Candidate best, candidate;
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < candidates_max && found < candidates_wanted; ++i) {
+      candidate.src = idlest_of(sources);
+      candidate.dst = any_of(targets);
+      // Who stands behind both ends may probe the link on the way back.
+      if ((i & 1) != 0) std::swap(candidate.src, candidate.dst);
+      candidate.port = any_port();
+      if (candidate.src == candidate.dst || !walk(candidate)) continue;
+      const Path& path = (i & 1) != 0 ? candidate.back : candidate.forward;
+      if (std::ranges::find(path, link) == path.end()) continue;
+      ++found;
+      candidate.gain = gain_of(candidate);
+      if (found == 1 || candidate.gain > best.gain ||
+          (candidate.gain == best.gain && load(candidate.src) < load(best.src)))
+        std::swap(best, candidate);
+    }
+    if (found > 0) take(best);
+  }
+
+  void take(const Candidate& candidate) {
+    PlannedFlow flow{.src = candidate.src,
+                     .dst = candidate.dst,
+                     .source_port = candidate.port,
+                     .path_first = static_cast<std::uint32_t>(plan_.links.size()),
+                     .forward_size = static_cast<std::uint16_t>(candidate.forward.size()),
+                     .back_size = static_cast<std::uint16_t>(candidate.back.size())};
+    for (const Path* path : {&candidate.forward, &candidate.back})
+      for (const LinkId link : *path) {
+        plan_.links.push_back(link);
+        ++crossed_[link.index()];
+      }
+    ++nic_flows_[flow.src.index()];
+    ++host_flows_[host_index(flow.src)];
+    plan_.flows.push_back(flow);
+  }
+
+  // Every host that can probe gets as many flows as the busiest, over its least crossed links.
+  void even_out() {
+    const std::uint32_t most = *std::ranges::max_element(host_flows_);
+    for (const NodeId nic : fabric_.nics()) {
+      std::size_t failed = 0;
+      while (host_flows_[host_index(nic)] < most && load(nic).second <= idlest_sibling(nic) &&
+             failed < candidates_wanted)
+        failed += fill(nic) ? 0 : 1;
+    }
+    // What is left after a first turn over each host's NICs.
+    for (const NodeId nic : fabric_.nics())
+      for (std::size_t failed = 0;
+           host_flows_[host_index(nic)] < most && failed < candidates_wanted;)
+        failed += fill(nic) ? 0 : 1;
+  }
+  std::uint32_t idlest_sibling(NodeId nic) const {
+    const NodeId host = fabric_.host_of(nic);
+    std::uint32_t least = nic_flows_[nic.index()];
+    if (host.valid())
+      for (const NodeId other : fabric_.nics_of(host))
+        least = std::min(least, nic_flows_[other.index()]);
+    return least;
+  }
+  bool fill(NodeId nic) {
+    Candidate best, candidate;
+    std::uint64_t best_least = UINT64_MAX;
+    for (std::size_t i = 0; i < candidates_wanted; ++i) {
+      candidate.src = nic;
+      candidate.dst = any_of(fabric_.nics());
+      candidate.port = any_port();
+      if (candidate.src == candidate.dst || !walk(candidate)) continue;
+      std::uint64_t least = UINT64_MAX;
+      for (const Path* path : {&candidate.forward, &candidate.back})
+        for (const LinkId link : *path)
+          least = std::min<std::uint64_t>(least, crossed_[link.index()]);
+      if (least >= best_least) continue;
+      best_least = least;
+      best = candidate;
+    }
+    if (best_least != UINT64_MAX) take(best);
+    return best_least != UINT64_MAX;
+  }
+
+  route::Router& router_;
+  const Fabric& fabric_;
+  PlanOptions options_;
+  model::LiveView live_;
+  Neighbourhood near_;
+  Rng rng_;
+  std::uint32_t wanted_ = 1;                           // flows over each link, for now
+  std::vector<std::uint32_t> crossed_;                 // flows, by link
+  std::vector<std::uint32_t> nic_flows_, host_flows_;  // by node
+  Plan plan_;
+};
+
+}  // namespace
+
+Coverage::Tier Coverage::total() const {
+  Tier all;
+  for (const Tier& tier : tiers) {
+    all.least = all.links == 0 ? tier.least : std::min(all.least, tier.least);
+    all.most = std::max(all.most, tier.most);
+    all.links += tier.links;
+    all.below += tier.below;
+    all.sum += tier.sum;
+  }
+  return all;
+}
+
+Result<Plan> make_plan(route::Router& router, const model::State& state,
+                       const PlanOptions& options) {
+  WEFT_TRY(Plan plan, Planner(router, state, options).run());
+  plan.coverage = replay(router, state, plan, options);
+  return plan;
+}
+
+Result<Plan> make_plan(const Fabric& fabric, const model::State& state,
+                       std::span<const LearnedFlow> learned, const PlanOptions& options) {
+  const model::LiveView live(fabric, state);
+  std::vector<std::uint32_t> crossed(fabric.link_count(), 0);
+  std::vector<std::uint32_t> host_flows(fabric.node_count(), 0);
+  const auto gain_of = [&](const LearnedFlow& flow) {
+    const auto fresh = [&](LinkId link) { return crossed[link.index()] < options.flows_each; };
+    return std::ranges::count_if(flow.forward, fresh) + std::ranges::count_if(flow.back, fresh);
+  };
+  const auto usable = [&](LinkId link) { return live.usable(link); };
+  // The largest gain first, then the first of the list; gains only shrink.
+  using Entry = std::pair<std::ptrdiff_t, std::size_t>;
+  std::priority_queue<Entry> queue;
+  for (std::size_t i = 0; i < learned.size(); ++i)
+    if (std::ranges::all_of(learned[i].forward, usable) &&
+        std::ranges::all_of(learned[i].back, usable))
+      queue.emplace(gain_of(learned[i]), learned.size() - i);
+  Plan plan;
+  while (!queue.empty()) {
+    const auto [expected, rank] = queue.top();
+    queue.pop();
+    const LearnedFlow& flow = learned[learned.size() - rank];
+    const auto gain = gain_of(flow);
+    if (gain == 0) continue;
+    if (gain < expected) {
+      queue.emplace(gain, rank);
+      continue;
+    }
+    plan.flows.push_back({.src = flow.src,
+                          .dst = flow.dst,
+                          .source_port = flow.source_port,
+                          .path_first = static_cast<std::uint32_t>(plan.links.size()),
+                          .forward_size = static_cast<std::uint16_t>(flow.forward.size()),
+                          .back_size = static_cast<std::uint16_t>(flow.back.size())});
+    for (const auto* path : {&flow.forward, &flow.back})
+      for (const LinkId link : *path) {
+        plan.links.push_back(link);
+        ++crossed[link.index()];
+      }
+    ++host_flows[host_index(fabric, flow.src)];
+  }
+  if (plan.flows.empty())
+    return fail(Errc::infeasible, {}, "no way was learned whose links are all up",
+                "sweep again: weft probe --sweep --json");
+  std::ranges::stable_sort(plan.flows, {}, &PlannedFlow::src);
+  set_rates(options, crossed, host_flows, plan);
+  std::vector<std::uint64_t> crossings(crossed.begin(), crossed.end());
+  for (std::uint64_t& count : crossings) count *= plan.probes;
+  plan.coverage = coverage_of(fabric, state, crossings, options);
+  return plan;
+}
+
+Coverage replay(route::Router& router, const model::State& state, const Plan& plan,
+                const PlanOptions& options) {
+  router.set_state(state);
+  std::vector<std::uint64_t> crossings(router.fabric().link_count(), 0);
+  Path path;
+  for (const PlannedFlow& flow : plan.flows) {
+    path.clear();
+    router.append_udp_path(flow.src, flow.dst, {flow.source_port, options.target_port}, path);
+    router.append_udp_path(flow.dst, flow.src, {options.target_port, flow.source_port}, path);
+    for (const LinkId link : path) crossings[link.index()] += plan.probes;
+  }
+  return coverage_of(router.fabric(), state, crossings, options);
+}
+
+}  // namespace weft::observe::probe

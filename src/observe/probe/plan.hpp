@@ -1,0 +1,90 @@
+// Which pairs to probe from which source ports, so that every directed link is crossed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/fabric.hpp"
+#include "model/state.hpp"
+#include "observe/probe/targets.hpp"
+#include "route/router.hpp"
+
+namespace weft::observe::probe {
+
+struct PlanOptions {
+  std::uint64_t crossings = 1;  // of each link in a window
+  // By so many flows at least: one alone cannot tell losses of a link from those of its ends.
+  std::uint32_t flows_each = 4;
+  std::int64_t window_ns = 10 * ns_per_s;
+  double rate_max = 0;            // probes a second of one host; 0: no bound
+  PortRange ports{49152, 65535};  // to choose source ports from
+  std::uint16_t target_port = default_port;
+  std::uint64_t seed = 1;
+};
+
+// Probes from `src` to `dst` and their answers. The paths stand in Plan::links: the way there, then
+// the way back.
+struct PlannedFlow {
+  model::NodeId src, dst;  // NICs
+  std::uint16_t source_port = 0;
+  std::uint32_t path_first = 0;
+  std::uint16_t forward_size = 0, back_size = 0;
+};
+
+// How often links are crossed in a window.
+struct Coverage {
+  struct Tier {
+    model::TierId tier;
+    std::size_t links = 0, below = 0;  // fewer times than asked for
+    std::uint64_t least = 0, most = 0, sum = 0;
+  };
+  std::vector<Tier> tiers;           // by id; those with links that can be probed
+  std::vector<model::LinkId> below;  // by id
+  std::size_t unreachable = 0;       // live links that no two NICs have between them
+  Tier total() const;                // of all tiers; its `tier` means nothing
+};
+
+struct Plan {
+  std::vector<PlannedFlow> flows;  // by source
+  std::vector<model::LinkId> links;
+  std::uint64_t probes = 0;                      // of each flow in a window
+  double host_rate_mean = 0, host_rate_max = 0;  // probes a second, over hosts that probe
+  Coverage coverage;
+
+  std::span<const model::LinkId> forward(const PlannedFlow& flow) const {
+    return {links.data() + flow.path_first, flow.forward_size};
+  }
+  std::span<const model::LinkId> back(const PlannedFlow& flow) const {
+    return {links.data() + flow.path_first + flow.forward_size, flow.back_size};
+  }
+};
+
+// Covers each live link between switches and NICs by at least `flows_each` flows, by the hash that
+// `router` models, then evens out the hosts' shares; each flow is probed as often as the link with
+// the fewest flows needs, or as the rate allows. The router is left in `state`: what it says is
+// down is neither crossed nor probed. Deterministic. Method: for each link that has too few flows
+// yet, pairs whose shortest paths may cross it try ports until some do; of these the flow is taken
+// that crosses most such links on both ways. Fails: Errc::infeasible when no two NICs are joined.
+// Cost: about 5 us a link and equal-cost choice of it; 0.3 s for a zone of 252 racks and 18 spines.
+Result<Plan> make_plan(route::Router& router, const model::State& state,
+                       const PlanOptions& options);
+
+// A way that was learned, by a sweep, rather than modelled.
+struct LearnedFlow {
+  model::NodeId src, dst;
+  std::uint16_t source_port = 0;
+  std::vector<model::LinkId> forward, back;  // back empty: not known, and not counted
+};
+// The same from learned ways: of those whose links are all live, as few as cover what any of them
+// crosses `flows_each` times where they can, those with most uncovered links first. Rates are not
+// evened out. Fails: Errc::infeasible when none is left. Cost: O(links of all ways * log flows).
+Result<Plan> make_plan(const model::Fabric& fabric, const model::State& state,
+                       std::span<const LearnedFlow> learned, const PlanOptions& options);
+
+// Counts the crossings of flows anew, by walking the hash link by link.
+Coverage replay(route::Router& router, const model::State& state, const Plan& plan,
+                const PlanOptions& options);
+
+}  // namespace weft::observe::probe

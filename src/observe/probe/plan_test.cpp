@@ -1,0 +1,206 @@
+// The planner against a count of its own, on fabrics of several kinds, healthy and not.
+#include "observe/probe/plan.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "base/config.hpp"
+#include "model/generate.hpp"
+#include "observe/probe/plan_file.hpp"
+
+namespace weft::observe::probe {
+namespace {
+
+using model::Fabric;
+using model::LinkId;
+using model::NodeId;
+
+Fabric fabric_of(std::string_view yaml) {
+  const auto section = parse_yaml(yaml, "fabric.yaml");
+  REQUIRE(section.has_value());
+  auto fabric = model::build_fabric(*section);
+  if (!fabric) FAIL(fabric.error().text());
+  return *std::move(fabric);
+}
+
+route::Router router_of(const Fabric& fabric) {
+  auto router = route::Router::create(fabric, {}, 1);
+  REQUIRE(router.has_value());
+  return *std::move(router);
+}
+
+// Crossings by link, each flow's paths asked for anew; they must join its ends.
+std::map<LinkId, std::uint64_t> count(route::Router& router, const Plan& plan,
+                                      const PlanOptions& options) {
+  const Fabric& fabric = router.fabric();
+  std::map<LinkId, std::uint64_t> out;
+  for (const PlannedFlow& flow : plan.flows) {
+    route::Path path;
+    REQUIRE(
+        router.append_udp_path(flow.src, flow.dst, {flow.source_port, options.target_port}, path));
+    REQUIRE(std::ranges::equal(path, plan.forward(flow)));
+    CHECK(fabric.from(path.front()) == flow.src);
+    CHECK(fabric.to(path.back()) == flow.dst);
+    const std::size_t there = path.size();
+    REQUIRE(
+        router.append_udp_path(flow.dst, flow.src, {options.target_port, flow.source_port}, path));
+    CHECK(std::ranges::equal(std::span(path).subspan(there), plan.back(flow)));
+    for (const LinkId link : path) out[link] += plan.probes;
+  }
+  return out;
+}
+
+TEST_CASE("every directed link between NICs and switches is crossed often enough") {
+  for (const char* yaml :
+       {"{generator: ai_zone, racks: 6, hosts_per_rack: 2, gpus_per_host: 8, spines: 4, "
+        "link: 400 Gbps}",
+        "{generator: fat_tree, k: 4, link: 100 Gbps}",
+        "{generator: rail_optimized, groups: 2, hosts_per_group: 4, spines: 4, link: 400 Gbps}"}) {
+    CAPTURE(yaml);
+    const Fabric fabric = fabric_of(yaml);
+    route::Router router = router_of(fabric);
+    const PlanOptions options{.crossings = 50};
+    const auto plan = make_plan(router, {}, options);
+    REQUIRE(plan.has_value());
+    const auto counts = count(router, *plan, options);
+    std::uint64_t least = UINT64_MAX;
+    for (const LinkId link : fabric.links()) {
+      if (!fabric.on_wire(link)) continue;
+      const auto at = counts.find(link);
+      least = std::min(least, at == counts.end() ? 0 : at->second);
+    }
+    CHECK(least >= 50);
+    CHECK(plan->coverage.below.empty());
+    CHECK(plan->coverage.total().least == least);
+    CHECK(plan->host_rate_max == doctest::Approx(plan->host_rate_mean));
+  }
+}
+
+TEST_CASE("what is down is neither crossed nor probed") {
+  const Fabric fabric = fabric_of(
+      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 2, spines: 4, "
+      "link: 400 Gbps}");
+  model::State state;
+  const auto cable = fabric.find_circuit({"rtsw:1--ctsw:2", {}});
+  REQUIRE(cable.has_value());
+  const NodeId nic = fabric.nics()[3];
+  state.set(model::forward(*cable), {.health = model::Health::down});
+  state.set(nic, {.health = model::Health::down});
+  route::Router router = router_of(fabric);
+  const PlanOptions options{.crossings = 10};
+  const auto plan = make_plan(router, state, options);
+  REQUIRE(plan.has_value());
+  CHECK(plan->coverage.below.empty());
+  for (const auto& [link, times] : count(router, *plan, options)) {
+    CHECK(link != model::forward(*cable));
+    CHECK(fabric.from(link) != nic);
+    CHECK(fabric.to(link) != nic);
+  }
+}
+
+TEST_CASE("from learned ways: all that any crosses, by few flows, and none over what is down") {
+  const Fabric fabric = fabric_of("{generator: fat_tree, k: 4, link: 100 Gbps}");
+  route::Router router = router_of(fabric);
+  std::vector<LearnedFlow> learned;
+  for (const NodeId src : fabric.nics())
+    for (const NodeId dst : fabric.nics())
+      for (std::uint16_t port = 50'000; src != dst && port < 50'008; ++port) {
+        LearnedFlow flow{.src = src, .dst = dst, .source_port = port};
+        REQUIRE(router.append_udp_path(src, dst, {port, default_port}, flow.forward));
+        learned.push_back(std::move(flow));
+      }
+  const auto plan = make_plan(fabric, {}, learned, {.crossings = 5});
+  REQUIRE(plan.has_value());
+  CHECK(plan->coverage.below.empty());
+  CHECK(plan->coverage.total().least >= 5);
+  // 96 links, 6 of them on a way between pods.
+  CHECK(plan->flows.size() >= 4 * 16);
+  CHECK(plan->flows.size() <= 4 * 40);
+  const auto single = make_plan(fabric, {}, learned, {.crossings = 5, .flows_each = 1});
+  REQUIRE(single.has_value());
+  CHECK(single->probes == 5);
+  CHECK(single->flows.size() >= 16);
+  CHECK(single->flows.size() <= 40);
+
+  model::State state;
+  const LinkId down = learned.front().forward[1];
+  state.set(down, {.health = model::Health::down});
+  const auto rest = make_plan(fabric, state, learned, {.crossings = 5});
+  REQUIRE(rest.has_value());
+  for (const PlannedFlow& flow : rest->flows)
+    for (const LinkId link : rest->forward(flow)) CHECK(link != down);
+  CHECK_FALSE(make_plan(fabric, {}, std::span<const LearnedFlow>{}, {}).has_value());
+}
+
+TEST_CASE("the rate bounds what is reached, and the plan says by how much") {
+  const Fabric fabric = fabric_of(
+      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 2, spines: 4, "
+      "link: 400 Gbps}");
+  route::Router router = router_of(fabric);
+  const auto plan = make_plan(router, {}, {.crossings = 1000, .rate_max = 100});
+  REQUIRE(plan.has_value());
+  CHECK(plan->host_rate_max <= 100);
+  CHECK_FALSE(plan->coverage.below.empty());
+  CHECK(plan->coverage.total().least < 1000);
+  CHECK(plan->coverage.total().least > 0);
+}
+
+TEST_CASE("the zone: 9,072 directed links between switches, in well under a second") {
+  const Fabric fabric = fabric_of(
+      "{generator: ai_zone, racks: 252, hosts_per_rack: 2, gpus_per_host: 8, spines: 18, "
+      "link: 400 Gbps}");
+  route::Router router = router_of(fabric);
+  const auto start = std::chrono::steady_clock::now();
+  const auto plan = make_plan(router, {}, {.crossings = 7});
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  REQUIRE(plan.has_value());
+  std::size_t between_switches = 0;
+  for (const Coverage::Tier& tier : plan->coverage.tiers)
+    if (fabric.role(fabric.tiers()[tier.tier].from).kind == model::NodeKind::fabric_switch &&
+        fabric.role(fabric.tiers()[tier.tier].to).kind == model::NodeKind::fabric_switch)
+      between_switches += tier.links;
+  CHECK(between_switches == 9'072);
+  CHECK(plan->coverage.total().least >= 7);
+  CHECK(plan->probes == 2);
+  CHECK(plan->coverage.below.empty());
+  MESSAGE("planned in " << seconds << " s, " << plan->flows.size() << " flows");
+  CHECK(seconds < 20);  // of a debug build on a busy machine; the bench has the figure
+}
+
+TEST_CASE("plans are the same each time, and are read back") {
+  const Fabric fabric = fabric_of("{generator: fat_tree, k: 4, link: 100 Gbps}");
+  route::Router router = router_of(fabric);
+  const PlanOptions options{.crossings = 12};
+  const auto plan = make_plan(router, {}, options), again = make_plan(router, {}, options);
+  REQUIRE((plan.has_value() && again.has_value()));
+  const std::string text = to_json_lines(fabric, *plan, options);
+  CHECK(text == to_json_lines(fabric, *again, options));
+  LineReader lines(text, "plan.jsonl");
+  const auto rows = read_plan(fabric, lines);
+  REQUIRE(rows.has_value());
+  REQUIRE(rows->size() == plan->flows.size());
+  for (std::size_t i = 0; i < rows->size(); ++i) {
+    CHECK((*rows)[i].src == plan->flows[i].src);
+    CHECK((*rows)[i].source_port == plan->flows[i].source_port);
+    CHECK((*rows)[i].probes == 3);
+    CHECK(std::ranges::equal((*rows)[i].forward, plan->forward(plan->flows[i])));
+    CHECK(std::ranges::equal((*rows)[i].back, plan->back(plan->flows[i])));
+  }
+}
+
+TEST_CASE("a bad plan names every bad line") {
+  const Fabric fabric = fabric_of("{generator: fat_tree, k: 4, link: 100 Gbps}");
+  LineReader lines("{\"src\":\"nic:0\",\"dst\":\"nic:99\",\"sport\":1}\n{}\nnothing\n", "plan");
+  const auto rows = read_plan(fabric, lines);
+  REQUIRE_FALSE(rows.has_value());
+  const std::string text = rows.error().text();
+  for (const char* part : {"plan:1", "nic:99", "plan:2", "sport", "plan:3"})
+    CHECK(text.find(part) != std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft::observe::probe

@@ -1,0 +1,167 @@
+#include "observe/telemetry/catalogue.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/text.hpp"
+
+namespace weft::observe::telemetry {
+namespace {
+
+template <std::size_t n>
+std::vector<std::string> to_strings(const std::array<std::string_view, n>& names) {
+  return {names.begin(), names.end()};
+}
+
+// Where a byte of a scalar stands, near enough: scalars of patterns are on one line.
+Where behind(Where where, std::size_t offset) {
+  if (where.column != 0) where.column += static_cast<std::uint32_t>(offset);
+  return where;
+}
+
+MessageRow read_row(const Config& config, Errors& errors) {
+  MessageRow out;
+  Reader reader(config, "message", errors);
+  const std::vector<std::string> dialects = to_strings(dialect_names);
+  for (const Token& name : reader.texts("dialect")) {
+    if (const auto known = dialect(name.text))
+      out.dialects |= 1u << static_cast<unsigned>(*known);
+    else
+      reader.error(Errc::unknown, name.where,
+                   fmt::format("{} is no dialect{}", base::quoted(name.text),
+                               did_you_mean(name.text, dialects)),
+                   fmt::format("give some of: {}", fmt::join(dialects, ", ")));
+  }
+  out.program = reader.text("program", "");
+  out.mnemonic = reader.text("mnemonic", "");
+  if (out.key().empty())
+    reader.error(Errc::value, config.where, "a message needs a key",
+                 "give its mnemonic, or the program that says it");
+  out.severity = static_cast<std::uint8_t>(reader.count("severity", 5, 0, 7));
+  if (const Config* text = reader.child("text"); text != nullptr) {
+    auto pattern = parse_pattern(token_of(*text));
+    if (pattern)
+      out.pattern = *std::move(pattern);
+    else
+      reader.error(std::move(pattern).error());
+  } else {
+    out.pattern = {{"", ""}, {Slot::any}};
+  }
+  const auto kinds = model::event_kind_names();
+  out.kind = static_cast<model::EventKind>(reader.choice("kind", kinds, 0));
+  const std::vector<std::string> reasons(reason_names.begin() + 1, reason_names.end());
+  if (reader.has("reason"))
+    out.reason = static_cast<Reason>(reader.choice("reason", reasons, 0) + 1);
+  reader.finish();
+  return out;
+}
+
+}  // namespace
+
+Result<Pattern> parse_pattern(const Token& token) {
+  Pattern out;
+  out.words.emplace_back();
+  std::string_view text = token.text;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] != '{') {
+      out.words.back() += text[i++];
+      continue;
+    }
+    const std::size_t end = text.find('}', i);
+    const auto fault = [&](std::string what, std::string hint) {
+      return fail(Errc::parse, behind(token.where, i), std::move(what), std::move(hint));
+    };
+    if (end == std::string_view::npos)
+      return fault("a slot without its \"}\"", "close it, e.g. {port}");
+    const std::string_view name = text.substr(i + 1, end - i - 1);
+    const auto known = std::ranges::find(slot_names, name);
+    if (known == slot_names.end())
+      return fault(fmt::format("{} is no slot", base::quoted(name)),
+                   fmt::format("write {{NAME}} with one of: {}", fmt::join(slot_names, ", ")));
+    if (!out.slots.empty() && out.words.back().empty())
+      return fault("two slots without words between them", "nothing would tell their border");
+    out.slots.push_back(static_cast<Slot>(known - slot_names.begin()));
+    out.words.emplace_back();
+    i = end + 1;
+  }
+  return out;
+}
+
+bool matches(const Pattern& pattern, std::string_view text, Captures& out) {
+  if (!text.starts_with(pattern.words.front())) return false;
+  text.remove_prefix(pattern.words.front().size());
+  for (std::size_t i = 0; i < pattern.slots.size(); ++i) {
+    const std::string& behind = pattern.words[i + 1];
+    const bool is_last = i + 1 == pattern.slots.size();
+    std::size_t end = text.size();
+    if (is_last && !behind.empty()) {
+      if (!text.ends_with(behind)) return false;
+      end = text.size() - behind.size();
+    } else if (!is_last) {
+      end = text.find(behind);
+      if (end == std::string_view::npos) return false;
+    }
+    out.of[static_cast<std::size_t>(pattern.slots[i])] = text.substr(0, end);
+    text.remove_prefix(end + behind.size());
+  }
+  return text.empty();
+}
+
+Status Catalogue::add(const Config& config) {
+  Errors errors;
+  Reader reader(config, "catalogue", errors);
+  reader.flag("builtin", true);
+  if (const Config* list = reader.child("messages"); list != nullptr) {
+    if (list->kind != Config::Kind::list && list->kind != Config::Kind::null)
+      reader.error(Errc::parse, list->where, "\"messages\" is no list", "write one row a message");
+    for (const Config& row : list->items) rows_.push_back(read_row(row, errors));
+  }
+  reader.finish();
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  return {};
+}
+
+void Catalogue::index() {
+  for (std::uint32_t i = 0; i < rows_.size(); ++i) {
+    std::uint32_t at = keys_.find(0, rows_[i].key());
+    if (at == NameTable::none) {
+      keys_.add(0, rows_[i].key(), i);
+      continue;
+    }
+    while (rows_[at].next != NameTable::none) at = rows_[at].next;
+    rows_[at].next = i;
+  }
+}
+
+Catalogue Catalogue::built_in() {
+  Catalogue out;
+  const auto config = parse_yaml(builtin_messages(), "built-in catalogue");
+  WEFT_CHECK(config.has_value());
+  WEFT_CHECK(out.add(*config).has_value());
+  out.index();
+  return out;
+}
+
+Result<Catalogue> Catalogue::from_yaml(const Config& config) {
+  Catalogue out;
+  WEFT_TRY_STATUS(out.add(config));
+  const Config* flag = config.find("builtin");
+  if (flag == nullptr || flag->text != "false")
+    std::ranges::copy(built_in().rows_, std::back_inserter(out.rows_));
+  for (MessageRow& row : out.rows_) row.next = NameTable::none;
+  out.index();
+  return out;
+}
+
+std::vector<const MessageRow*> Catalogue::sayings(Dialect dialect, model::EventKind kind,
+                                                  Reason reason) const {
+  std::vector<const MessageRow*> out;
+  for (const MessageRow& row : rows_)
+    if (row.is_of(dialect) && row.kind == kind && row.reason == reason) out.push_back(&row);
+  return out;
+}
+
+}  // namespace weft::observe::telemetry

@@ -1,0 +1,127 @@
+#include "observe/telemetry/catalogue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace weft::observe::telemetry {
+namespace {
+
+Pattern pattern(std::string_view text) {
+  auto out = parse_pattern({text, {}});
+  REQUIRE_MESSAGE(out.has_value(), text);
+  return *std::move(out);
+}
+
+bool fits(std::string_view text, std::string_view line) {
+  Captures found;
+  return matches(pattern(text), line, found);
+}
+
+std::string refusal(std::string_view yaml) {
+  const auto config = parse_yaml(yaml, "messages.yaml");
+  REQUIRE(config.has_value());
+  const auto catalogue = Catalogue::from_yaml(*config);
+  return catalogue ? "accepted" : catalogue.error().text();
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+TEST_CASE("patterns take out what their slots say") {
+  Captures found;
+  REQUIRE(matches(pattern("peer {peer} (AS {*}) down, card {card}"),
+                  "peer 10.0.0.1 (AS 7) down, card 3", found));
+  CHECK(found[Slot::peer] == "10.0.0.1");
+  CHECK(found[Slot::card] == "3");
+  CHECK(found[Slot::port].empty());
+}
+
+TEST_CASE("a pattern is of the whole text") {
+  CHECK(fits("up", "up"));
+  CHECK(!fits("up", "up again"));
+  CHECK(!fits("up", "went up"));
+  CHECK(fits("{*} up", "port 1 up and up"));  // the last words stand at the end
+  CHECK(!fits("{*} up", "port 1 up again"));
+  CHECK(!fits("a {*} b {*} c", "a 1 c"));
+  CHECK(!fits("ab{*}bc", "abc"));  // the words do not share a letter
+  CHECK(fits("{*}", ""));
+  CHECK(fits("", ""));
+}
+
+TEST_CASE("every built-in message is read as the row that it is written by") {
+  const Catalogue catalogue = Catalogue::built_in();
+  CHECK(catalogue.rows().size() > 100);
+  for (const MessageRow& row : catalogue.rows()) {
+    std::string text = row.pattern.words.front();
+    for (std::size_t i = 1; i < row.pattern.words.size(); ++i) text += "7" + row.pattern.words[i];
+    CAPTURE(text);
+    Captures found;
+    std::uint32_t at = catalogue.first(row.key());
+    REQUIRE(at != NameTable::none);
+    while (!matches(catalogue.rows()[at].pattern, text, found)) {
+      found = {};
+      at = catalogue.rows()[at].next;
+      REQUIRE(at != NameTable::none);
+    }
+    CHECK(catalogue.rows()[at].kind == row.kind);
+    CHECK(catalogue.rows()[at].reason == row.reason);
+  }
+}
+
+TEST_CASE("each dialect has words for what devices must be able to say") {
+  using model::EventKind;
+  const Catalogue catalogue = Catalogue::built_in();
+  for (std::size_t i = 0; i + 1 < dialect_names.size(); ++i) {
+    const auto dialect = static_cast<Dialect>(i);
+    CAPTURE(dialect_names[i]);
+    for (const EventKind kind :
+         {EventKind::link_down,     EventKind::link_up,       EventKind::bgp_up,
+          EventKind::bfd_up,        EventKind::rx_power,      EventKind::optic_temperature,
+          EventKind::crc_errors,    EventKind::card_fail,     EventKind::card_ok,
+          EventKind::asic_error,    EventKind::memory_error,  EventKind::storage_error,
+          EventKind::psu_fail,      EventKind::fan_fail,      EventKind::temperature_high,
+          EventKind::process_crash, EventKind::process_start, EventKind::config_commit,
+          EventKind::config_error,  EventKind::device_boot})
+      CHECK_MESSAGE(!catalogue.sayings(dialect, kind, Reason::none).empty(), to_text(kind));
+    for (std::size_t r = 1; r < reason_names.size(); ++r)
+      CHECK_MESSAGE(
+          !catalogue.sayings(dialect, EventKind::bgp_down, static_cast<Reason>(r)).empty(),
+          reason_names[r]);
+  }
+}
+
+TEST_CASE("a file's rows stand before the built-in ones, or alone") {
+  const auto read = [](std::string_view yaml) {
+    auto config = parse_yaml(yaml, "messages.yaml");
+    REQUIRE(config.has_value());
+    auto out = Catalogue::from_yaml(*config);
+    REQUIRE_MESSAGE(out.has_value(), out.error().text());
+    return *std::move(out);
+  };
+  const Catalogue over =
+      read(R"(messages: [{program: bgpd, mnemonic: ADJCHANGE, text: "neighbor {*}", kind: info}])");
+  CHECK(over.rows()[over.first("ADJCHANGE")].kind == model::EventKind::info);
+  CHECK(over.first("ETHPORT-5-IF_UP") != NameTable::none);
+  const Catalogue alone = read("{builtin: false, messages: [{program: x, kind: fan_fail}]}");
+  CHECK(alone.rows().size() == 1);
+  CHECK(alone.first("ETHPORT-5-IF_UP") == NameTable::none);
+}
+
+TEST_CASE("mistakes are told with their place") {
+  CHECK(contains(refusal("messages:\n  - {program: x, kind: fan_fial}"), "messages.yaml:2:"));
+  CHECK(contains(refusal("messages:\n  - {program: x, kind: fan_fial}"), "fan_fail"));
+  CHECK(contains(refusal("messages:\n  - {text: x}"), "needs a key"));
+  CHECK(contains(refusal("messages:\n  - {program: x, text: \"a {prot}\"}"), "is no slot"));
+  CHECK(contains(refusal("messages:\n  - {program: x, text: \"a {port\"}"), "without its"));
+  CHECK(contains(refusal("messages:\n  - {program: x, text: \"{port}{*}\"}"),
+                 "without words between"));
+  CHECK(contains(refusal("messages:\n  - {program: x, dialect: ios}"), "is no dialect"));
+  CHECK(contains(refusal("messages:\n  - {program: x, kin: info}"), "unknown key"));
+  CHECK(contains(refusal("messages:\n  - {program: x, kind: bgp_down, reason: luck}"), "luck"));
+  CHECK(contains(refusal("messages: 3"), "is no list"));
+}
+
+}  // namespace
+}  // namespace weft::observe::telemetry

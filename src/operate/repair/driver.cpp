@@ -1,0 +1,287 @@
+#include "operate/repair/driver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.hpp"
+#include "base/json_line.hpp"
+
+namespace weft::operate::repair {
+namespace {
+
+constexpr int moves_max = 32;  // in one step; the longest chain is half as long
+constexpr std::uint32_t snapshot_tries_max = 2;
+
+std::string error_json(const Outcome& outcome) {
+  return outcome.error ? fmt::format(",\"error\":{}", json_string(outcome.error->text())) : "";
+}
+
+}  // namespace
+
+std::string Driver::name(const Ticket& t) const {
+  return t.key().kind == model::EntityKind::none ? std::string("an unknown part")
+                                                 : model::name(r_.fabric_, t.key());
+}
+
+void Driver::drive(Ticket& t) {
+  keep_snapshot(t);
+  for (int i = 0; i < moves_max && !is_over(t.stage); ++i)
+    if (!advance(t)) break;
+  send_messages(t);
+  if (is_over(t.stage) && t.messages.empty()) r_.active_.erase(t.id);
+}
+
+bool Driver::advance(Ticket& t) {
+  switch (t.stage) {
+    case Stage::detected:
+    case Stage::watched:
+      return detected(t);
+    case Stage::triaged:
+      return triaged(t);
+    case Stage::proposed:
+      return proposed(t);
+    case Stage::blocked:
+      return blocked(t);
+    case Stage::forecasting:
+      return forecasting(t);
+    case Stage::draining:
+      return draining(t);
+    case Stage::returning:
+    case Stage::undoing:
+      return work(t);
+    case Stage::drained:
+      return drained(t);
+    case Stage::repairing:
+      return repairing(t);
+    case Stage::verifying:
+      return verifying(t);
+    case Stage::soaking:
+      return soaking(t);
+    case Stage::failed:
+      return failed(t);
+    case Stage::returned:
+    case Stage::rolled_back:
+    case Stage::closed:
+      return false;
+  }
+  return false;
+}
+
+void Driver::move(Ticket& t, Stage to, std::string why) {
+  if (const auto part = ttr_part(t, t.stage))
+    t.spent_ns[static_cast<std::size_t>(*part)] += now().ns - t.since.ns;
+  const Stage from = std::exchange(t.stage, to);
+  t.since = now();
+  t.reason = std::move(why);
+  t.retry_at.reset();
+  t.pending.reset();
+  if (is_over(to)) {
+    WEFT_CHECK(!t.is_reserved && !t.deed);
+    t.ended = now();
+    r_.ended_.emplace(now(), t.id);
+  }
+  r_.touch(t);
+  r_.say("weft", &t, "stage",
+         fmt::format("\"from\":\"{}\",\"to\":\"{}\",\"why\":{},\"kind\":\"{}\",\"root\":{},"
+                     "\"part\":{},\"resolution\":\"{}\",\"rollbacks\":{},\"offender\":{}",
+                     to_text(from), to_text(to), json_string(t.reason), to_text(t.kind),
+                     t.root.kind == model::EntityKind::none
+                         ? "\"\""
+                         : json_string(model::name(r_.fabric_, t.root)),
+                     t.has_part() ? json_string(name(t)) : "\"\"", to_text(t.resolution),
+                     t.rollbacks, t.is_offender));
+}
+
+Order Driver::order(const Ticket& t, OrderKind kind, std::string id) const {
+  Order out{.id = std::move(id), .kind = kind, .ticket = t.id, .case_id = t.lead().id};
+  if (kind != OrderKind::notify) out.entity = name(t);
+  return out;
+}
+
+void Driver::issue(Ticket& t, OrderKind kind) {
+  t.pending = Pending{fmt::format("{}.{}", t.serial, ++t.orders), kind, now()};
+  r_.touch(t);
+  Order out = order(t, kind, t.pending->id);
+  if (kind == OrderKind::check)
+    out.packets = problem(t).packets - std::min(problem(t).packets, t.verify.sent);
+  if (kind == OrderKind::forecast) {
+    const Situation s = r_.situation(&t);
+    for (const auto& parts : {s.held, s.suspected})
+      for (const Entity& e : parts) out.out.push_back(model::name(r_.fabric_, e));
+    std::ranges::sort(out.out);
+    const auto twice = std::ranges::unique(out.out);
+    out.out.erase(twice.begin(), twice.end());
+  }
+  r_.say("weft", &t, "order",
+         fmt::format("\"order\":\"{}\",\"what\":\"{}\",\"entity\":{}", out.id, to_text(kind),
+                     json_string(out.entity)));
+  r_.orders_.push_back(std::move(out));
+}
+
+void Driver::tell(Ticket& t, std::string event, std::string summary) {
+  t.messages.push_back({.id = fmt::format("{}.{}", t.serial, ++t.orders),
+                        .event = std::move(event),
+                        .summary = std::move(summary),
+                        .due = now()});
+  r_.touch(t);
+}
+
+void Driver::send_messages(Ticket& t) {
+  std::vector<std::string> ready;
+  for (const Message& m : t.messages)
+    if (is_due(m.due)) ready.push_back(m.id);
+  for (const std::string& id : ready) {
+    const auto m = std::ranges::find(t.messages, id, &Message::id);
+    if (m->is_pending) {  // no result came
+      message_done(t, *m, {.order = id, .error = Error{Errc::io, {}, "no result came", {}, {}}});
+      continue;
+    }
+    m->is_pending = true;
+    ++m->tries;
+    m->due = in(r_.policy_.timing.order_ns);
+    r_.touch(t);
+    Order out = order(t, OrderKind::notify, id);
+    r_.say("weft", &t, "order",
+           fmt::format("\"order\":\"{}\",\"what\":\"notify\",\"event\":\"{}\"", id, m->event));
+    out.notice = {id, now(), m->event, t.lead().id, m->summary, to_json(r_.fabric_, t)};
+    r_.orders_.push_back(std::move(out));
+  }
+}
+
+void Driver::message_done(Ticket& t, Message& m, const Outcome& outcome) {
+  r_.touch(t);
+  say_outcome(t, outcome, "notify", fmt::format(",\"event\":\"{}\"", m.event));
+  if (outcome.error && m.tries < r_.policy_.retries.notices) {
+    m.is_pending = false;
+    m.due = in(r_.policy_.timing.notice_ns << std::min(m.tries - 1, 10u));
+    return;
+  }
+  if (outcome.error)
+    r_.say("weft", &t, "unsent", fmt::format("\"event\":\"{}\",\"tries\":{}", m.event, m.tries));
+  std::erase_if(t.messages, [id = m.id](const Message& other) { return other.id == id; });
+}
+
+// The first order of a ticket: evidence goes away.
+void Driver::keep_snapshot(Ticket& t) {
+  if (t.snapshot && is_lost(*t.snapshot))
+    return snapshot_done(
+        t, {.order = t.snapshot->id, .error = Error{Errc::io, {}, "no result came", {}, {}}});
+  const bool is_wanted = t.snapshot_tries == 0 && t.has_open_case() &&
+                         t.root.kind != model::EntityKind::none &&
+                         t.lead().state != model::CaseState::maintenance;
+  if (!is_wanted || is_over(t.stage)) return;
+  ++t.snapshot_tries;
+  t.snapshot = Pending{fmt::format("{}.snapshot", t.serial), OrderKind::snapshot, now()};
+  r_.touch(t);
+  Order out = order(t, OrderKind::snapshot, t.snapshot->id);
+  out.entity = model::name(r_.fabric_, t.root);
+  r_.say("weft", &t, "order",
+         fmt::format("\"order\":\"{}\",\"what\":\"snapshot\",\"entity\":{}", out.id,
+                     json_string(out.entity)));
+  r_.orders_.push_back(std::move(out));
+}
+
+void Driver::snapshot_done(Ticket& t, const Outcome& outcome) {
+  say_outcome(t, outcome, "snapshot", "");
+  r_.touch(t);
+  if (!outcome.error || t.snapshot_tries >= snapshot_tries_max) return t.snapshot.reset();
+  ++t.snapshot_tries;
+  t.snapshot->since = now();
+  Order again = order(t, OrderKind::snapshot, t.snapshot->id);
+  again.entity = model::name(r_.fabric_, t.root);
+  r_.orders_.push_back(std::move(again));
+}
+
+void Driver::say_outcome(const Ticket& t, const Outcome& outcome, std::string_view what,
+                         std::string_view detail) {
+  r_.say("weft", &t, "outcome",
+         fmt::format(
+             "\"order\":{},\"what\":\"{}\"{}{}{}", json_string(outcome.order), what, detail,
+             error_json(outcome),
+             outcome.note.empty() ? "" : fmt::format(",\"note\":{}", json_string(outcome.note))));
+}
+
+void Driver::take(const Outcome& outcome) {
+  for (const std::string& id : r_.active_) {
+    Ticket& t = r_.tickets_.find(id)->second;
+    if (t.snapshot && t.snapshot->id == outcome.order) return snapshot_done(t, outcome);
+    const auto m = std::ranges::find(t.messages, outcome.order, &Message::id);
+    if (m != t.messages.end()) return message_done(t, *m, outcome);
+    if (!t.pending || t.pending->id != outcome.order) continue;
+    const OrderKind kind = t.pending->kind;
+    t.pending.reset();
+    r_.touch(t);
+    if (kind == OrderKind::act) return act_done(t, outcome);
+    if (kind == OrderKind::look) return looked(t, outcome);
+    if (kind == OrderKind::check) return checked(t, outcome);
+    return forecast_known(t, outcome);
+  }
+  r_.say("weft", nullptr, "late",
+         fmt::format("\"order\":{}{}", json_string(outcome.order), error_json(outcome)));
+}
+
+// Acts are looked at; all else is asked for again, under the same id.
+void Driver::take_up(Ticket& t) {
+  for (Message& m : t.messages)
+    if (m.is_pending) {
+      m.is_pending = false;
+      m.due = now();
+      --m.tries;
+    }
+  if (t.snapshot) {
+    t.snapshot->since = now();
+    Order out = order(t, OrderKind::snapshot, t.snapshot->id);
+    out.entity = model::name(r_.fabric_, t.root);
+    r_.orders_.push_back(std::move(out));
+  }
+  if (!t.pending) return;
+  if (t.pending->kind == OrderKind::act) {
+    WEFT_CHECK(t.deed.has_value());
+    t.deed->phase = Deed::Phase::doubt;
+    t.deed->since = t.look_at = now();
+    t.pending.reset();
+    r_.say("weft", &t, "in doubt", fmt::format("\"action\":{}", json_string(t.deed->id)));
+  } else {
+    const OrderKind kind = t.pending->kind;
+    const std::string id = t.pending->id;
+    issue(t, kind);
+    // The same order, not another one.
+    --t.orders;
+    t.pending->id = r_.orders_.back().id = id;
+  }
+  r_.touch(t);
+}
+
+std::optional<Timestamp> Driver::due(const Repair& r, const Ticket& t) {
+  const Timing& timing = r.policy_.timing;
+  std::optional<Timestamp> out;
+  const auto wake = [&](Timestamp at) {
+    if (!out || at < *out) out = at;
+  };
+  for (const Message& m : t.messages) wake(m.due);
+  if (t.snapshot) wake({t.snapshot->since.ns + timing.order_ns});
+  if (is_over(t.stage)) return out;
+  if (t.retry_at && !t.is_held) wake(*t.retry_at);
+  if (t.pending) wake({t.pending->since.ns + timing.order_ns});
+  if (t.stage == Stage::forecasting && !t.pending && !t.is_held && t.snapshot)
+    wake({t.seen.ns + timing.snapshot_ns});
+  if (t.deed && !t.pending && t.deed->phase == Deed::Phase::ask)
+    for (const Freeze& f : r.situation(nullptr).freezes)
+      if (f.until > r.now_) wake(f.until);
+  const Timestamp believed{t.seen.ns + timing.early_ns};
+  if (t.stage == Stage::detected && believed > r.now_) wake(believed);
+  const bool looks =
+      (t.deed && t.deed->phase != Deed::Phase::ask) || (t.stage == Stage::failed && t.is_reserved);
+  if (looks && !t.pending) wake(t.look_at);
+  const bool checks =
+      t.stage == Stage::drained || (t.stage == Stage::repairing && !t.is_offender && !t.no_means);
+  if (checks && !t.pending) wake(t.check_at);
+  if (t.stage == Stage::soaking && !t.has_relapsed)
+    wake({t.since.ns + r.policy_.problem(t.kind).soak_ns});
+  if (out && *out < r.now_) out = r.now_;
+  return out;
+}
+
+}  // namespace weft::operate::repair

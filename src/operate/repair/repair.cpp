@@ -1,0 +1,487 @@
+#include "operate/repair/repair.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "base/json_line.hpp"
+#include "base/text.hpp"
+#include "operate/repair/driver.hpp"
+
+namespace weft::operate::repair {
+namespace {
+
+using model::EntityKind;
+using model::LinkId;
+using model::NodeId;
+
+constexpr std::size_t freezes_max = 1'000;
+constexpr std::size_t cases_max = 200;  // that one ticket remembers
+constexpr std::int64_t hour_ns = 60 * ns_per_minute;
+
+Timestamp evidence_of(const model::Case& c) {
+  Timestamp last = c.opened;
+  for (const auto& member : c.members) last = std::max(last, member.at);
+  return last;
+}
+
+// Of clocks that may be far off.
+std::int64_t elapsed_ns(Timestamp from, Timestamp to) {
+  constexpr std::uint64_t most = 1'000'000'000'000'000'000;  // some 31 years
+  if (to <= from) return 0;
+  const auto ns = static_cast<std::uint64_t>(to.ns) - static_cast<std::uint64_t>(from.ns);
+  return static_cast<std::int64_t>(std::min(ns, most));
+}
+
+std::string word_json(const Word& word) { return fmt::format("\"why\":{}", json_string(word.why)); }
+
+std::unexpected<Error> not_now(const Ticket& t, std::string_view what, std::string hint) {
+  return fail(Errc::infeasible, {}, fmt::format("{} is {}: {}", t.id, to_text(t.stage), what),
+              std::move(hint));
+}
+
+}  // namespace
+
+bool Step::empty() const {
+  return orders.empty() && commit.documents.empty() && commit.audit.empty();
+}
+
+Repair::Repair(const model::Fabric& fabric, Policy policy)
+    : fabric_(fabric), policy_(std::move(policy)), reserve_(fabric) {}
+
+void Repair::say(std::string_view actor, const Ticket* ticket, std::string_view action,
+                 std::string_view detail) {
+  port::AuditEntry entry{.t = now_, .actor = std::string(actor), .action = std::string(action)};
+  std::string head;
+  if (ticket != nullptr) {
+    entry.subject = ticket->cases.empty() ? ticket->id : ticket->lead().id;
+    head = fmt::format("\"repair\":{}", json_string(ticket->id));
+  }
+  entry.detail = fmt::format("{{{}{}{}}}", head, head.empty() || detail.empty() ? "" : ",", detail);
+  audit_.push_back(std::move(entry));
+}
+
+// Cables between switches and switches can be drained; what hosts hang on alone is people's.
+Entity Repair::part_of(CauseKind kind, const Entity& root) const {
+  const DrainTarget target = policy_.problem(kind).drain;
+  if (target == DrainTarget::cable &&
+      (root.kind == EntityKind::circuit || root.kind == EntityKind::link ||
+       root.kind == EntityKind::port)) {
+    const model::CircuitId cable = root.kind == EntityKind::circuit
+                                       ? model::CircuitId(root.id)
+                                       : model::circuit_of(LinkId(root.id));
+    const LinkId link = model::forward(cable);
+    if (fabric_.is_switch(fabric_.from(link)) && fabric_.is_switch(fabric_.to(link)))
+      return model::entity(cable);
+  }
+  if (target == DrainTarget::device &&
+      (root.kind == EntityKind::node || root.kind == EntityKind::card) &&
+      fabric_.is_switch(NodeId(root.id)))
+    return model::entity(NodeId(root.id));
+  return {};
+}
+
+bool Repair::is_about(const Ticket& ticket, const model::Case& c) const {
+  const Entity part = part_of(c.kind, c.root);
+  if (part.kind != EntityKind::none) return ticket.part == part;
+  return !ticket.has_part() && ticket.root == c.root;
+}
+
+// Cases without a root, and those for which nothing is drained but of another kind, have nothing
+// in common.
+Ticket* Repair::under_way_about(const model::Case& c) {
+  for (const std::string& id : active_) {
+    Ticket& ticket = tickets_.find(id)->second;
+    if (is_over(ticket.stage) || !is_about(ticket, c)) continue;
+    if (ticket.has_part() || (ticket.kind == c.kind && c.root.kind != EntityKind::none))
+      return &ticket;
+  }
+  return nullptr;
+}
+
+bool Repair::is_believable(const Followed& c) const {
+  const Problem& problem = policy_.problem(c.kind);
+  if (c.state == model::CaseState::maintenance || problem.mode == Mode::observe) return false;
+  if (c.state == model::CaseState::provisional && !problem.acts_early) return false;
+  return c.confidence >= problem.confidence;
+}
+
+void Repair::open_ticket(const model::Case& c) {
+  Ticket ticket{.serial = ++machine_.serial, .kind = c.kind, .root = c.root};
+  machine_dirty_ = true;
+  ticket.id = fmt::format("{}/{}", c.id, ticket.serial);
+  ticket.part = part_of(c.kind, c.root);
+  ticket.opened = c.opened;
+  ticket.seen = ticket.since = now_;
+  ticket.spent_ns[static_cast<std::size_t>(TtrPart::detect)] = elapsed_ns(c.opened, now_);
+  const std::string id = ticket.id;
+  Ticket& kept = tickets_.emplace(id, std::move(ticket)).first->second;
+  active_.insert(id);
+  const auto named = [&](const Entity& e) {
+    return e.kind == EntityKind::none ? std::string("\"\"") : json_string(name(fabric_, e));
+  };
+  say("weft", &kept, "opened",
+      fmt::format("\"serial\":{},\"opened\":\"{}\",\"kind\":\"{}\",\"root\":{},\"part\":{}",
+                  kept.serial, to_text(kept.opened), to_text(kept.kind), named(kept.root),
+                  named(kept.part)));
+  follow(kept, c);
+}
+
+void Repair::follow(Ticket& ticket, const model::Case& c) {
+  Followed now{.id = c.id,
+               .kind = c.kind,
+               .root = c.root,
+               .state = c.state,
+               .confidence = std::isfinite(c.confidence) ? c.confidence : 0,
+               .opened = c.opened,
+               .is_open = !c.closed.has_value()};
+  ticket_of_case_[c.id] = ticket.id;
+  auto at = std::ranges::find(ticket.cases, c.id, &Followed::id);
+  const bool is_new = at == ticket.cases.end();
+  if (is_new || *at != now) {
+    const bool is_told = is_new || std::tuple(at->kind, at->state, at->is_open) !=
+                                       std::tuple(now.kind, now.state, now.is_open);
+    if (is_new) {
+      if (ticket.cases.size() >= cases_max) ticket.cases.erase(ticket.cases.begin());
+      ticket.cases.push_back(now);
+    } else {
+      *at = now;
+    }
+    touch(ticket);
+    if (is_told)
+      say("weft", &ticket, "case",
+          fmt::format("\"case\":{},\"kind\":\"{}\",\"state\":\"{}\",\"confidence\":{:.3f},"
+                      "\"open\":{}",
+                      json_string(now.id), to_text(now.kind), to_text(now.state), now.confidence,
+                      now.is_open));
+  }
+  if (!ticket.has_open_case()) ticket.check_at = now_;
+  if (ticket.stage == Stage::soaking && now.is_open && !ticket.has_relapsed && is_believable(now) &&
+      evidence_of(c).ns > ticket.returned_at->ns + policy_.timing.grace_ns)
+    ticket.has_relapsed = true;
+  retarget(ticket);
+}
+
+// What the ticket is about follows its leading case, as long as nothing was done.
+void Repair::retarget(Ticket& ticket) {
+  const Followed& lead = ticket.lead();
+  if (ticket.kind == lead.kind && ticket.root == lead.root) return;
+  const Entity part = part_of(lead.kind, lead.root);
+  if (!is_before_act(ticket.stage)) {
+    if (part != ticket.part) return;
+    ticket.kind = lead.kind;
+    ticket.root = lead.root;
+    return;
+  }
+  ticket.kind = lead.kind;
+  ticket.root = lead.root;
+  ticket.part = part;
+  touch(ticket);
+  Driver(*this).start_over(ticket, "the case changed");
+}
+
+void Repair::let_go(Ticket& ticket, std::string_view case_id) {
+  for (Followed& c : ticket.cases)
+    if (c.id == case_id) {
+      c.is_open = false;
+      c.is_moved = true;
+    }
+  if (!ticket.has_open_case()) ticket.check_at = now_;
+  touch(ticket);
+}
+
+// A case that no ticket under way follows.
+void Repair::place(const model::Case& c) {
+  if (Ticket* other = under_way_about(c); other != nullptr)
+    follow(*other, c);
+  else
+    open_ticket(c);
+}
+
+void Repair::see(const model::Case& c, Timestamp now) {
+  advance_clock(now);
+  if (c.id.empty() || c.id == machine_id)
+    return say("weft", nullptr, "ignored", "\"why\":\"a case without a name\"");
+  if (machine_.muted.contains(c.id)) {
+    if (c.closed) machine_dirty_ = machine_.muted.erase(c.id) > 0;
+    return;
+  }
+  const auto known = ticket_of_case_.find(c.id);
+  if (known == ticket_of_case_.end()) return place(c);
+  Ticket& ticket = tickets_.find(known->second)->second;
+  if (is_over(ticket.stage)) {
+    const bool is_fresh =
+        ticket.ended && evidence_of(c).ns > ticket.ended->ns + policy_.timing.grace_ns;
+    if (!c.closed && is_fresh) place(c);
+    return;
+  }
+  if (is_about(ticket, c)) return follow(ticket, c);
+  const auto open = std::ranges::count_if(ticket.cases, &Followed::is_open);
+  const bool is_alone = open == 0 || (open == 1 && ticket.lead().id == c.id);
+  if (is_before_act(ticket.stage) && is_alone && under_way_about(c) == nullptr)
+    return follow(ticket, c);
+  say("weft", &ticket, "moved",
+      fmt::format("\"case\":{},\"to\":{}", json_string(c.id),
+                  json_string(model::root_name(fabric_, c))));
+  let_go(ticket, c.id);
+  if (!ticket.is_orphan()) retarget(ticket);
+  place(c);
+}
+
+void Repair::retract(std::string_view case_id, std::string_view into, Timestamp now) {
+  advance_clock(now);
+  if (const auto muted = machine_.muted.find(case_id); muted != machine_.muted.end()) {
+    machine_.muted.erase(muted);
+    machine_dirty_ = true;
+  }
+  const auto known = ticket_of_case_.find(case_id);
+  if (known == ticket_of_case_.end()) return;
+  Ticket& ticket = tickets_.find(known->second)->second;
+  if (is_over(ticket.stage)) return;
+  say("weft", &ticket, "retracted",
+      fmt::format("\"case\":{},\"into\":{}", json_string(case_id), json_string(into)));
+  let_go(ticket, case_id);
+  if (!ticket.is_orphan()) retarget(ticket);
+}
+
+std::vector<std::string> Repair::open_cases() const {
+  std::set<std::string> out(machine_.muted.begin(), machine_.muted.end());
+  for (const std::string& id : active_) {
+    const Ticket& ticket = tickets_.find(id)->second;
+    if (is_over(ticket.stage)) continue;
+    for (const Followed& c : ticket.cases)
+      if (c.is_open) out.insert(c.id);
+  }
+  return {out.begin(), out.end()};
+}
+
+void Repair::set_outside(std::vector<Entity> out, Timestamp now) {
+  advance_clock(now);
+  std::ranges::sort(out);
+  if (out == machine_.outside) return;
+  machine_.outside = std::move(out);
+  machine_dirty_ = true;
+  std::string list;
+  for (const Entity& e : machine_.outside)
+    list += fmt::format("{}{}", list.empty() ? "" : ",", json_string(name(fabric_, e)));
+  say("weft", nullptr, "outside", fmt::format("\"parts\":[{}]", list));
+}
+
+void Repair::outcome(const Outcome& outcome, Timestamp now) {
+  advance_clock(now);
+  Driver(*this).take(outcome);
+}
+
+Result<Ticket*> Repair::under_way(std::string_view id) {
+  auto at = tickets_.find(id);
+  if (const auto by_case = ticket_of_case_.find(id); by_case != ticket_of_case_.end())
+    at = tickets_.find(by_case->second);
+  if (at != tickets_.end() && !is_over(at->second.stage)) return &at->second;
+  if (at != tickets_.end())
+    return fail(Errc::infeasible, {},
+                fmt::format("{} is over: {}", at->second.id, to_text(at->second.stage)));
+  return fail(Errc::unknown, {}, fmt::format("no repair of {} is known", quoted(id)),
+              "name a case or a repair that is under way");
+}
+
+Status Repair::approve(std::string_view id, const Word& word, Timestamp now) {
+  advance_clock(now);
+  WEFT_TRY(Ticket * t, under_way(id));
+  if (t->stage == Stage::proposed) {
+    if (!t->has_part())
+      return not_now(*t, "there is nothing to drain", "mend it, and say that it is repaired");
+    if (policy_.problem(t->kind).mode == Mode::propose)
+      return not_now(*t, "the policy leaves drains of this problem to people",
+                     "drain it by hand, or give the problem type mode approve");
+  } else if (t->stage != Stage::failed) {
+    return not_now(*t, "nothing waits for approval", {});
+  }
+  say(word.who, t, "approved", word_json(word));
+  t->approved_by = word.who;
+  Driver(*this).resume(*t);
+  return {};
+}
+
+Status Repair::reject(std::string_view id, const Word& word, Timestamp now) {
+  advance_clock(now);
+  WEFT_TRY(Ticket * t, under_way(id));
+  if (t->stage == Stage::returning || t->stage == Stage::soaking)
+    return not_now(*t, "it is on its way back already", {});
+  say(word.who, t, "rejected", word_json(word));
+  for (Followed& c : t->cases)
+    if (c.is_open) machine_.muted.insert(c.id);
+  machine_dirty_ = true;
+  Driver(*this).give_back(*t, fmt::format("rejected by {}", word.who));
+  return {};
+}
+
+Status Repair::repaired(std::string_view id, const Word& word, Timestamp now) {
+  advance_clock(now);
+  WEFT_TRY(Ticket * t, under_way(id));
+  const bool is_without_drain = t->stage == Stage::proposed && !t->has_part();
+  if (!is_without_drain && t->stage != Stage::drained && t->stage != Stage::repairing &&
+      t->stage != Stage::verifying && t->stage != Stage::failed)
+    return not_now(*t, "it is not out of service",
+                   "its repair ends by itself when its case closes");
+  say(word.who, t, "repaired", word_json(word));
+  t->repaired_by = word.who;
+  if (t->is_offender) {
+    t->is_offender = false;
+    t->resolution = Resolution::replaced;
+    std::erase_if(machine_.past, [&](const Past& p) { return p.part == name(fabric_, t->part); });
+    machine_dirty_ = true;
+  }
+  Driver(*this).mended(*t);
+  return {};
+}
+
+Status Repair::hold(std::string_view id, Switch state, const Word& word, Timestamp now) {
+  advance_clock(now);
+  WEFT_TRY(Ticket * t, under_way(id));
+  say(word.who, t, state == Switch::on ? "held" : "released", word_json(word));
+  t->is_held = state == Switch::on;
+  touch(*t);
+  return {};
+}
+
+void Repair::set_kill_switch(Switch state, const Word& word, Timestamp now) {
+  advance_clock(now);
+  machine_.kill_switch = state;
+  machine_dirty_ = true;
+  say(word.who, nullptr, state == Switch::on ? "killed" : "revived", word_json(word));
+}
+
+Status Repair::freeze(Timestamp from, Timestamp until, const Word& word, Timestamp now) {
+  advance_clock(now);
+  if (until <= from) return fail(Errc::value, {}, "the freeze ends before it begins");
+  if (machine_.freezes.size() >= freezes_max)
+    return fail(Errc::infeasible, {}, fmt::format("{} freezes are set already", freezes_max),
+                "end them first");
+  machine_.freezes.push_back({from, until, word.why, word.who});
+  machine_dirty_ = true;
+  say(word.who, nullptr, "frozen",
+      fmt::format("\"from\":\"{}\",\"until\":\"{}\",{}", to_text(from), to_text(until),
+                  word_json(word)));
+  return {};
+}
+
+void Repair::thaw(const Word& word, Timestamp now) {
+  advance_clock(now);
+  machine_.freezes.clear();
+  machine_dirty_ = true;
+  say(word.who, nullptr, "thawed", word_json(word));
+}
+
+Situation Repair::situation(const Ticket* but) const {
+  Situation s{.fabric = &fabric_, .reserve = &reserve_, .policy = &policy_.guards, .now = now_};
+  for (const std::string& id : active_) {
+    const Ticket& t = tickets_.find(id)->second;
+    if (&t == but || is_over(t.stage)) continue;
+    if (t.is_reserved)
+      s.held.push_back(t.part);
+    else if (t.stage != Stage::soaking && t.has_open_case() && t.key().kind != EntityKind::none &&
+             policy_.problem(t.kind).counts_as_gone)
+      s.suspected.push_back(t.key());
+  }
+  s.suspected.insert(s.suspected.end(), machine_.outside.begin(), machine_.outside.end());
+  s.drains.assign(machine_.drains.begin(), machine_.drains.end());
+  s.freezes = policy_.freezes;
+  s.freezes.insert(s.freezes.end(), machine_.freezes.begin(), machine_.freezes.end());
+  s.is_killed = machine_.kill_switch == Switch::on;
+  return s;
+}
+
+std::vector<Refusal> Repair::refusals(const Entity& part, Timestamp now) const {
+  Situation s = situation(nullptr);
+  s.now = std::max(now, now_);
+  std::erase(s.held, part);
+  return all_refusals(s, part);
+}
+
+std::vector<Entity> Repair::held() const { return situation(nullptr).held; }
+std::vector<Entity> Repair::suspected() const { return situation(nullptr).suspected; }
+
+std::map<std::string, std::uint32_t> Repair::repairs_of_parts() const {
+  std::map<std::string, std::uint32_t> out;
+  for (const Past& past : machine_.past) ++out[past.part];
+  return out;
+}
+
+const Ticket* Repair::find(std::string_view id) const {
+  const auto by_case = ticket_of_case_.find(id);
+  const auto at = tickets_.find(by_case != ticket_of_case_.end() ? by_case->second : id);
+  return at == tickets_.end() ? nullptr : &at->second;
+}
+
+bool Repair::may_act(const Order& order, Timestamp now) const {
+  if (order.kind != OrderKind::act) return true;
+  const auto at = tickets_.find(order.ticket);
+  if (at == tickets_.end()) return false;
+  const Ticket& t = at->second;
+  if (!t.pending || t.pending->id != order.id || !t.deed) return false;
+  Situation s = situation(&t);
+  s.now = std::max(now, now_);
+  return !Driver::hindrance(t, order.action.kind, s).has_value();
+}
+
+Step Repair::step(Timestamp now) {
+  advance_clock(now);
+  while (!machine_.drains.empty() && machine_.drains.front().ns <= now_.ns - hour_ns)
+    machine_.drains.pop_front();
+  Driver driver(*this);
+  const std::vector<std::string> ids(active_.begin(), active_.end());
+  for (const std::string& id : ids) driver.drive(tickets_.find(id)->second);
+  forget_old();
+  Step out;
+  for (const std::string& id : dirty_)
+    if (const auto at = tickets_.find(id); at != tickets_.end())
+      out.commit.documents.push_back(document(at->second));
+  if (machine_dirty_)
+    out.commit.documents.push_back(
+        {std::string(document_kind), std::string(machine_id), now_, machine_json()});
+  dirty_.clear();
+  machine_dirty_ = false;
+  out.commit.audit = std::exchange(audit_, {});
+  out.orders = std::exchange(orders_, {});
+  return out;
+}
+
+port::Document Repair::document(const Ticket& ticket) const {
+  return {std::string(document_kind), ticket.id, now_, to_json(fabric_, ticket)};
+}
+
+// What is over long enough, and returns and freezes that no longer count.
+void Repair::forget_old() {
+  const std::int64_t before = now_.ns - policy_.timing.remember_ns;
+  while (!machine_.past.empty() &&
+         machine_.past.front().t.ns <= now_.ns - policy_.guards.offender_ns) {
+    machine_.past.pop_front();
+    machine_dirty_ = true;
+  }
+  if (std::erase_if(machine_.freezes, [&](const Freeze& f) { return f.until <= now_; }) > 0)
+    machine_dirty_ = true;
+  while (!ended_.empty() && ended_.begin()->first.ns <= before) {
+    const auto at = tickets_.find(ended_.begin()->second);
+    for (const Followed& c : at->second.cases)
+      if (const auto by_case = ticket_of_case_.find(c.id);
+          by_case != ticket_of_case_.end() && by_case->second == at->first)
+        ticket_of_case_.erase(by_case);
+    tickets_.erase(at);
+    ended_.erase(ended_.begin());
+  }
+}
+
+std::optional<Timestamp> Repair::next_due() const {
+  if (!dirty_.empty() || machine_dirty_ || !audit_.empty() || !orders_.empty()) return now_;
+  std::optional<Timestamp> due;
+  for (const std::string& id : active_) {
+    const auto own = Driver::due(*this, tickets_.find(id)->second);
+    if (own && (!due || *own < *due)) due = own;
+  }
+  return due;
+}
+
+}  // namespace weft::operate::repair

@@ -1,0 +1,111 @@
+// The machine's own document, and the way back from documents.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "base/text.hpp"
+#include "operate/repair/driver.hpp"
+
+namespace weft::operate::repair {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t time_ns_max = 4'000'000'000'000'000'000;  // some 126 years from 1970
+
+json time_json(Timestamp t) { return weft::to_text(t); }
+
+// Throws: the caller's try block makes an error of it.
+Timestamp time_of(const json& from) {
+  const auto t = parse_timestamp({from.get_ref<const std::string&>(), {}});
+  if (!t) throw std::invalid_argument(t.error().what);
+  if (t->ns > time_ns_max || t->ns < -time_ns_max)
+    throw std::invalid_argument("a time is out of range");
+  return *t;
+}
+
+Error with_id(Error error, std::string_view id) {
+  error.what = fmt::format("document {}: {}", quoted(id), error.what);
+  return error;
+}
+
+}  // namespace
+
+std::string Repair::machine_json() const {
+  json out = {{"kill_switch", machine_.kill_switch == Switch::on},
+              {"serial", machine_.serial},
+              {"muted", machine_.muted},
+              {"freezes", json::array()},
+              {"drains", json::array()},
+              {"past", json::array()},
+              {"outside", json::array()}};
+  for (const Freeze& f : machine_.freezes)
+    out["freezes"].push_back({{"from", time_json(f.from)},
+                              {"until", time_json(f.until)},
+                              {"why", f.why},
+                              {"who", f.who}});
+  for (const Timestamp t : machine_.drains) out["drains"].push_back(time_json(t));
+  for (const Past& p : machine_.past)
+    out["past"].push_back({{"t", time_json(p.t)}, {"part", p.part}});
+  for (const Entity& e : machine_.outside) out["outside"].push_back(name(fabric_, e));
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Status Repair::read_machine(std::string_view text) {
+  try {
+    const json in = json::parse(text);
+    machine_.kill_switch = in.at("kill_switch").get<bool>() ? Switch::on : Switch::off;
+    in.at("serial").get_to(machine_.serial);
+    for (const json& id : in.at("muted")) machine_.muted.insert(id.get<std::string>());
+    for (const json& f : in.at("freezes"))
+      machine_.freezes.push_back({time_of(f.at("from")), time_of(f.at("until")),
+                                  f.at("why").get<std::string>(), f.at("who").get<std::string>()});
+    for (const json& t : in.at("drains")) machine_.drains.push_back(time_of(t));
+    for (const json& p : in.at("past"))
+      machine_.past.push_back({time_of(p.at("t")), p.at("part").get<std::string>()});
+    for (const json& e : in.at("outside")) {
+      const auto& part = e.get_ref<const std::string&>();
+      WEFT_TRY(const Entity found, model::find_entity(fabric_, {part, {}}));
+      machine_.outside.push_back(found);
+    }
+    return {};
+  } catch (const std::exception& e) {
+    return fail(Errc::parse, {}, fmt::format("not the state of a repair service: {}", e.what()),
+                "it was damaged, or written by another version");
+  }
+}
+
+Status Repair::restore(std::span<const port::Document> documents, Timestamp now) {
+  advance_clock(now);
+  std::uint64_t serial = 0;
+  for (const port::Document& document : documents) {
+    if (document.kind != document_kind) continue;
+    if (document.id == machine_id) {
+      if (auto done = read_machine(document.body); !done)
+        return std::unexpected(with_id(std::move(done.error()), document.id));
+      continue;
+    }
+    auto read = read_ticket(fabric_, document.body);
+    if (!read) return std::unexpected(with_id(std::move(read.error()), document.id));
+    serial = std::max(serial, read->serial);
+    tickets_.insert_or_assign(read->id, *std::move(read));
+  }
+  machine_.serial = std::max(machine_.serial, serial);
+  // A case's ticket is the newest of those under way: cases that come back may join an old one.
+  std::map<std::pair<bool, std::uint64_t>, const Ticket*> by_serial;
+  for (const auto& [id, ticket] : tickets_)
+    by_serial[{!is_over(ticket.stage), ticket.serial}] = &ticket;
+  for (const auto& [number, ticket] : by_serial)
+    for (const Followed& c : ticket->cases)
+      if (!c.is_moved || !ticket_of_case_.contains(c.id)) ticket_of_case_[c.id] = ticket->id;
+  for (auto& [id, ticket] : tickets_) {
+    if (is_over(ticket.stage)) ended_.emplace(ticket.ended.value_or(now_), id);
+    if (is_over(ticket.stage) && ticket.messages.empty()) continue;
+    active_.insert(id);
+    Driver(*this).take_up(ticket);
+  }
+  return {};
+}
+
+}  // namespace weft::operate::repair

@@ -1,0 +1,69 @@
+#include "operate/repair/ticket.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.hpp"
+
+namespace weft::operate::repair {
+
+std::string_view to_text(Stage stage) {
+  constexpr std::array<std::string_view, stage_count> names{
+      "detected", "watched", "triaged",   "proposed",    "blocked",   "forecasting",
+      "draining", "drained", "repairing", "verifying",   "returning", "soaking",
+      "undoing",  "failed",  "returned",  "rolled_back", "closed"};
+  return names[static_cast<std::size_t>(stage)];
+}
+
+std::string_view to_text(Resolution resolution) {
+  constexpr std::array<std::string_view, resolution_count> names{
+      "none", "repaired", "replaced", "no_fault_found", "healed", "moved", "rejected", "observed"};
+  return names[static_cast<std::size_t>(resolution)];
+}
+
+std::string_view to_text(OrderKind kind) {
+  constexpr std::array<std::string_view, order_kind_count> names{"act",      "look",     "check",
+                                                                 "forecast", "snapshot", "notify"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+bool Ticket::has_open_case() const { return std::ranges::any_of(cases, &Followed::is_open); }
+
+bool Ticket::is_orphan() const { return std::ranges::all_of(cases, &Followed::is_moved); }
+
+const Followed& Ticket::lead() const {
+  WEFT_CHECK(!cases.empty());
+  const auto open = std::ranges::find_if(cases, &Followed::is_open);
+  return open != cases.end() ? *open : cases.back();
+}
+
+std::optional<TtrPart> ttr_part(const Ticket& ticket, Stage stage) {
+  switch (stage) {
+    case Stage::detected:
+      return TtrPart::triage;
+    case Stage::triaged:
+    case Stage::proposed:
+    case Stage::blocked:
+    case Stage::forecasting:
+      return ticket.has_part() ? TtrPart::drain : TtrPart::repair;
+    case Stage::draining:
+      return TtrPart::drain;
+    case Stage::drained:
+    case Stage::repairing:
+    case Stage::failed:
+      return TtrPart::repair;
+    case Stage::verifying:
+    case Stage::returning:
+    case Stage::undoing:
+      return TtrPart::verify;
+    case Stage::watched:
+    case Stage::soaking:
+    case Stage::returned:
+    case Stage::rolled_back:
+    case Stage::closed:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace weft::operate::repair

@@ -1,0 +1,184 @@
+// A ticket: one part of the fabric on its way from suspicion back to service.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/timestamp.hpp"
+#include "model/case.hpp"
+#include "model/entity.hpp"
+#include "model/fabric.hpp"
+#include "operate/repair/policy.hpp"
+#include "port/actuator.hpp"
+
+namespace weft::operate::repair {
+
+using model::Entity;
+
+// detected > triaged > [forecasting] > draining > drained > repairing > verifying > returning >
+// soaking > returned is the way of all that goes well.
+enum class Stage : std::uint8_t {
+  detected,     // a case, not to be believed yet
+  watched,      // policy only observes, confidence is low, or maintenance explains it
+  triaged,      // to be believed; what to do is decided at once
+  proposed,     // waits for a person
+  blocked,      // a guard refuses; `reason` says why, `retry_at` when it is tried again
+  forecasting,  // its capacity is reserved; what does it cost the jobs?
+  draining,     // asked for, and not confirmed by the network's state
+  drained,      // confirmed; does test traffic show the fault?
+  repairing,    // for people, who were told
+  verifying,    // test traffic must come through clean
+  returning,    // undrain asked for, and not confirmed
+  soaking,      // in service again, under watch
+  undoing,      // a drain that failed or lost its reason is taken back
+  failed,       // needs a person
+  returned,     // over: in service
+  rolled_back,  // over: in service, and the drain was not what it took
+  closed,       // over: nothing was done
+};
+inline constexpr std::size_t stage_count = 17;
+std::string_view to_text(Stage stage);
+constexpr bool is_over(Stage s) { return s >= Stage::returned; }
+// Nothing has been done to the part yet.
+constexpr bool is_before_act(Stage s) { return s <= Stage::forecasting; }
+
+enum class Resolution : std::uint8_t {
+  none,
+  repaired,        // the fault was seen, or a person mended it, and it is gone
+  replaced,        // a repeat offender, by a person
+  no_fault_found,  // drained, and test traffic never showed anything
+  healed,          // by itself, before anything was done
+  moved,           // another part turned out to be the cause
+  rejected,        // by a person
+  observed,        // the policy wanted no more
+};
+inline constexpr std::size_t resolution_count = 8;
+std::string_view to_text(Resolution resolution);
+
+// What the fluid engine says of a drain.
+struct Forecast {
+  std::uint32_t jobs = 0, stalled = 0;
+  double slowdown_max = 1;  // of the worst job that still runs: its time with over without
+  std::string worst;        // that job's name
+  friend bool operator==(const Forecast&, const Forecast&) = default;
+};
+
+enum class OrderKind : std::uint8_t { act, look, check, forecast, snapshot, notify };
+inline constexpr std::size_t order_kind_count = 6;
+std::string_view to_text(OrderKind kind);
+
+// A case that a ticket follows, as last seen.
+struct Followed {
+  std::string id;
+  CauseKind kind = CauseKind::unknown;
+  Entity root;
+  model::CaseState state = model::CaseState::provisional;
+  double confidence = 0;
+  Timestamp opened;  // first evidence
+  bool is_open = true;
+  bool is_moved = false;  // it turned out to be about another part, or to be none
+  friend bool operator==(const Followed&, const Followed&) = default;
+};
+
+// An action under way.
+struct Deed {
+  enum class Phase : std::uint8_t {
+    ask,      // to be ordered as soon as it may
+    asked,    // ordered, no result yet
+    confirm,  // taken; the state must show it
+    doubt,    // nobody knows whether it was taken: the state decides
+  };
+  port::ActionKind kind = port::ActionKind::drain;
+  std::string id;  // port::Action::id
+  Phase phase = Phase::ask;
+  std::uint32_t tries = 0;
+  Timestamp since;  // of the phase
+  friend bool operator==(const Deed&, const Deed&) = default;
+};
+
+// An order whose result is awaited.
+struct Pending {
+  std::string id;
+  OrderKind kind = OrderKind::look;
+  Timestamp since;
+  friend bool operator==(const Pending&, const Pending&) = default;
+};
+
+// Something people are to be told.
+struct Message {
+  std::string id, event, summary;
+  std::uint32_t tries = 0;
+  Timestamp due;
+  bool is_pending = false;
+  friend bool operator==(const Message&, const Message&) = default;
+};
+
+struct Ticket {
+  std::string id;            // that of its first case and its serial: "C/17"
+  std::uint64_t serial = 0;  // never used again
+  std::uint64_t orders = 0;  // given so far
+  CauseKind kind = CauseKind::unknown;
+  Entity root;
+  Entity part;  // what is drained; of kind none: nothing can or may be
+  std::vector<Followed> cases;
+
+  Stage stage = Stage::detected;
+  Timestamp since;  // of the stage
+  Timestamp opened, seen;
+  std::string reason;  // of the stage, in words
+  std::optional<Timestamp> retry_at;
+  Resolution resolution = Resolution::none;
+  std::array<std::int64_t, ttr_part_count> spent_ns{};  // of the stages left so far
+
+  bool is_reserved = false;   // its part counts as out of service by our hands
+  bool was_drained = false;   // ever
+  bool is_rejected = false;   // by a person
+  bool has_relapsed = false;  // evidence came since it was returned
+  bool is_offender = false;   // repaired too often: to be replaced
+  bool is_held = false;       // a person wants nothing to be done
+  bool no_means = false;      // test traffic cannot be sent over it
+  std::string approved_by, repaired_by;
+  port::Service service = port::Service::unknown;  // as last seen
+  std::optional<Deed> deed;
+  Stage after_undo = Stage::rolled_back;
+  Stage retry = Stage::triaged;  // where a person's approval leads from `failed`
+  std::string refused_by;        // the guard that people were told of last
+  std::optional<Pending> pending;
+  std::optional<Pending> snapshot;
+  std::uint32_t snapshot_tries = 0;
+  Timestamp look_at;
+  std::optional<Forecast> forecast;
+  port::Check baseline, verify;     // first check after the drain; the round under way
+  std::uint32_t checks_failed = 0;  // in a row, without a result
+  std::uint32_t verifications = 0;  // that found losses
+  Timestamp check_at;               // the next one nobody asked for
+  std::uint32_t rollbacks = 0;
+  std::optional<Timestamp> drained_at, returned_at, ended;
+  std::vector<Message> messages;
+
+  bool has_part() const { return part.kind != model::EntityKind::none; }
+  // What it stands for among others: its part, or the root where nothing can be drained.
+  const Entity& key() const { return has_part() ? part : root; }
+  bool has_open_case() const;
+  // All its cases are about something else by now.
+  bool is_orphan() const;
+  // The case that says what it is about: the first that is open, or else the last.
+  const Followed& lead() const;
+  friend bool operator==(const Ticket&, const Ticket&) = default;
+};
+
+// The part of the time to repair that a stage belongs to; none of what is soaking or over. Where
+// nothing is drained, waiting for a person is repair.
+std::optional<TtrPart> ttr_part(const Ticket& ticket, Stage stage);
+
+// All of it as one JSON object, and the same back: parts by name. Fails: Errc::parse, Errc::unknown
+// for parts that this fabric does not have.
+std::string to_json(const model::Fabric& fabric, const Ticket& ticket);
+Result<Ticket> read_ticket(const model::Fabric& fabric, std::string_view json);
+
+}  // namespace weft::operate::repair

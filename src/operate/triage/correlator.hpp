@@ -1,0 +1,239 @@
+// From evidence to cases: the smallest explanation of what is said, in event time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <queue>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "model/case.hpp"
+#include "operate/triage/event_queue.hpp"
+#include "operate/triage/evidence.hpp"
+#include "operate/triage/maintenance.hpp"
+#include "operate/triage/parts.hpp"
+#include "operate/triage/rules.hpp"
+
+namespace weft::operate::triage {
+
+using model::Case;
+using model::CaseState;
+using model::Relation;
+
+// Counts by what was seen where; small, because every part with evidence has one.
+struct Tally {
+  std::array<std::uint8_t, 2 * model::source_count> downs{};  // by end and source
+  KindMask kinds = 0;
+  std::uint32_t records = 0, soft = 0, losses = 0, ups = 0, policies = 0, reasons = 0;
+  std::uint32_t light = 0;  // of `soft`: what the optic itself says
+  std::uint32_t full = 0;   // queues and pauses at the switch itself
+  // The cable to a NIC that most of these are about, by majority vote (Boyer and Moore, 1981).
+  PartId focus;
+  std::uint32_t votes = 0;
+
+  void add(const Evidence& evidence, Meaning meaning);
+  void add(const Tally& other);
+  void vote(PartId cable, std::uint32_t count);
+  std::uint32_t downs_max() const;
+  std::uint32_t observers() const;  // ends and sources that saw it go down
+};
+
+// Takes evidence second by second, in order, and hands out each case when it has been quiet for
+// long enough that nothing can join it any more.
+class Correlator {
+ public:
+  struct Counts {
+    std::uint64_t repeats = 0;    // said before, word for word
+    std::uint64_t dismissed = 0;  // evidence too thin for a case
+    std::uint64_t cases = 0, merged = 0, moved = 0;
+  };
+  using Sink = std::function<void(Case)>;
+
+  Correlator(const Parts& parts, const Suspects& suspects, const Rules& rules,
+             const Interpreter& interpreter, const Maintenance& maintenance, Sink sink);
+
+  // Evidence of one second, sorted by order(); seconds ascend.
+  // Cost: O(1) for most; a decision costs the footprints of the causes it weighs.
+  void add(const std::vector<Evidence>& second);
+  // No evidence before `now` comes any more.
+  void advance(std::int64_t now) { run_timers(now); }
+  // Decides everything that waits and hands out all cases.
+  void finish();
+  // The cases that are open, in the order of opening, as things stand.
+  std::vector<Case> open_cases(CaseState state) const;
+  // No record with a smaller serial is needed any more.
+  std::uint64_t oldest_serial() const;
+  // When advance() may have something to do though no evidence comes; none: never.
+  std::optional<std::int64_t> next_timer() const;
+  const Counts& counts() const { return counts_; }
+
+ private:
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  struct Said {
+    std::int64_t at;
+    std::uint64_t serial;
+    PartId part;
+    model::EventKind kind;
+  };
+  // Evidence on a part that no case explains yet.
+  struct Pending {
+    PartId part;
+    std::int64_t first = 0, last = 0, due = 0;
+    std::int64_t first_down = 0, slack = 0;
+    bool has_down = false, is_clear = false, is_alarm = false;
+    bool is_up = false;  // the carrier came back
+    Tally tally;
+    std::vector<Said> said;
+
+    std::int64_t onset() const { return has_down ? first_down : first; }
+  };
+  struct PartState {
+    std::uint32_t owner = none;  // the case that explains what is said of the part
+    std::uint32_t pending = none;
+    std::int64_t last = 0;  // its own evidence in that case
+    bool has_spoken = false, was_down = false, is_clear = false;
+  };
+  struct OpenCase {
+    bool is_open = false;
+    CauseKind kind = CauseKind::unknown;
+    SuspectId suspect;
+    PartId root;
+    model::Entity entity;
+    std::uint64_t change = 0;
+    std::uint64_t number = 0;  // order of opening
+    std::int64_t onset = 0, last = 0, cleared_at = 0;
+    bool is_clear = false;
+    double confidence = 0;
+    Tally tally;
+    std::vector<Said> members, unexplained;
+    std::vector<PartId> owned;
+  };
+  struct Commit {
+    std::int64_t at;
+    PartId device;
+    std::uint64_t change, serial;
+    bool is_taken = false;
+  };
+  struct Verdict {
+    CauseKind kind = CauseKind::unknown;
+    SuspectId suspect;  // none for a single part
+    double score = -1;
+    double runner_up = 0;
+
+    bool is_set() const { return score >= 0; }
+  };
+  // What a score is made of, as far as opening the case needs it again.
+  struct Weighing {
+    double score = 0;
+    std::uint32_t spoken = 0;
+    double direct = 0;  // said of the root itself
+  };
+  using Timer = std::pair<std::int64_t, std::uint32_t>;
+  using Timers = std::priority_queue<Timer, std::vector<Timer>, std::greater<>>;
+
+  // Flow of evidence (correlator.cpp).
+  void add_one(const Evidence& evidence, bool is_repeat);
+  void add_change(const Evidence& evidence, bool is_repeat);
+  Evidence resolve(const Evidence& evidence);
+  bool joins(std::uint32_t slot, const Evidence& evidence) const;
+  void join(std::uint32_t slot, const Evidence& evidence, bool is_repeat);
+  void put_aside(const Evidence& evidence, bool is_repeat);
+  std::int64_t due_after(const Pending& pending, const Evidence& evidence) const;
+  void schedule(Pending& pending, std::int64_t due);
+  void run_timers(std::int64_t now);
+  void retire(std::uint32_t slot);
+  std::uint32_t open_pending(const Evidence& evidence);
+  void close_pending(PartId part);
+  void dismiss(PartId part);
+  void alarm(PartId part, std::int32_t change);
+  void count_recent(std::uint32_t slot);
+  void forget_recent(std::int64_t now);
+  bool is_live(const OpenCase& c, std::int64_t at) const;
+  bool is_live_at(PartId part, std::int64_t at) const;
+  bool explains(const OpenCase& c, model::EventKind kind) const;
+  std::int64_t quiet_after(const OpenCase& c) const;
+
+  // Decisions (decide.cpp).
+  void decide(PartId part, std::int64_t now);
+  bool hold_blip(Pending& pending, std::int64_t now);
+  Verdict weigh(PartId part, const Pending& pending) const;
+  Weighing weigh(SuspectId suspect, std::int64_t onset) const;
+  double score_max(SuspectId suspect) const;
+  double weigh_cable(PartId part, const CauseRule& rule, const Suspects::Suspect& row,
+                     SuspectId suspect, std::int64_t onset, Weighing& sum) const;
+  double weigh_other(PartId part, const CauseRule& rule, SuspectId suspect, std::int64_t onset,
+                     Weighing& sum) const;
+  double refund(PartId part, SuspectId suspect, std::int64_t onset) const;
+  double score_of_part(SuspectId whole, CauseKind kind, double direct, std::int64_t onset) const;
+  double score_of_lesser(std::span<const PartId> spoken, CauseKind kind, std::int64_t onset) const;
+  std::uint32_t lesser_at_once(PartId part, SuspectId whole, std::int64_t onset) const;
+  double score_of_case(std::uint32_t slot) const;
+  bool is_silenced(PartId part, std::int64_t onset) const;
+  bool speaks_at_once(PartId part, std::int64_t onset) const;
+  bool speaks(const Pending& pending, const CauseRule& rule, CauseKind kind,
+              std::int64_t onset) const;
+  bool is_near(const Pending& pending, std::int64_t onset) const;
+  bool is_lesser(const OpenCase& c, PartId part, SuspectId suspect, std::int64_t onset) const;
+  std::optional<CauseKind> leaf(PartId part, const Pending& pending) const;
+  std::optional<CauseKind> leaf_of_cable(PartId part, const Pending& pending) const;
+  std::optional<CauseKind> leaf_of_node(PartId part, const Pending& pending) const;
+  CauseKind leaf_kind(PartId cable, const Tally& tally) const;
+
+  // Cases (open.cpp).
+  std::uint32_t new_case(CauseKind kind, PartId root, model::Entity entity, std::int64_t onset);
+  double confidence(const Tally& tally) const;
+  void open_leaf(CauseKind kind, PartId part, std::int64_t now);
+  void open_suspect(const Verdict& verdict, std::int64_t onset);
+  void open_part(const Verdict& verdict, std::int64_t onset);
+  bool open_config(PartId part);
+  std::uint32_t config_nearby(PartId cable, std::int64_t onset) const;
+  void take_sessions(std::uint32_t slot, PartId device);
+  const Commit* find_commit(PartId cable, std::int64_t onset) const;
+  std::uint32_t config_case(const Commit* commit, std::int64_t onset, PartId device);
+  std::uint32_t rename_config(std::uint64_t change, std::int64_t onset);
+  void take_commits(std::uint32_t slot);
+  enum class Silent : std::uint8_t { leave, own };
+  void take(std::uint32_t slot, PartId part, Silent silent);
+  void own(std::uint32_t slot, PartId part);
+  void absorb_lesser(std::uint32_t slot, std::int64_t onset);
+  void promote_racks(std::uint32_t slot);
+  void merge_racks(SuspectId scope, const std::vector<std::uint32_t>& dark, std::int64_t onset);
+  void absorb(std::uint32_t slot, std::uint32_t lesser);
+  void retype(OpenCase& c) const;
+  Case describe(const OpenCase& c, CaseState state) const;
+  Relation relation(const OpenCase& c, const Said& said) const;
+
+  const Parts& parts_;
+  const Suspects& suspects_;
+  const Rules& rules_;
+  const Interpreter& interpreter_;
+  const Maintenance& maintenance_;
+  Sink sink_;
+  KindMask down_, session_, loss_, soft_, silence_, alarming_;
+  std::vector<PartState> states_;  // by PartId
+  std::vector<Pending> pendings_;
+  std::vector<std::uint32_t> free_pendings_;
+  std::vector<OpenCase> cases_;
+  std::vector<std::uint32_t> free_cases_;
+  std::map<std::uint64_t, std::uint32_t> by_number_;  // of the open cases
+  std::vector<std::uint32_t> case_of_suspect_;
+  std::deque<Commit> commits_;
+  std::vector<std::pair<std::int64_t, PartId>> last_paused_;  // by NodeId: when and by whom
+  Timers part_timers_, case_timers_;
+  // By SuspectId: pending alarms in the footprint, and cases that began there not long ago. Most
+  // suspects have too few of both to be worth weighing.
+  std::vector<std::uint32_t> alarms_, recents_;
+  std::deque<std::pair<std::int64_t, PartId>> recent_roots_;
+  std::array<double, cause_kind_count> worth_max_{};  // of one alarm, at most
+  double price_max_ = 0;
+  std::uint64_t next_number_ = 0;
+  Counts counts_;
+};
+
+}  // namespace weft::operate::triage

@@ -1,0 +1,37 @@
+// Announced windows: what fails inside them is no news.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/episode.hpp"
+#include "operate/triage/parts.hpp"
+
+namespace weft::operate::triage {
+
+class Maintenance {
+ public:
+  Maintenance() = default;
+  // The parts under each episode's entities: all that would be touched if they failed. Fails:
+  // Errc::unknown for names that the fabric does not know, each with the episode's id.
+  static Result<Maintenance> create(const Parts& parts, const Suspects& suspects,
+                                    const std::vector<model::Episode>& episodes);
+
+  bool is_empty() const { return windows_.empty(); }
+  // The first window, in the order given, that is open at `at` and holds all of `parts`; "" for
+  // none. Cost: O(windows open then x parts x log).
+  std::string_view covering(std::span<const PartId> parts, Timestamp at) const;
+
+ private:
+  struct Window {
+    std::string id;
+    Timestamp start, end;
+    std::vector<PartId> parts;  // ascending
+  };
+  std::vector<Window> windows_;
+};
+
+}  // namespace weft::operate::triage

@@ -1,0 +1,28 @@
+// Cases as JSON lines and as tables for people.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/case.hpp"
+#include "model/fabric.hpp"
+
+namespace weft::operate::triage {
+
+using model::Case;
+
+// The id of a record from its serial.
+using IdOf = std::function<std::string_view(std::uint64_t)>;
+
+// One line, without its end: {"id", "state", "cause": {"kind", "entity"}, "confidence", "opened",
+// "closed", "members": [{"record", "relation"}], "suppressed", "silent", "unexplained": []}, and
+// "maintenance" where a window covers it.
+std::string to_json(const model::Fabric& fabric, const Case& c, const IdOf& id_of);
+
+// One row a case: root, type, members by relation, what it does not explain.
+std::string to_table(const model::Fabric& fabric, const std::vector<Case>& cases);
+
+}  // namespace weft::operate::triage

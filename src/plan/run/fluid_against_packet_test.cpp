@@ -1,0 +1,134 @@
+// The same scenarios on both engines. Packets carry 64 B of header for 4,096 B of payload and send
+// an acknowledgement each, 3.1 % of a link that is busy both ways and 1.6 % of one that is not,
+// which the fluid engine does not know; the bands below are about what is left.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/run/run.hpp"
+
+namespace weft::plan {
+namespace {
+
+model::Outcome run(const std::string& yaml) {
+  const auto file = model::parse_scenario(yaml, "test.yaml", {});
+  REQUIRE_MESSAGE(file.has_value(), (file ? "" : file.error().text()));
+  auto outcome = run_scenario(*file, {});
+  REQUIRE_MESSAGE(outcome.has_value(), (outcome ? "" : outcome.error().text()));
+  return *std::move(outcome);
+}
+
+struct Pair {
+  double fluid_s, packet_s;
+  double ratio() const { return packet_s / fluid_s; }
+};
+
+// Runs both engines; every job's time, in file order.
+std::vector<Pair> compare(const std::string& shared) {
+  const model::Outcome outcome = run(shared + R"(
+compare:
+  fluid: {engine: fluid}
+  packet: {engine: packet}
+)");
+  CHECK(outcome.engine == "fluid, packet");
+  REQUIRE(outcome.variants.size() == 2);
+  const auto& [fluid, packet] = std::pair(outcome.variants[0], outcome.variants[1]);
+  REQUIRE(packet.packet.has_value());
+  CHECK(!fluid.packet.has_value());
+  CHECK(packet.packet->drops == 0);
+  CHECK(packet.completion.unfinished == 0);
+  CHECK(packet.packet->in_flight_bytes == 0);
+  std::vector<Pair> out;
+  for (std::size_t j = 0; j < fluid.jobs.size(); ++j) {
+    CHECK(fluid.jobs[j].iterations == packet.jobs[j].iterations);
+    out.push_back({fluid.jobs[j].time_mean_s, packet.jobs[j].time_mean_s});
+    MESSAGE(fmt::format("{}: fluid {:.1f} us, packet {:.1f} us, ratio {:.4f}", fluid.jobs[j].name,
+                        out.back().fluid_s * 1e6, out.back().packet_s * 1e6, out.back().ratio()));
+  }
+  return out;
+}
+
+// 128 GPUs, one a host: 16 racks of 8, with a fourth more uplinks than hosts, so that the hosts
+// limit and not the chance by which entropies meet.
+std::string racks(std::string_view window) {
+  return fmt::format(
+      "fabric: {{generator: ai_zone, racks: 16, hosts_per_rack: 8, gpus_per_host: 1, spines: 10}}\n"
+      "routing: {{scheme: spray}}\n"
+      "transport: {{pfc: true, window: {}}}\n",
+      window);
+}
+
+TEST_CASE("AllReduce on 128 GPUs: within 5 %") {
+  const auto pairs = compare(racks("512 KiB") + R"(
+jobs:
+  - {name: ring, collective: all_reduce, algorithm: ring, gpus: 128, bytes: 32 MiB}
+)");
+  CHECK(pairs[0].ratio() > 1);
+  CHECK(pairs[0].ratio() < 1.05);
+}
+
+// Every rank to one in another rack.
+TEST_CASE("permutation on 128 GPUs: within 5 %") {
+  const auto pairs = compare(racks("512 KiB") + R"(
+jobs:
+  - {name: permutation, collective: send_recv, gpus: 128, place: scattered, bytes: 32 MiB}
+)");
+  CHECK(pairs[0].ratio() > 1);
+  CHECK(pairs[0].ratio() < 1.05);
+}
+
+#ifdef NDEBUG
+constexpr bool is_slow_build = false;
+#else
+constexpr bool is_slow_build = true;  // under a sanitizer two seconds become a minute
+#endif
+
+TEST_CASE("permutation on 1,024 GPUs: within 5 %" * doctest::skip(is_slow_build)) {
+  const auto pairs = compare(R"(
+fabric: {generator: ai_zone, racks: 64, hosts_per_rack: 16, gpus_per_host: 1, spines: 20}
+routing: {scheme: spray}
+transport: {pfc: true, window: 512 KiB}
+jobs:
+  - {name: permutation, collective: send_recv, gpus: 1024, place: scattered, bytes: 8 MiB}
+)");
+  CHECK(pairs[0].ratio() > 1);
+  CHECK(pairs[0].ratio() < 1.05);
+}
+
+// Eight messages at a time into every NIC: the queues before them hold what the windows allow.
+TEST_CASE("windowed all-to-all on 64 GPUs: within 15 %") {
+  const auto pairs = compare(racks("64 KiB") + R"(
+jobs:
+  - {name: exchange, collective: all_to_all, gpus: 64, bytes: 64 MiB, window: 8}
+)");
+  CHECK(pairs[0].ratio() > 1);
+  CHECK(pairs[0].ratio() < 1.15);
+}
+
+// Chunks over NVLink are quick and those between hosts slow: the slow edges keep all waiting, and
+// the latency of the others hides behind them, which the fluid engine counts.
+TEST_CASE("AllReduce over NVLink and eight rails: within 5 %") {
+  const auto pairs = compare(R"(
+fabric: {generator: rail_optimized, groups: 2, hosts_per_group: 4, gpus_per_host: 8}
+routing: {scheme: ecmp}
+transport: {pfc: true, window: 512 KiB}
+jobs:
+  - {name: ring, collective: all_reduce, algorithm: ring, gpus: 64, bytes: 256 MiB}
+)");
+  CHECK(pairs[0].ratio() > 0.97);
+  CHECK(pairs[0].ratio() < 1.05);
+}
+
+// In turns of one exchange with one partner.
+TEST_CASE("halving and doubling between 32 GPUs: within 10 %") {
+  const auto pairs = compare(racks("512 KiB") + R"(
+jobs:
+  - {name: halving, collective: all_reduce, algorithm: halving_doubling, gpus: 32, bytes: 64 MiB}
+)");
+  CHECK(pairs[0].ratio() > 1);
+  CHECK(pairs[0].ratio() < 1.1);
+}
+
+}  // namespace
+}  // namespace weft::plan

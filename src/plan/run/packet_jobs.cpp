@@ -1,0 +1,480 @@
+#include "plan/run/packet_jobs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/hash.hpp"
+#include "engine/fluid/stage.hpp"
+#include "engine/packet/packet_run.hpp"
+#include "plan/run/packet_graph.hpp"
+#include "plan/run/packet_lowering.hpp"
+#include "plan/run/packet_totals.hpp"
+
+namespace weft::plan {
+namespace {
+
+using engine::fluid::GraphJob;
+using engine::fluid::Job;
+using engine::fluid::JobResult;
+using engine::fluid::StateChange;
+using engine::packet::Balance;
+using engine::packet::MessageEnd;
+using engine::packet::MessageSet;
+using engine::packet::never;
+using engine::packet::PacketRunResult;
+using engine::packet::Ps;
+using engine::packet::seconds;
+
+constexpr std::size_t unfinished_shown = 100;
+
+double payload_of(const MessageSet& set) {
+  double sum = 0;
+  for (const engine::packet::Message& message : set.messages)
+    sum += static_cast<double>(message.bytes);
+  return sum;
+}
+
+void add_transfers(const MessageSet& set, std::span<const MessageEnd> ends,
+                   engine::fluid::TimeHistogram& out) {
+  for (std::size_t m = 0; m < ends.size(); ++m)
+    if (set.messages[m].bytes > 0 && ends[m].end != never)
+      out.add(seconds(ends[m].end - ends[m].start));
+}
+
+// The fabric's states as seen from `start` on.
+std::vector<StateChange> changes_from(std::span<const StateChange> changes, Ps start) {
+  std::vector<StateChange> out;
+  for (const StateChange& change : changes) {
+    const auto at = static_cast<Ps>(std::max<std::int64_t>(change.at.ps, 0));
+    if (at <= start) {
+      out.assign(1, {Time{}, change.state});
+    } else {
+      out.push_back({Time{static_cast<std::int64_t>(at - start)}, change.state});
+    }
+  }
+  return out;
+}
+
+bool loses_packets(std::span<const StateChange> changes) {
+  return std::ranges::any_of(changes, [](const StateChange& change) {
+    return std::ranges::any_of(change.state.troubled_links(),
+                               [](const auto& link) { return link.second.loss > 0; });
+  });
+}
+
+// Where an iteration lies in a run.
+struct Place {
+  const LoweredJob& lowered;
+  std::uint32_t index;   // in the run
+  std::uint32_t number;  // of the job
+  std::size_t first_part() const { return std::size_t{index} * (lowered.stages + 1); }
+};
+
+// A part's first start and last arrival.
+struct Extent {
+  Ps start = never, end = 0;
+  bool ended = true;
+};
+
+Extent extent_of(const LoweredJob& lowered, std::size_t part, std::span<const MessageEnd> ends) {
+  Extent out;
+  for (MessageId m = lowered.first[part]; m < lowered.first[part + 1]; ++m) {
+    out.start = std::min(out.start, ends[m].start);
+    out.end = std::max(out.end, ends[m].arrived);
+  }
+  out.ended = out.end != never;
+  return out;
+}
+
+// Whether GPUs are slow in some state after the first.
+bool speeds_change(std::span<const StateChange> changes) {
+  return std::ranges::any_of(changes, [](const StateChange& change) {
+    return change.at.ps > 0 &&
+           std::ranges::any_of(change.state.troubled_nodes(),
+                               [](const auto& node) { return node.second.slowdown > 1; });
+  });
+}
+
+class PacketJobs {
+ public:
+  PacketJobs(std::span<const Job> jobs, std::span<const GraphJob> graphs, route::Router& router,
+             std::span<const StateChange> changes, const PacketJobsOptions& options)
+      : jobs_(jobs),
+        graphs_(graphs),
+        router_(router),
+        changes_(changes),
+        options_(options),
+        is_chancy_((options.engine.balance != Balance::path &&
+                    options.engine.balance != Balance::multipath) ||
+                   options.engine.ecn.on || loses_packets(changes)),
+        totals_(router.fabric()) {
+    out_.run.jobs.resize(jobs.size());
+  }
+
+  Result<PacketJobsResult> run() {
+    const bool alone = jobs_.size() == 1 && graphs_.empty() &&
+                       options_.engine.congestion == engine::packet::Congestion::none;
+    WEFT_TRY_STATUS(alone ? run_apart() : run_together());
+    return finish();
+  }
+
+ private:
+  // A simulated iteration of a job that is alone, which later ones may be equal to.
+  struct Known {
+    PacketRunResult run;
+    Ps duration = never;                  // when it did not end
+    std::vector<JobResult::Span> stages;  // from its start
+    engine::fluid::TimeHistogram transfers;
+    std::uint64_t repeats = 0;
+  };
+  // The state of the fabric, and the messages' turns on QPs.
+  using Likeness = std::pair<std::ptrdiff_t, std::uint32_t>;
+
+  Result<std::vector<LoweredJob>> lower_jobs(MessageGraph& graph);
+  Result<std::vector<LoweredGraph>> lower_graphs(MessageGraph& graph);
+  Status check_circles(const MessageSet& set, std::span<const LoweredGraph> lowered) const;
+  Status run_together();
+  void fold_jobs(std::span<const LoweredJob> lowered, const MessageSet& set,
+                 std::span<const MessageEnd> ends);
+  void fold_graphs(std::span<const LoweredGraph> lowered, std::span<const MessageEnd> ends);
+  void add_hot_links();
+  Status run_apart();
+  Result<Known> run_iteration(std::uint32_t iteration, Ps start);
+  Result<PacketRunResult> simulate(const MessageSet& set, Ps start, std::uint32_t iteration);
+  Likeness likeness(std::uint32_t iteration, Ps start) const;
+  std::ptrdiff_t changes_until(Ps time) const;
+  bool changes_within(Ps from, Ps to) const;
+  std::optional<Ps> fold(std::size_t job, const Place& place, std::span<const MessageEnd> ends,
+                         std::vector<JobResult::Span>& spans) const;
+  void end_iteration(std::size_t job, Ps start, Ps end);
+  void add_unfinished(std::size_t job, const Place& place, const MessageSet& set,
+                      std::span<const MessageEnd> ends);
+  void add_line(std::string line);
+  std::string why(const engine::packet::Connection& connection);
+  PacketJobsResult finish();
+
+  std::span<const Job> jobs_;
+  std::span<const GraphJob> graphs_;
+  route::Router& router_;
+  std::span<const StateChange> changes_;
+  const PacketJobsOptions& options_;
+  bool is_chancy_;
+  PacketTotals totals_;
+  Digest digest_;
+  std::size_t unfinished_ = 0;
+  PacketJobsResult out_;
+};
+
+Result<PacketRunResult> PacketJobs::simulate(const MessageSet& set, Ps start,
+                                             std::uint32_t iteration) {
+  engine::packet::Options engine = options_.engine;
+  if (engine.end != never) engine.end -= std::min(engine.end, start);
+  if (is_chancy_ && iteration > 0) engine.seed = mix64(engine.seed + iteration);
+  Progress progress(options_.progress_name, payload_of(set), options_.progress);
+  const std::vector<StateChange> changes = changes_from(changes_, start);
+  WEFT_TRY(PacketRunResult run,
+           engine::packet::run_messages(set, router_, changes, engine, progress));
+  totals_.add(run, start);
+  return run;
+}
+
+Result<std::vector<LoweredJob>> PacketJobs::lower_jobs(MessageGraph& graph) {
+  double count = 0;
+  for (const Job& job : jobs_)
+    count += message_count(job.traffic, job.ranks.size(), router_) * job.iterations;
+  WEFT_TRY_STATUS(check_message_count(count));
+  std::vector<LoweredJob> out;
+  for (const Job& job : jobs_) {
+    WEFT_TRY(LoweredJob added, lower_collective({.traffic = job.traffic,
+                                                 .ranks = job.ranks,
+                                                 .step_overhead = job.step_overhead,
+                                                 .start = job.start,
+                                                 .late = job.late,
+                                                 .iterations = job.iterations},
+                                                router_, graph));
+    out.push_back(std::move(added));
+  }
+  return out;
+}
+
+Result<std::vector<LoweredGraph>> PacketJobs::lower_graphs(MessageGraph& graph) {
+  const model::State healthy;
+  const model::State* initial = &healthy;
+  for (const StateChange& change : changes_)
+    if (change.at.ps <= 0) initial = &change.state;
+  std::vector<LoweredGraph> out;
+  for (const GraphJob& job : graphs_) {
+    WEFT_TRY(LoweredGraph added, lower_graph(job, *initial, router_, graph.size(), graph));
+    out.push_back(std::move(added));
+    if (job.overlap_slowdown > 1)
+      out_.notes.push_back(
+          fmt::format("{}: communication does not slow the compute beside it on "
+                      "the packet engine; on the fluid engine by a factor of {:.3g}",
+                      job.name, job.overlap_slowdown));
+    if (job.stop == GraphJob::Stop::steady)
+      out_.notes.push_back(fmt::format("{}: {} steps were run; \"repeat:\" asks for more", job.name,
+                                       out.back().iterations));
+  }
+  if (!graphs_.empty() && speeds_change(changes_))
+    out_.notes.emplace_back(
+        "GPUs compute as fast as at the start throughout: the packet engine does not follow faults "
+        "that slow them later, or end");
+  return out;
+}
+
+// Collectives never wait in circles; operations that a stream runs in the order of the file can.
+Status PacketJobs::check_circles(const MessageSet& set,
+                                 std::span<const LoweredGraph> lowered) const {
+  if (lowered.empty()) return {};
+  const std::vector<bool> runs = reachable(set);
+  for (std::size_t g = 0; g < lowered.size(); ++g)
+    for (std::uint32_t o = 0; o < lowered[g].operations; ++o) {
+      if (runs[lowered[g].ready[o]]) continue;
+      const auto next = std::ranges::upper_bound(lowered[g].first, o);
+      const auto actor = static_cast<std::uint32_t>(next - lowered[g].first.begin() - 1);
+      const model::OpGraph& graph = *graphs_[g].graph;
+      const model::Program& program = graph.programs[graph.actors[actor].program];
+      return fail(Errc::infeasible, {},
+                  fmt::format("job \"{}\": operation {} (\"{}\") of rank {} would never start: the "
+                              "packet engine runs the operations of a stream in the order of the "
+                              "file, and these wait for each other in a circle",
+                              graphs_[g].name, o - lowered[g].first[actor],
+                              graph.labels[program.operations[o - lowered[g].first[actor]].label],
+                              graph.ranks_of(actor).front()),
+                  "use engine: fluid, where they run in the order in which they become ready");
+    }
+  return {};
+}
+
+Status PacketJobs::run_together() {
+  MessageGraph graph;
+  WEFT_TRY(const std::vector<LoweredJob> jobs, lower_jobs(graph));
+  WEFT_TRY(const std::vector<LoweredGraph> graphs, lower_graphs(graph));
+  const MessageSet set = graph.take();
+  WEFT_TRY_STATUS(check_circles(set, graphs));
+  WEFT_TRY(const PacketRunResult run, simulate(set, 0, 0));
+  digest_.add(std::string_view(run.digest));
+  add_transfers(set, run.messages, out_.run.transfer_times);
+  fold_jobs(jobs, set, run.messages);
+  fold_graphs(graphs, run.messages);
+  return {};
+}
+
+void PacketJobs::fold_jobs(std::span<const LoweredJob> lowered, const MessageSet& set,
+                           std::span<const MessageEnd> ends) {
+  for (std::size_t j = 0; j < jobs_.size(); ++j) {
+    auto start = static_cast<Ps>(jobs_[j].start.ps);
+    for (std::uint32_t i = 0; i < jobs_[j].iterations; ++i) {
+      const Place place{lowered[j], i, i};
+      const auto end = fold(j, place, ends, out_.run.jobs[j].stages);
+      if (!end) {
+        add_unfinished(j, place, set, ends);
+        break;
+      }
+      end_iteration(j, start, *end);
+      start = *end;
+    }
+  }
+}
+
+void PacketJobs::fold_graphs(std::span<const LoweredGraph> lowered,
+                             std::span<const MessageEnd> ends) {
+  for (std::size_t g = 0; g < graphs_.size(); ++g) {
+    out_.run.graphs.push_back(fold_graph(graphs_[g], lowered[g], ends));
+    const engine::fluid::GraphResult& result = out_.run.graphs.back();
+    out_.run.makespan_s = std::max(out_.run.makespan_s, result.end_s);
+    for (const double s : result.iteration_s) digest_.add(from_seconds(s).ps);
+    if (!result.finished)
+      add_line(fmt::format("job {}: step {} of {} had not ended", graphs_[g].name,
+                           result.iteration_s.size() + 1, lowered[g].iterations));
+  }
+  if (!graphs_.empty()) add_hot_links();
+}
+
+// The busiest links between NICs and switches; whose bytes they carried is not known.
+void PacketJobs::add_hot_links() {
+  constexpr std::size_t kept = 10;
+  const model::Fabric& fabric = router_.fabric();
+  for (const model::LinkId link : fabric.links()) {
+    const double bytes = totals_.link_bytes()[link.index()];
+    if (!fabric.on_wire(link) || bytes <= 0 || out_.run.makespan_s <= 0) continue;
+    const double load = bytes / (fabric.rate(link).bytes_per_s() * out_.run.makespan_s);
+    out_.run.hot_links.push_back(
+        {.link = fabric.name(link), .bytes = bytes, .load = load, .flows = {}});
+  }
+  std::ranges::stable_sort(out_.run.hot_links, std::greater<>{}, &model::HotLink::load);
+  if (out_.run.hot_links.size() > kept) out_.run.hot_links.resize(kept);
+}
+
+// Of the fabric, up to and at `time`.
+std::ptrdiff_t PacketJobs::changes_until(Ps time) const {
+  const auto at = [](const StateChange& change) { return change.at.ps; };
+  const auto until = static_cast<std::int64_t>(std::min<Ps>(time, INT64_MAX));
+  return std::ranges::upper_bound(changes_, until, {}, at) - changes_.begin();
+}
+
+bool PacketJobs::changes_within(Ps from, Ps to) const {
+  return changes_until(from) != changes_until(to);
+}
+
+PacketJobs::Likeness PacketJobs::likeness(std::uint32_t iteration, Ps start) const {
+  const bool turns = router_.config().message_mode == route::MessageMode::round_robin;
+  return {changes_until(start), turns ? iteration % router_.config().qps : 0};
+}
+
+Result<PacketJobs::Known> PacketJobs::run_iteration(std::uint32_t iteration, Ps start) {
+  const Job& job = jobs_[0];
+  MessageGraph graph;
+  LoweringRequest request{.traffic = job.traffic,
+                          .ranks = job.ranks,
+                          .step_overhead = job.step_overhead,
+                          .first_iteration = iteration};
+  if (iteration == 0) request.late = job.late;
+  WEFT_TRY(const LoweredJob lowered, lower_collective(request, router_, graph));
+  const MessageSet set = graph.take();
+  Known known;
+  WEFT_TRY(known.run, simulate(set, start, iteration));
+  add_transfers(set, known.run.messages, known.transfers);
+  const Place place{lowered, 0, iteration};
+  const auto end = fold(0, place, known.run.messages, known.stages);
+  known.duration = end.value_or(never);
+  if (!end) add_unfinished(0, place, set, known.run.messages);
+  known.run.messages = {};
+  return known;
+}
+
+Status PacketJobs::run_apart() {
+  const Job& job = jobs_[0];
+  WEFT_TRY_STATUS(check_message_count(message_count(job.traffic, job.ranks.size(), router_)));
+  std::map<Likeness, Known> all_known;
+  auto start = static_cast<Ps>(job.start.ps);
+  for (std::uint32_t i = 0; i < job.iterations; ++i) {
+    const bool may_repeat = options_.memoise == Memoise::on && !is_chancy_ &&
+                            (i > 0 || job.late.empty()) && options_.engine.end == never;
+    const Likeness like = likeness(i, start);
+    const auto found = may_repeat ? all_known.find(like) : all_known.end();
+    Known fresh;
+    Known* known = &fresh;
+    if (found != all_known.end() && !changes_within(start, start + found->second.run.end)) {
+      known = &found->second;
+      ++known->repeats;
+    } else {
+      WEFT_TRY(fresh, run_iteration(i, start));
+      out_.run.transfer_times.add(fresh.transfers, 1);
+    }
+    digest_.add(std::string_view(known->run.digest));
+    if (known->duration == never) break;
+    for (JobResult::Span span : known->stages) {
+      if (out_.run.jobs[0].stages.size() == engine::fluid::span_count_max) break;
+      span.iteration = i;
+      span.start_s += seconds(start);
+      span.end_s += seconds(start);
+      out_.run.jobs[0].stages.push_back(std::move(span));
+    }
+    const Ps end = start + known->duration;
+    end_iteration(0, start, end);
+    if (known == &fresh && may_repeat && !changes_within(start, start + fresh.run.end))
+      all_known.try_emplace(like, std::move(fresh));
+    start = end;
+  }
+  std::uint64_t repeats = 0;
+  for (const auto& [like, known] : all_known) {
+    repeats += known.repeats;
+    totals_.repeat(known.run, known.repeats);
+    out_.run.transfer_times.add(known.transfers, known.repeats);
+  }
+  if (repeats > 0)
+    out_.notes.push_back(
+        fmt::format("{} of the {} iterations repeat an earlier one exactly and "
+                    "were not simulated again",
+                    repeats, job.iterations));
+  return {};
+}
+
+// Stages of an iteration that have ended, and the iteration's end when it has one.
+std::optional<Ps> PacketJobs::fold(std::size_t job, const Place& place,
+                                   std::span<const MessageEnd> ends,
+                                   std::vector<JobResult::Span>& spans) const {
+  const LoweredJob& lowered = place.lowered;
+  for (std::uint32_t s = 0; s < lowered.stages; ++s) {
+    const Extent stage = extent_of(lowered, place.first_part() + s, ends);
+    if (!stage.ended) return std::nullopt;
+    if (spans.size() < engine::fluid::span_count_max)
+      spans.push_back({jobs_[job].traffic.stages[s].name, place.number, seconds(stage.start),
+                       seconds(stage.end)});
+  }
+  const Extent last = extent_of(lowered, place.first_part() + lowered.stages, ends);
+  return last.ended ? std::optional(last.end) : std::nullopt;
+}
+
+void PacketJobs::end_iteration(std::size_t job, Ps start, Ps end) {
+  JobResult& result = out_.run.jobs[job];
+  result.iteration_s.push_back(seconds(end - start));
+  result.end_s = seconds(end);
+  result.finished = result.iteration_s.size() == jobs_[job].iterations;
+  digest_.add(end - start);
+}
+
+std::string PacketJobs::why(const engine::packet::Connection& connection) {
+  std::vector<route::Hop> path;
+  const bool live =
+      router_.append_gpu_path(connection.src, connection.dst, connection.qp, connection.qp, path);
+  return live ? "was not delivered" : "has no live path";
+}
+
+void PacketJobs::add_line(std::string line) {
+  std::vector<std::string>& lines = out_.run.unfinished;
+  if (!lines.empty() && lines.back() == line) return;  // parts of one message say the same
+  if (++unfinished_ <= unfinished_shown) lines.push_back(std::move(line));
+}
+
+// What had begun, from the iteration that did not end on.
+void PacketJobs::add_unfinished(std::size_t job, const Place& place, const MessageSet& set,
+                                std::span<const MessageEnd> ends) {
+  const model::Fabric& fabric = router_.fabric();
+  const std::size_t before = unfinished_;
+  const LoweredJob& lowered = place.lowered;
+  for (std::size_t part = place.first_part(); part < lowered.parts(); ++part)
+    for (MessageId m = lowered.first[part]; m < lowered.first[part + 1]; ++m) {
+      if (ends[m].start == never || ends[m].arrived != never) continue;
+      const auto& connection = set.connections[set.messages[m].connection];
+      add_line(fmt::format(
+          "job {}, iteration {}, stage {}: a message of {} B from {} to {} {}", jobs_[job].name,
+          place.number + 1 + part / (lowered.stages + 1) - place.index,
+          jobs_[job].traffic.stages[part % (lowered.stages + 1)].name, set.messages[m].bytes,
+          fabric.name(connection.src), fabric.name(connection.dst), why(connection)));
+    }
+  if (unfinished_ == before)
+    add_line(fmt::format("job {}: iteration {} of {} had not ended", jobs_[job].name,
+                         place.number + 1, jobs_[job].iterations));
+}
+
+PacketJobsResult PacketJobs::finish() {
+  if (unfinished_ > unfinished_shown)
+    out_.run.unfinished.push_back(fmt::format("... and {} more", unfinished_ - unfinished_shown));
+  for (std::size_t j = 0; j < jobs_.size(); ++j) {
+    JobResult& result = out_.run.jobs[j];
+    result.roofline_s =
+        engine::fluid::traffic_floor_s(jobs_[j].traffic, jobs_[j].step_overhead, router_);
+    out_.run.makespan_s = std::max(out_.run.makespan_s, result.end_s);
+    digest_.add(std::string_view(jobs_[j].name));
+  }
+  out_.run.link_bytes = totals_.link_bytes();
+  out_.run.digest = digest_.hex();
+  out_.packet = totals_.outcome(options_.engine.transport);
+  return std::move(out_);
+}
+
+}  // namespace
+
+Result<PacketJobsResult> run_packet_jobs(std::span<const Job> jobs,
+                                         std::span<const GraphJob> graphs, route::Router& router,
+                                         std::span<const StateChange> changes,
+                                         const PacketJobsOptions& options) {
+  return PacketJobs(jobs, graphs, router, changes, options).run();
+}
+
+}  // namespace weft::plan

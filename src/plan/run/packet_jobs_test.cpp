@@ -1,0 +1,313 @@
+#include "plan/run/packet_jobs.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/config.hpp"
+#include "engine/packet/packet_run.hpp"
+#include "model/generate.hpp"
+#include "plan/run/packet_lowering.hpp"
+
+namespace weft::plan {
+namespace {
+
+using engine::fluid::Job;
+using engine::fluid::StateChange;
+using engine::packet::Balance;
+using workload::Op;
+
+//   gpu - nic - rack switch - spines     one GPU a host
+model::Fabric hosts_of(std::uint32_t racks, std::uint32_t spines = 2, std::uint32_t hosts = 1) {
+  const std::string yaml = fmt::format(
+      "{{generator: ai_zone, racks: {}, hosts_per_rack: {}, gpus_per_host: 1, "
+      "spines: {}}}",
+      racks, hosts, spines);
+  auto section = parse_yaml(yaml, "test.yaml");
+  REQUIRE(section.has_value());
+  auto fabric = model::build_fabric(*section);
+  REQUIRE_MESSAGE(fabric.has_value(), (fabric ? "" : fabric.error().text()));
+  return *std::move(fabric);
+}
+
+struct Collective {
+  Op op = Op::all_reduce;
+  std::string algorithm = "ring";
+  double bytes = 1e6;
+  std::uint32_t window = 1, iterations = 1;
+  std::uint32_t first_gpu = 0, gpus = 4;
+};
+
+Job job_of(const model::Fabric& fabric, const Collective& c) {
+  workload::Request request{.op = c.op,
+                            .algorithm = c.algorithm,
+                            .ranks = {},
+                            .bytes = c.bytes,
+                            .channels = 1,
+                            .window = c.window,
+                            .matrix = {}};
+  const auto gpus = fabric.gpus().subspan(c.first_gpu, c.gpus);
+  request.ranks.assign(gpus.begin(), gpus.end());
+  auto traffic = workload::build_traffic(fabric, request);
+  REQUIRE_MESSAGE(traffic.has_value(), (traffic ? "" : traffic.error().text()));
+  Job job{.name = c.algorithm, .traffic = *std::move(traffic), .ranks = request.ranks};
+  job.iterations = c.iterations;
+  return job;
+}
+
+PacketJobsOptions lossless() {
+  PacketJobsOptions options;
+  options.engine.pfc.on = true;
+  options.engine.window = 256_KiB;
+  return options;
+}
+
+route::Router router_of(const model::Fabric& fabric, const route::RoutingConfig& config = {}) {
+  auto router = route::Router::create(fabric, config, 1);
+  REQUIRE(router.has_value());
+  return *std::move(router);
+}
+
+PacketJobsResult run(const model::Fabric& fabric, std::span<const Job> jobs,
+                     const PacketJobsOptions& options, std::span<const StateChange> changes = {}) {
+  route::Router router = router_of(fabric);
+  auto result = run_packet_jobs(jobs, {}, router, changes, options);
+  REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().text()));
+  CHECK(result->packet.sent_bytes == result->packet.received_bytes + result->packet.dropped_bytes +
+                                         result->packet.in_flight_bytes);
+  return *std::move(result);
+}
+
+StateChange cut(const model::Fabric& fabric, model::CircuitId circuit, Duration at) {
+  StateChange change{Time{at.ps}, {}};
+  auto yaml =
+      parse_yaml("[{kind: link_down, link: \"" + fabric.name(circuit) + "\"}]", "test.yaml");
+  REQUIRE(yaml.has_value());
+  auto timeline = model::read_faults(fabric, *yaml);
+  REQUIRE(timeline.has_value());
+  change.state = timeline->initial();
+  return change;
+}
+
+TEST_CASE("ring: turns of whole packets over a path's latency") {
+  const model::Fabric fabric = hosts_of(4);
+  const std::vector<Job> jobs{job_of(fabric, {.bytes = 4.0 * 256 * 4096})};
+  const PacketJobsResult result = run(fabric, jobs, lossless());
+  route::Router router = router_of(fabric);
+  const double latency = router.latency(jobs[0].ranks[0], jobs[0].ranks[1]).seconds();
+  const double packet = 4160 * 8 / 400e9;
+  // Four links: 256 packets behind each other, the last over three more; 6 turns. On each link the
+  // acknowledgements of what came the other way take their share.
+  const double turn = (256 + 3) * packet + latency, acks = 256 * 64 * 8 / 400e9;
+  const double time = result.run.jobs[0].iteration_s.at(0);
+  CHECK(time >= 6 * turn);
+  CHECK(time <= 6 * (turn + acks));
+  CHECK(result.run.jobs[0].finished);
+  CHECK(result.run.transfer_times.count() == 24);
+  CHECK(result.run.jobs[0].stages.size() == 1);
+  CHECK(result.packet.drops == 0);
+  CHECK(result.packet.sent_bytes == 24 * 256 * 4096);
+}
+
+TEST_CASE("iterations that are like an earlier one are not simulated, and nothing shows it") {
+  const model::Fabric fabric = hosts_of(6, 1);
+  const Collective kinds[] = {{.iterations = 5, .gpus = 6},
+                              {.op = Op::all_to_all,
+                               .algorithm = "pairwise",
+                               .bytes = 6e5,
+                               .window = 3,
+                               .iterations = 4,
+                               .gpus = 6},
+                              {.algorithm = "halving_doubling", .iterations = 3, .gpus = 6}};
+  for (const Collective& kind : kinds)
+    for (const bool late : {false, true}) {
+      std::vector<Job> jobs{job_of(fabric, kind)};
+      jobs[0].start = Time{12'345};
+      if (late) jobs[0].late.assign(6, 30_us);
+      PacketJobsOptions options = lossless();
+      const PacketJobsResult on = run(fabric, jobs, options);
+      options.memoise = Memoise::off;
+      const PacketJobsResult off = run(fabric, jobs, options);
+      CHECK(on.run.jobs[0].iteration_s == off.run.jobs[0].iteration_s);
+      CHECK(on.run.jobs[0].end_s == off.run.jobs[0].end_s);
+      CHECK(on.run.digest == off.run.digest);
+      CHECK(on.run.link_bytes == off.run.link_bytes);
+      CHECK(on.run.transfer_times.count() == off.run.transfer_times.count());
+      CHECK(on.run.transfer_times.mean() == doctest::Approx(off.run.transfer_times.mean()));
+      CHECK(on.packet.hops == off.packet.hops);
+      CHECK(on.packet.pause_frames == off.packet.pause_frames);
+      CHECK(on.packet.sent_bytes == off.packet.sent_bytes);
+      REQUIRE(on.packet.tiers.size() == off.packet.tiers.size());
+      for (std::size_t t = 0; t < on.packet.tiers.size(); ++t)
+        CHECK(on.packet.tiers[t].queue_histogram == off.packet.tiers[t].queue_histogram);
+      REQUIRE(on.run.jobs[0].stages.size() == off.run.jobs[0].stages.size());
+      for (std::size_t s = 0; s < on.run.jobs[0].stages.size(); ++s) {
+        CHECK(on.run.jobs[0].stages[s].iteration == off.run.jobs[0].stages[s].iteration);
+        CHECK(on.run.jobs[0].stages[s].start_s ==
+              doctest::Approx(off.run.jobs[0].stages[s].start_s));
+      }
+      const std::uint64_t repeats = kind.iterations - (late ? 2 : 1);
+      REQUIRE(on.notes.size() == 1);
+      CHECK(on.notes[0].starts_with(std::to_string(repeats) + " of the "));
+      CHECK(off.notes.empty());
+    }
+}
+
+// The same iterations in one run, with a barrier between them: what "like new" leaves out are a few
+// acknowledgements under way.
+TEST_CASE("iterations one by one take as long as behind barriers in one run") {
+  const model::Fabric fabric = hosts_of(6, 1);
+  const Job job = job_of(fabric, {.op = Op::all_to_all,
+                                  .algorithm = "pairwise",
+                                  .bytes = 6e5,
+                                  .window = 2,
+                                  .iterations = 3,
+                                  .gpus = 6});
+  route::Router router = router_of(fabric);
+  MessageGraph graph;
+  MessageId barrier = 0;
+  std::vector<MessageId> barriers;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const auto lowered =
+        lower_collective({.traffic = job.traffic, .ranks = job.ranks}, router, graph);
+    REQUIRE(lowered.has_value());
+    for (MessageId m = lowered->first[0]; i > 0 && m < lowered->first[0] + 6; ++m)
+      graph.wait(m, {barrier});
+    std::vector<MessageEvent> ends;
+    for (MessageId m = lowered->first[1]; m < lowered->first[2]; ++m) ends.push_back({m});
+    barrier = graph.add_join(job.ranks[0], ends);
+    barriers.push_back(barrier);
+  }
+  Progress silent("", 0, Progress::Show::never);
+  const auto set = graph.take();
+  const auto whole = engine::packet::run_messages(set, router, {}, lossless().engine, silent);
+  REQUIRE(whole.has_value());
+  const PacketJobsResult apart = run(fabric, {&job, 1}, lossless());
+  double start = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double end = static_cast<double>(whole->messages[barriers[i]].arrived) * 1e-12;
+    CHECK(apart.run.jobs[0].iteration_s[i] == doctest::Approx(end - start).epsilon(1e-3));
+    start = end;
+  }
+}
+
+TEST_CASE("chance: every iteration draws anew, and a run gives the same again") {
+  const model::Fabric fabric = hosts_of(3, 2, 2);
+  const std::vector<Job> jobs{job_of(fabric, {.op = Op::all_to_all,
+                                              .algorithm = "pairwise",
+                                              .bytes = 6e6,
+                                              .window = 5,
+                                              .iterations = 4,
+                                              .gpus = 6})};
+  PacketJobsOptions options = lossless();
+  options.engine.balance = Balance::spray;
+  const PacketJobsResult a = run(fabric, jobs, options), b = run(fabric, jobs, options);
+  CHECK(a.run.digest == b.run.digest);
+  CHECK(a.notes.empty());
+  const auto& times = a.run.jobs[0].iteration_s;
+  REQUIRE(times.size() == 4);
+  CHECK(std::ranges::max(times) > std::ranges::min(times));
+}
+
+TEST_CASE("threads change nothing") {
+  const model::Fabric fabric = hosts_of(8, 4, 2);
+  for (const char* algorithm : {"ring", "tree", "halving_doubling", "direct"}) {
+    CAPTURE(std::string(algorithm));
+    std::vector<Job> jobs{
+        job_of(fabric, {.algorithm = algorithm, .bytes = 3e6, .iterations = 2, .gpus = 16})};
+    jobs.push_back(job_of(fabric, {.op = Op::all_to_all,
+                                   .algorithm = "pairwise",
+                                   .bytes = 2e6,
+                                   .window = 3,
+                                   .iterations = 2,
+                                   .gpus = 16}));
+    PacketJobsOptions options = lossless();
+    const PacketJobsResult one = run(fabric, jobs, options);
+    options.engine.threads = 2;
+    const PacketJobsResult two = run(fabric, jobs, options);
+    CHECK(one.run.digest == two.run.digest);
+    CHECK(one.run.link_bytes == two.run.link_bytes);
+    CHECK(one.run.jobs[1].iteration_s == two.run.jobs[1].iteration_s);
+  }
+}
+
+TEST_CASE("a change of the fabric ends the likeness, and its own state has one of its own") {
+  const model::Fabric fabric = hosts_of(4, 1);
+  std::vector<Job> jobs{job_of(fabric, {.bytes = 4e6, .iterations = 9})};
+  // Degrading is exact in both engines; the spine's links to the third rack are at half rate.
+  auto yaml = parse_yaml(
+      "[{kind: link_degraded, link: \"rtsw:2--ctsw:0\", factor: 0.5, "
+      "at: 400 us, until: 900 us}]",
+      "test.yaml");
+  REQUIRE(yaml.has_value());
+  const auto timeline = model::read_faults(fabric, *yaml);
+  REQUIRE_MESSAGE(timeline.has_value(), (timeline ? "" : timeline.error().text()));
+  PacketJobsOptions options = lossless();
+  const PacketJobsResult on = run(fabric, jobs, options, timeline->snapshots);
+  options.memoise = Memoise::off;
+  const PacketJobsResult off = run(fabric, jobs, options, timeline->snapshots);
+  CHECK(on.run.jobs[0].iteration_s == off.run.jobs[0].iteration_s);
+  const auto& times = on.run.jobs[0].iteration_s;
+  CHECK(std::ranges::max(times) > 1.7 * std::ranges::min(times));
+  CHECK(times.front() == times.back());
+  CHECK(!on.notes.empty());
+}
+
+TEST_CASE("jobs side by side each have their own times") {
+  const model::Fabric fabric = hosts_of(8, 2);
+  std::vector<Job> jobs{
+      job_of(fabric, {.bytes = 4e6, .iterations = 3}),
+      job_of(fabric, {.algorithm = "tree", .bytes = 1e6, .iterations = 5, .first_gpu = 4})};
+  jobs[1].start = Time{(100_us).ps};
+  const PacketJobsResult both = run(fabric, jobs, lossless());
+  const PacketJobsResult first = run(fabric, {&jobs[0], 1}, lossless());
+  CHECK(both.run.jobs[0].iteration_s.size() == 3);
+  CHECK(both.run.jobs[1].iteration_s.size() == 5);
+  CHECK(both.run.jobs[0].finished);
+  CHECK(both.run.jobs[1].finished);
+  CHECK(both.run.jobs[1].stages.at(0).start_s == doctest::Approx(100e-6));
+  // Without a barrier, a rank may begin the next iteration early: at most as long as alone.
+  CHECK(both.run.jobs[0].end_s <= 1.05 * first.run.jobs[0].end_s);
+}
+
+TEST_CASE("what does not finish is named, with the stage and the ends") {
+  const model::Fabric fabric = hosts_of(4, 1);
+  const std::vector<Job> jobs{job_of(fabric, {.bytes = 4e6, .iterations = 3})};
+  PacketJobsOptions options = lossless();
+  options.engine.end = 100'000'000;  // ps
+  const PacketJobsResult early = run(fabric, jobs, options);
+  REQUIRE(!early.run.unfinished.empty());
+  CHECK(early.run.unfinished[0].find("job ring, iteration 1, stage ring: a message of ") == 0);
+  CHECK(!early.run.jobs[0].finished);
+  CHECK(early.run.jobs[0].iteration_s.empty());
+
+  const auto circuit = fabric.find_circuit({"rtsw:2--ctsw:0", {}});
+  REQUIRE(circuit.has_value());
+  const std::vector<StateChange> changes{{}, cut(fabric, *circuit, 100_us)};
+  const PacketJobsResult dead = run(fabric, jobs, lossless(), changes);
+  REQUIRE(!dead.run.unfinished.empty());
+  const bool says_so = std::ranges::any_of(dead.run.unfinished, [](const std::string& line) {
+    return line.find("has no live path") != std::string::npos;
+  });
+  CHECK(says_so);
+}
+
+TEST_CASE("more messages than memory are refused, with the arithmetic") {
+  const model::Fabric fabric = hosts_of(64, 2);
+  Collective c{.op = Op::all_to_all,
+               .algorithm = "pairwise",
+               .bytes = 1e6,
+               .iterations = 100'000,
+               .gpus = 32};
+  const std::vector<Job> jobs{job_of(fabric, c), job_of(fabric, {.first_gpu = 32, .gpus = 32})};
+  route::Router router = router_of(fabric);
+  const auto result = run_packet_jobs(jobs, {}, router, {}, lossless());
+  REQUIRE(!result.has_value());
+  CHECK(result.error().text().find("million messages are more than the packet engine takes") !=
+        std::string::npos);
+  CHECK(result.error().text().find("engine: fluid") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft::plan

@@ -1,0 +1,101 @@
+#include "plan/run/recorded.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "plan/run/run.hpp"
+
+namespace weft::plan {
+namespace {
+
+// Broadcast down a binomial tree: rank r sends to r + 2^k for every k above its highest bit.
+std::string binomial_goal(unsigned depth, unsigned bytes) {
+  std::string out = fmt::format("num_ranks {}\n", 1u << depth);
+  for (unsigned r = 0; r < 1u << depth; ++r) {
+    out += fmt::format("rank {} {{\n", r);
+    unsigned high = 0;
+    while ((r >> high) != 0) ++high;
+    if (r > 0) out += fmt::format("get: recv {}b from {} tag 0\n", bytes, r - (1u << (high - 1)));
+    for (unsigned k = high; k < depth; ++k) {
+      out += fmt::format("l{}: send {}b to {} tag 0\n", k, bytes, r + (1u << k));
+      if (r > 0) out += fmt::format("l{} requires get\n", k);
+    }
+    out += "}\n";
+  }
+  return out;
+}
+
+class TemporaryFile {
+ public:
+  TemporaryFile(const std::string& name, const std::string& content)
+      : path_((std::filesystem::temp_directory_path() / name).string()) {
+    REQUIRE(write_file(path_, content).has_value());
+  }
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+model::Outcome run(const std::string& yaml) {
+  const auto file = model::parse_scenario(yaml, "test.yaml", {});
+  REQUIRE_MESSAGE(file.has_value(), (file ? "" : file.error().text()));
+  auto outcome = run_scenario(*file, {});
+  REQUIRE_MESSAGE(outcome.has_value(), (outcome ? "" : outcome.error().text()));
+  return *std::move(outcome);
+}
+
+}  // namespace
+
+// Every rank in a rack of its own: one latency L between any two. o = 1.5 us, G = 1 / (50 GB/s).
+// The last rank hears after depth x (o + L + s G), and o; a send costs its sender o, so the chain
+// of the first child of the first child ... is as long as the row of the root's sends.
+TEST_CASE("a GOAL schedule on the engine takes what LogGP says") {
+  constexpr double overhead = 1.5e-6, bytes = 100'000;
+  constexpr double latency = 4e-6;  // nic, rtsw, ctsw, rtsw, nic: four cables of 1 us
+  const std::string fabric =
+      "fabric: {generator: ai_zone, racks: 32, hosts_per_rack: 1, gpus_per_host: 1, spines: 4, "
+      "latency: 1 us}\n";
+  const auto section = parse_yaml(fabric, "f.yaml");
+  for (const unsigned depth : {1u, 3u, 5u}) {
+    const TemporaryFile file("weft_recorded_test.goal",
+                             binomial_goal(depth, static_cast<unsigned>(bytes)));
+    for (const char* contention : {"true", "false"}) {
+      const model::Outcome outcome =
+          run(fabric + "routing: {scheme: spray}\nengine: {name: fluid, contention: " + contention +
+              "}\njobs: [{name: tree, workload: " + file.path() +
+              ", overhead: 1.5 us, place: rack_order}]\n");
+      const auto& t = outcome.variants[0].jobs[0].training;
+      REQUIRE(t.has_value());
+      const double expected = depth * overhead + depth * (overhead + latency + bytes / 50e9);
+      CAPTURE(depth);
+      CAPTURE(contention);
+      // A root that has sent k messages already shares its NIC with what is still on the wire.
+      if (std::string_view(contention) == "false")
+        CHECK(t->step_time_s == doctest::Approx(expected).epsilon(1e-9));
+      else
+        CHECK(t->step_time_s >= expected * (1 - 1e-9));
+    }
+  }
+}
+
+TEST_CASE("jobs of recorded workloads: unknown files and keys are errors with a position") {
+  const auto error_of = [](const std::string& job) {
+    const auto file = model::parse_scenario(
+        "fabric: {generator: ai_zone, racks: 2}\njobs: [{name: j, " + job + "}]\n", "s.yaml", {});
+    REQUIRE(file.has_value());
+    const auto outcome = run_scenario(*file, {});
+    return outcome ? std::string() : outcome.error().text();
+  };
+  CHECK(error_of("workload: nowhere.txt").find("s.yaml:2:") != std::string::npos);
+  CHECK(error_of("workload: nowhere.txt").find("No such file") != std::string::npos);
+  const TemporaryFile file("weft_recorded_bad.txt", "this is no workload\n");
+  CHECK_FALSE(error_of("workload: " + file.path()).empty());
+  CHECK(error_of("workload: " + file.path() + ", batch: 3").find("batch") != std::string::npos);
+}
+
+}  // namespace weft::plan

@@ -1,0 +1,54 @@
+// The hands of a service: taking parts out of service and back, and seeing whether it is so.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace weft::port {
+
+enum class Service : std::uint8_t {
+  in_service,
+  draining,  // asked to attract nothing, and not empty yet
+  drained,
+  unknown,  // nobody can say
+};
+inline constexpr std::size_t service_count = 4;
+std::string_view to_text(Service service);
+
+enum class ActionKind : std::uint8_t { drain, undrain };
+std::string_view to_text(ActionKind kind);
+
+struct Action {
+  // The same for every try of one action, and of no other: whoever acts on it twice does nothing
+  // the second time.
+  std::string id;
+  ActionKind kind = ActionKind::drain;
+  std::string entity;   // a switch or a cable, in the naming grammar
+  std::string case_id;  // why
+};
+
+// What test traffic met that was sent over a part alone, drained or not.
+struct Check {
+  std::uint64_t sent = 0, lost = 0;
+  friend bool operator==(const Check&, const Check&) = default;
+};
+
+// Calls may wait, for as long as the adapter's own time limit allows, and come from one thread.
+class Actuator {
+ public:
+  virtual ~Actuator() = default;
+  // Asks for it. Success says that it was taken, not that it is so. Doing again what was done, or
+  // is so already, succeeds. Fails: Errc::unknown for what it cannot act on, Errc::infeasible where
+  // the network would come to harm, Errc::io.
+  virtual Status act(const Action& action) = 0;
+  // What the network itself shows, not what it was asked for. Fails: Errc::io.
+  virtual Result<Service> state(std::string_view entity) = 0;
+  // Sends packets over every cable of it, from one end to the other, whatever routing says.
+  // Fails: Errc::io; Errc::unsupported where there is no means, and people have to confirm.
+  virtual Result<Check> check(std::string_view entity) = 0;
+};
+
+}  // namespace weft::port

@@ -1,0 +1,75 @@
+// The service's face: HTTP with JSON, server-sent events, metrics and a status page.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "port/store.hpp"
+#include "serve/bus.hpp"
+#include "serve/exchange.hpp"
+#include "serve/openapi.hpp"
+#include "serve/service.hpp"
+
+namespace weft::serve {
+
+struct ApiLimits {
+  std::size_t connections = 256;
+  std::size_t event_clients = 32;  // of the connections; the others stay for everything else
+  std::size_t head_bytes = 16 << 10;
+  std::size_t body_bytes = 16 << 20;
+  std::size_t bodies_bytes = 128 << 20;         // of all requests together
+  std::size_t lines = 200'000;                  // of a body
+  std::size_t requests = 10'000;                // of a connection
+  std::chrono::milliseconds idle{30'000};       // between requests
+  std::chrono::milliseconds head{10'000};       // handshake; and a head from its first byte on
+  std::chrono::milliseconds heartbeat{15'000};  // of events
+  std::chrono::milliseconds farewell{5'000};    // for requests under way when it stops
+  Exchange::Patience patience;
+};
+
+struct ApiOptions {
+  std::string listen = "127.0.0.1:0";  // or "[::1]:0", "unix:/path"
+  // Paths; "": none. Beyond this machine it takes a token and TLS, or certificates of clients.
+  std::string certificate, key, client_ca, tokens;
+  ApiLimits limits;
+  // A body of Alertmanager's webhook as lines of records. None: 501.
+  std::function<Result<std::vector<std::string>>(std::string_view body)> alertmanager;
+  std::function<void(std::string_view line)> log;  // from any thread
+};
+
+class Api {
+ public:
+  // Listens when it returns. `service`, `store` and `bus` must outlive the API.
+  // Fails: Errc::io; Errc::value with what is wrong about the options, files of secrets among them;
+  // Errc::infeasible for what would let strangers in.
+  static Result<std::unique_ptr<Api>> listen(ApiOptions options, Service& service,
+                                             port::Store& store, Bus& bus);
+  struct Impl;
+  explicit Api(std::unique_ptr<Impl> impl);  // for listen(): nobody else can make one
+  Api(const Api&) = delete;
+  Api& operator=(const Api&) = delete;
+  ~Api();  // stops
+
+  std::uint16_t port() const;   // 0 of a socket file
+  std::string address() const;  // as `listen`, with the port
+  // Reads the tokens and certificates again. Fails: as listen; what was read before stays.
+  Status reload();
+  // Requests under way get their answers, event streams their end. Waits for the service where it
+  // is asked something just then.
+  void stop();
+
+  // What it serves.
+  const std::vector<Route>& routes() const;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weft::serve

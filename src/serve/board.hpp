@@ -1,0 +1,108 @@
+// The cases as the world sees them: early ones within seconds, the right ones a little later, and
+// what became of the early ones.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/case.hpp"
+#include "operate/triage/triage.hpp"
+
+namespace weft::serve {
+
+// Rules for those who cannot wait: every wait shortened to `wait_ns`, and a lateness of a moment.
+// What comes later than that is seen by the other rules only.
+struct EarlySettings {
+  std::int64_t wait_ns = 500'000'000;
+  std::int64_t lateness_ns = 200'000'000;
+  std::int64_t loss_wait_ns = 2'000'000'000;  // the same of lost probes
+  std::uint32_t losses = 2;                   // records of them that make a case
+};
+operate::triage::Rules early_rules(const operate::triage::Rules& rules,
+                                   const EarlySettings& settings);
+
+// A case under the name that it keeps.
+struct Standing {
+  enum class State : std::uint8_t {
+    provisional,  // what is known so far; half a minute later it is final or gone
+    open,         // decided; more may join
+    closed,       // nothing can join any more
+    superseded,   // it was part of what `into` names
+    withdrawn,    // too little in the end
+  };
+  State state = State::provisional;
+  model::Case body;
+  std::string into;
+  std::string json;  // as `weft triage --json` writes it, and "standing", "into"
+};
+std::string_view to_text(Standing::State state);
+
+// Feeds two triages with the same records, one early and one patient, and joins what they say. A
+// case of the patient one takes over the early ones whose records it holds.
+class Board {
+ public:
+  // Of the same fabric; both must outlive the board.
+  Board(const operate::triage::Ground& patient, const operate::triage::Ground& early);
+
+  // One record; `number` is ascending and unique.
+  void add(const model::RecordSet& set, const model::Record& record, std::uint64_t number);
+  // Time has come to `now`.
+  void advance(Timestamp now);
+
+  // What changed since the last call, in order of name: new cases, other members, other states.
+  // Cost: that of describing the open cases.
+  std::vector<Standing> changes();
+  // A case published in an earlier life of the service. Should the same be said again, it is no
+  // change.
+  void recall(const std::string& id, Standing::State state, std::string json);
+
+  // To be called when all that may concern recalled cases was added again, and after changes(): of
+  // those that were open and did not come about again nobody will ever say anything. They end as
+  // withdrawn.
+  std::vector<Standing> forsake();
+
+  std::optional<model::Case> find(const std::string& id) const;
+  // When changes() may have something new though nothing is added; none: never.
+  std::optional<Timestamp> next_due() const;
+  // No record with a smaller number is needed any more.
+  std::uint64_t oldest_number() const;
+  std::size_t open_count() const { return open_count_; }
+  operate::triage::Triage::Counts counts() const { return patient_.counts(); }
+
+ private:
+  struct Published {
+    Standing::State state = Standing::State::provisional;
+    std::string json;
+    model::Case body;
+  };
+  using Changes = std::vector<Standing>;
+
+  void publish_patient(Changes& out);
+  void publish_early(const std::vector<model::Case>& early, Changes& out);
+  void settle_early(const std::vector<model::Case>& early, Changes& out);
+  void publish(Standing::State state, const model::Case& c, Changes& out);
+  static void settle(Published& was, std::string into, Changes& out);
+  std::string owner(const model::Case& c) const;
+  std::string_view id_of(std::uint64_t number) const;
+  void forget();
+
+  const model::Fabric& fabric_;
+  std::vector<model::Case> closed_, closed_early_;  // since the last look
+  operate::triage::Triage patient_, early_;
+  std::map<std::string, Published> published_;
+  std::set<std::string> provisional_;           // of them
+  std::set<std::string> standing_;              // and those that the patient triage has open
+  std::deque<std::string> ended_;               // and those that are closed, oldest first
+  std::map<std::uint64_t, std::string> owner_;  // of records: the patient case that holds it
+  std::deque<std::string> ids_;                 // of records, from number ids_first_ on
+  std::uint64_t ids_first_ = 0;
+  std::size_t open_count_ = 0;
+};
+
+}  // namespace weft::serve

@@ -1,0 +1,361 @@
+#include "serve/desk.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/json_line.hpp"
+#include "model/case.hpp"
+#include "operate/repair/ledger.hpp"
+
+namespace weft::serve {
+
+namespace repair = operate::repair;
+
+namespace {
+
+constexpr std::string_view case_kind = "case", snapshot_kind = "snapshot";
+constexpr std::string_view desk_kind = "desk", replay_id = "replay";
+constexpr Timestamp end_of_time{timestamp_ns_max};
+constexpr std::size_t page_rows = 10'000;
+constexpr std::int64_t mark_every_ns = ns_per_minute;
+constexpr std::int64_t tidy_every_ns = ns_per_minute;
+// Cases of records that reach further back than what was replayed begin so soon after its start.
+constexpr std::int64_t truncated_ns = 10 * ns_per_minute;
+
+std::optional<Standing::State> standing_of(std::string_view json) {
+  using enum Standing::State;
+  for (const Standing::State state : {provisional, open, closed, superseded, withdrawn})
+    if (json.find(fmt::format(R"(,"standing":"{}")", to_text(state))) != std::string_view::npos)
+      return state;
+  return std::nullopt;
+}
+
+bool is_over(Standing::State state) {
+  return state != Standing::State::provisional && state != Standing::State::open;
+}
+
+}  // namespace
+
+Desk::Desk(const Ground& ground, const DeskSettings& settings, repair::Policy policy,
+           port::Store& store)
+    : ground_(ground),
+      settings_(settings),
+      store_(store),
+      intake_(ground.fabric, ground.inventory, ground.catalogue),
+      board_(ground.patient, ground.early),
+      sight_(ground.fabric, settings.sight),
+      repair_(ground.fabric, std::move(policy)) {}
+
+Status Desk::restore(Timestamp now) {
+  WEFT_TRY_STATUS(recall_cases());
+  WEFT_TRY(const auto repairs,
+           store_.documents(repair::Repair::document_kind, end_of_time, SIZE_MAX));
+  WEFT_TRY_STATUS(repair_.restore(repairs, now));
+  WEFT_TRY_STATUS(replay(now));
+  is_restoring_ = true;
+  board_.advance(now);
+  take_changes(now);
+  for (const Standing& standing : board_.forsake()) take(standing, now);
+  is_restoring_ = false;
+  for (const std::string& id : repair_.open_cases())
+    if (!open_.contains(id)) repair_.retract(id, "", now);
+  return {};
+}
+
+Status Desk::recall_cases() {
+  WEFT_TRY(const auto documents, store_.documents(case_kind, end_of_time, SIZE_MAX));
+  // Oldest first, as they came to be.
+  for (auto at = documents.rbegin(); at != documents.rend(); ++at) {
+    const auto state = standing_of(at->body);
+    if (!state)
+      return fail(Errc::parse, {},
+                  fmt::format("the store's case {} has no standing", base::quoted(at->id)),
+                  "the store was changed by something else; restore a copy of it");
+    if (!is_over(*state)) open_[at->id] = *state;
+    board_.recall(at->id, *state, at->body);
+  }
+  return {};
+}
+
+Status Desk::replay(Timestamp now) {
+  if (const auto known = store_.document(desk_kind, replay_id)) {
+    WEFT_TRY(const JsonLine line, JsonLine::parse(known->body, {"the store's replay mark", 0, 0}));
+    Errors errors;
+    replay_from_ = static_cast<std::uint64_t>(
+        line.count("from", {}, 1, std::numeric_limits<std::int64_t>::max(), errors));
+    if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  } else if (known.error().code != Errc::unknown) {
+    return std::unexpected(known.error());
+  }
+  for (std::uint64_t from = replay_from_;;) {
+    WEFT_TRY(const auto events, store_.events(from, page_rows));
+    if (events.empty()) return {};
+    if (from == replay_from_ && replay_from_ > 1)
+      truncated_before_ = {events.front().received.ns + truncated_ns};
+    from = events.back().seq + 1;
+    learn(events, now);
+    board_.advance(std::min(events.back().received, now));
+  }
+}
+
+Result<std::vector<Receipt>> Desk::accept(std::span<const Batch> batches, Timestamp now) {
+  std::vector<Receipt> receipts;
+  port::Commit commit;
+  for (const Batch& batch : batches)
+    receipts.push_back(intake_.check(batch.feed, batch.lines, batch.sender, now, commit.events));
+  if (commit.events.empty()) return receipts;
+  const auto first = store_.commit(commit);
+  if (!first) {
+    ++counts_.failures;
+    intake_.forget_checked();
+    return std::unexpected(first.error());
+  }
+  ++counts_.commits;
+  for (std::size_t i = 0; i < commit.events.size(); ++i) commit.events[i].seq = *first + i;
+  learn(commit.events, now);
+  return receipts;
+}
+
+void Desk::learn(std::span<const port::StoredEvent> events, Timestamp now) {
+  Numbered said;
+  model::EvidenceSet seen;
+  intake_.keep(events, said, seen);
+  for (std::size_t i = 0; i < said.numbers.size(); ++i)
+    board_.add(said.records, said.records.rows[i], said.numbers[i]);
+  std::erase_if(seen.rows, [&](const model::Evidence& row) {
+    return row.t.ns < now.ns - settings_.sight.keep_ns;
+  });
+  sight_.add(seen);
+  mark(events.front().seq, events.front().received);
+  counts_.events += events.size();
+}
+
+void Desk::mark(std::uint64_t seq, Timestamp received) {
+  if (marks_.empty() || received.ns - marks_.back().first.ns >= mark_every_ns)
+    marks_.emplace_back(received, seq);
+}
+
+std::uint64_t Desk::event_before(Timestamp t) const {
+  const auto after = std::ranges::upper_bound(marks_, t, {}, [](const auto& m) { return m.first; });
+  return after == marks_.begin() ? 1 : std::prev(after)->second;
+}
+
+Result<std::vector<repair::Order>> Desk::tick(Timestamp now) {
+  if (const auto lines = sight_.look(now); !lines.empty()) {
+    const Batch batch{Feed::record, lines, ""};
+    WEFT_TRY(const auto receipts, accept({&batch, 1}, now));
+    static_cast<void>(receipts);
+  }
+  board_.advance(now);
+  // What the store would not take has to go first: later documents would otherwise overtake it.
+  WEFT_TRY_STATUS(commit_pending());
+  take_changes(now);
+  repair::Step step = repair_.step(now);
+  for (auto& document : step.commit.documents) {
+    announcements_pending_.push_back({"repair", document.body});
+    pending_.documents.push_back(std::move(document));
+  }
+  for (auto& entry : step.commit.audit) pending_.audit.push_back(std::move(entry));
+  for (auto& order : step.orders) orders_.push_back(std::move(order));
+  WEFT_TRY_STATUS(tidy(now));
+  WEFT_TRY_STATUS(commit_pending());
+  counts_.orders += orders_.size();
+  return std::exchange(orders_, {});
+}
+
+std::optional<Timestamp> Desk::next_due() const {
+  if (!pending_.documents.empty() || !pending_.audit.empty()) return Timestamp{};
+  std::optional<Timestamp> out;
+  for (const auto& due : {board_.next_due(), sight_.next_due(), repair_.next_due()})
+    if (due && (!out || *due < *out)) out = due;
+  return out;
+}
+
+// Cases as they changed, into the commit that waits and before the eyes of repair.
+void Desk::take_changes(Timestamp now) {
+  for (const Standing& standing : board_.changes()) {
+    const bool is_known = open_.contains(standing.body.id);
+    if (is_restoring_ && !is_known && standing.body.opened < truncated_before_) continue;
+    take(standing, now);
+  }
+}
+
+void Desk::take(const Standing& standing, Timestamp now) {
+  note(standing, now);
+  if (is_over(standing.state))
+    open_.erase(standing.body.id);
+  else
+    open_[standing.body.id] = standing.state;
+  if (standing.state == Standing::State::superseded ||
+      standing.state == Standing::State::withdrawn) {
+    repair_.retract(standing.body.id, standing.into, now);
+    return;
+  }
+  model::Case seen = standing.body;
+  // Some end by silence, never cleared: no more will be heard of them either.
+  if (standing.state == Standing::State::closed && !seen.closed)
+    seen.closed = seen.members.empty() ? seen.opened : seen.members.back().at;
+  repair_.see(seen, now);
+}
+
+void Desk::note(const Standing& standing, Timestamp now) {
+  const model::Case& c = standing.body;
+  pending_.documents.push_back({std::string(case_kind), c.id, now, standing.json});
+  announcements_pending_.push_back({"case", standing.json});
+  const auto known = open_.find(c.id);
+  if (known != open_.end() && known->second == standing.state) return;  // it only grew
+  ++counts_.cases;
+  pending_.audit.push_back(
+      {0, now, "weft", c.id, fmt::format("case_{}", to_text(standing.state)),
+       fmt::format(R"({{"kind":"{}","entity":{},"records":{},"confidence":{:.3f},"into":{}}})",
+                   model::to_text(c.kind), json_string(root_name(ground_.fabric, c)),
+                   c.members.size(), c.confidence, json_string(standing.into))});
+}
+
+Status Desk::commit_pending() {
+  if (pending_.documents.empty() && pending_.audit.empty()) return {};
+  // Lists are paged by this time, so no two may share it.
+  for (port::Document& document : pending_.documents) {
+    document.updated.ns = std::max(document.updated.ns, updated_.ns + 1);
+    updated_ = document.updated;
+  }
+  const auto done = store_.commit(pending_);
+  if (!done) {
+    ++counts_.failures;
+    return std::unexpected(done.error());
+  }
+  ++counts_.commits;
+  for (const port::AuditEntry& entry : pending_.audit)
+    announcements_.push_back(
+        {"audit",
+         fmt::format(R"({{"t":"{}","actor":{},"case":{},"action":{},"detail":{}}})",
+                     to_text(entry.t), json_string(entry.actor), json_string(entry.subject),
+                     json_string(entry.action), entry.detail.empty() ? "{}" : entry.detail)});
+  for (Announcement& announcement : announcements_pending_)
+    announcements_.push_back(std::move(announcement));
+  announcements_pending_.clear();
+  pending_ = {};
+  return {};
+}
+
+// Once a minute: from where a new life would have to read, and what nobody needs any more.
+Status Desk::tidy(Timestamp now) {
+  if (now.ns - tidied_.ns < tidy_every_ns) return {};
+  tidied_ = now;
+  const std::uint64_t wanted =
+      std::min(board_.oldest_number(), event_before({now.ns - settings_.replay_ns}));
+  if (wanted > replay_from_) {
+    replay_from_ = wanted;
+    pending_.documents.push_back({std::string(desk_kind), std::string(replay_id), now,
+                                  fmt::format(R"({{"from":{}}})", replay_from_)});
+  }
+  const std::uint64_t useless =
+      std::min(replay_from_, event_before({now.ns - settings_.events_ns}));
+  if (useless > forgotten_) {
+    WEFT_TRY(const auto events, store_.forget_events(useless));
+    WEFT_TRY(const auto cases, store_.forget_documents(case_kind, {now.ns - settings_.cases_ns}));
+    static_cast<void>(events + cases);
+    forgotten_ = useless;
+    while (marks_.size() > 1 && marks_[1].second <= useless) marks_.pop_front();
+  }
+  return {};
+}
+
+void Desk::outcome(const repair::Outcome& outcome, Timestamp now) {
+  // What probes met before a drain or a return says nothing about the time after it.
+  const std::string ticket = outcome.order.substr(0, outcome.order.rfind('.'));
+  if (outcome.service == port::Service::drained || outcome.service == port::Service::in_service)
+    if (port::Service& known = services_[ticket]; known != outcome.service) {
+      known = outcome.service;
+      sight_.forget();
+    }
+  repair_.outcome(outcome, now);
+}
+
+void Desk::keep_snapshot(const std::string& case_id, std::string json, Timestamp now) {
+  pending_.documents.push_back(
+      {std::string(snapshot_kind), fmt::format("{}.{}", case_id, now.ns), now, std::move(json)});
+}
+
+std::vector<std::string> Desk::open_cases() const {
+  std::vector<std::string> out;
+  for (const auto& [id, state] : open_) out.push_back(id);
+  return out;
+}
+
+Status Desk::command(const Command& command, Timestamp now) {
+  const repair::Word word{command.who, command.reason};
+  using enum Command::Kind;
+  switch (command.kind) {
+    case approve:
+      return repair_.approve(command.case_id, word, now);
+    case reject:
+      return repair_.reject(command.case_id, word, now);
+    case repaired:
+      return repair_.repaired(command.case_id, word, now);
+    case hold:
+      return repair_.hold(command.case_id, repair::Switch::on, word, now);
+    case release:
+      return repair_.hold(command.case_id, repair::Switch::off, word, now);
+    case kill_switch:
+      repair_.set_kill_switch(repair::Switch::on, word, now);
+      return {};
+    case revive:
+      repair_.set_kill_switch(repair::Switch::off, word, now);
+      return {};
+    case freeze:
+      return repair_.freeze(now, command.until, word, now);
+  }
+  return {};
+}
+
+std::string Desk::ledger() const {
+  const auto rows = repair::ledger_rows(ground_.fabric, repair_.tickets());
+  return to_json(repair::make_ledger(rows, repair_.policy(), {-timestamp_ns_max}, end_of_time));
+}
+
+std::string Desk::metrics() const {
+  std::string out;
+  const auto add = [&](std::string_view name, std::string_view type, std::string_view help,
+                       std::uint64_t value) {
+    fmt::format_to(std::back_inserter(out),
+                   "# HELP weft_{0} {2}\n# TYPE weft_{0} {1}\nweft_{0} {3}\n", name, type, help,
+                   value);
+  };
+  const auto& intake = intake_.counts();
+  const auto& syslog = intake_.syslog_counts();
+  const auto triage = board_.counts();
+  add("lines_total", "counter", "Lines of all feeds.", intake.lines);
+  add("lines_refused_total", "counter", "Lines that are no lines of their feed.", intake.refused);
+  add("lines_known_total", "counter", "Records that had come before.", intake.known);
+  add("events_total", "counter", "Events kept in this life of the service.", counts_.events);
+  add("events_unreadable_total", "counter", "Kept events that make no sense any more.",
+      intake.unreadable);
+  add("syslog_unknown_devices_total", "counter", "Messages of devices that are not known.",
+      syslog.unknown_devices);
+  add("syslog_malformed_total", "counter", "Messages that are no syslog.", syslog.malformed);
+  add("records_late_total", "counter", "Records too late for any case.", triage.queue.late);
+  add("records_wrong_clock_total", "counter", "Records placed by their time of receipt.",
+      triage.records.wrong_clocks);
+  add("evidence_rows_total", "counter", "Rows of what probes met.", sight_.counts().rows);
+  add("evidence_dropped_total", "counter", "Rows that there was no room for.",
+      sight_.counts().dropped);
+  add("localise_runs_total", "counter", "Runs of the localiser.", sight_.counts().runs);
+  add("verdicts_total", "counter", "Parts that the localiser named.", sight_.counts().verdicts);
+  add("case_changes_total", "counter", "Cases that began, ended or changed their state.",
+      counts_.cases);
+  add("cases_open", "gauge", "Cases that are not over.", open_.size());
+  add("repairs_under_way", "gauge", "Repairs that are not over.",
+      static_cast<std::uint64_t>(std::ranges::count_if(
+          repair_.tickets(), [](const auto& row) { return !is_over(row.second.stage); })));
+  add("kill_switch", "gauge", "Whether nothing may be done.",
+      repair_.kill_switch() == repair::Switch::on ? 1 : 0);
+  add("orders_total", "counter", "Orders given to the hands of the service.", counts_.orders);
+  add("commits_total", "counter", "Commits of the store.", counts_.commits);
+  add("commit_failures_total", "counter", "Commits that the store refused.", counts_.failures);
+  return out;
+}
+
+}  // namespace weft::serve

@@ -1,0 +1,95 @@
+// What stands between a request and its route: who asks, whether she may, and whether the request
+// is one at all.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "serve/api.hpp"
+#include "serve/auth.hpp"
+#include "serve/exchange.hpp"
+#include "serve/http.hpp"
+#include "serve/meters.hpp"
+#include "serve/openapi.hpp"
+
+namespace weft::serve {
+
+// Who is at the other end of a connection, as far as that shows before a request.
+struct Peer {
+  std::string sender;                      // address, "" over a socket file
+  std::optional<std::uint32_t> user;       // over a socket file
+  std::optional<std::string> certificate;  // common name, verified
+};
+
+class Front {
+ public:
+  // Whose requests are let in without a token or certificate.
+  enum class Access : std::uint8_t {
+    guarded,    // nobody's
+    open_host,  // all of this machine, by a name of this machine: a page from elsewhere that has
+                // its own name point here is not served
+    open_file,  // all who can open the socket file
+  };
+  // All must outlive the front.
+  Front(Access access, const ApiLimits& limits, std::span<const Route> routes, Meters& meters)
+      : access_(access), limits_(limits), routes_(routes), meters_(meters) {}
+
+  // None: certificates alone let in, and to everything.
+  void set_tokens(std::shared_ptr<const Tokens> tokens);
+
+ private:
+  friend class Visit;
+
+  std::expected<Principal, Problem> principal(const Head& head, const Peer& peer) const;
+
+  const Access access_;
+  const ApiLimits& limits_;
+  std::span<const Route> routes_;
+  Meters& meters_;
+  mutable std::mutex mutex_;
+  // Shared: requests under way keep what they began with when the file is read again.
+  std::shared_ptr<const Tokens> tokens_;
+};
+
+// One request on its way.
+class Visit final : public Handling {
+ public:
+  // All must outlive it.
+  Visit(Front& front, const Head& head, const Peer& peer, std::string id);
+  // Of a head that could not be read.
+  Visit(Front& front, const Problem& problem, const Head& head, const Peer& peer, std::string id);
+
+  std::optional<Reply> before_body() override;
+  Reply answer(std::string body) override;
+  // Counts it.
+  void finish(int status) const;
+
+ private:
+  std::expected<void, Problem> admit();
+  std::expected<void, Problem> check_origin() const;
+  std::expected<void, Problem> check_rights(const Route& route);
+  std::expected<void, Problem> check_body(const Route& route);
+  std::expected<void, Problem> unpack(std::string& body);
+  Reply ask(std::string body);
+  Reply finished(Reply reply) const;
+
+  Front& front_;
+  const Head& head_;
+  const Peer& peer_;
+  std::string id_;
+  std::optional<Problem> problem_;
+  const Route* route_ = nullptr;
+  std::string allow_;  // methods, where that is the question
+  Call call_;
+  Share body_share_;
+  bool is_stream_ = false;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace weft::serve

@@ -1,0 +1,52 @@
+// Where the API listens: an address, or a socket file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/fd.hpp"
+#include "base/result.hpp"
+
+namespace weft::serve {
+
+struct ListenAddress {
+  std::string host;  // an IPv4 or IPv6 address; "": a socket file
+  std::uint16_t port = 0;
+  std::string path;  // of the socket file
+
+  bool is_file() const { return host.empty(); }
+  // Only this machine can reach it.
+  bool is_local() const;
+  std::string text() const;
+};
+
+// "127.0.0.1:8080", "localhost:0", "[::1]:8080" or "unix:/run/weft.sock"; port 0 is any free one.
+// Fails: Errc::parse.
+Result<ListenAddress> parse_listen_address(std::string_view text);
+
+// An open listening socket. A socket file gets mode 0600 and goes away with the listener; one that
+// was left behind is replaced, unless somebody listens at it.
+class Listener {
+ public:
+  // Fails: Errc::io.
+  static Result<Listener> open(const ListenAddress& address);
+  Listener(Listener&&) noexcept = default;
+  Listener& operator=(Listener&&) = delete;
+  ~Listener();
+
+  int get() const { return socket_.get(); }
+  const ListenAddress& address() const { return address_; }  // with the port that it has now
+  // The next connection; not valid when there is none.
+  Fd accept() const;
+
+ private:
+  Listener(Fd socket, ListenAddress address)
+      : socket_(std::move(socket)), address_(std::move(address)) {}
+
+  Fd socket_;
+  ListenAddress address_;
+  std::uint64_t inode_ = 0;  // of the socket file
+};
+
+}  // namespace weft::serve

@@ -1,0 +1,305 @@
+#include "serve/loop.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace weft::serve {
+
+namespace repair = operate::repair;
+using repair::OrderKind;
+
+namespace {
+
+constexpr std::int64_t dead_ns = 30 * ns_per_s;  // a loop that has not turned for so long is dead
+constexpr std::int64_t ns_per_ms = 1'000'000;
+
+Error stopped() {
+  return {Errc::io, {}, "the service is stopping", "send it again when it is back", {}};
+}
+
+std::size_t bytes_of(const std::vector<std::string>& lines) {
+  std::size_t out = 0;
+  for (const std::string& line : lines) out += line.size();
+  return out;
+}
+
+// Acts, looks and checks go through the same hands; the others wait for different things.
+std::size_t lane(OrderKind kind) {
+  switch (kind) {
+    case OrderKind::act:
+    case OrderKind::look:
+    case OrderKind::check:
+      return 0;
+    case OrderKind::forecast:
+      return 1;
+    case OrderKind::snapshot:
+      return 2;
+    case OrderKind::notify:
+      return 3;
+  }
+  return 0;
+}
+constexpr std::size_t lane_count = 4;
+
+Error missing(std::string_view what) {
+  return {Errc::unsupported,
+          {},
+          fmt::format("this service has no {}", what),
+          "give it one in its configuration",
+          {}};
+}
+
+}  // namespace
+
+// Tasks one after another, on a thread of its own.
+class Loop::Worker {
+ public:
+  Worker() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+  void add(Task task) {
+    {
+      const std::scoped_lock lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  void run(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    // What is left at the end is given again in the next life.
+    while (changed_.wait(lock, stop, [this] { return !tasks_.empty(); }) &&
+           !stop.stop_requested()) {
+      const Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Task> tasks_;
+  std::jthread thread_;  // last: it uses the others
+};
+
+Loop::Loop(Desk& desk, port::Clock& clock, Bus& bus, Hands hands, Sli sli, LoopLimits limits)
+    : desk_(desk),
+      clock_(clock),
+      bus_(bus),
+      hands_(std::move(hands)),
+      sli_(std::move(sli)),
+      limits_(limits),
+      turned_ns_(clock.now().ns) {
+  for (std::size_t i = 0; i < lane_count; ++i) workers_.push_back(std::make_unique<Worker>());
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+Loop::~Loop() {
+  workers_.clear();  // the desk's thread still answers what they ask
+  thread_.request_stop();
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Loop::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) turn();
+  // What came meanwhile was never acknowledged.
+  std::deque<Waiting> batches;
+  std::vector<Task> tasks;
+  {
+    const std::scoped_lock lock(mutex_);
+    is_stopping_ = true;
+    batches.swap(batches_);
+    tasks.swap(tasks_);
+  }
+  for (Waiting& waiting : batches) waiting.promise.set_value(std::unexpected(stopped()));
+  for (const Task& task : tasks) task();
+}
+
+void Loop::turn() {
+  std::deque<Waiting> batches;
+  std::vector<Task> tasks;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, thread_.get_stop_token(), std::chrono::nanoseconds(limits_.turn_ns),
+                      [this] { return !batches_.empty() || !tasks_.empty(); });
+    batches.swap(batches_);
+    tasks.swap(tasks_);
+    waiting_bytes_ = 0;
+    turned_ns_ = clock_.now().ns;
+  }
+  if (!batches.empty()) take_batches(std::move(batches));
+  for (const Task& task : tasks) task();
+  auto orders = desk_.tick(clock_.wall());
+  {
+    const std::scoped_lock lock(mutex_);
+    trouble_ = orders ? "" : orders.error().text();
+  }
+  if (orders)
+    for (repair::Order& order : *orders) dispatch(std::move(order));
+  for (Announcement& announcement : desk_.announcements()) bus_.publish(std::move(announcement));
+}
+
+// All that waited is one commit.
+void Loop::take_batches(std::deque<Waiting> waiting) {
+  std::vector<Desk::Batch> batches;
+  for (Waiting& one : waiting) batches.push_back(std::move(one.batch));
+  auto receipts = desk_.accept(batches, clock_.wall());
+  for (std::size_t i = 0; i < waiting.size(); ++i)
+    waiting[i].promise.set_value(receipts ? Result<Receipt>(std::move((*receipts)[i]))
+                                          : std::unexpected(receipts.error()));
+}
+
+void Loop::dispatch(repair::Order order) {
+  Worker& worker = *workers_[lane(order.kind)];
+  const auto tell = [this](repair::Outcome outcome) {
+    post([this, outcome = std::move(outcome)] { desk_.outcome(outcome, clock_.wall()); });
+  };
+  if (order.kind != OrderKind::snapshot) {
+    worker.add([this, order = std::move(order), tell] { tell(carry_out(order)); });
+    return;
+  }
+  auto found = desk_.find_case(order.case_id).value_or(model::Case{.id = order.case_id});
+  worker.add(
+      [this, order = std::move(order), found = std::move(found), open = desk_.open_cases(), tell] {
+        repair::Outcome outcome{.order = order.id};
+        auto taken = hands_.snapshot ? hands_.snapshot(order, found, open)
+                                     : std::unexpected(missing("means to take snapshots"));
+        if (!taken) {
+          outcome.error = taken.error();
+        } else {
+          outcome.note = "its manifest is the document of kind snapshot";
+          post([this, id = order.case_id, taken = *std::move(taken)] {
+            desk_.keep_snapshot(id, taken, clock_.wall());
+          });
+        }
+        tell(std::move(outcome));
+      });
+}
+
+repair::Outcome Loop::carry_out(const repair::Order& order) {
+  repair::Outcome out{.order = order.id};
+  if (order.kind == OrderKind::notify) {
+    for (port::Notifier* notifier : hands_.notifiers)
+      if (const Status sent = notifier->notify(order.notice); !sent) out.error = sent.error();
+  } else if (order.kind == OrderKind::forecast) {
+    if (!hands_.forecast) {
+      out.error = missing("jobs to forecast for");
+    } else if (auto forecast = hands_.forecast(order)) {
+      out.forecast = *std::move(forecast);
+    } else {
+      out.error = forecast.error();
+    }
+  } else if (hands_.actuator == nullptr) {
+    out.error = missing("actuator");
+  } else {
+    act(order, out);
+  }
+  return out;
+}
+
+void Loop::act(const repair::Order& order, repair::Outcome& out) {
+  if (order.kind == OrderKind::look) {
+    if (const auto state = hands_.actuator->state(order.entity))
+      out.service = *state;
+    else
+      out.error = state.error();
+  } else if (order.kind == OrderKind::check) {
+    if (const auto check = hands_.actuator->check(order.entity))
+      out.check = *check;
+    else
+      out.error = check.error();
+  } else if (!ask([&] { return desk_.may_act(order, clock_.wall()); })) {
+    out.error = Error{Errc::infeasible, {}, "it was forbidden before it was done", "", {}};
+  } else if (const Status done = hands_.actuator->act(order.action); !done) {
+    out.error = done.error();
+  }
+}
+
+void Loop::post(Task task) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!is_stopping_) {
+      tasks_.push_back(std::move(task));
+      changed_.notify_all();
+      return;
+    }
+  }
+  const std::scoped_lock lock(late_);  // the desk's thread is gone
+  task();
+}
+
+template <class F>
+auto Loop::ask(F&& f) -> decltype(f()) {
+  std::promise<decltype(f())> promise;
+  auto answer = promise.get_future();
+  post([&] { promise.set_value(f()); });
+  return answer.get();
+}
+
+Result<Receipt> Loop::accept(std::string_view feed, std::vector<std::string> lines,
+                             std::string_view sender) {
+  WEFT_TRY(const Feed known, find_feed(feed));
+  const std::size_t bytes = bytes_of(lines);
+  std::future<Result<Receipt>> receipt;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (is_stopping_) return std::unexpected(stopped());
+    if (batches_.size() >= limits_.waiting_batches ||
+        (waiting_bytes_ > 0 && waiting_bytes_ + bytes > limits_.waiting_bytes)) {
+      ++busy_;
+      return Receipt{.state = Receipt::State::busy};
+    }
+    waiting_bytes_ += bytes;
+    batches_.push_back({{known, std::move(lines), std::string(sender)}, {}});
+    receipt = batches_.back().promise.get_future();
+  }
+  changed_.notify_all();
+  return receipt.get();
+}
+
+Status Loop::command(const Command& command) {
+  WEFT_TRY_STATUS(ask([&] { return desk_.command(command, clock_.wall()); }));
+  ask([] { return 0; });  // a turn has passed, and with it the commit
+  const Health now = health();
+  if (now.is_ready) return {};
+  return fail(Errc::io, {}, "it was heard, and is not durable yet: " + now.why,
+              "look at the audit log once the store works");
+}
+
+Result<std::string> Loop::sli(Timestamp from, Timestamp to) {
+  const std::uint64_t event = ask([&] { return desk_.event_before({from.ns - ns_per_minute}); });
+  return sli_(from, to, event);
+}
+
+Result<std::string> Loop::ledger() {
+  return ask([&] { return desk_.ledger(); });
+}
+
+std::string Loop::metrics() {
+  std::string out = ask([&] { return desk_.metrics(); });
+  const std::scoped_lock lock(mutex_);
+  out += fmt::format(
+      "# HELP weft_busy_total Batches turned away because too much waited.\n"
+      "# TYPE weft_busy_total counter\nweft_busy_total {}\n",
+      busy_);
+  return out;
+}
+
+Health Loop::health() {
+  const std::scoped_lock lock(mutex_);
+  const std::int64_t still_ns = clock_.now().ns - turned_ns_;
+  Health out{.is_alive = still_ns < dead_ns, .is_ready = trouble_.empty() && !is_stopping_};
+  if (!out.is_alive)
+    out.why = fmt::format("the loop has not turned for {} ms", still_ns / ns_per_ms);
+  else if (!out.is_ready)
+    out.why = trouble_.empty() ? "stopping" : trouble_;
+  return out;
+}
+
+}  // namespace weft::serve

@@ -1,0 +1,99 @@
+// The threads of the service: one that thinks, and some that wait for the world.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "operate/repair/repair.hpp"
+#include "port/actuator.hpp"
+#include "port/clock.hpp"
+#include "port/notifier.hpp"
+#include "serve/bus.hpp"
+#include "serve/desk.hpp"
+#include "serve/service.hpp"
+
+namespace weft::serve {
+
+// What carries orders out. Each of the four is called from one thread of its own and may wait.
+// Where one is missing its orders fail, and say so.
+struct Hands {
+  port::Actuator* actuator = nullptr;
+  std::function<Result<operate::repair::Forecast>(const operate::repair::Order&)> forecast;
+  // Returns a JSON object that says where the snapshot is and what is in it. `open`: ids of cases
+  // that are not over.
+  std::function<Result<std::string>(const operate::repair::Order&, const model::Case&,
+                                    const std::vector<std::string>& open)>
+      snapshot;
+  std::vector<port::Notifier*> notifiers;
+};
+
+struct LoopLimits {
+  std::size_t waiting_bytes = std::size_t{64} << 20;  // of lines that are not durable yet
+  std::size_t waiting_batches = 10'000;
+  std::int64_t turn_ns = 100'000'000;  // the desk is asked at least so often
+};
+
+class Loop final : public Service {
+ public:
+  using Sli = std::function<Result<std::string>(Timestamp from, Timestamp to, std::uint64_t event)>;
+
+  // All must outlive the loop; the desk belongs to it from now on. The desk was restored.
+  Loop(Desk& desk, port::Clock& clock, Bus& bus, Hands hands, Sli sli, LoopLimits limits = {});
+  ~Loop() override;  // stops: what was acknowledged is durable, orders under way are waited for
+
+  Result<Receipt> accept(std::string_view feed, std::vector<std::string> lines,
+                         std::string_view sender) override;
+  Status command(const Command& command) override;
+  Result<std::string> sli(Timestamp from, Timestamp to) override;
+  Result<std::string> ledger() override;
+  std::string metrics() override;
+  Health health() override;
+
+ private:
+  class Worker;
+  struct Waiting {
+    Desk::Batch batch;
+    std::promise<Result<Receipt>> promise;
+  };
+  using Task = std::function<void()>;
+
+  void run(const std::stop_token& stop);
+  void turn();
+  void take_batches(std::deque<Waiting> batches);
+  void dispatch(operate::repair::Order order);
+  operate::repair::Outcome carry_out(const operate::repair::Order& order);
+  void act(const operate::repair::Order& order, operate::repair::Outcome& out);
+  void post(Task task);
+  // On the desk's thread, when it has time; the result of the call.
+  template <class F>
+  auto ask(F&& f) -> decltype(f());
+
+  Desk& desk_;
+  port::Clock& clock_;
+  Bus& bus_;
+  Hands hands_;
+  Sli sli_;
+  LoopLimits limits_;
+  std::mutex late_;   // of calls of the desk after its thread
+  std::mutex mutex_;  // of all below
+  std::condition_variable_any changed_;
+  std::deque<Waiting> batches_;
+  std::size_t waiting_bytes_ = 0;
+  std::vector<Task> tasks_;  // for the desk's thread
+  bool is_stopping_ = false;
+  std::string trouble_;         // what the store said last; "" when it works
+  std::int64_t turned_ns_ = 0;  // when the desk's thread came by last, monotonic
+  std::uint64_t busy_ = 0;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::jthread thread_;
+};
+
+}  // namespace weft::serve

@@ -1,0 +1,154 @@
+#include "serve/page.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "serve/auth.hpp"
+#include "serve/listing.hpp"
+
+namespace weft::serve {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t rows_max = 200;
+constexpr Timestamp end_of_time{timestamp_ns_max};
+
+constexpr std::string_view style = R"css(
+:root{color-scheme:light dark;--line:#8883;--dim:#888;--bad:#c62828;--good:#2e7d32}
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}
+header{display:flex;gap:1rem;align-items:baseline}h1{font-size:1.3rem;margin:0}
+#live{margin-left:auto;color:var(--dim)}
+table{border-collapse:collapse;width:100%;margin-top:1rem}
+th{text-align:left;font-weight:600;color:var(--dim)}
+th,td{padding:.4rem .6rem;border-bottom:1px solid var(--line)}
+td.n{text-align:right;font-variant-numeric:tabular-nums}code{font-size:.9em}
+.good{color:var(--good)}.bad{color:var(--bad)}.dim{color:var(--dim)}
+)css";
+
+constexpr std::string_view script = R"js(
+const live = document.getElementById('live');
+let waiting = false;
+async function refresh() {
+  waiting = false;
+  const reply = await fetch('/', {cache: 'no-store'});
+  if (!reply.ok) return;
+  const fresh = new DOMParser().parseFromString(await reply.text(), 'text/html');
+  document.querySelector('main').replaceWith(fresh.querySelector('main'));
+}
+function soon() {
+  if (waiting) return;
+  waiting = true;
+  setTimeout(refresh, 300);
+}
+const events = new EventSource('/v1/events');
+for (const name of ['hello', 'case', 'repair', 'audit', 'reset'])
+  events.addEventListener(name, soon);
+events.onopen = () => { live.textContent = 'live'; };
+events.onerror = () => { live.textContent = 'connection lost'; };
+)js";
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string text_of(const Json& object, const char* name) {
+  if (!object.is_object()) return "";
+  const auto at = object.find(name);
+  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+// The stage of the repair of each case.
+Result<std::map<std::string, std::string>> stages(port::Store& store) {
+  std::map<std::string, std::string> out;
+  WEFT_TRY(const auto rows, store.documents("repair", end_of_time, 10 * rows_max));
+  for (const port::Document& row : rows) {
+    const Json repair = Json::parse(row.body, nullptr, false);
+    if (!repair.is_object()) continue;
+    for (const Json& id : repair.value("cases", Json::array()))
+      if (id.is_string()) out.try_emplace(id.get<std::string>(), state_of(row.body));
+  }
+  return out;
+}
+
+Result<std::vector<port::Document>> open_cases(port::Store& store) {
+  std::vector<port::Document> out;
+  for (const std::string_view state : {"provisional", "open"}) {
+    WEFT_TRY(Page page, read_page(store, {"case", state, end_of_time, rows_max}));
+    std::move(page.rows.begin(), page.rows.end(), std::back_inserter(out));
+  }
+  return out;
+}
+
+std::string case_row(const port::Document& row, const std::string& stage) {
+  const Json document = Json::parse(row.body, nullptr, false);
+  const Json cause = document.is_object() ? document.value("cause", Json()) : Json();
+  const Json members = document.is_object() ? document.value("members", Json()) : Json();
+  return fmt::format("<tr><td>{}<td>{}<td><b>{}</b><td>{}<td class=n>{}<td>{}<td><code>{}</code>\n",
+                     escaped(text_of(document, "opened")), escaped(text_of(cause, "kind")),
+                     escaped(text_of(cause, "entity")), escaped(state_of(row.body)), members.size(),
+                     stage.empty() ? "<span class=dim>none</span>" : escaped(stage),
+                     escaped(row.id));
+}
+
+}  // namespace
+
+Result<Reply> status_page(port::Store& store, const Health& health) {
+  WEFT_TRY(const auto cases, open_cases(store));
+  WEFT_TRY(const auto repairs, stages(store));
+  std::string rows;
+  for (const port::Document& row : cases) {
+    const auto at = repairs.find(row.id);
+    rows += case_row(row, at == repairs.end() ? "" : at->second);
+  }
+  const bool is_well = health.is_alive && health.is_ready;
+  Reply out;
+  out.type = "text/html; charset=utf-8";
+  out.body = fmt::format(
+      "<!doctype html><html lang=en><meta charset=utf-8><title>weft</title>\n"
+      "<meta name=viewport content=\"width=device-width\">\n"
+      "<style>{}</style>\n<header><h1>weft</h1><span id=live></span></header>\n"
+      "<main><p class={}>{}</p>\n<h2>{} open</h2>\n{}</main>\n<script>{}</script></html>\n",
+      style, is_well ? "good" : "bad", is_well ? "at work" : escaped(health.why), cases.size(),
+      rows.empty()
+          ? "<p class=dim>Nothing is known to be broken.</p>"
+          : "<table><tr><th>since<th>cause<th>root<th>state<th>records<th>repair<th>case\n" + rows +
+                "</table>\n",
+      script);
+  out.headers.emplace_back(
+      "Content-Security-Policy",
+      fmt::format("default-src 'none'; connect-src 'self'; style-src 'sha256-{}'; "
+                  "script-src 'sha256-{}'; base-uri 'none'; form-action 'none'; "
+                  "frame-ancestors 'none'",
+                  sha256_base64(style), sha256_base64(script)));
+  return out;
+}
+
+}  // namespace weft::serve

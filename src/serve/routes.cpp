@@ -1,0 +1,425 @@
+#include "serve/routes.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+#include <utility>
+
+#include "base/json_line.hpp"
+#include "serve/event_feed.hpp"
+#include "serve/listing.hpp"
+#include "serve/page.hpp"
+
+namespace weft::serve {
+namespace {
+
+using enum Param::Type;
+using enum Param::Need;
+using Body = Route::Body;
+
+constexpr Timestamp end_of_time{timestamp_ns_max};
+constexpr std::int64_t reason_bytes_max = 1000;
+constexpr std::int64_t page_rows_max = 1000;
+constexpr std::int64_t sli_ns_max = 400 * 24 * 60 * ns_per_minute;
+
+Reply json(std::string body) {
+  Reply out;
+  out.body = std::move(body);
+  return out;
+}
+
+Reply busy(std::string detail) { return reply_of({503, "busy", std::move(detail)}); }
+
+std::string receipt_json(const Receipt& receipt) {
+  std::string refused;
+  for (const Receipt::Refused& row : receipt.refused)
+    refused += fmt::format(R"({}{{"line":{},"why":{}}})", refused.empty() ? "" : ",", row.line,
+                           json_string(row.why));
+  return fmt::format(R"({{"acknowledged":{},"known":{},"refused":[{}],"refused_count":{}}})",
+                     receipt.acknowledged, receipt.known, refused, receipt.refused_count);
+}
+
+Result<Reply> accept(const RouteGround& ground, std::string_view feed,
+                     std::vector<std::string> lines, const Call& call) {
+  WEFT_TRY(const Receipt receipt, ground.service.accept(feed, std::move(lines), call.sender));
+  if (receipt.state == Receipt::State::busy)
+    return busy("too much waits already, nothing was taken; send the same again later");
+  return json(receipt_json(receipt));
+}
+
+Route feed_route(const RouteGround& ground, std::string_view path, std::string_view id,
+                 std::string_view feed, std::string_view summary) {
+  return {.method = "POST",
+          .path = path,
+          .id = id,
+          .summary = summary,
+          .role = Role::ingest,
+          .body = Body::lines,
+          .reply_schema = "Receipt",
+          .problems = {503},
+          .handler = [ground, feed](const Call& call) -> Result<Reply> {
+            auto lines = lines_of(call.body, ground.options.limits.lines);
+            if (!lines)
+              return reply_of({413, "too-many-lines",
+                               fmt::format("a body has at most {} lines; send several",
+                                           ground.options.limits.lines)});
+            return accept(ground, feed, *std::move(lines), call);
+          }};
+}
+
+Route alertmanager_route(const RouteGround& ground) {
+  return {.method = "POST",
+          .path = "/v1/alertmanager",
+          .id = "sendAlerts",
+          .summary = "A webhook of Alertmanager, version 4, as records",
+          .role = Role::ingest,
+          .body = Body::json,
+          .reply_schema = "Receipt",
+          .problems = {501, 503},
+          .handler = [ground](const Call& call) -> Result<Reply> {
+            if (!ground.options.alertmanager)
+              return fail(Errc::unsupported, {}, "this service reads no webhooks of Alertmanager");
+            WEFT_TRY(auto lines, ground.options.alertmanager(call.body));
+            return accept(ground, "record", std::move(lines), call);
+          }};
+}
+
+void add_feeds(const RouteGround& ground, std::vector<Route>& out) {
+  out.push_back(feed_route(ground, "/v1/records", "sendRecords", "record",
+                           "Records as JSON lines; acknowledged when they are durable"));
+  out.push_back(feed_route(ground, "/v1/evidence", "sendEvidence", "evidence",
+                           "What probes met, as JSON lines"));
+  out.push_back(
+      feed_route(ground, "/v1/syslog", "sendSyslog", "syslog", "Raw syslog, one message a line"));
+  out.push_back(alertmanager_route(ground));
+}
+
+std::vector<Param> page_params() {
+  return {{.name = "state", .meaning = "only those that stand at this", .least = 1, .most = 40},
+          {.name = "limit",
+           .meaning = "how many, about; 100 unless told",
+           .type = count,
+           .least = 1,
+           .most = page_rows_max},
+          {.name = "before", .meaning = "only those last updated before", .type = time}};
+}
+
+struct Kind {
+  std::string_view kind, path, one_path, list_id, one_id, plural;
+};
+
+void add_documents(const RouteGround& ground, const Kind& of, std::vector<Route>& out) {
+  out.push_back({.method = "GET",
+                 .path = of.path,
+                 .id = of.list_id,
+                 .summary = of.plural,
+                 .role = Role::read,
+                 .query = page_params(),
+                 .reply_schema = "Documents",
+                 .problems = {503},
+                 .handler = [ground, kind = of.kind](const Call& call) -> Result<Reply> {
+                   const std::string state = call.query.text("state");
+                   const auto limit = static_cast<std::size_t>(call.query.count("limit", 100));
+                   const Timestamp before = call.query.time("before", end_of_time);
+                   WEFT_TRY(const Page page, read_page(ground.store, {kind, state, before, limit}));
+                   return json(page_json(page));
+                 }});
+  out.push_back({.method = "GET",
+                 .path = of.one_path,
+                 .id = of.one_id,
+                 .summary = "One of them, with all that is known",
+                 .role = Role::read,
+                 .reply_schema = "Document",
+                 .problems = {503},
+                 .handler = [ground, kind = of.kind](const Call& call) -> Result<Reply> {
+                   WEFT_TRY(port::Document document,
+                            ground.store.document(kind, call.pieces.at(0)));
+                   return json(std::move(document.body));
+                 }});
+}
+
+Result<Reply> audit(const RouteGround& ground, const Call& call) {
+  const auto since = static_cast<std::uint64_t>(call.query.count("since", 1));
+  const auto limit = static_cast<std::size_t>(call.query.count("limit", page_rows_max));
+  WEFT_TRY(const auto rows, ground.store.audit(since, call.query.text("case"), limit));
+  const bool as_lines = call.accept.find("application/x-ndjson") != std::string::npos;
+  std::string items;
+  for (const port::AuditEntry& row : rows) {
+    if (!as_lines && !items.empty()) items += ',';
+    items += audit_json(row);
+    if (as_lines) items += '\n';
+  }
+  if (as_lines) {
+    Reply out = json(std::move(items));
+    out.type = "application/x-ndjson";
+    return out;
+  }
+  return json(fmt::format(R"({{"items":[{}],"next":{}}})", items,
+                          rows.empty() ? since : rows.back().seq + 1));
+}
+
+Result<Reply> sli(const RouteGround& ground, const Call& call) {
+  const Timestamp from = call.query.time("from", {});
+  const Timestamp to = call.query.time("to", {});
+  if (to <= from || from.ns < to.ns - sli_ns_max)
+    return fail(Errc::value, {}, "from and to must be in this order, and at most 400 days apart");
+  WEFT_TRY(std::string body, ground.service.sli(from, to));
+  return json(std::move(body));
+}
+
+void add_reading(const RouteGround& ground, std::vector<Route>& out) {
+  add_documents(
+      ground,
+      {"case", "/v1/cases", "/v1/cases/{id}", "listCases", "readCase", "Cases, last updated first"},
+      out);
+  add_documents(ground,
+                {"repair", "/v1/repairs", "/v1/repairs/{id}", "listRepairs", "readRepair",
+                 "Repairs, last updated first"},
+                out);
+  add_documents(ground,
+                {"snapshot", "/v1/snapshots", "/v1/snapshots/{id}", "listSnapshots", "readSnapshot",
+                 "Manifests of snapshots, last updated first"},
+                out);
+  out.push_back(
+      {.method = "GET",
+       .path = "/v1/audit",
+       .id = "readAudit",
+       .summary = "The audit log, oldest first; JSON lines where these are accepted",
+       .role = Role::read,
+       .query = {{.name = "since", .meaning = "from this number on", .type = count},
+                 {.name = "case", .meaning = "only of this case", .least = 1, .most = 400},
+                 {.name = "limit",
+                  .meaning = "how many; 1000 unless told",
+                  .type = count,
+                  .least = 1,
+                  .most = 10 * page_rows_max}},
+       .reply_schema = "Audit",
+       .problems = {503},
+       .handler = [ground](const Call& call) { return audit(ground, call); }});
+  out.push_back({.method = "GET",
+                 .path = "/v1/sli",
+                 .id = "readSli",
+                 .summary = "Good and bad minutes of a time, with their causes",
+                 .role = Role::read,
+                 .query = {{.name = "from", .meaning = "start", .type = time, .need = needed},
+                           {.name = "to", .meaning = "end", .type = time, .need = needed}},
+                 .reply_schema = "Any",
+                 .problems = {501, 503},
+                 .handler = [ground](const Call& call) { return sli(ground, call); }});
+  out.push_back({.method = "GET",
+                 .path = "/v1/ledger",
+                 .id = "readLedger",
+                 .summary = "Times to repair, repeat offenders, no fault found",
+                 .role = Role::read,
+                 .reply_schema = "Any",
+                 .problems = {503},
+                 .handler = [ground](const Call&) -> Result<Reply> {
+                   WEFT_TRY(std::string body, ground.service.ledger());
+                   return json(std::move(body));
+                 }});
+}
+
+Result<Reply> run(const RouteGround& ground, Command command, std::string_view name) {
+  WEFT_TRY_STATUS(ground.service.command(command));
+  const std::string of_case =
+      command.case_id.empty() ? "" : fmt::format(R"("case":{},)", json_string(command.case_id));
+  return json(
+      fmt::format(R"({{"command":"{}",{}"who":{}}})", name, of_case, json_string(command.who)));
+}
+
+Param reason(Param::Need need) {
+  return {.name = "reason",
+          .meaning = "why, for the audit log",
+          .need = need,
+          .least = 1,
+          .most = reason_bytes_max};
+}
+
+Route case_command(const RouteGround& ground, std::string_view path, std::string_view id,
+                   Command::Kind kind, std::string_view name, std::string_view summary) {
+  return {.method = "POST",
+          .path = path,
+          .id = id,
+          .summary = summary,
+          .role = Role::operate,
+          .body = Body::fields,
+          .fields = {reason(needed)},
+          .reply_schema = "Done",
+          .problems = {409, 503},
+          .handler = [ground, kind, name](const Call& call) {
+            return run(ground,
+                       {.kind = kind,
+                        .case_id = call.pieces.at(0),
+                        .who = call.who,
+                        .reason = call.fields.text("reason")},
+                       name);
+          }};
+}
+
+Route wide_command(const RouteGround& ground, std::string_view method, std::string_view id,
+                   Command::Kind kind, Param::Need need, std::string_view summary) {
+  return {.method = method,
+          .path = "/v1/kill-switch",
+          .id = id,
+          .summary = summary,
+          .role = Role::operate,
+          .body = Body::fields,
+          .fields = {reason(need)},
+          .reply_schema = "Done",
+          .problems = {409, 503},
+          .handler = [ground, kind](const Call& call) {
+            const bool is_on = kind == Command::Kind::kill_switch;
+            return run(ground,
+                       {.kind = kind, .who = call.who, .reason = call.fields.text("reason")},
+                       is_on ? "kill_switch" : "revive");
+          }};
+}
+
+Route freeze_route(const RouteGround& ground) {
+  return {.method = "POST",
+          .path = "/v1/freeze",
+          .id = "freeze",
+          .summary = "No new drains until a time",
+          .role = Role::operate,
+          .body = Body::fields,
+          .fields = {{.name = "until", .meaning = "the end", .type = time, .need = needed},
+                     reason(needed)},
+          .reply_schema = "Done",
+          .problems = {409, 503},
+          .handler = [ground](const Call& call) {
+            return run(ground,
+                       {.kind = Command::Kind::freeze,
+                        .who = call.who,
+                        .reason = call.fields.text("reason"),
+                        .until = call.fields.time("until", {})},
+                       "freeze");
+          }};
+}
+
+void add_commands(const RouteGround& ground, std::vector<Route>& out) {
+  using enum Command::Kind;
+  out.push_back(case_command(ground, "/v1/cases/{id}/approve", "approveCase", approve, "approve",
+                             "Do the drain that was proposed"));
+  out.push_back(case_command(ground, "/v1/cases/{id}/reject", "rejectCase", reject, "reject",
+                             "Do not do the drain that was proposed"));
+  out.push_back(case_command(ground, "/v1/cases/{id}/repaired", "repairedCase", repaired,
+                             "repaired", "The part was mended: verify it"));
+  out.push_back(case_command(ground, "/v1/cases/{id}/hold", "holdCase", hold, "hold",
+                             "Do nothing more about this case"));
+  out.push_back(case_command(ground, "/v1/cases/{id}/release", "releaseCase", release, "release",
+                             "Go on with a case on hold"));
+  out.push_back(wide_command(ground, "PUT", "throwKillSwitch", kill_switch, needed,
+                             "No action at all from now on"));
+  out.push_back(wide_command(ground, "DELETE", "liftKillSwitch", revive, Param::Need::optional,
+                             "Actions again"));
+  out.push_back(freeze_route(ground));
+}
+
+Result<Reply> events(const RouteGround& ground, const Call& call) {
+  std::optional<std::uint64_t> after;
+  if (call.query.has("since")) after = static_cast<std::uint64_t>(call.query.count("since", 0));
+  if (const std::string& id = call.last_event_id; !id.empty()) {  // the later word
+    std::uint64_t seq = 0;
+    const auto [stop, error] = std::from_chars(id.data(), id.data() + id.size(), seq);
+    if (error != std::errc() || stop != id.data() + id.size())
+      return fail(Errc::value, {}, "Last-Event-ID is no number of an audit entry");
+    after = seq;
+  }
+  Share seat;
+  if (!Share::take(ground.meters.event_clients, 1, ground.options.limits.event_clients, seat))
+    return busy("too many listen to events already");
+  Reply out;
+  out.type = "text/event-stream";
+  out.stream =
+      std::make_unique<EventFeed>(EventFeed::Needs{ground.store, ground.bus, ground.is_stopping,
+                                                   ground.meters, ground.options.limits.heartbeat},
+                                  after, std::move(seat));
+  return out;
+}
+
+Reply health_reply(bool is_well, const std::string& why) {
+  if (!is_well) return reply_of({503, "unwell", why.empty() ? "not ready" : why});
+  return json(R"({"ok":true})");
+}
+
+void add_watching(const RouteGround& ground, std::vector<Route>& out) {
+  out.push_back({.method = "GET",
+                 .path = "/v1/events",
+                 .id = "watchEvents",
+                 .summary = "Server-sent events: case, repair, audit; ids number audit entries",
+                 .role = Role::read,
+                 .query = {{.name = "since",
+                            .meaning = "the last number seen, as Last-Event-ID",
+                            .type = count}},
+                 .reply_type = "text/event-stream",
+                 .problems = {503},
+                 .handler = [ground](const Call& call) { return events(ground, call); }});
+  out.push_back({.method = "GET",
+                 .path = "/metrics",
+                 .id = "readMetrics",
+                 .summary = "Prometheus text",
+                 .role = Role::read,
+                 .reply_type = "text/plain",
+                 .handler = [ground](const Call&) -> Result<Reply> {
+                   Reply out = json(ground.service.metrics() + ground.meters.text());
+                   out.type = "text/plain; version=0.0.4; charset=utf-8";
+                   return out;
+                 }});
+  out.push_back({.method = "GET",
+                 .path = "/healthz",
+                 .id = "isAlive",
+                 .summary = "Whether the service turns",
+                 .role = {},
+                 .reply_schema = "Health",
+                 .problems = {503},
+                 .handler = [ground](const Call&) -> Result<Reply> {
+                   const Health health = ground.service.health();
+                   return health_reply(health.is_alive, health.why);
+                 }});
+  out.push_back({.method = "GET",
+                 .path = "/readyz",
+                 .id = "isReady",
+                 .summary = "Whether it takes lines",
+                 .role = {},
+                 .reply_schema = "Health",
+                 .problems = {503},
+                 .handler = [ground](const Call&) -> Result<Reply> {
+                   const Health health = ground.service.health();
+                   return health_reply(health.is_alive && health.is_ready, health.why);
+                 }});
+  out.push_back({.method = "GET",
+                 .path = "/",
+                 .id = "statusPage",
+                 .summary = "Open cases, for people",
+                 .role = Role::read,
+                 .reply_type = "text/html",
+                 .problems = {503},
+                 .handler = [ground](const Call&) {
+                   return status_page(ground.store, ground.service.health());
+                 }});
+}
+
+}  // namespace
+
+std::vector<Route> make_routes(const RouteGround& ground) {
+  std::vector<Route> out;
+  add_feeds(ground, out);
+  add_reading(ground, out);
+  add_commands(ground, out);
+  add_watching(ground, out);
+  out.push_back({.method = "GET",
+                 .path = "/openapi.json",
+                 .id = "readOpenApi",
+                 .summary = "This document",
+                 .role = {},
+                 .reply_schema = "Any",
+                 .handler = {}});
+  // Of all routes, itself among them.
+  out.back().handler = [document = openapi_document(out)](const Call&) -> Result<Reply> {
+    return json(document);
+  };
+  return out;
+}
+
+}  // namespace weft::serve

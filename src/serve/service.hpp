@@ -1,0 +1,79 @@
+// What the API asks of the service behind it. Every call may come from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/timestamp.hpp"
+
+namespace weft::serve {
+
+// What became of a batch of lines.
+struct Receipt {
+  enum class State : std::uint8_t {
+    durable,  // all lines but the refused ones survive whatever happens from now on
+    busy,     // nothing was taken: too much waits already; to be sent again later
+  };
+  struct Refused {
+    std::uint64_t line = 0;  // of the batch, from 1
+    std::string why;
+  };
+  State state = State::durable;
+  std::uint64_t acknowledged = 0;  // lines: taken now, known already, or empty
+  std::uint64_t known = 0;         // of them: had been taken before
+  std::vector<Refused> refused;    // the first hundred
+  std::uint64_t refused_count = 0;
+};
+
+// What a person, or a tool in her name, wants.
+struct Command {
+  enum class Kind : std::uint8_t {
+    approve,      // a proposed drain
+    reject,       // the same
+    repaired,     // the part was mended: verify it
+    hold,         // do nothing more about this case
+    release,      // go on
+    kill_switch,  // no action at all from now on
+    revive,       // the end of that
+    freeze,       // no new drains until `until`
+  };
+  Kind kind = Kind::approve;
+  std::string case_id;  // of the first five
+  std::string who, reason;
+  Timestamp until;
+};
+
+struct Health {
+  bool is_alive = true;  // its loop turns
+  bool is_ready = true;  // and it can take lines: the store works
+  std::string why;       // where not
+};
+
+// Something that listeners are told as it happens.
+struct Announcement {
+  std::string event;  // "case", "repair", "audit", ...
+  std::string data;   // JSON, one line
+};
+
+class Service {
+ public:
+  virtual ~Service() = default;
+  // Lines of a feed: "record" (JSON lines), "syslog" (raw), "evidence" (JSON lines). `sender` is
+  // the address they came from. Waits until they are durable. Fails: Errc::io when the store does.
+  virtual Result<Receipt> accept(std::string_view feed, std::vector<std::string> lines,
+                                 std::string_view sender) = 0;
+  // Fails: Errc::unknown for a case that is not known, Errc::infeasible where its state forbids it.
+  virtual Status command(const Command& command) = 0;
+  // Good and bad minutes of [from, to), as `weft sli --json` has them.
+  virtual Result<std::string> sli(Timestamp from, Timestamp to) = 0;
+  // JSON: times to repair by part and problem type, repeat offenders, no-fault-found ratio.
+  virtual Result<std::string> ledger() = 0;
+  // Prometheus text format.
+  virtual std::string metrics() = 0;
+  virtual Health health() = 0;
+};
+
+}  // namespace weft::serve

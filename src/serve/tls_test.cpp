@@ -1,0 +1,198 @@
+#include "serve/tls.hpp"
+
+#include <doctest/doctest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include <memory>
+#include <string>
+
+#include "serve/api_kit.hpp"
+#include "serve/auth.hpp"
+
+namespace weft::serve {
+namespace {
+
+using namespace testing;
+
+struct Free {
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+  void operator()(X509* certificate) const { X509_free(certificate); }
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  void operator()(BIO* bio) const { BIO_free(bio); }
+};
+
+// A key and its certificate, signed by an authority or by itself.
+class Identity {
+ public:
+  Identity(const Folder& folder, const std::string& file, const std::string& name,
+           const Identity* authority = nullptr, long valid_s = 3600)
+      : path_(folder.file(file)), key_(EVP_EC_gen("P-256")), certificate_(X509_new()) {
+    X509* to = certificate_.get();
+    X509_set_version(to, X509_VERSION_3);
+    ASN1_INTEGER_set(X509_get_serialNumber(to),
+                     1 + static_cast<long>(std::hash<std::string>()(file) % 1'000'000));
+    X509_gmtime_adj(X509_getm_notBefore(to), -7200);
+    X509_gmtime_adj(X509_getm_notAfter(to), valid_s);
+    X509_set_pubkey(to, key_.get());
+    if (!name.empty())
+      X509_NAME_add_entry_by_txt(X509_get_subject_name(to), "CN", MBSTRING_UTF8,
+                                 reinterpret_cast<const unsigned char*>(name.data()),
+                                 static_cast<int>(name.size()), -1, 0);
+    const Identity& signer = authority == nullptr ? *this : *authority;
+    X509_set_issuer_name(to, X509_get_subject_name(signer.certificate_.get()));
+    if (authority == nullptr) {
+      X509_EXTENSION* is_authority =
+          X509V3_EXT_conf_nid(nullptr, nullptr, NID_basic_constraints, "critical,CA:TRUE");
+      X509_add_ext(to, is_authority, -1);
+      X509_EXTENSION_free(is_authority);
+    }
+    X509_sign(to, signer.key_.get(), EVP_sha256());
+    const std::unique_ptr<BIO, Free> pem(BIO_new_file((path_ + ".crt").c_str(), "w"));
+    PEM_write_bio_X509(pem.get(), to);
+    const std::unique_ptr<BIO, Free> key(BIO_new_file((path_ + ".key").c_str(), "w"));
+    PEM_write_bio_PrivateKey(key.get(), key_.get(), nullptr, nullptr, 0, nullptr, nullptr);
+  }
+  std::string certificate() const { return path_ + ".crt"; }
+  std::string key() const { return path_ + ".key"; }
+
+ private:
+  std::string path_;
+  std::unique_ptr<EVP_PKEY, Free> key_;
+  std::unique_ptr<X509, Free> certificate_;
+};
+
+// A client's side that trusts `authority` and shows `own`, where there is one.
+std::unique_ptr<SSL_CTX, Free> client_context(const Identity& authority, const Identity* own) {
+  std::unique_ptr<SSL_CTX, Free> out(SSL_CTX_new(TLS_client_method()));
+  SSL_CTX_load_verify_file(out.get(), authority.certificate().c_str());
+  SSL_CTX_set_verify(out.get(), SSL_VERIFY_PEER, nullptr);
+  if (own != nullptr) {
+    REQUIRE(SSL_CTX_use_certificate_file(out.get(), own->certificate().c_str(), SSL_FILETYPE_PEM) ==
+            1);
+    REQUIRE(SSL_CTX_use_PrivateKey_file(out.get(), own->key().c_str(), SSL_FILETYPE_PEM) == 1);
+  }
+  return out;
+}
+
+// The status of a command, 0 where the connection fails. TLS 1.3 tells a client only after its
+// handshake that it was refused.
+int command_status(const Api& api, SSL_CTX* context, std::string_view headers = "") {
+  Client client(api.port());
+  if (!client.start_tls(context)) return 0;
+  return client.call("PUT", "/v1/kill-switch", R"({"reason":"r"})", headers).status;
+}
+
+TEST_CASE("TLS with tokens, beyond this machine") {
+  const Folder folder;
+  const Identity authority(folder, "ca", "ca");
+  const Identity server(folder, "server", "localhost", &authority);
+  Bed bed(ApiOptions{
+      .listen = "0.0.0.0:0",
+      .certificate = server.certificate(),
+      .key = server.key(),
+      .tokens = folder.write("tokens", fmt::format("ann operate {}\n", sha256_hex("t")))});
+  const auto context = client_context(authority, nullptr);
+  CHECK(command_status(*bed.api, context.get()) == 401);
+  CHECK(command_status(*bed.api, context.get(), "Authorization: Bearer t\r\n") == 200);
+  CHECK(bed.service.commands.at(0).who == "ann");
+  // Plain HTTP meets a closed door, and so does an old version.
+  CHECK(call(*bed.api, "GET", "/healthz").status == 0);
+  SSL_CTX_set_max_proto_version(context.get(), TLS1_1_VERSION);
+  CHECK(command_status(*bed.api, context.get(), "Authorization: Bearer t\r\n") == 0);
+  SSL_CTX_set_max_proto_version(context.get(), TLS1_2_VERSION);
+  CHECK(command_status(*bed.api, context.get(), "Authorization: Bearer t\r\n") == 200);
+}
+
+TEST_CASE("mutual TLS: the right certificate, and no other") {
+  const Folder folder;
+  const Identity authority(folder, "ca", "ca");
+  const Identity stranger_authority(folder, "other", "ca");
+  const Identity server(folder, "server", "localhost", &authority);
+  const Identity ann(folder, "ann", "ann", &authority);
+  const Identity stranger(folder, "stranger", "ann", &stranger_authority);
+  const Identity expired(folder, "expired", "ann", &authority, -60);
+  const Identity nameless(folder, "nameless", "", &authority);
+  const Identity odd(folder, "odd", "ann\nbob", &authority);
+  Bed bed(ApiOptions{.listen = "0.0.0.0:0",
+                     .certificate = server.certificate(),
+                     .key = server.key(),
+                     .client_ca = authority.certificate()});
+  const auto status = [&](const Identity* own) {
+    return command_status(*bed.api, client_context(authority, own).get());
+  };
+  CHECK(status(&ann) == 200);
+  CHECK(bed.service.commands.at(0).who == "ann");
+  CHECK(status(nullptr) == 0);
+  for (const Identity* wrong : {&stranger, &expired, &nameless, &odd}) CHECK(status(wrong) == 0);
+  CHECK(bed.service.commands.size() == 1);
+  CHECK(eventually([&] {
+    Client client(bed.api->port());
+    REQUIRE(client.start_tls(client_context(authority, &ann).get()));
+    return client.call("GET", "/metrics").body.find("weft_http_handshakes_failed_total 5\n") !=
+           std::string::npos;
+  }));
+}
+
+TEST_CASE("mutual TLS with a file of roles") {
+  const Folder folder;
+  const Identity authority(folder, "ca", "ca");
+  const Identity server(folder, "server", "localhost", &authority);
+  const Identity gateway(folder, "gw", "gw-7", &authority);
+  const Identity guest(folder, "guest", "guest", &authority);
+  Bed bed(ApiOptions{.certificate = server.certificate(),
+                     .key = server.key(),
+                     .client_ca = authority.certificate(),
+                     .tokens = folder.write("tokens", fmt::format("gw-7 operate certificate\n"
+                                                                  "eve operate {}\n",
+                                                                  sha256_hex("t")))});
+  CHECK(command_status(*bed.api, client_context(authority, &gateway).get()) == 200);
+  const auto context = client_context(authority, &guest);
+  CHECK(command_status(*bed.api, context.get()) == 403);
+  CHECK(command_status(*bed.api, context.get(), "Authorization: Bearer t\r\n") == 200);
+  CHECK(command_status(*bed.api, context.get(), "Authorization: Bearer x\r\n") == 401);
+  REQUIRE(bed.service.commands.size() == 2);
+  CHECK(bed.service.commands[0].who == "gw-7");
+  CHECK(bed.service.commands[1].who == "eve");
+}
+
+TEST_CASE("large bodies and event streams go through TLS too; certificates are read again") {
+  const Folder folder;
+  const Identity authority(folder, "ca", "ca");
+  const Identity server(folder, "server", "localhost", &authority);
+  const Bed bed(ApiOptions{.certificate = server.certificate(), .key = server.key()});
+  const auto context = client_context(authority, nullptr);
+  Client client(bed.api->port());
+  REQUIRE(client.start_tls(context.get()));
+  std::string body;
+  for (int i = 0; i < 50'000; ++i) body += fmt::format("line {} of many\n", i);
+  CHECK(client.call("POST", "/v1/records", body).body.find("\"acknowledged\":50000") !=
+        std::string::npos);
+  client.send(Client::request("GET", "/v1/events"));
+  CHECK_FALSE(client.receive_until("event: hello").empty());
+  const Identity second_authority(folder, "ca2", "ca2");
+  const Identity second(folder, "server", "localhost", &second_authority);
+  REQUIRE(bed.api->reload());
+  CHECK(command_status(*bed.api, context.get()) == 0);
+  CHECK(command_status(*bed.api, client_context(second_authority, nullptr).get()) == 200);
+}
+
+TEST_CASE("files that are no certificates or keys") {
+  const Folder folder;
+  const Identity one(folder, "one", "one");
+  const Identity two(folder, "two", "two");
+  CHECK(TlsContext::load({one.certificate(), one.key(), one.certificate()}).has_value());
+  for (const TlsFiles& files :
+       {TlsFiles{one.certificate(), two.key(), ""}, TlsFiles{folder.file("none"), one.key(), ""},
+        TlsFiles{one.certificate(), one.certificate(), ""},
+        TlsFiles{one.certificate(), one.key(), one.key()}}) {
+    const auto context = TlsContext::load(files);
+    REQUIRE_FALSE(context.has_value());
+    CHECK_FALSE(context.error().text().empty());
+  }
+}
+
+}  // namespace
+}  // namespace weft::serve

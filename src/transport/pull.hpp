@@ -1,0 +1,150 @@
+// Credit from the receiver: it knows all who want to send to it and lets just so much come as its
+// link takes.
+//
+//   sender: first window at once -> demand -> receiver: a quantum each interval, in turn -> sender
+//
+// From: Olteanu et al., "An edge-queued datagram service for all datacenter traffic", NSDI 2022
+// (EQDS); Handley et al., SIGCOMM 2017 (NDP) for the pull queue. We differ: demands and credits are
+// in bytes of payload, and equal shares only (no weights, no congestion in the core).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "base/check.hpp"
+#include "base/units.hpp"
+#include "transport/time.hpp"
+
+namespace weft::transport {
+
+struct PullParameters {
+  std::uint64_t quantum = 0;       // bytes of payload in one credit
+  Ps interval = 0;                 // in which they come in
+  std::uint64_t first_window = 0;  // bytes that a sender may send unasked
+};
+
+// `on_wire`: what a quantum occupies on the line, headers included. All must be positive.
+constexpr PullParameters pull_parameters(Rate line, Bytes quantum, Bytes on_wire,
+                                         Bytes first_window) {
+  return {.quantum = static_cast<std::uint64_t>(quantum.count),
+          .interval = ps_of(on_wire / line),
+          .first_window = static_cast<std::uint64_t>(first_window.count)};
+}
+
+// A connection at its receiver; a table of them, by connection, is the caller's.
+struct PullEntry {
+  std::uint64_t wanted = 0;  // bytes asked for and not yet credited
+  std::uint32_t next = 0;    // in the pacer's circle, while `wanted`
+};
+
+struct PullGrant {
+  std::uint32_t connection = 0;
+  std::uint64_t bytes = 0;
+};
+
+// One receiving NIC: connections that want bytes stand in a circle, each gets a quantum in turn.
+// Every operation is O(1). All calls on pacers that share a connection need the same table.
+class PullPacer {
+ public:
+  using Table = std::span<PullEntry>;
+
+  // `connection` wants `bytes` more.
+  void on_demand(Table table, std::uint32_t connection, std::uint64_t bytes, Ps now) {
+    if (bytes == 0) return;
+    PullEntry& entry = table[connection];
+    const bool stands_in = entry.wanted > 0;
+    entry.wanted += bytes;
+    if (stands_in) return;
+    if (tail_ == none) {
+      entry.next = connection;
+      due_ = std::max(due_, now);
+    } else {
+      entry.next = table[tail_].next;
+      table[tail_].next = connection;
+    }
+    tail_ = connection;
+  }
+
+  // When the next credit goes out; never: nobody wants any.
+  Ps due() const { return tail_ == none ? never : due_; }
+
+  // Whom to send a credit, and of how much. Asks for now >= due(). A pacer that is called late
+  // does not catch up: the time has passed.
+  PullGrant next(const PullParameters& p, Table table, Ps now) {
+    WEFT_DCHECK(now >= due());
+    const std::uint32_t head = table[tail_].next;
+    PullEntry& entry = table[head];
+    const PullGrant out{head, std::min(p.quantum, entry.wanted)};
+    entry.wanted -= out.bytes;
+    if (entry.wanted > 0) {
+      tail_ = head;
+    } else if (head == tail_) {
+      tail_ = none;
+    } else {
+      table[tail_].next = entry.next;
+    }
+    due_ = now + interval_of(p, out.bytes);
+    return out;
+  }
+
+ private:
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  // A part of a quantum takes its part of the interval, rounded up so as never to overrun the line.
+  static Ps interval_of(const PullParameters& p, std::uint64_t bytes) {
+    if (bytes == p.quantum) return p.interval;
+    return (p.interval * bytes + p.quantum - 1) / p.quantum;
+  }
+
+  Ps due_ = 0;
+  std::uint32_t tail_ = none;
+};
+
+// The sending end of one connection. Bytes to send are either covered by credit at hand or asked
+// for; so credit for the last of them always comes, however they are cut into packets.
+class PullSender {
+ public:
+  explicit PullSender(const PullParameters& p) : credit_(p.first_window) {}
+
+  // `bytes` more are to be sent, or again. Returns the demand to tell the receiver, maybe 0.
+  std::uint64_t on_bytes(std::uint64_t bytes) {
+    backlog_ += bytes;
+    const std::uint64_t covered = credit_ + asked_;
+    const std::uint64_t demand = backlog_ > covered ? backlog_ - covered : 0;
+    asked_ += demand;
+    return demand;
+  }
+  void on_credit(std::uint64_t bytes) {
+    asked_ -= std::min(asked_, bytes);
+    credit_ += bytes;
+  }
+
+  // Nothing was heard for long: what was asked for is held to be lost. Returns the demand to tell.
+  std::uint64_t ask_again() {
+    asked_ = 0;
+    return on_bytes(0);
+  }
+
+  bool may_send(std::uint64_t bytes) const { return bytes <= credit_; }
+  void on_sent(std::uint64_t bytes) {
+    WEFT_DCHECK(may_send(bytes) && bytes <= backlog_);
+    credit_ -= bytes;
+    backlog_ -= bytes;
+  }
+
+  // All that was sent has come in: what follows may start unasked again.
+  void on_idle(const PullParameters& p) {
+    if (backlog_ == 0) credit_ = std::max(credit_, p.first_window);
+  }
+
+  std::uint64_t credit() const { return credit_; }
+  std::uint64_t backlog() const { return backlog_; }
+
+ private:
+  std::uint64_t credit_;       // may be sent now
+  std::uint64_t backlog_ = 0;  // to be sent
+  std::uint64_t asked_ = 0;    // of the backlog, credit that is still to come
+};
+
+}  // namespace weft::transport

@@ -1,0 +1,147 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/file.hpp"
+#include "workload/trace/trace.hpp"
+
+namespace weft::workload {
+namespace {
+
+using model::CollectiveOp;
+using model::Dimension;
+using model::Operation;
+
+constexpr const char* header =
+    "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,"
+    "busbw,count\n";
+
+Result<RecordedWorkload> try_read(const std::string& text, const TraceOptions& options = {}) {
+  return read_aicb_csv({"w.csv", text}, options);
+}
+
+RecordedWorkload read(const std::string& rows, const TraceOptions& options = {}) {
+  auto workload = try_read(header + rows, options);
+  REQUIRE_MESSAGE(workload.has_value(), workload.error().text());
+  return *std::move(workload);
+}
+
+std::string refusal(const std::string& text, const TraceOptions& options = {}) {
+  const auto workload = try_read(text, options);
+  return workload ? "accepted" : workload.error().text();
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+bool notes(const RecordedWorkload& w, std::string_view part) {
+  return std::ranges::any_of(w.notes, [&](const auto& note) { return contains(note, part); });
+}
+
+constexpr const char* step =
+    "CommType.all_reduce,CommGroup.dp_group,3,8,init.model_setup,None,None,,None,None,None,1\n"
+    "CommType.epoch_end,None,None,0,,None,None,,None,None,None,1\n"
+    "CommType.broadcast,CommGroup.tp_group,2,40,forward_step,None,0,,None,None,None,1\n"
+    "CommType.computation,None,None,\"((1, 2), (2, 3))\",forward,None,None,,2.5,None,None,1\n"
+    "CommType.isend,CommGroup.pp_group,2,99,forward_step,1,None,,None,None,None,2\n"
+    "CommType.all_gather,CommGroup.dp_group,3,5000000000,step,None,None,,None,None,None,1\n";
+
+TEST_CASE("lines of one rank become a chain that all ranks run") {
+  const RecordedWorkload w = read(step);
+  CHECK(w.format == "aicb");
+  CHECK(w.graph.rank_count == 12);  // TP 2, DP 3, PP 2
+  CHECK(w.graph.actors.size() == 6);
+  const auto& ops = w.graph.programs[0].operations;
+  REQUIRE(ops.size() == 5);
+  CHECK(ops[0].collective == CollectiveOp::broadcast);
+  CHECK(ops[0].dimension == Dimension::tp);
+  CHECK(ops[1].seconds == doctest::Approx(2.5e-3));
+  CHECK(ops[2].collective == CollectiveOp::send_recv);
+  CHECK(ops[2].dimension == Dimension::pp);
+  CHECK(ops[3].bytes == 99);
+  CHECK(ops[4].bytes == 5e9);
+  CHECK(w.graph.labels[ops[4].label] == "step");
+  for (std::uint32_t o = 1; o < ops.size(); ++o)
+    CHECK(w.graph.programs[0].after[ops[o].after_first] == o - 1);
+  CHECK(notes(w, "1 lines of the set-up"));
+  CHECK(notes(w, "milliseconds"));
+}
+
+TEST_CASE("the ranks of a stage may stand above the header") {
+  const std::string text = "[ pp_stage0: [rank0, rank1] ]\n" + std::string(header) + step;
+  CHECK(is_aicb_csv({"w.csv", text}));
+  const auto w = try_read(text);
+  REQUIRE_MESSAGE(w.has_value(), w.error().text());
+  CHECK(notes(*w, "one pipeline stage"));
+  CHECK(contains(refusal(text + "x,,,,,,,,,,,\n"), "w.csv:9:1: unknown comm_type"));
+}
+
+TEST_CASE("embedding groups: first and last stage alone") {
+  const RecordedWorkload w = read(
+      "CommType.all_reduce,CommGroup.pp_group,4,8,s,None,None,,None,None,None,1\n"
+      "CommType.all_reduce,CommGroup.embedding_group,2,16,s,None,None,,None,None,None,1\n");
+  REQUIRE(w.graph.programs.size() == 2);
+  CHECK(w.graph.programs[1].operations.size() == 1);
+  CHECK(w.graph.groups.back().ranks == std::vector<std::uint32_t>{0, 3});
+}
+
+TEST_CASE("old files give no group sizes") {
+  const std::string text =
+      "comm_type,comm_group,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count\n"
+      "CommType.all_to_all,CommGroup.dp_group,4096,warmup,None,None,,None,None,None,1\n";
+  CHECK(contains(refusal(text), "does not give the size of the group"));
+  const auto w = try_read(text, {.ranks = 100});
+  REQUIRE(w.has_value());
+  CHECK(w->graph.groups[0].size() == 100);
+}
+
+TEST_CASE("expert groups and other rank counts") {
+  const std::string rows =
+      "CommType.all_to_all,CommGroup.ep_group,4,64,s,None,None,,None,None,None,1\n"
+      "CommType.all_reduce,CommGroup.ep_dp_group,2,64,s,None,None,,None,None,None,1\n"
+      "CommType.barrier,None,None,0,s,None,None,,None,None,None,1\n";
+  const RecordedWorkload w = read(rows);
+  CHECK(w.graph.rank_count == 8);
+  CHECK(w.graph.groups.back().size() == 8);
+  CHECK(read(rows, {.ranks = 16}).graph.rank_count == 16);
+  CHECK(contains(refusal(header + rows, {.ranks = 6}), "DP 6 is no multiple of EP 4"));
+}
+
+TEST_CASE("mistakes are named with their place") {
+  const std::string row =
+      "CommType.all_reduce,CommGroup.dp_group,3,8,s,None,None,,None,None,None,1\n";
+  const auto with = [&](std::string text, std::string_view from, std::string_view to) {
+    text.replace(text.find(from), from.size(), to);
+    return refusal(header + row + text);
+  };
+  CHECK(contains(with(row, "all_reduce", "all_reduces"), "w.csv:3:1: unknown comm_type"));
+  CHECK(contains(with(row, "dp_group", "xp_group"), "w.csv:3:21: unknown comm_group"));
+  CHECK(contains(with(row, ",8,", ",-8,"), "msg_size is \"-8\""));
+  CHECK(contains(with(row, ",3,", ",4,"), "the group has 4 ranks here and 3 in line 2"));
+  CHECK(contains(with(row, ",3,", ",0,"), "comm_group_size is 0"));
+  CHECK(refusal("comm_type,comm_group\n") != "accepted");
+  CHECK(contains(refusal(header + row, {.ranks = 0}), "0 ranks"));
+}
+
+TEST_CASE("every prefix of a file is a graph or an error") {
+  const std::string text = std::string(header) + step;
+  for (std::size_t n = 0; n <= text.size(); ++n) {
+    const auto w = try_read(text.substr(0, n));
+    CHECK((w.has_value() || !w.error().what.empty()));
+  }
+}
+
+TEST_CASE("the table of specifications says what it is") {
+  const std::string path = "../shared/data/workloads/aicb_workload_spec.csv";
+  const auto text = read_file(path);
+  if (!text) {
+    MESSAGE("skipped: " << path << " is not there");
+    return;
+  }
+  const TraceFile file{path, *text};
+  const auto w = read_workload(std::span(&file, 1), {});
+  REQUIRE(!w.has_value());
+  CHECK(contains(w.error().text(), "table of workload specifications"));
+}
+
+}  // namespace
+}  // namespace weft::workload

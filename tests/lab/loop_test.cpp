@@ -1,0 +1,98 @@
+// A fault on a real fabric is found, healed and drained around: as an operator would, with the
+// built `weft` alone.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/rng.hpp"
+#include "base/text.hpp"
+#include "lab_kit.hpp"
+
+using namespace weft;
+using namespace weft::lab_test;
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+namespace {
+
+class Loop : public TestLab {
+ public:
+  // Probes by the plan for 3 s; what the localiser makes of it.
+  std::vector<json> find() {
+    scratch().write("evidence.jsonl", on_hosts([](int host) {
+                      return std::vector<std::string>{"probe",
+                                                      "--plan",
+                                                      "plan.jsonl",
+                                                      "--fabric",
+                                                      "zone.yaml",
+                                                      "--from",
+                                                      fmt::format("host:{}", host),
+                                                      "--addresses",
+                                                      "addresses.csv",
+                                                      "--key",
+                                                      "key",
+                                                      "--one-way",
+                                                      "--duration",
+                                                      "3 s",
+                                                      "--window",
+                                                      "3 s",
+                                                      "--json"};
+                    }));
+    const Outcome outcome =
+        scratch().run({"localise", "evidence.jsonl", "--fabric", "zone.yaml", "--json"});
+    CHECK_MESSAGE(outcome.status == 0, outcome.err);
+    std::vector<json> verdicts;
+    for (const std::string_view line : split(outcome.out, '\n'))
+      if (!line.empty())
+        if (json verdict = json::parse(line); verdict["kind"] != "insufficient_evidence")
+          verdicts.push_back(std::move(verdict));
+    return verdicts;
+  }
+};
+
+TEST_CASE("a silent loss is found, healed and drained around") {
+  if (const std::string reason = why_not(); !reason.empty()) {
+    MESSAGE("skipped, no lab on this machine: " << reason);
+    return;
+  }
+  Loop loop;
+  loop.up();
+  loop.learn("4000", "3 s");
+  CHECK(loop.find().empty());
+
+  Rng rng(doctest::getContextOptions()->rand_seed);  // --rand-seed=N
+  const auto any = [&](int count) { return rng.below(static_cast<std::uint64_t>(count)); };
+  std::string link = fmt::format("ctsw:{}->rtsw:{}", any(spine_count), any(rack_count));
+  if (any(2) == 1) link = link.substr(8) + "->" + link.substr(0, 6);
+  CHECK(loop.lab({"fault", "loss", link, "--rate", "1%"}).status == 0);
+  const std::vector<json> verdicts = loop.find();
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts.front()["entity"] == link);
+  CHECK(verdicts.front()["kind"] == "loss");
+  CHECK(loop.lab({"heal", "all"}).status == 0);
+
+  // A thousand packets a second, over all paths, while a spine leaves and comes back.
+  const int flow = loop.start(0,
+                              {"probe", "10.0.0.8", "--key", "key", "--rate", "1000", "--duration",
+                               "5 s", "--window", "6 s", "--ports", "49152-49183", "--json"},
+                              "drain.jsonl");
+  std::this_thread::sleep_for(200ms);
+  const std::string spine = fmt::format("ctsw:{}", any(spine_count));
+  CHECK(loop.lab({"drain", spine}).status == 0);
+  CHECK(loop.lab({"undrain", spine}).status == 0);
+  CHECK(cli_test::wait_for(flow) == 0);
+  std::uint64_t sent = 0, lost = 0;
+  const std::string rows = loop.scratch().read("drain.jsonl");
+  for (const std::string_view line : split(rows, '\n')) {
+    if (line.empty()) continue;
+    const json row = json::parse(line);
+    if (row["leg"] != "back") sent += row["sent"].get<std::uint64_t>();
+    lost += row["lost"].get<std::uint64_t>();
+    if (row["lost"] != 0) MESSAGE(line);
+  }
+  CHECK(sent >= 4'000);
+  CHECK(lost == 0);
+  loop.down();
+}
+
+}  // namespace

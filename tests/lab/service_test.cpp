@@ -1,0 +1,225 @@
+// The whole circle on a real fabric: a fault is put in, the service finds it, takes a snapshot,
+// asks what a drain would cost, drains, waits until the part is mended, tests it, and takes it
+// back.
+#include <doctest/doctest.h>
+#include <httplib.h>
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/rng.hpp"
+#include "base/text.hpp"
+#include "base/timestamp.hpp"
+#include "lab_kit.hpp"
+
+using namespace weft;
+using namespace weft::lab_test;
+using nlohmann::json;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr const char* config = R"(
+policy:
+  defaults: {soak: 3 s, verify: {packets: 500, lost: 0}}
+  timing: {recheck: 1 s, recheck_max: 2 s, grace: 2 s}
+sight: {keep: 4 s, every: 500 ms}
+objectives:
+  objectives: [{name: cross-rack, scope: cross-rack, loss: 0.01 %, minimum_probes: 1000}]
+)";
+
+// Sanitizers make everything some times slower: there only what happens counts, not when.
+#ifdef WEFT_SANITIZED
+constexpr double slower = 10;
+#else
+constexpr double slower = 1;
+#endif
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+class ServiceLab : public TestLab {
+ public:
+  ~ServiceLab() {
+    if (server_ > 0) stop(SIGTERM);
+  }
+
+  void serve() {
+    scratch().write("serve.yaml", config);
+    server_ = scratch().start(
+        {"serve", "--fabric", "zone.yaml", "--lab", name(), "--config", "serve.yaml", "--store",
+         "weft.db", "--snapshots", "snapshots", "--listen", "unix:" + socket()},
+        "serve.out");
+    REQUIRE_MESSAGE(wait_until(10s, [this] { return get("/readyz").has_value(); }),
+                    scratch().read("serve.out.err"));
+  }
+  int stop(int signal) {
+    ::kill(server_, signal);
+    return cli_test::wait_for(std::exchange(server_, 0));
+  }
+
+  // All hosts probe until the end of the lab, and send what they find. The sender ends when the
+  // prober, whose process this is, closes the pipe.
+  void probe() {
+    for (int host = 0; host < host_count; ++host) {
+      const std::string command = fmt::format(
+          "mkfifo pipe{1} && {{ {0} send --to unix:{2} --feed evidence --spool spool{1} --linger "
+          "1s < pipe{1} & }} && "
+          "exec {0} probe --plan plan.jsonl --fabric zone.yaml --from host:{1} --addresses "
+          "addresses.csv --key key --one-way --window 1s --late 400ms --timeout 100ms "
+          "--duration 600s --json > pipe{1}",
+          WEFT_BINARY, host, socket());
+      keep(start_program(host, {"/bin/sh", "-c", command}, fmt::format("p{}", host)));
+    }
+  }
+
+  std::optional<json> get(const std::string& path) {
+    const auto answer = client().Get(path);
+    if (!answer || answer->status != 200) return std::nullopt;
+    json out = json::parse(answer->body, nullptr, false);
+    return out.contains("items") ? out["items"] : out;
+  }
+  // Documents whose cause or part is `entity`.
+  std::optional<json> find_case(const std::string& entity) {
+    const auto list = get("/v1/cases");
+    if (list)
+      for (const json& c : *list)
+        if (c["cause"]["entity"] == entity && c["standing"] != "superseded") return c;
+    return std::nullopt;
+  }
+  std::string stage(const std::string& part) {
+    const auto list = get("/v1/repairs");
+    std::string out;
+    if (list)
+      for (const json& repair : *list)
+        if (repair.value("part", "") == part && out.empty()) out = repair["stage"];
+    return out;
+  }
+  // Taken within a second of the case, and whole.
+  void check_snapshot(const std::string& case_id) {
+    const auto list = get("/v1/snapshots");
+    REQUIRE(list.has_value());
+    std::string path;
+    for (const json& one : *list)
+      if (one["case"] == case_id) path = one["path"];
+    REQUIRE_FALSE(path.empty());
+    const Outcome verified = scratch().run({"snapshot", "verify", path});
+    CHECK_MESSAGE(verified.status == 0, verified.err);
+    CHECK(scratch().run({"snapshot", "show", path}).out.find("bgp_summary") != std::string::npos);
+  }
+  // Cases, this one among them, are what made minutes bad; none is without an explanation.
+  void check_minutes(const std::string& from, const std::string& case_id) {
+    const auto report = get("/v1/sli?from=" + from + "&to=" + to_text(Timestamp{now_ns()}));
+    REQUIRE(report.has_value());
+    const json& all = (*report)["series"].at(0);
+    CHECK(all["entity"] == "all");
+    CHECK(all["minutes"]["bad"] >= 1);
+    bool is_named = false;
+    for (const json& cause : all["causes"]) {
+      CHECK_MESSAGE(cause["episode"].is_string(), all["causes"].dump());
+      is_named |= cause["episode"] == case_id;
+    }
+    CHECK_MESSAGE(is_named, all["causes"].dump());
+  }
+  static std::int64_t now_ns() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  }
+  static bool wait_until(std::chrono::milliseconds patience, const std::function<bool()>& so) {
+    const auto start = Clock::now();
+    while (seconds_since(start) < slower * std::chrono::duration<double>(patience).count()) {
+      if (so()) return true;
+      std::this_thread::sleep_for(50ms);
+    }
+    return so();
+  }
+  std::string socket() { return scratch().path() + "/api.sock"; }
+
+ private:
+  httplib::Client client() {
+    httplib::Client out(socket());
+    out.set_address_family(AF_UNIX);
+    out.set_default_headers({{"Host", "localhost"}});
+    out.set_read_timeout(5s);
+    return out;
+  }
+  int server_ = 0;
+};
+
+// The cases, and the words of the audit log, in order.
+std::string story(ServiceLab& lab) {
+  std::string out = lab.get("/v1/cases").value_or(json()).dump() + "\n";
+  const auto list = lab.get("/v1/audit?limit=1000");
+  if (list)
+    for (const json& entry : *list)
+      out += fmt::format("{} {} {} {}\n", entry["t"].get<std::string>(),
+                         entry["case"].get<std::string>(), entry["action"].get<std::string>(),
+                         entry["detail"].dump().substr(0, 300));
+  return out;
+}
+
+TEST_CASE("a fault is found, drained, mended, tested and taken back") {
+  if (const std::string reason = why_not(); !reason.empty()) {
+    MESSAGE("skipped, no lab on this machine: " << reason);
+    return;
+  }
+  Rng rng(doctest::getContextOptions()->rand_seed);  // --rand-seed=N
+  const auto any = [&](int count) { return rng.below(static_cast<std::uint64_t>(count)); };
+  ServiceLab lab;
+  const std::string start_of_day = to_text(Timestamp{ServiceLab::now_ns()});
+  lab.up({"--syslog"});
+  lab.learn("1000", "1 s");
+  lab.serve();
+  lab.probe();
+  std::this_thread::sleep_for(3s);  // a healthy fabric is silent
+  CHECK_MESSAGE(lab.get("/v1/cases").value_or(json()) == json::array(), story(lab));
+
+  const std::string cut = fmt::format("rtsw:{}--ctsw:{}", any(rack_count), any(spine_count));
+  auto start = Clock::now();
+  CHECK(lab.lab({"fault", "link_down", cut}).status == 0);
+  CHECK(lab.wait_until(10s, [&] { return lab.find_case(cut).has_value(); }));
+  const double found_s = seconds_since(start);
+  CHECK(lab.wait_until(
+      10s, [&] { return lab.stage(cut) == "drained" || lab.stage(cut) == "repairing"; }));
+  const double drained_s = seconds_since(start);
+  MESSAGE("link down: case after " << found_s << " s, drained after " << drained_s << " s");
+  CHECK_MESSAGE(found_s <= 2 * slower, story(lab));
+  CHECK_MESSAGE(drained_s <= 5 * slower, story(lab));
+  // The service dies and comes back in the middle of it.
+  CHECK(lab.stop(SIGKILL) == -1);
+  lab.serve();
+  CHECK(lab.lab({"heal", "all"}).status == 0);
+  CHECK_MESSAGE(lab.wait_until(30s, [&] { return lab.stage(cut) == "returned"; }), story(lab));
+
+  std::string lossy = fmt::format("ctsw:{}->rtsw:{}", any(spine_count), any(rack_count));
+  const std::string cable = lossy.substr(8) + "--" + lossy.substr(0, 6);
+  if (any(2) == 1) lossy = lossy.substr(8) + "->" + lossy.substr(0, 6);
+  start = Clock::now();
+  CHECK(lab.lab({"fault", "loss", lossy, "--rate", "1%"}).status == 0);
+  CHECK_MESSAGE(
+      lab.wait_until(
+          25s, [&] { return lab.stage(cable) == "repairing" || lab.stage(cable) == "drained"; }),
+      story(lab));
+  const double grey_s = seconds_since(start);
+  MESSAGE("1 % loss on " << lossy << ": drained after " << grey_s << " s");
+  CHECK(grey_s <= 20 * slower);
+  CHECK(lab.lab({"heal", "all"}).status == 0);
+  CHECK_MESSAGE(lab.wait_until(30s, [&] { return lab.stage(cable) == "returned"; }), story(lab));
+
+  const auto lossy_case = lab.find_case(cable);
+  REQUIRE(lossy_case.has_value());
+  lab.check_snapshot((*lossy_case)["id"]);
+  lab.check_minutes(start_of_day, (*lossy_case)["id"]);
+  const auto ledger = lab.get("/v1/ledger");
+  REQUIRE(ledger.has_value());
+  CHECK_MESSAGE((*ledger)["problems"].at(0)["repairs"] == 2, ledger->dump());
+  CHECK(lab.stop(SIGTERM) == 0);
+  lab.down();
+}
+
+}  // namespace

@@ -1,0 +1,125 @@
+// A desk on a store in a directory of its own, with a clock that the test turns.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "adapt/sqlite/store.hpp"
+#include "base/config.hpp"
+#include "model/generate.hpp"
+#include "operate/triage/rules.hpp"
+#include "serve/desk.hpp"
+
+namespace weft::desk_test {
+
+inline constexpr std::int64_t second = 1'000'000'000;
+inline constexpr std::int64_t start_ns = 1'800'000'000 * second;
+
+//  ctsw:0 .. ctsw:3        every rack switch to every spine
+//   |  X  X  X  |
+//  rtsw:0 .. rtsw:3        two hosts each
+inline model::Fabric small_zone() {
+  const auto config = parse_yaml(
+      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}", "test");
+  REQUIRE(config.has_value());
+  auto fabric = model::build_fabric(*config);
+  REQUIRE(fabric.has_value());
+  return *std::move(fabric);
+}
+
+inline operate::repair::Policy policy_of(std::string_view text) {
+  const auto config = parse_yaml(text, "policy");
+  REQUIRE(config.has_value());
+  const auto policy = operate::repair::read_policy(*config);
+  REQUIRE_MESSAGE(policy.has_value(), policy.error().text());
+  return *policy;
+}
+
+class TempDir {
+ public:
+  explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = parent / "weft-desk-XXXXXX";
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~TempDir() { std::filesystem::remove_all(path_); }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  std::string operator/(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// What lives longer than a service.
+struct World {
+  TempDir directory;
+  model::Fabric fabric = small_zone();
+  observe::telemetry::Inventory inventory{fabric};
+  observe::telemetry::Catalogue catalogue = observe::telemetry::Catalogue::built_in();
+  serve::EarlySettings early_settings;
+  operate::triage::Ground patient{fabric, operate::triage::default_rules()};
+  operate::triage::Ground early{
+      fabric, serve::early_rules(operate::triage::default_rules(), early_settings)};
+  operate::repair::Policy policy = policy_of("{defaults: {soak: 5 s, forecast: none}}");
+  std::int64_t now = start_ns;
+};
+
+// One life of a service. `wrap` may put something between the desk and its store.
+class Life {
+ public:
+  using Wrap = std::function<std::unique_ptr<port::Store>(std::unique_ptr<port::Store>)>;
+
+  explicit Life(World& world, const Wrap& wrap = {}) : world_(world) {
+    auto store = adapt::sqlite::open_sqlite(world.directory / "weft.db");
+    REQUIRE_MESSAGE(store.has_value(), store.error().text());
+    store_ = wrap ? wrap(*std::move(store)) : *std::move(store);
+    desk_ = std::make_unique<serve::Desk>(
+        serve::Desk::Ground{world.fabric, world.inventory, world.catalogue, world.patient,
+                            world.early},
+        serve::DeskSettings{}, world.policy, *store_);
+    const Status restored = desk_->restore({world.now});
+    REQUIRE_MESSAGE(restored.has_value(), restored.error().text());
+  }
+
+  Result<serve::Receipt> say(const std::vector<std::string>& lines,
+                             serve::Feed feed = serve::Feed::record) {
+    const serve::Desk::Batch batch{feed, lines, "192.0.2.1"};
+    auto receipts = desk_->accept({&batch, 1}, {world_.now});
+    if (!receipts) return std::unexpected(receipts.error());
+    return std::move(receipts->front());
+  }
+  static std::string record(std::string_view id, std::int64_t at_ns, std::string_view entity,
+                            std::string_view kind) {
+    return fmt::format(R"({{"id":"{}","t":"{}","source":"syslog","entity":"{}","kind":"{}"}})", id,
+                       at_ns, entity, kind);
+  }
+
+  // Ten ticks a second for so long; what it orders.
+  std::vector<operate::repair::Order> pass(std::int64_t ns) {
+    std::vector<operate::repair::Order> out;
+    for (const std::int64_t end = world_.now + ns; world_.now < end; world_.now += second / 10) {
+      auto orders = desk_->tick({world_.now});
+      if (!orders) continue;
+      for (auto& order : *orders) out.push_back(std::move(order));
+    }
+    return out;
+  }
+
+  serve::Desk& desk() { return *desk_; }
+  port::Store& store() { return *store_; }
+
+ private:
+  World& world_;
+  std::unique_ptr<port::Store> store_;
+  std::unique_ptr<serve::Desk> desk_;
+};
+
+}  // namespace weft::desk_test
