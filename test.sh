@@ -50,16 +50,18 @@ lint() {
       2> >(grep -v ' warnings\? generated' >&2)
 }
 
-# Tests labelled threads, under ThreadSanitizer; nothing is built when there are none.
+# Tests labelled threads, with --long also threads_long, under ThreadSanitizer; nothing is built
+# when there are none.
 thread_tests() {
-  local names
-  mapfile -t names < <(ctest --test-dir build/release -N -L '^threads$' |
+  local names label='^threads$'
+  [ "$mode" != long ] || label='^threads(_long)?$'
+  mapfile -t names < <(ctest --test-dir build/release -N -L "$label" |
     sed -n 's/^ *Test *#[0-9]*: //p')
   [ ${#names[@]} -gt 0 ] || return 0
   say "ThreadSanitizer: ${names[*]}"
   cmake --preset tsan >/dev/null
   cmake --build build/tsan --parallel "$(nproc)" --target "${names[@]/%/_test}"
-  ctest --test-dir build/tsan -L '^threads$' "${tests[@]}"
+  ctest --test-dir build/tsan -L "$label" "${tests[@]}"
 }
 
 packages=("${weft_packages_build[@]}")

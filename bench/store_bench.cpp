@@ -1,34 +1,14 @@
 // Durable commits to the embedded store, in a file under the directory for temporary files.
 #include <benchmark/benchmark.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <string>
-#include <system_error>
 
 #include "adapt/sqlite/store.hpp"
+#include "base/test_folder.hpp"
 
 namespace {
 
 namespace port = weft::port;
-
-// A folder for one benchmark.
-class Folder {
- public:
-  Folder() : path_((std::filesystem::temp_directory_path() / "weft-bench-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) path_.clear();
-  }
-  ~Folder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string file() const { return path_ + "/weft.db"; }
-
- private:
-  std::string path_;
-};
 
 // Lines of 150 bytes, as syslog has them.
 port::Commit batch(std::size_t count) {
@@ -38,8 +18,8 @@ port::Commit batch(std::size_t count) {
 }
 
 void store_commit(benchmark::State& state) {
-  const Folder folder;
-  const auto store = weft::adapt::sqlite::open_sqlite(folder.file());
+  const weft::TestFolder folder;
+  const auto store = weft::adapt::sqlite::open_sqlite(folder.file("weft.db"));
   const port::Commit commit = batch(static_cast<std::size_t>(state.range(0)));
   if (!store) return state.SkipWithError("there is no store");
   for (auto _ : state)
@@ -48,8 +28,8 @@ void store_commit(benchmark::State& state) {
 }
 
 void store_read(benchmark::State& state) {
-  const Folder folder;
-  const auto store = weft::adapt::sqlite::open_sqlite(folder.file());
+  const weft::TestFolder folder;
+  const auto store = weft::adapt::sqlite::open_sqlite(folder.file("weft.db"));
   if (!store || !(*store)->commit(batch(100'000))) return state.SkipWithError("there is no store");
   for (auto _ : state) benchmark::DoNotOptimize((*store)->events(50'000, 1000));
   state.SetItemsProcessed(state.iterations() * 1000);

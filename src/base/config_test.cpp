@@ -174,6 +174,16 @@ TEST_CASE("overlay merges maps, replaces the rest and deletes by null") {
   CHECK(base.fields.front().key == "a");  // order is kept
 }
 
+TEST_CASE("what is laid over defaults changes what it names; nothing changes nothing") {
+  constexpr std::string_view defaults = "a: {x: 1, y: 2}\nb: 3\n";
+  CHECK(to_yaml(laid_over(defaults, parsed("a: {y: 4}\nb: ~\nc: 5"))) ==
+        to_yaml(parsed("a: {x: 1, y: 4}\nc: 5")));
+  const Config file = parsed("section:\n");
+  for (const Config& nothing :
+       {Config{}, parsed(""), parsed("# all as it is\n"), parsed("{}"), *file.find("section")})
+    CHECK(to_yaml(laid_over(defaults, nothing)) == to_yaml(parsed(defaults)));
+}
+
 TEST_CASE("overlay of large maps takes no quadratic time") {
   Config base = Config::map();
   Config over = Config::map();

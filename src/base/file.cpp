@@ -27,6 +27,14 @@ Status write_plain(const std::string& path, const std::string& shown, std::strin
   return {};
 }
 
+// Gives zlib, which counts in 32 bits, the next piece of `content`.
+void feed(z_stream& z, std::string_view& content) {
+  const std::size_t take = std::min<std::size_t>(content.size(), 1u << 30);
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  z.avail_in = static_cast<uInt>(take);
+  content.remove_prefix(take);
+}
+
 }  // namespace
 
 std::unexpected<Error> io_error(const std::string& path, std::string_view doing) {
@@ -109,12 +117,7 @@ Result<std::string> gzip(std::string_view content) {
   std::string chunk(1 << 16, '\0');
   int code = Z_OK;
   while (code != Z_STREAM_END) {
-    if (z.avail_in == 0 && !content.empty()) {
-      const std::size_t take = std::min<std::size_t>(content.size(), 1u << 30);
-      z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-      z.avail_in = static_cast<uInt>(take);
-      content.remove_prefix(take);
-    }
+    if (z.avail_in == 0 && !content.empty()) feed(z, content);
     z.next_out = reinterpret_cast<Bytef*>(chunk.data());
     z.avail_out = static_cast<uInt>(chunk.size());
     code = deflate(&z, content.empty() ? Z_FINISH : Z_NO_FLUSH);
@@ -143,10 +146,7 @@ Result<std::string> gunzip(std::string_view content, const std::string& file, st
     while (code != Z_STREAM_END) {
       if (z.avail_in == 0) {
         if (content.empty()) return corrupt("truncated");
-        const std::size_t take = std::min<std::size_t>(content.size(), 1u << 30);
-        z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-        z.avail_in = static_cast<uInt>(take);
-        content.remove_prefix(take);
+        feed(z, content);
       }
       z.next_out = reinterpret_cast<Bytef*>(chunk.data());
       z.avail_out = static_cast<uInt>(chunk.size());

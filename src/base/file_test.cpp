@@ -8,33 +8,17 @@
 #include <string>
 
 #include "base/rng.hpp"
+#include "base/test_folder.hpp"
 
 using namespace weft;
 namespace fs = std::filesystem;
 
 namespace {
 
-// A directory that lives as long as the test.
-class Scratch {
- public:
-  Scratch() : path_(fs::temp_directory_path() / ("weft_file_test." + std::to_string(::getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string operator/(const char* name) const { return (path_ / name).string(); }
-  std::size_t entry_count() const {
-    return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
-  }
-
- private:
-  fs::path path_;
-};
+std::size_t entry_count(const TestFolder& folder) {
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()));
+}
 
 std::string noise(std::size_t size) {
   Rng rng(1);
@@ -46,64 +30,64 @@ std::string noise(std::size_t size) {
 }  // namespace
 
 TEST_CASE("what is written is read back, byte by byte") {
-  const Scratch scratch;
+  const TestFolder scratch;
   const std::string content = noise(200'000);
-  REQUIRE(write_file(scratch / "new/deep/file", content).has_value());
-  CHECK(read_file(scratch / "new/deep/file") == content);
-  REQUIRE(write_file(scratch / "new/deep/file", "").has_value());
-  CHECK(read_file(scratch / "new/deep/file") == "");
+  REQUIRE(write_file(scratch.file("new/deep/file"), content).has_value());
+  CHECK(read_file(scratch.file("new/deep/file")) == content);
+  REQUIRE(write_file(scratch.file("new/deep/file"), "").has_value());
+  CHECK(read_file(scratch.file("new/deep/file")) == "");
 }
 
 TEST_CASE("a file is replaced whole: readers of the old one keep it, and nothing is left over") {
-  const Scratch scratch;
-  REQUIRE(write_file(scratch / "f", "old content").has_value());
-  std::ifstream reader(scratch / "f");
-  REQUIRE(write_file(scratch / "f", "new").has_value());
+  const TestFolder scratch;
+  REQUIRE(write_file(scratch.file("f"), "old content").has_value());
+  std::ifstream reader(scratch.file("f"));
+  REQUIRE(write_file(scratch.file("f"), "new").has_value());
   std::string seen;
   std::getline(reader, seen);
   CHECK(seen == "old content");
-  CHECK(read_file(scratch / "f") == "new");
-  CHECK(scratch.entry_count() == 1);
+  CHECK(read_file(scratch.file("f")) == "new");
+  CHECK(entry_count(scratch) == 1);
 }
 
 TEST_CASE("a failed write names the path, says what to do and leaves nothing") {
-  const Scratch scratch;
-  REQUIRE(write_file(scratch / "f", "x").has_value());
-  const auto below_a_file = write_file(scratch / "f/g", "y");
+  const TestFolder scratch;
+  REQUIRE(write_file(scratch.file("f"), "x").has_value());
+  const auto below_a_file = write_file(scratch.file("f/g"), "y");
   REQUIRE_FALSE(below_a_file.has_value());
   CHECK(below_a_file.error().code == Errc::io);
-  CHECK(below_a_file.error().where.file == scratch / "f/g");
+  CHECK(below_a_file.error().where.file == scratch.file("f/g"));
   CHECK_FALSE(below_a_file.error().hint.empty());
-  fs::create_directory(scratch / "d");
-  const auto over_a_directory = write_file(scratch / "d", "y");
+  fs::create_directory(scratch.file("d"));
+  const auto over_a_directory = write_file(scratch.file("d"), "y");
   REQUIRE_FALSE(over_a_directory.has_value());
   CHECK(over_a_directory.error().what == "is a directory");
-  CHECK(scratch.entry_count() == 2);
-  CHECK(read_file(scratch / "f") == "x");
+  CHECK(entry_count(scratch) == 2);
+  CHECK(read_file(scratch.file("f")) == "x");
 }
 
 TEST_CASE("devices are written to, not replaced; links keep pointing where they did") {
-  const Scratch scratch;
+  const TestFolder scratch;
   REQUIRE(write_file("/dev/null", "x").has_value());
   CHECK(fs::is_character_file("/dev/null"));
   CHECK_FALSE(write_file("/dev/full", std::string(1 << 20, 'x')).has_value());
-  REQUIRE(write_file(scratch / "target", "old").has_value());
-  fs::create_symlink("target", scratch / "link");
-  REQUIRE(write_file(scratch / "link", "new").has_value());
-  CHECK(fs::is_symlink(scratch / "link"));
-  CHECK(read_file(scratch / "target") == "new");
+  REQUIRE(write_file(scratch.file("target"), "old").has_value());
+  fs::create_symlink("target", scratch.file("link"));
+  REQUIRE(write_file(scratch.file("link"), "new").has_value());
+  CHECK(fs::is_symlink(scratch.file("link")));
+  CHECK(read_file(scratch.file("target")) == "new");
 }
 
 TEST_CASE("files that cannot be read") {
-  const Scratch scratch;
-  const auto missing = read_file(scratch / "nowhere");
+  const TestFolder scratch;
+  const auto missing = read_file(scratch.file("nowhere"));
   REQUIRE_FALSE(missing.has_value());
   CHECK(missing.error().text().find("No such file") != std::string::npos);
   CHECK_FALSE(missing.error().hint.empty());
   CHECK(read_file(fs::temp_directory_path().string()).error().what == "is a directory");
-  REQUIRE(write_file(scratch / "f", "12345").has_value());
-  CHECK(read_file(scratch / "f", 5).has_value());
-  CHECK(read_file(scratch / "f", 4).error().what == "larger than 4 bytes");
+  REQUIRE(write_file(scratch.file("f"), "12345").has_value());
+  CHECK(read_file(scratch.file("f"), 5).has_value());
+  CHECK(read_file(scratch.file("f"), 4).error().what == "larger than 4 bytes");
   CHECK_FALSE(read_file("/dev/zero", 1 << 20).has_value());
 }
 

@@ -64,16 +64,31 @@ bool LineReader::next() {
     ahead_.remove_prefix(byte_order_mark.size());
     end -= end == std::string_view::npos ? 0 : byte_order_mark.size();
   }
+  const bool has_end = end != std::string_view::npos;
   line_ = ahead_.substr(0, end);
   ahead_.remove_prefix(std::min(line_.size() + 1, ahead_.size()));
   if (line_.ends_with('\r')) line_.remove_suffix(1);
   if (line_.size() <= line_bytes_max) return true;
   line_ = {};
+  long_ = has_end ? Long::whole : Long::begun;
   return refuse({Errc::parse,
                  where(),
                  fmt::format("the line is longer than {} bytes", line_bytes_max),
                  "check that this is the right file",
                  {}});
+}
+
+bool LineReader::pass_over() {
+  if (long_ == Long::no) return false;
+  failed_ = false;
+  while (long_ == Long::begun) {
+    const std::size_t end = ahead_.find('\n');
+    const bool has_end = end != std::string_view::npos;
+    ahead_.remove_prefix(has_end ? end + 1 : ahead_.size());
+    if (has_end || !fill()) long_ = Long::whole;
+  }
+  long_ = Long::no;
+  return !failed_;
 }
 
 Result<std::string> LineReader::rest(std::uint64_t limit) {

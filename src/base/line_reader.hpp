@@ -33,6 +33,9 @@ class LineReader {
     return {file_, line_number_, static_cast<std::uint32_t>(column)};
   }
   const Error* error() const { return failed_ ? &error_ : nullptr; }
+  // Where next() failed on a line that is too long: reads to its end, so that next() goes on behind
+  // it, with a block of it in memory. False, and nothing done, where the error is another one.
+  bool pass_over();
 
   // What comes next, without taking it: a block of it, or all where less is left.
   std::string_view peek();
@@ -57,6 +60,8 @@ class LineReader {
   std::string_view line_;
   std::uint32_t line_number_ = 0;
   bool failed_ = false;
+  enum class Long : std::uint8_t { no, whole, begun };
+  Long long_ = Long::no;  // the line that next() failed on: all of it was taken, or its beginning
   Error error_;
 };
 

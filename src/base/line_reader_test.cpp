@@ -1,33 +1,14 @@
 #include "base/line_reader.hpp"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <filesystem>
 #include <string>
+
+#include "base/test_folder.hpp"
 
 using namespace weft;
 
 namespace {
-
-// A file that lives as long as the test.
-class Scratch {
- public:
-  explicit Scratch(const std::string& content)
-      : path_((std::filesystem::temp_directory_path() /
-               ("weft_line_reader_test." + std::to_string(::getpid())))
-                  .string()) {
-    REQUIRE(write_file(path_, content).has_value());
-  }
-  ~Scratch() { std::remove(path_.c_str()); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // "1:a 2: 3:b", or what went wrong.
 std::string all(LineReader reader) {
@@ -41,12 +22,13 @@ std::string all(LineReader reader) {
 // The same from memory and from a file.
 std::string both(const std::string& text) {
   const std::string memory = all({text, "f"});
-  const Scratch file(text);
-  auto reader = LineReader::open(file.path());
+  const TestFolder folder;
+  const std::string file = folder.write("lines", text);
+  auto reader = LineReader::open(file);
   REQUIRE(reader.has_value());
   std::string out = all(*std::move(reader));
-  if (const std::size_t at = out.find(file.path()); at != std::string::npos)
-    out.replace(at, file.path().size(), "f");
+  if (const std::size_t at = out.find(file); at != std::string::npos)
+    out.replace(at, file.size(), "f");
   CHECK(out == memory);
   return memory;
 }
@@ -81,8 +63,9 @@ TEST_CASE("lines that lie across blocks, and the longest one") {
 
 TEST_CASE("a look ahead takes nothing, and the rest is what no line has taken") {
   const std::string text = "one\ntwo\n" + std::string(600'000, 'x');
-  const Scratch file(text);
-  auto reader = LineReader::open(file.path());
+  const TestFolder folder;
+  const std::string file = folder.write("lines", text);
+  auto reader = LineReader::open(file);
   REQUIRE(reader.has_value());
   CHECK(reader->size_hint() == text.size());
   CHECK(text.starts_with(reader->peek()));
@@ -105,4 +88,30 @@ TEST_CASE("what cannot be read") {
   REQUIRE(limited.has_value());
   CHECK(limited->rest(1 << 20).error().text() ==
         "/dev/zero: larger than 1048576 bytes; split the input or pass a smaller file");
+}
+
+TEST_CASE("a line that is too long can be passed over, however long it is") {
+  const TestFolder folder;
+  for (const std::size_t length :
+       {line_bytes_max + 1, std::size_t{300'000}, std::size_t{3'000'000}})
+    for (const std::string_view after : {"", "\n", "\nb", "\r\nb\nc"}) {
+      const std::string text = "a\n" + std::string(length, 'x') + std::string(after);
+      auto file = LineReader::open(folder.write("lines", text));
+      REQUIRE(file.has_value());
+      LineReader memory(text, "f");
+      for (LineReader* reader : {&*file, &memory}) {
+        CHECK_FALSE(reader->pass_over());
+        REQUIRE(reader->next());
+        REQUIRE_FALSE(reader->next());
+        REQUIRE(reader->error() != nullptr);
+        CHECK(reader->where().line == 2);
+        REQUIRE(reader->pass_over());
+        CHECK(reader->error() == nullptr);
+        std::string left;
+        while (reader->next())
+          left += std::to_string(reader->where().line) + ":" + std::string(reader->line()) + " ";
+        CHECK(left == (after == "\nb" ? "3:b " : after == "\r\nb\nc" ? "3:b 4:c " : ""));
+        CHECK(reader->error() == nullptr);
+      }
+    }
 }

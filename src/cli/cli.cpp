@@ -23,6 +23,7 @@
 #include "cli/cmd_sli.hpp"
 #include "cli/cmd_snapshot.hpp"
 #include "cli/cmd_storm.hpp"
+#include "cli/cmd_traps.hpp"
 #include "cli/cmd_triage.hpp"
 #include "plan/run/setup.hpp"
 

@@ -20,6 +20,7 @@
 #include "base/file.hpp"
 #include "cli/agent_books.hpp"
 #include "cli/cli.hpp"
+#include "cli/telemetry_files.hpp"
 #include "observe/detect/detector.hpp"
 #include "observe/telemetry/syslog_reader.hpp"
 
@@ -49,7 +50,6 @@ struct Setup {
   std::string name;
   detect::Rules rules;
   telemetry::Catalogue catalogue = telemetry::Catalogue::built_in();
-  std::string inventory;
   std::int64_t interval_ns = ns_per_s;
 };
 
@@ -78,13 +78,7 @@ Result<Setup> load_setup(const Common& common, const AgentArgs& args) {
   Setup out{.fabric = std::move(fabric), .device = device, .name = {}, .rules = std::move(rules)};
   out.name = out.fabric.name(device);
   out.interval_ns = interval.ps / ps_per_ns;
-  if (!args.catalogue.empty()) {
-    WEFT_TRY(const Config own, load_yaml(args.catalogue));
-    WEFT_TRY(out.catalogue, telemetry::Catalogue::from_yaml(own));
-  }
-  if (!args.inventory.empty()) {
-    WEFT_TRY(out.inventory, read_file(args.inventory));
-  }
+  WEFT_TRY(out.catalogue, load_catalogue(args.catalogue));
   return out;
 }
 
@@ -95,7 +89,10 @@ Result<std::optional<live::Uplink>> open_uplink(const Common& common, const Agen
     return fail(Errc::value, {"--to", 0, 0}, "the agent does not know whom to tell",
                 "give the service with --to, or --json for standard output");
   }
-  live::UplinkOptions options{.url = args.to, .ca = args.ca, .spool = {.directory = args.spool}};
+  live::UplinkOptions options{
+      .url = args.to,
+      .tls = {.ca = args.ca, .certificate = args.certificate, .key = args.key},
+      .spool = {.directory = args.spool}};
   WEFT_TRY(const Bytes size, parse_bytes({args.spool_size, {"--spool-size", 0, 0}}));
   if (size < 1_MiB || size > 1024_GiB)
     return fail(Errc::value, {"--spool-size", 0, 0}, "lies outside 1 MiB to 1 TiB",
@@ -361,8 +358,7 @@ class Agent {
 
 Status run_agent(const Common& common, const AgentArgs& args) {
   WEFT_TRY(const Setup setup, load_setup(common, args));
-  telemetry::Inventory inventory(setup.fabric);
-  if (!args.inventory.empty()) WEFT_TRY_STATUS(inventory.add_csv(setup.inventory, args.inventory));
+  WEFT_TRY(telemetry::Inventory inventory, load_inventory(setup.fabric, args.inventory));
   WEFT_TRY(live::Signals signals, live::Signals::open());  // before there are threads
   WEFT_TRY(std::optional<live::Uplink> uplink, open_uplink(common, args));
   return Agent(common, args, setup, inventory, uplink).run(signals);
@@ -380,6 +376,8 @@ void add_agent(CLI::App& command, AgentArgs& args) {
   command.add_option("--to", args.to, "Service: https://HOST[:PORT] or unix:/PATH");
   command.add_option("--token", args.token, "File with the token for the service");
   command.add_option("--ca", args.ca, "File of certificates to trust instead of the system's");
+  command.add_option("--cert", args.certificate, "Own certificate, where the service wants one");
+  command.add_option("--key", args.key, "Key of --cert");
   command.add_option("--spool", args.spool, "Directory for what the service has not acknowledged");
   command.add_option("--spool-size", args.spool_size, "How much may wait there");
   command.add_option("--inventory", args.inventory, "CSV with addresses of devices and ports");

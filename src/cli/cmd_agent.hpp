@@ -17,7 +17,8 @@ struct AgentArgs {
   std::string fabric, device;
   std::vector<std::string> logs;
   std::string rules, inventory, catalogue;
-  std::string to, token, ca, spool = "agent-spool", spool_size = "256 MiB";
+  std::string to, token, ca, certificate, key;
+  std::string spool = "agent-spool", spool_size = "256 MiB";
   std::string interval = "1 s";
   std::uint32_t ports_per_card = 36;
   bool show_rules = false;

@@ -15,9 +15,9 @@
 #include "adapt/gnmi/target_file.hpp"
 #include "adapt/live/signals.hpp"
 #include "adapt/live/system_clock.hpp"
-#include "base/config.hpp"
 #include "base/file.hpp"
 #include "cli/cli.hpp"
+#include "cli/telemetry_files.hpp"
 #include "observe/telemetry/inventory.hpp"
 #include "observe/telemetry/metric_rules.hpp"
 #include "observe/telemetry/metrics.hpp"
@@ -81,15 +81,8 @@ Result<std::unique_ptr<Meaning>> load_meaning(const Common& common, const GnmiAr
   if (args.fabric.empty()) return nullptr;
   WEFT_TRY(model::Fabric fabric, load_fabric(common, args.fabric));
   auto out = std::make_unique<Meaning>(std::move(fabric));
-  if (!args.addresses.empty()) {
-    WEFT_TRY(const std::string text, read_file(args.addresses));
-    WEFT_TRY_STATUS(out->inventory.add_csv(text, args.addresses));
-  }
-  if (!args.rules.empty()) {
-    WEFT_TRY(const std::string text, read_file(args.rules));
-    WEFT_TRY(const Config config, parse_yaml(text, args.rules));
-    WEFT_TRY(out->rules, telemetry::read_metric_rules(config));
-  }
+  WEFT_TRY(out->inventory, load_inventory(out->fabric, args.addresses));
+  WEFT_TRY(out->rules, load_metric_rules(args.rules));
   out->reader.emplace(
       out->inventory, out->rules,
       telemetry::MetricReader::Options{.source = model::Source::gnmi, .id_prefix = "g"});

@@ -16,10 +16,13 @@
 #include "adapt/live/signals.hpp"
 #include "adapt/live/system_clock.hpp"
 #include "adapt/snmp/poller.hpp"
+#include "adapt/snmp/trap.hpp"
 #include "adapt/snmp/trap_receiver.hpp"
-#include "base/csv.hpp"
 #include "base/file.hpp"
 #include "cli/cli.hpp"
+#include "cli/cmd_traps.hpp"
+#include "cli/ground.hpp"
+#include "cli/telemetry_files.hpp"
 #include "observe/telemetry/metrics.hpp"
 #include "observe/telemetry/prometheus.hpp"
 
@@ -35,36 +38,10 @@ constexpr std::size_t scrapers_max = 16, urls_max = 10'000;
 constexpr std::int64_t turn_ns = ns_per_s / 10;
 constexpr std::int64_t ps_per_ms = 1'000'000'000;
 
-// Fabric and names, which the readers borrow: they stay where they are.
-struct Ground {
-  model::Fabric fabric;
-  telemetry::Inventory inventory;
-  explicit Ground(model::Fabric its) : fabric(std::move(its)), inventory(fabric) {}
-  Ground(const Ground&) = delete;
-  Ground& operator=(const Ground&) = delete;
-};
-
-Result<std::unique_ptr<Ground>> load_ground(const Common& common, const std::string& fabric,
-                                            const std::string& addresses) {
-  WEFT_TRY(model::Fabric loaded, load_fabric(common, fabric));
-  auto out = std::make_unique<Ground>(std::move(loaded));
-  if (!addresses.empty()) {
-    WEFT_TRY(const std::string text, read_file(addresses));
-    WEFT_TRY_STATUS(out->inventory.add_csv(text, addresses));
-  }
-  return out;
-}
-
 Result<milliseconds> read_span(const std::string& text, const char* option) {
   WEFT_TRY(const Duration span, parse_duration({text, {option, 0, 0}}));
   if (span.ps >= 100 * ps_per_ms) return milliseconds(span.ps / ps_per_ms);
   return fail(Errc::value, {option, 0, 0}, "less than 100 ms", "write e.g. \"30 s\"");
-}
-
-Result<telemetry::MetricRules> load_rules(const std::string& path) {
-  if (path.empty()) return telemetry::default_metric_rules();
-  WEFT_TRY(const Config config, load_yaml(path));
-  return telemetry::read_metric_rules(config);
 }
 
 Result<telemetry::PrometheusMapping> load_mapping(const std::string& path) {
@@ -73,47 +50,101 @@ Result<telemetry::PrometheusMapping> load_mapping(const std::string& path) {
   return telemetry::PrometheusMapping::from_yaml(config);
 }
 
-void print(const model::Fabric& fabric, const model::RecordSet& set) {
-  for (const model::Record& row : set.rows) fmt::print("{}\n", to_json(fabric, set, row));
-  std::fflush(stdout);
+// --- SNMP
+
+Result<std::vector<snmp::Target>> read_targets(const std::vector<std::string>& paths) {
+  std::vector<snmp::Target> out;
+  for (const std::string& path : paths) {
+    WEFT_TRY(const std::string text, read_file(path));
+    WEFT_TRY(std::vector<snmp::Target> more, snmp::read_targets(text, path));
+    std::ranges::move(more, std::back_inserter(out));
+  }
+  return out;
 }
 
-// --- SNMP
+// Traps that come beside the polls: records of their own, and a reason to ask at once.
+class TrapsBesides {
+ public:
+  // All must outlive this.
+  TrapsBesides(const Ground& ground, const snmp::TrapTargets& targets, snmp::SnmpPoller& poller,
+               snmp::TrapReceiver receiver)
+      : ground_(ground),
+        targets_(targets),
+        poller_(poller),
+        receiver_(std::move(receiver)),
+        // Traps may have but numbers of interfaces; the last poll knows their names.
+        reader_(ground.inventory, [this](std::string_view device, std::uint32_t if_index) {
+          return poller_.interface_name(targets_.of(device), if_index);
+        }) {}
+  TrapsBesides(const TrapsBesides&) = delete;
+  TrapsBesides& operator=(const TrapsBesides&) = delete;
+
+  void step() {
+    receiver_.step();
+    while (const auto trap = receiver_.take()) {
+      reader_.take(*trap);
+      if (changes_state(*trap)) poller_.poll_soon(targets_.of(*trap));
+    }
+    print_records(ground_, reader_.take_records());
+  }
+  int fd() const { return receiver_.fd(); }
+  std::string told() const { return to_text(receiver_.counts(), reader_.counts()); }
+
+ private:
+  const Ground& ground_;
+  const snmp::TrapTargets& targets_;
+  snmp::SnmpPoller& poller_;
+  snmp::TrapReceiver receiver_;
+  snmp::TrapReader reader_;
+};
+
+Result<std::optional<snmp::TrapReceiver>> open_receiver(const PollArgs& args, port::Clock& clock) {
+  if (args.traps.empty() && args.senders.empty()) return std::optional<snmp::TrapReceiver>{};
+  if (args.traps.empty() || args.senders.empty())
+    return fail(Errc::value, {args.traps.empty() ? "--traps" : "--senders", 0, 0}, "is needed",
+                "traps take an address to listen at, and a CSV of who is heard");
+  WEFT_TRY(const auto options, read_trap_options(args.traps, "--traps", args.senders));
+  WEFT_TRY(snmp::TrapReceiver receiver, snmp::TrapReceiver::open(options, clock));
+  return std::optional(std::move(receiver));
+}
+
+std::string to_text(const snmp::PollerCounts& counts) {
+  return fmt::format(
+      "{} polls: {} complete, {} partial, {} without an answer, {} refused; {} skipped, {} because "
+      "of traps\n{} requests; columns: {} loops, {} garbage, {} cut\n",
+      counts.polls, counts.complete, counts.partial, counts.silent, counts.refused, counts.skipped,
+      counts.early, counts.requests, counts.loops, counts.garbage, counts.cut);
+}
 
 Status poll_snmp(const Common& common, const PollArgs& args, const Ground& ground,
                  telemetry::MetricReader& reader, live::Signals& signals) {
-  std::vector<snmp::Target> targets;
-  for (const std::string& path : args.targets) {
-    WEFT_TRY(const std::string text, read_file(path));
-    WEFT_TRY(std::vector<snmp::Target> more, snmp::read_targets(text, path));
-    std::ranges::move(more, std::back_inserter(targets));
-  }
+  WEFT_TRY(std::vector<snmp::Target> targets, read_targets(args.targets));
   snmp::PollerOptions options;
   WEFT_TRY(options.every, read_span(args.every, "--every"));
   WEFT_TRY(options.timeout, read_span(args.timeout, "--timeout"));
   options.patience = std::max(options.patience, options.timeout * (options.retries + 2));
   const std::uint64_t wanted = args.count * targets.size();
   live::SystemClock clock;
+  WEFT_TRY(auto receiver, open_receiver(args, clock));
+  const snmp::TrapTargets known(ground.inventory, targets);
   WEFT_TRY(snmp::SnmpPoller poller, snmp::SnmpPoller::create(std::move(targets), options, clock));
-  for (std::uint64_t polls = 0;
-       (wanted == 0 || polls < wanted) && signals.take() != live::Signals::Seen::stop;) {
+  std::optional<TrapsBesides> traps;
+  if (receiver) traps.emplace(ground, known, poller, *std::move(receiver));
+  for (std::uint64_t polls = 0; (wanted == 0 || polls < wanted + poller.counts().early) &&
+                                signals.take() != live::Signals::Seen::stop;) {
+    if (traps) traps->step();
     poller.step();
     while (const auto poll = poller.take()) {
       ++polls;
       if (!poll->error.empty() && !common.quiet)
         fmt::print(stderr, "weft: note: {} refuses: {}\n", poll->device, poll->error);
       reader.take(poll->samples, poll->received);
-      print(ground.fabric, reader.take_records());
+      print_records(ground, reader.take_records());
     }
-    poller.wait(clock.now() + turn_ns);
+    poller.wait(clock.now() + turn_ns, traps ? traps->fd() : -1);
   }
-  const snmp::PollerCounts& counts = poller.counts();
   if (!common.quiet)
-    fmt::print(stderr,
-               "{} polls: {} complete, {} partial, {} without an answer, {} refused; {} skipped\n"
-               "{} requests; columns: {} loops, {} garbage, {} cut\n",
-               counts.polls, counts.complete, counts.partial, counts.silent, counts.refused,
-               counts.skipped, counts.requests, counts.loops, counts.garbage, counts.cut);
+    fmt::print(stderr, "{}{}", to_text(poller.counts()), traps ? traps->told() : "");
   return {};
 }
 
@@ -165,7 +196,8 @@ Status poll_prometheus(const Common& common, const PollArgs& args, const Ground&
   WEFT_TRY(std::vector<Page> pages, read_pages(args.targets));
   WEFT_TRY(const telemetry::PrometheusMapping mapping, load_mapping(args.mapping));
   WEFT_TRY(const milliseconds every, read_span(args.every, "--every"));
-  live::ScrapeOptions options{.ca_file = args.ca};
+  live::ScrapeOptions options{
+      .tls = {.ca = args.ca, .certificate = args.certificate, .key = args.key}};
   WEFT_TRY(options.timeout, read_span(args.timeout, "--timeout"));
   telemetry::PrometheusReader lines(mapping);
   live::SystemClock clock;
@@ -182,7 +214,7 @@ Status poll_prometheus(const Common& common, const PollArgs& args, const Ground&
           {page.received, page.device, "", port::Metric::reachable, 0, page.text ? 1.0 : 0.0});
       reader.take(samples, page.received);
     }
-    print(ground.fabric, reader.take_records());
+    print_records(ground, reader.take_records());
     due = std::max(due + every.count() * 1'000'000, clock.now());
     while (clock.now() < due && round + 1 != args.count) {
       if (signals.take() == live::Signals::Seen::stop) return {};
@@ -194,12 +226,15 @@ Status poll_prometheus(const Common& common, const PollArgs& args, const Ground&
 }
 
 Status run_poll(const Common& common, const PollArgs& args) {
+  if (args.feed != "snmp" && !(args.traps + args.senders).empty())
+    return fail(Errc::value, {"--traps", 0, 0}, "traps come from devices that are polled by SNMP",
+                "leave it out, or give snmp");
   if (args.feed != "snmp" && args.feed != "prometheus")
     return fail(Errc::unknown, {"poll", 0, 0},
                 fmt::format("{} cannot be polled", base::quoted(args.feed)),
                 "give snmp or prometheus");
   const bool is_snmp = args.feed == "snmp";
-  WEFT_TRY(const telemetry::MetricRules rules, load_rules(args.rules));
+  WEFT_TRY(const telemetry::MetricRules rules, load_metric_rules(args.rules));
   WEFT_TRY(const auto ground, load_ground(common, args.fabric, args.addresses));
   WEFT_TRY(live::Signals signals, live::Signals::open());
   telemetry::MetricReader reader(
@@ -208,71 +243,6 @@ Status run_poll(const Common& common, const PollArgs& args) {
        .id_prefix = is_snmp ? "snmp" : "prom"});
   WEFT_TRY_STATUS((is_snmp ? poll_snmp : poll_prometheus)(common, args, *ground, reader, signals));
   if (!common.quiet) fmt::print(stderr, "{}", to_text(reader.counts()));
-  return {};
-}
-
-// --- Traps
-
-Result<snmp::Endpoint> read_endpoint(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  const auto port =
-      parse_count({colon == std::string::npos ? "" : std::string_view(text).substr(colon + 1), {}});
-  if (!port || *port < 1 || *port > UINT16_MAX)
-    return fail(Errc::value, {"--listen", 0, 0}, fmt::format("{} has no port", base::quoted(text)),
-                "write e.g. 10.0.0.1:162");
-  std::string address = text.substr(0, colon);
-  if (address.starts_with('[') && address.ends_with(']'))
-    address = address.substr(1, address.size() - 2);
-  return snmp::Endpoint{std::move(address), static_cast<std::uint16_t>(*port)};
-}
-
-// Columns community, or those of a v3 user and the sender's engine id.
-Status read_senders(const std::string& path, snmp::TrapReceiverOptions& out) {
-  WEFT_TRY(const std::string text, read_file(path));
-  const std::vector<std::string> optional{"community", "user",          "auth",  "auth_password",
-                                          "priv",      "priv_password", "engine"};
-  CsvReader csv(text, path);
-  WEFT_TRY_STATUS(csv.header({}, optional));
-  while (csv.next()) {
-    if (const std::string_view community = csv.cell(0).text; !community.empty()) {
-      out.communities.emplace_back(community);
-      continue;
-    }
-    snmp::TrapUser user;
-    WEFT_TRY(user.credentials,
-             snmp::read_user(csv.cell(1), csv.cell(2), csv.cell(3), csv.cell(4), csv.cell(5)));
-    user.engine = trim(csv.cell(6).text);
-    out.users.push_back(std::move(user));
-  }
-  if (csv.error() != nullptr) return std::unexpected(*csv.error());
-  return {};
-}
-
-Status run_traps(const Common& common, const TrapsArgs& args) {
-  snmp::TrapReceiverOptions options;
-  WEFT_TRY(options.listen, read_endpoint(args.listen));
-  WEFT_TRY_STATUS(read_senders(args.senders, options));
-  WEFT_TRY(const auto ground, load_ground(common, args.fabric, args.addresses));
-  WEFT_TRY(live::Signals signals, live::Signals::open());
-  live::SystemClock clock;
-  WEFT_TRY(snmp::TrapReceiver receiver, snmp::TrapReceiver::open(options, clock));
-  snmp::TrapReader reader(ground->inventory, {});
-  while ((args.count == 0 || reader.counts().traps < args.count) &&
-         signals.take() != live::Signals::Seen::stop) {
-    receiver.step();
-    while (const auto trap = receiver.take()) reader.take(*trap);
-    print(ground->fabric, reader.take_records());
-    receiver.wait(clock.now() + turn_ns);
-  }
-  const snmp::TrapReceiverCounts heard = receiver.counts();
-  const snmp::TrapCounts& read = reader.counts();
-  if (!common.quiet)
-    fmt::print(stderr,
-               "{} traps, {} of them informs: {} with a meaning; of unknown kind {}, device {}, "
-               "port {}\n{} refused, {} not authentic, {} malformed, {} duplicates, {} dropped\n",
-               heard.heard, heard.informs, read.known, read.unknown_kinds, read.unknown_devices,
-               read.unknown_ports, heard.refused, heard.unauthentic, heard.malformed,
-               heard.duplicates, heard.dropped);
   return {};
 }
 
@@ -289,6 +259,11 @@ void add_poll(CLI::App& command, PollArgs& args) {
   command.add_option("--rules", args.rules, "YAML laid over the rules by which values are judged");
   command.add_option("--mapping", args.mapping, "prometheus: YAML of further metric names");
   command.add_option("--ca", args.ca, "prometheus: certificates to trust instead of the system's");
+  command.add_option("--cert", args.certificate, "prometheus: own certificate, for those who ask");
+  command.add_option("--key", args.key, "prometheus: key of --cert");
+  command.add_option("--traps", args.traps,
+                     "snmp: address and UDP port; a device that sends a trap is asked at once");
+  command.add_option("--senders", args.senders, "snmp: CSV of whose traps are heard");
   command.add_option("--every", args.every, "Time between two polls of one device");
   command.add_option("--timeout", args.timeout, "How long an answer may take");
   command.add_option("--count", args.count,
@@ -297,22 +272,6 @@ void add_poll(CLI::App& command, PollArgs& args) {
 
 int poll_command(const Common& common, const PollArgs& args) {
   const Status status = run_poll(common, args);
-  return status ? done : report(status.error());
-}
-
-void add_traps(CLI::App& command, TrapsArgs& args) {
-  command.add_option("--listen", args.listen, "Address and UDP port");
-  command
-      .add_option("--senders", args.senders,
-                  "CSV of who is heard: community, or user, auth, ... and engine")
-      ->required();
-  command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
-  command.add_option("--addresses", args.addresses, "CSV of names that the fabric does not have");
-  command.add_option("--count", args.count, "So many traps; without it until stopped");
-}
-
-int traps_command(const Common& common, const TrapsArgs& args) {
-  const Status status = run_traps(common, args);
   return status ? done : report(status.error());
 }
 

@@ -85,7 +85,10 @@ class Input {
 Status run_send(const Common& common, const SendArgs& args) {
   WEFT_TRY(const Duration linger, parse_duration({args.linger, {"--linger", 0, 0}}));
   WEFT_TRY(const Spool spool, Spool::open(args.spool));
-  adapt::live::UplinkOptions options{.url = args.to, .path = "/v1/" + args.feed, .ca = args.ca};
+  adapt::live::UplinkOptions options{
+      .url = args.to,
+      .path = "/v1/" + args.feed,
+      .tls = {.ca = args.ca, .certificate = args.certificate, .key = args.key}};
   if (!args.token.empty()) {
     WEFT_TRY(const std::string token, read_file(args.token));
     options.token = base::trim(token);
@@ -117,6 +120,8 @@ void add_send(CLI::App& command, SendArgs& args) {
       ->capture_default_str();
   command.add_option("--token", args.token, "File with the token of the service");
   command.add_option("--ca", args.ca, "Certificates to trust, PEM");
+  command.add_option("--cert", args.certificate, "Own certificate, where the service wants one");
+  command.add_option("--key", args.key, "Key of --cert");
   command.add_option("--spool", args.spool, "Directory where lines wait for the service");
   command.add_option("--linger", args.linger, "At the end, wait so long for what is left")
       ->capture_default_str();

@@ -12,7 +12,7 @@ namespace weft::cli {
 struct Common;
 
 struct SendArgs {
-  std::string to, feed = "records", token, ca;
+  std::string to, feed = "records", token, ca, certificate, key;
   std::string spool;  // directory; empty: one of its own, removed when all went well
   std::string linger = "5 s";
 };

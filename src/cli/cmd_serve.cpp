@@ -17,6 +17,7 @@
 #include "adapt/lab/netns.hpp"
 #include "adapt/live/alertmanager.hpp"
 #include "adapt/live/command_actuator.hpp"
+#include "adapt/live/command_device_state.hpp"
 #include "adapt/live/signals.hpp"
 #include "adapt/live/syslog_listener.hpp"
 #include "adapt/live/system_clock.hpp"
@@ -27,6 +28,8 @@
 #include "base/json_line.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
+#include "cli/serve_watch.hpp"
+#include "cli/telemetry_files.hpp"
 #include "observe/sli/objectives.hpp"
 #include "observe/telemetry/alertmanager.hpp"
 #include "observe/telemetry/catalogue.hpp"
@@ -34,6 +37,7 @@
 #include "operate/repair/policy.hpp"
 #include "operate/repair/what_if.hpp"
 #include "operate/snapshot/snapshot.hpp"
+#include "operate/triage/learned.hpp"
 #include "operate/triage/rules.hpp"
 #include "serve/api.hpp"
 #include "serve/loop.hpp"
@@ -54,9 +58,11 @@ namespace triage = operate::triage;
 struct ServeConfig {
   serve::DeskSettings desk;
   triage::Rules rules;
+  triage::LearnedRelations relations;
   repair::Policy policy;
   observe::sli::Settings objectives;
   std::optional<live::CommandSettings> commands;
+  std::optional<live::DeviceCommands> devices;
   std::vector<live::WebhookSettings> webhooks;
   std::vector<live::AlertmanagerSettings> alertmanagers;
   telemetry::AlertMapping alerts = telemetry::AlertMapping::built_in();
@@ -91,6 +97,15 @@ void read_notify(const Config& config, ServeConfig& out, Errors& errors) {
         {Errc::value, config.where, "notify is no list", "begin each entry with -", {}});
 }
 
+// relations: the file that weft triage --learn wrote.
+Result<triage::LearnedRelations> load_relations(const Config& path, const triage::Rules& rules) {
+  if (path.kind != Config::Kind::scalar)
+    return fail(Errc::value, path.where, "relations is no path",
+                "name the file that weft triage --learn wrote");
+  WEFT_TRY(const Config config, load_yaml(path.text));
+  return triage::LearnedRelations::read(config, rules);
+}
+
 Result<ServeConfig> read_config(const std::string& path) {
   Config config = Config::map();
   if (!path.empty()) {
@@ -105,6 +120,8 @@ Result<ServeConfig> read_config(const std::string& path) {
     return found;
   };
   take(out.rules, triage::read_rules(section("rules")), errors);
+  if (config.find("relations") != nullptr)
+    take(out.relations, load_relations(section("relations"), out.rules), errors);
   take(out.policy, repair::read_policy(section("policy")), errors);
   const Config objectives = section("objectives");
   out.objectives = observe::sli::default_settings();
@@ -113,6 +130,8 @@ Result<ServeConfig> read_config(const std::string& path) {
   read_notify(section("notify"), out, errors);
   if (const Config commands = section("actuator"); !commands.fields.empty())
     take(out.commands.emplace(), live::read_command_settings(commands), errors);
+  if (const Config snapshots = section("snapshots"); !snapshots.fields.empty())
+    take(out.devices.emplace(), live::read_device_commands(snapshots), errors);
   if (const Config alerts = section("alerts"); !alerts.fields.empty())
     take(out.alerts, telemetry::AlertMapping::from_yaml(alerts), errors);
   take(out.desk, serve::read_desk_settings(config), errors);
@@ -133,20 +152,21 @@ class Server {
   Server(const Common& common, const ServeArgs& args) : common_(common), args_(args) {}
 
   Status run() {
-    WEFT_TRY(live::Signals signals, live::Signals::open());
+    WEFT_TRY(live::Signals signals, live::Signals::open(live::Signals::Hangup::is_kept));
     live::prefer_early_turns();  // seconds count, also on a busy machine; its threads inherit it
     WEFT_TRY(config_, read_config(args_.config));
     WEFT_TRY_STATUS(load_scenario());
     fabric_ = &setup_->fabric;
     WEFT_TRY_STATUS(load_names());
-    patient_ = std::make_unique<triage::Ground>(*fabric_, config_.rules);
+    patient_ = std::make_unique<triage::Ground>(*fabric_, config_.rules, config_.relations);
     early_ = std::make_unique<triage::Ground>(
-        *fabric_, serve::early_rules(config_.rules, config_.desk.early));
+        *fabric_, serve::early_rules(config_.rules, config_.desk.early), config_.relations);
     WEFT_TRY(store_, open_store(args_.store));
     desk_ = std::make_unique<serve::Desk>(
         serve::Desk::Ground{*fabric_, *inventory_, catalogue_, *patient_, *early_}, config_.desk,
         config_.policy, *store_);
     WEFT_TRY_STATUS(desk_->restore(clock_.wall()));
+    cases_at_start_ = desk_->open_cases().size();  // from now on the desk is the loop's
     WEFT_TRY(serve::Hands hands, make_hands());
     loop_ = std::make_unique<serve::Loop>(
         *desk_, clock_, bus_, std::move(hands),
@@ -192,18 +212,13 @@ class Server {
   }
 
   Status load_names() {
-    inventory_ = std::make_unique<telemetry::Inventory>(*fabric_);
-    if (!args_.inventory.empty()) {
-      WEFT_TRY(const std::string text, read_file(args_.inventory));
-      WEFT_TRY_STATUS(inventory_->add_csv(text, args_.inventory));
-    }
+    WEFT_TRY(telemetry::Inventory inventory, load_inventory(*fabric_, args_.inventory));
+    inventory_ = std::make_unique<telemetry::Inventory>(std::move(inventory));
     if (!args_.lab.empty()) {
       WEFT_TRY(const lab::Lab found, lab::open_lab(args_.lab));
       WEFT_TRY_STATUS(inventory_->add_csv(lab::inventory_csv(found.fabric, found.plan), args_.lab));
     }
-    if (args_.catalogue.empty()) return {};
-    WEFT_TRY(const Config own, load_yaml(args_.catalogue));
-    WEFT_TRY(catalogue_, telemetry::Catalogue::from_yaml(own));
+    WEFT_TRY(catalogue_, load_catalogue(args_.catalogue));
     return {};
   }
 
@@ -211,6 +226,10 @@ class Server {
     serve::Hands out;
     out.forecast = [this](const repair::Order& order) { return forecast(order); };
     if (!args_.lab.empty()) {
+      if (config_.commands)
+        return fail(Errc::value, {args_.config, 0, 0},
+                    "actuator: says how to drain, and a lab is drained otherwise",
+                    "take out --lab or actuator:");
       WEFT_TRY(lab::LabActuator actuator, lab::LabActuator::create(args_.lab));
       actuator_ = std::make_unique<lab::LabActuator>(std::move(actuator));
     } else if (config_.commands) {
@@ -230,6 +249,10 @@ class Server {
                             const std::vector<std::string>& open) {
         return take_snapshot(order, c, open);
       };
+    } else if (config_.devices) {
+      return fail(Errc::value, {args_.config, 0, 0},
+                  "snapshots: says how devices are asked, and nothing where snapshots are kept",
+                  "give --snapshots DIRECTORY too");
     }
     return out;
   }
@@ -244,13 +267,23 @@ class Server {
   }
 
   Status open_taker() {
-    if (args_.lab.empty())
-      return fail(Errc::unsupported, {"--snapshots", 0, 0}, "only devices of a lab can be asked",
-                  "give --lab too");
-    WEFT_TRY(lab::LabDeviceState devices, lab::LabDeviceState::create(args_.lab));
-    taker_ =
-        std::make_unique<snapshot::Taker>(std::make_shared<lab::LabDeviceState>(std::move(devices)),
-                                          snapshot::Settings{.directory = args_.snapshots});
+    snapshot::Settings settings{.directory = args_.snapshots};
+    std::shared_ptr<port::DeviceState> devices;
+    if (!args_.lab.empty() && config_.devices)
+      return fail(Errc::value, {args_.config, 0, 0},
+                  "snapshots: says how devices are asked, and those of a lab are asked otherwise",
+                  "take out --lab or snapshots:");
+    if (!args_.lab.empty()) {
+      WEFT_TRY(lab::LabDeviceState found, lab::LabDeviceState::create(args_.lab));
+      devices = std::make_shared<lab::LabDeviceState>(std::move(found));
+    } else if (config_.devices) {
+      settings.limits.patience = config_.devices->patience;
+      devices = std::make_shared<live::CommandDeviceState>(*fabric_, *config_.devices);
+    } else {
+      return fail(Errc::unsupported, {"--snapshots", 0, 0}, "it is not said how devices are asked",
+                  "give --lab, or snapshots: in the --config file");
+    }
+    taker_ = std::make_unique<snapshot::Taker>(std::move(devices), settings);
     return {};
   }
 
@@ -258,6 +291,7 @@ class Server {
                                     const std::vector<std::string>& open) {
     WEFT_TRY(const snapshot::Taken taken,
              taker_->take(*fabric_, c, "repair of " + order.entity, clock_.wall(), open));
+    for (const std::string& path : taken.removed) say("an old snapshot made room: " + path);
     return fmt::format(R"({{"case":{},"path":{},"bytes":{},"sha256":"{}","manifest":{}}})",
                        json_string(c.id), json_string(taken.path), taken.bytes, taken.sha256,
                        taken.manifest);
@@ -272,14 +306,23 @@ class Server {
     alerts_ = std::make_unique<telemetry::AlertReader>(*inventory_, config_.alerts,
                                                        fmt::format("alert-{}-", clock_.wall().ns));
     options.alertmanager = [this](std::string_view body) { return read_alerts(body); };
-    if (!common_.quiet)
-      options.log = [](std::string_view line) { fmt::print(stderr, "weft serve: {}\n", line); };
+    options.log = [this](std::string_view line) { say(line); };
+    WEFT_TRY_STATUS(listen_to_syslog());
+    options.metrics = [this] { return syslog_metrics(syslog_counts()); };
     WEFT_TRY(api_, serve::Api::listen(std::move(options), *loop_, *store_, bus_));
+    return {};
+  }
+
+  Status listen_to_syslog() {
     if (!args_.syslog.empty()) {
-      live::SyslogOptions here{.listen = args_.syslog,
-                               .certificate = args_.certificate,
-                               .key = args_.key,
-                               .client_ca = args_.client_ca};
+      live::SyslogOptions here{.listen = args_.syslog};
+      // The API's too, so that they are no mistake where no syslog comes by TLS.
+      if (std::ranges::any_of(args_.syslog,
+                              [](const auto& at) { return at.starts_with("tls:"); })) {
+        here.certificate = args_.certificate;
+        here.key = args_.key;
+        here.client_ca = args_.client_ca;
+      }
       WEFT_TRY(syslog_, open_syslog(here));
     }
     if (args_.lab.empty()) return {};
@@ -308,17 +351,47 @@ class Server {
     });
   }
 
-  void wait_for_end(live::Signals& signals) const {
-    if (!common_.quiet)
-      fmt::print(stderr, "weft serve: listening on {}, {} cases open\n", args_.listen,
-                 desk_->open_cases().size());
+  SyslogCounts syslog_counts() const {
+    std::vector<SyslogCounts> out;
+    for (const auto* syslog : {&syslog_, &lab_syslog_})
+      if (*syslog) out.push_back((*syslog)->counts());
+    return sum(out);
+  }
+
+  void say(std::string_view line) const {
+    if (!common_.quiet) fmt::print(stderr, "weft serve: {}\n", line);
+  }
+
+  void wait_for_end(live::Signals& signals) {
+    using Seen = live::Signals::Seen;
+    constexpr int look_ms = 1'000;
+    for (const auto* syslog : {&syslog_, &lab_syslog_})
+      if (*syslog)
+        for (const auto& port : (*syslog)->ports())
+          say("listening at " + live::to_text(port.address));
+    say(fmt::format("ready, {} cases open", cases_at_start_));
+    ServeWatch watch;
     pollfd waiting{signals.fd(), POLLIN, 0};
-    while (signals.take() != live::Signals::Seen::stop) ::poll(&waiting, 1, -1);
+    for (Seen seen = Seen::none; seen != Seen::stop; seen = signals.take()) {
+      if (seen == Seen::hangup) reload();
+      for (const std::string& line : watch.news(clock_.now(), loop_->health(), syslog_counts()))
+        say(line);
+      ::poll(&waiting, 1, look_ms);
+    }
+    say("stopping");
+  }
+
+  void reload() {
+    if (const Status done = api_->reload(); done)
+      say("tokens and certificates were read again");
+    else
+      say("tokens and certificates stay as they were: " + done.error().text());
   }
 
   const Common& common_;
   const ServeArgs& args_;
   live::SystemClock clock_;
+  std::size_t cases_at_start_ = 0;
   ServeConfig config_;
   std::unique_ptr<plan::Setup> setup_;
   plan::Jobs jobs_;  // that run, as far as the scenario says
@@ -345,8 +418,9 @@ class Server {
 void add_serve(CLI::App& command, ServeArgs& args) {
   command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
   command.add_option("--config", args.config,
-                     "YAML: rules, policy, objectives, early, sight, keep, actuator, notify");
-  command.add_option("--store", args.store, "SQLite file, or postgres://...")
+                     "YAML: rules, relations, policy, objectives, early, sight, keep, actuator, "
+                     "snapshots, notify, alerts");
+  command.add_option("--store", args.store, "SQLite file, or postgresql://...")
       ->capture_default_str();
   command.add_option("--listen", args.listen, "HOST:PORT or unix:PATH of the API")
       ->capture_default_str();

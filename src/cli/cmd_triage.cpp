@@ -15,10 +15,12 @@
 #include "base/file.hpp"
 #include "base/line_reader.hpp"
 #include "cli/cli.hpp"
+#include "cli/telemetry_files.hpp"
 #include "model/episode.hpp"
 #include "model/record.hpp"
 #include "observe/telemetry/syslog_reader.hpp"
 #include "operate/triage/diff.hpp"
+#include "operate/triage/learner.hpp"
 #include "operate/triage/report.hpp"
 #include "operate/triage/triage.hpp"
 
@@ -83,16 +85,8 @@ class Input {
 Result<model::RecordSet> read_syslog(const Common& common, const TriageArgs& args,
                                      const model::Fabric& fabric, std::size_t input) {
   const std::string& path = args.inputs[input];
-  telemetry::Inventory inventory(fabric);
-  if (!args.inventory.empty()) {
-    WEFT_TRY(const std::string text, read_file(args.inventory));
-    WEFT_TRY_STATUS(inventory.add_csv(text, args.inventory));
-  }
-  telemetry::Catalogue catalogue = telemetry::Catalogue::built_in();
-  if (!args.catalogue.empty()) {
-    WEFT_TRY(const Config own, load_yaml(args.catalogue));
-    WEFT_TRY(catalogue, telemetry::Catalogue::from_yaml(own));
-  }
+  WEFT_TRY(const telemetry::Inventory inventory, load_inventory(fabric, args.inventory));
+  WEFT_TRY(const telemetry::Catalogue catalogue, load_catalogue(args.catalogue));
   Timestamp reference = adapt::live::SystemClock().wall();
   if (!args.reference.empty()) {
     WEFT_TRY(reference, parse_timestamp({args.reference, {"--reference", 0, 0}}));
@@ -136,11 +130,20 @@ Result<triage::Rules> load_rules(const TriageArgs& args, const std::string& path
   return rules;
 }
 
+Result<triage::LearnedRelations> load_relations(const std::string& path,
+                                                const triage::Rules& rules) {
+  if (path.empty()) return triage::LearnedRelations();
+  WEFT_TRY(const Config config, load_yaml(path));
+  return triage::LearnedRelations::read(config, rules);
+}
+
 Result<std::unique_ptr<triage::Ground>> make_ground(const model::Fabric& fabric,
                                                     const TriageArgs& args,
-                                                    const std::string& rules_path) {
+                                                    const std::string& rules_path,
+                                                    const std::string& relations_path) {
   WEFT_TRY(const triage::Rules rules, load_rules(args, rules_path));
-  auto ground = std::make_unique<triage::Ground>(fabric, rules);
+  WEFT_TRY(triage::LearnedRelations relations, load_relations(relations_path, rules));
+  auto ground = std::make_unique<triage::Ground>(fabric, rules, std::move(relations));
   if (args.maintenance.empty()) return ground;
   WEFT_TRY(LineReader lines, LineReader::open(args.maintenance));
   WEFT_TRY(const auto episodes, model::read_episodes(lines));
@@ -161,10 +164,13 @@ class Replay {
       : common_(common), args_(args), fabric_(fabric) {}
 
   Status run() {
-    WEFT_TRY(const auto ground, make_ground(fabric_, args_, args_.rules));
+    WEFT_TRY(const auto ground, make_ground(fabric_, args_, args_.rules, args_.relations));
+    if (!args_.learn.empty()) return learn(*ground);
     std::unique_ptr<triage::Ground> other;
-    if (!args_.diff.empty()) {
-      WEFT_TRY(other, make_ground(fabric_, args_, args_.diff));
+    if (is_diff()) {
+      WEFT_TRY(other,
+               make_ground(fabric_, args_, args_.diff.empty() ? args_.rules : args_.diff,
+                           args_.diff_relations.empty() ? args_.relations : args_.diff_relations));
     }
     WEFT_TRY_STATUS(open_inputs());
     triage::Triage first(*ground, [this](model::Case c) { take(std::move(c)); });
@@ -179,8 +185,31 @@ class Replay {
   }
 
  private:
+  bool is_diff() const { return !args_.diff.empty() || !args_.diff_relations.empty(); }
   // Cases as JSON leave at once, so that months of input need no more memory than hours.
-  bool is_streamed() const { return common_.json && args_.diff.empty() && args_.truth.empty(); }
+  bool is_streamed() const { return common_.json && !is_diff() && args_.truth.empty(); }
+
+  // Writes down which kinds of events lead to which in the inputs.
+  Status learn(const triage::Ground& ground) {
+    WEFT_TRY_STATUS(open_inputs());
+    triage::Learner learner(ground.parts, ground.rules);
+    std::uint64_t records = 0;
+    for (Input* input = next_input(); input != nullptr; input = next_input(), ++records) {
+      learner.add(input->set(), *input->head());
+      WEFT_TRY_STATUS(input->pop());
+    }
+    tell_input_counts();
+    WEFT_TRY_STATUS(refuse_rubbish());
+    const auto relations = learner.learn();
+    WEFT_TRY_STATUS(write_file(
+        args_.learn,
+        triage::to_yaml(relations, fmt::format("Learned by weft triage --learn from {} records, {} "
+                                               "of them of trouble.",
+                                               records, learner.event_count()))));
+    if (!common_.quiet)
+      fmt::print(stderr, "weft: note: {} relations in {}\n", relations.size(), args_.learn);
+    return {};
+  }
 
   void take(model::Case c) {
     if (is_streamed())
@@ -240,7 +269,11 @@ class Replay {
     return {};
   }
 
-  void tell_counts(const triage::Triage::Counts& counts) const {
+  static void note(std::uint64_t count, const char* what) {
+    if (count > 0) fmt::print(stderr, "weft: note: {} records {}\n", count, what);
+  }
+
+  void tell_input_counts() const {
     if (common_.quiet) return;
     std::uint64_t malformed = 0, duplicates = 0, unknown_kinds = 0;
     for (const auto& input : inputs_) {
@@ -250,12 +283,14 @@ class Replay {
       duplicates += input->counts().duplicates;
       unknown_kinds += input->counts().unknown_kinds;
     }
-    const auto note = [](std::uint64_t count, const char* what) {
-      if (count > 0) fmt::print(stderr, "weft: note: {} records {}\n", count, what);
-    };
     note(malformed, "are none, and were left out");
     note(duplicates, "came twice with one id and count once");
     note(unknown_kinds, "are of a kind that is not known");
+  }
+
+  void tell_counts(const triage::Triage::Counts& counts) const {
+    if (common_.quiet) return;
+    tell_input_counts();
     note(counts.records.unplaced, "speak of what the fabric does not know, or of nothing");
     note(counts.records.wrong_clocks, "have a wrong clock and stand where they were received");
     note(counts.queue.late, "came too late and were left out");
@@ -265,7 +300,7 @@ class Replay {
 
   Status print() const {
     if (!args_.truth.empty()) return print_score();
-    if (!args_.diff.empty()) {
+    if (is_diff()) {
       const auto changes = triage::diff(before_, after_);
       fmt::print("{}", common_.json ? triage::diff_json(fabric_, before_, after_, changes)
                                     : triage::diff_table(fabric_, before_, after_, changes));
@@ -330,10 +365,17 @@ void add_triage(CLI::App& command, TriageArgs& args) {
   command.add_option("--fabric", args.fabric, "Scenario or fabric file");
   command.add_option("--rules", args.rules, "YAML file laid over the default rules");
   command.add_option("--diff", args.diff, "Another one: show which cases it changes");
+  command.add_option("--relations", args.relations, "Learned relations to use beside the rules");
+  command.add_option("--diff-relations", args.diff_relations,
+                     "Other ones: show which cases they change");
   command.add_option("--maintenance", args.maintenance, "Announced windows: JSON lines");
   command.add_option("--lateness", args.lateness,
                      "How much a record may come behind the newest, e.g. \"30 s\"");
   command.add_option("--truth", args.truth, "Directory of a storm: score the cases instead");
+  command
+      .add_option("--learn", args.learn,
+                  "Write the relations that the inputs show to this file, instead of cases")
+      ->excludes("--diff", "--diff-relations", "--relations", "--truth");
   command.add_option("--ports-per-card", args.ports_per_card, "Ports of a line card")
       ->check(CLI::Range(1, 4096));
   command.add_flag("--show-rules", args.show_rules, "Print the default rules");

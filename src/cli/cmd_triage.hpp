@@ -20,7 +20,9 @@ struct TriageArgs {
   std::string inventory, catalogue;  // for raw syslog; empty: none
   std::string reference;             // the year of its stamps; empty: now
   std::string fabric, rules, diff, maintenance, lateness, truth;
-  std::uint32_t ports_per_card = 0;  // 0: as the rules say
+  std::string relations, diff_relations;  // learned ones; empty: none
+  std::string learn;                      // file to write relations to, instead of cases
+  std::uint32_t ports_per_card = 0;       // 0: as the rules say
   bool show_rules = false;
 };
 

@@ -1,5 +1,4 @@
 // What fails how often, as YAML.
-#include "base/check.hpp"
 #include "cli/rehearse.hpp"
 
 namespace weft::cli {

@@ -13,9 +13,9 @@ constexpr std::array<std::string_view, cause_kind_count> kinds{
 static_assert(static_cast<std::size_t>(CauseKind::unknown) + 1 == cause_kind_count);
 
 constexpr std::array<std::string_view, relation_count> relations{
-    "itself",     "end of link",   "port of", "session over", "probe over",    "NIC below",
-    "host below", "device inside", "part of", "same change",  "pauses towards"};
-static_assert(static_cast<std::size_t>(Relation::pauses_towards) + 1 == relation_count);
+    "itself",     "end of link",   "port of", "session over", "probe over",     "NIC below",
+    "host below", "device inside", "part of", "same change",  "pauses towards", "learned"};
+static_assert(static_cast<std::size_t>(Relation::learned) + 1 == relation_count);
 
 }  // namespace
 

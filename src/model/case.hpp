@@ -54,8 +54,9 @@ enum class Relation : std::uint8_t {
   part_of,         // a card of the device, or what else it is made of
   same_change,     // the change, or a session that it took
   pauses_towards,  // a queue or pause on the way to the congested switch
+  learned,         // history says that a member of the case leads to such records near it
 };
-inline constexpr std::size_t relation_count = 11;
+inline constexpr std::size_t relation_count = 12;
 std::string_view to_text(Relation relation);
 
 enum class CaseState : std::uint8_t {
@@ -70,6 +71,7 @@ struct Case {
     Timestamp at;
     std::uint64_t serial;  // as given with the record
     Relation relation;
+    double confidence = 1;  // of a learned relation; the written ones are what they are
   };
 
   std::string id;  // from its first record's time and place, so that it survives other rules
@@ -86,6 +88,7 @@ struct Case {
   std::uint32_t suppressed = 0;     // parts, other than the root, that would have had a case each
   std::uint32_t silent = 0;         // parts that should have spoken and did not
   std::string maintenance;          // the window's id
+  std::string split_from;           // id of the case that held this one's records before; "": none
 };
 
 // "ctsw:5", "rtsw:3--ctsw:7", "change:900012"; "unknown change" where none was seen.

@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "base/test_folder.hpp"
 #include "model/fabric_yaml.hpp"
 #include "model/graph_export.hpp"
 #include "model/host.hpp"
@@ -137,7 +138,8 @@ TEST_CASE("extreme but allowed ratios give a rate of at least 1 bit/s") {
 }
 
 TEST_CASE("files: relative to the naming file, nested, and endless") {
-  const std::string dir = "/tmp/weft-model-generate-test";
+  const TestFolder folder;
+  const std::string& dir = folder.path();
   REQUIRE(write_file(dir + "/base.yaml", "fabric: {generator: ai_zone, racks: 2}\njobs: []\n"));
   REQUIRE(write_file(dir + "/outer.yaml", "fabric: {file: base.yaml}\n"));
   REQUIRE(write_file(dir + "/self.yaml", "fabric: {file: self.yaml}\n"));
@@ -169,7 +171,6 @@ TEST_CASE("explicit nodes go to their own reader") {
 }
 
 TEST_CASE("a host file decides what is in a host") {
-  const std::string path = "/tmp/weft-model-generate-test/host.xml";
   const auto device = [](int bus, const char* type) {
     return "<pci busid=\"0000:0" + std::to_string(bus) + ":00.0\" class=\"" + type +
            "\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"";
@@ -177,7 +178,8 @@ TEST_CASE("a host file decides what is in a host") {
   std::string xml = "<system version=\"1\"><cpu numaid=\"0\">" + device(1, "0x060400") + ">";
   for (const int bus : {2, 3, 4}) xml += device(bus, "0x030200") + "/>";
   for (const int bus : {5, 6, 7}) xml += device(bus, "0x020700") + "/>";
-  REQUIRE(write_file(path, xml + "</pci></cpu></system>"));
+  const TestFolder folder;
+  const std::string path = folder.write("host.xml", xml + "</pci></cpu></system>");
   const Fabric f = make_fabric("{generator: ai_zone, racks: 2, host: " + path + "}");
   CHECK(f.gpus().size() == 2 * 2 * 3);
   CHECK(tier_size(f, "nic->rtsw") == 12);

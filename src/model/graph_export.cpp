@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <vector>
+
+#include "base/markup.hpp"
 
 namespace weft::model {
 namespace {
@@ -101,26 +104,10 @@ class DotWriter {
   std::string out_;
 };
 
+// XML has no control characters, escaped or not.
 std::string xml_escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c >= 0 && c < ' ' ? '?' : c;  // XML has no control characters
-    }
-  }
+  std::string out = escape_markup(text);
+  std::ranges::replace_if(out, [](char c) { return c >= 0 && c < ' '; }, '?');
   return out;
 }
 

@@ -182,8 +182,10 @@ Result<RecordSet> RecordStream::next(std::size_t rows_max) {
   while (reader.size() < rows_max) {
     Errors broken;
     const auto line = next_json_line(impl_->lines, broken);
-    if (const Error* error = impl_->lines.error()) return std::unexpected(*error);
-    const bool is_end = !line && broken.size() < json_errors_max;
+    const Error* error = impl_->lines.error();
+    const bool is_long = error != nullptr && impl_->lines.pass_over();
+    if (error != nullptr && !is_long) return std::unexpected(*error);
+    const bool is_end = !line && !is_long && broken.size() < json_errors_max;
     impl_->refuse(std::move(broken));
     if (is_end) break;
     if (!line) continue;

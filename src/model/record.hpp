@@ -68,7 +68,7 @@ class RecordStream {
   ~RecordStream();
 
   // The next records, up to `rows_max`; none at the end. Lines that are no records are counted and
-  // passed over. Fails: Errc::io, and on lines of more than line_bytes_max.
+  // passed over, as are lines of more than line_bytes_max. Fails: Errc::io.
   Result<RecordSet> next(std::size_t rows_max);
   // What was wrong with the first of them.
   const Errors& refused() const;

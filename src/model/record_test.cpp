@@ -136,6 +136,29 @@ TEST_CASE("a stream passes over what is no record, however much of it there is")
   CHECK(end->rows.empty());
 }
 
+TEST_CASE("a stream passes over lines that are too long, and counts them") {
+  const Fabric fabric = zone();
+  const auto good = [](const char* id) {
+    return std::string(R"({"t":1,"source":"probe","kind":"info","id":")") + id + "\"}\n";
+  };
+  const std::string filler(line_bytes_max + 1, 'x');
+  const std::string text = good("a") + filler + "\n" + good("b") + filler + filler + filler +
+                           filler + filler + "\n" + good("c") + filler;
+  LineReader lines(text, "r.jsonl");
+  RecordStream stream(fabric, lines);
+  const auto set = stream.next(100);
+  REQUIRE(set.has_value());
+  REQUIRE(set->rows.size() == 3);
+  CHECK(set->ids[set->rows[2].id] == "c");
+  CHECK(stream.counts().lines == 3);
+  CHECK(stream.counts().malformed == 3);
+  REQUIRE(stream.refused().size() == 3);
+  CHECK(stream.refused()[0].text().find("r.jsonl:2") != std::string::npos);
+  const auto end = stream.next(100);
+  REQUIRE(end.has_value());
+  CHECK(end->rows.empty());
+}
+
 TEST_CASE("a bad line leaves the others alone") {
   const Fabric fabric = zone();
   RecordLines lines(fabric);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -354,6 +355,20 @@ inline void check_store_contract(const MakeStore& make) {
   SUBCASE("big lines") { check_big_lines(*test); }
   SUBCASE("a hundred thousand events") { check_many_events(*test); }
   SUBCASE("readers while others write") { check_threads(*test); }
+}
+
+// How fast commits of one, a hundred and a thousand events are; a line each.
+inline void measure_commits(Store& store, int rounds) {
+  for (const std::size_t batch : {std::size_t{1}, std::size_t{100}, std::size_t{1000}}) {
+    Commit commit;
+    for (std::size_t i = 0; i < batch; ++i) commit.events.push_back(event(std::string(150, 'x')));
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < rounds; ++i) must(store.commit(commit));
+    const double s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    MESSAGE(batch << " events a commit: " << rounds / s << " commits/s, "
+                  << rounds * static_cast<double>(batch) / s << " events/s");
+  }
 }
 
 }  // namespace weft::port::testing

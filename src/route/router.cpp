@@ -6,7 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "base/check.hpp"
 #include "route/disjoint_paths.hpp"
 #include "route/domains.hpp"
 #include "route/host_paths.hpp"

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "model/generate.hpp"
 #include "model/state.hpp"
+#include "model/test_fabric.hpp"
 #include "route/router.hpp"
 
 namespace weft::route::testing {
@@ -23,31 +23,15 @@ using model::Health;
 using model::NodeKind;
 using model::State;
 
-inline Fabric make_fabric(std::string_view yaml) {
-  auto section = parse_yaml(yaml, "test.yaml");
-  REQUIRE_MESSAGE(section.has_value(), yaml);
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  return *std::move(fabric);
-}
+using model::testing::link;
+using model::testing::make_fabric;
+using model::testing::node;
 
 inline Router make_router(const Fabric& fabric, const RoutingConfig& config,
                           std::uint64_t seed = 1) {
   auto router = Router::create(fabric, config, seed);
   REQUIRE_MESSAGE(router.has_value(), router.error().text());
   return *std::move(router);
-}
-
-inline NodeId node(const Fabric& fabric, std::string_view name) {
-  const auto found = fabric.find_node({name, {}});
-  REQUIRE_MESSAGE(found.has_value(), name);
-  return *found;
-}
-
-inline LinkId link(const Fabric& fabric, std::string_view name) {
-  const auto found = fabric.find_link({name, {}});
-  REQUIRE_MESSAGE(found.has_value(), name);
-  return *found;
 }
 
 inline void set_health(State& state, LinkId link, Health health) {

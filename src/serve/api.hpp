@@ -41,6 +41,7 @@ struct ApiOptions {
   ApiLimits limits;
   // A body of Alertmanager's webhook as lines of records. None: 501.
   std::function<Result<std::vector<std::string>>(std::string_view body)> alertmanager;
+  std::function<std::string()> metrics;            // more of them, Prometheus text; any thread
   std::function<void(std::string_view line)> log;  // from any thread
 };
 

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
-#include "base/file.hpp"
+#include "base/test_folder.hpp"
 #include "port/store.hpp"
 #include "serve/api.hpp"
 
@@ -141,32 +141,6 @@ class FakeService final : public Service {
 
  private:
   std::mutex mutex_;
-};
-
-// A folder that is gone at the end.
-class Folder {
- public:
-  Folder() {
-    static std::atomic<int> count = 0;
-    path_ =
-        std::filesystem::temp_directory_path() / fmt::format("weft_api_{}_{}", ::getpid(), ++count);
-    std::filesystem::create_directory(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-
-  std::string file(std::string_view name) const { return (path_ / name).string(); }
-  // A file that only we may read.
-  std::string write(std::string_view name, std::string_view text) const {
-    REQUIRE(write_file(file(name), text));
-    std::filesystem::permissions(
-        file(name), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
-    return file(name);
-  }
-
- private:
-  std::filesystem::path path_;
 };
 
 struct Bed {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/test_folder.hpp"
 #include "serve/api_kit.hpp"
 #include "serve/auth.hpp"
 
@@ -279,7 +280,7 @@ TEST_CASE("the status page shows open cases, and takes no text for HTML") {
 }
 
 TEST_CASE("roles: every route lets in whom it should, and nobody else") {
-  const Folder folder;
+  const TestFolder folder;
   std::string tokens;
   for (const char* role : {"read", "ingest", "operate"})
     tokens += fmt::format("{0}er {0} {1}\n", role, sha256_hex(fmt::format("{}-token", role)));
@@ -311,7 +312,7 @@ TEST_CASE("roles: every route lets in whom it should, and nobody else") {
 }
 
 TEST_CASE("tokens are read again when told, and kept when they cannot be") {
-  const Folder folder;
+  const TestFolder folder;
   const auto line = [](std::string_view token) {
     return fmt::format("ann read {}\n", sha256_hex(token));
   };
@@ -335,7 +336,7 @@ TEST_CASE("it does not listen where it should not") {
   FakeService service;
   MemoryStore store;
   Bus bus;
-  const Folder folder;
+  const TestFolder folder;
   const auto error = [&](ApiOptions options) {
     const auto api = Api::listen(std::move(options), service, store, bus);
     return api ? std::string() : api.error().text();
@@ -358,7 +359,7 @@ TEST_CASE("it does not listen where it should not") {
 }
 
 TEST_CASE("a socket file: its owner's alone, replaced when stale, gone at the end") {
-  const Folder folder;
+  const TestFolder folder;
   const std::string path = folder.file("api.sock");
   {
     // Left behind: bound, and nobody listens.

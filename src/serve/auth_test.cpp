@@ -3,25 +3,13 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <string>
 
-#include "base/file.hpp"
+#include "base/test_folder.hpp"
 
 namespace weft::serve {
 namespace {
-
-// A path in the folder for temporary files that is gone at the end.
-struct Scratch {
-  std::string path =
-      (std::filesystem::temp_directory_path() / fmt::format("weft_auth_{}", ::getpid())).string();
-  Scratch() = default;
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { std::filesystem::remove(path); }
-};
 
 std::string error_of(std::string_view text) {
   const auto tokens = Tokens::parse(text, "tokens");
@@ -79,18 +67,18 @@ TEST_CASE("every wrong line is told, with its number") {
 }
 
 TEST_CASE("a file that others may read is refused") {
-  const Scratch file;
-  REQUIRE(write_file(file.path, fmt::format("a read {}\n", sha256_hex("x"))));
-  ::chmod(file.path.c_str(), 0644);
-  const auto open = Tokens::load(file.path);
+  const TestFolder folder;
+  const std::string file = folder.write("tokens", fmt::format("a read {}\n", sha256_hex("x")));
+  ::chmod(file.c_str(), 0644);
+  const auto open = Tokens::load(file);
   REQUIRE_FALSE(open.has_value());
   CHECK(open.error().code == Errc::io);
   CHECK(open.error().text().find("chmod 600") != std::string::npos);
-  ::chmod(file.path.c_str(), 0620);
-  CHECK_FALSE(Tokens::load(file.path).has_value());
-  ::chmod(file.path.c_str(), 0640);
-  CHECK(Tokens::load(file.path).has_value());
-  CHECK_FALSE(Tokens::load(file.path + ".none").has_value());
+  ::chmod(file.c_str(), 0620);
+  CHECK_FALSE(Tokens::load(file).has_value());
+  ::chmod(file.c_str(), 0640);
+  CHECK(Tokens::load(file).has_value());
+  CHECK_FALSE(Tokens::load(file + ".none").has_value());
 }
 
 TEST_CASE("the token of a header") {

@@ -56,7 +56,7 @@ class Board {
   void advance(Timestamp now);
 
   // What changed since the last call, in order of name: new cases, other members, other states.
-  // Cost: that of describing the open cases.
+  // Cost: that of describing the cases that changed, and O(parts of the open ones).
   std::vector<Standing> changes();
   // A case published in an earlier life of the service. Should the same be said again, it is no
   // change.
@@ -72,7 +72,12 @@ class Board {
   std::optional<Timestamp> next_due() const;
   // No record with a smaller number is needed any more.
   std::uint64_t oldest_number() const;
-  std::size_t open_count() const { return open_count_; }
+  std::size_t open_count() const { return standing_.size(); }
+  // What describing has cost so far.
+  struct Work {
+    std::uint64_t cases = 0, records = 0;
+  };
+  const Work& work() const { return work_; }
   operate::triage::Triage::Counts counts() const { return patient_.counts(); }
 
  private:
@@ -81,28 +86,39 @@ class Board {
     std::string json;
     model::Case body;
   };
+  // Of a record.
+  struct Kept {
+    std::string id;
+    std::string owner;  // the patient case that holds it; "" for none
+  };
   using Changes = std::vector<Standing>;
+  using Cases = std::vector<model::Case>;
 
   void publish_patient(Changes& out);
-  void publish_early(const std::vector<model::Case>& early, Changes& out);
-  void settle_early(const std::vector<model::Case>& early, Changes& out);
+  void take(Standing::State state, const model::Case& c, Changes& out);
+  void publish_early(const Cases& closed, Changes& out);
+  void publish_early(const model::Case& c, Changes& out);
+  void settle_early(const Cases& closed, Changes& out);
+  std::string early_holder(const model::Case& but, const Cases& closed) const;
   void publish(Standing::State state, const model::Case& c, Changes& out);
   static void settle(Published& was, std::string into, Changes& out);
-  std::string owner(const model::Case& c) const;
-  std::string_view id_of(std::uint64_t number) const;
+  std::string_view owner(const model::Case& c) const;
+  const Kept* kept(std::uint64_t number) const;
   void forget();
 
   const model::Fabric& fabric_;
   std::vector<model::Case> closed_, closed_early_;  // since the last look
   operate::triage::Triage patient_, early_;
+  operate::triage::Glance patient_seen_, early_seen_;
   std::map<std::string, Published> published_;
-  std::set<std::string> provisional_;           // of them
-  std::set<std::string> standing_;              // and those that the patient triage has open
-  std::deque<std::string> ended_;               // and those that are closed, oldest first
-  std::map<std::uint64_t, std::string> owner_;  // of records: the patient case that holds it
-  std::deque<std::string> ids_;                 // of records, from number ids_first_ on
-  std::uint64_t ids_first_ = 0;
-  std::size_t open_count_ = 0;
+  std::set<std::string> provisional_;                // of them
+  std::map<std::uint64_t, std::string> standing_;    // and those that the patient triage has open
+  std::deque<std::string> ended_;                    // and those that are closed, oldest first
+  std::map<std::uint64_t, model::Case> early_open_;  // by the early triage's numbers
+  std::deque<Kept> kept_;                            // records, from number kept_first_ on
+  std::uint64_t kept_first_ = 0;
+  Timestamp now_, forgotten_;
+  Work work_;
 };
 
 }  // namespace weft::serve

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <map>
+
 #include "base/line_reader.hpp"
 #include "model/generate.hpp"
 #include "operate/triage/rules.hpp"
@@ -127,4 +129,76 @@ TEST_CASE("what was said in an earlier life is no change") {
     ++provisional;
   }
   CHECK(provisional <= 2);
+}
+
+TEST_CASE(
+    "a case that turns out to be two: one keeps the name, the other says what it comes from") {
+  World world;
+  const auto down = [&](std::int64_t at, const char* end) { world.say(at, end, "link_down"); };
+  // Half of a rack switch's uplinks, and both of its hosts.
+  world.until(990 * ms);
+  down(990 * ms, "rtsw:1->ctsw:0");
+  down(991 * ms, "rtsw:1->ctsw:1");
+  down(992 * ms, "rtsw:1/0");
+  down(993 * ms, "rtsw:1/1");
+  const auto first = world.until(100 * s);
+  REQUIRE_FALSE(first.empty());
+  const Standing whole = first.back();
+  CHECK(whole.state == Standing::State::open);
+  CHECK(model::root_name(world.fabric, whole.body) == "rtsw:1");
+  CHECK(whole.body.members.size() == 4);
+
+  for (int i = 0; i < 3; ++i) world.say((101 + i) * s, "rtsw:1->ctsw:0", "rx_power");
+  const auto after = world.until(160 * s);
+  std::map<std::string, Standing> last;
+  for (const Standing& standing : after) last[standing.body.id] = standing;
+  REQUIRE(last.size() == 4);
+  std::map<std::string, std::string> roots;
+  for (const auto& [id, standing] : last) {
+    CHECK(standing.state == Standing::State::open);
+    CHECK(standing.into.empty());
+    CHECK(standing.body.split_from == (id == whole.body.id ? "" : whole.body.id));
+    const bool says_so = standing.json.find(fmt::format(R"("split_from":"{}","standing":"open"}})",
+                                                        whole.body.id)) != std::string::npos;
+    CHECK(says_so == (id != whole.body.id));
+    roots[model::root_name(world.fabric, standing.body)] = id;
+  }
+  CHECK(roots.size() == 4);
+  CHECK(roots["rtsw:1--ctsw:0"] == whole.body.id);
+  CHECK(roots.contains("rtsw:1--ctsw:1"));
+
+  // The parts end each on its own.
+  world.say(170 * s, "rtsw:1->ctsw:1", "link_up");
+  const auto end = world.until(4'000 * s);
+  std::map<std::string, Standing::State> ended;
+  for (const Standing& standing : end) ended[standing.body.id] = standing.state;
+  REQUIRE(ended.size() == 4);
+  for (const auto& [id, state] : ended) CHECK(state == Standing::State::closed);
+}
+
+TEST_CASE("what comes to nothing is withdrawn though another case is open for hours") {
+  World world;
+  world.say(1 * s, "rtsw:0->ctsw:0", "link_down");
+  world.until(60 * s);
+  world.say(61 * s, "rtsw:1->ctsw:2", "probe_loss");
+  world.say(62 * s, "rtsw:1->ctsw:2", "probe_loss");
+  std::vector<Standing::State> states;
+  for (const Standing& standing : world.until(300 * s)) states.push_back(standing.state);
+  CHECK(states == std::vector{Standing::State::provisional, Standing::State::withdrawn});
+  CHECK(world.board.open_count() == 1);
+}
+
+TEST_CASE("looks that find nothing new describe nothing") {
+  World world;
+  world.say(1 * s, "rtsw:1->ctsw:2", "link_down");
+  world.until(60 * s);
+  const std::uint64_t before = world.board.work().cases;
+  CHECK(before > 0);
+  CHECK(before < 10);
+  world.until(1'000 * s);
+  CHECK(world.board.work().cases == before);
+  world.say(1'001 * s, "rtsw:1->ctsw:2", "interface_down");
+  world.until(1'100 * s);
+  CHECK(world.board.work().cases > before);
+  CHECK(world.board.work().cases <= before + 4);
 }

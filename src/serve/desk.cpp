@@ -266,11 +266,10 @@ Status Desk::tidy(Timestamp now) {
 void Desk::outcome(const repair::Outcome& outcome, Timestamp now) {
   // What probes met before a drain or a return says nothing about the time after it.
   const std::string ticket = outcome.order.substr(0, outcome.order.rfind('.'));
-  if (outcome.service == port::Service::drained || outcome.service == port::Service::in_service)
-    if (port::Service& known = services_[ticket]; known != outcome.service) {
-      known = outcome.service;
-      sight_.forget();
-    }
+  const bool is_new =
+      (outcome.service == port::Service::drained && drained_.insert(ticket).second) ||
+      (outcome.service == port::Service::in_service && drained_.erase(ticket) > 0);
+  if (is_new) sight_.forget();
   repair_.outcome(outcome, now);
 }
 

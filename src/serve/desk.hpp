@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -117,7 +118,7 @@ class Desk {
   std::vector<Announcement> announcements_pending_, announcements_;
   std::map<std::string, Standing::State> open_;            // cases that are not over
   std::deque<std::pair<Timestamp, std::uint64_t>> marks_;  // events by time of receipt
-  std::map<std::string, port::Service> services_;          // by ticket, as last seen
+  std::set<std::string> drained_;                          // tickets of what is out of service
   std::uint64_t replay_from_ = 1, forgotten_ = 1;
   // While restoring: cases of before may lack records that were not read, and are no news.
   Timestamp truncated_before_{std::numeric_limits<std::int64_t>::min()};

@@ -146,14 +146,14 @@ TEST_CASE("a client that reads nothing is dropped, and disturbs nobody") {
   Client good(bed.api->port());
   watch(good);
   const std::string large(100'000, 'x');
-  for (int i = 0; i < 200; ++i) {
+  // As fast as the good one reads, however slow this machine is.
+  for (int i = 0; i < 100; ++i) {
     bed.bus.publish({"case", large});
-    if (i % 10 == 0)
-      while (good.receive(1ms).size() == 16384) {
-      }
+    bed.bus.publish({"case", large});
+    const std::string mark = fmt::format("\"mark {}\"", i);
+    bed.bus.publish({"case", mark});
+    REQUIRE_FALSE(good.receive_until(mark).empty());
   }
-  bed.bus.publish({"case", "\"the end\""});
-  CHECK_FALSE(good.receive_until("the end").empty());
   CHECK(eventually([&] {
     return call(*bed.api, "GET", "/metrics").body.find("weft_http_event_clients 1\n") !=
            std::string::npos;

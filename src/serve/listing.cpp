@@ -58,7 +58,8 @@ Result<Page> read_page(port::Store& store, const PageWish& wish) {
       }
       before = row.updated;
       ++looked_at;
-      if (wish.state.empty() || state_of(row.body) == wish.state)
+      const bool is_own = row.id.starts_with('@');  // the service's, of no case
+      if (!is_own && (wish.state.empty() || state_of(row.body) == wish.state))
         out.rows.push_back(std::move(row));
     }
     if (batch.is_last) return out;

@@ -13,7 +13,8 @@ using repair::OrderKind;
 
 namespace {
 
-constexpr std::int64_t dead_ns = 30 * ns_per_s;  // a loop that has not turned for so long is dead
+constexpr std::int64_t dead_ns = 30 * ns_per_s;    // a loop that has not turned for so long is dead
+constexpr std::int64_t refusal_ns = 5 * ns_per_s;  // so long it is not ready after it refused lines
 constexpr std::int64_t ns_per_ms = 1'000'000;
 
 Error stopped() {
@@ -26,7 +27,9 @@ std::size_t bytes_of(const std::vector<std::string>& lines) {
   return out;
 }
 
-// Acts, looks and checks go through the same hands; the others wait for different things.
+// Acts, looks and checks go through the same hands; the others wait for different things. Behind
+// these come the notifiers, one by one: none waits for another that hangs.
+constexpr std::size_t lane_count = 3;
 std::size_t lane(OrderKind kind) {
   switch (kind) {
     case OrderKind::act:
@@ -38,11 +41,11 @@ std::size_t lane(OrderKind kind) {
     case OrderKind::snapshot:
       return 2;
     case OrderKind::notify:
-      return 3;
+      return lane_count;
   }
   return 0;
 }
-constexpr std::size_t lane_count = 4;
+constexpr std::size_t partial_notices_max = 10'000;
 
 Error missing(std::string_view what) {
   return {Errc::unsupported,
@@ -95,7 +98,8 @@ Loop::Loop(Desk& desk, port::Clock& clock, Bus& bus, Hands hands, Sli sli, LoopL
       sli_(std::move(sli)),
       limits_(limits),
       turned_ns_(clock.now().ns) {
-  for (std::size_t i = 0; i < lane_count; ++i) workers_.push_back(std::make_unique<Worker>());
+  for (std::size_t i = 0; i < lane_count + hands_.notifiers.size(); ++i)
+    workers_.push_back(std::make_unique<Worker>());
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -139,6 +143,7 @@ void Loop::turn() {
   {
     const std::scoped_lock lock(mutex_);
     trouble_ = orders ? "" : orders.error().text();
+    if (turned_ns_ - refused_ns_ > refusal_ns) refusal_.clear();
   }
   if (orders)
     for (repair::Order& order : *orders) dispatch(std::move(order));
@@ -150,12 +155,64 @@ void Loop::take_batches(std::deque<Waiting> waiting) {
   std::vector<Desk::Batch> batches;
   for (Waiting& one : waiting) batches.push_back(std::move(one.batch));
   auto receipts = desk_.accept(batches, clock_.wall());
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!receipts) {
+      refusal_ = receipts.error().text();
+      refused_ns_ = turned_ns_;
+    } else if (std::ranges::any_of(*receipts,
+                                   [](const Receipt& r) { return r.acknowledged > r.known; })) {
+      refusal_.clear();
+    }
+  }
   for (std::size_t i = 0; i < waiting.size(); ++i)
     waiting[i].promise.set_value(receipts ? Result<Receipt>(std::move((*receipts)[i]))
                                           : std::unexpected(receipts.error()));
 }
 
+// One notice on its way to all notifiers that do not have it.
+struct Loop::Round {
+  repair::Order order;
+  std::size_t left = 0;  // that have not answered; by mutex_
+  repair::Outcome outcome;
+};
+
+void Loop::notify(repair::Order order) {
+  std::vector<std::size_t> to;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto have = have_.find(order.notice.id);
+    for (std::size_t i = 0; i < hands_.notifiers.size(); ++i)
+      if (have == have_.end() || !have->second.contains(i)) to.push_back(i);
+  }
+  repair::Outcome outcome{.order = order.id};
+  // Shared by the threads of the notifiers; the last one tells what became of it.
+  const auto round =
+      std::make_shared<Round>(Round{std::move(order), to.size(), std::move(outcome)});
+  if (to.empty()) desk_.outcome(round->outcome, clock_.wall());
+  for (const std::size_t i : to)
+    workers_[lane_count + i]->add([this, i, round] {
+      notice_done(round, i, hands_.notifiers[i]->notify(round->order.notice));
+    });
+}
+
+void Loop::notice_done(const std::shared_ptr<Round>& round, std::size_t notifier,
+                       const Status& sent) {
+  const std::string& id = round->order.notice.id;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (sent)
+      have_[id].insert(notifier);
+    else
+      round->outcome.error = sent.error();
+    if (--round->left > 0) return;
+    if (!round->outcome.error || have_.size() > partial_notices_max) have_.erase(id);
+  }
+  post([this, round] { desk_.outcome(round->outcome, clock_.wall()); });
+}
+
 void Loop::dispatch(repair::Order order) {
+  if (order.kind == OrderKind::notify) return notify(std::move(order));
   Worker& worker = *workers_[lane(order.kind)];
   const auto tell = [this](repair::Outcome outcome) {
     post([this, outcome = std::move(outcome)] { desk_.outcome(outcome, clock_.wall()); });
@@ -184,10 +241,7 @@ void Loop::dispatch(repair::Order order) {
 
 repair::Outcome Loop::carry_out(const repair::Order& order) {
   repair::Outcome out{.order = order.id};
-  if (order.kind == OrderKind::notify) {
-    for (port::Notifier* notifier : hands_.notifiers)
-      if (const Status sent = notifier->notify(order.notice); !sent) out.error = sent.error();
-  } else if (order.kind == OrderKind::forecast) {
+  if (order.kind == OrderKind::forecast) {
     if (!hands_.forecast) {
       out.error = missing("jobs to forecast for");
     } else if (auto forecast = hands_.forecast(order)) {
@@ -266,9 +320,10 @@ Result<Receipt> Loop::accept(std::string_view feed, std::vector<std::string> lin
 Status Loop::command(const Command& command) {
   WEFT_TRY_STATUS(ask([&] { return desk_.command(command, clock_.wall()); }));
   ask([] { return 0; });  // a turn has passed, and with it the commit
-  const Health now = health();
-  if (now.is_ready) return {};
-  return fail(Errc::io, {}, "it was heard, and is not durable yet: " + now.why,
+  const std::scoped_lock lock(mutex_);
+  if (trouble_.empty() && !is_stopping_) return {};
+  return fail(Errc::io, {},
+              "it was heard, and is not durable yet: " + (is_stopping_ ? "stopping" : trouble_),
               "look at the audit log once the store works");
 }
 
@@ -294,11 +349,12 @@ std::string Loop::metrics() {
 Health Loop::health() {
   const std::scoped_lock lock(mutex_);
   const std::int64_t still_ns = clock_.now().ns - turned_ns_;
-  Health out{.is_alive = still_ns < dead_ns, .is_ready = trouble_.empty() && !is_stopping_};
+  Health out{.is_alive = still_ns < dead_ns,
+             .is_ready = trouble_.empty() && refusal_.empty() && !is_stopping_};
   if (!out.is_alive)
     out.why = fmt::format("the loop has not turned for {} ms", still_ns / ns_per_ms);
   else if (!out.is_ready)
-    out.why = trouble_.empty() ? "stopping" : trouble_;
+    out.why = !trouble_.empty() ? trouble_ : !refusal_.empty() ? refusal_ : "stopping";
   return out;
 }
 

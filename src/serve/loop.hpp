@@ -6,8 +6,10 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,7 +24,8 @@
 
 namespace weft::serve {
 
-// What carries orders out. Each of the four is called from one thread of its own and may wait.
+// What carries orders out. Each of them, and each notifier, is called from one thread of its own
+// and may wait.
 // Where one is missing its orders fail, and say so.
 struct Hands {
   port::Actuator* actuator = nullptr;
@@ -59,6 +62,7 @@ class Loop final : public Service {
 
  private:
   class Worker;
+  struct Round;
   struct Waiting {
     Desk::Batch batch;
     std::promise<Result<Receipt>> promise;
@@ -69,6 +73,8 @@ class Loop final : public Service {
   void turn();
   void take_batches(std::deque<Waiting> batches);
   void dispatch(operate::repair::Order order);
+  void notify(operate::repair::Order order);
+  void notice_done(const std::shared_ptr<Round>& round, std::size_t notifier, const Status& sent);
   operate::repair::Outcome carry_out(const operate::repair::Order& order);
   void act(const operate::repair::Order& order, operate::repair::Outcome& out);
   void post(Task task);
@@ -89,9 +95,13 @@ class Loop final : public Service {
   std::size_t waiting_bytes_ = 0;
   std::vector<Task> tasks_;  // for the desk's thread
   bool is_stopping_ = false;
-  std::string trouble_;         // what the store said last; "" when it works
+  std::string trouble_;  // what the store said last to the desk; "" when it works
+  std::string refusal_;  // what it said to lines that came, not long ago
+  std::int64_t refused_ns_ = 0;
   std::int64_t turned_ns_ = 0;  // when the desk's thread came by last, monotonic
   std::uint64_t busy_ = 0;
+  // Notices that some have and others have not: tried again, they go to those others.
+  std::map<std::string, std::set<std::size_t>> have_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::jthread thread_;
 };

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/markup.hpp"
 #include "serve/auth.hpp"
 #include "serve/listing.hpp"
 
@@ -53,32 +54,6 @@ events.onopen = () => { live.textContent = 'live'; };
 events.onerror = () => { live.textContent = 'connection lost'; };
 )js";
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 std::string text_of(const Json& object, const char* name) {
   if (!object.is_object()) return "";
   const auto at = object.find(name);
@@ -111,11 +86,11 @@ std::string case_row(const port::Document& row, const std::string& stage) {
   const Json document = Json::parse(row.body, nullptr, false);
   const Json cause = document.is_object() ? document.value("cause", Json()) : Json();
   const Json members = document.is_object() ? document.value("members", Json()) : Json();
-  return fmt::format("<tr><td>{}<td>{}<td><b>{}</b><td>{}<td class=n>{}<td>{}<td><code>{}</code>\n",
-                     escaped(text_of(document, "opened")), escaped(text_of(cause, "kind")),
-                     escaped(text_of(cause, "entity")), escaped(state_of(row.body)), members.size(),
-                     stage.empty() ? "<span class=dim>none</span>" : escaped(stage),
-                     escaped(row.id));
+  return fmt::format(
+      "<tr><td>{}<td>{}<td><b>{}</b><td>{}<td class=n>{}<td>{}<td><code>{}</code>\n",
+      escape_markup(text_of(document, "opened")), escape_markup(text_of(cause, "kind")),
+      escape_markup(text_of(cause, "entity")), escape_markup(state_of(row.body)), members.size(),
+      stage.empty() ? "<span class=dim>none</span>" : escape_markup(stage), escape_markup(row.id));
 }
 
 }  // namespace
@@ -136,7 +111,8 @@ Result<Reply> status_page(port::Store& store, const Health& health) {
       "<meta name=viewport content=\"width=device-width\">\n"
       "<style>{}</style>\n<header><h1>weft</h1><span id=live></span></header>\n"
       "<main><p class={}>{}</p>\n<h2>{} open</h2>\n{}</main>\n<script>{}</script></html>\n",
-      style, is_well ? "good" : "bad", is_well ? "at work" : escaped(health.why), cases.size(),
+      style, is_well ? "good" : "bad", is_well ? "at work" : escape_markup(health.why),
+      cases.size(),
       rows.empty()
           ? "<p class=dim>Nothing is known to be broken.</p>"
           : "<table><tr><th>since<th>cause<th>root<th>state<th>records<th>repair<th>case\n" + rows +

@@ -363,6 +363,7 @@ void add_watching(const RouteGround& ground, std::vector<Route>& out) {
                  .reply_type = "text/plain",
                  .handler = [ground](const Call&) -> Result<Reply> {
                    Reply out = json(ground.service.metrics() + ground.meters.text());
+                   if (ground.options.metrics) out.body += ground.options.metrics();
                    out.type = "text/plain; version=0.0.4; charset=utf-8";
                    return out;
                  }});

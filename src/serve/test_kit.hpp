@@ -3,8 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/config.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::serve::testing {
 
@@ -12,12 +11,8 @@ namespace weft::serve::testing {
 //   |  X  X  X  |
 //  rtsw:0 .. rtsw:3        two hosts each, one GPU and NIC a host
 inline model::Fabric small_zone() {
-  const auto config = parse_yaml(
-      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}", "test");
-  REQUIRE(config.has_value());
-  auto fabric = model::build_fabric(*config);
-  REQUIRE(fabric.has_value());
-  return *std::move(fabric);
+  return model::testing::make_fabric(
+      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}");
 }
 
 }  // namespace weft::serve::testing

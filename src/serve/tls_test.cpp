@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "base/test_folder.hpp"
 #include "serve/api_kit.hpp"
 #include "serve/auth.hpp"
 
@@ -27,7 +28,7 @@ struct Free {
 // A key and its certificate, signed by an authority or by itself.
 class Identity {
  public:
-  Identity(const Folder& folder, const std::string& file, const std::string& name,
+  Identity(const TestFolder& folder, const std::string& file, const std::string& name,
            const Identity* authority = nullptr, long valid_s = 3600)
       : path_(folder.file(file)), key_(EVP_EC_gen("P-256")), certificate_(X509_new()) {
     X509* to = certificate_.get();
@@ -86,7 +87,7 @@ int command_status(const Api& api, SSL_CTX* context, std::string_view headers = 
 }
 
 TEST_CASE("TLS with tokens, beyond this machine") {
-  const Folder folder;
+  const TestFolder folder;
   const Identity authority(folder, "ca", "ca");
   const Identity server(folder, "server", "localhost", &authority);
   Bed bed(ApiOptions{
@@ -107,7 +108,7 @@ TEST_CASE("TLS with tokens, beyond this machine") {
 }
 
 TEST_CASE("mutual TLS: the right certificate, and no other") {
-  const Folder folder;
+  const TestFolder folder;
   const Identity authority(folder, "ca", "ca");
   const Identity stranger_authority(folder, "other", "ca");
   const Identity server(folder, "server", "localhost", &authority);
@@ -137,7 +138,7 @@ TEST_CASE("mutual TLS: the right certificate, and no other") {
 }
 
 TEST_CASE("mutual TLS with a file of roles") {
-  const Folder folder;
+  const TestFolder folder;
   const Identity authority(folder, "ca", "ca");
   const Identity server(folder, "server", "localhost", &authority);
   const Identity gateway(folder, "gw", "gw-7", &authority);
@@ -159,7 +160,7 @@ TEST_CASE("mutual TLS with a file of roles") {
 }
 
 TEST_CASE("large bodies and event streams go through TLS too; certificates are read again") {
-  const Folder folder;
+  const TestFolder folder;
   const Identity authority(folder, "ca", "ca");
   const Identity server(folder, "server", "localhost", &authority);
   const Bed bed(ApiOptions{.certificate = server.certificate(), .key = server.key()});
@@ -180,7 +181,7 @@ TEST_CASE("large bodies and event streams go through TLS too; certificates are r
 }
 
 TEST_CASE("files that are no certificates or keys") {
-  const Folder folder;
+  const TestFolder folder;
   const Identity one(folder, "one", "one");
   const Identity two(folder, "two", "two");
   CHECK(TlsContext::load({one.certificate(), one.key(), one.certificate()}).has_value());

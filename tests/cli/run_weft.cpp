@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,29 +14,20 @@
 namespace weft::cli_test {
 namespace fs = std::filesystem;
 
-Scratch::Scratch() : path_((fs::temp_directory_path() / "weft_cli.XXXXXX").string()) {
-  WEFT_CHECK(::mkdtemp(path_.data()) != nullptr);
-}
-
-Scratch::~Scratch() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
 void Scratch::write(const std::string& name, const std::string& text) const {
-  WEFT_CHECK(write_file(path_ + "/" + name, text).has_value());
+  WEFT_CHECK(write_file(folder_.file(name), text).has_value());
 }
 
-bool Scratch::has(const std::string& name) const { return fs::exists(path_ + "/" + name); }
+bool Scratch::has(const std::string& name) const { return fs::exists(folder_.file(name)); }
 
 std::string Scratch::read(const std::string& name) const {
-  return read_file(path_ + "/" + name).value_or("");
+  return read_file(folder_.file(name)).value_or("");
 }
 
 std::vector<std::string> Scratch::files() const {
   std::vector<std::string> out;
-  for (const auto& entry : fs::recursive_directory_iterator(path_))
-    if (entry.is_regular_file()) out.push_back(fs::relative(entry.path(), path_).string());
+  for (const auto& entry : fs::recursive_directory_iterator(path()))
+    if (entry.is_regular_file()) out.push_back(fs::relative(entry.path(), path()).string());
   std::ranges::sort(out);
   return out;
 }
@@ -70,8 +60,8 @@ pid_t spawn(const std::string& folder, const std::vector<std::string>& arguments
 }  // namespace
 
 Outcome Scratch::run(const std::vector<std::string>& arguments) const {
-  const std::string out = path_ + ".out", err = path_ + ".err";
-  const int status = wait_for(spawn(path_, arguments, out, err));
+  const std::string out = path() + ".out", err = path() + ".err";
+  const int status = wait_for(spawn(path(), arguments, out, err));
   Outcome outcome{status, read_file(out).value_or(""), read_file(err).value_or("")};
   fs::remove(out);
   fs::remove(err);
@@ -79,7 +69,7 @@ Outcome Scratch::run(const std::vector<std::string>& arguments) const {
 }
 
 int Scratch::start(const std::vector<std::string>& arguments, const std::string& out) const {
-  return spawn(path_, arguments, path_ + "/" + out, path_ + "/" + out + ".err");
+  return spawn(path(), arguments, folder_.file(out), folder_.file(out + ".err"));
 }
 
 int wait_for(int process) {

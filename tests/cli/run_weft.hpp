@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/test_folder.hpp"
+
 namespace weft::cli_test {
 
 struct Outcome {
@@ -15,11 +17,6 @@ struct Outcome {
 // directory.
 class Scratch {
  public:
-  Scratch();
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
   void write(const std::string& name, const std::string& text) const;
   bool has(const std::string& name) const;
   // The text of a file, "" when there is none.
@@ -32,10 +29,10 @@ class Scratch {
   // behind; returns its process.
   int start(const std::vector<std::string>& arguments, const std::string& out) const;
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
 
  private:
-  std::string path_;
+  TestFolder folder_;
 };
 
 // The exit status of a started process; -1 when a signal ended it.

@@ -29,6 +29,16 @@ struct Storm {
   }
 };
 
+// A storm like the others, as history, and what it teaches.
+void learn_from_history(const Storm& storm) {
+  const Outcome made = storm.scratch.run({"storm", "--fabric", "f.yaml", "--faults", "40",
+                                          "--lines", "20000", "--seed", "105", "--out", "history"});
+  REQUIRE_MESSAGE(made.status == 0, made.err);
+  const Outcome learned = storm.triage({"history/records.jsonl", "--learn", "relations.yaml"});
+  REQUIRE_MESSAGE(learned.status == 0, learned.err);
+  CHECK(learned.out.empty());
+}
+
 // Cases of 40 faults, scored.
 void is_good(const Outcome& outcome) {
   REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
@@ -80,4 +90,93 @@ TEST_CASE("triage: wrong input is refused with its place") {
   refuses({"broken.jsonl", "--fabric", "f.yaml"}, "broken.jsonl:2");
   refuses({"r.jsonl", "--fabric", "f.yaml", "--rules", "rules.yaml"}, "rules.yaml:1");
   refuses({"r.jsonl", "--fabric", "f.yaml", "--format", "json"}, "--format");
+}
+
+TEST_CASE("triage: a line of more than 64 KiB is no record, and the others are read") {
+  Scratch scratch;
+  scratch.write("f.yaml", fabric);
+  const std::string good =
+      R"({"t":1000000000,"source":"syslog","entity":"rtsw:1->ctsw:1","kind":"link_down"})";
+  const std::string filler = R"({"t":1,"source":"syslog","kind":"info","message":")" +
+                             std::string(std::size_t{3} << 20, 'x') + "\"}\n";
+  scratch.write("r.jsonl", good + "\n" + filler + filler + good + "\n");
+  const Outcome outcome =
+      scratch.run({"triage", "r.jsonl", "--fabric", "f.yaml", "--json", "--threads", "1"});
+  CHECK_MESSAGE(outcome.status == 0, outcome.err);
+  CHECK(outcome.err.find("r.jsonl:2") != std::string::npos);
+  CHECK(outcome.err.find("2 records are none, and were left out") != std::string::npos);
+  CHECK(outcome.out.find(R"("record":"1")") != std::string::npos);
+  CHECK(outcome.out.find(R"("record":"4")") != std::string::npos);
+}
+
+TEST_CASE("triage: what a missing rule loses is won back by relations learned from history") {
+  const Storm storm("records");
+  learn_from_history(storm);
+  const std::string relations = storm.scratch.read("relations.yaml");
+  CHECK(relations.starts_with("# Learned by weft triage --learn from 20000 records"));
+  CHECK(relations.find("{from: link_down, to: bgp_down, at: port, after: [0 s,") !=
+        std::string::npos);
+  // Lost sessions belong to no cable, card or switch.
+  storm.scratch.write(
+      "rules.yaml",
+      "groups: {link: [link_down, link_up, interface_down, bgp_up, bfd_up, probe_loss]}\n");
+  const auto score = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"storm/records.jsonl", "--truth", "storm", "--json"});
+    const Outcome outcome = storm.triage(more);
+    REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
+    return nlohmann::json::parse(outcome.out);
+  };
+  const auto with_rule = score({}), without = score({"--rules", "rules.yaml"});
+  const auto learned = score({"--rules", "rules.yaml", "--relations", "relations.yaml"});
+  const auto f1 = [](const nlohmann::json& s) { return s["macro_f1"].get<double>(); };
+  CHECK(f1(without) < f1(with_rule) - 0.02);
+  CHECK(f1(learned) > f1(without) + 0.01);
+  CHECK(without["cases"].get<int>() >= 50);
+  CHECK(learned["cases"].get<int>() <= 42);
+  CHECK(learned["top1"] == with_rule["top1"]);
+  // Beside the rule they change next to nothing.
+  CHECK(f1(score({"--relations", "relations.yaml"})) > f1(with_rule) - 0.005);
+}
+
+TEST_CASE("triage: which cases learned relations change, and none without them") {
+  const Storm storm("records");
+  storm.scratch.write(
+      "relations.yaml",
+      "relations:\n  - {from: link_down, to: crc_errors, at: device, after: [0 s, 10 min], "
+      "support: 9, confidence: 0.9}\n");
+  storm.scratch.write("none.yaml", "relations: []\n");
+  const auto diff = [&](const std::string& file) {
+    const Outcome outcome =
+        storm.triage({"storm/records.jsonl", "--json", "--diff-relations", file});
+    REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
+    return outcome.out;
+  };
+  CHECK(diff("none.yaml").empty());
+  CHECK(diff("relations.yaml").find(R"("change":"regrouped")") != std::string::npos);
+  const Outcome cases =
+      storm.triage({"storm/records.jsonl", "--json", "--relations", "relations.yaml"});
+  CHECK(cases.out.find(R"("relation":"learned","confidence":0.90)") != std::string::npos);
+  const Outcome two = storm.triage(
+      {"storm/records.jsonl", "--json", "--relations", "relations.yaml", "--threads", "2"});
+  CHECK(two.out == cases.out);
+  storm.scratch.write("bad.yaml", "relations:\n  - {from: link_dwn, to: bgp_down}\n");
+  const Outcome refused = storm.triage({"storm/records.jsonl", "--relations", "bad.yaml"});
+  CHECK(refused.status == 2);
+  CHECK_MESSAGE(refused.err.find("bad.yaml:2") != std::string::npos, refused.err);
+}
+
+TEST_CASE("serve: the relations of its configuration are a file, and read as strictly") {
+  Scratch scratch;
+  scratch.write("f.yaml", fabric);
+  scratch.write("bad.yaml", "relations:\n  - {from: link_dwn, to: bgp_down}\n");
+  const auto refusal = [&](const std::string& config) {
+    scratch.write("serve.yaml", config);
+    const Outcome outcome = scratch.run({"serve", "--fabric", "f.yaml", "--config", "serve.yaml",
+                                         "--listen", "unix:api.sock", "--store", "weft.db"});
+    CHECK(outcome.status == 2);
+    return outcome.err;
+  };
+  CHECK(refusal("relations: bad.yaml\n").find("bad.yaml:2") != std::string::npos);
+  CHECK(refusal("relations: none.yaml\n").find("none.yaml") != std::string::npos);
+  CHECK(refusal("relations: [a, b]\n").find("serve.yaml:1") != std::string::npos);
 }

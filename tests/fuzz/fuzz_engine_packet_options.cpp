@@ -1,7 +1,6 @@
 // read_options: no input crashes or hangs, and what is accepted keeps to what the engine relies on.
 #include "engine/packet/read_options.hpp"
-#include "fuzz.hpp"
-#include "model/generate.hpp"
+#include "fuzz_fabric.hpp"
 
 namespace {
 
@@ -9,12 +8,8 @@ using weft::Bytes;
 namespace packet = weft::engine::packet;
 
 const weft::model::Fabric& zone() {
-  static const weft::model::Fabric fabric = [] {
-    const auto section = weft::parse_yaml("{generator: ai_zone, racks: 2, spines: 2}", "fabric");
-    auto built = weft::model::build_fabric(*section);
-    WEFT_CHECK(built.has_value());
-    return *std::move(built);
-  }();
+  static const weft::model::Fabric fabric =
+      weft::fuzz::make_fabric("{generator: ai_zone, racks: 2, spines: 2}");
   return fabric;
 }
 

@@ -1,16 +1,12 @@
 // read_flows never crashes, and what it accepts refers only to flows and nodes that exist.
-#include "fuzz.hpp"
+#include "fuzz_fabric.hpp"
 #include "model/flow_set.hpp"
-#include "model/generate.hpp"
 
 namespace {
 
 const weft::model::Fabric& fabric() {
-  static const weft::model::Fabric built = [] {
-    const auto section = weft::parse_yaml(
-        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 2, spines: 2}", "f");
-    return *weft::model::build_fabric(*section);
-  }();
+  static const weft::model::Fabric built = weft::fuzz::make_fabric(
+      "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 2, spines: 2}");
   return built;
 }
 

@@ -1,26 +1,18 @@
 // Detection rules: no text crashes the reader, what it takes can be worked with, and what it
 // refuses has a reason.
 #include "base/config.hpp"
-#include "fuzz.hpp"
-#include "model/generate.hpp"
+#include "fuzz_fabric.hpp"
 #include "observe/detect/detector.hpp"
 
 namespace {
 
 namespace detect = weft::observe::detect;
 
-weft::model::Fabric build() {
-  const auto section = weft::parse_yaml(
-      "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}", "fuzz");
-  auto fabric = weft::model::build_fabric(*section);
-  WEFT_CHECK(fabric.has_value());
-  return *std::move(fabric);
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const weft::model::Fabric fabric = build();
+  static const weft::model::Fabric fabric = weft::fuzz::make_fabric(
+      "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}");
   const auto config = weft::parse_yaml(weft::fuzz::text_of(data, size), "rules.yaml");
   if (!config) return 0;
   auto rules = detect::read_rules(*config);

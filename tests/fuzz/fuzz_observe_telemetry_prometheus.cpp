@@ -6,8 +6,7 @@
 
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
-#include "fuzz.hpp"
-#include "model/generate.hpp"
+#include "fuzz_fabric.hpp"
 #include "model/record.hpp"
 #include "observe/telemetry/metrics.hpp"
 #include "observe/telemetry/prometheus.hpp"
@@ -17,19 +16,11 @@ namespace {
 namespace telemetry = weft::observe::telemetry;
 
 struct Bed {
-  weft::model::Fabric fabric;
-  telemetry::Inventory inventory;
+  weft::model::Fabric fabric = weft::fuzz::make_fabric(
+      "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}");
+  telemetry::Inventory inventory{fabric};
   telemetry::PrometheusMapping mapping = telemetry::PrometheusMapping::built_in();
   telemetry::MetricRules rules = telemetry::default_metric_rules();
-
-  static weft::model::Fabric build() {
-    const auto section = weft::parse_yaml(
-        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}", "fuzz");
-    auto fabric = weft::model::build_fabric(*section);
-    WEFT_CHECK(fabric.has_value());
-    return *std::move(fabric);
-  }
-  Bed() : fabric(build()), inventory(fabric) {}
 };
 
 }  // namespace

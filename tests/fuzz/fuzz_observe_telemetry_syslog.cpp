@@ -6,8 +6,7 @@
 
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
-#include "fuzz.hpp"
-#include "model/generate.hpp"
+#include "fuzz_fabric.hpp"
 #include "model/record.hpp"
 #include "observe/telemetry/syslog_framing.hpp"
 #include "observe/telemetry/syslog_reader.hpp"
@@ -18,18 +17,10 @@ namespace telemetry = weft::observe::telemetry;
 using telemetry::SyslogFraming;
 
 struct Bed {
-  weft::model::Fabric fabric;
-  telemetry::Inventory inventory;
+  weft::model::Fabric fabric = weft::fuzz::make_fabric(
+      "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}");
+  telemetry::Inventory inventory{fabric};
   telemetry::Catalogue catalogue = telemetry::Catalogue::built_in();
-
-  static weft::model::Fabric build() {
-    const auto section = weft::parse_yaml(
-        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}", "fuzz");
-    auto fabric = weft::model::build_fabric(*section);
-    WEFT_CHECK(fabric.has_value());
-    return *std::move(fabric);
-  }
-  Bed() : fabric(build()), inventory(fabric) {}
 };
 
 std::vector<std::string> split(std::string_view bytes, std::size_t step, SyslogFraming::Mode mode) {

@@ -3,23 +3,15 @@
 #include <array>
 
 #include "base/config.hpp"
-#include "fuzz.hpp"
-#include "model/generate.hpp"
+#include "fuzz_fabric.hpp"
 #include "operate/repair/repair.hpp"
 
 namespace {
 
 const weft::model::Fabric& fabric() {
-  static const weft::model::Fabric built = [] {
-    const auto config = weft::parse_yaml(
-        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2, link: 400 "
-        "Gbps}",
-        "fuzz.yaml");
-    WEFT_CHECK(config.has_value());
-    auto made = weft::model::build_fabric(*config);
-    WEFT_CHECK(made.has_value());
-    return *std::move(made);
-  }();
+  static const weft::model::Fabric built = weft::fuzz::make_fabric(
+      "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2, "
+      "link: 400 Gbps}");
   return built;
 }
 

@@ -2,7 +2,6 @@
 // asks what a drain would cost, drains, waits until the part is mended, tests it, and takes it
 // back.
 #include <doctest/doctest.h>
-#include <httplib.h>
 
 #include <functional>
 #include <map>
@@ -13,6 +12,7 @@
 #include "base/text.hpp"
 #include "base/timestamp.hpp"
 #include "lab_kit.hpp"
+#include "socket_client.hpp"
 
 using namespace weft;
 using namespace weft::lab_test;
@@ -141,13 +141,7 @@ class ServiceLab : public TestLab {
   std::string socket() { return scratch().path() + "/api.sock"; }
 
  private:
-  httplib::Client client() {
-    httplib::Client out(socket());
-    out.set_address_family(AF_UNIX);
-    out.set_default_headers({{"Host", "localhost"}});
-    out.set_read_timeout(5s);
-    return out;
-  }
+  httplib::Client client() { return cli_test::socket_client(socket()); }
   int server_ = 0;
 };
 

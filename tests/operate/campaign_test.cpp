@@ -16,8 +16,11 @@
 
 #include "adapt/sim/operations.hpp"
 #include "base/rng.hpp"
+#include "base/test_folder.hpp"
 #include "desk_kit.hpp"
+#include "model/test_fabric.hpp"
 #include "operate/repair/reserve.hpp"
+#include "port/test_store.hpp"
 
 using namespace weft;
 using namespace weft::desk_test;
@@ -36,13 +39,7 @@ using serve::Command;
 
 namespace {
 
-model::Fabric fabric_of(std::string_view yaml) {
-  const auto config = parse_yaml(yaml, "test");
-  REQUIRE(config.has_value());
-  auto fabric = model::build_fabric(*config);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  return *std::move(fabric);
-}
+using model::testing::make_fabric;
 
 // What all sequences on one fabric share.
 //
@@ -50,7 +47,7 @@ model::Fabric fabric_of(std::string_view yaml) {
 //    |  X  X  |             in planes that meet in the NICs
 //   rtsw:0 .. rtsw:R
 struct Site {
-  explicit Site(std::string_view yaml) : fabric(fabric_of(yaml)) {
+  explicit Site(std::string_view yaml) : fabric(make_fabric(yaml)) {
     nics.assign(fabric.nics().begin(), fabric.nics().end());
     hosts.assign(fabric.hosts().begin(), fabric.hosts().end());
     for (const model::NodeId node : fabric.nodes()) {
@@ -158,14 +155,14 @@ std::string order_of(const port::AuditEntry& entry) {
   return entry.detail.substr(from, entry.detail.find('"', from) - from);
 }
 
-class Watched : public port::Store {
+class Watched : public port::ForwardingStore {
  public:
   Watched(std::unique_ptr<port::Store> real, Watch& watch)
-      : real_(std::move(real)), watch_(watch) {}
+      : ForwardingStore(std::move(real)), watch_(watch) {}
   Result<std::uint64_t> commit(const port::Commit& commit) override {
     if (watch_.mood == Watch::Mood::full || watch_.is_dead)
       return fail(Errc::io, {}, "no space left on the device", "make room");
-    auto done = real_->commit(commit);
+    auto done = ForwardingStore::commit(commit);
     REQUIRE(done.has_value());
     for (const port::AuditEntry& entry : commit.audit)
       if (entry.action == "order") watch_.orders.insert(order_of(entry));
@@ -174,29 +171,8 @@ class Watched : public port::Store {
     watch_.is_dead = true;
     return fail(Errc::io, {}, "the answer was lost", "");
   }
-  Result<std::vector<port::StoredEvent>> events(std::uint64_t seq, std::size_t rows) override {
-    return real_->events(seq, rows);
-  }
-  Result<port::Document> document(std::string_view kind, std::string_view id) override {
-    return real_->document(kind, id);
-  }
-  Result<std::vector<port::Document>> documents(std::string_view kind, Timestamp before,
-                                                std::size_t rows) override {
-    return real_->documents(kind, before, rows);
-  }
-  Result<std::vector<port::AuditEntry>> audit(std::uint64_t seq, std::string_view subject,
-                                              std::size_t rows) override {
-    return real_->audit(seq, subject, rows);
-  }
-  Result<std::uint64_t> forget_events(std::uint64_t seq) override {
-    return real_->forget_events(seq);
-  }
-  Result<std::uint64_t> forget_documents(std::string_view kind, Timestamp before) override {
-    return real_->forget_documents(kind, before);
-  }
 
  private:
-  std::unique_ptr<port::Store> real_;
   Watch& watch_;
 };
 
@@ -689,8 +665,8 @@ void play(std::uint64_t sequences) {
   Counts sum;
   const auto begin = std::chrono::steady_clock::now();
   for (std::uint64_t seed = first; seed < first + sequences; ++seed) {
-    const TempDir directory(fast_directory());
-    Sequence sequence(sites[seed % sites.size()], directory / "weft.db", seed);
+    const TestFolder directory(fast_directory());
+    Sequence sequence(sites[seed % sites.size()], directory.file("weft.db"), seed);
     sequence.run();
     CHECK_MESSAGE(!sequence.has_failed(), "--rand-seed=" << seed << ": " << sequence.trouble());
     if (sequence.has_failed() && sequences == 1) MESSAGE(sequence.log());

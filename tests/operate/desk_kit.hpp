@@ -3,9 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,7 +11,8 @@
 
 #include "adapt/sqlite/store.hpp"
 #include "base/config.hpp"
-#include "model/generate.hpp"
+#include "base/test_folder.hpp"
+#include "model/test_fabric.hpp"
 #include "operate/triage/rules.hpp"
 #include "serve/desk.hpp"
 
@@ -26,12 +25,8 @@ inline constexpr std::int64_t start_ns = 1'800'000'000 * second;
 //   |  X  X  X  |
 //  rtsw:0 .. rtsw:3        two hosts each
 inline model::Fabric small_zone() {
-  const auto config = parse_yaml(
-      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}", "test");
-  REQUIRE(config.has_value());
-  auto fabric = model::build_fabric(*config);
-  REQUIRE(fabric.has_value());
-  return *std::move(fabric);
+  return model::testing::make_fabric(
+      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}");
 }
 
 inline operate::repair::Policy policy_of(std::string_view text) {
@@ -42,25 +37,9 @@ inline operate::repair::Policy policy_of(std::string_view text) {
   return *policy;
 }
 
-class TempDir {
- public:
-  explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
-    std::string name = parent / "weft-desk-XXXXXX";
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TempDir() { std::filesystem::remove_all(path_); }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  std::string operator/(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
-
 // What lives longer than a service.
 struct World {
-  TempDir directory;
+  TestFolder directory;
   model::Fabric fabric = small_zone();
   observe::telemetry::Inventory inventory{fabric};
   observe::telemetry::Catalogue catalogue = observe::telemetry::Catalogue::built_in();
@@ -78,7 +57,7 @@ class Life {
   using Wrap = std::function<std::unique_ptr<port::Store>(std::unique_ptr<port::Store>)>;
 
   explicit Life(World& world, const Wrap& wrap = {}) : world_(world) {
-    auto store = adapt::sqlite::open_sqlite(world.directory / "weft.db");
+    auto store = adapt::sqlite::open_sqlite(world.directory.file("weft.db"));
     REQUIRE_MESSAGE(store.has_value(), store.error().text());
     store_ = wrap ? wrap(*std::move(store)) : *std::move(store);
     desk_ = std::make_unique<serve::Desk>(

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "desk_kit.hpp"
+#include "port/test_store.hpp"
 
 using namespace weft;
 using namespace weft::desk_test;
@@ -21,37 +22,16 @@ std::size_t count(const std::vector<Order>& orders, OrderKind kind) {
 }
 
 // A store that fails when it is told to.
-class Failing : public port::Store {
+class Failing : public port::ForwardingStore {
  public:
   Failing(std::unique_ptr<port::Store> real, const bool& is_broken)
-      : real_(std::move(real)), is_broken_(is_broken) {}
+      : ForwardingStore(std::move(real)), is_broken_(is_broken) {}
   Result<std::uint64_t> commit(const port::Commit& commit) override {
     if (is_broken_) return fail(Errc::io, {}, "no space left on the device", "make room");
-    return real_->commit(commit);
-  }
-  Result<std::vector<port::StoredEvent>> events(std::uint64_t seq, std::size_t rows) override {
-    return real_->events(seq, rows);
-  }
-  Result<port::Document> document(std::string_view kind, std::string_view id) override {
-    return real_->document(kind, id);
-  }
-  Result<std::vector<port::Document>> documents(std::string_view kind, Timestamp before,
-                                                std::size_t rows) override {
-    return real_->documents(kind, before, rows);
-  }
-  Result<std::vector<port::AuditEntry>> audit(std::uint64_t seq, std::string_view subject,
-                                              std::size_t rows) override {
-    return real_->audit(seq, subject, rows);
-  }
-  Result<std::uint64_t> forget_events(std::uint64_t seq) override {
-    return real_->forget_events(seq);
-  }
-  Result<std::uint64_t> forget_documents(std::string_view kind, Timestamp before) override {
-    return real_->forget_documents(kind, before);
+    return ForwardingStore::commit(commit);
   }
 
  private:
-  std::unique_ptr<port::Store> real_;
   const bool& is_broken_;
 };
 

@@ -2,7 +2,6 @@
 // nothing is done twice.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <httplib.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -17,6 +16,7 @@
 #include "base/rng.hpp"
 #include "base/text.hpp"
 #include "run_weft.hpp"
+#include "socket_client.hpp"
 
 using namespace weft;
 using namespace std::chrono_literals;
@@ -87,13 +87,7 @@ class Service {
 
  private:
   std::string socket() { return scratch_.path() + "/s"; }
-  httplib::Client client() {
-    httplib::Client out(socket());
-    out.set_address_family(AF_UNIX);
-    out.set_default_headers({{"Host", "localhost"}});
-    out.set_read_timeout(5s);
-    return out;
-  }
+  httplib::Client client() { return cli_test::socket_client(socket()); }
   Scratch scratch_;
   int process_ = 0;
 };

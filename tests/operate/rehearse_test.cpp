@@ -5,6 +5,7 @@
 #include "adapt/sim/memory_store.hpp"
 #include "cli/rehearse_minutes.hpp"
 #include "desk_kit.hpp"
+#include "model/test_fabric.hpp"
 
 using namespace weft;
 using namespace weft::desk_test;
@@ -13,13 +14,7 @@ using adapt::sim::Operations;
 
 namespace {
 
-model::Fabric zone_of(std::string_view yaml) {
-  const auto config = parse_yaml(yaml, "test");
-  REQUIRE(config.has_value());
-  auto fabric = model::build_fabric(*config);
-  REQUIRE(fabric.has_value());
-  return *std::move(fabric);
-}
+using model::testing::make_fabric;
 
 cli::RehearseOptions options_of(std::string_view model, std::uint32_t days) {
   const auto config = parse_yaml(model, "model.yaml");
@@ -36,7 +31,7 @@ TEST_CASE("minutes: half of a rack's uplinks, a tenth lost, for three minutes") 
   //   |   X   |        5 % of what rack:0 sends or gets
   //  rtsw:0  rtsw:1
   const model::Fabric fabric =
-      zone_of("{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 2, spines: 2}");
+      make_fabric("{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 2, spines: 2}");
   Operations net(fabric, {}, {start_ns});
   const auto part = model::find_entity(fabric, {"rtsw:0--ctsw:1", {}});
   const auto racks = std::vector{*model::find_entity(fabric, {"rtsw:0", {}}),
@@ -56,7 +51,7 @@ TEST_CASE("minutes: half of a rack's uplinks, a tenth lost, for three minutes") 
 
 TEST_CASE("a rehearsal finds its faults, and is the same again") {
   const model::Fabric fabric =
-      zone_of("{generator: ai_zone, racks: 8, hosts_per_rack: 2, gpus_per_host: 2, spines: 8}");
+      make_fabric("{generator: ai_zone, racks: 8, hosts_per_rack: 2, gpus_per_host: 2, spines: 8}");
   const auto options = options_of(
       "{rates: {trunk_cable: 0.1, grey_loss: 0.1, host: 0.2}, lemons: {planted: 2, again: 1 d}}",
       20);

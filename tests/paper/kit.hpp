@@ -14,6 +14,7 @@
 #include "model/explain.hpp"
 #include "model/faults.hpp"
 #include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 #include "plan/run/run.hpp"
 #include "route/router.hpp"
 
@@ -22,13 +23,7 @@ namespace weft::paper {
 using model::Fabric;
 using model::FabricFacts;
 
-inline Fabric fabric_of(std::string_view yaml) {
-  const auto section = parse_yaml(yaml, "fabric.yaml");
-  REQUIRE_MESSAGE(section.has_value(), yaml);
-  auto fabric = model::build_fabric(*section);
-  if (!fabric) FAIL(fabric.error().text());
-  return *std::move(fabric);
-}
+inline Fabric fabric_of(std::string_view yaml) { return model::testing::make_fabric(yaml); }
 
 inline FabricFacts facts_of(std::string_view yaml) { return model::explain(fabric_of(yaml)); }
 

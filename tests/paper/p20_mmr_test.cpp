@@ -9,21 +9,13 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 #include "route/router.hpp"
 
 namespace weft {
 namespace {
 
 using model::LinkId;
-
-model::Fabric fabric_of(std::string_view yaml) {
-  const auto section = parse_yaml(yaml, "p20");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE(fabric.has_value());
-  return *std::move(fabric);
-}
 
 // Two racks of 16 NICs under 16 CTSWs: 1,000 of the flows between them, each a QP of its own.
 double mmr_of(const model::Fabric& fabric, std::uint64_t seed) {
@@ -44,7 +36,8 @@ double mmr_of(const model::Fabric& fabric, std::uint64_t seed) {
 }
 
 TEST_CASE("P-20: MMR of 1,000 flows on 16 links") {
-  const model::Fabric fabric = fabric_of("{generator: ai_zone, racks: 2, spines: 16}");
+  const model::Fabric fabric =
+      model::testing::make_fabric("{generator: ai_zone, racks: 2, spines: 16}");
   constexpr std::size_t trials = 4000;
   std::vector<double> mmr;
   for (std::uint64_t seed = 1; seed <= trials; ++seed) mmr.push_back(mmr_of(fabric, seed));

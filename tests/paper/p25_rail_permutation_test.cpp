@@ -13,7 +13,7 @@
 
 #include "base/config.hpp"
 #include "base/rng.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 #include "route/router.hpp"
 
 namespace weft {
@@ -37,16 +37,14 @@ double makespan_of(const model::Fabric& fabric, std::size_t shift, std::uint64_t
 }
 
 TEST_CASE("P-25: rail permutation between racks, 4 QPs") {
-  const auto section = parse_yaml("{generator: ai_zone, racks: 32, spines: 16}", "p25");
-  REQUIRE(section.has_value());
-  const auto fabric = model::build_fabric(*section);
-  REQUIRE(fabric.has_value());
+  const model::Fabric fabric =
+      model::testing::make_fabric("{generator: ai_zone, racks: 32, spines: 16}");
   constexpr int trials = 60;
   std::array<double, 3> means{};
   for (std::size_t s = 0; s < means.size(); ++s) {
     Rng rng = Rng(s + 1).stream("p25");
     for (int trial = 0; trial < trials; ++trial)
-      means[s] += makespan_of(*fabric, 1 + rng.below(31), rng.next()) / trials;
+      means[s] += makespan_of(fabric, 1 + rng.below(31), rng.next()) / trials;
   }
   std::ranges::sort(means);
   MESSAGE("makespan over roofline ", means[0], " ", means[1], " ", means[2], " (2.71)");

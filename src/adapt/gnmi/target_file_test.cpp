@@ -1,20 +1,17 @@
 #include "adapt/gnmi/target_file.hpp"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
-#include <filesystem>
+#include <string>
 
-#include "base/file.hpp"
+#include "base/test_folder.hpp"
 
 namespace weft::adapt::gnmi {
 namespace {
 
 TEST_CASE("targets as CSV") {
-  const std::string secret =
-      (std::filesystem::temp_directory_path() / ("weft-gnmi-" + std::to_string(::getpid())))
-          .string();
-  REQUIRE(write_file(secret, "pass word\n"));
+  const TestFolder folder;
+  const std::string secret = folder.write("secret", "pass word\n");
   const auto targets = read_targets(
       "address,device,username,password_file,security,database\n"
       "10.0.0.1:9339,leaf1,weft," +
@@ -22,7 +19,6 @@ TEST_CASE("targets as CSV") {
           ",,\n"
           "leaf2.example:8080,leaf2,,,plain,OC-YANG\n",
       "targets.csv");
-  std::filesystem::remove(secret);
   REQUIRE(targets);
   REQUIRE(targets->size() == 2);
   CHECK((*targets)[0].device == "leaf1");

@@ -25,6 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
+using port::Keep;
 using port::StatePiece;
 
 constexpr std::uint64_t proc_bytes_max = 4 << 20;
@@ -59,23 +60,6 @@ std::vector<Daemon> daemons_of(const Lab& lab, const LabNode& node) {
       {"zebra", {{"zebra_routes", "show ip route json"}, {"zebra_config", "show running-config"}}}};
   if (lab.options.bfd == Extra::on) out.push_back({"bfdd", {{"bfd_peers", "show bfd peers json"}}});
   return out;
-}
-
-enum class Keep : std::uint8_t { begin, end };
-
-// At most so many bytes; whole lines where there are any.
-void cut(StatePiece& piece, std::size_t bytes_max, Keep keep) {
-  if (piece.text.size() <= bytes_max) return;
-  piece.is_cut = true;
-  if (keep == Keep::begin) {
-    const std::size_t line =
-        bytes_max == 0 ? std::string::npos : piece.text.rfind('\n', bytes_max - 1);
-    piece.text.resize(line == std::string::npos ? bytes_max : line + 1);
-    return;
-  }
-  const std::size_t from = piece.text.size() - bytes_max;
-  const std::size_t line = piece.text.find('\n', from == 0 ? 0 : from - 1);
-  piece.text.erase(0, line == std::string::npos || line + 1 == piece.text.size() ? from : line + 1);
 }
 
 StatePiece piece_of(std::string_view name, Result<std::string> text, std::size_t bytes_max) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -36,16 +36,12 @@ struct Net {
   LabPlan plan;
 };
 Net make_net() {
-  const auto section = parse_yaml(
+  model::Fabric fabric = model::testing::make_fabric(
       "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2, "
-      "link: 100 Gbps}",
-      "test.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  auto plan = make_plan(*fabric, {.lab = "spec"});
+      "link: 100 Gbps}");
+  auto plan = make_plan(fabric, {.lab = "spec"});
   REQUIRE_MESSAGE(plan.has_value(), plan.error().text());
-  return {*std::move(fabric), *std::move(plan)};
+  return {std::move(fabric), *std::move(plan)};
 }
 
 FaultTarget find(const Net& net, const FaultSpec& spec) {

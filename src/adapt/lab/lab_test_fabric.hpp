@@ -7,17 +7,11 @@
 
 #include "adapt/lab/plan.hpp"
 #include "base/config.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::adapt::lab::testing {
 
-inline model::Fabric make_fabric(std::string_view yaml) {
-  const auto section = parse_yaml(yaml, "test.yaml");
-  REQUIRE_MESSAGE(section.has_value(), yaml);
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  return *std::move(fabric);
-}
+using model::testing::make_fabric;
 
 inline LabPlan make_plan_of(const model::Fabric& fabric, HashSeeds seeds = HashSeeds::distinct) {
   auto plan = make_plan(fabric, {.lab = "test", .seeds = seeds});

@@ -37,11 +37,8 @@ std::string refusal(std::string_view yaml, const PlanOptions& options = {}) {
 TEST_CASE("names, addresses and MACs are unique and fit the kernel's bounds") {
   for (const std::string_view yaml : fabrics) {
     CAPTURE(yaml);
-    const auto section = parse_yaml(yaml, "test.yaml");
-    REQUIRE(section.has_value());
-    const auto fabric = model::build_fabric(*section);
-    REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-    const LabPlan plan = make_plan_of(*fabric);
+    const model::Fabric fabric = make_fabric(yaml);
+    const LabPlan plan = make_plan_of(fabric);
     std::set<std::string> netns;
     std::set<std::pair<LabNodeId, std::string>> interfaces;
     std::set<Mac> macs;
@@ -63,10 +60,10 @@ TEST_CASE("names, addresses and MACs are unique and fit the kernel's bounds") {
         CHECK(end.interface.find_first_of("/: ") == std::string::npos);
         CHECK(interfaces.insert({end.node, end.interface}).second);
         CHECK(macs.insert(end.mac).second);
-        if (fabric->is_switch(end.device)) {
+        if (fabric.is_switch(end.device)) {
           CHECK(addresses.insert(end.address).second);
         } else {
-          CHECK(end.address == fabric->address(end.device));
+          CHECK(end.address == fabric.address(end.device));
           nics.insert({end.device, end.address});
         }
       }

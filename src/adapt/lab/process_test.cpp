@@ -5,35 +5,23 @@
 
 #include <array>
 #include <csignal>
-#include <filesystem>
 #include <string>
 
 #include "base/file.hpp"
+#include "base/test_folder.hpp"
 
 namespace weft::adapt::lab {
 namespace {
 
 using namespace std::chrono_literals;
 
-// A directory that is gone after the test.
-struct Scratch {
-  Scratch() {
-    std::string pattern = "/tmp/weft-process-XXXXXX";
-    path = mkdtemp(pattern.data());
-  }
-  ~Scratch() { std::filesystem::remove_all(path); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string path;
-};
-
 ProcessSpec sleeper() {
   return {.role = "sleeper", .node = "n", .netns = {}, .argv = {"/bin/sleep", "60"}, .output = {}};
 }
 
 TEST_CASE("a process is written down, found again, and ended") {
-  const Scratch scratch;
-  const std::string journal = scratch.path + "/processes";
+  const TestFolder scratch;
+  const std::string journal = scratch.file("processes");
   const auto started = start_process(sleeper(), journal);
   REQUIRE_MESSAGE(started.has_value(), started.error().text());
   CHECK(is_alive(started->id));
@@ -49,8 +37,8 @@ TEST_CASE("a process is written down, found again, and ended") {
 }
 
 TEST_CASE("a stopped process is ended too") {
-  const Scratch scratch;
-  const auto started = start_process(sleeper(), scratch.path + "/processes");
+  const TestFolder scratch;
+  const auto started = start_process(sleeper(), scratch.file("processes"));
   REQUIRE(started.has_value());
   REQUIRE(send_signal(started->id, SIGSTOP).has_value());
   CHECK(end_processes(std::span(&*started, 1), 1s).has_value());
@@ -58,8 +46,8 @@ TEST_CASE("a stopped process is ended too") {
 }
 
 TEST_CASE("another process under the same pid is left alone") {
-  const Scratch scratch;
-  const auto started = start_process(sleeper(), scratch.path + "/processes");
+  const TestFolder scratch;
+  const auto started = start_process(sleeper(), scratch.file("processes"));
   REQUIRE(started.has_value());
   LabProcess earlier = *started;
   --earlier.id.start_ticks;
@@ -73,19 +61,19 @@ TEST_CASE("another process under the same pid is left alone") {
 }
 
 TEST_CASE("a program that is not there is named, and no process stays") {
-  const Scratch scratch;
+  const TestFolder scratch;
   ProcessSpec spec = sleeper();
   spec.argv = {"/nowhere/program"};
-  const auto started = start_process(spec, scratch.path + "/processes");
+  const auto started = start_process(spec, scratch.file("processes"));
   REQUIRE(!started.has_value());
   CHECK(started.error().text().find("/nowhere/program: No such file") != std::string::npos);
-  for (const LabProcess& process : read_journal(scratch.path + "/processes"))
+  for (const LabProcess& process : read_journal(scratch.file("processes")))
     CHECK(!is_alive(process.id));
 }
 
 TEST_CASE("lines of a journal that a crash cut short are skipped") {
-  const Scratch scratch;
-  const std::string journal = scratch.path + "/processes";
+  const TestFolder scratch;
+  const std::string journal = scratch.file("processes");
   CHECK(read_journal(journal).empty());
   REQUIRE(write_file(journal,
                      "{\"pid\":7,\"start\":1,\"exe\":\"/x\",\"role\":\"r\",\"node\":\"n\"}\n"

@@ -121,6 +121,10 @@ AlertmanagerNotifier::AlertmanagerNotifier(AlertmanagerSettings settings)
     : settings_(std::move(settings)) {}
 
 Status AlertmanagerNotifier::notify(const port::Notice& notice) {
+  // What is said of a repair after its case: the alert has ended.
+  const json body = json::parse(notice.body, nullptr, false);
+  const bool is_over = body.is_object() && body.contains("open") && body["open"] == false;
+  if (is_over && notice.event != "case_closed") return {};
   const auto it = told_.find(notice.case_id);
   const AlertLabels former = it == told_.end() ? AlertLabels{} : it->second;
   WEFT_TRY_STATUS(post_json(settings_.http.target, settings_.http.retry,

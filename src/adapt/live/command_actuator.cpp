@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <utility>
 
-#include "base/text.hpp"
+#include "adapt/live/command_template.hpp"
 #include "model/entity.hpp"
 
 namespace weft::adapt::live {
@@ -20,51 +18,10 @@ namespace {
 using port::Service;
 
 constexpr std::int64_t exit_code_max = 255;
-constexpr std::size_t said_bytes_max = 200;
 
-// What stands for a placeholder.
-struct Values {
-  std::array<std::pair<std::string_view, std::string>, 8> rows;
-  const std::string* find(std::string_view name) const {
-    const auto* const it =
-        std::ranges::find(rows, name, &std::pair<std::string_view, std::string>::first);
-    return it == rows.end() ? nullptr : &it->second;
-  }
-};
 constexpr std::array<std::string_view, 8> placeholder_names{
     "entity", "action", "case", "id", "device", "interface", "peer", "peer_interface"};
-
-// Calls text(piece) and name(placeholder) in turn. Braces around anything but small letters and "_"
-// are text: arguments may be JSON.
-template <class Text, class Name>
-void each_piece(std::string_view pattern, Text text, Name name) {
-  const auto is_of_name = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
-  std::size_t from = 0;
-  for (std::size_t open = pattern.find('{'); open != std::string_view::npos;
-       open = pattern.find('{', open + 1)) {
-    const std::size_t close = std::min(pattern.find('}', open), pattern.size());
-    const std::string_view inside = pattern.substr(open + 1, close - open - 1);
-    if (close == pattern.size() || inside.empty() || !std::ranges::all_of(inside, is_of_name))
-      continue;
-    text(pattern.substr(from, open - from));
-    name(inside);
-    from = close + 1;
-  }
-  text(pattern.substr(from));
-}
-
-// A value that begins with "-" could be taken for an option.
-Result<std::string> fill(std::string_view pattern, const Values& values) {
-  std::string out;
-  each_piece(
-      pattern, [&](std::string_view text) { out += text; },
-      [&](std::string_view name) {
-        if (const std::string* value = values.find(name)) out += *value;
-      });
-  if (out.starts_with('-') && !pattern.starts_with('-'))
-    return fail(Errc::value, {}, fmt::format("{} would be taken for an option", base::quoted(out)));
-  return out;
-}
+using Values = std::array<Placeholder, 8>;
 
 Result<Values> values_of(const model::Fabric& fabric, const port::Action& action,
                          std::string_view verb) {
@@ -90,41 +47,27 @@ Result<Values> values_of(const model::Fabric& fabric, const port::Action& action
   if (link) device = fabric.name(fabric.from(*link));
   const auto of_link = [&](auto get) { return link ? get(*link) : std::string(); };
   return Values{
-      {{{"entity", action.entity},
-        {"action", std::string(verb)},
-        {"case", action.case_id},
-        {"id", action.id},
-        {"device", device},
-        {"interface", of_link([&](auto l) { return fabric.interface_name(l); })},
-        {"peer", of_link([&](auto l) { return fabric.name(fabric.to(l)); })},
-        {"peer_interface", of_link([&](auto l) { return fabric.interface_name(reverse(l)); })}}}};
+      {{"entity", action.entity},
+       {"action", std::string(verb)},
+       {"case", action.case_id},
+       {"id", action.id},
+       {"device", device},
+       {"interface", of_link([&](auto l) { return fabric.interface_name(l); })},
+       {"peer", of_link([&](auto l) { return fabric.name(fabric.to(l)); })},
+       {"peer_interface", of_link([&](auto l) { return fabric.interface_name(reverse(l)); })}}};
 }
 
 bool is_in(int code, const std::vector<int>& codes) {
   return std::ranges::find(codes, code) != codes.end();
 }
 
-// The end of what it said, on one line.
-std::string last_words(const ProgramOutcome& outcome) {
-  const std::string& text = outcome.errors.empty() ? outcome.output : outcome.errors;
-  const std::string_view said = trim(text);
-  std::string out(said.substr(said.size() - std::min(said.size(), said_bytes_max)));
-  std::ranges::replace_if(out, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
-  return out;
-}
-
-std::unexpected<Error> failure(const CommandSettings& settings, const std::string& program,
+std::unexpected<Error> failure(const CommandSettings& settings, const ProgramSpec& spec,
                                const ProgramOutcome& outcome) {
-  if (outcome.timed_out)
-    return fail(Errc::io, {},
-                fmt::format("{} was not done after {} ms, and was killed", program,
-                            settings.patience.count()));
-  const Errc code = is_in(outcome.exit_code, settings.exit_harm)      ? Errc::infeasible
-                    : is_in(outcome.exit_code, settings.exit_unknown) ? Errc::unknown
-                                                                      : Errc::io;
-  const std::string end = outcome.signal != 0 ? fmt::format("signal {}", outcome.signal)
-                                              : fmt::format("exit code {}", outcome.exit_code);
-  return fail(code, {}, fmt::format("{} ended with {}: {}", program, end, last_words(outcome)));
+  const int code = outcome.timed_out ? -1 : outcome.exit_code;
+  return fail(is_in(code, settings.exit_harm)      ? Errc::infeasible
+              : is_in(code, settings.exit_unknown) ? Errc::unknown
+                                                   : Errc::io,
+              {}, how_it_ended(spec, outcome));
 }
 
 std::optional<std::string> extract(const Extract& how, const std::string& output) {
@@ -152,25 +95,6 @@ bool is_any(std::string_view value, const std::vector<std::string>& names) {
   };
   return std::ranges::any_of(
       names, [&](const std::string& name) { return std::ranges::equal(value, name, same); });
-}
-
-std::vector<std::string> read_argv(Reader& reader, std::string_view key, bool required) {
-  std::vector<std::string> out;
-  for (const Token& token : reader.texts(key)) {
-    out.emplace_back(token.text);
-    each_piece(
-        token.text, [](std::string_view) {},
-        [&](std::string_view name) {
-          if (std::ranges::find(placeholder_names, name) == placeholder_names.end())
-            reader.error(Errc::unknown, token.where, fmt::format("there is no {{{}}}", name),
-                         fmt::format("known are {}", fmt::join(placeholder_names, ", ")));
-        });
-  }
-  if (out.empty() ? required : out.front().find('/') == std::string::npos)
-    reader.error(Errc::value, reader.where(key),
-                 fmt::format("{} needs the path of a program and its arguments", key),
-                 "no shell and no PATH is used");
-  return out;
 }
 
 std::vector<int> read_codes(Reader& reader, std::string_view key, std::vector<int> fallback) {
@@ -221,10 +145,10 @@ Result<CommandSettings> read_command_settings(const Config& config) {
   Errors errors;
   Reader reader(config, "command actuator", errors);
   CommandSettings out;
-  out.drain = read_argv(reader, "drain", true);
-  out.undrain = read_argv(reader, "undrain", true);
-  out.state = read_argv(reader, "state", true);
-  out.check = read_argv(reader, "check", false);
+  out.drain = read_argv(reader, "drain", placeholder_names, true);
+  out.undrain = read_argv(reader, "undrain", placeholder_names, true);
+  out.state = read_argv(reader, "state", placeholder_names, true);
+  out.check = read_argv(reader, "check", placeholder_names, false);
   for (const Token& token : reader.texts("environment")) out.environment.emplace_back(token.text);
   const Duration patience = reader.duration("timeout", Duration{20'000 * ps_per_ms});
   if (patience.ps < 10 * ps_per_ms || patience.ps > 600'000 * ps_per_ms)
@@ -272,14 +196,11 @@ Result<ProgramOutcome> CommandActuator::run(const std::vector<std::string>& argv
                    .environment = settings_.environment,
                    .patience = settings_.patience,
                    .output_bytes_max = settings_.output_bytes_max};
-  for (const std::string& pattern : argv) {
-    WEFT_TRY(std::string argument, fill(pattern, values));
-    spec.argv.push_back(std::move(argument));
-  }
+  WEFT_TRY(spec.argv, fill_argv(argv, values));
   WEFT_TRY(ProgramOutcome outcome, run_program(spec));
   if (log_) log_({spec.argv, outcome});
   if (outcome.timed_out || !is_in(outcome.exit_code, settings_.exit_done))
-    return failure(settings_, spec.argv.front(), outcome);
+    return failure(settings_, spec, outcome);
   return outcome;
 }
 

@@ -7,13 +7,12 @@
 
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include "base/file.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::adapt::live {
 namespace {
@@ -21,17 +20,6 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using port::Service;
-
-struct Scratch {
-  Scratch() {
-    std::string pattern = "/tmp/weft-command-XXXXXX";
-    path = mkdtemp(pattern.data());
-  }
-  ~Scratch() { std::filesystem::remove_all(path); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string path;
-};
 
 ProgramOutcome run(std::vector<std::string> argv, std::chrono::milliseconds patience = 5s) {
   const auto out =
@@ -80,12 +68,6 @@ TEST_CASE("a program that hangs, floods or leaves children is over in time") {
 }
 
 struct Bench {
-  Bench() : fabric(make()) {}
-  static model::Fabric make() {
-    const auto section = parse_yaml(
-        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2}", "t");
-    return *model::build_fabric(*section);
-  }
   CommandActuator actuator(const std::string& yaml) {
     const auto config = parse_yaml(yaml, "actuator.yaml");
     REQUIRE(config.has_value());
@@ -93,7 +75,8 @@ struct Bench {
     REQUIRE_MESSAGE(settings.has_value(), settings.error().text());
     return {fabric, *std::move(settings), [this](const CommandRecord& one) { log.push_back(one); }};
   }
-  model::Fabric fabric;
+  model::Fabric fabric = model::testing::make_fabric(
+      "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2}");
   std::vector<CommandRecord> log;
 };
 

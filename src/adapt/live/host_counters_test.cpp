@@ -1,39 +1,29 @@
 #include "adapt/live/host_counters.hpp"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <string>
 
 #include "base/file.hpp"
+#include "base/test_folder.hpp"
 
 namespace weft::adapt::live {
 namespace {
 
 using port::Metric;
-namespace fs = std::filesystem;
 
 // A tree of files like the kernel's, removed at the end.
 class Tree {
  public:
-  Tree() {
-    std::string pattern = fs::temp_directory_path() / "weft-counters-XXXXXX";
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    root_ = pattern;
-  }
-  ~Tree() { fs::remove_all(root_); }
-  Tree(const Tree&) = delete;
-  Tree& operator=(const Tree&) = delete;
-
   void write(const std::string& path, const std::string& text) const {
-    REQUIRE(write_file(root_ + path, text + "\n").has_value());
+    REQUIRE(write_file(root_.path() + path, text + "\n").has_value());
   }
-  const std::string& root() const { return root_; }
+  const std::string& root() const { return root_.path(); }
 
  private:
-  std::string root_;
+  TestFolder root_;
 };
 
 std::optional<double> find(const std::vector<port::Sample>& samples, Metric metric,
@@ -153,7 +143,7 @@ TEST_CASE("host counters: this machine") {
   HostCounters counters({.device = "here", .root = {}});
   counters.read({});
   const auto samples = counters.read({});
-  if (!fs::exists("/sys/class/net/lo")) {
+  if (!std::filesystem::exists("/sys/class/net/lo")) {
     MESSAGE("skipped: no /sys/class/net/lo");
     return;
   }

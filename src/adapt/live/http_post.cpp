@@ -5,12 +5,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <thread>
 
+#include "adapt/live/http_client.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
 
@@ -31,26 +30,6 @@ struct Answer {
   std::optional<Milliseconds> retry_after;
 };
 
-// Breaks a connection off when its time is over: the library's own limits hold for each read, and a
-// peer that sends a byte a second would never meet them.
-class Watchdog {
- public:
-  Watchdog(httplib::Client& client, Milliseconds patience)
-      : thread_([this, &client, patience](const std::stop_token& stop) {
-          std::unique_lock lock(mutex_);
-          changed_.wait_for(lock, stop, patience, [] { return false; });
-          while (!stop.stop_requested()) {
-            client.stop();  // again, for it may just have been between two connections
-            changed_.wait_for(lock, stop, Milliseconds(50), [] { return false; });
-          }
-        }) {}
-
- private:
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::jthread thread_;  // last: it ends before the others
-};
-
 std::optional<Milliseconds> retry_after(const httplib::Response& response) {
   const auto seconds = parse_count({response.get_header_value("Retry-After"), {}});
   if (!seconds || *seconds < 0 || *seconds > 86'400) return std::nullopt;
@@ -59,14 +38,11 @@ std::optional<Milliseconds> retry_after(const httplib::Response& response) {
 
 Answer post_once(const HttpTarget& target, Milliseconds timeout, const std::string& body,
                  const HttpHeaders& headers) {
+  const auto origin = parse_origin(target.origin);
+  if (!origin) return {.status = 0, .text = "no client for " + target.origin};
+  auto client = HttpClient::open(*origin, {.ca = target.ca_file}, timeout);
+  if (!client) return {.status = 0, .text = client.error().text()};
   Answer out;
-  httplib::Client client(target.origin);
-  if (!client.is_valid()) return {.status = 0, .text = "no client for " + target.origin};
-  client.set_follow_location(false);
-  client.set_connection_timeout(timeout);
-  client.set_read_timeout(timeout);
-  client.set_write_timeout(timeout);
-  if (!target.ca_file.empty()) client.set_ca_cert_path(target.ca_file.c_str());
   httplib::Request request;
   request.method = "POST";
   request.path = target.path;
@@ -77,11 +53,10 @@ Answer post_once(const HttpTarget& target, Milliseconds timeout, const std::stri
     out.text.append(data, std::min(size, answer_bytes_max - out.text.size()));
     return out.text.size() < answer_bytes_max;
   };
-  const Watchdog watchdog(client, timeout);
-  const httplib::Result result = client.send(request);
+  const Watchdog watchdog(*client, Clock::now() + timeout);
+  const auto result = client->use([&](httplib::ClientImpl& http) { return http.send(request); });
   if (!result) {
-    // A status that came before a body too long still counts.
-    out.text = httplib::to_string(result.error());
+    out.text = client->trouble(result.error());
     return out;
   }
   out.status = result->status;
@@ -97,10 +72,6 @@ std::string told(const Answer& answer) {
   return answer.status == 0 ? text : fmt::format("status {}: {}", answer.status, text);
 }
 
-bool is_local(std::string_view host) {
-  return host == "localhost" || host.starts_with("127.") || host == "[::1]";
-}
-
 Milliseconds read_span(Reader& reader, std::string_view key, Milliseconds fallback) {
   const Duration span = reader.duration(key, Duration{fallback.count() * ps_per_ms});
   if (span.ps >= ps_per_ms && span.ps <= 600'000 * ps_per_ms)
@@ -112,21 +83,16 @@ Milliseconds read_span(Reader& reader, std::string_view key, Milliseconds fallba
 }  // namespace
 
 Result<HttpTarget> parse_url(const Token& url, PlainHttp plain) {
-  const std::size_t scheme = url.text.find("://");
-  const std::string_view name = url.text.substr(0, std::min(scheme, url.text.size()));
-  const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
-  const std::size_t slash = std::min(url.text.find('/', begin), url.text.size());
-  const std::string_view host = url.text.substr(begin, slash - begin);
+  constexpr std::size_t scheme_end = std::string_view("https://").size();
+  const std::size_t slash = std::min(url.text.find('/', scheme_end), url.text.size());
+  const auto origin = parse_origin(url.text.substr(0, slash));
   const bool fine = std::ranges::all_of(
       url.text, [](char c) { return c > ' ' && static_cast<unsigned char>(c) < 127; });
-  if (scheme == std::string_view::npos || (name != "https" && name != "http") || host.empty() ||
-      host.find('@') != std::string_view::npos || !fine)
+  if (!origin || !fine)
     return fail(Errc::value, url.where,
                 fmt::format("{} is no URL to post to", base::quoted(url.text)),
                 "write https://host/path; passwords belong into files");
-  const std::string_view bare =
-      host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
-  if (name == "http" && plain == PlainHttp::local_only && !is_local(bare))
+  if (plain == PlainHttp::local_only && !origin->is_tls() && !origin->is_this_machine())
     return fail(Errc::value, url.where, "plain http would show everything to everybody on the way",
                 "use https, or plain_http: anywhere");
   return HttpTarget{.origin = std::string(url.text.substr(0, slash)),

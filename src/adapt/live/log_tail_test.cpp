@@ -1,11 +1,12 @@
 #include "adapt/live/log_tail.hpp"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "base/test_folder.hpp"
 
 namespace weft::adapt::live {
 namespace {
@@ -15,16 +16,7 @@ namespace fs = std::filesystem;
 // A log file of its own, and what a tail says of it.
 class Bed {
  public:
-  Bed() {
-    std::string pattern = fs::temp_directory_path() / "weft-tail-XXXXXX";
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    folder_ = pattern;
-  }
-  ~Bed() { fs::remove_all(folder_); }
-  Bed(const Bed&) = delete;
-  Bed& operator=(const Bed&) = delete;
-
-  std::string path() const { return folder_ + "/log"; }
+  std::string path() const { return folder_.file("log"); }
   void add(const std::string& text) const { std::ofstream(path(), std::ios::app) << text; }
   void set(const std::string& text) const { std::ofstream(path(), std::ios::trunc) << text; }
   void rotate() const {
@@ -34,7 +26,7 @@ class Bed {
   std::uint64_t generations = 0;
 
  private:
-  std::string folder_;
+  TestFolder folder_;
 };
 
 // "a|b|": lines of as many reads as bring any; twice more, for a file that was replaced.

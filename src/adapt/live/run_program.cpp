@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <string_view>
 #include <system_error>
 
 #include "base/fd.hpp"
@@ -80,7 +81,8 @@ struct Child {
 // One stream of the program; closed at its end.
 class Stream {
  public:
-  Stream(Fd fd, std::size_t bytes_max) : fd_(std::move(fd)), bytes_max_(bytes_max) {
+  Stream(Fd fd, std::size_t bytes_max, port::Keep keep)
+      : fd_(std::move(fd)), bytes_max_(bytes_max), keep_(keep) {
     fcntl(fd_.get(), F_SETFL, O_NONBLOCK);
   }
   void read_some(bool& is_cut) {
@@ -90,10 +92,7 @@ class Stream {
       const ssize_t size = read(fd_.get(), buffer.data(), buffer.size());
       if (size < 0) return;
       if (size == 0) fd_.reset();
-      const auto fits =
-          std::min(static_cast<std::size_t>(size), bytes_max_ - std::min(bytes_max_, text.size()));
-      text.append(buffer.data(), fits);
-      is_cut = is_cut || fits < static_cast<std::size_t>(size);
+      is_cut = take({buffer.data(), static_cast<std::size_t>(size)}) || is_cut;
     }
   }
   bool is_open() const { return fd_.valid(); }
@@ -101,8 +100,22 @@ class Stream {
   std::string text;
 
  private:
+  // Whether something was dropped.
+  bool take(std::string_view bytes) {
+    if (keep_ == port::Keep::begin) {
+      const auto fits = std::min(bytes.size(), bytes_max_ - std::min(bytes_max_, text.size()));
+      text += bytes.substr(0, fits);
+      return fits < bytes.size();
+    }
+    text += bytes;
+    if (text.size() <= 2 * bytes_max_) return false;
+    text.erase(0, text.size() - bytes_max_);
+    return true;
+  }
+
   Fd fd_;
   std::size_t bytes_max_;
+  port::Keep keep_;
 };
 
 void wait_for_output(const Stream& output, const Stream& errors) {
@@ -168,8 +181,8 @@ Result<ProgramOutcome> run_program(const ProgramSpec& spec) {
     waitpid(pid, nullptr, 0);
     return failure("executing " + spec.argv.front(), error);
   }
-  Stream out(std::move(output.read), spec.output_bytes_max);
-  Stream err(std::move(errors.read), spec.output_bytes_max);
+  Stream out(std::move(output.read), spec.output_bytes_max, spec.keep);
+  Stream err(std::move(errors.read), spec.output_bytes_max, port::Keep::begin);
   ProgramOutcome outcome;
   watch(pid, spec, out, err, outcome);
   outcome.output = std::move(out.text);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "port/device_state.hpp"
 
 namespace weft::adapt::live {
 
@@ -15,6 +16,7 @@ struct ProgramSpec {
   std::vector<std::string> environment;  // "NAME=value"; nothing else is passed on
   std::chrono::milliseconds patience{20'000};
   std::size_t output_bytes_max = 65'536;  // kept of each stream; the rest is read and dropped
+  port::Keep keep = port::Keep::begin;    // of its output: the end may be twice as long
 };
 
 struct ProgramOutcome {

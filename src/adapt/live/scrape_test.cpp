@@ -82,8 +82,8 @@ TEST_CASE("a page, and all that is none") {
   CHECK(fails_with(server.url("/away"), {}, "302"));
   CHECK(fails_with(server.url("/endless"), {.bytes_max = 100'000}, "100000 bytes"));
   CHECK(fails_with(server.url("/trickle"), {.timeout = milliseconds(300)}, "too slow"));
-  CHECK(fails_with("https://127.0.0.1" + server.url("").substr(16), {.timeout = milliseconds(500)},
-                   "no answer"));
+  CHECK(fails_with("https://127.0.0.1" + server.url("").substr(16),
+                   {.timeout = milliseconds(1'500)}, "no answer"));
 }
 
 TEST_CASE("a server that hangs, one that talks rubbish, none at all") {

@@ -10,10 +10,11 @@
 
 namespace weft::adapt::live {
 
-Result<Signals> Signals::open() {
+Result<Signals> Signals::open(Hangup hangup) {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set, signal);
+  if (hangup == Hangup::is_kept) sigaddset(&set, SIGHUP);
   Fd fd;
   if (::sigprocmask(SIG_BLOCK, &set, nullptr) == 0)
     fd = Fd(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
@@ -27,6 +28,7 @@ Result<Signals> Signals::open() {
 Signals::Seen Signals::take() {
   signalfd_siginfo info{};
   if (::read(fd_.get(), &info, sizeof info) != sizeof info) return Seen::none;
+  if (info.ssi_signo == SIGHUP) return Seen::hangup;
   return info.ssi_signo == SIGUSR1 ? Seen::show : Seen::stop;
 }
 

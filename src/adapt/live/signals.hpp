@@ -6,11 +6,14 @@
 
 namespace weft::adapt::live {
 
-// From its making on, SIGINT, SIGTERM and SIGUSR1 are blocked in this thread and kept here.
+// From its making on, SIGINT, SIGTERM, SIGUSR1 and, where it is kept, SIGHUP are blocked in this
+// thread and kept here.
 class Signals {
  public:
-  enum class Seen : std::uint8_t { none, stop, show };
-  static Result<Signals> open();
+  enum class Seen : std::uint8_t { none, stop, show, hangup };
+  // What SIGHUP does: end the program, as ever, or be seen here.
+  enum class Hangup : std::uint8_t { ends, is_kept };
+  static Result<Signals> open(Hangup hangup = Hangup::ends);
   // The next one that came; does not wait.
   Seen take();
   int fd() const { return fd_.get(); }

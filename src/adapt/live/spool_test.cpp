@@ -1,7 +1,6 @@
 #include "adapt/live/spool.hpp"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -9,28 +8,12 @@
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "base/test_folder.hpp"
 
 namespace weft::adapt::live {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A directory of its own, removed at the end.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = fs::temp_directory_path() / "weft-spool-XXXXXX";
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string path() const { return path_ + "/spool"; }
-
- private:
-  std::string path_;
-};
 
 Spool open(const SpoolOptions& options) {
   auto spool = Spool::open(options);
@@ -50,9 +33,9 @@ void append(Spool& spool, const std::vector<std::string>& lines, std::string_vie
 }  // namespace
 
 TEST_CASE("spool: what is not acknowledged is there again, with the last mark") {
-  const Folder folder;
+  const TestFolder folder;
   {
-    Spool spool = open({.directory = folder.path()});
+    Spool spool = open({.directory = folder.file("spool")});
     CHECK(spool.mark().empty());
     CHECK(next(spool, 10).empty());
     append(spool, {"a", "b"}, "one");
@@ -62,9 +45,9 @@ TEST_CASE("spool: what is not acknowledged is there again, with the last mark") 
     CHECK(next(spool, 10) == "a\nb\nc\n");
     REQUIRE(spool.acknowledge(1).has_value());
     CHECK(next(spool, 10) == "b\nc\n");
-    CHECK_FALSE(Spool::open({.directory = folder.path()}).has_value());  // it is taken
+    CHECK_FALSE(Spool::open({.directory = folder.file("spool")}).has_value());  // it is taken
   }
-  Spool spool = open({.directory = folder.path()});
+  Spool spool = open({.directory = folder.file("spool")});
   CHECK(spool.mark() == "three");
   CHECK(next(spool, 10) == "b\nc\n");
   REQUIRE(spool.acknowledge(2).has_value());
@@ -72,15 +55,15 @@ TEST_CASE("spool: what is not acknowledged is there again, with the last mark") 
 }
 
 TEST_CASE("spool: what was not written whole is cut off") {
-  const Folder folder;
-  append(*std::make_unique<Spool>(open({.directory = folder.path()})), {"a"}, "one");
-  const std::string file = folder.path() + "/000000000001.lines";
+  const TestFolder folder;
+  append(*std::make_unique<Spool>(open({.directory = folder.file("spool")})), {"a"}, "one");
+  const std::string file = folder.file("spool/000000000001.lines");
   const auto whole = read_file(file);
   REQUIRE(whole.has_value());
   const std::string more = "b\nc\n#two\n";
   for (std::size_t bytes = 0; bytes <= more.size(); ++bytes) {
     REQUIRE(write_file(file, *whole + more.substr(0, bytes)).has_value());
-    Spool spool = open({.directory = folder.path()});
+    Spool spool = open({.directory = folder.file("spool")});
     const bool is_whole = bytes == more.size();
     CHECK(spool.mark() == (is_whole ? "two" : "one"));
     CHECK(next(spool, 10) == (is_whole ? "a\nb\nc\n" : "a\n"));
@@ -90,8 +73,8 @@ TEST_CASE("spool: what was not written whole is cut off") {
 }
 
 TEST_CASE("spool: full, and room again") {
-  const Folder folder;
-  Spool spool = open({.directory = folder.path(), .bytes_max = 100, .segment_bytes = 20});
+  const TestFolder folder;
+  Spool spool = open({.directory = folder.file("spool"), .bytes_max = 100, .segment_bytes = 20});
   std::size_t count = 0;
   while (spool.append(std::vector<std::string>{"12345678"}, "m")) ++count;
   CHECK(count == 8);  // of 12 bytes with their marks
@@ -101,8 +84,8 @@ TEST_CASE("spool: full, and room again") {
 }
 
 TEST_CASE("spool: many files and restarts lose nothing and keep the order") {
-  const Folder folder;
-  const SpoolOptions options{.directory = folder.path(), .segment_bytes = 64};
+  const TestFolder folder;
+  const SpoolOptions options{.directory = folder.file("spool"), .segment_bytes = 64};
   Rng rng(3);
   std::vector<std::string> sent;
   std::size_t known = 0;
@@ -129,7 +112,7 @@ TEST_CASE("spool: many files and restarts lose nothing and keep the order") {
   }
   CHECK(known > 200);
   std::size_t files = 0;
-  for (const auto& entry : fs::directory_iterator(folder.path()))
+  for (const auto& entry : fs::directory_iterator(folder.file("spool")))
     files += entry.path().extension() == ".lines" ? 1u : 0u;
   CHECK(files < 200);  // acknowledged ones are gone
 }

@@ -11,10 +11,10 @@
 
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 
 #include "adapt/live/syslog_test_bed.hpp"
 #include "base/rng.hpp"
+#include "base/test_folder.hpp"
 
 namespace weft::adapt::live {
 namespace {
@@ -65,18 +65,6 @@ Identity make_identity(const char* name, const Identity* issuer) {
 // A folder of PEM files that goes with the test.
 class Folder {
  public:
-  Folder() {
-    std::string path = (std::filesystem::temp_directory_path() / "weft-tls-XXXXXX").string();
-    WEFT_CHECK(::mkdtemp(path.data()) != nullptr);
-    path_ = path;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
   std::string put(const char* name, const Certificate& certificate) const {
     ::PEM_write_X509(open(name).get(), certificate.get());
     return path(name);
@@ -88,7 +76,7 @@ class Folder {
                            cipher ? 6 : 0, nullptr, nullptr);
     return path(name);
   }
-  std::string path(const char* name) const { return (path_ / name).string(); }
+  std::string path(const char* name) const { return folder_.file(name); }
 
  private:
   File open(const char* name) const {
@@ -96,7 +84,7 @@ class Folder {
     WEFT_CHECK(file != nullptr);
     return file;
   }
-  std::filesystem::path path_;
+  TestFolder folder_;
 };
 
 // An authority, what it signed, and a stranger.

@@ -4,9 +4,7 @@
 #include <httplib.h>
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
-#include <csignal>
 #include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -15,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapt/live/http_client.hpp"
 #include "base/text.hpp"
 
 namespace weft::adapt::live {
@@ -23,67 +22,24 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::string_view unix_mark = "unix:";
-constexpr std::string_view plain_mark = "http://";
-constexpr std::string_view tls_mark = "https://";
 
-// 127.x.x.x: a name may begin so too.
-bool is_loopback_number(std::string_view host) {
-  return host.starts_with("127.") &&
-         host.find_first_not_of("0123456789.") == std::string_view::npos;
-}
-
-bool is_this_machine(std::string_view host) {
-  const std::size_t end = host.starts_with('[') ? host.find(']') + 1 : host.find(':');
-  const std::string_view name = host.substr(0, end);
-  return name == "localhost" || name == "[::1]" || is_loopback_number(name);
-}
-
-Status check_url(const std::string& url) {
+Result<HttpClient> make_client(const UplinkOptions& options) {
   const auto refuse = [&](Errc code, std::string what) {
     return fail(code, {"--to", 0, 0}, std::move(what),
                 "write https://HOST[:PORT], http://127.0.0.1:PORT or unix:/PATH");
   };
-  if (url.starts_with(unix_mark))
-    return url.size() > unix_mark.size() ? Status{} : refuse(Errc::parse, "a socket has a path");
-  const bool is_plain = url.starts_with(plain_mark);
-  if (!is_plain && !url.starts_with(tls_mark))
-    return refuse(Errc::parse, base::quoted(url) + " is no address of a service");
-  const std::string_view host =
-      std::string_view(url).substr(is_plain ? plain_mark.size() : tls_mark.size());
-  if (host.empty() || host.find_first_of("/?#@ ") != std::string_view::npos)
-    return refuse(Errc::parse, base::quoted(url) + " is more or less than a host and its port");
-  if (is_plain && !is_this_machine(host))
-    return refuse(Errc::value, "without TLS anybody on the way could read the token");
-  return {};
-}
-
-std::unique_ptr<httplib::Client> make_client(const UplinkOptions& options) {
-  std::unique_ptr<httplib::Client> out;
   if (options.url.starts_with(unix_mark)) {
-    out = std::make_unique<httplib::Client>(options.url.substr(unix_mark.size()), 80);
-    out->set_address_family(AF_UNIX);
-  } else {
-    out = std::make_unique<httplib::Client>(options.url);
+    const std::string path = options.url.substr(unix_mark.size());
+    if (path.empty()) return refuse(Errc::parse, "a socket has a path");
+    return HttpClient::open_local(path, options.timeout);
   }
-  out->set_connection_timeout(options.timeout);
-  out->set_read_timeout(options.timeout);
-  out->set_write_timeout(options.timeout);
-  out->set_keep_alive(true);
-  out->set_follow_location(false);
-  if (!options.token.empty()) out->set_bearer_token_auth(options.token);
-  if (options.url.starts_with(tls_mark)) {
-    out->enable_server_certificate_verification(true);
-    if (!options.ca.empty()) out->set_ca_cert_path(options.ca);
-  }
-  return out;
-}
-
-// Writing to a connection that the other side has closed must not end the process.
-void block_broken_pipes() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  const auto origin = parse_origin(options.url);
+  if (!origin)
+    return refuse(Errc::parse,
+                  base::quoted(options.url) + " is more or less than https, a host and its port");
+  if (!origin->is_tls() && !origin->is_this_machine())
+    return refuse(Errc::value, "without TLS anybody on the way could read the token");
+  return HttpClient::open(*origin, options.tls, options.timeout);
 }
 
 // How a request ended.
@@ -94,6 +50,7 @@ struct Answer {
   std::vector<std::size_t> refused;   // some of them, by number from 1
   std::optional<milliseconds> pause;  // that it asks for
   std::string trouble;                // "": none
+  bool is_silent = false;             // no connection, or no answer
 };
 
 // The service took the others: {"refused_count": n, "refused": [{"line": number from 1}, ...]}.
@@ -109,11 +66,10 @@ void read_refused(const nlohmann::json& body, std::size_t lines, Answer& out) {
       out.refused.push_back(at->get<std::size_t>());
 }
 
-Answer read_answer(const httplib::Result& result, std::size_t lines) {
-  if (!result) return {.trouble = "no answer: " + httplib::to_string(result.error())};
-  const int status = result->status;
+Answer read_answer(const httplib::Response& result, std::size_t lines) {
+  const int status = result.status;
   if (status == 200) {
-    const auto body = nlohmann::json::parse(result->body, nullptr, false);
+    const auto body = nlohmann::json::parse(result.body, nullptr, false);
     const auto at = body.is_object() ? body.find("acknowledged") : body.end();
     if (!body.is_object() || at == body.end() || !at->is_number_unsigned())
       return {.trouble = "an answer that acknowledges nothing"};
@@ -128,7 +84,7 @@ Answer read_answer(const httplib::Result& result, std::size_t lines) {
   out.is_refused = status == 400 || status == 413 || status == 422;
   if (status != 429 && status != 503) return out;
   constexpr std::int64_t pause_s_max = 60;
-  const std::string after = result->get_header_value("Retry-After");
+  const std::string after = result.get_header_value("Retry-After");
   if (const auto seconds = parse_count({after, {}}))
     out.pause = std::chrono::seconds(std::clamp<std::int64_t>(*seconds, 0, pause_s_max));
   return out;
@@ -137,10 +93,10 @@ Answer read_answer(const httplib::Result& result, std::size_t lines) {
 }  // namespace
 
 struct Uplink::Impl {
-  Impl(UplinkOptions all_options, Spool a_spool)
+  Impl(UplinkOptions all_options, Spool a_spool, HttpClient a_client)
       : options(std::move(all_options)),
         spool(std::move(a_spool)),
-        client(make_client(options)),
+        client(std::move(a_client)),
         lines_max(options.batch_lines),
         pause(options.retry_first) {
     worker = std::thread([this] { work(); });
@@ -149,16 +105,15 @@ struct Uplink::Impl {
     {
       const std::lock_guard guard(mutex);
       is_over = true;
+      client.stop();
     }
     changed.notify_all();
-    client->stop();
     worker.join();
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   void work() {
-    block_broken_pipes();
     std::unique_lock lock(mutex);
     while (!is_over) {
       auto batch = spool.next(lines_max, options.batch_bytes);
@@ -182,11 +137,24 @@ struct Uplink::Impl {
 
   Answer post(const Spool::Batch& batch) {
     try {
-      return read_answer(client->Post(options.path, batch.body, "application/x-ndjson"),
-                         batch.lines);
+      const auto result = client.use([&](httplib::ClientImpl& http) {
+        http.set_keep_alive(true);
+        if (!options.token.empty()) http.set_bearer_token_auth(options.token);
+        return http.Post(options.path, batch.body, "application/x-ndjson");
+      });
+      if (result) return read_answer(*result, batch.lines);
+      return {.trouble = "no answer: " + client.trouble(result.error()), .is_silent = true};
     } catch (const std::exception& error) {
       return {.trouble = error.what()};
     }
+  }
+
+  // Certificates are files that others renew: after a failure they are read again.
+  void renew_client() {
+    if (auto fresh = make_client(options))
+      client = *std::move(fresh);
+    else
+      trouble = fresh.error().text();
   }
 
   Status put_aside(const Spool::Batch& batch, const Answer& answer) {
@@ -233,16 +201,17 @@ struct Uplink::Impl {
   void fall_back(std::unique_lock<std::mutex>& lock, const Answer& answer) {
     ++counts.failures;
     trouble = answer.trouble;
+    if (answer.is_silent && !is_over) renew_client();
     const milliseconds span = answer.pause.value_or(pause);
     pause = std::min(2 * pause, options.retry_max);
     changed.wait_for(lock, span, [this] { return is_over; });
   }
 
   UplinkOptions options;
-  std::mutex mutex;  // of all below but the client, which only the worker uses
+  std::mutex mutex;  // of all below; the worker uses the client without, and replaces it with it
   std::condition_variable changed;
   Spool spool;
-  std::unique_ptr<httplib::Client> client;
+  HttpClient client;
   std::size_t lines_max;
   milliseconds pause;
   Counts counts;
@@ -257,10 +226,10 @@ Uplink& Uplink::operator=(Uplink&&) noexcept = default;
 Uplink::~Uplink() = default;
 
 Result<Uplink> Uplink::open(UplinkOptions options) {
-  WEFT_TRY_STATUS(check_url(options.url));
+  WEFT_TRY(HttpClient client, make_client(options));
   WEFT_TRY(Spool spool, Spool::open(options.spool));
   try {
-    return Uplink(std::make_unique<Impl>(std::move(options), std::move(spool)));
+    return Uplink(std::make_unique<Impl>(std::move(options), std::move(spool), std::move(client)));
   } catch (const std::exception& error) {
     return fail(Errc::io, {"--to", 0, 0}, error.what(), "check the address and the certificates");
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "adapt/live/http_client.hpp"
 #include "adapt/live/spool.hpp"
 #include "base/result.hpp"
 
@@ -18,7 +19,7 @@ struct UplinkOptions {
   std::string url;
   std::string path = "/v1/records";
   std::string token;  // sent as "Authorization: Bearer"; "": none
-  std::string ca;     // file of certificates to trust instead of the system's; "": those
+  TlsFiles tls;       // read again after a failure: others renew them
   SpoolOptions spool;
   std::size_t batch_lines = 1000;
   std::size_t batch_bytes = std::size_t{1} << 20;
@@ -39,8 +40,8 @@ class Uplink {
     std::uint64_t waiting_bytes = 0;
   };
 
-  // Fails: Errc::parse and Errc::value on the URL, Errc::io on the spool. Sends in a thread of its
-  // own, for the service may take its time.
+  // Fails: Errc::parse and Errc::value on the URL and the files of TLS, Errc::io on the spool.
+  // Sends in a thread of its own, for the service may take its time.
   static Result<Uplink> open(UplinkOptions options);
   Uplink(Uplink&&) noexcept;
   Uplink& operator=(Uplink&&) noexcept;

@@ -2,22 +2,20 @@
 
 #include <doctest/doctest.h>
 #include <httplib.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/test_folder.hpp"
 
 namespace weft::adapt::live {
 namespace {
 
-namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 // A service on a socket of this machine, which answers as it is told to.
@@ -107,26 +105,10 @@ class Service {
   std::vector<std::string> lines_;
 };
 
-class Folder {
- public:
-  Folder() {
-    std::string pattern = fs::temp_directory_path() / "weft-uplink-XXXXXX";
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-Uplink open(const Folder& folder, const std::string& url) {
+Uplink open(const TestFolder& folder, const std::string& url) {
   auto uplink = Uplink::open({.url = url,
                               .token = "secret",
-                              .spool = {.directory = folder.path() + "/spool"},
+                              .spool = {.directory = folder.file("spool")},
                               .timeout = 300ms,
                               .retry_first = 5ms,
                               .retry_max = 20ms});
@@ -143,7 +125,7 @@ std::vector<std::string> some_lines(int from, int to) {
 }  // namespace
 
 TEST_CASE("uplink: lines arrive in order, through busy, partial and wrong answers") {
-  const Folder folder;
+  const TestFolder folder;
   Service service;
   service.busy = 2;
   service.partial = 3;
@@ -159,7 +141,7 @@ TEST_CASE("uplink: lines arrive in order, through busy, partial and wrong answer
 }
 
 TEST_CASE("uplink: nobody there, then somebody, and another process meanwhile") {
-  const Folder folder;
+  const TestFolder folder;
   {
     Uplink uplink = open(folder, "http://127.0.0.1:1");
     REQUIRE(uplink.send(some_lines(0, 5), "here").has_value());
@@ -175,7 +157,7 @@ TEST_CASE("uplink: nobody there, then somebody, and another process meanwhile") 
 }
 
 TEST_CASE("uplink: a line that the service will never take is put aside") {
-  const Folder folder;
+  const TestFolder folder;
   Service service;
   service.poison = "\"7\"";
   Uplink uplink = open(folder, service.url());
@@ -185,11 +167,11 @@ TEST_CASE("uplink: a line that the service will never take is put aside") {
   expected.erase(expected.begin() + 7);
   CHECK(service.lines() == expected);
   CHECK(uplink.counts().refused == 1);
-  CHECK(read_file(folder.path() + "/spool/refused.jsonl").value_or("") == "{\"id\":\"7\"}\n");
+  CHECK(read_file(folder.file("spool/refused.jsonl")).value_or("") == "{\"id\":\"7\"}\n");
 }
 
 TEST_CASE("uplink: what a service names as no record is put aside, and nothing else") {
-  const Folder folder;
+  const TestFolder folder;
   Service service;
   service.bad = "1";
   Uplink uplink = open(folder, service.url());
@@ -198,13 +180,13 @@ TEST_CASE("uplink: what a service names as no record is put aside, and nothing e
   CHECK(service.lines().size() == 9);
   CHECK(uplink.counts().refused == 3);
   CHECK(uplink.counts().acknowledged == 9);
-  CHECK(read_file(folder.path() + "/spool/refused.jsonl").value_or("") ==
+  CHECK(read_file(folder.file("spool/refused.jsonl")).value_or("") ==
         "{\"id\":\"1\"}\n{\"id\":\"10\"}\n{\"id\":\"11\"}\n");
 }
 
 TEST_CASE("uplink: over a socket of this machine") {
-  const Folder folder;
-  const Service service(folder.path() + "/socket");
+  const TestFolder folder;
+  const Service service(folder.file("socket"));
   Uplink uplink = open(folder, service.url());
   REQUIRE(uplink.send(some_lines(0, 3)).has_value());
   CHECK(uplink.flush(5s));
@@ -212,10 +194,10 @@ TEST_CASE("uplink: over a socket of this machine") {
 }
 
 TEST_CASE("uplink: addresses") {
-  const Folder folder;
+  const TestFolder folder;
   const auto refuses = [&](const std::string& url) {
-    const auto uplink = Uplink::open(
-        {.url = url, .token = {}, .ca = {}, .spool = {.directory = folder.path() + "/spool"}});
+    const auto uplink =
+        Uplink::open({.url = url, .token = {}, .spool = {.directory = folder.file("spool")}});
     CHECK_MESSAGE(!uplink.has_value(), url);
     return uplink ? std::string{} : uplink.error().text();
   };

@@ -15,7 +15,6 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,6 +24,7 @@
 #include "adapt/live/system_clock.hpp"
 #include "base/fd.hpp"
 #include "base/file.hpp"
+#include "base/test_folder.hpp"
 
 namespace weft::adapt::live {
 namespace {
@@ -32,23 +32,6 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
-
-struct Scratch {
-  Scratch() {
-    std::string pattern = "/tmp/weft-webhook-XXXXXX";
-    path = mkdtemp(pattern.data());
-  }
-  ~Scratch() { std::filesystem::remove_all(path); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string secret(const std::string& name, const std::string& text) const {
-    const std::string file = path + "/" + name;
-    REQUIRE(write_file(file, text).has_value());
-    chmod(file.c_str(), 0600);
-    return file;
-  }
-  std::string path;
-};
 
 struct Got {
   httplib::Headers headers;
@@ -129,9 +112,9 @@ TEST_CASE("a signature is of this body, this secret and this time") {
 }
 
 TEST_CASE("a notice arrives, signed, in the generic form and in that of others") {
-  const Scratch scratch;
-  const std::string key = scratch.secret("sign", "hush\n"),
-                    token = scratch.secret("token", "tok-9\n");
+  const TestFolder scratch;
+  const std::string key = scratch.write("sign", "hush\n"),
+                    token = scratch.write("token", "tok-9\n");
   Server server({200});
   const std::string yaml = quick(server.url()) + "sign_with: " + key + "\nsecrets: {pd: " + token +
                            "}\nheaders: {Authorization: \"Bearer {secret:pd}\"}\n";
@@ -169,8 +152,8 @@ TEST_CASE("a notice arrives, signed, in the generic form and in that of others")
 }
 
 TEST_CASE("the examples of the documentation make what their receivers take") {
-  const Scratch scratch;
-  const std::string token = scratch.secret("token", "tok-9");
+  const TestFolder scratch;
+  const std::string token = scratch.write("token", "tok-9");
   for (const std::string name : {"slack", "pagerduty", "jira"}) {
     CAPTURE(name);
     auto text = read_file("docs/examples/webhook-" + name + ".yaml");
@@ -281,8 +264,8 @@ TEST_CASE("a server that hangs, drips, floods or hangs up costs no more than its
 }
 
 TEST_CASE("settings are checked, with every error and its place") {
-  const Scratch scratch;
-  const std::string open = scratch.secret("open", "x");
+  const TestFolder scratch;
+  const std::string open = scratch.write("open", "x");
   chmod(open.c_str(), 0644);
   const auto config =
       parse_yaml("url: http://example.com/x\nsign_with: /no/such\nsecrets: {a: " + open +
@@ -376,8 +359,8 @@ TEST_CASE("a real Alertmanager takes alerts, their changes and their ends") {
     MESSAGE("skipped: prometheus-alertmanager is not installed");
     return;
   }
-  const Scratch scratch;
-  const Alertmanager alertmanager(scratch.path);
+  const TestFolder scratch;
+  const Alertmanager alertmanager(scratch.path());
   for (int i = 0; i < 500 && alertmanager.alerts().is_null(); ++i)
     std::this_thread::sleep_for(10ms);
   REQUIRE(!alertmanager.alerts().is_null());

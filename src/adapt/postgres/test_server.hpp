@@ -22,6 +22,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/test_folder.hpp"
+
 namespace weft::adapt::postgres::testing {
 
 // Calls `done` until it says so; false: it did not within `limit`.
@@ -52,19 +54,16 @@ class TestServer {
   }
 
   explicit TestServer(std::string programs) : programs_(std::move(programs)) {
-    std::string name = "/tmp/weft-postgres-XXXXXX";
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    folder_ = name;
     if (geteuid() == 0) {  // which the server refuses to be
       const passwd* user = getpwnam("postgres");
       if (user == nullptr) user = getpwnam("nobody");
       REQUIRE(user != nullptr);
       uid_ = user->pw_uid;
       gid_ = user->pw_gid;
-      REQUIRE(chown(name.c_str(), uid_, gid_) == 0);
+      REQUIRE(chown(folder().c_str(), uid_, gid_) == 0);
     }
-    const pid_t setup = spawn({programs_ + "/initdb", "-D", folder_ + "/data", "-A", "trust", "-U",
-                               "weft", "-E", "UTF8", "--locale=C", "--no-sync"});
+    const pid_t setup = spawn({programs_ + "/initdb", "-D", folder_.file("data"), "-A", "trust",
+                               "-U", "weft", "-E", "UTF8", "--locale=C", "--no-sync"});
     int status = 0;
     REQUIRE(waitpid(setup, &status, 0) == setup);
     REQUIRE_MESSAGE(status == 0, "initdb failed");
@@ -72,14 +71,12 @@ class TestServer {
   }
   ~TestServer() {
     if (pid_ > 0) stop(SIGQUIT);
-    std::error_code error;
-    std::filesystem::remove_all(folder_, error);
   }
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
 
   void start() {
-    pid_ = spawn({programs_ + "/postgres", "-D", folder_ + "/data", "-k", folder_, "-c",
+    pid_ = spawn({programs_ + "/postgres", "-D", folder_.file("data"), "-k", folder(), "-c",
                   "listen_addresses=", "-c", "max_connections=40", "-c", "shared_buffers=16MB"});
     const auto is_up = [this] { return PQping(conninfo().c_str()) == PQPING_OK; };
     REQUIRE_MESSAGE(wait_for(is_up, std::chrono::seconds(20)), "the server does not come up");
@@ -95,9 +92,9 @@ class TestServer {
     pid_ = -1;
   }
 
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return folder_.path(); }
   std::string conninfo(const std::string& database = "postgres") const {
-    return "host=" + folder_ + " user=weft dbname=" + database;
+    return "host=" + folder() + " user=weft dbname=" + database;
   }
   // One statement, past the store: its first value, or none where it failed.
   std::optional<std::string> sql(const std::string& text,
@@ -122,7 +119,7 @@ class TestServer {
     std::string locale = "LC_ALL=C";
     std::string path = "PATH=/usr/bin:/bin";
     char* const environment[] = {locale.data(), path.data(), nullptr};
-    const std::string log = folder_ + "/log";
+    const std::string log = folder_.file("log");
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child > 0) return child;
@@ -130,12 +127,13 @@ class TestServer {
       _exit(126);
     prctl(PR_SET_PDEATHSIG, SIGQUIT);
     const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (out < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || chdir(folder_.c_str()) != 0) _exit(126);
+    if (out < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || chdir(folder().c_str()) != 0) _exit(126);
     execve(argv[0], argv.data(), environment);
     _exit(127);
   }
 
-  std::string programs_, folder_;
+  std::string programs_;
+  TestFolder folder_;
   uid_t uid_ = 0;
   gid_t gid_ = 0;
   pid_t pid_ = -1;

@@ -12,8 +12,12 @@ Result<std::uint64_t> MemoryStore::commit(const port::Commit& commit) {
     events_.push_back(event);
     events_.back().seq = next_event_++;
   }
-  for (const port::Document& document : commit.documents)
-    documents_[{document.kind, document.id}] = document;
+  for (const port::Document& document : commit.documents) {
+    port::Document& known = documents_[{document.kind, document.id}];
+    by_time_.erase({known.kind, known.updated, known.id});
+    known = document;
+    by_time_.emplace(known.kind, known.updated, known.id);
+  }
   for (const port::AuditEntry& entry : commit.audit) {
     audit_.push_back(entry);
     audit_.back().seq = audit_.size();
@@ -62,9 +66,13 @@ Result<std::uint64_t> MemoryStore::forget_events(std::uint64_t seq) {
 }
 
 Result<std::uint64_t> MemoryStore::forget_documents(std::string_view kind, Timestamp before) {
-  return std::erase_if(documents_, [&](const auto& row) {
-    return row.first.first == kind && row.second.updated < before;
-  });
+  std::uint64_t count = 0;
+  for (auto at = by_time_.lower_bound({std::string(kind), {-timestamp_ns_max}, ""});
+       at != by_time_.end() && std::get<0>(*at) == kind && std::get<1>(*at) < before; ++count) {
+    documents_.erase({std::string(kind), std::get<2>(*at)});
+    at = by_time_.erase(at);
+  }
+  return count;
 }
 
 }  // namespace weft::adapt::sim

@@ -3,7 +3,9 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,7 @@ class MemoryStore final : public port::Store {
   std::deque<port::StoredEvent> events_;
   std::uint64_t next_event_ = 1;
   std::map<std::pair<std::string, std::string>, port::Document> documents_;
+  std::set<std::tuple<std::string, Timestamp, std::string>> by_time_;  // kind and id of documents
   std::vector<port::AuditEntry> audit_;
 };
 

@@ -288,10 +288,15 @@ std::vector<Entity> Operations::broken() const {
 
 void Operations::call_technician(std::string_view entity, Job job) {
   const auto part = model::find_entity(fabric_, {entity, {}});
-  if (!part || !awaited_.emplace(entity).second) return;
+  if (!part) return;
+  const auto index = static_cast<std::uint32_t>(called_.size());
+  if (const auto [at, is_new] = awaited_.emplace(entity, index); !is_new) {
+    if (job == Job::replace) called_[at->second].job = job;
+    return;
+  }
   called_.push_back({std::string(entity), *part, job});
   schedule(settings_.visit_least_ns + ns_around(settings_.visit_mean_ns),
-           {Event::Kind::visit, static_cast<std::uint32_t>(called_.size() - 1), 0});
+           {Event::Kind::visit, index, 0});
 }
 
 void Operations::visit(const Called& called) {

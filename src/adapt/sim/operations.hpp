@@ -121,7 +121,8 @@ class Operations final : public port::Actuator {
   std::vector<Line> lines();
 
   enum class Job : std::uint8_t { mend, replace };
-  // Somebody is sent to a part. One visit to a part at a time.
+  // Somebody is sent to a part. One visit to a part at a time: who is on the way to mend it and is
+  // told to replace it does so.
   void call_technician(std::string_view entity, Job job);
   // Those that ended since the last call.
   std::vector<Visit> visits();
@@ -229,7 +230,8 @@ class Operations final : public port::Actuator {
   std::map<model::Entity, std::int64_t> lemons_;  // mean time to the next failure
   std::vector<Late> late_;
   std::vector<Called> called_;
-  std::set<std::string, std::less<>> awaited_;  // parts that somebody is on the way to
+  // Parts that somebody is on the way to, and for what: an index into called_.
+  std::map<std::string, std::uint32_t, std::less<>> awaited_;
   std::vector<Visit> visits_;
   std::uint64_t visit_count_ = 0;
   std::set<model::Entity> drained_;

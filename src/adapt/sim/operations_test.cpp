@@ -6,8 +6,8 @@
 
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
-#include "model/generate.hpp"
 #include "model/record.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::adapt::sim {
 namespace {
@@ -16,12 +16,8 @@ namespace {
 //   |   X   |
 //  rtsw:0  rtsw:1        two hosts each
 model::Fabric zone() {
-  const auto config = parse_yaml(
-      "{generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 1, spines: 2}", "test");
-  REQUIRE(config.has_value());
-  auto fabric = model::build_fabric(*config);
-  REQUIRE(fabric.has_value());
-  return *std::move(fabric);
+  return model::testing::make_fabric(
+      "{generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 1, spines: 2}");
 }
 
 constexpr Timestamp start{1'800'000'000 * ns_per_s};

@@ -12,7 +12,7 @@
 #include "base/config.hpp"
 #include "base/hash.hpp"
 #include "model/entity.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 #include "observe/telemetry/syslog_reader.hpp"
 
 namespace weft::adapt::sim {
@@ -20,13 +20,7 @@ namespace {
 
 using observe::telemetry::Dialect;
 
-model::Fabric make_fabric(std::string_view yaml) {
-  auto section = parse_yaml(yaml, "test.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  return *std::move(fabric);
-}
+using model::testing::make_fabric;
 
 // ctsw:0 .. ctsw:7     each CTSW has 40 ports, so that it has cards of 16
 //   |  \/   |

@@ -8,7 +8,7 @@
 
 #include "adapt/sim/sample.hpp"
 #include "base/config.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::adapt::sim {
 namespace {
@@ -16,13 +16,7 @@ namespace {
 constexpr std::string_view zone_yaml =
     "{generator: ai_zone, racks: 6, hosts_per_rack: 2, gpus_per_host: 2, spines: 4}";
 
-Fabric zone() {
-  auto section = parse_yaml(zone_yaml, "test.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE(fabric.has_value());
-  return *std::move(fabric);
-}
+Fabric zone() { return model::testing::make_fabric(zone_yaml); }
 
 route::Router router_of(const Fabric& fabric) {
   auto router = route::Router::create(fabric, {.scheme = "e_ecmp"}, 1);
@@ -111,12 +105,9 @@ TEST_CASE("a plan crosses every link between switches about equally, and keeps i
 }
 
 TEST_CASE("one rack has nobody to probe") {
-  auto section = parse_yaml(
-      "{generator: ai_zone, racks: 1, hosts_per_rack: 2, gpus_per_host: 1, spines: 2}", "t.yaml");
-  REQUIRE(section.has_value());
-  const auto fabric = model::build_fabric(*section);
-  REQUIRE(fabric.has_value());
-  route::Router router = router_of(*fabric);
+  const Fabric fabric = model::testing::make_fabric(
+      "{generator: ai_zone, racks: 1, hosts_per_rack: 2, gpus_per_host: 1, spines: 2}");
+  route::Router router = router_of(fabric);
   CHECK(!make_plan(router, {}, 1).has_value());
 }
 

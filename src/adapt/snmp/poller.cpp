@@ -21,6 +21,8 @@ constexpr int repetitions_max = 1'000, too_big = 1;
 // The library keeps its own time of retries: it is asked so often.
 constexpr std::int64_t turn_ns = 20'000'000;
 
+constexpr port::Instant never{INT64_MAX};
+
 std::int64_t to_ns(std::chrono::milliseconds span) { return span.count() * 1'000'000; }
 
 // A device, and what is remembered of it from poll to poll.
@@ -29,6 +31,8 @@ struct Agent {
   Memory memory;
   std::string engine;  // of v3, once known
   port::Instant due;
+  port::Instant soon = never;          // wanted earlier than that
+  port::Instant next_soon{INT64_MIN};  // and not before this
   bool is_waiting = false, is_running = false;
 };
 
@@ -60,6 +64,7 @@ struct SnmpPoller::Impl {
   Impl(const PollerOptions& how, port::Clock& time) : options(how), clock(time) {}
 
   void schedule(port::Instant now);
+  void schedule_soon(std::size_t i, port::Instant now);
   void begin(std::size_t agent, port::Instant now);
   bool advance(Run& run, port::Instant now);
   bool take(Run& run, const Reply& reply);
@@ -74,6 +79,7 @@ void SnmpPoller::Impl::schedule(port::Instant now) {
   const std::int64_t every = to_ns(options.every);
   for (std::size_t i = 0; i < agents.size(); ++i) {
     Agent& agent = agents[i];
+    schedule_soon(i, now);
     if (agent.due.ns > now.ns) continue;
     if (agent.is_running || agent.is_waiting)
       ++counts.skipped;
@@ -86,6 +92,17 @@ void SnmpPoller::Impl::schedule(port::Instant now) {
     begin(waiting.front(), now);
     waiting.pop_front();
   }
+}
+
+void SnmpPoller::Impl::schedule_soon(std::size_t i, port::Instant now) {
+  Agent& agent = agents[i];
+  if (agent.soon.ns > now.ns || agent.is_running) return;
+  agent.soon = never;
+  agent.next_soon = now + to_ns(options.soon);
+  agent.due = now + to_ns(std::min(options.every, options.again));
+  ++counts.early;
+  if (!agent.is_waiting) waiting.push_back(i);
+  agent.is_waiting = true;
 }
 
 void SnmpPoller::Impl::begin(std::size_t agent, port::Instant now) {
@@ -219,6 +236,7 @@ Result<SnmpPoller> SnmpPoller::create(std::vector<Target> targets, const PollerO
   const bool is_sane = options.every >= milliseconds(100) && options.timeout >= milliseconds(10) &&
                        options.timeout <= milliseconds(60'000) && options.retries >= 0 &&
                        options.retries <= 10 && options.patience >= options.timeout &&
+                       options.soon >= milliseconds(100) && options.again >= options.soon &&
                        options.in_flight >= 1 && options.in_flight <= in_flight_max &&
                        options.repetitions >= 1 && options.repetitions <= repetitions_max &&
                        options.rows_max >= 1 && options.requests_max >= 1;
@@ -246,14 +264,16 @@ void SnmpPoller::step() {
   impl.schedule(now);
 }
 
-void SnmpPoller::wait(port::Instant until) {
+void SnmpPoller::wait(port::Instant until, int other) {
   Impl& impl = *impl_;
   port::Instant wake = until;
   std::vector<pollfd> fds;
   for (const Run& run : impl.runs) fds.push_back({run.session->fd(), POLLIN, 0});
   const port::Instant now = impl.clock.now();
   if (!impl.runs.empty()) wake = std::min(wake, now + turn_ns);
-  for (const Agent& agent : impl.agents) wake = std::min(wake, agent.due);
+  if (other >= 0) fds.push_back({other, POLLIN, 0});
+  for (const Agent& agent : impl.agents)
+    wake = std::min(wake, agent.is_running ? agent.due : std::min(agent.due, agent.soon));
   if (wake <= now || !impl.done.empty()) return;
   const timespec span{(wake - now) / ns_per_s, (wake - now) % ns_per_s};
   ppoll(fds.data(), fds.size(), &span, nullptr);
@@ -269,7 +289,8 @@ std::optional<Poll> SnmpPoller::take() {
 bool SnmpPoller::poll_soon(std::string_view device) {
   const auto at = impl_->by_name.find(device);
   if (at == impl_->by_name.end()) return false;
-  impl_->agents[at->second].due = impl_->clock.now();
+  Agent& agent = impl_->agents[at->second];
+  agent.soon = std::min(agent.soon, std::max(impl_->clock.now(), agent.next_soon));
   return true;
 }
 

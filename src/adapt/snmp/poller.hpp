@@ -25,6 +25,9 @@ struct PollerOptions {
   int repetitions = 20;                        // rows of a GETBULK
   std::size_t rows_max = 4'096;                // of a column
   std::size_t requests_max = 2'000;            // of a poll
+  std::chrono::milliseconds soon{1'000};       // between two polls that poll_soon() asked for
+  // After such a poll once more: agents answer from tables that are some seconds old.
+  std::chrono::milliseconds again{5'000};
 };
 
 struct PollerCounts {
@@ -36,6 +39,7 @@ struct PollerCounts {
   std::uint64_t garbage = 0;  // answers without values, or with an error
   std::uint64_t cut = 0;      // columns longer than rows_max
   std::uint64_t requests = 0, skipped = 0;  // polls that were due while one still ran
+  std::uint64_t early = 0;                  // polls because of poll_soon()
 };
 
 // One agent's poll, done.
@@ -60,12 +64,15 @@ class SnmpPoller {
 
   // Begins what is due, takes answers, gives up what is too late. Does not wait.
   void step();
-  // Waits until an answer may be there or something is due, at most until `until`.
-  void wait(port::Instant until);
+  // Waits until an answer may be there, something is due or `other`, a file descriptor, can be
+  // read; at most until `until`.
+  void wait(port::Instant until, int other = -1);
   // Polls that are done, in the order in which they ended.
   std::optional<Poll> take();
 
-  // Asks a device at once: a trap came from it. False where there is none of that name.
+  // A trap came from a device: asks it at once, but no more often than PollerOptions::soon; after
+  // the poll that is under way, for that may have read the table already. False where there is none
+  // of that name.
   bool poll_soon(std::string_view device);
   // The name of an interface, as its device's last poll had it; "" where nobody knows.
   std::string interface_name(std::string_view device, std::uint32_t if_index) const;

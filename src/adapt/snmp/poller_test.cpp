@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <optional>
 
 #include "adapt/snmp/test_kit.hpp"
+#include "adapt/snmp/trap_receiver.hpp"
 
 namespace weft::adapt::snmp {
 namespace {
@@ -16,18 +16,7 @@ namespace {
 using port::Metric;
 using std::chrono::milliseconds;
 
-class WallClock : public port::Clock {
- public:
-  port::Instant now() override { return {read(CLOCK_MONOTONIC)}; }
-  Timestamp wall() override { return {read(CLOCK_REALTIME)}; }
-
- private:
-  static std::int64_t read(clockid_t id) {
-    timespec t{};
-    ::clock_gettime(id, &t);
-    return std::int64_t{t.tv_sec} * ns_per_s + t.tv_nsec;
-  }
-};
+using test::WallClock;
 
 constexpr const char* access_lines =
     "rocommunity lab 127.0.0.1\n"
@@ -234,6 +223,104 @@ TEST_CASE("an agent that dies is unreachable, one that comes back is asked again
     for (const Poll& poll : polls(poller, clock, 1))
       has_uptime |= value(poll, "", Metric::uptime_s).has_value();
   CHECK(has_uptime);
+}
+
+// Runs snmpset or snmptrap with these words.
+int run(const char* program, std::vector<std::string> words, const TestFolder& folder) {
+  words.insert(words.begin(), {program, "-v2c", "-c", "lab", "-M", folder.path()});
+  return test::Child(std::move(words), folder.path()).wait();
+}
+
+// What is measured of Ethernet1/8 by an agent that is asked once an hour, but tells by traps.
+struct TrapBed {
+  static constexpr const char* down = "1.3.6.1.6.3.1.1.5.3";
+  static constexpr const char* up = "1.3.6.1.6.3.1.1.5.4";
+  static constexpr const char* oper = ".1.3.6.1.2.1.2.2.1.8.1001";
+  WallClock clock;
+  TestFolder folder;
+  test::Agent agent{"rwcommunity lab 127.0.0.1\n" + std::string(access_lines) +
+                    "override -rw .1.3.6.1.2.1.2.2.1.8.1001 integer 1\n"
+                    "override .1.3.6.1.2.1.2.2.1.2.1001 octet_str \"Ethernet1/8\"\n"
+                    "override .1.3.6.1.2.1.31.1.1.1.1.1001 octet_str \"Ethernet1/8\"\n"};
+  std::uint16_t port = test::free_port();
+  TrapReceiver receiver = open_receiver();
+  std::optional<SnmpPoller> poller;
+  std::vector<std::pair<port::Instant, double>> states;  // when known, and which
+  int uptime = 0;  // of traps: the receiver takes two of one time for the same
+
+  TrapReceiver open_receiver() {
+    auto out = TrapReceiver::open({.listen = {"127.0.0.1", port}, .communities = {"lab"}}, clock);
+    REQUIRE_MESSAGE(out.has_value(), out.error().text());
+    return *std::move(out);
+  }
+  void set(int state) {
+    REQUIRE(run("/usr/bin/snmpset",
+                {"127.0.0.1:" + std::to_string(agent.port()), oper, "i", std::to_string(state)},
+                folder) == 0);
+  }
+  void trap(const char* kind) {
+    REQUIRE(run("/usr/bin/snmptrap",
+                {"127.0.0.1:" + std::to_string(port), std::to_string(++uptime), kind,
+                 "1.3.6.1.2.1.2.2.1.1.1001", "i", "1001"},
+                folder) == 0);
+  }
+  void turn(std::int64_t span_ns) {
+    const port::Instant end = clock.now() + span_ns;
+    while (clock.now() < end) {
+      receiver.step();
+      while (const auto trap = receiver.take())
+        if (changes_state(*trap)) CHECK(poller->poll_soon("one"));
+      poller->step();
+      while (const auto poll = poller->take())
+        if (const auto state = value(*poll, "Ethernet1/8", Metric::oper_up))
+          states.emplace_back(clock.now(), *state);
+      poller->wait(end, receiver.fd());
+    }
+  }
+  // Turns until so many polls are done, at most 10 s.
+  bool turn_until(std::size_t polls) {
+    const port::Instant end = clock.now() + 10 * ns_per_s;
+    while (states.size() < polls && clock.now() < end) turn(20'000'000);
+    return states.size() >= polls;
+  }
+};
+
+TEST_CASE("a trap makes its agent be asked at once, not more than once a second, and once more") {
+  if (!has_snmpd() || !test::has_program("/usr/bin/snmpset")) return;
+  TrapBed bed;
+  await(bed.clock, target_v3("one", bed.agent.port()));
+  bed.poller.emplace(open_poller({target_v3("one", bed.agent.port())},
+                                 {.every = milliseconds(3'600'000)}, bed.clock));
+  REQUIRE(bed.turn_until(1));
+  CHECK(bed.states[0].second == 1);
+
+  bed.set(2);
+  bed.turn(ns_per_s / 2);
+  CHECK(bed.states.size() == 1);  // nobody asks until the trap comes
+  const port::Instant told = bed.clock.now();
+  bed.trap(TrapBed::down);
+  REQUIRE(bed.turn_until(2));
+  CHECK(bed.states[1].second == 0);
+  CHECK(bed.states[1].first - told < ns_per_s);
+
+  // Ten traps within a moment are one poll more, of how it is after the last of them.
+  for (int i = 0; i < 9; ++i) bed.trap(i % 2 == 0 ? TrapBed::up : TrapBed::down);
+  bed.set(1);
+  bed.trap(TrapBed::up);
+  const port::Instant flapped = bed.clock.now();
+  bed.turn(5 * ns_per_s / 2);
+  REQUIRE(bed.states.size() >= 3);
+  CHECK(bed.states.size() <= 4);  // two where starting those programs took longer than a second
+  CHECK(bed.states.back().second == 1);
+  CHECK(bed.states.back().first - flapped < 2 * ns_per_s);
+  CHECK(bed.poller->counts().early == bed.states.size() - 1);
+
+  // And once more after five seconds, for agents that answer from old tables.
+  const std::size_t before = bed.states.size();
+  bed.turn(5 * ns_per_s);
+  CHECK(bed.states.size() == before + 1);
+  CHECK(bed.poller->counts().early == before - 1);
+  CHECK(bed.poller->counts().skipped == 0);
 }
 
 TEST_CASE("bounds") {

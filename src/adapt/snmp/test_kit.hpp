@@ -9,15 +9,30 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include <ctime>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/test_folder.hpp"
+#include "port/clock.hpp"
 
 namespace weft::adapt::snmp::test {
+
+// The machine's own time.
+class WallClock : public port::Clock {
+ public:
+  port::Instant now() override { return {read(CLOCK_MONOTONIC)}; }
+  Timestamp wall() override { return {read(CLOCK_REALTIME)}; }
+
+ private:
+  static std::int64_t read(clockid_t id) {
+    timespec t{};
+    ::clock_gettime(id, &t);
+    return std::int64_t{t.tv_sec} * ns_per_s + t.tv_nsec;
+  }
+};
 
 // A UDP port of 127.0.0.1 that was free just now.
 inline std::uint16_t free_port() {
@@ -30,24 +45,6 @@ inline std::uint16_t free_port() {
   ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &size);
   return ntohs(at.sin_port);
 }
-
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "weft-snmp-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data()) == nullptr ? std::string() : pattern;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // A child process; killed and reaped at the end.
 class Child {
@@ -98,22 +95,22 @@ class Agent {
 
  private:
   std::vector<std::string> command(const std::string& lines) const {
-    std::ofstream(folder_.path() + "/snmpd.conf") << lines;
+    std::ofstream(folder_.file("snmpd.conf")) << lines;
     return {"/usr/sbin/snmpd",
             "-f",
             "-C",
             "-c",
-            folder_.path() + "/snmpd.conf",
+            folder_.file("snmpd.conf"),
             "-r",
             "-Lf",
-            folder_.path() + "/log",
+            folder_.file("log"),
             "-p",
-            folder_.path() + "/pid",
+            folder_.file("pid"),
             "-M",
             folder_.path(),
             "udp:127.0.0.1:" + std::to_string(port_)};
   }
-  Folder folder_;
+  TestFolder folder_;
   std::uint16_t port_;
   Child child_;
 };

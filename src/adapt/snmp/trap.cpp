@@ -62,6 +62,28 @@ std::string neighbour_of(const VarBinds& values) {
 
 }  // namespace
 
+bool changes_state(const Trap& trap) { return kind_of(trap.kind) != EventKind::info; }
+
+TrapTargets::TrapTargets(const observe::telemetry::Inventory& inventory,
+                         std::span<const Target> targets)
+    : inventory_(inventory) {
+  for (const Target& target : targets) {
+    model::NodeId node = inventory.device(target.device);
+    if (!node.valid()) node = inventory.device(target.agent.address);
+    if (node.valid()) by_node_.emplace(node, target.device);
+    by_address_.emplace(target.agent.address, target.device);
+  }
+}
+
+std::string TrapTargets::of(std::string_view device) const {
+  const auto node = by_node_.find(inventory_.device(device));
+  if (node != by_node_.end()) return node->second;
+  const auto address = by_address_.find(device);
+  return address == by_address_.end() ? std::string() : address->second;
+}
+
+std::string TrapTargets::of(const Trap& trap) const { return of(trap.from); }
+
 TrapReader::TrapReader(const observe::telemetry::Inventory& inventory, InterfaceName interface_name,
                        std::string id_prefix)
     : inventory_(inventory),

@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "adapt/snmp/credentials.hpp"
 #include "adapt/snmp/session.hpp"
 #include "base/timestamp.hpp"
 #include "model/record.hpp"
@@ -18,6 +21,25 @@ struct Trap {
   std::string from;  // address
   Oid kind;          // snmpTrapOID.0
   VarBinds values;   // behind it
+};
+
+// Whether a poll would see it: of links, BGP sessions and restarts.
+bool changes_state(const Trap& trap);
+
+// Which of the agents that are polled a trap came from: the one of the same device of the fabric,
+// else of the same address.
+class TrapTargets {
+ public:
+  // The inventory must outlive this.
+  TrapTargets(const observe::telemetry::Inventory& inventory, std::span<const Target> targets);
+  // The target's device as its file names it; "" where it is not polled.
+  std::string of(const Trap& trap) const;
+  std::string of(std::string_view device) const;  // a name or an address
+
+ private:
+  const observe::telemetry::Inventory& inventory_;
+  std::map<model::NodeId, std::string> by_node_;
+  std::map<std::string, std::string, std::less<>> by_address_;
 };
 
 struct TrapCounts {

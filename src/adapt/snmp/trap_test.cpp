@@ -3,29 +3,17 @@
 
 #include <doctest/doctest.h>
 
-#include <ctime>
-
 #include "adapt/snmp/test_kit.hpp"
 #include "adapt/snmp/trap_receiver.hpp"
 #include "base/config.hpp"
+#include "base/test_folder.hpp"
 #include "model/entity.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::adapt::snmp {
 namespace {
 
-class WallClock : public port::Clock {
- public:
-  port::Instant now() override { return {read(CLOCK_MONOTONIC)}; }
-  Timestamp wall() override { return {read(CLOCK_REALTIME)}; }
-
- private:
-  static std::int64_t read(clockid_t id) {
-    timespec t{};
-    ::clock_gettime(id, &t);
-    return std::int64_t{t.tv_sec} * ns_per_s + t.tv_nsec;
-  }
-};
+using test::WallClock;
 
 struct Bed {
   model::Fabric fabric;
@@ -33,12 +21,8 @@ struct Bed {
   TrapReader reader;
 
   static model::Fabric build() {
-    auto section = parse_yaml(
-        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}", "t.yaml");
-    REQUIRE(section.has_value());
-    auto fabric = model::build_fabric(*section);
-    REQUIRE(fabric.has_value());
-    return *std::move(fabric);
+    return model::testing::make_fabric(
+        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}");
   }
   Bed()
       : fabric(build()),
@@ -104,7 +88,7 @@ TEST_CASE("traps become records") {
 
 // snmptrap with these words.
 std::vector<std::string> sending(const std::vector<std::string>& words, std::uint16_t port,
-                                 const test::Folder& folder, std::string_view index) {
+                                 const TestFolder& folder, std::string_view index) {
   std::vector<std::string> command{"/usr/bin/snmptrap", "-M", folder.path(), "-r", "1", "-t", "3"};
   command.insert(command.end(), words.begin(), words.end());
   command.insert(command.end(),
@@ -117,7 +101,7 @@ struct Station {
   std::uint16_t port = test::free_port();
   std::string engine = "80001f88805a4b3c2d1e0f0102";
   WallClock clock;
-  test::Folder folder;
+  TestFolder folder;
   TrapReceiver receiver = open();
 
   TrapReceiver open() {
@@ -161,6 +145,26 @@ bool has_snmptrap() {
   const bool out = test::has_program("/usr/bin/snmptrap");
   if (!out) MESSAGE("skipped: there is no /usr/bin/snmptrap");
   return out;
+}
+
+TEST_CASE("which of the agents that are polled a trap came from") {
+  const Bed bed;
+  const std::vector<Target> targets{{.device = "rtsw-0", .agent = {"10.0.0.1"}},
+                                    {.device = "spine", .agent = {"10.9.0.1"}},
+                                    {.device = "elsewhere", .agent = {"192.0.2.7"}}};
+  const TrapTargets known(bed.inventory, targets);
+  const auto of = [&](const char* from) { return known.of(Trap{{}, from, {}, {}}); };
+  CHECK(of("127.0.0.1") == "rtsw-0");  // another address of the same device
+  CHECK(of("10.9.0.1") == "spine");
+  CHECK(known.of("ctsw:0") == "spine");
+  CHECK(of("192.0.2.7") == "elsewhere");
+  CHECK(of("192.0.2.8").empty());
+  for (const auto& [kind, changes] :
+       {std::pair{"1.3.6.1.6.3.1.1.5.3", true}, std::pair{"1.3.6.1.6.3.1.1.5.4", true},
+        std::pair{"1.3.6.1.6.3.1.1.5.1", true}, std::pair{"1.3.6.1.2.1.15.0.2", true},
+        std::pair{"1.3.6.1.2.1.15.7.1", true}, std::pair{"1.3.6.1.6.3.1.1.5.5", false},
+        std::pair{"1.3.6.1.2.1.99.0.1", false}})
+    CHECK(changes_state(Trap{{}, "", *parse_oid(kind), {}}) == changes);
 }
 
 TEST_CASE("real traps of a community: who is known is heard once, others are counted") {

@@ -239,16 +239,5 @@ TEST_CASE("the file is not for everybody") {
 TEST_CASE("measure: commits and events" * doctest::skip()) {
   const TestFolder folder;
   const auto store = open_store(folder.file("weft.db"));
-  for (const std::size_t batch : {std::size_t{1}, std::size_t{100}, std::size_t{1000}}) {
-    port::Commit commit;
-    for (std::size_t i = 0; i < batch; ++i)
-      commit.events.push_back(port::testing::event(std::string(150, 'x')));
-    constexpr int rounds = 1000;
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < rounds; ++i) must(store->commit(commit));
-    const double s =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    MESSAGE(batch << " events a commit: " << rounds / s << " commits/s, "
-                  << rounds * static_cast<double>(batch) / s << " events/s");
-  }
+  port::testing::measure_commits(*store, 1000);
 }

@@ -3,37 +3,14 @@
 
 #include <doctest/doctest.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include "adapt/sqlite/store.hpp"
+#include "base/test_folder.hpp"
 
 namespace weft::adapt::sqlite::testing {
-
-class TestFolder {
- public:
-  TestFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "weft-sqlite-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TestFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-
-  std::string path() const { return path_.string(); }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::unique_ptr<port::Store> open_store(const std::string& path) {
   auto store = open_sqlite(path);

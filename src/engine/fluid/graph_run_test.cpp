@@ -8,8 +8,8 @@
 
 #include "engine/fluid/job_run.hpp"
 #include "model/faults.hpp"
-#include "model/generate.hpp"
 #include "model/goback_n.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::engine::fluid {
 namespace {
@@ -25,14 +25,10 @@ constexpr double nic = 50e9;  // bytes/s of 400 Gb/s
 // Four racks of one 1-GPU host each, so that every message crosses the fabric:
 //   gpu:0 -- nic:0 -- rtsw:0 == ctsw:0, ctsw:1 == rtsw:k -- nic:k -- gpu:k
 Fabric small_fabric(std::string_view latency = "0 s") {
-  const auto section = parse_yaml(
+  return model::testing::make_fabric(
       fmt::format("{{generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 1, spines: 2, "
                   "latency: {}}}",
-                  latency),
-      "test.yaml");
-  auto fabric = model::build_fabric(*section);
-  REQUIRE(fabric.has_value());
-  return *std::move(fabric);
+                  latency));
 }
 
 Operation compute(double seconds, std::uint8_t stream = 1) {

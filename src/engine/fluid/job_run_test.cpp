@@ -7,7 +7,7 @@
 
 #include "base/rng.hpp"
 #include "engine/fluid/stage.hpp"
-#include "model/generate.hpp"
+#include "engine/fluid/test_kit.hpp"
 #include "workload/collective/messages.hpp"
 
 namespace weft::engine::fluid {
@@ -15,21 +15,8 @@ namespace {
 
 using workload::Op;
 
-Fabric make_fabric(std::string_view yaml) {
-  const auto section = parse_yaml(yaml, "test.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  return *std::move(fabric);
-}
-
-std::vector<StateChange> faults_of(const Fabric& fabric, std::string_view yaml) {
-  const auto section = parse_yaml(yaml, "faults.yaml");
-  REQUIRE(section.has_value());
-  auto timeline = model::read_faults(fabric, *section);
-  REQUIRE_MESSAGE(timeline.has_value(), timeline.error().text());
-  return timeline->snapshots;
-}
+using testing::faults_of;
+using testing::make_fabric;
 
 // n racks of one host with one GPU: every edge of a ring crosses the network.
 Fabric ring_fabric(int ranks) {

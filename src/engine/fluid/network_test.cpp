@@ -3,18 +3,13 @@
 #include <doctest/doctest.h>
 
 #include "engine/fluid/flow_run.hpp"
-#include "model/generate.hpp"
+#include "engine/fluid/test_kit.hpp"
 
 namespace weft::engine::fluid {
 namespace {
 
-Fabric make_fabric(std::string_view yaml) {
-  const auto section = parse_yaml(yaml, "test.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  return *std::move(fabric);
-}
+using testing::faults_of;
+using testing::make_fabric;
 
 Router make_router(const Fabric& fabric, const route::RoutingConfig& config = {}) {
   auto router = Router::create(fabric, config, 1);
@@ -26,14 +21,6 @@ FlowSet flows_of(const Fabric& fabric, std::string_view csv) {
   auto set = model::read_flows(fabric, csv, "flows.csv");
   REQUIRE_MESSAGE(set.has_value(), set.error().text());
   return *std::move(set);
-}
-
-std::vector<StateChange> faults_of(const Fabric& fabric, std::string_view yaml) {
-  const auto section = parse_yaml(yaml, "faults.yaml");
-  REQUIRE(section.has_value());
-  auto timeline = model::read_faults(fabric, *section);
-  REQUIRE_MESSAGE(timeline.has_value(), timeline.error().text());
-  return timeline->snapshots;
 }
 
 //      ctsw:0   ctsw:1          2 racks x 1 host x 1 GPU, all links 400 Gb/s (50 GB/s), 1 us each

@@ -1,6 +1,6 @@
 // Load balancing: who finds the idle path, and who avoids the slow one.
 #include "engine/packet/test_kit.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::engine::packet::testing {
 namespace {
@@ -129,14 +129,9 @@ TEST_CASE("multipath: the path with the least outstanding gets the next message"
 }
 
 Fabric dragonfly() {
-  auto section = parse_yaml(
+  return model::testing::make_fabric(
       "{generator: dragonfly, p: 2, a: 4, h: 2, g: 9, gpus_per_host: 1, link: 400 Gbps, "
-      "latency: 500 ns}",
-      "test.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  return *std::move(fabric);
+      "latency: 500 ns}");
 }
 
 TEST_CASE("UGAL: detours where minimal paths are full, minimal ones where they are not") {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::engine::packet {
 namespace {
@@ -14,15 +14,9 @@ using model::Fabric;
 
 // 2 racks of 16 NICs, 2 spines: an rtsw has 18 ports, a ctsw 2.
 const Fabric& zone() {
-  static const Fabric fabric = [] {
-    const auto section = parse_yaml(
-        "{generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 8, spines: 2, "
-        "link: 400 Gbps, latency: 1 us}",
-        "fabric.yaml");
-    auto built = model::build_fabric(*section);
-    REQUIRE_MESSAGE(built.has_value(), built.error().text());
-    return *std::move(built);
-  }();
+  static const Fabric fabric = model::testing::make_fabric(
+      "{generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 8, spines: 2, "
+      "link: 400 Gbps, latency: 1 us}");
   return fabric;
 }
 

@@ -9,18 +9,12 @@
 
 #include "base/config.hpp"
 #include "model/entity.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 #include "observe/detect/detector.hpp"
 
 namespace weft::observe::detect::testing {
 
-inline model::Fabric make_fabric(std::string_view yaml) {
-  const auto section = parse_yaml(yaml, "fabric.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  return *std::move(fabric);
-}
+using model::testing::make_fabric;
 
 inline Result<Rules> try_rules(const std::string& yaml) {
   const auto config = parse_yaml(yaml, "r.yaml");

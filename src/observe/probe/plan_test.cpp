@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/config.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 #include "observe/probe/plan_file.hpp"
 
 namespace weft::observe::probe {
@@ -18,13 +18,7 @@ using model::Fabric;
 using model::LinkId;
 using model::NodeId;
 
-Fabric fabric_of(std::string_view yaml) {
-  const auto section = parse_yaml(yaml, "fabric.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  if (!fabric) FAIL(fabric.error().text());
-  return *std::move(fabric);
-}
+using model::testing::make_fabric;
 
 route::Router router_of(const Fabric& fabric) {
   auto router = route::Router::create(fabric, {}, 1);
@@ -60,7 +54,7 @@ TEST_CASE("every directed link between NICs and switches is crossed often enough
         "{generator: fat_tree, k: 4, link: 100 Gbps}",
         "{generator: rail_optimized, groups: 2, hosts_per_group: 4, spines: 4, link: 400 Gbps}"}) {
     CAPTURE(yaml);
-    const Fabric fabric = fabric_of(yaml);
+    const Fabric fabric = make_fabric(yaml);
     route::Router router = router_of(fabric);
     const PlanOptions options{.crossings = 50};
     const auto plan = make_plan(router, {}, options);
@@ -80,7 +74,7 @@ TEST_CASE("every directed link between NICs and switches is crossed often enough
 }
 
 TEST_CASE("what is down is neither crossed nor probed") {
-  const Fabric fabric = fabric_of(
+  const Fabric fabric = make_fabric(
       "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 2, spines: 4, "
       "link: 400 Gbps}");
   model::State state;
@@ -102,7 +96,7 @@ TEST_CASE("what is down is neither crossed nor probed") {
 }
 
 TEST_CASE("from learned ways: all that any crosses, by few flows, and none over what is down") {
-  const Fabric fabric = fabric_of("{generator: fat_tree, k: 4, link: 100 Gbps}");
+  const Fabric fabric = make_fabric("{generator: fat_tree, k: 4, link: 100 Gbps}");
   route::Router router = router_of(fabric);
   std::vector<LearnedFlow> learned;
   for (const NodeId src : fabric.nics())
@@ -136,7 +130,7 @@ TEST_CASE("from learned ways: all that any crosses, by few flows, and none over 
 }
 
 TEST_CASE("the rate bounds what is reached, and the plan says by how much") {
-  const Fabric fabric = fabric_of(
+  const Fabric fabric = make_fabric(
       "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 2, spines: 4, "
       "link: 400 Gbps}");
   route::Router router = router_of(fabric);
@@ -149,7 +143,7 @@ TEST_CASE("the rate bounds what is reached, and the plan says by how much") {
 }
 
 TEST_CASE("the zone: 9,072 directed links between switches, in well under a second") {
-  const Fabric fabric = fabric_of(
+  const Fabric fabric = make_fabric(
       "{generator: ai_zone, racks: 252, hosts_per_rack: 2, gpus_per_host: 8, spines: 18, "
       "link: 400 Gbps}");
   route::Router router = router_of(fabric);
@@ -172,7 +166,7 @@ TEST_CASE("the zone: 9,072 directed links between switches, in well under a seco
 }
 
 TEST_CASE("plans are the same each time, and are read back") {
-  const Fabric fabric = fabric_of("{generator: fat_tree, k: 4, link: 100 Gbps}");
+  const Fabric fabric = make_fabric("{generator: fat_tree, k: 4, link: 100 Gbps}");
   route::Router router = router_of(fabric);
   const PlanOptions options{.crossings = 12};
   const auto plan = make_plan(router, {}, options), again = make_plan(router, {}, options);
@@ -193,7 +187,7 @@ TEST_CASE("plans are the same each time, and are read back") {
 }
 
 TEST_CASE("a bad plan names every bad line") {
-  const Fabric fabric = fabric_of("{generator: fat_tree, k: 4, link: 100 Gbps}");
+  const Fabric fabric = make_fabric("{generator: fat_tree, k: 4, link: 100 Gbps}");
   LineReader lines("{\"src\":\"nic:0\",\"dst\":\"nic:99\",\"sport\":1}\n{}\nnothing\n", "plan");
   const auto rows = read_plan(fabric, lines);
   REQUIRE_FALSE(rows.has_value());

@@ -5,7 +5,7 @@
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
 #include "model/evidence.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::observe::probe {
 namespace {
@@ -34,15 +34,11 @@ std::string lines_of(const WindowReport& report, const FlowInfo& flow,
 }
 
 model::EvidenceSet read_back(const std::string& text) {
-  const auto section = parse_yaml(
+  const model::Fabric fabric = model::testing::make_fabric(
       "{generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 2, spines: 2, "
-      "link: 400 Gbps}",
-      "fabric.yaml");
-  REQUIRE(section.has_value());
-  const auto fabric = model::build_fabric(*section);
-  REQUIRE(fabric.has_value());
+      "link: 400 Gbps}");
   LineReader lines(text, "evidence");
-  auto set = model::read_evidence(*fabric, lines);
+  auto set = model::read_evidence(fabric, lines);
   if (!set) FAIL(set.error().text());
   return *std::move(set);
 }

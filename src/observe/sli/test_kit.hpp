@@ -12,7 +12,7 @@
 #include "base/line_reader.hpp"
 #include "model/episode.hpp"
 #include "model/evidence.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 #include "observe/sli/minutes.hpp"
 #include "observe/sli/report.hpp"
 
@@ -24,12 +24,8 @@ namespace weft::observe::sli::testing {
 //            |   |   |   |   |   |
 // nic:       0   1   2   3   4   5   one a host, one GPU each
 inline model::Fabric small_zone() {
-  const auto section = parse_yaml(
-      "{generator: ai_zone, racks: 3, hosts_per_rack: 2, gpus_per_host: 1, spines: 2}", "f.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  return *std::move(fabric);
+  return model::testing::make_fabric(
+      "{generator: ai_zone, racks: 3, hosts_per_rack: 2, gpus_per_host: 1, spines: 2}");
 }
 
 // 2026-03-01T00:00:00Z.

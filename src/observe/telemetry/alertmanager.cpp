@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 #include "base/text.hpp"
 #include "model/entity.hpp"
 #include "observe/telemetry/host_kind.hpp"
@@ -69,12 +70,7 @@ AlertRow read_row(const Config& config, Errors& errors) {
   Reader reader(config, "alert", errors);
   out.alert = reader.text("alert", {});
   out.kind = static_cast<EventKind>(reader.choice("kind", model::event_kind_names(), {}));
-  if (const Config* const where = reader.child("where"); where != nullptr) {
-    Reader labels(*where, "where", errors);
-    for (const Config::Field& field : where->fields)
-      out.where.emplace_back(field.key, labels.text(field.key, {}));
-    labels.finish();
-  }
+  out.where = read_label_patterns(reader, errors);
   reader.finish();
   return out;
 }
@@ -171,6 +167,13 @@ struct AlertReader::Alert {
     const auto at = std::ranges::find(labels, key, &Labels::value_type::first);
     return at == labels.end() ? std::string_view() : std::string_view(at->second);
   }
+  // Of this beginning or end; without a time that tells one from the next, of each receipt.
+  std::string key(Timestamp received) const {
+    std::string out = fingerprint;
+    if (out.empty())
+      for (const auto& [label, value] : labels) out += fmt::format("{}={},", label, value);
+    return out + fmt::format("@{}{}", starts.value_or(received).ns, is_firing ? '+' : '-');
+  }
 };
 
 std::string_view builtin_alerts_text() { return text; }
@@ -240,11 +243,8 @@ Status AlertReader::read(std::string_view json, Timestamp received) {
 
 const AlertRow* AlertReader::row_of(const Alert& alert) const {
   for (const AlertRow& row : mapping_.rows) {
-    const bool fits =
-        matches_glob(row.alert, alert.name) && std::ranges::all_of(row.where, [&](const auto& c) {
-          const std::string_view value = alert.label(c.first);
-          return !value.empty() && matches_glob(c.second, value);
-        });
+    const bool fits = matches_glob(row.alert, alert.name) &&
+                      fit(row.where, [&](std::string_view label) { return alert.label(label); });
     if (fits) return &row;
   }
   return nullptr;
@@ -298,13 +298,9 @@ void AlertReader::place(const Alert& alert, model::Record& row, model::Attribute
 }
 
 // Whether this beginning or end was not told yet. The oldest are forgotten.
-bool AlertReader::is_news(const Alert& alert) {
-  std::string key = alert.fingerprint;
-  if (key.empty())
-    for (const auto& [name, value] : alert.labels) key += fmt::format("{}={},", name, value);
-  key += fmt::format("@{}{}", alert.starts.value_or(Timestamp{}).ns, alert.is_firing ? '+' : '-');
+bool AlertReader::is_news(const std::string& key) {
   if (!told_.insert(key).second) return false;
-  told_order_.push_back(std::move(key));
+  told_order_.push_back(key);
   if (told_order_.size() > told_max) {
     told_.erase(told_order_.front());
     told_order_.pop_front();
@@ -316,19 +312,19 @@ void AlertReader::take(const Alert& alert, Timestamp received) {
   ++(alert.is_firing ? counts_.firing : counts_.resolved);
   const EventKind kind = alert.row == nullptr ? EventKind::info : alert.row->kind;
   const bool is_pair = clears(kind) != EventKind::info;
-  const bool is_first = is_news(alert);
-  if (!is_first && (is_pair || !alert.is_firing)) {
-    ++counts_.repeated;
-    return;
-  }
+  const std::string key = alert.key(received);
+  const bool is_first = is_news(key);
+  if (!is_first) ++counts_.repeated;
+  const bool is_once = is_first || is_pair || !alert.is_firing;
   const auto when = alert.is_firing ? alert.starts : alert.ends;
   if (!when) ++counts_.without_time;
   model::Record row;
-  row.t = row.until = is_first ? when.value_or(received) : received;
+  row.t = row.until = is_once ? when.value_or(received) : received;
   row.received = received;
   row.source = model::Source::alertmanager;
   row.kind = alert.is_firing ? kind : clears(kind);
-  row.id = set_.add_id(fmt::format("{}{}", id_prefix_, counts_.alerts));
+  row.id = set_.add_id(is_once ? fmt::format("alert-{:016x}", hash_text(key))
+                               : fmt::format("{}{}", id_prefix_, counts_.alerts));
   model::Attributes attributes{{"alert", alert.name}};
   if (!alert.fingerprint.empty()) attributes.emplace_back("fingerprint", alert.fingerprint);
   place(alert, row, attributes);

@@ -14,13 +14,14 @@
 #include "base/timestamp.hpp"
 #include "model/record.hpp"
 #include "observe/telemetry/inventory.hpp"
+#include "observe/telemetry/label_patterns.hpp"
 
 namespace weft::observe::telemetry {
 
 struct AlertRow {
-  std::string alert;                                       // pattern of the alert's name, with '*'
-  std::vector<std::pair<std::string, std::string>> where;  // label, pattern
-  model::EventKind kind = model::EventKind::info;          // info: known to say nothing
+  std::string alert;  // pattern of the alert's name, with '*'
+  LabelPatterns where;
+  model::EventKind kind = model::EventKind::info;  // info: known to say nothing
 };
 
 // Which alert means what, and which labels may name the device and its part: of each list the first
@@ -41,7 +42,7 @@ struct AlertCounts {
   std::uint64_t payloads = 0, alerts = 0, firing = 0, resolved = 0;
   std::uint64_t refused = 0;         // payloads that are none of version 4
   std::uint64_t malformed = 0;       // alerts within them that are none
-  std::uint64_t repeated = 0;        // of a pair (down, up), told once already
+  std::uint64_t repeated = 0;        // told before
   std::uint64_t unknown_alerts = 0;  // of no row: info
   std::uint64_t unknown_devices = 0, unknown_parts = 0;
   std::uint64_t without_time = 0;  // taken for of their receipt
@@ -50,7 +51,9 @@ struct AlertCounts {
 
 // One alert makes one record, with attributes "alert" (its name) and "fingerprint": a firing one of
 // its row's kind at startsAt, a resolved one of what clears that kind at endsAt, or info where
-// nothing does. What is repeated while it fires makes a record at its receipt, but a pair's once.
+// nothing does. What is repeated while it fires makes a record at its receipt; ends, and the
+// beginnings of pairs (down, up), come again with the id that they had, so that whoever keeps
+// records by id counts them once, and gets them if he could not keep them before.
 // Of unknown alerts the record is info with all labels as "message"; of unknown devices and parts
 // entity is none, with attribute "entity".
 class AlertReader {
@@ -72,14 +75,14 @@ class AlertReader {
   const AlertRow* row_of(const Alert& alert) const;
   model::NodeId device_of(const Alert& alert) const;
   void place(const Alert& alert, model::Record& row, model::Attributes& attributes);
-  bool is_news(const Alert& alert);
+  bool is_news(const std::string& key);
 
   const Inventory& inventory_;
   const AlertMapping& mapping_;
   std::string id_prefix_;
   AlertCounts counts_;
   model::RecordSet set_;
-  std::set<std::string, std::less<>> told_;
+  std::set<std::string, std::less<>> told_;  // keys of beginnings and ends
   std::deque<std::string> told_order_;
 };
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "model/entity.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::observe::telemetry {
 namespace {
@@ -22,17 +22,14 @@ struct Bed {
   AlertReader reader;
 
   static model::Fabric build() {
-    auto section = parse_yaml(
-        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}", "t.yaml");
-    REQUIRE(section.has_value());
-    auto fabric = model::build_fabric(*section);
-    REQUIRE(fabric.has_value());
-    return *std::move(fabric);
+    return model::testing::make_fabric(
+        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}");
   }
   Bed() : fabric(build()), inventory(fabric), reader(inventory, mapping) {
     REQUIRE(inventory.add_csv("address,device\n172.16.0.5,rtsw:1\n", "i.csv").has_value());
   }
-  // One alert: "kind entity second attributes", or "" where it makes no record.
+  std::string id;  // of the last record
+  // One alert: "kind entity second attributes".
   std::string said(std::string_view status, std::string_view labels, int received = 100,
                    std::string_view starts = "2026-01-01T00:00:10Z",
                    std::string_view ends = "2026-01-01T00:01:00.5Z") {
@@ -48,6 +45,7 @@ struct Bed {
     for (const model::Record& row : set.rows) {
       out += std::string(to_text(row.kind)) + " " + name(fabric, row.entity) + " " +
              std::to_string(row.t.ns / ns_per_s - start);
+      id = set.ids[row.id];
       for (const auto& [key, value] : set.attrs[row.attrs])
         if (key != "fingerprint") out.append(" " + key + "=" + value);
     }
@@ -61,10 +59,17 @@ TEST_CASE("firing and resolved, of ports, sessions, devices, NICs") {
   const char* const down =
       R"({"alertname":"LinkDown","instance":"rtsw-0:9116","ifName":"Ethernet1/8"})";
   CHECK(bed.said("firing", down) == "link_down rtsw:0/8 10 alert=LinkDown");
-  CHECK(bed.said("firing", down, 400).empty());  // sent again while it lasts
+  const std::string first = bed.id;
+  CHECK(bed.said("firing", down, 400) == "link_down rtsw:0/8 10 alert=LinkDown");
+  CHECK(bed.id == first);  // the same again while it lasts, and from a reader that was not there
+  Bed later;
+  CHECK(later.said("firing", down, 500) == "link_down rtsw:0/8 10 alert=LinkDown");
+  CHECK(later.id == first);
   CHECK(bed.said("resolved", down, 500) == "link_up rtsw:0/8 60 alert=LinkDown");
+  CHECK(bed.id != first);
   CHECK(bed.said("firing", down, 900, "2026-01-01T00:10:00Z") ==
         "link_down rtsw:0/8 600 alert=LinkDown");
+  CHECK(bed.id != first);
   CHECK(bed.reader.counts().repeated == 1);
   Bed other;
   CHECK(other.said(
@@ -80,6 +85,9 @@ TEST_CASE("firing and resolved, of ports, sessions, devices, NICs") {
   // What is no pair is told again when it is sent again, as of then.
   CHECK(third.said("firing", errors, 300) ==
         "nic_errors " + nic + " 300 alert=NodeNetworkReceiveErrs");
+  const std::string second = third.id;
+  CHECK(third.said("firing", errors, 350).find(" 350 ") != std::string::npos);
+  CHECK(third.id != second);
   CHECK(third.said("resolved", errors, 400) ==
         "info " + nic + " 60 alert=NodeNetworkReceiveErrs resolved=crc_errors");
 }

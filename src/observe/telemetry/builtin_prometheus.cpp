@@ -37,6 +37,32 @@ metrics:
      component: "{device}"}
   - {name: node_hwmon_temp_celsius, metric: celsius, component: "{chip}/{sensor}"}
   - {name: node_boot_time_seconds, metric: uptime_s, since: true}
+  # A processor that waits for a disk is idle. All processors together, as the agent has it.
+  - {name: node_cpu_seconds_total, metric: cpu_share, share: left, growth: true,
+     where: {mode: idle}}
+  - {name: node_cpu_seconds_total, metric: cpu_share, share: left, growth: true,
+     where: {mode: iowait}}
+  - {name: node_cpu_seconds_total, metric: cpu_share, share: used, growth: true,
+     where: {mode: "*"}}
+  - {name: node_memory_MemTotal_bytes, metric: memory_share, share: total}
+  - {name: node_memory_MemAvailable_bytes, metric: memory_share, share: left}
+  # What users may still write, of disks; images are full by nature, others live in memory.
+  - {name: node_filesystem_size_bytes, metric: storage_share, component: "{mountpoint}",
+     share: total, where: {fstype: "ext*"}}
+  - {name: node_filesystem_avail_bytes, metric: storage_share, component: "{mountpoint}",
+     share: left, where: {fstype: "ext*"}}
+  - {name: node_filesystem_size_bytes, metric: storage_share, component: "{mountpoint}",
+     share: total, where: {fstype: xfs}}
+  - {name: node_filesystem_avail_bytes, metric: storage_share, component: "{mountpoint}",
+     share: left, where: {fstype: xfs}}
+  - {name: node_filesystem_size_bytes, metric: storage_share, component: "{mountpoint}",
+     share: total, where: {fstype: btrfs}}
+  - {name: node_filesystem_avail_bytes, metric: storage_share, component: "{mountpoint}",
+     share: left, where: {fstype: btrfs}}
+  - {name: node_filesystem_size_bytes, metric: storage_share, component: "{mountpoint}",
+     share: total, where: {fstype: zfs}}
+  - {name: node_filesystem_avail_bytes, metric: storage_share, component: "{mountpoint}",
+     share: left, where: {fstype: zfs}}
 
   # snmp_exporter, modules if_mib and system: columns by their MIB names; a target is a device.
   - {name: ifAdminStatus, metric: admin_up, component: "{ifName}", equals: 1}

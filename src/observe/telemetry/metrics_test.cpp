@@ -11,7 +11,7 @@
 #include "base/line_reader.hpp"
 #include "base/rng.hpp"
 #include "model/entity.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::observe::telemetry {
 namespace {
@@ -37,12 +37,8 @@ struct Bed {
   MetricReader reader;
 
   static model::Fabric build() {
-    auto section = parse_yaml(
-        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}", "t.yaml");
-    REQUIRE(section.has_value());
-    auto fabric = model::build_fabric(*section);
-    REQUIRE(fabric.has_value());
-    return *std::move(fabric);
+    return model::testing::make_fabric(
+        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}");
   }
   explicit Bed(std::string_view yaml = "")
       : fabric(build()), inventory(fabric), rules(read(yaml)), reader(inventory, rules, {}) {}
@@ -383,6 +379,18 @@ TEST_CASE("a rule file: laid over the defaults, mistakes with their place") {
   for (const char* what : {"rules.yaml:1:", "rules.yaml:3:", "rules.yaml:5:", "cpu_share",
                            "ends on the bad side", "is a counter", "is a level", "30 s"})
     CHECK_MESSAGE(text.find(what) != std::string::npos, what, " in ", text);
+}
+
+TEST_CASE("an empty file or section means the default rules") {
+  const MetricRules expected = default_metric_rules();
+  const auto file = parse_yaml("rules:\n", "serve.yaml");
+  REQUIRE(file.has_value());
+  for (const Config& nothing : {Config{}, *file->find("rules"), *parse_yaml("# as it is\n", "r")}) {
+    const auto rules = read_metric_rules(nothing);
+    REQUIRE_MESSAGE(rules.has_value(), rules.error().text());
+    CHECK(rules->repeat_ns == expected.repeat_ns);
+    CHECK(rules->rules.size() == expected.rules.size());
+  }
 }
 
 TEST_CASE("globs") {

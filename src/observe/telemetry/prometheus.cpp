@@ -89,6 +89,21 @@ LabelText read_label_text(Reader& reader, std::string_view key) {
   return {{""}, {}};
 }
 
+// "share: left", and "growth: true" of counters.
+void read_share(Reader& reader, PrometheusRow& out) {
+  const std::array<std::string, 4> parts{"none", "left", "used", "total"};
+  out.share = static_cast<SharePart>(reader.choice("share", parts, 0));
+  if (reader.flag("growth", false)) out.share_of = ShareOf::growth;
+  const bool is_share = out.share != SharePart::none;
+  if (out.share_of == ShareOf::growth && !is_share)
+    reader.error(Errc::value, reader.where("growth"), "growth of what share's part?",
+                 "add share: left, used or total");
+  if (is_share && (out.form != PrometheusRow::Form::value || port::is_counter(out.metric)))
+    reader.error(Errc::value, reader.where("share"),
+                 "a part of a share is an amount, and a share no counter",
+                 "leave out equals and since, and name e.g. metric: memory_share");
+}
+
 PrometheusRow read_row(const Config& config, Errors& errors) {
   PrometheusRow out;
   Reader reader(config, "metric", errors);
@@ -106,12 +121,8 @@ PrometheusRow read_row(const Config& config, Errors& errors) {
     out.equals = reader.number("equals", 0, -1e18, 1e18);
   }
   if (reader.flag("since", false)) out.form = PrometheusRow::Form::since;
-  if (const Config* const where = reader.child("where"); where != nullptr) {
-    Reader labels(*where, "where", errors);
-    for (const Config::Field& field : where->fields)
-      out.where.emplace_back(field.key, labels.text(field.key, {}));
-    labels.finish();
-  }
+  read_share(reader, out);
+  out.where = read_label_patterns(reader, errors);
   reader.finish();
   return out;
 }
@@ -175,13 +186,6 @@ std::string_view PrometheusReader::label(std::string_view name) const {
   for (std::size_t i = 0; i < label_count_; ++i)
     if (labels_[i].name == name) return labels_[i].value;
   return {};
-}
-
-bool PrometheusReader::fits(const PrometheusRow& row) const {
-  return std::ranges::all_of(row.where, [&](const auto& condition) {
-    const std::string_view value = label(condition.first);
-    return !value.empty() && matches_glob(condition.second, value);
-  });
 }
 
 void PrometheusReader::fill(const LabelText& text, std::string& out) const {
@@ -270,14 +274,20 @@ PrometheusReader::Fault PrometheusReader::read_line(std::string_view line, std::
     t.ns = std::llround(us) * 1'000;
   }
   if (!std::isfinite(*value)) return Fault::not_number;
-  while (at != NameTable::none && !fits(mapping_.rows()[at])) at = mapping_.rows()[at].next;
+  const auto labels = [&](std::string_view of) { return label(of); };
+  while (at != NameTable::none && !fit(mapping_.rows()[at].where, labels))
+    at = mapping_.rows()[at].next;
   if (at == NameTable::none) return Fault::unmapped;
+  take(mapping_.rows()[at], device, t, *value, out);
+  return Fault::none;
+}
 
-  const PrometheusRow& row = mapping_.rows()[at];
-  port::Sample sample{t, {}, {}, row.metric, 0, *value * row.factor};
-  if (row.form == PrometheusRow::Form::equals) sample.value = *value == row.equals ? 1 : 0;
+void PrometheusReader::take(const PrometheusRow& row, std::string_view device, Timestamp t,
+                            double value, std::vector<port::Sample>& out) {
+  port::Sample sample{t, {}, {}, row.metric, 0, value * row.factor};
+  if (row.form == PrometheusRow::Form::equals) sample.value = value == row.equals ? 1 : 0;
   if (row.form == PrometheusRow::Form::since)
-    sample.value = static_cast<double>(t.ns) / 1e9 - *value;
+    sample.value = static_cast<double>(t.ns) / 1e9 - value;
   fill(row.device, sample.device);
   if (sample.device.empty()) sample.device = device;
   fill(row.component, sample.component);
@@ -285,8 +295,11 @@ PrometheusReader::Fault PrometheusReader::read_line(std::string_view line, std::
   // "optic 2", "queue3": its number, where it has one.
   const std::size_t digits = std::min(scratch_.find_first_of("0123456789"), scratch_.size());
   std::from_chars(scratch_.data() + digits, scratch_.data() + scratch_.size(), sample.index);
-  out.push_back(std::move(sample));
-  return Fault::none;
+  if (row.share == SharePart::none)
+    out.push_back(std::move(sample));
+  else
+    shares_.add({std::move(sample.device), std::move(sample.component), row.metric, sample.index},
+                row.share, row.share_of, sample.value, t);
 }
 
 void PrometheusReader::read(std::string_view text, std::string_view device, Timestamp received,
@@ -314,12 +327,23 @@ void PrometheusReader::read(std::string_view text, std::string_view device, Time
     if (counts_.samples.size() < samples_max)
       counts_.samples.emplace_back(line.substr(0, sample_bytes_max));
   }
+  const std::size_t before = out.size();
+  shares_.end_page(out);
+  counts_.shares += out.size() - before;
+  counts_.untold = shares_.counts();
 }
 
 std::string to_text(const PrometheusCounts& c) {
-  std::string out = fmt::format("{} lines: {} samples, {} comments, {} of no use here\n", c.lines,
-                                c.mapped, c.comments, c.unmapped);
-  if (c.not_numbers > 0) out += fmt::format("not_numbers: {}\n", c.not_numbers);
+  std::string out =
+      fmt::format("{} lines: {} of samples, {} comments, {} of no use here; {} shares of several\n",
+                  c.lines, c.mapped, c.comments, c.unmapped, c.shares);
+  const std::pair<std::string_view, std::uint64_t> troubles[] = {
+      {"not_numbers", c.not_numbers},
+      {"incomplete_shares", c.untold.incomplete},
+      {"unsteady_shares", c.untold.unsteady},
+      {"refused_shares", c.untold.refused}};
+  for (const auto& [what, count] : troubles)
+    if (count > 0) out += fmt::format("{}: {}\n", what, count);
   if (c.malformed > 0) out += fmt::format("malformed: {}\n", c.malformed);
   for (const std::string& sample : c.samples)
     out += fmt::format("  e.g. {}\n", json_string(sample));

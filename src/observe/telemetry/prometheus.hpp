@@ -11,7 +11,9 @@
 #include "base/config.hpp"
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
+#include "observe/telemetry/label_patterns.hpp"
 #include "observe/telemetry/name_table.hpp"
+#include "observe/telemetry/share_book.hpp"
 #include "port/sample.hpp"
 
 namespace weft::observe::telemetry {
@@ -25,8 +27,8 @@ struct LabelText {
 struct PrometheusRow {
   std::string name;
   port::Metric metric = port::Metric::reachable;
-  LabelText device, component, index;                      // device "": that of the target
-  std::vector<std::pair<std::string, std::string>> where;  // label, pattern with '*'
+  LabelText device, component, index;  // device "": that of the target
+  LabelPatterns where;
   double factor = 1;
   enum class Form : std::uint8_t {
     value,
@@ -34,6 +36,8 @@ struct PrometheusRow {
     since    // it is a time in s since 1970: how long ago that is
   } form = Form::value;
   double equals = 0;
+  SharePart share = SharePart::none;  // of which part of the metric, a share, it is
+  ShareOf share_of = ShareOf::amount;
   std::uint32_t next = NameTable::none;  // the next row of the same name
 };
 
@@ -57,10 +61,12 @@ std::string_view builtin_prometheus_text();
 
 struct PrometheusCounts {
   std::uint64_t lines = 0, comments = 0;
-  std::uint64_t mapped = 0;          // made a sample
+  std::uint64_t mapped = 0;          // made a sample, or a part of one
   std::uint64_t unmapped = 0;        // of names, or with labels, that the table does not have
   std::uint64_t malformed = 0;       // no such line, or longer than 64 KiB
   std::uint64_t not_numbers = 0;     // NaN and infinities
+  std::uint64_t shares = 0;          // samples that were made of several lines
+  ShareBook::Counts untold;          // shares that could not be
   std::vector<std::string> samples;  // the first malformed ones, at most 4 of 200 bytes
 };
 
@@ -72,8 +78,8 @@ class PrometheusReader {
   // Must outlive the reader.
   explicit PrometheusReader(const PrometheusMapping& mapping) : mapping_(mapping) {}
 
-  // All of one scrape. `device`: who answered. Values without a time stamp are of `received`.
-  // Cost: some tenths of a microsecond a line.
+  // All of one scrape; shares that lines give in parts come last. `device`: who answered. Values
+  // without a time stamp are of `received`. Cost: some tenths of a microsecond a line.
   void read(std::string_view text, std::string_view device, Timestamp received,
             std::vector<port::Sample>& out);
   const PrometheusCounts& counts() const { return counts_; }
@@ -90,11 +96,13 @@ class PrometheusReader {
   bool read_labels(std::string_view& rest);
   bool read_escaped(std::string_view& rest, std::string_view& value);
   std::string_view label(std::string_view name) const;
-  bool fits(const PrometheusRow& row) const;
+  void take(const PrometheusRow& row, std::string_view device, Timestamp t, double value,
+            std::vector<port::Sample>& out);
   void fill(const LabelText& text, std::string& out) const;
 
   const PrometheusMapping& mapping_;
   PrometheusCounts counts_;
+  ShareBook shares_;
   std::array<Label, labels_max> labels_;
   std::size_t label_count_ = 0;
   std::string unescaped_;  // values that had escapes; never grows while a line is read

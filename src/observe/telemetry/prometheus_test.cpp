@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <string>
+#include <vector>
 
 namespace weft::observe::telemetry {
 namespace {
@@ -66,6 +68,172 @@ TEST_CASE("what exporters say") {
   CHECK(bed.reader.counts().malformed == 0);
   CHECK(bed.reader.counts().comments == 2);
   CHECK(bed.reader.counts().unmapped == 1);
+}
+
+// What node_exporter 1.5.0 said on a busy machine with two processors, twice, six seconds apart: of
+// its 1,087 lines those of processors, memory and file systems.
+constexpr std::string_view first_page = R"text(node_cpu_guest_seconds_total{cpu="0",mode="nice"} 0
+node_cpu_guest_seconds_total{cpu="0",mode="user"} 0
+node_cpu_guest_seconds_total{cpu="1",mode="nice"} 0
+node_cpu_guest_seconds_total{cpu="1",mode="user"} 0
+# HELP node_cpu_seconds_total Seconds the CPUs spent in each mode.
+# TYPE node_cpu_seconds_total counter
+node_cpu_seconds_total{cpu="0",mode="idle"} 224.92
+node_cpu_seconds_total{cpu="0",mode="iowait"} 0.92
+node_cpu_seconds_total{cpu="0",mode="irq"} 0
+node_cpu_seconds_total{cpu="0",mode="nice"} 292.85
+node_cpu_seconds_total{cpu="0",mode="softirq"} 0.07
+node_cpu_seconds_total{cpu="0",mode="steal"} 0.98
+node_cpu_seconds_total{cpu="0",mode="system"} 167.63
+node_cpu_seconds_total{cpu="0",mode="user"} 1258.42
+node_cpu_seconds_total{cpu="1",mode="idle"} 205.56
+node_cpu_seconds_total{cpu="1",mode="iowait"} 4.91
+node_cpu_seconds_total{cpu="1",mode="irq"} 0
+node_cpu_seconds_total{cpu="1",mode="nice"} 298.64
+node_cpu_seconds_total{cpu="1",mode="softirq"} 1.59
+node_cpu_seconds_total{cpu="1",mode="steal"} 0.94
+node_cpu_seconds_total{cpu="1",mode="system"} 183.7
+node_cpu_seconds_total{cpu="1",mode="user"} 1250.27
+node_filesystem_avail_bytes{device="/dev/vda",fstype="ext4",mountpoint="/"} 8.194297856e+10
+node_filesystem_avail_bytes{device="/dev/vda",fstype="ext4",mountpoint="/var"} 8.194297856e+10
+node_filesystem_avail_bytes{device="tmpfs",fstype="tmpfs",mountpoint="/dev/shm"} 2.5276502016e+10
+node_filesystem_readonly{device="/dev/vda",fstype="ext4",mountpoint="/"} 0
+node_filesystem_readonly{device="/dev/vda",fstype="ext4",mountpoint="/var"} 0
+node_filesystem_readonly{device="tmpfs",fstype="tmpfs",mountpoint="/dev/shm"} 0
+node_filesystem_size_bytes{device="/dev/vda",fstype="ext4",mountpoint="/"} 2.70553174016e+11
+node_filesystem_size_bytes{device="/dev/vda",fstype="ext4",mountpoint="/var"} 2.70553174016e+11
+node_filesystem_size_bytes{device="tmpfs",fstype="tmpfs",mountpoint="/dev/shm"} 2.5276502016e+10
+node_memory_MemAvailable_bytes 2.165874688e+10
+node_memory_MemFree_bytes 1.89729792e+10
+node_memory_MemTotal_bytes 2.5276502016e+10
+)text";
+constexpr std::string_view second_page = R"text(node_cpu_guest_seconds_total{cpu="0",mode="nice"} 0
+node_cpu_guest_seconds_total{cpu="0",mode="user"} 0
+node_cpu_guest_seconds_total{cpu="1",mode="nice"} 0
+node_cpu_guest_seconds_total{cpu="1",mode="user"} 0
+# HELP node_cpu_seconds_total Seconds the CPUs spent in each mode.
+# TYPE node_cpu_seconds_total counter
+node_cpu_seconds_total{cpu="0",mode="idle"} 224.92
+node_cpu_seconds_total{cpu="0",mode="iowait"} 0.92
+node_cpu_seconds_total{cpu="0",mode="irq"} 0
+node_cpu_seconds_total{cpu="0",mode="nice"} 293.49
+node_cpu_seconds_total{cpu="0",mode="softirq"} 0.07
+node_cpu_seconds_total{cpu="0",mode="steal"} 0.98
+node_cpu_seconds_total{cpu="0",mode="system"} 167.77
+node_cpu_seconds_total{cpu="0",mode="user"} 1263.8
+node_cpu_seconds_total{cpu="1",mode="idle"} 205.56
+node_cpu_seconds_total{cpu="1",mode="iowait"} 4.91
+node_cpu_seconds_total{cpu="1",mode="irq"} 0
+node_cpu_seconds_total{cpu="1",mode="nice"} 300.84
+node_cpu_seconds_total{cpu="1",mode="softirq"} 1.59
+node_cpu_seconds_total{cpu="1",mode="steal"} 0.95
+node_cpu_seconds_total{cpu="1",mode="system"} 184.17
+node_cpu_seconds_total{cpu="1",mode="user"} 1253.74
+node_filesystem_avail_bytes{device="/dev/vda",fstype="ext4",mountpoint="/"} 8.1941110784e+10
+node_filesystem_avail_bytes{device="/dev/vda",fstype="ext4",mountpoint="/var"} 8.1941110784e+10
+node_filesystem_avail_bytes{device="tmpfs",fstype="tmpfs",mountpoint="/dev/shm"} 2.5276502016e+10
+node_filesystem_readonly{device="/dev/vda",fstype="ext4",mountpoint="/"} 0
+node_filesystem_readonly{device="/dev/vda",fstype="ext4",mountpoint="/var"} 0
+node_filesystem_readonly{device="tmpfs",fstype="tmpfs",mountpoint="/dev/shm"} 0
+node_filesystem_size_bytes{device="/dev/vda",fstype="ext4",mountpoint="/"} 2.70553174016e+11
+node_filesystem_size_bytes{device="/dev/vda",fstype="ext4",mountpoint="/var"} 2.70553174016e+11
+node_filesystem_size_bytes{device="tmpfs",fstype="tmpfs",mountpoint="/dev/shm"} 2.5276502016e+10
+node_memory_MemAvailable_bytes 2.1480603648e+10
+node_memory_MemFree_bytes 1.8801508352e+10
+node_memory_MemTotal_bytes 2.5276502016e+10
+)text";
+
+// The text with one part replaced, which must be there.
+std::string with(std::string_view text, std::string_view before, std::string_view after) {
+  std::string out(text);
+  const std::size_t at = out.find(before);
+  REQUIRE(at != std::string::npos);
+  return out.replace(at, before.size(), after);
+}
+
+// "component metric", and its value in the Bed's reader, of pages six seconds apart.
+std::map<std::string, double> shares(Bed& bed, std::vector<std::string_view> pages) {
+  std::map<std::string, double> out;
+  Timestamp t = now;
+  for (const std::string_view text : pages) {
+    std::vector<port::Sample> samples;
+    bed.reader.read(text, "host:0", t, samples);
+    out.clear();
+    for (const port::Sample& sample : samples) {
+      CHECK(sample.device == "host:0");
+      CHECK(sample.t == t);
+      CHECK(out.emplace(sample.component + " " + std::string(to_text(sample.metric)), sample.value)
+                .second);
+    }
+    t.ns += 6 * ns_per_s;
+  }
+  return out;
+}
+
+TEST_CASE("shares of node_exporter: processors, memory and disks") {
+  Bed bed;
+  const auto first = shares(bed, {first_page});
+  CHECK(first.size() == 3);
+  CHECK(first.at(" memory_share") == doctest::Approx(1 - 2.165874688e10 / 2.5276502016e10));
+  for (const char* disk : {"/ storage_share", "/var storage_share"})
+    CHECK(first.at(disk) == doctest::Approx(1 - 8.194297856e10 / 2.70553174016e11));
+  CHECK(bed.reader.counts().untold.unsteady == 1);
+  CHECK(bed.reader.counts().malformed == 0);
+
+  // All of it was busy; seconds that wait for disks are idle ones.
+  CHECK(shares(bed, {first_page, second_page}).at(" cpu_share") == 1);
+  const double busy = 0.64 + 0.14 + 5.38 + 2.2 + 0.01 + 0.47 + 3.47;
+  const std::string idle = with(second_page, "idle\"} 224.92", "idle\"} 228.92");
+  Bed other;
+  CHECK(shares(other, {first_page, idle}).at(" cpu_share") == doctest::Approx(busy / (busy + 4)));
+  const std::string waits = with(idle, "iowait\"} 4.91", "iowait\"} 5.91");
+  Bed third;
+  CHECK(shares(third, {first_page, waits}).at(" cpu_share") == doctest::Approx(busy / (busy + 5)));
+  CHECK(third.reader.counts().untold.incomplete == 0);
+  CHECK(third.reader.counts().shares == 7);
+}
+
+TEST_CASE("counters that began anew, or are of other processors, give no share") {
+  const std::string one_less =
+      with(second_page, "node_cpu_seconds_total{cpu=\"1\",mode=\"user\"} 1253.74\n", "");
+  for (const std::string_view next : {std::string_view(one_less), first_page}) {
+    Bed bed;
+    CHECK_FALSE(shares(bed, {second_page, next}).contains(" cpu_share"));
+    CHECK(bed.reader.counts().untold.unsteady == 2);
+    CHECK(shares(bed, {next}).contains(" memory_share"));
+  }
+  // Idle seconds may go a little back (Linux counts so); that is no beginning.
+  Bed bed;
+  const std::string back = with(second_page, "iowait\"} 4.91", "iowait\"} 4.90");
+  CHECK(shares(bed, {first_page, back}).at(" cpu_share") == 1);
+  // Two devices are not mixed up.
+  std::vector<port::Sample> samples;
+  bed.reader.read(first_page, "host:1", {now.ns + 60 * ns_per_s}, samples);
+  CHECK(samples.size() == 3);
+}
+
+TEST_CASE("parts of shares: what is missing, and what makes no sense") {
+  Bed bed;
+  CHECK(bed.said("node_memory_MemAvailable_bytes 5\n").empty());
+  CHECK(bed.said("node_memory_MemAvailable_bytes 0\nnode_memory_MemTotal_bytes 0\n").empty());
+  CHECK(bed.said("node_memory_MemAvailable_bytes 9\nnode_memory_MemTotal_bytes 8\n") ==
+        "host:0/ memory_share 0");
+  CHECK(bed.reader.counts().untold.incomplete == 1);
+  CHECK(to_text(bed.reader.counts()).find("incomplete_shares: 1\n") != std::string::npos);
+  Bed own(
+      "builtin: false\nmetrics:\n"
+      "  - {name: used, metric: storage_share, component: \"{d}\", share: used}\n"
+      "  - {name: size, metric: storage_share, component: \"{d}\", share: total, factor: 0.5}\n");
+  CHECK(own.said("used{d=\"b\"} 8\nused{d=\"a\"} 4\nsize{d=\"b\"} 16\nsize{d=\"a\"} 4\n") ==
+        "host:0/a storage_share 1; host:0/b storage_share 1");
+  for (const char* row :
+       {"{name: a, metric: memory_share, share: some}", "{name: a, metric: in_octets, share: left}",
+        "{name: a, metric: memory_share, share: left, equals: 1}",
+        "{name: a, metric: cpu_share, growth: true}"}) {
+    const auto config = parse_yaml(std::string("metrics: [") + row + "]", "m.yaml");
+    REQUIRE(config.has_value());
+    CHECK_MESSAGE(!PrometheusMapping::from_yaml(*config).has_value(), row);
+  }
 }
 
 TEST_CASE("stamps, exemplars, escapes, blanks, trailing commas") {

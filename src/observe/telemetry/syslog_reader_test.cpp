@@ -7,7 +7,7 @@
 #include "base/config.hpp"
 #include "base/json_line.hpp"
 #include "model/entity.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::observe::telemetry {
 namespace {
@@ -26,12 +26,8 @@ struct Bed {
   SyslogReader reader;
 
   static model::Fabric build() {
-    auto section = parse_yaml(
-        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}", "t.yaml");
-    REQUIRE(section.has_value());
-    auto fabric = model::build_fabric(*section);
-    REQUIRE(fabric.has_value());
-    return *std::move(fabric);
+    return model::testing::make_fabric(
+        "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}");
   }
   Bed() : fabric(build()), inventory(fabric), reader(inventory, catalogue, {}) {
     const Status added = inventory.add_csv(

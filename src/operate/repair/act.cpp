@@ -197,7 +197,7 @@ void Driver::confirmed(Ticket& t) {
     if (!t.drained_at) t.drained_at = now();
     t.baseline = t.verify = {};
     t.checks_failed = t.verifications = 0;
-    t.check_at = now();
+    t.check_at = t.told_at = now();
     return move(t, Stage::drained, "the network shows it drained");
   }
   t.is_reserved = false;

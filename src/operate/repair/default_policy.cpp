@@ -13,12 +13,12 @@ defaults:               # of all problem types, unless they say otherwise
   drain: none           # none, cable or switch
   forecast: required    # of the jobs' slowdown: none, advisory or required
   soak: 30 min          # returned under watch for so long
-  verify: {packets: 10000, lost: 0}
+  verify: {packets: 10000, lost: 0, quiet: 0 s}  # of test traffic; no new evidence for so long
   slo: {detect: 1 min, triage: 2 min, drain: 5 min, repair: 24 h, verify: 1 h}
 
 problems:               # people's hands are needed for all that is not named here
   port_flap: {mode: auto, drain: cable, acts_early: true}
-  optic: {mode: auto, drain: cable}
+  optic: {mode: auto, drain: cable, verify: {quiet: 15 min}}  # light fades long before packets go
   cable: {mode: auto, drain: cable, acts_early: true}
   host_nic: {counts_as_gone: false}
   host: {counts_as_gone: false}

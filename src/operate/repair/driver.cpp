@@ -29,6 +29,7 @@ void Driver::drive(Ticket& t) {
   keep_snapshot(t);
   for (int i = 0; i < moves_max && !is_over(t.stage); ++i)
     if (!advance(t)) break;
+  tell_cases(t);
   send_messages(t);
   if (is_over(t.stage) && t.messages.empty()) r_.active_.erase(t.id);
 }
@@ -120,12 +121,49 @@ void Driver::issue(Ticket& t, OrderKind kind) {
   r_.orders_.push_back(std::move(out));
 }
 
-void Driver::tell(Ticket& t, std::string event, std::string summary) {
+void Driver::tell_of(Ticket& t, std::string case_id, std::string event, std::string summary) {
   t.messages.push_back({.id = fmt::format("{}.{}", t.serial, ++t.orders),
+                        .case_id = std::move(case_id),
                         .event = std::move(event),
                         .summary = std::move(summary),
                         .due = now()});
   r_.touch(t);
+}
+
+// People hear of a case once it is believed, or final: not of what comes and goes within seconds,
+// and not of what a maintenance window explains. Of what they heard they hear the end.
+void Driver::tell_cases(Ticket& t) {
+  for (Followed& c : t.cases) {
+    if (!c.is_open && !c.told.empty()) {
+      tell_of(t, c.id, "case_closed",
+              c.is_moved ? fmt::format("{}: no case any more, or part of another one", c.told)
+                         : fmt::format("{}: over", c.told));
+      c.told.clear();
+    }
+    if (!c.is_open || c.state == model::CaseState::maintenance) continue;
+    const bool is_early = c.state == model::CaseState::provisional &&
+                          (t.stage == Stage::detected || !r_.is_believable(c));
+    std::string cause =
+        fmt::format("{} at {}", to_text(c.kind),
+                    c.root.kind == model::EntityKind::none ? std::string("an unknown part")
+                                                           : model::name(r_.fabric_, c.root));
+    if (c.told == cause || (c.told.empty() && is_early)) continue;
+    tell_of(t, c.id, c.told.empty() ? "case_opened" : "case_updated", cause);
+    c.told = std::move(cause);
+  }
+}
+
+// The case, and the repair that it is part of.
+std::string Driver::notice_body(const Ticket& t, const std::string& case_id) const {
+  const auto at = std::ranges::find(t.cases, case_id, &Followed::id);
+  const Followed& c = at == t.cases.end() ? t.lead() : *at;
+  return fmt::format(
+      R"({{"case":{},"cause":{{"kind":"{}","entity":{}}},"open":{},"state":"{}","confidence":{:.3f},)"
+      R"("opened":"{}","repair":{}}})",
+      json_string(c.id), to_text(c.kind),
+      c.root.kind == model::EntityKind::none ? "\"\""
+                                             : json_string(model::name(r_.fabric_, c.root)),
+      c.is_open, to_text(c.state), c.confidence, to_text(c.opened), to_json(r_.fabric_, t));
 }
 
 void Driver::send_messages(Ticket& t) {
@@ -145,7 +183,7 @@ void Driver::send_messages(Ticket& t) {
     Order out = order(t, OrderKind::notify, id);
     r_.say("weft", &t, "order",
            fmt::format("\"order\":\"{}\",\"what\":\"notify\",\"event\":\"{}\"", id, m->event));
-    out.notice = {id, now(), m->event, t.lead().id, m->summary, to_json(r_.fabric_, t)};
+    out.notice = {id, now(), m->event, m->case_id, m->summary, notice_body(t, m->case_id)};
     r_.orders_.push_back(std::move(out));
   }
 }
@@ -277,7 +315,9 @@ std::optional<Timestamp> Driver::due(const Repair& r, const Ticket& t) {
   if (looks && !t.pending) wake(t.look_at);
   const bool checks =
       t.stage == Stage::drained || (t.stage == Stage::repairing && !t.is_offender && !t.no_means);
-  if (checks && !t.pending) wake(t.check_at);
+  if (checks && !t.pending) wake(t.stage == Stage::drained ? t.check_at : verify_at(r, t));
+  const bool listens = t.stage == Stage::verifying && t.has_part() && !t.pending;
+  if (listens && quiet_until(r, t) > r.now_) wake(quiet_until(r, t));
   if (t.stage == Stage::soaking && !t.has_relapsed)
     wake({t.since.ns + r.policy_.problem(t.kind).soak_ns});
   if (out && *out < r.now_) out = r.now_;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "operate/repair/repair.hpp"
 
@@ -81,12 +82,20 @@ class Driver {
   bool soaking(Ticket& t);
   void checked(Ticket& t, const Outcome& outcome);
   void put_off_check(Ticket& t);
+  void refute(Ticket& t, std::string found);
+  static Timestamp quiet_until(const Repair& repair, const Ticket& t);
+  static Timestamp verify_at(const Repair& repair, const Ticket& t);
 
   // Orders and notices.
   void issue(Ticket& t, OrderKind kind);
   Order order(const Ticket& t, OrderKind kind, std::string id) const;
   void issue_act(Ticket& t);
-  void tell(Ticket& t, std::string event, std::string summary);
+  void tell(Ticket& t, std::string event, std::string summary) {
+    tell_of(t, t.lead().id, std::move(event), std::move(summary));
+  }
+  void tell_of(Ticket& t, std::string case_id, std::string event, std::string summary);
+  void tell_cases(Ticket& t);
+  std::string notice_body(const Ticket& t, const std::string& case_id) const;
   void send_messages(Ticket& t);
   void message_done(Ticket& t, Message& m, const Outcome& outcome);
   void keep_snapshot(Ticket& t);

@@ -46,9 +46,10 @@ struct Problem {
   bool counts_as_gone = true;  // capacity behind a suspected part is not relied on
   DrainTarget drain = DrainTarget::none;
   Forecasting forecast = Forecasting::required;
-  std::int64_t soak_ns = 0;                           // returned under watch for so long
-  std::uint64_t packets = 0;                          // of test traffic that have to cross it
-  std::uint64_t lost_max = 0;                         // of them
+  std::int64_t soak_ns = 0;    // returned under watch for so long
+  std::uint64_t packets = 0;   // of test traffic that have to cross it
+  std::uint64_t lost_max = 0;  // of them
+  std::int64_t quiet_ns = 0;   // and nothing is said of it for so long meanwhile
   std::array<std::int64_t, ttr_part_count> slo_ns{};  // each part's objective
 };
 

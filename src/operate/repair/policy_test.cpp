@@ -43,6 +43,20 @@ TEST_CASE("a file changes single keys; defaults reach all problem types that do 
   CHECK(policy.timing.blocked_ns == 30 * ns_per_s);
 }
 
+TEST_CASE("an empty file or section means the default policy") {
+  const auto file = parse_yaml("policy:\n", "serve.yaml");
+  REQUIRE(file.has_value());
+  const auto of_section = read_policy(*file->find("policy"));
+  REQUIRE_MESSAGE(of_section.has_value(), of_section.error().text());
+  const Policy expected = default_policy();
+  for (const Policy& policy : {*of_section, policy_with(""), policy_with("# all as it is\n")}) {
+    CHECK(policy.problems.size() == expected.problems.size());
+    CHECK(policy.problem(CauseKind::optic).mode == expected.problem(CauseKind::optic).mode);
+    CHECK(policy.guards.rack_share == expected.guards.rack_share);
+    CHECK(policy.timing.blocked_ns == expected.timing.blocked_ns);
+  }
+}
+
 TEST_CASE("freezes are read") {
   const Policy policy = policy_with(
       "{freezes: [{from: 2026-12-23T00:00:00Z, until: 2027-01-02T00:00:00Z, why: holidays}]}");

@@ -23,9 +23,11 @@ constexpr std::size_t cases_max = 200;  // that one ticket remembers
 constexpr std::int64_t hour_ns = 60 * ns_per_minute;
 
 Timestamp evidence_of(const model::Case& c) {
-  Timestamp last = c.opened;
-  for (const auto& member : c.members) last = std::max(last, member.at);
-  return last;
+  return c.members.empty() ? c.opened : std::max(c.opened, c.members.back().at);
+}
+
+bool is_out(Stage stage) {
+  return stage == Stage::drained || stage == Stage::repairing || stage == Stage::verifying;
 }
 
 // Of clocks that may be far off.
@@ -138,8 +140,13 @@ void Repair::follow(Ticket& ticket, const model::Case& c) {
                .confidence = std::isfinite(c.confidence) ? c.confidence : 0,
                .opened = c.opened,
                .is_open = !c.closed.has_value()};
+  if (Followed* before = followed(c.id); before != nullptr && !before->told.empty()) {
+    now.told = std::exchange(before->told, {});
+    touch(tickets_.find(ticket_of_case_.find(c.id)->second)->second);
+  }
   ticket_of_case_[c.id] = ticket.id;
   auto at = std::ranges::find(ticket.cases, c.id, &Followed::id);
+  if (at != ticket.cases.end()) at->told = now.told;
   const bool is_new = at == ticket.cases.end();
   if (is_new || *at != now) {
     const bool is_told = is_new || std::tuple(at->kind, at->state, at->is_open) !=
@@ -162,6 +169,11 @@ void Repair::follow(Ticket& ticket, const model::Case& c) {
   if (ticket.stage == Stage::soaking && now.is_open && !ticket.has_relapsed && is_believable(now) &&
       evidence_of(c).ns > ticket.returned_at->ns + policy_.timing.grace_ns)
     ticket.has_relapsed = true;
+  const bool is_told = now.is_open && evidence_of(c) > ticket.told_at;
+  if (is_out(ticket.stage) && policy_.problem(ticket.kind).quiet_ns > 0 && is_told) {
+    ticket.told_at = evidence_of(c);
+    touch(ticket);
+  }
   retarget(ticket);
 }
 
@@ -193,6 +205,25 @@ void Repair::let_go(Ticket& ticket, std::string_view case_id) {
   touch(ticket);
 }
 
+// The case as the ticket knows it that followed it last.
+Followed* Repair::followed(std::string_view case_id) {
+  const auto known = ticket_of_case_.find(case_id);
+  if (known == ticket_of_case_.end()) return nullptr;
+  Ticket& ticket = tickets_.find(known->second)->second;
+  const auto at = std::ranges::find(ticket.cases, case_id, &Followed::id);
+  return at == ticket.cases.end() ? nullptr : &*at;
+}
+
+// A case that outlived its ticket is over: people who were told of it are told so.
+void Repair::end_case(std::string_view case_id) {
+  Followed* c = followed(case_id);
+  if (c == nullptr || !c->is_open) return;
+  const Ticket& ticket = tickets_.find(ticket_of_case_.find(case_id)->second)->second;
+  c->is_open = false;
+  active_.insert(ticket.id);
+  touch(ticket);
+}
+
 // A case that no ticket under way follows.
 void Repair::place(const model::Case& c) {
   if (Ticket* other = under_way_about(c); other != nullptr)
@@ -206,8 +237,9 @@ void Repair::see(const model::Case& c, Timestamp now) {
   if (c.id.empty() || c.id == machine_id)
     return say("weft", nullptr, "ignored", "\"why\":\"a case without a name\"");
   if (machine_.muted.contains(c.id)) {
-    if (c.closed) machine_dirty_ = machine_.muted.erase(c.id) > 0;
-    return;
+    if (!c.closed) return;
+    machine_dirty_ = machine_.muted.erase(c.id) > 0;
+    return end_case(c.id);
   }
   const auto known = ticket_of_case_.find(c.id);
   if (known == ticket_of_case_.end()) return place(c);
@@ -215,7 +247,8 @@ void Repair::see(const model::Case& c, Timestamp now) {
   if (is_over(ticket.stage)) {
     const bool is_fresh =
         ticket.ended && evidence_of(c).ns > ticket.ended->ns + policy_.timing.grace_ns;
-    if (!c.closed && is_fresh) place(c);
+    if (c.closed) return end_case(c.id);
+    if (is_fresh) place(c);
     return;
   }
   if (is_about(ticket, c)) return follow(ticket, c);
@@ -240,7 +273,7 @@ void Repair::retract(std::string_view case_id, std::string_view into, Timestamp 
   const auto known = ticket_of_case_.find(case_id);
   if (known == ticket_of_case_.end()) return;
   Ticket& ticket = tickets_.find(known->second)->second;
-  if (is_over(ticket.stage)) return;
+  if (is_over(ticket.stage)) return end_case(case_id);
   say("weft", &ticket, "retracted",
       fmt::format("\"case\":{},\"into\":{}", json_string(case_id), json_string(into)));
   let_go(ticket, case_id);

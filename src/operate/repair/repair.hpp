@@ -201,6 +201,8 @@ class Repair {
   void follow(Ticket& ticket, const model::Case& c);
   void place(const model::Case& c);
   void let_go(Ticket& ticket, std::string_view case_id);
+  Followed* followed(std::string_view case_id);
+  void end_case(std::string_view case_id);
   bool is_believable(const Followed& c) const;
   void retarget(Ticket& ticket);
   Situation situation(const Ticket* but) const;

@@ -53,8 +53,9 @@ TEST_CASE("a broken cable is drained, mended, verified, returned and watched") {
   CHECK(s.stage("c1") == Stage::returned);
   CHECK(s.ticket("c1").resolution == Resolution::repaired);
   CHECK(s.world.acts == std::vector<std::string>{"drain rtsw:0--ctsw:0", "undrain rtsw:0--ctsw:0"});
-  CHECK(s.world.notices ==
-        std::vector<std::string>{"repair_drained", "repair_returned", "repair_closed"});
+  CHECK(s.world.notices == std::vector<std::string>{"case_opened", "repair_drained",
+                                                    "repair_returned", "case_closed",
+                                                    "repair_closed"});
   CHECK_FALSE(s.repair->next_due().has_value());
 }
 
@@ -407,6 +408,65 @@ TEST_CASE("a rejected drain is taken back, and its case left alone until it clos
   s.run_for(600);
   CHECK(s.repair->tickets().size() == 1);
   CHECK(s.world.state(std::string(cable)) == port::Service::in_service);
+}
+
+using Events = std::vector<std::string>;
+
+Events told_of_cases(const Story& s) {
+  Events out;
+  for (const std::string& event : s.world.notices)
+    if (event.starts_with("case_")) out.push_back(event);
+  return out;
+}
+
+TEST_CASE("people hear of a case once, of what it turns into, and of its end") {
+  Story s("{guards: {rack_share: 0.5}}");
+  model::Case c = s.broken();
+  s.see(c);
+  s.start();  // a new life knows what was told
+  s.settle();
+  CHECK(told_of_cases(s) == Events{"case_opened"});
+  c.root = part(s.fabric, "rtsw:0--ctsw:1");
+  s.see(c);
+  CHECK(told_of_cases(s) == Events{"case_opened", "case_updated"});
+  s.see(closed(c, s.now));
+  CHECK(told_of_cases(s) == Events{"case_opened", "case_updated", "case_closed"});
+}
+
+TEST_CASE("people hear of the end of a case that outlives its repair") {
+  Story s;
+  const model::Case c = s.broken();
+  REQUIRE(s.repair->reject("c1", s.ann, s.now).has_value());
+  s.settle();
+  REQUIRE(is_over(s.stage("c1")));
+  CHECK(told_of_cases(s) == Events{"case_opened"});
+  s.start();
+  s.see(closed(c, s.now));
+  CHECK(told_of_cases(s) == Events{"case_opened", "case_closed"});
+  s.see(closed(c, s.now));
+  CHECK(told_of_cases(s).size() == 2);
+}
+
+TEST_CASE("people do not hear of cases that come and go, or that maintenance explains") {
+  Story s;
+  model::Case c = s.fault();
+  c.state = model::CaseState::provisional;
+  s.see(c);
+  s.run_for(1);
+  s.repair->retract("c1", "", s.now);
+  s.settle();
+  c.id = "c2";
+  c.state = model::CaseState::maintenance;
+  s.see(c);
+  s.see(closed(c, s.now));
+  CHECK(told_of_cases(s).empty());
+  c.id = "c3";
+  c.state = model::CaseState::provisional;
+  s.see(c);
+  s.run_for(2);
+  s.repair->retract("c3", "c4", s.now);
+  s.settle();
+  CHECK(told_of_cases(s) == Events{"case_opened", "case_closed"});
 }
 
 TEST_CASE("maintenance is expected: watched, and closed") {

@@ -17,18 +17,12 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 #include "operate/repair/repair.hpp"
 
 namespace weft::operate::repair::testing {
 
-inline model::Fabric make_fabric(std::string_view yaml) {
-  auto section = parse_yaml(yaml, "test.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  return *std::move(fabric);
-}
+using model::testing::make_fabric;
 
 //   ctsw:0 ... ctsw:3      4 racks of 2 hosts with 2 NICs
 //      | \ / |

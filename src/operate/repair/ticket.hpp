@@ -82,6 +82,7 @@ struct Followed {
   Timestamp opened;  // first evidence
   bool is_open = true;
   bool is_moved = false;  // it turned out to be about another part, or to be none
+  std::string told = {};  // its cause, as people were told; "": they know of no open case
   friend bool operator==(const Followed&, const Followed&) = default;
 };
 
@@ -111,7 +112,7 @@ struct Pending {
 
 // Something people are to be told.
 struct Message {
-  std::string id, event, summary;
+  std::string id, case_id, event, summary;
   std::uint32_t tries = 0;
   Timestamp due;
   bool is_pending = false;
@@ -157,6 +158,7 @@ struct Ticket {
   std::uint32_t checks_failed = 0;  // in a row, without a result
   std::uint32_t verifications = 0;  // that found losses
   Timestamp check_at;               // the next one nobody asked for
+  Timestamp told_at;                // last evidence while it is out, where it has to be quiet
   std::uint32_t rollbacks = 0;
   std::optional<Timestamp> drained_at, returned_at, ended;
   std::vector<Message> messages;

@@ -155,6 +155,7 @@ void fields(Archive& ar, Followed& f) {
   ar("opened", f.opened);
   ar("is_open", f.is_open);
   ar("is_moved", f.is_moved);
+  ar("told", f.told);
 }
 
 template <class Archive>
@@ -176,6 +177,7 @@ void fields(Archive& ar, Pending& p) {
 template <class Archive>
 void fields(Archive& ar, Message& m) {
   ar("id", m.id);
+  ar("case", m.case_id);
   ar("event", m.event);
   ar("summary", m.summary);
   ar("tries", m.tries);
@@ -209,6 +211,7 @@ void state_fields(Archive& ar, Ticket& t) {
   ar("checks_failed", t.checks_failed);
   ar("verifications", t.verifications);
   ar("check_at", t.check_at);
+  ar("told_at", t.told_at);
   ar("rollbacks", t.rollbacks);
 }
 

@@ -45,11 +45,12 @@ Ticket full(const model::Fabric& fabric) {
   t.checks_failed = 5;
   t.verifications = 6;
   t.check_at = at(10);
+  t.told_at = at(9);
   t.rollbacks = 8;
   t.drained_at = at(11);
   t.returned_at = at(12);
   t.ended = at(13);
-  t.messages = {{"7.5", "repair_drained", "drained", 2, at(14), true}};
+  t.messages = {{"7.5", "C", "repair_drained", "drained", 2, at(14), true}};
   return t;
 }
 

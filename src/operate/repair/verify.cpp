@@ -54,9 +54,22 @@ bool Driver::drained(Ticket& t) {
   return true;
 }
 
+// Some faults show in what the part says of itself long before they lose packets, and test traffic
+// alone would let them pass: they have to be silent until then.
+Timestamp Driver::quiet_until(const Repair& repair, const Ticket& t) {
+  const std::int64_t quiet = repair.policy_.problem(t.kind).quiet_ns;
+  return quiet > 0 && t.has_open_case() ? Timestamp{t.told_at.ns + quiet} : Timestamp{};
+}
+
+// When to verify what nobody says is repaired; a person's word is put to the test at once.
+Timestamp Driver::verify_at(const Repair& repair, const Ticket& t) {
+  return t.repaired_by.empty() ? std::max(t.check_at, quiet_until(repair, t)) : t.check_at;
+}
+
 bool Driver::repairing(Ticket& t) {
   if (t.is_offender) return false;
-  const bool must_wait = t.no_means ? t.repaired_by.empty() && !t.is_orphan() : !is_due(t.check_at);
+  const bool must_wait =
+      t.no_means ? t.repaired_by.empty() && !t.is_orphan() : !is_due(verify_at(r_, t));
   if (must_wait) return false;
   t.verify = {};
   move(t, Stage::verifying,
@@ -72,13 +85,18 @@ bool Driver::verifying(Ticket& t) {
     close(t);
     return true;
   }
-  if (t.no_means) return clean(t);
   if (t.pending) {
     if (!is_lost(*t.pending)) return false;
     const Outcome lost = no_result(*std::exchange(t.pending, std::nullopt));
     checked(t, lost);
     return true;
   }
+  if (!is_due(quiet_until(r_, t))) {
+    if (t.told_at <= t.since) return false;
+    refute(t, "it is still told of");
+    return true;
+  }
+  if (t.no_means) return clean(t);
   if (t.verify.lost <= problem(t).lost_max && t.verify.sent < problem(t).packets) {
     issue(t, OrderKind::check);
     return false;
@@ -97,14 +115,18 @@ void Driver::put_off_check(Ticket& t) {
 
 bool Driver::judge_round(Ticket& t) {
   if (t.verify.lost <= problem(t).lost_max) return clean(t);
+  refute(t, fmt::format("{} of {} test packets lost", t.verify.lost, t.verify.sent));
+  return true;
+}
+
+// It is not well yet.
+void Driver::refute(Ticket& t, std::string found) {
   ++t.verifications;
   put_off_check(t);
-  const std::string found = fmt::format("{} of {} test packets lost", t.verify.lost, t.verify.sent);
   if (!t.repaired_by.empty())
     tell(t, "repair_verify_failed", fmt::format("{} is not well yet: {}", name(t), found));
   t.repaired_by.clear();
-  move(t, Stage::repairing, found);
-  return true;
+  move(t, Stage::repairing, std::move(found));
 }
 
 bool Driver::clean(Ticket& t) {

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,7 +13,8 @@
 
 #include "base/config.hpp"
 #include "base/file.hpp"
-#include "model/generate.hpp"
+#include "base/test_folder.hpp"
+#include "model/test_fabric.hpp"
 #include "operate/snapshot/export.hpp"
 
 namespace weft::operate::snapshot {
@@ -23,27 +23,13 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-struct Scratch {
-  Scratch() {
-    std::string pattern = "/tmp/weft-snapshot-XXXXXX";
-    path = mkdtemp(pattern.data());
-  }
-  ~Scratch() { fs::remove_all(path); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string path;
-};
-
 //   ctsw:0  ctsw:1  ctsw:2
 //     |  \/ /\  \/ |
 //   rtsw:0 ... rtsw:3, one host each
 model::Fabric make_fabric(std::string_view yaml =
                               "{generator: ai_zone, racks: 4, hosts_per_rack: 1, "
                               "gpus_per_host: 1, spines: 3}") {
-  const auto section = parse_yaml(yaml, "test.yaml");
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  return *std::move(fabric);
+  return model::testing::make_fabric(yaml);
 }
 
 model::Case case_of(const model::Fabric& fabric, std::string_view root, std::string id = "c1") {
@@ -118,10 +104,10 @@ Settings settings(const std::string& directory) {
 }
 
 TEST_CASE("a snapshot is taken side by side, in time, and holds what it says") {
-  const Scratch scratch;
+  const TestFolder scratch;
   const model::Fabric fabric = make_fabric();
   const auto devices = std::make_shared<Devices>();
-  Taker taker(devices, settings(scratch.path + "/new/dir"));
+  Taker taker(devices, settings(scratch.file("new/dir")));
   const auto start = std::chrono::steady_clock::now();
   const auto taken = taker.take(fabric, case_of(fabric, "ctsw:1"), "rule \"x\"", {1'000}, {});
   CHECK(std::chrono::steady_clock::now() - start < 900ms);
@@ -202,9 +188,9 @@ TEST_CASE("what was changed, lost, added or cut is found") {
 }
 
 TEST_CASE("a copy for a vendor holds no secret, and verifies") {
-  const Scratch scratch;
+  const TestFolder scratch;
   const model::Fabric fabric = make_fabric();
-  Taker taker(std::make_shared<Devices>(), settings(scratch.path));
+  Taker taker(std::make_shared<Devices>(), settings(scratch.path()));
   const auto taken = taker.take(fabric, case_of(fabric, "rtsw:3", "acme-1"), "t", {1'000}, {});
   REQUIRE(taken.has_value());
   const auto original = load(taken->path);
@@ -225,26 +211,26 @@ TEST_CASE("a copy for a vendor holds no secret, and verifies") {
 }
 
 TEST_CASE("old snapshots go, of closed cases only, and only when they must") {
-  const Scratch scratch;
+  const TestFolder scratch;
   const auto put = [&](std::string_view id, std::int64_t t) {
-    const std::string path = scratch.path + "/" + snapshot_file_name(id, {t});
+    const std::string path = scratch.file(snapshot_file_name(id, {t}));
     REQUIRE(write_durable(path, std::string(100, 'x')).has_value());
     return path;
   };
   const std::string open_old = put("open/1", 1), closed_2 = put("closed", 2),
                     closed_3 = put("closed", 3);
-  REQUIRE(write_file(scratch.path + "/README", std::string(1'000, 'y')).has_value());
+  REQUIRE(write_file(scratch.file("README"), std::string(1'000, 'y')).has_value());
   const Names open{"open/1"};
-  CHECK(make_room(scratch.path, 100, 400, open)->empty());
-  CHECK(make_room(scratch.path, 100, 300, open) == Names{closed_2});
+  CHECK(make_room(scratch.path(), 100, 400, open)->empty());
+  CHECK(make_room(scratch.path(), 100, 300, open) == Names{closed_2});
   CHECK(!fs::exists(closed_2));
-  const auto full = make_room(scratch.path, 301, 400, open);
+  const auto full = make_room(scratch.path(), 301, 400, open);
   REQUIRE(!full.has_value());
   CHECK(full.error().code == Errc::infeasible);
   CHECK(fs::exists(closed_3));
-  CHECK(make_room(scratch.path, 100, 200, open) == Names{closed_3});
+  CHECK(make_room(scratch.path(), 100, 200, open) == Names{closed_3});
   CHECK(fs::exists(open_old));
-  CHECK(make_room(scratch.path + "/none", 1, 1, {})->empty());
+  CHECK(make_room(scratch.file("none"), 1, 1, {})->empty());
   CHECK(snapshot_file_name("a/b", {7}) == "a%2Fb.7.tar.gz");
   CHECK(snapshot_file_name(std::string(400, 'a'), {7}).size() < 200);
   CHECK(snapshot_file_name(std::string(400, 'a'), {7}) !=
@@ -252,19 +238,19 @@ TEST_CASE("old snapshots go, of closed cases only, and only when they must") {
 }
 
 TEST_CASE("a full disk leaves nothing half written") {
-  const Scratch scratch;
+  const TestFolder scratch;
   // As a disk that takes 1,000 bytes a file; without the signal the write fails.
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
   const auto old = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit small{.rlim_cur = 1'000, .rlim_max = before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &small);
-  const Status done = write_durable(scratch.path + "/a", std::string(5'000, 'x'));
+  const Status done = write_durable(scratch.file("a"), std::string(5'000, 'x'));
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old);
   REQUIRE(!done.has_value());
   CHECK(done.error().code == Errc::io);
-  CHECK(fs::is_empty(scratch.path));
+  CHECK(fs::is_empty(scratch.path()));
 }
 
 }  // namespace

@@ -15,6 +15,21 @@ constexpr std::int64_t forever = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
+Evidence Correlator::Said::evidence() const {
+  Evidence out;
+  out.at = at;
+  out.begin = is_window ? at - 1 : at;
+  out.serial = serial;
+  out.part = part;
+  out.kind = kind;
+  out.source = source;
+  out.end = end;
+  out.is_policy = is_policy;
+  out.has_reason = has_reason;
+  out.is_indirect = is_indirect;
+  return out;
+}
+
 void Tally::add(const Evidence& evidence, Meaning meaning) {
   kinds |= bit(evidence.kind);
   ++records;
@@ -86,12 +101,14 @@ std::uint32_t Tally::observers() const {
 }
 
 Correlator::Correlator(const Parts& parts, const Suspects& suspects, const Rules& rules,
-                       const Interpreter& interpreter, const Maintenance& maintenance, Sink sink)
+                       const Interpreter& interpreter, const Maintenance& maintenance,
+                       const LearnedRelations& learned, Sink sink)
     : parts_(parts),
       suspects_(suspects),
       rules_(rules),
       interpreter_(interpreter),
       maintenance_(maintenance),
+      learned_(learned),
       sink_(std::move(sink)),
       down_(rules.kinds(Meaning::down)),
       session_(rules.kinds(Meaning::session)),
@@ -103,7 +120,9 @@ Correlator::Correlator(const Parts& parts, const Suspects& suspects, const Rules
       case_of_suspect_(suspects.size(), none),
       last_paused_(parts.fabric().node_count(), {std::numeric_limits<std::int64_t>::min(), {}}),
       alarms_(suspects.size()),
-      recents_(suspects.size()) {
+      recents_(suspects.size()),
+      reasons_(learned.empty() ? 0 : parts.fabric().node_count() + 1),
+      followed_(learned.empty() ? 0 : parts.size()) {
   for (std::size_t i = 0; i < cause_kind_count; ++i) {
     const CauseRule& rule = rules.causes[i];
     worth_max_[i] = std::max(rules.gain, *std::ranges::max_element(rule.direct));
@@ -169,11 +188,12 @@ void Correlator::add_one(const Evidence& evidence, bool is_repeat) {
   const Meaning meaning = rules_.event(evidence.kind).meaning;
   if (meaning == Meaning::change) return add_change(evidence, is_repeat);
   const Evidence placed = meaning == Meaning::congestion ? resolve(evidence) : evidence;
+  if (learned_.is_reason(placed.kind)) note_reason(placed);
   const PartState& state = states_[placed.part.index()];
   if (state.owner != none && joins(state.owner, placed))
     return join(state.owner, placed, is_repeat);
   if (meaning == Meaning::clear && state.pending == none) {
-    ++counts_.dismissed;
+    if (!follow(Said(placed, is_repeat))) ++counts_.dismissed;
     return;
   }
   put_aside(placed, is_repeat);
@@ -187,12 +207,12 @@ void Correlator::add_change(const Evidence& evidence, bool is_repeat) {
     if (c.kind != CauseKind::config || c.change == 0 || c.change != evidence.detail ||
         !is_live(c, evidence.at))
       continue;
-    c.members.push_back({evidence.at, evidence.serial, evidence.part, evidence.kind});
+    c.members.emplace_back(evidence, is_repeat);
     c.last = std::max(c.last, evidence.at);
     return;
   }
   if (!is_repeat || evidence.detail != 0)
-    commits_.push_back({evidence.at, evidence.part, evidence.detail, evidence.serial});
+    commits_.push_back({evidence.at, evidence.part, evidence.detail, Said(evidence, is_repeat)});
 }
 
 bool Correlator::explains(const OpenCase& c, EventKind kind) const {
@@ -241,7 +261,7 @@ bool Correlator::joins(std::uint32_t slot, const Evidence& e) const {
 
 void Correlator::join(std::uint32_t slot, const Evidence& e, bool is_repeat) {
   OpenCase& c = cases_[slot];
-  c.members.push_back({e.at, e.serial, e.part, e.kind});
+  c.members.emplace_back(e, is_repeat);
   if (is_repeat) return;
   const Meaning meaning = rules_.event(e.kind).meaning;
   PartState& state = states_[e.part.index()];
@@ -261,6 +281,7 @@ void Correlator::join(std::uint32_t slot, const Evidence& e, bool is_repeat) {
   c.tally.add(e, meaning);
   if (c.kind <= CauseKind::nic) c.confidence = std::max(c.confidence, confidence(c.tally));
   retype(c);
+  if ((rules_.cause(c.kind).doubts & bit(e.kind)) != 0) doubt(slot, e);
 }
 
 std::uint32_t Correlator::open_pending(const Evidence& e) {
@@ -293,10 +314,11 @@ void Correlator::close_pending(PartId part) {
 void Correlator::dismiss(PartId part) {
   const PartState& state = states_[part.index()];
   const Pending& pending = pendings_[state.pending];
-  counts_.dismissed += pending.said.size();
-  if (state.owner != none && is_live_at(part, pending.last)) {
-    auto& left = cases_[state.owner].unexplained;
-    left.insert(left.end(), pending.said.begin(), pending.said.end());
+  const bool is_held = state.owner != none && is_live_at(part, pending.last);
+  for (const Said& said : pending.said) {
+    if (follow(said)) continue;
+    ++counts_.dismissed;
+    if (is_held) cases_[state.owner].unexplained.push_back(said);
   }
   close_pending(part);
 }
@@ -304,7 +326,7 @@ void Correlator::dismiss(PartId part) {
 void Correlator::put_aside(const Evidence& e, bool is_repeat) {
   const std::uint32_t known = states_[e.part.index()].pending;
   Pending& pending = pendings_[known == none ? open_pending(e) : known];
-  pending.said.push_back({e.at, e.serial, e.part, e.kind});
+  pending.said.emplace_back(e, is_repeat);
   if (is_repeat) return;
   const EventRule& rule = rules_.event(e.kind);
   pending.tally.add(e, rule.meaning);
@@ -396,9 +418,9 @@ std::optional<std::int64_t> Correlator::next_timer() const {
   return out;
 }
 
-void Correlator::retire(std::uint32_t slot) {
+// The case is no more, and what it held belongs to nobody.
+void Correlator::release(std::uint32_t slot) {
   OpenCase& c = cases_[slot];
-  sink_(describe(c, CaseState::settled));
   for (const PartId part : c.owned)
     if (PartState& state = states_[part.index()]; state.owner == slot)
       state = {.pending = state.pending};
@@ -409,24 +431,36 @@ void Correlator::retire(std::uint32_t slot) {
   free_cases_.push_back(slot);
 }
 
+void Correlator::retire(std::uint32_t slot) {
+  sink_(describe(cases_[slot], CaseState::settled));
+  release(slot);
+}
+
 std::vector<Case> Correlator::open_cases(CaseState state) const {
   std::vector<Case> out;
   for (const auto& [number, slot] : by_number_) out.push_back(describe(cases_[slot], state));
   return out;
 }
 
-std::uint64_t Correlator::oldest_serial() const {
+std::uint64_t Correlator::oldest_waiting() const {
   std::uint64_t oldest = UINT64_MAX;
+  for (const Pending& pending : pendings_)
+    if (pending.part.valid())
+      for (const Said& s : pending.said) oldest = std::min(oldest, s.serial);
+  for (const Commit& commit : commits_) oldest = std::min(oldest, commit.said.serial);
+  return oldest;
+}
+
+std::uint64_t Correlator::oldest_serial() const {
+  std::uint64_t oldest = oldest_waiting();
   const auto look = [&](const std::vector<Said>& said) {
     for (const Said& s : said) oldest = std::min(oldest, s.serial);
   };
-  for (const Pending& pending : pendings_)
-    if (pending.part.valid()) look(pending.said);
   for (const auto& [number, slot] : by_number_) {
     look(cases_[slot].members);
     look(cases_[slot].unexplained);
+    for (const Led& led : cases_[slot].led) oldest = std::min(oldest, led.said.serial);
   }
-  for (const Commit& commit : commits_) oldest = std::min(oldest, commit.serial);
   return oldest;
 }
 

@@ -9,12 +9,14 @@
 #include <optional>
 #include <queue>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "model/case.hpp"
 #include "operate/triage/event_queue.hpp"
 #include "operate/triage/evidence.hpp"
+#include "operate/triage/learned.hpp"
 #include "operate/triage/maintenance.hpp"
 #include "operate/triage/parts.hpp"
 #include "operate/triage/rules.hpp"
@@ -43,6 +45,9 @@ struct Tally {
   std::uint32_t observers() const;  // ends and sources that saw it go down
 };
 
+// What an onlooker knows of the open cases: a fingerprint of each, by its number.
+using Glance = std::map<std::uint64_t, std::uint64_t>;
+
 // Takes evidence second by second, in order, and hands out each case when it has been quiet for
 // long enough that nothing can join it any more.
 class Correlator {
@@ -50,12 +55,14 @@ class Correlator {
   struct Counts {
     std::uint64_t repeats = 0;    // said before, word for word
     std::uint64_t dismissed = 0;  // evidence too thin for a case
-    std::uint64_t cases = 0, merged = 0, moved = 0;
+    std::uint64_t cases = 0, merged = 0, moved = 0, split = 0;
+    std::uint64_t learned = 0;  // members by learned relations
   };
   using Sink = std::function<void(Case)>;
 
   Correlator(const Parts& parts, const Suspects& suspects, const Rules& rules,
-             const Interpreter& interpreter, const Maintenance& maintenance, Sink sink);
+             const Interpreter& interpreter, const Maintenance& maintenance,
+             const LearnedRelations& learned, Sink sink);
 
   // Evidence of one second, sorted by order(); seconds ascend.
   // Cost: O(1) for most; a decision costs the footprints of the causes it weighs.
@@ -66,8 +73,22 @@ class Correlator {
   void finish();
   // The cases that are open, in the order of opening, as things stand.
   std::vector<Case> open_cases(CaseState state) const;
-  // No record with a smaller serial is needed any more.
+  // An open case under a number that it keeps until it closes or is taken over by another one.
+  struct Numbered {
+    std::uint64_t number = 0;
+    Case body;
+  };
+  struct News {
+    std::vector<Numbered> changed;    // or new, in the order of opening
+    std::vector<std::uint64_t> gone;  // ascending
+  };
+  // What became of the open cases since the onlooker's last call.
+  // Cost: O(parts of the open cases), and that of describing those that changed.
+  News news(Glance& known, CaseState state) const;
+  // No record with a smaller serial is needed any more. Cost: O(evidence held).
   std::uint64_t oldest_serial() const;
+  // Nor waits one for a decision.
+  std::uint64_t oldest_waiting() const;
   // When advance() may have something to do though no evidence comes; none: never.
   std::optional<std::int64_t> next_timer() const;
   const Counts& counts() const { return counts_; }
@@ -75,11 +96,37 @@ class Correlator {
  private:
   static constexpr std::uint32_t none = UINT32_MAX;
 
+  // What is kept of evidence: enough to think it over once more.
   struct Said {
     std::int64_t at;
     std::uint64_t serial;
     PartId part;
     model::EventKind kind;
+    model::Source source;
+    std::uint8_t end : 1, is_policy : 1, has_reason : 1, is_indirect : 1, is_window : 1,
+        is_repeat : 1;
+
+    Said(const Evidence& e, bool repeats)
+        : at(e.at),
+          serial(e.serial),
+          part(e.part),
+          kind(e.kind),
+          source(e.source),
+          end(e.end & 1U),
+          is_policy(e.is_policy),
+          has_reason(e.has_reason),
+          is_indirect(e.is_indirect),
+          is_window(e.begin < e.at),
+          is_repeat(repeats) {}
+    // Without the length of its window, and what only congestion has.
+    Evidence evidence() const;
+  };
+  static_assert(sizeof(Said) == 24);
+  // A member by a learned relation. What is said again in its place belongs to it until then.
+  struct Led {
+    Said said;
+    std::int64_t until = 0;
+    double confidence = 0;
   };
   // Evidence on a part that no case explains yet.
   struct Pending {
@@ -87,7 +134,8 @@ class Correlator {
     std::int64_t first = 0, last = 0, due = 0;
     std::int64_t first_down = 0, slack = 0;
     bool has_down = false, is_clear = false, is_alarm = false;
-    bool is_up = false;  // the carrier came back
+    bool is_up = false;     // the carrier came back
+    bool was_held = false;  // for a case that a learned relation may lead to
     Tally tally;
     std::vector<Said> said;
 
@@ -112,12 +160,16 @@ class Correlator {
     double confidence = 0;
     Tally tally;
     std::vector<Said> members, unexplained;
+    std::vector<Led> led;
     std::vector<PartId> owned;
+    bool is_apart = false;         // proven to be no part of what else fails around it
+    std::string name, split_from;  // once it was split; else the name follows from its records
   };
   struct Commit {
     std::int64_t at;
     PartId device;
-    std::uint64_t change, serial;
+    std::uint64_t change;
+    Said said;
     bool is_taken = false;
   };
   struct Verdict {
@@ -147,6 +199,7 @@ class Correlator {
   std::int64_t due_after(const Pending& pending, const Evidence& evidence) const;
   void schedule(Pending& pending, std::int64_t due);
   void run_timers(std::int64_t now);
+  void release(std::uint32_t slot);
   void retire(std::uint32_t slot);
   std::uint32_t open_pending(const Evidence& evidence);
   void close_pending(PartId part);
@@ -159,8 +212,41 @@ class Correlator {
   bool explains(const OpenCase& c, model::EventKind kind) const;
   std::int64_t quiet_after(const OpenCase& c) const;
 
+  // Learned relations (lead.cpp).
+  struct Lead {
+    std::uint32_t slot = none;
+    std::int64_t at = 0;  // of the reason
+    std::int64_t until = 0;
+    double confidence = 0;
+    std::int64_t wait = 0;  // where there is no such case: one may be decided by then
+  };
+  void note_reason(const Evidence& evidence);
+  Lead find_lead(const Said& said) const;
+  void look_for_lead(const Said& said, const LearnedRelation& relation,
+                     const std::deque<Said>& reasons, Lead& best) const;
+  Lead continued_lead(const Said& said) const;
+  std::uint32_t followed(PartId part) const;
+  std::uint32_t holder(const Said& said) const;
+  bool follow(const Said& said);
+  bool follow_lead(PartId part, std::optional<CauseKind> written, std::int64_t now);
+  std::size_t reason_row(model::NodeId device) const;
+  void follow_unexplained(std::uint32_t slot);
+
+  // Cases that turn out to be several (split.cpp).
+  void doubt(std::uint32_t slot, const Evidence& evidence);
+  bool split_by_leaf(PartId part, CauseKind kind, std::int64_t now);
+  bool may_split(const OpenCase& c) const;
+  double weigh_without(std::uint32_t slot, std::span<const PartId> apart) const;
+  double weigh_ports_without(std::uint32_t slot, std::span<const PartId> apart) const;
+  double weigh_lesser(std::uint32_t slot, SuspectId lesser) const;
+  void split(std::uint32_t slot, const Verdict& apart, PartId part, std::int64_t now);
+  void open_apart(const Verdict& apart, PartId part, std::int64_t now);
+  void place_again(const Said& said);
+  void name_split(const OpenCase& whole, std::uint64_t from);
+
   // Decisions (decide.cpp).
   void decide(PartId part, std::int64_t now);
+  void decide_alone(PartId part, std::int64_t now);
   bool hold_blip(Pending& pending, std::int64_t now);
   Verdict weigh(PartId part, const Pending& pending) const;
   Weighing weigh(SuspectId suspect, std::int64_t onset) const;
@@ -171,6 +257,8 @@ class Correlator {
                      Weighing& sum) const;
   double refund(PartId part, SuspectId suspect, std::int64_t onset) const;
   double score_of_part(SuspectId whole, CauseKind kind, double direct, std::int64_t onset) const;
+  // Nats to say which of the ports they were: one by one, or run by run.
+  static double price_of_ports(double spoken, double ports, double runs);
   double score_of_lesser(std::span<const PartId> spoken, CauseKind kind, std::int64_t onset) const;
   std::uint32_t lesser_at_once(PartId part, SuspectId whole, std::int64_t onset) const;
   double score_of_case(std::uint32_t slot) const;
@@ -207,13 +295,17 @@ class Correlator {
   void absorb(std::uint32_t slot, std::uint32_t lesser);
   void retype(OpenCase& c) const;
   Case describe(const OpenCase& c, CaseState state) const;
+  std::uint64_t fingerprint(const OpenCase& c) const;
   Relation relation(const OpenCase& c, const Said& said) const;
+  static const Said* first_member(const OpenCase& c);
+  std::string name_of(const OpenCase& c) const;
 
   const Parts& parts_;
   const Suspects& suspects_;
   const Rules& rules_;
   const Interpreter& interpreter_;
   const Maintenance& maintenance_;
+  const LearnedRelations& learned_;
   Sink sink_;
   KindMask down_, session_, loss_, soft_, silence_, alarming_;
   std::vector<PartState> states_;  // by PartId
@@ -232,6 +324,13 @@ class Correlator {
   std::deque<std::pair<std::int64_t, PartId>> recent_roots_;
   std::array<double, cause_kind_count> worth_max_{};  // of one alarm, at most
   double price_max_ = 0;
+  // With learned relations: what may lead to others, by the device that said it, not older than
+  // that matters; what is said of scopes stands last.
+  std::vector<std::deque<Said>> reasons_;
+  // By PartId: 1 and the number of the case that what was said there last followed; 0: none did.
+  std::vector<std::uint64_t> followed_;
+  std::vector<std::uint32_t> to_follow_;  // cases with something new that is not explained
+  bool is_splitting_ = false;
   std::uint64_t next_number_ = 0;
   Counts counts_;
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "operate/triage/correlator.hpp"
 
@@ -20,6 +21,10 @@ double entropy(double k, double n) {
 }
 
 }  // namespace
+
+double Correlator::price_of_ports(double spoken, double ports, double runs) {
+  return std::min(entropy(spoken, ports), 2 * runs * std::log(ports));
+}
 
 bool Correlator::speaks(const Pending& pending, const CauseRule& rule, CauseKind kind,
                         std::int64_t onset) const {
@@ -40,7 +45,9 @@ bool Correlator::is_near(const Pending& pending, std::int64_t onset) const {
 bool Correlator::is_lesser(const OpenCase& c, PartId part, SuspectId suspect,
                            std::int64_t onset) const {
   const bool is_slow = c.kind == CauseKind::flap || c.kind == CauseKind::optic;
-  if (is_slow || c.kind >= suspects_[suspect].kind || !states_[part.index()].has_spoken)
+  // What was proven to be apart a rack without power may still have brought about.
+  const bool is_apart = c.is_apart && (is_splitting_ || suspects_[suspect].kind < CauseKind::rack);
+  if (is_slow || is_apart || c.kind >= suspects_[suspect].kind || !states_[part.index()].has_spoken)
     return false;
   if (std::abs(c.onset - onset) > rules_.timing.together_ns) return false;
   if (suspects_[suspect].kind == CauseKind::control_plane && (c.tally.kinds & down_) != 0)
@@ -194,7 +201,7 @@ double Correlator::score_of_part(SuspectId whole, CauseKind kind, double direct,
   if (spoken < rules_.counts.part) return -1;
   double known = 0;
   for (const std::uint32_t slot : lesser) known += score_of_case(slot);
-  const double which = std::min(entropy(spoken, ports), 2 * runs * std::log(ports));
+  const double which = price_of_ports(spoken, ports, runs);
   const double score = rules_.gain * spoken + direct - rules_.cause(kind).price - which - known;
   return score > score_of_lesser(waiting, kind, onset) ? score : -1;
 }
@@ -285,6 +292,11 @@ bool Correlator::hold_blip(Pending& pending, std::int64_t now) {
 }
 
 void Correlator::decide(PartId part, std::int64_t now) {
+  decide_alone(part, now);
+  for (const std::uint32_t slot : std::exchange(to_follow_, {})) follow_unexplained(slot);
+}
+
+void Correlator::decide_alone(PartId part, std::int64_t now) {
   Pending& pending = pendings_[states_[part.index()].pending];
   const Tally& tally = pending.tally;
   // Clocks differ: who saw it come back may stamp that before another saw it go.
@@ -305,10 +317,10 @@ void Correlator::decide(PartId part, std::int64_t now) {
   }
   const bool is_session_only = (tally.kinds & session_) != 0 && (tally.kinds & down_) == 0;
   if (is_session_only && parts_.is_cable(part) && open_config(part)) return;
-  if (const auto kind = leaf(part, pending))
-    open_leaf(*kind, part, now);
-  else
-    dismiss(part);
+  const auto kind = leaf(part, pending);
+  if (!learned_.empty() && follow_lead(part, kind, now)) return;
+  if (!kind) return dismiss(part);
+  if (!split_by_leaf(part, *kind, now)) open_leaf(*kind, part, now);
 }
 
 }  // namespace weft::operate::triage

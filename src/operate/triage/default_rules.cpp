@@ -100,6 +100,8 @@ events:                 # what each kind says, and how long to wait for what els
 # silent   for each part that should speak of it and does not
 # expects  what such a part says
 # explains the kinds that become members of its case
+# doubts   of these: those that a lesser cause inside it brings about by itself. A case of which one
+#          is said is weighed again without that lesser cause, and split where it is not worth it
 # direct   kinds said of the root itself, and what they are worth
 causes:
   port_flap: {price: 9, explains: [link, optics, nic]}
@@ -118,6 +120,7 @@ causes:
     price: 20
     expects: [carrier]
     explains: [link, nic, host, asic_error, device_unreachable, memory_error]
+    doubts: [host_boot]
     direct: {asic_error: 12}
   control_plane:
     price: 12
@@ -131,12 +134,14 @@ causes:
     silent: 7
     expects: [carrier]
     explains: [link, nic, host, device]
+    doubts: [host_boot]
     direct: {asic_error: 12, device_unreachable: 12, device_boot: 6}
   switch:
     price: 14
     silent: 7
     expects: [carrier]
     explains: [link, nic, host, device]
+    doubts: [host_boot]
     direct: {asic_error: 12, device_unreachable: 12, device_boot: 6}
   rack:
     price: 15

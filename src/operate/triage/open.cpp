@@ -63,6 +63,7 @@ void Correlator::take(std::uint32_t slot, PartId part, Silent silent) {
     own(slot, part);
     for (const Said& said : pending.said)
       ((explained & bit(said.kind)) != 0 ? c.members : c.unexplained).push_back(said);
+    if (!learned_.empty() && !c.unexplained.empty()) to_follow_.push_back(slot);
     c.tally.add(pending.tally);
     c.last = std::max(c.last, pending.last);
     state.last = pending.last;
@@ -85,6 +86,8 @@ void Correlator::absorb(std::uint32_t slot, std::uint32_t lesser) {
   OpenCase& from = cases_[lesser];
   to.members.insert(to.members.end(), from.members.begin(), from.members.end());
   to.unexplained.insert(to.unexplained.end(), from.unexplained.begin(), from.unexplained.end());
+  to.led.insert(to.led.end(), from.led.begin(), from.led.end());
+  for (const Led& led : from.led) followed_[led.said.part.index()] = to.number + 1;
   to.tally.add(from.tally);
   to.last = std::max(to.last, from.last);
   to.onset = std::min(to.onset, from.onset);
@@ -292,7 +295,7 @@ void Correlator::take_commits(std::uint32_t slot) {
   for (Commit& commit : commits_) {
     if (commit.change != c.change || commit.is_taken) continue;
     commit.is_taken = true;
-    c.members.push_back({commit.at, commit.serial, commit.device, EventKind::config_commit});
+    c.members.push_back(commit.said);
   }
 }
 
@@ -383,6 +386,24 @@ Relation Correlator::relation(const OpenCase& c, const Said& said) const {
                                  : Relation::device_inside;
 }
 
+const Correlator::Said* Correlator::first_member(const OpenCase& c) {
+  const auto first = std::ranges::min_element(
+      c.members, {}, [](const Said& s) { return std::tuple(s.at, s.part.value, s.kind); });
+  return first == c.members.end() ? nullptr : &*first;
+}
+
+// From its first record's time and place.
+std::string Correlator::name_of(const OpenCase& c) const {
+  const Said* first = first_member(c);
+  Digest digest;
+  digest.add(first == nullptr ? c.onset : first->at);
+  if (first != nullptr) {
+    digest.add(model::name(parts_.fabric(), parts_.entity(first->part)));
+    digest.add(model::to_text(first->kind));
+  }
+  return digest.hex().substr(0, 12);
+}
+
 Case Correlator::describe(const OpenCase& c, CaseState state) const {
   Case out;
   out.state = state;
@@ -397,22 +418,19 @@ Case Correlator::describe(const OpenCase& c, CaseState state) const {
   const auto tell = [&](const std::vector<Said>& said, std::vector<Case::Member>& to) {
     to.reserve(said.size());
     for (const Said& s : said) to.push_back({Timestamp{s.at}, s.serial, relation(c, s)});
-    std::ranges::stable_sort(to, {}, &Case::Member::at);
   };
   tell(c.members, out.members);
   tell(c.unexplained, out.unexplained);
-  const auto first = std::ranges::min_element(c.members, [](const Said& a, const Said& b) {
-    return std::tuple(a.at, a.part.value, a.kind) < std::tuple(b.at, b.part.value, b.kind);
-  });
-  out.opened = first == c.members.end() ? Timestamp{c.onset} : Timestamp{first->at};
+  for (const Led& led : c.led)
+    out.members.push_back(
+        {Timestamp{led.said.at}, led.said.serial, Relation::learned, led.confidence});
+  std::ranges::stable_sort(out.members, {}, &Case::Member::at);
+  std::ranges::stable_sort(out.unexplained, {}, &Case::Member::at);
+  const Said* first = first_member(c);
+  out.opened = first == nullptr ? Timestamp{c.onset} : Timestamp{first->at};
   if (c.is_clear || c.kind == CauseKind::congestion) out.closed = Timestamp{c.last};
-  Digest digest;
-  digest.add(out.opened.ns);
-  if (first != c.members.end()) {
-    digest.add(model::name(parts_.fabric(), parts_.entity(first->part)));
-    digest.add(model::to_text(first->kind));
-  }
-  out.id = digest.hex().substr(0, 12);
+  out.id = c.name.empty() ? name_of(c) : c.name;
+  out.split_from = c.split_from;
   std::vector<PartId> spoken;
   for (const PartId part : c.owned) {
     const PartState& p = states_[part.index()];

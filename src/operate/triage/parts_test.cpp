@@ -60,10 +60,7 @@ TEST_CASE("on every topology: parts and entities go both ways, and lists agree")
         "{generator: hpn, segments: 2, hosts_per_segment: 2, link: 200 Gbps}",
         "{generator: rail_optimized, groups: 2, hosts_per_group: 4, link: 400 Gbps}"}) {
     CAPTURE(yaml);
-    auto section = parse_yaml(yaml, "test.yaml");
-    auto fabric = model::build_fabric(*section);
-    REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-    const Laid laid(*std::move(fabric), {.ports = 3});
+    const Laid laid(testing::make_fabric(yaml), {.ports = 3});
     for (const model::NodeId node : laid.fabric.nodes()) {
       const PartId part = laid.parts.of(node);
       CHECK(part.index() < laid.parts.size());

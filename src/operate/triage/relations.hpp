@@ -29,6 +29,7 @@ struct KindEdge {
   std::uint32_t from = 0, to = 0;
   double strength = 0;  // alarms of `to` that one of `from` brings about at each place near it
   double evidence = 0;  // nats by which the history is likelier with the edge than without
+  std::uint32_t nearness = 0;  // which of several ways of being near, where they are told apart
 };
 
 struct RelationOptions {

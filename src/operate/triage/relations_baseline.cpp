@@ -19,7 +19,7 @@ std::vector<KindEdge> ranked(const AlarmHistory& h, const std::vector<double>& s
   for (std::uint32_t from = 0; from < h.kinds; ++from)
     for (std::uint32_t to = 0; to < h.kinds; ++to)
       if (const double s = score[std::size_t{from} * h.kinds + to]; from != to && s > 0)
-        out.push_back({from, to, s, s});
+        out.push_back({from, to, s, s, 0});
   std::ranges::sort(out, [](const KindEdge& a, const KindEdge& b) {
     return std::tuple(-a.evidence, a.from, a.to) < std::tuple(-b.evidence, b.from, b.to);
   });

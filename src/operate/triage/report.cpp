@@ -32,8 +32,11 @@ std::string to_json(const model::Fabric& fabric, const Case& c, const IdOf& id_o
       to_text(c.opened), c.closed ? fmt::format("\"{}\"", to_text(*c.closed)) : "null");
   const char* comma = "";
   for (const Case::Member& member : c.members) {
-    fmt::format_to(std::back_inserter(out), R"({}{{"record":{},"relation":"{}"}})", comma,
+    fmt::format_to(std::back_inserter(out), R"({}{{"record":{},"relation":"{}")", comma,
                    json_string(id_of(member.serial)), to_text(member.relation));
+    if (member.relation == model::Relation::learned)
+      fmt::format_to(std::back_inserter(out), R"(,"confidence":{:.2f})", member.confidence);
+    out += '}';
     comma = ",";
   }
   out += fmt::format(R"(],"suppressed":{},"silent":{},"unexplained":[)", c.suppressed, c.silent);
@@ -46,6 +49,7 @@ std::string to_json(const model::Fabric& fabric, const Case& c, const IdOf& id_o
   if (c.is_partial) out += R"(,"partial":true)";
   if (!c.maintenance.empty())
     out += fmt::format(R"(,"maintenance":{})", json_string(c.maintenance));
+  if (!c.split_from.empty()) out += fmt::format(R"(,"split_from":{})", json_string(c.split_from));
   return out + "}";
 }
 

@@ -135,6 +135,7 @@ CauseRule read_cause(const Config& config, const std::string& name, const Groups
   out.silent = reader.number("silent", 0, 0, weight_max);
   out.expects = read_kinds(reader, "expects", groups);
   out.explains = read_kinds(reader, "explains", groups);
+  out.doubts = read_kinds(reader, "doubts", groups);
   if (const Config* direct = reader.child("direct")) read_direct(*direct, out, errors);
   reader.finish();
   return out;

@@ -46,7 +46,8 @@ struct CauseRule {
   double price = 0;   // of the assumption that it happened
   double silent = 0;  // for each part that should speak and does not
   KindMask explains = 0;
-  KindMask expects = 0;                                  // what a part that should speak says
+  KindMask expects = 0;  // what a part that should speak says
+  KindMask doubts = 0;   // it explains them, and yet they speak for a lesser cause inside it
   std::array<double, model::event_kind_count> direct{};  // for what is said of the root itself
 };
 

@@ -44,6 +44,22 @@ TEST_CASE("a file changes what it names and nothing else") {
   CHECK(rules->event(EventKind::link_down).meaning == Meaning::down);
 }
 
+TEST_CASE("an empty file or section means the default rules") {
+  const Rules expected = default_rules();
+  const auto file = parse_yaml("rules:\n", "serve.yaml");
+  REQUIRE(file.has_value());
+  for (const Config& nothing : {Config{}, *file->find("rules"), *parse_yaml("# as it is\n", "r")}) {
+    const auto rules = read_rules(nothing);
+    REQUIRE_MESSAGE(rules.has_value(), rules.error().text());
+    CHECK(rules->gain == expected.gain);
+    CHECK(rules->timing.lateness_ns == expected.timing.lateness_ns);
+    for (const CauseKind kind : {CauseKind::device, CauseKind::link}) {
+      CHECK(rules->cause(kind).price == expected.cause(kind).price);
+      CHECK(rules->cause(kind).explains == expected.cause(kind).explains);
+    }
+  }
+}
+
 TEST_CASE("groups stand for their kinds") {
   const auto config = parse_yaml(
       "groups: {mine: [fan_fail, psu_fail]}\ncauses: {platform: {explains: [mine]}}", "r");

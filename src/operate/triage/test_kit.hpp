@@ -11,19 +11,13 @@
 
 #include "base/config.hpp"
 #include "base/rng.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 #include "operate/triage/report.hpp"
 #include "operate/triage/triage.hpp"
 
 namespace weft::operate::triage::testing {
 
-inline model::Fabric make_fabric(std::string_view yaml) {
-  auto section = parse_yaml(yaml, "test.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
-  return *std::move(fabric);
-}
+using model::testing::make_fabric;
 
 //   ctsw:0 ... ctsw:3      each rack has two hosts with two NICs each; ports of a rack switch are
 //      | \ / |             0..3 for NICs and 4..7 for spines, port r of a spine leads to rack r
@@ -49,9 +43,10 @@ inline std::int64_t at_ns(double s) {
 
 class Story {
  public:
-  explicit Story(model::Fabric fabric, const Rules& rules = default_rules())
+  explicit Story(model::Fabric fabric, const Rules& rules = default_rules(),
+                 LearnedRelations relations = {})
       : fabric_(std::make_unique<model::Fabric>(std::move(fabric))),
-        ground_(std::make_unique<Ground>(*fabric_, rules)) {}
+        ground_(std::make_unique<Ground>(*fabric_, rules, std::move(relations))) {}
 
   struct Extra {
     double until = -1, received = -1;

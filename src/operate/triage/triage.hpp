@@ -15,6 +15,7 @@
 #include "operate/triage/correlator.hpp"
 #include "operate/triage/event_queue.hpp"
 #include "operate/triage/evidence.hpp"
+#include "operate/triage/learned.hpp"
 #include "operate/triage/maintenance.hpp"
 #include "operate/triage/parts.hpp"
 #include "operate/triage/rules.hpp"
@@ -23,8 +24,8 @@ namespace weft::operate::triage {
 
 // What does not change while records flow; a few of them may share it.
 struct Ground {
-  Ground(const model::Fabric& fabric, const Rules& chosen)
-      : rules(chosen), parts(fabric, rules.cards), suspects(parts) {}
+  Ground(const model::Fabric& fabric, const Rules& chosen, LearnedRelations relations = {})
+      : rules(chosen), parts(fabric, rules.cards), suspects(parts), learned(std::move(relations)) {}
   Ground(const Ground&) = delete;
   Ground& operator=(const Ground&) = delete;
 
@@ -32,6 +33,7 @@ struct Ground {
   Parts parts;
   Suspects suspects;
   Maintenance maintenance;
+  LearnedRelations learned;  // none: the rules alone
 };
 
 // Cases depend on the records alone: any order of arrival within the lateness gives the same ones,
@@ -49,7 +51,7 @@ class Triage {
       : interpreter_(ground.parts, ground.rules),
         queue_(ground.rules.timing.lateness_ns),
         correlator_(ground.parts, ground.suspects, ground.rules, interpreter_, ground.maintenance,
-                    std::move(sink)) {}
+                    ground.learned, std::move(sink)) {}
   Triage(const Triage&) = delete;
   Triage& operator=(const Triage&) = delete;
 
@@ -75,6 +77,10 @@ class Triage {
   }
 
   std::vector<Case> open_cases(CaseState state) const { return correlator_.open_cases(state); }
+  // See Correlator::news.
+  Correlator::News news(Glance& known, CaseState state) const {
+    return correlator_.news(known, state);
+  }
   Counts counts() const { return {interpreter_.counts(), queue_.counts(), correlator_.counts()}; }
   // The time to which advance() has to be called before anything changes without another record;
   // none: never.
@@ -91,6 +97,10 @@ class Triage {
   // Cost: O(evidence held).
   std::uint64_t oldest_serial() const {
     return std::min(queue_.oldest_serial(), correlator_.oldest_serial());
+  }
+  // It is decided what becomes of records with a smaller serial: they have a case or never will.
+  std::uint64_t oldest_waiting() const {
+    return std::min(queue_.oldest_serial(), correlator_.oldest_waiting());
   }
 
  private:

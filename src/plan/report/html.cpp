@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/markup.hpp"
 #include "plan/report/assets.hpp"
 #include "plan/report/report.hpp"
 #include "plan/report/terminal.hpp"
@@ -7,30 +8,6 @@
 
 namespace weft::plan::report {
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 // In JSON "<" stands only inside strings; escaped there, no text can end the script element.
 std::string inside_script(std::string_view json) {
@@ -65,8 +42,8 @@ constexpr std::string_view head = R"(<!doctype html>
 Result<std::string> html_text(const Outcome& outcome) {
   WEFT_TRY(const std::string json, json_text(outcome));
   std::string out = fmt::format(fmt::runtime(head), page_script_hash, page_style_hash,
-                                escaped(outcome.scenario), page_style);
-  out += escaped(table_text(outcome));
+                                escape_markup(outcome.scenario), page_style);
+  out += escape_markup(table_text(outcome));
   out += "</pre></noscript>\n<script type=\"application/json\" id=\"report-data\">";
   out += inside_script(json);
   out += "</script>\n<script type=\"application/json\" id=\"timeline-data\">";

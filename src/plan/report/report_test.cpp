@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
+#include "base/test_folder.hpp"
 
 namespace {
 
@@ -341,8 +342,8 @@ TEST_CASE("no text can steer the terminal") {
 }
 
 TEST_CASE("a directory is tried without a trace of the trial") {
-  std::string scratch = (std::filesystem::temp_directory_path() / "weft-report-XXXXXX").string();
-  REQUIRE(mkdtemp(scratch.data()) != nullptr);
+  const TestFolder folder;
+  const std::string& scratch = folder.path();
   CHECK(check_directory(scratch).has_value());
   CHECK(check_directory(scratch + "/a/b/").has_value());
   CHECK(std::filesystem::is_empty(scratch));
@@ -353,12 +354,11 @@ TEST_CASE("a directory is tried without a trace of the trial") {
   CHECK(status.error().where.file == scratch + "/file/b");
   CHECK_FALSE(check_directory(scratch + "/file").has_value());
   CHECK(read_file(scratch + "/file").value() == "x");
-  std::filesystem::remove_all(scratch);
 }
 
 TEST_CASE("write_report makes the directory and three files, or says why not") {
-  std::string scratch = (std::filesystem::temp_directory_path() / "weft-report-XXXXXX").string();
-  REQUIRE(mkdtemp(scratch.data()) != nullptr);
+  const TestFolder folder;
+  const std::string& scratch = folder.path();
   const std::string directory = scratch + "/a/b";
   REQUIRE(write_report(outcome(), directory).has_value());
   CHECK(read_file(directory + "/report.json").value() == json_text(outcome()).value());
@@ -370,7 +370,6 @@ TEST_CASE("write_report makes the directory and three files, or says why not") {
   broken.variants[1].name = "slow";
   CHECK_FALSE(write_report(broken, scratch + "/c").has_value());
   CHECK_FALSE(std::filesystem::exists(scratch + "/c"));
-  std::filesystem::remove_all(scratch);
 }
 
 }  // namespace

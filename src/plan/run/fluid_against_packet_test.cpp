@@ -7,17 +7,12 @@
 #include <algorithm>
 
 #include "plan/run/run.hpp"
+#include "plan/run/test_kit.hpp"
 
 namespace weft::plan {
 namespace {
 
-model::Outcome run(const std::string& yaml) {
-  const auto file = model::parse_scenario(yaml, "test.yaml", {});
-  REQUIRE_MESSAGE(file.has_value(), (file ? "" : file.error().text()));
-  auto outcome = run_scenario(*file, {});
-  REQUIRE_MESSAGE(outcome.has_value(), (outcome ? "" : outcome.error().text()));
-  return *std::move(outcome);
-}
+using testing::run;
 
 struct Pair {
   double fluid_s, packet_s;

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/config.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 #include "plan/run/packet_jobs.hpp"
 #include "plan/run/run.hpp"
 
@@ -19,14 +19,8 @@ using model::Operation;
 using Kind = model::Operation::Kind;
 
 model::Fabric hosts_of(std::uint32_t hosts) {
-  auto section = parse_yaml(fmt::format("{{generator: ai_zone, racks: {}, hosts_per_rack: 1, "
-                                        "gpus_per_host: 1, spines: 2}}",
-                                        hosts),
-                            "test.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE(fabric.has_value());
-  return *std::move(fabric);
+  return model::testing::make_fabric(fmt::format(
+      "{{generator: ai_zone, racks: {}, hosts_per_rack: 1, gpus_per_host: 1, spines: 2}}", hosts));
 }
 
 // One rank an actor; `programs[a]` is actor a's. Everybody is everybody's peer: slot r is rank r.

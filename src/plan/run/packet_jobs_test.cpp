@@ -7,7 +7,7 @@
 
 #include "base/config.hpp"
 #include "engine/packet/packet_run.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 #include "plan/run/packet_lowering.hpp"
 
 namespace weft::plan {
@@ -20,15 +20,9 @@ using workload::Op;
 
 //   gpu - nic - rack switch - spines     one GPU a host
 model::Fabric hosts_of(std::uint32_t racks, std::uint32_t spines = 2, std::uint32_t hosts = 1) {
-  const std::string yaml = fmt::format(
-      "{{generator: ai_zone, racks: {}, hosts_per_rack: {}, gpus_per_host: 1, "
-      "spines: {}}}",
-      racks, hosts, spines);
-  auto section = parse_yaml(yaml, "test.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), (fabric ? "" : fabric.error().text()));
-  return *std::move(fabric);
+  return model::testing::make_fabric(fmt::format(
+      "{{generator: ai_zone, racks: {}, hosts_per_rack: {}, gpus_per_host: 1, spines: {}}}", racks,
+      hosts, spines));
 }
 
 struct Collective {

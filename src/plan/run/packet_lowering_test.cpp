@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/config.hpp"
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::plan {
 namespace {
@@ -21,17 +21,11 @@ using workload::Op;
 constexpr double rate = 50e9;     // bytes per second of every connection
 constexpr double latency = 1e-6;  // of a message, and of its acknowledgement
 
-model::Fabric fabric_of(const std::string& yaml) {
-  auto section = parse_yaml(yaml, "test.yaml");
-  REQUIRE(section.has_value());
-  auto fabric = model::build_fabric(*section);
-  REQUIRE_MESSAGE(fabric.has_value(), (fabric ? "" : fabric.error().text()));
-  return *std::move(fabric);
-}
+using model::testing::make_fabric;
 
 model::Fabric hosts_of(std::uint32_t hosts, std::uint32_t gpus) {
-  return fabric_of("generator: ai_zone\nracks: " + std::to_string(hosts) +
-                   "\nhosts_per_rack: 1\ngpus_per_host: " + std::to_string(gpus) + "\nspines: 2");
+  return make_fabric("generator: ai_zone\nracks: " + std::to_string(hosts) +
+                     "\nhosts_per_rack: 1\ngpus_per_host: " + std::to_string(gpus) + "\nspines: 2");
 }
 
 struct Run {

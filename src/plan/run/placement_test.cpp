@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <set>
 
-#include "model/generate.hpp"
+#include "model/test_fabric.hpp"
 
 namespace weft::plan {
 namespace {
 
 // 4 racks x 2 hosts x 4 GPUs: GPU i is on host i / 4 in rack i / 8.
 Fabric small() {
-  const auto section = parse_yaml(
-      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 4, spines: 2}", "t.yaml");
-  return *model::build_fabric(*section);
+  return model::testing::make_fabric(
+      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 4, spines: 2}");
 }
 
 std::vector<std::uint32_t> indices(const Fabric& fabric, const std::vector<NodeId>& gpus) {

@@ -3,13 +3,14 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <filesystem>
-
-#include "base/file.hpp"
+#include "base/test_folder.hpp"
 #include "plan/run/run.hpp"
+#include "plan/run/test_kit.hpp"
 
 namespace weft::plan {
 namespace {
+
+using testing::run;
 
 // Broadcast down a binomial tree: rank r sends to r + 2^k for every k above its highest bit.
 std::string binomial_goal(unsigned depth, unsigned bytes) {
@@ -28,27 +29,6 @@ std::string binomial_goal(unsigned depth, unsigned bytes) {
   return out;
 }
 
-class TemporaryFile {
- public:
-  TemporaryFile(const std::string& name, const std::string& content)
-      : path_((std::filesystem::temp_directory_path() / name).string()) {
-    REQUIRE(write_file(path_, content).has_value());
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-model::Outcome run(const std::string& yaml) {
-  const auto file = model::parse_scenario(yaml, "test.yaml", {});
-  REQUIRE_MESSAGE(file.has_value(), (file ? "" : file.error().text()));
-  auto outcome = run_scenario(*file, {});
-  REQUIRE_MESSAGE(outcome.has_value(), (outcome ? "" : outcome.error().text()));
-  return *std::move(outcome);
-}
-
 }  // namespace
 
 // Every rank in a rack of its own: one latency L between any two. o = 1.5 us, G = 1 / (50 GB/s).
@@ -62,13 +42,13 @@ TEST_CASE("a GOAL schedule on the engine takes what LogGP says") {
       "latency: 1 us}\n";
   const auto section = parse_yaml(fabric, "f.yaml");
   for (const unsigned depth : {1u, 3u, 5u}) {
-    const TemporaryFile file("weft_recorded_test.goal",
-                             binomial_goal(depth, static_cast<unsigned>(bytes)));
+    const TestFolder folder;
+    const std::string file =
+        folder.write("tree.goal", binomial_goal(depth, static_cast<unsigned>(bytes)));
     for (const char* contention : {"true", "false"}) {
-      const model::Outcome outcome =
-          run(fabric + "routing: {scheme: spray}\nengine: {name: fluid, contention: " + contention +
-              "}\njobs: [{name: tree, workload: " + file.path() +
-              ", overhead: 1.5 us, place: rack_order}]\n");
+      const model::Outcome outcome = run(
+          fabric + "routing: {scheme: spray}\nengine: {name: fluid, contention: " + contention +
+          "}\njobs: [{name: tree, workload: " + file + ", overhead: 1.5 us, place: rack_order}]\n");
       const auto& t = outcome.variants[0].jobs[0].training;
       REQUIRE(t.has_value());
       const double expected = depth * overhead + depth * (overhead + latency + bytes / 50e9);
@@ -93,9 +73,10 @@ TEST_CASE("jobs of recorded workloads: unknown files and keys are errors with a 
   };
   CHECK(error_of("workload: nowhere.txt").find("s.yaml:2:") != std::string::npos);
   CHECK(error_of("workload: nowhere.txt").find("No such file") != std::string::npos);
-  const TemporaryFile file("weft_recorded_bad.txt", "this is no workload\n");
-  CHECK_FALSE(error_of("workload: " + file.path()).empty());
-  CHECK(error_of("workload: " + file.path() + ", batch: 3").find("batch") != std::string::npos);
+  const TestFolder folder;
+  const std::string file = folder.write("bad.txt", "this is no workload\n");
+  CHECK_FALSE(error_of("workload: " + file).empty());
+  CHECK(error_of("workload: " + file + ", batch: 3").find("batch") != std::string::npos);
 }
 
 }  // namespace weft::plan

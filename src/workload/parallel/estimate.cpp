@@ -5,7 +5,6 @@
 #include <set>
 #include <vector>
 
-#include "base/check.hpp"
 
 namespace weft::workload {
 namespace {

@@ -1,0 +1,33 @@
+// The fabric and the names of its parts, for commands that hear of devices.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/result.hpp"
+#include "model/fabric.hpp"
+#include "model/record.hpp"
+#include "observe/telemetry/inventory.hpp"
+
+namespace weft::cli {
+
+struct Common;
+
+// Readers borrow it: it stays where it is.
+struct Ground {
+  model::Fabric fabric;
+  observe::telemetry::Inventory inventory;
+  explicit Ground(model::Fabric its) : fabric(std::move(its)), inventory(fabric) {}
+  Ground(const Ground&) = delete;
+  Ground& operator=(const Ground&) = delete;
+};
+
+// `addresses`: CSV of names that the fabric does not have; "": none.
+Result<std::unique_ptr<Ground>> load_ground(const Common& common, const std::string& fabric,
+                                            const std::string& addresses);
+
+// Records as JSON lines on standard output.
+void print_records(const Ground& ground, const model::RecordSet& set);
+
+}  // namespace weft::cli

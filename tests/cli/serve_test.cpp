@@ -1,0 +1,370 @@
+// `weft serve` as a whole: TLS and tokens, syslog and Alertmanager in, a signed webhook and a
+// snapshot by programs out, an orderly end, a second life on the same store.
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <httplib.h>
+#include <netinet/in.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "adapt/gnmi/test_certificates.hpp"
+#include "base/timestamp.hpp"
+#include "run_weft.hpp"
+
+using nlohmann::json;
+using weft::adapt::gnmi::TestAuthority;
+using weft::cli_test::Outcome;
+using weft::cli_test::Scratch;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* zone =
+    "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 2, spines: 4, "
+    "link: 400 Gbps}\n";
+constexpr std::string_view hook_key = "hush";
+
+// Until it is true. What comes too late for the early triage takes more than half a minute.
+template <class Is>
+bool eventually(Is is) {
+  const auto end = Clock::now() + 60s;
+  while (!is()) {
+    if (Clock::now() > end) return false;
+    std::this_thread::sleep_for(10ms);
+  }
+  return true;
+}
+
+std::string hex(const unsigned char* bytes, std::size_t count) {
+  std::string out;
+  for (std::size_t i = 0; i < count; ++i) out += fmt::format("{:02x}", bytes[i]);
+  return out;
+}
+std::string sha256(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
+  unsigned size = 0;
+  REQUIRE(EVP_Digest(text.data(), text.size(), out.data(), &size, EVP_sha256(), nullptr) == 1);
+  return hex(out.data(), size);
+}
+// As docs/actuators.md tells receivers to do it.
+bool is_signed(const std::string& header, const std::string& body) {
+  const std::size_t comma = header.find(',');
+  if (!header.starts_with("t=") || header.substr(comma + 1, 3) != "v1=") return false;
+  const std::string t = header.substr(2, comma - 2), text = t + "." + body;
+  std::array<unsigned char, EVP_MAX_MD_SIZE> code{};
+  unsigned size = 0;
+  HMAC(EVP_sha256(), hook_key.data(), static_cast<int>(hook_key.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), code.data(), &size);
+  return std::abs(std::stol(t) - std::time(nullptr)) < 300 &&
+         header.substr(comma + 4) == hex(code.data(), size);
+}
+
+// Where the service sends its notices.
+class Hook {
+ public:
+  struct Got {
+    std::string signature, body;
+  };
+  Hook() {
+    server_.Post("/hook", [this](const httplib::Request& request, httplib::Response&) {
+      const std::lock_guard guard(mutex_);
+      got_.push_back({request.get_header_value("X-Weft-Signature"), request.body});
+    });
+    port_ = server_.bind_to_any_port("127.0.0.1");
+    REQUIRE(port_ > 0);
+    thread_ = std::thread([this] { server_.listen_after_bind(); });
+  }
+  ~Hook() {
+    server_.stop();
+    thread_.join();
+  }
+  Hook(const Hook&) = delete;
+  Hook& operator=(const Hook&) = delete;
+
+  std::string url() const { return fmt::format("http://127.0.0.1:{}/hook", port_); }
+  std::vector<Got> got() const {
+    const std::lock_guard guard(mutex_);
+    return got_;
+  }
+  std::size_t count(const std::string& event, const std::string& case_id) const {
+    std::size_t out = 0;
+    for (const Got& one : got()) {
+      const json notice = json::parse(one.body);
+      if (notice["event"] == event && notice["case"] == case_id) ++out;
+    }
+    return out;
+  }
+
+ private:
+  httplib::Server server_;
+  std::thread thread_;
+  int port_ = 0;
+  mutable std::mutex mutex_;
+  std::vector<Got> got_;
+};
+
+// A running `weft serve` with all of it, and those who talk to it.
+class Service {
+ public:
+  Service() {
+    const weft::adapt::gnmi::TestKey server = authority_.issue("localhost");
+    scratch_.write("ca.pem", authority_.certificate());
+    scratch_.write("server.pem", server.certificate);
+    write_secret("server.key", server.key);
+    write_secret("hook.key", std::string(hook_key) + "\n");
+    write_secret("tokens", fmt::format("vector ingest {}\nann read,operate {}\n", sha256("feeds-9"),
+                                       sha256("ann-7")));
+    scratch_.write("zone.yaml", zone);
+    scratch_.write("serve.yaml", fmt::format(R"(
+early: {{wait: 100 ms, lateness: 1 s}}
+policy: {{timing: {{early: 100 ms}}}}
+notify:
+  - webhook: {{url: "{}", sign_with: {}/hook.key}}
+snapshots:
+  patience: 20 s
+  devices:
+    - pieces:
+        version: [/bin/echo, "{{device}} is {{host}}"]
+        broken: [/bin/false]
+)",
+                                             hook_.url(), scratch_.path()));
+  }
+  ~Service() {
+    if (process_ > 0) stop(SIGKILL);
+  }
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  void start() {
+    process_ = scratch_.start(
+        {"serve", "--fabric", "zone.yaml", "--config", "serve.yaml", "--store", "weft.db",
+         "--listen", "127.0.0.1:0", "--syslog", "udp://127.0.0.1:0", "--cert", "server.pem",
+         "--key", "server.key", "--tokens", "tokens", "--snapshots", "snapshots"},
+        "out");
+    const auto says = [&](const char* word) { return log().find(word) != std::string::npos; };
+    CHECK(eventually([&] { return says("ready,") || says("error:"); }));
+    REQUIRE_MESSAGE(says("ready,"), log());
+    api_port_ = port_behind("listening at 127.0.0.1:");
+    syslog_port_ = port_behind("listening at udp://127.0.0.1:");
+  }
+  int stop(int signal) {
+    ::kill(process_, signal);
+    return weft::cli_test::wait_for(std::exchange(process_, 0));
+  }
+  void hang_up() { ::kill(process_, SIGHUP); }
+  std::string log() const { return scratch_.read("out.err"); }
+
+  // A client that trusts the authority of that file; without one, a client without TLS.
+  httplib::Client client(const std::string& token, const std::string& authority = "ca.pem") const {
+    const bool is_tls = !authority.empty();
+    httplib::Client out(fmt::format("{}://127.0.0.1:{}", is_tls ? "https" : "http", api_port_));
+    if (is_tls) out.set_ca_cert_path((scratch_.path() + "/" + authority).c_str());
+    out.set_read_timeout(20s);
+    if (!token.empty()) out.set_bearer_token_auth(token);
+    return out;
+  }
+  int status(const std::string& token, const std::string& path) const {
+    const auto answer = client(token).Get(path);
+    return answer ? answer->status : 0;
+  }
+  json items(const std::string& path) const { return get(path).at("items"); }
+  json get(const std::string& path) const {
+    const auto answer = client("ann-7").Get(path);
+    REQUIRE(answer);
+    REQUIRE_MESSAGE(answer->status == 200, answer->body);
+    return json::parse(answer->body);
+  }
+  json post(const std::string& path, const std::string& body) const {
+    const auto answer = client("feeds-9").Post(path, body, "application/json");
+    REQUIRE(answer);
+    REQUIRE_MESSAGE(answer->status == 200, answer->body);
+    return json::parse(answer->body);
+  }
+  void say(const std::string& message) const {
+    const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<std::uint16_t>(syslog_port_));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(::sendto(socket, message.data(), message.size(), 0,
+                   reinterpret_cast<const sockaddr*>(&to),
+                   sizeof to) == static_cast<ssize_t>(message.size()));
+    ::close(socket);
+  }
+  // The case about that part, once there is one.
+  std::optional<json> case_about(const std::string& entity) const {
+    const json cases = items("/v1/cases");
+    for (const json& one : cases)
+      if (one["cause"]["entity"] == entity) return one;
+    return std::nullopt;
+  }
+
+  const Scratch& scratch() const { return scratch_; }
+  const Hook& hook() const { return hook_; }
+  void write_secret(const std::string& name, const std::string& text) const {
+    scratch_.write(name, text);
+    REQUIRE(::chmod((scratch_.path() + "/" + name).c_str(), 0600) == 0);
+  }
+
+ private:
+  int port_behind(std::string_view words) const {
+    const std::string text = log();
+    const std::size_t at = text.find(words);
+    REQUIRE_MESSAGE(at != std::string::npos, text);
+    return std::stoi(text.substr(at + words.size()));
+  }
+
+  Scratch scratch_;
+  Hook hook_;
+  TestAuthority authority_;
+  int process_ = 0, api_port_ = 0, syslog_port_ = 0;
+};
+
+std::string now_text() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return weft::to_text(
+      weft::Timestamp{std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()});
+}
+// As FRRouting writes it.
+std::string link_down(std::string_view host, int port) {
+  return fmt::format(
+      "<28>1 {} {} zebra - - - Interface Ethernet1/{} vrf default changed state to down",
+      now_text(), host, port);
+}
+// What both ends of a cable say.
+std::string alerts(const std::string& rack, const std::string& spine, const std::string& since) {
+  json list = json::array();
+  for (const auto& [instance, peer] : {std::pair(rack, spine), std::pair(spine, rack)})
+    list.push_back(
+        {{"status", "firing"},
+         {"labels", {{"alertname", "LinkDown"}, {"instance", instance + ":9116"}, {"peer", peer}}},
+         {"startsAt", since},
+         {"fingerprint", instance + peer}});
+  return json{{"version", "4"}, {"status", "firing"}, {"alerts", list}}.dump();
+}
+
+void check_snapshot(const Service& service, const std::string& case_id) {
+  json snapshot;
+  REQUIRE(eventually([&] {
+    const json all = service.items("/v1/snapshots");
+    for (const json& one : all)
+      if (one["case"] == case_id) snapshot = one;
+    return !snapshot.is_null();
+  }));
+  const std::string path = snapshot["path"];
+  const Outcome whole = service.scratch().run({"snapshot", "verify", path});
+  CHECK_MESSAGE(whole.status == 0, whole.err);
+  CHECK(sha256(service.scratch().read(path)) == snapshot["sha256"]);
+  const Outcome shown = service.scratch().run({"snapshot", "show", path});
+  CHECK(shown.status == 0);
+  CHECK(shown.out.find("version") != std::string::npos);
+  CHECK_MESSAGE(shown.out.find("/bin/false") != std::string::npos, shown.out);
+  std::string bytes = service.scratch().read(path);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  service.scratch().write("changed.tar.gz", bytes);
+  CHECK(service.scratch().run({"snapshot", "verify", "changed.tar.gz"}).status != 0);
+}
+
+}  // namespace
+
+TEST_CASE("serve: what syslog and Alertmanager say becomes cases, and outlives the process") {
+  Service service;
+  service.start();
+  service.say(link_down("ctsw-0", 1));
+  service.say(link_down("rtsw-1", 2));
+  const std::string since = now_text();
+  CHECK(service.post("/v1/alertmanager", alerts("rtsw:2", "ctsw:3", since))["acknowledged"] == 2);
+  std::optional<json> said, alerted;
+  CHECK(eventually([&] { return (said = service.case_about("rtsw:1--ctsw:0")).has_value(); }));
+  CHECK(eventually([&] { return (alerted = service.case_about("rtsw:2--ctsw:3")).has_value(); }));
+  REQUIRE_MESSAGE((said && alerted), service.get("/v1/cases").dump(1) << service.log());
+  const std::string id = (*said)["id"], other_id = (*alerted)["id"];
+  check_snapshot(service, id);
+  const json repairs = service.items("/v1/repairs");
+  for (const json& repair : repairs) CHECK(repair.contains("stage"));
+  const auto metrics = service.client("ann-7").Get("/metrics");
+  REQUIRE(metrics);
+  for (const char* line : {"\nweft_syslog_received_total{transport=\"udp\"} 2\n",
+                           "\nweft_syslog_dropped_total 0\n", "\nweft_cases_open 2\n"})
+    CHECK_MESSAGE(metrics->body.find(line) != std::string::npos, line);
+  CHECK(eventually([&] {
+    return service.hook().count("case_opened", id) == 1 &&
+           service.hook().count("case_opened", other_id) == 1;
+  }));
+  CHECK_MESSAGE(service.stop(SIGTERM) == 0, service.log());
+
+  service.start();
+  for (const auto& before : {said, alerted}) {
+    const std::optional<json> after = service.case_about((*before)["cause"]["entity"]);
+    REQUIRE(after.has_value());
+    CHECK((*after)["id"] == (*before)["id"]);
+    CHECK((*after)["opened"] == (*before)["opened"]);
+    CHECK((*after)["members"] == (*before)["members"]);
+  }
+  // The same alert is no news, another one is.
+  CHECK(service.post("/v1/alertmanager", alerts("rtsw:2", "ctsw:3", since))["known"] == 2);
+  CHECK(service.post("/v1/alertmanager", alerts("rtsw:3", "ctsw:2", now_text()))["known"] == 0);
+  std::optional<json> third;
+  REQUIRE(eventually([&] { return (third = service.case_about("rtsw:3--ctsw:2")).has_value(); }));
+  CHECK(eventually([&] { return service.hook().count("case_opened", (*third)["id"]) == 1; }));
+  CHECK(service.hook().count("case_opened", id) == 1);
+  CHECK(service.hook().count("case_opened", other_id) == 1);
+  const std::vector<Hook::Got> got = service.hook().got();
+  for (const Hook::Got& notice : got) CHECK(is_signed(notice.signature, notice.body));
+  CHECK_FALSE(is_signed(got.front().signature, "{}"));
+  CHECK(service.stop(SIGINT) == 0);
+}
+
+TEST_CASE("serve: TLS, and tokens that decide who may do what, until others are read") {
+  Service service;
+  service.start();
+  // Neither without TLS, nor from who does not trust the authority.
+  CHECK_FALSE(service.client("ann-7", "").Get("/v1/cases"));
+  service.scratch().write("other.pem", TestAuthority().certificate());
+  CHECK_FALSE(service.client("ann-7", "other.pem").Get("/v1/cases"));
+  CHECK(service.status("", "/healthz") == 200);
+  for (const char* token : {"", "ann-8", "feeds-99"})
+    CHECK(service.status(token, "/v1/cases") == 401);
+  CHECK(service.status("feeds-9", "/v1/cases") == 403);
+  CHECK(service.status("ann-7", "/v1/cases") == 200);
+  const auto put = [&](const std::string& token) {
+    const auto answer =
+        service.client(token).Put("/v1/kill-switch", R"({"reason":"a drill"})", "application/json");
+    return answer ? answer->status : 0;
+  };
+  CHECK(put("feeds-9") == 403);
+  CHECK(put("ann-7") == 200);
+  const auto audit = service.client("ann-7").Get("/v1/audit");
+  REQUIRE(audit);
+  CHECK_MESSAGE(audit->body.find(R"("actor":"ann")") != std::string::npos, audit->body);
+  CHECK(audit->body.find(R"("actor":"vector")") == std::string::npos);
+
+  service.write_secret("tokens", fmt::format("bob read {}\n", sha256("bob-1")));
+  service.hang_up();
+  CHECK(eventually([&] { return service.status("bob-1", "/v1/cases") == 200; }));
+  CHECK(service.status("ann-7", "/v1/cases") == 401);
+  service.write_secret("tokens", "bob reads nothing\n");
+  service.hang_up();
+  CHECK(eventually([&] { return service.log().find("stay as they were") != std::string::npos; }));
+  CHECK(service.status("bob-1", "/v1/cases") == 200);
+  CHECK(service.stop(SIGTERM) == 0);
+}
