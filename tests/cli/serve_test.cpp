@@ -273,7 +273,7 @@ void check_snapshot(const Service& service, const std::string& case_id) {
   const std::string path = snapshot["path"];
   const Outcome whole = service.scratch().run({"snapshot", "verify", path});
   CHECK_MESSAGE(whole.status == 0, whole.err);
-  CHECK(sha256(service.scratch().read(path)) == snapshot["sha256"]);
+  CHECK(sha256(service.scratch().read(path)) == snapshot["sha256"].get<std::string>());
   const Outcome shown = service.scratch().run({"snapshot", "show", path});
   CHECK(shown.status == 0);
   CHECK(shown.out.find("version") != std::string::npos);

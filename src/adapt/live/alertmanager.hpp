@@ -39,10 +39,10 @@ class AlertmanagerNotifier : public port::Notifier {
   static constexpr std::size_t cases_max = 10'000;
 
   explicit AlertmanagerNotifier(AlertmanagerSettings settings);
-  // Starts the case's alert, or says it anew; "case_closed" ends it, and what is said of a repair after
-  // that ("open": false in the body) is left out. Where the cause has become
-  // another, the alert of the former ends, which this knows of the last cases_max cases since it
-  // was made. Fails: as post_json().
+  // Starts the case's alert, or says it anew; "case_closed" ends it, and what is said of a repair
+  // after that ("open": false in the body) is left out. Where the cause has become another, the
+  // alert of the former ends, which this knows of the last cases_max cases since it was made.
+  // Fails: as post_json().
   Status notify(const port::Notice& notice) override;
 
  private:

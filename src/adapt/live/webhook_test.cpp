@@ -386,6 +386,11 @@ TEST_CASE("a real Alertmanager takes alerts, their changes and their ends") {
   CHECK(firing[0]["labels"]["alertname"] == "weft_switch");
   say(notice("case_closed", "switch", "ctsw:0"));
   CHECK(alertmanager.alerts().empty());
+  // What becomes of the repair afterwards does not wake it again.
+  port::Notice later = notice("repair_returned", "switch", "ctsw:0");
+  later.body.insert(1, R"("open": false, )");
+  say(later);
+  CHECK(alertmanager.alerts().empty());
 }
 
 }  // namespace

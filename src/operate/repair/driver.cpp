@@ -158,8 +158,8 @@ std::string Driver::notice_body(const Ticket& t, const std::string& case_id) con
   const auto at = std::ranges::find(t.cases, case_id, &Followed::id);
   const Followed& c = at == t.cases.end() ? t.lead() : *at;
   return fmt::format(
-      R"({{"case":{},"cause":{{"kind":"{}","entity":{}}},"open":{},"state":"{}","confidence":{:.3f},)"
-      R"("opened":"{}","repair":{}}})",
+      R"({{"case":{},"cause":{{"kind":"{}","entity":{}}},"open":{},"state":"{}",)"
+      R"("confidence":{:.3f},"opened":"{}","repair":{}}})",
       json_string(c.id), to_text(c.kind),
       c.root.kind == model::EntityKind::none ? "\"\""
                                              : json_string(model::name(r_.fabric_, c.root)),

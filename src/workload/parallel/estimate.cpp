@@ -5,7 +5,6 @@
 #include <set>
 #include <vector>
 
-
 namespace weft::workload {
 namespace {
 
