@@ -26,6 +26,13 @@ constexpr std::size_t text_bytes_max = 8'192;
 constexpr std::size_t samples_max = 4, sample_bytes_max = 200;
 constexpr std::int64_t clock_slack_ns = 5 * ns_per_minute;
 
+// A stamp of whole seconds names a second: the latest moment of it that had come when the message
+// did. Its beginning would make every such message up to a second late.
+Timestamp within_second(Timestamp stamp, Timestamp received) {
+  if (stamp.ns % ns_per_s != 0 || received < stamp) return stamp;
+  return {std::min(received.ns, stamp.ns + ns_per_s - 1)};
+}
+
 }  // namespace
 
 SyslogReader::SyslogReader(const Inventory& inventory, const Catalogue& catalogue, Options options)
@@ -72,6 +79,7 @@ void SyslogReader::stamp(const SyslogMessage& message, const Origin& origin, Nod
   row.t = message.t;
   if (message.stamp == SyslogMessage::Stamp::civil && device.valid())
     row.t.ns -= inventory_.zone_ns(device);
+  if (origin.is_received) row.t = within_second(row.t, origin.received);
   row.until = row.t;
   if (!origin.is_received) {
     row.received = row.t;

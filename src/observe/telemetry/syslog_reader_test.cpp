@@ -57,6 +57,23 @@ struct Bed {
   }
 };
 
+TEST_CASE("a stamp of whole seconds is a moment of that second, and not after the receipt") {
+  Bed bed;
+  const auto read = [&](std::string_view stamp, std::string_view received) {
+    const auto when = parse_timestamp({received, {}});
+    REQUIRE(when.has_value());
+    bed.reader.take("<189>1 " + std::string(stamp) + " rtsw-1 zebra - - - text", *when, "");
+    return to_text(bed.reader.records().rows.back().t);
+  };
+  constexpr const char* second = "2026-11-21T04:05:06Z";
+  CHECK(read(second, "2026-11-21T04:05:06.250Z") == "2026-11-21T04:05:06.250Z");
+  CHECK(read(second, "2026-11-21T04:05:07.200Z") == "2026-11-21T04:05:06.999999999Z");
+  CHECK(read(second, "2026-11-21T04:05:06Z") == second);
+  CHECK(read(second, "2026-11-21T04:05:05.900Z") == second);  // its clock is ahead
+  CHECK(read(second, "2026-11-21T04:05:36Z") == "2026-11-21T04:05:06.999999999Z");
+  CHECK(read("2026-11-21T04:05:06.100Z", "2026-11-21T04:05:06.250Z") == "2026-11-21T04:05:06.100Z");
+}
+
 // The formats: docs/telemetry.md. The lines are our own.
 TEST_CASE("FRR") {
   Bed bed;
@@ -163,8 +180,8 @@ TEST_CASE("devices go by name, domain and address; clocks by their zone") {
   CHECK(bed.said(line("rtsw-1.dc2.example.net")) == "link_up rtsw:1/9");
   CHECK(bed.said(line("172.16.0.5")) == "link_up rtsw:1/9");
   CHECK(bed.said(line("unheard-of"), "172.16.0.5") == "link_up rtsw:1/9");
-  CHECK(to_text(bed.take(line("rtsw-1")).t) == "2026-11-21T04:05:06Z");
-  CHECK(to_text(bed.take(line("ctsw-1")).t) == "2026-11-21T02:05:06Z");
+  CHECK(to_text(bed.take(line("rtsw-1")).t) == "2026-11-21T04:05:06.999999999Z");
+  CHECK(to_text(bed.take(line("ctsw-1")).t) == "2026-11-21T02:05:06.999999999Z");
   CHECK(bed.reader.counts().wrong_clocks == 1);
 }
 
