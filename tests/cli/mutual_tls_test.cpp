@@ -42,6 +42,9 @@ bool eventually(Is is) {
   return true;
 }
 
+constexpr const char* good_record =
+    R"({"id":"a1","t":"2026-01-01T00:00:00Z","kind":"link_down","entity":"rtsw:0/0","source":"syslog"})";
+
 class Service {
  public:
   Service() {
@@ -74,10 +77,8 @@ class Service {
   const Scratch& scratch() const { return scratch_; }
   std::string url() const { return fmt::format("https://127.0.0.1:{}", port_); }
   // What `weft send` says of a record, with those options more; "" when it was acknowledged.
-  std::string send(const Options& options) const {
-    scratch_.write("record",
-                   "{\"id\":\"a1\",\"t\":\"2026-01-01T00:00:00Z\",\"kind\":\"link_down\","
-                   "\"entity\":\"rtsw:0/0\",\"source\":\"syslog\"}\n");
+  std::string send(const Options& options, const std::string& line = good_record) const {
+    scratch_.write("record", line + "\n");
     std::vector<std::string> command{WEFT_BINARY, "send", "--to", url(), "--linger", "2 s"};
     command.insert(command.end(), options.begin(), options.end());
     const int status = run(command);
@@ -140,6 +141,17 @@ TEST_CASE("send: a service with mutual TLS takes records of whom it knows, and o
     CHECK_MESSAGE(!has(said, "not all was acknowledged"), said);  // refused before anything is sent
     CHECK_MESSAGE(has(said, "weft: error: "), said);
   }
+}
+
+TEST_CASE("send: what the service will never take is put aside, and no success") {
+  const Service service;
+  const Options options{"--ca",  "ca.pem",    "--cert",  "agent.pem",
+                        "--key", "agent.key", "--spool", "spool"};
+  const std::string bad = R"({"id":"a2","kind":"no_such_kind"})";
+  const std::string said = service.send(options, std::string(good_record) + "\n" + bad);
+  CHECK_MESSAGE(has(said, "1 lines acknowledged, 1 refused"), said);
+  CHECK_MESSAGE(has(said, "spool/refused.jsonl"), said);
+  CHECK(has(service.scratch().read("spool/refused.jsonl"), "no_such_kind"));
 }
 
 TEST_CASE("agent: heartbeats by mutual TLS") {
