@@ -36,6 +36,12 @@ bool is_over(Standing::State state) {
   return state != Standing::State::provisional && state != Standing::State::open;
 }
 
+// How much was forgotten is of no interest.
+Status done(const Result<std::uint64_t>& forgotten) {
+  if (!forgotten) return std::unexpected(forgotten.error());
+  return {};
+}
+
 }  // namespace
 
 Desk::Desk(const Ground& ground, const DeskSettings& settings, repair::Policy policy,
@@ -254,13 +260,23 @@ Status Desk::tidy(Timestamp now) {
   const std::uint64_t useless =
       std::min(replay_from_, event_before({now.ns - settings_.events_ns}));
   if (useless > forgotten_) {
-    WEFT_TRY(const auto events, store_.forget_events(useless));
-    WEFT_TRY(const auto cases, store_.forget_documents(case_kind, {now.ns - settings_.cases_ns}));
-    static_cast<void>(events + cases);
+    WEFT_TRY_STATUS(done(store_.forget_events(useless)));
     forgotten_ = useless;
     while (marks_.size() > 1 && marks_[1].second <= useless) marks_.pop_front();
   }
+  for (const std::string_view kind : {case_kind, snapshot_kind})
+    WEFT_TRY_STATUS(done(store_.forget_documents(kind, forgettable(now))));
   return {};
+}
+
+// Documents that were written before then: of nothing that is still open.
+Timestamp Desk::forgettable(Timestamp now) const {
+  Timestamp out{now.ns - settings_.cases_ns};
+  for (const auto& [id, state] : open_) {
+    const auto c = board_.find(id);
+    out = std::min(out, c ? c->opened : Timestamp{});
+  }
+  return out;
 }
 
 void Desk::outcome(const repair::Outcome& outcome, Timestamp now) {

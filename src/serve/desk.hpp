@@ -34,7 +34,7 @@ struct DeskSettings {
   // back as far as they need.
   std::int64_t replay_ns = 21'600 * ns_per_s;
   std::int64_t events_ns = 604'800 * ns_per_s;    // a week; events are kept so long
-  std::int64_t cases_ns = 34'560'000 * ns_per_s;  // 400 days; and documents of what is over
+  std::int64_t cases_ns = 34'560'000 * ns_per_s;  // 400 days; and manifests of snapshots
 };
 
 class Desk {
@@ -104,6 +104,7 @@ class Desk {
   void note(const Standing& standing, Timestamp now);
   Status commit_pending();
   Status tidy(Timestamp now);
+  Timestamp forgettable(Timestamp now) const;
 
   const Ground ground_;
   DeskSettings settings_;

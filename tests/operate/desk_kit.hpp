@@ -43,10 +43,10 @@ struct World {
   model::Fabric fabric = small_zone();
   observe::telemetry::Inventory inventory{fabric};
   observe::telemetry::Catalogue catalogue = observe::telemetry::Catalogue::built_in();
-  serve::EarlySettings early_settings;
+  serve::DeskSettings settings;
   operate::triage::Ground patient{fabric, operate::triage::default_rules()};
   operate::triage::Ground early{
-      fabric, serve::early_rules(operate::triage::default_rules(), early_settings)};
+      fabric, serve::early_rules(operate::triage::default_rules(), settings.early)};
   operate::repair::Policy policy = policy_of("{defaults: {soak: 5 s, forecast: none}}");
   std::int64_t now = start_ns;
 };
@@ -63,7 +63,7 @@ class Life {
     desk_ = std::make_unique<serve::Desk>(
         serve::Desk::Ground{world.fabric, world.inventory, world.catalogue, world.patient,
                             world.early},
-        serve::DeskSettings{}, world.policy, *store_);
+        world.settings, world.policy, *store_);
     const Status restored = desk_->restore({world.now});
     REQUIRE_MESSAGE(restored.has_value(), restored.error().text());
   }

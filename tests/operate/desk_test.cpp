@@ -11,11 +11,12 @@ using operate::repair::OrderKind;
 
 namespace {
 
-std::vector<port::Document> cases(Life& life) {
-  auto out = life.store().documents("case", {timestamp_ns_max}, 1000);
+std::vector<port::Document> documents(Life& life, std::string_view kind) {
+  auto out = life.store().documents(kind, {timestamp_ns_max}, 1000);
   REQUIRE(out.has_value());
   return *out;
 }
+std::vector<port::Document> cases(Life& life) { return documents(life, "case"); }
 
 std::size_t count(const std::vector<Order>& orders, OrderKind kind) {
   return static_cast<std::size_t>(std::ranges::count(orders, kind, &Order::kind));
@@ -124,6 +125,36 @@ TEST_CASE("a store that fails costs time and nothing else") {
   is_broken = false;
   CHECK_FALSE(life.pass(second).empty());
   CHECK(cases(life).size() == 1);
+}
+
+TEST_CASE("what is over is kept as long as the settings say") {
+  constexpr std::int64_t minute = 60 * second;
+  World world;
+  world.settings.replay_ns = minute;
+  world.settings.events_ns = 2 * minute;
+  world.settings.cases_ns = 10 * minute;
+  Life life(world);
+  life.desk().keep_snapshot("c0", "{}", {world.now});
+  life.pass(second);
+  world.now += minute;
+  const auto snapshots = [&] { return documents(life, "snapshot").size(); };
+  REQUIRE(life.say({Life::record("a", world.now, "rtsw:1->ctsw:2", "link_down")}));
+  life.desk().keep_snapshot("c1", "{}", {world.now});
+  for (int i = 0; i < 5; ++i) {
+    REQUIRE(life.say({Life::record(fmt::format("i{}", i), world.now, "rtsw:1", "info")}));
+    life.pass(minute);
+  }
+  CHECK(snapshots() == 2);
+  world.now += 10 * minute;
+  for (int i = 5; i < 10; ++i) {
+    REQUIRE(life.say({Life::record(fmt::format("i{}", i), world.now, "rtsw:1", "info")}));
+    life.pass(minute);
+  }
+  CHECK(snapshots() == 1);  // of a time in which a case was open that still is
+  CHECK(cases(life).size() == 1);
+  REQUIRE(life.say({Life::record("z", world.now, "rtsw:1->ctsw:2", "link_up")}));
+  life.pass(120 * minute);
+  CHECK(snapshots() == 0);
 }
 
 TEST_CASE("an order is given again after a death, and acts are looked at first") {
