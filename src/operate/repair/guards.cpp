@@ -51,7 +51,15 @@ bool has(const std::vector<ScopeId>& scopes, ScopeId scope) {
   return std::ranges::find(scopes, scope) != scopes.end();
 }
 
-// The same part, a switch and a cable of it, or a card and its switch.
+bool is_within(const Fabric& fabric, const Entity& part, ScopeId scope) {
+  return std::ranges::any_of(ends_of(fabric, part), [&](NodeId end) {
+    for (ScopeId at = fabric.scope(end); at.valid(); at = fabric.scopes()[at].parent)
+      if (at == scope) return true;
+    return false;
+  });
+}
+
+// The same part, a switch and a cable of it, a card and its switch, or a scope and what is in it.
 bool is_related(const Fabric& fabric, const Entity& a, const Entity& b) {
   const auto has_end = [&](const Entity& cable, const Entity& node) {
     return std::ranges::any_of(ends_of(fabric, cable),
@@ -60,6 +68,7 @@ bool is_related(const Fabric& fabric, const Entity& a, const Entity& b) {
   const auto is_node = [](const Entity& e) {
     return e.kind == EntityKind::node || e.kind == EntityKind::card;
   };
+  if (a.kind == EntityKind::scope) return is_within(fabric, b, ScopeId(a.id));
   if (a == b || (is_node(a) && is_node(b))) return a == b || a.id == b.id;
   if (is_node(a)) return has_end(b, a);
   return is_node(b) && has_end(a, b);
@@ -69,15 +78,17 @@ bool is_related(const Fabric& fabric, const Entity& a, const Entity& b) {
 // part it costs nothing now.
 enum class Suspects : std::uint8_t { gone, back };
 
+// Nor does what is held or suspected of the part itself, or of what it is part of, excuse its
+// drain: a switch and a cable of it, both suspected, would each excuse the other, and a switch that
+// is drained may be on its way back.
 Gone gone_without(const Situation& s, const Entity& part, Suspects suspects) {
   Gone gone(*s.fabric);
-  for (const Entity& e : s.held)
-    if (e != part) gone.add(e);
-  if (suspects == Suspects::back) return gone;
-  // Nor does what is suspected of the part itself, or of what it is part of, excuse its drain: a
-  // switch and a cable of it, both suspected, would each excuse the other.
-  for (const Entity& e : s.suspected)
-    if (!is_related(*s.fabric, e, part)) gone.add(e);
+  const auto add = [&](const std::vector<Entity>& parts) {
+    for (const Entity& e : parts)
+      if (!is_related(*s.fabric, e, part)) gone.add(e);
+  };
+  add(s.held);
+  if (suspects == Suspects::gone) add(s.suspected);
   return gone;
 }
 

@@ -180,6 +180,23 @@ TEST_CASE("isolation: nobody loses the last way, but who had none does not count
   CHECK(ask("ctsw:3") == "allowed");
 }
 
+TEST_CASE("nothing that may come back excuses a drain that would be too much then") {
+  // Two of four spines may be missing, and three are; one of these hides the cable.
+  Scene scene(small(), "{rack_share: 0.5}");
+  const auto ask = [&] {
+    return why(guard_capacity(scene.now(), part(small(), "rtsw:0--ctsw:3")));
+  };
+  scene.suspected = {"ctsw:0", "ctsw:1"};
+  CHECK(contains(ask(), "rtsw:0 would keep"));
+  scene.held = {"ctsw:3"};  // drained, and perhaps on its way back
+  CHECK(contains(ask(), "rtsw:0 would keep"));
+  scene.held.clear();
+  scene.suspected.emplace_back("zone:0");  // of a zone without power nothing is left to lose
+  CHECK(contains(ask(), "rtsw:0 would keep"));
+  scene.suspected = {"zone:0"};
+  CHECK(ask() == "allowed");
+}
+
 TEST_CASE("where no switch is above another, all cables between switches are ways up") {
   static const model::Fabric flat =
       make_fabric("{generator: dragonfly, p: 1, a: 2, h: 1, g: 3, link: 400 Gbps}");
