@@ -43,7 +43,8 @@ bool eventually(Is is) {
 }
 
 constexpr const char* good_record =
-    R"({"id":"a1","t":"2026-01-01T00:00:00Z","kind":"link_down","entity":"rtsw:0/0","source":"syslog"})";
+    R"({"id":"a1","t":"2026-01-01T00:00:00Z","kind":"link_down","entity":"rtsw:0/0",)"
+    R"("source":"syslog"})";
 
 class Service {
  public:
