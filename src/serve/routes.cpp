@@ -21,7 +21,7 @@ using Body = Route::Body;
 constexpr Timestamp end_of_time{timestamp_ns_max};
 constexpr std::int64_t reason_bytes_max = 1000;
 constexpr std::int64_t page_rows_max = 1000;
-constexpr std::int64_t sli_ns_max = 400 * 24 * 60 * ns_per_minute;
+constexpr std::int64_t sli_ns_max = std::int64_t{400} * 24 * 60 * ns_per_minute;
 
 Reply json(std::string body) {
   Reply out;
@@ -220,7 +220,7 @@ void add_reading(const RouteGround& ground, std::vector<Route>& out) {
                  }});
 }
 
-Result<Reply> run(const RouteGround& ground, Command command, std::string_view name) {
+Result<Reply> run(const RouteGround& ground, const Command& command, std::string_view name) {
   WEFT_TRY_STATUS(ground.service.command(command));
   const std::string of_case =
       command.case_id.empty() ? "" : fmt::format(R"("case":{},)", json_string(command.case_id));

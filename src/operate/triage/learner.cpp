@@ -23,8 +23,10 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) / ns_per_s; }
 double quantile(const std::vector<std::pair<double, double>>& delays, double share) {
   double total = 0, sum = 0;
   for (const auto& [delay, weight] : delays) total += weight;
-  for (const auto& [delay, weight] : delays)
-    if ((sum += weight) >= share * total) return delay;
+  for (const auto& [delay, weight] : delays) {
+    sum += weight;
+    if (sum >= share * total) return delay;
+  }
   return delays.empty() ? 0 : delays.back().first;
 }
 
