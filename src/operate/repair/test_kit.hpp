@@ -232,8 +232,10 @@ struct Bench {
 
 }  // namespace weft::operate::repair::testing
 
-// For doctest's messages.
+// For doctest's messages, under the name that it looks for.
 namespace weft::operate::repair {
+// NOLINTBEGIN(readability-identifier-naming)
 inline doctest::String toString(Stage stage) { return std::string(to_text(stage)).c_str(); }
 inline doctest::String toString(Resolution r) { return std::string(to_text(r)).c_str(); }
+// NOLINTEND(readability-identifier-naming)
 }  // namespace weft::operate::repair
