@@ -338,7 +338,7 @@ inline void check_threads(StoreUnderTest& test) {
   CHECK(failures == 0);
   for (const Watcher& watcher : watchers) {
     CHECK(watcher.complaints() == 0);
-    CHECK(watcher.seen() == 2 * 7 * commit_count);
+    CHECK(watcher.seen() == std::uint64_t{2} * 7 * commit_count);
   }
 }
 

@@ -201,7 +201,7 @@ TEST_CASE("who is busy or broken is asked again, who refuses is not") {
 // Takes connections, and does to each what it is told to.
 class RawServer {
  public:
-  explicit RawServer(std::function<void(int, std::stop_token)> serve) {
+  explicit RawServer(const std::function<void(int, std::stop_token)>& serve) {
     listener_ = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;

@@ -40,7 +40,8 @@ struct Bed {
     for (const model::Record& row : set.rows) {
       out += (out.empty() ? "" : "; ") + std::string(to_text(row.kind)) + " " +
              name(fabric, row.entity);
-      for (const auto& [key, value] : set.attrs[row.attrs]) out.append(" " + key + "=" + value);
+      for (const auto& [key, value] : set.attrs[row.attrs])
+        out.append(" ").append(key).append("=").append(value);
     }
     return out;
   }

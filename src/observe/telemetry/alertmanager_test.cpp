@@ -47,7 +47,7 @@ struct Bed {
              std::to_string(row.t.ns / ns_per_s - start);
       id = set.ids[row.id];
       for (const auto& [key, value] : set.attrs[row.attrs])
-        if (key != "fingerprint") out.append(" " + key + "=" + value);
+        if (key != "fingerprint") out.append(" ").append(key).append("=").append(value);
     }
     return out;
   }

@@ -152,7 +152,7 @@ std::string with(std::string_view text, std::string_view before, std::string_vie
 }
 
 // "component metric", and its value in the Bed's reader, of pages six seconds apart.
-std::map<std::string, double> shares(Bed& bed, std::vector<std::string_view> pages) {
+std::map<std::string, double> shares(Bed& bed, const std::vector<std::string_view>& pages) {
   std::map<std::string, double> out;
   Timestamp t = now;
   for (const std::string_view text : pages) {
