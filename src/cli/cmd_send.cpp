@@ -107,10 +107,9 @@ Status run_send(const Common& common, const SendArgs& args) {
     return fail(Errc::io, {}, "not all was acknowledged: " + uplink.trouble(),
                 fmt::format("run it again with --spool {}", spool.path()));
   if (counts.refused > 0)
-    return fail(Errc::value, {},
-                fmt::format("the service will never take {} of the lines", counts.refused),
-                fmt::format("they stand in {}/refused.jsonl; mend them and send them again",
-                            spool.path()));
+    return fail(
+        Errc::value, {}, fmt::format("the service will never take {} of the lines", counts.refused),
+        fmt::format("they stand in {}/refused.jsonl; mend them and send them again", spool.path()));
   spool.remove();
   return {};
 }
