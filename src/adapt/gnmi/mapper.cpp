@@ -57,9 +57,8 @@ void Mapper::take(const Leaf& leaf, Timestamp t, std::vector<port::Sample>& out)
     case Reading::optic_name:
       return take_optic(*row, leaf);
     case Reading::part_status:
-      return take_status(*row, leaf, t, out);
     case Reading::part_celsius:
-      return take_celsius(*row, leaf, t, out);
+      return take_part(*row, leaf, t, out);
     case Reading::share_used:
     case Reading::share_whole:
       return take_share(*row, leaf, t, out);
@@ -165,16 +164,24 @@ void Mapper::set_type(const std::string& name, Part& part, PartType type,
   if (part.celsius) emit_celsius(name, type, *std::exchange(part.celsius, std::nullopt), out);
 }
 
-void Mapper::take_status(const Row& row, const Leaf& leaf, Timestamp t,
-                         std::vector<port::Sample>& out) {
+// What it means depends on what the component is, which may be told later.
+void Mapper::take_part(const Row& row, const Leaf& leaf, Timestamp t,
+                       std::vector<port::Sample>& out) {
   const auto value = read_value(row.reading, leaf.value, t);
   if (!value) return misread_.add(leaf.path, value.error());
   const std::string name(key_value(leaf, row.component_key));
   Part* const part = entry(parts_, name, leaf.path);
   if (part == nullptr) return;
-  if (part->type != PartType::unknown) return emit_status(name, part->type, {t, *value}, out);
+  const Held held{t, *value};
+  const bool is_known = part->type != PartType::unknown;
+  if (row.reading == Reading::part_celsius) {
+    if (is_known || is_synced_) return emit_celsius(name, part->type, held, out);
+    part->celsius = held;
+    return;
+  }
+  if (is_known) return emit_status(name, part->type, held, out);
   // Held also later: the type may come with the component's next update.
-  part->status = Held{t, *value};
+  part->status = held;
   if (is_synced_) misread_.add(leaf.path, Misread::unknown_part);
 }
 
@@ -186,19 +193,6 @@ void Mapper::emit_status(const std::string& name, PartType type, Held held,
   if (type == PartType::fan) emit(port::Metric::fan_ok);
   if (type == PartType::supply) emit(port::Metric::psu_ok);
   if (type == PartType::card) emit(port::Metric::card_ok);
-}
-
-void Mapper::take_celsius(const Row& row, const Leaf& leaf, Timestamp t,
-                          std::vector<port::Sample>& out) {
-  const auto value = read_value(row.reading, leaf.value, t);
-  if (!value) return misread_.add(leaf.path, value.error());
-  const std::string name(key_value(leaf, row.component_key));
-  Part* const part = entry(parts_, name, leaf.path);
-  if (part == nullptr) return;
-  if (part->type == PartType::unknown && !is_synced_)
-    part->celsius = Held{t, *value};
-  else
-    emit_celsius(name, part->type, {t, *value}, out);
 }
 
 void Mapper::emit_celsius(const std::string& name, PartType type, Held held,

@@ -66,8 +66,7 @@ class Mapper {
   void take_row(const Row& row, const Leaf& leaf, Timestamp t, std::vector<port::Sample>& out);
   void take_type(const Row& row, const Leaf& leaf, std::vector<port::Sample>& out);
   void take_optic(const Row& row, const Leaf& leaf);
-  void take_status(const Row& row, const Leaf& leaf, Timestamp t, std::vector<port::Sample>& out);
-  void take_celsius(const Row& row, const Leaf& leaf, Timestamp t, std::vector<port::Sample>& out);
+  void take_part(const Row& row, const Leaf& leaf, Timestamp t, std::vector<port::Sample>& out);
   void take_share(const Row& row, const Leaf& leaf, Timestamp t, std::vector<port::Sample>& out);
   void take_ranked(const Row& row, port::Sample sample, std::vector<port::Sample>& out);
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "adapt/live/datagram_header.hpp"
 #include "adapt/live/system_clock.hpp"
 
 namespace weft::adapt::live {
@@ -51,14 +52,8 @@ struct SyslogDatagrams::Buffers {
   void prepare() {
     for (std::size_t i = 0; i < call_max; ++i) {
       parts[i] = {bytes[i].data(), bytes[i].size()};
-      msghdr& header = headers[i].msg_hdr;
-      header = {};
-      header.msg_name = &names[i];
-      header.msg_namelen = sizeof names[i];
-      header.msg_iov = &parts[i];
-      header.msg_iovlen = 1;
-      header.msg_control = controls[i].bytes.data();
-      header.msg_controllen = control_bytes;
+      headers[i].msg_hdr =
+          header_for(parts[i], std::as_writable_bytes(std::span(&names[i], 1)), controls[i].bytes);
     }
   }
 };

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "adapt/live/datagram_header.hpp"
 #include "adapt/live/system_clock.hpp"
 #include "base/fd.hpp"
 #include "observe/probe/quote.hpp"
@@ -311,14 +312,8 @@ std::size_t UdpIo::Impl::receive_from(std::uint32_t index, std::span<port::Incom
   Socket& socket = sockets_[index];
   for (std::size_t i = 0; i < batch.size(); ++i) {
     in_parts_[i] = {batch[i].bytes.data(), batch[i].bytes.size()};
-    msghdr& message = in_[i].msg_hdr;
-    message = {};
-    message.msg_name = &in_names_[i];
-    message.msg_namelen = sizeof in_names_[i];
-    message.msg_iov = &in_parts_[i];
-    message.msg_iovlen = 1;
-    message.msg_control = in_controls_[i].bytes.data();
-    message.msg_controllen = control_bytes;
+    in_[i].msg_hdr = header_for(in_parts_[i], std::as_writable_bytes(std::span(&in_names_[i], 1)),
+                                in_controls_[i].bytes);
   }
   const int got = ::recvmmsg(socket.fd.get(), in_.data(), static_cast<unsigned>(batch.size()),
                              MSG_DONTWAIT | MSG_TRUNC, nullptr);
@@ -370,12 +365,7 @@ std::size_t UdpIo::Impl::send_stamps(std::span<port::SendStamp> batch) {
 std::size_t UdpIo::Impl::stamps_from(Socket& socket, std::span<port::SendStamp> batch) {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     in_parts_[i] = {quotes_[i].data(), quotes_[i].size()};
-    msghdr& message = in_[i].msg_hdr;
-    message = {};
-    message.msg_iov = &in_parts_[i];
-    message.msg_iovlen = 1;
-    message.msg_control = in_controls_[i].bytes.data();
-    message.msg_controllen = control_bytes;
+    in_[i].msg_hdr = header_for(in_parts_[i], {}, in_controls_[i].bytes);
   }
   const int got = ::recvmmsg(socket.fd.get(), in_.data(), static_cast<unsigned>(batch.size()),
                              MSG_ERRQUEUE | MSG_DONTWAIT, nullptr);

@@ -6,37 +6,14 @@
 #include <numeric>
 
 #include "engine/packet/random_case.hpp"
+#include "engine/packet/test_kit.hpp"
 
 namespace weft::engine::packet {
 namespace {
 
-using model::FabricBuilder;
-using model::NodeKind;
-
-//   nic:0 --- s:0 --- s:1 --- ... --- nic:1        `rates.size()` cables
-Fabric chain(const std::vector<Rate>& rates, Duration latency) {
-  FabricBuilder builder;
-  std::vector<NodeId> nodes;
-  for (std::size_t i = 1; i < rates.size(); ++i)
-    nodes.push_back(builder.add_node({NodeKind::fabric_switch, "s", {}}));
-  nodes.insert(nodes.begin(), builder.add_node({NodeKind::nic, "nic", {}}));
-  nodes.push_back(builder.add_node({NodeKind::nic, "nic", {}}));
-  for (std::size_t i = 0; i < rates.size(); ++i)
-    builder.add_circuit(nodes[i], nodes[i + 1], {.rate = rates[i], .latency = latency});
-  return builder.freeze();
-}
-
-//   nic:0 ---+
-//   nic:1 --- s:0        cable i is that of nic:i
-//    ...  ---+
-Fabric star(const std::vector<Rate>& rates, Duration latency) {
-  FabricBuilder builder;
-  const NodeId center = builder.add_node({NodeKind::fabric_switch, "s", {}});
-  for (const Rate rate : rates)
-    builder.add_circuit(builder.add_node({NodeKind::nic, "nic", {}}), center,
-                        {.rate = rate, .latency = latency});
-  return builder.freeze();
-}
+using testing::chain;
+using testing::equal;
+using testing::star;
 
 Connection between(const Fabric& fabric, std::size_t src, std::size_t dst) {
   return {.src = fabric.nics()[src], .dst = fabric.nics()[dst]};
@@ -57,8 +34,6 @@ constexpr Ps full = 83'200, control = 1'280;
 constexpr Ps latency = 1'000'000;
 constexpr std::uint64_t full_bytes = 4160, payload = 4096;
 Bytes packets_of(std::int64_t count) { return 4160_B * count; }
-
-std::vector<Rate> equal(std::size_t count) { return std::vector<Rate>(count, 400_Gbps); }
 
 TEST_CASE("one flow: serialisation of n packets, store and forward, latencies, and the last ACK") {
   for (const std::size_t links : {2u, 4u, 6u}) {

@@ -70,15 +70,19 @@ bool Driver::detected(Ticket& t) {
                               problem(t).confidence));
 }
 
-bool Driver::triaged(Ticket& t) {
-  if (!t.has_open_case()) {
+// A drain that was not begun is dropped with the reason for it.
+bool Driver::lost_its_case(Ticket& t) {
+  if (!t.has_open_case())
     close(t);
-    return true;
-  }
-  if (!r_.is_believable(t.lead())) {
+  else if (!r_.is_believable(t.lead()))
     start_over(t, "the case is not to be believed any more");
-    return true;
-  }
+  else
+    return false;
+  return true;
+}
+
+bool Driver::triaged(Ticket& t) {
+  if (lost_its_case(t)) return true;
   if (t.is_held) return false;
   const Mode mode = problem(t).mode;
   if (!t.has_part())
@@ -154,14 +158,7 @@ bool Driver::block(Ticket& t, const Refusal& refusal) {
 }
 
 bool Driver::blocked(Ticket& t) {
-  if (!t.has_open_case()) {
-    close(t);
-    return true;
-  }
-  if (!r_.is_believable(t.lead())) {
-    start_over(t, "the case is not to be believed any more");
-    return true;
-  }
+  if (lost_its_case(t)) return true;
   if (t.is_held || !t.retry_at || !is_due(*t.retry_at)) return false;
   return try_reserve(t);
 }
@@ -186,14 +183,7 @@ void Driver::forecast_known(Ticket& t, const Outcome& outcome) {
 }
 
 bool Driver::forecasting(Ticket& t) {
-  if (!t.has_open_case()) {
-    close(t);
-    return true;
-  }
-  if (!r_.is_believable(t.lead())) {
-    start_over(t, "the case is not to be believed any more");
-    return true;
-  }
+  if (lost_its_case(t)) return true;
   if (t.pending) {
     if (!is_lost(*t.pending)) return false;
     const Outcome lost{.order = t.pending->id,

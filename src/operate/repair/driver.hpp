@@ -48,6 +48,7 @@ class Driver {
   // Until something is done (decide.cpp).
   bool detected(Ticket& t);
   bool watch(Ticket& t, std::string why);
+  bool lost_its_case(Ticket& t);
   bool triaged(Ticket& t);
   bool propose(Ticket& t, std::string why);
   void tell_proposal(Ticket& t);

@@ -51,14 +51,6 @@ bool has(const std::vector<ScopeId>& scopes, ScopeId scope) {
   return std::ranges::find(scopes, scope) != scopes.end();
 }
 
-bool is_within(const Fabric& fabric, const Entity& part, ScopeId scope) {
-  return std::ranges::any_of(ends_of(fabric, part), [&](NodeId end) {
-    for (ScopeId at = fabric.scope(end); at.valid(); at = fabric.scopes()[at].parent)
-      if (at == scope) return true;
-    return false;
-  });
-}
-
 // The same part, a switch and a cable of it, a card and its switch, or a scope and what is in it.
 bool is_related(const Fabric& fabric, const Entity& a, const Entity& b) {
   const auto has_end = [&](const Entity& cable, const Entity& node) {
@@ -68,7 +60,9 @@ bool is_related(const Fabric& fabric, const Entity& a, const Entity& b) {
   const auto is_node = [](const Entity& e) {
     return e.kind == EntityKind::node || e.kind == EntityKind::card;
   };
-  if (a.kind == EntityKind::scope) return is_within(fabric, b, ScopeId(a.id));
+  if (a.kind == EntityKind::scope)
+    return std::ranges::any_of(ends_of(fabric, b),
+                               [&](NodeId end) { return is_inside(fabric, end, ScopeId(a.id)); });
   if (a == b || (is_node(a) && is_node(b))) return a == b || a.id == b.id;
   if (is_node(a)) return has_end(b, a);
   return is_node(b) && has_end(a, b);

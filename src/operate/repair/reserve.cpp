@@ -24,12 +24,6 @@ constexpr std::uint32_t none = UINT32_MAX;
 
 bool is_nic(const Fabric& fabric, NodeId node) { return fabric.kind(node) == NodeKind::nic; }
 
-bool is_inside(const Fabric& fabric, ScopeId inner, ScopeId outer) {
-  for (ScopeId at = inner; at.valid(); at = fabric.scopes()[at].parent)
-    if (at == outer) return true;
-  return false;
-}
-
 bool has_nics(const Fabric& fabric, NodeId node) {
   return std::ranges::any_of(fabric.out(node),
                              [&](LinkId out) { return is_nic(fabric, fabric.to(out)); });
@@ -43,6 +37,12 @@ ScopeId rack_below(const Fabric& fabric, NodeId node) {
 }
 
 }  // namespace
+
+bool is_inside(const Fabric& fabric, NodeId node, ScopeId outer) {
+  for (ScopeId at = fabric.scope(node); at.valid(); at = fabric.scopes()[at].parent)
+    if (at == outer) return true;
+  return false;
+}
 
 Gone::Gone(const Fabric& fabric)
     : fabric_(&fabric), nodes_(fabric.node_count()), cables_(fabric.circuit_count()) {}
@@ -64,7 +64,7 @@ void Gone::add(const Entity& entity) {
       return;
     case EntityKind::scope:
       for (const NodeId node : fabric_->nodes())
-        if (is_inside(*fabric_, fabric_->scope(node), ScopeId(entity.id))) nodes_[node.index()] = 1;
+        if (is_inside(*fabric_, node, ScopeId(entity.id))) nodes_[node.index()] = 1;
       return;
   }
 }

@@ -11,6 +11,9 @@
 
 namespace weft::operate::repair {
 
+// Whether the node stands in that scope, or in one inside it. Cost: O(depth).
+bool is_inside(const model::Fabric& fabric, model::NodeId node, model::ScopeId outer);
+
 // Parts that are not relied on: down, draining, drained or suspected.
 class Gone {
  public:

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/file.hpp"
+#include "workload/trace/test_kit.hpp"
 #include "workload/trace/trace.hpp"
 
 namespace weft::workload {
@@ -12,6 +13,7 @@ namespace {
 using model::CollectiveOp;
 using model::Dimension;
 using model::Operation;
+using testing::noted;
 
 constexpr const char* header =
     "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,"
@@ -22,9 +24,7 @@ Result<RecordedWorkload> try_read(const std::string& text, const TraceOptions& o
 }
 
 RecordedWorkload read(const std::string& rows, const TraceOptions& options = {}) {
-  auto workload = try_read(header + rows, options);
-  REQUIRE_MESSAGE(workload.has_value(), workload.error().text());
-  return *std::move(workload);
+  return testing::accepted(try_read(header + rows, options));
 }
 
 std::string refusal(const std::string& text, const TraceOptions& options = {}) {
@@ -33,10 +33,6 @@ std::string refusal(const std::string& text, const TraceOptions& options = {}) {
 }
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
-bool notes(const RecordedWorkload& w, std::string_view part) {
-  return std::ranges::any_of(w.notes, [&](const auto& note) { return contains(note, part); });
-}
-
 constexpr const char* step =
     "CommType.all_reduce,CommGroup.dp_group,3,8,init.model_setup,None,None,,None,None,None,1\n"
     "CommType.epoch_end,None,None,0,,None,None,,None,None,None,1\n"
@@ -62,8 +58,8 @@ TEST_CASE("lines of one rank become a chain that all ranks run") {
   CHECK(w.graph.labels[ops[4].label] == "step");
   for (std::uint32_t o = 1; o < ops.size(); ++o)
     CHECK(w.graph.programs[0].after[ops[o].after_first] == o - 1);
-  CHECK(notes(w, "1 lines of the set-up"));
-  CHECK(notes(w, "milliseconds"));
+  CHECK(noted(w, "1 lines of the set-up"));
+  CHECK(noted(w, "milliseconds"));
 }
 
 TEST_CASE("the ranks of a stage may stand above the header") {
@@ -71,7 +67,7 @@ TEST_CASE("the ranks of a stage may stand above the header") {
   CHECK(is_aicb_csv({"w.csv", text}));
   const auto w = try_read(text);
   REQUIRE_MESSAGE(w.has_value(), w.error().text());
-  CHECK(notes(*w, "one pipeline stage"));
+  CHECK(noted(*w, "one pipeline stage"));
   CHECK(contains(refusal(text + "x,,,,,,,,,,,\n"), "w.csv:9:1: unknown comm_type"));
 }
 

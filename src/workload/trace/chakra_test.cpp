@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
 #include "workload/trace/chakra_groups.hpp"
 #include "workload/trace/chakra_test_kit.hpp"
 #include "workload/trace/chakra_trace.hpp"
+#include "workload/trace/test_kit.hpp"
 #include "workload/trace/trace.hpp"
 
 using namespace weft;
 using namespace weft::workload;
 using namespace weft::workload::test;
+using namespace weft::workload::testing;
 using model::CollectiveOp;
 using model::Operation;
 
@@ -25,29 +28,19 @@ Result<RecordedWorkload> read(const std::string& content, const TraceOptions& op
 }
 
 RecordedWorkload good(const std::string& content, const TraceOptions& options = {}) {
-  auto out = read(content, options);
-  const std::string why = out ? "" : out.error().text();
-  CAPTURE(why);
-  REQUIRE(out.has_value());
-  return std::move(*out);
+  return accepted(read(content, options));
+}
+
+// Public traces are not part of the tree; without them the test is skipped.
+std::optional<RecordedWorkload> public_trace(const std::string& path) {
+  const auto content = read_file(path);
+  if (content) return accepted(read(*content, {}, path));
+  MESSAGE("skipped: " << path << " is not there");
+  return std::nullopt;
 }
 
 std::string bad(const std::string& content, const TraceOptions& options = {}) {
-  const auto out = read(content, options);
-  REQUIRE_FALSE(out.has_value());
-  return out.error().text();
-}
-
-std::uint64_t count(const RecordedWorkload& workload, std::string_view name) {
-  const auto found =
-      std::ranges::find(workload.counts, name, &std::pair<std::string, std::uint64_t>::first);
-  REQUIRE(found != workload.counts.end());
-  return found->second;
-}
-
-bool noted(const RecordedWorkload& workload, std::string_view text) {
-  return std::ranges::any_of(workload.notes,
-                             [&](const std::string& note) { return note.contains(text); });
+  return refused(read(content, options));
 }
 
 const Operation& operation(const RecordedWorkload& workload, std::string_view label,
@@ -406,16 +399,8 @@ TEST_CASE("no prefix and no flipped bit breaks the reader") {
 }
 
 TEST_CASE("a recorded PyTorch run: ResNet-50, one rank of a data-parallel job") {
-  const std::string path = "../shared/data/workloads/chakra_pytorch_ddp.tar.gz";
-  const auto content = read_file(path);
-  if (!content) {
-    MESSAGE("skipped: " << path << " is not there");
-    return;
-  }
-  const auto w = read(*content, {}, path);
-  const std::string why = w ? "" : w.error().text();
-  CAPTURE(why);
-  REQUIRE(w.has_value());
+  const auto w = public_trace("../shared/data/workloads/chakra_pytorch_ddp.tar.gz");
+  if (!w) return;
   CHECK(count(*w, "compute nodes") == 3643);
   CHECK(count(*w, "collective nodes") == 21);
   CHECK(count(*w, "collectives with size") == 7);
@@ -434,16 +419,8 @@ TEST_CASE("a recorded PyTorch run: ResNet-50, one rank of a data-parallel job") 
 }
 
 TEST_CASE("a PyTorch host trace: collectives without times") {
-  const std::string path = "../shared/data/workloads/chakra_host_1.0.2.tgz";
-  const auto content = read_file(path);
-  if (!content) {
-    MESSAGE("skipped: " << path << " is not there");
-    return;
-  }
-  const auto w = read(*content, {}, path);
-  const std::string why = w ? "" : w.error().text();
-  CAPTURE(why);
-  REQUIRE(w.has_value());
+  const auto w = public_trace("../shared/data/workloads/chakra_host_1.0.2.tgz");
+  if (!w) return;
   CHECK(w->graph.rank_count == 2);  // group_size of the embedded group
   CHECK(count(*w, "collective nodes") == 10);
   CHECK(count(*w, "compute nodes") + count(*w, "metadata nodes") == 253);

@@ -10,10 +10,12 @@
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "workload/trace/test_kit.hpp"
 #include "workload/trace/trace.hpp"
 
 using namespace weft;
 using namespace weft::workload;
+using namespace weft::workload::testing;
 using model::Operation;
 
 namespace {
@@ -23,25 +25,14 @@ Result<RecordedWorkload> read(const std::string& content, const TraceOptions& op
 }
 
 RecordedWorkload good(const std::string& content, const TraceOptions& options = {}) {
-  auto out = read(content, options);
-  const std::string why = out ? "" : out.error().text();
-  CAPTURE(why);
-  REQUIRE(out.has_value());
-  return std::move(*out);
+  return accepted(read(content, options));
 }
 
 std::string bad(const std::string& content, const TraceOptions& options = {}) {
-  const auto out = read(content, options);
-  REQUIRE_FALSE(out.has_value());
-  return out.error().text();
+  return refused(read(content, options));
 }
 
 void flip(char& byte, std::uint64_t bit) { byte = static_cast<char>(byte ^ 1 << bit); }
-
-bool noted(const RecordedWorkload& workload, std::string_view text) {
-  return std::ranges::any_of(workload.notes,
-                             [&](const std::string& note) { return note.contains(text); });
-}
 
 // The binary form of a text, by the layout of the format's own compiler.
 class BinaryWriter {

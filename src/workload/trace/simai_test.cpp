@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/file.hpp"
+#include "workload/trace/test_kit.hpp"
 #include "workload/trace/trace.hpp"
 
 namespace weft::workload {
@@ -15,6 +16,8 @@ using model::CollectiveOp;
 using model::Dimension;
 using model::Operation;
 using model::OpGraph;
+using testing::count;
+using testing::noted;
 using Kind = Operation::Kind;
 
 Result<RecordedWorkload> try_read(const std::string& text, const TraceOptions& options = {}) {
@@ -22,9 +25,7 @@ Result<RecordedWorkload> try_read(const std::string& text, const TraceOptions& o
 }
 
 RecordedWorkload read(const std::string& text, const TraceOptions& options = {}) {
-  auto workload = try_read(text, options);
-  REQUIRE_MESSAGE(workload.has_value(), workload.error().text());
-  return *std::move(workload);
+  return testing::accepted(try_read(text, options));
 }
 
 std::string refusal(const std::string& text, const TraceOptions& options = {}) {
@@ -34,21 +35,10 @@ std::string refusal(const std::string& text, const TraceOptions& options = {}) {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
-std::uint64_t count(const RecordedWorkload& w, std::string_view name) {
-  for (const auto& [key, value] : w.counts)
-    if (key == name) return value;
-  FAIL("no count " << name);
-  return 0;
-}
-
 double seconds(const RecordedWorkload& w, std::string_view name) {
   for (const auto& [key, value] : w.times_s)
     if (key == name) return value;
   return -1;
-}
-
-bool notes(const RecordedWorkload& w, std::string_view part) {
-  return std::ranges::any_of(w.notes, [&](const auto& note) { return contains(note, part); });
 }
 
 std::size_t operations(const OpGraph& graph, Kind kind, std::size_t program = 0) {
@@ -178,10 +168,10 @@ TEST_CASE("old headers: number of ranks by option, or a stated assumption") {
       "checkpoint_initiates: 0\n1\nx -1 5000 ALLREDUCE 64 1 NONE 0 1 ALLREDUCE 8 1";
   const RecordedWorkload assumed = read(text);
   CHECK(assumed.graph.rank_count == 16);
-  CHECK(notes(assumed, "16 ranks are assumed"));
+  CHECK(noted(assumed, "16 ranks are assumed"));
   const RecordedWorkload chosen = read(text, {.ranks = 64});
   CHECK(chosen.graph.rank_count == 64);
-  CHECK(!notes(chosen, "assumed"));
+  CHECK(!noted(chosen, "assumed"));
   CHECK(contains(refusal(text, {.ranks = 60}), "60 ranks / (TP 8 x PP 1) = 7.5"));
   CHECK(contains(refusal(text, {.ranks = 60}), "choose a multiple of 8"));
   CHECK(refusal(text, {.ranks = 0}) != "accepted");
@@ -191,7 +181,7 @@ TEST_CASE("other rank counts than recorded change DP alone") {
   const RecordedWorkload w = read(two_layers, {.ranks = 200});
   CHECK(count(w, "DP") == 100);  // groups of any size
   CHECK(w.graph.groups.back().size() == 100);
-  CHECK(notes(w, "200 ranks instead of the 6 of the file"));
+  CHECK(noted(w, "200 ranks instead of the 6 of the file"));
   CHECK(contains(refusal(two_layers, {.ranks = 7}), "7 ranks / (TP 2 x PP 1) = 3.5"));
 }
 
@@ -221,9 +211,9 @@ TEST_CASE("groups of one rank and sizes of 0 are counted, not timed") {
       "a -1 2000 ALLREDUCE 64 0 NONE 9 0 ALLREDUCE 0 0\n"
       "b -1 0 ALLTOALL_EP 64 0 NONE 0 0 ALLREDUCE 8 0\n");
   CHECK(operations(w.graph, Kind::collective) == 1);
-  CHECK(notes(w, "1 collectives of 0 bytes"));
-  CHECK(notes(w, "2 collectives in groups of one rank"));
-  CHECK(notes(w, "1 columns say NONE and give a size"));
+  CHECK(noted(w, "1 collectives of 0 bytes"));
+  CHECK(noted(w, "2 collectives in groups of one rank"));
+  CHECK(noted(w, "1 columns say NONE and give a size"));
 }
 
 TEST_CASE("all-reduce and all-to-all in one are two, one after the other; broadcast is one") {
@@ -314,7 +304,7 @@ TEST_CASE("pipeline without visible units: the bubble is an operation") {
     text.replace(at, 4, fmt::format("mlp{} ", k));
   const RecordedWorkload w = read(text);
   CHECK(seconds(w, "pipeline bubble") == doctest::Approx(3.0 / 6 * 180e-6));
-  CHECK(notes(w, "one message each way"));
+  CHECK(noted(w, "one message each way"));
   CHECK(step_time(w.graph) == doctest::Approx(270e-6));
   CHECK(operations(w.graph, Kind::send, 0) == 1);
   CHECK(operations(w.graph, Kind::recv, 1) == 2);
@@ -414,7 +404,7 @@ TEST_CASE("mistakes in lines are named with their place") {
   CHECK(contains(with("a -2 1 NONE 0 1 NONE 0 1 NONE 0 1"), "dep is \"-2\""));
   CHECK(contains(with("a -1 1 NONE 0 1 NONE 0 1 NONE 0 1\nb -1 1 NONE 0 1 NONE 0 1 NONE 0 1"),
                  "w.txt:2:1: line 2 promises 1 layers, the file has 2"));
-  CHECK(notes(read(head + "9\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1"), "promises 9 layers, 1 are"));
+  CHECK(noted(read(head + "9\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1"), "promises 9 layers, 1 are"));
   CHECK(contains(refusal(head + "9\n"), "ends before the first layer"));
   CHECK(contains(refusal(head), "ends before the number of layers"));
   CHECK(contains(refusal(""), "w.txt:1:1: the file ends before the number of layers"));
@@ -475,8 +465,8 @@ TEST_CASE("SimAI's example of 9,216 GPUs: compute time of its own answer") {
   // SimAI-Analytical: 60.20 % of 7,545,619 us are compute.
   CHECK(std::abs(seconds(*w, "compute of a step") / (0.6020 * 7.545619) - 1) < 1e-3);
   CHECK(compute_of(w->graph.programs[0]) == doctest::Approx(seconds(*w, "compute of a step")));
-  CHECK(notes(*w, "192 units (VPP 8 x GA 24)"));
-  CHECK(notes(*w, "216 collectives of 0 bytes"));
+  CHECK(noted(*w, "192 units (VPP 8 x GA 24)"));
+  CHECK(noted(*w, "216 collectives of 0 bytes"));
   // Per layer 2 + 7 forward and 1 + 7 backward, heads and embeddings, 4 of weight gradients; the
   // embedding's all-reduce of gradients.
   CHECK(count(*w, "collectives of a rank") == 192 * (9 + 8) + 24 + 24 + 7 + 1 + 4);

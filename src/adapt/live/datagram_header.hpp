@@ -1,0 +1,24 @@
+// The header by which recvmmsg(2) is told where to put a datagram.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <span>
+
+namespace weft::adapt::live {
+
+// What is pointed to must outlive the call; the kernel overwrites the sizes, so that a header is
+// good for one. Without room for it the sender is not told.
+inline msghdr header_for(iovec& bytes, std::span<std::byte> from, std::span<std::byte> control) {
+  msghdr out{};
+  out.msg_name = from.data();
+  out.msg_namelen = static_cast<socklen_t>(from.size());
+  out.msg_iov = &bytes;
+  out.msg_iovlen = 1;
+  out.msg_control = control.data();
+  out.msg_controllen = control.size();
+  return out;
+}
+
+}  // namespace weft::adapt::live
