@@ -1,14 +1,14 @@
 // Where syslog is listened for, and sockets there.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <string>
 
 #include "base/fd.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
-
-struct sockaddr_storage;
 
 namespace weft::adapt::live {
 
