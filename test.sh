@@ -3,6 +3,7 @@
 #   ./test.sh           everything: lint, sanitizers, short fuzzing, then the tests of the release build
 #   ./test.sh --quick   only the release build and its tests
 #   ./test.sh --long    everything, with ten minutes for each fuzz target and the tests labelled long
+# At the end it lists the tests that were skipped, with what this machine lacks for them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=scripts/setup.sh
@@ -18,9 +19,41 @@ case "${1:-}" in
 esac
 [ $# -le 1 ] || die "too many options; usage: ./test.sh [--quick | --long]"
 tests=(--output-on-failure --parallel "$(nproc)")
-skipped='long'
-[ "$mode" != long ] || skipped='none'
+left_out='long'
+[ "$mode" != long ] || left_out='none'
 export ASAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19
+
+# run_tests DIR CTEST-OPTION... : runs the tests of a build and notes which of them were skipped.
+skips=()
+run_tests() {
+  local dir=$1 status=0 name reasons reason
+  shift
+  local log=$dir/Testing/Temporary
+  mkdir -p "$log"
+  ctest --test-dir "$dir" "${tests[@]}" "$@" 2>&1 | tee "$log/ctest.out" || status=$?
+  while read -r name; do
+    # The reasons stand in what the test printed: SKIPPED: test case: reason
+    mapfile -t reasons < <(awk -v name="$name" '
+      / Testing: / { here = substr($0, index($0, " Testing: ") + 10) == name }
+      here && /^SKIPPED: / { print substr($0, 10) }' "$log/LastTest.log")
+    [ ${#reasons[@]} -gt 0 ] || reasons=('NO REASON GIVEN')
+    for reason in "${reasons[@]}"; do skips+=("$dir: $name: $reason"); done
+  done < <(sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) .*\*\*\*Skipped.*/\1/p' "$log/ctest.out")
+  return "$status"
+}
+
+# Whatever came of the rest: what was not tested, and why. A skip without a reason is a failure.
+list_skips() {
+  local status=$?
+  if [ ${#skips[@]} -eq 0 ]; then
+    say "No test was skipped"
+  else
+    say "SKIPPED, ${#skips[@]} test cases:"
+    printf '%s\n' "${skips[@]}"
+    [[ "${skips[*]}" != *'NO REASON GIVEN'* ]] || status=1
+  fi
+  exit "$status"
+}
 
 # Sources that differ from where this work left the main line; of the last commit when on it.
 changed_sources() {
@@ -39,47 +72,54 @@ lint() {
     xargs -0 clang-format-19 --dry-run -Werror || die "run scripts/format.sh"
   local sources
   mapfile -t sources < <(changed_sources)
-  # Only what the build knows: comparisons with other programs are built by hand.
-  local known=() source
+  # A source that is compiled together with others is checked together with them.
+  local units=() source unit
   for source in "${sources[@]}"; do
-    grep -q "\"$PWD/$source\"" build/asan-ubsan/compile_commands.json && known+=("$source")
+    unit=$(find build/asan-ubsan -path '*/Unity/*.cxx' -exec grep -lxF "#include \"$PWD/$source\"" {} +) ||
+      unit=$(grep -qF "\"file\": \"$PWD/$source\"" build/asan-ubsan/compile_commands.json && echo "$source") ||
+      continue # comparisons with other programs are built by hand
+    mapfile -t -O ${#units[@]} units <<<"$unit"
   done
-  say "clang-tidy on ${#known[@]} changed sources"
-  [ ${#known[@]} -eq 0 ] || printf '%s\0' "${known[@]}" |
+  [ ${#units[@]} -gt 0 ] || return 0
+  mapfile -t units < <(printf '%s\n' "${units[@]}" | sort -u)
+  say "clang-tidy on ${#sources[@]} changed sources, in ${#units[@]} units"
+  printf '%s\0' "${units[@]}" |
     xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 --quiet -p build/asan-ubsan \
-      2> >(grep -v ' warnings\? generated' >&2)
+      --checks=-bugprone-suspicious-include 2> >(grep -v ' warnings\? generated' >&2)
 }
 
 # Tests labelled threads, with --long also threads_long, under ThreadSanitizer; nothing is built
 # when there are none.
 thread_tests() {
-  local names label='^threads$'
+  local programs label='^threads$'
   [ "$mode" != long ] || label='^threads(_long)?$'
-  mapfile -t names < <(ctest --test-dir build/release -N -L "$label" |
-    sed -n 's/^ *Test *#[0-9]*: //p')
-  [ ${#names[@]} -gt 0 ] || return 0
-  say "ThreadSanitizer: ${names[*]}"
+  # Several entries of CTest may be of one program.
+  mapfile -t programs < <(ctest --test-dir build/release -N -V -L "$label" |
+    sed -n 's/^[0-9]*: Test command: \([^ ]*\).*/\1/p' | xargs -r -n 1 basename | sort -u)
+  [ ${#programs[@]} -gt 0 ] || return 0
+  say "ThreadSanitizer: ${programs[*]}"
   cmake --preset tsan >/dev/null
-  cmake --build build/tsan --parallel "$(nproc)" --target "${names[@]/%/_test}"
-  ctest --test-dir build/tsan -L "$label" "${tests[@]}"
+  cmake --build build/tsan --parallel "$(nproc)" --target "${programs[@]}"
+  run_tests build/tsan -L "$label"
 }
 
+trap list_skips EXIT
 packages=("${weft_packages_build[@]}")
 [ "$mode" = quick ] || packages+=("${weft_packages_test[@]}")
 install_packages "${packages[@]}"
 
 if [ "$mode" = quick ]; then
-  build release -DBUILD_TESTING=ON -DWEFT_REPLAY=ON
+  build release -DBUILD_TESTING=ON -DWEFT_REPLAY=ON -DWEFT_PAGE_REQUIRED=ON
 else
-  build release -DBUILD_TESTING=ON -DWEFT_BENCH=ON -DWEFT_REPLAY=OFF # the build below fuzzes
+  build release -DBUILD_TESTING=ON -DWEFT_BENCH=ON -DWEFT_REPLAY=OFF -DWEFT_PAGE_REQUIRED=ON # the build below fuzzes
 fi
 if [ "$mode" != quick ]; then
   # One build serves the sanitizers and the fuzz targets, which are tests there.
-  build asan-ubsan -DWEFT_FUZZ=ON "-DWEFT_FUZZ_SECONDS=$fuzz_seconds"
+  build asan-ubsan -DWEFT_FUZZ=ON -DWEFT_PAGE_REQUIRED=ON "-DWEFT_FUZZ_SECONDS=$fuzz_seconds"
   lint
   say "Tests under AddressSanitizer and UndefinedBehaviorSanitizer, and fuzz targets"
-  ctest --test-dir build/asan-ubsan "${tests[@]}" -LE "^(perf|$skipped)\$"
+  run_tests build/asan-ubsan -LE "^(perf|$left_out)\$"
   thread_tests
 fi
 say "Tests of the release build"
-ctest --test-dir build/release "${tests[@]}" -LE "^$skipped\$"
+run_tests build/release -LE "^$left_out\$"

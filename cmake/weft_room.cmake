@@ -1,10 +1,12 @@
-# weft_room(NAME LEVEL n [LINKS room...] [USES library...])
+# weft_room(NAME LEVEL n [COLD [HOT source...]] [LINKS room...] [USES library...] [NEEDS what...])
 #
 # One folder is one room. Its library is weft_<NAME> (slashes become underscores), made of the
 # folder's *.cpp (but main.cpp); its *_test.cpp become the test program <NAME>_test. LINKS names rooms of a lower
-# level and nothing else may be included; USES names third-party libraries, which stay private.
+# level and nothing else may be included; USES names third-party libraries, which stay private. COLD
+# rooms hold code that runs once: -O1 compiles it in two thirds of the time; HOT names their
+# exceptions, e.g. what sends packets. NEEDS: see weft_add_test.
 function(weft_room name)
-  cmake_parse_arguments(ROOM "" "LEVEL" "LINKS;USES" ${ARGN})
+  cmake_parse_arguments(ROOM "COLD" "LEVEL" "HOT;LINKS;USES;NEEDS" ${ARGN})
   string(REPLACE "/" "_" flat ${name})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
@@ -32,17 +34,23 @@ function(weft_room name)
   else()
     add_library(weft_${flat} STATIC ${sources})
     target_include_directories(weft_${flat} PUBLIC ${PROJECT_SOURCE_DIR}/src)
-    target_link_libraries(weft_${flat} PUBLIC ${links} PRIVATE ${ROOM_USES} weft_flags)
-    if(WEFT_FUZZ) # rooms are what fuzz targets look into
-      target_compile_options(weft_${flat} PRIVATE -fsanitize=fuzzer-no-link)
+    set(heat hot)
+    if(ROOM_COLD)
+      set(heat cold)
     endif()
+    target_link_libraries(weft_${flat} PUBLIC ${links} PRIVATE ${ROOM_USES} weft_${heat}_flags)
+    weft_use_prelude(weft_${flat} ${heat})
+    weft_unite(weft_${flat})
+    set_source_files_properties(${ROOM_HOT} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>"
+                                SKIP_PRECOMPILE_HEADERS ON)
   endif()
 
   if(BUILD_TESTING AND tests)
     add_executable(${flat}_test ${tests})
     target_link_libraries(${flat}_test PRIVATE weft_${flat} ${ROOM_USES} weft_test_main)
-    # Where tests look for data beside the tree.
-    add_test(NAME ${flat} COMMAND ${flat}_test WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(${flat} PROPERTIES TIMEOUT 300)
+    weft_use_prelude(${flat}_test test)
+    weft_unite(${flat}_test)
+    weft_add_test(${flat} ${flat}_test NEEDS ${ROOM_NEEDS} PROPERTIES TIMEOUT 300)
+    set(${flat}_tests ${${flat}_tests} PARENT_SCOPE)
   endif()
 endfunction()

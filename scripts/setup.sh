@@ -6,7 +6,7 @@ weft_packages_build=(
   g++ cmake ninja-build ccache git ca-certificates
   libfmt-dev nlohmann-json3-dev libyaml-cpp-dev zlib1g-dev libcli11-dev libpugixml-dev pkg-config
   libnl-3-dev libnl-route-3-dev libnftables-dev
-  libsqlite3-dev libpq-dev libssl-dev libcpp-httplib-dev libre2-dev libsnmp-dev
+  libsqlite3-dev libpq-dev libssl-dev libboost1.81-dev libcpp-httplib-dev libre2-dev libsnmp-dev
   libgrpc++-dev libgrpc-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   doctest-dev
 )
@@ -52,6 +52,9 @@ install_packages() {
   as_root "${install[@]}" || as_root "${install[@]}" || die "apt-get could not install ${missing[*]}"
 }
 
+# What ccache must overlook to know precompiled headers again.
+export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+
 # build PRESET [CMAKE OPTION...] : configures and builds build/PRESET.
 build() {
   local preset=$1
@@ -62,6 +65,9 @@ build() {
   if [ -e "$cache" ] && ! grep -qx "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$cache"; then
     rm -rf "build/$preset"
   fi
+  # A report page that npm could not build is tried again.
+  local assets=build/$preset/src/plan/report/assets.cpp
+  [ ! -e "$assets.missing" ] || rm -f "$assets"
   cmake --preset "$preset" "$@" >/dev/null || die "cmake could not configure build/$preset"
   cmake --build "build/$preset" --parallel "$(nproc)" || die "build/$preset does not build"
 }

@@ -47,7 +47,8 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1) refuse(mark, "a second document begins", "keep one document per file");
+    if (++documents_ > 1)
+      refuse(mark, "second document in the file", "put one document in each file");
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -56,7 +57,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end())
-      refuse(mark, "alias of a value that is not complete yet", "write the value out");
+      refuse(mark, "alias refers to a value that is not complete yet", "write the value in full");
     charge(found->second.cost, at(mark));
     Config copy = found->second.value;
     copy.where = at(mark);
@@ -69,8 +70,8 @@ class TreeBuilder final : public YAML::EventHandler {
     if (tag.size() <= 1 && tag != "!" && is_null(value))
       return add({Config::Kind::null, at(mark), {}, {}, {}}, anchor);
     if (find_not_text(value) != std::string::npos)
-      refuse(mark, "an escape makes a control character, or half a letter",
-             "write the text plainly");
+      refuse(mark, "an escape sequence yields a control character or half a character",
+             "write the text without the escape");
     add(Config::scalar(value, at(mark)), anchor);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -110,7 +111,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
   void check_tag(const YAML::Mark& mark, const std::string& tag) const {
     if (tag.size() > 1 && tag != "tag:yaml.org,2002:str")
-      refuse(mark, fmt::format("tag {} has no meaning here", quoted(tag)), "remove the tag");
+      refuse(mark, fmt::format("tag {} has no meaning here", quote(tag)), "remove the tag");
   }
 
   void open(Config value, YAML::anchor_t anchor, const YAML::Mark& mark) {
@@ -167,7 +168,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (lonely && !lonely_)
       lonely_ = {Errc::parse,
                  value.where,
-                 fmt::format("no value for {}", quoted(parent.key)),
+                 fmt::format("no value for {}", quote(parent.key)),
                  "write \"key: value\"",
                  {}};
     value.where = parent.key_where;  // the parser gives the place of what comes next
@@ -176,13 +177,13 @@ class TreeBuilder final : public YAML::EventHandler {
     if (key.kind != Config::Kind::scalar)
       throw Refused{{Errc::parse,
                      key.where,
-                     "a key must be a plain text",
-                     "quote it if it is meant as text",
+                     "a key must be a plain string",
+                     "quote it if it is meant as a string",
                      {}}};
     if (!parent.keys.insert(key.text).second)
       throw Refused{{Errc::parse,
                      key.where,
-                     fmt::format("key {} stands twice", quoted(key.text)),
+                     fmt::format("duplicate key {}", quote(key.text)),
                      "remove one of them",
                      {}}};
     parent.key = key.text;
@@ -321,9 +322,7 @@ Config Config::map(Where where) { return {Kind::map, std::move(where), {}, {}, {
 Config Config::list(Where where) { return {Kind::list, std::move(where), {}, {}, {}}; }
 
 Result<Config> parse_yaml(std::string_view text, const std::string& file) {
-  if (text.size() > text_bytes_max)
-    return fail(Errc::parse, {file, 0, 0}, fmt::format("larger than {} MiB", text_bytes_max >> 20),
-                "split the input");
+  WEFT_TRY_STATUS(check_text_size(text, file, text_bytes_max, "split the input"));
   WEFT_TRY_STATUS(check_text(text, file));
   WEFT_TRY_STATUS(check_shape(text, file));
   TreeBuilder builder(file);
@@ -338,7 +337,7 @@ Result<Config> parse_yaml(std::string_view text, const std::string& file) {
   } catch (const YAML::Exception& e) {
     const Where where = place_of(e.mark, text, file);
     if (e.msg == YAML::ErrorMsg::DOC_IN_SCALAR)
-      return fail(Errc::parse, where, "the end stands inside a quoted text", "close the quote");
+      return fail(Errc::parse, where, "the file ends inside a quoted string", "close the quote");
     return fail(Errc::parse, where, "not valid YAML: " + e.msg,
                 "check indentation, quotes and brackets there");
   }
@@ -516,7 +515,7 @@ std::size_t Reader::choice(std::string_view key, std::span<const std::string> na
     if (it != names.end()) return static_cast<std::size_t>(it - names.begin());
     return fail(
         Errc::unknown, token.where,
-        fmt::format("unknown name {}{}", quoted(token.text), did_you_mean(token.text, names)),
+        fmt::format("unknown name {}{}", quote(token.text), did_you_mean(token.text, names)),
         fmt::format("choose one of: {}", fmt::join(names, ", ")));
   });
 }
@@ -549,7 +548,7 @@ void Reader::finish() {
   for (const Config::Field& field : config_.fields) {
     if (std::ranges::binary_search(known_, field.key) || ++unknown > shown) continue;
     error(Errc::unknown, field.where,
-          fmt::format("unknown key {} in {}{}", quoted(field.key), what_,
+          fmt::format("unknown key {} in {}{}", quote(field.key), what_,
                       did_you_mean(field.key, known_)),
           fmt::format("known keys: {}", fmt::join(known_, ", ")));
   }

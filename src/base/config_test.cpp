@@ -71,18 +71,18 @@ TEST_CASE("anchors and aliases") {
 }
 
 TEST_CASE("broken input is refused with its place") {
-  CHECK(refusal("a: 1\nb: 2\na: 3\n") == "s.yaml:3:1: key \"a\" stands twice");
-  CHECK(refusal("a: {b: 1, b: 2}") == "s.yaml:1:11: key \"b\" stands twice");
+  CHECK(refusal("a: 1\nb: 2\na: 3\n") == "s.yaml:3:1: duplicate key \"a\"");
+  CHECK(refusal("a: {b: 1, b: 2}") == "s.yaml:1:11: duplicate key \"b\"");
   CHECK(refusal("a: [1, 2") == "s.yaml:1:9: not valid YAML: end of sequence flow not found");
   CHECK(refusal("a: b: c") == "s.yaml:1:5: not valid YAML: illegal map value");
-  CHECK(refusal("a: \"x\nb: 1\n") == "s.yaml:2:5: the end stands inside a quoted text");
-  CHECK(refusal("a: 'x") == "s.yaml:1:6: the end stands inside a quoted text");
+  CHECK(refusal("a: \"x\nb: 1\n") == "s.yaml:2:5: the file ends inside a quoted string");
+  CHECK(refusal("a: 'x") == "s.yaml:1:6: the file ends inside a quoted string");
   CHECK(refusal("a: 1\nracks\n") == "s.yaml:2:1: no value for \"racks\"");
-  CHECK(refusal("a: 1\n---\nb: 2\n") == "s.yaml:2:1: a second document begins");
-  CHECK(refusal("? [1]\n: 2\n") == "s.yaml:1:3: a key must be a plain text");
-  CHECK(refusal("~: 2\n") == "s.yaml:1:1: a key must be a plain text");
+  CHECK(refusal("a: 1\n---\nb: 2\n") == "s.yaml:2:1: second document in the file");
+  CHECK(refusal("? [1]\n: 2\n") == "s.yaml:1:3: a key must be a plain string");
+  CHECK(refusal("~: 2\n") == "s.yaml:1:1: a key must be a plain string");
   CHECK(refusal("a: *x\n").starts_with("s.yaml:1:4: not valid YAML: the referenced anchor"));
-  CHECK(refusal("a: &x [*x]\n") == "s.yaml:1:8: alias of a value that is not complete yet");
+  CHECK(refusal("a: &x [*x]\n") == "s.yaml:1:8: alias refers to a value that is not complete yet");
   CHECK(refusal("a: !!binary aGk=\n") ==
         "s.yaml:1:4: tag \"tag:yaml.org,2002:binary\" has no meaning here");
 }
@@ -91,8 +91,8 @@ TEST_CASE("bytes that are not text are refused, for YAML would end or mend there
   CHECK(refusal(std::string_view("a: 1\nb: \0", 9)) == "s.yaml:2:4: byte 0x00 is not text");
   CHECK(refusal("a: 1\n\x04racks: 3\n") == "s.yaml:2:1: byte 0x04 is not text");
   CHECK(refusal("a: \xFF\n") == "s.yaml:1:4: byte 0xff is not text");
-  CHECK(refusal("a: \"\\0\"\n").starts_with("s.yaml:1:4: an escape makes"));
-  CHECK(refusal("a: \"\\N\"\n").starts_with("s.yaml:1:4: an escape makes"));
+  CHECK(refusal("a: \"\\0\"\n").starts_with("s.yaml:1:4: an escape sequence yields"));
+  CHECK(refusal("a: \"\\N\"\n").starts_with("s.yaml:1:4: an escape sequence yields"));
   CHECK(at(parsed("\xEF\xBB\xBF"
                   "a: µ\r\n"),
            {"a"}) == "µ");

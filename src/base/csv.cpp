@@ -75,16 +75,16 @@ bool CsvReader::read_line(std::vector<std::string>& cells) {
       cells.back().clear();
       in = In::quotes;
     } else if (in == In::closed && !trim({&c, 1}).empty()) {
-      return refuse(starts_.back(), "text follows a closing quote",
-                    "put the whole cell into quotes, and write a quote inside as \"\"");
+      return refuse(starts_.back(), "text after a closing quote",
+                    "quote the whole cell, and write a quote inside it as \"\"");
     } else if (in == In::plain) {
       cells.back() += c;
     }
   }
   if (in == In::quotes)
-    return refuse(starts_.back(), "a quoted cell is never closed", "add the missing '\"'");
+    return refuse(starts_.back(), "unterminated quoted cell", "add the missing '\"'");
   if (find_not_text(text_.substr(0, at)) != npos)
-    return refuse({line_, 1}, "the line holds bytes that are not text",
+    return refuse({line_, 1}, "the line contains bytes that are not text",
                   "save the file as UTF-8 without control characters");
   text_.remove_prefix(std::min(at + 1, text_.size()));
   return true;
@@ -109,7 +109,7 @@ Status CsvReader::header(std::span<const std::string> required,
     if (it == known.end()) {
       errors.push_back({Errc::unknown,
                         at,
-                        fmt::format("unknown column {}{}", quoted(name), did_you_mean(name, known)),
+                        fmt::format("unknown column {}{}", quote(name), did_you_mean(name, known)),
                         fmt::format("known columns: {}", fmt::join(known, ",")),
                         {}});
       continue;
@@ -118,7 +118,7 @@ Status CsvReader::header(std::span<const std::string> required,
     if (position != npos)
       errors.push_back({Errc::parse,
                         at,
-                        fmt::format("column {} stands twice", quoted(name)),
+                        fmt::format("duplicate column {}", quote(name)),
                         "remove one of them",
                         {}});
     position = i;
@@ -138,8 +138,8 @@ Status CsvReader::header(std::span<const std::string> required,
 bool CsvReader::next() {
   if (failed_ || !read_line(cells_)) return false;
   if (cells_.size() == width_) return true;
-  return refuse({line_, 1}, fmt::format("{} cells where the header has {}", cells_.size(), width_),
-                "give every column a cell; leave unused ones empty");
+  return refuse({line_, 1}, fmt::format("{} cells, but the header has {}", cells_.size(), width_),
+                "give every column a cell; leave unused cells empty");
 }
 
 Token CsvReader::cell(std::size_t column) const {

@@ -50,14 +50,14 @@ TEST_CASE("quoted cells hold separators, quotes and line ends") {
 }
 
 TEST_CASE("broken lines are named by line and column, and what stands before them is kept") {
-  CHECK(read("id,src\n1,a\n2\n3,c\n") == "1|a||\nf.csv:3:1: 1 cells where the header has 2");
-  CHECK(read("id,src\n1,a,b\n") == "f.csv:2:1: 3 cells where the header has 2");
-  CHECK(read("id,src\n\n1,\"a\n2,b\n") == "f.csv:3:3: a quoted cell is never closed");
-  CHECK(read("id,src\n1,\"a\"x\n") == "f.csv:2:3: text follows a closing quote");
-  CHECK(read("id,src\n1,\"a\" \"b\"\n") == "f.csv:2:3: text follows a closing quote");
-  CHECK(read("id,src\n1,\xFF\n") == "f.csv:2:1: the line holds bytes that are not text");
+  CHECK(read("id,src\n1,a\n2\n3,c\n") == "1|a||\nf.csv:3:1: 1 cells, but the header has 2");
+  CHECK(read("id,src\n1,a,b\n") == "f.csv:2:1: 3 cells, but the header has 2");
+  CHECK(read("id,src\n\n1,\"a\n2,b\n") == "f.csv:3:3: unterminated quoted cell");
+  CHECK(read("id,src\n1,\"a\"x\n") == "f.csv:2:3: text after a closing quote");
+  CHECK(read("id,src\n1,\"a\" \"b\"\n") == "f.csv:2:3: text after a closing quote");
+  CHECK(read("id,src\n1,\xFF\n") == "f.csv:2:1: the line contains bytes that are not text");
   CHECK(read(std::string_view("id,src\n1,\0\n", 11)) ==
-        "f.csv:2:1: the line holds bytes that are not text");
+        "f.csv:2:1: the line contains bytes that are not text");
 }
 
 TEST_CASE("a record may not grow without bound") {
@@ -82,9 +82,9 @@ TEST_CASE("cells know where they stand, also after a line end inside quotes") {
 
 TEST_CASE("all faults of a header come at once") {
   CHECK(read("id,scr,id\n") ==
-        "f.csv:1:4: unknown column \"scr\" (did you mean \"src\"?); known columns: id,src,after\n"
-        "f.csv:1:8: column \"id\" stands twice; remove one of them\n"
-        "f.csv:1:1: column \"src\" is missing; known columns: id,src,after");
+        "f.csv:1:4: unknown column \"scr\" (did you mean \"src\"?); known columns: "
+        "id,src,after\nf.csv:1:8: duplicate column \"id\"; remove one of them\nf.csv:1:1: column "
+        "\"src\" is missing; known columns: id,src,after");
   CHECK(read("") == "f.csv:1:1: the file is empty; start it with the header line \"id,src\"");
   CHECK(read("\n# only a note\n").find("the file is empty") != std::string::npos);
 }

@@ -1,8 +1,10 @@
-// An open file descriptor that closes itself.
+// An open file descriptor that closes itself, and the system's words for what failed.
 #pragma once
 
 #include <unistd.h>
 
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace weft {
@@ -35,6 +37,9 @@ class Fd {
  private:
   int fd_ = -1;
 };
+
+// What an errno means: "Permission denied".
+inline std::string errno_text(int error) { return std::generic_category().message(error); }
 
 }  // namespace base
 }  // namespace weft

@@ -15,7 +15,7 @@
 namespace weft::inline base {
 namespace {
 
-constexpr const char* io_hint = "check the path, its permissions and the space on the disk";
+constexpr const char* io_hint = "check the path, its permissions and the free disk space";
 
 // Messages name `shown`, the path that the user gave.
 Status write_plain(const std::string& path, const std::string& shown, std::string_view content) {
@@ -45,7 +45,7 @@ std::unexpected<Error> io_error(const std::string& path, std::string_view doing)
 Result<File> open_file(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
-    return fail(Errc::io, {path, 0, 0}, "is a directory", "name a file");
+    return fail(Errc::io, {path, 0, 0}, "is a directory", "specify a file");
   File in(std::fopen(path.c_str(), "rb"));
   if (!in) return io_error(path, "open");
   return in;
@@ -91,7 +91,7 @@ Status write_file(const std::string& path, std::string_view content) {
   std::error_code error;
   const std::filesystem::file_status old = std::filesystem::status(path, error);
   if (std::filesystem::is_directory(old))
-    return fail(Errc::io, {path, 0, 0}, "is a directory", "name a file");
+    return fail(Errc::io, {path, 0, 0}, "is a directory", "specify a file");
   if (std::filesystem::is_other(old)) return write_plain(path, path, content);
   std::filesystem::path target = path;
   if (std::filesystem::is_symlink(std::filesystem::symlink_status(path, error)) &&
@@ -112,7 +112,7 @@ Result<std::string> gzip(std::string_view content) {
   z_stream z{};
   constexpr int gzip_window = 15 + 16;
   if (deflateInit2(&z, 6, Z_DEFLATED, gzip_window, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    return fail(Errc::io, {}, "zlib cannot start", "free some memory");
+    return fail(Errc::io, {}, "zlib cannot be initialized", "free some memory");
   std::string out;
   std::string chunk(1 << 16, '\0');
   int code = Z_OK;
@@ -127,39 +127,84 @@ Result<std::string> gzip(std::string_view content) {
   return out;
 }
 
-Result<std::string> gunzip(std::string_view content, const std::string& file, std::uint64_t limit) {
-  std::string out;
+namespace {
+
+// How an inflation ends: at the end of the content, or where the taker has enough.
+enum class Inflated : std::uint8_t { all, enough, truncated };
+
+// Unpacks member after member and hands the blocks to take(std::string_view), until that is false.
+template <class Take>
+Result<Inflated> inflate_blocks(std::string_view content, const std::string& file, Take take) {
+  std::uint64_t count = 0;
   std::string chunk(1 << 16, '\0');
-  const auto corrupt = [&](const char* why) {
-    return fail(Errc::parse, {file, 0, 0},
-                fmt::format("gzip data is {} after {} bytes of output", why, out.size()),
-                "check that the file was copied whole");
-  };
-  if (content.empty()) return corrupt("truncated");
+  if (content.empty()) return Inflated::truncated;
   while (!content.empty()) {
     z_stream z{};
     constexpr int gzip_window = 15 + 16;
     if (inflateInit2(&z, gzip_window) != Z_OK)
-      return fail(Errc::io, {}, "zlib cannot start", "free some memory");
+      return fail(Errc::io, {}, "zlib cannot be initialized", "free some memory");
     const std::unique_ptr<z_stream, int (*)(z_streamp)> guard(&z, inflateEnd);
     int code = Z_OK;
     while (code != Z_STREAM_END) {
       if (z.avail_in == 0) {
-        if (content.empty()) return corrupt("truncated");
+        if (content.empty()) return Inflated::truncated;
         feed(z, content);
       }
       z.next_out = reinterpret_cast<Bytef*>(chunk.data());
       z.avail_out = static_cast<uInt>(chunk.size());
       code = inflate(&z, Z_NO_FLUSH);
-      if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR) return corrupt("corrupt");
-      out.append(chunk, 0, chunk.size() - z.avail_out);
-      if (out.size() > limit)
-        return fail(Errc::parse, {file, 0, 0}, fmt::format("unpacks to more than {} bytes", limit),
-                    "split the input");
+      const std::size_t got = chunk.size() - z.avail_out;
+      if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
+        return fail(Errc::parse, {file, 0, 0},
+                    fmt::format("gzip data is corrupt after {} bytes of output", count),
+                    "check that the file was copied completely");
+      count += got;
+      if (!take(std::string_view(chunk.data(), got))) return Inflated::enough;
     }
     // What the last read left over is the next member.
     content = {content.data() - z.avail_in, content.size() + z.avail_in};
   }
+  return Inflated::all;
+}
+
+std::unexpected<Error> truncated(const std::string& file, std::uint64_t bytes) {
+  return fail(Errc::parse, {file, 0, 0},
+              fmt::format("gzip data is truncated after {} bytes of output", bytes),
+              "check that the file was copied completely");
+}
+
+}  // namespace
+
+Result<std::string> gunzip(std::string_view content, const std::string& file, std::uint64_t limit) {
+  std::string out;
+  WEFT_TRY(const Inflated end, inflate_blocks(content, file, [&](std::string_view block) {
+             out += block;
+             return out.size() <= limit;
+           }));
+  if (end == Inflated::truncated) return truncated(file, out.size());
+  if (end == Inflated::all) return out;
+  return fail(Errc::parse, {file, 0, 0}, fmt::format("unpacks to more than {} bytes", limit),
+              "split the input");
+}
+
+Result<std::uint64_t> gunzip_size(std::string_view content, const std::string& file,
+                                  std::uint64_t limit) {
+  std::uint64_t bytes = 0;
+  WEFT_TRY(const Inflated end, inflate_blocks(content, file, [&](std::string_view block) {
+             bytes += block.size();
+             return bytes <= limit;
+           }));
+  if (end == Inflated::truncated) return truncated(file, bytes);
+  return end == Inflated::all ? bytes : limit + 1;
+}
+
+Result<std::string> gunzip_head(std::string_view content, const std::string& file,
+                                std::size_t bytes) {
+  std::string out;
+  WEFT_TRY_STATUS(inflate_blocks(content, file, [&](std::string_view block) {
+    out += block.substr(0, bytes - out.size());
+    return out.size() < bytes;
+  }));
   return out;
 }
 

@@ -27,6 +27,14 @@ Result<std::string> gzip(std::string_view content);
 // when the result would exceed `limit`.
 Result<std::string> gunzip(std::string_view content, const std::string& file,
                            std::uint64_t limit = file_bytes_max);
+// How many bytes gunzip() would return; `limit` + 1 where they are more. Nothing is kept: a file
+// that unpacks to much costs no memory. Fails as gunzip() does on corrupt or truncated input.
+Result<std::uint64_t> gunzip_size(std::string_view content, const std::string& file,
+                                  std::uint64_t limit);
+// The first `bytes` of it, or fewer: `content` may be the beginning of a file. Fails: Errc::parse
+// on corrupt input.
+Result<std::string> gunzip_head(std::string_view content, const std::string& file,
+                                std::size_t bytes);
 
 }  // namespace base
 }  // namespace weft

@@ -131,4 +131,21 @@ TEST_CASE("a small file may not unpack into a huge one") {
   REQUIRE_FALSE(result.has_value());
   CHECK(result.error().what == "unpacks to more than 1048576 bytes");
   CHECK(gunzip(bomb, "bomb.gz", 8 << 20).has_value());
+  CHECK(gunzip_size(bomb, "bomb.gz", 1 << 20) == (1 << 20) + 1);
+  CHECK(gunzip_size(bomb, "bomb.gz", 8 << 20) == 8 << 20);
+}
+
+TEST_CASE("the size and the head of what is packed") {
+  const std::string text = noise(200'001);
+  const std::string packed = *gzip(text) + *gzip("tail");
+  CHECK(gunzip_size(packed, "f.gz", 1 << 20) == 200'005);
+  CHECK_FALSE(gunzip_size(packed.substr(0, packed.size() - 1), "f.gz", 1 << 20).has_value());
+  CHECK_FALSE(gunzip_size("not gzip", "f.gz", 1 << 20).has_value());
+  CHECK(gunzip_head(packed, "f.gz", 70'000) == text.substr(0, 70'000));
+  CHECK(gunzip_head(*gzip("short"), "f.gz", 70'000) == "short");
+  CHECK(gunzip_head(*gzip("") + *gzip("next"), "f.gz", 3) == "nex");
+  const auto cut = gunzip_head(packed.substr(0, 1000), "f.gz", 70'000);
+  REQUIRE(cut.has_value());
+  CHECK(text.starts_with(*cut));
+  CHECK_FALSE(gunzip_head("not gzip", "f.gz", 3).has_value());
 }

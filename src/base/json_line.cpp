@@ -13,18 +13,24 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int depth_max = 100;
+constexpr int json_depth_max = 100;
+
+const Json& json_of(const void* tree) {
+  static const Json nothing;
+  return tree == nullptr ? nothing : *static_cast<const Json*>(tree);
+}
 
 // Builds the tree, but stops at what JSON allows and we do not.
 class Guard {
  public:
   bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
-    if (depth > depth_max) problem_ = fmt::format("nests deeper than {} levels", depth_max);
+    if (depth > json_depth_max)
+      problem_ = fmt::format("nested deeper than {} levels", json_depth_max);
     if (event == Json::parse_event_t::object_start) keys_.emplace_back();
     if (event == Json::parse_event_t::object_end && !keys_.empty()) keys_.pop_back();
     if (event == Json::parse_event_t::key && !keys_.back().insert(parsed.get<std::string>()).second)
-      problem_ = fmt::format("key {} stands twice", base::quoted(parsed.get<std::string>()));
-    return depth <= depth_max;  // what is deeper is not kept
+      problem_ = fmt::format("duplicate key {}", quote(parsed.get<std::string>()));
+    return depth <= json_depth_max;  // what is deeper is not kept
   }
   const std::string& problem() const { return problem_; }
 
@@ -58,16 +64,57 @@ struct JsonLine::Impl {
 namespace {
 
 Error wrong(const Where& where, std::string_view key, const Json& value, std::string wanted) {
-  const std::string shown =
-      value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).substr(0, 40);
   return {Errc::value,
           where,
-          fmt::format("\"{}\" is {}", key, shown),
+          fmt::format("\"{}\" is {}", key, JsonNode(&value).shown()),
           fmt::format("give {}", wanted),
           {}};
 }
 
 }  // namespace
+
+JsonNode JsonNode::member(std::string_view key) const {
+  if (!is_object()) return {};
+  const auto it = json_of(tree_).find(std::string(key));
+  return it == json_of(tree_).end() || it->is_null() ? JsonNode() : JsonNode(&*it);
+}
+JsonNode JsonNode::item(std::size_t i) const { return JsonNode(&json_of(tree_)[i]); }
+std::size_t JsonNode::size() const { return json_of(tree_).size(); }
+bool JsonNode::is_object() const { return json_of(tree_).is_object(); }
+bool JsonNode::is_list() const { return json_of(tree_).is_array(); }
+std::optional<std::string> JsonNode::text() const {
+  if (!json_of(tree_).is_string()) return std::nullopt;
+  return json_of(tree_).get<std::string>();
+}
+std::optional<bool> JsonNode::flag() const {
+  if (!json_of(tree_).is_boolean()) return std::nullopt;
+  return json_of(tree_).get<bool>();
+}
+std::optional<double> JsonNode::number() const {
+  if (!json_of(tree_).is_number()) return std::nullopt;
+  return json_of(tree_).get<double>();
+}
+std::optional<std::int64_t> JsonNode::whole() const {
+  const Json& json = json_of(tree_);
+  const bool fits = json.is_number_unsigned()
+                        ? json.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX)
+                        : json.is_number_integer();
+  return fits ? std::optional(json.get<std::int64_t>()) : std::nullopt;
+}
+std::string JsonNode::shown() const {
+  return json_of(tree_)
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+      .substr(0, 40);
+}
+
+JsonNode JsonLine::node() const { return JsonNode(&impl_->json); }
+
+JsonObject JsonLine::but(std::initializer_list<std::string_view> keys) const {
+  JsonObject out;
+  for (const auto& [key, value] : impl_->json.items())
+    if (std::ranges::find(keys, key) == keys.end()) out.add(key, JsonText{value.dump()});
+  return out;
+}
 
 JsonLine::JsonLine(std::unique_ptr<Impl> impl, Where where)
     : impl_(std::move(impl)), where_(std::move(where)) {}
@@ -77,7 +124,7 @@ JsonLine::~JsonLine() = default;
 
 Result<JsonLine> JsonLine::parse(std::string_view line, const Where& where) {
   const auto refuse = [&](std::string what) {
-    return fail(Errc::parse, where, std::move(what), "write one JSON object a line");
+    return fail(Errc::parse, where, std::move(what), "write one JSON object per line");
   };
   auto impl = std::make_unique<Impl>();
   Guard guard;
@@ -89,10 +136,11 @@ Result<JsonLine> JsonLine::parse(std::string_view line, const Where& where) {
     // "[json.exception.parse_error.101] parse error at line 1, column 5: ..."
     const std::string_view text = e.what();
     const std::size_t colon = text.find(": ");
-    return refuse(fmt::format("no JSON: {}", text.substr(colon == text.npos ? 0 : colon + 2)));
+    return refuse(
+        fmt::format("not valid JSON: {}", text.substr(colon == text.npos ? 0 : colon + 2)));
   }
   if (!guard.problem().empty()) return refuse(guard.problem());
-  if (!impl->json.is_object()) return refuse("no JSON object");
+  if (!impl->json.is_object()) return refuse("not a JSON object");
   return JsonLine(std::move(impl), where);
 }
 
@@ -103,7 +151,7 @@ std::string JsonLine::text(std::string_view key, const std::optional<std::string
   const Json* value = impl_->find(key, !fallback, where_, errors);
   if (value == nullptr) return fallback.value_or("");
   if (value->is_string()) return value->get<std::string>();
-  errors.push_back(wrong(where_, key, *value, "a text"));
+  errors.push_back(wrong(where_, key, *value, "a string"));
   return fallback.value_or("");
 }
 
@@ -123,13 +171,8 @@ std::int64_t JsonLine::count(std::string_view key, std::optional<std::int64_t> f
                              std::int64_t least, std::int64_t most, Errors& errors) const {
   const Json* value = impl_->find(key, !fallback, where_, errors);
   if (value == nullptr) return fallback.value_or(least);
-  const bool fits = value->is_number_unsigned()
-                        ? value->get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX)
-                        : value->is_number_integer();
-  if (fits) {
-    const auto number = value->get<std::int64_t>();
-    if (number >= least && number <= most) return number;
-  }
+  const auto number = JsonNode(value).whole();
+  if (number && *number >= least && *number <= most) return *number;
   errors.push_back(
       wrong(where_, key, *value, fmt::format("a whole number from {} to {}", least, most)));
   return fallback.value_or(least);
@@ -158,7 +201,7 @@ std::vector<std::string> JsonLine::texts(std::string_view key, Errors& errors) c
   const bool all = value->is_array() && std::all_of(value->begin(), value->end(),
                                                     [](const Json& v) { return v.is_string(); });
   if (!all) {
-    errors.push_back(wrong(where_, key, *value, "a list of texts"));
+    errors.push_back(wrong(where_, key, *value, "a list of strings"));
     return out;
   }
   for (const Json& item : *value) out.push_back(item.get<std::string>());
@@ -181,7 +224,7 @@ std::vector<std::pair<std::string, std::string>> JsonLine::members() const {
 }
 
 std::optional<JsonLine> next_json_line(LineReader& lines, Errors& errors) {
-  while (errors.size() < json_errors_max && lines.next()) {
+  while (errors.size() < errors_max && lines.next()) {
     if (trim(lines.line()).empty()) continue;
     auto line = JsonLine::parse(lines.line(), lines.where(0));
     if (line) return *std::move(line);
@@ -189,10 +232,6 @@ std::optional<JsonLine> next_json_line(LineReader& lines, Errors& errors) {
   }
   if (const Error* error = lines.error()) errors.push_back(*error);
   return std::nullopt;
-}
-
-std::string json_string(std::string_view text) {
-  return Json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace base

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,12 +10,36 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.hpp"  // json_string: both ways of a stream
 #include "base/line_reader.hpp"
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
 
 namespace weft {
 inline namespace base {
+
+// A value inside a JsonLine, which must outlive it. False: absent or null.
+class JsonNode {
+ public:
+  JsonNode() = default;
+  explicit JsonNode(const void* tree) : tree_(tree) {}
+  explicit operator bool() const { return tree_ != nullptr; }
+
+  JsonNode member(std::string_view key) const;  // of an object; nothing otherwise
+  JsonNode item(std::size_t i) const;           // of a list with more than i items
+  std::size_t size() const;
+  bool is_object() const;
+  bool is_list() const;
+  // None where it is absent or of another type.
+  std::optional<std::string> text() const;
+  std::optional<bool> flag() const;
+  std::optional<double> number() const;
+  std::optional<std::int64_t> whole() const;
+  std::string shown() const;  // its JSON, at most 40 bytes
+
+ private:
+  const void* tree_ = nullptr;
+};
 
 // One line. Each call names a key and checks its value; errors go to the list given, and a failed
 // read returns the fallback, or nothing of the type. Keys that nobody asks for are allowed: streams
@@ -31,6 +56,9 @@ class JsonLine {
   // Absent and null are the same.
   bool has(std::string_view key) const;
   const Where& where() const { return where_; }
+  JsonNode node() const;
+  // Its members as an object to be written, but for those keys.
+  JsonObject but(std::initializer_list<std::string_view> keys) const;
 
   // With a fallback the key is optional, without it is required.
   std::string text(std::string_view key, const std::optional<std::string>& fallback,
@@ -58,15 +86,10 @@ class JsonLine {
   Where where_;
 };
 
-inline constexpr std::size_t json_errors_max = 100;
-
 // The next line of a stream that is not blank. Lines that are no JSON objects join the errors; with
-// json_errors_max of them, from whomever, it is enough. None at the end; a failure to read joins
+// errors_max of them, from whomever, it is enough. None at the end; a failure to read joins
 // the errors.
 std::optional<JsonLine> next_json_line(LineReader& lines, Errors& errors);
-
-// The text as a JSON string, quotes included. Bytes that are no UTF-8 become U+FFFD.
-std::string json_string(std::string_view text);
 
 }  // namespace base
 }  // namespace weft

@@ -45,7 +45,7 @@ TEST_CASE("wrong values say where, what and what to do") {
   CHECK_FALSE(line.object("l", errors).has_value());
   CHECK(line.count("absent", {}, 0, 9, errors) == 0);
   REQUIRE(errors.size() == 8);
-  CHECK(errors[0].text() == "t.jsonl:7: \"s\" is 1; give a text");
+  CHECK(errors[0].text() == "t.jsonl:7: \"s\" is 1; give a string");
   CHECK(errors[2].text() == "t.jsonl:7: \"i\" is 1.5; give a whole number from 0 to 9");
   CHECK(errors[7].text() == "t.jsonl:7: \"absent\" is missing; add \"absent\" to the line");
 }

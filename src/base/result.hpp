@@ -1,6 +1,7 @@
 // Result, Error and the macros that pass errors up. No exception crosses a room's boundary.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <string>
@@ -42,6 +43,8 @@ struct Error {
 };
 
 using Errors = std::vector<Error>;
+// Readers of input stop after so many errors.
+inline constexpr std::size_t errors_max = 100;
 
 template <class T>
 using Result = std::expected<T, Error>;

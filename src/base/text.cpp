@@ -87,10 +87,10 @@ Result<Split> split_number(const Token& token, std::string_view wanted) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, out.value);
   if (error == std::errc::result_out_of_range)
-    return fail(Errc::value, token.where, fmt::format("{} is out of range", quoted(text)),
+    return fail(Errc::value, token.where, fmt::format("{} is out of range", quote(text)),
                 fmt::format("write {}", wanted));
   if (error != std::errc{} || !std::isfinite(out.value))
-    return fail(Errc::parse, token.where, fmt::format("{} is not a number", quoted(text)),
+    return fail(Errc::parse, token.where, fmt::format("{} is not a number", quote(text)),
                 fmt::format("write {}", wanted));
   std::int64_t whole = 0;
   const auto integer = std::from_chars(text.data(), rest, whole);
@@ -109,12 +109,12 @@ Result<std::int64_t> scaled(const Token& token, const Split& number, double scal
   const double product = number.value * scale;
   if (!(product < 9.2e18))
     return fail(Errc::value, token.where,
-                fmt::format("{} is out of range", quoted(trim(token.text))),
+                fmt::format("{} is out of range", quote(trim(token.text))),
                 "use a smaller value; the limit is about 9.2e18 base units");
   const double rounded = std::round(product);
   if (std::abs(rounded - product) > slack * product)
     return fail(Errc::value, token.where,
-                fmt::format("{} is not a whole number of base units", quoted(trim(token.text))),
+                fmt::format("{} is not a whole number of base units", quote(trim(token.text))),
                 "bytes, bits/s, picoseconds and counts have no fractions");
   return static_cast<std::int64_t>(rounded);
 }
@@ -125,18 +125,18 @@ Result<std::int64_t> parse_quantity(const Token& token, std::span<const Unit> un
   WEFT_TRY(const Split number, split_number(token, example));
   if (number.value < 0)
     return fail(Errc::value, token.where,
-                fmt::format("{} {} is negative", what, quoted(trim(token.text))),
+                fmt::format("{} {} is negative", what, quote(trim(token.text))),
                 "use a value of 0 or more");
   for (const Unit& unit : units)
     if (unit.name == number.unit) return scaled(token, number, unit.scale, slack);
   if (number.unit.empty()) {
     if (number.value == 0) return 0;
     return fail(Errc::parse, token.where,
-                fmt::format("{} {} has no unit", what, quoted(trim(token.text))),
+                fmt::format("{} {} has no unit", what, quote(trim(token.text))),
                 fmt::format("write {}", example));
   }
   return fail(Errc::parse, token.where,
-              fmt::format("{} has unknown unit {}", what, quoted(number.unit)),
+              fmt::format("{} has unknown unit {}", what, quote(number.unit)),
               fmt::format("write {}", example));
 }
 
@@ -217,7 +217,7 @@ std::string ipv4_text(std::uint32_t address) {
                      address & 255);
 }
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   constexpr std::size_t shown = 40;
   std::string out = "\"";
   std::size_t at = 0;
@@ -243,6 +243,19 @@ std::size_t find_not_text(std::string_view text) {
   return std::string_view::npos;
 }
 
+Status check_text_size(std::string_view text, const std::string& file, std::size_t bytes_max,
+                       std::string hint) {
+  if (text.size() <= bytes_max) return {};
+  return fail(Errc::parse, {file, 0, 0}, fmt::format("larger than {} MiB", bytes_max >> 20),
+              std::move(hint));
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = lower_case(c);
+  return out;
+}
+
 std::string_view trim(std::string_view text) {
   constexpr std::string_view blanks = " \t\r\n";
   const std::size_t first = text.find_first_not_of(blanks);
@@ -263,7 +276,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 Result<double> parse_number(const Token& token) {
   WEFT_TRY(const Split number, split_number(token, "a number such as 1.5"));
   if (!number.unit.empty())
-    return fail(Errc::parse, token.where, fmt::format("{} follows the number", quoted(number.unit)),
+    return fail(Errc::parse, token.where,
+                fmt::format("unexpected {} after the number", quote(number.unit)),
                 "write a number without a unit");
   return number.value;
 }
@@ -298,7 +312,7 @@ Result<bool> parse_flag(const Token& token) {
   const std::string_view text = trim(token.text);
   if (text == "true") return true;
   if (text == "false") return false;
-  return fail(Errc::parse, token.where, fmt::format("{} is neither true nor false", quoted(text)),
+  return fail(Errc::parse, token.where, fmt::format("{} is neither true nor false", quote(text)),
               "write true or false");
 }
 
@@ -366,7 +380,7 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
 }
 
 void Table::add(std::vector<std::string> cells) {
-  WEFT_CHECK(cells.size() == heads_.size());
+  WEFT_CHECK(!cells.empty() && cells.size() <= heads_.size());
   rows_.push_back(std::move(cells));
 }
 
@@ -374,22 +388,26 @@ std::string Table::text() const {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < heads_.size(); ++c) {
     std::size_t width = display_width(heads_[c].title);
-    for (const auto& row : rows_) width = std::max(width, display_width(row[c]));
+    for (const auto& row : rows_)
+      if (c + 1 < row.size() || row.size() == heads_.size())
+        width = std::max(width, display_width(row[c]));
     widths.push_back(width);
   }
   std::string out;
-  const auto line = [&](auto cell_of) {
+  const auto line = [&](std::size_t cells, auto cell_of) {
     std::string text;
-    for (std::size_t c = 0; c < heads_.size(); ++c) {
+    for (std::size_t c = 0; c < cells; ++c) {
       const std::string& cell = cell_of(c);
-      const std::string pad(widths[c] - display_width(cell), ' ');
+      const bool runs_over = c + 1 == cells && cells < heads_.size();
+      const std::string pad(runs_over ? 0 : widths[c] - display_width(cell), ' ');
       if (c > 0) text += "  ";
       text += heads_[c].align == Align::left ? cell + pad : pad + cell;
     }
     out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
   };
-  line([&](std::size_t c) -> const std::string& { return heads_[c].title; });
-  for (const auto& row : rows_) line([&](std::size_t c) -> const std::string& { return row[c]; });
+  line(heads_.size(), [&](std::size_t c) -> const std::string& { return heads_[c].title; });
+  for (const auto& row : rows_)
+    line(row.size(), [&](std::size_t c) -> const std::string& { return row[c]; });
   return out;
 }
 

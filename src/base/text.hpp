@@ -53,10 +53,20 @@ std::string human_seconds(double seconds);
 std::string ipv4_text(std::uint32_t address);
 
 // The text in double quotes, as messages show it: at most 40 bytes, unprintable bytes as \xNN.
-std::string quoted(std::string_view text);
+std::string quote(std::string_view text);
 // The offset of the first byte that is no UTF-8, or a control character other than tab and line
 // end; npos when there is none.
 std::size_t find_not_text(std::string_view text);
+// Fails: Errc::parse when the text of `file` is larger than `bytes_max`, shown in MiB.
+Status check_text_size(std::string_view text, const std::string& file, std::size_t bytes_max,
+                       std::string hint);
+
+// ASCII, whatever the locale; other bytes are no digits and stay as they are.
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr char lower_case(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+std::string lower_case(std::string_view text);
 
 std::string_view trim(std::string_view text);
 // Pieces between separators, blanks kept; "" gives one empty piece.
@@ -76,7 +86,7 @@ class Table {
     Align align = Align::right;
   };
   explicit Table(std::vector<Head> heads) : heads_(std::move(heads)) {}
-  // As many cells as heads.
+  // As many cells as heads; or fewer, and then the last one runs over the columns that follow.
   void add(std::vector<std::string> cells);
   std::string text() const;
   std::size_t row_count() const { return rows_.size(); }

@@ -72,7 +72,7 @@ TEST_CASE("counts and numbers") {
   check_refused(parse_count(token("0.0001 k")), "not a whole number");
   CHECK(parse_number(token("2e-3")) == 0.002);
   CHECK(parse_number(token("-4")) == -4.0);
-  check_refused(parse_number(token("3 B")), "follows the number");
+  check_refused(parse_number(token("3 B")), "after the number");
   check_refused(parse_number(token("NaN")), "not a number");
   check_refused(parse_number(token("inf")), "not a number");
   check_refused(parse_number(token("1e400")), "out of range");
@@ -164,13 +164,13 @@ TEST_CASE("quantities for people") {
 }
 
 TEST_CASE("messages show input in printable, bounded form") {
-  CHECK(quoted("abc") == "\"abc\"");
-  CHECK(quoted(std::string(41, 'x')) == "\"" + std::string(40, 'x') + "...\"");
-  CHECK(quoted("a\nb\x1B[0m") == "\"a\\x0ab\\x1b[0m\"");
-  CHECK(quoted(std::string("\0", 1)) == "\"\\x00\"");
-  CHECK(quoted("\xFF\xC3") == "\"\\xff\\xc3\"");
-  CHECK(quoted("µs") == "\"µs\"");
-  CHECK(quoted(std::string(39, 'x') + "µyz") == "\"" + std::string(39, 'x') + "µ...\"");
+  CHECK(quote("abc") == "\"abc\"");
+  CHECK(quote(std::string(41, 'x')) == "\"" + std::string(40, 'x') + "...\"");
+  CHECK(quote("a\nb\x1B[0m") == "\"a\\x0ab\\x1b[0m\"");
+  CHECK(quote(std::string("\0", 1)) == "\"\\x00\"");
+  CHECK(quote("\xFF\xC3") == "\"\\xff\\xc3\"");
+  CHECK(quote("µs") == "\"µs\"");
+  CHECK(quote(std::string(39, 'x') + "µyz") == "\"" + std::string(39, 'x') + "µ...\"");
 }
 
 TEST_CASE("text is UTF-8 without control characters") {
@@ -224,4 +224,16 @@ TEST_CASE("a table aligns its columns and leaves no blanks at the ends of lines"
         "name    GB/s  note\n"
         "ring    48.1\n"
         "größer     7  slow\n");
+}
+
+TEST_CASE("the last cell of a short row runs over the columns that follow") {
+  Table table({{"name", Table::Align::left}, {"GB/s"}, {"time"}});
+  table.add({"ring", "48.1", "2 s"});
+  table.add({"tree", "unfinished at 1.5 s: no path"});
+  table.add({"cut"});
+  CHECK(table.text() ==
+        "name  GB/s  time\n"
+        "ring  48.1   2 s\n"
+        "tree  unfinished at 1.5 s: no path\n"
+        "cut\n");
 }

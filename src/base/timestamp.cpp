@@ -125,7 +125,7 @@ Result<Timestamp> parse_timestamp(const Token& token) {
   } else if (const auto t = scan(text); t && in_range(*t)) {
     return *t;
   }
-  return fail(Errc::parse, token.where, "no point of time: " + quoted(token.text),
+  return fail(Errc::parse, token.where, "not a timestamp: " + quote(token.text),
               "write RFC 3339 (\"2026-03-01T12:00:00.25Z\") or nanoseconds since 1970");
 }
 

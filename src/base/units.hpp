@@ -38,6 +38,8 @@ struct Time {
 };
 
 inline constexpr Duration duration_max{INT64_MAX};
+inline constexpr std::int64_t ps_per_ns = 1000;
+inline constexpr std::int64_t ps_per_ms = 1'000'000 * ps_per_ns;
 
 constexpr Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
 constexpr Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }

@@ -7,7 +7,7 @@
 namespace weft::cli {
 
 using adapt::live::LogPlace;
-using Json = nlohmann::json;
+using nlohmann::json;
 
 AgentState AgentState::fresh(std::string origin, Timestamp now) {
   constexpr std::int64_t us = 1'000, ms = 1'000'000;
@@ -18,34 +18,34 @@ AgentState AgentState::fresh(std::string origin, Timestamp now) {
 }
 
 std::optional<AgentState> AgentState::read(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const json all = json::parse(text, nullptr, false);
   AgentState out;
   try {
-    out.origin = json.at("origin").get<std::string>();
-    out.sequence = json.at("sequence").get<std::uint64_t>();
-    out.generation = json.at("generation").get<std::uint64_t>();
-    for (const auto& [path, places] : json.at("logs").items())
-      for (const Json& place : places)
+    out.origin = all.at("origin").get<std::string>();
+    out.sequence = all.at("sequence").get<std::uint64_t>();
+    out.generation = all.at("generation").get<std::uint64_t>();
+    for (const auto& [path, places] : all.at("logs").items())
+      for (const json& place : places)
         out.logs[path].push_back({.device = place.at(0).get<std::uint64_t>(),
                                   .inode = place.at(1).get<std::uint64_t>(),
                                   .generation = place.at(2).get<std::uint64_t>(),
                                   .offset = place.at(3).get<std::uint64_t>()});
-  } catch (const Json::exception&) {
+  } catch (const json::exception&) {
     return std::nullopt;
   }
   return out;
 }
 
 std::string AgentState::text() const {
-  Json all = Json::object();
+  json held = json::object();
   for (const auto& [path, places] : logs)
     for (const LogPlace& place : places)
-      all[path].push_back({place.device, place.inode, place.generation, place.offset});
-  const Json json{{"origin", origin},
-                  {"sequence", sequence},
-                  {"generation", generation},
-                  {"logs", std::move(all)}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+      held[path].push_back({place.device, place.inode, place.generation, place.offset});
+  const json all{{"origin", origin},
+                 {"sequence", sequence},
+                 {"generation", generation},
+                 {"logs", std::move(held)}};
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::uint64_t OpenRecords::add(std::size_t log, const LogPlace& place, std::string id,

@@ -62,12 +62,12 @@ std::uint64_t seed_of(const std::string& text) {
 void add_common(CLI::App& app, Common& common) {
   app.add_option_function<std::string>(
          "--seed", [&common](const std::string& text) { common.seed = seed_of(text); },
-         "Salts hashes and random choices")
+         "Seed for hashes and random choices")
       ->type_name("UINT");
-  app.add_option("--threads", common.threads, "Threads to use; 0 for one a core");
+  app.add_option("--threads", common.threads, "Threads to use; 0 for one per core");
   app.add_option("--set", common.set, "KEY.PATH=VALUE: overrides one key of the scenario")
       ->take_all();
-  app.add_flag("-q,--quiet", common.quiet, "No progress on the terminal");
+  app.add_flag("-q,--quiet", common.quiet, "No progress output on the terminal");
   app.add_flag("--json", common.json, "Machine-readable output on standard output");
 }
 
@@ -82,49 +82,50 @@ class Commands {
     add_trace();
     add_sweep();
     add_export();
-    add_agent(*add("agent", "Watch the machine it runs on, and tell what is wrong with it",
+    add_agent(*add("agent", "Monitor the local machine and report faults",
                    [this] { return agent_command(common_, agent_); }),
               agent_);
-    add_lab(*add("lab", "An emulated fabric of network namespaces, with real packets and BGP",
+    add_lab(*add("lab", "Emulate a fabric with network namespaces, real packets and BGP",
                  [this] { return lab_command(common_, lab_); }),
             lab_);
-    add_localise(*add("localise", "Find the links, switches and hosts that lose probes",
+    add_localise(*add("localise", "Locate the links, switches and hosts that lose probes",
                       [this] { return localise_command(common_, localise_); }),
                  localise_);
-    add_gnmi(*add("gnmi", "Subscribe to what devices measure, as records or samples",
+    add_gnmi(*add("gnmi", "Subscribe to device telemetry (gNMI); print records or samples",
                   [this] { return gnmi_command(common_, gnmi_); }),
              gnmi_);
-    add_poll(*add("poll", "Ask devices by SNMP, or Prometheus exporters, as records",
+    add_poll(*add("poll", "Poll devices by SNMP, or Prometheus exporters; print records",
                   [this] { return poll_command(common_, poll_); }),
              poll_);
-    add_traps(*add("traps", "Receive SNMP traps, as records",
+    add_traps(*add("traps", "Receive SNMP traps; print records",
                    [this] { return traps_command(common_, traps_); }),
               traps_);
-    add_rehearse(*add("rehearse", "Weeks of operations on a simulated network, in seconds",
+    add_rehearse(*add("rehearse", "Simulate weeks of network operations in seconds",
                       [this] { return rehearse_command(common_, rehearse_); }),
                  rehearse_);
-    add_send(*add("send", "Send lines from standard input to a service, until it acknowledges them",
+    add_send(*add("send", "Send lines from standard input to a service until they are acknowledged",
                   [this] { return send_command(common_, send_); }),
              send_);
-    add_snapshot(*add("snapshot", "Show, check or export the evidence that was taken of a case",
+    add_snapshot(*add("snapshot", "Show, check or export the evidence collected for a case",
                       [this] { return snapshot_command(common_, snapshot_); }),
                  snapshot_);
-    add_serve(*add("serve", "All of operating as one service: cases, repairs, minutes, an HTTP API",
-                   [this] { return serve_command(common_, serve_); }),
-              serve_);
-    add_sli(*add("sli", "Count good and bad minutes, and find what made them bad",
+    add_serve(
+        *add("serve", "Run all of operations as one service: cases, repairs, SLI minutes, HTTP API",
+             [this] { return serve_command(common_, serve_); }),
+        serve_);
+    add_sli(*add("sli", "Count good and bad minutes and find their causes",
                  [this] { return sli_command(common_, sli_); }),
             sli_);
-    add_respond(*add("respond", "Answer authenticated probes until a signal ends it",
+    add_respond(*add("respond", "Answer authenticated probes until stopped by a signal",
                      [this] { return respond_command(common_, respond_); }),
                 respond_);
-    CLI::App* probe = add("probe", "Probe hosts, and say what was lost and how long the rest took",
+    CLI::App* probe = add("probe", "Probe hosts and report loss and latency",
                           [this] { return probe_command(common_, probe_); });
     add_common(*add_probe(*probe, probe_), common_);
-    CLI::App* storm = add("storm", "Make a storm of events with known faults in it",
+    CLI::App* storm = add("storm", "Generate a storm of events with known faults",
                           [this] { return storm_command(common_, storm_); });
     add_common(*add_storm(*storm, storm_), common_);
-    add_triage(*add("triage", "Fold recorded events into cases, each with its root cause",
+    add_triage(*add("triage", "Group recorded events into cases, each with its root cause",
                     [this] { return triage_command(common_, triage_); }),
                triage_);
   }
@@ -144,7 +145,7 @@ class Commands {
     c->add_option("-o,--out", run_.out, "Directory for report.json, report.html and trace.json.gz");
   }
   void add_explain() {
-    CLI::App* c = add("explain", "Show the effective scenario and facts of its fabric",
+    CLI::App* c = add("explain", "Show the effective scenario and properties of its fabric",
                       [this] { return explain_command(common_, explain_); });
     c->add_option("file", explain_.file, "Scenario or fabric file")->required();
   }
@@ -153,68 +154,66 @@ class Commands {
         add("flows", "Run a set of flows", [this] { return flows_command(common_, flows_); });
     c->add_option("--fabric", flows_.fabric, "Scenario or fabric file")->required();
     c->add_option("--flows", flows_.flows,
-                  "CSV with id,src,dst,bytes,start,after,via, or a connection matrix of htsim")
+                  "CSV with id,src,dst,bytes,start,after,via, or an htsim connection matrix")
         ->required();
     CLI::Option* engine = c->add_option("--engine", flows_.engine, "fluid or packet");
-    c->add_option("--end", flows_.end, "Packet engine: stop then, e.g. \"500 us\"");
+    c->add_option("--end", flows_.end, "Packet engine: stop at this time, e.g. \"500 us\"");
     c->add_option("--start-unit", flows_.start_unit,
-                  "ps, ns or us: of the starts of a connection matrix");
+                  "Unit of the start times in a connection matrix: ps, ns or us");
     CLI::Option* from = c->add_option(
         "--from-fluid", flows_.from_fluid,
-        "Packet engine: begin then, where the fluid engine has come to, e.g. \"200 us\"");
-    c->add_flag("--compare", flows_.compare, "Both engines, and what makes the difference")
+        "Packet engine: take over from the fluid engine at this time, e.g. \"200 us\"");
+    c->add_flag("--compare", flows_.compare, "Run both engines and explain the difference")
         ->excludes(engine)
         ->excludes(from);
   }
   void add_perf() {
-    CLI::App* c = add("perf", "Predict a collective for a range of sizes, as nccl-tests print it",
+    CLI::App* c = add("perf", "Predict a collective for a range of sizes, in nccl-tests format",
                       [this] { return perf_command(common_, perf_); });
     c->add_option("op", perf_.op,
                   "all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, "
                   "send_recv")
         ->required();
-    c->add_option("--fabric", perf_.fabric, "Scenario or fabric file; without it one h100 host");
-    c->add_option("--gpus,-n", perf_.gpus, "Number of ranks; all GPUs of the fabric by default")
+    c->add_option("--fabric", perf_.fabric, "Scenario or fabric file; default: one h100 host");
+    c->add_option("--gpus,-n", perf_.gpus, "Number of ranks; default: all GPUs of the fabric")
         ->check(CLI::Range(2, 1'000'000));
     c->add_option("-b,--minbytes", perf_.begin, "Smallest size (32M)");
     c->add_option("-e,--maxbytes", perf_.end, "Largest size (32M)");
-    CLI::Option* factor =
-        c->add_option("-f,--stepfactor", perf_.factor, "Factor from size to size");
-    c->add_option("-i,--stepbytes", perf_.step_bytes, "Step from size to size (1M)")
-        ->excludes(factor);
-    c->add_option("--algorithm", perf_.algorithm, "Instead of the tuner's choice");
+    CLI::Option* factor = c->add_option("-f,--stepfactor", perf_.factor, "Factor between sizes");
+    c->add_option("-i,--stepbytes", perf_.step_bytes, "Step between sizes (1M)")->excludes(factor);
+    c->add_option("--algorithm", perf_.algorithm, "Algorithm to use instead of the tuner's choice");
     c->add_option("--protocol", perf_.protocol,
-                  "LL, LL128 or Simple instead of the tuner's choice");
-    c->add_option("--channels", perf_.channels, "Rings or trees side by side")
+                  "LL, LL128 or Simple, instead of the tuner's choice");
+    c->add_option("--channels", perf_.channels, "Number of parallel rings or trees")
         ->check(CLI::Range(1, 1024));
     c->add_option("--place", perf_.place, "topology, rack_order, fragmented, random");
-    c->add_option("--system", perf_.system, "Preset of the machine (p5, h200-torch, ...)");
+    c->add_option("--system", perf_.system, "Machine preset (p5, h200-torch, ...)");
     c->add_option("--transport", perf_.transport, "infiniband, roce or efa");
     c->add_option("--calibrate", perf_.calibrate,
-                  "SIZE=GB/s: one measured row (size and busbw) of the machine");
-    c->add_option("--compare", perf_.compare, "Output of nccl-tests to print beside");
+                  "SIZE=GB/s: one measured row (size and busbw) from the machine");
+    c->add_option("--compare", perf_.compare, "nccl-tests output to print alongside");
   }
   void add_trace() {
     CLI::App* c = add("trace", "Simulate a recorded workload: SimAI/AICB, Chakra or GOAL",
                       [this] { return trace_command(common_, trace_); });
-    c->add_option("files", trace_.files, "One file, or Chakra's files of all ranks")->required();
+    c->add_option("files", trace_.files, "One file, or the Chakra files of all ranks")->required();
     c->add_option("--fabric", trace_.fabric,
-                  "Scenario or fabric file; without it an AI Zone with a GPU for each rank");
-    c->add_option("--ranks", trace_.ranks, "Scale to so many ranks")
+                  "Scenario or fabric file; default: an AI Zone with one GPU per rank");
+    c->add_option("--ranks", trace_.ranks, "Scale to this number of ranks")
         ->check(CLI::Range(1, 1'000'000));
     c->add_option("--groups", trace_.groups, "Chakra: JSON file with process groups");
     c->add_option("--system", trace_.system, "ASTRA-sim system JSON: algorithms, compute rates");
     c->add_option("--place", trace_.place, "topology, rack_order, fragmented, random, scattered");
-    c->add_option("--contention", trace_.contention, "on, or off: transfers share no link")
+    c->add_option("--contention", trace_.contention, "on, or off: transfers do not share links")
         ->check(CLI::IsMember({"on", "off"}));
-    c->add_option("--overhead", trace_.overhead, "GOAL: processor time of each send and recv");
+    c->add_option("--overhead", trace_.overhead, "GOAL: CPU time of each send and recv");
     c->add_option("-o,--out", trace_.out, "Directory for report.json, report.html and trace");
   }
   void add_sweep() {
-    CLI::App* c = add("sweep", "Run a scenario for all combinations of its sweep: keys",
+    CLI::App* c = add("sweep", "Run a scenario for every combination of its sweep: keys",
                       [this] { return sweep_command(common_, sweep_); });
     c->add_option("scenario", sweep_.scenario, "YAML file with sweep:")->required();
-    c->add_option("--csv", sweep_.csv, "File for the rows as CSV");
+    c->add_option("--csv", sweep_.csv, "CSV file for the rows");
   }
   void add_export() {
     CLI::App* c = add("export", "Write a fabric in another format",
@@ -286,6 +285,11 @@ int report(const Error& error) {
   for (const std::string_view line : split(text, '\n'))
     fmt::print(stderr, "weft: error: {}\n", line);
   return bad_input;
+}
+
+Result<std::int64_t> read_span_ns(const std::string& text, const char* option) {
+  WEFT_TRY(const Duration span, parse_duration({text, {option, 0, 0}}));
+  return span.ps / ps_per_ns;
 }
 
 std::vector<std::string> fabric_file_keys() {

@@ -8,6 +8,7 @@
 
 #include "base/progress.hpp"
 #include "base/result.hpp"
+#include "base/timestamp.hpp"
 #include "model/fabric.hpp"
 #include "model/scenario.hpp"
 
@@ -84,6 +85,12 @@ int run_and_report(const Common& common, const model::ScenarioFile& file, const 
 
 // Prints the error as "weft: error: ..." per line and returns the status that fits its code.
 int report(const Error& error);
+
+// "30 s" of an option, in nanoseconds. Fails: Errc::parse.
+Result<std::int64_t> read_span_ns(const std::string& text, const char* option);
+
+// Commands that run until they are stopped look for signals so often.
+inline constexpr std::int64_t turn_ns = ns_per_s / 10;
 
 // The top-level keys of a file that is used as a fabric.
 std::vector<std::string> fabric_file_keys();

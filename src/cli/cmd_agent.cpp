@@ -32,7 +32,6 @@ namespace live = adapt::live;
 namespace telemetry = observe::telemetry;
 using model::NodeId;
 
-constexpr std::int64_t ps_per_ns = 1000;
 constexpr int turn_ms = 50;
 constexpr std::size_t log_bytes_a_turn = std::size_t{1} << 20;
 constexpr std::size_t logs_max = 64;
@@ -63,18 +62,17 @@ Result<Setup> load_setup(const Common& common, const AgentArgs& args) {
   WEFT_TRY(detect::Rules rules, load_rules(args));
   WEFT_TRY(const Duration interval, parse_duration({args.interval, {"--interval", 0, 0}}));
   if (interval < 100_us * 1000 || interval > 3600_s)
-    return fail(Errc::value, {"--interval", 0, 0}, "lies outside 100 ms to 1 h",
+    return fail(Errc::value, {"--interval", 0, 0}, "must be from 100 ms to 1 h",
                 "write e.g. \"1 s\"");
   if (args.logs.size() > logs_max)
     return fail(Errc::value, {"--log", 0, 0},
-                fmt::format("{} logs are more than {}", args.logs.size(), logs_max),
-                "follow fewer");
+                fmt::format("{} logs, more than {}", args.logs.size(), logs_max), "follow fewer");
   WEFT_TRY(model::Fabric fabric, load_fabric(common, args.fabric));
   WEFT_TRY(const NodeId device, fabric.find_node({args.device, {"--device", 0, 0}}));
   if (!fabric.is_switch(device) && fabric.kind(device) != model::NodeKind::host)
     return fail(Errc::value, {"--device", 0, 0},
-                fmt::format("{} is neither a switch nor a host", base::quoted(args.device)),
-                "name the device that the agent runs on");
+                fmt::format("{} is neither a switch nor a host", quote(args.device)),
+                "specify the device on which the agent runs");
   Setup out{.fabric = std::move(fabric), .device = device, .name = {}, .rules = std::move(rules)};
   out.name = out.fabric.name(device);
   out.interval_ns = interval.ps / ps_per_ns;
@@ -86,8 +84,8 @@ Result<Setup> load_setup(const Common& common, const AgentArgs& args) {
 Result<std::optional<live::Uplink>> open_uplink(const Common& common, const AgentArgs& args) {
   if (args.to.empty()) {
     if (common.json) return std::optional<live::Uplink>{};
-    return fail(Errc::value, {"--to", 0, 0}, "the agent does not know whom to tell",
-                "give the service with --to, or --json for standard output");
+    return fail(Errc::value, {"--to", 0, 0}, "no destination for the agent",
+                "specify the service with --to, or use --json for standard output");
   }
   live::UplinkOptions options{
       .url = args.to,
@@ -95,7 +93,7 @@ Result<std::optional<live::Uplink>> open_uplink(const Common& common, const Agen
       .spool = {.directory = args.spool}};
   WEFT_TRY(const Bytes size, parse_bytes({args.spool_size, {"--spool-size", 0, 0}}));
   if (size < 1_MiB || size > 1024_GiB)
-    return fail(Errc::value, {"--spool-size", 0, 0}, "lies outside 1 MiB to 1 TiB",
+    return fail(Errc::value, {"--spool-size", 0, 0}, "must be from 1 MiB to 1 TiB",
                 "write e.g. \"256 MiB\"");
   options.spool.bytes_max = static_cast<std::uint64_t>(size.count);
   if (!args.token.empty()) {
@@ -104,7 +102,7 @@ Result<std::optional<live::Uplink>> open_uplink(const Common& common, const Agen
     options.token = trim(token);
     if (options.token.empty() ||
         !std::ranges::all_of(options.token, [](char c) { return c > ' ' && c <= '~'; }))
-      return fail(Errc::parse, {args.token, 0, 0}, "is no token", "it is one word of ASCII");
+      return fail(Errc::parse, {args.token, 0, 0}, "not a token", "it must be one ASCII word");
   }
   WEFT_TRY(live::Uplink uplink, live::Uplink::open(std::move(options)));
   return std::optional(std::move(uplink));
@@ -286,9 +284,9 @@ class Agent {
     const Status sent = send();
     if (!sent) {
       if (!std::exchange(is_blocked_, true))
-        fmt::print(stderr, "weft agent: reads no logs for now: {}\n", sent.error().text());
+        fmt::print(stderr, "weft agent: log reading suspended: {}\n", sent.error().text());
     } else if (std::exchange(is_blocked_, false)) {
-      fmt::print(stderr, "weft agent: reads logs again\n");
+      fmt::print(stderr, "weft agent: log reading resumed\n");
     }
   }
 
@@ -318,20 +316,20 @@ class Agent {
     std::string out = telemetry::to_text(reader_.counts());
     for (const live::LogTail& tail : tails_) {
       const auto& counts = tail.counts();
-      out += fmt::format("{}: {} lines, {} cut, {} times replaced, {} shortened, {} lost\n",
-                         tail.path(), counts.lines, counts.cut, counts.replaced, counts.shortened,
-                         counts.lost);
+      out += fmt::format(
+          "{}: {} lines, {} too long and cut, replaced {} times, truncated {} times, {} lost\n",
+          tail.path(), counts.lines, counts.cut, counts.replaced, counts.shortened, counts.lost);
     }
     const auto& seen = detector_.counts();
-    out += fmt::format("detection: {} events, {} too late, {} forgotten early\n", seen.events,
+    out += fmt::format("detection: {} events, {} too late, {} evicted early\n", seen.events,
                        seen.late, seen.evicted + seen.hurried);
     if (uplink_) {
       const auto counts = uplink_->counts();
       const std::string trouble = uplink_->trouble();
-      out += fmt::format("service: {} lines acknowledged, {} refused, {} wait{}{}\n",
+      out += fmt::format("service: {} lines acknowledged, {} rejected, {} pending{}{}\n",
                          counts.acknowledged, counts.refused,
                          human(Bytes{static_cast<std::int64_t>(counts.waiting_bytes)}),
-                         trouble.empty() ? "" : "; last trouble: ", trouble);
+                         trouble.empty() ? "" : "; last error: ", trouble);
     }
     fmt::print(stderr, "{}", out);
   }
@@ -368,21 +366,22 @@ Status run_agent(const Common& common, const AgentArgs& args) {
 
 void add_agent(CLI::App& command, AgentArgs& args) {
   command.add_option("--fabric", args.fabric, "Scenario or fabric file");
-  command.add_option("--device", args.device, "The switch or host that the agent runs on");
-  command.add_option("--log", args.logs, "Log file to follow; may be given several times");
-  command.add_option("--rules", args.rules, "YAML file laid over the built-in detections");
+  command.add_option("--device", args.device, "Switch or host on which the agent runs");
+  command.add_option("--log", args.logs, "Log file to follow; may be repeated");
+  command.add_option("--rules", args.rules, "YAML file merged over the built-in detections");
   command.add_flag("--show-rules", args.show_rules, "Print the built-in detections");
-  command.add_option("--interval", args.interval, "Between heartbeats, and looks at counters");
+  command.add_option("--interval", args.interval, "Interval between heartbeats and counter reads");
   command.add_option("--to", args.to, "Service: https://HOST[:PORT] or unix:/PATH");
   command.add_option("--token", args.token, "File with the token for the service");
-  command.add_option("--ca", args.ca, "File of certificates to trust instead of the system's");
-  command.add_option("--cert", args.certificate, "Own certificate, where the service wants one");
+  command.add_option("--ca", args.ca, "Certificates to trust instead of the system's");
+  command.add_option("--cert", args.certificate, "Client certificate, if the service requires one");
   command.add_option("--key", args.key, "Key of --cert");
-  command.add_option("--spool", args.spool, "Directory for what the service has not acknowledged");
-  command.add_option("--spool-size", args.spool_size, "How much may wait there");
+  command.add_option("--spool", args.spool,
+                     "Directory for lines that the service has not acknowledged");
+  command.add_option("--spool-size", args.spool_size, "Maximum size of the spool");
   command.add_option("--inventory", args.inventory, "CSV with addresses of devices and ports");
-  command.add_option("--catalogue", args.catalogue, "YAML with more messages of logs");
-  command.add_option("--ports-per-card", args.ports_per_card, "Ports of a line card")
+  command.add_option("--catalogue", args.catalogue, "YAML with additional log messages");
+  command.add_option("--ports-per-card", args.ports_per_card, "Ports per line card")
       ->check(CLI::Range(1, 4096));
 }
 
@@ -394,7 +393,7 @@ int agent_command(const Common& common, const AgentArgs& args) {
   for (const auto& [option, value] :
        {std::pair{"--fabric", &args.fabric}, std::pair{"--device", &args.device}})
     if (value->empty())
-      return report({Errc::value, {option, 0, 0}, "is needed", "see weft agent --help", {}});
+      return report({Errc::value, {option, 0, 0}, "is required", "see weft agent --help", {}});
   const Status status = run_agent(common, args);
   return status ? done : report(status.error());
 }

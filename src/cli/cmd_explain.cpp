@@ -1,13 +1,51 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/hash.hpp"
+#include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "model/explain.hpp"
 #include "plan/run/setup.hpp"
 
 namespace weft::cli {
+
+namespace {
+
+// The states that faults bring about after the start; the first is that of the tables.
+constexpr std::size_t states_shown = 16;
+
+std::span<const model::FaultTimeline::Snapshot> later_states(const plan::Setup& setup) {
+  return std::span(setup.changes).subspan(std::min<std::size_t>(setup.changes.size(), 1));
+}
+
+std::string left_out(std::size_t count) {
+  return fmt::format("{} further states caused by faults are not shown", count);
+}
+
+nlohmann::ordered_json states_json(const plan::Setup& setup) {
+  using Json = nlohmann::ordered_json;
+  Json out = Json::array();
+  const auto later = later_states(setup);
+  for (const auto& [at, state] : later.first(std::min(later.size(), states_shown))) {
+    Json entry{{"at_s", at.seconds()}};
+    entry.update(Json::parse(model::capacity_json(model::explain_capacity(setup.fabric, state))));
+    out.push_back(std::move(entry));
+  }
+  return out;
+}
+
+void print_states(const plan::Setup& setup) {
+  const auto later = later_states(setup);
+  for (const auto& [at, state] : later.first(std::min(later.size(), states_shown)))
+    fmt::print("\nfrom {} on:\n{}", human_seconds(at.seconds()),
+               model::capacity_table(model::explain_capacity(setup.fabric, state)));
+  if (later.size() > states_shown) fmt::print("note: {}\n", left_out(later.size() - states_shown));
+}
+
+}  // namespace
 
 int explain_command(const Common& common, const ExplainArgs& args) {
   const auto options = common.load_options();
@@ -17,7 +55,8 @@ int explain_command(const Common& common, const ExplainArgs& args) {
   const model::Scenario& scenario = file->variants.front();
   const auto setup = plan::read_setup(scenario);
   if (!setup) return report(setup.error());
-  const model::FabricFacts facts = model::explain(setup->fabric);
+  const model::State initial = setup->changes.empty() ? model::State{} : setup->changes[0].state;
+  const model::FabricFacts facts = model::explain(setup->fabric, initial);
   const std::string effective = to_yaml(scenario.root);
   Digest digest;
   digest.add(std::string_view(effective));
@@ -27,6 +66,9 @@ int explain_command(const Common& common, const ExplainArgs& args) {
              {"scenario_digest", digest.hex()},
              {"seed", scenario.seed},
              {"faults", setup->fault_lines},
+             {"fault_states", states_json(*setup)},
+             {"fault_states_left_out",
+              std::max(later_states(*setup).size(), states_shown) - states_shown},
              {"fabric", Json::parse(model::to_json(facts))}};
     fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
     return done;
@@ -35,6 +77,7 @@ int explain_command(const Common& common, const ExplainArgs& args) {
              effective);
   fmt::print("{}", model::to_table(facts));
   for (const std::string& line : setup->fault_lines) fmt::print("fault: {}\n", line);
+  print_states(*setup);
   for (const std::string& line : setup->notes) fmt::print("note: {}\n", line);
   return done;
 }

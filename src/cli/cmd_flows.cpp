@@ -20,7 +20,7 @@ Result<StartUnit> read_start_unit(const std::string& text) {
   const std::vector<std::string> names{"", "ps", "ns", "us"};
   for (std::size_t i = 0; i < names.size(); ++i)
     if (text == names[i]) return static_cast<StartUnit>(i);
-  return fail(Errc::unknown, {"--start-unit", 0, 0}, fmt::format("{} is no unit", quoted(text)),
+  return fail(Errc::unknown, {"--start-unit", 0, 0}, fmt::format("{} is not a unit", quote(text)),
               "choose ps, ns or us");
 }
 
@@ -31,8 +31,8 @@ Result<model::FlowSet> load_flows(const model::Fabric& fabric, const FlowsArgs& 
   if (model::is_connection_matrix(lines.peek()))
     return model::read_connection_matrix(fabric, lines, {.start_unit = unit});
   if (unit != StartUnit::none)
-    return fail(Errc::value, {"--start-unit", 0, 0}, "the flows are a CSV, whose times have units",
-                "leave the option out");
+    return fail(Errc::value, {"--start-unit", 0, 0}, "the flows are a CSV, where times have units",
+                "remove the option");
   WEFT_TRY(const std::string text, lines.rest());
   return model::read_flows(fabric, text, args.flows);
 }
@@ -40,8 +40,8 @@ Result<model::FlowSet> load_flows(const model::Fabric& fabric, const FlowsArgs& 
 Status read_end(const FlowsArgs& args, plan::Setup& setup) {
   if (args.end.empty()) return {};
   if (setup.engine_name == plan::EngineName::fluid)
-    return fail(Errc::unsupported, {"--end", 0, 0}, "the fluid engine runs until all is over",
-                "leave the option out, or add --engine packet");
+    return fail(Errc::unsupported, {"--end", 0, 0}, "the fluid engine always runs to completion",
+                "remove the option, or add --engine packet");
   WEFT_TRY(const Duration end, parse_duration({args.end, {"--end", 0, 0}}));
   setup.packet.end = static_cast<engine::packet::Ps>(end.ps);
   return {};
@@ -52,12 +52,13 @@ Result<std::optional<Time>> read_from_fluid(const FlowsArgs& args, const plan::S
   if (args.from_fluid.empty()) return std::nullopt;
   const Where where{"--from-fluid", 0, 0};
   if (setup.engine_name == plan::EngineName::fluid)
-    return fail(Errc::unsupported, where, "the fluid engine has nothing to take over",
+    return fail(Errc::unsupported, where, "--from-fluid needs the packet engine",
                 "add --engine packet");
   if (route::engine_of(setup.routing.scheme) == route::SchemeEngine::packet)
-    return fail(Errc::unsupported, where,
-                fmt::format("scheme {} needs packets from the start", setup.routing.scheme),
-                "use spray, ecmp or e_ecmp");
+    return fail(
+        Errc::unsupported, where,
+        fmt::format("scheme {} needs the packet engine from the start", setup.routing.scheme),
+        "use spray, ecmp or e_ecmp");
   WEFT_TRY(const Duration at, parse_duration({args.from_fluid, where}));
   return Time{at.ps};
 }
@@ -69,10 +70,11 @@ Result<plan::Setup> load_setup(const model::Scenario& scenario, const Common& co
   if (common.threads > 0) setup.packet.threads = common.threads;
   const bool only_packets = route::engine_of(setup.routing.scheme) == route::SchemeEngine::packet;
   if (args.compare && only_packets)
-    return fail(Errc::unsupported, setup.routing.where,
-                fmt::format("scheme {} needs packets; there is nothing to compare them with",
-                            setup.routing.scheme),
-                "use spray, ecmp or e_ecmp");
+    return fail(
+        Errc::unsupported, setup.routing.where,
+        fmt::format("scheme {} needs the packet engine; there is no fluid result to compare with",
+                    setup.routing.scheme),
+        "use spray, ecmp or e_ecmp");
   WEFT_TRY_STATUS(read_end(args, setup));
   return setup;
 }

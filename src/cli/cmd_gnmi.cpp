@@ -38,13 +38,8 @@ Result<Choice> choose(const std::array<std::pair<std::string_view, Choice>, n>& 
     known.emplace_back(text);
   }
   return fail(Errc::unknown, {option, 0, 0},
-              fmt::format("{} is not known{}", base::quoted(name), did_you_mean(name, known)),
-              fmt::format("give one of: {}", fmt::join(known, ", ")));
-}
-
-Result<std::int64_t> read_span(const std::string& text, const char* option) {
-  WEFT_TRY(const Duration span, parse_duration({text, {option, 0, 0}}));
-  return span.ps / 1000;
+              fmt::format("unknown name {}{}", quote(name), did_you_mean(name, known)),
+              fmt::format("choose one of: {}", fmt::join(known, ", ")));
 }
 
 Result<gnmi::SubscriberOptions> read_options(const GnmiArgs& args) {
@@ -56,8 +51,8 @@ Result<gnmi::SubscriberOptions> read_options(const GnmiArgs& args) {
   gnmi::SubscriberOptions out;
   WEFT_TRY(out.mode, choose(modes, args.mode, "--mode"));
   WEFT_TRY(out.encoding, choose(encodings, args.encoding, "--encoding"));
-  WEFT_TRY(out.sample_ns, read_span(args.every, "--every"));
-  WEFT_TRY(out.silence_ns, read_span(args.silence, "--silence"));
+  WEFT_TRY(out.sample_ns, read_span_ns(args.every, "--every"));
+  WEFT_TRY(out.silence_ns, read_span_ns(args.silence, "--silence"));
   if (!args.paths.empty() || !args.on_change.empty()) out.subscriptions.clear();
   for (const std::string& path : args.on_change)
     out.subscriptions.push_back({path, gnmi::Trigger::on_change});
@@ -115,8 +110,8 @@ int finish(const gnmi::GnmiSubscriber& subscriber, const Meaning* meaning, const
         fmt::print(stderr, "weft: note: {} does not have {}\n", target.device, path);
     if (target.decoded.samples > 0) continue;
     status = work_failed;
-    fmt::print(stderr, "weft: error: {} gave no sample: {}\n", target.device,
-               target.last_error.empty() ? "it sent nothing of what is known" : target.last_error);
+    fmt::print(stderr, "weft: error: {} sent no samples: {}\n", target.device,
+               target.last_error.empty() ? "it sent no known paths" : target.last_error);
   }
   if (common.quiet) return status;
   if (meaning != nullptr) fmt::print(stderr, "{}", telemetry::to_text(meaning->reader->counts()));
@@ -132,8 +127,8 @@ int finish(const gnmi::GnmiSubscriber& subscriber, const Meaning* meaning, const
 
 Result<int> run_gnmi(const Common& common, const GnmiArgs& args) {
   if (args.targets.empty())
-    return fail(Errc::parse, {"--targets", 0, 0}, "no targets were given",
-                "name a CSV file with columns device and address");
+    return fail(Errc::parse, {"--targets", 0, 0}, "no targets given",
+                "specify a CSV file with columns device and address");
   WEFT_TRY(const gnmi::SubscriberOptions options, read_options(args));
   WEFT_TRY(const std::string text, read_file(args.targets));
   WEFT_TRY(const std::vector<gnmi::Target> targets, gnmi::read_targets(text, args.targets));
@@ -142,11 +137,10 @@ Result<int> run_gnmi(const Common& common, const GnmiArgs& args) {
   adapt::live::SystemClock clock;
   port::Instant end{std::numeric_limits<std::int64_t>::max()};
   if (!args.duration.empty()) {
-    WEFT_TRY(const std::int64_t span, read_span(args.duration, "--duration"));
+    WEFT_TRY(const std::int64_t span, read_span_ns(args.duration, "--duration"));
     end = clock.now() + span;
   }
   WEFT_TRY(gnmi::GnmiSubscriber subscriber, gnmi::GnmiSubscriber::open(targets, options, clock));
-  constexpr std::int64_t turn_ns = ns_per_s / 10;
   constexpr std::size_t samples_max = 10'000;
   while (!subscriber.done() && clock.now() < end && signals.take() != Signals::Seen::stop) {
     const auto samples = subscriber.take(samples_max, std::min(end, clock.now() + turn_ns));
@@ -163,18 +157,19 @@ Result<int> run_gnmi(const Common& common, const GnmiArgs& args) {
 
 void add_gnmi(CLI::App& command, GnmiArgs& args) {
   command.add_option("--targets", args.targets,
-                     "CSV: device, address, and how to get in (see docs/gnmi.md)");
+                     "CSV: device, address and credentials (see docs/gnmi.md)");
   command.add_option("--fabric", args.fabric,
-                     "Scenario or fabric file: prints records instead of samples");
-  command.add_option("--rules", args.rules, "YAML laid over the rules by which samples are judged");
-  command.add_option("--addresses", args.addresses, "CSV of names that the fabric does not have");
+                     "Scenario or fabric file; prints records instead of samples");
+  command.add_option("--rules", args.rules, "YAML merged over the default sample rules");
+  command.add_option("--addresses", args.addresses, "CSV with names that are not in the fabric");
   command.add_option("--mode", args.mode, "stream, once or poll");
   command.add_option("--encoding", args.encoding, "auto, proto, json_ietf or json");
-  command.add_option("--every", args.every, "Time between samples");
-  command.add_option("--silence", args.silence, "A target silent for so long is not reachable");
-  command.add_option("--duration", args.duration, "How long; without it until stopped");
-  command.add_option("--path", args.paths, "Sampled path instead of the usual ones");
-  command.add_option("--on-change", args.on_change, "Path to be told when it changes");
+  command.add_option("--every", args.every, "Sample interval");
+  command.add_option("--silence", args.silence,
+                     "A target silent for this long is reported unreachable");
+  command.add_option("--duration", args.duration, "How long to run; default: until stopped");
+  command.add_option("--path", args.paths, "Path to sample (SAMPLE) instead of the default paths");
+  command.add_option("--on-change", args.on_change, "Path to subscribe to on change (ON_CHANGE)");
 }
 
 int gnmi_command(const Common& common, const GnmiArgs& args) {

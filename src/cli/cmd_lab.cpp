@@ -24,6 +24,7 @@
 #include "adapt/lab/up.hpp"
 #include "adapt/lab/user_namespace.hpp"
 #include "base/text.hpp"
+#include "os/error.hpp"
 
 namespace weft::cli {
 namespace {
@@ -97,7 +98,7 @@ int up_command(const Common& common, const LabArgs& args) {
       .progress = common.progress()};
   std::error_code error;
   request.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) return report_lab(lab::system_failure("/proc/self/exe", error.value()).error());
+  if (error) return report_lab(system_failure("/proc/self/exe", error.value()).error());
   if (!lab::is_privileged())
     if (const Status entered = lab::enter_new_user_namespace(); !entered)
       return report_lab(entered.error());
@@ -118,9 +119,9 @@ int down_command(const Common& common, const LabArgs& args) {
                             {"nothing", down->nothing()}}
                            .dump());
   } else if (down->nothing()) {
-    fmt::print("{}: nothing was there\n", args.name);
+    fmt::print("{}: nothing to remove\n", args.name);
   } else {
-    fmt::print("{} is down: {} processes ended, {} namespaces removed\n", args.name,
+    fmt::print("{} is down: {} processes stopped, {} namespaces removed\n", args.name,
                down->processes, down->namespaces);
   }
   return done;
@@ -147,9 +148,9 @@ void print_status(const lab::Lab& found, const lab::LabStatus& status) {
       found.plan.cables.size() - status.cables_down.size(), found.plan.cables.size(),
       status.routes - status.routes_missing, status.routes, processes);
   if (found.phase == lab::Phase::starting)
-    fmt::print("it never came up completely: run weft lab down\n");
+    fmt::print("the lab never came up completely: run weft lab down\n");
   if (!status.dead.empty())
-    fmt::print("the keeper is dead: logs are not forwarded; weft lab down, then up\n");
+    fmt::print("the keeper process is dead: logs are not forwarded; run weft lab down, then up\n");
   for (const std::string& name : found.drained) fmt::print("drained: {}\n", name);
   for (const lab::LabCableId cable : status.cables_down)
     fmt::print("down: {}\n", found.fabric.name(found.plan.cables[cable].circuit));
@@ -158,8 +159,7 @@ void print_status(const lab::Lab& found, const lab::LabStatus& status) {
       fmt::print("{}: {}\n", found.plan.nodes[node.node].name, problem);
   if (status.cpu_pressure > 50)
     fmt::print(
-        "the machine is short of processors ({:.0f} % of the last 10 s): timers of "
-        "daemons may lie\n",
+        "the machine is short of CPU ({:.0f} % of the last 10 s): daemon timers may be late\n",
         status.cpu_pressure);
 }
 
@@ -206,14 +206,13 @@ int exec_command(const LabArgs& args) {
       lab::open_netns(node ? found->plan.nodes[*node].netns : found->plan.management_netns);
   if (!netns) return report_lab(netns.error());
   if (setns(netns->get(), CLONE_NEWNET) != 0)
-    return report_lab(
-        lab::system_failure("entering the namespace of " + args.target, errno).error());
+    return report_lab(system_failure("entering the namespace of " + args.target, errno).error());
   std::vector<std::string> words = args.command;
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv.front(), argv.data());
-  return report_lab(lab::system_failure("executing " + words.front(), errno).error());
+  return report_lab(system_failure("executing " + words.front(), errno).error());
 }
 
 void print_faults(const Common& common, const std::vector<lab::FaultRecord>& records) {
@@ -287,7 +286,7 @@ int doctor_command(const Common& common) {
   Table table({{"feature", Table::Align::left},
                {"", Table::Align::left},
                {"found", Table::Align::left},
-               {"what for", Table::Align::left}});
+               {"reason", Table::Align::left}});
   for (const lab::Feature& feature : found.features)
     table.add({feature.name, feature.works ? "yes" : "no", feature.detail, feature.advice});
   fmt::print("{}\n", table.text());
@@ -316,7 +315,7 @@ void add_fault_options(CLI::App& fault, LabArgs& args) {
     footer += fmt::format("  {}\n", lab::describe(kind));
   }
   fault.footer(footer);
-  fault.add_option("kind", args.kind, "What to break")->required();
+  fault.add_option("kind", args.kind, "Kind of fault")->required();
   fault.add_option("target", args.target, "Node, cable \"a--b\" or direction \"a->b\"")->required();
   for (const lab::FaultOptionHelp& help : lab::fault_option_help())
     fault.add_option_function<std::string>(
@@ -343,26 +342,24 @@ void add_lab(CLI::App& lab_app, LabArgs& args) {
   up->add_option("--routing", args.routing, "frr (BGP), or static")
       ->check(CLI::IsMember({"frr", "static"}));
   up->add_flag("--bfd", args.bfd, "Fast failure detection between switches");
-  up->add_flag("--snmp", args.snmp, "An SNMP agent on every switch");
+  up->add_flag("--snmp", args.snmp, "Run an SNMP agent on every switch");
   up->add_flag("--syslog", args.syslog, "Forward the switches' logs to the management network");
   up->add_flag("--equal-seeds", args.equal_seeds,
-               "All switches hash alike, so that tiers polarise");
-  add("status", "Links, routes and daemons of a lab");
-  add("down", "Take a lab down, or what is left of one");
+               "Use the same hash on all switches, so that tiers polarise");
+  add("status", "Show links, routes and daemons of a lab");
+  add("down", "Take a lab down, or clean up its remains");
   for (const auto& [name, what] :
        {std::pair("drain", "Take a switch or cable out of service without loss"),
-        std::pair("undrain", "Put it back into service")})
+        std::pair("undrain", "Put a switch or cable back into service")})
     add(name, what)->add_option("target", args.target, "Switch, or cable \"a--b\"")->required();
   CLI::App* exec = add("exec", "Run a command inside a node's namespace");
   exec->add_option("node", args.target, "Switch, host, or mgmt")->required();
   exec->add_option("command", args.command, "Behind \"--\"")->required();
-  add_fault_options(*add("fault", "Inject a fault; prints its id"), args);
-  add("heal", "Take faults out again")
-      ->add_option("id", args.which, "Id of a fault, or all")
-      ->required();
-  add("faults", "All faults of the lab, healed ones too, with what they hit");
-  add("addresses", "Which node has which addresses, as CSV for weft probe");
-  add("doctor", "What this machine can do for a lab, feature by feature");
+  add_fault_options(*add("fault", "Inject a fault and print its id"), args);
+  add("heal", "Remove faults")->add_option("id", args.which, "Id of a fault, or all")->required();
+  add("faults", "List all faults of the lab, including healed ones, with their effects");
+  add("addresses", "Print node addresses as CSV for weft probe");
+  add("doctor", "Check which lab features this machine supports");
   add("keeper", "")->group("");  // of a lab's own
 }
 

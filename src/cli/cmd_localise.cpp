@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.hpp"
 #include "base/line_reader.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
@@ -42,9 +43,9 @@ Result<std::int64_t> read_window(const std::string& text) {
   if (text.empty()) return 0;
   WEFT_TRY(const Duration length, parse_duration({text, {"--window", 0, 0}}));
   if (length < 1000_us)
-    return fail(Errc::value, {"--window", 0, 0}, fmt::format("{} is too short", base::quoted(text)),
-                "give at least \"1 ms\"");
-  return length.ps / 1000;
+    return fail(Errc::value, {"--window", 0, 0}, fmt::format("{} is too short", quote(text)),
+                "use at least \"1 ms\"");
+  return length.ps / ps_per_ns;
 }
 
 Result<Inputs> load(const Common& common, const LocaliseArgs& args) {
@@ -94,7 +95,7 @@ Result<std::vector<Window>> cut(Inputs& in) {
     if (by_time.size() > windows_max)
       return fail(Errc::value, {"--window", 0, 0},
                   fmt::format("the evidence spans more than {} windows", windows_max),
-                  "give a longer window");
+                  "use a longer window");
   }
   for (LinkCounters& row : in.counters)
     if (const auto found = by_time.find(key(row.t)); found != by_time.end())
@@ -133,7 +134,8 @@ void print_verdicts(const model::Fabric& fabric, const Report& report) {
 void print_missing(const model::Fabric& fabric, const Report& report) {
   for (const Verdict& v : report.suspects)
     fmt::print(
-        "insufficient evidence: {} {} (perhaps {}, probability {:.2g}): {} more probes over it\n",
+        "insufficient evidence: {} {} (perhaps {}, probability {:.2g}): send {} more probes over "
+        "it\n",
         to_text(v.entity.kind), name(fabric, v.entity), percent(v.loss), v.probability,
         v.needs_probes);
   const localise::Coverage& c = report.coverage;
@@ -142,15 +144,14 @@ void print_missing(const model::Fabric& fabric, const Report& report) {
   for (std::size_t i = 0; i < std::min<std::size_t>(3, c.shortest.size()); ++i)
     links += (i > 0 ? ", " : "") + fabric.name(c.shortest[i]);
   fmt::print(
-      "insufficient evidence: a loss of {} could hide on {} of {} links ({}{}): {} more probes "
-      "over "
-      "them\n",
+      "insufficient evidence: a loss of {} could go undetected on {} of {} links ({}{}): send {} "
+      "more probes over them\n",
       percent(c.loss_of_interest), c.links_short, c.links, links, c.links_short > 3 ? ", ..." : "",
       c.needs_probes);
 }
 
 void print_report(const model::Fabric& fabric, const Report& report) {
-  fmt::print("{} .. {}: {} probes, {} lost, {} late; background loss of a link {:.2g}\n",
+  fmt::print("{} .. {}: {} probes, {} lost, {} late; background loss per link {:.2g}\n",
              to_text(report.begin), to_text(report.end), report.probes, report.lost, report.late,
              report.background);
   print_verdicts(fabric, report);
@@ -168,13 +169,17 @@ void add_up(localise::Comparison& sum, const localise::Comparison& one) {
 
 std::string compared(std::string_view what, const localise::Comparison& c, bool json) {
   if (json)
-    return fmt::format(R"({{"compared":"{}","precision":{:.6g},"recall":{:.6g},)"
-                       R"("right":{},"wrong":{},"missed":{}}})"
-                       "\n",
-                       what, c.precision(), c.recall(), c.right.size(), c.wrong.size(),
-                       c.missed.size());
-  std::string out = fmt::format("against the truth, {}: precision {:.4f}, recall {:.4f}\n", what,
-                                c.precision(), c.recall());
+    return JsonObject()
+               .add("compared", what)
+               .add("precision", c.precision(), digits(6))
+               .add("recall", c.recall(), digits(6))
+               .add("right", c.right.size())
+               .add("wrong", c.wrong.size())
+               .add("missed", c.missed.size())
+               .text() +
+           "\n";
+  std::string out = fmt::format("compared with the truth, {}: precision {:.4f}, recall {:.4f}\n",
+                                what, c.precision(), c.recall());
   for (const std::string& one : c.wrong) out += "  false:  " + one + "\n";
   for (const std::string& one : c.missed) out += "  missed: " + one + "\n";
   return out;
@@ -210,14 +215,14 @@ void add_localise(CLI::App& command, LocaliseArgs& args) {
   command.add_option("evidence", args.evidence, "Evidence as JSON lines; - for standard input")
       ->required();
   command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
-  command.add_option("--counters", args.counters, "Counters of links as JSON lines");
+  command.add_option("--counters", args.counters, "Link counters as JSON lines");
   command.add_option("--truth", args.truth,
-                     "What was wrong, as JSON lines: prints how it compares");
+                     "True faults as JSON lines; prints precision and recall");
   command.add_option("--window", args.window,
-                     "Cut the evidence into windows, e.g. \"10 s\"; without it one window");
-  command.add_option("--card-ports", args.card_ports, "Ports of a line card, where known")
+                     "Split the evidence into windows, e.g. \"10 s\"; default: one window");
+  command.add_option("--card-ports", args.card_ports, "Ports per line card, if known")
       ->check(CLI::Range(1, 100'000));
-  command.add_option("--loss", args.loss, "Loss that coverage is judged by (0.001)")
+  command.add_option("--loss", args.loss, "Loss rate for the coverage check (0.001)")
       ->check(CLI::Range(1e-7, 1.0));
 }
 

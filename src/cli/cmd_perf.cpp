@@ -69,7 +69,8 @@ Result<workload::Sweep> read_sweep(const PerfArgs& args) {
     WEFT_TRY(sweep.step,
              parse_nccl_size(argument("-i", args.step_bytes.empty() ? "1M" : args.step_bytes)));
     if (sweep.step.count == 0)
-      return fail(Errc::value, {"-i", 0, 0}, "a step of 0 bytes leads nowhere", "write e.g. -i 1M");
+      return fail(Errc::value, {"-i", 0, 0}, "a step of 0 bytes makes no progress",
+                  "write e.g. -i 1M");
   }
   return sweep;
 }
@@ -122,8 +123,8 @@ Result<PerfRequest> read_request(const Common& common, const PerfArgs& args, Pla
   WEFT_TRY(request.system, read_system(args, place));
   WEFT_TRY(request.shape, workload::shape_of(place.setup.fabric, place.ranks));
   if (args.channels > 0 && request.shape.hosts == 1)
-    return fail(Errc::value, {"--channels", 0, 0}, "channels do not matter inside one host",
-                "leave them out, or name a --fabric with several hosts");
+    return fail(Errc::value, {"--channels", 0, 0}, "channels have no effect inside one host",
+                "remove them, or use a --fabric with several hosts");
   if (request.shape.hosts > 1)
     request.network = [&place, &args, op = request.op,
                        full = workload::network_bytes_per_s(request.system, request.shape)](

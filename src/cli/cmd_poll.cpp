@@ -35,10 +35,8 @@ namespace telemetry = observe::telemetry;
 using std::chrono::milliseconds;
 
 constexpr std::size_t scrapers_max = 16, urls_max = 10'000;
-constexpr std::int64_t turn_ns = ns_per_s / 10;
-constexpr std::int64_t ps_per_ms = 1'000'000'000;
 
-Result<milliseconds> read_span(const std::string& text, const char* option) {
+Result<milliseconds> read_span_ms(const std::string& text, const char* option) {
   WEFT_TRY(const Duration span, parse_duration({text, {option, 0, 0}}));
   if (span.ps >= 100 * ps_per_ms) return milliseconds(span.ps / ps_per_ms);
   return fail(Errc::value, {option, 0, 0}, "less than 100 ms", "write e.g. \"30 s\"");
@@ -101,17 +99,17 @@ class TrapsBesides {
 Result<std::optional<snmp::TrapReceiver>> open_receiver(const PollArgs& args, port::Clock& clock) {
   if (args.traps.empty() && args.senders.empty()) return std::optional<snmp::TrapReceiver>{};
   if (args.traps.empty() || args.senders.empty())
-    return fail(Errc::value, {args.traps.empty() ? "--traps" : "--senders", 0, 0}, "is needed",
-                "traps take an address to listen at, and a CSV of who is heard");
+    return fail(Errc::value, {args.traps.empty() ? "--traps" : "--senders", 0, 0}, "is required",
+                "traps need a listen address and a CSV of permitted senders");
   WEFT_TRY(const auto options, read_trap_options(args.traps, "--traps", args.senders));
   WEFT_TRY(snmp::TrapReceiver receiver, snmp::TrapReceiver::open(options, clock));
   return std::optional(std::move(receiver));
 }
 
-std::string to_text(const snmp::PollerCounts& counts) {
+std::string poll_counts_text(const snmp::PollerCounts& counts) {
   return fmt::format(
-      "{} polls: {} complete, {} partial, {} without an answer, {} refused; {} skipped, {} because "
-      "of traps\n{} requests; columns: {} loops, {} garbage, {} cut\n",
+      "{} polls: {} complete, {} partial, {} unanswered, {} refused; {} skipped, {} due to "
+      "traps\n{} requests; columns: {} loops, {} malformed, {} truncated\n",
       counts.polls, counts.complete, counts.partial, counts.silent, counts.refused, counts.skipped,
       counts.early, counts.requests, counts.loops, counts.garbage, counts.cut);
 }
@@ -120,8 +118,8 @@ Status poll_snmp(const Common& common, const PollArgs& args, const Ground& groun
                  telemetry::MetricReader& reader, live::Signals& signals) {
   WEFT_TRY(std::vector<snmp::Target> targets, read_targets(args.targets));
   snmp::PollerOptions options;
-  WEFT_TRY(options.every, read_span(args.every, "--every"));
-  WEFT_TRY(options.timeout, read_span(args.timeout, "--timeout"));
+  WEFT_TRY(options.every, read_span_ms(args.every, "--every"));
+  WEFT_TRY(options.timeout, read_span_ms(args.timeout, "--timeout"));
   options.patience = std::max(options.patience, options.timeout * (options.retries + 2));
   const std::uint64_t wanted = args.count * targets.size();
   live::SystemClock clock;
@@ -137,14 +135,14 @@ Status poll_snmp(const Common& common, const PollArgs& args, const Ground& groun
     while (const auto poll = poller.take()) {
       ++polls;
       if (!poll->error.empty() && !common.quiet)
-        fmt::print(stderr, "weft: note: {} refuses: {}\n", poll->device, poll->error);
+        fmt::print(stderr, "weft: note: {} refused: {}\n", poll->device, poll->error);
       reader.take(poll->samples, poll->received);
       print_records(ground, reader.take_records());
     }
     poller.wait(clock.now() + turn_ns, traps ? traps->fd() : -1);
   }
   if (!common.quiet)
-    fmt::print(stderr, "{}{}", to_text(poller.counts()), traps ? traps->told() : "");
+    fmt::print(stderr, "{}{}", poll_counts_text(poller.counts()), traps ? traps->told() : "");
   return {};
 }
 
@@ -168,12 +166,13 @@ Result<std::vector<Page>> read_pages(const std::vector<std::string>& targets) {
     page.device = is_named ? target.substr(0, equals) : host;
     if (host.empty() || page.device.empty())
       return fail(Errc::value, {"--targets", 0, 0},
-                  fmt::format("{} is no URL to scrape", base::quoted(target)),
+                  fmt::format("{} is not a URL to scrape", quote(target)),
                   "write e.g. http://10.0.0.1:9100/metrics or host:3=http://...");
     out.push_back(std::move(page));
   }
   if (out.size() > urls_max)
-    return fail(Errc::value, {"--targets", 0, 0}, "more than 10,000 targets", "use several");
+    return fail(Errc::value, {"--targets", 0, 0}, "more than 10,000 targets",
+                "use several processes");
   return out;
 }
 
@@ -195,10 +194,10 @@ Status poll_prometheus(const Common& common, const PollArgs& args, const Ground&
                        telemetry::MetricReader& reader, live::Signals& signals) {
   WEFT_TRY(std::vector<Page> pages, read_pages(args.targets));
   WEFT_TRY(const telemetry::PrometheusMapping mapping, load_mapping(args.mapping));
-  WEFT_TRY(const milliseconds every, read_span(args.every, "--every"));
+  WEFT_TRY(const milliseconds every, read_span_ms(args.every, "--every"));
   live::ScrapeOptions options{
       .tls = {.ca = args.ca, .certificate = args.certificate, .key = args.key}};
-  WEFT_TRY(options.timeout, read_span(args.timeout, "--timeout"));
+  WEFT_TRY(options.timeout, read_span_ms(args.timeout, "--timeout"));
   telemetry::PrometheusReader lines(mapping);
   live::SystemClock clock;
   port::Instant due = clock.now();
@@ -227,12 +226,11 @@ Status poll_prometheus(const Common& common, const PollArgs& args, const Ground&
 
 Status run_poll(const Common& common, const PollArgs& args) {
   if (args.feed != "snmp" && !(args.traps + args.senders).empty())
-    return fail(Errc::value, {"--traps", 0, 0}, "traps come from devices that are polled by SNMP",
-                "leave it out, or give snmp");
+    return fail(Errc::value, {"--traps", 0, 0}, "traps need devices polled by SNMP",
+                "remove it, or use snmp");
   if (args.feed != "snmp" && args.feed != "prometheus")
-    return fail(Errc::unknown, {"poll", 0, 0},
-                fmt::format("{} cannot be polled", base::quoted(args.feed)),
-                "give snmp or prometheus");
+    return fail(Errc::unknown, {"poll", 0, 0}, fmt::format("{} cannot be polled", quote(args.feed)),
+                "use snmp or prometheus");
   const bool is_snmp = args.feed == "snmp";
   WEFT_TRY(const telemetry::MetricRules rules, load_metric_rules(args.rules));
   WEFT_TRY(const auto ground, load_ground(common, args.fabric, args.addresses));
@@ -252,22 +250,22 @@ void add_poll(CLI::App& command, PollArgs& args) {
   command.add_option("feed", args.feed, "snmp or prometheus")->required();
   command
       .add_option("--targets", args.targets,
-                  "snmp: CSV of devices and how to get in; prometheus: URLs, or DEVICE=URL")
+                  "snmp: CSV of devices and credentials; prometheus: URLs, or DEVICE=URL")
       ->required();
   command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
-  command.add_option("--addresses", args.addresses, "CSV of names that the fabric does not have");
-  command.add_option("--rules", args.rules, "YAML laid over the rules by which values are judged");
-  command.add_option("--mapping", args.mapping, "prometheus: YAML of further metric names");
+  command.add_option("--addresses", args.addresses, "CSV with names that are not in the fabric");
+  command.add_option("--rules", args.rules, "YAML merged over the default value rules");
+  command.add_option("--mapping", args.mapping, "prometheus: YAML with additional metric names");
   command.add_option("--ca", args.ca, "prometheus: certificates to trust instead of the system's");
-  command.add_option("--cert", args.certificate, "prometheus: own certificate, for those who ask");
+  command.add_option("--cert", args.certificate, "prometheus: client certificate for mutual TLS");
   command.add_option("--key", args.key, "prometheus: key of --cert");
   command.add_option("--traps", args.traps,
-                     "snmp: address and UDP port; a device that sends a trap is asked at once");
-  command.add_option("--senders", args.senders, "snmp: CSV of whose traps are heard");
-  command.add_option("--every", args.every, "Time between two polls of one device");
-  command.add_option("--timeout", args.timeout, "How long an answer may take");
-  command.add_option("--count", args.count,
-                     "So many polls of each device; without it until stopped");
+                     "snmp: address and UDP port to receive traps; a device that sends a trap is "
+                     "polled immediately");
+  command.add_option("--senders", args.senders, "snmp: CSV of permitted trap senders");
+  command.add_option("--every", args.every, "Time between two polls of the same device");
+  command.add_option("--timeout", args.timeout, "Timeout for an answer");
+  command.add_option("--count", args.count, "Number of polls per device; default: until stopped");
 }
 
 int poll_command(const Common& common, const PollArgs& args) {

@@ -22,13 +22,13 @@ namespace {
 namespace probe = observe::probe;
 using adapt::live::Signals;
 
-Result<std::int64_t> read_span(const std::string& text, const char* option, Duration least,
-                               Duration most) {
+Result<std::int64_t> read_span_within(const std::string& text, const char* option, Duration least,
+                                      Duration most) {
   WEFT_TRY(const Duration span, parse_duration({text, {option, 0, 0}}));
   if (span < least || span > most)
-    return fail(Errc::value, {option, 0, 0}, fmt::format("{} is out of range", quoted(text)),
-                fmt::format("give {} to {}", to_text(least), to_text(most)));
-  return span.ps / 1000;
+    return fail(Errc::value, {option, 0, 0}, fmt::format("{} is out of range", quote(text)),
+                fmt::format("use {} to {}", to_text(least), to_text(most)));
+  return span.ps / ps_per_ns;
 }
 
 // Above this rate not every probe gets a send stamp: one costs half as much as a probe.
@@ -50,19 +50,31 @@ Result<probe::ProberOptions> read_options(const ProbeArgs& args) {
   options.count = args.count;
   options.stamp_every = stamp_every(args);
   if (!args.duration.empty()) {
-    WEFT_TRY(options.duration_ns, read_span(args.duration, "--duration", 1_us, 8'640'000_s));
+    WEFT_TRY(options.duration_ns, read_span_within(args.duration, "--duration", 1_us, 8'640'000_s));
   }
-  WEFT_TRY(options.timeout_ns, read_span(args.timeout, "--timeout", 10_us, 60_s));
-  WEFT_TRY(options.late_ns, read_span(args.late, "--late", 1_us, 60_s));
-  WEFT_TRY(options.window_ns, read_span(args.window, "--window", 1_us, 86'400_s));
+  WEFT_TRY(options.timeout_ns, read_span_within(args.timeout, "--timeout", 10_us, 60_s));
+  WEFT_TRY(options.late_ns, read_span_within(args.late, "--late", 1_us, 60_s));
+  WEFT_TRY(options.window_ns, read_span_within(args.window, "--window", 1_us, 86'400_s));
   if (options.window_ns < options.timeout_ns + options.late_ns)
-    return fail(Errc::value, {"--window", 0, 0},
-                "a window must be as long as an answer may take: --timeout and --late together",
+    return fail(Errc::value, {"--window", 0, 0}, "a window must be at least --timeout plus --late",
                 "make it longer");
   if (args.one_way && options.rate <= 0)
-    return fail(Errc::value, {"--rate", 0, 0}, "one-way probes have no answers to go by",
-                "give a rate");
+    return fail(Errc::value, {"--rate", 0, 0}, "one-way probes have no answers to pace by",
+                "set a rate");
   return options;
+}
+
+// With fewer own ports than this, one-way probing opens more: counts of a flow that loses
+// everything are asked for by other source ports.
+constexpr std::size_t asking_ports_min = 8;
+
+std::vector<std::uint32_t> add_spare_ports(ProbeWork& work) {
+  std::vector<std::uint32_t> out;
+  for (std::size_t i = 0; work.ports.size() < asking_ports_min; ++i) {
+    out.push_back(static_cast<std::uint32_t>(work.ports.size()));
+    work.ports.push_back({work.ports[i].address, 0});
+  }
+  return out;
 }
 
 class Run {
@@ -94,7 +106,8 @@ class Run {
     if (!around.empty()) fmt::print(stderr, "weft: note: {}\n", around);
     const probe::FlowCounts sum = results_.sum();
     if (sum.refused > 0)
-      fmt::print(stderr, "weft: error: this system refused to send {} probes; is there a route?\n",
+      fmt::print(stderr,
+                 "weft: error: the operating system could not send {} probes; check the routes\n",
                  sum.refused);
     return sum.sent > 0 && sum.answered > 0 ? done : work_failed;
   }
@@ -105,10 +118,12 @@ class Run {
       results_.add(*window);
       const probe::Suppressed suppressed = find_suppressed(window->flows, results_.infos());
       for (const std::string& host : suppressed.hosts)
-        fmt::print(stderr, "weft: note: {} is dead or does not respond; that is no evidence\n",
-                   host);
+        fmt::print(
+            stderr,
+            "weft: note: {} is dead or does not respond; its results are not used as evidence\n",
+            host);
       if (window->self == probe::WindowReport::Self::starved)
-        fmt::print(stderr, "weft: note: this host was too busy; the window tells nothing\n");
+        fmt::print(stderr, "weft: note: this host was too busy; the window is not usable\n");
       if (common_.json) {
         fmt::print("{}", to_json_lines(*window, results_.infos(), suppressed, direction_));
         std::fflush(stdout);
@@ -139,6 +154,7 @@ int probe_command(const Common& common, const ProbeArgs& args) {
   auto work = load_probe_work(common, args);
   if (!work) return report(work.error());
   if (!args.rate) options->rate = work->rate > 0 ? work->rate : default_rate;
+  if (args.one_way) options->spare_ports = add_spare_ports(*work);
   auto signals = Signals::open();
   if (!signals) return report(signals.error());
   adapt::live::SystemClock clock;

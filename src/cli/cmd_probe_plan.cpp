@@ -34,8 +34,8 @@ Result<probe::Plan> plan_learned(const std::string& path, const model::Fabric& f
   for (probe::PlanLine& row : rows) {
     if (row.target_port != options.target_port)
       return fail(Errc::value, {path, 0, 0},
-                  fmt::format("a way was learned to port {}", row.target_port),
-                  "plan for the same port: --port");
+                  fmt::format("a path was learned for port {}", row.target_port),
+                  "plan for the same port with --port");
     if (!row.forward.empty())
       learned.push_back(
           {row.src, row.dst, row.source_port, std::move(row.forward), std::move(row.back)});
@@ -57,7 +57,7 @@ int print(const Common& common, const model::Fabric& fabric, const probe::Plan& 
   }
   const probe::Coverage& coverage = plan.coverage;
   if (coverage.unreachable > 0)
-    fmt::print(stderr, "weft: note: {} links lie between no two NICs and are not probed\n",
+    fmt::print(stderr, "weft: note: {} links are not between any two NICs and are not probed\n",
                coverage.unreachable);
   if (coverage.below.empty()) return done;
   fmt::print(stderr, "weft: error: {} links are crossed less than {} times in a window:\n",
@@ -85,11 +85,11 @@ int probe_plan_command(const Common& common, const ProbeArgs& args) {
   const auto ports = probe::parse_ports({args.ports, {"--ports", 0, 0}});
   if (!ports) return report(ports.error());
   options.ports = *ports;
-  const auto window = parse_duration({args.window, {"--window", 0, 0}});
-  if (!window) return report(window.error());
-  options.window_ns = window->ps / 1000;
+  const auto window_ns = read_span_ns(args.window, "--window");
+  if (!window_ns) return report(window_ns.error());
+  options.window_ns = *window_ns;
   if (options.window_ns < ns_per_s || options.target_port == 0)
-    return report({Errc::value, {}, "a window is 1 s or longer, and a port above 0", "", {}});
+    return report({Errc::value, {}, "a window must be 1 s or longer, and a port above 0", "", {}});
   auto router = route::Router::create(setup->fabric, setup->routing, scenario.seed);
   if (!router) return report(router.error());
   const model::State healthy;
@@ -99,7 +99,7 @@ int probe_plan_command(const Common& common, const ProbeArgs& args) {
                         : plan_learned(args.learned, setup->fabric, state, options);
   if (!plan) return report(plan.error());
   return print(common, setup->fabric, *plan, options,
-               args.learned.empty() ? "replaying the hash" : "the ways learned");
+               args.learned.empty() ? "replaying the hash" : "the learned paths");
 }
 
 }  // namespace weft::cli

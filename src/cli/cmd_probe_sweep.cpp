@@ -4,7 +4,7 @@
 #include "adapt/live/signals.hpp"
 #include "adapt/live/system_clock.hpp"
 #include "adapt/live/udp_io.hpp"
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "cli/cli.hpp"
 #include "cli/cmd_probe.hpp"
 #include "cli/probe_key.hpp"
@@ -49,23 +49,25 @@ std::string table_of(const ProbeWork& work, const std::vector<probe::SweptFlow>&
 
 std::string json_of(const ProbeWork& work, const probe::FlowInfo& info, const probe::Flow& flow,
                     const probe::SweptFlow& swept) {
-  std::string hops;
+  JsonList hops;
   for (const probe::Hop& hop : swept.hops)
-    hops += fmt::format(R"({}{{"at":{},"sent":{},"answered":{}}})", hops.empty() ? "" : ",",
-                        json_string(hop_name(work, hop)), hop.sent, hop.answered);
-  std::string path = "null";
-  if (const auto links = work.path_of ? work.path_of(info, swept) : std::vector<std::string>{};
-      !links.empty()) {
-    path = "[";
-    for (const std::string& link : links) path += json_string(link) + ",";
-    path.back() = ']';
-  }
-  return fmt::format(
-      R"({{"src":{},"dst":{},"sport":{},"dport":{},"class":{},"forward":{},"reached":{},)"
-      R"("suspect_hop":{},"hops":[{}]}})"
-      "\n",
-      json_string(info.src), json_string(info.dst), info.source_port, flow.target.port,
-      json_string(info.traffic_class), path, swept.reached, swept.suspect, hops);
+    hops.add(JsonObject()
+                 .add("at", hop_name(work, hop))
+                 .add("sent", hop.sent)
+                 .add("answered", hop.answered));
+  const auto links = work.path_of ? work.path_of(info, swept) : std::vector<std::string>{};
+  return JsonObject()
+             .add("src", info.src)
+             .add("dst", info.dst)
+             .add("sport", info.source_port)
+             .add("dport", flow.target.port)
+             .add("class", info.traffic_class)
+             .add("forward", links.empty() ? std::nullopt : std::optional(links))
+             .add("reached", swept.reached)
+             .add("suspect_hop", swept.suspect)
+             .add("hops", hops)
+             .text() +
+         "\n";
 }
 
 }  // namespace
@@ -80,7 +82,7 @@ int probe_sweep_command(const Common& common, const ProbeArgs& args) {
   if (args.count > probe::sweep_rounds_max || args.classes.size() > 1 || options.rate <= 0)
     return report({Errc::value,
                    {"--sweep", 0, 0},
-                   "a sweep takes one class, a rate, and at most 16 probes for each hop and port",
+                   "a sweep needs one class, a rate, and at most 16 probes per hop and port",
                    "change --class, --rate or --count",
                    {}});
   if (args.count > 0) options.rounds = static_cast<std::uint32_t>(args.count);

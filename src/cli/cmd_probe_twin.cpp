@@ -25,8 +25,7 @@ using model::NodeId;
 // What good links lose at most, each its own share of it.
 constexpr double good_loss_max = 1e-5;
 constexpr double window_default_s = 10;
-constexpr std::int64_t ps_per_ns = 1000;
-constexpr std::int64_t windows_max = 1'000'000;
+constexpr std::int64_t twin_windows_max = 1'000'000;
 
 struct TwinTimes {
   std::int64_t window_ns = 0, end_ns = 0;
@@ -34,15 +33,14 @@ struct TwinTimes {
 
 Result<TwinTimes> read_times(const ProbeArgs& args) {
   TwinTimes out;
-  WEFT_TRY(const Duration window, parse_duration({args.window, {"--window", 0, 0}}));
+  WEFT_TRY(out.window_ns, read_span_ns(args.window, "--window"));
   const std::string& text = args.duration.empty() ? args.window : args.duration;
-  WEFT_TRY(const Duration length, parse_duration({text, {"--duration", 0, 0}}));
-  out = {window.ps / ps_per_ns, length.ps / ps_per_ns};
+  WEFT_TRY(out.end_ns, read_span_ns(text, "--duration"));
   if (out.window_ns < 1'000'000 || out.end_ns < out.window_ns ||
-      out.end_ns / out.window_ns > windows_max)
+      out.end_ns / out.window_ns > twin_windows_max)
     return fail(Errc::value, {"--duration", 0, 0},
                 fmt::format("{} in windows of {}", text, args.window),
-                "give windows of 1 ms or more, and 1 to 1,000,000 of them");
+                "use windows of 1 ms or more, and 1 to 1,000,000 of them");
   return out;
 }
 
@@ -201,18 +199,18 @@ class Truth {
 Result<std::vector<probe::PlanLine>> read_lines(const ProbeArgs& args,
                                                 const model::Fabric& fabric) {
   if (args.plan.empty())
-    return fail(Errc::value, {"--twin", 0, 0}, "the twin needs a plan of what to probe",
+    return fail(Errc::value, {"--twin", 0, 0}, "the twin needs a probe plan",
                 "make one: weft probe plan --fabric F --crossings 1000 --json > plan.jsonl");
   WEFT_TRY(LineReader lines, LineReader::open(args.plan));
   WEFT_TRY(std::vector<probe::PlanLine> plan, probe::read_plan(fabric, lines));
   if (plan.empty())
-    return fail(Errc::value, {args.plan, 0, 0}, "the plan is empty", "plan some flows");
+    return fail(Errc::value, {args.plan, 0, 0}, "the plan is empty", "add flows to the plan");
   return plan;
 }
 
 Status run_twin(const Common& common, const ProbeArgs& args) {
   if (args.fabric.empty())
-    return fail(Errc::value, {"--twin", 0, 0}, "the twin needs a fabric", "give --fabric");
+    return fail(Errc::value, {"--twin", 0, 0}, "the twin needs a fabric", "add --fabric");
   WEFT_TRY(const TwinTimes times, read_times(args));
   WEFT_TRY(const model::LoadOptions options, common.load_options(fabric_file_keys()));
   WEFT_TRY(const model::ScenarioFile file, model::load_scenario(args.fabric, options));

@@ -3,40 +3,72 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <thread>
 
 #include "cli/cli.hpp"
 #include "cli/rehearse.hpp"
+#include "cli/rehearse_seeds.hpp"
 
 namespace weft::cli {
 namespace {
 
-constexpr std::uint32_t days_max = 366;
+constexpr std::uint32_t days_max = 366, seeds_max = 1'000;
+constexpr std::string_view built_in = "default";  // in place of a file
 
-Result<RehearseOptions> read_options(const Common& common, const RehearseArgs& args) {
-  if (args.days == 0 || args.days > days_max)
+Result<Config> load_or_default(const std::string& file) {
+  if (file.empty() || file == built_in) return Config::map();
+  return load_yaml(file);
+}
+
+Result<RehearseOptions> read_options(const Common& common, std::uint32_t days,
+                                     const std::string& model_file,
+                                     const std::string& policy_file) {
+  if (days == 0 || days > days_max)
     return fail(Errc::value, {"--days", 0, 0},
-                fmt::format("{} days; 1 to {} are possible", args.days, days_max));
-  RehearseOptions out{.days = args.days, .seed = common.seed.value_or(1)};
-  Config model = Config::map(), policy = Config::map();
-  if (!args.model.empty()) {
-    WEFT_TRY(model, load_yaml(args.model));
-  }
-  if (!args.policy.empty()) {
-    WEFT_TRY(policy, load_yaml(args.policy));
-  }
+                fmt::format("{} days; must be 1 to {}", days, days_max));
+  RehearseOptions out{.days = days, .seed = common.seed.value_or(1)};
+  WEFT_TRY(const Config model, load_or_default(model_file));
+  WEFT_TRY(const Config policy, load_or_default(policy_file));
   WEFT_TRY(out.model, read_rehearse_model(model));
   WEFT_TRY(out.policy, operate::repair::read_policy(policy));
   return out;
 }
 
+Result<std::optional<RehearseOptions>> read_baseline(const Common& common,
+                                                     const RehearseArgs& args) {
+  if (args.baseline_policy.empty() && args.baseline_model.empty())
+    return std::optional<RehearseOptions>();
+  const auto or_own = [](const std::string& file, const std::string& own) {
+    return file.empty() ? own : file;
+  };
+  WEFT_TRY(const RehearseOptions out,
+           read_options(common, args.days, or_own(args.baseline_model, args.model),
+                        or_own(args.baseline_policy, args.policy)));
+  return std::optional(out);
+}
+
 Status run(const Common& common, const RehearseArgs& args) {
-  WEFT_TRY(const RehearseOptions options, read_options(common, args));
+  if (args.seeds == 0 || args.seeds > seeds_max)
+    return fail(Errc::value, {"--seeds", 0, 0},
+                fmt::format("{} seeds; must be 1 to {}", args.seeds, seeds_max));
+  WEFT_TRY(const RehearseOptions options, read_options(common, args.days, args.model, args.policy));
+  WEFT_TRY(const std::optional<RehearseOptions> baseline, read_baseline(common, args));
   WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
-  Progress progress("rehearse", args.days, common.progress());
-  WEFT_TRY(const RehearseReport report,
-           rehearse(fabric, options, [&](double days) { progress.update(days); }));
+  const std::uint32_t threads =
+      common.threads > 0 ? common.threads : std::max(1U, std::thread::hardware_concurrency());
+  const double days = static_cast<double>(args.days) * args.seeds * (baseline ? 2 : 1);
+  Progress progress("rehearse", days, common.progress());
+  WEFT_TRY(const RehearseSet set, rehearse_seeds(fabric, options, baseline, {args.seeds, threads},
+                                                 [&](double done) { progress.update(done); }));
   progress.finish();
-  fmt::print("{}", common.json ? to_json(report) : to_table(report));
+  if (args.seeds == 1 && !baseline)
+    fmt::print("{}",
+               common.json ? to_json(set.reports.front()) + "\n" : to_table(set.reports.front()));
+  else
+    fmt::print("{}", common.json ? to_json(set) : to_table(set));
   return {};
 }
 
@@ -44,9 +76,15 @@ Status run(const Common& common, const RehearseArgs& args) {
 
 void add_rehearse(CLI::App& command, RehearseArgs& args) {
   command.add_option("fabric", args.fabric, "Scenario or fabric file")->required();
-  command.add_option("--days", args.days, "How long");
-  command.add_option("--policy", args.policy, "What repair may do, laid over the default");
-  command.add_option("--model", args.model, "What fails how often, laid over the default");
+  command.add_option("--days", args.days, "Duration");
+  command.add_option("--policy", args.policy, "Repair policy, merged over the default");
+  command.add_option("--model", args.model, "Failure model, merged over the default");
+  command.add_option("--seeds", args.seeds,
+                     "Number of seeds, starting at --seed: mean and interval");
+  command.add_option("--baseline-policy", args.baseline_policy,
+                     "Compare with this policy, seed by seed; \"default\" is the built-in one");
+  command.add_option("--baseline-model", args.baseline_model,
+                     "Compare with this model, seed by seed; \"default\" is the built-in one");
 }
 
 int rehearse_command(const Common& common, const RehearseArgs& args) {

@@ -14,7 +14,8 @@ struct Common;
 
 struct RehearseArgs {
   std::string fabric, policy, model;
-  std::uint32_t days = 30;
+  std::string baseline_policy, baseline_model;  // of what it is compared with; "": as the above
+  std::uint32_t days = 30, seeds = 1;
 };
 
 // Declares the options on the command; `args` must outlive it.

@@ -17,7 +17,6 @@ namespace {
 namespace probe = observe::probe;
 using adapt::live::Signals;
 
-constexpr std::int64_t idle_ns = ns_per_s / 10;
 constexpr std::int64_t metrics_every_ns = ns_per_s;
 
 Result<adapt::live::UdpIo> open_ports(const RespondArgs& args, port::Clock& clock) {
@@ -27,18 +26,16 @@ Result<adapt::live::UdpIo> open_ports(const RespondArgs& args, port::Clock& cloc
     options.ports.insert(options.ports.end(), ports.begin(), ports.end());
   }
   if (options.ports.size() > probe::port_count_max)
-    return fail(
-        Errc::value, {"LISTEN", 0, 0},
-        fmt::format("{} ports are more than {}", options.ports.size(), probe::port_count_max),
-        "listen on fewer");
+    return fail(Errc::value, {"LISTEN", 0, 0},
+                fmt::format("{} ports, more than {}", options.ports.size(), probe::port_count_max),
+                "use fewer ports");
   return adapt::live::UdpIo::open(options, clock);
 }
 
 Result<probe::ResponderOptions> read_options(const RespondArgs& args) {
   probe::ResponderOptions options;
   WEFT_TRY(options.key, read_probe_key(args.key));
-  WEFT_TRY(const Duration age, parse_duration({args.age, {"--max-age", 0, 0}}));
-  options.age_max_ns = age.ps / 1000;
+  WEFT_TRY(options.age_max_ns, read_span_ns(args.age, "--max-age"));
   options.source_rate = args.source_rate;
   options.salt = random_number();
   return options;
@@ -51,13 +48,13 @@ std::string summary(const probe::Responder& responder, std::uint64_t overflows) 
     if (responder.count(verdict) > 0 || verdict == probe::Verdict::answered)
       out += fmt::format("{} {}, ", probe::to_text(verdict), responder.count(verdict));
   }
-  return out + fmt::format("{} refused by full queues", overflows);
+  return out + fmt::format("{} dropped by full queues", overflows);
 }
 
-class Server {
+class RespondServer {
  public:
-  Server(const Common& common, const RespondArgs& args, probe::Responder& responder,
-         adapt::live::UdpIo& io, Signals& signals, port::Clock& clock)
+  RespondServer(const Common& common, const RespondArgs& args, probe::Responder& responder,
+                adapt::live::UdpIo& io, Signals& signals, port::Clock& clock)
       : common_(common),
         args_(args),
         responder_(responder),
@@ -76,7 +73,7 @@ class Server {
       if (seen == Signals::Seen::show) show();
       if (seen == Signals::Seen::stop) break;
       WEFT_TRY_STATUS(write_metrics());
-      if (count == 0) io_.wait(clock_.now() + idle_ns, port::Wake::arrival);
+      if (count == 0) io_.wait(clock_.now() + turn_ns, port::Wake::arrival);
     }
     if (!common_.quiet) show();
     written_ = {};
@@ -118,7 +115,7 @@ int respond_command(const Common& common, const RespondArgs& args) {
                io->ports().size() > 1 ? fmt::format(" and {} more", io->ports().size() - 1) : "");
   adapt::live::prefer_early_turns();
   probe::Responder responder(*options);
-  const Status served = Server(common, args, responder, *io, *signals, clock).serve();
+  const Status served = RespondServer(common, args, responder, *io, *signals, clock).serve();
   return served ? done : report(served.error());
 }
 

@@ -36,11 +36,13 @@ int run_and_report(const Common& common, const model::ScenarioFile& file, const 
       report(written.error());
       return work_failed;
     }
+    if (!plan::report::page_is_interactive())
+      fmt::print(stderr, "weft: note: {}\n", plan::report::page_is_plain);
     if (!common.json)
       fmt::print("\nReport: {0}/report.html  Data: {0}/report.json  Trace: {0}/trace.json.gz\n",
                  out);
   }
-  return plan::has_unfinished(*outcome) ? work_failed : done;
+  return plan::has_unfinished(*outcome) || plan::has_lossless_drops(*outcome) ? work_failed : done;
 }
 
 }  // namespace weft::cli

@@ -24,7 +24,6 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t lines_max = 1000;
 constexpr int batch_age_ms = 50;
-constexpr std::int64_t ps_per_ms = 1'000'000'000;
 
 // A directory of its own that goes away with it, unless something is left in it.
 class Spool {
@@ -33,7 +32,7 @@ class Spool {
     if (!wanted.empty()) return Spool(wanted, false);
     std::string name = std::filesystem::temp_directory_path() / "weft-send-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr)
-      return fail(Errc::io, {name, 0, 0}, "no directory can be made here", "give --spool");
+      return fail(Errc::io, {name, 0, 0}, "cannot create a directory here", "set --spool");
     return Spool(name, true);
   }
   void remove() const {
@@ -49,7 +48,7 @@ class Spool {
 };
 
 // Lines of standard input, in batches: as many as are there, or a little later.
-class Input {
+class InputLines {
  public:
   // Nothing at the end.
   std::vector<std::string> next() {
@@ -95,21 +94,22 @@ Status run_send(const Common& common, const SendArgs& args) {
   }
   options.spool.directory = spool.path();
   WEFT_TRY(Uplink uplink, Uplink::open(options));
-  Input input;
+  InputLines input;
   for (auto lines = input.next(); !lines.empty(); lines = input.next())
     WEFT_TRY_STATUS(uplink.send(lines));
   const bool is_done = uplink.flush(milliseconds(linger.ps / ps_per_ms));
   const Uplink::Counts counts = uplink.counts();
   if (!common.quiet && (counts.refused > 0 || !is_done))
-    fmt::print(stderr, "weft send: {} lines acknowledged, {} refused, kept in {}\n",
+    fmt::print(stderr, "weft send: {} lines acknowledged, {} rejected, kept in {}\n",
                counts.acknowledged, counts.refused, spool.path());
   if (!is_done)
-    return fail(Errc::io, {}, "not all was acknowledged: " + uplink.trouble(),
+    return fail(Errc::io, {}, "not all lines were acknowledged: " + uplink.trouble(),
                 fmt::format("run it again with --spool {}", spool.path()));
   if (counts.refused > 0)
-    return fail(
-        Errc::value, {}, fmt::format("the service will never take {} of the lines", counts.refused),
-        fmt::format("they stand in {}/refused.jsonl; mend them and send them again", spool.path()));
+    return fail(Errc::value, {},
+                fmt::format("the service rejects {} of the lines permanently", counts.refused),
+                fmt::format("they are in {}/refused.jsonl; correct them and send them again",
+                            spool.path()));
   spool.remove();
   return {};
 }
@@ -119,15 +119,15 @@ Status run_send(const Common& common, const SendArgs& args) {
 void add_send(CLI::App& command, SendArgs& args) {
   command.add_option("--to", args.to, "https://HOST[:PORT], http:// on this machine, or unix:PATH")
       ->required();
-  command.add_option("--feed", args.feed, "What the lines are")
+  command.add_option("--feed", args.feed, "Type of the lines")
       ->check(CLI::IsMember({"records", "syslog", "evidence"}))
       ->capture_default_str();
-  command.add_option("--token", args.token, "File with the token of the service");
+  command.add_option("--token", args.token, "File with the token for the service");
   command.add_option("--ca", args.ca, "Certificates to trust, PEM");
-  command.add_option("--cert", args.certificate, "Own certificate, where the service wants one");
+  command.add_option("--cert", args.certificate, "Client certificate, if the service requires one");
   command.add_option("--key", args.key, "Key of --cert");
-  command.add_option("--spool", args.spool, "Directory where lines wait for the service");
-  command.add_option("--linger", args.linger, "At the end, wait so long for what is left")
+  command.add_option("--spool", args.spool, "Directory where lines are kept until acknowledged");
+  command.add_option("--linger", args.linger, "Time to wait at the end for outstanding lines")
       ->capture_default_str();
 }
 

@@ -5,9 +5,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "adapt/lab/actuator.hpp"
@@ -25,7 +30,7 @@
 #include "adapt/postgres/store.hpp"
 #include "adapt/sqlite/store.hpp"
 #include "base/file.hpp"
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/serve_watch.hpp"
@@ -53,6 +58,9 @@ namespace repair = operate::repair;
 namespace snapshot = operate::snapshot;
 namespace telemetry = observe::telemetry;
 namespace triage = operate::triage;
+
+// For requests that are under way at a stop; the loop needs some of the time that is left to it.
+constexpr std::chrono::milliseconds api_farewell{2'000};
 
 // The file of --config, each section for the room that it belongs to.
 struct ServeConfig {
@@ -94,14 +102,14 @@ void read_notify(const Config& config, ServeConfig& out, Errors& errors) {
   }
   if (config.kind != Config::Kind::list && config.kind != Config::Kind::map)
     errors.push_back(
-        {Errc::value, config.where, "notify is no list", "begin each entry with -", {}});
+        {Errc::value, config.where, "notify is not a list", "begin each entry with \"-\"", {}});
 }
 
 // relations: the file that weft triage --learn wrote.
 Result<triage::LearnedRelations> load_relations(const Config& path, const triage::Rules& rules) {
   if (path.kind != Config::Kind::scalar)
-    return fail(Errc::value, path.where, "relations is no path",
-                "name the file that weft triage --learn wrote");
+    return fail(Errc::value, path.where, "relations is not a path",
+                "give the file written by weft triage --learn");
   WEFT_TRY(const Config config, load_yaml(path.text));
   return triage::LearnedRelations::read(config, rules);
 }
@@ -146,6 +154,27 @@ Result<std::unique_ptr<port::Store>> open_store(const std::string& where) {
   return adapt::sqlite::open_sqlite(where);
 }
 
+// Ends the process with status 0 when an orderly stop takes too long: a command that hangs, or a
+// store that does not answer. Nothing is lost by it, because the next start begins from what is
+// durable, as after a crash.
+class StopDeadline {
+ public:
+  explicit StopDeadline(std::function<void()> report)
+      : thread_([report = std::move(report)](const std::stop_token& stop) {
+          std::mutex mutex;
+          std::condition_variable_any changed;
+          std::unique_lock lock(mutex);
+          changed.wait_for(lock, stop, limit, [] { return false; });
+          if (stop.stop_requested()) return;
+          report();
+          std::_Exit(0);
+        }) {}
+
+ private:
+  static constexpr std::chrono::milliseconds limit{4'500};
+  std::jthread thread_;
+};
+
 // Everything that the service is made of, in the order in which it comes up.
 class Server {
  public:
@@ -165,7 +194,14 @@ class Server {
     desk_ = std::make_unique<serve::Desk>(
         serve::Desk::Ground{*fabric_, *inventory_, catalogue_, *patient_, *early_}, config_.desk,
         config_.policy, *store_);
-    WEFT_TRY_STATUS(desk_->restore(clock_.wall()));
+    bool is_stopped = false;  // by a signal, before it was ready
+    const Status restored = desk_->restore(
+        clock_.wall(), [&] { return is_stopped = signals.take() == live::Signals::Seen::stop; });
+    if (is_stopped) {
+      say("stopped before it was ready");
+      return {};
+    }
+    WEFT_TRY_STATUS(restored);
     cases_at_start_ = desk_->open_cases().size();  // from now on the desk is the loop's
     WEFT_TRY(serve::Hands hands, make_hands());
     loop_ = std::make_unique<serve::Loop>(
@@ -175,9 +211,7 @@ class Server {
         });
     WEFT_TRY_STATUS(listen());
     wait_for_end(signals);
-    for (auto* syslog : {&syslog_, &lab_syslog_})
-      if (*syslog) (*syslog)->stop();
-    api_->stop();
+    stop();
     return {};
   }
 
@@ -228,8 +262,8 @@ class Server {
     if (!args_.lab.empty()) {
       if (config_.commands)
         return fail(Errc::value, {args_.config, 0, 0},
-                    "actuator: says how to drain, and a lab is drained otherwise",
-                    "take out --lab or actuator:");
+                    "actuator: and --lab are mutually exclusive: each defines how to drain",
+                    "remove --lab or actuator:");
       WEFT_TRY(lab::LabActuator actuator, lab::LabActuator::create(args_.lab));
       actuator_ = std::make_unique<lab::LabActuator>(std::move(actuator));
     } else if (config_.commands) {
@@ -251,8 +285,8 @@ class Server {
       };
     } else if (config_.devices) {
       return fail(Errc::value, {args_.config, 0, 0},
-                  "snapshots: says how devices are asked, and nothing where snapshots are kept",
-                  "give --snapshots DIRECTORY too");
+                  "snapshots: defines how devices are queried, but not where snapshots are kept",
+                  "add --snapshots DIRECTORY");
     }
     return out;
   }
@@ -270,9 +304,10 @@ class Server {
     snapshot::Settings settings{.directory = args_.snapshots};
     std::shared_ptr<port::DeviceState> devices;
     if (!args_.lab.empty() && config_.devices)
-      return fail(Errc::value, {args_.config, 0, 0},
-                  "snapshots: says how devices are asked, and those of a lab are asked otherwise",
-                  "take out --lab or snapshots:");
+      return fail(
+          Errc::value, {args_.config, 0, 0},
+          "snapshots: and --lab are mutually exclusive: each defines how devices are queried",
+          "remove --lab or snapshots:");
     if (!args_.lab.empty()) {
       WEFT_TRY(lab::LabDeviceState found, lab::LabDeviceState::create(args_.lab));
       devices = std::make_shared<lab::LabDeviceState>(std::move(found));
@@ -280,8 +315,9 @@ class Server {
       settings.limits.patience = config_.devices->patience;
       devices = std::make_shared<live::CommandDeviceState>(*fabric_, *config_.devices);
     } else {
-      return fail(Errc::unsupported, {"--snapshots", 0, 0}, "it is not said how devices are asked",
-                  "give --lab, or snapshots: in the --config file");
+      return fail(Errc::unsupported, {"--snapshots", 0, 0},
+                  "no method is given for querying devices",
+                  "use --lab, or add snapshots: to the --config file");
     }
     taker_ = std::make_unique<snapshot::Taker>(std::move(devices), settings);
     return {};
@@ -291,10 +327,15 @@ class Server {
                                     const std::vector<std::string>& open) {
     WEFT_TRY(const snapshot::Taken taken,
              taker_->take(*fabric_, c, "repair of " + order.entity, clock_.wall(), open));
-    for (const std::string& path : taken.removed) say("an old snapshot made room: " + path);
-    return fmt::format(R"({{"case":{},"path":{},"bytes":{},"sha256":"{}","manifest":{}}})",
-                       json_string(c.id), json_string(taken.path), taken.bytes, taken.sha256,
-                       taken.manifest);
+    for (const std::string& path : taken.removed)
+      say("an old snapshot was deleted to make room: " + path);
+    return JsonObject()
+        .add("case", c.id)
+        .add("path", taken.path)
+        .add("bytes", taken.bytes)
+        .add("sha256", taken.sha256)
+        .add("manifest", JsonText{taken.manifest})
+        .text();
   }
 
   Status listen() {
@@ -303,6 +344,7 @@ class Server {
                               .key = args_.key,
                               .client_ca = args_.client_ca,
                               .tokens = args_.tokens};
+    options.limits.farewell = api_farewell;
     alerts_ = std::make_unique<telemetry::AlertReader>(*inventory_, config_.alerts,
                                                        fmt::format("alert-{}-", clock_.wall().ns));
     options.alertmanager = [this](std::string_view body) { return read_alerts(body); };
@@ -378,18 +420,30 @@ class Server {
         say(line);
       ::poll(&waiting, 1, look_ms);
     }
+  }
+
+  // Whatever brings lines ends first, all at the same time; the loop and its workers end when this
+  // server is destroyed.
+  void stop() {
     say("stopping");
+    deadline_.emplace(
+        [this] { say("stopped with work in progress; it resumes at the next start"); });
+    std::vector<std::jthread> ends;
+    for (auto* syslog : {&syslog_, &lab_syslog_})
+      if (*syslog) ends.emplace_back([syslog] { (*syslog)->stop(); });
+    api_->stop();
   }
 
   void reload() {
     if (const Status done = api_->reload(); done)
-      say("tokens and certificates were read again");
+      say("tokens and certificates reloaded");
     else
-      say("tokens and certificates stay as they were: " + done.error().text());
+      say("tokens and certificates not reloaded, the old ones stay in use: " + done.error().text());
   }
 
   const Common& common_;
   const ServeArgs& args_;
+  std::optional<StopDeadline> deadline_;  // of all below: it ends after them
   live::SystemClock clock_;
   std::size_t cases_at_start_ = 0;
   ServeConfig config_;
@@ -427,12 +481,12 @@ void add_serve(CLI::App& command, ServeArgs& args) {
   command.add_option("--syslog", args.syslog, "udp://, tcp:// or tls://ADDRESS:PORT to receive on");
   command.add_option("--inventory", args.inventory,
                      "CSV for raw syslog: address,device[,interface][,zone]");
-  command.add_option("--catalogue", args.catalogue, "YAML with more messages of raw syslog");
-  command.add_option("--tokens", args.tokens, "File of who may do what");
+  command.add_option("--catalogue", args.catalogue, "YAML with additional raw syslog messages");
+  command.add_option("--tokens", args.tokens, "File of tokens and their roles");
   command.add_option("--cert", args.certificate, "Certificate of the API, PEM");
   command.add_option("--key", args.key, "Its key, PEM");
-  command.add_option("--client-ca", args.client_ca, "Who signs the certificates of clients, PEM");
-  command.add_option("--lab", args.lab, "A running lab: drains, snapshots and syslog are its own");
+  command.add_option("--client-ca", args.client_ca, "CA certificates for client certificates, PEM");
+  command.add_option("--lab", args.lab, "Running lab to use for drains, snapshots and syslog");
   command.add_option("--snapshots", args.snapshots, "Directory for snapshots");
 }
 

@@ -34,14 +34,14 @@ Result<sli::MinuteBook::Options> read_options(const SliArgs& args) {
     if (to.ns == std::numeric_limits<std::int64_t>::min() ||
         sli::minute_of({to.ns - 1}) < out.first_minute)
       return fail(Errc::value, {"--to", 0, 0}, "nothing lies between --from and --to",
-                  "give a later time");
+                  "use a later time");
     out.last_minute = sli::minute_of({to.ns - 1});
   }
   if (!args.lateness.empty()) {
     WEFT_TRY(const Duration lateness, parse_duration({args.lateness, {"--lateness", 0, 0}}));
     if (lateness.ps < 0 || lateness.ps % ps_per_minute != 0)
       return fail(Errc::value, {"--lateness", 0, 0},
-                  fmt::format("{} is no whole number of minutes", base::quoted(args.lateness)),
+                  fmt::format("{} is not a whole number of minutes", quote(args.lateness)),
                   "write e.g. \"10 min\"");
     out.lateness_minutes = lateness.ps / ps_per_minute;
   }
@@ -95,15 +95,15 @@ Result<sli::Report> build(const sli::MinuteBook& book, const sli::OffenderBook& 
   if (options.first_minute != Limits::min()) first = options.first_minute;
   if (options.last_minute != Limits::max()) last = options.last_minute;
   if (first == Limits::max() || last == Limits::min() || first > last)
-    return fail(Errc::value, {file, 0, 0}, "no evidence, so there is nothing to judge",
-                "give files with rows, or both --from and --to");
+    return fail(Errc::value, {file, 0, 0}, "no evidence",
+                "provide files with rows, or both --from and --to");
   return sli::build_report(book, offenders, first, last);
 }
 
 // It depends on the order of arrival, so it is no part of the report.
 void tell_lateness(const sli::MinuteBook& book) {
   if (book.counts().too_late > 0)
-    fmt::print(stderr, "weft: note: {} rows came too late and were left out\n",
+    fmt::print(stderr, "weft: note: {} rows were too late and were ignored\n",
                book.counts().too_late);
   const auto revisions = book.revisions();
   if (revisions.empty()) return;
@@ -147,16 +147,15 @@ Status run_sli(const Common& common, const SliArgs& args) {
 }  // namespace
 
 void add_sli(CLI::App& command, SliArgs& args) {
-  command
-      .add_option("evidence", args.evidence, "What probes met: JSON lines; - for standard input")
+  command.add_option("evidence", args.evidence, "Probe results: JSON lines; - for standard input")
       ->required();
   command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
-  command.add_option("--episodes", args.episodes, "What may be the cause: JSON lines");
+  command.add_option("--episodes", args.episodes, "Possible causes: JSON lines");
   command.add_option("--objectives", args.objectives, "YAML file with objectives and alerts");
   command.add_option("--from", args.from, "First minute of the report, RFC 3339");
   command.add_option("--to", args.to, "End of the report");
   command.add_option("--lateness", args.lateness,
-                     "Leave out what comes more than this behind the newest, e.g. \"10 min\"");
+                     "Ignore rows older than the newest by more than this, e.g. \"10 min\"");
   command.add_option("--openslo", args.openslo, "File for the objectives as OpenSLO v1");
   command.add_option("--metrics", args.metrics, "File for the result as Prometheus text");
 }

@@ -36,9 +36,9 @@ std::string table_of(const snapshot::Manifest& manifest) {
       fmt::format("case {}: {} at {}\ntaken {} by {}\n", manifest.case_id, manifest.cause,
                   manifest.entity, to_text(manifest.taken), manifest.trigger);
   if (manifest.devices_left_out > 0)
-    out += fmt::format("{} devices were left out by the bound\n", manifest.devices_left_out);
+    out += fmt::format("{} devices were omitted because of the limit\n", manifest.devices_left_out);
   for (const snapshot::Redaction& one : manifest.redactions)
-    out += fmt::format("taken out: {} {}\n", one.count, one.what);
+    out += fmt::format("redacted: {} {}\n", one.count, one.what);
   return out + "\n" + table.text();
 }
 
@@ -57,7 +57,7 @@ Status check(const Common& common, const SnapshotArgs& args) {
                                       {"files", found.files.size()}}
                            .dump());
   } else {
-    fmt::print("{} is whole: {} files as they were collected\n", args.file, found.files.size());
+    fmt::print("{} is intact: {} files as collected\n", args.file, found.files.size());
   }
   return {};
 }
@@ -97,13 +97,13 @@ void add_snapshot(CLI::App& command, SnapshotArgs& args) {
     sub->add_option("file", args.file, "A snapshot, .tar.gz")->required();
     return sub;
   };
-  add("show", "What a snapshot holds and why it was taken");
+  add("show", "Show the contents of a snapshot and why it was taken");
   add("verify", "Check the manifest, all sizes and all checksums");
-  CLI::App* copy = add("export", "A copy without secrets, for a vendor");
-  copy->add_option("--out", args.out, "File of the copy")->required();
-  copy->add_option("--redact", args.redact,
-                   "YAML file: names, and what becomes of them and of addresses");
-  copy->add_option("--mapping", args.mapping, "File for what stands for what; keep it");
+  CLI::App* copy = add("export", "Make a copy without secrets, for a vendor");
+  copy->add_option("--out", args.out, "File for the copy")->required();
+  copy->add_option("--redact", args.redact, "YAML file: how to redact names and addresses");
+  copy->add_option("--mapping", args.mapping,
+                   "File for the mapping of replaced names; keep it private");
 }
 
 int snapshot_command(const Common& common, const SnapshotArgs& args) {

@@ -25,8 +25,8 @@ std::vector<std::string> to_strings(const std::array<std::string_view, n>& names
 std::unexpected<Error> unknown(const char* option, const std::string& name,
                                const std::vector<std::string>& known) {
   return fail(Errc::unknown, {option, 0, 0},
-              fmt::format("{} is not known{}", base::quoted(name), did_you_mean(name, known)),
-              fmt::format("give one of: {}", fmt::join(known, ", ")));
+              fmt::format("unknown name {}{}", quote(name), did_you_mean(name, known)),
+              fmt::format("choose one of: {}", fmt::join(known, ", ")));
 }
 
 Result<sim::StormOptions> read_options(const Common& common, const StormArgs& args) {
@@ -52,8 +52,8 @@ Result<sim::StormOptions> read_options(const Common& common, const StormArgs& ar
   for (const std::string& pair : args.dialects) {
     const std::size_t at = pair.find('=');
     if (at == std::string::npos)
-      return fail(Errc::parse, {"--dialects", 0, 0},
-                  fmt::format("{} has no \"=\"", base::quoted(pair)), "write e.g. rtsw=junos");
+      return fail(Errc::parse, {"--dialects", 0, 0}, fmt::format("{} has no \"=\"", quote(pair)),
+                  "write e.g. rtsw=junos");
     const auto dialect = telemetry::dialect(pair.substr(at + 1));
     if (!dialect)
       return unknown("--dialects", pair.substr(at + 1), to_strings(telemetry::dialect_names));
@@ -64,8 +64,8 @@ Result<sim::StormOptions> read_options(const Common& common, const StormArgs& ar
 
 Status run_storm(const Common& common, const StormArgs& args) {
   if (args.fabric.empty() || args.out.empty())
-    return fail(Errc::parse, {}, "--fabric and --out are needed",
-                "write weft storm --fabric F --out DIR");
+    return fail(Errc::parse, {}, "--fabric and --out are required",
+                "use weft storm --fabric F --out DIR");
   const std::vector<std::string> formats{"records", "syslog"};
   if (args.format != "records" && args.format != "syslog")
     return unknown("--format", args.format, formats);
@@ -99,19 +99,22 @@ Status run_score(const Common& common, const StormArgs& args) {
 CLI::App* add_storm(CLI::App& command, StormArgs& args) {
   command.add_option("--fabric", args.fabric, "Scenario or fabric file");
   command.add_option("-o,--out", args.out, "Directory for the files of the storm");
-  command.add_option("--faults", args.faults, "How many faults; 0 for the background alone");
-  command.add_option("--lines", args.lines, "Lines in all; 0: twice what the faults say");
-  command.add_option("--hours", args.hours, "How long the storm lasts");
-  command.add_option("--adjacent", args.adjacent, "Share of the faults with and beside another");
-  command.add_option("--types", args.types, "Only faults of these types")->delimiter(',');
+  command.add_option("--faults", args.faults, "Number of faults; 0 for background only");
+  command.add_option("--lines", args.lines, "Total number of lines; 0: twice those of the faults");
+  command.add_option("--hours", args.hours, "Duration of the storm");
+  command.add_option("--adjacent", args.adjacent,
+                     "Share of faults that overlap and adjoin another");
+  command.add_option("--types", args.types, "Use only faults of these types")->delimiter(',');
   command.add_option("--format", args.format, "records or syslog");
   command.add_option("--dialects", args.dialects, "ROLE=DIALECT, e.g. rtsw=junos")->delimiter(',');
-  command.add_option("--ports-per-card", args.ports_per_card, "Switches with more have line cards");
-  command.add_option("--wrong-clocks", args.wrong_clocks, "Switches whose clock is hours off");
-  command.add_option("--lost", args.lost, "Share of the lines that get lost");
-  command.add_option("--doubled", args.doubled, "Share of the lines that come twice");
-  command.add_option("--starved", args.starved, "Share of the hosts that stall now and then");
-  command.add_option("--start", args.start, "Begin of the storm, RFC 3339");
+  command.add_option("--ports-per-card", args.ports_per_card,
+                     "Switches with more ports than this have line cards");
+  command.add_option("--wrong-clocks", args.wrong_clocks,
+                     "Number of switches whose clock is off by hours");
+  command.add_option("--lost", args.lost, "Share of lines lost");
+  command.add_option("--doubled", args.doubled, "Share of lines duplicated");
+  command.add_option("--starved", args.starved, "Share of hosts that stall occasionally");
+  command.add_option("--start", args.start, "Start of the storm, RFC 3339");
   CLI::App* score = command.add_subcommand("score", "Score cases against the truth of a storm");
   score->add_option("cases", args.cases, "Cases: JSON lines; - for standard input")->required();
   score->add_option("--storm", args.storm, "Directory of the storm")->required();

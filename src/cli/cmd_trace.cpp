@@ -9,22 +9,22 @@
 namespace weft::cli {
 namespace {
 
-Config text_of(const std::string& text) { return Config::scalar(text, {"", 0, 0}); }
+Config scalar_of(const std::string& text) { return Config::scalar(text, {"", 0, 0}); }
 
 Config job_of(const TraceArgs& args) {
   Config job = Config::map();
-  job.at_or_add("name") = text_of(std::filesystem::path(args.files.front()).filename().string());
+  job.at_or_add("name") = scalar_of(std::filesystem::path(args.files.front()).filename().string());
   Config files = Config::list();
   for (const std::string& path : args.files)
-    files.items.push_back(text_of(std::filesystem::absolute(path).string()));
+    files.items.push_back(scalar_of(std::filesystem::absolute(path).string()));
   job.at_or_add("workload") = std::move(files);
   if (!args.groups.empty())
-    job.at_or_add("groups") = text_of(std::filesystem::absolute(args.groups).string());
+    job.at_or_add("groups") = scalar_of(std::filesystem::absolute(args.groups).string());
   if (!args.system.empty())
-    job.at_or_add("system") = text_of(std::filesystem::absolute(args.system).string());
-  if (args.ranks > 0) job.at_or_add("trace_ranks") = text_of(std::to_string(args.ranks));
-  if (!args.overhead.empty()) job.at_or_add("overhead") = text_of(args.overhead);
-  job.at_or_add("place") = text_of(args.place);
+    job.at_or_add("system") = scalar_of(std::filesystem::absolute(args.system).string());
+  if (args.ranks > 0) job.at_or_add("trace_ranks") = scalar_of(std::to_string(args.ranks));
+  if (!args.overhead.empty()) job.at_or_add("overhead") = scalar_of(args.overhead);
+  job.at_or_add("place") = scalar_of(args.place);
   return job;
 }
 
@@ -37,8 +37,8 @@ Result<Config> zone_for(const Config& job) {
   constexpr std::uint32_t gpus_per_rack = 16;
   const std::uint32_t racks = (recorded->graph.rank_count + gpus_per_rack - 1) / gpus_per_rack;
   Config fabric = Config::map();
-  fabric.at_or_add("generator") = text_of("ai_zone");
-  fabric.at_or_add("racks") = text_of(std::to_string(std::max(racks, 2u)));
+  fabric.at_or_add("generator") = scalar_of("ai_zone");
+  fabric.at_or_add("racks") = scalar_of(std::to_string(std::max(racks, 2u)));
   return fabric;
 }
 
@@ -60,9 +60,9 @@ Result<model::ScenarioFile> scenario_of(const Common& common, const TraceArgs& a
     if (engine.kind != Config::Kind::map) {
       const std::string name = engine.kind == Config::Kind::scalar ? engine.text : "fluid";
       engine = Config::map();
-      engine.at_or_add("name") = text_of(name);
+      engine.at_or_add("name") = scalar_of(name);
     }
-    engine.at_or_add("contention") = text_of("false");
+    engine.at_or_add("contention") = scalar_of("false");
   }
   WEFT_TRY(auto options, common.load_options());
   if (!args.fabric.empty()) options.set.clear();  // applied above

@@ -20,14 +20,12 @@ namespace {
 namespace live = adapt::live;
 namespace snmp = adapt::snmp;
 
-constexpr std::int64_t turn_ns = ns_per_s / 10;
-
 Result<snmp::Endpoint> read_endpoint(const std::string& text, const char* option) {
   const std::size_t colon = text.rfind(':');
   const auto port =
       parse_count({colon == std::string::npos ? "" : std::string_view(text).substr(colon + 1), {}});
   if (!port || *port < 1 || *port > UINT16_MAX)
-    return fail(Errc::value, {option, 0, 0}, fmt::format("{} has no port", base::quoted(text)),
+    return fail(Errc::value, {option, 0, 0}, fmt::format("{} has no port", quote(text)),
                 "write e.g. 10.0.0.1:162");
   std::string address = text.substr(0, colon);
   if (address.starts_with('[') && address.ends_with(']'))
@@ -86,8 +84,8 @@ Result<snmp::TrapReceiverOptions> read_trap_options(const std::string& listen, c
 
 std::string to_text(const snmp::TrapReceiverCounts& heard, const snmp::TrapCounts& read) {
   return fmt::format(
-      "{} traps, {} of them informs: {} with a meaning; of unknown kind {}, device {}, port {}\n"
-      "{} refused, {} not authentic, {} malformed, {} duplicates, {} dropped\n",
+      "{} traps, {} of them informs: {} recognized; unknown kind {}, device {}, port {}\n{} "
+      "refused, {} not authentic, {} malformed, {} duplicates, {} dropped\n",
       heard.heard, heard.informs, read.known, read.unknown_kinds, read.unknown_devices,
       read.unknown_ports, heard.refused, heard.unauthentic, heard.malformed, heard.duplicates,
       heard.dropped);
@@ -97,11 +95,11 @@ void add_traps(CLI::App& command, TrapsArgs& args) {
   command.add_option("--listen", args.listen, "Address and UDP port");
   command
       .add_option("--senders", args.senders,
-                  "CSV of who is heard: community, or user, auth, ... and engine")
+                  "CSV of permitted senders: community, or user, auth, ... and engine")
       ->required();
   command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
-  command.add_option("--addresses", args.addresses, "CSV of names that the fabric does not have");
-  command.add_option("--count", args.count, "So many traps; without it until stopped");
+  command.add_option("--addresses", args.addresses, "CSV with names that are not in the fabric");
+  command.add_option("--count", args.count, "Number of traps to receive; default: until stopped");
 }
 
 int traps_command(const Common& common, const TrapsArgs& args) {

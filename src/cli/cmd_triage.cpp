@@ -33,24 +33,23 @@ namespace triage = operate::triage;
 
 constexpr std::size_t piece_rows = 8192;
 constexpr std::uint64_t prune_every = 65'536;
-constexpr std::int64_t ps_per_ns = 1000;
 
 // One file, read a piece ahead by a thread of its own where more than one may be used.
-class Input {
+class RecordInput {
  public:
-  static Result<std::unique_ptr<Input>> open(const model::Fabric& fabric, const std::string& path,
-                                             std::launch policy) {
+  static Result<std::unique_ptr<RecordInput>> open(const model::Fabric& fabric,
+                                                   const std::string& path, std::launch policy) {
     WEFT_TRY(LineReader lines, LineReader::open(path));
-    auto out = std::make_unique<Input>(fabric, std::move(lines), policy);
+    auto out = std::make_unique<RecordInput>(fabric, std::move(lines), policy);
     WEFT_TRY_STATUS(out->turn());
     return out;
   }
-  Input(const model::Fabric& fabric, LineReader lines, std::launch policy)
+  RecordInput(const model::Fabric& fabric, LineReader lines, std::launch policy)
       : lines_(std::move(lines)), stream_(std::in_place, fabric, *lines_), policy_(policy) {
     prefetch();
   }
   // Records that are there already.
-  explicit Input(model::RecordSet set) : set_(std::move(set)) {}
+  explicit RecordInput(model::RecordSet set) : set_(std::move(set)) {}
 
   // nullptr at the end.
   const model::Record* head() const { return at_ < set_.rows.size() ? &set_.rows[at_] : nullptr; }
@@ -124,7 +123,7 @@ Result<triage::Rules> load_rules(const TriageArgs& args, const std::string& path
   if (args.lateness.empty()) return rules;
   WEFT_TRY(const Duration lateness, parse_duration({args.lateness, {"--lateness", 0, 0}}));
   if (lateness.ps < 0 || lateness > 604'800_s)
-    return fail(Errc::value, {"--lateness", 0, 0}, "lies outside 0 s to 7 d",
+    return fail(Errc::value, {"--lateness", 0, 0}, "must be from 0 s to 7 d",
                 "write e.g. \"30 s\"");
   rules.timing.lateness_ns = lateness.ps / ps_per_ns;
   return rules;
@@ -194,7 +193,7 @@ class Replay {
     WEFT_TRY_STATUS(open_inputs());
     triage::Learner learner(ground.parts, ground.rules);
     std::uint64_t records = 0;
-    for (Input* input = next_input(); input != nullptr; input = next_input(), ++records) {
+    for (RecordInput* input = next_input(); input != nullptr; input = next_input(), ++records) {
       learner.add(input->set(), *input->head());
       WEFT_TRY_STATUS(input->pop());
     }
@@ -203,9 +202,10 @@ class Replay {
     const auto relations = learner.learn();
     WEFT_TRY_STATUS(write_file(
         args_.learn,
-        triage::to_yaml(relations, fmt::format("Learned by weft triage --learn from {} records, {} "
-                                               "of them of trouble.",
-                                               records, learner.event_count()))));
+        triage::to_yaml(
+            relations,
+            fmt::format("Learned by weft triage --learn from {} records, {} of them faults.",
+                        records, learner.event_count()))));
     if (!common_.quiet)
       fmt::print(stderr, "weft: note: {} relations in {}\n", relations.size(), args_.learn);
     return {};
@@ -226,19 +226,19 @@ class Replay {
     if (args_.format == "syslog")
       for (std::size_t i = 0; i < args_.inputs.size(); ++i) {
         WEFT_TRY(model::RecordSet set, read_syslog(common_, args_, fabric_, i));
-        inputs_.push_back(std::make_unique<Input>(std::move(set)));
+        inputs_.push_back(std::make_unique<RecordInput>(std::move(set)));
       }
     for (const auto* paths : {args_.format == "syslog" ? nullptr : &args_.inputs, &args_.records})
       if (paths != nullptr)
         for (const std::string& path : *paths) {
-          WEFT_TRY(inputs_.emplace_back(), Input::open(fabric_, path, policy));
+          WEFT_TRY(inputs_.emplace_back(), RecordInput::open(fabric_, path, policy));
         }
     return {};
   }
 
   // The input whose next record was received first; of several the first named.
-  Input* next_input() {
-    Input* best = nullptr;
+  RecordInput* next_input() {
+    RecordInput* best = nullptr;
     for (const auto& input : inputs_)
       if (input->head() != nullptr &&
           (best == nullptr || input->head()->received < best->head()->received))
@@ -247,7 +247,7 @@ class Replay {
   }
 
   Status feed(triage::Triage& first, std::optional<triage::Triage>& second) {
-    for (Input* input = next_input(); input != nullptr; input = next_input()) {
+    for (RecordInput* input = next_input(); input != nullptr; input = next_input()) {
       const model::Record& record = *input->head();
       const bool is_kept = first.add(input->set(), record, ids_.next());
       const bool is_kept_too = second && second->add(input->set(), record, ids_.next());
@@ -279,23 +279,23 @@ class Replay {
     for (const auto& input : inputs_) {
       malformed += input->counts().malformed;
       for (const Error& error : input->refused())
-        fmt::print(stderr, "weft: note: no record: {}\n", error.text());
+        fmt::print(stderr, "weft: note: not a record: {}\n", error.text());
       duplicates += input->counts().duplicates;
       unknown_kinds += input->counts().unknown_kinds;
     }
-    note(malformed, "are none, and were left out");
-    note(duplicates, "came twice with one id and count once");
-    note(unknown_kinds, "are of a kind that is not known");
+    note(malformed, "are malformed and were ignored");
+    note(duplicates, "are duplicates (same id) and count once");
+    note(unknown_kinds, "are of an unknown kind");
   }
 
   void tell_counts(const triage::Triage::Counts& counts) const {
     if (common_.quiet) return;
     tell_input_counts();
-    note(counts.records.unplaced, "speak of what the fabric does not know, or of nothing");
-    note(counts.records.wrong_clocks, "have a wrong clock and stand where they were received");
-    note(counts.queue.late, "came too late and were left out");
-    note(counts.queue.ahead, "lie too far in the future and were left out");
-    note(counts.cases.dismissed, "are too little for a case");
+    note(counts.records.unplaced, "refer to entities that are not in the fabric, or to none");
+    note(counts.records.wrong_clocks, "have a wrong clock and were placed by time of receipt");
+    note(counts.queue.late, "came too late and were ignored");
+    note(counts.queue.ahead, "are too far in the future and were ignored");
+    note(counts.cases.dismissed, "are not enough for a case");
   }
 
   Status print() const {
@@ -331,7 +331,7 @@ class Replay {
   const Common& common_;
   const TriageArgs& args_;
   const model::Fabric& fabric_;
-  std::vector<std::unique_ptr<Input>> inputs_;
+  std::vector<std::unique_ptr<RecordInput>> inputs_;
   Ids ids_;
   std::uint64_t prune_at_ = prune_every;
   std::vector<model::Case> before_, after_;
@@ -343,8 +343,8 @@ Status run_triage(const Common& common, const TriageArgs& args) {
     return {};
   }
   if (args.inputs.empty() || args.fabric.empty())
-    return fail(Errc::parse, {}, "inputs and --fabric are needed",
-                "write weft triage RECORDS --fabric F");
+    return fail(Errc::parse, {}, "inputs and --fabric are required",
+                "use weft triage RECORDS --fabric F");
   WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
   return Replay(common, args, fabric).run();
 }
@@ -353,30 +353,30 @@ Status run_triage(const Common& common, const TriageArgs& args) {
 
 void add_triage(CLI::App& command, TriageArgs& args) {
   command.add_option("inputs", args.inputs, "Records: JSON lines; - for standard input");
-  command.add_option("--format", args.format, "Of the inputs: records, or raw syslog")
+  command.add_option("--format", args.format, "Type of the inputs: records, or raw syslog")
       ->check(CLI::IsMember({"records", "syslog"}))
       ->capture_default_str();
-  command.add_option("--records", args.records, "More records, beside raw syslog");
+  command.add_option("--records", args.records, "Additional records, alongside raw syslog");
   command.add_option("--inventory", args.inventory,
                      "CSV for raw syslog: address,device[,interface][,zone]");
   command.add_option("--reference", args.reference,
-                     "About when raw syslog was written, for stamps without a year (now)");
-  command.add_option("--catalogue", args.catalogue, "YAML with more messages of raw syslog");
+                     "Approximate time of the raw syslog, for timestamps without a year (now)");
+  command.add_option("--catalogue", args.catalogue, "YAML with additional raw syslog messages");
   command.add_option("--fabric", args.fabric, "Scenario or fabric file");
-  command.add_option("--rules", args.rules, "YAML file laid over the default rules");
-  command.add_option("--diff", args.diff, "Another one: show which cases it changes");
-  command.add_option("--relations", args.relations, "Learned relations to use beside the rules");
+  command.add_option("--rules", args.rules, "YAML file merged over the default rules");
+  command.add_option("--diff", args.diff, "Second rules file: show which cases change");
+  command.add_option("--relations", args.relations, "Learned relations to use with the rules");
   command.add_option("--diff-relations", args.diff_relations,
-                     "Other ones: show which cases they change");
-  command.add_option("--maintenance", args.maintenance, "Announced windows: JSON lines");
+                     "Second relations file: show which cases change");
+  command.add_option("--maintenance", args.maintenance, "Maintenance windows: JSON lines");
   command.add_option("--lateness", args.lateness,
-                     "How much a record may come behind the newest, e.g. \"30 s\"");
+                     "How far a record may lag behind the newest, e.g. \"30 s\"");
   command.add_option("--truth", args.truth, "Directory of a storm: score the cases instead");
   command
       .add_option("--learn", args.learn,
-                  "Write the relations that the inputs show to this file, instead of cases")
+                  "Learn relations from the inputs and write them to this file, instead of cases")
       ->excludes("--diff", "--diff-relations", "--relations", "--truth");
-  command.add_option("--ports-per-card", args.ports_per_card, "Ports of a line card")
+  command.add_option("--ports-per-card", args.ports_per_card, "Ports per line card")
       ->check(CLI::Range(1, 4096));
   command.add_flag("--show-rules", args.show_rules, "Print the default rules");
 }

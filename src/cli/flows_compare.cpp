@@ -48,35 +48,37 @@ PathTimes times_of(const model::Fabric& fabric, model::NodeId src, std::span<con
   return out;
 }
 
-struct Row {
+struct ComparedRow {
   std::string name;
   double fluid, packet;
   enum class Unit : std::uint8_t { us, share } unit = Unit::us;
 };
 
-std::vector<Row> rows_of(const FlowsResult& fluid, const FlowsResult& packet) {
-  std::vector<Row> out{{"makespan", fluid.makespan_s * 1e6, packet.makespan_s * 1e6},
-                       {"completion: mean", fluid.fct.mean, packet.fct.mean},
-                       {"completion: p50", fluid.fct.p50, packet.fct.p50},
-                       {"completion: p99", fluid.fct.p99, packet.fct.p99},
-                       {"completion: max", fluid.fct.max, packet.fct.max}};
+std::vector<ComparedRow> rows_of(const FlowsResult& fluid, const FlowsResult& packet) {
+  std::vector<ComparedRow> out{{"makespan", fluid.makespan_s * 1e6, packet.makespan_s * 1e6},
+                               {"completion: mean", fluid.fct.mean, packet.fct.mean},
+                               {"completion: p50", fluid.fct.p50, packet.fct.p50},
+                               {"completion: p99", fluid.fct.p99, packet.fct.p99},
+                               {"completion: max", fluid.fct.max, packet.fct.max}};
   for (const model::TierOutcome& tier : fluid.tiers) {
     const auto other = std::ranges::find(packet.tiers, tier.name, &model::TierOutcome::name);
     if (other == packet.tiers.end()) continue;
-    out.push_back({tier.name + ": mean load", tier.mean_load, other->mean_load, Row::Unit::share});
-    out.push_back({tier.name + ": max load", tier.max_load, other->max_load, Row::Unit::share});
+    out.push_back(
+        {tier.name + ": mean load", tier.mean_load, other->mean_load, ComparedRow::Unit::share});
+    out.push_back(
+        {tier.name + ": max load", tier.max_load, other->max_load, ComparedRow::Unit::share});
   }
   return out;
 }
 
-std::string percent(double difference, double of) {
+std::string percent_of(double difference, double of) {
   return of > 0 ? fmt::format("{:+.2f} %", 100 * difference / of) : "-";
 }
 
 std::vector<std::pair<std::string, double>> named(const Surplus& surplus) {
   return {{"headers", surplus.headers},
           {"round trip of the last packet", surplus.round_trip},
-          {"sent again", surplus.sent_again},
+          {"retransmitted", surplus.sent_again},
           {"queues, pauses, unequal shares", surplus.rest}};
 }
 
@@ -142,22 +144,23 @@ Surplus surplus_of(const FlowSet& set, const FlowsResult& fluid, const FlowsResu
 
 void print_comparison(const FlowsResult& fluid, const FlowsResult& packet, const Surplus& surplus) {
   Table table({{"", Table::Align::left}, {"fluid"}, {"packet"}, {"difference"}});
-  for (const Row& row : rows_of(fluid, packet)) {
+  for (const ComparedRow& row : rows_of(fluid, packet)) {
     const auto text = [&](double value) {
-      return row.unit == Row::Unit::us ? human_seconds(value * 1e-6) : fmt::format("{:.4f}", value);
+      return row.unit == ComparedRow::Unit::us ? human_seconds(value * 1e-6)
+                                               : fmt::format("{:.4f}", value);
     };
-    table.add(
-        {row.name, text(row.fluid), text(row.packet), percent(row.packet - row.fluid, row.fluid)});
+    table.add({row.name, text(row.fluid), text(row.packet),
+               percent_of(row.packet - row.fluid, row.fluid)});
   }
   fmt::print("{}\n", table.text());
   Table why({{"difference of the mean", Table::Align::left}, {"us"}, {"of the fluid mean"}});
   for (const auto& [name, us] : named(surplus))
-    why.add({name, fmt::format("{:+.3f}", us), percent(us, fluid.fct.mean)});
+    why.add({name, fmt::format("{:+.3f}", us), percent_of(us, fluid.fct.mean)});
   fmt::print("{}\n", why.text());
   const model::PacketOutcome& p = *packet.packet;
   fmt::print(
-      "{} pause frames (links of NICs stood still {:.2f} % of the time), {} "
-      "retransmissions, {} drops, {} trims, {} ECN marks\n",
+      "{} pause frames (NIC links paused {:.2f} % of the time), {} retransmissions, {} drops, {} "
+      "trims, {} ECN marks\n",
       p.pause_frames, 100 * paused_share(packet), p.retransmissions, p.drops, p.trims, p.ecn_marks);
 }
 

@@ -15,16 +15,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 using model::PacketOutcome;
 
-std::string text_of(const Json& value, int indent = -1) {
+std::string dumped(const Json& value, int indent = -1) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 // `"key": value` with the lines of the value moved in by one level.
 void print_member(std::string_view key, const Json& value) {
-  std::string text = text_of(value, 2);
+  std::string text = dumped(value, 2);
   for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1))
     text.insert(at + 1, "  ");
-  fmt::print("  {}: {}", text_of(Json(key)), text);
+  fmt::print("  {}: {}", dumped(Json(key)), text);
 }
 
 Json to_json(const CompletionTimes& fct) {
@@ -48,7 +48,7 @@ void print_flows(const model::FlowIds& ids, std::span<const FlowSpan> flows) {
   const auto time = [](double us) { return std::isnan(us) ? "null" : fmt::format("{}", us); };
   for (std::size_t i = 0; i < flows.size(); ++i)
     fmt::print("{}\n    {{\"id\": {}, \"start_us\": {}, \"end_us\": {}}}", i > 0 ? "," : "",
-               text_of(Json(ids[i])), time(flows[i].start_us), time(flows[i].end_us));
+               dumped(Json(ids[i])), time(flows[i].start_us), time(flows[i].end_us));
   fmt::print("{}]", flows.empty() ? "" : "\n  ");
 }
 
@@ -86,9 +86,11 @@ void print_queues(const PacketOutcome& packet) {
 }
 
 void print_counters(const PacketOutcome& packet) {
-  fmt::print("\n{}: {} packet hops, {} drops ({} beyond headroom, {} on links), {} trims\n",
-             packet.transport, packet.hops, packet.drops, packet.drops_headroom, packet.drops_link,
-             packet.trims);
+  fmt::print(
+      "\n{}: {} packet hops, {} drops ({} beyond headroom, {} on links), {} control packets lost, "
+      "{} trims\n",
+      packet.transport, packet.hops, packet.drops, packet.drops_headroom, packet.drops_link,
+      packet.drops_control, packet.trims);
   fmt::print("{} ECN marks, {} CNPs, {} pause frames, {} retransmissions, {} timeouts\n",
              packet.ecn_marks, packet.cnps, packet.pause_frames, packet.retransmissions,
              packet.timeouts);
@@ -148,7 +150,9 @@ int print_troubles(const FlowsResult& result) {
     const bool conserved = p.sent_bytes == p.received_bytes + p.dropped_bytes + p.in_flight_bytes;
     if (!conserved)
       fmt::print(stderr, "weft: error: payload is not conserved; please report this run\n");
-    fine = fine && conserved && p.deadlocks.empty();
+    for (const std::string& line : p.lossless_drops)
+      fmt::print(stderr, "weft: warning: {}\n", line);
+    fine = fine && conserved && p.deadlocks.empty() && p.lossless_drops.empty();
   }
   return fine ? done : work_failed;
 }

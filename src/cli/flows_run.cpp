@@ -44,10 +44,10 @@ std::vector<std::string> unfinished_lines(const model::FlowSet& set, const model
   std::vector<std::string> out;
   for (std::size_t i = 0; i < ends.size() && out.size() < unfinished_shown; ++i)
     if (!ends[i].finished)
-      out.push_back(fmt::format(
-          "flow {} ({} to {}) did not finish: no live path, no bandwidth, or it waits for one that "
-          "did not",
-          set.ids[i], fabric.name(set.flows[i].src), fabric.name(set.flows[i].dst)));
+      out.push_back(
+          fmt::format("flow {} ({} to {}) did not finish: no live path, no bandwidth, or it waits "
+                      "for a flow that did not finish",
+                      set.ids[i], fabric.name(set.flows[i].src), fabric.name(set.flows[i].dst)));
   return out;
 }
 
@@ -162,8 +162,49 @@ void set_rates(engine::packet::MessageSet& messages, std::span<const double> rat
           static_cast<float>(rate / parts);
 }
 
-// `rates`, by flow: what its connection begins with, at `begin`; none: as connections begin.
-Result<FlowsResult> run_messages_of(model::FlowSet set, std::span<const double> rates, Time begin,
+// A flow whose rate is to be sampled.
+struct Watched {
+  std::string id;
+  std::size_t flow;  // of the set that runs as packets
+};
+
+// The flows that `transport: {series: {flows: [..]}}` names by their ids.
+Result<std::vector<Watched>> watched_flows(const model::FlowIds& ids, std::size_t flow_count,
+                                           const plan::Setup& setup) {
+  std::vector<Watched> out;
+  for (const std::string& id : setup.packet.series.flows) {
+    std::size_t flow = 0;
+    while (flow < flow_count && ids[flow] != id) ++flow;
+    if (flow == flow_count)
+      return fail(Errc::unknown, {"transport.series.flows", 0, 0},
+                  fmt::format("flow {} does not exist", quote(id)), "use an id from the flow file");
+    out.push_back({id, flow});
+  }
+  return out;
+}
+
+// The engine knows messages by number, one for each part of a flow.
+void watch(engine::packet::SeriesOptions& series, std::span<const Watched> watched,
+           std::uint32_t parts) {
+  series.flows.clear();
+  for (const Watched& w : watched)
+    for (std::uint32_t part = 0; part < parts; ++part) {
+      series.flows.push_back(std::to_string(w.flow * parts + part));
+      series.flow_names.push_back(parts > 1
+                                      ? fmt::format("flow {}, part {} of {}", w.id, part + 1, parts)
+                                      : "flow " + w.id);
+    }
+}
+
+// What begins as packets: `rates`, by flow, are those that connections have at `begin`; none: as
+// connections begin.
+struct Beginning {
+  std::span<const double> rates;
+  Time begin;
+  std::span<const Watched> watched;
+};
+
+Result<FlowsResult> run_messages_of(model::FlowSet set, const Beginning& beginning,
                                     const plan::Setup& setup, route::Router& router,
                                     Progress::Show progress) {
   set_first_state(router, setup);
@@ -171,11 +212,13 @@ Result<FlowsResult> run_messages_of(model::FlowSet set, std::span<const double> 
   WEFT_TRY(engine::packet::MessageSet messages, engine::packet::messages_of(set, router));
   const std::size_t flow_count = set.flows.size();
   const std::uint32_t parts = router.stream_count();
-  set_rates(messages, rates, parts, begin);
+  set_rates(messages, beginning.rates, parts, beginning.begin);
+  engine::packet::Options options = setup.packet;
+  watch(options.series, beginning.watched, parts);
   Progress shown("packets", payload_of(set), progress);
   set.flows = {};
   WEFT_TRY(engine::packet::PacketRunResult run,
-           engine::packet::run_messages(messages, router, setup.changes, setup.packet, shown));
+           engine::packet::run_messages(messages, router, setup.changes, options, shown));
   shown.finish();
   messages = {};
 
@@ -200,6 +243,7 @@ Result<FlowsResult> run_messages_of(model::FlowSet set, std::span<const double> 
 Result<FlowsResult> run_packet_from(model::FlowSet set, const plan::Setup& setup,
                                     route::Router& router, Time at, Progress::Show progress) {
   const auto moments = engine::fluid::flows_at(set, router, setup.changes, setup.engine, at);
+  WEFT_TRY(std::vector<Watched> watched, watched_flows(set.ids, set.flows.size(), setup));
   Handover handover = hand_over(set, moments, at);
   const model::FlowIds ids = std::move(set.ids);
   if (handover.rest.flows.empty()) {
@@ -209,8 +253,16 @@ Result<FlowsResult> run_packet_from(model::FlowSet set, const plan::Setup& setup
       out.makespan_s = std::max(out.makespan_s, flow.end_us / 1e6);
     return out;
   }
-  WEFT_TRY(FlowsResult out,
-           run_messages_of(std::move(handover.rest), handover.rate, at, setup, router, progress));
+  for (Watched& w : watched) {
+    const auto place = std::ranges::lower_bound(handover.flow_of, w.flow);
+    if (place == handover.flow_of.end() || *place != w.flow)
+      return fail(Errc::value, {"transport.series.flows", 0, 0},
+                  fmt::format("flow {} ends before the packet engine starts", quote(w.id)),
+                  "remove it, or start earlier with --from-fluid");
+    w.flow = static_cast<std::size_t>(place - handover.flow_of.begin());
+  }
+  WEFT_TRY(FlowsResult out, run_messages_of(std::move(handover.rest), {handover.rate, at, watched},
+                                            setup, router, progress));
   for (std::size_t i = 0; i < handover.flow_of.size(); ++i) {
     FlowSpan& span = handover.spans[handover.flow_of[i]];
     if (span.start_us != span.start_us) span.start_us = out.flows[i].start_us;
@@ -223,7 +275,8 @@ Result<FlowsResult> run_packet_from(model::FlowSet set, const plan::Setup& setup
 
 Result<FlowsResult> run_packet(model::FlowSet set, const plan::Setup& setup, route::Router& router,
                                Progress::Show progress) {
-  return run_messages_of(std::move(set), {}, Time{}, setup, router, progress);
+  WEFT_TRY(const std::vector<Watched> watched, watched_flows(set.ids, set.flows.size(), setup));
+  return run_messages_of(std::move(set), {{}, Time{}, watched}, setup, router, progress);
 }
 
 }  // namespace weft::cli

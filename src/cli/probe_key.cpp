@@ -12,9 +12,9 @@ namespace weft::cli {
 
 Result<observe::probe::Key> read_probe_key(const std::string& path) {
   if (path.empty())
-    return fail(Errc::value, {"--key", 0, 0}, "no key was given",
-                "name a file with 32 hexadecimal digits that probers and responders share, made "
-                "e.g. by: openssl rand -hex 16");
+    return fail(Errc::value, {"--key", 0, 0}, "no key given",
+                "specify a file with 32 hexadecimal digits shared by probers and responders, e.g. "
+                "from: openssl rand -hex 16");
   constexpr std::uint64_t bytes_max = 4096;
   WEFT_TRY(const std::string text, read_file(path, bytes_max));
   return observe::probe::parse_key(text, path);

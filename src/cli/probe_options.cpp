@@ -9,36 +9,35 @@ namespace {
 
 void add_what(CLI::App& c, ProbeArgs& args) {
   c.add_option("targets", args.targets, "ADDRESS or ADDRESS:PORT of responders");
-  c.add_option("--targets", args.list, "File with one target a line");
-  c.add_option("--key", args.key, "File with the key that responders share");
+  c.add_option("--targets", args.list, "File with one target per line");
+  c.add_option("--key", args.key, "File with the key shared with the responders");
   c.add_option("--fabric", args.fabric, "Scenario or fabric file, for names, paths, scopes");
-  c.add_option("--plan", args.plan, "Lines of weft probe plan --json: what to probe");
-  c.add_option("--from", args.from, "Host or NIC of the fabric that this is");
+  c.add_option("--plan", args.plan, "Probe plan: lines from weft probe plan --json");
+  c.add_option("--from", args.from, "Host or NIC of the fabric that corresponds to this machine");
   c.add_flag("--hash-paths", args.hash_paths,
-             "Switches hash as the fabric file says: tell targets' paths by that");
+             "Derive target paths from the hash in the fabric file");
   c.add_option("--addresses", args.addresses, "CSV with node,address");
-  c.add_option("--ports", args.ports, "Own UDP ports, a path each")->capture_default_str();
+  c.add_option("--ports", args.ports, "Source UDP ports, one path each")->capture_default_str();
   c.add_option("--class", args.classes, "DSCP, or NAME=DSCP")->take_all();
-  c.add_option("--bind", args.bind, "Own address to send from");
+  c.add_option("--bind", args.bind, "Source address");
 }
 
 void add_how(CLI::App& c, ProbeArgs& args) {
-  c.add_option("--rate", args.rate, "Probes a second in all; 0: as fast as answers come")
+  c.add_option("--rate", args.rate, "Total probes per second; 0: as fast as answers arrive")
       ->check(CLI::Range(0.0, 1e7));
-  c.add_option("--count", args.count, "Probes of each target, port and class");
-  c.add_option("--duration", args.duration, "Time of sending, e.g. \"30 s\"");
-  c.add_option("--timeout", args.timeout, "Answers that take longer are late (100 ms)");
-  c.add_option("--late", args.late, "Those that take so much longer still are lost (1 s)");
-  c.add_option("--window", args.window, "Time of one row of results (10 s)");
-  c.add_option("--stamp-every", args.stamp_every,
-               "Time each so many-th probe; 0 chooses by the rate");
-  c.add_option("--metrics", args.metrics, "File for results in the format of Prometheus");
-  CLI::Option* one_way = c.add_flag("--one-way", args.one_way, "Probes are only counted");
-  c.add_flag("--sweep", args.sweep, "Probe hop by hop, by time to live")->excludes(one_way);
+  c.add_option("--count", args.count, "Probes per target, port and class");
+  c.add_option("--duration", args.duration, "Duration of sending, e.g. \"30 s\"");
+  c.add_option("--timeout", args.timeout, "Answers slower than this are late (100 ms)");
+  c.add_option("--late", args.late, "Answers later than --timeout plus this are lost (1 s)");
+  c.add_option("--window", args.window, "Duration of one result row (10 s)");
+  c.add_option("--stamp-every", args.stamp_every, "Time every N-th probe; 0 chooses by the rate");
+  c.add_option("--metrics", args.metrics, "File for results in Prometheus format");
+  CLI::Option* one_way = c.add_flag("--one-way", args.one_way, "Only count probes (one-way)");
+  c.add_flag("--sweep", args.sweep, "Probe hop by hop, by TTL")->excludes(one_way);
   CLI::Option* twin =
-      c.add_flag("--twin", args.twin, "The fabric file's own fabric, simulated, answers --plan");
+      c.add_flag("--twin", args.twin, "Run --plan against a simulation of the fabric file");
   c.add_option("--truth", args.truth, "File for the twin's faults, as episodes")->needs(twin);
-  c.add_option("--ttl-max", args.ttl_max, "Hops of a sweep")->check(CLI::Range(1, 32));
+  c.add_option("--ttl-max", args.ttl_max, "Number of hops in a sweep")->check(CLI::Range(1, 32));
 }
 
 }  // namespace
@@ -50,30 +49,31 @@ CLI::App* add_probe(CLI::App& command, ProbeArgs& args) {
       command.add_subcommand("plan", "Choose pairs and ports so that all links are crossed");
   plan->parse_complete_callback([&args] { args.make_plan = true; });
   plan->add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
-  plan->add_option("--crossings", args.crossings, "Probes over each directed link in a window")
+  plan->add_option("--crossings", args.crossings, "Probes over each directed link per window")
       ->check(CLI::Range(1, 1'000'000));
-  plan->add_option("--flows", args.flows_each, "Different flows over each link")
+  plan->add_option("--flows", args.flows_each, "Distinct flows over each link")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   plan->add_option("--window", args.window, "Length of a window (10 s)");
-  plan->add_option("--rate-max", args.rate_max, "Probes a second of one NIC at most")
+  plan->add_option("--rate-max", args.rate_max, "Maximum probes per second per NIC")
       ->check(CLI::Range(0.0, 1e7));
-  plan->add_option("--learned", args.learned,
-                   "Lines of weft probe --sweep --json: plan by these ways, not by the hash");
+  plan->add_option(
+      "--learned", args.learned,
+      "Lines from weft probe --sweep --json: plan with these paths instead of the hash");
   plan->add_option("--port", args.target_port, "UDP port of the responders")->capture_default_str();
-  plan->add_option("--ports", args.ports, "Own UDP ports to choose from")->capture_default_str();
+  plan->add_option("--ports", args.ports, "Source UDP ports to choose from")->capture_default_str();
   return plan;
 }
 
 void add_respond(CLI::App& c, RespondArgs& args) {
   c.add_option("listen", args.listen, "ADDRESS, ADDRESS:PORT or ADDRESS:FIRST-LAST")
       ->capture_default_str();
-  c.add_option("--key", args.key, "File with the key that probers share")->required();
+  c.add_option("--key", args.key, "File with the key shared with the probers")->required();
   c.add_option("--max-age", args.age,
-               "Refuse requests whose time of day differs by more; 0 for none");
-  c.add_option("--source-rate", args.source_rate, "Answers a second for one source address")
+               "Reject requests whose time of day differs by more than this; 0 disables the check");
+  c.add_option("--source-rate", args.source_rate, "Answers per second per source address")
       ->check(CLI::Range(1.0, 1e9));
-  c.add_option("--metrics", args.metrics, "File for counts in the format of Prometheus");
+  c.add_option("--metrics", args.metrics, "File for counts in Prometheus format");
 }
 
 }  // namespace weft::cli

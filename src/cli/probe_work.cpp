@@ -172,7 +172,7 @@ Result<std::vector<Endpoint>> read_targets(const ProbeArgs& args) {
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   if (out.size() > target_count_max)
     return fail(Errc::value, {args.list, 0, 0},
-                fmt::format("more than {} targets", target_count_max), "probe them in parts");
+                fmt::format("more than {} targets", target_count_max), "probe them in batches");
   return out;
 }
 
@@ -196,7 +196,7 @@ Result<NodeId> find_self(const ProbeArgs& args, const Names& names, std::uint32_
 Status too_many(std::size_t flows) {
   if (flows <= flow_count_max) return {};
   return fail(Errc::value, {"--ports", 0, 0},
-              fmt::format("{} flows are more than {}", flows, flow_count_max),
+              fmt::format("{} flows, more than {}", flows, flow_count_max),
               "probe fewer targets, or from fewer ports");
 }
 
@@ -239,7 +239,7 @@ Result<ProbeWork> work_of_plan(const ProbeArgs& args, Names& names) {
   const Fabric& fabric = names.fabric();
   if (args.from.empty())
     return fail(Errc::value, {"--from", 0, 0}, "a plan is for the whole fabric",
-                "say which host or NIC this is: --from host:3");
+                "specify the local host or NIC, e.g. --from host:3");
   WEFT_TRY(const NodeId self, fabric.find_node({args.from, {"--from", 0, 0}}));
   WEFT_TRY(LineReader lines, LineReader::open(args.plan));
   WEFT_TRY(const std::vector<probe::PlanLine> rows, probe::read_plan(fabric, lines));
@@ -252,11 +252,11 @@ Result<ProbeWork> work_of_plan(const ProbeArgs& args, Names& names) {
     const auto own = names.address(row.src), target = names.address(row.dst);
     if (!own || !target)
       return fail(Errc::unknown, {args.addresses.empty() ? args.fabric : args.addresses, 0, 0},
-                  fmt::format("no address is known of {}", fabric.name(own ? row.dst : row.src)),
-                  "add it to the file of --addresses");
+                  fmt::format("the address of {} is unknown", fabric.name(own ? row.dst : row.src)),
+                  "add it to the --addresses file");
     if (row.probes != rows.front().probes)
       return fail(Errc::unsupported, {args.plan, 0, 0}, "the plan's flows differ in their probes",
-                  "give all flows the same number");
+                  "use the same number for all flows");
     for (const probe::TrafficClass& traffic : classes) {
       probe::FlowInfo info{.traffic_class = traffic.name, .source_port = row.source_port};
       names.describe(row.src, row.dst, info);
@@ -271,7 +271,7 @@ Result<ProbeWork> work_of_plan(const ProbeArgs& args, Names& names) {
   }
   if (work.flows.empty())
     return fail(Errc::value, {args.plan, 0, 0},
-                fmt::format("the plan has no flow that starts at {}", fabric.name(self)),
+                fmt::format("the plan has no flow starting at {}", fabric.name(self)),
                 "check --from and the plan");
   WEFT_TRY_STATUS(too_many(work.flows.size()));
   work.rate = per_second;
@@ -281,15 +281,15 @@ Result<ProbeWork> work_of_plan(const ProbeArgs& args, Names& names) {
 Result<ProbeWork> make_work(const ProbeArgs& args, Names* names) {
   if (!args.plan.empty()) {
     if (names == nullptr)
-      return fail(Errc::value, {"--plan", 0, 0}, "a plan needs its fabric", "give --fabric too");
+      return fail(Errc::value, {"--plan", 0, 0}, "a plan needs its fabric", "add --fabric");
     if (!args.targets.empty() || !args.list.empty())
-      return fail(Errc::value, {"--plan", 0, 0}, "a plan names its targets itself",
-                  "leave the targets out");
+      return fail(Errc::value, {"--plan", 0, 0}, "a plan already contains its targets",
+                  "remove the targets");
     return work_of_plan(args, *names);
   }
   WEFT_TRY(const std::vector<Endpoint> targets, read_targets(args));
   if (targets.empty())
-    return fail(Errc::value, {}, "there is nothing to probe",
+    return fail(Errc::value, {}, "nothing to probe",
                 "give targets (10.0.0.1), --targets FILE, or --fabric with --plan");
   return work_of_targets(args, targets, names);
 }

@@ -12,6 +12,7 @@
 #include "base/json_line.hpp"
 #include "base/rng.hpp"
 #include "cli/rehearse_minutes.hpp"
+#include "cli/rehearse_plan.hpp"
 #include "operate/repair/reserve.hpp"
 #include "operate/triage/rules.hpp"
 #include "serve/desk.hpp"
@@ -25,131 +26,24 @@ using model::Entity;
 using repair::OrderKind;
 using sim::Break;
 
-constexpr Timestamp start{1'800'000'000 * ns_per_s};
-constexpr std::int64_t day_ns = std::int64_t{24} * 3600 * ns_per_s;
-constexpr std::int64_t turn_ns = ns_per_s / 10;  // the service turns no more often
-constexpr double month_days = 30;
+constexpr Timestamp start = rehearse_start;
+constexpr std::int64_t service_turn_ns = ns_per_s / 10;  // the service turns no more often
+constexpr std::size_t faults_max = 2'000'000;            // of one rehearsal
 
-// The parts of a fabric, by what can befall them.
-struct Parts {
-  explicit Parts(const model::Fabric& fabric, std::uint32_t ports_per_card) {
-    for (const model::LinkId link : fabric.links()) {
-      if (!fabric.on_wire(link) || link != model::forward(model::circuit_of(link))) continue;
-      const bool is_trunk =
-          fabric.is_switch(fabric.from(link)) && fabric.is_switch(fabric.to(link));
-      (is_trunk ? trunks : leaves).push_back(model::entity(model::circuit_of(link)));
-    }
-    for (const model::NodeId node : fabric.nodes()) {
-      if (!fabric.is_switch(node)) continue;
-      const auto out = fabric.out(node);
-      const bool has_hosts = std::ranges::any_of(
-          out, [&](model::LinkId link) { return !fabric.is_switch(fabric.to(link)); });
-      (has_hosts ? rack_switches : others).push_back(model::entity(node));
-      switches.push_back(model::entity(node));
-      if (out.size() <= ports_per_card) continue;
-      for (std::uint32_t i = 0; i * ports_per_card < out.size(); ++i)
-        cards.push_back(model::card_of(node, i));
-    }
-    for (const model::NodeId nic : fabric.nics()) nics.push_back(model::entity(nic));
-    for (const model::NodeId host : fabric.hosts()) hosts.push_back(model::entity(host));
-  }
-  std::vector<Entity> trunks, leaves, rack_switches, others, switches, cards, nics, hosts;
-};
+// Turns happen on a grid, so that what else goes on does not move the one that a fault is seen in.
+Timestamp next_turn(Timestamp t) {
+  return {start.ns + (t.ns - start.ns + service_turn_ns - 1) / service_turn_ns * service_turn_ns};
+}
 
-// What is to begin, by time.
-struct Plan {
-  Timestamp t;
-  Break kind = Break::cable;
-  Entity part;
-  double loss = 1;
-  std::int64_t lasts_ns = 0;
-  bool is_lemon = false;
-};
-
-class Planner {
- public:
-  Planner(const Parts& parts, const RehearseOptions& options)
-      : parts_(parts), options_(options), rng_(Rng(options.seed).stream("plan")) {}
-
-  std::vector<Plan> plan() {
-    const RehearseModel::Rates& r = options_.model.rates;
-    const double months = options_.days / month_days;
-    add(Break::cable, parts_.leaves, r.host_cable * months);
-    add(Break::cable, parts_.trunks, r.trunk_cable * months);
-    add(Break::device, parts_.rack_switches, r.rack_switch * months);
-    add(Break::device, parts_.others, r.other_switch * months);
-    add(Break::card, parts_.cards, r.line_card * months);
-    add(Break::control_plane, parts_.switches, r.control_plane * months);
-    add(Break::grey, parts_.trunks, r.grey * months);
-    add(Break::optic, parts_.trunks, r.optic * months);
-    add(Break::flap, parts_.trunks, r.flap * months);
-    add(Break::nic, parts_.nics, r.host_nic * months);
-    add(Break::host, parts_.hosts, r.host * months);
-    for (const auto* cables : {&parts_.leaves, &parts_.trunks}) add_blips(*cables);
-    add_lemons();
-    std::ranges::stable_sort(out_, {}, &Plan::t);
-    return std::move(out_);
-  }
-
- private:
-  std::int64_t around(std::int64_t mean_ns) {
-    return static_cast<std::int64_t>(-std::log1p(-rng_.uniform()) * static_cast<double>(mean_ns));
-  }
-  Timestamp some_time(double share = 1) {
-    return {start.ns + static_cast<std::int64_t>(rng_.uniform() * share *
-                                                 static_cast<double>(options_.days * day_ns))};
-  }
-  double loss(Break kind) {
-    const RehearseModel& m = options_.model;
-    if (kind == Break::optic) return m.optic_loss;
-    if (kind != Break::grey) return 1;
-    return m.grey_least * std::pow(m.grey_most / m.grey_least, rng_.uniform());
-  }
-  // A Poisson process of each part together: exponential times between the faults of all.
-  template <class F>
-  void each(double expected, F&& f) {
-    for (double at = -std::log1p(-rng_.uniform()); at < expected; at -= std::log1p(-rng_.uniform()))
-      f();
-  }
-  void add(Break kind, const std::vector<Entity>& parts, double each_part) {
-    each(each_part * static_cast<double>(parts.size()), [&] {
-      const std::int64_t lasts =
-          kind == Break::control_plane ? around(options_.model.control_plane_ns) + ns_per_s : 0;
-      out_.push_back({some_time(), kind, parts[rng_.below(parts.size())], loss(kind), lasts});
-    });
-  }
-  void add_blips(const std::vector<Entity>& cables) {
-    const double expected =
-        options_.model.rates.blips * options_.days * static_cast<double>(cables.size());
-    each(expected, [&] {
-      out_.push_back({some_time(), Break::flap, cables[rng_.below(cables.size())], 1,
-                      ns_per_s / 5 + around(ns_per_s / 2)});
-    });
-  }
-  // Each begins within the first third, so that it can be found out.
-  void add_lemons() {
-    std::vector<Entity> cables = parts_.trunks;
-    rng_.shuffle(std::span<Entity>(cables));
-    const std::size_t count = std::min<std::size_t>(options_.model.lemons, cables.size());
-    constexpr std::array<Break, 3> kinds{Break::grey, Break::optic, Break::cable};
-    for (std::size_t i = 0; i < count; ++i) {
-      const Break kind = kinds[i % kinds.size()];
-      out_.push_back({some_time(1.0 / 3), kind, cables[i], loss(kind), 0, true});
-    }
-  }
-
-  const Parts& parts_;
-  const RehearseOptions& options_;
-  Rng rng_;
-  std::vector<Plan> out_;
-};
+bool is_blip(const sim::Operations::Fault& fault) {
+  return fault.kind == Break::flap && fault.lasts_ns > 0;
+}
 
 class Rehearsal {
  public:
   Rehearsal(const model::Fabric& fabric, const RehearseOptions& options)
       : fabric_(fabric),
         options_(options),
-        rng_(Rng(options.seed).stream("people")),
         parts_(fabric, options.model.hands.ports_per_card),
         inventory_(fabric),
         catalogue_(observe::telemetry::Catalogue::built_in()),
@@ -161,17 +55,17 @@ class Rehearsal {
 
   Result<RehearseReport> run(const RehearseProgress& progress) {
     WEFT_TRY_STATUS(desk_.restore(start));
-    const std::vector<Plan> plan = Planner(parts_, options_).plan();
-    const Timestamp end{start.ns + options_.days * day_ns};
+    const std::vector<PlannedFault> plan = plan_faults(fabric_, parts_, options_);
+    const Timestamp end{start.ns + options_.days * rehearse_day_ns};
     std::size_t next = 0;
     while (now_ < end) {
-      Timestamp to = next < plan.size() ? std::min(end, plan[next].t) : end;
-      to = std::max(earliest(to), {now_.ns + turn_ns});
-      now_ = std::min(to, end);
+      const Timestamp to = earliest(next < plan.size() ? std::min(end, plan[next].t) : end);
+      now_ = std::min(end, next_turn(std::max(to, {now_.ns + 1})));
+      for (; next < plan.size() && plan[next].t <= now_; ++next)
+        net_.begin_at(plan[next].t, plan[next].start);
       net_.advance(now_);
-      for (; next < plan.size() && plan[next].t <= now_; ++next) begin(plan[next]);
       WEFT_TRY_STATUS(turn());
-      progress(static_cast<double>(now_.ns - start.ns) / static_cast<double>(day_ns));
+      progress(static_cast<double>(now_.ns - start.ns) / static_cast<double>(rehearse_day_ns));
     }
     return report();
   }
@@ -193,15 +87,6 @@ class Rehearsal {
     for (const Answer& answer : answers_) t = std::min(t, answer.t);
     return t;
   }
-  void begin(const Plan& plan) {
-    if (plan.lasts_ns > 0 && plan.kind == Break::flap) ++report_.blips;
-    const auto index = plan.is_lemon ? net_.begin_lemon(plan.kind, plan.part, plan.loss,
-                                                        options_.model.lemon_again_ns)
-                                     : net_.begin(plan.kind, plan.part, plan.loss, plan.lasts_ns);
-    if (plan.is_lemon) lemons_.insert(model::name(fabric_, plan.part));
-    if (plan.lasts_ns > 0 && plan.kind == Break::flap) blips_.insert(index);
-  }
-
   Status turn() {
     ++report_.ticks;
     std::vector<std::string> lines;
@@ -231,7 +116,8 @@ class Rehearsal {
     switch (order.kind) {
       case OrderKind::act:
         if (!desk_.may_act(order, now_))
-          out.error = Error{Errc::infeasible, {}, "it was forbidden before it was done", "", {}};
+          out.error =
+              Error{Errc::infeasible, {}, "cancelled: a guard now forbids this action", "", {}};
         else if (const Status done = net_.act(order.action); !done)
           out.error = done.error();
         break;
@@ -280,6 +166,7 @@ class Rehearsal {
     if (ticket == nullptr || ticket->key().kind == model::EntityKind::none) return;
     const std::string& event = order.notice.event;
     const std::string part = model::name(fabric_, ticket->key());
+    waiting_[part].insert(ticket->id);
     if (event == "repair_replace") {
       replaced_.insert(part);
       net_.call_technician(part, sim::Operations::Job::replace);
@@ -287,8 +174,9 @@ class Rehearsal {
                event == "repair_blocked" || (event == "repair_proposed" && !ticket->has_part())) {
       net_.call_technician(part, sim::Operations::Job::mend);
     } else if (event == "repair_proposed" || event == "repair_failed") {
+      Rng person = Rng(options_.seed).stream("answer").stream(part).stream(asked_[part]++);
       const double wait =
-          -std::log1p(-rng_.uniform()) * static_cast<double>(options_.model.approve_ns);
+          -std::log1p(-person.uniform()) * static_cast<double>(options_.model.approve_ns);
       answers_.push_back({{now_.ns + static_cast<std::int64_t>(wait)}, ticket->id});
       net_.call_technician(part, sim::Operations::Job::mend);
     }
@@ -301,17 +189,24 @@ class Rehearsal {
     std::erase_if(answers_, [&](const Answer& a) { return a.t <= now_; });
   }
   void visits() {
-    for (const sim::Operations::Visit& visit : net_.visits())
-      for (const auto& [id, ticket] : desk_.repair().tickets()) {
-        if (is_over(ticket.stage) || ticket.key().kind == model::EntityKind::none ||
-            model::name(fabric_, ticket.key()) != visit.entity)
+    for (const sim::Operations::Visit& visit : net_.visits()) {
+      std::set<std::string>& waiting = waiting_[visit.entity];
+      for (auto at = waiting.begin(); at != waiting.end();) {
+        const repair::Ticket* ticket = desk_.repair().find(*at);
+        const bool is_waiting = ticket != nullptr && !is_over(ticket->stage) &&
+                                model::name(fabric_, ticket->key()) == visit.entity;
+        if (!is_waiting) {
+          at = waiting.erase(at);
           continue;
+        }
         if (visit.has_found)
-          words_.push_back(id);
+          words_.push_back(*at);
         else
-          net_.call_technician(visit.entity, ticket.is_offender ? sim::Operations::Job::replace
-                                                                : sim::Operations::Job::mend);
+          net_.call_technician(visit.entity, ticket->is_offender ? sim::Operations::Job::replace
+                                                                 : sim::Operations::Job::mend);
+        ++at;
       }
+    }
     for (const std::string& id : std::exchange(words_, {}))
       static_cast<void>(desk_.command(
           {.kind = serve::Command::Kind::repaired, .case_id = id, .who = "technician"}, now_));
@@ -323,14 +218,13 @@ class Rehearsal {
     RehearseReport& out = report_;
     out.days = options_.days;
     out.seed = options_.seed;
-    const auto rows = repair::ledger_rows(fabric_, desk_.repair().tickets());
-    out.ledger = repair::make_ledger(rows, options_.policy, start, now_);
     WEFT_TRY(const auto audit, store_.audit(1, "", SIZE_MAX));
-    const std::vector<Seen> seen = cases(audit);
+    // Not from the tickets: those of long ago are forgotten.
+    WEFT_TRY(const auto rows, repair::ledger_rows(audit));
+    out.ledger = repair::make_ledger(without_blips(rows), options_.policy, start, now_);
+    WEFT_TRY(const std::vector<Seen> seen, read_audit(audit));
     std::vector<bool> found(net_.faults().size());
     count_faults(seen, found);
-    for (const port::AuditEntry& entry : audit)
-      if (entry.action == "refused") ++out.refused[field(entry.detail, "guard")];
     const Minutes minutes(fabric_, parts_.rack_switches, net_, start, now_);
     out.rack_minutes = minutes.count();
     for (const Minutes::Bad& bad : minutes.bad(options_.model.bad_loss)) {
@@ -348,27 +242,65 @@ class Rehearsal {
     std::string kind;
     Entity root;
   };
-  static std::string field(std::string_view json, std::string_view key) {
-    const std::string start_of = fmt::format("\"{}\":\"", key);
-    const std::size_t at = json.find(start_of);
-    if (at == std::string_view::npos) return "";
-    const std::size_t from = at + start_of.size();
-    return std::string(json.substr(from, json.find('"', from) - from));
+  // By cable: which faults held or hurt it.
+  std::map<model::CircuitId, std::vector<std::uint32_t>> faults_by_cable() const {
+    std::map<model::CircuitId, std::vector<std::uint32_t>> out;
+    for (std::uint32_t i = 0; i < net_.faults().size(); ++i)
+      for (const model::CircuitId cable : net_.cables_of(net_.faults()[i].part))
+        out[cable].push_back(i);
+    return out;
   }
-  std::vector<Seen> cases(const std::vector<port::AuditEntry>& audit) const {
+  // Rows but for those about a single cable of which nothing was wrong but a blip.
+  std::vector<repair::LedgerRow> without_blips(const std::vector<repair::LedgerRow>& rows) {
+    constexpr std::int64_t late_ns = 2 * ns_per_minute;  // words about what is over
+    const auto by_cable = faults_by_cable();
+    std::vector<repair::LedgerRow> out;
+    for (const repair::LedgerRow& row : rows) {
+      const auto part = model::find_entity(fabric_, {row.entity, {}});
+      const auto cables = part ? net_.cables_of(*part) : std::vector<model::CircuitId>();
+      const auto known = cables.size() == 1 ? by_cable.find(cables.front()) : by_cable.end();
+      bool has_blip = false, has_fault = false;
+      if (known != by_cable.end())
+        for (const std::uint32_t index : known->second) {
+          const sim::Operations::Fault& fault = net_.faults()[index];
+          const bool is_then = fault.start <= row.ended.value_or(now_) &&
+                               (!fault.end || fault.end->ns + late_ns >= row.opened.ns);
+          if (is_then) (is_blip(fault) ? has_blip : has_fault) = true;
+        }
+      if (has_blip && !has_fault) {
+        ++report_.blip_repairs;
+        report_.blip_drains += row.was_drained ? 1 : 0;
+      } else {
+        out.push_back(row);
+      }
+    }
+    return out;
+  }
+  // Cases as they were declared, and the drains that guards refused.
+  Result<std::vector<Seen>> read_audit(const std::vector<port::AuditEntry>& audit) {
     std::vector<Seen> out;
     std::set<std::string, std::less<>> known;
     for (const port::AuditEntry& entry : audit) {
-      if (entry.action != "case_open" && entry.action != "case_closed") continue;
-      if (!known.insert(entry.subject).second) continue;
-      const auto root = model::find_entity(fabric_, {field(entry.detail, "entity"), {}});
-      out.push_back({entry.t, field(entry.detail, "kind"), root.value_or(Entity{})});
+      const bool is_case = entry.action == "case_open" || entry.action == "case_closed";
+      if (!is_case && entry.action != "refused") continue;
+      if (is_case && !known.insert(entry.subject).second) continue;
+      Errors errors;
+      WEFT_TRY(const JsonLine detail,
+               JsonLine::parse(entry.detail, {"audit", static_cast<std::uint32_t>(entry.seq), 0}));
+      if (is_case) {
+        const std::string root = detail.text("entity", {}, errors);
+        out.push_back({entry.t, detail.text("kind", {}, errors),
+                       model::find_entity(fabric_, {root, {}}).value_or(Entity{})});
+      } else {
+        ++report_.refused[detail.text("guard", {}, errors)];
+      }
+      if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
     }
     return out;
   }
   std::string type_of(std::uint32_t index) const {
     const sim::Operations::Fault& fault = net_.faults()[index];
-    if (blips_.contains(index)) return "blip";
+    if (is_blip(fault)) return "blip";
     if (fault.kind == Break::grey) return "cable";
     const bool is_rack =
         fault.kind == Break::device &&
@@ -397,7 +329,8 @@ class Rehearsal {
         found[i] = is_true[k] = true;
         is_named = is_named || seen[k].kind == type_of(i);
       }
-      if (blips_.contains(i)) continue;
+      report_.blips += is_blip(faults[i]) ? 1 : 0;
+      if (is_blip(faults[i])) continue;
       RehearseReport::Problem& problem = report_.problems[type_of(i)];
       ++problem.faults;
       problem.found += found[i] ? 1 : 0;
@@ -408,7 +341,10 @@ class Rehearsal {
   // Parts with two repairs at least that found something: returns after nothing was found, and
   // rollbacks of one repair, make no offender.
   void count_offenders(const std::vector<repair::LedgerRow>& rows) {
-    report_.lemons = lemons_.size();
+    std::set<std::string, std::less<>> lemons;
+    for (const sim::Operations::Fault& fault : net_.faults())
+      if (fault.is_lemon) lemons.insert(model::name(fabric_, fault.part));
+    report_.lemons = lemons.size();
     std::map<std::string, int> repairs;
     for (const repair::LedgerRow& row : rows)
       if (row.was_drained && (row.resolution == repair::Resolution::repaired ||
@@ -417,7 +353,7 @@ class Rehearsal {
     for (const auto& [part, count] : repairs) {
       if (count < 2) continue;
       ++report_.offenders;
-      report_.lemons_found += lemons_.contains(part) ? 1 : 0;
+      report_.lemons_found += lemons.contains(part) ? 1 : 0;
     }
     report_.replaced = replaced_.size();
   }
@@ -444,8 +380,7 @@ class Rehearsal {
 
   const model::Fabric& fabric_;
   const RehearseOptions& options_;
-  Rng rng_;
-  Parts parts_;
+  RehearseParts parts_;
   observe::telemetry::Inventory inventory_;
   observe::telemetry::Catalogue catalogue_;
   operate::triage::Ground patient_, early_;
@@ -456,8 +391,9 @@ class Rehearsal {
   Timestamp now_ = start;
   std::vector<Answer> answers_;
   std::vector<std::string> words_;
-  std::set<std::string> lemons_, replaced_;
-  std::set<std::uint32_t> blips_;
+  std::set<std::string> replaced_;
+  std::map<std::string, std::set<std::string>> waiting_;  // tickets of a part that people know of
+  std::map<std::string, std::uint64_t> asked_;            // proposals about a part, so far
   RehearseReport report_;
 };
 
@@ -466,8 +402,15 @@ class Rehearsal {
 Result<RehearseReport> rehearse(const model::Fabric& fabric, const RehearseOptions& options,
                                 const RehearseProgress& progress) {
   if (fabric.nics().empty())
-    return fail(Errc::infeasible, {}, "the fabric has no racks with NICs to judge minutes of",
-                "rehearse a fabric with hosts");
+    return fail(Errc::infeasible, {},
+                "the fabric has no racks with NICs for which to judge minutes",
+                "use a fabric with hosts");
+  if (const double faults = expected_faults(fabric, options); faults > faults_max)
+    return fail(
+        Errc::infeasible, {},
+        fmt::format("the model gives about {:.0f} faults in {} days; at most {} are possible",
+                    faults, options.days, faults_max),
+        "use fewer days, or reduce the rates");
   return std::make_unique<Rehearsal>(fabric, options)->run(progress);
 }
 

@@ -59,7 +59,10 @@ struct RehearseReport {
   std::map<std::string, Problem> problems;  // by problem type of the truth
   std::uint64_t rack_minutes = 0;           // in all, of one kind
   std::uint64_t bad_known = 0;              // bad minutes whose cause has a case
-  std::uint64_t blips = 0, lines = 0, ticks = 0, cases = 0, cases_false = 0;
+  // Single losses of carrier, and the repairs that were opened about them and drained. They are no
+  // part of the ledger: what heals within a second has no time to repair.
+  std::uint64_t blips = 0, blip_repairs = 0, blip_drains = 0;
+  std::uint64_t lines = 0, ticks = 0, cases = 0, cases_false = 0;
   std::map<std::string, std::uint64_t> refused;  // drains, by guard
   operate::repair::Ledger ledger;
   std::uint64_t lemons = 0, lemons_found = 0, offenders = 0;  // offenders: repaired twice
@@ -76,5 +79,13 @@ Result<RehearseReport> rehearse(const model::Fabric& fabric, const RehearseOptio
 
 std::string to_json(const RehearseReport& report);
 std::string to_table(const RehearseReport& report);
+
+// One number that a rehearsal came to.
+struct RehearseFigure {
+  std::string name;
+  double value = 0;
+};
+// All that are compared over seeds, in the order of the report. A mean of nothing is left out.
+std::vector<RehearseFigure> figures(const RehearseReport& report);
 
 }  // namespace weft::cli

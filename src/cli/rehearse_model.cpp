@@ -4,7 +4,6 @@
 namespace weft::cli {
 namespace {
 
-constexpr std::int64_t ps_per_ns = 1000;
 constexpr double rate_max = 100;
 
 const Config& section(Reader& reader, std::string_view key) {
@@ -16,7 +15,7 @@ const Config& section(Reader& reader, std::string_view key) {
 std::int64_t read_ns(Reader& reader, std::string_view key) {
   const std::int64_t ns = reader.duration(key, {}).ps / ps_per_ns;
   if (ns > 0) return ns;
-  reader.error(Errc::value, reader.where(key), "it has to take some time", "write e.g. \"4 h\"");
+  reader.error(Errc::value, reader.where(key), "it must be longer than 0", "write e.g. \"4 h\"");
   return ns_per_s;
 }
 
@@ -75,40 +74,40 @@ Result<RehearseModel> read(const Config& config) {
 }  // namespace
 
 std::string_view rehearse_model_text() {
-  return R"yaml(# What weft rehearse assumes. A file given by --model is laid over this, key by key.
-# "assumed": no figure was found in public; change it to yours.
+  return R"yaml(# Failure model. A file given by --model is merged over this, key by key.
+# "assumed": no public figure was found; replace it with yours.
 
-rates:                    # faults of one part in 30 days
+rates:                    # faults per component in 30 days
   host_cable: 0.00057     # HPN (SIGCOMM 2024): 0.057 % of NIC-ToR links fail a month
-  trunk_cable: 0.00057    # assumed: as cables to hosts
+  trunk_cable: 0.00057    # assumed: same as cables to hosts
   rack_switch: 0.00051    # HPN: 0.051 % of ToRs fail a month
-  switch: 0.00051         # assumed: as rack switches
+  switch: 0.00051         # assumed: same as rack switches
   line_card: 0.001        # assumed
   control_plane: 0.01     # assumed
-  grey_loss: 0.003        # assumed, of a cable between switches, as the next two
+  grey_loss: 0.003        # assumed, per cable between switches, as are the next two
   optic: 0.003
   port_flap: 0.002
   host_nic: 0.00024       # Llama 3 (2024): 7 NICs of 16,384 in 54 days
   host: 0.011             # Llama 3: 41 of 2,048 hosts in 54 days: maintenance, power, chassis, CPU
-  blips_per_day: 0.05     # a cable's single losses of carrier; HPN: 5,000 to 60,000 a day in all
+  blips_per_day: 0.05     # single carrier losses per cable; HPN: 5,000 to 60,000 a day in total
 
 loss:
   grey_least: 0.001       # log-uniform between the two
   grey_most: 0.05
   optic: 0.05             # at its worst
-  bad_minute: 0.001       # a scope that loses more had a bad minute; as the default of weft sli
+  bad_minute: 0.001       # loss above which a minute is bad; same as the default of weft sli
 
 lemons:
-  planted: 12             # cables whose repairs do not hold, until they are replaced
+  planted: 12             # cables whose repairs do not last until they are replaced
   again: 3 d              # mean time until they fail again
 
 people:
-  visit_least: 30 min     # from call to arrival at the part, and an exponential rest
+  visit_least: 30 min     # from call to arrival, plus an exponential time
   visit_mean: 4 h
-  nothing_found: 0.2      # of visits to what does not fail all the time
-  answer: 10 min          # to a proposal
+  nothing_found: 0.2      # share of visits to intermittent faults
+  answer: 10 min          # time to answer a proposal
 
-hands:                    # acts that go wrong
+hands:                    # actions that go wrong
   fails: 0.02
   lies: 0.005
   late: 0.05

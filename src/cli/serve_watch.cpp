@@ -20,14 +20,17 @@ struct Meter {
   std::string_view name, type, help;
 };
 constexpr std::array meters{
-    Meter{&SyslogCounts::dropped, "dropped_total", "counter", "Datagrams without room."},
-    Meter{&SyslogCounts::held, "held", "gauge", "Messages that wait for the store."},
+    Meter{&SyslogCounts::dropped, "dropped_total", "counter",
+          "Datagrams dropped because the queue was full."},
+    Meter{&SyslogCounts::held, "held", "gauge", "Messages waiting for the store."},
     Meter{&SyslogCounts::cut, "cut_total", "counter", "Messages longer than 65,535 bytes."},
-    Meter{&SyslogCounts::partial, "partial_total", "counter", "Ended by their connection's end."},
+    Meter{&SyslogCounts::partial, "partial_total", "counter",
+          "Messages ended by the end of their connection."},
     Meter{&SyslogCounts::connections, "connections", "gauge", "Open connections."},
     Meter{&SyslogCounts::refused, "refused_total", "counter", "Connections beyond the limit."},
-    Meter{&SyslogCounts::expired, "expired_total", "counter", "Connections that idled too long."},
-    Meter{&SyslogCounts::broken, "broken_total", "counter", "Connections that were reset."},
+    Meter{&SyslogCounts::expired, "expired_total", "counter",
+          "Connections closed after being idle too long."},
+    Meter{&SyslogCounts::broken, "broken_total", "counter", "Connections reset."},
     Meter{&SyslogCounts::untrusted, "untrusted_total", "counter", "TLS handshakes that failed."},
 };
 
@@ -37,8 +40,8 @@ struct Loss {
   std::string_view text;
 };
 constexpr std::array losses{
-    Loss{&SyslogCounts::dropped, "datagrams were dropped: more came than the store can take"},
-    Loss{&SyslogCounts::cut, "messages were longer than 65,535 bytes and cut"},
+    Loss{&SyslogCounts::dropped, "datagrams were dropped: more arrived than the store can write"},
+    Loss{&SyslogCounts::cut, "messages were longer than 65,535 bytes and were truncated"},
     Loss{&SyslogCounts::refused, "connections were refused: too many are open"},
     Loss{&SyslogCounts::untrusted, "TLS handshakes failed"},
 };
@@ -85,8 +88,9 @@ void ServeWatch::tell_health(const serve::Health& health, std::vector<std::strin
   const bool is_ready = health.is_alive && health.is_ready;
   if (is_ready == is_ready_) return;
   is_ready_ = is_ready;
-  out.push_back(is_ready ? "works again"
-                         : fmt::format("nothing is acknowledged or ordered: {}", health.why));
+  out.push_back(is_ready
+                    ? "works again"
+                    : fmt::format("acknowledgements and orders are suspended: {}", health.why));
 }
 
 void ServeWatch::tell_syslog(const SyslogCounts& counts, std::vector<std::string>& out) {

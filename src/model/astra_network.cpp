@@ -69,11 +69,11 @@ class NetworkReader {
     constexpr std::size_t dims_max = 16;
     if (!reader_.has(key) || (values.empty() && errors_.empty()))
       reader_.error(Errc::parse, reader_.where(key), fmt::format("network.{} is missing", key),
-                    fmt::format("write {}: with one value for each dimension", key));
+                    fmt::format("add {}: with one value per dimension", key));
     if (values.size() > dims_max) {
       reader_.error(Errc::value, reader_.where(key),
                     fmt::format("{} dimensions, more than {}", values.size(), dims_max),
-                    "join dimensions");
+                    "merge dimensions");
       values.resize(dims_max);
     }
     return values;
@@ -83,17 +83,17 @@ class NetworkReader {
     if (have != wanted && errors_.empty())
       reader_.error(Errc::value, reader_.where(key),
                     fmt::format("network.{} has {} values, topology has {}", key, have, wanted),
-                    "the four lists have one value for each dimension");
+                    "the four lists need one value per dimension");
   }
 
   Shape shape(const Token& token) {
     const auto found = std::ranges::find(shape_names, token.text);
     if (found != shape_names.end()) return static_cast<Shape>(found - shape_names.begin());
     const std::vector<std::string> known(shape_names.begin(), shape_names.end());
-    reader_.error(Errc::unknown, token.where,
-                  fmt::format("no topology is called {}{}", quoted(token.text),
-                              did_you_mean(token.text, known)),
-                  fmt::format("choose one of {}", fmt::join(known, ", ")));
+    reader_.error(
+        Errc::unknown, token.where,
+        fmt::format("unknown topology {}{}", quote(token.text), did_you_mean(token.text, known)),
+        fmt::format("choose one of {}", fmt::join(known, ", ")));
     return Shape::ring;
   }
 
@@ -102,7 +102,7 @@ class NetworkReader {
     if (!value) return reader_.error(value.error()), 1;
     if (*value >= 1 && *value <= gpu_count_max) return *value;
     reader_.error(Errc::value, token.where, fmt::format("npus_count is {}", *value),
-                  fmt::format("a dimension has 1 to {} NPUs", gpu_count_max));
+                  fmt::format("a dimension must have 1 to {} NPUs", gpu_count_max));
     return 1;
   }
 

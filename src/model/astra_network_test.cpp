@@ -96,7 +96,7 @@ TEST_CASE("a scenario names the file") {
 
 TEST_CASE("mistakes are named with their place") {
   CHECK(contains(refused("{topology: [Rign], npus_count: [2], bandwidth: [1], latency: [0]}"),
-                 "net.yml:1:13: no topology is called \"Rign\" (did you mean \"Ring\"?)"));
+                 "net.yml:1:13: unknown topology \"Rign\" (did you mean \"Ring\"?)"));
   CHECK(contains(refused("{topology: [Ring], npus_count: [2, 3], bandwidth: [1], latency: [0]}"),
                  "network.npus_count has 2 values, topology has 1"));
   CHECK(contains(refused("{topology: [Ring], npus_count: [0], bandwidth: [1], latency: [0]}"),

@@ -1,14 +1,18 @@
 // A case: what happened, what it is traced back to, and why each record belongs to it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/timestamp.hpp"
 #include "model/entity.hpp"
+#include "model/event_kind.hpp"
 
 namespace weft::model {
 
@@ -32,9 +36,15 @@ enum class CauseKind : std::uint8_t {
   congestion,     // a switch whose ports fill up
   unknown,
 };
-inline constexpr std::size_t cause_kind_count = 17;
-// As truths spell them too: "port_flap", "optic", "cable", "host_nic", ...
-std::string_view to_text(CauseKind kind);
+// As truths spell them too.
+inline constexpr auto cause_kind_text = std::to_array<std::string_view>(
+    {"port_flap", "optic", "cable", "host_nic", "host", "platform", "line_card", "switch_part",
+     "control_plane", "rack_switch", "switch", "rack", "power", "zone", "misconfiguration",
+     "congestion", "unknown"});
+inline constexpr std::size_t cause_kind_count = cause_kind_text.size();
+static_assert(static_cast<std::size_t>(CauseKind::unknown) + 1 == cause_kind_count);
+constexpr std::span<const std::string_view> names_of(CauseKind) { return cause_kind_text; }
+constexpr std::string_view to_text(CauseKind kind) { return name_of(kind); }
 std::optional<CauseKind> cause_kind(std::string_view name);
 std::vector<std::string> cause_kind_names();
 constexpr bool is_device(CauseKind kind) {
@@ -64,7 +74,10 @@ enum class CaseState : std::uint8_t {
   settled,
   maintenance,  // expected: all of it lies inside an announced window
 };
-std::string_view to_text(CaseState state);
+inline constexpr auto case_state_text =
+    std::to_array<std::string_view>({"provisional", "final", "maintenance"});
+constexpr std::span<const std::string_view> names_of(CaseState) { return case_state_text; }
+constexpr std::string_view to_text(CaseState state) { return name_of(state); }
 
 struct Case {
   struct Member {
@@ -72,6 +85,18 @@ struct Case {
     std::uint64_t serial;  // as given with the record
     Relation relation;
     double confidence = 1;  // of a learned relation; the written ones are what they are
+  };
+
+  // Records of one part, kind and source that are counted and not listed, because the same was
+  // said too often.
+  struct Summary {
+    Entity entity;
+    EventKind kind = EventKind::info;
+    Source source = Source::syslog;
+    Relation relation = Relation::itself;
+    std::uint64_t records = 0;
+    Timestamp first, last;
+    friend bool operator==(const Summary&, const Summary&) = default;
   };
 
   std::string id;  // from its first record's time and place, so that it survives other rules
@@ -85,10 +110,19 @@ struct Case {
   std::optional<Timestamp> closed;  // last evidence, once all was well again
   std::vector<Member> members;      // ascending in time
   std::vector<Member> unexplained;  // at its parts and in its time, of kinds it does not cause
-  std::uint32_t suppressed = 0;     // parts, other than the root, that would have had a case each
-  std::uint32_t silent = 0;         // parts that should have spoken and did not
-  std::string maintenance;          // the window's id
-  std::string split_from;           // id of the case that held this one's records before; "": none
+  // Of both lists, what they leave out; empty where all is listed.
+  std::vector<Summary> members_summarised, unexplained_summarised;
+  std::uint32_t suppressed = 0;  // parts, other than the root, that would have had a case each
+  std::uint32_t silent = 0;      // parts that should have spoken and did not
+  std::string maintenance;       // the window's id
+  std::string split_from;        // id of the case that held this one's records before; "": none
+
+  // Members, listed or not.
+  std::uint64_t record_count() const {
+    std::uint64_t out = members.size();
+    for (const Summary& row : members_summarised) out += row.records;
+    return out;
+  }
 };
 
 // "ctsw:5", "rtsw:3--ctsw:7", "change:900012"; "unknown change" where none was seen.

@@ -13,7 +13,6 @@ namespace {
 
 using StartUnit = ConnectionMatrixOptions::StartUnit;
 
-constexpr std::size_t errors_max = 100;
 // "trigger id 1 oneshot": by which memory is reserved for no more lines than a file can hold.
 constexpr std::size_t line_bytes_least = 20;
 constexpr std::uint32_t trigger_max = FlowSet::none - 1;
@@ -120,9 +119,9 @@ class MatrixReader {
       return reserve(declared_, triggers_);
     }
     if (first.text == "Failures" || first.text == "failure")
-      return refuse(Errc::unsupported, where(first), "failures are not read from this form",
-                    "write them as faults: of the fabric file");
-    refuse(Errc::parse, where(first), fmt::format("{} begins no line", quoted(first.text)),
+      return refuse(Errc::unsupported, where(first), "failures are not read from this format",
+                    "write them under faults: in the fabric file");
+    refuse(Errc::parse, where(first), fmt::format("a line cannot begin with {}", quote(first.text)),
            "write flows as \"0->1 id 1 start 0 size 2000000\"");
   }
 
@@ -132,22 +131,22 @@ class MatrixReader {
     if (value && *value >= least && *value <= most) return *value;
     refuse(value ? Errc::value : Errc::parse, where(word),
            word.text.empty() ? fmt::format("{} is missing", what)
-                             : fmt::format("{} is {}, not a whole number from {} to {}", what,
-                                           quoted(word.text), least, most),
-           "write digits alone");
+                             : fmt::format("{} is {}, which is not an integer from {} to {}", what,
+                                           quote(word.text), least, most),
+           "write digits only");
     return least;
   }
 
   void refuse_more(Words& words) {
     const Word more = words.next();
     if (!more.text.empty())
-      refuse(Errc::parse, where(more), fmt::format("{} is one word too many", quoted(more.text)),
+      refuse(Errc::parse, where(more), fmt::format("unexpected word {}", quote(more.text)),
              "remove it");
   }
 
   void read_head(Head& head, Words& words) {
     if (head.count)
-      refuse(Errc::parse, lines_.where(), "the count stands twice", "remove one of the lines");
+      refuse(Errc::parse, lines_.where(), "duplicate count", "remove one of the lines");
     head.line = lines_.where().line;
     head.count = number<std::uint32_t>(words.next(), "the count", 0, flow_count_max);
     refuse_more(words);
@@ -166,9 +165,9 @@ class MatrixReader {
     const auto ends = by_gpu ? fabric_.gpus() : fabric_.nics();
     if (*nodes_.count > ends.size())
       return refuse(Errc::value, where(nodes_.line),
-                    fmt::format("{} nodes on a fabric with {} {}", *nodes_.count, ends.size(),
+                    fmt::format("{} nodes, but the fabric has {} {}", *nodes_.count, ends.size(),
                                 by_gpu ? "GPUs" : "NICs"),
-                    "take a larger fabric: node i is its i-th end");
+                    "use a larger fabric: node i is its i-th end");
     nics_.clear();
     for (const NodeId end : ends.first(*nodes_.count))
       nics_.push_back(by_gpu ? fabric_.nic_of(end) : end);
@@ -187,7 +186,7 @@ class MatrixReader {
                 .trigger_column = values[trigger_key].column,
                 .done_column = values[done_key].column};
     if (values[start_key].text.empty() == values[trigger_key].text.empty())
-      refuse(Errc::parse, where(ends), "a flow has either a start or a trigger",
+      refuse(Errc::parse, where(ends), "a flow needs either a start or a trigger",
              "write e.g. \"start 0\" or \"trigger 1\"");
     flow.start = start(values[start_key]);
     if (const Word& word = values[trigger_key]; !word.text.empty())
@@ -204,34 +203,34 @@ class MatrixReader {
     constexpr std::string_view arrow = "->";
     const std::size_t cut = ends.text.find(arrow);
     if (cut == std::string_view::npos)
-      return refuse(Errc::parse, where(ends), fmt::format("{} names no ends", quoted(ends.text)),
+      return refuse(Errc::parse, where(ends), fmt::format("{} has no endpoints", quote(ends.text)),
                     "write e.g. \"0->1\"");
     const std::size_t behind = cut + arrow.size();
     const Word dst{ends.text.substr(behind), static_cast<std::uint16_t>(ends.column + behind)};
     flow.src = node({ends.text.substr(0, cut), ends.column});
     flow.dst = node(dst);
     if (flow.src.valid() && flow.src == flow.dst)
-      refuse(Errc::value, where(dst), "source and destination are one NIC",
-             "name two different ones");
+      refuse(Errc::value, where(dst), "source and destination are the same NIC",
+             "specify two different ones");
   }
 
   NodeId node(const Word& word) {
     if (!nodes_.count) {
-      refuse(Errc::parse, where(word), "a flow stands before the number of nodes",
-             "begin the file with e.g. \"Nodes 128\"");
+      refuse(Errc::parse, where(word), "flow before the number of nodes",
+             "begin the file with, e.g., \"Nodes 128\"");
       return {};
     }
     const auto index = whole_number<std::uint32_t>(word.text);
     if (!index || *index >= *nodes_.count) {
       refuse(Errc::value, where(word),
-             fmt::format("{} is none of the {} nodes", quoted(word.text), *nodes_.count),
-             "count nodes from 0");
+             fmt::format("{} is not one of the {} nodes", quote(word.text), *nodes_.count),
+             "nodes are numbered from 0");
       return {};
     }
     if (*index >= nics_.size()) return {};  // the count was refused already
     if (!nics_[*index].valid())
       refuse(Errc::value, where(word), fmt::format("gpu:{} has no NIC to send through", *index),
-             "name another node");
+             "choose another node");
     return nics_[*index];
   }
 
@@ -246,11 +245,11 @@ class MatrixReader {
       }
       Word& slot = values[static_cast<std::size_t>(known - key_names.begin())];
       if (!slot.text.empty())
-        refuse(Errc::parse, where(key), fmt::format("\"{}\" stands twice", key.text),
+        refuse(Errc::parse, where(key), fmt::format("duplicate \"{}\"", key.text),
                "remove one of them");
       if (value.text.empty())
         refuse(Errc::parse, where(value), fmt::format("\"{}\" has no value", key.text),
-               "write a number behind it");
+               "write a number after it");
       slot = value;
     }
     return values;
@@ -259,23 +258,23 @@ class MatrixReader {
   void refuse_key(const Word& key) {
     if (key.text == "recv_done_trigger" || key.text == "prio")
       return refuse(Errc::unsupported, where(key), fmt::format("\"{}\" is not supported", key.text),
-                    "only send_done_trigger releases flows, and all have one priority");
+                    "only send_done_trigger releases flows, and all flows have the same priority");
     refuse(Errc::unknown, where(key),
-           fmt::format("unknown word {}{}", quoted(key.text), did_you_mean(key.text, key_names)),
+           fmt::format("unknown word {}{}", quote(key.text), did_you_mean(key.text, key_names)),
            fmt::format("known words: {}", fmt::join(key_names, ", ")));
   }
 
   void read_id(const Word& id) {
     number<std::uint32_t>(id, "the id", 0, UINT32_MAX);
     if (!index_.add(id.text))
-      refuse(Errc::value, where(id), fmt::format("id {} stands twice", quoted(id.text)),
-             "give every flow an id of its own");
+      refuse(Errc::value, where(id), fmt::format("duplicate id {}", quote(id.text)),
+             "give every flow a unique id");
   }
 
   void read_size(const Word& size, FlowSet::Flow& flow) {
     if (size.text == "0")
-      return refuse(Errc::value, where(size), "a size of 0 is an endless flow to some programs",
-                    "give the flow at least one byte");
+      return refuse(Errc::value, where(size), "some programs read a size of 0 as an endless flow",
+                    "set a size of at least one byte");
     flow.size = Bytes{number<std::int64_t>(size, "the size", 1, INT64_MAX)};
   }
 
@@ -286,10 +285,10 @@ class MatrixReader {
     const auto unit = units[static_cast<std::size_t>(options_.start_unit)];
     if (unit.empty()) {
       refuse(Errc::value, where(word),
-             fmt::format("the start {} has no unit: some programs read it as ps, some as us, some "
-                         "not at all",
-                         quoted(word.text)),
-             "say which with --start-unit ps, ns or us");
+             fmt::format("the start {} has no unit: some programs read it as ps, some as us, and "
+                         "some ignore it",
+                         quote(word.text)),
+             "specify the unit with --start-unit ps, ns or us");
       return {};
     }
     auto span = parse_duration({fmt::format("{} {}", word.text, unit), where(word)});
@@ -301,18 +300,19 @@ class MatrixReader {
   void read_trigger(Words& words) {
     const Word key = words.next();
     if (key.text != "id")
-      return refuse(Errc::parse, where(key), "a trigger has no id",
+      return refuse(Errc::parse, where(key), "the trigger has no id",
                     "write e.g. \"trigger id 1 oneshot\"");
     const auto trigger = number<std::uint32_t>(words.next(), "the trigger", 0, trigger_max);
     const Word kind = words.next();
     if (kind.text == "barrier" || kind.text == "multishot")
-      return refuse(Errc::unsupported, where(kind),
-                    fmt::format("trigger {} is a {}: a flow can wait for one other, once", trigger,
-                                kind.text),
-                    "use oneshot triggers");
+      return refuse(
+          Errc::unsupported, where(kind),
+          fmt::format("trigger {} is of type {}: a flow can wait only for one other flow, once",
+                      trigger, kind.text),
+          "use oneshot triggers");
     if (kind.text != "oneshot")
       return refuse(Errc::unknown, where(kind),
-                    fmt::format("{} is no kind of trigger", quoted(kind.text)), "write oneshot");
+                    fmt::format("unknown trigger type {}", quote(kind.text)), "write oneshot");
     refuse_more(words);
     declared_.push_back({trigger, lines_.line_number()});
   }
@@ -320,18 +320,18 @@ class MatrixReader {
   void check_counts() {
     if (!nodes_.count || !connections_.count)
       return refuse(Errc::parse, where(1),
-                    fmt::format("there is no \"{}\"", nodes_.count ? "Connections" : "Nodes"),
+                    fmt::format("\"{}\" is missing", nodes_.count ? "Connections" : "Nodes"),
                     "begin the file with \"Nodes N\" and \"Connections C\"");
     if (*connections_.count != set_.flows.size())
       refuse(Errc::value, where(connections_.line),
-             fmt::format("{} connections are announced, {} stand in the file", *connections_.count,
-                         set_.flows.size()),
-             "see whether the file is cut off");
+             fmt::format("the header declares {} connections, but the file has {}",
+                         *connections_.count, set_.flows.size()),
+             "check whether the file is truncated");
     if (triggers_.count.value_or(0) != declared_.size())
       refuse(Errc::value, where(triggers_.count ? triggers_.line : declared_.front().line),
-             fmt::format("{} triggers are announced, {} stand in the file",
+             fmt::format("the header declares {} triggers, but the file has {}",
                          triggers_.count.value_or(0), declared_.size()),
-             "see whether the file is cut off, or correct \"Triggers\"");
+             "check whether the file is truncated, or correct \"Triggers\"");
   }
 
   // Each is declared once and fired at most once.
@@ -342,7 +342,7 @@ class MatrixReader {
       if (declared_[i].trigger == declared_[i - 1].trigger)
         refuse(Errc::value, where(declared_[i].line),
                fmt::format("trigger {} is declared twice", declared_[i].trigger),
-               "give every trigger an id of its own");
+               "give every trigger a unique id");
     for (std::size_t i = 0; i < fires_.size(); ++i) {
       const Place& place = places_[fires_[i].flow];
       if (find_trigger(declared_, fires_[i].trigger) == nullptr)
@@ -351,9 +351,9 @@ class MatrixReader {
                fmt::format("add the line \"trigger id {} oneshot\"", fires_[i].trigger));
       if (i > 0 && fires_[i].trigger == fires_[i - 1].trigger)
         refuse(Errc::value, where(place.line, place.done_column),
-               fmt::format("trigger {} is fired by flow {} already", fires_[i].trigger,
+               fmt::format("trigger {} is already fired by flow {}", fires_[i].trigger,
                            set_.ids[fires_[i - 1].flow]),
-               "let one flow fire it");
+               "let only one flow fire it");
     }
   }
 
@@ -366,10 +366,9 @@ class MatrixReader {
         after = fire->flow;
         continue;
       }
-      refuse(
-          Errc::unknown, where(places_[i].line, places_[i].trigger_column),
-          fmt::format("no flow fires trigger {}", after),
-          fmt::format("write \"send_done_trigger {}\" at the flow that is to come first", after));
+      refuse(Errc::unknown, where(places_[i].line, places_[i].trigger_column),
+             fmt::format("no flow fires trigger {}", after),
+             fmt::format("add \"send_done_trigger {}\" to the flow that must finish first", after));
     }
   }
 

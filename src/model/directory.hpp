@@ -86,12 +86,11 @@ class Directory {
     if (!range)
       return fail(Errc::parse, token.where,
                   fmt::format("\"{}\" is not an index of {} \"{}\"", text, noun_, group.first),
-                  fmt::format("write \"{0}:3\", or \"{0}:0..7\" from the smaller to the larger",
-                              group.first));
+                  fmt::format("write \"{0}:3\", or \"{0}:0..7\" in ascending order", group.first));
     if (range->last >= group.second.size())
       return fail(Errc::unknown, token.where,
                   fmt::format("there is no {} \"{}:{}\"", noun_, group.first, range->last),
-                  group.second.empty() ? "none stands before this line"
+                  group.second.empty() ? "none is defined above this line"
                                        : fmt::format("the last one is \"{}:{}\"", group.first,
                                                      group.second.size() - 1));
     return Run<IdType>{&group.second, range->first, range->count(), {}};
@@ -100,7 +99,7 @@ class Directory {
   std::unexpected<Error> unknown(const Token& token, std::string_view text) const {
     return fail(Errc::unknown, token.where,
                 fmt::format("unknown {} \"{}\"{}", noun_, text.substr(0, 80), near(text)),
-                fmt::format("name a {} that stands in the list", noun_));
+                fmt::format("choose a {} from the list", noun_));
   }
   // A group close to that of "group:index", or a given name close to it.
   std::string near(std::string_view text) const {

@@ -9,8 +9,8 @@
 namespace weft::model {
 namespace {
 
-constexpr std::array<std::string_view, 7> kinds{"none",    "node", "port", "link",
-                                                "circuit", "card", "scope"};
+constexpr std::array<std::string_view, 7> entity_kinds{"none",    "node", "port", "link",
+                                                       "circuit", "card", "scope"};
 constexpr std::string_view card_mark = "card:";
 
 // What stands behind "device/": a port's number, its interface name, or a card.
@@ -21,23 +21,23 @@ Result<Entity> find_part(const Fabric& fabric, NodeId node, std::string_view par
     const auto index = whole_number<std::uint32_t>(part.substr(card_mark.size()));
     if (index && *index < links.size()) return card_of(node, *index);
     return fail(Errc::unknown, token.where,
-                fmt::format("{}: no such card on {}", base::quoted(token.text), fabric.name(node)),
+                fmt::format("{}: {} has no such card", quote(token.text), fabric.name(node)),
                 "write card:INDEX");
   }
   if (const auto port = whole_number<std::uint32_t>(part); port && *port < links.size())
     return port_of(links[*port]);
   if (const LinkId link = find_interface(fabric, node, part); link.valid()) return port_of(link);
-  return fail(Errc::unknown, token.where,
-              fmt::format("{}: {} has no port {}", base::quoted(token.text), fabric.name(node),
-                          base::quoted(part)),
-              fmt::format("give a port from 0 to {} or an interface name such as {}",
-                          links.empty() ? 0 : links.size() - 1,
-                          links.empty() ? "none" : fabric.interface_name(links.front())));
+  return fail(
+      Errc::unknown, token.where,
+      fmt::format("{}: {} has no port {}", quote(token.text), fabric.name(node), quote(part)),
+      fmt::format("give a port from 0 to {} or an interface name such as {}",
+                  links.empty() ? 0 : links.size() - 1,
+                  links.empty() ? "none" : fabric.interface_name(links.front())));
 }
 
 }  // namespace
 
-std::string_view to_text(EntityKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
+std::string_view to_text(EntityKind kind) { return entity_kinds[static_cast<std::size_t>(kind)]; }
 
 std::string name(const Fabric& fabric, const Entity& entity) {
   switch (entity.kind) {

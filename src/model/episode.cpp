@@ -20,8 +20,8 @@ Episode read_episode(const JsonLine& line, Errors& errors) {
   if (out.end < out.start)
     errors.push_back({Errc::value,
                       line.where(),
-                      "\"end\" lies before \"start\"",
-                      "leave \"end\" out while it lasts",
+                      "\"end\" is before \"start\"",
+                      "omit \"end\" while the episode is ongoing",
                       {}});
   return out;
 }
@@ -37,8 +37,8 @@ Result<std::vector<Episode>> read_episodes(LineReader& lines) {
     if (!ids.insert(out.back().id).second)
       errors.push_back({Errc::value,
                         line->where(),
-                        fmt::format("id {} stands twice", base::quoted(out.back().id)),
-                        "give each episode an id of its own",
+                        fmt::format("duplicate id {}", quote(out.back().id)),
+                        "give each episode a unique id",
                         {}});
   }
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
@@ -46,22 +46,16 @@ Result<std::vector<Episode>> read_episodes(LineReader& lines) {
 }
 
 std::string to_json(const Episode& episode) {
-  std::string out = fmt::format(R"({{"id":{},"kind":{},"entities":[)", json_string(episode.id),
-                                json_string(episode.kind));
-  const char* comma = "";
-  for (const std::string& entity : episode.entities) {
-    out += comma + json_string(entity);
-    comma = ",";
-  }
-  out += fmt::format(R"(],"start":"{}","end":)", to_text(episode.start));
-  out += episode.end == still_open ? "null" : fmt::format("\"{}\"", to_text(episode.end));
-  out += R"(,"attrs":{)";
-  comma = "";
-  for (const auto& [key, value] : episode.attrs) {
-    out += comma + json_string(key) + ":" + json_string(value);
-    comma = ",";
-  }
-  return out + "}}";
+  JsonObject attrs;
+  for (const auto& [key, value] : episode.attrs) attrs.add(key, value);
+  JsonObject out;
+  out.add("id", episode.id)
+      .add("kind", episode.kind)
+      .add("entities", episode.entities)
+      .add("start", episode.start)
+      .add("end", episode.end == still_open ? std::nullopt : std::optional(episode.end))
+      .add("attrs", attrs);
+  return std::move(out).text();
 }
 
 }  // namespace weft::model

@@ -6,55 +6,58 @@
 namespace weft::model {
 namespace {
 
-constexpr std::array<std::string_view, event_kind_count> kinds{"info",
-                                                               "link_down",
-                                                               "link_up",
-                                                               "interface_down",
-                                                               "crc_errors",
-                                                               "discards",
-                                                               "prefec_ber",
-                                                               "rx_power",
-                                                               "tx_power",
-                                                               "optic_temperature",
-                                                               "bgp_down",
-                                                               "bgp_up",
-                                                               "bfd_down",
-                                                               "bfd_up",
-                                                               "probe_loss",
-                                                               "probe_latency",
-                                                               "probe_host",
-                                                               "card_fail",
-                                                               "card_ok",
-                                                               "asic_error",
-                                                               "memory_error",
-                                                               "storage_error",
-                                                               "cpu_high",
-                                                               "temperature_high",
-                                                               "fan_fail",
-                                                               "psu_fail",
-                                                               "process_crash",
-                                                               "process_start",
-                                                               "device_boot",
-                                                               "device_unreachable",
-                                                               "oob_unreachable",
-                                                               "power_lost",
-                                                               "power_ok",
-                                                               "nic_down",
-                                                               "nic_up",
-                                                               "nic_errors",
-                                                               "host_boot",
-                                                               "agent_silent",
-                                                               "config_commit",
-                                                               "config_error",
-                                                               "pfc_pauses",
-                                                               "ecn_marks",
-                                                               "queue_depth"};
-static_assert(static_cast<std::size_t>(EventKind::queue_depth) + 1 == event_kind_count);
+constexpr std::array<std::string_view, event_kind_count> event_kinds{"info",
+                                                                     "link_down",
+                                                                     "link_up",
+                                                                     "interface_down",
+                                                                     "crc_errors",
+                                                                     "discards",
+                                                                     "prefec_ber",
+                                                                     "rx_power",
+                                                                     "tx_power",
+                                                                     "optic_temperature",
+                                                                     "bgp_down",
+                                                                     "bgp_up",
+                                                                     "bfd_down",
+                                                                     "bfd_up",
+                                                                     "probe_loss",
+                                                                     "probe_latency",
+                                                                     "probe_host",
+                                                                     "card_fail",
+                                                                     "card_ok",
+                                                                     "asic_error",
+                                                                     "memory_error",
+                                                                     "storage_error",
+                                                                     "cpu_high",
+                                                                     "temperature_high",
+                                                                     "fan_fail",
+                                                                     "psu_fail",
+                                                                     "process_crash",
+                                                                     "process_start",
+                                                                     "device_boot",
+                                                                     "device_unreachable",
+                                                                     "oob_unreachable",
+                                                                     "power_lost",
+                                                                     "power_ok",
+                                                                     "nic_down",
+                                                                     "nic_up",
+                                                                     "nic_errors",
+                                                                     "host_boot",
+                                                                     "agent_silent",
+                                                                     "config_commit",
+                                                                     "config_error",
+                                                                     "pfc_pauses",
+                                                                     "ecn_marks",
+                                                                     "queue_depth",
+                                                                     "drain",
+                                                                     "undrain",
+                                                                     "maintenance"};
+static_assert(static_cast<std::size_t>(EventKind::maintenance) + 1 == event_kind_count);
 
 constexpr std::array<std::string_view, source_count> sources{
-    "syslog", "snmp",      "gnmi",       "probe",        "agent",
-    "oob",    "colltrace", "prometheus", "alertmanager", "twin"};
-static_assert(static_cast<std::size_t>(Source::twin) + 1 == source_count);
+    "syslog",    "snmp",       "gnmi",         "probe", "agent",     "oob",
+    "colltrace", "prometheus", "alertmanager", "twin",  "controller"};
+static_assert(static_cast<std::size_t>(Source::controller) + 1 == source_count);
 
 template <class Value, class Names>
 std::optional<Value> find(const Names& names, std::string_view name) {
@@ -65,9 +68,11 @@ std::optional<Value> find(const Names& names, std::string_view name) {
 
 }  // namespace
 
-std::string_view to_text(EventKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
-std::optional<EventKind> event_kind(std::string_view name) { return find<EventKind>(kinds, name); }
-std::vector<std::string> event_kind_names() { return {kinds.begin(), kinds.end()}; }
+std::string_view to_text(EventKind kind) { return event_kinds[static_cast<std::size_t>(kind)]; }
+std::optional<EventKind> event_kind(std::string_view name) {
+  return find<EventKind>(event_kinds, name);
+}
+std::vector<std::string> event_kind_names() { return {event_kinds.begin(), event_kinds.end()}; }
 
 EventKind clears(EventKind kind) {
   using enum EventKind;

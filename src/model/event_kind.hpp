@@ -62,8 +62,13 @@ enum class EventKind : std::uint8_t {
   pfc_pauses,
   ecn_marks,
   queue_depth,
+  // Orders: what somebody does to a part on purpose. "until" of a drain or of maintenance: it ends
+  // by itself then.
+  drain,
+  undrain,
+  maintenance,
 };
-inline constexpr std::size_t event_kind_count = 43;
+inline constexpr std::size_t event_kind_count = 46;
 
 std::string_view to_text(EventKind kind);
 std::optional<EventKind> event_kind(std::string_view name);
@@ -83,9 +88,10 @@ enum class Source : std::uint8_t {
   colltrace,
   prometheus,
   alertmanager,
-  twin
+  twin,
+  controller,  // weft itself: its orders
 };
-inline constexpr std::size_t source_count = 10;
+inline constexpr std::size_t source_count = 11;
 std::string_view to_text(Source source);
 std::optional<Source> source(std::string_view name);
 std::vector<std::string> source_names();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <ranges>
 
 #include "base/json_line.hpp"
 
@@ -12,6 +13,7 @@ namespace weft::model {
 namespace {
 
 constexpr std::size_t scanned_rows = 4096;
+constexpr std::size_t evidence_bytes = 384;  // of most lines that are written
 constexpr std::size_t path_links_max = 64;
 constexpr std::size_t class_count_max = 256;
 constexpr std::int64_t rtt_us_max = 3'600'000'000;
@@ -89,7 +91,7 @@ class EvidenceReader {
     const std::string leg = line.text("leg", std::string(leg_names[0]), errors_);
     const auto name = std::ranges::find(leg_names, leg);
     if (name == leg_names.end())
-      refuse(line, fmt::format("\"leg\" is {}", base::quoted(leg)),
+      refuse(line, fmt::format("\"leg\" is {}", quote(leg)),
              "give \"round_trip\", \"forward\" or \"back\"");
     else
       row.leg = static_cast<Leg>(name - leg_names.begin());
@@ -100,7 +102,7 @@ class EvidenceReader {
     if (std::ranges::find(set_.classes, name) == set_.classes.end() &&
         set_.classes.size() == class_count_max)
       return refuse(line, fmt::format("more than {} classes", class_count_max),
-                    "name the classes by their DSCP");
+                    "name classes by their DSCP");
     row.traffic_class = set_.class_index(name);
   }
 
@@ -114,10 +116,10 @@ class EvidenceReader {
       const LinkId next = link(name, line.where());
       if (!next.valid()) return;
       if (!path_.empty() && !joins(path_.back(), next))
-        return refuse(
-            line,
-            fmt::format("after {} the path cannot go on with {}", fabric_.name(path_.back()), name),
-            "give the links in the order in which they are crossed");
+        return refuse(line,
+                      fmt::format("{} cannot be followed by {} in the path",
+                                  fabric_.name(path_.back()), name),
+                      "list the links in the order in which they are crossed");
       path_.push_back(next);
     }
     set_.set_path(row, path_);
@@ -182,21 +184,23 @@ Status scan_evidence(const Fabric& fabric, LineReader& lines,
 }
 
 std::string to_json(const Fabric& fabric, const EvidenceSet& set, const Evidence& row) {
-  std::string out = fmt::format(R"({{"t":"{}","src":{},"dst":{},"sport":{},"class":{},"leg":"{}",)",
-                                to_text(row.t), json_string(fabric.name(row.src)),
-                                json_string(fabric.name(row.dst)), row.sport,
-                                json_string(set.classes[row.traffic_class]), to_text(row.leg));
-  if (row.path_size == 0) {
-    out += R"("path":null)";
-  } else {
-    out += R"("path":[)";
-    for (const LinkId link : set.path(row)) out += json_string(fabric.name(link)) + ",";
-    out.back() = ']';
-  }
-  out += fmt::format(R"(,"sent":{},"lost":{},"late":{})", row.sent, row.lost, row.late);
+  JsonObject out;
+  out.reserve(evidence_bytes)
+      .add("t", row.t)
+      .add("src", fabric.name(row.src))
+      .add("dst", fabric.name(row.dst))
+      .add("sport", row.sport)
+      .add("class", set.classes[row.traffic_class])
+      .add("leg", row.leg);
+  if (row.path_size == 0)
+    out.add("path", nullptr);
+  else
+    out.add("path",
+            set.path(row) | std::views::transform([&](LinkId link) { return fabric.name(link); }));
+  out.add("sent", row.sent).add("lost", row.lost).add("late", row.late);
   if (row.rtt_p50_us >= 0)
-    out += fmt::format(R"(,"rtt_us":{{"p50":{},"p99":{}}})", row.rtt_p50_us, row.rtt_p99_us);
-  return out + "}";
+    out.add("rtt_us", JsonObject().add("p50", row.rtt_p50_us).add("p99", row.rtt_p99_us));
+  return std::move(out).text();
 }
 
 }  // namespace weft::model

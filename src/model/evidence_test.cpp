@@ -7,26 +7,21 @@ namespace weft::model {
 namespace {
 
 using testing::contains;
+using testing::two_rack_zone;
 
-// nic:0 - rtsw:0 = ctsw:0, ctsw:1 = rtsw:1 - nic:1
-Fabric zone() {
-  return testing::make_fabric(
-      "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2}");
-}
-
-Result<EvidenceSet> read(const Fabric& fabric, std::string_view text) {
+Result<EvidenceSet> read_observations(const Fabric& fabric, std::string_view text) {
   LineReader lines(text, "e.jsonl");
   return read_evidence(fabric, lines);
 }
 
-std::string refusal(std::string_view text) {
-  const Fabric fabric = zone();
-  const auto set = read(fabric, text);
+std::string evidence_refusal(std::string_view text) {
+  const Fabric fabric = two_rack_zone();
+  const auto set = read_observations(fabric, text);
   return set ? "accepted" : set.error().text();
 }
 
 TEST_CASE("evidence is read, and written as it was") {
-  const Fabric fabric = zone();
+  const Fabric fabric = two_rack_zone();
   const std::string text =
       R"({"t":"2026-03-01T12:00:00Z","src":"nic:0","dst":"nic:1","sport":33000,"class":"46",)"
       R"("leg":"forward","path":["nic:0->rtsw:0","rtsw:0->ctsw:1","ctsw:1->rtsw:1",)"
@@ -36,7 +31,7 @@ TEST_CASE("evidence is read, and written as it was") {
       R"({"t":"2026-03-01T12:00:00Z","src":"host:1","dst":"nic:0","sport":0,"class":"0",)"
       R"("leg":"round_trip","path":null,"sent":5,"lost":0,"late":0})"
       "\n";
-  const auto set = read(fabric, text);
+  const auto set = read_observations(fabric, text);
   REQUIRE_MESSAGE(set.has_value(), set.error().text());
   REQUIRE(set->rows.size() == 2);
   CHECK(set->rows[0].sent == 100);
@@ -49,15 +44,17 @@ TEST_CASE("evidence is read, and written as it was") {
 
 TEST_CASE("evidence that cannot be is refused by line") {
   const std::string head = R"({"t":0,"src":"nic:0","dst":"nic:1",)";
-  CHECK(contains(refusal("\n" + head + R"("sent":3,"lost":2,"late":2})"),
+  CHECK(contains(evidence_refusal("\n" + head + R"("sent":3,"lost":2,"late":2})"),
                  "e.jsonl:2: 2 lost and 2 late of 3 sent"));
-  CHECK(contains(refusal(head + R"("sent":3})"), "\"lost\" is missing"));
-  CHECK(contains(refusal(R"({"t":0,"src":"nic:9","dst":"nic:1","sent":1,"lost":0})"), "nic"));
-  CHECK(contains(refusal(head + R"("sent":1,"lost":0,"path":["nic:0->rtsw:0","ctsw:1->rtsw:1"]})"),
-                 "cannot go on"));
-  CHECK(contains(refusal(head + R"("sent":1,"lost":0,"leg":"up"})"), "\"leg\" is \"up\""));
-  CHECK(contains(refusal(head + R"("sent":5000000000,"lost":0})"), "whole number from 0"));
-  CHECK(contains(refusal("{"), "e.jsonl:1: no JSON"));
+  CHECK(contains(evidence_refusal(head + R"("sent":3})"), "\"lost\" is missing"));
+  CHECK(contains(evidence_refusal(R"({"t":0,"src":"nic:9","dst":"nic:1","sent":1,"lost":0})"),
+                 "nic"));
+  CHECK(contains(
+      evidence_refusal(head + R"("sent":1,"lost":0,"path":["nic:0->rtsw:0","ctsw:1->rtsw:1"]})"),
+      "cannot be followed by"));
+  CHECK(contains(evidence_refusal(head + R"("sent":1,"lost":0,"leg":"up"})"), "\"leg\" is \"up\""));
+  CHECK(contains(evidence_refusal(head + R"("sent":5000000000,"lost":0})"), "whole number from 0"));
+  CHECK(contains(evidence_refusal("{"), "e.jsonl:1: not valid JSON"));
 }
 
 TEST_CASE("episodes are read, and written as they were") {
@@ -85,12 +82,12 @@ TEST_CASE("episodes that cannot be are refused") {
   CHECK(contains(refuse(R"({"id":"a","kind":"k","start":5,"end":4})"), "before \"start\""));
   CHECK(contains(refuse("{\"id\":\"a\",\"kind\":\"k\",\"start\":5}\n"
                         "{\"id\":\"a\",\"kind\":\"k\",\"start\":5}"),
-                 "t.jsonl:2: id \"a\" stands twice"));
-  CHECK(contains(refuse(R"({"id":"a","kind":"k","start":5,"entities":"x"})"), "a list of texts"));
+                 "t.jsonl:2: duplicate id \"a\""));
+  CHECK(contains(refuse(R"({"id":"a","kind":"k","start":5,"entities":"x"})"), "a list of strings"));
 }
 
 TEST_CASE("a scan hands over all rows in pieces, with their paths and classes") {
-  const Fabric fabric = zone();
+  const Fabric fabric = two_rack_zone();
   std::string text;
   for (int i = 0; i < 10'000; ++i)
     text += R"({"t":)" + std::to_string(i) + R"(,"src":"nic:0","dst":"nic:1","class":")" +
@@ -111,7 +108,7 @@ TEST_CASE("a scan hands over all rows in pieces, with their paths and classes") 
 }
 
 TEST_CASE("a scan tells errors as a read does, and hands over nothing after the first") {
-  const Fabric fabric = zone();
+  const Fabric fabric = two_rack_zone();
   LineReader lines("{}\n{", "e.jsonl");
   const Status status =
       scan_evidence(fabric, lines, [](const EvidenceSet&) { FAIL("nothing to take"); });

@@ -1,7 +1,9 @@
 #include "model/explain.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -57,6 +59,7 @@ void count_tiers(const Fabric& fabric, FabricFacts& facts) {
 
 struct Capacities {
   Rate down, up, peer;
+  enum class Up : std::uint8_t { none, dead, live } up_cables = Up::none;
   friend bool operator==(const Capacities&, const Capacities&) = default;
 };
 Capacities capacities(const Survey& survey, NodeId node) {
@@ -64,8 +67,10 @@ Capacities capacities(const Survey& survey, NodeId node) {
   for (const LinkId link : survey.fabric.out(node)) {
     const std::uint32_t here = survey.level[node], there = survey.level[survey.fabric.to(link)];
     Rate& side = there < here ? out.down : there > here ? out.up : out.peer;
-    side = plus(side, survey.fabric.rate(link));
+    side = plus(side, survey.rate[link]);
+    if (there > here && out.up_cables == Capacities::Up::none) out.up_cables = Capacities::Up::dead;
   }
+  if (out.up > Rate{}) out.up_cables = Capacities::Up::live;
   return out;
 }
 
@@ -92,15 +97,21 @@ void compare_sides(const Survey& survey, FabricFacts& facts) {
     out.role = role.name;
     out.switches = role.nodes.size();
     out.level_min = unseen;
-    const Capacities first = capacities(survey, role.nodes.front());
+    std::optional<Capacities> first;
     for (const NodeId node : role.nodes) {
-      const Capacities here = capacities(survey, node);
-      const Ratio ratio = ratio_of(here.down, here.up);
       const std::uint32_t level = survey.level[node] == unseen ? 0 : survey.level[node];
       out.level_min = std::min(out.level_min, level);
       out.level_max = std::max(out.level_max, level);
-      out.uniform = out.uniform && here == first;
-      const bool is_first = node == role.nodes.front();
+      if (survey.state.node(node).health != Health::up) {
+        ++out.out_of_service;
+        continue;
+      }
+      const Capacities here = capacities(survey, node);
+      const Ratio ratio = ratio_of(here.down, here.up);
+      const bool is_first = !first.has_value();
+      if (is_first) first = here;
+      out.uniform = out.uniform && here == *first;
+      if (here.up_cables == Capacities::Up::dead) ++out.cut_off;
       if (is_first || less(out.worst, ratio))
         std::tie(out.worst, out.down, out.up, out.peer) =
             std::tuple(ratio, here.down, here.up, here.peer);
@@ -112,8 +123,19 @@ void compare_sides(const Survey& survey, FabricFacts& facts) {
 
 }  // namespace
 
-Survey::Survey(const Fabric& of)
-    : fabric(of), level(of.node_count(), unseen), group(of.node_count()) {
+Survey::Survey(const Fabric& of, const State& in)
+    : fabric(of),
+      state(in),
+      rate(of.link_count()),
+      level(of.node_count(), unseen),
+      group(of.node_count()) {
+  const LiveView live(fabric, state);
+  for (const LinkId link : fabric.links()) {
+    if (live.health[link.index()] != Health::up) continue;
+    const double left = live.bytes_per_s[link.index()];
+    const bool whole = left == fabric.rate(link).bytes_per_s();
+    rate[link] = whole ? fabric.rate(link) : Rate{std::llround(left * 8)};
+  }
   std::vector<NodeId> queue;
   for (const NodeId node : fabric.nodes()) {
     if (fabric.is_switch(node)) continue;
@@ -139,7 +161,7 @@ Ratio ratio_of(Rate over, Rate under) {
   return {over.bps / common, under.bps / common};
 }
 
-FabricFacts explain(const Fabric& fabric) {
+FabricFacts explain(const Fabric& fabric, const State& state) {
   FabricFacts facts;
   facts.nodes = fabric.node_count();
   facts.links = fabric.link_count();
@@ -147,13 +169,21 @@ FabricFacts explain(const Fabric& fabric) {
   facts.nics = fabric.nics().size();
   facts.hosts = fabric.hosts().size();
   facts.racks = count_racks(fabric);
-  const Survey survey(fabric);
+  const Survey survey(fabric, state);
   count_roles(fabric, facts);
   count_tiers(fabric, facts);
   compare_sides(survey, facts);
-  find_bisection(fabric, facts);
-  find_paths(fabric, facts);
+  find_bisection(survey, facts);
+  find_paths(survey, facts);
   find_losses(survey, facts);
+  return facts;
+}
+
+FabricFacts explain_capacity(const Fabric& fabric, const State& state) {
+  FabricFacts facts;
+  const Survey survey(fabric, state);
+  compare_sides(survey, facts);
+  find_bisection(survey, facts);
   return facts;
 }
 

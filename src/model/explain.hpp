@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/fabric.hpp"
+#include "model/state.hpp"
 
 namespace weft::model {
 
@@ -39,9 +40,11 @@ struct FabricFacts {
     std::string role;
     std::uint32_t level_min = 0, level_max = 0;  // 1: NICs attach here; 0: no NIC in reach
     std::size_t switches = 0;
-    Rate down, up, peer;  // of the switch with the largest down / up
-    Ratio worst, best;    // down / up; under 0 at the top
-    bool uniform = true;  // all switches of the role have these capacities
+    std::size_t out_of_service = 0;  // of them, down or draining; the rest counts below
+    std::size_t cut_off = 0;         // in service and built with cables up, of which none is
+    Rate down, up, peer;             // of the switch with the largest down / up
+    Ratio worst, best;               // down / up; under 0 at the top, and where cut off
+    bool uniform = true;             // all switches of the role have these capacities
   };
   // The least capacity that parts the first half of the NICs, in scope order, from the second: the
   // most that the one can send to the other. Hosts stay whole where there are several.
@@ -85,7 +88,16 @@ struct FabricFacts {
 // Cost: O(nodes + links) for counts; O(links) for each examined failure (at most 4 a role) and each
 // pair of NICs. Bisection and paths by Dinic's algorithm with a bound on its work; where the bound
 // is hit the figure is left out and a note says so.
-FabricFacts explain(const Fabric& fabric);
+//
+// Roles and tiers are as built. Everything else is of `state`: what is down or draining carries
+// nothing, and a degraded link what is left of its rate; loss is not capacity.
+FabricFacts explain(const Fabric& fabric, const State& state = {});
+
+// What a later state of the fabric leaves: switch_tiers, bisection and notes on it alone.
+FabricFacts explain_capacity(const Fabric& fabric, const State& state);
+// Its tables for the terminal, and its JSON object.
+std::string capacity_table(const FabricFacts& facts);
+std::string capacity_json(const FabricFacts& facts);
 
 // Tables for the terminal.
 std::string to_table(const FabricFacts& facts);

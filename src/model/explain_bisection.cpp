@@ -57,13 +57,15 @@ constexpr std::uint32_t first_half = unseen - 1, second_half = unseen - 2;
 // Capacity of a switch to each neighbour, sorted: switches by node, the NICs of a half as one.
 using Neighbours = std::vector<std::pair<std::uint32_t, std::int64_t>>;
 
-Neighbours neighbours_of(const Fabric& fabric, NodeId node,
+Neighbours neighbours_of(const Survey& survey, NodeId node,
                          const Column<NodeId, std::uint32_t>& half) {
+  const Fabric& fabric = survey.fabric;
   Neighbours all;
   for (const LinkId link : fabric.out(node)) {
     const NodeId to = fabric.to(link);
     const std::uint32_t vertex = fabric.is_switch(to) ? to.value : half[to];
-    if (vertex != unseen) all.emplace_back(vertex, fabric.rate(link).bps);
+    if (vertex != unseen && survey.rate[link] > Rate{})
+      all.emplace_back(vertex, survey.rate[link].bps);
   }
   std::ranges::sort(all);
   Neighbours merged;
@@ -82,12 +84,13 @@ Neighbours neighbours_of(const Fabric& fabric, NodeId node,
 // twins, as no switch is its own neighbour. In a Clos this leaves a few vertices a pod.
 class MergedGraph {
  public:
-  MergedGraph(const Fabric& fabric, const Column<NodeId, std::uint32_t>& half)
-      : vertex_(fabric.node_count(), unseen) {
+  MergedGraph(const Survey& survey, const Column<NodeId, std::uint32_t>& half)
+      : vertex_(survey.fabric.node_count(), unseen) {
+    const Fabric& fabric = survey.fabric;
     std::map<Neighbours, std::uint32_t> known;
     for (const NodeId node : fabric.nodes()) {
       if (!fabric.is_switch(node)) continue;
-      const auto [it, is_new] = known.try_emplace(neighbours_of(fabric, node, half),
+      const auto [it, is_new] = known.try_emplace(neighbours_of(survey, node, half),
                                                   static_cast<std::uint32_t>(known.size()));
       vertex_[node] = it->second;
       if (is_new) members_.push_back(0);
@@ -124,9 +127,10 @@ class MergedGraph {
 
 }  // namespace
 
-void find_bisection(const Fabric& fabric, FabricFacts& facts) {
+void find_bisection(const Survey& survey, FabricFacts& facts) {
+  const Fabric& fabric = survey.fabric;
   if (fabric.nics().size() < 2) {
-    facts.notes.emplace_back("bisection: left out, there are fewer than two NICs");
+    facts.notes.emplace_back("bisection: skipped, there are fewer than two NICs");
     return;
   }
   const Halves halves = halves_of(fabric);
@@ -136,13 +140,13 @@ void find_bisection(const Fabric& fabric, FabricFacts& facts) {
     half[halves.nics[i]] = i < halves.first ? first_half : second_half;
     Rate& side = i < halves.first ? first : second;
     for (const LinkId link : fabric.out(halves.nics[i]))
-      if (fabric.is_switch(fabric.to(link))) side = plus(side, fabric.rate(link));
+      if (fabric.is_switch(fabric.to(link))) side = plus(side, survey.rate[link]);
   }
-  if (const auto flow = MergedGraph(fabric, half).flow()) {
+  if (const auto flow = MergedGraph(survey, half).flow()) {
     facts.bisection = {Rate{*flow}, std::min(first, second)};
   } else {
     facts.notes.push_back(fmt::format(
-        "bisection: left out, the maximum flow takes more than {} steps", flow_work_max));
+        "bisection: skipped, the maximum flow takes more than {} steps", flow_work_max));
   }
 }
 

@@ -39,11 +39,13 @@ class Failure {
       if (node != failed) lost_[node] = mean_over_links_up(node);
       for (const LinkId link : fabric.out(node)) {
         const NodeId below = fabric.to(link);
-        if (!survey_.is_up(reverse(link)) || seen_[below] == round_) continue;
+        if (!survey_.is_up(reverse(link)) || survey_.rate[reverse(link)] == Rate{} ||
+            seen_[below] == round_)
+          continue;
         seen_[below] = round_;
         queue.push_back(below);
       }
-      if (survey_.level[node] == 0 && survey_.group[node].valid()) {
+      if (survey_.level[node] == 0 && survey_.group[node].valid() && rate_up(node) > 0) {
         double& lost = group_lost_[survey_.group[node]];
         if (lost == 0) groups.push_back(survey_.group[node]);
         lost += lost_[node] * rate_up(node);
@@ -59,7 +61,7 @@ class Failure {
   double rate_up(NodeId node) const {
     double sum = 0;
     for (const LinkId link : survey_.fabric.out(node))
-      if (is_out(link)) sum += static_cast<double>(survey_.fabric.rate(link).bps);
+      if (is_out(link)) sum += static_cast<double>(survey_.rate[link].bps);
     return sum;
   }
   // Up, to a switch: a NIC's link into its host is at the same level and does not count.
@@ -70,12 +72,12 @@ class Failure {
     double sum = 0, weight = 0;
     for (const LinkId link : survey_.fabric.out(node)) {
       if (!is_out(link)) continue;
-      const auto rate = static_cast<double>(survey_.fabric.rate(link).bps);
+      const auto rate = static_cast<double>(survey_.rate[link].bps);
       const NodeId above = survey_.fabric.to(link);
       weight += rate;
       if (seen_[above] == round_) sum += rate * lost_[above];
     }
-    return sum / weight;
+    return weight > 0 ? sum / weight : 0;
   }
   void add_groups(const std::vector<ScopeId>& groups, FabricFacts::Loss& out) {
     out.racks_affected = groups.size();
@@ -105,9 +107,10 @@ void note_samples(FabricFacts& facts) {
         "failures: evenly spaced samples of {}, which have equal capacities within a role",
         fmt::join(alike, ", ")));
   if (!differing.empty())
-    facts.notes.push_back(fmt::format(
-        "failures: evenly spaced samples of {}, whose capacities differ: others may be worse",
-        fmt::join(differing, ", ")));
+    facts.notes.push_back(
+        fmt::format("failures: evenly spaced samples of {}, whose capacities differ: links not "
+                    "sampled may be worse",
+                    fmt::join(differing, ", ")));
 }
 
 }  // namespace

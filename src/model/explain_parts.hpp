@@ -18,18 +18,20 @@ inline constexpr std::uint64_t flow_work_max = 60'000'000;
 
 // What several parts need, found once.
 struct Survey {
-  explicit Survey(const Fabric& of);
+  Survey(const Fabric& of, const State& state);
   bool is_up(LinkId link) const { return level[fabric.to(link)] == level[fabric.from(link)] + 1; }
 
   const Fabric& fabric;
-  // 0 for what is no switch, 1 for switches with cables to such, and so on by number of cables;
-  // `unseen` where no end is in reach.
+  const State& state;
+  Column<LinkId, Rate> rate;  // that is left of each link; 0: it carries nothing
+  // Of the cables that were built. 0 for what is no switch, 1 for switches with cables to such, and
+  // so on by number of cables; `unseen` where no end is in reach.
   Column<NodeId, std::uint32_t> level;
   Column<NodeId, ScopeId> group;  // of NICs: their rack, or their scope where there are no racks
 };
 
-void find_bisection(const Fabric& fabric, FabricFacts& facts);
-void find_paths(const Fabric& fabric, FabricFacts& facts);
+void find_bisection(const Survey& survey, FabricFacts& facts);
+void find_paths(const Survey& survey, FabricFacts& facts);
 void find_losses(const Survey& survey, FabricFacts& facts);
 
 }  // namespace weft::model

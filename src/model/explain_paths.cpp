@@ -18,10 +18,11 @@ constexpr std::array outward{ScopeKind::rack, ScopeKind::pod, ScopeKind::zone, S
 // Shortest paths from one NIC to everything, through switches only.
 class Reach {
  public:
-  Reach(const Fabric& fabric, NodeId from)
-      : hops_(fabric.node_count(), unseen),
-        count_(fabric.node_count(), 0),
-        latency_(fabric.node_count()) {
+  Reach(const Survey& survey, NodeId from)
+      : hops_(survey.fabric.node_count(), unseen),
+        count_(survey.fabric.node_count(), 0),
+        latency_(survey.fabric.node_count()) {
+    const Fabric& fabric = survey.fabric;
     hops_[from] = 0;
     count_[from] = 1;
     std::vector<NodeId> queue{from};
@@ -30,7 +31,7 @@ class Reach {
       if (node != from && !fabric.is_switch(node)) continue;
       for (const LinkId link : fabric.out(node)) {
         const NodeId to = fabric.to(link);
-        if (node == from && !fabric.is_switch(to)) continue;
+        if (survey.rate[link] == Rate{} || (node == from && !fabric.is_switch(to))) continue;
         if (visit(node, to, fabric.latency(link))) queue.push_back(to);
       }
     }
@@ -63,12 +64,13 @@ class Reach {
 // Cables between switches as edges that one path may use, in either direction.
 class CableGraph {
  public:
-  explicit CableGraph(const Fabric& fabric)
-      : fabric_(fabric), vertex_(fabric.node_count(), unseen) {
+  explicit CableGraph(const Survey& survey)
+      : survey_(survey), fabric_(survey.fabric), vertex_(fabric_.node_count(), unseen) {
+    const Fabric& fabric = survey.fabric;
     for (const NodeId node : fabric.nodes())
       if (fabric.is_switch(node)) vertex_[node] = count_++;
     for (const LinkId link : fabric.links()) {
-      if (link != forward(circuit_of(link))) continue;
+      if (link != forward(circuit_of(link)) || !is_live(link)) continue;
       const std::uint32_t a = vertex_[fabric.from(link)], b = vertex_[fabric.to(link)];
       if (a != unseen && b != unseen) cables_.push_back({a, b});
     }
@@ -81,10 +83,10 @@ class CableGraph {
     MaxFlow flow(count_ + 2);
     for (const auto& [from, to] : cables_) flow.add_edge(from, to, 1, 1);
     for (const LinkId link : fabric_.out(a))
-      if (const auto v = vertex_[fabric_.to(link)]; v != unseen)
+      if (const auto v = vertex_[fabric_.to(link)]; v != unseen && is_live(link))
         flow.add_edge(count_, v, own_cables, 0);
     for (const LinkId link : fabric_.out(b))
-      if (const auto v = vertex_[fabric_.to(link)]; v != unseen)
+      if (const auto v = vertex_[fabric_.to(link)]; v != unseen && is_live(link))
         flow.add_edge(v, count_ + 1, own_cables, 0);
     const auto paths = flow.run(count_, count_ + 1, flow_work_max);
     if (!paths) return std::nullopt;
@@ -92,14 +94,19 @@ class CableGraph {
   }
 
  private:
+  // A cable is one path in either direction, so both must live.
+  bool is_live(LinkId link) const {
+    return survey_.rate[link] > Rate{} && survey_.rate[reverse(link)] > Rate{};
+  }
   std::ptrdiff_t ports(NodeId nic) const {
-    return std::ranges::count_if(fabric_.out(nic),
-                                 [&](LinkId l) { return fabric_.is_switch(fabric_.to(l)); });
+    return std::ranges::count_if(
+        fabric_.out(nic), [&](LinkId l) { return fabric_.is_switch(fabric_.to(l)) && is_live(l); });
   }
 
   struct Cable {
     std::uint32_t from, to;
   };
+  const Survey& survey_;
   const Fabric& fabric_;
   Column<NodeId, std::uint32_t> vertex_;
   std::uint32_t count_ = 0;
@@ -158,11 +165,12 @@ std::vector<Pair> choose_partners(const Fabric& fabric, NodeId from, const Reach
 
 }  // namespace
 
-void find_paths(const Fabric& fabric, FabricFacts& facts) {
+void find_paths(const Survey& survey, FabricFacts& facts) {
+  const Fabric& fabric = survey.fabric;
   if (fabric.nics().size() < 2) return;
   const NodeId from = fabric.nics().front();
-  const Reach reach(fabric, from);
-  const CableGraph cables(fabric);
+  const Reach reach(survey, from);
+  const CableGraph cables(survey);
   for (const auto& [what, to] : choose_partners(fabric, from, reach)) {
     FabricFacts::PathFacts out{.what = what,
                                .from = fabric.name(from),
@@ -175,9 +183,9 @@ void find_paths(const Fabric& fabric, FabricFacts& facts) {
       const auto disjoint = cables.disjoint(from, to, 1);
       const auto inside = near ? 0 : cables.disjoint(from, to, MaxFlow::unlimited);
       if (!disjoint || !inside)
-        facts.notes.push_back(
-            fmt::format("paths, {}: disjoint ones not counted, that takes more than {} steps", what,
-                        flow_work_max));
+        facts.notes.push_back(fmt::format(
+            "paths, {}: disjoint paths not counted, which would take more than {} steps", what,
+            flow_work_max));
       out.disjoint = disjoint.value_or(0);
       out.disjoint_inside = inside.value_or(0);
     }

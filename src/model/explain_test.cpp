@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/rng.hpp"
+#include "model/faults.hpp"
 #include "model/test_fabric.hpp"
 
 namespace weft::model {
@@ -69,6 +70,65 @@ TEST_CASE("AI Zone") {
   CHECK(zone.disjoint == 1);
   CHECK(zone.disjoint_inside == 18);
   CHECK(zone.latency == 2_us);
+}
+
+FabricFacts facts_with(const Fabric& fabric, std::string_view faults) {
+  const auto section = parse_yaml(faults, "faults.yaml");
+  REQUIRE(section.has_value());
+  const auto timeline = read_faults(fabric, *section);
+  REQUIRE_MESSAGE(timeline.has_value(), (timeline ? "" : timeline.error().text()));
+  return explain(fabric, timeline->initial());
+}
+
+TEST_CASE("faults take capacity away: as a fabric that was built without it") {
+  const Fabric zone = make_fabric("{generator: ai_zone, racks: 4}");
+  for (int dead = 0; dead <= 3; ++dead) {
+    CAPTURE(dead);
+    const std::string count = std::to_string(dead);
+    const FabricFacts faulty =
+        dead == 0 ? explain(zone)
+                  : facts_with(zone, "[{kind: switch_down, role: ctsw, count: " + count + "}]");
+    const FabricFacts built =
+        facts_of("{generator: ai_zone, racks: 4, spines: " + std::to_string(18 - dead) + "}");
+    CHECK(switches(faulty, "rtsw").worst == switches(built, "rtsw").worst);
+    CHECK(switches(faulty, "rtsw").worst == ratio_of(16_Gbps, Rate{(18 - dead) * 1'000'000'000LL}));
+    CHECK(switches(faulty, "rtsw").uniform);
+    REQUIRE(faulty.bisection.has_value());
+    CHECK(faulty.bisection->capacity == built.bisection->capacity);
+    CHECK(faulty.bisection->share() == built.bisection->share());
+    CHECK(switches(faulty, "ctsw").out_of_service == static_cast<std::size_t>(dead));
+    CHECK(path(faulty, "same zone").shortest == static_cast<std::uint64_t>(18 - dead));
+    CHECK(path(faulty, "same zone").disjoint_inside == static_cast<std::uint64_t>(18 - dead));
+    CHECK(loss(faulty, "ctsw").rack_share_max == doctest::Approx(1.0 / (18 - dead)).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("a drained switch, a slow cable and a rack without uplinks") {
+  const Fabric zone = make_fabric("{generator: ai_zone, racks: 4, spines: 2}");
+  const auto rtsw = [&](std::string_view faults) {
+    return switches(facts_with(zone, faults), "rtsw");
+  };
+  CHECK(rtsw("[{kind: switch_drain, switch: ctsw:0}]").worst == Ratio{16, 1});
+  const auto slow = rtsw("[{kind: link_degraded, link: \"rtsw:0--ctsw:0\", factor: 0.5}]");
+  CHECK(slow.worst == Ratio{32, 3});
+  CHECK(slow.best == Ratio{8, 1});
+  CHECK_FALSE(slow.uniform);
+  const auto cut = rtsw(
+      "[{kind: link_down, link: \"rtsw:0--ctsw:0\"}, {kind: link_down, link: \"rtsw:0--ctsw:1\"}]");
+  CHECK(cut.cut_off == 1);
+  CHECK(cut.best == Ratio{8, 1});
+  const FabricFacts facts = facts_with(
+      zone,
+      "[{kind: link_down, link: \"rtsw:0--ctsw:0\"}, {kind: link_down, link: \"rtsw:0--ctsw:1\"}]");
+  CHECK(contains(to_table(facts), "cut off"));
+  CHECK(nlohmann::json::parse(to_json(facts))["oversubscription"]["rtsw"].is_null());
+  // Two of the four racks send to the others; one of them can no longer.
+  CHECK(facts.bisection->capacity == 800_Gbps);
+  // All switches dead: nothing is left, and nothing breaks.
+  const FabricFacts none = facts_with(zone, "[{kind: switch_down, role: ctsw, count: 2}]");
+  CHECK(none.bisection->capacity == Rate{});
+  CHECK(switches(none, "rtsw").cut_off == 4);
+  CHECK(switches(none, "ctsw").out_of_service == 2);
 }
 
 TEST_CASE("P-03: an AI Zone without one CTSW has 17 up-ports over 16") {

@@ -45,6 +45,15 @@ std::string tier_table(const FabricFacts& facts) {
   return table.text();
 }
 
+// What distinguishes the switches of a role.
+std::string alike(const FabricFacts::SwitchTier& s) {
+  std::string out = s.uniform ? "yes" : s.best.under == 0 ? "no" : "no, best " + text(s.best);
+  if (s.out_of_service > 0)
+    out += fmt::format("; {} of {} out of service", s.out_of_service, s.switches);
+  if (s.cut_off > 0) out += fmt::format("; {} without a live cable up", s.cut_off);
+  return out;
+}
+
 std::string switch_table(const FabricFacts& facts) {
   Table table({{"switch", Align::left},
                {"level"},
@@ -55,11 +64,20 @@ std::string switch_table(const FabricFacts& facts) {
                {"all alike", Align::left}});
   for (const auto& s : facts.switch_tiers)
     table.add({s.role, range(s.level_min, s.level_max), human(s.down), human(s.up), human(s.peer),
-               text(s.worst),
-               s.uniform           ? "yes"
-               : s.best.under == 0 ? "no"
-                                   : "no, best " + text(s.best)});
+               s.cut_off > 0 ? "cut off" : text(s.worst), alike(s)});
   return table.text();
+}
+
+std::string bisection_line(const FabricFacts& facts) {
+  return fmt::format("bisection: {} of {} that half of the NICs can send ({})\n",
+                     human(facts.bisection->capacity), human(facts.bisection->nics),
+                     text(facts.bisection->share()));
+}
+
+std::string note_lines(const FabricFacts& facts) {
+  std::string out;
+  for (const std::string& note : facts.notes) out += "note: " + note + "\n";
+  return out;
 }
 
 std::string path_table(const FabricFacts& facts) {
@@ -131,6 +149,8 @@ Json switches_json(const FabricFacts& facts) {
   for (const auto& s : facts.switch_tiers)
     out.push_back({{"role", s.role},
                    {"count", s.switches},
+                   {"out_of_service", s.out_of_service},
+                   {"cut_off", s.cut_off},
                    {"level_min", s.level_min},
                    {"level_max", s.level_max},
                    {"down_bps", s.down.bps},
@@ -140,6 +160,19 @@ Json switches_json(const FabricFacts& facts) {
                    {"oversubscription_best", json(s.best)},
                    {"uniform", s.uniform}});
   return out;
+}
+// By role of switches that have cables up; null where some switch has lost all of them.
+Json oversubscription_json(const FabricFacts& facts) {
+  Json out = Json::object();
+  for (const auto& s : facts.switch_tiers)
+    if (s.worst.under > 0 || s.cut_off > 0) out[s.role] = json(s.worst);
+  return out;
+}
+Json bisection_json(const FabricFacts& facts) {
+  if (!facts.bisection) return nullptr;
+  return {{"capacity_bps", facts.bisection->capacity.bps},
+          {"half_of_nics_bps", facts.bisection->nics.bps},
+          {"share", json(facts.bisection->share())}};
 }
 Json paths_json(const FabricFacts& facts) {
   Json out = Json::array();
@@ -177,14 +210,22 @@ std::string to_table(const FabricFacts& facts) {
                   facts.nics, facts.hosts, facts.racks, facts.nodes, facts.links);
   out += role_table(facts) + "\n" + tier_table(facts) + "\n";
   if (!facts.switch_tiers.empty()) out += switch_table(facts) + "\n";
-  if (facts.bisection)
-    out += fmt::format("bisection: {} of {} that half of the NICs can send ({})\n\n",
-                       human(facts.bisection->capacity), human(facts.bisection->nics),
-                       text(facts.bisection->share()));
+  if (facts.bisection) out += bisection_line(facts) + "\n";
   if (!facts.paths.empty()) out += path_table(facts) + "\n";
   if (!facts.losses.empty()) out += loss_table(facts);
-  for (const std::string& note : facts.notes) out += "note: " + note + "\n";
-  return out;
+  return out + note_lines(facts);
+}
+
+std::string capacity_table(const FabricFacts& facts) {
+  return switch_table(facts) + (facts.bisection ? bisection_line(facts) : "") + note_lines(facts);
+}
+
+std::string capacity_json(const FabricFacts& facts) {
+  const Json out{{"switches", switches_json(facts)},
+                 {"oversubscription", oversubscription_json(facts)},
+                 {"bisection", bisection_json(facts)},
+                 {"notes", facts.notes}};
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string to_json(const FabricFacts& facts) {
@@ -193,11 +234,8 @@ std::string to_json(const FabricFacts& facts) {
   out["roles"] = roles_json(facts);
   out["tiers"] = tiers_json(facts);
   out["switches"] = switches_json(facts);
-  out["bisection"] = nullptr;
-  if (facts.bisection)
-    out["bisection"] = {{"capacity_bps", facts.bisection->capacity.bps},
-                        {"half_of_nics_bps", facts.bisection->nics.bps},
-                        {"share", json(facts.bisection->share())}};
+  out["oversubscription"] = oversubscription_json(facts);
+  out["bisection"] = bisection_json(facts);
   out["paths"] = paths_json(facts);
   out["failures"] = losses_json(facts);
   out["notes"] = facts.notes;

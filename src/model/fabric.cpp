@@ -160,6 +160,16 @@ RoleId FabricBuilder::role_of(const NodeSpec& spec) {
   return role;
 }
 
+// Index of a GPU model, which is added when it is new.
+std::uint32_t FabricBuilder::model_of(std::string_view name) {
+  if (const auto known = gpu_model_index_.find(name); known != gpu_model_index_.end())
+    return known->second;
+  const auto index = static_cast<std::uint32_t>(fabric_.gpu_models_.size());
+  fabric_.gpu_models_.emplace_back(name);
+  gpu_model_index_.emplace(name, index);
+  return index;
+}
+
 NodeId FabricBuilder::add_node(const NodeSpec& spec) {
   const RoleId role = role_of(spec);
   auto& peers = fabric_.roles_[role].nodes;
@@ -171,6 +181,7 @@ NodeId FabricBuilder::add_node(const NodeSpec& spec) {
   fabric_.node_rail_.push_back(spec.rail);
   fabric_.node_plane_.push_back(spec.plane);
   peers.push_back(node);
+  if (spec.kind == NodeKind::gpu) fabric_.gpu_model_.push_back(model_of(spec.model));
   port_count_.push_back(0);
   if (!spec.name.empty() && spec.name != fabric_.name(node)) {
     WEFT_CHECK(fabric_.named_nodes_.emplace(spec.name, node).second);
@@ -270,6 +281,7 @@ Fabric FabricBuilder::freeze() {
   choose_nics();
   port_count_.clear();
   chosen_nic_.clear();
+  gpu_model_index_.clear();
   return std::exchange(fabric_, Fabric{});
 }
 

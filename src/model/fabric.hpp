@@ -111,6 +111,12 @@ class Fabric {
   // Empty for hosts of another role, such as storage.
   std::span<const NodeId> gpus_of(NodeId host) const;
   std::span<const NodeId> nics_of(NodeId host) const;
+  // Product name of a GPU, lower case: "h100". "" where the source of the fabric does not say.
+  const std::string& gpu_model(NodeId gpu) const {
+    return gpu_models_[gpu_model_[node_role_index_[gpu]]];
+  }
+  // Distinct names of all GPUs, in order of first appearance.
+  std::span<const std::string> gpu_models() const { return gpu_models_; }
   // The NIC that `gpu` sends through: the nearest by PCIe, GPUs spread evenly over equals.
   // Invalid where the host has no NIC.
   NodeId nic_of(NodeId gpu) const { return gpu_nic_[node_role_index_[gpu]]; }
@@ -172,6 +178,8 @@ class Fabric {
   std::vector<NodeId> gpus_, nics_, hosts_;
   std::vector<std::uint32_t> host_gpu_first_, host_nic_first_;
   std::vector<NodeId> gpu_nic_;
+  std::vector<std::string> gpu_models_;
+  std::vector<std::uint32_t> gpu_model_;  // by GPU, into gpu_models_
 };
 
 // The way to a Fabric. Nodes get their role index in order of addition, ports in order of links.
@@ -190,7 +198,8 @@ class FabricBuilder {
     NodeId host = {};             // the host a GPU, NIC or inner switch belongs to
     std::int16_t rail = no_lane;  // a GPU without one gets that of its NIC
     std::int16_t plane = no_lane;
-    std::string_view name = {};  // empty: "role:index"
+    std::string_view name = {};   // empty: "role:index"
+    std::string_view model = {};  // of a GPU: see Fabric::gpu_model
   };
   struct LinkSpec {
     Rate rate;
@@ -218,6 +227,7 @@ class FabricBuilder {
 
  private:
   RoleId role_of(const NodeSpec& spec);
+  std::uint32_t model_of(std::string_view name);
   void index_out_links();
   void index_tiers();
   void index_hosts();
@@ -226,6 +236,7 @@ class FabricBuilder {
   Fabric fabric_;
   std::vector<std::uint32_t> port_count_;
   std::map<std::uint32_t, NodeId> chosen_nic_;
+  std::map<std::string, std::uint32_t, std::less<>> gpu_model_index_;
 };
 
 }  // namespace weft::model

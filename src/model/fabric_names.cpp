@@ -41,7 +41,7 @@ std::unexpected<Error> out_of_range(const Token& token, std::string_view role, s
                                     std::string_view inside) {
   if (count == 0)
     return unknown(token, fmt::format("{}: there is no {}{}", shown(token.text), role, inside),
-                   "name something the fabric has; `weft explain` lists the roles");
+                   "use a name from the fabric; `weft explain` lists the roles");
   return unknown(token,
                  fmt::format("{}: there {} {} {}{}", shown(token.text), count == 1 ? "is" : "are",
                              count, role, inside),
@@ -73,7 +73,7 @@ bool is_inside(const Fabric& fabric, NodeId node, ScopeId scope) {
   return at.valid();
 }
 
-std::string neighbours_of(const Fabric& fabric, NodeId node) {
+std::string neighbours_text(const Fabric& fabric, NodeId node) {
   std::vector<std::string> names;
   for (const LinkId link : fabric.out(node)) {
     const std::string name = fabric.name(fabric.to(link));
@@ -107,13 +107,13 @@ Result<LinkId> find_between(const Fabric& fabric, const Token& token, std::strin
     const auto links = fabric.links_between(*a, *b);
     if (links.empty())
       return unknown(token,
-                     fmt::format("no link joins {} and {}", fabric.name(*a), fabric.name(*b)),
-                     neighbours_of(fabric, *a));
+                     fmt::format("no link connects {} and {}", fabric.name(*a), fabric.name(*b)),
+                     neighbours_text(fabric, *a));
     if (ordinal > links.size() || (ordinal == 0 && links.size() > 1))
       return unknown(
           token,
           fmt::format("{} links run from {} to {}", links.size(), fabric.name(*a), fabric.name(*b)),
-          fmt::format("add #1 to #{} to say which", links.size()));
+          fmt::format("append #1 to #{} to select one", links.size()));
     return links[ordinal == 0 ? 0 : ordinal - 1];
   }
   return std::unexpected(*first_error);
@@ -178,11 +178,10 @@ Result<NodeId> Fabric::find_node(const Token& token) const {
       if (known.size() == suggestions_max) break;
       known.push_back(name);
     }
-    return unknown(
-        token,
-        fmt::format("no node is called {}{}", shown(token.text),
-                    slip.empty() ? did_you_mean(text, known) : slip),
-        fmt::format("write a node's name, or role:index with one of the roles {}", list));
+    return unknown(token,
+                   fmt::format("unknown node {}{}", shown(token.text),
+                               slip.empty() ? did_you_mean(text, known) : slip),
+                   fmt::format("write a node name, or role:index with one of the roles {}", list));
   }
   const std::vector<NodeId>& members = roles_[role].nodes;
   if (!scoped) {
@@ -236,7 +235,7 @@ Result<ScopeId> Fabric::find_scope(const Token& token) const {
     known.push_back(name);
   }
   return unknown(token,
-                 fmt::format("no scope is called {}{}", shown(token.text),
+                 fmt::format("unknown scope {}{}", shown(token.text),
                              did_you_mean(indexed ? indexed->kind : text, known)),
                  fmt::format("write kind:index with one of the kinds {}", list));
 }

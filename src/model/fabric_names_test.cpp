@@ -73,7 +73,7 @@ TEST_CASE("parallel links need their number") {
   const auto bare = f.find_link({"rtsw:0->ctsw:1", {}});
   REQUIRE_FALSE(bare.has_value());
   CHECK(bare.error().code == Errc::unknown);
-  CHECK(bare.error().text() == "2 links run from rtsw:0 to ctsw:1; add #1 to #2 to say which");
+  CHECK(bare.error().text() == "2 links run from rtsw:0 to ctsw:1; append #1 to #2 to select one");
   CHECK_FALSE(f.find_link({"rtsw:0->ctsw:1#3", {}}).has_value());
   CHECK_FALSE(f.find_link({"rtsw:0->ctsw:1#0", {}}).has_value());
 }
@@ -88,12 +88,11 @@ TEST_CASE("errors say where, what and what is near") {
     return found.error().text();
   };
   CHECK(contains(node_error("rtws:1"),
-                 "flows.csv:3:7: no node is called \"rtws:1\" (did you mean "
-                 "\"rtsw\"?)"));
+                 "flows.csv:3:7: unknown node \"rtws:1\" (did you mean \"rtsw\"?)"));
   CHECK(contains(node_error("ctsw:2"), "there are 2 ctsw; choose an index from 0 to 1"));
   CHECK(contains(node_error("8"), "there are 8 gpu (a bare number is a GPU index)"));
-  CHECK(contains(node_error("-1"), "no node is called"));
-  CHECK(contains(node_error(""), "no node is called"));
+  CHECK(contains(node_error("-1"), "unknown node"));
+  CHECK(contains(node_error(""), "unknown node"));
   CHECK(contains(node_error("ctsw"), "role:index"));
   CHECK(contains(node_error("ctsw:"), "role:index"));
   CHECK(contains(node_error("ctsw:99999999999999"), "role:index"));
@@ -101,12 +100,12 @@ TEST_CASE("errors say where, what and what is near") {
   CHECK(contains(node_error("rack:1/rtsw:1"), "there is 1 rtsw in rack:1"));
   CHECK(contains(node_error("rack:1/ctsw:0"), "there is no ctsw in rack:1"));
   CHECK(contains(node_error("rakc:1/rtsw:0"), "did you mean \"rack\"?"));
-  CHECK(contains(node_error("/rtsw:0"), "no scope is called"));
+  CHECK(contains(node_error("/rtsw:0"), "unknown scope"));
   CHECK(node_error(std::string(100'000, 'x')).size() < 300);
 
   const auto link = f.find_link({"rtsw:0->rtsw:1", where});
-  CHECK(
-      contains(link.error().text(), "no link joins rtsw:0 and rtsw:1; rtsw:0 is linked to nic:0"));
+  CHECK(contains(link.error().text(),
+                 "no link connects rtsw:0 and rtsw:1; rtsw:0 is linked to nic:0"));
   CHECK(contains(f.find_link({"rtsw:0", where}).error().text(), "write it as \"a->b\""));
   CHECK(
       contains(f.find_circuit({"rtsw:0--ctws:1", where}).error().text(), "did you mean \"ctsw\""));

@@ -15,7 +15,6 @@
 namespace weft::model {
 namespace {
 
-constexpr std::size_t errors_max = 100;
 constexpr std::int64_t lane_max = INT16_MAX;
 
 constexpr std::array node_kinds{NodeKind::host,     NodeKind::gpu,         NodeKind::nic,
@@ -47,7 +46,7 @@ struct NodeEntry {
   std::optional<Run<NodeId>> host;
   std::optional<Run<ScopeId>> scope;
   Lane rail, plane;
-  std::string nic;
+  std::string nic, model;
 };
 
 // Takes the section apart in three passes over its lists and builds as it goes. After an error the
@@ -92,7 +91,7 @@ class FabricReader {
     if (errors_.size() != before || rate > Rate{}) return rate;
     if (given)
       add_error(Errc::value, entry.where("rate"), "a link with a rate of 0 carries nothing",
-                "give a positive rate such as \"400 Gbps\", or leave the link out");
+                "give a positive rate such as \"400 Gbps\", or remove the link");
     return rate;
   }
 
@@ -106,7 +105,7 @@ class FabricReader {
     if (list == nullptr || list->kind == Config::Kind::null) return;
     if (list->kind != Config::Kind::list)
       return add_error(Errc::parse, list->where, fmt::format("fabric.{} must be a list", key),
-                       "write one \"- {...}\" a line");
+                       "write one \"- {...}\" per line");
     for (const Config& item : list->items) {
       if (errors_.size() >= errors_max) return;
       (this->*read)(item);
@@ -131,8 +130,8 @@ class FabricReader {
     if (run.count != 1 && run.count != count) {
       add_error(
           Errc::value, entry.where(key),
-          fmt::format("\"{}\" are {}, but the entry has a count of {}", text, run.count, count),
-          "name one, or as many as the count");
+          fmt::format("\"{}\" names {}, but the entry has a count of {}", text, run.count, count),
+          "give one name, or as many as the count");
       return {};
     }
     return run;
@@ -143,7 +142,7 @@ class FabricReader {
     std::string name = entry.text("name", std::string{});
     if (count != 1) {
       add_error(Errc::value, entry.where("name"),
-                fmt::format("one name cannot stand for {}", count), "leave out name or count");
+                fmt::format("one name cannot be used for {}", count), "remove name or count");
       return {};
     }
     if (auto status = check_name({name, entry.where("name")}); !status) {
@@ -185,15 +184,15 @@ class FabricReader {
                 fmt::format("\"{}\" would read as the index of a {}", *name, prefix),
                 "choose another name");
     if (name && scopes_.has_name(*name))
-      add_error(Errc::value, entry.where("name"),
-                fmt::format("a scope \"{}\" exists already", *name), "choose another name");
+      add_error(Errc::value, entry.where("name"), fmt::format("scope \"{}\" already exists", *name),
+                "choose another name");
     for (std::size_t i = 0; i < count; ++i) {
       const ScopeId above = parent ? parent->in_step(i) : ScopeId{};
       if (above.valid() && scope_kind_[above] >= kind)
-        return add_error(Errc::value, entry.where("parent"),
-                         fmt::format("a {} cannot stand inside a {}", to_text(kind),
-                                     to_text(scope_kind_[above])),
-                         "order: region, building, zone, pod, rack, host");
+        return add_error(
+            Errc::value, entry.where("parent"),
+            fmt::format("a {} cannot be inside a {}", to_text(kind), to_text(scope_kind_[above])),
+            "the order is region, building, zone, pod, rack, host");
       add_scope(kind, above, name.value_or(""));
     }
   }
@@ -212,9 +211,9 @@ class FabricReader {
     }
     if (range->count() != 1 && range->count() != count) {
       add_error(Errc::value, entry.where(key),
-                fmt::format("\"{}\" are {} numbers, but the entry has a count of {}", text,
+                fmt::format("\"{}\" gives {} numbers, but the entry has a count of {}", text,
                             range->count(), count),
-                "name one, or as many as the count");
+                "give one name, or as many as the count");
       return {};
     }
     return {static_cast<std::int16_t>(range->first), range->count() != 1};
@@ -230,6 +229,19 @@ class FabricReader {
     return std::min(static_cast<std::size_t>(index), node_kinds.size() - 1);
   }
 
+  // Any product may be described; who needs to know a model's rates refuses those it does not.
+  std::string take_model(Reader& entry) {
+    constexpr std::size_t length_max = 64;
+    std::string model = entry.text("model", std::string{});
+    const bool odd = std::ranges::any_of(model, [](char c) { return c <= ' ' || c > '~'; });
+    if (odd || model.size() > length_max)
+      add_error(
+          Errc::value, entry.where("model"),
+          "the GPU model contains unsupported characters or is too long",
+          fmt::format("use at most {} printable characters without spaces, e.g. h100", length_max));
+    return model;
+  }
+
   NodeEntry take_node(Reader& entry) {
     NodeEntry node;
     node.role = entry.text(
@@ -241,7 +253,10 @@ class FabricReader {
     node.scope = take(entry, "scope", scopes_, node.count);
     node.rail = take_lane(entry, "rail", node.count);
     node.plane = take_lane(entry, "plane", node.count);
-    if (node.kind == NodeKind::gpu) node.nic = entry.text("nic", std::string{});
+    if (node.kind == NodeKind::gpu) {
+      node.nic = entry.text("nic", std::string{});
+      node.model = take_model(entry);
+    }
     entry.finish();
     return node;
   }
@@ -255,9 +270,9 @@ class FabricReader {
         errors_.push_back(std::move(status).error());
     if (known->second != node.kind)
       add_error(Errc::value, entry.where("kind"),
-                fmt::format("role \"{}\" was a {} before and is a {} here", node.role,
-                            to_text(known->second), to_text(node.kind)),
-                "give one of the two another role");
+                fmt::format("role \"{}\" was used for a {} before and is used for a {} here",
+                            node.role, to_text(known->second), to_text(node.kind)),
+                "use another role for one of the two");
     if (node.kind == NodeKind::gpu && node.role != "gpu")
       add_error(Errc::value, entry.where("role"),
                 fmt::format("the role of a gpu is \"gpu\", not \"{}\"", node.role),
@@ -272,25 +287,25 @@ class FabricReader {
 
   void check_host(Reader& entry, const NodeEntry& node) {
     if (node.kind == NodeKind::gpu && !entry.has("host"))
-      add_error(Errc::value, entry.where(), "a GPU stands inside a host",
-                "add \"host: host:0\", and the host before it");
+      add_error(Errc::value, entry.where(), "a GPU must be inside a host",
+                "add \"host: host:0\", and define the host before it");
     if ((node.kind == NodeKind::host || node.kind == NodeKind::fabric_switch) && entry.has("host"))
       add_error(Errc::value, entry.where("host"),
-                fmt::format("a {} does not stand inside a host", to_text(node.kind)),
-                "remove \"host\"");
+                fmt::format("a {} cannot be inside a host", to_text(node.kind)), "remove \"host\"");
     if (!node.host) return;
     for (std::size_t i = 0; i < node.host->count; ++i)
       if (kind_[(*node.host)[i]] != NodeKind::host)
         return add_error(Errc::value, entry.where("host"),
                          fmt::format("\"{}\" is not a host", entry.text("host", "")),
-                         "name a node of kind host");
+                         "use a node of kind host");
     if (node.role != "gpu" && node.role != "nic") return;
     const std::vector<NodeId>& hosts = nodes_.group("host");
     for (std::size_t i = 0; i < node.host->count; ++i)
       if (!std::ranges::binary_search(hosts, (*node.host)[i]))
-        return add_error(Errc::value, entry.where("host"),
-                         fmt::format("a {} stands in a host with the role \"host\"", node.role),
-                         "name such a host, or give the node another role");
+        return add_error(
+            Errc::value, entry.where("host"),
+            fmt::format("a {} must be inside a host with the role \"host\"", node.role),
+            "use such a host, or give the node another role");
   }
 
   // Columns of a host's GPUs and NICs are contiguous, so hosts come one after the other. Invalid
@@ -303,7 +318,7 @@ class FabricReader {
       if (host < last)
         return add_error(
             Errc::value, entry.where("host"),
-            fmt::format("a {} of an earlier host stands after one of a later host or of none",
+            fmt::format("a {} of an earlier host comes after one of a later host or of no host",
                         node.role),
             "list the contents of hosts in the order of the hosts");
       last = host;
@@ -317,7 +332,7 @@ class FabricReader {
                 "choose a name that does not end in \":\" and a number");
     if (node.name && nodes_.has_name(*node.name))
       add_error(Errc::value, entry.where("name"),
-                fmt::format("a node \"{}\" exists already", *node.name), "choose another name");
+                fmt::format("node \"{}\" already exists", *node.name), "choose another name");
   }
 
   void read_node(const Config& config) {
@@ -350,7 +365,8 @@ class FabricReader {
                                             .host = host,
                                             .rail = node.rail.at(i),
                                             .plane = node.plane.at(i),
-                                            .name = node.name ? *node.name : std::string_view{}});
+                                            .name = node.name ? *node.name : std::string_view{},
+                                            .model = node.model});
     WEFT_CHECK(built == id);
   }
 
@@ -360,8 +376,8 @@ class FabricReader {
     if (run.count != 1 && run.count != choice.count)
       return add_error(
           Errc::value, choice.where,
-          fmt::format("\"{}\" are {} NICs for {} GPUs", choice.nic, run.count, choice.count),
-          "name one, or as many as the count");
+          fmt::format("\"{}\" names {} NICs for {} GPUs", choice.nic, run.count, choice.count),
+          "give one name, or as many as the count");
     const std::vector<NodeId>& backend = nodes_.group("nic");
     for (std::size_t i = 0; i < choice.count; ++i) {
       const NodeId gpu(choice.first_gpu.index() + i);
@@ -369,7 +385,7 @@ class FabricReader {
       if (!std::ranges::binary_search(backend, nic) || host_[nic] != host_[gpu])
         return add_error(Errc::value, choice.where,
                          fmt::format("\"{}\" is not a back-end NIC of the GPU's host", choice.nic),
-                         "name a node with the role \"nic\" inside the same host");
+                         "use a node with the role \"nic\" inside the same host");
       if (errors_.empty()) builder_.set_nic(gpu, nic);
     }
   }
@@ -400,8 +416,9 @@ class FabricReader {
     constexpr std::size_t length_max = 200;
     const bool odd = std::ranges::any_of(name.text, [](char c) { return c <= ' ' || c > '~'; });
     if (odd || name.text.size() > length_max)
-      add_error(Errc::value, name.where, "an interface name holds odd characters or is too long",
-                fmt::format("use at most {} printable characters without blanks", length_max));
+      add_error(Errc::value, name.where,
+                "an interface name contains unsupported characters or is too long",
+                fmt::format("use at most {} printable characters without spaces", length_max));
   }
 
   void read_link(const Config& config) {
@@ -427,10 +444,11 @@ class FabricReader {
     entry.finish();
     if (ends.empty() || !take_ends({ends, entry.where(key)}, cables)) return;
     if (cables.pairs && cables.left.count != cables.right.count)
-      return add_error(Errc::value, entry.where(key),
-                       fmt::format("{} nodes on the left, {} on the right", cables.left.count,
-                                   cables.right.count),
-                       "pairs need as many on both sides; \"link:\" joins every two");
+      return add_error(
+          Errc::value, entry.where(key),
+          fmt::format("{} nodes on the left, {} on the right", cables.left.count,
+                      cables.right.count),
+          "pairs need equal numbers on both sides; \"link:\" connects every node to every other");
     add_cables(cables, entry.where(key));
   }
 
@@ -441,8 +459,8 @@ class FabricReader {
     const bool named = !cables.spec.interface_a.empty() || !cables.spec.interface_b.empty();
     if (named && cables.count() != 1)
       return add_error(Errc::value, where,
-                       fmt::format("interface names for {} cables at once", cables.count()),
-                       "write one entry for each");
+                       fmt::format("interface names given for {} cables at once", cables.count()),
+                       "write one entry per cable");
     const auto room = static_cast<std::size_t>(limits_.links) -
                       std::min(static_cast<std::size_t>(limits_.links), link_total_);
     if (cables.left.count > room || cables.right.count > room || cables.parallel > room ||
@@ -467,7 +485,7 @@ class FabricReader {
     const NodeId a = cables.left[i];
     const NodeId b = cables.right[j];
     if (a == b && errors_.size() < errors_max)
-      add_error(Errc::value, where, "the cable joins a node to itself", "name two nodes");
+      add_error(Errc::value, where, "the cable connects a node to itself", "specify two nodes");
     for (std::size_t k = 0; k < cables.parallel && errors_.empty(); ++k)
       builder_.add_circuit(a, b, cables.spec);
   }
@@ -513,13 +531,14 @@ Status check_name(const Token& name) {
   for (const char c : text) {
     const bool alphanumeric =
         (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!alphanumeric && !std::string_view("_.:@+-").contains(c)) return wrong("odd character");
+    if (!alphanumeric && !std::string_view("_.:@+-").contains(c))
+      return wrong("unsupported character");
   }
   for (const std::string_view taken : {"--", "->", ".."})
     if (text.contains(taken))
-      return wrong(fmt::format("\"{}\" has a meaning between names", taken));
+      return wrong(fmt::format("\"{}\" is a separator between names", taken));
   if (text.front() == '-' || text.back() == '-') return wrong("it begins or ends with \"-\"");
-  if (text.find_first_not_of("0123456789") == text.npos) return wrong("a bare number is a GPU");
+  if (text.find_first_not_of("0123456789") == text.npos) return wrong("a bare number means a GPU");
   return {};
 }
 

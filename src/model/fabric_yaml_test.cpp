@@ -12,18 +12,18 @@ namespace {
 
 using namespace testing;
 
-Result<Fabric> read(std::string_view yaml, const FabricLimits& limits = {}) {
+Result<Fabric> read_nodes(std::string_view yaml, const FabricLimits& limits = {}) {
   auto section = parse_yaml(yaml, "f.yaml");
   REQUIRE_MESSAGE(section.has_value(), yaml);
   return read_fabric_nodes(*section, limits);
 }
 Fabric accept(std::string_view yaml) {
-  auto fabric = read(yaml);
+  auto fabric = read_nodes(yaml);
   REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
   return *std::move(fabric);
 }
-std::string refuse(std::string_view yaml, const FabricLimits& limits = {}) {
-  const auto fabric = read(yaml, limits);
+std::string refuse_nodes(std::string_view yaml, const FabricLimits& limits = {}) {
+  const auto fabric = read_nodes(yaml, limits);
   return fabric ? "accepted" : fabric.error().text();
 }
 Fabric again(const Fabric& fabric) {
@@ -90,6 +90,31 @@ links:
   CHECK(f.interface_name(link(f, "tor-a->nic:4")) == "Ethernet1/7");
   CHECK(f.interface_name(link(f, "nic:4->tor-a")) == "r3");
   CHECK(digest(again(f)) == digest(f));
+}
+
+TEST_CASE("the model of a GPU: of a preset, as given, or unknown") {
+  const Fabric a100 = make_fabric("{generator: ai_zone, racks: 2, host: a100}");
+  CHECK(a100.gpu_models().size() == 1);
+  CHECK(a100.gpu_model(a100.gpus().back()) == "a100");
+  const Fabric mixed = accept(R"(
+nodes:
+  - {role: host, count: 3}
+  - {role: gpu, count: 2, host: host:0, model: h100}
+  - {role: gpu, host: host:1, model: mi300x}
+  - {role: gpu, host: host:2}
+)");
+  CHECK(mixed.gpu_model(mixed.gpus()[1]) == "h100");
+  CHECK(mixed.gpu_model(mixed.gpus()[2]) == "mi300x");
+  CHECK(mixed.gpu_model(mixed.gpus()[3]) == "");
+  CHECK(mixed.gpu_models().size() == 3);
+  for (const Fabric* f : {&a100, &mixed}) {
+    const Fabric back = again(*f);
+    CHECK(digest(back) == digest(*f));
+    for (const NodeId gpu : f->gpus()) CHECK(back.gpu_model(gpu) == f->gpu_model(gpu));
+  }
+  CHECK(contains(refusal("{nodes: [{role: host}, {role: gpu, host: host:0, model: \"a b\"}]}"),
+                 "the GPU model contains unsupported characters"));
+  CHECK(contains(refusal("{nodes: [{role: host, model: h100}]}"), "unknown key \"model\""));
 }
 
 TEST_CASE("kinds are said where a role does not say them") {
@@ -196,22 +221,22 @@ constexpr std::array mistakes{
     Mistake{"{rate: 1 Gbps, nodes: [{role: tor, count: 3}], links: [{pairs: \"tor:0..1--tor:2\"}]}",
             "f.yaml:1:", "2 nodes on the left, 1 on the right"},
     Mistake{"{nodes: [{role: tor, name: a}, {role: tor, name: a}]}", "f.yaml:1:50",
-            "exists already"},
+            "already exists"},
     Mistake{"{nodes: [{role: tor, name: \"tor:3\"}]}", "f.yaml:1:28", "index of a role"},
     Mistake{"{nodes: [{role: tor, name: \"17\"}]}", "f.yaml:1:28", "bare number"},
     Mistake{"{nodes: [{role: tor, name: a--b}]}", "f.yaml:1:28", "cannot be a name"},
-    Mistake{"{nodes: [{role: tor, name: x, count: 2}]}", "f.yaml:1:28", "cannot stand for 2"},
+    Mistake{"{nodes: [{role: tor, name: x, count: 2}]}", "f.yaml:1:28", "cannot be used for 2"},
     Mistake{"{nodes: [{role: tor, kind: fabric_swich}]}", "f.yaml:1:28",
             "did you mean \"fabric_switch\"?"},
     Mistake{"{nodes: [{role: tor}, {role: tor, kind: nvswitch}]}", "f.yaml:1:41",
-            "was a fabric_switch before"},
-    Mistake{"{nodes: [{role: gpu}]}", "f.yaml:1:10", "stands inside a host"},
+            "was used for a fabric_switch before"},
+    Mistake{"{nodes: [{role: gpu}]}", "f.yaml:1:10", "must be inside a host"},
     Mistake{"{nodes: [{role: card, kind: gpu}]}", "f.yaml:1:17", "role of a gpu is \"gpu\""},
     Mistake{"{nodes: [{role: nic, kind: fabric_switch}]}", "f.yaml:1:28", "role of nics"},
     Mistake{"{nodes: [{role: tor}, {role: nic, host: tor:0}]}", "f.yaml:1:41", "not a host"},
     Mistake{"{nodes: [{role: tor, host: tor:0}]}", "f.yaml:1:28", "unknown node"},
     Mistake{"{nodes: [{role: host, count: 2}, {role: nic, count: 3, host: host:0..1}]}",
-            "f.yaml:1:", "are 2, but the entry has a count of 3"},
+            "f.yaml:1:", "names 2, but the entry has a count of 3"},
     Mistake{"{nodes: [{role: host, count: 2}, {role: nic, host: host:1}, {role: nic, host: "
             "host:0}]}",
             "f.yaml:1:79", "earlier host"},
@@ -227,9 +252,9 @@ constexpr std::array mistakes{
     Mistake{"{scopes: [{kind: rock}], nodes: [{role: tor}]}", "f.yaml:1:18",
             "did you mean \"rack\"?"},
     Mistake{"{scopes: [{kind: rack}, {kind: zone, parent: rack:0}], nodes: [{role: tor}]}",
-            "f.yaml:1:46", "cannot stand inside"},
+            "f.yaml:1:46", "cannot be inside"},
     Mistake{"{scopes: [{kind: rack, name: x}, {kind: rack, name: x}], nodes: [{role: tor}]}",
-            "f.yaml:1:53", "a scope \"x\" exists already"},
+            "f.yaml:1:53", "scope \"x\" already exists"},
     Mistake{"{scopes: [{kind: rack, name: \"rack:4\"}], nodes: [{role: tor}]}", "f.yaml:1:30",
             "index of a rack"},
     Mistake{"{nodes: [{role: tor, scope: rack:0}]}", "f.yaml:1:29", "unknown scope"},
@@ -240,39 +265,40 @@ constexpr std::array mistakes{
 TEST_CASE("mistakes are named with their place") {
   for (const Mistake& m : mistakes) {
     CAPTURE(m.yaml);
-    const std::string said = refuse(m.yaml);
+    const std::string said = refuse_nodes(m.yaml);
     CHECK_MESSAGE(said.starts_with(m.place), said);
     CHECK_MESSAGE(contains(said, m.what), said);
   }
 }
 
 TEST_CASE("all mistakes come at once, and not without end") {
-  const auto fabric = read("{nodes: [{role: tor, name: 1}, {role: gpu}, {rail: 1}]}");
+  const auto fabric = read_nodes("{nodes: [{role: tor, name: 1}, {role: gpu}, {rail: 1}]}");
   REQUIRE(!fabric.has_value());
   CHECK(fabric.error().more.size() == 2);
   std::string many = "{rate: 1 Gbps, nodes: [{role: tor}], links: [";
   for (int i = 0; i < 1000; ++i) many += "\"tor:0--tor:9\", ";
-  const auto flood = read(many + "]}");
+  const auto flood = read_nodes(many + "]}");
   REQUIRE(!flood.has_value());
   CHECK(flood.error().more.size() < 110);
 }
 
 TEST_CASE("short texts do not ask for large fabrics") {
   const FabricLimits limits{.nodes = 1000, .links = 5000};
-  CHECK(contains(refuse("{nodes: [{role: tor, count: 1001}]}", limits), "limit of 1000"));
-  CHECK(contains(refuse("{nodes: [{role: a, count: 600}, {role: b, count: 600}]}", limits),
+  CHECK(contains(refuse_nodes("{nodes: [{role: tor, count: 1001}]}", limits), "limit of 1000"));
+  CHECK(contains(refuse_nodes("{nodes: [{role: a, count: 600}, {role: b, count: 600}]}", limits),
                  "600 and 600 more exceed the limit of 1000"));
-  CHECK(contains(refuse("{rate: 1 Gbps, nodes: [{role: a, count: 100}, {role: b, count: 100}], "
-                        "links: [\"a:0..99--b:0..99\"]}",
-                        limits),
-                 "limit of 5000"));
-  CHECK(contains(refuse("{rate: 1 Gbps, nodes: [{role: a, count: 2}], "
-                        "links: [{link: \"a:0--a:1\", count: 9 G}]}"),
+  CHECK(
+      contains(refuse_nodes("{rate: 1 Gbps, nodes: [{role: a, count: 100}, {role: b, count: 100}], "
+                            "links: [\"a:0..99--b:0..99\"]}",
+                            limits),
+               "limit of 5000"));
+  CHECK(contains(refuse_nodes("{rate: 1 Gbps, nodes: [{role: a, count: 2}], "
+                              "links: [{link: \"a:0--a:1\", count: 9 G}]}"),
                  "is not within"));
-  CHECK(contains(refuse("{nodes: [{role: tor, count: 1e30}]}"), "out of range"));
-  CHECK(read("{rate: 1 Gbps, nodes: [{role: a, count: 50}, {role: b, count: 50}], "
-             "links: [\"a:0..49--b:0..49\"]}",
-             limits)
+  CHECK(contains(refuse_nodes("{nodes: [{role: tor, count: 1e30}]}"), "out of range"));
+  CHECK(read_nodes("{rate: 1 Gbps, nodes: [{role: a, count: 50}, {role: b, count: 50}], "
+                   "links: [\"a:0..49--b:0..49\"]}",
+                   limits)
             .has_value());
 }
 

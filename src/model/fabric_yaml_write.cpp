@@ -150,6 +150,11 @@ class Writer {
     return fabric_.kind(node) == NodeKind::gpu ? fabric_.nic_of(node) : NodeId{};
   }
 
+  std::string_view model(NodeId node) const {
+    return fabric_.kind(node) == NodeKind::gpu ? std::string_view(fabric_.gpu_model(node))
+                                               : std::string_view{};
+  }
+
   // Columns of a node that may differ inside a run.
   struct NodeColumns {
     Series scope, host, rail, plane, nic;
@@ -173,7 +178,7 @@ class Writer {
   bool same_groups(NodeId a, NodeId b) const {
     return fabric_.role_id(a) == fabric_.role_id(b) &&
            scope_kind(fabric_.scope(a)) == scope_kind(fabric_.scope(b)) &&
-           host_role(a) == host_role(b);
+           host_role(a) == host_role(b) && model(a) == model(b);
   }
 
   // Whether all of a run are in their hosts' scopes, where the reader puts them by itself.
@@ -210,6 +215,7 @@ class Writer {
     if (run.rail.given()) put(", rail: {}", run.rail.text(n));
     if (run.plane.given()) put(", plane: {}", run.plane.text(n));
     if (run.nic.given()) put(", nic: nic:{}", run.nic.text(n));
+    if (!model(head).empty()) put(", model: {}", scalar(model(head)));
     out_ += "}\n";
     return first + n;
   }
@@ -333,7 +339,9 @@ std::uint64_t digest(const Fabric& fabric) {
     out.add(std::int64_t{fabric.plane(node)});
     out.add(fabric.role_name(node));
     out.add(fabric.name(node));
-    if (fabric.kind(node) == NodeKind::gpu) out.add(std::uint64_t{fabric.nic_of(node).value});
+    if (fabric.kind(node) != NodeKind::gpu) continue;
+    out.add(std::uint64_t{fabric.nic_of(node).value});
+    out.add(fabric.gpu_model(node));
   }
   for (const LinkId link : fabric.links()) {
     out.add(std::uint64_t{fabric.from(link).value} << 32 | fabric.to(link).value);

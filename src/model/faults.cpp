@@ -31,7 +31,7 @@ struct FaultKind {
   Measure measure = Measure::none;
   Spread spread = Spread::node;
 };
-constexpr std::array<FaultKind, 13> kinds{{
+constexpr std::array<FaultKind, 13> fault_kinds{{
     {"link_down", "link", {}, Health::down},
     {"link_drain", "link", {}, Health::draining},
     {"link_degraded", "link", {}, Health::up, Measure::factor},
@@ -93,9 +93,9 @@ class FaultReader {
 
   Fault read() {
     std::vector<std::string> names;
-    for (const FaultKind& kind : kinds) names.emplace_back(kind.name);
+    for (const FaultKind& kind : fault_kinds) names.emplace_back(kind.name);
     const std::size_t errors_before = errors_.size();
-    kind_ = &kinds[reader_.choice("kind", names, std::nullopt)];
+    kind_ = &fault_kinds[reader_.choice("kind", names, std::nullopt)];
     Fault fault;
     if (errors_.size() > errors_before) return fault;  // the other keys depend on the kind
     read_times(fault);
@@ -158,8 +158,8 @@ class FaultReader {
     if (from.empty()) return {};
     if (count > from.size()) {
       reader_.error(Errc::infeasible, reader_.where("count"),
-                    fmt::format("{} were asked for, but there are {}", count, from.size()),
-                    "lower the count");
+                    fmt::format("{} requested, but there are only {}", count, from.size()),
+                    "reduce the count");
       return {};
     }
     if (random) rng_.shuffle(std::span(from));
@@ -188,7 +188,7 @@ class FaultReader {
     if (tier != fabric_.tiers().end()) return tier->links;
     std::vector<std::string> known;
     for (const Fabric::Tier& t : fabric_.tiers()) known.push_back(t.name);
-    unknown("tier", fmt::format("no tier is called \"{}\"", name), name, known);
+    unknown("tier", fmt::format("unknown tier \"{}\"", name), name, known);
     return {};
   }
 
@@ -205,7 +205,7 @@ class FaultReader {
       tokens.insert(tokens.end(), others.begin(), others.end());
     }
     if (tokens.empty())
-      reader_.error(Errc::parse, reader_.where(), fmt::format("{} strikes nothing", kind_->name),
+      reader_.error(Errc::parse, reader_.where(), fmt::format("{} has no target", kind_->name),
                     fmt::format("add \"{}: NAME\" or \"count: N\" with \"{}: NAME\"", kind_->target,
                                 is_link() ? "tier" : "role"));
     for (const Token& token : tokens) {
@@ -245,7 +245,7 @@ class FaultReader {
           Errc::value, token.where,
           fmt::format("{} is a {}, not a {}", fabric_.name(*node), to_text(fabric_.kind(*node)),
                       to_text(kind_->node)),
-          fmt::format("name a {}, or choose another kind of fault", to_text(kind_->node)));
+          fmt::format("specify a {}, or choose another kind of fault", to_text(kind_->node)));
     fault.nodes.push_back(*node);
   }
 
@@ -271,7 +271,7 @@ class FaultReader {
       if (fault.links.size() == before)
         return reader_.error(Errc::infeasible, reader_.where(),
                              fmt::format("{} has no cables to the network", fabric_.name(nic)),
-                             "name a NIC that has");
+                             "choose a NIC that has some");
     }
     fault.nodes.clear();
     unique(fault.links);
@@ -281,8 +281,8 @@ class FaultReader {
     for (const NodeId node : fault.nodes)
       if (fabric_.kind(node) == NodeKind::host && fabric_.gpus_of(node).empty())
         return reader_.error(Errc::infeasible, reader_.where(),
-                             fmt::format("{} has no GPUs that could be slow", fabric_.name(node)),
-                             "name a host with GPUs");
+                             fmt::format("{} has no GPUs to slow down", fabric_.name(node)),
+                             "choose a host with GPUs");
   }
 
   std::string describe(const Fault& fault) const {
@@ -448,20 +448,20 @@ class TimelineBuilder {
     if (strikes <= limits_.strikes) return {};
     return fail(
         Errc::infeasible, where_,
-        fmt::format("the faults strike {} links and nodes, more than {}", strikes, limits_.strikes),
-        "strike switches instead of their links");
+        fmt::format("the faults hit {} links and nodes, more than {}", strikes, limits_.strikes),
+        "target switches instead of their links");
   }
 
   Status check_work() const {
     if (sweep_.overlap() > limits_.overlap)
       return fail(Errc::infeasible, where_,
-                  fmt::format("more than {} faults at a time strike the same link or switch",
+                  fmt::format("more than {} simultaneous faults hit the same link or switch",
                               limits_.overlap),
-                  "let faults end (\"until\"), or join them");
+                  "let faults end (\"until\"), or merge them");
     if (exceptions_ > limits_.exceptions)
       return fail(Errc::infeasible, where_,
-                  fmt::format("the faults make more than {} changes to keep", limits_.exceptions),
-                  "use fewer faults at a time, or strike switches instead of their links");
+                  fmt::format("the faults cause more than {} state changes", limits_.exceptions),
+                  "use fewer simultaneous faults, or target switches instead of their links");
     return {};
   }
 
@@ -477,12 +477,12 @@ class TimelineBuilder {
 Result<FaultTimeline> read_faults(const Fabric& fabric, const Config& section, std::uint64_t seed,
                                   const FaultLimits& limits) {
   if (section.kind != Config::Kind::null && section.kind != Config::Kind::list)
-    return fail(Errc::parse, section.where, "\"faults\" must be a list of faults, each a map",
+    return fail(Errc::parse, section.where, "\"faults\" must be a list of maps, one per fault",
                 "write \"- {kind: link_down, link: a--b}\" lines");
   if (section.items.size() > limits.faults)
     return fail(Errc::infeasible, section.where,
                 fmt::format("{} faults, more than {}", section.items.size(), limits.faults),
-                "strike several things with one fault: every target may be a list");
+                "hit several targets with one fault: every target may be a list");
   FaultTimeline out;
   Errors errors;
   std::vector<Fault> faults;

@@ -12,18 +12,19 @@ using namespace testing;
 
 Fabric zone() { return make_fabric("{generator: ai_zone, racks: 4, spines: 6, gpus_per_host: 2}"); }
 
-Result<FaultTimeline> parse(const Fabric& fabric, std::string_view yaml, std::uint64_t seed = 1) {
+Result<FaultTimeline> parse_faults(const Fabric& fabric, std::string_view yaml,
+                                   std::uint64_t seed = 1) {
   return read_faults(fabric, *parse_yaml(yaml, "f.yaml"), seed);
 }
 
 FaultTimeline timeline(const Fabric& fabric, std::string_view yaml, std::uint64_t seed = 1) {
-  auto faults = parse(fabric, yaml, seed);
+  auto faults = parse_faults(fabric, yaml, seed);
   REQUIRE_MESSAGE(faults.has_value(), faults.error().text());
   return *std::move(faults);
 }
 
-std::string refusal(const Fabric& fabric, std::string_view yaml) {
-  const auto faults = parse(fabric, yaml);
+std::string faults_refusal(const Fabric& fabric, std::string_view yaml) {
+  const auto faults = parse_faults(fabric, yaml);
   return faults ? "accepted" : faults.error().text();
 }
 
@@ -233,14 +234,14 @@ TEST_CASE("lines tell each fault in words") {
 TEST_CASE("mistakes, all at once and with their positions") {
   const Fabric f = zone();
   const auto says = [&](std::string_view yaml, std::string_view part) {
-    const std::string text = refusal(f, yaml);
+    const std::string text = faults_refusal(f, yaml);
     CHECK_MESSAGE(contains(text, part), text);
   };
   says("{kind: link_down}", "\"faults\" must be a list");
   says("[3]", "faults[0] must be a map");
   says("[{}]", "\"kind\" is missing");
   says("[{kind: link_dwon, link: x}]", "did you mean \"link_down\"?");
-  says("[{kind: link_down}]", "link_down strikes nothing");
+  says("[{kind: link_down}]", "link_down has no target");
   says("[{kind: link_down, link: 'rtsw:0--ctsw:9'}]", "f.yaml:1:26: \"ctsw:9\": there are 6 ctsw");
   says("[{kind: link_down, link: [[1]]}]", "plain values");
   says("[{kind: switch_down, switch: nic:0}]", "nic:0 is a nic, not a fabric_switch");
@@ -253,7 +254,7 @@ TEST_CASE("mistakes, all at once and with their positions") {
   says("[{kind: link_down, link: 'rtsw:0--ctsw:0', factor: 0.5}]", "unknown key \"factor\"");
   says("[{kind: switch_down, switch: ctsw:0, at: 5}]", "no unit");
   says("[{kind: switch_down, switch: ctsw:0, at: 5 s, until: 5 s}]", "ends at 5 s but starts");
-  says("[{kind: switch_down, role: ctsw, count: 7}]", "7 were asked for, but there are 6");
+  says("[{kind: switch_down, role: ctsw, count: 7}]", "7 requested, but there are only 6");
   says("[{kind: switch_down, role: ctsw, count: 0}]", "0 is not within");
   says("[{kind: switch_down, count: 1}]", "\"role\" is missing");
   says("[{kind: switch_down, role: nic, count: 1}]", "not a role of kind fabric_switch");
@@ -298,9 +299,9 @@ TEST_CASE("too many faults are refused, not swallowed") {
   const char* const drain = "{kind: switch_drain, switch: ctsw:0}";
   const char* const random = "{kind: link_down, tier: rtsw->ctsw, count: 5, pick: random}";
   says(many(101, drain, 1), "101 faults, more than 100");
-  says(many(51, random, 1), "strike 510 links and nodes, more than 500");
-  says(many(50, random, 5), "more than 1000 changes");
-  says(many(11, drain, 1000), "more than 10 faults at a time");
+  says(many(51, random, 1), "hit 510 links and nodes, more than 500");
+  says(many(50, random, 5), "more than 1000 state changes");
+  says(many(11, drain, 1000), "more than 10 simultaneous faults");
   CHECK(read_faults(f, many(10, drain, 1000), 1, limits).has_value());
 }
 

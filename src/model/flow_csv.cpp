@@ -10,7 +10,6 @@
 namespace weft::model {
 namespace {
 
-constexpr std::size_t errors_max = 100;
 // "a,0,1,1 B\n": by which memory is reserved for no more flows than the text can hold.
 constexpr std::size_t row_bytes_least = 9;
 
@@ -73,8 +72,8 @@ class FlowReader {
     if (flow.src.valid() && flow.src == flow.dst)
       errors_.push_back({Errc::value,
                          csv.cell(dst_column).where,
-                         "source and destination are one NIC",
-                         "name two different ones",
+                         "source and destination are the same NIC",
+                         "specify two different ones",
                          {}});
     flow.size = take(parse_bytes(csv.cell(bytes_column)));
     if (const Token start = csv.cell(start_column); !start.text.empty())
@@ -94,8 +93,8 @@ class FlowReader {
     } else if (!is_new) {
       errors_.push_back({Errc::value,
                          id.where,
-                         fmt::format("id {} stands twice", quoted(id.text)),
-                         "give every flow an id of its own",
+                         fmt::format("duplicate id {}", quote(id.text)),
+                         "give every flow a unique id",
                          {}});
     }
   }
@@ -133,7 +132,7 @@ class FlowReader {
         errors_.push_back({Errc::value,
                            cell.where,
                            fmt::format("\"{}\" is not a switch", name),
-                           "name switches, joined by |",
+                           "list switches separated by |",
                            {}});
       via_.push_back(node);
     }
@@ -153,8 +152,8 @@ class FlowReader {
       } else {
         errors_.push_back({Errc::unknown,
                            after.where,
-                           fmt::format("no flow has the id {}", quoted(after.text)),
-                           "name the id of another flow of this file",
+                           fmt::format("no flow has the id {}", quote(after.text)),
+                           "use the id of another flow in this file",
                            {}});
       }
     }

@@ -32,7 +32,7 @@ std::string circle_text(const FlowSet& set, std::uint32_t start) {
   for (std::uint32_t at = set.flows[start].after; at != start; at = set.flows[at].after)
     if (++count <= shown) names += " after " + set.ids[at];
   names += " after " + (count > shown ? "..." : set.ids[start]);
-  return fmt::format("{} flows wait for each other in a circle: {}", count, names);
+  return fmt::format("{} flows wait for each other in a cycle: {}", count, names);
 }
 
 }  // namespace weft::model

@@ -8,14 +8,7 @@
 namespace weft::model {
 namespace {
 
-//      ctsw:0   ctsw:1          2 racks x 1 host x 1 GPU
-//       |  \   /  |
-//      rtsw:0  rtsw:1
-//       nic:0   nic:1
-Fabric two_racks() {
-  return testing::make_fabric(
-      "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2}");
-}
+using testing::two_rack_zone;
 
 FlowSet flows_of(const Fabric& fabric, std::string_view csv) {
   auto set = read_flows(fabric, csv, "f.csv");
@@ -23,7 +16,7 @@ FlowSet flows_of(const Fabric& fabric, std::string_view csv) {
   return *std::move(set);
 }
 
-std::string refusal(const Fabric& fabric, std::string_view csv) {
+std::string flows_refusal(const Fabric& fabric, std::string_view csv) {
   const auto set = read_flows(fabric, csv, "f.csv");
   return set ? std::string("accepted") : set.error().text();
 }
@@ -31,7 +24,7 @@ std::string refusal(const Fabric& fabric, std::string_view csv) {
 }  // namespace
 
 TEST_CASE("flows.csv: every column") {
-  const Fabric fabric = two_racks();
+  const Fabric fabric = two_rack_zone();
   const FlowSet set = flows_of(fabric,
                                "via,bytes,dst,src,id,after,start\n"
                                ",1 MB,1,0,first,,\n"
@@ -57,7 +50,7 @@ TEST_CASE("flows.csv: every column") {
 }
 
 TEST_CASE("a flow may wait for one that stands further down") {
-  const Fabric fabric = two_racks();
+  const Fabric fabric = two_rack_zone();
   const FlowSet set = flows_of(fabric,
                                "id,src,dst,bytes,after\n"
                                "c,0,1,1 MB,b\n"
@@ -71,9 +64,9 @@ TEST_CASE("a flow may wait for one that stands further down") {
 }
 
 TEST_CASE("flows.csv: every mistake with its place") {
-  const Fabric fabric = two_racks();
+  const Fabric fabric = two_rack_zone();
   const auto says = [&](std::string_view csv, std::string_view text) {
-    const std::string got = refusal(fabric, csv);
+    const std::string got = flows_refusal(fabric, csv);
     CAPTURE(got);
     CHECK(got.find(text) != std::string::npos);
   };
@@ -82,19 +75,18 @@ TEST_CASE("flows.csv: every mistake with its place") {
   says("id,src,dst,bytes,vai\n", "did you mean \"via\"");
   says("id,src,dst,bytes\na,0,1,5\n", "f.csv:2:7: size \"5\" has no unit");
   says("id,src,dst,bytes\na,0,1,1 MB\nb,0,9,1 MB\n", "f.csv:3:5");
-  says("id,src,dst,bytes\na,0,1,1 MB\na,1,0,1 MB\n", "f.csv:3:1: id \"a\" stands twice");
-  says("id,src,dst,bytes\n1,0,1,1 MB\n2,1,0,1 MB\n1,1,0,1 MB\n",
-       "f.csv:4:1: id \"1\" stands twice");
-  says("id,src,dst,bytes\na,0,0,1 MB\n", "one NIC");
-  says("id,src,dst,bytes\na,0,1\n", "f.csv:2:1: 3 cells where the header has 4");
+  says("id,src,dst,bytes\na,0,1,1 MB\na,1,0,1 MB\n", "f.csv:3:1: duplicate id \"a\"");
+  says("id,src,dst,bytes\n1,0,1,1 MB\n2,1,0,1 MB\n1,1,0,1 MB\n", "f.csv:4:1: duplicate id \"1\"");
+  says("id,src,dst,bytes\na,0,0,1 MB\n", "the same NIC");
+  says("id,src,dst,bytes\na,0,1\n", "f.csv:2:1: 3 cells, but the header has 4");
   says("id,src,dst,bytes\na,0,1,nan\n", "not a number");
   says("id,src,dst,bytes\na,0,1,1e30 MB\n", "out of range");
   says("id,src,dst,bytes\na,0,1,-1 MB\n", "negative");
   says("id,src,dst,bytes\n,0,1,1 MB\n", "f.csv:2:1: the id is empty");
   says("id,src,dst,bytes,after\na,0,1,1 MB,b\nb,0,1,1 MB,c\nc,0,1,1 MB,a\n",
-       "f.csv:2:12: 3 flows wait for each other in a circle: a after b after c after a");
+       "f.csv:2:12: 3 flows wait for each other in a cycle: a after b after c after a");
   says("id,src,dst,bytes,after\nx,0,1,1 MB,a\na,0,1,1 MB,b\nb,0,1,1 MB,a\n", "f.csv:3:12: 2 flows");
-  says("id,src,dst,bytes,after\na,0,1,1 MB,a\n", "1 flows wait for each other in a circle");
+  says("id,src,dst,bytes,after\na,0,1,1 MB,a\n", "1 flows wait for each other in a cycle");
   says("id,src,dst,bytes,after\na,0,1,1 MB,\nb,0,1,1 MB,z\n",
        "f.csv:3:12: no flow has the id \"z\"");
   says("id,src,dst,bytes,via\na,0,1,1 MB,nic:0\n", "is not a switch");
@@ -102,7 +94,7 @@ TEST_CASE("flows.csv: every mistake with its place") {
 }
 
 TEST_CASE("a hundred mistakes are enough, and a long circle is cut short") {
-  const Fabric fabric = two_racks();
+  const Fabric fabric = two_rack_zone();
   std::string many = "id,src,dst,bytes\n", circle = "id,src,dst,bytes,after\n";
   for (int i = 0; i < 500; ++i) {
     many += "a" + std::to_string(i) + ",0,1,x\n";
@@ -111,7 +103,7 @@ TEST_CASE("a hundred mistakes are enough, and a long circle is cut short") {
   const auto errors = read_flows(fabric, many, "f.csv");
   REQUIRE_FALSE(errors.has_value());
   CHECK(errors.error().more.size() == 99);
-  const std::string text = refusal(fabric, circle);
+  const std::string text = flows_refusal(fabric, circle);
   CHECK(text.find("500 flows") != std::string::npos);
   CHECK(text.find("f8 after f9 after ...;") != std::string::npos);
 }

@@ -52,21 +52,21 @@ Status check(const Fabric& fabric, const StorageTransfer& transfer,
                 "add \"frontend: {}\" to the fabric");
   if (transfer.stripe == 0 || transfer.bytes_per_gpu.count < 0)
     return fail(Errc::value, transfer.where,
-                fmt::format("{} bytes per GPU over {} storage hosts", transfer.bytes_per_gpu.count,
-                            transfer.stripe),
-                "give 0 bytes or more, over 1 storage host or more");
+                fmt::format("cannot read {} bytes per GPU from {} storage hosts",
+                            transfer.bytes_per_gpu.count, transfer.stripe),
+                "use 0 or more bytes and 1 or more storage hosts");
   for (const HostShare& share : shares) {
     if (share.nics.empty())
       return fail(
           Errc::infeasible, transfer.where,
-          fmt::format("{} has no front-end NIC that is cabled to a switch",
-                      share.host.valid() ? fabric.name(share.host) : "a GPU outside of hosts"),
+          fmt::format("{} has no front-end NIC cabled to a switch",
+                      share.host.valid() ? fabric.name(share.host) : "a GPU outside any host"),
           "add \"frontend: {}\" to the fabric, or choose other GPUs");
     if (transfer.bytes_per_gpu.count > host_bytes_max / share.gpus)
       return fail(Errc::value, transfer.where,
                   fmt::format("{} GPUs x {} bytes exceed 2^62 bytes for one host", share.gpus,
                               transfer.bytes_per_gpu.count),
-                  "lower the bytes per GPU");
+                  "reduce the bytes per GPU");
   }
   return {};
 }

@@ -184,7 +184,7 @@ TEST_CASE("mistakes in the section") {
                  "rtsw:0 needs 34 ports"));
   CHECK(contains(refusal("{file: x.yaml, frontend: {}}"), "unknown key \"frontend\""));
   CHECK(contains(refusal("{nodes: [{role: storage, kind: host}, {role: nic, host: 'storage:0'}]}"),
-                 "a nic stands in a host with the role \"host\""));
+                 "a nic must be inside a host with the role \"host\""));
 }
 
 // 2 racks x 2 hosts x 2 GPUs, one storage host more than divides evenly.
@@ -291,13 +291,13 @@ TEST_CASE("refused transfers say why") {
     CHECK_FALSE(ingest_flows(fabric, transfer).has_value());
   };
   says(bare, {.gpus = {}, .bytes_per_gpu = 1_MB}, "no storage hosts");
-  says(f, {.gpus = {}, .bytes_per_gpu = 1_MB, .stripe = 0}, "over 0 storage hosts");
+  says(f, {.gpus = {}, .bytes_per_gpu = 1_MB, .stripe = 0}, "from 0 storage hosts");
   says(f, {.gpus = {}, .bytes_per_gpu = Bytes{-1}}, "-1 bytes per GPU");
   says(f, {.gpus = {}, .bytes_per_gpu = Bytes{INT64_MAX}}, "exceed 2^62");
   const Fabric loose = make_fabric(
       "{nodes: [{role: host}, {role: gpu, host: 'host:0'}, {role: fe_nic, kind: nic, host: "
       "'host:0'}, {role: storage, kind: host}]}");
-  says(loose, {.gpus = {}, .bytes_per_gpu = 1_MB}, "host:0 has no front-end NIC that is cabled");
+  says(loose, {.gpus = {}, .bytes_per_gpu = 1_MB}, "host:0 has no front-end NIC cabled");
 }
 
 TEST_CASE("faults of the front end: a storage host goes down with its NIC, and is never slow") {

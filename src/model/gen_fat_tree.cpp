@@ -23,7 +23,7 @@ class FatTree {
   void check(Reader& reader) const {
     if (k_ % 2 != 0)
       reader.error(Errc::value, reader.where("k"), fmt::format("k = {} is odd", k_),
-                   "half of a switch's ports go down and half up: give an even k");
+                   "half of a switch's ports face down and half up: use an even k");
     if (half_ % common_.nics() != 0)
       reader.error(
           Errc::infeasible, reader.where("k"),

@@ -53,7 +53,7 @@ class FrontendBuilder {
     const RoleId role = draft.find_role(fe_nic_role);
     if (!role.valid())
       return fail(Errc::infeasible, keys_.where, "the hosts have no front-end NIC",
-                  "choose a host preset, or a host file with a NIC slower than the others");
+                  "choose a host preset, or a host file with one NIC slower than the others");
     for (const NodeId nic : draft.role(role).nodes) {
       const ScopeId rack = draft.enclosing(nic, ScopeKind::rack);
       WEFT_CHECK(rack.valid());
@@ -79,7 +79,7 @@ class FrontendBuilder {
                 fmt::format("with {} + {} racks in {} groups on the front end, the fabric would "
                             "have {:.0f} links, more than {}",
                             racks, storage_racks, groups, links, link_count_max),
-                "lower storage_hosts, fsws, rsw_uplinks or ssws");
+                "reduce storage_hosts, fsws, rsw_uplinks or ssws");
   }
 
   Rack add_rack(ScopeId scope, std::span<const NodeId> nics, Rate link) {

@@ -38,12 +38,12 @@ class Hpn {
     if (pods_ > 1 && cores_ == 0)
       reader.error(Errc::infeasible, reader.where("cores"),
                    fmt::format("{} pods without cores cannot reach each other", pods_),
-                   "give 1 or more cores per plane, or one pod");
+                   "use 1 or more cores per plane, or one pod");
     if (cores_ > aggs_ * core_uplinks_)
       reader.error(Errc::infeasible, reader.where("cores"),
-                   fmt::format("{} cores per plane, but only {} uplinks to them from each pod",
+                   fmt::format("{} cores per plane, but each pod has only {} uplinks to them",
                                cores_, aggs_ * core_uplinks_),
-                   "give at most aggs * core_uplinks");
+                   "use at most aggs * core_uplinks");
     check_gpus(reader, {{"pods", pods_},
                         {"segments", segments_},
                         {"hosts_per_segment", hosts_per_segment_},

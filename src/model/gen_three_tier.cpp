@@ -29,11 +29,11 @@ class ThreeTier {
     if (pods_ > 1 && atsws_ == 0)
       reader.error(Errc::infeasible, reader.where("atsws"),
                    fmt::format("{} pods without ATSWs cannot reach each other", pods_),
-                   "give 1 or more atsws, or one pod");
+                   "use 1 or more atsws, or one pod");
     if (atsws_ == 0 && pod_uplink_.is_derived())
       reader.error(Errc::infeasible, reader.where("oversubscription"),
-                   "\"oversubscription\" is that of the pods' uplinks, and there are none",
-                   "give 1 or more atsws, or remove the key");
+                   "\"oversubscription\" applies to the pods' uplinks, and there are none",
+                   "use 1 or more atsws, or remove the key");
     check_gpus(reader, {{"pods", pods_},
                         {"racks", racks_},
                         {"hosts_per_rack", hosts_per_rack_},

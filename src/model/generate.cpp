@@ -67,16 +67,15 @@ Result<Fabric> read_fabric_file(const Config& section, int depth) {
   if (depth == file_depth_max)
     return fail(Errc::infeasible, reader.where("file"),
                 fmt::format("fabric files refer to each other more than {} deep", file_depth_max),
-                "name the file that describes the fabric");
+                "refer to the file that describes the fabric");
   WEFT_TRY(const std::string text, read_named_file(reader.where("file"), path));
   WEFT_TRY(const Config document, parse_yaml(text, path));
   if (is_astra_network(document)) return build_astra_network(document);
   const Config* inner = document.find("fabric");
   if (inner == nullptr)
-    return fail(
-        Errc::parse, {path, 1, 1}, "the file has no \"fabric\" section",
-        "name a scenario, an exported fabric (YAML or *.graphml), a Slurm topology (*.conf) or an "
-        "ASTRA-sim network");
+    return fail(Errc::parse, {path, 1, 1}, "the file has no \"fabric\" section",
+                "use a scenario, an exported fabric (YAML or *.graphml), a Slurm topology (*.conf) "
+                "or an ASTRA-sim network");
   return build(*inner, depth + 1);
 }
 
@@ -84,10 +83,9 @@ Result<Fabric> run_generator(const Config& section, const Config& name) {
   const std::vector<std::string> known = generator_names();
   const auto row = std::ranges::find(registry, name.text, &Row::name);
   if (row != registry.end()) return row->generate(section);
-  return fail(
-      Errc::unknown, name.where,
-      fmt::format("no generator is called \"{}\"{}", name.text, did_you_mean(name.text, known)),
-      fmt::format("choose one of {}", fmt::join(known, ", ")));
+  return fail(Errc::unknown, name.where,
+              fmt::format("unknown generator \"{}\"{}", name.text, did_you_mean(name.text, known)),
+              fmt::format("choose one of {}", fmt::join(known, ", ")));
 }
 
 Result<Fabric> build(const Config& section, int depth) {

@@ -65,7 +65,7 @@ TEST_CASE("sections that say nothing or too much") {
   CHECK(contains(refusal("ai_zone"), "must be a map"));
   CHECK_FALSE(build_fabric(Config{}).has_value());
   CHECK(contains(refusal("{generator: ai_zoen, racks: 2}"), "did you mean \"ai_zone\"?"));
-  CHECK(contains(refusal("{generator: [a]}"), "no generator is called"));
+  CHECK(contains(refusal("{generator: [a]}"), "unknown generator"));
   CHECK(contains(refusal("{generator: ai_zone, racks: 2, nodes: []}"), "unknown key \"nodes\""));
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("all errors come at once, with their positions") {
         "test.yaml:4:1: unknown key \"hots_per_rack\" in fabric (did you mean \"hosts_per_rack\"?)",
         "test.yaml:5:9: fabric.spines: \"many\" is not a number",
         "test.yaml:6:19: \"oversubscription\" and \"uplink\" both set",
-        "test.yaml:8:7: no host is called \"h10\" (did you mean \"h100\"?)"})
+        "test.yaml:8:7: unknown host \"h10\" (did you mean \"h100\"?)"})
     CHECK_MESSAGE(contains(text, part), text);
 }
 

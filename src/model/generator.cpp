@@ -46,8 +46,8 @@ HostSpec read_host(Reader& reader, const CommonDefaults& defaults) {
   const HostSpec fallback = read_preset(reader, std::string(defaults.host), defaults);
   if (!name.ends_with(".xml")) {
     reader.error(Errc::unknown, reader.where("host"),
-                 fmt::format("no host is called \"{}\"{}", name, did_you_mean(name, names)),
-                 fmt::format("choose one of {}, or name an NCCL topology file (*.xml)",
+                 fmt::format("unknown host \"{}\"{}", name, did_you_mean(name, names)),
+                 fmt::format("choose one of {}, or give an NCCL topology file (*.xml)",
                              fmt::join(names, ", ")));
     return fallback;
   }
@@ -77,7 +77,7 @@ Result<std::string> read_named_file(const Where& where, const std::string& path)
   auto text = read_file(path, bytes_max);
   if (text) return text;
   return fail(Errc::io, where, text.error().text(),
-              "relative paths start at the directory of the file that names them");
+              "relative paths start at the directory of the file that contains them");
 }
 
 Rate read_rate(Reader& reader, std::string_view key, Rate fallback) {
@@ -135,7 +135,7 @@ Uplink Uplink::read(Reader& reader, Rate fallback) {
   if (uplink.is_derived() && reader.has("uplink"))
     reader.error(Errc::infeasible, reader.where("oversubscription"),
                  "\"oversubscription\" and \"uplink\" both set the rate of the uplinks",
-                 "give one of them");
+                 "use only one of them");
   return uplink;
 }
 
@@ -154,7 +154,7 @@ void check_gpus(Reader& reader, std::initializer_list<Named> factors) {
     reader.error(Errc::value, reader.where(),
                  fmt::format("{} makes {:.0f} GPUs, more than {}", counted(factors, " x "), product,
                              gpu_count_max),
-                 "lower one of the counts");
+                 "reduce one of the counts");
 }
 
 void check_cables(Reader& reader, std::initializer_list<Named> terms) {
@@ -164,7 +164,7 @@ void check_cables(Reader& reader, std::initializer_list<Named> terms) {
     reader.error(Errc::value, reader.where(),
                  fmt::format("the fabric would have {:.0f} links, more than {} (cables: {})", links,
                              link_count_max, counted(terms, " + ")),
-                 "lower one of the counts");
+                 "reduce one of the counts");
 }
 
 HostPlacer::HostPlacer(FabricBuilder& builder, const HostSpec& spec)
@@ -200,7 +200,14 @@ void HostPlacer::add_part(const HostSpec::Part& part, ScopeId scope, NodeId host
     if (rail == no_lane) rail = nic_ordinal_;
     ++nic_ordinal_;
   }
-  builder_.add_node({part.kind, part.role, scope, host, rail, part.plane});
+  const bool is_gpu = part.kind == NodeKind::gpu;
+  builder_.add_node({.kind = part.kind,
+                     .role = part.role,
+                     .scope = scope,
+                     .host = host,
+                     .rail = rail,
+                     .plane = part.plane,
+                     .model = is_gpu ? std::string_view(spec_.gpu) : std::string_view{}});
 }
 
 void add_cables(FabricBuilder& builder, NodeId a, NodeId b, std::int64_t count, Rate rate,

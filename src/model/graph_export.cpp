@@ -119,7 +119,7 @@ class GraphmlWriter {
     out_ =
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n";
-    for (const std::string_view name : {"role", "kind", "scope", "host", "nic"})
+    for (const std::string_view name : {"role", "kind", "scope", "host", "nic", "model"})
       put_key("node", name, "string");
     for (const std::string_view name : {"rail", "plane"}) put_key("node", name, "int");
     for (const std::string_view name : {"rate", "latency", "interface_a", "interface_b"})
@@ -157,6 +157,8 @@ class GraphmlWriter {
     if (host.valid() && host != node) put_data("host", fabric_.name(host));
     if (fabric_.kind(node) == NodeKind::gpu && fabric_.nic_of(node).valid())
       put_data("nic", fabric_.name(fabric_.nic_of(node)));
+    if (fabric_.kind(node) == NodeKind::gpu && !fabric_.gpu_model(node).empty())
+      put_data("model", fabric_.gpu_model(node));
     if (fabric_.rail(node) != no_lane) put_data("rail", fmt::format("{}", fabric_.rail(node)));
     if (fabric_.plane(node) != no_lane) put_data("plane", fmt::format("{}", fabric_.plane(node)));
     out_ += "</node>\n";

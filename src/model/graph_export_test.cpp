@@ -15,7 +15,7 @@ std::size_t occurrences(std::string_view text, std::string_view part) {
   for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++n;
   return n;
 }
-std::string refuse(std::string_view text) {
+std::string refuse_graphml(std::string_view text) {
   const auto fabric = read_graphml(text, "g.xml");
   return fabric ? "accepted" : fabric.error().text();
 }
@@ -61,7 +61,9 @@ bool same(const Fabric& a, const Fabric& b) {
         a.rail(n) != b.rail(n) || a.plane(n) != b.plane(n) || a.host_of(n) != b.host_of(n) ||
         a.name(a.scope(n)) != b.name(b.scope(n)))
       return false;
-    if (a.kind(n) == NodeKind::gpu && a.nic_of(n) != b.nic_of(n)) return false;
+    if (a.kind(n) == NodeKind::gpu &&
+        (a.nic_of(n) != b.nic_of(n) || a.gpu_model(n) != b.gpu_model(n)))
+      return false;
   }
   for (const LinkId l : a.links())
     if (a.from(l) != b.from(l) || a.to(l) != b.to(l) || a.rate(l) != b.rate(l) ||
@@ -103,7 +105,7 @@ TEST_CASE("graphs of other programs become switches") {
   CHECK(count(*fabric, "switch") == 2);
   CHECK(fabric->rate(link(*fabric, "n0->n1#1")) == 10_Gbps);
   CHECK(fabric->rate(link(*fabric, "n0->n1#2")) == 1_Gbps);
-  CHECK(refuse(foreign).starts_with("g.xml:8:6: the link has no rate"));
+  CHECK(refuse_graphml(foreign).starts_with("g.xml:8:6: the link has no rate"));
 }
 
 TEST_CASE("mistakes are named with their place") {
@@ -112,7 +114,7 @@ TEST_CASE("mistakes are named with their place") {
   };
   const std::array mistakes{
       Mistake{"<node/>", "g.xml:1:", "has no id"},
-      Mistake{"<node id='a'/><node id='a'/>", "g.xml:1:", "stands twice"},
+      Mistake{"<node id='a'/><node id='a'/>", "g.xml:1:", "duplicate id"},
       Mistake{"<node id='leaf1'/><edge source='leaf1' target='leaf2'/>",
               "g.xml:1:", "did you mean \"leaf1\"?"},
       Mistake{"<hyperedge/>", "g.xml:1:", "<hyperedge> inside <graph>"},
@@ -124,7 +126,7 @@ TEST_CASE("mistakes are named with their place") {
   for (const Mistake& m : mistakes) {
     CAPTURE(m.body);
     const std::string said =
-        refuse("<graphml><graph>" + std::string(m.body) + "</graph></graphml>");
+        refuse_graphml("<graphml><graph>" + std::string(m.body) + "</graph></graphml>");
     CHECK_MESSAGE(said.starts_with(m.place), said);
     CHECK_MESSAGE(contains(said, m.what), said);
   }
@@ -133,12 +135,12 @@ TEST_CASE("mistakes are named with their place") {
            "'/><graph>\n<node id='a'><data key='k'>" + std::string(value) +
            "</data></node></graph></graphml>";
   };
-  CHECK(refuse(with("kind", "swich")).starts_with("g.xml:2:"));
-  CHECK(contains(refuse(with("scope", "zone:x")), "not a place"));
-  CHECK(contains(refuse(with("scope", "rack:0/zone:0")), "scope"));
-  CHECK(contains(refuse(with("rail", "-3")), "not a rail number"));
-  CHECK(contains(refuse("<graphml><graph>"), "not valid XML"));
-  CHECK(contains(refuse("<x/>"), "no <graph>"));
+  CHECK(refuse_graphml(with("kind", "swich")).starts_with("g.xml:2:"));
+  CHECK(contains(refuse_graphml(with("scope", "zone:x")), "not a place"));
+  CHECK(contains(refuse_graphml(with("scope", "rack:0/zone:0")), "scope"));
+  CHECK(contains(refuse_graphml(with("rail", "-3")), "not a rail number"));
+  CHECK(contains(refuse_graphml("<graphml><graph>"), "not valid XML"));
+  CHECK(contains(refuse_graphml("<x/>"), "no <graph>"));
 }
 
 }  // namespace

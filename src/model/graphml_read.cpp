@@ -10,14 +10,12 @@
 #include <utility>
 
 #include "base/config.hpp"
+#include "base/text.hpp"
 #include "model/graph_export.hpp"
 #include "model/line_index.hpp"
 
 namespace weft::model {
 namespace {
-
-constexpr std::size_t text_bytes_max = std::size_t{256} << 20;
-constexpr std::size_t errors_max = 100;
 
 // One place of a path such as "zone:0/rack:3=r3".
 struct Place {
@@ -43,11 +41,10 @@ class GraphmlReader {
     const pugi::xml_node root = document.child("graphml");
     const pugi::xml_node graph = root.child("graph");
     if (!graph)
-      return fail(Errc::parse, {file_, 1, 1}, "there is no <graph> inside <graphml>",
-                  "pass a GraphML file");
+      return fail(Errc::parse, {file_, 1, 1}, "no <graph> inside <graphml>", "pass a GraphML file");
     if (graph.next_sibling("graph"))
-      error(Errc::unsupported, graph.next_sibling("graph"), "a second <graph>",
-            "one file holds one graph");
+      error(Errc::unsupported, graph.next_sibling("graph"), "more than one <graph>",
+            "use one graph per file");
     read_keys(root);
     for (const pugi::xml_node child : graph.children()) {
       if (errors_.size() >= errors_max) break;
@@ -78,7 +75,7 @@ class GraphmlReader {
       edges_.push_back(child);
     } else if (name != "data" && name != "desc") {
       error(Errc::unsupported, child, fmt::format("<{:.40}> inside <graph>", name),
-            "write the graph with <node> and <edge> alone");
+            "use only <node> and <edge> in the graph");
     }
   }
 
@@ -89,12 +86,12 @@ class GraphmlReader {
       const std::string_view name = child.name();
       if (name == "port" || name == "graph" || name == "hyperedge")
         error(Errc::unsupported, child, fmt::format("<{}> inside <{}>", name, node.name()),
-              "write the graph with <node> and <edge> alone");
+              "use only <node> and <edge> in the graph");
       if (name != "data") continue;
       const auto key = key_name_.find(child.attribute("key").value());
       if (key == key_name_.end()) {
         error(Errc::unknown, child,
-              fmt::format("<data> names the key \"{:.40}\", which no <key> declares",
+              fmt::format("<data> uses the key \"{:.40}\", which no <key> declares",
                           child.attribute("key").value()),
               "add a <key> at the top");
         continue;
@@ -132,10 +129,10 @@ class GraphmlReader {
     const bool number = id.find_first_not_of("0123456789") == id.npos;
     const std::string name = number ? "n" + id : id;
     if (!name_of_.emplace(id, name).second)
-      return error(Errc::value, node, fmt::format("the id \"{:.80}\" stands twice", id),
-                   "give each node an id of its own");
+      return error(Errc::value, node, fmt::format("duplicate id \"{:.80}\"", id),
+                   "give each node a unique id");
     if (name != natural) put(entry, "name", name, where);
-    take(fields, {"kind", "host", "rail", "plane", "nic"}, entry);
+    take(fields, {"kind", "host", "rail", "plane", "nic", "model"}, entry);
     if (!text("scope").empty())
       if (const auto place = read_scope(fields.find("scope")->second))
         scope_uses_.emplace_back(nodes_.size(), *place);
@@ -166,12 +163,11 @@ class GraphmlReader {
       const auto [it, is_new] = scopes_.try_emplace(place, above, std::string(name), path.where);
       if (!is_new && (it->second.parent != above || it->second.name != name)) {
         if (errors_.size() < errors_max)
-          errors_.push_back(
-              {Errc::value,
-               path.where,
-               fmt::format("\"{:.80}\" has another name or stands elsewhere before", step),
-               "give a place the same path everywhere",
-               {}});
+          errors_.push_back({Errc::value,
+                             path.where,
+                             fmt::format("\"{:.80}\" had another name or location before", step),
+                             "give a place the same path everywhere",
+                             {}});
         return {};
       }
       above = place;
@@ -192,9 +188,9 @@ class GraphmlReader {
       const auto node = name_of_.find(id);
       if (node == name_of_.end())
         return error(Errc::unknown, edge,
-                     fmt::format("the edge's {} \"{:.80}\" is no node's id{}",
+                     fmt::format("the edge's {} \"{:.80}\" is not the id of a node{}",
                                  i == 0 ? "source" : "target", id, near(id)),
-                     "name the id of a <node>");
+                     "use the id of a <node>");
       ends[i] = node->second;
     }
     Fields fields = attributes(edge);
@@ -264,9 +260,7 @@ class GraphmlReader {
 
 Result<Fabric> read_graphml(std::string_view text, const std::string& file,
                             const GraphmlOptions& options) {
-  if (text.size() > text_bytes_max)
-    return fail(Errc::parse, {file, 0, 0}, fmt::format("larger than {} MiB", text_bytes_max >> 20),
-                "export a smaller part");
+  WEFT_TRY_STATUS(check_text_size(text, file, 256 << 20, "export a smaller part"));
   return GraphmlReader(text, file, options).read();
 }
 

@@ -29,10 +29,6 @@ constexpr std::array<Preset, 4> presets{{
     {"b200", 7200_Gbps, pcie_gen5, 400_Gbps},
 }};
 
-// As in the topology templates of SimAI for HPN. PCIe hops carry none of their own: measured
-// per-message latencies, of which the collectives declare one per system, contain them.
-constexpr Duration nvlink_latency = 25_ns;
-
 }  // namespace
 
 std::uint32_t HostSpec::count(std::string_view role) const {
@@ -48,7 +44,8 @@ std::vector<std::string> host_preset_names() {
 HostSpec host_preset(std::string_view name, std::uint32_t gpus, std::uint32_t nics) {
   const auto preset = std::ranges::find(presets, name, &Preset::name);
   WEFT_CHECK(preset != presets.end() && gpus > 0);
-  HostSpec host{std::string(name), {}, {}, preset->nic};
+  // A preset is called after its GPU.
+  HostSpec host{std::string(name), std::string(name), {}, {}, preset->nic};
   const auto add = [&](NodeKind kind, std::string_view role, std::uint32_t count) {
     const auto first = static_cast<std::uint32_t>(host.parts.size());
     host.parts.insert(host.parts.end(), count, {kind, std::string(role)});

@@ -29,6 +29,7 @@ struct HostSpec {
   static constexpr std::uint32_t host_part = UINT32_MAX;
 
   std::string name;         // "h100"
+  std::string gpu;          // product name of its GPUs, lower case; "": the source does not say
   std::vector<Part> parts;  // GPUs (role "gpu") and back-end NICs (role "nic") in index order
   std::vector<Wire> wires;
   Rate nic_rate;  // network side of one back-end NIC; 0 where the source does not say
@@ -39,6 +40,10 @@ struct HostSpec {
  private:
   std::uint32_t count(std::string_view role) const;
 };
+
+// As in the topology templates of SimAI for HPN. PCIe hops carry none of their own: measured
+// per-message latencies, of which the collectives declare one per system, contain them.
+inline constexpr Duration nvlink_latency = 25_ns;
 
 std::vector<std::string> host_preset_names();
 

@@ -64,18 +64,18 @@ class Expander {
   }
 
   Status expand_item(std::size_t begin, std::size_t end) {
-    if (begin == end) return wrong(begin, "an empty name");
+    if (begin == end) return wrong(begin, "empty name");
     std::vector<std::string> stems{""};
     while (begin < end) {
       const std::size_t open = std::min(text_.find('[', begin), end);
       const std::string_view fixed = text_.substr(begin, open - begin);
-      if (fixed.contains(']')) return wrong(begin, "a \"]\" without its \"[\"");
+      if (fixed.contains(']')) return wrong(begin, "\"]\" without \"[\"");
       if (stems.front().size() + fixed.size() > name_length_max)
-        return wrong(begin, fmt::format("a name longer than {} bytes", name_length_max));
+        return wrong(begin, fmt::format("name longer than {} bytes", name_length_max));
       for (std::string& stem : stems) stem += fixed;
       if (open == end) break;
       const std::size_t close = text_.find(']', open);
-      if (close == text_.npos || close > end) return wrong(open, "a \"[\" without its \"]\"");
+      if (close == text_.npos || close > end) return wrong(open, "\"[\" without \"]\"");
       WEFT_TRY(const std::vector<std::string> numbers, expand_bracket(open + 1, close));
       if (numbers.size() * stems.size() > most_ - names_.size()) return too_many(open);
       std::vector<std::string> longer;

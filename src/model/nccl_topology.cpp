@@ -12,16 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "model/generator.hpp"
 #include "model/line_index.hpp"
 
 namespace weft::model {
 namespace {
 
-constexpr std::size_t text_bytes_max = std::size_t{4} << 20;
 constexpr int depth_max = 32;
-constexpr std::size_t errors_max = 100;
-constexpr Duration nvlink_latency = 25_ns;  // as in the host presets
 constexpr Duration pcie_latency{};
 constexpr std::uint32_t at_host = HostSpec::host_part;
 constexpr std::int64_t dev_unknown = INT64_MAX;
@@ -95,11 +93,11 @@ class TopologyReader {
     const pugi::xml_node system = document.child("system");
     if (!system)
       return fail(Errc::parse, {file_, 1, 1}, "there is no <system> element",
-                  "pass a file that NCCL wrote (NCCL_TOPO_DUMP_FILE)");
+                  "use a file written by NCCL (NCCL_TOPO_DUMP_FILE)");
     for (const pugi::xml_node node : document.children())
       if (node.type() == pugi::node_element && node != system)
-        error(Errc::parse, node, fmt::format("<{}> stands beside <system>", node.name()),
-              "one file describes one host");
+        error(Errc::parse, node, fmt::format("<{}> next to <system>", node.name()),
+              "use one file per host");
     read_children(system, "system", at_host, 0);
     if (errors_.empty()) check();
     if (errors_.empty()) assign_parts();
@@ -141,7 +139,7 @@ class TopologyReader {
                      int depth) {
     if (depth > depth_max)
       return error(Errc::parse, node, fmt::format("nested deeper than {} levels", depth_max),
-                   "flatten the tree of bridges");
+                   "flatten the bridge tree");
     for (const pugi::xml_node child : node.children()) {
       if (child.type() != pugi::node_element) continue;
       const std::string_view name = child.name();
@@ -149,7 +147,7 @@ class TopologyReader {
         const std::vector<std::string> known{"system", "cpu", "pci",    "gpu",    "nic",
                                              "net",    "c2c", "nvlink", "pcilink"};
         error(Errc::unknown, child,
-              fmt::format("<{}> inside <{}> is not known{}", name.substr(0, 40), parent,
+              fmt::format("unknown <{}> inside <{}>{}", name.substr(0, 40), parent,
                           did_you_mean(name, known)),
               "remove it");
       } else if (name == "cpu") {
@@ -200,7 +198,7 @@ class TopologyReader {
     const auto known = std::ranges::find(pcie_speeds, speed, &PcieSpeed::gigatransfers);
     if (failed != std::errc{} || !unit.starts_with("GT/s") || known == pcie_speeds.end()) {
       error(Errc::parse, node,
-            fmt::format("link_speed=\"{}\" is not a speed of PCI Express", text.substr(0, 40)),
+            fmt::format("link_speed=\"{}\" is not a PCI Express speed", text.substr(0, 40)),
             "write e.g. link_speed=\"32.0 GT/s PCIe\" (2.5, 5, 8, 16, 32 or 64)");
       return {};
     }
@@ -265,8 +263,8 @@ class TopologyReader {
         wires_.push_back({gpu, "", Rate{count.value_or(1) * megabytes.value_or(1) * 8'000'000},
                           at(child.offset_debug())});
       } else {
-        error(Errc::unknown, child,
-              fmt::format("<{}> inside <gpu> is not known", name.substr(0, 40)), "remove it");
+        error(Errc::unknown, child, fmt::format("unknown <{}> inside <gpu>", name.substr(0, 40)),
+              "remove it");
       }
     }
   }
@@ -288,7 +286,7 @@ class TopologyReader {
       if (std::string_view(child.name()) == "net") {
         nets.push_back(child);
       } else {
-        error(Errc::unknown, child, fmt::format("<{:.40}> inside <nic> is not known", child.name()),
+        error(Errc::unknown, child, fmt::format("unknown <{:.40}> inside <nic>", child.name()),
               "write <net>");
       }
     }
@@ -327,11 +325,11 @@ class TopologyReader {
     const Where where{file_, 1, 1};
     if (gpus + nics == 0)
       report(Errc::value, where, "the file describes neither GPUs nor NICs",
-             "pass a file that NCCL wrote (NCCL_TOPO_DUMP_FILE)");
+             "use a file written by NCCL (NCCL_TOPO_DUMP_FILE)");
     if (gpus > per_host_max || nics > per_host_max || devices_.size() > devices_max)
       report(Errc::value, where,
              fmt::format("more than {} GPUs or NICs, or {} devices", per_host_max, devices_max),
-             "one file describes one host");
+             "use one file per host");
     check_unique(NodeKind::gpu, where);
     check_unique(NodeKind::nic, where);
     separate_front_end();
@@ -344,9 +342,9 @@ class TopologyReader {
     const auto twice = std::ranges::adjacent_find(seen, {}, [](const auto& s) { return s.first; });
     if (twice != seen.end())
       report(Errc::value, where,
-             fmt::format("dev=\"{}\" stands at {} and at {}", twice->first, twice->second,
+             fmt::format("dev=\"{}\" is used at {} and at {}", twice->first, twice->second,
                          std::next(twice)->second),
-             "number the devices of a kind differently");
+             "give each device of a kind its own number");
   }
   void separate_front_end() {
     Rate fastest;
@@ -456,9 +454,7 @@ class TopologyReader {
 }  // namespace
 
 Result<HostSpec> read_nccl_topology(std::string_view text, const std::string& file) {
-  if (text.size() > text_bytes_max)
-    return fail(Errc::parse, {file, 0, 0}, fmt::format("larger than {} MiB", text_bytes_max >> 20),
-                "one file describes one host");
+  WEFT_TRY_STATUS(check_text_size(text, file, 4 << 20, "use one file per host"));
   return TopologyReader(text, file).read();
 }
 

@@ -58,8 +58,8 @@ struct Finisher {
 
   std::string name(std::uint32_t p, std::uint32_t o) const {
     const Program& program = graph.programs[p];
-    return fmt::format("operation {} {} of {}", o,
-                       quoted(graph.labels[program.operations[o].label]), quoted(program.role));
+    return fmt::format("operation {} {} of {}", o, quote(graph.labels[program.operations[o].label]),
+                       quote(program.role));
   }
 
   Status check_operation(std::uint32_t p, std::uint32_t o) const {
@@ -67,12 +67,12 @@ struct Finisher {
     const Operation& op = program.operations[o];
     if (op.label >= graph.labels.size())
       return wrong(fmt::format("operation {} of {} has label {}, but there are {}", o,
-                               quoted(program.role), op.label, graph.labels.size()));
+                               quote(program.role), op.label, graph.labels.size()));
     if (!is_amount(op.seconds) || !is_amount(op.bytes))
       return wrong(fmt::format("{} takes {} s and {} bytes; both must be finite and at least 0",
                                name(p, o), op.seconds, op.bytes));
     if (std::uint64_t{op.after_first} + op.after_count > program.after.size())
-      return wrong(name(p, o) + " has its dependencies beyond the end of the list");
+      return wrong(name(p, o) + " has dependencies beyond the end of the list");
     for (std::uint32_t a = 0; a < op.after_count; ++a)
       if (program.after[op.after_first + a] >= program.operations.size())
         return wrong(fmt::format("{} waits for operation {}, but there are {}", name(p, o),
@@ -86,18 +86,18 @@ struct Finisher {
     double sum = 0;
     for (const Folded& folded : program.folded) {
       const std::uint32_t o = folded.operation;
-      if (o < last) return wrong("folded parts of " + quoted(program.role) + " are out of order");
+      if (o < last) return wrong("folded parts of " + quote(program.role) + " are out of order");
       if (o >= program.operations.size() || program.operations[o].kind != Kind::compute)
         return wrong(
             fmt::format("a folded part of {} belongs to operation {}, which does not "
                         "compute",
-                        quoted(program.role), o));
+                        quote(program.role), o));
       sum = o == last ? sum + folded.seconds : folded.seconds;
       last = o;
       // The sum may be off by rounding.
       if (!is_amount(folded.seconds) || sum > program.operations[o].seconds * (1 + 1e-9))
-        return wrong(fmt::format("folded parts of {} take {} s, but all of it {} s", name(p, o),
-                                 sum, program.operations[o].seconds));
+        return wrong(fmt::format("folded parts of {} take {} s, but the whole operation takes {} s",
+                                 name(p, o), sum, program.operations[o].seconds));
     }
     return {};
   }
@@ -131,7 +131,7 @@ struct Finisher {
     const std::uint64_t group_end = std::uint64_t{actor.group_first} + group_slots[actor.program];
     if (peer_end > graph.peers.size() || group_end > graph.memberships.size())
       return wrong(fmt::format("actor {} lacks peers or groups that {} uses", a,
-                               quoted(graph.programs[actor.program].role)));
+                               quote(graph.programs[actor.program].role)));
     for (std::uint64_t i = actor.peer_first; i < peer_end; ++i)
       if (graph.peers[i] >= graph.actors.size())
         return wrong(fmt::format("a peer of actor {} is actor {}, but there are {}", a,
@@ -160,7 +160,7 @@ struct Finisher {
     const auto idle = std::ranges::find(example, none);
     if (idle == example.end()) return {};
     return wrong("no actor runs " +
-                 quoted(graph.programs[static_cast<std::size_t>(idle - example.begin())].role));
+                 quote(graph.programs[static_cast<std::size_t>(idle - example.begin())].role));
   }
 
   std::uint32_t peer(std::uint32_t a, std::uint32_t slot) const {
@@ -195,7 +195,7 @@ struct Finisher {
           return wrong(
               fmt::format("actors {} and {} both run {}, but their peers in slot {} have "
                           "other programs or slots",
-                          example[p], a, quoted(graph.programs[p].role), s));
+                          example[p], a, quote(graph.programs[p].role), s));
     }
     return {};
   }
@@ -234,11 +234,10 @@ struct Finisher {
     const std::span<const Message> other =
         with_key(messages[q], std::tuple(link.back, first.tag, other_kind));
     if (own.size() != other.size())
-      return wrong(fmt::format("{} {} {} messages with tag {} {} {}, which {} {} of them",
-                               quoted(graph.programs[p].role), sends ? "sends" : "receives",
-                               own.size(), first.tag, sends ? "to" : "from",
-                               quoted(graph.programs[q].role), sends ? "receives" : "sends",
-                               other.size()));
+      return wrong(fmt::format(
+          "{} {} {} messages with tag {} {} {}, which {} {} of them", quote(graph.programs[p].role),
+          sends ? "sends" : "receives", own.size(), first.tag, sends ? "to" : "from",
+          quote(graph.programs[q].role), sends ? "receives" : "sends", other.size()));
     for (std::size_t k = 0; k < own.size(); ++k) {
       const std::uint32_t mine = own[k].operation, theirs = other[k].operation;
       graph.programs[p].match[mine] = theirs;
@@ -274,8 +273,8 @@ struct Finisher {
     const auto& b_calls = calls[b.program][b_slot];
     if (a_calls.size() != b_calls.size())
       return wrong(fmt::format("{} and {} share a group, but call {} and {} collectives in it",
-                               quoted(graph.programs[a.program].role),
-                               quoted(graph.programs[b.program].role), a_calls.size(),
+                               quote(graph.programs[a.program].role),
+                               quote(graph.programs[b.program].role), a_calls.size(),
                                b_calls.size()));
     for (std::size_t k = 0; k < a_calls.size(); ++k) {
       const Operation& x = graph.programs[a.program].operations[a_calls[k]];
@@ -294,7 +293,7 @@ struct Finisher {
                      std::vector<std::uint32_t>& stamp) {
     const RankGroup& group = graph.groups[g];
     if (group.rows == 0 || group.ranks.empty() || group.ranks.size() % group.rows != 0)
-      return wrong(fmt::format("group {} has {} ranks, which do not make {} rows", g,
+      return wrong(fmt::format("group {} has {} ranks, which do not divide into {} rows", g,
                                group.ranks.size(), group.rows));
     for (const std::uint32_t rank : group.ranks) {
       if (rank >= graph.rank_count)
@@ -361,8 +360,8 @@ Status OpGraph::finish() {
   WEFT_TRY_STATUS(finisher.match_messages());
   WEFT_TRY_STATUS(finisher.check_groups());
   if (const std::string circle = find_circle(*this); !circle.empty())
-    return fail(Errc::value, {}, "operations wait for each other in a circle: " + circle,
-                "take one of these dependencies away, or reorder sends and recvs");
+    return fail(Errc::value, {}, "operations wait for each other in a cycle: " + circle,
+                "remove one of these dependencies, or reorder sends and recvs");
   return {};
 }
 

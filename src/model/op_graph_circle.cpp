@@ -259,8 +259,8 @@ std::string in_words(const OpGraph& graph, const Cast& cast, std::span<const Ins
   for (const Instance& at : circle.first(std::min(circle.size(), named_max))) {
     const Program& program = graph.programs[cast.actors[at.actor].program];
     text += fmt::format("operation {} {} of {}, which waits for ", at.operation,
-                        quoted(graph.labels[program.operations[at.operation].label]),
-                        quoted(program.role));
+                        quote(graph.labels[program.operations[at.operation].label]),
+                        quote(program.role));
   }
   if (circle.size() > named_max) return text + fmt::format("{} more", circle.size() - named_max);
   return text + "the first";

@@ -181,8 +181,8 @@ TEST_CASE("circles across actors") {
   Program program;
   add(program, send(0));
   add(program, recv(1), {0});
-  check_fails(ring(program, 5), "in a circle");
-  check_fails(ring(program, 2), "in a circle");
+  check_fails(ring(program, 5), "in a cycle");
+  check_fails(ring(program, 2), "in a cycle");
   program.operations[1].after_count = 0;
   for (const std::uint32_t n : {1u, 2u, 5u}) {
     OpGraph graph = ring(program, n);
@@ -198,7 +198,7 @@ TEST_CASE("circles across actors") {
   OpGraph graph = graph_of({one, other});
   add_actor(graph, 0, {1});
   add_actor(graph, 1, {0});
-  check_fails(graph, "in a circle");
+  check_fails(graph, "in a cycle");
 }
 
 // Group 0 = {0, 1}, group 1 = {1, 2}; rank i is actor i.
@@ -235,7 +235,7 @@ TEST_CASE("groups that do not agree") {
   CHECK(with([](OpGraph&) {}).finish().has_value());
   check_fails(with([](OpGraph& g) { g.groups[0].rows = 0; }), "rows");
   check_fails(with([](OpGraph& g) { g.groups[0].ranks = {0, 1, 2}, g.groups[0].rows = 2; }),
-              "do not make 2 rows");
+              "do not divide into 2 rows");
   check_fails(with([](OpGraph& g) { g.groups[1].ranks[1] = 3; }), "has rank 3");
   check_fails(with([](OpGraph& g) { g.groups[1].ranks[1] = 1; }), "rank 1 twice");
   check_fails(with([](OpGraph& g) { g.groups[1].ranks[1] = 0; }), "its rank 2 is not");
@@ -261,11 +261,11 @@ TEST_CASE("circles through collectives") {
   CHECK(graph.finish().has_value());
   graph.programs[1].after = {0};
   graph.programs[1].operations[1].after_count = 1;
-  check_fails(graph, "in a circle");
+  check_fails(graph, "in a cycle");
 }
 
 // Pairs of actors: programs "a then b" and "b then a" never meet in both groups, so that roles wait
-// in a circle, but no actors do:
+// in a cycle, but no actors do:
 //   group 0 (a): 0 and 1     group 1 (b): 2 and 3     alone: groups 2, 3, 4, 5
 TEST_CASE("a circle of roles that no actors form") {
   Program ab, ba;
@@ -287,7 +287,7 @@ TEST_CASE("a circle of roles that no actors form") {
   graph.memberships = {0, 1, 0, 1, 4, 2, 5, 3};
   graph.groups[2].ranks = {2};
   graph.groups[3].ranks = {3};
-  check_fails(graph, "in a circle");
+  check_fails(graph, "in a cycle");
 }
 
 }  // namespace

@@ -79,6 +79,14 @@ struct TrainingOutcome {
   double checkpoint_s = no_number;  // one checkpoint over the front-end network
 };
 
+// A job that came to a stop before its end.
+struct Unfinished {
+  double at_s = 0;  // since when its first transfer that never arrived has stood still
+  std::string why;  // "iteration 4 of 10: gpu:0 has no live path to gpu:8"
+};
+// "unfinished at 1.2 s: iteration 4 of 10: ..."
+std::string to_text(const Unfinished& unfinished);
+
 struct JobOutcome {
   std::string name;
   std::string op;         // "all_reduce"
@@ -87,6 +95,9 @@ struct JobOutcome {
   std::uint64_t gpus = 0;
   double bytes_per_rank = 0;     // as in nccl-tests
   std::uint64_t iterations = 0;  // finished ones
+  // Then what is said of an iteration or step has no number, however many have ended: none of them
+  // is how long the job takes. Only `iterations` and TrainingOutcome::step_times_s tell of those.
+  std::optional<Unfinished> unfinished;
   double time_mean_s = no_number, time_min_s = no_number, time_max_s = no_number;
   double algbw_gbyte_s = no_number, busbw_gbyte_s = no_number;
   double roofline_s = no_number;              // lower bound of one iteration on the healthy fabric
@@ -146,8 +157,9 @@ struct PacketOutcome {
   std::string transport;
   std::uint64_t hops = 0;  // packets of any kind that crossed a link
   std::uint64_t pause_frames = 0, ecn_marks = 0, cnps = 0;
-  // Dropped in all, of which for want of headroom or on dead and lossy links.
+  // Data packets: in all, of which for want of headroom or on dead and lossy links.
   std::uint64_t drops = 0, drops_headroom = 0, drops_link = 0;
+  std::uint64_t drops_control = 0;  // of other kinds, on dead and lossy links
   std::uint64_t trims = 0, retransmissions = 0, timeouts = 0;
   double buffer_max_bytes = 0;  // waiting in one switch
   // Payload: sent (what was sent again too) = received + dropped + in flight, or something is
@@ -170,7 +182,7 @@ struct PacketOutcome {
     std::vector<double> time_s, value;
   };
   std::vector<Series> series;
-  std::vector<std::string> deadlocks, storms;  // in words
+  std::vector<std::string> deadlocks, storms, lossless_drops;  // in words
 };
 
 struct VariantOutcome {

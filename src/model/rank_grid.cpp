@@ -45,8 +45,8 @@ RankGrid::RankGrid(GridPoint sizes, std::array<Axis, axis_count> order)
 
 Result<std::array<Axis, axis_count>> RankGrid::parse_order(const Token& text) {
   const auto refuse = [&] {
-    return fail(Errc::value, text.where, quoted(text.text) + " is not an order of ranks",
-                "name each of tp, cp, pp and dp once, innermost first, as in \"tp-cp-pp-dp\"");
+    return fail(Errc::value, text.where, quote(text.text) + " is not a valid rank order",
+                "list each of tp, cp, pp and dp once, innermost first, as in \"tp-cp-pp-dp\"");
   };
   const std::vector<std::string_view> names = split(trim(text.text), '-');
   if (names.size() != axis_count) return refuse();

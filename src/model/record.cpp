@@ -10,6 +10,11 @@
 namespace weft::model {
 namespace {
 
+constexpr std::size_t record_bytes = 256;  // of most lines that are written
+
+}  // namespace
+
+// Not in the anonymous namespace, as the Impl structs hold one.
 class RecordReader {
  public:
   // Of ids that may repeat, between `ids_max` and twice as many are kept.
@@ -33,8 +38,8 @@ class RecordReader {
     if (row.until < row.t)
       errors_.push_back({Errc::value,
                          line.where(),
-                         "\"until\" lies before \"t\"",
-                         "leave \"until\" out for what has no length",
+                         "\"until\" is before \"t\"",
+                         "omit \"until\" for events without a duration",
                          {}});
     row.value = line.number("value", 1, -1e300, 1e300, errors_);
     read_source(line, row);
@@ -65,8 +70,8 @@ class RecordReader {
     else
       errors_.push_back({Errc::value,
                          line.where(),
-                         fmt::format("id {} stands twice, for different records", base::quoted(id)),
-                         "give each record an id of its own",
+                         fmt::format("duplicate id {} for different records", quote(id)),
+                         "give each record a unique id",
                          {}});
     return true;
   }
@@ -81,7 +86,7 @@ class RecordReader {
     errors_.push_back(
         {Errc::unknown,
          line.where(),
-         fmt::format("\"source\" is {}{}", base::quoted(name), did_you_mean(name, source_names())),
+         fmt::format("\"source\" is {}{}", quote(name), did_you_mean(name, source_names())),
          fmt::format("give one of: {}", fmt::join(source_names(), ", ")),
          {}});
   }
@@ -118,6 +123,8 @@ class RecordReader {
   std::map<std::string, Entity, std::less<>> entities_;
   std::map<std::string, std::uint64_t, std::less<>> seen_, older_;
 };
+
+namespace {
 
 // Fills the reader with up to `rows_max` records, as far as lines and patience with errors go.
 Result<RecordSet> read_piece(RecordReader& reader, LineReader& lines, std::size_t rows_max) {
@@ -185,7 +192,7 @@ Result<RecordSet> RecordStream::next(std::size_t rows_max) {
     const Error* error = impl_->lines.error();
     const bool is_long = error != nullptr && impl_->lines.pass_over();
     if (error != nullptr && !is_long) return std::unexpected(*error);
-    const bool is_end = !line && !is_long && broken.size() < json_errors_max;
+    const bool is_end = !line && !is_long && broken.size() < errors_max;
     impl_->refuse(std::move(broken));
     if (is_end) break;
     if (!line) continue;
@@ -228,26 +235,26 @@ RecordSet RecordLines::take() { return impl_->reader.take(); }
 const RecordCounts& RecordLines::counts() const { return impl_->counts; }
 
 std::string to_json(const Fabric& fabric, const RecordSet& set, const Record& record) {
-  std::string out =
-      fmt::format(R"({{"id":{},"t":"{}")", json_string(set.ids[record.id]), to_text(record.t));
-  if (record.until != record.t) out += fmt::format(R"(,"until":"{}")", to_text(record.until));
-  if (record.received != record.t)
-    out += fmt::format(R"(,"received":"{}")", to_text(record.received));
+  JsonObject out;
+  out.reserve(record_bytes).add("id", set.ids[record.id]).add("t", record.t);
+  if (record.until != record.t) out.add("until", record.until);
+  if (record.received != record.t) out.add("received", record.received);
+  out.add("source", record.source);
   const std::string_view unknown_kind = set.attribute(record, "kind");
-  const std::string_view unknown_entity = set.attribute(record, "entity");
   const bool known = record.entity.kind != EntityKind::none;
-  out += fmt::format(R"(,"source":"{}","entity":{},"kind":{},"value":{})", to_text(record.source),
-                     json_string(known ? name(fabric, record.entity) : unknown_entity),
-                     json_string(unknown_kind.empty() ? to_text(record.kind) : unknown_kind),
-                     record.value);
-  std::string attrs;
+  if (known)
+    out.add("entity", name(fabric, record.entity));
+  else
+    out.add("entity", set.attribute(record, "entity"));
+  out.add("kind", unknown_kind.empty() ? to_text(record.kind) : unknown_kind)
+      .add("value", record.value);
+  JsonObject attrs;
   for (const auto& [key, value] : set.attrs[record.attrs]) {
     const bool stands_elsewhere =
         (key == "kind" && !unknown_kind.empty()) || (key == "entity" && !known);
-    if (stands_elsewhere) continue;
-    attrs += fmt::format("{}{}:{}", attrs.empty() ? "" : ",", json_string(key), json_string(value));
+    if (!stands_elsewhere) attrs.add(key, value);
   }
-  return out + (attrs.empty() ? "}" : R"(,"attrs":{)" + attrs + "}}");
+  return std::move(out.add_if("attrs", attrs)).text();
 }
 
 }  // namespace weft::model

@@ -6,15 +6,10 @@ namespace weft::model {
 namespace {
 
 using testing::contains;
-
-// nic:0 - rtsw:0 = ctsw:0, ctsw:1 = rtsw:1 - nic:1
-Fabric zone() {
-  return testing::make_fabric(
-      "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2}");
-}
+using testing::two_rack_zone;
 
 TEST_CASE("every entity is found by its name") {
-  const Fabric fabric = zone();
+  const Fabric fabric = two_rack_zone();
   std::vector<Entity> all{card_of(testing::node(fabric, "ctsw:1"), 1)};
   for (const NodeId node : fabric.nodes()) all.push_back(entity(node));
   for (const LinkId link : fabric.links()) {
@@ -53,7 +48,7 @@ TEST_CASE("kinds and sources have names, downs have ups") {
 }
 
 TEST_CASE("records are read, and written as they were") {
-  const Fabric fabric = zone();
+  const Fabric fabric = two_rack_zone();
   const std::string text =
       R"({"id":"a","t":"2026-03-01T12:00:00Z","until":"2026-03-01T12:00:10Z",)"
       R"("received":"2026-03-01T12:00:11Z","source":"probe","entity":"rtsw:0->ctsw:1",)"
@@ -77,7 +72,7 @@ TEST_CASE("records are read, and written as they were") {
 }
 
 TEST_CASE("records that cannot be are refused, equal ones kept once") {
-  const Fabric fabric = zone();
+  const Fabric fabric = two_rack_zone();
   const auto refuse = [&](std::string_view text) {
     LineReader lines(text, "r.jsonl");
     RecordCounts counts;
@@ -88,7 +83,7 @@ TEST_CASE("records that cannot be are refused, equal ones kept once") {
   const std::string one = R"({"id":"a","t":1,"source":"snmp","kind":"link_up"})";
   CHECK(refuse(one + "\n" + one) == "1 kept, 1");
   CHECK(contains(refuse(one + "\n" + R"({"id":"a","t":2,"source":"snmp","kind":"link_up"})"),
-                 "r.jsonl:2: id \"a\" stands twice"));
+                 "r.jsonl:2: duplicate id \"a\""));
   CHECK(
       contains(refuse(R"({"t":1,"source":"sylog","kind":"link_up"})"), "did you mean \"syslog\""));
   CHECK(contains(refuse(R"({"t":1,"source":"snmp"})"), "\"kind\" is missing"));
@@ -96,7 +91,7 @@ TEST_CASE("records that cannot be are refused, equal ones kept once") {
 }
 
 TEST_CASE("a stream gives the same in pieces, and knows ids again from piece to piece") {
-  const Fabric fabric = zone();
+  const Fabric fabric = two_rack_zone();
   std::string text;
   for (int i = 0; i < 10; ++i)
     text += R"({"id":"r)" + std::to_string(i % 8) + R"(","t":)" + std::to_string(i % 8) +
@@ -117,7 +112,7 @@ TEST_CASE("a stream gives the same in pieces, and knows ids again from piece to 
 }
 
 TEST_CASE("a stream passes over what is no record, however much of it there is") {
-  const Fabric fabric = zone();
+  const Fabric fabric = two_rack_zone();
   const std::string good = R"({"id":"a","t":1,"source":"probe","kind":"info"})";
   std::string text = good + "\n{\"t\":2}\n";
   for (int i = 0; i < 250; ++i) text += "rubbish\n";
@@ -137,7 +132,7 @@ TEST_CASE("a stream passes over what is no record, however much of it there is")
 }
 
 TEST_CASE("a stream passes over lines that are too long, and counts them") {
-  const Fabric fabric = zone();
+  const Fabric fabric = two_rack_zone();
   const auto good = [](const char* id) {
     return std::string(R"({"t":1,"source":"probe","kind":"info","id":")") + id + "\"}\n";
   };
@@ -160,7 +155,7 @@ TEST_CASE("a stream passes over lines that are too long, and counts them") {
 }
 
 TEST_CASE("a bad line leaves the others alone") {
-  const Fabric fabric = zone();
+  const Fabric fabric = two_rack_zone();
   RecordLines lines(fabric);
   CHECK(lines.add(R"({"id":"a","t":1,"source":"probe","kind":"info"})", {}));
   CHECK_FALSE(lines.add(R"({"id":"b","t":"when","source":"nobody","kind":"info"})", {}));

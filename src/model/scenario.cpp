@@ -10,25 +10,25 @@
 namespace weft::model {
 namespace {
 
-using Kind = Config::Kind;
+using ConfigKind = Config::Kind;
 
 // Every top-level key and what may stand behind it; null is allowed everywhere.
 struct TopKey {
   std::string_view name;
   std::string_view wanted;
-  std::array<Kind, 2> kinds;
+  std::array<ConfigKind, 2> kinds;
 };
 constexpr std::array<TopKey, 10> top_keys{{
-    {"name", "a text", {Kind::scalar, Kind::scalar}},
-    {"fabric", "a map of keys", {Kind::map, Kind::map}},
-    {"routing", "a map of keys", {Kind::map, Kind::map}},
-    {"transport", "a name, or a map of keys", {Kind::scalar, Kind::map}},
-    {"jobs", "a list of jobs, each a map", {Kind::list, Kind::list}},
-    {"faults", "a list of faults, each a map", {Kind::list, Kind::list}},
-    {"compare", "a map from variant names to overlays", {Kind::map, Kind::map}},
-    {"sweep", "a map from keys to lists of values", {Kind::map, Kind::map}},
-    {"engine", "a name, or a map with one", {Kind::scalar, Kind::map}},
-    {"seed", "a whole number", {Kind::scalar, Kind::scalar}},
+    {"name", "a text", {ConfigKind::scalar, ConfigKind::scalar}},
+    {"fabric", "a map of keys", {ConfigKind::map, ConfigKind::map}},
+    {"routing", "a map of keys", {ConfigKind::map, ConfigKind::map}},
+    {"transport", "a name, or a map of keys", {ConfigKind::scalar, ConfigKind::map}},
+    {"jobs", "a list of jobs, each a map", {ConfigKind::list, ConfigKind::list}},
+    {"faults", "a list of faults, each a map", {ConfigKind::list, ConfigKind::list}},
+    {"compare", "a map from variant names to overlays", {ConfigKind::map, ConfigKind::map}},
+    {"sweep", "a map from keys to lists of values", {ConfigKind::map, ConfigKind::map}},
+    {"engine", "a name, or a map with one", {ConfigKind::scalar, ConfigKind::map}},
+    {"seed", "a whole number", {ConfigKind::scalar, ConfigKind::scalar}},
 }};
 
 bool is_variant_key(std::string_view key) { return key != "compare" && key != "sweep"; }
@@ -53,7 +53,7 @@ void check_keys(const Config& map, std::span<const std::string> allowed, std::st
       const bool exists = std::ranges::find(top_keys, field.key, &TopKey::name) != top_keys.end();
       errors.push_back({Errc::unknown,
                         field.where,
-                        exists ? fmt::format("\"{}\" is not read in {}", field.key, what)
+                        exists ? fmt::format("\"{}\" is not used in {}", field.key, what)
                                : fmt::format("unknown key \"{}\" in {}{}", field.key, what,
                                              did_you_mean(field.key, allowed)),
                         fmt::format("known keys: {}", fmt::join(allowed, ", ")),
@@ -61,8 +61,8 @@ void check_keys(const Config& map, std::span<const std::string> allowed, std::st
       continue;
     }
     const TopKey& key = *std::ranges::find(top_keys, field.key, &TopKey::name);
-    const Kind kind = field.value.kind;
-    if (kind != Kind::null && std::ranges::find(key.kinds, kind) == key.kinds.end())
+    const ConfigKind kind = field.value.kind;
+    if (kind != ConfigKind::null && std::ranges::find(key.kinds, kind) == key.kinds.end())
       errors.push_back({Errc::parse,
                         field.value.where,
                         fmt::format("\"{}\" must be {}", field.key, key.wanted),
@@ -100,7 +100,7 @@ void apply(Config& config, const std::vector<Setting>& settings, Errors& errors)
 Result<std::uint64_t> read_seed(const Config& root, const LoadOptions& options) {
   if (options.seed) return *options.seed;
   const Config* seed = root.find("seed");
-  if (seed == nullptr || seed->kind == Kind::null) return 1;
+  if (seed == nullptr || seed->kind == ConfigKind::null) return 1;
   WEFT_TRY(const std::int64_t value, parse_count(token_of(*seed)));
   return static_cast<std::uint64_t>(value);
 }
@@ -146,20 +146,22 @@ void add_variants(const Config& compare, const Config& base, const std::vector<S
   if (compare.fields.empty())
     errors.push_back({Errc::value,
                       compare.where,
-                      "\"compare\" names no variant",
+                      "\"compare\" has no variants",
                       "add \"name: {...}\" lines, or remove the key",
                       {}});
   for (const Config::Field& variant : compare.fields) {
-    const bool is_map = variant.value.kind == Kind::map || variant.value.kind == Kind::null;
+    const bool is_map =
+        variant.value.kind == ConfigKind::map || variant.value.kind == ConfigKind::null;
     if (!is_map || variant.key.empty()) {
-      errors.push_back({Errc::parse,
-                        variant.value.where,
-                        fmt::format("variant \"{}\" must be a name and a map of keys", variant.key),
-                        "write \"name: {}\" for the scenario as it stands",
-                        {}});
+      errors.push_back(
+          {Errc::parse,
+           variant.value.where,
+           fmt::format("variant \"{}\" must be a name with a map of keys", variant.key),
+           "write \"name: {}\" for the unchanged scenario",
+           {}});
       continue;
     }
-    const bool is_empty = variant.value.kind == Kind::null;
+    const bool is_empty = variant.value.kind == ConfigKind::null;
     const Config over = is_empty ? Config::map() : variant.value;
     add_variant(variant.key, base, over, settings, options, out, errors);
   }
@@ -179,7 +181,7 @@ Status fail_on(Errors& errors) {
 }
 
 Result<ScenarioFile> interpret(Config root, const std::string& file, const LoadOptions& options) {
-  if (root.kind != Kind::map)
+  if (root.kind != ConfigKind::map)
     return fail(Errc::parse, {file, std::max(root.where.line, 1u), std::max(root.where.column, 1u)},
                 "a scenario must be a map of keys", "start with \"fabric: {generator: ...}\"");
   root.where.file = file;
@@ -199,7 +201,7 @@ Result<ScenarioFile> interpret(Config root, const std::string& file, const LoadO
   std::erase_if(settings, [](const Setting& s) {
     return !is_variant_key(std::string_view(s.path).substr(0, s.path.find('.')));
   });
-  if (compare.kind == Kind::null) {
+  if (compare.kind == ConfigKind::null) {
     add_variant("base", root, Config::map(), {}, options, out, errors);
   } else {
     add_variants(compare, root, settings, options, out, errors);

@@ -8,12 +8,12 @@ namespace {
 
 using testing::contains;
 
-Result<ScenarioFile> parse(std::string_view text, const LoadOptions& options = {}) {
+Result<ScenarioFile> parse_file(std::string_view text, const LoadOptions& options = {}) {
   return parse_scenario(text, "s.yaml", options);
 }
 
-std::string refusal(std::string_view text, const LoadOptions& options = {}) {
-  const auto file = parse(text, options);
+std::string scenario_refusal(std::string_view text, const LoadOptions& options = {}) {
+  const auto file = parse_file(text, options);
   return file ? "accepted" : file.error().text();
 }
 
@@ -24,7 +24,8 @@ std::string value_at(const Config& root, std::string_view section, std::string_v
 }
 
 TEST_CASE("a file without compare is one variant called base") {
-  const auto file = parse("fabric: {generator: ai_zone}\nseed: 7\nsweep: {fabric.racks: [1, 2]}\n");
+  const auto file =
+      parse_file("fabric: {generator: ai_zone}\nseed: 7\nsweep: {fabric.racks: [1, 2]}\n");
   REQUIRE(file.has_value());
   REQUIRE(file->variants.size() == 1);
   const Scenario& s = file->variants[0];
@@ -39,15 +40,15 @@ TEST_CASE("a file without compare is one variant called base") {
 }
 
 TEST_CASE("the seed is 1 unless given") {
-  CHECK(parse("fabric: {}")->variants[0].seed == 1);
-  CHECK(parse("seed: ~")->variants[0].seed == 1);
+  CHECK(parse_file("fabric: {}")->variants[0].seed == 1);
+  CHECK(parse_file("seed: ~")->variants[0].seed == 1);
   LoadOptions options;
   options.seed = 42;
-  CHECK(parse("seed: 7", options)->variants[0].seed == 42);
+  CHECK(parse_file("seed: 7", options)->variants[0].seed == 42);
 }
 
 TEST_CASE("variants overlay key by key, in file order; null removes") {
-  const auto file = parse(
+  const auto file = parse_file(
       "fabric: {generator: ai_zone, racks: 4}\n"
       "routing: {scheme: e_ecmp, qps: 16}\n"
       "jobs: [{name: a}, {name: b}]\n"
@@ -73,7 +74,7 @@ TEST_CASE("variants overlay key by key, in file order; null removes") {
 TEST_CASE("--set holds in every variant") {
   LoadOptions options;
   options.set = {{"routing.qps", "4"}, {"jobs.0.bytes", "1 MiB"}, {"compare.b.seed", "5"}};
-  const auto file = parse(
+  const auto file = parse_file(
       "routing: {qps: 16}\njobs: [{name: a, bytes: 2 MiB}]\n"
       "compare: {a: {routing: {qps: 1}}, b: {}}\n",
       options);
@@ -89,7 +90,7 @@ TEST_CASE("--set holds in every variant") {
 TEST_CASE("--set can add sections, hold YAML, and turn the comparison off") {
   LoadOptions options;
   options.set = {{"fabric", "{generator: hpn}"}, {"compare", "~"}};
-  const auto file = parse("compare: {a: {}, b: {}}\n", options);
+  const auto file = parse_file("compare: {a: {}, b: {}}\n", options);
   REQUIRE(file.has_value());
   REQUIRE(file->variants.size() == 1);
   CHECK(file->variants[0].name == "base");
@@ -97,8 +98,8 @@ TEST_CASE("--set can add sections, hold YAML, and turn the comparison off") {
 }
 
 TEST_CASE("mistakes at the top level come all at once") {
-  const std::string text =
-      refusal("fabrik: {}\nrouting: ecmp\njobs: {a: 1}\nseed: [1]\nsweep: 3\nengine: [fluid]\n");
+  const std::string text = scenario_refusal(
+      "fabrik: {}\nrouting: ecmp\njobs: {a: 1}\nseed: [1]\nsweep: 3\nengine: [fluid]\n");
   for (const char* const part :
        {"s.yaml:1:1: unknown key \"fabrik\" in this file (did you mean \"fabric\"?)",
         "s.yaml:2:10: \"routing\" must be a map of keys", "s.yaml:3:7: \"jobs\" must be a list",
@@ -108,51 +109,53 @@ TEST_CASE("mistakes at the top level come all at once") {
 }
 
 TEST_CASE("engine and transport may be names") {
-  const auto file = parse("engine: packet\ntransport: nscc\n");
+  const auto file = parse_file("engine: packet\ntransport: nscc\n");
   REQUIRE(file.has_value());
   CHECK(file->variants[0].section("transport").text == "nscc");
-  CHECK(contains(refusal("transport: [nscc]"), "\"transport\" must be a name, or a map of keys"));
+  CHECK(contains(scenario_refusal("transport: [nscc]"),
+                 "\"transport\" must be a name, or a map of keys"));
 }
 
 TEST_CASE("mistakes in variants") {
-  CHECK(contains(refusal("compare: {}"), "names no variant"));
-  CHECK(contains(refusal("compare: [a, b]"), "must be a map from variant names"));
-  CHECK(contains(refusal("compare: {a: 3}"), "variant \"a\" must be"));
+  CHECK(contains(scenario_refusal("compare: {}"), "has no variants"));
+  CHECK(contains(scenario_refusal("compare: [a, b]"), "must be a map from variant names"));
+  CHECK(contains(scenario_refusal("compare: {a: 3}"), "variant \"a\" must be"));
+  CHECK(contains(scenario_refusal("compare: {a: {compare: {}}}"),
+                 "\"compare\" is not used in variant \"a\""));
+  CHECK(contains(scenario_refusal("compare: {a: {rooting: {}}}"), "did you mean \"routing\"?"));
   CHECK(
-      contains(refusal("compare: {a: {compare: {}}}"), "\"compare\" is not read in variant \"a\""));
-  CHECK(contains(refusal("compare: {a: {rooting: {}}}"), "did you mean \"routing\"?"));
-  CHECK(contains(refusal("compare: {a: {routing: 5}}"), "s.yaml:1:24: \"routing\" must be"));
+      contains(scenario_refusal("compare: {a: {routing: 5}}"), "s.yaml:1:24: \"routing\" must be"));
 }
 
 TEST_CASE("wrong settings and seeds") {
   LoadOptions options;
   options.set = {{"seed.x", "1"}, {"routing..qps", "2"}, {"jobs.9.a", "3"}};
-  const std::string text = refusal("seed: 3\njobs: []\n", options);
+  const std::string text = scenario_refusal("seed: 3\njobs: []\n", options);
   CHECK(contains(text, "--set seed.x=1:1:1: cannot set \"seed.x\""));
   CHECK(contains(text, "empty name"));
   CHECK(contains(text, "not an index below 0"));
   options.set = {{"routing", "{a"}};
-  CHECK(contains(refusal("seed: 3", options), "--set routing={a"));
-  CHECK(contains(refusal("seed: -3"), "negative"));
-  CHECK(contains(refusal("seed: 1.5"), "not a whole number"));
+  CHECK(contains(scenario_refusal("seed: 3", options), "--set routing={a"));
+  CHECK(contains(scenario_refusal("seed: -3"), "negative"));
+  CHECK(contains(scenario_refusal("seed: 1.5"), "not a whole number"));
 }
 
 TEST_CASE("a command that reads some keys leaves out the others, and still checks them") {
   LoadOptions options;
   options.keys = {"fabric", "seed"};
-  const auto file = parse("fabric: {}\nseed: 2\njobs: []\ncompare: {a: {}}\n", options);
+  const auto file = parse_file("fabric: {}\nseed: 2\njobs: []\ncompare: {a: {}}\n", options);
   REQUIRE(file.has_value());
   REQUIRE(file->variants.size() == 1);
   CHECK(file->variants[0].name == "base");
   CHECK(file->variants[0].root.find("jobs") == nullptr);
-  CHECK(contains(refusal("fabric: {}\njob: []\n", options), "unknown key \"job\""));
+  CHECK(contains(scenario_refusal("fabric: {}\njob: []\n", options), "unknown key \"job\""));
 }
 
 TEST_CASE("what is no scenario at all") {
-  CHECK(contains(refusal(""), "must be a map"));
-  CHECK(contains(refusal("just text"), "must be a map"));
-  CHECK(contains(refusal("[1, 2]"), "must be a map"));
-  CHECK(contains(refusal("fabric: {"), "s.yaml:"));
+  CHECK(contains(scenario_refusal(""), "must be a map"));
+  CHECK(contains(scenario_refusal("just text"), "must be a map"));
+  CHECK(contains(scenario_refusal("[1, 2]"), "must be a map"));
+  CHECK(contains(scenario_refusal("fabric: {"), "s.yaml:"));
   CHECK_FALSE(load_scenario("/nonexistent/s.yaml", {}).has_value());
 }
 
@@ -173,7 +176,7 @@ TEST_CASE("random edits of a scenario's text are read or refused") {
         text.erase(at, 1 + rng.below(5));
       }
     }
-    const auto file = parse(text);
+    const auto file = parse_file(text);
     read += file.has_value() ? 1 : 0;
     if (file) CHECK_FALSE(file->variants.empty());
     if (!file) CHECK_FALSE(file.error().what.empty());

@@ -114,15 +114,15 @@ Status check_size(const SlurmTree& tree, const SlurmOptions& options, const std:
   const double capacity = hosts * options.host.nic_count() * static_cast<double>(options.link.bps) +
                           uplinks * static_cast<double>(options.uplink.bps);
   if (capacity > 9e18)
-    return fail(Errc::value, {file, 0, 0}, "the links together exceed 9e18 bits/s",
-                "give smaller link rates");
+    return fail(Errc::value, {file, 0, 0}, "the links exceed 9e18 bits/s in total",
+                "use lower link rates");
   if (nodes <= static_cast<double>(options.limits.nodes) &&
       links <= static_cast<double>(options.limits.links))
     return {};
   return fail(Errc::value, {file, 0, 0},
               fmt::format("{} hosts make {} nodes and {} links; the limits are {} and {}", hosts,
                           nodes, links, options.limits.nodes, options.limits.links),
-              "import a part of the cluster");
+              "import only part of the cluster");
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ Status check_size(const SlurmTree& tree, const SlurmOptions& options, const std:
 Result<SlurmFabric> read_slurm_topology(std::string_view text, const std::string& file,
                                         const SlurmOptions& options) {
   if (options.link <= Rate{})
-    return fail(Errc::value, {file, 0, 0}, "the rate of the NICs' links is missing",
+    return fail(Errc::value, {file, 0, 0}, "the rate of the NIC links is missing",
                 "give the link rate, e.g. \"400 Gbps\"");
   const auto most = static_cast<std::size_t>(std::max<std::int64_t>(options.limits.nodes, 0));
   WEFT_TRY(const SlurmTree tree, parse_slurm_topology(text, file, most));
@@ -139,12 +139,12 @@ Result<SlurmFabric> read_slurm_topology(std::string_view text, const std::string
       return fail(Errc::unsupported, s.where,
                   fmt::format("switch \"{}\" is {} levels above the nodes, more than {}", s.name,
                               s.height, switch_roles.size()),
-                  "leave out levels");
+                  "remove levels");
   WEFT_TRY_STATUS(check_size(tree, options, file));
   SlurmFabric out{TreeBuilder(tree, options).build(), {}};
   for (const SlurmTree::Switch& s : tree.switches)
     if (!s.link_speed.empty())
-      out.notes.push_back(fmt::format("{}: LinkSpeed={} of switch {} has no unit and is not used",
+      out.notes.push_back(fmt::format("{}: LinkSpeed={} of switch {} has no unit and is ignored",
                                       s.where.text(), s.link_speed, s.name));
   return out;
 }

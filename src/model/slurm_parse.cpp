@@ -2,39 +2,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
+#include "base/text.hpp"
 #include "model/hostlist.hpp"
 #include "model/slurm.hpp"
 
 namespace weft::model {
 namespace {
 
-constexpr std::size_t text_bytes_max = std::size_t{64} << 20;
-constexpr std::size_t errors_max = 100;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-struct Setting {
+struct KeyValue {
   std::string key;  // lower case
   std::string_view value;
   Where key_where, value_where;
 };
 
 // Cuts the text into lines of "Key=Value" settings: comments, blank lines, "\" at a line's end.
-class LineReader {
+class SettingLines {
  public:
-  LineReader(std::string_view text, const std::string& file, Errors& errors)
+  SettingLines(std::string_view text, const std::string& file, Errors& errors)
       : text_(text), file_(file), errors_(errors) {}
 
   // The next line with settings; empty at the end of the text.
-  std::vector<Setting> next() {
-    std::vector<Setting> settings;
+  std::vector<KeyValue> next() {
+    std::vector<KeyValue> settings;
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '\n') {
@@ -68,7 +59,7 @@ class LineReader {
   Where where(std::size_t offset) const {
     return {file_, line_, static_cast<std::uint32_t>(offset - line_begin_ + 1)};
   }
-  void take_setting(std::vector<Setting>& settings) {
+  void take_setting(std::vector<KeyValue>& settings) {
     const std::size_t begin = at_;
     while (at_ < text_.size() && !is_blank(text_[at_]) && text_[at_] != '\n' && text_[at_] != '#')
       ++at_;
@@ -78,12 +69,12 @@ class LineReader {
       errors_.push_back({Errc::parse,
                          where(begin),
                          fmt::format("\"{}\" is not Key=Value", word.substr(0, 40)),
-                         lower(word) == "include" ? "write the included lines into this file"
-                                                  : "write \"SwitchName=s0 Nodes=n[0-15]\"",
+                         lower_case(word) == "include" ? "copy the included lines into this file"
+                                                       : "write \"SwitchName=s0 Nodes=n[0-15]\"",
                          {}});
       return;
     }
-    settings.push_back({lower(word.substr(0, equals)), word.substr(equals + 1), where(begin),
+    settings.push_back({lower_case(word.substr(0, equals)), word.substr(equals + 1), where(begin),
                         where(begin + equals + 1)});
   }
 
@@ -101,14 +92,14 @@ class TreeReader {
       : text_(text), file_(file), names_left_(node_count_max) {}
 
   Result<SlurmTree> read() {
-    LineReader lines(text_, file_, errors_);
+    SettingLines lines(text_, file_, errors_);
     for (auto line = lines.next(); !line.empty(); line = lines.next()) {
       if (errors_.size() >= errors_max) break;
       read_switch(line);
     }
     if (tree_.switches.empty() && errors_.empty())
-      error(Errc::parse, {file_, 1, 1}, "no switch stands in the file",
-            "write lines \"SwitchName=s0 Nodes=n[0-15]\"");
+      error(Errc::parse, {file_, 1, 1}, "the file has no switches",
+            "write lines such as \"SwitchName=s0 Nodes=n[0-15]\"");
     if (errors_.empty()) link_children();
     if (errors_.empty()) find_heights();
     if (!errors_.empty()) return std::unexpected(combine(std::move(errors_)));
@@ -121,7 +112,7 @@ class TreeReader {
       errors_.push_back({code, where, std::move(what), std::move(hint), {}});
   }
 
-  std::vector<std::string> expand(const Setting& setting) {
+  std::vector<std::string> expand(const KeyValue& setting) {
     auto names = expand_hostlist({setting.value, setting.value_where}, names_left_);
     if (!names) {
       errors_.push_back(std::move(names).error());
@@ -136,26 +127,26 @@ class TreeReader {
     return *std::move(names);
   }
 
-  const Setting* take(const std::vector<Setting>& line, std::string_view key) {
-    const Setting* found = nullptr;
-    for (const Setting& setting : line) {
+  const KeyValue* take(const std::vector<KeyValue>& line, std::string_view key) {
+    const KeyValue* found = nullptr;
+    for (const KeyValue& setting : line) {
       if (setting.key != key) continue;
       if (found != nullptr)
-        error(Errc::parse, setting.key_where, fmt::format("\"{}\" stands twice in the line", key),
+        error(Errc::parse, setting.key_where, fmt::format("duplicate \"{}\" in the line", key),
               "remove one of them");
       found = &setting;
     }
     return found;
   }
 
-  void check_keys(const std::vector<Setting>& line) {
+  void check_keys(const std::vector<KeyValue>& line) {
     const std::vector<std::string> known{"switchname", "nodes", "switches", "linkspeed"};
-    for (const Setting& setting : line) {
+    for (const KeyValue& setting : line) {
       if (std::ranges::find(known, setting.key) != known.end()) continue;
       if (setting.key.starts_with("block"))
         return error(Errc::unsupported, setting.key_where,
                      "this file is for topology/block; only topology/tree is read",
-                     "write lines \"SwitchName=s0 Nodes=n[0-15]\"");
+                     "write lines such as \"SwitchName=s0 Nodes=n[0-15]\"");
       error(Errc::unknown, setting.key_where,
             fmt::format("unknown key \"{}\"{}", setting.key.substr(0, 40),
                         did_you_mean(setting.key, known)),
@@ -163,15 +154,15 @@ class TreeReader {
     }
   }
 
-  void read_switch(const std::vector<Setting>& line) {
+  void read_switch(const std::vector<KeyValue>& line) {
     check_keys(line);
-    const Setting* name = take(line, "switchname");
-    const Setting* nodes = take(line, "nodes");
-    const Setting* switches = take(line, "switches");
-    const Setting* speed = take(line, "linkspeed");
+    const KeyValue* name = take(line, "switchname");
+    const KeyValue* nodes = take(line, "nodes");
+    const KeyValue* switches = take(line, "switches");
+    const KeyValue* speed = take(line, "linkspeed");
     if (name == nullptr)
       return error(Errc::parse, line.front().key_where, "the line has no SwitchName",
-                   "begin it with \"SwitchName=...\"");
+                   "begin the line with \"SwitchName=...\"");
     if ((nodes == nullptr) == (switches == nullptr))
       return error(Errc::parse, name->value_where,
                    fmt::format("switch \"{}\" has {}", name->value,
@@ -184,15 +175,15 @@ class TreeReader {
     if (auto status = check_name({made.name, made.where}); !status)
       errors_.push_back(std::move(status).error());
     if (!by_name_.emplace(made.name, tree_.switches.size()).second)
-      error(Errc::parse, made.where, fmt::format("switch \"{}\" stands twice", made.name),
-            fmt::format("the first one is in line {}; give one of them another name",
+      error(Errc::parse, made.where, fmt::format("duplicate switch \"{}\"", made.name),
+            fmt::format("the first is on line {}; rename one of them",
                         tree_.switches[by_name_[made.name]].where.line));
     if (nodes != nullptr) made.nodes = expand(*nodes);
     for (const std::string& node : made.nodes)
       if (const auto [it, is_new] = leaf_of_.emplace(node, tree_.switches.size()); !is_new)
         error(Errc::value, nodes->value_where,
-              fmt::format("node \"{}\" stands under this switch and under {}", node,
-                          it->second == tree_.switches.size() ? "it again"
+              fmt::format("node \"{}\" is under this switch and under {}", node,
+                          it->second == tree_.switches.size() ? "this switch again"
                                                               : tree_.switches[it->second].name),
               "put each node under one leaf switch");
     child_names_.push_back(switches != nullptr ? expand(*switches) : std::vector<std::string>{});
@@ -206,21 +197,21 @@ class TreeReader {
         const auto child = by_name_.find(name);
         if (child == by_name_.end()) {
           error(Errc::unknown, child_where_[i],
-                fmt::format("switch \"{}\" has no line of its own{}", name, near(name)),
+                fmt::format("switch \"{}\" is not defined{}", name, near(name)),
                 fmt::format("add \"SwitchName={} ...\"", name));
           continue;
         }
         auto& parents = tree_.switches[child->second].parents;
         if (!parents.empty() && parents.back() == i)
-          error(Errc::value, child_where_[i], fmt::format("switch \"{}\" is a child twice", name),
-                "name it once");
+          error(Errc::value, child_where_[i],
+                fmt::format("switch \"{}\" is listed as a child twice", name), "list it once");
         parents.push_back(i);
         tree_.switches[i].children.push_back(static_cast<std::uint32_t>(child->second));
       }
       if (leaf_of_.contains(tree_.switches[i].name))
         error(Errc::value, tree_.switches[i].where,
-              fmt::format("\"{}\" is a switch and a node", tree_.switches[i].name),
-              "give one of them another name");
+              fmt::format("\"{}\" is both a switch and a node", tree_.switches[i].name),
+              "rename one of them");
     }
   }
   std::string near(std::string_view name) const {
@@ -250,9 +241,9 @@ class TreeReader {
     for (std::size_t i = 0; i < waiting.size(); ++i)
       if (waiting[i] != 0)
         error(Errc::infeasible, tree_.switches[i].where,
-              fmt::format("switch \"{}\" is above itself, or above switches that are",
+              fmt::format("switch \"{}\" is its own ancestor, or the ancestor of one that is",
                           tree_.switches[i].name),
-              "remove a \"Switches=\" entry that closes the cycle");
+              "remove the \"Switches=\" entry that closes the cycle");
   }
 
   std::string_view text_;
@@ -269,9 +260,7 @@ class TreeReader {
 
 Result<SlurmTree> parse_slurm_topology(std::string_view text, const std::string& file,
                                        std::size_t node_count_max) {
-  if (text.size() > text_bytes_max)
-    return fail(Errc::parse, {file, 0, 0}, fmt::format("larger than {} MiB", text_bytes_max >> 20),
-                "import a part of the cluster");
+  WEFT_TRY_STATUS(check_text_size(text, file, 64 << 20, "import only part of the cluster"));
   return TreeReader(text, file, node_count_max).read();
 }
 

@@ -12,12 +12,12 @@ using namespace testing;
 SlurmOptions options() {
   return {.host = host_preset("h100", 8, 8), .link = 400_Gbps, .uplink = {}, .limits = {}};
 }
-SlurmFabric read(std::string_view text) {
+SlurmFabric read_slurm(std::string_view text) {
   auto fabric = read_slurm_topology(text, "topology.conf", options());
   REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
   return *std::move(fabric);
 }
-std::string refuse(std::string_view text, std::size_t most = 1000) {
+std::string refuse_slurm(std::string_view text, std::size_t most = 1000) {
   const auto tree = parse_slurm_topology(text, "t.conf", most);
   return tree ? "accepted" : tree.error().text();
 }
@@ -34,7 +34,7 @@ constexpr std::string_view two_leaves =
     "SwitchName=top Switches=s[0-1]\n";
 
 TEST_CASE("a tree of switches becomes a fabric") {
-  const SlurmFabric out = read(two_leaves);
+  const SlurmFabric out = read_slurm(two_leaves);
   const Fabric& f = out.fabric;
   CHECK(f.hosts().size() == 6);
   CHECK(f.gpus().size() == 48);
@@ -52,17 +52,17 @@ TEST_CASE("a tree of switches becomes a fabric") {
 }
 
 TEST_CASE("what was imported is exported alike") {
-  const auto text = to_slurm_topology(read(two_leaves).fabric);
+  const auto text = to_slurm_topology(read_slurm(two_leaves).fabric);
   REQUIRE_MESSAGE(text.has_value(), text.error().text());
   CHECK(*text ==
         "SwitchName=top Switches=s[0-1]\n"
         "SwitchName=s0 Nodes=tux[0-3]\n"
         "SwitchName=s1 Nodes=tux[4-5]\n");
-  CHECK(*to_slurm_topology(read(*text).fabric) == *text);
+  CHECK(*to_slurm_topology(read_slurm(*text).fabric) == *text);
 }
 
 TEST_CASE("spines shared by leaves") {
-  const SlurmFabric out = read(
+  const SlurmFabric out = read_slurm(
       "SwitchName=l0 Nodes=n[0-1]\nSwitchName=l1 Nodes=n[2-3]\n"
       "SwitchName=sp0 Switches=l[0-1]\nSwitchName=sp1 Switches=l[0-1]\n");
   const Fabric& f = out.fabric;
@@ -85,7 +85,7 @@ TEST_CASE("every generator exports a tree that reads back with its hosts") {
     const Fabric f = make_fabric(yaml);
     const auto text = to_slurm_topology(f);
     REQUIRE_MESSAGE(text.has_value(), text.error().text());
-    const SlurmFabric back = read(*text);
+    const SlurmFabric back = read_slurm(*text);
     CHECK(back.fabric.hosts().size() == f.hosts().size());
     CHECK(*to_slurm_topology(back.fabric) == *text);
   }
@@ -122,18 +122,19 @@ TEST_CASE("mistakes are named with their place") {
       Mistake{"SwitchName=a Nodes=n1 Switches=b", "t.conf:1:12", "both nodes and switches"},
       Mistake{"Nodes=n1", "t.conf:1:1", "no SwitchName"},
       Mistake{"SwitchName=a Nodse=n1", "t.conf:1:14", "did you mean \"nodes\"?"},
-      Mistake{"SwitchName=a Nodes=n1 Nodes=n2", "t.conf:1:23", "twice"},
+      Mistake{"SwitchName=a Nodes=n1 Nodes=n2", "t.conf:1:23", "duplicate"},
       Mistake{"SwitchName=a Nodes=n1\nhello", "t.conf:2:1", "not Key=Value"},
       Mistake{"Include other.conf", "t.conf:1:1", "included lines"},
       Mistake{"BlockName=b1 Nodes=n[0-3]", "t.conf:1:1", "topology/block"},
-      Mistake{"SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2", "t.conf:2:12", "in line 1"},
-      Mistake{"SwitchName=a Nodes=n[1-2],n2", "t.conf:1:20", "\"n2\" stands under"},
+      Mistake{"SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2", "t.conf:2:12", "on line 1"},
+      Mistake{"SwitchName=a Nodes=n[1-2],n2", "t.conf:1:20", "\"n2\" is under"},
       Mistake{"SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1", "t.conf:2:20", "and under a"},
       Mistake{"SwitchName=leaf1 Nodes=n1\nSwitchName=b Switches=leef1", "t.conf:2:23",
               "did you mean \"leaf1\"?"},
       Mistake{"SwitchName=a Nodes=n1\nSwitchName=b Switches=a,a", "t.conf:2:23", "child twice"},
-      Mistake{"SwitchName=a Switches=b\nSwitchName=b Switches=a", "t.conf:1:12", "above itself"},
-      Mistake{"SwitchName=a Switches=a", "t.conf:1:12", "above itself"},
+      Mistake{"SwitchName=a Switches=b\nSwitchName=b Switches=a", "t.conf:1:12",
+              "its own ancestor"},
+      Mistake{"SwitchName=a Switches=a", "t.conf:1:12", "its own ancestor"},
       Mistake{"SwitchName=a Nodes=a", "t.conf:1:12", "a switch and a node"},
       Mistake{"SwitchName=a Nodes=n[3-1]", "t.conf:1:22", "not a range"},
       Mistake{"SwitchName=a Nodes=n[0-1000]", "t.conf:1:", "more than 1000"},
@@ -141,7 +142,7 @@ TEST_CASE("mistakes are named with their place") {
   };
   for (const Mistake& m : mistakes) {
     CAPTURE(m.text);
-    const std::string said = refuse(m.text);
+    const std::string said = refuse_slurm(m.text);
     CHECK_MESSAGE(said.starts_with(m.place), said);
     CHECK_MESSAGE(contains(said, m.what), said);
   }

@@ -26,7 +26,7 @@ class TreeWriter {
 
   Result<std::string> write() {
     if (fabric_.hosts().empty())
-      return fail(Errc::unsupported, {}, "the fabric has no hosts that Slurm could run jobs on",
+      return fail(Errc::unsupported, {}, "the fabric has no hosts for Slurm to run jobs on",
                   "export a fabric with hosts");
     for (const NodeId host : fabric_.hosts()) WEFT_TRY_STATUS(add_host(host));
     find_children();
@@ -55,8 +55,8 @@ class TreeWriter {
     };
     if (std::ranges::any_of(made, odd))
       return fail(Errc::unsupported, {},
-                  fmt::format("\"{}\" holds a character that Slurm's names do not allow", name),
-                  "rename it with letters, digits, \"_\", \".\" and \"-\"");
+                  fmt::format("\"{}\" contains a character that Slurm names do not allow", name),
+                  "rename it using letters, digits, \"_\", \".\" and \"-\"");
     const auto [it, is_new] = taken_.emplace(made, name);
     if (!is_new)
       return fail(Errc::unsupported, {},

@@ -23,6 +23,15 @@ inline Fabric make_fabric(std::string_view yaml) {
   return *std::move(fabric);
 }
 
+//      ctsw:0   ctsw:1          2 racks x 1 host x 1 GPU
+//       |  \   /  |
+//      rtsw:0  rtsw:1
+//       nic:0   nic:1
+inline Fabric two_rack_zone() {
+  return make_fabric(
+      "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2}");
+}
+
 // What build_fabric says about a section it refuses.
 inline std::string refusal(std::string_view yaml) {
   const auto fabric = try_fabric(yaml);

@@ -3,12 +3,12 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
+#include "os/keep.hpp"
 
 namespace weft::port {
 
@@ -21,8 +21,6 @@ struct StatePiece {
   std::chrono::milliseconds took{0};  // until it was there; 0: not known
 };
 
-// Which part of an answer that is too long says more: the end, of logs.
-enum class Keep : std::uint8_t { begin, end };
 // Cuts the text to that many bytes, in whole lines where it has some, and says so.
 void cut(StatePiece& piece, std::size_t bytes_max, Keep keep);
 

@@ -1,11 +1,9 @@
 #include "port/sample.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 
 namespace weft::port {
 namespace {
@@ -56,11 +54,14 @@ bool is_counter(Metric metric) {
 }
 
 std::string to_json(const Sample& sample) {
-  const std::string value = std::isfinite(sample.value) ? fmt::format("{}", sample.value) : "null";
-  return fmt::format(
-      R"({{"t":"{}","device":{},"component":{},"metric":"{}","index":{},"value":{}}})",
-      to_text(sample.t), json_string(sample.device), json_string(sample.component),
-      to_text(sample.metric), sample.index, value);
+  return JsonObject()
+      .add("t", sample.t)
+      .add("device", sample.device)
+      .add("component", sample.component)
+      .add("metric", sample.metric)
+      .add("index", sample.index)
+      .add("value", sample.value)
+      .text();
 }
 
 }  // namespace weft::port

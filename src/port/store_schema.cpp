@@ -80,7 +80,7 @@ std::string say(std::string_view text, const Words& words) {
 Status check_value(std::string_view what, std::string_view value) {
   if (value.size() <= store_value_bytes_max) return {};
   return fail(Errc::value, {},
-              fmt::format("{} of {} bytes; the store takes at most {}", what, value.size(),
+              fmt::format("{} of {} bytes; the store accepts at most {}", what, value.size(),
                           store_value_bytes_max));
 }
 
@@ -94,20 +94,21 @@ std::vector<std::string> store_migrations(SqlDialect dialect) {
 
 Status check_store_version(std::int64_t found, std::size_t known, const Where& where) {
   if (std::cmp_less_equal(found, known)) return {};
-  return fail(Errc::unsupported, where,
-              fmt::format("a newer weft wrote this store: its schema is {}, this weft knows {}",
-                          found, known),
-              "run that weft, or restore the backup made before it was updated");
+  return fail(
+      Errc::unsupported, where,
+      fmt::format("this store was written by a newer weft: its schema is {}, this weft supports {}",
+                  found, known),
+      "run that version, or restore the backup made before the update");
 }
 
 Status check_store_name(std::string_view what, std::string_view name) {
   if (name.size() > store_name_bytes_max)
     return fail(Errc::value, {},
-                fmt::format("{} {} of {} bytes; the store takes at most {}", what, quoted(name),
+                fmt::format("{} {} of {} bytes; the store accepts at most {}", what, quote(name),
                             name.size(), store_name_bytes_max));
   if (find_not_text(name) != std::string_view::npos)
-    return fail(Errc::value, {}, fmt::format("{} {} is no UTF-8 text", what, quoted(name)),
-                "names in a store are text; anything else belongs into its values");
+    return fail(Errc::value, {}, fmt::format("{} {} is not UTF-8 text", what, quote(name)),
+                "names in a store must be text; put anything else in its values");
   return {};
 }
 
@@ -135,13 +136,13 @@ Status check_commit(const Commit& commit) {
   }
   if (bytes <= store_commit_bytes_max) return {};
   return fail(Errc::value, {},
-              fmt::format("a commit of {} bytes; the store takes at most {}", bytes,
+              fmt::format("a commit of {} bytes; the store accepts at most {}", bytes,
                           store_commit_bytes_max),
-              "commit it in parts");
+              "split the commit");
 }
 
 std::unexpected<Error> no_document(std::string_view kind, std::string_view id) {
-  return fail(Errc::unknown, {}, fmt::format("there is no {} {}", kind, quoted(id)));
+  return fail(Errc::unknown, {}, fmt::format("{} {} does not exist", kind, quote(id)));
 }
 
 }  // namespace weft::port

@@ -33,7 +33,7 @@ TEST_CASE("a commit has a bound") {
   const auto refused = check_commit(commit);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == Errc::value);
-  CHECK(refused.error().hint == "commit it in parts");
+  CHECK(refused.error().hint == "split the commit");
 }
 
 TEST_CASE("numbers stay below what databases count to") {

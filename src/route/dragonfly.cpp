@@ -17,7 +17,7 @@ struct Groups {
 };
 
 std::unexpected<Error> not_a_dragonfly(std::string what) {
-  return fail(Errc::unsupported, {}, fmt::format("this fabric is no dragonfly: {}", what),
+  return fail(Errc::unsupported, {}, fmt::format("this fabric is not a dragonfly: {}", what),
               "choose e_ecmp or spray, which work on any fabric");
 }
 
@@ -48,7 +48,7 @@ Result<Groups> find_groups(const Fabric& fabric) {
     const auto gap = std::ranges::find(joined, false);
     if (gap != joined.end())
       return not_a_dragonfly(fmt::format(
-          "no cable joins the pods of {} and {}", fabric.name(groups.routers[g][0]),
+          "no cable connects the pods of {} and {}", fabric.name(groups.routers[g][0]),
           fabric.name(groups.routers[static_cast<std::size_t>(gap - joined.begin())][0])));
   }
   return groups;

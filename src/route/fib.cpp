@@ -20,17 +20,9 @@ constexpr std::size_t column_count_max = 65'535, column_size_max = 65'536;
 constexpr std::size_t cell_count_max = 1u << 30, word_count_max = 1u << 31;
 constexpr std::size_t list_count_max = (1u << 15) - 1;
 
-// The ports of an end: the switch behind each, and whether the link drains. Ends with equal ports
-// are reached, or leave, in the same way.
-struct Port {
-  NodeId at;
-  bool draining;
-  friend auto operator<=>(const Port&, const Port&) = default;
-};
-using Ports = std::vector<Port>;
-
 std::unexpected<Error> too_large(std::string what) {
-  return fail(Errc::unsupported, {}, "the fabric is too irregular for packets: " + std::move(what),
+  return fail(Errc::unsupported, {},
+              "the fabric is too irregular for the packet engine: " + std::move(what),
               "use the fluid engine, or fewer destinations");
 }
 
@@ -71,6 +63,14 @@ class FibBuilder {
   struct List {
     std::size_t first = 0, count = 0;  // in words_
   };
+  // The ports of an end: the switch behind each, and whether the link drains. Ends with equal ports
+  // are reached, or leave, in the same way.
+  struct Port {
+    NodeId at;
+    bool draining;
+    friend auto operator<=>(const Port&, const Port&) = default;
+  };
+  using Ports = std::vector<Port>;
   struct RowDraft {
     std::vector<NodeId> nodes;  // one switch, or NICs with equal ports
     std::vector<List> lists{List{}};
@@ -144,7 +144,7 @@ void FibBuilder::add_end(NodeId end) {
   rows_[row].nodes.push_back(end);
 }
 
-Ports FibBuilder::ports_into(NodeId end) const {
+FibBuilder::Ports FibBuilder::ports_into(NodeId end) const {
   if (!is_nic(end)) return {{end, false}};
   Ports ports;
   for (const LinkId out : fabric_.out(end)) {
@@ -197,7 +197,7 @@ Status FibBuilder::fill_last_hops(std::size_t column, std::span<const NodeId> ar
   const std::size_t size = base + ends.size() * arrivals.size() * stride;
   if (arrivals.size() > list_count_max || stride > list_count_max || size > word_count_max)
     return too_large(
-        fmt::format("{} hangs on {} switches", fabric_.name(ends[0]), arrivals.size()));
+        fmt::format("{} is attached to {} switches", fabric_.name(ends[0]), arrivals.size()));
   fib_.columns_[column] = {static_cast<std::uint32_t>(base),
                            static_cast<std::uint16_t>(arrivals.size()),
                            static_cast<std::uint16_t>(stride)};
@@ -232,8 +232,8 @@ Result<std::uint16_t> FibBuilder::list_number(std::size_t row) {
   if (!added && std::ranges::equal(words_of(draft.lists[known->second]), scratch_))
     return draft.latest = known->second;
   if (draft.lists.size() > list_count_max)
-    return too_large(fmt::format("{} has more than {} sets of next hops",
-                                 fabric_.name(draft.nodes[0]), list_count_max));
+    return too_large(fmt::format("{} has more than {} next-hop sets", fabric_.name(draft.nodes[0]),
+                                 list_count_max));
   draft.latest = known->second = static_cast<std::uint16_t>(draft.lists.size());
   draft.lists.push_back({words_.size(), scratch_.size()});
   words_.insert(words_.end(), scratch_.begin(), scratch_.end());

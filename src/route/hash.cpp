@@ -57,7 +57,7 @@ std::uint64_t crc32_at_switch(std::uint64_t digest, std::uint64_t seed) {
   return std::uint64_t{std::rotl(crc, static_cast<int>(seed >> 59))} << 32;
 }
 
-constexpr std::array<HashFunction, 2> registry{{
+constexpr std::array<HashFunction, 2> hash_functions{{
     {"mix64", digest_mix64, mix64_at_switch},
     {"crc32", digest_crc32, crc32_at_switch},
 }};
@@ -95,13 +95,13 @@ FlowHeader header_of(const model::Fabric& fabric, model::NodeId src, model::Node
 }
 
 const HashFunction* find_hash(std::string_view name) {
-  const auto* row = std::ranges::find(registry, name, &HashFunction::name);
-  return row == registry.end() ? nullptr : row;
+  const auto* row = std::ranges::find(hash_functions, name, &HashFunction::name);
+  return row == hash_functions.end() ? nullptr : row;
 }
 
 std::vector<std::string> hash_names() {
   std::vector<std::string> names;
-  for (const HashFunction& row : registry) names.emplace_back(row.name);
+  for (const HashFunction& row : hash_functions) names.emplace_back(row.name);
   return names;
 }
 

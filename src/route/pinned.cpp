@@ -113,7 +113,8 @@ class Pinned : public ShortestPathScheme {
 
 Result<std::unique_ptr<Scheme>> make_pinned(Parts& parts) {
   if (parts.config.weighted)
-    return fail(Errc::infeasible, {}, "\"pinned\" chooses by position, so \"weighted\" cannot hold",
+    return fail(Errc::infeasible, {},
+                "\"pinned\" chooses by position, so \"weighted\" has no effect",
                 "remove routing.weighted, or choose e_ecmp");
   return std::make_unique<Pinned>(parts);
 }

@@ -326,15 +326,16 @@ Status Router::Impl::check_connected(NodeId src, NodeId dst) {
       return fail(Errc::infeasible, {},
                   fmt::format("{}: {} has no NIC, and no NVLink or PCIe to another GPU", pair,
                               fabric_.name(end)),
-                  "choose GPUs that have NICs, or add them to the fabric");
+                  "choose GPUs that have NICs, or add NICs to the fabric");
   Ends ends;
   const bool inner =
       is_gpu(src) && is_gpu(dst) && host_paths_.medium_between(src, dst) != Medium::none;
   if (!inner && !find_ends(src, dst, ends))
-    return fail(Errc::infeasible, {}, pair + ": no cables join their NICs, directly or by switches",
+    return fail(Errc::infeasible, {},
+                pair + ": no cables connect their NICs, directly or through switches",
                 "add cables to the fabric, or choose other ends");
   return fail(Errc::infeasible, {},
-              pair + ": every path between them crosses something that is down",
+              pair + ": every path between them crosses a link or switch that is down",
               "restore a link or switch, or move the traffic");
 }
 
@@ -346,10 +347,10 @@ Router::~Router() = default;
 Result<Router> Router::create(const Fabric& fabric, const RoutingConfig& config,
                               std::uint64_t seed) {
   if (find_scheme(config.scheme) == nullptr)
-    return fail(Errc::unknown, {}, fmt::format("no routing scheme is called \"{}\"", config.scheme),
+    return fail(Errc::unknown, {}, fmt::format("unknown routing scheme \"{}\"", config.scheme),
                 fmt::format("choose one of {}", fmt::join(scheme_names(), ", ")));
   if (find_hash(config.hash) == nullptr)
-    return fail(Errc::unknown, {}, fmt::format("no hash function is called \"{}\"", config.hash),
+    return fail(Errc::unknown, {}, fmt::format("unknown hash function \"{}\"", config.hash),
                 fmt::format("choose one of {}", fmt::join(hash_names(), ", ")));
   if (config.qps == 0)
     return fail(Errc::value, {}, "a connection needs at least 1 QP", "set routing.qps");
@@ -359,7 +360,7 @@ Result<Router> Router::create(const Fabric& fabric, const RoutingConfig& config,
   if (switches > switch_count_max)
     return fail(Errc::unsupported, {},
                 fmt::format("the fabric has {} switches, more than {}", switches, switch_count_max),
-                "simulate a part of it");
+                "simulate part of it");
   auto impl = std::make_unique<Impl>(fabric, config, seed);
   if (Status made = impl->make_scheme(); !made) {
     if (made.error().where.file.empty()) made.error().where = config.where;

@@ -431,8 +431,8 @@ TEST_CASE("a storage host that is down, or has no front-end NIC, is out of reach
   CHECK_FALSE(router.append_gpu_path(fe, storage, 0, 0, path));
   CHECK(path.empty());
   CHECK(router.check_connected(fe, storage).error().what ==
-        "fe_nic:0 and storage:1 are not connected: every path between them crosses something that "
-        "is down");
+        "fe_nic:0 and storage:1 are not connected: every path between them crosses a link or "
+        "switch that is down");
 
   const Fabric bare = make_fabric(
       "{rate: 1 Gbps, nodes: [{role: host}, {role: nic, host: 'host:0'}, {role: nic}, {role: s}], "
@@ -452,8 +452,8 @@ TEST_CASE("unreachable pairs say why") {
   const Status status = router.check_connected(fabric.gpus()[3], fabric.gpus()[19]);
   REQUIRE(!status.has_value());
   CHECK(status.error().text() ==
-        "gpu:3 and gpu:19 are not connected: every path between them crosses something that is "
-        "down; restore a link or switch, or move the traffic");
+        "gpu:3 and gpu:19 are not connected: every path between them crosses a link or switch that "
+        "is down; restore a link or switch, or move the traffic");
 
   NetBuilder net;
   const NodeId a = net.add_nic(), b = net.add_nic();
@@ -462,7 +462,8 @@ TEST_CASE("unreachable pairs say why") {
   const Fabric islands = net.freeze();
   Router lost = make_router(islands, {});
   CHECK(lost.check_connected(a, b).error().what ==
-        "nic:0 and nic:1 are not connected: no cables join their NICs, directly or by switches");
+        "nic:0 and nic:1 are not connected: no cables connect their NICs, directly or through "
+        "switches");
 }
 
 }  // namespace

@@ -24,10 +24,9 @@ std::string read_scheme(Reader& reader, std::string fallback) {
     reader.error(Errc::unsupported, reader.where("scheme"),
                  "routing scheme \"te\" is not available in this version", "use e_ecmp or optimal");
   } else {
-    reader.error(
-        Errc::unknown, reader.where("scheme"),
-        fmt::format("no routing scheme is called \"{}\"{}", name, did_you_mean(name, names)),
-        fmt::format("choose one of {}", fmt::join(names, ", ")));
+    reader.error(Errc::unknown, reader.where("scheme"),
+                 fmt::format("unknown routing scheme \"{}\"{}", name, did_you_mean(name, names)),
+                 fmt::format("choose one of {}", fmt::join(names, ", ")));
   }
   return fallback;
 }

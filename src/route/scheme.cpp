@@ -9,7 +9,7 @@ namespace weft::route {
 namespace {
 
 using enum SchemeEngine;
-constexpr std::array<SchemeRow, 13> registry{{
+constexpr std::array<SchemeRow, 13> schemes{{
     {"ecmp", QpField::ignored, any, make_ecmp},
     {"e_ecmp", QpField::hashed, any, make_e_ecmp},
     {"pinned", QpField::ignored, any, make_pinned},
@@ -28,8 +28,8 @@ constexpr std::array<SchemeRow, 13> registry{{
 }  // namespace
 
 const SchemeRow* find_scheme(std::string_view name) {
-  const auto* row = std::ranges::find(registry, name, &SchemeRow::name);
-  return row == registry.end() ? nullptr : row;
+  const auto* row = std::ranges::find(schemes, name, &SchemeRow::name);
+  return row == schemes.end() ? nullptr : row;
 }
 
 SchemeEngine engine_of(std::string_view scheme) {
@@ -40,7 +40,7 @@ SchemeEngine engine_of(std::string_view scheme) {
 
 std::vector<std::string> scheme_names() {
   std::vector<std::string> names;
-  for (const SchemeRow& row : registry) names.emplace_back(row.name);
+  for (const SchemeRow& row : schemes) names.emplace_back(row.name);
   return names;
 }
 

@@ -13,7 +13,6 @@
 #include "base/result.hpp"
 #include "port/store.hpp"
 #include "serve/bus.hpp"
-#include "serve/exchange.hpp"
 #include "serve/openapi.hpp"
 #include "serve/service.hpp"
 
@@ -22,6 +21,7 @@ namespace weft::serve {
 struct ApiLimits {
   std::size_t connections = 256;
   std::size_t event_clients = 32;  // of the connections; the others stay for everything else
+  std::size_t workers = 32;        // requests answered at a time, beside event clients
   std::size_t head_bytes = 16 << 10;
   std::size_t body_bytes = 16 << 20;
   std::size_t bodies_bytes = 128 << 20;         // of all requests together
@@ -31,7 +31,11 @@ struct ApiLimits {
   std::chrono::milliseconds head{10'000};       // handshake; and a head from its first byte on
   std::chrono::milliseconds heartbeat{15'000};  // of events
   std::chrono::milliseconds farewell{5'000};    // for requests under way when it stops
-  Exchange::Patience patience;
+  struct Patience {
+    std::chrono::milliseconds body{60'000};   // for all of it
+    std::chrono::milliseconds write{10'000};  // for some bytes to be taken
+  };
+  Patience patience;
 };
 
 struct ApiOptions {

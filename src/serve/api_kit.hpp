@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "base/json_text.hpp"
 #include "base/test_folder.hpp"
 #include "port/store.hpp"
 #include "serve/api.hpp"
@@ -122,11 +123,13 @@ class FakeService final : public Service {
     return {};
   }
   Result<std::string> sli(Timestamp from, Timestamp to) override {
-    return fmt::format(R"({{"minutes":{}}})", (to.ns - from.ns) / ns_per_minute);
+    return JsonObject().add("minutes", (to.ns - from.ns) / ns_per_minute).text();
   }
   Result<std::string> ledger() override { return std::string(R"({"repairs":[]})"); }
   std::string metrics() override { return "# TYPE weft_cases gauge\nweft_cases 2\n"; }
-  Health health() override { return {true, !is_broken, is_broken ? "the disk is full" : ""}; }
+  Health health() override {
+    return {true, !is_broken, is_broken ? "the disk is full" : "", cases_open};
+  }
 
   std::size_t taken_count() {
     const std::lock_guard lock(mutex_);
@@ -134,6 +137,7 @@ class FakeService final : public Service {
   }
 
   std::atomic<bool> is_busy = false, is_broken = false;
+  std::atomic<std::size_t> cases_open = 0;
   std::atomic<std::chrono::milliseconds> delay{0ms};
   std::vector<std::string> taken;
   std::vector<Command> commands;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/test_folder.hpp"
+#include "os/digest.hpp"
 #include "serve/api_kit.hpp"
 #include "serve/auth.hpp"
 
@@ -269,7 +270,8 @@ TEST_CASE("the status page shows open cases, and takes no text for HTML") {
                                   "cause":{"kind":"link","entity":"<b>&\"x"},"members":[1,2,3]})"),
                      document("case", "c2", 2, R"({"id":"c2","standing":"closed"})"),
                      document("case", "c3", 2, R"({"id":"c3","standing":"open","cause":7})"),
-                     document("repair", "r", 3, R"({"stage":"drained","cases":["c1"]})")}}));
+                     document("repair", "r", 3, R"({"stage":"drained","cases":[{"id":"c1"}]})"),
+                     document("repair", "x", 4, R"({"stage":"drained","cases":["c3",7,{}]})")}}));
   Answer answer = call(*bed.api, "GET", "/");
   CHECK(answer.status == 200);
   CHECK(answer.headers["content-security-policy"].find("default-src 'none'") == 0);
@@ -277,6 +279,67 @@ TEST_CASE("the status page shows open cases, and takes no text for HTML") {
   CHECK(answer.body.find("<td>drained<td>") != std::string::npos);
   CHECK(answer.body.find("<h2>2 open</h2>") != std::string::npos);
   CHECK(answer.body.find("c2") == std::string::npos);
+}
+
+TEST_CASE("the status page says how many cases there are, not how many it shows") {
+  Bed bed;
+  port::Commit commit;
+  for (int i = 0; i < 513; ++i)
+    commit.documents.push_back(document("case", fmt::format("c{}", i), i,
+                                        fmt::format(R"({{"id":"c{}","standing":"{}","members":[1],
+                                "members_summarised":[{{"records":41}},7]}})",
+                                                    i, i % 2 == 0 ? "open" : "provisional")));
+  REQUIRE(bed.store.commit(commit));
+  bed.service.cases_open = 513;
+  const Answer answer = call(*bed.api, "GET", "/");
+  CHECK(answer.body.find("<h2>513 open, the 200 most recently changed are shown</h2>") !=
+        std::string::npos);
+  CHECK(answer.body.find("<td class=n>42<td>") != std::string::npos);
+  CHECK(answer.body.find("<code>c512</code>") != std::string::npos);
+  CHECK(answer.body.find("<code>c313</code>") != std::string::npos);
+  CHECK(answer.body.find("<code>c312</code>") == std::string::npos);
+}
+
+TEST_CASE("members of cases come in pages that lose none") {
+  Bed bed;
+  std::string members, left;
+  for (int i = 0; i < 250; ++i) {
+    members += fmt::format(R"({}{{"record":"r{}"}})", i == 0 ? "" : ",", i);
+    if (i < 30) left += fmt::format(R"({}"u{}")", i == 0 ? "" : ",", i);
+  }
+  REQUIRE(bed.store.commit(
+      {.documents = {document("case", "c", 0,
+                              fmt::format(R"({{"id":"c","members":[{}],"unexplained":[{}],
+                                              "members_summarised":[{{"records":1000}}]}})",
+                                          members, left)),
+                     document("repair", "r", 0, R"({"id":"r","members":[1,2]})")}}));
+  const auto get = [&](const std::string& target) {
+    const Answer answer = call(*bed.api, "GET", target);
+    CHECK(answer.status == 200);
+    return json::parse(answer.body);
+  };
+  const json listed = get("/v1/cases")["items"][0];
+  CHECK(listed["members"].size() == 100);
+  CHECK(listed["records"] == 1250);
+  CHECK(listed["next_member"] == 100);
+  CHECK(get("/v1/cases?members=0")["items"][0]["members"].empty());
+  CHECK(get("/v1/cases/c")["next_member"].is_null());
+  CHECK(get("/v1/cases/c")["members"].size() == 250);
+  std::vector<std::string> seen, unexplained;
+  for (json from = 0; !from.is_null();) {
+    const json page = get(fmt::format("/v1/cases/c?members=33&from={}", from.get<int>()));
+    CHECK(page["members"].size() <= 33);
+    for (const json& member : page["members"]) seen.push_back(member["record"]);
+    for (const json& record : page["unexplained"]) unexplained.push_back(record);
+    from = page["next_member"];
+  }
+  REQUIRE(seen.size() == 250);
+  for (std::size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == fmt::format("r{}", i));
+  CHECK(unexplained.size() == 30);
+  CHECK(get("/v1/cases/c?from=9999999")["members"].empty());
+  CHECK(call(*bed.api, "GET", "/v1/cases?members=x").status == 400);
+  CHECK(call(*bed.api, "GET", "/v1/repairs?members=1").status == 400);
+  CHECK(get("/v1/repairs/r") == json::parse(R"({"id":"r","members":[1,2]})"));
 }
 
 TEST_CASE("roles: every route lets in whom it should, and nobody else") {

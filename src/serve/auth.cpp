@@ -2,73 +2,35 @@
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/sha.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <span>
-#include <system_error>
 #include <utility>
 
+#include "base/fd.hpp"
 #include "base/file.hpp"
 #include "base/line_reader.hpp"
 #include "base/text.hpp"
+#include "os/digest.hpp"
 
 namespace weft::serve {
 namespace {
 
-constexpr std::size_t digest_bytes = 32;
-constexpr std::size_t digest_digits = 2 * digest_bytes;
+constexpr std::size_t digest_digits = 64;
 constexpr std::size_t name_bytes_max = 64;
 constexpr std::size_t entries_max = 10'000;
 constexpr std::uint64_t file_limit = 4 << 20;
 constexpr std::string_view by_certificate = "certificate";
 constexpr std::array<std::string_view, role_count> role_names{"read", "ingest", "operate"};
 
-using Digest256 = std::array<unsigned char, digest_bytes>;
-
-Digest256 sha256(std::string_view bytes) {
-  Digest256 out{};
-  EVP_Digest(bytes.data(), bytes.size(), out.data(), nullptr, EVP_sha256(), nullptr);
-  return out;
-}
-
-std::string base64(std::span<const unsigned char> bytes) {
-  std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), bytes.data(),
-                                   static_cast<int>(bytes.size()));
-  out.resize(static_cast<std::size_t>(size));
-  return out;
-}
-
-std::optional<std::string> from_base64(std::string_view text) {
-  if (text.empty() || text.size() % 4 != 0 || text.size() > 4096) return std::nullopt;
-  std::string out(text.size() / 4 * 3, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()),
-                                   static_cast<int>(text.size()));
-  if (size < 0) return std::nullopt;
-  const auto padding = static_cast<std::size_t>(text.ends_with("==") ? 2 : text.ends_with('='));
-  out.resize(static_cast<std::size_t>(size) - padding);
-  return out;
-}
-
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= name_bytes_max && std::ranges::all_of(text, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
            std::string_view("._-@").find(c) != std::string_view::npos;
   });
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
 }
 
 bool is_digest(std::string_view text) {
@@ -81,8 +43,8 @@ Result<Roles> parse_roles(std::string_view text, const Where& where) {
   for (const std::string_view word : split(text, ',')) {
     const auto at = std::ranges::find(role_names, word);
     if (at == role_names.end())
-      return fail(Errc::value, where, fmt::format("{} is no role", quoted(word)),
-                  "give some of read, ingest, operate, with commas between");
+      return fail(Errc::value, where, fmt::format("{} is not a role", quote(word)),
+                  "use read, ingest and operate, separated by commas");
     out = out.with(static_cast<Role>(at - role_names.begin()));
   }
   return out;
@@ -102,10 +64,9 @@ std::vector<std::string_view> words_of(std::string_view line) {
 // Others than the owner and her group must not read it, and nobody but the owner may change it.
 Status check_mode(const std::string& path) {
   struct stat info{};
-  if (::stat(path.c_str(), &info) != 0)
-    return fail(Errc::io, {path}, std::generic_category().message(errno));
+  if (::stat(path.c_str(), &info) != 0) return fail(Errc::io, {path}, errno_text(errno));
   if ((info.st_mode & (S_IRWXO | S_IWGRP)) != 0)
-    return fail(Errc::io, {path}, "others may read or change this file of secrets",
+    return fail(Errc::io, {path}, "this file of secrets can be read or changed by other users",
                 fmt::format("chmod 600 {}", path));
   return {};
 }
@@ -113,14 +74,6 @@ Status check_mode(const std::string& path) {
 }  // namespace
 
 std::string_view to_text(Role role) { return role_names[static_cast<std::size_t>(role)]; }
-
-std::string sha256_hex(std::string_view bytes) {
-  std::string out;
-  for (const unsigned char byte : sha256(bytes)) out += fmt::format("{:02x}", byte);
-  return out;
-}
-
-std::string sha256_base64(std::string_view bytes) { return base64(sha256(bytes)); }
 
 Result<Tokens> Tokens::load(const std::string& path) {
   WEFT_TRY_STATUS(check_mode(path));
@@ -139,35 +92,36 @@ Result<Tokens> Tokens::parse(std::string_view text, const std::string& file) {
     const auto words = words_of(lines.line());
     if (words.empty()) continue;
     if (words.size() != 3) {
-      wrong(fmt::format("{} words where three are needed", words.size()),
+      wrong(fmt::format("{} words, but three are required", words.size()),
             "write NAME ROLE[,ROLE] SHA256-OF-THE-TOKEN");
       continue;
     }
     auto roles = parse_roles(words[1], lines.where());
     if (!roles) errors.push_back(std::move(roles).error());
     if (!is_name(words[0]))
-      wrong(fmt::format("{} is no name", quoted(words[0])),
+      wrong(fmt::format("{} is not a valid name", quote(words[0])),
             "use up to 64 letters, digits and . _ - @");
     const bool is_certificate = words[2] == by_certificate;
     if (!is_certificate && !is_digest(words[2]))
-      wrong("the third word is no SHA-256", "write 64 hex digits: printf %s TOKEN | sha256sum");
+      wrong("the third word is not a SHA-256", "write 64 hex digits: printf %s TOKEN | sha256sum");
     Entry entry{{std::string(words[0]), roles.value_or(Roles())},
-                is_certificate ? "" : lower(words[2])};
+                is_certificate ? "" : lower_case(words[2])};
     const auto is_same = [&](const Entry& other) {
       return other.digest == entry.digest &&
              (!is_certificate || other.principal.name == entry.principal.name);
     };
     if (std::ranges::any_of(out.entries_, is_same))
-      wrong("stands on an earlier line already", "keep one of the two");
+      wrong("duplicate: already on an earlier line", "keep one of the two");
     if (out.entries_.size() == entries_max) {
-      wrong(fmt::format("more than {} entries", entries_max), "take out those of the past");
+      wrong(fmt::format("more than {} entries", entries_max), "remove old entries");
       break;
     }
     out.entries_.push_back(std::move(entry));
   }
   if (const Error* error = lines.error()) errors.push_back(*error);
   if (errors.empty() && out.entries_.empty())
-    errors.push_back({Errc::value, {file}, "lets nobody in", "add a line, or give no file", {}});
+    errors.push_back(
+        {Errc::value, {file}, "grants access to nobody", "add a line, or omit the file", {}});
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   return out;
 }
@@ -196,7 +150,7 @@ bool Tokens::has_tokens() const {
 std::optional<std::string> token_of_header(std::string_view authorization) {
   const std::size_t space = authorization.find(' ');
   if (space == std::string_view::npos) return std::nullopt;
-  const std::string scheme = lower(authorization.substr(0, space));
+  const std::string scheme = lower_case(authorization.substr(0, space));
   const std::string_view rest = trim(authorization.substr(space));
   if (scheme == "bearer" && !rest.empty()) return std::string(rest);
   if (scheme != "basic") return std::nullopt;

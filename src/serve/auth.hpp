@@ -39,11 +39,6 @@ struct Principal {
   Roles roles;
 };
 
-// SHA-256 of the bytes, as 64 lower-case hex digits.
-std::string sha256_hex(std::string_view bytes);
-// The same in base64, as content security policies name scripts.
-std::string sha256_base64(std::string_view bytes);
-
 // The people and tools that are let in. One a line, blank lines and what follows # aside:
 //   NAME ROLE[,ROLE] SHA256-OF-THE-TOKEN-IN-HEX
 //   NAME ROLE[,ROLE] certificate          whoever shows a certificate of that common name

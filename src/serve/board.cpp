@@ -1,13 +1,12 @@
 #include "serve/board.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
+#include "base/hash.hpp"
 #include "base/json_line.hpp"
 #include "operate/triage/report.hpp"
 
@@ -19,15 +18,34 @@ using model::CaseState;
 
 namespace {
 
-constexpr std::string_view standing_key = ",\"standing\":\"";
 constexpr std::size_t ended_max = 10'000;  // that are remembered, to be known when said again
 constexpr std::int64_t forget_every_ns = ns_per_minute;
+constexpr std::size_t forget_least = 1024;
+constexpr std::uint32_t rows_kept = 8;  // first and last, of what is said again and again
+constexpr std::int64_t late_max_ns = ns_per_minute;
 
-// A case's JSON without its closing brace, completed.
-std::string with_standing(std::string json, Standing::State state, std::string_view into) {
-  json += fmt::format("{}{}\"", standing_key, to_text(state));
-  if (!into.empty()) json += fmt::format(R"(,"into":{})", json_string(into));
-  return json + "}";
+std::string with_standing(JsonObject document, Standing::State state, std::string_view into) {
+  return document.add("standing", state).add_if("into", into).text();
+}
+
+// All that a document says but for its members, and what follows from each of them.
+bool is_same_but_members(const Case& a, const Case& b) {
+  const auto head = [](const Case& c) {
+    return std::tuple(c.state, c.kind, c.is_partial, c.root, std::string_view(c.change),
+                      c.confidence, c.opened, c.closed.has_value(), c.suppressed, c.silent,
+                      std::string_view(c.maintenance), std::string_view(c.split_from));
+  };
+  return head(a) == head(b);
+}
+
+// As many rows as the rules count to, at least.
+triage::Correlator::Bounds bounds_of(const triage::Rules& rules) {
+  const triage::Rules::Counts& n = rules.counts;
+  return {std::max({rows_kept, n.flaps, n.soft, n.losses, n.silences, n.faults, n.congestion})};
+}
+
+std::int64_t late_ns(const Case& c, Timestamp now) {
+  return std::clamp<std::int64_t>((now.ns - c.opened.ns) / 10, 0, late_max_ns);
 }
 
 }  // namespace
@@ -43,23 +61,18 @@ triage::Rules early_rules(const triage::Rules& rules, const EarlySettings& setti
   return out;
 }
 
-std::string_view to_text(Standing::State state) {
-  constexpr std::array<std::string_view, 5> names{"provisional", "open", "closed", "superseded",
-                                                  "withdrawn"};
-  return names[static_cast<std::size_t>(state)];
-}
-
 Board::Board(const triage::Ground& patient, const triage::Ground& early)
     : fabric_(patient.parts.fabric()),
-      patient_(patient, [this](Case c) { closed_.push_back(std::move(c)); }),
-      early_(early, [this](Case c) { closed_early_.push_back(std::move(c)); }) {}
+      patient_(
+          patient, [this](Case c) { closed_.push_back(std::move(c)); }, bounds_of(patient.rules)),
+      early_(
+          early, [this](Case c) { closed_early_.push_back(std::move(c)); },
+          bounds_of(early.rules)) {}
 
 void Board::add(const model::RecordSet& set, const model::Record& record, std::uint64_t number) {
   const bool is_kept = patient_.add(set, record, number);
   if (!early_.add(set, record, number) && !is_kept) return;
-  if (kept_.empty()) kept_first_ = number;
-  kept_.resize(number - kept_first_);
-  kept_.push_back({set.ids[record.id], ""});
+  kept_.insert_or_assign(number, Kept{set.ids[record.id], ""});
 }
 
 void Board::advance(Timestamp now) {
@@ -75,6 +88,7 @@ std::vector<Standing> Board::changes() {
   for (Case& c : closed) c.state = CaseState::provisional;
   publish_early(closed, out);
   if (!provisional_.empty()) settle_early(closed, out);
+  write_late(out);
   forget();
   std::ranges::sort(out, {}, [](const Standing& s) { return s.body.id; });
   return out;
@@ -83,7 +97,8 @@ std::vector<Standing> Board::changes() {
 void Board::take(Standing::State state, const Case& c, Changes& out) {
   for (const auto* rows : {&c.members, &c.unexplained})
     for (const Case::Member& row : *rows)
-      if (row.serial >= kept_first_) kept_[row.serial - kept_first_].owner = c.id;
+      if (const auto at = kept_.find(row.serial); at != kept_.end() && at->second.owner != c.id)
+        at->second.owner = c.id;
   publish(state, c, out);
 }
 
@@ -132,7 +147,7 @@ void Board::publish_early(const Case& c, Changes& out) {
   if (!owner(c).empty()) return;
   const auto known = published_.find(c.id);
   if (known != published_.end() && known->second.state != Standing::State::provisional &&
-      known->second.body.members.size() >= c.members.size())
+      known->second.records >= c.record_count())
     return;  // it was settled, and nothing new was said
   provisional_.insert(c.id);
   publish(Standing::State::provisional, c, out);
@@ -176,31 +191,65 @@ void Board::settle_early(const Cases& closed, Changes& out) {
 
 void Board::settle(Published& was, std::string into, Changes& out) {
   was.state = into.empty() ? Standing::State::withdrawn : Standing::State::superseded;
-  was.json = with_standing(was.json.substr(0, was.json.rfind(standing_key)), was.state, into);
-  out.push_back({was.state, was.body, std::move(into), was.json});
+  std::string json = with_standing(was.document, was.state, into);
+  was.digest = hash_text(json);
+  out.push_back({was.state, was.body, std::move(into), std::move(json)});
+  end(was);
+}
+
+// It is only remembered, to be known when the same is said again.
+void Board::end(Published& was) {
+  ended_.push_back(was.body.id);
+  late_.erase(was.body.id);
+  was.document = {};
+  for (auto* rows : {&was.body.members, &was.body.unexplained}) *rows = {};
 }
 
 void Board::publish(Standing::State state, const Case& c, Changes& out) {
   Published& known = published_[c.id];
   if (known.state == Standing::State::closed && state != Standing::State::closed) return;
+  const bool is_more =
+      !known.document.empty() && known.state == state && is_same_but_members(known.body, c);
+  known.body = c;
+  known.records = c.record_count();
+  known.state = state;
+  if (is_more && now_.ns - known.written.ns < late_ns(c, now_)) {
+    late_.insert(c.id);
+    out.push_back({state, c, "", ""});
+    return;
+  }
+  write(known, out);
+}
+
+// Nothing where the document would be the same.
+void Board::write(Published& known, Changes& out) {
+  const Case& c = known.body;
   ++work_.cases;
   work_.records += c.members.size() + c.unexplained.size();
-  std::string json = triage::to_json(fabric_, c, [this](std::uint64_t number) {
+  known.document = triage::json_object(fabric_, c, [this](std::uint64_t number) {
     const Kept* record = kept(number);
     return record == nullptr ? std::string_view() : std::string_view(record->id);
   });
-  json.pop_back();  // the closing brace
-  json = with_standing(std::move(json), state, "");
-  known.body = c;
-  if (known.json == json) return;
-  known.json = std::move(json);
-  known.state = state;
-  if (state == Standing::State::closed) {
-    ended_.push_back(c.id);
-    known.body.members.clear();
-    known.body.unexplained.clear();
+  std::string json = with_standing(known.document, known.state, "");
+  late_.erase(c.id);
+  known.written = now_;
+  const std::uint64_t digest = hash_text(json);
+  const bool is_same = known.digest == digest;
+  known.digest = digest;
+  if (!is_same) {
+    work_.bytes += json.size();
+    out.push_back({known.state, c, "", std::move(json)});
   }
-  out.push_back({state, c, "", known.json});
+  if (known.state == Standing::State::closed) end(known);
+}
+
+// Documents that waited long enough.
+void Board::write_late(Changes& out) {
+  const std::set<std::string> late = late_;
+  for (const std::string& id : late) {
+    Published& known = published_[id];
+    if (now_.ns - known.written.ns >= late_ns(known.body, now_)) write(known, out);
+  }
 }
 
 std::vector<Standing> Board::forsake() {
@@ -220,20 +269,34 @@ std::optional<Case> Board::find(const std::string& id) const {
 }
 
 const Board::Kept* Board::kept(std::uint64_t number) const {
-  const std::uint64_t at = number - kept_first_;
-  return at < kept_.size() ? &kept_[at] : nullptr;
+  const auto at = kept_.find(number);
+  return at == kept_.end() ? nullptr : &at->second;
 }
 
-void Board::recall(const std::string& id, Standing::State state, std::string json) {
-  published_[id] = {state, std::move(json), {}};
+Result<Standing::State> Board::recall(const std::string& id, std::string_view json) {
+  WEFT_TRY(const JsonLine line, JsonLine::parse(json, {}));
+  const std::string standing = line.node().member("standing").text().value_or("");
+  WEFT_TRY(const auto state, from_name<Standing::State>({standing, {}}));
+  Published& known = published_[id];
+  known = {.state = state, .document = {}, .digest = hash_text(json), .body = {}};
   if (state == Standing::State::provisional) provisional_.insert(id);
-  if (state == Standing::State::closed) ended_.push_back(id);
+  if (is_over(state))
+    ended_.push_back(id);
+  else
+    known.document = line.but({"standing", "into"});
+  return state;
 }
 
 std::optional<Timestamp> Board::next_due() const {
   const auto patient = patient_.next_due(), early = early_.next_due();
-  if (!patient || !early) return patient ? patient : early;
-  return std::min(*patient, *early);
+  std::optional<Timestamp> out = patient;
+  if (early && (!out || *early < *out)) out = early;
+  for (const std::string& id : late_) {
+    const Published& known = published_.at(id);
+    const Timestamp due{known.written.ns + late_ns(known.body, now_)};
+    if (!out || due < *out) out = due;
+  }
+  return out;
 }
 
 std::uint64_t Board::oldest_number() const {
@@ -242,11 +305,24 @@ std::uint64_t Board::oldest_number() const {
 
 // Records that no triage holds, and cases that can not change any more.
 void Board::forget() {
-  for (; ended_.size() > ended_max; ended_.pop_front()) published_.erase(ended_.front());
+  for (; ended_.size() > ended_max; ended_.pop_front())
+    if (const auto at = published_.find(ended_.front());
+        at != published_.end() && is_over(at->second.state))
+      published_.erase(at);
+  // It looks at every case that is remembered, so it waits until there is enough to forget.
   if (now_.ns - forgotten_.ns < forget_every_ns) return;
+  if (kept_.size() < kept_then_ + std::max(forget_least, kept_then_ / 8)) return;
   forgotten_ = now_;
-  const std::uint64_t oldest = oldest_number();
-  for (; !kept_.empty() && kept_first_ < oldest; ++kept_first_) kept_.pop_front();
+  std::vector<std::uint64_t> held;
+  patient_.append_serials(held);
+  early_.append_serials(held);
+  for (const auto& [id, known] : published_)
+    for (const auto* rows : {&known.body.members, &known.body.unexplained})
+      for (const Case::Member& row : *rows) held.push_back(row.serial);
+  std::ranges::sort(held);
+  std::erase_if(kept_,
+                [&](const auto& row) { return !std::ranges::binary_search(held, row.first); });
+  kept_then_ = kept_.size();
 }
 
 }  // namespace weft::serve

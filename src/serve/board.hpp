@@ -2,15 +2,20 @@
 // what became of the early ones.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "base/json_text.hpp"
+#include "base/names.hpp"
 #include "model/case.hpp"
 #include "operate/triage/triage.hpp"
 
@@ -39,9 +44,15 @@ struct Standing {
   State state = State::provisional;
   model::Case body;
   std::string into;
-  std::string json;  // as `weft triage --json` writes it, and "standing", "into"
+  // As `weft triage --json` writes it, and "standing", "into". "": nothing but more of the same
+  // came, and the document is to be written later.
+  std::string json;
 };
-std::string_view to_text(Standing::State state);
+inline constexpr auto standing_names =
+    std::to_array<std::string_view>({"provisional", "open", "closed", "superseded", "withdrawn"});
+constexpr std::span<const std::string_view> names_of(Standing::State) { return standing_names; }
+constexpr std::string_view to_text(Standing::State state) { return name_of(state); }
+constexpr bool is_over(Standing::State state) { return state > Standing::State::open; }
 
 // Feeds two triages with the same records, one early and one patient, and joins what they say. A
 // case of the patient one takes over the early ones whose records it holds.
@@ -55,12 +66,14 @@ class Board {
   // Time has come to `now`.
   void advance(Timestamp now);
 
-  // What changed since the last call, in order of name: new cases, other members, other states.
+  // What changed since the last call, in order of name: new cases, other members, other states. Of
+  // a case that only has more members than before the document comes after a tenth of its age, at
+  // most a minute: a link that flaps for weeks does not have its case written every second.
   // Cost: that of describing the cases that changed, and O(parts of the open ones).
   std::vector<Standing> changes();
-  // A case published in an earlier life of the service. Should the same be said again, it is no
-  // change.
-  void recall(const std::string& id, Standing::State state, std::string json);
+  // A case published in an earlier life of the service, by its document. Should the same be said
+  // again, it is no change. Fails: Errc::parse where the document has no standing.
+  Result<Standing::State> recall(const std::string& id, std::string_view json);
 
   // To be called when all that may concern recalled cases was added again, and after changes(): of
   // those that were open and did not come about again nobody will ever say anything. They end as
@@ -73,9 +86,12 @@ class Board {
   // No record with a smaller number is needed any more.
   std::uint64_t oldest_number() const;
   std::size_t open_count() const { return standing_.size(); }
+  // Records that are held for cases.
+  std::size_t kept_count() const { return kept_.size(); }
   // What describing has cost so far.
   struct Work {
     std::uint64_t cases = 0, records = 0;
+    std::uint64_t bytes = 0;  // of documents
   };
   const Work& work() const { return work_; }
   operate::triage::Triage::Counts counts() const { return patient_.counts(); }
@@ -83,8 +99,11 @@ class Board {
  private:
   struct Published {
     Standing::State state = Standing::State::provisional;
-    std::string json;
-    model::Case body;
+    JsonObject document;       // but for its standing; empty once it is over
+    std::uint64_t digest = 0;  // of all of it
+    model::Case body;          // without its records once it is over
+    std::uint64_t records = 0;
+    Timestamp written;  // when the document was
   };
   // Of a record.
   struct Kept {
@@ -101,7 +120,10 @@ class Board {
   void settle_early(const Cases& closed, Changes& out);
   std::string early_holder(const model::Case& but, const Cases& closed) const;
   void publish(Standing::State state, const model::Case& c, Changes& out);
-  static void settle(Published& was, std::string into, Changes& out);
+  void write(Published& known, Changes& out);
+  void write_late(Changes& out);
+  void settle(Published& was, std::string into, Changes& out);
+  void end(Published& was);
   std::string_view owner(const model::Case& c) const;
   const Kept* kept(std::uint64_t number) const;
   void forget();
@@ -113,11 +135,13 @@ class Board {
   std::map<std::string, Published> published_;
   std::set<std::string> provisional_;                // of them
   std::map<std::uint64_t, std::string> standing_;    // and those that the patient triage has open
-  std::deque<std::string> ended_;                    // and those that are closed, oldest first
+  std::set<std::string> late_;                       // and those with a document to be written
+  std::deque<std::string> ended_;                    // and those that are over, oldest first
   std::map<std::uint64_t, model::Case> early_open_;  // by the early triage's numbers
-  std::deque<Kept> kept_;                            // records, from number kept_first_ on
-  std::uint64_t kept_first_ = 0;
+  // Records that may still be members; never iterated into results.
+  std::unordered_map<std::uint64_t, Kept> kept_;
   Timestamp now_, forgotten_;
+  std::size_t kept_then_ = 0;  // size of kept_ when it last forgot
   Work work_;
 };
 

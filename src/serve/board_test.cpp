@@ -120,7 +120,7 @@ TEST_CASE("what was said in an earlier life is no change") {
   const auto first = before.until(50 * s);
   World after;
   for (const Standing& standing : first)
-    after.board.recall(standing.body.id, standing.state, standing.json);
+    REQUIRE(after.board.recall(standing.body.id, standing.json) == standing.state);
   after.say(1 * s, "rtsw:1->ctsw:2", "link_down");
   std::size_t provisional = 0;
   for (const Standing& standing : after.until(50 * s)) {
@@ -129,6 +129,24 @@ TEST_CASE("what was said in an earlier life is no change") {
     ++provisional;
   }
   CHECK(provisional <= 2);
+}
+
+TEST_CASE("what is recalled and not said again ends as withdrawn, with all that it said") {
+  World world;
+  const std::string open =
+      R"({"id":"c","confidence":0.900,"members":[{"record":"r \"1\""}],"standing":"open"})";
+  CHECK(world.board.recall("c", open) == Standing::State::open);
+  const auto ends = world.board.forsake();
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].json ==
+        R"({"id":"c","confidence":0.9,"members":[{"record":"r \"1\""}],"standing":"withdrawn"})");
+}
+
+TEST_CASE("a document without a standing is none of a case") {
+  World world;
+  for (const char* text : {"", "{}", R"({"standing":1})", R"({"standing":"opne"})",
+                           R"({"note":",\"standing\":\"open\""})"})
+    CHECK_FALSE(world.board.recall("c", text).has_value());
 }
 
 TEST_CASE(

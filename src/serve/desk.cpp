@@ -8,6 +8,7 @@
 #include "base/json_line.hpp"
 #include "model/case.hpp"
 #include "operate/repair/ledger.hpp"
+#include "serve/listing.hpp"
 
 namespace weft::serve {
 
@@ -15,25 +16,26 @@ namespace repair = operate::repair;
 
 namespace {
 
-constexpr std::string_view case_kind = "case", snapshot_kind = "snapshot";
+constexpr std::string_view snapshot_kind = "snapshot";
 constexpr std::string_view desk_kind = "desk", replay_id = "replay";
-constexpr Timestamp end_of_time{timestamp_ns_max};
-constexpr std::size_t page_rows = 10'000;
 constexpr std::int64_t mark_every_ns = ns_per_minute;
 constexpr std::int64_t tidy_every_ns = ns_per_minute;
 // Cases of records that reach further back than what was replayed begin so soon after its start.
 constexpr std::int64_t truncated_ns = 10 * ns_per_minute;
 
-std::optional<Standing::State> standing_of(std::string_view json) {
-  using enum Standing::State;
-  for (const Standing::State state : {provisional, open, closed, superseded, withdrawn})
-    if (json.find(fmt::format(R"(,"standing":"{}")", to_text(state))) != std::string_view::npos)
-      return state;
-  return std::nullopt;
-}
-
-bool is_over(Standing::State state) {
-  return state != Standing::State::provisional && state != Standing::State::open;
+// A record that the service itself makes of what becomes of its orders.
+port::StoredEvent order_record(Timestamp now, std::string_view id, Timestamp t,
+                               std::string_view entity, port::ActionKind kind,
+                               const JsonObject& attrs) {
+  return {0, now, "record",
+          JsonObject()
+              .add("id", id)
+              .add("t", t)
+              .add("source", model::Source::controller)
+              .add("entity", entity)
+              .add("kind", kind)
+              .add("attrs", attrs)
+              .text()};
 }
 
 // How much was forgotten is of no interest.
@@ -52,14 +54,15 @@ Desk::Desk(const Ground& ground, const DeskSettings& settings, repair::Policy po
       intake_(ground.fabric, ground.inventory, ground.catalogue),
       board_(ground.patient, ground.early),
       sight_(ground.fabric, settings.sight),
-      repair_(ground.fabric, std::move(policy)) {}
+      repair_(ground.fabric, std::move(policy)),
+      failing_(ground.fabric) {}
 
-Status Desk::restore(Timestamp now) {
+Status Desk::restore(Timestamp now, const std::function<bool()>& is_cancelled) {
   WEFT_TRY_STATUS(recall_cases());
   WEFT_TRY(const auto repairs,
            store_.documents(repair::Repair::document_kind, end_of_time, SIZE_MAX));
   WEFT_TRY_STATUS(repair_.restore(repairs, now));
-  WEFT_TRY_STATUS(replay(now));
+  WEFT_TRY_STATUS(replay(now, is_cancelled));
   is_restoring_ = true;
   board_.advance(now);
   take_changes(now);
@@ -74,18 +77,16 @@ Status Desk::recall_cases() {
   WEFT_TRY(const auto documents, store_.documents(case_kind, end_of_time, SIZE_MAX));
   // Oldest first, as they came to be.
   for (auto at = documents.rbegin(); at != documents.rend(); ++at) {
-    const auto state = standing_of(at->body);
+    const auto state = board_.recall(at->id, at->body);
     if (!state)
-      return fail(Errc::parse, {},
-                  fmt::format("the store's case {} has no standing", base::quoted(at->id)),
-                  "the store was changed by something else; restore a copy of it");
+      return fail(Errc::parse, {}, fmt::format("case {} in the store has no state", quote(at->id)),
+                  "the store was modified by another program; restore a backup");
     if (!is_over(*state)) open_[at->id] = *state;
-    board_.recall(at->id, *state, at->body);
   }
   return {};
 }
 
-Status Desk::replay(Timestamp now) {
+Status Desk::replay(Timestamp now, const std::function<bool()>& is_cancelled) {
   if (const auto known = store_.document(desk_kind, replay_id)) {
     WEFT_TRY(const JsonLine line, JsonLine::parse(known->body, {"the store's replay mark", 0, 0}));
     Errors errors;
@@ -96,7 +97,8 @@ Status Desk::replay(Timestamp now) {
     return std::unexpected(known.error());
   }
   for (std::uint64_t from = replay_from_;;) {
-    WEFT_TRY(const auto events, store_.events(from, page_rows));
+    if (is_cancelled && is_cancelled()) return fail(Errc::io, {}, "cancelled");
+    WEFT_TRY(const auto events, store_.events(from, event_rows));
     if (events.empty()) return {};
     if (from == replay_from_ && replay_from_ > 1)
       truncated_before_ = {events.front().received.ns + truncated_ns};
@@ -128,6 +130,8 @@ void Desk::learn(std::span<const port::StoredEvent> events, Timestamp now) {
   Numbered said;
   model::EvidenceSet seen;
   intake_.keep(events, said, seen);
+  note_orders(said);
+  failing_.add(said.records);
   for (std::size_t i = 0; i < said.numbers.size(); ++i)
     board_.add(said.records, said.records.rows[i], said.numbers[i]);
   std::erase_if(seen.rows, [&](const model::Evidence& row) {
@@ -164,15 +168,70 @@ Result<std::vector<repair::Order>> Desk::tick(Timestamp now) {
     pending_.documents.push_back(std::move(document));
   }
   for (auto& entry : step.commit.audit) pending_.audit.push_back(std::move(entry));
-  for (auto& order : step.orders) orders_.push_back(std::move(order));
+  for (auto& order : step.orders) {
+    if (order.kind == repair::OrderKind::act) announce_order(order, now);
+    if (order.kind == repair::OrderKind::check) order.flows = failing_.of(order.entity);
+    orders_.push_back(std::move(order));
+  }
+  announce_ends(now);
   WEFT_TRY_STATUS(tidy(now));
   WEFT_TRY_STATUS(commit_pending());
   counts_.orders += orders_.size();
   return std::exchange(orders_, {});
 }
 
+// An order is a fact like any other: kept before it is carried out, and so before its effects are
+// told. Triage takes them for what they are.
+void Desk::announce_order(const repair::Order& order, Timestamp now) {
+  const bool is_drain = order.action.kind == port::ActionKind::drain;
+  JsonObject attrs;
+  attrs.add("who", "weft").add("case", order.case_id).add("repair", order.ticket);
+  const repair::Ticket* ticket = repair_.find(order.ticket);
+  if (!is_drain && ticket != nullptr && ticket->stage == repair::Stage::returning)
+    attrs.add("verified", ticket->reason);
+  pending_.events.push_back(
+      order_record(now, "order-" + order.id, now, order.action.entity, order.action.kind, attrs));
+}
+
+// Drains that were ordered and came to nothing: what happens to the part later is no effect of
+// theirs.
+void Desk::announce_ends(Timestamp now) {
+  if (ordered_out_.empty()) return;
+  std::set<std::string> out;
+  for (const model::Entity& part : repair_.held()) out.insert(name(ground_.fabric, part));
+  for (const auto& [part, since] : ordered_out_)
+    if (!out.contains(part))
+      pending_.events.push_back(order_record(
+          now, fmt::format("order-end-{}-{}", part, now.ns), now, part, port::ActionKind::undrain,
+          JsonObject().add("who", "weft").add("why", "the drain came to nothing")));
+}
+
+// What goes on for long is said again, so that a new life need not read back to its beginning.
+void Desk::announce_again(Timestamp now) {
+  for (const auto& [part, since] : ordered_out_)
+    if (now.ns - since.said.ns > settings_.replay_ns / 2)
+      pending_.events.push_back(
+          order_record(now, fmt::format("order-again-{}-{}", part, now.ns), since.ordered, part,
+                       port::ActionKind::drain,
+                       JsonObject().add("who", "weft").add("why", "it is still drained")));
+}
+
+void Desk::note_orders(const Numbered& said) {
+  for (const model::Record& row : said.records.rows) {
+    const bool is_drain = row.kind == model::EventKind::drain;
+    if (!is_drain && row.kind != model::EventKind::undrain) continue;
+    if (row.source != model::Source::controller || row.entity.kind == model::EntityKind::none)
+      continue;
+    if (is_drain)
+      ordered_out_[name(ground_.fabric, row.entity)] = {row.t, row.received};
+    else
+      ordered_out_.erase(name(ground_.fabric, row.entity));
+  }
+}
+
 std::optional<Timestamp> Desk::next_due() const {
-  if (!pending_.documents.empty() || !pending_.audit.empty()) return Timestamp{};
+  if (!pending_.documents.empty() || !pending_.audit.empty() || !pending_.events.empty())
+    return Timestamp{};
   std::optional<Timestamp> out;
   for (const auto& due : {board_.next_due(), sight_.next_due(), repair_.next_due()})
     if (due && (!out || *due < *out)) out = due;
@@ -189,7 +248,7 @@ void Desk::take_changes(Timestamp now) {
 }
 
 void Desk::take(const Standing& standing, Timestamp now) {
-  note(standing, now);
+  if (!standing.json.empty()) note(standing, now);
   if (is_over(standing.state))
     open_.erase(standing.body.id);
   else
@@ -213,15 +272,18 @@ void Desk::note(const Standing& standing, Timestamp now) {
   const auto known = open_.find(c.id);
   if (known != open_.end() && known->second == standing.state) return;  // it only grew
   ++counts_.cases;
-  pending_.audit.push_back(
-      {0, now, "weft", c.id, fmt::format("case_{}", to_text(standing.state)),
-       fmt::format(R"({{"kind":"{}","entity":{},"records":{},"confidence":{:.3f},"into":{}}})",
-                   model::to_text(c.kind), json_string(root_name(ground_.fabric, c)),
-                   c.members.size(), c.confidence, json_string(standing.into))});
+  pending_.audit.push_back({0, now, "weft", c.id, fmt::format("case_{}", to_text(standing.state)),
+                            JsonObject()
+                                .add("kind", c.kind)
+                                .add("entity", root_name(ground_.fabric, c))
+                                .add("records", c.record_count())
+                                .add("confidence", c.confidence, decimals(3))
+                                .add("into", standing.into)
+                                .text()});
 }
 
 Status Desk::commit_pending() {
-  if (pending_.documents.empty() && pending_.audit.empty()) return {};
+  if (pending_.documents.empty() && pending_.audit.empty() && pending_.events.empty()) return {};
   // Lists are paged by this time, so no two may share it.
   for (port::Document& document : pending_.documents) {
     document.updated.ns = std::max(document.updated.ns, updated_.ns + 1);
@@ -235,14 +297,19 @@ Status Desk::commit_pending() {
   ++counts_.commits;
   for (const port::AuditEntry& entry : pending_.audit)
     announcements_.push_back(
-        {"audit",
-         fmt::format(R"({{"t":"{}","actor":{},"case":{},"action":{},"detail":{}}})",
-                     to_text(entry.t), json_string(entry.actor), json_string(entry.subject),
-                     json_string(entry.action), entry.detail.empty() ? "{}" : entry.detail)});
+        {"audit", JsonObject()
+                      .add("t", entry.t)
+                      .add("actor", entry.actor)
+                      .add("case", entry.subject)
+                      .add("action", entry.action)
+                      .add("detail", JsonText{entry.detail.empty() ? "{}" : entry.detail})
+                      .text()});
   for (Announcement& announcement : announcements_pending_)
     announcements_.push_back(std::move(announcement));
   announcements_pending_.clear();
-  pending_ = {};
+  auto events = std::exchange(pending_, {}).events;
+  for (std::size_t i = 0; i < events.size(); ++i) events[i].seq = *done + i;
+  if (!events.empty()) learn(events, events.back().received);
   return {};
 }
 
@@ -250,12 +317,13 @@ Status Desk::commit_pending() {
 Status Desk::tidy(Timestamp now) {
   if (now.ns - tidied_.ns < tidy_every_ns) return {};
   tidied_ = now;
+  announce_again(now);
   const std::uint64_t wanted =
       std::min(board_.oldest_number(), event_before({now.ns - settings_.replay_ns}));
   if (wanted > replay_from_) {
     replay_from_ = wanted;
     pending_.documents.push_back({std::string(desk_kind), std::string(replay_id), now,
-                                  fmt::format(R"({{"from":{}}})", replay_from_)});
+                                  JsonObject().add("from", replay_from_).text()});
   }
   const std::uint64_t useless =
       std::min(replay_from_, event_before({now.ns - settings_.events_ns}));
@@ -285,7 +353,7 @@ void Desk::outcome(const repair::Outcome& outcome, Timestamp now) {
   const bool is_new =
       (outcome.service == port::Service::drained && drained_.insert(ticket).second) ||
       (outcome.service == port::Service::in_service && drained_.erase(ticket) > 0);
-  if (is_new) sight_.forget();
+  if (is_new) sight_.forget(now);
   repair_.outcome(outcome, now);
 }
 
@@ -343,33 +411,33 @@ std::string Desk::metrics() const {
   const auto& syslog = intake_.syslog_counts();
   const auto triage = board_.counts();
   add("lines_total", "counter", "Lines of all feeds.", intake.lines);
-  add("lines_refused_total", "counter", "Lines that are no lines of their feed.", intake.refused);
-  add("lines_known_total", "counter", "Records that had come before.", intake.known);
-  add("events_total", "counter", "Events kept in this life of the service.", counts_.events);
-  add("events_unreadable_total", "counter", "Kept events that make no sense any more.",
+  add("lines_refused_total", "counter", "Lines that are invalid for their feed.", intake.refused);
+  add("lines_known_total", "counter", "Records received before (duplicates).", intake.known);
+  add("events_total", "counter", "Events kept since the service started.", counts_.events);
+  add("events_unreadable_total", "counter", "Kept events that are no longer valid.",
       intake.unreadable);
-  add("syslog_unknown_devices_total", "counter", "Messages of devices that are not known.",
+  add("syslog_unknown_devices_total", "counter", "Messages from unknown devices.",
       syslog.unknown_devices);
-  add("syslog_malformed_total", "counter", "Messages that are no syslog.", syslog.malformed);
+  add("syslog_malformed_total", "counter", "Messages that are not syslog.", syslog.malformed);
   add("records_late_total", "counter", "Records too late for any case.", triage.queue.late);
-  add("records_wrong_clock_total", "counter", "Records placed by their time of receipt.",
+  add("records_wrong_clock_total", "counter", "Records placed by time of receipt.",
       triage.records.wrong_clocks);
-  add("evidence_rows_total", "counter", "Rows of what probes met.", sight_.counts().rows);
-  add("evidence_dropped_total", "counter", "Rows that there was no room for.",
+  add("evidence_rows_total", "counter", "Rows of probe results.", sight_.counts().rows);
+  add("evidence_dropped_total", "counter", "Rows dropped for lack of space.",
       sight_.counts().dropped);
   add("localise_runs_total", "counter", "Runs of the localiser.", sight_.counts().runs);
-  add("verdicts_total", "counter", "Parts that the localiser named.", sight_.counts().verdicts);
+  add("verdicts_total", "counter", "Components named by the localiser.", sight_.counts().verdicts);
   add("case_changes_total", "counter", "Cases that began, ended or changed their state.",
       counts_.cases);
-  add("cases_open", "gauge", "Cases that are not over.", open_.size());
-  add("repairs_under_way", "gauge", "Repairs that are not over.",
+  add("cases_open", "gauge", "Open cases.", open_.size());
+  add("repairs_under_way", "gauge", "Repairs in progress.",
       static_cast<std::uint64_t>(std::ranges::count_if(
           repair_.tickets(), [](const auto& row) { return !is_over(row.second.stage); })));
-  add("kill_switch", "gauge", "Whether nothing may be done.",
+  add("kill_switch", "gauge", "1 while the kill switch is on.",
       repair_.kill_switch() == repair::Switch::on ? 1 : 0);
-  add("orders_total", "counter", "Orders given to the hands of the service.", counts_.orders);
+  add("orders_total", "counter", "Orders given to actuators.", counts_.orders);
   add("commits_total", "counter", "Commits of the store.", counts_.commits);
-  add("commit_failures_total", "counter", "Commits that the store refused.", counts_.failures);
+  add("commit_failures_total", "counter", "Commits that the store rejected.", counts_.failures);
   return out;
 }
 

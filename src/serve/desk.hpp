@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "operate/triage/triage.hpp"
 #include "port/store.hpp"
 #include "serve/board.hpp"
+#include "serve/failing_flows.hpp"
 #include "serve/intake.hpp"
 #include "serve/service.hpp"
 #include "serve/sight.hpp"
@@ -52,8 +54,10 @@ class Desk {
 
   // Reads what the store knows; before anything else. Fails: Errc::io, and what is wrong about
   // documents that were written by nobody of this version.
+  // `is_cancelled` is asked now and then; once it is true, restore() returns at once and the desk
+  // can only be destroyed.
   // Cost: that of reading the events of `replay_ns`.
-  Status restore(Timestamp now);
+  Status restore(Timestamp now, const std::function<bool()>& is_cancelled = {});
 
   struct Batch {
     Feed feed = Feed::record;
@@ -82,6 +86,7 @@ class Desk {
   // The case as it stands; none for what is over and forgotten.
   std::optional<model::Case> find_case(const std::string& id) const { return board_.find(id); }
 
+  std::size_t open_count() const { return open_.size(); }
   // Ids of those that are not over.
   std::vector<std::string> open_cases() const;
   // Times to repair, by problem type and part, and who comes back, as JSON.
@@ -96,12 +101,16 @@ class Desk {
 
  private:
   Status recall_cases();
-  Status replay(Timestamp now);
+  Status replay(Timestamp now, const std::function<bool()>& is_cancelled);
   void learn(std::span<const port::StoredEvent> events, Timestamp now);
   void mark(std::uint64_t seq, Timestamp received);
   void take_changes(Timestamp now);
   void take(const Standing& standing, Timestamp now);
   void note(const Standing& standing, Timestamp now);
+  void announce_order(const operate::repair::Order& order, Timestamp now);
+  void announce_ends(Timestamp now);
+  void announce_again(Timestamp now);
+  void note_orders(const Numbered& said);
   Status commit_pending();
   Status tidy(Timestamp now);
   Timestamp forgettable(Timestamp now) const;
@@ -120,6 +129,12 @@ class Desk {
   std::map<std::string, Standing::State> open_;            // cases that are not over
   std::deque<std::pair<Timestamp, std::uint64_t>> marks_;  // events by time of receipt
   std::set<std::string> drained_;                          // tickets of what is out of service
+  // Parts that we ordered out, and not back since: when, and when that was last said.
+  struct OrderedOut {
+    Timestamp ordered, said;
+  };
+  std::map<std::string, OrderedOut> ordered_out_;
+  FailingFlows failing_;
   std::uint64_t replay_from_ = 1, forgotten_ = 1;
   // While restoring: cases of before may lack records that were not read, and are no news.
   Timestamp truncated_before_{std::numeric_limits<std::int64_t>::min()};

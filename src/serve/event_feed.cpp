@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "serve/listing.hpp"
 
@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t audit_rows = 256;
 constexpr std::size_t documents_max = 2000;
 constexpr std::chrono::milliseconds slice{500};  // how soon a client that left is noticed
-constexpr Timestamp end_of_time{timestamp_ns_max};
+
+std::string why(std::string_view reason) { return JsonObject().add("why", reason).text(); }
 
 void add_audit(const std::vector<port::AuditEntry>& rows, std::uint64_t& seq, std::string& out) {
   for (const port::AuditEntry& row : rows) {
@@ -49,7 +50,7 @@ EventFeed::EventFeed(const Needs& needs, std::optional<std::uint64_t> after, Sha
 
 std::optional<std::string> EventFeed::next() {
   if (phase_ == Phase::over) return std::nullopt;
-  if (needs_.is_stopping) return last_words("closing", "the service stops; come back");
+  if (needs_.is_stopping) return last_words("closing", "the service is stopping; reconnect later");
   Result<std::string> out;
   switch (phase_) {
     case Phase::hello:
@@ -77,9 +78,8 @@ Result<std::string> EventFeed::hello() {
     WEFT_TRY(const std::string documents, changed_documents());
     return out + documents;
   }
-  if (after_)
-    out += event_text("reset", "", R"({"why":"no entry has this number yet: read all anew"})");
-  return out + event_text("hello", std::to_string(seq_), fmt::format(R"({{"seq":{}}})", seq_));
+  if (after_) out += event_text("reset", "", why("no entry has this number yet: read all anew"));
+  return out + event_text("hello", std::to_string(seq_), JsonObject().add("seq", seq_).text());
 }
 
 // Cases and repairs since the last entry that the client saw, oldest first.
@@ -87,10 +87,10 @@ Result<std::string> EventFeed::changed_documents() {
   WEFT_TRY(const auto entries, needs_.store.audit(seq_, "", 1));
   if (entries.empty()) return "";  // it saw none, and there is none
   std::string out;
-  for (const std::string_view kind : {std::string_view("case"), std::string_view("repair")}) {
+  for (const std::string_view kind : {case_kind, std::string_view("repair")}) {
     WEFT_TRY(auto rows, needs_.store.documents(kind, end_of_time, documents_max));
     const bool is_cut = rows.size() == documents_max && rows.back().updated >= entries[0].t;
-    if (is_cut) out += event_text("reset", "", R"({"why":"too much changed: read all anew"})");
+    if (is_cut) out += event_text("reset", "", why("too much changed: read all anew"));
     std::erase_if(rows, [&](const port::Document& row) { return row.updated < entries[0].t; });
     std::ranges::reverse(rows);
     for (const port::Document& row : rows) out += event_text(kind, "", row.body);
@@ -123,9 +123,9 @@ Result<std::string> EventFeed::deliver(std::chrono::milliseconds patience) {
   return out;
 }
 
-std::string EventFeed::last_words(std::string_view event, std::string_view why) {
+std::string EventFeed::last_words(std::string_view event, std::string_view reason) {
   phase_ = Phase::over;
-  return event_text(event, "", fmt::format(R"({{"why":{}}})", json_string(why)));
+  return event_text(event, "", why(reason));
 }
 
 }  // namespace weft::serve

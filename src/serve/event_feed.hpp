@@ -40,7 +40,7 @@ class EventFeed final : public ByteStream {
   Result<std::string> hello();
   Result<std::string> changed_documents();
   Result<std::string> deliver(std::chrono::milliseconds patience);
-  std::string last_words(std::string_view event, std::string_view why);
+  std::string last_words(std::string_view event, std::string_view reason);
 
   Needs needs_;
   std::optional<std::uint64_t> after_;

@@ -41,8 +41,11 @@ TEST_CASE("events come as they happen, with the numbers of the log") {
   CHECK(client.receive_until("\n\nid: 1\nevent: hello\ndata: {\"seq\":1}\n\n") ==
         "retry: 1000\n\nid: 1\nevent: hello\ndata: {\"seq\":1}\n\n");
   happen(bed.store, bed.bus, 2);
-  CHECK(client.receive_until("id: 2\nevent: audit\n")
-            .find("event: case\ndata: {\"id\":\"c2\"}\n\n") != std::string::npos);
+  // The entry may be read from the store before its case is announced.
+  const std::string document = "event: case\ndata: {\"id\":\"c2\"}\n\n";
+  const std::string text = client.receive_until("id: 2\nevent: audit\n");
+  if (text.find(document) == std::string::npos)
+    CHECK(client.receive_until(document).find(document) != std::string::npos);
 }
 
 TEST_CASE("whoever comes back gets all that it missed") {

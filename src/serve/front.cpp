@@ -15,10 +15,6 @@ namespace {
 
 using Checked = std::expected<void, Problem>;
 
-std::unexpected<Problem> refuse(int status, std::string type, std::string detail) {
-  return std::unexpected(Problem{status, std::move(type), std::move(detail)});
-}
-
 // "localhost" of "localhost:8080", "::1" of "[::1]:8080".
 std::string_view host_of(std::string_view authority) {
   if (authority.starts_with('[')) return authority.substr(1, authority.find(']') - 1);

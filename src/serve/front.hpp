@@ -13,7 +13,6 @@
 
 #include "serve/api.hpp"
 #include "serve/auth.hpp"
-#include "serve/exchange.hpp"
 #include "serve/http.hpp"
 #include "serve/meters.hpp"
 #include "serve/openapi.hpp"
@@ -58,15 +57,16 @@ class Front {
 };
 
 // One request on its way.
-class Visit final : public Handling {
+class Visit {
  public:
   // All must outlive it.
   Visit(Front& front, const Head& head, const Peer& peer, std::string id);
   // Of a head that could not be read.
   Visit(Front& front, const Problem& problem, const Head& head, const Peer& peer, std::string id);
 
-  std::optional<Reply> before_body() override;
-  Reply answer(std::string body) override;
+  // An answer that needs no body, such as a refusal; none where answer() is to be asked.
+  std::optional<Reply> before_body();
+  Reply answer(std::string body);
   // Counts it.
   void finish(int status) const;
 

@@ -24,9 +24,12 @@ struct Problem {
   std::string type;    // short word of the kind of problem: "busy", "unknown-parameter"
   std::string detail;  // for people: what, and what to do
 };
+inline std::unexpected<Problem> refuse(int status, std::string type, std::string detail) {
+  return std::unexpected(Problem{status, std::move(type), std::move(detail)});
+}
 // parse, value: 400; unknown: 404; infeasible: 409; unsupported: 501; io: 503.
 Problem problem_of(const Error& error);
-// "Not Found"; "" for what HTTP does not know.
+// "Not Found".
 std::string_view phrase_of(int status);
 
 // Bytes that are made while they are sent.
@@ -57,8 +60,8 @@ struct Head {
 
   std::string_view field(std::string_view name) const;  // "" where there is none
 };
-// The head with its lines' ends and the blank line behind it. Strict: whatever two readers could
-// understand in two ways is refused. Bodies need a Content-Length.
+// As the server reads it: the head with its lines' ends and the blank line behind it. Strict:
+// whatever two readers could understand in two ways is refused. Bodies need a Content-Length.
 std::expected<Head, Problem> parse_head(std::string_view text);
 
 struct Target {

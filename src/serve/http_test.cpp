@@ -30,6 +30,7 @@ TEST_CASE("a head is taken apart") {
   CHECK(head->expects_continue);
   CHECK_FALSE(parse_head(get(""))->is_last);
   CHECK(parse_head("GET / HTTP/1.0\r\n\r\n")->is_last);
+  CHECK(parse_head(get("Accept: a\r\n b\r\n"))->field("accept") == "a b");
 }
 
 TEST_CASE("what could be read in two ways is refused") {
@@ -47,6 +48,9 @@ TEST_CASE("what could be read in two ways is refused") {
   CHECK(status_of("GET / HTTP/1.1\r\n\r\n") == 400);  // no Host
   CHECK(status_of("GET / HTTP/2\r\nHost: x\r\n\r\n") == 505);
   CHECK(status_of(get("Transfer-Encoding: chunked\r\n")) == 411);
+  CHECK(status_of(get("Transfer-Encoding: gzip\r\n")) == 411);
+  CHECK(status_of(get("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n")) == 411);
+  CHECK(status_of(get("Transfer-Encoding: chunked\r\nContent-Length: 1\r\n")) == 400);
   CHECK(status_of(get("Expect: miracles\r\n")) == 417);
   CHECK(status_of("GET /" + std::string(target_bytes_max, 'x') + " HTTP/1.1\r\nHost: x\r\n\r\n") ==
         414);

@@ -38,7 +38,7 @@ std::string reason(const Error& error) {
 Result<Feed> find_feed(std::string_view name) {
   const auto* const at = std::ranges::find(feed_names, name);
   if (at != feed_names.end()) return static_cast<Feed>(at - feed_names.begin());
-  return fail(Errc::unknown, {}, fmt::format("there is no feed {}", base::quoted(name)),
+  return fail(Errc::unknown, {}, fmt::format("unknown feed {}", quote(name)),
               fmt::format("use one of: {}", fmt::join(feed_names, ", ")));
 }
 
@@ -73,7 +73,8 @@ Intake::Checked Intake::check_line(Feed feed, const std::string& line, std::stri
                                    Timestamp received) {
   Checked out{.kept = line};
   if (line.size() > line_bytes_max) {
-    out.why = fmt::format("the line has {} bytes; {} are allowed", line.size(), line_bytes_max);
+    out.why =
+        fmt::format("the line has {} bytes; at most {} are allowed", line.size(), line_bytes_max);
   } else if (feed == Feed::syslog) {
     out.kept = fmt::format("@{} {} {}", received.ns, sender.empty() ? "-" : sender, line);
   } else if (feed == Feed::captured) {
@@ -158,19 +159,11 @@ void Intake::keep_record(const port::StoredEvent& event, Numbered& records) {
   model::Record row = set.rows.back();
   if (row.received == row.t) row.received = event.received;
   const std::string& id = set.ids[row.id];
-  if (!id.empty()) remember(hash_text(id));
+  if (!id.empty()) known_.insert(hash_text(id));
   row.id = records.records.add_id(id.empty() ? fmt::format("e{}", event.seq) : id);
   row.attrs = records.records.add_attributes(set.attrs[row.attrs]);
   records.records.rows.push_back(row);
   records.numbers.push_back(event.seq);
-}
-
-void Intake::remember(std::uint64_t id) {
-  if (!known_.insert(id).second) return;
-  order_.push_back(id);
-  if (order_.size() <= ids_max) return;
-  known_.erase(order_.front());
-  order_.pop_front();
 }
 
 }  // namespace weft::serve

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include "model/record.hpp"
 #include "observe/telemetry/syslog_reader.hpp"
 #include "port/store.hpp"
+#include "serve/recent_ids.hpp"
 #include "serve/service.hpp"
 
 namespace weft::serve {
@@ -76,13 +76,12 @@ class Intake {
   void keep_evidence(const port::StoredEvent& event, model::EvidenceSet& evidence);
   static void merge(const Numbered& messages, Numbered& records);
   void keep_record(const port::StoredEvent& event, Numbered& records);
-  void remember(std::uint64_t id);
 
   const model::Fabric& fabric_;
   model::RecordLines lines_;
   observe::telemetry::SyslogReader syslog_;
-  std::unordered_set<std::uint64_t> known_, checked_;
-  std::deque<std::uint64_t> order_;
+  RecentIds known_{ids_max};
+  std::unordered_set<std::uint64_t> checked_;
   Counts counts_;
 };
 

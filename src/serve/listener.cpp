@@ -2,17 +2,14 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netdb.h>
 #include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <optional>
 #include <system_error>
 
 namespace weft::serve {
@@ -21,12 +18,16 @@ namespace {
 constexpr int backlog = 512;
 constexpr std::string_view file_mark = "unix:";
 
-struct Address {
-  sockaddr_storage bytes{};
-  socklen_t size = 0;
-
-  sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
-};
+template <class T>
+const T& as(const ListenAddress& address) {
+  return reinterpret_cast<const T&>(address.bytes);
+}
+template <class T>
+T& make(ListenAddress& address, sa_family_t family) {
+  address.bytes.ss_family = family;
+  address.size = sizeof(T);
+  return reinterpret_cast<T&>(address.bytes);
+}
 
 std::unexpected<Error> failed(const ListenAddress& address, std::string_view what) {
   return fail(Errc::io, {},
@@ -34,73 +35,22 @@ std::unexpected<Error> failed(const ListenAddress& address, std::string_view wha
                           std::generic_category().message(errno)));
 }
 
-std::optional<in_addr> ipv4(const std::string& host) {
-  in_addr out{};
-  if (::inet_pton(AF_INET, host.c_str(), &out) != 1) return std::nullopt;
-  return out;
-}
-std::optional<in6_addr> ipv6(const std::string& host) {
-  in6_addr out{};
-  if (::inet_pton(AF_INET6, host.c_str(), &out) != 1) return std::nullopt;
-  return out;
-}
-
-template <class T>
-Address address_of(const T& from) {
-  Address out;
-  std::memcpy(&out.bytes, &from, sizeof from);
-  out.size = sizeof from;
-  return out;
-}
-
-Address socket_address(const ListenAddress& listen) {
-  if (listen.is_file()) {
-    sockaddr_un out{};
-    out.sun_family = AF_UNIX;
-    std::copy_n(listen.path.begin(), std::min(listen.path.size(), sizeof out.sun_path - 1),
-                out.sun_path);
-    return address_of(out);
-  }
-  if (const auto four = ipv4(listen.host)) {
-    sockaddr_in out{};
-    out.sin_family = AF_INET;
-    out.sin_port = htons(listen.port);
-    out.sin_addr = *four;
-    return address_of(out);
-  }
-  sockaddr_in6 out{};
-  out.sin6_family = AF_INET6;
-  out.sin6_port = htons(listen.port);
-  out.sin6_addr = ipv6(listen.host).value_or(in6_addr{});
-  return address_of(out);
-}
-
-std::uint16_t bound_port(int socket) {
-  Address own;
-  own.size = sizeof own.bytes;
-  if (::getsockname(socket, own.get(), &own.size) != 0) return 0;
-  if (own.bytes.ss_family == AF_INET)
-    return ntohs(reinterpret_cast<const sockaddr_in*>(&own.bytes)->sin_port);
-  return ntohs(reinterpret_cast<const sockaddr_in6*>(&own.bytes)->sin6_port);
-}
-
 // Takes away a socket file at which nobody listens.
 Status clear_file(const ListenAddress& listen) {
+  const std::string path = listen.path();
   struct stat info{};
-  if (::lstat(listen.path.c_str(), &info) != 0) {
+  if (::lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return {};
     return failed(listen, "stat");
   }
   if (!S_ISSOCK(info.st_mode))
-    return fail(Errc::io, {listen.path}, "is no socket, and in the way",
-                "move it, or listen elsewhere");
+    return fail(Errc::io, {path}, "is no socket, and in the way", "move it, or listen elsewhere");
   const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  Address address = socket_address(listen);
-  if (::connect(probe.get(), address.get(), address.size) == 0)
-    return fail(Errc::io, {listen.path}, "somebody listens there already",
+  if (::connect(probe.get(), listen.get(), listen.size) == 0)
+    return fail(Errc::io, {path}, "somebody listens there already",
                 "stop the other, or listen elsewhere");
   if (errno != ECONNREFUSED) return failed(listen, "connect");
-  if (::unlink(listen.path.c_str()) != 0) return failed(listen, "unlink");
+  if (::unlink(path.c_str()) != 0) return failed(listen, "unlink");
   return {};
 }
 
@@ -113,15 +63,29 @@ std::uint64_t inode_of(const std::string& path) {
 
 bool ListenAddress::is_local() const {
   if (is_file()) return true;
-  if (const auto four = ipv4(host)) return ntohl(four->s_addr) >> 24 == 127;
-  const auto six = ipv6(host);
-  return six && IN6_IS_ADDR_LOOPBACK(&*six);
+  if (bytes.ss_family == AF_INET) return ntohl(as<sockaddr_in>(*this).sin_addr.s_addr) >> 24 == 127;
+  return IN6_IS_ADDR_LOOPBACK(&as<sockaddr_in6>(*this).sin6_addr);
+}
+
+// Ports of IPv4 and IPv6 stand at the same place.
+std::uint16_t ListenAddress::port() const {
+  return is_file() ? std::uint16_t{0} : ntohs(as<sockaddr_in>(*this).sin_port);
+}
+
+std::string ListenAddress::path() const {
+  return is_file() ? as<sockaddr_un>(*this).sun_path : std::string();
+}
+
+std::string ListenAddress::host() const {
+  std::array<char, INET6_ADDRSTRLEN> out{};
+  if (!is_file()) ::getnameinfo(get(), size, out.data(), out.size(), nullptr, 0, NI_NUMERICHOST);
+  return out.data();
 }
 
 std::string ListenAddress::text() const {
-  if (is_file()) return fmt::format("{}{}", file_mark, path);
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
-                                             : fmt::format("[{}]:{}", host, port);
+  if (is_file()) return fmt::format("{}{}", file_mark, path());
+  return bytes.ss_family == AF_INET ? fmt::format("{}:{}", host(), port())
+                                    : fmt::format("[{}]:{}", host(), port());
 }
 
 Result<ListenAddress> parse_listen_address(std::string_view text) {
@@ -131,53 +95,75 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   };
   ListenAddress out;
   if (text.starts_with(file_mark)) {
-    out.path = text.substr(file_mark.size());
-    if (out.path.empty() || out.path.find('\0') != std::string::npos) return wrong("no path");
-    if (out.path.size() >= sizeof(sockaddr_un::sun_path)) return wrong("a path of over 107 bytes");
+    const std::string_view path = text.substr(file_mark.size());
+    if (path.empty() || path.find('\0') != std::string::npos) return wrong("no path");
+    if (path.size() >= sizeof(sockaddr_un::sun_path)) return wrong("a path of over 107 bytes");
+    path.copy(make<sockaddr_un>(out, AF_UNIX).sun_path, path.size());
     return out;
   }
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return wrong("no port");
-  const std::string_view port = text.substr(colon + 1);
-  const auto [stop, error] = std::from_chars(port.data(), port.data() + port.size(), out.port);
-  if (error != std::errc() || stop != port.data() + port.size()) return wrong("no such port");
-  std::string_view host = text.substr(0, colon);
+  const std::string_view digits = text.substr(colon + 1);
+  std::uint16_t port = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (error != std::errc() || stop != digits.data() + digits.size()) return wrong("no such port");
+  std::string host(text.substr(0, colon));
   if (host == "localhost") host = "127.0.0.1";
-  const bool is_bracketed = host.starts_with('[') && host.ends_with(']') && host.size() > 2;
-  if (is_bracketed) host = host.substr(1, host.size() - 2);
-  out.host = host;
-  if (!(is_bracketed ? ipv6(out.host).has_value() : ipv4(out.host).has_value()))
-    return wrong("no IP address");
+  bool is_address = false;
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+    is_address = ::inet_pton(AF_INET6, host.c_str(), &make<sockaddr_in6>(out, AF_INET6).sin6_addr);
+  } else {
+    is_address = ::inet_pton(AF_INET, host.c_str(), &make<sockaddr_in>(out, AF_INET).sin_addr);
+  }
+  if (!is_address) return wrong("no IP address");
+  reinterpret_cast<sockaddr_in&>(out.bytes).sin_port = htons(port);
   return out;
 }
 
 Result<Listener> Listener::open(const ListenAddress& listen) {
   if (listen.is_file()) WEFT_TRY_STATUS(clear_file(listen));
-  Address address = socket_address(listen);
-  Fd socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Fd socket(::socket(listen.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) return failed(listen, "socket");
   const int on = 1;
   if (!listen.is_file()) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (address.bytes.ss_family == AF_INET6)
+  if (listen.bytes.ss_family == AF_INET6)
     ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   // Before the file exists, so that there is no moment in which others may connect.
   if (listen.is_file() && ::fchmod(socket.get(), S_IRUSR | S_IWUSR) != 0)
     return failed(listen, "chmod");
-  if (::bind(socket.get(), address.get(), address.size) != 0) return failed(listen, "bind");
+  if (::bind(socket.get(), listen.get(), listen.size) != 0) return failed(listen, "bind");
   if (::listen(socket.get(), backlog) != 0) return failed(listen, "listen");
   Listener out(std::move(socket), listen);
   if (listen.is_file()) {
-    out.inode_ = inode_of(listen.path);
+    out.inode_ = inode_of(listen.path());
   } else {
-    out.address_.port = bound_port(out.get());
+    ::getsockname(out.get(), reinterpret_cast<sockaddr*>(&out.address_.bytes), &out.address_.size);
   }
   return out;
 }
 
+std::string sender_of(int socket) {
+  ListenAddress from{.size = sizeof from.bytes};
+  const int result = ::getpeername(socket, reinterpret_cast<sockaddr*>(&from.bytes), &from.size);
+  return result == 0 ? from.host() : std::string();
+}
+
+std::optional<std::uint32_t> user_of(int socket) {
+  int family = 0;
+  socklen_t family_size = sizeof family;
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &family_size) != 0 ||
+      family != AF_UNIX || ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return std::nullopt;
+  return peer.uid;
+}
+
 Listener::~Listener() {
   // Only our own: another may have taken the place.
-  if (socket_.valid() && inode_ != 0 && inode_of(address_.path) == inode_)
-    ::unlink(address_.path.c_str());
+  if (socket_.valid() && inode_ != 0 && inode_of(address_.path()) == inode_)
+    ::unlink(address_.path().c_str());
 }
 
 Fd Listener::accept() const { return Fd(::accept4(get(), nullptr, nullptr, SOCK_CLOEXEC)); }

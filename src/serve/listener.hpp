@@ -1,7 +1,10 @@
 // Where the API listens: an address, or a socket file.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,13 +14,16 @@
 namespace weft::serve {
 
 struct ListenAddress {
-  std::string host;  // an IPv4 or IPv6 address; "": a socket file
-  std::uint16_t port = 0;
-  std::string path;  // of the socket file
+  sockaddr_storage bytes{};  // IPv4, IPv6 or a socket file
+  socklen_t size = 0;
 
-  bool is_file() const { return host.empty(); }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
+  bool is_file() const { return bytes.ss_family == AF_UNIX; }
   // Only this machine can reach it.
   bool is_local() const;
+  std::string host() const;    // "10.0.0.1"; "" of a socket file
+  std::uint16_t port() const;  // 0 of a socket file
+  std::string path() const;    // of the socket file
   std::string text() const;
 };
 
@@ -48,5 +54,10 @@ class Listener {
   ListenAddress address_;
   std::uint64_t inode_ = 0;  // of the socket file
 };
+
+// The host at the other side of a connection; "" over a socket file.
+std::string sender_of(int socket);
+// The user at the other side of a socket file.
+std::optional<std::uint32_t> user_of(int socket);
 
 }  // namespace weft::serve

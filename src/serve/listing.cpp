@@ -1,11 +1,9 @@
 #include "serve/listing.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 
 namespace weft::serve {
 namespace {
@@ -32,6 +30,22 @@ Result<Batch> read_batch(port::Store& store, std::string_view kind, Timestamp be
   }
 }
 
+template <class Json>
+std::uint64_t count_records(const Json& document) {
+  if (!document.is_object()) return 0;
+  const auto members = document.find("members");
+  if (members == document.end() || !members->is_array()) return 0;
+  std::uint64_t out = members->size();
+  const auto rows = document.find("members_summarised");
+  if (rows == document.end() || !rows->is_array()) return out;
+  for (const Json& row : *rows) {
+    if (!row.is_object()) continue;
+    if (const auto at = row.find("records"); at != row.end() && at->is_number_unsigned())
+      out += at->template get<std::uint64_t>();
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string state_of(std::string_view json) {
@@ -41,6 +55,10 @@ std::string state_of(std::string_view json) {
       if (const auto at = object.find(name); at != object.end() && at->is_string())
         return at->get<std::string>();
   return "";
+}
+
+std::uint64_t record_count(std::string_view json) {
+  return count_records(nlohmann::json::parse(json, nullptr, false));
 }
 
 bool is_json(std::string_view text) { return nlohmann::json::accept(text); }
@@ -66,18 +84,35 @@ Result<Page> read_page(port::Store& store, const PageWish& wish) {
   }
 }
 
-std::string page_json(const Page& page) {
-  std::string out = R"({"items":[)";
-  const char* comma = "";
-  for (const port::Document& row : page.rows) {
-    out += comma;
-    out += is_json(row.body) ? row.body
-                             : fmt::format(R"({{"id":{},"damaged":true}})", json_string(row.id));
-    comma = ",";
+std::string with_member_page(std::string body, const MemberWish& wish) {
+  auto document = nlohmann::ordered_json::parse(body, nullptr, false);
+  if (!document.is_object() || !document.contains("members")) return body;
+  const std::uint64_t records = count_records(document);
+  bool is_last = true;
+  for (const char* key : {"members", "unexplained"}) {
+    const auto rows = document.find(key);
+    if (rows == document.end() || !rows->is_array()) continue;
+    const std::size_t from = std::min(wish.from, rows->size());
+    const std::size_t to = from + std::min(wish.limit, rows->size() - from);
+    is_last = is_last && to == rows->size();
+    rows->erase(rows->begin() + static_cast<std::ptrdiff_t>(to), rows->end());
+    rows->erase(rows->begin(), rows->begin() + static_cast<std::ptrdiff_t>(from));
   }
-  out += R"(],"next":)";
-  out += page.next ? json_string(to_text(*page.next)) : "null";
-  return out + "}";
+  document["records"] = records;
+  document["next_member"] = nullptr;
+  if (!is_last) document["next_member"] = wish.from + wish.limit;
+  return document.dump();
+}
+
+std::string page_json(const Page& page, const std::optional<MemberWish>& members) {
+  JsonList items;
+  for (const port::Document& row : page.rows) {
+    if (!is_json(row.body))
+      items.add(JsonObject().add("id", row.id).add("damaged", true));
+    else
+      items.add(JsonText{members ? with_member_page(row.body, *members) : row.body});
+  }
+  return JsonObject().add("items", items).add("next", page.next).text();
 }
 
 std::string audit_json(const port::AuditEntry& entry) {
@@ -86,9 +121,14 @@ std::string audit_json(const port::AuditEntry& entry) {
     detail = nlohmann::ordered_json::parse(entry.detail).dump();
   else if (!entry.detail.empty())
     detail = json_string(entry.detail);
-  return fmt::format(R"({{"seq":{},"t":"{}","actor":{},"case":{},"action":{},"detail":{}}})",
-                     entry.seq, to_text(entry.t), json_string(entry.actor),
-                     json_string(entry.subject), json_string(entry.action), detail);
+  return JsonObject()
+      .add("seq", entry.seq)
+      .add("t", entry.t)
+      .add("actor", entry.actor)
+      .add("case", entry.subject)
+      .add("action", entry.action)
+      .add("detail", JsonText{detail})
+      .text();
 }
 
 Result<std::uint64_t> last_audit(port::Store& store, std::uint64_t at_least) {

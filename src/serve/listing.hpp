@@ -14,6 +14,9 @@
 
 namespace weft::serve {
 
+inline constexpr std::string_view case_kind = "case";  // of documents
+inline constexpr std::size_t event_rows = 10'000;      // that are read from the store at a time
+
 struct Page {
   std::vector<port::Document> rows;  // last updated first
   std::optional<Timestamp> next;     // where the following page starts; none: this is the last
@@ -29,12 +32,23 @@ struct PageWish {
 // lost between two. Looks at no more than 20,000 documents: then the page ends early.
 // Fails: Errc::io.
 Result<Page> read_page(port::Store& store, const PageWish& wish);
-// {"items": [...], "next": ...}. A damaged document becomes {"id", "damaged"}.
-std::string page_json(const Page& page);
+// Which members of a case to list.
+struct MemberWish {
+  std::size_t from = 0, limit = 0;
+};
+// The document of a case with `limit` members and as many of the records that it does not explain,
+// both from number `from` on; and with "records" (members in all, also those that are summarised)
+// and "next_member" (the `from` of what follows; null where nothing does). Other documents, and
+// damaged ones, as they are.
+std::string with_member_page(std::string body, const MemberWish& wish);
+// {"items": [...], "next": ...}. A damaged document becomes {"id", "damaged"}. `members`: of cases.
+std::string page_json(const Page& page, const std::optional<MemberWish>& members = std::nullopt);
 // What a case ("standing") or repair ("stage") stands at, or another document's "state"; "" where
 // it says nothing of that.
 std::string state_of(std::string_view json);
 bool is_json(std::string_view text);
+// Members of a case, listed or summarised; 0 of what is no case.
+std::uint64_t record_count(std::string_view json);
 
 // {"seq", "t", "actor", "case", "action", "detail"}, in one line.
 std::string audit_json(const port::AuditEntry& entry);

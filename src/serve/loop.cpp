@@ -62,6 +62,11 @@ class Loop::Worker {
  public:
   Worker() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
+  // No task begins after the first; the second waits for the one that is under way. Tasks may be
+  // added until the end, and are dropped.
+  void request_stop() { thread_.request_stop(); }
+  void join() { thread_.join(); }
+
   void add(Task task) {
     {
       const std::scoped_lock lock(mutex_);
@@ -97,21 +102,31 @@ Loop::Loop(Desk& desk, port::Clock& clock, Bus& bus, Hands hands, Sli sli, LoopL
       hands_(std::move(hands)),
       sli_(std::move(sli)),
       limits_(limits),
-      turned_ns_(clock.now().ns) {
+      turned_ns_(clock.now().ns),
+      cases_open_(desk.open_count()) {
   for (std::size_t i = 0; i < lane_count + hands_.notifiers.size(); ++i)
     workers_.push_back(std::make_unique<Worker>());
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
+// The workers' threads end first, because the desk's thread answers what they ask and keeps what
+// became of their orders. The workers themselves are destroyed after it: until it has ended it
+// gives them orders.
 Loop::~Loop() {
-  workers_.clear();  // the desk's thread still answers what they ask
+  for (const auto& worker : workers_) worker->request_stop();
+  for (const auto& worker : workers_) worker->join();
   thread_.request_stop();
-  changed_.notify_all();
   thread_.join();
 }
 
 void Loop::run(const std::stop_token& stop) {
-  while (!stop.stop_requested()) turn();
+  while (!stop.stop_requested()) turn(stop);
+  finish();
+}
+
+// Called once, at the end of the desk's thread. The lock keeps out those who come after it.
+void Loop::finish() {
+  const std::scoped_lock late(late_);
   // What came meanwhile was never acknowledged.
   std::deque<Waiting> batches;
   std::vector<Task> tasks;
@@ -123,14 +138,17 @@ void Loop::run(const std::stop_token& stop) {
   }
   for (Waiting& waiting : batches) waiting.promise.set_value(std::unexpected(stopped()));
   for (const Task& task : tasks) task();
+  // The outcomes of the last orders. Orders that it gives are given again in the next life; where
+  // the store fails, the outcomes are found out anew then.
+  static_cast<void>(desk_.tick(clock_.wall()));
 }
 
-void Loop::turn() {
+void Loop::turn(const std::stop_token& stop) {
   std::deque<Waiting> batches;
   std::vector<Task> tasks;
   {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, thread_.get_stop_token(), std::chrono::nanoseconds(limits_.turn_ns),
+    changed_.wait_for(lock, stop, std::chrono::nanoseconds(limits_.turn_ns),
                       [this] { return !batches_.empty() || !tasks_.empty(); });
     batches.swap(batches_);
     tasks.swap(tasks_);
@@ -143,6 +161,7 @@ void Loop::turn() {
   {
     const std::scoped_lock lock(mutex_);
     trouble_ = orders ? "" : orders.error().text();
+    cases_open_ = desk_.open_count();
     if (turned_ns_ - refused_ns_ > refusal_ns) refusal_.clear();
   }
   if (orders)
@@ -226,7 +245,7 @@ void Loop::dispatch(repair::Order order) {
       [this, order = std::move(order), found = std::move(found), open = desk_.open_cases(), tell] {
         repair::Outcome outcome{.order = order.id};
         auto taken = hands_.snapshot ? hands_.snapshot(order, found, open)
-                                     : std::unexpected(missing("means to take snapshots"));
+                                     : std::unexpected(missing("snapshot collector"));
         if (!taken) {
           outcome.error = taken.error();
         } else {
@@ -243,7 +262,7 @@ repair::Outcome Loop::carry_out(const repair::Order& order) {
   repair::Outcome out{.order = order.id};
   if (order.kind == OrderKind::forecast) {
     if (!hands_.forecast) {
-      out.error = missing("jobs to forecast for");
+      out.error = missing("jobs to forecast");
     } else if (auto forecast = hands_.forecast(order)) {
       out.forecast = *std::move(forecast);
     } else {
@@ -264,12 +283,12 @@ void Loop::act(const repair::Order& order, repair::Outcome& out) {
     else
       out.error = state.error();
   } else if (order.kind == OrderKind::check) {
-    if (const auto check = hands_.actuator->check(order.entity))
+    if (const auto check = hands_.actuator->check_flows(order.entity, order.flows))
       out.check = *check;
     else
       out.error = check.error();
   } else if (!ask([&] { return desk_.may_act(order, clock_.wall()); })) {
-    out.error = Error{Errc::infeasible, {}, "it was forbidden before it was done", "", {}};
+    out.error = Error{Errc::infeasible, {}, "cancelled: a guard now forbids this action", "", {}};
   } else if (const Status done = hands_.actuator->act(order.action); !done) {
     out.error = done.error();
   }
@@ -323,8 +342,8 @@ Status Loop::command(const Command& command) {
   const std::scoped_lock lock(mutex_);
   if (trouble_.empty() && !is_stopping_) return {};
   return fail(Errc::io, {},
-              "it was heard, and is not durable yet: " + (is_stopping_ ? "stopping" : trouble_),
-              "look at the audit log once the store works");
+              "command accepted but not yet durable: " + (is_stopping_ ? "stopping" : trouble_),
+              "check the audit log once the store works");
 }
 
 Result<std::string> Loop::sli(Timestamp from, Timestamp to) {
@@ -340,8 +359,8 @@ std::string Loop::metrics() {
   std::string out = ask([&] { return desk_.metrics(); });
   const std::scoped_lock lock(mutex_);
   out += fmt::format(
-      "# HELP weft_busy_total Batches turned away because too much waited.\n"
-      "# TYPE weft_busy_total counter\nweft_busy_total {}\n",
+      "# HELP weft_busy_total Batches rejected because the queue was full.\n# TYPE weft_busy_total "
+      "counter\nweft_busy_total {}\n",
       busy_);
   return out;
 }
@@ -350,9 +369,11 @@ Health Loop::health() {
   const std::scoped_lock lock(mutex_);
   const std::int64_t still_ns = clock_.now().ns - turned_ns_;
   Health out{.is_alive = still_ns < dead_ns,
-             .is_ready = trouble_.empty() && refusal_.empty() && !is_stopping_};
+             .is_ready = trouble_.empty() && refusal_.empty() && !is_stopping_,
+             .why = {},
+             .cases_open = cases_open_};
   if (!out.is_alive)
-    out.why = fmt::format("the loop has not turned for {} ms", still_ns / ns_per_ms);
+    out.why = fmt::format("the main loop has not run for {} ms", still_ns / ns_per_ms);
   else if (!out.is_ready)
     out.why = !trouble_.empty() ? trouble_ : !refusal_.empty() ? refusal_ : "stopping";
   return out;

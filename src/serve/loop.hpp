@@ -70,7 +70,8 @@ class Loop final : public Service {
   using Task = std::function<void()>;
 
   void run(const std::stop_token& stop);
-  void turn();
+  void turn(const std::stop_token& stop);
+  void finish();
   void take_batches(std::deque<Waiting> batches);
   void dispatch(operate::repair::Order order);
   void notify(operate::repair::Order order);
@@ -100,6 +101,7 @@ class Loop final : public Service {
   std::int64_t refused_ns_ = 0;
   std::int64_t turned_ns_ = 0;  // when the desk's thread came by last, monotonic
   std::uint64_t busy_ = 0;
+  std::size_t cases_open_ = 0;  // as of the last turn
   // Notices that some have and others have not: tried again, they go to those others.
   std::map<std::string, std::set<std::size_t>> have_;
   std::vector<std::unique_ptr<Worker>> workers_;

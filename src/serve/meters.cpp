@@ -30,9 +30,9 @@ std::string Meters::text() const {
   std::string out;
   add(out, "weft_http_connections", "gauge", "Open connections.", connections);
   add(out, "weft_http_event_clients", "gauge", "Clients of /v1/events.", event_clients);
-  add(out, "weft_http_body_bytes", "gauge", "Bytes of requests being worked on.", body_bytes);
+  add(out, "weft_http_body_bytes", "gauge", "Bytes of requests in progress.", body_bytes);
   add(out, "weft_http_accepted_total", "counter", "Connections.", accepted);
-  add(out, "weft_http_crowded_out_total", "counter", "Idle connections that made room.",
+  add(out, "weft_http_crowded_out_total", "counter", "Idle connections closed to make room.",
       crowded_out);
   add(out, "weft_http_handshakes_failed_total", "counter", "TLS handshakes.", handshakes_failed);
   add(out, "weft_http_events_dropped_total", "counter", "Clients of /v1/events that fell behind.",

@@ -83,8 +83,8 @@ Status set_known(const std::vector<Param>& params, std::string_view name, std::s
   if (at != params.end()) return values.set(*at, text);
   const auto names = names_of(params);
   return fail(Errc::value, {},
-              fmt::format("{} is not known here{}", quoted(name), did_you_mean(name, names)),
-              names.empty() ? "leave it out" : fmt::format("known: {}", fmt::join(names, ", ")));
+              fmt::format("unknown name {}{}", quote(name), did_you_mean(name, names)),
+              names.empty() ? "remove it" : fmt::format("known: {}", fmt::join(names, ", ")));
 }
 
 Json schema_of(const Param& param) {
@@ -212,21 +212,21 @@ Timestamp Values::time(std::string_view name, Timestamp fallback) const {
 
 Status Values::set(const Param& param, std::string_view text) {
   Value value{.text = std::string(text)};
-  const std::string shown = fmt::format("{} {}", param.name, quoted(text));
+  const std::string shown = fmt::format("{} {}", param.name, quote(text));
   switch (param.type) {
     case Param::Type::text:
       if (std::cmp_less(text.size(), param.least) || std::cmp_greater(text.size(), param.most))
         return fail(Errc::value, {}, fmt::format("{} has {} bytes", shown, text.size()),
-                    fmt::format("give {} to {}", param.least, param.most));
+                    fmt::format("use {} to {}", param.least, param.most));
       if (!param.choices.empty() && std::ranges::find(param.choices, text) == param.choices.end())
-        return fail(Errc::value, {}, fmt::format("{} is not known", shown),
+        return fail(Errc::value, {}, fmt::format("unknown {}", shown),
                     fmt::format("one of {}", fmt::join(param.choices, ", ")));
       break;
     case Param::Type::count: {
       WEFT_TRY(value.count, parse_count({text, {}}));
       if (value.count < param.least || value.count > param.most)
         return fail(Errc::value, {}, fmt::format("{} is out of range", shown),
-                    fmt::format("give {} to {}", param.least, param.most));
+                    fmt::format("use {} to {}", param.least, param.most));
       break;
     }
     case Param::Type::time: {
@@ -252,7 +252,7 @@ std::expected<Matched, Problem> match(std::span<const Route> routes, std::string
     return std::unexpected(Problem{404, "not-found", "no such path; see /openapi.json"});
   methods.insert("OPTIONS");
   allow = fmt::format("{}", fmt::join(methods, ", "));
-  return std::unexpected(Problem{405, "method", fmt::format("this path takes {}", allow)});
+  return std::unexpected(Problem{405, "method", fmt::format("this path accepts {}", allow)});
 }
 
 Result<Values> read_query(const Route& route, const Target& target) {
@@ -300,7 +300,7 @@ std::string openapi_document(std::span<const Route> routes) {
            {"info",
             {{"title", "weft"},
              {"version", "1"},
-             {"description", "Feeds in; cases, repairs and their story out."}}}};
+             {"description", "Ingest feeds; read cases, repairs and their history."}}}};
   out["paths"] = std::move(paths);
   out["components"] = {{"schemas", Json::parse(schemas)},
                        {"securitySchemes",

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,16 +11,16 @@
 #include <vector>
 
 #include "base/markup.hpp"
+#include "os/digest.hpp"
 #include "serve/auth.hpp"
 #include "serve/listing.hpp"
 
 namespace weft::serve {
 namespace {
 
-using Json = nlohmann::json;
+using nlohmann::json;
 
 constexpr std::size_t rows_max = 200;
-constexpr Timestamp end_of_time{timestamp_ns_max};
 
 constexpr std::string_view style = R"css(
 :root{color-scheme:light dark;--line:#8883;--dim:#888;--bad:#c62828;--good:#2e7d32}
@@ -54,21 +56,24 @@ events.onopen = () => { live.textContent = 'live'; };
 events.onerror = () => { live.textContent = 'connection lost'; };
 )js";
 
-std::string text_of(const Json& object, const char* name) {
+std::string text_of(const json& object, const char* name) {
   if (!object.is_object()) return "";
   const auto at = object.find(name);
   return at != object.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
-// The stage of the repair of each case.
+// The stage of the repair of each case: of several the one that changed last.
 Result<std::map<std::string, std::string>> stages(port::Store& store) {
   std::map<std::string, std::string> out;
   WEFT_TRY(const auto rows, store.documents("repair", end_of_time, 10 * rows_max));
   for (const port::Document& row : rows) {
-    const Json repair = Json::parse(row.body, nullptr, false);
+    const json repair = json::parse(row.body, nullptr, false);
     if (!repair.is_object()) continue;
-    for (const Json& id : repair.value("cases", Json::array()))
-      if (id.is_string()) out.try_emplace(id.get<std::string>(), state_of(row.body));
+    const auto cases = repair.find("cases");
+    if (cases == repair.end() || !cases->is_array()) continue;
+    for (const json& of : *cases)
+      if (const std::string id = text_of(of, "id"); !id.empty())
+        out.try_emplace(id, state_of(row.body));
   }
   return out;
 }
@@ -76,21 +81,30 @@ Result<std::map<std::string, std::string>> stages(port::Store& store) {
 Result<std::vector<port::Document>> open_cases(port::Store& store) {
   std::vector<port::Document> out;
   for (const std::string_view state : {"provisional", "open"}) {
-    WEFT_TRY(Page page, read_page(store, {"case", state, end_of_time, rows_max}));
+    WEFT_TRY(Page page, read_page(store, {case_kind, state, end_of_time, rows_max}));
     std::move(page.rows.begin(), page.rows.end(), std::back_inserter(out));
   }
+  std::ranges::stable_sort(out, std::greater<>(), &port::Document::updated);
+  out.resize(std::min(out.size(), rows_max));
+  return out;
+}
+
+// "513 open, the 200 that changed last are shown".
+std::string heading(std::size_t open, std::size_t shown) {
+  std::string out = fmt::format("{} open", open);
+  if (shown < open) out += fmt::format(", the {} most recently changed are shown", shown);
   return out;
 }
 
 std::string case_row(const port::Document& row, const std::string& stage) {
-  const Json document = Json::parse(row.body, nullptr, false);
-  const Json cause = document.is_object() ? document.value("cause", Json()) : Json();
-  const Json members = document.is_object() ? document.value("members", Json()) : Json();
-  return fmt::format(
-      "<tr><td>{}<td>{}<td><b>{}</b><td>{}<td class=n>{}<td>{}<td><code>{}</code>\n",
-      escape_markup(text_of(document, "opened")), escape_markup(text_of(cause, "kind")),
-      escape_markup(text_of(cause, "entity")), escape_markup(state_of(row.body)), members.size(),
-      stage.empty() ? "<span class=dim>none</span>" : escape_markup(stage), escape_markup(row.id));
+  const json document = json::parse(row.body, nullptr, false);
+  const json cause = document.is_object() ? document.value("cause", json()) : json();
+  return fmt::format("<tr><td>{}<td>{}<td><b>{}</b><td>{}<td class=n>{}<td>{}<td><code>{}</code>\n",
+                     escape_markup(text_of(document, "opened")),
+                     escape_markup(text_of(cause, "kind")), escape_markup(text_of(cause, "entity")),
+                     escape_markup(state_of(row.body)), record_count(row.body),
+                     stage.empty() ? "<span class=dim>none</span>" : escape_markup(stage),
+                     escape_markup(row.id));
 }
 
 }  // namespace
@@ -110,9 +124,9 @@ Result<Reply> status_page(port::Store& store, const Health& health) {
       "<!doctype html><html lang=en><meta charset=utf-8><title>weft</title>\n"
       "<meta name=viewport content=\"width=device-width\">\n"
       "<style>{}</style>\n<header><h1>weft</h1><span id=live></span></header>\n"
-      "<main><p class={}>{}</p>\n<h2>{} open</h2>\n{}</main>\n<script>{}</script></html>\n",
+      "<main><p class={}>{}</p>\n<h2>{}</h2>\n{}</main>\n<script>{}</script></html>\n",
       style, is_well ? "good" : "bad", is_well ? "at work" : escape_markup(health.why),
-      cases.size(),
+      heading(std::max(health.cases_open, cases.size()), cases.size()),
       rows.empty()
           ? "<p class=dim>Nothing is known to be broken.</p>"
           : "<table><tr><th>since<th>cause<th>root<th>state<th>records<th>repair<th>case\n" + rows +

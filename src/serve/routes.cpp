@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "serve/event_feed.hpp"
 #include "serve/listing.hpp"
 #include "serve/page.hpp"
@@ -18,12 +18,13 @@ using enum Param::Type;
 using enum Param::Need;
 using Body = Route::Body;
 
-constexpr Timestamp end_of_time{timestamp_ns_max};
 constexpr std::int64_t reason_bytes_max = 1000;
 constexpr std::int64_t page_rows_max = 1000;
+constexpr std::int64_t members_max = 10'000;
+constexpr std::int64_t list_members = 100, one_members = 1000;  // unless told
 constexpr std::int64_t sli_ns_max = std::int64_t{400} * 24 * 60 * ns_per_minute;
 
-Reply json(std::string body) {
+Reply json_reply(std::string body) {
   Reply out;
   out.body = std::move(body);
   return out;
@@ -32,20 +33,23 @@ Reply json(std::string body) {
 Reply busy(std::string detail) { return reply_of({503, "busy", std::move(detail)}); }
 
 std::string receipt_json(const Receipt& receipt) {
-  std::string refused;
+  JsonList refused;
   for (const Receipt::Refused& row : receipt.refused)
-    refused += fmt::format(R"({}{{"line":{},"why":{}}})", refused.empty() ? "" : ",", row.line,
-                           json_string(row.why));
-  return fmt::format(R"({{"acknowledged":{},"known":{},"refused":[{}],"refused_count":{}}})",
-                     receipt.acknowledged, receipt.known, refused, receipt.refused_count);
+    refused.add(JsonObject().add("line", row.line).add("why", row.why));
+  return JsonObject()
+      .add("acknowledged", receipt.acknowledged)
+      .add("known", receipt.known)
+      .add("refused", refused)
+      .add("refused_count", receipt.refused_count)
+      .text();
 }
 
 Result<Reply> accept(const RouteGround& ground, std::string_view feed,
                      std::vector<std::string> lines, const Call& call) {
   WEFT_TRY(const Receipt receipt, ground.service.accept(feed, std::move(lines), call.sender));
   if (receipt.state == Receipt::State::busy)
-    return busy("too much waits already, nothing was taken; send the same again later");
-  return json(receipt_json(receipt));
+    return busy("too much is queued already, nothing was accepted; send the same again later");
+  return json_reply(receipt_json(receipt));
 }
 
 Route feed_route(const RouteGround& ground, std::string_view path, std::string_view id,
@@ -62,7 +66,7 @@ Route feed_route(const RouteGround& ground, std::string_view path, std::string_v
             auto lines = lines_of(call.body, ground.options.limits.lines);
             if (!lines)
               return reply_of({413, "too-many-lines",
-                               fmt::format("a body has at most {} lines; send several",
+                               fmt::format("a body may have at most {} lines; send several bodies",
                                            ground.options.limits.lines)});
             return accept(ground, feed, *std::move(lines), call);
           }};
@@ -72,14 +76,15 @@ Route alertmanager_route(const RouteGround& ground) {
   return {.method = "POST",
           .path = "/v1/alertmanager",
           .id = "sendAlerts",
-          .summary = "A webhook of Alertmanager, version 4, as records",
+          .summary = "Alertmanager webhook, version 4, as records",
           .role = Role::ingest,
           .body = Body::json,
           .reply_schema = "Receipt",
           .problems = {501, 503},
           .handler = [ground](const Call& call) -> Result<Reply> {
             if (!ground.options.alertmanager)
-              return fail(Errc::unsupported, {}, "this service reads no webhooks of Alertmanager");
+              return fail(Errc::unsupported, {},
+                          "this service does not accept Alertmanager webhooks");
             WEFT_TRY(auto lines, ground.options.alertmanager(call.body));
             return accept(ground, "record", std::move(lines), call);
           }};
@@ -89,20 +94,32 @@ void add_feeds(const RouteGround& ground, std::vector<Route>& out) {
   out.push_back(feed_route(ground, "/v1/records", "sendRecords", "record",
                            "Records as JSON lines; acknowledged when they are durable"));
   out.push_back(feed_route(ground, "/v1/evidence", "sendEvidence", "evidence",
-                           "What probes met, as JSON lines"));
+                           "Probe results, as JSON lines"));
   out.push_back(
-      feed_route(ground, "/v1/syslog", "sendSyslog", "syslog", "Raw syslog, one message a line"));
+      feed_route(ground, "/v1/syslog", "sendSyslog", "syslog", "Raw syslog, one message per line"));
   out.push_back(alertmanager_route(ground));
 }
 
 std::vector<Param> page_params() {
-  return {{.name = "state", .meaning = "only those that stand at this", .least = 1, .most = 40},
+  return {{.name = "state", .meaning = "only those in this state", .least = 1, .most = 40},
           {.name = "limit",
-           .meaning = "how many, about; 100 unless told",
+           .meaning = "approximately how many; default 100",
            .type = count,
            .least = 1,
            .most = page_rows_max},
-          {.name = "before", .meaning = "only those last updated before", .type = time}};
+          {.name = "before", .meaning = "only those last updated before this", .type = time}};
+}
+
+Param members_param(std::string_view meaning) {
+  return {.name = "members", .meaning = meaning, .type = count, .least = 0, .most = members_max};
+}
+
+// Of cases; none of other documents.
+std::optional<MemberWish> member_wish(std::string_view kind, const Call& call,
+                                      std::int64_t fallback) {
+  if (kind != case_kind) return std::nullopt;
+  return MemberWish{static_cast<std::size_t>(call.query.count("from", 0)),
+                    static_cast<std::size_t>(call.query.count("members", fallback))};
 }
 
 struct Kind {
@@ -110,12 +127,20 @@ struct Kind {
 };
 
 void add_documents(const RouteGround& ground, const Kind& of, std::vector<Route>& out) {
+  std::vector<Param> list_params = page_params(), one_params;
+  if (of.kind == case_kind) {
+    list_params.push_back(members_param("how many members of each case; default 100"));
+    one_params = {members_param("how many members; default 1000"),
+                  {.name = "from",
+                   .meaning = "start at this member: the `next_member` of the previous page",
+                   .type = count}};
+  }
   out.push_back({.method = "GET",
                  .path = of.path,
                  .id = of.list_id,
                  .summary = of.plural,
                  .role = Role::read,
-                 .query = page_params(),
+                 .query = std::move(list_params),
                  .reply_schema = "Documents",
                  .problems = {503},
                  .handler = [ground, kind = of.kind](const Call& call) -> Result<Reply> {
@@ -123,19 +148,22 @@ void add_documents(const RouteGround& ground, const Kind& of, std::vector<Route>
                    const auto limit = static_cast<std::size_t>(call.query.count("limit", 100));
                    const Timestamp before = call.query.time("before", end_of_time);
                    WEFT_TRY(const Page page, read_page(ground.store, {kind, state, before, limit}));
-                   return json(page_json(page));
+                   return json_reply(page_json(page, member_wish(kind, call, list_members)));
                  }});
   out.push_back({.method = "GET",
                  .path = of.one_path,
                  .id = of.one_id,
-                 .summary = "One of them, with all that is known",
+                 .summary = "One of them, with full details",
                  .role = Role::read,
+                 .query = std::move(one_params),
                  .reply_schema = "Document",
                  .problems = {503},
                  .handler = [ground, kind = of.kind](const Call& call) -> Result<Reply> {
                    WEFT_TRY(port::Document document,
                             ground.store.document(kind, call.pieces.at(0)));
-                   return json(std::move(document.body));
+                   const auto members = member_wish(kind, call, one_members);
+                   return json_reply(members ? with_member_page(std::move(document.body), *members)
+                                             : std::move(document.body));
                  }});
 }
 
@@ -144,35 +172,32 @@ Result<Reply> audit(const RouteGround& ground, const Call& call) {
   const auto limit = static_cast<std::size_t>(call.query.count("limit", page_rows_max));
   WEFT_TRY(const auto rows, ground.store.audit(since, call.query.text("case"), limit));
   const bool as_lines = call.accept.find("application/x-ndjson") != std::string::npos;
-  std::string items;
-  for (const port::AuditEntry& row : rows) {
-    if (!as_lines && !items.empty()) items += ',';
-    items += audit_json(row);
-    if (as_lines) items += '\n';
-  }
   if (as_lines) {
-    Reply out = json(std::move(items));
+    Reply out;
+    for (const port::AuditEntry& row : rows) (out.body += audit_json(row)) += '\n';
     out.type = "application/x-ndjson";
     return out;
   }
-  return json(fmt::format(R"({{"items":[{}],"next":{}}})", items,
-                          rows.empty() ? since : rows.back().seq + 1));
+  JsonList items;
+  for (const port::AuditEntry& row : rows) items.add(JsonText{audit_json(row)});
+  const std::uint64_t next = rows.empty() ? since : rows.back().seq + 1;
+  return json_reply(JsonObject().add("items", items).add("next", next).text());
 }
 
 Result<Reply> sli(const RouteGround& ground, const Call& call) {
   const Timestamp from = call.query.time("from", {});
   const Timestamp to = call.query.time("to", {});
   if (to <= from || from.ns < to.ns - sli_ns_max)
-    return fail(Errc::value, {}, "from and to must be in this order, and at most 400 days apart");
+    return fail(Errc::value, {}, "from must be before to, and at most 400 days earlier");
   WEFT_TRY(std::string body, ground.service.sli(from, to));
-  return json(std::move(body));
+  return json_reply(std::move(body));
 }
 
 void add_reading(const RouteGround& ground, std::vector<Route>& out) {
-  add_documents(
-      ground,
-      {"case", "/v1/cases", "/v1/cases/{id}", "listCases", "readCase", "Cases, last updated first"},
-      out);
+  add_documents(ground,
+                {case_kind, "/v1/cases", "/v1/cases/{id}", "listCases", "readCase",
+                 "Cases, last updated first"},
+                out);
   add_documents(ground,
                 {"repair", "/v1/repairs", "/v1/repairs/{id}", "listRepairs", "readRepair",
                  "Repairs, last updated first"},
@@ -187,10 +212,10 @@ void add_reading(const RouteGround& ground, std::vector<Route>& out) {
        .id = "readAudit",
        .summary = "The audit log, oldest first; JSON lines where these are accepted",
        .role = Role::read,
-       .query = {{.name = "since", .meaning = "from this number on", .type = count},
-                 {.name = "case", .meaning = "only of this case", .least = 1, .most = 400},
+       .query = {{.name = "since", .meaning = "start at this number", .type = count},
+                 {.name = "case", .meaning = "only for this case", .least = 1, .most = 400},
                  {.name = "limit",
-                  .meaning = "how many; 1000 unless told",
+                  .meaning = "how many; default 1000",
                   .type = count,
                   .least = 1,
                   .most = 10 * page_rows_max}},
@@ -200,7 +225,7 @@ void add_reading(const RouteGround& ground, std::vector<Route>& out) {
   out.push_back({.method = "GET",
                  .path = "/v1/sli",
                  .id = "readSli",
-                 .summary = "Good and bad minutes of a time, with their causes",
+                 .summary = "Good and bad minutes of a time range, with their causes",
                  .role = Role::read,
                  .query = {{.name = "from", .meaning = "start", .type = time, .need = needed},
                            {.name = "to", .meaning = "end", .type = time, .need = needed}},
@@ -216,21 +241,22 @@ void add_reading(const RouteGround& ground, std::vector<Route>& out) {
                  .problems = {503},
                  .handler = [ground](const Call&) -> Result<Reply> {
                    WEFT_TRY(std::string body, ground.service.ledger());
-                   return json(std::move(body));
+                   return json_reply(std::move(body));
                  }});
 }
 
 Result<Reply> run(const RouteGround& ground, const Command& command, std::string_view name) {
   WEFT_TRY_STATUS(ground.service.command(command));
-  const std::string of_case =
-      command.case_id.empty() ? "" : fmt::format(R"("case":{},)", json_string(command.case_id));
-  return json(
-      fmt::format(R"({{"command":"{}",{}"who":{}}})", name, of_case, json_string(command.who)));
+  return json_reply(JsonObject()
+                        .add("command", name)
+                        .add_if("case", command.case_id)
+                        .add("who", command.who)
+                        .text());
 }
 
 Param reason(Param::Need need) {
   return {.name = "reason",
-          .meaning = "why, for the audit log",
+          .meaning = "reason, for the audit log",
           .need = need,
           .least = 1,
           .most = reason_bytes_max};
@@ -300,19 +326,19 @@ Route freeze_route(const RouteGround& ground) {
 void add_commands(const RouteGround& ground, std::vector<Route>& out) {
   using enum Command::Kind;
   out.push_back(case_command(ground, "/v1/cases/{id}/approve", "approveCase", approve, "approve",
-                             "Do the drain that was proposed"));
+                             "Approve the proposed drain"));
   out.push_back(case_command(ground, "/v1/cases/{id}/reject", "rejectCase", reject, "reject",
-                             "Do not do the drain that was proposed"));
+                             "Reject the proposed drain"));
   out.push_back(case_command(ground, "/v1/cases/{id}/repaired", "repairedCase", repaired,
-                             "repaired", "The part was mended: verify it"));
+                             "repaired", "Report the entity as repaired: verify it"));
   out.push_back(case_command(ground, "/v1/cases/{id}/hold", "holdCase", hold, "hold",
-                             "Do nothing more about this case"));
+                             "Take no further action on this case"));
   out.push_back(case_command(ground, "/v1/cases/{id}/release", "releaseCase", release, "release",
-                             "Go on with a case on hold"));
+                             "Resume a case on hold"));
   out.push_back(wide_command(ground, "PUT", "throwKillSwitch", kill_switch, needed,
-                             "No action at all from now on"));
+                             "Stop all actions (kill switch on)"));
   out.push_back(wide_command(ground, "DELETE", "liftKillSwitch", revive, Param::Need::optional,
-                             "Actions again"));
+                             "Allow actions again (kill switch off)"));
   out.push_back(freeze_route(ground));
 }
 
@@ -323,12 +349,12 @@ Result<Reply> events(const RouteGround& ground, const Call& call) {
     std::uint64_t seq = 0;
     const auto [stop, error] = std::from_chars(id.data(), id.data() + id.size(), seq);
     if (error != std::errc() || stop != id.data() + id.size())
-      return fail(Errc::value, {}, "Last-Event-ID is no number of an audit entry");
+      return fail(Errc::value, {}, "Last-Event-ID is not the number of an audit entry");
     after = seq;
   }
   Share seat;
   if (!Share::take(ground.meters.event_clients, 1, ground.options.limits.event_clients, seat))
-    return busy("too many listen to events already");
+    return busy("too many event clients already");
   Reply out;
   out.type = "text/event-stream";
   out.stream =
@@ -340,7 +366,7 @@ Result<Reply> events(const RouteGround& ground, const Call& call) {
 
 Reply health_reply(bool is_well, const std::string& why) {
   if (!is_well) return reply_of({503, "unwell", why.empty() ? "not ready" : why});
-  return json(R"({"ok":true})");
+  return json_reply(JsonObject().add("ok", true).text());
 }
 
 void add_watching(const RouteGround& ground, std::vector<Route>& out) {
@@ -362,7 +388,7 @@ void add_watching(const RouteGround& ground, std::vector<Route>& out) {
                  .role = Role::read,
                  .reply_type = "text/plain",
                  .handler = [ground](const Call&) -> Result<Reply> {
-                   Reply out = json(ground.service.metrics() + ground.meters.text());
+                   Reply out = json_reply(ground.service.metrics() + ground.meters.text());
                    if (ground.options.metrics) out.body += ground.options.metrics();
                    out.type = "text/plain; version=0.0.4; charset=utf-8";
                    return out;
@@ -370,7 +396,7 @@ void add_watching(const RouteGround& ground, std::vector<Route>& out) {
   out.push_back({.method = "GET",
                  .path = "/healthz",
                  .id = "isAlive",
-                 .summary = "Whether the service turns",
+                 .summary = "Whether the service is alive",
                  .role = {},
                  .reply_schema = "Health",
                  .problems = {503},
@@ -381,7 +407,7 @@ void add_watching(const RouteGround& ground, std::vector<Route>& out) {
   out.push_back({.method = "GET",
                  .path = "/readyz",
                  .id = "isReady",
-                 .summary = "Whether it takes lines",
+                 .summary = "Whether it accepts lines",
                  .role = {},
                  .reply_schema = "Health",
                  .problems = {503},
@@ -392,7 +418,7 @@ void add_watching(const RouteGround& ground, std::vector<Route>& out) {
   out.push_back({.method = "GET",
                  .path = "/",
                  .id = "statusPage",
-                 .summary = "Open cases, for people",
+                 .summary = "Open cases, for human readers",
                  .role = Role::read,
                  .reply_type = "text/html",
                  .problems = {503},
@@ -418,7 +444,7 @@ std::vector<Route> make_routes(const RouteGround& ground) {
                  .handler = {}});
   // Of all routes, itself among them.
   out.back().handler = [document = openapi_document(out)](const Call&) -> Result<Reply> {
-    return json(document);
+    return json_reply(document);
   };
   return out;
 }

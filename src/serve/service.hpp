@@ -50,6 +50,7 @@ struct Health {
   bool is_alive = true;  // its loop turns
   bool is_ready = true;  // and it can take lines: the store works
   std::string why;       // where not
+  std::size_t cases_open = 0;
 };
 
 // Something that listeners are told as it happens.

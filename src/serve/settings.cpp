@@ -3,8 +3,6 @@
 namespace weft::serve {
 namespace {
 
-constexpr std::int64_t ps_per_ns = 1000;
-constexpr std::int64_t day_ns = 86'400 * ns_per_s;
 constexpr std::int64_t days_max = 36'500;
 
 // Nanoseconds; at least `least_ns`.
@@ -13,7 +11,7 @@ std::int64_t span(Reader& reader, std::string_view key, std::int64_t fallback_ns
   const Duration value = reader.duration(key, Duration{fallback_ns * ps_per_ns});
   if (value.ps >= least_ns * ps_per_ns) return value.ps / ps_per_ns;
   reader.error(Errc::value, reader.where(key), "too short",
-               "give at least \"" + to_text(Duration{least_ns * ps_per_ns}) + "\"");
+               "use at least \"" + to_text(Duration{least_ns * ps_per_ns}) + "\"");
   return fallback_ns;
 }
 
@@ -42,8 +40,8 @@ void read_keep(const Config* config, DeskSettings& out, Errors& errors) {
   if (config == nullptr) return;
   Reader reader(*config, "keep", errors);
   out.replay_ns = span(reader, "replay", out.replay_ns, 60 * ns_per_s);
-  out.events_ns = reader.count("events_days", out.events_ns / day_ns, 1, days_max) * day_ns;
-  out.cases_ns = reader.count("cases_days", out.cases_ns / day_ns, 1, days_max) * day_ns;
+  out.events_ns = reader.count("events_days", out.events_ns / ns_per_day, 1, days_max) * ns_per_day;
+  out.cases_ns = reader.count("cases_days", out.cases_ns / ns_per_day, 1, days_max) * ns_per_day;
   reader.finish();
 }
 

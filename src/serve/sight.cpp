@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "model/entity.hpp"
+#include "serve/failing_flows.hpp"
 
 namespace weft::serve {
 
@@ -31,6 +34,31 @@ std::string_view kind_of(Finding finding) {
       return "info";
   }
   return "info";
+}
+
+constexpr std::size_t flows_max = 16;  // that a verdict names
+
+// Whether the link is the entity, or one of it.
+bool is_of(const model::Fabric& fabric, const localise::Entity& entity, model::LinkId link) {
+  const auto is_at = [&](model::LinkId out, model::NodeId node) {
+    if (fabric.from(out) != node) return false;
+    if (entity.kind != EntityKind::card) return true;
+    const std::uint32_t port = fabric.port(out);
+    return port >= entity.port_first && port <= entity.port_last;
+  };
+  switch (entity.kind) {
+    case EntityKind::link:
+      return link == model::LinkId(entity.id);
+    case EntityKind::cable:
+      return circuit_of(link) == model::CircuitId(entity.id);
+    case EntityKind::nic:
+    case EntityKind::card:
+    case EntityKind::fabric_switch:
+    case EntityKind::host:
+      return is_at(link, model::NodeId(entity.id)) ||
+             is_at(model::reverse(link), model::NodeId(entity.id));
+  }
+  return false;
 }
 
 // In the grammar that records use: a card by its number, where its ports are one card.
@@ -65,14 +93,17 @@ void Sight::add(const model::EvidenceSet& rows) {
   has_new_ = true;
 }
 
-void Sight::forget() { rows_.clear(); }
+void Sight::forget(Timestamp now) {
+  rows_.clear();
+  changed_ = std::max(changed_, now);
+}
 
 std::vector<std::string> Sight::look(Timestamp now) {
   std::vector<std::string> out;
   if (now < next_ || !has_new_) return out;
   next_ = {now.ns + settings_.every_ns};
   has_new_ = false;
-  const Timestamp oldest{now.ns - settings_.keep_ns};
+  const Timestamp oldest = std::max(Timestamp{now.ns - settings_.keep_ns}, changed_);
   std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < oldest; });
   if (rows_.empty()) return out;
   ++counts_.runs;
@@ -97,15 +128,61 @@ model::EvidenceSet Sight::recent() const {
 std::string Sight::line(const localise::Verdict& verdict, const localise::Report& report,
                         Timestamp now) const {
   const std::string entity = entity_name(fabric_, verdict.entity);
-  std::string out = fmt::format(
-      R"({{"id":{},"t":"{}","source":"probe","entity":{},"kind":"{}","value":{:.6g},"attrs":{{)"
-      R"("finding":"{}","probability":"{:.4f}","probes":"{}","lost":"{:.0f}","since":"{}")",
-      json_string(fmt::format("sight-{}-{}", now.ns, entity)), to_text(now), json_string(entity),
-      kind_of(verdict.finding), verdict.loss, localise::to_text(verdict.finding),
-      verdict.probability, verdict.probes, verdict.lost, to_text(report.begin));
-  if (!verdict.traffic_class.empty())
-    out += fmt::format(R"(,"class":{})", json_string(verdict.traffic_class));
-  return out + "}}";
+  JsonObject attrs;
+  attrs.add("finding", localise::to_text(verdict.finding))
+      .add("probability", fmt::format("{:.4f}", verdict.probability))
+      .add("probes", fmt::format("{}", verdict.probes))
+      .add("lost", fmt::format("{:.0f}", verdict.lost))
+      .add("since", report.begin)
+      .add_if("class", verdict.traffic_class);
+  if (kind_of(verdict.finding) == "probe_loss")
+    if (const auto flows = failing(verdict.entity); !flows.empty())
+      attrs.add("flows", to_text(flows));
+  return JsonObject()
+      .add("id", fmt::format("sight-{}-{}", now.ns, entity))
+      .add("t", now)
+      .add("source", "probe")
+      .add("entity", entity)
+      .add("kind", kind_of(verdict.finding))
+      .add("value", verdict.loss, digits(6))
+      .add("attrs", attrs)
+      .text();
+}
+
+// The flows that lost most over links of the entity, worst first.
+std::vector<port::Flow> Sight::failing(const localise::Entity& entity) const {
+  struct Count {
+    std::uint64_t sent = 0, lost = 0;
+  };
+  std::map<port::Flow, Count> flows;
+  for (const Row& row : rows_) {
+    const model::Evidence& e = row.evidence;
+    if (e.lost == 0) continue;
+    bool is_answer = e.leg == model::Leg::back;
+    for (const model::LinkId link : row.path) {
+      if (is_of(fabric_, entity, link)) {
+        port::Flow flow{.link = name(fabric_, model::entity(link)),
+                        .src = std::string(fabric_.name(is_answer ? e.dst : e.src)),
+                        .dst = std::string(fabric_.name(is_answer ? e.src : e.dst)),
+                        .traffic_class = classes_[e.traffic_class]};
+        (is_answer ? flow.dport : flow.sport) = e.sport;
+        Count& count = flows[std::move(flow)];
+        count.sent += e.sent;
+        count.lost += e.lost;
+      }
+      // A round trip's path goes on with the way back.
+      const model::NodeId to = fabric_.to(link);
+      is_answer |= to == e.dst || fabric_.host_of(to) == e.dst;
+    }
+  }
+  std::vector<std::pair<double, port::Flow>> worst;
+  for (const auto& [flow, count] : flows)
+    worst.emplace_back(-static_cast<double>(count.lost) / static_cast<double>(count.sent), flow);
+  std::ranges::sort(worst);
+  std::vector<port::Flow> out;
+  for (std::size_t i = 0; i < worst.size() && i < flows_max; ++i)
+    out.push_back(std::move(worst[i].second));
+  return out;
 }
 
 }  // namespace weft::serve

@@ -9,6 +9,7 @@
 
 #include "model/evidence.hpp"
 #include "observe/localise/localise.hpp"
+#include "port/actuator.hpp"
 
 namespace weft::serve {
 
@@ -30,11 +31,13 @@ class Sight {
   Sight(const model::Fabric& fabric, const SightSettings& settings);
 
   void add(const model::EvidenceSet& rows);
-  // What was seen so far speaks of the past only: something was taken out of service, or back.
-  void forget();
+  // What was seen so far speaks of the past only: something was taken out of service, or back, at
+  // `now`. Rows of windows that began before are dropped, also those that are still on their way.
+  void forget(Timestamp now);
 
   // When it is time and rows have come since: a record of each verdict as a JSON line, for the
   // feed "record". Its time is `now`, its id the same for the same verdict at the same time.
+  // Of parts that lose, attribute "flows" names flows that were lost there (failing_flows.hpp).
   // Parts that lose are probe_loss, hosts that answer nobody probe_host, congestion
   // probe_latency; starved hosts and links without traffic are kind info.
   // Cost: that of Localiser::run over the rows kept.
@@ -48,6 +51,7 @@ class Sight {
 
  private:
   model::EvidenceSet recent() const;
+  std::vector<port::Flow> failing(const observe::localise::Entity& entity) const;
   std::string line(const observe::localise::Verdict& verdict,
                    const observe::localise::Report& report, Timestamp now) const;
 
@@ -60,7 +64,7 @@ class Sight {
     std::vector<model::LinkId> path;
   };
   std::deque<Row> rows_;
-  Timestamp next_;
+  Timestamp next_, changed_{INT64_MIN};
   bool has_new_ = false;
   Counts counts_;
 };

@@ -9,6 +9,7 @@
 #include "model/entity.hpp"
 #include "model/evidence.hpp"
 #include "observe/sli/report.hpp"
+#include "serve/listing.hpp"
 
 namespace weft::serve {
 
@@ -16,9 +17,7 @@ namespace sli = observe::sli;
 
 namespace {
 
-constexpr std::size_t page_rows = 10'000;
 constexpr std::size_t cases_max = 100'000;
-constexpr std::int64_t day_ns = 86'400 * ns_per_s;
 
 // None for what is no case any more, and for what is about nothing in the fabric.
 Result<std::optional<model::Episode>> episode_of(const model::Fabric& fabric,
@@ -50,9 +49,9 @@ Result<std::optional<model::Episode>> episode_of(const model::Fabric& fabric,
 Result<std::vector<model::Episode>> case_episodes(const model::Fabric& fabric, port::Store& store,
                                                   Timestamp from, Timestamp to) {
   std::vector<model::Episode> out;
-  WEFT_TRY(const auto documents, store.documents("case", {timestamp_ns_max}, cases_max));
+  WEFT_TRY(const auto documents, store.documents(case_kind, end_of_time, cases_max));
   for (const port::Document& document : documents) {
-    if (document.updated.ns < from.ns - day_ns) break;  // last updated first
+    if (document.updated.ns < from.ns - ns_per_day) break;  // last updated first
     WEFT_TRY(auto episode, episode_of(fabric, document));
     if (episode && episode->start < to && from < episode->end) out.push_back(*std::move(episode));
   }
@@ -62,7 +61,7 @@ Result<std::vector<model::Episode>> case_episodes(const model::Fabric& fabric, p
 Result<std::string> sli_view(const model::Fabric& fabric, const sli::Settings& settings,
                              port::Store& store, Timestamp from, Timestamp to,
                              std::uint64_t event) {
-  if (to <= from) return fail(Errc::value, {}, "\"to\" is not after \"from\"", "give a later time");
+  if (to <= from) return fail(Errc::value, {}, "\"to\" is not after \"from\"", "use a later time");
   WEFT_TRY(auto episodes, case_episodes(fabric, store, from, to));
   WEFT_TRY(const sli::Causes causes, sli::Causes::create(fabric, std::move(episodes), settings));
   sli::MinuteBook::Options options;
@@ -76,7 +75,7 @@ Result<std::string> sli_view(const model::Fabric& fabric, const sli::Settings& s
     if (taken) taken = offenders.add(set, options.first_minute, options.last_minute);
   };
   for (;;) {
-    WEFT_TRY(const auto events, store.events(event, page_rows));
+    WEFT_TRY(const auto events, store.events(event, event_rows));
     if (events.empty()) break;
     event = events.back().seq + 1;
     std::string rows;

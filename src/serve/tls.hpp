@@ -1,12 +1,14 @@
 // TLS of the server's side, by OpenSSL.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/result.hpp"
+#include "os/tls.hpp"
 
-struct ssl_ctx_st;
+struct ssl_st;
 
 namespace weft::serve {
 
@@ -20,18 +22,18 @@ struct TlsFiles {
 class TlsContext {
  public:
   // TLS 1.2 and up, no session resumption (each connection proves itself).
-  // Fails: Errc::io, Errc::value with what OpenSSL says.
+  // Fails: as make_tls_server().
   static Result<TlsContext> load(const TlsFiles& files);
   ssl_ctx_st* get() const { return context_.get(); }
 
  private:
-  struct Free {
-    void operator()(ssl_ctx_st* context) const;
-  };
-  std::unique_ptr<ssl_ctx_st, Free> context_;
+  explicit TlsContext(TlsContextHandle context) : context_(std::move(context)) {}
+
+  TlsContextHandle context_;
 };
 
-// What OpenSSL's queue of errors says, emptied.
-std::string tls_error();
+// The common name of the client's certificate, which was verified; none where there is no such
+// certificate, or it names nobody in printable characters.
+std::optional<std::string> common_name(ssl_st* tls);
 
 }  // namespace weft::serve

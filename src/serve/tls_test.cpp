@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/test_folder.hpp"
+#include "os/digest.hpp"
 #include "serve/api_kit.hpp"
 #include "serve/auth.hpp"
 

@@ -54,20 +54,19 @@ DcqcnParameters dcqcn_reference(Rate line) {
 
 Status check(const DcqcnParameters& p) {
   if (!(p.gain > 0 && p.gain <= 1))
-    return refuse("the gain of DCQCN must be above 0 and at most 1", "the usual one is 1/256");
+    return refuse("the DCQCN gain must be above 0 and at most 1", "1/256 is typical");
   if (!is_timer(p.alpha_timer) || !is_timer(p.decrease_timer) || !is_timer(p.increase_timer))
-    return refuse("a timer of DCQCN is shorter than 1 ns or longer than 1,000 s",
-                  "usual ones have 1 to 300 us");
+    return refuse("a DCQCN timer is shorter than 1 ns or longer than 1,000 s",
+                  "1 to 300 us is typical");
   if (p.cnp_interval > timer_max)
-    return refuse("the CNP interval of DCQCN is longer than 1,000 s", "usual ones have 0 to 50 us");
+    return refuse("the DCQCN CNP interval is longer than 1,000 s", "0 to 50 us is typical");
   if (p.byte_counter != 0 && p.byte_counter < byte_counter_min)
-    return refuse("the byte counter of DCQCN is below 1 kB", "the usual one has 10 MB; 0 is none");
-  if (p.stages > stages_max)
-    return refuse("too many stages of fast recovery", "the usual number is 5");
+    return refuse("the DCQCN byte counter is below 1 kB", "10 MB is typical; 0 disables it");
+  if (p.stages > stages_max) return refuse("too many fast recovery stages", "5 is typical");
   if (!(p.minimum > 0 && p.minimum <= p.line))
-    return refuse("the minimum rate of DCQCN must be above 0 and at most the link's", "lower it");
+    return refuse("the DCQCN minimum rate must be above 0 and at most the link rate", "reduce it");
   if (!(p.additive > 0 && p.hyper > 0))
-    return refuse("the increase steps of DCQCN must be above 0", "or no queue pair recovers");
+    return refuse("the DCQCN increase steps must be above 0", "otherwise no queue pair recovers");
   return {};
 }
 

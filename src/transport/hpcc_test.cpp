@@ -13,9 +13,8 @@ using test::ToyFeedback;
 using test::ToyLink;
 using test::ToyOutcome;
 
-constexpr Ps us = 1'000'000;
-constexpr double line = 50e9;  // 400 Gbps
-constexpr Ps rtt = 12 * us;
+constexpr double line_rate = 50e9;  // 400 Gbps
+constexpr Ps rtt = 12'000'000;
 constexpr double bdp = 600'000;
 
 constexpr HpccParameters parameters() {
@@ -28,18 +27,18 @@ constexpr HpccParameters parameters() {
 
 // One link that is told what it did since `at` = 0.
 IntHop hop_at(Ps at, double utilisation, std::uint32_t queue) {
-  return {
-      .at = at,
-      .tx_bytes = static_cast<std::uint64_t>(utilisation * line * static_cast<double>(at) / 1e12),
-      .queue_bytes = queue,
-      .bytes_per_s = line};
+  return {.at = at,
+          .tx_bytes =
+              static_cast<std::uint64_t>(utilisation * line_rate * static_cast<double>(at) / 1e12),
+          .queue_bytes = queue,
+          .bytes_per_s = line_rate};
 }
 
 TEST_CASE("the first report only starts the measurement") {
   HpccSender sender(parameters());
   const IntHop hop = hop_at(0, 1, 0);
   CHECK(sender.on_ack(parameters(), {&hop, 1}, 0, 10) == bdp);
-  CHECK(sender.rate(parameters()) == doctest::Approx(line));
+  CHECK(sender.rate(parameters()) == doctest::Approx(line_rate));
 }
 
 // After one T of full rate and a queue of one bdp, U = 2 and the window goes to eta / 2.

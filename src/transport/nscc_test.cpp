@@ -17,10 +17,10 @@ constexpr Duration base_rtt = 12_us;
 constexpr Bytes mtu = 4160_B;
 constexpr Ps ms = 1'000'000'000;
 
-NsccParameters parameters() { return nscc_parameters(400_Gbps, base_rtt, {}, mtu); }
+NsccParameters usual_nscc() { return nscc_parameters(400_Gbps, base_rtt, {}, mtu); }
 
 struct NsccFlow {
-  NsccParameters p = parameters();
+  NsccParameters p = usual_nscc();
   NsccSender sender{p};
 
   double window() const { return sender.window(); }
@@ -44,7 +44,7 @@ ToyOutcome run_flows(std::size_t count, const ToyLink& link, Ps warm, Ps end) {
 }
 
 TEST_CASE("the four cases") {
-  const NsccParameters p = parameters();
+  const NsccParameters p = usual_nscc();
   const auto change = [&](Mark mark, Ps delay) {
     NsccSender sender(p);
     sender.on_ack(p, 4160, mark, p.base_rtt + delay, 1);
@@ -61,7 +61,7 @@ TEST_CASE("the four cases") {
 }
 
 TEST_CASE("acknowledging packets together or one by one is nearly the same") {
-  const NsccParameters p = parameters();
+  const NsccParameters p = usual_nscc();
   NsccSender one(p), four(p);
   for (int i = 0; i < 4; ++i) one.on_ack(p, 4160, Mark::congested, 3 * p.base_rtt, 1);
   four.on_ack(p, 16'640, Mark::congested, 3 * p.base_rtt, 1);
@@ -69,7 +69,7 @@ TEST_CASE("acknowledging packets together or one by one is nearly the same") {
 }
 
 TEST_CASE("going on at a rate: the window of one base round trip at it") {
-  const NsccParameters p = parameters();
+  const NsccParameters p = usual_nscc();
   NsccSender sender(p);
   sender.start_at(p, 10e9);
   CHECK(sender.window() == doctest::Approx(10e9 * 12e-6));
@@ -78,7 +78,7 @@ TEST_CASE("going on at a rate: the window of one base round trip at it") {
 }
 
 TEST_CASE("the window stays within one packet and its maximum") {
-  const NsccParameters p = parameters();
+  const NsccParameters p = usual_nscc();
   NsccSender sender(p);
   for (int i = 0; i < 1000; ++i) sender.on_ack(p, 4160, Mark::clear, p.base_rtt / 2, 1);
   CHECK(sender.window() == p.window_max);
@@ -90,7 +90,7 @@ TEST_CASE("the window stays within one packet and its maximum") {
 }
 
 TEST_CASE("quick adaption: after a loss the window is what got through in the round") {
-  const NsccParameters p = parameters();
+  const NsccParameters p = usual_nscc();
   const Ps round = p.base_rtt + p.target_delay;
   NsccSender sender(p);
   const auto clear_ack = [&](Ps now) {  // at the target, so that the window only creeps
@@ -118,7 +118,7 @@ TEST_CASE("one flow keeps the link busy, with a bounded queue") {
   const ToyOutcome out = run_flows(1, link_with_marks(), 1 * ms, 5 * ms);
   INFO("busy ", out.busy, " queue ", out.queue_mean, " max ", out.queue_max);
   CHECK(out.busy > 0.95);
-  CHECK(out.queue_max < parameters().window_max);
+  CHECK(out.queue_max < usual_nscc().window_max);
 }
 
 TEST_CASE("flows that start together share, and keep the queue near the target") {

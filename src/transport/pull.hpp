@@ -107,11 +107,14 @@ class PullSender {
  public:
   explicit PullSender(const PullParameters& p) : credit_(p.first_window) {}
 
-  // `bytes` more are to be sent, or again. Returns the demand to tell the receiver, maybe 0.
-  std::uint64_t on_bytes(std::uint64_t bytes) {
+  // `bytes` more are to be sent, or again. Returns the demand to tell the receiver, maybe 0. No
+  // more than `most` is asked for at a time; the rest, when asked() has become less, with
+  // on_bytes(0).
+  std::uint64_t on_bytes(std::uint64_t bytes, std::uint64_t most = UINT64_MAX) {
     backlog_ += bytes;
     const std::uint64_t covered = credit_ + asked_;
-    const std::uint64_t demand = backlog_ > covered ? backlog_ - covered : 0;
+    const std::uint64_t demand =
+        std::min(backlog_ > covered ? backlog_ - covered : 0, most - std::min(most, asked_));
     asked_ += demand;
     return demand;
   }
@@ -121,9 +124,9 @@ class PullSender {
   }
 
   // Nothing was heard for long: what was asked for is held to be lost. Returns the demand to tell.
-  std::uint64_t ask_again() {
+  std::uint64_t ask_again(std::uint64_t most = UINT64_MAX) {
     asked_ = 0;
-    return on_bytes(0);
+    return on_bytes(0, most);
   }
 
   bool may_send(std::uint64_t bytes) const { return bytes <= credit_; }
@@ -140,6 +143,7 @@ class PullSender {
 
   std::uint64_t credit() const { return credit_; }
   std::uint64_t backlog() const { return backlog_; }
+  std::uint64_t asked() const { return asked_; }
 
  private:
   std::uint64_t credit_;       // may be sent now

@@ -29,14 +29,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* zone =
+constexpr const char* agent_zone =
     "fabric: {generator: ai_zone, racks: 48, hosts_per_rack: 1, gpus_per_host: 2, spines: 2, "
     "link: 400 Gbps}\n";
 
 // Takes records as the service does: by id, once.
-class Service {
+class RecordService {
  public:
-  explicit Service(int port = 0) {
+  explicit RecordService(int port = 0) {
     server_.Post("/v1/records", [this](const httplib::Request& request, httplib::Response& out) {
       answer(request, out);
     });
@@ -45,13 +45,13 @@ class Service {
     REQUIRE(port_ > 0);
     thread_ = std::thread([this] { server_.listen_after_bind(); });
   }
-  ~Service() {
+  ~RecordService() {
     is_hanging = false;
     server_.stop();
     thread_.join();
   }
-  Service(const Service&) = delete;
-  Service& operator=(const Service&) = delete;
+  RecordService(const RecordService&) = delete;
+  RecordService& operator=(const RecordService&) = delete;
 
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   // Records by id; texts of log lines by their number of different ids.
@@ -167,12 +167,12 @@ class Agent {
 };
 
 Scratch& prepare(Scratch& scratch) {
-  scratch.write("z.yaml", zone);
+  scratch.write("z.yaml", agent_zone);
   scratch.write("token", "secret\n");
   scratch.write("log", "");
   return scratch;
 }
-std::vector<std::string> to(const Service& service) {
+std::vector<std::string> to(const RecordService& service) {
   return {"--to", service.url(), "--token", "token", "--spool", "spool"};
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("agent: a failed line card is one detection, on standard output") {
 TEST_CASE("agent: every line arrives, through a service with moods, rotations and kill -9") {
   Scratch scratch;
   prepare(scratch);
-  Service service;
+  RecordService service;
   int written = 0;
   const auto write_some = [&](int count) {
     std::string text;
@@ -269,7 +269,7 @@ TEST_CASE("agent: every line arrives, through a service with moods, rotations an
 TEST_CASE("agent: a full spool stops the reading of logs, and nothing is lost") {
   Scratch scratch;
   prepare(scratch);
-  Service service;
+  RecordService service;
   service.is_busy = true;
   auto options = to(service);
   options.insert(options.end(), {"--spool-size", "1 MiB"});
@@ -329,7 +329,7 @@ TEST_CASE("agent: wrong input is refused") {
   refuses({"--json"}, "--fabric");
   refuses({"--fabric", "z.yaml", "--json", "--device", "ctsw:9"}, "ctsw:9");
   refuses({"--fabric", "z.yaml", "--json", "--device", "nic:0"}, "neither a switch nor a host");
-  refuses(with({}), "whom to tell");
+  refuses(with({}), "no destination");
   refuses(with({"--to", "http://example.net"}), "without TLS");
   refuses(with({"--json", "--interval", "1 us"}), "100 ms to 1 h");
   refuses(with({"--to", "unix:/x", "--token", "none"}), "none");

@@ -81,16 +81,17 @@ TEST_CASE("wrong quantities are refused where they stand") {
 }
 
 TEST_CASE("a section or key that is missing, unknown or given twice") {
-  check_scenario(job, "s.yaml:1:1", "there is no \"fabric:\"");
+  check_scenario(job, "s.yaml:1:1", "\"fabric:\" is missing");
   check_scenario(zone, "s.yaml:1:1", "has no jobs");
   check_scenario(std::string(zone) + job + "routing: {qsp: 4}\n", "s.yaml:3:11",
                  "did you mean \"qps\"");
   check_scenario(std::string(zone) + job + "routing: {scheme: minimal}\n", "s.yaml:3:10",
-                 "no dragonfly");
-  check_scenario(std::string(zone) + job + "compare: {a: {}, a: {}}\n", "s.yaml:3:18", "twice");
+                 "not a dragonfly");
+  check_scenario(std::string(zone) + job + "compare: {a: {}, a: {}}\n", "s.yaml:3:18",
+                 "duplicate key");
   check_job("gpus: 8, bytes: 1 B, late: [{rank: 8, by: 1 ms}]", "s.yaml:3:74", "not within 0 .. 7");
   check_job("gpus: 8, bytes: 1 B, late: [{rank: 1, by: 1 s}, {rank: 1, by: 2 s}]", "s.yaml:3:94",
-            "rank 1 is late twice");
+            "duplicate entry for rank 1 in late");
 }
 
 TEST_CASE("a model that is not there is the one error: its plan's keys are no mistakes") {
@@ -147,9 +148,9 @@ TEST_CASE("broken flows") {
   check_flow("b,17,0,1e30 B,,", "f.csv:3:8", "out of range");
   check_flow("b,17,99,1 MB,,", "f.csv:3:6", "from 0 to 63");
   check_flow("b,17,0,1 MB,zz,", "f.csv:3:13", "no flow has the id");
-  check_flow("b,17,0,1 MB,b,", "f.csv:3:13", "in a circle");
-  check_flow("b,17,0,1 MB,c,\nc,17,0,1 MB,b,", "f.csv:3:13", "in a circle");
-  check_flow("a,17,0,1 MB,,", "f.csv:3:1", "stands twice");
+  check_flow("b,17,0,1 MB,b,", "f.csv:3:13", "in a cycle");
+  check_flow("b,17,0,1 MB,c,\nc,17,0,1 MB,b,", "f.csv:3:13", "in a cycle");
+  check_flow("a,17,0,1 MB,,", "f.csv:3:1", "duplicate id");
   check_flow("b,17,0,1 MB,,ctsw:9", "f.csv:3:14", "from 0 to 3");
 }
 
@@ -182,7 +183,7 @@ TEST_CASE("wrong options") {
   check_usage({"perf", "all_reduce", "-f", "-2"}, "negative");
   check_usage({"perf", "all_reduce", "-f", "nan"}, "not a number");
   check_usage({"perf", "all_reduce", "-f", "2", "-i", "1M"}, "excludes");
-  check_usage({"perf", "all_reduce", "-i", "0"}, "leads nowhere");
+  check_usage({"perf", "all_reduce", "-i", "0"}, "makes no progress");
   check_usage({"perf", "all_reduce", "-n", "0"}, "not in range");
   check_usage({"perf", "all_reduce", "-n", "9"}, "8 of 8 are free");
   check_usage({"perf", "all_reduce", "--channels", "2"}, "inside one host");

@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* zone =
+constexpr const char* fabric_zone =
     "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 8, spines: 3}\n";
 
 json facts(const Scratch& scratch, const std::string& file) {
@@ -33,7 +33,7 @@ void check_export(const Scratch& scratch, const std::string& format, const std::
 TEST_CASE("explain: counts and oversubscription that paper and pencil give") {
   // 4 racks x 2 hosts x 8 GPUs; 16 NICs down and 3 links up per RTSW: 16/3.
   const Scratch scratch;
-  scratch.write("zone.yaml", zone);
+  scratch.write("zone.yaml", fabric_zone);
   const json fabric = facts(scratch, "zone.yaml");
   CHECK(fabric["gpus"] == 64);
   CHECK(fabric["hosts"] == 8);
@@ -48,7 +48,7 @@ TEST_CASE("explain: counts and oversubscription that paper and pencil give") {
 
 TEST_CASE("export to YAML and GraphML and back keeps every fact") {
   const Scratch scratch;
-  scratch.write("zone.yaml", zone);
+  scratch.write("zone.yaml", fabric_zone);
   const json before = facts(scratch, "zone.yaml");
   check_export(scratch, "yaml", "f.yaml");
   check_export(scratch, "graphml", "f.graphml");
@@ -63,7 +63,7 @@ TEST_CASE("export to YAML and GraphML and back keeps every fact") {
 
 TEST_CASE("Slurm keeps which hosts hang on which switch") {
   const Scratch scratch;
-  scratch.write("zone.yaml", zone);
+  scratch.write("zone.yaml", fabric_zone);
   check_export(scratch, "slurm", "topology.conf");
   scratch.write("again.yaml", "fabric: {file: topology.conf}\n");
   const json again = facts(scratch, "again.yaml");

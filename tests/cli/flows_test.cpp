@@ -16,7 +16,7 @@ namespace {
 //    |   \  /   |
 //   rtsw:0  rtsw:1
 //  nic:0..3  nic:4..7
-constexpr const char* fabric =
+constexpr const char* flows_fabric =
     "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 4, spines: 2, "
     "link: 400 Gbps, latency: 1 us}\n";
 
@@ -38,7 +38,7 @@ constexpr const char* chain_matrix =
 class Flows {
  public:
   explicit Flows(const std::string& flows) {
-    scratch_.write("f.yaml", fabric);
+    scratch_.write("f.yaml", flows_fabric);
     scratch_.write("flows", flows);
   }
   void write(const std::string& file, const std::string& text) { scratch_.write(file, text); }
@@ -77,15 +77,16 @@ TEST_CASE("a connection matrix and the same flows as CSV give the same result") 
 }
 
 TEST_CASE("a connection matrix is refused with line and column") {
-  refuses(Flows("Nodes 9\nConnections 0\n"), {}, "flows:1:1: 9 nodes on a fabric with 8 GPUs");
-  refuses(Flows("Nodes 8\nConnections 2\n0->1 id 1 start 0 size 5\n"), {}, "flows:2:1: 2 conn");
+  refuses(Flows("Nodes 9\nConnections 0\n"), {}, "flows:1:1: 9 nodes, but the fabric has 8 GPUs");
+  refuses(Flows("Nodes 8\nConnections 2\n0->1 id 1 start 0 size 5\n"), {},
+          "flows:2:1: the header declares 2 connections, but the file has 1");
   refuses(Flows("Nodes 8\nConnections 1\n0->8 id 1 start 0 size 5\n"), {}, "flows:3:4: \"8\"");
   const Flows late("Nodes 8\nConnections 1\n0->1 id 1 start 5 size 5\n");
   refuses(late, {}, "flows:3:17: the start \"5\" has no unit");
-  refuses(late, {"--start-unit", "hours"}, "\"hours\" is no unit");
+  refuses(late, {"--start-unit", "hours"}, "\"hours\" is not a unit");
   CHECK(late.result({"--start-unit", "us"})["flows"][0]["start_us"] == 5.0);
   CHECK(late.result({"--start-unit", "ns"})["flows"][0]["start_us"] == 0.005);
-  refuses(Flows(chain_csv), {"--start-unit", "us"}, "whose times have units");
+  refuses(Flows(chain_csv), {"--start-unit", "us"}, "where times have units");
 }
 
 TEST_CASE("the packet engine: one flow takes the time of its packets and of a round trip") {
@@ -115,10 +116,10 @@ TEST_CASE("the packet engine stops at --end, says who is not over and how far, a
   CHECK(outcome.status == 1);
   CHECK(outcome.out.find("3 flows, 1 finished") != std::string::npos);
   CHECK(outcome.err.find("weft: flow 2 (nic:1 to nic:2, 2000000 B): ") != std::string::npos);
-  CHECK(outcome.err.find("of 489 packets are acknowledged") != std::string::npos);
+  CHECK(outcome.err.find("of 489 packets acknowledged") != std::string::npos);
   CHECK(outcome.err.find("weft: flow 3 (nic:2 to nic:3, 2000000 B) waits") != std::string::npos);
   CHECK(outcome.err.find("flow 1 ") == std::string::npos);
-  refuses(flows, {"--end", "60 us"}, "the fluid engine runs until all is over");
+  refuses(flows, {"--end", "60 us"}, "the fluid engine always runs to completion");
   refuses(flows, {"--engine", "packet", "--end", "60"}, "no unit");
 }
 

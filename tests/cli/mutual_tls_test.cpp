@@ -27,13 +27,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* zone =
+constexpr const char* pair_zone =
     "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2}\n";
 
 using Options = std::vector<std::string>;
 
 template <class Is>
-bool eventually(Is is) {
+bool soon(Is is) {
   const auto end = std::chrono::steady_clock::now() + 30s;
   while (!is()) {
     if (std::chrono::steady_clock::now() > end) return false;
@@ -46,10 +46,10 @@ constexpr const char* good_record =
     R"({"id":"a1","t":"2026-01-01T00:00:00Z","kind":"link_down","entity":"rtsw:0/0",)"
     R"("source":"syslog"})";
 
-class Service {
+class MutualService {
  public:
-  Service() {
-    scratch_.write("zone.yaml", zone);
+  MutualService() {
+    scratch_.write("zone.yaml", pair_zone);
     scratch_.write("ca.pem", authority_.certificate());
     scratch_.write("other-ca.pem", stranger_.certificate());
     put("server", authority_.issue("localhost"));
@@ -61,19 +61,19 @@ class Service {
         "out");
     const std::string mark = "listening at 127.0.0.1:";
     REQUIRE_MESSAGE(
-        eventually([&] { return scratch_.read("out.err").find("ready,") != std::string::npos; }),
+        soon([&] { return scratch_.read("out.err").find("ready,") != std::string::npos; }),
         scratch_.read("out.err"));
     const std::string log = scratch_.read("out.err");
     const std::size_t begin = log.find(mark) + mark.size();
     const std::size_t end = log.find_first_not_of("0123456789", begin);
     port_ = weft::parse_count({log.substr(begin, end - begin), {}}).value_or(0);
   }
-  ~Service() {
+  ~MutualService() {
     ::kill(process_, SIGKILL);
     weft::cli_test::wait_for(process_);
   }
-  Service(const Service&) = delete;
-  Service& operator=(const Service&) = delete;
+  MutualService(const MutualService&) = delete;
+  MutualService& operator=(const MutualService&) = delete;
 
   const Scratch& scratch() const { return scratch_; }
   std::string url() const { return fmt::format("https://127.0.0.1:{}", port_); }
@@ -120,13 +120,13 @@ bool has(const std::string& text, std::string_view what) {
 }
 
 TEST_CASE("send: a service with mutual TLS takes records of whom it knows, and of nobody else") {
-  const Service service;
+  const MutualService service;
   CHECK(service.send({"--ca", "ca.pem", "--cert", "agent.pem", "--key", "agent.key"}) == "");
   for (const Options& wrong :
        {Options{"--ca", "ca.pem"},
         Options{"--ca", "ca.pem", "--cert", "stranger.pem", "--key", "stranger.key"}}) {
     const std::string said = service.send(wrong);
-    CHECK_MESSAGE(has(said, "not all was acknowledged"), said);
+    CHECK_MESSAGE(has(said, "not all lines were acknowledged"), said);
   }
   for (const Options& wrong :
        {Options{"--cert", "agent.pem", "--key", "agent.key"},
@@ -139,24 +139,25 @@ TEST_CASE("send: a service with mutual TLS takes records of whom it knows, and o
         Options{"--ca", "ca.pem", "--cert", "agent.pem", "--key", "ca.pem"},
         Options{"--ca", "zone.yaml", "--cert", "agent.pem", "--key", "agent.key"}}) {
     const std::string said = service.send(wrong);
-    CHECK_MESSAGE(!has(said, "not all was acknowledged"), said);  // refused before anything is sent
+    CHECK_MESSAGE(!has(said, "not all lines were acknowledged"),
+                  said);  // refused before anything is sent
     CHECK_MESSAGE(has(said, "weft: error: "), said);
   }
 }
 
 TEST_CASE("send: what the service will never take is put aside, and no success") {
-  const Service service;
+  const MutualService service;
   const Options options{"--ca",  "ca.pem",    "--cert",  "agent.pem",
                         "--key", "agent.key", "--spool", "spool"};
   const std::string bad = R"({"id":"a2","kind":"no_such_kind"})";
   const std::string said = service.send(options, std::string(good_record) + "\n" + bad);
-  CHECK_MESSAGE(has(said, "1 lines acknowledged, 1 refused"), said);
+  CHECK_MESSAGE(has(said, "1 lines acknowledged, 1 rejected"), said);
   CHECK_MESSAGE(has(said, "spool/refused.jsonl"), said);
   CHECK(has(service.scratch().read("spool/refused.jsonl"), "no_such_kind"));
 }
 
 TEST_CASE("agent: heartbeats by mutual TLS") {
-  const Service service;
+  const MutualService service;
   const auto beats = [&](const std::string& name) {
     const int agent = service.scratch().start(
         {"agent", "--fabric", "zone.yaml", "--device", "host:0", "--interval", "200 ms", "--to",
@@ -164,23 +165,23 @@ TEST_CASE("agent: heartbeats by mutual TLS") {
          "--spool", name + "-spool"},
         name);
     // Once it has a spool, it listens to signals.
-    CHECK(eventually([&] { return fs::exists(service.scratch().path() + "/" + name + "-spool"); }));
+    CHECK(soon([&] { return fs::exists(service.scratch().path() + "/" + name + "-spool"); }));
     std::string said;
-    eventually([&] {
+    soon([&] {
       ::kill(agent, SIGUSR1);
       std::this_thread::sleep_for(100ms);
       said = service.scratch().read(name + ".err");
       const std::size_t last = std::min(said.rfind("service: "), said.size());
-      return has(said, "last trouble") ||
+      return has(said, "last error") ||
              (last < said.size() && !said.substr(last).starts_with("service: 0 lines"));
     });
     ::kill(agent, SIGTERM);
     CHECK(weft::cli_test::wait_for(agent) == 0);
     return said;
   };
-  CHECK_FALSE(has(beats("agent"), "last trouble"));
+  CHECK_FALSE(has(beats("agent"), "last error"));
   const std::string said = beats("stranger");
-  CHECK_MESSAGE(has(said, "last trouble"), said);
+  CHECK_MESSAGE(has(said, "last error"), said);
   CHECK_MESSAGE(has(said, "service: 0 lines acknowledged"), said);
 }
 

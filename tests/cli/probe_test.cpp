@@ -10,7 +10,7 @@ using weft::cli_test::Scratch;
 
 namespace {
 
-constexpr const char* zone =
+constexpr const char* probe_zone =
     "fabric: {generator: ai_zone, racks: 8, hosts_per_rack: 2, gpus_per_host: 2, spines: 4, "
     "link: 400 Gbps}\n";
 
@@ -22,7 +22,7 @@ Outcome plan(const Scratch& scratch) {
 
 TEST_CASE("probe: what the simulated fabric loses is found, and is what its file says") {
   const Scratch scratch;
-  scratch.write("z.yaml", std::string(zone) +
+  scratch.write("z.yaml", std::string(probe_zone) +
                               "faults:\n"
                               "  - {kind: link_lossy, link: \"ctsw:1->rtsw:3\", at: 20 s, "
                               "until: 40 s, loss: 0.01}\n");
@@ -50,10 +50,10 @@ TEST_CASE("probe: what the simulated fabric loses is found, and is what its file
 
 TEST_CASE("probe: a dead link is routed around, a dead rack is not") {
   const Scratch scratch;
-  scratch.write("z.yaml", zone);
+  scratch.write("z.yaml", probe_zone);
   scratch.write("plan.jsonl", plan(scratch).out);
   const auto lost = [&](const std::string& fault) {
-    scratch.write("z.yaml", std::string(zone) + "faults:\n  - " + fault + "\n");
+    scratch.write("z.yaml", std::string(probe_zone) + "faults:\n  - " + fault + "\n");
     const Outcome seen = scratch.run(
         {"probe", "--twin", "--fabric", "z.yaml", "--plan", "plan.jsonl", "--duration", "10 s"});
     REQUIRE_MESSAGE(seen.status == 0, seen.err);
@@ -65,7 +65,7 @@ TEST_CASE("probe: a dead link is routed around, a dead rack is not") {
 
 TEST_CASE("probe: wrong input is refused") {
   const Scratch scratch;
-  scratch.write("z.yaml", zone);
+  scratch.write("z.yaml", probe_zone);
   scratch.write("empty.jsonl", "");
   scratch.write("key", "000102030405060708090a0b0c0d0e0f\n");
   const auto refuses = [&](std::vector<std::string> arguments, const char* what) {
@@ -77,7 +77,7 @@ TEST_CASE("probe: wrong input is refused") {
   refuses({"127.0.0.1", "--count", "1"}, "--key");
   refuses({"--key", "key"}, "nothing to probe");
   refuses({"300.1.1.1", "--key", "key"}, "300.1.1.1");
-  refuses({"--twin", "--fabric", "z.yaml"}, "needs a plan");
+  refuses({"--twin", "--fabric", "z.yaml"}, "needs a probe plan");
   refuses({"--twin", "--plan", "empty.jsonl"}, "needs a fabric");
   refuses({"--twin", "--fabric", "z.yaml", "--plan", "empty.jsonl"}, "the plan is empty");
   refuses({"--twin", "--fabric", "z.yaml", "--plan", "empty.jsonl", "--duration", "1 us"},

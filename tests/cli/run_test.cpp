@@ -150,7 +150,7 @@ TEST_CASE("a sweep goes on after a point that cannot run, and tells") {
   const Outcome faults = scratch.run({"sweep", "faults.yaml", "--json"});
   CHECK(faults.status == 1);
   const json broken = json::parse(faults.out)["rows"][1];
-  CHECK(broken["error"].get<std::string>().find("could not finish") != std::string::npos);
+  CHECK(broken["error"].get<std::string>().starts_with("unfinished at "));
   CHECK(broken["job"] == "j");
 
   const Outcome unknown = scratch.run({"sweep", "unknown.yaml"});

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "base/check.hpp"
@@ -34,12 +35,15 @@ std::vector<std::string> Scratch::files() const {
 
 namespace {
 
-// Output goes to files, so that no pipe can fill up.
-pid_t spawn(const std::string& folder, const std::vector<std::string>& arguments,
-            const std::string& out, const std::string& err) {
-  const std::string binary = WEFT_BINARY;
-  std::vector<std::string> words{binary};
+// Output goes to files, so that no pipe can fill up. `before`: a program and its arguments, to run
+// weft, or nothing.
+pid_t spawn(const std::string& folder, std::vector<std::string> before,
+            const std::vector<std::string>& arguments, const std::string& out,
+            const std::string& err) {
+  std::vector<std::string> words = std::move(before);
+  words.push_back(WEFT_BINARY);
   words.insert(words.end(), arguments.begin(), arguments.end());
+  const std::string binary = words.front();
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -60,16 +64,21 @@ pid_t spawn(const std::string& folder, const std::vector<std::string>& arguments
 }  // namespace
 
 Outcome Scratch::run(const std::vector<std::string>& arguments) const {
-  const std::string out = path() + ".out", err = path() + ".err";
-  const int status = wait_for(spawn(path(), arguments, out, err));
+  const std::string out = path() + ".out", err = path() + ".err", memory = path() + ".memory";
+  std::vector<std::string> measure;
+#ifdef WEFT_PEAK_MEMORY
+  measure = {WEFT_PEAK_MEMORY, memory};
+#endif
+  const int status = wait_for(spawn(path(), measure, arguments, out, err));
   Outcome outcome{status, read_file(out).value_or(""), read_file(err).value_or("")};
-  fs::remove(out);
-  fs::remove(err);
+  const std::string kib = read_file(memory).value_or("");
+  std::from_chars(kib.data(), kib.data() + kib.size(), outcome.memory_kib);
+  for (const std::string& file : {out, err, memory}) fs::remove(file);
   return outcome;
 }
 
 int Scratch::start(const std::vector<std::string>& arguments, const std::string& out) const {
-  return spawn(path(), arguments, folder_.file(out), folder_.file(out + ".err"));
+  return spawn(path(), {}, arguments, folder_.file(out), folder_.file(out + ".err"));
 }
 
 int wait_for(int process) {

@@ -11,7 +11,15 @@ namespace weft::cli_test {
 struct Outcome {
   int status = -1;  // the exit status; -1 when a signal ended it
   std::string out, err;
+  long memory_kib = 0;  // the most that was resident at a time; 0 where that is not measured
 };
+
+// Sanitizers need memory of their own, so that bounds on it mean nothing.
+#ifdef WEFT_SANITIZED
+inline constexpr bool memory_counts = false;
+#else
+inline constexpr bool memory_counts = true;
+#endif
 
 // A directory of its own for one test, removed at the end. `weft` runs with it as current
 // directory.

@@ -38,7 +38,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* zone =
+constexpr const char* serve_zone =
     "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 2, spines: 4, "
     "link: 400 Gbps}\n";
 constexpr std::string_view hook_key = "hush";
@@ -133,7 +133,7 @@ class Service {
     write_secret("hook.key", std::string(hook_key) + "\n");
     write_secret("tokens", fmt::format("vector ingest {}\nann read,operate {}\n", sha256("feeds-9"),
                                        sha256("ann-7")));
-    scratch_.write("zone.yaml", zone);
+    scratch_.write("zone.yaml", serve_zone);
     scratch_.write("serve.yaml", fmt::format(R"(
 early: {{wait: 100 ms, lateness: 1 s}}
 policy: {{timing: {{early: 100 ms}}}}
@@ -364,7 +364,8 @@ TEST_CASE("serve: TLS, and tokens that decide who may do what, until others are 
   CHECK(service.status("ann-7", "/v1/cases") == 401);
   service.write_secret("tokens", "bob reads nothing\n");
   service.hang_up();
-  CHECK(eventually([&] { return service.log().find("stay as they were") != std::string::npos; }));
+  CHECK(eventually(
+      [&] { return service.log().find("the old ones stay in use") != std::string::npos; }));
   CHECK(service.status("bob-1", "/v1/cases") == 200);
   CHECK(service.stop(SIGTERM) == 0);
 }

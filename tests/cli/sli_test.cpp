@@ -11,7 +11,7 @@ using weft::cli_test::Scratch;
 
 namespace {
 
-constexpr const char* fabric =
+constexpr const char* sli_fabric =
     "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2}\n";
 constexpr const char* episode = R"({"id":"e1","kind":"loss","entities":["ctsw:0"],)"
                                 R"("start":"2026-03-01T00:02:00Z","end":"2026-03-01T00:05:00Z"})"
@@ -35,7 +35,7 @@ std::string ten_minutes() {
 }
 
 Scratch& filled(Scratch& scratch) {
-  scratch.write("f.yaml", fabric);
+  scratch.write("f.yaml", sli_fabric);
   scratch.write("e.jsonl", ten_minutes());
   scratch.write("ep.jsonl", episode);
   return scratch;
@@ -125,7 +125,8 @@ TEST_CASE("sli: wrong evidence") {
 
 TEST_CASE("sli: wrong episodes, objectives and options") {
   check_refused("ep.jsonl", "{}\n", {"--episodes", "ep.jsonl"}, "ep.jsonl:1");
-  check_refused("ep.jsonl", std::string(episode) + episode, {"--episodes", "ep.jsonl"}, "twice");
+  check_refused("ep.jsonl", std::string(episode) + episode, {"--episodes", "ep.jsonl"},
+                "duplicate id");
   check_refused("ep.jsonl", R"({"id":"e","kind":"loss","entities":["spine:3"],"start":1,"end":2})",
                 {"--episodes", "ep.jsonl"}, "ep.jsonl: episode \"e\"");
   check_refused("o.yaml", "objectives: [{name: a, scope: zone, tarrget: 99 %}]",

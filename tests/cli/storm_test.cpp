@@ -1,4 +1,4 @@
-// `weft storm` as a user runs it: files, scores, and wrong input.
+// `weft storm` as a user runs it: files, scores, and wrong input; and what `weft rehearse` prints.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using weft::cli_test::Scratch;
 
 namespace {
 
-constexpr const char* fabric =
+constexpr const char* storm_fabric =
     "fabric: {generator: ai_zone, racks: 24, hosts_per_rack: 2, spines: 6, link: 400 Gbps}\n";
 
 // Faults as cases, each with all of its records: what a perfect engine would say.
@@ -44,7 +44,7 @@ std::ptrdiff_t lines(const std::string& text) { return std::ranges::count(text, 
 
 TEST_CASE("storm: files that belong together, and a perfect score for the truth") {
   Scratch scratch;
-  scratch.write("f.yaml", fabric);
+  scratch.write("f.yaml", storm_fabric);
   for (const std::string format : {"records", "syslog"}) {
     CAPTURE(format);
     const Outcome made = scratch.run({"storm", "--fabric", "f.yaml", "--faults", "30", "--lines",
@@ -71,7 +71,7 @@ TEST_CASE("storm: files that belong together, and a perfect score for the truth"
 
 TEST_CASE("storm: wrong input") {
   Scratch scratch;
-  scratch.write("f.yaml", fabric);
+  scratch.write("f.yaml", storm_fabric);
   scratch.write("bad.jsonl", "{\"id\": 1}\n");
   const auto refused = [&](const std::vector<std::string>& arguments, const std::string& says) {
     const Outcome outcome = scratch.run(arguments);
@@ -85,14 +85,26 @@ TEST_CASE("storm: wrong input") {
     out.insert(out.end(), more.begin(), more.end());
     return out;
   };
-  refused({"storm"}, "--fabric and --out are needed");
+  refused({"storm"}, "--fabric and --out are required");
   refused(storm({"--faults", "9000"}), "no room for fault");
-  refused(storm({"--lines", "50"}), "the faults alone say");
-  refused(storm({"--hours", "-1"}), "hours must lie in");
+  refused(storm({"--lines", "50"}), "the faults alone produce");
+  refused(storm({"--hours", "-1"}), "hours must be in");
   refused(storm({"--types", "cabel"}), "did you mean \"cable\"?");
-  refused(storm({"--dialects", "rtsw=ios"}), "is not known");
+  refused(storm({"--dialects", "rtsw=ios"}), "unknown name");
   refused(storm({"--dialects", "tor=eos"}), "no role");
   refused(storm({"--format", "xml"}), "records, syslog");
   refused({"storm", "score", "bad.jsonl", "--storm", "s"}, "s/truth.jsonl");
   CHECK(!scratch.has("s/records.jsonl"));
+}
+
+TEST_CASE("a rehearsal's report is one line of JSON, of one seed and of several") {
+  Scratch scratch;
+  scratch.write("zone.yaml", "fabric: {generator: ai_zone, racks: 4}\n");
+  for (const char* seeds : {"1", "2"}) {
+    const auto outcome = scratch.run(
+        {"--json", "--quiet", "rehearse", "zone.yaml", "--days", "1", "--seeds", seeds});
+    CHECK(outcome.status == 0);
+    CHECK(outcome.out.find('\n') + 1 == outcome.out.size());
+    CHECK(nlohmann::json::accept(outcome.out));
+  }
 }

@@ -103,7 +103,7 @@ TEST_CASE("Chakra: cut gzip, lengths past the end, no rank in the name") {
   check_refused(trace_ranks(scratch, 2, packed.substr(0, packed.size() / 2)),
                 "t.0.et: gzip data is truncated");
   check_refused(trace_ranks(scratch, 2, whole.substr(0, whole.size() - 5)),
-                "of the stream: a length that reaches past the end of the data");
+                "of the stream: length extends past the end of the data");
   check_refused(trace_ranks(scratch, 2, metadata()), "the trace has no nodes");
   CHECK(trace_ranks(scratch, 2, packed).status == 0);
 }
@@ -115,7 +115,7 @@ TEST_CASE("Chakra: a circle of dependencies is named; one to nowhere is noted") 
                              node({.id = 2, .name = "second", .ctrl = {1}, .micros = 1}) +
                              node({.id = 3, .name = "third", .data = {2}, .micros = 1});
   const Outcome refused = trace_ranks(scratch, 1, circle);
-  check_refused(refused, "t.0.et: dependencies in a circle: ");
+  check_refused(refused, "t.0.et: dependency cycle: ");
   for (const char* name : {"\"first\"", "\"second\"", "\"third\""})
     CHECK(refused.err.find(name) != std::string::npos);
 
@@ -165,7 +165,7 @@ TEST_CASE("sizes beyond 32 bits keep all their bits") {
 
 TEST_CASE("SimAI: columns, pipeline bytes without a pipeline, words and numbers") {
   check_simai(simai("all_gpus: 16", "l -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 64"),
-              "w.txt:3:1: 11 columns of 12: what is missing is update_ns; ");
+              "w.txt:3:1: 11 of 12 columns: missing are update_ns; ");
   check_simai(simai("pp: 1 all_gpus: 16 pp_comm: 1000", "l -1 1 NONE 0 1 NONE 0 1 NONE 0 1"),
               "w.txt:1:76: pp_comm is 1000 bytes, but pp is 1");
   check_simai(simai("all_gpus: 16", "l -1 1 NONE 0 1 NONE 0 1 ALLREDUC 64 1"),
@@ -186,16 +186,16 @@ TEST_CASE("GOAL: circles and messages that nobody receives") {
   };
   scratch.write("g",
                 fmt::format("num_ranks 2\nrank 0 {{\n{}}}\nrank 1 {{\n{}}}\n", rank(1), rank(0)));
-  check_refused(scratch.run({"trace", "g"}), "operations wait for each other in a circle");
+  check_refused(scratch.run({"trace", "g"}), "operations wait for each other in a cycle");
 }
 
 TEST_CASE("options that a format has no use for are refused, not ignored") {
   const Scratch scratch;
   scratch.write("w", simai("all_gpus: 16", "l -1 1000 NONE 0 1 NONE 0 1 ALLREDUCE 64 1"));
   scratch.write("groups.json", "{\"0\": [0, 1]}");
-  check_refused(scratch.run({"trace", "w", "--groups", "groups.json"}), "is no Chakra trace");
-  check_refused(scratch.run({"trace", "w", "--overhead", "1 us"}), "this is no GOAL schedule");
-  check_refused(scratch.run({"trace", "w", "w"}), "SimAI text is one file, but 2 are named");
+  check_refused(scratch.run({"trace", "w", "--groups", "groups.json"}), "is not a Chakra trace");
+  check_refused(scratch.run({"trace", "w", "--overhead", "1 us"}), "this is not a GOAL schedule");
+  check_refused(scratch.run({"trace", "w", "w"}), "SimAI text takes one file, but 2 are given");
   check_refused(scratch.run({"trace", "w", "--ranks", "7"}), "choose a multiple of 8");
   check_refused(scratch.run({"trace"}), "--help");
 }

@@ -36,6 +36,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto number = weft::parse_number(token);
   check_error(number);
   WEFT_CHECK(!number || std::isfinite(*number));
-  WEFT_CHECK(weft::find_not_text(weft::quoted(token.text)) == std::string_view::npos);
+  WEFT_CHECK(weft::find_not_text(weft::quote(token.text)) == std::string_view::npos);
   return 0;
 }

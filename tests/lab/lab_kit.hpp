@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/test_skip.hpp"
+#include "base/text.hpp"
 #include "run_weft.hpp"
 
 namespace weft::lab_test {
@@ -26,10 +28,28 @@ inline constexpr int rack_count = 4, spine_count = 4, host_count = 8;
 inline constexpr const char* fabric =
     "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}\n";
 
-// Empty when this machine can have a lab with FRRouting.
+// Empty when this machine can have a lab with FRRouting; else what the doctor says is missing.
 inline std::string why_not() {
   const Outcome doctor = Scratch().run({"lab", "doctor"});
-  return doctor.out.find("lab with FRRouting: yes") != std::string::npos ? "" : doctor.out;
+  std::string out;
+  if (doctor.out.find("lab with FRRouting: yes") != std::string::npos) return out;
+  for (const std::string_view line : split(doctor.out, '\n')) {
+    // "frr   no   /usr/lib/frr/zebra: No such file or directory      what for"
+    const std::string_view name = line.substr(0, line.find(' '));
+    const std::string_view found = trim(line.substr(name.size()));
+    if (!found.starts_with("no ")) continue;
+    const std::string_view detail = trim(found.substr(3));
+    out +=
+        fmt::format("{}{}: {}", out.empty() ? "" : "; ", name, detail.substr(0, detail.find("  ")));
+  }
+  return out.empty() ? "weft lab doctor fails: " + doctor.err : out;
+}
+
+// Whether it cannot; then the test is skipped, with that reason.
+inline bool skips_without_lab() {
+  const std::string reason = why_not();
+  if (!reason.empty()) skip_test("no lab on this machine: " + reason);
+  return !reason.empty();
 }
 
 class TestLab {
@@ -69,7 +89,7 @@ class TestLab {
     responders_.clear();
     CHECK(lab({"down"}).status == 0);
     is_up_ = false;
-    CHECK(lab({"down"}).out.find("nothing was there") != std::string::npos);
+    CHECK(lab({"down"}).out.find("nothing to remove") != std::string::npos);
   }
 
   // `weft` in a host's namespace, in the background; its output goes to the file.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/rng.hpp"
+#include "base/test_skip.hpp"
 #include "base/text.hpp"
 #include "lab_kit.hpp"
 
@@ -51,10 +52,7 @@ class Loop : public TestLab {
 };
 
 TEST_CASE("a silent loss is found, healed and drained around") {
-  if (const std::string reason = why_not(); !reason.empty()) {
-    MESSAGE("skipped, no lab on this machine: " << reason);
-    return;
-  }
+  if (skips_without_lab()) return;
   Loop loop;
   loop.up();
   loop.learn("4000", "3 s");

@@ -17,46 +17,72 @@ namespace {
 
 using weft::evaluation::Outcome;
 
-// What a set must reach; `seeds` of the quick run.
+// What a set must reach. The quick run has so many seeds that it can fall below: with 20 faults and
+// a recall of 0.95 a second miss does, and nothing is forgiven.
 struct Bar {
   std::string_view set;
   double precision, recall;
   double cpu_s;  // median of a localisation
   std::size_t seeds;
+  std::size_t full_seeds = 100;
+  bool is_healthy = false;  // without faults, for false verdicts
 };
 constexpr std::uint64_t fresh_seed = 3001;  // constants were chosen on 1 to 350
-constexpr std::size_t full_seeds = 100, day_windows = 8640;
-// Wanted of E5 is precision 1; one false link in 100 seeds is what it does (0.990).
+constexpr std::size_t day_windows = 8640;
+// Wanted of E5 is precision 1; one false link in 100 seeds is what it does (0.990). B and E have
+// too little evidence on purpose: what is not found must be asked for.
 constexpr Bar bars[] = {
-    {"L1", 0.99, 0.98, 0.15, 3},    {"L2", 0.97, 0.95, 0.15, 1},    {"L3", 0.99, 0.99, 0.15, 2},
-    {"L4", 0.99, 0.99, 0.15, 3},    {"L5", 1, 1, 0.15, 30},         {"L6", 0.95, 0.95, 0.15, 3},
-    {"B", 1, 0, 0.05, 5},           {"A5", 0.97, 0.94, 0.05, 5},    {"C5", 1, 1, 0.05, 5},
-    {"D5", 1, 1, 0.05, 5},          {"E5", 0.99, 1, 0.05, 1},       {"E", 1, 0, 0.05, 1},
-    {"card", 0.95, 0.95, 0.15, 2},  {"rack", 0.95, 0.95, 0.15, 2},  {"cable", 0.95, 0.95, 0.15, 2},
-    {"nic", 0.95, 0.95, 0.15, 2},   {"tuple", 0.95, 0.95, 0.15, 2}, {"dark", 0.95, 0.95, 0.15, 2},
-    {"class", 0.95, 0.95, 0.15, 2},
+    {"L1", 0.99, 0.98, 0.15, 20},
+    {"L2", 0.97, 0.95, 0.15, 20},
+    {"L3", 0.99, 0.99, 0.15, 6},
+    {"L4", 0.99, 0.99, 0.15, 10},
+    {"L5", 1, 1, 0.15, 30, day_windows, true},
+    {"L6", 0.95, 0.95, 0.15, 10},
+    {"B", 1, 0, 0.05, 20},
+    {"A5", 0.97, 0.94, 0.05, 100},
+    {"C5", 1, 1, 0.05, 20},
+    {"D5", 1, 1, 0.05, 20},
+    {"E5", 0.99, 1, 0.05, 5},
+    {"E", 1, 0, 0.05, 5},
+    {"card", 0.95, 0.95, 0.15, 20},
+    {"rack", 0.95, 0.95, 0.15, 20},
+    {"cable", 0.95, 0.95, 0.15, 20},
+    {"nic", 0.95, 0.95, 0.15, 20},
+    {"tuple", 0.95, 0.95, 0.15, 20},
+    {"dark", 0.95, 0.95, 0.15, 20},
+    {"class", 0.95, 0.95, 0.15, 20},
 };
 
-// Of few seeds one mistake says nothing.
-bool passes(const Bar& bar, const Outcome& o, std::size_t allowed) {
-  const bool right = o.precision() >= bar.precision || o.wrong <= allowed;
-  const bool found = o.recall() >= bar.recall || o.missed <= allowed;
-  const bool labelled = (o.congestion_precision() >= bar.precision || o.mismarked <= allowed) &&
-                        (o.congestion_recall() >= bar.recall || o.unmarked <= allowed);
-  return right && found && labelled && o.cpu_median() <= bar.cpu_s;
+// Why the set is below its bar; "" when it is not.
+std::string failure(const Bar& bar, const Outcome& o) {
+  std::string out;
+  const auto least = [&](std::string_view what, double reached, double wanted) {
+    if (reached < wanted) out += fmt::format(" {} {:.4f} < {}", what, reached, wanted);
+  };
+  least("precision", o.precision(), bar.precision);
+  least("recall", o.recall(), bar.recall);
+  least("congestion precision", o.congestion_precision(), bar.precision);
+  least("congestion recall", o.congestion_recall(), bar.recall);
+  if (bar.recall == 0 && o.right + o.hinted < o.seeds)
+    out += fmt::format(" of {} seeds {} found and {} ask for more", o.seeds, o.right, o.hinted);
+  if (o.cpu_median() > bar.cpu_s)
+    out += fmt::format(" CPU {:.4f} s > {}", o.cpu_median(), bar.cpu_s);
+  if (!bar.is_healthy && o.right + o.missed + o.marked + o.unmarked == 0)
+    out += " no fault in any seed";
+  return out;
 }
 
 int check(bool full) {
   std::vector<Outcome> outcomes;
   std::string failed;
   for (const Bar& bar : bars) {
-    const std::size_t many = bar.set == "L5" ? day_windows : full_seeds;
-    outcomes.push_back(weft::evaluation::evaluate(bar.set, fresh_seed, full ? many : bar.seeds));
-    const std::size_t allowed = full && bar.set != "L5" ? 0 : 1;
-    if (!passes(bar, outcomes.back(), allowed)) failed += fmt::format(" {}", bar.set);
+    outcomes.push_back(
+        weft::evaluation::evaluate(bar.set, fresh_seed, full ? bar.full_seeds : bar.seeds));
+    if (const std::string why = failure(bar, outcomes.back()); !why.empty())
+      failed += fmt::format("{}:{}\n", bar.set, why);
   }
   fmt::print("{}", weft::evaluation::table(outcomes));
-  if (!failed.empty()) fmt::print("below the bar:{}\n", failed);
+  if (!failed.empty()) fmt::print("below the bar:\n{}", failed);
   return failed.empty() ? 0 : 1;
 }
 

@@ -39,6 +39,8 @@ inline operate::repair::Policy policy_of(std::string_view text) {
 
 // What lives longer than a service.
 struct World {
+  explicit World(const serve::EarlySettings& how = {}) : settings{.early = how, .sight = {}} {}
+
   TestFolder directory;
   model::Fabric fabric = small_zone();
   observe::telemetry::Inventory inventory{fabric};

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/stat.h>
 
 #include <atomic>
 #include <chrono>
@@ -15,96 +14,13 @@
 #include "adapt/sqlite/store.hpp"
 #include "base/rng.hpp"
 #include "base/text.hpp"
-#include "run_weft.hpp"
-#include "socket_client.hpp"
+#include "service_kit.hpp"
 
 using namespace weft;
-using namespace std::chrono_literals;
-using cli_test::Scratch;
+using namespace weft::operate_test;
 using nlohmann::json;
 
 namespace {
-
-// The hands: a file for each cable that is out, a line for each call that changed something.
-constexpr const char* hands = R"sh(#!/bin/sh
-cd "$(dirname "$0")"
-case "$1" in
-  drain) [ -e "out-$2" ] || { echo "drain $2 $3" >> effects; touch "out-$2"; } ;;
-  undrain) [ ! -e "out-$2" ] || { echo "undrain $2 $3" >> effects; rm "out-$2"; } ;;
-  state) [ -e "out-$2" ] && echo '{"state": "drained"}' || echo '{"state": "in_service"}' ;;
-  check) echo '{"sent": 10000, "lost": 0}' ;;
-esac
-)sh";
-
-constexpr const char* config = R"(
-policy:
-  defaults: {soak: 100 ms, forecast: none, verify: {packets: 10, lost: 0}}
-  timing: {recheck: 100 ms, confirm_every: 50 ms, grace: 100 ms, snapshot: 10 ms}
-  guards: {drains_per_hour: 1000, rack_share: 0.25, total: 1000, zone: 1000, rack: 1000, role: 1000,
-           offender: {repairs: 1000, within: 1 d}}
-actuator:
-  drain: [HANDS, drain, "{entity}", "{id}"]
-  undrain: [HANDS, undrain, "{entity}", "{id}"]
-  state: [HANDS, state, "{entity}"]
-  check: [HANDS, check, "{entity}"]
-  environment: ["PATH=/usr/bin:/bin"]
-  read: {state: {json: /state}, sent: {json: /sent}, lost: {json: /lost}}
-)";
-
-class Service {
- public:
-  Service() {
-    scratch_.write("zone.yaml",
-                   "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, "
-                   "spines: 4}\n");
-    scratch_.write("hands", hands);
-    std::string text = config;
-    for (std::size_t at = text.find("HANDS"); at != std::string::npos; at = text.find("HANDS"))
-      text.replace(at, 5, scratch_.path() + "/hands");
-    scratch_.write("serve.yaml", text);
-    REQUIRE(::chmod((scratch_.path() + "/hands").c_str(), 0755) == 0);
-  }
-  ~Service() {
-    if (process_ > 0) stop(SIGKILL);
-  }
-  void start() {
-    process_ = scratch_.start({"serve", "--fabric", "zone.yaml", "--config", "serve.yaml",
-                               "--store", "weft.db", "--listen", "unix:" + socket()},
-                              "out");
-    for (int i = 0; i < 1000 && !client().Get("/readyz"); ++i) std::this_thread::sleep_for(5ms);
-    REQUIRE_MESSAGE(client().Get("/readyz"), scratch_.read("out.err"));
-  }
-  int stop(int signal) {
-    ::kill(process_, signal);
-    return cli_test::wait_for(std::exchange(process_, 0));
-  }
-  // Lines acknowledged: all, or nothing that is known.
-  bool post(const std::string& lines) {
-    const auto answer = client().Post("/v1/records", lines, "application/x-ndjson");
-    return answer && answer->status == 200;
-  }
-  Scratch& scratch() { return scratch_; }
-
- private:
-  std::string socket() { return scratch_.path() + "/s"; }
-  httplib::Client client() { return cli_test::socket_client(socket()); }
-  Scratch scratch_;
-  int process_ = 0;
-};
-
-std::string line(const std::string& id, const std::string& entity, std::string_view kind) {
-  const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::system_clock::now().time_since_epoch());
-  return fmt::format(R"({{"id":"{}","t":"{}","source":"syslog","entity":"{}","kind":"{}"}})", id,
-                     now.count(), entity, kind) +
-         "\n";
-}
-
-// The k-th cable to fail, as seen from either end.
-std::string cable(std::int64_t k, int end) {
-  const std::string rack = fmt::format("rtsw:{}", k % 4), spine = fmt::format("ctsw:{}", k / 4 % 4);
-  return end == 0 ? rack + "->" + spine : spine + "->" + rack;
-}
 
 // One cable after another fails and comes back while the service lives and dies; returns the ids
 // acknowledged.
@@ -138,7 +54,7 @@ std::set<std::string> rounds(Service& service, int kills, Rng& rng) {
 
 void check(Service& service, const std::set<std::string>& acknowledged) {
   auto store = adapt::sqlite::open_sqlite(service.scratch().path() + "/weft.db");
-  REQUIRE(store.has_value());
+  REQUIRE_MESSAGE(store.has_value(), store.error().text());
   const auto events = (*store)->events(1, SIZE_MAX);
   REQUIRE(events.has_value());
   std::map<std::string, int> kept;

@@ -1,9 +1,17 @@
 #include "cli/rehearse.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "adapt/sim/memory_store.hpp"
 #include "cli/rehearse_minutes.hpp"
+#include "cli/rehearse_plan.hpp"
+#include "cli/rehearse_seeds.hpp"
 #include "desk_kit.hpp"
 #include "model/test_fabric.hpp"
 
@@ -16,12 +24,47 @@ namespace {
 
 using model::testing::make_fabric;
 
+// 8 racks of two hosts under 8 spines.
+model::Fabric eight_racks() {
+  return make_fabric(
+      "{generator: ai_zone, racks: 8, hosts_per_rack: 2, gpus_per_host: 2, spines: 8}");
+}
+
 cli::RehearseOptions options_of(std::string_view model, std::uint32_t days) {
   const auto config = parse_yaml(model, "model.yaml");
   REQUIRE(config.has_value());
   const auto read = cli::read_rehearse_model(*config);
   REQUIRE_MESSAGE(read.has_value(), read.error().text());
   return {.days = days, .seed = 3, .model = *read, .policy = operate::repair::default_policy()};
+}
+
+// All rates 0 but those of `rates`, and no lemons.
+cli::RehearseOptions only(std::string_view rates, std::uint32_t days) {
+  auto out = options_of("{lemons: {planted: 0}}", days);
+  out.model.rates = {};
+  const auto some = options_of(fmt::format("{{rates: {}}}", rates), days).model.rates;
+  const auto none = options_of("{}", days).model.rates;
+  const auto take = [&](double cli::RehearseModel::Rates::* rate) {
+    if (some.*rate != none.*rate) out.model.rates.*rate = some.*rate;
+  };
+  using Rates = cli::RehearseModel::Rates;
+  for (const auto rate : {&Rates::host_cable, &Rates::trunk_cable, &Rates::rack_switch,
+                          &Rates::other_switch, &Rates::grey, &Rates::flap, &Rates::blips})
+    take(rate);
+  return out;
+}
+
+cli::RehearseReport rehearsed(const model::Fabric& fabric, const cli::RehearseOptions& options) {
+  const auto report = cli::rehearse(fabric, options, [](double) {});
+  REQUIRE_MESSAGE(report.has_value(), report.error().text());
+  return *report;
+}
+
+std::uint64_t bad_minutes(const cli::RehearseReport& report) {
+  std::uint64_t out = 0;
+  for (const auto& [name, problem] : report.problems)
+    out += problem.bad_inside + problem.bad_across;
+  return out;
 }
 
 }  // namespace
@@ -72,12 +115,190 @@ TEST_CASE("a rehearsal finds its faults, and is the same again") {
   CHECK(cli::to_table(*once) == cli::to_table(*again));
 }
 
+TEST_CASE("ten times more grey loss costs no fewer bad minutes, and leaves all else as it was") {
+  const model::Fabric fabric = eight_racks();
+  const std::string rates =
+      "host_cable: 0.02, trunk_cable: 0.1, optic: 0.1, port_flap: 0.1, host_nic: 0.05, host: 0.1, "
+      "rack_switch: 0.1, control_plane: 0.1";
+  std::int64_t more = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    CAPTURE(seed);
+    const auto with = [&](double grey) {
+      return options_of(fmt::format("{{rates: {{{}, grey_loss: {}}}, loss: {{grey_least: 0.02, "
+                                    "grey_most: 0.5}}}}",
+                                    rates, grey),
+                        10);
+    };
+    auto few = with(0.05), many = with(0.5);
+    few.model.lemons = many.model.lemons = 0;  // which fail again once they are repaired
+    few.seed = many.seed = seed;
+    auto before = rehearsed(fabric, few), after = rehearsed(fabric, many);
+    CHECK(after.blips == before.blips);
+    for (const char* kind :
+         {"optic", "port_flap", "host_nic", "host", "rack_switch", "control_plane"})
+      CHECK_MESSAGE(after.problems[kind].faults == before.problems[kind].faults, kind);
+    CHECK(after.problems["cable"].faults >= before.problems["cable"].faults);
+    CHECK(bad_minutes(after) >= bad_minutes(before));
+    more += static_cast<std::int64_t>(bad_minutes(after) - bad_minutes(before));
+  }
+  CHECK(more > 0);
+}
+
+TEST_CASE("faults stay where and when they are: other rates, more days, one rack more") {
+  using adapt::sim::Break;
+  const auto plan_of = [](const model::Fabric& fabric, const cli::RehearseOptions& options) {
+    std::set<std::tuple<std::int64_t, std::string, Break, double, std::int64_t, std::uint64_t>> out;
+    const cli::RehearseParts parts(fabric, options.model.hands.ports_per_card);
+    for (const cli::PlannedFault& f : cli::plan_faults(fabric, parts, options))
+      out.emplace(f.t.ns, name(fabric, f.start.part), f.start.kind, f.start.loss, f.start.lasts_ns,
+                  f.start.key);
+    return out;
+  };
+  const model::Fabric fabric = eight_racks();
+  const model::Fabric larger =
+      make_fabric("{generator: ai_zone, racks: 9, hosts_per_rack: 2, gpus_per_host: 2, spines: 8}");
+  const std::string_view some = "{rates: {trunk_cable: 0.5, grey_loss: 0.5, host: 1}}";
+  const auto base = plan_of(fabric, options_of(some, 40));
+  CHECK(base.size() > 100);
+  const auto holds_all = [&](const auto& more) { return std::ranges::includes(more, base); };
+  const auto raised =
+      plan_of(fabric, options_of("{rates: {trunk_cable: 0.5, grey_loss: 5, host: 1}}", 40));
+  CHECK(holds_all(raised));
+  CHECK(raised.size() > base.size() + 100);
+  for (const auto& row : raised) CHECK((std::get<Break>(row) == Break::grey || base.contains(row)));
+  const auto longer = plan_of(fabric, options_of(some, 60));
+  CHECK(holds_all(longer));
+  auto no_lemons = options_of(some, 40);
+  no_lemons.model.lemons = 0;
+  const auto small = plan_of(fabric, no_lemons);
+  CHECK(std::ranges::includes(plan_of(larger, no_lemons), small));
+  CHECK(std::ranges::includes(base, small));
+}
+
+TEST_CASE("losses of carrier that heal by themselves are no repairs") {
+  const auto report = rehearsed(eight_racks(), only("{blips_per_day: 1}", 10));
+  CHECK(report.blips > 300);
+  CHECK(report.blip_repairs > 0);
+  for (const auto& problem : report.ledger.problems) CHECK(problem.whole.count == 0);
+}
+
+// Nobody may drain the only switch of a rack, so people are called; they take 4 h on average.
+TEST_CASE("a rack switch that dies is believed, and people come") {
+  const auto report = rehearsed(eight_racks(), only("{rack_switch: 1}", 30));
+  const auto& problem = report.problems.at("rack_switch");
+  CHECK(problem.faults >= 4);
+  CHECK(problem.found == problem.faults);
+  CHECK(report.visits >= problem.faults - 1);  // the last may still be under way
+  CHECK(problem.bad_across <= problem.faults * 12 * 60);
+}
+
+TEST_CASE("the account of a long rehearsal holds all its repairs") {
+  const auto report = rehearsed(eight_racks(), only("{trunk_cable: 0.2}", 100));
+  std::uint64_t repairs = 0;
+  for (const auto& problem : report.ledger.problems) repairs += problem.repairs;
+  CHECK(report.problems.at("cable").found >= 20);
+  CHECK(repairs >= report.problems.at("cable").found);
+}
+
+TEST_CASE("a cable whose name needs escaping in JSON is found as others are") {
+  //  spine "a"  spine "b"
+  //      |    X    |          two hosts below each rack switch
+  //   rtsw:0    rtsw:1
+  model::FabricBuilder b;
+  const auto zone = b.add_scope(model::ScopeKind::zone, {});
+  const model::FabricBuilder::LinkSpec wire{400_Gbps, 500_ns};
+  std::vector<model::NodeId> nics, racks, spines;
+  for (int r = 0; r < 2; ++r) {
+    const auto rack = b.add_scope(model::ScopeKind::rack, zone);
+    const auto host = b.add_node({.kind = model::NodeKind::host, .role = "host", .scope = rack});
+    nics.push_back(
+        b.add_node({.kind = model::NodeKind::nic, .role = "nic", .scope = rack, .host = host}));
+    racks.push_back(
+        b.add_node({.kind = model::NodeKind::fabric_switch, .role = "rtsw", .scope = rack}));
+  }
+  for (const char* name : {"spine \"a\"", "spine \"b\""})
+    spines.push_back(b.add_node(
+        {.kind = model::NodeKind::fabric_switch, .role = "ctsw", .scope = zone, .name = name}));
+  for (std::size_t r = 0; r < 2; ++r) {
+    b.add_circuit(nics[r], racks[r], wire);
+    for (const model::NodeId spine : spines) b.add_circuit(racks[r], spine, wire);
+  }
+  const model::Fabric fabric = b.freeze();
+  const auto report = rehearsed(fabric, only("{grey_loss: 0.5}", 60));
+  const auto cable = report.problems.at("cable");
+  CHECK(cable.faults >= 3);
+  CHECK(cable.found == cable.faults);
+  CHECK(report.cases_false == 0);
+}
+
+TEST_CASE("seeds: the same report on any number of threads, and pairs against a baseline") {
+  const model::Fabric fabric = eight_racks();
+  const auto options = options_of("{rates: {grey_loss: 0.5}, lemons: {planted: 2}}", 4);
+  auto slow = options;
+  slow.model.hands.visit_mean_ns *= 6;
+  double done = 0;
+  const auto set = [&](std::uint32_t threads) {
+    const auto out = cli::rehearse_seeds(fabric, slow, options, {.seeds = 3, .threads = threads},
+                                         [&](double days) { done = days; });
+    REQUIRE_MESSAGE(out.has_value(), out.error().text());
+    return *out;
+  };
+  const auto one = set(1);
+  CHECK(done == doctest::Approx(2 * 3 * 4));
+  CHECK(cli::to_json(one) == cli::to_json(set(3)));
+  CHECK(cli::to_table(one) == cli::to_table(set(8)));
+  REQUIRE(one.reports.size() == 3);
+  auto alone = options;
+  alone.seed = options.seed + 2;
+  CHECK(cli::to_json(one.baseline[2]) == cli::to_json(rehearsed(fabric, alone)));
+  for (const cli::FigureEstimate& row : cli::estimates(one)) {
+    CAPTURE(row.name);
+    REQUIRE(row.difference.has_value());
+    if (row.value.count == 3 && row.baseline->count == 3)
+      CHECK(row.difference->mean == doctest::Approx(row.value.mean - row.baseline->mean));
+    if (row.name == "faults.port_flap") CHECK(row.difference->most == 0);
+    if (row.name == "time_to_repair_s") CHECK(row.difference->least > 0);
+  }
+}
+
+TEST_CASE("an estimate: mean and Student's interval") {
+  const std::vector<double> samples{4, 6, 8, 10};
+  const auto e = cli::estimate(samples);
+  CHECK(e.mean == 7);
+  CHECK(e.least == 4);
+  CHECK(e.most == 10);
+  // 3.1824 * sqrt(20 / 3 / 4)
+  CHECK(*e.half == doctest::Approx(4.1085).epsilon(1e-4));
+  CHECK(e.is_significant());
+  CHECK_FALSE(cli::estimate(std::vector<double>{-4, 6, 8, 10}).is_significant());
+  CHECK_FALSE(cli::estimate(std::vector<double>{5}).half.has_value());
+  // Tables of Student's distribution.
+  for (const auto& [freedom, quantile] : std::map<std::size_t, double>{{1, 12.706},
+                                                                       {9, 2.262},
+                                                                       {10, 2.228},
+                                                                       {11, 2.201},
+                                                                       {19, 2.093},
+                                                                       {29, 2.045},
+                                                                       {99, 1.984}})
+    CHECK(std::abs(cli::student_975(freedom) - quantile) < 0.001);
+}
+
+TEST_CASE("a model with more faults than memory holds is refused") {
+  auto options = options_of("{rates: {blips_per_day: 100}}", 366);
+  const auto report = cli::rehearse(
+      make_fabric(
+          "{generator: ai_zone, racks: 16, hosts_per_rack: 2, gpus_per_host: 2, spines: 8}"),
+      options, [](double) {});
+  REQUIRE_FALSE(report.has_value());
+  CHECK(report.error().text().find("are possible") != std::string::npos);
+}
+
 TEST_CASE("a model with errors is refused, all of them at once") {
   const auto config = parse_yaml(
       "{rates: {host_cable: -1, trunks: 2}, people: {answer: 0 s}, loss: {grey_least: 0.5}}", "m");
   const auto read = cli::read_rehearse_model(*config);
   REQUIRE_FALSE(read.has_value());
-  for (const char* key : {"host_cable", "trunks", "take some time", "grey_most"})
+  for (const char* key : {"host_cable", "trunks", "longer than 0", "grey_most"})
     CHECK_MESSAGE(read.error().text().find(key) != std::string::npos, key);
 }
 

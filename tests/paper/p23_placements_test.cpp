@@ -15,7 +15,7 @@
 namespace weft::paper {
 namespace {
 
-std::string jobs(std::string_view place) {
+std::string placed_jobs(std::string_view place) {
   constexpr std::array ops{"all_reduce", "all_gather", "reduce_scatter"};
   std::string out = "jobs:\n";
   std::size_t count = 0;
@@ -37,7 +37,7 @@ std::string jobs(std::string_view place) {
 double ratio_of(std::string_view place, int qps) {
   const std::string scenario =
       "fabric: {generator: ai_zone, racks: 252}\nrouting: {scheme: e_ecmp, qps: " +
-      std::to_string(qps) + "}\n" + jobs(place);
+      std::to_string(qps) + "}\n" + placed_jobs(place);
   double sum = 0;
   for (const std::uint64_t seed : {1u, 2u, 3u}) sum += mean_ratio(run(scenario, seed), "base");
   return sum / 3;

@@ -35,17 +35,18 @@ std::vector<std::vector<double>> utilisation(const Fabric& fabric,
   return racks;
 }
 
-constexpr std::string_view zone = "{generator: ai_zone, racks: 16, spines: 16, uplink: 500 Gbps}";
+constexpr std::string_view wide_zone =
+    "{generator: ai_zone, racks: 16, spines: 16, uplink: 500 Gbps}";
 
 TEST_CASE("P-26: the optimum loads 16 uplinks alike, 80 %") {
-  for (const auto& uplinks : utilisation(fabric_of(zone), {.scheme = "optimal"}, 1)) {
+  for (const auto& uplinks : utilisation(fabric_of(wide_zone), {.scheme = "optimal"}, 1)) {
     CHECK(std::abs(uplinks.front() - 0.80) < 0.01);
     CHECK(std::abs(uplinks.back() - 0.80) < 0.01);
   }
 }
 
 TEST_CASE("P-26: E-ECMP spreads them from 40 to 90 %") {
-  const Fabric fabric = fabric_of(zone);
+  const Fabric fabric = fabric_of(wide_zone);
   double least = 1, most = 0, rack_least = 0, rack_most = 0;
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     const auto racks = utilisation(fabric, {.scheme = "e_ecmp", .qps = 4}, seed);

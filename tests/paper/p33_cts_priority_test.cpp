@@ -19,11 +19,10 @@
 namespace weft::paper {
 namespace {
 
-constexpr std::size_t racks = 8, per_rack = 8;
-constexpr int seeds = 5;
-
 // Time with CTS among the data over time with CTS ahead, each seed.
 std::vector<double> gains(std::uint32_t channels, Bytes buffer) {
+  constexpr std::size_t racks = 8, per_rack = 8;
+  constexpr int seeds = 5;
   const Fabric fabric = fabric_of("{generator: ai_zone, racks: 8, hosts_per_rack: 1, spines: 4}");
   Load load;
   std::vector<std::size_t> members;

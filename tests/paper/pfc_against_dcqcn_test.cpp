@@ -18,7 +18,7 @@
 namespace weft::paper {
 namespace {
 
-constexpr int seeds = 3;
+constexpr int seed_count = 3;
 
 const std::string all_reduce = R"(
 fabric: {generator: ai_zone, racks: 8, spines: 18}
@@ -35,11 +35,11 @@ compare:
 
 TEST_CASE("PFC only against DCQCN: an all-reduce is no slower without") {
   double reference = 0, paper = 0;
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seed_count; ++seed) {
     const model::Outcome outcome = run(all_reduce, seed);
     const double plain = mean_ratio(outcome, "pfc only");
-    reference += mean_ratio(outcome, "reference") / plain / seeds;
-    paper += mean_ratio(outcome, "paper") / plain / seeds;
+    reference += mean_ratio(outcome, "reference") / plain / seed_count;
+    paper += mean_ratio(outcome, "paper") / plain / seed_count;
     CHECK(plain <= mean_ratio(outcome, "reference"));
     CHECK(plain <= mean_ratio(outcome, "paper"));
   }
@@ -65,10 +65,10 @@ Incast incast(packet::Congestion congestion, packet::DcqcnOptions::Preset preset
   options.pfc.on = true;
   options.buffers = {{"rtsw", {.shared = 64_MB}}, {"ctsw", {.shared = 640_MB}}};
   Incast sum{};
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seed_count; ++seed) {
     const auto result = run(fabric, load, options, {}, seed);
     sum.pause_frames += result.counters.pause_frames;
-    sum.end_us += end_of(result) / seeds;
+    sum.end_us += end_of(result) / seed_count;
   }
   return sum;
 }

@@ -19,6 +19,7 @@ class Blanker {
     while (at_ < text_.size()) step();
     return std::move(out_);
   }
+  std::vector<std::string_view> literals;  // of the text walked so far
 
  private:
   bool here(std::string_view what) const { return text_.substr(at_).starts_with(what); }
@@ -36,6 +37,7 @@ class Blanker {
     while (end < text_.size() && text_[end] != quote && text_[end] != '\n')
       end += text_[end] == '\\' ? 2 : 1;
     ++at_;
+    if (quote == '"') literals.push_back(text_.substr(at_, end - at_));
     blank_to(end);
     if (at_ < text_.size()) ++at_;
   }
@@ -43,7 +45,9 @@ class Blanker {
     const std::size_t open = text_.find('(', at_);
     if (open == std::string_view::npos) return blank_to(text_.size());
     const std::string close = ")" + std::string(text_.substr(at_ + 2, open - at_ - 2)) + "\"";
-    blank_to(end_of(close, open));
+    const std::size_t end = end_of(close, open);
+    literals.push_back(text_.substr(open + 1, end - open - 1 - close.size()));
+    blank_to(end);
   }
   void step() {
     const bool in_word = at_ > 0 && is_word(text_[at_ - 1]);
@@ -98,6 +102,15 @@ std::size_t closing_brace(std::string_view code, std::size_t open) {
 }  // namespace
 
 std::string code_of(std::string_view text) { return Blanker(text).run(); }
+
+std::vector<Literal> literals_in(std::string_view text) {
+  Blanker walk(text);
+  walk.run();
+  std::vector<Literal> out;
+  for (const std::string_view literal : walk.literals)
+    out.push_back({literal, line_at(text, static_cast<std::size_t>(literal.data() - text.data()))});
+  return out;
+}
 
 std::size_t line_at(std::string_view text, std::size_t offset) {
   return 1 + static_cast<std::size_t>(std::ranges::count(text.substr(0, offset), '\n'));

@@ -11,6 +11,13 @@ namespace weft::tidy {
 // #include lines keep their names.
 std::string code_of(std::string_view text);
 
+// A string literal, raw or not, as it is spelt: escapes stay.
+struct Literal {
+  std::string_view text;  // without its quotes
+  std::size_t line = 0;   // of its beginning, from 1
+};
+std::vector<Literal> literals_in(std::string_view text);
+
 // A function body (or a test case) that stands at namespace or class level.
 struct Function {
   std::size_t line = 0;  // of its opening brace, from 1

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 
 #include "base/text.hpp"
@@ -17,7 +18,8 @@ constexpr std::size_t line_count_max = 1000;
 constexpr std::size_t function_line_count_max = 70;
 
 // The levels of the house, by a room's first folder.
-constexpr std::array<std::pair<std::string_view, int>, 13> house{{{"base", 0},
+constexpr std::array<std::pair<std::string_view, int>, 14> house{{{"base", 0},
+                                                                  {"os", 1},
                                                                   {"model", 1},
                                                                   {"route", 2},
                                                                   {"transport", 2},
@@ -97,8 +99,8 @@ Room parse_room(std::string_view arguments) {
   std::ranges::replace(flat, '\n', ' ');
   for (const std::string_view word : split(flat, ' ')) {
     if (word.empty()) continue;
-    if (word == "LEVEL" || word == "LINKS" || word == "USES") {
-      key = word;
+    if (std::ranges::all_of(word, [](char c) { return c >= 'A' && c <= 'Z'; })) {
+      key = word;  // LEVEL, LINKS, COLD, ...
     } else if (key == "LEVEL") {
       out.level = static_cast<int>(parse_count({word, {}}).value_or(-1));
     } else if (key == "LINKS") {
@@ -121,6 +123,38 @@ Findings check_naked_new(const File& file, std::string_view code) {
     }
   }
   return out;
+}
+
+bool is_key_char(char c) {
+  return lower_case(c) != c || (c >= 'a' && c <= 'z') || is_digit(c) || c == '_';
+}
+
+// "key": or \"key\":, with no word before it, as messages have that quote a key.
+bool has_key(std::string_view literal) {
+  for (std::size_t at = literal.find("\":"); at != std::string_view::npos;
+       at = literal.find("\":", at + 1)) {
+    std::string_view key = literal.substr(0, at);
+    if (key.ends_with('\\')) key.remove_suffix(1);
+    const std::size_t open = key.find_last_of('"');
+    if (open == std::string_view::npos || open + 1 == key.size()) continue;
+    std::string_view before = key.substr(0, open);
+    if (before.ends_with('\\')) before.remove_suffix(1);
+    before = trim(before);
+    const bool is_quoted_word = !before.empty() && is_key_char(before.back());
+    if (!is_quoted_word && std::ranges::all_of(key.substr(open + 1), is_key_char)) return true;
+  }
+  return false;
+}
+
+// A format string, or what is glued to the end of an object, with a key in it. Examples in messages
+// are neither.
+bool makes_json(std::string_view literal) {
+  for (const std::string_view object : {"{{\"", "{{\\\""})
+    if (literal.find(object) != std::string_view::npos) return true;
+  bool is_piece = literal.starts_with(",\"") || literal.starts_with(",\\\"");
+  for (const std::string_view mark : {"{{", "{}", "{:", "{0"})
+    is_piece = is_piece || literal.find(mark) != std::string_view::npos;
+  return is_piece && has_key(literal);
 }
 
 }  // namespace
@@ -247,6 +281,32 @@ Findings check_banned(const File& file) {
       out.push_back(at_line(file, line, "a heavy header in a header"));
   if (code.find("#pragma once") == std::string::npos)
     out.push_back(at_line(file, 1, "no #pragma once"));
+  return out;
+}
+
+Paths json_by_hand() {
+  return {
+      "src/adapt/sim/storm_write.cpp",  // storm.json, laid out for people
+      "src/cli/flows_report.cpp",       // one flow a line
+      "src/serve/openapi.cpp",          // the schemas, as they stand in the document
+  };
+}
+
+Findings check_json(const Files& files, const Paths& allowed) {
+  Findings out;
+  for (const File& file : files) {
+    if (!file.path.starts_with("src/") || file.path.starts_with("src/base/") ||
+        !is_cpp(file.path) || file.path.ends_with("_test.cpp"))
+      continue;
+    Findings found;
+    for (const Literal& literal : literals_in(file.text))
+      if (makes_json(literal.text))
+        found.push_back(at_line(file, literal.line, "JSON by hand; use weft::JsonObject"));
+    if (!allowed.contains(file.path))
+      std::ranges::move(found, std::back_inserter(out));
+    else if (found.empty())
+      out.push_back(fmt::format("{}: no JSON by hand any more; strike it off the list", file.path));
+  }
   return out;
 }
 

@@ -17,11 +17,12 @@ std::string lines(std::size_t count) {
   return out;
 }
 
-const Files house{
+const Files small_house{
     {"src/base/CMakeLists.txt", "weft_room(base LEVEL 0 USES fmt::fmt)"},
     {"src/model/CMakeLists.txt", "weft_room(model LEVEL 1 LINKS base)"},
     {"src/engine/fluid/CMakeLists.txt",
-     "# the engine\nweft_room(engine/fluid LEVEL 3\n  LINKS base model\n  USES fmt)"}};
+     "# the engine\nweft_room(engine/fluid LEVEL 3 COLD HOT a.cpp\n  LINKS base "
+     "model\n  USES fmt NEEDS ipv6)"}};
 
 }  // namespace
 
@@ -83,6 +84,41 @@ TEST_CASE("banned calls") {
   CHECK(check_banned({"src/cli/main.cpp", "getenv(x);"}).empty());
 }
 
+TEST_CASE("literals are found where they stand") {
+  const auto literals = literals_in("a(\"b\\\"c\"); // \"d\"\nR\"x(e\"f)x\" '\"'; \"\"");
+  REQUIRE(literals.size() == 3);
+  CHECK(literals[0].text == "b\\\"c");
+  CHECK(literals[0].line == 1);
+  CHECK(literals[1].text == "e\"f");
+  CHECK(literals[1].line == 2);
+  CHECK(literals[2].text.empty());
+}
+
+TEST_CASE("JSON is not made by hand") {
+  const auto json = [](std::string text, std::string path = "src/a/a.cpp", Paths allowed = {}) {
+    return check_json({{std::move(path), std::move(text)}}, allowed);
+  };
+  for (const std::string bad :
+       {R"-(f(R"({{"id":{}}})"))-", R"-(f("{{\"id\":{}}}"))-", R"-(f("\"id\":{}"))-",
+        R"-(f(R"("id":"{}")"))-", R"-(f(",\"id\":true"))-", R"-(f(R"(,"id":true)"))-",
+        R"-(f("{{\"id\": {}}}"))-", R"-(f("{:.3f},\"a_1\":2"))-"}) {
+    CAPTURE(bad);
+    CHECK(json(bad) == Findings{"src/a/a.cpp:1: JSON by hand; use weft::JsonObject"});
+    CHECK(json(bad, "src/base/a.cpp").empty());
+    CHECK(json(bad, "src/a/a_test.cpp").empty());
+    CHECK(json(bad, "src/a/a.cpp", {"src/a/a.cpp"}).empty());
+  }
+  for (const std::string fine :
+       {R"-(Table t{{"id"}, {"kind"}};)-", R"-(f("write {\"name\": [ranks...]}"))-",
+        R"-(f("\"{}\" is not known"))-", R"-(// {{"id":{}}})-", R"-(f("{}: \"{}\": {}"))-",
+        R"-(f("{{scope=\"{}\"}}"))-", R"-(f("{} of them use \"auto\": {}"))-"}) {
+    CAPTURE(fine);
+    CHECK(json(fine).empty());
+  }
+  CHECK(json("f();", "src/a/a.cpp", {"src/a/a.cpp"}) ==
+        Findings{"src/a/a.cpp: no JSON by hand any more; strike it off the list"});
+}
+
 TEST_CASE("headers need their guard and no heavy headers") {
   CHECK(check_banned({"src/a/a.hpp", "#pragma once\nint f();\n"}).empty());
   CHECK(check_banned({"src/a/a.hpp", "int f();\n"}).size() == 1);
@@ -92,7 +128,7 @@ TEST_CASE("headers need their guard and no heavy headers") {
 }
 
 TEST_CASE("rooms are read from their CMake lists") {
-  const Rooms rooms = rooms_of(house);
+  const Rooms rooms = rooms_of(small_house);
   CHECK(rooms.size() == 3);
   CHECK(rooms.at("engine/fluid").level == 3);
   CHECK(rooms.at("engine/fluid").links == std::vector<std::string>{"base", "model"});
@@ -100,12 +136,12 @@ TEST_CASE("rooms are read from their CMake lists") {
 }
 
 TEST_CASE("levels") {
-  Rooms rooms = rooms_of(house);
+  Rooms rooms = rooms_of(small_house);
   CHECK(check_levels(rooms).empty());
   rooms["model"].links.push_back("engine/fluid");
   CHECK(check_levels(rooms) ==
         Findings{"src/model/CMakeLists.txt: links engine/fluid, which is not below it"});
-  rooms = rooms_of(house);
+  rooms = rooms_of(small_house);
   rooms["engine/packet"] = {3, {"engine/fluid"}};
   CHECK(check_levels(rooms).size() == 1);  // the same level is not below
   rooms["engine/packet"] = {4, {}};
@@ -122,7 +158,7 @@ TEST_CASE("levels") {
 }
 
 TEST_CASE("includes follow the links") {
-  const Rooms rooms = rooms_of(house);
+  const Rooms rooms = rooms_of(small_house);
   const auto check = [&](const char* path, const char* text) {
     return check_includes({{path, text}}, rooms);
   };
@@ -137,7 +173,7 @@ TEST_CASE("includes follow the links") {
 }
 
 TEST_CASE("rooms have a README, headers have users") {
-  Files files = house;
+  Files files = small_house;
   CHECK(check_readmes(files, rooms_of(files)).size() == 3);
   files.push_back({"src/model/README.md", ""});
   CHECK(check_readmes(files, rooms_of(files)).size() == 2);

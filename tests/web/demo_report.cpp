@@ -194,6 +194,8 @@ Outcome zone() {
   out.variants[4].jobs[3].time_mean_s = out.variants[4].jobs[3].time_max_s = no_number;
   out.variants[4].jobs[3].algbw_gbyte_s = out.variants[4].jobs[3].busbw_gbyte_s = no_number;
   out.variants[4].jobs[3].ratio = no_number;
+  out.variants[4].jobs[3].unfinished = {0.0042,
+                                        "iteration 1 of 4: gpu:0 has no live path to gpu:64"};
   out.variants[4].notes = {{Note::Severity::warning,
                             "12 flows of job moe cannot finish: their source has no live uplink"}};
   return out;
@@ -395,6 +397,7 @@ Outcome mixed() {
   }
   TrainingOutcome& unfinished = *out.variants[2].jobs.back().training;
   unfinished = {.model = "goal", .plan = ""};
+  out.variants[2].jobs.back().unfinished = {9.5, "step 2 of 3: gpu:0 has no live path to gpu:8"};
   unfinished.exposed_s[5] = 0.01;
   unfinished.bytes[5] = {1e6, 0, 2e9, 0};
   return out;

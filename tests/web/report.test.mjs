@@ -11,7 +11,7 @@ import {chromium} from 'playwright-core';
 
 const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
 if (executablePath === undefined) {
-  console.log('skipped: Chromium is not installed (apt-get install chromium)');
+  console.log('SKIPPED: report page: Chromium is not installed (apt-get install chromium)');
   process.exit(77);
 }
 
@@ -74,6 +74,8 @@ const cases = {
     assert.ok(Math.min(...widths) > 50);
     const values = page.locator('#bandwidth .bar-row .value');
     assert.equal(await values.filter({hasText: 'unfinished'}).count(), 1);
+    assert.deepEqual(await page.locator('#slowdown td.unfinished').allInnerTexts(), [
+      'unfinished at 4.200 ms: iteration 1 of 4: gpu:0 has no live path to gpu:64']);
     assert.equal(await page.locator('.warnings li').count(), 1);
     assert.deepEqual(problems, []);
   },
@@ -233,6 +235,9 @@ const cases = {
       .filter({hasText: 'not run'}).count(), 3);
     assert.equal(await page.locator('#training .panel.wide .bar-row .value')
       .filter({hasText: 'unfinished'}).count(), 1);
+    const row = page.locator('#training tbody tr').filter({hasText: 'unfinished'});
+    assert.equal(await row.locator('td').allInnerTexts().then((texts) => texts.join('|')),
+                 'unfinished at 9.500 s: step 2 of 3: gpu:0 has no live path to gpu:8');
     for (const tab of await page.locator('[role=tab]').all()) await tab.click();
     assert.deepEqual(problems, []);
   },

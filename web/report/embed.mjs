@@ -50,12 +50,13 @@ writeFileSync(
 
 namespace weft::plan::report {
 
-const std::string_view page_script =
-${literal(script)};
-const std::string_view page_style =
-${literal(style)};
-const std::string_view page_script_hash = "${hash(script)}";
-const std::string_view page_style_hash = "${hash(style)}";
+const PageAssets page_assets{
+    .script =
+${literal(script)},
+    .style =
+${literal(style)},
+    .script_hash = "${hash(script)}",
+    .style_hash = "${hash(style)}"};
 
 }  // namespace weft::plan::report
 `,

@@ -317,7 +317,7 @@ Result<Decoder::Said> Decoder::take_bytes(std::string_view bytes, Timestamp now,
   ::gnmi::SubscribeResponse response;
   if (bytes.size() > std::numeric_limits<int>::max() ||
       !response.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return fail(Errc::parse, {}, "the bytes are no answer of a gNMI target");
+    return fail(Errc::parse, {}, "the bytes are not a gNMI response");
   return take(response, now, out);
 }
 

@@ -6,7 +6,7 @@ namespace weft::adapt::gnmi {
 namespace {
 
 std::unexpected<Error> refuse(const Token& token, std::string what) {
-  return fail(Errc::parse, token.where, fmt::format("{} in {}", what, quoted(token.text)),
+  return fail(Errc::parse, token.where, fmt::format("{} in {}", what, quote(token.text)),
               "write e.g. /interfaces/interface[name=*]/state");
 }
 
@@ -51,10 +51,11 @@ Result<PathElement> parse_path_element(const Token& token) {
   std::string_view rest =
       open == std::string_view::npos ? std::string_view{} : token.text.substr(open);
   while (!rest.empty()) {
-    if (rest.front() != '[') return refuse(token, "something follows a key");
+    if (rest.front() != '[') return refuse(token, "unexpected text after a key");
     auto& key = out.keys.emplace_back();
     const std::size_t end = take_key(rest.substr(1), key);
-    if (end == std::string_view::npos) return refuse(token, "a key is not like [name=value]");
+    if (end == std::string_view::npos)
+      return refuse(token, "a key is not of the form [name=value]");
     rest.remove_prefix(end + 1);
   }
   return out;
@@ -77,7 +78,7 @@ Result<TreePath> parse_path(const Token& token) {
     out.elements.push_back(std::move(element));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  if (out.elements.empty()) return refuse(token, "no element");
+  if (out.elements.empty()) return refuse(token, "no elements");
   return out;
 }
 

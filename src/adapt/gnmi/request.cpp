@@ -53,23 +53,23 @@ void check_target(const Target& target, Errors& errors) {
   const auto refuse = [&](std::string what, std::string hint) {
     errors.push_back({Errc::value,
                       {},
-                      fmt::format("target {}: {}", quoted(target.device), what),
+                      fmt::format("target {}: {}", quote(target.device), what),
                       std::move(hint),
                       {}});
   };
-  if (target.device.empty()) refuse("it has no name", "name each device");
+  if (target.device.empty()) refuse("it has no name", "give each device a name");
   if (!is_address(target.address))
-    refuse(fmt::format("{} is no address", quoted(target.address)), "write e.g. 10.0.0.1:9339");
+    refuse(fmt::format("{} is not an address", quote(target.address)), "write e.g. 10.0.0.1:9339");
   if (target.certificate.empty() != target.key.empty())
-    refuse("a certificate needs its key, and a key its certificate", "give both or none");
+    refuse("a certificate needs a key, and a key a certificate", "set both or neither");
   const bool has_tls_parts =
       !target.ca.empty() || !target.certificate.empty() || !target.server_name.empty();
   if (target.security == Security::plain && has_tls_parts)
-    refuse("it has certificates, and is to be reached without TLS", "choose one");
+    refuse("it has certificates, but security is set to plain", "choose one");
   // HTTP/2 would refuse such a header only later, and not say why.
   if (find_not_text(target.username + target.password) != std::string::npos ||
       (target.username + target.password).find_first_of("\r\n\t") != std::string::npos)
-    refuse("user name and password must be plain text of one line", "");
+    refuse("user name and password must be plain text on one line", "");
 }
 
 void check_options(const SubscriberOptions& options, Errors& errors) {
@@ -79,18 +79,18 @@ void check_options(const SubscriberOptions& options, Errors& errors) {
   constexpr std::int64_t span_most = 86'400 * ns_per_s, span_least = ns_per_s / 100;
   const auto is_span = [&](std::int64_t ns) { return ns >= span_least && ns <= span_most; };
   need(is_span(options.sample_ns) && is_span(options.heartbeat_ns) && is_span(options.silence_ns),
-       "an interval is out of range", "give 10 ms to a day");
+       "an interval is out of range", "use 10 ms to 1 day");
   need(options.mode == Mode::once || options.silence_ns > 2 * options.sample_ns,
-       "targets would be silent between two samples",
-       "allow a silence of more than twice the sample interval");
+       "the silence limit is too short for the sample interval",
+       "set the silence limit to more than twice the sample interval");
   need(options.backoff_least_ns >= ns_per_s / 1000 &&
            options.backoff_most_ns >= options.backoff_least_ns &&
            options.backoff_most_ns <= span_most,
-       "the times between attempts are out of range", "give 1 ms to a day, the least first");
+       "the retry intervals are out of range", "use 1 ms to 1 day, the smaller first");
   need(options.message_bytes_max >= 1024 && options.message_bytes_max <= std::size_t{1} << 30,
-       "the size of messages is out of range", "give 1 KiB to 1 GiB");
+       "the message size is out of range", "use 1 KiB to 1 GiB");
   need(!options.subscriptions.empty() && options.subscriptions.size() <= subscriptions_max,
-       "the number of paths is out of range", "give 1 to 256");
+       "the number of paths is out of range", "use 1 to 256");
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ Errors check(const std::vector<Target>& targets, const SubscriberOptions& option
     errors.push_back({Errc::value,
                       {},
                       "the number of targets is out of range",
-                      fmt::format("give 1 to {}", targets_max),
+                      fmt::format("use 1 to {}", targets_max),
                       {}});
   std::set<std::string_view> names;
   for (const Target& target : targets) {
@@ -144,8 +144,8 @@ Errors check(const std::vector<Target>& targets, const SubscriberOptions& option
     if (!names.insert(target.device).second)
       errors.push_back({Errc::value,
                         {},
-                        fmt::format("two targets are named {}", quoted(target.device)),
-                        "name each device once",
+                        fmt::format("duplicate target {}", quote(target.device)),
+                        "list each device once",
                         {}});
   }
   check_options(options, errors);

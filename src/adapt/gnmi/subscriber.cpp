@@ -25,6 +25,8 @@ using port::Instant;
 constexpr Instant never{std::numeric_limits<std::int64_t>::max()};
 constexpr std::int64_t ns_per_ms = 1'000'000;
 
+}  // namespace
+
 enum class Step : std::uint8_t { asked, started, wrote, read, finished };
 struct Line;
 
@@ -81,6 +83,8 @@ struct Line {
   std::string reason;        // why we ended the session; "": we did not
   bool is_complete = false;  // of Mode::once: nothing more is wanted
 };
+
+namespace {
 
 // What cannot be told on change may be sampled.
 PathSearch path_search(const SubscriberOptions& options) {
@@ -396,7 +400,7 @@ void GnmiSubscriber::Impl::check_silence(Line& line, Instant now) {
   line.report.is_reachable = false;
   say_reachable(line, 0);
   const std::string silence =
-      fmt::format("it said nothing for {:.3g} s", static_cast<double>(options.silence_ns) * 1e-9);
+      fmt::format("it sent nothing for {:.3g} s", static_cast<double>(options.silence_ns) * 1e-9);
   if (line.session) {
     line.reason = silence;
     line.session->cancel();

@@ -282,7 +282,7 @@ TEST_CASE("silence: said as not reachable, again and again, and the session begi
   CHECK(client.first(6) == Lines{"leaf1  reachable=1", "leaf1 e1 in_octets=1", "leaf1  reachable=0",
                                  "leaf1  reachable=1", "leaf1 e1 in_octets=1",
                                  "leaf1  reachable=0"});
-  CHECK(client.report().last_error == "it said nothing for 0.2 s");
+  CHECK(client.report().last_error == "it sent nothing for 0.2 s");
   CHECK(target.sessions() >= 2);
 }
 

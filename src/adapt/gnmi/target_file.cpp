@@ -44,7 +44,7 @@ Result<Target> read_target(const CsvReader& csv) {
     out.security = Security::plain;
   else if (!kind.empty() && kind != "tls")
     return fail(Errc::value, csv.cell(security).where,
-                fmt::format("{} is no kind of security", quoted(kind)), "give tls or plain");
+                fmt::format("{} is not a security setting", quote(kind)), "use tls or plain");
   WEFT_TRY(out.ca, file_in(csv.cell(ca)));
   WEFT_TRY(out.certificate, file_in(csv.cell(certificate)));
   WEFT_TRY(out.key, file_in(csv.cell(key)));
@@ -70,7 +70,7 @@ Result<std::vector<Target>> read_targets(std::string_view text, const std::strin
       errors.push_back(std::move(target).error());
     if (out.size() + errors.size() > targets_max)
       return fail(Errc::value, csv.where(), fmt::format("more than {} targets", targets_max),
-                  "share them among several processes");
+                  "split them among several processes");
   }
   if (csv.error() != nullptr) errors.push_back(*csv.error());
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));

@@ -11,6 +11,7 @@
 #include "adapt/lab/drain.hpp"
 #include "adapt/lab/drain_bgp.hpp"
 #include "adapt/lab/drain_target.hpp"
+#include "adapt/lab/flow_check.hpp"
 #include "adapt/lab/forwarding.hpp"
 #include "adapt/lab/frr.hpp"
 #include "adapt/lab/sessions.hpp"
@@ -142,6 +143,21 @@ Result<port::Check> LabActuator::check(std::string_view entity) {
   const std::size_t packets =
       std::clamp(share, options_.packets_each_way / 5, options_.packets_each_way);
   return check_cables(lab_->plan, cables, std::max<std::size_t>(packets, 1));
+}
+
+Result<port::Check> LabActuator::check_flows(std::string_view entity,
+                                             std::span<const port::Flow> flows) {
+  WEFT_TRY(port::Check out, check(entity));
+  WEFT_TRY(const std::vector<LabCableId> cables, cables_of(*lab_, entity));
+  std::vector<port::Flow> over;
+  for (const port::Flow& flow : flows) {
+    const auto from = lab_->plan.find_sender(lab_->fabric, {flow.link, {}});
+    if (from && std::ranges::find(cables, from->cable) != cables.end()) over.push_back(flow);
+  }
+  WEFT_TRY(const port::Check repeated, lab::check_flows(lab_->fabric, lab_->plan, over));
+  out.sent += repeated.sent;
+  out.lost += repeated.lost;
+  return out;
 }
 
 }  // namespace weft::adapt::lab

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,9 @@ class LabActuator : public port::Actuator {
   // over 64 pairs of ports and several classes of service. Cables of NICs may be asked for too.
   // Cost: 0.8 s for up to 32 cables.
   Result<port::Check> check(std::string_view entity) override;
+  // The same, and packets of these flows over those of their links that the entity has.
+  Result<port::Check> check_flows(std::string_view entity,
+                                  std::span<const port::Flow> flows) override;
 
  private:
   LabActuator(std::unique_ptr<Lab> lab, const LabActuatorOptions& options);

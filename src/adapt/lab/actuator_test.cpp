@@ -10,6 +10,7 @@
 #include "adapt/lab/device_state.hpp"
 #include "adapt/lab/drain.hpp"
 #include "adapt/lab/fault.hpp"
+#include "adapt/lab/flow_check.hpp"
 #include "adapt/lab/lab_test_kit.hpp"
 #include "adapt/lab/sessions.hpp"
 
@@ -92,7 +93,8 @@ TEST_CASE("sessions are read as bgpd tells them") {
   CHECK(!parse_sessions("% no such command").has_value());
 }
 
-TEST_CASE("a service drains, sees it so, checks the cable, and puts it back") {
+TEST_CASE("a service drains, sees it so, checks the cable, and puts it back" *
+          doctest::test_suite("needs frr")) {
   if (!testing::can_run(Routing::frr)) return;
   Scene scene("a");
   for (const std::string entity : {"rtsw:0--ctsw:0", "ctsw:1"}) {
@@ -118,7 +120,7 @@ TEST_CASE("a service drains, sees it so, checks the cable, and puts it back") {
   CHECK(scene.check("nic:0--rtsw:0").lost == 0);
 }
 
-TEST_CASE("what is drained shows whether it is healed") {
+TEST_CASE("what is drained shows whether it is healed" * doctest::test_suite("needs frr")) {
   if (!testing::can_run(Routing::frr)) return;
   Scene scene("b");
   const std::string cable = "rtsw:1--ctsw:1";
@@ -142,7 +144,53 @@ TEST_CASE("what is drained shows whether it is healed") {
   CHECK(scene.state(cable) == Service::in_service);
 }
 
-TEST_CASE("a dead link is drained at once, with another fault about") {
+TEST_CASE("a bad hash bucket shows on the flows that it eats, and on no others" *
+          doctest::test_suite("needs frr")) {
+  if (!testing::can_run(Routing::frr)) return;
+  Scene scene("f");
+  const std::string cable = "rtsw:1--ctsw:1";
+  std::vector<port::Flow> flows;
+  for (std::uint16_t i = 0; i < 256; ++i)
+    flows.push_back({.link = "ctsw:1->rtsw:1",
+                     .src = "nic:0",
+                     .dst = "nic:1",
+                     .sport = static_cast<std::uint16_t>(49'152 + i),
+                     .traffic_class = i % 2 == 0 ? "0" : "26"});
+  const auto lost = [&](const std::vector<port::Flow>& some) {
+    const auto found = check_flows(scene.lab.fabric, scene.lab.plan, some);
+    REQUIRE_MESSAGE(found.has_value(), found.error().text());
+    CHECK(found->sent == some.size() * 20);
+    return found->lost;
+  };
+  CHECK(lost(flows) == 0);
+  scene.fault("loss", "ctsw:1", {{"bucket", "3/64"}});
+  const std::uint64_t eaten = lost(flows) / 20;
+  CHECK(lost(flows) == eaten * 20);  // all packets of a flow or none
+  CHECK(eaten >= 3);                 // of 256 flows 12 are expected
+  CHECK(eaten <= 30);
+  std::vector<port::Flow> dead;
+  for (const port::Flow& flow : flows)
+    if (dead.size() < 3 && lost({flow}) > 0) dead.push_back(flow);
+  // The way up and the neighbour are well, on the same flows.
+  std::vector<port::Flow> up = dead, other = dead;
+  for (port::Flow& flow : up) flow.link = "rtsw:1->ctsw:1";
+  for (port::Flow& flow : other) flow.link = "ctsw:0->rtsw:1";
+  CHECK(lost(up) == 0);
+  CHECK(lost(other) == 0);
+  // A service that knows the flows meets them, in service and drained, beside what its own packets
+  // meet.
+  const std::uint64_t own = scene.check(cable).lost;
+  CHECK(scene.actuator.check_flows(cable, dead)->lost == own + 60);
+  scene.drain(cable);
+  const port::Check with = *scene.actuator.check_flows(cable, dead);
+  CHECK(with.sent == 2'060);
+  CHECK(with.lost == own + 60);
+  CHECK(scene.actuator.check_flows("rtsw:1--ctsw:0", dead)->sent == 2'000);
+  CHECK(scene.actuator.check_flows(cable, {})->sent == 2'000);
+}
+
+TEST_CASE("a dead link is drained at once, with another fault about" *
+          doctest::test_suite("needs frr")) {
   if (!testing::can_run(Routing::frr)) return;
   Scene scene("c", Routing::frr,
               "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 3}");
@@ -163,7 +211,8 @@ TEST_CASE("a dead link is drained at once, with another fault about") {
   scene.await("rtsw:1--ctsw:1", Service::in_service);
 }
 
-TEST_CASE("a switch that died is drained by its neighbours, and stays so when it comes back") {
+TEST_CASE("a switch that died is drained by its neighbours, and stays so when it comes back" *
+          doctest::test_suite("needs frr")) {
   if (!testing::can_run(Routing::frr)) return;
   Scene scene("d");
   const std::string down = scene.fault("switch_down", "ctsw:1");
@@ -189,7 +238,8 @@ TEST_CASE("a switch that died is drained by its neighbours, and stays so when it
   CHECK(scene.state("ctsw:1") == Service::in_service);
 }
 
-TEST_CASE("a lab with static routes is drained and seen too") {
+TEST_CASE("a lab with static routes is drained and seen too" *
+          doctest::test_suite("needs namespaces")) {
   if (!testing::can_run(Routing::static_routes)) return;
   Scene scene("e", Routing::static_routes);
   CHECK(scene.state("ctsw:0") == Service::in_service);
@@ -207,7 +257,8 @@ const port::StatePiece& piece(const std::vector<port::StatePiece>& all, std::str
   return all.front();
 }
 
-TEST_CASE("devices tell their state, also with a daemon that hangs") {
+TEST_CASE("devices tell their state, also with a daemon that hangs" *
+          doctest::test_suite("needs frr")) {
   if (!testing::can_run(Routing::frr)) return;
   Scene scene("g");
   auto device = LabDeviceState::create(scene.name);

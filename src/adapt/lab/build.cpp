@@ -130,7 +130,7 @@ Result<std::uint32_t> index_of(const Indexes& indexes, const LabNode& node,
   const auto it = indexes.find(interface);
   if (it != indexes.end()) return it->second;
   return fail(Errc::io, {}, fmt::format("{} has no interface {}", node.name, interface),
-              "something took it away: weft lab down, then up");
+              "it was removed by another program: run weft lab down, then up");
 }
 
 Status add_neighbour(Netlink& netlink, const LabPlan& plan, EndId end, std::uint32_t index) {

@@ -15,6 +15,7 @@
 
 #include "adapt/lab/netns.hpp"
 #include "base/fd.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -25,13 +26,13 @@ constexpr std::size_t ports_each = 8;
 constexpr std::size_t cables_at_once = 32;  // 16 sockets each
 constexpr std::uint16_t first_port = 40'100;
 constexpr std::chrono::milliseconds send_span{400};
-constexpr std::chrono::milliseconds last_wait{300};
+constexpr std::chrono::milliseconds cable_wait{300};
 constexpr std::array<int, 3> classes{0, 26, 48};
-constexpr std::uint64_t magic = 0x7765'6674'6361'626cull;
+constexpr std::uint64_t cable_mark = 0x7765'6674'6361'626cull;
 
 // What a packet says; of this check and no other, so that stragglers of an earlier one count for
 // nothing.
-struct Payload {
+struct CablePayload {
   std::uint64_t mark;
   std::uint64_t check;
   std::uint32_t end;  // index of the sending end
@@ -58,7 +59,7 @@ sockaddr_in ipv4(Ipv4 address, std::size_t port) {
 // its packets are lost.
 Result<Fd> make_socket(const CableEnd& end, std::size_t port) {
   Fd out(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!out.valid()) return system_failure("making a socket", errno);
+  if (!out.valid()) return system_failure("creating a socket", errno);
   const sockaddr_in local = ipv4(end.address, port);
   const int service = classes[port % classes.size()] << 2;
   setsockopt(out.get(), IPPROTO_IP, IP_TOS, &service, sizeof service);
@@ -90,7 +91,7 @@ Result<std::vector<Side>> make_sides(const LabPlan& plan, std::span<const LabCab
   return out;
 }
 
-void send_one(Side& side, const Payload& payload) {
+void send_one(Side& side, const CablePayload& payload) {
   ++side.sent;
   const std::size_t pair = payload.number % (ports_each * ports_each);
   const Fd& socket = side.sockets[pair / ports_each];
@@ -104,11 +105,11 @@ void send_one(Side& side, const Payload& payload) {
 void receive(std::vector<Side>& sides, std::uint64_t check) {
   for (std::size_t i = 0; i < sides.size(); ++i)
     for (const Fd& socket : sides[i].sockets) {
-      Payload payload{};
+      CablePayload payload{};
       while (socket.valid() && recv(socket.get(), &payload, sizeof payload, MSG_DONTWAIT) ==
                                    static_cast<ssize_t>(sizeof payload)) {
         Side& side = sides[i];
-        if (payload.mark != magic || payload.check != check || payload.end != (i ^ 1u) ||
+        if (payload.mark != cable_mark || payload.check != check || payload.end != (i ^ 1u) ||
             payload.number >= side.came.size() || side.came[payload.number])
           continue;
         side.came[payload.number] = true;
@@ -124,14 +125,14 @@ Result<port::Check> check_batch(const LabPlan& plan, std::span<const LabCableId>
   const auto check = static_cast<std::uint64_t>(start.time_since_epoch().count());
   for (std::size_t number = 0; number < packets; ++number) {
     for (std::size_t i = 0; i < sides.size(); ++i)
-      send_one(sides[i],
-               {magic, check, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(number)});
+      send_one(sides[i], {cable_mark, check, static_cast<std::uint32_t>(i),
+                          static_cast<std::uint32_t>(number)});
     receive(sides, check);
     const auto share = static_cast<std::int64_t>(number + 1);
     std::this_thread::sleep_until(start + send_span * share / static_cast<std::int64_t>(packets));
   }
   port::Check out;
-  const auto deadline = Clock::now() + last_wait;
+  const auto deadline = Clock::now() + cable_wait;
   for (;;) {
     receive(sides, check);
     out = {};

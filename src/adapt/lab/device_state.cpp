@@ -19,13 +19,13 @@
 #include "adapt/lab/netns.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
-using port::Keep;
 using port::StatePiece;
 
 constexpr std::uint64_t proc_bytes_max = 4 << 20;

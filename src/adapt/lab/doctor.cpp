@@ -30,7 +30,11 @@
 #include "adapt/lab/netlink.hpp"
 #include "adapt/lab/netns.hpp"
 #include "adapt/lab/user_namespace.hpp"
+#include "base/fd.hpp"
 #include "base/text.hpp"
+#include "os/error.hpp"
+#include "os/process.hpp"
+#include "os/run_program.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -38,8 +42,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t output_bytes_max = 65'536;
-
-std::string words_for(int error) { return system_failure("", error).error().what.substr(2); }
 
 Feature tried(std::string name, Need need, const Status& status, std::string advice) {
   return {.name = std::move(name),
@@ -51,23 +53,21 @@ Feature tried(std::string name, Need need, const Status& status, std::string adv
 
 // Runs `work` in a child process and returns what it writes, or nothing where it died.
 std::optional<std::string> in_child(const std::function<std::string()>& work) {
-  std::array<int, 2> fds{};
-  if (pipe2(fds.data(), O_CLOEXEC) != 0) return std::nullopt;
-  const Fd from(fds[0]);
-  Fd to(fds[1]);
+  Result<Pipe> pipe = make_pipe();
+  if (!pipe) return std::nullopt;
   const pid_t pid = fork();
   if (pid < 0) return std::nullopt;
   if (pid == 0) {
     const std::string text = work();
     const bool whole =
-        write(to.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+        write(pipe->write.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
     _exit(whole ? 0 : 1);
   }
-  to.reset();
+  pipe->write.reset();
   std::string out;
   std::array<char, 4096> buffer{};
   for (ssize_t size = 1; size > 0 && out.size() < output_bytes_max;) {
-    size = read(from.get(), buffer.data(), buffer.size());
+    size = read(pipe->read.get(), buffer.data(), buffer.size());
     if (size > 0) out.append(buffer.data(), static_cast<std::size_t>(size));
   }
   int status = 0;
@@ -77,22 +77,9 @@ std::optional<std::string> in_child(const std::function<std::string()>& work) {
 
 // The first line that a program prints with one argument.
 std::string version_of(const std::string& program, const char* argument) {
-  const auto output = in_child([&] {
-    std::array<int, 2> fds{};
-    if (pipe2(fds.data(), O_CLOEXEC) != 0) return std::string();
-    if (fork() == 0) {
-      dup2(fds[1], STDOUT_FILENO);
-      dup2(fds[1], STDERR_FILENO);
-      execl(program.c_str(), program.c_str(), argument, static_cast<char*>(nullptr));
-      _exit(127);
-    }
-    close(fds[1]);
-    std::array<char, 4096> buffer{};
-    const ssize_t size = read(fds[0], buffer.data(), buffer.size());
-    return std::string(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-  });
-  std::string_view text = output ? std::string_view(*output) : std::string_view();
-  text = trim(text);
+  const auto outcome = run_program({.argv = {program, argument}});
+  if (!outcome) return {};
+  const std::string_view text = trim(outcome->output.empty() ? outcome->errors : outcome->output);
   return std::string(text.substr(0, text.find('\n')));
 }
 
@@ -106,7 +93,7 @@ Feature program(std::string name, Need need, const std::vector<std::string>& pat
   for (const std::string& path : paths) {
     if (access(path.c_str(), X_OK) == 0) continue;
     out.works = false;
-    out.detail = fmt::format("{}: {}", path, words_for(errno));
+    out.detail = fmt::format("{}: {}", path, errno_text(errno));
     return out;
   }
   out.detail = version_of(paths.back(), argument);
@@ -256,7 +243,7 @@ Feature neighbour_table() {
           .need = Need::option,
           .works = most.has_value(),
           .detail = most ? "gc_thresh3 = " + *most : most.error().what,
-          .advice = "weft's permanent entries are not counted against it"};
+          .advice = "weft's permanent entries do not count against it"};
 }
 
 // For who is not root on this machine.
@@ -269,7 +256,7 @@ Feature user_namespaces() {
           .need = Need::not_used,
           .works = text && text->empty(),
           .detail = text.value_or("the child process died"),
-          .advice = "labs of users who are not root"};
+          .advice = "labs of non-root users"};
 }
 
 void add_programs(std::vector<Feature>& features) {
@@ -317,7 +304,7 @@ std::string Diagnosis::why_not() const {
 
 Diagnosis diagnose() {
   Diagnosis out;
-  const std::string advice = "namespaces, mounts and interfaces of its own";
+  const std::string advice = "separate namespaces, mounts and interfaces";
   if (is_privileged()) {
     out.features = probe(Mode::direct, "privileges", "root's " + advice);
     if (out.features.front().works) {
@@ -327,7 +314,7 @@ Diagnosis diagnose() {
   }
   if (out.mode == Mode::none) {
     std::vector<Feature> inside =
-        probe(Mode::user_namespace, "user_namespace", "for users who are not root: " + advice);
+        probe(Mode::user_namespace, "user_namespace", "for non-root users: " + advice);
     if (inside.front().works) out.mode = Mode::user_namespace;
     out.features = std::move(inside);
   }

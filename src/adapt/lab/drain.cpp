@@ -112,19 +112,19 @@ Status undrain_by_bgp(const Lab& lab, const Job& job) {
   return write_host_routes(lab.plan, job.without);
 }
 
-enum class Order : std::uint8_t { own_first, own_last };
+enum class SwitchOrder : std::uint8_t { own_first, own_last };
 
 // A switch takes traffic only while it has routes for it: the target's own switches learn of new
 // ways first and forget old ones last.
-Status by_static_routes(const Lab& lab, const Job& job, Order order) {
+Status by_static_routes(const Lab& lab, const Job& job, SwitchOrder order) {
   const std::vector<LabNodeId> open = open_switches(lab, job.without);
   const std::vector<LabNodeId> switches = own_switches(lab, job.target);
   std::array<std::vector<LabNodeId>, 2> turns;
   for (const LabNodeId node : open) {
     const bool own = std::ranges::find(switches, node) != switches.end();
-    turns[own == (order == Order::own_first) ? 0 : 1].push_back(node);
+    turns[own == (order == SwitchOrder::own_first) ? 0 : 1].push_back(node);
   }
-  const bool drains = order == Order::own_last;
+  const bool drains = order == SwitchOrder::own_last;
   if (drains) WEFT_TRY_STATUS(write_host_routes(lab.plan, job.without));
   for (const std::vector<LabNodeId>& turn : turns)
     WEFT_TRY_STATUS(write_static_routes(lab.plan, job.routes, turn, RouteWrite::replace));
@@ -134,7 +134,8 @@ Status by_static_routes(const Lab& lab, const Job& job, Order order) {
 
 Status need_running(const Lab& lab) {
   if (lab.phase == Phase::running) return {};
-  return fail(Errc::infeasible, {}, "the lab never came up completely", "weft lab down, then up");
+  return fail(Errc::infeasible, {}, "the lab never came up completely",
+              "run weft lab down, then up");
 }
 
 }  // namespace
@@ -153,15 +154,16 @@ Result<DrainOutcome> drain(Lab& lab, std::string_view text) {
   const Routes after = Routes::shortest(lab.plan, with_down(without, now));
   if (const auto lost = cut_off(lab, before, after, without))
     return fail(Errc::infeasible, {},
-                fmt::format("without {} nothing would reach {}", target.name, *lost),
-                "undrain something else first, or choose a switch that hosts can do without");
+                fmt::format("without {} there would be no path to {}", target.name, *lost),
+                "undrain something else first, or choose a switch that hosts do not depend on");
   const Job job{.target = std::move(target),
                 .without = without,
                 .routes = frr ? after : Routes::shortest(lab.plan, without),
                 .dead_ends = now.dead_ends()};
   // Written before anything is changed: after a crash, undrain takes back what was done.
   WEFT_TRY_STATUS(save_lab(next));
-  const Status done = frr ? drain_by_bgp(lab, job) : by_static_routes(lab, job, Order::own_last);
+  const Status done =
+      frr ? drain_by_bgp(lab, job) : by_static_routes(lab, job, SwitchOrder::own_last);
   if (!done && frr && !was_so) {
     for (const DrainStep step : {DrainStep::hard_off, DrainStep::soft_off})
       static_cast<void>(tell(lab, job.target, step, Reach::who_answers));
@@ -188,7 +190,8 @@ Result<DrainOutcome> undrain(Lab& lab, std::string_view text) {
                 .without = without,
                 .routes = Routes::shortest(lab.plan, frr ? with_down(without, now) : without),
                 .dead_ends = now.dead_ends()};
-  WEFT_TRY_STATUS(frr ? undrain_by_bgp(lab, job) : by_static_routes(lab, job, Order::own_first));
+  WEFT_TRY_STATUS(frr ? undrain_by_bgp(lab, job)
+                      : by_static_routes(lab, job, SwitchOrder::own_first));
   lab.drained = next.drained;
   WEFT_TRY_STATUS(save_lab(lab));
   return DrainOutcome::changed;

@@ -29,14 +29,15 @@ constexpr Milliseconds answer_patience{1'500};
 constexpr Milliseconds session_patience{3'000};
 constexpr unsigned tell_threads = 8;
 
-struct Order {
+struct BgpOrder {
   LabNodeId node;
   std::vector<std::string> lines;
 };
 
 // One for each switch that has to hear of it.
-std::vector<Order> orders(const Lab& lab, const DrainTarget& target, DrainStep step, Reach reach) {
-  std::vector<Order> out;
+std::vector<BgpOrder> orders(const Lab& lab, const DrainTarget& target, DrainStep step,
+                             Reach reach) {
+  std::vector<BgpOrder> out;
   const bool soft = step == DrainStep::soft_on || step == DrainStep::soft_off;
   if (target.node && reach != Reach::neighbours)
     out.push_back({*target.node, drain_switch_commands(lab.plan, *target.node, step)});
@@ -49,7 +50,7 @@ std::vector<Order> orders(const Lab& lab, const DrainTarget& target, DrainStep s
   return out;
 }
 
-Status carry_out(const Lab& lab, const Order& order) {
+Status carry_out(const Lab& lab, const BgpOrder& order) {
   WEFT_TRY(Vty vty, Vty::connect(vty_path(lab.node_directory(order.node), "bgpd"), connect_patience,
                                  answer_patience));
   WEFT_TRY_STATUS(vty.run(order.lines));
@@ -68,7 +69,7 @@ Result<std::string> shortfall(const Lab& lab, const RouteGoal& goal) {
     if (now.unknown_at(node) > unknown_everywhere)
       return fmt::format("{} lacks {} routes", lab.plan.nodes[node].name, now.unknown_at(node));
   if (now.dead_ends() > goal.dead_ends_max)
-    return fmt::format("{} ways of packets end nowhere, where it were {}", now.dead_ends(),
+    return fmt::format("{} packet paths end nowhere; before it was {}", now.dead_ends(),
                        goal.dead_ends_max);
   return std::string();
 }
@@ -90,7 +91,7 @@ Status await_routes(const Lab& lab, const RouteGoal& goal) {
         return fail(Errc::io, {},
                     fmt::format("{} after {} s", why,
                                 std::chrono::duration_cast<std::chrono::seconds>(waited).count()),
-                    "is a fault at work? weft lab status");
+                    "check for active faults with weft lab status");
     }
     std::this_thread::sleep_for(route_poll);
   }
@@ -130,7 +131,7 @@ Answers has_sessions(const Lab& lab, const DrainTarget& target) {
 }
 
 Status tell(const Lab& lab, const DrainTarget& target, DrainStep step, Reach reach) {
-  const std::vector<Order> all = orders(lab, target, step, reach);
+  const std::vector<BgpOrder> all = orders(lab, target, step, reach);
   return for_each_parallel(all.size(), tell_threads, [&](std::size_t i) -> Status {
     Status done = carry_out(lab, all[i]);
     if (!done && done.error().code == Errc::io && reach != Reach::all) return {};

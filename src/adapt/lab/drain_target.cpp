@@ -13,13 +13,13 @@ Result<DrainTarget> find_drain_target(const Lab& lab, std::string_view text) {
     const LabCable& row = lab.plan.cables[cable];
     if (row.to_host)
       return fail(Errc::infeasible, {},
-                  fmt::format("{} is the cable of a NIC, which has no other way", text),
+                  fmt::format("{} is the cable of a NIC, which has no other path", text),
                   "drain cables between switches, or a switch");
     return DrainTarget{.name = lab.fabric.name(row.circuit), .node = {}, .cable = cable};
   }
   WEFT_TRY(const LabNodeId node, lab.plan.find_node(lab.fabric, token));
   if (!lab.plan.nodes[node].is_switch())
-    return fail(Errc::infeasible, {}, fmt::format("{} is no switch", text),
+    return fail(Errc::infeasible, {}, fmt::format("{} is not a switch", text),
                 "drain a switch or a cable \"a--b\"");
   return DrainTarget{.name = lab.plan.nodes[node].name, .node = node, .cable = {}};
 }

@@ -24,6 +24,7 @@
 #include "adapt/lab/lab.hpp"
 #include "adapt/lab/netns.hpp"
 #include "base/text.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -35,7 +36,7 @@ constexpr std::size_t line_bytes_max = 8'192;
 constexpr std::size_t link_buffer_bytes = 65'536;
 
 // RFC 3339 with microseconds, UTC.
-std::string now_text() {
+std::string syslog_now() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z", fmt::gmtime(now.tv_sec), now.tv_nsec / 1000);
@@ -106,7 +107,7 @@ Result<Watched> watch(const Lab& lab, LabNodeId id) {
   collector.sin_addr.s_addr = htonl(syslog_collector);
   if (connect(out.socket.get(), reinterpret_cast<const sockaddr*>(&collector), sizeof collector) !=
       0)
-    return system_failure(node.name + ": the way to the collector", errno,
+    return system_failure(node.name + ": the route to the collector", errno,
                           "the lab has no management network");
   return out;
 }
@@ -125,7 +126,7 @@ void tell_carrier(Watched& watched, const ifinfomsg& link, std::string_view name
   const std::string text =
       fmt::format("{}: Link is {}", known == watched.names.end() ? name : known->second,
                   carrier ? "Up" : "Down");
-  send_text(watched, syslog_message(carrier ? severity_info : severity_warning, now_text(),
+  send_text(watched, syslog_message(carrier ? severity_info : severity_warning, syslog_now(),
                                     watched.host, "kernel", text));
 }
 
@@ -219,7 +220,7 @@ Status keep(const Lab& lab) {
     for (Watched& one : watched) {
       read_links(one);
       one.log.read_lines([&](std::string_view line) {
-        const std::string text = forwarded_line(line, now_text(), one.host);
+        const std::string text = forwarded_line(line, syslog_now(), one.host);
         if (!text.empty()) send_text(one, text);
       });
     }

@@ -45,24 +45,24 @@ Status check_conflicts(const FaultBook& book, const FaultRecord& wanted) {
     ++present;
     if (is_same(record, wanted))
       return fail(Errc::infeasible, {},
-                  fmt::format("this fault is there already, as {}", record.id),
+                  fmt::format("this fault is already active, as {}", record.id),
                   fmt::format("heal it first: weft lab heal {}", record.id));
     const Means slot = slot_of(wanted.spec);
     const bool same_daemon = slot != Means::daemon || record.spec.daemon == wanted.spec.daemon;
     if (is_exclusive(slot) && slot_of(record.spec) == slot && same_daemon &&
         shares_entity(record, wanted))
       return fail(Errc::infeasible, {},
-                  fmt::format("{} ({}) already holds {}", record.id, to_text(record.spec.kind),
+                  fmt::format("{} ({}) already applies to {}", record.id, to_text(record.spec.kind),
                               record.entities.front()),
                   fmt::format("heal it first: weft lab heal {}", record.id));
   }
   if (present >= faults_at_once_max)
-    return fail(Errc::infeasible, {}, fmt::format("there are {} faults already", present),
-                "heal some");
+    return fail(Errc::infeasible, {}, fmt::format("there are already {} faults", present),
+                "heal some first");
   if (book.records.size() >= fault_records_max)
     return fail(Errc::infeasible, {},
-                fmt::format("this lab has seen {} faults", book.records.size()),
-                "take it down and up again");
+                fmt::format("this lab has had {} faults", book.records.size()),
+                "take it down and bring it up again");
   return {};
 }
 
@@ -83,7 +83,8 @@ Result<std::uint8_t> next_wire_index(const Lab& lab, const FaultBook& book,
       index = record.wire_index;
   }
   if (index >= wire_index_max)
-    return fail(Errc::infeasible, {}, "too many wires in a row on one interface", "heal some");
+    return fail(Errc::infeasible, {}, "too many wires in series on one interface",
+                "heal some first");
   return static_cast<std::uint8_t>(index + 1);
 }
 
@@ -171,10 +172,11 @@ Result<std::vector<FaultRecord>> heal_faults(const Lab& lab, std::string_view wh
   WEFT_TRY_STATUS(book.save());
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   if (healed.empty() && which != "all")
-    return fail(Errc::unknown, {},
-                fmt::format("there is no fault {}{}", quoted(which), did_you_mean(which, present)),
-                present.empty() ? "no fault is there"
-                                : fmt::format("there are {}", fmt::join(present, ", ")));
+    return fail(
+        Errc::unknown, {},
+        fmt::format("fault {} does not exist{}", quote(which), did_you_mean(which, present)),
+        present.empty() ? "there are no faults"
+                        : fmt::format("there are {}", fmt::join(present, ", ")));
   return healed;
 }
 

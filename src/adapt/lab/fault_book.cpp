@@ -14,6 +14,7 @@
 
 #include "adapt/lab/netns.hpp"
 #include "base/file.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -81,7 +82,7 @@ Result<std::vector<FaultRecord>> read_records(const std::string& path) {
   } catch (const json::exception& error) {
     return fail(Errc::parse, {path, 0, 0},
                 fmt::format("the list of faults is damaged: {}", error.what()),
-                "take the lab down, which removes every fault, and up again");
+                "take the lab down, which removes every fault, and bring it up again");
   }
   return records;
 }

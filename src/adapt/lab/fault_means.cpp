@@ -263,7 +263,7 @@ Status prepare(const Lab& lab, const FaultTarget& target, FaultRecord& record) {
     WEFT_TRY(const LabProcess process, find_process(lab, target.node, record.spec.daemon));
     if (!is_alive(process.id))
       return fail(Errc::infeasible, {},
-                  fmt::format("{} of {} does not run", record.spec.daemon, record.spec.target));
+                  fmt::format("{} of {} is not running", record.spec.daemon, record.spec.target));
   }
   if (record.spec.kind == FaultKind::switch_down)
     for (const std::string_view role : daemon_order)

@@ -42,22 +42,22 @@ struct KindRow {
 };
 constexpr std::array<KindRow, fault_kind_count> kinds{{
     {"loss", on_link | on_switch, "| rate bucket class seed", "frames vanish silently"},
-    {"dead_link", on_cable, "|", "nothing passes, the carrier stays"},
+    {"dead_link", on_cable, "|", "all frames are lost, the carrier stays up"},
     {"ecn_mark", on_link | on_switch, "| rate bucket class seed", "ECT packets become CE"},
-    {"delay", on_link, "delay | jitter seed", "frames arrive later"},
-    {"jitter", on_link, "jitter | delay seed", "frames arrive at uneven times, in order"},
+    {"delay", on_link, "delay | jitter seed", "frames are delayed"},
+    {"jitter", on_link, "jitter | delay seed", "frames arrive with jitter, in order"},
     {"corrupt", on_link, "rate | seed", "one bit of a frame flips"},
-    {"reorder", on_link, "rate | delay seed", "frames are held back and overtaken"},
-    {"duplicate", on_link, "rate | seed", "frames arrive twice"},
+    {"reorder", on_link, "rate | delay seed", "frames are reordered"},
+    {"duplicate", on_link, "rate | seed", "frames are duplicated"},
     {"rate", on_link, "rate | queue ecn seed", "the link is slower"},
     {"link_down", on_cable, "|", "the carrier is lost at both ends"},
-    {"flap", on_cable, "period count |", "the carrier comes and goes"},
-    {"blackhole", on_switch, "to |", "a route eats what it should forward"},
+    {"flap", on_cable, "period count |", "the carrier flaps"},
+    {"blackhole", on_switch, "to |", "a route drops the traffic it should forward"},
     {"daemon_kill", on_switch, "| daemon", "a routing daemon crashes"},
-    {"daemon_stop", on_switch, "| daemon", "a routing daemon is stopped in order"},
+    {"daemon_stop", on_switch, "| daemon", "a routing daemon is stopped gracefully"},
     {"daemon_hang", on_switch, "| daemon", "a routing daemon hangs"},
     {"switch_down", on_switch, "|", "a whole switch loses power"},
-    {"icmp_ratelimit", on_switch | on_host, "| interval", "ICMP errors become rare"},
+    {"icmp_ratelimit", on_switch | on_host, "| interval", "ICMP errors are rate-limited"},
 }};
 
 constexpr std::array<FaultOptionHelp, 13> options_known{{
@@ -66,14 +66,14 @@ constexpr std::array<FaultOptionHelp, 13> options_known{{
     {"class", "only packets of this DSCP, 0 to 63"},
     {"delay", "time added: \"5 ms\"; of kind reorder: how long a frame is held back (1 ms)"},
     {"jitter", "random time added, uniform from 0: \"1 ms\""},
-    {"queue", "bound of a slowed link's queue (\"256 KiB\")"},
+    {"queue", "limit of a slowed link's queue (\"256 KiB\")"},
     {"ecn", "queue above which a slowed link marks ECT packets CE: \"50 KiB\""},
     {"to", "destination of a black hole: an address, a prefix, or a host or NIC"},
     {"daemon", "zebra, bgpd (default), bfdd or snmpd"},
-    {"period", "of a flap, one down and one up: \"2 s\""},
-    {"count", "how many flaps"},
-    {"interval", "milliseconds between two ICMP errors to one asker (1000)"},
-    {"seed", "of the random choices (1)"},
+    {"period", "period of a flap, one down and one up: \"2 s\""},
+    {"count", "number of flaps"},
+    {"interval", "milliseconds between two ICMP errors to one source (1000)"},
+    {"seed", "seed of the random choices (1)"},
 }};
 
 const KindRow& row_of(FaultKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
@@ -110,7 +110,7 @@ Result<double> parse_share(const Token& token) {
   const double share = !number ? -1 : percent ? *number / 100 : *number;
   if (!(share >= share_min * (1 - 1e-9) && share <= 1))
     return fail(Errc::value, token.where,
-                fmt::format("{} is not a share of frames from 0.0001% to 100%", quoted(token.text)),
+                fmt::format("{} is not a share of frames from 0.0001% to 100%", quote(token.text)),
                 "write e.g. \"1%\" or \"0.01\"");
   return share;
 }
@@ -124,7 +124,7 @@ Result<TupleBucket> parse_bucket(const Token& token) {
       return TupleBucket{static_cast<std::uint32_t>(*hit), static_cast<std::uint32_t>(*of)};
   }
   return fail(
-      Errc::value, token.where, fmt::format("{} does not name buckets", quoted(token.text)),
+      Errc::value, token.where, fmt::format("{} is not of the form K/N", quote(token.text)),
       fmt::format("write \"3/64\": flows in 3 of 64 buckets, of at most {}", bucket_count_max));
 }
 
@@ -133,7 +133,7 @@ Result<T> within(Result<T> value, const Token& token, T least, T most) {
   if (value && (*value < least || *value > most))
     return fail(
         Errc::value, token.where,
-        fmt::format("{} is not from {} to {}", quoted(token.text), to_text(least), to_text(most)));
+        fmt::format("{} is not within {} to {}", quote(token.text), to_text(least), to_text(most)));
   return value;
 }
 
@@ -142,7 +142,7 @@ Result<std::uint32_t> parse_small(const Token& token, std::uint32_t least, std::
   if (!count) return std::unexpected(count.error());
   if (*count < least || *count > most)
     return fail(Errc::value, token.where,
-                fmt::format("{} is not from {} to {}", quoted(token.text), least, most));
+                fmt::format("{} is not within {} to {}", quote(token.text), least, most));
   return static_cast<std::uint32_t>(*count);
 }
 
@@ -151,7 +151,7 @@ Result<std::string> parse_daemon(const Token& token) {
   const std::string name(trim(token.text));
   if (std::ranges::find(daemons, name) == daemons.end())
     return fail(Errc::unknown, token.where,
-                fmt::format("unknown daemon {}{}", quoted(name), did_you_mean(name, daemons)),
+                fmt::format("unknown daemon {}{}", quote(name), did_you_mean(name, daemons)),
                 "one of zebra, bgpd, bfdd, snmpd");
   return name;
 }
@@ -207,7 +207,7 @@ void check_names(const KindRow& row, std::span<const FaultOption> options, Error
     if (std::ranges::find(allowed, name) == allowed.end())
       errors.push_back({Errc::unknown,
                         {},
-                        fmt::format("fault {} has no option {}{}", row.name, quoted("--" + name),
+                        fmt::format("fault {} has no option {}{}", row.name, quote("--" + name),
                                     did_you_mean(name, allowed)),
                         allowed.empty() ? "it takes none"
                                         : fmt::format("it takes --{}", fmt::join(allowed, ", --")),
@@ -236,7 +236,7 @@ Result<FaultKind> parse_fault_kind(const Token& token) {
   std::vector<std::string> names;
   for (const KindRow& kind : kinds) names.emplace_back(kind.name);
   return fail(Errc::unknown, token.where,
-              fmt::format("unknown fault kind {}{}", quoted(name), did_you_mean(name, names)),
+              fmt::format("unknown fault kind {}{}", quote(name), did_you_mean(name, names)),
               fmt::format("one of {}", fmt::join(names, ", ")));
 }
 
@@ -279,7 +279,7 @@ Result<FaultSpec> parse_fault(std::string_view kind, std::string_view target,
   if (spec.ecn_threshold && *spec.ecn_threshold > spec.queue)
     errors.push_back({Errc::infeasible,
                       {},
-                      "--ecn is above --queue: nothing would be marked",
+                      "--ecn is above --queue: no packet would be marked",
                       fmt::format("the queue is {}", to_text(spec.queue)),
                       {}});
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
@@ -365,7 +365,7 @@ Status find_destination(const model::Fabric& fabric, const LabPlan& plan, const 
                                             : plan.end(found.ends.front()).address;
   if (target.destination == 0)
     return fail(Errc::value, {}, fmt::format("{} has no address", found.name),
-                "name an address, a prefix, or a host or NIC of the lab");
+                "use an address, a prefix, or a host or NIC of the lab");
   return {};
 }
 
@@ -383,10 +383,9 @@ Result<FaultTarget> find_target(const model::Fabric& fabric, const LabPlan& plan
     return target;
   }
   if ((places & place) == 0)
-    return fail(
-        Errc::value, {},
-        fmt::format("fault {} does not work on {}", to_text(spec.kind), quoted(spec.target)),
-        describe(spec.kind));
+    return fail(Errc::value, {},
+                fmt::format("fault {} does not work on {}", to_text(spec.kind), quote(spec.target)),
+                describe(spec.kind));
   FaultTarget target;
   if (place == on_direction) {
     WEFT_TRY(const EndId end, plan.find_sender(fabric, token));

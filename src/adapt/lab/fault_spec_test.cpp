@@ -128,7 +128,7 @@ TEST_CASE("what is wrong with a fault is said, all at once") {
   CHECK(has(refusal("flap", "a--b", {{"period", "1 s"}, {"count", "10001"}}), "--count"));
   CHECK(has(refusal("daemon_kill", "a", {{"daemon", "bgp"}}), "did you mean \"bgpd\"?"));
   CHECK(has(refusal("rate", "a->b", {{"rate", "1 Gbps"}, {"queue", "4 KiB"}, {"ecn", "8 KiB"}}),
-            "nothing would be marked"));
+            "no packet would be marked"));
 }
 
 TEST_CASE("targets: directions, cables, ports, nodes") {

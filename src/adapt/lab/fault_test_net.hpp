@@ -25,10 +25,14 @@
 #include <utility>
 #include <vector>
 
+#include "adapt/lab/doctor.hpp"
 #include "adapt/lab/injector.hpp"
 #include "adapt/lab/netlink.hpp"
 #include "adapt/lab/netns.hpp"
 #include "adapt/lab/process.hpp"
+#include "adapt/lab/user_namespace.hpp"
+#include "base/test_skip.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab::testing {
 
@@ -42,7 +46,7 @@ class TestNet {
  public:
   static constexpr Ipv4 address_a = 0x0a630000, address_b = 0x0a630001;
 
-  // Fails where namespaces are not permitted: the reason to skip.
+  // Fails where namespaces are not permitted.
   static Result<TestNet> make() {
     static int made = 0;
     TestNet net(fmt::format("weft-t{}_{}", ::getpid(), made++));
@@ -315,14 +319,22 @@ inline void settle(const TestNet& net) {
       if (exchange(net, {.reverse = reverse, .count = 1, .linger_ms = 10}).total() == 1) break;
 }
 
+// A network could not be made: the reason to skip the test where the machine does not allow it, a
+// failure where it does.
+inline void skip_without_namespaces(const Error& error) {
+  const Diagnosis found = diagnose();
+  if (is_privileged() && found.can_lab()) FAIL(error.text());
+  skip_test(found.can_lab() ? error.text() : found.why_not());
+}
+
 }  // namespace weft::adapt::lab::testing
 
-// Makes `net`, or leaves the test with the reason.
-#define WEFT_TEST_NET(net)                                             \
-  auto weft_made_##net = ::weft::adapt::lab::testing::TestNet::make(); \
-  if (!weft_made_##net) {                                              \
-    MESSAGE("skipped: " << weft_made_##net.error().text());            \
-    return;                                                            \
-  }                                                                    \
-  const auto& net = *weft_made_##net;                                  \
+// Makes `net`, or leaves the test: skipped where the machine allows no network namespaces.
+#define WEFT_TEST_NET(net)                                                         \
+  auto weft_made_##net = ::weft::adapt::lab::testing::TestNet::make();             \
+  if (!weft_made_##net) {                                                          \
+    ::weft::adapt::lab::testing::skip_without_namespaces(weft_made_##net.error()); \
+    return;                                                                        \
+  }                                                                                \
+  const auto& net = *weft_made_##net;                                              \
   ::weft::adapt::lab::testing::settle(net)

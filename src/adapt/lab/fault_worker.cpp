@@ -17,7 +17,8 @@
 #include <system_error>
 
 #include "adapt/lab/netns.hpp"
-#include "base/fd.hpp"
+#include "os/error.hpp"
+#include "os/process.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -113,7 +114,7 @@ std::string hear(int fd) {
 std::unexpected<Error> failure_of(std::string_view heard, const WorkerSpec& spec) {
   if (heard.size() >= 2 && heard.front() == failed)
     return fail(static_cast<Errc>(heard[1]), {}, std::string(heard.substr(2)));
-  return fail(Errc::io, {}, fmt::format("{} did not get ready", spec.role),
+  return fail(Errc::io, {}, fmt::format("{} did not become ready", spec.role),
               "the machine may be overloaded; try again");
 }
 
@@ -121,21 +122,18 @@ std::unexpected<Error> failure_of(std::string_view heard, const WorkerSpec& spec
 
 Result<LabProcess> start_worker(const WorkerSpec& spec,
                                 const std::function<Result<WorkerBody>()>& prepare) {
-  std::array<int, 2> fds{};
-  if (pipe2(fds.data(), O_CLOEXEC) != 0) return system_failure("pipe", errno);
-  const Fd ear(fds[0]);
-  Fd mouth(fds[1]);
+  WEFT_TRY(Pipe reports, make_pipe());
   const pid_t child = fork();
   if (child < 0) return system_failure("fork", errno);
   if (child == 0) {
     // The worker is nobody's child, so that it can outlive us and never becomes a zombie of ours.
-    if (fork() == 0) be_worker(spec, mouth.get(), prepare);
+    if (fork() == 0) be_worker(spec, reports.write.get(), prepare);
     _exit(0);
   }
-  mouth.reset();
+  reports.write.reset();
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-  const std::string heard = hear(ear.get());
+  const std::string heard = hear(reports.read.get());
   Introduction introduction;
   if (heard.size() < sizeof introduction) return failure_of("", spec);
   std::memcpy(&introduction, heard.data(), sizeof introduction);

@@ -15,6 +15,7 @@
 #include "adapt/lab/netns.hpp"
 #include "adapt/lab/user_namespace.hpp"
 #include "base/text.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -79,7 +80,7 @@ Result<Fd> connect_once(const std::string& path) {
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   // Where a daemon that is stopped has a full queue of callers, a blocking one would hang.
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.valid()) return system_failure("making a socket", errno);
+  if (!socket.valid()) return system_failure("creating a socket", errno);
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return system_failure("connecting to " + path, errno);
   return socket;
@@ -187,21 +188,22 @@ Result<std::string> Vty::run_one(const std::string& command) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0)
-      return fail(Errc::io, {}, fmt::format("a daemon does not answer {}", quoted(command)),
-                  "is it hung or stopped? weft lab status");
+      return fail(Errc::io, {}, fmt::format("a daemon does not respond to {}", quote(command)),
+                  "check with weft lab status whether it is hung or stopped");
     WEFT_TRY(const bool ready, wait_readable(socket_, left));
     if (!ready) continue;
     const ssize_t size = recv(socket_.get(), buffer.data(), buffer.size(), 0);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (size < 0) return system_failure("reading from a daemon", errno);
     if (size == 0 || answer.size() > answer_bytes_max)
-      return fail(Errc::io, {}, fmt::format("a daemon broke off answering {}", quoted(command)));
+      return fail(Errc::io, {},
+                  fmt::format("a daemon closed the connection while answering {}", quote(command)));
     answer.append(buffer.data(), static_cast<std::size_t>(size));
   }
   const char status = answer.back();
   answer.resize(answer.size() - tail);
   if (status != 0)
-    return fail(Errc::value, {}, fmt::format("{} is refused: {}", quoted(command), trim(answer)));
+    return fail(Errc::value, {}, fmt::format("{} was rejected: {}", quote(command), trim(answer)));
   return answer;
 }
 

@@ -25,6 +25,7 @@
 #include "adapt/lab/netns.hpp"
 #include "base/hash.hpp"
 #include "base/text.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab {
 namespace {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "adapt/lab/fault_test_net.hpp"
+#include "base/test_skip.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -45,6 +46,8 @@ TEST_CASE("the text of a filter") {
   CHECK(some.find("hook ingress") != std::string::npos);
   CHECK(some.find("ip6 saddr") != std::string::npos);
 }
+
+TEST_SUITE_BEGIN("needs namespaces");
 
 TEST_CASE("silent loss: one way, at its rate, counted exactly, gone without a trace") {
   WEFT_TEST_NET(net);
@@ -135,12 +138,13 @@ TEST_CASE("filters stack, and each is removed alone") {
   CHECK(exchange(net, {.count = 100, .tos = 10 << 2}).total() == 100);
 }
 
-TEST_CASE("a rate limit shapes, drops what its queue cannot hold, and goes") {
+TEST_CASE("a rate limit shapes, drops what its queue cannot hold, and goes" *
+          doctest::test_suite("needs tbf")) {
   WEFT_TEST_NET(net);
   const std::string before = TestNet::kernel_state(net.a());
   const auto limited = add_rate_limit(net.a(), "a0", 1, {40'000'000}, {4 << 20});
   if (!limited && limited.error().code == Errc::unsupported) {
-    MESSAGE("skipped: " << limited.error().text());
+    skip_test(limited.error().text());
     return;
   }
   REQUIRE_MESSAGE(limited.has_value(), limited.error().text());
@@ -189,6 +193,8 @@ TEST_CASE("links, black holes and ICMP limits go in and out") {
   REQUIRE(set_icmp_limit(net.a(), *limit).has_value());
   CHECK(icmp_limit(net.a())->mask == limit->mask);
 }
+
+TEST_SUITE_END();
 
 TEST_CASE("a namespace that is not there is a clear error") {
   const auto none = add_filter("weft-no-such-namespace", "weft_t", a0, {});

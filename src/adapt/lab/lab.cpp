@@ -20,6 +20,7 @@
 #include "base/config.hpp"
 #include "base/file.hpp"
 #include "model/fabric_yaml.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -80,16 +81,16 @@ Status check_config(const LabNode& node, std::string_view role, const std::strin
   if (at == std::string::npos) return {};
   const std::size_t begin = log->rfind('\n', at) + 1;
   return fail(Errc::unsupported, {},
-              fmt::format("{} of {} refuses its configuration: {}", role, node.name,
+              fmt::format("{} of {} rejected its configuration: {}", role, node.name,
                           std::string_view(*log).substr(begin, log->find('\n', at) - begin)),
-              "weft lab doctor says which version of FRRouting is installed");
+              "weft lab doctor shows which version of FRRouting is installed");
 }
 
 std::unexpected<Error> no_such_lab(const std::string& name) {
   const std::vector<std::string> others = list_labs();
-  return fail(Errc::unknown, {}, fmt::format("there is no lab {}", weft::quoted(name)),
+  return fail(Errc::unknown, {}, fmt::format("lab {} does not exist", weft::quote(name)),
               others.empty() ? "bring one up with weft lab up FABRIC"
-                             : fmt::format("labs here: {}", fmt::join(others, ", ")));
+                             : fmt::format("existing labs: {}", fmt::join(others, ", ")));
 }
 
 }  // namespace
@@ -114,7 +115,7 @@ Status check_state_root() {
   if (lstat(root.c_str(), &found) != 0)
     return errno == ENOENT ? Status{} : system_failure(root, errno);
   if (S_ISDIR(found.st_mode) && found.st_uid == geteuid()) return {};
-  return fail(Errc::io, {}, root + " is not this user's directory",
+  return fail(Errc::io, {}, root + " does not belong to this user",
               "remove it, or ask its owner to");
 }
 
@@ -137,8 +138,8 @@ Result<Fd> lock_lab(const std::string& directory) {
     if (errno != EWOULDBLOCK) return system_failure("locking " + directory, errno);
     std::this_thread::sleep_for(lock_pause);
   }
-  return fail(Errc::infeasible, {}, "another weft command is at work on this lab",
-              "wait until it is done, or end it");
+  return fail(Errc::infeasible, {}, "another weft command is using this lab",
+              "wait until it is done, or stop it");
 }
 
 Status save_lab(const Lab& lab) {
@@ -159,7 +160,7 @@ Result<Lab> open_lab(const std::string& name) {
   WEFT_TRY(const Config file, load_yaml(out.directory + "/fabric.yaml"));
   const Config* section = file.find("fabric");
   if (section == nullptr)
-    return fail(Errc::parse, {out.directory + "/fabric.yaml", 0, 0}, "no fabric in it",
+    return fail(Errc::parse, {out.directory + "/fabric.yaml", 0, 0}, "it contains no fabric",
                 "the lab's files are damaged: run weft lab down, then up");
   WEFT_TRY(out.fabric, model::read_fabric_nodes(*section));
   WEFT_TRY(out.plan, make_plan(out.fabric, {.lab = name, .seeds = out.options.seeds}));
@@ -171,7 +172,7 @@ Result<LabProcess> find_process(const Lab& lab, LabNodeId node, std::string_view
   const std::string& name = lab.plan.nodes[node].name;
   for (auto it = all.rbegin(); it != all.rend(); ++it)
     if (it->node == name && it->role == role) return *it;
-  return fail(Errc::unknown, {}, fmt::format("{} runs no {}", name, role),
+  return fail(Errc::unknown, {}, fmt::format("{} does not run {}", name, role),
               lab.options.routing == Routing::static_routes
                   ? "this lab has static routes: bring it up with --routing frr"
                   : "");
@@ -194,9 +195,9 @@ Status start_daemon(const Lab& lab, LabNodeId node, std::string_view role) {
   if (ready) return check_config(lab.plan.nodes[node], role, directory);
   const auto said = read_file(fmt::format("{}/{}.out", directory, role), 65'536);
   return fail(Errc::io, {},
-              fmt::format("{} of {} does not come up: {}", role, lab.plan.nodes[node].name,
+              fmt::format("{} of {} did not come up: {}", role, lab.plan.nodes[node].name,
                           said && !said->empty() ? *said : ready.error().what),
-              "weft lab doctor says whether FRRouting is complete");
+              "weft lab doctor shows whether FRRouting is complete");
 }
 
 FrrSettings frr_settings(const Lab& lab, const Routes& routes) {

@@ -22,29 +22,27 @@
 #include "adapt/lab/netns.hpp"
 #include "adapt/lab/up.hpp"
 #include "adapt/lab/user_namespace.hpp"
+#include "base/test_skip.hpp"
 
 namespace weft::adapt::lab::testing {
 
 inline constexpr std::uint16_t echo_port = 7'777;
 inline constexpr std::uint16_t first_source_port = 20'000;
 
-// Whether a test can run here; it says why where it cannot. Tests do not enter user namespaces:
-// a process with threads cannot.
+// Whether a test can run here; otherwise it is marked as skipped, with the reason. Tests do not
+// enter user namespaces: a process with threads cannot.
 inline bool can_run(Routing routing) {
+  std::string missing;
   if (!is_privileged()) {
-    MESSAGE("skipped: not root with CAP_NET_ADMIN and CAP_SYS_ADMIN");
-    return false;
+    missing = "not root with CAP_NET_ADMIN and CAP_SYS_ADMIN";
+  } else {
+    const Diagnosis found = diagnose();
+    if (!found.can_lab()) missing = found.why_not();
+    if (missing.empty() && routing == Routing::frr && !found.has("frr"))
+      missing = "FRRouting is not installed";
   }
-  const Diagnosis found = diagnose();
-  if (!found.can_lab()) {
-    MESSAGE("skipped: " << found.why_not());
-    return false;
-  }
-  if (routing == Routing::frr && !found.has("frr")) {
-    MESSAGE("skipped: FRRouting is not installed");
-    return false;
-  }
-  return true;
+  if (!missing.empty()) skip_test(missing);
+  return missing.empty();
 }
 
 // A name that no other test process has.

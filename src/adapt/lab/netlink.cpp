@@ -24,6 +24,8 @@
 #include <system_error>
 
 #include "adapt/lab/netns.hpp"
+#include "base/fd.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -340,7 +342,7 @@ Status Netlink::add_veth(const VethEnd& a, const VethEnd& b) {
       .end()
       .end()
       .end();
-  return socket_->add(message, fmt::format("making the cable {}--{}", a.interface, b.interface));
+  return socket_->add(message, fmt::format("creating the cable {}--{}", a.interface, b.interface));
 }
 
 Status Netlink::add_bridge(const std::string& name) {
@@ -350,7 +352,7 @@ Status Netlink::add_bridge(const std::string& name) {
       .begin(IFLA_LINKINFO)
       .put_text(IFLA_INFO_KIND, "bridge")
       .end();
-  return socket_->add(message, "making the bridge " + name);
+  return socket_->add(message, "creating the bridge " + name);
 }
 
 Status Netlink::set_master(std::uint32_t interface, std::uint32_t bridge) {
@@ -463,9 +465,9 @@ Status Netlink::try_queue_discipline(const std::string& kind) {
   WEFT_TRY_STATUS(socket_->add(message, "adding the queue discipline " + kind));
   Status out = flush();
   // Without options most refuse to start, but only after the kernel has found them.
-  const bool known = out || out.error().what.ends_with(std::generic_category().message(EINVAL));
+  const bool known = out || out.error().what.ends_with(errno_text(EINVAL));
   if (known) return {};
-  return fail(out.error().code, {}, "this kernel has none: " + out.error().what);
+  return fail(out.error().code, {}, "this kernel does not support it: " + out.error().what);
 }
 
 Status Netlink::flush() { return socket_->flush(); }

@@ -14,6 +14,7 @@
 
 #include "adapt/lab/parallel.hpp"
 #include "base/check.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -24,7 +25,7 @@ std::string path_of(const std::string& name) { return fmt::format("{}/{}", netns
 
 std::string privilege_hint(int error) {
   return error == EPERM || error == EACCES
-             ? "run as root, or let `weft lab doctor` say what this machine allows"
+             ? "run as root, or check with `weft lab doctor` what this machine allows"
              : "";
 }
 
@@ -48,13 +49,13 @@ Status create_here(const std::string& name) {
   const std::string path = path_of(name);
   const Fd file(open(path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0));
   if (!file.valid())
-    return system_failure("making the namespace " + name, errno,
-                          errno == EEXIST ? "the name is taken" : privilege_hint(errno));
+    return system_failure("creating the namespace " + name, errno,
+                          errno == EEXIST ? "the name is in use" : privilege_hint(errno));
   int error = unshare(CLONE_NEWNET) == 0 ? 0 : errno;
   if (error == 0 && mount(own_netns, path.c_str(), "none", MS_BIND, nullptr) != 0) error = errno;
   if (error == 0) return {};
   unlink(path.c_str());
-  return system_failure("making the namespace " + name, error, privilege_hint(error));
+  return system_failure("creating the namespace " + name, error, privilege_hint(error));
 }
 
 std::string sysctl_path(std::string_view key) { return fmt::format("/proc/sys/{}", key); }
@@ -66,11 +67,6 @@ std::unexpected<Error> sysctl_failure(std::string_view key, int error) {
 }
 
 }  // namespace
-
-std::unexpected<Error> system_failure(std::string what, int error, std::string hint) {
-  return fail(Errc::io, {}, fmt::format("{}: {}", what, std::generic_category().message(error)),
-              std::move(hint));
-}
 
 Status create_netns(const std::string& name) { return create_netns(std::span(&name, 1), 1); }
 
@@ -105,7 +101,7 @@ std::vector<std::string> list_netns(std::string_view prefix) {
 Result<Fd> open_netns(const std::string& name) {
   Fd fd(open(path_of(name).c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.valid()) return fd;
-  if (errno == ENOENT) return fail(Errc::unknown, {}, "there is no namespace " + name);
+  if (errno == ENOENT) return fail(Errc::unknown, {}, "no such namespace: " + name);
   return system_failure("opening " + path_of(name), errno, privilege_hint(errno));
 }
 
@@ -143,7 +139,7 @@ Result<Fd> socket_in_netns(const std::string& name, int domain, int type, int pr
   WEFT_TRY_STATUS(run_in_netns(name, [&]() -> Status {
     out = Fd(socket(domain, type | SOCK_CLOEXEC, protocol));
     if (!out.valid())
-      return system_failure("making a socket in " + name, errno, privilege_hint(errno));
+      return system_failure("creating a socket in " + name, errno, privilege_hint(errno));
     return {};
   }));
   return out;

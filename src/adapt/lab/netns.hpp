@@ -15,10 +15,6 @@ namespace weft::adapt::lab {
 
 inline constexpr std::string_view netns_directory = "/run/netns";
 
-// Errc::io with "what: <the system's text for `error`>".
-[[nodiscard]] std::unexpected<Error> system_failure(std::string what, int error,
-                                                    std::string hint = {});
-
 // Makes a new, empty namespace under that name. The calling thread stays where it is.
 // Fails: Errc::io, also when the name is taken. Cost: about a millisecond.
 Status create_netns(const std::string& name);

@@ -41,7 +41,7 @@ std::string kernel_name(std::string_view text) {
 }
 
 Status refuse(std::string what, std::string hint) {
-  return fail(Errc::unsupported, {}, "a lab cannot have this fabric: " + std::move(what),
+  return fail(Errc::unsupported, {}, "this fabric cannot be built as a lab: " + std::move(what),
               std::move(hint));
 }
 
@@ -57,7 +57,7 @@ Status check_counts(std::size_t switches, std::size_t nodes, std::size_t cables)
   WEFT_TRY_STATUS(over(nodes, lab_node_count_max, "switches and hosts"));
   WEFT_TRY_STATUS(over(cables, lab_cable_count_max, "cables"));
   if (switches == 0)
-    return refuse("it has no switch", "take a fabric whose hosts hang on switches");
+    return refuse("it has no switch", "use a fabric whose hosts are attached to switches");
   return {};
 }
 
@@ -96,12 +96,12 @@ class Planner {
     const NodeId a = fabric_.from(link);
     const NodeId b = fabric_.to(link);
     if (!fabric_.is_switch(a) && !fabric_.is_switch(b))
-      return refuse(fmt::format("cable {} joins two NICs", name),
-                    "take a fabric whose hosts hang on switches");
+      return refuse(fmt::format("cable {} connects two NICs", name),
+                    "use a fabric whose hosts are attached to switches");
     for (const NodeId end : {a, b})
       if (!fabric_.is_switch(end) && fabric_.role_name(end) != "nic")
-        return refuse(fmt::format("{} is no NIC of the back-end network", fabric_.name(end)),
-                      "leave `frontend:` out of the file");
+        return refuse(fmt::format("{} is not a NIC of the back-end network", fabric_.name(end)),
+                      "remove `frontend:` from the file");
     return {};
   }
 
@@ -223,7 +223,7 @@ Status check_lab_name(std::string_view name) {
   };
   if (!name.empty() && name.size() <= lab_name_length_max && std::ranges::all_of(name, fits))
     return {};
-  return fail(Errc::value, {"--name", 0, 0}, fmt::format("{} is no name for a lab", quoted(name)),
+  return fail(Errc::value, {"--name", 0, 0}, fmt::format("{} is not a valid lab name", quote(name)),
               fmt::format("use 1 to {} of a-z, 0-9 and _", lab_name_length_max));
 }
 
@@ -237,7 +237,7 @@ namespace {
 
 Status no_part(const Token& name, std::string_view what) {
   return fail(Errc::unknown, name.where,
-              fmt::format("{} {} is no part of the lab", what, quoted(name.text)),
+              fmt::format("{} {} is not part of the lab", what, quote(name.text)),
               "a lab has switches, hosts with NICs, and the cables between them");
 }
 

@@ -152,11 +152,11 @@ TEST_CASE("fabrics that cannot be a lab are refused, with what to do") {
             .find("1001 switches, more than 1000") != std::string::npos);
   CHECK(refusal("{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2, "
                 "frontend: {}}")
-            .find("leave `frontend:` out") != std::string::npos);
+            .find("remove `frontend:`") != std::string::npos);
   CHECK(refusal("{rate: 1 Gbps, nodes: [{role: nic, count: 2}], links: [\"nic:0--nic:1\"]}")
-            .find("joins two NICs") != std::string::npos);
+            .find("connects two NICs") != std::string::npos);
   for (const char* name : {"", "A", "a-b", "a/b", "../x", "thirteen_char"})
-    CHECK(refusal(two_by_two, {.lab = name}).find("is no name for a lab") != std::string::npos);
+    CHECK(refusal(two_by_two, {.lab = name}).find("is not a valid lab name") != std::string::npos);
 }
 
 TEST_CASE("cables and directions are found by name; what is no part of the lab is not") {

@@ -8,11 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -20,60 +18,22 @@
 #include "adapt/lab/netns.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "os/error.hpp"
+#include "os/process.hpp"
 
 namespace weft::adapt::lab {
 namespace {
 
 using nlohmann::json;
 
-struct Pipe {
-  Fd read, write;
-};
-
-Result<Pipe> make_pipe() {
-  std::array<int, 2> fds{};
-  if (pipe2(fds.data(), O_CLOEXEC) != 0) return system_failure("making a pipe", errno);
-  return Pipe{Fd(fds[0]), Fd(fds[1])};
-}
-
-// What the child needs, made before fork(): between fork() and exec() of a program with threads
-// only plain system calls are allowed.
-struct Child {
-  std::vector<char*> argv;
-  int netns, output, release, error, niceness;
-  const char* niceness_text;
-};
-
 // Best effort. A session is a group of its own to the scheduler where autogroups are on, and then
 // the niceness of the group is what counts.
-void be_nice(const Child& child) {
-  setpriority(PRIO_PROCESS, 0, child.niceness);
+void be_nice(int niceness, const std::string& text) {
+  setpriority(PRIO_PROCESS, 0, niceness);
   const int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
   if (group < 0) return;
-  static_cast<void>(!write(group, child.niceness_text, strlen(child.niceness_text)));
+  static_cast<void>(!write(group, text.data(), text.size()));
   close(group);
-}
-
-[[noreturn]] void become(const Child& child) {
-  const auto give_up = [&](int error) {
-    static_cast<void>(!write(child.error, &error, sizeof error));
-    _exit(127);
-  };
-  setsid();
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (child.netns >= 0 && setns(child.netns, CLONE_NEWNET) != 0) give_up(errno);
-  const int nothing = open("/dev/null", O_RDONLY);
-  if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0) give_up(errno);
-  if (dup2(child.output, STDOUT_FILENO) < 0 || dup2(child.output, STDERR_FILENO) < 0)
-    give_up(errno);
-  if (child.niceness != 0) be_nice(child);
-  char go = 0;
-  if (read(child.release, &go, 1) != 1) _exit(127);  // the parent died before it took note of us
-  execv(child.argv.front(), child.argv.data());
-  give_up(errno);
-  _exit(127);
 }
 
 json to_json(const LabProcess& process) {
@@ -89,28 +49,6 @@ Status append_line(const std::string& path, const std::string& line) {
   if (!file.valid()) return system_failure("opening " + path, errno);
   if (write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
     return system_failure("writing " + path, errno);
-  return {};
-}
-
-// The error number that the child sent before it gave up, or 0 when it executes its program.
-int await_exec(const Fd& from) {
-  int error = 0;
-  ssize_t size = 0;
-  do {
-    size = read(from.get(), &error, sizeof error);
-  } while (size < 0 && errno == EINTR);
-  return size == static_cast<ssize_t>(sizeof error) ? error : 0;
-}
-
-Status let_go(const Pipe& release, const Pipe& error, const LabProcess& process,
-              const std::string& journal) {
-  WEFT_TRY_STATUS(note_process(process, journal));
-  const char go = 1;
-  if (write(release.write.get(), &go, 1) != 1) return system_failure("releasing a child", errno);
-  if (const int failed = await_exec(error.read); failed != 0)
-    return system_failure(
-        "starting " + process.id.exe, failed,
-        failed == ENOENT ? "install it; `weft lab doctor` says what is missing" : "");
   return {};
 }
 
@@ -152,17 +90,6 @@ std::optional<std::uint64_t> start_ticks_of(pid_t pid) {
 }
 
 Result<LabProcess> start_process(const ProcessSpec& spec, const std::string& journal) {
-  std::vector<std::string> words = spec.argv;
-  const std::string niceness = fmt::format("{}", spec.niceness);
-  Child child{.argv = {},
-              .netns = -1,
-              .output = -1,
-              .release = -1,
-              .error = -1,
-              .niceness = spec.niceness,
-              .niceness_text = niceness.c_str()};
-  for (std::string& word : words) child.argv.push_back(word.data());
-  child.argv.push_back(nullptr);
   Fd netns;
   if (!spec.netns.empty()) {
     WEFT_TRY(netns, open_netns(spec.netns));
@@ -170,31 +97,29 @@ Result<LabProcess> start_process(const ProcessSpec& spec, const std::string& jou
   const std::string output = spec.output.empty() ? "/dev/null" : spec.output;
   const Fd out(open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!out.valid()) return system_failure("opening " + output, errno);
-  WEFT_TRY(Pipe release, make_pipe());
-  WEFT_TRY(Pipe error, make_pipe());
-  child.netns = netns.get();
-  child.output = out.get();
-  child.release = release.read.get();
-  child.error = error.write.get();
-  const pid_t pid = fork();
-  if (pid < 0) return system_failure("starting " + words.front(), errno);
-  if (pid == 0) {
-    release.write.reset();  // else it would wait for itself
-    become(child);
-  }
-  error.write.reset();
+  const auto prepare = [&netns, niceness = spec.niceness, text = fmt::format("{}", spec.niceness)] {
+    setsid();
+    if (netns.valid() && setns(netns.get(), CLONE_NEWNET) != 0) return errno;
+    if (niceness != 0) be_nice(niceness, text);
+    return 0;
+  };
+  WEFT_TRY(Child child, Child::start({.argv = spec.argv,
+                                      .environment = {},
+                                      .output = out.get(),
+                                      .errors = out.get(),
+                                      .prepare = prepare}));
   std::error_code ignored;
-  const auto exe = std::filesystem::canonical(words.front(), ignored);
-  LabProcess process{.id = {.pid = pid,
-                            .start_ticks = start_ticks_of(pid).value_or(0),
-                            .exe = ignored ? words.front() : exe.string()},
+  const auto exe = std::filesystem::canonical(spec.argv.front(), ignored);
+  LabProcess process{.id = {.pid = child.pid(),
+                            .start_ticks = start_ticks_of(child.pid()).value_or(0),
+                            .exe = ignored ? spec.argv.front() : exe.string()},
                      .role = spec.role,
                      .node = spec.node};
-  if (Status status = let_go(release, error, process, journal); !status) {
-    release.write.reset();
-    waitpid(pid, nullptr, 0);
-    return std::unexpected(std::move(status).error());
-  }
+  WEFT_TRY_STATUS(note_process(process, journal));
+  if (const int error = child.execute(); error != 0)
+    return system_failure(
+        "starting " + process.id.exe, error,
+        error == ENOENT ? "install it; `weft lab doctor` shows what is missing" : "");
   return process;
 }
 
@@ -240,7 +165,7 @@ Status send_signal(const ProcessId& process, int signal) {
   const Fd fd = open_exactly(process);
   if (!fd.valid())
     return fail(Errc::unknown, {},
-                fmt::format("process {} ({}) does not run any more", process.pid, process.exe));
+                fmt::format("process {} ({}) is no longer running", process.pid, process.exe));
   if (syscall(SYS_pidfd_send_signal, fd.get(), signal, nullptr, 0) != 0)
     return system_failure(fmt::format("signal {} to process {}", signal, process.pid), errno);
   return {};
@@ -281,8 +206,8 @@ Status end_processes(std::span<const LabProcess> processes, std::chrono::millise
   if (left.empty()) return {};
   return fail(
       Errc::io, {},
-      fmt::format("process {} ({}) does not end", left.front().id->pid, left.front().id->exe),
-      "look at it with ps; then run weft lab down again");
+      fmt::format("process {} ({}) does not stop", left.front().id->pid, left.front().id->exe),
+      "inspect it with ps, then run weft lab down again");
 }
 
 }  // namespace weft::adapt::lab

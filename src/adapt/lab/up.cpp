@@ -19,6 +19,7 @@
 #include "adapt/lab/parallel.hpp"
 #include "adapt/lab/user_namespace.hpp"
 #include "base/file.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -77,7 +78,7 @@ class Steps {
 };
 
 std::unexpected<Error> taken(const std::string& name, std::string_view what) {
-  return fail(Errc::infeasible, {"--name", 0, 0}, fmt::format("{} {}", what, weft::quoted(name)),
+  return fail(Errc::infeasible, {"--name", 0, 0}, fmt::format("{} {}", what, weft::quote(name)),
               fmt::format("weft lab down --name {}, or choose another --name", name));
 }
 
@@ -94,7 +95,7 @@ Status give_to_frr(const std::string& path) {
   passwd* found = nullptr;
   getpwnam_r("frr", &entry, buffer.data(), buffer.size(), &found);
   if (found == nullptr)
-    return fail(Errc::unsupported, {}, "there is no user frr",
+    return fail(Errc::unsupported, {}, "user frr does not exist",
                 "install the package frr, or use --routing static");
   if (chown(path.c_str(), found->pw_uid, found->pw_gid) != 0)
     return system_failure("giving " + path + " to frr", errno);
@@ -217,7 +218,7 @@ class Builder {
       if (Clock::now() > deadline)
         return fail(
             Errc::io, {},
-            fmt::format("{} routes of {} switches, {} first, are still incomplete after {} s",
+            fmt::format("{} routes on {} switches, {} first, are still incomplete after {} s",
                         missing, left.size(), lab_.plan.nodes[left.front()].name,
                         convergence_patience.count()),
             "the machine may be too busy: try a smaller fabric or --routing static");
@@ -232,9 +233,9 @@ class Builder {
     for (const LabProcess& process : read_journal(lab_.journal()))
       if (!is_alive(process.id))
         return fail(Errc::io, {},
-                    fmt::format("{} of {} has ended", process.role,
+                    fmt::format("{} of {} has exited", process.role,
                                 process.node.empty() ? lab_.options.name : process.node),
-                    "weft lab doctor says whether what it needs is there");
+                    "weft lab doctor shows whether its requirements are met");
     return {};
   }
 
@@ -293,10 +294,10 @@ Result<UpReport> bring_up(const model::Fabric& fabric, const UpRequest& request)
           .drained = {}};
   WEFT_TRY(lab.plan, make_plan(fabric, {.lab = name, .seeds = request.options.seeds}));
   if (!list_netns(netns_prefix(name)).empty() && !fs::exists(lab.directory))
-    return taken(name, "namespaces are left of a lab");
+    return taken(name, "namespaces of an earlier lab remain");
   WEFT_TRY_STATUS(prepare_root(state_root()));
   if (mkdir(lab.directory.c_str(), 0755) != 0)
-    return errno == EEXIST ? taken(name, "there is already a lab")
+    return errno == EEXIST ? taken(name, "a lab already exists")
                            : system_failure("making " + lab.directory, errno);
   WEFT_TRY(const Fd lock, lock_lab(lab.directory));
   UpReport report{.switches = lab.plan.switch_count,

@@ -18,6 +18,7 @@
 #include "adapt/lab/netns.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -112,10 +113,10 @@ Status enter_new_user_namespace() {
   const uid_t user = geteuid();
   const gid_t group = getegid();
   if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET) != 0)
-    return system_failure("unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET)", errno,
-                          "look at the sysctls user.max_user_namespaces, "
-                          "kernel.unprivileged_userns_clone and "
-                          "kernel.apparmor_restrict_unprivileged_userns, or run as root");
+    return system_failure(
+        "unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET)", errno,
+        "check the sysctls user.max_user_namespaces, kernel.unprivileged_userns_clone and "
+        "kernel.apparmor_restrict_unprivileged_userns, or run as root");
   WEFT_TRY_STATUS(put("/proc/self/setgroups", "deny"));
   WEFT_TRY_STATUS(put("/proc/self/uid_map", fmt::format("0 {} 1", user)));
   WEFT_TRY_STATUS(put("/proc/self/gid_map", fmt::format("0 {} 1", group)));
@@ -124,8 +125,8 @@ Status enter_new_user_namespace() {
 
 Status enter_user_namespace_of(const ProcessId& keeper) {
   if (!is_alive(keeper))
-    return fail(Errc::io, {}, fmt::format("the lab's keeper (process {}) is gone", keeper.pid),
-                "the lab died with it: run weft lab down");
+    return fail(Errc::io, {}, fmt::format("the lab's keeper (process {}) has exited", keeper.pid),
+                "the lab ended with it: run weft lab down");
   for (const auto& [name, type] : {std::pair("user", CLONE_NEWUSER), std::pair("mnt", CLONE_NEWNS),
                                    std::pair("net", CLONE_NEWNET)}) {
     const std::string path = fmt::format("/proc/{}/ns/{}", keeper.pid, name);

@@ -31,6 +31,7 @@
 #include <utility>
 
 #include "adapt/lab/netns.hpp"
+#include "os/error.hpp"
 
 // From <net/ethernet.h>, which clashes with the kernel's headers.
 #ifndef ETH_P_ALL
@@ -44,7 +45,7 @@ constexpr const char* inner_name = "inner";
 constexpr std::uint32_t ring_bytes = 8u << 20;
 constexpr std::uint32_t frame_bytes_min = 2'048;
 constexpr std::uint32_t frame_overhead = 128;  // the ring's header, Ethernet's, and alignment
-constexpr int socket_bytes = 8 << 20;
+constexpr int relay_socket_bytes = 8 << 20;
 constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr std::int64_t retry_wait_ns = 100'000;
 
@@ -100,7 +101,7 @@ Status make_veth(const std::string& outer, int inside, int mtu) {
     error = rtnl_link_add(socket.get(), link.get(), NLM_F_CREATE | NLM_F_EXCL);
   }
   if (error < 0)
-    return fail(Errc::io, {}, fmt::format("making the veth {}: {}", outer, nl_geterror(error)));
+    return fail(Errc::io, {}, fmt::format("creating the veth {}: {}", outer, nl_geterror(error)));
   return {};
 }
 
@@ -210,9 +211,10 @@ Status WireRelay::open_outside(int inside_netns) {
   const std::uint32_t mark = wire_mark_base | spec_.index;
   if (setsockopt(sender_.get(), SOL_SOCKET, SO_MARK, &mark, sizeof mark) != 0)
     return system_failure("SO_MARK", errno);
-  if (setsockopt(sender_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &socket_bytes, sizeof socket_bytes) !=
-      0)
-    setsockopt(sender_.get(), SOL_SOCKET, SO_SNDBUF, &socket_bytes, sizeof socket_bytes);
+  if (setsockopt(sender_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &relay_socket_bytes,
+                 sizeof relay_socket_bytes) != 0)
+    setsockopt(sender_.get(), SOL_SOCKET, SO_SNDBUF, &relay_socket_bytes,
+               sizeof relay_socket_bytes);
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
   address.sll_ifindex = interface_index_;

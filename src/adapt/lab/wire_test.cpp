@@ -44,6 +44,8 @@ WireCount count_of(const WireSpec& spec) {
   return *count;
 }
 
+TEST_SUITE_BEGIN("needs namespaces");
+
 TEST_CASE("a wire delays one direction, and its end leaves the kernel as it was") {
   WEFT_TEST_NET(net);
   const std::string before = TestNet::kernel_state(net.a());
@@ -253,6 +255,8 @@ TEST_CASE("a wire that cannot start says why and leaves nothing") {
   CHECK(TestNet::kernel_state(net.a()) == before);
   for (const LabProcess& process : read_journal(net.journal())) CHECK_FALSE(is_alive(process.id));
 }
+
+TEST_SUITE_END();
 
 }  // namespace
 }  // namespace weft::adapt::lab

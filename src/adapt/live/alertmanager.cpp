@@ -68,8 +68,9 @@ void read_texts(Reader& reader, std::string_view key, std::map<std::string, std:
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     });
     if (!fine || field.value.kind != Config::Kind::scalar)
-      reader.error(Errc::value, field.where, fmt::format("{} is no name", base::quoted(field.key)),
-                   "letters, digits and _");
+      reader.error(Errc::value, field.where,
+                   fmt::format("{} is not a valid name", quote(field.key)),
+                   "use letters, digits and _");
     out[field.key] = field.value.text;
   }
 }
@@ -87,7 +88,7 @@ Result<AlertmanagerSettings> read_alertmanager_settings(const Config& config) {
   read_texts(reader, "severity", out.severity);
   out.external_url = reader.text("external_url", "");
   out.hold_s = reader.duration("hold", Duration{out.hold_s * ps_per_s}).ps / ps_per_s;
-  if (out.hold_s < 60) reader.error(Errc::value, reader.where("hold"), "a minute is the least");
+  if (out.hold_s < 60) reader.error(Errc::value, reader.where("hold"), "the minimum is one minute");
   reader.finish();
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   return out;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "adapt/live/command_template.hpp"
+#include "base/text.hpp"
 #include "model/entity.hpp"
 
 namespace weft::adapt::live {
@@ -19,7 +20,7 @@ using port::Service;
 
 constexpr std::int64_t exit_code_max = 255;
 
-constexpr std::array<std::string_view, 8> placeholder_names{
+constexpr std::array<std::string_view, 8> action_placeholders{
     "entity", "action", "case", "id", "device", "interface", "peer", "peer_interface"};
 using Values = std::array<Placeholder, 8>;
 
@@ -42,7 +43,8 @@ Result<Values> values_of(const model::Fabric& fabric, const port::Action& action
       break;
     case model::EntityKind::none:
     case model::EntityKind::scope:
-      return fail(Errc::unknown, {}, fmt::format("{} is no device and no cable", action.entity));
+      return fail(Errc::unknown, {},
+                  fmt::format("{} is neither a device nor a cable", action.entity));
   }
   if (link) device = fabric.name(fabric.from(*link));
   const auto of_link = [&](auto get) { return link ? get(*link) : std::string(); };
@@ -87,12 +89,7 @@ std::optional<std::string> extract(const Extract& how, const std::string& output
 }
 
 bool is_any(std::string_view value, const std::vector<std::string>& names) {
-  const auto same = [](char a, char b) {
-    const auto lower = [](char c) {
-      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    };
-    return lower(a) == lower(b);
-  };
+  const auto same = [](char a, char b) { return lower_case(a) == lower_case(b); };
   return std::ranges::any_of(
       names, [&](const std::string& name) { return std::ranges::equal(value, name, same); });
 }
@@ -103,7 +100,7 @@ std::vector<int> read_codes(Reader& reader, std::string_view key, std::vector<in
   for (const Token& token : reader.texts(key)) {
     const auto code = parse_count(token);
     if (!code || *code < 0 || *code > exit_code_max)
-      reader.error(Errc::value, token.where, "exit codes are 0 to 255");
+      reader.error(Errc::value, token.where, "exit codes must be 0 to 255");
     else
       out.push_back(static_cast<int>(*code));
   }
@@ -118,9 +115,9 @@ Extract read_extract(Reader& parent, std::string_view key, Errors& errors) {
   out.pointer = reader.text("json", "");
   out.pattern = reader.text("pattern", "");
   if (out.pointer.empty() == out.pattern.empty())
-    reader.error(Errc::value, reader.where(), "give either json or pattern");
+    reader.error(Errc::value, reader.where(), "use either json or pattern");
   if (!out.pointer.empty() && !out.pointer.starts_with('/'))
-    reader.error(Errc::value, reader.where("json"), "a JSON pointer begins with \"/\"");
+    reader.error(Errc::value, reader.where("json"), "a JSON pointer must begin with \"/\"");
   if (!out.pattern.empty()) {
     const RE2 pattern(out.pattern, RE2::Quiet);
     if (!pattern.ok() || pattern.NumberOfCapturingGroups() != 1)
@@ -141,18 +138,18 @@ std::vector<std::string> read_names(Reader& reader, std::string_view key, std::s
 }  // namespace
 
 Result<CommandSettings> read_command_settings(const Config& config) {
-  constexpr std::int64_t ps_per_ms = 1'000'000'000;
   Errors errors;
   Reader reader(config, "command actuator", errors);
   CommandSettings out;
-  out.drain = read_argv(reader, "drain", placeholder_names, true);
-  out.undrain = read_argv(reader, "undrain", placeholder_names, true);
-  out.state = read_argv(reader, "state", placeholder_names, true);
-  out.check = read_argv(reader, "check", placeholder_names, false);
+  out.drain = read_argv(reader, "drain", action_placeholders, true);
+  out.undrain = read_argv(reader, "undrain", action_placeholders, true);
+  out.state = read_argv(reader, "state", action_placeholders, true);
+  out.check = read_argv(reader, "check", action_placeholders, false);
   for (const Token& token : reader.texts("environment")) out.environment.emplace_back(token.text);
   const Duration patience = reader.duration("timeout", Duration{20'000 * ps_per_ms});
   if (patience.ps < 10 * ps_per_ms || patience.ps > 600'000 * ps_per_ms)
-    reader.error(Errc::value, reader.where("timeout"), "a timeout lies between 10 ms and 10 min");
+    reader.error(Errc::value, reader.where("timeout"),
+                 "a timeout must be between 10 ms and 10 min");
   out.patience = std::chrono::milliseconds(patience.ps / ps_per_ms);
   out.output_bytes_max = static_cast<std::size_t>(std::clamp<std::int64_t>(
       static_cast<std::int64_t>(reader.bytes("output", Bytes{65'536}).count), 1, 16 << 20));
@@ -174,7 +171,7 @@ Result<CommandSettings> read_command_settings(const Config& config) {
   if (!out.state_value.is_given() ||
       (!out.check.empty() && !(out.sent.is_given() && out.lost.is_given())))
     reader.error(Errc::value, reader.where("read"),
-                 "it must be said how the state is read, and sent and lost where there is a check",
+                 "a command to read the state is required, and sent and lost if there is a check",
                  "e.g. read: {state: {json: /state}}");
   Reader states(section("states"), "states", errors);
   out.in_service = read_names(states, "in_service", "in_service");
@@ -223,7 +220,7 @@ Result<Service> CommandActuator::state(std::string_view entity) {
 
 Result<port::Check> CommandActuator::check(std::string_view entity) {
   if (settings_.check.empty())
-    return fail(Errc::unsupported, {}, "no command is given that would check a cable");
+    return fail(Errc::unsupported, {}, "no command is configured to check a cable");
   WEFT_TRY(const ProgramOutcome said,
            run(settings_.check, {.id = {}, .entity = std::string(entity), .case_id = {}}, "check"));
   const auto count = [&](const Extract& how) -> std::int64_t {
@@ -233,8 +230,8 @@ Result<port::Check> CommandActuator::check(std::string_view entity) {
   const std::int64_t sent = count(settings_.sent), lost = count(settings_.lost);
   if (sent < 0 || lost < 0 || lost > sent)
     return fail(Errc::io, {},
-                fmt::format("{} says nothing that would be counts of packets: {}",
-                            settings_.check.front(), last_words(said)));
+                fmt::format("the output of {} has no packet counts: {}", settings_.check.front(),
+                            last_words(said)));
   return port::Check{static_cast<std::uint64_t>(sent), static_cast<std::uint64_t>(lost)};
 }
 

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "adapt/live/run_program.hpp"
 #include "base/config.hpp"
 #include "base/result.hpp"
 #include "model/fabric.hpp"
+#include "os/run_program.hpp"
 #include "port/actuator.hpp"
 
 namespace weft::adapt::live {

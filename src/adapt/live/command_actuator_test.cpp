@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <fstream>
 #include <string>
-#include <thread>
 
 #include "base/file.hpp"
 #include "model/test_fabric.hpp"
@@ -18,56 +16,9 @@ namespace weft::adapt::live {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
 using port::Service;
 
-ProgramOutcome run(std::vector<std::string> argv, std::chrono::milliseconds patience = 5s) {
-  const auto out =
-      run_program({.argv = std::move(argv), .patience = patience, .output_bytes_max = 1'000});
-  REQUIRE_MESSAGE(out.has_value(), out.error().text());
-  return *out;
-}
-ProgramOutcome shell(const std::string& script, std::chrono::milliseconds patience = 5s) {
-  return run({"/bin/sh", "-c", script}, patience);
-}
-
-TEST_CASE("a program's words, code and signal come back") {
-  const ProgramOutcome echo = run({"/bin/echo", "a b", "$HOME;`x`"});
-  CHECK(echo.exit_code == 0);
-  CHECK(echo.output == "a b $HOME;`x`\n");
-  CHECK(shell("echo oops >&2; exit 7").exit_code == 7);
-  CHECK(shell("echo oops >&2").errors == "oops\n");
-  CHECK(shell("kill -9 $$").signal == SIGKILL);
-  CHECK(shell("cat; env").output.find("HOME") == std::string::npos);  // no input, no environment
-  CHECK(shell("ls /proc/self/fd | wc -l").output == "4\n");           // and nothing open
-  CHECK(!run_program({.argv = {"/no/such/program"}}).has_value());
-  CHECK(!run_program({.argv = {"echo"}}).has_value());
-  CHECK(!run_program({}).has_value());
-}
-
-TEST_CASE("a program that hangs, floods or leaves children is over in time") {
-  auto start = Clock::now();
-  const ProgramOutcome hung = shell("sleep 60 & sleep 60", 200ms);
-  CHECK(hung.timed_out);
-  CHECK(Clock::now() - start < 1s);
-  start = Clock::now();
-  const ProgramOutcome flood = shell("yes", 300ms);
-  CHECK(flood.timed_out);
-  CHECK(flood.is_cut);
-  CHECK(flood.output.size() == 1'000);
-  CHECK(Clock::now() - start < 1s);
-  start = Clock::now();
-  const ProgramOutcome parent = shell("sleep 60 & echo $!; exit 0");
-  CHECK(parent.exit_code == 0);
-  CHECK(Clock::now() - start < 1s);
-  std::this_thread::sleep_for(50ms);
-  const pid_t child = static_cast<pid_t>(std::stol(parent.output));
-  const auto stat = read_file("/proc/" + std::to_string(child) + "/stat", 4'096);
-  CHECK((!stat || stat->find(") Z") != std::string::npos));
-  CHECK(shell("trap '' TERM INT; sleep 60", 100ms).timed_out);
-}
-
-struct Bench {
+struct ActuatorBench {
   CommandActuator actuator(const std::string& yaml) {
     const auto config = parse_yaml(yaml, "actuator.yaml");
     REQUIRE(config.has_value());
@@ -100,7 +51,7 @@ states: {in_service: [up, active], drained: [down, maintenance]}
 )";
 
 TEST_CASE("commands act, and tell the state") {
-  Bench bench;
+  ActuatorBench bench;
   CommandActuator actuator = bench.actuator(plain);
   REQUIRE(actuator.act(drain("rtsw:1--ctsw:0")).has_value());
   CHECK(bench.log.back().outcome.output.starts_with("drain rtsw:1--ctsw:0 dev="));
@@ -129,7 +80,7 @@ std::string with_state(const std::string& script) {
 }
 
 TEST_CASE("programs that lie or fail are not believed") {
-  Bench bench;
+  ActuatorBench bench;
   CHECK(bench.actuator(with_state("echo it is drained")).state("ctsw:0") == Service::drained);
   CHECK(bench.actuator(with_state("echo it is DRAINING")).state("ctsw:0") == Service::draining);
   CHECK(bench.actuator(with_state("echo it is nice")).state("ctsw:0") == Service::unknown);

@@ -14,11 +14,9 @@
 namespace weft::adapt::live {
 namespace {
 
-using port::Keep;
 using port::StatePiece;
 
-constexpr std::array<std::string_view, 2> placeholder_names{"device", "host"};
-constexpr std::int64_t ps_per_ms = 1'000'000'000;
+constexpr std::array<std::string_view, 2> state_placeholders{"device", "host"};
 constexpr std::size_t pieces_max = 32;
 // Of the patience, for the end of programs that hang: what the others said is to arrive in time.
 constexpr std::chrono::milliseconds farewell{300};
@@ -33,12 +31,12 @@ DeviceCommands::Piece read_piece(const Config& pieces, const Config::Field& fiel
   DeviceCommands::Piece out{.name = field.key, .argv = {}};
   if (field.value.kind != Config::Kind::map) {
     Reader reader(pieces, "pieces", errors);
-    out.argv = read_argv(reader, field.key, placeholder_names, true);
+    out.argv = read_argv(reader, field.key, state_placeholders, true);
     return out;
   }
   const std::array<std::string, 2> ends{"begin", "end"};
   Reader reader(field.value, field.key, errors);
-  out.argv = read_argv(reader, "run", placeholder_names, true);
+  out.argv = read_argv(reader, "run", state_placeholders, true);
   out.keep = static_cast<Keep>(reader.choice("keep", ends, 0));
   reader.finish();
   return out;
@@ -56,14 +54,14 @@ DeviceCommands::Group read_group(const Config& config, Errors& errors) {
       pieces->fields.size() > pieces_max) {
     reader.error(
         Errc::value, reader.where("pieces"),
-        fmt::format("pieces is a map of 1 to {} names with what is to be run for them", pieces_max),
+        fmt::format("pieces must be a map of 1 to {} names to the commands to run", pieces_max),
         "e.g. pieces: {routes: [/usr/bin/ssh, \"{host}\", show, ip, route]}");
   } else {
     for (const Config::Field& field : pieces->fields) {
       if (!is_piece_name(field.key))
         reader.error(Errc::value, field.value.where,
-                     fmt::format("\"{}\" cannot be the name of a file", field.key),
-                     "small letters, digits and _ can");
+                     fmt::format("\"{}\" cannot be used as a file name", field.key),
+                     "use lower-case letters, digits and _");
       out.pieces.push_back(read_piece(*pieces, field, errors));
     }
   }
@@ -94,12 +92,12 @@ Result<DeviceCommands> read_device_commands(const Config& config) {
   DeviceCommands out;
   const Duration patience = reader.duration("patience", Duration{out.patience.count() * ps_per_ms});
   if (patience.ps < 10 * ps_per_ms || patience.ps > 60'000 * ps_per_ms)
-    reader.error(Errc::value, reader.where("patience"), "patience lies between 10 ms and 1 min");
+    reader.error(Errc::value, reader.where("patience"), "patience must be between 10 ms and 1 min");
   out.patience = std::chrono::milliseconds(patience.ps / ps_per_ms);
   const Config* devices = reader.child("devices");
   if (devices == nullptr || devices->kind != Config::Kind::list || devices->items.empty())
     reader.error(Errc::value, reader.where("devices"),
-                 "devices is a list of groups with what is to be run for them",
+                 "devices must be a list of groups with the commands to run",
                  "e.g. devices: [{pieces: {log: [/usr/bin/ssh, \"{host}\", show, logging]}}]");
   else
     for (const Config& item : devices->items) out.groups.push_back(read_group(item, errors));
@@ -116,7 +114,7 @@ Result<std::vector<StatePiece>> CommandDeviceState::collect(std::string_view dev
                                                             std::size_t bytes_max) {
   WEFT_TRY(const model::Entity entity, model::find_entity(fabric_, {device, {}}));
   if (entity.kind != model::EntityKind::node)
-    return fail(Errc::unknown, {}, fmt::format("{} is no device", device));
+    return fail(Errc::unknown, {}, fmt::format("{} is not a device", device));
   const auto group = std::ranges::find_if(commands_.groups, [&](const DeviceCommands::Group& g) {
     return g.match.empty() || RE2::FullMatch(device, RE2(g.match, RE2::Quiet));
   });

@@ -10,6 +10,7 @@
 #include "base/config.hpp"
 #include "base/result.hpp"
 #include "model/fabric.hpp"
+#include "os/keep.hpp"
 #include "port/device_state.hpp"
 
 namespace weft::adapt::live {
@@ -18,7 +19,7 @@ struct DeviceCommands {
   struct Piece {
     std::string name;
     std::vector<std::string> argv;  // may hold {device} and {host}
-    port::Keep keep = port::Keep::begin;
+    Keep keep = Keep::begin;
   };
   // Devices whose whole name matches are asked for these pieces; the first group that fits counts.
   struct Group {

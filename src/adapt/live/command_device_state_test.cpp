@@ -86,7 +86,7 @@ devices:
   CHECK(Clock::now() - start < 2s);
   REQUIRE(pieces.size() == 4);
   CHECK(pieces[0].text == "begun\n");
-  CHECK(pieces[0].error.find("was not done after ") != std::string::npos);
+  CHECK(pieces[0].error.find("did not finish within ") != std::string::npos);
   CHECK(pieces[1].text == "half\n");
   CHECK(pieces[1].error.find("exit code 255: no such host") != std::string::npos);
   CHECK(pieces[2].error.find("/no/such/program") != std::string::npos);
@@ -108,8 +108,8 @@ devices:
   REQUIRE(!wrong.has_value());
   const std::string text = wrong.error().text();
   for (const std::string_view part :
-       {"serve.yaml:2:", "1 min", "missing )", "cannot be the name of a file", "{divice}",
-        "needs the path", "middle", "pieces is a map"})
+       {"serve.yaml:2:", "1 min", "missing )", "cannot be used as a file name", "{divice}",
+        "needs the path", "middle", "pieces must be a map"})
     CHECK_MESSAGE(text.find(part) != std::string::npos, part, " in ", text);
   CHECK(!read("{}").has_value());
   CHECK(!read("devices: []").has_value());

@@ -11,7 +11,7 @@
 namespace weft::adapt::live {
 namespace {
 
-constexpr std::size_t said_bytes_max = 200;
+constexpr std::size_t last_words_bytes_max = 200;
 
 // Calls text(piece) and name(placeholder) in turn.
 template <class Text, class Name>
@@ -40,7 +40,7 @@ Result<std::string> fill(std::string_view pattern, std::span<const Placeholder> 
         if (value != values.end()) out += value->second;
       });
   if (out.starts_with('-') && !pattern.starts_with('-'))
-    return fail(Errc::value, {}, fmt::format("{} would be taken for an option", base::quoted(out)));
+    return fail(Errc::value, {}, fmt::format("{} would be read as an option", quote(out)));
   return out;
 }
 
@@ -55,14 +55,15 @@ std::vector<std::string> read_argv(Reader& reader, std::string_view key,
         token.text, [](std::string_view) {},
         [&](std::string_view name) {
           if (std::ranges::find(names, name) == names.end())
-            reader.error(Errc::unknown, token.where, fmt::format("there is no {{{}}}", name),
-                         fmt::format("known are {}", fmt::join(names, ", ")));
+            reader.error(Errc::unknown, token.where,
+                         fmt::format("unknown placeholder {{{}}}", name),
+                         fmt::format("known: {}", fmt::join(names, ", ")));
         });
   }
   if (out.empty() ? required : out.front().find('/') == std::string::npos)
     reader.error(Errc::value, reader.where(key),
                  fmt::format("{} needs the path of a program and its arguments", key),
-                 "no shell and no PATH is used");
+                 "neither a shell nor PATH is used");
   return out;
 }
 
@@ -79,14 +80,14 @@ Result<std::vector<std::string>> fill_argv(const std::vector<std::string>& argv,
 std::string last_words(const ProgramOutcome& outcome) {
   const std::string& text = outcome.errors.empty() ? outcome.output : outcome.errors;
   const std::string_view said = trim(text);
-  std::string out(said.substr(said.size() - std::min(said.size(), said_bytes_max)));
+  std::string out(said.substr(said.size() - std::min(said.size(), last_words_bytes_max)));
   std::ranges::replace_if(out, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
   return out;
 }
 
 std::string how_it_ended(const ProgramSpec& spec, const ProgramOutcome& outcome) {
   if (outcome.timed_out)
-    return fmt::format("{} was not done after {} ms, and was killed", spec.argv.front(),
+    return fmt::format("{} did not finish within {} ms and was killed", spec.argv.front(),
                        spec.patience.count());
   const std::string end = outcome.signal != 0 ? fmt::format("signal {}", outcome.signal)
                                               : fmt::format("exit code {}", outcome.exit_code);

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "adapt/live/run_program.hpp"
 #include "base/config.hpp"
 #include "base/result.hpp"
+#include "os/run_program.hpp"
 
 namespace weft::adapt::live {
 

@@ -13,6 +13,8 @@
 #include <charconv>
 #include <ctime>
 
+#include "os/tls.hpp"
+
 namespace weft::adapt::live {
 namespace {
 
@@ -25,23 +27,6 @@ sigset_t broken_pipe() {
   sigaddset(&out, SIGPIPE);
   return out;
 }
-
-// The first of what went wrong; the others follow from it.
-std::string first_reason() {
-  const unsigned long code = ERR_peek_error();
-  const char* const reason = code == 0 ? nullptr : ERR_reason_error_string(code);
-  return reason == nullptr ? std::string() : reason;
-}
-
-Status check(bool is_fine, const std::string& file, const char* what, const char* hint) {
-  if (is_fine) return {};
-  const std::string reason = first_reason();
-  return fail(Errc::value, {file, 0, 0},
-              reason.empty() ? what : fmt::format("{}: {}", what, reason), hint);
-}
-
-// OpenSSL would ask the terminal.
-int no_pass_phrase(char*, int, int, void*) { return -1; }
 
 bool is_address(const std::string& host) {
   std::array<unsigned char, sizeof(in6_addr)> bytes{};
@@ -60,16 +45,9 @@ bool expect_host(SSL_CTX* context, const std::string& host) {
 Status show_own(SSL_CTX* context, const TlsFiles& files) {
   if (files.certificate.empty() != files.key.empty())
     return fail(Errc::value, {files.certificate + files.key, 0, 0},
-                "a certificate is of no use without its key, nor a key alone", "give both");
+                "a certificate and its key are both required", "set both");
   if (files.certificate.empty()) return {};
-  SSL_CTX_set_default_passwd_cb(context, no_pass_phrase);
-  WEFT_TRY_STATUS(check(SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) == 1,
-                        files.certificate, "no certificate", "give a PEM file"));
-  WEFT_TRY_STATUS(
-      check(SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) == 1,
-            files.key, "no private key", "give a PEM file without a pass phrase"));
-  return check(SSL_CTX_check_private_key(context) == 1, files.key, "not the certificate's key",
-               "give the pair");
+  return use_certificate(context, files.certificate, files.key);
 }
 
 }  // namespace
@@ -149,14 +127,13 @@ Status HttpClient::set_up_tls(const HttpOrigin& origin, const TlsFiles& files) {
   auto own = std::make_unique<httplib::SSLClient>(origin.host, origin.port);
   SSL_CTX* const context = own->ssl_context();
   forget_errors();
-  WEFT_TRY_STATUS(check(context != nullptr &&
-                            SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
-                            expect_host(context, origin.host),
-                        origin.host, "no TLS", "is this a name or an address?"));
+  if (context == nullptr || SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
+      !expect_host(context, origin.host))
+    return fail(Errc::value, {origin.host}, "no TLS: " + take_tls_reason(),
+                "check whether this is a valid name or address");
   own->enable_server_certificate_verification(true);
   if (!files.ca.empty()) {
-    WEFT_TRY_STATUS(check(SSL_CTX_load_verify_file(context, files.ca.c_str()) == 1, files.ca,
-                          "no certificates of authorities", "give a PEM file"));
+    WEFT_TRY_STATUS(trust_authorities(context, files.ca));
     own->set_ca_cert_path(files.ca);  // else it would trust the system's as well
   }
   WEFT_TRY_STATUS(show_own(context, files));
@@ -193,20 +170,22 @@ void HttpClient::stop() {
 
 std::string HttpClient::trouble(httplib::Error error) const {
   std::string out = httplib::to_string(error);
-  if (error == httplib::Error::Connection) out = "it cannot be reached, or nobody listens there";
-  if (error == httplib::Error::Read && !is_tls_) out = "it hung up, or said nothing in time";
+  if (error == httplib::Error::Connection)
+    out = "it cannot be reached, or nothing is listening there";
+  if (error == httplib::Error::Read && !is_tls_)
+    out = "it closed the connection or did not respond in time";
   if (!is_tls_) return out;
   if (error == httplib::Error::SSLServerVerification) {
     const long why = static_cast<const httplib::SSLClient&>(*client_).get_openssl_verify_result();
-    return fmt::format(
-        "its certificate is not trusted: {}",
-        why == X509_V_OK ? "it is of another name" : X509_verify_cert_error_string(why));
+    return fmt::format("its certificate is not trusted: {}",
+                       why == X509_V_OK ? "its certificate is for another name"
+                                        : X509_verify_cert_error_string(why));
   }
-  const std::string reason = first_reason();
+  const std::string reason = take_tls_reason();
   if (!reason.empty()) return fmt::format("{}: {}", out, reason);
   // TLS 1.3 tells a client only after its handshake, and not everybody stays to hear it.
   if (error == httplib::Error::Read || error == httplib::Error::Write)
-    out += ": it hung up; does it want a certificate, or another one?";
+    out += ": it closed the connection; it may require a client certificate, or a different one";
   return out;
 }
 

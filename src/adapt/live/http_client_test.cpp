@@ -106,7 +106,7 @@ std::vector<std::string> say(const std::string& origin, const TlsFiles& tls) {
   return out;
 }
 
-struct Bed {
+struct TlsBed {
   TestFolder folder;
   TestIdentity authority{folder, "ca", {.name = "authority"}};
   TestIdentity stranger{folder, "other", {.name = "authority"}};  // another of the same name
@@ -119,7 +119,7 @@ struct Bed {
 };
 
 TEST_CASE("TLS: the right certificate, by address and by name") {
-  const Bed bed;
+  const TlsBed bed;
   const Server server(bed.server);
   for (const char* host : {"127.0.0.1", "localhost"})
     for (const std::string& trouble : say(server.origin(host), bed.trust())) CHECK(trouble == "");
@@ -127,7 +127,7 @@ TEST_CASE("TLS: the right certificate, by address and by name") {
 }
 
 TEST_CASE("TLS: no wrong certificate is ever talked to, by nobody") {
-  const Bed bed;
+  const TlsBed bed;
   using Options = TestIdentity::Options;
   const TestIdentity* const ours = &bed.authority;
   struct Wrong {
@@ -141,10 +141,10 @@ TEST_CASE("TLS: no wrong certificate is ever talked to, by nobody") {
        "signature failure"},
       {"of itself", {.alternatives = here}, "self-signed"},
       {"expired", {.authority = ours, .alternatives = here, .valid_s = -60}, "has expired"},
-      {"of another name",
+      {"for another name",
        {.authority = ours, .alternatives = "DNS:other.test,IP:127.0.0.2"},
        "mismatch"},
-      {"of another name, with ours where nobody may look",
+      {"for another name, with ours where nobody may look",
        {.authority = ours, .name = "127.0.0.1", .alternatives = "DNS:other.test"},
        "mismatch"},
       {"of a client", {.authority = ours, .alternatives = here, .usage = "clientAuth"}, "purpose"},
@@ -169,7 +169,7 @@ TEST_CASE("TLS: no wrong certificate is ever talked to, by nobody") {
 }
 
 TEST_CASE("TLS: old versions and none at all are not talked to") {
-  const Bed bed;
+  const TlsBed bed;
   const Server old(bed.server);
   SSL_CTX_set_min_proto_version(old.context(), TLS1_VERSION);
   SSL_CTX_set_max_proto_version(old.context(), TLS1_1_VERSION);
@@ -193,7 +193,7 @@ TEST_CASE("TLS: old versions and none at all are not talked to") {
 }
 
 TEST_CASE("mutual TLS: who we are, where a server wants to know") {
-  const Bed bed;
+  const TlsBed bed;
   const Server server(bed.server, &bed.authority);
   const TestIdentity agent(bed.folder, "agent", {.authority = &bed.authority, .name = "host:3"});
   for (const std::string& trouble : say(server.origin(), bed.as(agent))) CHECK(trouble == "");
@@ -206,7 +206,7 @@ TEST_CASE("mutual TLS: who we are, where a server wants to know") {
       CAPTURE(trouble);
       // In the alert's own words, where it comes before the connection is gone.
       const bool is_told = trouble.find(" alert ") != std::string::npos ||
-                           trouble.find("does it want a certificate") != std::string::npos;
+                           trouble.find("it may require a client certificate") != std::string::npos;
       CHECK(is_told);
     }
   CHECK(server.heard() == 2);
@@ -217,7 +217,7 @@ TEST_CASE("mutual TLS: who we are, where a server wants to know") {
 }
 
 TEST_CASE("files that cannot be used are told at once") {
-  const Bed bed;
+  const TlsBed bed;
   const TestIdentity agent(bed.folder, "agent", {.authority = &bed.authority});
   const std::string none = bed.folder.file("none"), ca = bed.authority.certificate();
   const std::string junk = bed.folder.write("junk", "no certificate\n");
@@ -241,7 +241,7 @@ TEST_CASE("files that cannot be used are told at once") {
 }
 
 TEST_CASE("an uplink takes up certificates that were renewed, and loses nothing") {
-  const Bed bed;
+  const TlsBed bed;
   const Server server(bed.server, &bed.authority);
   const TestFolder spool;
   {

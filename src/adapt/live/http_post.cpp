@@ -20,11 +20,10 @@ using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
 constexpr std::size_t answer_bytes_max = 65'536;
-constexpr std::size_t said_bytes_max = 200;
+constexpr std::size_t told_bytes_max = 200;
 constexpr std::size_t secret_bytes_max = 16'384;
-constexpr std::int64_t ps_per_ms = 1'000'000'000;
 
-struct Answer {
+struct PostAnswer {
   int status = 0;  // 0: there was none
   std::string text;
   std::optional<Milliseconds> retry_after;
@@ -36,13 +35,13 @@ std::optional<Milliseconds> retry_after(const httplib::Response& response) {
   return std::chrono::seconds(*seconds);
 }
 
-Answer post_once(const HttpTarget& target, Milliseconds timeout, const std::string& body,
-                 const HttpHeaders& headers) {
+PostAnswer post_once(const HttpTarget& target, Milliseconds timeout, const std::string& body,
+                     const HttpHeaders& headers) {
   const auto origin = parse_origin(target.origin);
   if (!origin) return {.status = 0, .text = "no client for " + target.origin};
   auto client = HttpClient::open(*origin, {.ca = target.ca_file}, timeout);
   if (!client) return {.status = 0, .text = client.error().text()};
-  Answer out;
+  PostAnswer out;
   httplib::Request request;
   request.method = "POST";
   request.path = target.path;
@@ -66,8 +65,8 @@ Answer post_once(const HttpTarget& target, Milliseconds timeout, const std::stri
 
 bool may_pass(int status) { return status == 0 || status == 408 || status == 429 || status >= 500; }
 
-std::string told(const Answer& answer) {
-  std::string text(trim(answer.text).substr(0, said_bytes_max));
+std::string told(const PostAnswer& answer) {
+  std::string text(trim(answer.text).substr(0, told_bytes_max));
   std::ranges::replace_if(text, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
   return answer.status == 0 ? text : fmt::format("status {}: {}", answer.status, text);
 }
@@ -76,7 +75,7 @@ Milliseconds read_span(Reader& reader, std::string_view key, Milliseconds fallba
   const Duration span = reader.duration(key, Duration{fallback.count() * ps_per_ms});
   if (span.ps >= ps_per_ms && span.ps <= 600'000 * ps_per_ms)
     return Milliseconds(span.ps / ps_per_ms);
-  reader.error(Errc::value, reader.where(key), "a span lies between 1 ms and 10 min");
+  reader.error(Errc::value, reader.where(key), "a duration must be between 1 ms and 10 min");
   return fallback;
 }
 
@@ -89,12 +88,11 @@ Result<HttpTarget> parse_url(const Token& url, PlainHttp plain) {
   const bool fine = std::ranges::all_of(
       url.text, [](char c) { return c > ' ' && static_cast<unsigned char>(c) < 127; });
   if (!origin || !fine)
-    return fail(Errc::value, url.where,
-                fmt::format("{} is no URL to post to", base::quoted(url.text)),
-                "write https://host/path; passwords belong into files");
+    return fail(Errc::value, url.where, fmt::format("{} is not a URL to post to", quote(url.text)),
+                "write https://host/path; passwords belong in files");
   if (plain == PlainHttp::local_only && !origin->is_tls() && !origin->is_this_machine())
-    return fail(Errc::value, url.where, "plain http would show everything to everybody on the way",
-                "use https, or plain_http: anywhere");
+    return fail(Errc::value, url.where, "plain HTTP is unencrypted",
+                "use https, or set plain_http: anywhere");
   return HttpTarget{.origin = std::string(url.text.substr(0, slash)),
                     .path = slash == url.text.size() ? "/" : std::string(url.text.substr(slash)),
                     .ca_file = {}};
@@ -128,7 +126,7 @@ Status post_json(const HttpTarget& target, const RetryPolicy& retry, const std::
     return std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
   };
   Milliseconds pause = retry.backoff;
-  Answer answer{.status = 0, .text = "there was no time to try"};
+  PostAnswer answer{.status = 0, .text = "there was no time left to try"};
   for (std::uint32_t i = 0; i < retry.tries && left().count() > 0; ++i) {
     try {
       answer = post_once(target, std::min(retry.timeout, left()), body, headers());
@@ -143,17 +141,18 @@ Status post_json(const HttpTarget& target, const RetryPolicy& retry, const std::
     std::this_thread::sleep_for(wait);
     pause *= 2;
   }
-  return fail(Errc::io, {}, fmt::format("{} did not take it: {}", target.origin, told(answer)));
+  return fail(Errc::io, {}, fmt::format("{} did not accept it: {}", target.origin, told(answer)));
 }
 
 Result<std::string> read_secret(const std::string& path) {
   struct stat found{};
   if (stat(path.c_str(), &found) == 0 && (found.st_mode & (S_IROTH | S_IWOTH)) != 0)
-    return fail(Errc::value, {path, 0, 0}, "everybody may read this secret", "chmod 600 it");
+    return fail(Errc::value, {path, 0, 0}, "this secret is readable by everyone",
+                "run chmod 600 on it");
   WEFT_TRY(const std::string text, read_file(path, secret_bytes_max));
   const std::string_view secret = trim(text);
   if (secret.empty() || secret.find('\n') != std::string_view::npos)
-    return fail(Errc::value, {path, 0, 0}, "a secret is one line that is not empty");
+    return fail(Errc::value, {path, 0, 0}, "a secret must be one non-empty line");
   return std::string(secret);
 }
 

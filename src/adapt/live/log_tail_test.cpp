@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // A log file of its own, and what a tail says of it.
-class Bed {
+class LogBed {
  public:
   std::string path() const { return folder_.file("log"); }
   void add(const std::string& text) const { std::ofstream(path(), std::ios::app) << text; }
@@ -43,7 +43,7 @@ std::string read(LogTail& tail, std::size_t bytes = 1 << 20, LogPlace* last = nu
 }  // namespace
 
 TEST_CASE("log tail: begins at the end, then follows") {
-  const Bed bed;
+  const LogBed bed;
   std::uint64_t generations = 7;
   bed.add("old\n");
   LogTail tail(bed.path(), {}, generations);
@@ -57,7 +57,7 @@ TEST_CASE("log tail: begins at the end, then follows") {
 }
 
 TEST_CASE("log tail: a file that comes later is read from its beginning") {
-  const Bed bed;
+  const LogBed bed;
   std::uint64_t generations = 0;
   LogTail tail(bed.path(), {}, generations);
   CHECK(read(tail).empty());
@@ -66,7 +66,7 @@ TEST_CASE("log tail: a file that comes later is read from its beginning") {
 }
 
 TEST_CASE("log tail: rotation and truncation") {
-  const Bed bed;
+  const LogBed bed;
   std::uint64_t generations = 0;
   bed.add("");
   LogTail tail(bed.path(), {}, generations);
@@ -87,7 +87,7 @@ TEST_CASE("log tail: rotation and truncation") {
 }
 
 TEST_CASE("log tail: goes on where it was, through rotations meanwhile") {
-  const Bed bed;
+  const LogBed bed;
   std::uint64_t generations = 0;
   bed.add("");
   LogPlace place;
@@ -118,7 +118,7 @@ TEST_CASE("log tail: goes on where it was, through rotations meanwhile") {
 }
 
 TEST_CASE("log tail: long lines are cut, binary ones are not touched") {
-  const Bed bed;
+  const LogBed bed;
   std::uint64_t generations = 0;
   LogTail tail(bed.path(), {}, generations);
   read(tail);

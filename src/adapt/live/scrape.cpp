@@ -64,10 +64,11 @@ Result<std::string> get(const Url& url, const std::string& shown, const ScrapeOp
     return fail(Errc::io, {shown, 0, 0}, std::move(what), std::move(hint));
   };
   if (is_long)
-    return refuse(fmt::format("more than {} bytes", options.bytes_max), "is this a metrics page?");
+    return refuse(fmt::format("more than {} bytes", options.bytes_max),
+                  "check that this is a metrics page");
   // The library's own limits end at the same time, and may be the first.
   const bool is_late = watchdog.has_acted() || (!result && Clock::now() >= end);
-  if (is_late) return refuse("too slow", "allow more time or expose less");
+  if (is_late) return refuse("too slow", "allow more time or expose fewer metrics");
   if (status != 0 && status != 200) return refuse(fmt::format("status {}", status), "");
   if (!result) return refuse("no answer: " + client.trouble(result.error()), "");
   return body;
@@ -83,7 +84,7 @@ std::string host_of(const std::string& url) {
 Result<std::string> scrape(const std::string& url, const ScrapeOptions& options) {
   const auto parts = parse_url(url);
   if (!parts)
-    return fail(Errc::value, {}, fmt::format("{} is no URL to scrape", base::quoted(url)),
+    return fail(Errc::value, {}, fmt::format("{} is not a URL to scrape", quote(url)),
                 "write e.g. http://10.0.0.1:9100/metrics");
   try {
     return get(*parts, url, options);

@@ -18,9 +18,9 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-class Server {
+class PageServer {
  public:
-  Server() {
+  PageServer() {
     server_.Get("/metrics", [](const httplib::Request& request, httplib::Response& response) {
       response.set_content("a 1\n" + request.get_header_value("Authorization"), "text/plain");
     });
@@ -46,7 +46,7 @@ class Server {
     thread_ = std::thread([this] { server_.listen_after_bind(); });
     while (!server_.is_running()) std::this_thread::sleep_for(milliseconds(1));
   }
-  ~Server() {
+  ~PageServer() {
     server_.stop();
     thread_.join();
   }
@@ -72,7 +72,7 @@ bool fails_with(const std::string& url, const ScrapeOptions& options, std::strin
 }
 
 TEST_CASE("a page, and all that is none") {
-  const Server server;
+  const PageServer server;
   const auto page = scrape(server.url("/metrics"), {});
   REQUIRE_MESSAGE(page.has_value(), page.error().text());
   CHECK(*page == "a 1\n");

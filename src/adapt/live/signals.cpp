@@ -6,7 +6,8 @@
 
 #include <cerrno>
 #include <csignal>
-#include <system_error>
+
+#include "os/error.hpp"
 
 namespace weft::adapt::live {
 
@@ -18,10 +19,7 @@ Result<Signals> Signals::open(Hangup hangup) {
   Fd fd;
   if (::sigprocmask(SIG_BLOCK, &set, nullptr) == 0)
     fd = Fd(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!fd.valid())
-    return fail(
-        Errc::io, {},
-        "cannot wait for signals: " + std::error_code(errno, std::generic_category()).message());
+  if (!fd.valid()) return system_failure("cannot wait for signals", errno);
   return Signals(std::move(fd));
 }
 

@@ -63,7 +63,7 @@ Result<Spool> Spool::open(SpoolOptions options) {
   if (!out.lock_.valid()) return io_error(lock, "open");
   if (::flock(out.lock_.get(), LOCK_EX | LOCK_NB) != 0)
     return fail(Errc::io, {directory, 0, 0}, "another process uses this spool",
-                "give each agent a directory of its own");
+                "give each agent its own directory");
   WEFT_TRY_STATUS(out.find_segments());
   WEFT_TRY_STATUS(out.recover());
   out.read_place();
@@ -86,7 +86,7 @@ Status Spool::find_segments() {
   }
   if (error)
     return fail(Errc::io, {options_.directory, 0, 0}, "cannot list it: " + error.message(),
-                "give a directory that this user may read");
+                "use a directory that this user can read");
   std::ranges::sort(found, {}, &Segment::number);
   segments_.assign(found.begin(), found.end());
   return {};
@@ -170,7 +170,7 @@ Status Spool::write_all(std::string_view bytes) {
   auto failed = io_error(path, "write");
   // What stands there of it is no whole batch, and must not become one.
   if (::ftruncate(newest_.get(), static_cast<off_t>(segment.size)) != 0)
-    failed.error().hint = "and cannot shorten it again: stop the agent and look at the disk";
+    failed.error().hint = "and cannot truncate it: stop the agent and check the disk";
   return failed;
 }
 
@@ -186,9 +186,9 @@ Status Spool::append(std::span<const std::string> lines, std::string_view mark) 
   bytes += '\n';
   if (!lines.empty() && waiting_bytes() + bytes.size() > options_.bytes_max)
     return fail(Errc::infeasible, {options_.directory, 0, 0},
-                fmt::format("the spool is full: {} wait to be acknowledged",
+                fmt::format("the spool is full: {} not yet acknowledged",
                             human(Bytes{static_cast<std::int64_t>(waiting_bytes())})),
-                "see why the service does not take them");
+                "check why the service does not accept them");
   if (segments_.back().size >= options_.segment_bytes) WEFT_TRY_STATUS(begin_segment());
   WEFT_TRY_STATUS(write_all(bytes));
   mark_ = mark;

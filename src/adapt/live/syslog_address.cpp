@@ -10,7 +10,9 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
-#include <system_error>
+
+#include "base/fd.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::live {
 namespace {
@@ -57,8 +59,6 @@ std::string text_of(int family, const void* address) {
   return text != nullptr ? text : "";
 }
 
-std::string reason(int error) { return std::error_code(error, std::generic_category()).message(); }
-
 bool set_option(const Fd& socket, int level, int name, int value) {
   return ::setsockopt(socket.get(), level, name, &value, sizeof value) == 0;
 }
@@ -73,12 +73,13 @@ void ask_of_datagrams(const Fd& socket, std::size_t receive_bytes) {
 }
 
 std::unexpected<Error> socket_error(const SyslogAddress& at, int error) {
-  std::string hint = "see the system's reason";
-  if (error == EADDRINUSE) hint = "another program has it; end that one, or choose another port";
-  if (error == EADDRNOTAVAIL) hint = "give an address of this host, or 0.0.0.0 for all of them";
+  std::string hint = "see the operating system's reason";
+  if (error == EADDRINUSE)
+    hint = "another program is using it; stop that program, or choose another port";
+  if (error == EADDRNOTAVAIL) hint = "use an address of this host, or 0.0.0.0 for all of them";
   if (error == EACCES) hint = "use a port above 1023, or run with CAP_NET_BIND_SERVICE";
-  if (error == EMFILE) hint = "raise the limit of open files";
-  return fail(Errc::io, {}, fmt::format("cannot listen at {}: {}", to_text(at), reason(error)),
+  if (error == EMFILE) hint = "raise the limit on open files";
+  return fail(Errc::io, {}, fmt::format("cannot listen on {}: {}", to_text(at), errno_text(error)),
               hint);
 }
 
@@ -87,7 +88,7 @@ std::unexpected<Error> socket_error(const SyslogAddress& at, int error) {
 Result<SyslogAddress> parse_syslog_address(const Token& token) {
   const auto wrong = [&](std::string_view why) {
     return fail(Errc::parse, token.where,
-                fmt::format("{} is no address to listen at: {}", quoted(token.text), why),
+                fmt::format("{} is not a listen address: {}", quote(token.text), why),
                 "write e.g. \"udp://172.31.0.1:514\", \"tcp://0.0.0.0:601\" or "
                 "\"tls://[::]:6514\"");
   };
@@ -110,7 +111,7 @@ Result<SyslogAddress> parse_syslog_address(const Token& token) {
   const auto name = parse_name(host, port);
   if (!name || host.find('\0') != host.npos) return wrong("the host must be an IP address");
   if (bracketed != (name->storage.ss_family == AF_INET6))
-    return wrong("IPv6 addresses, and only they, stand in brackets");
+    return wrong("IPv6 addresses, and no others, must be in brackets");
   const bool v6 = name->storage.ss_family == AF_INET6;
   const auto in4 = read_as<sockaddr_in>(name->storage);
   const auto in6 = read_as<sockaddr_in6>(name->storage);
@@ -145,7 +146,7 @@ Result<Fd> open_socket(const SyslogAddress& address, std::size_t receive_bytes) 
 Result<SyslogAddress> bound_address(const Fd& socket, SyslogTransport transport) {
   Name name{.storage = {}, .size = sizeof(sockaddr_storage)};
   if (::getsockname(socket.get(), name.get(), &name.size) != 0)
-    return fail(Errc::io, {}, "cannot read a socket's address: " + reason(errno));
+    return system_failure("cannot read a socket's address", errno);
   const bool v6 = name.storage.ss_family == AF_INET6;
   const std::uint16_t port = v6 ? read_as<sockaddr_in6>(name.storage).sin6_port
                                 : read_as<sockaddr_in>(name.storage).sin_port;

@@ -8,10 +8,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 
 #include "adapt/live/datagram_header.hpp"
 #include "adapt/live/system_clock.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::live {
 namespace {
@@ -19,18 +19,6 @@ namespace {
 constexpr std::size_t call_max = 64;  // datagrams of one system call
 constexpr std::size_t turn_calls = 16;
 constexpr std::size_t datagram_bytes = 65'535;
-constexpr std::size_t control_bytes = 128;
-
-struct alignas(cmsghdr) Control {
-  std::array<std::byte, control_bytes> bytes;
-};
-
-template <class T>
-T value_of(cmsghdr* header) {
-  T out{};
-  std::memcpy(&out, CMSG_DATA(header), sizeof out);
-  return out;
-}
 
 }  // namespace
 
@@ -42,7 +30,7 @@ struct SyslogDatagrams::Buffers {
   std::array<mmsghdr, call_max> headers{};
   std::array<iovec, call_max> parts{};
   std::array<sockaddr_storage, call_max> names{};
-  std::array<Control, call_max> controls{};
+  std::array<ControlBytes<128>, call_max> controls{};
 
   // Most datagrams come from the sender of the one before.
   sockaddr_storage last{};
@@ -65,7 +53,7 @@ SyslogDatagrams::~SyslogDatagrams() = default;
 Status SyslogDatagrams::open() {
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (epoll_.valid()) return {};
-  return fail(Errc::io, {}, "cannot watch sockets: " + std::generic_category().message(errno));
+  return system_failure("cannot watch sockets", errno);
 }
 
 Status SyslogDatagrams::add(Fd socket) {
@@ -73,7 +61,7 @@ Status SyslogDatagrams::add(Fd socket) {
   event.events = EPOLLIN;
   event.data.u32 = static_cast<std::uint32_t>(sockets_.size());
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.get(), &event) != 0)
-    return fail(Errc::io, {}, "cannot watch a socket: " + std::generic_category().message(errno));
+    return system_failure("cannot watch a socket", errno);
   sockets_.push_back({.fd = std::move(socket), .dropped = 0});
   return {};
 }
@@ -118,8 +106,8 @@ void SyslogDatagrams::take(Socket& socket, std::size_t i, port::Instant now, Roo
   Timestamp received{};
   for (cmsghdr* at = CMSG_FIRSTHDR(&header); at != nullptr; at = CMSG_NXTHDR(&header, at)) {
     if (at->cmsg_level != SOL_SOCKET) continue;
-    if (at->cmsg_type == SO_RXQ_OVFL) note_drops(socket, value_of<std::uint32_t>(at));
-    if (at->cmsg_type == SCM_TIMESTAMPNS) received = {to_ns(value_of<timespec>(at))};
+    if (at->cmsg_type == SO_RXQ_OVFL) note_drops(socket, control_value<std::uint32_t>(at));
+    if (at->cmsg_type == SCM_TIMESTAMPNS) received = {to_ns(control_value<timespec>(at))};
   }
   const std::string_view text(buffers_->bytes[i].data(), buffers_->headers[i].msg_len);
   if (text.empty()) {

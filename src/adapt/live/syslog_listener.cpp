@@ -10,7 +10,6 @@
 #include <csignal>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -21,6 +20,7 @@
 #include "adapt/live/system_clock.hpp"
 #include "base/check.hpp"
 #include "base/fd.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::live {
 namespace {
@@ -53,7 +53,7 @@ Status check_limits(const SyslogOptions& options) {
       return fail(Errc::value, {},
                   fmt::format("syslog: {} of {} is out of bounds", limit.name,
                               static_cast<std::int64_t>(limit.value)),
-                  fmt::format("give {} to {}", limit.least, limit.most));
+                  fmt::format("use {} to {}", limit.least, limit.most));
   return {};
 }
 
@@ -61,17 +61,13 @@ Status check_files(const SyslogOptions& options, bool any_tls) {
   const bool has_both = !options.certificate.empty() && !options.key.empty();
   if (any_tls && !has_both)
     return fail(Errc::value, {}, "syslog: tls:// needs a certificate and its key",
-                "name both files, or listen at tcp:// only");
+                "give both files, or listen on tcp:// only");
   const bool has_any =
       !options.certificate.empty() || !options.key.empty() || !options.client_ca.empty();
   if (!any_tls && has_any)
-    return fail(Errc::value, {}, "syslog: a certificate, but no tls:// address to use it at",
-                "listen at tls:// too, or leave the files out");
+    return fail(Errc::value, {}, "syslog: a certificate is given, but no tls:// address uses it",
+                "also listen on tls://, or omit the files");
   return {};
-}
-
-std::unexpected<Error> system_failure(std::string_view what, int error) {
-  return fail(Errc::io, {}, fmt::format("{}: {}", what, std::generic_category().message(error)));
 }
 
 }  // namespace
@@ -119,8 +115,8 @@ class SyslogListener::Impl {
 Status SyslogListener::Impl::open() {
   WEFT_TRY_STATUS(check_limits(options_));
   if (options_.listen.empty())
-    return fail(Errc::value, {}, "syslog: no address to listen at",
-                "give some, e.g. \"udp://0.0.0.0:514\"");
+    return fail(Errc::value, {}, "syslog: no listen address",
+                "give at least one, e.g. \"udp://0.0.0.0:514\"");
   std::vector<SyslogAddress> addresses;
   for (const std::string& text : options_.listen) {
     WEFT_TRY(SyslogAddress address, parse_syslog_address({text, {}}));
@@ -156,7 +152,7 @@ Status SyslogListener::Impl::open_address(const SyslogAddress& address) {
 
 Status SyslogListener::Impl::start() {
   stop_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!stop_.valid()) return system_failure("cannot make an event", errno);
+  if (!stop_.valid()) return system_failure("cannot create an event", errno);
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {

@@ -11,6 +11,7 @@
 #include "adapt/live/syslog_test_bed.hpp"
 #include "adapt/live/system_clock.hpp"
 #include "base/rng.hpp"
+#include "base/test_skip.hpp"
 #include "observe/telemetry/syslog_framing.hpp"
 
 namespace weft::adapt::live {
@@ -72,11 +73,12 @@ TEST_CASE("datagrams are messages, as they come and whence") {
   CHECK(counts.dropped == 0);
 }
 
-TEST_CASE("an address of IPv6 hears both, and calls IPv4 senders by their own address") {
+TEST_CASE("an address of IPv6 hears both, and calls IPv4 senders by their own address" *
+          doctest::test_suite("needs ipv6")) {
   Keeper keeper;
   auto listener = SyslogListener::open({.listen = {"udp://[::]:0", "tcp://[::]:0"}}, keeper.sink());
   if (!listener) {
-    MESSAGE("skipped: this machine has no IPv6");
+    skip_test("this machine has no IPv6");
     return;
   }
   REQUIRE(send_all(connect_to(**listener, 0), "a"));
@@ -413,11 +415,11 @@ TEST_CASE("options that cannot be are refused with what to do") {
     CHECK(text.find(what) != std::string::npos);
     CHECK(text.find(';') != std::string::npos);
   };
-  says({}, "no address to listen at");
+  says({}, "no listen address");
   says({.listen = {udp, "udp://host:514"}}, "must be an IP address");
   says({.listen = {udp}, .certificate = "x"}, "no tls:// address");
   says({.listen = {"tls://127.0.0.1:0"}}, "needs a certificate");
-  says({.listen = {"udp://192.0.2.1:0"}}, "cannot listen at udp://192.0.2.1:0");
+  says({.listen = {"udp://192.0.2.1:0"}}, "cannot listen on udp://192.0.2.1:0");
   says({.listen = {udp}, .connections_max = 0}, "connections_max of 0 is out of bounds");
   says({.listen = {udp}, .idle = milliseconds(-1)}, "idle of -1 is out of bounds");
   says({.listen = {udp}, .batch_max = 1u << 30}, "batch_max");
@@ -425,7 +427,7 @@ TEST_CASE("options that cannot be are refused with what to do") {
   Keeper keeper;
   const auto listener = listen({.listen = {udp, tcp}}, keeper);
   for (const SyslogListener::Port& port : listener->ports())
-    says({.listen = {to_text(port.address)}}, "another program has it");
+    says({.listen = {to_text(port.address)}}, "another program is using it");
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <system_error>
 
 #include "adapt/live/system_clock.hpp"
 #include "observe/telemetry/syslog_framing.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::live {
 namespace {
@@ -23,12 +23,6 @@ using State = TlsSession::State;
 constexpr std::size_t read_bytes_max = 64u << 10;  // of one connection in a turn
 constexpr int turn_max = 64;                       // connections in a turn
 constexpr std::int64_t doors_pause_ns = 100'000'000;
-
-std::string reason(int error) { return std::generic_category().message(error); }
-
-std::int64_t ns_of(std::chrono::milliseconds span) {
-  return std::chrono::nanoseconds(span).count();
-}
 
 // Finds peers that vanished without a word, within two minutes.
 void keep_alive(int socket) {
@@ -66,7 +60,7 @@ Status SyslogStreams::open(std::optional<TlsServer> tls) {
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   doors_epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (epoll_.valid() && doors_epoll_.valid()) return {};
-  return fail(Errc::io, {}, "cannot watch sockets: " + reason(errno));
+  return system_failure("cannot watch sockets", errno);
 }
 
 Status SyslogStreams::add(Fd listening, SyslogTransport transport) {
@@ -74,7 +68,7 @@ Status SyslogStreams::add(Fd listening, SyslogTransport transport) {
   event.events = EPOLLIN;
   event.data.u32 = static_cast<std::uint32_t>(doors_.size());
   if (::epoll_ctl(doors_epoll_.get(), EPOLL_CTL_ADD, listening.get(), &event) != 0)
-    return fail(Errc::io, {}, "cannot watch a socket: " + reason(errno));
+    return system_failure("cannot watch a socket", errno);
   doors_.push_back({.fd = std::move(listening), .transport = transport});
   return {};
 }
@@ -256,8 +250,8 @@ void SyslogStreams::expire(port::Instant now) {
     if (!connections_[i]) continue;
     const Connection& connection = *connections_[i];
     // While the sink is busy nobody is read, which is not their fault.
-    const std::int64_t quiet = now - std::max(connection.since, queue_.last_busy());
-    if (quiet > ns_of(connection.unfinished ? options_.unfinished : options_.idle))
+    const std::chrono::nanoseconds quiet(now - std::max(connection.since, queue_.last_busy()));
+    if (quiet > (connection.unfinished ? options_.unfinished : options_.idle))
       close(i, End::expired, now);
   }
 }

@@ -7,72 +7,15 @@
 
 #include <algorithm>
 #include <climits>
-#include <system_error>
 
 namespace weft::adapt::live {
-namespace {
-
-// What OpenSSL said first; leaves nothing for the next one to find.
-std::string take_reason() {
-  const unsigned long code = ::ERR_get_error();
-  ::ERR_clear_error();
-  if (ERR_SYSTEM_ERROR(code)) return std::generic_category().message(ERR_GET_REASON(code));
-  const char* const reason = code != 0 ? ::ERR_reason_error_string(code) : nullptr;
-  return reason != nullptr ? reason : "unknown reason";
-}
-
-std::unexpected<Error> file_error(std::string_view what, const std::string& file,
-                                  std::string hint) {
-  return fail(Errc::io, {}, fmt::format("cannot use {} \"{}\": {}", what, file, take_reason()),
-              std::move(hint));
-}
-
-// A key that is locked is an error rather than a question at the terminal.
-int no_password(char* /*into*/, int /*size*/, int /*writing*/, void* /*user*/) { return -1; }
-
-Status trust_clients_of(SSL_CTX* context, const std::string& file) {
-  STACK_OF(X509_NAME)* names = nullptr;
-  if (::SSL_CTX_load_verify_locations(context, file.c_str(), nullptr) == 1)
-    names = ::SSL_load_client_CA_file(file.c_str());
-  if (names == nullptr)
-    return file_error("the clients' authorities", file, "give certificates as PEM");
-  ::SSL_CTX_set_client_CA_list(context, names);
-  ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  return {};
-}
-
-// Nothing is resumed, so sessions leave nothing behind; clients cannot make us sign again; one
-// call reads one record.
-void set_limits(SSL_CTX* context) {
-  ::SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  ::SSL_CTX_set_num_tickets(context, 0);
-  ::SSL_CTX_set_options(context,
-                        SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET);
-  ::SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
-  ::SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
-  ::SSL_CTX_set_default_passwd_cb(context, no_password);
-}
-
-}  // namespace
-
-void TlsServer::Free::operator()(ssl_ctx_st* context) const { ::SSL_CTX_free(context); }
 void TlsSession::Free::operator()(ssl_st* session) const { ::SSL_free(session); }
 
 Result<TlsServer> TlsServer::open(const std::string& certificate, const std::string& key,
                                   const std::string& client_ca) {
-  ::ERR_clear_error();
-  Context context(::SSL_CTX_new(::TLS_server_method()));
-  if (!context) return fail(Errc::io, {}, "cannot begin with TLS: " + take_reason());
-  SSL_CTX* const raw = context.get();
-  set_limits(raw);
-  if (::SSL_CTX_use_certificate_chain_file(raw, certificate.c_str()) != 1)
-    return file_error("the certificate", certificate, "give it and its chain as PEM");
-  if (::SSL_CTX_use_PrivateKey_file(raw, key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return file_error("the key", key, "give the certificate's key as PEM, without a password");
-  if (::SSL_CTX_check_private_key(raw) != 1)
-    return file_error("the key", key, "give that of the certificate");
-  if (!client_ca.empty()) WEFT_TRY_STATUS(trust_clients_of(raw, client_ca));
+  WEFT_TRY(TlsContextHandle context, make_tls_server(certificate, key, client_ca));
+  ::SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);
+  ::SSL_CTX_clear_mode(context.get(), SSL_MODE_AUTO_RETRY);  // one call reads one record
   return TlsServer(std::move(context));
 }
 
@@ -80,7 +23,7 @@ Result<TlsSession> TlsServer::accept(int socket) const {
   ::ERR_clear_error();
   TlsSession::Session session(::SSL_new(context_.get()));
   if (!session || ::SSL_set_fd(session.get(), socket) != 1)
-    return fail(Errc::io, {}, "cannot begin a TLS session: " + take_reason());
+    return fail(Errc::io, {}, "cannot start a TLS session: " + take_tls_reason());
   ::SSL_set_accept_state(session.get());
   return TlsSession(std::move(session));
 }
@@ -111,7 +54,8 @@ TlsSession::State TlsSession::failed(int code) {
       return State::failed;
     default: {
       const long verdict = ::SSL_get_verify_result(session_.get());
-      why_ = take_reason();
+      why_ = take_tls_reason();
+      if (why_.empty()) why_ = "unknown reason";
       if (verdict != X509_V_OK)
         why_ += fmt::format(" ({})", ::X509_verify_cert_error_string(verdict));
       return State::failed;

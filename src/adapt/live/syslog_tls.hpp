@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "os/tls.hpp"
 
 struct ssl_st;
-struct ssl_ctx_st;
 
 namespace weft::adapt::live {
 
@@ -27,12 +27,8 @@ class TlsServer {
   Result<TlsSession> accept(int socket) const;
 
  private:
-  struct Free {
-    void operator()(ssl_ctx_st* context) const;
-  };
-  using Context = std::unique_ptr<ssl_ctx_st, Free>;
-  explicit TlsServer(Context context) : context_(std::move(context)) {}
-  Context context_;
+  explicit TlsServer(TlsContextHandle context) : context_(std::move(context)) {}
+  TlsContextHandle context_;
 };
 
 class TlsSession {

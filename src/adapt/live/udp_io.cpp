@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 
 #include "adapt/live/datagram_header.hpp"
 #include "adapt/live/system_clock.hpp"
@@ -20,20 +19,17 @@
 #include "observe/probe/quote.hpp"
 #include "observe/probe/targets.hpp"
 #include "observe/probe/wire.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::live {
 namespace {
 
 using port::batch_max;
 using port::Endpoint;
+using Control = ControlBytes<256>;
 
-constexpr std::size_t control_bytes = 256;
 constexpr std::size_t quote_bytes_max = 512;
 constexpr std::uint32_t watched = UINT32_MAX, raw_icmp = UINT32_MAX - 1;
-
-struct alignas(cmsghdr) Control {
-  std::array<std::byte, control_bytes> bytes;
-};
 
 sockaddr_in address_of(const Endpoint& at) {
   sockaddr_in out{};
@@ -45,13 +41,6 @@ sockaddr_in address_of(const Endpoint& at) {
 
 Endpoint endpoint_of(const sockaddr_in& at) {
   return {ntohl(at.sin_addr.s_addr), ntohs(at.sin_port)};
-}
-
-template <class T>
-T value_of(cmsghdr* header) {
-  T out{};
-  std::memcpy(&out, CMSG_DATA(header), sizeof out);
-  return out;
 }
 
 template <class Visit>
@@ -87,21 +76,19 @@ bool set_option(int fd, int level, int name, int value) {
   return ::setsockopt(fd, level, name, &value, sizeof value) == 0;
 }
 
-std::string reason(int error) { return std::error_code(error, std::generic_category()).message(); }
-
 std::unexpected<Error> bind_error(const Endpoint& at, int error) {
   const std::string what =
-      fmt::format("cannot use UDP address {}: {}", observe::probe::to_text(at), reason(error));
+      fmt::format("cannot use UDP address {}: {}", observe::probe::to_text(at), errno_text(error));
   switch (error) {
     case EADDRINUSE:
       return fail(Errc::io, {}, what,
-                  "another program has it; choose other ports, or end that one");
+                  "another program is using it; choose other ports, or stop that program");
     case EADDRNOTAVAIL:
-      return fail(Errc::io, {}, what, "give an address of this host");
+      return fail(Errc::io, {}, what, "use an address of this host");
     case EACCES:
       return fail(Errc::io, {}, what, "use a port above 1023, or run with CAP_NET_BIND_SERVICE");
     default:
-      return fail(Errc::io, {}, what, "see the system's reason");
+      return fail(Errc::io, {}, what, "see the operating system's reason");
   }
 }
 
@@ -165,7 +152,7 @@ class UdpIo::Impl {
 
 Status UdpIo::Impl::open() {
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_.valid()) return fail(Errc::io, {}, "cannot watch sockets: " + reason(errno));
+  if (!epoll_.valid()) return system_failure("cannot watch sockets", errno);
   for (const Endpoint& at : options_.ports) WEFT_TRY_STATUS(open_socket(at));
   return options_.complaints == UdpIoOptions::Complaints::heard ? open_icmp() : Status{};
 }
@@ -173,8 +160,8 @@ Status UdpIo::Impl::open() {
 Status UdpIo::Impl::open_icmp() {
   icmp_ = Fd(::socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_ICMP));
   if (!icmp_.valid())
-    return fail(Errc::io, {}, "cannot hear routers (ICMP): " + reason(errno),
-                "run as root, or give the program the right: setcap cap_net_raw+ep weft");
+    return system_failure("cannot receive ICMP from routers", errno,
+                          "run as root, or grant the capability: setcap cap_net_raw+ep weft");
   // A bit is a type that is not wanted.
   const std::uint32_t unwanted = ~(1u << ICMP_DEST_UNREACH | 1u << ICMP_TIME_EXCEEDED);
   const icmp_filter filter{.data = unwanted};
@@ -201,15 +188,16 @@ Status UdpIo::Impl::open_socket(const Endpoint& at) {
   Socket socket{.fd = Fd(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)),
                 .any = at.address == 0};
   if (!socket.fd.valid())
-    return fail(Errc::io, {}, "cannot open a UDP socket: " + reason(errno),
-                errno == EMFILE ? "use fewer ports, or raise the limit of open files" : "");
+    return system_failure(
+        "cannot open a UDP socket", errno,
+        errno == EMFILE ? "use fewer ports, or raise the limit on open files" : "");
   set_options(socket);
   sockaddr_in name = address_of(at);
   const auto* generic = reinterpret_cast<const sockaddr*>(&name);
   if (::bind(socket.fd.get(), generic, sizeof name) != 0) return bind_error(at, errno);
   socklen_t size = sizeof name;
   if (::getsockname(socket.fd.get(), reinterpret_cast<sockaddr*>(&name), &size) != 0)
-    return fail(Errc::io, {}, "cannot read a socket's address: " + reason(errno));
+    return system_failure("cannot read a socket's address", errno);
   WEFT_TRY_STATUS(watch(socket.fd.get(), static_cast<std::uint32_t>(sockets_.size())));
   bound_.push_back(endpoint_of(name));
   sockets_.push_back(std::move(socket));
@@ -237,7 +225,7 @@ Status UdpIo::Impl::watch(int fd, std::uint32_t mark) {
   event.events = EPOLLIN;
   event.data.u32 = mark;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
-  return fail(Errc::io, {}, "cannot watch a socket: " + reason(errno));
+  return system_failure("cannot watch a socket", errno);
 }
 
 void UdpIo::Impl::prepare(const port::Outgoing& datagram, std::size_t i, const Socket& socket) {
@@ -335,13 +323,13 @@ std::size_t UdpIo::Impl::receive_from(std::uint32_t index, std::span<port::Incom
 void UdpIo::Impl::read_control(msghdr& message, port::Incoming& in, Socket& socket) {
   for_each_control(message, [&](cmsghdr* header) {
     if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_TIMESTAMPING)
-      in.when = arrivals_.instant({to_ns(value_of<scm_timestamping>(header).ts[0])});
+      in.when = arrivals_.instant({to_ns(control_value<scm_timestamping>(header).ts[0])});
     else if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SO_RXQ_OVFL)
-      socket.dropped = value_of<std::uint32_t>(header);
+      socket.dropped = control_value<std::uint32_t>(header);
     else if (header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_TOS)
-      in.dscp = static_cast<std::uint8_t>(value_of<std::uint8_t>(header) >> 2);
+      in.dscp = static_cast<std::uint8_t>(control_value<std::uint8_t>(header) >> 2);
     else if (header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_PKTINFO)
-      in.local = ntohl(value_of<in_pktinfo>(header).ipi_addr.s_addr);
+      in.local = ntohl(control_value<in_pktinfo>(header).ipi_addr.s_addr);
   });
 }
 
@@ -380,7 +368,7 @@ std::size_t UdpIo::Impl::stamps_from(Socket& socket, std::span<port::SendStamp> 
     std::optional<port::Instant> when;
     for_each_control(in_[at].msg_hdr, [&](cmsghdr* header) {
       if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_TIMESTAMPING)
-        when = departures_.instant({to_ns(value_of<scm_timestamping>(header).ts[0])});
+        when = departures_.instant({to_ns(control_value<scm_timestamping>(header).ts[0])});
     });
     if (probe && when) batch[count++] = {*probe, *when};
   }

@@ -14,7 +14,7 @@ namespace {
 namespace probe = observe::probe;
 
 constexpr probe::Key key{11, 13};
-constexpr std::uint32_t loopback = 0x7f000001;
+constexpr std::uint32_t loopback_v4 = 0x7f000001;
 
 UdpIo open_io(SystemClock& clock, std::vector<port::Endpoint> ports) {
   auto io = UdpIo::open({.ports = std::move(ports), .queue_bytes = 1 << 20}, clock);
@@ -30,11 +30,11 @@ struct Outcome {
 // Prober and responder in one thread. `answer_from` is the address that the responder listens on.
 Outcome run(probe::ProberOptions options, std::uint32_t listen, std::uint8_t dscp) {
   SystemClock clock;
-  UdpIo near = open_io(clock, {{loopback, 0}, {loopback, 0}});
+  UdpIo near = open_io(clock, {{loopback_v4, 0}, {loopback_v4, 0}});
   UdpIo far = open_io(clock, {{listen, 0}});
   probe::Responder responder({.key = key});
   probe::ProbeServer server(responder, far, clock);
-  const port::Endpoint target{loopback, far.ports()[0].port};
+  const port::Endpoint target{loopback_v4, far.ports()[0].port};
   options.key = key;
   options.session = 3;
   probe::Prober prober(
@@ -56,7 +56,7 @@ Outcome run(probe::ProberOptions options, std::uint32_t listen, std::uint8_t dsc
 }
 
 TEST_CASE("probes over loopback: all answered, stamped by the kernel, in their class") {
-  for (const std::uint32_t listen : {loopback, 0u}) {
+  for (const std::uint32_t listen : {loopback_v4, 0u}) {
     const Outcome outcome = run({.rate = 2'000, .count = 500}, listen, 26);
     CHECK(outcome.counts.sent == 1000);
     CHECK(outcome.counts.answered == 1000);
@@ -71,7 +71,7 @@ TEST_CASE("probes over loopback: all answered, stamped by the kernel, in their c
 
 TEST_CASE("one-way over loopback") {
   const Outcome outcome =
-      run({.direction = probe::Direction::one_way, .rate = 2'000, .count = 300}, loopback, 0);
+      run({.direction = probe::Direction::one_way, .rate = 2'000, .count = 300}, loopback_v4, 0);
   CHECK(outcome.counts.sent == 600);
   CHECK(outcome.counts.lost == 0);
   CHECK(outcome.counts.unknown == 0);
@@ -79,12 +79,12 @@ TEST_CASE("one-way over loopback") {
 
 TEST_CASE("a port that is taken, and an address that is not ours, are said") {
   SystemClock clock;
-  const UdpIo first = open_io(clock, {{loopback, 0}});
+  const UdpIo first = open_io(clock, {{loopback_v4, 0}});
   const auto second = UdpIo::open({.ports = {first.ports()[0]}}, clock);
   REQUIRE_FALSE(second.has_value());
   CHECK(second.error().code == Errc::io);
   CHECK(second.error().text().find(probe::to_text(first.ports()[0])) != std::string::npos);
-  CHECK(second.error().text().find("another program has it") != std::string::npos);
+  CHECK(second.error().text().find("another program is using it") != std::string::npos);
   const auto foreign = UdpIo::open({.ports = {{0xc0000201, 0}}}, clock);
   REQUIRE_FALSE(foreign.has_value());
   CHECK(foreign.error().text().find("of this host") != std::string::npos);
@@ -92,8 +92,8 @@ TEST_CASE("a port that is taken, and an address that is not ours, are said") {
 
 TEST_CASE("a flood of garbage is counted and not answered, and costs little") {
   SystemClock clock;
-  UdpIo near = open_io(clock, {{loopback, 0}});
-  UdpIo far = open_io(clock, {{loopback, 0}});
+  UdpIo near = open_io(clock, {{loopback_v4, 0}});
+  UdpIo far = open_io(clock, {{loopback_v4, 0}});
   probe::Responder responder({.key = key});
   probe::ProbeServer server(responder, far, clock);
   std::array<std::byte, 200> garbage{};

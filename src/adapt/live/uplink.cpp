@@ -30,20 +30,19 @@ Result<HttpClient> make_client(const UplinkOptions& options) {
   };
   if (options.url.starts_with(unix_mark)) {
     const std::string path = options.url.substr(unix_mark.size());
-    if (path.empty()) return refuse(Errc::parse, "a socket has a path");
+    if (path.empty()) return refuse(Errc::parse, "a socket needs a path");
     return HttpClient::open_local(path, options.timeout);
   }
   const auto origin = parse_origin(options.url);
   if (!origin)
-    return refuse(Errc::parse,
-                  base::quoted(options.url) + " is more or less than https, a host and its port");
+    return refuse(Errc::parse, quote(options.url) + " is not just https, a host and a port");
   if (!origin->is_tls() && !origin->is_this_machine())
-    return refuse(Errc::value, "without TLS anybody on the way could read the token");
+    return refuse(Errc::value, "without TLS the token could be read on the network");
   return HttpClient::open(*origin, options.tls, options.timeout);
 }
 
 // How a request ended.
-struct Answer {
+struct BatchAnswer {
   std::size_t acknowledged = 0;
   bool is_refused = false;            // the service will never take this
   std::uint64_t refused_count = 0;    // lines that it will never take, of those acknowledged
@@ -54,7 +53,7 @@ struct Answer {
 };
 
 // The service took the others: {"refused_count": n, "refused": [{"line": number from 1}, ...]}.
-void read_refused(const nlohmann::json& body, std::size_t lines, Answer& out) {
+void read_refused(const nlohmann::json& body, std::size_t lines, BatchAnswer& out) {
   const auto count = body.value("refused_count", std::uint64_t{0});
   if (count == 0 || out.acknowledged + count != lines) return;
   out.refused_count = count;
@@ -66,21 +65,21 @@ void read_refused(const nlohmann::json& body, std::size_t lines, Answer& out) {
       out.refused.push_back(at->get<std::size_t>());
 }
 
-Answer read_answer(const httplib::Response& result, std::size_t lines) {
+BatchAnswer read_answer(const httplib::Response& result, std::size_t lines) {
   const int status = result.status;
   if (status == 200) {
     const auto body = nlohmann::json::parse(result.body, nullptr, false);
     const auto at = body.is_object() ? body.find("acknowledged") : body.end();
     if (!body.is_object() || at == body.end() || !at->is_number_unsigned())
-      return {.trouble = "an answer that acknowledges nothing"};
+      return {.trouble = "the response acknowledges nothing"};
     const auto count = at->get<std::uint64_t>();
-    if (count > lines) return {.trouble = "more acknowledged than was sent"};
-    Answer out{.acknowledged = count};
+    if (count > lines) return {.trouble = "more lines acknowledged than were sent"};
+    BatchAnswer out{.acknowledged = count};
     read_refused(body, lines, out);
     if (out.acknowledged == 0) out.trouble = "nothing acknowledged";
     return out;
   }
-  Answer out{.trouble = fmt::format("status {}", status)};
+  BatchAnswer out{.trouble = fmt::format("status {}", status)};
   out.is_refused = status == 400 || status == 413 || status == 422;
   if (status != 429 && status != 503) return out;
   constexpr std::int64_t pause_s_max = 60;
@@ -129,13 +128,13 @@ struct Uplink::Impl {
       }
       counts.sent += batch->lines;
       lock.unlock();
-      const Answer answer = post(*batch);
+      const BatchAnswer answer = post(*batch);
       lock.lock();
       settle(lock, *batch, answer);
     }
   }
 
-  Answer post(const Spool::Batch& batch) {
+  BatchAnswer post(const Spool::Batch& batch) {
     try {
       const auto result = client.use([&](httplib::ClientImpl& http) {
         http.set_keep_alive(true);
@@ -157,7 +156,7 @@ struct Uplink::Impl {
       trouble = fresh.error().text();
   }
 
-  Status put_aside(const Spool::Batch& batch, const Answer& answer) {
+  Status put_aside(const Spool::Batch& batch, const BatchAnswer& answer) {
     counts.refused += answer.refused_count;
     const auto lines = split(batch.body, '\n');
     for (const std::size_t number : answer.refused)
@@ -166,7 +165,8 @@ struct Uplink::Impl {
     return {};
   }
 
-  void settle(std::unique_lock<std::mutex>& lock, const Spool::Batch& batch, const Answer& answer) {
+  void settle(std::unique_lock<std::mutex>& lock, const Spool::Batch& batch,
+              const BatchAnswer& answer) {
     if (answer.is_refused) {
       ++counts.failures;
       trouble = answer.trouble;
@@ -198,7 +198,7 @@ struct Uplink::Impl {
       fall_back(lock, {.trouble = done.error().text()});
   }
 
-  void fall_back(std::unique_lock<std::mutex>& lock, const Answer& answer) {
+  void fall_back(std::unique_lock<std::mutex>& lock, const BatchAnswer& answer) {
     ++counts.failures;
     trouble = answer.trouble;
     if (answer.is_silent && !is_over) renew_client();

@@ -19,9 +19,9 @@ namespace {
 using namespace std::chrono_literals;
 
 // A service on a socket of this machine, which answers as it is told to.
-class Service {
+class RecordService {
  public:
-  explicit Service(const std::string& socket = {}) {
+  explicit RecordService(const std::string& socket = {}) {
     server_.Post("/v1/records", [this](const httplib::Request& request, httplib::Response& out) {
       answer(request, out);
     });
@@ -36,12 +36,12 @@ class Service {
     }
     while (!server_.is_running()) std::this_thread::sleep_for(1ms);
   }
-  ~Service() {
+  ~RecordService() {
     server_.stop();
     thread_.join();
   }
-  Service(const Service&) = delete;
-  Service& operator=(const Service&) = delete;
+  RecordService(const RecordService&) = delete;
+  RecordService& operator=(const RecordService&) = delete;
 
   const std::string& url() const { return url_; }
   std::vector<std::string> lines() const {
@@ -126,7 +126,7 @@ std::vector<std::string> some_lines(int from, int to) {
 
 TEST_CASE("uplink: lines arrive in order, through busy, partial and wrong answers") {
   const TestFolder folder;
-  Service service;
+  RecordService service;
   service.busy = 2;
   service.partial = 3;
   service.liar = 2;
@@ -148,7 +148,7 @@ TEST_CASE("uplink: nobody there, then somebody, and another process meanwhile") 
     CHECK_FALSE(uplink.flush(100ms));
     CHECK_FALSE(uplink.trouble().empty());
   }
-  Service service;
+  RecordService service;
   Uplink uplink = open(folder, service.url());
   CHECK(uplink.mark() == "here");
   REQUIRE(uplink.send(some_lines(5, 6)).has_value());
@@ -158,7 +158,7 @@ TEST_CASE("uplink: nobody there, then somebody, and another process meanwhile") 
 
 TEST_CASE("uplink: a line that the service will never take is put aside") {
   const TestFolder folder;
-  Service service;
+  RecordService service;
   service.poison = "\"7\"";
   Uplink uplink = open(folder, service.url());
   REQUIRE(uplink.send(some_lines(0, 20)).has_value());
@@ -172,7 +172,7 @@ TEST_CASE("uplink: a line that the service will never take is put aside") {
 
 TEST_CASE("uplink: what a service names as no record is put aside, and nothing else") {
   const TestFolder folder;
-  Service service;
+  RecordService service;
   service.bad = "1";
   Uplink uplink = open(folder, service.url());
   REQUIRE(uplink.send(some_lines(0, 12)).has_value());
@@ -186,7 +186,7 @@ TEST_CASE("uplink: what a service names as no record is put aside, and nothing e
 
 TEST_CASE("uplink: over a socket of this machine") {
   const TestFolder folder;
-  const Service service(folder.file("socket"));
+  const RecordService service(folder.file("socket"));
   Uplink uplink = open(folder, service.url());
   REQUIRE(uplink.send(some_lines(0, 3)).has_value());
   CHECK(uplink.flush(5s));
@@ -202,7 +202,7 @@ TEST_CASE("uplink: addresses") {
     return uplink ? std::string{} : uplink.error().text();
   };
   CHECK(refuses("http://example.net").find("without TLS") != std::string::npos);
-  CHECK(refuses("http://127.0.0.1.example.net@x").find("host and its port") != std::string::npos);
+  CHECK(refuses("http://127.0.0.1.example.net@x").find("host and a port") != std::string::npos);
   for (const char* url : {"", "ftp://x", "https://", "https://x/v1", "unix:", "http://localhos"})
     refuses(url);
 }

@@ -118,14 +118,15 @@ void check_text(const WebhookSettings& settings, std::string_view text, const Wh
         !settings.secrets.contains(std::string(name.substr(secret_mark.size()))))
       errors.push_back({Errc::unknown,
                         where,
-                        fmt::format("there is no {}", name),
-                        "name its file under secrets",
+                        fmt::format("{} is not defined", name),
+                        "give its file under secrets",
                         {}});
     if (name.starts_with('/')) {
       try {
         static_cast<void>(json::json_pointer{std::string(name)});
       } catch (const json::exception&) {
-        errors.push_back({Errc::parse, where, fmt::format("{} is no JSON pointer", name), {}, {}});
+        errors.push_back(
+            {Errc::parse, where, fmt::format("{} is not a JSON pointer", name), {}, {}});
       }
     }
   }
@@ -147,8 +148,7 @@ void read_headers(Reader& reader, WebhookSettings& out, Errors& errors) {
     });
     if (!fine || field.key.empty() || find_not_text(field.value.text) != std::string::npos ||
         field.value.text.find('\n') != std::string::npos)
-      reader.error(Errc::value, field.where,
-                   fmt::format("{} is no header", base::quoted(field.key)));
+      reader.error(Errc::value, field.where, fmt::format("{} is not a header", quote(field.key)));
     out.headers.emplace_back(field.key, field.value.text);
   }
 }
@@ -157,7 +157,7 @@ void read_messages(Reader& reader, WebhookSettings& out, Errors& errors) {
   const Config* messages = reader.child("messages");
   if (messages == nullptr) return;
   if (messages->kind != Config::Kind::list)
-    reader.error(Errc::value, messages->where, "messages is a list of {events, body}");
+    reader.error(Errc::value, messages->where, "messages must be a list of {events, body}");
   for (const Config& item : messages->items) {
     Reader message(item, "message", errors);
     WebhookMessage row;
@@ -248,7 +248,7 @@ Result<std::string> webhook_body(const WebhookSettings& settings, const WebhookM
     return fill(message.body, Words(settings, notice))
         .dump(-1, ' ', false, json::error_handler_t::replace);
   } catch (const json::exception& error) {
-    return fail(Errc::value, {}, std::string("a message cannot be made: ") + error.what());
+    return fail(Errc::value, {}, std::string("cannot build a message: ") + error.what());
   }
 }
 

@@ -25,6 +25,7 @@
 #include "base/fd.hpp"
 #include "base/file.hpp"
 #include "base/test_folder.hpp"
+#include "base/test_skip.hpp"
 
 namespace weft::adapt::live {
 namespace {
@@ -39,9 +40,9 @@ struct Got {
 };
 
 // A server that answers with a status each, the last of them for ever.
-class Server {
+class HookServer {
  public:
-  explicit Server(std::vector<int> statuses, std::chrono::milliseconds delay = 0ms)
+  explicit HookServer(std::vector<int> statuses, std::chrono::milliseconds delay = 0ms)
       : statuses_(std::move(statuses)), delay_(delay) {
     server_.Post(".*", [this](const httplib::Request& request, httplib::Response& response) {
       std::this_thread::sleep_for(delay_);
@@ -55,9 +56,9 @@ class Server {
     thread_ = std::jthread([this] { server_.listen_after_bind(); });
     while (!server_.is_running()) std::this_thread::sleep_for(1ms);
   }
-  ~Server() { server_.stop(); }
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
+  ~HookServer() { server_.stop(); }
+  HookServer(const HookServer&) = delete;
+  HookServer& operator=(const HookServer&) = delete;
   std::string url() const { return fmt::format("http://127.0.0.1:{}/hook?x=1", port_); }
   std::vector<Got> got;
 
@@ -115,7 +116,7 @@ TEST_CASE("a notice arrives, signed, in the generic form and in that of others")
   const TestFolder scratch;
   const std::string key = scratch.write("sign", "hush\n"),
                     token = scratch.write("token", "tok-9\n");
-  Server server({200});
+  HookServer server({200});
   const std::string yaml = quick(server.url()) + "sign_with: " + key + "\nsecrets: {pd: " + token +
                            "}\nheaders: {Authorization: \"Bearer {secret:pd}\"}\n";
   REQUIRE(notify(settings_of(yaml), notice()).has_value());
@@ -178,18 +179,18 @@ TEST_CASE("the examples of the documentation make what their receivers take") {
 }
 
 TEST_CASE("who is busy or broken is asked again, who refuses is not") {
-  Server busy({500, 429, 204});
+  HookServer busy({500, 429, 204});
   CHECK(notify(settings_of(quick(busy.url())), notice()).has_value());
   CHECK(busy.got.size() == 3);
   CHECK(busy.got[0].body == busy.got[2].body);
-  Server broken({503});
+  HookServer broken({503});
   const Status failed = notify(settings_of(quick(broken.url())), notice());
   REQUIRE(!failed.has_value());
   CHECK(failed.error().code == Errc::io);
   CHECK(failed.error().text().find("503") != std::string::npos);
   CHECK(broken.got.size() == 3);
   for (const int status : {400, 401, 301}) {
-    Server refusing({status});
+    HookServer refusing({status});
     const Status refused = notify(settings_of(quick(refusing.url())), notice());
     REQUIRE(!refused.has_value());
     CHECK(refused.error().code == Errc::value);
@@ -211,7 +212,7 @@ class RawServer {
     socklen_t size = sizeof address;
     getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size);
     port = ntohs(address.sin_port);
-    listen(listener_.get(), 8);
+    ::listen(listener_.get(), 8);
     thread_ = std::jthread([this, serve](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
         const Fd peer(accept(listener_.get(), nullptr, nullptr));
@@ -255,7 +256,7 @@ TEST_CASE("a server that hangs, drips, floods or hangs up costs no more than its
       if (send(peer, junk.data(), junk.size(), MSG_NOSIGNAL) < 0) return;
   }));
   const auto start = Clock::now();
-  Server slow({200}, 600ms);
+  HookServer slow({200}, 600ms);
   CHECK(
       !notify(settings_of("url: " + slow.url() + "\ntimeout: 100 ms\ntries: 9\npatience: 300 ms\n"),
               notice())
@@ -276,8 +277,8 @@ TEST_CASE("settings are checked, with every error and its place") {
   REQUIRE(!settings.has_value());
   const std::string text = settings.error().text();
   for (const std::string_view part :
-       {"h.yaml:1:", "plain http", "/no/such", "everybody", "tries", "A:b", "secret:zz",
-        "JSON pointer", "needs a body", "color"}) {
+       {"h.yaml:1:", "plain HTTP is unencrypted", "/no/such", "readable by everyone", "tries",
+        "A:b", "secret:zz", "JSON pointer", "needs a body", "color"}) {
     CAPTURE(part);
     CHECK(text.find(part) != std::string::npos);
   }
@@ -354,9 +355,10 @@ class Alertmanager {
   pid_t pid_ = 0;
 };
 
-TEST_CASE("a real Alertmanager takes alerts, their changes and their ends") {
-  if (!std::filesystem::exists("/usr/bin/prometheus-alertmanager")) {
-    MESSAGE("skipped: prometheus-alertmanager is not installed");
+TEST_CASE("a real Alertmanager takes alerts, their changes and their ends" *
+          doctest::test_suite("needs alertmanager")) {
+  if (::access("/usr/bin/prometheus-alertmanager", X_OK) != 0) {
+    skip_test("prometheus-alertmanager is not installed");
     return;
   }
   const TestFolder scratch;

@@ -70,7 +70,8 @@ std::unique_ptr<port::Store> open_empty(const TestServer& server, const std::str
 
 }  // namespace
 
-TEST_CASE("a commit whose request is lost is not there, and can be tried again") {
+TEST_CASE("a commit whose request is lost is not there, and can be tried again" *
+          doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   TestProxy proxy(server->folder());
@@ -82,7 +83,8 @@ TEST_CASE("a commit whose request is lost is not there, and can be tried again")
   check_holds(*store, 10);
 }
 
-TEST_CASE("a commit whose answer is lost is found by the same call") {
+TEST_CASE("a commit whose answer is lost is found by the same call" *
+          doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   TestProxy proxy(server->folder());
@@ -98,7 +100,8 @@ TEST_CASE("a commit whose answer is lost is found by the same call") {
   CHECK(must(first) == events.size() - 2);
 }
 
-TEST_CASE("a commit whose answer is lost is not done twice when it is tried again later") {
+TEST_CASE("a commit whose answer is lost is not done twice when it is tried again later" *
+          doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   TestProxy proxy(server->folder());
@@ -110,7 +113,8 @@ TEST_CASE("a commit whose answer is lost is not done twice when it is tried agai
     proxy.shut_after_fault();
     const auto unknown = store->commit(batch(k));
     REQUIRE_FALSE(unknown.has_value());
-    CHECK(unknown.error().hint.find("not known whether it was carried out") != std::string::npos);
+    CHECK(unknown.error().hint.find("not known whether the commit was applied") !=
+          std::string::npos);
     CHECK_FALSE(store->commit(batch(k)).has_value());  // still nobody there
     CHECK_FALSE(store->forget_events(1).has_value());
     proxy.let_in();
@@ -120,7 +124,8 @@ TEST_CASE("a commit whose answer is lost is not done twice when it is tried agai
   check_holds(*store, 6);
 }
 
-TEST_CASE("a commit that is given up for another does not hold that up") {
+TEST_CASE("a commit that is given up for another does not hold that up" *
+          doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   TestProxy proxy(server->folder());
@@ -134,7 +139,8 @@ TEST_CASE("a commit that is given up for another does not hold that up") {
   check_holds(*store, 3);
 }
 
-TEST_CASE("connections ended by the administrator, all the time") {
+TEST_CASE("connections ended by the administrator, all the time" *
+          doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   const auto store = open_empty(*server);
@@ -161,7 +167,7 @@ TEST_CASE("connections ended by the administrator, all the time") {
   check_holds(*store, k);
 }
 
-TEST_CASE("a server that crashes and comes back") {
+TEST_CASE("a server that crashes and comes back" * doctest::test_suite("needs postgresql")) {
   TestServer* const server = test_server();
   if (server == nullptr) return;
   const auto store = open_empty(*server);
@@ -184,7 +190,8 @@ TEST_CASE("a server that crashes and comes back") {
   check_holds(*store, k);
 }
 
-TEST_CASE("without a server calls fail, and say so; they work again when it is back") {
+TEST_CASE("without a server calls fail, and say so; they work again when it is back" *
+          doctest::test_suite("needs postgresql")) {
   TestServer* const server = test_server();
   if (server == nullptr) return;
   const auto store = open_empty(*server);
@@ -207,7 +214,8 @@ TEST_CASE("without a server calls fail, and say so; they work again when it is b
 
 // Our connection is cut off, and the server works on: the next session must not believe that
 // nothing will come of it, since the lock is not free.
-TEST_CASE("a server process that hangs with a commit in hand") {
+TEST_CASE("a server process that hangs with a commit in hand" *
+          doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   const auto store = open_empty(
@@ -224,7 +232,7 @@ TEST_CASE("a server process that hangs with a commit in hand") {
   kill(pid, SIGCONT);
   REQUIRE_FALSE(hung.has_value());
   CHECK(hung.error().text().find("no answer in 1 s") != std::string::npos);
-  CHECK(hung.error().hint.find("not known whether it was carried out") != std::string::npos);
+  CHECK(hung.error().hint.find("not known whether the commit was applied") != std::string::npos);
   REQUIRE_FALSE(later.has_value());
   persist(*store, 2);
   persist(*store, 3);

@@ -41,12 +41,12 @@ constexpr std::array<Advice, 9> advices{{
     {"53300", "raise max_connections of the server; weft takes up to 5"},
     {"53", "the server is short of memory or disk; see its log"},
     {"25006",
-     "this server is read-only, perhaps a standby: name the primary, or several hosts with "
+     "this server is read-only, perhaps a standby: specify the primary, or several hosts with "
      "target_session_attrs=read-write"},
-    {"42501", "let the database's owner run weft once, or GRANT CREATE ON DATABASE to its user"},
-    {"42P01", "somebody dropped weft's tables; restore a backup"},
-    {"55P03", "another instance is at work on the schema; try again"},
-    {"XX", "the server found its files damaged; see its log and restore a backup"},
+    {"42501", "have the database owner run weft once, or GRANT CREATE ON DATABASE to its user"},
+    {"42P01", "weft's tables were dropped; restore a backup"},
+    {"55P03", "another instance is changing the schema; try again"},
+    {"XX", "the server reports damaged files; see its log and restore a backup"},
     {"57", "the server is stopping or ended the connection; try again"},
 }};
 
@@ -68,9 +68,9 @@ Status check_conninfo(const std::string& conninfo) {
   PQfreemem(message);
   PQconninfoFree(options);
   if (options != nullptr) return {};
-  return fail(Errc::value, {}, "this is no description of a PostgreSQL connection",
+  return fail(Errc::value, {}, "not a PostgreSQL connection string",
               "write e.g. \"host=db1 dbname=weft user=weft\" or \"postgresql://weft@db1/weft\"; "
-              "values with blanks stand in single quotes");
+              "put values with spaces in single quotes");
 }
 
 Result<Session> Session::connect(const Target& target) {
@@ -99,7 +99,7 @@ Result<Session> Session::connect(const Target& target) {
   out.where_ = fmt::format("database {} at {}", text(PQdb(connection)), text(PQhost(connection)));
   if (PQstatus(connection) != CONNECTION_OK)
     return fail(Errc::io, {out.where_}, one_line(PQerrorMessage(connection)),
-                "see that the server runs there and lets this user in; it is tried again");
+                "check that the server is running and accepts this user; weft retries");
   PQsetNoticeReceiver(connection, [](void*, const PGresult*) {}, nullptr);
   if (PQsetnonblocking(connection, 1) != 0) return out.lose(PQerrorMessage(connection));
   WEFT_TRY_STATUS(out.check_server());
@@ -113,20 +113,21 @@ Status Session::check_server() {
   WEFT_TRY(const std::string fsync, script("SELECT current_setting('fsync')"));
   if (fsync != "on")
     return fail(Errc::unsupported, {where_},
-                "the server runs with fsync = off and may lose what it acknowledged",
+                "the server runs with fsync = off and may lose acknowledged data",
                 "set fsync = on in postgresql.conf");
   WEFT_TRY(const std::string encoding, script("SELECT current_setting('server_encoding')"));
   if (encoding != "UTF8")
     return fail(Errc::unsupported, {where_},
                 fmt::format("the database has the encoding {}; weft's names are UTF-8", encoding),
-                "make one with: createdb --encoding=UTF8 --template=template0 NAME");
+                "create one with: createdb --encoding=UTF8 --template=template0 NAME");
   return {};
 }
 
 // `reason` may be a text of the connection's own, which goes with it.
 std::unexpected<Error> Session::lose(std::string_view reason) {
-  auto failed = fail(Errc::io, {where_}, fmt::format("the server was lost: {}", one_line(reason)),
-                     "see that it runs and can be reached; it is tried again");
+  auto failed =
+      fail(Errc::io, {where_}, fmt::format("connection to the server lost: {}", one_line(reason)),
+           "check that it is running and reachable; weft retries");
   connection_.reset();
   return failed;
 }
@@ -184,7 +185,7 @@ Result<std::vector<Rows>> Session::answers() {
 }
 
 Result<std::vector<Rows>> Session::in_pipeline(const std::function<bool()>& send) {
-  if (lost()) return lose("there is no connection");
+  if (lost()) return lose("not connected");
   if (PQenterPipelineMode(connection_.get()) == 0 || !send() ||
       PQpipelineSync(connection_.get()) == 0)
     return lose(PQerrorMessage(connection_.get()));
@@ -223,7 +224,7 @@ Status Session::prepare(std::span<const Prepared> statements) {
 }
 
 Result<std::string> Session::script(const std::string& sql) {
-  if (lost()) return lose("there is no connection");
+  if (lost()) return lose("not connected");
   const Deadline deadline = std::chrono::steady_clock::now() + patience_.answer;
   if (PQsendQuery(connection_.get(), sql.c_str()) == 0)
     return lose(PQerrorMessage(connection_.get()));

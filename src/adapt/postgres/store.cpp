@@ -152,7 +152,7 @@ class PostgresStore final : public port::Store {
 Result<std::string> new_instance() {
   std::array<unsigned char, 16> bytes{};
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return fail(Errc::io, {}, "the system gives no random numbers");
+    return fail(Errc::io, {}, "the operating system provides no random numbers");
   std::string out;
   for (const unsigned char byte : bytes) out += fmt::format("{:02x}", byte);
   return out;

@@ -59,14 +59,14 @@ bool says(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("postgres keeps the contract of a store") {
+TEST_CASE("postgres keeps the contract of a store" * doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   port::testing::check_store_contract(
       [server] { return std::make_unique<PostgresUnderTest>(*server); });
 }
 
-TEST_CASE("truncating the audit log is refused too") {
+TEST_CASE("truncating the audit log is refused too" * doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   PostgresUnderTest test(*server);
@@ -81,17 +81,17 @@ TEST_CASE("truncating the audit log is refused too") {
 TEST_CASE("a connection that cannot be: what and where, never a password") {
   for (const char* bad : {"password=secret is broken", "dbname='open", "nonsense", "host"}) {
     const std::string text = text_of(open_postgres(bad));
-    CHECK(says(text, "no description of a PostgreSQL connection"));
+    CHECK(says(text, "not a PostgreSQL connection string"));
     CHECK_FALSE(says(text, "secret"));
   }
   CHECK_FALSE(open_postgres(std::string("host=a\0b", 8)).has_value());
   const std::string nobody = text_of(open_postgres("host=/nonexistent password=secret dbname=x"));
   CHECK(says(nobody, "database x at /nonexistent"));
-  CHECK(says(nobody, "see that the server runs there"));
+  CHECK(says(nobody, "check that the server is running"));
   CHECK_FALSE(says(nobody, "secret"));
 }
 
-TEST_CASE("databases that are not fit for a store") {
+TEST_CASE("databases that are not fit for a store" * doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   SUBCASE("not there") {
@@ -138,7 +138,8 @@ TEST_CASE("databases that are not fit for a store") {
   }
 }
 
-TEST_CASE("a server that syncs lazily by default is told not to") {
+TEST_CASE("a server that syncs lazily by default is told not to" *
+          doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   clear(*server);
@@ -147,7 +148,8 @@ TEST_CASE("a server that syncs lazily by default is told not to") {
   CHECK(must(session.script("SHOW synchronous_commit")) == "on");
 }
 
-TEST_CASE("the schema of a newer weft is refused, that of an older one is brought up to date") {
+TEST_CASE("the schema of a newer weft is refused, that of an older one is brought up to date" *
+          doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   PostgresUnderTest test(*server);
@@ -158,7 +160,7 @@ TEST_CASE("the schema of a newer weft is refused, that of an older one is brough
   auto session = must(Session::connect({server->conninfo(), "test", {}}));
   // While an instance writes, its tables stay.
   const auto busy = migrate(session, steps);
-  CHECK(says(text_of(busy), "another instance is at work"));
+  CHECK(says(text_of(busy), "another instance is changing the schema"));
   test.reopen();
   // A step that fails changes nothing.
   const auto broken = migrate(session, steps);
@@ -171,10 +173,11 @@ TEST_CASE("the schema of a newer weft is refused, that of an older one is brough
   const auto refused = open_postgres(server->conninfo());
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == Errc::unsupported);
-  CHECK(says(refused.error().text(), "its schema is 2, this weft knows 1"));
+  CHECK(says(refused.error().text(), "its schema is 2, this weft supports 1"));
 }
 
-TEST_CASE("one instance writes, others read; who writes is named, and can be followed") {
+TEST_CASE("one instance writes, others read; who writes is named, and can be followed" *
+          doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   clear(*server);
@@ -192,7 +195,7 @@ TEST_CASE("one instance writes, others read; who writes is named, and can be fol
   CHECK(must(second->forget_events(3)) == 2);
 }
 
-TEST_CASE("several open an empty database at once") {
+TEST_CASE("several open an empty database at once" * doctest::test_suite("needs postgresql")) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   clear(*server);
@@ -205,7 +208,8 @@ TEST_CASE("several open an empty database at once") {
 }
 
 // Not a test of speed: run with -ns -tc="measure*" on an idle machine, figures in docs/store.md.
-TEST_CASE("measure: commits and events" * doctest::skip()) {
+TEST_CASE("measure: commits and events" * doctest::test_suite("needs postgresql") *
+          doctest::skip()) {
   const TestServer* const server = test_server();
   if (server == nullptr) return;
   clear(*server);

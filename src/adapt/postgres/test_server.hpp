@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/test_folder.hpp"
+#include "base/test_skip.hpp"
 
 namespace weft::adapt::postgres::testing {
 
@@ -139,13 +140,13 @@ class TestServer {
   pid_t pid_ = -1;
 };
 
-// The one server of this program; null, with a message, where none is installed.
+// The one server of this program; null, and the test marked as skipped, where none is installed.
 inline TestServer* test_server() {
   static const auto server = []() -> std::unique_ptr<TestServer> {
     const auto programs = TestServer::programs();
     return programs ? std::make_unique<TestServer>(*programs) : nullptr;
   }();
-  if (!server) MESSAGE("skipped: no PostgreSQL server under /usr/lib/postgresql");
+  if (!server) skip_test("there is no PostgreSQL server under /usr/lib/postgresql");
   return server.get();
 }
 

@@ -207,7 +207,7 @@ Status Writer::name_holder(Session& session) {
                           from_holders()));
   return fail(Errc::io, {session.where()},
               fmt::format("another weft writes to this store: {}", holder),
-              "stop that one, or give this one a database of its own; it is tried again");
+              "stop that one, or give this one its own database; weft retries");
 }
 
 // With the lock in hand nothing of an earlier session of ours can change any more.
@@ -249,12 +249,12 @@ Result<std::uint64_t> Writer::ask_again(const port::Commit& commit, Error failur
   doubt_ = Doubt{commit, number_, {}};
   if (!ready()) {
     failure.hint =
-        "it is not known whether it was carried out: try the same again before any other";
+        "it is not known whether the commit was applied: retry the same commit before any other";
     return std::unexpected(std::move(failure));
   }
   const auto doubt = std::exchange(doubt_, std::nullopt);
   if (doubt && doubt->first) return *doubt->first;
-  failure.hint = "the server is back, and nothing of it was carried out: try again";
+  failure.hint = "the server is back, and none of the commit was applied: try again";
   return std::unexpected(std::move(failure));
 }
 

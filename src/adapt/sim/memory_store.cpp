@@ -36,7 +36,7 @@ Result<std::vector<port::StoredEvent>> MemoryStore::events(std::uint64_t seq,
 Result<port::Document> MemoryStore::document(std::string_view kind, std::string_view id) {
   const auto at = documents_.find({std::string(kind), std::string(id)});
   if (at != documents_.end()) return at->second;
-  return fail(Errc::unknown, {}, fmt::format("there is no {} of that name", kind));
+  return fail(Errc::unknown, {}, fmt::format("there is no {} with that name", kind));
 }
 
 Result<std::vector<port::Document>> MemoryStore::documents(std::string_view kind, Timestamp before,

@@ -23,11 +23,19 @@ constexpr std::array<std::string_view, break_count> break_names{
     "cable",     "grey_loss",     "optic",    "port_flap", "switch",
     "line_card", "control_plane", "host_nic", "host"};
 
-constexpr std::uint32_t optic_turns = 10;  // of less and less light, before packets are lost
-constexpr double burst_loss = 0.2;         // of test traffic, while a carrier is unsteady
+constexpr double burst_loss = 0.2;  // of test traffic, while a carrier is unsteady
 
 bool is_intermittent(Break kind) {
   return kind == Break::grey || kind == Break::optic || kind == Break::flap;
+}
+
+// Exponential.
+std::int64_t draw_around(Rng& rng, std::int64_t mean_ns) {
+  return static_cast<std::int64_t>(-std::log1p(-rng.uniform()) * static_cast<double>(mean_ns));
+}
+
+std::int64_t draw_between(Rng& rng, double low_s, double high_s) {
+  return static_cast<std::int64_t>((low_s + (high_s - low_s) * rng.uniform()) * 1e9);
 }
 
 bool has(const std::vector<CircuitId>& cables, CircuitId cable) {
@@ -49,20 +57,21 @@ Operations::Operations(const model::Fabric& fabric, const OperationsSettings& se
     : fabric_(fabric),
       settings_(settings),
       now_(start),
-      hands_(Rng(settings.seed).stream("hands")),
-      world_(Rng(settings.seed).stream("world")),
-      people_(Rng(settings.seed).stream("people")),
-      voice_(Rng(settings.seed).stream("voice")),
       cables_(fabric.circuit_count()),
       mute_(fabric.node_count()) {}
 
-std::int64_t Operations::ns_between(double low_s, double high_s) {
-  return static_cast<std::int64_t>((low_s + (high_s - low_s) * voice_.uniform()) * 1e9);
+// By name, so that a part draws the same in another fabric.
+Rng Operations::occasion(std::string_view what, const Entity& part) {
+  const std::uint64_t number = occasions_[{what, part}]++;
+  return Rng(settings_.seed).stream(what).stream(name(fabric_, part)).stream(number);
 }
 
-// Exponential.
-std::int64_t Operations::ns_around(std::int64_t mean_ns) {
-  return static_cast<std::int64_t>(-std::log1p(-people_.uniform()) * static_cast<double>(mean_ns));
+std::int64_t Operations::voice(std::uint32_t fault, double low_s, double high_s) {
+  return draw_between(stories_[fault].voice, low_s, high_s);
+}
+
+std::int64_t Operations::pace(std::uint32_t fault, double low_s, double high_s) {
+  return draw_between(stories_[fault].pace, low_s, high_s);
 }
 
 // ---- time ----
@@ -112,6 +121,9 @@ void Operations::happen(const Event& event) {
       return visit(called_[event.index]);
     case Event::Kind::again:
       return come_again(event.index);
+    case Event::Kind::start:
+      begin(planned_[event.index]);
+      return;
   }
 }
 
@@ -126,25 +138,44 @@ std::vector<Operations::Line> Operations::lines() {
 
 // ---- faults ----
 
-std::uint32_t Operations::begin(Break kind, const Entity& part, double loss,
-                                std::int64_t lasts_ns) {
+std::uint32_t Operations::begin(const Start& start) {
+  std::uint64_t key = start.key;
+  if (key == 0) {
+    const std::string_view kind = to_text(start.kind);
+    key = occasion(kind, start.part).next();
+  }
   const auto index = static_cast<std::uint32_t>(faults_.size());
-  faults_.push_back({.kind = kind, .part = part, .start = now_, .end = {}, .loss = loss});
+  faults_.push_back({.kind = start.kind,
+                     .part = start.part,
+                     .start = now_,
+                     .end = {},
+                     .loss = start.loss,
+                     .lasts_ns = start.lasts_ns,
+                     .is_lemon = start.again_mean_ns > 0});
+  const Rng root = Rng(settings_.seed).stream("fault").stream(key);
+  stories_.push_back({key, root, root.stream("pace"), root.stream("voice")});
   lasting_.insert(index);
-  if (lasts_ns > 0) schedule(lasts_ns, {Event::Kind::end, index, 0});
+  if (start.again_mean_ns > 0) lemons_.try_emplace(start.part, Lemon{start.again_mean_ns, key});
+  if (start.lasts_ns > 0) schedule(start.lasts_ns, {Event::Kind::end, index, 0});
   turn(index);
   return index;
 }
 
 std::uint32_t Operations::begin_lemon(Break kind, const Entity& part, double loss,
                                       std::int64_t again_mean_ns) {
-  lemons_[part] = again_mean_ns;
-  const std::uint32_t index = begin(kind, part, loss);
-  faults_[index].is_lemon = true;
-  return index;
+  return begin({.kind = kind, .part = part, .loss = loss, .again_mean_ns = again_mean_ns});
+}
+
+void Operations::begin_at(Timestamp t, const Start& start) {
+  WEFT_CHECK(t >= now_);
+  planned_.push_back(start);
+  schedule(t.ns - now_.ns,
+           {Event::Kind::start, static_cast<std::uint32_t>(planned_.size() - 1), 0});
 }
 
 void Operations::turn(std::uint32_t index) {
+  Story& story = stories_[index];
+  story.voice = story.root.stream(++story.turns);
   const std::int64_t next = tell(faults_[index], index);
   ++faults_[index].turns;
   weigh(index);
@@ -158,6 +189,7 @@ void Operations::end(std::uint32_t index) {
   fault.mark = 0;
   lasting_.erase(index);
   close_harms(index);
+  stories_[index].voice = stories_[index].root.stream("end");
   tell_end(fault, index);
 }
 
@@ -169,8 +201,14 @@ void Operations::end_all() {
 
 void Operations::come_again(std::uint32_t index) {
   const Fault before = faults_[index];
-  const auto lemon = lemons_.find(before.part);
-  if (lemon != lemons_.end()) begin_lemon(before.kind, before.part, before.loss, lemon->second);
+  const auto found = lemons_.find(before.part);
+  if (found == lemons_.end()) return;
+  Lemon& lemon = found->second;
+  begin({.kind = before.kind,
+         .part = before.part,
+         .loss = before.loss,
+         .again_mean_ns = lemon.again_mean_ns,
+         .key = mix64(lemon.key + ++lemon.failures)});
 }
 
 std::vector<CircuitId> Operations::cables_of(const Entity& part) const {
@@ -295,24 +333,28 @@ void Operations::call_technician(std::string_view entity, Job job) {
     return;
   }
   called_.push_back({std::string(entity), *part, job});
-  schedule(settings_.visit_least_ns + ns_around(settings_.visit_mean_ns),
+  Rng way = occasion("way", *part);
+  schedule(settings_.visit_least_ns + draw_around(way, settings_.visit_mean_ns),
            {Event::Kind::visit, index, 0});
 }
 
 void Operations::visit(const Called& called) {
   ++visit_count_;
   awaited_.erase(called.entity);
+  Rng people = occasion("visit", called.part);
   bool has_found = called.job == Job::replace && lemons_.erase(called.part) > 0;
   for (const std::uint32_t index : std::vector<std::uint32_t>(lasting_.begin(), lasting_.end())) {
     const Fault& fault = faults_[index];
     if (!is_touched(fault, called.part)) continue;
     const bool is_hidden = called.job == Job::mend && is_intermittent(fault.kind) &&
-                           people_.uniform() < settings_.nothing_found;
+                           people.uniform() < settings_.nothing_found;
     if (is_hidden) continue;
     end(index);
     has_found = true;
-    if (const auto lemon = lemons_.find(fault.part); lemon != lemons_.end())
-      schedule(ns_around(lemon->second), {Event::Kind::again, index, 0});
+    if (const auto lemon = lemons_.find(fault.part); lemon != lemons_.end()) {
+      Rng again = occasion("again", fault.part);
+      schedule(draw_around(again, lemon->second.again_mean_ns), {Event::Kind::again, index, 0});
+    }
   }
   visits_.push_back({now_, called.entity, has_found});
 }
@@ -324,23 +366,24 @@ std::vector<Operations::Visit> Operations::visits() { return std::exchange(visit
 Status Operations::act(const port::Action& action) {
   WEFT_TRY(const Entity entity, model::find_entity(fabric_, {action.entity, {}}));
   const OperationsSettings::Hands& h = settings_.hands;
-  double draw = hands_.uniform();
+  Rng hands = occasion(action.kind == ActionKind::drain ? "drain" : "undrain", entity);
+  double draw = hands.uniform();
   const auto falls_to = [&](double share) {
     draw -= share;
     return draw < 0;
   };
   if (falls_to(h.fails)) return fail(Errc::io, {}, "no connection to the device", "try again");
-  if (falls_to(h.refuses)) return fail(Errc::infeasible, {}, "the device refuses", "");
+  if (falls_to(h.refuses)) return fail(Errc::infeasible, {}, "the device rejected it", "");
   if (falls_to(h.lies)) return {};
   if (falls_to(h.unheard)) {
-    if (hands_.uniform() < 0.5)
+    if (hands.uniform() < 0.5)
       serve(action, entity);
     else
-      serve_late(action, entity, Sight::hidden);
-    return fail(Errc::io, {}, "the connection broke before the answer came", "look");
+      serve_late(action, entity, Sight::hidden, hands);
+    return fail(Errc::io, {}, "the connection was lost before the answer arrived", "look");
   }
   if (falls_to(h.late))
-    serve_late(action, entity, Sight::seen);
+    serve_late(action, entity, Sight::seen, hands);
   else
     serve(action, entity);
   return {};
@@ -352,10 +395,11 @@ void Operations::forget_late(const Entity& entity) {
     if (late.entity == entity) late.is_over = true;
 }
 
-void Operations::serve_late(const port::Action& action, const Entity& entity, Sight sight) {
+void Operations::serve_late(const port::Action& action, const Entity& entity, Sight sight,
+                            Rng& hands) {
   forget_late(entity);
   late_.push_back({action, entity, sight == Sight::seen});
-  const double share = hands_.uniform();
+  const double share = hands.uniform();
   schedule(static_cast<std::int64_t>(share * static_cast<double>(settings_.hands.late_ns)),
            {Event::Kind::effect, static_cast<std::uint32_t>(late_.size() - 1), 0});
 }
@@ -377,7 +421,7 @@ void Operations::serve(const port::Action& action, const Entity& entity) {
     Fault& fault = faults_[index];
     if (fault.kind != Break::grey || !has(cables, CircuitId(fault.part.id))) continue;
     fault.turns = 0;
-    plan_turn(index, ns_between(1, 3));
+    plan_turn(index, pace(index, 1, 3));
   }
 }
 
@@ -390,7 +434,7 @@ std::vector<Entity> Operations::drained() const {
 
 Result<Service> Operations::state(std::string_view name) {
   WEFT_TRY(const Entity entity, model::find_entity(fabric_, {name, {}}));
-  if (hands_.uniform() < settings_.hands.blind)
+  if (occasion("look", entity).uniform() < settings_.hands.blind)
     return fail(Errc::io, {}, "no connection to the device", "try again");
   if (drained_.contains(entity)) return Service::drained;
   const bool is_on_the_way = std::ranges::any_of(late_, [&](const Late& late) {
@@ -402,7 +446,8 @@ Result<Service> Operations::state(std::string_view name) {
 
 Result<port::Check> Operations::check(std::string_view name) {
   WEFT_TRY(const Entity entity, model::find_entity(fabric_, {name, {}}));
-  if (hands_.uniform() < settings_.hands.blind)
+  Rng packets = occasion("check", entity);
+  if (packets.uniform() < settings_.hands.blind)
     return fail(Errc::io, {}, "no connection to the prober", "try again");
   const std::vector<CircuitId> cables = cables_of(entity);
   port::Check out;
@@ -411,7 +456,7 @@ Result<port::Check> Operations::check(std::string_view name) {
       static_cast<std::uint32_t>((settings_.check_packets + cables.size() - 1) / cables.size());
   for (const CircuitId cable : cables) {
     out.sent += each;
-    out.lost += draw_binomial(world_, each, loss_of_check(cable));
+    out.lost += draw_binomial(packets, each, loss_of_check(cable));
   }
   return out;
 }

@@ -2,6 +2,8 @@
 //
 // Nothing is simulated packet by packet: what a part would lose is known, and devices, probers,
 // hands and technicians act accordingly. The same calls after the same seed give the same lines.
+// Every fault, and every visit, act and check of a part, draws from a random stream of its own, so
+// that one fault more or another policy leaves the draws of all others as they were.
 // Constants and assumptions: docs/rehearse.md.
 #pragma once
 
@@ -14,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.hpp"
 #include "base/rng.hpp"
 #include "base/timestamp.hpp"
 #include "model/entity.hpp"
@@ -36,6 +39,7 @@ enum class Break : std::uint8_t {
   host,
 };
 inline constexpr std::size_t break_count = 9;
+inline constexpr std::uint32_t optic_turns = 10;  // of less and less light, before packets are lost
 std::string_view to_text(Break kind);
 std::optional<Break> find_break(std::string_view name);
 
@@ -70,12 +74,24 @@ class Operations final : public port::Actuator {
     Timestamp start;
     std::optional<Timestamp> end;  // it lasts
     double loss = 1;               // of the packets that cross it, at its worst
+    std::int64_t lasts_ns = 0;     // and ends by itself then; 0: never
     bool is_lemon = false;         // comes back however often it is mended
     std::uint32_t turns = 0;       // of its story so far
     std::uint64_t mark = 0;        // of the turn to come: others are void
     bool is_in_burst = false;      // of flaps: its carrier is unsteady just now
     bool has_no_carrier = false;
     bool is_silent = false;  // of devices: the CPU is dead too
+  };
+  // A fault to come.
+  struct Start {
+    Break kind = Break::cable;
+    model::Entity part;  // of cable, grey, optic and flap a cable; of card a card; else a node
+    double loss = 1;
+    std::int64_t lasts_ns = 0;       // it ends by itself then; 0: never
+    std::int64_t again_mean_ns = 0;  // as begin_lemon(); 0: repairs hold
+    // Names its random stream and its records. 0: it follows from kind, part, and how many of them
+    // began there before.
+    std::uint64_t key = 0;
   };
   // Packets of the network that were lost on a part, by a fault, while it was relied on.
   struct Harm {
@@ -106,10 +122,14 @@ class Operations final : public port::Actuator {
   // When something happens next; none: never.
   std::optional<Timestamp> next_due() const;
 
-  // A fault begins now, and ends by itself after `lasts_ns` where that is not 0. `part`: of cable,
-  // grey, optic and flap a cable; of card a card; else a node. Returns its number in faults().
+  // A fault begins now. Returns its number in faults().
+  std::uint32_t begin(const Start& start);
   std::uint32_t begin(Break kind, const model::Entity& part, double loss = 1,
-                      std::int64_t lasts_ns = 0);
+                      std::int64_t lasts_ns = 0) {
+    return begin({.kind = kind, .part = part, .loss = loss, .lasts_ns = lasts_ns});
+  }
+  // Begins at `t`, which is not before now().
+  void begin_at(Timestamp t, const Start& start);
   // The same for a part whose repairs do not hold: mended, it fails again after an exponential
   // time with this mean, until it is replaced.
   std::uint32_t begin_lemon(Break kind, const model::Entity& part, double loss,
@@ -148,8 +168,8 @@ class Operations final : public port::Actuator {
 
  private:
   struct Event {
-    enum class Kind : std::uint8_t { turn, end, effect, visit, again } kind = Kind::turn;
-    std::uint32_t index = 0;  // of a fault, a late act, a visit
+    enum class Kind : std::uint8_t { turn, end, effect, visit, again, start } kind = Kind::turn;
+    std::uint32_t index = 0;  // of a fault, a late act, a visit, a planned fault
     std::uint64_t mark = 0;
   };
   struct Late {
@@ -162,6 +182,18 @@ class Operations final : public port::Actuator {
     std::string entity;
     model::Entity part;
     Job job = Job::mend;
+  };
+  // The random streams of a fault. What is drawn for one turn shifts no other turn.
+  struct Story {
+    std::uint64_t key = 0;
+    Rng root;
+    Rng pace;   // of the fault itself: when it goes on
+    Rng voice;  // of what is said in this turn
+    std::uint32_t turns = 0, records = 0;
+  };
+  struct Lemon {
+    std::int64_t again_mean_ns = 0;
+    std::uint64_t key = 0, failures = 0;
   };
   struct Cable {
     std::uint32_t downs = 0;  // faults without which it had carrier
@@ -176,7 +208,7 @@ class Operations final : public port::Actuator {
   bool is_drained(model::CircuitId cable) const;
   bool is_in_use(model::CircuitId cable) const;
   enum class Sight : std::uint8_t { hidden, seen };
-  void serve_late(const port::Action& action, const model::Entity& entity, Sight sight);
+  void serve_late(const port::Action& action, const model::Entity& entity, Sight sight, Rng& hands);
   void forget_late(const model::Entity& entity);
   void visit(const Called& called);
   void come_again(std::uint32_t index);
@@ -188,26 +220,25 @@ class Operations final : public port::Actuator {
   void open_harm(std::uint32_t fault, const model::Entity& part, double loss);
   void close_harms(std::uint32_t fault);
   void add_blow(std::uint32_t fault, const model::Entity& part, std::int64_t ns);
-  std::int64_t ns_between(double low_s, double high_s);
-  std::int64_t ns_around(std::int64_t mean_ns);
+  // An own stream for each time that `what` happens at the part.
+  Rng occasion(std::string_view what, const model::Entity& part);
 
   // What is said of it (operations_tell.cpp).
   std::int64_t tell(Fault& fault, std::uint32_t index);
   void tell_end(Fault& fault, std::uint32_t index);
-  std::int64_t poll_ports(const Fault& fault);
-  std::int64_t tell_grey(const Fault& fault);
-  std::int64_t tell_optic(const Fault& fault);
+  std::int64_t poll_ports(std::uint32_t index);
+  std::int64_t tell_grey(const Fault& fault, std::uint32_t index);
+  std::int64_t tell_optic(const Fault& fault, std::uint32_t index);
   std::int64_t tell_flap(Fault& fault, std::uint32_t index);
   std::int64_t tell_device(Fault& fault, std::uint32_t index);
   std::int64_t tell_card(const Fault& fault, std::uint32_t index);
-  std::int64_t tell_sessions(const Fault& fault);
+  std::int64_t tell_sessions(const Fault& fault, std::uint32_t index);
   std::int64_t tell_nic(const Fault& fault, std::uint32_t index);
   std::int64_t tell_host(const Fault& fault, std::uint32_t index);
   void carrier_off(std::uint32_t fault, model::CircuitId cable, std::int64_t after_ns);
-  void carrier_on(model::CircuitId cable, std::int64_t after_ns);
+  void carrier_on(std::uint32_t fault, model::CircuitId cable, std::int64_t after_ns);
   void all_off(const Fault& fault, std::uint32_t index, double spread_s);
-  void tell_hosts_behind(model::NodeId device);
-  void say_probe(const model::Entity& part, model::EventKind kind, double loss);
+  void tell_hosts_behind(std::uint32_t fault, model::NodeId device);
   struct Word {
     model::Source source = model::Source::syslog;
     model::Entity entity;
@@ -215,19 +246,28 @@ class Operations final : public port::Actuator {
     double value = 1;
     std::string_view reason = {};
   };
-  void say(const Word& word, std::int64_t after_ns);
+  // `fault`: the one that it is said of. A record without its attributes.
+  JsonObject line(std::uint32_t fault, std::int64_t t_ns, const Word& word);
+  void say(std::uint32_t fault, const Word& word, std::int64_t after_ns);
+  void say_probe(std::uint32_t fault, const model::Entity& part, model::EventKind kind,
+                 double loss);
+  // Seconds, of this turn's words and of when the fault goes on.
+  std::int64_t voice(std::uint32_t fault, double low_s, double high_s);
+  std::int64_t pace(std::uint32_t fault, double low_s, double high_s);
   bool is_mute(model::NodeId node) const { return mute_[node.index()] > 0; }
 
   const model::Fabric& fabric_;
   OperationsSettings settings_;
   Timestamp now_;
-  Rng hands_, world_, people_, voice_;
   std::map<std::pair<Timestamp, std::uint64_t>, Event> agenda_;
   std::map<std::pair<Timestamp, std::uint64_t>, std::string> said_;
   std::uint64_t serial_ = 0;
   std::vector<Fault> faults_;
-  std::set<std::uint32_t> lasting_;               // faults that have not ended
-  std::map<model::Entity, std::int64_t> lemons_;  // mean time to the next failure
+  std::vector<Story> stories_;  // of each fault
+  std::vector<Start> planned_;
+  std::set<std::uint32_t> lasting_;  // faults that have not ended
+  std::map<model::Entity, Lemon> lemons_;
+  std::map<std::pair<std::string_view, model::Entity>, std::uint64_t> occasions_;  // so far
   std::vector<Late> late_;
   std::vector<Called> called_;
   // Parts that somebody is on the way to, and for what: an index into called_.

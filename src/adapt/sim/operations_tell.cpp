@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "adapt/sim/operations.hpp"
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 
 namespace weft::adapt::sim {
 
@@ -20,7 +20,6 @@ using model::Source;
 namespace {
 
 constexpr std::uint32_t flaps_of_burst = 6;
-constexpr std::uint32_t optic_turns = 10;
 constexpr std::uint32_t quick_samples = 30;  // of light levels; later ones come seldom
 constexpr std::uint32_t quick_probes = 20;
 constexpr std::uint32_t quick_polls = 5;
@@ -31,39 +30,45 @@ constexpr double sight_s = 3, sight_per_loss_s = 0.02;
 
 }  // namespace
 
-void Operations::say(const Word& word, std::int64_t after_ns) {
+// Ids follow from the fault, not from what else was said before.
+JsonObject Operations::line(std::uint32_t fault, std::int64_t t_ns, const Word& word) {
+  Story& story = stories_[fault];
+  return JsonObject()
+      .add("id", fmt::format("op-{:016x}-{}", story.key, ++story.records))
+      .add("t", fmt::format("{}", t_ns))
+      .add("source", word.source)
+      .add("entity", name(fabric_, word.entity))
+      .add("kind", word.kind)
+      .add("value", word.value, digits(6));
+}
+
+void Operations::say(std::uint32_t fault, const Word& word, std::int64_t after_ns) {
   const std::int64_t t = now_.ns + after_ns;
-  const std::uint64_t number = ++serial_;
-  std::string text =
-      fmt::format(R"({{"id":"op-{}","t":"{}","source":"{}","entity":{},"kind":"{}","value":{:.6g})",
-                  number, t, to_text(word.source), json_string(name(fabric_, word.entity)),
-                  to_text(word.kind), word.value);
-  if (!word.reason.empty()) text += fmt::format(R"(,"attrs":{{"reason":"{}"}})", word.reason);
-  said_.emplace(std::pair(Timestamp{t + ns_between(0.01, 0.3)}, number), text + "}");
+  JsonObject said = line(fault, t, word);
+  if (!word.reason.empty()) said.add("attrs", JsonObject().add("reason", word.reason));
+  said_.emplace(std::pair(Timestamp{t + voice(fault, 0.01, 0.3)}, ++serial_), said.text());
 }
 
 // As the service's localiser writes its verdicts.
-void Operations::say_probe(const Entity& part, EventKind kind, double loss) {
-  const std::uint64_t number = ++serial_;
-  const std::string entity = json_string(name(fabric_, part));
-  said_.emplace(std::pair(now_, number),
-                fmt::format(R"({{"id":"op-{}","t":"{}","source":"probe","entity":{},"kind":"{}",)"
-                            R"("value":{:.6g},"attrs":{{"finding":"{}","probability":"0.9900"}}}})",
-                            number, now_.ns, entity, to_text(kind), loss,
-                            kind == EventKind::probe_host ? "dead" : "loss"));
+void Operations::say_probe(std::uint32_t fault, const Entity& part, EventKind kind, double loss) {
+  JsonObject said = line(fault, now_.ns, {Source::probe, part, kind, loss});
+  said.add("attrs", JsonObject()
+                        .add("finding", kind == EventKind::probe_host ? "dead" : "loss")
+                        .add("probability", "0.9900"));
+  said_.emplace(std::pair(now_, ++serial_), said.text());
 }
 
 // Returns when it goes on, 0: never.
 std::int64_t Operations::tell(Fault& fault, std::uint32_t index) {
   switch (fault.kind) {
     case Break::cable:
-      if (fault.turns > 0) return poll_ports(fault);
+      if (fault.turns > 0) return poll_ports(index);
       all_off(fault, index, 0);
-      return ns_between(30, 600);
+      return pace(index, 30, 600);
     case Break::grey:
-      return tell_grey(fault);
+      return tell_grey(fault, index);
     case Break::optic:
-      return tell_optic(fault);
+      return tell_optic(fault, index);
     case Break::flap:
       return tell_flap(fault, index);
     case Break::device:
@@ -71,7 +76,7 @@ std::int64_t Operations::tell(Fault& fault, std::uint32_t index) {
     case Break::card:
       return tell_card(fault, index);
     case Break::control_plane:
-      return tell_sessions(fault);
+      return tell_sessions(fault, index);
     case Break::nic:
       return tell_nic(fault, index);
     case Break::host:
@@ -88,50 +93,52 @@ void Operations::carrier_off(std::uint32_t fault, CircuitId cable, std::int64_t 
   weigh_all();
   for (const LinkId out : {model::forward(cable), model::reverse(model::forward(cable))}) {
     const NodeId node = fabric_.from(out);
-    const std::int64_t seen = after_ns + ns_between(0.005, 0.3);
+    const std::int64_t seen = after_ns + voice(fault, 0.005, 0.3);
     if (!fabric_.is_switch(node)) {
       const NodeId host = fabric_.host_of(node);
       if (host.valid() && !is_mute(host))
-        say({Source::agent, entity(node), EventKind::nic_down}, seen + ns_between(0.05, 0.2));
+        say(fault, {Source::agent, entity(node), EventKind::nic_down},
+            seen + voice(fault, 0.05, 0.2));
       continue;
     }
     if (is_mute(node)) continue;
-    say({Source::syslog, port_of(out), EventKind::link_down}, seen);
+    say(fault, {Source::syslog, port_of(out), EventKind::link_down}, seen);
     if (fabric_.is_switch(fabric_.to(out)))
-      say({.entity = port_of(out), .kind = EventKind::bgp_down, .reason = "interface"},
-          seen + ns_between(0.02, 0.4));
+      say(fault, {.entity = port_of(out), .kind = EventKind::bgp_down, .reason = "interface"},
+          seen + voice(fault, 0.02, 0.4));
   }
   if (was_in_use && faults_[fault].kind != Break::host)
-    add_blow(fault, entity(cable), ns_between(0.05, 0.5));
+    add_blow(fault, entity(cable), voice(fault, 0.05, 0.5));
 }
 
-void Operations::carrier_on(CircuitId cable, std::int64_t after_ns) {
+void Operations::carrier_on(std::uint32_t fault, CircuitId cable, std::int64_t after_ns) {
   if (--cables_[cable.index()].downs > 0) return;
   weigh_all();
   for (const LinkId out : {model::forward(cable), model::reverse(model::forward(cable))}) {
     const NodeId node = fabric_.from(out);
-    const std::int64_t up = after_ns + ns_between(0.4, 0.8);
+    const std::int64_t up = after_ns + voice(fault, 0.4, 0.8);
     if (!fabric_.is_switch(node)) {
       const NodeId host = fabric_.host_of(node);
       if (host.valid() && !is_mute(host))
-        say({Source::agent, entity(node), EventKind::nic_up}, up + ns_between(0.1, 0.5));
+        say(fault, {Source::agent, entity(node), EventKind::nic_up}, up + voice(fault, 0.1, 0.5));
       continue;
     }
     if (is_mute(node)) continue;
-    say({Source::syslog, port_of(out), EventKind::link_up}, up);
+    say(fault, {Source::syslog, port_of(out), EventKind::link_up}, up);
     if (fabric_.is_switch(fabric_.to(out)))
-      say({.entity = port_of(out), .kind = EventKind::bgp_up}, up + ns_between(1, 6));
+      say(fault, {.entity = port_of(out), .kind = EventKind::bgp_up}, up + voice(fault, 1, 6));
   }
 }
 
 void Operations::all_off(const Fault& fault, std::uint32_t index, double spread_s) {
   for (const CircuitId cable : cables_of(fault.part))
-    carrier_off(index, cable, spread_s > 0 ? ns_between(0, spread_s) : 0);
+    carrier_off(index, cable, spread_s > 0 ? voice(index, 0, spread_s) : 0);
 }
 
 void Operations::tell_end(Fault& fault, std::uint32_t index) {
   const auto all_on = [&](double spread_s) {
-    for (const CircuitId cable : cables_of(fault.part)) carrier_on(cable, ns_between(0, spread_s));
+    for (const CircuitId cable : cables_of(fault.part))
+      carrier_on(index, cable, voice(index, 0, spread_s));
   };
   const NodeId node(fault.part.id);
   switch (fault.kind) {
@@ -139,86 +146,87 @@ void Operations::tell_end(Fault& fault, std::uint32_t index) {
     case Break::optic:
       return;
     case Break::flap:
-      if (fault.has_no_carrier) carrier_on(CircuitId(fault.part.id), 0);
+      if (fault.has_no_carrier) carrier_on(index, CircuitId(fault.part.id), 0);
       fault.has_no_carrier = fault.is_in_burst = false;
       return;
     case Break::control_plane:
       for (const LinkId own : fabric_.out(node)) {
         if (!fabric_.is_switch(fabric_.to(own))) continue;
-        const std::int64_t up = ns_between(1, 20);
-        say({.entity = port_of(own), .kind = EventKind::bgp_up}, up);
-        say({.entity = port_of(model::reverse(own)), .kind = EventKind::bgp_up}, up);
+        const std::int64_t up = voice(index, 1, 20);
+        say(index, {.entity = port_of(own), .kind = EventKind::bgp_up}, up);
+        say(index, {.entity = port_of(model::reverse(own)), .kind = EventKind::bgp_up}, up);
       }
       return;
     case Break::device:
     case Break::host:
       if (fault.is_silent) --mute_[node.index()];
-      say({fault.kind == Break::host ? Source::agent : Source::syslog, fault.part,
+      say(index,
+          {fault.kind == Break::host ? Source::agent : Source::syslog, fault.part,
            fault.kind == Break::host ? EventKind::host_boot : EventKind::device_boot},
           0);
       return all_on(5);
     case Break::card:
-      say({Source::syslog, fault.part, EventKind::card_ok}, 0);
+      say(index, {Source::syslog, fault.part, EventKind::card_ok}, 0);
       return all_on(5);
     case Break::cable:
     case Break::nic:
       return all_on(0);
   }
-  static_cast<void>(index);
 }
 
 // ---- cables ----
 
 // What is down is found so again and again by whoever polls.
-std::int64_t Operations::poll_ports(const Fault& fault) {
-  for (const CircuitId cable : cables_of(fault.part))
+std::int64_t Operations::poll_ports(std::uint32_t index) {
+  for (const CircuitId cable : cables_of(faults_[index].part))
     for (const LinkId out : {model::forward(cable), model::reverse(model::forward(cable))})
       if (fabric_.is_switch(fabric_.from(out)) && !is_mute(fabric_.from(out)))
-        say({Source::snmp, port_of(out), EventKind::interface_down}, 0);
+        say(index, {Source::snmp, port_of(out), EventKind::interface_down}, 0);
   return seldom_ns;
 }
 
-std::int64_t Operations::tell_grey(const Fault& fault) {
+std::int64_t Operations::tell_grey(const Fault& fault, std::uint32_t index) {
   const CircuitId cable(fault.part.id);
   const LinkId link = model::forward(cable);
   if (fault.turns == 0)
     return static_cast<std::int64_t>((sight_s + sight_per_loss_s / fault.loss) * 1e9);
   if (!is_in_use(cable)) return settings_.probe_later_ns;
-  say_probe(entity(link), EventKind::probe_loss, fault.loss);
-  if (voice_.uniform() < 0.2)
-    say({Source::gnmi, port_of(model::reverse(link)), EventKind::crc_errors, 1e3 * fault.loss},
-        ns_between(0, 1));
+  say_probe(index, entity(link), EventKind::probe_loss, fault.loss);
+  if (stories_[index].voice.uniform() < 0.2)
+    say(index,
+        {Source::gnmi, port_of(model::reverse(link)), EventKind::crc_errors, 1e3 * fault.loss},
+        voice(index, 0, 1));
   return fault.turns < quick_probes ? settings_.probe_every_ns : settings_.probe_later_ns;
 }
 
-std::int64_t Operations::tell_optic(const Fault& fault) {
+std::int64_t Operations::tell_optic(const Fault& fault, std::uint32_t index) {
   const CircuitId cable(fault.part.id);
   const LinkId in = model::forward(cable);
   const Entity port = port_of(model::reverse(in));
   const double age = std::min(1.0, fault.turns / 20.0);
   if (!is_mute(fabric_.to(in))) {
-    say({Source::gnmi, port, EventKind::rx_power, -8 - 7 * age}, 0);
-    if (voice_.uniform() < 0.6)
-      say({Source::gnmi, port, EventKind::prefec_ber, 1e-5 * (1 + 1000 * age)}, 0);
-    if (fault.turns > optic_turns) say({Source::gnmi, port, EventKind::crc_errors, 100}, 0);
+    say(index, {Source::gnmi, port, EventKind::rx_power, -8 - 7 * age}, 0);
+    if (stories_[index].voice.uniform() < 0.6)
+      say(index, {Source::gnmi, port, EventKind::prefec_ber, 1e-5 * (1 + 1000 * age)}, 0);
+    if (fault.turns > optic_turns) say(index, {Source::gnmi, port, EventKind::crc_errors, 100}, 0);
   }
   if (loss_now(fault) > 0 && is_in_use(cable))
-    say_probe(entity(in), EventKind::probe_loss, loss_now(fault));
-  return fault.turns < quick_samples ? ns_between(10, 40) : seldom_ns + ns_between(0, 60);
+    say_probe(index, entity(in), EventKind::probe_loss, loss_now(fault));
+  return fault.turns < quick_samples ? pace(index, 10, 40) : seldom_ns + pace(index, 0, 60);
 }
 
 std::int64_t Operations::tell_flap(Fault& fault, std::uint32_t index) {
   const CircuitId cable(fault.part.id);
   if (fault.has_no_carrier) {
     fault.has_no_carrier = false;
-    carrier_on(cable, 0);
-    if ((fault.turns / 2 + 1) % flaps_of_burst != 0) return ns_between(3, 20);
+    carrier_on(index, cable, 0);
+    if ((fault.turns / 2 + 1) % flaps_of_burst != 0) return pace(index, 3, 20);
     fault.is_in_burst = false;
-    return ns_between(600, 3600);
+    return pace(index, 600, 3600);
   }
   fault.is_in_burst = fault.has_no_carrier = true;
   carrier_off(index, cable, 0);
-  return ns_between(0.3, 2);
+  return pace(index, 0.3, 2);
 }
 
 // ---- devices ----
@@ -229,24 +237,24 @@ std::int64_t Operations::tell_device(Fault& fault, std::uint32_t index) {
   const bool has_hosts = std::ranges::any_of(
       fabric_.out(device), [&](LinkId out) { return !fabric_.is_switch(fabric_.to(out)); });
   if (fault.turns == 0) {
-    fault.is_silent = voice_.uniform() < 0.5;
+    fault.is_silent = stories_[index].pace.uniform() < 0.5;
     if (fault.is_silent) ++mute_[device.index()];
     for (int i = 0; i < 3 && !fault.is_silent; ++i)
-      say({Source::syslog, fault.part, EventKind::asic_error}, ns_between(0, 2));
+      say(index, {Source::syslog, fault.part, EventKind::asic_error}, voice(index, 0, 2));
     if (has_hosts) open_harm(index, fault.part, 1);
     all_off(fault, index, 0.6);
-    return ns_between(5, 30);
+    return pace(index, 5, 30);
   }
   if (fault.is_silent)
-    say({Source::snmp, fault.part, EventKind::device_unreachable}, 0);
+    say(index, {Source::snmp, fault.part, EventKind::device_unreachable}, 0);
   else
-    say({Source::syslog, fault.part, EventKind::asic_error}, 0);
-  if (has_hosts) tell_hosts_behind(device);
+    say(index, {Source::syslog, fault.part, EventKind::asic_error}, 0);
+  if (has_hosts) tell_hosts_behind(index, device);
   return fault.turns < quick_polls ? poll_ns : seldom_ns;
 }
 
 // Hosts that have no other switch answer nobody.
-void Operations::tell_hosts_behind(NodeId device) {
+void Operations::tell_hosts_behind(std::uint32_t fault, NodeId device) {
   std::set<NodeId> hosts;
   for (const LinkId port : fabric_.out(device))
     if (const NodeId host = fabric_.host_of(fabric_.to(port)); host.valid()) hosts.insert(host);
@@ -256,29 +264,30 @@ void Operations::tell_hosts_behind(NodeId device) {
         return fabric_.is_switch(fabric_.to(up)) && fabric_.to(up) != device;
       });
     });
-    if (!has_other) say_probe(entity(host), EventKind::probe_host, 1);
+    if (!has_other) say_probe(fault, entity(host), EventKind::probe_host, 1);
   }
 }
 
 std::int64_t Operations::tell_card(const Fault& fault, std::uint32_t index) {
   if (!is_mute(NodeId(fault.part.id)))
-    say({Source::syslog, fault.part, EventKind::card_fail}, ns_between(0, 1));
+    say(index, {Source::syslog, fault.part, EventKind::card_fail}, voice(index, 0, 1));
   if (fault.turns == 0) all_off(fault, index, 0.8);
   return seldom_ns;
 }
 
 // The process dies, its neighbours wait for their timers.
-std::int64_t Operations::tell_sessions(const Fault& fault) {
+std::int64_t Operations::tell_sessions(const Fault& fault, std::uint32_t index) {
   const NodeId device(fault.part.id);
   if (is_mute(device)) return 0;
-  say({Source::syslog, fault.part, EventKind::process_crash}, 0);
+  say(index, {Source::syslog, fault.part, EventKind::process_crash}, 0);
   for (const LinkId own : fabric_.out(device)) {
     const NodeId peer = fabric_.to(own);
     if (!fabric_.is_switch(peer) || is_mute(peer)) continue;
-    say({.entity = port_of(model::reverse(own)),
+    say(index,
+        {.entity = port_of(model::reverse(own)),
          .kind = EventKind::bgp_down,
          .reason = "hold_timer"},
-        ns_between(6, 9));
+        voice(index, 6, 9));
   }
   return 0;
 }
@@ -287,14 +296,14 @@ std::int64_t Operations::tell_sessions(const Fault& fault) {
 
 std::int64_t Operations::tell_nic(const Fault& fault, std::uint32_t index) {
   const NodeId nic(fault.part.id);
-  if (fault.turns > 0) return poll_ports(fault);
+  if (fault.turns > 0) return poll_ports(index);
   for (int i = 0; i < 3; ++i)
     if (const NodeId host = fabric_.host_of(nic); host.valid() && !is_mute(host))
-      say({Source::agent, fault.part, EventKind::nic_errors, 100}, ns_between(0, 1));
+      say(index, {Source::agent, fault.part, EventKind::nic_errors, 100}, voice(index, 0, 1));
   all_off(fault, index, 0);
   const std::vector<CircuitId> cables = cables_of(fault.part);
   for (const CircuitId cable : cables) open_harm(index, entity(cable), 1);
-  return ns_between(30, 600);
+  return pace(index, 30, 600);
 }
 
 std::int64_t Operations::tell_host(const Fault& fault, std::uint32_t index) {
@@ -303,11 +312,11 @@ std::int64_t Operations::tell_host(const Fault& fault, std::uint32_t index) {
     faults_[index].is_silent = true;
     ++mute_[host.index()];
     all_off(fault, index, 2);
-    return ns_between(3, 8);
+    return pace(index, 3, 8);
   }
   if (fault.turns == 1)
-    say({Source::agent, fault.part, EventKind::agent_silent}, ns_between(10, 30));
-  say_probe(fault.part, EventKind::probe_host, 1);
+    say(index, {Source::agent, fault.part, EventKind::agent_silent}, voice(index, 10, 30));
+  say_probe(index, fault.part, EventKind::probe_host, 1);
   return fault.turns < quick_polls ? 10 * ns_per_s : seldom_ns;
 }
 

@@ -15,7 +15,7 @@ namespace {
 //  ctsw:0  ctsw:1        every rack switch to every spine
 //   |   X   |
 //  rtsw:0  rtsw:1        two hosts each
-model::Fabric zone() {
+model::Fabric four_host_zone() {
   return model::testing::make_fabric(
       "{generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 1, spines: 2}");
 }
@@ -31,7 +31,7 @@ model::Entity part(const model::Fabric& fabric, std::string_view name) {
 
 struct Bench {
   explicit Bench(OperationsSettings settings = {}) : net(fabric, settings, start) {}
-  model::Fabric fabric = zone();
+  model::Fabric fabric = four_host_zone();
   Operations net;
 
   // All that is said within so long, as records.

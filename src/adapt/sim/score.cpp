@@ -45,14 +45,14 @@ class Scorer {
     for (std::uint32_t i = 0; i < labels_.record.size(); ++i) {
       if (!records_.emplace(labels_.record[i], i).second)
         return fail(Errc::value, {},
-                    fmt::format("record {} is labelled twice", base::quoted(labels_.record[i])),
-                    "give the labels of one storm");
+                    fmt::format("duplicate label for record {}", quote(labels_.record[i])),
+                    "use the labels of one storm");
       if (!labels_.fault[i].empty()) {
         const auto known = faults.find(labels_.fault[i]);
         if (known == faults.end())
           return fail(Errc::unknown, {},
-                      fmt::format("the truth has no fault {}", base::quoted(labels_.fault[i])),
-                      "give labels and truth of one storm");
+                      fmt::format("the truth has no fault {}", quote(labels_.fault[i])),
+                      "use labels and truth of the same storm");
         label_[i] = known->second;
       }
       ++size_[label_[i]];
@@ -70,9 +70,9 @@ class Scorer {
         const auto known = records_.find(member);
         if (known == records_.end())
           return fail(Errc::unknown, {},
-                      fmt::format("case {} has a member {}, which is no record of the storm",
-                                  base::quoted(one.id), base::quoted(member)),
-                      "score cases against the storm that they were made of");
+                      fmt::format("case {} has a member {}, which is not a record of the storm",
+                                  quote(one.id), quote(member)),
+                      "score cases against the storm that produced them");
         if (taken[known->second]) {
           ++out_.doubly_claimed;
           continue;
@@ -245,7 +245,7 @@ std::string to_table(const Score& s) {
       s.b_cubed.recall, s.top1, s.top1_entity, s.top1_kind, s.fault_records, s.unassigned,
       s.background_taken, s.compression);
   if (s.silent_faults > 0)
-    out += fmt::format("not scored       {} faults of which no record speaks\n", s.silent_faults);
+    out += fmt::format("not scored       {} faults without any record\n", s.silent_faults);
   if (s.doubly_claimed > 0)
     out +=
         fmt::format("claimed twice    {} members, counted in the first case\n", s.doubly_claimed);

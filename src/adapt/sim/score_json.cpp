@@ -12,8 +12,6 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::size_t errors_max = 100;
-
 // JSON of one line, or a value that is no object. No exceptions: nlohmann's parse can be asked so.
 json parse_object(std::string_view line) {
   json out = json::parse(line, nullptr, false);
@@ -71,7 +69,7 @@ Result<std::vector<ScoredCase>> read_cases(std::string_view text, const std::str
     else
       errors.push_back({Errc::parse,
                         {file, number, 0},
-                        "this is no case",
+                        "not a case",
                         R"(write {"id", "cause": {"kind", "entity"}, "members": [{"record"}]})",
                         {}});
   }

@@ -27,8 +27,8 @@ constexpr double hours_max = 24 * 366;
 Status check(const StormOptions& options) {
   const auto share = [](double value) { return value >= 0 && value <= 1; };
   const auto refuse = [](std::string_view what, std::string_view range) {
-    return fail(Errc::value, {}, fmt::format("{} must lie in {}", what, range),
-                "give such a value");
+    return fail(Errc::value, {}, fmt::format("{} must be in {}", what, range),
+                "use a value in this range");
   };
   if (options.faults > faults_max) return refuse("faults", fmt::format("[0, {}]", faults_max));
   if (options.lines > lines_max) return refuse("lines", fmt::format("[0, {}]", lines_max));
@@ -122,11 +122,11 @@ Result<Storm> generate_storm(const model::Fabric& fabric, const StormOptions& op
   WEFT_TRY_STATUS(check(options));
   for (const auto& [role, dialect] : options.dialects)
     if (!fabric.find_role(role).valid())
-      return fail(Errc::unknown, {}, fmt::format("the fabric has no role {}", base::quoted(role)),
-                  "name a role of its switches");
+      return fail(Errc::unknown, {}, fmt::format("the fabric has no role {}", quote(role)),
+                  "use a role of its switches");
   const StormGround ground(fabric, options.ports_per_card);
   if (ground.switches.empty())
-    return fail(Errc::infeasible, {}, "this fabric has no switches", "take one with a network");
+    return fail(Errc::infeasible, {}, "this fabric has no switches", "use a fabric with a network");
   WEFT_TRY(const std::vector<StormFault> faults, plan_storm(ground, options));
   StormVoice voice(ground, options);
   StormScripts scripts(ground, faults, voice);
@@ -135,8 +135,9 @@ Result<Storm> generate_storm(const model::Fabric& fabric, const StormOptions& op
   Storm out;
   out.fault_lines = voice.size();
   if (options.lines != 0 && out.fault_lines > options.lines)
-    return fail(Errc::infeasible, {}, fmt::format("the faults alone say {} lines", out.fault_lines),
-                fmt::format("ask for {} lines, or leave the number out", 2 * out.fault_lines));
+    return fail(Errc::infeasible, {},
+                fmt::format("the faults alone produce {} lines", out.fault_lines),
+                fmt::format("request {} lines, or omit the number", 2 * out.fault_lines));
   const std::uint64_t lines = options.lines != 0 ? options.lines : 2 * out.fault_lines;
   tell_background(ground, options, faults, scripts, voice, lines);
   out.lines = voice.take();

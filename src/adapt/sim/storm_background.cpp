@@ -14,7 +14,7 @@ using model::port_of;
 
 namespace {
 
-constexpr int tries_max = 30;
+constexpr int part_tries_max = 30;
 constexpr std::uint64_t background_stream = UINT64_MAX;
 
 class Background {
@@ -93,7 +93,7 @@ class Background {
   // A cable between switches with which nothing is wrong at `t`; invalid when none was met.
   CircuitId quiet_trunk(std::int64_t t) {
     if (ground_.trunks.empty()) return {};
-    for (int i = 0; i < tries_max; ++i)
+    for (int i = 0; i < part_tries_max; ++i)
       if (const CircuitId cable = pick(ground_.trunks); is_quiet(cable, t)) return cable;
     return {};
   }

@@ -40,8 +40,8 @@ constexpr std::array<TypeRow, problem_type_count> type_rows{{
     {ProblemType::cable, 0.155, 120, 1500},
 }};
 
-constexpr std::uint32_t tries_max = 20'000;      // per fault
-constexpr std::uint32_t racks_at_once_max = 12;  // on one power feed
+constexpr std::uint32_t fault_tries_max = 20'000;  // per fault
+constexpr std::uint32_t racks_at_once_max = 12;    // on one power feed
 constexpr double lead_in_s = 60, lead_out_s = 180;
 constexpr double together_s = 20;            // how near in time neighbours begin
 constexpr std::size_t large_footprint = 16;  // cables
@@ -51,9 +51,9 @@ constexpr double lines_per_cable = 12;
 
 std::int64_t to_ns(double seconds) { return static_cast<std::int64_t>(seconds * 1e9); }
 
-class Planner {
+class StormPlanner {
  public:
-  Planner(const StormGround& ground, const StormOptions& options)
+  StormPlanner(const StormGround& ground, const StormOptions& options)
       : ground_(ground),
         options_(options),
         rng_(Rng(options.seed).stream("storm.plan")),
@@ -68,7 +68,7 @@ class Planner {
           return fail(Errc::infeasible, {},
                       fmt::format("no room for fault {} of {}, a {}", faults_.size() + 1,
                                   options_.faults, to_text(type_rows[row].type)),
-                      "ask for fewer faults, more hours or a larger fabric");
+                      "request fewer faults, more hours or a larger fabric");
     std::ranges::stable_sort(faults_, {}, &StormFault::start);
     return std::move(faults_);
   }
@@ -119,11 +119,11 @@ class Planner {
         return fail(
             Errc::infeasible, {},
             fmt::format("this fabric has no place for a fault of type {}", to_text(row.type)),
-            "leave the type out, or take another fabric");
+            "remove the type, or use another fabric");
     }
     if (options_.faults > 0 && sum == 0)
-      return fail(Errc::infeasible, {}, "this fabric has nothing that could fail",
-                  "take a fabric with switches");
+      return fail(Errc::infeasible, {}, "this fabric has nothing that can fail",
+                  "use a fabric with switches");
     std::uint32_t given = 0;
     for (std::size_t i = 0; i < type_rows.size() && sum > 0; ++i) {
       if (!is_asked(type_rows[i].type) || !has_place(type_rows[i].type)) continue;
@@ -148,7 +148,7 @@ class Planner {
 
   bool place(const TypeRow& row) {
     const double room = options_.hours * 3600 - lead_in_s - lead_out_s;
-    for (std::uint32_t i = 0; i < tries_max; ++i) {
+    for (std::uint32_t i = 0; i < fault_tries_max; ++i) {
       StormFault fault;
       fault.type = row.type;
       fault.shape = rng_.uniform();
@@ -444,8 +444,8 @@ class Planner {
 
 Result<std::vector<StormFault>> plan_storm(const StormGround& ground, const StormOptions& options) {
   if (options.faults > 0 && ground.switches.empty())
-    return fail(Errc::infeasible, {}, "this fabric has no switches", "take one with a network");
-  return Planner(ground, options).plan();
+    return fail(Errc::infeasible, {}, "this fabric has no switches", "use a fabric with a network");
+  return StormPlanner(ground, options).plan();
 }
 
 }  // namespace weft::adapt::sim

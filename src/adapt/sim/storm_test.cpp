@@ -202,10 +202,10 @@ TEST_CASE("what cannot be is refused with the reason") {
   CHECK(refusal(options).find("no room for fault") != std::string::npos);
   options = small_options();
   options.lines = 100;
-  CHECK(refusal(options).find("the faults alone say") != std::string::npos);
+  CHECK(refusal(options).find("the faults alone produce") != std::string::npos);
   options = small_options();
   options.hours = 0;
-  CHECK(refusal(options).find("hours must lie in") != std::string::npos);
+  CHECK(refusal(options).find("hours must be in") != std::string::npos);
   options = small_options();
   options.ports_per_card = 4'000;
   options.types = {ProblemType::line_card};

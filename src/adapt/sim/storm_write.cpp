@@ -7,7 +7,7 @@
 
 #include "adapt/sim/storm_syslog.hpp"
 #include "base/file.hpp"
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "base/text.hpp"
 
 namespace weft::adapt::sim {
@@ -17,8 +17,13 @@ std::string labels_of(const Storm& storm, const model::RecordSet& records) {
   std::string out;
   for (std::size_t i = 0; i < storm.lines.size(); ++i) {
     const std::uint32_t fault = storm.lines[i].fault;
-    out += fmt::format("{{\"record\":{},\"fault\":{}}}\n", json_string(records.ids[i]),
-                       fault == 0 ? "null" : fmt::format("\"f{}\"", fault));
+    JsonObject line;
+    line.add("record", records.ids[i]);
+    if (fault == 0)
+      line.add("fault", nullptr);
+    else
+      line.add("fault", fmt::format("f{}", fault));
+    out += line.text() + "\n";
   }
   return out;
 }

@@ -12,9 +12,9 @@ namespace {
 
 using route::Hop;
 
-class Planner {
+class TwinPlanner {
  public:
-  Planner(route::Router& router, const PlanOptions& options, std::uint64_t seed)
+  TwinPlanner(route::Router& router, const PlanOptions& options, std::uint64_t seed)
       : router_(router),
         fabric_(router.fabric()),
         options_(options),
@@ -127,7 +127,7 @@ bool lead_over(TwinPlan& plan, route::Router& router, TwinFlow& flow, LinkId lin
 }  // namespace
 
 Result<TwinPlan> make_plan(route::Router& router, const PlanOptions& options, std::uint64_t seed) {
-  Planner planner(router, options, seed);
+  TwinPlanner planner(router, options, seed);
   if (!planner.possible())
     return fail(Errc::infeasible, {}, "probes need hosts in at least two racks");
   return planner.make();

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view zone_yaml =
     "{generator: ai_zone, racks: 6, hosts_per_rack: 2, gpus_per_host: 2, spines: 4}";
 
-Fabric zone() { return model::testing::make_fabric(zone_yaml); }
+Fabric twin_zone() { return model::testing::make_fabric(zone_yaml); }
 
 route::Router router_of(const Fabric& fabric) {
   auto router = route::Router::create(fabric, {.scheme = "e_ecmp"}, 1);
@@ -80,7 +80,7 @@ TEST_CASE("large binomial and Poisson draws have mean and variance") {
 }
 
 TEST_CASE("a plan crosses every link between switches about equally, and keeps its budget") {
-  const Fabric fabric = zone();
+  const Fabric fabric = twin_zone();
   route::Router router = router_of(fabric);
   const auto plan = make_plan(router, {.peers = 4, .ports = 8, .per_host = 320}, 5);
   REQUIRE(plan.has_value());
@@ -112,7 +112,7 @@ TEST_CASE("one rack has nobody to probe") {
 }
 
 TEST_CASE("aiming moves half of a rack's probes onto the suspect, and no more") {
-  const Fabric fabric = zone();
+  const Fabric fabric = twin_zone();
   route::Router router = router_of(fabric);
   TwinPlan plan = *make_plan(router, {.peers = 4, .ports = 8}, 5);
   const TwinPlan before = plan;
@@ -136,7 +136,7 @@ TEST_CASE("aiming moves half of a rack's probes onto the suspect, and no more") 
 }
 
 TEST_CASE("losses are those asked for, by link and class") {
-  const Fabric fabric = zone();
+  const Fabric fabric = twin_zone();
   route::Router router = router_of(fabric);
   const TwinPlan plan =
       *make_plan(router, {.peers = 4, .ports = 8, .per_host = 5000, .classes = {"a", "b"}}, 5);
@@ -159,7 +159,7 @@ TEST_CASE("losses are those asked for, by link and class") {
 }
 
 TEST_CASE("the same seed gives the same evidence, another one does not") {
-  const Fabric fabric = zone();
+  const Fabric fabric = twin_zone();
   route::Router router = router_of(fabric);
   const TwinPlan plan = *make_plan(router, {.peers = 4, .ports = 8}, 5);
   const auto text = [&](std::uint64_t seed) {
@@ -176,7 +176,7 @@ TEST_CASE("the same seed gives the same evidence, another one does not") {
 }
 
 TEST_CASE("hosts stall, answer late, and die") {
-  const Fabric fabric = zone();
+  const Fabric fabric = twin_zone();
   route::Router router = router_of(fabric);
   const TwinPlan plan = *make_plan(router, {.peers = 4, .ports = 8, .per_host = 1000}, 5);
   Twin twin(fabric, 1, 3);
@@ -199,7 +199,7 @@ TEST_CASE("hosts stall, answer late, and die") {
 }
 
 TEST_CASE("a tuple fault hits tuples whole") {
-  const Fabric fabric = zone();
+  const Fabric fabric = twin_zone();
   route::Router router = router_of(fabric);
   const TwinPlan plan = *make_plan(router, {.peers = 6, .ports = 32, .per_host = 4000}, 5);
   Twin twin(fabric, 1, 3);
@@ -221,7 +221,7 @@ TEST_CASE("a tuple fault hits tuples whole") {
 }
 
 TEST_CASE("bursts show in losses and in counters of their link and class alone") {
-  const Fabric fabric = zone();
+  const Fabric fabric = twin_zone();
   route::Router router = router_of(fabric);
   const TwinPlan plan =
       *make_plan(router, {.peers = 4, .ports = 8, .per_host = 4000, .classes = {"a", "b"}}, 5);
@@ -242,7 +242,7 @@ TEST_CASE("bursts show in losses and in counters of their link and class alone")
 }
 
 TEST_CASE("an accumulator keeps what was seen before a flow was moved") {
-  const Fabric fabric = zone();
+  const Fabric fabric = twin_zone();
   route::Router router = router_of(fabric);
   TwinPlan plan = *make_plan(router, {.peers = 4, .ports = 8}, 5);
   Twin twin(fabric, 1, 3);

@@ -14,7 +14,7 @@ namespace weft::adapt::snmp {
 
 namespace {
 
-constexpr std::size_t password_least = 8, password_most = 256, errors_max = 100;
+constexpr std::size_t password_least = 8, password_most = 256;
 constexpr std::array<std::string_view, 2> versions{"2c", "3"};
 constexpr std::array<std::string_view, 5> auths{"none", "md5", "sha", "sha256", "sha512"};
 constexpr std::array<std::string_view, 3> privs{"none", "des", "aes"};
@@ -30,7 +30,7 @@ void choose(const Token& token, const std::array<std::string_view, n>& names, En
   else
     errors.push_back({Errc::value,
                       token.where,
-                      fmt::format("{} is none of what there is", base::quoted(text)),
+                      fmt::format("unknown value {}", quote(text)),
                       fmt::format("write one of: {}", fmt::join(names, ", ")),
                       {}});
 }
@@ -80,7 +80,7 @@ Status check(const Endpoint& endpoint, const Where& where) {
   if (inet_pton(AF_INET, endpoint.address.c_str(), &four) == 1 ||
       inet_pton(AF_INET6, endpoint.address.c_str(), &six) == 1)
     return {};
-  return fail(Errc::value, where, fmt::format("{} is no address", base::quoted(endpoint.address)),
+  return fail(Errc::value, where, fmt::format("{} is not an address", quote(endpoint.address)),
               "write an IPv4 or IPv6 address; names are not looked up");
 }
 
@@ -92,17 +92,17 @@ Status check(const Credentials& who, const Where& where) {
     return fail(Errc::value, where, "no community", "SNMP v2c needs one");
   }
   if (who.user.empty() || who.user.size() > 32)
-    return fail(Errc::value, where, "no user of 1 to 32 bytes", "SNMP v3 needs one");
+    return fail(Errc::value, where, "the user must have 1 to 32 bytes", "SNMP v3 needs one");
   if (who.priv != Priv::none && who.auth == Auth::none)
     return fail(Errc::value, where, "privacy without authentication",
-                "SNMP v3 has none: give \"auth\" too");
+                "SNMP v3 does not allow it: set \"auth\" too");
   const auto is_fit = [](const std::string& password) {
     return password.size() >= password_least && password.size() <= password_most;
   };
   if ((who.auth != Auth::none && !is_fit(who.auth_password)) ||
       (who.priv != Priv::none && !is_fit(who.priv_password)))
-    return fail(Errc::value, where, "a password of less than 8 or more than 256 bytes",
-                "RFC 3414 wants 8 at least");
+    return fail(Errc::value, where, "password shorter than 8 or longer than 256 bytes",
+                "RFC 3414 requires at least 8");
   return {};
 }
 
@@ -124,8 +124,8 @@ Result<std::vector<Target>> read_targets(std::string_view text, const std::strin
     if (good && (target.device.empty() || !names.insert(target.device).second))
       good = fail(Errc::value, csv.cell(0).where,
                   target.device.empty() ? std::string("no device")
-                                        : fmt::format("{} stands twice", quoted(target.device)),
-                  "give each device one line");
+                                        : fmt::format("duplicate device {}", quote(target.device)),
+                  "use one line per device");
     if (good)
       out.push_back(std::move(target));
     else
@@ -133,7 +133,7 @@ Result<std::vector<Target>> read_targets(std::string_view text, const std::strin
   }
   if (csv.error() != nullptr) errors.push_back(*csv.error());
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
-  if (out.empty()) return fail(Errc::value, {file, 0, 0}, "no device", "give at least one line");
+  if (out.empty()) return fail(Errc::value, {file, 0, 0}, "no device", "add at least one line");
   return out;
 }
 

@@ -38,7 +38,7 @@ struct Target {
 // Reads CSV: device, address; optional port, version (2c, 3), community, user, auth (none, md5,
 // sha, sha256, sha512), auth_password, priv (none, des, aes), priv_password. Fails with up to 100
 // errors by line: an address that is none, a missing community, a short password, privacy without
-// authentication, a device that stands twice. No message shows a secret.
+// authentication, a duplicate device. No message shows a secret.
 Result<std::vector<Target>> read_targets(std::string_view csv, const std::string& file);
 
 // A v3 user from cells as read_targets takes them. Fails: Errc::value, with positions.

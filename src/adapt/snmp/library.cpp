@@ -140,7 +140,7 @@ Status set_user(const Credentials& who, netsnmp_session& session) {
        !make_key(auth, who.auth_password, session.securityAuthKey, session.securityAuthKeyLen)) ||
       (is_private &&
        !make_key(auth, who.priv_password, session.securityPrivKey, session.securityPrivKeyLen)))
-    return fail(Errc::value, {}, "no key can be made of the SNMP v3 password", "change it");
+    return fail(Errc::value, {}, "cannot derive a key from the SNMP v3 password", "change it");
   return {};
 }
 

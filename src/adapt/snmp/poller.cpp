@@ -25,6 +25,8 @@ constexpr port::Instant never{INT64_MAX};
 
 std::int64_t to_ns(std::chrono::milliseconds span) { return span.count() * 1'000'000; }
 
+}  // namespace
+
 // A device, and what is remembered of it from poll to poll.
 struct Agent {
   Target target;
@@ -48,8 +50,6 @@ struct Run {
   std::size_t requests = 0;
   std::vector<Answered> answers;  // by group, the scalars last
 };
-
-}  // namespace
 
 struct SnmpPoller::Impl {
   PollerOptions options;
@@ -241,7 +241,7 @@ Result<SnmpPoller> SnmpPoller::create(std::vector<Target> targets, const PollerO
                        options.repetitions >= 1 && options.repetitions <= repetitions_max &&
                        options.rows_max >= 1 && options.requests_max >= 1;
   if (!is_sane || targets.empty() || targets.size() > targets_max)
-    return fail(Errc::value, {}, "options of the SNMP poller out of bounds",
+    return fail(Errc::value, {}, "SNMP poller options out of range",
                 fmt::format("1 to {} agents, every 100 ms or longer, at most {} at once",
                             targets_max, in_flight_max));
   auto impl = std::make_unique<Impl>(options, clock);
@@ -250,7 +250,7 @@ Result<SnmpPoller> SnmpPoller::create(std::vector<Target> targets, const PollerO
     WEFT_TRY_STATUS(check(target.agent, {target.device, 0, 0}));
     WEFT_TRY_STATUS(check(target.credentials, {target.device, 0, 0}));
     if (!impl->by_name.emplace(target.device, impl->agents.size()).second)
-      return fail(Errc::value, {target.device, 0, 0}, "the device stands twice", "name it once");
+      return fail(Errc::value, {target.device, 0, 0}, "duplicate device", "list it once");
     impl->agents.push_back({.target = std::move(target), .memory = {}, .engine = {}, .due = now});
   }
   return SnmpPoller(std::move(impl));

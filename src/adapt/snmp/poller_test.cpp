@@ -2,6 +2,7 @@
 #include "adapt/snmp/poller.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 
 #include "adapt/snmp/test_kit.hpp"
 #include "adapt/snmp/trap_receiver.hpp"
+#include "base/test_skip.hpp"
 
 namespace weft::adapt::snmp {
 namespace {
@@ -78,9 +80,10 @@ std::optional<double> value(const Poll& poll, std::string_view component, Metric
   return std::nullopt;
 }
 
-bool has_snmpd() {
-  if (test::has_program("/usr/sbin/snmpd")) return true;
-  MESSAGE("skipped: there is no /usr/sbin/snmpd");
+// Otherwise the test is marked as skipped.
+bool has(const char* program) {
+  if (test::has_program(program)) return true;
+  skip_test(fmt::format("there is no {}", program));
   return false;
 }
 
@@ -95,8 +98,9 @@ void await(WallClock& clock, const Target& agent) {
   FAIL("snmpd does not answer");
 }
 
-TEST_CASE("a real agent by v2c and v3: its tables become samples") {
-  if (!has_snmpd()) return;
+TEST_CASE("a real agent by v2c and v3: its tables become samples" *
+          doctest::test_suite("needs snmpd")) {
+  if (!has("/usr/sbin/snmpd")) return;
   WallClock clock;
   test::Agent agent(std::string(access_lines) + table_lines);
   await(clock, target("one", agent.port()));
@@ -132,8 +136,9 @@ TEST_CASE("a real agent by v2c and v3: its tables become samples") {
   CHECK(poller.counts().requests - before < before);
 }
 
-TEST_CASE("who is not there, not known, or talks rubbish, holds nobody up") {
-  if (!has_snmpd()) return;
+TEST_CASE("who is not there, not known, or talks rubbish, holds nobody up" *
+          doctest::test_suite("needs snmpd")) {
+  if (!has("/usr/sbin/snmpd")) return;
   WallClock clock;
   test::Agent agent(std::string(access_lines) + table_lines);
   await(clock, target("one", agent.port()));
@@ -196,8 +201,9 @@ TEST_CASE("who is not there, not known, or talks rubbish, holds nobody up") {
   CHECK(poller.counts().refused == 1);
 }
 
-TEST_CASE("an agent that dies is unreachable, one that comes back is asked again") {
-  if (!has_snmpd()) return;
+TEST_CASE("an agent that dies is unreachable, one that comes back is asked again" *
+          doctest::test_suite("needs snmpd")) {
+  if (!has("/usr/sbin/snmpd")) return;
   WallClock clock;
   std::optional<test::Agent> agent;
   agent.emplace(access_lines);
@@ -285,8 +291,9 @@ struct TrapBed {
   }
 };
 
-TEST_CASE("a trap makes its agent be asked at once, not more than once a second, and once more") {
-  if (!has_snmpd() || !test::has_program("/usr/bin/snmpset")) return;
+TEST_CASE("a trap makes its agent be asked at once, not more than once a second, and once more" *
+          doctest::test_suite("needs snmpd")) {
+  if (!has("/usr/sbin/snmpd") || !has("/usr/bin/snmpset")) return;
   TrapBed bed;
   await(bed.clock, target_v3("one", bed.agent.port()));
   bed.poller.emplace(open_poller({target_v3("one", bed.agent.port())},

@@ -135,7 +135,7 @@ Result<Session> Session::open(const Endpoint& agent, const Credentials& who,
     session.contextEngineID = session.securityEngineID;
     session.contextEngineIDLen = session.securityEngineIDLen;
     if (usm_create_user_from_session(&session) != SNMPERR_SUCCESS)
-      return fail(Errc::value, {}, "SNMP v3 user is not accepted by net-snmp",
+      return fail(Errc::value, {}, "net-snmp does not accept the SNMP v3 user",
                   "check its passwords");
   }
   impl->handle = snmp_sess_open(&session);

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <optional>
 
+#include "base/text.hpp"
+
 namespace weft::adapt::snmp {
 
 using port::Metric;
@@ -16,8 +18,6 @@ using port::Sample;
 namespace {
 
 // IF-MIB (RFC 2863).
-const Oid if_descr{1, 3, 6, 1, 2, 1, 2, 2, 1, 2};
-const Oid if_admin{1, 3, 6, 1, 2, 1, 2, 2, 1, 7};
 const Oid if_oper{1, 3, 6, 1, 2, 1, 2, 2, 1, 8};
 const Oid if_in_octets{1, 3, 6, 1, 2, 1, 2, 2, 1, 10};
 const Oid if_in_packets{1, 3, 6, 1, 2, 1, 2, 2, 1, 11};
@@ -25,7 +25,6 @@ const Oid if_in_discards{1, 3, 6, 1, 2, 1, 2, 2, 1, 13};
 const Oid if_in_errors{1, 3, 6, 1, 2, 1, 2, 2, 1, 14};
 const Oid if_out_octets{1, 3, 6, 1, 2, 1, 2, 2, 1, 16};
 const Oid if_out_discards{1, 3, 6, 1, 2, 1, 2, 2, 1, 19};
-const Oid if_name{1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 1};
 const Oid if_hc_in_octets{1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 6};
 const Oid if_hc_in_packets{1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 7};
 const Oid if_hc_out_octets{1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 10};
@@ -86,12 +85,6 @@ void each(const Answers& answers, const Oid& column, Use use) {
     use(Oid(at->first.begin() + static_cast<std::ptrdiff_t>(column.size()), at->first.end()),
         at->second);
   }
-}
-
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
 }
 
 bool is_word_char(char c) {
@@ -268,10 +261,10 @@ class Measurer {
       part = *holder;
     }
     const std::string text =
-        lower(text_at(all_, part_name, sensor) + " " + text_at(all_, part_descr, sensor));
+        lower_case(text_at(all_, part_name, sensor) + " " + text_at(all_, part_descr, sensor));
     std::optional<std::string> best;
     for (const auto& [index, name] : memory_.interfaces)
-      if (has_word(text, lower(name)) && (!best || name.size() > best->size())) best = name;
+      if (has_word(text, lower_case(name)) && (!best || name.size() > best->size())) best = name;
     return best;
   }
 
@@ -313,7 +306,7 @@ class Measurer {
   }
   void sense(const Oid& part, SensorType kind, double value) {
     const std::string name = name_of(part);
-    const std::string text = lower(name + " " + text_at(all_, part_descr, part));
+    const std::string text = lower_case(name + " " + text_at(all_, part_descr, part));
     const auto interface = interface_of(part);
     if (kind == SensorType::celsius) {
       if (interface)

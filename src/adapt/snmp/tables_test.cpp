@@ -4,21 +4,22 @@
 
 #include <algorithm>
 
+#include "adapt/snmp/test_kit.hpp"
 #include "adapt/snmp/walk.hpp"
 
 namespace weft::adapt::snmp {
 namespace {
 
 using port::Metric;
+using test::integer;
+using test::text;
 
 Oid oid(std::string_view text) {
   const auto out = parse_oid(text);
   REQUIRE(out.has_value());
   return *out;
 }
-Value integer(std::int64_t value) { return {.kind = Value::Kind::integer, .integer = value}; }
 Value natural(std::uint64_t value) { return {.kind = Value::Kind::natural, .natural = value}; }
-Value text(std::string value) { return {.kind = Value::Kind::text, .text = std::move(value)}; }
 
 struct Device {
   std::vector<Answered> answers{groups().size() + 1};

@@ -1,4 +1,4 @@
-// A real snmpd on a loopback port, for tests; gone when it leaves scope.
+// For tests of this room: values, and a real snmpd on a loopback port, gone when it leaves scope.
 #pragma once
 
 #include <arpa/inet.h>
@@ -9,16 +9,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <ctime>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "adapt/snmp/value.hpp"
 #include "base/fd.hpp"
 #include "base/test_folder.hpp"
 #include "port/clock.hpp"
 
 namespace weft::adapt::snmp::test {
+
+inline Value integer(std::int64_t value) {
+  return {.kind = Value::Kind::integer, .integer = value};
+}
+inline Value text(std::string value) {
+  return {.kind = Value::Kind::text, .text = std::move(value)};
+}
 
 // The machine's own time.
 class WallClock : public port::Clock {

@@ -22,9 +22,6 @@ const Oid bgp_down_old{1, 3, 6, 1, 2, 1, 15, 7, 2};
 const Oid bgp_up{1, 3, 6, 1, 2, 1, 15, 0, 1};
 const Oid bgp_down{1, 3, 6, 1, 2, 1, 15, 0, 2};
 const Oid if_index{1, 3, 6, 1, 2, 1, 2, 2, 1, 1};
-const Oid if_descr{1, 3, 6, 1, 2, 1, 2, 2, 1, 2};
-const Oid if_admin{1, 3, 6, 1, 2, 1, 2, 2, 1, 7};
-const Oid if_name{1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 1};
 const Oid peer_table{1, 3, 6, 1, 2, 1, 15, 3, 1};
 constexpr std::size_t message_bytes_max = 2'048;
 

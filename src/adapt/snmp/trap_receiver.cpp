@@ -79,7 +79,7 @@ Status add_user(const TrapUser& user) {
   const auto engine = parse_hex(user.engine);
   const Where where{user.credentials.user, 0, 0};
   if (!engine || user.credentials.version != Credentials::Version::v3)
-    return fail(Errc::value, where, "no engine id of at most 32 bytes, or no v3 user",
+    return fail(Errc::value, where, "an engine id of at most 32 bytes and a v3 user are required",
                 "write hexadecimal digits, e.g. 80001f8804");
   netsnmp_session session;
   snmp_sess_init(&session);
@@ -96,7 +96,7 @@ Status add_user(const TrapUser& user) {
   session.securityEngineID = reinterpret_cast<u_char*>(id.data());
   session.securityEngineIDLen = id.size();
   if (usm_create_user_from_session(&session) == SNMPERR_SUCCESS) return {};
-  return fail(Errc::value, where, "SNMP v3 user is not accepted by net-snmp",
+  return fail(Errc::value, where, "net-snmp does not accept the SNMP v3 user",
               "check its passwords");
 }
 
@@ -222,7 +222,7 @@ Result<TrapReceiver> TrapReceiver::open(const TrapReceiverOptions& options, port
   start_library();
   WEFT_TRY_STATUS(check(options.listen, {}));
   if (options.communities.empty() && options.users.empty())
-    return fail(Errc::value, {}, "nobody may send traps", "give a community or a user");
+    return fail(Errc::value, {}, "no trap senders are permitted", "set a community or a user");
   for (const TrapUser& user : options.users) WEFT_TRY_STATUS(add_user(user));
   const bool is_six = options.listen.address.find(':') != std::string::npos;
   const std::string local = fmt::format(
@@ -231,8 +231,8 @@ Result<TrapReceiver> TrapReceiver::open(const TrapReceiverOptions& options, port
   auto impl = std::make_unique<Impl>(options, clock);
   netsnmp_transport* const transport = netsnmp_transport_open_server("snmptrap", local.c_str());
   if (transport == nullptr)
-    return fail(Errc::io, {}, fmt::format("cannot listen at {}", local),
-                "is the address ours and free? Ports below 1024 need a right");
+    return fail(Errc::io, {}, fmt::format("cannot listen on {}", local),
+                "check that the address is local and free; ports below 1024 need privileges");
   netsnmp_session session;
   snmp_sess_init(&session);
   session.callback = &Impl::heard;
@@ -240,7 +240,7 @@ Result<TrapReceiver> TrapReceiver::open(const TrapReceiverOptions& options, port
   session.isAuthoritative = SNMP_SESS_UNKNOWNAUTH;
   impl->handle = snmp_sess_add(&session, transport, nullptr, nullptr);  // frees it where it fails
   if (impl->handle == nullptr)
-    return fail(Errc::io, {}, fmt::format("net-snmp cannot listen at {}", local));
+    return fail(Errc::io, {}, fmt::format("net-snmp cannot listen on {}", local));
   impl->refused_before = refused_by_library();
   return TrapReceiver(std::move(impl));
 }

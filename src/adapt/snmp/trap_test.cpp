@@ -7,12 +7,15 @@
 #include "adapt/snmp/trap_receiver.hpp"
 #include "base/config.hpp"
 #include "base/test_folder.hpp"
+#include "base/test_skip.hpp"
 #include "model/entity.hpp"
 #include "model/test_fabric.hpp"
 
 namespace weft::adapt::snmp {
 namespace {
 
+using test::integer;
+using test::text;
 using test::WallClock;
 
 struct Bed {
@@ -53,9 +56,6 @@ struct Bed {
     return said();
   }
 };
-
-Value integer(std::int64_t value) { return {.kind = Value::Kind::integer, .integer = value}; }
-Value text(std::string value) { return {.kind = Value::Kind::text, .text = std::move(value)}; }
 
 TEST_CASE("traps become records") {
   Bed bed;
@@ -144,7 +144,7 @@ std::vector<std::string> with(const std::vector<std::string>& more) {
 
 bool has_snmptrap() {
   const bool out = test::has_program("/usr/bin/snmptrap");
-  if (!out) MESSAGE("skipped: there is no /usr/bin/snmptrap");
+  if (!out) skip_test("there is no /usr/bin/snmptrap");
   return out;
 }
 
@@ -168,7 +168,8 @@ TEST_CASE("which of the agents that are polled a trap came from") {
     CHECK(changes_state(Trap{{}, "", *parse_oid(kind), {}}) == changes);
 }
 
-TEST_CASE("real traps of a community: who is known is heard once, others are counted") {
+TEST_CASE("real traps of a community: who is known is heard once, others are counted" *
+          doctest::test_suite("needs snmptrap")) {
   if (!has_snmptrap()) return;
   Station at;
   CHECK(at.send({"-v2c", "-c", "lab"}) == 0);
@@ -190,7 +191,7 @@ TEST_CASE("real traps of a community: who is known is heard once, others are cou
   CHECK(at.receiver.counts().refused == 1);
 }
 
-TEST_CASE("real traps of a user, and informs") {
+TEST_CASE("real traps of a user, and informs" * doctest::test_suite("needs snmptrap")) {
   if (!has_snmptrap()) return;
   Station at;
   CHECK(at.send(with({"-l", "authPriv", "-e", "0x" + at.engine}), "10") == 0);

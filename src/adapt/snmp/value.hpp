@@ -12,6 +12,10 @@
 namespace weft::adapt::snmp {
 
 using Oid = std::vector<std::uint32_t>;
+// Columns of IF-MIB (RFC 2863) that polls ask for and traps carry.
+inline const Oid if_descr{1, 3, 6, 1, 2, 1, 2, 2, 1, 2};
+inline const Oid if_admin{1, 3, 6, 1, 2, 1, 2, 2, 1, 7};
+inline const Oid if_name{1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 1};
 
 struct Value {
   enum class Kind : std::uint8_t { absent, integer, natural, text, oid, address };

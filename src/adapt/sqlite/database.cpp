@@ -6,6 +6,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/fd.hpp"
+
 namespace weft::adapt::sqlite {
 namespace {
 
@@ -16,18 +18,18 @@ struct Story {
 };
 
 Story full_disk(std::string_view reason) {
-  return {fmt::format("no room on its disk ({})", reason),
-          "free space on its file system; nothing acknowledged is lost, and writing works again "
-          "when there is room"};
+  return {fmt::format("no space left on its disk ({})", reason),
+          "free space on its file system; nothing acknowledged is lost, and writing resumes when "
+          "there is space"};
 }
 
 Story read_write_failure(int system_error) {
-  const std::string reason = std::generic_category().message(system_error);
+  const std::string reason = errno_text(system_error);
   // A limit on the size of files or a quota is a full disk to whoever has to help.
   if (system_error == ENOSPC || system_error == EDQUOT || system_error == EFBIG)
     return full_disk(reason);
   return {fmt::format("reading or writing failed ({})", system_error == 0 ? "I/O error" : reason),
-          "look at the disk: dmesg, smartctl"};
+          "check the disk: dmesg, smartctl"};
 }
 
 // errno of the call that failed; 0 where it is not known.
@@ -52,24 +54,24 @@ Story story_of(sqlite3* db, int code) {
     case SQLITE_READONLY:
     case SQLITE_PERM:
       return {"it is read-only",
-              "let the user of this service write the file and its directory, and see that the "
-              "file system is not mounted read-only"};
+              "give the user of this service write access to the file and its directory, and check "
+              "that the file system is not mounted read-only"};
     case SQLITE_CANTOPEN:
       return {fmt::format("it cannot be opened ({})",
-                          system_error == 0 ? sqlite3_errstr(code)
-                                            : std::generic_category().message(system_error)),
-              "let the user of this service write the file and its directory"};
+                          system_error == 0 ? sqlite3_errstr(code) : errno_text(system_error)),
+              "give the user of this service write access to the file and its directory"};
     case SQLITE_NOTADB:
-      return {"it is no SQLite database, or its first page is damaged",
-              "give the name of a weft store, or restore a backup"};
+      return {"it is not a SQLite database, or its first page is damaged",
+              "specify a weft store, or restore a backup"};
     case SQLITE_CORRUPT:
       return {"the file is damaged",
               "stop the service, keep a copy of the file and of its -wal, and restore a backup, or "
               "save what is readable with: sqlite3 FILE .recover"};
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return {"another program holds a lock on it",
-              "end that program (fuser FILE names it); nothing else may write a weft store"};
+      return {
+          "another program holds a lock on it",
+          "stop that program (fuser FILE shows it); no other program may write to a weft store"};
     default:
       return {sqlite3_errmsg(db), ""};
   }

@@ -125,7 +125,7 @@ void fill_at(int n, std::size_t batch) {
   disk.writes_left = n;
   const Error error = commit_until_failure(*store, commit, acked);
   CHECK(error.code == Errc::io);
-  CHECK(error.text().find("no room on its disk") != std::string::npos);
+  CHECK(error.text().find("no space left on its disk") != std::string::npos);
   CHECK(error.text().find(path) != std::string::npos);
   CHECK_FALSE(store->commit(commit).has_value());
   check_holds(*store, acked, batch);
@@ -168,7 +168,7 @@ TEST_CASE("no room to make the store") {
     const auto store = open_sqlite(path);
     disk.writes_left = -1;
     if (store) break;
-    CHECK(store.error().text().find("no room on its disk") != std::string::npos);
+    CHECK(store.error().text().find("no space left on its disk") != std::string::npos);
     REQUIRE(n < 100);
   }
   CHECK(must(open_store(path)->commit(fifty())) == 1);
@@ -185,7 +185,7 @@ TEST_CASE("a sync that fails is no acknowledgement") {
     disk.syncs_left = n;
     const Error error = commit_until_failure(*store, fifty(), acked);
     CHECK(error.text().find("reading or writing failed (Input/output error)") != std::string::npos);
-    CHECK(error.text().find("look at the disk") != std::string::npos);
+    CHECK(error.text().find("check the disk") != std::string::npos);
     check_holds(*store, acked);
     disk.syncs_left = -1;
     CHECK(must(store->commit(fifty())) == acked + 1);
@@ -209,7 +209,7 @@ TEST_CASE("the system's limit on the size of files is a full disk, and can be li
   REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
   signal(SIGXFSZ, on_signal);
   INFO(error.text());
-  CHECK(error.text().find("no room on its disk (File too large)") != std::string::npos);
+  CHECK(error.text().find("no space left on its disk (File too large)") != std::string::npos);
   CHECK_FALSE(second);
   CHECK(acked > 1000);
   check_holds(*store, acked);

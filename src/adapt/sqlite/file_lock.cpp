@@ -7,10 +7,12 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <string_view>
-#include <system_error>
+#include <thread>
 
 #include "base/text.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::sqlite {
 namespace {
@@ -20,12 +22,12 @@ std::string_view hint_for(int error) {
     case EACCES:
     case EPERM:
     case EROFS:
-      return "let the user of this service write the file and its directory";
+      return "give the user of this service write access to the file and its directory";
     case ENOENT:
     case ENOTDIR:
-      return "make the directory first, writable for the user of this service";
+      return "create the directory first, writable by the user of this service";
     case EISDIR:
-      return "give the name of a file, e.g. weft.db in that directory";
+      return "specify a file, e.g. weft.db in that directory";
     case ENOSPC:
     case EDQUOT:
       return "free space there";
@@ -42,22 +44,31 @@ std::string holder_of(const Fd& file) {
   return pid.empty() ? "another process" : fmt::format("process {}", pid);
 }
 
+// A program that a service was about to start holds its lock, too, until it runs: for a moment
+// after the service was killed.
+bool lock(const Fd& file) {
+  constexpr int tries = 50;
+  for (int i = 1; flock(file.get(), LOCK_EX | LOCK_NB) != 0; ++i) {
+    if (errno != EWOULDBLOCK || i == tries) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
 }  // namespace
 
 std::unexpected<Error> file_failure(const std::string& path, std::string_view doing, int error) {
-  return fail(Errc::io, {path},
-              fmt::format("{}: {}", doing, std::generic_category().message(error)),
-              std::string(hint_for(error)));
+  return system_failure(doing, error, std::string(hint_for(error)), {path});
 }
 
 Result<FileLock> FileLock::take(const std::string& path) {
   const std::string name = path + ".lock";
   Fd file(open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640));
   if (!file.valid()) return file_failure(name, "cannot be opened", errno);
-  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (!lock(file)) {
     if (errno != EWOULDBLOCK) return file_failure(name, "cannot be locked", errno);
     return fail(Errc::io, {path}, fmt::format("this store is in use by {}", holder_of(file)),
-                "stop that service, or give this one a store of its own");
+                "stop that service, or give this one its own store");
   }
   // For people only: who cannot be named still holds the lock.
   const std::string pid = fmt::format("{}\n", getpid());

@@ -15,8 +15,8 @@ Result<std::int64_t> version_of(Database& db, const std::string& path) {
   if (mark == our_mark) return db.integer(port::sql_version);
   WEFT_TRY(const std::int64_t tables, db.integer("SELECT count(*) FROM sqlite_schema"));
   if (mark == 0 && tables == 0) return 0;
-  return fail(Errc::io, {path}, "this database is not weft's",
-              "give the name of a weft store, or of a file that does not exist yet");
+  return fail(Errc::io, {path}, "this is not a weft database",
+              "specify a weft store, or a file that does not exist yet");
 }
 
 }  // namespace

@@ -208,7 +208,7 @@ class SqliteStore final : public port::Store {
 // One name for one file, whatever way leads to it; the lock stands beside that.
 Result<std::string> resolve(const std::string& path) {
   if (path.empty() || path.find('\0') != std::string::npos)
-    return fail(Errc::value, {}, fmt::format("{} is no name of a file", weft::quoted(path)));
+    return fail(Errc::value, {}, fmt::format("{} is not a file name", weft::quote(path)));
   std::error_code error;
   const std::filesystem::path out = std::filesystem::weakly_canonical(path, error);
   if (error) return file_failure(path, "cannot be opened", error.value());
@@ -225,9 +225,10 @@ Status make_file(const std::string& path) {
 Status start_wal(Database& db, const std::string& path) {
   WEFT_TRY(const std::string mode, db.text("PRAGMA journal_mode = WAL"));
   if (mode != "wal")
-    return fail(Errc::unsupported, {path},
-                fmt::format("its file system allows no write-ahead log (SQLite says {})", mode),
-                "put the store on a disk of this machine, not on a network file system");
+    return fail(
+        Errc::unsupported, {path},
+        fmt::format("its file system does not support write-ahead logs (SQLite reports {})", mode),
+        "put the store on a local disk, not on a network file system");
   WEFT_TRY_STATUS(db.run(writer_setup));
   // The first read makes PATH-shm. Now, so that readers need no room when the disk is full.
   return db.run(port::sql_version);

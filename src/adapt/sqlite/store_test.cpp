@@ -93,29 +93,29 @@ TEST_CASE("files that are no store are refused and left alone") {
   SUBCASE("no directory") {
     const std::string error = text_of(open_sqlite(folder.file("none/weft.db")));
     CHECK(says(error, "No such file or directory"));
-    CHECK(says(error, "make the directory first"));
+    CHECK(says(error, "create the directory first"));
   }
   SUBCASE("a directory") {
     CHECK(says(text_of(open_sqlite(folder.path())), "Is a directory"));
     std::filesystem::remove(folder.path() + ".lock");
   }
   SUBCASE("no name") {
-    CHECK(says(text_of(open_sqlite("")), "no name of a file"));
-    CHECK(says(text_of(open_sqlite(std::string("a\0b", 3))), "no name of a file"));
+    CHECK(says(text_of(open_sqlite("")), "not a file name"));
+    CHECK(says(text_of(open_sqlite(std::string("a\0b", 3))), "not a file name"));
   }
   SUBCASE("text") {
     const std::string path = folder.file("weft.db");
     REQUIRE(write_file(path, std::string(5000, 'x')));
     const std::string error = text_of(open_sqlite(path));
     CHECK(says(error, path));
-    CHECK(says(error, "no SQLite database"));
+    CHECK(says(error, "not a SQLite database"));
     CHECK(*read_file(path) == std::string(5000, 'x'));
   }
   SUBCASE("the database of another program") {
     const std::string path = folder.file("other.db");
     REQUIRE(execute(path, "CREATE TABLE events (a); INSERT INTO events VALUES (1)") == SQLITE_OK);
     const std::string before = *read_file(path);
-    CHECK(says(text_of(open_sqlite(path)), "not weft's"));
+    CHECK(says(text_of(open_sqlite(path)), "not a weft database"));
     CHECK((*read_file(path) == before));
   }
   SUBCASE("one that its user may not write") {
@@ -128,7 +128,7 @@ TEST_CASE("files that are no store are refused and left alone") {
     const std::string error = text_of(open_sqlite(path));
     if (root) REQUIRE(seteuid(0) == 0);
     CHECK(says(error, "Permission denied"));
-    CHECK(says(error, "let the user of this service write"));
+    CHECK(says(error, "give the user of this service write access"));
   }
 }
 
@@ -157,8 +157,8 @@ TEST_CASE("the schema of a newer weft is refused, that of an older one is brough
   const auto refused = open_sqlite(path);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == Errc::unsupported);
-  CHECK(says(refused.error().text(), "a newer weft wrote this store: its schema is 3"));
-  CHECK(says(refused.error().text(), "run that weft"));
+  CHECK(says(refused.error().text(), "this store was written by a newer weft: its schema is 3"));
+  CHECK(says(refused.error().text(), "run that version"));
 }
 
 TEST_CASE("a damaged file is an error, not the end") {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/fluid/graph_run.hpp"
+#include "engine/fluid/stage.hpp"
 
 namespace weft::engine::fluid {
 namespace {
@@ -202,7 +203,7 @@ void GraphRun::record_spans() {
 GraphResult GraphRun::take_result() {
   for (const auto& [op, refused] : refused_)
     result_.notes.push_back(fmt::format(
-        "job {}: {} of {} groups uses the algorithm that is usual for it, since \"{}\" cannot: {}",
+        "job {}: {} of {} groups uses its default algorithm, because \"{}\" does not apply: {}",
         job_.name, workload::to_text(op), refused.first,
         job_.algorithms[static_cast<std::size_t>(op)], refused.second));
   if (!result_.finished) list_stuck();
@@ -226,7 +227,7 @@ void GraphRun::list_stuck() {
 
 std::string GraphRun::describe_operation(std::uint32_t actor, std::uint32_t operation) const {
   const Operation& o = op(actor, operation);
-  return fmt::format("job {}, iteration {}, rank {} ({}): \"{}\" has not ended", job_.name,
+  return fmt::format("job {}, iteration {}, rank {} ({}): \"{}\" has not finished", job_.name,
                      iteration_ + 1, graph_.ranks_of(actor).front(), graph_program(actor)->role,
                      graph_.labels[o.label]);
 }
@@ -250,6 +251,41 @@ std::string GraphRun::describe_play(std::uint64_t token) const {
       "live path or no bandwidth{}",
       job_.name, iteration_ + 1, ranks.ranks.size(), ranks.ranks.front(), to_text(ranks.dimension),
       why_unreachable(ranks.ranks));
+}
+
+std::string GraphRun::why_transfer(std::uint64_t value) const {
+  const auto operation = static_cast<std::uint32_t>(value & ((1u << operation_bits) - 1));
+  const auto actor = static_cast<std::uint32_t>(value >> operation_bits & timer_begin);
+  const Operation& o = op(actor, operation);
+  const std::uint32_t peer = graph_.peers[graph_.actors[actor].peer_first + o.slot];
+  std::string path;
+  for (std::uint32_t k = 0; k < graph_.ranks_per_actor && path.empty(); ++k)
+    path = dead_path(std::array{graph_.ranks_of(actor)[k], graph_.ranks_of(peer)[k]});
+  return fmt::format("{} ({})", path.empty() ? "a message has no bandwidth" : path,
+                     to_text(o.dimension));
+}
+
+std::string GraphRun::why_play(std::uint64_t token) const {
+  const auto group = static_cast<std::uint32_t>(owned_value(token) >> operation_bits & timer_begin);
+  const model::RankGroup& ranks = graph_.groups[group];
+  const std::string path = dead_path(ranks.ranks);
+  return fmt::format(
+      "{} ({})",
+      path.empty() ? fmt::format("a collective of {} ranks has no bandwidth", ranks.ranks.size())
+                   : path,
+      to_text(ranks.dimension));
+}
+
+// The first of the ranks that has no path to its neighbour in the list; "" where all have.
+std::string GraphRun::dead_path(std::span<const std::uint32_t> ranks) const {
+  for (std::size_t i = 0; i + 1 < ranks.size(); ++i) {
+    const NodeId a = job_.ranks[ranks[i]], b = job_.ranks[ranks[i + 1]];
+    if (const std::string path = describe_dead_path(a, b, network_.router()); !path.empty())
+      return path;
+    if (const std::string path = describe_dead_path(b, a, network_.router()); !path.empty())
+      return path;
+  }
+  return "";
 }
 
 // The first of the ranks that its neighbour in the list cannot reach, with the reason.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,10 +39,18 @@ struct GraphJob {
   std::array<std::string, model::collective_op_count> algorithms{};
 };
 
+// How a job came to a stop that did not end: since when the first of its transfers that never
+// arrived has stood still, and why.
+struct Standstill {
+  double since_s = 0;
+  std::string why;  // "gpu:0 has no live path to gpu:8 (dp)"
+};
+
 struct GraphResult {
   std::vector<double> iteration_s;  // finished ones
   double end_s = 0;
   bool finished = false;
+  std::optional<Standstill> standstill;  // where not finished
   // Of the last iteration, means over actors.
   double compute_s = 0, idle_s = 0;
   std::array<double, model::dimension_count> exposed_s{};
@@ -125,6 +134,9 @@ class GraphRun {
   GraphResult take_result();
   std::string describe_transfer(std::uint64_t value) const;
   std::string describe_play(std::uint64_t token) const;
+  // The same in short, for Standstill::why.
+  std::string why_transfer(std::uint64_t value) const;
+  std::string why_play(std::uint64_t token) const;
 
   // Everything that was sent along kept routes: for the flows behind a hot link.
   struct RouteUse {
@@ -233,6 +245,7 @@ class GraphRun {
   void take_folded(double share);
   void list_stuck();
   std::string why_unreachable(std::span<const std::uint32_t> ranks) const;
+  std::string dead_path(std::span<const std::uint32_t> ranks) const;
   std::string describe_operation(std::uint32_t actor, std::uint32_t operation) const;
   void record_spans();
 

@@ -316,6 +316,8 @@ TEST_CASE("what a dead NIC stops is named") {
   CHECK(result.unfinished[0].find("rank 0") != std::string::npos);
   CHECK(result.unfinished[0].find("no live path") != std::string::npos);
   CHECK(result.graphs[0].stuck.size() == 2);  // the send and the recv
+  REQUIRE(result.graphs[0].standstill.has_value());
+  CHECK(result.graphs[0].standstill->why == "gpu:0 has no live path to gpu:1 (other)");
   // It goes on where it stood when the NIC comes back.
   const JobRunResult back =
       run(hand_over(), {fabric, "[{kind: nic_down, nic: nic:1, until: 10 ms}]"});

@@ -53,6 +53,7 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
 
   void on_timer(std::uint64_t tag) override {
     show_progress();
+    active_until_s_ = network_.now();
     const std::uint64_t value = owned_value(tag);
     switch (owner_of(tag)) {
       case Owner::player:
@@ -69,6 +70,7 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
   }
 
   void on_delivered(std::uint64_t tag) override {
+    active_until_s_ = network_.now();
     const std::uint64_t value = owned_value(tag);
     if (owner_of(tag) == Owner::player) return player_.on_delivered(value);
     graph_of(value).on_delivered(value);
@@ -135,7 +137,9 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
   }
 
   void finish();
+  void find_standstills(std::span<const Network::Undelivered> left);
   std::string unfinished_line(std::uint64_t tag) const;
+  std::string why(std::uint64_t tag) const;
 
   std::span<const Job> jobs_;
   Network& network_;
@@ -147,6 +151,7 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
   std::vector<TrafficPlayer::TrafficId> traffic_;
   std::vector<std::unique_ptr<GraphRun>> graphs_;
   std::uint64_t iterations_done_ = 0, events_ = 0;
+  double active_until_s_ = 0;  // of the last event of a job; the fabric may change after it
   JobRunResult result_;
 };
 
@@ -165,9 +170,50 @@ std::string JobRun::unfinished_line(std::uint64_t tag) const {
                      jobs_[job].name, states_[job].iteration + 1, origin.stage->name, what);
 }
 
+// Of a transfer that stands still, without the job it belongs to.
+std::string JobRun::why(std::uint64_t tag) const {
+  const std::uint64_t value = owned_value(tag);
+  if (owner_of(tag) == Owner::graph) return graphs_[GraphRun::index_of(value)]->why_transfer(value);
+  const TrafficPlayer::Origin origin = player_.origin(value);
+  if (owner_of(origin.token) == Owner::graph_collective)
+    return graphs_[GraphRun::index_of(owned_value(origin.token))]->why_play(origin.token);
+  const std::string path =
+      origin.sender.valid() ? describe_dead_path(origin.sender, origin.receiver, network_.router())
+                            : describe_dead_path(*origin.stage, network_.router());
+  return fmt::format("{} (stage {})", path.empty() ? "a transfer has no bandwidth" : path,
+                     origin.stage->name);
+}
+
+// The earliest transfer of each job tells when it came to a stop; of equals, that with the lowest
+// tag.
+void JobRun::find_standstills(std::span<const Network::Undelivered> left) {
+  std::vector<const Network::Undelivered*> of_job(jobs_.size()), of_graph(graphs_.size());
+  for (const Network::Undelivered& transfer : left) {
+    const std::uint64_t value = owned_value(transfer.tag);
+    const bool played = owner_of(transfer.tag) == Owner::player;
+    const std::uint64_t token = played ? player_.origin(value).token : transfer.tag;
+    const auto*& first = owner_of(token) == Owner::job
+                             ? of_job[owned_value(token)]
+                             : of_graph[GraphRun::index_of(owned_value(token))];
+    if (first == nullptr || transfer.since_s < first->since_s) first = &transfer;
+  }
+  const auto standstill = [&](const Network::Undelivered* first) {
+    if (first == nullptr) return Standstill{network_.now(), "no further progress was possible"};
+    return Standstill{first->since_s, why(first->tag)};
+  };
+  // Bytes of what did not end have crossed links too.
+  if (!left.empty()) result_.makespan_s = std::max(result_.makespan_s, active_until_s_);
+  for (const Network::Undelivered& transfer : left)
+    result_.makespan_s = std::max(result_.makespan_s, transfer.since_s);
+  for (std::size_t j = 0; j < jobs_.size(); ++j)
+    if (!result_.jobs[j].finished) result_.jobs[j].standstill = standstill(of_job[j]);
+  for (std::size_t g = 0; g < graphs_.size(); ++g)
+    if (!result_.graphs[g].finished) result_.graphs[g].standstill = standstill(of_graph[g]);
+}
+
 void JobRun::finish() {
-  const std::vector<std::uint64_t> left = network_.undelivered();
-  for (const std::uint64_t tag : left) {
+  const std::vector<Network::Undelivered> left = network_.undelivered();
+  for (const auto& [tag, since_s] : left) {
     if (result_.unfinished.size() == unfinished_shown) {
       result_.unfinished.push_back(fmt::format("... and {} more", left.size() - unfinished_shown));
       break;
@@ -190,6 +236,7 @@ void JobRun::finish() {
     result_.makespan_s = std::max(result_.makespan_s, result_.graphs.back().end_s);
     for (const double s : result_.graphs.back().iteration_s) digest.add(from_seconds(s).ps);
   }
+  find_standstills(left);
   result_.hot_links = hottest_links(result_.link_bytes, result_.makespan_s, graphs_, network_);
   result_.transfer_times = player_.transfer_times();
   result_.rate_error = network_.simulation().rate_error();

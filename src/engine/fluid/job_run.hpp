@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ struct JobResult {
   double roofline_s = 0;            // see traffic_floor_s()
   double end_s = 0;
   bool finished = false;
+  std::optional<Standstill> standstill;  // where not finished
 };
 inline constexpr std::size_t span_count_max = 10'000;
 

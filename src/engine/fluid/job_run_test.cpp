@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/rng.hpp"
@@ -281,6 +282,38 @@ TEST_CASE("a job whose rank is cut off is reported, not lost") {
   CHECK_FALSE(result.jobs[0].finished);
   REQUIRE(!result.unfinished.empty());
   CHECK(result.unfinished[0].find("job cut") != std::string::npos);
+  REQUIRE(result.jobs[0].standstill.has_value());
+  CHECK(result.jobs[0].standstill->since_s == 0);
+  CHECK(result.jobs[0].standstill->why.find("has no live path to") != std::string::npos);
+}
+
+TEST_CASE("a job stands still since its last path went, whatever else changes after") {
+  const Fabric fabric = ring_fabric(4);
+  workload::Request request{.op = Op::all_reduce, .ranks = all_gpus(fabric), .bytes = 50e6};
+  const Job job{.name = "cut",
+                .traffic = *workload::build_traffic(fabric, request),
+                .ranks = request.ranks,
+                .iterations = 10};
+  Progress silent("", 0, Progress::Show::never);
+  const auto with = [&](std::string_view faults) {
+    auto router = Router::create(fabric, {.scheme = "spray"}, 1);
+    return run_jobs({&job, 1}, {}, *router, faults_of(fabric, faults), {}, silent);
+  };
+  // An iteration takes 2 x 3/4 x 1 ms; a rack goes for good in the fourth, comes back in another.
+  const JobRunResult dead = with(
+      "[{kind: switch_down, switch: rtsw:1, at: 5 ms},"
+      " {kind: link_down, link: \"rtsw:2--ctsw:0\", at: 2 s}]");
+  CHECK(dead.jobs[0].iteration_s.size() == 3);
+  REQUIRE(dead.jobs[0].standstill.has_value());
+  CHECK(std::abs(dead.jobs[0].standstill->since_s - 5e-3) < 1e-9);
+  CHECK(std::abs(dead.makespan_s - 5e-3) < 1e-9);
+  const JobRunResult twice = with(
+      "[{kind: switch_down, switch: rtsw:1, at: 1 ms, until: 2 ms},"
+      " {kind: switch_down, switch: rtsw:1, at: 7 ms}]");
+  CHECK(std::abs(twice.jobs[0].standstill->since_s - 7e-3) < 1e-9);
+  CHECK_FALSE(with("[{kind: switch_down, switch: rtsw:1, at: 1 ms, until: 2 ms}]")
+                  .jobs[0]
+                  .standstill.has_value());
 }
 
 TEST_CASE("the completion histogram is good to 1 %") {

@@ -104,6 +104,9 @@ void Network::timer(double at_s, std::uint64_t tag) {
 void Network::run(Client& client) {
   client_ = &client;
   simulation_.run(*this);
+  for (Transfer& transfer : transfers_)
+    if (transfer.active && transfer.flow.valid())
+      transfer.still_since_s = simulation_.rate_since(transfer.flow);
   simulation_.account_active();
 }
 
@@ -127,6 +130,7 @@ void Network::launch(std::uint32_t id, double bytes) {
     transfer.flow = {};
     transfer.waiting = true;
     transfer.waiting_bytes = bytes;
+    transfer.still_since_s = now();
   }
 }
 
@@ -294,7 +298,10 @@ void Network::reroute(std::uint32_t id) {
   Transfer& transfer = transfers_[id];
   if (!transfer.flow.valid()) {
     // Waiting for a path, or sent and on its way: the latter has nothing to move.
-    if (std::exchange(transfer.waiting, false)) launch(id, transfer.waiting_bytes);
+    if (!std::exchange(transfer.waiting, false)) return;
+    const double since_s = transfer.still_since_s;
+    launch(id, transfer.waiting_bytes);
+    if (transfer.waiting) transfer.still_since_s = since_s;  // the change did not help
     return;
   }
   bool dead = false;
@@ -306,6 +313,7 @@ void Network::reroute(std::uint32_t id) {
   if (!route.reachable) {
     transfer.waiting_bytes = simulation_.stop(transfer.flow) + in_flight;
     transfer.waiting = true;
+    transfer.still_since_s = now();
     transfer.flow = {};
   } else if (!same_path(transfer.flow, path_of(route))) {
     simulation_.move(transfer.flow, path_of(route), in_flight);
@@ -322,11 +330,11 @@ bool Network::same_path(FlowId flow, std::span<const Hop> path) const {
   return same && at == path.size();
 }
 
-std::vector<std::uint64_t> Network::undelivered() const {
-  std::vector<std::uint64_t> out;
+std::vector<Network::Undelivered> Network::undelivered() const {
+  std::vector<Undelivered> out;
   for (const Transfer& transfer : transfers_)
-    if (transfer.active) out.push_back(transfer.tag);
-  std::ranges::sort(out);
+    if (transfer.active) out.push_back({transfer.tag, transfer.still_since_s});
+  std::ranges::sort(out, {}, [](const Undelivered& u) { return std::pair(u.tag, u.since_s); });
   return out;
 }
 

@@ -114,8 +114,13 @@ class Network final : Simulation::Listener {
       if (t.active && t.flow.valid())
         visit(t.tag, simulation_.bytes_left(t.flow), simulation_.rate(t.flow));
   }
-  // Tags of what was sent and could not be delivered, ascending; complete after run().
-  std::vector<std::uint64_t> undelivered() const;
+  // What was sent and could not be delivered, and since when it has stood still; tags ascend.
+  // Complete after run().
+  struct Undelivered {
+    std::uint64_t tag;
+    double since_s;
+  };
+  std::vector<Undelivered> undelivered() const;
   // Bytes that each link of the fabric has carried; pools are spread over their members by
   // capacity. Complete after run().
   std::vector<double> link_bytes() const;
@@ -139,6 +144,7 @@ class Network final : Simulation::Listener {
     bool waiting = false;  // for a path, with so many bytes
     bool active = false;
     double waiting_bytes = 0;
+    double still_since_s = 0;  // while it waits for a path or, after run(), for bandwidth
     double overhead_s = 0;
     std::uint64_t tag = 0;
   };

@@ -47,6 +47,8 @@ class Simulation {
 
   double rate(FlowId flow) const;
   double bytes_left(FlowId flow) const;
+  // When the flow came to its present rate.
+  double rate_since(FlowId flow) const { return flow_[flow.index()].since; }
   // Calls visit(LinkId, double share) for every hop of the flow.
   template <class Visit>
   void for_each_hop(FlowId flow, Visit visit) const {

@@ -1,5 +1,7 @@
 #include "engine/fluid/stage.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -79,6 +81,28 @@ std::vector<Part> chain_parts(const workload::Chain& chain, const Router& router
 double edge_latency_s(NodeId from, NodeId to, Router& router) {
   const Duration latency = router.latency(from, to);
   return latency == duration_max ? 0 : latency.seconds();
+}
+
+std::string describe_dead_path(NodeId from, NodeId to, Router& router) {
+  if (router.check_connected(from, to)) return "";
+  const Fabric& fabric = router.fabric();
+  return fmt::format("{} has no live path to {}", fabric.name(from), fabric.name(to));
+}
+
+std::string describe_dead_path(const workload::Stage& stage, Router& router) {
+  const Fabric& fabric = router.fabric();
+  const auto is_gpu = [&](NodeId node) { return fabric.kind(node) == model::NodeKind::gpu; };
+  const auto first_dead = [&](std::span<const workload::Edge> edges) -> std::string {
+    for (const workload::Edge& edge : edges) {
+      if (!is_gpu(edge.from) || !is_gpu(edge.to)) continue;
+      if (std::string path = describe_dead_path(edge.from, edge.to, router); !path.empty())
+        return path;
+    }
+    return "";
+  };
+  for (const workload::Chain& chain : stage.chains)
+    if (std::string path = first_dead(chain.edges); !path.empty()) return path;
+  return first_dead(stage.flows);
 }
 
 double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Router& router) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/fluid/network.hpp"
@@ -23,6 +24,12 @@ double edge_latency_s(NodeId from, NodeId to, Router& router);
 // since each chunk passes all of them; the maximum over chains and independent flows; that from the
 // first rank to any other for an exchange.
 double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Router& router);
+
+// "gpu:0 has no live path to gpu:8", or "" where there is one in the router's present state.
+std::string describe_dead_path(NodeId from, NodeId to, Router& router);
+// The first such pair of the stage's chains and flows; "" where all have a path. Ends that are
+// switches are passed over.
+std::string describe_dead_path(const workload::Stage& stage, Router& router);
 
 // Per rank: how much later than the others it enters. Empty: nobody is late.
 struct LateRanks {

@@ -177,10 +177,12 @@ void TrafficPlayer::release(std::uint32_t id) {
 TrafficPlayer::Origin TrafficPlayer::origin(std::uint64_t value) const {
   const Sent& sent = sent_[value];
   const workload::Stage& stage = stage_of(sent.playing);
-  const NodeId sender = sent.exchange == no_exchange
-                            ? NodeId{}
-                            : stage.exchanges[sent.exchange].ranks[sent.message.rank];
-  return {playing_[sent.playing].play.token, &stage, sender};
+  Origin out{playing_[sent.playing].play.token, &stage, {}, {}};
+  if (sent.exchange == no_exchange) return out;
+  const std::vector<NodeId>& ranks = stage.exchanges[sent.exchange].ranks;
+  out.sender = ranks[sent.message.rank];
+  out.receiver = ranks[(sent.message.rank + sent.message.round) % ranks.size()];
+  return out;
 }
 
 }  // namespace weft::engine::fluid

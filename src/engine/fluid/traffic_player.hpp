@@ -54,12 +54,12 @@ class TrafficPlayer {
   void on_timer(std::uint64_t value);
 
   const TimeHistogram& transfer_times() const { return transfer_times_; }
-  // What an undelivered transfer belongs to: its play's token, stage, and the sender of a message
-  // of an exchange (else an invalid node).
+  // What an undelivered transfer belongs to: its play's token, stage, and the ends of a message of
+  // an exchange (else invalid nodes).
   struct Origin {
     std::uint64_t token;
     const workload::Stage* stage;
-    NodeId sender;
+    NodeId sender, receiver;
   };
   Origin origin(std::uint64_t value) const;
   // Kept routes of a traffic's chains with the bytes of each at scale 1, as far as it was played.

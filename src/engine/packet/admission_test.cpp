@@ -4,8 +4,6 @@
 namespace weft::engine::packet::testing {
 namespace {
 
-constexpr Ps full = 83'200;
-
 Options cts(std::uint32_t channels, std::int64_t packets) {
   Options options;
   options.admission = Admission::cts;

@@ -2,11 +2,15 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/rng.hpp"
+#include "base/test_effort.hpp"
 #include "engine/packet/random_case.hpp"
 #include "engine/packet/reference.hpp"
+#include "engine/packet/test_kit.hpp"
 
 namespace weft::engine::packet {
 namespace {
@@ -15,7 +19,17 @@ struct Both {
   PacketRunResult plain, fast;
 };
 
-Both run_both(const RandomCase& random, std::uint32_t threads) {
+// What hold_against_plain() adds to a random case.
+struct Unreliable {
+  Reliability reliability = Reliability::goback_n;
+  std::vector<double> loss;  // by link, or none
+};
+
+bool accounts(const RandomCase& random) {
+  return random.options.pfc.on || !random.options.buffers.empty();
+}
+
+Both run_both(const RandomCase& random, std::uint32_t threads, const Unreliable& unreliable) {
   const MessageSet set = make_messages(random.connections, random.drafts);
   const auto make_router = [&] {
     auto router = route::Router::create(random.fabric, random.routing, random.routing_seed);
@@ -25,9 +39,13 @@ Both run_both(const RandomCase& random, std::uint32_t threads) {
   route::Router for_plain = make_router(), for_fast = make_router();
   Options options = random.options;
   options.threads = threads;
+  options.reliability = unreliable.reliability;
+  StateChange state{{0}, {}};
+  for (std::size_t l = 0; l < unreliable.loss.size(); ++l)
+    if (unreliable.loss[l] > 0) state.state.set(LinkId(l), {.loss = unreliable.loss[l]});
   Progress progress("", 0, Progress::Show::never);
-  Both both{run_reference(set, for_plain, random.options), {}};
-  auto fast = run_messages(set, for_fast, {}, options, progress);
+  Both both{run_reference(set, for_plain, options, unreliable.loss), {}};
+  auto fast = run_messages(set, for_fast, std::span(&state, 1), options, progress);
   REQUIRE_MESSAGE(fast.has_value(), random.text, "\n", fast.error().text());
   both.fast = *std::move(fast);
   return both;
@@ -35,7 +53,8 @@ Both run_both(const RandomCase& random, std::uint32_t threads) {
 
 class Differences {
  public:
-  explicit Differences(const Both& both) {
+  // `accounts`: switches have an account of their memory.
+  Differences(const Both& both, bool accounts) {
     const PacketRunResult &plain = both.plain, &fast = both.fast;
     for (std::size_t m = 0; m < plain.messages.size(); ++m) {
       const std::string name = fmt::format("message {}", m);
@@ -50,7 +69,8 @@ class Differences {
     compare("drops", a.drops, b.drops);
     compare("drops beyond the headroom", a.drops_headroom, b.drops_headroom);
     compare("timeouts", a.timeouts, b.timeouts);
-    compare("packets sent again", a.retransmissions, b.retransmissions);
+    compare("packets retransmitted", a.retransmissions, b.retransmissions);
+    if (accounts) compare("fullest switch", a.buffer_max, b.buffer_max);
     compare("complete", plain.complete ? 1 : 0, fast.complete ? 1 : 0);
     compare("payload sent", plain.conservation.sent, fast.conservation.sent);
     compare("payload received", plain.conservation.received, fast.conservation.received);
@@ -110,9 +130,9 @@ std::string describe(const RandomCase& random, const std::string& differences) {
 }
 
 // Drops messages, and shortens those that are left, while there is a difference.
-std::string smallest(RandomCase random, std::uint32_t threads) {
+std::string smallest(RandomCase random, std::uint32_t threads, const Unreliable& unreliable) {
   const auto differs = [&](const RandomCase& c) {
-    return !Differences(run_both(c, threads)).text().empty();
+    return !Differences(run_both(c, threads, unreliable), accounts(c)).text().empty();
   };
   for (bool smaller = true; smaller;) {
     smaller = false;
@@ -130,27 +150,103 @@ std::string smallest(RandomCase random, std::uint32_t threads) {
       smaller = true;
     }
   }
-  return describe(random, Differences(run_both(random, threads)).text());
+  return describe(random,
+                  Differences(run_both(random, threads, unreliable), accounts(random)).text());
 }
 
-void hold_against_plain(std::uint64_t cases, std::uint32_t threads) {
+// Losses by chance on some links, in every other case.
+std::vector<double> any_losses(std::uint64_t seed, std::size_t links) {
+  Rng rng = Rng(seed).stream("losses");
+  std::vector<double> loss(rng.below(2) * links);
+  const std::uint64_t lossy = 1 + rng.below(4);  // one in so many
+  const double most = rng.below(2) == 0 ? 0.02 : 0.2;
+  for (double& share : loss)
+    if (rng.below(lossy) == 0) share = most * rng.uniform();
+  return loss;
+}
+
+void hold_against_plain(std::uint64_t cases, std::uint32_t threads,
+                        Reliability reliability = Reliability::goback_n) {
   int different = 0;
+  std::uint64_t again = 0, timeouts = 0;
   for (std::uint64_t seed = 0; seed < cases; ++seed) {
     const RandomCase random = random_case(seed);
-    const Differences differences(run_both(random, threads));
+    Unreliable unreliable{.reliability = reliability, .loss = {}};
+    if (reliability == Reliability::selective) {
+      // One path between any two: the engine hashes, the plain simulator asks the router.
+      if (random.fabric.node_count() != random.fabric.nics().size() + 1) continue;
+      unreliable.loss = any_losses(seed, random.fabric.link_count());
+    }
+    const Both both = run_both(random, threads, unreliable);
+    again += both.fast.counters.retransmissions;
+    timeouts += both.fast.counters.timeouts;
+    const Differences differences(both, accounts(random));
     if (differences.text().empty()) continue;
     constexpr int shown = 3;
     if (++different <= shown)
       FAIL_CHECK("" << random.text << "\n"
                     << differences.text() << "\nat the least:\n"
-                    << smallest(random, threads));
+                    << smallest(random, threads, unreliable));
   }
   CHECK_MESSAGE(different == 0, different, " of ", cases, " cases differ");
+  CHECK(again > cases);
+  CHECK(timeouts > cases / 10);
 }
 
-TEST_CASE("random runs are equal to the picosecond and the packet") { hold_against_plain(800, 1); }
+// Packets, pause frames and acknowledgements take 100 ns each, and so does a tenth of a cable: all
+// that happens falls on one grid, and much of it on one time.
+RandomCase case_on_a_grid(std::uint64_t seed) {
+  constexpr Ps step = 100'000;
+  Rng rng(seed);
+  RandomCase random;
+  random.text = fmt::format("grid {}", seed);
+  random.fabric = testing::leaf_spine(3, 3, 2, Rate{332'800'000'000});
+  Options& options = random.options;
+  options.wire.pause = options.wire.control = testing::packets_of(1);
+  options.pfc = testing::fixed_pfc(2 + static_cast<std::int64_t>(rng.below(8)), 1);
+  if (rng.below(2) == 0) {
+    options.pfc = {.on = true, .alpha = 0.03};
+    options.buffers[""].shared = 1'000'000_B;
+  }
+  const std::span<const NodeId> nics = random.fabric.nics();
+  for (std::uint32_t c = 0; c < 20; ++c) {
+    const std::size_t src = rng.below(nics.size());
+    const std::size_t dst = (src + 1 + rng.below(nics.size() - 1)) % nics.size();
+    random.connections.push_back({.src = nics[src], .dst = nics[dst], .qp = c});
+    random.drafts.push_back({.connection = c,
+                             .bytes = (1 + rng.below(60)) * testing::payload,
+                             .not_before_ps = rng.below(100) * step});
+  }
+  return random;
+}
 
-TEST_CASE("so they are in partitions") { hold_against_plain(200, 2); }
+TEST_CASE("runs in which many things happen at one time are equal, too") {
+  std::uint64_t frames = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const RandomCase random = case_on_a_grid(seed);
+    for (const std::uint32_t threads : {1u, 2u}) {
+      const Both both = run_both(random, threads, {});
+      const Differences differences(both, true);
+      CHECK_MESSAGE(differences.text().empty(), random.text, "\n", differences.text());
+      frames += both.fast.counters.pause_frames;
+    }
+  }
+  CHECK(frames > 2'000);
+}
+
+TEST_CASE("random runs are equal to the picosecond and the packet") {
+  hold_against_plain(test_effort(800), 1);
+}
+
+TEST_CASE("so they are in partitions") { hold_against_plain(test_effort(200), 2); }
+
+TEST_CASE("random runs with selective repeat are equal to the picosecond and the packet") {
+  hold_against_plain(test_effort(3000), 1, Reliability::selective);
+}
+
+TEST_CASE("so they are with selective repeat in partitions") {
+  hold_against_plain(200, 2, Reliability::selective);
+}
 
 }  // namespace
 }  // namespace weft::engine::packet

@@ -5,9 +5,7 @@
 namespace weft::engine::packet::testing {
 namespace {
 
-constexpr Ps full = 83'200;
-
-Options selective(Balance balance) {
+Options selective_windowed(Balance balance) {
   Options options;
   options.reliability = Reliability::selective;
   options.balance = balance;
@@ -24,10 +22,10 @@ TEST_CASE("spraying beats ECMP where flows collide; by queue it is as good") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     Setting setting{.seed = seed};
     ecmp += microseconds(run(fabric, load, setting).end) / 5;
-    setting.options = selective(Balance::spray);
+    setting.options = selective_windowed(Balance::spray);
     setting.options.seed = seed;
     spray += microseconds(run(fabric, load, setting).end) / 5;
-    setting.options = selective(Balance::adaptive);
+    setting.options = selective_windowed(Balance::adaptive);
     adaptive += microseconds(run(fabric, load, setting).end) / 5;
   }
   CHECK(ecmp > 1.8 * ideal);
@@ -41,7 +39,7 @@ TEST_CASE("REPS leaves a slow path; blind spraying does not") {
   State state;
   state.set(link(fabric, "leaf:0->spine:2"), {.rate_factor = 0.2});
   const auto end = [&](Balance balance) {
-    Setting setting{.options = selective(balance), .changes = {{{}, state}}};
+    Setting setting{.options = selective_windowed(balance), .changes = {{{}, state}}};
     setting.options.congestion = Congestion::nscc;
     setting.options.window = {};
     setting.options.ecn = {.on = true, .kmin = packets_of(5), .kmax = packets_of(20), .pmax = 1};
@@ -123,7 +121,7 @@ TEST_CASE("multipath: the path with the least outstanding gets the next message"
     load.drafts.push_back({.bytes = 20 * payload, .not_before_ps = Ps{m} * 20 * full});
   const PacketRunResult result = run(fabric, load, setting);
   CHECK(result.complete);
-  const std::uint32_t slow = result.links[link(fabric, "leaf:0->spine:1").index()].packets;
+  const std::uint64_t slow = result.links[link(fabric, "leaf:0->spine:1").index()].packets;
   CHECK(slow > 0);
   CHECK(slow < 60 * 20 / 3);
 }

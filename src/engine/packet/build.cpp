@@ -39,7 +39,7 @@ class Builder {
   Status make_buffers();
   void foresee_reliefs();
   Status make_connections();
-  void make_messages();
+  Status make_messages();
 
   World& world_;
   const Fabric& fabric_;
@@ -185,7 +185,7 @@ Status Builder::make_buffers() {
     NodeBuffer& buffer = world_.nodes[node.index()];
     if (buffer.port_count > port_count_max)
       return fail(Errc::unsupported, {},
-                  fmt::format("{} has {} ports; the packet engine knows {} at most",
+                  fmt::format("{} has {} ports; the packet engine supports at most {}",
                               fabric_.name(node), buffer.port_count, port_count_max),
                   "use engine: fluid");
     auto found = options.buffers.find(fabric_.role_name(node));
@@ -204,9 +204,9 @@ Status Builder::make_buffers() {
     const auto memory = static_cast<std::uint64_t>(found->second.shared.count);
     if (reserved >= memory)
       return fail(Errc::infeasible, {},
-                  fmt::format("the headrooms of {} ({} ports) need {} B of its {} B of memory",
+                  fmt::format("the headroom of {} ({} ports) needs {} B of its {} B of memory",
                               fabric_.name(node), buffer.port_count, reserved, memory),
-                  "give it more memory under transport.buffers, or set transport.pfc.headroom");
+                  "increase its memory under transport.buffers, or set transport.pfc.headroom");
     buffer.pool = memory - reserved;
   }
   return {};
@@ -227,25 +227,37 @@ Status Builder::make_connections() {
   world_.receivers = LargeArray<Receiver>(count);
   for (std::uint32_t c = 0; c < count; ++c) {
     Sender& sender = world_.senders[c];
+    sender.next = sender.unacked = sender.highest = world_.options.first_psn;
+    world_.receivers[c].in_order = transport::GobackReceiver(world_.options.first_psn);
     sender.payload = static_cast<std::uint16_t>(world_.payload);
     const std::uint32_t wanted = set.connections[c / world_.fanout].traffic_class;
     sender.traffic_class =
         (wanted > 0 ? wanted : world_.options.scheduler.data_class) & (class_count_max - 1);
     find_path(world_, c);
     if (world_.options.window.count > 0)
-      sender.window = static_cast<std::uint32_t>(
-          std::max<std::int64_t>(1, world_.options.window.count / world_.full_size));
+      sender.window = world_.window_packets(static_cast<double>(world_.options.window.count));
   }
   build_protocols(world_);
   return {};
 }
 
-void Builder::make_messages() {
+// A receiver counts what a message lacks in 48 bits.
+Status Builder::make_messages() {
   const MessageSet& set = world_.set;
   world_.message_states = LargeArray<MessageState>(set.size());
   world_.ends.resize(set.size());
   for (std::uint32_t m = 0; m < set.size(); ++m)
-    world_.message_states[m].waits = set.messages[m].waits;
+    world_.message_states[m].waits_or_end_high = set.messages[m].waits;
+  for (std::uint32_t m = 0; m < set.size(); ++m) {
+    const Message& message = set.messages[m];
+    const Sender& sender = world_.senders[std::size_t{message.connection} * world_.fanout];
+    if (world_.packet_count(sender, m) > message_packets_max)
+      return fail(Errc::value, {},
+                  fmt::format("a message of {} B needs more than {} packets of {} B", message.bytes,
+                              message_packets_max, sender.payload),
+                  "use a larger transport.mtu, or split the message");
+  }
+  return {};
 }
 
 Status Builder::build() {
@@ -255,8 +267,7 @@ Status Builder::build() {
   make_ports();
   WEFT_TRY_STATUS(make_buffers());
   WEFT_TRY_STATUS(make_connections());
-  make_messages();
-  return {};
+  return make_messages();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <utility>
 
 #include "engine/packet/build.hpp"
 
@@ -204,17 +205,16 @@ void ProtocolBuilder::mark_around_target() {
 void ProtocolBuilder::make_selective() {
   std::uint32_t most = 64;
   for (std::uint32_t c = 0; c < count_; ++c) {
-    const std::uint32_t window = world_.senders[c].window;
-    if (window != UINT32_MAX) most = std::max(most, window);
-    if (window == UINT32_MAX) most = psn_window_max;
+    most = std::max(most, world_.senders[c].window);
   }
   const std::uint32_t window =
       std::min<std::uint32_t>(std::bit_ceil(4 * most), static_cast<std::uint32_t>(psn_window_max));
   p_.window_words = window / 64;
   p_.words = LargeArray<std::uint64_t>(count_ * 3 * p_.window_words);
-  p_.selective_senders.resize(count_);
-  p_.selective_receivers.resize(count_);
+  p_.selective_senders.assign(count_, transport::SelectiveSender(options_.first_psn));
+  p_.selective_receivers.assign(count_, transport::SelectiveReceiver(options_.first_psn));
   p_.in_flight.assign(count_, 0);
+  p_.round_trips.assign(count_, 0);
 }
 
 void ProtocolBuilder::make_admission() {
@@ -222,7 +222,7 @@ void ProtocolBuilder::make_admission() {
     const std::int64_t packets = options_.cts.channel_buffer.count / world_.payload;
     p_.chunk_packets = static_cast<std::uint32_t>(std::max<std::int64_t>(1, packets));
     p_.clear_slots.assign(count_, options_.cts.channels);
-    p_.slotted.assign(count_, 0);
+    p_.slotted.assign(count_, options_.first_psn);
   }
   if (options_.admission != Admission::pull) return;
   // Credit counts packets.
@@ -311,11 +311,16 @@ Status build_table(World& world, const model::State& state) {
   Protocols& p = world.protocols;
   const MessageSet& set = world.set;
   std::vector<NodeId> nics;
-  p.ends.assign(set.connections.size(), {});
+  const std::vector<Ends> before = std::exchange(p.ends, {});
+  p.ends.resize(set.connections.size());
   for (std::uint32_t c = 0; c < set.connections.size(); ++c) {
     NodeId src, dst;
     if (!find_ends(world, set.connections[c], src, dst)) {
       p.ends[c] = {none, set.connections[c].dst.value, none, none};
+      // Without a path now, but with packets under way that hold no path of their own: they go on
+      // by the table, which has none for them.
+      if (!before.empty() && before[c].src != none)
+        p.ends[c] = {before[c].src, before[c].dst, route::Fib::no_target, route::Fib::no_target};
       continue;
     }
     p.ends[c].src = src.value;
@@ -325,7 +330,7 @@ Status build_table(World& world, const model::State& state) {
   }
   WEFT_TRY(route::Fib fib, route::Fib::build(world.fabric, state, nics));
   for (Ends& ends : p.ends) {
-    if (ends.src == none) continue;
+    if (ends.src == none || ends.dst_target == route::Fib::no_target) continue;
     ends.src_target = fib.target(NodeId(ends.src));
     ends.dst_target = fib.target(NodeId(ends.dst));
   }

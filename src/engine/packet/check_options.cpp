@@ -26,7 +26,7 @@ class Checker {
     check_window();
     check_classes();
     check_transport();
-    check_paths();
+    if (context_.runner == ReadContext::Runner::packets) check_paths();
     check_thresholds();
     check_buffer_sizes();
     if (context_.fabric == nullptr) return;
@@ -72,13 +72,13 @@ Where Checker::where(std::string_view key, std::string_view inner) const {
 void Checker::check_window() {
   if (options_.window.count > 0 && options_.window < full_packet())
     error(Errc::value, transport_.where("window"),
-          fmt::format("a window of {} holds no packet of {}", to_text(options_.window),
+          fmt::format("a window of {} is too small for a packet of {}", to_text(options_.window),
                       to_text(full_packet())),
-          "a round trip at line rate is usual; leave it out for no bound");
+          "one round trip at line rate is typical; omit it for no limit");
   if (options_.ack_timeout.ps == 0)
     error(Errc::value, transport_.where("ack_timeout"),
-          "ack_timeout is 0: everything would be sent again at once",
-          "give more than a round trip, e.g. 1 ms");
+          "ack_timeout is 0: everything would be retransmitted immediately",
+          "use more than a round trip, e.g. 1 ms");
 }
 
 void Checker::check_classes() {
@@ -86,13 +86,13 @@ void Checker::check_classes() {
   const std::size_t count = scheduler.weights.size();
   if (count > class_count_max)
     error(Errc::value, where("classes", "weights"),
-          fmt::format("{} classes; there are {} at most", count, class_count_max),
+          fmt::format("{} classes; at most {} are supported", count, class_count_max),
           "merge some of them");
   const auto check = [&](const char* key, std::uint32_t number) {
     if (number >= count)
       error(Errc::value, where("classes", key),
-            fmt::format("classes.{} is {}, and weights names {}", key, number, count),
-            "classes count from 0: give one weight for each");
+            fmt::format("classes.{} is {}, but weights has {} classes", key, number, count),
+            "classes are numbered from 0: give one weight per class");
   };
   check("data", scheduler.data_class);
   check("ack", scheduler.ack_class);
@@ -102,30 +102,34 @@ void Checker::check_classes() {
       error(Errc::value, where("classes", "weights"),
             fmt::format("a weight of {} B is below a full packet of {}", weight,
                         to_text(full_packet())),
-            "give what a class may send in its turn, or 0 for a strict class");
+            "set the bytes that a class may send per turn, or 0 for strict priority");
   const bool high =
       options_.admission == Admission::cts && options_.cts.queue == CtsOptions::Queue::high;
   if (high && (scheduler.control_class >= count || scheduler.control_class == scheduler.data_class))
-    contradiction("classes", "cts.queue: high needs a class of its own for control packets",
+    contradiction("classes", "cts.queue: high needs a separate class for control packets",
                   "write e.g. classes: {weights: [4160 B, 0], control: 1}, or cts: {queue: data}");
 }
 
 void Checker::check_transport() {
   const bool selective = options_.reliability == Reliability::selective;
-  if (options_.congestion == Congestion::hpcc && selective)
+  // Schemes that spread packets make it so where the section does not say.
+  const bool by_scheme =
+      context_.runner == ReadContext::Runner::other && !transport_.has("reliability");
+  if (options_.congestion == Congestion::hpcc && selective && !by_scheme)
     contradiction(transport_.has("reliability") ? "reliability" : "cc",
-                  "cc: hpcc compares telemetry of one path, packet by packet, and does not go with "
-                  "selective retransmission",
+                  "cc: hpcc compares telemetry of one path, packet by packet, and does not work "
+                  "with selective retransmission",
                   "use go_back_n on one path, or cc: nscc");
   if (options_.congestion == Congestion::nscc && !selective)
-    contradiction("reliability", "cc: nscc counts each packet, which go_back_n does not tell",
+    contradiction("reliability", "cc: nscc counts each packet, which go_back_n does not report",
                   "use reliability: selective");
   if (options_.admission != Admission::pull) return;
   if (options_.congestion != Congestion::none)
-    contradiction("cc", "name: eqds has the receiver decide how fast senders are; cc: does too",
+    contradiction("cc", "name: eqds lets the receiver set the sending rate, and so does cc:",
                   "remove cc, or use name: nscc");
   if (!selective)
-    contradiction("reliability", "name: eqds asks for single packets again, not for all since",
+    contradiction("reliability",
+                  "name: eqds retransmits single packets, not all packets since a loss",
                   "use reliability: selective");
 }
 
@@ -134,12 +138,12 @@ void Checker::check_paths() {
   if (options_.congestion == Congestion::hpcc && options_.balance != Balance::path &&
       options_.reliability == Reliability::goback_n)
     contradiction("cc",
-                  fmt::format("cc: hpcc compares telemetry of one path; scheme {} changes it",
+                  fmt::format("cc: hpcc compares telemetry of one path; scheme {} changes the path",
                               routing.scheme),
                   "use ecmp or e_ecmp");
   if (routing.weighted && options_.balance != Balance::path)
     error(Errc::unsupported, routing.where,
-          fmt::format("scheme {} ignores weights with packets", routing.scheme),
+          fmt::format("scheme {} ignores weights on the packet engine", routing.scheme),
           "remove weighted, or use ecmp or e_ecmp");
 }
 
@@ -150,11 +154,11 @@ void Checker::check_thresholds() {
     error(Errc::value, where("pfc", "xoff"),
           fmt::format("pfc.xoff {} is not within a full packet ({}) .. 4 GiB", to_text(pfc.xoff),
                       to_text(full_packet())),
-          "10 to 100 packets are usual");
+          "10 to 100 packets is typical");
   if (pfc.headroom > queue_max)
     error(Errc::value, where("pfc", "headroom"),
           fmt::format("pfc.headroom {} is above 4 GiB", to_text(pfc.headroom)),
-          "leave it out for what the links need");
+          "omit it to use what the links need");
 }
 
 void Checker::check_buffer_sizes() {
@@ -169,19 +173,19 @@ void Checker::check_buffer_sizes() {
         error(Errc::value, place,
               fmt::format("{} buffer {}, less than one packet of {} (mtu and header)", name,
                           to_text(size), to_text(full_packet())),
-              "give more memory, or a smaller mtu; 0 is as much as there is");
+              "use more memory or a smaller mtu; 0 means all memory");
     if (buffer.per_port > queue_max)
       error(Errc::value, place, fmt::format("{} buffer more than 4 GiB for one port", name),
-            "0 is as much as there is");
+            "0 means all memory");
   }
   if (options_.overflow == Overflow::trim && options_.reliability == Reliability::goback_n &&
       options_.transport != "eqds")
     error(Errc::infeasible, transport_.where("overflow"),
-          "go-back-N cannot use trimmed packets: it takes what comes in order, or nothing",
+          "go-back-N cannot use trimmed packets: it accepts only packets in order",
           "use reliability: selective, or overflow: drop");
   if (options_.overflow == Overflow::trim && options_.buffers.empty())
     context_.notes.push_back(
-        "switches buffer whatever comes, so that none trims: transport.buffers bounds them");
+        "switches have unlimited buffers, so none trims packets: transport.buffers limits them");
 }
 
 void Checker::check_roles(const Fabric& fabric) {
@@ -196,7 +200,7 @@ void Checker::check_roles(const Fabric& fabric) {
   for (const Config::Field& field : section->fields)
     if (std::ranges::find(roles, field.key) == roles.end())
       error(Errc::unknown, field.where,
-            fmt::format("no switch of this fabric has the role {}{}", quoted(field.key),
+            fmt::format("no switch of this fabric has the role {}{}", quote(field.key),
                         did_you_mean(field.key, roles)),
             fmt::format("choose among {}", fmt::join(roles, ", ")));
 }
@@ -210,7 +214,7 @@ void Checker::check_rates(const Fabric& fabric) {
                    fmt::format("dcqcn.minimum {} is above the rate of {}, {}",
                                to_text(options_.dcqcn.minimum), fabric.name(link),
                                to_text(fabric.rate(link))),
-                   "lower it");
+                   "reduce it");
     }
 }
 
@@ -235,10 +239,10 @@ void Checker::check_memory(const Fabric& fabric) {
     }
   }
   if (options_.pfc.threshold == Pfc::Threshold::dynamic && !unbounded.empty())
-    context_.notes.push_back(fmt::format(
-        "{} share no bounded memory, so that pfc.alpha never pauses who sends to them: give them "
-        "transport.buffers, or fixed thresholds (pfc.xoff)",
-        fmt::join(unbounded, ", ")));
+    context_.notes.push_back(
+        fmt::format("{} have no limited shared memory, so pfc.alpha never pauses their senders: "
+                    "set transport.buffers, or use fixed thresholds (pfc.xoff)",
+                    fmt::join(unbounded, ", ")));
 }
 
 // False, with an error, when nothing is left beside the headrooms.
@@ -262,9 +266,9 @@ bool Checker::check_switch(const Fabric& fabric, NodeId node, const Buffer& buff
   for (const auto& [room, count] : ports)
     sum += fmt::format("{}{} ports x {} B", sum.empty() ? "" : " + ", count, room);
   error(Errc::infeasible, transport_.where("buffers"),
-        fmt::format("the headrooms of {} take {} = {:.0f} B, and its memory has {} B",
+        fmt::format("the headroom of {} takes {} = {:.0f} B, but its memory has {} B",
                     fabric.name(node), sum, reserved, buffer.shared.count),
-        "give it more memory, or set pfc.headroom");
+        "increase its memory, or set pfc.headroom");
   return false;
 }
 

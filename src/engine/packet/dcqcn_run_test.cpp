@@ -7,8 +7,6 @@
 namespace weft::engine::packet::testing {
 namespace {
 
-constexpr Ps full = 83'200;
-
 Options dcqcn(DcqcnOptions::Preset preset, std::int64_t kmin, std::int64_t kmax, double pmax) {
   Options options;
   options.congestion = Congestion::dcqcn;

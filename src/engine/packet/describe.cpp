@@ -19,10 +19,11 @@ std::string describe(const World& world, std::uint32_t m) {
   const Sender& sender = world.senders[std::size_t{message.connection} * world.fanout];
   std::string out = fmt::format("message {} ({} to {}, {} B)", m, world.fabric.name(c.src),
                                 world.fabric.name(c.dst), message.bytes);
-  if (world.message_states[m].waits > 0)
-    return out + fmt::format(" waits for {} other events", world.message_states[m].waits);
-  if (world.ends[m].start == never) return out + " had not begun";
-  out += fmt::format(": {} of {} packets are acknowledged", world.acknowledged(sender, m),
+  const std::uint32_t waits = world.message_states[m].waits_or_end_high;
+  if (world.ends[m].start == never)
+    return out +
+           (waits > 0 ? fmt::format(" waits for {} other events", waits) : " had not started");
+  out += fmt::format(": {} of {} packets acknowledged", world.acknowledged(sender, m),
                      world.packet_count(sender, m));
   if (sender.failed) return out + "; its queue pair gave up after 7 timeouts";
   if (sender.source == none) return out + "; it has no live path";
@@ -44,23 +45,27 @@ void describe_unfinished(const World& world, Ps end, std::vector<std::string>& o
   if (more > 0) out.push_back(fmt::format("... and {} more", more));
 }
 
-// Links that stood still for most of the run because of pauses.
-void describe_storms(const World& world, Ps end, std::vector<std::string>& out) {
+// Links that stood still for most of the time that traffic lasted, because of pauses.
+void describe_storms(const World& world, TrafficSpan traffic, std::vector<std::string>& out) {
   constexpr double most = 0.5;
   constexpr Ps short_run = 10'000'000;
-  if (end < short_run) return;
+  const Ps end = traffic.end, length = traffic.end - traffic.begin;
+  if (length < short_run) return;
   for (std::uint32_t id = 0; id < world.fabric.link_count(); ++id) {
     const RareTally& rare = world.rare[id];
     const Ps still =
         world.links[id].paused && end > rare.paused_since ? end - rare.paused_since : 0;
-    const double share = static_cast<double>(rare.paused_total + still) / static_cast<double>(end);
+    // The last pauses may outlast the traffic by the time of a frame on its way.
+    const Ps paused = std::min(rare.paused_total + still, length);
+    const double share = static_cast<double>(paused) / static_cast<double>(length);
     if (share <= most) continue;
     if (out.size() == lines_max) {
       out.emplace_back("... and more");
       return;
     }
-    out.push_back(fmt::format("{} was paused for {:.0f} % of the run ({} pauses)",
-                              world.fabric.name(LinkId(id)), share * 100, rare.pauses));
+    out.push_back(fmt::format("{} was paused for {:.0f} % of {:.3f} us of traffic ({} pauses)",
+                              world.fabric.name(LinkId(id)), share * 100, microseconds(length),
+                              rare.pauses));
   }
 }
 
@@ -73,11 +78,29 @@ std::string digest_of(const PacketRunResult& result) {
   }
   for (const LinkCounters& link : result.links) {
     digest.add(link.bytes);
-    digest.add(std::uint64_t{link.packets} << 32 | link.control);
-    digest.add(std::uint64_t{link.ecn_marked} << 32 | link.dropped);
+    digest.add(link.packets);
+    digest.add(link.control);
+    digest.add(link.ecn_marked);
+    digest.add(link.dropped);
+    digest.add(link.trimmed);
     digest.add(link.paused_ps);
-    digest.add(std::uint64_t{link.pauses} << 32 | link.queue_max);
+    digest.add(link.pauses);
+    digest.add(std::uint64_t{link.queue_max});
   }
+  const Counters& c = result.counters;
+  for (const std::uint64_t count :
+       {c.hops, c.pause_frames, c.ecn_marks, c.cnps, c.drops, c.drops_headroom, c.drops_link,
+        c.drops_control, c.trims, c.retransmissions, c.timeouts, c.buffer_max})
+    digest.add(count);
+  const Conservation& payload = result.conservation;
+  for (const std::uint64_t bytes :
+       {payload.sent, payload.received, payload.dropped, payload.in_flight})
+    digest.add(bytes);
+  for (const TierCounters& tier : result.tiers) {
+    for (const std::uint64_t count : tier.queue_bytes) digest.add(count);
+    for (const std::uint64_t count : tier.pause_ps) digest.add(count);
+  }
+  for (const Deadlock& deadlock : result.deadlocks) digest.add(deadlock.since);
   return digest.hex();
 }
 

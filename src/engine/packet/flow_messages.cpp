@@ -30,11 +30,11 @@ std::vector<std::uint32_t> by_pair(const FlowSet& flows, std::size_t node_count)
   return sorted_by(order, node_count, [&](std::uint32_t i) { return flows.flows[i].src.index(); });
 }
 
-// Of connections between two NICs.
-struct Way {
+// Tells the connections between two NICs apart.
+struct ConnectionKey {
   std::span<const NodeId> via;
   std::uint32_t qp;
-  friend bool operator<(const Way& a, const Way& b) {
+  friend bool operator<(const ConnectionKey& a, const ConnectionKey& b) {
     if (a.qp != b.qp) return a.qp < b.qp;
     return std::ranges::lexicographical_compare(a.via, b.via);
   }
@@ -82,26 +82,27 @@ class FlowMessages {
   void add_pair(std::span<const std::uint32_t> flows) {
     const route::RoutingConfig& config = router_.config();
     const bool in_turns = config.message_mode == route::MessageMode::round_robin;
-    std::map<Way, std::uint32_t> connections;  // to the first of `parts_`
+    std::map<ConnectionKey, std::uint32_t> connections;  // to the first of `parts_`
     for (std::size_t k = 0; k < flows.size(); ++k) {
       const FlowSet::Flow& flow = flows_.flows[flows[k]];
-      const Way way{flows_.via_of(flow), in_turns ? static_cast<std::uint32_t>(k % config.qps) : 0};
+      const ConnectionKey key{flows_.via_of(flow),
+                              in_turns ? static_cast<std::uint32_t>(k % config.qps) : 0};
       const auto next = static_cast<std::uint32_t>(out_.connections.size());
-      const auto [found, is_new] = connections.try_emplace(way, next);
-      if (is_new) add_connections(flow, way);
+      const auto [found, is_new] = connections.try_emplace(key, next);
+      if (is_new) add_connections(flow, key);
       add_flow(flows[k], found->second);
     }
   }
 
-  void add_connections(const FlowSet::Flow& flow, const Way& way) {
+  void add_connections(const FlowSet::Flow& flow, const ConnectionKey& key) {
     const auto via = static_cast<std::uint32_t>(out_.via.size());
-    out_.via.insert(out_.via.end(), way.via.begin(), way.via.end());
+    out_.via.insert(out_.via.end(), key.via.begin(), key.via.end());
     for (std::uint32_t part = 0; part < parts_; ++part)
       out_.connections.push_back({.src = flow.src,
                                   .dst = flow.dst,
-                                  .qp = way.qp + part,
+                                  .qp = key.qp + part,
                                   .via = via,
-                                  .via_count = static_cast<std::uint32_t>(way.via.size())});
+                                  .via_count = static_cast<std::uint32_t>(key.via.size())});
   }
 
   void add_flow(std::uint32_t index, std::uint32_t connection) {

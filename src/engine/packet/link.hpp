@@ -66,7 +66,11 @@ struct LinkTally {
 static_assert(sizeof(LinkTally) == 32);
 struct RareTally {
   Ps paused_since = 0, paused_total = 0;
-  std::uint32_t pauses = 0, dropped = 0, trimmed = 0;
+  std::uint64_t pauses = 0, dropped = 0, trimmed = 0;
+};
+// What the narrow counts of a LinkTally held before they were set back to 0.
+struct LinkSums {
+  std::uint64_t data = 0, control = 0, marked = 0;
 };
 
 }  // namespace weft::engine::packet

@@ -112,9 +112,11 @@ struct Scheduler {
 };
 
 struct SeriesOptions {
-  Duration interval{0};               // 0: no series
-  std::vector<std::string> links;     // queue depth and rate of these
-  std::vector<std::string> flows;     // rate of these
+  Duration interval{0};            // 0: no series
+  std::vector<std::string> links;  // queue depth and rate of these
+  std::vector<std::string> flows;  // rate of these messages, by number
+  // What to call them, each; without: "message 7".
+  std::vector<std::string> flow_names{};
   std::size_t samples_max = 100'000;  // then every other sample is dropped and the interval doubles
 };
 
@@ -146,6 +148,7 @@ struct Options {
   Ps end = never;             // stop then
   std::uint32_t threads = 0;  // 0: one
   std::uint64_t seed = 1;
+  std::uint32_t first_psn = 0;  // of every connection; real queue pairs begin anywhere
 };
 
 // Bytes that may still come in after a pause was decided: what is on the wire both ways, a full

@@ -15,6 +15,8 @@ enum class PacketType : std::uint32_t { data, request, ack, nack, cnp, grant };
 constexpr bool goes_forward(PacketType type) { return type <= PacketType::request; }
 
 inline constexpr std::uint32_t psn_bits = 24;  // as on the wire
+// Packets of a connection, so that 24 bits tell them apart (InfiniBand's bound on a queue pair).
+inline constexpr std::uint32_t in_flight_max = (1u << (psn_bits - 1)) - 1;
 inline constexpr std::uint32_t port_bits = 11, port_count_max = 1u << port_bits;
 inline constexpr std::uint32_t path_length_max = (1u << 5) - 1;
 

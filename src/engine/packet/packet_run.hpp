@@ -27,12 +27,12 @@ struct MessageEnd {
 // As switches export them. Of the sending side of a directed link, all classes together.
 struct LinkCounters {
   std::uint64_t bytes = 0;    // sent, headers included
-  std::uint32_t packets = 0;  // data
-  std::uint32_t control = 0;  // ACK, NACK, CNP, CTS, credit, trimmed
-  std::uint32_t ecn_marked = 0;
-  std::uint32_t dropped = 0;  // no room, no path, dead or lossy link
-  std::uint32_t trimmed = 0;
-  std::uint32_t pauses = 0;     // pause frames that stopped this link
+  std::uint64_t packets = 0;  // data
+  std::uint64_t control = 0;  // ACK, NACK, CNP, CTS, credit, trimmed
+  std::uint64_t ecn_marked = 0;
+  std::uint64_t dropped = 0;  // of any kind: no room, no path, dead or lossy link
+  std::uint64_t trimmed = 0;
+  std::uint64_t pauses = 0;     // pause frames that stopped this link
   std::uint32_t queue_max = 0;  // bytes waiting
   Ps paused_ps = 0;
 };
@@ -64,8 +64,19 @@ struct Series {
 
 // A circle of links each of which is paused because the next one is full.
 struct Deadlock {
-  Ps at = 0;
+  Ps since = 0;  // when the last of them was paused: none has sent anything since
   std::vector<LinkId> circle;
+};
+
+// Data packets that found no room although PFC makes their class lossless.
+struct LosslessDrops {
+  enum class Cause : std::uint8_t { small_headroom, full_port };
+  std::uint8_t traffic_class = 0;
+  Cause cause = Cause::small_headroom;
+  // small_headroom: by which they came into the switch; full_port: by which they were to leave it.
+  std::uint32_t link = 0;
+  std::string port;  // its name
+  std::uint64_t packets = 0;
 };
 
 struct Counters {
@@ -73,10 +84,14 @@ struct Counters {
   std::uint64_t events = 0;
   std::uint64_t pause_frames = 0;
   std::uint64_t ecn_marks = 0, cnps = 0;
-  std::uint64_t drops = 0, drops_headroom = 0, drops_link = 0, trims = 0;
-  std::uint64_t retransmissions = 0, timeouts = 0;
-  // Bytes waiting in one switch, at most 16 KiB and 1/64 too few; 0 where memory does not count
-  // (neither PFC nor buffers).
+  // Data packets dropped; of these, because a headroom was too small, and on dead or lossy links or
+  // without a path.
+  std::uint64_t drops = 0, drops_headroom = 0, drops_link = 0;
+  // Lost on links too, but not data: ACK, NACK, CNP, CTS, credit, what trimming left.
+  std::uint64_t drops_control = 0;
+  std::uint64_t trims = 0, retransmissions = 0, timeouts = 0;
+  // Most bytes that waited in one switch (or NIC with a receive_rate) at one time; 0 where memory
+  // does not count (neither PFC nor buffers).
   std::uint64_t buffer_max = 0;
 };
 
@@ -87,6 +102,7 @@ struct PacketRunResult {
   std::vector<Series> series;
   std::vector<Deadlock> deadlocks;
   std::vector<std::string> storms;  // links paused most of the time, in words
+  std::vector<LosslessDrops> lossless_drops;
   Counters counters;
   Conservation conservation;
   Ps end = 0;             // of the last event

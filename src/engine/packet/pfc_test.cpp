@@ -4,7 +4,37 @@
 namespace weft::engine::packet::testing {
 namespace {
 
-constexpr Ps full = 83'200;  // a full packet at 400 Gb/s
+TEST_CASE("links that stand still for most of the traffic are named, however late timers are") {
+  const Fabric fabric = star(equal(4));
+  for (const Ps start : {Ps{0}, 20'000 * us})
+    for (const Duration ack_timeout : {300_us, 16'777_us}) {
+      CAPTURE(start);
+      CAPTURE(ack_timeout.ps);
+      Options options;
+      options.pfc = fixed_pfc();
+      options.receive_rate = 0.05;
+      options.ack_timeout = ack_timeout;
+      const PacketRunResult result =
+          run(fabric, Load{}.add(fabric, 0, 3, 500 * payload, start), options);
+      REQUIRE(result.complete);
+      CHECK(last_end(result) < start + 1'000 * us);
+      const Ps paused = result.links[link(fabric, "nic:0->s:0").index()].paused_ps;
+      CHECK(paused > (last_end(result) - start) / 2);
+      REQUIRE(result.storms.size() == 2);
+      CHECK(result.storms[0].starts_with("nic:0->s:0 was paused for "));
+      CHECK(result.storms[1].starts_with("s:0->nic:3 was paused for "));
+    }
+}
+
+TEST_CASE("a receiver at nine tenths of line rate is no storm") {
+  const Fabric fabric = star(equal(4));
+  Options options;
+  options.pfc = fixed_pfc();
+  options.receive_rate = 0.9;
+  const PacketRunResult result = run(fabric, Load{}.add(fabric, 0, 3, 5000 * payload), options);
+  CHECK(result.counters.pause_frames > 0);
+  CHECK(result.storms.empty());
+}
 
 TEST_CASE("slow receivers push back through NIC and switch, and finish at their own rate") {
   const Fabric fabric = star(equal(3));
@@ -166,7 +196,7 @@ TEST_CASE("a circle of pauses stops the run, and is named") {
     CHECK(result.conservation.in_flight > 0);
     REQUIRE(result.deadlocks.size() == 1);
     std::vector<LinkId> circle = result.deadlocks[0].circle;
-    CHECK(result.deadlocks[0].at <= result.end);
+    CHECK(result.deadlocks[0].since <= result.end);
     REQUIRE(circle.size() == 3);
     for (std::size_t i = 0; i < 3; ++i)
       CHECK(net.fabric.to(circle[i]) == net.fabric.from(circle[(i + 1) % 3]));
@@ -176,10 +206,37 @@ TEST_CASE("a circle of pauses stops the run, and is named") {
     if (digest.empty()) digest = result.digest;
     CHECK(result.digest == digest);
   }
+  options.threads = 1;
   options.pfc = fixed_pfc(20'000, 10'000);
   const PacketRunResult roomy = run(net.fabric, net.load, options);
   CHECK(roomy.complete);
   CHECK(roomy.deadlocks.empty());
+}
+
+TEST_CASE("a deadlock is found before any timer, and says since when nothing has moved") {
+  const Triangle net;
+  Options options;
+  options.pfc = fixed_pfc(2, 1);
+  for (const Duration ack_timeout : {500_us, 16'777_us})
+    for (const std::uint32_t threads : {1u, 2u, 3u, 8u}) {
+      options.ack_timeout = ack_timeout;
+      options.threads = threads;
+      const PacketRunResult result = run(net.fabric, net.load, options);
+      REQUIRE(result.deadlocks.size() == 1);
+      const Ps since = result.deadlocks[0].since;
+      CHECK(result.end == 200 * us);
+      CHECK(result.counters.timeouts == 0);
+      // Stopped then, the circle has sent as much as at the end.
+      Options short_options = options;
+      short_options.end = since;
+      const PacketRunResult stopped = run(net.fabric, net.load, short_options);
+      for (const LinkId id : result.deadlocks[0].circle) {
+        CHECK(stopped.links[id.index()].packets > 0);
+        CHECK(stopped.links[id.index()].packets == result.links[id.index()].packets);
+      }
+      CHECK(stopped.deadlocks.empty());
+      CHECK(microseconds(since) < 20);
+    }
 }
 
 }  // namespace

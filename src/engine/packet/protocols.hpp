@@ -47,7 +47,9 @@ struct Protocols {
   LargeArray<std::uint64_t> words;
   std::vector<transport::SelectiveSender> selective_senders;
   std::vector<transport::SelectiveReceiver> selective_receivers;
-  std::vector<std::uint32_t> in_flight;  // packets, lost ones not counted
+  std::vector<std::uint32_t> in_flight;    // packets, lost ones not counted
+  std::vector<std::uint16_t> round_trips;  // measured last, in steps of 2^17 ps; 0: none yet
+  Ps routes_since = 0;                     // tables are of this time
 
   // Congestion control; parameters by `profile`, as rates and round trips differ.
   std::vector<std::uint8_t> profile;

@@ -115,7 +115,7 @@ void OptionsReader::section(const std::string& key, Use use, std::string_view ne
   const Config* value = reader_.child(key);
   if (value == nullptr) return;
   if (use == Use::unused)
-    context_.notes.push_back(fmt::format("transport.{} changes nothing without {}", key, needs));
+    context_.notes.push_back(fmt::format("transport.{} has no effect without {}", key, needs));
   Reader inner(*value, "transport." + key, context_.errors);
   read(inner);
   inner.finish();
@@ -165,8 +165,8 @@ void OptionsReader::read_reliability(Reliability preset) {
       "reliability", names, static_cast<std::size_t>(selective ? Reliability::selective : preset)));
   if (reorders && options_.reliability == Reliability::goback_n)
     context_.notes.push_back(
-        fmt::format("transport.reliability: go_back_n takes packets that scheme {} reorders for "
-                    "lost, and sends them again",
+        fmt::format("transport.reliability: go_back_n treats packets reordered by scheme {} as "
+                    "lost and retransmits them",
                     context_.routing.scheme));
 }
 
@@ -180,7 +180,7 @@ void OptionsReader::read_wire() {
       reader_.error(Errc::value, reader_.where(key),
                     fmt::format("{} {} is not within {} .. {}", key, to_text(read), to_text(least),
                                 to_text(packet_max)),
-                    "usual are an mtu of 1 to 9 kB, and 64 B for the rest");
+                    "an mtu of 1 to 9 kB is typical, and 64 B for the rest");
     }
   };
   size("mtu", wire.mtu, Bytes{64});
@@ -252,12 +252,12 @@ void OptionsReader::read_thresholds(Reader& reader) {
   for (const char* key : {"alpha", "resume_offset"})
     if (is_fixed && reader.has(key))
       reader.error(Errc::infeasible, reader.where(key),
-                   fixed ? fmt::format("pfc.xoff and pfc.{} exclude each other", key)
-                         : fmt::format("pfc.{} needs memory to share, and none is given", key),
+                   fixed ? fmt::format("pfc.xoff and pfc.{} are mutually exclusive", key)
+                         : fmt::format("pfc.{} needs shared memory, and none is given", key),
                    fixed ? "keep one of them" : "add e.g. buffers: 64 MB");
   if (!fixed && reader.has("xon"))
     reader.error(Errc::infeasible, reader.where("xon"), "pfc.xon without pfc.xoff",
-                 "give both, or alpha and resume_offset");
+                 "set both, or alpha and resume_offset");
   if (fixed && pfc.xon > pfc.xoff)
     reader.error(
         Errc::value, reader.where("xon"),
@@ -273,7 +273,7 @@ void OptionsReader::read_ecn() {
   const bool listens = dcqcn || nscc || options_.balance == Balance::reps;
   ecn.on = flag_or_section("ecn", listens, [&](Reader& reader) {
     if (reader.has("kmin") != reader.has("kmax"))
-      reader.error(Errc::parse, reader.where(), "ecn needs both of kmin and kmax, or neither",
+      reader.error(Errc::parse, reader.where(), "ecn needs both kmin and kmax, or neither",
                    "write e.g. ecn: {kmin: 800 kB, kmax: 3200 kB, pmax: 0.2}");
     ecn.kmin = reader.bytes("kmin", ecn.kmin);
     ecn.kmax = reader.bytes("kmax", ecn.kmax);
@@ -286,9 +286,9 @@ void OptionsReader::read_ecn() {
   });
   if (listens && !ecn.on)
     reader_.error(Errc::infeasible, reader_.where("ecn"),
-                  fmt::format("{} works by marks, and ecn is off", dcqcn  ? "cc: dcqcn"
-                                                                   : nscc ? "cc: nscc"
-                                                                          : "scheme reps"),
+                  fmt::format("{} depends on ECN marks, but ecn is off", dcqcn  ? "cc: dcqcn"
+                                                                         : nscc ? "cc: nscc"
+                                                                                : "scheme reps"),
                   "remove ecn: false");
 }
 
@@ -304,7 +304,7 @@ void OptionsReader::read_dcqcn() {
       if (reader.has(key) && (value < least || value > most))
         reader.error(Errc::value, reader.where(key),
                      fmt::format("dcqcn.{} is not within 1 ns .. 1,000 s", key),
-                     "usual ones have 1 to 300 us");
+                     "1 to 300 us is typical");
     };
     timer("alpha_timer", dcqcn.alpha_timer);
     timer("decrease_timer", dcqcn.decrease_timer);
@@ -315,7 +315,7 @@ void OptionsReader::read_dcqcn() {
       value = reader.rate(key, value);
       if (reader.has(key) && value.bps <= 0)
         reader.error(Errc::value, reader.where(key), fmt::format("dcqcn.{} is 0", key),
-                     "no queue pair would recover: give a rate");
+                     "set a rate; otherwise no queue pair recovers");
     };
     step("additive", dcqcn.additive);
     step("hyper", dcqcn.hyper);
@@ -323,7 +323,7 @@ void OptionsReader::read_dcqcn() {
     dcqcn.byte_counter = reader.bytes("byte_counter", dcqcn.byte_counter);
     if (dcqcn.byte_counter.count > 0 && dcqcn.byte_counter < Bytes{1'000})
       reader.error(Errc::value, reader.where("byte_counter"), "dcqcn.byte_counter is below 1 kB",
-                   "the usual one has 10 MB; 0 is none");
+                   "10 MB is typical; 0 disables it");
   });
 }
 
@@ -360,7 +360,7 @@ void OptionsReader::read_cts() {
       reader.error(Errc::value, reader.where("channel_buffer"),
                    fmt::format("cts.channel_buffer is not within {} (the MTU) .. 1 GiB",
                                to_text(options_.wire.mtu)),
-                   "usual ones have 128 KiB to 16 MiB");
+                   "128 KiB to 16 MiB is typical");
   });
 }
 
@@ -376,7 +376,7 @@ void OptionsReader::read_limits() {
   options_.end = static_cast<Ps>(end.ps);
   if (end.ps == 0)
     reader_.error(Errc::value, reader_.where("end"), "transport.end is 0: nothing would run",
-                  "give the time to stop at, or leave it out");
+                  "set the time to stop at, or omit it");
 }
 
 // CTS in a queue of their own is a second class, unless the classes are spelt out.
@@ -396,7 +396,7 @@ void OptionsReader::read_classes() {
       if (!weight) {
         reader.error(weight.error());
       } else if (weight->count > UINT32_MAX) {
-        reader.error(Errc::value, token.where, "a weight above 4 GiB", "some packets are usual");
+        reader.error(Errc::value, token.where, "a weight above 4 GiB", "a few packets is typical");
       } else {
         weights.push_back(static_cast<std::uint32_t>(weight->count));
       }
@@ -424,11 +424,11 @@ void OptionsReader::read_series() {
     series.samples_max = static_cast<std::size_t>(reader.count(
         "samples_max", static_cast<std::int64_t>(series.samples_max), 16, 100'000'000));
     if (series.links.empty() && series.flows.empty())
-      reader.error(Errc::parse, reader.where(), "series names neither links nor flows",
+      reader.error(Errc::parse, reader.where(), "series selects neither links nor flows",
                    "add e.g. links: [\"rtsw:0->ctsw:1\"]");
     if (reader.has("interval") && series.interval < 1_ns)
       reader.error(Errc::value, reader.where("interval"), "series.interval is below 1 ns",
-                   "give the time between samples, e.g. 10 us");
+                   "set the time between samples, e.g. 10 us");
   });
 }
 

@@ -1,6 +1,7 @@
 // `transport:` of a scenario, as the packet engine understands it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct ReadContext {
   route::RoutingConfig& routing;
   Errors& errors;                   // the list that the reader reports to
   std::vector<std::string>& notes;  // keys that are understood and change nothing
+  // Another engine runs the scenario: the section is checked in itself and against the fabric, but
+  // not against `routing`, of which that engine may understand more.
+  enum class Runner : std::uint8_t { packets, other } runner = Runner::packets;
 };
 
 // Reads the keys that docs/transport.md describes; the caller may read others of its own, and then

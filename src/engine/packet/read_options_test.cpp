@@ -135,7 +135,7 @@ TEST_CASE("transport: the routing scheme decides how packets spread") {
   CHECK(forced.errors == "");
   CHECK(forced.options.reliability == Reliability::goback_n);
   REQUIRE(forced.notes.size() == 1);
-  CHECK(contains(forced.notes[0], "reorders"));
+  CHECK(contains(forced.notes[0], "reordered by scheme"));
 }
 
 TEST_CASE("transport: every key") {
@@ -238,7 +238,7 @@ TEST_CASE("transport: pfc: true without memory pauses at 15 packets, with memory
   const Outcome half = read("{pfc: true, buffers: {rtsw: 64 MB}}");
   CHECK(half.errors == "");
   REQUIRE(half.notes.size() == 1);
-  CHECK(half.notes[0].starts_with("ctsw share no bounded memory"));
+  CHECK(half.notes[0].starts_with("ctsw have no limited shared memory"));
 }
 
 // Headroom at 400 Gbps and 1 us: 2 x 50,000 B on the wire, 2 packets of 4,160 B and a pause frame.
@@ -246,8 +246,8 @@ TEST_CASE("transport: headrooms that leave no memory, with the arithmetic") {
   const Bytes room = headroom_for(400_Gbps, 1_us, {});
   CHECK(room == 108'384_B);
   CHECK(read("{pfc: true, buffers: {rtsw: 1 MB}}").errors ==
-        "t.yaml:1:22: the headrooms of rtsw:0 take 18 ports x 108384 B = 1950912 B, and its memory "
-        "has 1000000 B; give it more memory, or set pfc.headroom\n");
+        "t.yaml:1:22: the headroom of rtsw:0 takes 18 ports x 108384 B = 1950912 B, but its memory "
+        "has 1000000 B; increase its memory, or set pfc.headroom\n");
   // 18 x 108,384 B and one packet of 4,160 B just fit.
   CHECK(read("{pfc: true, buffers: {rtsw: 1955072 B}}").errors == "");
   CHECK(read("{pfc: true, buffers: {rtsw: 1955071 B}}").errors != "");
@@ -287,13 +287,13 @@ constexpr Refusal refusals[] = {
     {"{pfc: {xoff: 1 kB}}", "pfc.xoff 1 kB is not within a full packet (4160 B)"},
     {"{pfc: {xoff: 100 kB, xon: 101 kB}}", "pfc.xon (101 kB) is above pfc.xoff (100 kB)"},
     {"{pfc: {xon: 50 kB}}", "pfc.xon without pfc.xoff"},
-    {"{pfc: {xoff: 1 MB, alpha: 1}}", "pfc.xoff and pfc.alpha exclude each other"},
-    {"{pfc: {alpha: 1}}", "pfc.alpha needs memory to share"},
+    {"{pfc: {xoff: 1 MB, alpha: 1}}", "pfc.xoff and pfc.alpha are mutually exclusive"},
+    {"{pfc: {alpha: 1}}", "pfc.alpha needs shared memory"},
     {"{pfc: {alpha: 0}, buffers: 64 MB}", "0 is not within"},
     {"{pfc: {headroom: 5 GB}}", "pfc.headroom 5 GB is above 4 GiB"},
     {"{pfc: {headroom_factor: -1}}", "-1 is not within"},
     {"{ecn: {kmin: 2 MB, kmax: 1 MB}}", "ecn.kmin (2 MB) is above ecn.kmax (1 MB)"},
-    {"{ecn: {kmin: 2 MB}}", "ecn needs both of kmin and kmax"},
+    {"{ecn: {kmin: 2 MB}}", "ecn needs both kmin and kmax"},
     {"{ecn: {pmax: 0}}", "0 is not within"},
     {"{ecn: {pmax: 1.5}}", "1.5 is not within"},
     {"{cc: dcqcn, dcqcn: {gain: 0}}", "0 is not within"},
@@ -305,18 +305,18 @@ constexpr Refusal refusals[] = {
     {"{name: hpcc, hpcc: {eta: 1.1}}", "1.1 is not within"},
     {"{name: cts, cts: {channels: 65}}", "65 is not within 1 .. 64"},
     {"{name: cts, cts: {channel_buffer: 1 kB}}", "cts.channel_buffer is not within"},
-    {"{window: 4 KiB}", "a window of 4 KiB holds no packet of 4160 B"},
+    {"{window: 4 KiB}", "a window of 4 KiB is too small for a packet of 4160 B"},
     {"{ack_timeout: 0}", "ack_timeout is 0"},
     {"{message_rate: -1}", "-1 is not within"},
     {"{receive_rate: 0}", "0 is not within"},
     {"{receive_rate: 2}", "2 is not within"},
     {"{end: 0}", "transport.end is 0"},
-    {"{classes: {weights: [5 kB, 5 kB], data: 2}}", "classes.data is 2, and weights names 2"},
-    {"{classes: {ack: 1}}", "classes.ack is 1, and weights names 1"},
-    {"{classes: {weights: [0, 0, 0, 0, 0, 0, 0, 0, 0]}}", "9 classes; there are 8 at most"},
+    {"{classes: {weights: [5 kB, 5 kB], data: 2}}", "classes.data is 2, but weights has 2 classes"},
+    {"{classes: {ack: 1}}", "classes.ack is 1, but weights has 1 classes"},
+    {"{classes: {weights: [0, 0, 0, 0, 0, 0, 0, 0, 0]}}", "9 classes; at most 8 are supported"},
     {"{classes: {weights: [5 kB, 1 B]}}", "a weight of 1 B is below a full packet"},
     {"{classes: {weights: [many]}}", "many"},
-    {"{series: {interval: 1 us}}", "series names neither links nor flows"},
+    {"{series: {interval: 1 us}}", "series selects neither links nor flows"},
     {"{series: {links: [\"rtsw:0->ctsw:0\"]}}", "\"interval\" is missing"},
     {"{series: {interval: 0, flows: [1]}}", "series.interval is below 1 ns"},
     {"{series: {interval: 1 us, links: [\"rtsw:0->ctsw:9\"]}}", "ctsw:9"},
@@ -339,19 +339,20 @@ TEST_CASE("transport: settings that contradict each other") {
     std::string_view yaml, routing, part;
   };
   const Contradiction contradictions[] = {
-      {"{cc: hpcc, reliability: selective}", "{}", "does not go with selective retransmission"},
-      {"{name: nscc, cc: hpcc}", "{}", "does not go with selective retransmission"},
-      {"{name: hpcc}", "{scheme: flowlet}", "scheme flowlet changes it"},
-      {"{name: hpcc}", "{scheme: multipath}", "scheme multipath changes it"},
+      {"{cc: hpcc, reliability: selective}", "{}", "does not work with selective retransmission"},
+      {"{name: nscc, cc: hpcc}", "{}", "does not work with selective retransmission"},
+      {"{name: hpcc}", "{scheme: flowlet}", "scheme flowlet changes the path"},
+      {"{name: hpcc}", "{scheme: multipath}", "scheme multipath changes the path"},
       {"{name: nscc, reliability: go_back_n}", "{scheme: ecmp}", "use reliability: selective"},
-      {"{name: eqds, cc: dcqcn, buffers: 64 MB}", "{}", "has the receiver decide"},
+      {"{name: eqds, cc: dcqcn, buffers: 64 MB}", "{}", "lets the receiver set the sending rate"},
       {"{name: eqds, reliability: go_back_n, buffers: 64 MB}", "{scheme: ecmp}",
-       "asks for single packets again"},
-      {"{cc: dcqcn, ecn: false}", "{}", "cc: dcqcn works by marks, and ecn is off"},
-      {"{name: nscc, ecn: false}", "{}", "cc: nscc works by marks"},
-      {"{ecn: false}", "{scheme: reps}", "scheme reps works by marks"},
-      {"{name: cts, classes: {weights: [5 kB]}}", "{}", "needs a class of its own"},
-      {"{}", "{scheme: spray, weighted: true}", "scheme spray ignores weights with packets"},
+       "retransmits single packets"},
+      {"{cc: dcqcn, ecn: false}", "{}", "cc: dcqcn depends on ECN marks, but ecn is off"},
+      {"{name: nscc, ecn: false}", "{}", "cc: nscc depends on ECN marks"},
+      {"{ecn: false}", "{scheme: reps}", "scheme reps depends on ECN marks"},
+      {"{name: cts, classes: {weights: [5 kB]}}", "{}", "needs a separate class"},
+      {"{}", "{scheme: spray, weighted: true}",
+       "scheme spray ignores weights on the packet engine"},
   };
   for (const auto& [yaml, routing, part] : contradictions) {
     CAPTURE(yaml);
@@ -364,10 +365,10 @@ TEST_CASE("transport: settings that contradict each other") {
 
 TEST_CASE("transport: what is understood and changes nothing is noted") {
   for (const auto& [yaml, part] :
-       {Refusal{"{dcqcn: {gain: 0.01}}", "transport.dcqcn changes nothing without cc: dcqcn"},
-        Refusal{"{hpcc: {eta: 0.9}}", "transport.hpcc changes nothing without cc: hpcc"},
-        Refusal{"{nscc: {target_delay: 1 us}}", "transport.nscc changes nothing without cc: nscc"},
-        Refusal{"{cts: {channels: 1}}", "transport.cts changes nothing without name: cts"},
+       {Refusal{"{dcqcn: {gain: 0.01}}", "transport.dcqcn has no effect without cc: dcqcn"},
+        Refusal{"{hpcc: {eta: 0.9}}", "transport.hpcc has no effect without cc: hpcc"},
+        Refusal{"{nscc: {target_delay: 1 us}}", "transport.nscc has no effect without cc: nscc"},
+        Refusal{"{cts: {channels: 1}}", "transport.cts has no effect without name: cts"},
         Refusal{"{name: nscc, overflow: trim}", "none trims"}}) {
     CAPTURE(yaml);
     const Outcome out = read(yaml);

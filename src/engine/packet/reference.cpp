@@ -1,8 +1,10 @@
 #include "engine/packet/reference.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <deque>
 #include <limits>
+#include <map>
 #include <queue>
 #include <tuple>
 
@@ -17,15 +19,27 @@ constexpr std::uint32_t retries_max = 7;  // InfiniBand's retry count at most
 constexpr std::uint64_t count(Bytes bytes) { return static_cast<std::uint64_t>(bytes.count); }
 
 // In the order of events of one time.
-enum class Kind : std::uint8_t { start, arrival, room, serve, pause, resume, message, timeout };
+enum class Kind : std::uint8_t {
+  start,
+  arrival,
+  room,
+  serve,
+  pause,
+  resume,
+  message,
+  timeout,
+  loss
+};
 
 class Reference {
  public:
-  Reference(const MessageSet& set, route::Router& router, const Options& options)
+  Reference(const MessageSet& set, route::Router& router, const Options& options,
+            std::span<const double> loss)
       : set_(set),
         router_(router),
         fabric_(router.fabric()),
         options_(options),
+        loss_(loss),
         mtu_(count(options.wire.mtu)),
         header_(count(options.wire.header)),
         window_(count(options.window) / (mtu_ + header_)),
@@ -35,6 +49,8 @@ class Reference {
         pairs_(set.connections.size()) {
     if (options.window.count == 0) window_ = std::numeric_limits<std::uint64_t>::max() / 2;
     window_ = std::max<std::uint64_t>(window_, 1);
+    if (options.reliability == Reliability::selective)
+      reach_ = std::bit_ceil(4 * std::clamp<std::uint64_t>(window_, 64, 1024));
     for (const NodeId node : fabric_.nodes()) give_buffer(node, switches_[node.index()]);
     result_.messages.resize(set.size());
     result_.links.resize(fabric_.link_count());
@@ -63,12 +79,16 @@ class Reference {
     std::uint64_t bytes = 0;
     std::size_t hop = 0;  // into its route: the link it waits for or is on
     bool marked = false;
+    // Selective repeat. Of an ACK: those of the packet that it answers.
+    std::uint64_t order = 0;  // among all that its connection sent
+    Ps sent = 0;
+    Ps answered = 0;  // when the ACK was made
   };
   struct Event {
     Ps at;
     Kind kind;
     std::uint32_t id;  // link, switch, message or connection
-    Packet packet;     // of an arrival
+    Packet packet;     // of an arrival, or lost
     auto order() const { return std::tuple(at, kind, id); }
     friend bool operator>(const Event& a, const Event& b) { return a.order() > b.order(); }
   };
@@ -92,6 +112,15 @@ class Reference {
     std::uint32_t message;
     std::uint64_t first, last;
   };
+  // Selective repeat: the last time that an unacknowledged packet was sent.
+  struct Sent {
+    std::uint64_t order = 0;
+    Ps at = 0;
+    bool again = false;  // known to be lost, to be sent again
+    bool open = false;   // it, or its ACK, is lost, and nothing has told so yet
+    Ps due = 0;          // while open
+    std::uint32_t timeouts = 0;
+  };
   struct Pair {
     std::vector<std::size_t> out, back;    // links
     std::vector<Sending> messages;         // in the order in which they became ready
@@ -100,6 +129,11 @@ class Reference {
     Ps progress = 0;
     std::uint32_t retries = 0;                                 // since then
     bool in_ring = false, failed = false, complained = false;  // of the present hole
+    // Selective repeat.
+    std::map<std::uint64_t, Sent> sent;    // by PSN
+    std::map<std::uint64_t, Ps> received;  // by PSN: when first
+    std::uint64_t orders = 0;
+    std::uint16_t round_trip = 0;  // steps, measured last
   };
 
   void push(Ps at, Kind kind, std::size_t id) {
@@ -134,7 +168,7 @@ class Reference {
       case Kind::start:
         return start_waiting(event.id);
       case Kind::arrival:
-        return arrive(event.packet);
+        return arrive(event.id, event.packet);
       case Kind::room:
         return resume_ingresses(NodeId(event.id));
       case Kind::serve:
@@ -146,6 +180,8 @@ class Reference {
         return begin(event.id);
       case Kind::timeout:
         return check_timeout(event.id);
+      case Kind::loss:
+        return selective() ? look_for_losses(event.id, event.packet) : void();
     }
   }
 
@@ -164,7 +200,7 @@ class Reference {
         ++result_.links[link].dropped;
         ++result_.counters.drops;
         result_.conservation.dropped += packet.bytes - header_;
-        return;
+        return lose(packet);
       }
       if (!packet.marked && marks(link, packet)) {
         packet.marked = true;
@@ -214,12 +250,25 @@ class Reference {
     start(link, packet);
   }
 
-  void arrive(Packet packet) {
+  void arrive(std::size_t link, Packet packet) {
     result_.end = now_;
     const std::vector<std::size_t>& route = route_of(packet);
+    if (!loss_.empty() &&
+        coin(options_.seed ^ now_, packet.connection, static_cast<std::uint32_t>(packet.psn),
+             static_cast<std::uint32_t>(link)) < loss_[link]) {
+      ++result_.links[link].dropped;
+      if (packet.type == Packet::Type::data) {
+        ++result_.counters.drops;
+        result_.conservation.dropped += packet.bytes - header_;
+      }
+      ++packet.hop;
+      return lose(packet);
+    }
     if (++packet.hop < route.size()) return enter(route[packet.hop], packet);
-    if (packet.type == Packet::Type::data) return receive(packet);
-    if (packet.type == Packet::Type::ack) return acknowledge(packet.connection, packet.psn);
+    if (packet.type == Packet::Type::data)
+      return selective() ? receive_any(packet) : receive(packet);
+    if (packet.type == Packet::Type::ack)
+      return selective() ? acknowledge_one(packet) : acknowledge(packet.connection, packet.psn);
     go_back(packet.connection, packet.psn);
   }
 
@@ -334,6 +383,7 @@ class Reference {
   }
 
   bool can_send(const Pair& pair) const {
+    if (selective()) return can_send_any(pair);
     return !pair.failed && !pair.messages.empty() && pair.next < pair.messages.back().last &&
            pair.next < pair.unacknowledged + window_;
   }
@@ -358,6 +408,7 @@ class Reference {
   }
 
   void send_next(std::uint32_t connection) {
+    if (selective()) return send_any(connection);
     Pair& pair = pairs_[connection];
     const std::uint64_t psn = pair.next++;
     const Packet packet{Packet::Type::data, connection, psn, packet_bytes(pair, psn), 0};
@@ -426,7 +477,148 @@ class Reference {
     if (now_ < pair.progress + ps(options_.ack_timeout)) return;
     ++result_.counters.timeouts;
     pair.failed = pair.retries++ == retries_max;
-    if (!pair.failed) go_back(connection, pair.unacknowledged);
+    if (pair.failed) return;
+    if (!selective()) return go_back(connection, pair.unacknowledged);
+    for (auto& [psn, sent] : pair.sent) lose_hold(sent);
+    pair.progress = now_;
+    push(now_ + ps(options_.ack_timeout), Kind::timeout, connection);
+    join_ring(connection);
+  }
+
+  // Selective repeat. -----------------------------------------------------------------------------
+
+  bool selective() const { return options_.reliability == Reliability::selective; }
+  static constexpr std::uint16_t steps(Ps t) { return static_cast<std::uint16_t>(t >> 17); }
+
+  static void lose_hold(Sent& sent) {
+    sent.again = true;
+    sent.open = false;
+  }
+
+  bool can_send_any(const Pair& pair) const {
+    if (pair.failed || pair.messages.empty()) return false;
+    const auto lost = static_cast<std::uint64_t>(
+        std::ranges::count_if(pair.sent, [](const auto& s) { return s.second.again; }));
+    if (pair.sent.size() - lost >= window_) return false;
+    return lost > 0 ||
+           (pair.next < pair.messages.back().last && pair.next < pair.unacknowledged + reach_);
+  }
+
+  void send_any(std::uint32_t connection) {
+    Pair& pair = pairs_[connection];
+    auto lost = std::ranges::find_if(pair.sent, [](const auto& s) { return s.second.again; });
+    if (lost != pair.sent.end()) {
+      ++result_.counters.retransmissions;
+    } else {
+      if (pair.sent.empty()) {
+        pair.progress = now_;
+        push(now_ + ps(options_.ack_timeout), Kind::timeout, connection);
+      }
+      lost = pair.sent.emplace(pair.next++, Sent{}).first;
+    }
+    auto& [psn, sent] = *lost;
+    sent.order = pair.orders++;
+    sent.at = now_;
+    sent.again = false;
+    Packet packet{Packet::Type::data, connection, psn, packet_bytes(pair, psn), 0};
+    packet.order = sent.order;
+    packet.sent = now_;
+    result_.conservation.sent += packet.bytes - header_;
+    start(pair.out.front(), packet);
+  }
+
+  void receive_any(const Packet& packet) {
+    result_.conservation.received += packet.bytes - header_;
+    Pair& pair = pairs_[packet.connection];
+    pair.received.try_emplace(packet.psn, now_);
+    while (pair.received.contains(pair.expected)) ++pair.expected;
+    while (pair.arriving < pair.messages.size() &&
+           pair.expected >= pair.messages[pair.arriving].last) {
+      const std::uint32_t message = pair.messages[pair.arriving++].message;
+      result_.messages[message].arrived = now_;
+      release_dependents(message, Dependent::When::arrived);
+    }
+    Packet ack = packet;
+    ack.type = Packet::Type::ack;
+    ack.bytes = count(options_.wire.control);
+    ack.hop = 0;
+    ack.marked = false;
+    ack.answered = now_;
+    enter(pair.back.front(), ack);
+  }
+
+  void acknowledge_one(const Packet& ack) {
+    Pair& pair = pairs_[ack.connection];
+    if (pair.sent.erase(ack.psn) == 0) return;
+    pair.progress = now_;
+    push(now_ + ps(options_.ack_timeout), Kind::timeout, ack.connection);
+    pair.round_trip = static_cast<std::uint16_t>(steps(now_) - steps(ack.sent));
+    for (auto at = pair.sent.begin(); at != pair.sent.end();) {
+      auto& [psn, sent] = *at;
+      const auto came = pair.received.find(psn);
+      const bool known = !sent.again && sent.order < ack.order;
+      if (known && came != pair.received.end() && came->second <= ack.answered) {
+        at = pair.sent.erase(at);
+        continue;
+      }
+      if (known) lose_hold(sent);
+      ++at;
+    }
+    const std::uint64_t before = pair.unacknowledged;
+    pair.unacknowledged = pair.sent.empty() ? pair.next : pair.sent.begin()->first;
+    if (pair.unacknowledged > before) pair.retries = 0;
+    while (pair.ending < pair.messages.size() &&
+           pair.messages[pair.ending].last <= pair.unacknowledged) {
+      const std::uint32_t message = pair.messages[pair.ending++].message;
+      result_.messages[message].end = now_;
+      release_dependents(message, Dependent::When::acknowledged);
+    }
+    join_ring(ack.connection);
+  }
+
+  // `hop`: the link that the packet does not reach.
+  void lose(const Packet& packet) {
+    const std::vector<std::size_t>& route = route_of(packet);
+    Ps told = now_;
+    const std::size_t from = packet.type == Packet::Type::data ? 0 : packet.hop;
+    for (std::size_t i = from; i < route.size(); ++i) told += latency(route[i]);
+    events_.push({told, Kind::loss, packet.connection, packet});
+  }
+
+  // `lost`: just known to be, or its ACK; one of no bytes: none.
+  void look_for_losses(std::uint32_t connection, const Packet& lost) {
+    Pair& pair = pairs_[connection];
+    if (pair.failed) return;
+    if (lost.bytes > 0) {
+      const auto at = pair.sent.find(lost.psn);
+      if (at != pair.sent.end() && !at->second.again && at->second.order == lost.order) {
+        at->second.open = true;
+        at->second.due = (at->second.at >> 17 << 17) + patience(pair, at->second.timeouts);
+        if (at->second.due > now_) push(at->second.due, Kind::loss, connection);
+      }
+    }
+    bool ended = false;
+    for (auto& [psn, sent] : pair.sent) {
+      if (!sent.open || sent.due > now_) continue;
+      lose_hold(sent);
+      ++sent.timeouts;
+      ended = true;
+    }
+    if (ended) ++result_.counters.timeouts;
+    if (ended) join_ring(connection);
+  }
+
+  Ps patience(const Pair& pair, std::uint32_t timeouts) const {
+    Ps empty = 0;
+    for (const std::size_t link : pair.out)
+      empty += 2 * latency(link) + wire_time(link, mtu_ + header_) +
+               wire_time(link, count(options_.wire.control));
+    const Ps round_trip = pair.round_trip > 0 ? Ps{pair.round_trip} << 17 : empty;
+    const Ps least = std::max(Ps{25'000'000}, 3 * round_trip);
+    Ps wait = least;
+    for (std::uint32_t i = 0; i < timeouts && wait < ps(options_.ack_timeout); ++i)
+      wait = std::max(least, std::min(2 * wait, ps(options_.ack_timeout)));
+    return wait;
   }
 
   void begin(std::uint32_t message) {
@@ -474,7 +666,9 @@ class Reference {
   route::Router& router_;
   const Fabric& fabric_;
   const Options& options_;
+  std::span<const double> loss_;  // by link, or none
   std::uint64_t mtu_, header_, window_;
+  std::uint64_t reach_ = 0;  // packets after the first unacknowledged that may be sent
   Ps now_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::vector<Link> links_;
@@ -487,13 +681,14 @@ class Reference {
 
 }  // namespace
 
-PacketRunResult run_reference(const MessageSet& set, route::Router& router,
-                              const Options& options) {
+PacketRunResult run_reference(const MessageSet& set, route::Router& router, const Options& options,
+                              std::span<const double> loss) {
   WEFT_CHECK(options.balance == Balance::path && options.admission == Admission::open);
-  WEFT_CHECK(options.reliability == Reliability::goback_n && options.overflow == Overflow::drop);
+  WEFT_CHECK(options.overflow == Overflow::drop);
+  WEFT_CHECK(loss.empty() || loss.size() == router.fabric().link_count());
   WEFT_CHECK(options.congestion == Congestion::none && options.scheduler.weights.size() == 1);
   WEFT_CHECK(options.message_rate == 0 && options.receive_rate == 0 && options.ack_delay.ps == 0);
-  return Reference(set, router, options).run();
+  return Reference(set, router, options, loss).run();
 }
 
 }  // namespace weft::engine::packet

@@ -1,6 +1,8 @@
 // The plain simulator that the fast one is held against, and the semantics of both in full.
 #pragma once
 
+#include <span>
+
 #include "engine/packet/message.hpp"
 #include "engine/packet/options.hpp"
 #include "engine/packet/packet_run.hpp"
@@ -31,6 +33,19 @@ namespace weft::engine::packet {
 //            an acknowledgement brings progress and when a packet goes out with none before it.
 //            At its end, as at a NACK, the next packet is the first unacknowledged one. At the
 //            eighth end without progress the connection fails: it sends no more.
+// Selective  The receiver takes every packet and acknowledges it by its number. An acknowledgement
+// repeat     also tells what else has come; so the sender knows of each packet that it sent before
+//            the acknowledged one whether it came or was lost, for they cannot overtake each other.
+//            What was lost is sent again before anything new, the least number first. New packets
+//            stay within 4 windows, a power of two from 256 to 4,096, of the first unacknowledged.
+//            A packet that was lost, or whose acknowledgement was, and of which no other tells, is
+//            sent again max(25 us, 3 round trips) after it was sent; after the n-th such time 2^n
+//            times as long, no longer than the connection's timer, unless that is shorter than the
+//            first. Times of sending and round trips are counted in steps of 2^17 ps, rounded down;
+//            the round trip is the one measured last when the loss could be known at the earliest
+//            (the latency of the whole path after it, or for an acknowledgement that of the rest of
+//            its way); before the first, that of an empty network. At the end of the connection's
+//            timer all that is unacknowledged is sent again.
 // ECN        RED on the bytes that wait before the packet, control packets included: no mark up to
 //            kmin, pmax at kmax, all beyond. A packet is marked once, and never when dropped.
 // PFC        By ingress (a link into a switch). A frame goes before what waits on the reverse link
@@ -38,15 +53,20 @@ namespace weft::engine::packet {
 //            latency later. A packet that starts then still goes. Dynamic thresholds follow what
 //            is left of the switch's memory after the headrooms of its ports; without a bound on
 //            it nothing pauses.
+// Losses     By a coin at the end of a link, before anything else.
 // Drops      Data that must wait is dropped where its egress queue would outgrow per_port; without
 //            PFC where its switch would outgrow its memory; with it where a paused ingress would
 //            outgrow what it held when it was paused and headroom. Control packets always fit.
 //
-// Only Balance::path, go-back-N, one class, no congestion control, open admission, no rate limits;
-// anything else aborts, and so does a pair of ends without a path.
+// Only Balance::path, one class, no congestion control, open admission, no rate limits; anything
+// else aborts, and so does a pair of ends without a path. Selective repeat takes the router's path,
+// where the engine hashes by table: they agree where there is one path only.
 // Left empty: tiers, series, deadlocks, storms, unfinished, digest, counters.events. `end` is when
 // the last packet or frame arrived or message began. Frames of both kinds count, as control too.
 // Cost: some 4 events a hop in a binary heap. For tests, not for use in a run.
-PacketRunResult run_reference(const MessageSet& set, route::Router& router, const Options& options);
+//
+// `loss`: of each link, the share of packets that it loses; empty: none does.
+PacketRunResult run_reference(const MessageSet& set, route::Router& router, const Options& options,
+                              std::span<const double> loss = {});
 
 }  // namespace weft::engine::packet

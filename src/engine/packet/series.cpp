@@ -13,7 +13,7 @@ std::uint64_t acknowledged(const World& world, std::uint32_t m) {
   if (world.ends[m].end != never) return message.bytes;
   if (world.ends[m].start == never || world.fanout > 1) return 0;
   const Sender& sender = world.senders[message.connection];
-  return std::uint64_t{world.acknowledged(sender, m)} * sender.payload;
+  return world.acknowledged(sender, m) * sender.payload;
 }
 
 }  // namespace
@@ -28,16 +28,19 @@ Result<Sampler> Sampler::create(const World& world) {
   out.samples_max_ = std::max<std::size_t>(options.samples_max / 2 * 2, 2);
   for (const std::string& name : options.links) {
     WEFT_TRY(const LinkId link, world.fabric.find_link({name, {"transport.series.links", 0, 0}}));
-    out.links_.push_back({.id = link.value});
+    out.links_.push_back({.id = link.value, .name = world.fabric.name(link)});
   }
-  for (const std::string& name : options.flows) {
+  for (std::size_t i = 0; i < options.flows.size(); ++i) {
+    const std::string& name = options.flows[i];
     const Where where{"transport.series.flows", 0, 0};
     WEFT_TRY(const std::int64_t index, parse_count({name, where}));
     if (index < 0 || static_cast<std::size_t>(index) >= world.set.size())
       return fail(Errc::unknown, where,
-                  fmt::format("there is no message {}: there are {}", name, world.set.size()),
-                  "number messages from 0, in the order of the input");
-    out.messages_.push_back({.id = static_cast<std::uint32_t>(index)});
+                  fmt::format("message {} does not exist: there are {}", name, world.set.size()),
+                  "messages are numbered from 0, in input order");
+    out.messages_.push_back(
+        {.id = static_cast<std::uint32_t>(index),
+         .name = i < options.flow_names.size() ? options.flow_names[i] : "message " + name});
   }
   return out;
 }
@@ -79,15 +82,13 @@ void Sampler::thin() {
   interval_ *= 2;
 }
 
-std::vector<Series> Sampler::take(const World& world) const {
+std::vector<Series> Sampler::take() const {
   std::vector<Series> out;
   for (const Watched& w : links_) {
-    const std::string name = world.fabric.name(LinkId(w.id));
-    out.push_back({"queue " + name, "B", time_s_, w.queue});
-    out.push_back({"rate " + name, "B/s", time_s_, w.rate});
+    out.push_back({"queue " + w.name, "B", time_s_, w.queue});
+    out.push_back({"rate " + w.name, "B/s", time_s_, w.rate});
   }
-  for (const Watched& w : messages_)
-    out.push_back({fmt::format("rate message {}", w.id), "B/s", time_s_, w.rate});
+  for (const Watched& w : messages_) out.push_back({"rate " + w.name, "B/s", time_s_, w.rate});
   return out;
 }
 

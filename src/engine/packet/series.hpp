@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/packet/shard.hpp"
@@ -18,11 +19,12 @@ class Sampler {
 
   Ps next() const { return next_; }
   void sample(World& world, const std::vector<std::unique_ptr<Shard>>& shards, Ps at);
-  std::vector<Series> take(const World& world) const;
+  std::vector<Series> take() const;
 
  private:
   struct Watched {
     std::uint32_t id;  // link or message
+    std::string name;
     std::uint64_t bytes = 0;
     std::vector<double> queue, rate;
   };

@@ -83,7 +83,8 @@ TEST_CASE("series of what does not exist are refused") {
     const auto result = try_run(fabric, load, Setting{.options = options});
     return result.has_value() ? std::string("accepted") : result.error().text();
   };
-  CHECK(refusal({.interval = 1_us, .flows = {"1"}}).find("no message 1") != std::string::npos);
+  CHECK(refusal({.interval = 1_us, .flows = {"1"}}).find("message 1 does not exist") !=
+        std::string::npos);
   CHECK(refusal({.interval = 1_us, .links = {"nic:0->nic:1"}}) != "accepted");
   CHECK(refusal({.interval = 1_us, .links = {"nic:0->s:0"}, .flows = {"0"}}) == "accepted");
 }

@@ -8,8 +8,7 @@
 namespace weft::engine::packet {
 namespace {
 
-constexpr std::uint64_t waiting_step = 1 << 14;  // by which a switch's maximum may be missed
-constexpr std::uint32_t lost_way = none - 1;     // no link leads there any more
+constexpr std::uint32_t lost_way = none - 1;  // no link leads there any more
 
 std::size_t log_bin(std::uint64_t value) {
   return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(value)),
@@ -72,12 +71,15 @@ void Shard::handle(const Event& event) {
       return on_grant_due(event.id);
     case EventKind::ack:
       return on_ack_due(event.id);
+    case EventKind::loss:
+      return on_loss(event.id);
   }
 }
 
 // Windows.
 
 void Shard::close_window(Ps until) {
+  window_end_ = until;
   for (const Outbox& box : outbox_)
     for (const std::uint32_t id : box.links) settle(id, world_.links[id], until - 1);
 }
@@ -98,6 +100,10 @@ Ps Shard::open_window(const std::vector<std::unique_ptr<Shard>>& all) {
       if (was_empty) wheel_.push_arrival(twin.at(twin.head).t, world_.link_count + id);
     }
     for (const Event& event : box.events) push(event.t, event.kind, event.id);
+    for (LossNotice notice : box.losses) {
+      notice.at = std::max(notice.at, window_end_);  // routes may have changed under the packet
+      take_notice(notice);
+    }
   }
   return wheel_.next_time();
 }
@@ -106,6 +112,7 @@ Ps Shard::forget_taken() {
   Ps first = never;
   for (Outbox& box : outbox_) {
     box.events.clear();
+    box.losses.clear();
     std::erase_if(box.links, [&](std::uint32_t id) {
       Link& link = world_.links[id];
       if (link.waiting == 0) {
@@ -172,7 +179,7 @@ void Shard::settle_classes(std::uint32_t id, Link& link, Ps t) {
     ClassQueue* queue = next_class(id, link, start);
     const Packet& packet = queue->at(queue->head);
     link.waiting -= packet.size;
-    if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet);
+    if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet, start);
     Packet& leaving = slot(link);
     leaving = queue->at(queue->head++);
     depart(id, link, leaving, start);
@@ -196,6 +203,8 @@ void Shard::wait(std::uint32_t id, Link& link, const Packet& packet) {
     ++queue.tail;
   }
   link.waiting += packet.size;
+  if (link.waiting < packet.size) [[unlikely]]
+    overrun_ = std::min(overrun_, id);
   if (link.cross) list(id, link);
   LinkTally& tally = world_.tallies[id];
   tally.queue_max = std::max(tally.queue_max, link.waiting);
@@ -205,7 +214,7 @@ void Shard::wait(std::uint32_t id, Link& link, const Packet& packet) {
 
 void Shard::send(std::uint32_t id, const Packet& packet) {
   Link& link = world_.links[id];
-  if (link.dead) return drop(id, packet);
+  if (link.dead) return lose(id, packet);
   settle(id, link, now_);
   const bool goes = idle(link, packet.traffic_class);
   Packet& place = goes ? slot(link) : place_to_wait(id, link, packet.traffic_class);
@@ -227,6 +236,7 @@ void Shard::notice(std::uint32_t id, Link& link) {
 // Switches.
 
 void Shard::arrival(std::uint32_t id) {
+  last_arrival_ = now_;
   Link& in = world_.links[id];
   // First, as what starts now may take the place of what arrives.
   if (in.waiting > 0 && id < world_.link_count) settle(id, in, now_);
@@ -241,20 +251,13 @@ void Shard::arrival(std::uint32_t id) {
   }
   if (packet.size == 0) return;  // lost with its link
   if (in.lossy &&
-      coin(world_.options.seed ^ now_, packet.connection, packet.psn, id) < world_.loss[id]) {
-    ++counters_.drops_link;
-    ++lost_here_[id];
-    return count_drop(packet);
-  }
+      coin(world_.options.seed ^ now_, packet.connection, packet.psn, id) < world_.loss[id])
+    return lose_here(id, packet);
   if (!world_.protocols.candidates.empty() && packet.is_data() && in.source) [[unlikely]]
     packet.path = divert(packet);
   const std::uint32_t out = next_link(in, id, packet);
   if (out == none) return deliver(id, packet);
-  if (out == lost_way) {
-    ++counters_.drops_link;
-    ++lost_here_[id];
-    return count_drop(packet);
-  }
+  if (out == lost_way) return lose_here(id, packet);
   forward(id, in, out, packet);
 }
 
@@ -273,7 +276,9 @@ std::uint32_t Shard::next_by_table(const Link& in, std::uint32_t id, const Packe
   const bool forward = goes_forward(packet.kind());
   if (in.to == (forward ? ends.dst : ends.src))
     return forward && !in.drain && !world_.drain.empty() ? world_.drain[in.to] : none;
-  const auto links = p.fib->next(NodeId(in.to), forward ? ends.dst_target : ends.src_target);
+  const std::uint32_t target = forward ? ends.dst_target : ends.src_target;
+  if (target == route::Fib::no_target) return lost_way;
+  const auto links = p.fib->next(NodeId(in.to), target);
   if (links.size() == 1) return links[0].value;
   if (links.empty()) return lost_way;
   const std::uint64_t hash = mix64(
@@ -339,18 +344,19 @@ std::uint32_t Shard::divert(const Packet& packet) {
 void Shard::forward(std::uint32_t in_id, const Link& in, std::uint32_t out_id,
                     const Packet& packet) {
   Link& out = world_.links[out_id];
-  if (out.dead) [[unlikely]] {
-    ++counters_.drops_link;
-    return drop(out_id, packet);
-  }
+  if (out.dead) [[unlikely]]
+    return lose(out_id, packet);
   settle(out_id, out, now_);
   if (out.buffered) ++tiers_[world_.kinds[out.kind].tier].queue_bytes[log_bin(out.waiting)];
   const bool goes = idle(out, packet.traffic_class);
   const bool accounted = !goes && out.buffered && world_.accounts;
   NodeBuffer& node = world_.nodes[in.to];
-  if (accounted && packet.is_data() && !packet.trimmed && !has_room(node, in, out_id, packet)) {
-    if (world_.options.overflow == Overflow::drop) return drop(out_id, packet);
-    return forward_trimmed(in, out_id, packet);
+  if (accounted && packet.is_data() && !packet.trimmed) {
+    const Room room = room_for(node, in, out_id, packet);
+    if (room != Room::enough) {
+      if (world_.options.overflow == Overflow::trim) return forward_trimmed(in, out_id, packet);
+      return drop(room, in_id, out_id, packet);
+    }
   }
   Packet& place = goes ? slot(out) : place_to_wait(out_id, out, packet.traffic_class);
   place = packet;
@@ -371,8 +377,7 @@ void Shard::forward(std::uint32_t in_id, const Link& in, std::uint32_t out_id,
   std::uint64_t& ports = world_.tallies[out_id].ports_waiting;
   ports = (out.waiting == 0 ? 0 : ports) | std::uint64_t{1} << (in.port & 63);
   wait(out_id, out, place);
-  node.waiting += place.size;
-  if (node.waiting > node.waiting_max + node.waiting_max / 64 + waiting_step) look_exactly(node);
+  enter_buffer(node, place);
   world_.ingress(node, in.port, place.traffic_class).bytes += place.size;
   if (watched(node, out_id)) notice(out_id, out);
   if (world_.options.pfc.on && in.guarded) check_pause(node, in, in_id, place.traffic_class);
@@ -391,7 +396,7 @@ void Shard::forward_trimmed(const Link& in, std::uint32_t out_id, const Packet& 
   Link& out = world_.links[out_id];
   if (!idle(out, header.traffic_class) && out.buffered) {
     NodeBuffer& node = world_.nodes[in.to];
-    node.waiting += header.size;
+    enter_buffer(node, header);
     world_.ingress(node, in.port, header.traffic_class).bytes += header.size;
     std::uint64_t& ports = world_.tallies[out_id].ports_waiting;
     ports = (out.waiting == 0 ? 0 : ports) | std::uint64_t{1} << (in.port & 63);
@@ -406,21 +411,20 @@ bool Shard::marks(const Link& out, std::uint32_t out_id, const Packet& packet) c
                                      world_.options.ecn.pmax);
 }
 
-// Whether a data packet that has to wait may. Counters are upper bounds, so only a refusal needs
-// an exact look.
-bool Shard::has_room(NodeBuffer& node, const Link& in, std::uint32_t out_id, const Packet& packet) {
+// For a data packet that has to wait. Counters are upper bounds, so only a refusal needs an exact
+// look.
+Shard::Room Shard::room_for(NodeBuffer& node, const Link& in, std::uint32_t out_id,
+                            const Packet& packet) {
   const auto fits = [&] {
     const Ingress& ingress = world_.ingress(node, in.port, packet.traffic_class);
     if (ingress.bound != 0) return ingress.bytes + packet.size <= ingress.bound;
     return world_.options.pfc.on || node.pool == 0 || node.waiting + packet.size <= node.pool;
   };
   const std::uint32_t queue = world_.links[out_id].waiting;
-  if (node.per_port != 0 && queue + packet.size > node.per_port) return false;
-  if (fits()) return true;
+  if (node.per_port != 0 && queue + packet.size > node.per_port) return Room::none_at_port;
+  if (fits()) return Room::enough;
   look_exactly(node);
-  if (fits()) return true;
-  if (world_.options.pfc.on) ++counters_.drops_headroom;
-  return false;
+  return fits() ? Room::enough : Room::none_in_memory;
 }
 
 void Shard::look_exactly(NodeBuffer& node) {
@@ -429,7 +433,28 @@ void Shard::look_exactly(NodeBuffer& node) {
     Link& link = world_.links[id];
     if (link.waiting > 0) settle(id, link, now_);
   }
-  node.waiting_max = std::max(node.waiting_max, node.waiting);
+}
+
+// The upper bound of what waits exceeds the known maximum, or a batch has begun.
+void Shard::record_entry(NodeBuffer& node, std::uint32_t size) {
+  // A full batch costs a look at all ports: some entries for each.
+  constexpr std::uint32_t entries_min = 64;
+  if (node.batch == nullptr)
+    node.batch = std::make_unique<OccupancyBatch>(std::max(entries_min, node.port_count));
+  node.batch->enter(now_, node.waiting, size);
+  node.recording = 1;
+  node.record_above = 0;
+  if (!node.batch->full()) return;
+  look_exactly(node);
+  close_batch(node);
+}
+
+// All departures up to now are known.
+void Shard::close_batch(NodeBuffer& node) {
+  if (!node.recording) return;
+  node.waiting_max = std::max(node.waiting_max, node.batch->close());
+  node.record_above = node.waiting_max;
+  node.recording = 0;
 }
 
 void Shard::check_pause(NodeBuffer& node, const Link& in, std::uint32_t in_id,
@@ -569,6 +594,14 @@ void Shard::on_pause(std::uint32_t id, std::uint32_t traffic_class) {
   link.paused = static_cast<std::uint8_t>(link.paused | 1u << traffic_class);
 }
 
+// What goes on now left after all that has arrived now.
+void Shard::settle_resumed(std::uint32_t id, Link& link) {
+  NodeBuffer* node = link.buffered ? &world_.nodes[link.owner] : nullptr;
+  const std::uint64_t before = node == nullptr ? 0 : node->waiting;
+  settle(id, link, now_);
+  if (node != nullptr && node->recording) node->batch->postpone(now_, before - node->waiting);
+}
+
 void Shard::on_resume(std::uint32_t id, std::uint32_t traffic_class) {
   Link& link = world_.links[id];
   settle(id, link, now_);
@@ -580,7 +613,7 @@ void Shard::on_resume(std::uint32_t id, std::uint32_t traffic_class) {
     ++tiers_[world_.kinds[link.kind].tier].pause_ps[log_bin(now_ - rare.paused_since)];
   }
   link.free = std::max(link.free, now_);
-  settle(id, link, now_);
+  settle_resumed(id, link);
   // A frame may be on the wire, and nothing else.
   if (link.head == link.cur && !link.cross && next_start(id, link) != never) notice(id, link);
   if (link.source) return wake(id);
@@ -591,14 +624,48 @@ void Shard::on_resume(std::uint32_t id, std::uint32_t traffic_class) {
   if (next_start(id, link) != never && watched(node, id)) notice(id, link);
 }
 
-void Shard::drop(std::uint32_t link, const Packet& packet) {
-  ++world_.rare[link].dropped;
-  count_drop(packet);
+// A data packet, for want of room. With PFC its class is lossless, and who overran what is told.
+void Shard::drop(Room room, std::uint32_t in_id, std::uint32_t out_id, const Packet& packet) {
+  ++world_.rare[out_id].dropped;
+  ++counters_.drops;
+  conservation_.dropped += payload_of(packet);
+  note_drop(out_id, packet);
+  if (!world_.options.pfc.on) return;
+  const bool headroom = room == Room::none_in_memory;
+  if (headroom) ++counters_.drops_headroom;
+  using enum LosslessDrops::Cause;
+  ++lossless_drops_[{packet.traffic_class, headroom ? small_headroom : full_port,
+                     headroom ? in_id : out_id}];
 }
 
-void Shard::count_drop(const Packet& packet) {
-  if (!packet.is_data() || packet.trimmed) return;
+// On a dead link, or one that dies.
+void Shard::lose(std::uint32_t link, const Packet& packet) {
+  ++world_.rare[link].dropped;
+  note_drop(link, packet);
+  count_loss(packet);
+}
+
+// In the queue of `link`, or on its wire.
+void Shard::note_drop(std::uint32_t link, const Packet& packet) {
+  if (!world_.protocols.selective()) return;
+  const bool drains = link >= world_.fabric.link_count();
+  note_loss(packet, drains ? world_.links[link].to : world_.fabric.from(LinkId(link)).value);
+}
+
+// At the far end of a link, which another shard may send on.
+void Shard::lose_here(std::uint32_t link, const Packet& packet) {
+  ++lost_here_[link];
+  if (world_.protocols.selective()) note_loss(packet, world_.links[link].to);
+  count_loss(packet);
+}
+
+void Shard::count_loss(const Packet& packet) {
+  if (!packet.is_data() || packet.trimmed) {
+    ++counters_.drops_control;
+    return;
+  }
   ++counters_.drops;
+  ++counters_.drops_link;
   conservation_.dropped += payload_of(packet);
 }
 

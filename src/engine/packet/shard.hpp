@@ -4,8 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <tuple>
 #include <vector>
 
+#include "engine/packet/repair.hpp"
 #include "engine/packet/wheel.hpp"
 #include "engine/packet/world.hpp"
 
@@ -33,8 +37,14 @@ class Shard {
   Ps forget_taken();
 
   Ps now() const { return now_; }  // of its last event
+  Ps last_arrival() const { return last_arrival_; }
+  // A link for which more waited than is counted (4 GiB); `none` without.
+  std::uint32_t overrun() const { return overrun_; }
   std::size_t messages_over() const { return messages_over_; }
   const Conservation& conservation() const { return conservation_; }
+  const Counters& counters() const { return counters_; }
+  // Of a node that it owns, when all is settled.
+  void close_batch(NodeBuffer& node);
   // Adds its counters and what is under way on its links.
   void add_to(PacketRunResult& result) const;
 
@@ -53,7 +63,9 @@ class Shard {
 
  private:
   // Links.
-  void leave_buffer(NodeBuffer& node, const Packet& packet);
+  void enter_buffer(NodeBuffer& node, const Packet& packet);
+  void leave_buffer(NodeBuffer& node, const Packet& packet, Ps start);
+  void record_entry(NodeBuffer& node, std::uint32_t size);
   void settle(std::uint32_t id, Link& link, Ps t);
   void settle_classes(std::uint32_t id, Link& link, Ps t);
   ClassQueue* next_class(std::uint32_t id, const Link& link, Ps start);
@@ -82,8 +94,10 @@ class Shard {
   std::uint32_t least_queue(std::span<const LinkId> links, std::uint64_t hash);
   std::uint32_t divert(const Packet& packet);
   void forward(std::uint32_t in_id, const Link& in, std::uint32_t out_id, const Packet& packet);
-  bool has_room(NodeBuffer& node, const Link& in, std::uint32_t out_id, const Packet& packet);
+  enum class Room : std::uint8_t { enough, none_at_port, none_in_memory };
+  Room room_for(NodeBuffer& node, const Link& in, std::uint32_t out_id, const Packet& packet);
   void look_exactly(NodeBuffer& node);
+  void settle_resumed(std::uint32_t id, Link& link);
   void check_pause(NodeBuffer& node, const Link& in, std::uint32_t in_id,
                    std::uint32_t traffic_class);
   void check_resume(NodeBuffer& node);
@@ -100,8 +114,10 @@ class Shard {
   void on_pause(std::uint32_t id, std::uint32_t traffic_class);
   void on_resume(std::uint32_t id, std::uint32_t traffic_class);
   bool marks(const Link& out, std::uint32_t out_id, const Packet& packet) const;
-  void drop(std::uint32_t link, const Packet& packet);
-  void count_drop(const Packet& packet);
+  void drop(Room room, std::uint32_t in_id, std::uint32_t out_id, const Packet& packet);
+  void lose(std::uint32_t link, const Packet& packet);
+  void lose_here(std::uint32_t link, const Packet& packet);
+  void count_loss(const Packet& packet);
   void forward_trimmed(const Link& in, std::uint32_t out_id, const Packet& packet);
   std::uint32_t payload_of(const Packet& packet) const;
 
@@ -136,18 +152,34 @@ class Shard {
   void rewind(Sender& sender, std::uint32_t psn);
   void send_again_all(std::uint32_t connection);
   void read_telemetry(std::uint32_t connection, std::uint32_t psn);
+  // Lost packets, with selective repeat.
+  Way way_of(std::uint32_t connection, std::uint32_t path) const;
+  bool follows_entropy() const;
+  std::optional<Ps> latency_back(const Packet& packet, std::uint32_t at) const;
+  void note_loss(const Packet& packet, std::uint32_t at);
+  void note_drop(std::uint32_t link, const Packet& packet);
+  void take_notice(const LossNotice& notice);
+  void read_notice(const LossNotice& notice);
+  void learn_of_losses(std::uint32_t connection, std::uint32_t psn, const Packet& ack);
+  Ps patience(std::uint32_t connection, const Repair& repair, std::uint32_t timeouts) const;
+  void on_loss(std::uint32_t connection);
+  void hold_lost(std::uint32_t connection, std::uint32_t psn);
+  void hold_received(std::uint32_t connection, std::uint32_t psn);
+  void note_repeat(std::uint32_t connection, std::uint32_t psn);
+  void close_loss(std::uint32_t connection, std::uint32_t psn);
+  void close_losses(std::uint32_t connection);
   // Admission.
-  void ask_for_credit(std::uint32_t connection, std::uint32_t packets);
+  void ask_for_credit(std::uint32_t connection, std::uint64_t packets);
   void ask_again(std::uint32_t connection);
   void send_request(std::uint32_t connection, std::uint64_t demand);
   void on_request(const Packet& packet);
   void on_grant_due(std::uint32_t id);
   void arm_pacer(std::uint32_t node);
   void on_grant(const Packet& packet);
-  void clear_slot(std::uint32_t connection, std::uint32_t psn);
+  void clear_slot(std::uint32_t connection);
   void send_back(std::uint32_t connection, PacketType type, std::uint32_t psn,
                  std::uint32_t traffic_class);
-  bool delays_ack(std::uint32_t connection, std::uint32_t psn);
+  bool delays_ack(std::uint32_t connection);
   void on_ack_due(std::uint32_t connection);
   void arm_timeout(std::uint32_t connection);
   void on_timeout(std::uint32_t connection);
@@ -159,18 +191,27 @@ class Shard {
   World& world_;
   std::uint32_t index_;
   Ps now_ = 0;
+  Ps last_arrival_ = 0;
+  std::uint32_t overrun_ = none;
   Wheel wheel_;
   RingMemory memory_;
   // For each shard: events, and links with something to hand over.
   struct Outbox {
     std::vector<Event> events;
     std::vector<std::uint32_t> links;
+    std::vector<LossNotice> losses;
   };
   std::vector<Outbox> outbox_;
+  Ps window_end_ = 0;
   std::vector<std::uint32_t> receiving_across_;  // links
   std::vector<std::uint32_t> owned_;
   // Lost at the far end of a link that another shard sends on, whose tally is its own.
   std::map<std::uint32_t, std::uint32_t> lost_here_;
+  // By class, cause and port.
+  std::map<std::tuple<std::uint8_t, LosslessDrops::Cause, std::uint32_t>, std::uint64_t>
+      lossless_drops_;
+  std::multiset<LossNotice> notices_;        // for senders here, not yet due
+  std::map<std::uint32_t, Repair> repairs_;  // by connection
   std::size_t messages_over_ = 0;
   Counters counters_;
   Conservation conservation_;

@@ -4,17 +4,22 @@
 #include "engine/packet/shard_link.hpp"
 
 namespace weft::engine::packet {
+namespace {
+
+constexpr std::uint64_t demand_max = (1u << psn_bits) - 1;  // of one request
+
+}  // namespace
 
 // The sender has `packets` more to send, or again; tells the receiver what its credit lacks.
-void Shard::ask_for_credit(std::uint32_t connection, std::uint32_t packets) {
-  send_request(connection, world_.protocols.pull_senders[connection].on_bytes(packets));
+void Shard::ask_for_credit(std::uint32_t connection, std::uint64_t packets) {
+  send_request(connection, world_.protocols.pull_senders[connection].on_bytes(packets, demand_max));
 }
 
 // Nothing came for long. A slot whose chunk is acknowledged is drained, clearance or not.
 void Shard::ask_again(std::uint32_t connection) {
   Protocols& p = world_.protocols;
   if (world_.options.admission == Admission::pull) {
-    send_request(connection, p.pull_senders[connection].ask_again());
+    send_request(connection, p.pull_senders[connection].ask_again(demand_max));
   } else if (world_.senders[connection].next == world_.senders[connection].unacked) {
     p.clear_slots[connection] = world_.options.cts.channels;
   }
@@ -26,7 +31,7 @@ void Shard::send_request(std::uint32_t connection, std::uint64_t demand) {
   Packet request;
   request.connection = connection;
   request.type = static_cast<std::uint32_t>(PacketType::request) & 7;
-  request.psn = demand & ((1u << psn_bits) - 1);
+  request.psn = demand & demand_max;
   request.traffic_class = world_.options.scheduler.control_class & 7;
   request.path = route_of(connection);
   request.size = static_cast<std::uint16_t>(world_.control_size);
@@ -84,7 +89,9 @@ void Shard::send_back(std::uint32_t connection, PacketType type, std::uint32_t p
   packet.size = static_cast<std::uint16_t>(world_.control_size);
   if (!p.by_table(connection))
     return send(World::reverse(world_.paths[packet.path + packet.hop()]), packet);
-  const auto out = p.fib->next(NodeId(p.ends[connection].dst), p.ends[connection].src_target);
+  const Ends& ends = p.ends[connection];
+  if (ends.src_target == route::Fib::no_target) return;
+  const auto out = p.fib->next(NodeId(ends.dst), ends.src_target);
   if (!out.empty()) send(out.front().value, packet);
 }
 
@@ -92,6 +99,8 @@ void Shard::on_grant(const Packet& packet) {
   Protocols& p = world_.protocols;
   if (world_.options.admission == Admission::pull) {
     p.pull_senders[packet.connection].on_credit(packet.psn);
+    if (p.pull_senders[packet.connection].asked() < demand_max / 2)
+      ask_for_credit(packet.connection, 0);  // what was more than one request can say
   } else {
     std::uint32_t& clear = p.clear_slots[packet.connection];
     clear = std::min(clear + 1, world_.options.cts.channels);
@@ -100,12 +109,11 @@ void Shard::on_grant(const Packet& packet) {
 }
 
 // The last packet of a chunk clears its slot, once the proxy has drained it.
-void Shard::clear_slot(std::uint32_t connection, std::uint32_t psn) {
+void Shard::clear_slot(std::uint32_t connection) {
   const Receiver& receiver = world_.receivers[connection];
-  const std::uint32_t first = world_.first_psn(world_.senders[connection], receiver.message);
-  const bool last =
-      psn + 1 == receiver.message_end || (psn + 1 - first) % world_.protocols.chunk_packets == 0;
-  if (last)
+  const std::uint64_t come =
+      world_.packet_count(world_.senders[connection], receiver.message) - receiver.to_come;
+  if (receiver.to_come == 0 || come % world_.protocols.chunk_packets == 0)
     push(now_ + static_cast<Ps>(world_.options.cts.proxy_delay.ps), EventKind::grant, connection);
 }
 

@@ -21,10 +21,11 @@ constexpr bool less(std::uint32_t a, std::uint32_t b) {
 // fewest bytes outstanding (HPN).
 std::uint32_t Shard::choose_queue_pair(std::uint32_t message) const {
   const std::uint32_t first = world_.set.messages[message].connection * world_.fanout;
-  std::uint32_t best = first, least = UINT32_MAX;
+  std::uint32_t best = first;
+  std::uint64_t least = UINT64_MAX;
   for (std::uint32_t c = first; c < first + world_.fanout; ++c) {
     const Sender& sender = world_.senders[c];
-    const std::uint32_t left = sender.end - sender.unacked;
+    const std::uint64_t left = world_.posted_end(sender) - sender.whole(sender.unacked);
     if (sender.source == none || left >= least) continue;
     best = c;
     least = left;
@@ -46,8 +47,8 @@ void Shard::on_start(std::uint32_t message) {
   const std::uint32_t c = world_.fanout == 1 ? m.connection : choose_queue_pair(message);
   Sender& sender = world_.senders[c];
   MessageState& state = world_.message_states[message];
-  const std::uint32_t packets = world_.packet_count(sender, message);
-  state.end = sender.end += packets;
+  const std::uint64_t packets = world_.packet_count(sender, message);
+  state.set_end(world_.posted_end(sender) + packets);
   if (sender.newest == none) {
     world_.receivers[c].first = message;
   } else {
@@ -63,7 +64,7 @@ void Shard::on_start(std::uint32_t message) {
 void Shard::release(std::uint32_t message, Dependent::When when) {
   for (const Dependent& d : world_.set.dependents_of(message)) {
     if (d.when != static_cast<std::uint32_t>(when)) continue;
-    if (--world_.message_states[d.message].waits > 0) continue;
+    if (--world_.message_states[d.message].waits_or_end_high > 0) continue;
     const Message& next = world_.set.messages[d.message];
     push(std::max(now_ + Ps{next.delay_ns} * 1000, next.not_before_ps), EventKind::start,
          d.message);
@@ -86,7 +87,7 @@ std::uint32_t Shard::in_flight(std::uint32_t connection, const Sender& sender) c
 }
 
 bool Shard::has_more(std::uint32_t connection, const Sender& sender) const {
-  if (sender.next != sender.end) return true;
+  if (sender.sending != none) return true;
   return world_.protocols.selective() &&
          world_.protocols.selective_senders[connection].lost_count() > 0;
 }
@@ -107,7 +108,7 @@ bool Shard::may_send(std::uint32_t connection, const Sender& sender) const {
     case Admission::cts:
       break;
   }
-  const std::uint32_t offset = sender.next - world_.first_psn(sender, sender.sending);
+  const std::uint64_t offset = sender.whole(sender.next) - world_.first_psn(sender, sender.sending);
   return offset % p.chunk_packets != 0 || p.clear_slots[connection] > 0 ||
          less(sender.next, p.slotted[connection]);
 }
@@ -203,7 +204,8 @@ void Shard::skip_paused(Source& source, const Link& link) {
 bool Shard::must_wait(std::uint32_t connection, Source& source) {
   if (world_.options.message_rate <= 0) return false;
   Sender& sender = world_.senders[connection];
-  if (sender.sending == none || sender.next != world_.first_psn(sender, sender.sending))
+  if (sender.sending == none ||
+      sender.whole(sender.next) != world_.first_psn(sender, sender.sending))
     return false;
   if (source.next_message > now_) {
     sender.next_ok = source.next_message;
@@ -217,7 +219,7 @@ bool Shard::must_wait(std::uint32_t connection, Source& source) {
 std::uint32_t Shard::size_of(const Sender& sender, std::uint32_t message, std::uint32_t psn) const {
   const std::uint64_t bytes = world_.set.messages[message].bytes;
   const auto header = static_cast<std::uint32_t>(world_.options.wire.header.count);
-  const bool last = psn + 1 == world_.message_states[message].end;
+  const bool last = sender.whole(psn) + 1 == world_.message_states[message].end();
   if (last && (bytes <= sender.payload || world_.options.wire.last_packet == LastPacket::exact))
     return static_cast<std::uint32_t>((bytes - 1) % sender.payload + 1) + header;
   return sender.payload + header;
@@ -237,8 +239,9 @@ std::uint32_t Shard::take_psn(std::uint32_t connection, std::uint32_t& message) 
     const auto lost = p.selective_senders[connection].take_lost(p.sent_words(connection));
     if (lost) {
       ++counters_.retransmissions;
+      note_repeat(connection, *lost);
       message = sender.oldest;
-      while (!less(*lost, world_.message_states[message].end))
+      while (world_.ends_before(sender, message, *lost))
         message = world_.message_states[message].next;
       return *lost;
     }
@@ -251,7 +254,7 @@ std::uint32_t Shard::take_psn(std::uint32_t connection, std::uint32_t& message) 
   } else {
     sender.highest = psn + 1;
   }
-  if (sender.next == world_.message_states[message].end)
+  if (world_.ends_before(sender, message, sender.next))
     sender.sending = world_.message_states[message].next;
   return psn;
 }
@@ -260,7 +263,7 @@ std::uint32_t Shard::take_psn(std::uint32_t connection, std::uint32_t& message) 
 std::uint32_t Shard::route_of(std::uint32_t connection) {
   Protocols& p = world_.protocols;
   if (!p.by_table(connection)) return world_.senders[connection].path;
-  const auto time = static_cast<std::uint32_t>(now_ >> 17 & 0xFFFF) << 16;
+  const std::uint32_t time = std::uint32_t{stamp_of(now_)} << 16;
   if (p.drawn.empty()) return time;
   const transport::EntropyDraw draw{world_.options.seed ^ mix64(connection), p.drawn[connection]++,
                                     p.entropies};
@@ -270,9 +273,10 @@ std::uint32_t Shard::route_of(std::uint32_t connection) {
 
 void Shard::send_next(std::uint32_t connection, std::uint32_t id) {
   Sender& sender = world_.senders[connection];
-  if (in_flight(connection, sender) == 0) sender.progress = now_;
+  if (sender.next == sender.unacked) sender.progress = now_;
   if (world_.options.admission == Admission::cts &&
-      (sender.next - world_.first_psn(sender, sender.sending)) % world_.protocols.chunk_packets ==
+      (sender.whole(sender.next) - world_.first_psn(sender, sender.sending)) %
+              world_.protocols.chunk_packets ==
           0 &&
       !less(sender.next, world_.protocols.slotted[connection])) {
     --world_.protocols.clear_slots[connection];
@@ -349,6 +353,7 @@ void Shard::send_again_all(std::uint32_t connection) {
   Sender& sender = world_.senders[connection];
   Protocols& p = world_.protocols;
   if (!p.selective()) return rewind(sender, sender.unacked);
+  close_losses(connection);
   const std::uint32_t lost = p.selective_senders[connection].on_timeout(p.sent_words(connection));
   p.in_flight[connection] = 0;
   if (!p.nscc_senders.empty())
@@ -358,7 +363,7 @@ void Shard::send_again_all(std::uint32_t connection) {
 
 // Finds the message that `next` belongs to.
 void Shard::skip_to_message(Sender& sender) const {
-  while (sender.sending != none && !less(sender.next, world_.message_states[sender.sending].end))
+  while (sender.sending != none && world_.ends_before(sender, sender.sending, sender.next))
     sender.sending = world_.message_states[sender.sending].next;
 }
 
@@ -409,7 +414,7 @@ void Shard::reply(std::uint32_t link, const Packet& to, PacketType type, std::ui
 void Shard::on_data(std::uint32_t link, const Packet& packet) {
   Receiver& receiver = world_.receivers[packet.connection];
   receiver.last_route = packet.path;
-  receiver.last_hop = static_cast<std::uint8_t>(packet.hop());
+  receiver.last_hop = packet.hop() & 255;
   if (!world_.links[link].drain) receiver.last_link = link;
   if (packet.trimmed) return reply(link, packet, PacketType::nack, packet.psn);
   conservation_.received += payload_of(packet);
@@ -430,8 +435,8 @@ void Shard::receive_in_order(std::uint32_t link, const Packet& packet) {
   switch (receiver.on_packet(psn)) {
     case transport::Arrival::fresh:
       accept_below(packet.connection, psn, psn + 1);
-      if (world_.options.admission == Admission::cts) clear_slot(packet.connection, psn);
-      if (!delays_ack(packet.connection, psn)) reply(link, packet, PacketType::ack, psn);
+      if (world_.options.admission == Admission::cts) clear_slot(packet.connection);
+      if (!delays_ack(packet.connection)) reply(link, packet, PacketType::ack, psn);
       return;
     case transport::Arrival::duplicate:
       return reply(link, packet, PacketType::ack, receiver.expected() - 1);
@@ -443,15 +448,15 @@ void Shard::receive_in_order(std::uint32_t link, const Packet& packet) {
 }
 
 // Whether the acknowledgement of a packet that came in order can wait for those behind it.
-bool Shard::delays_ack(std::uint32_t connection, std::uint32_t psn) {
+bool Shard::delays_ack(std::uint32_t connection) {
   const auto delay = static_cast<Ps>(world_.options.ack_delay.ps);
   if (delay == 0) return false;
   Receiver& receiver = world_.receivers[connection];
-  if (psn + 1 == receiver.message_end || now_ >= receiver.last_ack + delay) {
+  if (receiver.to_come == 0 || now_ >= receiver.last_ack + delay) {
     receiver.last_ack = now_;
     return false;
   }
-  if (!receiver.ack_due) push(receiver.last_ack + delay, EventKind::ack, connection);
+  if (receiver.ack_due == 0) push(receiver.last_ack + delay, EventKind::ack, connection);
   receiver.ack_due = 1;
   return true;
 }
@@ -480,16 +485,19 @@ void Shard::receive_any_order(std::uint32_t link, const Packet& packet) {
 // has written it.
 void Shard::accept_below(std::uint32_t connection, std::uint32_t from, std::uint32_t to) {
   Receiver& receiver = world_.receivers[connection];
-  while (from != to) {
-    if (receiver.message == none || from == receiver.message_end) {
+  for (std::uint64_t fresh = to - from; fresh > 0;) {
+    if (receiver.to_come == 0) {
       receiver.message =
           receiver.message == none ? receiver.first : world_.message_states[receiver.message].next;
-      receiver.message_end = world_.message_states[receiver.message].end;
+      receiver.to_come = world_.packet_count(world_.senders[connection], receiver.message) &
+                         (2 * message_packets_max - 1);
     }
-    if (less(to, receiver.message_end)) return;
+    const std::uint64_t taken = std::min<std::uint64_t>(fresh, receiver.to_come);
+    receiver.to_come = (receiver.to_come - taken) & (2 * message_packets_max - 1);
+    fresh -= taken;
+    if (receiver.to_come > 0) return;
     world_.ends[receiver.message].arrived = now_;
     release(receiver.message, Dependent::When::arrived);
-    from = receiver.message_end;
   }
 }
 
@@ -510,17 +518,20 @@ void Shard::on_selective_ack(const Packet& packet) {
   if (!selective.on_ack(p.sent_words(c), psn)) return;
   if (!was_lost) --p.in_flight[c];
   sender.progress = now_;
+  const bool by_table = p.by_table(c);
+  if (by_table) p.round_trips[c] = static_cast<std::uint16_t>(stamp_of(now_) - (packet.path >> 16));
   const auto mark = packet.marked ? transport::Mark::congested : transport::Mark::clear;
   if (!p.caches.empty())
     p.caches[c].on_ack(static_cast<transport::Entropy>(packet.path & 0xFFFF), mark);
   if (!p.nscc_senders.empty()) {
     const transport::NsccParameters& profile = p.nscc_profiles[p.profile[c]];
-    const Ps rtt =
-        p.by_table(c) ? (((now_ >> 17) - (packet.path >> 16)) & 0xFFFF) << 17 : profile.base_rtt;
+    const Ps rtt = by_table ? Ps{p.round_trips[c]} << stamp_shift : profile.base_rtt;
     transport::NsccSender& nscc = p.nscc_senders[c];
     nscc.on_ack(profile, world_.full_size, mark, rtt, now_);
     sender.window = world_.window_packets(nscc.window());
   }
+  if (!repairs_.empty()) [[unlikely]]
+    learn_of_losses(c, psn, packet);
   acknowledge_below(c, selective.base());
   if (sender.turn == Turn::held) activate(c);
 }
@@ -534,13 +545,9 @@ void Shard::on_nack(const Packet& packet) {
   if (!p.selective()) {
     acknowledge_below(c, psn);
     rewind(sender, less(psn, sender.unacked) ? sender.unacked : psn);
-  } else if (p.selective_senders[c].on_lost(p.sent_words(c), psn)) {
-    --p.in_flight[c];
-    if (!p.nscc_senders.empty()) {
-      p.nscc_senders[c].on_loss(p.nscc_profiles[p.profile[c]], now_);
-      sender.window = world_.window_packets(p.nscc_senders[c].window());
-    }
-    if (world_.options.admission == Admission::pull) ask_for_credit(c, 1);
+  } else {
+    close_loss(c, psn);
+    hold_lost(c, psn);
   }
   activate(c);
 }
@@ -565,6 +572,7 @@ void Shard::read_telemetry(std::uint32_t connection, std::uint32_t psn) {
 void Shard::acknowledge_below(std::uint32_t connection, std::uint32_t psn) {
   Sender& sender = world_.senders[connection];
   if (!less(sender.unacked, psn)) return;
+  if (psn < sender.unacked) ++sender.wraps;
   sender.unacked = psn;
   sender.progress = now_;
   sender.retries = 0;
@@ -572,7 +580,7 @@ void Shard::acknowledge_below(std::uint32_t connection, std::uint32_t psn) {
     sender.next = psn;
     skip_to_message(sender);
   }
-  while (sender.oldest != none && !less(psn, world_.message_states[sender.oldest].end)) {
+  while (sender.oldest != none && world_.ends_before(sender, sender.oldest, psn)) {
     const std::uint32_t message = sender.oldest;
     world_.ends[message].end = now_;
     ++messages_over_;

@@ -22,9 +22,16 @@ inline void Shard::depart(std::uint32_t id, Link& link, Packet& packet, Ps start
         link.free, tally.bytes, link.waiting, kind.rate.bytes_per_s()};
 }
 
-// A packet that waited at a switch no longer does.
-inline void Shard::leave_buffer(NodeBuffer& node, const Packet& packet) {
+// A packet waits at a switch.
+inline void Shard::enter_buffer(NodeBuffer& node, const Packet& packet) {
+  node.waiting += packet.size;
+  if (node.waiting > node.record_above) record_entry(node, packet.size);
+}
+
+// A packet that waited at a switch no longer does, since `start`.
+inline void Shard::leave_buffer(NodeBuffer& node, const Packet& packet, Ps start) {
   node.waiting -= packet.size;
+  if (node.recording) node.batch->leave(start, packet.size);
   node.relieved_ports |= std::uint64_t{1} << (packet.port() & 63);
   world_.ingress(node, packet.port(), packet.traffic_class).bytes -= packet.size;
 }
@@ -34,9 +41,10 @@ inline void Shard::settle(std::uint32_t id, Link& link, Ps t) {
     return settle_classes(id, link, t);
   while (link.cur != link.tail && link.free <= t && !link.paused) {
     Packet& packet = link.at(link.cur);
+    const Ps start = std::max(packet.t, link.free);
     link.waiting -= packet.size;
-    if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet);
-    depart(id, link, packet, std::max(packet.t, link.free));
+    if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet, start);
+    depart(id, link, packet, start);
     if (link.head == link.cur && !link.cross) wheel_.push_arrival(packet.t, id);
     ++link.cur;
   }

@@ -18,20 +18,19 @@ void Shard::settle_all(Ps t) {
 // arrival that is pending finds it, and is void.
 void Shard::drop_link(std::uint32_t id) {
   Link& link = world_.links[id];
-  const auto lose = [&](Packet& packet) {
+  const auto lose_one = [&](Packet& packet) {
     if (packet.size == 0) return;
-    ++counters_.drops_link;
-    drop(id, packet);
+    lose(id, packet);
     packet.size = 0;
   };
-  for (std::uint32_t i = link.head; i != link.cur; ++i) lose(link.at(i));
+  for (std::uint32_t i = link.head; i != link.cur; ++i) lose_one(link.at(i));
   if (link.cross) {
     Link& twin = world_.links[world_.link_count + id];
-    for (std::uint32_t i = twin.head; i != twin.tail; ++i) lose(twin.at(i));
+    for (std::uint32_t i = twin.head; i != twin.tail; ++i) lose_one(twin.at(i));
   }
   const auto lose_waiting = [&](Packet& packet) {
-    if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet);
-    lose(packet);
+    if (link.buffered && world_.accounts) leave_buffer(world_.nodes[link.owner], packet, now_);
+    lose_one(packet);
   };
   for (std::uint32_t i = link.cur; i != link.tail; ++i) lose_waiting(link.at(i));
   link.tail = link.cur;
@@ -104,6 +103,7 @@ void Shard::add_to(PacketRunResult& result) const {
   c.drops += counters_.drops;
   c.drops_headroom += counters_.drops_headroom;
   c.drops_link += counters_.drops_link;
+  c.drops_control += counters_.drops_control;
   c.trims += counters_.trims;
   c.retransmissions += counters_.retransmissions;
   c.timeouts += counters_.timeouts;
@@ -111,6 +111,13 @@ void Shard::add_to(PacketRunResult& result) const {
   result.conservation.received += conservation_.received;
   result.conservation.dropped += conservation_.dropped;
   for (const auto& [link, count] : lost_here_) result.links[link].dropped += count;
+  for (const auto& [where, count] : lossless_drops_) {
+    const auto [traffic_class, cause, link] = where;
+    const std::string port = world_.links[link].drain
+                                 ? world_.fabric.name(NodeId(world_.links[link].to)) + "->host"
+                                 : world_.fabric.name(LinkId(link));
+    result.lossless_drops.push_back({traffic_class, cause, link, port, count});
+  }
   for (std::size_t t = 0; t < tiers_.size(); ++t) {
     for (std::size_t bin = 0; bin < LogHistogram{}.size(); ++bin) {
       result.tiers[t].queue_bytes[bin] += tiers_[t].queue_bytes[bin];

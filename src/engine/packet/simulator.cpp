@@ -1,9 +1,12 @@
 #include "engine/packet/simulator.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <thread>
+#include <tuple>
 
 #include "base/check.hpp"
 
@@ -174,18 +177,14 @@ Ps Simulator::between_windows(Ps end, Ps next_event) {
     next_event = end;
   }
   if (end >= sampler_.next()) sampler_.sample(world_, shards_, end);
-  if (end >= next_look_) {
-    look_for_deadlock(end);
-    show_progress();
-    next_look_ = std::max(end, next_event == never ? end : next_event) + look_interval;
-  }
+  if (end >= next_look_) look(end, next_event);
   if (next_event == never && next_change_ < changes_.size())
     next_event = static_cast<Ps>(changes_[next_change_].at.ps);
   const bool idle = next_event == never;
   // Nothing will ever move again: two looks are enough for what stands in a circle.
   for (int i = 0; i < 2 && idle && !stopped_; ++i) look_for_deadlock(end);
   if (idle || end >= world_.options.end || stopped_) {
-    end_ = std::min(end, world_.options.end);
+    end_ = std::min(stopped_ ? last_look_ : end, world_.options.end);
     if (!idle) return never;
     end_ = 0;
     for (const auto& shard : shards_) end_ = std::max(end_, shard->now());
@@ -197,6 +196,40 @@ Ps Simulator::between_windows(Ps end, Ps next_event) {
   return std::min(window, next_appointment());
 }
 
+// Looks are at multiples of the interval, so that what they find does not depend on partitions.
+void Simulator::look(Ps at, Ps next_event) {
+  look_for_deadlock(at);
+  show_progress();
+  keep_counts();
+  stopped_ = stopped_ || overrun() != none;
+  next_look_ = (at / look_interval + 1) * look_interval;
+  Ps quiet_until = next_event;
+  if (next_change_ < changes_.size())
+    quiet_until = std::min(quiet_until, static_cast<Ps>(changes_[next_change_].at.ps));
+  if (stopped_ || quiet_until == never || quiet_until <= next_look_) return;
+  // All looks until then would see what this one saw; a circle that stays is a deadlock.
+  if (!last_circle_.empty() && next_look_ <= world_.options.end) look_for_deadlock(next_look_);
+  if (stopped_) return;
+  last_look_ = quiet_until / look_interval * look_interval;
+  next_look_ = last_look_ + look_interval;
+}
+
+// A link counts no more packets than all links together.
+void Simulator::keep_counts() {
+  constexpr std::uint64_t safe = std::uint64_t{1} << 31;
+  std::uint64_t hops = 0;
+  for (const auto& shard : shards_) hops += shard->counters().hops;
+  if (hops - kept_hops_ < safe) return;
+  world_.keep_counts();
+  kept_hops_ = hops;
+}
+
+std::uint32_t Simulator::overrun() const {
+  std::uint32_t first = none;
+  for (const auto& shard : shards_) first = std::min(first, shard->overrun());
+  return first;
+}
+
 void Simulator::show_progress() {
   double done = 0;
   for (const auto& shard : shards_) done += static_cast<double>(shard->conservation().received);
@@ -206,6 +239,7 @@ void Simulator::show_progress() {
 void Simulator::apply_change(const StateChange& change, Ps at) {
   for (const auto& shard : shards_) shard->settle_all(at);
   world_.router.set_state(change.state);
+  world_.protocols.routes_since = at;
   std::vector<std::uint32_t> died;
   apply_state(world_, change.state, died);
   for (const std::uint32_t id : died)
@@ -250,18 +284,37 @@ void Simulator::look_for_deadlock(Ps at) {
       circle.push_back(LinkId(at_link));
   }
   std::uint64_t sent = 0;
-  for (const LinkId link : circle) sent += world_.tallies[link.index()].data;
+  for (const LinkId link : circle) sent += world_.sums_of(link.value).data;
   const auto still = [&](LinkId link) {
     return world_.rare[link.index()].paused_since <= last_look_;
   };
   if (!circle.empty() && circle == last_circle_ && sent == last_circle_sent_ &&
       std::ranges::all_of(circle, still)) {
-    deadlocks_.push_back({at, circle});
+    Ps since = 0;
+    for (const LinkId link : circle)
+      since = std::max(since, world_.rare[link.index()].paused_since);
+    deadlocks_.push_back({since, circle});
     stopped_ = true;
   }
   last_circle_ = std::move(circle);
   last_circle_sent_ = sent;
   last_look_ = at;
+}
+
+// From the first start of a message to the last end; where not all ended, to the last arrival of a
+// packet. Timers that find nothing to do run on for longer.
+TrafficSpan Simulator::traffic_span() const {
+  TrafficSpan span{never, 0};
+  bool complete = true;
+  for (const MessageEnd& message : world_.ends) {
+    span.begin = std::min(span.begin, message.start);
+    complete = complete && message.end != never;
+    if (message.end != never) span.end = std::max(span.end, message.end);
+  }
+  for (const auto& shard : shards_)
+    if (!complete) span.end = std::max(span.end, shard->last_arrival());
+  span.begin = std::min(span.begin, span.end);
+  return span;
 }
 
 PacketRunResult Simulator::result() {
@@ -280,23 +333,29 @@ PacketRunResult Simulator::result() {
   out.links.resize(world_.fabric.link_count());
   for (std::uint32_t id = 0; id < world_.fabric.link_count(); ++id) {
     const LinkTally& t = world_.tallies[id];
+    const LinkSums sums = world_.sums_of(id);
     const RareTally& p = world_.rare[id];
     const Ps still = world_.links[id].paused && end_ > p.paused_since ? end_ - p.paused_since : 0;
-    out.links[id] = {t.bytes,  t.data,      t.control,
-                     t.marked, p.dropped,   p.trimmed,
-                     p.pauses, t.queue_max, p.paused_total + still};
+    out.links[id] = {t.bytes,   sums.data, sums.control, sums.marked,           p.dropped,
+                     p.trimmed, p.pauses,  t.queue_max,  p.paused_total + still};
   }
   out.tiers.resize(world_.fabric.tiers().size());
   for (std::size_t i = 0; i < out.tiers.size(); ++i)
     out.tiers[i].tier = world_.fabric.tiers()[model::TierId(i)].name;
   for (const auto& shard : shards_) shard->add_to(out);
+  std::ranges::sort(out.lossless_drops, {}, [](const LosslessDrops& d) {
+    return std::tuple(d.traffic_class, d.cause, d.link);
+  });
   for (std::uint32_t id = 0; id < world_.fabric.link_count(); ++id) {
     auto& most = out.tiers[world_.fabric.tier_id(LinkId(id)).index()].queue_bytes_max;
     most = std::max<std::uint64_t>(most, out.links[id].queue_max);
   }
-  for (const NodeBuffer& node : world_.nodes)
+  for (std::size_t n = 0; n < world_.nodes.size(); ++n) {
+    NodeBuffer& node = world_.nodes[n];
+    shards_[world_.partition[n]]->close_batch(node);
     out.counters.buffer_max = std::max(out.counters.buffer_max, node.waiting_max);
-  out.series = sampler_.take(world_);
+  }
+  out.series = sampler_.take();
   out.deadlocks = std::move(deadlocks_);
   out.digest = digest_of(out);
   return out;
@@ -317,9 +376,15 @@ Result<PacketRunResult> run_messages(const MessageSet& set, route::Router& route
   WEFT_TRY(Sampler sampler, Sampler::create(world));
   Simulator simulator(world, changes, std::move(partitioning), std::move(sampler), progress);
   simulator.run();
+  if (const std::uint32_t id = simulator.overrun(); id != none)
+    return fail(Errc::infeasible, {},
+                fmt::format("more than 4 GiB are queued for {}",
+                            id < router.fabric().link_count() ? router.fabric().name(LinkId(id))
+                                                              : std::string("a slow receiver")),
+                "limit it with transport.pfc, transport.buffers or transport.window");
   std::vector<std::string> unfinished, storms;
   describe_unfinished(world, simulator.end(), unfinished);
-  describe_storms(world, simulator.end(), storms);
+  describe_storms(world, simulator.traffic_span(), storms);
   PacketRunResult out = simulator.result();
   out.unfinished = std::move(unfinished);
   out.storms = std::move(storms);

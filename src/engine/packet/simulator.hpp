@@ -14,6 +14,10 @@
 
 namespace weft::engine::packet {
 
+struct TrafficSpan {
+  Ps begin = 0, end = 0;
+};
+
 // Partitions advance side by side in windows of the least latency between them; all else happens
 // between windows, on one thread, so that nothing depends on who ran what.
 class Simulator {
@@ -23,6 +27,9 @@ class Simulator {
   void run();
   PacketRunResult result();
   Ps end() const { return end_; }
+  TrafficSpan traffic_span() const;
+  // A link that more waited for than can be counted; `none` without.
+  std::uint32_t overrun() const;
 
  private:
   void open_shards();
@@ -33,9 +40,11 @@ class Simulator {
   Ps between_windows(Ps end, Ps next_event);
   Ps next_appointment() const;
   void apply_change(const StateChange& change, Ps at);
+  void look(Ps at, Ps next_event);
   void look_for_deadlock(Ps at);
   std::uint32_t blocked_by(std::uint32_t link) const;
   void show_progress();
+  void keep_counts();
 
   World& world_;
   std::span<const StateChange> changes_;
@@ -50,12 +59,13 @@ class Simulator {
   std::vector<LinkId> last_circle_;
   std::uint64_t last_circle_sent_ = 0;  // packets that its links have sent
   Ps last_look_ = 0;
+  std::uint64_t kept_hops_ = 0;  // when counts were set back last
   bool stopped_ = false;
 };
 
 // Fills what a user reads from the world's columns.
 void describe_unfinished(const World& world, Ps end, std::vector<std::string>& out);
-void describe_storms(const World& world, Ps end, std::vector<std::string>& out);
+void describe_storms(const World& world, TrafficSpan traffic, std::vector<std::string>& out);
 std::string digest_of(const PacketRunResult& result);
 
 }  // namespace weft::engine::packet

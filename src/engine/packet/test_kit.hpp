@@ -23,6 +23,7 @@ using model::State;
 inline constexpr std::uint64_t payload = 4096;
 inline constexpr std::uint64_t full_bytes = 4160;
 inline constexpr Ps us = 1'000'000;
+inline constexpr Ps full = 83'200;  // a full packet at 400 Gb/s
 
 inline Bytes packets_of(std::int64_t count) { return 4160_B * count; }
 inline std::vector<Rate> equal(std::size_t count, Rate rate = 400_Gbps) {

@@ -1,6 +1,7 @@
 // Every sensible combination of reliability, congestion control, admission and load balancing, on
 // every kind of load: all of it arrives, nothing is lost from the books, and the result does not
-// depend on the number of threads. Also run under ThreadSanitizer.
+// depend on the number of threads, nor does it where packets get lost. Also run under
+// ThreadSanitizer.
 #include "engine/packet/test_kit.hpp"
 
 namespace weft::engine::packet::testing {
@@ -121,6 +122,49 @@ TEST_CASE("every transport completes every load, equally on any number of thread
     {
       INFO("ring");
       check_all_threads(fabric, ring(fabric, 4, 10 * payload), c.options);
+    }
+  }
+}
+
+TEST_CASE("losses of all kinds: the same on any number of threads") {
+  const Fabric fabric = leaf_spine(8, 4, 4);
+  const Load load = all_to_all(fabric, 40 * payload);
+  const std::array cables{"leaf:0->spine:0", "spine:0->leaf:0", "leaf:3->spine:1",
+                          "spine:2->leaf:5", "nic:7->leaf:1",   "leaf:2->nic:9"};
+  std::vector<Options> all;
+  for (const Balance balance : {Balance::path, Balance::spray, Balance::reps, Balance::flowlet,
+                                Balance::adaptive, Balance::multipath})
+    all.push_back(selective(Congestion::none, balance));
+  all.push_back(selective(Congestion::nscc, Balance::spray));
+  all.push_back(selective(Congestion::none, Balance::spray));
+  all.back().admission = Admission::pull;
+  all.back().overflow = Overflow::trim;
+  for (Options& options : all) {
+    CAPTURE(static_cast<int>(options.balance));
+    options.window = packets_of(16);
+    options.buffers[""] = {.per_port = packets_of(40)};
+    options.ack_timeout = 200_us;
+    StateChange before{{0}, {}};
+    for (const char* cable : cables) before.state.set(link(fabric, cable), {.loss = 0.02});
+    StateChange after = before;
+    after.at = {60'000'000};
+    after.state.set(node(fabric, "spine:3"), {.health = Health::down});
+    std::string digest;
+    Counters counters;
+    for (const std::uint32_t threads : {1u, 2u, 3u, 8u}) {
+      CAPTURE(threads);
+      options.threads = threads;
+      const PacketRunResult result =
+          run(fabric, load, {.options = options, .changes = {before, after}});
+      CHECK(result.complete);
+      if (digest.empty()) {
+        digest = result.digest;
+        counters = result.counters;
+        CHECK(counters.drops > 300);
+      }
+      CHECK(result.digest == digest);
+      CHECK(result.counters.retransmissions == counters.retransmissions);
+      CHECK(result.counters.timeouts == counters.timeouts);
     }
   }
 }

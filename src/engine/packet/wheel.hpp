@@ -24,7 +24,8 @@ enum class EventKind : std::uint32_t {
   ready,      // connection: its pace lets it send again
   timeout,    // connection
   grant,      // receiving NIC, or connection: its next credit is due
-  ack         // connection: the receiver has waited long enough
+  ack,        // connection: the receiver has waited long enough
+  loss        // connection: its sender may learn of a lost packet
 };
 
 struct Event {

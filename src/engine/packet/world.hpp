@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/packet/link.hpp"
 #include "engine/packet/message.hpp"
+#include "engine/packet/occupancy.hpp"
 #include "engine/packet/options.hpp"
 #include "engine/packet/packet_memory.hpp"
 #include "engine/packet/packet_run.hpp"
@@ -37,8 +40,11 @@ struct NodeBuffer {
   std::uint32_t first_ingress = 0;               // into World::ingresses: port x classes + class
   std::uint32_t first_port = 0, port_count = 0;  // into World::ports
   std::uint32_t paused = 0;                      // ingresses
-  std::uint64_t waiting_max = 0;
-  std::uint64_t salt = 0;  // of its hash
+  std::uint8_t recording = 0;                    // entries and departures go into the batch
+  std::uint64_t waiting_max = 0;                 // exact, of the time before the batch
+  std::uint64_t record_above = 0;                // waiting_max, or 0 while recording
+  std::uint64_t salt = 0;                        // of its hash
+  std::unique_ptr<OccupancyBatch> batch;         // where waiting_max may have to rise
 };
 
 // Where packets of one class wait, when links serve several classes.
@@ -62,20 +68,21 @@ struct Source {
 // What a connection's sending end is doing: `held` by its window or by admission.
 enum class Turn : std::uint8_t { idle, in_circle, paced, held };
 
-// The sending end of a connection. Packet numbers count over all of its messages.
+// The sending end of a connection. Packet numbers count over all of its messages, and wrap: what is
+// on its way is far less than 2^32 packets, but what a message has to send may be more.
 struct alignas(64) Sender {
   std::uint32_t next = 0;     // to be sent
   std::uint32_t unacked = 0;  // the first one
-  std::uint32_t end = 0;      // of what has been posted
+  std::uint32_t wraps = 0;    // of `unacked`
   std::uint32_t highest = 0;  // all before have been sent before
   std::uint32_t next_in_turn = none;
-  std::uint32_t oldest = none;        // message that is not over
-  std::uint32_t newest = none;        // message that was posted last
-  std::uint32_t sending = none;       // message that `next` belongs to
-  std::uint32_t source = none;        // none: no live path
-  std::uint32_t path = none;          // into World::paths
-  std::uint32_t window = UINT32_MAX;  // packets
-  std::uint16_t payload = 0;          // of a full packet
+  std::uint32_t oldest = none;           // message that is not over
+  std::uint32_t newest = none;           // message that was posted last
+  std::uint32_t sending = none;          // message that `next` belongs to
+  std::uint32_t source = none;           // none: no live path
+  std::uint32_t path = none;             // into World::paths
+  std::uint32_t window = in_flight_max;  // packets
+  std::uint16_t payload = 0;             // of a full packet
   Turn turn = Turn::idle;
   std::uint8_t retries : 3 = 0;
   std::uint8_t timer : 1 = 0;   // a timeout event will come
@@ -83,6 +90,12 @@ struct alignas(64) Sender {
   std::uint8_t traffic_class : 3 = 0;
   Ps progress = 0;  // last acknowledgement, or first packet after idleness
   Ps next_ok = 0;   // by its pace
+
+  // The number of a packet that is on its way, or next, or was acknowledged of late, without wraps.
+  std::uint64_t whole(std::uint32_t psn) const {
+    return (std::uint64_t{wraps} << 32 | unacked) +
+           static_cast<std::uint64_t>(transport::psn_distance(unacked, psn));
+  }
 };
 static_assert(sizeof(Sender) == 64);
 
@@ -90,20 +103,30 @@ static_assert(sizeof(Sender) == 64);
 struct Receiver {
   transport::GobackReceiver in_order;
   std::uint32_t message = none;  // that the last packet belonged to
-  std::uint32_t message_end = 0;
   std::uint32_t first = none;    // the connection's first message; written by the sender
   std::uint32_t last_route = 0;  // of the last packet, for what is sent back unasked
   std::uint32_t last_link = none;
-  std::uint8_t last_hop = 0;
-  std::uint8_t ack_due = 0;  // an event will acknowledge what has come
+  std::uint64_t to_come : 48 = 0;  // packets of `message` that are missing
+  std::uint64_t last_hop : 8 = 0;
+  std::uint64_t ack_due : 1 = 0;  // an event will acknowledge what has come
   Ps last_ack = 0;
 };
+static_assert(sizeof(Receiver) == 40);
+inline constexpr std::uint64_t message_packets_max = std::uint64_t{1} << 47;
 
 // What a message is doing.
 struct MessageState {
   std::uint32_t next = none;  // of its connection
-  std::uint32_t end = 0;      // packet number
-  std::uint32_t waits = 0;
+  // Before it starts: the events it waits for. Then: the upper half of `end`.
+  std::uint32_t waits_or_end_high = 0;
+  std::uint32_t end_low = 0;
+
+  // The number of the packet behind its last one, without wraps.
+  std::uint64_t end() const { return std::uint64_t{waits_or_end_high} << 32 | end_low; }
+  void set_end(std::uint64_t psn) {
+    end_low = static_cast<std::uint32_t>(psn);
+    waits_or_end_high = static_cast<std::uint32_t>(psn >> 32);
+  }
 };
 
 struct World {
@@ -120,6 +143,7 @@ struct World {
   PacketPages pages;
   LargeArray<Link> links;
   LargeArray<LinkTally> tallies;
+  std::vector<LinkSums> sums;  // empty until a count could wrap
   std::vector<RareTally> rare;
   std::vector<LinkKind> kinds;
   std::vector<std::uint32_t> headroom;  // by kind
@@ -147,24 +171,49 @@ struct World {
   std::uint32_t full_size = 0, control_size = 0, payload = 0;
 
   // Packets of a message with bytes on a connection, and the number of the first.
-  std::uint32_t packet_count(const Sender& sender, std::uint32_t message) const {
-    return static_cast<std::uint32_t>((set.messages[message].bytes + sender.payload - 1) /
-                                      sender.payload);
+  std::uint64_t packet_count(const Sender& sender, std::uint32_t message) const {
+    return (set.messages[message].bytes + sender.payload - 1) / sender.payload;
   }
-  std::uint32_t first_psn(const Sender& sender, std::uint32_t message) const {
-    return message_states[message].end - packet_count(sender, message);
+  std::uint64_t first_psn(const Sender& sender, std::uint32_t message) const {
+    return message_states[message].end() - packet_count(sender, message);
+  }
+  // The number behind all that a connection was given to send.
+  std::uint64_t posted_end(const Sender& sender) const {
+    return sender.newest == none ? sender.whole(sender.next) : message_states[sender.newest].end();
+  }
+  // Whether all packets of a message that has started come before `psn`, which is on its way.
+  bool ends_before(const Sender& sender, std::uint32_t message, std::uint32_t psn) const {
+    return message_states[message].end() <= sender.whole(psn);
   }
   // How many of a message that has started are acknowledged.
-  std::uint32_t acknowledged(const Sender& sender, std::uint32_t message) const {
-    const std::int32_t done = transport::psn_distance(first_psn(sender, message), sender.unacked);
-    return static_cast<std::uint32_t>(
-        std::clamp(done, 0, static_cast<std::int32_t>(packet_count(sender, message))));
+  std::uint64_t acknowledged(const Sender& sender, std::uint32_t message) const {
+    const std::uint64_t first = first_psn(sender, message), at = sender.whole(sender.unacked);
+    return at < first ? 0 : std::min(at - first, packet_count(sender, message));
   }
   // A window of bytes in packets, at least one.
   std::uint32_t window_packets(double bytes) const {
-    return std::max(1u, static_cast<std::uint32_t>(bytes / full_size));
+    return static_cast<std::uint32_t>(
+        std::clamp(bytes / full_size, 1.0, static_cast<double>(in_flight_max)));
   }
 
+  // Between windows, before any of the links' counts can wrap.
+  void keep_counts() {
+    sums.resize(link_count);
+    for (std::uint32_t id = 0; id < link_count; ++id) {
+      LinkTally& tally = tallies[id];
+      sums[id].data += std::exchange(tally.data, 0);
+      sums[id].control += std::exchange(tally.control, 0);
+      sums[id].marked += std::exchange(tally.marked, 0);
+    }
+  }
+  LinkSums sums_of(std::uint32_t id) const {
+    const LinkTally& tally = tallies[id];
+    LinkSums out = sums.empty() ? LinkSums{} : sums[id];
+    out.data += tally.data;
+    out.control += tally.control;
+    out.marked += tally.marked;
+    return out;
+  }
   static constexpr std::uint32_t reverse(std::uint32_t link) { return link ^ 1u; }
   const Ingress& ingress(const NodeBuffer& node, std::uint32_t port,
                          std::uint32_t traffic_class) const {

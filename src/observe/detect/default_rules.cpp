@@ -5,11 +5,11 @@ namespace weft::observe::detect {
 namespace {
 
 constexpr std::string_view text =
-    R"(# What an agent tells as one detection. Limits are our own choices; each says why.
+    R"(# Built-in detections of the agent. Limits are our own choices; each gives its reason.
 detections:
   # Half of a card's ports within two seconds fail together for one reason: the card. Cables and
-  # far ends fail one by one. A switch that starts again is no failed card. Half a second of
-  # waiting gathers what follows from it (sessions) and keeps a lone link failure fast.
+  # far ends fail one by one. A switch that reboots is not a failed card. Waiting half a second
+  # collects the consequences (sessions) and keeps the report of a single link failure fast.
   - name: line_card_down
     record: {kind: card_fail, entity: card}
     per: card
@@ -34,7 +34,7 @@ detections:
         - rate: {metric: asic_errors, above: 0.5}
 
   # Light that fades while errors appear: dirt, a bend, a laser that ages. Light alone drifts with
-  # temperature, errors alone have many reasons.
+  # temperature, errors alone have many causes.
   - name: optic_degrading
     record: {kind: rx_power}
     per: port
@@ -50,8 +50,8 @@ detections:
             - count: {kind: [crc_errors, prefec_ber], at_least: 2}
             - change: {metric: prefec_ber, above: 1e-6}
 
-  # Three losses in two minutes are a port that flaps: from then on its ups and downs are one
-  # thing that lasts until two minutes have been quiet.
+  # Three losses in two minutes are a flapping port: from then on its ups and downs are one
+  # event that lasts until two minutes have been quiet.
   - name: flapping_port
     record: {kind: interface_down}
     per: port
@@ -64,7 +64,7 @@ detections:
         - rate: {metric: carrier_changes, above: 0.04}
     suppress: [link_down, link_up, bgp_down, bgp_up, bfd_down, bfd_up]
 
-  # Corrected errors come singly; five in ten minutes forerun those that cannot be corrected.
+  # Corrected errors occur singly; five in ten minutes precede uncorrectable ones.
   - name: memory_failing
     record: {kind: memory_error}
     per: device
@@ -86,7 +86,7 @@ detections:
         - rate: {metric: storage_errors, above: 0.005}
         - value: {metric: storage_share, above: 0.98, for: 60 s}
 
-  # A failed fan is a matter of spare parts until it gets warm, which is one of minutes.
+  # A failed fan is a spare-parts issue until the device gets hot, which takes minutes.
   - name: cooling_lost
     record: {kind: temperature_high}
     per: device
@@ -103,7 +103,7 @@ detections:
             - change: {metric: celsius, above: 5}
     suppress: [fan_fail]
 
-  # One supply of two: nothing is down, and nothing may fail any more.
+  # One supply of two: nothing is down, but there is no redundancy left.
   - name: psu_redundancy_lost
     record: {kind: psu_fail}
     per: device
@@ -130,7 +130,7 @@ detections:
             - rate: {metric: rdma_errors, above: 1}
             - count: {kind: [nic_errors, nic_down]}
 
-  # A NIC whose link went and came three times in two minutes.
+  # A NIC whose link flapped three times in two minutes.
   - name: flapping_nic
     record: {kind: nic_down}
     per: nic

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/rng.hpp"
+#include "base/test_effort.hpp"
 #include "observe/detect/test_kit.hpp"
 
 namespace weft::observe::detect {
@@ -415,7 +416,7 @@ TEST_CASE("detect: random rules on random streams, against the definition") {
   const Ground ground(fabric, options.ports_per_card);
   const Rng seed(7);
   std::size_t detections = 0, folded = 0;
-  for (std::uint64_t round = 0; round < 500; ++round) {
+  for (std::uint64_t round = 0; round < test_effort(500); ++round) {
     Rng rng = seed.stream(round);
     const Rules rules = random_rules(rng);
     const std::vector<Event> events = random_events(rng, fabric);
@@ -429,8 +430,8 @@ TEST_CASE("detect: random rules on random streams, against the definition") {
                   events, [](const Event& e) { return !is_metric(e.signal); })) -
               plain.singles.size();
   }
-  CHECK(detections > 1'000);
-  CHECK(folded > 100);
+  CHECK(detections > test_effort(1'000));
+  CHECK(folded > test_effort(100));
 }
 
 TEST_CASE("detect: any order within the lateness and any batches give the same output") {
@@ -439,7 +440,7 @@ TEST_CASE("detect: any order within the lateness and any batches give the same o
       "Gbps}");
   const DetectOptions options{.lateness_ns = 3 * ns_per_s, .ports_per_card = 2};
   const Rng seed(8);
-  for (std::uint64_t round = 0; round < 300; ++round) {
+  for (std::uint64_t round = 0; round < test_effort(300); ++round) {
     Rng rng = seed.stream(round);
     const Rules rules = random_rules(rng);
     std::vector<Event> events = random_events(rng, fabric);

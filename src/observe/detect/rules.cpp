@@ -14,7 +14,6 @@ namespace {
 
 using model::EventKind;
 
-constexpr std::int64_t ps_per_ns = 1000;
 constexpr std::int64_t span_ns_max = std::int64_t{24} * 3600 * ns_per_s;
 constexpr std::int64_t window_ns_min = 1'000'000;
 constexpr double limit_max = 1e18;
@@ -43,7 +42,7 @@ std::int64_t read_ns(Reader& reader, std::string_view key, std::optional<std::in
   const std::int64_t ns = reader.duration(key, other).ps / ps_per_ns;
   if (!is_given || (ns >= least && ns <= span_ns_max)) return ns;
   reader.error(Errc::value, reader.where(key),
-               fmt::format("\"{}\" lies outside {} to 24 h", key, least == 0 ? "0 s" : "1 ms"),
+               fmt::format("\"{}\" is outside {} to 24 h", key, least == 0 ? "0 s" : "1 ms"),
                "write e.g. \"5 s\"");
   return least;
 }
@@ -62,9 +61,9 @@ Kinds read_kinds(Reader& reader, std::string_view key) {
       out.set(static_cast<std::size_t>(*kind));
     else
       reader.error(Errc::unknown, name.where,
-                   fmt::format("unknown kind of event {}{}", base::quoted(name.text),
+                   fmt::format("unknown event kind {}{}", quote(name.text),
                                did_you_mean(name.text, model::event_kind_names())),
-                   "name kinds of events");
+                   "use event kinds");
   }
   return out;
 }
@@ -84,8 +83,8 @@ class Condition {
     node(config, 0, Sense::plain);
     if (rule_.terms.size() > terms_max)
       error(config.where,
-            fmt::format("{} different terms are more than {}", rule_.terms.size(), terms_max),
-            "make two rules of it");
+            fmt::format("{} different terms, more than {}", rule_.terms.size(), terms_max),
+            "split it into two rules");
   }
 
   // The truth table. The steps must be whole.
@@ -108,7 +107,8 @@ class Condition {
     static constexpr std::string_view choices = "all, any, not, count, rate, value, change, absent";
     if (config.kind != Config::Kind::map || config.fields.size() != 1 || depth > depth_max) {
       error(config.where,
-            depth > depth_max ? "conditions nest too deep" : "a condition is one key and its value",
+            depth > depth_max ? "conditions are nested too deeply"
+                              : "a condition must be one key with its value",
             fmt::format("write one of: {}", choices), Errc::parse);
       return;
     }
@@ -126,15 +126,14 @@ class Condition {
     std::vector<std::string> names = to_strings(term_names);
     names.insert(names.end(), {"all", "any", "not"});
     error(field.where,
-          fmt::format("{} is no condition{}", base::quoted(field.key),
-                      did_you_mean(field.key, names)),
+          fmt::format("unknown condition {}{}", quote(field.key), did_you_mean(field.key, names)),
           fmt::format("write one of: {}", choices), Errc::unknown);
   }
 
   void list(const Config::Field& field, Step::Op op, std::size_t depth, Sense sense) {
     if (field.value.kind != Config::Kind::list || field.value.items.empty()) {
       error(field.value.where, fmt::format("\"{}\" needs a list of conditions", field.key),
-            "write one condition a line, each behind a dash", Errc::parse);
+            "write one condition per line, each after a dash", Errc::parse);
       return;
     }
     for (const Config& item : field.value.items) node(item, depth + 1, sense);
@@ -175,10 +174,10 @@ class Condition {
         takes_kinds && takes_metric && reader.has("kind") && reader.has("metric");
     if (is_double ||
         (!(takes_kinds && reader.has("kind")) && !(takes_metric && reader.has("metric"))))
-      reader.error(Errc::value, reader.where(), "a term needs what it looks at, and one only",
-                   takes_kinds && takes_metric ? "give \"kind\" or \"metric\""
-                   : takes_kinds               ? "give \"kind\""
-                                               : "give \"metric\"");
+      reader.error(Errc::value, reader.where(), "a term needs exactly one input",
+                   takes_kinds && takes_metric ? "use \"kind\" or \"metric\""
+                   : takes_kinds               ? "use \"kind\""
+                                               : "use \"metric\"");
   }
 
   static void read_metric(Reader& reader, Term& term) {
@@ -188,8 +187,8 @@ class Condition {
     if (is_growing == (term.kind == TermKind::rate)) return;
     reader.error(Errc::value, reader.where("metric"),
                  fmt::format("{} is {}", to_text(metric),
-                             is_growing ? "a counter: what it grew to says nothing"
-                                        : "no counter: it has no rate"),
+                             is_growing ? "a counter: its absolute value is meaningless"
+                                        : "not a counter: it has no rate"),
                  is_growing ? "use \"rate\"" : "use \"value\" or \"change\"");
   }
 
@@ -199,7 +198,7 @@ class Condition {
         term.sources.set(static_cast<std::size_t>(*known));
       else
         reader.error(Errc::unknown, name.where,
-                     fmt::format("unknown source {}{}", base::quoted(name.text),
+                     fmt::format("unknown source {}{}", quote(name.text),
                                  did_you_mean(name.text, model::source_names())),
                      fmt::format("give one of: {}", fmt::join(model::source_names(), ", ")));
     }
@@ -212,8 +211,8 @@ class Condition {
     term.share_of_ports = reader.number("share_of_ports", 1.0, 1e-6, 1);
     if (reader.has("at_least") || (term.distinct && term.distinct != Part::port))
       reader.error(Errc::value, reader.where("share_of_ports"),
-                   "a share counts ports, and is itself the least",
-                   "leave \"at_least\" and \"distinct\" out");
+                   "share_of_ports counts ports and is itself the minimum",
+                   "remove \"at_least\" and \"distinct\"");
     if (rule_.per != Part::card && rule_.per != Part::device && rule_.per != Part::host)
       reader.error(Errc::value, reader.where("share_of_ports"),
                    fmt::format("a {} has no ports to take a share of", to_text(rule_.per)),
@@ -231,14 +230,14 @@ class Condition {
                         rule_.per == Part::nic;
     if (is_one)
       reader.error(Errc::value, reader.where("at_least"),
-                   fmt::format("can never be true: a {} is of one {}", to_text(rule_.per),
+                   fmt::format("can never be true: a {} belongs to one {}", to_text(rule_.per),
                                to_text(*term.distinct)),
-                   "count smaller parts, or look at larger ones with \"per\"");
+                   "count smaller components, or group by larger ones with \"per\"");
   }
 
   static void read_limit(Reader& reader, Term& term) {
     if (reader.has("above") == reader.has("below")) {
-      reader.error(Errc::value, reader.where(), "a limit is either \"above\" or \"below\"",
+      reader.error(Errc::value, reader.where(), "a limit must be either \"above\" or \"below\"",
                    "give one of them");
       return;
     }
@@ -248,9 +247,9 @@ class Condition {
     if (term.kind != TermKind::rate) return;
     if (term.side == Side::below ? term.limit <= 0 : term.limit < 0)
       reader.error(Errc::value, reader.where(key),
-                   fmt::format("can {} be otherwise: no rate is less than 0",
+                   fmt::format("can {} be false: no rate is below 0",
                                term.side == Side::below ? "never" : "not"),
-                   "give a larger limit");
+                   "use a larger limit");
   }
 
   bool evaluate(std::size_t holding, std::vector<bool>& stack) const {
@@ -279,11 +278,11 @@ class Condition {
 void check_truth(Reader& reader, const Rule& rule) {
   // In silence nothing holds but absence, which a group that was never seen does not even have.
   if (rule.truth.front())
-    reader.error(Errc::value, reader.where("when"), "is true where nothing ever happened",
-                 "ask for something that happens beside what does not");
+    reader.error(Errc::value, reader.where("when"), "is true when nothing has happened",
+                 "add a condition on something that does happen");
   if (std::ranges::find(rule.truth, true) == rule.truth.end())
     reader.error(Errc::value, reader.where("when"), "can never be true: it contradicts itself",
-                 "see what it both asks for and excludes");
+                 "check what it both requires and excludes");
 }
 
 // Entities that lie in no group, or are smaller than it.
@@ -304,7 +303,7 @@ void read_record(Reader& reader, Rule& rule, Errors& errors) {
   const Config none;
   const Config* child = reader.child("record");
   if (child == nullptr)
-    reader.error(Errc::value, reader.where(), "a detection needs what it tells",
+    reader.error(Errc::value, reader.where(), "a detection needs a record to emit",
                  "add e.g. \"record: {kind: card_fail}\"");
   Reader record(child == nullptr ? none : *child, "record", errors);
   if (child != nullptr)
@@ -312,8 +311,8 @@ void read_record(Reader& reader, Rule& rule, Errors& errors) {
   rule.entity = read_part(record, "entity", rule.per);
   if (!holds_part(rule.entity, rule.per))
     record.error(Errc::value, record.where("entity"),
-                 fmt::format("no {} holds a {}", to_text(rule.entity), to_text(rule.per)),
-                 "tell of the group itself, or of the device that it is part of");
+                 fmt::format("no {} contains a {}", to_text(rule.entity), to_text(rule.per)),
+                 "report the group itself, or the device that contains it");
   record.finish();
 }
 
@@ -321,12 +320,12 @@ void read_suppress(Reader& reader, Rule& rule) {
   rule.suppress = read_kinds(reader, "suppress");
   if (rule.suppress[static_cast<std::size_t>(rule.kind)])
     reader.error(Errc::value, reader.where("suppress"),
-                 fmt::format("suppresses what it tells itself: {}", to_text(rule.kind)),
-                 "take that kind off the list, or tell another one");
+                 fmt::format("suppresses its own record: {}", to_text(rule.kind)),
+                 "remove that kind from the list, or emit another one");
   rule.wait_ns = read_ns(reader, "wait", rule.suppress.any() ? rule.within_ns : 0, 0);
   if (rule.wait_ns > rule.within_ns)
-    reader.error(Errc::value, reader.where("wait"), "waits longer than it looks back",
-                 "give at most what \"within\" says");
+    reader.error(Errc::value, reader.where("wait"), "\"wait\" is longer than \"within\"",
+                 "use at most the value of \"within\"");
 }
 
 Rule read_rule(const Config& config, Errors& errors) {
@@ -347,7 +346,7 @@ Rule read_rule(const Config& config, Errors& errors) {
       check_truth(reader, out);
     }
   } else {
-    reader.error(Errc::value, reader.where(), "a detection needs its condition", "add \"when:\"");
+    reader.error(Errc::value, reader.where(), "a detection needs a condition", "add \"when:\"");
   }
   reader.finish();
   out.members |= out.suppress;
@@ -356,8 +355,11 @@ Rule read_rule(const Config& config, Errors& errors) {
 
 void add_rules(const Config& list, Rules& rules, Errors& errors) {
   if (list.kind != Config::Kind::list && list.kind != Config::Kind::null) {
-    errors.push_back(
-        {Errc::parse, list.where, "\"detections\" is no list", "write one detection a dash", {}});
+    errors.push_back({Errc::parse,
+                      list.where,
+                      "\"detections\" is not a list",
+                      "write one detection per dash",
+                      {}});
     return;
   }
   const auto own = static_cast<std::ptrdiff_t>(rules.size());
@@ -367,8 +369,8 @@ void add_rules(const Config& list, Rules& rules, Errors& errors) {
     if (std::any_of(rules.begin() + own, rules.end(), is_same))
       errors.push_back({Errc::value,
                         row.where,
-                        fmt::format("there are two detections {}", base::quoted(rule.name)),
-                        "give each a name of its own",
+                        fmt::format("duplicate detection {}", quote(rule.name)),
+                        "give each a unique name",
                         {}});
     rules.push_back(std::move(rule));
   }
@@ -380,9 +382,9 @@ void drop(Reader& reader, Rules& built_in) {
   for (const Token& name : reader.texts("without")) {
     if (std::ranges::find(names, name.text) == names.end())
       reader.error(Errc::unknown, name.where,
-                   fmt::format("no built-in detection is named {}{}", base::quoted(name.text),
+                   fmt::format("unknown built-in detection {}{}", quote(name.text),
                                did_you_mean(name.text, names)),
-                   fmt::format("name some of: {}", fmt::join(names, ", ")));
+                   fmt::format("choose from: {}", fmt::join(names, ", ")));
     std::erase_if(built_in, [&](const Rule& rule) { return rule.name == name.text; });
   }
 }
@@ -401,8 +403,7 @@ Result<Rules> read(const Config& config, Rules built_in) {
   out.insert(out.begin(), std::move_iterator(built_in.begin()), std::move_iterator(built_in.end()));
   if (out.size() > rules_max)
     reader.error(Errc::value, config.where,
-                 fmt::format("{} detections are more than {}", out.size(), rules_max),
-                 "leave some out");
+                 fmt::format("{} detections, more than {}", out.size(), rules_max), "remove some");
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   return out;
 }

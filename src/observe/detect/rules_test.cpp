@@ -98,38 +98,38 @@ TEST_CASE("detection rules: mistakes") {
   refuses(with("{cuont: {kind: link_down}}"), "did you mean \"count\"");
   refuses(with("{rate: {metric: in_erors, above: 1}}"), "did you mean \"in_errors\"");
   refuses(with("{count: {kind: link_down, source: sislog}}"), "did you mean \"syslog\"");
-  refuses(with("{rate: {metric: celsius, above: 1}}"), "no counter");
+  refuses(with("{rate: {metric: celsius, above: 1}}"), "not a counter");
   refuses(with("{value: {metric: in_errors, above: 1}}"), "a counter");
   refuses(with("{value: {metric: celsius}}"), "\"above\" or \"below\"");
   refuses(with("{value: {metric: celsius, above: 1, below: 3}}"), "\"above\" or \"below\"");
-  refuses(with("{rate: {kind: link_down, below: 0}}"), "no rate is less than 0");
-  refuses(with("{rate: {kind: link_down, metric: in_errors, above: 0}}"), "one only");
-  refuses(with("{count: {}}"), "needs what it looks at");
+  refuses(with("{rate: {kind: link_down, below: 0}}"), "no rate is below 0");
+  refuses(with("{rate: {kind: link_down, metric: in_errors, above: 0}}"), "exactly one input");
+  refuses(with("{count: {}}"), "needs exactly one input");
   refuses(with("{absent: {kind: link_up}}"), "for");
-  refuses(with("{count: {kind: link_down, within: 0 s}}"), "\"within\" lies outside");
+  refuses(with("{count: {kind: link_down, within: 0 s}}"), "\"within\" is outside");
   refuses(with("{count: {kind: link_down, at_least: 3000}}"), "at_least");
   refuses(with("{count: {kind: link_down, share_of_ports: 2}}"), "share_of_ports");
-  refuses(with("{count: {kind: link_down, share_of_ports: 0.5, at_least: 2}}"), "leave");
+  refuses(with("{count: {kind: link_down, share_of_ports: 0.5, at_least: 2}}"), "remove");
   refuses(with("{count: {kind: link_down, distinct: device, at_least: 2}}"), "can never be true");
-  refuses(with("{not: {count: {kind: link_down}}}"), "nothing ever happened");
+  refuses(with("{not: {count: {kind: link_down}}}"), "nothing has happened");
   refuses(with("{all: [{count: {kind: link_down}}, {not: {count: {kind: link_down}}}]}"),
           "contradicts itself");
   refuses(with("{all: []}"), "needs a list");
   refuses(with("{count: {kind: link_down}, not: {count: {kind: link_up}}}"), "one key");
-  refuses(with(some, ", suppress: [card_fail]"), "suppresses what it tells itself");
-  refuses(with(some, ", suppress: [link_down], wait: 6 s"), "waits longer than it looks back");
-  refuses(with(some, ", hold: 25 h"), "\"hold\" lies outside");
+  refuses(with(some, ", suppress: [card_fail]"), "suppresses its own record");
+  refuses(with(some, ", suppress: [link_down], wait: 6 s"), "\"wait\" is longer than \"within\"");
+  refuses(with(some, ", hold: 25 h"), "\"hold\" is outside");
   refuses("without: [agent_gon]\n", "did you mean \"agent_gone\"");
-  refuses("detections: 3\n", "is no list");
+  refuses("detections: 3\n", "is not a list");
   refuses("detections:\n  - {name: x, per: card, within: 5 s, when: " + some + "}\n",
-          "needs what it tells");
+          "needs a record to emit");
   refuses("detections:\n  - {name: x, record: {kind: card_fail}, per: card, within: 5 s}\n",
-          "needs its condition");
+          "needs a condition");
   refuses(
       "detections:\n  - {name: x, record: {kind: card_fail, entity: port}, per: card, within: 5 s, "
       "when: " +
           some + "}\n",
-      "no port holds a card");
+      "no port contains a card");
   refuses(
       "detections:\n  - {name: x, record: {kind: link_down}, per: port, within: 5 s, when: "
       "{count: {kind: link_down, share_of_ports: 0.5}}}\n",
@@ -148,7 +148,7 @@ TEST_CASE("detection rules: all mistakes at once, each with its place") {
       "  - {name: a, record: {kind: psu_fail}, per: device, within: 1 s, when: {count: {kind: "
       "psu_fail}}}\n");
   for (const char* part : {"r.yaml:3:20", "r.yaml:4:10", "r.yaml:5:13", "r.yaml:7:21", "r.yaml:8:5",
-                           "two detections \"a\""})
+                           "duplicate detection \"a\""})
     CHECK_MESSAGE(contains(said, part), said);
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("detection rules: conditions have bounds") {
   refuses(with("{any: [" + terms + "]}"), "13 different terms");
   std::string deep = "{count: {kind: link_down}}";
   for (int i = 0; i < 40; ++i) deep = "{any: [" + deep + "]}";
-  refuses(with(deep), "nest too deep");
+  refuses(with(deep), "nested too deep");
 }
 
 }  // namespace weft::observe::detect

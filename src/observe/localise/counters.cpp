@@ -26,8 +26,8 @@ LinkCounters read_row(const model::Fabric& fabric, const JsonLine& line, Errors&
     errors.push_back(
         {Errc::value,
          line.where(),
-         fmt::format("{} marks and {} drops of {} packets", row.marks, row.drops, row.packets),
-         "count marked and dropped packets among `packets`",
+         fmt::format("{} marks and {} drops for {} packets", row.marks, row.drops, row.packets),
+         "include marked and dropped packets in `packets`",
          {}});
   const std::string link = line.text("link", {}, errors);
   if (link.empty()) return row;
@@ -51,10 +51,15 @@ Result<std::vector<LinkCounters>> read_counters(const model::Fabric& fabric, Lin
 }
 
 std::string to_json(const model::Fabric& fabric, const LinkCounters& row) {
-  return fmt::format(
-      R"({{"t":"{}","link":{},"class":{},"packets":{},"marks":{},"drops":{},"errors":{}}})",
-      to_text(row.t), json_string(fabric.name(row.link)), json_string(row.traffic_class),
-      row.packets, row.marks, row.drops, row.errors);
+  return JsonObject()
+      .add("t", row.t)
+      .add("link", fabric.name(row.link))
+      .add("class", row.traffic_class)
+      .add("packets", row.packets)
+      .add("marks", row.marks)
+      .add("drops", row.drops)
+      .add("errors", row.errors)
+      .text();
 }
 
 }  // namespace weft::observe::localise

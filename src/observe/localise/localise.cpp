@@ -188,7 +188,7 @@ class Localiser::Impl {
       out.unexplained -= accepted.explained;
     }
     out.unexplained = std::max(0.0, out.unexplained);
-    for (Verdict& found : find_disagreements(structure_, ledger, believed))
+    for (Verdict& found : find_disagreements(structure_, ledger, evidence, believed))
       out.verdicts.push_back(std::move(found));
     std::ranges::sort(out.verdicts, {}, order);
     for (const Candidate& candidate : search.suspects())

@@ -1,6 +1,6 @@
-#include <fmt/format.h>
+#include <array>
 
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "observe/localise/localise.hpp"
 
 namespace weft::observe::localise {
@@ -9,48 +9,50 @@ namespace {
 class Writer {
  public:
   Writer(const Fabric& fabric, const Report& report)
-      : fabric_(fabric),
-        window_(
-            fmt::format(R"("window":["{}","{}"])", to_text(report.begin), to_text(report.end))) {}
+      : fabric_(fabric), window_{report.begin, report.end} {}
 
   std::string line(const Verdict& v) const {
     const bool suspect = v.needs_probes > 0;
-    std::string out =
-        fmt::format(R"({{"entity":{},"kind":"{}","probability":{:.4g},{},"needs_probes":{},)"
-                    R"("entity_kind":"{}",)",
-                    json_string(name(fabric_, v.entity)),
-                    suspect ? "insufficient_evidence" : to_text(v.finding), v.probability, window_,
-                    v.needs_probes, to_text(v.entity.kind));
-    if (suspect) out += fmt::format(R"("suspected":"{}",)", to_text(v.finding));
-    if (v.entity.kind == EntityKind::card)
-      out += fmt::format(R"("flow":"{}",)", to_text(v.entity.flow));
-    if (!v.traffic_class.empty())
-      out += fmt::format(R"("class":{},)", json_string(v.traffic_class));
-    out += fmt::format(R"("loss":{:.4g},"loss_interval":[{:.4g},{:.4g}],"probes":{},"lost":{:.1f})",
-                       v.loss, v.loss_low, v.loss_high, v.probes, v.lost);
-    if (!v.alternatives.empty()) {
-      out += R"(,"alternatives":[)";
-      for (const Entity& other : v.alternatives) out += json_string(name(fabric_, other)) + ",";
-      out.back() = ']';
-    }
-    return out + "}\n";
+    JsonObject out;
+    out.add("entity", name(fabric_, v.entity))
+        .add("kind", suspect ? "insufficient_evidence" : to_text(v.finding))
+        .add("probability", v.probability, digits(4))
+        .add("window", window_)
+        .add("needs_probes", v.needs_probes)
+        .add("entity_kind", to_text(v.entity.kind));
+    if (suspect) out.add("suspected", to_text(v.finding));
+    if (v.entity.kind == EntityKind::card) out.add("flow", to_text(v.entity.flow));
+    out.add_if("class", v.traffic_class)
+        .add("loss", v.loss, digits(4))
+        .add("loss_interval", std::array{v.loss_low, v.loss_high}, digits(4))
+        .add("probes", v.probes)
+        .add("lost", v.lost, decimals(1));
+    JsonList alternatives;
+    for (const Entity& other : v.alternatives) alternatives.add(name(fabric_, other));
+    return out.add_if("alternatives", alternatives).text() + "\n";
   }
 
   std::string line(const Coverage& coverage) const {
-    std::string out =
-        fmt::format(R"({{"entity":"fabric","kind":"insufficient_evidence","probability":0,{},)"
-                    R"("needs_probes":{},"entity_kind":"fabric","loss_of_interest":{:.4g},)"
-                    R"("links":{},"links_short":{},"shortest":[)",
-                    window_, coverage.needs_probes, coverage.loss_of_interest, coverage.links,
-                    coverage.links_short);
-    for (const LinkId link : coverage.shortest) out += json_string(fabric_.name(link)) + ",";
-    if (out.back() == ',') out.pop_back();
-    return out + "]}\n";
+    JsonList shortest;
+    for (const LinkId link : coverage.shortest) shortest.add(fabric_.name(link));
+    return JsonObject()
+               .add("entity", "fabric")
+               .add("kind", "insufficient_evidence")
+               .add("probability", 0)
+               .add("window", window_)
+               .add("needs_probes", coverage.needs_probes)
+               .add("entity_kind", "fabric")
+               .add("loss_of_interest", coverage.loss_of_interest, digits(4))
+               .add("links", coverage.links)
+               .add("links_short", coverage.links_short)
+               .add("shortest", shortest)
+               .text() +
+           "\n";
   }
 
  private:
   const Fabric& fabric_;
-  std::string window_;
+  std::array<Timestamp, 2> window_;
 };
 
 }  // namespace

@@ -367,8 +367,8 @@ Result<Plan> make_plan(const Fabric& fabric, const model::State& state,
     ++host_flows[host_index(fabric, flow.src)];
   }
   if (plan.flows.empty())
-    return fail(Errc::infeasible, {}, "no way was learned whose links are all up",
-                "sweep again: weft probe --sweep --json");
+    return fail(Errc::infeasible, {}, "no learned path has all its links up",
+                "run the sweep again: weft probe --sweep --json");
   std::ranges::stable_sort(plan.flows, {}, &PlannedFlow::src);
   set_rates(options, crossed, host_flows, plan);
   std::vector<std::uint64_t> crossings(crossed.begin(), crossed.end());

@@ -15,11 +15,9 @@ using model::NodeId;
 
 constexpr std::size_t lines_max = 1'000'000;
 
-std::string names_of(const model::Fabric& fabric, std::span<const LinkId> links) {
-  std::string out = "[";
-  for (const LinkId link : links) out += json_string(fabric.name(link)) + ",";
-  if (links.empty()) return "[]";
-  out.back() = ']';
+std::vector<std::string> names_of(const model::Fabric& fabric, std::span<const LinkId> links) {
+  std::vector<std::string> out;
+  for (const LinkId link : links) out.emplace_back(fabric.name(link));
   return out;
 }
 
@@ -80,13 +78,17 @@ std::string to_json_lines(const model::Fabric& fabric, const Plan& plan,
                           const PlanOptions& options) {
   std::string out;
   for (const PlannedFlow& flow : plan.flows)
-    out += fmt::format(
-        R"({{"src":{},"dst":{},"sport":{},"dport":{},"probes":{},"window_s":{},"forward":{},)"
-        R"("back":{}}})"
-        "\n",
-        json_string(fabric.name(flow.src)), json_string(fabric.name(flow.dst)), flow.source_port,
-        options.target_port, plan.probes, static_cast<double>(options.window_ns) * 1e-9,
-        names_of(fabric, plan.forward(flow)), names_of(fabric, plan.back(flow)));
+    out += JsonObject()
+               .add("src", fabric.name(flow.src))
+               .add("dst", fabric.name(flow.dst))
+               .add("sport", flow.source_port)
+               .add("dport", options.target_port)
+               .add("probes", plan.probes)
+               .add("window_s", static_cast<double>(options.window_ns) * 1e-9)
+               .add("forward", names_of(fabric, plan.forward(flow)))
+               .add("back", names_of(fabric, plan.back(flow)))
+               .text() +
+           "\n";
   return out;
 }
 
@@ -97,7 +99,7 @@ Result<std::vector<PlanLine>> read_plan(const model::Fabric& fabric, LineReader&
       reader.errors().push_back({Errc::value,
                                  line->where(),
                                  fmt::format("a plan of more than {} flows", lines_max),
-                                 "use a part of it",
+                                 "use part of it",
                                  {}});
       break;
     }

@@ -19,7 +19,6 @@ constexpr std::size_t batches_per_step = 4, receives_per_step = 32;
 // After a pause, so much of the schedule is made up for; the rest is skipped.
 constexpr double catch_up_s = 0.1;
 constexpr std::int64_t make_up_ns = ns_per_ms;
-constexpr std::uint32_t ask_rounds = 5;
 constexpr double rate_unbounded = 400'000;  // that the ledger has room for
 constexpr std::size_t ledger_max = std::size_t{1} << 24;
 
@@ -31,24 +30,6 @@ std::size_t ledger_capacity(const ProberOptions& options, std::size_t flows) {
 }
 
 }  // namespace
-
-void FlowCounts::merge(const FlowCounts& other) {
-  // Known in sum only where both are.
-  if (lost_forward && other.lost_forward)
-    *lost_forward += *other.lost_forward;
-  else
-    lost_forward.reset();
-  sent += other.sent;
-  answered += other.answered;
-  late += other.late;
-  lost += other.lost;
-  duplicates += other.duplicates;
-  refused += other.refused;
-  remarked += other.remarked;
-  unknown += other.unknown;
-  overflows += other.overflows;
-  rtt.merge(other.rtt);
-}
 
 Prober::Prober(const ProberOptions& options, std::vector<Flow> flows, port::ProbeIo& io,
                port::Clock& clock)
@@ -68,7 +49,10 @@ Prober::Prober(const ProberOptions& options, std::vector<Flow> flows, port::Prob
     ports_[flows_[i].port].flows.push_back(i);
   }
   std::erase_if(ports_, [](const Port& port) { return port.flows.empty(); });
-  slot_[0] = {clock.wall(), io.dropped(), 0};
+  if (options_.direction == Direction::one_way)
+    one_way_.emplace(flows_, options_.spare_ports, options_.timeout_ns + options_.late_ns,
+                     options_.timeout_ns);
+  slot_[0] = {clock.wall(), io.dropped()};
   wake_at_ = start_;
 }
 
@@ -87,9 +71,11 @@ void Prober::step() {
     close_windows(now);
   }
   if (phase_ == Phase::sending && window_of(now) == window_) send_due(now);
-  if (options_.direction == Direction::one_way) send_asks(now);
+  if (one_way_) send_questions(now);
   if (phase_ == Phase::settling && settled(now)) {
-    while (closed_ <= window_) close_window(stopped_at_);
+    // A window that has only just begun is none.
+    const bool begun = window_ == 0 || slot_[window_ % 2].tried > 0;
+    while (closed_ < window_ + (begun ? 1 : 0)) close_window(stopped_at_);
     phase_ = Phase::over;
   }
   plan_wake(now);
@@ -100,10 +86,7 @@ void Prober::stop() {
   phase_ = Phase::settling;
   stopped_at_ = clock_.now();
   wake_at_ = stopped_at_;
-  if (options_.direction == Direction::one_way) {
-    ask_next_ = 0;
-    ask_rounds_left_ = ask_rounds;
-  }
+  if (one_way_) one_way_->ask(window_ % 2, stopped_at_);
 }
 
 std::optional<WindowReport> Prober::take_report() {
@@ -120,6 +103,10 @@ port::Wake Prober::wake() const {
 
 std::uint64_t Prober::window_of(Instant when) const {
   return static_cast<std::uint64_t>((when - start_) / options_.window_ns);
+}
+
+Instant Prober::window_end(std::uint64_t window) const {
+  return start_ + static_cast<std::int64_t>(window + 1) * options_.window_ns;
 }
 
 bool Prober::may_send(std::uint32_t flow) const {
@@ -164,6 +151,7 @@ void Prober::take_answer(const port::Incoming& in) {
     ++counts_.misplaced;
     return;
   }
+  if (one_way_) return take_counts(in, reply);
   LedgerEntry* entry = ledger_.find(reply.probe);
   if (entry == nullptr) {
     ++(ledger_.is_future(reply.probe) ? counts_.future : counts_.stale);
@@ -181,7 +169,29 @@ void Prober::take_answer(const port::Incoming& in) {
   }
   ledger_.answer(reply.probe);
   note_responder(reply, flow, counts);
-  if (options_.direction == Direction::two_way) note_round_trip(in, reply, *entry);
+  note_round_trip(in, reply, *entry);
+}
+
+void Prober::take_counts(const port::Incoming& in, const Message& reply) {
+  const OneWay::Answer answer = one_way_->take(in, reply);
+  FlowCounts& counts = states_[answer.flow].windows[answer.slot];
+  switch (answer.taken) {
+    case OneWay::Taken::good:
+      counts.overflows += answer.overflows;
+      break;
+    case OneWay::Taken::duplicate:
+      ++counts.duplicates;
+      break;
+    case OneWay::Taken::stale:
+      ++counts_.stale;
+      break;
+    case OneWay::Taken::future:
+      ++counts_.future;
+      break;
+    case OneWay::Taken::misplaced:
+      ++counts_.misplaced;
+      break;
+  }
 }
 
 bool Prober::fits(const port::Incoming& in, const Message& reply, const LedgerEntry& entry) const {
@@ -214,8 +224,7 @@ void Prober::note_round_trip(const port::Incoming& in, const Message& reply,
 // On which leg probes were lost: the responder says how many different numbers came up to the
 // highest one.
 void Prober::note_responder(const Message& reply, FlowState& flow, FlowCounts& counts) {
-  const bool asked = options_.direction == Direction::one_way;
-  const std::uint64_t known = asked ? reply.sequence : reply.highest;
+  const std::uint64_t known = reply.highest;
   const auto missing = static_cast<std::int64_t>(known - reply.count);
   const bool forgotten = flow.generation != 0 && reply.generation != flow.generation;
   if (known < flow.known) return;  // overtaken
@@ -236,7 +245,6 @@ void Prober::note_responder(const Message& reply, FlowState& flow, FlowCounts& c
 void Prober::expire(Instant drained) {
   const Instant aged = drained + -options_.timeout_ns;
   ledger_.expire(aged, aged + -options_.late_ns, [this](const LedgerEntry& entry) {
-    if (options_.direction == Direction::one_way) return;  // an ask; there will be another
     FlowState& flow = states_[entry.flow];
     ++counts_of(flow, entry.sent).lost;
     flow.lost_last = std::max(flow.lost_last, entry.sequence);
@@ -295,7 +303,8 @@ Prober::Port* Prober::next_port() {
 std::size_t Prober::send_batch(std::size_t due) {
   Port* from = next_port();
   if (from == nullptr) return 0;
-  const Instant now = clock_.now();
+  // A batch belongs to one window, also when that ends just now.
+  const Instant now = std::min(clock_.now(), window_end(window_) + -1);
   fill_batch(*from, due, now);
   const port::SendResult result = io_.send(outgoing_);
   commit(result.sent, now);
@@ -303,6 +312,7 @@ std::size_t Prober::send_batch(std::size_t due) {
   for (std::size_t i = result.sent; i < taken; ++i)
     ++counts_of(states_[batch_[i].flow], now).refused;
   from->sent += taken;
+  slot_[window_ % 2].tried += taken;
   sent_at_ = now;
   slots_ += static_cast<double>(taken);
   return taken;
@@ -311,7 +321,7 @@ std::size_t Prober::send_batch(std::size_t due) {
 void Prober::fill_batch(Port& from, std::size_t due, Instant now) {
   outgoing_.clear();
   batch_.clear();
-  Message message{.kind = options_.direction == Direction::one_way ? Kind::one_way : Kind::probe,
+  Message message{.kind = one_way_ ? Kind::one_way : Kind::probe,
                   .session = options_.session,
                   .sent = clock_.wall().ns};
   // A flow that comes twice in one batch: the numbers are given out here, and kept by commit().
@@ -320,12 +330,14 @@ void Prober::fill_batch(Port& from, std::size_t due, Instant now) {
     from.next = (from.next + 1) % from.flows.size();
     if (!may_send(id)) continue;
     const Flow& flow = flows_[id];
-    const std::uint64_t probe = ledger_.next() + batch_.size();
-    const bool wanted =
-        options_.direction == Direction::two_way && probe % options_.stamp_every == 0;
-    message.flow = id;
+    const std::uint64_t probe = sent_ + batch_.size();
+    const bool wanted = !one_way_ && probe % options_.stamp_every == 0;
+    const std::uint64_t sequence = ++states_[id].sequence;
+    const OneWay::Mark mark =
+        one_way_ ? one_way_->next_mark(id, window_ % 2) : OneWay::Mark{id, sequence};
+    message.flow = mark.number;
     message.dscp = flow.dscp;
-    message.sequence = ++states_[id].sequence;
+    message.sequence = mark.sequence;
     message.probe = probe;
     WireBytes& wire = wires_[batch_.size()];
     encode(message, options_.key, wire);
@@ -343,45 +355,36 @@ void Prober::fill_batch(Port& from, std::size_t due, Instant now) {
 
 // The first `sent` of the batch are on their way; the others give their numbers back.
 void Prober::commit(std::size_t sent, Instant now) {
+  sent_ += sent;
   for (std::size_t i = 0; i < sent; ++i) {
     FlowState& flow = states_[batch_[i].flow];
     ++counts_of(flow, now).sent;
-    flow.last[window_of(now) % 2] = batch_[i].sequence;
-    if (options_.direction == Direction::two_way) ledger_.push(batch_[i]);
+    if (!one_way_) ledger_.push(batch_[i]);
   }
-  for (std::size_t i = batch_.size(); i > sent; --i) --states_[batch_[i - 1].flow].sequence;
+  for (std::size_t i = batch_.size(); i > sent; --i) {
+    const std::uint32_t id = batch_[i - 1].flow;
+    --states_[id].sequence;
+    if (one_way_) one_way_->return_mark(id, window_ % 2);
+  }
 }
 
-// One-way: a few at a time, again after a timeout to those who have not said yet.
-void Prober::send_asks(Instant now) {
-  if (ask_next_ >= flows_.size()) {
-    if (ask_rounds_left_ == 0 || now < ask_again_) return;
-    ask_next_ = 0;
-  }
-  for (std::size_t n = 0; n < batch_max && ask_next_ < flows_.size() && !ledger_.full(); ++n) {
-    const auto id = static_cast<std::uint32_t>(ask_next_++);
-    FlowState& state = states_[id];
-    if (state.generation != 0 && state.known >= state.sequence) continue;
-    const Flow& flow = flows_[id];
+// A question that the system has no room for is asked again in the next round.
+void Prober::send_questions(Instant now) {
+  for (const OneWay::Question& question : one_way_->questions(now)) {
     const Message ask{.kind = Kind::ask,
-                      .dscp = flow.dscp,
+                      .dscp = question.way.dscp,
                       .session = options_.session,
-                      .flow = id,
-                      .sequence = state.sequence,
-                      .probe = ledger_.next(),
+                      .flow = question.mark.number,
+                      .sequence = question.mark.sequence,
+                      .probe = question.id,
                       .sent = clock_.wall().ns};
     encode(ask, options_.key, wires_[0]);
-    const port::Outgoing out{.port = flow.port,
-                             .local = flow.local,
-                             .to = flow.target,
-                             .dscp = flow.dscp,
+    const port::Outgoing out{.port = question.way.port,
+                             .local = question.way.local,
+                             .to = flows_[question.flow].target,
+                             .dscp = question.way.dscp,
                              .payload = wires_[0]};
-    if (io_.send({&out, 1}).sent == 1)
-      ledger_.push({.sequence = ask.sequence, .sent = clock_.now(), .flow = id});
-  }
-  if (ask_next_ >= flows_.size()) {
-    --ask_rounds_left_;
-    ask_again_ = now + options_.timeout_ns;
+    io_.send({&out, 1});
   }
 }
 
@@ -390,23 +393,23 @@ void Prober::roll_window(Instant now) {
   if (window == window_) return;
   // After a long sleep whole windows may be missing; they had no probes.
   while (window_ < window) {
-    if (window_ > closed_)
-      close_window(start_ + static_cast<std::int64_t>(closed_ + 1) * options_.window_ns);
+    if (window_ > closed_) close_window(window_end(closed_));
+    if (one_way_) one_way_->ask(window_ % 2, now);
     ++window_;
-    slot_[window_ % 2] = {clock_.wall(), io_.dropped(), 0};
-  }
-  if (options_.direction == Direction::one_way) {
-    ask_next_ = 0;
-    ask_rounds_left_ = ask_rounds;
+    if (one_way_) one_way_->open(window_ % 2);
+    slot_[window_ % 2] = {clock_.wall(), io_.dropped()};
   }
 }
 
 void Prober::close_windows(Instant now) {
   if (closed_ >= window_) return;
-  const Instant end = start_ + static_cast<std::int64_t>(closed_ + 1) * options_.window_ns;
+  const Instant end = window_end(closed_);
   const Instant settled_at = end + options_.timeout_ns + options_.late_ns;
   const bool open = !ledger_.empty() && ledger_.oldest().sent < end;
-  if (now >= settled_at && (!open || options_.direction == Direction::one_way)) close_window(end);
+  // Who was late to begin asking takes the time that it needs, if need be until the next window
+  // ends.
+  if (one_way_ && !one_way_->settled(closed_ % 2, now)) return;
+  if (now >= settled_at && !open) close_window(end);
 }
 
 void Prober::close_window(Instant end) {
@@ -420,50 +423,38 @@ void Prober::close_window(Instant end) {
   const bool starved = report.dropped > 0 || report.lateness_max_ns > options_.late_ns;
   report.self = starved ? WindowReport::Self::starved : WindowReport::Self::well;
   report.flows.reserve(states_.size());
-  for (FlowState& flow : states_) {
-    finish_counts(flow, slot);
-    report.flows.push_back(std::exchange(flow.windows[slot], {}));
+  for (std::uint32_t i = 0; i < states_.size(); ++i) {
+    FlowCounts& counts = states_[i].windows[slot];
+    if (one_way_)
+      one_way_->finish(i, slot, counts);
+    else
+      finish_counts(states_[i], counts);
+    report.flows.push_back(std::exchange(counts, {}));
   }
+  if (one_way_) one_way_->close(slot);
   counts_.dropped = dropped;
   reports_.push_back(std::move(report));
   ++closed_;
 }
 
 // Credits what the responder missed to the window, as far as the window's losses allow.
-void Prober::finish_counts(FlowState& flow, std::size_t slot) {
-  FlowCounts& counts = flow.windows[slot];
-  const auto credit = [&](std::uint64_t most) {
-    const std::int64_t lost =
-        std::clamp<std::int64_t>(flow.pending, 0, static_cast<std::int64_t>(most));
-    flow.pending -= lost;
-    return static_cast<std::uint64_t>(lost);
-  };
+void Prober::finish_counts(FlowState& flow, FlowCounts& counts) {
+  counts.heard = counts.answered > 0;
   const bool unknown = std::exchange(flow.direction_unknown, false);
-  if (options_.direction == Direction::one_way) {
-    if (unknown || (counts.sent > 0 && flow.known < flow.last[slot])) {
-      counts.unknown = counts.sent;
-      return;
-    }
-    counts.lost = credit(counts.sent);
-    counts.lost_forward = counts.lost;
-    counts.answered = counts.sent - counts.lost;
-    return;
-  }
   if (counts.lost > 0 && (unknown || flow.known < flow.lost_last)) {
     counts.lost_forward.reset();
     flow.rebase = true;
     flow.pending = 0;
     return;
   }
-  counts.lost_forward = credit(counts.lost);
+  const std::int64_t there =
+      std::clamp<std::int64_t>(flow.pending, 0, static_cast<std::int64_t>(counts.lost));
+  flow.pending -= there;
+  counts.lost_forward = static_cast<std::uint64_t>(there);
 }
 
 bool Prober::settled(Instant now) const {
-  if (options_.direction == Direction::two_way) return ledger_.open() == 0;
-  const bool all_said = std::ranges::all_of(states_, [](const FlowState& flow) {
-    return flow.known >= flow.sequence && flow.generation != 0;
-  });
-  return all_said || now > stopped_at_ + patience_ns();
+  return one_way_ ? one_way_->settled(0, now) && one_way_->settled(1, now) : ledger_.open() == 0;
 }
 
 void Prober::plan_wake(Instant now) {

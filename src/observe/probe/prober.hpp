@@ -7,20 +7,13 @@
 #include <vector>
 
 #include "base/timestamp.hpp"
-#include "observe/probe/histogram.hpp"
+#include "observe/probe/flow.hpp"
 #include "observe/probe/ledger.hpp"
+#include "observe/probe/one_way.hpp"
 #include "observe/probe/wire.hpp"
 #include "port/probe_io.hpp"
 
 namespace weft::observe::probe {
-
-// What switches see of a stream of probes. FlowId of the program's tables is its index.
-struct Flow {
-  std::uint32_t port = 0;  // index of our own UDP port
-  port::Endpoint target;
-  std::uint32_t local = 0;  // own address to send from; 0: the system's choice
-  std::uint8_t dscp = 0;
-};
 
 enum class Direction : std::uint8_t {
   two_way,  // each probe is answered
@@ -42,22 +35,8 @@ struct ProberOptions {
   std::uint32_t in_flight_max = 1024;         // with rate 0
   std::uint32_t stamp_every = 1;              // each so many-th probe gets a send stamp; RTTs are
                                               // those of stamped probes
-};
-
-// What became of one flow's probes of one window.
-struct FlowCounts {
-  std::uint64_t sent = 0, answered = 0, late = 0;  // late ones are among the answered
-  std::uint64_t lost = 0;
-  // Of the lost: before they came to the responder. Nothing: not known.
-  std::optional<std::uint64_t> lost_forward = 0;
-  std::uint64_t duplicates = 0;
-  std::uint64_t refused = 0;    // by our own system; not among the sent
-  std::uint64_t remarked = 0;   // that came to the responder with another DSCP
-  std::uint64_t unknown = 0;    // one-way, and the responder did not say; neither lost nor arrived
-  std::uint64_t overflows = 0;  // that the responder's own queue refused meanwhile, of all flows
-  Histogram rtt;                // network time: round trip less the responder's own
-
-  void merge(const FlowCounts& other);
+  // Own ports without a flow, by which one-way counts are asked for where a flow's own way is dead.
+  std::vector<std::uint32_t> spare_ports;
 };
 
 // What happened around the probes.
@@ -85,10 +64,12 @@ struct WindowReport {
 
 class Prober {
  public:
-  // `io` and `clock` must outlive the prober; ports of flows are ports of `io`. There is at least
-  // one flow. Memory: 5 KB a flow, 40 bytes a probe of the last timeout + late.
+  // `io` and `clock` must outlive the prober; ports of flows and spare ports are ports of `io`.
+  // There is at least one flow. Memory: 5 KB a flow, 40 bytes a probe of the last timeout + late.
   Prober(const ProberOptions& options, std::vector<Flow> flows, port::ProbeIo& io,
          port::Clock& clock);
+  Prober(const Prober&) = delete;
+  Prober& operator=(const Prober&) = delete;
 
   // Takes what came, closes what is over, and sends what is due. Bounded work.
   void step();
@@ -103,7 +84,7 @@ class Prober {
   // Windows in order, each once, when all of its probes are settled.
   std::optional<WindowReport> take_report();
   const ProberCounts& counts() const { return counts_; }
-  std::uint64_t sent() const { return ledger_.next(); }
+  std::uint64_t sent() const { return sent_; }
   const std::vector<Flow>& flows() const { return flows_; }
 
  private:
@@ -112,7 +93,6 @@ class Prober {
   struct FlowState {
     std::uint64_t sequence = 0;
     std::array<FlowCounts, 2> windows;
-    std::array<std::uint64_t, 2> last{};  // sequence number by window
     // As the responder said last: numbers up to `known` less those that it has. What this grows by
     // waits in `pending` until a window is closed.
     std::uint64_t known = 0;
@@ -131,12 +111,14 @@ class Prober {
     Timestamp start;
     std::uint64_t dropped_before = 0;
     std::int64_t lateness_max_ns = 0;
+    std::uint64_t tried = 0;  // probes, also those that the system refused
   };
 
   FlowCounts& counts_of(FlowState& flow, port::Instant sent) {
     return flow.windows[window_of(sent) % 2];
   }
   std::uint64_t window_of(port::Instant when) const;
+  port::Instant window_end(std::uint64_t window) const;
   bool may_send(std::uint32_t flow) const;
   // How long after the end something may still come that counts.
   std::int64_t patience_ns() const { return options_.timeout_ns + options_.late_ns + ns_per_s; }
@@ -144,6 +126,7 @@ class Prober {
   void take_stamps();
   bool take_answers();
   void take_answer(const port::Incoming& in);
+  void take_counts(const port::Incoming& in, const Message& reply);
   bool fits(const port::Incoming& in, const Message& reply, const LedgerEntry& entry) const;
   void note_round_trip(const port::Incoming& in, const Message& reply, const LedgerEntry& entry);
   void note_responder(const Message& reply, FlowState& flow, FlowCounts& counts);
@@ -154,13 +137,13 @@ class Prober {
   std::size_t send_batch(std::size_t due);
   void fill_batch(Port& from, std::size_t due, port::Instant now);
   void commit(std::size_t sent, port::Instant now);
-  void send_asks(port::Instant now);
+  void send_questions(port::Instant now);
   Port* next_port();
 
   void roll_window(port::Instant now);
   void close_windows(port::Instant now);
   void close_window(port::Instant end);
-  void finish_counts(FlowState& flow, std::size_t slot);
+  static void finish_counts(FlowState& flow, FlowCounts& counts);
   bool settled(port::Instant now) const;
   void plan_wake(port::Instant now);
 
@@ -181,11 +164,9 @@ class Prober {
   std::vector<WindowReport> reports_;
   ProberCounts counts_;
   port::Instant wake_at_, stopped_at_, sent_at_;
+  std::uint64_t sent_ = 0;
   bool wake_is_due_ = false;  // a probe, rather than house-keeping
-  // One-way: the round of asking that goes on.
-  std::size_t ask_next_ = SIZE_MAX;
-  std::uint32_t ask_rounds_left_ = 0;
-  port::Instant ask_again_;
+  std::optional<OneWay> one_way_;
   std::vector<port::Incoming> incoming_;
   std::vector<WireBytes> wires_;
   std::vector<port::Outgoing> outgoing_;

@@ -291,39 +291,6 @@ TEST_CASE("no room in the system's queue: the same numbers are given again") {
   CHECK(counts.lost_forward == 0);
 }
 
-TEST_CASE("one-way: the responder's counts give the loss, also of the last probes") {
-  Bench bench;
-  bench.net.there = [](const Message& m) {
-    return Fate{.lost = m.kind == Kind::one_way && (m.sequence % 10 == 0 || m.sequence > 980)};
-  };
-  ProberOptions options = options_of(1000);
-  options.direction = Direction::one_way;
-  const FlowCounts counts = bench.run_one(options);
-  CHECK(counts.sent == 1000);
-  CHECK(counts.lost == 98 + 20);
-  CHECK(counts.lost_forward == 118);
-  CHECK(counts.unknown == 0);
-  CHECK(bench.net.responder().count(Verdict::counted) == 1000 - 118);
-}
-
-TEST_CASE("one-way: lost questions are asked again; no answer at all is no loss") {
-  Bench bench;
-  int asks = 0;
-  bench.net.there = [&](const Message& m) {
-    return Fate{.lost = m.kind == Kind::ask && ++asks < 3};
-  };
-  ProberOptions options = options_of(100);
-  options.direction = Direction::one_way;
-  FlowCounts counts = bench.run_one(options);
-  CHECK(counts.lost == 0);
-  CHECK(counts.unknown == 0);
-  Bench silent;
-  silent.net.there = [](const Message&) { return Fate{.lost = true}; };
-  counts = silent.run_one(options);
-  CHECK(counts.unknown == 100);
-  CHECK(counts.lost == 0);
-}
-
 TEST_CASE("many flows and ports get even shares") {
   Bench bench;
   std::vector<Flow> flows;

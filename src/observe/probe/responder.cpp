@@ -22,6 +22,12 @@ Verdict verdict_of(Fault fault) {
   }
 }
 
+void fill_counts(Message& reply, const SequenceWindow* window) {
+  reply.highest = window != nullptr ? window->highest : 0;
+  reply.count = window != nullptr ? window->count : 0;
+  reply.generation = window != nullptr ? window->generation : 0;
+}
+
 }  // namespace
 
 std::string_view to_text(Verdict verdict) {
@@ -48,7 +54,8 @@ bool SequenceWindow::take(std::uint64_t sequence) {
 Responder::Responder(const ResponderOptions& options)
     : options_(options),
       flows_(options.flows_max, options.salt),
-      sources_(options.sources_max, mix64(options.salt)) {}
+      sources_(options.sources_max, mix64(options.salt)),
+      askers_(options.askers_max, mix64(options.salt + 1)) {}
 
 Verdict Responder::take(const port::Incoming& in, port::Instant now, Timestamp wall,
                         Message& reply) {
@@ -82,22 +89,21 @@ Verdict Responder::judge(const port::Incoming& in, port::Instant now, Timestamp 
 }
 
 bool Responder::note(const port::Incoming& in, const Message& request, Message& reply) {
-  const FlowKey key{request.session, request.flow};
-  SequenceWindow* window = nullptr;
-  if (request.kind == Kind::ask) {
-    window = flows_.find(key);
-  } else {
-    const auto [entry, is_new] = flows_.at(key);
-    if (is_new) {
-      entry->generation = ++generation_ == 0 ? ++generation_ : generation_;
-      entry->address = in.from.address;
-    }
-    if (entry->address != in.from.address || !entry->take(request.sequence)) return false;
-    window = entry;
+  if (request.kind == Kind::ask) return note_question(request, reply);
+  const auto [entry, is_new] = flows_.at({request.session, request.flow});
+  if (is_new) {
+    entry->generation = ++generation_ == 0 ? ++generation_ : generation_;
+    entry->address = in.from.address;
   }
-  reply.highest = window != nullptr ? window->highest : 0;
-  reply.count = window != nullptr ? window->count : 0;
-  reply.generation = window != nullptr ? window->generation : 0;
+  if (entry->address != in.from.address || !entry->take(request.sequence)) return false;
+  fill_counts(reply, entry);
+  return true;
+}
+
+// A question about a flow may come by any port and from any address of the prober, but only once.
+bool Responder::note_question(const Message& question, Message& reply) {
+  if (!askers_.at({question.session}).value->take(question.probe)) return false;
+  fill_counts(reply, flows_.find({question.session, question.flow}));
   return true;
 }
 
@@ -124,7 +130,7 @@ void Responder::stamp(Message& reply, const port::Incoming& in, port::Instant no
 
 std::string to_prometheus(const Responder& responder, std::uint64_t overflows) {
   std::string out =
-      "# HELP weft_respond_datagrams_total Datagrams by what became of them.\n"
+      "# HELP weft_respond_datagrams_total Datagrams by outcome.\n"
       "# TYPE weft_respond_datagrams_total counter\n";
   for (std::size_t i = 0; i < verdict_count; ++i) {
     const auto verdict = static_cast<Verdict>(i);
@@ -132,9 +138,9 @@ std::string to_prometheus(const Responder& responder, std::uint64_t overflows) {
                        responder.count(verdict));
   }
   out += fmt::format(
-      "# HELP weft_respond_overflows_total Datagrams that the full receive queue refused.\n"
+      "# HELP weft_respond_overflows_total Datagrams dropped by the full receive queue.\n"
       "# TYPE weft_respond_overflows_total counter\nweft_respond_overflows_total {}\n"
-      "# HELP weft_respond_forgotten_flows_total Flows that gave way to others.\n"
+      "# HELP weft_respond_forgotten_flows_total Flows evicted to make room for others.\n"
       "# TYPE weft_respond_forgotten_flows_total counter\nweft_respond_forgotten_flows_total {}\n",
       overflows, responder.forgotten_flows());
   return out;

@@ -20,6 +20,7 @@ struct ResponderOptions {
   double source_rate = 1e6;         // answers a second and source address
   std::size_t flows_max = 65'536;   // remembered; 64 bytes each
   std::size_t sources_max = 4'096;  // remembered for their rate
+  std::size_t askers_max = 4'096;   // sessions whose questions are remembered
   std::uint64_t salt = 0;           // of the tables; random in earnest
 };
 
@@ -76,6 +77,11 @@ class Responder {
     std::uint64_t hash() const { return address; }
     friend bool operator==(const SourceKey&, const SourceKey&) = default;
   };
+  struct AskerKey {
+    std::uint64_t session = 0;
+    std::uint64_t hash() const { return mix64(session); }
+    friend bool operator==(const AskerKey&, const AskerKey&) = default;
+  };
   struct Bucket {
     double tokens = 0;
     port::Instant filled;
@@ -84,10 +90,12 @@ class Responder {
   Verdict judge(const port::Incoming& in, port::Instant now, Timestamp wall, Message& message);
   bool within_rate(std::uint32_t address, port::Instant now);
   bool note(const port::Incoming& in, const Message& request, Message& reply);
+  bool note_question(const Message& question, Message& reply);
 
   ResponderOptions options_;
   BoundedTable<FlowKey, SequenceWindow> flows_;
   BoundedTable<SourceKey, Bucket> sources_;
+  BoundedTable<AskerKey, SequenceWindow> askers_;  // by Message::probe
   std::uint32_t generation_ = 0;
   std::array<std::uint64_t, verdict_count> counts_{};
 };

@@ -161,11 +161,36 @@ TEST_CASE("one-way probes are counted and asked for") {
   }
   Message ask = request(5), reply;
   ask.kind = Kind::ask;
-  for (int i = 0; i < 2; ++i) {
-    REQUIRE(responder.take(datagram(ask), start, wall, reply) == Verdict::answered);
+  for (const std::uint32_t address : {1U, 1U, 2U}) {
+    ++ask.probe;
+    REQUIRE(responder.take(datagram(ask, address), start, wall, reply) == Verdict::answered);
     CHECK(reply.count == 4);
     CHECK(reply.sequence == 5);
   }
+}
+
+TEST_CASE("questions: replayed ones get no answer, and none changes what is counted") {
+  Responder responder({.key = key, .flows_max = 8});
+  Message probe = request(3);
+  probe.kind = Kind::one_way;
+  REQUIRE(take(responder, probe) == Verdict::counted);
+  Message reply;
+  Message ask = request(3);
+  ask.kind = Kind::ask;
+  for (ask.probe = 100; ask.probe < 300; ++ask.probe) {
+    ask.flow = static_cast<std::uint32_t>(ask.probe % 3);  // mostly of flows that there are not
+    REQUIRE(responder.take(datagram(ask), start, wall, reply) == Verdict::answered);
+    CHECK(reply.count == (ask.flow == 0 ? 1 : 0));
+    for (const std::uint32_t address : {1U, 2U})
+      REQUIRE(take(responder, ask, address) == Verdict::replayed);
+  }
+  ask.probe = 100;
+  CHECK(take(responder, ask) == Verdict::replayed);  // too old to tell
+  CHECK(responder.forgotten_flows() == 0);
+  ask.session += 1;
+  CHECK(take(responder, ask) == Verdict::answered);
+  probe.sequence = 4;
+  CHECK(take(responder, probe) == Verdict::counted);
 }
 
 TEST_CASE("the sequence window against a set") {

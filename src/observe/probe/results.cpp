@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "base/text.hpp"
 
 namespace weft::observe::probe {
@@ -21,52 +21,90 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
   return fmt::format("{:.4g}", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-std::string json_list(std::span<const std::string> names, std::span<const std::string> more) {
-  if (names.empty()) return "null";
-  std::string out = "[";
-  for (const auto& part : {names, more})
-    for (const std::string& name : part) out += json_string(name) + ",";
-  out.back() = ']';
-  return out;
-}
-
 struct Leg {
   std::string_view name;
   std::uint64_t sent, lost, late;
   std::span<const std::string> path, more;
 };
 
+// A path is all of it or nothing: half of a round trip would stand for losses on the other half.
+bool half_known(const FlowInfo& info) { return info.forward.empty() != info.back.empty(); }
+
+Leg whole_leg(const FlowInfo& info, const FlowCounts& counts, Direction direction) {
+  if (direction == Direction::one_way)
+    return {"forward", counts.sent, counts.lost, 0, info.forward, {}};
+  Leg leg{"round_trip", counts.sent, counts.lost, counts.late, info.forward, info.back};
+  if (half_known(info)) leg.path = leg.more = {};
+  return leg;
+}
+
+// Unknown::none where the flow's counts are evidence.
+Unknown why_unknown(const WindowReport& window, const FlowCounts& counts, HostVerdict host) {
+  if (counts.sent == 0) return Unknown::not_sent;
+  if (window.self == WindowReport::Self::starved) return Unknown::prober_busy;
+  if (counts.unknown > 0) return counts.why;
+  return host == HostVerdict::dead_host ? Unknown::responder_silent : Unknown::none;
+}
+
+std::optional<JsonList> path_of(const Leg& leg) {
+  if (leg.path.empty()) return std::nullopt;
+  JsonList out;
+  for (const auto& part : {leg.path, leg.more})
+    for (const std::string& name : part) out.add(name);
+  return out;
+}
+
+JsonObject head_of(const WindowReport& window, const FlowInfo& info, const Leg& leg) {
+  return JsonObject()
+      .add("t", window.start)
+      .add("src", info.src)
+      .add("dst", info.dst)
+      .add("sport", info.source_port)
+      .add("class", info.traffic_class)
+      .add("leg", leg.name)
+      .add("path", path_of(leg))
+      .add("sent", leg.sent)
+      .add("lost", leg.lost)
+      .add("late", leg.late);
+}
+
+std::string finished(JsonObject line, const FlowInfo& info, const FlowCounts& counts) {
+  return line.add_if("scope", info.scope)
+             .add_if("duplicates", counts.duplicates)
+             .add_if("target_overflows", counts.overflows)
+             .add_if("refused", counts.refused)
+             .text() +
+         "\n";
+}
+
+// No probe counts as sent of which nobody knows whether it was lost.
+std::string unknown_line(const WindowReport& window, const FlowInfo& info, const FlowCounts& counts,
+                         Direction direction, Unknown why) {
+  Leg leg = whole_leg(info, counts, direction);
+  leg.sent = leg.lost = leg.late = 0;
+  JsonObject line = head_of(window, info, leg);
+  line.add("unknown", counts.sent).add("why", to_text(why));
+  return finished(std::move(line), info, counts);
+}
+
 std::string json_line(const WindowReport& window, const FlowInfo& info, const FlowCounts& counts,
                       const Leg& leg) {
-  std::string out = fmt::format(
-      R"({{"t":"{}","src":{},"dst":{},"sport":{},"class":{},"leg":"{}","path":{},"sent":{},)"
-      R"("lost":{},"late":{})",
-      weft::to_text(window.start), json_string(info.src), json_string(info.dst), info.source_port,
-      json_string(info.traffic_class), leg.name, json_list(leg.path, leg.more), leg.sent, leg.lost,
-      leg.late);
+  JsonObject line = head_of(window, info, leg);
+  const auto us = [&](double share) { return counts.rtt.quantile_ns(share) / 1000; };
   if (counts.rtt.total() > 0)
-    out += fmt::format(
-        R"(,"rtt_us":{{"p50":{},"p99":{}}},"latency":{{"count":{},"p90_us":{},"p999_us":{}}})",
-        counts.rtt.quantile_ns(0.5) / 1000, counts.rtt.quantile_ns(0.99) / 1000, counts.rtt.total(),
-        counts.rtt.quantile_ns(0.9) / 1000, counts.rtt.quantile_ns(0.999) / 1000);
-  if (!info.scope.empty()) out += fmt::format(R"(,"scope":{})", json_string(info.scope));
-  if (counts.duplicates > 0) out += fmt::format(R"(,"duplicates":{})", counts.duplicates);
-  if (counts.overflows > 0) out += fmt::format(R"(,"target_overflows":{})", counts.overflows);
-  return out + "}\n";
+    line.add("rtt_us", JsonObject().add("p50", us(0.5)).add("p99", us(0.99)))
+        .add("latency", JsonObject()
+                            .add("count", counts.rtt.total())
+                            .add("p90_us", us(0.9))
+                            .add("p999_us", us(0.999)));
+  return finished(std::move(line), info, counts);
 }
 
 std::string lines_of(const WindowReport& window, const FlowInfo& info, const FlowCounts& counts,
                      Direction direction) {
-  const std::uint64_t known = counts.sent - counts.unknown;
-  if (direction == Direction::one_way)
-    return json_line(window, info, counts, {"forward", known, counts.lost, 0, info.forward, {}});
-  // A path is all of it or nothing: half of a round trip would stand for losses on the other half.
-  const bool half_known = info.forward.empty() != info.back.empty();
-  if (!counts.lost_forward || (counts.lost == 0 && !half_known)) {
-    Leg leg{"round_trip", counts.sent, counts.lost, counts.late, info.forward, info.back};
-    if (half_known) leg.path = leg.more = {};
-    return json_line(window, info, counts, leg);
-  }
+  if (direction == Direction::one_way || !counts.lost_forward ||
+      (counts.lost == 0 && !half_known(info)))
+    return json_line(window, info, counts, whole_leg(info, counts, direction));
   const std::uint64_t there = *counts.lost_forward;
   return json_line(window, info, counts, {"forward", counts.sent, there, 0, info.forward, {}}) +
          json_line(window, info, counts,
@@ -78,9 +116,11 @@ class Rows {
  public:
   explicit Rows(Direction direction) : direction_(direction) {}
 
-  static Table table_of(std::vector<Table::Head> first) {
-    for (const char* title : {"sent", "lost", "loss %", "there", "back", "late", "twice", "p50 us",
-                              "p90 us", "p99 us", "max us"})
+  // One-way probes have no way back, and windows of which nothing is known.
+  Table table_of(std::vector<Table::Head> first) const {
+    const bool one_way = direction_ == Direction::one_way;
+    for (const char* title : {"sent", "lost", "loss %", "there", one_way ? "unknown" : "back",
+                              "late", "twice", "p50 us", "p90 us", "p99 us", "max us"})
       first.push_back({title});
     return Table(std::move(first));
   }
@@ -90,7 +130,7 @@ class Rows {
     cells.push_back(fmt::format("{}", counts.lost));
     cells.push_back(percent(counts.lost, known));
     cells.push_back(counts.lost_forward ? fmt::format("{}", *counts.lost_forward) : "?");
-    cells.push_back(direction_ == Direction::one_way ? "-"
+    cells.push_back(direction_ == Direction::one_way ? fmt::format("{}", counts.unknown)
                     : counts.lost_forward ? fmt::format("{}", counts.lost - *counts.lost_forward)
                                           : "?");
     cells.push_back(fmt::format("{}", counts.late));
@@ -123,6 +163,7 @@ Suppressed find_suppressed(std::span<const FlowCounts> counts, std::span<const F
     host.rack = infos[i].rack;
     host.sent += counts[i].sent;
     host.lost += counts[i].lost + counts[i].unknown;
+    host.heard = host.heard || counts[i].heard;
   }
   std::vector<HostCounts> list;
   for (const auto& [name, host] : hosts) list.push_back(host);
@@ -140,11 +181,11 @@ Suppressed find_suppressed(std::span<const FlowCounts> counts, std::span<const F
 std::string to_json_lines(const WindowReport& window, std::span<const FlowInfo> infos,
                           const Suppressed& suppressed, Direction direction) {
   std::string out;
-  if (window.self == WindowReport::Self::starved) return out;
   for (std::size_t i = 0; i < infos.size(); ++i) {
     const FlowCounts& counts = window.flows[i];
-    if (counts.sent == counts.unknown || suppressed.flows[i] == HostVerdict::dead_host) continue;
-    out += lines_of(window, infos[i], counts, direction);
+    const Unknown why = why_unknown(window, counts, suppressed.flows[i]);
+    out += why == Unknown::none ? lines_of(window, infos[i], counts, direction)
+                                : unknown_line(window, infos[i], counts, direction, why);
   }
   return out;
 }
@@ -164,7 +205,7 @@ FlowCounts Results::sum() const {
 std::string Results::table(Direction direction, std::size_t targets_max) const {
   using Align = Table::Align;
   const Rows rows(direction);
-  Table by_scope = Rows::table_of({{"scope", Align::left}, {"class", Align::left}});
+  Table by_scope = rows.table_of({{"scope", Align::left}, {"class", Align::left}});
   const auto scopes = sums_by(totals_, infos_, [](const FlowInfo& info) {
     return std::pair(info.scope.empty() ? std::string("all") : info.scope, info.traffic_class);
   });
@@ -178,7 +219,7 @@ std::string Results::table(Direction direction, std::size_t targets_max) const {
   std::ranges::stable_sort(worst, std::ranges::greater{},
                            [](const auto& row) { return row.second.lost + row.second.unknown; });
   Table by_target =
-      Rows::table_of({{"from", Align::left}, {"to", Align::left}, {"class", Align::left}});
+      rows.table_of({{"from", Align::left}, {"to", Align::left}, {"class", Align::left}});
   for (const auto& [key, counts] : worst) {
     if (by_target.row_count() == targets_max) break;
     rows.add(by_target, {std::get<0>(key), std::get<1>(key), std::get<2>(key)}, counts);
@@ -187,7 +228,7 @@ std::string Results::table(Direction direction, std::size_t targets_max) const {
   if (worst.size() > targets_max)
     out += fmt::format("and {} more with fewer losses\n", worst.size() - targets_max);
   if (starved_windows_ > 0)
-    out += fmt::format("{} of {} windows tell nothing, as this host was too busy itself\n",
+    out += fmt::format("{} of {} windows are not usable because this host was too busy\n",
                        starved_windows_, windows_);
   return out;
 }
@@ -199,12 +240,12 @@ std::string to_text(const ProberCounts& counts) {
       {"foreign", counts.foreign},
       {"forged", counts.forged},
       {"no answers", counts.requests},
-      {"answers to what was not sent yet", counts.future},
+      {"answers to probes not sent yet", counts.future},
       {"answers after the end", counts.stale},
-      {"answers that fit no probe", counts.misplaced},
+      {"answers that match no probe", counts.misplaced},
       {"with impossible times", counts.implausible},
       {"slots skipped", counts.skipped},
-      {"refused by our own full queues", counts.dropped},
+      {"dropped by our own full queues", counts.dropped},
   }};
   std::string out;
   for (const auto& [what, count] : list)

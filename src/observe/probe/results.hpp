@@ -33,7 +33,9 @@ Suppressed find_suppressed(std::span<const FlowCounts> counts, std::span<const F
 
 // JSON lines as model/evidence.hpp has them, with "latency", "duplicates" and "scope" besides: a
 // flow with losses of known direction gives a line for each leg, else one for the round trip.
-// Nothing for dead hosts, flows without probes, and windows in which we were starved ourselves.
+// Every flow has a line. Where nothing is known of its probes (dead hosts, windows in which we were
+// too busy ourselves, counts that nobody told us, nothing sent) "sent" and "lost" are 0, "unknown"
+// says how many probes there were, and "why" why.
 // `windows` are reports of the same flows.
 std::string to_json_lines(const WindowReport& window, std::span<const FlowInfo> infos,
                           const Suppressed& suppressed, Direction direction);

@@ -50,7 +50,7 @@ std::string Results::to_prometheus(const ProberCounts& around) const {
                      escaped(infos_[i].dst), escaped(infos_[i].traffic_class),
                      escaped(infos_[i].scope))]
         .merge(totals_[i]);
-  std::string out = head("weft_probe_probes_total", "counter", "Probes by what became of them.");
+  std::string out = head("weft_probe_probes_total", "counter", "Probes by outcome.");
   for (const auto& [labels, counts] : rows) {
     const auto row = [&](std::string_view fate, std::uint64_t count) {
       out += fmt::format("weft_probe_probes_total{{{},fate=\"{}\"}} {}\n", labels, fate, count);
@@ -62,13 +62,14 @@ std::string Results::to_prometheus(const ProberCounts& around) const {
     if (counts.lost_forward) row("lost_forward", *counts.lost_forward);
     row("duplicate", counts.duplicates);
     row("refused", counts.refused);
+    row("unknown", counts.unknown);
   }
   out += head("weft_probe_rtt_seconds", "histogram", "Network time of a round trip.");
   for (const auto& [labels, counts] : rows) out += buckets_of(labels, counts.rtt);
-  out += head("weft_probe_dropped_total", "counter", "Answers refused by our own full queues.");
+  out += head("weft_probe_dropped_total", "counter", "Answers dropped by our own full queues.");
   out += fmt::format("weft_probe_dropped_total {}\n", around.dropped);
   out += head("weft_probe_starved_windows_total", "counter",
-              "Windows that tell nothing, as this host was too busy.");
+              "Windows that are not usable because this host was too busy.");
   return out + fmt::format("weft_probe_starved_windows_total {}\n", starved_windows_);
 }
 

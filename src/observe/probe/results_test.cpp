@@ -86,13 +86,43 @@ TEST_CASE("losses of unknown direction stay with the round trip") {
   CHECK(set.rows[0].path_size == 0);
 }
 
-TEST_CASE("no evidence: dead hosts, starved windows, what the responder did not say") {
+TEST_CASE("what is no evidence has a row that says why, and counts no probe as sent") {
+  const auto check = [](const WindowReport& report, Direction direction, const char* unknown) {
+    FlowInfo flow = info();
+    flow.forward = {"nic:0->rtsw:0"};
+    flow.back = {"rtsw:0->nic:0"};
+    const std::string text = lines_of(report, flow, direction);
+    CHECK_MESSAGE(text.find(unknown) != std::string::npos, text);
+    const auto set = read_back(text);
+    REQUIRE(set.rows.size() == 1);
+    CHECK(set.rows[0].sent == 0);
+    CHECK(set.rows[0].lost == 0);
+    CHECK(set.rows[0].late == 0);
+  };
+  using enum Direction;
   const FlowCounts dead{.sent = 100, .lost = 100};
-  CHECK(lines_of(window(dead), info()).empty());
-  WindowReport starved = window({.sent = 100, .answered = 99, .lost = 1});
+  check(window(dead), two_way, R"("unknown":100,"why":"responder_silent")");
+  WindowReport starved = window({.sent = 100, .answered = 99, .late = 2, .lost = 1});
   starved.self = WindowReport::Self::starved;
-  CHECK(lines_of(starved, info()).empty());
-  CHECK(lines_of(window({.sent = 100, .unknown = 100}), info(), Direction::one_way).empty());
+  check(starved, two_way, R"("unknown":100,"why":"prober_busy")");
+  check(window({.sent = 100, .unknown = 100, .why = Unknown::unanswered}), one_way,
+        R"("unknown":100,"why":"unanswered")");
+  check(window({.sent = 100, .unknown = 100, .why = Unknown::forgotten}), one_way,
+        R"("unknown":100,"why":"forgotten")");
+  check(window({.refused = 3}), two_way,
+        R"("unknown":0,"why":"not_sent","scope":"zone","refused":3)");
+}
+
+TEST_CASE("one-way: a dead flow of a host that answers questions is a loss") {
+  FlowCounts counts{.sent = 100, .lost = 100, .lost_forward = 100};
+  counts.heard = true;
+  FlowInfo flow = info();
+  flow.forward.clear();
+  const auto set = read_back(lines_of(window(counts), flow, Direction::one_way));
+  REQUIRE(set.rows.size() == 1);
+  CHECK(set.rows[0].leg == model::Leg::forward);
+  CHECK(set.rows[0].sent == 100);
+  CHECK(set.rows[0].lost == 100);
 }
 
 TEST_CASE("the table sums by scope and class, worst targets first") {
@@ -105,6 +135,8 @@ TEST_CASE("the table sums by scope and class, worst targets first") {
   const std::string table = results.table(Direction::two_way);
   CHECK(table.find("nic:5") < table.find("nic:4"));
   CHECK(table.find("zone") != std::string::npos);
+  CHECK(table.find("unknown") == std::string::npos);
+  CHECK(results.table(Direction::one_way).find("unknown") != std::string::npos);
 }
 
 TEST_CASE("Prometheus: totals, cumulative buckets, escaped labels") {

@@ -27,7 +27,7 @@ std::vector<HostVerdict> judge_hosts(std::span<const HostCounts> hosts,
                                      const SuppressOptions& options) {
   const auto is_known = [&](const HostCounts& host) { return host.sent >= options.sent_min; };
   const auto is_silent = [&](const HostCounts& host) {
-    return is_known(host) && host.lost == host.sent;
+    return is_known(host) && host.lost == host.sent && !host.heard;
   };
   std::map<std::string, Rack> racks;
   std::size_t troubled = 0;

@@ -12,6 +12,7 @@ namespace weft::observe::probe {
 struct HostCounts {
   std::string host, rack;  // rack "": not known
   std::uint64_t sent = 0, lost = 0;
+  bool heard = false;  // it answered something, though all probes may be lost
 };
 
 enum class HostVerdict : std::uint8_t {
@@ -29,7 +30,8 @@ struct SuppressOptions {
   std::size_t dead_racks_threshold = 4;
 };
 
-// One verdict a host. A silent host is dead when another host of its rack answers, or when it is
+// One verdict a host. A host is silent when all probes were lost and it answered nothing else
+// either. A silent host is dead when another host of its rack answers, or when it is
 // the only one probed there; where all of several are silent the rack's switch or power is.
 // Hosts without a rack count as a rack each. Cost: O(n log n).
 std::vector<HostVerdict> judge_hosts(std::span<const HostCounts> hosts,

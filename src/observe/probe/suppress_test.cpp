@@ -10,12 +10,18 @@ using Hosts = std::vector<HostCounts>;
 using Verdicts = std::vector<HostVerdict>;
 
 HostCounts host(std::string name, std::string rack, std::uint64_t lost, std::uint64_t sent = 100) {
-  return {std::move(name), std::move(rack), sent, lost};
+  return {.host = std::move(name), .rack = std::move(rack), .sent = sent, .lost = lost};
 }
 
 TEST_CASE("a silent host whose rack answers is dead; one that loses some is not") {
   const Hosts hosts{host("a", "r0", 0), host("b", "r0", 100), host("c", "r0", 99)};
   CHECK(judge_hosts(hosts) == Verdicts{alive, dead_host, alive});
+}
+
+TEST_CASE("a host that loses all probes and still answers questions about them is alive") {
+  Hosts hosts{host("a", "r0", 0), host("b", "r0", 100)};
+  hosts[1].heard = true;
+  CHECK(judge_hosts(hosts) == Verdicts{alive, alive});
 }
 
 TEST_CASE("a rack that is silent as a whole is evidence") {

@@ -17,7 +17,7 @@ std::optional<std::uint32_t> number(std::string_view text, std::uint32_t most) {
 }
 
 std::unexpected<Error> bad(const Token& token, std::string_view what, std::string hint) {
-  return fail(Errc::parse, token.where, fmt::format("{} is no {}", quoted(token.text), what),
+  return fail(Errc::parse, token.where, fmt::format("{} is not {}", quote(token.text), what),
               std::move(hint));
 }
 
@@ -33,7 +33,8 @@ Result<std::uint32_t> parse_address(const Token& token) {
     address = address << 8 | byte.value_or(0);
   }
   if (!good)
-    return bad(token, "IPv4 address", "write e.g. \"10.0.0.1\"; names and IPv6 are not looked up");
+    return bad(token, "an IPv4 address",
+               "write e.g. \"10.0.0.1\"; names and IPv6 are not looked up");
   return address;
 }
 
@@ -43,7 +44,7 @@ Result<port::Endpoint> parse_endpoint(const Token& token, std::uint16_t port) {
   WEFT_TRY(const std::uint32_t address, parse_address({text.substr(0, colon), token.where}));
   if (colon == std::string_view::npos) return port::Endpoint{address, port};
   const auto given = number(text.substr(colon + 1), UINT16_MAX);
-  if (!given || *given == 0) return bad(token, "address with a port", "write \"10.0.0.1:8620\"");
+  if (!given || *given == 0) return bad(token, "an address with a port", "write \"10.0.0.1:8620\"");
   return port::Endpoint{address, static_cast<std::uint16_t>(*given)};
 }
 
@@ -54,11 +55,10 @@ Result<PortRange> parse_ports(const Token& token) {
   const auto last =
       dash == std::string_view::npos ? first : number(text.substr(dash + 1), UINT16_MAX);
   if (!first || !last || *first == 0 || *last < *first)
-    return bad(token, "range of ports", "write e.g. \"49152-49215\"");
+    return bad(token, "a range of ports", "write e.g. \"49152-49215\"");
   const PortRange range{static_cast<std::uint16_t>(*first), static_cast<std::uint16_t>(*last)};
   if (range.count() > port_count_max)
-    return bad(token, "range that is small enough",
-               fmt::format("give at most {} ports", port_count_max));
+    return bad(token, "a small enough range", fmt::format("give at most {} ports", port_count_max));
   return range;
 }
 
@@ -83,7 +83,7 @@ Result<TrafficClass> parse_class(const Token& token) {
   const auto dscp = number(code, 63);
   const std::string_view name = sign == std::string_view::npos ? code : text.substr(0, sign);
   if (!dscp || name.empty() || find_not_text(name) != std::string_view::npos)
-    return bad(token, "traffic class", "write a DSCP of 0 to 63, or a name: \"lossy=26\"");
+    return bad(token, "a traffic class", "write a DSCP of 0 to 63, or a name: \"lossy=26\"");
   return TrafficClass{std::string(name), static_cast<std::uint8_t>(*dscp)};
 }
 

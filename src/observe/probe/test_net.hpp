@@ -1,4 +1,5 @@
 // A network of one prober and its responders in memory, with a clock that only tests move.
+// Every address and port that is probed has a responder of its own.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -40,17 +41,23 @@ class TestNet : public port::ProbeIo {
   };
   using Hook = std::function<Fate(const Message&)>;
 
-  explicit TestNet(TestClock& clock) : clock_(clock), responder_({.key = key}) {}
+  explicit TestNet(TestClock& clock) : clock_(clock) {}
 
   Hook there = [](const Message&) { return Fate{}; };
   Hook back = [](const Message&) { return Fate{}; };
+  // Whether the network carries the datagram to its target, and the answer to it back.
+  std::function<bool(const port::Outgoing&)> carries = [](const port::Outgoing&) { return true; };
+  std::function<bool(const port::Outgoing&)> carries_back = carries;
   std::int64_t dwell_ns = 1'000;
   bool stamps = true;  // whether the kernel stamps
   std::uint64_t dropped_count = 0;
   std::size_t sends_max = SIZE_MAX;  // then there is no room
+  std::uint64_t asks = 0;            // questions for counts
 
-  Responder& responder() { return responder_; }
-  void restart_responder() { responder_ = Responder({.key = key}); }
+  Responder& responder(port::Endpoint at = far_end) {
+    return responders_.try_emplace(at, ResponderOptions{.key = key}).first->second;
+  }
+  void restart_responder() { responders_.erase(far_end); }
   // A datagram out of nowhere.
   void inject(std::span<const std::byte> bytes, port::Endpoint from = far_end) {
     deliver(clock_.now().ns, from, bytes);
@@ -99,6 +106,8 @@ class TestNet : public port::ProbeIo {
     if (stamps && out.stamp == port::Stamp::wanted) stamps_.push_back({out.token, {now}});
     Message request;
     REQUIRE(decode(out.payload, key, request) == Fault::none);
+    if (request.kind == Kind::ask) ++asks;
+    if (!carries(out)) return;
     const Fate fate = there(request);
     for (int copy = 0; !fate.lost && copy < fate.copies; ++copy) answer(out, now + fate.delay_ns);
   }
@@ -111,18 +120,21 @@ class TestNet : public port::ProbeIo {
     std::ranges::copy(out.payload, in.bytes.begin());
     Message reply;
     const Timestamp wall{at + clock_.wall_offset};
-    if (responder_.take(in, {at}, wall, reply) != Verdict::answered) return;
+    if (responder(out.to).take(in, {at}, wall, reply) != Verdict::answered) return;
     const Timestamp left{wall.ns + dwell_ns};
     Responder::stamp(reply, in, {at + dwell_ns}, left);
     WireBytes bytes;
     encode(reply, key, bytes);
     replies_.push_back(bytes);
+    if (!carries_back(out)) return;
     const Fate fate = back(reply);
     for (int copy = 0; !fate.lost && copy < fate.copies; ++copy)
-      deliver(at + dwell_ns + fate.delay_ns, out.to, bytes);
+      deliver(at + dwell_ns + fate.delay_ns, out.to, bytes, out.port);
   }
-  void deliver(std::int64_t at, port::Endpoint from, std::span<const std::byte> bytes) {
+  void deliver(std::int64_t at, port::Endpoint from, std::span<const std::byte> bytes,
+               std::uint32_t port = 0) {
     port::Incoming in;
+    in.port = port;
     in.from = from;
     in.size = static_cast<std::uint32_t>(bytes.size());
     if (stamps) in.when = port::Instant{at};
@@ -131,7 +143,7 @@ class TestNet : public port::ProbeIo {
   }
 
   TestClock& clock_;
-  Responder responder_;
+  std::map<port::Endpoint, Responder> responders_;
   std::multimap<std::int64_t, port::Incoming> queue_;
   std::vector<port::SendStamp> stamps_;
   std::vector<WireBytes> replies_;

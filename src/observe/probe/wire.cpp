@@ -120,7 +120,7 @@ Result<Key> parse_key(std::string_view text, const std::string& file) {
     return error == std::errc{} && stop == end;
   };
   if (digits.size() != digit_count || !half(0, key.k0) || !half(digit_count / 2, key.k1))
-    return fail(Errc::parse, {file, 0, 0}, "this is no key",
+    return fail(Errc::parse, {file, 0, 0}, "not a key",
                 "write 32 hexadecimal digits, e.g. by: openssl rand -hex 16");
   if (key.k0 == 0 && key.k1 == 0)
     return fail(Errc::value, {file, 0, 0}, "the key is all zeros",

@@ -7,7 +7,7 @@
 namespace weft::observe::probe {
 namespace {
 
-constexpr Key key{1, 2};
+constexpr Key wire_key{1, 2};
 
 Message sample() {
   return {.kind = Kind::reply,
@@ -28,7 +28,7 @@ Message sample() {
 
 WireBytes encoded(const Message& message) {
   WireBytes out;
-  encode(message, key, out);
+  encode(message, wire_key, out);
   return out;
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("SipHash-2-4 gives the published values") {
 TEST_CASE("a message comes back as it was") {
   const WireBytes bytes = encoded(sample());
   Message out;
-  REQUIRE(decode(bytes, key, out) == Fault::none);
+  REQUIRE(decode(bytes, wire_key, out) == Fault::none);
   CHECK(out == sample());
   CHECK(peek_probe(bytes) == sample().probe);
   CHECK(bytes[0] == std::byte{'W'});
@@ -56,7 +56,7 @@ TEST_CASE("any flipped bit is noticed") {
     WireBytes bad = good;
     bad[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
     Message out;
-    const Fault fault = decode(bad, key, out);
+    const Fault fault = decode(bad, wire_key, out);
     CHECK((fault == Fault::forged || fault == Fault::foreign));
   }
 }
@@ -66,11 +66,11 @@ TEST_CASE("every shorter length is truncated, longer ones are padding up to a bo
   std::vector<std::byte> bytes(good.begin(), good.end());
   Message out;
   for (std::size_t size = 0; size < wire_bytes; ++size)
-    CHECK(decode(std::span(good).first(size), key, out) == Fault::truncated);
+    CHECK(decode(std::span(good).first(size), wire_key, out) == Fault::truncated);
   bytes.resize(request_bytes_max);
-  CHECK(decode(bytes, key, out) == Fault::none);
+  CHECK(decode(bytes, wire_key, out) == Fault::none);
   bytes.resize(request_bytes_max + 1);
-  CHECK(decode(bytes, key, out) == Fault::oversized);
+  CHECK(decode(bytes, wire_key, out) == Fault::oversized);
   CHECK_FALSE(peek_probe(std::span(good).first(wire_bytes - 1)).has_value());
 }
 

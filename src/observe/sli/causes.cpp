@@ -16,9 +16,7 @@ using model::LinkId;
 using model::NodeId;
 using model::ScopeId;
 
-constexpr std::int64_t minutes_per_hour = 60;
 constexpr std::int64_t indexed_minutes_max = std::int64_t{3} * 24 * 60;
-constexpr std::size_t errors_max = 100;
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
@@ -42,6 +40,7 @@ bool has_text(const std::vector<std::string>& list, const std::string& text) {
 }  // namespace
 
 std::int64_t minute_of(Timestamp t) { return floor_div(t.ns, ns_per_minute); }
+std::int64_t hour_of(std::int64_t minute) { return floor_div(minute, minutes_per_hour); }
 Timestamp start_of(std::int64_t minute) { return {minute * ns_per_minute}; }
 
 Result<Causes> Causes::create(const model::Fabric& fabric, std::vector<model::Episode> episodes,
@@ -93,11 +92,10 @@ Result<Causes::Entity> Causes::find_entity(const std::string& name, const std::s
     case EntityKind::none:
       break;
   }
-  return fail(
-      Errc::unknown, {},
-      fmt::format("episode {}: the fabric knows no node, link, cable, port, card or scope {}",
-                  quoted(id), quoted(name)),
-      "name entities as the fabric does, e.g. \"rtsw:3\", \"a->b\", \"a--b\", \"rack:7\"");
+  return fail(Errc::unknown, {},
+              fmt::format("episode {}: the fabric has no node, link, cable, port, card or scope {}",
+                          quote(id), quote(name)),
+              "use the fabric's entity names, e.g. \"rtsw:3\", \"a->b\", \"a--b\", \"rack:7\"");
 }
 
 void Causes::index_hours(std::int64_t slack_ns) {
@@ -111,9 +109,8 @@ void Causes::index_hours(std::int64_t slack_ns) {
       lasting_.push_back(i);
       continue;
     }
-    const std::int64_t last_hour = floor_div(last, minutes_per_hour);
-    for (std::int64_t h = floor_div(first, minutes_per_hour); h <= last_hour; ++h)
-      by_hour_[h].push_back(i);
+    const std::int64_t last_hour = hour_of(last);
+    for (std::int64_t h = hour_of(first); h <= last_hour; ++h) by_hour_[h].push_back(i);
   }
 }
 
@@ -170,8 +167,7 @@ void Causes::explain(const model::Evidence& row, std::span<const LinkId> path,
     for (const EpisodeIndex i : candidates)
       if (explains(i, row, path)) out.push_back(i);
   };
-  if (const auto hour = by_hour_.find(floor_div(minute_of(row.t), minutes_per_hour));
-      hour != by_hour_.end())
+  if (const auto hour = by_hour_.find(hour_of(minute_of(row.t))); hour != by_hour_.end())
     keep(hour->second);
   keep(lasting_);
   std::ranges::sort(out);

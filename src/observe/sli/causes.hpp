@@ -18,8 +18,11 @@ namespace weft::observe::sli {
 
 using EpisodeIndex = std::uint32_t;
 
-// Whole minutes since 1970, rounded down.
+inline constexpr std::int64_t minutes_per_hour = 60;
+
+// Whole minutes and hours since 1970, rounded down.
 std::int64_t minute_of(Timestamp t);
+std::int64_t hour_of(std::int64_t minute);
 Timestamp start_of(std::int64_t minute);
 
 class Causes {

@@ -26,16 +26,17 @@ class MetricsWriter {
   MetricsWriter(const Report& report, const MinuteBook& book) : report_(report), book_(book) {}
 
   std::string text() {
-    add("minutes", "gauge", "Minutes of the report by verdict.", [&](const SeriesReport& s) {
+    add("minutes", "gauge", "Minutes in the report by verdict.", [&](const SeriesReport& s) {
       value(s, "verdict=\"good\"", static_cast<double>(s.minutes.good));
       value(s, "verdict=\"bad_loss\"", static_cast<double>(s.minutes.bad_loss));
       value(s, "verdict=\"bad_latency\"", static_cast<double>(s.minutes.bad_latency));
       value(s, "verdict=\"no_data\"", static_cast<double>(s.minutes.no_data));
     });
-    add("availability", "gauge", "Good minutes of those judged.", [&](const SeriesReport& s) {
-      if (const auto a = s.minutes.availability()) value(s, "", *a);
-    });
-    add("budget_left", "gauge", "Error budget left, 1 for all of it; below 0 overdrawn.",
+    add("availability", "gauge", "Share of judged minutes that are good.",
+        [&](const SeriesReport& s) {
+          if (const auto a = s.minutes.availability()) value(s, "", *a);
+        });
+    add("budget_left", "gauge", "Error budget left: 1 is all of it, below 0 is overspent.",
         [&](const SeriesReport& s) { value(s, "", s.budget.left_share()); });
     add("burn_rate", "gauge", "Burn rate over the long window of the alert.",
         [&](const SeriesReport& s) {
@@ -44,11 +45,11 @@ class MetricsWriter {
         });
     add("probes", "counter", "Probes sent.",
         [&](const SeriesReport& s) { value(s, "", static_cast<double>(s.sent)); });
-    add("probes_lost", "counter", "Of them, those that were lost.",
+    add("probes_lost", "counter", "Probes lost.",
         [&](const SeriesReport& s) { value(s, "", static_cast<double>(s.lost)); });
-    add("replies", "counter", "Replies that were timed, or late.",
+    add("replies", "counter", "Replies timed or late.",
         [&](const SeriesReport& s) { value(s, "", static_cast<double>(s.timed_legs) / 2); });
-    add("replies_slow", "counter", "Of them, those certainly slower than the threshold.",
+    add("replies_slow", "counter", "Replies certainly slower than the threshold.",
         [&](const SeriesReport& s) { value(s, "", static_cast<double>(s.slow_legs) / 2); });
     return std::move(out_);
   }

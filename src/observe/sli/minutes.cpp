@@ -14,14 +14,10 @@ using model::Leg;
 using model::NodeId;
 using model::ScopeId;
 
-constexpr std::int64_t minutes_per_hour = 60;
 constexpr std::size_t classes_max = 256;
 constexpr std::size_t watched_max = 100'000;
 constexpr std::uint64_t slow_replies_needed = losses_needed * 100;  // 10 are 1 % of them
 
-std::int64_t hour_of(std::int64_t minute) {
-  return minute / minutes_per_hour - (minute % minutes_per_hour < 0 ? 1 : 0);
-}
 std::size_t minute_in_hour(std::int64_t minute) {
   return static_cast<std::size_t>(minute - hour_of(minute) * minutes_per_hour);
 }
@@ -181,7 +177,7 @@ Status MinuteBook::add_to(Series& series, const Row& row) {
     return fail(Errc::infeasible, {},
                 fmt::format("more than {} probes in the minute of {}",
                             std::numeric_limits<std::uint32_t>::max(), to_text(e.t)),
-                "check \"sent\" of the rows of that minute");
+                "check \"sent\" in the rows of that minute");
   if (!explanation_.empty())
     blame(series, row,
           threshold_us > 0 ? static_cast<std::uint32_t>(row.slow_legs(threshold_us)) : 0);
@@ -269,7 +265,7 @@ Result<Cell*> MinuteBook::cell_of(Series& series, std::int64_t minute) {
     if (cell_count_ > options_.cells_max)
       return fail(Errc::infeasible, {},
                   fmt::format("more than {} minutes of scopes and classes", options_.cells_max),
-                  "take fewer objectives, or a part of the time by --from and --to");
+                  "use fewer objectives, or a shorter time range with --from and --to");
     hour = std::make_unique<std::array<Cell, 60>>();
   }
   return &(*hour)[minute_in_hour(minute)];

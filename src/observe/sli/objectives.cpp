@@ -32,11 +32,12 @@ std::string read_name(Reader& reader, std::set<std::string>& taken) {
   std::string name = reader.text("name", {});
   if (name.empty()) return name;
   if (!is_name(name))
-    reader.error(Errc::value, reader.where("name"), fmt::format("{} is no name", quoted(name)),
+    reader.error(Errc::value, reader.where("name"),
+                 fmt::format("{} is not a valid name", quote(name)),
                  "use up to 40 lower-case letters, digits and \"-\" between them");
   else if (!taken.insert(name).second)
-    reader.error(Errc::value, reader.where("name"), fmt::format("{} stands twice", quoted(name)),
-                 "give each a name of its own");
+    reader.error(Errc::value, reader.where("name"),
+                 fmt::format("duplicate objective {}", quote(name)), "give each a unique name");
   return name;
 }
 
@@ -51,7 +52,7 @@ Share read_share(Reader& reader, std::string_view key, Share fallback) {
   }
   if (share->ppb > 0 && share->ppb < whole_ppb) return *share;
   reader.error(Errc::value, reader.where(key), fmt::format("\"{}\" is {}", key, text),
-               "give a share between 0 % and 100 %, neither of them");
+               "use a share above 0 % and below 100 %");
   return fallback;
 }
 
@@ -60,7 +61,7 @@ std::int64_t read_minutes(Reader& reader, std::string_view key, std::int64_t fal
   const std::int64_t minutes = span.ps / ps_per_minute;
   if (span.ps % ps_per_minute == 0 && minutes >= 1 && minutes <= window_minutes_max) return minutes;
   reader.error(Errc::value, reader.where(key),
-               fmt::format("\"{}\" is no whole number of minutes from 1 min to 100 d", key),
+               fmt::format("\"{}\" is not a whole number of minutes from 1 min to 100 d", key),
                "write e.g. \"30 d\"");
   return fallback;
 }
@@ -92,7 +93,7 @@ Alert read_alert(const Config& config, std::set<std::string>& names, Errors& err
   out.short_minutes = read_minutes(reader, "short", out.short_minutes);
   if (out.short_minutes > out.long_minutes)
     reader.error(Errc::value, reader.where("short"), "\"short\" is longer than \"long\"",
-                 "exchange the two");
+                 "swap the two");
   reader.finish();
   return out;
 }
@@ -103,7 +104,7 @@ std::vector<T> read_list(Reader& reader, std::string_view key, std::vector<T> fa
   const Config* list = reader.child(key);
   if (list == nullptr || list->kind == Config::Kind::null) return fallback;
   if (list->kind != Config::Kind::list || list->items.size() > objectives_max) {
-    reader.error(Errc::value, list->where, fmt::format("\"{}\" is no list of at most 100", key),
+    reader.error(Errc::value, list->where, fmt::format("\"{}\" is not a list of at most 100", key),
                  "write \"- {name: ...}\" for each");
     return fallback;
   }
@@ -128,7 +129,7 @@ std::string_view to_text(Span span) { return span_names[static_cast<std::size_t>
 Result<Share> parse_share(const Token& token) {
   std::string_view text = trim(token.text);
   const auto wrong = [&](std::string_view what) {
-    return fail(Errc::parse, token.where, fmt::format("{} {}", quoted(token.text), what),
+    return fail(Errc::parse, token.where, fmt::format("{} {}", quote(token.text), what),
                 "write e.g. \"99.9 %\" or 0.999");
   };
   // Decimals that still count: of a percentage two less.
@@ -144,13 +145,13 @@ Result<Share> parse_share(const Token& token) {
       seen_point = true;
       continue;
     }
-    if (c < '0' || c > '9') return wrong("is no share");
+    if (c < '0' || c > '9') return wrong("is not a share");
     if (seen_point && --decimals < 0) return wrong("has too many decimals");
     seen_digit = true;
     ppb = ppb * 10 + (c - '0');
     if (ppb > 10 * whole_ppb) return wrong("is more than 100 %");
   }
-  if (!seen_digit) return wrong("is no share");
+  if (!seen_digit) return wrong("is not a share");
   for (; decimals > 0 && ppb <= whole_ppb; --decimals) ppb *= 10;
   if (ppb > whole_ppb) return wrong("is more than 100 %");
   return Share{ppb};
@@ -195,7 +196,7 @@ Result<Settings> read_settings(const Config& config) {
   Errors errors;
   Settings out = default_settings();
   if (config.kind != Config::Kind::map && config.kind != Config::Kind::null)
-    return fail(Errc::parse, config.where, "no map of settings", "begin with \"objectives:\"");
+    return fail(Errc::parse, config.where, "not a map of settings", "begin with \"objectives:\"");
   Reader reader(config, "objectives file", errors);
   std::set<std::string> names, alert_names;
   out.objectives =
@@ -205,10 +206,10 @@ Result<Settings> read_settings(const Config& config) {
                          [&](const Config& item) { return read_alert(item, alert_names, errors); });
   if (out.objectives.empty())
     reader.error(Errc::value, reader.where("objectives"), "no objectives",
-                 "leave the key out for the defaults");
+                 "remove the key to use the defaults");
   out.slack_ns = reader.duration("slack", Duration{out.slack_ns * 1000}).ps / 1000;
   if (out.slack_ns < 0 || out.slack_ns > 86'400 * ns_per_s)
-    reader.error(Errc::value, reader.where("slack"), "\"slack\" is not from 0 to 1 d",
+    reader.error(Errc::value, reader.where("slack"), "\"slack\" is not within 0 to 1 d",
                  "write e.g. \"1 min\"");
   if (reader.has("planned")) {
     out.planned.clear();

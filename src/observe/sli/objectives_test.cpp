@@ -94,17 +94,20 @@ TEST_CASE("bad settings are refused with place and help") {
   CHECK(says(refusal("objectives: [{name: a, scope: zone, los: 1 %}]"), "did you mean \"loss\""));
   CHECK(says(refusal("objectives:\n  - {scope: zone}"), "o.yaml:2:5"));
   CHECK(says(refusal("objectives: [{name: a}]"), "\"scope\" is missing"));
-  CHECK(says(refusal("objectives: [{name: A b, scope: zone}]"), "is no name"));
-  CHECK(says(refusal("objectives: [{name: a, scope: zone}, {name: a, scope: pod}]"), "twice"));
-  CHECK(says(refusal("objectives: [{name: a, scope: zone, loss: 0}]"), "neither of them"));
-  CHECK(says(refusal("objectives: [{name: a, scope: zone, target: 100 %}]"), "neither of them"));
-  CHECK(says(refusal("objectives: [{name: a, scope: zone, target: high}]"), "is no share"));
+  CHECK(says(refusal("objectives: [{name: A b, scope: zone}]"), "is not a valid name"));
+  CHECK(says(refusal("objectives: [{name: a, scope: zone}, {name: a, scope: pod}]"),
+             "duplicate objective"));
+  CHECK(
+      says(refusal("objectives: [{name: a, scope: zone, loss: 0}]"), "above 0 % and below 100 %"));
+  CHECK(says(refusal("objectives: [{name: a, scope: zone, target: 100 %}]"),
+             "above 0 % and below 100 %"));
+  CHECK(says(refusal("objectives: [{name: a, scope: zone, target: high}]"), "is not a share"));
   CHECK(says(refusal("objectives: [{name: a, scope: zone, window: 90 s}]"), "whole number"));
   CHECK(says(refusal("objectives: [{name: a, scope: zone, window: 0 d}]"), "window"));
   CHECK(says(refusal("objectives: [{name: a, scope: zone, window: 30}]"), "window"));
   CHECK(says(refusal("objectives: [{name: a, scope: zone, minimum_probes: 0}]"), "not within"));
   CHECK(says(refusal("objectives: []"), "no objectives"));
-  CHECK(says(refusal("objectives: 7"), "no list"));
+  CHECK(says(refusal("objectives: 7"), "not a list"));
   CHECK(says(refusal("alerts: [{name: a, factor: 0, long: 1 h, short: 5 min}]"), "factor"));
   CHECK(says(refusal("alerts: [{name: a, factor: 2, long: 5 min, short: 1 h}]"), "longer"));
   CHECK(says(refusal("slack: -1 s"), "slack"));

@@ -97,9 +97,9 @@ Result<OffenderBook::Day*> OffenderBook::day_of(std::int64_t day) {
   if (!out.parts.empty()) return &out;
   if (days_.size() * part_count() + lossy_count_ > counts_max)
     return fail(Errc::infeasible, {},
-                fmt::format("{} days of {} links, cables and switches are too many", days_.size(),
+                fmt::format("{} days of {} links, cables and switches is too much", days_.size(),
                             part_count()),
-                "take a part of the time by --from and --to");
+                "use a shorter time range with --from and --to");
   out.parts.resize(part_count());
   return &out;
 }

@@ -243,16 +243,16 @@ void add_notes(const MinuteBook& book, Report& report) {
   const MinuteBook::Counts& counts = book.counts();
   if (counts.outside > 0)
     report.notes.push_back(
-        fmt::format("{} rows lie outside of the time asked for", counts.outside));
+        fmt::format("{} rows are outside the requested time range", counts.outside));
   if (counts.no_scope > 0)
     report.notes.push_back(
-        fmt::format("{} rows have ends that no objective speaks of", counts.no_scope));
+        fmt::format("{} rows have ends that no objective covers", counts.no_scope));
   for (const SeriesReport& s : report.series) {
     const Objective& objective = book.settings().objectives[s.objective];
     if (!s.is_all || s.minutes.thin <= s.minutes.judged()) continue;
     report.notes.push_back(fmt::format(
-        "objective {}, class {}: most minutes have too few probes; the median one has {} of the {} "
-        "needed: probe more, or set minimum_probes",
+        "objective {}, class {}: most minutes have too few probes; the median minute has {} of the "
+        "{} needed: probe more, or set minimum_probes",
         objective.name, s.traffic_class, s.probes_median, probes_needed(objective, 100)));
   }
   std::vector<bool> seen(book.settings().objectives.size());
@@ -264,7 +264,7 @@ void add_notes(const MinuteBook& book, Report& report) {
   for (const model::Episode& episode : book.causes().episodes())
     if (episode.entities.empty())
       report.notes.push_back(
-          fmt::format("episode {} names no entities; it explains nothing", episode.id));
+          fmt::format("episode {} has no entities; it explains nothing", episode.id));
 }
 
 }  // namespace
@@ -280,7 +280,7 @@ Result<Report> build_report(const MinuteBook& book, const OffenderBook& offender
     return fail(Errc::infeasible, {},
                 fmt::format("the evidence spans {} to {}, more than two years",
                             to_text(start_of(first_minute)), to_text(start_of(last_minute))),
-                "check the clocks, or take a part of the time by --from and --to");
+                "check the clocks, or use a shorter time range with --from and --to");
   Report out;
   out.first_minute = first_minute;
   out.last_minute = last_minute;

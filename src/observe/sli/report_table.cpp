@@ -104,7 +104,7 @@ class TableWriter {
              {"scope", Align::left},
              {"loss at most"},
              {"p99 at most"},
-             {"probes a minute"},
+             {"probes per minute"},
              {"target"},
              {"window"}});
     for (const Objective& o : settings_.objectives)
@@ -121,7 +121,7 @@ class TableWriter {
                      {"no data"},
                      {"coverage"},
                      {"availability"},
-                     {"without planned"},
+                     {"excl. planned"},
                      {"by GPUs"},
                      {"budget left"},
                      {fmt::format("loss [{:g} %]", settings_.confidence * 100)}});
@@ -141,7 +141,7 @@ class TableWriter {
 
   void add_timelines() {
     const std::string title = fmt::format(
-        "Timeline, {} h a character: · good, ▁ to █ the share of bad minutes, blank no data",
+        "Timeline, {} h per character: · good, ▁ to █ the share of bad minutes, blank no data",
         report_.timeline_hours);
     Table t = table({{"", Align::left}});
     for (const SeriesReport* s : shown_) add_row(t, head(*s), {"|" + s->timeline + "|"});
@@ -207,7 +207,7 @@ class TableWriter {
       }
     add_section("Burn-rate alerts", t);
     if (left_out > 0)
-      out_ += fmt::format("{} more, also of single entities; --json lists them\n", left_out);
+      out_ += fmt::format("{} more, including single entities; --json lists them\n", left_out);
   }
 
   void add_slow_burn() {
@@ -225,7 +225,7 @@ class TableWriter {
              loss_percent(static_cast<double>(s.lost) / static_cast<double>(s.sent)),
              loss_percent(s.background), fmt::format("{}", s.lost), fmt::format("{}", s.sent),
              fmt::format("{:.2g}", s.p_value)});
-    add_section(fmt::format("Slow burn: {} parts tested", report_.offenders.tested), t);
+    add_section(fmt::format("Slow burn: {} components tested", report_.offenders.tested), t);
   }
 
   void add_repeats() {

@@ -28,7 +28,7 @@ constexpr int depth_max = 16;
 
 // Every name of a built-in alert that this knows from the node_exporter mixin, and patterns of what
 // people call theirs.
-constexpr std::string_view text = R"yaml(
+constexpr std::string_view alerts_yaml = R"yaml(
 device_labels: [instance, host, hostname, node, device, target, source, switch]
 part_labels: [interface, ifName, device, port, nic, peer, neighbor, bgpPeerRemoteAddr]
 alerts:
@@ -65,7 +65,7 @@ alerts:
   - {alert: "*HighCPU*", kind: cpu_high}
 )yaml";
 
-AlertRow read_row(const Config& config, Errors& errors) {
+AlertRow read_alert_row(const Config& config, Errors& errors) {
   AlertRow out;
   Reader reader(config, "alert", errors);
   out.alert = reader.text("alert", {});
@@ -88,8 +88,8 @@ Status add(const Config& config, AlertMapping& out) {
   std::vector<AlertRow> rows;
   if (const Config* const list = reader.child("alerts"); list != nullptr) {
     if (list->kind != Config::Kind::list && list->kind != Config::Kind::null)
-      reader.error(Errc::parse, list->where, "\"alerts\" is no list", "write one row an alert");
-    for (const Config& row : list->items) rows.push_back(read_row(row, errors));
+      reader.error(Errc::parse, list->where, "\"alerts\" is not a list", "write one row per alert");
+    for (const Config& row : list->items) rows.push_back(read_alert_row(row, errors));
   }
   reader.finish();
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
@@ -149,8 +149,7 @@ bool is_of_port(EventKind kind) {
 std::string_view without_port(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon + 1 == text.size()) return text;
-  const bool is_port =
-      std::ranges::all_of(text.substr(colon + 1), [](char c) { return c >= '0' && c <= '9'; });
+  const bool is_port = std::ranges::all_of(text.substr(colon + 1), is_digit);
   return is_port ? text.substr(0, colon) : text;
 }
 
@@ -176,11 +175,11 @@ struct AlertReader::Alert {
   }
 };
 
-std::string_view builtin_alerts_text() { return text; }
+std::string_view builtin_alerts_text() { return alerts_yaml; }
 
 AlertMapping AlertMapping::built_in() {
   AlertMapping out;
-  const auto config = parse_yaml(text, "built-in alerts");
+  const auto config = parse_yaml(alerts_yaml, "built-in alerts");
   WEFT_CHECK(config.has_value());
   WEFT_CHECK(add(*config, out).has_value());
   return out;
@@ -216,11 +215,11 @@ Status AlertReader::read(std::string_view json, Timestamp received) {
         return depth <= depth_max;
       },
       /*allow_exceptions=*/false);
-  if (is_deep) return refuse("nested too deep");
-  if (body.is_discarded() || !body.is_object()) return refuse("no JSON object");
+  if (is_deep) return refuse("nested too deeply");
+  if (body.is_discarded() || !body.is_object()) return refuse("not a JSON object");
   const auto alerts = body.find("alerts");
   if (text_of(body, "version") != "4" || alerts == body.end() || !alerts->is_array())
-    return refuse("no \"version\" \"4\" with a list of \"alerts\"");
+    return refuse("not \"version\" \"4\" with a list of \"alerts\"");
   if (alerts->size() > alerts_max) return refuse("more than 10,000 alerts");
   if (const auto left = body.find("truncatedAlerts"); left != body.end())
     if (left->is_number_unsigned()) counts_.truncated += left->get<std::uint64_t>();

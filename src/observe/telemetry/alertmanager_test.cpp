@@ -15,7 +15,7 @@ namespace {
 //   rtsw:0   rtsw:1
 //     |        |
 //   host:0   host:1
-struct Bed {
+struct AlertBed {
   model::Fabric fabric;
   Inventory inventory;
   AlertMapping mapping = AlertMapping::built_in();
@@ -25,7 +25,7 @@ struct Bed {
     return model::testing::make_fabric(
         "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}");
   }
-  Bed() : fabric(build()), inventory(fabric), reader(inventory, mapping) {
+  AlertBed() : fabric(build()), inventory(fabric), reader(inventory, mapping) {
     REQUIRE(inventory.add_csv("address,device\n172.16.0.5,rtsw:1\n", "i.csv").has_value());
   }
   std::string id;  // of the last record
@@ -55,14 +55,14 @@ struct Bed {
 };
 
 TEST_CASE("firing and resolved, of ports, sessions, devices, NICs") {
-  Bed bed;
+  AlertBed bed;
   const char* const down =
       R"({"alertname":"LinkDown","instance":"rtsw-0:9116","ifName":"Ethernet1/8"})";
   CHECK(bed.said("firing", down) == "link_down rtsw:0/8 10 alert=LinkDown");
   const std::string first = bed.id;
   CHECK(bed.said("firing", down, 400) == "link_down rtsw:0/8 10 alert=LinkDown");
   CHECK(bed.id == first);  // the same again while it lasts, and from a reader that was not there
-  Bed later;
+  AlertBed later;
   CHECK(later.said("firing", down, 500) == "link_down rtsw:0/8 10 alert=LinkDown");
   CHECK(later.id == first);
   CHECK(bed.said("resolved", down, 500) == "link_up rtsw:0/8 60 alert=LinkDown");
@@ -71,12 +71,12 @@ TEST_CASE("firing and resolved, of ports, sessions, devices, NICs") {
         "link_down rtsw:0/8 600 alert=LinkDown");
   CHECK(bed.id != first);
   CHECK(bed.reader.counts().repeated == 1);
-  Bed other;
+  AlertBed other;
   CHECK(other.said(
             "firing",
             R"({"alertname":"BGPSessionDown","instance":"172.16.0.5:9342","peer":"ctsw:1"})") ==
         "bgp_down rtsw:1/9 10 alert=BGPSessionDown");
-  Bed third;
+  AlertBed third;
   const char* const errors =
       R"({"alertname":"NodeNetworkReceiveErrs","instance":"host-1:9100","device":"eth2"})";
   const std::string nic =
@@ -93,13 +93,13 @@ TEST_CASE("firing and resolved, of ports, sessions, devices, NICs") {
 }
 
 TEST_CASE("nothing is lost: unknown alerts, devices, parts, times") {
-  Bed bed;
+  AlertBed bed;
   CHECK(bed.said("firing", R"({"alertname":"Mine","instance":"rtsw:1"})") ==
         "info rtsw:1 10 alert=Mine message=alertname=Mine instance=rtsw:1");
-  Bed second;
+  AlertBed second;
   CHECK(second.said("firing", R"({"alertname":"LinkDown","instance":"who:1"})") ==
         "link_down  10 alert=LinkDown entity=who:1");
-  Bed third;
+  AlertBed third;
   CHECK(third.said("firing", R"({"alertname":"LinkDown","instance":"rtsw:1","interface":"x"})", 100,
                    "soon") == "link_down  100 alert=LinkDown entity=rtsw:1/x");
   CHECK(third.reader.counts().without_time == 1);
@@ -109,7 +109,7 @@ TEST_CASE("nothing is lost: unknown alerts, devices, parts, times") {
 }
 
 TEST_CASE("what is no payload is refused, what is no alert counted") {
-  Bed bed;
+  AlertBed bed;
   const std::string deep = std::string(5'000, '[');
   for (const std::string& body : {std::string(), std::string("{"), std::string("[]"),
                                   std::string("{\"version\":\"3\",\"alerts\":[]}"),

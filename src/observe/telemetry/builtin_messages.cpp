@@ -5,7 +5,7 @@ namespace weft::observe::telemetry {
 namespace {
 
 // In two parts: compilers bound the length of one literal.
-constexpr std::string_view text = R"yaml(
+constexpr std::string_view messages_yaml = R"yaml(
 messages:
   # FRRouting, also inside SONiC and Cumulus Linux. %ADJCHANGE needs "bgp log-neighbor-changes".
   - {dialect: [frr, sonic, cumulus], program: bgpd, mnemonic: ADJCHANGE, kind: bgp_up,
@@ -115,7 +115,7 @@ messages:
   - {dialect: sonic, program: config, severity: 3, kind: config_error,
      text: "change {change} failed: {*}"}
 )yaml"
-                                  R"yaml(
+                                           R"yaml(
   # Arista EOS.
   - {dialect: eos, program: Ebra, mnemonic: LINEPROTO-5-UPDOWN, kind: link_down,
      text: "Line protocol on Interface {port}, changed state to down"}
@@ -357,6 +357,6 @@ messages:
 
 }  // namespace
 
-std::string_view builtin_messages() { return text; }
+std::string_view builtin_messages() { return messages_yaml; }
 
 }  // namespace weft::observe::telemetry

@@ -5,7 +5,7 @@ namespace weft::observe::telemetry {
 namespace {
 
 // Names and labels as their exporters' public sources and test data have them.
-constexpr std::string_view text = R"yaml(
+constexpr std::string_view prometheus_yaml = R"yaml(
 metrics:
   # node_exporter, collectors netclass, netdev, ethtool (as mlx5 counts), infiniband, hwmon, stat.
   - {name: node_network_up, metric: oper_up, component: "{device}"}
@@ -115,6 +115,6 @@ metrics:
 
 }  // namespace
 
-std::string_view builtin_prometheus_text() { return text; }
+std::string_view builtin_prometheus_text() { return prometheus_yaml; }
 
 }  // namespace weft::observe::telemetry

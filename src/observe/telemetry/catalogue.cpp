@@ -22,7 +22,7 @@ Where behind(Where where, std::size_t offset) {
   return where;
 }
 
-MessageRow read_row(const Config& config, Errors& errors) {
+MessageRow read_message_row(const Config& config, Errors& errors) {
   MessageRow out;
   Reader reader(config, "message", errors);
   const std::vector<std::string> dialects = to_strings(dialect_names);
@@ -30,16 +30,16 @@ MessageRow read_row(const Config& config, Errors& errors) {
     if (const auto known = dialect(name.text))
       out.dialects |= 1u << static_cast<unsigned>(*known);
     else
-      reader.error(Errc::unknown, name.where,
-                   fmt::format("{} is no dialect{}", base::quoted(name.text),
-                               did_you_mean(name.text, dialects)),
-                   fmt::format("give some of: {}", fmt::join(dialects, ", ")));
+      reader.error(
+          Errc::unknown, name.where,
+          fmt::format("unknown dialect {}{}", quote(name.text), did_you_mean(name.text, dialects)),
+          fmt::format("choose from: {}", fmt::join(dialects, ", ")));
   }
   out.program = reader.text("program", "");
   out.mnemonic = reader.text("mnemonic", "");
   if (out.key().empty())
     reader.error(Errc::value, config.where, "a message needs a key",
-                 "give its mnemonic, or the program that says it");
+                 "give its mnemonic, or the program that logs it");
   out.severity = static_cast<std::uint8_t>(reader.count("severity", 5, 0, 7));
   if (const Config* text = reader.child("text"); text != nullptr) {
     auto pattern = parse_pattern(token_of(*text));
@@ -75,14 +75,15 @@ Result<Pattern> parse_pattern(const Token& token) {
       return fail(Errc::parse, behind(token.where, i), std::move(what), std::move(hint));
     };
     if (end == std::string_view::npos)
-      return fault("a slot without its \"}\"", "close it, e.g. {port}");
+      return fault("unterminated slot: \"}\" is missing", "close it, e.g. {port}");
     const std::string_view name = text.substr(i + 1, end - i - 1);
     const auto known = std::ranges::find(slot_names, name);
     if (known == slot_names.end())
-      return fault(fmt::format("{} is no slot", base::quoted(name)),
+      return fault(fmt::format("unknown slot {}", quote(name)),
                    fmt::format("write {{NAME}} with one of: {}", fmt::join(slot_names, ", ")));
     if (!out.slots.empty() && out.words.back().empty())
-      return fault("two slots without words between them", "nothing would tell their border");
+      return fault("two slots without text between them",
+                   "separate them: otherwise their boundary is ambiguous");
     out.slots.push_back(static_cast<Slot>(known - slot_names.begin()));
     out.words.emplace_back();
     i = end + 1;
@@ -116,8 +117,9 @@ Status Catalogue::add(const Config& config) {
   reader.flag("builtin", true);
   if (const Config* list = reader.child("messages"); list != nullptr) {
     if (list->kind != Config::Kind::list && list->kind != Config::Kind::null)
-      reader.error(Errc::parse, list->where, "\"messages\" is no list", "write one row a message");
-    for (const Config& row : list->items) rows_.push_back(read_row(row, errors));
+      reader.error(Errc::parse, list->where, "\"messages\" is not a list",
+                   "write one row per message");
+    for (const Config& row : list->items) rows_.push_back(read_message_row(row, errors));
   }
   reader.finish();
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));

@@ -113,14 +113,14 @@ TEST_CASE("mistakes are told with their place") {
   CHECK(contains(refusal("messages:\n  - {program: x, kind: fan_fial}"), "messages.yaml:2:"));
   CHECK(contains(refusal("messages:\n  - {program: x, kind: fan_fial}"), "fan_fail"));
   CHECK(contains(refusal("messages:\n  - {text: x}"), "needs a key"));
-  CHECK(contains(refusal("messages:\n  - {program: x, text: \"a {prot}\"}"), "is no slot"));
-  CHECK(contains(refusal("messages:\n  - {program: x, text: \"a {port\"}"), "without its"));
+  CHECK(contains(refusal("messages:\n  - {program: x, text: \"a {prot}\"}"), "unknown slot"));
+  CHECK(contains(refusal("messages:\n  - {program: x, text: \"a {port\"}"), "unterminated slot"));
   CHECK(contains(refusal("messages:\n  - {program: x, text: \"{port}{*}\"}"),
-                 "without words between"));
-  CHECK(contains(refusal("messages:\n  - {program: x, dialect: ios}"), "is no dialect"));
+                 "without text between"));
+  CHECK(contains(refusal("messages:\n  - {program: x, dialect: ios}"), "unknown dialect"));
   CHECK(contains(refusal("messages:\n  - {program: x, kin: info}"), "unknown key"));
   CHECK(contains(refusal("messages:\n  - {program: x, kind: bgp_down, reason: luck}"), "luck"));
-  CHECK(contains(refusal("messages: 3"), "is no list"));
+  CHECK(contains(refusal("messages: 3"), "is not a list"));
 }
 
 }  // namespace

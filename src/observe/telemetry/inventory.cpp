@@ -34,7 +34,7 @@ Result<std::int64_t> parse_zone(const Token& token) {
                       std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
   const auto two = [&](std::size_t i) { return (digits[i] - '0') * 10 + (digits[i + 1] - '0'); };
   if (!formed || two(0) > 14 || two(2) > 59)
-    return fail(Errc::parse, token.where, fmt::format("{} is no time zone", base::quoted(text)),
+    return fail(Errc::parse, token.where, fmt::format("{} is not a time zone", quote(text)),
                 "write e.g. +01:00");
   const std::int64_t minutes = std::int64_t{two(0)} * 60 + two(2);
   return (text[0] == '-' ? -minutes : minutes) * ns_per_minute;
@@ -109,19 +109,18 @@ Status Inventory::add_address(std::string_view address, NodeId device,
                               std::string_view interface_name, const Where& where) {
   if (!devices_.add(anybody, address, device.value) && find_name(address) != device)
     return fail(Errc::value, where,
-                fmt::format("{} is the address of {} already", base::quoted(address),
+                fmt::format("{} is already the address of {}", quote(address),
                             fabric_->name(find_name(address))),
-                "give each address to one device");
+                "assign each address to one device");
   if (interface_name.empty()) return {};
   if (const LinkId link = port(device, interface_name); link.valid()) {
     ends_.add(anybody, address, link.value);
     return {};
   }
   if (nic(device, interface_name).valid()) return {};
-  return fail(
-      Errc::unknown, where,
-      fmt::format("{} has no interface {}", fabric_->name(device), base::quoted(interface_name)),
-      "name one as the fabric does");
+  return fail(Errc::unknown, where,
+              fmt::format("{} has no interface {}", fabric_->name(device), quote(interface_name)),
+              "use an interface name from the fabric");
 }
 
 Status Inventory::add_csv(std::string_view text, const std::string& file) {
@@ -129,16 +128,14 @@ Status Inventory::add_csv(std::string_view text, const std::string& file) {
   CsvReader csv(text, file);
   WEFT_TRY_STATUS(csv.header(required, optional));
   Errors errors;
-  constexpr std::size_t errors_max = 100;
   while (errors.size() < errors_max && csv.next()) {
     const NodeId device = find_name(trim(csv.cell(1).text));
     if (!device.valid()) {
-      errors.push_back(
-          {Errc::unknown,
-           csv.cell(1).where,
-           fmt::format("the fabric has no switch or host {}", base::quoted(csv.cell(1).text)),
-           "name it as the fabric does",
-           {}});
+      errors.push_back({Errc::unknown,
+                        csv.cell(1).where,
+                        fmt::format("the fabric has no switch or host {}", quote(csv.cell(1).text)),
+                        "use a device name from the fabric",
+                        {}});
       continue;
     }
     const std::string_view address = trim(csv.cell(0).text);

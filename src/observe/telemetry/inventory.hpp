@@ -21,7 +21,7 @@ class Inventory {
   // Adds from CSV text: columns address, device; optional interface (whose address it is: of a
   // session's end, or of a NIC by name) and zone ("+01:00": what the device's clock is set to).
   // An empty address only sets the zone. Fails: Errc::unknown and Errc::parse, with positions; also
-  // for an address that stands twice with different meaning.
+  // for a duplicate address with a different meaning.
   Status add_csv(std::string_view text, const std::string& file);
 
   const model::Fabric& fabric() const { return *fabric_; }

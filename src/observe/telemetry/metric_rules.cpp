@@ -16,15 +16,14 @@ namespace {
 using model::EventKind;
 using port::Metric;
 
-constexpr std::int64_t ps_per_ns = 1000;
 constexpr std::int64_t span_ns_max = std::int64_t{7} * 24 * 60 * ns_per_minute;
 constexpr std::size_t rules_max = 1'000;
-constexpr std::int64_t samples_max = 100;
+constexpr std::int64_t samples_in_row_max = 100;
 
 std::int64_t read_ns(Reader& reader, std::string_view key) {
   const std::int64_t ns = reader.duration(key, {}).ps / ps_per_ns;
   if (ns >= 0 && ns <= span_ns_max) return ns;
-  reader.error(Errc::value, reader.where(key), fmt::format("\"{}\" lies outside 0 s to 7 d", key),
+  reader.error(Errc::value, reader.where(key), fmt::format("\"{}\" is outside 0 s to 7 d", key),
                "write e.g. \"30 s\"");
   return 0;
 }
@@ -37,7 +36,7 @@ Threshold read_threshold(Reader& reader, std::string_view key, Side bad) {
   const std::vector<Token> tokens = reader.texts(key);
   const auto refuse = [&](std::string what) {
     reader.error(Errc::value, reader.where(key), std::move(what),
-                 "write [where it begins, where it ends]");
+                 "write [start threshold, end threshold]");
   };
   if (tokens.empty() || tokens.size() > 2) {
     refuse(fmt::format("\"{}\" is not one or two numbers", key));
@@ -48,7 +47,7 @@ Threshold read_threshold(Reader& reader, std::string_view key, Side bad) {
   if (!ends && tokens.size() == 2) reader.error(ends.error());
   if (!begins || !ends) return out;
   if (bad == Side::above ? *ends > *begins : *ends < *begins)
-    refuse(fmt::format("\"{}\" ends on the bad side of where it begins", key));
+    refuse(fmt::format("\"{}\" ends on the wrong side of its start threshold", key));
   return {*begins, *ends};
 }
 
@@ -67,12 +66,12 @@ void check_form(Reader& reader, const MetricRule& rule) {
     reader.error(
         Errc::value, reader.where(),
         fmt::format("{} is a {}", to_text(rule.metric), is_counter ? "counter" : "level"),
-        is_counter ? "give \"rate\", \"share\" or both" : "give \"above\", \"below\" or \"drop\"");
+        is_counter ? "use \"rate\", \"share\" or both" : "use \"above\", \"below\" or \"drop\"");
   if (rule.metric == Metric::uptime_s)
-    reader.error(Errc::value, reader.where("metric"), "restarts are seen without a rule",
-                 "leave this rule out");
+    reader.error(Errc::value, reader.where("metric"), "restarts are detected without a rule",
+                 "remove this rule");
   if (rule.kind == EventKind::info)
-    reader.error(Errc::value, reader.where("kind"), "info says nothing", "name another kind");
+    reader.error(Errc::value, reader.where("kind"), "kind info has no effect", "use another kind");
 }
 
 MetricRule read_rule(const Config& config, const std::string& name, Errors& errors) {
@@ -88,7 +87,7 @@ MetricRule read_rule(const Config& config, const std::string& name, Errors& erro
   out.share = read_threshold(reader, "share", Side::above);
   out.rate = read_threshold(reader, "rate", Side::above);
   out.least = reader.number("least", 1, 0, 1e18);
-  out.samples = static_cast<std::uint32_t>(reader.count("samples", 1, 1, samples_max));
+  out.samples = static_cast<std::uint32_t>(reader.count("samples", 1, 1, samples_in_row_max));
   const std::size_t known = errors.size();
   reader.finish();
   if (known == errors.size()) check_form(reader, out);
@@ -107,7 +106,7 @@ Result<MetricRules> read(const Config& config) {
   out.settle_ns = read_ns(reader, "settle");
   if (const Config* rules = reader.child("rules"); rules != nullptr) {
     if (rules->kind != Config::Kind::map && rules->kind != Config::Kind::null)
-      reader.error(Errc::parse, rules->where, "\"rules\" is no map", "give each rule a name");
+      reader.error(Errc::parse, rules->where, "\"rules\" is not a map", "give each rule a name");
     else if (rules->fields.size() > rules_max)
       reader.error(Errc::value, rules->where, fmt::format("more than {} rules", rules_max),
                    "use patterns for components");

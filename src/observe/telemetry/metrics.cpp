@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "observe/telemetry/host_kind.hpp"
 
 namespace weft::observe::telemetry {

@@ -377,7 +377,7 @@ TEST_CASE("a rule file: laid over the defaults, mistakes with their place") {
   REQUIRE_FALSE(rules.has_value());
   const std::string text = rules.error().text();
   for (const char* what : {"rules.yaml:1:", "rules.yaml:3:", "rules.yaml:5:", "cpu_share",
-                           "ends on the bad side", "is a counter", "is a level", "30 s"})
+                           "ends on the wrong side", "is a counter", "is a level", "30 s"})
     CHECK_MESSAGE(text.find(what) != std::string::npos, what, " in ", text);
 }
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/check.hpp"
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "observe/telemetry/metric_rules.hpp"
 
@@ -16,7 +16,7 @@ namespace weft::observe::telemetry {
 
 namespace {
 
-constexpr std::size_t line_max = 65'535, samples_max = 4, sample_bytes_max = 200;
+constexpr std::size_t line_max = 65'535, malformed_kept_max = 4, malformed_bytes_max = 200;
 // A time beyond this in s is after the year 5138, one below it in ms before 1974.
 constexpr double seconds_max = 1e11;
 
@@ -71,7 +71,7 @@ Result<LabelText> parse_label_text(const Token& token) {
     const std::string_view name =
         end == std::string_view::npos ? std::string_view() : token.text.substr(i + 1, end - i - 1);
     if (name.empty() || !std::ranges::all_of(name, is_name_char))
-      return fail(Errc::parse, token.where, "a label without its name or its \"}\"",
+      return fail(Errc::parse, token.where, "label without a name or without \"}\"",
                   "write e.g. {device}");
     out.labels.emplace_back(name);
     out.words.emplace_back();
@@ -96,15 +96,15 @@ void read_share(Reader& reader, PrometheusRow& out) {
   if (reader.flag("growth", false)) out.share_of = ShareOf::growth;
   const bool is_share = out.share != SharePart::none;
   if (out.share_of == ShareOf::growth && !is_share)
-    reader.error(Errc::value, reader.where("growth"), "growth of what share's part?",
+    reader.error(Errc::value, reader.where("growth"), "\"growth\" needs \"share\"",
                  "add share: left, used or total");
   if (is_share && (out.form != PrometheusRow::Form::value || port::is_counter(out.metric)))
     reader.error(Errc::value, reader.where("share"),
-                 "a part of a share is an amount, and a share no counter",
-                 "leave out equals and since, and name e.g. metric: memory_share");
+                 "a part of a share is an amount, and a share is not a counter",
+                 "remove equals and since, and use e.g. metric: memory_share");
 }
 
-PrometheusRow read_row(const Config& config, Errors& errors) {
+PrometheusRow read_metric_row(const Config& config, Errors& errors) {
   PrometheusRow out;
   Reader reader(config, "metric", errors);
   out.name = reader.text("name", {});
@@ -135,8 +135,8 @@ Status PrometheusMapping::add(const Config& config) {
   reader.flag("builtin", true);
   if (const Config* const list = reader.child("metrics"); list != nullptr) {
     if (list->kind != Config::Kind::list && list->kind != Config::Kind::null)
-      reader.error(Errc::parse, list->where, "\"metrics\" is no list", "write one row a name");
-    for (const Config& row : list->items) rows_.push_back(read_row(row, errors));
+      reader.error(Errc::parse, list->where, "\"metrics\" is not a list", "write one row per name");
+    for (const Config& row : list->items) rows_.push_back(read_metric_row(row, errors));
   }
   reader.finish();
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
@@ -324,8 +324,8 @@ void PrometheusReader::read(std::string_view text, std::string_view device, Time
     counts_.not_numbers += fault == Fault::not_number ? 1 : 0;
     if (fault != Fault::malformed) continue;
     ++counts_.malformed;
-    if (counts_.samples.size() < samples_max)
-      counts_.samples.emplace_back(line.substr(0, sample_bytes_max));
+    if (counts_.samples.size() < malformed_kept_max)
+      counts_.samples.emplace_back(line.substr(0, malformed_bytes_max));
   }
   const std::size_t before = out.size();
   shares_.end_page(out);
@@ -335,8 +335,8 @@ void PrometheusReader::read(std::string_view text, std::string_view device, Time
 
 std::string to_text(const PrometheusCounts& c) {
   std::string out =
-      fmt::format("{} lines: {} of samples, {} comments, {} of no use here; {} shares of several\n",
-                  c.lines, c.mapped, c.comments, c.unmapped, c.shares);
+      fmt::format("{} lines: {} samples, {} comments, {} not used; {} shares of several\n", c.lines,
+                  c.mapped, c.comments, c.unmapped, c.shares);
   const std::pair<std::string_view, std::uint64_t> troubles[] = {
       {"not_numbers", c.not_numbers},
       {"incomplete_shares", c.untold.incomplete},

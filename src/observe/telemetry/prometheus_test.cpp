@@ -11,11 +11,11 @@ namespace {
 
 constexpr Timestamp now{1'767'225'600 * ns_per_s};
 
-struct Bed {
+struct ScrapeBed {
   PrometheusMapping mapping;
   PrometheusReader reader{mapping};
 
-  explicit Bed(std::string_view yaml = "") : mapping(load(yaml)) {}
+  explicit ScrapeBed(std::string_view yaml = "") : mapping(load(yaml)) {}
   static PrometheusMapping load(std::string_view yaml) {
     if (yaml.empty()) return PrometheusMapping::built_in();
     const auto config = parse_yaml(yaml, "m.yaml");
@@ -41,7 +41,7 @@ struct Bed {
 };
 
 TEST_CASE("what exporters say") {
-  Bed bed;
+  ScrapeBed bed;
   CHECK(bed.said("# HELP node_network_up x\n# TYPE node_network_up gauge\n"
                  "node_network_up{device=\"eth0\"} 1\n"
                  "go_goroutines 13\n") == "host:0/eth0 oper_up 1");
@@ -151,8 +151,8 @@ std::string with(std::string_view text, std::string_view before, std::string_vie
   return out.replace(at, before.size(), after);
 }
 
-// "component metric", and its value in the Bed's reader, of pages six seconds apart.
-std::map<std::string, double> shares(Bed& bed, const std::vector<std::string_view>& pages) {
+// "component metric", and its value in the bed's reader, of pages six seconds apart.
+std::map<std::string, double> shares(ScrapeBed& bed, const std::vector<std::string_view>& pages) {
   std::map<std::string, double> out;
   Timestamp t = now;
   for (const std::string_view text : pages) {
@@ -171,7 +171,7 @@ std::map<std::string, double> shares(Bed& bed, const std::vector<std::string_vie
 }
 
 TEST_CASE("shares of node_exporter: processors, memory and disks") {
-  Bed bed;
+  ScrapeBed bed;
   const auto first = shares(bed, {first_page});
   CHECK(first.size() == 3);
   CHECK(first.at(" memory_share") == doctest::Approx(1 - 2.165874688e10 / 2.5276502016e10));
@@ -184,10 +184,10 @@ TEST_CASE("shares of node_exporter: processors, memory and disks") {
   CHECK(shares(bed, {first_page, second_page}).at(" cpu_share") == 1);
   const double busy = 0.64 + 0.14 + 5.38 + 2.2 + 0.01 + 0.47 + 3.47;
   const std::string idle = with(second_page, "idle\"} 224.92", "idle\"} 228.92");
-  Bed other;
+  ScrapeBed other;
   CHECK(shares(other, {first_page, idle}).at(" cpu_share") == doctest::Approx(busy / (busy + 4)));
   const std::string waits = with(idle, "iowait\"} 4.91", "iowait\"} 5.91");
-  Bed third;
+  ScrapeBed third;
   CHECK(shares(third, {first_page, waits}).at(" cpu_share") == doctest::Approx(busy / (busy + 5)));
   CHECK(third.reader.counts().untold.incomplete == 0);
   CHECK(third.reader.counts().shares == 7);
@@ -197,13 +197,13 @@ TEST_CASE("counters that began anew, or are of other processors, give no share")
   const std::string one_less =
       with(second_page, "node_cpu_seconds_total{cpu=\"1\",mode=\"user\"} 1253.74\n", "");
   for (const std::string_view next : {std::string_view(one_less), first_page}) {
-    Bed bed;
+    ScrapeBed bed;
     CHECK_FALSE(shares(bed, {second_page, next}).contains(" cpu_share"));
     CHECK(bed.reader.counts().untold.unsteady == 2);
     CHECK(shares(bed, {next}).contains(" memory_share"));
   }
   // Idle seconds may go a little back (Linux counts so); that is no beginning.
-  Bed bed;
+  ScrapeBed bed;
   const std::string back = with(second_page, "iowait\"} 4.91", "iowait\"} 4.90");
   CHECK(shares(bed, {first_page, back}).at(" cpu_share") == 1);
   // Two devices are not mixed up.
@@ -213,14 +213,14 @@ TEST_CASE("counters that began anew, or are of other processors, give no share")
 }
 
 TEST_CASE("parts of shares: what is missing, and what makes no sense") {
-  Bed bed;
+  ScrapeBed bed;
   CHECK(bed.said("node_memory_MemAvailable_bytes 5\n").empty());
   CHECK(bed.said("node_memory_MemAvailable_bytes 0\nnode_memory_MemTotal_bytes 0\n").empty());
   CHECK(bed.said("node_memory_MemAvailable_bytes 9\nnode_memory_MemTotal_bytes 8\n") ==
         "host:0/ memory_share 0");
   CHECK(bed.reader.counts().untold.incomplete == 1);
   CHECK(to_text(bed.reader.counts()).find("incomplete_shares: 1\n") != std::string::npos);
-  Bed own(
+  ScrapeBed own(
       "builtin: false\nmetrics:\n"
       "  - {name: used, metric: storage_share, component: \"{d}\", share: used}\n"
       "  - {name: size, metric: storage_share, component: \"{d}\", share: total, factor: 0.5}\n");
@@ -237,7 +237,7 @@ TEST_CASE("parts of shares: what is missing, and what makes no sense") {
 }
 
 TEST_CASE("stamps, exemplars, escapes, blanks, trailing commas") {
-  Bed bed(
+  ScrapeBed bed(
       "builtin: false\n"
       "metrics:\n"
       "  - {name: m, metric: in_errors, component: \"<{a}>\", where: {b: 'x*'}}\n"
@@ -252,7 +252,7 @@ TEST_CASE("stamps, exemplars, escapes, blanks, trailing commas") {
 }
 
 TEST_CASE("no numbers, no lines") {
-  Bed bed;
+  ScrapeBed bed;
   for (const char* value : {"NaN", "+Inf", "-Inf", "1e999"})
     CHECK(bed.said(std::string("node_network_up{device=\"e\"} ") + value).empty());
   CHECK(bed.reader.counts().not_numbers == 4);

@@ -4,14 +4,13 @@
 #include <array>
 #include <cstring>
 
+#include "base/text.hpp"
+
 namespace weft::observe::telemetry {
 namespace {
 
 using Stamp = SyslogMessage::Stamp;
 
-constexpr std::int64_t day_ns = 86'400 * ns_per_s;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 
 // What is left of a line; takes pieces off its front.
@@ -132,21 +131,21 @@ bool take_iso(Cursor& in, SyslogMessage& out) {
   if (clock < 0) return false;
   std::int64_t offset = 0;
   out.stamp = take_offset(in, offset) ? Stamp::utc : Stamp::civil;
-  out.t = {days_of(year, month, day) * day_ns + clock - offset};
+  out.t = {days_of(year, month, day) * ns_per_day + clock - offset};
   return true;
 }
 
 // The year that brings a date nearest to `received`; 0 when there is no such date around it.
 int nearest_year(int month, int day, std::int64_t clock, Timestamp received) {
-  constexpr std::int64_t latest = days_of(2200, 1, 1) * day_ns;  // bounds what is added below
+  constexpr std::int64_t latest = days_of(2200, 1, 1) * ns_per_day;  // bounds what is added below
   received.ns = std::clamp<std::int64_t>(received.ns, 0, latest);
-  const std::int64_t days = received.ns / day_ns;
+  const std::int64_t days = received.ns / ns_per_day;
   const int about = static_cast<int>(1970 + days * 400 / 146'097);
   int best = 0;
   std::int64_t distance = INT64_MAX;
   for (int year = about - 1; year <= about + 1; ++year) {
     if (!is_date(year, month, day)) continue;
-    const std::int64_t off = days_of(year, month, day) * day_ns + clock - received.ns;
+    const std::int64_t off = days_of(year, month, day) * ns_per_day + clock - received.ns;
     if (std::abs(off) >= distance) continue;
     distance = std::abs(off);
     best = year;
@@ -182,7 +181,7 @@ bool take_bsd(Cursor& in, Timestamp received, int year, SyslogMessage& out) {
   if (year == 0) year = nearest_year(month, day, clock, received);
   if (year < 1970 || year > 2200 || !is_date(year, month, day)) return false;
   out.stamp = Stamp::civil;
-  out.t = {days_of(year, month, day) * day_ns + clock};
+  out.t = {days_of(year, month, day) * ns_per_day + clock};
   return true;
 }
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
+
 namespace weft::observe::telemetry {
 namespace {
 
 constexpr std::size_t count_digits_max = 9;  // bounds a message that will be dropped anyway
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/file_stream.hpp"
-#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "model/entity.hpp"
 
@@ -232,8 +232,7 @@ Status read_syslog_file(const std::string& path, SyslogReader& reader) {
 }
 
 std::string to_text(const SyslogCounts& c) {
-  std::string out =
-      fmt::format("{} lines: {} with a meaning, {} benign\n", c.lines, c.known, c.benign);
+  std::string out = fmt::format("{} lines: {} recognized, {} benign\n", c.lines, c.known, c.benign);
   const std::pair<std::string_view, std::uint64_t> troubles[] = {
       {"unknown_messages", c.unknown_messages},
       {"unknown_devices", c.unknown_devices},

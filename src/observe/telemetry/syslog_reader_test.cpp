@@ -19,7 +19,7 @@ using model::EventKind;
 //   rtsw:0   rtsw:1
 //     |        |
 //   host:0   host:1
-struct Bed {
+struct SyslogBed {
   model::Fabric fabric;
   Inventory inventory;
   Catalogue catalogue = Catalogue::built_in();
@@ -29,7 +29,7 @@ struct Bed {
     return model::testing::make_fabric(
         "{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, link: 400 Gbps}");
   }
-  Bed() : fabric(build()), inventory(fabric), reader(inventory, catalogue, {}) {
+  SyslogBed() : fabric(build()), inventory(fabric), reader(inventory, catalogue, {}) {
     const Status added = inventory.add_csv(
         "address,device,interface,zone\n"
         "10.9.0.1,ctsw:0,Ethernet1/0,\n"  // towards rtsw:0
@@ -58,7 +58,7 @@ struct Bed {
 };
 
 TEST_CASE("a stamp of whole seconds is a moment of that second, and not after the receipt") {
-  Bed bed;
+  SyslogBed bed;
   const auto read = [&](std::string_view stamp, std::string_view received) {
     const auto when = parse_timestamp({received, {}});
     REQUIRE(when.has_value());
@@ -76,7 +76,7 @@ TEST_CASE("a stamp of whole seconds is a moment of that second, and not after th
 
 // The formats: docs/telemetry.md. The lines are our own.
 TEST_CASE("FRR") {
-  Bed bed;
+  SyslogBed bed;
   CHECK(bed.said("<28>Nov 21 04:05:06 rtsw-0 bgpd[812]: [M59KS-A3ZXZ] %ADJCHANGE: neighbor "
                  "10.9.0.1(ctsw-0) in vrf default Down BGP Notification send") ==
         "bgp_down rtsw:0/8 reason=hold_timer");
@@ -96,7 +96,7 @@ TEST_CASE("FRR") {
 }
 
 TEST_CASE("SONiC") {
-  Bed bed;
+  SyslogBed bed;
   CHECK(
       bed.said("<29>Nov 21 04:05:06.123456 rtsw-1 NOTICE swss#orchagent: :- updatePortOperStatus: "
                "Port Ethernet1/9 oper state set from up to down") == "link_down rtsw:1/9");
@@ -108,7 +108,7 @@ TEST_CASE("SONiC") {
 }
 
 TEST_CASE("Arista EOS") {
-  Bed bed;
+  SyslogBed bed;
   CHECK(
       bed.said("<189>Nov 21 04:05:06 ctsw-0 Ebra: %LINEPROTO-5-UPDOWN: Line protocol on Interface "
                "Ethernet1/0, changed state to down") == "link_down ctsw:0/0");
@@ -122,7 +122,7 @@ TEST_CASE("Arista EOS") {
 }
 
 TEST_CASE("Junos, structured and plain") {
-  Bed bed;
+  SyslogBed bed;
   CHECK(bed.said("<28>1 2026-11-21T04:05:06.123Z ctsw-0 mib2d 4713 SNMP_TRAP_LINK_DOWN "
                  "[junos@2636.1.1.1.2.29 snmp-interface-index=\"526\"] ifIndex 526, ifAdminStatus "
                  "up(1), ifOperStatus down(2), ifName Ethernet1/1") == "link_down ctsw:0/1");
@@ -139,7 +139,7 @@ TEST_CASE("Junos, structured and plain") {
 }
 
 TEST_CASE("NX-OS") {
-  Bed bed;
+  SyslogBed bed;
   CHECK(bed.said("<189>ctsw-1: 2026 Nov 21 04:05:06.123 UTC: %ETHPORT-5-IF_DOWN_LINK_FAILURE: "
                  "Interface Ethernet1/1 is down (Link failure)") == "link_down ctsw:1/1");
   CHECK(bed.said(
@@ -152,7 +152,7 @@ TEST_CASE("NX-OS") {
 }
 
 TEST_CASE("Cumulus Linux and hosts") {
-  Bed bed;
+  SyslogBed bed;
   CHECK(bed.said("<4>Nov 21 04:05:06 rtsw-0 kernel: [12345.678901] Ethernet1/9: Link is Down") ==
         "link_down rtsw:0/9");
   CHECK(
@@ -169,7 +169,7 @@ TEST_CASE("Cumulus Linux and hosts") {
 }
 
 TEST_CASE("devices go by name, domain and address; clocks by their zone") {
-  Bed bed;
+  SyslogBed bed;
   constexpr std::string_view rest =
       " Ebra: %LINEPROTO-5-UPDOWN: Line protocol on Interface Ethernet1/9, "
       "changed state to up";
@@ -186,7 +186,7 @@ TEST_CASE("devices go by name, domain and address; clocks by their zone") {
 }
 
 TEST_CASE("nothing is lost of what nobody understands") {
-  Bed bed;
+  SyslogBed bed;
   CHECK(bed.said("<189>Nov 21 04:05:06 sw99 a: b") ==
         "info  message=<189>Nov 21 04:05:06 sw99 a: b");
   CHECK(bed.said("<189>Nov 21 04:05:06 rtsw-0 novelty: b") ==
@@ -216,7 +216,7 @@ TEST_CASE("nothing is lost of what nobody understands") {
 }
 
 TEST_CASE("captured lines carry the time of receipt and the sender") {
-  Bed bed;
+  SyslogBed bed;
   bed.reader.take_captured("@1795233907000000000 172.16.0.5 <13>kernel: Ethernet1/9: Link is Down");
   bed.reader.take_captured("@17 - <189>Nov 21 04:05:06 rtsw-1 a: b");
   bed.reader.take_captured("@oops <13>x");
@@ -235,7 +235,7 @@ TEST_CASE("captured lines carry the time of receipt and the sender") {
 }
 
 TEST_CASE("an inventory's mistakes are told with their place") {
-  Bed bed;
+  SyslogBed bed;
   const auto refusal = [&](std::string_view csv) {
     const Status added = bed.inventory.add_csv(csv, "inventory.csv");
     return added ? "accepted" : added.error().text();
@@ -243,9 +243,10 @@ TEST_CASE("an inventory's mistakes are told with their place") {
   CHECK(refusal("address,device\n1.1.1.1,sw9\n").find("inventory.csv:2") != std::string::npos);
   CHECK(refusal("address,device,interface\n1.1.1.2,rtsw:0,eth9\n")
             .find("has no interface \"eth9\"") != std::string::npos);
-  CHECK(refusal("address,device\n172.16.0.5,rtsw:0\n").find("is the address of rtsw:1 already") !=
+  CHECK(refusal("address,device\n172.16.0.5,rtsw:0\n").find("is already the address of rtsw:1") !=
         std::string::npos);
-  CHECK(refusal("address,device,zone\n,rtsw:0,CET\n").find("is no time zone") != std::string::npos);
+  CHECK(refusal("address,device,zone\n,rtsw:0,CET\n").find("is not a time zone") !=
+        std::string::npos);
   CHECK(refusal("address\n1.1.1.1\n").find("device") != std::string::npos);
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "base/json_line.hpp"
 #include "operate/repair/driver.hpp"
 
 namespace weft::operate::repair {
@@ -19,7 +18,7 @@ constexpr std::int64_t look_ns_max = 5 * ns_per_s;
 }  // namespace
 
 Verdict Driver::hindrance(const Ticket& t, ActionKind kind, const Situation& s) {
-  if (t.is_held) return Refusal{"hold", "a person wants nothing to be done"};
+  if (t.is_held) return Refusal{"hold", "an operator stopped the repair"};
   const bool is_drain = kind == ActionKind::drain;
   if (is_drain || !s.policy->undrain_when_killed)
     if (auto no = guard_kill_switch(s)) return no;
@@ -58,8 +57,12 @@ void Driver::issue_act(Ticket& t) {
   Order out = order(t, OrderKind::act, t.pending->id);
   out.action = {d.id, d.kind, out.entity, out.case_id};
   r_.say("weft", &t, "order",
-         fmt::format("\"order\":\"{}\",\"what\":\"{}\",\"entity\":{},\"action\":\"{}\",\"try\":{}",
-                     out.id, port::to_text(d.kind), json_string(out.entity), d.id, d.tries));
+         JsonObject()
+             .add("order", out.id)
+             .add("what", d.kind)
+             .add("entity", out.entity)
+             .add("action", d.id)
+             .add("try", d.tries));
   r_.orders_.push_back(std::move(out));
 }
 
@@ -69,7 +72,7 @@ bool Driver::work(Ticket& t) {
   Deed& d = *t.deed;
   if (t.pending) {
     if (!is_lost(*t.pending)) return false;
-    r_.say("weft", &t, "lost", fmt::format("\"order\":\"{}\"", t.pending->id));
+    r_.say("weft", &t, "lost", JsonObject().add("order", t.pending->id));
     t.service = Service::unknown;
     if (t.pending->kind == OrderKind::act) {
       d.phase = Deed::Phase::doubt;
@@ -79,7 +82,7 @@ bool Driver::work(Ticket& t) {
     t.look_at = now();
     r_.touch(t);
     if (now().ns - d.since.ns >= r_.policy_.timing.confirm_ns) {
-      try_again(t, "the network's state could not be seen");
+      try_again(t, "the state of the network could not be read");
       return true;
     }
   }
@@ -95,8 +98,7 @@ bool Driver::ask(Ticket& t) {
     if (t.reason == no->why) return false;
     t.reason = no->why;
     r_.touch(t);
-    r_.say("weft", &t, "refused",
-           fmt::format("\"guard\":{},\"why\":{}", json_string(no->guard), json_string(no->why)));
+    r_.say("weft", &t, "refused", JsonObject().add("guard", no->guard).add("why", no->why));
     return false;
   }
   const Verdict no = kind == ActionKind::drain ? objection(t) : std::nullopt;
@@ -109,6 +111,7 @@ bool Driver::ask(Ticket& t) {
     undo(t, Stage::blocked, no->why);
   } else {
     t.deed.reset();
+    forget_drain(t);
     block(t, *no);
   }
   return true;
@@ -128,9 +131,18 @@ bool Driver::draining(Ticket& t) {
   return true;
 }
 
+// The last one had no effect, and is none that counts.
+void Driver::forget_drain(const Ticket& t) {
+  auto& drains = r_.machine_.drains;
+  const auto last = std::ranges::find(drains.rbegin(), drains.rend(), t.part, &PastDrain::part);
+  if (last == drains.rend()) return;
+  drains.erase(std::next(last).base());
+  r_.machine_dirty_ = true;
+}
+
 void Driver::act_done(Ticket& t, const Outcome& outcome) {
   Deed& d = *t.deed;
-  say_outcome(t, outcome, port::to_text(d.kind), fmt::format(",\"action\":\"{}\"", d.id));
+  say_outcome(t, outcome, port::to_text(d.kind), JsonObject().add("action", d.id));
   d.since = t.look_at = now();
   d.phase = outcome.error ? Deed::Phase::doubt : Deed::Phase::confirm;
   const bool had_no_effect = outcome.error && outcome.error->code != Errc::io;
@@ -142,6 +154,7 @@ void Driver::act_done(Ticket& t, const Outcome& outcome) {
   }
   if (d.kind != ActionKind::drain || d.tries > 1) return;  // the state decides
   t.deed.reset();
+  forget_drain(t);
   t.is_reserved = false;
   if (outcome.error->code == Errc::infeasible)
     block(t, {"actuator", outcome.error->text()});
@@ -150,15 +163,14 @@ void Driver::act_done(Ticket& t, const Outcome& outcome) {
 }
 
 void Driver::looked(Ticket& t, const Outcome& outcome) {
-  say_outcome(
-      t, outcome, "look",
-      outcome.error ? "" : fmt::format(",\"service\":\"{}\"", port::to_text(outcome.service)));
+  say_outcome(t, outcome, "look",
+              outcome.error ? JsonObject() : JsonObject().add("service", outcome.service));
   t.service = outcome.error ? Service::unknown : outcome.service;
   if (t.stage == Stage::failed) {
     t.look_at = in(r_.policy_.timing.failed_look_ns);
     if (t.service != Service::in_service) return;
     t.is_reserved = false;
-    t.reason += "; it is in service again";
+    t.reason += "; it is back in service";
     return;
   }
   Deed& d = *t.deed;
@@ -195,6 +207,8 @@ void Driver::confirmed(Ticket& t) {
   if (kind == ActionKind::drain) {
     t.was_drained = true;
     if (!t.drained_at) t.drained_at = now();
+    t.held_until = r_.hold_until(t.part);
+    t.exonerations = 0;
     t.baseline = t.verify = {};
     t.checks_failed = t.verifications = 0;
     t.check_at = t.told_at = now();
@@ -206,8 +220,8 @@ void Driver::confirmed(Ticket& t) {
     t.has_relapsed = false;
     r_.machine_.past.push_back({now(), name(t)});
     r_.machine_dirty_ = true;
-    move(t, Stage::soaking, "in service again, under watch");
-    tell(t, "repair_returned", fmt::format("{} is in service again, under watch", name(t)));
+    move(t, Stage::soaking, "back in service, under watch");
+    tell(t, "repair_returned", fmt::format("{} is back in service, under watch", name(t)));
     return;
   }
   if (t.after_undo == Stage::blocked) {
@@ -218,7 +232,7 @@ void Driver::confirmed(Ticket& t) {
   if (t.has_open_case() && !t.is_rejected)
     return move(t, Stage::triaged, "it is the cause after all");
   close(t);
-  tell(t, "repair_rolled_back", fmt::format("{} is in service again: {}", name(t), t.reason));
+  tell(t, "repair_rolled_back", fmt::format("{} is back in service: {}", name(t), t.reason));
 }
 
 void Driver::gave_up(Ticket& t, std::string why) {
@@ -237,7 +251,7 @@ void Driver::fail(Ticket& t, Stage retry, std::string why) {
   t.retry = retry;
   t.look_at = in(r_.policy_.timing.failed_look_ns);
   move(t, Stage::failed, std::move(why));
-  tell(t, "repair_failed", fmt::format("{} needs a person: {}", name(t), t.reason));
+  tell(t, "repair_failed", fmt::format("{} needs an operator: {}", name(t), t.reason));
 }
 
 // Looks now and then whether people helped.
@@ -260,7 +274,7 @@ void Driver::resume(Ticket& t) {
   if (t.stage == Stage::failed && t.is_reserved)
     return begin(t, ActionKind::undrain,
                  t.retry == Stage::returning ? Stage::returning : Stage::undoing,
-                 fmt::format("tried again, approved by {}", t.approved_by));
+                 fmt::format("retried, approved by {}", t.approved_by));
   move(t, Stage::triaged, fmt::format("approved by {}", t.approved_by));
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/json_line.hpp"
 #include "operate/repair/driver.hpp"
 
 namespace weft::operate::repair {
@@ -54,7 +53,7 @@ bool Driver::detected(Ticket& t) {
   }
   const Followed& lead = t.lead();
   if (lead.state == model::CaseState::maintenance)
-    return watch(t, "it lies inside a maintenance window");
+    return watch(t, "it is inside a maintenance window");
   if (problem(t).mode == Mode::observe)
     return watch(t, fmt::format("the policy only observes problems of type {}", to_text(t.kind)));
   if (r_.is_believable(lead)) {
@@ -66,7 +65,7 @@ bool Driver::detected(Ticket& t) {
     return true;
   }
   if (lead.state == model::CaseState::provisional) return false;
-  return watch(t, fmt::format("confidence {:.2f}, and {:.2f} is needed", lead.confidence,
+  return watch(t, fmt::format("confidence {:.2f}, but {:.2f} is required", lead.confidence,
                               problem(t).confidence));
 }
 
@@ -75,7 +74,7 @@ bool Driver::lost_its_case(Ticket& t) {
   if (!t.has_open_case())
     close(t);
   else if (!r_.is_believable(t.lead()))
-    start_over(t, "the case is not to be believed any more");
+    start_over(t, "the case is no longer credible");
   else
     return false;
   return true;
@@ -86,18 +85,18 @@ bool Driver::triaged(Ticket& t) {
   if (t.is_held) return false;
   const Mode mode = problem(t).mode;
   if (!t.has_part())
-    return propose(t, fmt::format("{} at {}: nothing is to be drained", to_text(t.kind), name(t)));
+    return propose(t, fmt::format("{} at {}: nothing to drain", to_text(t.kind), name(t)));
   if (mode == Mode::propose)
-    return propose(t, fmt::format("drain {}, by hand: {}", name(t), to_text(t.kind)));
+    return propose(t, fmt::format("drain {} manually: {}", name(t), to_text(t.kind)));
   if (mode == Mode::approve && t.approved_by.empty())
-    return propose(t, fmt::format("drain {}, when approved: {}", name(t), to_text(t.kind)));
+    return propose(t, fmt::format("drain {} once approved: {}", name(t), to_text(t.kind)));
   return try_reserve(t);
 }
 
 bool Driver::propose(Ticket& t, std::string why) {
   if (t.has_part()) {
     const auto objections = all_refusals(r_.situation(&t), t.part);
-    for (const Refusal& no : objections) why += fmt::format("; would be refused: {}", no.why);
+    for (const Refusal& no : objections) why += fmt::format("; would be rejected: {}", no.why);
   }
   move(t, Stage::proposed, std::move(why));
   if (t.has_part() && problem(t).forecast != Forecasting::none)
@@ -109,10 +108,9 @@ bool Driver::propose(Ticket& t, std::string why) {
 
 void Driver::tell_proposal(Ticket& t) {
   if (t.forecast)
-    t.reason += fmt::format(
-        "; of {} jobs the worst would take {:.3f} times as long, {} would "
-        "stand still",
-        t.forecast->jobs, t.forecast->slowdown_max, t.forecast->stalled);
+    t.reason +=
+        fmt::format("; of {} jobs the worst would take {:.3f} times as long, {} would stall",
+                    t.forecast->jobs, t.forecast->slowdown_max, t.forecast->stalled);
   tell(t, "repair_proposed", t.reason);
 }
 
@@ -133,6 +131,8 @@ bool Driver::try_reserve(Ticket& t) {
   if (const Verdict no = first_refusal(r_.situation(&t), t.part)) return block(t, *no);
   t.is_reserved = true;
   t.forecast.reset();
+  t.verify = {};
+  t.checks_failed = 0;
   move(t, Stage::forecasting, "capacity is reserved");
   if (problem(t).forecast != Forecasting::none) issue(t, OrderKind::forecast);
   return true;
@@ -142,9 +142,7 @@ bool Driver::block(Ticket& t, const Refusal& refusal) {
   t.is_reserved = false;
   const bool is_news = t.stage != Stage::blocked || t.reason != refusal.why;
   if (is_news)
-    r_.say("weft", &t, "refused",
-           fmt::format("\"guard\":{},\"why\":{}", json_string(refusal.guard),
-                       json_string(refusal.why)));
+    r_.say("weft", &t, "refused", JsonObject().add("guard", refusal.guard).add("why", refusal.why));
   if (t.stage != Stage::blocked) move(t, Stage::blocked, refusal.why);
   t.reason = refusal.why;
   const std::int64_t factor = refusal.guard == "forecast" ? forecast_patience : 1;
@@ -167,19 +165,41 @@ void Driver::forecast_known(Ticket& t, const Outcome& outcome) {
   Forecast f = outcome.forecast;
   if (!std::isfinite(f.slowdown_max)) f.slowdown_max = slowdown_bound;
   f.slowdown_max = std::clamp(f.slowdown_max, 0.0, slowdown_bound);
-  say_outcome(t, outcome, "forecast",
-              outcome.error ? ""
-                            : fmt::format(",\"jobs\":{},\"stalled\":{},\"slowdown\":{:.4f}", f.jobs,
-                                          f.stalled, f.slowdown_max));
+  JsonObject detail;
+  if (!outcome.error)
+    detail.add("jobs", f.jobs)
+        .add("stalled", f.stalled)
+        .add("slowdown", f.slowdown_max, decimals(4));
+  say_outcome(t, outcome, "forecast", detail);
   if (!outcome.error) t.forecast = f;
   if (t.stage == Stage::proposed) return tell_proposal(t);
   if (outcome.error && problem(t).forecast == Forecasting::required) {
-    block(t, {"forecast", fmt::format("what it would cost the jobs cannot be foreseen: {}",
-                                      outcome.error->text())});
+    block(t, {"forecast",
+              fmt::format("the impact on jobs cannot be forecast: {}", outcome.error->text())});
     return;
   }
   if (t.forecast)
     if (const Verdict no = guard_forecast(r_.policy_.guards, *t.forecast)) block(t, *no);
+}
+
+// Probers name a part by what flows met on their way, and ways change: where no device says
+// anything, the part itself is asked before it is taken out of service.
+bool Driver::must_check_first(const Ticket& t) const {
+  return problem(t).checks_first && t.approved_by.empty() && !t.no_means &&
+         std::ranges::all_of(t.cases, [](const Followed& c) { return !c.is_open || c.is_probed; });
+}
+
+void Driver::exonerate(Ticket& t) {
+  const Timing& timing = r_.policy_.timing;
+  std::int64_t wait = timing.recheck_ns;
+  for (std::uint32_t i = 0; i < t.exonerations && wait < timing.recheck_max_ns; ++i) wait *= 2;
+  ++t.exonerations;
+  const Timestamp until = in(std::min(wait, timing.recheck_max_ns));
+  block(t, {"test traffic",
+            fmt::format("{} of {} test packets lost over {}: it is healthy, although probes "
+                        "reported loss",
+                        t.verify.lost, t.verify.sent, name(t)),
+            until});
 }
 
 bool Driver::forecasting(Ticket& t) {
@@ -187,19 +207,31 @@ bool Driver::forecasting(Ticket& t) {
   if (t.pending) {
     if (!is_lost(*t.pending)) return false;
     const Outcome lost{.order = t.pending->id,
-                       .error = Error{Errc::io, {}, "no result came", {}, {}}};
+                       .error = Error{Errc::io, {}, "no result received", {}, {}}};
+    const OrderKind kind = t.pending->kind;
     t.pending.reset();
-    forecast_known(t, lost);
+    kind == OrderKind::check ? checked(t, lost) : forecast_known(t, lost);
     return t.stage != Stage::forecasting;
   }
   if (t.is_held) return false;
   if (t.snapshot && !is_due({t.seen.ns + r_.policy_.timing.snapshot_ns})) return false;
+  if (must_check_first(t)) {
+    const bool is_clean = t.verify.lost <= problem(t).lost_max;
+    if (is_clean && t.verify.sent >= problem(t).packets) {
+      exonerate(t);
+      return true;
+    }
+    if (is_clean && t.checks_failed < r_.policy_.retries.checks) {
+      issue(t, OrderKind::check);
+      return false;
+    }
+  }
   // Much may have happened since the capacity was reserved.
   if (const Verdict no = first_refusal(r_.situation(&t), t.part)) {
     block(t, *no);
     return true;
   }
-  r_.machine_.drains.push_back(now());
+  r_.machine_.drains.push_back({now(), t.part});
   r_.machine_dirty_ = true;
   begin(t, port::ActionKind::drain, Stage::draining,
         t.approved_by.empty() ? "by policy" : fmt::format("approved by {}", t.approved_by));

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "base/json_line.hpp"
 
 namespace weft::operate::repair {
 namespace {
@@ -14,14 +13,14 @@ namespace {
 constexpr int moves_max = 32;  // in one step; the longest chain is half as long
 constexpr std::uint32_t snapshot_tries_max = 2;
 
-std::string error_json(const Outcome& outcome) {
-  return outcome.error ? fmt::format(",\"error\":{}", json_string(outcome.error->text())) : "";
+JsonObject error_of(const Outcome& outcome) {
+  return outcome.error ? JsonObject().add("error", outcome.error->text()) : JsonObject();
 }
 
 }  // namespace
 
 std::string Driver::name(const Ticket& t) const {
-  return t.key().kind == model::EntityKind::none ? std::string("an unknown part")
+  return t.key().kind == model::EntityKind::none ? std::string("unknown entity")
                                                  : model::name(r_.fabric_, t.key());
 }
 
@@ -85,14 +84,13 @@ void Driver::move(Ticket& t, Stage to, std::string why) {
   }
   r_.touch(t);
   r_.say("weft", &t, "stage",
-         fmt::format("\"from\":\"{}\",\"to\":\"{}\",\"why\":{},\"kind\":\"{}\",\"root\":{},"
-                     "\"part\":{},\"resolution\":\"{}\",\"rollbacks\":{},\"offender\":{}",
-                     to_text(from), to_text(to), json_string(t.reason), to_text(t.kind),
-                     t.root.kind == model::EntityKind::none
-                         ? "\"\""
-                         : json_string(model::name(r_.fabric_, t.root)),
-                     t.has_part() ? json_string(name(t)) : "\"\"", to_text(t.resolution),
-                     t.rollbacks, t.is_offender));
+         to_object(StageChange{.from = from,
+                               .to = to,
+                               .why = t.reason,
+                               .subject = r_.subject_of(t),
+                               .resolution = t.resolution,
+                               .rollbacks = t.rollbacks,
+                               .is_offender = t.is_offender}));
 }
 
 Order Driver::order(const Ticket& t, OrderKind kind, std::string id) const {
@@ -106,7 +104,9 @@ void Driver::issue(Ticket& t, OrderKind kind) {
   r_.touch(t);
   Order out = order(t, kind, t.pending->id);
   if (kind == OrderKind::check)
-    out.packets = problem(t).packets - std::min(problem(t).packets, t.verify.sent);
+    out.packets =
+        problem(t).packets -
+        std::min(problem(t).packets, t.stage == Stage::drained ? t.baseline.sent : t.verify.sent);
   if (kind == OrderKind::forecast) {
     const Situation s = r_.situation(&t);
     for (const auto& parts : {s.held, s.suspected})
@@ -116,8 +116,7 @@ void Driver::issue(Ticket& t, OrderKind kind) {
     out.out.erase(twice.begin(), twice.end());
   }
   r_.say("weft", &t, "order",
-         fmt::format("\"order\":\"{}\",\"what\":\"{}\",\"entity\":{}", out.id, to_text(kind),
-                     json_string(out.entity)));
+         JsonObject().add("order", out.id).add("what", kind).add("entity", out.entity));
   r_.orders_.push_back(std::move(out));
 }
 
@@ -136,7 +135,7 @@ void Driver::tell_cases(Ticket& t) {
   for (Followed& c : t.cases) {
     if (!c.is_open && !c.told.empty()) {
       tell_of(t, c.id, "case_closed",
-              c.is_moved ? fmt::format("{}: no case any more, or part of another one", c.told)
+              c.is_moved ? fmt::format("{}: no longer a case, or merged into another one", c.told)
                          : fmt::format("{}: over", c.told));
       c.told.clear();
     }
@@ -145,7 +144,7 @@ void Driver::tell_cases(Ticket& t) {
                           (t.stage == Stage::detected || !r_.is_believable(c));
     std::string cause =
         fmt::format("{} at {}", to_text(c.kind),
-                    c.root.kind == model::EntityKind::none ? std::string("an unknown part")
+                    c.root.kind == model::EntityKind::none ? std::string("unknown entity")
                                                            : model::name(r_.fabric_, c.root));
     if (c.told == cause || (c.told.empty() && is_early)) continue;
     tell_of(t, c.id, c.told.empty() ? "case_opened" : "case_updated", cause);
@@ -157,13 +156,15 @@ void Driver::tell_cases(Ticket& t) {
 std::string Driver::notice_body(const Ticket& t, const std::string& case_id) const {
   const auto at = std::ranges::find(t.cases, case_id, &Followed::id);
   const Followed& c = at == t.cases.end() ? t.lead() : *at;
-  return fmt::format(
-      R"({{"case":{},"cause":{{"kind":"{}","entity":{}}},"open":{},"state":"{}",)"
-      R"("confidence":{:.3f},"opened":"{}","repair":{}}})",
-      json_string(c.id), to_text(c.kind),
-      c.root.kind == model::EntityKind::none ? "\"\""
-                                             : json_string(model::name(r_.fabric_, c.root)),
-      c.is_open, to_text(c.state), c.confidence, to_text(c.opened), to_json(r_.fabric_, t));
+  return JsonObject()
+      .add("case", c.id)
+      .add("cause", JsonObject().add("kind", c.kind).add("entity", r_.name_or_none(c.root)))
+      .add("open", c.is_open)
+      .add("state", c.state)
+      .add("confidence", c.confidence, decimals(3))
+      .add("opened", c.opened)
+      .add("repair", JsonText{to_json(r_.fabric_, t)})
+      .text();
 }
 
 void Driver::send_messages(Ticket& t) {
@@ -173,7 +174,8 @@ void Driver::send_messages(Ticket& t) {
   for (const std::string& id : ready) {
     const auto m = std::ranges::find(t.messages, id, &Message::id);
     if (m->is_pending) {  // no result came
-      message_done(t, *m, {.order = id, .error = Error{Errc::io, {}, "no result came", {}, {}}});
+      message_done(t, *m,
+                   {.order = id, .error = Error{Errc::io, {}, "no result received", {}, {}}});
       continue;
     }
     m->is_pending = true;
@@ -182,7 +184,7 @@ void Driver::send_messages(Ticket& t) {
     r_.touch(t);
     Order out = order(t, OrderKind::notify, id);
     r_.say("weft", &t, "order",
-           fmt::format("\"order\":\"{}\",\"what\":\"notify\",\"event\":\"{}\"", id, m->event));
+           JsonObject().add("order", id).add("what", "notify").add("event", m->event));
     out.notice = {id, now(), m->event, m->case_id, m->summary, notice_body(t, m->case_id)};
     r_.orders_.push_back(std::move(out));
   }
@@ -190,14 +192,14 @@ void Driver::send_messages(Ticket& t) {
 
 void Driver::message_done(Ticket& t, Message& m, const Outcome& outcome) {
   r_.touch(t);
-  say_outcome(t, outcome, "notify", fmt::format(",\"event\":\"{}\"", m.event));
+  say_outcome(t, outcome, "notify", JsonObject().add("event", m.event));
   if (outcome.error && m.tries < r_.policy_.retries.notices) {
     m.is_pending = false;
     m.due = in(r_.policy_.timing.notice_ns << std::min(m.tries - 1, 10u));
     return;
   }
   if (outcome.error)
-    r_.say("weft", &t, "unsent", fmt::format("\"event\":\"{}\",\"tries\":{}", m.event, m.tries));
+    r_.say("weft", &t, "unsent", JsonObject().add("event", m.event).add("tries", m.tries));
   std::erase_if(t.messages, [id = m.id](const Message& other) { return other.id == id; });
 }
 
@@ -205,7 +207,7 @@ void Driver::message_done(Ticket& t, Message& m, const Outcome& outcome) {
 void Driver::keep_snapshot(Ticket& t) {
   if (t.snapshot && is_lost(*t.snapshot))
     return snapshot_done(
-        t, {.order = t.snapshot->id, .error = Error{Errc::io, {}, "no result came", {}, {}}});
+        t, {.order = t.snapshot->id, .error = Error{Errc::io, {}, "no result received", {}, {}}});
   const bool is_wanted = t.snapshot_tries == 0 && t.has_open_case() &&
                          t.root.kind != model::EntityKind::none &&
                          t.lead().state != model::CaseState::maintenance;
@@ -216,13 +218,12 @@ void Driver::keep_snapshot(Ticket& t) {
   Order out = order(t, OrderKind::snapshot, t.snapshot->id);
   out.entity = model::name(r_.fabric_, t.root);
   r_.say("weft", &t, "order",
-         fmt::format("\"order\":\"{}\",\"what\":\"snapshot\",\"entity\":{}", out.id,
-                     json_string(out.entity)));
+         JsonObject().add("order", out.id).add("what", "snapshot").add("entity", out.entity));
   r_.orders_.push_back(std::move(out));
 }
 
 void Driver::snapshot_done(Ticket& t, const Outcome& outcome) {
-  say_outcome(t, outcome, "snapshot", "");
+  say_outcome(t, outcome, "snapshot", {});
   r_.touch(t);
   if (!outcome.error || t.snapshot_tries >= snapshot_tries_max) return t.snapshot.reset();
   ++t.snapshot_tries;
@@ -233,12 +234,14 @@ void Driver::snapshot_done(Ticket& t, const Outcome& outcome) {
 }
 
 void Driver::say_outcome(const Ticket& t, const Outcome& outcome, std::string_view what,
-                         std::string_view detail) {
+                         const JsonObject& detail) {
   r_.say("weft", &t, "outcome",
-         fmt::format(
-             "\"order\":{},\"what\":\"{}\"{}{}{}", json_string(outcome.order), what, detail,
-             error_json(outcome),
-             outcome.note.empty() ? "" : fmt::format(",\"note\":{}", json_string(outcome.note))));
+         JsonObject()
+             .add("order", outcome.order)
+             .add("what", what)
+             .add_all(detail)
+             .add_all(error_of(outcome))
+             .add_if("note", outcome.note));
 }
 
 void Driver::take(const Outcome& outcome) {
@@ -257,7 +260,7 @@ void Driver::take(const Outcome& outcome) {
     return forecast_known(t, outcome);
   }
   r_.say("weft", nullptr, "late",
-         fmt::format("\"order\":{}{}", json_string(outcome.order), error_json(outcome)));
+         JsonObject().add("order", outcome.order).add_all(error_of(outcome)));
 }
 
 // Acts are looked at; all else is asked for again, under the same id.
@@ -280,7 +283,7 @@ void Driver::take_up(Ticket& t) {
     t.deed->phase = Deed::Phase::doubt;
     t.deed->since = t.look_at = now();
     t.pending.reset();
-    r_.say("weft", &t, "in doubt", fmt::format("\"action\":{}", json_string(t.deed->id)));
+    r_.say("weft", &t, "in doubt", JsonObject().add("action", t.deed->id));
   } else {
     const OrderKind kind = t.pending->kind;
     const std::string id = t.pending->id;

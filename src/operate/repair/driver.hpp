@@ -57,6 +57,8 @@ class Driver {
   bool try_reserve(Ticket& t);
   bool block(Ticket& t, const Refusal& refusal);
   bool forecasting(Ticket& t);
+  bool must_check_first(const Ticket& t) const;
+  void exonerate(Ticket& t);
   void forecast_known(Ticket& t, const Outcome& outcome);
 
   // Actions and their confirmation (act.cpp).
@@ -66,6 +68,7 @@ class Driver {
   bool ask(Ticket& t);
   bool draining(Ticket& t);
   void act_done(Ticket& t, const Outcome& outcome);
+  void forget_drain(const Ticket& t);
   void looked(Ticket& t, const Outcome& outcome);
   void try_again(Ticket& t, std::string why);
   void confirmed(Ticket& t);
@@ -79,6 +82,7 @@ class Driver {
   bool repairing(Ticket& t);
   bool verifying(Ticket& t);
   bool judge_round(Ticket& t);
+  bool baseline_known(Ticket& t);
   bool clean(Ticket& t);
   bool soaking(Ticket& t);
   void checked(Ticket& t, const Outcome& outcome);
@@ -102,7 +106,7 @@ class Driver {
   void keep_snapshot(Ticket& t);
   void snapshot_done(Ticket& t, const Outcome& outcome);
   void say_outcome(const Ticket& t, const Outcome& outcome, std::string_view what,
-                   std::string_view detail);
+                   const JsonObject& detail);
 
   Repair& r_;
 };

@@ -19,7 +19,6 @@ using model::NodeId;
 using model::ScopeId;
 using model::ScopeKind;
 
-constexpr std::int64_t hour_ns = 60 * ns_per_minute;
 // Shares are sums of rates: exact in doubles but for the weighting.
 constexpr double tolerance = 1e-9;
 
@@ -86,6 +85,10 @@ Gone gone_without(const Situation& s, const Entity& part, Suspects suspects) {
   return gone;
 }
 
+bool is_recent(const Situation& s, const PastDrain& drain) {
+  return drain.t.ns > s.now.ns - ns_per_hour;
+}
+
 Verdict refuse(std::string guard, std::string why, std::optional<Timestamp> until = {}) {
   return Refusal{std::move(guard), std::move(why), until};
 }
@@ -116,11 +119,11 @@ Verdict check_row(const Situation& s, const Entity& part, const Uplinks& before,
   if (after.live_bps >= needed - tolerance * after.whole_bps) return std::nullopt;
   return refuse(
       "capacity",
-      fmt::format("without {} {} would keep {:.4g} of {:.4g} Gbps upwards ({} of {} "
-                  "cables), and needs {:.4g}; {} already counts as gone",
+      fmt::format("without {} {} would keep {:.4g} of {:.4g} Gbps upwards ({} of {} cables), but "
+                  "needs {:.4g}; {} already counts as lost",
                   model::name(*s.fabric, part), after.name, after.live_bps / 1e9,
                   after.whole_bps / 1e9, after.live, after.whole, needed / 1e9,
-                  before.live == before.whole ? std::string("nothing of it")
+                  before.live == before.whole ? std::string("none of it")
                                               : fmt::format("{}", before.whole - before.live)));
 }
 
@@ -128,7 +131,7 @@ Verdict check_row(const Situation& s, const Entity& part, const Uplinks& before,
 
 Verdict guard_kill_switch(const Situation& s) {
   if (!s.is_killed) return std::nullopt;
-  return refuse("kill switch", "the kill switch is on: nothing is drained");
+  return refuse("kill switch", "the kill switch is on: no drains");
 }
 
 Verdict guard_freeze(const Situation& s) {
@@ -141,16 +144,29 @@ Verdict guard_freeze(const Situation& s) {
   return std::nullopt;
 }
 
+Verdict guard_part_rate(const Situation& s, const Entity& part) {
+  const std::uint32_t most = s.policy->part_drains_per_hour;
+  std::vector<Timestamp> times;
+  for (const PastDrain& drain : s.drains)
+    if (drain.part == part && is_recent(s, drain)) times.push_back(drain.t);
+  if (times.size() < most) return std::nullopt;
+  return refuse(
+      "part rate",
+      fmt::format("{} was drained {} time{} within the last hour; the limit is {}",
+                  model::name(*s.fabric, part), times.size(), times.size() == 1 ? "" : "s", most),
+      Timestamp{times[times.size() - most].ns + ns_per_hour});
+}
+
 Verdict guard_rate(const Situation& s) {
   const auto recent =
-      std::ranges::count_if(s.drains, [&](Timestamp t) { return t.ns > s.now.ns - hour_ns; });
+      std::ranges::count_if(s.drains, [&](const PastDrain& d) { return is_recent(s, d); });
   if (std::cmp_less(recent, s.policy->drains_per_hour)) return std::nullopt;
   // The one that has to be an hour old before another fits in.
   std::optional<Timestamp> until;
   if (s.policy->drains_per_hour > 0 && s.drains.size() >= s.policy->drains_per_hour)
-    until = Timestamp{s.drains[s.drains.size() - s.policy->drains_per_hour].ns + hour_ns};
+    until = Timestamp{s.drains[s.drains.size() - s.policy->drains_per_hour].t.ns + ns_per_hour};
   return refuse("rate",
-                fmt::format("{} drains within the last hour, and {} may be", recent,
+                fmt::format("{} drains within the last hour; the limit is {}", recent,
                             s.policy->drains_per_hour),
                 until);
 }
@@ -162,7 +178,7 @@ Verdict guard_blast_radius(const Situation& s, const Entity& part) {
   const auto judge = [&](std::string_view where, std::size_t out, std::uint32_t most) -> Verdict {
     if (out < most) return std::nullopt;
     return refuse("blast radius",
-                  fmt::format("{} part{} of {} out already, and {} may be: {}", out,
+                  fmt::format("{} component{} of {} already out; the limit is {}: {}", out,
                               out == 1 ? "" : "s", where, most, names(fabric, others)));
   };
   const auto count = [&](auto&& same) {
@@ -211,22 +227,21 @@ Verdict guard_isolation(const Situation& s, const Entity& part) {
     if (const NodeId host = s.fabric->host_of(nic); host.valid()) hosts.insert(host);
   return refuse(
       "isolation",
-      fmt::format("without {} {} NIC{} of {} host{} would have no way into the network "
-                  "(first: {})",
-                  model::name(*s.fabric, part), lost.size(), lost.size() == 1 ? "" : "s",
-                  hosts.size(), hosts.size() == 1 ? "" : "s", s.fabric->name(lost.front())));
+      fmt::format(
+          "without {} {} NIC{} of {} host{} would have no path into the network (first: {})",
+          model::name(*s.fabric, part), lost.size(), lost.size() == 1 ? "" : "s", hosts.size(),
+          hosts.size() == 1 ? "" : "s", s.fabric->name(lost.front())));
 }
 
 Verdict guard_forecast(const GuardPolicy& policy, const Forecast& forecast) {
   if (forecast.stalled > policy.stalled_max)
-    return refuse("forecast", fmt::format("{} of {} jobs would stand still, and {} may",
+    return refuse("forecast", fmt::format("{} of {} jobs would stall; the limit is {}",
                                           forecast.stalled, forecast.jobs, policy.stalled_max));
   // What is no number is no comfort either.
   if (!(forecast.slowdown_max <= policy.slowdown_max))
     return refuse("forecast",
-                  fmt::format("job {} would take {:.3f} times as long, and {:.3f} is "
-                              "the most",
-                              quoted(forecast.worst), forecast.slowdown_max, policy.slowdown_max));
+                  fmt::format("job {} would take {:.3f} times as long; the limit is {:.3f}",
+                              quote(forecast.worst), forecast.slowdown_max, policy.slowdown_max));
   return std::nullopt;
 }
 
@@ -234,6 +249,7 @@ Verdict first_refusal(const Situation& s, const Entity& part) {
   if (auto no = guard_kill_switch(s)) return no;
   if (auto no = guard_freeze(s)) return no;
   if (auto no = guard_rate(s)) return no;
+  if (auto no = guard_part_rate(s, part)) return no;
   if (auto no = guard_blast_radius(s, part)) return no;
   if (auto no = guard_isolation(s, part)) return no;
   return guard_capacity(s, part);
@@ -242,8 +258,8 @@ Verdict first_refusal(const Situation& s, const Entity& part) {
 std::vector<Refusal> all_refusals(const Situation& s, const Entity& part) {
   std::vector<Refusal> out;
   for (Verdict verdict :
-       {guard_kill_switch(s), guard_freeze(s), guard_rate(s), guard_blast_radius(s, part),
-        guard_isolation(s, part), guard_capacity(s, part)})
+       {guard_kill_switch(s), guard_freeze(s), guard_rate(s), guard_part_rate(s, part),
+        guard_blast_radius(s, part), guard_isolation(s, part), guard_capacity(s, part)})
     if (verdict) out.push_back(*std::move(verdict));
   return out;
 }

@@ -23,6 +23,12 @@ struct Refusal {
 };
 using Verdict = std::optional<Refusal>;  // none: no objection
 
+// A drain of the last hour.
+struct PastDrain {
+  Timestamp t;
+  Entity part;
+};
+
 // All that guards look at. What is pointed to outlives it.
 struct Situation {
   const model::Fabric* fabric = nullptr;
@@ -31,7 +37,7 @@ struct Situation {
   Timestamp now;
   std::vector<Entity> held;  // out by our hands, in parallel drains too, without the part asked for
   std::vector<Entity> suspected;  // or out by others' hands
-  std::vector<Timestamp> drains;  // of the last hour, ascending
+  std::vector<PastDrain> drains;  // of the last hour, ascending
   std::vector<Freeze> freezes;
   bool is_killed = false;
 };
@@ -42,6 +48,8 @@ Verdict guard_kill_switch(const Situation& s);
 Verdict guard_freeze(const Situation& s);
 // Drains of the last hour.
 Verdict guard_rate(const Situation& s);
+// The same of this part alone.
+Verdict guard_part_rate(const Situation& s, const Entity& part);
 // Parts out at once: in all, by zone, by rack, by role (of a cable: the roles at its ends).
 Verdict guard_blast_radius(const Situation& s, const Entity& part);
 // Every first switch, rack, and rack within a plane keeps its share of uplinks, or loses none of

@@ -57,10 +57,10 @@ TEST_CASE("a freeze holds from its first instant, and not at its last") {
 TEST_CASE("rate: drains of the last hour, and when the next one fits") {
   Scene scene(small(), "{drains_per_hour: 2}");
   Situation s = scene.now(3700);
-  s.drains = {at(50), at(200)};
+  s.drains = {{at(50), {}}, {at(200), {}}};
   CHECK_FALSE(guard_rate(s).has_value());
-  s.drains = {at(150), at(200)};
-  CHECK(why(guard_rate(s)) == "2 drains within the last hour, and 2 may be");
+  s.drains = {{at(150), {}}, {at(200), {}}};
+  CHECK(why(guard_rate(s)) == "2 drains within the last hour; the limit is 2");
   CHECK(guard_rate(s)->until == at(3750));
   scene.policy.drains_per_hour = 0;
   CHECK(guard_rate(scene.now()).has_value());
@@ -73,18 +73,18 @@ TEST_CASE("blast radius: in all, by zone, rack and role") {
   };
   CHECK(ask("rtsw:0--ctsw:0") == "allowed");
   scene.held = {"rtsw:0--ctsw:1"};
-  CHECK(contains(ask("rtsw:0--ctsw:0"), "1 part of rack:0 out already, and 1 may be"));
+  CHECK(contains(ask("rtsw:0--ctsw:0"), "1 component of rack:0 already out; the limit is 1"));
   CHECK(ask("rtsw:1--ctsw:0") == "allowed");
   // A spine stands in no rack; the part itself never counts.
   CHECK(ask("ctsw:0") == "allowed");
   CHECK(ask("rtsw:0--ctsw:1") == "allowed");
   scene.held.emplace_back("rtsw:1--ctsw:1");
-  CHECK(contains(ask("rtsw:2--ctsw:0"), "2 parts of zone:0"));
+  CHECK(contains(ask("rtsw:2--ctsw:0"), "2 components of zone:0"));
   scene.policy.zone_max = 9;
-  CHECK(contains(ask("rtsw:2--ctsw:0"), "2 parts of role ctsw--rtsw"));
+  CHECK(contains(ask("rtsw:2--ctsw:0"), "2 components of role ctsw--rtsw"));
   CHECK(ask("ctsw:0") == "allowed");
   scene.held.emplace_back("ctsw:3");
-  CHECK(contains(ask("ctsw:0"), "3 parts of the fabric"));
+  CHECK(contains(ask("ctsw:0"), "3 components of the fabric"));
 }
 
 TEST_CASE("capacity: what is held, suspected or asked for counts as gone") {
@@ -96,8 +96,8 @@ TEST_CASE("capacity: what is held, suspected or asked for counts as gone") {
   CHECK(ask("ctsw:0") == "allowed");
   scene.suspected = {"rtsw:0--ctsw:1"};
   CHECK(ask("rtsw:0--ctsw:0") ==
-        "without rtsw:0--ctsw:0 rtsw:0 would keep 800 of 1600 Gbps upwards (2 of 4 cables), and "
-        "needs 1200; 1 already counts as gone");
+        "without rtsw:0--ctsw:0 rtsw:0 would keep 800 of 1600 Gbps upwards (2 of 4 cables), but "
+        "needs 1200; 1 already counts as lost");
   CHECK(ask("rtsw:1--ctsw:0") == "allowed");
   CHECK(contains(ask("ctsw:0"), "rtsw:0 would keep 800"));
   // It is gone already: nothing is lost, and nothing is lost for other racks either.
@@ -118,7 +118,7 @@ TEST_CASE("capacity: a demand of what the NICs can send is kept where the fabric
   scene.held = {"ctsw:0"};
   CHECK_FALSE(guard_capacity(scene.now(), part(zone, "ctsw:1")).has_value());
   scene.held.emplace_back("ctsw:1");
-  CHECK(contains(why(guard_capacity(scene.now(), part(zone, "ctsw:2"))), "and needs 6400"));
+  CHECK(contains(why(guard_capacity(scene.now(), part(zone, "ctsw:2"))), "but needs 6400"));
   scene.policy.demand_share = 0;
   CHECK_FALSE(guard_capacity(scene.now(), part(zone, "ctsw:2")).has_value());
 }
@@ -168,7 +168,7 @@ TEST_CASE("isolation: nobody loses the last way, but who had none does not count
     return why(guard_isolation(scene.now(), part(small(), name)));
   };
   CHECK(ask("ctsw:0") == "allowed");
-  CHECK(contains(ask("rtsw:0"), "4 NICs of 2 hosts would have no way into the network"));
+  CHECK(contains(ask("rtsw:0"), "4 NICs of 2 hosts would have no path into the network"));
   scene.suspected = {"ctsw:0", "ctsw:1", "ctsw:2"};
   CHECK(contains(ask("ctsw:3"), "16 NICs of 8 hosts"));
   CHECK(contains(ask("rtsw:0--ctsw:3"), "4 NICs of 2 hosts"));
@@ -223,7 +223,7 @@ TEST_CASE("forecast: slowdown and standing jobs, and what is no number") {
   const GuardPolicy policy = Scene(small()).policy;
   CHECK_FALSE(guard_forecast(policy, {.jobs = 3, .slowdown_max = 1.1}).has_value());
   CHECK(why(guard_forecast(policy, {.jobs = 3, .slowdown_max = 1.2, .worst = "llama3"})) ==
-        "job \"llama3\" would take 1.200 times as long, and 1.100 is the most");
+        "job \"llama3\" would take 1.200 times as long; the limit is 1.100");
   CHECK(contains(why(guard_forecast(policy, {.jobs = 3, .stalled = 1})), "1 of 3 jobs"));
   CHECK(guard_forecast(policy, {.slowdown_max = std::nan("")}).has_value());
 }

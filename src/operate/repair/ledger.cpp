@@ -34,14 +34,16 @@ bool took_place(const LedgerRow& row, TtrPart part) {
   return row.was_drained || row.resolution == Resolution::repaired;
 }
 
+// What was only watched, healed by itself, or turned out to be another part, nobody repaired.
 bool is_counted(const LedgerRow& row) {
-  return is_over(row.stage) && row.resolution != Resolution::observed;
+  return is_over(row.stage) && row.resolution != Resolution::observed &&
+         row.resolution != Resolution::healed && row.resolution != Resolution::moved;
 }
 
 ProblemAccount account(CauseKind kind, std::span<const LedgerRow> rows, const Policy& policy) {
   ProblemAccount out{.kind = kind, .slo_ns = policy.problem(kind).slo_ns};
   std::array<std::vector<std::int64_t>, ttr_part_count> times;
-  std::vector<std::int64_t> whole;
+  std::vector<std::int64_t> whole, healed;
   for (const LedgerRow& row : rows) {
     if (row.kind != kind) continue;
     ++out.repairs;
@@ -49,8 +51,10 @@ ProblemAccount account(CauseKind kind, std::span<const LedgerRow> rows, const Po
     out.rollbacks += row.rollbacks;
     if (!is_over(row.stage)) ++out.under_way;
     if (is_over(row.stage)) ++out.resolutions[static_cast<std::size_t>(row.resolution)];
+    const auto spent = std::accumulate(row.spent_ns.begin(), row.spent_ns.end(), std::int64_t{0});
+    if (row.resolution == Resolution::healed) healed.push_back(spent);
     if (!is_counted(row)) continue;
-    whole.push_back(std::accumulate(row.spent_ns.begin(), row.spent_ns.end(), std::int64_t{0}));
+    whole.push_back(spent);
     for (std::size_t i = 0; i < ttr_part_count; ++i) {
       if (!took_place(row, static_cast<TtrPart>(i))) continue;
       times[i].push_back(row.spent_ns[i]);
@@ -59,6 +63,7 @@ ProblemAccount account(CauseKind kind, std::span<const LedgerRow> rows, const Po
   }
   for (std::size_t i = 0; i < ttr_part_count; ++i) out.parts[i] = spread_of(std::move(times[i]));
   out.whole = spread_of(std::move(whole));
+  out.healed = spread_of(std::move(healed));
   return out;
 }
 

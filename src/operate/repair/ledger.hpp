@@ -42,7 +42,8 @@ std::vector<LedgerRow> ledger_rows(const model::Fabric& fabric,
 // Fails: Errc::parse with the entry's number.
 Result<std::vector<LedgerRow>> ledger_rows(std::span<const port::AuditEntry> audit);
 
-// Seconds of repairs that are over, but for what was only watched.
+// Seconds of repairs that are over, but for what was only watched, healed by itself or moved to
+// another part.
 struct Spread {
   std::uint64_t count = 0;
   double mean_s = 0, p50_s = 0, p90_s = 0, max_s = 0;  // nearest rank
@@ -55,7 +56,8 @@ struct ProblemAccount {
   std::array<Spread, ttr_part_count> parts{};                 // where the part took place
   std::array<std::uint64_t, ttr_part_count> attained{};       // within their objective
   std::array<std::int64_t, ttr_part_count> slo_ns{};
-  Spread whole;  // time to repair: the sum of the parts
+  Spread whole;   // time to repair: the sum of the parts
+  Spread healed;  // the same sum of what healed by itself, which nobody repaired
 };
 
 struct Offender {

@@ -48,6 +48,27 @@ TEST_CASE("times to repair, objectives, offenders and no-fault-found, by hand") 
   CHECK(contains(to_table(ledger), "66.7 %"));
 }
 
+TEST_CASE("what healed by itself or moved to another part is in no time to repair") {
+  using enum CauseKind;
+  LedgerRow blip = done(link, "b", 1, {1, 1, 0, 0, 0}, Resolution::healed);
+  LedgerRow moved = done(link, "c", 2, {5, 5, 0, 0, 0}, Resolution::moved);
+  for (LedgerRow* row : {&blip, &moved}) {
+    row->stage = Stage::closed;
+    row->was_drained = false;
+  }
+  const std::vector<LedgerRow> rows{done(link, "a", 0, {1, 1, 5, 100, 10}), blip, moved};
+  const Ledger ledger = make_ledger(rows, policy_with("{}"), at(0), at(1000));
+  REQUIRE(ledger.problems.size() == 1);
+  const ProblemAccount& cable = ledger.problems[0];
+  CHECK(cable.repairs == 3);
+  CHECK(cable.whole.count == 1);
+  CHECK(cable.whole.mean_s == doctest::Approx(117));
+  CHECK(cable.parts[0].count == 1);
+  CHECK(cable.healed.count == 1);
+  CHECK(cable.healed.mean_s == doctest::Approx(2));
+  CHECK(contains(to_json(ledger), "\"healed\":{\"count\":1,\"mean_s\":2.0"));
+}
+
 // 30 days of a zone of 8 racks under 8 spines: faults at random cables, a technician within hours,
 // and two cables that fail again and again.
 TEST_CASE("the audit log alone gives the same account, and planted lemons are found") {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "operate/repair/audit.hpp"
 #include "operate/repair/ledger.hpp"
 
 namespace weft::operate::repair {
@@ -31,6 +32,7 @@ ordered_json problem_json(const ProblemAccount& p) {
   for (std::size_t i = 1; i < resolution_count; ++i)
     out["resolutions"][std::string(to_text(static_cast<Resolution>(i)))] = p.resolutions[i];
   out["time_to_repair"] = spread_json(p.whole);
+  out["healed"] = spread_json(p.healed);
   for (std::size_t i = 0; i < ttr_part_count; ++i) {
     ordered_json part = spread_json(p.parts[i]);
     part["slo_s"] = static_cast<double>(p.slo_ns[i]) * 1e-9;
@@ -49,34 +51,28 @@ std::string time_text(const Spread& s, double value) {
   return s.count == 0 ? "-" : human_seconds(value);
 }
 
-template <class Enum>
-Enum find_text(const std::string& name, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i)
-    if (to_text(static_cast<Enum>(i)) == name) return static_cast<Enum>(i);
-  throw std::invalid_argument(fmt::format("{} is not known", weft::quoted(name)));
-}
-
 // What an entry says of its repair.
 class Replay {
  public:
-  void take(const port::AuditEntry& entry) {
-    if (entry.action != "opened" && entry.action != "stage") return;
-    const auto detail = nlohmann::json::parse(entry.detail);
-    Story& story = stories_[detail.at("repair").get<std::string>()];
-    LedgerRow& row = story.row;
-    describe(detail, story);
-    if (entry.action == "opened") return open(entry, detail, story);
-    const auto from = find_text<Stage>(detail.at("from").get<std::string>(), stage_count);
-    if (const auto part = ttr_part(story.ticket, from))
-      row.spent_ns[static_cast<std::size_t>(*part)] += entry.t.ns - story.since.ns;
-    story.since = entry.t;
-    row.stage = find_text<Stage>(detail.at("to").get<std::string>(), stage_count);
-    row.resolution =
-        find_text<Resolution>(detail.at("resolution").get<std::string>(), resolution_count);
-    detail.at("rollbacks").get_to(row.rollbacks);
-    detail.at("offender").get_to(row.is_offender);
-    row.was_drained = row.was_drained || row.stage == Stage::drained;
-    if (is_over(row.stage)) row.ended = entry.t;
+  // Fails when the entry's detail is none of its action.
+  Status take(const port::AuditEntry& entry) {
+    if (entry.action != "opened" && entry.action != "stage") return {};
+    WEFT_TRY(const JsonLine line, JsonLine::parse(entry.detail, {}));
+    Errors errors;
+    const std::string repair = line.text("repair", {}, errors);
+    Opening opening;
+    StageChange change;
+    if (entry.action == "opened")
+      read_fields(line, opening, errors);
+    else
+      read_fields(line, change, errors);
+    if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+    Story& story = stories_[repair];
+    if (entry.action == "opened")
+      open(entry, repair, opening, story);
+    else
+      advance(entry, change, story);
+    return {};
   }
   std::vector<LedgerRow> rows() && {
     std::vector<LedgerRow> out;
@@ -91,24 +87,36 @@ class Replay {
     Timestamp since;
     Ticket ticket;  // only whether it has a part
   };
-  static void describe(const nlohmann::json& detail, Story& story) {
-    const auto part = detail.at("part").get<std::string>();
-    story.row.has_part = !part.empty();
-    story.row.entity = part.empty() ? detail.at("root").get<std::string>() : part;
-    story.row.kind =
-        find_text<CauseKind>(detail.at("kind").get<std::string>(), model::cause_kind_count);
-    story.ticket.part.kind = part.empty() ? model::EntityKind::none : model::EntityKind::circuit;
+  static void describe(const Subject& subject, Story& story) {
+    story.row.kind = subject.kind;
+    story.row.has_part = !subject.part.empty();
+    story.row.entity = subject.part.empty() ? subject.root : subject.part;
+    story.ticket.part.kind =
+        subject.part.empty() ? model::EntityKind::none : model::EntityKind::circuit;
   }
-  static void open(const port::AuditEntry& entry, const nlohmann::json& detail, Story& story) {
+  static void open(const port::AuditEntry& entry, const std::string& repair, const Opening& opening,
+                   Story& story) {
+    describe(opening.subject, story);
     LedgerRow& row = story.row;
-    detail.at("repair").get_to(row.repair);
-    row.case_id = row.repair.substr(0, row.repair.rfind('/'));
-    const auto opened = parse_timestamp({detail.at("opened").get_ref<const std::string&>(), {}});
-    if (!opened) throw std::invalid_argument(opened.error().what);
-    row.opened = *opened;
+    row.repair = repair;
+    row.case_id = repair.substr(0, repair.rfind('/'));
+    row.opened = opening.opened;
     story.since = entry.t;
     row.spent_ns[static_cast<std::size_t>(TtrPart::detect)] =
-        std::max<std::int64_t>(0, entry.t.ns - opened->ns);
+        std::max<std::int64_t>(0, entry.t.ns - opening.opened.ns);
+  }
+  static void advance(const port::AuditEntry& entry, const StageChange& change, Story& story) {
+    describe(change.subject, story);
+    LedgerRow& row = story.row;
+    if (const auto part = ttr_part(story.ticket, change.from))
+      row.spent_ns[static_cast<std::size_t>(*part)] += entry.t.ns - story.since.ns;
+    story.since = entry.t;
+    row.stage = change.to;
+    row.resolution = change.resolution;
+    row.rollbacks = change.rollbacks;
+    row.is_offender = change.is_offender;
+    row.was_drained = row.was_drained || row.stage == Stage::drained;
+    if (is_over(row.stage)) row.ended = entry.t;
   }
 
   std::map<std::string, Story> stories_;
@@ -118,17 +126,19 @@ Table problem_table(const Ledger& ledger) {
   using enum Table::Align;
   Table table({{"problem", left},
                {"repairs"},
-               {"under way"},
+               {"in progress"},
                {"drained"},
                {"rolled back"},
                {"no fault found"},
+               {"healed"},
                {"mean time to repair"},
                {"p90"}});
   for (const ProblemAccount& p : ledger.problems)
     table.add({std::string(to_text(p.kind)), fmt::to_string(p.repairs), fmt::to_string(p.under_way),
                fmt::to_string(p.drained), fmt::to_string(p.rollbacks),
                fmt::to_string(p.resolutions[static_cast<std::size_t>(Resolution::no_fault_found)]),
-               time_text(p.whole, p.whole.mean_s), time_text(p.whole, p.whole.p90_s)});
+               fmt::to_string(p.healed.count), time_text(p.whole, p.whole.mean_s),
+               time_text(p.whole, p.whole.p90_s)});
   return table;
 }
 
@@ -170,13 +180,10 @@ Table offender_table(const Ledger& ledger) {
 Result<std::vector<LedgerRow>> ledger_rows(std::span<const port::AuditEntry> audit) {
   Replay replay;
   for (const port::AuditEntry& entry : audit) {
-    try {
-      replay.take(entry);
-    } catch (const std::exception& e) {
+    if (const Status done = replay.take(entry); !done)
       return fail(Errc::parse, {},
-                  fmt::format("audit entry {} cannot be read: {}", entry.seq, e.what()),
-                  "it was damaged, or written by another version");
-    }
+                  fmt::format("audit entry {} cannot be read: {}", entry.seq, done.error().what),
+                  "it is damaged, or was written by another version");
   }
   return std::move(replay).rows();
 }
@@ -199,7 +206,7 @@ std::string to_json(const Ledger& ledger) {
 
 std::string to_table(const Ledger& ledger) {
   std::string out = problem_table(ledger).text() + "\n" + part_table(ledger).text();
-  out += fmt::format("\nNo fault was found in {} of {} parts that were returned ({}).\n",
+  out += fmt::format("\nNo fault was found in {} of {} returned components ({}).\n",
                      ledger.no_fault_found, ledger.returned,
                      percent(ledger.no_fault_found, ledger.returned));
   if (!ledger.offenders.empty()) out += "\n" + offender_table(ledger).text();

@@ -12,10 +12,8 @@
 namespace weft::operate::repair {
 namespace {
 
-constexpr std::int64_t ps_per_ns = 1000;
 constexpr std::int64_t span_ns_max = std::int64_t{90} * 24 * 3600 * ns_per_s;
 constexpr std::int64_t count_max = 1'000'000;
-constexpr std::size_t freezes_max = 1'000;
 
 constexpr std::array<std::string_view, 4> modes{"observe", "propose", "approve", "auto"};
 constexpr std::array<std::string_view, ttr_part_count> parts{"detect", "triage", "drain", "repair",
@@ -26,7 +24,7 @@ std::int64_t read_ns(Reader& reader, std::string_view key, std::int64_t least = 
   const std::int64_t ns = reader.duration(key, {}).ps / ps_per_ns;
   if (ns >= least && ns <= span_ns_max) return ns;
   reader.error(Errc::value, reader.where(key),
-               fmt::format("\"{}\" lies outside {} to 90 d", key, least == 0 ? "0 s" : "1 ms"),
+               fmt::format("\"{}\" is outside {} to 90 d", key, least == 0 ? "0 s" : "1 ms"),
                "write e.g. \"30 s\"");
   return least;
 }
@@ -72,6 +70,7 @@ Problem read_problem(const Config& config, const std::string& name, Errors& erro
   out.drain = read_choice<DrainTarget>(reader, "drain", {"none", "cable", "switch"});
   out.forecast = read_choice<Forecasting>(reader, "forecast", {"none", "advisory", "required"});
   out.soak_ns = read_ns(reader, "soak");
+  out.checks_first = reader.flag("checks_first", {});
   read_verify(section(reader, "verify"), out, errors);
   read_slo(section(reader, "slo"), out, errors);
   reader.finish();
@@ -108,6 +107,7 @@ GuardPolicy read_guards(const Config& config, Errors& errors) {
   out.rack_max = read_count(reader, "rack");
   out.role_max = read_count(reader, "role");
   out.drains_per_hour = read_count(reader, "drains_per_hour");
+  out.part_drains_per_hour = read_count(reader, "part_drains_per_hour", 1);
   out.slowdown_max = reader.number("slowdown", {}, 1, 1e6);
   out.stalled_max = read_count(reader, "stalled_jobs");
   out.undrain_when_killed = reader.flag("undrain_when_killed", {});
@@ -134,6 +134,9 @@ Timing read_timing(const Config& config, Errors& errors) {
   out.notice_ns = read_ns(reader, "notice", ns_per_ms);
   out.early_ns = read_ns(reader, "early");
   out.grace_ns = read_ns(reader, "grace");
+  out.again_ns = read_ns(reader, "again");
+  out.hold_ns = read_ns(reader, "hold");
+  out.hold_max_ns = read_ns(reader, "hold_max");
   out.remember_ns = read_ns(reader, "remember", ns_per_ms);
   reader.finish();
   return out;
@@ -163,14 +166,14 @@ std::vector<Freeze> read_freezes(const Config& config, Errors& errors) {
   if (config.kind != Config::Kind::list && config.kind != Config::Kind::null)
     errors.push_back({Errc::parse,
                       config.where,
-                      "\"freezes\" is no list",
+                      "\"freezes\" is not a list",
                       "write \"- {from: 2026-12-23T00:00:00Z, until: ..., why: holidays}\"",
                       {}});
   if (config.items.size() > freezes_max)
     errors.push_back({Errc::value,
                       config.where,
                       fmt::format("{} freezes, {} at most", config.items.size(), freezes_max),
-                      "join windows",
+                      "merge windows",
                       {}});
   for (std::size_t i = 0; i < config.items.size() && i < freezes_max; ++i) {
     Reader reader(config.items[i], "freeze", errors);

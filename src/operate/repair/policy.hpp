@@ -50,6 +50,7 @@ struct Problem {
   std::uint64_t packets = 0;   // of test traffic that have to cross it
   std::uint64_t lost_max = 0;  // of them
   std::int64_t quiet_ns = 0;   // and nothing is said of it for so long meanwhile
+  bool checks_first = true;    // before a drain, where only probes report loss
   std::array<std::int64_t, ttr_part_count> slo_ns{};  // each part's objective
 };
 
@@ -60,8 +61,9 @@ struct GuardPolicy {
   // Parts out of service at once by the machine's hands.
   std::uint32_t total_max = 0, zone_max = 0, rack_max = 0, role_max = 0;
   std::uint32_t drains_per_hour = 0;
-  double slowdown_max = 1;        // of any running job, as forecast
-  std::uint32_t stalled_max = 0;  // jobs that would stand still
+  std::uint32_t part_drains_per_hour = 0;  // of one part
+  double slowdown_max = 1;                 // of any running job, as forecast
+  std::uint32_t stalled_max = 0;           // jobs that would stand still
   bool undrain_when_killed = false;
   bool undrain_when_frozen = true;
   std::uint32_t offender_repairs = 0;  // a part repaired so often within so long is not returned
@@ -80,7 +82,10 @@ struct Timing {
   std::int64_t notice_ns = 0;         // a notice is sent again, doubling
   std::int64_t early_ns = 0;          // a provisional case has to last so long
   std::int64_t grace_ns = 0;          // evidence so soon after a return is of the return
-  std::int64_t remember_ns = 0;       // what is over is forgotten
+  // A part that fails again within `again` of a return is kept out of service for `hold` at least,
+  // doubling with each such return up to `hold_max`.
+  std::int64_t again_ns = 0, hold_ns = 0, hold_max_ns = 0;
+  std::int64_t remember_ns = 0;  // what is over is forgotten
 };
 
 struct Retries {
@@ -90,6 +95,7 @@ struct Retries {
   std::uint32_t rollbacks = 0;  // of one repair; then the part is to be replaced
 };
 
+inline constexpr std::size_t freezes_max = 1'000;
 // No new drains in [from, until).
 struct Freeze {
   Timestamp from, until;

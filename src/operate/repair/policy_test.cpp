@@ -72,9 +72,9 @@ TEST_CASE("mistakes are told with their place and the nearest name") {
   CHECK(contains(refusal("problems:\n  cable: {mode: atuo}\n"), "policy.yaml:2:"));
   CHECK(contains(refusal("{problems: {cable: {mod: auto}}}"), "did you mean \"mode\"?"));
   CHECK(contains(refusal("{guards: {rack_share: 1.5}}"), "rack_share"));
-  CHECK(contains(refusal("{timing: {confirm: 0 s}}"), "lies outside 1 ms to 90 d"));
+  CHECK(contains(refusal("{timing: {confirm: 0 s}}"), "is outside 1 ms to 90 d"));
   CHECK(contains(refusal("{timing: {confirm: 3}}"), "unit"));
-  CHECK(contains(refusal("{freezes: {}}"), "no list"));
+  CHECK(contains(refusal("{freezes: {}}"), "not a list"));
   CHECK(contains(refusal("{freezes: [{from: 2026-01-02T00:00:00Z, until: 2026-01-01T00:00:00Z}]}"),
                  "ends before it begins"));
   CHECK(contains(refusal("{retries: {acts: 0}}"), "acts"));

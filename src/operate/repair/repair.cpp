@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/json_line.hpp"
 #include "base/text.hpp"
 #include "operate/repair/driver.hpp"
 
@@ -18,9 +17,7 @@ using model::EntityKind;
 using model::LinkId;
 using model::NodeId;
 
-constexpr std::size_t freezes_max = 1'000;
 constexpr std::size_t cases_max = 200;  // that one ticket remembers
-constexpr std::int64_t hour_ns = 60 * ns_per_minute;
 
 Timestamp evidence_of(const model::Case& c) {
   return c.members.empty() ? c.opened : std::max(c.opened, c.members.back().at);
@@ -32,13 +29,12 @@ bool is_out(Stage stage) {
 
 // Of clocks that may be far off.
 std::int64_t elapsed_ns(Timestamp from, Timestamp to) {
-  constexpr std::uint64_t most = 1'000'000'000'000'000'000;  // some 31 years
   if (to <= from) return 0;
   const auto ns = static_cast<std::uint64_t>(to.ns) - static_cast<std::uint64_t>(from.ns);
-  return static_cast<std::int64_t>(std::min(ns, most));
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(ns, spent_ns_max));
 }
 
-std::string word_json(const Word& word) { return fmt::format("\"why\":{}", json_string(word.why)); }
+JsonObject why(const Word& word) { return JsonObject().add("why", word.why); }
 
 std::unexpected<Error> not_now(const Ticket& t, std::string_view what, std::string hint) {
   return fail(Errc::infeasible, {}, fmt::format("{} is {}: {}", t.id, to_text(t.stage), what),
@@ -55,15 +51,23 @@ Repair::Repair(const model::Fabric& fabric, Policy policy)
     : fabric_(fabric), policy_(std::move(policy)), reserve_(fabric) {}
 
 void Repair::say(std::string_view actor, const Ticket* ticket, std::string_view action,
-                 std::string_view detail) {
+                 const JsonObject& detail) {
   port::AuditEntry entry{.t = now_, .actor = std::string(actor), .action = std::string(action)};
-  std::string head;
+  JsonObject all;
   if (ticket != nullptr) {
     entry.subject = ticket->cases.empty() ? ticket->id : ticket->lead().id;
-    head = fmt::format("\"repair\":{}", json_string(ticket->id));
+    all.add("repair", ticket->id);
   }
-  entry.detail = fmt::format("{{{}{}{}}}", head, head.empty() || detail.empty() ? "" : ",", detail);
+  entry.detail = all.add_all(detail).text();
   audit_.push_back(std::move(entry));
+}
+
+std::string Repair::name_or_none(const Entity& e) const {
+  return e.kind == EntityKind::none ? std::string() : name(fabric_, e);
+}
+
+Subject Repair::subject_of(const Ticket& t) const {
+  return {t.kind, name_or_none(t.root), name_or_none(t.part)};
 }
 
 // Cables between switches and switches can be drained; what hosts hang on alone is people's.
@@ -84,6 +88,16 @@ Entity Repair::part_of(CauseKind kind, const Entity& root) const {
       fabric_.is_switch(NodeId(root.id)))
     return model::entity(NodeId(root.id));
   return {};
+}
+
+std::optional<Timestamp> Repair::hold_until(const Entity& part) const {
+  const Timing& timing = policy_.timing;
+  const std::string known = name(fabric_, part);
+  std::int64_t hold = 0;
+  for (const Past& past : machine_.past)
+    if (past.part == known && past.t.ns > now_.ns - timing.again_ns)
+      hold = std::min(hold == 0 ? timing.hold_ns : 2 * hold, timing.hold_max_ns);
+  return hold == 0 ? std::nullopt : std::optional(Timestamp{now_.ns + hold});
 }
 
 bool Repair::is_about(const Ticket& ticket, const model::Case& c) const {
@@ -122,13 +136,7 @@ void Repair::open_ticket(const model::Case& c) {
   const std::string id = ticket.id;
   Ticket& kept = tickets_.emplace(id, std::move(ticket)).first->second;
   active_.insert(id);
-  const auto named = [&](const Entity& e) {
-    return e.kind == EntityKind::none ? std::string("\"\"") : json_string(name(fabric_, e));
-  };
-  say("weft", &kept, "opened",
-      fmt::format("\"serial\":{},\"opened\":\"{}\",\"kind\":\"{}\",\"root\":{},\"part\":{}",
-                  kept.serial, to_text(kept.opened), to_text(kept.kind), named(kept.root),
-                  named(kept.part)));
+  say("weft", &kept, "opened", to_object(Opening{kept.serial, kept.opened, subject_of(kept)}));
   follow(kept, c);
 }
 
@@ -139,7 +147,11 @@ void Repair::follow(Ticket& ticket, const model::Case& c) {
                .state = c.state,
                .confidence = std::isfinite(c.confidence) ? c.confidence : 0,
                .opened = c.opened,
-               .is_open = !c.closed.has_value()};
+               .is_open = !c.closed.has_value(),
+               .is_probed = !c.members.empty() &&
+                            std::ranges::all_of(c.members, [](const model::Case::Member& m) {
+                              return m.relation == model::Relation::probe_over;
+                            })};
   if (Followed* before = followed(c.id); before != nullptr && !before->told.empty()) {
     now.told = std::exchange(before->told, {});
     touch(tickets_.find(ticket_of_case_.find(c.id)->second)->second);
@@ -160,10 +172,12 @@ void Repair::follow(Ticket& ticket, const model::Case& c) {
     touch(ticket);
     if (is_told)
       say("weft", &ticket, "case",
-          fmt::format("\"case\":{},\"kind\":\"{}\",\"state\":\"{}\",\"confidence\":{:.3f},"
-                      "\"open\":{}",
-                      json_string(now.id), to_text(now.kind), to_text(now.state), now.confidence,
-                      now.is_open));
+          JsonObject()
+              .add("case", now.id)
+              .add("kind", now.kind)
+              .add("state", now.state)
+              .add("confidence", now.confidence, decimals(3))
+              .add("open", now.is_open));
   }
   if (!ticket.has_open_case()) ticket.check_at = now_;
   if (ticket.stage == Stage::soaking && now.is_open && !ticket.has_relapsed && is_believable(now) &&
@@ -235,7 +249,7 @@ void Repair::place(const model::Case& c) {
 void Repair::see(const model::Case& c, Timestamp now) {
   advance_clock(now);
   if (c.id.empty() || c.id == machine_id)
-    return say("weft", nullptr, "ignored", "\"why\":\"a case without a name\"");
+    return say("weft", nullptr, "ignored", JsonObject().add("why", "a case without a name"));
   if (machine_.muted.contains(c.id)) {
     if (!c.closed) return;
     machine_dirty_ = machine_.muted.erase(c.id) > 0;
@@ -257,8 +271,7 @@ void Repair::see(const model::Case& c, Timestamp now) {
   if (is_before_act(ticket.stage) && is_alone && under_way_about(c) == nullptr)
     return follow(ticket, c);
   say("weft", &ticket, "moved",
-      fmt::format("\"case\":{},\"to\":{}", json_string(c.id),
-                  json_string(model::root_name(fabric_, c))));
+      JsonObject().add("case", c.id).add("to", model::root_name(fabric_, c)));
   let_go(ticket, c.id);
   if (!ticket.is_orphan()) retarget(ticket);
   place(c);
@@ -274,8 +287,7 @@ void Repair::retract(std::string_view case_id, std::string_view into, Timestamp 
   if (known == ticket_of_case_.end()) return;
   Ticket& ticket = tickets_.find(known->second)->second;
   if (is_over(ticket.stage)) return end_case(case_id);
-  say("weft", &ticket, "retracted",
-      fmt::format("\"case\":{},\"into\":{}", json_string(case_id), json_string(into)));
+  say("weft", &ticket, "retracted", JsonObject().add("case", case_id).add("into", into));
   let_go(ticket, case_id);
   if (!ticket.is_orphan()) retarget(ticket);
 }
@@ -297,10 +309,9 @@ void Repair::set_outside(std::vector<Entity> out, Timestamp now) {
   if (out == machine_.outside) return;
   machine_.outside = std::move(out);
   machine_dirty_ = true;
-  std::string list;
-  for (const Entity& e : machine_.outside)
-    list += fmt::format("{}{}", list.empty() ? "" : ",", json_string(name(fabric_, e)));
-  say("weft", nullptr, "outside", fmt::format("\"parts\":[{}]", list));
+  std::vector<std::string> parts;
+  for (const Entity& e : machine_.outside) parts.push_back(name(fabric_, e));
+  say("weft", nullptr, "outside", JsonObject().add("parts", parts));
 }
 
 void Repair::outcome(const Outcome& outcome, Timestamp now) {
@@ -316,8 +327,8 @@ Result<Ticket*> Repair::under_way(std::string_view id) {
   if (at != tickets_.end())
     return fail(Errc::infeasible, {},
                 fmt::format("{} is over: {}", at->second.id, to_text(at->second.stage)));
-  return fail(Errc::unknown, {}, fmt::format("no repair of {} is known", quoted(id)),
-              "name a case or a repair that is under way");
+  return fail(Errc::unknown, {}, fmt::format("no repair is known for {}", quote(id)),
+              "specify a case or a repair in progress");
 }
 
 Status Repair::approve(std::string_view id, const Word& word, Timestamp now) {
@@ -325,14 +336,14 @@ Status Repair::approve(std::string_view id, const Word& word, Timestamp now) {
   WEFT_TRY(Ticket * t, under_way(id));
   if (t->stage == Stage::proposed) {
     if (!t->has_part())
-      return not_now(*t, "there is nothing to drain", "mend it, and say that it is repaired");
+      return not_now(*t, "nothing to drain", "repair it, then report it as repaired");
     if (policy_.problem(t->kind).mode == Mode::propose)
-      return not_now(*t, "the policy leaves drains of this problem to people",
-                     "drain it by hand, or give the problem type mode approve");
+      return not_now(*t, "the policy leaves drains for this problem to operators",
+                     "drain it manually, or set mode approve for the problem type");
   } else if (t->stage != Stage::failed) {
-    return not_now(*t, "nothing waits for approval", {});
+    return not_now(*t, "nothing is waiting for approval", {});
   }
-  say(word.who, t, "approved", word_json(word));
+  say(word.who, t, "approved", why(word));
   t->approved_by = word.who;
   Driver(*this).resume(*t);
   return {};
@@ -342,8 +353,8 @@ Status Repair::reject(std::string_view id, const Word& word, Timestamp now) {
   advance_clock(now);
   WEFT_TRY(Ticket * t, under_way(id));
   if (t->stage == Stage::returning || t->stage == Stage::soaking)
-    return not_now(*t, "it is on its way back already", {});
-  say(word.who, t, "rejected", word_json(word));
+    return not_now(*t, "it is already being returned to service", {});
+  say(word.who, t, "rejected", why(word));
   for (Followed& c : t->cases)
     if (c.is_open) machine_.muted.insert(c.id);
   machine_dirty_ = true;
@@ -358,8 +369,8 @@ Status Repair::repaired(std::string_view id, const Word& word, Timestamp now) {
   if (!is_without_drain && t->stage != Stage::drained && t->stage != Stage::repairing &&
       t->stage != Stage::verifying && t->stage != Stage::failed)
     return not_now(*t, "it is not out of service",
-                   "its repair ends by itself when its case closes");
-  say(word.who, t, "repaired", word_json(word));
+                   "its repair ends automatically when its case closes");
+  say(word.who, t, "repaired", why(word));
   t->repaired_by = word.who;
   if (t->is_offender) {
     t->is_offender = false;
@@ -374,7 +385,7 @@ Status Repair::repaired(std::string_view id, const Word& word, Timestamp now) {
 Status Repair::hold(std::string_view id, Switch state, const Word& word, Timestamp now) {
   advance_clock(now);
   WEFT_TRY(Ticket * t, under_way(id));
-  say(word.who, t, state == Switch::on ? "held" : "released", word_json(word));
+  say(word.who, t, state == Switch::on ? "held" : "released", why(word));
   t->is_held = state == Switch::on;
   touch(*t);
   return {};
@@ -384,20 +395,19 @@ void Repair::set_kill_switch(Switch state, const Word& word, Timestamp now) {
   advance_clock(now);
   machine_.kill_switch = state;
   machine_dirty_ = true;
-  say(word.who, nullptr, state == Switch::on ? "killed" : "revived", word_json(word));
+  say(word.who, nullptr, state == Switch::on ? "killed" : "revived", why(word));
 }
 
 Status Repair::freeze(Timestamp from, Timestamp until, const Word& word, Timestamp now) {
   advance_clock(now);
   if (until <= from) return fail(Errc::value, {}, "the freeze ends before it begins");
   if (machine_.freezes.size() >= freezes_max)
-    return fail(Errc::infeasible, {}, fmt::format("{} freezes are set already", freezes_max),
-                "end them first");
+    return fail(Errc::infeasible, {}, fmt::format("{} freezes are already set", freezes_max),
+                "end some first");
   machine_.freezes.push_back({from, until, word.why, word.who});
   machine_dirty_ = true;
   say(word.who, nullptr, "frozen",
-      fmt::format("\"from\":\"{}\",\"until\":\"{}\",{}", to_text(from), to_text(until),
-                  word_json(word)));
+      JsonObject().add("from", from).add("until", until).add("why", word.why));
   return {};
 }
 
@@ -405,7 +415,7 @@ void Repair::thaw(const Word& word, Timestamp now) {
   advance_clock(now);
   machine_.freezes.clear();
   machine_dirty_ = true;
-  say(word.who, nullptr, "thawed", word_json(word));
+  say(word.who, nullptr, "thawed", why(word));
 }
 
 Situation Repair::situation(const Ticket* but) const {
@@ -415,8 +425,8 @@ Situation Repair::situation(const Ticket* but) const {
     if (&t == but || is_over(t.stage)) continue;
     if (t.is_reserved)
       s.held.push_back(t.part);
-    else if (t.stage != Stage::soaking && t.has_open_case() && t.key().kind != EntityKind::none &&
-             policy_.problem(t.kind).counts_as_gone)
+    else if (t.stage != Stage::soaking && t.exonerations == 0 && t.has_open_case() &&
+             t.key().kind != EntityKind::none && policy_.problem(t.kind).counts_as_gone)
       s.suspected.push_back(t.key());
   }
   s.suspected.insert(s.suspected.end(), machine_.outside.begin(), machine_.outside.end());
@@ -462,7 +472,7 @@ bool Repair::may_act(const Order& order, Timestamp now) const {
 
 Step Repair::step(Timestamp now) {
   advance_clock(now);
-  while (!machine_.drains.empty() && machine_.drains.front().ns <= now_.ns - hour_ns)
+  while (!machine_.drains.empty() && machine_.drains.front().t.ns <= now_.ns - ns_per_hour)
     machine_.drains.pop_front();
   Driver driver(*this);
   const std::vector<std::string> ids(active_.begin(), active_.end());

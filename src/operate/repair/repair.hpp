@@ -25,10 +25,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.hpp"
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
 #include "model/case.hpp"
 #include "model/fabric.hpp"
+#include "operate/repair/audit.hpp"
 #include "operate/repair/guards.hpp"
 #include "operate/repair/policy.hpp"
 #include "operate/repair/reserve.hpp"
@@ -47,8 +49,10 @@ struct Order {
   std::string entity;  // of act, look, check, forecast and snapshot: a name of the fabric
   // act: port::Actuator::act(action). Just before, ask may_act(): the world may have changed since.
   port::Action action;
-  // check: test traffic until about so many packets went over the entity.
+  // check: test traffic until about so many packets went over the entity; with these flows among
+  // it, which were lost there (the caller knows them).
   std::uint64_t packets = 0;
+  std::vector<port::Flow> flows;
   // forecast: what does it cost the jobs if `entity` is drained while `out` is out of service?
   std::vector<std::string> out;
   // notify
@@ -169,7 +173,7 @@ class Repair {
     Switch kill_switch = Switch::off;
     std::uint64_t serial = 0;  // of the newest ticket
     std::vector<Freeze> freezes;
-    std::deque<Timestamp> drains;  // of the last hour
+    std::deque<PastDrain> drains;  // of the last hour
     std::deque<Past> past;         // within the offender window
     std::vector<Entity> outside;
     std::set<std::string, std::less<>> muted;  // rejected cases that are still open
@@ -192,6 +196,8 @@ class Repair {
   void advance_clock(Timestamp now) { now_ = now > now_ ? now : now_; }
   // What a case would have drained; of kind none where there is nothing, or the policy has nothing.
   Entity part_of(CauseKind kind, const Entity& root) const;
+  // Until when a part that is drained now is kept out: longer each time it fails again.
+  std::optional<Timestamp> hold_until(const Entity& part) const;
   // Whether the case is about what the ticket is about.
   bool is_about(const Ticket& ticket, const model::Case& c) const;
   Ticket* under_way_about(const model::Case& c);
@@ -206,9 +212,12 @@ class Repair {
   bool is_believable(const Followed& c) const;
   void retarget(Ticket& ticket);
   Situation situation(const Ticket* but) const;
-  // An entry for the audit log; `detail` is the inside of a JSON object, "" for none.
+  // An entry for the audit log.
   void say(std::string_view actor, const Ticket* ticket, std::string_view action,
-           std::string_view detail);
+           const JsonObject& detail);
+  // "" of no part.
+  std::string name_or_none(const Entity& e) const;
+  Subject subject_of(const Ticket& t) const;
   void touch(const Ticket& ticket) { dirty_.insert(ticket.id); }
   void forget_old();
   std::string machine_json() const;

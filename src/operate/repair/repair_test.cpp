@@ -13,8 +13,6 @@ using CauseKind::host;
 using CauseKind::link;
 using CauseKind::optic;
 
-constexpr std::string_view cable = "rtsw:0--ctsw:0";
-
 struct Story : Bench {
   explicit Story(std::string_view policy = "{}") : Bench(shared(), policy_with(policy)) {}
   static const model::Fabric& shared() {
@@ -128,7 +126,7 @@ TEST_CASE("low confidence is watched, and acted on when it grows") {
   c.confidence = 0.5;
   s.see(c);
   CHECK(s.stage("c1") == Stage::watched);
-  CHECK(contains(s.ticket("c1").reason, "0.50, and 0.70"));
+  CHECK(contains(s.ticket("c1").reason, "0.50, but 0.70"));
   c.confidence = 0.8;
   s.see(c);
   CHECK(s.world.acts.size() == 2);
@@ -349,6 +347,8 @@ TEST_CASE("new evidence in the soak takes the part out again; too often, and it 
     s.run_for(60);
     c.members.push_back({s.now, 2, model::Relation::itself});
     s.see(c);
+    REQUIRE(s.stage("c1") == Stage::repairing);
+    s.run_for(3600 << i);  // it is kept out longer each time
   }
   CHECK(s.ticket("c1").rollbacks == 3);
   CHECK(s.stage("c1") == Stage::repairing);

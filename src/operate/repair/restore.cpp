@@ -12,8 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t time_ns_max = 4'000'000'000'000'000'000;  // some 126 years from 1970
-
 json time_json(Timestamp t) { return weft::to_text(t); }
 
 // Throws: the caller's try block makes an error of it.
@@ -25,8 +23,18 @@ Timestamp time_of(const json& from) {
   return *t;
 }
 
+// Documents of an older version say when, not what.
+PastDrain drain_of(const model::Fabric& fabric, const json& from) {
+  if (from.is_string()) return {time_of(from), {}};
+  PastDrain out{time_of(from.at("t")), {}};
+  const auto part = model::find_entity(fabric, {from.at("part").get_ref<const std::string&>(), {}});
+  if (!part) throw std::invalid_argument(part.error().what);
+  out.part = *part;
+  return out;
+}
+
 Error with_id(Error error, std::string_view id) {
-  error.what = fmt::format("document {}: {}", quoted(id), error.what);
+  error.what = fmt::format("document {}: {}", quote(id), error.what);
   return error;
 }
 
@@ -45,7 +53,10 @@ std::string Repair::machine_json() const {
                               {"until", time_json(f.until)},
                               {"why", f.why},
                               {"who", f.who}});
-  for (const Timestamp t : machine_.drains) out["drains"].push_back(time_json(t));
+  for (const PastDrain& d : machine_.drains)
+    out["drains"].push_back(d.part.kind == model::EntityKind::none
+                                ? time_json(d.t)
+                                : json{{"t", time_json(d.t)}, {"part", name(fabric_, d.part)}});
   for (const Past& p : machine_.past)
     out["past"].push_back({{"t", time_json(p.t)}, {"part", p.part}});
   for (const Entity& e : machine_.outside) out["outside"].push_back(name(fabric_, e));
@@ -61,7 +72,7 @@ Status Repair::read_machine(std::string_view text) {
     for (const json& f : in.at("freezes"))
       machine_.freezes.push_back({time_of(f.at("from")), time_of(f.at("until")),
                                   f.at("why").get<std::string>(), f.at("who").get<std::string>()});
-    for (const json& t : in.at("drains")) machine_.drains.push_back(time_of(t));
+    for (const json& d : in.at("drains")) machine_.drains.push_back(drain_of(fabric_, d));
     for (const json& p : in.at("past"))
       machine_.past.push_back({time_of(p.at("t")), p.at("part").get<std::string>()});
     for (const json& e : in.at("outside")) {
@@ -71,8 +82,8 @@ Status Repair::read_machine(std::string_view text) {
     }
     return {};
   } catch (const std::exception& e) {
-    return fail(Errc::parse, {}, fmt::format("not the state of a repair service: {}", e.what()),
-                "it was damaged, or written by another version");
+    return fail(Errc::parse, {}, fmt::format("not a repair service state: {}", e.what()),
+                "it is damaged, or was written by another version");
   }
 }
 
@@ -89,7 +100,8 @@ Status Repair::restore(std::span<const port::Document> documents, Timestamp now)
     auto read = read_ticket(fabric_, document.body);
     if (!read) return std::unexpected(with_id(std::move(read.error()), document.id));
     serial = std::max(serial, read->serial);
-    tickets_.insert_or_assign(read->id, *std::move(read));
+    const std::string id = read->id;
+    tickets_.insert_or_assign(id, *std::move(read));
   }
   machine_.serial = std::max(machine_.serial, serial);
   // A case's ticket is the newest of those under way: cases that come back may join an old one.

@@ -32,6 +32,9 @@ inline model::Fabric small_zone() {
       "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 2, spines: 4, "
       "link: 400 Gbps}");
 }
+inline constexpr std::string_view cable = "rtsw:0--ctsw:0";
+
+inline constexpr double minute = 60;  // in seconds
 
 inline Policy policy_with(std::string_view yaml) {
   auto config = parse_yaml(yaml, "policy.yaml");

@@ -1,31 +1,10 @@
 #include "operate/repair/ticket.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/check.hpp"
 
 namespace weft::operate::repair {
-
-std::string_view to_text(Stage stage) {
-  constexpr std::array<std::string_view, stage_count> names{
-      "detected", "watched", "triaged",   "proposed",    "blocked",   "forecasting",
-      "draining", "drained", "repairing", "verifying",   "returning", "soaking",
-      "undoing",  "failed",  "returned",  "rolled_back", "closed"};
-  return names[static_cast<std::size_t>(stage)];
-}
-
-std::string_view to_text(Resolution resolution) {
-  constexpr std::array<std::string_view, resolution_count> names{
-      "none", "repaired", "replaced", "no_fault_found", "healed", "moved", "rejected", "observed"};
-  return names[static_cast<std::size_t>(resolution)];
-}
-
-std::string_view to_text(OrderKind kind) {
-  constexpr std::array<std::string_view, order_kind_count> names{"act",      "look",     "check",
-                                                                 "forecast", "snapshot", "notify"};
-  return names[static_cast<std::size_t>(kind)];
-}
 
 bool Ticket::has_open_case() const { return std::ranges::any_of(cases, &Followed::is_open); }
 

@@ -4,10 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
 #include "model/case.hpp"
@@ -19,6 +21,11 @@
 namespace weft::operate::repair {
 
 using model::Entity;
+
+// Times and spans of documents are added to and subtracted from each other: bounds that cannot
+// overflow, some 126 and some 31 years.
+inline constexpr std::int64_t time_ns_max = 4'000'000'000'000'000'000;
+inline constexpr std::int64_t spent_ns_max = 1'000'000'000'000'000'000;
 
 // detected > triaged > [forecasting] > draining > drained > repairing > verifying > returning >
 // soaking > returned is the way of all that goes well.
@@ -41,8 +48,13 @@ enum class Stage : std::uint8_t {
   rolled_back,  // over: in service, and the drain was not what it took
   closed,       // over: nothing was done
 };
-inline constexpr std::size_t stage_count = 17;
-std::string_view to_text(Stage stage);
+inline constexpr auto stage_names = std::to_array<std::string_view>(
+    {"detected", "watched", "triaged", "proposed", "blocked", "forecasting", "draining", "drained",
+     "repairing", "verifying", "returning", "soaking", "undoing", "failed", "returned",
+     "rolled_back", "closed"});
+inline constexpr std::size_t stage_count = stage_names.size();
+constexpr std::span<const std::string_view> names_of(Stage) { return stage_names; }
+constexpr std::string_view to_text(Stage stage) { return name_of(stage); }
 constexpr bool is_over(Stage s) { return s >= Stage::returned; }
 // Nothing has been done to the part yet.
 constexpr bool is_before_act(Stage s) { return s <= Stage::forecasting; }
@@ -57,8 +69,11 @@ enum class Resolution : std::uint8_t {
   rejected,        // by a person
   observed,        // the policy wanted no more
 };
-inline constexpr std::size_t resolution_count = 8;
-std::string_view to_text(Resolution resolution);
+inline constexpr auto resolution_names = std::to_array<std::string_view>(
+    {"none", "repaired", "replaced", "no_fault_found", "healed", "moved", "rejected", "observed"});
+inline constexpr std::size_t resolution_count = resolution_names.size();
+constexpr std::span<const std::string_view> names_of(Resolution) { return resolution_names; }
+constexpr std::string_view to_text(Resolution resolution) { return name_of(resolution); }
 
 // What the fluid engine says of a drain.
 struct Forecast {
@@ -69,8 +84,10 @@ struct Forecast {
 };
 
 enum class OrderKind : std::uint8_t { act, look, check, forecast, snapshot, notify };
-inline constexpr std::size_t order_kind_count = 6;
-std::string_view to_text(OrderKind kind);
+inline constexpr auto order_kind_names =
+    std::to_array<std::string_view>({"act", "look", "check", "forecast", "snapshot", "notify"});
+constexpr std::span<const std::string_view> names_of(OrderKind) { return order_kind_names; }
+constexpr std::string_view to_text(OrderKind kind) { return name_of(kind); }
 
 // A case that a ticket follows, as last seen.
 struct Followed {
@@ -81,8 +98,9 @@ struct Followed {
   double confidence = 0;
   Timestamp opened;  // first evidence
   bool is_open = true;
-  bool is_moved = false;  // it turned out to be about another part, or to be none
-  std::string told = {};  // its cause, as people were told; "": they know of no open case
+  bool is_moved = false;   // it turned out to be about another part, or to be none
+  bool is_probed = false;  // it rests on lost probes alone: no device says anything is wrong
+  std::string told = {};   // its cause, as people were told; "": they know of no open case
   friend bool operator==(const Followed&, const Followed&) = default;
 };
 
@@ -101,6 +119,10 @@ struct Deed {
   Timestamp since;  // of the phase
   friend bool operator==(const Deed&, const Deed&) = default;
 };
+inline constexpr auto phase_names =
+    std::to_array<std::string_view>({"ask", "asked", "confirm", "doubt"});
+constexpr std::span<const std::string_view> names_of(Deed::Phase) { return phase_names; }
+constexpr std::string_view to_text(Deed::Phase phase) { return name_of(phase); }
 
 // An order whose result is awaited.
 struct Pending {
@@ -149,6 +171,9 @@ struct Ticket {
   Stage after_undo = Stage::rolled_back;
   Stage retry = Stage::triaged;  // where a person's approval leads from `failed`
   std::string refused_by;        // the guard that people were told of last
+  // Checks in a row, before it is drained, that found nothing wrong with it.
+  std::uint32_t exonerations = 0;
+  std::optional<Timestamp> held_until;  // out of service at least so long: it failed again
   std::optional<Pending> pending;
   std::optional<Pending> snapshot;
   std::uint32_t snapshot_tries = 0;

@@ -1,152 +1,33 @@
 // One list of fields serves both ways, so that they cannot come apart.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-#include <stdexcept>
-#include <type_traits>
 #include <utility>
 
-#include "base/text.hpp"
+#include "base/fields.hpp"
 #include "operate/repair/ticket.hpp"
 
-namespace weft::operate::repair {
-namespace {
+namespace weft::port {
 
-using nlohmann::json;
-
-template <class Enum>
-struct Names;  // text(), and how many there are
-template <>
-struct Names<Stage> {
-  static constexpr std::size_t count = stage_count;
-};
-template <>
-struct Names<Resolution> {
-  static constexpr std::size_t count = resolution_count;
-};
-template <>
-struct Names<OrderKind> {
-  static constexpr std::size_t count = order_kind_count;
-};
-template <>
-struct Names<CauseKind> {
-  static constexpr std::size_t count = model::cause_kind_count;
-};
-template <>
-struct Names<model::CaseState> {
-  static constexpr std::size_t count = 3;
-};
-template <>
-struct Names<port::Service> {
-  static constexpr std::size_t count = port::service_count;
-};
-template <>
-struct Names<port::ActionKind> {
-  static constexpr std::size_t count = 2;
-};
-template <>
-struct Names<Deed::Phase> {
-  static constexpr std::size_t count = 4;
-};
-
-std::string_view to_text(Deed::Phase phase) {
-  constexpr std::array<std::string_view, 4> names{"ask", "asked", "confirm", "doubt"};
-  return names[static_cast<std::size_t>(phase)];
+template <class Archive, Of<Check> T>
+void fields(Archive& ar, T& c) {
+  ar("sent", c.sent);
+  ar("lost", c.lost);
 }
 
-// Times and spans of documents are added to and subtracted from each other.
-constexpr std::int64_t time_ns_max = 4'000'000'000'000'000'000;   // some 126 years from 1970
-constexpr std::int64_t spent_ns_max = 1'000'000'000'000'000'000;  // some 31 years
+}  // namespace weft::port
 
-// A value that is of the right JSON type and makes no sense: caught where the reading began.
-[[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument(what); }
+namespace weft::operate::repair {
 
-class Writer {
- public:
-  explicit Writer(const model::Fabric& fabric) : fabric_(fabric) {}
-  template <class T>
-  void operator()(const char* key, T& value) {
-    out[key] = put(value);
-  }
-  json out = json::object();
-
- private:
-  template <class T>
-  json put(T& value);
-  json put(Entity& value) {
-    return value.kind == model::EntityKind::none ? "" : model::name(fabric_, value);
-  }
-  json put(Timestamp& value) { return weft::to_text(value); }
-  json put(port::Check& value) { return {{"sent", value.sent}, {"lost", value.lost}}; }
-  template <class T>
-  json put(std::optional<T>& value) {
-    return value ? put(*value) : json(nullptr);
-  }
-  template <class T>
-  json put(std::vector<T>& value) {
-    json list = json::array();
-    for (T& item : value) list.push_back(put(item));
-    return list;
-  }
-
-  const model::Fabric& fabric_;
-};
-
-class Loader {
- public:
-  Loader(const model::Fabric& fabric, const json& in) : fabric_(fabric), in_(in) {}
-  template <class T>
-  void operator()(const char* key, T& value) {
-    take(in_.at(key), value);
-  }
-
- private:
-  template <class T>
-  void take(const json& from, T& value);
-  void take(const json& from, Entity& value) {
-    const auto& name = from.get_ref<const std::string&>();
-    value = {};
-    if (name.empty()) return;
-    const auto found = model::find_entity(fabric_, {name, {}});
-    if (!found) refuse(found.error().what);
-    value = *found;
-  }
-  void take(const json& from, Timestamp& value) {
-    const auto t = parse_timestamp({from.get_ref<const std::string&>(), {}});
-    if (!t) refuse(t.error().what);
-    if (t->ns > time_ns_max || t->ns < -time_ns_max) refuse("a time is out of range");
-    value = *t;
-  }
-  void take(const json& from, port::Check& value) {
-    from.at("sent").get_to(value.sent);
-    from.at("lost").get_to(value.lost);
-  }
-  template <class T>
-  void take(const json& from, std::optional<T>& value) {
-    if (from.is_null()) return value.reset();
-    take(from, value.emplace());
-  }
-  template <class T>
-  void take(const json& from, std::vector<T>& value) {
-    if (!from.is_array()) refuse("a list is missing");
-    value.clear();
-    for (const json& item : from) take(item, value.emplace_back());
-  }
-
-  const model::Fabric& fabric_;
-  const json& in_;
-};
-
-template <class Archive>
-void fields(Archive& ar, Forecast& f) {
+template <class Archive, Of<Forecast> T>
+void fields(Archive& ar, T& f) {
   ar("jobs", f.jobs);
   ar("stalled", f.stalled);
   ar("slowdown_max", f.slowdown_max);
   ar("worst", f.worst);
 }
 
-template <class Archive>
-void fields(Archive& ar, Followed& f) {
+template <class Archive, Of<Followed> T>
+void fields(Archive& ar, T& f) {
   ar("id", f.id);
   ar("kind", f.kind);
   ar("root", f.root);
@@ -156,10 +37,11 @@ void fields(Archive& ar, Followed& f) {
   ar("is_open", f.is_open);
   ar("is_moved", f.is_moved);
   ar("told", f.told);
+  ar.added("is_probed", f.is_probed);
 }
 
-template <class Archive>
-void fields(Archive& ar, Deed& d) {
+template <class Archive, Of<Deed> T>
+void fields(Archive& ar, T& d) {
   ar("kind", d.kind);
   ar("id", d.id);
   ar("phase", d.phase);
@@ -167,15 +49,15 @@ void fields(Archive& ar, Deed& d) {
   ar("since", d.since);
 }
 
-template <class Archive>
-void fields(Archive& ar, Pending& p) {
+template <class Archive, Of<Pending> T>
+void fields(Archive& ar, T& p) {
   ar("id", p.id);
   ar("kind", p.kind);
   ar("since", p.since);
 }
 
-template <class Archive>
-void fields(Archive& ar, Message& m) {
+template <class Archive, Of<Message> T>
+void fields(Archive& ar, T& m) {
   ar("id", m.id);
   ar("case", m.case_id);
   ar("event", m.event);
@@ -185,8 +67,8 @@ void fields(Archive& ar, Message& m) {
   ar("is_pending", m.is_pending);
 }
 
-template <class Archive>
-void state_fields(Archive& ar, Ticket& t) {
+template <class Archive, Of<Ticket> T>
+void state_fields(Archive& ar, T& t) {
   ar("is_reserved", t.is_reserved);
   ar("was_drained", t.was_drained);
   ar("is_rejected", t.is_rejected);
@@ -213,10 +95,12 @@ void state_fields(Archive& ar, Ticket& t) {
   ar("check_at", t.check_at);
   ar("told_at", t.told_at);
   ar("rollbacks", t.rollbacks);
+  ar.added("exonerations", t.exonerations);
+  ar.added("held_until", t.held_until);
 }
 
-template <class Archive>
-void fields(Archive& ar, Ticket& t) {
+template <class Archive, Of<Ticket> T>
+void fields(Archive& ar, T& t) {
   ar("id", t.id);
   ar("serial", t.serial);
   ar("orders", t.orders);
@@ -232,7 +116,7 @@ void fields(Archive& ar, Ticket& t) {
   ar("retry_at", t.retry_at);
   ar("resolution", t.resolution);
   for (std::size_t i = 0; i < ttr_part_count; ++i)
-    ar(fmt::format("{}_ns", to_text(static_cast<TtrPart>(i))).c_str(), t.spent_ns[i]);
+    ar(fmt::format("{}_ns", to_text(static_cast<TtrPart>(i))), t.spent_ns[i]);
   state_fields(ar, t);
   ar("drained_at", t.drained_at);
   ar("returned_at", t.returned_at);
@@ -240,85 +124,63 @@ void fields(Archive& ar, Ticket& t) {
   ar("messages", t.messages);
 }
 
-template <class T>
-json Writer::put(T& value) {
-  if constexpr (std::is_enum_v<T>) {
-    return std::string(to_text(value));
-  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
-    return value;
-  } else {
-    Writer inner(fabric_);
-    fields(inner, value);
-    return std::move(inner.out);
-  }
-}
+namespace {
 
-template <class T>
-void Loader::take(const json& from, T& value) {
-  if constexpr (std::is_enum_v<T>) {
-    const auto& name = from.get_ref<const std::string&>();
-    for (std::size_t i = 0; i < Names<T>::count; ++i)
-      if (to_text(static_cast<T>(i)) == name) {
-        value = static_cast<T>(i);
-        return;
-      }
-    refuse(fmt::format("{} is not known", weft::quoted(name)));
-  } else if constexpr (std::is_same_v<T, bool>) {
-    value = from.get<bool>();
-  } else if constexpr (std::is_integral_v<T>) {
-    if (!from.is_number_integer()) refuse("a whole number is missing");
-    const auto number = from.get<std::int64_t>();
-    if (!std::in_range<T>(number)) refuse(fmt::format("{} is out of range", number));
-    value = static_cast<T>(number);
-  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
-    from.get_to(value);
-  } else {
-    Loader inner(fabric_, from);
-    fields(inner, value);
+// Parts by name, and times that can be reckoned with.
+struct Spelling {
+  const model::Fabric& fabric;
+
+  std::string text(const Entity& e) const {
+    return e.kind == model::EntityKind::none ? "" : model::name(fabric, e);
   }
-}
+  Status read(const Token& token, Entity& e) const {
+    e = {};
+    if (token.text.empty()) return {};
+    WEFT_TRY(e, model::find_entity(fabric, token));
+    return {};
+  }
+  Status read(const Token& token, Timestamp& out) const {
+    WEFT_TRY(const Timestamp t, parse_timestamp(token));
+    if (t.ns > time_ns_max || t.ns < -time_ns_max)
+      return fail(Errc::value, token.where, "a time is out of range");
+    out = t;
+    return {};
+  }
+};
 
 // What the machine relies on and fields alone do not say; "" when all is well.
 std::string_view nonsense(const Ticket& t) {
   const bool acts =
       t.stage == Stage::draining || t.stage == Stage::returning || t.stage == Stage::undoing;
-  if (t.id.empty() || t.cases.empty()) return "it names no case";
-  if (acts != t.deed.has_value()) return "its stage and its action do not agree";
-  if (t.pending && t.pending->kind == OrderKind::act && !acts) return "it awaits an act of nothing";
+  if (t.id.empty() || t.cases.empty()) return "it has no case";
+  if (acts != t.deed.has_value()) return "its stage and its action are inconsistent";
+  if (t.pending && t.pending->kind == OrderKind::act && !acts)
+    return "it waits for an action without a target";
   if (is_over(t.stage) && (t.is_reserved || t.pending || !t.ended))
-    return "it is over, and something is under way";
-  if ((t.is_reserved || acts) && !t.has_part()) return "it drains nothing";
+    return "it has ended, but an action is in progress";
+  if ((t.is_reserved || acts) && !t.has_part()) return "it has no drain target";
   if (t.stage == Stage::soaking && !t.returned_at) return "it was never returned";
   for (const std::int64_t ns : t.spent_ns)
-    if (ns < 0 || ns > spent_ns_max) return "a part of its time is out of range";
-  if (t.snapshot && t.root.kind == model::EntityKind::none) return "a snapshot of nothing";
+    if (ns < 0 || ns > spent_ns_max) return "a phase duration is out of range";
+  if (t.snapshot && t.root.kind == model::EntityKind::none) return "a snapshot without a target";
   return "";
 }
 
 }  // namespace
 
 std::string to_json(const model::Fabric& fabric, const Ticket& ticket) {
-  Ticket copy = ticket;
-  Writer writer(fabric);
-  fields(writer, copy);
-  return writer.out.dump(-1, ' ', false, json::error_handler_t::replace);
+  return write_fields(ticket, Spelling{fabric});
 }
 
 Result<Ticket> read_ticket(const model::Fabric& fabric, std::string_view text) {
-  const auto bad = [](std::string what) {
-    return fail(Errc::parse, {}, fmt::format("no ticket of a repair: {}", what),
-                "it was damaged, or written by another version or for another fabric");
+  const auto bad = [](std::string_view what) {
+    return fail(Errc::parse, {}, fmt::format("not a repair ticket: {}", what),
+                "it is damaged, or was written by another version or for another fabric");
   };
-  try {
-    Ticket out;
-    const json in = json::parse(text);
-    Loader loader(fabric, in);
-    fields(loader, out);
-    if (const std::string_view what = nonsense(out); !what.empty()) return bad(std::string(what));
-    return out;
-  } catch (const std::exception& e) {
-    return bad(e.what());
-  }
+  auto read = read_fields<Ticket>(text, {}, Spelling{fabric});
+  if (!read) return bad(read.error().text());
+  if (const std::string_view what = nonsense(*read); !what.empty()) return bad(what);
+  return read;
 }
 
 }  // namespace weft::operate::repair

@@ -47,6 +47,8 @@ Ticket full(const model::Fabric& fabric) {
   t.check_at = at(10);
   t.told_at = at(9);
   t.rollbacks = 8;
+  t.exonerations = 9;
+  t.held_until = at(15);
   t.drained_at = at(11);
   t.returned_at = at(12);
   t.ended = at(13);
@@ -85,11 +87,11 @@ TEST_CASE("documents that are cut, changed or of another fabric are refused") {
     const auto read = read_ticket(fabric, changed);
     return read ? std::string("accepted") : read.error().text();
   };
-  CHECK(contains(with("\"stage\":\"returning\"", "\"stage\":\"returnin\""), "is not known"));
+  CHECK(contains(with("\"stage\":\"returning\"", "\"stage\":\"returnin\""), "returning"));
   CHECK(contains(with("\"orders\":12", "\"orders\":-1"), "out of range"));
   CHECK(contains(with("\"orders\":12", "\"orders\":\"12\""), "whole number"));
   CHECK(contains(with("rtsw:0--ctsw:1", "rtsw:9--ctsw:1"), "rtsw:9"));
-  CHECK(contains(with("\"stage\":\"returning\"", "\"stage\":\"returned\""), "do not agree"));
+  CHECK(contains(with("\"stage\":\"returning\"", "\"stage\":\"returned\""), "are inconsistent"));
   CHECK(read_ticket(fabric, "null").has_value() == false);
   CHECK(read_ticket(fabric, "[]").has_value() == false);
 }

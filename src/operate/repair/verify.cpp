@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/json_line.hpp"
 #include "operate/repair/driver.hpp"
 
 namespace weft::operate::repair {
 namespace {
 
 Outcome no_result(const Pending& pending) {
-  return {.order = pending.id, .error = Error{Errc::io, {}, "no result came", {}, {}}};
+  return {.order = pending.id, .error = Error{Errc::io, {}, "no result received", {}, {}}};
 }
 
 }  // namespace
@@ -19,7 +18,7 @@ Outcome no_result(const Pending& pending) {
 void Driver::mended(Ticket& t) {
   r_.touch(t);
   t.check_at = now();
-  const std::string why = fmt::format("{} says that it is repaired", t.repaired_by);
+  const std::string why = fmt::format("{} reports it as repaired", t.repaired_by);
   if (!t.has_part()) return move(t, Stage::verifying, why);
   if (t.stage != Stage::failed) return;
   if (t.is_reserved) {
@@ -30,6 +29,14 @@ void Driver::mended(Ticket& t) {
   close(t);
 }
 
+// Losses are known at once, that there are none only after as many packets as a repair is verified
+// with.
+bool Driver::baseline_known(Ticket& t) {
+  const bool is_enough =
+      t.baseline.lost > problem(t).lost_max || t.baseline.sent >= problem(t).packets;
+  return is_enough || t.no_means || t.checks_failed >= r_.policy_.retries.checks;
+}
+
 // Is there a fault to be found at all?
 bool Driver::drained(Ticket& t) {
   if (t.pending) {
@@ -37,14 +44,22 @@ bool Driver::drained(Ticket& t) {
     const Outcome lost = no_result(*std::exchange(t.pending, std::nullopt));
     checked(t, lost);
   }
-  const bool is_known = t.baseline.sent > 0 || t.no_means;
-  if (!is_known && t.checks_failed < r_.policy_.retries.checks) {
+  if (!baseline_known(t)) {
     if (is_due(t.check_at)) issue(t, OrderKind::check);
     return false;
   }
-  std::string found = "whether test traffic comes through is not known";
+  std::string found = "it is not known whether test traffic gets through";
   if (t.baseline.sent > 0)
     found = fmt::format("{} of {} test packets lost", t.baseline.lost, t.baseline.sent);
+  const bool is_well =
+      t.baseline.sent >= problem(t).packets && t.baseline.lost <= problem(t).lost_max;
+  if (is_well && !t.held_until && is_due(quiet_until(r_, t))) {  // nothing is to be mended
+    t.verify = t.baseline;
+    return clean(t);
+  }
+  if (t.held_until)
+    found += fmt::format("; it failed again and is kept out of service until {}",
+                         to_text(*t.held_until));
   move(t, Stage::repairing, found);
   t.check_at = in(r_.policy_.timing.recheck_ns);
   const bool looks_well = t.baseline.sent > 0 && t.baseline.lost <= problem(t).lost_max;
@@ -63,7 +78,8 @@ Timestamp Driver::quiet_until(const Repair& repair, const Ticket& t) {
 
 // When to verify what nobody says is repaired; a person's word is put to the test at once.
 Timestamp Driver::verify_at(const Repair& repair, const Ticket& t) {
-  return t.repaired_by.empty() ? std::max(t.check_at, quiet_until(repair, t)) : t.check_at;
+  if (!t.repaired_by.empty()) return t.check_at;
+  return std::max({t.check_at, quiet_until(repair, t), t.held_until.value_or(Timestamp{})});
 }
 
 bool Driver::repairing(Ticket& t) {
@@ -73,8 +89,8 @@ bool Driver::repairing(Ticket& t) {
   if (must_wait) return false;
   t.verify = {};
   move(t, Stage::verifying,
-       t.repaired_by.empty() ? std::string("is it well again?")
-                             : fmt::format("{} says that it is repaired", t.repaired_by));
+       t.repaired_by.empty() ? std::string("checking whether it is healthy")
+                             : fmt::format("{} reports it as repaired", t.repaired_by));
   return true;
 }
 
@@ -93,7 +109,7 @@ bool Driver::verifying(Ticket& t) {
   }
   if (!is_due(quiet_until(r_, t))) {
     if (t.told_at <= t.since) return false;
-    refute(t, "it is still told of");
+    refute(t, "it is still being reported");
     return true;
   }
   if (t.no_means) return clean(t);
@@ -124,7 +140,7 @@ void Driver::refute(Ticket& t, std::string found) {
   ++t.verifications;
   put_off_check(t);
   if (!t.repaired_by.empty())
-    tell(t, "repair_verify_failed", fmt::format("{} is not well yet: {}", name(t), found));
+    tell(t, "repair_verify_failed", fmt::format("{} is not healthy yet: {}", name(t), found));
   t.repaired_by.clear();
   move(t, Stage::repairing, std::move(found));
 }
@@ -137,7 +153,7 @@ bool Driver::clean(Ticket& t) {
   if (is_offender && t.resolution != Resolution::replaced) {
     t.is_offender = true;
     move(t, Stage::repairing,
-         fmt::format("repaired {} times already, rolled back {} times: it is to be replaced",
+         fmt::format("already repaired {} times, rolled back {} times: it must be replaced",
                      repairs, t.rollbacks));
     tell(t, "repair_replace", fmt::format("{}: {}", name(t), t.reason));
     return true;
@@ -161,26 +177,26 @@ bool Driver::soaking(Ticket& t) {
     t.has_relapsed = false;
     t.resolution = Resolution::none;
     t.repaired_by.clear();
-    r_.say("weft", &t, "rollback", fmt::format("\"rollbacks\":{}", t.rollbacks));
+    r_.say("weft", &t, "rollback", JsonObject().add("rollbacks", t.rollbacks));
     move(t, Stage::triaged, "new evidence since it was returned");
-    tell(t, "repair_rollback", fmt::format("{} fails again and is to be drained", name(t)));
+    tell(t, "repair_rollback", fmt::format("{} fails again and must be drained", name(t)));
     return true;
   }
   if (t.has_relapsed || !is_due({t.since.ns + problem(t).soak_ns})) return false;
   move(t, Stage::returned, "no new evidence");
-  tell(t, "repair_closed", fmt::format("{} is well: {}", name(t), to_text(t.resolution)));
+  tell(t, "repair_closed", fmt::format("{} is healthy: {}", name(t), to_text(t.resolution)));
   return true;
 }
 
 void Driver::checked(Ticket& t, const Outcome& outcome) {
   const port::Check& c = outcome.check;
   say_outcome(t, outcome, "check",
-              outcome.error ? "" : fmt::format(",\"sent\":{},\"lost\":{}", c.sent, c.lost));
+              outcome.error ? JsonObject() : JsonObject().add("sent", c.sent).add("lost", c.lost));
   r_.touch(t);
   if (outcome.error && outcome.error->code == Errc::unsupported) {
     t.no_means = true;
     if (t.stage == Stage::verifying && t.repaired_by.empty())
-      move(t, Stage::repairing, "test traffic cannot be sent over it: a person has to say");
+      move(t, Stage::repairing, "test traffic cannot be sent over it: an operator must decide");
     return;
   }
   if (outcome.error || c.sent == 0) {
@@ -190,7 +206,8 @@ void Driver::checked(Ticket& t, const Outcome& outcome) {
     return;
   }
   if (t.stage == Stage::drained) {
-    t.baseline = c;
+    t.baseline.sent += c.sent;
+    t.baseline.lost += c.lost;
     t.checks_failed = 0;
     return;
   }

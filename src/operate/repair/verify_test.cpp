@@ -6,8 +6,6 @@ namespace {
 
 using namespace testing;
 
-constexpr double minute = 60;
-
 // An optic that gets darker, and loses nothing yet.
 struct Fading : Bench {
   Fading() : Bench(shared(), policy_with("{problems: {optic: {verify: {quiet: 15 min}}}}")) {

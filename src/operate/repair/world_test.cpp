@@ -1,6 +1,7 @@
 // What must hold whatever happens, in small worlds exhaustively and in larger ones at random.
 #include "base/hash.hpp"
 #include "base/rng.hpp"
+#include "base/test_effort.hpp"
 #include "operate/repair/repair.hpp"
 #include "operate/repair/test_kit.hpp"
 
@@ -378,7 +379,7 @@ struct Chaos {
 };
 
 TEST_CASE("thousands of random sequences are safe, and end well") {
-  constexpr std::uint64_t sequences = 2000;
+  constexpr std::uint64_t sequences = test_effort(2000);
   std::size_t acts = 0;
   for (std::uint64_t seed = 0; seed < sequences; ++seed) {
     INFO("seed " << seed);

@@ -75,7 +75,7 @@ struct Collector::Round {
 
   void ask(port::DeviceState& devices, std::size_t i) {
     const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
-    if (left < patience_least) return finish(i, {}, "there was no time left to ask it");
+    if (left < patience_least) return finish(i, {}, "there was no time left to query it");
     try {
       auto pieces = devices.collect(names[i], left, bytes_max);
       if (pieces) return finish(i, std::move(*pieces), "");

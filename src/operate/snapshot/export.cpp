@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "os/digest.hpp"
+
 namespace weft::operate::snapshot {
 namespace {
 
@@ -24,7 +26,7 @@ std::string renamed(Redactor& redactor, const std::string& name) {
 
 Result<Export> export_copy(const Snapshot& original, const RedactSettings& settings) {
   if (original.manifest.is_redacted)
-    return fail(Errc::parse, {}, "this snapshot is an exported copy already",
+    return fail(Errc::parse, {}, "this snapshot is already an exported copy",
                 "export the original");
   Redactor redactor(settings);
   Export out{.snapshot = original, .pseudonyms = {}};

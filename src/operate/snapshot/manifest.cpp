@@ -81,7 +81,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   try {
     const json root = json::parse(text);
     if (root.at("format") != "weft snapshot" || root.at("version") != format_version)
-      return fail(Errc::parse, {file, 0, 0}, "no manifest of a snapshot of this version");
+      return fail(Errc::parse, {file, 0, 0}, "not a snapshot manifest of this version");
     out.case_id = root.at("case").get<std::string>();
     out.cause = root.at("cause").at("kind").get<std::string>();
     out.entity = root.at("cause").at("entity").get<std::string>();
@@ -98,6 +98,17 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
     return fail(Errc::parse, {file, 0, 0}, std::string("broken manifest: ") + error.what());
   }
   return out;
+}
+
+std::string file_name_of(std::string_view text) {
+  constexpr std::size_t part_bytes_max = 40;
+  std::string out;
+  for (const char c : text.substr(0, part_bytes_max)) {
+    const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '_' || (c == '.' && !out.ends_with('.'));
+    out += fine ? c : '-';
+  }
+  return out.empty() ? "-" : out;
 }
 
 }  // namespace weft::operate::snapshot

@@ -50,4 +50,7 @@ std::string to_json(const Manifest& manifest);
 // Fails: Errc::parse with what is missing or wrong.
 Result<Manifest> parse_manifest(std::string_view json, const std::string& file);
 
+// The text as (part of) the name of an archived file: other bytes become "-". Never empty.
+std::string file_name_of(std::string_view text);
+
 }  // namespace weft::operate::snapshot

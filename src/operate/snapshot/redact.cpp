@@ -20,16 +20,9 @@ constexpr std::size_t names_max = 10'000;
 constexpr std::uint32_t pseudonym_first = 0xC6120001;  // 198.18.0.1, of the range for benchmarks
 constexpr std::uint32_t pseudonym_count = 0x1FFFE;
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-bool is_alnum(char c) { return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z'); }
+bool is_alnum(char c) { return is_digit(c) || (lower_case(c) >= 'a' && lower_case(c) <= 'z'); }
 bool is_of_address(char c) {
-  return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'f') || c == ':' || c == '.';
-}
-
-std::string lowered(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), lower);
-  return out;
+  return is_digit(c) || (lower_case(c) >= 'a' && lower_case(c) <= 'f') || c == ':' || c == '.';
 }
 
 std::string mark(std::string_view kind) { return fmt::format("{}{}>", removed_mark, kind); }
@@ -98,19 +91,19 @@ RedactSettings read_redact_settings(const Config& config, Errors& errors) {
   out.listed_names = read_treatment(reader, "listed_names", out.listed_names);
   for (const Token& name : reader.texts("names")) {
     if (trim(name.text).empty())
-      reader.error(Errc::value, name.where, "a name that is empty stands everywhere");
+      reader.error(Errc::value, name.where, "an empty name matches everywhere");
     else
       out.names.emplace_back(name.text);
   }
   if (out.names.size() > names_max)
     reader.error(Errc::value, reader.where("names"),
-                 fmt::format("at most {} names can be looked for", names_max));
+                 fmt::format("at most {} names can be searched for", names_max));
   reader.finish();
   return out;
 }
 
 Redactor::Redactor(RedactSettings settings) : settings_(std::move(settings)) {
-  for (std::string& name : settings_.names) name = lowered(name);
+  for (std::string& name : settings_.names) name = lower_case(name);
   std::erase(settings_.names, "");
   // The longest first: "acme corp" before "acme".
   std::ranges::sort(settings_.names, [](const std::string& a, const std::string& b) {
@@ -210,7 +203,7 @@ std::string Redactor::without_addresses(const std::string& line) {
 
 std::string Redactor::without_names(const std::string& line) {
   if (settings_.names.empty() || settings_.listed_names == Treatment::keep) return line;
-  const std::string small = lowered(line);
+  const std::string small = lower_case(line);
   std::string out;
   for (std::size_t at = 0; at < line.size();) {
     if (std::string_view(line).substr(at).starts_with(removed_mark)) {

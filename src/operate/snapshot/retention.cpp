@@ -16,6 +16,7 @@
 
 #include "base/fd.hpp"
 #include "base/hash.hpp"
+#include "os/error.hpp"
 
 namespace weft::operate::snapshot {
 namespace {
@@ -26,9 +27,8 @@ constexpr std::string_view extension = ".tar.gz";
 constexpr std::size_t case_bytes_max = 120;
 
 std::unexpected<Error> failure(const std::string& path, std::string_view doing, int error) {
-  return fail(Errc::io, {path, 0, 0},
-              fmt::format("{}: {}", doing, std::generic_category().message(error)),
-              error == ENOSPC ? "free some space, or bound the snapshots by less" : "");
+  return system_failure(
+      doing, error, error == ENOSPC ? "free some space, or reduce the snapshot limit" : "", {path});
 }
 
 std::string case_part(std::string_view id) {
@@ -117,7 +117,7 @@ Result<std::vector<std::string>> make_room(const std::string& directory, std::ui
     return fail(
         Errc::infeasible, {directory, 0, 0},
         fmt::format("snapshots of open cases leave no room for {} bytes in {}", bytes, bytes_max),
-        "allow them more, or close cases");
+        "increase the limit, or close cases");
   for (const std::string& path : out)
     if (unlink(path.c_str()) != 0 && errno != ENOENT) return failure(path, "removing", errno);
   return out;
@@ -129,7 +129,7 @@ Status write_durable(const std::string& path, std::string_view content) {
   std::error_code error;
   if (fs::create_directories(directory, error) && !error)
     fs::permissions(directory, fs::perms::owner_all, error);
-  if (error) return failure(directory, "making the directory", error.value());
+  if (error) return failure(directory, "creating the directory", error.value());
   const std::string temporary = fmt::format("{}.tmp.{}", path, getpid());
   const auto write_temporary = [&]() -> Status {
     const Fd file(

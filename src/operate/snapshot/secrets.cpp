@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace weft::operate::snapshot {
 namespace {
 
@@ -67,13 +69,11 @@ bool is_separator(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '=' || c == ',' || c == ';' || c == '{' ||
          c == '}' || c == '[' || c == ']' || c == '(' || c == ')';
 }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 std::string plain_of(std::string_view text) {
   std::string out;
   for (const char c : text)
-    if (is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z')) out += lower(c);
+    if (is_digit(c) || (lower_case(c) >= 'a' && lower_case(c) <= 'z')) out += lower_case(c);
   return out;
 }
 

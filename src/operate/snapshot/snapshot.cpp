@@ -9,6 +9,7 @@
 
 #include "base/file.hpp"
 #include "operate/snapshot/devices.hpp"
+#include "os/digest.hpp"
 
 namespace weft::operate::snapshot {
 namespace {
@@ -59,10 +60,10 @@ std::string fault_of(const PieceEntry& piece,
   const auto it = files.find(piece.file);
   if (it == files.end()) return fmt::format("{} is missing", piece.file);
   if (it->second.size() != piece.bytes)
-    return fmt::format("{} has {} bytes where the manifest says {}", piece.file, it->second.size(),
+    return fmt::format("{} has {} bytes, but the manifest says {}", piece.file, it->second.size(),
                        piece.bytes);
   if (sha256_hex(it->second) != piece.sha256)
-    return fmt::format("{} is not what was collected: its SHA-256 differs", piece.file);
+    return fmt::format("{} was modified after collection: its SHA-256 differs", piece.file);
   return {};
 }
 
@@ -97,10 +98,10 @@ Result<std::string> pack(const Snapshot& snapshot) {
 Result<Snapshot> verify(std::string_view archive, const std::string& file) {
   WEFT_TRY(const std::string tar, gunzip(archive, file, archive_bytes_max));
   Snapshot out;
-  WEFT_TRY(out.files, read_tar(tar, file));
+  WEFT_TRY(out.files, read_plain_tar(tar, file));
   if (out.files.empty() || out.files.front().name != manifest_name)
     return fail(Errc::parse, {file, 0, 0}, "the archive does not begin with a manifest",
-                "is it a snapshot?");
+                "check that it is a snapshot");
   WEFT_TRY(out.manifest, parse_manifest(out.files.front().content, file));
   out.files.erase(out.files.begin());
   if (Errors faults = faults_of(out, file); !faults.empty())

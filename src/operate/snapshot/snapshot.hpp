@@ -13,7 +13,7 @@
 #include "operate/snapshot/collect.hpp"
 #include "operate/snapshot/manifest.hpp"
 #include "operate/snapshot/retention.hpp"
-#include "operate/snapshot/tar.hpp"
+#include "os/tar.hpp"
 #include "port/device_state.hpp"
 
 namespace weft::operate::snapshot {

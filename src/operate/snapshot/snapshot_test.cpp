@@ -16,6 +16,7 @@
 #include "base/test_folder.hpp"
 #include "model/test_fabric.hpp"
 #include "operate/snapshot/export.hpp"
+#include "os/digest.hpp"
 
 namespace weft::operate::snapshot {
 namespace {
@@ -155,7 +156,6 @@ TEST_CASE("what was changed, lost, added or cut is found") {
   REQUIRE(whole.has_value());
   CHECK(*whole == *pack(good));
   REQUIRE(verify(*whole, "f").has_value());
-  CHECK(sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 
   const auto says = [&](const Snapshot& bad) {
     const auto found = verify(*pack(bad), "f");
@@ -166,7 +166,7 @@ TEST_CASE("what was changed, lost, added or cut is found") {
   bad.files[0].content = "abd";
   CHECK(says(bad).find("SHA-256 differs") != std::string::npos);
   bad.files[0].content = "abcd";
-  CHECK(says(bad).find("4 bytes where the manifest says 3") != std::string::npos);
+  CHECK(says(bad).find("4 bytes, but the manifest says 3") != std::string::npos);
   bad.files.clear();
   CHECK(says(bad).find("a/p.txt is missing") != std::string::npos);
   bad = good;
@@ -175,16 +175,6 @@ TEST_CASE("what was changed, lost, added or cut is found") {
   for (std::size_t size = 0; size < whole->size(); size += 7)
     CHECK(!verify(std::string_view(*whole).substr(0, size), "f").has_value());
   CHECK(!verify(*gzip("{}"), "f").has_value());
-  CHECK(!write_tar({{"../x", ""}}, {0}).has_value());
-  CHECK(!write_tar({{"x", ""}, {"x", ""}}, {0}).has_value());
-  // Every single byte of the tape matters, but for the padding.
-  const std::string tar = *write_tar({{"a", "b"}}, {0});
-  for (std::size_t at = 0; at < 512; ++at) {
-    if (at == 155) continue;  // behind the end of the header's own sum
-    std::string other = tar;
-    other[at] = static_cast<char>(other[at] ^ 1);
-    CHECK(!read_tar(other, "f").has_value());
-  }
 }
 
 TEST_CASE("a copy for a vendor holds no secret, and verifies") {

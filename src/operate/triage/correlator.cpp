@@ -11,7 +11,6 @@ namespace {
 using model::EventKind;
 
 constexpr std::uint8_t tally_max = UINT8_MAX;
-constexpr std::int64_t forever = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
@@ -102,14 +101,16 @@ std::uint32_t Tally::observers() const {
 
 Correlator::Correlator(const Parts& parts, const Suspects& suspects, const Rules& rules,
                        const Interpreter& interpreter, const Maintenance& maintenance,
-                       const LearnedRelations& learned, Sink sink)
+                       const LearnedRelations& learned, Sink sink, Bounds bounds)
     : parts_(parts),
       suspects_(suspects),
       rules_(rules),
       interpreter_(interpreter),
       maintenance_(maintenance),
       learned_(learned),
+      planned_(parts, suspects, rules),
       sink_(std::move(sink)),
+      bounds_(bounds),
       down_(rules.kinds(Meaning::down)),
       session_(rules.kinds(Meaning::session)),
       loss_(rules.kinds(Meaning::loss)),
@@ -186,6 +187,11 @@ Evidence Correlator::resolve(const Evidence& evidence) {
 
 void Correlator::add_one(const Evidence& evidence, bool is_repeat) {
   const Meaning meaning = rules_.event(evidence.kind).meaning;
+  if (meaning == Meaning::planned) return add_order(evidence);
+  if (is_planned(evidence)) {
+    ++counts_.planned;
+    return;
+  }
   if (meaning == Meaning::change) return add_change(evidence, is_repeat);
   const Evidence placed = meaning == Meaning::congestion ? resolve(evidence) : evidence;
   if (learned_.is_reason(placed.kind)) note_reason(placed);
@@ -209,7 +215,7 @@ void Correlator::add_change(const Evidence& evidence, bool is_repeat) {
       continue;
     c.members.emplace_back(evidence, is_repeat);
     c.last = std::max(c.last, evidence.at);
-    return;
+    return thin(c);
   }
   if (!is_repeat || evidence.detail != 0)
     commits_.push_back({evidence.at, evidence.part, evidence.detail, Said(evidence, is_repeat)});
@@ -262,6 +268,7 @@ bool Correlator::joins(std::uint32_t slot, const Evidence& e) const {
 void Correlator::join(std::uint32_t slot, const Evidence& e, bool is_repeat) {
   OpenCase& c = cases_[slot];
   c.members.emplace_back(e, is_repeat);
+  thin(c);
   if (is_repeat) return;
   const Meaning meaning = rules_.event(e.kind).meaning;
   PartState& state = states_[e.part.index()];
@@ -320,6 +327,7 @@ void Correlator::dismiss(PartId part) {
     ++counts_.dismissed;
     if (is_held) cases_[state.owner].unexplained.push_back(said);
   }
+  if (is_held) thin(cases_[state.owner]);
   close_pending(part);
 }
 
@@ -451,8 +459,22 @@ std::uint64_t Correlator::oldest_waiting() const {
   return oldest;
 }
 
+void Correlator::append_serials(std::vector<std::uint64_t>& out) const {
+  const auto append = [&](const std::vector<Said>& said) {
+    for (const Said& s : said) out.push_back(s.serial);
+  };
+  for (const Pending& pending : pendings_)
+    if (pending.part.valid()) append(pending.said);
+  for (const Commit& commit : commits_) out.push_back(commit.said.serial);
+  for (const auto& [number, slot] : by_number_) {
+    append(cases_[slot].members);
+    append(cases_[slot].unexplained);
+    for (const Led& led : cases_[slot].led) out.push_back(led.said.serial);
+  }
+}
+
 std::uint64_t Correlator::oldest_serial() const {
-  std::uint64_t oldest = oldest_waiting();
+  std::uint64_t oldest = std::min(oldest_waiting(), planned_.oldest_serial());
   const auto look = [&](const std::vector<Said>& said) {
     for (const Said& s : said) oldest = std::min(oldest, s.serial);
   };

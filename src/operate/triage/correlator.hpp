@@ -10,6 +10,7 @@
 #include <queue>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "operate/triage/learned.hpp"
 #include "operate/triage/maintenance.hpp"
 #include "operate/triage/parts.hpp"
+#include "operate/triage/planned.hpp"
 #include "operate/triage/rules.hpp"
 
 namespace weft::operate::triage {
@@ -57,18 +59,28 @@ class Correlator {
     std::uint64_t dismissed = 0;  // evidence too thin for a case
     std::uint64_t cases = 0, merged = 0, moved = 0, split = 0;
     std::uint64_t learned = 0;  // members by learned relations
+    std::uint64_t planned = 0;  // effects of orders, and the orders
   };
   using Sink = std::function<void(Case)>;
+  // Of records of one part, kind, source and end a case keeps the first and the last `rows`, and
+  // counts those between. At least as many as any count of the rules, so that a case which is
+  // split is weighed as if all were kept. By default all are kept.
+  struct Bounds {
+    std::size_t rows = SIZE_MAX / 2;
+  };
 
   Correlator(const Parts& parts, const Suspects& suspects, const Rules& rules,
              const Interpreter& interpreter, const Maintenance& maintenance,
-             const LearnedRelations& learned, Sink sink);
+             const LearnedRelations& learned, Sink sink, Bounds bounds);
 
   // Evidence of one second, sorted by order(); seconds ascend.
   // Cost: O(1) for most; a decision costs the footprints of the causes it weighs.
   void add(const std::vector<Evidence>& second);
   // No evidence before `now` comes any more.
-  void advance(std::int64_t now) { run_timers(now); }
+  void advance(std::int64_t now) {
+    planned_.forget(now);
+    run_timers(now);
+  }
   // Decides everything that waits and hands out all cases.
   void finish();
   // The cases that are open, in the order of opening, as things stand.
@@ -87,6 +99,8 @@ class Correlator {
   News news(Glance& known, CaseState state) const;
   // No record with a smaller serial is needed any more. Cost: O(evidence held).
   std::uint64_t oldest_serial() const;
+  // Appends the serials of all evidence held. Cost: O(evidence held).
+  void append_serials(std::vector<std::uint64_t>& out) const;
   // Nor waits one for a decision.
   std::uint64_t oldest_waiting() const;
   // When advance() may have something to do though no evidence comes; none: never.
@@ -128,6 +142,14 @@ class Correlator {
     std::int64_t until = 0;
     double confidence = 0;
   };
+  // Rows that a case counts and does not keep, by what they have in common.
+  using Stream = std::tuple<PartId, model::EventKind, model::Source, unsigned>;
+  struct Omitted {
+    Said sample;
+    std::uint64_t records = 0;
+    std::int64_t first = 0, last = 0;
+  };
+  using OmittedRows = std::map<Stream, Omitted>;
   // Evidence on a part that no case explains yet.
   struct Pending {
     PartId part;
@@ -161,6 +183,9 @@ class Correlator {
     Tally tally;
     std::vector<Said> members, unexplained;
     std::vector<Led> led;
+    OmittedRows members_omitted, unexplained_omitted, led_omitted;
+    std::uint64_t omitted = 0;  // records in these
+    std::size_t thin_at = 0;    // rows kept by which thin() looks at them again
     std::vector<PartId> owned;
     bool is_apart = false;         // proven to be no part of what else fails around it
     std::string name, split_from;  // once it was split; else the name follows from its records
@@ -192,6 +217,12 @@ class Correlator {
   // Flow of evidence (correlator.cpp).
   void add_one(const Evidence& evidence, bool is_repeat);
   void add_change(const Evidence& evidence, bool is_repeat);
+  // Effects of orders (orders.cpp).
+  void add_order(const Evidence& order);
+  bool is_planned(const Evidence& evidence) const;
+  void forget_planned(PartId part);
+  void forget_planned_commits();
+  void clear_by_order(PartId part, const Evidence& order);
   Evidence resolve(const Evidence& evidence);
   bool joins(std::uint32_t slot, const Evidence& evidence) const;
   void join(std::uint32_t slot, const Evidence& evidence, bool is_repeat);
@@ -231,6 +262,19 @@ class Correlator {
   bool follow_lead(PartId part, std::optional<CauseKind> written, std::int64_t now);
   std::size_t reason_row(model::NodeId device) const;
   void follow_unexplained(std::uint32_t slot);
+
+  // Bounded cases (thin.cpp).
+  void thin(OpenCase& c) const;
+  template <class Row>
+  std::uint64_t thin(std::vector<Row>& rows, OmittedRows& omitted) const;
+  static void merge(OmittedRows& to, const OmittedRows& from);
+  static Stream stream_of(const Said& said);
+  static std::size_t row_count(const OpenCase& c) {
+    return c.members.size() + c.unexplained.size() + c.led.size();
+  }
+  void add_summary(const Omitted& omitted, Relation relation,
+                   std::vector<Case::Summary>& out) const;
+  void place_omitted(const OpenCase& whole);
 
   // Cases that turn out to be several (split.cpp).
   void doubt(std::uint32_t slot, const Evidence& evidence);
@@ -295,6 +339,7 @@ class Correlator {
   void absorb(std::uint32_t slot, std::uint32_t lesser);
   void retype(OpenCase& c) const;
   Case describe(const OpenCase& c, CaseState state) const;
+  void describe_rows(const OpenCase& c, Case& out) const;
   std::uint64_t fingerprint(const OpenCase& c) const;
   Relation relation(const OpenCase& c, const Said& said) const;
   static const Said* first_member(const OpenCase& c);
@@ -306,7 +351,9 @@ class Correlator {
   const Interpreter& interpreter_;
   const Maintenance& maintenance_;
   const LearnedRelations& learned_;
+  PlannedChanges planned_;
   Sink sink_;
+  const Bounds bounds_;
   KindMask down_, session_, loss_, soft_, silence_, alarming_;
   std::vector<PartState> states_;  // by PartId
   std::vector<Pending> pendings_;

@@ -107,6 +107,7 @@ TEST_CASE("a rack switch: uplinks, and the NICs and hosts below it") {
   for (int nic = 16; nic < 20; ++nic) story.say(100.1, fmt::format("nic:{}", nic), "nic_down");
   story.say(100, "host:8", "probe_host", {.until = 110});
   CHECK(story.told() == "rack_switch rtsw:4 (9)");
+  CHECK(story.cases().at(0).confidence > 0.9);  // its hosts are alive: it is not the rack's power
 }
 
 TEST_CASE("a rack without power: the same, and somebody says so, even much later") {

@@ -98,7 +98,9 @@ double Correlator::weigh_other(PartId part, const CauseRule& rule, SuspectId sus
     direct = std::max(direct, rule.direct[static_cast<std::size_t>(std::countr_zero(left))]);
   sum.direct += direct;
   if (direct > 0) return direct;
-  if (!is_near(pending, onset)) return 0;
+  // In a rack without power nobody is left to see a cable within it go down.
+  const bool is_dark = suspects_[suspect].kind == CauseKind::rack;
+  if (!is_near(pending, onset) || (is_dark && parts_.is_cable(part))) return 0;
   return (said & (down_ | silence_)) != 0 ? rules_.gain : 0;
 }
 

@@ -7,37 +7,37 @@ namespace {
 // Prices, gains and what silence costs are on one scale: 9 is a fault of one part. A cause wins
 // when it is cheaper than a fault of its own for each part that it explains.
 constexpr std::string_view text =
-    R"yaml(# Rules of triage. A file given by --rules is laid over these, key by key.
+    R"yaml(# Triage rules. A file given by --rules is merged over these, key by key.
 
 gain: 9                 # for each part whose evidence a cause explains
 
 timing:
-  lateness: 30 s        # a record may come so much behind the newest
-  together: 12 s        # effects of one cause begin so near to each other
-  at_once: 2 s          # the same of parts that die in one blow
-  blip: 60 s            # a single down and up is held so long: does it come again?
-  soft: 120 s           # and so long single bit errors and light levels
-  cleared: 90 s         # a part is done with so long after it is well again
-  silent: 1 h           # a case is closed when it has been silent so long
-  congested: 60 s       # the same of congestion
-  change: 30 s          # a change of configuration acts within so long
+  lateness: 30 s        # how far a record may lag behind the newest
+  together: 12 s        # effects of one cause begin within this time
+  at_once: 2 s          # the same for parts that fail simultaneously
+  blip: 60 s            # a single down and up is held for this time, in case it recurs
+  soft: 120 s           # the same for single bit errors and light levels
+  cleared: 90 s         # a part is closed this long after recovery
+  silent: 1 h           # a case is closed after this time without records
+  congested: 60 s       # the same for congestion
+  change: 30 s          # a configuration change takes effect within this time
 
-clock:                  # event time that far from the time of receipt is not believed
-  behind: 20 s          # longer than any delivery takes
+clock:                  # event time further than this from the time of receipt is not trusted
+  behind: 20 s          # longer than any delivery delay
   ahead: 2 s
-  delay: 500 ms         # it is then taken for so much before the receipt
+  delay: 500 ms         # the event is then placed this long before its receipt
 
-cards: {ports: 36}      # of a line card; switches with no more ports than that have none
+cards: {ports: 36}      # per line card; switches with no more ports than this have none
 
-counts:                 # so many records make a case
+counts:                 # number of records that make a case
   flaps: 3              # downs seen at one end by one source
   soft: 3
   losses: 3
   silences: 2
-  faults: 3             # of a device that names no known cause
+  faults: 3             # on a device, without a known cause
   congestion: 4
-  part: 6               # links of one switch that die in one blow
-  racks: 4              # racks that lose their power together: it is the zone's
+  part: 6               # links of one switch that fail simultaneously
+  racks: 4              # racks that lose power together: attributed to the zone
 
 groups:                 # names for lists of kinds
   link: [link_down, link_up, interface_down, bgp_down, bgp_up, bfd_down, bfd_up, probe_loss]
@@ -51,7 +51,7 @@ groups:                 # names for lists of kinds
   platform: [memory_error, storage_error, cpu_high, temperature_high, fan_fail, psu_fail]
   power: [power_lost, power_ok, psu_fail, oob_unreachable]
 
-events:                 # what each kind says, and how long to wait for what else there is
+events:                 # meaning of each kind, and how long to wait for related events
   info: {says: nothing}
   link_down: {says: down, wait: 5 s}
   link_up: {says: clear}
@@ -95,14 +95,17 @@ events:                 # what each kind says, and how long to wait for what els
   pfc_pauses: {says: congestion, wait: 30 s}
   ecn_marks: {says: congestion, wait: 30 s}
   queue_depth: {says: congestion, wait: 30 s}
+  drain: {says: planned}
+  undrain: {says: planned}
+  maintenance: {says: planned}
 
 # price    of assuming the cause
-# silent   for each part that should speak of it and does not
-# expects  what such a part says
+# silent   for each part that is expected to report but does not
+# expects  the kinds that such a part reports
 # explains the kinds that become members of its case
-# doubts   of these: those that a lesser cause inside it brings about by itself. A case of which one
-#          is said is weighed again without that lesser cause, and split where it is not worth it
-# direct   kinds said of the root itself, and what they are worth
+# doubts   of these: those that a smaller cause inside it produces on its own. A case with one of
+#          them is scored again without that smaller cause, and split if it is not worth its price
+# direct   kinds reported on the root itself, and their weight
 causes:
   port_flap: {price: 9, explains: [link, optics, nic]}
   optic: {price: 9, explains: [link, optics, nic]}

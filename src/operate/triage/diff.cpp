@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <utility>
 
-#include "base/json_line.hpp"
 #include "base/text.hpp"
 #include "operate/triage/report.hpp"
 
@@ -49,11 +49,13 @@ std::string cause_text(const model::Fabric& fabric, const std::vector<Case>& cas
   return fmt::format("{} {}", model::to_text(cases[i].kind), root_name(fabric, cases[i]));
 }
 
-std::string side_json(const model::Fabric& fabric, const std::vector<Case>& cases, std::size_t i) {
-  if (i == CaseChange::none) return "null";
-  return fmt::format(R"({{"id":"{}","cause":{{"kind":"{}","entity":{}}},"members":{}}})",
-                     cases[i].id, model::to_text(cases[i].kind),
-                     json_string(root_name(fabric, cases[i])), cases[i].members.size());
+std::optional<JsonObject> side(const model::Fabric& fabric, const std::vector<Case>& cases,
+                               std::size_t i) {
+  if (i == CaseChange::none) return std::nullopt;
+  return JsonObject()
+      .add("id", cases[i].id)
+      .add("cause", cause_object(fabric, cases[i]))
+      .add("members", cases[i].members.size());
 }
 
 }  // namespace
@@ -83,9 +85,13 @@ std::string diff_json(const model::Fabric& fabric, const std::vector<Case>& befo
                       const std::vector<Case>& after, const std::vector<CaseChange>& changes) {
   std::string out;
   for (const CaseChange& c : changes)
-    out += fmt::format("{{\"change\":\"{}\",\"before\":{},\"after\":{},\"shared\":{}}}\n",
-                       to_text(c.kind), side_json(fabric, before, c.before),
-                       side_json(fabric, after, c.after), c.shared);
+    out += JsonObject()
+               .add("change", to_text(c.kind))
+               .add("before", side(fabric, before, c.before))
+               .add("after", side(fabric, after, c.after))
+               .add("shared", c.shared)
+               .text() +
+           "\n";
   return out;
 }
 

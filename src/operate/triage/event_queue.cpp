@@ -95,6 +95,14 @@ std::uint64_t EventQueue::oldest_serial() const {
   return oldest;
 }
 
+void EventQueue::append_serials(std::vector<std::uint64_t>& out) const {
+  const auto append = [&](const std::vector<Evidence>& slice) {
+    for (const Evidence& e : slice) out.push_back(e.serial);
+  };
+  for (const std::vector<Evidence>& slice : ring_) append(slice);
+  for (const auto& [number, slice] : far_) append(slice);
+}
+
 // The next slice with evidence. Empty stretches of any length cost one walk round the ring.
 std::optional<std::int64_t> EventQueue::next_slice() const {
   std::optional<std::int64_t> found;

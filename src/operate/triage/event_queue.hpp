@@ -45,6 +45,8 @@ class EventQueue {
   const Counts& counts() const { return counts_; }
   // The smallest serial that waits, or the largest number. Cost: O(size).
   std::uint64_t oldest_serial() const;
+  // Of all that waits. Cost: O(size).
+  void append_serials(std::vector<std::uint64_t>& out) const;
   std::size_t size() const { return ring_size_ + far_size_; }
 
  private:

@@ -17,7 +17,7 @@ using model::NodeKind;
 // Names of peers that are kept; a stream that names more is looked up again.
 constexpr std::size_t peers_max = 1'000'000;
 
-auto key(const Evidence& e) {
+auto order_key(const Evidence& e) {
   return std::tuple(e.at, e.part.value, e.kind, e.source, e.end, e.begin, e.detail, e.is_policy,
                     e.content);
 }
@@ -31,7 +31,7 @@ bool is_repeat(const Evidence& a, const Evidence& b) {
 
 std::strong_ordering order(const Evidence& a, const Evidence& b) {
   if (const auto by_time = a.at <=> b.at; by_time != 0) return by_time;
-  return key(a) <=> key(b);
+  return order_key(a) <=> order_key(b);
 }
 
 void Interpreter::set_times(const model::Record& record, Evidence& out) {
@@ -45,6 +45,16 @@ void Interpreter::set_times(const model::Record& record, Evidence& out) {
   const std::int64_t length = out.at - out.begin;
   out.at = received - rules_.clock.delay_ns;
   out.begin = out.at - length;
+}
+
+// An order counts from the time that it names. It may be announced long before, or said again long
+// after, and is known from then on: that is no wrong clock.
+void Interpreter::set_order_times(const model::Record& record, Evidence& out) const {
+  const std::int64_t received = record.received.ns;
+  out.begin = record.t.ns;
+  out.until = record.until > record.t ? record.until.ns : 0;
+  const std::int64_t age = received - out.begin;
+  out.at = age >= 0 && age <= rules_.clock.behind_ns ? out.begin : received;
 }
 
 void Interpreter::place(const model::Entity& entity, Evidence& out) const {
@@ -152,12 +162,20 @@ std::optional<Evidence> Interpreter::interpret(const model::RecordSet& set,
   out.serial = serial;
   out.content = hash_text(set.ids[record.id]);
   out.detail = std::bit_cast<std::uint64_t>(record.value);
-  set_times(record, out);
+  if (meaning == Meaning::planned) {
+    out.detail = static_cast<std::uint64_t>(record.until.ns);
+    out.is_verified = !set.attribute(record, "verified").empty();
+    set_order_times(record, out);
+  } else {
+    set_times(record, out);
+  }
+  if (record.kind == EventKind::maintenance)
+    announcements_.try_emplace(out.content, set.ids[record.id]);
   if (meaning == Meaning::congestion)
     place_congestion(record.entity, out);
   else
     place(record.entity, out);
-  if (record.attrs != 0) {
+  if (record.attrs != 0 && meaning != Meaning::planned) {
     if (meaning == Meaning::change || record.kind == EventKind::config_error)
       place_change(set, record, out);
     else

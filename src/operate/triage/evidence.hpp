@@ -17,6 +17,7 @@ struct Evidence {
   std::int64_t at = 0;        // when it was complete: the end of a probe window or poll
   std::int64_t begin = 0;     // when it began; `at` for a point in time
   std::uint64_t detail = 0;   // hash of the change's id, else the value's bits
+  std::int64_t until = 0;     // of an order: when it ends by itself; 0: when its end is ordered
   std::uint64_t content = 0;  // hash of the record's id: orders what is equal otherwise
   std::uint64_t serial = 0;   // the caller's name for the record
   PartId part;                // none for what has no place in the fabric
@@ -28,6 +29,7 @@ struct Evidence {
   bool is_policy = false;    // a session closed by the other side's configuration
   bool has_reason = false;   // it says why the session ended
   bool is_indirect = false;  // paused by a switch that may itself be paused
+  bool is_verified = false;  // of an order to return a part: test traffic came through
 };
 
 // Whether both say the same, whoever delivered them.
@@ -53,9 +55,15 @@ class Interpreter {
   const Counts& counts() const { return counts_; }
   // The change's id behind Evidence::detail.
   const std::string& change(std::uint64_t detail) const { return changes_.at(detail); }
+  // The record's id of announced maintenance, by Evidence::content; "" for other evidence.
+  std::string_view announcement(std::uint64_t content) const {
+    const auto found = announcements_.find(content);
+    return found == announcements_.end() ? std::string_view() : found->second;
+  }
 
  private:
   void set_times(const model::Record& record, Evidence& out);
+  void set_order_times(const model::Record& record, Evidence& out) const;
   void place(const model::Entity& entity, Evidence& out) const;
   void place_congestion(const model::Entity& entity, Evidence& out) const;
   void place_paused(model::LinkId out_link, Evidence& out) const;
@@ -66,7 +74,7 @@ class Interpreter {
   const Rules& rules_;
   Counts counts_;
   std::map<std::string, model::NodeId, std::less<>> peers_;
-  std::map<std::uint64_t, std::string> changes_;
+  std::map<std::uint64_t, std::string> changes_, announcements_;
 };
 
 }  // namespace weft::operate::triage

@@ -54,9 +54,14 @@ std::uint32_t Correlator::followed(PartId part) const {
 // The open case that has it as a member.
 std::uint32_t Correlator::holder(const Said& said) const {
   const std::uint32_t owner = states_[said.part.index()].owner;
-  if (owner != none)
+  if (owner != none) {
     for (const Said& member : cases_[owner].members | std::views::reverse)
       if (member.serial == said.serial) return owner;
+    const auto omitted = cases_[owner].members_omitted.find(stream_of(said));
+    if (omitted != cases_[owner].members_omitted.end() && omitted->second.first <= said.at &&
+        said.at <= omitted->second.last)
+      return owner;
+  }
   const std::uint32_t slot = followed(said.part);
   if (slot == none) return none;
   const auto is_it = [&](const Led& led) { return led.said.serial == said.serial; };
@@ -124,6 +129,7 @@ bool Correlator::follow(const Said& said) {
   const Lead lead = find_lead(said);
   if (lead.slot == none) return false;
   cases_[lead.slot].led.push_back({said, lead.until, lead.confidence});
+  thin(cases_[lead.slot]);
   followed_[said.part.index()] = cases_[lead.slot].number + 1;
   ++counts_.learned;
   return true;

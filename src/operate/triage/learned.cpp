@@ -15,7 +15,6 @@ namespace {
 using model::EventKind;
 using model::NodeId;
 
-constexpr std::int64_t ps_per_ns = 1000;
 constexpr std::int64_t delay_ns_max = 3600 * ns_per_s;
 constexpr std::int64_t support_max = 1'000'000'000'000;
 const std::vector<std::string> nearness_names{"port", "device", "neighbour"};
@@ -32,9 +31,9 @@ EventKind read_kind(Reader& reader, std::string_view key, const Rules& rules) {
   const auto kind = static_cast<EventKind>(reader.choice(key, known, {}));
   if (!is_trouble(rules, kind) && reader.has(key))
     reader.error(Errc::value, reader.where(key),
-                 fmt::format("{} is no trouble by the rules, and leads to none",
-                             quoted(model::to_text(kind))),
-                 "take the relation out");
+                 fmt::format("by the rules {} is not a fault and leads to none",
+                             quote(model::to_text(kind))),
+                 "remove the relation");
   return kind;
 }
 
@@ -43,7 +42,7 @@ void read_delay(Reader& reader, LearnedRelation& out) {
   if (ends.size() != 2)
     return reader.error(Errc::value, reader.where("after"),
                         fmt::format("\"after\" has {} values", ends.size()),
-                        "give the least and the most delay, e.g. [0 s, 9 s]");
+                        "give the minimum and maximum delay, e.g. [0 s, 9 s]");
   std::array<std::int64_t, 2> ns{};
   for (std::size_t i = 0; i < ns.size(); ++i) {
     const Result<Duration> value = parse_duration(ends[i]);
@@ -52,8 +51,8 @@ void read_delay(Reader& reader, LearnedRelation& out) {
   }
   if (ns[0] < 0 || ns[0] > ns[1] || ns[1] > delay_ns_max)
     return reader.error(Errc::value, reader.where("after"),
-                        "\"after\" is no range of delays within 0 s to 1 h",
-                        "give the least first, e.g. [0 s, 9 s]");
+                        "\"after\" is not a range of delays within 0 s to 1 h",
+                        "give the minimum first, e.g. [0 s, 9 s]");
   std::tie(out.least_ns, out.most_ns) = std::tie(ns[0], ns[1]);
 }
 
@@ -67,8 +66,8 @@ LearnedRelation read_one(const Config& config, const Rules& rules, Errors& error
   out.support = static_cast<std::uint64_t>(reader.count("support", {}, 1, support_max));
   out.confidence = reader.number("confidence", {}, 0, 1);
   if (out.from == out.to && reader.has("from") && reader.has("to"))
-    reader.error(Errc::value, reader.where("to"), "a kind does not lead to itself",
-                 "name another kind");
+    reader.error(Errc::value, reader.where("to"), "a kind cannot lead to itself",
+                 "use another kind");
   reader.finish();
   return out;
 }
@@ -77,7 +76,7 @@ std::string delay_text(std::int64_t ns) {
   return ns == 0 ? "0 s" : weft::to_text(Duration{ns * ps_per_ns});
 }
 
-auto key(const LearnedRelation& r) { return std::tuple(r.to, r.from, r.at); }
+auto relation_key(const LearnedRelation& r) { return std::tuple(r.to, r.from, r.at); }
 
 }  // namespace
 
@@ -101,11 +100,12 @@ std::optional<Nearness> nearness_of_joined(const Parts& parts, const Spot& a, co
 
 bool is_trouble(const Rules& rules, EventKind kind) {
   const Meaning meaning = rules.event(kind).meaning;
-  return meaning != Meaning::nothing && meaning != Meaning::clear && meaning != Meaning::change;
+  return meaning != Meaning::nothing && meaning != Meaning::clear && meaning != Meaning::change &&
+         meaning != Meaning::planned;
 }
 
 LearnedRelations::LearnedRelations(std::vector<LearnedRelation> rows) : rows_(std::move(rows)) {
-  std::ranges::sort(rows_, {}, key);
+  std::ranges::sort(rows_, {}, relation_key);
   for (std::size_t i = 0; i < rows_.size();) {
     std::size_t end = i;
     for (; end < rows_.size() && rows_[end].to == rows_[i].to; ++end) {
@@ -121,21 +121,23 @@ Result<LearnedRelations> LearnedRelations::read(const Config& config, const Rule
   Errors errors;
   Reader reader(config, "relations", errors);
   std::vector<LearnedRelation> rows;
-  std::vector<decltype(key(rows.front()))> seen;
+  std::vector<decltype(relation_key(rows.front()))> seen;
   const Config* list = reader.child("relations");
   if (list == nullptr) {
     reader.error(Errc::parse, reader.where(), "\"relations\" is missing",
-                 "give a file that weft triage --learn has written");
+                 "use a file written by weft triage --learn");
   } else if (list->kind == Config::Kind::list) {
     for (const Config& item : list->items) {
       const std::size_t before = errors.size();
       rows.push_back(read_one(item, rules, errors));
-      if (errors.size() == before && std::ranges::find(seen, key(rows.back())) != seen.end())
-        reader.error(Errc::value, item.where, "the relation is there twice", "take one out");
-      seen.push_back(key(rows.back()));
+      if (errors.size() == before &&
+          std::ranges::find(seen, relation_key(rows.back())) != seen.end())
+        reader.error(Errc::value, item.where, "duplicate relation", "remove one");
+      seen.push_back(relation_key(rows.back()));
     }
   } else if (list->kind != Config::Kind::null) {
-    reader.error(Errc::value, list->where, "relations is no list", "begin each entry with -");
+    reader.error(Errc::value, list->where, "relations is not a list",
+                 "begin each entry with \"-\"");
   }
   reader.finish();
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));

@@ -21,7 +21,7 @@ LearnedRelations relations_of(std::string_view yaml) {
   return *std::move(out);
 }
 
-std::string refusal(std::string_view yaml) {
+std::string relations_refusal(std::string_view yaml) {
   const auto config = parse_yaml(yaml, "relations.yaml");
   REQUIRE(config.has_value());
   const auto out = LearnedRelations::read(*config, default_rules());
@@ -67,21 +67,21 @@ TEST_CASE("relations are written as they are read") {
 
 TEST_CASE("a file of relations with errors is refused, each with its place") {
   const auto with = [](std::string_view row) {
-    return refusal(fmt::format("relations:\n  - {{{}}}\n", row));
+    return relations_refusal(fmt::format("relations:\n  - {{{}}}\n", row));
   };
   const auto has = [](const std::string& text, std::string_view part) {
     CHECK_MESSAGE(text.find(part) != std::string::npos, text);
   };
   constexpr std::string_view rest = "at: port, after: [0 s, 9 s], support: 3, confidence: 0.5";
-  has(refusal("relation: []\n"), "relations");
-  has(refusal("relations: 3\n"), "relations.yaml:1");
+  has(relations_refusal("relation: []\n"), "relations");
+  has(relations_refusal("relations: 3\n"), "relations.yaml:1");
   has(with(fmt::format("from: link_dwn, to: bgp_down, {}", rest)), "link_down");
-  has(with(fmt::format("from: link_up, to: bgp_down, {}", rest)), "no trouble");
+  has(with(fmt::format("from: link_up, to: bgp_down, {}", rest)), "is not a fault");
   has(with(fmt::format("from: link_down, to: link_down, {}", rest)), "itself");
   has(with(fmt::format("from: link_down, {}", rest)), "\"to\"");
   const std::string pair = "from: link_down, to: bgp_down, support: 3, confidence: 0.5, ";
   has(with(pair + "at: planet, after: [0 s, 9 s]"), "relations.yaml:2");
-  has(with(pair + "at: port, after: [9 s, 0 s]"), "least first");
+  has(with(pair + "at: port, after: [9 s, 0 s]"), "minimum first");
   has(with(pair + "at: port, after: [0 s, 2 h]"), "1 h");
   has(with(pair + "at: port, after: 9 s"), "1 values");
   has(with(pair + "at: port, after: [0, 9]"), "unit");
@@ -89,8 +89,8 @@ TEST_CASE("a file of relations with errors is refused, each with its place") {
            "confidence: 1.5, why: because"),
       "why");
   const std::string row = fmt::format("from: link_down, to: bgp_down, {}", rest);
-  has(refusal(fmt::format("relations:\n  - {{{}}}\n  - {{{}}}\n", row, row)),
-      "relations.yaml:3:5: the relation is there twice");
+  has(relations_refusal(fmt::format("relations:\n  - {{{}}}\n  - {{{}}}\n", row, row)),
+      "relations.yaml:3:5: duplicate relation");
 }
 
 TEST_CASE("what no rule explains joins the case of what leads to it, and says so") {

@@ -42,6 +42,29 @@ void add_parts(const Parts& parts, const Suspects& suspects, const Entity& entit
 
 }  // namespace
 
+std::vector<PartId> parts_under(const Parts& parts, const Suspects& suspects,
+                                const model::Entity& entity) {
+  std::vector<PartId> out;
+  add_parts(parts, suspects, entity, out);
+  std::ranges::sort(out);
+  const auto twice = std::ranges::unique(out);
+  out.erase(twice.begin(), twice.end());
+  return out;
+}
+
+void Maintenance::announce(std::string id, Timestamp start, Timestamp end,
+                           std::vector<PartId> parts) {
+  if (std::ranges::find(windows_, id, &Window::id) != windows_.end()) return;
+  if (windows_.size() >= windows_max) windows_.pop_front();
+  windows_.push_back({std::move(id), start, end, std::move(parts)});
+}
+
+void Maintenance::end(std::span<const PartId> parts, Timestamp at) {
+  for (Window& window : windows_)
+    if (window.start <= at && at < window.end && std::ranges::equal(window.parts, parts))
+      window.end = at;
+}
+
 Result<Maintenance> Maintenance::create(const Parts& parts, const Suspects& suspects,
                                         const std::vector<model::Episode>& episodes) {
   Maintenance out;
@@ -55,7 +78,7 @@ Result<Maintenance> Maintenance::create(const Parts& parts, const Suspects& susp
         continue;
       }
       Error error = std::move(entity).error();
-      error.what = fmt::format("episode {}: {}", base::quoted(episode.id), error.what);
+      error.what = fmt::format("episode {}: {}", quote(episode.id), error.what);
       errors.push_back(std::move(error));
     }
     std::ranges::sort(window.parts);

@@ -11,8 +11,8 @@ namespace weft::operate::triage {
 // that those it does not explain may become members by a learned relation.
 std::uint64_t Correlator::fingerprint(const OpenCase& c) const {
   Digest digest;
-  for (const std::size_t size : {c.members.size(), c.unexplained.size(), c.led.size()})
-    digest.add(std::uint64_t{size});
+  digest.add(row_count(c) + c.omitted);
+  digest.add(std::uint64_t{c.led.size()});
   for (const std::string* text : {&c.name, &c.split_from}) digest.add(*text);
   for (const auto value :
        {static_cast<std::uint64_t>(c.kind), std::uint64_t{c.entity.id},

@@ -2,6 +2,7 @@
 #include <map>
 #include <string>
 
+#include "base/test_effort.hpp"
 #include "operate/triage/test_kit.hpp"
 
 namespace weft::operate::triage {
@@ -65,7 +66,7 @@ Story random_story(std::uint64_t seed, double until_s) {
 
 TEST_CASE("what is told as changed adds up to what is open") {
   std::size_t seen = 0;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test_effort(20); ++seed) {
     CAPTURE(seed);
     const Story story = random_story(seed, 6'000);
     Triage triage(story.ground(), [](const Case&) {});

@@ -17,7 +17,6 @@ using model::EventKind;
 using model::NodeId;
 using model::NodeKind;
 
-constexpr std::int64_t forever = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t long_ago = std::numeric_limits<std::int64_t>::min();
 
 }  // namespace
@@ -64,6 +63,7 @@ void Correlator::take(std::uint32_t slot, PartId part, Silent silent) {
     for (const Said& said : pending.said)
       ((explained & bit(said.kind)) != 0 ? c.members : c.unexplained).push_back(said);
     if (!learned_.empty() && !c.unexplained.empty()) to_follow_.push_back(slot);
+    thin(c);
     c.tally.add(pending.tally);
     c.last = std::max(c.last, pending.last);
     state.last = pending.last;
@@ -87,6 +87,11 @@ void Correlator::absorb(std::uint32_t slot, std::uint32_t lesser) {
   to.members.insert(to.members.end(), from.members.begin(), from.members.end());
   to.unexplained.insert(to.unexplained.end(), from.unexplained.begin(), from.unexplained.end());
   to.led.insert(to.led.end(), from.led.begin(), from.led.end());
+  merge(to.members_omitted, from.members_omitted);
+  merge(to.unexplained_omitted, from.unexplained_omitted);
+  merge(to.led_omitted, from.led_omitted);
+  to.omitted += from.omitted;
+  thin(to);
   for (const Led& led : from.led) followed_[led.said.part.index()] = to.number + 1;
   to.tally.add(from.tally);
   to.last = std::max(to.last, from.last);
@@ -404,6 +409,35 @@ std::string Correlator::name_of(const OpenCase& c) const {
   return digest.hex().substr(0, 12);
 }
 
+void Correlator::describe_rows(const OpenCase& c, Case& out) const {
+  // Thinned here, so that the rows do not depend on when that was done last.
+  std::optional<OpenCase> thinned;
+  if (row_count(c) > 2 * bounds_.rows) {
+    thinned = c;
+    thinned->thin_at = 0;
+    thin(*thinned);
+  }
+  const OpenCase& whole = thinned ? *thinned : c;
+  const auto tell = [&](const std::vector<Said>& said, std::vector<Case::Member>& to) {
+    to.reserve(said.size());
+    for (const Said& s : said) to.push_back({Timestamp{s.at}, s.serial, relation(c, s)});
+  };
+  tell(whole.members, out.members);
+  tell(whole.unexplained, out.unexplained);
+  for (const Led& led : whole.led)
+    out.members.push_back(
+        {Timestamp{led.said.at}, led.said.serial, Relation::learned, led.confidence});
+  std::ranges::stable_sort(out.members, {}, &Case::Member::at);
+  std::ranges::stable_sort(out.unexplained, {}, &Case::Member::at);
+  const auto summarise = [&](const OmittedRows& rows, bool is_led, auto& to) {
+    for (const auto& [stream, omitted] : rows)
+      add_summary(omitted, is_led ? Relation::learned : relation(c, omitted.sample), to);
+  };
+  summarise(whole.members_omitted, false, out.members_summarised);
+  summarise(whole.led_omitted, true, out.members_summarised);
+  summarise(whole.unexplained_omitted, false, out.unexplained_summarised);
+}
+
 Case Correlator::describe(const OpenCase& c, CaseState state) const {
   Case out;
   out.state = state;
@@ -415,17 +449,7 @@ Case Correlator::describe(const OpenCase& c, CaseState state) const {
   out.root = c.entity;
   out.confidence = c.confidence;
   if (c.change != 0) out.change = interpreter_.change(c.change);
-  const auto tell = [&](const std::vector<Said>& said, std::vector<Case::Member>& to) {
-    to.reserve(said.size());
-    for (const Said& s : said) to.push_back({Timestamp{s.at}, s.serial, relation(c, s)});
-  };
-  tell(c.members, out.members);
-  tell(c.unexplained, out.unexplained);
-  for (const Led& led : c.led)
-    out.members.push_back(
-        {Timestamp{led.said.at}, led.said.serial, Relation::learned, led.confidence});
-  std::ranges::stable_sort(out.members, {}, &Case::Member::at);
-  std::ranges::stable_sort(out.unexplained, {}, &Case::Member::at);
+  describe_rows(c, out);
   const Said* first = first_member(c);
   out.opened = first == nullptr ? Timestamp{c.onset} : Timestamp{first->at};
   if (c.is_clear || c.kind == CauseKind::congestion) out.closed = Timestamp{c.last};
@@ -443,6 +467,7 @@ Case Correlator::describe(const OpenCase& c, CaseState state) const {
     }
   }
   out.maintenance = maintenance_.covering(spoken, out.opened);
+  if (out.maintenance.empty()) out.maintenance = planned_.covering(spoken, out.opened);
   if (!out.maintenance.empty() && state == CaseState::settled) out.state = CaseState::maintenance;
   return out;
 }

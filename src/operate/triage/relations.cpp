@@ -38,7 +38,7 @@ RelationProblem problem_of(const AlarmHistory& h, double memory_s) {
 Status check(const AlarmHistory& history) {
   const auto refuse = [](std::string what) {
     return fail(Errc::value, {}, std::move(what),
-                "give alarms in order, of known kinds and places");
+                "give alarms in order, with known kinds and places");
   };
   if (history.near.size() != history.places)
     return refuse(

@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "base/json_line.hpp"
 #include "base/text.hpp"
 
 namespace weft::operate::triage {
@@ -14,6 +13,8 @@ namespace {
 std::string relations_text(const Case& c) {
   std::array<std::size_t, model::relation_count> counts{};
   for (const Case::Member& member : c.members) ++counts[static_cast<std::size_t>(member.relation)];
+  for (const Case::Summary& row : c.members_summarised)
+    counts[static_cast<std::size_t>(row.relation)] += row.records;
   std::string out;
   for (std::size_t i = 0; i < counts.size(); ++i)
     if (counts[i] > 0)
@@ -22,35 +23,58 @@ std::string relations_text(const Case& c) {
   return out;
 }
 
+void add_summaries(const model::Fabric& fabric, std::string_view key,
+                   const std::vector<Case::Summary>& rows, JsonObject& out) {
+  JsonList list;
+  for (const Case::Summary& row : rows)
+    list.add(JsonObject()
+                 .add("entity", model::name(fabric, row.entity))
+                 .add("kind", row.kind)
+                 .add("source", row.source)
+                 .add("relation", row.relation)
+                 .add("records", row.records)
+                 .add("first", row.first)
+                 .add("last", row.last));
+  out.add_if(key, list);
+}
+
 }  // namespace
 
-std::string to_json(const model::Fabric& fabric, const Case& c, const IdOf& id_of) {
-  std::string out = fmt::format(
-      R"({{"id":"{}","state":"{}","cause":{{"kind":"{}","entity":{}}},"confidence":{:.3f},)"
-      R"("opened":"{}","closed":{},"members":[)",
-      c.id, to_text(c.state), to_text(c.kind), json_string(root_name(fabric, c)), c.confidence,
-      to_text(c.opened), c.closed ? fmt::format("\"{}\"", to_text(*c.closed)) : "null");
-  const char* comma = "";
+JsonObject json_object(const model::Fabric& fabric, const Case& c, const IdOf& id_of) {
+  JsonList members, unexplained;
   for (const Case::Member& member : c.members) {
-    fmt::format_to(std::back_inserter(out), R"({}{{"record":{},"relation":"{}")", comma,
-                   json_string(id_of(member.serial)), to_text(member.relation));
+    JsonObject row;
+    row.add("record", id_of(member.serial)).add("relation", member.relation);
     if (member.relation == model::Relation::learned)
-      fmt::format_to(std::back_inserter(out), R"(,"confidence":{:.2f})", member.confidence);
-    out += '}';
-    comma = ",";
+      row.add("confidence", member.confidence, decimals(2));
+    members.add(row);
   }
-  out += fmt::format(R"(],"suppressed":{},"silent":{},"unexplained":[)", c.suppressed, c.silent);
-  comma = "";
-  for (const Case::Member& left : c.unexplained) {
-    out += comma + json_string(id_of(left.serial));
-    comma = ",";
-  }
-  out += "]";
-  if (c.is_partial) out += R"(,"partial":true)";
-  if (!c.maintenance.empty())
-    out += fmt::format(R"(,"maintenance":{})", json_string(c.maintenance));
-  if (!c.split_from.empty()) out += fmt::format(R"(,"split_from":{})", json_string(c.split_from));
-  return out + "}";
+  for (const Case::Member& left : c.unexplained) unexplained.add(id_of(left.serial));
+  JsonObject out;
+  out.add("id", c.id)
+      .add("state", c.state)
+      .add("cause", cause_object(fabric, c))
+      .add("confidence", c.confidence, decimals(3))
+      .add("opened", c.opened)
+      .add("closed", c.closed)
+      .add("members", members)
+      .add("suppressed", c.suppressed)
+      .add("silent", c.silent)
+      .add("unexplained", unexplained);
+  add_summaries(fabric, "members_summarised", c.members_summarised, out);
+  add_summaries(fabric, "unexplained_summarised", c.unexplained_summarised, out);
+  out.add_if("partial", c.is_partial)
+      .add_if("maintenance", c.maintenance)
+      .add_if("split_from", c.split_from);
+  return out;
+}
+
+JsonObject cause_object(const model::Fabric& fabric, const Case& c) {
+  return JsonObject().add("kind", c.kind).add("entity", root_name(fabric, c));
+}
+
+std::string to_json(const model::Fabric& fabric, const Case& c, const IdOf& id_of) {
+  return json_object(fabric, c, id_of).text();
 }
 
 std::string to_table(const model::Fabric& fabric, const std::vector<Case>& cases) {
@@ -70,7 +94,7 @@ std::string to_table(const model::Fabric& fabric, const std::vector<Case>& cases
                std::string(to_text(c.state)),
                fmt::format("{}{}", to_text(c.kind), c.is_partial ? ", part" : ""),
                root_name(fabric, c), fmt::format("{:.0f} %", 100 * c.confidence),
-               fmt::format("{}", c.members.size()), fmt::format("{}", c.unexplained.size()),
+               fmt::format("{}", c.record_count()), fmt::format("{}", c.unexplained.size()),
                relations_text(c)});
   return table.text();
 }

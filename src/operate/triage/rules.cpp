@@ -15,13 +15,12 @@ namespace {
 
 using model::EventKind;
 
-constexpr std::int64_t ps_per_ns = 1000;
 constexpr std::int64_t span_ns_max = std::int64_t{7} * 24 * 3600 * ns_per_s;
 constexpr double weight_max = 1e6;
 constexpr std::uint32_t count_max = 1'000'000;
 constexpr std::array<std::string_view, meaning_count> meanings{
-    "nothing", "down",    "session", "clear",  "soft",      "light",
-    "loss",    "silence", "fault",   "change", "congestion"};
+    "nothing", "down",    "session", "clear",  "soft",       "light",
+    "loss",    "silence", "fault",   "change", "congestion", "planned"};
 
 using Groups = std::map<std::string, KindMask, std::less<>>;
 
@@ -29,7 +28,7 @@ std::int64_t read_ns(Reader& reader, std::string_view key, std::int64_t least = 
   const std::int64_t ns = reader.duration(key, Duration{0}).ps / ps_per_ns;
   if (ns >= least && ns <= span_ns_max) return ns;
   reader.error(Errc::value, reader.where(key),
-               fmt::format("\"{}\" lies outside {} to 7 d", key, least == 0 ? "0 s" : "1 s"),
+               fmt::format("\"{}\" is outside {} to 7 d", key, least == 0 ? "0 s" : "1 s"),
                "write e.g. \"30 s\"");
   return least;
 }
@@ -89,10 +88,10 @@ KindMask read_kinds(Reader& reader, std::string_view key, const Groups& groups) 
     } else {
       std::vector<std::string> known = model::event_kind_names();
       for (const auto& [known_group, mask] : groups) known.push_back(known_group);
-      reader.error(Errc::unknown, name.where,
-                   fmt::format("unknown kind of event {}{}", quoted(name.text),
-                               did_you_mean(name.text, known)),
-                   "name a kind or one of the groups");
+      reader.error(
+          Errc::unknown, name.where,
+          fmt::format("unknown event kind {}{}", quote(name.text), did_you_mean(name.text, known)),
+          "use a kind or one of the groups");
     }
   }
   return out;

@@ -28,8 +28,9 @@ enum class Meaning : std::uint8_t {
   fault,       // the device names its own fault
   change,      // its configuration changed
   congestion,  // queues, marks or pauses
+  planned,     // somebody takes it out of service, or back, on purpose
 };
-inline constexpr std::size_t meaning_count = 11;
+inline constexpr std::size_t meaning_count = 12;
 
 // One bit per EventKind.
 using KindMask = std::uint64_t;

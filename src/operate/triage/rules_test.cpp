@@ -26,6 +26,7 @@ TEST_CASE("the default rules say something of every kind and every cause") {
   for (std::size_t i = 1; i < model::event_kind_count; ++i) {
     CAPTURE(i);
     CHECK(rules.events[i].meaning != Meaning::nothing);
+    if (rules.events[i].meaning == Meaning::planned) continue;  // explains, needs no cause
     // Each kind but clears of what has no cause of its own is explained by something.
     KindMask explained = 0;
     for (const CauseRule& cause : rules.causes) explained |= cause.explains;

@@ -124,6 +124,7 @@ void Correlator::place_again(const Said& said) {
   if (state.owner != none && state.last > said.at && state.has_spoken &&
       explains(cases_[state.owner], said.kind)) {
     cases_[state.owner].members.push_back(said);
+    thin(cases_[state.owner]);
     return;
   }
   const Evidence evidence = said.evidence();
@@ -161,6 +162,7 @@ void Correlator::split(std::uint32_t slot, const Verdict& apart, PartId part, st
       decide_alone(s.part, now + rules_.timing.together_ns);
   for (const Said& s : said)
     if (is_clear(s)) place_again(s);
+  place_omitted(whole);
   name_split(whole, first);
   is_splitting_ = false;
 }

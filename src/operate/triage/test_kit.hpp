@@ -117,9 +117,9 @@ class Story {
     return *this;
   }
 
-  std::vector<Case> cases() {
+  std::vector<Case> cases(Correlator::Bounds bounds = {}) {
     std::vector<Case> out;
-    Triage triage(*ground_, [&](Case c) { out.push_back(std::move(c)); });
+    Triage triage(*ground_, [&](Case c) { out.push_back(std::move(c)); }, bounds);
     for (const model::Record& row : set_.rows) triage.add(set_, row, row.id);
     triage.finish();
     counts_ = triage.counts();
@@ -133,9 +133,9 @@ class Story {
                          root_name(*fabric_, c), c.members.size());
     return out;
   }
-  std::string json() {
+  std::string json(Correlator::Bounds bounds = {}) {
     std::string out;
-    for (const Case& c : cases())
+    for (const Case& c : cases(bounds))
       out +=
           to_json(*fabric_, c, [&](std::uint64_t s) -> std::string_view { return set_.ids[s]; }) +
           "\n";

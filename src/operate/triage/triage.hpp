@@ -37,7 +37,8 @@ struct Ground {
 };
 
 // Cases depend on the records alone: any order of arrival within the lateness gives the same ones,
-// byte for byte. Memory: the records of the lateness, and those of cases that are still open.
+// byte for byte. Memory: the records of the lateness, and those of cases that are still open; these
+// are bounded by the parts of the fabric where `bounds` says how many of the same are kept.
 class Triage {
  public:
   struct Counts {
@@ -47,11 +48,11 @@ class Triage {
   };
 
   // `sink` gets each case once nothing can join it any more; `ground` must outlive this.
-  Triage(const Ground& ground, Correlator::Sink sink)
+  Triage(const Ground& ground, Correlator::Sink sink, Correlator::Bounds bounds = {})
       : interpreter_(ground.parts, ground.rules),
         queue_(ground.rules.timing.lateness_ns),
         correlator_(ground.parts, ground.suspects, ground.rules, interpreter_, ground.maintenance,
-                    ground.learned, std::move(sink)) {}
+                    ground.learned, std::move(sink), bounds) {}
   Triage(const Triage&) = delete;
   Triage& operator=(const Triage&) = delete;
 
@@ -97,6 +98,12 @@ class Triage {
   // Cost: O(evidence held).
   std::uint64_t oldest_serial() const {
     return std::min(queue_.oldest_serial(), correlator_.oldest_serial());
+  }
+  // Appends the serials of all evidence held, in no order, perhaps twice: any other will never be
+  // a member of a case again. Cost: O(evidence held).
+  void append_serials(std::vector<std::uint64_t>& out) const {
+    queue_.append_serials(out);
+    correlator_.append_serials(out);
   }
   // It is decided what becomes of records with a smaller serial: they have a case or never will.
   std::uint64_t oldest_waiting() const {

@@ -5,8 +5,13 @@
 
 namespace weft::plan::report {
 
-extern const std::string_view page_script, page_style;
-// "sha256-..." of their bytes, for the content-security policy.
-extern const std::string_view page_script_hash, page_style_hash;
+// Empty where npm could not fetch what builds the page: the report is then tables alone.
+struct PageAssets {
+  std::string_view script, style;
+  // "sha256-..." of their bytes, for the content-security policy.
+  std::string_view script_hash, style_hash;
+};
+
+extern const PageAssets page_assets;
 
 }  // namespace weft::plan::report

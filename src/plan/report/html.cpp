@@ -37,19 +37,43 @@ constexpr std::string_view head = R"(<!doctype html>
 <main id="report"></main>
 <noscript><pre>)";
 
+// The tables without a script.
+constexpr std::string_view plain_page = R"(<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; base-uri 'none';
+ form-action 'none'">
+<title>{} - weft run</title>
+</head>
+<body>
+<p>{}</p>
+<pre>{}</pre>
+</body>
+</html>
+)";
+
 }  // namespace
 
-Result<std::string> html_text(const Outcome& outcome) {
+bool page_is_interactive() { return !page_assets.script.empty(); }
+
+Result<std::string> html_text(const Outcome& outcome) { return html_text(outcome, page_assets); }
+
+Result<std::string> html_text(const Outcome& outcome, const PageAssets& assets) {
   WEFT_TRY(const std::string json, json_text(outcome));
-  std::string out = fmt::format(fmt::runtime(head), page_script_hash, page_style_hash,
-                                escape_markup(outcome.scenario), page_style);
+  if (assets.script.empty())
+    return fmt::format(fmt::runtime(plain_page), escape_markup(outcome.scenario),
+                       escape_markup(page_is_plain), escape_markup(table_text(outcome)));
+  std::string out = fmt::format(fmt::runtime(head), assets.script_hash, assets.style_hash,
+                                escape_markup(outcome.scenario), assets.style);
   out += escape_markup(table_text(outcome));
   out += "</pre></noscript>\n<script type=\"application/json\" id=\"report-data\">";
   out += inside_script(json);
   out += "</script>\n<script type=\"application/json\" id=\"timeline-data\">";
   out += inside_script(timelines_json(outcome));
   out += "</script>\n<script>";
-  out += page_script;
+  out += assets.script;
   out += "</script>\n</body>\n</html>\n";
   return out;
 }

@@ -1,5 +1,3 @@
-#include "plan/report/json.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <span>
 
 #include "base/check.hpp"
+#include "base/json_text.hpp"
 #include "plan/report/report.hpp"
 
 namespace weft::plan::report {
@@ -132,6 +131,12 @@ void add_training(Json& job, const TrainingOutcome& training) {
   job["checkpoint_s"] = number(training.checkpoint_s);
 }
 
+// null for a job that came to its end.
+Json unfinished_of(const JobOutcome& job) {
+  if (!job.unfinished) return nullptr;
+  return {{"at_s", number(job.unfinished->at_s)}, {"why", job.unfinished->why}};
+}
+
 Json json_of(const JobOutcome& job) {
   Json out = {{"op", job.op},
               {"algorithm", job.algorithm},
@@ -139,6 +144,7 @@ Json json_of(const JobOutcome& job) {
               {"gpus", job.gpus},
               {"bytes_per_rank", number(job.bytes_per_rank)},
               {"iterations", job.iterations},
+              {"unfinished", unfinished_of(job)},
               {"time_s",
                {{"mean", number(job.time_mean_s)},
                 {"min", number(job.time_min_s)},
@@ -277,6 +283,7 @@ Json json_of(const PacketOutcome& packet) {
           {"drops", packet.drops},
           {"drops_headroom", packet.drops_headroom},
           {"drops_link", packet.drops_link},
+          {"drops_control", packet.drops_control},
           {"trims", packet.trims},
           {"retransmissions", packet.retransmissions},
           {"timeouts", packet.timeouts},
@@ -290,7 +297,8 @@ Json json_of(const PacketOutcome& packet) {
           {"tiers", by_name(packet.tiers)},
           {"series", list_of(packet.series)},
           {"deadlocks", packet.deadlocks},
-          {"storms", packet.storms}};
+          {"storms", packet.storms},
+          {"lossless_drops", packet.lossless_drops}};
 }
 
 Json json_of(const VariantOutcome& variant) {
@@ -325,8 +333,8 @@ Status check_unique(const std::vector<T>& items, std::string_view kind, const st
   for (const T& item : items)
     if (!seen.insert(item.name).second)
       return fail(Errc::value, {file},
-                  fmt::format("two {}s are named {}", kind, json_string(item.name)),
-                  "give each a name of its own");
+                  fmt::format("two {}s have the name {}", kind, json_string(item.name)),
+                  "give each a unique name");
   return {};
 }
 
@@ -344,8 +352,6 @@ std::string dump(const Json& json) {
 }
 
 }  // namespace
-
-std::string json_string(std::string_view text) { return dump(Json(std::string(text))); }
 
 std::string json_text(const PacketOutcome& packet) { return dump(json_of(packet)); }
 

@@ -21,8 +21,7 @@ Status check_directory(const std::string& directory) {
   fs::remove(probe, error);
   for (const fs::path& path : made) fs::remove(path, error);
   if (!written)
-    return fail(Errc::io, {directory}, written.error().what,
-                "name a directory in which files can be made");
+    return fail(Errc::io, {directory}, written.error().what, "specify a writable directory");
   return {};
 }
 

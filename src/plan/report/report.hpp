@@ -28,8 +28,15 @@ Result<std::string> json_text(const Outcome& outcome);
 // The value of its "packet", for outputs of a single run.
 std::string json_text(const model::PacketOutcome& packet);
 
-// report.html: one page that needs no network and no other file. Fails as json_text does.
+// report.html: one page that needs no network and no other file. Fails as json_text does. Without
+// assets (see assets.hpp) it holds the tables of the terminal.
+struct PageAssets;
 Result<std::string> html_text(const Outcome& outcome);
+Result<std::string> html_text(const Outcome& outcome, const PageAssets& assets);
+bool page_is_interactive();
+inline constexpr std::string_view page_is_plain =
+    "report.html contains only the tables: weft was built where npm could not fetch the packages "
+    "of the interactive page. Run ./run.sh again where npm can reach its registry.";
 
 // The spans in Chrome's trace-event format, uncompressed: a process per variant, a thread per
 // track, roles of a job ("llama3 / pp 3") in natural order; spans of a process sorted by start.

@@ -10,7 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
+#include "base/markup.hpp"
 #include "base/test_folder.hpp"
+#include "plan/report/assets.hpp"
 
 namespace {
 
@@ -24,7 +26,7 @@ using model::TierOutcome;
 using model::VariantOutcome;
 using nlohmann::json;
 
-const std::string evil = "</script><img src=x onerror=alert(1)>";
+const std::string evil_text = "</script><img src=x onerror=alert(1)>";
 
 //  rtsw:0   rtsw:1      Two racks, two spines, the second spine is down.
 //    |  \   /  |
@@ -109,7 +111,7 @@ TEST_CASE("two of one name are refused, with the file to mend") {
   Outcome input = outcome();
   input.variants[1].name = "slow";
   CHECK(json_text(input).error().text() ==
-        "test.yaml: two variants are named \"slow\"; give each a name of its own");
+        "test.yaml: two variants have the name \"slow\"; give each a unique name");
   input = outcome();
   input.variants[1].jobs.push_back(input.variants[1].jobs[0]);
   CHECK(html_text(input).error().code == Errc::value);
@@ -144,7 +146,7 @@ model::PacketOutcome packet_outcome() {
   up.queue_histogram = {1, 0, 7};
   out.tiers = {up, {.name = "ctsw->rtsw", .packets = 100}};
   out.series = {{"queue a->b", "B", {0, 1e-6}, {0, 4160}}};
-  out.deadlocks = {evil};
+  out.deadlocks = {evil_text};
   return out;
 }
 
@@ -162,7 +164,7 @@ TEST_CASE("what packets met is in the report of runs that had packets, and in no
   CHECK(packet["tiers"]["rtsw->ctsw"]["queue_bytes"]["histogram"] == json({1, 0, 7}));
   CHECK(packet["tiers"]["ctsw->rtsw"]["pause_s"]["p99"].is_null());
   CHECK(packet["series"][0]["value"] == json({0, 4160}));
-  CHECK(packet["deadlocks"] == json({evil}));
+  CHECK(packet["deadlocks"] == json({evil_text}));
 }
 
 TEST_CASE("the terminal shows queues by tier, and the sums that are not 0") {
@@ -170,12 +172,11 @@ TEST_CASE("the terminal shows queues by tier, and the sums that are not 0") {
   input.variants[0].packet = packet_outcome();
   const std::string text = terminal_text(input);
   const std::string table =
-      "queues  tier           p99    most  pauses  p99 of one  longest paused  ECN marks  drops\n"
-      "slow    rtsw->ctsw  64 KiB  96 KiB       4      2.5 us           10 us          -      3\n"
-      "slow    ctsw->rtsw     0 B     0 B       -           -               -          -      -\n"
-      "\n"
-      "slow: roce, 120000 packet hops, 8 pauses, 3 drops, 2 of them for want of headroom; fullest "
-      "switch 3 MiB\n";
+      "queues  tier           p99    most  pauses  p99 of one  longest paused  ECN marks  "
+      "drops\nslow    rtsw->ctsw  64 KiB  96 KiB       4      2.5 us           10 us          -    "
+      "  3\nslow    ctsw->rtsw     0 B     0 B       -           -               -          -      "
+      "-\n\nslow: roce, 120000 packet hops, 8 pauses, 3 drops, 2 of them due to insufficient "
+      "headroom; fullest switch 3 MiB\n";
   CHECK_MESSAGE(text.find(table) != std::string::npos, text);
 }
 
@@ -225,9 +226,9 @@ std::string between(const std::string& text, std::string_view open, std::string_
 
 TEST_CASE("the page carries the report, and no text of it becomes markup") {
   Outcome input = outcome();
-  input.scenario = input.command = input.variants[0].name = evil;
-  input.variants[0].jobs[0].name = input.variants[0].scenario_text = evil + "<!--\xff";
-  input.variants[0].notes = {{Note::Severity::warning, evil}};
+  input.scenario = input.command = input.variants[0].name = evil_text;
+  input.variants[0].jobs[0].name = input.variants[0].scenario_text = evil_text + "<!--\xff";
+  input.variants[0].notes = {{Note::Severity::warning, evil_text}};
   const std::string page = html_text(input).value();
   CHECK(page.find("<img") == std::string::npos);
   const std::string data = between(page, "id=\"report-data\">", "</script>");
@@ -242,6 +243,14 @@ TEST_CASE("the page carries the licence of what it contains") {
   CHECK(page.find("This page contains uPlot.") != std::string::npos);
   CHECK(page.find("Leon Sorokin") != std::string::npos);
   CHECK(page.find("Permission is hereby granted, free of charge") != std::string::npos);
+}
+
+TEST_CASE("without assets the page holds the tables and says what is missing") {
+  const std::string page = html_text(outcome(), PageAssets{}).value();
+  CHECK(page.find("<pre>") != std::string::npos);
+  CHECK(page.find(escape_markup(outcome().variants[0].jobs[0].name)) != std::string::npos);
+  CHECK(page.find("npm could not fetch") != std::string::npos);
+  CHECK(page.find("<script") == std::string::npos);
 }
 
 TEST_CASE("the page needs nothing from elsewhere") {
@@ -320,9 +329,12 @@ TEST_CASE("the terminal compares every job with the first variant") {
 TEST_CASE("what did not run or finish shows as such") {
   Outcome input = outcome();
   input.variants[0].jobs[0].name = "other";
-  input.variants[1].jobs[0].time_mean_s = model::no_number;
+  input.variants[1].jobs[0] = {.name = "grads", .op = "all_reduce", .iterations = 1};
+  input.variants[1].jobs[0].unfinished = {0.0125,
+                                          "iteration 2 of 3: gpu:0 has no live path to gpu:8"};
   const std::string text = terminal_text(input);
-  CHECK(text.find("fast     grads  unfinished") != std::string::npos);
+  CHECK(text.find("fast     grads  unfinished at 12.5 ms: iteration 2 of 3: gpu:0 has no live path "
+                  "to gpu:8\n") != std::string::npos);
   input.variants.clear();
   CHECK(terminal_text(input).find("no variants") != std::string::npos);
   CHECK(parsed(input)["variants"].empty());

@@ -48,11 +48,15 @@ std::string job_table(const Outcome& outcome) {
                {fmt::format("speed vs {}", printable(first.name))},
                {"worst MMR", left}});
   for (const VariantOutcome& variant : outcome.variants)
-    for (const JobOutcome& job : collectives_of(variant))
-      table.add({printable(variant.name), printable(job.name),
-                 std::isfinite(job.time_mean_s) ? human_seconds(job.time_mean_s) : "unfinished",
-                 cell(job.busbw_gbyte_s, 2), cell(job.ratio, 2), speed_against(first, job),
-                 worst_mmr(variant)});
+    for (const JobOutcome& job : collectives_of(variant)) {
+      const std::vector<std::string> names{printable(variant.name), printable(job.name)};
+      if (job.unfinished) {
+        add_unfinished(table, names, job);
+        continue;
+      }
+      table.add({names[0], names[1], time_cell(job.time_mean_s), cell(job.busbw_gbyte_s, 2),
+                 cell(job.ratio, 2), speed_against(first, job), worst_mmr(variant)});
+    }
   return table.text();
 }
 
@@ -78,12 +82,13 @@ std::string variant_table(const Outcome& outcome) {
     std::vector<std::string> cells{printable(variant.name)};
     for (const JobOutcome& wanted : collectives_of(first)) {
       const auto job = std::ranges::find(variant.jobs, wanted.name, &JobOutcome::name);
-      cells.push_back(job == variant.jobs.end() ? "-" : cell(job->ratio, 2));
+      cells.push_back(job == variant.jobs.end() ? "-" : or_unfinished(*job, cell(job->ratio, 2)));
     }
     cells.push_back(worst_mmr(variant));
     table.add(std::move(cells));
   }
-  return legend.text() + "\n" + table.text();
+  return legend.text() + "\n" + table.text() +
+         unfinished_lines(outcome, [](const JobOutcome& job) { return !job.training; });
 }
 
 // Both kinds of jobs, each with its table.
@@ -123,12 +128,48 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+// Short enough for a line of the widest table, whose names shrink as far as they can.
+constexpr std::size_t reason_columns_max = 96;
+
+void add_unfinished(Table& table, std::vector<std::string> names, const JobOutcome& job) {
+  names.push_back(clipped(printable(model::to_text(*job.unfinished)), reason_columns_max));
+  table.add(std::move(names));
+}
+
+std::string or_unfinished(const JobOutcome& job, std::string text) {
+  return job.unfinished ? "unfinished" : std::move(text);
+}
+
+std::string unfinished_lines(const Outcome& outcome, bool (*shown)(const JobOutcome& job)) {
+  std::string out;
+  std::size_t lines = 0;
+  for (const VariantOutcome& variant : outcome.variants)
+    for (const JobOutcome& job : variant.jobs)
+      if (job.unfinished && shown(job) && ++lines <= job_rows_max)
+        out += fmt::format("{}, {}: {}\n", printable(variant.name), printable(job.name),
+                           printable(model::to_text(*job.unfinished)));
+  if (lines > job_rows_max)
+    out += fmt::format("... and {} more; report.json has them\n", lines - job_rows_max);
+  return out.empty() ? out : "\n" + out;
+}
+
 std::string cell(double value, int decimals) {
   return std::isfinite(value) ? fmt::format("{:.{}f}", value, decimals) : "-";
 }
 
 std::string time_cell(double seconds) {
   return std::isfinite(seconds) ? human_seconds(seconds) : "-";
+}
+
+// At most `columns` characters of UTF-8; what is cut ends in "..".
+std::string clipped(std::string_view text, std::size_t columns) {
+  std::size_t seen = 0, keep = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (continues(text[i])) continue;
+    if (seen == columns - 2) keep = i;
+    if (++seen > columns) return fmt::format("{}..", text.substr(0, keep));
+  }
+  return std::string(text);
 }
 
 std::string table_text(const Outcome& outcome) {

@@ -14,7 +14,7 @@ using model::VariantOutcome;
 
 constexpr std::size_t tier_rows_max = 60;
 
-std::string bytes_cell(double bytes) {
+std::string queue_cell(double bytes) {
   return std::isfinite(bytes) ? human(Bytes{static_cast<std::int64_t>(bytes)}) : "-";
 }
 
@@ -33,12 +33,13 @@ std::string sums_line(const std::string& name, const PacketOutcome& packet) {
   append(line, "CNPs", packet.cnps);
   append(line, "trims", packet.trims);
   append(line, "timeouts", packet.timeouts);
-  append(line, "packets sent again", packet.retransmissions);
+  append(line, "packets retransmitted", packet.retransmissions);
   line += packet.drops == 0 ? ", no drops" : fmt::format(", {} drops", packet.drops);
-  append(line, "of them for want of headroom", packet.drops_headroom);
+  append(line, "of them due to insufficient headroom", packet.drops_headroom);
   append(line, "of them on dead or lossy links", packet.drops_link);
+  append(line, "control packets lost", packet.drops_control);
   if (packet.buffer_max_bytes > 0)
-    line += fmt::format("; fullest switch {}", bytes_cell(packet.buffer_max_bytes));
+    line += fmt::format("; fullest switch {}", queue_cell(packet.buffer_max_bytes));
   return line + "\n";
 }
 
@@ -62,8 +63,8 @@ std::string packet_text(const model::Outcome& outcome) {
     sums += sums_line(variant.name, *variant.packet);
     for (const PacketOutcome::Tier& tier : variant.packet->tiers) {
       if (++rows > tier_rows_max) continue;
-      table.add({printable(variant.name), printable(tier.name), bytes_cell(tier.queue_p99_bytes),
-                 bytes_cell(tier.queue_max_bytes), count_cell(tier.pauses),
+      table.add({printable(variant.name), printable(tier.name), queue_cell(tier.queue_p99_bytes),
+                 queue_cell(tier.queue_max_bytes), count_cell(tier.pauses),
                  time_cell(tier.pause_p99_s),
                  tier.paused_max_s > 0 ? time_cell(tier.paused_max_s) : "-",
                  count_cell(tier.ecn_marks), count_cell(tier.drops)});

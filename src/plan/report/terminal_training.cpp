@@ -21,37 +21,24 @@ using model::TrainingOutcome;
 using model::VariantOutcome;
 using enum Table::Align;
 
-struct Row {
+struct JobRow {
   const VariantOutcome* variant;
   const JobOutcome* job;
   const TrainingOutcome& training() const { return *job->training; }
 };
 
-std::vector<Row> rows_of(const VariantOutcome& variant) {
-  std::vector<Row> out;
+std::vector<JobRow> rows_of(const VariantOutcome& variant) {
+  std::vector<JobRow> out;
   for (const JobOutcome& job : variant.jobs)
     if (job.training) out.push_back({&variant, &job});
   return out;
 }
 
-std::vector<Row> rows_of(const Outcome& outcome) {
-  std::vector<Row> out;
+std::vector<JobRow> rows_of(const Outcome& outcome) {
+  std::vector<JobRow> out;
   for (const VariantOutcome& variant : outcome.variants)
     std::ranges::copy(rows_of(variant), std::back_inserter(out));
   return out;
-}
-
-bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-// At most `columns` characters of UTF-8; what is cut ends in "..".
-std::string clipped(std::string_view text, std::size_t columns) {
-  std::size_t seen = 0, keep = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (continues(text[i])) continue;
-    if (seen == columns - 2) keep = i;
-    if (++seen > columns) return fmt::format("{}..", text.substr(0, keep));
-  }
-  return std::string(text);
 }
 
 std::string name_cell(std::string_view text, std::size_t columns) {
@@ -86,23 +73,20 @@ std::string bytes_cell(double bytes) {
 
 std::string percent_cell(double share) { return cell(share * 100, 1); }
 
-std::vector<Dimension> exposed_dimensions(const std::vector<Row>& rows) {
+std::vector<Dimension> exposed_dimensions(const std::vector<JobRow>& rows) {
   std::vector<Dimension> out;
   for (std::size_t d = 0; d < model::dimension_count; ++d)
-    if (std::ranges::any_of(rows, [&](const Row& row) { return row.training().exposed_s[d] > 0; }))
+    if (std::ranges::any_of(rows,
+                            [&](const JobRow& row) { return row.training().exposed_s[d] > 0; }))
       out.push_back(static_cast<Dimension>(d));
   return out;
 }
 
 // How many times as fast as the step of the same job in `first`.
-std::string speed_against(const VariantOutcome& first, const Row& row) {
+std::string step_speed_against(const VariantOutcome& first, const JobRow& row) {
   const auto same = std::ranges::find(first.jobs, row.job->name, &JobOutcome::name);
   if (same == first.jobs.end() || !same->training) return "-";
   return cell(same->training->step_time_s / row.training().step_time_s, 2);
-}
-
-std::string step_cell(const TrainingOutcome& training) {
-  return std::isfinite(training.step_time_s) ? human_seconds(training.step_time_s) : "unfinished";
 }
 
 // Heads are short where many dimensions leave little room.
@@ -122,25 +106,27 @@ std::vector<Table::Head> step_heads(const VariantOutcome& first,
   return heads;
 }
 
-std::string step_table(const Outcome& outcome, const std::vector<Row>& rows) {
+std::string step_table(const Outcome& outcome, const std::vector<JobRow>& rows) {
   const VariantOutcome& first = outcome.variants.front();
   const std::vector<Dimension> dimensions = exposed_dimensions(rows);
   const std::vector<Table::Head> heads = step_heads(first, dimensions);
   return fitted([&](std::size_t name_max) {
     Table table(heads);
-    for (const Row& row : rows) {
+    for (const JobRow& row : rows) {
       const TrainingOutcome& t = row.training();
       std::vector<std::string> cells{name_cell(row.variant->name, name_max),
-                                     name_cell(row.job->name, std::min<std::size_t>(name_max, 16)),
-                                     step_cell(t),
-                                     cell(t.tflops_per_gpu, 1),
-                                     percent_cell(t.mfu),
-                                     percent_cell(t.bubble)};
+                                     name_cell(row.job->name, std::min<std::size_t>(name_max, 16))};
+      if (row.job->unfinished) {
+        add_unfinished(table, std::move(cells), *row.job);
+        continue;
+      }
+      cells.insert(cells.end(), {time_cell(t.step_time_s), cell(t.tflops_per_gpu, 1),
+                                 percent_cell(t.mfu), percent_cell(t.bubble)});
       for (const Dimension dimension : dimensions)
         cells.push_back(
             percent_cell(t.exposed_s[static_cast<std::size_t>(dimension)] / t.step_time_s));
       cells.push_back(cell(t.tokens_per_s_per_gpu, 1));
-      cells.push_back(speed_against(first, row));
+      cells.push_back(step_speed_against(first, row));
       table.add(std::move(cells));
     }
     return table.text();
@@ -168,7 +154,7 @@ std::string hot_links(const Outcome& outcome) {
     Table table({{"hottest link", left}, {"", left}, {"load %"}, {"bytes"}, {"flows", left}});
     for (const VariantOutcome& variant : outcome.variants) {
       const HotLink* hottest = nullptr;
-      for (const Row& row : rows_of(variant))
+      for (const JobRow& row : rows_of(variant))
         for (const HotLink& link : row.training().hottest_links)
           if (hottest == nullptr || link.load > hottest->load) hottest = &link;
       if (hottest == nullptr) continue;
@@ -187,14 +173,14 @@ std::string waits_of(const VariantOutcome& variant) {
     const TrainingOutcome::Wait* wait;
   };
   std::vector<Item> items;
-  const std::vector<Row> rows = rows_of(variant);
-  for (const Row& row : rows)
+  const std::vector<JobRow> rows = rows_of(variant);
+  for (const JobRow& row : rows)
     for (const TrainingOutcome::Wait& wait : row.training().waits)
       items.push_back({row.job, &wait});
   std::ranges::stable_sort(items, std::ranges::greater{},
                            [](const Item& i) { return i.wait->seconds; });
   std::string out;
-  for (const Row& row : rows)
+  for (const JobRow& row : rows)
     for (const TrainingOutcome::Straggler& slow : row.training().stragglers)
       if (&slow == &row.training().stragglers.front())
         out += fmt::format("{}{} computes {:.2f} x its role; ",
@@ -219,7 +205,7 @@ std::string wait_table(const Outcome& outcome) {
 
 // Variants whose job moves the same bytes share their rows.
 struct SameBytes {
-  Row first;
+  JobRow first;
   std::size_t variants = 1;
 
   std::string text(std::size_t variants_of_all) const {
@@ -229,9 +215,9 @@ struct SameBytes {
   }
 };
 
-std::vector<SameBytes> same_bytes(const std::vector<Row>& rows) {
+std::vector<SameBytes> same_bytes(const std::vector<JobRow>& rows) {
   std::vector<SameBytes> out;
-  for (const Row& row : rows) {
+  for (const JobRow& row : rows) {
     const auto same = std::ranges::find_if(out, [&](const SameBytes& known) {
       return known.first.job->name == row.job->name &&
              known.first.training().bytes == row.training().bytes;
@@ -244,7 +230,7 @@ std::vector<SameBytes> same_bytes(const std::vector<Row>& rows) {
   return out;
 }
 
-std::string byte_table(const Outcome& outcome, const std::vector<Row>& rows) {
+std::string byte_table(const Outcome& outcome, const std::vector<JobRow>& rows) {
   Table table({{"bytes of a step", left},
                {"job", left},
                {""},
@@ -267,9 +253,9 @@ std::string byte_table(const Outcome& outcome, const std::vector<Row>& rows) {
 }
 
 // Jobs by name, in order of first appearance.
-std::vector<const JobOutcome*> distinct_jobs(const std::vector<Row>& rows) {
+std::vector<const JobOutcome*> distinct_jobs(const std::vector<JobRow>& rows) {
   std::vector<const JobOutcome*> out;
-  for (const Row& row : rows)
+  for (const JobRow& row : rows)
     if (std::ranges::find(out, row.job->name, &JobOutcome::name) == out.end())
       out.push_back(row.job);
   return out;
@@ -293,7 +279,7 @@ std::string compact_part(const Outcome& outcome, std::span<const JobOutcome* con
     for (const JobOutcome* wanted : jobs) {
       const auto job = std::ranges::find(variant.jobs, wanted->name, &JobOutcome::name);
       const bool ran = job != variant.jobs.end() && job->training;
-      cells.push_back(ran ? step_cell(*job->training) : "-");
+      cells.push_back(ran ? or_unfinished(*job, time_cell(job->training->step_time_s)) : "-");
       cells.push_back(ran ? percent_cell(job->training->mfu) : "-");
     }
     table.add(std::move(cells));
@@ -301,7 +287,7 @@ std::string compact_part(const Outcome& outcome, std::span<const JobOutcome* con
   return legend.text() + "\n" + table.text();
 }
 
-std::string compact_tables(const Outcome& outcome, const std::vector<Row>& rows) {
+std::string compact_tables(const Outcome& outcome, const std::vector<JobRow>& rows) {
   constexpr std::size_t jobs_per_line = 4;
   const std::vector<const JobOutcome*> jobs = distinct_jobs(rows);
   std::string out;
@@ -310,13 +296,14 @@ std::string compact_tables(const Outcome& outcome, const std::vector<Row>& rows)
     const std::span rest = std::span(jobs).subspan(first);
     out += compact_part(outcome, rest.first(std::min(jobs_per_line, rest.size())), first);
   }
-  return out;
+  return out +
+         unfinished_lines(outcome, [](const JobOutcome& job) { return job.training.has_value(); });
 }
 
 }  // namespace
 
 std::string training_text(const Outcome& outcome) {
-  const std::vector<Row> rows = rows_of(outcome);
+  const std::vector<JobRow> rows = rows_of(outcome);
   if (rows.empty()) return {};
   if (rows.size() > job_rows_max) return compact_tables(outcome, rows);
   return step_table(outcome, rows) + hot_links(outcome) + wait_table(outcome) +

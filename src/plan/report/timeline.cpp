@@ -1,13 +1,12 @@
 #include "plan/report/timeline.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 
-#include "plan/report/json.hpp"
+#include "base/json_text.hpp"
 #include "plan/report/tracks.hpp"
 
 namespace weft::plan::report {
@@ -78,21 +77,13 @@ Window window_of(const std::vector<const Span*>& spans, double step_s) {
   return window;
 }
 
-std::string list_text(const auto& texts) {
-  std::string out;
-  for (const auto& text : texts)
-    out += fmt::format("{}{}", out.empty() ? "" : ",", json_string(text));
-  return fmt::format("[{}]", out);
-}
-
-std::string pieces_text(const std::vector<Piece>& pieces) {
-  std::string out;
+JsonList list_of(const std::vector<Piece>& pieces) {
+  JsonList out;
   for (const Piece& p : pieces) {
     const double start = std::round(p.start), length = std::max(std::round(p.end) - start, 1.0);
-    out += fmt::format("{}{},{:.0f},{:.0f},{},{}", out.empty() ? "" : ",", p.lane, start, length,
-                       p.category, p.name);
+    out.add(p.lane).add(start, decimals(0)).add(length, decimals(0)).add(p.category).add(p.name);
   }
-  return fmt::format("[{}]", out);
+  return out;
 }
 
 std::vector<std::string_view> thinned(const std::vector<std::string_view>& lanes) {
@@ -132,8 +123,8 @@ Drawn draw(const std::vector<const Span*>& spans, const std::vector<std::string_
   return out;
 }
 
-// "" when the job has no spans of roles.
-std::string timeline_text(const VariantOutcome& variant, const JobOutcome& job) {
+// None when the job has no spans of roles.
+std::optional<JsonObject> timeline_of(const VariantOutcome& variant, const JobOutcome& job) {
   std::vector<const Span*> spans;
   for (const Span& span : variant.spans) {
     const Track track = parts_of(span.track);
@@ -152,28 +143,31 @@ std::string timeline_text(const VariantOutcome& variant, const JobOutcome& job) 
   const Drawn drawn = draw(spans, lanes, window);
   std::vector<std::string_view> roles;
   for (const std::string_view lane : lanes) roles.push_back(parts_of(lane).role);
-  return fmt::format(R"({{"job":{},"start_s":{},"duration_s":{},"lanes_left_out":{},"merged_s":{},)"
-                     R"("lanes":{},"categories":{},"names":{},"spans":{}}})",
-                     json_string(job.name), window.start_s, duration_s,
-                     tracks.size() - lanes.size(), drawn.shortest / ticks * duration_s,
-                     list_text(roles), list_text(drawn.categories.texts()),
-                     list_text(drawn.names.texts()), pieces_text(drawn.pieces));
+  return JsonObject()
+      .add("job", job.name)
+      .add("start_s", window.start_s)
+      .add("duration_s", duration_s)
+      .add("lanes_left_out", tracks.size() - lanes.size())
+      .add("merged_s", drawn.shortest / ticks * duration_s)
+      .add("lanes", roles)
+      .add("categories", drawn.categories.texts())
+      .add("names", drawn.names.texts())
+      .add("spans", list_of(drawn.pieces));
 }
 
 }  // namespace
 
 std::string timelines_json(const Outcome& outcome) {
-  std::string out;
+  JsonObject out;
   for (const VariantOutcome& variant : outcome.variants) {
-    std::string list;
+    JsonList list;
     for (const JobOutcome& job : variant.jobs) {
       if (!job.training) continue;
-      const std::string text = timeline_text(variant, job);
-      if (!text.empty()) list += (list.empty() ? "" : ",") + text;
+      if (const auto timeline = timeline_of(variant, job)) list.add(*timeline);
     }
-    out += fmt::format("{}{}:[{}]", out.empty() ? "" : ",", json_string(variant.name), list);
+    out.add(variant.name, list);
   }
-  return fmt::format("{{{}}}", out);
+  return out.text();
 }
 
 }  // namespace weft::plan::report

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "plan/report/json.hpp"
+#include "base/json_text.hpp"
 #include "plan/report/report.hpp"
 #include "plan/report/tracks.hpp"
 
@@ -74,34 +74,40 @@ std::vector<std::size_t> arrange(const std::vector<Span>& spans,
   return out;
 }
 
-std::string name_event(std::string_view what, std::size_t process, std::size_t thread,
-                       std::string_view name) {
-  return fmt::format(R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":{}}}}})", what,
-                     process, thread, json_string(name));
+JsonObject meta_event(std::string_view what, std::size_t process, std::size_t thread,
+                      const JsonObject& args) {
+  return JsonObject()
+      .add("ph", "M")
+      .add("name", what)
+      .add("pid", process)
+      .add("tid", thread)
+      .add("args", args);
+}
+
+JsonObject name_event(std::string_view what, std::size_t process, std::size_t thread,
+                      std::string_view name) {
+  return meta_event(what, process, thread, JsonObject().add("name", name));
 }
 
 // Viewers sort rows by name unless told.
-std::string sort_event(std::size_t process, std::size_t thread) {
-  return fmt::format(
-      R"({{"ph":"M","name":"thread_sort_index","pid":{0},"tid":{1},"args":{{"sort_index":{1}}}}})",
-      process, thread);
+JsonObject sort_event(std::size_t process, std::size_t thread) {
+  return meta_event("thread_sort_index", process, thread, JsonObject().add("sort_index", thread));
 }
 
-std::string args_text(const Span& span) {
-  std::string out;
-  for (const auto& [key, value] : span.args)
-    out += fmt::format("{}{}:{}", out.empty() ? "" : ",", json_string(key), json_string(value));
-  return out;
-}
-
-std::string span_event(const Span& span, std::size_t process, std::size_t thread) {
+JsonObject span_event(const Span& span, std::size_t process, std::size_t thread) {
   constexpr double us = 1e6;
-  const std::string kind = span.duration_s > 0
-                               ? fmt::format(R"("ph":"X","dur":{:.6f})", span.duration_s * us)
-                               : std::string(R"("ph":"i","s":"p")");
-  return fmt::format(R"({{{},"name":{},"cat":{},"ts":{:.6f},"pid":{},"tid":{},"args":{{{}}}}})",
-                     kind, json_string(span.name), json_string(span.category), span.start_s * us,
-                     process, thread, args_text(span));
+  JsonObject out, args;
+  if (span.duration_s > 0)
+    out.add("ph", "X").add("dur", span.duration_s * us, decimals(6));
+  else
+    out.add("ph", "i").add("s", "p");
+  for (const auto& [key, value] : span.args) args.add(key, value);
+  return out.add("name", span.name)
+      .add("cat", span.category)
+      .add("ts", span.start_s * us, decimals(6))
+      .add("pid", process)
+      .add("tid", thread)
+      .add("args", args);
 }
 
 }  // namespace
@@ -109,9 +115,9 @@ std::string span_event(const Span& span, std::size_t process, std::size_t thread
 std::string trace_text(const Outcome& outcome) {
   std::string out = R"({"displayTimeUnit":"ms","traceEvents":[)";
   std::string_view separator = "\n";
-  const auto add = [&](const std::string& event) {
+  const auto add = [&](const JsonObject& event) {
     out += separator;
-    out += event;
+    event.append_to(out);
     separator = ",\n";
   };
   for (std::size_t v = 0; v < outcome.variants.size(); ++v) {

@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
+#include "base/text.hpp"
+
 namespace weft::plan::report {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The digits at the start of `text`, without leading zeros.
 std::string_view number_at(std::string_view text) {

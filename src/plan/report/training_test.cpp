@@ -48,7 +48,7 @@ TrainingOutcome training(double step_s = 4) {
   return out;
 }
 
-VariantOutcome variant(std::string name, double step_s) {
+VariantOutcome training_variant(std::string name, double step_s) {
   VariantOutcome out{.name = std::move(name), .scheme = "ecmp"};
   JobOutcome job{.name = "llama3", .op = "training", .gpus = 16'384};
   job.bytes_per_rank = model::no_number;
@@ -57,12 +57,12 @@ VariantOutcome variant(std::string name, double step_s) {
   return out;
 }
 
-Outcome outcome() {
+Outcome training_report() {
   Outcome out;
   out.scenario = "test";
   out.file = "test.yaml";
   out.engine = "fluid";
-  out.variants = {variant("slow", 4), variant("fast", 3.2)};
+  out.variants = {training_variant("slow", 4), training_variant("fast", 3.2)};
   return out;
 }
 
@@ -71,7 +71,7 @@ json job_of(const Outcome& outcome, const std::string& variant = "slow") {
 }
 
 TEST_CASE("report.json: training jobs keep their contract") {
-  const json job = job_of(outcome());
+  const json job = job_of(training_report());
   CHECK(job["op"] == "training");
   CHECK(job["step_time_s"] == 4.0);
   CHECK(job["tflops_per_gpu"] == 646.4);
@@ -98,7 +98,7 @@ TEST_CASE("report.json: training jobs keep their contract") {
 }
 
 TEST_CASE("report.json: what has no value is null, and other shows only where it is") {
-  Outcome input = outcome();
+  Outcome input = training_report();
   TrainingOutcome& some = *input.variants[0].jobs[0].training;
   some = TrainingOutcome{};
   some.exposed_s[5] = 0.5;
@@ -112,17 +112,17 @@ TEST_CASE("report.json: what has no value is null, and other shows only where it
   CHECK(job["exposed_s"]["other"] == 0.5);
   CHECK_FALSE(job["bytes"].contains("other"));
   CHECK(job["hottest_links"] == json::array());
-  CHECK_FALSE(job_of(outcome())["exposed_s"].contains("other"));
+  CHECK_FALSE(job_of(training_report())["exposed_s"].contains("other"));
 }
 
 TEST_CASE("a collective has none of the keys of training") {
-  Outcome input = outcome();
+  Outcome input = training_report();
   input.variants[0].jobs[0].training.reset();
   CHECK_FALSE(job_of(input).contains("step_time_s"));
 }
 
 TEST_CASE("the terminal shows steps, links, waits and bytes") {
-  const std::string text = terminal_text(outcome());
+  const std::string text = terminal_text(training_report());
   CAPTURE(text);
   CHECK(text.find("variant  job     step time  TFLOP/s/GPU  MFU %  bubble %  exposed %: tp    dp  "
                   "tokens/s/GPU  vs slow\n"
@@ -140,17 +140,21 @@ TEST_CASE("the terminal shows steps, links, waits and bytes") {
 }
 
 TEST_CASE("collectives and training jobs have a table each") {
-  Outcome input = outcome();
+  Outcome input = training_report();
   input.variants[1].jobs.push_back({.name = "mix", .op = "all_to_all", .gpus = 8});
+  input.variants[1].jobs.back().unfinished = {2, "iteration 1 of 1: no path"};
   const std::string text = terminal_text(input);
-  CHECK(text.find("fast     mix  unfinished") != std::string::npos);
+  CHECK(text.find("fast     mix  unfinished at 2 s: iteration 1 of 1: no path\n") !=
+        std::string::npos);
   CHECK(text.find("slow     llama3        4 s") != std::string::npos);
 }
 
 TEST_CASE("a job without steps is unfinished") {
-  Outcome input = outcome();
+  Outcome input = training_report();
   input.variants[1].jobs[0].training = TrainingOutcome{};
-  CHECK(terminal_text(input).find("fast     llama3  unfinished") != std::string::npos);
+  input.variants[1].jobs[0].unfinished = {2, "step 1: no path"};
+  CHECK(terminal_text(input).find("fast     llama3  unfinished at 2 s: step 1: no path\n") !=
+        std::string::npos);
 }
 
 std::size_t longest_line(const std::string& text) {
@@ -164,7 +168,7 @@ std::size_t longest_line(const std::string& text) {
 }
 
 TEST_CASE("lines of training jobs fit 120 columns whatever the names are") {
-  Outcome input = outcome();
+  Outcome input = training_report();
   const std::string name = "größe " + std::string(150, 'x');
   for (VariantOutcome& v : input.variants) {
     v.name += name;
@@ -177,7 +181,7 @@ TEST_CASE("lines of training jobs fit 120 columns whatever the names are") {
   }
   CHECK(longest_line(terminal_text(input)) <= 120);
   for (std::size_t i = 0; i < 45; ++i) {
-    input.variants.push_back(variant(name + std::to_string(i), 4));
+    input.variants.push_back(training_variant(name + std::to_string(i), 4));
     input.variants.back().jobs.resize(5, input.variants.back().jobs[0]);
     for (std::size_t j = 0; j < 5; ++j)
       input.variants.back().jobs[j].name += name + std::to_string(j);
@@ -186,8 +190,8 @@ TEST_CASE("lines of training jobs fit 120 columns whatever the names are") {
 }
 
 TEST_CASE("many variants have a line each, and no more") {
-  Outcome input = outcome();
-  for (int i = 0; i < 39; ++i) input.variants.push_back(variant(fmt::format("v{}", i), 4));
+  Outcome input = training_report();
+  for (int i = 0; i < 39; ++i) input.variants.push_back(training_variant(fmt::format("v{}", i), 4));
   const std::string text = terminal_text(input);
   CHECK(text.find("step time, MFU %     #1\n") != std::string::npos);
   CHECK(text.find("v38                 4 s  65.3\n") != std::string::npos);
@@ -196,7 +200,7 @@ TEST_CASE("many variants have a line each, and no more") {
 }
 
 TEST_CASE("no text of a training job can steer the terminal") {
-  Outcome input = outcome();
+  Outcome input = training_report();
   const std::string steer = "\x1b[2J\xc2\x9b\n";
   TrainingOutcome& t = *input.variants[0].jobs[0].training;
   t.hottest_links[0].link = t.hottest_links[0].flows[0].job = steer;
@@ -233,7 +237,7 @@ std::vector<Span> two_steps() {
 }
 
 TEST_CASE("the trace has a lane per role, in order, and spans in order of time") {
-  Outcome input = outcome();
+  Outcome input = training_report();
   input.variants[0].spans = two_steps();
   std::vector<std::string> lanes;
   std::vector<int> order;
@@ -252,7 +256,7 @@ TEST_CASE("the trace has a lane per role, in order, and spans in order of time")
 }
 
 TEST_CASE("the timeline is that of the last step") {
-  Outcome input = outcome();
+  Outcome input = training_report();
   input.variants[0].spans = two_steps();
   const json timelines = json::parse(timelines_json(input));
   CHECK(timelines["fast"] == json::array());
@@ -270,7 +274,7 @@ TEST_CASE("the timeline is that of the last step") {
 }
 
 TEST_CASE("a timeline of many spans is merged, of many roles thinned") {
-  Outcome input = outcome();
+  Outcome input = training_report();
   constexpr int roles = 100, units = 400;
   for (int role = 0; role < roles; ++role)
     for (int i = 0; i < units; ++i)
@@ -286,7 +290,7 @@ TEST_CASE("a timeline of many spans is merged, of many roles thinned") {
 }
 
 TEST_CASE("spans that cannot be drawn leave a valid page") {
-  Outcome input = outcome();
+  Outcome input = training_report();
   const double none = model::no_number;
   input.variants[0].spans = {{"a", "compute", "llama3 / pp 0", none, 1, {}},
                              {"b", "compute", "llama3 / pp 0", 0, INFINITY, {}},
@@ -295,7 +299,7 @@ TEST_CASE("spans that cannot be drawn leave a valid page") {
 }
 
 TEST_CASE("no text of a training job becomes markup") {
-  Outcome input = outcome();
+  Outcome input = training_report();
   TrainingOutcome& t = *input.variants[0].jobs[0].training;
   t.model = t.plan = t.roofline_resource = t.hottest_links[0].link = t.waits[0].rank = evil;
   input.variants[0].name = evil;

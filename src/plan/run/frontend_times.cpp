@@ -79,8 +79,8 @@ Status add_frontend_times(const PlacedGraph& placed, const Setup& setup, std::ui
     if (const auto seconds = storage_seconds(setup, seed, flows)) {
       out.checkpoint_s = *seconds;
     } else {
-      notes.push_back({warning, fmt::format("{}: no time of a checkpoint: {}", placed.name,
-                                            seconds.error().what)});
+      notes.push_back(
+          {warning, fmt::format("{}: no checkpoint time: {}", placed.name, seconds.error().what)});
     }
   }
   if (placed.ingest.count > 0) {
@@ -88,16 +88,15 @@ Status add_frontend_times(const PlacedGraph& placed, const Setup& setup, std::ui
     WEFT_TRY(const auto flows, model::ingest_flows(setup.fabric, transfer));
     const auto time = storage_seconds(setup, seed, flows);
     if (!time) {
-      notes.push_back({warning, fmt::format("{}: no time of data ingestion: {}", placed.name,
-                                            time.error().what)});
+      notes.push_back(
+          {warning, fmt::format("{}: no data ingestion time: {}", placed.name, time.error().what)});
       return {};
     }
     const double seconds = *time;
     const bool late = seconds > out.step_time_s;
     notes.push_back(
         {late ? warning : info,
-         fmt::format("{}: the data of a step take {:.3g} s over the front end, {} of a "
-                     "step{}",
+         fmt::format("{}: the data for one step takes {:.3g} s over the front end, {} of a step{}",
                      placed.name, seconds, fmt::format("{:.1f} %", 100 * seconds / out.step_time_s),
                      late ? ": training waits for its input" : "")});
   }

@@ -26,7 +26,7 @@ bool is_steady(const Jobs& jobs, const Setup& setup) {
 void add_steps(const GraphResult& result, model::JobOutcome& out) {
   const std::vector<double>& steps = result.iteration_s;
   out.iterations = steps.size();
-  if (steps.empty()) return;
+  if (out.unfinished || steps.empty()) return;
   double sum = 0;
   for (const double s : steps) sum += s;
   out.time_mean_s = sum / static_cast<double>(steps.size());
@@ -37,7 +37,7 @@ void add_steps(const GraphResult& result, model::JobOutcome& out) {
 void add_times(const PlacedGraph& placed, const GraphResult& result, const model::Fabric& fabric,
                model::TrainingOutcome& out) {
   out.step_times_s = result.iteration_s;
-  if (result.iteration_s.empty()) return;
+  if (!result.finished || result.iteration_s.empty()) return;
   out.step_time_s = result.iteration_s.back();
   out.compute_s = result.compute_s;
   out.idle_s = result.idle_s;
@@ -118,12 +118,19 @@ Result<model::JobOutcome> graph_outcome(const PlacedGraph& placed, const GraphRe
                         .placement = placed.placement};
   out.gpus = placed.ranks.size();
   out.bytes_per_rank = model::no_number;
+  if (result.standstill)
+    out.unfinished = {result.standstill->since_s,
+                      fmt::format("step {}{}: {}", result.iteration_s.size() + 1,
+                                  placed.repeat > 0 ? fmt::format(" of {}", placed.repeat) : "",
+                                  result.standstill->why)};
   add_steps(result, out);
   model::TrainingOutcome training = placed.known;
   add_times(placed, result, setup.fabric, training);
   training.hottest_links.assign(hot_links.begin(), hot_links.end());
-  note_unequal_steps(placed.name, result.iteration_s, context.notes);
-  add_link_roofline(placed.name, context.run_s, training);
+  if (result.finished) {
+    note_unequal_steps(placed.name, result.iteration_s, context.notes);
+    add_link_roofline(placed.name, context.run_s, training);
+  }
   if (placed.training) add_rates(*placed.training, training);
   WEFT_TRY_STATUS(add_frontend_times(placed, setup, context.seed, training, context.notes));
   out.roofline_s = training.roofline_s;

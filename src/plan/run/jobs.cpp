@@ -33,7 +33,7 @@ class JobReader {
                   "write \"jobs:\" and one \"- {name: ..., collective: ...}\" per job");
     if (jobs.items.empty() || jobs.items.size() > job_count_max)
       return fail(Errc::value, jobs.where,
-                  fmt::format("{} jobs; 1 to {} can be run", jobs.items.size(), job_count_max));
+                  fmt::format("{} jobs; must be 1 to {}", jobs.items.size(), job_count_max));
     for (const Config& item : jobs.items) read_job(item);
     if (!errors_.empty()) return std::unexpected(combine(std::move(errors_)));
     return std::move(jobs_);
@@ -59,11 +59,11 @@ class JobReader {
     std::string name = reader.text("name", std::nullopt);
     if (reader.has("name") && name.empty())
       reader.error(Errc::value, reader.where("name"), "the name is empty",
-                   "give every job a name; reports are ordered by it");
+                   "give every job a name; reports are sorted by it");
     if (!names_.insert(name).second)
       reader.error(Errc::value, reader.where("name"),
-                   fmt::format("two jobs are called \"{}\"", name),
-                   "give every job a name of its own");
+                   fmt::format("two jobs have the name \"{}\"", name),
+                   "give every job a unique name");
     return name;
   }
 
@@ -76,14 +76,14 @@ class JobReader {
         reader.error(Errc::value, reader.where(kind_keys[k]),
                      fmt::format("the job has both \"{}:\" and \"{}:\"",
                                  kind_keys[static_cast<std::size_t>(*kind)], kind_keys[k]),
-                     "make two jobs of it");
+                     "split it into two jobs");
         return std::nullopt;
       }
       kind = static_cast<JobKind>(k);
     }
     if (!kind)
-      reader.error(Errc::parse, reader.where(), "the job does not say what it does",
-                   "give it \"collective:\", \"model:\" or \"workload:\"");
+      reader.error(Errc::parse, reader.where(), "the job has no workload",
+                   "add \"collective:\", \"model:\" or \"workload:\"");
     return kind;
   }
 
@@ -230,7 +230,7 @@ class JobReader {
     if (listed && count && *count > 0 && *count != ranks.size())
       reader.error(Errc::value, reader.where("ranks"),
                    fmt::format("{} ranks are listed, but the job has {}", ranks.size(), *count),
-                   "list one GPU for each rank");
+                   "list one GPU per rank");
     if (!errors_.empty()) return;  // placing on wrong sizes would only add errors
     auto gpus = listed ? placer_.place_list(ranks)
                        : placer_.place(placement, *count, rng_.stream(name), reader.where("gpus"));
@@ -258,8 +258,9 @@ class JobReader {
       const Duration by = entry.duration("by", std::nullopt);
       entry.finish();
       if (!seen.insert(rank).second)
-        entry.error(Errc::value, entry.where("rank"), fmt::format("rank {} is late twice", rank),
-                    "give every rank one entry");
+        entry.error(Errc::value, entry.where("rank"),
+                    fmt::format("duplicate entry for rank {} in late", rank),
+                    "use one entry per rank");
       if (rank < placed.job.late.size()) placed.job.late[rank] = by;
     }
   }

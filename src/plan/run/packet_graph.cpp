@@ -15,7 +15,6 @@ namespace {
 using engine::fluid::GraphJob;
 using model::Operation;
 using Kind = model::Operation::Kind;
-using When = MessageEvent::When;
 
 constexpr std::uint32_t none = UINT32_MAX;
 constexpr std::uint32_t steady_iterations = 2;
@@ -236,7 +235,7 @@ void GraphLowering::lower_message(std::uint32_t actor, std::uint32_t operation,
         add_split({peer.bases[r], o.bytes, 0, 1, iteration, delay_ns_}, width_, out_);
     out_.wait_all(first, width_.parts, both, home(actor));
     for (std::uint32_t p = 0; p < width_.parts; ++p) {
-      sent.push_back({first + p, When::acknowledged});
+      sent.push_back({first + p, MessageEvent::When::acknowledged});
       received.push_back({first + p});
     }
     if (iteration == 0)
@@ -335,6 +334,7 @@ Result<LoweredGraph> GraphLowering::lower(double messages) {
   WEFT_TRY_STATUS(check_message_count(messages + count_messages() * lowered_.iterations));
   lowered_.ready.resize(std::size_t{lowered_.operations} * lowered_.iterations);
   lowered_.end.resize(lowered_.ready.size());
+  lowered_.messages_first = out_.size();
   std::vector<MessageEvent> starts;
   for (std::uint32_t a = 0; a < graph_.actors.size(); ++a) {
     starts.push_back({out_.add_join(home(a), {})});
@@ -345,6 +345,7 @@ Result<LoweredGraph> GraphLowering::lower(double messages) {
     for (std::uint32_t a = 0; a < graph_.actors.size(); ++a)
       starts[a] = {lowered_.actor_end[lowered_.actor_end.size() - graph_.actors.size() + a]};
   }
+  lowered_.messages_last = out_.size();
   return std::move(lowered_);
 }
 

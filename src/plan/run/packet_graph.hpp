@@ -21,9 +21,10 @@ namespace weft::plan {
 // those of iteration i follow each other from i * operations on.
 struct LoweredGraph {
   std::uint32_t iterations = 0, operations = 0;
-  std::vector<std::uint32_t> first;   // by actor: its first operation
-  std::vector<MessageId> ready, end;  // by iteration and operation
-  std::vector<MessageId> actor_end;   // by iteration and actor
+  std::vector<std::uint32_t> first;                 // by actor: its first operation
+  std::vector<MessageId> ready, end;                // by iteration and operation
+  std::vector<MessageId> actor_end;                 // by iteration and actor
+  MessageId messages_first = 0, messages_last = 0;  // all of the graph: [first, last)
   // By operation: sends and recvs that meet, and members of one call, have one number.
   std::vector<std::uint32_t> meeting;
   // Of one iteration, what ranks send, by dimension and distance.

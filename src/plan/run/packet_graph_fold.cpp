@@ -220,7 +220,7 @@ void Fold::list_stuck(std::uint32_t iteration) {
         continue;
       if (result_.stuck.size() == stuck_shown) return;
       result_.stuck.push_back(
-          fmt::format("{}, step {}: {} of rank {} did not end", job_.name, iteration + 1,
+          fmt::format("{}, step {}: {} of rank {} did not finish", job_.name, iteration + 1,
                       graph_.labels[program(a).operations[i].label], graph_.ranks_of(a).front()));
     }
 }

@@ -18,7 +18,7 @@ using model::Dimension;
 using model::Operation;
 using Kind = model::Operation::Kind;
 
-model::Fabric hosts_of(std::uint32_t hosts) {
+model::Fabric lone_hosts(std::uint32_t hosts) {
   return model::testing::make_fabric(fmt::format(
       "{{generator: ai_zone, racks: {}, hosts_per_rack: 1, gpus_per_host: 1, spines: 2}}", hosts));
 }
@@ -71,7 +71,7 @@ double exposed_sum(const engine::fluid::GraphResult& result) {
 
 //   rank 0: compute 100 us, send 1 MiB -> rank 1: receive, compute 50 us
 TEST_CASE("a message starts when both ends are ready, and each end knows it by itself") {
-  const model::Fabric fabric = hosts_of(2);
+  const model::Fabric fabric = lone_hosts(2);
   std::vector<model::Program> programs(2);
   const std::uint32_t computed =
       model::add_operation(programs[0], {.stream = 1, .seconds = 100e-6}, {});
@@ -107,7 +107,7 @@ TEST_CASE("a message starts when both ends are ready, and each end knows it by i
 }
 
 TEST_CASE("a receiver that is not ready holds its sender back") {
-  const model::Fabric fabric = hosts_of(2);
+  const model::Fabric fabric = lone_hosts(2);
   std::vector<model::Program> programs(2);
   model::add_operation(programs[0], {.kind = Kind::send, .slot = 1, .bytes = 4096}, {});
   const std::uint32_t computed =
@@ -123,7 +123,7 @@ TEST_CASE("a receiver that is not ready holds its sender back") {
 
 // Hidden as far as the compute beside it lasts.
 TEST_CASE("communication is exposed where nothing computes, and long computes are possible") {
-  const model::Fabric fabric = hosts_of(4);
+  const model::Fabric fabric = lone_hosts(4);
   for (const double compute : {1e-6, 5.0}) {
     std::vector<model::Program> programs(4);
     for (model::Program& program : programs) {
@@ -153,7 +153,7 @@ TEST_CASE("communication is exposed where nothing computes, and long computes ar
 
 // Streams run in program order: rank 0 would receive first what rank 1 sends last.
 TEST_CASE("program order that makes a circle is refused by name") {
-  const model::Fabric fabric = hosts_of(2);
+  const model::Fabric fabric = lone_hosts(2);
   std::vector<model::Program> programs(2);
   const auto message = [&](std::uint32_t rank, Kind kind, std::uint32_t tag) {
     model::add_operation(programs[rank],
@@ -176,7 +176,7 @@ TEST_CASE("program order that makes a circle is refused by name") {
   CHECK(result.error().text().find("job \"g\": operation ") != std::string::npos);
 }
 
-const model::TrainingOutcome& training(const model::Outcome& outcome, std::size_t variant) {
+const model::TrainingOutcome& variant_training(const model::Outcome& outcome, std::size_t variant) {
   return *outcome.variants[variant].jobs[0].training;
 }
 
@@ -201,7 +201,8 @@ compare:
   REQUIRE_MESSAGE(file.has_value(), (file ? "" : file.error().text()));
   const auto outcome = run_scenario(*file, {});
   REQUIRE_MESSAGE(outcome.has_value(), (outcome ? "" : outcome.error().text()));
-  const model::TrainingOutcome &fluid = training(*outcome, 0), &packet = training(*outcome, 1);
+  const model::TrainingOutcome &fluid = variant_training(*outcome, 0),
+                               &packet = variant_training(*outcome, 1);
   MESSAGE(fmt::format("step: fluid {:.2f} ms, packet {:.2f} ms", fluid.step_time_s * 1e3,
                       packet.step_time_s * 1e3));
   CHECK(packet.step_time_s / fluid.step_time_s > 0.93);
@@ -210,16 +211,16 @@ compare:
     for (std::size_t k = 0; k < model::distance_count; ++k)
       CHECK(packet.bytes[d][k] == doctest::Approx(fluid.bytes[d][k]).epsilon(1e-9));
   for (const std::size_t v : {1u, 2u}) {
-    const model::TrainingOutcome& t = training(*outcome, v);
+    const model::TrainingOutcome& t = variant_training(*outcome, v);
     double sum = t.compute_s + t.idle_s;
     for (const double s : t.exposed_s) sum += s;
     CHECK(sum == doctest::Approx(t.step_time_s).epsilon(1e-6));
     CHECK(outcome->variants[v].packet->drops == 0);
   }
-  CHECK(training(*outcome, 2).step_time_s > 1.2 * packet.step_time_s);
-  REQUIRE(!training(*outcome, 2).stragglers.empty());
-  CHECK(training(*outcome, 2).stragglers[0].rank.find("gpu:") != std::string::npos);
-  CHECK(training(*outcome, 2).stragglers[0].factor > 1.3);
+  CHECK(variant_training(*outcome, 2).step_time_s > 1.2 * packet.step_time_s);
+  REQUIRE(!variant_training(*outcome, 2).stragglers.empty());
+  CHECK(variant_training(*outcome, 2).stragglers[0].rank.find("gpu:") != std::string::npos);
+  CHECK(variant_training(*outcome, 2).stragglers[0].factor > 1.3);
 }
 
 }  // namespace

@@ -133,13 +133,22 @@ class PacketJobs {
   // The state of the fabric, and the messages' turns on QPs.
   using Likeness = std::pair<std::ptrdiff_t, std::uint32_t>;
 
+  // Messages of one job or graph, in a run that began at `start`.
+  struct Messages {
+    const MessageSet& set;
+    std::span<const MessageEnd> ends;
+    MessageId first, last;
+    Ps start;
+  };
+
   Result<std::vector<LoweredJob>> lower_jobs(MessageGraph& graph);
   Result<std::vector<LoweredGraph>> lower_graphs(MessageGraph& graph);
   Status check_circles(const MessageSet& set, std::span<const LoweredGraph> lowered) const;
   Status run_together();
   void fold_jobs(std::span<const LoweredJob> lowered, const MessageSet& set,
                  std::span<const MessageEnd> ends);
-  void fold_graphs(std::span<const LoweredGraph> lowered, std::span<const MessageEnd> ends);
+  void fold_graphs(std::span<const LoweredGraph> lowered, const MessageSet& set,
+                   std::span<const MessageEnd> ends);
   void add_hot_links();
   Status run_apart();
   Result<Known> run_iteration(std::uint32_t iteration, Ps start);
@@ -150,10 +159,11 @@ class PacketJobs {
   std::optional<Ps> fold(std::size_t job, const Place& place, std::span<const MessageEnd> ends,
                          std::vector<JobResult::Span>& spans) const;
   void end_iteration(std::size_t job, Ps start, Ps end);
-  void add_unfinished(std::size_t job, const Place& place, const MessageSet& set,
-                      std::span<const MessageEnd> ends);
+  void add_unfinished(std::size_t job, const Place& place, const Messages& messages);
   void add_line(std::string line);
   std::string why(const engine::packet::Connection& connection);
+  bool has_path(const engine::packet::Connection& connection);
+  engine::fluid::Standstill standstill(const Messages& messages);
   PacketJobsResult finish();
 
   std::span<const Job> jobs_;
@@ -215,13 +225,13 @@ Result<std::vector<LoweredGraph>> PacketJobs::lower_graphs(MessageGraph& graph) 
                       "the packet engine; on the fluid engine by a factor of {:.3g}",
                       job.name, job.overlap_slowdown));
     if (job.stop == GraphJob::Stop::steady)
-      out_.notes.push_back(fmt::format("{}: {} steps were run; \"repeat:\" asks for more", job.name,
+      out_.notes.push_back(fmt::format("{}: {} steps were run; \"repeat:\" requests more", job.name,
                                        out.back().iterations));
   }
   if (!graphs_.empty() && speeds_change(changes_))
     out_.notes.emplace_back(
-        "GPUs compute as fast as at the start throughout: the packet engine does not follow faults "
-        "that slow them later, or end");
+        "GPU speed stays as at the start: the packet engine does not follow faults that slow GPUs "
+        "later, or that end");
   return out;
 }
 
@@ -239,12 +249,12 @@ Status PacketJobs::check_circles(const MessageSet& set,
       const model::Program& program = graph.programs[graph.actors[actor].program];
       return fail(Errc::infeasible, {},
                   fmt::format("job \"{}\": operation {} (\"{}\") of rank {} would never start: the "
-                              "packet engine runs the operations of a stream in the order of the "
-                              "file, and these wait for each other in a circle",
+                              "packet engine runs the operations of a stream in file order, and "
+                              "these wait for each other in a cycle",
                               graphs_[g].name, o - lowered[g].first[actor],
                               graph.labels[program.operations[o - lowered[g].first[actor]].label],
                               graph.ranks_of(actor).front()),
-                  "use engine: fluid, where they run in the order in which they become ready");
+                  "use engine: fluid, which runs them in the order in which they become ready");
     }
   return {};
 }
@@ -259,7 +269,7 @@ Status PacketJobs::run_together() {
   digest_.add(std::string_view(run.digest));
   add_transfers(set, run.messages, out_.run.transfer_times);
   fold_jobs(jobs, set, run.messages);
-  fold_graphs(graphs, run.messages);
+  fold_graphs(graphs, set, run.messages);
   return {};
 }
 
@@ -271,7 +281,8 @@ void PacketJobs::fold_jobs(std::span<const LoweredJob> lowered, const MessageSet
       const Place place{lowered[j], i, i};
       const auto end = fold(j, place, ends, out_.run.jobs[j].stages);
       if (!end) {
-        add_unfinished(j, place, set, ends);
+        const MessageId first = lowered[j].first.front(), last = lowered[j].first.back();
+        add_unfinished(j, place, {set, ends, first, last, 0});
         break;
       }
       end_iteration(j, start, *end);
@@ -280,16 +291,18 @@ void PacketJobs::fold_jobs(std::span<const LoweredJob> lowered, const MessageSet
   }
 }
 
-void PacketJobs::fold_graphs(std::span<const LoweredGraph> lowered,
+void PacketJobs::fold_graphs(std::span<const LoweredGraph> lowered, const MessageSet& set,
                              std::span<const MessageEnd> ends) {
   for (std::size_t g = 0; g < graphs_.size(); ++g) {
     out_.run.graphs.push_back(fold_graph(graphs_[g], lowered[g], ends));
     const engine::fluid::GraphResult& result = out_.run.graphs.back();
     out_.run.makespan_s = std::max(out_.run.makespan_s, result.end_s);
     for (const double s : result.iteration_s) digest_.add(from_seconds(s).ps);
-    if (!result.finished)
-      add_line(fmt::format("job {}: step {} of {} had not ended", graphs_[g].name,
-                           result.iteration_s.size() + 1, lowered[g].iterations));
+    if (result.finished) continue;
+    add_line(fmt::format("job {}: step {} of {} had not finished", graphs_[g].name,
+                         result.iteration_s.size() + 1, lowered[g].iterations));
+    out_.run.graphs.back().standstill =
+        standstill({set, ends, lowered[g].messages_first, lowered[g].messages_last, 0});
   }
   if (!graphs_.empty()) add_hot_links();
 }
@@ -341,7 +354,10 @@ Result<PacketJobs::Known> PacketJobs::run_iteration(std::uint32_t iteration, Ps 
   const Place place{lowered, 0, iteration};
   const auto end = fold(0, place, known.run.messages, known.stages);
   known.duration = end.value_or(never);
-  if (!end) add_unfinished(0, place, set, known.run.messages);
+  if (!end) {
+    const MessageId first = lowered.first.front(), last = lowered.first.back();
+    add_unfinished(0, place, {set, known.run.messages, first, last, start});
+  }
   known.run.messages = {};
   return known;
 }
@@ -418,11 +434,63 @@ void PacketJobs::end_iteration(std::size_t job, Ps start, Ps end) {
   digest_.add(end - start);
 }
 
-std::string PacketJobs::why(const engine::packet::Connection& connection) {
+bool PacketJobs::has_path(const engine::packet::Connection& connection) {
   std::vector<route::Hop> path;
-  const bool live =
-      router_.append_gpu_path(connection.src, connection.dst, connection.qp, connection.qp, path);
-  return live ? "was not delivered" : "has no live path";
+  return router_.append_gpu_path(connection.src, connection.dst, connection.qp, connection.qp,
+                                 path);
+}
+
+std::string PacketJobs::why(const engine::packet::Connection& connection) {
+  return has_path(connection) ? "was not delivered" : "has no live path";
+}
+
+// A message that never arrived stands still since it began without a path, or since the change that
+// took its last one. Those with a path to the end were stopped with the run.
+engine::fluid::Standstill PacketJobs::standstill(const Messages& messages) {
+  struct Stuck {
+    MessageId message;
+    Ps since;
+    bool path_found = false;  // in a later state of the fabric than the one looked at
+  };
+  constexpr std::size_t examined_max = 10'000;  // messages are in the order of their iterations
+  std::vector<Stuck> stuck;
+  Ps last = messages.start;
+  for (MessageId m = messages.first; m < messages.last; ++m) {
+    const MessageEnd& end = messages.ends[m];
+    if (end.start == never) continue;
+    last = std::max(last, messages.start + (end.arrived == never ? end.start : end.arrived));
+    if (end.arrived == never && messages.set.messages[m].bytes > 0 && stuck.size() < examined_max)
+      stuck.push_back({m, never});
+  }
+  const auto connection = [&](const Stuck& s) {
+    return messages.set.connections[messages.set.messages[s.message].connection];
+  };
+  // Backwards through the states that the run saw, for as long as there is no path.
+  const model::State healthy;
+  for (std::ptrdiff_t c = changes_until(options_.engine.end); c >= 0; --c) {
+    const StateChange* change = c == 0 ? nullptr : &changes_[static_cast<std::size_t>(c - 1)];
+    const Ps at = change == nullptr ? 0 : static_cast<Ps>(std::max<std::int64_t>(change->at.ps, 0));
+    router_.set_state(change == nullptr ? healthy : change->state);
+    for (Stuck& s : stuck) {
+      if (s.path_found) continue;
+      s.path_found = has_path(connection(s));
+      if (!s.path_found) s.since = std::max(at, messages.start + messages.ends[s.message].start);
+    }
+  }
+  router_.set_state(changes_.empty() ? healthy : changes_.back().state);
+  out_.run.makespan_s = std::max(out_.run.makespan_s, seconds(last));
+  const auto first = std::ranges::min_element(stuck, {}, &Stuck::since);
+  if (first == stuck.end()) return {seconds(last), "no further progress was possible"};
+  const model::Fabric& fabric = router_.fabric();
+  const std::string from = fabric.name(connection(*first).src);
+  const std::string to = fabric.name(connection(*first).dst);
+  if (first->since != never)
+    return {seconds(first->since), fmt::format("{} has no live path to {}", from, to)};
+  const bool stopped = options_.engine.end != never;
+  return {seconds(stopped ? options_.engine.end : last),
+          fmt::format("a message of {} B from {} to {} was not delivered{}",
+                      messages.set.messages[first->message].bytes, from, to,
+                      stopped ? " when transport.end stopped the run" : "")};
 }
 
 void PacketJobs::add_line(std::string line) {
@@ -432,8 +500,9 @@ void PacketJobs::add_line(std::string line) {
 }
 
 // What had begun, from the iteration that did not end on.
-void PacketJobs::add_unfinished(std::size_t job, const Place& place, const MessageSet& set,
-                                std::span<const MessageEnd> ends) {
+void PacketJobs::add_unfinished(std::size_t job, const Place& place, const Messages& messages) {
+  const auto& [set, ends, first, last, start] = messages;
+  out_.run.jobs[job].standstill = standstill(messages);
   const model::Fabric& fabric = router_.fabric();
   const std::size_t before = unfinished_;
   const LoweredJob& lowered = place.lowered;
@@ -448,7 +517,7 @@ void PacketJobs::add_unfinished(std::size_t job, const Place& place, const Messa
           fabric.name(connection.src), fabric.name(connection.dst), why(connection)));
     }
   if (unfinished_ == before)
-    add_line(fmt::format("job {}: iteration {} of {} had not ended", jobs_[job].name,
+    add_line(fmt::format("job {}: iteration {} of {} had not finished", jobs_[job].name,
                          place.number + 1, jobs_[job].iterations));
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/config.hpp"
 #include "engine/packet/packet_run.hpp"
@@ -19,7 +20,8 @@ using engine::packet::Balance;
 using workload::Op;
 
 //   gpu - nic - rack switch - spines     one GPU a host
-model::Fabric hosts_of(std::uint32_t racks, std::uint32_t spines = 2, std::uint32_t hosts = 1) {
+model::Fabric hosts_in_racks(std::uint32_t racks, std::uint32_t spines = 2,
+                             std::uint32_t hosts = 1) {
   return model::testing::make_fabric(fmt::format(
       "{{generator: ai_zone, racks: {}, hosts_per_rack: {}, gpus_per_host: 1, spines: {}}}", racks,
       hosts, spines));
@@ -85,7 +87,7 @@ StateChange cut(const model::Fabric& fabric, model::CircuitId circuit, Duration 
 }
 
 TEST_CASE("ring: turns of whole packets over a path's latency") {
-  const model::Fabric fabric = hosts_of(4);
+  const model::Fabric fabric = hosts_in_racks(4);
   const std::vector<Job> jobs{job_of(fabric, {.bytes = 4.0 * 256 * 4096})};
   const PacketJobsResult result = run(fabric, jobs, lossless());
   route::Router router = router_of(fabric);
@@ -105,7 +107,7 @@ TEST_CASE("ring: turns of whole packets over a path's latency") {
 }
 
 TEST_CASE("iterations that are like an earlier one are not simulated, and nothing shows it") {
-  const model::Fabric fabric = hosts_of(6, 1);
+  const model::Fabric fabric = hosts_in_racks(6, 1);
   const Collective kinds[] = {{.iterations = 5, .gpus = 6},
                               {.op = Op::all_to_all,
                                .algorithm = "pairwise",
@@ -151,7 +153,7 @@ TEST_CASE("iterations that are like an earlier one are not simulated, and nothin
 // The same iterations in one run, with a barrier between them: what "like new" leaves out are a few
 // acknowledgements under way.
 TEST_CASE("iterations one by one take as long as behind barriers in one run") {
-  const model::Fabric fabric = hosts_of(6, 1);
+  const model::Fabric fabric = hosts_in_racks(6, 1);
   const Job job = job_of(fabric, {.op = Op::all_to_all,
                                   .algorithm = "pairwise",
                                   .bytes = 6e5,
@@ -187,7 +189,7 @@ TEST_CASE("iterations one by one take as long as behind barriers in one run") {
 }
 
 TEST_CASE("chance: every iteration draws anew, and a run gives the same again") {
-  const model::Fabric fabric = hosts_of(3, 2, 2);
+  const model::Fabric fabric = hosts_in_racks(3, 2, 2);
   const std::vector<Job> jobs{job_of(fabric, {.op = Op::all_to_all,
                                               .algorithm = "pairwise",
                                               .bytes = 6e6,
@@ -205,7 +207,7 @@ TEST_CASE("chance: every iteration draws anew, and a run gives the same again") 
 }
 
 TEST_CASE("threads change nothing") {
-  const model::Fabric fabric = hosts_of(8, 4, 2);
+  const model::Fabric fabric = hosts_in_racks(8, 4, 2);
   for (const char* algorithm : {"ring", "tree", "halving_doubling", "direct"}) {
     CAPTURE(std::string(algorithm));
     std::vector<Job> jobs{
@@ -227,7 +229,7 @@ TEST_CASE("threads change nothing") {
 }
 
 TEST_CASE("a change of the fabric ends the likeness, and its own state has one of its own") {
-  const model::Fabric fabric = hosts_of(4, 1);
+  const model::Fabric fabric = hosts_in_racks(4, 1);
   std::vector<Job> jobs{job_of(fabric, {.bytes = 4e6, .iterations = 9})};
   // Degrading is exact in both engines; the spine's links to the third rack are at half rate.
   auto yaml = parse_yaml(
@@ -249,7 +251,7 @@ TEST_CASE("a change of the fabric ends the likeness, and its own state has one o
 }
 
 TEST_CASE("jobs side by side each have their own times") {
-  const model::Fabric fabric = hosts_of(8, 2);
+  const model::Fabric fabric = hosts_in_racks(8, 2);
   std::vector<Job> jobs{
       job_of(fabric, {.bytes = 4e6, .iterations = 3}),
       job_of(fabric, {.algorithm = "tree", .bytes = 1e6, .iterations = 5, .first_gpu = 4})};
@@ -266,7 +268,7 @@ TEST_CASE("jobs side by side each have their own times") {
 }
 
 TEST_CASE("what does not finish is named, with the stage and the ends") {
-  const model::Fabric fabric = hosts_of(4, 1);
+  const model::Fabric fabric = hosts_in_racks(4, 1);
   const std::vector<Job> jobs{job_of(fabric, {.bytes = 4e6, .iterations = 3})};
   PacketJobsOptions options = lossless();
   options.engine.end = 100'000'000;  // ps
@@ -275,6 +277,10 @@ TEST_CASE("what does not finish is named, with the stage and the ends") {
   CHECK(early.run.unfinished[0].find("job ring, iteration 1, stage ring: a message of ") == 0);
   CHECK(!early.run.jobs[0].finished);
   CHECK(early.run.jobs[0].iteration_s.empty());
+  REQUIRE(early.run.jobs[0].standstill.has_value());
+  CHECK(std::abs(early.run.jobs[0].standstill->since_s - 100e-6) < 1e-12);
+  CHECK(early.run.jobs[0].standstill->why.find("when transport.end stopped the run") !=
+        std::string::npos);
 
   const auto circuit = fabric.find_circuit({"rtsw:2--ctsw:0", {}});
   REQUIRE(circuit.has_value());
@@ -285,10 +291,13 @@ TEST_CASE("what does not finish is named, with the stage and the ends") {
     return line.find("has no live path") != std::string::npos;
   });
   CHECK(says_so);
+  REQUIRE(dead.run.jobs[0].standstill.has_value());
+  CHECK(std::abs(dead.run.jobs[0].standstill->since_s - 100e-6) < 1e-12);
+  CHECK(dead.run.jobs[0].standstill->why.find("has no live path to") != std::string::npos);
 }
 
 TEST_CASE("more messages than memory are refused, with the arithmetic") {
-  const model::Fabric fabric = hosts_of(64, 2);
+  const model::Fabric fabric = hosts_in_racks(64, 2);
   Collective c{.op = Op::all_to_all,
                .algorithm = "pairwise",
                .bytes = 1e6,
@@ -298,7 +307,7 @@ TEST_CASE("more messages than memory are refused, with the arithmetic") {
   route::Router router = router_of(fabric);
   const auto result = run_packet_jobs(jobs, {}, router, {}, lossless());
   REQUIRE(!result.has_value());
-  CHECK(result.error().text().find("million messages are more than the packet engine takes") !=
+  CHECK(result.error().text().find("million messages exceed the limit of the packet engine") !=
         std::string::npos);
   CHECK(result.error().text().find("engine: fluid") != std::string::npos);
 }

@@ -362,16 +362,16 @@ Status check_message_count(double messages) {
   if (messages <= packet_messages_max) return {};
   return fail(
       Errc::infeasible, {},
-      fmt::format("{:.0f} million messages are more than the packet engine takes "
-                  "({:.0f} million): they would need {:.0f} GB of memory",
+      fmt::format("{:.0f} million messages exceed the limit of the packet engine ({:.0f} million): "
+                  "they would need {:.0f} GB of memory",
                   messages / 1e6, packet_messages_max / 1e6, messages * packet_message_bytes / 1e9),
       "use engine: fluid, or fewer ranks, channels, QPs or iterations");
 }
 
 Status check_overhead(Duration step_overhead) {
   if (step_overhead.ps / 1000 < std::int64_t{UINT32_MAX}) return {};
-  return fail(Errc::value, {}, fmt::format("a step_overhead of {} s", step_overhead.seconds()),
-              "the packet engine takes up to 4.29 s");
+  return fail(Errc::value, {}, fmt::format("step_overhead is {} s", step_overhead.seconds()),
+              "the packet engine supports up to 4.29 s");
 }
 
 Result<LoweredJob> lower_collective(const LoweringRequest& request, const route::Router& router,

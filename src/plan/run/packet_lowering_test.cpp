@@ -93,10 +93,10 @@ void check_graph(const MessageSet& set, const Run& run) {
   }
 }
 
-using Pair = std::pair<NodeId, NodeId>;
+using NodePair = std::pair<NodeId, NodeId>;
 
-std::map<Pair, double> bytes_of(const MessageSet& set) {
-  std::map<Pair, double> sums;
+std::map<NodePair, double> bytes_of(const MessageSet& set) {
+  std::map<NodePair, double> sums;
   for (std::uint32_t m = 0; m < set.size(); ++m) {
     const auto& connection = set.connections[set.messages[m].connection];
     if (connection.src != connection.dst)
@@ -105,8 +105,8 @@ std::map<Pair, double> bytes_of(const MessageSet& set) {
   return sums;
 }
 
-std::map<Pair, double> bytes_of(const workload::Traffic& traffic) {
-  std::map<Pair, double> sums;
+std::map<NodePair, double> bytes_of(const workload::Traffic& traffic) {
+  std::map<NodePair, double> sums;
   const auto add = [&](const workload::Edge& edge) { sums[{edge.from, edge.to}] += edge.bytes; };
   for (const auto& stage : traffic.stages) {
     for (const auto& chain : stage.chains) std::ranges::for_each(chain.edges, add);

@@ -4,19 +4,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <tuple>
 
 namespace weft::plan {
 namespace {
 
 using engine::packet::Deadlock;
 using engine::packet::LogHistogram;
+using engine::packet::LosslessDrops;
 using engine::packet::PacketRunResult;
 using engine::packet::Ps;
 using engine::packet::seconds;
 
 constexpr std::size_t lines_max = 100;
 
-void add_times(LogHistogram& sum, const LogHistogram& more, std::uint64_t times) {
+void add_multiple(LogHistogram& sum, const LogHistogram& more, std::uint64_t times) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i] * times;
 }
 
@@ -43,9 +46,36 @@ std::string circle_text(const model::Fabric& fabric, const Deadlock& deadlock, P
   for (const model::LinkId link : deadlock.circle)
     links += (links.empty() ? "" : ", ") + fabric.name(link);
   return fmt::format(
-      "deadlock at {:.3f} us: each of these links is paused because the next is "
-      "full: {}",
-      seconds(offset + deadlock.at) * 1e6, links);
+      "deadlock: no packet has moved on these links since {:.3f} us, each paused because the next "
+      "is full: {}",
+      seconds(offset + deadlock.since) * 1e6, links);
+}
+
+// "lossless class 0 lost 46 packets, as the headroom is too small at nic:3->rtsw:0 (20), ..."; a
+// line for each class and cause. `drops`: in the order of class and cause.
+std::vector<std::string> lossless_texts(std::span<const LosslessDrops> drops) {
+  constexpr std::size_t ports_shown = 8;
+  std::vector<std::string> out;
+  for (std::size_t begin = 0, end = 0; begin < drops.size(); begin = end) {
+    const LosslessDrops& first = drops[begin];
+    std::uint64_t packets = 0;
+    for (; end < drops.size() && drops[end].traffic_class == first.traffic_class &&
+           drops[end].cause == first.cause;
+         ++end)
+      packets += drops[end].packets;
+    std::string ports;
+    for (const LosslessDrops& d : drops.subspan(begin, std::min(end - begin, ports_shown)))
+      ports += fmt::format("{}{} ({})", ports.empty() ? "" : ", ", d.port, d.packets);
+    if (end - begin > ports_shown)
+      ports += fmt::format(" and {} more ports", end - begin - ports_shown);
+    const bool headroom = first.cause == LosslessDrops::Cause::small_headroom;
+    out.push_back(fmt::format("lossless class {} lost {} packets, e.g. {} at {}",
+                              first.traffic_class, packets,
+                              headroom ? "the PFC headroom is too small for the incoming traffic"
+                                       : "the per_port buffer is full",
+                              ports));
+  }
+  return out;
 }
 
 }  // namespace
@@ -69,8 +99,8 @@ void PacketTotals::repeat(const PacketRunResult& run, std::uint64_t times) {
     tier.pauses += link.pauses * times;
   }
   for (std::size_t i = 0; i < std::min(run.tiers.size(), tiers_.size()); ++i) {
-    add_times(tiers_[i].queue_bytes, run.tiers[i].queue_bytes, times);
-    add_times(tiers_[i].pause_ps, run.tiers[i].pause_ps, times);
+    add_multiple(tiers_[i].queue_bytes, run.tiers[i].queue_bytes, times);
+    add_multiple(tiers_[i].pause_ps, run.tiers[i].pause_ps, times);
     tiers_[i].queue_bytes_max = std::max(tiers_[i].queue_bytes_max, run.tiers[i].queue_bytes_max);
   }
   const engine::packet::Counters& c = run.counters;
@@ -81,6 +111,7 @@ void PacketTotals::repeat(const PacketRunResult& run, std::uint64_t times) {
   counters_.drops += c.drops * times;
   counters_.drops_headroom += c.drops_headroom * times;
   counters_.drops_link += c.drops_link * times;
+  counters_.drops_control += c.drops_control * times;
   counters_.trims += c.trims * times;
   counters_.retransmissions += c.retransmissions * times;
   counters_.timeouts += c.timeouts * times;
@@ -89,6 +120,18 @@ void PacketTotals::repeat(const PacketRunResult& run, std::uint64_t times) {
   conservation_.received += run.conservation.received * times;
   conservation_.dropped += run.conservation.dropped * times;
   conservation_.in_flight += run.conservation.in_flight * times;
+  const auto key = [](const LosslessDrops& d) {
+    return std::tuple(d.traffic_class, d.cause, d.link);
+  };
+  for (LosslessDrops more : run.lossless_drops) {
+    more.packets *= times;
+    const auto at = std::ranges::lower_bound(lossless_drops_, key(more), {}, key);
+    if (at != lossless_drops_.end() && key(*at) == key(more)) {
+      at->packets += more.packets;
+    } else {
+      lossless_drops_.insert(at, std::move(more));
+    }
+  }
 }
 
 void PacketTotals::add(const PacketRunResult& run, Ps offset) {
@@ -136,6 +179,7 @@ model::PacketOutcome PacketTotals::outcome(std::string transport) const {
   out.drops = counters_.drops;
   out.drops_headroom = counters_.drops_headroom;
   out.drops_link = counters_.drops_link;
+  out.drops_control = counters_.drops_control;
   out.trims = counters_.trims;
   out.retransmissions = counters_.retransmissions;
   out.timeouts = counters_.timeouts;
@@ -152,6 +196,7 @@ model::PacketOutcome PacketTotals::outcome(std::string transport) const {
   out.series = series_;
   out.deadlocks = deadlocks_;
   out.storms = storms_;
+  out.lossless_drops = lossless_texts(lossless_drops_);
   return out;
 }
 

@@ -39,6 +39,7 @@ class PacketTotals {
   engine::packet::Conservation conservation_;
   std::vector<model::PacketOutcome::Series> series_;
   std::vector<std::string> deadlocks_, storms_;
+  std::vector<engine::packet::LosslessDrops> lossless_drops_;  // by class, cause and port
 };
 
 }  // namespace weft::plan

@@ -66,10 +66,10 @@ std::vector<NodeId> Placer::draw_hosts(std::size_t count, Rng& rng) const {
 Result<std::vector<NodeId>> Placer::place(std::string_view placement, std::size_t count, Rng rng,
                                           const Where& where) {
   if (count > free_count_)
-    return fail(
-        Errc::infeasible, where,
-        fmt::format("{} GPUs are asked for, {} of {} are free", count, free_count_, free_.size()),
-        "ask for fewer, or make the fabric larger");
+    return fail(Errc::infeasible, where,
+                fmt::format("{} GPUs requested, but only {} of {} are free", count, free_count_,
+                            free_.size()),
+                "request fewer, or make the fabric larger");
   if (placement == "topology") return take_hosts(hosts_by_free_racks(), count);
   if (placement == "rack_order")
     return take_hosts({fabric_.hosts().begin(), fabric_.hosts().end()}, count);
@@ -99,13 +99,13 @@ Result<std::vector<NodeId>> Placer::place_list(std::span<const Token> names) {
       errors.push_back({Errc::value,
                         name.where,
                         fmt::format("\"{}\" is not a GPU", name.text),
-                        "list GPU indices or names such as gpu:17",
+                        "list GPU indices, or names such as gpu:17",
                         {}});
     } else if (!is_free(*node)) {
       errors.push_back({Errc::infeasible,
                         name.where,
-                        fmt::format("{} is taken already", fabric_.name(*node)),
-                        "give each GPU to one job, once",
+                        fmt::format("{} is already in use", fabric_.name(*node)),
+                        "assign each GPU once, to one job",
                         {}});
     } else {
       take(*node);

@@ -125,12 +125,12 @@ TEST_CASE("no GPU twice, none beyond the fabric") {
   const auto list = placer.place_list(tokens);
   REQUIRE_FALSE(list.has_value());
   const std::string text = list.error().text();
-  CHECK(text.find("t.yaml:3:1: gpu:0 is taken already") != std::string::npos);
+  CHECK(text.find("t.yaml:3:1: gpu:0 is already in use") != std::string::npos);
   CHECK(text.find("t.yaml:4:1: \"nic:1\" is not a GPU") != std::string::npos);
   CHECK(text.find("t.yaml:5:1") != std::string::npos);
   const auto many = placer.place("topology", 40, Rng(1), {"t.yaml", 9, 2});
   REQUIRE_FALSE(many.has_value());
-  CHECK(many.error().text().find("t.yaml:9:2: 40 GPUs are asked for") != std::string::npos);
+  CHECK(many.error().text().find("t.yaml:9:2: 40 GPUs requested") != std::string::npos);
 }
 
 }  // namespace weft::plan

@@ -5,21 +5,30 @@
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "workload/trace/load.hpp"
 
 namespace weft::plan {
 namespace {
 
-constexpr std::uint64_t trace_bytes_max = std::uint64_t{2} << 30;
+enum class Holds : std::uint8_t { trace, side };
 
-std::optional<workload::TraceFile> read_file_of(Reader& job, const Token& name) {
+Result<workload::TraceFile> read_one(const std::string& path, Holds holds) {
+  if (holds == Holds::trace) return workload::load_trace(path);
+  WEFT_TRY(std::string content, read_file(path, workload::trace_side_bytes_max));
+  return workload::TraceFile{path, std::move(content)};
+}
+
+std::optional<workload::TraceFile> read_file_of(Reader& job, const Token& name, Holds holds) {
   const std::filesystem::path given(name.text);
   const std::filesystem::path path =
       given.is_absolute() ? given : std::filesystem::path(name.where.file).parent_path() / given;
-  auto content = read_file(path.string(), trace_bytes_max);
-  if (content) return workload::TraceFile{path.string(), *std::move(content)};
-  Error error = std::move(content).error();
-  error.what = path.string() + ": " + error.what;
-  error.where = name.where;
+  auto file = read_one(path.string(), holds);
+  if (file) return *std::move(file);
+  Error error = std::move(file).error();
+  if (error.code == Errc::io) {  // of the key that names the file; else of a place in it
+    error.what = path.string() + ": " + error.what;
+    error.where = name.where;
+  }
   job.error(std::move(error));
   return std::nullopt;
 }
@@ -30,8 +39,9 @@ std::optional<workload::TraceFile> read_only_file(Reader& job, std::string_view 
   const std::vector<Token> names = job.texts(key);
   if (names.empty()) return std::nullopt;
   if (names.size() > 1)
-    job.error(Errc::value, names[1].where, fmt::format("job.{} is one file", key), "name one");
-  auto file = read_file_of(job, names.front());
+    job.error(Errc::value, names[1].where, fmt::format("job.{} must be one file", key),
+              "specify one");
+  auto file = read_file_of(job, names.front(), Holds::side);
   complete = complete && file.has_value();
   return file;
 }
@@ -43,7 +53,7 @@ std::optional<Recorded> read_recorded_workload(Reader& job) {
   workload::TraceOptions options;
   bool complete = true;
   for (const Token& name : job.texts("workload")) {
-    auto file = read_file_of(job, name);
+    auto file = read_file_of(job, name, Holds::trace);
     complete = complete && file.has_value();
     if (file) files.push_back(*std::move(file));
   }

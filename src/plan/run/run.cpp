@@ -48,7 +48,7 @@ model::FabricSummary summarise(const Fabric& fabric, const Config& section) {
   model::FabricSummary out;
   const Config* generator = section.find("generator");
   out.text = fmt::format("{}, {} GPUs in {} racks",
-                         generator != nullptr ? generator->text : "fabric given by file",
+                         generator != nullptr ? generator->text : "fabric from a file",
                          thousands(facts.gpus), thousands(facts.racks));
   for (const auto& role : facts.roles) out.roles.push_back({role.name, role.count});
   for (const auto& tier : facts.switch_tiers)
@@ -69,7 +69,11 @@ model::JobOutcome job_outcome(const PlacedJob& placed, const engine::fluid::JobR
   out.roofline_s = result.roofline_s;
   const double bus = workload::busbw_factor(placed.op, out.gpus) / 1e9;
   if (out.roofline_s > 0) out.roofline_busbw_gbyte_s = placed.bytes / out.roofline_s * bus;
-  if (result.iteration_s.empty()) return out;
+  if (result.standstill)
+    out.unfinished = {result.standstill->since_s,
+                      fmt::format("iteration {} of {}: {}", out.iterations + 1,
+                                  placed.job.iterations, result.standstill->why)};
+  if (!result.finished) return out;
   double sum = 0;
   for (const double s : result.iteration_s) sum += s;
   out.time_mean_s = sum / static_cast<double>(result.iteration_s.size());
@@ -126,9 +130,10 @@ void add_notes(const Setup& setup, const engine::fluid::JobRunResult& result,
   }
   if (setup.engine.simulation.solver.tolerance > 0)
     notes.push_back(
-        {info, fmt::format("levels that move by less than {:g} are left as they are; "
-                           "worst rate error seen: {:.2e}",
-                           setup.engine.simulation.solver.tolerance, result.rate_error)});
+        {info,
+         fmt::format(
+             "rate levels that change by less than {:g} are kept; worst rate error seen: {:.2e}",
+             setup.engine.simulation.solver.tolerance, result.rate_error)});
 }
 
 // What progress counts; graphs that run until they are steady take two steps or more.
@@ -181,11 +186,12 @@ Result<engine::fluid::JobRunResult> run_engine(const Prepared& prepared,
   for (std::string& line : result.notes) out.notes.push_back({info, std::move(line)});
   for (const std::string& line : result.packet.deadlocks) out.notes.push_back({warning, line});
   for (const std::string& line : result.packet.storms) out.notes.push_back({warning, line});
+  for (const std::string& line : result.packet.lossless_drops) out.notes.push_back({warning, line});
   const model::PacketOutcome& packet = result.packet;
   if (packet.sent_bytes != packet.received_bytes + packet.dropped_bytes + packet.in_flight_bytes)
     out.notes.push_back({warning,
-                         "payload is missing: what was sent is not the sum of what was "
-                         "received, dropped and in flight; this is an error of weft"});
+                         "payload is missing: bytes sent differ from the sum of bytes received, "
+                         "dropped and in flight; this is a bug in weft"});
   out.packet = std::move(result.packet);
   return std::move(result.run);
 }
@@ -233,11 +239,12 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, const Watch&
   if (setup.engine.contention == engine::fluid::NetworkOptions::Contention::off &&
       has_network_faults(setup))
     out.notes.push_back({model::Note::Severity::warning,
-                         "contention is off: faults of links, NICs, switches and hosts that are "
-                         "down change nothing; only slow GPUs and hosts do"});
+                         "contention is off: link, NIC and switch faults and hosts that are down "
+                         "have no effect; only slow GPUs and hosts do"});
   if (prepared.jobs.graphs.empty() && has_slow_gpus(setup))
-    out.notes.push_back({model::Note::Severity::info,
-                         "slow GPUs and hosts change nothing: collectives alone compute nothing"});
+    out.notes.push_back(
+        {model::Note::Severity::info,
+         "slow GPUs and hosts have no effect: collectives on their own do not compute"});
   out.digest = result.digest;
   out.scenario_text = to_yaml(prepared.scenario->root);
   Digest digest;
@@ -305,9 +312,19 @@ Result<model::Outcome> run_scenario(const model::ScenarioFile& file, const RunOp
   return out;
 }
 
+bool has_lossless_drops(const model::Outcome& outcome) {
+  return std::ranges::any_of(outcome.variants, [](const auto& v) {
+    return v.packet.has_value() && !v.packet->lossless_drops.empty();
+  });
+}
+
 bool has_unfinished(const model::Outcome& outcome) {
-  return std::ranges::any_of(outcome.variants,
-                             [](const auto& v) { return v.completion.unfinished > 0; });
+  return std::ranges::any_of(outcome.variants, [](const model::VariantOutcome& variant) {
+    return variant.completion.unfinished > 0 ||
+           std::ranges::any_of(variant.jobs, [](const model::JobOutcome& job) {
+             return job.unfinished.has_value();
+           });
+  });
 }
 
 }  // namespace weft::plan

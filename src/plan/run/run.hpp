@@ -21,5 +21,7 @@ Result<model::Outcome> run_scenario(const model::ScenarioFile& file, const RunOp
 
 // Flows or jobs that did not finish, over all variants; the command then exits with status 1.
 bool has_unfinished(const model::Outcome& outcome);
+// A class that PFC makes lossless dropped packets in some variant; the status is 1 then too.
+bool has_lossless_drops(const model::Outcome& outcome);
 
 }  // namespace weft::plan

@@ -16,24 +16,28 @@ namespace {
 // Keys of `transport:` that matter to the fluid engine, which has no queues.
 constexpr std::array<std::string_view, 2> fluid_keys{"step_overhead", "mtu"};
 
-// One section serves both engines, and is checked for both.
+// One section serves both engines, and is checked for both; how it goes with `routing:` matters to
+// the packet engine alone.
 void read_transport(const Config& given, Setup& setup, Errors& errors) {
   const Config section = engine::packet::transport_section(given);
   Reader reader(section, "transport", errors);
   setup.step_overhead = reader.duration("step_overhead", Duration{});
   const model::Fabric* fabric = setup.fabric.node_count() > 0 ? &setup.fabric : nullptr;
   std::vector<std::string> notes;
-  setup.packet = engine::packet::read_options(reader, {fabric, setup.routing, errors, notes});
+  using Runner = engine::packet::ReadContext::Runner;
+  const bool packets = setup.engine_name == EngineName::packet;
+  setup.packet = engine::packet::read_options(
+      reader, {fabric, setup.routing, errors, notes, packets ? Runner::packets : Runner::other});
   setup.engine.mtu = setup.packet.wire.mtu;
   reader.finish();
-  if (setup.engine_name == EngineName::packet) {
+  if (packets) {
     setup.notes = std::move(notes);
     return;
   }
   for (const Config::Field& field : section.fields)
     if (std::ranges::find(fluid_keys, field.key) == fluid_keys.end())
       setup.notes.push_back(fmt::format(
-          "transport.{} does not change the fluid engine: rates are max-min fair, without queues",
+          "transport.{} has no effect on the fluid engine: rates are max-min fair, without queues",
           field.key));
 }
 
@@ -75,14 +79,14 @@ void check_scheme(const Setup& setup, Errors& errors) {
   if (needs == route::SchemeEngine::packet && setup.engine_name == EngineName::fluid)
     errors.push_back({Errc::unsupported,
                       where,
-                      fmt::format("scheme {} needs packets", setup.routing.scheme),
+                      fmt::format("scheme {} needs the packet engine", setup.routing.scheme),
                       "use engine: packet",
                       {}});
   if (needs == route::SchemeEngine::fluid && setup.engine_name == EngineName::packet)
     errors.push_back(
         {Errc::unsupported,
          where,
-         fmt::format("scheme {} pools links, which packets cannot", setup.routing.scheme),
+         fmt::format("scheme {} pools links, which the packet engine cannot", setup.routing.scheme),
          "use engine: fluid, or spray",
          {}});
 }
@@ -90,7 +94,7 @@ void check_scheme(const Setup& setup, Errors& errors) {
 void add_fault_spans(const model::FaultTimeline& timeline, Setup& setup) {
   for (const auto& snapshot : timeline.snapshots) {
     if (snapshot.at.ps <= 0) continue;
-    setup.fault_spans.push_back({.name = fmt::format("{} links and {} nodes in trouble",
+    setup.fault_spans.push_back({.name = fmt::format("{} links and {} nodes affected",
                                                      snapshot.state.troubled_links().size(),
                                                      snapshot.state.troubled_nodes().size()),
                                  .category = "fault",
@@ -116,7 +120,7 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
   if (scenario.section("fabric").kind == Config::Kind::null) {
     errors.push_back({Errc::parse,
                       scenario.root.where,
-                      "there is no \"fabric:\"",
+                      "\"fabric:\" is missing",
                       "add e.g. fabric: {generator: ai_zone, racks: 4}",
                       {}});
   } else if (auto fabric = model::build_fabric(scenario.section("fabric"))) {

@@ -52,7 +52,7 @@ TEST_CASE("setup: one transport section for both engines") {
   CHECK(fluid.engine.mtu == 2_KiB);
   CHECK(fluid.routing.scheme == "spray");
   CHECK(fluid.notes.size() == 3);  // name, window, nscc
-  CHECK(fluid.notes[1].starts_with("transport.window does not change the fluid engine"));
+  CHECK(fluid.notes[1].starts_with("transport.window has no effect on the fluid engine"));
   const Setup packet = setup_of(transport + "\nengine: packet");
   CHECK(packet.step_overhead == 2_us);
   CHECK(packet.packet.wire.mtu == 2_KiB);
@@ -68,15 +68,26 @@ TEST_CASE("setup: one transport section for both engines") {
 
 TEST_CASE("setup: schemes that need the other engine") {
   CHECK(error_of("routing: {scheme: flowlet}") ==
-        "s.yaml:2:10: scheme flowlet needs packets; use engine: packet");
+        "s.yaml:2:10: scheme flowlet needs the packet engine; use engine: packet");
   for (const std::string name : {"flowlet", "adaptive", "reps", "multipath"}) {
     CHECK(error_of("routing: {scheme: " + name + "}") != "");
     CHECK(setup_of("engine: packet\nrouting: {scheme: " + name + "}").routing.scheme == name);
   }
   CHECK(error_of("engine: packet\nrouting: {scheme: optimal}") ==
-        "s.yaml:3:10: scheme optimal pools links, which packets cannot; use engine: fluid, or "
-        "spray");
+        "s.yaml:3:10: scheme optimal pools links, which the packet engine cannot; use engine: "
+        "fluid, or spray");
   CHECK(setup_of("engine: packet\nrouting: {scheme: spray}").routing.scheme == "spray");
+}
+
+TEST_CASE("setup: what packets cannot do is no matter to the fluid engine") {
+  CHECK(setup_of("routing: {scheme: spray, weighted: true}").routing.weighted);
+  CHECK(setup_of("routing: {scheme: optimal, weighted: true}").routing.weighted);
+  CHECK(setup_of("routing: {scheme: spray}\ntransport: hpcc").notes.size() == 1);
+  CHECK(error_of("routing: {scheme: spray, weighted: true}\nengine: packet") ==
+        "s.yaml:2:10: scheme spray ignores weights on the packet engine; remove weighted, or use "
+        "ecmp or e_ecmp");
+  CHECK(error_of("routing: {scheme: spray}\ntransport: hpcc\nengine: packet")
+            .find("cc: hpcc compares telemetry of one path") != std::string::npos);
 }
 
 TEST_CASE("setup: who cannot run on packets says so") {

@@ -22,20 +22,28 @@ using model::NodeId;
 using model::StepCost;
 using model::UnitCost;
 
-// A GPU by the name of the host preset it is in, where the job does not say.
-std::string gpu_of_fabric(const Fabric& fabric) {
-  const auto system =
-      workload::system_of(fabric, fabric.gpus().subspan(0, 1), workload::Transport::roce);
-  if (!system) return "h100";
-  switch (system->generation) {
-    case workload::Generation::nvlink3:
-      return "a100";
-    case workload::Generation::nvlink4:
-      return "h100";
-    case workload::Generation::nvlink5:
-      return "b200";
+// The GPU whose rates the job computes at: what the job says, else what the fabric says of all of
+// its GPUs. A rate is never assumed.
+Result<workload::GpuSpec> read_gpu(Reader& job, const Fabric& fabric) {
+  if (job.has("gpu")) return workload::gpu_by_name({job.text("gpu", ""), job.where("gpu")});
+  const std::span<const std::string> models = fabric.gpu_models();
+  const std::string known = fmt::format("{}", fmt::join(workload::gpu_names(), ", "));
+  if (models.size() == 1 && !models.front().empty()) {
+    if (auto gpu = workload::gpu_by_name({models.front(), {}})) return gpu;
+    return fail(
+        Errc::unknown, job.where("gpu"),
+        fmt::format("the rates of the fabric's GPUs, {}, are unknown", quote(models.front())),
+        fmt::format("add gpu: with one of {}", known));
   }
-  return "h100";
+  if (models.size() > 1)
+    return fail(
+        Errc::infeasible, job.where("gpu"),
+        fmt::format("the fabric has {} GPU models, so the job must choose one", models.size()),
+        fmt::format("add gpu: with one of {}", known));
+  return fail(
+      Errc::infeasible, job.where("gpu"),
+      "the fabric does not specify the GPU of its hosts, so the rates of the job are unknown",
+      fmt::format("add gpu: with one of {}, or give the fabric a host preset (host: h100)", known));
 }
 
 // Ranks of the group of `dimension` that `rank` is in.
@@ -146,8 +154,7 @@ std::optional<TrainingSpec> read_training(Reader& job, const Fabric& fabric,
                                           std::optional<std::uint64_t> gpus) {
   const Config* value = job.child("model");
   auto model = workload::read_model(*value);
-  const std::string gpu_name = job.text("gpu", gpu_of_fabric(fabric));
-  auto gpu = workload::gpu_by_name({gpu_name, job.where("gpu")});
+  auto gpu = read_gpu(job, fabric);
   if (!model) job.error(model.error());
   if (!gpu) job.error(gpu.error());
   if (!model || !gpu) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/rng.hpp"
+#include "base/test_effort.hpp"
 #include "plan/run/run.hpp"
 #include "plan/run/test_kit.hpp"
 #include "workload/parallel/step_cost.hpp"
@@ -16,7 +17,7 @@ namespace {
 
 using testing::run;
 
-std::string error_of(const std::string& yaml) {
+std::string run_error(const std::string& yaml) {
   const auto file = model::parse_scenario(yaml, "test.yaml", {});
   if (!file) return file.error().text();
   const auto outcome = run_scenario(*file, {});
@@ -96,7 +97,7 @@ double compute_floor(const RandomPlan& plan) {
 }  // namespace
 
 TEST_CASE("no step is faster than its busiest resource: 1,000 random plans") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test_effort(1000); ++seed) {
     Rng rng = Rng(seed).stream("plans");
     const RandomPlan plan = draw_plan(rng);
     CAPTURE(plan.yaml);
@@ -188,18 +189,42 @@ TEST_CASE("two jobs on one fabric get in each other's way") {
 TEST_CASE("jobs that make no sense are refused with their arithmetic") {
   const std::string fabric = "fabric: {generator: ai_zone, racks: 2, spines: 4}\n";
   const auto says = [&](const std::string& job, const std::string& what) {
-    const std::string error = error_of(fabric + "jobs: [{name: j, " + job + "}]\n");
+    const std::string error = run_error(fabric + "jobs: [{name: j, " + job + "}]\n");
     CAPTURE(job);
     CHECK_MESSAGE(error.find(what) != std::string::npos, error);
   };
   says("model: llama3-70b, collective: all_reduce, gpus: 8, bytes: 1 MB", "has both");
-  says("gpus: 8", "does not say what it does");
+  says("gpus: 8", "has no workload");
   says("model: llama3-70c, parallel: {tp: 8}", "llama3-70b");
   const std::string model = std::string(tiny) + ", batch: 16, ";
   says(model + "parallel: {tp: 8, pp: 2, dp: 4}", "32 of 32 are free");
   says(model + "parallel: {tp: 8, dp: 1}, gpus: 16", "16");
   says(model + "parallel: {tp: 8, dp: 1}, checkpoint: 1 GB", "storage");
   says("workload: /nowhere/trace.txt", "No such file");
+}
+
+// One GPU in each of two hosts at one switch.
+std::string two_hosts(const std::string& model, const std::string& gpu) {
+  return "fabric:\n  rate: 400 Gbps\n  nodes:\n    - {role: host, count: 2}\n"
+         "    - {role: gpu, count: 2, host: \"host:0..1\"" +
+         model +
+         "}\n    - {role: nic, count: 2, host: \"host:0..1\"}\n    - {role: tor}\n"
+         "  links: [{pairs: \"gpu:0..1--nic:0..1\"}, \"nic:0..1--tor:0\"]\n"
+         "jobs:\n  - {name: j, " +
+         std::string(tiny) + ", parallel: {dp: 2}, batch: 2, sequence: 512" + gpu + "}\n";
+}
+
+TEST_CASE("a GPU that nobody names is an error, never a default") {
+  const std::string unknown = run_error(two_hosts("", ""));
+  CHECK(unknown.starts_with("test.yaml:10:5: the fabric does not specify the GPU of its hosts"));
+  CHECK(unknown.find("add gpu: with one of a100, h100, ") != std::string::npos);
+  CHECK(run_error(two_hosts(", model: mi300x", "")).find("\"mi300x\", are unknown") !=
+        std::string::npos);
+  CHECK(run_error(two_hosts(", model: mi300x", ", gpu: h1000")).find("h1000") != std::string::npos);
+  const double given = training(run(two_hosts("", ", gpu: a100"))).tflops_per_gpu;
+  CHECK(training(run(two_hosts(", model: a100", ""))).tflops_per_gpu == given);
+  CHECK(training(run(two_hosts(", model: h100", ", gpu: a100"))).tflops_per_gpu == given);
+  CHECK(training(run(two_hosts(", model: h100", ""))).tflops_per_gpu > 1.1 * given);
 }
 
 }  // namespace weft::plan

@@ -61,11 +61,9 @@ std::vector<SweepRow> rows_of(const SweepPoint& point, const Result<model::Outco
   for (const model::VariantOutcome& variant : outcome->variants) {
     double worst = model::no_number;
     for (const model::TierOutcome& tier : variant.tiers) worst = std::fmax(worst, tier.mmr);
-    std::string error;
-    if (variant.completion.unfinished > 0)
-      error = fmt::format("{} transfers could not finish", variant.completion.unfinished);
     for (const model::JobOutcome& job : variant.jobs)
-      rows.push_back({values, variant.name, job, worst, error});
+      rows.push_back({values, variant.name, job, worst,
+                      job.unfinished ? model::to_text(*job.unfinished) : ""});
   }
   return rows;
 }

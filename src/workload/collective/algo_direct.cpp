@@ -13,7 +13,7 @@ Stage shift(const Job& job) {
   return stage;
 }
 
-Result<std::vector<Stage>> build(const Job& job) {
+Result<std::vector<Stage>> direct_stages(const Job& job) {
   std::vector<Stage> stages;
   if (job.op() == Op::send_recv) stages.push_back(shift(job));
   if (job.op() == Op::all_reduce || job.op() == Op::reduce_scatter)
@@ -23,7 +23,7 @@ Result<std::vector<Stage>> build(const Job& job) {
   return stages;
 }
 
-void expand(const Job& job, MessageWriter& out) {
+void direct_messages(const Job& job, MessageWriter& out) {
   out.set_blocks(job.size());
   if (job.op() == Op::send_recv)
     for (Rank r = 0; r < job.size(); ++r)
@@ -37,6 +37,9 @@ void expand(const Job& job, MessageWriter& out) {
 }  // namespace
 
 constinit const Algorithm algo::direct{
-    "direct", {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::send_recv}, build, expand};
+    "direct",
+    {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::send_recv},
+    direct_stages,
+    direct_messages};
 
 }  // namespace weft::workload

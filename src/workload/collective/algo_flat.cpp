@@ -13,7 +13,7 @@ Stage from_root(const Job& job) {
   return stage;
 }
 
-Result<std::vector<Stage>> build(const Job& job) {
+Result<std::vector<Stage>> flat_stages(const Job& job) {
   if (job.op() == Op::broadcast) return std::vector{from_root(job)};
   const double bytes = job.op() == Op::all_reduce ? job.bytes() : job.share();
   return std::vector{all_pairs(job, "flat", bytes)};
@@ -31,7 +31,7 @@ void expand_all_reduce(const Job& job, MessageWriter& out) {
   out.end_step();
 }
 
-void expand(const Job& job, MessageWriter& out) {
+void flat_messages(const Job& job, MessageWriter& out) {
   if (job.op() == Op::all_reduce) return expand_all_reduce(job, out);
   if (job.op() == Op::all_gather) {
     out.set_blocks(job.size());
@@ -46,6 +46,6 @@ void expand(const Job& job, MessageWriter& out) {
 }  // namespace
 
 constinit const Algorithm algo::flat{
-    "flat", {Op::all_reduce, Op::all_gather, Op::broadcast}, build, expand};
+    "flat", {Op::all_reduce, Op::all_gather, Op::broadcast}, flat_stages, flat_messages};
 
 }  // namespace weft::workload

@@ -20,7 +20,7 @@ struct Shape {
   Rank rank(std::uint32_t v) const { return v < folded ? 2 * v + 1 : v + folded; }
 };
 
-Shape shape_of(std::uint32_t n) {
+Shape halving_shape(std::uint32_t n) {
   const std::uint32_t active = std::bit_floor(n);
   return {active, n - active, static_cast<std::uint32_t>(std::bit_width(active)) - 1};
 }
@@ -48,8 +48,8 @@ Stage exchange_stage(const Job& job, const Shape& shape, std::uint32_t bit, std:
   return stage;
 }
 
-Result<std::vector<Stage>> build(const Job& job) {
-  const Shape shape = shape_of(job.size());
+Result<std::vector<Stage>> halving_doubling_stages(const Job& job) {
+  const Shape shape = halving_shape(job.size());
   std::vector<Stage> stages;
   if (shape.folded > 0) stages.push_back(fold_stage(job, shape, Fold::in));
   for (std::uint32_t i = 0; i < shape.rounds; ++i)
@@ -97,8 +97,8 @@ void expand_exchange(const Job& job, const Shape& shape, std::uint32_t bit, Mess
   out.end_step();
 }
 
-void expand(const Job& job, MessageWriter& out) {
-  const Shape shape = shape_of(job.size());
+void halving_doubling_messages(const Job& job, MessageWriter& out) {
+  const Shape shape = halving_shape(job.size());
   out.set_blocks(shape.active);
   expand_fold(job, shape, Fold::in, out);
   for (std::uint32_t i = 0; i < shape.rounds; ++i)
@@ -111,6 +111,6 @@ void expand(const Job& job, MessageWriter& out) {
 }  // namespace
 
 constinit const Algorithm algo::halving_doubling{
-    "halving_doubling", {Op::all_reduce}, build, expand};
+    "halving_doubling", {Op::all_reduce}, halving_doubling_stages, halving_doubling_messages};
 
 }  // namespace weft::workload

@@ -76,12 +76,13 @@ Stage stage_of(const Job& job, const Grid& grid, const Phase& phase) {
   return stage;
 }
 
-Result<std::vector<Stage>> build(const Job& job) {
+Result<std::vector<Stage>> hierarchical_stages(const Job& job) {
   if (!job.layout.even())
-    return cannot("hierarchical",
-                  fmt::format("{} ranks on {} hosts, up to {} on one: rails of unequal length",
-                              job.size(), job.layout.host_count(), job.layout.members_max()),
-                  "put as many ranks on every host, or use ring");
+    return cannot(
+        "hierarchical",
+        fmt::format("{} ranks on {} hosts, up to {} on one host: the rails have unequal lengths",
+                    job.size(), job.layout.host_count(), job.layout.members_max()),
+        "put the same number of ranks on every host, or use ring");
   const Grid grid(job.layout);
   std::vector<Stage> stages;
   for (const Phase& phase : phases_of(grid, job.op())) stages.push_back(stage_of(job, grid, phase));
@@ -103,7 +104,7 @@ void expand_turn(const Job& job, const Grid& grid, const Phase& phase, std::uint
   out.end_step();
 }
 
-void expand(const Job& job, MessageWriter& out) {
+void hierarchical_messages(const Job& job, MessageWriter& out) {
   const Grid grid(job.layout);
   out.set_blocks(job.size());
   for (const Phase& phase : phases_of(grid, job.op()))
@@ -112,7 +113,9 @@ void expand(const Job& job, MessageWriter& out) {
 
 }  // namespace
 
-constinit const Algorithm algo::hierarchical{
-    "hierarchical", {Op::all_reduce, Op::all_gather, Op::reduce_scatter}, build, expand};
+constinit const Algorithm algo::hierarchical{"hierarchical",
+                                             {Op::all_reduce, Op::all_gather, Op::reduce_scatter},
+                                             hierarchical_stages,
+                                             hierarchical_messages};
 
 }  // namespace weft::workload

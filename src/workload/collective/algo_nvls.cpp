@@ -24,9 +24,9 @@ Load load_of(const Job& job) {
   }
 }
 
-Result<std::vector<Stage>> build(const Job& job) {
+Result<std::vector<Stage>> nvls_stages(const Job& job) {
   if (job.layout.host_count() > 1)
-    return cannot("nvls", "they are on several hosts", "use nvls_tree, ring or tree");
+    return cannot("nvls", "they span several hosts", "use nvls_tree, ring or tree");
   WEFT_TRY(const auto switches, nvswitches(job, "nvls"));
   const Load load = load_of(job);
   Chain chain;
@@ -42,6 +42,6 @@ Result<std::vector<Stage>> build(const Job& job) {
 }  // namespace
 
 constinit const Algorithm algo::nvls{
-    "nvls", {Op::all_reduce, Op::all_gather, Op::reduce_scatter}, build, nullptr};
+    "nvls", {Op::all_reduce, Op::all_gather, Op::reduce_scatter}, nvls_stages, nullptr};
 
 }  // namespace weft::workload

@@ -25,8 +25,8 @@ void append_host(const Job& job, std::uint32_t host, std::uint32_t channel,
   append_nvlink(chain, head, switches, bytes, to_switches, last - 1);
 }
 
-void append_tree(const Job& job, const std::vector<std::uint32_t>& parent, std::uint32_t channel,
-                 Chain& chain) {
+void append_host_tree(const Job& job, const std::vector<std::uint32_t>& parent,
+                      std::uint32_t channel, Chain& chain) {
   const double bytes = job.bytes() / (job.channels * tree_count);
   for (std::uint32_t h = 0; h < parent.size(); ++h) {
     if (parent[h] == no_rank) continue;
@@ -38,7 +38,7 @@ void append_tree(const Job& job, const std::vector<std::uint32_t>& parent, std::
   }
 }
 
-Result<std::vector<Stage>> build(const Job& job) {
+Result<std::vector<Stage>> nvls_tree_stages(const Job& job) {
   const std::uint32_t hosts = job.layout.host_count();
   if (hosts == 1) return cannot("nvls_tree", "they are on one host", "use nvls");
   WEFT_TRY(const HostSwitches switches, nvswitches(job, "nvls_tree"));
@@ -47,7 +47,7 @@ Result<std::vector<Stage>> build(const Job& job) {
   for (std::uint32_t c = 0; c < job.channels; ++c) {
     Chain& chain = stage.chains.emplace_back();
     for (std::uint32_t h = 0; h < hosts; ++h) append_host(job, h, c, switches[h], chain);
-    for (const auto& tree : trees) append_tree(job, tree, c, chain);
+    for (const auto& tree : trees) append_host_tree(job, tree, c, chain);
   }
   stage.latency_steps = 2 * std::max(depth(trees[0]), depth(trees[1]));
   stage.inner_steps = 4;  // GPU to switch to head, and back
@@ -56,6 +56,6 @@ Result<std::vector<Stage>> build(const Job& job) {
 
 }  // namespace
 
-constinit const Algorithm algo::nvls_tree{"nvls_tree", {Op::all_reduce}, build, nullptr};
+constinit const Algorithm algo::nvls_tree{"nvls_tree", {Op::all_reduce}, nvls_tree_stages, nullptr};
 
 }  // namespace weft::workload

@@ -9,7 +9,7 @@ namespace {
 
 std::uint32_t window_of(const Job& job) { return std::min(job.request.window, job.size() - 1); }
 
-Result<std::vector<Stage>> build(const Job& job) {
+Result<std::vector<Stage>> pairwise_stages(const Job& job) {
   Stage stage{.name = "pairwise"};
   stage.exchanges.push_back({.ranks = job.request.ranks,
                              .bytes_per_pair = job.request.matrix.empty() ? job.share() : 0,
@@ -23,7 +23,7 @@ Result<std::vector<Stage>> build(const Job& job) {
 
 // Round d waits, on both sides, for rounds up to d - window. Those up to d - 2 window were waited
 // for by round d - window. Pairs of 0 bytes keep their message: the ranks meet all the same.
-void expand(const Job& job, MessageWriter& out) {
+void pairwise_messages(const Job& job, MessageWriter& out) {
   const std::uint32_t n = job.size(), window = window_of(job);
   const auto& matrix = job.request.matrix;
   out.set_blocks(n * n);
@@ -47,6 +47,7 @@ void expand(const Job& job, MessageWriter& out) {
 
 }  // namespace
 
-constinit const Algorithm algo::pairwise{"pairwise", {Op::all_to_all}, build, expand};
+constinit const Algorithm algo::pairwise{
+    "pairwise", {Op::all_to_all}, pairwise_stages, pairwise_messages};
 
 }  // namespace weft::workload

@@ -1,31 +1,28 @@
 // Parallel aggregated trees: every rank's part spreads along a binomial tree, farthest first, all
 // trees in the same rounds. Any number of ranks, log2(n) rounds rounded up; the large messages of
 // the last rounds go to the nearest ranks.
-#include <bit>
-
 #include "workload/collective/rounds.hpp"
 
 namespace weft::workload {
 namespace {
 
 // Round i sends over the distance 2^(rounds - 1 - i).
-std::uint32_t rounds(std::uint32_t n) { return static_cast<std::uint32_t>(std::bit_width(n - 1)); }
 std::uint32_t distance(std::uint32_t n, std::uint32_t round) {
-  return 1u << (rounds(n) - 1 - round);
+  return 1u << (rounds_over(n) - 1 - round);
 }
 
-Rank receiver(std::uint32_t n, std::uint32_t round, Rank from) {
+Rank pat_receiver(std::uint32_t n, std::uint32_t round, Rank from) {
   return (from + distance(n, round)) % n;
 }
 
 // By then a rank holds the parts of the ranks a multiple of 2 * distance behind it; it passes on
 // those which have not come full circle: behind + distance < n.
-std::uint32_t part_count(std::uint32_t n, std::uint32_t round) {
+std::uint32_t pat_part_count(std::uint32_t n, std::uint32_t round) {
   const std::uint32_t d = distance(n, round);
   return (n - 1 - d) / (2 * d) + 1;
 }
 
-std::vector<Rank> parts(std::uint32_t n, std::uint32_t round, Rank from) {
+std::vector<Rank> pat_parts(std::uint32_t n, std::uint32_t round, Rank from) {
   const std::uint32_t d = distance(n, round);
   std::vector<Rank> owners;
   for (std::uint32_t behind = 0; behind + d < n; behind += 2 * d)
@@ -33,13 +30,14 @@ std::vector<Rank> parts(std::uint32_t n, std::uint32_t round, Rank from) {
   return owners;
 }
 
-constexpr GatherScheme scheme{"pat", rounds, receiver, part_count, parts};
+constexpr GatherScheme pat_scheme{"pat", pat_receiver, pat_part_count, pat_parts};
 
-Result<std::vector<Stage>> build(const Job& job) { return build_rounds(job, scheme); }
-void expand(const Job& job, MessageWriter& out) { expand_rounds(job, scheme, out); }
+Result<std::vector<Stage>> pat_stages(const Job& job) { return build_rounds(job, pat_scheme); }
+void pat_messages(const Job& job, MessageWriter& out) { expand_rounds(job, pat_scheme, out); }
 
 }  // namespace
 
-constinit const Algorithm algo::pat{"pat", {Op::all_gather, Op::reduce_scatter}, build, expand};
+constinit const Algorithm algo::pat{
+    "pat", {Op::all_gather, Op::reduce_scatter}, pat_stages, pat_messages};
 
 }  // namespace weft::workload

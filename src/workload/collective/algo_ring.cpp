@@ -64,7 +64,7 @@ void set_latency(const Job& job, Stage& stage) {
 }
 
 // A broadcast begins at its root, which sends and does not receive.
-Chain chain_of(const Job& job, const Ring& ring) {
+Chain ring_chain(const Job& job, const Ring& ring) {
   const auto [steps, bytes] = work_of(job);
   const bool stream = job.op() == Op::broadcast;
   const std::size_t n = ring.order.size();
@@ -86,10 +86,10 @@ Chain chain_of(const Job& job, const Ring& ring) {
   return chain;
 }
 
-Result<std::vector<Stage>> build(const Job& job) {
+Result<std::vector<Stage>> ring_stages(const Job& job) {
   Stage stage{.name = "ring"};
   for (std::uint32_t c = 0; c < job.channels; ++c)
-    stage.chains.push_back(chain_of(job, ring_of(job.layout, c)));
+    stage.chains.push_back(ring_chain(job, ring_of(job.layout, c)));
   set_latency(job, stage);
   return std::vector{std::move(stage)};
 }
@@ -165,7 +165,7 @@ void expand_stream(const Job& job, std::uint32_t channel, ChannelExpansion& chan
   }
 }
 
-void expand(const Job& job, MessageWriter& out) {
+void ring_messages(const Job& job, MessageWriter& out) {
   const bool stream = job.op() == Op::broadcast;
   const std::uint32_t blocks = job.channels * (stream ? job.chunks : job.size());
   out.set_blocks(blocks);
@@ -178,6 +178,9 @@ void expand(const Job& job, MessageWriter& out) {
 }  // namespace
 
 constinit const Algorithm algo::ring{
-    "ring", {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::broadcast}, build, expand};
+    "ring",
+    {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::broadcast},
+    ring_stages,
+    ring_messages};
 
 }  // namespace weft::workload

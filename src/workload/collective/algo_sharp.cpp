@@ -70,12 +70,13 @@ void append_members(const Job& job, std::uint32_t host, NodeId head, double byte
 
 // Every host with its head, and the union of the paths from all heads' switches to that of the
 // first.
-Status append_tree(const Job& job, std::uint32_t channel, double bytes, Chain& chain) {
+Status append_switch_tree(const Job& job, std::uint32_t channel, double bytes, Chain& chain) {
   const Fabric& fabric = job.fabric;
   const auto head = [&](std::uint32_t h) { return job.node(job.layout.lane(h, channel).in); };
   const NodeId root = leaf_switch(fabric, head(0));
   if (!root.valid())
-    return cannot("sharp", fmt::format("{} has no switch behind its NIC", fabric.name(head(0))),
+    return cannot("sharp",
+                  fmt::format("the NIC of {} is not attached to a switch", fabric.name(head(0))),
                   "use ring or tree");
   const SwitchSearch search(fabric, root, channel);
   Column<NodeId, char> in_tree(fabric.node_count(), 0);
@@ -84,7 +85,7 @@ Status append_tree(const Job& job, std::uint32_t channel, double bytes, Chain& c
     const NodeId leaf = leaf_switch(fabric, head(h));
     if (!leaf.valid() || !search.reached(leaf))
       return cannot("sharp",
-                    fmt::format("no tree of switches joins {} and {}", fabric.name(head(0)),
+                    fmt::format("no tree of switches connects {} and {}", fabric.name(head(0)),
                                 fabric.name(head(h))),
                     "use ring or tree, which may cross NVLink between rails");
     std::uint32_t depth = search.depth(leaf);
@@ -98,12 +99,12 @@ Status append_tree(const Job& job, std::uint32_t channel, double bytes, Chain& c
   return {};
 }
 
-Result<std::vector<Stage>> build(const Job& job) {
+Result<std::vector<Stage>> sharp_stages(const Job& job) {
   if (job.layout.host_count() == 1) return cannot("sharp", "they are on one host", "use nvls");
   Stage stage{.name = "sharp"};
   const double bytes = job.bytes() / job.channels;
   for (std::uint32_t c = 0; c < job.channels; ++c) {
-    WEFT_TRY_STATUS(append_tree(job, c, bytes, stage.chains.emplace_back()));
+    WEFT_TRY_STATUS(append_switch_tree(job, c, bytes, stage.chains.emplace_back()));
   }
   stage.latency_steps = 1;  // up the tree and down again: one crossing of the network
   stage.inner_steps = job.layout.members_max() > 1 ? 2 : 0;
@@ -112,6 +113,6 @@ Result<std::vector<Stage>> build(const Job& job) {
 
 }  // namespace
 
-constinit const Algorithm algo::sharp{"sharp", {Op::all_reduce}, build, nullptr};
+constinit const Algorithm algo::sharp{"sharp", {Op::all_reduce}, sharp_stages, nullptr};
 
 }  // namespace weft::workload

@@ -7,7 +7,7 @@
 namespace weft::workload {
 namespace {
 
-Result<std::vector<Stage>> build(const Job& job) {
+Result<std::vector<Stage>> tree_stages(const Job& job) {
   const bool both_ways = job.op() == Op::all_reduce;
   const std::uint32_t trees = trees_of(job);
   const double bytes = job.bytes() / (job.channels * trees);
@@ -79,7 +79,7 @@ class TreeExpansion {
   std::vector<MessageIndex> after_;
 };
 
-void expand(const Job& job, MessageWriter& out) {
+void tree_messages(const Job& job, MessageWriter& out) {
   const std::uint32_t trees = trees_of(job);
   const std::uint32_t blocks = job.channels * trees * job.chunks;
   out.set_blocks(blocks);
@@ -94,6 +94,7 @@ void expand(const Job& job, MessageWriter& out) {
 
 }  // namespace
 
-constinit const Algorithm algo::tree{"tree", {Op::all_reduce, Op::broadcast}, build, expand};
+constinit const Algorithm algo::tree{
+    "tree", {Op::all_reduce, Op::broadcast}, tree_stages, tree_messages};
 
 }  // namespace weft::workload

@@ -36,12 +36,12 @@ Result<const Algorithm*> find_algorithm(std::string_view name, Op op) {
   for (const Algorithm* a : registry) {
     if (a->name != name) continue;
     if (a->ops.has(op)) return a;
-    return fail(Errc::infeasible, {}, fmt::format("{} does not do {}", name, to_text(op)),
-                fmt::format("{} is done by auto, {}", to_text(op), names_for(op)));
+    return fail(Errc::infeasible, {}, fmt::format("{} does not support {}", name, to_text(op)),
+                fmt::format("{} is supported by auto, {}", to_text(op), names_for(op)));
   }
   const std::string guess = did_you_mean(name, algorithm_names());
   return fail(Errc::unknown, {}, fmt::format("unknown algorithm \"{}\"{}", name, guess),
-              fmt::format("{} is done by auto, {}", to_text(op), names_for(op)));
+              fmt::format("{} is supported by auto, {}", to_text(op), names_for(op)));
 }
 
 void set_flow_latency(const Job& job, Stage& stage) {

@@ -20,7 +20,7 @@ std::uint32_t parent_label(std::uint32_t label, std::uint32_t n) {
 }
 
 // The ranks of a host in the order of the channel's chain.
-std::vector<Rank> chain_of(const Job& job, std::uint32_t host, std::uint32_t channel) {
+std::vector<Rank> host_chain(const Job& job, std::uint32_t host, std::uint32_t channel) {
   const auto members = job.layout.members(host);
   std::vector<Rank> chain(members.begin(), members.end());
   std::ranges::rotate(chain, std::ranges::find(chain, job.layout.lane(host, channel).in));
@@ -60,7 +60,7 @@ RankTree rank_tree(const Job& job, std::uint32_t channel, std::uint32_t tree) {
   const std::uint32_t hosts = job.layout.host_count();
   RankTree out{.parent = std::vector<Rank>(job.size(), no_rank)};
   for (std::uint32_t h = 0; h < hosts; ++h) {
-    const std::vector<Rank> chain = chain_of(job, h, channel);
+    const std::vector<Rank> chain = host_chain(job, h, channel);
     for (std::size_t i = 1; i < chain.size(); ++i) out.parent[chain[i]] = chain[i - 1];
   }
   const std::uint32_t apart = job.op() == Op::broadcast ? 1 : 0;  // host 0 stands above the tree

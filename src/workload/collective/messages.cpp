@@ -62,9 +62,10 @@ Result<MessageList> expand_messages(const Fabric& fabric, const Request& request
   job.chunks = pipeline_chunks;
   WEFT_TRY(const Algorithm* algorithm, choose_algorithm(job));
   if (algorithm->expand == nullptr)
-    return fail(Errc::unsupported, {},
-                fmt::format("{} reduces inside switches and is no set of messages between GPUs",
-                            algorithm->name));
+    return fail(
+        Errc::unsupported, {},
+        fmt::format("{} reduces inside switches and cannot be expanded into messages between GPUs",
+                    algorithm->name));
   if (job.size() > expand_rank_max)
     return fail(Errc::infeasible, {},
                 fmt::format("{} ranks are too many to expand message by message", job.size()),

@@ -40,7 +40,7 @@ Result<std::vector<std::vector<SwitchShare>>> nvswitches(const Job& job,
     all.push_back(nvswitches_of(job, h));
     if (all.back().empty())
       return cannot(algorithm,
-                    fmt::format("no NVSwitch joins {} to the other GPUs of its host",
+                    fmt::format("no NVSwitch connects {} to the other GPUs of its host",
                                 job.fabric.name(job.node(job.layout.members(h)[0]))),
                     "use ring or tree");
   }

@@ -67,15 +67,16 @@ Result<std::vector<Bytes>> sizes_of(const Sweep& sweep) {
   if (sweep.begin.count < 1 || sweep.begin > sweep.end ||
       static_cast<double>(sweep.end.count) > collective_bytes_max)
     return fail(Errc::value, {},
-                fmt::format("no sizes from {} to {}", to_text(sweep.begin), to_text(sweep.end)),
-                "begin at 1 B or more, and end at the same or more");
+                fmt::format("no sizes between {} and {}", to_text(sweep.begin), to_text(sweep.end)),
+                "start at 1 B or more, and end at or above the start");
   if (sweep.step.count < 0 || (sweep.step.count == 0 && sweep.factor < 2))
-    return fail(Errc::value, {}, "the sizes do not grow", "give a factor of 2 or more, or a step");
+    return fail(Errc::value, {}, "the sizes do not increase",
+                "use a factor of 2 or more, or a step");
   std::vector<Bytes> sizes;
   for (std::int64_t size = sweep.begin.count; size <= sweep.end.count;) {
     if (sizes.size() == perf_row_count_max)
       return fail(Errc::value, {}, fmt::format("more than {} sizes", perf_row_count_max),
-                  "take a larger step");
+                  "use a larger step");
     sizes.push_back({size});
     const std::int64_t room = INT64_MAX - size;
     if (sweep.step.count > 0 ? sweep.step.count > room : size > INT64_MAX / sweep.factor) break;
@@ -113,7 +114,7 @@ Result<Anchor> parse_anchor(const Token& token) {
   const auto parts = split(token.text, '=');
   if (parts.size() != 2)
     return fail(Errc::parse, token.where, fmt::format("\"{}\" is not SIZE=BUSBW", token.text),
-                "write a row of nccl-tests as e.g. 4M=132.41 (GB/s)");
+                "write an nccl-tests row as, e.g., 4M=132.41 (GB/s)");
   WEFT_TRY(const Bytes size, parse_nccl_size({parts[0], token.where}));
   WEFT_TRY(const double busbw, parse_number({parts[1], token.where}));
   if (size.count < 1 || !(busbw > 0))

@@ -81,7 +81,7 @@ class RowReader {
     const std::size_t half = (cells_.size() - at) / 2;
     if (half != 4 && half != 8)
       return error(cells_.back(),
-                   fmt::format("{} columns are not a row of nccl-tests", cells_.size()));
+                   fmt::format("a line of {} columns is not an nccl-tests row", cells_.size()));
     WEFT_TRY_STATUS(numbers(at, row.time_us, row.algbw_GBps, row.busbw_GBps));
     WEFT_TRY_STATUS(
         numbers(at + half, row.in_place_time_us, row.in_place_algbw_GBps, row.in_place_busbw_GBps));
@@ -149,8 +149,8 @@ Result<MeasuredTable> read_nccl_table(std::string_view text, const std::string& 
     }
   }
   if (table.rows.empty())
-    return fail(Errc::parse, {file, 1, 1}, "no rows of nccl-tests here",
-                "give the output of e.g. all_reduce_perf");
+    return fail(Errc::parse, {file, 1, 1}, "no nccl-tests rows in this file",
+                "use the output of, e.g., all_reduce_perf");
   return table;
 }
 

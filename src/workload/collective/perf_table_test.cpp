@@ -6,8 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "workload/collective/test_kit.hpp"
+
 namespace weft::workload {
 namespace {
+
+using test::contains;
 
 PerfRequest request_of(std::int64_t begin, std::int64_t end) {
   PerfRequest request;
@@ -25,10 +29,6 @@ std::vector<PerfRow> rows_of(const PerfRequest& request) {
 std::string reason(std::string_view text) {
   const auto table = read_nccl_table(text, "run.txt");
   return table ? "accepted" : table.error().text();
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST_CASE("sizes of a sweep") {
@@ -168,7 +168,7 @@ TEST_CASE("real tables: prefixes, old and new columns, logs around them") {
 
 TEST_CASE("broken rows say where") {
   CHECK(contains(reason(""), "run.txt:1:1"));
-  CHECK(contains(reason("# only comments\n"), "no rows"));
+  CHECK(contains(reason("# only comments\n"), "no nccl-tests rows"));
   CHECK(contains(reason("# x\n 8 2 float sum -1 1 2 3\n"), "run.txt:2:"));
   CHECK(contains(reason("8 2 float sum -1 x 2 3 0 4 5 6 0\n"), "run.txt:1:"));
   CHECK(contains(reason("8 2 float sum -1 1 nan 3 0 4 5 6 0\n"), "run.txt:1:20"));

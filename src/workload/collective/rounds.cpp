@@ -11,8 +11,8 @@ struct Transfer {
   Rank from, to;
 };
 
-std::uint32_t round_at(const Job& job, const GatherScheme& scheme, std::uint32_t step) {
-  return job.op() == Op::all_gather ? step : scheme.rounds(job.size()) - 1 - step;
+std::uint32_t round_at(const Job& job, std::uint32_t step) {
+  return job.op() == Op::all_gather ? step : rounds_over(job.size()) - 1 - step;
 }
 
 Transfer transfer(const Job& job, const GatherScheme& scheme, std::uint32_t round, Rank sender) {
@@ -24,9 +24,9 @@ Transfer transfer(const Job& job, const GatherScheme& scheme, std::uint32_t roun
 
 std::vector<Stage> build_rounds(const Job& job, const GatherScheme& scheme) {
   std::vector<Stage> stages;
-  const std::uint32_t count = scheme.rounds(job.size());
+  const std::uint32_t count = rounds_over(job.size());
   for (std::uint32_t step = 0; step < count; ++step) {
-    const std::uint32_t round = round_at(job, scheme, step);
+    const std::uint32_t round = round_at(job, step);
     const double bytes = job.share() * scheme.part_count(job.size(), round);
     Stage& stage =
         stages.emplace_back(Stage{.name = fmt::format("{} {}/{}", scheme.name, step + 1, count)});
@@ -43,9 +43,9 @@ std::vector<Stage> build_rounds(const Job& job, const GatherScheme& scheme) {
 void expand_rounds(const Job& job, const GatherScheme& scheme, MessageWriter& out) {
   out.set_blocks(job.size());
   const auto action = job.op() == Op::all_gather ? Message::Action::copy : Message::Action::reduce;
-  const std::uint32_t count = scheme.rounds(job.size());
+  const std::uint32_t count = rounds_over(job.size());
   for (std::uint32_t step = 0; step < count; ++step) {
-    const std::uint32_t round = round_at(job, scheme, step);
+    const std::uint32_t round = round_at(job, step);
     for (Rank r = 0; r < job.size(); ++r) {
       const auto [from, to] = transfer(job, scheme, round, r);
       const std::vector<Rank> parts = scheme.parts(job.size(), round, r);

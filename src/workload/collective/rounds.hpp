@@ -2,6 +2,7 @@
 // that are these played backwards.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -10,10 +11,14 @@
 
 namespace weft::workload {
 
+// As many as it takes to reach n ranks from one, when each round doubles those reached.
+inline std::uint32_t rounds_over(std::uint32_t n) {
+  return static_cast<std::uint32_t>(std::bit_width(n - 1));
+}
+
 // A way to gather over n ranks. Ranks send in every round; what a rank sends it holds by then.
 struct GatherScheme {
   std::string_view name;
-  std::uint32_t (*rounds)(std::uint32_t n);
   Rank (*receiver)(std::uint32_t n, std::uint32_t round, Rank from);
   // Number of parts, and whose they are.
   std::uint32_t (*part_count)(std::uint32_t n, std::uint32_t round);

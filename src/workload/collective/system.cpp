@@ -131,7 +131,7 @@ Result<System> system_by_name(std::string_view name) {
   if (preset == presets.end()) {
     const auto names = system_names();
     return fail(Errc::unknown, {},
-                fmt::format("no system \"{}\"{}", name, did_you_mean(name, names)),
+                fmt::format("unknown system \"{}\"{}", name, did_you_mean(name, names)),
                 fmt::format("known: {}", fmt::join(names, ", ")));
   }
   System system;
@@ -165,7 +165,7 @@ Result<System> system_of(const Fabric& fabric, std::span<const NodeId> ranks, Tr
   if (nic.valid()) set_network(system, rate_to(fabric, nic, NodeKind::fabric_switch), transport);
   if (shape.hosts > 1 && system.nic_rate.bps == 0)
     return fail(Errc::infeasible, {}, fmt::format("{} has no NIC on the network", fabric.name(gpu)),
-                "give the hosts NICs, or choose ranks of one host");
+                "give the hosts NICs, or choose ranks on one host");
   return system;
 }
 
@@ -174,14 +174,14 @@ Result<GroupShape> shape_of(const Fabric& fabric, std::span<const NodeId> ranks)
   for (const NodeId rank : ranks) ++per_host[fabric.host_of(rank)];
   if (ranks.size() < 2)
     return fail(Errc::infeasible, {},
-                fmt::format("a collective needs 2 ranks, not {}", ranks.size()));
+                fmt::format("a collective needs at least 2 ranks, not {}", ranks.size()));
   const auto [host, count] = *per_host.begin();
   for (const auto& [other, held] : per_host) {
     if (held == count) continue;
     return fail(Errc::infeasible, {},
                 fmt::format("hosts hold different numbers of ranks: {} on {}, {} on {}", count,
                             fabric.name(host), held, fabric.name(other)),
-                "the time model needs equally filled hosts");
+                "the time model needs the same number of ranks on every host");
   }
   const auto nics = fabric.nics_of(host).size();
   return GroupShape{.ranks = static_cast<std::uint32_t>(ranks.size()),
@@ -194,12 +194,12 @@ Status check(const GroupShape& shape) {
   const std::uint64_t places = std::uint64_t{shape.hosts} * shape.gpus_per_host;
   if (shape.ranks < 2 || places != shape.ranks)
     return fail(Errc::value, {},
-                fmt::format("{} ranks do not lie on {} hosts with {} GPUs each", shape.ranks,
+                fmt::format("{} ranks do not fit {} hosts with {} GPUs each", shape.ranks,
                             shape.hosts, shape.gpus_per_host),
-                "give at least 2 ranks, and as many as hosts times GPUs per host");
+                "use at least 2 ranks, and exactly hosts times GPUs per host");
   if (shape.hosts > 1 && shape.nics_per_host == 0)
     return fail(Errc::value, {}, fmt::format("{} hosts without NICs", shape.hosts),
-                "give nics_per_host");
+                "set nics_per_host");
   return {};
 }
 

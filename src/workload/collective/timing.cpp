@@ -18,8 +18,8 @@ constexpr double calibration_max = 3600;  // seconds
 // Hops that carry nothing: NCCL 2.30, src/graph/tuning.cc (commit 5067397c), tables baseLatencies
 // and hwLatencies. LL's, because LL waits for nothing but the data: what the other protocols add is
 // chunks under way, which the exponent covers.
-constexpr double ring_base = 6.6e-6, tree_base = 6.8e-6, pat_base = 8.0e-6, hop = 0.6e-6;
-constexpr double nvls_base = 25e-6;
+constexpr double ring_base_s = 6.6e-6, tree_base_s = 6.8e-6, pat_base_s = 8.0e-6, hop_s = 0.6e-6;
+constexpr double nvls_base_s = 25e-6;
 
 // Exponents, one per algorithm (ring/LL counts as its own), fitted to published rows. NVLSTree has
 // none of its own: inside the host it is NVLS. Between hosts a ring is alpha-beta.
@@ -69,7 +69,7 @@ Terms ring(const Inputs& in) {
   const double link = sent / in.system.link.ring;
   const double crossings = rounds(in) * (in.hosts() - 1);
   const double hops = rounds(in) * (in.ranks() - 1) - crossings;
-  const double latency = ring_base + hops * hop;
+  const double latency = ring_base_s + hops * hop_s;
   if (in.is_one_host())
     return one_host(in, latency, link,
                     in.call.protocol == Protocol::ll ? ring_ll_exponent : ring_exponent);
@@ -88,7 +88,7 @@ double tree_sent(const Inputs& in) {
 Terms tree(const Inputs& in) {
   const double ways = rounds(in);
   const double link = ways * in.call.bytes / payload(in.call.protocol) / in.system.link.ring;
-  const double latency = tree_base + ways * (in.local() - 1) * hop;
+  const double latency = tree_base_s + ways * (in.local() - 1) * hop_s;
   if (in.is_one_host()) return one_host(in, latency, link, tree_exponent);
   const double inside = in.shape.gpus_per_host > 1 ? link : 0;
   return {0, latency + ways * in.depth() * in.step(),
@@ -101,16 +101,16 @@ double nvls_wire(const Inputs& in) {
   return in.call.bytes * share / in.system.link.nvls;
 }
 
-Terms nvls(const Inputs& in) { return one_host(in, nvls_base, nvls_wire(in), nvls_exponent); }
+Terms nvls(const Inputs& in) { return one_host(in, nvls_base_s, nvls_wire(in), nvls_exponent); }
 
 Terms nvls_tree(const Inputs& in) {
-  return {0, nvls_base + 2 * in.depth() * in.step(),
+  return {0, nvls_base_s + 2 * in.depth() * in.step(),
           overlapped(nvls_wire(in), tree_sent(in) / in.network), nvls_exponent};
 }
 
 // The network's switches add up: every host sends its sum once and gets the result once.
 Terms sharp(const Inputs& in) {
-  return {0, nvls_base + 2 * in.step(), overlapped(nvls_wire(in), in.call.bytes / in.network),
+  return {0, nvls_base_s + 2 * in.step(), overlapped(nvls_wire(in), in.call.bytes / in.network),
           nvls_exponent};
 }
 
@@ -120,7 +120,7 @@ Terms direct(const Inputs& in) {
   const double n = in.ranks(), g = in.local();
   const bool is_shift = in.call.op == Op::send_recv;
   const double link = in.call.bytes * (is_shift ? 1 : rounds(in) * (g - 1) / n);
-  const double latency = ring_base + rounds(in) * hop;
+  const double latency = ring_base_s + rounds(in) * hop_s;
   if (in.is_one_host()) return one_host(in, latency, link / in.system.link.ring, ring_exponent);
   const double out = is_shift ? in.shape.nics_per_host : rounds(in) * g * (n - g) / n;
   return {0, latency + rounds(in) * in.step(),
@@ -131,7 +131,7 @@ Terms direct(const Inputs& in) {
 Terms hierarchical(const Inputs& in) {
   const double g = in.local(), k = in.hosts();
   const double link = in.call.bytes * rounds(in) * (g - 1) / g / in.system.link.ring;
-  const double latency = ring_base + rounds(in) * (g - 1) * hop;
+  const double latency = ring_base_s + rounds(in) * (g - 1) * hop_s;
   if (in.is_one_host()) return one_host(in, latency, link, ring_exponent);
   const double out = in.call.bytes * rounds(in) * (k - 1) / k / in.network;
   return {0, latency + rounds(in) * (k - 1) * in.step(), link + out, additive};
@@ -142,14 +142,14 @@ Terms doubling(const Inputs& in, double base) {
   const double steps = rounds(in) * std::bit_width(in.shape.ranks - 1);
   const double between = rounds(in) * in.depth();
   const double link = in.call.bytes * ring_share(in) / in.system.link.ring;
-  const double latency = base + (steps - between) * hop;
+  const double latency = base + (steps - between) * hop_s;
   if (in.is_one_host()) return one_host(in, latency, link, additive);
   const double out = rounds(in) * in.call.bytes * in.local() * (1 - 1 / in.hosts());
   return {0, latency + between * in.step(), std::max(link, out / in.network), additive};
 }
 
-Terms exchange(const Inputs& in) { return doubling(in, ring_base); }
-Terms pat(const Inputs& in) { return doubling(in, pat_base); }
+Terms exchange(const Inputs& in) { return doubling(in, ring_base_s); }
+Terms pat(const Inputs& in) { return doubling(in, pat_base_s); }
 
 // All a rank has to all others, in one step; of a broadcast the root only.
 Terms flat(const Inputs& in) {
@@ -157,8 +157,8 @@ Terms flat(const Inputs& in) {
   const double each = in.call.op == Op::all_gather ? in.call.bytes / n : in.call.bytes;
   const double senders = in.call.op == Op::broadcast ? 1 : g;
   const double link = each * (n - 1) / in.system.link.ring;
-  if (in.is_one_host()) return one_host(in, ring_base + hop, link, additive);
-  return {0, ring_base + in.step(), std::max(link, each * senders * (n - g) / in.network),
+  if (in.is_one_host()) return one_host(in, ring_base_s + hop_s, link, additive);
+  return {0, ring_base_s + in.step(), std::max(link, each * senders * (n - g) / in.network),
           additive};
 }
 
@@ -203,15 +203,16 @@ constexpr std::array algorithms_timed{
 
 // Why `algorithm` cannot serve; "" where it can.
 std::string_view refusal(const TimedAlgorithm& algorithm, const Inputs& in) {
-  if (!algorithm.ops.has(in.call.op)) return "it is not for this operation";
-  if (algorithm.reach == Reach::one_host && !in.is_one_host()) return "it stays in one host";
+  if (!algorithm.ops.has(in.call.op)) return "it does not support this operation";
+  if (algorithm.reach == Reach::one_host && !in.is_one_host())
+    return "it works only within one host";
   if (algorithm.reach == Reach::many_hosts && in.is_one_host()) return "it needs several hosts";
   if (algorithm.needs == Needs::nvls && in.system.link.nvls == 0)
-    return "it needs an NVSwitch that reduces (NVLink 4 or later)";
+    return "it needs an NVSwitch with in-switch reduction (NVLink 4 or later)";
   if (algorithm.needs == Needs::nvls && in.shape.gpus_per_host < 2)
-    return "it needs several GPUs in a host";
+    return "it needs several GPUs per host";
   if (algorithm.protocols == Protocols::simple && in.call.protocol != Protocol::simple)
-    return "it has only the Simple protocol";
+    return "it supports only the Simple protocol";
   return "";
 }
 
@@ -225,7 +226,7 @@ std::string_view to_text(Protocol protocol) {
 Result<Protocol> parse_protocol(std::string_view text) {
   for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple})
     if (to_text(protocol) == text) return protocol;
-  return fail(Errc::unknown, {}, fmt::format("no protocol \"{}\"", text),
+  return fail(Errc::unknown, {}, fmt::format("unknown protocol \"{}\"", text),
               "known: LL, LL128, Simple");
 }
 
@@ -244,14 +245,14 @@ Result<Terms> predict(const System& system, const GroupShape& shape, const Call&
     return fail(Errc::unknown, {},
                 fmt::format("the time model has no algorithm \"{}\"{}", call.algorithm,
                             did_you_mean(call.algorithm, timed_algorithms())),
-                fmt::format("it knows {}", fmt::join(timed_algorithms(), ", ")));
+                fmt::format("known: {}", fmt::join(timed_algorithms(), ", ")));
   if (!(call.bytes >= 0 && call.bytes <= collective_bytes_max))
-    return fail(Errc::value, {}, fmt::format("{} bytes cannot be moved", call.bytes),
-                fmt::format("give 0 to {} bytes", collective_bytes_max));
+    return fail(Errc::value, {}, fmt::format("invalid size of {} bytes", call.bytes),
+                fmt::format("use 0 to {} bytes", collective_bytes_max));
   const Inputs in{system, shape, call, network.value_or(network_bytes_per_s(system, shape))};
   if (!in.is_one_host() && !(in.network > 0))
     return fail(Errc::infeasible, {}, "the hosts have no bandwidth between them",
-                "name the NICs, or repair the fabric");
+                "specify the NICs, or fix the fabric");
   const std::string_view why = refusal(*algorithm, in);
   if (!why.empty())
     return fail(Errc::infeasible, {},
@@ -291,7 +292,7 @@ std::unexpected<Error> too_fast(const System& system, const Call& call, double s
               fmt::format("{} of {:.0f} bytes by {} {} in {} on {}: {} already take {}",
                           to_text(call.op), call.bytes, call.algorithm, to_text(call.protocol),
                           human_seconds(seconds), system.name, reason, human_seconds(limit)),
-              "check the size, the algorithm and the generation of the machine");
+              "check the size, the algorithm and the machine generation");
 }
 
 }  // namespace
@@ -302,14 +303,14 @@ Result<System> calibrate(System system, const GroupShape& shape, const Call& cal
   bare.host_latency = bare.network_latency = {};
   WEFT_TRY(const Terms terms, predict(bare, shape, call, network));
   if (!(seconds <= calibration_max))
-    return fail(Errc::value, {}, fmt::format("a row of {} seconds", seconds),
-                "give the time of one call, less than an hour");
+    return fail(Errc::value, {}, fmt::format("a row has a time of {} seconds", seconds),
+                "give the time of one call, under an hour");
   if (!(seconds > terms.wire)) return too_fast(system, call, seconds, terms.wire, "the bytes");
   if (shape.hosts == 1) {
     const double launch = seconds - terms.seconds();
     // The base of NCCL's hop figures is software; a call cannot cost less than none of it.
-    if (launch <= -ring_base)
-      return too_fast(system, call, seconds, terms.seconds() - ring_base, "bytes and hops");
+    if (launch <= -ring_base_s)
+      return too_fast(system, call, seconds, terms.seconds() - ring_base_s, "bytes and hops");
     system.host_latency = signed_duration(launch);
     return system;
   }

@@ -6,14 +6,14 @@
 #include <cmath>
 #include <vector>
 
+#include "workload/collective/test_kit.hpp"
+
 namespace weft::workload {
 namespace {
 
-System preset(std::string_view name) { return system_by_name(name).value(); }
-
-GroupShape hosts_of(std::uint32_t hosts, std::uint32_t gpus) {
-  return {.ranks = hosts * gpus, .hosts = hosts, .gpus_per_host = gpus, .nics_per_host = 8};
-}
+using test::contains;
+using test::hosts_of;
+using test::preset;
 
 double seconds(const System& system, const GroupShape& shape, const Call& call) {
   const auto terms = predict(system, shape, call);
@@ -146,9 +146,6 @@ TEST_CASE("what cannot be: the message says why") {
     return terms ? std::string("accepted") : terms.error().text();
   };
   const GroupShape host = hosts_of(1, 8), pair = hosts_of(2, 8);
-  const auto contains = [](const std::string& text, std::string_view part) {
-    return text.find(part) != std::string::npos;
-  };
   CHECK(contains(refused(a100, host, {Op::all_reduce, "nvls"}), "NVSwitch"));
   CHECK(contains(refused(h100, pair, {Op::all_reduce, "nvls"}), "one host"));
   CHECK(contains(refused(h100, host, {Op::all_reduce, "nvls_tree"}), "several hosts"));

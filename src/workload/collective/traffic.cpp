@@ -18,9 +18,10 @@ constexpr std::array all_ops{Op::all_reduce, Op::all_gather, Op::reduce_scatter,
 
 Status check_ranks(const Fabric& fabric, std::span<const NodeId> ranks) {
   if (ranks.size() < 2)
-    return fail(Errc::infeasible, {},
-                fmt::format("a collective over {} rank{}", ranks.size(), ranks.empty() ? "s" : ""),
-                "give at least 2 GPUs");
+    return fail(
+        Errc::infeasible, {},
+        fmt::format("a collective over only {} rank{}", ranks.size(), ranks.empty() ? "s" : ""),
+        "use at least 2 GPUs");
   constexpr std::uint32_t unused = UINT32_MAX;
   std::vector<std::uint32_t> rank_of(fabric.gpus().size(), unused);
   for (std::uint32_t r = 0; r < ranks.size(); ++r) {
@@ -31,13 +32,13 @@ Status check_ranks(const Fabric& fabric, std::span<const NodeId> ranks) {
                               fabric.node_count()));
     if (fabric.kind(node) != model::NodeKind::gpu)
       return fail(Errc::infeasible, {},
-                  fmt::format("rank {} is {}, a {} and not a GPU", r, fabric.name(node),
+                  fmt::format("rank {} is {}, which is a {}, not a GPU", r, fabric.name(node),
                               model::to_text(fabric.kind(node))));
     std::uint32_t& seen = rank_of[fabric.role_index(node)];
     if (seen != unused)
       return fail(Errc::infeasible, {},
                   fmt::format("{} is both rank {} and rank {}", fabric.name(node), seen, r),
-                  "a GPU can be in a group once");
+                  "a GPU can be in a group only once");
     seen = r;
   }
   return {};
@@ -49,8 +50,8 @@ bool is_size(double bytes) { return bytes >= 0 && bytes <= collective_bytes_max;
 Status check_matrix(const Request& request) {
   const std::size_t n = request.ranks.size();
   if (request.op != Op::all_to_all)
-    return fail(Errc::value, {}, fmt::format("a matrix of sizes for {}", to_text(request.op)),
-                "only all_to_all takes one");
+    return fail(Errc::value, {}, fmt::format("a size matrix for {}", to_text(request.op)),
+                "only all_to_all takes a size matrix");
   if (request.matrix.size() != n * n)
     return fail(Errc::value, {},
                 fmt::format("the matrix has {} entries for {} ranks", request.matrix.size(), n),
@@ -64,7 +65,7 @@ Status check_matrix(const Request& request) {
         return fail(
             Errc::value, {},
             fmt::format("rank {} sends {} bytes to rank {}, {} in all so far", i, bytes, j, sum),
-            fmt::format("sizes are 0 or more, at most {} a rank", collective_bytes_max));
+            fmt::format("sizes must be 0 or more, at most {} per rank", collective_bytes_max));
     }
   }
   return {};
@@ -72,13 +73,12 @@ Status check_matrix(const Request& request) {
 
 Status check_numbers(const Request& request) {
   if (!is_size(request.bytes))
-    return fail(Errc::value, {}, fmt::format("{} bytes for a collective", request.bytes),
+    return fail(Errc::value, {}, fmt::format("invalid collective size of {} bytes", request.bytes),
                 fmt::format("give 0 to {}", collective_bytes_max));
   if (request.channels > channel_count_max)
     return fail(Errc::value, {}, fmt::format("{} channels", request.channels),
                 fmt::format("give 1 to {}, or 0 for one per NIC", channel_count_max));
-  if (request.window == 0)
-    return fail(Errc::value, {}, "a window of 0 peers in flight", "give 1 or more");
+  if (request.window == 0) return fail(Errc::value, {}, "a window of 0 peers", "give 1 or more");
   return request.matrix.empty() ? Status{} : check_matrix(request);
 }
 

@@ -441,7 +441,7 @@ TEST_CASE("what cannot be asked for is refused, with the reason") {
   refused([&](Request& r) { r.ranks[2] = fabric.hosts()[0]; }, infeasible, "not a GPU");
   refused([](Request& r) { r.ranks[2] = NodeId{}; }, infeasible, "rank 2 is node");
   refused([](Request& r) { r.algorithm = "rign"; }, unknown, "did you mean \"ring\"");
-  refused([](Request& r) { r.algorithm = "pat"; }, infeasible, "pat does not do all_reduce");
+  refused([](Request& r) { r.algorithm = "pat"; }, infeasible, "pat does not support all_reduce");
   refused([](Request& r) { r.algorithm = "nvls"; }, infeasible, "several hosts");
   refused([](Request& r) { r.algorithm = "nvls_tree"; }, infeasible, "no NVSwitch");
   refused([](Request& r) { r.algorithm = "sharp", r.ranks.resize(2); }, infeasible, "one host");

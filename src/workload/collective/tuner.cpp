@@ -75,7 +75,7 @@ struct Question {
   double tree_network() const { return shape.hosts == 2 ? 2 * network : network; }
 };
 
-Cost ring(const Question& q, Protocol protocol) {
+Cost ring_cost(const Question& q, Protocol protocol) {
   const std::size_t p = index(protocol);
   double bus = q.system.link.ring;
   if (!q.is_one_host()) bus = std::min(bus, q.network);
@@ -97,7 +97,7 @@ Cost ring(const Question& q, Protocol protocol) {
   return {latency, bus / q.bus_factor()};
 }
 
-Cost tree(const Question& q, Protocol protocol) {
+Cost tree_cost(const Question& q, Protocol protocol) {
   const std::size_t p = index(protocol);
   double bus = q.system.link.ring;
   if (!q.is_one_host()) bus = std::min(bus, q.tree_network());
@@ -118,20 +118,20 @@ double nvls_bus(const Question& q) {
   return link * gain;
 }
 
-Cost nvls(const Question& q) { return {nvls_hop, nvls_bus(q) / q.bus_factor()}; }
+Cost nvls_cost(const Question& q) { return {nvls_hop, nvls_bus(q) / q.bus_factor()}; }
 
-Cost nvls_tree(const Question& q) {
+Cost nvls_tree_cost(const Question& q) {
   double bus = std::min(nvls_bus(q), q.tree_network());
   // On Blackwell NCCL corrects NVLSTree as it does trees.
   if (q.system.generation == Generation::nvlink5) bus *= correction(Protocol::simple, q.bytes);
   return {nvls_hop + 2 * q.depth() * nvls_tree_crossing, bus / q.bus_factor()};
 }
 
-Cost sharp(const Question& q) {
+Cost sharp_cost(const Question& q) {
   return {nvls_hop + nvls_crossing, std::min(nvls_bus(q) / q.bus_factor(), q.network)};
 }
 
-Cost pat(const Question& q) {
+Cost pat_cost(const Question& q) {
   return {pat_base + q.depth() * tree_crossing[2] / pat_overlap + q.n() * pat_rank,
           q.network * pat_share / q.bus_factor()};
 }
@@ -182,7 +182,7 @@ std::string reason(const std::vector<Candidate>& fitting) {
     others += (others.empty() ? "" : ", ") + text(c);
   }
   return fmt::format("NCCL estimates {}{}{}", text(fitting.front()),
-                     others.empty() ? ", and nothing else fits" : "; others: ", others);
+                     others.empty() ? ", and no other algorithm fits" : "; others: ", others);
 }
 
 // For what NCCL does not weigh: the rules decide, and pairwise operations have one way.
@@ -190,8 +190,8 @@ Pick unweighed(Op op, const TunerRules& rules) {
   const bool is_auto = rules.algorithm == "auto";
   const char* const one_way = op == Op::all_to_all ? "pairwise" : "direct";
   Pick pick{is_auto ? one_way : rules.algorithm, rules.protocol.value_or(Protocol::simple), 0, {}};
-  pick.why = is_auto ? "NCCL has one way for this operation"
-                     : fmt::format("{} was asked for", rules.algorithm);
+  pick.why = is_auto ? "NCCL has only one algorithm for this operation"
+                     : fmt::format("{} was requested", rules.algorithm);
   return pick;
 }
 
@@ -204,17 +204,17 @@ std::vector<Candidate> candidates(const System& system, const GroupShape& shape,
   List list(q);
   if (op == Op::all_to_all || op == Op::send_recv) return {};
   const bool is_all_reduce = op == Op::all_reduce;
-  if (is_all_reduce) list.add_all_protocols("tree", tree);
-  list.add_all_protocols("ring", ring);
+  if (is_all_reduce) list.add_all_protocols("tree", tree_cost);
+  list.add_all_protocols("ring", ring_cost);
   if (op == Op::broadcast) return list.take();
   const bool has_nvls = system.link.nvls > 0 && shape.gpus_per_host > 1;
-  if (has_nvls && q.is_one_host()) list.add("nvls", Protocol::simple, nvls(q));
+  if (has_nvls && q.is_one_host()) list.add("nvls", Protocol::simple, nvls_cost(q));
   if (has_nvls && !q.is_one_host() && is_all_reduce) {
-    list.add("nvls_tree", Protocol::simple, nvls_tree(q));
-    if (in_network == InNetwork::present) list.add("sharp", Protocol::simple, sharp(q));
+    list.add("nvls_tree", Protocol::simple, nvls_tree_cost(q));
+    if (in_network == InNetwork::present) list.add("sharp", Protocol::simple, sharp_cost(q));
   }
   if (!q.is_one_host() && shape.gpus_per_host == 1 && !is_all_reduce)
-    list.add("pat", Protocol::simple, pat(q));
+    list.add("pat", Protocol::simple, pat_cost(q));
   return list.take();
 }
 

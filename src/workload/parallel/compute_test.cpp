@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 
+#include "workload/parallel/test_kit.hpp"
+
 namespace weft::workload {
 namespace {
 
-TransformerSpec preset(std::string_view name) {
-  return std::get<TransformerSpec>(model_by_name({name, {}}).value());
-}
-GpuSpec h100() { return gpu_by_name({"h100", {}}).value(); }
+using testing::h100;
+using testing::preset;
 
 // FLOPs of a whole micro-batch on all ranks, in units of one training token's.
 double step_flops(const TransformerSpec& spec, const TrainingPlan& plan) {

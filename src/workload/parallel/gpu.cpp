@@ -50,10 +50,9 @@ Result<GpuSpec> gpu_by_name(const Token& name) {
   for (GpuSpec& gpu : table())
     if (gpu.name == name.text) return std::move(gpu);
   const std::vector<std::string> names = gpu_names();
-  return fail(
-      Errc::unknown, name.where,
-      fmt::format("no GPU is called {}{}", quoted(name.text), did_you_mean(name.text, names)),
-      fmt::format("choose one of: {}", fmt::join(names, ", ")));
+  return fail(Errc::unknown, name.where,
+              fmt::format("unknown GPU {}{}", quote(name.text), did_you_mean(name.text, names)),
+              fmt::format("choose one of: {}", fmt::join(names, ", ")));
 }
 
 }  // namespace weft::workload

@@ -2,12 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include "workload/parallel/test_kit.hpp"
+
 namespace weft::workload {
 namespace {
 
-TransformerSpec preset(std::string_view name) {
-  return std::get<TransformerSpec>(model_by_name({name, {}}).value());
-}
+using testing::preset;
 
 // Korthikanti et al.: 34 s b h per layer, of which 2 are masks of dropout, which we leave out.
 TEST_CASE("a GPT layer stores 32 bytes per token and hidden element") {

@@ -212,8 +212,8 @@ Result<ModelSpec> model_by_name(const Token& name) {
   for (ModelSpec& model : presets())
     if (name_of(model) == name.text) return std::move(model);
   const std::vector<std::string> names = model_names();
-  return fail(Errc::unknown, name.where, "no model is called " + quoted(name.text),
-              "presets: llama3-8b, llama3-70b, ..., or describe your own with a map" +
+  return fail(Errc::unknown, name.where, "unknown model " + quote(name.text),
+              "use a preset (llama3-8b, llama3-70b, ...) or describe your own with a map" +
                   did_you_mean(name.text, names));
 }
 

@@ -2,16 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include "workload/parallel/test_kit.hpp"
+
 namespace weft::workload {
 namespace {
 
-TransformerSpec preset(std::string_view name) {
-  auto model = model_by_name({name, {}});
-  REQUIRE_MESSAGE(model.has_value(), name);
-  return std::get<TransformerSpec>(*std::move(model));
-}
+using testing::preset;
 
-Result<ModelSpec> read(std::string_view yaml) {
+Result<ModelSpec> read_spec(std::string_view yaml) {
   const auto config = parse_yaml(yaml, "m.yaml");
   REQUIRE_MESSAGE(config.has_value(), yaml);
   return read_model(*config->find("model"));
@@ -72,7 +70,7 @@ TEST_CASE("causal FLOPs fit published pairs of TFLOP/s and tokens/s") {
 }
 
 TEST_CASE("own models from a map") {
-  const auto own = read(
+  const auto own = read_spec(
       "model: {layers: 2, hidden: 64, heads: 4, vocabulary: 100, sequence: 128, ffn_kind: gated}");
   REQUIRE(own.has_value());
   const auto& spec = std::get<TransformerSpec>(*own);
@@ -82,7 +80,7 @@ TEST_CASE("own models from a map") {
   // Per layer: 4 h^2 + 3 h 256 + 2 h norms; two embeddings and the last norm.
   CHECK(spec.parameters() == 2 * (4 * 64 * 64 + 3 * 64 * 256 + 2 * 64) + 2 * 100 * 64 + 64);
 
-  const auto based = read("model: {base: llama3-8b, layers: 16, name: half}");
+  const auto based = read_spec("model: {base: llama3-8b, layers: 16, name: half}");
   REQUIRE(based.has_value());
   CHECK(std::get<TransformerSpec>(*based).layers == 16);
   CHECK(std::get<TransformerSpec>(*based).kv_heads == 8);
@@ -90,7 +88,7 @@ TEST_CASE("own models from a map") {
 }
 
 TEST_CASE("a map that repeats a preset is the preset") {
-  const auto spec = read(
+  const auto spec = read_spec(
       "model: {layers: 61, hidden: 7168, ffn: 18432, ffn_kind: gated, heads: 128, head_size: 128, "
       "query_rank: 1536, kv_rank: 512, rope_size: 64, value_size: 128, vocabulary: 129280, "
       "experts: 256, experts_per_token: 8, expert_ffn: 2048, shared_experts: 1, dense_layers: 3, "
@@ -100,7 +98,7 @@ TEST_CASE("a map that repeats a preset is the preset") {
 }
 
 TEST_CASE("recommendation models") {
-  const auto spec = read(
+  const auto spec = read_spec(
       "model: {kind: recommendation, tables: 3, embedding_size: 4, rows_per_table: 10, "
       "bottom: [5, 4], top: [8, 1]}");
   REQUIRE(spec.has_value());
@@ -109,17 +107,17 @@ TEST_CASE("recommendation models") {
   CHECK(model.dense_parameters() == 5 * 4 + 10 * 8 + 8 * 1);
   CHECK(model.embedding_parameters() == 3 * 4 * 10);
   CHECK(flops_per_sample(model) == 6 * (108 + 6 * 4));
-  CHECK(read("model: dlrm").has_value());
+  CHECK(read_spec("model: dlrm").has_value());
 }
 
 TEST_CASE("what a model cannot be, all at once") {
-  const auto unknown = read("model: llama3-450b");
+  const auto unknown = read_spec("model: llama3-450b");
   REQUIRE(!unknown.has_value());
   CHECK(unknown.error().code == Errc::unknown);
   CHECK(unknown.error().text().find("did you mean \"llama3-405b\"") != std::string::npos);
   CHECK(unknown.error().where.text() == "m.yaml:1:8");
 
-  const auto bad = read(
+  const auto bad = read_spec(
       "model: {layers: 0, hidden: 64, heads: 6, kv_heads: 4, vocabulary: 1, experts: 4, "
       "experts_per_token: 5, expert_ffn: 8, rope_size: 3, colour: 1}");
   REQUIRE(!bad.has_value());
@@ -134,7 +132,7 @@ TEST_CASE("what a model cannot be, all at once") {
         "model: {layers: 2, hidden: 1e30, heads: 1, vocabulary: 1}",
         "model: {kind: recommendation, tables: 1, embedding_size: 1}",
         "model: {base: dlrm, top: [0, nan]}"})
-    CHECK_MESSAGE(!read(yaml).has_value(), yaml);
+    CHECK_MESSAGE(!read_spec(yaml).has_value(), yaml);
 }
 
 }  // namespace

@@ -48,13 +48,13 @@ void check_attention(Reader& reader, const TransformerSpec& spec) {
     reader.error(
         Errc::value, reader.where("kv_heads"),
         fmt::format("{} heads do not divide into {} key-value heads", spec.heads, spec.kv_heads),
-        "give a divisor of heads");
+        "use a divisor of heads");
   const bool any = spec.query_rank + spec.rope_size + spec.value_size > 0;
   if (spec.latent() ? spec.value_size == 0 : any)
     reader.error(
         Errc::value, reader.where("kv_rank"),
         "latent attention needs kv_rank and value_size (query_rank and rope_size may be 0)",
-        "give both, or none of the four");
+        "set both, or none of the four");
 }
 
 void check_experts(Reader& reader, const TransformerSpec& spec) {
@@ -62,7 +62,7 @@ void check_experts(Reader& reader, const TransformerSpec& spec) {
     if (spec.experts_per_token + spec.expert_ffn + spec.shared_experts > 0)
       reader.error(Errc::value, reader.where("experts"),
                    "experts_per_token, expert_ffn and shared_experts need experts",
-                   "give experts, or leave them out");
+                   "set experts, or remove these keys");
     return;
   }
   if (spec.experts_per_token == 0 || spec.experts_per_token > spec.experts)
@@ -71,8 +71,7 @@ void check_experts(Reader& reader, const TransformerSpec& spec) {
         fmt::format("a token cannot use {} of {} experts", spec.experts_per_token, spec.experts),
         fmt::format("give 1 to {}", spec.experts));
   if (spec.expert_ffn == 0)
-    reader.error(Errc::value, reader.where("expert_ffn"), "experts need a width",
-                 "give expert_ffn");
+    reader.error(Errc::value, reader.where("expert_ffn"), "experts need a width", "set expert_ffn");
   if (spec.dense_layers > spec.layers)
     reader.error(Errc::value, reader.where("dense_layers"),
                  fmt::format("{} of {} layers cannot be dense", spec.dense_layers, spec.layers),
@@ -102,7 +101,7 @@ std::vector<std::uint32_t> read_widths(Reader& reader, std::string_view key,
                                        std::vector<std::uint32_t> fallback) {
   const std::vector<Token> tokens = reader.texts(key);
   if (tokens.size() > 64)
-    reader.error(Errc::value, reader.where(key), "more than 64 dense layers", "give fewer");
+    reader.error(Errc::value, reader.where(key), "more than 64 dense layers", "use fewer");
   if (tokens.empty()) return fallback;
   std::vector<std::uint32_t> widths;
   for (const Token& token : tokens) {
@@ -110,7 +109,7 @@ std::vector<std::uint32_t> read_widths(Reader& reader, std::string_view key,
     if (!width)
       reader.error(width.error());
     else if (*width < 1 || *width > size_most)
-      reader.error(Errc::value, token.where, fmt::format("{} is no width", *width),
+      reader.error(Errc::value, token.where, fmt::format("{} is not a width", *width),
                    fmt::format("give 1 to {}", size_most));
     else
       widths.push_back(static_cast<std::uint32_t>(*width));
@@ -149,8 +148,8 @@ Result<ModelSpec> read_map(const Config& value) {
   const std::size_t kind = reader.choice("kind", kinds, start.index());
   if (!based && kind == 1) start = RecommendationSpec{};
   if (kind != start.index())
-    return fail(Errc::value, reader.where("kind"), "the base is a model of another kind",
-                "leave kind out");
+    return fail(Errc::value, reader.where("kind"), "the base model is of another kind",
+                "remove kind");
   std::visit([&](auto& spec) { spec.name = reader.text("name", based ? spec.name : "own model"); },
              start);
   if (auto* transformer = std::get_if<TransformerSpec>(&start))

@@ -22,7 +22,7 @@ class Findings {
   void divides(std::string_view name, std::uint64_t count, std::string_view by_name,
                std::uint64_t by, std::string_view choose = {}) {
     if (count % by == 0) return;
-    add(fmt::format("{} {} / {} {} leaves {} over", count, name, by_name, by, count % by),
+    add(fmt::format("{} {} / {} {} leaves a remainder of {}", count, name, by_name, by, count % by),
         fmt::format("choose {} so that it divides {}", choose.empty() ? by_name : choose, count));
   }
   Errors take() { return std::move(errors_); }
@@ -36,26 +36,26 @@ void check_batch(Findings& out, const TrainingPlan& plan) {
   const std::uint64_t share = std::uint64_t{plan.dp} * plan.micro_batch;
   if (plan.batch == 0 || plan.batch % share != 0) {
     out.add(
-        fmt::format("a batch of {} sequences / (dp {} x micro_batch {}) = {}, {} left over",
+        fmt::format("a batch of {} sequences / (dp {} x micro_batch {}) = {}, remainder {}",
                     plan.batch, plan.dp, plan.micro_batch, plan.batch / share, plan.batch % share),
         fmt::format("choose a multiple of {}", share));
     return;
   }
   const std::uint64_t count = plan.microbatches();
   if (count > (1U << 20))
-    out.add(fmt::format("{} micro-batches a step", count), "choose a smaller batch, or more dp");
+    out.add(fmt::format("{} micro-batches per step", count), "use a smaller batch or a larger dp");
 }
 
-void check_experts(Findings& out, const TransformerSpec& spec, const TrainingPlan& plan) {
+void check_expert_groups(Findings& out, const TransformerSpec& spec, const TrainingPlan& plan) {
   if (spec.experts == 0) {
-    if (plan.ep > 1) out.add(fmt::format("ep {} for a model without experts", plan.ep), "use ep 1");
+    if (plan.ep > 1) out.add(fmt::format("ep {} on a model without experts", plan.ep), "use ep 1");
     return;
   }
   out.divides("experts", spec.experts, "ep", plan.ep);
   const std::uint64_t ranks = std::uint64_t{plan.tp} * plan.cp * plan.dp;
   if (ranks % plan.ep != 0)
-    out.add(fmt::format("tp {} x cp {} x dp {} = {} ranks of a pipeline stage do not divide into "
-                        "groups of ep {}",
+    out.add(fmt::format("the tp {} x cp {} x dp {} = {} ranks of a pipeline stage do not divide "
+                        "into groups of ep {}",
                         plan.tp, plan.cp, plan.dp, ranks, plan.ep),
             fmt::format("choose ep so that it divides {}", ranks));
 }
@@ -70,7 +70,7 @@ void check_shape(Findings& out, const TransformerSpec& spec, const TrainingPlan&
   // Causal attention is balanced by giving each rank one early and one late piece.
   const std::uint64_t pieces = plan.cp > 1 ? 2ULL * plan.cp : 1;
   out.divides("tokens of a sequence", plan.sequence, plan.cp > 1 ? "2 cp =" : "cp", pieces,
-              "cp and its double");
+              "twice cp");
   if (plan.sequence % pieces == 0)
     out.divides("tokens of a micro-batch on a rank",
                 std::uint64_t{plan.sequence} / plan.cp * plan.micro_batch, "tp", plan.tp);
@@ -87,7 +87,7 @@ void check_memory(Findings& out, const MemoryUse& use, const TrainingPlan& plan,
   const double usable = gpu.memory_bytes - memory_reserve_bytes;
   if (use.total() <= usable) return;
   out.add(fmt::format("a GPU of stage {} needs {}: parameters {} + gradients {} + optimizer {} + "
-                      "activations {}; {} has {} less {} for the runtime = {}",
+                      "activations {}; {} has {} minus {} for the runtime = {}",
                       use.stage, gigabytes(use.total()), gigabytes(use.parameters),
                       gigabytes(use.gradients), gigabytes(use.optimizer),
                       gigabytes(use.activations), gpu.name, gigabytes(gpu.memory_bytes),
@@ -107,7 +107,8 @@ bool positive(Findings& out, const TrainingPlan& plan) {
 
 void check_gpu(Findings& out, const TrainingPlan& plan, const GpuSpec& gpu) {
   if (gpu.peak_flops(plan.precision) <= 0)
-    out.add(fmt::format("{} has no fp8", gpu.name), "use precision: bf16", Errc::unsupported);
+    out.add(fmt::format("{} does not support fp8", gpu.name), "use precision: bf16",
+            Errc::unsupported);
 }
 
 Errors check(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpec& gpu) {
@@ -115,7 +116,7 @@ Errors check(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpe
   if (!positive(out, plan)) return out.take();
   check_gpu(out, plan, gpu);
   check_batch(out, plan);
-  check_experts(out, spec, plan);
+  check_expert_groups(out, spec, plan);
   check_shape(out, spec, plan);
   if (out.none()) check_memory(out, memory_use(spec, plan), plan, gpu);
   return out.take();
@@ -130,8 +131,8 @@ Errors check(const RecommendationSpec& spec, const TrainingPlan& plan, const Gpu
       {"tp", plan.tp}, {"cp", plan.cp}, {"pp", plan.pp}, {"vp", plan.vp}, {"ep", plan.ep}};
   for (const auto& [name, size] : unused)
     if (size > 1)
-      out.add(fmt::format("{} {} for a recommendation model", name, size),
-              "use dp alone: embedding tables are spread over its ranks");
+      out.add(fmt::format("{} {} on a recommendation model", name, size),
+              "use only dp: embedding tables are spread over its ranks");
   if (out.none()) check_memory(out, memory_use(spec, plan), plan, gpu);
   return out.take();
 }

@@ -24,10 +24,11 @@ std::uint32_t read_dimension(Reader& reader, std::string_view key) {
 void derive_dp(Reader& reader, TrainingPlan& plan, std::uint64_t gpus) {
   const std::uint64_t others = plan.gpus();  // dp is still 1
   if (gpus % others != 0)
-    return reader.error(Errc::infeasible, reader.where(),
-                        fmt::format("{} GPUs / (tp {} x cp {} x pp {} = {}) leaves {} over", gpus,
-                                    plan.tp, plan.cp, plan.pp, others, gpus % others),
-                        fmt::format("use a multiple of {} GPUs", others));
+    return reader.error(
+        Errc::infeasible, reader.where(),
+        fmt::format("{} GPUs / (tp {} x cp {} x pp {} = {}) leaves a remainder of {}", gpus,
+                    plan.tp, plan.cp, plan.pp, others, gpus % others),
+        fmt::format("use a multiple of {} GPUs", others));
   plan.dp = static_cast<std::uint32_t>(gpus / others);
 }
 
@@ -36,7 +37,7 @@ void check_product(Reader& reader, const TrainingPlan& plan, std::uint64_t gpus)
   reader.error(Errc::infeasible, reader.where(),
                fmt::format("tp {} x cp {} x pp {} x dp {} = {} ranks, but the job has {} GPUs",
                            plan.tp, plan.cp, plan.pp, plan.dp, plan.gpus(), gpus),
-               "make the product and the GPUs equal, or leave dp out");
+               "make the product equal to the number of GPUs, or omit dp");
 }
 
 void read_parallel(Reader& job, TrainingPlan& plan, std::optional<std::uint64_t> gpus,
@@ -71,8 +72,8 @@ void read_parallel(Reader& job, TrainingPlan& plan, std::optional<std::uint64_t>
 
 void read_batch(Reader& job, TrainingPlan& plan) {
   if (job.has("batch") && job.has("batch_tokens"))
-    return job.error(Errc::value, job.where("batch"), "batch and batch_tokens say the same twice",
-                     "keep one of them");
+    return job.error(Errc::value, job.where("batch"),
+                     "batch and batch_tokens are mutually exclusive", "keep one of them");
   if (!job.has("batch_tokens")) {
     plan.batch = static_cast<std::uint64_t>(job.count("batch", std::nullopt, 1, batch_most));
     return;
@@ -80,8 +81,8 @@ void read_batch(Reader& job, TrainingPlan& plan) {
   const std::int64_t tokens = job.count("batch_tokens", std::nullopt, 1, batch_most);
   if (tokens % plan.sequence != 0)
     job.error(Errc::infeasible, job.where("batch_tokens"),
-              fmt::format("{} tokens / sequences of {} leaves {} over", tokens, plan.sequence,
-                          tokens % plan.sequence),
+              fmt::format("{} tokens / sequences of {} leaves a remainder of {}", tokens,
+                          plan.sequence, tokens % plan.sequence),
               fmt::format("choose a multiple of {}", plan.sequence));
   plan.batch = static_cast<std::uint64_t>(tokens) / plan.sequence;
 }

@@ -71,27 +71,28 @@ TEST_CASE("impossible plans say their arithmetic") {
   CHECK(has(read("{parallel: {tp: 8, pp: 16, dp: 16}, batch: 64}", "llama3-405b", 4096),
             "tp 8 x cp 1 x pp 16 x dp 16 = 2048 ranks, but the job has 4096 GPUs"));
   CHECK(has(read("{parallel: {tp: 8, pp: 3}, batch: 64}", "llama3-8b", 100),
-            "100 GPUs / (tp 8 x cp 1 x pp 3 = 24) leaves 4 over"));
+            "100 GPUs / (tp 8 x cp 1 x pp 3 = 24) leaves a remainder of 4"));
   CHECK(has(read("{parallel: {tp: 8, dp: 3}, batch: 64}", "llama3-8b"),
-            "a batch of 64 sequences / (dp 3 x micro_batch 1) = 21, 1 left over"));
+            "a batch of 64 sequences / (dp 3 x micro_batch 1) = 21, remainder 1"));
   CHECK(has(read("{parallel: {tp: 8}, batch_tokens: 10000}", "llama3-8b"),
-            "10000 tokens / sequences of 8192 leaves 1808 over"));
-  CHECK(has(read("{parallel: {tp: 3}, batch: 1}", "llama3-8b"), "32 heads / tp 3 leaves 2 over"));
+            "10000 tokens / sequences of 8192 leaves a remainder of 1808"));
+  CHECK(has(read("{parallel: {tp: 3}, batch: 1}", "llama3-8b"),
+            "32 heads / tp 3 leaves a remainder of 2"));
   CHECK(has(read("{parallel: {cp: 3, tp: 8}, batch: 1}", "llama3-8b"),
-            "8192 tokens of a sequence / 2 cp = 6 leaves 2 over"));
+            "8192 tokens of a sequence / 2 cp = 6 leaves a remainder of 2"));
   CHECK(has(read("{parallel: {pp: 8, vp: 5, tp: 8}, batch: 8}", "llama3-8b"),
             "32 layers for pp 8 x vp 5 = 40 virtual stages"));
   CHECK(has(read("{parallel: {ep: 8, dp: 8}, batch: 8}", "llama3-8b"), "without experts"));
   CHECK(has(read("{parallel: {ep: 48, tp: 8, dp: 8}, batch: 8}", "qwen3-235b-a22b"),
-            "128 experts / ep 48 leaves 32 over"));
+            "128 experts / ep 48 leaves a remainder of 32"));
   CHECK(has(read("{parallel: {ep: 64, tp: 8, dp: 4}, batch: 8}", "qwen3-235b-a22b"),
             "= 32 ranks of a pipeline stage do not divide into groups of ep 64"));
   CHECK(has(read("{parallel: {tp: 8}, batch: 1, precision: fp8}", "llama3-8b", 8, "a100"),
-            "a100 has no fp8"));
+            "a100 does not support fp8"));
   const Read memory = read("{parallel: {tp: 8}, batch: 1}", "llama3-405b");
   CHECK(has(memory, "a GPU of stage 0 needs"));
   CHECK(has(memory, "parameters 101.5 GB + gradients 202.9 GB + optimizer"));
-  CHECK(has(memory, "h100 has 85.9 GB less 4.0 GB for the runtime = 81.9 GB"));
+  CHECK(has(memory, "h100 has 85.9 GB minus 4.0 GB for the runtime = 81.9 GB"));
 }
 
 TEST_CASE("all mistakes come at once, with places") {
@@ -100,7 +101,7 @@ TEST_CASE("all mistakes come at once, with places") {
       "precision: fp4\noverlap: {tp: 2, dp_gather: maybe}\n",
       "llama3-8b");
   for (const char* part : {"s.yaml:1:16: parallel.tp: 0 is not within", "parallel.pp", "\"colour\"",
-                           "order", "batch and batch_tokens say the same twice", "job.zero",
+                           "order", "batch and batch_tokens are mutually exclusive", "job.zero",
                            "job.precision", "overlap.tp", "overlap.dp_gather"})
     CHECK_MESSAGE(has(out, part), part);
   CHECK(has(read("{parallel: {tp: 8}}", "llama3-8b"), "\"batch\" is missing"));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "workload/parallel/estimate.hpp"
+#include "workload/parallel/test_kit.hpp"
 
 namespace weft::workload {
 namespace {
@@ -13,11 +14,8 @@ using model::CollectiveOp;
 using model::CommWork;
 using model::Dimension;
 using model::StepCost;
-
-TransformerSpec preset(std::string_view name) {
-  return std::get<TransformerSpec>(model_by_name({name, {}}).value());
-}
-GpuSpec h100() { return gpu_by_name({"h100", {}}).value(); }
+using testing::h100;
+using testing::preset;
 
 StepCost cost_of(const TransformerSpec& spec, const TrainingPlan& plan) {
   auto cost = step_cost(spec, plan, h100());

@@ -19,8 +19,8 @@ Status check(const PipelineShape& shape, std::uint32_t stage) {
   const double units = 2.0 * shape.stages * shape.virtual_stages * shape.microbatches;
   if (units > static_cast<double>(pipeline_units_max))
     return fail(Errc::infeasible, {},
-                fmt::format("{} stages x {} chunks x {} micro-batches x 2 passes are {:.0f} units "
-                            "a step, more than {}",
+                fmt::format("{} stages x {} chunks x {} micro-batches x 2 passes make {:.0f} units "
+                            "per step, more than {}",
                             shape.stages, shape.virtual_stages, shape.microbatches, units,
                             pipeline_units_max),
                 "use fewer, larger micro-batches");

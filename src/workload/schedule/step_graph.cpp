@@ -36,7 +36,7 @@ Status check_works(const StepCost& cost, const StepGraphOptions& options,
                    const std::vector<CommWork>& works) {
   for (const CommWork& work : works) {
     if (!is_amount(work.bytes) || !(work.overlap >= 0 && work.overlap <= 1))
-      return wrong(fmt::format("a collective of {} bytes with a share of {} that overlaps",
+      return wrong(fmt::format("a collective of {} bytes with an overlapping share of {}",
                                work.bytes, work.overlap));
     if (work.dimension == Dimension::pp || work.dimension == Dimension::other)
       return wrong("collectives serve tp, cp, dp or ep, not " +
@@ -57,7 +57,7 @@ Status check_unit(const StepCost& cost, const StepGraphOptions& options, const U
     return wrong(fmt::format("a unit computes for {} s", unit.compute_s));
   for (const UnitCost::Inner& inner : unit.inner)
     if (!is_amount(inner.seconds))
-      return wrong(fmt::format("a unit communicates in hosts for {} s", inner.seconds));
+      return wrong(fmt::format("a unit communicates within hosts for {} s", inner.seconds));
   return check_works(cost, options, unit.comms);
 }
 
@@ -77,7 +77,7 @@ Status check_sizes(const StepCost& cost) {
   std::ranges::sort(order);
   if (std::ranges::adjacent_find(order) != order.end() ||
       static_cast<std::size_t>(order.back()) >= model::axis_count)
-    return wrong("an order of ranks in which an axis stands twice");
+    return wrong("a rank order that lists an axis twice");
   return {};
 }
 
@@ -87,7 +87,7 @@ Status check_cost(const StepCost& cost, const StepGraphOptions& options) {
     return wrong(fmt::format("{} chunks for {} stages of {}", cost.chunks.size(), cost.pp,
                              cost.virtual_stages));
   if (cost.optimizer_s.size() != cost.pp || !std::ranges::all_of(cost.optimizer_s, is_amount))
-    return wrong(fmt::format("optimizer times must be {} finite ones of at least 0", cost.pp));
+    return wrong(fmt::format("optimizer times must be {} finite values of at least 0", cost.pp));
   for (const double bytes : {cost.activation_bytes, cost.embedding_bytes, cost.norm_bytes})
     if (!is_amount(bytes)) return wrong(fmt::format("a message of {} bytes", bytes));
   for (const ChunkCost& chunk : cost.chunks) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/rng.hpp"
+#include "base/test_effort.hpp"
 #include "workload/schedule/pipeline.hpp"
 #include "workload/schedule/test_executor.hpp"
 
@@ -337,7 +338,7 @@ TEST_CASE("costs that contradict themselves") {
   check_fails(with([](S& c) { c.microbatches = UINT32_MAX; }), Errc::infeasible, "x 2 passes");
   check_fails(with([](S& c) { c.dp = c.cp = UINT32_MAX; }), Errc::infeasible, "TP 2 x CP");
   check_fails(with([](S& c) { c.ep = 4; }), Errc::value, "EP 4 does not divide");
-  check_fails(with([](S& c) { c.order[0] = model::Axis::dp; }), Errc::value, "stands twice");
+  check_fails(with([](S& c) { c.order[0] = model::Axis::dp; }), Errc::value, "lists an axis twice");
   check_fails(with([](S& c) { c.optimizer_s.pop_back(); }), Errc::value, "optimizer");
   check_fails(with([](S& c) { c.optimizer_s[0] = -1; }), Errc::value, "optimizer");
   check_fails(with([&](S& c) { c.activation_bytes = infinity; }), Errc::value, "inf bytes");
@@ -415,7 +416,7 @@ class RandomCost {
 
 // The ideal network treats all replicas and ranks alike, so leaving some out changes nothing.
 TEST_CASE("random steps end, take as long as their compute, and the same in every form") {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test_effort(1000); ++seed) {
     CAPTURE(seed);
     const StepCost cost = RandomCost(seed).make();
     const OpGraph graph = built(cost);

@@ -20,10 +20,7 @@ namespace {
 using model::CollectiveOp;
 using model::Operation;
 
-constexpr std::size_t errors_max = 100;
-constexpr std::uint64_t ranks_max = 1'000'000;
-constexpr std::uint64_t bytes_max = 1'000'000'000'000'000'000;
-constexpr std::uint64_t operations_max = 10'000'000;
+constexpr std::uint64_t aicb_operations_max = 10'000'000;
 
 enum class Act : std::uint8_t { collective, shift, counterpart, compute, mark };
 
@@ -113,9 +110,9 @@ std::string_view rank_line(std::string_view text) {
   return text.substr(0, std::min(text.find('\n'), text.size()));
 }
 
-class Parser {
+class AicbParser {
  public:
-  explicit Parser(const TraceFile& file) : file_(file) {}
+  explicit AicbParser(const TraceFile& file) : file_(file) {}
 
   Result<std::vector<Row>> parse() {
     std::string_view text = file_.content;
@@ -126,8 +123,9 @@ class Parser {
       return std::unexpected(shifted(std::move(status).error()));
     std::vector<Row> rows;
     while (errors_.size() < errors_max && csv.next()) {
-      if (rows.size() == operations_max) {
-        error(csv.where(), fmt::format("more than {} lines", operations_max), "split the file");
+      if (rows.size() == aicb_operations_max) {
+        error(csv.where(), fmt::format("more than {} lines", aicb_operations_max),
+              "split the file");
         break;
       }
       if (auto row = read(csv)) rows.push_back(std::move(*row));
@@ -154,7 +152,7 @@ class Parser {
     const auto [stop, fault] = std::from_chars(token.text.data(), end, value);
     if (fault == std::errc{} && stop == end && value <= most) return value;
     error(token.where,
-          fmt::format("{} is {}, not a whole number up to {}", what, quoted(token.text), most),
+          fmt::format("{} is {}, which is not an integer up to {}", what, quote(token.text), most),
           "correct the number");
     return 0;
   }
@@ -165,8 +163,8 @@ class Parser {
     Row row{.type = find(types, without(kind.text, "CommType.")), .where = csv.where()};
     row.where.line += skipped_;
     if (row.type == nullptr) {
-      error(kind.where, fmt::format("unknown comm_type {}", quoted(kind.text)),
-            "known are " + list_of(types));
+      error(kind.where, fmt::format("unknown comm_type {}", quote(kind.text)),
+            "known: " + list_of(types));
       return std::nullopt;
     }
     row.stage = csv.cell(stage).text;
@@ -180,8 +178,8 @@ class Parser {
   std::optional<double> read_time(const Token& token) {
     const auto value = parse_number(token);
     if (value && *value >= 0 && *value <= 1e12) return *value;
-    error(token.where, fmt::format("_elapsed_time is {}", quoted(token.text)),
-          "write milliseconds from 0, or None");
+    error(token.where, fmt::format("_elapsed_time is {}", quote(token.text)),
+          "write milliseconds (0 or more), or None");
     return std::nullopt;
   }
 
@@ -191,18 +189,18 @@ class Parser {
     if (group == nullptr) {
       // A barrier without a group is one of all ranks.
       if (!is_none(name.text))
-        return error(name.where, fmt::format("unknown comm_group {}", quoted(name.text)),
-                     "known are " + list_of(groups));
+        return error(name.where, fmt::format("unknown comm_group {}", quote(name.text)),
+                     "known: " + list_of(groups));
       row.group = SimaiGroup::all;
     } else {
       row.group = group->group;
     }
     const Token bytes = csv.cell(msg_size);
-    row.bytes = is_none(bytes.text) ? 0 : number(bytes, "msg_size", bytes_max);
+    row.bytes = is_none(bytes.text) ? 0 : number(bytes, "msg_size", simai_bytes_max);
     const Token size = csv.cell(comm_group_size);
-    if (!is_none(size.text)) row.size = number(size, "comm_group_size", ranks_max);
+    if (!is_none(size.text)) row.size = number(size, "comm_group_size", simai_ranks_max);
     if (row.size == 0 && !is_none(size.text))
-      error(size.where, "comm_group_size is 0", "a group has at least one rank");
+      error(size.where, "comm_group_size is 0", "a group needs at least one rank");
   }
 
   template <class Names>
@@ -229,13 +227,13 @@ Result<SizeOf> group_sizes(const std::vector<Row>& rows) {
       return fail(Errc::infeasible, row.where,
                   fmt::format("the group has {} ranks here and {} in line {}", row.size,
                               known->size, known->where.line),
-                  "one kind of group has one size");
+                  "all groups of a kind have the same size");
   }
   return first;
 }
 
-Result<SimaiGrid> make_grid(const std::vector<Row>& rows, const TraceFile& file,
-                            const TraceOptions& options) {
+Result<SimaiGrid> grid_of_rows(const std::vector<Row>& rows, const TraceFile& file,
+                               const TraceOptions& options) {
   WEFT_TRY(const SizeOf sizes, group_sizes(rows));
   const auto size = [&](SimaiGroup g) -> std::uint64_t {
     const Row* row = sizes[static_cast<std::size_t>(g)];
@@ -263,17 +261,19 @@ Result<SimaiGrid> make_grid(const std::vector<Row>& rows, const TraceFile& file,
     });
     if (asks)
       return fail(Errc::infeasible, {file.path},
-                  "the file has data-parallel collectives, but does not give the size of the group",
+                  "the file has data-parallel collectives but does not give the group size",
                   "choose a number of ranks");
     dp = ep;
   }
   if (dp % ep != 0)
-    return fail(Errc::infeasible, {file.path}, fmt::format("DP {} is no multiple of EP {}", dp, ep),
-                fmt::format("choose a multiple of {:.0f} ranks", unit * static_cast<double>(ep)));
-  if (unit * static_cast<double>(dp) > static_cast<double>(ranks_max))
     return fail(Errc::infeasible, {file.path},
-                fmt::format("TP {} x PP {} x DP {} is more than {} ranks", tp, pp, dp, ranks_max),
-                "choose a smaller number of ranks");
+                fmt::format("DP {} is not a multiple of EP {}", dp, ep),
+                fmt::format("choose a multiple of {:.0f} ranks", unit * static_cast<double>(ep)));
+  if (unit * static_cast<double>(dp) > static_cast<double>(simai_ranks_max))
+    return fail(
+        Errc::infeasible, {file.path},
+        fmt::format("TP {} x PP {} x DP {} is more than {} ranks", tp, pp, dp, simai_ranks_max),
+        "choose a smaller number of ranks");
   const auto of = [](std::uint64_t count) { return static_cast<std::uint32_t>(count); };
   return SimaiGrid{of(tp), of(ep), of(dp / ep), of(pp)};
 }
@@ -297,9 +297,10 @@ class Writer {
     for (const Row& row : rows) {
       if (stage == Stage::middle && row.group == SimaiGroup::ends) continue;
       add_row(program, row, stage);
-      if (program.operations.size() > operations_max)
-        return fail(Errc::value, row.where, fmt::format("more than {} operations", operations_max),
-                    "lower the counts");
+      if (program.operations.size() > aicb_operations_max)
+        return fail(Errc::value, row.where,
+                    fmt::format("more than {} operations", aicb_operations_max),
+                    "reduce the counts");
     }
     if (program.operations.empty()) add(program, {.label = graph_.label("nothing")});
     graph_.programs.push_back(std::move(program));
@@ -331,7 +332,8 @@ class Writer {
     op.slot = static_cast<std::uint32_t>(*row.group);
     op.label = label(row.stage.empty() ? row.type->name : std::string_view(row.stage));
     op.bytes = static_cast<double>(row.bytes);
-    for (std::uint64_t i = 0; i < row.count && program.operations.size() <= operations_max; ++i) {
+    for (std::uint64_t i = 0; i < row.count && program.operations.size() <= aicb_operations_max;
+         ++i) {
       add(program, op);
       ++tally.operations;
     }
@@ -366,31 +368,25 @@ class Writer {
 std::vector<std::string> notes_of(const SimaiGrid& grid, const Tally& tally,
                                   const TraceFile& file) {
   std::vector<std::string> out;
-  out.push_back(fmt::format(
-      "ranks: TP {} x EP {} x DP/EP {} x PP {}, rank = tp + TP (dp + DP pp); every rank runs the "
-      "lines of the file one after the other",
-      grid.tp, grid.ep, grid.dp_ep, grid.pp));
-  out.push_back("msg_size counts as nccl-tests do (all_gather: the gathered result)");
+  out.push_back(
+      fmt::format("ranks: TP {} x EP {} x DP/EP {} x PP {}, rank = tp + TP (dp + DP pp); every "
+                  "rank runs the lines of the file in order",
+                  grid.tp, grid.ep, grid.dp_ep, grid.pp));
+  out.push_back("msg_size is as in nccl-tests (all_gather: the gathered result)");
   const auto add = [&](std::uint64_t count, std::string_view text) {
     if (count > 0) out.push_back(fmt::format("{} {}", count, text));
   };
   if (!rank_line(file.content).empty())
     out.emplace_back("the file lists one pipeline stage; all stages run it");
-  add(tally.set_up, "lines of the set-up (stage init...) are left out");
-  add(tally.marks, "epoch_end lines are marks without work");
-  add(tally.alone, "lines in groups of one rank move nothing");
-  add(tally.untimed, "computation lines have no time and are left out: communication alone is run");
-  if (tally.compute_s > 0) out.emplace_back("_elapsed_time is taken as milliseconds");
+  add(tally.set_up, "setup lines (stage init...) are skipped");
+  add(tally.marks, "epoch_end lines are markers without work");
+  add(tally.alone, "lines for groups of one rank move no data");
+  add(tally.untimed, "computation lines have no time and are skipped: only communication is run");
+  if (tally.compute_s > 0) out.emplace_back("_elapsed_time is read as milliseconds");
   add(tally.counterparts,
-      "irecv lines, like every isend, are one message from each rank of the pipeline group to the "
+      "irecv lines, like isend lines, are one message from each rank of the pipeline group to the "
       "next");
   return out;
-}
-
-void resolve_slots(model::OpGraph& graph, const SimaiSlots& slots) {
-  for (model::Program& program : graph.programs)
-    for (Operation& op : program.operations)
-      if (op.kind == Operation::Kind::collective) op.slot = slots[op.slot];
 }
 
 bool is_spec_table(std::string_view first_line) {
@@ -417,7 +413,7 @@ Result<RecordedWorkload> build(const TraceFile& file, const std::vector<Row>& ro
     WEFT_TRY(const std::uint32_t middle, writer.write(rows, Writer::Stage::middle));
     std::fill(programs.begin() + 1, programs.end() - 1, middle);
   }
-  resolve_slots(out.graph, place_ranks(grid, SimaiActor::tensor_group, used, programs, out.graph));
+  place_ranks(grid, SimaiActor::tensor_group, used, programs, out.graph);
   WEFT_TRY_STATUS(out.graph.finish());
   out.notes = notes_of(grid, tally, file);
   out.counts = {{"lines", rows.size()},
@@ -436,6 +432,12 @@ Result<RecordedWorkload> build(const TraceFile& file, const std::vector<Row>& ro
 
 bool is_aicb_csv(const TraceFile& file) {
   const std::string_view line = first_line_of(file.content);
+  // The ranks of a large stage fill more than what is looked at, without an end of the line.
+  if (line.empty()) {
+    const std::string_view inner = rank_line(file.content).substr(0, 64);
+    const std::size_t word = inner.find_first_not_of(" \t", 1);
+    if (word != inner.npos && inner.substr(word).starts_with("pp_stage")) return true;
+  }
   return (line.find("comm_type") != line.npos && line.find("comm_group") != line.npos) ||
          is_spec_table(line);
 }
@@ -447,8 +449,8 @@ Result<RecordedWorkload> read_aicb_csv(const TraceFile& file, const TraceOptions
                 "recorded workload",
                 "generate a workload from one of its rows with AICB, or write the row as model: "
                 "and parallel: of a job");
-  WEFT_TRY(const std::vector<Row> rows, Parser(file).parse());
-  WEFT_TRY(const SimaiGrid grid, make_grid(rows, file, options));
+  WEFT_TRY(const std::vector<Row> rows, AicbParser(file).parse());
+  WEFT_TRY(const SimaiGrid grid, grid_of_rows(rows, file, options));
   return build(file, rows, grid);
 }
 

@@ -50,11 +50,11 @@ struct Unused {
 constexpr std::array<Unused, 10> unused_keys{{
     {"collective-optimization", "weft's algorithms choose their own order of dimensions"},
     {"boost-mode", "all ranks are simulated"},
-    {"model-shared-bus", "buses are links of the fabric"},
-    {"L", "latency is that of the fabric's links"},
-    {"o", "overheads are those of the fabric's timing"},
-    {"g", "gaps are those of the fabric's timing"},
-    {"G", "bandwidth is that of the fabric's links"},
+    {"model-shared-bus", "buses are fabric links"},
+    {"L", "latency comes from the fabric's links"},
+    {"o", "overheads come from the fabric's timing"},
+    {"g", "gaps come from the fabric's timing"},
+    {"G", "bandwidth comes from the fabric's links"},
     {"trace-enabled", "weft writes its own trace"},
     {"replay-only", "recorded times are used wherever a node has one"},
     {"track-local-mem", "memory use is not tracked"},
@@ -114,7 +114,7 @@ class SystemReader {
     const std::string text = reader_.text(key, std::string("0"));
     if (text != "0" && text != "1" && text != "true" && text != "false")
       reader_.error(Errc::value, reader_.where(key),
-                    fmt::format("system.{} is {}", key, quoted(text)), "write 0, 1, true or false");
+                    fmt::format("system.{} is {}", key, quote(text)), "write 0, 1, true or false");
     return text == "1" || text == "true";
   }
 
@@ -129,8 +129,8 @@ class SystemReader {
     const std::string custom = fmt::format("{}-implementation-custom", key.name);
     if (reader_.child(custom) != nullptr)
       reader_.error(Errc::unsupported, reader_.where(custom),
-                    "custom collectives (Chakra files of one collective) are not read",
-                    fmt::format("name an algorithm under {}-implementation", key.name));
+                    "custom collectives (Chakra files of one collective) are not supported",
+                    fmt::format("use an algorithm name under {}-implementation", key.name));
     const std::string name = fmt::format("{}-implementation", key.name);
     const std::vector<Token> tokens = reader_.texts(name);
     if (tokens.empty()) return;
@@ -162,7 +162,7 @@ class SystemReader {
     std::vector<std::string> names;
     for (const Known& known : known_algorithms) names.emplace_back(known.name);
     reader_.error(Errc::unknown, token.where,
-                  fmt::format("no collective algorithm is called {}{}", quoted(token.text),
+                  fmt::format("unknown collective algorithm {}{}", quote(token.text),
                               did_you_mean(token.text, names)),
                   fmt::format("choose one of {}", fmt::join(names, ", ")));
     return nullptr;
@@ -187,7 +187,7 @@ Result<AstraSystem> read_astra_system(std::string_view text, const std::string& 
   std::ranges::replace(plain, '\t', ' ');
   WEFT_TRY(const Config document, parse_yaml(plain, file));
   if (document.kind != Config::Kind::map)
-    return fail(Errc::parse, {file, 1, 1}, "a system file is a map of keys",
+    return fail(Errc::parse, {file, 1, 1}, "a system file must be a map of keys",
                 "write {\"scheduling-policy\": \"LIFO\", ...}");
   return SystemReader(document).read();
 }
@@ -203,18 +203,18 @@ std::vector<std::string> to_notes(const AstraSystem& system) {
                     fmt::join(i.by_dimension, " + "), i.algorithm));
   if (system.dataset_splits > 1 || system.active_chunks > 1)
     out.push_back(
-        fmt::format("{} splits and {} active chunks: collectives here are in steady "
-                    "state, as with many small chunks",
+        fmt::format("{} splits and {} active chunks: collectives are modelled in steady state, as "
+                    "with many small chunks",
                     system.dataset_splits, system.active_chunks));
   if (system.endpoint_delay_s > 0 || system.local_reduction_delay_s > 0)
     out.push_back(
-        fmt::format("endpoint-delay {:.0f} ns and local-reduction-delay {:.0f} ns of "
-                    "each message are not added: a message costs its links' latency",
+        fmt::format("endpoint-delay {:.0f} ns and local-reduction-delay {:.0f} ns per message are "
+                    "not added: a message costs only its links' latency",
                     system.endpoint_delay_s * 1e9, system.local_reduction_delay_s * 1e9));
   if (system.scheduling == AstraSystem::Scheduling::lifo)
     out.emplace_back("LIFO: operations of a stream run in the order in which they become ready");
   if (system.local_memory_bytes_per_s > 0 && !system.roofline)
-    out.emplace_back("local-mem-bw is used by the roofline alone, which is off");
+    out.emplace_back("local-mem-bw is used only by the roofline, which is off");
   for (const std::string& note : system.unused) out.push_back("not used: " + note);
   return out;
 }

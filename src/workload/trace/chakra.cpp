@@ -9,18 +9,23 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "os/tar.hpp"
 #include "workload/trace/chakra_groups.hpp"
 #include "workload/trace/chakra_program.hpp"
 #include "workload/trace/chakra_pytorch.hpp"
 #include "workload/trace/chakra_trace.hpp"
-#include "workload/trace/tar.hpp"
+#include "workload/trace/load.hpp"
 #include "workload/trace/trace.hpp"
 
 namespace weft::workload {
 namespace {
 
-constexpr std::uint64_t bytes_max = std::uint64_t{2} << 30;
-constexpr std::uint64_t operations_max = 100'000'000;
+// What compressed files may unpack to, so that a small one cannot take all memory: so much in any
+// case, beyond it so many times their size on disk. Traces are 20 to 30 times their compressed
+// size; gzip goes up to 1,000.
+constexpr std::uint64_t unpacked_always = 16 << 20;
+constexpr std::uint64_t unpacked_factor = 100;
+constexpr std::uint64_t chakra_operations_max = 100'000'000;
 constexpr std::uint32_t ranks_unknown = 2;  // the fewest among which a collective moves anything
 
 bool is_gzip(std::string_view content) { return content.starts_with("\x1f\x8b"); }
@@ -36,8 +41,22 @@ struct Streams {
   std::vector<std::unique_ptr<std::string>> unpacked;
   std::vector<Stream> list;
   std::vector<std::string> left_out;  // members of archives that are no traces
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;            // unpacked so far
+  std::uint64_t bytes_most = trace_bytes_max;
 };
+
+// Counts before it keeps anything.
+Result<std::string> unpack_whole(const std::string& path, std::string_view content,
+                                 const Streams& streams) {
+  const std::uint64_t left = streams.bytes_most - streams.bytes;
+  WEFT_TRY(const std::uint64_t size, gunzip_size(content, path, left));
+  if (size <= left) return gunzip(content, path, size);
+  return fail(Errc::value, {path},
+              fmt::format("the input unpacks to more than {} bytes: a compressed file may expand "
+                          "to {} times its size or {} MiB, and all files together to 2 GiB",
+                          streams.bytes_most, unpacked_factor, unpacked_always >> 20),
+              "unpack it first if you trust it");
+}
 
 bool is_trace_name(std::string_view path) {
   return path.ends_with(".et") || path.ends_with(".et.gz");
@@ -53,7 +72,7 @@ enum class Nested : std::uint8_t { no, yes };
 
 Status unpack(const std::string& path, std::string_view content, Nested nested, Streams& streams) {
   if (is_gzip(content)) {
-    WEFT_TRY(std::string whole, gunzip(content, path, bytes_max - streams.bytes));
+    WEFT_TRY(std::string whole, unpack_whole(path, content, streams));
     streams.bytes += whole.size();
     content = *streams.unpacked.emplace_back(std::make_unique<std::string>(std::move(whole)));
   }
@@ -62,7 +81,7 @@ Status unpack(const std::string& path, std::string_view content, Nested nested, 
     return {};
   }
   if (nested == Nested::yes)
-    return fail(Errc::unsupported, {path}, "an archive inside an archive", "unpack it first");
+    return fail(Errc::unsupported, {path}, "nested archive", "unpack it first");
   WEFT_TRY(const std::vector<TarMember> members, read_tar(content, path));
   const std::size_t before = streams.list.size();
   for (const TarMember& member : members) {
@@ -73,7 +92,8 @@ Status unpack(const std::string& path, std::string_view content, Nested nested, 
       streams.left_out.push_back(member.path);
   }
   if (streams.list.size() > before) return {};
-  return fail(Errc::value, {path}, "the archive holds no trace", "members are named NAME.RANK.et");
+  return fail(Errc::value, {path}, "the archive contains no trace",
+              "members must be named NAME.RANK.et");
 }
 
 // RANK of NAME.RANK.et or NAME_RANK.json (whose NAME may end in a version number).
@@ -107,7 +127,7 @@ struct Assembly {
   Result<ChakraTrace> parse(const Stream& stream) {
     if (is_pytorch_trace(stream.content)) {
       note(
-          fmt::format("{} is PyTorch's record of its host side, without kernels and times: only "
+          fmt::format("{} is PyTorch's host-side trace, without kernels and times: only "
                       "collectives take time, and threads run their operators in order",
                       stream.path));
       return parse_pytorch_trace(stream.content, stream.path);
@@ -118,9 +138,9 @@ struct Assembly {
   Result<ChakraProgram> program(const ChakraTrace& trace, const ChakraGroups& groups,
                                 const std::string& file, std::uint32_t rank, std::uint32_t count) {
     operations += trace.nodes.size();
-    if (operations > operations_max)
-      return fail(Errc::unsupported, {file}, "more than 100 million nodes in all",
-                  "give fewer ranks");
+    if (operations > chakra_operations_max)
+      return fail(Errc::unsupported, {file}, "more than 100 million nodes in total",
+                  "use fewer ranks");
     return chakra_program(trace, {file, groups, options, rank, count, labels, tally});
   }
 
@@ -163,13 +183,12 @@ struct Assembly {
     const std::uint32_t count = options.ranks.value_or(std::max(least, ranks_unknown));
     if (count < least || count > trace_ranks_max)
       return fail(Errc::value, {stream.path},
-                  fmt::format("{} ranks, but the trace needs {}", count, least),
-                  "ask for more ranks");
+                  fmt::format("{} ranks, but the trace needs {}", count, least), "use more ranks");
     WEFT_TRY(ChakraProgram made, program(trace, groups, stream.path, rank, count));
     if (!made.peers.empty() && count > 1)
       return fail(Errc::unsupported, {stream.path},
-                  "sends and receives of one rank do not say what the other ranks do",
-                  "give the traces of all ranks");
+                  "the sends and receives of one rank do not determine what the other ranks do",
+                  "provide the traces of all ranks");
     WEFT_TRY_STATUS(place(made, groups, stream.path, count));
     note_mirror(groups, rank, count);
     return {};
@@ -177,11 +196,10 @@ struct Assembly {
 
   void note_mirror(const ChakraGroups& groups, std::uint32_t rank, std::uint32_t count) {
     if (count == 1) return;
-    const char* why = options.ranks            ? "as asked for"
-                      : groups.ranks_named > 0 ? "as its groups name"
-                                               : "the trace does not say how many";
-    note(
-        fmt::format("one trace (rank {}): all of {} ranks run its program ({})", rank, count, why));
+    const char* why = options.ranks            ? "as requested"
+                      : groups.ranks_named > 0 ? "from its groups"
+                                               : "the trace does not give the number";
+    note(fmt::format("one trace (rank {}): all {} ranks run its program ({})", rank, count, why));
   }
 
   // Actors 0..count-1, all of one program, in the groups that correspond to those it names.
@@ -204,8 +222,8 @@ struct Assembly {
         for (const std::uint32_t rank : ranks) of_rank[rank] = index;
       }
     }
-    if (std::uint64_t{count} * std::max<std::size_t>(of_slot.size(), 1) > operations_max)
-      return fail(Errc::unsupported, {file}, "too many ranks in too many groups", "fewer ranks");
+    if (std::uint64_t{count} * std::max<std::size_t>(of_slot.size(), 1) > chakra_operations_max)
+      return fail(Errc::unsupported, {file}, "too many ranks and groups", "use fewer ranks");
     out.graph.programs.push_back(std::move(made.program));
     out.graph.programs.back().role = "every rank";
     for (std::uint32_t rank = 0; rank < count; ++rank) {
@@ -223,16 +241,16 @@ struct Assembly {
     for (const Stream& stream : streams.list) {
       const auto rank = rank_of(stream.path);
       if (!rank)
-        return fail(Errc::value, {stream.path}, "the name does not tell the rank",
+        return fail(Errc::value, {stream.path}, "the file name does not contain the rank",
                     "name the files NAME.RANK.et");
       if (*rank >= count)
         return fail(Errc::value, {stream.path},
                     fmt::format("rank {}, but there are {} traces", *rank, count),
-                    "give the traces of all ranks from 0 on, or just one");
+                    "provide the traces of all ranks starting at 0, or just one");
       if (by_rank[*rank] != nullptr)
         return fail(Errc::value, {stream.path},
                     fmt::format("rank {} also in {}", *rank, by_rank[*rank]->path),
-                    "give one trace for each rank");
+                    "provide one trace per rank");
       by_rank[*rank] = &stream;
     }
     std::vector<Stream> sorted;
@@ -247,9 +265,9 @@ struct Assembly {
     if (count > trace_ranks_max || options.ranks.value_or(count) != count)
       return fail(Errc::unsupported, {streams.list.front().path},
                   fmt::format("{} ranks were recorded, each with its own program; {} would need "
-                              "programs that nobody recorded",
+                              "programs that were not recorded",
                               count, options.ranks.value_or(trace_ranks_max)),
-                  "leave the number of ranks out");
+                  "omit the number of ranks");
     for (std::uint32_t rank = 0; rank < count; ++rank) WEFT_TRY_STATUS(add_rank(rank, count));
     out.graph.rank_count = count;
     return check_members();
@@ -264,7 +282,7 @@ struct Assembly {
       return fail(Errc::value, {stream.path},
                   fmt::format("its groups have {} ranks, but there are {} traces",
                               groups.ranks_named, count),
-                  "give the traces of all ranks, or just one");
+                  "provide the traces of all ranks, or just one");
     WEFT_TRY(ChakraProgram made, program(trace, groups, stream.path, rank, count));
     add_actor(static_cast<std::uint32_t>(out.graph.programs.size()), rank);
     out.graph.programs.push_back(std::move(made.program));
@@ -283,8 +301,8 @@ struct Assembly {
       if (group.actors != group.ranks.size())
         return fail(Errc::value, {},
                     fmt::format("{} of {} ranks of group {} call a collective in it", group.actors,
-                                group.ranks.size(), quoted(key.first)),
-                    "the traces of the others lack it, or list the group differently");
+                                group.ranks.size(), quote(key.first)),
+                    "the other traces lack it, or list the group differently");
     }
     return {};
   }
@@ -311,27 +329,27 @@ struct Assembly {
   void write_notes() {
     if (tally.dangling_ctrl + tally.dangling_data > 0)
       note(fmt::format(
-          "{} control and {} data dependencies name nodes that are not there and "
-          "count as satisfied: {}",
+          "{} control and {} data dependencies refer to missing nodes and count as satisfied: {}",
           tally.dangling_ctrl, tally.dangling_data, fmt::join(tally.dangling_examples, "; ")));
     note_if(tally.ctrl_unused,
-            "control dependencies name the call that a node was made in (a trace converted from "
-            "PyTorch), not an order; the order is that of the data dependencies");
+            "control dependencies give the call that created a node (trace converted from "
+            "PyTorch), not an order; the order follows the data dependencies");
     note_if(tally.host_calls,
-            "communication nodes are the processor's calls of kernels that are nodes themselves: "
-            "they take their recorded time on the processor and move nothing");
-    note_if(tally.chained, "collectives wait for the one before in their group, as in NCCL");
-    note_if(tally.from_tensors, "collectives do not say their size: taken from their tensors");
-    note_if(tally.without_size, "collectives say neither size nor tensors: 0 bytes");
-    note_if(tally.by_name, "collectives have no comm_type: taken from their names");
-    note_if(tally.timeless, "compute nodes have no time (under 1 us, or not recorded): 0 s");
-    note_if(tally.of_one_rank, "collectives are of one rank: they take no time");
-    note_if(tally.mapped_reduce, "reduces run as broadcasts, which cost the same the other way");
+            "communication nodes are CPU calls of kernels that are nodes themselves: they take "
+            "their recorded CPU time and move no data");
+    note_if(tally.chained, "collectives wait for the previous one in their group, as in NCCL");
+    note_if(tally.from_tensors, "collectives without a size: taken from their tensors");
+    note_if(tally.without_size, "collectives with neither size nor tensors: 0 bytes");
+    note_if(tally.by_name, "collectives without comm_type: taken from their names");
+    note_if(tally.timeless, "compute nodes without a time (under 1 us, or not recorded): 0 s");
+    note_if(tally.of_one_rank, "collectives of one rank: they take no time");
+    note_if(tally.mapped_reduce,
+            "reduces run as broadcasts, which cost the same in the opposite direction");
     note_if(tally.mapped_gather, "gathers run as all-gathers: the root receives as much");
     note_if(tally.mapped_scatter, "scatters run as all-gathers: the root sends as much");
     note_if(tally.barrier, "barriers run as all-reduces of 0 bytes");
     if (!streams.left_out.empty())
-      note(fmt::format("members of the archive that are no traces: {}",
+      note(fmt::format("archive members that are not traces: {}",
                        fmt::join(streams.left_out, ", ")));
   }
 };
@@ -343,14 +361,18 @@ bool is_chakra(const TraceFile& file) {
     return true;
   if (!is_gzip(file.content)) return looks_like_chakra(file.content);
   // Of the formats here only this one comes packed; broken gzip is reported by its reader.
-  const auto whole = gunzip(file.content, file.path, bytes_max);
-  return !whole || is_tar(*whole) || is_pytorch_trace(*whole) || looks_like_chakra(*whole);
+  const auto head = gunzip_head(file.content, file.path, trace_head_bytes);
+  return !head || is_tar(*head) || is_pytorch_trace(*head) || looks_like_chakra(*head);
 }
 
 Result<RecordedWorkload> read_chakra(std::span<const TraceFile> files,
                                      const TraceOptions& options) {
   Assembly assembly{.options = options};
-  if (files.empty()) return fail(Errc::value, {}, "no trace is given", "name a file");
+  if (files.empty()) return fail(Errc::value, {}, "no trace given", "specify a file");
+  std::uint64_t on_disk = 0;
+  for (const TraceFile& file : files) on_disk += file.content.size();
+  assembly.streams.bytes_most =
+      std::clamp(on_disk * unpacked_factor, unpacked_always, trace_bytes_max);
   for (const TraceFile& file : files)
     WEFT_TRY_STATUS(unpack(file.path, file.content, Nested::no, assembly.streams));
   if (options.groups) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.hpp"
+#include "workload/trace/json_text.hpp"
 
 namespace weft::workload {
 namespace {
@@ -14,24 +15,25 @@ namespace {
 using Json = nlohmann::json;
 using Ranks = std::vector<std::uint32_t>;
 
-constexpr const char* rank_hint = "ranks are whole numbers from 0 to 1048575, each once in a group";
+constexpr const char* rank_hint =
+    "ranks are integers from 0 to 1048575, each at most once per group";
 
 // The ranks of one group, or what is wrong with them.
 Result<Ranks> ranks_of(const Json& list, std::string_view group, const std::string& file) {
   const auto wrong = [&](const std::string& what) {
-    return fail(Errc::value, {file}, fmt::format("group {}: {}", quoted(group), what), rank_hint);
+    return fail(Errc::value, {file}, fmt::format("group {}: {}", quote(group), what), rank_hint);
   };
   if (!list.is_array()) return wrong("not a list of ranks");
   Ranks ranks;
   for (const Json& rank : list) {
     if (!rank.is_number_integer() || rank < 0 || rank >= trace_ranks_max)
-      return wrong(fmt::format("element {} is no rank", ranks.size() + 1));
+      return wrong(fmt::format("element {} is not a rank", ranks.size() + 1));
     ranks.push_back(rank.get<std::uint32_t>());
   }
   Ranks sorted = ranks;
   std::ranges::sort(sorted);
   const auto twice = std::ranges::adjacent_find(sorted);
-  if (twice != sorted.end()) return wrong(fmt::format("rank {} twice", *twice));
+  if (twice != sorted.end()) return wrong(fmt::format("duplicate rank {}", *twice));
   return ranks;
 }
 
@@ -42,7 +44,7 @@ void add_group(ChakraGroups& groups, const std::string& name, Ranks&& ranks) {
 }
 
 // A text, or a number as some versions write it.
-std::optional<std::string> name_of(const Json& name) {
+std::optional<std::string> group_name(const Json& name) {
   if (name.is_string()) return name.get<std::string>();
   if (name.is_number_integer()) return name.dump();
   return std::nullopt;
@@ -52,11 +54,11 @@ Status add_listed(const Json& list, const std::string& file, ChakraGroups& group
   for (const Json& group : list) {
     if (!group.is_object() || !group.contains("pg_name") || !group.contains("ranks"))
       return fail(Errc::value, {file}, "a process group without pg_name and ranks",
-                  "give the groups in a file {\"name\": [ranks...]}");
-    const std::optional<std::string> name = name_of(group["pg_name"]);
+                  "provide the groups in a file {\"name\": [ranks...]}");
+    const std::optional<std::string> name = group_name(group["pg_name"]);
     if (!name)
-      return fail(Errc::value, {file}, "a pg_name that is neither text nor number",
-                  "give the groups in a file {\"name\": [ranks...]}");
+      return fail(Errc::value, {file}, "pg_name is neither a string nor a number",
+                  "provide the groups in a file {\"name\": [ranks...]}");
     WEFT_TRY(Ranks ranks, ranks_of(group["ranks"], *name, file));
     const auto size = group.find("group_size");
     if (ranks.empty() && size != group.end() && size->is_number_integer() && *size > 0 &&
@@ -92,6 +94,8 @@ const Ranks* ChakraGroups::find(std::string_view name) const {
 
 Result<ChakraGroups> read_group_file(const TraceFile& file) {
   ChakraGroups groups;
+  constexpr const char* hint = "write {\"name\": [ranks...], ...}";
+  if (is_nested_too_deep(file.content)) return fail(Errc::parse, {file.path}, json_too_deep, hint);
   try {
     const Json json = Json::parse(file.content);
     if (!json.is_object())
@@ -102,7 +106,7 @@ Result<ChakraGroups> read_group_file(const TraceFile& file) {
       add_group(groups, name, std::move(ranks));
     }
   } catch (const Json::exception& error) {
-    return fail(Errc::parse, {file.path}, error.what(), "write {\"name\": [ranks...], ...}");
+    return fail(Errc::parse, {file.path}, error.what(), hint);
   }
   return groups;
 }
@@ -113,13 +117,17 @@ Status add_embedded_groups(const ChakraTrace& trace, const std::string& file,
     if (!node.inputs.contains("pg_name")) continue;
     const std::string_view text = embedded_json(node.inputs);
     if (text.empty()) continue;
+    const auto broken = [&](std::string_view what) {
+      return fail(Errc::parse, {file},
+                  fmt::format("byte {} of the stream: the process groups in node {}: {}", node.at,
+                              node.id, what),
+                  "provide the groups in a file {\"name\": [ranks...]}");
+    };
+    if (is_nested_too_deep(text)) return broken(json_too_deep);
     try {
       WEFT_TRY_STATUS(add_listed(Json::parse(text), file, groups));
     } catch (const Json::exception& error) {
-      return fail(Errc::parse, {file},
-                  fmt::format("byte {} of the stream: the process groups in node {}: {}", node.at,
-                              node.id, error.what()),
-                  "give the groups in a file {\"name\": [ranks...]}");
+      return broken(error.what());
     }
   }
   return {};
@@ -143,10 +151,10 @@ Result<std::vector<Ranks>> sibling_groups(const ChakraGroups& groups, std::strin
   const auto missing = std::ranges::find(taken, 0);
   if (missing == taken.end()) return family;
   return fail(Errc::unsupported, {},
-              fmt::format("rank {} of {} is in no group like {}, so the one recorded program does "
-                          "not say what it does",
-                          missing - taken.begin(), count, quoted(name)),
-              "give the traces of all ranks, or a group for every rank");
+              fmt::format("rank {} of {} is in no group like {}, so the single recorded program "
+                          "does not determine what it does",
+                          missing - taken.begin(), count, quote(name)),
+              "provide the traces of all ranks, or a group for every rank");
 }
 
 std::uint64_t tensor_bytes(std::string_view values) {

@@ -15,7 +15,6 @@ namespace {
 using Kind = model::Operation::Kind;
 using Collective = model::CollectiveOp;
 
-constexpr std::size_t errors_max = 100;
 constexpr std::size_t examples_max = 3;
 constexpr std::size_t circle_names_max = 8;
 constexpr std::int64_t amount_max = std::int64_t{1} << 56;
@@ -58,7 +57,7 @@ constexpr std::array named_types{
 };
 
 std::string name_of(const ChakraNode& node) {
-  return fmt::format("node {} {}", node.id, quoted(node.name));
+  return fmt::format("node {} {}", node.id, quote(node.name));
 }
 
 class ProgramBuilder {
@@ -165,8 +164,8 @@ class ProgramBuilder {
       text += name_of(trace_.nodes[path[first + i]]) + " waits for ";
     if (length > circle_names_max) text += fmt::format("... ({} nodes in all) ... ", length);
     return fail(Errc::value, {context_.file},
-                "dependencies in a circle: " + text + name_of(trace_.nodes[node]),
-                "take one of these dependencies out of the trace");
+                "dependency cycle: " + text + name_of(trace_.nodes[node]),
+                "remove one of these dependencies from the trace");
   }
 
   void error(const ChakraNode& node, Errc code, const std::string& what, std::string hint = {}) {
@@ -256,7 +255,7 @@ class ProgramBuilder {
   void report_unpriced() {
     if (unpriced_ == 0) return;
     error(*unpriced_example_, Errc::unsupported,
-          fmt::format("gives operations or bytes but no time ({} such nodes)", unpriced_),
+          fmt::format("has operations or bytes but no time ({} such nodes)", unpriced_),
           "give the GPU's peak FLOP/s and memory bandwidth, or a trace with durations");
   }
 
@@ -280,9 +279,9 @@ class ProgramBuilder {
       return error(node, Errc::value,
                    sends ? "has no comm_dst among the ranks" : "has no comm_src among the ranks");
     if (self && *self != std::int64_t{context_.rank})
-      return error(node, Errc::value,
-                   fmt::format("belongs to rank {}, but stands in the file of rank {}", *self,
-                               context_.rank));
+      return error(
+          node, Errc::value,
+          fmt::format("belongs to rank {}, but is in the file of rank {}", *self, context_.rank));
     if (*peer == std::int64_t{context_.rank})
       return error(node, Errc::value, "exchanges a message with its own rank");
     if (!node.comm_size || *node.comm_size < 0 || *node.comm_size > amount_max)
@@ -408,15 +407,15 @@ class ProgramBuilder {
     if (is_world(node)) return context_.rank_count;
     const auto* ranks = context_.groups.find(node.group);
     if (ranks == nullptr) {
-      error(node, Errc::unknown, "uses group " + quoted(node.group) + ", which is not known",
-            "give the groups in a file {\"name\": [ranks...]}");
+      error(node, Errc::unknown, "uses group " + quote(node.group) + ", which is unknown",
+            "provide the groups in a file {\"name\": [ranks...]}");
       return std::nullopt;
     }
     const bool checked = group_slots_.contains(std::string(node.group));
     if (!checked && std::ranges::find(*ranks, context_.rank) == ranks->end()) {
       error(
           node, Errc::value,
-          fmt::format("uses group {}, which rank {} is not in", quoted(node.group), context_.rank));
+          fmt::format("uses group {}, which rank {} is not in", quote(node.group), context_.rank));
       return std::nullopt;
     }
     return static_cast<std::uint32_t>(ranks->size());

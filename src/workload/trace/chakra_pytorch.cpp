@@ -9,13 +9,14 @@
 #include <tuple>
 
 #include "base/text.hpp"
+#include "workload/trace/json_text.hpp"
+#include "workload/trace/load.hpp"
 
 namespace weft::workload {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t nodes_max = 16'000'000;
 constexpr int tensor_depth_max = 8;
 
 // What record_param_comms calls a collective, and its comm_type.
@@ -61,8 +62,9 @@ class PytorchReader {
 
   Result<ChakraTrace> read(const Json& json) {
     const auto list = json.find("nodes");
-    if (list == json.end() || !list->is_array() || list->empty()) return wrong("no list of nodes");
-    if (list->size() > nodes_max) return wrong("more than 16 million nodes");
+    if (list == json.end() || !list->is_array() || list->empty())
+      return wrong("the list of nodes is missing");
+    if (list->size() > chakra_nodes_max) return wrong("more than 16 million nodes");
     for (const Json& node : *list) find_groups(node);
     for (const Json& node : *list) WEFT_TRY_STATUS(add_node(node));
     chain_threads();
@@ -79,8 +81,7 @@ class PytorchReader {
   };
 
   std::unexpected<Error> wrong(std::string what) const {
-    return fail(Errc::value, {file_}, std::move(what),
-                "give an execution trace as PyTorch writes it");
+    return fail(Errc::value, {file_}, std::move(what), "use an execution trace written by PyTorch");
   }
 
   static const Json* values(const Json& node) {
@@ -115,8 +116,9 @@ class PytorchReader {
   void find_groups(const Json& node) {
     const std::string* text = group_text(node);
     if (text == nullptr) return;
+    if (is_nested_too_deep(*text)) return;  // add_embedded_groups() looks at the text again
     const Json groups = Json::parse(*text);
-    if (!groups.is_array()) return;  // add_embedded_groups() looks at the text again
+    if (!groups.is_array()) return;
     for (const Json& group : groups)
       if (group.is_object() && group.contains("backend_id") && group.contains("pg_name") &&
           group["backend_id"].is_number_unsigned() && group["pg_name"].is_string())
@@ -189,10 +191,17 @@ bool is_pytorch_trace(std::string_view content) {
 }
 
 Result<ChakraTrace> parse_pytorch_trace(std::string_view content, const std::string& file) {
+  constexpr const char* hint = "use an execution trace written by PyTorch";
+  if (content.size() > trace_json_bytes_max)
+    return fail(
+        Errc::value, {file},
+        fmt::format("JSON trace of {} bytes, more than {}", content.size(), trace_json_bytes_max),
+        "record fewer steps, or convert the trace with Chakra's tools");
+  if (is_nested_too_deep(content)) return fail(Errc::parse, {file}, json_too_deep, hint);
   try {
     return PytorchReader(file).read(Json::parse(content));
   } catch (const Json::exception& error) {
-    return fail(Errc::parse, {file}, error.what(), "give an execution trace as PyTorch writes it");
+    return fail(Errc::parse, {file}, error.what(), hint);
   }
 }
 

@@ -8,7 +8,6 @@
 
 namespace weft::workload::test {
 
-inline void flip(char& byte, std::uint64_t bit) { byte = static_cast<char>(byte ^ 1 << bit); }
 inline std::string varint(std::uint64_t value) {
   std::string out;
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);

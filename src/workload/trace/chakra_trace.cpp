@@ -12,9 +12,9 @@
 namespace weft::workload {
 namespace {
 
-constexpr const char* broken_hint = "check that the file was copied whole and is a Chakra trace";
+constexpr const char* broken_hint =
+    "check that the file was copied completely and is a Chakra trace";
 
-constexpr std::size_t nodes_max = 16'000'000;
 constexpr std::size_t dependencies_max = 1'000'000'000;
 
 // Fields of Node.
@@ -74,7 +74,7 @@ std::optional<std::int64_t> integer_of(std::uint32_t number, std::uint64_t raw) 
 
 bool expect(ProtobufReader& reader, const ProtobufField& field, Wire wire) {
   if (field.wire == wire) return true;
-  return reader.stop("a field of another kind than the format's", field.at);
+  return reader.stop("a field has the wrong type", field.at);
 }
 
 // Takes one attribute apart; false with a fault in `in`.
@@ -150,7 +150,7 @@ class StreamReader {
     ProtobufField field;
     while (in.next(field)) {
       if (field.number > 2 || field.wire != Wire::bytes)
-        return in.stop("the first message is not the trace's metadata", field.at);
+        return in.stop("the first message is not the trace metadata", field.at);
       if (field.number == 1) continue;
       ProtobufReader inner(field, in);
       Attribute attribute;
@@ -170,12 +170,12 @@ class StreamReader {
     if (in.fault() != nullptr) return false;
     node.ctrl_count = static_cast<std::uint32_t>(trace_.ctrl.size()) - node.ctrl_first;
     node.data_count = static_cast<std::uint32_t>(trace_.data.size()) - node.data_first;
-    if (trace_.nodes.size() >= nodes_max) return in.stop("more than 16 million nodes", at);
+    if (trace_.nodes.size() >= chakra_nodes_max) return in.stop("more than 16 million nodes", at);
     if (trace_.data.size() + trace_.ctrl.size() > dependencies_max)
       return in.stop("more than a billion dependencies", at);
     // Found at once, lest a file of zeros takes memory for every byte; index_nodes() finds others.
     if (!trace_.nodes.empty() && trace_.nodes.back().id == node.id)
-      return in.stop("a node with the number of the one before", at);
+      return in.stop("a node has the same number as the previous one", at);
     trace_.nodes.push_back(node);
     return true;
   }
@@ -191,7 +191,7 @@ class StreamReader {
       case node_type:
         if (!expect(in, field, Wire::varint)) return false;
         if (field.value > static_cast<std::uint64_t>(ChakraType::collective))
-          return in.stop("a node of a type that the format does not have", field.at);
+          return in.stop("a node has a type that is not in the format", field.at);
         node.type = static_cast<ChakraType>(field.value);
         return true;
       case node_ctrl:
@@ -246,7 +246,7 @@ class StreamReader {
     if (attribute.name == "pg_name") return read_group(attribute, node);
     std::optional<std::int64_t>* target = integer_slot(node, attribute.name);
     if (target == nullptr && attribute.name != "is_cpu_op") return true;
-    if (!attribute.integer) return in.stop("an attribute that should be a whole number", field.at);
+    if (!attribute.integer) return in.stop("an attribute should be an integer", field.at);
     if (target != nullptr)
       *target = attribute.integer;
     else

@@ -41,6 +41,8 @@ struct ChakraNode {
   std::uint32_t data_first = 0, data_count = 0;  // into ChakraTrace::data
 };
 
+inline constexpr std::size_t chakra_nodes_max = 16'000'000;
+
 struct ChakraTrace {
   // Made from a PyTorch trace: the order is in the data dependencies, and control dependencies name
   // the call that a node was made in (in numbers of the trace before its conversion).

@@ -157,8 +157,8 @@ void build_graph(const GoalSchedule& schedule, const TraceOptions& options, mode
   }
 }
 
-void summarise(const GoalSchedule& schedule, const TraceOptions& options, std::uint64_t resized,
-               RecordedWorkload& out) {
+void summarise_goal(const GoalSchedule& schedule, const TraceOptions& options,
+                    std::uint64_t resized, RecordedWorkload& out) {
   std::array<std::uint64_t, 4> kinds{};
   std::uint64_t edges = 0, on_nic = 0, large = 0;
   for (const GoalRank& rank : schedule.ranks) {
@@ -175,10 +175,10 @@ void summarise(const GoalSchedule& schedule, const TraceOptions& options, std::u
                 {"sends", kinds[1]},
                 {"receives", kinds[2]},
                 {"dependencies", edges}};
-  out.notes.push_back(fmt::format(
-      "a send or receive costs {} on its processor; latency and bandwidth are the fabric's, the "
-      "gap g between messages is not modelled",
-      human_seconds(options.goal_overhead_s)));
+  out.notes.push_back(
+      fmt::format("a send or receive costs {} of CPU time; latency and bandwidth come from the "
+                  "fabric, the gap g between messages is not modelled",
+                  human_seconds(options.goal_overhead_s)));
   if (large > 0)
     out.notes.push_back(fmt::format("{} sends are larger than {} bytes and wait for their receives",
                                     large, options.goal_eager_bytes));
@@ -186,15 +186,11 @@ void summarise(const GoalSchedule& schedule, const TraceOptions& options, std::u
     out.notes.push_back(fmt::format("{} ranks are not in the schedule and do nothing",
                                     schedule.rank_count - schedule.ranks.size()));
   if (on_nic > 0)
-    out.notes.push_back(
-        fmt::format("{} operations name a nic other than 0: the fabric chooses "
-                    "its own",
-                    on_nic));
+    out.notes.push_back(fmt::format(
+        "{} operations specify a nic other than 0: the fabric chooses its own", on_nic));
   if (resized > 0)
-    out.notes.push_back(
-        fmt::format("{} receives are of another size than their sends, whose size "
-                    "counts",
-                    resized));
+    out.notes.push_back(fmt::format(
+        "{} receives differ in size from their sends; the size of the send is used", resized));
 }
 
 Error fault_error(const GoalFault& fault, const TraceFile& file) {
@@ -228,9 +224,9 @@ Result<RecordedWorkload> read_goal(const TraceFile& file, const TraceOptions& op
                                          : parse_goal_text(file.content, file.path));
   if (options.ranks.value_or(schedule.rank_count) != schedule.rank_count)
     return fail(Errc::unsupported, {file.path},
-                fmt::format("a schedule of {} ranks does not say what {} would do",
+                fmt::format("a schedule of {} ranks does not determine what {} would do",
                             schedule.rank_count, *options.ranks),
-                "leave the number of ranks out");
+                "omit the number of ranks");
   std::vector<GoalFault> faults;
   const std::uint64_t resized = match_goal(schedule, faults);
   if (!faults.empty()) {
@@ -240,7 +236,7 @@ Result<RecordedWorkload> read_goal(const TraceFile& file, const TraceOptions& op
   }
   RecordedWorkload out{.format = binary ? "goal binary" : "goal text"};
   build_graph(schedule, options, out.graph);
-  summarise(schedule, options, resized, out);
+  summarise_goal(schedule, options, resized, out);
   if (auto done = out.graph.finish(); !done) {
     done.error().where.file = file.path;
     return std::unexpected(std::move(done).error());

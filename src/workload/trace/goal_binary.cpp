@@ -16,9 +16,9 @@ constexpr std::size_t rank_header_bytes = 8;  // u32 nodes, u32 roots
 constexpr std::size_t node_bytes = 39;
 
 // Reads little-endian numbers; the caller has checked that they are there.
-class Bytes {
+class NumberReader {
  public:
-  Bytes(std::string_view data, std::size_t at) : data_(data), at_(at) {}
+  NumberReader(std::string_view data, std::size_t at) : data_(data), at_(at) {}
   template <class T>
   T take() {
     std::uint64_t value = 0;
@@ -49,15 +49,16 @@ class BinaryParser {
   BinaryParser(std::string_view data, const std::string& file) : data_(data), file_(file) {}
 
   Result<GoalSchedule> parse() {
-    if (!is_goal_binary(data_)) return broken(0, "not the magic number of a GOAL schedule");
-    if (data_.size() < magic_bytes + header_bytes) return broken(data_.size(), "the header ends");
-    Bytes header(data_, magic_bytes);
+    if (!is_goal_binary(data_)) return broken(0, "wrong magic number for a GOAL schedule");
+    if (data_.size() < magic_bytes + header_bytes)
+      return broken(data_.size(), "the header is truncated");
+    NumberReader header(data_, magic_bytes);
     schedule_.rank_count = header.take<std::uint32_t>();
     max_cpu_ = header.take<std::uint8_t>();
     max_nic_ = header.take<std::uint8_t>();
     if (schedule_.rank_count == 0 || schedule_.rank_count > goal_ranks_max)
       return broken(magic_bytes,
-                    fmt::format("{} ranks; from 1 to {}", schedule_.rank_count, goal_ranks_max));
+                    fmt::format("{} ranks; must be 1 to {}", schedule_.rank_count, goal_ranks_max));
     WEFT_TRY(const std::vector<Range> ranges, read_ranges());
     for (const Range& range : ranges) WEFT_TRY_STATUS(read_rank(range));
     return std::move(schedule_);
@@ -66,23 +67,23 @@ class BinaryParser {
  private:
   std::unexpected<Error> broken(std::uint64_t at, std::string what) const {
     return fail(Errc::parse, {file_}, fmt::format("byte {}: {}", at, what),
-                "check that the file was copied whole and is a binary GOAL schedule");
+                "check that the file was copied completely and is a binary GOAL schedule");
   }
 
   // Ranges by rank. They may not overlap, lest a small file makes a large schedule.
   Result<std::vector<Range>> read_ranges() const {
     const std::size_t table = magic_bytes + header_bytes;
     const std::uint64_t table_end = table + std::uint64_t{schedule_.rank_count} * range_bytes;
-    if (data_.size() < table_end) return broken(data_.size(), "the table of ranks ends");
+    if (data_.size() < table_end) return broken(data_.size(), "the rank table is truncated");
     std::vector<Range> ranges;
-    Bytes in(data_, table);
+    NumberReader in(data_, table);
     for (std::uint32_t rank = 0; rank < schedule_.rank_count; ++rank) {
       const std::size_t at = in.at();
       const auto begin = in.take<std::uint64_t>(), end = in.take<std::uint64_t>();
       const std::uint64_t room = data_.size() - magic_bytes;
       if (begin > end || end > room || begin + magic_bytes < table_end)
         return broken(at,
-                      fmt::format("rank {} from {} to {}, outside of the file", rank, begin, end));
+                      fmt::format("rank {} from {} to {} is outside the file", rank, begin, end));
       ranges.push_back({begin + magic_bytes, end + magic_bytes, rank});
     }
     std::vector<Range> sorted = ranges;
@@ -98,7 +99,7 @@ class BinaryParser {
     const std::uint64_t bytes = range.end - range.begin;
     if (bytes < rank_header_bytes)
       return broken(range.begin, fmt::format("rank {} is shorter than its header", range.rank));
-    Bytes in(data_, range.begin);
+    NumberReader in(data_, range.begin);
     const auto nodes = in.take<std::uint32_t>(), roots = in.take<std::uint32_t>();
     const std::uint64_t fixed =
         rank_header_bytes + std::uint64_t{roots} * 4 + std::uint64_t{nodes} * node_bytes;
@@ -111,14 +112,14 @@ class BinaryParser {
     schedule_.ranks.push_back({.rank = range.rank});
     dependencies_.clear();
     incoming_.assign(nodes, 0);
-    Bytes node_in(data_, in.at() + std::size_t{roots} * 4);
+    NumberReader node_in(data_, in.at() + std::size_t{roots} * 4);
     for (std::uint32_t node = 0; node < nodes; ++node)
       WEFT_TRY_STATUS(read_node(node_in, node, nodes));
     WEFT_TRY_STATUS(read_edges(node_in.at(), (bytes - fixed) / 4, nodes));
     return check_roots(in, roots, nodes);
   }
 
-  Status read_node(Bytes& in, std::uint32_t index, std::uint32_t nodes) {
+  Status read_node(NumberReader& in, std::uint32_t index, std::uint32_t nodes) {
     GoalOp op{.at = in.at()};
     Dependencies dependencies;
     dependencies.count = in.take<std::uint32_t>();
@@ -137,16 +138,17 @@ class BinaryParser {
       return broken(op.at, fmt::format("node {} of {} has type {}", index, nodes, type));
     op.kind = static_cast<GoalOp::Kind>(type);
     if (op.cpu > goal_cpu_max || op.cpu > max_cpu_ || op.nic > max_nic_)
-      return broken(op.at, fmt::format("node {} is on cpu {} and nic {}, beyond the {} and {} "
-                                       "that the file announces",
-                                       index, op.cpu, op.nic, max_cpu_, max_nic_));
+      return broken(
+          op.at,
+          fmt::format("node {} is on cpu {} and nic {}, but the file declares only {} and {}",
+                      index, op.cpu, op.nic, max_cpu_, max_nic_));
     if (op.kind == GoalOp::Kind::calc) op.peer = op.tag = 0;
     const bool any = op.kind == GoalOp::Kind::recv && op.peer == goal_any;
     if (!any && op.peer >= schedule_.rank_count)
       return broken(op.at,
                     fmt::format("node {} has peer {} of {}", index, op.peer, schedule_.rank_count));
     if (op.kind == GoalOp::Kind::send && op.tag == goal_any)
-      return broken(op.at, fmt::format("node {} sends with any tag", index));
+      return broken(op.at, fmt::format("node {} sends with a wildcard tag", index));
     schedule_.ranks.back().ops.push_back(op);
     return {};
   }
@@ -160,23 +162,24 @@ class BinaryParser {
             when == GoalEdge::When::end ? dependencies_[node].ends : dependencies_[node].starts;
         total += list.count;
         if (list.count > 0 && std::uint64_t{list.first} + list.count > length)
-          return broken(at(node), fmt::format("node {} has its dependents beyond the list", node));
+          return broken(at(node),
+                        fmt::format("node {} has dependents beyond the end of the list", node));
         if (total > length) return broken(at(node), "the lists of dependents overlap");
         WEFT_TRY_STATUS(read_list(appendix, list, node, when, nodes));
       }
     }
     for (std::uint32_t node = 0; node < nodes; ++node)
       if (incoming_[node] != dependencies_[node].count)
-        return broken(at(node), fmt::format("node {} says it has {} dependencies, but is named {} "
-                                            "times",
-                                            node, dependencies_[node].count, incoming_[node]));
+        return broken(at(node),
+                      fmt::format("node {} declares {} dependencies, but is referenced {} times",
+                                  node, dependencies_[node].count, incoming_[node]));
     return {};
   }
 
   Status read_list(std::size_t appendix, const List& list, std::uint32_t node, GoalEdge::When when,
                    std::uint32_t nodes) {
     if (list.count == 0) return {};
-    Bytes in(data_, appendix + std::size_t{list.first} * 4);
+    NumberReader in(data_, appendix + std::size_t{list.first} * 4);
     for (std::uint32_t i = 0; i < list.count; ++i) {
       const std::size_t place = in.at();
       const auto after = in.take<std::uint32_t>();
@@ -189,18 +192,18 @@ class BinaryParser {
   }
 
   // Roots are the nodes that wait for nothing, each once.
-  Status check_roots(Bytes in, std::uint32_t roots, std::uint32_t nodes) const {
+  Status check_roots(NumberReader in, std::uint32_t roots, std::uint32_t nodes) const {
     std::vector<std::uint8_t> named(nodes, 0);
     for (std::uint32_t i = 0; i < roots; ++i) {
       const std::size_t place = in.at();
       const auto root = in.take<std::uint32_t>();
       if (root >= nodes || incoming_[root] != 0 || named[root]++ != 0)
-        return broken(place, fmt::format("root {} is no node that waits for nothing, or is there "
-                                         "twice",
-                                         root));
+        return broken(
+            place,
+            fmt::format("root {} is not a node without dependencies, or is listed twice", root));
     }
     if (std::ranges::count(incoming_, 0u) != std::ranges::count(named, 1))
-      return broken(in.at(), "nodes that wait for nothing are missing from the roots");
+      return broken(in.at(), "nodes without dependencies are missing from the roots");
     return {};
   }
 
@@ -223,7 +226,8 @@ class BinaryParser {
 }  // namespace
 
 bool is_goal_binary(std::string_view content) {
-  return content.size() >= magic_bytes && Bytes(content, 0).take<std::uint64_t>() == goal_magic;
+  return content.size() >= magic_bytes &&
+         NumberReader(content, 0).take<std::uint64_t>() == goal_magic;
 }
 
 Result<GoalSchedule> parse_goal_binary(std::string_view content, const std::string& file) {

@@ -12,8 +12,6 @@
 namespace weft::workload {
 namespace {
 
-using Kind = GoalOp::Kind;
-
 // Where messages come from: (source, tag). goal_any stands for any of either.
 struct Key {
   std::uint32_t source = 0, tag = 0;
@@ -45,11 +43,12 @@ struct Matcher {
     for (GoalRank& rank : schedule.ranks)
       for (std::uint32_t i = 0; i < rank.ops.size(); ++i) {
         GoalOp& op = rank.ops[i];
-        if (op.kind == Kind::calc) continue;
+        if (op.kind == GoalOp::Kind::calc) continue;
         if (op.peer == rank.rank)
-          fault(Errc::unsupported, op, fmt::format("rank {} exchanges with itself", rank.rank),
+          fault(Errc::unsupported, op,
+                fmt::format("rank {} sends to or receives from itself", rank.rank),
                 "let the receiver's dependents require the sender's instead");
-        else if (op.kind == Kind::send)
+        else if (op.kind == GoalOp::Kind::send)
           sends.push_back({op.peer, {rank.rank, op.tag}, i, &op});
         else
           receives.push_back({rank.rank, {op.peer, op.tag}, i, &op});
@@ -164,9 +163,9 @@ void Matcher::match_rank(std::span<const End> given, std::span<End> asked) {
         fault(Errc::value, *end.op, "no message is left for this receive", "add a send");
       else
         fault(Errc::unsupported, *end.op,
-              fmt::format("which message this receive gets depends on timing: {} or {}",
+              fmt::format("the message matched by this receive depends on timing: {} or {}",
                           sources[0].text(), sources[1].text()),
-              "name its source and tag");
+              "specify its source and tag");
     });
     if (open) return;
     std::ranges::sort(asked, {}, &End::by_key);

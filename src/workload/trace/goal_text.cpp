@@ -11,7 +11,7 @@
 namespace weft::workload {
 namespace {
 
-constexpr std::string_view grammar_hint = "see the grammar of GOAL in the documentation";
+constexpr std::string_view grammar_hint = "see the GOAL grammar in the documentation";
 
 struct GoalToken {
   enum class Kind : std::uint8_t { word, number, size, minus_one, symbol, end, bad };
@@ -22,7 +22,6 @@ struct GoalToken {
 };
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word_part(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
 
 class Lexer {
@@ -44,7 +43,7 @@ class Lexer {
       at_ += 2;
       return make(GoalToken::Kind::minus_one, start);
     }
-    if (c != '{' && c != '}' && c != ':') return bad("a character that the grammar does not have");
+    if (c != '{' && c != '}' && c != ':') return bad("unexpected character");
     ++at_;
     return make(GoalToken::Kind::symbol, start);
   }
@@ -60,12 +59,12 @@ class Lexer {
     std::uint64_t value = 0;
     const char* const end = text_.data() + text_.size();
     const auto [stop, error] = std::from_chars(text_.data() + at_, end, value);
-    if (error != std::errc{}) return bad("a number of more than 64 bits");
+    if (error != std::errc{}) return bad("number longer than 64 bits");
     at_ = static_cast<std::size_t>(stop - text_.data());
     const bool size = at_ < text_.size() && text_[at_] == 'b';
     if (size) ++at_;
     if (at_ < text_.size() && is_word_part(text_[at_]))
-      return bad("letters or digits behind a number");
+      return bad("letters or digits after a number");
     GoalToken token = make(size ? GoalToken::Kind::size : GoalToken::Kind::number, start);
     token.value = value;
     return token;
@@ -81,7 +80,7 @@ class Lexer {
         at_ = std::min(text_.find('\n', at_), text_.size());
       } else if (rest.starts_with("/*")) {
         const std::size_t end = text_.find("*/", at_ + 2);
-        if (end == std::string_view::npos) return "a comment without its end";
+        if (end == std::string_view::npos) return "unterminated comment";
         at_ = end + 2;
       } else {
         break;
@@ -133,9 +132,9 @@ class TextParser {
   bool syntax(std::string_view wanted) {
     std::string what(token_.text);
     if (token_.kind == Kind::end)
-      what = fmt::format("the file ends where {} should be", wanted);
+      what = fmt::format("expected {}, but the file ends", wanted);
     else if (token_.kind != Kind::bad)
-      what = fmt::format("{} where {} should be", quoted(token_.text), wanted);
+      what = fmt::format("expected {1}, found {0}", quote(token_.text), wanted);
     report(Errc::parse, token_.at, std::move(what), grammar_hint);
     return false;
   }
@@ -160,7 +159,7 @@ class TextParser {
     std::uint64_t count = 0;
     const std::uint64_t at = token_.at;
     if (!expect("num_ranks") || !number(goal_ranks_max, "the number of ranks", count)) return false;
-    if (count == 0) report(Errc::value, at, "no ranks", "num_ranks is at least 1");
+    if (count == 0) report(Errc::value, at, "no ranks", "num_ranks must be at least 1");
     schedule_.rank_count = static_cast<std::uint32_t>(count);
     seen_.assign(count, 0);
     while (token_.kind != Kind::end)
@@ -175,9 +174,9 @@ class TextParser {
     if (!number(goal_any - 1, "the number of a rank", rank) || !expect("{")) return false;
     if (rank >= schedule_.rank_count)
       report(Errc::value, at, fmt::format("rank {} of {}", rank, schedule_.rank_count),
-             "ranks count from 0 to num_ranks - 1");
+             "ranks are numbered from 0 to num_ranks - 1");
     else if (seen_[rank]++ != 0)
-      report(Errc::value, at, fmt::format("rank {} is given twice", rank), "merge the two");
+      report(Errc::value, at, fmt::format("duplicate rank {}", rank), "merge the two");
     schedule_.ranks.push_back({.rank = static_cast<std::uint32_t>(rank)});
     labels_.clear();
     while (!is("}"))
@@ -194,9 +193,8 @@ class TextParser {
     if (behind.kind == Kind::symbol && behind.text == ":") {
       const auto index = static_cast<std::uint32_t>(schedule_.ranks.back().ops.size());
       if (!labels_.try_emplace(token_.text, index).second)
-        report(Errc::value, token_.at,
-               fmt::format("label {} is defined twice", quoted(token_.text)),
-               "labels are unique in a rank");
+        report(Errc::value, token_.at, fmt::format("label {} is defined twice", quote(token_.text)),
+               "labels must be unique within a rank");
       advance();
       advance();
     }
@@ -223,7 +221,7 @@ class TextParser {
     const bool known = found != labels_.end();
     if (!known)
       report(Errc::value, token_.at,
-             fmt::format("label {} is used before its definition", quoted(token_.text)),
+             fmt::format("label {} is used before its definition", quote(token_.text)),
              "define it above, in the same rank");
     advance();
     return known ? found->second : unknown;
@@ -237,7 +235,7 @@ class TextParser {
     } else if (is("send") || is("recv")) {
       if (!parse_message(op)) return false;
     } else {
-      return syntax("\"calc\", \"send\", \"recv\" or \"}\"");
+      return syntax("\"calc\", \"send\" or \"recv\"");
     }
     if (!parse_options(op)) return false;
     if (++operations_ > goal_operations_max) return syntax("at most 100 million operations");
@@ -263,7 +261,7 @@ class TextParser {
     if (!number(goal_any - 1, "the number of a rank", peer)) return false;
     if (peer >= schedule_.rank_count)
       report(Errc::value, at, fmt::format("rank {} of {}", peer, schedule_.rank_count),
-             "ranks count from 0 to num_ranks - 1");
+             "ranks are numbered from 0 to num_ranks - 1");
     op.peer = static_cast<std::uint32_t>(peer);
     return true;
   }

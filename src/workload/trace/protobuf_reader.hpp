@@ -35,7 +35,7 @@ class ProtobufReader {
     std::uint64_t tag = 0;
     if (!varint(tag)) return false;
     if (tag >> 3 == 0 || tag >> 3 > field_number_max)
-      return stop("a field number out of range", field.at);
+      return stop("field number out of range", field.at);
     field.number = static_cast<std::uint32_t>(tag >> 3);
     switch (tag & 7) {
       case 0:
@@ -51,7 +51,7 @@ class ProtobufReader {
         field.wire = Wire::fixed32;
         return fixed(field.value, 4);
       default:
-        return stop("a field of an unknown wire type", field.at);
+        return stop("unknown wire type", field.at);
     }
   }
 
@@ -62,11 +62,11 @@ class ProtobufReader {
     for (unsigned shift = 0; shift < 70; shift += 7) {
       if (position_ == data_.size()) return stop("the data ends inside a number", start);
       const auto byte = static_cast<std::uint8_t>(data_[position_++]);
-      if (shift == 63 && byte > 1) return stop("a number (varint) longer than 64 bits", start);
+      if (shift == 63 && byte > 1) return stop("number (varint) longer than 64 bits", start);
       value |= std::uint64_t{byte & 0x7fu} << shift;
       if (byte < 0x80) return true;
     }
-    return stop("a number (varint) longer than 64 bits", start);
+    return stop("number (varint) longer than 64 bits", start);
   }
 
   // A length and that many bytes.
@@ -75,7 +75,7 @@ class ProtobufReader {
     std::uint64_t length = 0;
     if (!varint(length)) return false;
     if (length > data_.size() - position_)
-      return stop("a length that reaches past the end of the data", start);
+      return stop("length extends past the end of the data", start);
     out = data_.substr(position_, static_cast<std::size_t>(length));
     position_ += static_cast<std::size_t>(length);
     return true;

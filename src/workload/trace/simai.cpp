@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.hpp"
+#include "workload/trace/load.hpp"
 #include "workload/trace/simai_file.hpp"
 #include "workload/trace/simai_graph.hpp"
 #include "workload/trace/simai_policy.hpp"
@@ -12,9 +13,6 @@
 
 namespace weft::workload {
 namespace {
-
-constexpr std::uint64_t ranks_max = 1'000'000;
-constexpr std::uint64_t text_bytes_max = std::uint64_t{2} << 30;
 
 struct Sizes {
   std::uint64_t tp, ep, pp;
@@ -28,15 +26,16 @@ std::uint64_t value_or(const std::optional<SimaiValue>& value, std::uint64_t fal
 Status check_keys(const SimaiFile& file) {
   const std::uint64_t pp = value_or(file.pp, 1);
   if (pp == 1 && value_or(file.pp_comm, 0) > 0)
-    return fail(Errc::infeasible, file.pp_comm->where,
-                fmt::format("pp_comm is {} bytes, but pp is 1: one stage has nobody to send to",
-                            file.pp_comm->value),
-                "remove pp_comm, or set pp");
+    return fail(
+        Errc::infeasible, file.pp_comm->where,
+        fmt::format("pp_comm is {} bytes, but pp is 1: a single stage has no stage to send to",
+                    file.pp_comm->value),
+        "remove pp_comm, or set pp");
   if (pp > 1 && !file.pp_comm)
     return fail(
         Errc::infeasible, file.pp->where,
-        fmt::format("pp is {}, but pp_comm is missing: what a stage sends is not known", pp),
-        "add pp_comm: BYTES; 0 if nothing is to be sent");
+        fmt::format("pp is {}, but pp_comm is missing: the bytes sent by a stage are unknown", pp),
+        "add pp_comm: BYTES; 0 to send nothing");
   if (!(file.checkpoints.empty() && file.initiates.empty()) &&
       file.policy != SimaiPolicy::transformer_recomputing)
     return fail(
@@ -47,7 +46,7 @@ Status check_keys(const SimaiFile& file) {
     return fail(Errc::value, file.last_bottom_layer->where,
                 fmt::format("DLRM_LAST_BOTTOM_LAYER is {}, but there are {} layers",
                             file.last_bottom_layer->value, file.lines.size()),
-                "layers count from 0");
+                "layers are numbered from 0");
   return {};
 }
 
@@ -63,7 +62,7 @@ Result<Sizes> read_sizes(const SimaiFile& file) {
   for (const auto* key : {&file.tp, &file.ep, &file.pp})
     if (value_or(*key, 1) > 1)
       return fail(Errc::infeasible, (*key)->where,
-                  fmt::format("{} has one group of all ranks, but the header asks for groups of {}",
+                  fmt::format("{} has one group of all ranks, but the header gives groups of {}",
                               to_text(file.policy), (*key)->value),
                   "remove the key, or choose HYBRID_TRANSFORMER");
   return Sizes{1, 1, 1};
@@ -80,10 +79,10 @@ Result<SimaiGrid> make_grid(const SimaiFile& file, const Sizes& sizes, std::uint
                             const Where& where) {
   const auto of = [](std::uint64_t count) { return static_cast<std::uint32_t>(count); };
   const double unit = static_cast<double>(sizes.tp) * static_cast<double>(sizes.pp);
-  if (unit > static_cast<double>(ranks_max) || ranks > ranks_max)
+  if (unit > static_cast<double>(simai_ranks_max) || ranks > simai_ranks_max)
     return fail(Errc::infeasible, where,
                 fmt::format("{} ranks, TP {} x PP {} = {:.0f}: more than {}", ranks, sizes.tp,
-                            sizes.pp, unit, ranks_max),
+                            sizes.pp, unit, simai_ranks_max),
                 "choose fewer ranks");
   if (ranks == 0 || ranks % sizes.unit() != 0)
     return fail(
@@ -94,8 +93,8 @@ Result<SimaiGrid> make_grid(const SimaiFile& file, const Sizes& sizes, std::uint
   const std::uint64_t dp = ranks / sizes.unit();
   if (dp % sizes.ep != 0)
     return fail(Errc::infeasible, where,
-                fmt::format("DP {} = {} / (TP {} x PP {}) is no multiple of EP {}: expert groups "
-                            "are made of data-parallel ranks",
+                fmt::format("DP {} = {} / (TP {} x PP {}) is not a multiple of EP {}: expert "
+                            "groups are made of data-parallel ranks",
                             dp, ranks, sizes.tp, sizes.pp, sizes.ep),
                 fmt::format("choose a multiple of {} ranks", sizes.unit() * sizes.ep));
   SimaiGrid grid{of(sizes.tp), of(sizes.ep), of(dp / sizes.ep), of(sizes.pp)};
@@ -119,26 +118,20 @@ class Notes {
 
   std::vector<std::string> take() { return std::move(out_); }
 
-  void completeness() {
-    if (file_.lines.size() < file_.promised)
-      add("INCOMPLETE? line 2 of the file promises {} layers, {} are there; what is there is run",
-          file_.promised, file_.lines.size());
-  }
-
   void ranks(std::uint64_t count, const TraceOptions& options) {
     const std::string plan =
         fmt::format("TP {} x EP {} x DP/EP {} x PP {}", grid_.tp, grid_.ep, grid_.dp_ep, grid_.pp);
     if (options.ranks && file_.all_gpus && file_.all_gpus->value != count)
-      add("{} ranks instead of the {} of the file: {}; sizes of collectives stay as recorded",
-          count, file_.all_gpus->value, plan);
+      add("{} ranks instead of the {} in the file: {}; collective sizes stay as recorded", count,
+          file_.all_gpus->value, plan);
     else if (!options.ranks && !file_.all_gpus)
-      add("the header has no all_gpus: {} ranks are assumed ({}); choose them with ranks", count,
+      add("the header has no all_gpus: {} ranks are assumed ({}); set the number with ranks", count,
           plan);
     add("ranks: {}, {}; experts within the data-parallel ranks", plan,
         grid_.innermost == SimaiGrid::Innermost::dp ? "rank = dp + DP (tp + TP pp)"
                                                     : "rank = tp + TP (dp + DP pp)");
     if (step_.actor == SimaiActor::expert_group)
-      add("the {} ranks of an expert group run in lockstep, as their all-to-all makes them",
+      add("the {} ranks of an expert group run in lockstep, because of their all-to-all",
           grid_.tp * grid_.ep);
   }
 
@@ -148,46 +141,44 @@ class Notes {
     if (rules.order == Order::layer_by_layer)
       add("MICRO: all passes of a layer, then the next layer");
     else if (rules.order == Order::forward_only)
-      add("DISTRIBUTED_INFERENCE: forward only; gradients of {} layers are left out",
-          step_.skipped);
+      add("DISTRIBUTED_INFERENCE: forward only; gradients of {} layers are skipped", step_.skipped);
     else
       add("{}: the forward of all layers, then the gradients from the last layer to the first; "
           "weight-gradient collectives run beside them, one at a time",
           to_text(file_.policy));
-    add("computes under 1 us (AICB writes 1 ns where it has no time) are joined to the next one; "
-        "their sum stays");
+    add("computes under 1 us (AICB writes 1 ns where it has no time) are merged into the next one; "
+        "their sum is preserved");
   }
 
   void pipeline() {
     if (step_.pipeline == SimaiPipeline::none) return;
     const std::uint64_t vpp = value_or(file_.vpp, 1), ga = value_or(file_.ga, 1);
     const double share = static_cast<double>(grid_.pp - 1) / static_cast<double>(vpp * ga);
-    add("every pipeline stage runs the layers of the file, which are those of one rank: its "
-        "embedding and its head are on all {} stages",
+    add("every pipeline stage runs the layers in the file, which are those of one rank: its "
+        "embedding and head are on all {} stages",
         grid_.pp);
     if (step_.pipeline == SimaiPipeline::units)
-      add("pipeline: {} units (VPP {} x GA {}), each waits for {} bytes of the stage before it: "
-          "all forwards, then all backwards, so a bubble of about (PP-1)/(VPP GA) = {:.4f} comes "
-          "about; chunks that go round from the last stage to the first must arrive before the "
-          "pass "
+      add("pipeline: {} units (VPP {} x GA {}), each waits for {} bytes from the previous stage: "
+          "all forwards, then all backwards, so the bubble is about (PP-1)/(VPP GA) = {:.4f}; "
+          "chunks that wrap around from the last stage to the first must arrive before the pass "
           "ends",
           vpp * ga, vpp, ga, file_.pp_comm->value, share);
     else
-      add("pipeline: the layers do not show VPP {} x GA {} units: the bubble is one operation of "
-          "(PP-1)/(VPP GA) = {:.4f} of the compute, and the {} bytes between neighbours are one "
-          "message each way",
+      add("pipeline: the layers do not contain VPP {} x GA {} units: the bubble is one operation "
+          "of (PP-1)/(VPP GA) = {:.4f} of the compute, and the {} bytes between neighbours are one "
+          "message in each direction",
           vpp, ga, share,
           static_cast<double>(file_.pp_comm->value) * static_cast<double>(vpp * ga));
   }
 
   void leftovers() {
-    if (step_.empty > 0) add("{} collectives of 0 bytes move nothing", step_.empty);
+    if (step_.empty > 0) add("{} collectives of 0 bytes move no data", step_.empty);
     if (step_.alone > 0)
-      add("{} collectives in groups of one rank ({:.0f} bytes in all) move nothing, as in SimAI; "
+      add("{} collectives in groups of one rank ({:.0f} bytes in total) move no data, as in SimAI; "
           "those meant for the data-parallel ranks (ZeRO) need the suffix _DP_EP",
           step_.alone, step_.alone_bytes);
     if (file_.none_with_bytes > 0)
-      add("{} columns say NONE and give a size: nothing is moved", file_.none_with_bytes);
+      add("{} columns are NONE with a size: no data is moved", file_.none_with_bytes);
   }
 
  private:
@@ -202,8 +193,8 @@ class Notes {
   std::vector<std::string> out_;
 };
 
-void summarise(const SimaiFile& file, const SimaiGrid& grid, const SimaiStep& step,
-               RecordedWorkload& out) {
+void summarise_simai(const SimaiFile& file, const SimaiGrid& grid, const SimaiStep& step,
+                     RecordedWorkload& out) {
   out.counts = {{"layers", file.lines.size()},
                 {"ranks", grid.rank_count()},
                 {"TP", grid.tp},
@@ -233,7 +224,7 @@ bool is_simai(const TraceFile& file) {
 }
 
 Result<RecordedWorkload> read_simai(const TraceFile& file, const TraceOptions& options) {
-  if (file.content.size() > text_bytes_max)
+  if (file.content.size() > trace_bytes_max)
     return fail(Errc::value, {file.path}, "the file is larger than 2 GiB", "split it");
   WEFT_TRY(const SimaiFile simai, parse_simai(file.content, file.path));
   WEFT_TRY_STATUS(check_keys(simai));
@@ -246,13 +237,12 @@ Result<RecordedWorkload> read_simai(const TraceFile& file, const TraceOptions& o
   RecordedWorkload out;
   out.format = "simai";
   Notes notes(simai, grid, step);
-  notes.completeness();
   notes.ranks(ranks, options);
   notes.order();
   notes.pipeline();
   notes.leftovers();
   out.notes = notes.take();
-  summarise(simai, grid, step, out);
+  summarise_simai(simai, grid, step, out);
   out.graph = std::move(step.graph);
   return out;
 }

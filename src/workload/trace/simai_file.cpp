@@ -9,15 +9,14 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "workload/trace/simai_grid.hpp"
 
 namespace weft::workload {
 namespace {
 
-constexpr std::size_t errors_max = 100;
 constexpr std::uint64_t lines_max = 10'000'000;
 constexpr std::uint64_t list_max = 1 << 20;
 constexpr std::uint64_t ns_max = 1'000'000'000'000'000;
-constexpr std::uint64_t bytes_max = 1'000'000'000'000'000'000;
 constexpr std::uint64_t group_max = 1'000'000;
 
 struct PolicyName {
@@ -72,9 +71,9 @@ std::vector<std::string> names_of(const Rows& rows) {
 }
 
 // Takes the text apart line by line. After an error it goes on, to find further ones.
-class Parser {
+class SimaiParser {
  public:
-  Parser(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+  SimaiParser(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
   Result<SimaiFile> parse() {
     if (const std::size_t bad = find_not_text(text_); bad != text_.npos) return refuse_binary(bad);
@@ -91,7 +90,7 @@ class Parser {
   std::unexpected<Error> refuse_binary(std::size_t at) const {
     const std::string_view before = text_.substr(0, at);
     const auto line = 1 + std::ranges::count(before, '\n');
-    return fail(Errc::parse, {file_, static_cast<std::uint32_t>(line), 0}, "a byte that is no text",
+    return fail(Errc::parse, {file_, static_cast<std::uint32_t>(line), 0}, "byte that is not text",
                 "a SimAI workload is plain text; is the file damaged?");
   }
 
@@ -135,7 +134,7 @@ class Parser {
     const auto [stop, fault] = std::from_chars(piece.text.data(), end, value);
     if (fault == std::errc{} && stop == end && value >= least && value <= most) return value;
     error(Errc::value, here(piece.column),
-          fmt::format("{} is {}, not a whole number from {} to {}", what, quoted(piece.text), least,
+          fmt::format("{} is {}, not a whole number from {} to {}", what, quote(piece.text), least,
                       most),
           "correct the number");
     return std::nullopt;
@@ -149,7 +148,7 @@ class Parser {
     if (!policy) {
       const auto names = names_of(policies);
       error(Errc::unknown, out_.where,
-            fmt::format("no policy is called {}{}", quoted(tokens_[0].text),
+            fmt::format("unknown policy {}{}", quote(tokens_[0].text),
                         did_you_mean(tokens_[0].text, names)),
             fmt::format("choose one of {}", fmt::join(names, ", ")));
     }
@@ -175,8 +174,8 @@ class Parser {
     std::vector<std::string> names = names_of(keys);
     names.insert(names.end(), {"checkpoints", "checkpoint_initiates"});
     error(Errc::unknown, here(key.column),
-          fmt::format("unknown key {}{}", quoted(key.text), did_you_mean(key.text, names)),
-          fmt::format("known keys are {}", fmt::join(names, ", ")));
+          fmt::format("unknown key {}{}", quote(key.text), did_you_mean(key.text, names)),
+          fmt::format("known keys: {}", fmt::join(names, ", ")));
     if (next_token_ < tokens_.size() && is_number(tokens_[next_token_].text)) ++next_token_;
   }
 
@@ -196,21 +195,21 @@ class Parser {
       {"vpp", &SimaiFile::vpp, 1, group_max},
       {"ga", &SimaiFile::ga, 1, group_max},
       {"all_gpus", &SimaiFile::all_gpus, 1, group_max},
-      {"pp_comm", &SimaiFile::pp_comm, 0, bytes_max},
+      {"pp_comm", &SimaiFile::pp_comm, 0, simai_bytes_max},
       {"DLRM_LAST_BOTTOM_LAYER", &SimaiFile::last_bottom_layer, 0, lines_max},
   }};
 
   std::optional<Piece> take(const Piece& key) {
     if (next_token_ < tokens_.size()) return tokens_[next_token_++];
-    error(Errc::parse, here(key.column), fmt::format("nothing follows {}", quoted(key.text)),
-          "write a number behind the key");
+    error(Errc::parse, here(key.column), fmt::format("no value after {}", quote(key.text)),
+          "write a number after the key");
     return std::nullopt;
   }
 
   void read_value(const Piece& key, const Key& known) {
     auto& slot = out_.*known.member;
     if (slot)
-      error(Errc::parse, here(key.column), fmt::format("{} stands twice", known.name),
+      error(Errc::parse, here(key.column), fmt::format("duplicate key {}", known.name),
             "keep one of them");
     const auto piece = take(key);
     if (!piece) return;
@@ -225,8 +224,8 @@ class Parser {
     for (std::uint64_t i = 0; i < count.value_or(0); ++i) {
       if (next_token_ == tokens_.size())
         return error(Errc::parse, here(count_at->column),
-                     fmt::format("{} announces {} layers, {} follow", key.text, *count, i),
-                     "write as many layer numbers as announced");
+                     fmt::format("{} declares {} layers, but {} follow", key.text, *count, i),
+                     "write as many layer numbers as declared");
       const Piece& piece = tokens_[next_token_++];
       if (const auto layer = number(piece, key.text, 0, lines_max - 1))
         out.push_back(static_cast<std::uint32_t>(*layer));
@@ -245,19 +244,26 @@ class Parser {
     count_at_ = here(tokens_[0].column);
     if (tokens_.size() > 1)
       error(Errc::parse, here(tokens_[1].column),
-            fmt::format("{} behind the number of layers", quoted(tokens_[1].text)),
-            "line 2 holds the number of layer lines alone");
+            fmt::format("{} after the number of layers", quote(tokens_[1].text)),
+            "line 2 must contain only the number of layer lines");
     return number(tokens_[0], "the number of layers", 1, lines_max);
   }
 
   void check_line_count(std::uint64_t promised) {
-    out_.promised = promised;
     if (out_.lines.empty())
-      error(Errc::parse, count_at_, "the file ends before the first layer", "is it cut off?");
+      error(Errc::parse, count_at_, "the file ends before the first layer",
+            "check whether it is truncated");
     if (promised < out_.lines.size())
       error(Errc::value, count_at_,
-            fmt::format("line 2 promises {} layers, the file has {}", promised, out_.lines.size()),
+            fmt::format("line 2 declares {} layers, but the file has {}", promised,
+                        out_.lines.size()),
             "correct line 2");
+    if (promised > out_.lines.size() && !out_.lines.empty())
+      error(Errc::value, count_at_,
+            fmt::format("line 2 declares {} layers, but the file ends after {}: it is truncated",
+                        promised, out_.lines.size()),
+            fmt::format("copy the file again or, if these are all the layers, write {} on line 2",
+                        out_.lines.size()));
   }
 
   void check_lists() {
@@ -265,9 +271,9 @@ class Parser {
       for (const std::uint32_t layer : *list)
         if (layer >= out_.lines.size())
           error(Errc::value, list_at_,
-                fmt::format("layer {} of a checkpoint list, but there are {}", layer,
+                fmt::format("layer {} in a checkpoint list, but there are {}", layer,
                             out_.lines.size()),
-                "layers count from 0");
+                "layers are numbered from 0");
   }
 
   void read_row() {
@@ -291,7 +297,7 @@ class Parser {
     const std::size_t have = tokens_.size();
     const std::string what =
         have < wanted
-            ? fmt::format("{} columns of {}: what is missing is {}", have, wanted,
+            ? fmt::format("{} of {} columns: missing are {}", have, wanted,
                           have < columns.size()
                               ? fmt::format("{}", fmt::join(std::span(columns).subspan(have), ", "))
                               : "the policy of the layer")
@@ -315,7 +321,8 @@ class Parser {
     SimaiPass pass;
     pass.compute_ns = number(tokens_[column], columns[column], 0, ns_max).value_or(0);
     pass.comm = read_comm(tokens_[column + 1], columns[column + 1]);
-    pass.comm.bytes = number(tokens_[column + 2], columns[column + 2], 0, bytes_max).value_or(0);
+    pass.comm.bytes =
+        number(tokens_[column + 2], columns[column + 2], 0, simai_bytes_max).value_or(0);
     if (pass.comm.kind == SimaiComm::Kind::none && pass.comm.bytes > 0) ++out_.none_with_bytes;
     return pass;
   }
@@ -329,13 +336,13 @@ class Parser {
       if (suffix == "_EP") return {known.kind, SimaiComm::Group::ep};
       if (suffix == "_DP_EP") return {known.kind, SimaiComm::Group::dp_ep};
       error(Errc::unknown, here(piece.column),
-            fmt::format("{}: unknown suffix {} of {}", column, quoted(suffix), known.name),
-            "the group is given by _EP, _DP_EP or no suffix");
+            fmt::format("{}: unknown suffix {} of {}", column, quote(suffix), known.name),
+            "use the suffix _EP, _DP_EP or none to select the group");
       return {};
     }
     const auto names = names_of(kinds);
     error(Errc::unknown, here(piece.column),
-          fmt::format("{}: no collective is called {}{}", column, quoted(piece.text),
+          fmt::format("{}: unknown collective {}{}", column, quote(piece.text),
                       did_you_mean(piece.text, names)),
           fmt::format("choose one of {}, with _EP, _DP_EP or no suffix", fmt::join(names, ", ")));
     return {};
@@ -344,7 +351,7 @@ class Parser {
   SimaiPolicy read_policy(const Piece& piece) {
     if (const auto policy = policy_of(piece.text)) return *policy;
     error(Errc::unknown, here(piece.column),
-          fmt::format("no policy is called {}{}", quoted(piece.text),
+          fmt::format("unknown policy {}{}", quote(piece.text),
                       did_you_mean(piece.text, names_of(policies))),
           "column 13 of HYBRID_CUSTOMIZED is a policy");
     return SimaiPolicy::customized;
@@ -376,7 +383,7 @@ std::optional<SimaiPolicy> simai_policy_at(std::string_view text) {
 }
 
 Result<SimaiFile> parse_simai(std::string_view text, const std::string& file) {
-  return Parser(text, file).parse();
+  return SimaiParser(text, file).parse();
 }
 
 }  // namespace weft::workload

@@ -69,7 +69,6 @@ struct SimaiFile {
   std::vector<std::uint32_t> checkpoints;  // lines whose input is kept
   std::vector<std::uint32_t> initiates;    // lines whose backward first runs the forward again
   std::vector<SimaiLine> lines;
-  std::uint64_t promised = 0;         // layers by line 2; files with fewer are in circulation
   std::uint64_t none_with_bytes = 0;  // columns "NONE" with a size
 };
 
@@ -78,7 +77,7 @@ std::optional<SimaiPolicy> simai_policy_at(std::string_view text);
 
 // `text` must outlive the result. Every number is read as 64 bits, unsigned.
 // Fails: Errc::parse / unknown / value with file:line:column, up to a hundred errors: a line
-// without exactly 12 columns (13 for HYBRID_CUSTOMIZED), more lines than line 2 says or none, an
+// without exactly 12 columns (13 for HYBRID_CUSTOMIZED), more or fewer lines than line 2 says, an
 // unknown policy, key, collective or suffix, a number that does not fit.
 // Bounds: 10 M lines, 2^20 checkpoints; times to 1e15 ns, sizes to 1e18 bytes.
 Result<SimaiFile> parse_simai(std::string_view text, const std::string& file);

@@ -19,12 +19,12 @@ using model::CollectiveOp;
 using model::Operation;
 using model::Program;
 
-constexpr double operations_max = 20e6;
+constexpr double simai_operations_max = 20e6;
 // AICB writes 1 ns where it has no time. Such computes are joined to the next one.
 constexpr double alone_s = 1e-6;
 
 // Streams of an actor: what is on one runs one after the other.
-enum Stream : std::uint8_t { compute_stream = 1, blocking_stream, gradient_stream, side_stream };
+enum : std::uint8_t { compute_stream = 1, blocking_stream, gradient_stream, side_stream };
 enum Tag : std::uint32_t { forward_tag, backward_tag, forward_wrap_tag, backward_wrap_tag };
 constexpr std::uint32_t next_stage = 0, previous_stage = 1;  // peer slots
 
@@ -71,7 +71,8 @@ Result<std::vector<Recompute>> find_recomputes(const SimaiFile& file) {
     if (after == kept.begin())
       return fail(
           Errc::infeasible, file.where,
-          fmt::format("layer {} runs the forward again, but no checkpoint stands before it", layer),
+          fmt::format("layer {} recomputes the forward pass, but there is no checkpoint before it",
+                      layer),
           "add a layer to checkpoints, e.g. 0");
     out.push_back({*(after - 1), layer});
   }
@@ -468,7 +469,7 @@ class StageWriter {
   std::array<std::optional<std::uint32_t>, 4> last_send_, last_receive_;  // by tag
 };
 
-Status check_size(const Shared& shared) {
+Status check_operations(const Shared& shared) {
   const SimaiFile& file = shared.file;
   const SimaiGrid& grid = shared.grid;
   double layers = 3 * static_cast<double>(file.lines.size());
@@ -476,12 +477,12 @@ Status check_size(const Shared& shared) {
   constexpr double program_itself = 32;  // what an empty program takes, in operations
   const double per_stage =
       2 * layers + 4 * static_cast<double>(shared.units.count()) + program_itself;
-  if (per_stage * grid.pp <= operations_max) return {};
+  if (per_stage * grid.pp <= simai_operations_max) return {};
   return fail(
       Errc::infeasible, file.where,
       fmt::format("the step may have {:.3g} operations (PP {} x {:.3g}), more than {:.0f} M",
-                  per_stage * grid.pp, grid.pp, per_stage, operations_max / 1e6),
-      "cut the file down to fewer layers or micro-batches, or lower pp");
+                  per_stage * grid.pp, grid.pp, per_stage, simai_operations_max / 1e6),
+      "reduce the file to fewer layers or micro-batches, or reduce pp");
 }
 
 // Layers that the policy leaves out although they would do something.
@@ -504,12 +505,6 @@ void choose_pipeline(Shared& shared) {
   if (shared.units.size() > 0) shared.step.pipeline = SimaiPipeline::units;
 }
 
-void resolve_slots(model::OpGraph& graph, const SimaiSlots& slots) {
-  for (Program& program : graph.programs)
-    for (Operation& op : program.operations)
-      if (op.kind == Operation::Kind::collective) op.slot = slots[op.slot];
-}
-
 }  // namespace
 
 Result<SimaiStep> build_simai_step(const SimaiFile& file, const SimaiGrid& grid) {
@@ -517,7 +512,7 @@ Result<SimaiStep> build_simai_step(const SimaiFile& file, const SimaiGrid& grid)
   Shared shared{file, grid, {}, std::move(recomputes), {}, {}, {}};
   shared.layer_labels.assign(file.lines.size(), {no_label, no_label, no_label});
   choose_pipeline(shared);
-  WEFT_TRY_STATUS(check_size(shared));
+  WEFT_TRY_STATUS(check_operations(shared));
   SimaiStep& step = shared.step;
   step.skipped = count_skipped(file);
   std::vector<std::uint32_t> programs;
@@ -530,7 +525,7 @@ Result<SimaiStep> build_simai_step(const SimaiFile& file, const SimaiGrid& grid)
     if ((shared.used >> g & 1u) != 0) used.push_back(static_cast<SimaiGroup>(g));
   const bool experts_meet = std::ranges::find(used, SimaiGroup::ep) != used.end();
   step.actor = experts_meet ? SimaiActor::expert_group : SimaiActor::tensor_group;
-  resolve_slots(step.graph, place_ranks(grid, step.actor, used, programs, step.graph));
+  place_ranks(grid, step.actor, used, programs, step.graph);
   WEFT_TRY_STATUS(step.graph.finish());
   return std::move(shared.step);
 }

@@ -1,6 +1,7 @@
 #include "workload/trace/simai_grid.hpp"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 namespace weft::workload {
@@ -158,11 +159,11 @@ std::uint32_t size_of(const SimaiGrid& grid, SimaiGroup group) {
   return static_cast<std::uint32_t>(grid.rank_count());
 }
 
-SimaiSlots place_ranks(const SimaiGrid& grid, SimaiActor actor, std::span<const SimaiGroup> used,
-                       std::span<const std::uint32_t> programs, OpGraph& graph) {
+void place_ranks(const SimaiGrid& grid, SimaiActor actor, std::span<const SimaiGroup> used,
+                 std::span<const std::uint32_t> programs, OpGraph& graph) {
   Placer placer(grid, actor, graph);
   placer.add_actors(programs);
-  SimaiSlots slots{};
+  std::array<std::uint32_t, simai_group_count> slots{};  // of those used
   std::vector<SimaiGroup> order(used.begin(), used.end());
   std::ranges::stable_partition(order, [](SimaiGroup g) { return g != SimaiGroup::ends; });
   std::vector<std::vector<std::uint32_t>> group_of;
@@ -175,7 +176,9 @@ SimaiSlots place_ranks(const SimaiGrid& grid, SimaiActor actor, std::span<const 
     for (const auto& groups : group_of)
       if (groups[a] != no_group) graph.memberships.push_back(groups[a]);
   }
-  return slots;
+  for (model::Program& program : graph.programs)
+    for (model::Operation& op : program.operations)
+      if (op.kind == model::Operation::Kind::collective) op.slot = slots[op.slot];
 }
 
 }  // namespace weft::workload

@@ -1,13 +1,16 @@
 // Ranks of a SimAI or AICB workload and the groups they do collectives in.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 
 #include "model/op_graph.hpp"
 
 namespace weft::workload {
+
+// Bounds of both formats; bytes are those of one message.
+inline constexpr std::uint64_t simai_ranks_max = 1'000'000;
+inline constexpr std::uint64_t simai_bytes_max = 1'000'000'000'000'000'000;
 
 // Default order, that of Megatron-LM: rank = tp + TP (ep + EP (dp_ep + DP_EP pp)). The ranks of a
 // data-parallel group count ep first, so expert groups are its runs of EP.
@@ -33,16 +36,14 @@ std::uint32_t size_of(const SimaiGrid& grid, SimaiGroup group);
 // second is right where they meet in an all-to-all in every layer anyway.
 enum class SimaiActor : std::uint8_t { tensor_group, expert_group };
 
-// Slot of each group in the programs; those that are not used have none.
-using SimaiSlots = std::array<std::uint32_t, simai_group_count>;
-
 // Fills actors, their ranks, groups and memberships of `graph`, in order of pipeline stage, then
 // data-parallel rank. Actors of stage s get program `programs[s]`, and as peers the actors of the
 // next (slot 0) and the previous stage (slot 1), in a circle; none where there is one stage. Actors
 // outside `ends` have no membership there, so it is the last slot. Every group in `used` must be
-// used by all programs (`ends`: by those of the first and last stage).
+// used by all programs (`ends`: by those of the first and last stage). Collectives come with their
+// SimaiGroup as slot, and get the slot of their membership.
 // Cost: O(ranks * groups used).
-SimaiSlots place_ranks(const SimaiGrid& grid, SimaiActor actor, std::span<const SimaiGroup> used,
-                       std::span<const std::uint32_t> programs, model::OpGraph& graph);
+void place_ranks(const SimaiGrid& grid, SimaiActor actor, std::span<const SimaiGroup> used,
+                 std::span<const std::uint32_t> programs, model::OpGraph& graph);
 
 }  // namespace weft::workload

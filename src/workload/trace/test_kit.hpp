@@ -35,4 +35,10 @@ inline bool noted(const RecordedWorkload& workload, std::string_view text) {
                              [&](const std::string& note) { return note.contains(text); });
 }
 
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+inline void flip(char& byte, std::uint64_t bit) { byte = static_cast<char>(byte ^ 1 << bit); }
+
 }  // namespace weft::workload::testing

@@ -57,6 +57,13 @@ struct RecordedWorkload {
 Result<RecordedWorkload> read_workload(std::span<const TraceFile> files,
                                        const TraceOptions& options);
 
+enum class TraceFormat : std::uint8_t { simai, aicb, goal, chakra };
+// By the first bytes of the content and, for Chakra and GOAL, the end of the name; none where no
+// format is known.
+std::optional<TraceFormat> format_of(const TraceFile& file);
+// What is said of a file of no known format.
+Error unknown_format(const TraceFile& file);
+
 // The reader of each format; `is_*` look at the first bytes only.
 bool is_simai(const TraceFile& file);
 Result<RecordedWorkload> read_simai(const TraceFile& file, const TraceOptions& options);

@@ -44,11 +44,13 @@ function bar(row: Row, scale: number) {
   if (job?.roofline_busbw_GBps != null) {
     track.append(mark('roofline', Math.min(job.roofline_busbw_GBps * scale, 100)));
   }
-  const text = job === undefined ? 'not run' : job.busbw_GBps === null
+  const stopped = job?.unfinished ?? null;
+  const text = job === undefined ? 'not run' : stopped !== null
     ? 'unfinished' : format.number(job.busbw_GBps);
   return el('div', {class: 'bar-row', role: 'listitem', 'data-variant': row.name},
             el('span', {class: 'name', title: row.name}, row.name), track,
-            el('span', {class: 'value'}, text));
+            el('span', stopped === null ? {class: 'value'}
+              : {class: 'value', title: format.unfinished(stopped)}, text));
 }
 
 export function axis(title: string, marks: number[], max: number) {

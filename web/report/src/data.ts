@@ -1,5 +1,11 @@
 // The shape of report.json (docs/report.md) as it is embedded in the page.
 
+// Since when and why a job stood still that did not come to its end; its times are null.
+export interface Unfinished {
+  at_s: number | null;
+  why: string;
+}
+
 export interface Job {
   op: string;
   algorithm: string;
@@ -7,6 +13,7 @@ export interface Job {
   gpus: number;
   bytes_per_rank: number | null;
   iterations: number;
+  unfinished: Unfinished | null;
   time_s: {mean: number | null; min: number | null; max: number | null};
   algbw_GBps: number | null;
   busbw_GBps: number | null;

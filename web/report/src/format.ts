@@ -1,4 +1,5 @@
 // Numbers as people in the field write them. `null` (no value) is a dash.
+import type {Unfinished} from './data';
 
 export const none = '–';
 
@@ -30,6 +31,7 @@ export function bytes(value: number | null): string {
 
 export const number = (value: number | null, significant = 4) =>
   value === null ? none : digits(value, significant);
+export const unfinished = ({at_s, why}: Unfinished) => `unfinished at ${seconds(at_s)}: ${why}`;
 export const ratio = (value: number | null) => (value === null ? none : value.toFixed(2));
 export const percent = (value: number | null) =>
   value === null ? none : `${(value * 100).toFixed(1)} %`;

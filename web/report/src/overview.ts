@@ -1,11 +1,15 @@
 // Slowdown against the roofline: one row per variant, one column per job.
-import {collectiveNames, collectiveOf, variantsOf, type Report} from './data';
+import {collectiveNames, collectiveOf, variantsOf, type Job, type Report} from './data';
 import {el, section} from './dom';
 import * as format from './format';
 
-function cell(ratio: number | null | undefined, worst: number, best: number | undefined) {
-  if (ratio === undefined) return el('td', {class: 'ratio'}, 'not run');
-  if (ratio === null) return el('td', {class: 'ratio'}, 'unfinished');
+function cell(job: Job | undefined, worst: number, best: number | undefined) {
+  if (job === undefined) return el('td', {class: 'ratio'}, 'not run');
+  if (job.unfinished !== null) {
+    return el('td', {class: 'ratio unfinished'}, format.unfinished(job.unfinished));
+  }
+  const ratio = job.ratio;
+  if (ratio === null) return el('td', {class: 'ratio'}, format.none);
   const bar = el('span', {class: 'bar'});
   const excess = worst > 1 ? (ratio - 1) / (worst - 1) : 0;
   bar.style.width = `${Math.min(Math.max(excess, 0), 1) * 100}%`;
@@ -23,8 +27,9 @@ export function settings(variant: {scheme: string; qps: number; faults: string[]
 export function overview(report: Report, select: (name: string) => void) {
   const jobs = collectiveNames(report);
   const variants = variantsOf(report);
-  const ratios = jobs.map((job) => variants.map((v) => collectiveOf(v.value, job)?.ratio));
-  const known = ratios.map((column) => column.filter((r) => typeof r === 'number'));
+  const runs = jobs.map((job) => variants.map((v) => collectiveOf(v.value, job)));
+  const known = runs.map((column) =>
+    column.map((job) => job?.ratio).filter((r) => typeof r === 'number'));
   const worst = Math.max(1, ...known.flat());
   const best = known.map((column) => (variants.length > 1 ? Math.min(...column) : undefined));
   const head = el('tr', {}, el('th', {scope: 'col', class: 'text'}, 'Variant'),
@@ -35,7 +40,7 @@ export function overview(report: Report, select: (name: string) => void) {
     return el('tr', {'data-variant': variant.name},
               el('th', {scope: 'row', class: 'text'}, button,
                  el('small', {}, settings(variant.value))),
-              ...jobs.map((_, column) => cell(ratios[column]?.[row], worst, best[column])));
+              ...jobs.map((_, column) => cell(runs[column]?.[row], worst, best[column])));
   });
   const grid = el('table', {class: 'overview'}, el('thead', {}, head), el('tbody', {}, ...rows));
   return section(

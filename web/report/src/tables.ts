@@ -17,7 +17,8 @@ function jobTable(report: Report) {
   const of = (variant: Named<Variant>) => collectives(variant.value).map(({name, value}) => [
     variant.name, name, value.op, value.algorithm, value.placement, format.count(value.gpus),
     format.bytes(value.bytes_per_rank), format.count(value.iterations),
-    format.seconds(value.time_s.mean), format.seconds(value.time_s.min),
+    value.unfinished === null ? format.seconds(value.time_s.mean)
+      : format.unfinished(value.unfinished), format.seconds(value.time_s.min),
     format.seconds(value.time_s.max), format.number(value.algbw_GBps),
     format.number(value.busbw_GBps), format.seconds(value.roofline_s),
     format.ratio(value.ratio)]);
@@ -36,8 +37,8 @@ function trainingTable(report: Report) {
                    number('Bootstrap'), number('Checkpoint')];
   const row = (variant: string, name: string, job: TrainingJob) => [
     variant, name, job.model, job.plan, job.placement, format.count(job.gpus),
-    format.seconds(job.step_time_s), format.seconds(job.compute_s),
-    ...exposed.map((dimension) => format.seconds(job.exposed_s[dimension] ?? null)),
+    job.unfinished === null ? format.seconds(job.step_time_s) : format.unfinished(job.unfinished),
+    format.seconds(job.compute_s), ...exposed.map((dimension) => format.seconds(job.exposed_s[dimension] ?? null)),
     format.seconds(job.idle_s), format.percent(job.bubble), format.number(job.tflops_per_gpu),
     format.percent(job.mfu), format.number(job.tokens_per_s_per_gpu),
     format.seconds(job.roofline_s), format.bytes(job.memory_bytes),

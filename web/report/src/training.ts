@@ -51,12 +51,15 @@ function stack(job: TrainingJob, parts: Part[], scale: number) {
 function barRow(row: Row, track: (job: TrainingJob) => Node[],
                 value: (job: TrainingJob) => string) {
   const job = row.value;
-  const done = job !== undefined && job.step_time_s !== null;
+  const stopped = job?.unfinished ?? null;
+  const done = job !== undefined && stopped === null && job.step_time_s !== null;
   return el('div', {class: 'bar-row', role: 'listitem', 'data-variant': row.name},
             el('span', {class: 'name', title: row.name}, row.name),
             el('div', {class: 'track'}, ...(done ? track(job) : [])),
-            el('span', {class: 'value'},
-               job === undefined ? 'not run' : done ? value(job) : 'unfinished'));
+            el('span', stopped === null ? {class: 'value'}
+              : {class: 'value', title: format.unfinished(stopped)},
+               job === undefined ? 'not run' : done ? value(job)
+                 : stopped === null ? format.none : 'unfinished'));
 }
 
 interface Bars {
@@ -137,7 +140,7 @@ const columns: Column[] =
 function cells(job: TrainingJob | undefined, first: TrainingJob | undefined): string[] {
   if (job === undefined) return ['not run', ...columns.slice(2).map(() => format.none)];
   const step = job.step_time_s;
-  if (step === null) return ['unfinished', ...columns.slice(2).map(() => format.none)];
+  if (step === null) return columns.slice(1).map(() => format.none);
   const over = (value: number | null | undefined) =>
     format.ratio(value == null ? null : value / step);
   const slowdown = job.roofline_s === null ? null : step / job.roofline_s;
@@ -156,7 +159,10 @@ function summary(rows: Row[], variants: Named<Variant>[], select: (name: string)
     return el('tr', {'data-variant': row.name},
               el('th', {scope: 'row', class: 'text'}, button,
                  variant === undefined ? undefined : el('small', {}, settings(variant))),
-              ...cells(row.value, first).map((cell) => el('td', {class: 'number'}, cell)));
+              ...(row.value != null && row.value.unfinished !== null
+                ? [el('td', {class: 'unfinished', colspan: String(columns.length - 1)},
+                      format.unfinished(row.value.unfinished))]
+                : cells(row.value, first).map((cell) => el('td', {class: 'number'}, cell))));
   });
   const head = columns.map((column, at) =>
     el('th', {scope: 'col', class: at === 0 ? 'text' : 'number'}, column.title));

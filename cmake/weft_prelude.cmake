@@ -1,0 +1,73 @@
+# Precompiled headers: the standard library, fmt and what else is slow to read. Only headers of others
+# stand here, so that a change of ours rebuilds what includes it and nothing more. A source still
+# includes what it uses: -DWEFT_PRELUDE=OFF builds without.
+option(WEFT_PRELUDE "Precompile the headers of libraries" ON)
+set(weft_prelude_headers
+    <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <cstdint> <deque> <expected>
+    <filesystem> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span>
+    <string> <string_view> <thread> <tuple> <unordered_map> <utility> <variant> <vector>
+    <fmt/format.h>)
+
+# weft_add_prelude(NAME FLAGS target HEADERS header...): headers compiled with the flags of `target`.
+# g++ takes a precompiled header only under the very flags it was made with, hence one for each set.
+function(weft_add_prelude name)
+  cmake_parse_arguments(PRELUDE "" "FLAGS" "HEADERS" ${ARGN})
+  if(NOT WEFT_PRELUDE)
+    return()
+  endif()
+  add_library(weft_prelude_${name} STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/prelude.cpp)
+  target_link_libraries(weft_prelude_${name} PRIVATE ${PRELUDE_FLAGS} fmt::fmt)
+  target_precompile_headers(weft_prelude_${name} PRIVATE ${weft_prelude_headers} ${PRELUDE_HEADERS})
+endfunction()
+
+# weft_use_prelude(TARGET NAME): its sources begin with the precompiled headers of that name.
+function(weft_use_prelude target name)
+  if(TARGET weft_prelude_${name})
+    target_precompile_headers(${target} REUSE_FROM weft_prelude_${name})
+    target_link_libraries(${target} PRIVATE fmt::fmt) # its definitions are part of the flags
+  endif()
+endfunction()
+
+# weft_unite(TARGET): several of its sources are compiled at a time, which reads the headers they share once.
+# The names in anonymous namespaces of a target thus differ, as do its file-local macros. A source still
+# includes what it uses: -DWEFT_UNITY=OFF compiles each alone.
+option(WEFT_UNITY "Compile several sources at a time" ON)
+function(weft_unite target)
+  if(WEFT_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  endif()
+endfunction()
+
+# weft_pkg_module(PREFIX MODULE): the imported target PkgConfig::PREFIX, without flags that mean nothing on
+# Linux with glibc 2.34 or later and would rule out the precompiled headers.
+find_package(PkgConfig REQUIRED)
+function(weft_pkg_module prefix module)
+  pkg_check_modules(${prefix} REQUIRED IMPORTED_TARGET GLOBAL ${module})
+  get_target_property(options PkgConfig::${prefix} INTERFACE_COMPILE_OPTIONS)
+  if(options)
+    list(REMOVE_ITEM options -pthread -DNOMINMAX)
+    set_property(TARGET PkgConfig::${prefix} PROPERTY INTERFACE_COMPILE_OPTIONS ${options})
+  endif()
+endfunction()
+
+if(WEFT_PRELUDE AND WEFT_CCACHE) # for it to see what a precompiled header holds
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    target_compile_options(weft_flags INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+  else()
+    target_compile_options(weft_flags INTERFACE -fpch-preprocess)
+  endif()
+endif()
+
+add_library(weft_hot_flags INTERFACE)
+add_library(weft_cold_flags INTERFACE)
+target_link_libraries(weft_hot_flags INTERFACE weft_flags)
+target_link_libraries(weft_cold_flags INTERFACE weft_flags)
+target_compile_options(weft_cold_flags INTERFACE -O1)
+if(WEFT_FUZZ) # rooms are what fuzz targets look into
+  target_compile_options(weft_hot_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_compile_options(weft_cold_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+weft_add_prelude(hot FLAGS weft_hot_flags)
+weft_add_prelude(cold FLAGS weft_cold_flags HEADERS <nlohmann/json.hpp>)
+weft_add_prelude(test FLAGS weft_test_flags HEADERS <nlohmann/json.hpp> <doctest/doctest.h>)

@@ -1,0 +1,222 @@
+// What the packet engine says on the command line: the same bytes on any number of threads, and no
+// trouble without a word.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "run_weft.hpp"
+
+using namespace weft;
+using cli_test::Outcome;
+using cli_test::Scratch;
+using nlohmann::json;
+
+namespace {
+
+// 16 racks of 8 NICs and 8 spines; every link 400 Gb/s and 1 us.
+constexpr const char* packet_zone =
+    "fabric: {generator: ai_zone, racks: 16, hosts_per_rack: 1, gpus_per_host: 8, spines: 8, "
+    "link: 400 Gbps, latency: 1 us}\n";
+
+// 512 flows of random ends and sizes.
+std::string random_flows() {
+  std::string out = "id,src,dst,bytes\n";
+  Rng rng(7);
+  for (int i = 0; i < 512; ++i) {
+    const std::uint64_t src = rng.below(128), dst = (src + 1 + rng.below(127)) % 128;
+    out += fmt::format("flow-{},{},{},{} B\n", i, src, dst, 2'000 + rng.below(300'000));
+  }
+  return out;
+}
+
+struct Scenario {
+  std::string name, text;
+};
+
+const std::vector<Scenario>& scenarios() {
+  static const std::string spine_down =
+      "{kind: switch_down, switch: ctsw:2, at: 10 us, until: 30 us}";
+  static const std::vector<Scenario> all{
+      {"DCQCN, dynamic PFC, 4 QPs, slow receivers, a lossy cable, a spine down",
+       "routing: {scheme: e_ecmp, qps: 4, message_mode: split}\n"
+       "transport: {cc: dcqcn, pfc: {alpha: 0.125}, buffers: {rtsw: 32 MB, ctsw: 32 MB, nic: 2 MB},"
+       " last_packet: exact, receive_rate: 0.8, ack_timeout: 200 us}\n"
+       "faults: [{kind: link_lossy, link: \"rtsw:0->ctsw:1\", loss: 0.01}, " +
+           spine_down + "]\n"},
+      {"NSCC, spray, trimming, small buffers, a spine down",
+       "routing: {scheme: spray}\n"
+       "transport: {name: nscc, overflow: trim, ack_timeout: 200 us, "
+       "buffers: {rtsw: {per_port: 100 kB}, ctsw: {per_port: 100 kB}}}\n"
+       "faults: [" +
+           spine_down + "]\n"},
+      {"EQDS, trimming", "transport: {name: eqds, buffers: {others: {per_port: 100 kB}}}\n"},
+      {"HPCC, PFC, 2 classes",
+       "transport: {name: hpcc, pfc: true, "
+       "classes: {weights: [8320 B, 4160 B], ack: 1, control: 1}}\n"},
+      {"CTS, adaptive, selective",
+       "routing: {scheme: adaptive}\ntransport: {name: cts, reliability: selective}\n"},
+      {"REPS, PFC", "routing: {scheme: reps}\ntransport: {name: nscc, pfc: true}\n"},
+      {"flowlets, DCQCN, series",
+       "routing: {scheme: flowlet}\n"
+       "transport: {cc: dcqcn, buffers: 64 MB, "
+       "series: {interval: 5 us, links: [\"rtsw:0->ctsw:1\"], flows: [flow-7]}}\n"}};
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("weft flows --json on the packet engine: the same bytes on 1, 2, 3 and 8 threads") {
+  Scratch scratch;
+  scratch.write("flows.csv", random_flows());
+  for (const Scenario& scenario : scenarios()) {
+    CAPTURE(scenario.name);
+    scratch.write("f.yaml", packet_zone + scenario.text);
+    Outcome alone;
+    for (const char* threads : {"1", "2", "3", "8"}) {
+      CAPTURE(threads);
+      const Outcome outcome = scratch.run({"flows", "--fabric", "f.yaml", "--flows", "flows.csv",
+                                           "--engine", "packet", "--threads", threads, "--json"});
+      if (alone.out.empty()) alone = outcome;
+      CHECK_MESSAGE(outcome.status == 0, outcome.err);
+      CHECK(outcome.err == alone.err);
+      // Not the texts, which are long: what differs is a key or two.
+      const bool same = outcome.out == alone.out;
+      CHECK_MESSAGE(same, json::diff(json::parse(alone.out), json::parse(outcome.out)).dump());
+    }
+    const json packet = json::parse(alone.out)["packet"];
+    CHECK(packet["drops_link"] <= packet["drops"]);
+    CHECK(packet["hops"] > 50'000);
+  }
+}
+
+TEST_CASE("weft run --json on the packet engine: the same bytes on 1, 2, 3 and 8 threads") {
+  Scratch scratch;
+  const std::string jobs =
+      "jobs: [{name: a, collective: all_reduce, algorithm: ring, bytes: 1 MiB, gpus: 64}, "
+      "{name: b, collective: all_to_all, bytes: 64 KiB, gpus: 32}]\n";
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+    CAPTURE(scenarios()[i].name);
+    scratch.write("s.yaml", packet_zone + scenarios()[i].text + jobs);
+    std::string alone;
+    for (const char* threads : {"1", "2", "3", "8"}) {
+      const Outcome outcome =
+          scratch.run({"run", "s.yaml", "--set", "engine=packet", "--threads", threads, "--json"});
+      REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
+      if (alone.empty()) alone = outcome.out;
+      const bool same = outcome.out == alone;
+      CHECK_MESSAGE(same, json::diff(json::parse(alone), json::parse(outcome.out)).dump());
+    }
+  }
+}
+
+namespace {
+
+constexpr const char* two_racks =
+    "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 8, spines: 2, "
+    "link: 400 Gbps, latency: 1 us}\n";
+
+// Four flows each way to every port of two of each rack's.
+std::string crossing_flows() {
+  std::string out = "id,src,dst,bytes\n";
+  for (int i = 0; i < 8; ++i)
+    out += fmt::format("a{0},{0},{1},1 MB\nb{0},{2},{3},1 MB\n", i, 8 + i / 4, i + 8, i / 4);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a headroom that is too small: a warning names class and ports, and the status is 1") {
+  Scratch scratch;
+  scratch.write("flows.csv", crossing_flows());
+  scratch.write("s.yaml", std::string(two_racks) +
+                              "jobs: [{name: a, collective: all_to_all, bytes: 8 MB, gpus: 16}]\n");
+  const auto run = [&](const std::string& factor) {
+    scratch.write("f.yaml", std::string(two_racks) +
+                                "routing: {scheme: spray}\ntransport: {pfc: {headroom_factor: " +
+                                factor + "}, ack_timeout: 200 us}\n");
+    return scratch.run(
+        {"flows", "--fabric", "f.yaml", "--flows", "flows.csv", "--engine", "packet", "--json"});
+  };
+  const Outcome enough = run("1");
+  CHECK(enough.status == 0);
+  CHECK(enough.err.find("warning") == std::string::npos);
+  CHECK(json::parse(enough.out)["packet"]["lossless_drops"].empty());
+  const Outcome small = run("0.4");
+  CHECK(small.status == 1);
+  const json packet = json::parse(small.out)["packet"];
+  CHECK(packet["drops"] > 0);
+  CHECK(packet["drops"] == packet["drops_headroom"]);
+  REQUIRE(packet["lossless_drops"].size() == 1);
+  const auto line = packet["lossless_drops"][0].get<std::string>();
+  CAPTURE(line);
+  CHECK(line.starts_with(fmt::format("lossless class 0 lost {} packets", packet["drops"].dump())));
+  CHECK(line.find("nic:0->rtsw:0 (") != std::string::npos);
+  CHECK(small.err.find("weft: warning: " + line + "\n") != std::string::npos);
+
+  const Outcome job = scratch.run(
+      {"run", "s.yaml", "--set", "engine=packet", "--set", "routing.scheme=spray", "--set",
+       "transport.pfc={headroom_factor: 0.05}", "--set", "transport.ack_timeout=200 us"});
+  CHECK(job.status == 1);
+  CHECK(job.out.find("warning: ") != std::string::npos);
+  CHECK(job.out.find("lossless class 0 lost ") != std::string::npos);
+}
+
+TEST_CASE("pause storms of a run of 2 ms are named, though ACK timers would run for 17 ms") {
+  Scratch scratch;
+  scratch.write("f.yaml", std::string(two_racks) + "transport: {pfc: true, receive_rate: 0.05}\n");
+  std::string flows = "id,src,dst,bytes\n";
+  for (int i = 0; i < 8; ++i) flows += fmt::format("{0},{0},{1},1 MB\n", i, i + 8);
+  scratch.write("flows.csv", flows);
+  const Outcome outcome = scratch.run(
+      {"flows", "--fabric", "f.yaml", "--flows", "flows.csv", "--engine", "packet", "--json"});
+  CHECK(outcome.status == 0);
+  const json result = json::parse(outcome.out);
+  CHECK(result["makespan_s"] < 0.002);
+  std::size_t nics = 0;
+  for (const json& line : result["packet"]["storms"])
+    nics += line.get<std::string>().starts_with("nic:") ? 1 : 0;
+  CHECK(nics == 8);
+}
+
+TEST_CASE("series of flows are asked for by the ids of the file") {
+  Scratch scratch;
+  scratch.write("flows.csv", "id,src,dst,bytes\nweights,0,9,1 MB\n0,1,10,2 MB\n");
+  const auto run = [&](const std::string& flows, const std::string& more) {
+    scratch.write("f.yaml", std::string(two_racks) + more +
+                                "transport: {series: {interval: 1 us, flows: [" + flows + "]}}\n");
+    return scratch.run(
+        {"flows", "--fabric", "f.yaml", "--flows", "flows.csv", "--engine", "packet", "--json"});
+  };
+  const Outcome outcome = run("weights, 0", "");
+  REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
+  const json series = json::parse(outcome.out)["packet"]["series"];
+  REQUIRE(series.size() == 2);
+  CHECK(series[0]["name"] == "rate flow weights");
+  CHECK(series[1]["name"] == "rate flow 0");
+  const auto bytes = [&](std::size_t i) {
+    double sum = 0;
+    for (const json& rate : series[i]["value"]) sum += rate.get<double>() * 1e-6;
+    return sum;
+  };
+  CHECK(bytes(0) == doctest::Approx(1e6).epsilon(0.01));
+  CHECK(bytes(1) == doctest::Approx(2e6).epsilon(0.01));
+  const Outcome split = run("weights", "routing: {scheme: e_ecmp, qps: 2, message_mode: split}\n");
+  CHECK(json::parse(split.out)["packet"]["series"][1]["name"] == "rate flow weights, part 2 of 2");
+  const Outcome refused = run("1", "");
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find("flow \"1\" does not exist") != std::string::npos);
+}
+
+TEST_CASE("a flow of 20 TB is one of 20 TB") {
+  Scratch scratch;
+  scratch.write("f.yaml", two_racks);
+  scratch.write("flows.csv", "id,src,dst,bytes\nhuge,0,9,20 TB\n");
+  const Outcome outcome = scratch.run({"flows", "--fabric", "f.yaml", "--flows", "flows.csv",
+                                       "--engine", "packet", "--end", "50 us"});
+  CHECK(outcome.status == 1);
+  CHECK(outcome.err.find(" of 4882812500 packets acknowledged") != std::string::npos);
+}
