@@ -38,7 +38,8 @@ int system_error_of(sqlite3* db) {
   // A commit that fails has been rolled back by now; what still knows is the file of the log.
   sqlite3_file* log = nullptr;
   int error = 0;
-  if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK &&
+  if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, static_cast<void*>(&log)) ==
+          SQLITE_OK &&
       log != nullptr && log->pMethods != nullptr)
     log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &error);
   return error;
