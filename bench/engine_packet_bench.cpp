@@ -8,7 +8,7 @@
 
 #include "base/rng.hpp"
 #include "engine/packet/packet_run.hpp"
-#include "model/generate.hpp"
+#include "model/formats/build_fabric.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "adapt/sim/twin.hpp"
 #include "base/check.hpp"
-#include "model/generate.hpp"
+#include "model/formats/build_fabric.hpp"
 #include "observe/localise/localise.hpp"
 #include "route/router.hpp"
 

@@ -7,7 +7,7 @@
 #include "base/check.hpp"
 #include "base/config.hpp"
 #include "base/rng.hpp"
-#include "model/generate.hpp"
+#include "model/formats/build_fabric.hpp"
 #include "observe/detect/detector.hpp"
 
 namespace {

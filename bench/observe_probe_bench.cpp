@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "base/config.hpp"
-#include "model/generate.hpp"
+#include "model/formats/build_fabric.hpp"
 #include "observe/probe/histogram.hpp"
 #include "observe/probe/plan.hpp"
 #include "observe/probe/responder.hpp"

@@ -9,7 +9,7 @@
 #include "adapt/sim/storm_syslog.hpp"
 #include "base/check.hpp"
 #include "base/config.hpp"
-#include "model/generate.hpp"
+#include "model/formats/build_fabric.hpp"
 #include "observe/telemetry/metrics.hpp"
 #include "observe/telemetry/prometheus.hpp"
 #include "observe/telemetry/syslog_reader.hpp"

@@ -7,8 +7,8 @@
 
 #include "base/check.hpp"
 #include "base/rng.hpp"
-#include "model/generate.hpp"
-#include "model/state.hpp"
+#include "model/fabric/state.hpp"
+#include "model/formats/build_fabric.hpp"
 #include "route/fib.hpp"
 #include "route/router.hpp"
 

@@ -8,7 +8,7 @@
 #include "base/config.hpp"
 #include "base/rng.hpp"
 #include "base/timestamp.hpp"
-#include "model/generate.hpp"
+#include "model/formats/build_fabric.hpp"
 #include "operate/triage/triage.hpp"
 
 namespace {

@@ -1,12 +1,14 @@
-# weft_room(NAME LEVEL n [COLD [HOT source...]] [LINKS room...] [USES library...] [NEEDS what...])
+# weft_room(NAME LEVEL n [COLD [HOT source...]] [LINKS room...] [USES library...]
+#           [TEST_LINKS room...] [NEEDS what...])
 #
 # One folder is one room. Its library is weft_<NAME> (slashes become underscores), made of the
 # folder's *.cpp (but main.cpp); its *_test.cpp become the test program <NAME>_test. LINKS names rooms of a lower
-# level and nothing else may be included; USES names third-party libraries, which stay private. COLD
+# level, or of the same folder and declared before, and nothing else may be included; TEST_LINKS:
+# what the tests alone include, of any level; USES names third-party libraries, which stay private. COLD
 # rooms hold code that runs once: -O1 compiles it in two thirds of the time; HOT names their
 # exceptions, e.g. what sends packets. NEEDS: see weft_add_test.
 function(weft_room name)
-  cmake_parse_arguments(ROOM "COLD" "LEVEL" "HOT;LINKS;USES;NEEDS" ${ARGN})
+  cmake_parse_arguments(ROOM "COLD" "LEVEL" "HOT;LINKS;USES;TEST_LINKS;NEEDS" ${ARGN})
   string(REPLACE "/" "_" flat ${name})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
@@ -21,10 +23,16 @@ function(weft_room name)
     if(NOT DEFINED lower_level)
       message(FATAL_ERROR "room ${name} links ${lower}, which is not declared before it")
     endif()
-    if(NOT lower_level LESS ROOM_LEVEL)
+    get_filename_component(folder ${name} DIRECTORY)
+    get_filename_component(lower_folder ${lower} DIRECTORY)
+    if(NOT lower_level LESS ROOM_LEVEL AND NOT (folder AND folder STREQUAL lower_folder))
       message(FATAL_ERROR "room ${name} (L${ROOM_LEVEL}) links ${lower} (L${lower_level}): includes go strictly down")
     endif()
     list(APPEND links weft_${lower_flat})
+  endforeach()
+  foreach(other IN LISTS ROOM_TEST_LINKS)
+    string(REPLACE "/" "_" other_flat ${other})
+    list(APPEND test_links weft_${other_flat})
   endforeach()
 
   if(NOT sources) # a room of headers, or one that is still empty
@@ -47,7 +55,7 @@ function(weft_room name)
 
   if(BUILD_TESTING AND tests)
     add_executable(${flat}_test ${tests})
-    target_link_libraries(${flat}_test PRIVATE weft_${flat} ${ROOM_USES} weft_test_main)
+    target_link_libraries(${flat}_test PRIVATE weft_${flat} ${test_links} ${ROOM_USES} weft_test_main)
     weft_use_prelude(${flat}_test test)
     weft_unite(${flat}_test)
     weft_add_test(${flat} ${flat}_test NEEDS ${ROOM_NEEDS} PROPERTIES TIMEOUT 300)

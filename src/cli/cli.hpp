@@ -9,8 +9,8 @@
 #include "base/progress.hpp"
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
-#include "model/fabric.hpp"
-#include "model/scenario.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/scenario/scenario.hpp"
 
 namespace weft::cli {
 

@@ -7,7 +7,7 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
-#include "model/explain.hpp"
+#include "plan/explain/explain.hpp"
 #include "plan/run/setup.hpp"
 
 namespace weft::cli {

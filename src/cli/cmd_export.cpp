@@ -5,10 +5,10 @@
 
 #include "base/file.hpp"
 #include "cli/cli.hpp"
-#include "model/fabric_yaml.hpp"
-#include "model/generate.hpp"
-#include "model/graph_export.hpp"
-#include "model/slurm.hpp"
+#include "model/formats/build_fabric.hpp"
+#include "model/formats/fabric_yaml.hpp"
+#include "model/formats/graph_export.hpp"
+#include "model/formats/slurm.hpp"
 
 namespace weft::cli {
 namespace {

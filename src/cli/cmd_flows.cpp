@@ -8,7 +8,7 @@
 #include "cli/flows_compare.hpp"
 #include "cli/flows_report.hpp"
 #include "cli/flows_run.hpp"
-#include "model/connection_matrix.hpp"
+#include "model/formats/connection_matrix.hpp"
 #include "plan/run/setup.hpp"
 
 namespace weft::cli {

@@ -6,7 +6,7 @@
 #include "base/rng.hpp"
 #include "cli/cli.hpp"
 #include "engine/fluid/job_run.hpp"
-#include "model/generate.hpp"
+#include "model/formats/build_fabric.hpp"
 #include "plan/run/placement.hpp"
 #include "plan/run/setup.hpp"
 #include "workload/collective/perf_table.hpp"

@@ -10,7 +10,7 @@
 #include "base/line_reader.hpp"
 #include "cli/cli.hpp"
 #include "cli/cmd_probe.hpp"
-#include "model/episode.hpp"
+#include "model/events/episode.hpp"
 #include "observe/probe/plan_file.hpp"
 #include "plan/run/setup.hpp"
 

@@ -10,8 +10,8 @@
 #include "base/file.hpp"
 #include "base/line_reader.hpp"
 #include "cli/cli.hpp"
-#include "model/episode.hpp"
-#include "model/evidence.hpp"
+#include "model/events/episode.hpp"
+#include "model/events/evidence.hpp"
 #include "observe/sli/report.hpp"
 
 namespace weft::cli {

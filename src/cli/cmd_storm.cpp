@@ -9,7 +9,7 @@
 #include "base/file.hpp"
 #include "base/line_reader.hpp"
 #include "cli/cli.hpp"
-#include "model/episode.hpp"
+#include "model/events/episode.hpp"
 
 namespace weft::cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "cli/flows_run.hpp"
 #include "engine/packet/options.hpp"
-#include "model/flow_set.hpp"
+#include "model/fabric/flow_set.hpp"
 #include "route/router.hpp"
 
 namespace weft::cli {

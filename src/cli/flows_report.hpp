@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/flows_run.hpp"
-#include "model/flow_ids.hpp"
+#include "model/fabric/flow_ids.hpp"
 
 namespace weft::cli {
 

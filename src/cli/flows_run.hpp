@@ -9,8 +9,8 @@
 
 #include "base/progress.hpp"
 #include "base/result.hpp"
-#include "model/flow_set.hpp"
-#include "model/outcome.hpp"
+#include "model/fabric/flow_set.hpp"
+#include "model/work/outcome.hpp"
 #include "plan/run/setup.hpp"
 #include "route/router.hpp"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/result.hpp"
-#include "model/fabric.hpp"
-#include "model/record.hpp"
+#include "model/events/record.hpp"
+#include "model/fabric/fabric.hpp"
 #include "observe/telemetry/inventory.hpp"
 
 namespace weft::cli {

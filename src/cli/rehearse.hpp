@@ -13,7 +13,7 @@
 #include "adapt/sim/operations.hpp"
 #include "base/config.hpp"
 #include "base/result.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 #include "operate/repair/ledger.hpp"
 #include "operate/repair/policy.hpp"
 

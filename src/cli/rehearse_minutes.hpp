@@ -8,7 +8,7 @@
 
 #include "adapt/sim/operations.hpp"
 #include "base/timestamp.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::cli {
 

@@ -11,8 +11,8 @@
 #include "adapt/sim/operations.hpp"
 #include "base/timestamp.hpp"
 #include "cli/rehearse.hpp"
-#include "model/entity.hpp"
-#include "model/fabric.hpp"
+#include "model/events/entity.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::cli {
 

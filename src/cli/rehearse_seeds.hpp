@@ -10,7 +10,7 @@
 
 #include "base/result.hpp"
 #include "cli/rehearse.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::cli {
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/id.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::route {
 

@@ -1,7 +1,7 @@
 // Paths of one pair of NICs that share no link, and candidates for UGAL.
 #include <doctest/doctest.h>
 
-#include "model/max_flow.hpp"
+#include "model/fabric/max_flow.hpp"
 #include "route/test_net.hpp"
 
 namespace weft::route {

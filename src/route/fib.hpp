@@ -7,8 +7,8 @@
 
 #include "base/id.hpp"
 #include "base/result.hpp"
-#include "model/fabric.hpp"
-#include "model/state.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/fabric/state.hpp"
 
 namespace weft::route {
 

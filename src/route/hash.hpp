@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 #include "route/router.hpp"
 
 namespace weft::route {

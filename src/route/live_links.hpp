@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "model/state.hpp"
+#include "model/fabric/state.hpp"
 #include "route/choices.hpp"
 
 namespace weft::route {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "model/fabric.hpp"
-#include "model/state.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/fabric/state.hpp"
 
 namespace weft::route {
 

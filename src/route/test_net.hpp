@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "model/state.hpp"
-#include "model/test_fabric.hpp"
+#include "model/fabric/state.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "route/router.hpp"
 
 namespace weft::route::testing {

@@ -16,7 +16,7 @@
 
 #include "base/json_text.hpp"
 #include "base/names.hpp"
-#include "model/case.hpp"
+#include "model/events/case.hpp"
 #include "operate/triage/triage.hpp"
 
 namespace weft::serve {

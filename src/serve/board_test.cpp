@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/line_reader.hpp"
-#include "model/generate.hpp"
+#include "model/formats/build_fabric.hpp"
 #include "operate/triage/rules.hpp"
 #include "serve/test_kit.hpp"
 

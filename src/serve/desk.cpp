@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/json_line.hpp"
-#include "model/case.hpp"
+#include "model/events/case.hpp"
 #include "operate/repair/ledger.hpp"
 #include "serve/listing.hpp"
 

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <utility>
 
-#include "model/entity.hpp"
+#include "model/events/entity.hpp"
 
 namespace weft::serve {
 namespace {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/fabric.hpp"
-#include "model/record.hpp"
+#include "model/events/record.hpp"
+#include "model/fabric/fabric.hpp"
 #include "port/actuator.hpp"
 
 namespace weft::serve {

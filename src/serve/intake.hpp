@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/evidence.hpp"
-#include "model/record.hpp"
+#include "model/events/evidence.hpp"
+#include "model/events/record.hpp"
 #include "observe/telemetry/syslog_reader.hpp"
 #include "port/store.hpp"
 #include "serve/recent_ids.hpp"

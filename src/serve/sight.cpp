@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/json_text.hpp"
-#include "model/entity.hpp"
+#include "model/events/entity.hpp"
 #include "serve/failing_flows.hpp"
 
 namespace weft::serve {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/evidence.hpp"
+#include "model/events/evidence.hpp"
 #include "observe/localise/localise.hpp"
 #include "port/actuator.hpp"
 

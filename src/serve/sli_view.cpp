@@ -6,8 +6,8 @@
 
 #include "base/json_line.hpp"
 #include "base/line_reader.hpp"
-#include "model/entity.hpp"
-#include "model/evidence.hpp"
+#include "model/events/entity.hpp"
+#include "model/events/evidence.hpp"
 #include "observe/sli/report.hpp"
 #include "serve/listing.hpp"
 

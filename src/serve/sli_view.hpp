@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "model/episode.hpp"
-#include "model/fabric.hpp"
+#include "model/events/episode.hpp"
+#include "model/fabric/fabric.hpp"
 #include "observe/sli/objectives.hpp"
 #include "port/store.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::serve::testing {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "fuzz.hpp"
-#include "model/generate.hpp"
+#include "model/formats/build_fabric.hpp"
 
 namespace weft::fuzz {
 

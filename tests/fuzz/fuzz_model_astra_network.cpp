@@ -1,6 +1,6 @@
 // ASTRA-sim network files: no input crashes, and every NPU of an accepted network has a NIC.
 #include "fuzz.hpp"
-#include "model/astra_network.hpp"
+#include "model/formats/astra_network.hpp"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = weft::fuzz::text_of(data, size);

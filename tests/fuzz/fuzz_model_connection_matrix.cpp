@@ -1,7 +1,7 @@
 // read_connection_matrix never crashes, and what it accepts refers only to flows and nodes that
 // exist. The first byte chooses the unit of starts.
 #include "fuzz_fabric.hpp"
-#include "model/connection_matrix.hpp"
+#include "model/formats/connection_matrix.hpp"
 
 namespace {
 

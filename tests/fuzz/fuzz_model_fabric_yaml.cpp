@@ -1,8 +1,8 @@
 // read_fabric_nodes: no input crashes, and a fabric that it accepts comes back equal from its own
 // export. explain() must cope with whatever it accepts.
 #include "fuzz.hpp"
-#include "model/explain.hpp"
-#include "model/fabric_yaml.hpp"
+#include "model/formats/fabric_yaml.hpp"
+#include "plan/explain/explain.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto config = weft::parse_yaml(weft::fuzz::text_of(data, size), "fuzz.yaml");

@@ -1,6 +1,6 @@
 // read_flows never crashes, and what it accepts refers only to flows and nodes that exist.
 #include "fuzz_fabric.hpp"
-#include "model/flow_set.hpp"
+#include "model/fabric/flow_set.hpp"
 
 namespace {
 

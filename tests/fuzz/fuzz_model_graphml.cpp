@@ -1,6 +1,6 @@
 // read_graphml: no input crashes, and a fabric that it accepts comes back from its own export.
 #include "fuzz.hpp"
-#include "model/graph_export.hpp"
+#include "model/formats/graph_export.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const weft::model::GraphmlOptions options{.rate = weft::Rate{1'000'000'000},

@@ -1,6 +1,6 @@
 // read_nccl_topology: no input crashes, and what it accepts can be wired.
 #include "fuzz.hpp"
-#include "model/nccl_topology.hpp"
+#include "model/generate/nccl_topology.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto host = weft::model::read_nccl_topology(weft::fuzz::text_of(data, size), "fuzz.xml");

@@ -1,7 +1,7 @@
 // read_slurm_topology: no input crashes, and the tree of a fabric that it accepts keeps its hosts
 // when it is written and read again.
 #include "fuzz.hpp"
-#include "model/slurm.hpp"
+#include "model/formats/slurm.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const weft::model::SlurmOptions options{.host = weft::model::host_preset("h100", 2, 2),

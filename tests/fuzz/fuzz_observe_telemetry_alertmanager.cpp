@@ -4,7 +4,7 @@
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
 #include "fuzz_fabric.hpp"
-#include "model/record.hpp"
+#include "model/events/record.hpp"
 #include "observe/telemetry/alertmanager.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
 #include "fuzz_fabric.hpp"
-#include "model/record.hpp"
+#include "model/events/record.hpp"
 #include "observe/telemetry/metrics.hpp"
 #include "observe/telemetry/prometheus.hpp"
 

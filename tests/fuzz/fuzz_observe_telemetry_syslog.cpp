@@ -7,7 +7,7 @@
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
 #include "fuzz_fabric.hpp"
-#include "model/record.hpp"
+#include "model/events/record.hpp"
 #include "observe/telemetry/syslog_framing.hpp"
 #include "observe/telemetry/syslog_reader.hpp"
 

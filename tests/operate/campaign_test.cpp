@@ -18,7 +18,7 @@
 #include "base/rng.hpp"
 #include "base/test_folder.hpp"
 #include "desk_kit.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "operate/repair/reserve.hpp"
 #include "port/test_store.hpp"
 

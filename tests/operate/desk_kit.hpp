@@ -12,7 +12,7 @@
 #include "adapt/sqlite/store.hpp"
 #include "base/config.hpp"
 #include "base/test_folder.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "operate/triage/rules.hpp"
 #include "serve/desk.hpp"
 

@@ -13,7 +13,7 @@
 #include "cli/rehearse_plan.hpp"
 #include "cli/rehearse_seeds.hpp"
 #include "desk_kit.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 
 using namespace weft;
 using namespace weft::desk_test;

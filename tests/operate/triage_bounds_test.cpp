@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "adapt/sim/storm.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "operate/triage/rules.hpp"
 #include "operate/triage/triage.hpp"
 

@@ -11,10 +11,10 @@
 
 #include "base/config.hpp"
 #include "engine/fluid/flow_run.hpp"
-#include "model/explain.hpp"
-#include "model/faults.hpp"
-#include "model/generate.hpp"
-#include "model/test_fabric.hpp"
+#include "model/fabric/faults.hpp"
+#include "model/formats/build_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
+#include "plan/explain/explain.hpp"
 #include "plan/run/run.hpp"
 #include "route/router.hpp"
 

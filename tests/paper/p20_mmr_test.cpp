@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "route/router.hpp"
 
 namespace weft {

@@ -13,7 +13,7 @@
 
 #include "base/config.hpp"
 #include "base/rng.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "route/router.hpp"
 
 namespace weft {

@@ -2,7 +2,7 @@
 // with TP, CP, PP and DP of 2 in the order [TP, CP, PP, DP], the groups of GPU 0 are {0, 1},
 // {0, 2}, {0, 4} and {0, 8}. Ours: the same, exactly.
 #include "kit.hpp"
-#include "model/rank_grid.hpp"
+#include "model/work/rank_grid.hpp"
 
 namespace weft::paper {
 namespace {

@@ -21,14 +21,15 @@ using Findings = std::vector<std::string>;
 struct Room {
   int level = 0;
   std::vector<std::string> links;
+  std::vector<std::string> test_links = {};  // what tests alone include
 };
 using Rooms = std::map<std::string, Room, std::less<>>;  // by name: "engine/fluid"
 
 // The weft_room(...) lines of src/*/CMakeLists.txt.
 Rooms rooms_of(const Files& files);
 
-// Rooms stand on the level that their first folder has in the house, link strictly downwards, and
-// only cli links adapt.
+// Rooms stand on the level that their first folder has in the house, link downwards or within
+// their folder, and only cli links adapt.
 Findings check_levels(const Rooms& rooms);
 // Sources under src/ stand in a room's own folder and include only that room and those it links.
 Findings check_includes(const Files& files, const Rooms& rooms);

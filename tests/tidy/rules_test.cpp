@@ -18,7 +18,7 @@ std::string lines(std::size_t count) {
 }
 
 const Files small_house{
-    {"src/base/CMakeLists.txt", "weft_room(base LEVEL 0 USES fmt::fmt)"},
+    {"src/base/CMakeLists.txt", "weft_room(base LEVEL 0 USES fmt::fmt TEST_LINKS model)"},
     {"src/model/CMakeLists.txt", "weft_room(model LEVEL 1 LINKS base)"},
     {"src/engine/fluid/CMakeLists.txt",
      "# the engine\nweft_room(engine/fluid LEVEL 3 COLD HOT a.cpp\n  LINKS base "
@@ -133,6 +133,7 @@ TEST_CASE("rooms are read from their CMake lists") {
   CHECK(rooms.at("engine/fluid").level == 3);
   CHECK(rooms.at("engine/fluid").links == std::vector<std::string>{"base", "model"});
   CHECK(rooms.at("base").links.empty());
+  CHECK(rooms.at("base").test_links == std::vector<std::string>{"model"});
 }
 
 TEST_CASE("levels") {
@@ -143,7 +144,10 @@ TEST_CASE("levels") {
         Findings{"src/model/CMakeLists.txt: links engine/fluid, which is not below it"});
   rooms = rooms_of(small_house);
   rooms["engine/packet"] = {3, {"engine/fluid"}};
+  CHECK(check_levels(rooms).empty());  // rooms of one folder may link each other
+  rooms["observe/probe"] = {3, {"engine/fluid"}};
   CHECK(check_levels(rooms).size() == 1);  // the same level is not below
+  rooms.erase("observe/probe");
   rooms["engine/packet"] = {4, {}};
   CHECK(check_levels(rooms).size() == 1);
   rooms["engine/packet"] = {3, {"gone"}};
@@ -170,6 +174,12 @@ TEST_CASE("includes follow the links") {
   CHECK(check("src/model/a.cpp", "// #include \"engine/fluid/solver.hpp\"\n").empty());
   CHECK(check("src/model/deep/a.cpp", "") == Findings{"src/model/deep/a.cpp: stands in no room"});
   CHECK(check("src/a.cpp", "").size() == 1);
+  Rooms with_tests = rooms;
+  with_tests["base"].test_links = {"model"};
+  const char* const upwards = "#include \"model/fabric.hpp\"\n";
+  CHECK(check_includes({{"src/base/a_test.cpp", upwards}}, with_tests).empty());
+  CHECK(check_includes({{"src/base/test_kit.hpp", upwards}}, with_tests).empty());
+  CHECK(check_includes({{"src/base/a.cpp", upwards}}, with_tests).size() == 1);
 }
 
 TEST_CASE("rooms have a README, headers have users") {

@@ -11,7 +11,7 @@
 #include "adapt/lab/plan.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::adapt::lab {
 

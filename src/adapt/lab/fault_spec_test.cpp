@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::adapt::lab {
 namespace {

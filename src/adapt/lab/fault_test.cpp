@@ -15,7 +15,7 @@
 #include "adapt/lab/routes.hpp"
 #include "base/config.hpp"
 #include "base/file.hpp"
-#include "model/generate.hpp"
+#include "model/formats/build_fabric.hpp"
 
 namespace weft::adapt::lab {
 namespace {

@@ -19,7 +19,7 @@
 #include "adapt/lab/user_namespace.hpp"
 #include "base/config.hpp"
 #include "base/file.hpp"
-#include "model/fabric_yaml.hpp"
+#include "model/formats/fabric_yaml.hpp"
 #include "os/error.hpp"
 
 namespace weft::adapt::lab {

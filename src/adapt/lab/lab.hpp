@@ -12,7 +12,7 @@
 #include "adapt/lab/routes.hpp"
 #include "base/fd.hpp"
 #include "base/result.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::adapt::lab {
 

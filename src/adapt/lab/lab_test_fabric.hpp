@@ -7,7 +7,7 @@
 
 #include "adapt/lab/plan.hpp"
 #include "base/config.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::adapt::lab::testing {
 

@@ -11,7 +11,7 @@
 #include "base/id.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::adapt::lab {
 

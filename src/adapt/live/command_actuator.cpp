@@ -11,7 +11,7 @@
 
 #include "adapt/live/command_template.hpp"
 #include "base/text.hpp"
-#include "model/entity.hpp"
+#include "model/events/entity.hpp"
 
 namespace weft::adapt::live {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "base/config.hpp"
 #include "base/result.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 #include "os/run_program.hpp"
 #include "port/actuator.hpp"
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/file.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::adapt::live {
 namespace {

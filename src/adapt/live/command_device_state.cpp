@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "adapt/live/command_template.hpp"
-#include "model/entity.hpp"
+#include "model/events/entity.hpp"
 
 namespace weft::adapt::live {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/config.hpp"
 #include "base/result.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 #include "os/keep.hpp"
 #include "port/device_state.hpp"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::adapt::live {
 namespace {

@@ -19,9 +19,9 @@
 #include "base/json_text.hpp"
 #include "base/rng.hpp"
 #include "base/timestamp.hpp"
-#include "model/entity.hpp"
-#include "model/event_kind.hpp"
-#include "model/fabric.hpp"
+#include "model/events/entity.hpp"
+#include "model/events/event_kind.hpp"
+#include "model/fabric/fabric.hpp"
 #include "port/actuator.hpp"
 
 namespace weft::adapt::sim {

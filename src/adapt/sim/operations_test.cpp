@@ -6,8 +6,8 @@
 
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
-#include "model/record.hpp"
-#include "model/test_fabric.hpp"
+#include "model/events/record.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::adapt::sim {
 namespace {

@@ -10,7 +10,7 @@
 #include "adapt/sim/problem_type.hpp"
 #include "base/line_reader.hpp"
 #include "base/result.hpp"
-#include "model/episode.hpp"
+#include "model/events/episode.hpp"
 
 namespace weft::adapt::sim {
 

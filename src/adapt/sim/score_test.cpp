@@ -7,8 +7,8 @@
 
 #include "adapt/sim/storm.hpp"
 #include "base/config.hpp"
-#include "model/entity.hpp"
-#include "model/generate.hpp"
+#include "model/events/entity.hpp"
+#include "model/formats/build_fabric.hpp"
 
 namespace weft::adapt::sim {
 namespace {

@@ -12,7 +12,7 @@
 #include "adapt/sim/storm_plan.hpp"
 #include "adapt/sim/storm_scripts.hpp"
 #include "adapt/sim/storm_voice.hpp"
-#include "model/entity.hpp"
+#include "model/events/entity.hpp"
 
 namespace weft::adapt::sim {
 

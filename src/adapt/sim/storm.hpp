@@ -9,9 +9,9 @@
 #include "adapt/sim/problem_type.hpp"
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
-#include "model/episode.hpp"
-#include "model/fabric.hpp"
-#include "model/record.hpp"
+#include "model/events/episode.hpp"
+#include "model/events/record.hpp"
+#include "model/fabric/fabric.hpp"
 #include "observe/telemetry/dialect.hpp"
 
 namespace weft::adapt::sim {

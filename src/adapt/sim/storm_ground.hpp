@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::adapt::sim {
 

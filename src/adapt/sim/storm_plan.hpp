@@ -8,7 +8,7 @@
 #include "adapt/sim/storm.hpp"
 #include "adapt/sim/storm_ground.hpp"
 #include "base/result.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::adapt::sim {
 

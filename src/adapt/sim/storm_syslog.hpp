@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "adapt/sim/storm.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 #include "observe/telemetry/catalogue.hpp"
 
 namespace weft::adapt::sim {

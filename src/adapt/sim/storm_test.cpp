@@ -11,8 +11,8 @@
 #include "adapt/sim/storm_syslog.hpp"
 #include "base/config.hpp"
 #include "base/hash.hpp"
-#include "model/entity.hpp"
-#include "model/test_fabric.hpp"
+#include "model/events/entity.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "observe/telemetry/syslog_reader.hpp"
 
 namespace weft::adapt::sim {

@@ -7,7 +7,7 @@
 #include "adapt/sim/storm.hpp"
 #include "adapt/sim/storm_ground.hpp"
 #include "base/rng.hpp"
-#include "model/entity.hpp"
+#include "model/events/entity.hpp"
 
 namespace weft::adapt::sim {
 

@@ -5,7 +5,7 @@
 
 #include "adapt/sim/storm.hpp"
 #include "base/result.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::adapt::sim {
 

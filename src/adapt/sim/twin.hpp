@@ -11,7 +11,7 @@
 #include "base/rng.hpp"
 #include "base/timestamp.hpp"
 #include "base/units.hpp"
-#include "model/evidence.hpp"
+#include "model/events/evidence.hpp"
 #include "observe/localise/counters.hpp"
 
 namespace weft::adapt::sim {

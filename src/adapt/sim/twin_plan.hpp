@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/evidence.hpp"
+#include "model/events/evidence.hpp"
 #include "route/router.hpp"
 
 namespace weft::adapt::sim {

@@ -8,7 +8,7 @@
 
 #include "adapt/sim/sample.hpp"
 #include "base/config.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::adapt::sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "model/entity.hpp"
+#include "model/events/entity.hpp"
 
 namespace weft::adapt::snmp {
 

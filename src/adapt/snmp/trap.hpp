@@ -11,7 +11,7 @@
 #include "adapt/snmp/credentials.hpp"
 #include "adapt/snmp/session.hpp"
 #include "base/timestamp.hpp"
-#include "model/record.hpp"
+#include "model/events/record.hpp"
 #include "observe/telemetry/inventory.hpp"
 
 namespace weft::adapt::snmp {

@@ -8,8 +8,8 @@
 #include "base/config.hpp"
 #include "base/test_folder.hpp"
 #include "base/test_skip.hpp"
-#include "model/entity.hpp"
-#include "model/test_fabric.hpp"
+#include "model/events/entity.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::adapt::snmp {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/fluid/network.hpp"
-#include "model/flow_set.hpp"
+#include "model/fabric/flow_set.hpp"
 
 namespace weft::engine::fluid {
 

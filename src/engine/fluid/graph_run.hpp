@@ -13,8 +13,8 @@
 #include "base/units.hpp"
 #include "engine/fluid/network.hpp"
 #include "engine/fluid/traffic_player.hpp"
-#include "model/op_graph.hpp"
-#include "model/outcome.hpp"
+#include "model/work/op_graph.hpp"
+#include "model/work/outcome.hpp"
 
 namespace weft::engine::fluid {
 

@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "engine/fluid/job_run.hpp"
-#include "model/faults.hpp"
-#include "model/goback_n.hpp"
-#include "model/test_fabric.hpp"
+#include "model/fabric/faults.hpp"
+#include "model/fabric/goback_n.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::engine::fluid {
 namespace {

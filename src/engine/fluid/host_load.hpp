@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::engine::fluid {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "engine/fluid/host_load.hpp"
-#include "model/goback_n.hpp"
+#include "model/fabric/goback_n.hpp"
 
 namespace weft::engine::fluid {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/units.hpp"
 #include "engine/fluid/hops.hpp"
 #include "engine/fluid/simulation.hpp"
-#include "model/faults.hpp"
+#include "model/fabric/faults.hpp"
 #include "route/router.hpp"
 
 namespace weft::engine::fluid {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/fluid/network.hpp"
-#include "model/faults.hpp"
-#include "model/test_fabric.hpp"
+#include "model/fabric/faults.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::engine::fluid::testing {
 

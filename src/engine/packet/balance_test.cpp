@@ -1,6 +1,6 @@
 // Load balancing: who finds the idle path, and who avoids the slow one.
 #include "engine/packet/test_kit.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::engine::packet::testing {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/result.hpp"
 #include "engine/packet/world.hpp"
-#include "model/state.hpp"
+#include "model/fabric/state.hpp"
 
 namespace weft::engine::packet {
 

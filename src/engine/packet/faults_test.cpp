@@ -1,6 +1,6 @@
 // What breaks in mid-run: links that go down, come back, lose packets or get slower.
 #include "engine/packet/test_kit.hpp"
-#include "model/goback_n.hpp"
+#include "model/fabric/goback_n.hpp"
 
 namespace weft::engine::packet::testing {
 namespace {

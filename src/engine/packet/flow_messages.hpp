@@ -8,7 +8,7 @@
 #include "base/result.hpp"
 #include "engine/packet/message.hpp"
 #include "engine/packet/packet_run.hpp"
-#include "model/flow_set.hpp"
+#include "model/fabric/flow_set.hpp"
 #include "route/router.hpp"
 
 namespace weft::engine::packet {

@@ -8,7 +8,7 @@
 
 #include "base/config.hpp"
 #include "base/rng.hpp"
-#include "model/generate.hpp"
+#include "model/formats/build_fabric.hpp"
 
 namespace weft::engine::packet {
 namespace {

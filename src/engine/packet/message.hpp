@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/packet/options.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::engine::packet {
 

@@ -11,7 +11,7 @@
 #include "base/result.hpp"
 #include "engine/packet/message.hpp"
 #include "engine/packet/options.hpp"
-#include "model/faults.hpp"
+#include "model/fabric/faults.hpp"
 #include "route/router.hpp"
 
 namespace weft::engine::packet {

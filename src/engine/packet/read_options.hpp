@@ -7,7 +7,7 @@
 
 #include "base/config.hpp"
 #include "engine/packet/options.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 #include "route/router.hpp"
 
 namespace weft::engine::packet {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::engine::packet {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/timestamp.hpp"
-#include "model/entity.hpp"
-#include "model/record.hpp"
+#include "model/events/entity.hpp"
+#include "model/events/record.hpp"
 #include "observe/detect/rules.hpp"
 
 namespace weft::observe::detect {

@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "base/timestamp.hpp"
-#include "model/entity.hpp"
-#include "model/event_kind.hpp"
-#include "model/fabric.hpp"
-#include "model/record.hpp"
+#include "model/events/entity.hpp"
+#include "model/events/event_kind.hpp"
+#include "model/events/record.hpp"
+#include "model/fabric/fabric.hpp"
 #include "port/sample.hpp"
 
 namespace weft::observe::detect {

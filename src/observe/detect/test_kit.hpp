@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "model/entity.hpp"
-#include "model/test_fabric.hpp"
+#include "model/events/entity.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "observe/detect/detector.hpp"
 
 namespace weft::observe::detect::testing {

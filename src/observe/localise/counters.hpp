@@ -8,7 +8,7 @@
 #include "base/line_reader.hpp"
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::observe::localise {
 

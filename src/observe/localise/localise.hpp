@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/timestamp.hpp"
-#include "model/evidence.hpp"
-#include "model/fabric.hpp"
-#include "model/state.hpp"
+#include "model/events/evidence.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/fabric/state.hpp"
 #include "observe/localise/counters.hpp"
 
 namespace weft::observe::localise {

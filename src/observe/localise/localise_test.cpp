@@ -8,7 +8,7 @@
 #include "base/hash.hpp"
 #include "base/json_line.hpp"
 #include "base/rng.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "observe/localise/truth.hpp"
 
 namespace weft::observe::localise {

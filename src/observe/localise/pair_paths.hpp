@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "model/fabric.hpp"
-#include "model/state.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/fabric/state.hpp"
 
 namespace weft::observe::localise {
 

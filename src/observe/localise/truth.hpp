@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/episode.hpp"
+#include "model/events/episode.hpp"
 #include "observe/localise/localise.hpp"
 
 namespace weft::observe::localise {

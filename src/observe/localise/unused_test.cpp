@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/rng.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "observe/localise/localise.hpp"
 
 namespace weft::observe::localise {

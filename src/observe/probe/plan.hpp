@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/fabric.hpp"
-#include "model/state.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/fabric/state.hpp"
 #include "observe/probe/targets.hpp"
 #include "route/router.hpp"
 

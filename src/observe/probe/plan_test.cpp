@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/config.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "observe/probe/plan_file.hpp"
 
 namespace weft::observe::probe {

@@ -4,8 +4,8 @@
 
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
-#include "model/evidence.hpp"
-#include "model/test_fabric.hpp"
+#include "model/events/evidence.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::observe::probe {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
-#include "model/entity.hpp"
+#include "model/events/entity.hpp"
 
 namespace weft::observe::sli {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/episode.hpp"
-#include "model/evidence.hpp"
-#include "model/fabric.hpp"
+#include "model/events/episode.hpp"
+#include "model/events/evidence.hpp"
+#include "model/fabric/fabric.hpp"
 #include "observe/sli/objectives.hpp"
 
 namespace weft::observe::sli {

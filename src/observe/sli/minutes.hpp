@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/evidence.hpp"
-#include "model/fabric.hpp"
+#include "model/events/evidence.hpp"
+#include "model/fabric/fabric.hpp"
 #include "observe/sli/causes.hpp"
 #include "observe/sli/objectives.hpp"
 

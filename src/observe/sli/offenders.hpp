@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/evidence.hpp"
-#include "model/fabric.hpp"
+#include "model/events/evidence.hpp"
+#include "model/fabric/fabric.hpp"
 #include "observe/sli/causes.hpp"
 
 namespace weft::observe::sli {

@@ -10,9 +10,9 @@
 
 #include "base/config.hpp"
 #include "base/line_reader.hpp"
-#include "model/episode.hpp"
-#include "model/evidence.hpp"
-#include "model/test_fabric.hpp"
+#include "model/events/episode.hpp"
+#include "model/events/evidence.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "observe/sli/minutes.hpp"
 #include "observe/sli/report.hpp"
 

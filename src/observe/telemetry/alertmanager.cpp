@@ -8,7 +8,7 @@
 #include "base/check.hpp"
 #include "base/hash.hpp"
 #include "base/text.hpp"
-#include "model/entity.hpp"
+#include "model/events/entity.hpp"
 #include "observe/telemetry/host_kind.hpp"
 #include "observe/telemetry/metric_rules.hpp"
 

@@ -12,7 +12,7 @@
 #include "base/config.hpp"
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
-#include "model/record.hpp"
+#include "model/events/record.hpp"
 #include "observe/telemetry/inventory.hpp"
 #include "observe/telemetry/label_patterns.hpp"
 

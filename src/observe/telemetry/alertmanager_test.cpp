@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "model/entity.hpp"
-#include "model/test_fabric.hpp"
+#include "model/events/entity.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::observe::telemetry {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/config.hpp"
 #include "base/result.hpp"
-#include "model/event_kind.hpp"
+#include "model/events/event_kind.hpp"
 #include "observe/telemetry/dialect.hpp"
 #include "observe/telemetry/name_table.hpp"
 

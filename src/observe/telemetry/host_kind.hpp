@@ -1,7 +1,7 @@
 // What the ports of hosts are called. Internal to the room.
 #pragma once
 
-#include "model/event_kind.hpp"
+#include "model/events/event_kind.hpp"
 
 namespace weft::observe::telemetry {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 #include "observe/telemetry/name_table.hpp"
 
 namespace weft::observe::telemetry {

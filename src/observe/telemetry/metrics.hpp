@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/timestamp.hpp"
-#include "model/record.hpp"
+#include "model/events/record.hpp"
 #include "observe/telemetry/inventory.hpp"
 #include "observe/telemetry/metric_rules.hpp"
 #include "observe/telemetry/name_table.hpp"

@@ -11,7 +11,7 @@
 #include "base/file_stream.hpp"
 #include "base/json_text.hpp"
 #include "base/text.hpp"
-#include "model/entity.hpp"
+#include "model/events/entity.hpp"
 
 namespace weft::observe::telemetry {
 

@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
-#include "model/record.hpp"
+#include "model/events/record.hpp"
 #include "observe/telemetry/catalogue.hpp"
 #include "observe/telemetry/inventory.hpp"
 #include "observe/telemetry/syslog.hpp"

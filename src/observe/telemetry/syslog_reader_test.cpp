@@ -6,8 +6,8 @@
 
 #include "base/config.hpp"
 #include "base/json_line.hpp"
-#include "model/entity.hpp"
-#include "model/test_fabric.hpp"
+#include "model/events/entity.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::observe::telemetry {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/timestamp.hpp"
-#include "model/entity.hpp"
-#include "model/fabric.hpp"
+#include "model/events/entity.hpp"
+#include "model/fabric/fabric.hpp"
 #include "operate/repair/policy.hpp"
 #include "operate/repair/reserve.hpp"
 #include "operate/repair/ticket.hpp"

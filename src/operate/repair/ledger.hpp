@@ -11,7 +11,7 @@
 
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
-#include "model/episode.hpp"
+#include "model/events/episode.hpp"
 #include "operate/repair/policy.hpp"
 #include "operate/repair/ticket.hpp"
 #include "port/store.hpp"

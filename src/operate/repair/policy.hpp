@@ -10,7 +10,7 @@
 #include "base/config.hpp"
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
-#include "model/case.hpp"
+#include "model/events/case.hpp"
 
 namespace weft::operate::repair {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "model/entity.hpp"
-#include "model/fabric.hpp"
+#include "model/events/entity.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::operate::repair {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "operate/repair/repair.hpp"
 
 namespace weft::operate::repair::testing {

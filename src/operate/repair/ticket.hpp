@@ -12,9 +12,9 @@
 #include "base/names.hpp"
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
-#include "model/case.hpp"
-#include "model/entity.hpp"
-#include "model/fabric.hpp"
+#include "model/events/case.hpp"
+#include "model/events/entity.hpp"
+#include "model/fabric/fabric.hpp"
 #include "operate/repair/policy.hpp"
 #include "port/actuator.hpp"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/entity.hpp"
-#include "model/state.hpp"
+#include "model/events/entity.hpp"
+#include "model/fabric/state.hpp"
 #include "operate/repair/ticket.hpp"
 #include "plan/run/jobs.hpp"
 #include "plan/run/setup.hpp"

@@ -1,6 +1,6 @@
 #include "operate/repair/what_if.hpp"
 
-#include "model/scenario.hpp"
+#include "model/scenario/scenario.hpp"
 #include "operate/repair/test_kit.hpp"
 
 namespace weft::operate::repair {

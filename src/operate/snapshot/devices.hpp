@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/case.hpp"
-#include "model/fabric.hpp"
+#include "model/events/case.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::operate::snapshot {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/case.hpp"
+#include "model/events/case.hpp"
 #include "operate/snapshot/collect.hpp"
 #include "operate/snapshot/manifest.hpp"
 #include "operate/snapshot/retention.hpp"

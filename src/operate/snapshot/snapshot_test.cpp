@@ -14,7 +14,7 @@
 #include "base/config.hpp"
 #include "base/file.hpp"
 #include "base/test_folder.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "operate/snapshot/export.hpp"
 #include "os/digest.hpp"
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/case.hpp"
+#include "model/events/case.hpp"
 #include "operate/triage/event_queue.hpp"
 #include "operate/triage/evidence.hpp"
 #include "operate/triage/learned.hpp"

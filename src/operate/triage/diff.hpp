@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "model/case.hpp"
-#include "model/fabric.hpp"
+#include "model/events/case.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::operate::triage {
 

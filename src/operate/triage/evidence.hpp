@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "model/record.hpp"
+#include "model/events/record.hpp"
 #include "operate/triage/parts.hpp"
 #include "operate/triage/rules.hpp"
 

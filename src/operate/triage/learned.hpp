@@ -13,7 +13,7 @@
 
 #include "base/config.hpp"
 #include "base/result.hpp"
-#include "model/event_kind.hpp"
+#include "model/events/event_kind.hpp"
 #include "operate/triage/parts.hpp"
 #include "operate/triage/rules.hpp"
 

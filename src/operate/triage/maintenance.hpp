@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/episode.hpp"
+#include "model/events/episode.hpp"
 #include "operate/triage/parts.hpp"
 
 namespace weft::operate::triage {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/id.hpp"
-#include "model/case.hpp"
-#include "model/entity.hpp"
-#include "model/fabric.hpp"
+#include "model/events/case.hpp"
+#include "model/events/entity.hpp"
+#include "model/fabric/fabric.hpp"
 #include "operate/triage/rules.hpp"
 
 namespace weft::operate::triage {

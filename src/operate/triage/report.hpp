@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/json_text.hpp"
-#include "model/case.hpp"
-#include "model/fabric.hpp"
+#include "model/events/case.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::operate::triage {
 

@@ -7,8 +7,8 @@
 
 #include "base/config.hpp"
 #include "base/result.hpp"
-#include "model/case.hpp"
-#include "model/event_kind.hpp"
+#include "model/events/case.hpp"
+#include "model/events/event_kind.hpp"
 
 namespace weft::operate::triage {
 

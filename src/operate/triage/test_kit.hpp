@@ -11,7 +11,7 @@
 
 #include "base/config.hpp"
 #include "base/rng.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "operate/triage/report.hpp"
 #include "operate/triage/triage.hpp"
 

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "model/case.hpp"
-#include "model/episode.hpp"
-#include "model/fabric.hpp"
-#include "model/record.hpp"
+#include "model/events/case.hpp"
+#include "model/events/episode.hpp"
+#include "model/events/record.hpp"
+#include "model/fabric/fabric.hpp"
 #include "operate/triage/correlator.hpp"
 #include "operate/triage/event_queue.hpp"
 #include "operate/triage/evidence.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "model/outcome.hpp"
+#include "model/work/outcome.hpp"
 
 namespace weft::plan::report {
 

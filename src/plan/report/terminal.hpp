@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "model/outcome.hpp"
+#include "model/work/outcome.hpp"
 
 namespace weft::plan::report {
 

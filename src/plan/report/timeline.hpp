@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "model/outcome.hpp"
+#include "model/work/outcome.hpp"
 
 namespace weft::plan::report {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/outcome.hpp"
+#include "model/work/outcome.hpp"
 
 namespace weft::plan::report {
 

@@ -4,9 +4,9 @@
 #include <span>
 
 #include "base/result.hpp"
-#include "model/fabric.hpp"
-#include "model/frontend.hpp"
-#include "model/outcome.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/fabric/frontend.hpp"
+#include "model/work/outcome.hpp"
 #include "plan/run/jobs.hpp"
 #include "plan/run/setup.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/fluid/graph_run.hpp"
-#include "model/outcome.hpp"
+#include "model/work/outcome.hpp"
 #include "plan/run/jobs.hpp"
 #include "plan/run/setup.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "base/config.hpp"
 #include "engine/fluid/job_run.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 #include "plan/run/setup.hpp"
 #include "plan/run/training.hpp"
 #include "workload/collective/traffic.hpp"

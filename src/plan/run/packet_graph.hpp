@@ -10,7 +10,7 @@
 #include "base/result.hpp"
 #include "engine/fluid/graph_run.hpp"
 #include "engine/packet/packet_run.hpp"
-#include "model/state.hpp"
+#include "model/fabric/state.hpp"
 #include "plan/run/message_graph.hpp"
 #include "plan/run/packet_lowering.hpp"
 #include "route/router.hpp"

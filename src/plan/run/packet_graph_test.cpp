@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/config.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "plan/run/packet_jobs.hpp"
 #include "plan/run/run.hpp"
 

@@ -9,7 +9,7 @@
 #include "base/result.hpp"
 #include "engine/fluid/job_run.hpp"
 #include "engine/packet/options.hpp"
-#include "model/outcome.hpp"
+#include "model/work/outcome.hpp"
 #include "plan/run/setup.hpp"
 #include "route/router.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "base/config.hpp"
 #include "engine/packet/packet_run.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 #include "plan/run/packet_lowering.hpp"
 
 namespace weft::plan {

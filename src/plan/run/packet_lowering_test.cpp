@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/config.hpp"
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::plan {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/packet/packet_run.hpp"
-#include "model/fabric.hpp"
-#include "model/outcome.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/work/outcome.hpp"
 
 namespace weft::plan {
 

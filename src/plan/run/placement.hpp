@@ -7,7 +7,7 @@
 
 #include "base/config.hpp"
 #include "base/rng.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::plan {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::plan {
 namespace {

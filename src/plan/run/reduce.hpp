@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/fluid/job_run.hpp"
-#include "model/fabric.hpp"
-#include "model/outcome.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/work/outcome.hpp"
 #include "route/router.hpp"
 
 namespace weft::plan {

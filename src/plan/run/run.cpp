@@ -10,9 +10,9 @@
 
 #include "base/hash.hpp"
 #include "engine/fluid/job_run.hpp"
-#include "model/explain.hpp"
-#include "model/faults.hpp"
-#include "model/generate.hpp"
+#include "model/fabric/faults.hpp"
+#include "model/formats/build_fabric.hpp"
+#include "plan/explain/explain.hpp"
 #include "plan/run/graph_outcome.hpp"
 #include "plan/run/jobs.hpp"
 #include "plan/run/packet_jobs.hpp"

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/progress.hpp"
-#include "model/outcome.hpp"
-#include "model/scenario.hpp"
+#include "model/scenario/scenario.hpp"
+#include "model/work/outcome.hpp"
 
 namespace weft::plan {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "engine/packet/read_options.hpp"
-#include "model/faults.hpp"
-#include "model/generate.hpp"
+#include "model/fabric/faults.hpp"
+#include "model/formats/build_fabric.hpp"
 
 namespace weft::plan {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "engine/fluid/network.hpp"
 #include "engine/packet/options.hpp"
-#include "model/fabric.hpp"
-#include "model/outcome.hpp"
-#include "model/scenario.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/scenario/scenario.hpp"
+#include "model/work/outcome.hpp"
 #include "route/router.hpp"
 
 namespace weft::plan {

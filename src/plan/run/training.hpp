@@ -7,10 +7,10 @@
 
 #include "base/config.hpp"
 #include "engine/fluid/graph_run.hpp"
-#include "model/fabric.hpp"
-#include "model/op_graph.hpp"
-#include "model/outcome.hpp"
-#include "model/step_cost.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/work/op_graph.hpp"
+#include "model/work/outcome.hpp"
+#include "model/work/step_cost.hpp"
 #include "plan/run/setup.hpp"
 #include "workload/parallel/plan.hpp"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/progress.hpp"
-#include "model/outcome.hpp"
-#include "model/scenario.hpp"
+#include "model/scenario/scenario.hpp"
+#include "model/work/outcome.hpp"
 
 namespace weft::plan {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::workload {
 

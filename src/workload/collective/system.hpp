@@ -9,7 +9,7 @@
 
 #include "base/result.hpp"
 #include "base/units.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 
 namespace weft::workload {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "model/test_fabric.hpp"
+#include "model/formats/test_fabric.hpp"
 
 namespace weft::workload {
 namespace {

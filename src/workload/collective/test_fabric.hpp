@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "model/fabric.hpp"
+#include "model/fabric/fabric.hpp"
 #include "workload/collective/traffic.hpp"
 
 namespace weft::workload::test {

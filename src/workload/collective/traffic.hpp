@@ -8,8 +8,8 @@
 
 #include "base/config.hpp"
 #include "base/units.hpp"
-#include "model/fabric.hpp"
-#include "model/op_graph.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/work/op_graph.hpp"
 
 namespace weft::workload {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "model/step_cost.hpp"
+#include "model/work/step_cost.hpp"
 
 namespace weft::workload {
 

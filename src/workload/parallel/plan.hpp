@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/config.hpp"
-#include "model/rank_grid.hpp"
+#include "model/work/rank_grid.hpp"
 #include "workload/parallel/gpu.hpp"
 #include "workload/parallel/model_spec.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "model/step_cost.hpp"
+#include "model/work/step_cost.hpp"
 #include "workload/parallel/gpu.hpp"
 #include "workload/parallel/model_spec.hpp"
 #include "workload/parallel/plan.hpp"

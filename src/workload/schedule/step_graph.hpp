@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "model/op_graph.hpp"
-#include "model/step_cost.hpp"
+#include "model/work/op_graph.hpp"
+#include "model/work/step_cost.hpp"
 
 namespace weft::workload {
 

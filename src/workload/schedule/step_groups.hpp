@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/op_graph.hpp"
-#include "model/step_cost.hpp"
+#include "model/work/op_graph.hpp"
+#include "model/work/step_cost.hpp"
 #include "workload/schedule/step_graph.hpp"
 
 namespace weft::workload {

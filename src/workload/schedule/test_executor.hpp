@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "model/op_graph.hpp"
+#include "model/work/op_graph.hpp"
 
 namespace weft::workload::test {
 

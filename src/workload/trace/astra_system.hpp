@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/op_graph.hpp"
+#include "model/work/op_graph.hpp"
 #include "workload/trace/trace.hpp"
 
 namespace weft::workload {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "model/op_graph.hpp"
+#include "model/work/op_graph.hpp"
 #include "workload/trace/simai_file.hpp"
 #include "workload/trace/simai_grid.hpp"
 

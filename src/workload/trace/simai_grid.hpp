@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "model/op_graph.hpp"
+#include "model/work/op_graph.hpp"
 
 namespace weft::workload {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "model/op_graph.hpp"
+#include "model/work/op_graph.hpp"
 
 namespace weft::workload {
 

@@ -1,0 +1,111 @@
+#include "model/formats/build_fabric.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/formats/astra_network.hpp"
+#include "model/formats/fabric_yaml.hpp"
+#include "model/formats/graph_export.hpp"
+#include "model/formats/slurm.hpp"
+#include "model/generate/generator.hpp"
+
+namespace weft::model {
+namespace {
+
+struct Row {
+  std::string_view name;
+  Result<Fabric> (*generate)(const Config& section);
+};
+
+// One row per generator.
+constexpr std::array<Row, 8> registry{{
+    {"ai_zone", generate_ai_zone},
+    {"three_tier", generate_three_tier},
+    {"hpn", generate_hpn},
+    {"fat_tree", generate_fat_tree},
+    {"rail_optimized", generate_rail_optimized},
+    {"rail_only", generate_rail_only},
+    {"multi_plane", generate_multi_plane},
+    {"dragonfly", generate_dragonfly},
+}};
+
+constexpr int file_depth_max = 8;  // fabric files that refer to fabric files
+
+Result<Fabric> build(const Config& section, int depth);
+
+// A tree of switches from Slurm; the keys beside `file` say what the file does not.
+Result<Fabric> read_slurm(Reader& reader, const std::string& path, Errors& errors) {
+  const CommonKeys common = read_common(reader, {});
+  SlurmOptions options{common.host, common.link, {}, common.latency, {}};
+  if (reader.has("uplink")) options.uplink = read_rate(reader, "uplink", common.link);
+  reader.finish();
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  WEFT_TRY(const std::string text, read_named_file(reader.where("file"), path));
+  WEFT_TRY(SlurmFabric slurm, read_slurm_topology(text, path, options));
+  WEFT_TRY_STATUS(check_radix(slurm.fabric, common.radix, reader.where("radix")));
+  return std::move(slurm.fabric);
+}
+
+Result<Fabric> read_graph(Reader& reader, const std::string& path, Errors& errors) {
+  const GraphmlOptions options{reader.rate("rate", Rate{}), {}};
+  reader.finish();
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  WEFT_TRY(const std::string text, read_named_file(reader.where("file"), path));
+  return read_graphml(text, path, options);
+}
+
+Result<Fabric> read_fabric_file(const Config& section, int depth) {
+  Errors errors;
+  Reader reader(section, "fabric", errors);
+  const std::string path = resolve_path(reader.where("file"), reader.text("file", std::nullopt));
+  if (path.ends_with(".conf")) return read_slurm(reader, path, errors);
+  if (path.ends_with(".graphml")) return read_graph(reader, path, errors);
+  reader.finish();
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  if (depth == file_depth_max)
+    return fail(Errc::infeasible, reader.where("file"),
+                fmt::format("fabric files refer to each other more than {} deep", file_depth_max),
+                "refer to the file that describes the fabric");
+  WEFT_TRY(const std::string text, read_named_file(reader.where("file"), path));
+  WEFT_TRY(const Config document, parse_yaml(text, path));
+  if (is_astra_network(document)) return build_astra_network(document);
+  const Config* inner = document.find("fabric");
+  if (inner == nullptr)
+    return fail(Errc::parse, {path, 1, 1}, "the file has no \"fabric\" section",
+                "use a scenario, an exported fabric (YAML or *.graphml), a Slurm topology (*.conf) "
+                "or an ASTRA-sim network");
+  return build(*inner, depth + 1);
+}
+
+Result<Fabric> run_generator(const Config& section, const Config& name) {
+  const std::vector<std::string> known = generator_names();
+  const auto row = std::ranges::find(registry, name.text, &Row::name);
+  if (row != registry.end()) return row->generate(section);
+  return fail(Errc::unknown, name.where,
+              fmt::format("unknown generator \"{}\"{}", name.text, did_you_mean(name.text, known)),
+              fmt::format("choose one of {}", fmt::join(known, ", ")));
+}
+
+Result<Fabric> build(const Config& section, int depth) {
+  if (const Config* name = section.find("generator")) return run_generator(section, *name);
+  if (section.find("file") != nullptr) return read_fabric_file(section, depth);
+  if (section.find("nodes") != nullptr) return read_fabric_nodes(section);
+  return fail(Errc::parse, section.where,
+              "\"fabric\" must be a map with \"generator\", \"file\" or \"nodes\"",
+              fmt::format("write e.g. fabric: {{generator: NAME}} with one of {}",
+                          fmt::join(generator_names(), ", ")));
+}
+
+}  // namespace
+
+std::vector<std::string> generator_names() {
+  std::vector<std::string> names;
+  for (const Row& row : registry) names.emplace_back(row.name);
+  return names;
+}
+
+Result<Fabric> build_fabric(const Config& section) { return build(section, 0); }
+
+}  // namespace weft::model

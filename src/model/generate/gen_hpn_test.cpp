@@ -1,0 +1,172 @@
+// hpn, fat_tree and dragonfly against closed forms.
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "model/formats/test_fabric.hpp"
+
+namespace weft::model {
+namespace {
+
+using namespace testing;
+
+std::size_t cables_to(const Fabric& f, NodeId from, std::string_view role) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(f.out(from), [&](LinkId l) { return f.role_name(f.to(l)) == role; }));
+}
+
+TEST_CASE("hpn: P-09 a pod of 15,360 GPUs, ToR 25.6T / 24T, 60 ways up") {
+  const Fabric f = make_fabric("{generator: hpn}");
+  CHECK(f.gpus().size() == 15'360);
+  CHECK(count(f, "tor") == 15 * 16);
+  CHECK(count(f, "agg") == 120);
+  CHECK(count(f, "core") == 0);
+  const NodeId tor = node(f, "tor:100");
+  CHECK(cables_to(f, tor, "nic") == 128);
+  CHECK(cables_to(f, tor, "agg") == 60);  // the search space: the uplink fixes the path
+  CHECK(bps_towards(f, tor, "nic") == 25'600'000'000'000);
+  CHECK(bps_towards(f, tor, "agg") == 24'000'000'000'000);
+  CHECK(cables_to(f, node(f, "agg:0"), "tor") == 120);
+}
+
+// Published growth of a tier as features are added: what one ToR pair or pod reaches.
+TEST_CASE("hpn: P-10 GPUs of a segment and a pod by feature") {
+  const auto gpus = [](const char* yaml) { return make_fabric(yaml).gpus().size(); };
+  // One 51.2T ToR: half its 128 ports of 400 Gbps go down.
+  CHECK(gpus("{generator: hpn, segments: 1, planes: 1, gpus_per_host: 1, hosts_per_segment: 64,"
+             " aggs: 60}") == 64);
+  // Dual-ToR: 128 ports of 200 Gbps.
+  CHECK(gpus("{generator: hpn, segments: 1, gpus_per_host: 1}") == 128);
+  // Rails: eight such pairs.
+  CHECK(gpus("{generator: hpn, segments: 1}") == 1'024);
+  // A pod: aggs of 128 ports, 8 ToRs per plane and segment, 15:1 towards the core.
+  CHECK(gpus("{generator: hpn, segments: 15}") == 15'360);
+}
+
+TEST_CASE("hpn: every NIC reaches one ToR per plane, planes meet in NICs only") {
+  const Fabric f =
+      make_fabric("{generator: hpn, segments: 2, hosts_per_segment: 3, gpus_per_host: 2, aggs: 3}");
+  CHECK(count(f, "tor") == 2 * 2 * 2);
+  CHECK(tier_size(f, "nic->tor") == 12 * 2);
+  CHECK(tier_size(f, "tor->agg") == 8 * 3);
+  for (const NodeId nic : f.nics()) {
+    std::set<std::int16_t> planes;
+    for (const LinkId l : f.out(nic)) {
+      const NodeId tor = f.to(l);
+      if (!f.is_switch(tor)) continue;
+      planes.insert(f.plane(tor));
+      CHECK(f.rail(tor) == f.rail(nic));
+      CHECK(f.scope(tor) == f.enclosing(nic, ScopeKind::rack));
+      CHECK(f.rate(l) == 200_Gbps);
+    }
+    CHECK(planes == std::set<std::int16_t>{0, 1});
+  }
+  for (const LinkId l : find_tier(f, "tor->agg")->links)
+    CHECK(f.plane(f.from(l)) == f.plane(f.to(l)));
+}
+
+TEST_CASE("hpn: pods meet in the core, 15 : 1") {
+  const Fabric f = make_fabric("{generator: hpn, pods: 4}");
+  CHECK(f.gpus().size() == 4 * 15'360);
+  CHECK(count(f, "core") == 2 * 4 * 60 * 8 / 128);
+  CHECK(tier_size(f, "agg->core") == 4 * 120 * 8);
+  const NodeId agg = node(f, "agg:130");
+  CHECK(bps_towards(f, agg, "tor") == 15 * bps_towards(f, agg, "core"));
+  for (const NodeId core : f.role(f.find_role("core")).nodes) {
+    CHECK(f.out(core).size() == 128);
+    for (const LinkId l : f.out(core)) CHECK(f.plane(f.to(l)) == f.plane(core));
+  }
+  const auto hops = hops_from(f, f.nics()[0]);
+  CHECK(hops[f.nics().back().index()] == 6);
+  CHECK(std::ranges::none_of(f.nics(), [&](NodeId n) { return hops[n.index()] < 0; }));
+}
+
+TEST_CASE("fat_tree: k^3 / 4 GPUs, 5 k^2 / 4 switches of k ports") {
+  for (const std::int64_t k : {2, 4, 6, 8, 12}) {
+    const auto n = static_cast<std::size_t>(k);
+    const Fabric f = make_fabric("{generator: fat_tree, k: " + std::to_string(k) + "}");
+    CHECK(f.gpus().size() == n * n * n / 4);
+    CHECK(f.nics().size() == n * n * n / 4);
+    CHECK(count(f, "edge") + count(f, "agg") + count(f, "core") == 5 * n * n / 4);
+    for (const char* const tier : {"nic->edge", "edge->agg", "agg->core"})
+      CHECK(tier_size(f, tier) == n * n * n / 4);
+    for (const char* const role : {"edge", "agg", "core"})
+      for (const NodeId s : f.role(f.find_role(role)).nodes) CHECK(f.out(s).size() == n);
+  }
+}
+
+TEST_CASE("fat_tree: each core joins one agg of every pod") {
+  const Fabric f = make_fabric("{generator: fat_tree, k: 4}");
+  for (const NodeId core : f.role(f.find_role("core")).nodes) {
+    std::set<ScopeId> pods;
+    for (const LinkId l : f.out(core)) pods.insert(f.scope(f.to(l)));
+    CHECK(pods.size() == 4);
+  }
+  const auto hops = hops_from(f, f.nics()[0]);
+  // GPUs 0-1 on the same edge switch, 2-3 in the same pod, the others beyond the core.
+  const std::vector<int> expected{0, 2, 4, 4, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6};
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(hops[f.nics()[i].index()] == expected[i]);
+}
+
+std::size_t groups_joined(const Fabric& f, ScopeId group) {
+  std::set<ScopeId> others;
+  for (const NodeId router : f.role(f.find_role("router")).nodes) {
+    if (f.enclosing(router, ScopeKind::pod) != group) continue;
+    for (const LinkId l : f.out(router))
+      if (f.is_switch(f.to(l)) && f.enclosing(f.to(l), ScopeKind::pod) != group)
+        others.insert(f.enclosing(f.to(l), ScopeKind::pod));
+  }
+  return others.size();
+}
+
+// Every pair of groups is joined, nobody has more ports than p + a - 1 + h, and no two switches are
+// more than three apart: all small shapes.
+TEST_CASE("dragonfly: exhaustively for small a, h and g") {
+  for (std::int64_t a = 1; a <= 4; ++a)
+    for (std::int64_t h = 1; h <= 3; ++h)
+      for (std::int64_t g = 1; g <= a * h + 1; ++g) {
+        const Fabric f =
+            make_fabric("{generator: dragonfly, p: 1, a: " + std::to_string(a) +
+                        ", h: " + std::to_string(h) + ", g: " + std::to_string(g) + "}");
+        CAPTURE(a);
+        CAPTURE(h);
+        CAPTURE(g);
+        const std::int64_t rounds = g > 1 ? a * h / (g - 1) : 0;
+        const std::int64_t cables = g * a * (a - 1) / 2 + rounds * g * (g - 1) / 2;
+        CHECK(tier_size(f, "router->router") == static_cast<std::size_t>(2 * cables));
+        for (const NodeId router : f.role(f.find_role("router")).nodes)
+          CHECK(f.out(router).size() <= static_cast<std::size_t>(1 + a - 1 + h));
+        for (const ScopeId scope : ids<ScopeId>(f.scopes().size()))
+          if (f.scopes()[scope].kind == ScopeKind::pod)
+            CHECK(groups_joined(f, scope) == static_cast<std::size_t>(g - 1));
+        const auto hops = hops_from(f, f.nics()[0]);
+        for (const NodeId nic : f.nics()) {
+          CHECK(hops[nic.index()] >= 0);
+          CHECK(hops[nic.index()] <= 2 + 3);
+        }
+      }
+}
+
+TEST_CASE("dragonfly: P-19 a Slingshot switch has 64 ports of 200 Gbps") {
+  const Fabric f = make_fabric("{generator: dragonfly, g: 545, radix: 64}");
+  CHECK(f.nics().size() == 545 * 32 * 16);
+  std::int64_t bps = 0;
+  for (const LinkId l : f.out(node(f, "router:1000"))) bps += f.rate(l).bps;
+  CHECK(bps == 12'800'000'000'000);
+  CHECK(f.out(node(f, "router:1000")).size() == 64);  // all global ports of a group are used
+}
+
+TEST_CASE("dragonfly: local and global rates") {
+  const Fabric f = make_fabric(
+      "{generator: dragonfly, p: 2, a: 2, h: 1, g: 3, link: 100 Gbps, local_link: 200 Gbps,"
+      " global_link: 300 Gbps}");
+  for (const LinkId l : find_tier(f, "router->router")->links) {
+    const bool local =
+        f.enclosing(f.from(l), ScopeKind::pod) == f.enclosing(f.to(l), ScopeKind::pod);
+    CHECK(f.rate(l) == (local ? 200_Gbps : 300_Gbps));
+  }
+  CHECK(f.rate(find_tier(f, "nic->router")->links[0]) == 100_Gbps);
+}
+
+}  // namespace
+}  // namespace weft::model

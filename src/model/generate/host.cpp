@@ -1,0 +1,75 @@
+#include "model/generate/host.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.hpp"
+
+namespace weft::model {
+namespace {
+
+struct Preset {
+  std::string_view name;
+  Rate nvlink;  // of one GPU, one direction
+  Rate pcie;    // x16, one direction
+  Rate nic;
+};
+
+// 16 lanes at 16 and 32 GT/s with 128b/130b coding (PCI Express base specifications 4.0, 5.0).
+constexpr Rate pcie_gen4{252'061'538'461};
+constexpr Rate pcie_gen5{504'123'076'923};
+
+// NVLink: 12 x 25 GB/s (NVIDIA A100 whitepaper), 18 x 25 GB/s (H100 whitepaper; H200 has the same
+// links), 18 x 50 GB/s (DGX B200 user guide), each per direction. NICs: ConnectX-6 at 200 Gbps in
+// DGX A100, ConnectX-7 at 400 Gbps in the others (DGX user guides).
+constexpr std::array<Preset, 4> presets{{
+    {"h100", 3600_Gbps, pcie_gen5, 400_Gbps},
+    {"h200", 3600_Gbps, pcie_gen5, 400_Gbps},
+    {"a100", 2400_Gbps, pcie_gen4, 200_Gbps},
+    {"b200", 7200_Gbps, pcie_gen5, 400_Gbps},
+}};
+
+}  // namespace
+
+std::uint32_t HostSpec::count(std::string_view role) const {
+  return static_cast<std::uint32_t>(std::ranges::count(parts, role, &Part::role));
+}
+
+std::vector<std::string> host_preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets) names.emplace_back(preset.name);
+  return names;
+}
+
+HostSpec host_preset(std::string_view name, std::uint32_t gpus, std::uint32_t nics) {
+  const auto preset = std::ranges::find(presets, name, &Preset::name);
+  WEFT_CHECK(preset != presets.end() && gpus > 0);
+  // A preset is called after its GPU.
+  HostSpec host{std::string(name), std::string(name), {}, {}, preset->nic};
+  const auto add = [&](NodeKind kind, std::string_view role, std::uint32_t count) {
+    const auto first = static_cast<std::uint32_t>(host.parts.size());
+    host.parts.insert(host.parts.end(), count, {kind, std::string(role)});
+    return first;
+  };
+  const std::uint32_t pcie_count = (gpus + 1) / 2;
+  const std::uint32_t gpu = add(NodeKind::gpu, "gpu", gpus);
+  const std::uint32_t nic = add(NodeKind::nic, "nic", nics);
+  const std::uint32_t fe_nic = add(NodeKind::nic, "fe_nic", 1);
+  const std::uint32_t pcie = add(NodeKind::pcie_switch, "pcie", pcie_count);
+
+  if (gpus > 1) {
+    const std::uint32_t nvswitch = add(NodeKind::nvswitch, "nvswitch", 1);
+    for (std::uint32_t i = 0; i < gpus; ++i)
+      host.wires.push_back({gpu + i, nvswitch, preset->nvlink, nvlink_latency});
+  }
+  for (std::uint32_t i = 0; i < gpus; ++i)
+    host.wires.push_back({gpu + i, pcie + i / 2, preset->pcie, {}});
+  for (std::uint32_t i = 0; i < nics; ++i)
+    host.wires.push_back({nic + i, pcie + i * pcie_count / nics, preset->pcie, {}});
+  for (std::uint32_t i = 0; i < pcie_count; ++i)
+    host.wires.push_back({pcie + i, HostSpec::host_part, preset->pcie, {}});
+  host.wires.push_back({fe_nic, HostSpec::host_part, preset->pcie, {}});
+  return host;
+}
+
+}  // namespace weft::model
