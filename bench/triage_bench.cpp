@@ -67,12 +67,12 @@ model::RecordSet storm(const model::Fabric& fabric, std::size_t count) {
 
 void triage_storm(benchmark::State& state) {
   const model::Fabric fabric = zone();
-  const triage::Ground ground(fabric, triage::default_rules());
+  const triage::Context context(fabric, triage::default_rules());
   const model::RecordSet set = storm(fabric, static_cast<std::size_t>(state.range(0)));
   std::size_t cases = 0;
   for (auto _ : state) {
     cases = 0;
-    triage::Triage engine(ground, [&](const triage::Case&) { ++cases; });
+    triage::Triage engine(context, [&](const triage::Case&) { ++cases; });
     for (const model::Record& row : set.rows) engine.add(set, row, row.id);
     engine.finish();
   }
@@ -84,8 +84,8 @@ BENCHMARK(triage_storm)->Arg(200'000)->Unit(benchmark::kMillisecond);
 void triage_ground(benchmark::State& state) {
   const model::Fabric fabric = zone();
   for (auto _ : state) {
-    const triage::Ground ground(fabric, triage::default_rules());
-    benchmark::DoNotOptimize(ground.suspects.size());
+    const triage::Context context(fabric, triage::default_rules());
+    benchmark::DoNotOptimize(context.suspects.size());
   }
 }
 BENCHMARK(triage_ground)->Unit(benchmark::kMillisecond);

@@ -34,6 +34,7 @@ function(weft_room name)
     string(REPLACE "/" "_" other_flat ${other})
     list(APPEND test_links weft_${other_flat})
   endforeach()
+  set_property(GLOBAL PROPERTY weft_test_links_${flat} ${test_links}) # for fuzz targets
 
   if(NOT sources) # a room of headers, or one that is still empty
     add_library(weft_${flat} INTERFACE)

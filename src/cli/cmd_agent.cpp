@@ -18,7 +18,7 @@
 #include "adapt/live/system_clock.hpp"
 #include "adapt/live/uplink.hpp"
 #include "base/file.hpp"
-#include "cli/agent_books.hpp"
+#include "cli/agent_state.hpp"
 #include "cli/cli.hpp"
 #include "cli/telemetry_files.hpp"
 #include "observe/detect/detector.hpp"
@@ -147,8 +147,8 @@ class Agent {
       if (seen == live::Signals::Seen::stop) break;
       if (seen == live::Signals::Seen::show) show();
       const bool is_any = read_logs();
-      if (now_.ns >= measured_.ns + setup_.interval_ns || now_ < measured_) measure();
-      detector_.advance(even_);
+      if (wall_now_.ns >= measured_.ns + setup_.interval_ns || wall_now_ < measured_) measure();
+      detector_.advance(monotonic_now_);
       tell(detector_.poll());
       hand_over();
       if (std::ferror(stdout) != 0) return fail(Errc::io, {}, "cannot write to standard output");
@@ -166,15 +166,15 @@ class Agent {
  private:
   // Detection goes by a clock that begins with the time of day and never steps.
   void read_clock() {
-    now_ = clock_.wall();
+    wall_now_ = clock_.wall();
     const port::Instant instant = clock_.now();
     if (moved_.ns == 0) {
       moved_ = instant;
-      even_ = now_;
+      monotonic_now_ = wall_now_;
     }
-    even_.ns += instant - std::exchange(moved_, instant);
+    monotonic_now_.ns += instant - std::exchange(moved_, instant);
   }
-  std::int64_t stepped_ns() const { return now_.ns - even_.ns; }
+  std::int64_t clock_step_ns() const { return wall_now_.ns - monotonic_now_.ns; }
 
   // While the spool is full nothing is read: the logs keep what they have.
   bool read_logs() {
@@ -184,7 +184,7 @@ class Agent {
     for (std::size_t i = 0; i < tails_.size(); ++i)
       is_any |=
           tails_[i].read(log_bytes_a_turn, [&](std::string_view line, const live::LogPlace& place) {
-            reader_.take(line, now_, setup_.name);
+            reader_.take(line, wall_now_, setup_.name);
             places.emplace_back(i, place);
           });
     model::RecordSet set = reader_.take_records();
@@ -201,13 +201,14 @@ class Agent {
     const std::uint64_t serial =
         open_.add(log, place, std::move(id), model::to_json(setup_.fabric, set, row));
     detect::Event event = detect::event_of(row, serial);
-    event.t = row.t.ns > now_.ns - fresh_ns ? even_ : Timestamp{row.t.ns - stepped_ns()};
+    event.t =
+        row.t.ns > wall_now_.ns - fresh_ns ? monotonic_now_ : Timestamp{row.t.ns - clock_step_ns()};
     detector_.take(event);
   }
 
   void measure() {
-    measured_ = now_;
-    for (const port::Sample& sample : counters_.read(even_)) take_sample(sample);
+    measured_ = wall_now_;
+    for (const port::Sample& sample : counters_.read(monotonic_now_)) take_sample(sample);
     if (!is_blocked_) beat();
   }
 
@@ -242,7 +243,7 @@ class Agent {
     }
     model::RecordSet set;
     model::Record row;
-    row.t = row.until = row.received = now_;
+    row.t = row.until = row.received = wall_now_;
     row.entity = model::entity(setup_.device);
     row.source = model::Source::agent;
     row.id = set.add_id(next_id());
@@ -257,8 +258,8 @@ class Agent {
   void tell(const detect::Detector::Output& out) {
     model::RecordSet set;
     for (detect::Detection detection : out.detections) {
-      detection.t.ns += stepped_ns();
-      detection.told.ns += stepped_ns();
+      detection.t.ns += clock_step_ns();
+      detection.told.ns += clock_step_ns();
       const model::Record& row =
           add_record(set, detection, detector_.rules()[detection.rule], next_id(),
                      [this](std::uint64_t serial) { return open_.id_of(serial); });
@@ -267,8 +268,8 @@ class Agent {
     for (const std::uint64_t serial : out.singles)
       if (std::string json = open_.take(serial); !json.empty()) lines_.push_back(std::move(json));
     for (const std::uint64_t serial : out.folded)
-      open_.fold(serial, even_.ns + 2 * wait_ns_ + ns_per_s);
-    open_.forget_folded(even_.ns);
+      open_.fold(serial, monotonic_now_.ns + 2 * wait_ns_ + ns_per_s);
+    open_.forget_folded(monotonic_now_.ns);
   }
 
   void hand_over() {
@@ -278,9 +279,9 @@ class Agent {
       lines_.clear();
       return;
     }
-    const bool is_time = now_.ns >= marked_.ns + mark_every_ns || now_ < marked_;
+    const bool is_time = wall_now_.ns >= marked_.ns + mark_every_ns || wall_now_ < marked_;
     if ((lines_.empty() || is_blocked_) && !is_time) return;
-    marked_ = now_;
+    marked_ = wall_now_;
     const Status sent = send();
     if (!sent) {
       if (!std::exchange(is_blocked_, true))
@@ -349,9 +350,9 @@ class Agent {
   std::vector<std::string> lines_;  // to be handed over
   std::string mark_;
   bool is_blocked_ = false;
-  Timestamp now_, measured_, marked_;
-  Timestamp even_;       // as detection goes
-  port::Instant moved_;  // when that was last moved on
+  Timestamp wall_now_, measured_, marked_;
+  Timestamp monotonic_now_;  // as detection goes
+  port::Instant moved_;      // when that was last moved on
 };
 
 Status run_agent(const Common& common, const AgentArgs& args) {

@@ -31,7 +31,7 @@ nlohmann::ordered_json states_json(const plan::Setup& setup) {
   const auto later = later_states(setup);
   for (const auto& [at, state] : later.first(std::min(later.size(), states_shown))) {
     Json entry{{"at_s", at.seconds()}};
-    entry.update(Json::parse(model::capacity_json(model::explain_capacity(setup.fabric, state))));
+    entry.update(Json::parse(plan::capacity_json(plan::explain_capacity(setup.fabric, state))));
     out.push_back(std::move(entry));
   }
   return out;
@@ -41,7 +41,7 @@ void print_states(const plan::Setup& setup) {
   const auto later = later_states(setup);
   for (const auto& [at, state] : later.first(std::min(later.size(), states_shown)))
     fmt::print("\nfrom {} on:\n{}", human_seconds(at.seconds()),
-               model::capacity_table(model::explain_capacity(setup.fabric, state)));
+               plan::capacity_table(plan::explain_capacity(setup.fabric, state)));
   if (later.size() > states_shown) fmt::print("note: {}\n", left_out(later.size() - states_shown));
 }
 
@@ -56,7 +56,7 @@ int explain_command(const Common& common, const ExplainArgs& args) {
   const auto setup = plan::read_setup(scenario);
   if (!setup) return report(setup.error());
   const model::State initial = setup->changes.empty() ? model::State{} : setup->changes[0].state;
-  const model::FabricFacts facts = model::explain(setup->fabric, initial);
+  const plan::FabricFacts facts = plan::explain(setup->fabric, initial);
   const std::string effective = to_yaml(scenario.root);
   Digest digest;
   digest.add(std::string_view(effective));
@@ -69,13 +69,13 @@ int explain_command(const Common& common, const ExplainArgs& args) {
              {"fault_states", states_json(*setup)},
              {"fault_states_left_out",
               std::max(later_states(*setup).size(), states_shown) - states_shown},
-             {"fabric", Json::parse(model::to_json(facts))}};
+             {"fabric", Json::parse(plan::to_json(facts))}};
     fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
     return done;
   }
   fmt::print("# effective scenario \"{}\", digest {}\n{}\n", scenario.name, digest.hex(),
              effective);
-  fmt::print("{}", model::to_table(facts));
+  fmt::print("{}", plan::to_table(facts));
   for (const std::string& line : setup->fault_lines) fmt::print("fault: {}\n", line);
   print_states(*setup);
   for (const std::string& line : setup->notes) fmt::print("note: {}\n", line);

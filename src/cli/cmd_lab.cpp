@@ -93,7 +93,7 @@ int up_command(const Common& common, const LabArgs& args) {
                   .bfd = extra(args.bfd),
                   .snmp = extra(args.snmp),
                   .syslog = extra(args.syslog),
-                  .seeds = args.equal_seeds ? lab::HashSeeds::equal : lab::HashSeeds::distinct},
+                  .seeds = args.same_hash_seed ? lab::HashSeeds::equal : lab::HashSeeds::distinct},
       .program = {},
       .progress = common.progress()};
   std::error_code error;
@@ -153,7 +153,7 @@ void print_status(const lab::Lab& found, const lab::LabStatus& status) {
     fmt::print("the keeper process is dead: logs are not forwarded; run weft lab down, then up\n");
   for (const std::string& name : found.drained) fmt::print("drained: {}\n", name);
   for (const lab::LabCableId cable : status.cables_down)
-    fmt::print("down: {}\n", found.fabric.name(found.plan.cables[cable].circuit));
+    fmt::print("down: {}\n", found.fabric.name(found.plan.cables[cable].cable));
   for (const lab::NodeStatus& node : status.nodes)
     if (const std::string problem = problem_of(node); !problem.empty())
       fmt::print("{}: {}\n", found.plan.nodes[node.node].name, problem);
@@ -344,7 +344,7 @@ void add_lab(CLI::App& lab_app, LabArgs& args) {
   up->add_flag("--bfd", args.bfd, "Fast failure detection between switches");
   up->add_flag("--snmp", args.snmp, "Run an SNMP agent on every switch");
   up->add_flag("--syslog", args.syslog, "Forward the switches' logs to the management network");
-  up->add_flag("--equal-seeds", args.equal_seeds,
+  up->add_flag("--equal-seeds", args.same_hash_seed,
                "Use the same hash on all switches, so that tiers polarise");
   add("status", "Show links, routes and daemons of a lab");
   add("down", "Take a lab down, or clean up its remains");

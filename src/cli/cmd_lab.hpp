@@ -18,7 +18,7 @@ struct LabArgs {
   std::string name = "lab0";
   std::string fabric, target;
   std::string routing = "frr";
-  bool bfd = false, snmp = false, syslog = false, equal_seeds = false;
+  bool bfd = false, snmp = false, syslog = false, same_hash_seed = false;
   std::vector<std::string> command;  // of exec
   std::string kind, which;           // of fault and heal
   std::vector<adapt::lab::FaultOption> fault_options;

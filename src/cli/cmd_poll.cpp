@@ -21,7 +21,7 @@
 #include "base/file.hpp"
 #include "cli/cli.hpp"
 #include "cli/cmd_traps.hpp"
-#include "cli/ground.hpp"
+#include "cli/context.hpp"
 #include "cli/telemetry_files.hpp"
 #include "observe/telemetry/metrics.hpp"
 #include "observe/telemetry/prometheus.hpp"
@@ -64,14 +64,14 @@ Result<std::vector<snmp::Target>> read_targets(const std::vector<std::string>& p
 class TrapsBesides {
  public:
   // All must outlive this.
-  TrapsBesides(const Ground& ground, const snmp::TrapTargets& targets, snmp::SnmpPoller& poller,
+  TrapsBesides(const Context& context, const snmp::TrapTargets& targets, snmp::SnmpPoller& poller,
                snmp::TrapReceiver receiver)
-      : ground_(ground),
+      : context_(context),
         targets_(targets),
         poller_(poller),
         receiver_(std::move(receiver)),
         // Traps may have but numbers of interfaces; the last poll knows their names.
-        reader_(ground.inventory, [this](std::string_view device, std::uint32_t if_index) {
+        reader_(context.inventory, [this](std::string_view device, std::uint32_t if_index) {
           return poller_.interface_name(targets_.of(device), if_index);
         }) {}
   TrapsBesides(const TrapsBesides&) = delete;
@@ -83,13 +83,13 @@ class TrapsBesides {
       reader_.take(*trap);
       if (changes_state(*trap)) poller_.poll_soon(targets_.of(*trap));
     }
-    print_records(ground_, reader_.take_records());
+    print_records(context_, reader_.take_records());
   }
   int fd() const { return receiver_.fd(); }
   std::string told() const { return to_text(receiver_.counts(), reader_.counts()); }
 
  private:
-  const Ground& ground_;
+  const Context& context_;
   const snmp::TrapTargets& targets_;
   snmp::SnmpPoller& poller_;
   snmp::TrapReceiver receiver_;
@@ -114,7 +114,7 @@ std::string poll_counts_text(const snmp::PollerCounts& counts) {
       counts.early, counts.requests, counts.loops, counts.garbage, counts.cut);
 }
 
-Status poll_snmp(const Common& common, const PollArgs& args, const Ground& ground,
+Status poll_snmp(const Common& common, const PollArgs& args, const Context& context,
                  telemetry::MetricReader& reader, live::Signals& signals) {
   WEFT_TRY(std::vector<snmp::Target> targets, read_targets(args.targets));
   snmp::PollerOptions options;
@@ -124,10 +124,10 @@ Status poll_snmp(const Common& common, const PollArgs& args, const Ground& groun
   const std::uint64_t wanted = args.count * targets.size();
   live::SystemClock clock;
   WEFT_TRY(auto receiver, open_receiver(args, clock));
-  const snmp::TrapTargets known(ground.inventory, targets);
+  const snmp::TrapTargets known(context.inventory, targets);
   WEFT_TRY(snmp::SnmpPoller poller, snmp::SnmpPoller::create(std::move(targets), options, clock));
   std::optional<TrapsBesides> traps;
-  if (receiver) traps.emplace(ground, known, poller, *std::move(receiver));
+  if (receiver) traps.emplace(context, known, poller, *std::move(receiver));
   for (std::uint64_t polls = 0; (wanted == 0 || polls < wanted + poller.counts().early) &&
                                 signals.take() != live::Signals::Seen::stop;) {
     if (traps) traps->step();
@@ -137,7 +137,7 @@ Status poll_snmp(const Common& common, const PollArgs& args, const Ground& groun
       if (!poll->error.empty() && !common.quiet)
         fmt::print(stderr, "weft: note: {} refused: {}\n", poll->device, poll->error);
       reader.take(poll->samples, poll->received);
-      print_records(ground, reader.take_records());
+      print_records(context, reader.take_records());
     }
     poller.wait(clock.now() + turn_ns, traps ? traps->fd() : -1);
   }
@@ -190,7 +190,7 @@ void scrape_all(std::vector<Page>& pages, const live::ScrapeOptions& options) {
   for (std::size_t i = 0; i < std::min(scrapers_max, pages.size()); ++i) threads.emplace_back(work);
 }
 
-Status poll_prometheus(const Common& common, const PollArgs& args, const Ground& ground,
+Status poll_prometheus(const Common& common, const PollArgs& args, const Context& context,
                        telemetry::MetricReader& reader, live::Signals& signals) {
   WEFT_TRY(std::vector<Page> pages, read_pages(args.targets));
   WEFT_TRY(const telemetry::PrometheusMapping mapping, load_mapping(args.mapping));
@@ -213,7 +213,7 @@ Status poll_prometheus(const Common& common, const PollArgs& args, const Ground&
           {page.received, page.device, "", port::Metric::reachable, 0, page.text ? 1.0 : 0.0});
       reader.take(samples, page.received);
     }
-    print_records(ground, reader.take_records());
+    print_records(context, reader.take_records());
     due = std::max(due + every.count() * 1'000'000, clock.now());
     while (clock.now() < due && round + 1 != args.count) {
       if (signals.take() == live::Signals::Seen::stop) return {};
@@ -233,13 +233,13 @@ Status run_poll(const Common& common, const PollArgs& args) {
                 "use snmp or prometheus");
   const bool is_snmp = args.feed == "snmp";
   WEFT_TRY(const telemetry::MetricRules rules, load_metric_rules(args.rules));
-  WEFT_TRY(const auto ground, load_ground(common, args.fabric, args.addresses));
+  WEFT_TRY(const auto context, load_context(common, args.fabric, args.addresses));
   WEFT_TRY(live::Signals signals, live::Signals::open());
   telemetry::MetricReader reader(
-      ground->inventory, rules,
+      context->inventory, rules,
       {.source = is_snmp ? model::Source::snmp : model::Source::prometheus,
        .id_prefix = is_snmp ? "snmp" : "prom"});
-  WEFT_TRY_STATUS((is_snmp ? poll_snmp : poll_prometheus)(common, args, *ground, reader, signals));
+  WEFT_TRY_STATUS((is_snmp ? poll_snmp : poll_prometheus)(common, args, *context, reader, signals));
   if (!common.quiet) fmt::print(stderr, "{}", to_text(reader.counts()));
   return {};
 }

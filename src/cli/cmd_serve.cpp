@@ -45,7 +45,7 @@
 #include "operate/triage/learned.hpp"
 #include "operate/triage/rules.hpp"
 #include "serve/api.hpp"
-#include "serve/loop.hpp"
+#include "serve/controller_thread.hpp"
 #include "serve/settings.hpp"
 #include "serve/sli_view.hpp"
 
@@ -64,7 +64,7 @@ constexpr std::chrono::milliseconds api_farewell{2'000};
 
 // The file of --config, each section for the room that it belongs to.
 struct ServeConfig {
-  serve::DeskSettings desk;
+  serve::ControllerSettings controller;
   triage::Rules rules;
   triage::LearnedRelations relations;
   repair::Policy policy;
@@ -142,7 +142,7 @@ Result<ServeConfig> read_config(const std::string& path) {
     take(out.devices.emplace(), live::read_device_commands(snapshots), errors);
   if (const Config alerts = section("alerts"); !alerts.fields.empty())
     take(out.alerts, telemetry::AlertMapping::from_yaml(alerts), errors);
-  take(out.desk, serve::read_desk_settings(config), errors);
+  take(out.controller, serve::read_controller_settings(config), errors);
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   return out;
 }
@@ -187,25 +187,26 @@ class Server {
     WEFT_TRY_STATUS(load_scenario());
     fabric_ = &setup_->fabric;
     WEFT_TRY_STATUS(load_names());
-    patient_ = std::make_unique<triage::Ground>(*fabric_, config_.rules, config_.relations);
-    early_ = std::make_unique<triage::Ground>(
-        *fabric_, serve::early_rules(config_.rules, config_.desk.early), config_.relations);
+    settled_ = std::make_unique<triage::Context>(*fabric_, config_.rules, config_.relations);
+    provisional_ = std::make_unique<triage::Context>(
+        *fabric_, serve::provisional_rules(config_.rules, config_.controller.provisional),
+        config_.relations);
     WEFT_TRY(store_, open_store(args_.store));
-    desk_ = std::make_unique<serve::Desk>(
-        serve::Desk::Ground{*fabric_, *inventory_, catalogue_, *patient_, *early_}, config_.desk,
-        config_.policy, *store_);
+    controller_ = std::make_unique<serve::Controller>(
+        serve::Controller::Context{*fabric_, *inventory_, catalogue_, *settled_, *provisional_},
+        config_.controller, config_.policy, *store_);
     bool is_stopped = false;  // by a signal, before it was ready
-    const Status restored = desk_->restore(
+    const Status restored = controller_->restore(
         clock_.wall(), [&] { return is_stopped = signals.take() == live::Signals::Seen::stop; });
     if (is_stopped) {
       say("stopped before it was ready");
       return {};
     }
     WEFT_TRY_STATUS(restored);
-    cases_at_start_ = desk_->open_cases().size();  // from now on the desk is the loop's
-    WEFT_TRY(serve::Hands hands, make_hands());
-    loop_ = std::make_unique<serve::Loop>(
-        *desk_, clock_, bus_, std::move(hands),
+    cases_at_start_ = controller_->open_cases().size();  // from now on the controller is the loop's
+    WEFT_TRY(serve::Effectors hands, make_hands());
+    loop_ = std::make_unique<serve::ControllerThread>(
+        *controller_, clock_, bus_, std::move(hands),
         [this](Timestamp from, Timestamp to, std::uint64_t event) {
           return serve::sli_view(*fabric_, config_.objectives, *store_, from, to, event);
         });
@@ -256,8 +257,8 @@ class Server {
     return {};
   }
 
-  Result<serve::Hands> make_hands() {
-    serve::Hands out;
+  Result<serve::Effectors> make_hands() {
+    serve::Effectors out;
     out.forecast = [this](const repair::Order& order) { return forecast(order); };
     if (!args_.lab.empty()) {
       if (config_.commands)
@@ -453,16 +454,16 @@ class Server {
   const model::Fabric* fabric_ = nullptr;
   std::unique_ptr<telemetry::Inventory> inventory_;
   telemetry::Catalogue catalogue_ = telemetry::Catalogue::built_in();
-  std::unique_ptr<triage::Ground> patient_, early_;
+  std::unique_ptr<triage::Context> settled_, provisional_;
   std::unique_ptr<port::Store> store_;
-  std::unique_ptr<serve::Desk> desk_;
+  std::unique_ptr<serve::Controller> controller_;
   std::unique_ptr<port::Actuator> actuator_;
   std::vector<std::unique_ptr<port::Notifier>> notifiers_;
   std::unique_ptr<telemetry::AlertReader> alerts_;
   std::mutex alerts_mutex_;
   std::unique_ptr<snapshot::Taker> taker_;
   serve::Bus bus_;
-  std::unique_ptr<serve::Loop> loop_;
+  std::unique_ptr<serve::ControllerThread> loop_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<live::SyslogListener> syslog_, lab_syslog_;
 };
@@ -471,9 +472,10 @@ class Server {
 
 void add_serve(CLI::App& command, ServeArgs& args) {
   command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
-  command.add_option("--config", args.config,
-                     "YAML: rules, relations, policy, objectives, early, sight, keep, actuator, "
-                     "snapshots, notify, alerts");
+  command.add_option(
+      "--config", args.config,
+      "YAML: rules, relations, policy, objectives, provisional, localise, keep, actuator, "
+      "snapshots, notify, alerts");
   command.add_option("--store", args.store, "SQLite file, or postgresql://...")
       ->capture_default_str();
   command.add_option("--listen", args.listen, "HOST:PORT or unix:PATH of the API")

@@ -23,8 +23,8 @@ constexpr std::int64_t ps_per_minute = 60'000'000'000'000;
 constexpr std::size_t revisions_told = 5;
 
 // The minutes [first, last] that are reported; open where nothing was asked for.
-Result<sli::MinuteBook::Options> read_options(const SliArgs& args) {
-  sli::MinuteBook::Options out;
+Result<sli::MinuteCounters::Options> read_options(const SliArgs& args) {
+  sli::MinuteCounters::Options out;
   if (!args.from.empty()) {
     WEFT_TRY(const Timestamp from, parse_timestamp({args.from, {"--from", 0, 0}}));
     out.first_minute = sli::minute_of(from);
@@ -75,8 +75,8 @@ Result<sli::Causes> load_causes(const model::Fabric& fabric, const sli::Settings
   return in_file(sli::Causes::create(fabric, std::move(episodes), settings), path);
 }
 
-Status read_file_into(const std::string& path, const sli::MinuteBook::Options& options,
-                      sli::MinuteBook& book, sli::OffenderBook& offenders) {
+Status read_file_into(const std::string& path, const sli::MinuteCounters::Options& options,
+                      sli::MinuteCounters& book, sli::OffenderBook& offenders) {
   WEFT_TRY(LineReader lines, LineReader::open(path));
   Status taken;
   const auto take = [&](const model::EvidenceSet& set) {
@@ -88,8 +88,8 @@ Status read_file_into(const std::string& path, const sli::MinuteBook::Options& o
 }
 
 // What was asked for; where that is open, what there are rows for.
-Result<sli::Report> build(const sli::MinuteBook& book, const sli::OffenderBook& offenders,
-                          const sli::MinuteBook::Options& options, const std::string& file) {
+Result<sli::Report> build(const sli::MinuteCounters& book, const sli::OffenderBook& offenders,
+                          const sli::MinuteCounters::Options& options, const std::string& file) {
   using Limits = std::numeric_limits<std::int64_t>;
   auto [first, last] = book.span();
   if (options.first_minute != Limits::min()) first = options.first_minute;
@@ -101,7 +101,7 @@ Result<sli::Report> build(const sli::MinuteBook& book, const sli::OffenderBook& 
 }
 
 // It depends on the order of arrival, so it is no part of the report.
-void tell_lateness(const sli::MinuteBook& book) {
+void tell_lateness(const sli::MinuteCounters& book) {
   if (book.counts().too_late > 0)
     fmt::print(stderr, "weft: note: {} rows were too late and were ignored\n",
                book.counts().too_late);
@@ -120,7 +120,8 @@ void tell_lateness(const sli::MinuteBook& book) {
 }
 
 // Writes the files that were asked for.
-Status write_files(const SliArgs& args, const sli::Report& result, const sli::MinuteBook& book) {
+Status write_files(const SliArgs& args, const sli::Report& result,
+                   const sli::MinuteCounters& book) {
   if (!args.openslo.empty())
     WEFT_TRY_STATUS(write_file(args.openslo, sli::to_openslo(book.settings())));
   if (!args.metrics.empty())
@@ -129,11 +130,11 @@ Status write_files(const SliArgs& args, const sli::Report& result, const sli::Mi
 }
 
 Status run_sli(const Common& common, const SliArgs& args) {
-  WEFT_TRY(const sli::MinuteBook::Options options, read_options(args));
+  WEFT_TRY(const sli::MinuteCounters::Options options, read_options(args));
   WEFT_TRY(const sli::Settings settings, load_settings(args));
   WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
   WEFT_TRY(const sli::Causes causes, load_causes(fabric, settings, args.episodes));
-  sli::MinuteBook book(fabric, settings, causes, options);
+  sli::MinuteCounters book(fabric, settings, causes, options);
   sli::OffenderBook offenders(fabric);
   for (const std::string& path : args.evidence)
     WEFT_TRY_STATUS(read_file_into(path, options, book, offenders));

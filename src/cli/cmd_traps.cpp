@@ -12,7 +12,7 @@
 #include "base/csv.hpp"
 #include "base/file.hpp"
 #include "cli/cli.hpp"
-#include "cli/ground.hpp"
+#include "cli/context.hpp"
 
 namespace weft::cli {
 namespace {
@@ -56,16 +56,16 @@ Status read_senders(const std::string& path, snmp::TrapReceiverOptions& out) {
 
 Status run_traps(const Common& common, const TrapsArgs& args) {
   WEFT_TRY(const auto options, read_trap_options(args.listen, "--listen", args.senders));
-  WEFT_TRY(const auto ground, load_ground(common, args.fabric, args.addresses));
+  WEFT_TRY(const auto context, load_context(common, args.fabric, args.addresses));
   WEFT_TRY(live::Signals signals, live::Signals::open());
   live::SystemClock clock;
   WEFT_TRY(snmp::TrapReceiver receiver, snmp::TrapReceiver::open(options, clock));
-  snmp::TrapReader reader(ground->inventory, {});
+  snmp::TrapReader reader(context->inventory, {});
   while ((args.count == 0 || reader.counts().traps < args.count) &&
          signals.take() != live::Signals::Seen::stop) {
     receiver.step();
     while (const auto trap = receiver.take()) reader.take(*trap);
-    print_records(*ground, reader.take_records());
+    print_records(*context, reader.take_records());
     receiver.wait(clock.now() + turn_ns);
   }
   if (!common.quiet) fmt::print(stderr, "{}", to_text(receiver.counts(), reader.counts()));

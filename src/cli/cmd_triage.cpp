@@ -136,24 +136,24 @@ Result<triage::LearnedRelations> load_relations(const std::string& path,
   return triage::LearnedRelations::read(config, rules);
 }
 
-Result<std::unique_ptr<triage::Ground>> make_ground(const model::Fabric& fabric,
-                                                    const TriageArgs& args,
-                                                    const std::string& rules_path,
-                                                    const std::string& relations_path) {
+Result<std::unique_ptr<triage::Context>> make_context(const model::Fabric& fabric,
+                                                      const TriageArgs& args,
+                                                      const std::string& rules_path,
+                                                      const std::string& relations_path) {
   WEFT_TRY(const triage::Rules rules, load_rules(args, rules_path));
   WEFT_TRY(triage::LearnedRelations relations, load_relations(relations_path, rules));
-  auto ground = std::make_unique<triage::Ground>(fabric, rules, std::move(relations));
-  if (args.maintenance.empty()) return ground;
+  auto context = std::make_unique<triage::Context>(fabric, rules, std::move(relations));
+  if (args.maintenance.empty()) return context;
   WEFT_TRY(LineReader lines, LineReader::open(args.maintenance));
   WEFT_TRY(const auto episodes, model::read_episodes(lines));
-  auto windows = triage::Maintenance::create(ground->parts, ground->suspects, episodes);
+  auto windows = triage::Maintenance::create(context->parts, context->suspects, episodes);
   if (!windows) {
     Error error = std::move(windows).error();
     error.where.file = args.maintenance;
     return std::unexpected(std::move(error));
   }
-  ground->maintenance = *std::move(windows);
-  return ground;
+  context->maintenance = *std::move(windows);
+  return context;
 }
 
 // All inputs through one or two sets of rules.
@@ -163,16 +163,16 @@ class Replay {
       : common_(common), args_(args), fabric_(fabric) {}
 
   Status run() {
-    WEFT_TRY(const auto ground, make_ground(fabric_, args_, args_.rules, args_.relations));
-    if (!args_.learn.empty()) return learn(*ground);
-    std::unique_ptr<triage::Ground> other;
+    WEFT_TRY(const auto context, make_context(fabric_, args_, args_.rules, args_.relations));
+    if (!args_.learn.empty()) return learn(*context);
+    std::unique_ptr<triage::Context> other;
     if (is_diff()) {
       WEFT_TRY(other,
-               make_ground(fabric_, args_, args_.diff.empty() ? args_.rules : args_.diff,
-                           args_.diff_relations.empty() ? args_.relations : args_.diff_relations));
+               make_context(fabric_, args_, args_.diff.empty() ? args_.rules : args_.diff,
+                            args_.diff_relations.empty() ? args_.relations : args_.diff_relations));
     }
     WEFT_TRY_STATUS(open_inputs());
-    triage::Triage first(*ground, [this](model::Case c) { take(std::move(c)); });
+    triage::Triage first(*context, [this](model::Case c) { take(std::move(c)); });
     std::optional<triage::Triage> second;
     if (other) second.emplace(*other, [this](model::Case c) { after_.push_back(std::move(c)); });
     WEFT_TRY_STATUS(feed(first, second));
@@ -189,9 +189,9 @@ class Replay {
   bool is_streamed() const { return common_.json && !is_diff() && args_.truth.empty(); }
 
   // Writes down which kinds of events lead to which in the inputs.
-  Status learn(const triage::Ground& ground) {
+  Status learn(const triage::Context& context) {
     WEFT_TRY_STATUS(open_inputs());
-    triage::Learner learner(ground.parts, ground.rules);
+    triage::Learner learner(context.parts, context.rules);
     std::uint64_t records = 0;
     for (RecordInput* input = next_input(); input != nullptr; input = next_input(), ++records) {
       learner.add(input->set(), *input->head());

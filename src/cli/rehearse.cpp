@@ -15,7 +15,7 @@
 #include "cli/rehearse_plan.hpp"
 #include "operate/repair/reserve.hpp"
 #include "operate/triage/rules.hpp"
-#include "serve/desk.hpp"
+#include "serve/controller.hpp"
 
 namespace weft::cli {
 namespace {
@@ -24,7 +24,7 @@ namespace repair = operate::repair;
 namespace sim = adapt::sim;
 using model::Entity;
 using repair::OrderKind;
-using sim::Break;
+using sim::FaultKind;
 
 constexpr Timestamp start = rehearse_start;
 constexpr std::int64_t service_turn_ns = ns_per_s / 10;  // the service turns no more often
@@ -36,7 +36,7 @@ Timestamp next_turn(Timestamp t) {
 }
 
 bool is_blip(const sim::Operations::Fault& fault) {
-  return fault.kind == Break::flap && fault.lasts_ns > 0;
+  return fault.kind == FaultKind::flap && fault.lasts_ns > 0;
 }
 
 class Rehearsal {
@@ -44,17 +44,18 @@ class Rehearsal {
   Rehearsal(const model::Fabric& fabric, const RehearseOptions& options)
       : fabric_(fabric),
         options_(options),
-        parts_(fabric, options.model.hands.ports_per_card),
+        parts_(fabric, options.model.operations.ports_per_card),
         inventory_(fabric),
         catalogue_(observe::telemetry::Catalogue::built_in()),
-        patient_(fabric, operate::triage::default_rules()),
-        early_(fabric, serve::early_rules(operate::triage::default_rules(), {})),
+        settled_(fabric, operate::triage::default_rules()),
+        provisional_(fabric, serve::provisional_rules(operate::triage::default_rules(), {})),
         reserve_(fabric),
         net_(fabric, seeded(options), start),
-        desk_({fabric, inventory_, catalogue_, patient_, early_}, {}, options.policy, store_) {}
+        controller_({fabric, inventory_, catalogue_, settled_, provisional_}, {}, options.policy,
+                    store_) {}
 
   Result<RehearseReport> run(const RehearseProgress& progress) {
-    WEFT_TRY_STATUS(desk_.restore(start));
+    WEFT_TRY_STATUS(controller_.restore(start));
     const std::vector<PlannedFault> plan = plan_faults(fabric_, parts_, options_);
     const Timestamp end{start.ns + options_.days * rehearse_day_ns};
     std::size_t next = 0;
@@ -77,12 +78,12 @@ class Rehearsal {
   };
 
   static sim::OperationsSettings seeded(const RehearseOptions& options) {
-    sim::OperationsSettings out = options.model.hands;
+    sim::OperationsSettings out = options.model.operations;
     out.seed = options.seed;
     return out;
   }
   Timestamp earliest(Timestamp t) const {
-    for (const auto& due : {net_.next_due(), desk_.next_due()})
+    for (const auto& due : {net_.next_due(), controller_.next_due()})
       if (due && *due < t) t = *due;
     for (const Answer& answer : answers_) t = std::min(t, answer.t);
     return t;
@@ -93,15 +94,15 @@ class Rehearsal {
     for (auto& line : net_.lines()) lines.push_back(std::move(line.text));
     report_.lines += lines.size();
     if (!lines.empty()) {
-      const serve::Desk::Batch batch{serve::Feed::record, std::move(lines), ""};
-      WEFT_TRY(const auto receipts, desk_.accept({&batch, 1}, now_));
+      const serve::Controller::Batch batch{serve::Feed::record, std::move(lines), ""};
+      WEFT_TRY(const auto receipts, controller_.accept({&batch, 1}, now_));
       static_cast<void>(receipts);
     }
     answer();
     visits();
-    WEFT_TRY(const auto orders, desk_.tick(now_));
-    for (const repair::Order& order : orders) desk_.outcome(perform(order), now_);
-    static_cast<void>(desk_.announcements());
+    WEFT_TRY(const auto orders, controller_.tick(now_));
+    for (const repair::Order& order : orders) controller_.outcome(perform(order), now_);
+    static_cast<void>(controller_.announcements());
     return {};
   }
 
@@ -115,7 +116,7 @@ class Rehearsal {
     };
     switch (order.kind) {
       case OrderKind::act:
-        if (!desk_.may_act(order, now_))
+        if (!controller_.may_act(order, now_))
           out.error =
               Error{Errc::infeasible, {}, "cancelled: a guard now forbids this action", "", {}};
         else if (const Status done = net_.act(order.action); !done)
@@ -162,7 +163,7 @@ class Rehearsal {
   // ---- people ----
 
   void hear(const repair::Order& order) {
-    const repair::Ticket* ticket = desk_.repair().find(order.ticket);
+    const repair::Ticket* ticket = controller_.repair().find(order.ticket);
     if (ticket == nullptr || ticket->key().kind == model::EntityKind::none) return;
     const std::string& event = order.notice.event;
     const std::string part = model::name(fabric_, ticket->key());
@@ -184,7 +185,7 @@ class Rehearsal {
   void answer() {
     for (const Answer& a : answers_)
       if (a.t <= now_)
-        static_cast<void>(desk_.command(
+        static_cast<void>(controller_.command(
             {.kind = serve::Command::Kind::approve, .case_id = a.ticket, .who = "operator"}, now_));
     std::erase_if(answers_, [&](const Answer& a) { return a.t <= now_; });
   }
@@ -192,7 +193,7 @@ class Rehearsal {
     for (const sim::Operations::Visit& visit : net_.visits()) {
       std::set<std::string>& waiting = waiting_[visit.entity];
       for (auto at = waiting.begin(); at != waiting.end();) {
-        const repair::Ticket* ticket = desk_.repair().find(*at);
+        const repair::Ticket* ticket = controller_.repair().find(*at);
         const bool is_waiting = ticket != nullptr && !is_over(ticket->stage) &&
                                 model::name(fabric_, ticket->key()) == visit.entity;
         if (!is_waiting) {
@@ -208,7 +209,7 @@ class Rehearsal {
       }
     }
     for (const std::string& id : std::exchange(words_, {}))
-      static_cast<void>(desk_.command(
+      static_cast<void>(controller_.command(
           {.kind = serve::Command::Kind::repaired, .case_id = id, .who = "technician"}, now_));
   }
 
@@ -221,7 +222,7 @@ class Rehearsal {
     WEFT_TRY(const auto audit, store_.audit(1, "", SIZE_MAX));
     // Not from the tickets: those of long ago are forgotten.
     WEFT_TRY(const auto rows, repair::ledger_rows(audit));
-    out.ledger = repair::make_ledger(without_blips(rows), options_.policy, start, now_);
+    out.ledger = repair::repair_stats(without_blips(rows), options_.policy, start, now_);
     WEFT_TRY(const std::vector<Seen> seen, read_audit(audit));
     std::vector<bool> found(net_.faults().size());
     count_faults(seen, found);
@@ -243,21 +244,21 @@ class Rehearsal {
     Entity root;
   };
   // By cable: which faults held or hurt it.
-  std::map<model::CircuitId, std::vector<std::uint32_t>> faults_by_cable() const {
-    std::map<model::CircuitId, std::vector<std::uint32_t>> out;
+  std::map<model::CableId, std::vector<std::uint32_t>> faults_by_cable() const {
+    std::map<model::CableId, std::vector<std::uint32_t>> out;
     for (std::uint32_t i = 0; i < net_.faults().size(); ++i)
-      for (const model::CircuitId cable : net_.cables_of(net_.faults()[i].part))
+      for (const model::CableId cable : net_.cables_of(net_.faults()[i].part))
         out[cable].push_back(i);
     return out;
   }
   // Rows but for those about a single cable of which nothing was wrong but a blip.
-  std::vector<repair::LedgerRow> without_blips(const std::vector<repair::LedgerRow>& rows) {
+  std::vector<repair::RepairRow> without_blips(const std::vector<repair::RepairRow>& rows) {
     constexpr std::int64_t late_ns = 2 * ns_per_minute;  // words about what is over
     const auto by_cable = faults_by_cable();
-    std::vector<repair::LedgerRow> out;
-    for (const repair::LedgerRow& row : rows) {
+    std::vector<repair::RepairRow> out;
+    for (const repair::RepairRow& row : rows) {
       const auto part = model::find_entity(fabric_, {row.entity, {}});
-      const auto cables = part ? net_.cables_of(*part) : std::vector<model::CircuitId>();
+      const auto cables = part ? net_.cables_of(*part) : std::vector<model::CableId>();
       const auto known = cables.size() == 1 ? by_cable.find(cables.front()) : by_cable.end();
       bool has_blip = false, has_fault = false;
       if (known != by_cable.end())
@@ -301,9 +302,9 @@ class Rehearsal {
   std::string type_of(std::uint32_t index) const {
     const sim::Operations::Fault& fault = net_.faults()[index];
     if (is_blip(fault)) return "blip";
-    if (fault.kind == Break::grey) return "cable";
+    if (fault.kind == FaultKind::grey) return "cable";
     const bool is_rack =
-        fault.kind == Break::device &&
+        fault.kind == FaultKind::device &&
         std::ranges::find(parts_.rack_switches, fault.part) != parts_.rack_switches.end();
     return is_rack ? "rack_switch" : std::string(to_text(fault.kind));
   }
@@ -340,13 +341,13 @@ class Rehearsal {
   }
   // Parts with two repairs at least that found something: returns after nothing was found, and
   // rollbacks of one repair, make no offender.
-  void count_offenders(const std::vector<repair::LedgerRow>& rows) {
+  void count_offenders(const std::vector<repair::RepairRow>& rows) {
     std::set<std::string, std::less<>> lemons;
     for (const sim::Operations::Fault& fault : net_.faults())
       if (fault.is_lemon) lemons.insert(model::name(fabric_, fault.part));
     report_.lemons = lemons.size();
     std::map<std::string, int> repairs;
-    for (const repair::LedgerRow& row : rows)
+    for (const repair::RepairRow& row : rows)
       if (row.was_drained && (row.resolution == repair::Resolution::repaired ||
                               row.resolution == repair::Resolution::replaced))
         ++repairs[row.entity];
@@ -383,11 +384,11 @@ class Rehearsal {
   RehearseParts parts_;
   observe::telemetry::Inventory inventory_;
   observe::telemetry::Catalogue catalogue_;
-  operate::triage::Ground patient_, early_;
+  operate::triage::Context settled_, provisional_;
   repair::Reserve reserve_;
   sim::Operations net_;
   sim::MemoryStore store_;
-  serve::Desk desk_;
+  serve::Controller controller_;
   Timestamp now_ = start;
   std::vector<Answer> answers_;
   std::vector<std::string> words_;

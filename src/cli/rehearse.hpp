@@ -1,5 +1,6 @@
-// Operations of a fabric for some weeks, in seconds: faults by base rates, the real desk, hands and
-// technicians, and what it all came to. The model and its assumptions: docs/rehearse.md.
+// Operations of a fabric for some weeks, in seconds: faults by base rates, the real controller,
+// actuators and technicians, and what it all came to. The model and its assumptions:
+// docs/rehearse.md.
 #pragma once
 
 #include <array>
@@ -14,8 +15,8 @@
 #include "base/config.hpp"
 #include "base/result.hpp"
 #include "model/fabric/fabric.hpp"
-#include "operate/repair/ledger.hpp"
 #include "operate/repair/policy.hpp"
+#include "operate/repair/repair_stats.hpp"
 
 namespace weft::cli {
 
@@ -30,7 +31,7 @@ struct RehearseModel {
   double optic_loss = 0;                 // at its worst
   std::uint32_t lemons = 0;              // cables whose repairs do not hold
   std::int64_t lemon_again_ns = 0;       // they fail again after so long, on average
-  adapt::sim::OperationsSettings hands;
+  adapt::sim::OperationsSettings operations;
   std::int64_t control_plane_ns = 0;  // until the sessions are back by themselves, on average
   std::int64_t approve_ns = 0;        // until a person answers
   double bad_loss = 0;                // a minute that loses more is bad
@@ -64,7 +65,7 @@ struct RehearseReport {
   std::uint64_t blips = 0, blip_repairs = 0, blip_drains = 0;
   std::uint64_t lines = 0, ticks = 0, cases = 0, cases_false = 0;
   std::map<std::string, std::uint64_t> refused;  // drains, by guard
-  operate::repair::Ledger ledger;
+  operate::repair::RepairStats ledger;
   std::uint64_t lemons = 0, lemons_found = 0, offenders = 0;  // offenders: repaired twice
   std::uint64_t replaced = 0;                                 // of which the policy had replaced
   std::uint64_t visits = 0, drains = 0;
@@ -73,7 +74,8 @@ struct RehearseReport {
 
 using RehearseProgress = std::function<void(double days)>;
 
-// Deterministic. Fails: as the desk and as its store; Errc::infeasible for a fabric without racks.
+// Deterministic. Fails: as the controller and as its store; Errc::infeasible for a fabric without
+// racks.
 Result<RehearseReport> rehearse(const model::Fabric& fabric, const RehearseOptions& options,
                                 const RehearseProgress& progress);
 

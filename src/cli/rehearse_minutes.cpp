@@ -47,7 +47,7 @@ void Minutes::add(const Harm& harm) {
   const bool is_switch = harm.part.kind == model::EntityKind::node;
   const std::uint32_t rack = is_switch ? rack_of(NodeId(harm.part.id)) : none;
   if (rack == none) {
-    for (const model::CircuitId cable : net_.cables_of(harm.part)) add_cable(harm, cable);
+    for (const model::CableId cable : net_.cables_of(harm.part)) add_cable(harm, cable);
     return;
   }
   double nics = 0;
@@ -57,7 +57,7 @@ void Minutes::add(const Harm& harm) {
     add(rack, is_across, std::min(1.0, nics / racks_[rack].nics), harm);
 }
 
-void Minutes::add_cable(const Harm& harm, model::CircuitId cable) {
+void Minutes::add_cable(const Harm& harm, model::CableId cable) {
   const LinkId link = model::forward(cable);
   const NodeId a = fabric_.from(link), b = fabric_.to(link);
   const auto rate = static_cast<double>(fabric_.rate(link).bps);

@@ -44,7 +44,7 @@ class Minutes {
     double nics = 0;
   };
   void add(const adapt::sim::Operations::Harm& harm);
-  void add_cable(const adapt::sim::Operations::Harm& harm, model::CircuitId cable);
+  void add_cable(const adapt::sim::Operations::Harm& harm, model::CableId cable);
   void add(std::uint32_t rack, bool is_across, double share,
            const adapt::sim::Operations::Harm& harm);
   std::uint32_t rack_of(model::NodeId node) const;

@@ -53,16 +53,16 @@ Result<RehearseModel> read(const Config& config) {
   out.lemon_again_ns = read_ns(lemons, "again");
   lemons.finish();
   Reader people(section(reader, "people"), "people", errors);
-  out.hands.visit_least_ns = read_ns(people, "visit_least");
-  out.hands.visit_mean_ns = read_ns(people, "visit_mean");
-  out.hands.nothing_found = people.number("nothing_found", {}, 0, 1);
+  out.operations.visit_least_ns = read_ns(people, "visit_least");
+  out.operations.visit_mean_ns = read_ns(people, "visit_mean");
+  out.operations.nothing_found = people.number("nothing_found", {}, 0, 1);
   out.approve_ns = read_ns(people, "answer");
   people.finish();
-  Reader hands(section(reader, "hands"), "hands", errors);
-  out.hands.hands.fails = hands.number("fails", {}, 0, 0.5);
-  out.hands.hands.lies = hands.number("lies", {}, 0, 0.5);
-  out.hands.hands.late = hands.number("late", {}, 0, 0.5);
-  hands.finish();
+  Reader actuators(section(reader, "actuators"), "actuators", errors);
+  out.operations.actuators.fails = actuators.number("fails", {}, 0, 0.5);
+  out.operations.actuators.lies = actuators.number("lies", {}, 0, 0.5);
+  out.operations.actuators.late = actuators.number("late", {}, 0, 0.5);
+  actuators.finish();
   out.control_plane_ns = read_ns(reader, "control_plane_lasts");
   reader.finish();
   if (out.grey_most < out.grey_least)
@@ -98,7 +98,7 @@ loss:
   bad_minute: 0.001       # loss above which a minute is bad; same as the default of weft sli
 
 lemons:
-  planted: 12             # cables whose repairs do not last until they are replaced
+  count: 12             # cables whose repairs do not last until they are replaced
   again: 3 d              # mean time until they fail again
 
 people:
@@ -107,7 +107,7 @@ people:
   nothing_found: 0.2      # share of visits to intermittent faults
   answer: 10 min          # time to answer a proposal
 
-hands:                    # actions that go wrong
+actuators:                 # actions that go wrong
   fails: 0.02
   lies: 0.005
   late: 0.05

@@ -15,7 +15,7 @@
 namespace weft::cli {
 namespace {
 
-using adapt::sim::Break;
+using adapt::sim::FaultKind;
 using model::Entity;
 
 constexpr double month_days = 30;
@@ -30,7 +30,7 @@ class Planner {
   // Faults of each part at a constant rate. As points in the plane of time and rate: those of a day
   // in order of their rate, of which the ones below `per_day` take place. So a raised rate adds
   // faults and moves none.
-  void add(std::string_view stream, Break kind, std::span<const Entity> parts, double per_day) {
+  void add(std::string_view stream, FaultKind kind, std::span<const Entity> parts, double per_day) {
     const Rng of_kind = rng_.stream(stream);
     for (const Entity& part : parts) {
       const Rng of_part = of_kind.stream(name(fabric_, part));
@@ -55,7 +55,7 @@ class Planner {
     std::ranges::sort(order);
     const std::size_t count = std::min<std::size_t>(model_.lemons, order.size());
     const double days = std::min(options_.days / 3.0, static_cast<double>(lemon_days));
-    constexpr std::array<Break, 3> kinds{Break::grey, Break::optic, Break::cable};
+    constexpr std::array<FaultKind, 3> kinds{FaultKind::grey, FaultKind::optic, FaultKind::cable};
     for (std::size_t i = 0; i < count; ++i) {
       Rng own = all.stream(name(fabric_, order[i].second)).stream(1);
       const Timestamp t = time(own, 0, days);
@@ -79,13 +79,13 @@ class Planner {
     return {rehearse_start.ns + day * rehearse_day_ns +
             static_cast<std::int64_t>(share * static_cast<double>(rehearse_day_ns))};
   }
-  adapt::sim::Operations::Start start(std::string_view stream, Break kind, const Entity& part,
+  adapt::sim::Operations::Start start(std::string_view stream, FaultKind kind, const Entity& part,
                                       Rng& own) const {
     adapt::sim::Operations::Start out{.kind = kind, .part = part, .key = own.next()};
-    if (kind == Break::optic) out.loss = model_.optic_loss;
-    if (kind == Break::grey)
+    if (kind == FaultKind::optic) out.loss = model_.optic_loss;
+    if (kind == FaultKind::grey)
       out.loss = model_.grey_least * std::pow(model_.grey_most / model_.grey_least, own.uniform());
-    if (kind == Break::control_plane)
+    if (kind == FaultKind::control_plane)
       out.lasts_ns = around(own, model_.control_plane_ns) + ns_per_s;
     if (stream == blips) out.lasts_ns = ns_per_s / 5 + around(own, ns_per_s / 2);
     return out;
@@ -102,9 +102,9 @@ class Planner {
 
 RehearseParts::RehearseParts(const model::Fabric& fabric, std::uint32_t ports_per_card) {
   for (const model::LinkId link : fabric.links()) {
-    if (!fabric.on_wire(link) || link != model::forward(model::circuit_of(link))) continue;
+    if (!fabric.on_wire(link) || link != model::forward(model::cable_of(link))) continue;
     const bool is_trunk = fabric.is_switch(fabric.from(link)) && fabric.is_switch(fabric.to(link));
-    (is_trunk ? trunks : leaves).push_back(model::entity(model::circuit_of(link)));
+    (is_trunk ? trunks : leaves).push_back(model::entity(model::cable_of(link)));
   }
   for (const model::NodeId node : fabric.nodes()) {
     if (!fabric.is_switch(node)) continue;
@@ -126,35 +126,35 @@ namespace {
 // Faults of one kind: `stream` names what is drawn for them.
 struct FaultRow {
   std::string_view stream;
-  Break kind;
+  FaultKind kind;
   const std::vector<Entity>* parts;
   double per_day;  // of each part
 };
 
 std::vector<FaultRow> rows_of(const RehearseParts& parts, const RehearseModel::Rates& r) {
-  const auto row = [](std::string_view stream, Break kind, const std::vector<Entity>& of,
+  const auto row = [](std::string_view stream, FaultKind kind, const std::vector<Entity>& of,
                       double per_month) {
     return FaultRow{stream, kind, &of, per_month / month_days};
   };
-  return {row("cable", Break::cable, parts.leaves, r.host_cable),
-          row("cable", Break::cable, parts.trunks, r.trunk_cable),
-          row("switch", Break::device, parts.rack_switches, r.rack_switch),
-          row("switch", Break::device, parts.others, r.other_switch),
-          row("line_card", Break::card, parts.cards, r.line_card),
-          row("control_plane", Break::control_plane, parts.switches, r.control_plane),
-          row("grey_loss", Break::grey, parts.trunks, r.grey),
-          row("optic", Break::optic, parts.trunks, r.optic),
-          row("port_flap", Break::flap, parts.trunks, r.flap),
-          row("host_nic", Break::nic, parts.nics, r.host_nic),
-          row("host", Break::host, parts.hosts, r.host),
-          {blips, Break::flap, &parts.leaves, r.blips},
-          {blips, Break::flap, &parts.trunks, r.blips}};
+  return {row("cable", FaultKind::cable, parts.leaves, r.host_cable),
+          row("cable", FaultKind::cable, parts.trunks, r.trunk_cable),
+          row("switch", FaultKind::device, parts.rack_switches, r.rack_switch),
+          row("switch", FaultKind::device, parts.others, r.other_switch),
+          row("line_card", FaultKind::card, parts.cards, r.line_card),
+          row("control_plane", FaultKind::control_plane, parts.switches, r.control_plane),
+          row("grey_loss", FaultKind::grey, parts.trunks, r.grey),
+          row("optic", FaultKind::optic, parts.trunks, r.optic),
+          row("port_flap", FaultKind::flap, parts.trunks, r.flap),
+          row("host_nic", FaultKind::nic, parts.nics, r.host_nic),
+          row("host", FaultKind::host, parts.hosts, r.host),
+          {blips, FaultKind::flap, &parts.leaves, r.blips},
+          {blips, FaultKind::flap, &parts.trunks, r.blips}};
 }
 
 }  // namespace
 
 double expected_faults(const model::Fabric& fabric, const RehearseOptions& options) {
-  const RehearseParts parts(fabric, options.model.hands.ports_per_card);
+  const RehearseParts parts(fabric, options.model.operations.ports_per_card);
   double per_day = 0;
   for (const FaultRow& row : rows_of(parts, options.model.rates))
     per_day += row.per_day * static_cast<double>(row.parts->size());

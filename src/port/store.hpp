@@ -1,4 +1,4 @@
-// The memory of a service: what it was told, what it decided and what it did, on durable ground.
+// The memory of a service: what it was told, what it decided and what it did, on durable context.
 #pragma once
 
 #include <cstddef>

@@ -25,8 +25,8 @@ Medium medium_of(model::NodeKind kind) {
 
 Domains::Domains(const Fabric& fabric) : fabric_(fabric), parent_(fabric.node_count()) {
   std::iota(parent_.begin(), parent_.end(), 0u);
-  for (std::size_t c = 0; c < fabric.circuit_count(); ++c) {
-    const LinkId link = forward(model::CircuitId(c));
+  for (std::size_t c = 0; c < fabric.cable_count(); ++c) {
+    const LinkId link = forward(model::CableId(c));
     const NodeId a = fabric.from(link), b = fabric.to(link);
     const Medium medium = medium_of(fabric.kind(a));
     if (medium == Medium::none || medium != medium_of(fabric.kind(b))) continue;

@@ -105,8 +105,8 @@ TEST_CASE("equal seeds polarise, with either hash; seeds of their own do not") {
       make_fabric("{generator: three_tier, pods: 2, racks: 4, ctsws: 4, atsws: 4}");
   double crc_sum = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
-    CHECK(used_share(fabric, {.hash = "mix64", .equal_seeds = true}, seed) == 0.25);
-    CHECK(used_share(fabric, {.hash = "crc32", .equal_seeds = true}, seed) == 0.25);
+    CHECK(used_share(fabric, {.hash = "mix64", .same_hash_seed = true}, seed) == 0.25);
+    CHECK(used_share(fabric, {.hash = "crc32", .same_hash_seed = true}, seed) == 0.25);
     CHECK(used_share(fabric, {.hash = "mix64"}, seed) == 1);
     crc_sum += used_share(fabric, {.hash = "crc32"}, seed);
   }
@@ -120,8 +120,8 @@ TEST_CASE("crc32 with equal seeds is linear from flow to path") {
   // of the fourth follows, when its QP is the XOR of theirs: what a host that knows the hash can
   // use.
   const Fabric fabric = make_fabric("{generator: ai_zone, racks: 2, spines: 4}");
-  Router router =
-      make_router(fabric, {.scheme = "e_ecmp", .qps = 4096, .hash = "crc32", .equal_seeds = true});
+  Router router = make_router(
+      fabric, {.scheme = "e_ecmp", .qps = 4096, .hash = "crc32", .same_hash_seed = true});
   const NodeId a = fabric.nics()[0], b = fabric.nics()[16];
   const std::uint32_t base = header_of(fabric, a, b, 0).dst_qp;
   const std::uint32_t start = (8 - base % 8) % 8;  // QP numbers from here on end in 000, 001, ...

@@ -26,9 +26,9 @@ struct RoutingConfig {
   bool scheme_given = false;    // in the file; otherwise a transport may prefer another one
   std::uint32_t qps = 1;        // QPs per connection, at least 1
   MessageMode message_mode = MessageMode::split;
-  std::string hash = "mix64";  // hash function of the switches
-  bool equal_seeds = false;    // all switches hash alike: polarisation
-  bool weighted = false;       // next hops weighted by the live capacity behind them (WCMP)
+  std::string hash = "mix64";   // hash function of the switches
+  bool same_hash_seed = false;  // all switches hash alike: polarisation
+  bool weighted = false;        // next hops weighted by the live capacity behind them (WCMP)
   // What only packets feel: how long a flow must be silent before `flowlet` chooses again, the
   // number of entropies of `spray` and `reps` (0: as many as there are), the paths of `multipath`.
   Duration flowlet_gap = 100_us;

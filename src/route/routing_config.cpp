@@ -45,7 +45,7 @@ RoutingConfig read_routing(const Config& section, Errors& errors) {
   config.qps = static_cast<std::uint32_t>(reader.count("qps", config.qps, 1, qp_count_max));
   config.message_mode = static_cast<MessageMode>(reader.choice("message_mode", modes, 0));
   config.hash = hashes[reader.choice("hash", hashes, 0)];
-  config.equal_seeds = reader.choice("seeds", seeds, 0) == 1;
+  config.same_hash_seed = reader.choice("seeds", seeds, 0) == 1;
   config.weighted = reader.flag("weighted", config.weighted);
   config.flowlet_gap = reader.duration("flowlet_gap", config.flowlet_gap);
   config.entropies =

@@ -29,7 +29,7 @@ TEST_CASE("routing: defaults, and every key") {
   CHECK(none.qps == 1);
   CHECK(none.message_mode == MessageMode::split);
   CHECK(none.hash == "mix64");
-  CHECK(!none.equal_seeds);
+  CHECK(!none.same_hash_seed);
   CHECK(!none.weighted);
   CHECK(none.flowlet_gap == 100_us);
   CHECK(none.entropies == 0);
@@ -43,7 +43,7 @@ TEST_CASE("routing: defaults, and every key") {
   CHECK(all.config.qps == 16);
   CHECK(all.config.message_mode == MessageMode::round_robin);
   CHECK(all.config.hash == "crc32");
-  CHECK(all.config.equal_seeds);
+  CHECK(all.config.same_hash_seed);
   CHECK(all.config.weighted);
   CHECK(all.config.flowlet_gap == 50_us);
   CHECK(all.config.entropies == 128);

@@ -24,7 +24,7 @@ class Hasher {
       : fabric_(fabric),
         function_(*find_hash(config.hash)),
         seed_(mix64(seed ^ hash_text("route"))),
-        equal_seeds_(config.equal_seeds) {}
+        equal_seeds_(config.same_hash_seed) {}
 
   std::uint64_t digest(const Stream& stream, QpField qp) const {
     return function_.digest(header_of(fabric_, stream.src, stream.dst, stream.qp), qp);

@@ -58,8 +58,8 @@ std::string FailingFlows::key_of(const model::Entity& entity) const {
   switch (entity.kind) {
     case model::EntityKind::port:
     case model::EntityKind::link:
-      return name(fabric_, model::entity(circuit_of(model::LinkId(entity.id))));
-    case model::EntityKind::circuit:
+      return name(fabric_, model::entity(cable_of(model::LinkId(entity.id))));
+    case model::EntityKind::cable:
       return name(fabric_, entity);
     case model::EntityKind::node:
     case model::EntityKind::card:
@@ -98,7 +98,7 @@ std::vector<Flow> FailingFlows::of(std::string_view part) const {
   if (!node) return out;
   for (const model::LinkId link : fabric_.out(*node)) {
     if (!fabric_.on_wire(link)) continue;
-    const auto found = parts_.find(name(fabric_, model::entity(circuit_of(link))));
+    const auto found = parts_.find(name(fabric_, model::entity(cable_of(link))));
     if (found == parts_.end() || out.size() >= flows_max) continue;
     for (const Flow& flow : found->second.flows)
       if (std::ranges::find(out, flow) == out.end()) out.push_back(flow);

@@ -44,15 +44,15 @@ std::string receipt_json(const Receipt& receipt) {
       .text();
 }
 
-Result<Reply> accept(const RouteGround& ground, std::string_view feed,
+Result<Reply> accept(const RouteContext& context, std::string_view feed,
                      std::vector<std::string> lines, const Call& call) {
-  WEFT_TRY(const Receipt receipt, ground.service.accept(feed, std::move(lines), call.sender));
+  WEFT_TRY(const Receipt receipt, context.service.accept(feed, std::move(lines), call.sender));
   if (receipt.state == Receipt::State::busy)
     return busy("too much is queued already, nothing was accepted; send the same again later");
   return json_reply(receipt_json(receipt));
 }
 
-Route feed_route(const RouteGround& ground, std::string_view path, std::string_view id,
+Route feed_route(const RouteContext& context, std::string_view path, std::string_view id,
                  std::string_view feed, std::string_view summary) {
   return {.method = "POST",
           .path = path,
@@ -62,17 +62,17 @@ Route feed_route(const RouteGround& ground, std::string_view path, std::string_v
           .body = Body::lines,
           .reply_schema = "Receipt",
           .problems = {503},
-          .handler = [ground, feed](const Call& call) -> Result<Reply> {
-            auto lines = lines_of(call.body, ground.options.limits.lines);
+          .handler = [context, feed](const Call& call) -> Result<Reply> {
+            auto lines = lines_of(call.body, context.options.limits.lines);
             if (!lines)
               return reply_of({413, "too-many-lines",
                                fmt::format("a body may have at most {} lines; send several bodies",
-                                           ground.options.limits.lines)});
-            return accept(ground, feed, *std::move(lines), call);
+                                           context.options.limits.lines)});
+            return accept(context, feed, *std::move(lines), call);
           }};
 }
 
-Route alertmanager_route(const RouteGround& ground) {
+Route alertmanager_route(const RouteContext& context) {
   return {.method = "POST",
           .path = "/v1/alertmanager",
           .id = "sendAlerts",
@@ -81,23 +81,23 @@ Route alertmanager_route(const RouteGround& ground) {
           .body = Body::json,
           .reply_schema = "Receipt",
           .problems = {501, 503},
-          .handler = [ground](const Call& call) -> Result<Reply> {
-            if (!ground.options.alertmanager)
+          .handler = [context](const Call& call) -> Result<Reply> {
+            if (!context.options.alertmanager)
               return fail(Errc::unsupported, {},
                           "this service does not accept Alertmanager webhooks");
-            WEFT_TRY(auto lines, ground.options.alertmanager(call.body));
-            return accept(ground, "record", std::move(lines), call);
+            WEFT_TRY(auto lines, context.options.alertmanager(call.body));
+            return accept(context, "record", std::move(lines), call);
           }};
 }
 
-void add_feeds(const RouteGround& ground, std::vector<Route>& out) {
-  out.push_back(feed_route(ground, "/v1/records", "sendRecords", "record",
+void add_feeds(const RouteContext& context, std::vector<Route>& out) {
+  out.push_back(feed_route(context, "/v1/records", "sendRecords", "record",
                            "Records as JSON lines; acknowledged when they are durable"));
-  out.push_back(feed_route(ground, "/v1/evidence", "sendEvidence", "evidence",
+  out.push_back(feed_route(context, "/v1/evidence", "sendEvidence", "evidence",
                            "Probe results, as JSON lines"));
-  out.push_back(
-      feed_route(ground, "/v1/syslog", "sendSyslog", "syslog", "Raw syslog, one message per line"));
-  out.push_back(alertmanager_route(ground));
+  out.push_back(feed_route(context, "/v1/syslog", "sendSyslog", "syslog",
+                           "Raw syslog, one message per line"));
+  out.push_back(alertmanager_route(context));
 }
 
 std::vector<Param> page_params() {
@@ -126,7 +126,7 @@ struct Kind {
   std::string_view kind, path, one_path, list_id, one_id, plural;
 };
 
-void add_documents(const RouteGround& ground, const Kind& of, std::vector<Route>& out) {
+void add_documents(const RouteContext& context, const Kind& of, std::vector<Route>& out) {
   std::vector<Param> list_params = page_params(), one_params;
   if (of.kind == case_kind) {
     list_params.push_back(members_param("how many members of each case; default 100"));
@@ -143,11 +143,12 @@ void add_documents(const RouteGround& ground, const Kind& of, std::vector<Route>
                  .query = std::move(list_params),
                  .reply_schema = "Documents",
                  .problems = {503},
-                 .handler = [ground, kind = of.kind](const Call& call) -> Result<Reply> {
+                 .handler = [context, kind = of.kind](const Call& call) -> Result<Reply> {
                    const std::string state = call.query.text("state");
                    const auto limit = static_cast<std::size_t>(call.query.count("limit", 100));
                    const Timestamp before = call.query.time("before", end_of_time);
-                   WEFT_TRY(const Page page, read_page(ground.store, {kind, state, before, limit}));
+                   WEFT_TRY(const Page page,
+                            read_page(context.store, {kind, state, before, limit}));
                    return json_reply(page_json(page, member_wish(kind, call, list_members)));
                  }});
   out.push_back({.method = "GET",
@@ -158,19 +159,19 @@ void add_documents(const RouteGround& ground, const Kind& of, std::vector<Route>
                  .query = std::move(one_params),
                  .reply_schema = "Document",
                  .problems = {503},
-                 .handler = [ground, kind = of.kind](const Call& call) -> Result<Reply> {
+                 .handler = [context, kind = of.kind](const Call& call) -> Result<Reply> {
                    WEFT_TRY(port::Document document,
-                            ground.store.document(kind, call.pieces.at(0)));
+                            context.store.document(kind, call.pieces.at(0)));
                    const auto members = member_wish(kind, call, one_members);
                    return json_reply(members ? with_member_page(std::move(document.body), *members)
                                              : std::move(document.body));
                  }});
 }
 
-Result<Reply> audit(const RouteGround& ground, const Call& call) {
+Result<Reply> audit(const RouteContext& context, const Call& call) {
   const auto since = static_cast<std::uint64_t>(call.query.count("since", 1));
   const auto limit = static_cast<std::size_t>(call.query.count("limit", page_rows_max));
-  WEFT_TRY(const auto rows, ground.store.audit(since, call.query.text("case"), limit));
+  WEFT_TRY(const auto rows, context.store.audit(since, call.query.text("case"), limit));
   const bool as_lines = call.accept.find("application/x-ndjson") != std::string::npos;
   if (as_lines) {
     Reply out;
@@ -184,25 +185,25 @@ Result<Reply> audit(const RouteGround& ground, const Call& call) {
   return json_reply(JsonObject().add("items", items).add("next", next).text());
 }
 
-Result<Reply> sli(const RouteGround& ground, const Call& call) {
+Result<Reply> sli(const RouteContext& context, const Call& call) {
   const Timestamp from = call.query.time("from", {});
   const Timestamp to = call.query.time("to", {});
   if (to <= from || from.ns < to.ns - sli_ns_max)
     return fail(Errc::value, {}, "from must be before to, and at most 400 days earlier");
-  WEFT_TRY(std::string body, ground.service.sli(from, to));
+  WEFT_TRY(std::string body, context.service.sli(from, to));
   return json_reply(std::move(body));
 }
 
-void add_reading(const RouteGround& ground, std::vector<Route>& out) {
-  add_documents(ground,
+void add_reading(const RouteContext& context, std::vector<Route>& out) {
+  add_documents(context,
                 {case_kind, "/v1/cases", "/v1/cases/{id}", "listCases", "readCase",
                  "Cases, last updated first"},
                 out);
-  add_documents(ground,
+  add_documents(context,
                 {"repair", "/v1/repairs", "/v1/repairs/{id}", "listRepairs", "readRepair",
                  "Repairs, last updated first"},
                 out);
-  add_documents(ground,
+  add_documents(context,
                 {"snapshot", "/v1/snapshots", "/v1/snapshots/{id}", "listSnapshots", "readSnapshot",
                  "Manifests of snapshots, last updated first"},
                 out);
@@ -221,7 +222,7 @@ void add_reading(const RouteGround& ground, std::vector<Route>& out) {
                   .most = 10 * page_rows_max}},
        .reply_schema = "Audit",
        .problems = {503},
-       .handler = [ground](const Call& call) { return audit(ground, call); }});
+       .handler = [context](const Call& call) { return audit(context, call); }});
   out.push_back({.method = "GET",
                  .path = "/v1/sli",
                  .id = "readSli",
@@ -231,7 +232,7 @@ void add_reading(const RouteGround& ground, std::vector<Route>& out) {
                            {.name = "to", .meaning = "end", .type = time, .need = needed}},
                  .reply_schema = "Any",
                  .problems = {501, 503},
-                 .handler = [ground](const Call& call) { return sli(ground, call); }});
+                 .handler = [context](const Call& call) { return sli(context, call); }});
   out.push_back({.method = "GET",
                  .path = "/v1/ledger",
                  .id = "readLedger",
@@ -239,14 +240,14 @@ void add_reading(const RouteGround& ground, std::vector<Route>& out) {
                  .role = Role::read,
                  .reply_schema = "Any",
                  .problems = {503},
-                 .handler = [ground](const Call&) -> Result<Reply> {
-                   WEFT_TRY(std::string body, ground.service.ledger());
+                 .handler = [context](const Call&) -> Result<Reply> {
+                   WEFT_TRY(std::string body, context.service.ledger());
                    return json_reply(std::move(body));
                  }});
 }
 
-Result<Reply> run(const RouteGround& ground, const Command& command, std::string_view name) {
-  WEFT_TRY_STATUS(ground.service.command(command));
+Result<Reply> run(const RouteContext& context, const Command& command, std::string_view name) {
+  WEFT_TRY_STATUS(context.service.command(command));
   return json_reply(JsonObject()
                         .add("command", name)
                         .add_if("case", command.case_id)
@@ -262,7 +263,7 @@ Param reason(Param::Need need) {
           .most = reason_bytes_max};
 }
 
-Route case_command(const RouteGround& ground, std::string_view path, std::string_view id,
+Route case_command(const RouteContext& context, std::string_view path, std::string_view id,
                    Command::Kind kind, std::string_view name, std::string_view summary) {
   return {.method = "POST",
           .path = path,
@@ -273,8 +274,8 @@ Route case_command(const RouteGround& ground, std::string_view path, std::string
           .fields = {reason(needed)},
           .reply_schema = "Done",
           .problems = {409, 503},
-          .handler = [ground, kind, name](const Call& call) {
-            return run(ground,
+          .handler = [context, kind, name](const Call& call) {
+            return run(context,
                        {.kind = kind,
                         .case_id = call.pieces.at(0),
                         .who = call.who,
@@ -283,7 +284,7 @@ Route case_command(const RouteGround& ground, std::string_view path, std::string
           }};
 }
 
-Route wide_command(const RouteGround& ground, std::string_view method, std::string_view id,
+Route wide_command(const RouteContext& context, std::string_view method, std::string_view id,
                    Command::Kind kind, Param::Need need, std::string_view summary) {
   return {.method = method,
           .path = "/v1/kill-switch",
@@ -294,15 +295,15 @@ Route wide_command(const RouteGround& ground, std::string_view method, std::stri
           .fields = {reason(need)},
           .reply_schema = "Done",
           .problems = {409, 503},
-          .handler = [ground, kind](const Call& call) {
+          .handler = [context, kind](const Call& call) {
             const bool is_on = kind == Command::Kind::kill_switch;
-            return run(ground,
+            return run(context,
                        {.kind = kind, .who = call.who, .reason = call.fields.text("reason")},
                        is_on ? "kill_switch" : "revive");
           }};
 }
 
-Route freeze_route(const RouteGround& ground) {
+Route freeze_route(const RouteContext& context) {
   return {.method = "POST",
           .path = "/v1/freeze",
           .id = "freeze",
@@ -313,8 +314,8 @@ Route freeze_route(const RouteGround& ground) {
                      reason(needed)},
           .reply_schema = "Done",
           .problems = {409, 503},
-          .handler = [ground](const Call& call) {
-            return run(ground,
+          .handler = [context](const Call& call) {
+            return run(context,
                        {.kind = Command::Kind::freeze,
                         .who = call.who,
                         .reason = call.fields.text("reason"),
@@ -323,26 +324,26 @@ Route freeze_route(const RouteGround& ground) {
           }};
 }
 
-void add_commands(const RouteGround& ground, std::vector<Route>& out) {
+void add_commands(const RouteContext& context, std::vector<Route>& out) {
   using enum Command::Kind;
-  out.push_back(case_command(ground, "/v1/cases/{id}/approve", "approveCase", approve, "approve",
+  out.push_back(case_command(context, "/v1/cases/{id}/approve", "approveCase", approve, "approve",
                              "Approve the proposed drain"));
-  out.push_back(case_command(ground, "/v1/cases/{id}/reject", "rejectCase", reject, "reject",
+  out.push_back(case_command(context, "/v1/cases/{id}/reject", "rejectCase", reject, "reject",
                              "Reject the proposed drain"));
-  out.push_back(case_command(ground, "/v1/cases/{id}/repaired", "repairedCase", repaired,
+  out.push_back(case_command(context, "/v1/cases/{id}/repaired", "repairedCase", repaired,
                              "repaired", "Report the entity as repaired: verify it"));
-  out.push_back(case_command(ground, "/v1/cases/{id}/hold", "holdCase", hold, "hold",
+  out.push_back(case_command(context, "/v1/cases/{id}/hold", "holdCase", hold, "hold",
                              "Take no further action on this case"));
-  out.push_back(case_command(ground, "/v1/cases/{id}/release", "releaseCase", release, "release",
+  out.push_back(case_command(context, "/v1/cases/{id}/release", "releaseCase", release, "release",
                              "Resume a case on hold"));
-  out.push_back(wide_command(ground, "PUT", "throwKillSwitch", kill_switch, needed,
+  out.push_back(wide_command(context, "PUT", "throwKillSwitch", kill_switch, needed,
                              "Stop all actions (kill switch on)"));
-  out.push_back(wide_command(ground, "DELETE", "liftKillSwitch", revive, Param::Need::optional,
+  out.push_back(wide_command(context, "DELETE", "liftKillSwitch", revive, Param::Need::optional,
                              "Allow actions again (kill switch off)"));
-  out.push_back(freeze_route(ground));
+  out.push_back(freeze_route(context));
 }
 
-Result<Reply> events(const RouteGround& ground, const Call& call) {
+Result<Reply> events(const RouteContext& context, const Call& call) {
   std::optional<std::uint64_t> after;
   if (call.query.has("since")) after = static_cast<std::uint64_t>(call.query.count("since", 0));
   if (const std::string& id = call.last_event_id; !id.empty()) {  // the later word
@@ -353,14 +354,14 @@ Result<Reply> events(const RouteGround& ground, const Call& call) {
     after = seq;
   }
   Share seat;
-  if (!Share::take(ground.meters.event_clients, 1, ground.options.limits.event_clients, seat))
+  if (!Share::take(context.meters.event_clients, 1, context.options.limits.event_clients, seat))
     return busy("too many event clients already");
   Reply out;
   out.type = "text/event-stream";
-  out.stream =
-      std::make_unique<EventFeed>(EventFeed::Needs{ground.store, ground.bus, ground.is_stopping,
-                                                   ground.meters, ground.options.limits.heartbeat},
-                                  after, std::move(seat));
+  out.stream = std::make_unique<EventFeed>(
+      EventFeed::Needs{context.store, context.bus, context.is_stopping, context.meters,
+                       context.options.limits.heartbeat},
+      after, std::move(seat));
   return out;
 }
 
@@ -369,7 +370,7 @@ Reply health_reply(bool is_well, const std::string& why) {
   return json_reply(JsonObject().add("ok", true).text());
 }
 
-void add_watching(const RouteGround& ground, std::vector<Route>& out) {
+void add_watching(const RouteContext& context, std::vector<Route>& out) {
   out.push_back({.method = "GET",
                  .path = "/v1/events",
                  .id = "watchEvents",
@@ -380,16 +381,16 @@ void add_watching(const RouteGround& ground, std::vector<Route>& out) {
                             .type = count}},
                  .reply_type = "text/event-stream",
                  .problems = {503},
-                 .handler = [ground](const Call& call) { return events(ground, call); }});
+                 .handler = [context](const Call& call) { return events(context, call); }});
   out.push_back({.method = "GET",
                  .path = "/metrics",
                  .id = "readMetrics",
                  .summary = "Prometheus text",
                  .role = Role::read,
                  .reply_type = "text/plain",
-                 .handler = [ground](const Call&) -> Result<Reply> {
-                   Reply out = json_reply(ground.service.metrics() + ground.meters.text());
-                   if (ground.options.metrics) out.body += ground.options.metrics();
+                 .handler = [context](const Call&) -> Result<Reply> {
+                   Reply out = json_reply(context.service.metrics() + context.meters.text());
+                   if (context.options.metrics) out.body += context.options.metrics();
                    out.type = "text/plain; version=0.0.4; charset=utf-8";
                    return out;
                  }});
@@ -400,8 +401,8 @@ void add_watching(const RouteGround& ground, std::vector<Route>& out) {
                  .role = {},
                  .reply_schema = "Health",
                  .problems = {503},
-                 .handler = [ground](const Call&) -> Result<Reply> {
-                   const Health health = ground.service.health();
+                 .handler = [context](const Call&) -> Result<Reply> {
+                   const Health health = context.service.health();
                    return health_reply(health.is_alive, health.why);
                  }});
   out.push_back({.method = "GET",
@@ -411,8 +412,8 @@ void add_watching(const RouteGround& ground, std::vector<Route>& out) {
                  .role = {},
                  .reply_schema = "Health",
                  .problems = {503},
-                 .handler = [ground](const Call&) -> Result<Reply> {
-                   const Health health = ground.service.health();
+                 .handler = [context](const Call&) -> Result<Reply> {
+                   const Health health = context.service.health();
                    return health_reply(health.is_alive && health.is_ready, health.why);
                  }});
   out.push_back({.method = "GET",
@@ -422,19 +423,19 @@ void add_watching(const RouteGround& ground, std::vector<Route>& out) {
                  .role = Role::read,
                  .reply_type = "text/html",
                  .problems = {503},
-                 .handler = [ground](const Call&) {
-                   return status_page(ground.store, ground.service.health());
+                 .handler = [context](const Call&) {
+                   return status_page(context.store, context.service.health());
                  }});
 }
 
 }  // namespace
 
-std::vector<Route> make_routes(const RouteGround& ground) {
+std::vector<Route> make_routes(const RouteContext& context) {
   std::vector<Route> out;
-  add_feeds(ground, out);
-  add_reading(ground, out);
-  add_commands(ground, out);
-  add_watching(ground, out);
+  add_feeds(context, out);
+  add_reading(context, out);
+  add_commands(context, out);
+  add_watching(context, out);
   out.push_back({.method = "GET",
                  .path = "/openapi.json",
                  .id = "readOpenApi",

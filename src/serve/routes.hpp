@@ -14,7 +14,7 @@
 namespace weft::serve {
 
 // What the handlers work with; all must outlive the routes.
-struct RouteGround {
+struct RouteContext {
   const ApiOptions& options;
   Service& service;
   port::Store& store;
@@ -23,6 +23,6 @@ struct RouteGround {
   const std::atomic<bool>& is_stopping;
 };
 
-std::vector<Route> make_routes(const RouteGround& ground);
+std::vector<Route> make_routes(const RouteContext& context);
 
 }  // namespace weft::serve

@@ -15,9 +15,9 @@ std::int64_t span(Reader& reader, std::string_view key, std::int64_t fallback_ns
   return fallback_ns;
 }
 
-void read_early(const Config* config, EarlySettings& out, Errors& errors) {
+void read_provisional(const Config* config, ProvisionalSettings& out, Errors& errors) {
   if (config == nullptr) return;
-  Reader reader(*config, "early", errors);
+  Reader reader(*config, "provisional", errors);
   out.wait_ns = span(reader, "wait", out.wait_ns, 1'000'000);
   out.loss_wait_ns = span(reader, "loss_wait", out.loss_wait_ns, 1'000'000);
   out.lateness_ns = span(reader, "lateness", out.lateness_ns, 0);
@@ -25,9 +25,9 @@ void read_early(const Config* config, EarlySettings& out, Errors& errors) {
   reader.finish();
 }
 
-void read_sight(const Config* config, SightSettings& out, Errors& errors) {
+void read_probe_monitor(const Config* config, ProbeMonitorSettings& out, Errors& errors) {
   if (config == nullptr) return;
-  Reader reader(*config, "sight", errors);
+  Reader reader(*config, "localise", errors);
   out.keep_ns = span(reader, "keep", out.keep_ns, 100'000'000);
   out.every_ns = span(reader, "every", out.every_ns, 10'000'000);
   out.probability = reader.number("probability", out.probability, 0.5, 1);
@@ -36,7 +36,7 @@ void read_sight(const Config* config, SightSettings& out, Errors& errors) {
   reader.finish();
 }
 
-void read_keep(const Config* config, DeskSettings& out, Errors& errors) {
+void read_keep(const Config* config, ControllerSettings& out, Errors& errors) {
   if (config == nullptr) return;
   Reader reader(*config, "keep", errors);
   out.replay_ns = span(reader, "replay", out.replay_ns, 60 * ns_per_s);
@@ -47,12 +47,12 @@ void read_keep(const Config* config, DeskSettings& out, Errors& errors) {
 
 }  // namespace
 
-Result<DeskSettings> read_desk_settings(const Config& config) {
-  DeskSettings out;
+Result<ControllerSettings> read_controller_settings(const Config& config) {
+  ControllerSettings out;
   Errors errors;
   Reader reader(config, "the service", errors);
-  read_early(reader.child("early"), out.early, errors);
-  read_sight(reader.child("sight"), out.sight, errors);
+  read_provisional(reader.child("provisional"), out.provisional, errors);
+  read_probe_monitor(reader.child("localise"), out.probe_monitor, errors);
   read_keep(reader.child("keep"), out, errors);
   reader.finish();
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));

@@ -64,10 +64,10 @@ Result<std::string> sli_view(const model::Fabric& fabric, const sli::Settings& s
   if (to <= from) return fail(Errc::value, {}, "\"to\" is not after \"from\"", "use a later time");
   WEFT_TRY(auto episodes, case_episodes(fabric, store, from, to));
   WEFT_TRY(const sli::Causes causes, sli::Causes::create(fabric, std::move(episodes), settings));
-  sli::MinuteBook::Options options;
+  sli::MinuteCounters::Options options;
   options.first_minute = sli::minute_of(from);
   options.last_minute = sli::minute_of({to.ns - 1});
-  sli::MinuteBook book(fabric, settings, causes, options);
+  sli::MinuteCounters book(fabric, settings, causes, options);
   sli::OffenderBook offenders(fabric);
   Status taken;
   const auto take = [&](const model::EvidenceSet& set) {

@@ -135,7 +135,7 @@ class Service {
                                        sha256("ann-7")));
     scratch_.write("zone.yaml", serve_zone);
     scratch_.write("serve.yaml", fmt::format(R"(
-early: {{wait: 100 ms, lateness: 1 s}}
+provisional: {{wait: 100 ms, lateness: 1 s}}
 policy: {{timing: {{early: 100 ms}}}}
 notify:
   - webhook: {{url: "{}", sign_with: {}/hook.key}}

@@ -131,7 +131,7 @@ Names fabric_names(const Fabric& fabric, const Report& report) {
         v.finding == Finding::congestion)
       continue;
     if (v.entity.kind == EntityKind::cable) {
-      const model::CircuitId cable(v.entity.id);
+      const model::CableId cable(v.entity.id);
       out.insert("link " + fabric.name(model::forward(cable)));
       out.insert("link " + fabric.name(model::reverse(model::forward(cable))));
       continue;
@@ -222,7 +222,7 @@ std::vector<LinkId> suspect_links(const Fabric& fabric, const Report& report) {
     if (out.size() >= most) break;
     if (v.entity.kind == EntityKind::link) out.emplace_back(v.entity.id);
     if (v.entity.kind == EntityKind::cable) {
-      out.push_back(model::forward(model::CircuitId(v.entity.id)));
+      out.push_back(model::forward(model::CableId(v.entity.id)));
       out.push_back(model::reverse(out.back()));
     }
   }

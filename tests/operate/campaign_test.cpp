@@ -1,5 +1,5 @@
-// Random faults, drains, people, hands that fail and lie, deaths and full disks: whatever happens,
-// nothing unsafe is done, nothing acknowledged is lost, and in the end all is well again.
+// Random faults, drains, people, actuators that fail and lie, deaths and full disks: whatever
+// happens, nothing unsafe is done, nothing acknowledged is lost, and in the end all is well again.
 //
 // Sequence k of a run has seed N + k (--rand-seed=N). A failure names its seed, and plays alone
 // with
@@ -17,14 +17,14 @@
 #include "adapt/sim/operations.hpp"
 #include "base/rng.hpp"
 #include "base/test_folder.hpp"
-#include "desk_kit.hpp"
+#include "controller_kit.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "operate/repair/reserve.hpp"
 #include "port/test_store.hpp"
 
 using namespace weft;
 using namespace weft::desk_test;
-using adapt::sim::Break;
+using adapt::sim::FaultKind;
 using adapt::sim::Operations;
 using adapt::sim::OperationsSettings;
 using model::Entity;
@@ -54,20 +54,21 @@ struct Site {
       if (fabric.is_switch(node)) switches.push_back(node);
     }
     for (const model::LinkId link : fabric.links()) {
-      if (!fabric.on_wire(link) || link != model::forward(model::circuit_of(link))) continue;
+      if (!fabric.on_wire(link) || link != model::forward(model::cable_of(link))) continue;
       const bool is_trunk =
           fabric.is_switch(fabric.from(link)) && fabric.is_switch(fabric.to(link));
-      (is_trunk ? trunks : leaves).push_back(model::circuit_of(link));
+      (is_trunk ? trunks : leaves).push_back(model::cable_of(link));
     }
   }
   model::Fabric fabric;
   observe::telemetry::Inventory inventory{fabric};
   observe::telemetry::Catalogue catalogue = observe::telemetry::Catalogue::built_in();
-  operate::triage::Ground patient{fabric, operate::triage::default_rules()};
-  operate::triage::Ground early{
-      fabric, serve::early_rules(operate::triage::default_rules(), serve::EarlySettings{})};
+  operate::triage::Context settled{fabric, operate::triage::default_rules()};
+  operate::triage::Context provisional{
+      fabric,
+      serve::provisional_rules(operate::triage::default_rules(), serve::ProvisionalSettings{})};
   std::vector<model::NodeId> switches, nics, hosts;
-  std::vector<model::CircuitId> trunks, leaves;
+  std::vector<model::CableId> trunks, leaves;
 };
 
 // The test's own count of what is left, of two stages: cables up, by first switch and by rack.
@@ -280,25 +281,26 @@ class Sequence {
   // ---- the service's lives ----
 
   void live() {
-    while (!desk_) {
+    while (!controller_) {
       watch_.is_dead = false;
       auto store = adapt::sqlite::open_sqlite(path_);
       if (!store) return complain(store.error().text());
       store_ = std::make_unique<Watched>(*std::move(store), watch_);
-      desk_ = std::make_unique<serve::Desk>(
-          serve::Desk::Ground{site_.fabric, site_.inventory, site_.catalogue, site_.patient,
-                              site_.early},
-          serve::DeskSettings{}, policy_, *store_);
-      if (const Status done = desk_->restore({now_}); !done) return complain(done.error().text());
+      controller_ = std::make_unique<serve::Controller>(
+          serve::Controller::Context{site_.fabric, site_.inventory, site_.catalogue, site_.settled,
+                                     site_.provisional},
+          serve::ControllerSettings{}, policy_, *store_);
+      if (const Status done = controller_->restore({now_}); !done)
+        return complain(done.error().text());
     }
-    const bool is_on = desk_->repair().kill_switch() == Switch::on;
+    const bool is_on = controller_->repair().kill_switch() == Switch::on;
     if (is_kill_durable_ && !is_on) complain("a new life forgot the kill switch");
     is_killed_ = is_on;
     suspected_.clear();
   }
   void die() {
     ++counts_.deaths;
-    desk_.reset();
+    controller_.reset();
     store_.reset();
     errands_.clear();
     if (watch_.mood == Watch::Mood::last_words) watch_.mood = Watch::Mood::works;
@@ -318,31 +320,31 @@ class Sequence {
     if (chance(0.01)) die();
   }
   void break_something() {
-    const auto kind = static_cast<Break>(rng_.below(adapt::sim::break_count));
+    const auto kind = static_cast<FaultKind>(rng_.below(adapt::sim::break_count));
     const std::int64_t lasts =
         chance(0.5) ? static_cast<std::int64_t>(rng_.below(100)) * second : 0;
     const double loss = chance(0.5) ? 0.02 : 0.3;
     Entity part;
     switch (kind) {
-      case Break::cable:
+      case FaultKind::cable:
         part = model::entity(any(chance(0.8) ? site_.trunks : site_.leaves));
         break;
-      case Break::grey:
-      case Break::optic:
-      case Break::flap:
+      case FaultKind::grey:
+      case FaultKind::optic:
+      case FaultKind::flap:
         part = model::entity(any(site_.trunks));
         break;
-      case Break::device:
-      case Break::control_plane:
+      case FaultKind::device:
+      case FaultKind::control_plane:
         part = model::entity(any(site_.switches));
         break;
-      case Break::nic:
+      case FaultKind::nic:
         part = model::entity(any(site_.nics));
         break;
-      case Break::host:
+      case FaultKind::host:
         part = model::entity(any(site_.hosts));
         break;
-      case Break::card:
+      case FaultKind::card:
         return;  // these switches have none
     }
     if (chance(0.2))
@@ -355,32 +357,32 @@ class Sequence {
       if (!net_.faults()[i].end && chance(0.3)) net_.end(i);
   }
   void behave() {
-    OperationsSettings::Hands hands;
+    OperationsSettings::ActuatorFaults faults;
     const double bad = chance(0.5) ? 0.3 : 0;
     switch (rng_.below(6)) {
       case 0:
-        hands.fails = 0.2 + bad;
+        faults.fails = 0.2 + bad;
         break;
       case 1:
-        hands.unheard = 0.4 + bad;
+        faults.unheard = 0.4 + bad;
         break;
       case 2:
-        hands.lies = 0.2 + bad;
+        faults.lies = 0.2 + bad;
         break;
       case 3:
-        hands.late = 0.5;
+        faults.late = 0.5;
         break;
       case 4:
-        hands = {.refuses = bad, .blind = 0.5};
+        faults = {.refuses = bad, .blind = 0.5};
         break;
       default:
         break;
     }
-    net_.set_hands(hands);
+    net_.set_actuators(faults);
   }
   void say_something() {
     std::vector<const Ticket*> open;
-    for (const auto& [id, ticket] : desk_->repair().tickets())
+    for (const auto& [id, ticket] : controller_->repair().tickets())
       if (!is_over(ticket.stage)) open.push_back(&ticket);
     Command word{.kind = static_cast<Command::Kind>(rng_.below(8)),
                  .who = "ann",
@@ -396,7 +398,7 @@ class Sequence {
     tell(word);
   }
   void tell(const Command& word) {
-    if (!desk_->command(word, {now_})) return;
+    if (!controller_->command(word, {now_})) return;
     if (word.kind == Command::Kind::kill_switch) is_killed_ = true;
     if (word.kind == Command::Kind::revive) is_killed_ = is_kill_durable_ = false;
   }
@@ -406,7 +408,7 @@ class Sequence {
   void turn() {
     feed();
     if (watch_.is_dead) return die();
-    auto orders = desk_->tick({now_});
+    auto orders = controller_->tick({now_});
     if (watch_.is_dead || (orders && chance(0.005))) return die();  // nobody carries them out
     if (orders) {
       is_kill_durable_ = is_killed_;
@@ -424,14 +426,14 @@ class Sequence {
   }
   std::int64_t delay() {
     if (is_healed_) return 0;
-    if (chance(0.02)) return 25 * second;  // longer than the desk waits
+    if (chance(0.02)) return 25 * second;  // longer than the controller waits
     return static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(3 * second / 2)));
   }
   void feed() {
     if (outbox_.empty()) return;
-    const serve::Desk::Batch batch{
+    const serve::Controller::Batch batch{
         serve::Feed::record, {outbox_.begin(), outbox_.end()}, "192.0.2.1"};
-    const auto receipts = desk_->accept({&batch, 1}, {now_});
+    const auto receipts = controller_->accept({&batch, 1}, {now_});
     if (!receipts) return;  // sent again
     if (receipts->front().refused_count > 0) complain(receipts->front().refused[0].why);
     acknowledged_.insert(acknowledged_.end(), outbox_.begin(), outbox_.end());
@@ -439,7 +441,7 @@ class Sequence {
   }
   // What the guards knew when they decided: suspected before this turn, and still.
   void note_suspected() {
-    const std::vector<Entity> now = desk_->repair().suspected();
+    const std::vector<Entity> now = controller_->repair().suspected();
     known_.clear();
     for (const Entity& e : now)
       if (std::ranges::find(suspected_, e) != suspected_.end()) known_.push_back(e);
@@ -455,7 +457,7 @@ class Sequence {
       if (!is_healed_ && chance(0.01)) errand.order.id.clear();  // nobody ever hears of it
       if (errand.order.id.empty() || errand.due.ns > now_) return End::done;
     }
-    desk_->outcome(*errand.outcome, {now_});
+    controller_->outcome(*errand.outcome, {now_});
     errand.order.id.clear();
     return End::done;
   }
@@ -477,7 +479,7 @@ class Sequence {
     return out;
   }
   void act(const Order& order, Outcome& out) {
-    if (!desk_->may_act(order, {now_})) {
+    if (!controller_->may_act(order, {now_})) {
       out.error = Error{Errc::infeasible, {}, "cancelled: a guard now forbids this action", "", {}};
       return;
     }
@@ -503,14 +505,14 @@ class Sequence {
       complain(fmt::format("an unsafe drain of {}: {}", order.entity, why));
   }
   void visits() {
-    for (const auto& [id, ticket] : desk_->repair().tickets())
+    for (const auto& [id, ticket] : controller_->repair().tickets())
       if (!is_healed_ && ticket.key().kind != model::EntityKind::none &&
           (ticket.stage == Stage::repairing || ticket.stage == Stage::proposed) && chance(0.02))
         net_.call_technician(model::name(site_.fabric, ticket.key()),
                              ticket.is_offender ? Operations::Job::replace : Operations::Job::mend);
     for (const Operations::Visit& visit : net_.visits()) {
       std::string of;
-      for (const auto& [id, ticket] : desk_->repair().tickets())
+      for (const auto& [id, ticket] : controller_->repair().tickets())
         if (!is_over(ticket.stage) && ticket.key().kind != model::EntityKind::none &&
             model::name(site_.fabric, ticket.key()) == visit.entity)
           of = id;
@@ -526,7 +528,7 @@ class Sequence {
     if (const std::string why = uplinks_.breach(drained, std::nullopt, policy_.guards);
         !why.empty())
       complain("by our drains alone " + why);
-    const std::vector<Entity> held = desk_->repair().held();
+    const std::vector<Entity> held = controller_->repair().held();
     for (const Entity& part : drained)
       if (std::ranges::find(held, part) == held.end())
         complain(model::name(site_.fabric, part) + " is drained, and nobody knows");
@@ -538,21 +540,21 @@ class Sequence {
     is_healed_ = true;
     watch_.mood = Watch::Mood::works;
     if (watch_.is_dead) die();
-    net_.set_hands({});
+    net_.set_actuators({});
     net_.end_all();
     tell({.kind = Command::Kind::revive, .who = "ann", .reason = "all is well"});
-    for (const auto& [id, ticket] : desk_->repair().tickets())
+    for (const auto& [id, ticket] : controller_->repair().tickets())
       if (!is_over(ticket.stage) && ticket.is_held)
         tell(
             {.kind = Command::Kind::release, .case_id = id, .who = "ann", .reason = "all is well"});
   }
   bool is_at_rest() const {
-    return outbox_.empty() && errands_.empty() && desk_->open_cases().empty() &&
-           std::ranges::all_of(desk_->repair().tickets(),
+    return outbox_.empty() && errands_.empty() && controller_->open_cases().empty() &&
+           std::ranges::all_of(controller_->repair().tickets(),
                                [](const auto& row) { return is_over(row.second.stage); });
   }
   void step_to_next() {
-    std::optional<Timestamp> next = desk_->next_due();
+    std::optional<Timestamp> next = controller_->next_due();
     const auto wake = [&](std::optional<Timestamp> t) {
       if (t && (!next || *t < *next)) next = t;
     };
@@ -564,7 +566,7 @@ class Sequence {
   // Only where the machine said that it waits for people.
   void people_help() {
     std::vector<Command> words;
-    for (const auto& [id, ticket] : desk_->repair().tickets()) {
+    for (const auto& [id, ticket] : controller_->repair().tickets()) {
       if (ticket.reason.empty() && !is_over(ticket.stage) && ticket.stage != Stage::detected)
         complain(id + " does not say why it is where it is");
       if (ticket.stage == Stage::failed && ticket.is_reserved)
@@ -576,14 +578,14 @@ class Sequence {
   }
   std::string story() const {
     std::string out;
-    for (const auto& [id, ticket] : desk_->repair().tickets())
+    for (const auto& [id, ticket] : controller_->repair().tickets())
       if (!is_over(ticket.stage))
         out += fmt::format("{} of {} is {}: {}; ", id,
                            ticket.key().kind == model::EntityKind::none
                                ? std::string("nothing")
                                : model::name(site_.fabric, ticket.key()),
                            to_text(ticket.stage), ticket.reason);
-    for (const std::string& id : desk_->open_cases()) out += id + " is open; ";
+    for (const std::string& id : controller_->open_cases()) out += id + " is open; ";
     return out;
   }
   void judge() {
@@ -636,7 +638,7 @@ class Sequence {
   std::int64_t now_ = start_ns;
   Watch watch_;
   std::unique_ptr<Watched> store_;
-  std::unique_ptr<serve::Desk> desk_;
+  std::unique_ptr<serve::Controller> controller_;
   std::deque<std::string> outbox_;
   std::vector<std::string> acknowledged_;
   std::deque<Errand> errands_;

@@ -8,7 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "desk_kit.hpp"
+#include "controller_kit.hpp"
 
 namespace weft::desk_test {
 namespace {
@@ -76,9 +76,9 @@ class Flapping {
             fmt::format("{{generator: ai_zone, racks: {}, hosts_per_rack: 2, gpus_per_host: 1, "
                         "spines: {}}}",
                         shape.racks, shape.spines))),
-        desk_({fabric_, inventory_, catalogue_, patient_, early_}, settings_,
-              policy_of("{defaults: {forecast: none}}"), store_) {
-    REQUIRE(desk_.restore({now_}));
+        controller_({fabric_, inventory_, catalogue_, settled_, provisional_}, settings_,
+                    policy_of("{defaults: {forecast: none}}"), store_) {
+    REQUIRE(controller_.restore({now_}));
   }
 
   // Three records a second of each link: down, up, faint light, in turn.
@@ -86,14 +86,14 @@ class Flapping {
     for (int second_of = 0; second_of < 60; ++second_of, ++seconds_) {
       std::vector<std::string> lines;
       for (int link = 0; link < shape_.racks * shape_.spines; ++link) add_lines(link, lines);
-      const serve::Desk::Batch batch{serve::Feed::record, std::move(lines), ""};
-      const auto receipts = desk_.accept({&batch, 1}, {now_});
+      const serve::Controller::Batch batch{serve::Feed::record, std::move(lines), ""};
+      const auto receipts = controller_.accept({&batch, 1}, {now_});
       REQUIRE(receipts.has_value());
       REQUIRE(receipts->front().refused_count == 0);
       records += receipts->front().acknowledged - receipts->front().known;
       for (int tick = 0; tick < 10; ++tick, now_ += second / 10) {
-        REQUIRE(desk_.tick({now_}));
-        desk_.announcements();
+        REQUIRE(controller_.tick({now_}));
+        controller_.announcements();
       }
     }
   }
@@ -120,12 +120,12 @@ class Flapping {
   model::Fabric fabric_;
   observe::telemetry::Inventory inventory_{fabric_};
   observe::telemetry::Catalogue catalogue_ = observe::telemetry::Catalogue::built_in();
-  serve::DeskSettings settings_;
-  operate::triage::Ground patient_{fabric_, operate::triage::default_rules()};
-  operate::triage::Ground early_{
-      fabric_, serve::early_rules(operate::triage::default_rules(), settings_.early)};
+  serve::ControllerSettings settings_;
+  operate::triage::Context settled_{fabric_, operate::triage::default_rules()};
+  operate::triage::Context provisional_{
+      fabric_, serve::provisional_rules(operate::triage::default_rules(), settings_.provisional)};
   CountingStore store_;
-  serve::Desk desk_;
+  serve::Controller controller_;
   std::int64_t now_ = start_ns;
   std::int64_t seconds_ = 0;
   std::uint64_t next_ = 0;

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "desk_kit.hpp"
+#include "controller_kit.hpp"
 
 using namespace weft;
 using namespace weft::desk_test;
@@ -50,7 +50,7 @@ class Network {
     for (int tenth = 0; tenth < 10 * seconds; ++tenth) {
       if (tenth % 10 == 0) each();
       speak(life);
-      auto orders = life.desk().tick({world_.now});
+      auto orders = life.controller().tick({world_.now});
       REQUIRE(orders.has_value());
       for (const Order& order : *orders) perform(life, order);
       world_.now += second / 10;
@@ -88,7 +88,7 @@ class Network {
       checks.push_back(order);
       out.check = {2'000, bad.contains(order.entity) ? 4U : 0U};
     }
-    life.desk().outcome(out, {world_.now});
+    life.controller().outcome(out, {world_.now});
   }
 
   World& world_;
@@ -96,7 +96,7 @@ class Network {
   int serial_ = 0;
 };
 
-struct Standing {
+struct CaseStatus {
   std::string kind, entity, standing;
 };
 // A value of a flat JSON document.

@@ -12,12 +12,12 @@
 #include "cli/rehearse_minutes.hpp"
 #include "cli/rehearse_plan.hpp"
 #include "cli/rehearse_seeds.hpp"
-#include "desk_kit.hpp"
+#include "controller_kit.hpp"
 #include "model/formats/test_fabric.hpp"
 
 using namespace weft;
 using namespace weft::desk_test;
-using adapt::sim::Break;
+using adapt::sim::FaultKind;
 using adapt::sim::Operations;
 
 namespace {
@@ -80,7 +80,7 @@ TEST_CASE("minutes: half of a rack's uplinks, a tenth lost, for three minutes") 
   const auto racks = std::vector{*model::find_entity(fabric, {"rtsw:0", {}}),
                                  *model::find_entity(fabric, {"rtsw:1", {}})};
   net.advance({start_ns + 60 * second});
-  const auto fault = net.begin(Break::grey, *part, 0.1);
+  const auto fault = net.begin(FaultKind::grey, *part, 0.1);
   net.advance({start_ns + 240 * second});
   net.end(fault);
   net.advance({start_ns + 600 * second});
@@ -145,10 +145,11 @@ TEST_CASE("ten times more grey loss costs no fewer bad minutes, and leaves all e
 }
 
 TEST_CASE("faults stay where and when they are: other rates, more days, one rack more") {
-  using adapt::sim::Break;
+  using adapt::sim::FaultKind;
   const auto plan_of = [](const model::Fabric& fabric, const cli::RehearseOptions& options) {
-    std::set<std::tuple<std::int64_t, std::string, Break, double, std::int64_t, std::uint64_t>> out;
-    const cli::RehearseParts parts(fabric, options.model.hands.ports_per_card);
+    std::set<std::tuple<std::int64_t, std::string, FaultKind, double, std::int64_t, std::uint64_t>>
+        out;
+    const cli::RehearseParts parts(fabric, options.model.operations.ports_per_card);
     for (const cli::PlannedFault& f : cli::plan_faults(fabric, parts, options))
       out.emplace(f.t.ns, name(fabric, f.start.part), f.start.kind, f.start.loss, f.start.lasts_ns,
                   f.start.key);
@@ -165,7 +166,8 @@ TEST_CASE("faults stay where and when they are: other rates, more days, one rack
       plan_of(fabric, options_of("{rates: {trunk_cable: 0.5, grey_loss: 5, host: 1}}", 40));
   CHECK(holds_all(raised));
   CHECK(raised.size() > base.size() + 100);
-  for (const auto& row : raised) CHECK((std::get<Break>(row) == Break::grey || base.contains(row)));
+  for (const auto& row : raised)
+    CHECK((std::get<FaultKind>(row) == FaultKind::grey || base.contains(row)));
   const auto longer = plan_of(fabric, options_of(some, 60));
   CHECK(holds_all(longer));
   auto no_lemons = options_of(some, 40);
@@ -235,7 +237,7 @@ TEST_CASE("seeds: the same report on any number of threads, and pairs against a 
   const model::Fabric fabric = eight_racks();
   const auto options = options_of("{rates: {grey_loss: 0.5}, lemons: {planted: 2}}", 4);
   auto slow = options;
-  slow.model.hands.visit_mean_ns *= 6;
+  slow.model.operations.visit_mean_ns *= 6;
   double done = 0;
   const auto set = [&](std::uint32_t threads) {
     const auto out = cli::rehearse_seeds(fabric, slow, options, {.seeds = 3, .threads = threads},

@@ -57,7 +57,7 @@ class Hook {
   Hook& operator=(const Hook&) = delete;
   std::string config() const {
     return fmt::format(
-        "early: {{wait: 20 ms, lateness: 20 ms}}\n"
+        "provisional: {{wait: 20 ms, lateness: 20 ms}}\n"
         "notify:\n  - webhook: {{url: \"http://127.0.0.1:{}/hook\"}}\n",
         port_);
   }
@@ -285,7 +285,7 @@ TEST_CASE("full disk: stopped a hundred times, long" * doctest::skip(true)) {
 }
 
 TEST_CASE("a command that hangs does not hold up the stop") {
-  Service service("early: {wait: 20 ms, lateness: 20 ms}\n");
+  Service service("provisional: {wait: 20 ms, lateness: 20 ms}\n");
   std::string hanging = hands;
   hanging.insert(hanging.find("  drain) ") + 9, "touch hangs; sleep 20; ");
   service.scratch().write("hands", hanging);

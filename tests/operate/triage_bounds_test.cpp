@@ -12,7 +12,7 @@
 #include "operate/triage/triage.hpp"
 
 using namespace weft;
-using operate::triage::Ground;
+using operate::triage::Context;
 using operate::triage::Triage;
 
 namespace {
@@ -22,10 +22,10 @@ struct Found {
   std::size_t held_max = 0;  // records that were held for cases, at most
 };
 
-Found cases_of(const Ground& ground, const model::RecordSet& set,
+Found cases_of(const Context& context, const model::RecordSet& set,
                operate::triage::Correlator::Bounds bounds) {
   Found out;
-  Triage triage(ground, [&](model::Case c) { out.cases.push_back(std::move(c)); }, bounds);
+  Triage triage(context, [&](model::Case c) { out.cases.push_back(std::move(c)); }, bounds);
   for (std::size_t i = 0; i < set.rows.size(); ++i) {
     triage.add(set, set.rows[i], i);
     if (i % 1'000 != 0) continue;
@@ -47,14 +47,14 @@ auto head(const model::Case& c) {
 TEST_CASE("storms: bounded cases are the same cases") {
   const model::Fabric fabric = model::testing::make_fabric(
       "{generator: ai_zone, racks: 24, hosts_per_rack: 2, spines: 6, link: 400 Gbps}");
-  const Ground ground(fabric, operate::triage::default_rules());
+  const Context context(fabric, operate::triage::default_rules());
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     CAPTURE(seed);
     const auto storm =
         adapt::sim::generate_storm(fabric, {.faults = 100, .lines = 60'000, .seed = seed});
     REQUIRE_MESSAGE(storm.has_value(), storm.error().text());
     const model::RecordSet set = adapt::sim::to_records(fabric, *storm);
-    const Found all = cases_of(ground, set, {}), some = cases_of(ground, set, {8});
+    const Found all = cases_of(context, set, {}), some = cases_of(context, set, {8});
     REQUIRE(all.cases.size() == some.cases.size());
     std::size_t summarised = 0;
     for (std::size_t i = 0; i < all.cases.size(); ++i) {

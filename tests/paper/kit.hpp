@@ -21,11 +21,11 @@
 namespace weft::paper {
 
 using model::Fabric;
-using model::FabricFacts;
+using plan::FabricFacts;
 
 inline Fabric fabric_of(std::string_view yaml) { return model::testing::make_fabric(yaml); }
 
-inline FabricFacts facts_of(std::string_view yaml) { return model::explain(fabric_of(yaml)); }
+inline FabricFacts facts_of(std::string_view yaml) { return plan::explain(fabric_of(yaml)); }
 
 // The entry of a list of facts whose `name` member is `value`.
 template <class Entry>

@@ -10,7 +10,7 @@ TEST_CASE("P-03: uplinks over down-links are 9/8") {
   const FabricFacts facts = facts_of("{generator: ai_zone, racks: 252}");
   const auto& rtsw = switches_of(facts, "rtsw");
   CHECK(rtsw.uniform);
-  CHECK(model::ratio_of(rtsw.up, rtsw.down) == model::Ratio{9, 8});
+  CHECK(plan::ratio_of(rtsw.up, rtsw.down) == plan::Ratio{9, 8});
 }
 
 // The layer of a rack's live uplinks as one pool, over what its 16 NICs send.

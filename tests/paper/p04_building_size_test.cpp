@@ -10,7 +10,7 @@ TEST_CASE("P-04: 24,576 GPUs, and 32,256 with 252 racks") {
   const FabricFacts facts = facts_of("{generator: three_tier, pods: 8, racks: 192}");
   CHECK(facts.gpus == 24'576);
   CHECK(facts.racks == 8 * 192);
-  CHECK(switches_of(facts, "rtsw").worst == model::Ratio{1, 1});
+  CHECK(switches_of(facts, "rtsw").worst == plan::Ratio{1, 1});
   CHECK(fabric_of("{generator: three_tier, pods: 8, racks: 252}").gpus().size() == 32'256);
 }
 
@@ -18,7 +18,7 @@ TEST_CASE("P-04: a pod has 3,072 GPUs at full bisection") {
   const FabricFacts facts = facts_of("{generator: three_tier, pods: 1, racks: 192}");
   CHECK(facts.gpus == 3072);
   REQUIRE(facts.bisection.has_value());
-  CHECK(facts.bisection->share() == model::Ratio{1, 1});
+  CHECK(facts.bisection->share() == plan::Ratio{1, 1});
 }
 
 }  // namespace

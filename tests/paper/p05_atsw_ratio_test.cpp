@@ -11,10 +11,10 @@ TEST_CASE("P-05: 28 ports up under 192 down are 1:6.86") {
   const FabricFacts facts = facts_of("{generator: three_tier, pods: 8, racks: 192}");
   const auto& ctsw = switches_of(facts, "ctsw");
   CHECK(role_of(facts, "ctsw").ports_max == 192 + 28);
-  CHECK(ctsw.worst == model::Ratio{48, 7});
+  CHECK(ctsw.worst == plan::Ratio{48, 7});
   CHECK(ctsw.worst.value() == doctest::Approx(6.86).epsilon(0.001));
   REQUIRE(facts.bisection.has_value());
-  CHECK(facts.bisection->share() == model::Ratio{7, 48});
+  CHECK(facts.bisection->share() == plan::Ratio{7, 48});
 }
 
 // Half of the building to the other half at the bandwidth of its NICs: 1:6.86 is what arrives.

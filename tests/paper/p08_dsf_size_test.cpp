@@ -12,12 +12,12 @@ namespace {
 TEST_CASE("P-08: 18,432 NICs in two stages without blocking") {
   const Fabric fabric =
       fabric_of("{generator: ai_zone, racks: 288, hosts_per_rack: 8, spines: 64}");
-  const FabricFacts facts = model::explain(fabric);
+  const FabricFacts facts = plan::explain(fabric);
   CHECK(facts.nics == 18'432);
-  CHECK(switches_of(facts, "rtsw").worst == model::Ratio{1, 1});
+  CHECK(switches_of(facts, "rtsw").worst == plan::Ratio{1, 1});
   CHECK(switches_of(facts, "ctsw").level_max == 2);
   REQUIRE(facts.bisection.has_value());
-  CHECK(facts.bisection->share() == model::Ratio{1, 1});
+  CHECK(facts.bisection->share() == plan::Ratio{1, 1});
 
   std::vector<model::NodeId> to(fabric.nics().begin(), fabric.nics().end());
   Rng rng = Rng(1).stream("p08");

@@ -12,7 +12,7 @@ namespace {
 
 TEST_CASE("P-09: 15 x 1,024 GPUs, 25.6 over 24 Tbps, 60 paths in each of two planes") {
   const Fabric fabric = fabric_of("{generator: hpn}");
-  const FabricFacts facts = model::explain(fabric);
+  const FabricFacts facts = plan::explain(fabric);
   CHECK(facts.gpus == 15'360);
   CHECK(facts.racks == 15);  // segments
   const auto& tor = switches_of(facts, "tor");

@@ -31,7 +31,7 @@ TEST_CASE("P-10: tier 2 grows from 8K to 15K GPUs") {
   const FabricFacts full = facts_of("{generator: hpn, segments: 15}");
   CHECK(full.gpus == 15'360);
   CHECK(role_of(full, "agg").ports_max == 120);
-  CHECK(switches_of(facts_of("{generator: hpn, pods: 2}"), "agg").worst == model::Ratio{15, 1});
+  CHECK(switches_of(facts_of("{generator: hpn, pods: 2}"), "agg").worst == plan::Ratio{15, 1});
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 // 35 groups: all 544 global ports of a group are in use, half of a router's peers are a hop away.
 TEST_CASE("P-19: 64 x 200 Gbps, three hops between switches") {
   const Fabric fabric = fabric_of("{generator: dragonfly, g: 35, radix: 64}");
-  const FabricFacts facts = model::explain(fabric);
+  const FabricFacts facts = plan::explain(fabric);
   const auto& router = role_of(facts, "router");
   CHECK(router.count == 35 * 32);
   CHECK(router.ports_min == 64);

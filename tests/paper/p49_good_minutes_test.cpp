@@ -20,7 +20,7 @@ sli::SeriesReport month_of(const sli::Settings& settings) {
   const Fabric fabric = fabric_of("{generator: ai_zone, racks: 2, hosts_per_rack: 1}");
   const auto causes = sli::Causes::create(fabric, {}, settings);
   REQUIRE(causes.has_value());
-  sli::MinuteBook book(fabric, settings, *causes);
+  sli::MinuteCounters book(fabric, settings, *causes);
   model::EvidenceSet set;
   model::Evidence row{.src = fabric.nics().front(), .dst = fabric.nics().back(), .sent = 20'000};
   row.traffic_class = set.class_index("0");

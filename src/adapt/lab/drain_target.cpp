@@ -15,7 +15,7 @@ Result<DrainTarget> find_drain_target(const Lab& lab, std::string_view text) {
       return fail(Errc::infeasible, {},
                   fmt::format("{} is the cable of a NIC, which has no other path", text),
                   "drain cables between switches, or a switch");
-    return DrainTarget{.name = lab.fabric.name(row.circuit), .node = {}, .cable = cable};
+    return DrainTarget{.name = lab.fabric.name(row.cable), .node = {}, .cable = cable};
   }
   WEFT_TRY(const LabNodeId node, lab.plan.find_node(lab.fabric, token));
   if (!lab.plan.nodes[node].is_switch())

@@ -319,7 +319,7 @@ FaultSite site_of(const LabPlan& plan, EndId end) {
 std::uint8_t place_of(const model::Fabric& fabric, const Token& token) {
   if (token.text.find("->") != std::string_view::npos) return on_direction;
   if (token.text.find("--") != std::string_view::npos) return on_cable;
-  return !fabric.find_node(token) && fabric.find_circuit(token) ? on_cable : on_switch;
+  return !fabric.find_node(token) && fabric.find_cable(token) ? on_cable : on_switch;
 }
 
 Result<FaultTarget> find_node_target(const model::Fabric& fabric, const LabPlan& plan,
@@ -394,7 +394,7 @@ Result<FaultTarget> find_target(const model::Fabric& fabric, const LabPlan& plan
     return target;
   }
   WEFT_TRY(const LabCableId cable, plan.find_cable(fabric, token));
-  target.entities = {fabric.name(plan.cables[cable].circuit)};
+  target.entities = {fabric.name(plan.cables[cable].cable)};
   target.sites = {site_of(plan, {cable, 0}), site_of(plan, {cable, 1})};
   return target;
 }

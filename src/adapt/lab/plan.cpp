@@ -14,7 +14,7 @@
 namespace weft::adapt::lab {
 namespace {
 
-using model::CircuitId;
+using model::CableId;
 using model::Fabric;
 using model::LinkId;
 using model::NodeId;
@@ -72,7 +72,7 @@ class Planner {
     taken_.insert(plan_.management_netns);
     WEFT_TRY_STATUS(find_cables());
     WEFT_TRY_STATUS(add_nodes());
-    for (const CircuitId circuit : circuits_) add_cable(circuit);
+    for (const CableId cable : cables_) add_cable(cable);
     order_ends();
     assign_asns(plan_, fabric_);
     return std::move(plan_);
@@ -80,11 +80,11 @@ class Planner {
 
  private:
   Status find_cables() {
-    for (const CircuitId circuit : ids<CircuitId>(fabric_.circuit_count())) {
-      const LinkId link = model::forward(circuit);
+    for (const CableId cable : ids<CableId>(fabric_.cable_count())) {
+      const LinkId link = model::forward(cable);
       if (!fabric_.on_wire(link)) continue;
       WEFT_TRY_STATUS(check_cable(link));
-      circuits_.push_back(circuit);
+      cables_.push_back(cable);
       for (const NodeId end : {fabric_.from(link), fabric_.to(link)})
         if (!fabric_.is_switch(end)) hosts_.insert(owner(fabric_, end));
     }
@@ -92,7 +92,7 @@ class Planner {
   }
 
   Status check_cable(LinkId link) const {
-    const std::string name = fabric_.name(model::circuit_of(link));
+    const std::string name = fabric_.name(model::cable_of(link));
     const NodeId a = fabric_.from(link);
     const NodeId b = fabric_.to(link);
     if (!fabric_.is_switch(a) && !fabric_.is_switch(b))
@@ -109,7 +109,7 @@ class Planner {
     plan_.lab_of.assign(fabric_.node_count(), {});
     std::size_t switches = 0;
     for (const NodeId node : fabric_.nodes()) switches += fabric_.is_switch(node) ? 1 : 0;
-    WEFT_TRY_STATUS(check_counts(switches, switches + hosts_.size(), circuits_.size()));
+    WEFT_TRY_STATUS(check_counts(switches, switches + hosts_.size(), cables_.size()));
     for (const NodeId node : fabric_.nodes())
       if (fabric_.is_switch(node)) add_switch(node);
     plan_.switch_count = plan_.nodes.size();
@@ -143,13 +143,12 @@ class Planner {
     return name;
   }
 
-  void add_cable(CircuitId circuit) {
+  void add_cable(CableId cable) {
     const auto index = static_cast<std::uint32_t>(plan_.cables.size());
     const LabCableId id{index};
-    LabCable row{.circuit = circuit, .ends = {}};
+    LabCable row{.cable = cable, .ends = {}};
     for (const std::uint8_t side : {std::uint8_t{0}, std::uint8_t{1}}) {
-      const LinkId link =
-          side == 0 ? model::forward(circuit) : model::reverse(model::forward(circuit));
+      const LinkId link = side == 0 ? model::forward(cable) : model::reverse(model::forward(cable));
       const NodeId device = fabric_.from(link);
       const NodeId home = owner(fabric_, device);
       const bool is_nic = !fabric_.is_switch(device);
@@ -209,7 +208,7 @@ class Planner {
   const Fabric& fabric_;
   const PlanOptions& options_;
   LabPlan plan_;
-  std::vector<CircuitId> circuits_;
+  std::vector<CableId> cables_;
   std::set<NodeId> hosts_;
   std::set<std::string> taken_;
   std::set<std::pair<LabNodeId, std::string>> interfaces_;
@@ -250,17 +249,17 @@ Result<LabNodeId> LabPlan::find_node(const Fabric& fabric, const Token& name) co
 }
 
 Result<LabCableId> LabPlan::find_cable(const Fabric& fabric, const Token& name) const {
-  WEFT_TRY(const CircuitId circuit, fabric.find_circuit(name));
-  const auto it = std::ranges::lower_bound(cables.raw(), circuit, {}, &LabCable::circuit);
-  if (it == cables.end() || it->circuit != circuit) WEFT_TRY_STATUS(no_part(name, "cable"));
+  WEFT_TRY(const CableId cable, fabric.find_cable(name));
+  const auto it = std::ranges::lower_bound(cables.raw(), cable, {}, &LabCable::cable);
+  if (it == cables.end() || it->cable != cable) WEFT_TRY_STATUS(no_part(name, "cable"));
   return LabCableId(static_cast<std::size_t>(it - cables.begin()));
 }
 
 Result<EndId> LabPlan::find_sender(const Fabric& fabric, const Token& name) const {
   WEFT_TRY(const LinkId link, fabric.find_link(name));
   const auto it =
-      std::ranges::lower_bound(cables.raw(), model::circuit_of(link), {}, &LabCable::circuit);
-  if (it == cables.end() || it->circuit != model::circuit_of(link))
+      std::ranges::lower_bound(cables.raw(), model::cable_of(link), {}, &LabCable::cable);
+  if (it == cables.end() || it->cable != model::cable_of(link))
     WEFT_TRY_STATUS(no_part(name, "link"));
   const LabCableId cable(static_cast<std::size_t>(it - cables.begin()));
   return EndId{cable, static_cast<std::uint8_t>(it->ends[0].link == link ? 0 : 1)};

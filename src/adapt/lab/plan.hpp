@@ -44,8 +44,8 @@ struct CableEnd {
 };
 
 struct LabCable {
-  model::CircuitId circuit;
-  std::array<CableEnd, 2> ends;  // ends[0].link is forward(circuit)
+  model::CableId cable;
+  std::array<CableEnd, 2> ends;  // ends[0].link is forward(cable)
   bool to_host = false;          // one end is a NIC
 };
 
@@ -68,7 +68,7 @@ struct LabNode {
 struct LabPlan {
   std::string lab;                          // its name
   Column<LabNodeId, LabNode> nodes;         // all switches, then all hosts, in the fabric's order
-  Column<LabCableId, LabCable> cables;      // in the order of circuits
+  Column<LabCableId, LabCable> cables;      // in the order of cables
   std::size_t switch_count = 0;             // nodes [0, switch_count) are switches
   std::string management_netns;             // the namespace with the bridge of the management net
   Column<model::NodeId, LabNodeId> lab_of;  // of each switch, host and NIC; invalid for others

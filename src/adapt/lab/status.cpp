@@ -152,7 +152,7 @@ std::string to_json(const Lab& lab, const LabStatus& status) {
               {"nodes", json::array()}};
   if (status.cpu_pressure >= 0) out["cpu_pressure_percent"] = status.cpu_pressure;
   for (const LabCableId cable : status.cables_down)
-    out["cables_down"].push_back(lab.fabric.name(lab.plan.cables[cable].circuit));
+    out["cables_down"].push_back(lab.fabric.name(lab.plan.cables[cable].cable));
   for (const NodeStatus& node : status.nodes) out["nodes"].push_back(to_json(lab, node));
   return out.dump(2);
 }

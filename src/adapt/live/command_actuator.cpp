@@ -38,8 +38,8 @@ Result<Values> values_of(const model::Fabric& fabric, const port::Action& action
     case model::EntityKind::link:
       link = model::LinkId(entity.id);
       break;
-    case model::EntityKind::circuit:
-      link = forward(model::CircuitId(entity.id));
+    case model::EntityKind::cable:
+      link = forward(model::CableId(entity.id));
       break;
     case model::EntityKind::none:
     case model::EntityKind::scope:

@@ -9,7 +9,7 @@
 
 namespace weft::adapt::sim {
 
-using model::CircuitId;
+using model::CableId;
 using model::Entity;
 using model::EntityKind;
 using model::LinkId;
@@ -25,8 +25,8 @@ constexpr std::array<std::string_view, break_count> break_names{
 
 constexpr double burst_loss = 0.2;  // of test traffic, while a carrier is unsteady
 
-bool is_intermittent(Break kind) {
-  return kind == Break::grey || kind == Break::optic || kind == Break::flap;
+bool is_intermittent(FaultKind kind) {
+  return kind == FaultKind::grey || kind == FaultKind::optic || kind == FaultKind::flap;
 }
 
 // Exponential.
@@ -38,18 +38,18 @@ std::int64_t draw_between(Rng& rng, double low_s, double high_s) {
   return static_cast<std::int64_t>((low_s + (high_s - low_s) * rng.uniform()) * 1e9);
 }
 
-bool has(const std::vector<CircuitId>& cables, CircuitId cable) {
+bool has(const std::vector<CableId>& cables, CableId cable) {
   return std::ranges::find(cables, cable) != cables.end();
 }
 
 }  // namespace
 
-std::string_view to_text(Break kind) { return break_names[static_cast<std::size_t>(kind)]; }
+std::string_view to_text(FaultKind kind) { return break_names[static_cast<std::size_t>(kind)]; }
 
-std::optional<Break> find_break(std::string_view name) {
+std::optional<FaultKind> find_break(std::string_view name) {
   const auto* const at = std::ranges::find(break_names, name);
   if (at == break_names.end()) return std::nullopt;
-  return static_cast<Break>(at - break_names.begin());
+  return static_cast<FaultKind>(at - break_names.begin());
 }
 
 Operations::Operations(const model::Fabric& fabric, const OperationsSettings& settings,
@@ -57,7 +57,7 @@ Operations::Operations(const model::Fabric& fabric, const OperationsSettings& se
     : fabric_(fabric),
       settings_(settings),
       now_(start),
-      cables_(fabric.circuit_count()),
+      cables_(fabric.cable_count()),
       mute_(fabric.node_count()) {}
 
 // By name, so that a part draws the same in another fabric.
@@ -161,7 +161,7 @@ std::uint32_t Operations::begin(const Start& start) {
   return index;
 }
 
-std::uint32_t Operations::begin_lemon(Break kind, const Entity& part, double loss,
+std::uint32_t Operations::begin_lemon(FaultKind kind, const Entity& part, double loss,
                                       std::int64_t again_mean_ns) {
   return begin({.kind = kind, .part = part, .loss = loss, .again_mean_ns = again_mean_ns});
 }
@@ -174,7 +174,7 @@ void Operations::begin_at(Timestamp t, const Start& start) {
 }
 
 void Operations::turn(std::uint32_t index) {
-  Story& story = stories_[index];
+  Script& story = stories_[index];
   story.voice = story.root.stream(++story.turns);
   const std::int64_t next = tell(faults_[index], index);
   ++faults_[index].turns;
@@ -211,16 +211,16 @@ void Operations::come_again(std::uint32_t index) {
          .key = mix64(lemon.key + ++lemon.failures)});
 }
 
-std::vector<CircuitId> Operations::cables_of(const Entity& part) const {
-  if (part.kind == EntityKind::circuit) return {CircuitId(part.id)};
+std::vector<CableId> Operations::cables_of(const Entity& part) const {
+  if (part.kind == EntityKind::cable) return {CableId(part.id)};
   if (part.kind == EntityKind::link || part.kind == EntityKind::port)
-    return {model::circuit_of(LinkId(part.id))};
-  std::vector<CircuitId> out;
+    return {model::cable_of(LinkId(part.id))};
+  std::vector<CableId> out;
   const auto add = [&](NodeId node) {
     for (const LinkId link : fabric_.out(node)) {
       const bool is_on_card = part.kind != EntityKind::card ||
                               fabric_.port(link) / settings_.ports_per_card == part.card;
-      if (fabric_.on_wire(link) && is_on_card) out.push_back(model::circuit_of(link));
+      if (fabric_.on_wire(link) && is_on_card) out.push_back(model::cable_of(link));
     }
   };
   if (part.kind != EntityKind::node && part.kind != EntityKind::card) return out;
@@ -237,17 +237,17 @@ bool Operations::is_touched(const Fault& fault, const Entity& part) const {
   if (fault.part == part) return true;
   if (fault.part.kind == EntityKind::card)
     return part.kind == EntityKind::node && part.id == fault.part.id;
-  const bool is_end = fault.kind == Break::nic && part.kind == EntityKind::circuit;
-  return is_end && has(cables_of(fault.part), CircuitId(part.id));
+  const bool is_end = fault.kind == FaultKind::nic && part.kind == EntityKind::cable;
+  return is_end && has(cables_of(fault.part), CableId(part.id));
 }
 
 // ---- what is lost ----
 
-bool Operations::is_in_use(CircuitId cable) const {
+bool Operations::is_in_use(CableId cable) const {
   return cables_[cable.index()].downs == 0 && !is_drained(cable);
 }
 
-bool Operations::is_drained(CircuitId cable) const {
+bool Operations::is_drained(CableId cable) const {
   const LinkId link = model::forward(cable);
   return drained_.contains(model::entity(cable)) ||
          drained_.contains(model::entity(fabric_.from(link))) ||
@@ -255,18 +255,19 @@ bool Operations::is_drained(CircuitId cable) const {
 }
 
 double Operations::loss_now(const Fault& fault) const {
-  if (fault.kind == Break::grey) return fault.loss;
-  if (fault.kind != Break::optic || fault.turns <= optic_turns) return 0;
+  if (fault.kind == FaultKind::grey) return fault.loss;
+  if (fault.kind != FaultKind::optic || fault.turns <= optic_turns) return 0;
   return fault.loss * std::min(1.0, (fault.turns - optic_turns) / 10.0);
 }
 
-double Operations::loss_of_check(CircuitId cable) const {
+double Operations::loss_of_check(CableId cable) const {
   if (cables_[cable.index()].downs > 0) return 1;
   double passes = 1;
   for (const std::uint32_t index : lasting_) {
     const Fault& fault = faults_[index];
     if (fault.part != model::entity(cable)) continue;
-    passes *= 1 - (fault.kind == Break::flap && fault.is_in_burst ? burst_loss : loss_now(fault));
+    passes *=
+        1 - (fault.kind == FaultKind::flap && fault.is_in_burst ? burst_loss : loss_now(fault));
   }
   return 1 - passes;
 }
@@ -274,8 +275,8 @@ double Operations::loss_of_check(CircuitId cable) const {
 // What a fault costs from now on, of those that lose some packets.
 void Operations::weigh(std::uint32_t index) {
   const Fault& fault = faults_[index];
-  if (fault.kind != Break::grey && fault.kind != Break::optic) return;
-  const double loss = !fault.end && is_in_use(CircuitId(fault.part.id)) ? loss_now(fault) : 0;
+  if (fault.kind != FaultKind::grey && fault.kind != FaultKind::optic) return;
+  const double loss = !fault.end && is_in_use(CableId(fault.part.id)) ? loss_now(fault) : 0;
   const auto open = open_.find(index);
   const double before = open == open_.end() ? 0 : open->second.front().loss;
   if (std::abs(loss - before) < 1e-12) return;
@@ -361,13 +362,13 @@ void Operations::visit(const Called& called) {
 
 std::vector<Operations::Visit> Operations::visits() { return std::exchange(visits_, {}); }
 
-// ---- hands ----
+// ---- actuators ----
 
 Status Operations::act(const port::Action& action) {
   WEFT_TRY(const Entity entity, model::find_entity(fabric_, {action.entity, {}}));
-  const OperationsSettings::Hands& h = settings_.hands;
-  Rng hands = occasion(action.kind == ActionKind::drain ? "drain" : "undrain", entity);
-  double draw = hands.uniform();
+  const OperationsSettings::ActuatorFaults& h = settings_.actuators;
+  Rng chance = occasion(action.kind == ActionKind::drain ? "drain" : "undrain", entity);
+  double draw = chance.uniform();
   const auto falls_to = [&](double share) {
     draw -= share;
     return draw < 0;
@@ -376,14 +377,14 @@ Status Operations::act(const port::Action& action) {
   if (falls_to(h.refuses)) return fail(Errc::infeasible, {}, "the device rejected it", "");
   if (falls_to(h.lies)) return {};
   if (falls_to(h.unheard)) {
-    if (hands.uniform() < 0.5)
+    if (chance.uniform() < 0.5)
       serve(action, entity);
     else
-      serve_late(action, entity, Sight::hidden, hands);
+      serve_late(action, entity, Visible::hidden, chance);
     return fail(Errc::io, {}, "the connection was lost before the answer arrived", "look");
   }
   if (falls_to(h.late))
-    serve_late(action, entity, Sight::seen, hands);
+    serve_late(action, entity, Visible::seen, chance);
   else
     serve(action, entity);
   return {};
@@ -395,12 +396,12 @@ void Operations::forget_late(const Entity& entity) {
     if (late.entity == entity) late.is_over = true;
 }
 
-void Operations::serve_late(const port::Action& action, const Entity& entity, Sight sight,
-                            Rng& hands) {
+void Operations::serve_late(const port::Action& action, const Entity& entity, Visible visible,
+                            Rng& rng) {
   forget_late(entity);
-  late_.push_back({action, entity, sight == Sight::seen});
-  const double share = hands.uniform();
-  schedule(static_cast<std::int64_t>(share * static_cast<double>(settings_.hands.late_ns)),
+  late_.push_back({action, entity, visible == Visible::seen});
+  const double share = rng.uniform();
+  schedule(static_cast<std::int64_t>(share * static_cast<double>(settings_.actuators.late_ns)),
            {Event::Kind::effect, static_cast<std::uint32_t>(late_.size() - 1), 0});
 }
 
@@ -416,10 +417,10 @@ void Operations::serve(const port::Action& action, const Entity& entity) {
   weigh_all();
   if (is_drain) return;
   // Traffic comes back to what still loses it, and probers will see that anew.
-  const std::vector<CircuitId> cables = cables_of(entity);
+  const std::vector<CableId> cables = cables_of(entity);
   for (const std::uint32_t index : lasting_) {
     Fault& fault = faults_[index];
-    if (fault.kind != Break::grey || !has(cables, CircuitId(fault.part.id))) continue;
+    if (fault.kind != FaultKind::grey || !has(cables, CableId(fault.part.id))) continue;
     fault.turns = 0;
     plan_turn(index, pace(index, 1, 3));
   }
@@ -434,7 +435,7 @@ std::vector<Entity> Operations::drained() const {
 
 Result<Service> Operations::state(std::string_view name) {
   WEFT_TRY(const Entity entity, model::find_entity(fabric_, {name, {}}));
-  if (occasion("look", entity).uniform() < settings_.hands.blind)
+  if (occasion("look", entity).uniform() < settings_.actuators.blind)
     return fail(Errc::io, {}, "no connection to the device", "try again");
   if (drained_.contains(entity)) return Service::drained;
   const bool is_on_the_way = std::ranges::any_of(late_, [&](const Late& late) {
@@ -447,14 +448,14 @@ Result<Service> Operations::state(std::string_view name) {
 Result<port::Check> Operations::check(std::string_view name) {
   WEFT_TRY(const Entity entity, model::find_entity(fabric_, {name, {}}));
   Rng packets = occasion("check", entity);
-  if (packets.uniform() < settings_.hands.blind)
+  if (packets.uniform() < settings_.actuators.blind)
     return fail(Errc::io, {}, "no connection to the prober", "try again");
-  const std::vector<CircuitId> cables = cables_of(entity);
+  const std::vector<CableId> cables = cables_of(entity);
   port::Check out;
   if (cables.empty()) return out;
   const auto each =
       static_cast<std::uint32_t>((settings_.check_packets + cables.size() - 1) / cables.size());
-  for (const CircuitId cable : cables) {
+  for (const CableId cable : cables) {
     out.sent += each;
     out.lost += draw_binomial(packets, each, loss_of_check(cable));
   }

@@ -1,9 +1,9 @@
 // A simulated network that is operated: parts break, tell of it, are drained, mended and returned.
 //
 // Nothing is simulated packet by packet: what a part would lose is known, and devices, probers,
-// hands and technicians act accordingly. The same calls after the same seed give the same lines.
-// Every fault, and every visit, act and check of a part, draws from a random stream of its own, so
-// that one fault more or another policy leaves the draws of all others as they were.
+// actuators and technicians act accordingly. The same calls after the same seed give the same
+// lines. Every fault, and every visit, act and check of a part, draws from a random stream of its
+// own, so that one fault more or another policy leaves the draws of all others as they were.
 // Constants and assumptions: docs/rehearse.md.
 #pragma once
 
@@ -27,7 +27,7 @@
 namespace weft::adapt::sim {
 
 // How a part can be broken.
-enum class Break : std::uint8_t {
+enum class FaultKind : std::uint8_t {
   cable,          // no carrier
   grey,           // a share of the packets is lost in one direction, carrier on
   optic,          // one end gets less and less light; in the end packets are lost
@@ -40,15 +40,15 @@ enum class Break : std::uint8_t {
 };
 inline constexpr std::size_t break_count = 9;
 inline constexpr std::uint32_t optic_turns = 10;  // of less and less light, before packets are lost
-std::string_view to_text(Break kind);
-std::optional<Break> find_break(std::string_view name);
+std::string_view to_text(FaultKind kind);
+std::optional<FaultKind> find_break(std::string_view name);
 
 struct OperationsSettings {
   std::uint64_t seed = 1;
   std::uint32_t ports_per_card = 36;  // switches with no more ports have no line cards
   std::uint64_t check_packets = 10'000;
   // What may become of an act, each with its probability; otherwise it works at once.
-  struct Hands {
+  struct ActuatorFaults {
     double fails = 0;                      // Errc::io, no effect
     double unheard = 0;                    // Errc::io, and it works, perhaps late
     double lies = 0;                       // success, no effect
@@ -56,7 +56,7 @@ struct OperationsSettings {
     double refuses = 0;                    // Errc::infeasible, no effect
     double blind = 0;                      // of looks and checks: Errc::io
     std::int64_t late_ns = 10 * ns_per_s;  // the longest delay
-  } hands;
+  } actuators;
   // Whoever is called comes after `visit_least_ns` and an exponential time with this mean.
   std::int64_t visit_least_ns = 30 * ns_per_minute;
   std::int64_t visit_mean_ns = 240 * ns_per_minute;
@@ -69,7 +69,7 @@ struct OperationsSettings {
 class Operations final : public port::Actuator {
  public:
   struct Fault {
-    Break kind = Break::cable;
+    FaultKind kind = FaultKind::cable;
     model::Entity part;
     Timestamp start;
     std::optional<Timestamp> end;  // it lasts
@@ -84,7 +84,7 @@ class Operations final : public port::Actuator {
   };
   // A fault to come.
   struct Start {
-    Break kind = Break::cable;
+    FaultKind kind = FaultKind::cable;
     model::Entity part;  // of cable, grey, optic and flap a cable; of card a card; else a node
     double loss = 1;
     std::int64_t lasts_ns = 0;       // it ends by itself then; 0: never
@@ -124,7 +124,7 @@ class Operations final : public port::Actuator {
 
   // A fault begins now. Returns its number in faults().
   std::uint32_t begin(const Start& start);
-  std::uint32_t begin(Break kind, const model::Entity& part, double loss = 1,
+  std::uint32_t begin(FaultKind kind, const model::Entity& part, double loss = 1,
                       std::int64_t lasts_ns = 0) {
     return begin({.kind = kind, .part = part, .loss = loss, .lasts_ns = lasts_ns});
   }
@@ -132,7 +132,7 @@ class Operations final : public port::Actuator {
   void begin_at(Timestamp t, const Start& start);
   // The same for a part whose repairs do not hold: mended, it fails again after an exponential
   // time with this mean, until it is replaced.
-  std::uint32_t begin_lemon(Break kind, const model::Entity& part, double loss,
+  std::uint32_t begin_lemon(FaultKind kind, const model::Entity& part, double loss,
                             std::int64_t again_mean_ns);
   void end(std::uint32_t fault);
   void end_all();  // and no lemon fails again
@@ -152,8 +152,10 @@ class Operations final : public port::Actuator {
   Result<port::Service> state(std::string_view entity) override;
   Result<port::Check> check(std::string_view entity) override;
 
-  // How the hands behave from now on.
-  void set_hands(const OperationsSettings::Hands& hands) { settings_.hands = hands; }
+  // How actuators behave from now on.
+  void set_actuators(const OperationsSettings::ActuatorFaults& faults) {
+    settings_.actuators = faults;
+  }
 
   // The truth.
   const std::vector<Fault>& faults() const { return faults_; }
@@ -163,7 +165,7 @@ class Operations final : public port::Actuator {
   std::vector<model::Entity> drained() const;
   std::vector<model::Entity> broken() const;  // parts with a fault
   // Cables of the network that a part is or has.
-  std::vector<model::CircuitId> cables_of(const model::Entity& part) const;
+  std::vector<model::CableId> cables_of(const model::Entity& part) const;
   Timestamp now() const { return now_; }
 
  private:
@@ -184,7 +186,7 @@ class Operations final : public port::Actuator {
     Job job = Job::mend;
   };
   // The random streams of a fault. What is drawn for one turn shifts no other turn.
-  struct Story {
+  struct Script {
     std::uint64_t key = 0;
     Rng root;
     Rng pace;   // of the fault itself: when it goes on
@@ -205,16 +207,17 @@ class Operations final : public port::Actuator {
   void turn(std::uint32_t index);
   void plan_turn(std::uint32_t index, std::int64_t in_ns);
   void serve(const port::Action& action, const model::Entity& entity);
-  bool is_drained(model::CircuitId cable) const;
-  bool is_in_use(model::CircuitId cable) const;
-  enum class Sight : std::uint8_t { hidden, seen };
-  void serve_late(const port::Action& action, const model::Entity& entity, Sight sight, Rng& hands);
+  bool is_drained(model::CableId cable) const;
+  bool is_in_use(model::CableId cable) const;
+  enum class Visible : std::uint8_t { hidden, seen };
+  void serve_late(const port::Action& action, const model::Entity& entity, Visible visible,
+                  Rng& rng);
   void forget_late(const model::Entity& entity);
   void visit(const Called& called);
   void come_again(std::uint32_t index);
   bool is_touched(const Fault& fault, const model::Entity& part) const;
   double loss_now(const Fault& fault) const;
-  double loss_of_check(model::CircuitId cable) const;
+  double loss_of_check(model::CableId cable) const;
   void weigh(std::uint32_t index);
   void weigh_all();
   void open_harm(std::uint32_t fault, const model::Entity& part, double loss);
@@ -235,8 +238,8 @@ class Operations final : public port::Actuator {
   std::int64_t tell_sessions(const Fault& fault, std::uint32_t index);
   std::int64_t tell_nic(const Fault& fault, std::uint32_t index);
   std::int64_t tell_host(const Fault& fault, std::uint32_t index);
-  void carrier_off(std::uint32_t fault, model::CircuitId cable, std::int64_t after_ns);
-  void carrier_on(std::uint32_t fault, model::CircuitId cable, std::int64_t after_ns);
+  void carrier_off(std::uint32_t fault, model::CableId cable, std::int64_t after_ns);
+  void carrier_on(std::uint32_t fault, model::CableId cable, std::int64_t after_ns);
   void all_off(const Fault& fault, std::uint32_t index, double spread_s);
   void tell_hosts_behind(std::uint32_t fault, model::NodeId device);
   struct Word {
@@ -263,7 +266,7 @@ class Operations final : public port::Actuator {
   std::map<std::pair<Timestamp, std::uint64_t>, std::string> said_;
   std::uint64_t serial_ = 0;
   std::vector<Fault> faults_;
-  std::vector<Story> stories_;  // of each fault
+  std::vector<Script> stories_;  // of each fault
   std::vector<Start> planned_;
   std::set<std::uint32_t> lasting_;  // faults that have not ended
   std::map<model::Entity, Lemon> lemons_;

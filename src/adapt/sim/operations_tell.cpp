@@ -8,7 +8,7 @@
 
 namespace weft::adapt::sim {
 
-using model::CircuitId;
+using model::CableId;
 using model::Entity;
 using model::entity;
 using model::EventKind;
@@ -32,7 +32,7 @@ constexpr double sight_s = 3, sight_per_loss_s = 0.02;
 
 // Ids follow from the fault, not from what else was said before.
 JsonObject Operations::line(std::uint32_t fault, std::int64_t t_ns, const Word& word) {
-  Story& story = stories_[fault];
+  Script& story = stories_[fault];
   return JsonObject()
       .add("id", fmt::format("op-{:016x}-{}", story.key, ++story.records))
       .add("t", fmt::format("{}", t_ns))
@@ -61,25 +61,25 @@ void Operations::say_probe(std::uint32_t fault, const Entity& part, EventKind ki
 // Returns when it goes on, 0: never.
 std::int64_t Operations::tell(Fault& fault, std::uint32_t index) {
   switch (fault.kind) {
-    case Break::cable:
+    case FaultKind::cable:
       if (fault.turns > 0) return poll_ports(index);
       all_off(fault, index, 0);
       return pace(index, 30, 600);
-    case Break::grey:
+    case FaultKind::grey:
       return tell_grey(fault, index);
-    case Break::optic:
+    case FaultKind::optic:
       return tell_optic(fault, index);
-    case Break::flap:
+    case FaultKind::flap:
       return tell_flap(fault, index);
-    case Break::device:
+    case FaultKind::device:
       return tell_device(fault, index);
-    case Break::card:
+    case FaultKind::card:
       return tell_card(fault, index);
-    case Break::control_plane:
+    case FaultKind::control_plane:
       return tell_sessions(fault, index);
-    case Break::nic:
+    case FaultKind::nic:
       return tell_nic(fault, index);
-    case Break::host:
+    case FaultKind::host:
       return tell_host(fault, index);
   }
   return 0;
@@ -87,7 +87,7 @@ std::int64_t Operations::tell(Fault& fault, std::uint32_t index) {
 
 // ---- carriers ----
 
-void Operations::carrier_off(std::uint32_t fault, CircuitId cable, std::int64_t after_ns) {
+void Operations::carrier_off(std::uint32_t fault, CableId cable, std::int64_t after_ns) {
   const bool was_in_use = is_in_use(cable);
   if (cables_[cable.index()].downs++ > 0) return;
   weigh_all();
@@ -107,11 +107,11 @@ void Operations::carrier_off(std::uint32_t fault, CircuitId cable, std::int64_t 
       say(fault, {.entity = port_of(out), .kind = EventKind::bgp_down, .reason = "interface"},
           seen + voice(fault, 0.02, 0.4));
   }
-  if (was_in_use && faults_[fault].kind != Break::host)
+  if (was_in_use && faults_[fault].kind != FaultKind::host)
     add_blow(fault, entity(cable), voice(fault, 0.05, 0.5));
 }
 
-void Operations::carrier_on(std::uint32_t fault, CircuitId cable, std::int64_t after_ns) {
+void Operations::carrier_on(std::uint32_t fault, CableId cable, std::int64_t after_ns) {
   if (--cables_[cable.index()].downs > 0) return;
   weigh_all();
   for (const LinkId out : {model::forward(cable), model::reverse(model::forward(cable))}) {
@@ -131,25 +131,25 @@ void Operations::carrier_on(std::uint32_t fault, CircuitId cable, std::int64_t a
 }
 
 void Operations::all_off(const Fault& fault, std::uint32_t index, double spread_s) {
-  for (const CircuitId cable : cables_of(fault.part))
+  for (const CableId cable : cables_of(fault.part))
     carrier_off(index, cable, spread_s > 0 ? voice(index, 0, spread_s) : 0);
 }
 
 void Operations::tell_end(Fault& fault, std::uint32_t index) {
   const auto all_on = [&](double spread_s) {
-    for (const CircuitId cable : cables_of(fault.part))
+    for (const CableId cable : cables_of(fault.part))
       carrier_on(index, cable, voice(index, 0, spread_s));
   };
   const NodeId node(fault.part.id);
   switch (fault.kind) {
-    case Break::grey:
-    case Break::optic:
+    case FaultKind::grey:
+    case FaultKind::optic:
       return;
-    case Break::flap:
-      if (fault.has_no_carrier) carrier_on(index, CircuitId(fault.part.id), 0);
+    case FaultKind::flap:
+      if (fault.has_no_carrier) carrier_on(index, CableId(fault.part.id), 0);
       fault.has_no_carrier = fault.is_in_burst = false;
       return;
-    case Break::control_plane:
+    case FaultKind::control_plane:
       for (const LinkId own : fabric_.out(node)) {
         if (!fabric_.is_switch(fabric_.to(own))) continue;
         const std::int64_t up = voice(index, 1, 20);
@@ -157,19 +157,19 @@ void Operations::tell_end(Fault& fault, std::uint32_t index) {
         say(index, {.entity = port_of(model::reverse(own)), .kind = EventKind::bgp_up}, up);
       }
       return;
-    case Break::device:
-    case Break::host:
+    case FaultKind::device:
+    case FaultKind::host:
       if (fault.is_silent) --mute_[node.index()];
       say(index,
-          {fault.kind == Break::host ? Source::agent : Source::syslog, fault.part,
-           fault.kind == Break::host ? EventKind::host_boot : EventKind::device_boot},
+          {fault.kind == FaultKind::host ? Source::agent : Source::syslog, fault.part,
+           fault.kind == FaultKind::host ? EventKind::host_boot : EventKind::device_boot},
           0);
       return all_on(5);
-    case Break::card:
+    case FaultKind::card:
       say(index, {Source::syslog, fault.part, EventKind::card_ok}, 0);
       return all_on(5);
-    case Break::cable:
-    case Break::nic:
+    case FaultKind::cable:
+    case FaultKind::nic:
       return all_on(0);
   }
 }
@@ -178,7 +178,7 @@ void Operations::tell_end(Fault& fault, std::uint32_t index) {
 
 // What is down is found so again and again by whoever polls.
 std::int64_t Operations::poll_ports(std::uint32_t index) {
-  for (const CircuitId cable : cables_of(faults_[index].part))
+  for (const CableId cable : cables_of(faults_[index].part))
     for (const LinkId out : {model::forward(cable), model::reverse(model::forward(cable))})
       if (fabric_.is_switch(fabric_.from(out)) && !is_mute(fabric_.from(out)))
         say(index, {Source::snmp, port_of(out), EventKind::interface_down}, 0);
@@ -186,7 +186,7 @@ std::int64_t Operations::poll_ports(std::uint32_t index) {
 }
 
 std::int64_t Operations::tell_grey(const Fault& fault, std::uint32_t index) {
-  const CircuitId cable(fault.part.id);
+  const CableId cable(fault.part.id);
   const LinkId link = model::forward(cable);
   if (fault.turns == 0)
     return static_cast<std::int64_t>((sight_s + sight_per_loss_s / fault.loss) * 1e9);
@@ -200,7 +200,7 @@ std::int64_t Operations::tell_grey(const Fault& fault, std::uint32_t index) {
 }
 
 std::int64_t Operations::tell_optic(const Fault& fault, std::uint32_t index) {
-  const CircuitId cable(fault.part.id);
+  const CableId cable(fault.part.id);
   const LinkId in = model::forward(cable);
   const Entity port = port_of(model::reverse(in));
   const double age = std::min(1.0, fault.turns / 20.0);
@@ -216,7 +216,7 @@ std::int64_t Operations::tell_optic(const Fault& fault, std::uint32_t index) {
 }
 
 std::int64_t Operations::tell_flap(Fault& fault, std::uint32_t index) {
-  const CircuitId cable(fault.part.id);
+  const CableId cable(fault.part.id);
   if (fault.has_no_carrier) {
     fault.has_no_carrier = false;
     carrier_on(index, cable, 0);
@@ -301,8 +301,8 @@ std::int64_t Operations::tell_nic(const Fault& fault, std::uint32_t index) {
     if (const NodeId host = fabric_.host_of(nic); host.valid() && !is_mute(host))
       say(index, {Source::agent, fault.part, EventKind::nic_errors, 100}, voice(index, 0, 1));
   all_off(fault, index, 0);
-  const std::vector<CircuitId> cables = cables_of(fault.part);
-  for (const CircuitId cable : cables) open_harm(index, entity(cable), 1);
+  const std::vector<CableId> cables = cables_of(fault.part);
+  for (const CableId cable : cables) open_harm(index, entity(cable), 1);
   return pace(index, 30, 600);
 }
 

@@ -59,7 +59,7 @@ using model::EventKind;
 
 TEST_CASE("both ends of a dead cable say so, and again when it is well") {
   Bench bench;
-  const auto fault = bench.net.begin(Break::cable, part(bench.fabric, "rtsw:0--ctsw:1"));
+  const auto fault = bench.net.begin(FaultKind::cable, part(bench.fabric, "rtsw:0--ctsw:1"));
   const auto down = bench.pass(5 * second);
   CHECK(Bench::count(down, EventKind::link_down) == 2);
   CHECK(Bench::count(down, EventKind::bgp_down) == 2);
@@ -77,8 +77,8 @@ TEST_CASE("both ends of a dead cable say so, and again when it is well") {
 
 TEST_CASE("a cable that two faults hold down is up when both are over") {
   Bench bench;
-  const auto cable = bench.net.begin(Break::cable, part(bench.fabric, "rtsw:0--ctsw:1"));
-  const auto device = bench.net.begin(Break::device, part(bench.fabric, "ctsw:1"));
+  const auto cable = bench.net.begin(FaultKind::cable, part(bench.fabric, "rtsw:0--ctsw:1"));
+  const auto device = bench.net.begin(FaultKind::device, part(bench.fabric, "ctsw:1"));
   CHECK(Bench::count(bench.pass(5 * second), EventKind::link_down) >= 3);
   bench.net.end(cable);
   CHECK(Bench::count(bench.pass(10 * second), EventKind::link_up) == 0);
@@ -88,7 +88,7 @@ TEST_CASE("a cable that two faults hold down is up when both are over") {
 
 TEST_CASE("a drain ends what a grey cable loses, and a return begins it again") {
   Bench bench;
-  bench.net.begin(Break::grey, part(bench.fabric, "rtsw:0--ctsw:1"), 0.05);
+  bench.net.begin(FaultKind::grey, part(bench.fabric, "rtsw:0--ctsw:1"), 0.05);
   const auto seen = bench.pass(20 * second);
   CHECK(Bench::count(seen, EventKind::probe_loss) >= 5);
   REQUIRE(bench.net.act(bench.action(port::ActionKind::drain, "rtsw:0--ctsw:1", "a")));
@@ -104,17 +104,17 @@ TEST_CASE("a drain ends what a grey cable loses, and a return begins it again") 
   CHECK(bench.net.harms().size() == 2);
 }
 
-TEST_CASE("hands fail, lie and are late as they are told to") {
+TEST_CASE("actuators fail, lie and are late as they are told to") {
   using port::Service;
   Bench bench;
   const auto drain = bench.action(port::ActionKind::drain, "ctsw:0", "a");
-  bench.net.set_hands({.fails = 1});
+  bench.net.set_actuators({.fails = 1});
   CHECK_FALSE(bench.net.act(drain).has_value());
   CHECK(bench.state("ctsw:0") == Service::in_service);
-  bench.net.set_hands({.lies = 1});
+  bench.net.set_actuators({.lies = 1});
   CHECK(bench.net.act(drain).has_value());
   CHECK(bench.state("ctsw:0") == Service::in_service);
-  bench.net.set_hands({.late = 1});
+  bench.net.set_actuators({.late = 1});
   CHECK(bench.net.act(drain).has_value());
   CHECK(bench.state("ctsw:0") == Service::draining);
   CHECK(bench.net.drained().size() == 1);
@@ -122,11 +122,11 @@ TEST_CASE("hands fail, lie and are late as they are told to") {
   CHECK(bench.state("ctsw:0") == Service::drained);
   CHECK(bench.net.act(drain).has_value());  // again: nothing
   CHECK(bench.net.effects().size() == 1);
-  bench.net.set_hands({.unheard = 1});
+  bench.net.set_actuators({.unheard = 1});
   CHECK_FALSE(bench.net.act(bench.action(port::ActionKind::undrain, "ctsw:0", "b")).has_value());
   bench.pass(11 * second);
   CHECK(bench.state("ctsw:0") == Service::in_service);
-  bench.net.set_hands({.blind = 1});
+  bench.net.set_actuators({.blind = 1});
   CHECK_FALSE(bench.net.state("ctsw:0").has_value());
   CHECK_FALSE(bench.net.check("ctsw:0").has_value());
   CHECK_FALSE(bench.net.act(bench.action(port::ActionKind::drain, "ctsw:9", "c")).has_value());
@@ -135,7 +135,7 @@ TEST_CASE("hands fail, lie and are late as they are told to") {
 TEST_CASE("a lemon comes back until it is replaced") {
   Bench bench({.visit_least_ns = second, .visit_mean_ns = second, .nothing_found = 0});
   const model::Entity cable = part(bench.fabric, "rtsw:0--ctsw:1");
-  bench.net.begin_lemon(Break::grey, cable, 0.05, 100 * second);
+  bench.net.begin_lemon(FaultKind::grey, cable, 0.05, 100 * second);
   for (int i = 0; i < 3; ++i) {
     bench.net.call_technician("rtsw:0--ctsw:1", Operations::Job::mend);
     bench.pass(5000 * second);
@@ -156,7 +156,7 @@ TEST_CASE("each kind of fault tells of itself, ends, and leaves nothing behind")
       "ctsw:0/card:0",  "ctsw:0",         "nic:0",          "host:1"};
   for (std::size_t i = 0; i < break_count; ++i) {
     Bench bench({.ports_per_card = 2});
-    const auto kind = static_cast<Break>(i);
+    const auto kind = static_cast<FaultKind>(i);
     CAPTURE(to_text(kind));
     CHECK(find_break(to_text(kind)) == kind);
     const auto fault = bench.net.begin(kind, part(bench.fabric, parts[i]), 0.1);
@@ -172,8 +172,8 @@ TEST_CASE("each kind of fault tells of itself, ends, and leaves nothing behind")
 TEST_CASE("the same seed says the same") {
   const auto story = [](std::uint64_t seed) {
     Bench bench({.seed = seed});
-    bench.net.begin(Break::flap, part(bench.fabric, "rtsw:0--ctsw:1"));
-    bench.net.begin(Break::optic, part(bench.fabric, "rtsw:1--ctsw:1"), 0.1);
+    bench.net.begin(FaultKind::flap, part(bench.fabric, "rtsw:0--ctsw:1"));
+    bench.net.begin(FaultKind::optic, part(bench.fabric, "rtsw:1--ctsw:1"), 0.1);
     bench.net.advance({start.ns + 600 * second});
     std::string out;
     for (const auto& line : bench.net.lines()) out += line.text;

@@ -166,8 +166,8 @@ model::NodeId device_of(const model::Fabric& fabric, const StormLine& line) {
     case port:
     case link:
       return fabric.from(model::LinkId(line.entity.id));
-    case circuit:
-      return fabric.from(model::forward(model::CircuitId(line.entity.id)));
+    case cable:
+      return fabric.from(model::forward(model::CableId(line.entity.id)));
     default:
       return line.speaker;
   }

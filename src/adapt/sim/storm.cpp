@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "adapt/sim/storm_background.hpp"
-#include "adapt/sim/storm_ground.hpp"
+#include "adapt/sim/storm_context.hpp"
 #include "adapt/sim/storm_plan.hpp"
 #include "adapt/sim/storm_scripts.hpp"
 #include "adapt/sim/storm_voice.hpp"
@@ -45,8 +45,7 @@ Status check(const StormOptions& options) {
 }
 
 // A cable by all its names; that of a NIC may also be told by the NIC.
-void add_cable(const model::Fabric& fabric, model::CircuitId cable,
-               std::vector<model::Entity>& out) {
+void add_cable(const model::Fabric& fabric, model::CableId cable, std::vector<model::Entity>& out) {
   const model::LinkId link = model::forward(cable), back = model::reverse(link);
   out.push_back(model::entity(cable));
   for (const model::LinkId each : {link, back}) {
@@ -66,7 +65,7 @@ std::vector<model::Entity> answers(const model::Fabric& fabric, const StormFault
     case ProblemType::host_nic:
     case ProblemType::congestion: {
       std::vector<model::Entity> out;
-      add_cable(fabric, fault.circuits.front(), out);
+      add_cable(fabric, fault.cables.front(), out);
       if (fault.type == ProblemType::congestion)
         out.push_back(model::entity(fabric.host_of(fault.nodes.front())));
       return out;
@@ -124,12 +123,12 @@ Result<Storm> generate_storm(const model::Fabric& fabric, const StormOptions& op
     if (!fabric.find_role(role).valid())
       return fail(Errc::unknown, {}, fmt::format("the fabric has no role {}", quote(role)),
                   "use a role of its switches");
-  const StormGround ground(fabric, options.ports_per_card);
-  if (ground.switches.empty())
+  const StormContext context(fabric, options.ports_per_card);
+  if (context.switches.empty())
     return fail(Errc::infeasible, {}, "this fabric has no switches", "use a fabric with a network");
-  WEFT_TRY(const std::vector<StormFault> faults, plan_storm(ground, options));
-  StormVoice voice(ground, options);
-  StormScripts scripts(ground, faults, voice);
+  WEFT_TRY(const std::vector<StormFault> faults, plan_storm(context, options));
+  StormVoice voice(context, options);
+  StormScripts scripts(context, faults, voice);
   for (std::size_t i = 0; i < faults.size(); ++i) scripts.tell(i);
 
   Storm out;
@@ -139,7 +138,7 @@ Result<Storm> generate_storm(const model::Fabric& fabric, const StormOptions& op
                 fmt::format("the faults alone produce {} lines", out.fault_lines),
                 fmt::format("request {} lines, or omit the number", 2 * out.fault_lines));
   const std::uint64_t lines = options.lines != 0 ? options.lines : 2 * out.fault_lines;
-  tell_background(ground, options, faults, scripts, voice, lines);
+  tell_background(context, options, faults, scripts, voice, lines);
   out.lines = voice.take();
   std::ranges::stable_sort(out.lines, {}, &StormLine::received);
   for (std::size_t i = 0; i < faults.size(); ++i)

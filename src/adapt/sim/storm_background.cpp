@@ -6,7 +6,7 @@
 
 namespace weft::adapt::sim {
 
-using model::CircuitId;
+using model::CableId;
 using model::EventKind;
 using model::LinkId;
 using model::NodeId;
@@ -19,26 +19,26 @@ constexpr std::uint64_t background_stream = UINT64_MAX;
 
 class Background {
  public:
-  Background(const StormGround& ground, const StormOptions& options,
+  Background(const StormContext& context, const StormOptions& options,
              const std::vector<StormFault>& faults, StormScripts& scripts, StormVoice& voice)
-      : ground_(ground),
-        fabric_(ground.fabric),
+      : context_(context),
+        fabric_(context.fabric),
         options_(options),
         faults_(faults),
         scripts_(scripts),
         voice_(voice),
         of_node_(fabric_.node_count()),
-        of_circuit_(fabric_.circuit_count()),
-        has_blipped_(fabric_.circuit_count(), false) {
+        of_circuit_(fabric_.cable_count()),
+        has_blipped_(fabric_.cable_count(), false) {
     voice_.turn_to(0, background_stream);
     for (std::uint32_t i = 0; i < faults.size(); ++i) {
       for (const NodeId node : faults[i].nodes) of_node_[node.index()].push_back(i);
       if (faults[i].type == ProblemType::congestion)  // pauses all uplinks of the switch
-        for (const LinkId link : {model::forward(faults[i].circuits.front()),
-                                  model::reverse(model::forward(faults[i].circuits.front()))})
+        for (const LinkId link : {model::forward(faults[i].cables.front()),
+                                  model::reverse(model::forward(faults[i].cables.front()))})
           if (fabric_.is_switch(fabric_.from(link)))
             of_node_[fabric_.from(link).index()].push_back(i);
-      for (const CircuitId cable : faults[i].circuits) of_circuit_[cable.index()].push_back(i);
+      for (const CableId cable : faults[i].cables) of_circuit_[cable.index()].push_back(i);
     }
     choose_chronic();
     choose_starved();
@@ -85,25 +85,25 @@ class Background {
     });
   }
   bool is_quiet(NodeId node, std::int64_t t) const { return is_quiet(of_node_[node.index()], t); }
-  bool is_quiet(CircuitId cable, std::int64_t t) const {
+  bool is_quiet(CableId cable, std::int64_t t) const {
     const LinkId link = model::forward(cable);
     return is_quiet(of_circuit_[cable.index()], t) && is_quiet(fabric_.from(link), t) &&
            is_quiet(fabric_.to(link), t);
   }
   // A cable between switches with which nothing is wrong at `t`; invalid when none was met.
-  CircuitId quiet_trunk(std::int64_t t) {
-    if (ground_.trunks.empty()) return {};
+  CableId quiet_trunk(std::int64_t t) {
+    if (context_.trunks.empty()) return {};
     for (int i = 0; i < part_tries_max; ++i)
-      if (const CircuitId cable = pick(ground_.trunks); is_quiet(cable, t)) return cable;
+      if (const CableId cable = pick(context_.trunks); is_quiet(cable, t)) return cable;
     return {};
   }
 
   // Ports that flap for weeks, with nothing plugged in that the fabric knows of.
   void choose_chronic() {
-    if (ground_.switches.empty()) return;
-    const std::size_t count = std::clamp<std::size_t>(ground_.switches.size() / 12, 2, 20);
+    if (context_.switches.empty()) return;
+    const std::size_t count = std::clamp<std::size_t>(context_.switches.size() / 12, 2, 20);
     for (std::size_t i = 0; i < count; ++i) {
-      const NodeId device = pick(ground_.switches);
+      const NodeId device = pick(context_.switches);
       const auto beyond = static_cast<std::uint32_t>(1 + voice_.rng().below(8));
       chronic_.emplace_back(device,
                             static_cast<std::uint32_t>(fabric_.out(device).size()) + beyond);
@@ -116,9 +116,9 @@ class Background {
 
   void tell_info(std::int64_t t) {
     const std::size_t hosts = fabric_.hosts().size();
-    const std::uint64_t at = voice_.rng().below(ground_.switches.size() * 4 + hosts);
-    const NodeId node =
-        at < hosts ? fabric_.hosts()[at] : ground_.switches[(at - hosts) % ground_.switches.size()];
+    const std::uint64_t at = voice_.rng().below(context_.switches.size() * 4 + hosts);
+    const NodeId node = at < hosts ? fabric_.hosts()[at]
+                                   : context_.switches[(at - hosts) % context_.switches.size()];
     if (is_dark(node, t)) return;
     voice_.log(node, t, {EventKind::info, entity(node)});
   }
@@ -142,14 +142,14 @@ class Background {
 
   // Once down and up, and never again in this storm.
   void tell_blip(std::int64_t t) {
-    const CircuitId cable = quiet_trunk(t);
+    const CableId cable = quiet_trunk(t);
     if (!cable.valid() || has_blipped_[cable.index()]) return tell_info(t);
     has_blipped_[cable.index()] = true;
     scripts_.tell_outage(cable, {t, t + ns_between(0.05, 3)});
   }
 
   void tell_optic_warning(std::int64_t t) {
-    const CircuitId cable = quiet_trunk(t);
+    const CableId cable = quiet_trunk(t);
     if (!cable.valid()) return tell_info(t);
     const LinkId out = model::forward(cable);
     constexpr std::array<std::pair<EventKind, double>, 3> kinds{{{EventKind::prefec_ber, 2e-6},
@@ -160,7 +160,7 @@ class Background {
   }
 
   void tell_stray_loss(std::int64_t t) {
-    const CircuitId cable = quiet_trunk(t);
+    const CableId cable = quiet_trunk(t);
     if (!cable.valid()) return tell_info(t);
     if (voice_.chance(0.5))
       return voice_.probe(
@@ -175,14 +175,14 @@ class Background {
     word.change = static_cast<std::uint32_t>(100'000 + voice_.rng().below(900'000));
     const std::uint64_t devices = 1 + voice_.rng().below(6);
     for (std::uint64_t i = 0; i < devices; ++i) {
-      const NodeId device = pick(ground_.switches);
+      const NodeId device = pick(context_.switches);
       word.entity = entity(device);
       if (!is_dark(device, t)) voice_.log(device, t + ns_between(0, 30), word);
     }
   }
 
   void tell_pressure(std::int64_t t) {
-    const CircuitId cable = quiet_trunk(t);
+    const CableId cable = quiet_trunk(t);
     if (!cable.valid()) return tell_info(t);
     const LinkId out = model::forward(cable);
     const EventKind kind = voice_.chance(0.5) ? EventKind::pfc_pauses : EventKind::ecn_marks;
@@ -190,8 +190,8 @@ class Background {
   }
 
   void tell_nic_error(std::int64_t t) {
-    if (ground_.nics.empty()) return tell_info(t);
-    const NodeId nic = pick(ground_.nics);
+    if (context_.nics.empty()) return tell_info(t);
+    const NodeId nic = pick(context_.nics);
     const NodeId host = fabric_.host_of(nic);
     if (!is_quiet(nic, t) || !is_quiet(host, t)) return tell_info(t);
     voice_.agent_sample(host, t, {EventKind::nic_errors, entity(nic), 1});
@@ -207,12 +207,12 @@ class Background {
     const NodeId nic = nics[voice_.rng().below(nics.size())];
     if (fabric_.out(nic).empty() || !is_quiet(nic, t) || !voice_.chance(0.3)) return;
     const LinkId up = fabric_.out(nic).front();
-    if (fabric_.on_wire(up) && is_quiet(model::circuit_of(up), t))
+    if (fabric_.on_wire(up) && is_quiet(model::cable_of(up), t))
       voice_.probe(
           t, {EventKind::probe_loss, entity(model::reverse(up)), voice_.between(0.005, 0.05)});
   }
 
-  const StormGround& ground_;
+  const StormContext& context_;
   const model::Fabric& fabric_;
   const StormOptions& options_;
   const std::vector<StormFault>& faults_;
@@ -226,10 +226,10 @@ class Background {
 
 }  // namespace
 
-void tell_background(const StormGround& ground, const StormOptions& options,
+void tell_background(const StormContext& context, const StormOptions& options,
                      const std::vector<StormFault>& faults, StormScripts& scripts,
                      StormVoice& voice, std::uint64_t lines) {
-  Background(ground, options, faults, scripts, voice).tell(lines);
+  Background(context, options, faults, scripts, voice).tell(lines);
 }
 
 }  // namespace weft::adapt::sim

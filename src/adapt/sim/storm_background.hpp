@@ -12,7 +12,7 @@ namespace weft::adapt::sim {
 
 // Speaks until `voice` has said `lines` lines. Evidence of the background stays away from what is
 // broken at that time, so that its label is beyond doubt. Shares: docs/storm.md, "Background".
-void tell_background(const StormGround& ground, const StormOptions& options,
+void tell_background(const StormContext& context, const StormOptions& options,
                      const std::vector<StormFault>& faults, StormScripts& scripts,
                      StormVoice& voice, std::uint64_t lines);
 

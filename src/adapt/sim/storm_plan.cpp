@@ -11,7 +11,7 @@
 namespace weft::adapt::sim {
 namespace {
 
-using model::CircuitId;
+using model::CableId;
 using model::LinkId;
 using model::NodeId;
 using model::ScopeId;
@@ -53,12 +53,12 @@ std::int64_t to_ns(double seconds) { return static_cast<std::int64_t>(seconds * 
 
 class StormPlanner {
  public:
-  StormPlanner(const StormGround& ground, const StormOptions& options)
-      : ground_(ground),
+  StormPlanner(const StormContext& context, const StormOptions& options)
+      : context_(context),
         options_(options),
         rng_(Rng(options.seed).stream("storm.plan")),
-        of_node_(ground.fabric.node_count()),
-        of_circuit_(ground.fabric.circuit_count()) {}
+        of_node_(context.fabric.node_count()),
+        of_circuit_(context.fabric.cable_count()) {}
 
   Result<std::vector<StormFault>> plan() {
     WEFT_TRY(const auto counts, count_types());
@@ -79,24 +79,24 @@ class StormPlanner {
       case ProblemType::port_flap:
       case ProblemType::optic:
       case ProblemType::cable:
-        return !ground_.trunks.empty();
+        return !context_.trunks.empty();
       case ProblemType::line_card:
-        return !ground_.carded.empty();
+        return !context_.carded.empty();
       case ProblemType::fabric_switch:
-        return !ground_.core_switches.empty();
+        return !context_.core_switches.empty();
       case ProblemType::rack_switch:
-        return !ground_.rack_switches.empty();
+        return !context_.rack_switches.empty();
       case ProblemType::control_plane:
       case ProblemType::misconfiguration:
-        return !ground_.trunks.empty();
+        return !context_.trunks.empty();
       case ProblemType::power:
-        return !ground_.racks.empty();
+        return !context_.racks.empty();
       case ProblemType::zone:
-        return ground_.racks.size() >= 4 && zone_of(ground_.switches.front()).valid();
+        return context_.racks.size() >= 4 && zone_of(context_.switches.front()).valid();
       case ProblemType::host_nic:
       case ProblemType::host:
       case ProblemType::congestion:
-        return !ground_.nics.empty();
+        return !context_.nics.empty();
     }
     return false;
   }
@@ -173,30 +173,30 @@ class StormPlanner {
 
   // A switch at or beside which to strike: with a neighbour, one end of a cable of it.
   NodeId near_switch(ProblemType type, const StormFault* beside) {
-    if (beside != nullptr && !beside->circuits.empty()) {
-      const LinkId link = model::forward(pick(beside->circuits));
-      const NodeId end = ground_.fabric.from(rng_.below(2) == 0 ? link : model::reverse(link));
-      if (ground_.fabric.is_switch(end)) return end;
+    if (beside != nullptr && !beside->cables.empty()) {
+      const LinkId link = model::forward(pick(beside->cables));
+      const NodeId end = context_.fabric.from(rng_.below(2) == 0 ? link : model::reverse(link));
+      if (context_.fabric.is_switch(end)) return end;
     }
     switch (type) {
       case ProblemType::fabric_switch:
-        return pick(ground_.core_switches);
+        return pick(context_.core_switches);
       case ProblemType::rack_switch:
-        return pick(ground_.rack_switches);
+        return pick(context_.rack_switches);
       case ProblemType::line_card:
-        return pick(ground_.carded);
+        return pick(context_.carded);
       case ProblemType::host_nic:
       case ProblemType::host:
       case ProblemType::congestion: {
-        const LinkId up = ground_.fabric.out(pick(ground_.nics)).front();
-        return ground_.fabric.is_switch(ground_.fabric.to(up)) ? ground_.fabric.to(up)
-                                                               : pick(ground_.rack_switches);
+        const LinkId up = context_.fabric.out(pick(context_.nics)).front();
+        return context_.fabric.is_switch(context_.fabric.to(up)) ? context_.fabric.to(up)
+                                                                 : pick(context_.rack_switches);
       }
       case ProblemType::control_plane:
-        return pick(ground_.switches);
+        return pick(context_.switches);
       default:
-        if (ground_.trunks.empty()) return pick(ground_.switches);
-        return ground_.fabric.from(model::forward(pick(ground_.trunks)));
+        if (context_.trunks.empty()) return pick(context_.switches);
+        return context_.fabric.from(model::forward(pick(context_.trunks)));
     }
   }
 
@@ -204,9 +204,9 @@ class StormPlanner {
   template <class Fits>
   NodeId seek(NodeId near, Fits fits) {
     if (fits(near)) return near;
-    const auto trunks = ground_.trunks_of(near);
+    const auto trunks = context_.trunks_of(near);
     if (trunks.empty()) return {};
-    const NodeId other = ground_.fabric.to(pick(trunks));
+    const NodeId other = context_.fabric.to(pick(trunks));
     return fits(other) ? other : NodeId{};
   }
 
@@ -221,10 +221,10 @@ class StormPlanner {
         return strike_card(fault, near);
       case ProblemType::fabric_switch:
         return strike_device(fault,
-                             seek(near, [&](NodeId n) { return !ground_.is_rack_switch(n); }));
+                             seek(near, [&](NodeId n) { return !context_.is_rack_switch(n); }));
       case ProblemType::rack_switch:
         return strike_device(fault,
-                             seek(near, [&](NodeId n) { return ground_.is_rack_switch(n); }));
+                             seek(near, [&](NodeId n) { return context_.is_rack_switch(n); }));
       case ProblemType::control_plane:
         return strike_control_plane(fault, near);
       case ProblemType::power:
@@ -242,61 +242,61 @@ class StormPlanner {
   }
 
   bool strike_cable(StormFault& fault, NodeId near) {
-    const auto trunks = ground_.trunks_of(near);
+    const auto trunks = context_.trunks_of(near);
     if (trunks.empty()) return false;
-    fault.circuits = {model::circuit_of(pick(trunks))};
+    fault.cables = {model::cable_of(pick(trunks))};
     return true;
   }
 
   bool strike_card(StormFault& fault, NodeId near) {
-    const NodeId device = seek(near, [&](NodeId n) { return ground_.has_cards(n); });
+    const NodeId device = seek(near, [&](NodeId n) { return context_.has_cards(n); });
     if (!device.valid()) return false;
-    const auto ports = ground_.fabric.out(device);
-    const std::size_t per = ground_.ports_per_card;
+    const auto ports = context_.fabric.out(device);
+    const std::size_t per = context_.ports_per_card;
     fault.card = static_cast<std::uint32_t>(rng_.below((ports.size() + per - 1) / per));
     fault.nodes = {device};
     for (std::size_t i = fault.card * per; i < std::min(ports.size(), (fault.card + 1) * per); ++i)
-      if (ground_.fabric.on_wire(ports[i])) fault.circuits.push_back(model::circuit_of(ports[i]));
-    return fault.circuits.size() >= 2;
+      if (context_.fabric.on_wire(ports[i])) fault.cables.push_back(model::cable_of(ports[i]));
+    return fault.cables.size() >= 2;
   }
 
   bool strike_device(StormFault& fault, NodeId device) {
     if (!device.valid()) return false;
     fault.nodes = {device};
-    fault.circuits = ground_.wires_of(device);
+    fault.cables = context_.wires_of(device);
     return true;
   }
 
   bool strike_control_plane(StormFault& fault, NodeId near) {
     fault.nodes = {near};
-    for (const LinkId link : ground_.trunks_of(near))
-      fault.circuits.push_back(model::circuit_of(link));
-    return fault.circuits.size() >= 2;
+    for (const LinkId link : context_.trunks_of(near))
+      fault.cables.push_back(model::cable_of(link));
+    return fault.cables.size() >= 2;
   }
 
   void add_rack(StormFault& fault, ScopeId rack) const {
-    const model::Fabric& fabric = ground_.fabric;
+    const model::Fabric& fabric = context_.fabric;
     for (const NodeId node : fabric.nodes()) {
       const bool counts = fabric.is_switch(node) || fabric.kind(node) == model::NodeKind::host;
       if (!counts || fabric.enclosing(node, ScopeKind::rack) != rack) continue;
       fault.nodes.push_back(node);
       if (fabric.is_switch(node)) {
-        std::ranges::copy(ground_.wires_of(node), std::back_inserter(fault.circuits));
+        std::ranges::copy(context_.wires_of(node), std::back_inserter(fault.cables));
         continue;
       }
       for (const NodeId nic : fabric.nics_of(node)) {
         fault.nodes.push_back(nic);
-        std::ranges::copy(ground_.wires_of(nic), std::back_inserter(fault.circuits));
+        std::ranges::copy(context_.wires_of(nic), std::back_inserter(fault.cables));
       }
     }
   }
 
   bool strike_rack(StormFault& fault, NodeId near) {
-    const NodeId device = seek(near, [&](NodeId n) { return ground_.is_rack_switch(n); });
+    const NodeId device = seek(near, [&](NodeId n) { return context_.is_rack_switch(n); });
     if (!device.valid()) return false;
-    const auto ports = ground_.host_ports_of(device);
-    const NodeId nic = ground_.fabric.to(pick(ports));
-    fault.scope = ground_.fabric.enclosing(ground_.fabric.host_of(nic), ScopeKind::rack);
+    const auto ports = context_.host_ports_of(device);
+    const NodeId nic = context_.fabric.to(pick(ports));
+    fault.scope = context_.fabric.enclosing(context_.fabric.host_of(nic), ScopeKind::rack);
     if (!fault.scope.valid()) return false;
     add_rack(fault, fault.scope);
     return true;
@@ -304,7 +304,7 @@ class StormPlanner {
 
   ScopeId zone_of(NodeId node) const {
     for (const ScopeKind kind : {ScopeKind::zone, ScopeKind::pod, ScopeKind::building})
-      if (const ScopeId scope = ground_.fabric.enclosing(node, kind); scope.valid()) return scope;
+      if (const ScopeId scope = context_.fabric.enclosing(node, kind); scope.valid()) return scope;
     return {};
   }
 
@@ -313,31 +313,31 @@ class StormPlanner {
   bool strike_zone(StormFault& fault, NodeId near) {
     fault.scope = zone_of(near);
     if (!fault.scope.valid()) return false;
-    const NodeId core = seek(near, [&](NodeId n) { return !ground_.is_rack_switch(n); });
+    const NodeId core = seek(near, [&](NodeId n) { return !context_.is_rack_switch(n); });
     if (core.valid() && fault.shape < 0.5) {
-      for (const NodeId node : ground_.core_switches) {
-        if (ground_.fabric.role_id(node) != ground_.fabric.role_id(core) ||
+      for (const NodeId node : context_.core_switches) {
+        if (context_.fabric.role_id(node) != context_.fabric.role_id(core) ||
             zone_of(node) != fault.scope)
           continue;
         fault.nodes.push_back(node);
-        std::ranges::copy(ground_.wires_of(node), std::back_inserter(fault.circuits));
+        std::ranges::copy(context_.wires_of(node), std::back_inserter(fault.cables));
       }
       if (fault.nodes.size() >= 3 && fits_lines(fault)) return true;
     }
     fault.nodes.clear();
-    fault.circuits.clear();
+    fault.cables.clear();
     fault.shape = 0.5 + fault.shape / 2;
     return strike_rack_row(fault);
   }
 
   bool fits_lines(const StormFault& fault) const {
-    const double said = static_cast<double>(fault.circuits.size()) * lines_per_cable;
+    const double said = static_cast<double>(fault.cables.size()) * lines_per_cable;
     return options_.lines == 0 || said <= static_cast<double>(options_.lines) * feed_lines_share;
   }
 
   bool strike_rack_row(StormFault& fault) {
     std::vector<ScopeId> row;
-    for (const ScopeId rack : ground_.racks)
+    for (const ScopeId rack : context_.racks)
       if (is_inside(rack, fault.scope)) row.push_back(rack);
     const std::size_t count = std::min<std::size_t>(racks_at_once_max, row.size() / 2);
     if (count < 2) return false;
@@ -347,45 +347,45 @@ class StormPlanner {
   }
 
   bool is_inside(ScopeId scope, ScopeId outer) const {
-    while (scope.valid() && scope != outer) scope = ground_.fabric.scopes()[scope].parent;
+    while (scope.valid() && scope != outer) scope = context_.fabric.scopes()[scope].parent;
     return scope.valid();
   }
 
   // Devices of one role in a row get the change; each loses some of its sessions by it.
   bool strike_push(StormFault& fault, NodeId near) {
-    const auto& role = ground_.fabric.role(ground_.fabric.role_id(near)).nodes;
+    const auto& role = context_.fabric.role(context_.fabric.role_id(near)).nodes;
     const std::size_t count = std::min<std::size_t>(role.size(), 2 + rng_.below(9));
-    const std::size_t first = ground_.fabric.role_index(near);
+    const std::size_t first = context_.fabric.role_index(near);
     for (std::size_t i = 0; i < count; ++i) {
       const NodeId device = role[(first + i) % role.size()];
-      const auto trunks = ground_.trunks_of(device);
+      const auto trunks = context_.trunks_of(device);
       if (trunks.empty()) continue;
       fault.nodes.push_back(device);
       const std::size_t hurt = std::max<std::size_t>(1, trunks.size() * (2 + rng_.below(5)) / 10);
       const std::size_t from = rng_.below(trunks.size());
       for (std::size_t k = 0; k < std::min<std::size_t>(hurt, 24); ++k)
-        fault.circuits.push_back(model::circuit_of(trunks[(from + k) % trunks.size()]));
+        fault.cables.push_back(model::cable_of(trunks[(from + k) % trunks.size()]));
     }
     fault.change = static_cast<std::uint32_t>(100'000 + rng_.below(900'000));
     return fault.nodes.size() >= 2;
   }
 
   bool strike_host(StormFault& fault, NodeId near) {
-    const NodeId device = seek(near, [&](NodeId n) { return ground_.is_rack_switch(n); });
+    const NodeId device = seek(near, [&](NodeId n) { return context_.is_rack_switch(n); });
     if (!device.valid()) return false;
-    const auto ports = ground_.host_ports_of(device);
+    const auto ports = context_.host_ports_of(device);
     if (ports.empty()) return false;
     const LinkId port = pick(ports);
-    const NodeId nic = ground_.fabric.to(port);
+    const NodeId nic = context_.fabric.to(port);
     if (fault.type != ProblemType::host) {
       fault.nodes = {nic};
-      fault.circuits = {model::circuit_of(port)};
+      fault.cables = {model::cable_of(port)};
       return true;
     }
-    fault.nodes = {ground_.fabric.host_of(nic)};
-    for (const NodeId each : ground_.fabric.nics_of(fault.nodes.front())) {
+    fault.nodes = {context_.fabric.host_of(nic)};
+    for (const NodeId each : context_.fabric.nics_of(fault.nodes.front())) {
       fault.nodes.push_back(each);
-      std::ranges::copy(ground_.wires_of(each), std::back_inserter(fault.circuits));
+      std::ranges::copy(context_.wires_of(each), std::back_inserter(fault.cables));
     }
     return true;
   }
@@ -398,22 +398,22 @@ class StormPlanner {
   std::vector<NodeId> footprint(const StormFault& fault) const {
     std::vector<NodeId> out = fault.nodes;
     if (fault.type == ProblemType::congestion) {
-      const LinkId link = model::forward(fault.circuits.front());
-      const NodeId a = ground_.fabric.from(link);
-      out.push_back(ground_.fabric.is_switch(a) ? a : ground_.fabric.to(link));
+      const LinkId link = model::forward(fault.cables.front());
+      const NodeId a = context_.fabric.from(link);
+      out.push_back(context_.fabric.is_switch(a) ? a : context_.fabric.to(link));
     }
     return out;
   }
 
   bool is_taken(StormFault& fault) const {
-    std::ranges::sort(fault.circuits);
-    fault.circuits.erase(std::ranges::unique(fault.circuits).begin(), fault.circuits.end());
+    std::ranges::sort(fault.cables);
+    fault.cables.erase(std::ranges::unique(fault.cables).begin(), fault.cables.end());
     for (const NodeId node : footprint(fault))
       for (const std::uint32_t other : of_node_[node.index()])
         if (overlap(fault, faults_[other])) return true;
     std::vector<std::size_t> shared(faults_.size(), 0);
-    for (const CircuitId circuit : fault.circuits)
-      for (const std::uint32_t other : of_circuit_[circuit.index()])
+    for (const CableId cable : fault.cables)
+      for (const std::uint32_t other : of_circuit_[cable.index()])
         if (overlap(fault, faults_[other]) && ++shared[other] > sharable(fault, faults_[other]))
           return true;
     return false;
@@ -421,7 +421,7 @@ class StormPlanner {
 
   // Where faults stand close, large ones cannot but cross: a spine and a rack have one cable.
   std::size_t sharable(const StormFault& a, const StormFault& b) const {
-    const std::size_t smaller = std::min(a.circuits.size(), b.circuits.size());
+    const std::size_t smaller = std::min(a.cables.size(), b.cables.size());
     if (options_.adjacent <= 0 || smaller < large_footprint) return 0;
     return std::max<std::size_t>(1, smaller / shared_one_in);
   }
@@ -429,11 +429,11 @@ class StormPlanner {
   void keep(StormFault fault) {
     const auto index = static_cast<std::uint32_t>(faults_.size());
     for (const NodeId node : footprint(fault)) of_node_[node.index()].push_back(index);
-    for (const CircuitId circuit : fault.circuits) of_circuit_[circuit.index()].push_back(index);
+    for (const CableId cable : fault.cables) of_circuit_[cable.index()].push_back(index);
     faults_.push_back(std::move(fault));
   }
 
-  const StormGround& ground_;
+  const StormContext& context_;
   const StormOptions& options_;
   Rng rng_;
   std::vector<StormFault> faults_;
@@ -442,10 +442,11 @@ class StormPlanner {
 
 }  // namespace
 
-Result<std::vector<StormFault>> plan_storm(const StormGround& ground, const StormOptions& options) {
-  if (options.faults > 0 && ground.switches.empty())
+Result<std::vector<StormFault>> plan_storm(const StormContext& context,
+                                           const StormOptions& options) {
+  if (options.faults > 0 && context.switches.empty())
     return fail(Errc::infeasible, {}, "this fabric has no switches", "use a fabric with a network");
-  return StormPlanner(ground, options).plan();
+  return StormPlanner(context, options).plan();
 }
 
 }  // namespace weft::adapt::sim

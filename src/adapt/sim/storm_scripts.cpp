@@ -5,7 +5,7 @@
 
 namespace weft::adapt::sim {
 
-using model::CircuitId;
+using model::CableId;
 using model::EventKind;
 using model::LinkId;
 using model::NodeId;
@@ -24,35 +24,35 @@ std::int64_t part_of(const StormFault& fault, double share) {
 
 }  // namespace
 
-StormScripts::StormScripts(const StormGround& ground, const std::vector<StormFault>& faults,
+StormScripts::StormScripts(const StormContext& context, const std::vector<StormFault>& faults,
                            StormVoice& voice)
-    : ground_(ground),
-      fabric_(ground.fabric),
+    : context_(context),
+      fabric_(context.fabric),
       faults_(faults),
       voice_(voice),
-      of_circuit_(fabric_.circuit_count()) {
+      of_circuit_(fabric_.cable_count()) {
   for (std::uint32_t i = 0; i < faults_.size(); ++i)
-    for (const CircuitId cable : faults_[i].circuits) of_circuit_[cable.index()].push_back(i);
+    for (const CableId cable : faults_[i].cables) of_circuit_[cable.index()].push_back(i);
 }
 
 double StormScripts::log_between(double low, double high) {
   return std::exp(voice_.between(std::log(low), std::log(high)));
 }
 
-LinkId StormScripts::either_way(CircuitId cable) {
+LinkId StormScripts::either_way(CableId cable) {
   const LinkId link = model::forward(cable);
   return voice_.chance(0.5) ? link : model::reverse(link);
 }
 
 bool StormScripts::talks(NodeId node) const { return !std::ranges::binary_search(mute_, node); }
 
-bool StormScripts::is_held(CircuitId cable, std::int64_t t) const {
+bool StormScripts::is_held(CableId cable, std::int64_t t) const {
   return std::ranges::any_of(of_circuit_[cable.index()], [&](std::uint32_t other) {
     return other != current_ && faults_[other].start <= t && t < faults_[other].end;
   });
 }
 
-std::int64_t StormScripts::up_again(CircuitId cable, std::int64_t to) const {
+std::int64_t StormScripts::up_again(CableId cable, std::int64_t to) const {
   const StormFault& own = faults_[current_];
   for (const std::uint32_t other : of_circuit_[cable.index()]) {
     const StormFault& fault = faults_[other];
@@ -152,7 +152,7 @@ void StormScripts::tell_end(LinkId out, const Outage& outage) {
     tell_nic_end(out, outage);
 }
 
-void StormScripts::tell_outage(CircuitId cable, const Outage& outage) {
+void StormScripts::tell_outage(CableId cable, const Outage& outage) {
   const LinkId link = model::forward(cable);
   tell_end(link, outage);
   tell_end(model::reverse(link), outage);
@@ -181,11 +181,11 @@ void StormScripts::tell_flap(const StormFault& fault) {
     const bool is_last = i + 1 == flaps_max || (i + 1 >= flaps_min && next >= fault.end);
     const bool ends = is_up && down_s > damped_s;
     const bool returns = (ends || !is_up) && (gap_s > session_s || is_last);
-    tell_outage(fault.circuits.front(), {t, to,
-                                         ends && returns ? sessions
-                                         : ends          ? lost
-                                         : returns       ? back
-                                                         : link});
+    tell_outage(fault.cables.front(), {t, to,
+                                       ends && returns ? sessions
+                                       : ends          ? lost
+                                       : returns       ? back
+                                                       : link});
     is_up = (is_up && !ends) || returns;
     t = next;
   }
@@ -215,7 +215,7 @@ void StormScripts::tell_fading(const StormFault& fault, LinkId in, std::int64_t 
 
 // One end receives less and less light; most links fail before somebody comes.
 void StormScripts::tell_optic(const StormFault& fault) {
-  const CircuitId cable = fault.circuits.front();
+  const CableId cable = fault.cables.front();
   const LinkId in = either_way(cable);
   if (fault.shape >= 0.6) return tell_fading(fault, in, fault.end);
   const std::int64_t gone = part_of(fault, 0.75);
@@ -231,14 +231,14 @@ void StormScripts::tell_optic(const StormFault& fault) {
 }
 
 void StormScripts::tell_cable(const StormFault& fault) {
-  if (fault.shape < 0.7) return tell_outage(fault.circuits.front(), {fault.start, fault.end});
+  if (fault.shape < 0.7) return tell_outage(fault.cables.front(), {fault.start, fault.end});
   if (fault.shape < 0.8) return tell_black_hole(fault);
   tell_grey(fault);
 }
 
 // Carrier stays, packets do not pass: only timers notice.
 void StormScripts::tell_black_hole(const StormFault& fault) {
-  const LinkId link = either_way(fault.circuits.front());
+  const LinkId link = either_way(fault.cables.front());
   const double hold_s = voice_.chance(0.5) ? 3 : 9;
   for (const LinkId out : {link, model::reverse(link)}) {
     const bool fast = voice_.has_bfd(fabric_.from(out));
@@ -253,7 +253,7 @@ void StormScripts::tell_black_hole(const StormFault& fault) {
 
 // Few packets are lost, for long; sometimes the receiver counts why.
 void StormScripts::tell_grey(const StormFault& fault) {
-  const LinkId link = either_way(fault.circuits.front());
+  const LinkId link = either_way(fault.cables.front());
   const NodeId node = fabric_.to(link);
   const model::Entity port = port_of(model::reverse(link));
   const bool counted = voice_.chance(0.6);
@@ -271,7 +271,7 @@ void StormScripts::tell_grey(const StormFault& fault) {
 // ---- devices ----
 
 void StormScripts::tell_all_down(const StormFault& fault, double spread_s) {
-  for (const CircuitId cable : fault.circuits) {
+  for (const CableId cable : fault.cables) {
     const std::int64_t from = fault.start + ns_between(0, spread_s);
     const std::int64_t to = up_again(cable, fault.end);
     const std::int64_t up = to + ns_between(0, 20);
@@ -289,10 +289,10 @@ void StormScripts::tell_card(const StormFault& fault) {
     voice_.log(device, fault.start + ns_between(0, 1), {EventKind::asic_error, entity(device)});
   StormFault hit = fault;
   if (fault.shape >= 0.85) {  // one of its two chips
-    const std::size_t half = fault.circuits.size() / 2;
+    const std::size_t half = fault.cables.size() / 2;
     const std::size_t first = fault.shape < 0.925 ? 0 : half;
-    hit.circuits.assign(fault.circuits.begin() + static_cast<std::ptrdiff_t>(first),
-                        fault.circuits.begin() + static_cast<std::ptrdiff_t>(first + half));
+    hit.cables.assign(fault.cables.begin() + static_cast<std::ptrdiff_t>(first),
+                      fault.cables.begin() + static_cast<std::ptrdiff_t>(first + half));
   }
   if (voice_.chance(0.25)) mute_ = {device};  // the ports vanish with the card, unmentioned
   tell_all_down(hit, 0.8);
@@ -327,7 +327,7 @@ void StormScripts::tell_host_gone(NodeId host, std::int64_t from, std::int64_t t
 void StormScripts::tell_hosts_behind(const StormFault& fault) {
   const NodeId device = fault.nodes.front();
   std::vector<NodeId> hosts;
-  for (const LinkId port : ground_.host_ports_of(device))
+  for (const LinkId port : context_.host_ports_of(device))
     hosts.push_back(fabric_.host_of(fabric_.to(port)));
   std::ranges::sort(hosts);
   hosts.erase(std::ranges::unique(hosts).begin(), hosts.end());
@@ -344,7 +344,7 @@ void StormScripts::tell_hosts_behind(const StormFault& fault) {
 // Forwarding dead and the CPU alive; all dead; a crash with reload; or one of two chips dead.
 void StormScripts::tell_device(const StormFault& fault) {
   const NodeId device = fault.nodes.front();
-  const bool half = fault.shape >= 0.9 && fault.circuits.size() >= 8;
+  const bool half = fault.shape >= 0.9 && fault.cables.size() >= 8;
   const bool alive = fault.shape < 0.45 || half;
   if (alive) {
     const auto said = static_cast<int>(2 + voice_.rng().below(3));
@@ -359,7 +359,7 @@ void StormScripts::tell_device(const StormFault& fault) {
     if (voice_.chance(0.9)) tell_boot(device, fault.end - ns_between(1, 20));
   }
   StormFault hit = fault;
-  if (half) hit.circuits.resize(fault.circuits.size() / 2);
+  if (half) hit.cables.resize(fault.cables.size() / 2);
   tell_all_down(hit, 0.6);
   if (!half && fault.type == ProblemType::rack_switch) tell_hosts_behind(fault);
 }
@@ -372,8 +372,8 @@ void StormScripts::tell_control_plane(const StormFault& fault) {
   voice_.log(device, fault.start + ns_between(2, 15), {EventKind::process_start, entity(device)});
   const bool timed = fault.shape < 0.5;
   const double hold_s = voice_.chance(0.5) ? 3 : 9;
-  for (const LinkId own : ground_.trunks_of(device)) {
-    if (!voice_.chance(0.95) || up_again(model::circuit_of(own), fault.end) == 0) continue;
+  for (const LinkId own : context_.trunks_of(device)) {
+    if (!voice_.chance(0.95) || up_again(model::cable_of(own), fault.end) == 0) continue;
     const LinkId theirs = model::reverse(own);
     const std::int64_t down =
         fault.start + (timed ? ns_between(hold_s * 2 / 3, hold_s) : ns_between(0, 0.3));
@@ -445,7 +445,7 @@ void StormScripts::tell_nic(const StormFault& fault) {
       voice_.probe(t, {EventKind::probe_loss, entity(model::reverse(fabric_.out(nic).front())),
                        voice_.between(0.05, 1)});
   }
-  if (!hangs) tell_outage(fault.circuits.front(), {fault.start, fault.end});
+  if (!hangs) tell_outage(fault.cables.front(), {fault.start, fault.end});
 }
 
 void StormScripts::tell_host(const StormFault& fault) {
@@ -471,9 +471,9 @@ void StormScripts::tell_push(const StormFault& fault) {
     if (voice_.chance(0.6)) voice_.log(device, t + ns_between(0.2, 2), word);
     word.kind = EventKind::config_commit;
     voice_.log(device, fault.end - ns_between(0, 3), word);  // rolled back
-    for (const LinkId own : ground_.trunks_of(device)) {
-      if (!std::ranges::binary_search(fault.circuits, model::circuit_of(own))) continue;
-      if (up_again(model::circuit_of(own), fault.end) == 0) continue;
+    for (const LinkId own : context_.trunks_of(device)) {
+      if (!std::ranges::binary_search(fault.cables, model::cable_of(own))) continue;
+      if (up_again(model::cable_of(own), fault.end) == 0) continue;
       const std::int64_t down = t + ns_between(0.2, 4), up = fault.end + ns_between(0.5, 10);
       tell_session_end(own, down, Reason::policy);
       tell_session_end(model::reverse(own), down + ns_between(0, 0.2), Reason::reset);
@@ -488,10 +488,10 @@ void StormScripts::tell_push(const StormFault& fault) {
 
 // Incast: the port to one host fills, marks and pauses spread upstream.
 void StormScripts::tell_congestion(const StormFault& fault) {
-  const LinkId link = model::forward(fault.circuits.front());
+  const LinkId link = model::forward(fault.cables.front());
   const LinkId port = fabric_.is_switch(fabric_.from(link)) ? link : model::reverse(link);
   const NodeId device = fabric_.from(port);
-  const auto trunks = ground_.trunks_of(device);
+  const auto trunks = context_.trunks_of(device);
   for (std::int64_t t = fault.start; t < fault.end; t += ns_between(8, 14)) {
     voice_.sample(device, t, {EventKind::queue_depth, port_of(port), voice_.between(0.6, 1)});
     if (voice_.chance(0.9))
@@ -500,7 +500,7 @@ void StormScripts::tell_congestion(const StormFault& fault) {
       voice_.poll(device, t, {EventKind::discards, port_of(port), voice_.between(1, 500)});
     for (const LinkId up : trunks) {
       const LinkId down = model::reverse(up);
-      if (voice_.chance(0.25) && !is_held(model::circuit_of(up), t))
+      if (voice_.chance(0.25) && !is_held(model::cable_of(up), t))
         voice_.sample(fabric_.from(down), t + ns_between(0, 3),
                       {EventKind::pfc_pauses, port_of(down), voice_.between(10, 5000)});
     }

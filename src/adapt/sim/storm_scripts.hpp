@@ -12,7 +12,8 @@ namespace weft::adapt::sim {
 // Reasons and sources of the constants: docs/storm.md, "Faults".
 class StormScripts {
  public:
-  StormScripts(const StormGround& ground, const std::vector<StormFault>& faults, StormVoice& voice);
+  StormScripts(const StormContext& context, const std::vector<StormFault>& faults,
+               StormVoice& voice);
 
   // Says all that fault `index` makes known.
   void tell(std::size_t index);
@@ -23,7 +24,7 @@ class StormScripts {
     // What of the session over it is told: nothing, its end, its return, both.
     enum class Depth : std::uint8_t { link, lost, back, sessions } depth = Depth::sessions;
   };
-  void tell_outage(model::CircuitId cable, const Outage& outage);
+  void tell_outage(model::CableId cable, const Outage& outage);
 
  private:
   void tell_flap(const StormFault& fault);
@@ -55,16 +56,16 @@ class StormScripts {
 
   bool talks(model::NodeId node) const;
   // Whether another fault has it at `t`.
-  bool is_held(model::CircuitId cable, std::int64_t t) const;
+  bool is_held(model::CableId cable, std::int64_t t) const;
   // Until when a cable stays down that several faults hold; 0: another one began it.
-  std::int64_t up_again(model::CircuitId cable, std::int64_t to) const;
+  std::int64_t up_again(model::CableId cable, std::int64_t to) const;
   std::int64_t ns_between(double low_s, double high_s) {
     return static_cast<std::int64_t>(voice_.between(low_s, high_s) * 1e9);
   }
   double log_between(double low, double high);
-  model::LinkId either_way(model::CircuitId cable);
+  model::LinkId either_way(model::CableId cable);
 
-  const StormGround& ground_;
+  const StormContext& context_;
   const model::Fabric& fabric_;
   const std::vector<StormFault>& faults_;
   StormVoice& voice_;

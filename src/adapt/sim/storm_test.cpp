@@ -132,15 +132,15 @@ TEST_CASE("an end tells the loss of its link before the return, and each once") 
 TEST_CASE("what broke is left alone until it has recovered") {
   const model::Fabric fabric = zone();
   const StormOptions options = small_options();
-  const StormGround ground(fabric, options.ports_per_card);
-  const auto faults = plan_storm(ground, options);
+  const StormContext context(fabric, options.ports_per_card);
+  const auto faults = plan_storm(context, options);
   REQUIRE(faults.has_value());
   for (std::size_t i = 0; i < faults->size(); ++i)
     for (std::size_t k = 0; k < i; ++k) {
       const StormFault &a = (*faults)[i], &b = (*faults)[k];
       if (a.start >= b.end + storm_guard_ns || b.start >= a.end + storm_guard_ns) continue;
-      std::vector<model::CircuitId> common;
-      std::ranges::set_intersection(a.circuits, b.circuits, std::back_inserter(common));
+      std::vector<model::CableId> common;
+      std::ranges::set_intersection(a.cables, b.cables, std::back_inserter(common));
       CHECK(common.empty());
       for (const model::NodeId node : a.nodes)
         CHECK(std::ranges::find(b.nodes, node) == b.nodes.end());
@@ -159,11 +159,11 @@ TEST_CASE("the same seed gives the same bytes, another one others") {
 
 TEST_CASE("neighbours begin together and stand beside each other") {
   const model::Fabric fabric = zone();
-  const StormGround ground(fabric, 16);
+  const StormContext context(fabric, 16);
   const auto close_pairs = [&](double adjacent) {
     StormOptions options = small_options();
     options.adjacent = adjacent;
-    const auto faults = plan_storm(ground, options);
+    const auto faults = plan_storm(context, options);
     REQUIRE(faults.has_value());
     std::size_t out = 0;
     for (std::size_t i = 1; i < faults->size(); ++i)

@@ -23,15 +23,15 @@ std::int64_t floor_to(std::int64_t t, std::int64_t step) {
 }
 
 // Clocks by NTP are some milliseconds off; a few drift; and of some the zone was set wrongly.
-std::vector<std::int64_t> draw_clocks(const StormGround& ground, const StormOptions& options) {
+std::vector<std::int64_t> draw_clocks(const StormContext& context, const StormOptions& options) {
   Rng rng = Rng(options.seed).stream("storm.clocks");
-  std::vector<std::int64_t> clocks(ground.fabric.node_count(), 0);
+  std::vector<std::int64_t> clocks(context.fabric.node_count(), 0);
   for (std::int64_t& clock : clocks) {
     const double most = rng.uniform() < drifting ? 1.5 : 0.02;
     clock = static_cast<std::int64_t>((2 * rng.uniform() - 1) * most * 1e9);
   }
-  for (std::uint32_t i = 0; i < options.wrong_clocks && !ground.switches.empty(); ++i) {
-    const NodeId device = ground.switches[rng.below(ground.switches.size())];
+  for (std::uint32_t i = 0; i < options.wrong_clocks && !context.switches.empty(); ++i) {
+    const NodeId device = context.switches[rng.below(context.switches.size())];
     const auto hours = static_cast<std::int64_t>(1 + rng.below(11));
     clocks[device.index()] = (rng.below(2) == 0 ? hours : -hours) * 3600 * ns_per_s;
   }
@@ -40,10 +40,10 @@ std::vector<std::int64_t> draw_clocks(const StormGround& ground, const StormOpti
 
 }  // namespace
 
-StormVoice::StormVoice(const StormGround& ground, const StormOptions& options)
-    : ground_(ground), options_(options), clock_(draw_clocks(ground, options)) {
-  const auto names = storm_dialects(ground.fabric, options);
-  for (const auto& role : ground.fabric.roles()) {
+StormVoice::StormVoice(const StormContext& context, const StormOptions& options)
+    : context_(context), options_(options), clock_(draw_clocks(context, options)) {
+  const auto names = storm_dialects(context.fabric, options);
+  for (const auto& role : context.fabric.roles()) {
     const auto known = names.find(role.name);
     dialect_of_role_.push_back(known == names.end() ? Dialect::host : known->second);
   }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "adapt/sim/storm.hpp"
-#include "adapt/sim/storm_ground.hpp"
+#include "adapt/sim/storm_context.hpp"
 #include "base/rng.hpp"
 #include "model/events/entity.hpp"
 
@@ -25,7 +25,7 @@ struct StormWord {
 // "Sources".
 class StormVoice {
  public:
-  StormVoice(const StormGround& ground, const StormOptions& options);
+  StormVoice(const StormContext& context, const StormOptions& options);
 
   // What follows is of that fault (0: background), with draws from a stream of its own.
   void turn_to(std::uint32_t fault, std::uint64_t stream);
@@ -49,7 +49,7 @@ class StormVoice {
   bool streams(model::NodeId device) const;  // speaks gNMI
   bool has_bfd(model::NodeId device) const;
   observe::telemetry::Dialect dialect(model::NodeId device) const {
-    return dialect_of_role_[ground_.fabric.role_id(device).index()];
+    return dialect_of_role_[context_.fabric.role_id(device).index()];
   }
 
   static constexpr std::int64_t poll_step = 30 * ns_per_s;
@@ -71,7 +71,7 @@ class StormVoice {
     return static_cast<std::int64_t>(between(low_s, high_s) * 1e9);
   }
 
-  const StormGround& ground_;
+  const StormContext& context_;
   const StormOptions& options_;
   std::vector<observe::telemetry::Dialect> dialect_of_role_;
   std::vector<std::int64_t> clock_;  // ns ahead, by node

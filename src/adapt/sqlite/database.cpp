@@ -13,17 +13,17 @@ namespace {
 
 constexpr int busy_wait_ms = 2000;
 
-struct Story {
+struct Diagnosis {
   std::string what, hint;
 };
 
-Story full_disk(std::string_view reason) {
+Diagnosis full_disk(std::string_view reason) {
   return {fmt::format("no space left on its disk ({})", reason),
           "free space on its file system; nothing acknowledged is lost, and writing resumes when "
           "there is space"};
 }
 
-Story read_write_failure(int system_error) {
+Diagnosis read_write_failure(int system_error) {
   const std::string reason = errno_text(system_error);
   // A limit on the size of files or a quota is a full disk to whoever has to help.
   if (system_error == ENOSPC || system_error == EDQUOT || system_error == EFBIG)
@@ -45,7 +45,7 @@ int system_error_of(sqlite3* db) {
   return error;
 }
 
-Story story_of(sqlite3* db, int code) {
+Diagnosis diagnosis_of(sqlite3* db, int code) {
   const int system_error = system_error_of(db);
   switch (code & 0xff) {
     case SQLITE_FULL:
@@ -82,9 +82,9 @@ Story story_of(sqlite3* db, int code) {
 
 std::unexpected<Error> failure(sqlite3* db, int code, std::string_view doing) {
   const char* const path = sqlite3_db_filename(db, "main");
-  Story story = story_of(db, code);
-  return fail(Errc::io, {path == nullptr ? "" : path}, fmt::format("{}: {}", doing, story.what),
-              std::move(story.hint));
+  Diagnosis diagnosis = diagnosis_of(db, code);
+  return fail(Errc::io, {path == nullptr ? "" : path}, fmt::format("{}: {}", doing, diagnosis.what),
+              std::move(diagnosis.hint));
 }
 
 void Statement::set(int index, std::int64_t value) {

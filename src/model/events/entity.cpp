@@ -9,8 +9,8 @@
 namespace weft::model {
 namespace {
 
-constexpr std::array<std::string_view, 7> entity_kinds{"none",    "node", "port", "link",
-                                                       "circuit", "card", "scope"};
+constexpr std::array<std::string_view, 7> entity_kinds{"none",  "node", "port", "link",
+                                                       "cable", "card", "scope"};
 constexpr std::string_view card_mark = "card:";
 
 // What stands behind "device/": a port's number, its interface name, or a card.
@@ -51,8 +51,8 @@ std::string name(const Fabric& fabric, const Entity& entity) {
     }
     case EntityKind::link:
       return fabric.name(LinkId(entity.id));
-    case EntityKind::circuit:
-      return fabric.name(CircuitId(entity.id));
+    case EntityKind::cable:
+      return fabric.name(CableId(entity.id));
     case EntityKind::card:
       return fmt::format("{}/{}{}", fabric.name(NodeId(entity.id)), card_mark, entity.card);
     case EntityKind::scope:
@@ -78,7 +78,7 @@ Result<Entity> find_entity(const Fabric& fabric, const Token& token) {
     return entity(link);
   }
   if (text.find("--") != std::string_view::npos) {
-    WEFT_TRY(const CircuitId cable, fabric.find_circuit(trimmed));
+    WEFT_TRY(const CableId cable, fabric.find_cable(trimmed));
     return entity(cable);
   }
   // Names of devices and interfaces may hold slashes themselves: the longest device that is one.

@@ -12,13 +12,13 @@
 namespace weft::model {
 
 // A line card is a run of ports of a switch: card k holds ports k * ports_per_card and on.
-enum class EntityKind : std::uint8_t { none, node, port, link, circuit, card, scope };
+enum class EntityKind : std::uint8_t { none, node, port, link, cable, card, scope };
 std::string_view to_text(EntityKind kind);
 
 struct Entity {
   EntityKind kind = EntityKind::none;
-  std::uint32_t id = 0;  // NodeId, LinkId, CircuitId or ScopeId; of a port the link that leaves by
-                         // it; of a card its switch
+  std::uint32_t id = 0;    // NodeId, LinkId, CableId or ScopeId; of a port the link that leaves by
+                           // it; of a card its switch
   std::uint32_t card = 0;  // index, of a card
 
   friend auto operator<=>(const Entity&, const Entity&) = default;
@@ -26,7 +26,7 @@ struct Entity {
 
 constexpr Entity entity(NodeId node) { return {EntityKind::node, node.value, 0}; }
 constexpr Entity entity(LinkId link) { return {EntityKind::link, link.value, 0}; }
-constexpr Entity entity(CircuitId cable) { return {EntityKind::circuit, cable.value, 0}; }
+constexpr Entity entity(CableId cable) { return {EntityKind::cable, cable.value, 0}; }
 constexpr Entity entity(ScopeId scope) { return {EntityKind::scope, scope.value, 0}; }
 // The port by which `out` leaves its sender.
 constexpr Entity port_of(LinkId out) { return {EntityKind::port, out.value, 0}; }

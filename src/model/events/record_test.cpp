@@ -15,7 +15,7 @@ TEST_CASE("every entity is found by its name") {
   for (const LinkId link : fabric.links()) {
     all.push_back(entity(link));
     all.push_back(port_of(link));
-    all.push_back(entity(circuit_of(link)));
+    all.push_back(entity(cable_of(link)));
   }
   for (std::uint32_t i = 0; i < fabric.scopes().size(); ++i)
     if (fabric.scopes()[ScopeId(i)].kind != ScopeKind::host) all.push_back(entity(ScopeId(i)));

@@ -190,7 +190,7 @@ NodeId FabricBuilder::add_node(const NodeSpec& spec) {
   return node;
 }
 
-CircuitId FabricBuilder::add_circuit(NodeId a, NodeId b, const LinkSpec& spec) {
+CableId FabricBuilder::add_circuit(NodeId a, NodeId b, const LinkSpec& spec) {
   WEFT_CHECK(a != b && spec.rate.bps > 0 && spec.latency.ps >= 0);
   const auto add = [&](NodeId from, NodeId to, std::string_view interface) {
     const LinkId link = fabric_.link_from_.push_back(from);
@@ -203,7 +203,7 @@ CircuitId FabricBuilder::add_circuit(NodeId a, NodeId b, const LinkSpec& spec) {
   };
   const LinkId link = add(a, b, spec.interface_a);
   add(b, a, spec.interface_b);
-  return circuit_of(link);
+  return cable_of(link);
 }
 
 void FabricBuilder::set_nic(NodeId gpu, NodeId nic) {

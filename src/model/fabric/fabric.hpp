@@ -21,8 +21,8 @@ inline constexpr std::int64_t gpu_count_max = 1'000'000;
 inline constexpr std::int64_t link_count_max = 40'000'000;  // directed
 
 using NodeId = Id<struct NodeTag>;
-using LinkId = Id<struct LinkTag>;        // one direction of a cable
-using CircuitId = Id<struct CircuitTag>;  // a cable: links 2c and 2c + 1
+using LinkId = Id<struct LinkTag>;    // one direction of a cable
+using CableId = Id<struct CableTag>;  // a cable: links 2c and 2c + 1
 using ScopeId = Id<struct ScopeTag>;
 using RoleId = Id<struct RoleTag>;
 using TierId = Id<struct TierTag>;  // all links between two roles, in one direction
@@ -37,8 +37,8 @@ std::string_view to_text(ScopeKind kind);
 // Rail or plane of a node that has none.
 inline constexpr std::int16_t no_lane = -1;
 
-constexpr CircuitId circuit_of(LinkId link) { return CircuitId(link.value >> 1); }
-constexpr LinkId forward(CircuitId circuit) { return LinkId(circuit.value << 1); }
+constexpr CableId cable_of(LinkId link) { return CableId(link.value >> 1); }
+constexpr LinkId forward(CableId cable) { return LinkId(cable.value << 1); }
 constexpr LinkId reverse(LinkId link) { return LinkId(link.value ^ 1u); }
 
 // Frozen after FabricBuilder::freeze(). Everything is a column indexed by a strong id; what changes
@@ -64,7 +64,7 @@ class Fabric {
 
   std::size_t node_count() const { return node_kind_.size(); }
   std::size_t link_count() const { return link_from_.size(); }
-  std::size_t circuit_count() const { return link_from_.size() / 2; }
+  std::size_t cable_count() const { return link_from_.size() / 2; }
   IdRange<NodeId> nodes() const { return ids<NodeId>(node_count()); }
   IdRange<LinkId> links() const { return ids<LinkId>(link_count()); }
 
@@ -133,7 +133,7 @@ class Fabric {
   std::string name(ScopeId scope) const;
   // "a->b", with "#k" when it is the k-th (from 1) of several parallel links.
   std::string name(LinkId link) const;
-  std::string name(CircuitId circuit) const;
+  std::string name(CableId cable) const;
 
   // The naming grammar: NAME, role:index, scope/role:index (index inside the scope), or a bare GPU
   // index. Fails: Errc::unknown with the nearest known name.
@@ -141,7 +141,7 @@ class Fabric {
   // "a->b" or "a->b#k". Without #k and several parallel links: Errc::unknown says so.
   Result<LinkId> find_link(const Token& token) const;
   // "a--b" or "a--b#k", or a port "ctsw:5/7".
-  Result<CircuitId> find_circuit(const Token& token) const;
+  Result<CableId> find_cable(const Token& token) const;
   // "rack:3" or a given scope name.
   Result<ScopeId> find_scope(const Token& token) const;
   // Directed links from `a` to `b`, in id order.
@@ -215,7 +215,7 @@ class FabricBuilder {
   ScopeId add_scope(ScopeKind kind, ScopeId parent, std::string_view name = {});
   NodeId add_node(const NodeSpec& spec);
   // A cable with both directions; the first runs a -> b.
-  CircuitId add_circuit(NodeId a, NodeId b, const LinkSpec& spec);
+  CableId add_circuit(NodeId a, NodeId b, const LinkSpec& spec);
   // The NIC that a GPU uses; without this call freeze() chooses as Fabric::nic_of says.
   void set_nic(NodeId gpu, NodeId nic);
   bool has_name(std::string_view name) const { return fabric_.named_nodes_.contains(name); }

@@ -147,8 +147,8 @@ std::string Fabric::name(LinkId link) const {
   return fmt::format("{}->{}{}", name(from(link)), name(to(link)), ordinal_text(*this, link));
 }
 
-std::string Fabric::name(CircuitId circuit) const {
-  const LinkId link = forward(circuit);
+std::string Fabric::name(CableId cable) const {
+  const LinkId link = forward(cable);
   return fmt::format("{}--{}{}", name(from(link)), name(to(link)), ordinal_text(*this, link));
 }
 
@@ -199,7 +199,7 @@ Result<LinkId> Fabric::find_link(const Token& token) const {
   return find_between(*this, token, "->");
 }
 
-Result<CircuitId> Fabric::find_circuit(const Token& token) const {
+Result<CableId> Fabric::find_cable(const Token& token) const {
   const std::string_view text = trim(token.text);
   const std::size_t slash = text.rfind('/');
   const auto port = slash == std::string_view::npos
@@ -207,12 +207,12 @@ Result<CircuitId> Fabric::find_circuit(const Token& token) const {
                         : whole_number<std::uint32_t>(text.substr(slash + 1));
   if (!port || text.find("--") != std::string_view::npos) {
     WEFT_TRY(const LinkId link, find_between(*this, token, "--"));
-    return circuit_of(link);
+    return cable_of(link);
   }
   WEFT_TRY(const NodeId node, find_node({text.substr(0, slash), token.where}));
   const auto links = out(node);
   if (*port >= links.size()) return out_of_range(token, "port", links.size(), " on " + name(node));
-  return circuit_of(links[*port]);
+  return cable_of(links[*port]);
 }
 
 Result<ScopeId> Fabric::find_scope(const Token& token) const {

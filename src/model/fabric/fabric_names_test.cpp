@@ -33,10 +33,10 @@ TEST_CASE("every name finds its thing again, in every generator") {
       REQUIRE_MESSAGE(f.find_link({name, {}}).has_value(), name);
       CHECK(*f.find_link({name, {}}) == link);
       const std::string port = f.name(f.from(link)) + "/" + std::to_string(f.port(link));
-      CHECK(*f.find_circuit({port, {}}) == circuit_of(link));
+      CHECK(*f.find_cable({port, {}}) == cable_of(link));
     }
-    for (const CircuitId circuit : ids<CircuitId>(f.circuit_count()))
-      CHECK(*f.find_circuit({f.name(circuit), {}}) == circuit);
+    for (const CableId cable : ids<CableId>(f.cable_count()))
+      CHECK(*f.find_cable({f.name(cable), {}}) == cable);
     for (const ScopeId scope : ids<ScopeId>(f.scopes().size()))
       CHECK(*f.find_scope({f.name(scope), {}}) == scope);
   }
@@ -54,7 +54,7 @@ TEST_CASE("scope/role:index counts inside the scope") {
   CHECK(*f.find_node({"rack:3/gpu:1", {}}) == node(f, "gpu:13"));
   CHECK(*f.find_node({"host:7/nic:1", {}}) == node(f, "nic:15"));
   CHECK(*f.find_node({"building:0/atsw:3", {}}) == node(f, "atsw:3"));
-  CHECK(*f.find_circuit({"pod:1/rtsw:0/0", {}}) == *f.find_circuit({"rtsw:2/0", {}}));
+  CHECK(*f.find_cable({"pod:1/rtsw:0/0", {}}) == *f.find_cable({"rtsw:2/0", {}}));
 }
 
 TEST_CASE("racks that a topology calls otherwise have both names") {
@@ -69,7 +69,7 @@ TEST_CASE("parallel links need their number") {
   REQUIRE(both.size() == 2);
   CHECK(*f.find_link({"rtsw:0->ctsw:1#2", {}}) == both[1]);
   CHECK(*f.find_link({"ctsw:1->rtsw:0#2", {}}) == reverse(both[1]));
-  CHECK(*f.find_circuit({"ctsw:1--rtsw:0#1", {}}) == circuit_of(both[0]));
+  CHECK(*f.find_cable({"ctsw:1--rtsw:0#1", {}}) == cable_of(both[0]));
   const auto bare = f.find_link({"rtsw:0->ctsw:1", {}});
   REQUIRE_FALSE(bare.has_value());
   CHECK(bare.error().code == Errc::unknown);
@@ -107,9 +107,8 @@ TEST_CASE("errors say where, what and what is near") {
   CHECK(contains(link.error().text(),
                  "no link connects rtsw:0 and rtsw:1; rtsw:0 is linked to nic:0"));
   CHECK(contains(f.find_link({"rtsw:0", where}).error().text(), "write it as \"a->b\""));
-  CHECK(
-      contains(f.find_circuit({"rtsw:0--ctws:1", where}).error().text(), "did you mean \"ctsw\""));
-  CHECK(contains(f.find_circuit({"rtsw:0/99", where}).error().text(), "port on rtsw:0"));
+  CHECK(contains(f.find_cable({"rtsw:0--ctws:1", where}).error().text(), "did you mean \"ctsw\""));
+  CHECK(contains(f.find_cable({"rtsw:0/99", where}).error().text(), "port on rtsw:0"));
   CHECK(contains(f.find_scope({"pod:0", where}).error().text(), "kinds zone, rack, host"));
 }
 
@@ -128,8 +127,8 @@ TEST_CASE("given names win, and may hold what the grammar uses") {
   CHECK(*f.find_node({"tor:0", {}}) == a);
   CHECK(*f.find_node({"7", {}}) == d);
   CHECK(*f.find_node({"ASH1/tor:1", {}}) == c);
-  CHECK(*f.find_circuit({"leaf-1--row--2/leaf", {}}) == CircuitId(0));
-  CHECK(*f.find_circuit({"row--2/leaf--7", {}}) == CircuitId(1));
+  CHECK(*f.find_cable({"leaf-1--row--2/leaf", {}}) == CableId(0));
+  CHECK(*f.find_cable({"row--2/leaf--7", {}}) == CableId(1));
   CHECK(contains(f.find_node({"leaf-2", {}}).error().text(), "did you mean \"leaf-1\"?"));
   CHECK(f.name(zone) == "ASH1");
   CHECK(*f.find_scope({"zone:0", {}}) == zone);

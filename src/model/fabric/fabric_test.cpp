@@ -26,9 +26,9 @@ struct Small {
   NodeId spine = builder.add_node({NodeKind::fabric_switch, "spine", zone, {}, no_lane, 3});
   NodeId leaf0 = builder.add_node({NodeKind::fabric_switch, "leaf", rack});
   NodeId leaf1 = builder.add_node({NodeKind::fabric_switch, "leaf", rack, {}, 5, no_lane, "tor-b"});
-  CircuitId up1 = builder.add_circuit(leaf0, spine, {400_Gbps, 500_ns});
-  CircuitId up2 = builder.add_circuit(spine, leaf0, {200_Gbps, 0_ps, "et0", "et1"});
-  CircuitId up3 = builder.add_circuit(leaf1, spine, {100_Gbps, 0_ps});
+  CableId up1 = builder.add_circuit(leaf0, spine, {400_Gbps, 500_ns});
+  CableId up2 = builder.add_circuit(spine, leaf0, {200_Gbps, 0_ps, "et0", "et1"});
+  CableId up3 = builder.add_circuit(leaf1, spine, {100_Gbps, 0_ps});
 
   Small() {
     for (const NodeId part : {gpu0, gpu1, nic0, nic1, host})
@@ -40,7 +40,7 @@ TEST_CASE("columns hold what was added") {
   Small s;
   const Fabric f = s.builder.freeze();
   CHECK(f.node_count() == 9);
-  CHECK(f.circuit_count() == 8);
+  CHECK(f.cable_count() == 8);
   CHECK(f.link_count() == 16);
   CHECK(f.kind(s.leaf1) == NodeKind::fabric_switch);
   CHECK(f.role_name(s.leaf1) == "leaf");
@@ -67,7 +67,7 @@ TEST_CASE("a cable is two links, forward from the first end") {
   CHECK(f.to(reverse(there)) == s.spine);
   CHECK(f.rate(reverse(there)) == 200_Gbps);
   CHECK(f.latency(forward(s.up1)) == 500_ns);
-  CHECK(circuit_of(reverse(there)) == s.up2);
+  CHECK(cable_of(reverse(there)) == s.up2);
 }
 
 TEST_CASE("out() lists each node's links in id order, at their port numbers") {

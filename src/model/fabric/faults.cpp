@@ -231,10 +231,10 @@ class FaultReader {
       if (!link) return reader_.error(link.error());
       return fault.links.push_back(*link);
     }
-    const auto circuit = fabric_.find_circuit(token);
-    if (!circuit) return reader_.error(circuit.error());
-    fault.links.push_back(forward(*circuit));
-    fault.links.push_back(reverse(forward(*circuit)));
+    const auto cable = fabric_.find_cable(token);
+    if (!cable) return reader_.error(cable.error());
+    fault.links.push_back(forward(*cable));
+    fault.links.push_back(reverse(forward(*cable)));
   }
 
   void add_node(const Token& token, Fault& fault) {
@@ -294,7 +294,7 @@ class FaultReader {
       const LinkId link = fault.links[i];
       const bool both = i + 1 < fault.links.size() && fault.links[i + 1] == reverse(link);
       if (names.size() < names_shown)
-        names.push_back(both ? fabric_.name(circuit_of(link)) : fabric_.name(link));
+        names.push_back(both ? fabric_.name(cable_of(link)) : fabric_.name(link));
       if (both) ++i;
       ++count;
     }

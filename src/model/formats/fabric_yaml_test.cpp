@@ -52,7 +52,7 @@ TEST_CASE("five nodes written by hand") {
   const Fabric f = accept(five_nodes);
   CHECK(f.nics().size() == 4);
   CHECK(count(f, "tor") == 1);
-  CHECK(f.circuit_count() == 4);
+  CHECK(f.cable_count() == 4);
   CHECK(f.rate(link(f, "nic:1->tor:0")) == 400_Gbps);
   CHECK(f.latency(link(f, "nic:1->tor:0")) == 500_ns);
   CHECK(f.rate(link(f, "tor:0->nic:3")) == 200_Gbps);

@@ -77,8 +77,8 @@ class Writer {
     for (std::size_t i = 0; i < fabric_.scopes().size();) i = write_scopes(i);
     out_ += "  nodes:\n";
     for (std::size_t i = 0; i < fabric_.node_count();) i = write_nodes(i);
-    if (fabric_.circuit_count() != 0) out_ += "  links:\n";
-    for (std::size_t i = 0; i < fabric_.circuit_count();) i = write_cables(i);
+    if (fabric_.cable_count() != 0) out_ += "  links:\n";
+    for (std::size_t i = 0; i < fabric_.cable_count();) i = write_cables(i);
     return std::move(out_);
   }
 
@@ -224,20 +224,20 @@ class Writer {
     NodeId a, b;
   };
   Cable cable(std::size_t i) const {
-    const LinkId link = forward(CircuitId(i));
+    const LinkId link = forward(CableId(i));
     return {fabric_.from(link), fabric_.to(link)};
   }
   bool has_interfaces(std::size_t i) const {
-    return fabric_.has_given_interface(forward(CircuitId(i))) ||
-           fabric_.has_given_interface(reverse(forward(CircuitId(i))));
+    return fabric_.has_given_interface(forward(CableId(i))) ||
+           fabric_.has_given_interface(reverse(forward(CableId(i))));
   }
-  // Whether circuit `i` may stand in one entry with `head`, whatever its ends.
+  // Whether cable `i` may stand in one entry with `head`, whatever its ends.
   bool alike(std::size_t head, std::size_t i) const {
-    const LinkId a = forward(CircuitId(head)), b = forward(CircuitId(i));
+    const LinkId a = forward(CableId(head)), b = forward(CableId(i));
     return fabric_.rate(a) == fabric_.rate(b) && fabric_.latency(a) == fabric_.latency(b) &&
            fabric_.tier_id(a) == fabric_.tier_id(b) && !has_interfaces(i);
   }
-  // Whether `n` parallel cables between these role indexes start at circuit `at` (no more, no
+  // Whether `n` parallel cables between these role indexes start at cable `at` (no more, no
   // less).
   bool stand_at(std::size_t at, std::size_t end, std::uint32_t a, std::uint32_t b,
                 std::size_t n) const {
@@ -250,12 +250,12 @@ class Writer {
     return fabric_.role_index(cable(i).a) == a && fabric_.role_index(cable(i).b) == b;
   }
 
-  // Being alike is an equivalence, so the end found once holds for all circuits before it.
+  // Being alike is an equivalence, so the end found once holds for all cables before it.
   std::size_t end_of_alike(std::size_t first) {
     if (first < alike_end_) return alike_end_;
     alike_end_ = first + 1;
     if (!has_interfaces(first))
-      while (alike_end_ < fabric_.circuit_count() && alike(first, alike_end_)) ++alike_end_;
+      while (alike_end_ < fabric_.cable_count() && alike(first, alike_end_)) ++alike_end_;
     return alike_end_;
   }
 
@@ -297,7 +297,7 @@ class Writer {
   }
   void put_cables(std::size_t first, std::string_view key, std::uint32_t left, std::uint32_t right,
                   std::size_t parallel) {
-    const LinkId link = forward(CircuitId(first));
+    const LinkId link = forward(CableId(first));
     const auto [a, b] = cable(first);
     const std::string text = scalar(ends(a, left) + "--" + ends(b, right));
     const bool interfaces = has_interfaces(first);

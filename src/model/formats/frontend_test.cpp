@@ -124,18 +124,19 @@ TEST_CASE("one group needs no planes; rates follow the oversubscription or are g
 
 // HPN: frontend of three tiers, 1:1, 96 to 128 storage hosts (Qian et al., SIGCOMM 2024).
 TEST_CASE("explain shows the tiers of the front end") {
-  const FabricFacts facts = explain(make_fabric("{generator: hpn, segments: 2, frontend: {}}"));
+  const plan::FabricFacts facts =
+      plan::explain(make_fabric("{generator: hpn, segments: 2, frontend: {}}"));
   const auto tier = [&](std::string_view role) {
-    return *std::ranges::find(facts.switch_tiers, role, &FabricFacts::SwitchTier::role);
+    return *std::ranges::find(facts.switch_tiers, role, &plan::FabricFacts::SwitchTier::role);
   };
   CHECK(tier("rsw").switches == 2 + 6);
-  CHECK(tier("rsw").worst == Ratio{1, 1});
-  CHECK(tier("fsw").worst == Ratio{1, 1});
+  CHECK(tier("rsw").worst == plan::Ratio{1, 1});
+  CHECK(tier("fsw").worst == plan::Ratio{1, 1});
   CHECK(tier("rsw").level_min == 1);
   CHECK(tier("fsw").level_min == 2);
   CHECK(tier("ssw").level_min == 3);
   // The back end's figures do not change.
-  const FabricFacts plain = explain(make_fabric("{generator: hpn, segments: 2}"));
+  const plan::FabricFacts plain = plan::explain(make_fabric("{generator: hpn, segments: 2}"));
   CHECK(facts.bisection->capacity == plain.bisection->capacity);
   CHECK(facts.nics == plain.nics);
   CHECK(facts.hosts == plain.hosts);

@@ -60,7 +60,7 @@ class DotWriter {
     out_ = "graph fabric {\n  node [fontsize=10];\n";
     for (const ScopeId root : roots_) write_scope(root, 1);
     for (const LinkId link : fabric_.links())
-      if (link == forward(circuit_of(link))) write_edge(link);
+      if (link == forward(cable_of(link))) write_edge(link);
     out_ += "}\n";
     return std::move(out_);
   }
@@ -127,7 +127,7 @@ class GraphmlWriter {
     out_ += "  <graph id=\"fabric\" edgedefault=\"undirected\">\n";
     for (const NodeId node : fabric_.nodes()) write_node(node);
     for (const LinkId link : fabric_.links())
-      if (link == forward(circuit_of(link))) write_edge(link);
+      if (link == forward(cable_of(link))) write_edge(link);
     out_ += "  </graph>\n</graphml>\n";
     return std::move(out_);
   }

@@ -28,7 +28,7 @@ TEST_CASE("DOT: one edge a cable, scopes as clusters, hosts closed unless asked 
   CHECK(contains(network, "subgraph \"cluster rack:2\""));
   CHECK(!contains(network, "gpu:0"));
   const std::string all = to_dot(f, GraphDetail::all);
-  CHECK(occurrences(all, " -- ") == f.circuit_count());
+  CHECK(occurrences(all, " -- ") == f.cable_count());
   CHECK(occurrences(all, "shape=") == f.node_count());
   CHECK(occurrences(all, "{") == occurrences(all, "}"));
 }

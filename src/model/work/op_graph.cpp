@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
-#include "model/work/op_graph_circle.hpp"
+#include "model/work/op_graph_cycle.hpp"
 
 namespace weft::model {
 namespace {

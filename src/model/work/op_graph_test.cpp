@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <limits>
 
-#include "model/work/op_graph_circle.hpp"
+#include "model/work/op_graph_cycle.hpp"
 
 namespace weft::model {
 namespace {

@@ -29,14 +29,14 @@ auto order_of(const Detection& detection) {
 
 struct Detector::Impl {
   Impl(const model::Fabric& fabric, Rules all_rules, const DetectOptions& all_options)
-      : options(all_options), rules(std::move(all_rules)), ground(fabric, options.ports_per_card) {
+      : options(all_options), rules(std::move(all_rules)), context(fabric, options.ports_per_card) {
     watches.reserve(rules.size());
     for (std::uint32_t i = 0; i < rules.size(); ++i) add_watch(i);
   }
 
   void add_watch(std::uint32_t at) {
     const Rule& rule = rules[at];
-    watches.emplace_back(rule, at, ground, Watch::Bounds{options.events_max, options.members_max},
+    watches.emplace_back(rule, at, context, Watch::Bounds{options.events_max, options.members_max},
                          held, counts);
     for (std::size_t i = 0; i < signal_count; ++i)
       if (watches.back().listens_to(Signal(static_cast<std::uint8_t>(i))))
@@ -52,7 +52,7 @@ struct Detector::Impl {
   bool may_be_folded(const Event& event) const {
     if (is_metric(event.signal)) return false;
     return std::ranges::any_of(holders[index(event.signal)], [&](Part part) {
-      return ground.part_of(event.entity, part).kind != model::EntityKind::none;
+      return context.part_of(event.entity, part).kind != model::EntityKind::none;
     });
   }
 
@@ -94,7 +94,7 @@ struct Detector::Impl {
 
   DetectOptions options;
   Rules rules;
-  Ground ground;
+  Context context;
   DetectCounts counts;
   Held held;
   std::vector<Watch> watches;
@@ -151,7 +151,7 @@ Detector::Output Detector::finish() {
 }
 
 const Rules& Detector::rules() const { return impl_->rules; }
-const Ground& Detector::ground() const { return impl_->ground; }
+const Context& Detector::context() const { return impl_->context; }
 const DetectCounts& Detector::counts() const { return impl_->counts; }
 
 }  // namespace weft::observe::detect

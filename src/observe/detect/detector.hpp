@@ -48,7 +48,7 @@ class Detector {
   Output finish();
 
   const Rules& rules() const;
-  const Ground& ground() const;
+  const Context& context() const;
   const DetectCounts& counts() const;
 
  private:

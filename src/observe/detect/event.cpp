@@ -29,7 +29,7 @@ Event event_of(const port::Sample& sample, const Entity& entity) {
           .value = sample.value};
 }
 
-Ground::Ground(const model::Fabric& fabric, std::uint32_t ports_per_card)
+Context::Context(const model::Fabric& fabric, std::uint32_t ports_per_card)
     : fabric_(&fabric),
       ports_per_card_(std::max(ports_per_card, 1u)),
       wired_ports_(fabric.node_count()) {
@@ -37,7 +37,7 @@ Ground::Ground(const model::Fabric& fabric, std::uint32_t ports_per_card)
     if (fabric.on_wire(link)) ++wired_ports_[fabric.from(link)];
 }
 
-NodeId Ground::node_of(const Entity& entity) const {
+NodeId Context::node_of(const Entity& entity) const {
   switch (entity.kind) {
     case EntityKind::node:
     case EntityKind::card:
@@ -50,7 +50,7 @@ NodeId Ground::node_of(const Entity& entity) const {
   }
 }
 
-Entity Ground::port_part(const Entity& entity) const {
+Entity Context::port_part(const Entity& entity) const {
   if (entity.kind == EntityKind::port || entity.kind == EntityKind::link)
     return model::port_of(LinkId(entity.id));
   if (entity.kind != EntityKind::node) return {};
@@ -61,7 +61,7 @@ Entity Ground::port_part(const Entity& entity) const {
       *std::ranges::find_if(links, [&](LinkId link) { return fabric_->on_wire(link); }));
 }
 
-Entity Ground::card_part(const Entity& entity) const {
+Entity Context::card_part(const Entity& entity) const {
   const NodeId node = node_of(entity);
   if (!node.valid() || !fabric_->is_switch(node) || wired_ports_[node] <= ports_per_card_)
     return {};
@@ -70,7 +70,7 @@ Entity Ground::card_part(const Entity& entity) const {
   return model::card_of(node, fabric_->port(LinkId(entity.id)) / ports_per_card_);
 }
 
-Entity Ground::part_of(const Entity& entity, Part part) const {
+Entity Context::part_of(const Entity& entity, Part part) const {
   if (part == Part::port) return port_part(entity);
   if (part == Part::card) return card_part(entity);
   const NodeId node = node_of(entity);
@@ -82,7 +82,7 @@ Entity Ground::part_of(const Entity& entity, Part part) const {
   return host.valid() ? model::entity(host) : Entity{};
 }
 
-std::uint32_t Ground::ports(const Entity& part) const {
+std::uint32_t Context::ports(const Entity& part) const {
   if (part.kind == EntityKind::card) {
     const std::uint32_t first = part.card * ports_per_card_;
     const std::uint32_t all = wired_ports_[NodeId(part.id)];

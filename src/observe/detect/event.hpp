@@ -49,11 +49,11 @@ inline constexpr std::array<std::string_view, 5> part_names{"port", "card", "nic
                                                             "host"};
 constexpr std::string_view to_text(Part part) { return part_names[static_cast<std::size_t>(part)]; }
 
-class Ground {
+class Context {
  public:
   // Switches with more wired ports than `ports_per_card` have line cards; the fabric must outlive
   // this.
-  Ground(const model::Fabric& fabric, std::uint32_t ports_per_card);
+  Context(const model::Fabric& fabric, std::uint32_t ports_per_card);
 
   const model::Fabric& fabric() const { return *fabric_; }
   // The part that holds the entity, or none. A link counts for its sender, a NIC with one cable

@@ -27,9 +27,9 @@ struct Told {
 // One rule over all events, by definition.
 class Plain {
  public:
-  Plain(const Ground& ground, const Rule& rule, std::uint32_t number,
+  Plain(const Context& context, const Rule& rule, std::uint32_t number,
         const std::vector<Event>& events)
-      : ground_(ground), rule_(rule), number_(number) {
+      : context_(context), rule_(rule), number_(number) {
     for (const Event& event : events)
       if (const auto group = group_of(event)) seen_.push_back({event, *group});
     for (const Seen& seen : seen_) agenda_.insert(seen.event.t.ns);
@@ -67,22 +67,22 @@ class Plain {
   }
   bool is_member(const Seen& seen) const {
     return !is_metric(seen.event.signal) && rule_.members[index(seen.event.signal)] &&
-           ground_.part_of(seen.group, rule_.per) == seen.group;
+           context_.part_of(seen.group, rule_.per) == seen.group;
   }
   std::optional<Entity> group_of(const Event& event) const {
     const bool is_wanted =
         (!is_metric(event.signal) && rule_.members[index(event.signal)]) ||
         std::ranges::any_of(rule_.terms, [&](const Term& term) { return accepts(term, event); });
     if (!is_wanted) return std::nullopt;
-    const Entity part = ground_.part_of(event.entity, rule_.per);
+    const Entity part = context_.part_of(event.entity, rule_.per);
     if (part.kind != EntityKind::none) return part;
-    const Entity device = ground_.part_of(event.entity, Part::device);
+    const Entity device = context_.part_of(event.entity, Part::device);
     if (device.kind == EntityKind::none || device != event.entity) return std::nullopt;
     return device;
   }
   bool is_in(std::int64_t t, std::int64_t window) const { return t <= now_ && t > now_ - window; }
   bool speaks_for(const Seen& seen, const Entity& group) const {
-    return seen.group == group || seen.group == ground_.part_of(group, Part::device);
+    return seen.group == group || seen.group == context_.part_of(group, Part::device);
   }
 
   // The samples of each series of the group, in order of time, up to now.
@@ -107,12 +107,12 @@ class Plain {
         continue;
       ++count;
       if (!term.distinct) continue;
-      const Entity part = ground_.part_of(seen.event.entity, *term.distinct);
+      const Entity part = context_.part_of(seen.event.entity, *term.distinct);
       if (part.kind != EntityKind::none) parts.insert(part);
     }
     if (term.distinct) count = parts.size();
     if (term.share_of_ports <= 0) return count >= term.at_least;
-    return static_cast<double>(count) >= term.share_of_ports * ground_.ports(group) - 1e-9;
+    return static_cast<double>(count) >= term.share_of_ports * context_.ports(group) - 1e-9;
   }
   bool holds_rate(const Term& term, const Entity& group) const {
     double sum = 0;
@@ -154,7 +154,7 @@ class Plain {
       const auto known = groups_.find(entity);
       return known != groups_.end() && is_in(known->second.created, term.window_ns);
     };
-    return !known_since(group) && !known_since(ground_.part_of(group, Part::device));
+    return !known_since(group) && !known_since(context_.part_of(group, Part::device));
   }
   bool holds(const Term& term, const Entity& group) const {
     if (term.kind == TermKind::count) return holds_count(term, group);
@@ -183,14 +183,14 @@ class Plain {
     forget();
   }
   void appear(const Entity& entity) {
-    for (const Entity& one : {entity, ground_.part_of(entity, Part::device)})
+    for (const Entity& one : {entity, context_.part_of(entity, Part::device)})
       if (groups_.try_emplace(one, Group{.created = now_}).second)
         for (const Term& term : rule_.terms) agenda_.insert(now_ + term.window_ns);
     for (const Term& term : rule_.terms) agenda_.insert(now_ + term.window_ns);
     agenda_.insert(now_ + rule_.within_ns);
   }
   void judge(const Entity& entity, Group& group, std::set<std::uint64_t>& folded) {
-    if (ground_.part_of(entity, rule_.per) != entity) return;
+    if (context_.part_of(entity, rule_.per) != entity) return;
     std::size_t holding = 0;
     for (std::size_t i = 0; i < rule_.terms.size(); ++i)
       if (holds(rule_.terms[i], entity)) holding |= std::size_t{1} << i;
@@ -220,7 +220,7 @@ class Plain {
   void tell(const Entity& entity, Group& group, Detection::Phase phase) {
     group.is_told = true;
     std::ranges::sort(group.members);
-    const Entity of = ground_.part_of(entity, rule_.entity);
+    const Entity of = context_.part_of(entity, rule_.entity);
     out_.push_back({number_,
                     phase,
                     of.kind == EntityKind::none ? entity : of,
@@ -242,25 +242,26 @@ class Plain {
       return std::ranges::any_of(rule_.terms, [&](const Term& term) {
         const bool has_part =
             !term.distinct ||
-            ground_.part_of(seen.event.entity, *term.distinct).kind != EntityKind::none;
+            context_.part_of(seen.event.entity, *term.distinct).kind != EntityKind::none;
         return accepts(term, seen.event) && has_part && is_in(seen.event.t.ns, term.window_ns);
       });
     });
   }
   void forget() {
     std::erase_if(groups_, [&](const auto& row) {
-      return ground_.part_of(row.first, rule_.per) == row.first && !is_known(row.first, row.second);
+      return context_.part_of(row.first, rule_.per) == row.first &&
+             !is_known(row.first, row.second);
     });
     std::erase_if(groups_, [&](const auto& row) {
-      if (ground_.part_of(row.first, rule_.per) == row.first) return false;
+      if (context_.part_of(row.first, rule_.per) == row.first) return false;
       const bool has_part = std::ranges::any_of(groups_, [&](const auto& other) {
-        return other.first != row.first && ground_.part_of(other.first, Part::device) == row.first;
+        return other.first != row.first && context_.part_of(other.first, Part::device) == row.first;
       });
       return !has_part && !is_known(row.first, row.second);
     });
   }
 
-  const Ground& ground_;
+  const Context& context_;
   const Rule& rule_;
   std::uint32_t number_;
   std::vector<Seen> seen_;
@@ -273,13 +274,13 @@ class Plain {
 
 auto order_of(const Detection& d) { return std::tuple(d.told, d.rule, d.group, d.t, d.phase); }
 
-Told tell_plainly(const Ground& ground, const Rules& rules, std::vector<Event> events) {
+Told tell_plainly(const Context& context, const Rules& rules, std::vector<Event> events) {
   std::ranges::sort(events, {}, &Event::t);
   Told out;
   std::set<std::uint64_t> folded;
   const std::int64_t end = events.empty() ? 0 : events.back().t.ns;
   for (std::uint32_t i = 0; i < rules.size(); ++i)
-    std::ranges::copy(Plain(ground, rules[i], i, events).run(end, folded),
+    std::ranges::copy(Plain(context, rules[i], i, events).run(end, folded),
                       std::back_inserter(out.detections));
   for (const Event& event : events)
     if (!is_metric(event.signal) && !folded.contains(event.serial))
@@ -413,14 +414,14 @@ TEST_CASE("detect: random rules on random streams, against the definition") {
       "{generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 2, spines: 2, link: 400 "
       "Gbps}");
   const DetectOptions options{.lateness_ns = 100 * ns_per_s, .ports_per_card = 2};
-  const Ground ground(fabric, options.ports_per_card);
+  const Context context(fabric, options.ports_per_card);
   const Rng seed(7);
   std::size_t detections = 0, folded = 0;
   for (std::uint64_t round = 0; round < test_effort(500); ++round) {
     Rng rng = seed.stream(round);
     const Rules rules = random_rules(rng);
     const std::vector<Event> events = random_events(rng, fabric);
-    const Told plain = tell_plainly(ground, rules, events);
+    const Told plain = tell_plainly(context, rules, events);
     Told told = detect(fabric, rules, events, options, 1 + rng.below(7));
     std::ranges::sort(told.singles);
     REQUIRE_MESSAGE(same(told.detections, plain.detections), "round ", round);

@@ -21,11 +21,11 @@ std::uint64_t number_of(const Entity& entity) {
 
 }  // namespace
 
-Watch::Watch(const Rule& rule, std::uint32_t rule_index, const Ground& ground, const Bounds& bounds,
-             Held& held, DetectCounts& counts)
+Watch::Watch(const Rule& rule, std::uint32_t rule_index, const Context& context,
+             const Bounds& bounds, Held& held, DetectCounts& counts)
     : rule_(&rule),
       rule_index_(rule_index),
-      ground_(&ground),
+      context_(&context),
       bounds_(bounds),
       held_(&held),
       counts_(&counts),
@@ -45,9 +45,9 @@ bool Watch::wants(const Event& event) const {
 
 void Watch::take(const Event& event, const HeldAt& held, std::vector<Detection>& out) {
   if (!wants(event)) return;
-  const Entity part = ground_->part_of(event.entity, rule_->per);
+  const Entity part = context_->part_of(event.entity, rule_->per);
   const Entity found =
-      part.kind == EntityKind::none ? ground_->part_of(event.entity, Part::device) : part;
+      part.kind == EntityKind::none ? context_->part_of(event.entity, Part::device) : part;
   // A card says nothing of its ports one by one; a device does, of all it has.
   if (found.kind == EntityKind::none || (part.kind == EntityKind::none && found != event.entity))
     return;
@@ -83,7 +83,7 @@ void Watch::finish(std::int64_t t, std::vector<Detection>& out) {
 std::uint32_t Watch::group_of(const Entity& entity, std::int64_t t) {
   if (const auto known = group_by_entity_.find(key_of(entity))) return *known;
   const std::uint32_t at = make_group(entity, t);
-  const Entity device = ground_->part_of(entity, Part::device);
+  const Entity device = context_->part_of(entity, Part::device);
   if (device == entity || device.kind == EntityKind::none) return at;
   const auto known = group_by_entity_.find(key_of(device));
   const std::uint32_t whole = known ? *known : make_group(device, t);
@@ -103,8 +103,8 @@ std::uint32_t Watch::make_group(const Entity& entity, std::int64_t t) {
   free_groups_.pop_back();
   const std::uint32_t turn = groups_[at].turn;
   groups_[at] = {.entity = entity,
-                 .ports = ground_->ports(entity),
-                 .is_whole = ground_->part_of(entity, rule_->per) != entity,
+                 .ports = context_->ports(entity),
+                 .is_whole = context_->part_of(entity, rule_->per) != entity,
                  .turn = turn + 1};
   group_by_entity_.add(key_of(entity), at);
   const auto lose = [this](std::uint32_t group) { lost_entry(group); };
@@ -139,7 +139,7 @@ void Watch::enter_terms(std::uint32_t at, const Event& event) {
     if (!window.accepts(event)) continue;
     std::uint64_t key = number_of(event.entity) ^ mix64(event.series);
     if (term.distinct) {
-      const Entity part = ground_->part_of(event.entity, *term.distinct);
+      const Entity part = context_->part_of(event.entity, *term.distinct);
       if (part.kind == EntityKind::none) continue;
       key = number_of(part);
     }
@@ -269,7 +269,7 @@ void Watch::tell(std::uint32_t at, Detection::Phase phase, std::vector<Detection
   Group& group = groups_[at];
   group.is_told = true;
   const bool is_end = phase == Detection::Phase::ended;
-  const Entity told_of = ground_->part_of(group.entity, rule_->entity);
+  const Entity told_of = context_->part_of(group.entity, rule_->entity);
   std::vector<std::uint64_t> members = std::exchange(group.members, {});
   std::ranges::sort(members);
   out.push_back({.rule = rule_index_,

@@ -25,7 +25,7 @@ class Watch {
     std::size_t members_max;  // of a detection
   };
   // All must outlive this.
-  Watch(const Rule& rule, std::uint32_t rule_index, const Ground& ground, const Bounds& bounds,
+  Watch(const Rule& rule, std::uint32_t rule_index, const Context& context, const Bounds& bounds,
         Held& held, DetectCounts& counts);
   Watch(Watch&&) = default;
 
@@ -92,7 +92,7 @@ class Watch {
 
   const Rule* rule_;
   std::uint32_t rule_index_;
-  const Ground* ground_;
+  const Context* context_;
   Bounds bounds_;
   Held* held_;
   DetectCounts* counts_;

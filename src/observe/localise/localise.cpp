@@ -18,7 +18,7 @@ constexpr std::size_t coverage_links_max = 100;
 double loss_of(double intensity) { return -std::expm1(-intensity); }
 
 // Links and classes whose queues dropped enough to be felt, and links with damaged frames.
-CounterFacts facts_of(const Fabric& fabric, const Ledger& ledger,
+CounterFacts facts_of(const Fabric& fabric, const EvidenceIndex& ledger,
                       std::span<const LinkCounters> counters) {
   constexpr double drops_min = 10, share_min = 1e-5, damaged_min = 3;
   struct Sum {
@@ -50,7 +50,7 @@ CounterFacts facts_of(const Fabric& fabric, const Ledger& ledger,
 // From the outcome of a search to the report.
 class Reporter {
  public:
-  Reporter(const Structure& structure, const Ledger& ledger, const Search& search)
+  Reporter(const Structure& structure, const EvidenceIndex& ledger, const Search& search)
       : ledger_(ledger), structure_(structure), search_(search) {}
 
   Verdict verdict(const Accepted& accepted) const {
@@ -121,12 +121,12 @@ class Reporter {
     return out;
   }
 
-  const Ledger& ledger_;
+  const EvidenceIndex& ledger_;
   const Structure& structure_;
   const Search& search_;
 };
 
-void fill_coverage(const Structure& structure, const Ledger& ledger, const Search& search,
+void fill_coverage(const Structure& structure, const EvidenceIndex& ledger, const Search& search,
                    const Reporter& reporter, double loss, const model::State* believed,
                    Coverage& out) {
   const model::LiveView view(structure.fabric(), believed == nullptr ? model::State{} : *believed);
@@ -169,7 +169,7 @@ class Localiser::Impl {
 
   Report run(const EvidenceSet& evidence, std::span<const LinkCounters> counters,
              const model::State* believed) const {
-    const Ledger ledger(structure_, evidence, believed);
+    const EvidenceIndex ledger(structure_, evidence, believed);
     const CounterFacts facts = facts_of(structure_.fabric(), ledger, counters);
     Search search(structure_, ledger, facts, options_.card_ports);
     search.run();

@@ -32,7 +32,7 @@ std::string_view to_text(Flow flow);
 
 struct Entity {
   EntityKind kind = EntityKind::link;
-  std::uint32_t id = 0;                         // LinkId, CircuitId or NodeId, as the kind says
+  std::uint32_t id = 0;                         // LinkId, CableId or NodeId, as the kind says
   std::uint32_t port_first = 0, port_last = 0;  // of a card
   Flow flow = Flow::both;                       // of a card
 

@@ -22,8 +22,8 @@ using Queue = std::priority_queue<Candidate, std::vector<Candidate>, Worse>;
 
 }  // namespace
 
-Search::Search(const Structure& structure, const Ledger& ledger, const CounterFacts& counters,
-               std::uint32_t card_ports)
+Search::Search(const Structure& structure, const EvidenceIndex& ledger,
+               const CounterFacts& counters, std::uint32_t card_ports)
     : structure_(structure),
       ledger_(ledger),
       counters_(counters),

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "observe/localise/ledger.hpp"
+#include "observe/localise/evidence_index.hpp"
 #include "observe/localise/structure.hpp"
 
 namespace weft::observe::localise {
@@ -16,7 +16,7 @@ namespace weft::observe::localise {
 // What the counters say of one link and class.
 struct Congestion {
   LinkId link;
-  std::uint16_t traffic_class;  // in Ledger::classes
+  std::uint16_t traffic_class;  // in EvidenceIndex::classes
   double rate;                  // drops over packets
 };
 struct CounterFacts {
@@ -88,7 +88,7 @@ inline constexpr double explained_mu = 0.5;
 
 class Search {
  public:
-  Search(const Structure& structure, const Ledger& ledger, const CounterFacts& counters,
+  Search(const Structure& structure, const EvidenceIndex& ledger, const CounterFacts& counters,
          std::uint32_t card_ports);
   void run();
 
@@ -175,7 +175,7 @@ class Search {
   static bool has_link(const Accepted& verdict, LinkId out, Flow flow);
 
   const Structure& structure_;
-  const Ledger& ledger_;
+  const EvidenceIndex& ledger_;
   const CounterFacts& counters_;
   std::uint32_t card_ports_;
   Parameters parameters_;
@@ -184,11 +184,11 @@ class Search {
   std::array<double, kind_count> background_{};
   std::array<double, kind_count> kind_crossings_{};  // of all probes
   bool learned_ = false;                             // the background is free of the big faults
-  std::vector<double> extra_;                        // intensity of faults, by Ledger::at
+  std::vector<double> extra_;                        // intensity of faults, by EvidenceIndex::at
   std::vector<double> mu_;                           // intensity of each lossy row
   std::vector<double> lost_;      // of each lossy row, what no tuple-selective cause explains
-  std::vector<double> response_;  // scratch of sweep(), by Ledger::at
-  std::vector<double> dropped_;   // losses that tuple-selective causes explain, by Ledger::at
+  std::vector<double> response_;  // scratch of sweep(), by EvidenceIndex::at
+  std::vector<double> dropped_;  // losses that tuple-selective causes explain, by EvidenceIndex::at
   std::vector<Group> ranges_;
   std::set<std::vector<ComponentId>> known_ranges_;
   std::array<double, 6> kind_total_{};  // causes by EntityKind

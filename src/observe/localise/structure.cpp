@@ -24,7 +24,7 @@ std::string name(const Fabric& fabric, const Entity& entity) {
     case EntityKind::link:
       return fabric.name(LinkId(entity.id));
     case EntityKind::cable:
-      return fabric.name(model::CircuitId(entity.id));
+      return fabric.name(model::CableId(entity.id));
     case EntityKind::card:
       return fmt::format("{}/{}-{}", fabric.name(NodeId(entity.id)), entity.port_first,
                          entity.port_last);
@@ -98,7 +98,7 @@ Group Structure::range(NodeId node, std::span<const LinkId> ports, Flow flow) co
 }
 
 void Structure::add_cables() {
-  for (const auto cable : ids<model::CircuitId>(fabric_.circuit_count())) {
+  for (const auto cable : ids<model::CableId>(fabric_.cable_count())) {
     const LinkId link = model::forward(cable);
     if (!fabric_.on_wire(link)) continue;
     groups_.push_back({{EntityKind::cable, cable.value, 0, 0, Flow::both},

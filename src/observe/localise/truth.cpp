@@ -16,7 +16,7 @@ struct Judged {
   Names fabric, congestion, hosts;
 };
 
-void add_cable(const Fabric& fabric, model::CircuitId cable, Names& out) {
+void add_cable(const Fabric& fabric, model::CableId cable, Names& out) {
   out.insert("link " + fabric.name(model::forward(cable)));
   out.insert("link " + fabric.name(model::reverse(model::forward(cable))));
 }
@@ -29,7 +29,7 @@ Judged names_of(const Fabric& fabric, const Report& report) {
                    : v.finding == Finding::congestion ? out.congestion
                                                       : out.fabric;
     if (v.entity.kind == EntityKind::cable)
-      add_cable(fabric, model::CircuitId(v.entity.id), names);
+      add_cable(fabric, model::CableId(v.entity.id), names);
     else
       names.insert(fmt::format("{} {}", to_text(v.entity.kind), name(fabric, v.entity)));
   }
@@ -57,7 +57,7 @@ Result<Names> resolve(const Fabric& fabric, const std::string& entity, Judged& h
              fabric.find_node({std::string_view(entity).substr(0, entity.rfind('/')), {}}));
     out.insert(fmt::format("card {}{}", fabric.name(node), entity.substr(entity.rfind('/'))));
   } else if (entity.find("--") != std::string::npos || entity.find('/') != std::string::npos) {
-    WEFT_TRY(const model::CircuitId cable, fabric.find_circuit({entity, {}}));
+    WEFT_TRY(const model::CableId cable, fabric.find_cable({entity, {}}));
     add_cable(fabric, cable, out);
   } else {
     WEFT_TRY(const NodeId node, fabric.find_node({entity, {}}));
@@ -68,7 +68,7 @@ Result<Names> resolve(const Fabric& fabric, const std::string& entity, Judged& h
       for (const LinkId link : fabric.out(node))
         if (fabric.on_wire(link)) wired.push_back(link);
       if (wired.size() == 1)
-        add_cable(fabric, model::circuit_of(wired.front()), out);
+        add_cable(fabric, model::cable_of(wired.front()), out);
       else
         out.insert("nic " + fabric.name(node));
     } else {

@@ -12,7 +12,7 @@
 namespace weft::observe::localise {
 namespace {
 
-double rows_over(const Ledger& ledger, LinkId link) {
+double rows_over(const EvidenceIndex& ledger, LinkId link) {
   double rows = 0;
   for (std::size_t k = 0; k < ledger.classes.size(); ++k)
     rows += ledger.tally[ledger.at(k, Structure::of(link))].rows;
@@ -128,7 +128,7 @@ double log_chance_of_none(double sent, double received, double all) {
   return std::max(least, log_choose(all - received, sent) - log_choose(all, sent));
 }
 
-std::vector<Verdict> find_disagreements(const Structure& structure, const Ledger& ledger,
+std::vector<Verdict> find_disagreements(const Structure& structure, const EvidenceIndex& ledger,
                                         const EvidenceSet& evidence, const model::State* believed) {
   const Fabric& fabric = structure.fabric();
   const model::LiveView view(fabric, believed == nullptr ? model::State{} : *believed);

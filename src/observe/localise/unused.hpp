@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "observe/localise/ledger.hpp"
+#include "observe/localise/evidence_index.hpp"
 
 namespace weft::observe::localise {
 
@@ -17,7 +17,7 @@ double log_chance_of_none(double sent, double received, double all);
 // The probability of an unused link weighs the chance that all flows missed it against one such
 // link in 100 windows, anywhere in the fabric.
 // Cost: O(links); where a link between switches is not crossed, another pass over the rows.
-std::vector<Verdict> find_disagreements(const Structure& structure, const Ledger& ledger,
+std::vector<Verdict> find_disagreements(const Structure& structure, const EvidenceIndex& ledger,
                                         const EvidenceSet& evidence, const model::State* believed);
 
 }  // namespace weft::observe::localise

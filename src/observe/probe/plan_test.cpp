@@ -78,7 +78,7 @@ TEST_CASE("what is down is neither crossed nor probed") {
       "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 2, spines: 4, "
       "link: 400 Gbps}");
   model::State state;
-  const auto cable = fabric.find_circuit({"rtsw:1--ctsw:2", {}});
+  const auto cable = fabric.find_cable({"rtsw:1--ctsw:2", {}});
   REQUIRE(cable.has_value());
   const NodeId nic = fabric.nics()[3];
   state.set(model::forward(*cable), {.health = model::Health::down});

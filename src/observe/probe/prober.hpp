@@ -8,7 +8,7 @@
 
 #include "base/timestamp.hpp"
 #include "observe/probe/flow.hpp"
-#include "observe/probe/ledger.hpp"
+#include "observe/probe/in_flight_table.hpp"
 #include "observe/probe/one_way.hpp"
 #include "observe/probe/wire.hpp"
 #include "port/probe_io.hpp"
@@ -156,7 +156,7 @@ class Prober {
   std::vector<FlowState> states_;
   std::vector<Port> ports_;
   std::size_t port_at_ = 0;
-  Ledger ledger_;
+  InFlightTable ledger_;
   double slots_ = 0;          // of the schedule, used or skipped
   std::uint64_t window_ = 0;  // of sending
   std::uint64_t closed_ = 0;  // windows reported

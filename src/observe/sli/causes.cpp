@@ -11,7 +11,7 @@
 namespace weft::observe::sli {
 namespace {
 
-using model::CircuitId;
+using model::CableId;
 using model::LinkId;
 using model::NodeId;
 using model::ScopeId;
@@ -84,9 +84,9 @@ Result<Causes::Entity> Causes::find_entity(const std::string& name, const std::s
     case EntityKind::link:
       return Entity{{LinkId(found.id)}, {}, lower(LinkId(found.id))};
     case EntityKind::port:
-    case EntityKind::circuit: {
+    case EntityKind::cable: {
       const LinkId one =
-          found.kind == EntityKind::port ? LinkId(found.id) : model::forward(CircuitId(found.id));
+          found.kind == EntityKind::port ? LinkId(found.id) : model::forward(CableId(found.id));
       return Entity{{one, model::reverse(one)}, {}, lower(one)};
     }
     case EntityKind::none:

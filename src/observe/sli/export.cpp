@@ -23,7 +23,7 @@ std::string label_value(std::string_view text) {
 
 class MetricsWriter {
  public:
-  MetricsWriter(const Report& report, const MinuteBook& book) : report_(report), book_(book) {}
+  MetricsWriter(const Report& report, const MinuteCounters& book) : report_(report), book_(book) {}
 
   std::string text() {
     add("minutes", "gauge", "Minutes in the report by verdict.", [&](const SeriesReport& s) {
@@ -70,7 +70,7 @@ class MetricsWriter {
   }
 
   const Report& report_;
-  const MinuteBook& book_;
+  const MinuteCounters& book_;
   std::string name_, out_;
 };
 
@@ -140,7 +140,7 @@ Config slo(const Objective& o, const SliceRule& rule) {
 
 }  // namespace
 
-std::string to_metrics(const Report& report, const MinuteBook& book) {
+std::string to_metrics(const Report& report, const MinuteCounters& book) {
   return MetricsWriter(report, book).text();
 }
 

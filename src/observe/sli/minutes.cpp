@@ -46,7 +46,7 @@ bool add_up(std::uint32_t& sum, std::uint64_t more) {
 
 }  // namespace
 
-struct MinuteBook::Row {
+struct MinuteCounters::Row {
   const model::Evidence& row;
   std::span<const model::LinkId> path;
   std::int64_t minute;
@@ -87,11 +87,12 @@ const Cell* Series::find(std::int64_t minute) const {
   return hour == hours.end() ? nullptr : &(*hour->second)[minute_in_hour(minute)];
 }
 
-MinuteBook::MinuteBook(const model::Fabric& fabric, const Settings& settings, const Causes& causes)
-    : MinuteBook(fabric, settings, causes, Options{}) {}
+MinuteCounters::MinuteCounters(const model::Fabric& fabric, const Settings& settings,
+                               const Causes& causes)
+    : MinuteCounters(fabric, settings, causes, Options{}) {}
 
-MinuteBook::MinuteBook(const model::Fabric& fabric, const Settings& settings, const Causes& causes,
-                       Options options)
+MinuteCounters::MinuteCounters(const model::Fabric& fabric, const Settings& settings,
+                               const Causes& causes, Options options)
     : fabric_(fabric), settings_(settings), causes_(causes), options_(options) {
   scopes_.resize(fabric.node_count());
   for (const NodeId node : fabric.nodes())
@@ -105,7 +106,7 @@ MinuteBook::MinuteBook(const model::Fabric& fabric, const Settings& settings, co
       latency_least_us_ = std::min(latency_least_us_, objective.latency_p99_us);
 }
 
-Status MinuteBook::add(const model::EvidenceSet& set) {
+Status MinuteCounters::add(const model::EvidenceSet& set) {
   std::vector<std::uint16_t> class_of;
   for (const std::string& name : set.classes) {
     WEFT_TRY(const std::uint16_t index, class_index(name));
@@ -120,7 +121,7 @@ Status MinuteBook::add(const model::EvidenceSet& set) {
   return {};
 }
 
-bool MinuteBook::is_wanted(std::int64_t minute) {
+bool MinuteCounters::is_wanted(std::int64_t minute) {
   if (minute < options_.first_minute || minute > options_.last_minute) {
     ++counts_.outside;
     return false;
@@ -134,7 +135,7 @@ bool MinuteBook::is_wanted(std::int64_t minute) {
   return true;
 }
 
-Status MinuteBook::add_row(const Row& row) {
+Status MinuteCounters::add_row(const Row& row) {
   const Scopes &src = scopes_[row.row.src], &dst = scopes_[row.row.dst];
   explanation_.clear();
   if (row.row.lost > 0 || row.row.late > 0 || row.row.rtt_p99_us > latency_least_us_)
@@ -157,7 +158,7 @@ Status MinuteBook::add_row(const Row& row) {
   return {};
 }
 
-Status MinuteBook::add_to(Series& series, const Row& row) {
+Status MinuteCounters::add_to(Series& series, const Row& row) {
   WEFT_TRY(Cell * cell, cell_of(series, row.minute));
   const model::Evidence& e = row.row;
   const double threshold_us = settings_.objectives[series.objective].latency_p99_us;
@@ -185,7 +186,7 @@ Status MinuteBook::add_to(Series& series, const Row& row) {
 }
 
 // Equal parts to all that explain the row; what does not divide goes to the first.
-void MinuteBook::blame(Series& series, const Row& row, std::uint32_t slow_legs) {
+void MinuteCounters::blame(Series& series, const Row& row, std::uint32_t slow_legs) {
   if (row.row.lost == 0 && slow_legs == 0) return;
   const std::uint64_t n = explanation_.size();
   const std::uint64_t lost = row.row.lost * blame_units, slow = slow_legs * blame_units;
@@ -196,7 +197,7 @@ void MinuteBook::blame(Series& series, const Row& row, std::uint32_t slow_legs) 
   }
 }
 
-Result<std::uint16_t> MinuteBook::class_index(const std::string& name) {
+Result<std::uint16_t> MinuteCounters::class_index(const std::string& name) {
   const auto known = std::ranges::find(classes_, name);
   if (known != classes_.end()) return static_cast<std::uint16_t>(known - classes_.begin());
   if (classes_.size() == classes_max)
@@ -206,7 +207,7 @@ Result<std::uint16_t> MinuteBook::class_index(const std::string& name) {
   return static_cast<std::uint16_t>(classes_.size() - 1);
 }
 
-bool MinuteBook::find_entities(Span span, const Scopes& src, const Scopes& dst) {
+bool MinuteCounters::find_entities(Span span, const Scopes& src, const Scopes& dst) {
   entities_.assign(1, ScopeId{});
   const auto inside = [&](Level level) {
     if (!src[level].valid() || src[level] != dst[level]) return false;
@@ -243,8 +244,8 @@ bool MinuteBook::find_entities(Span span, const Scopes& src, const Scopes& dst) 
   return true;
 }
 
-Result<Series*> MinuteBook::series_of(std::size_t objective, std::uint16_t traffic_class,
-                                      ScopeId entity) {
+Result<Series*> MinuteCounters::series_of(std::size_t objective, std::uint16_t traffic_class,
+                                          ScopeId entity) {
   std::vector<std::uint32_t>& slots = slots_[{objective, traffic_class}];
   if (slots.empty()) slots.assign(fabric_.scopes().size() + 1, 0);
   std::uint32_t& slot = slots[entity.valid() ? entity.index() + 1 : 0];
@@ -258,7 +259,7 @@ Result<Series*> MinuteBook::series_of(std::size_t objective, std::uint16_t traff
   return &series_[slot - 1];
 }
 
-Result<Cell*> MinuteBook::cell_of(Series& series, std::int64_t minute) {
+Result<Cell*> MinuteCounters::cell_of(Series& series, std::int64_t minute) {
   std::unique_ptr<std::array<Cell, 60>>& hour = series.hours[hour_of(minute)];
   if (hour == nullptr) {
     cell_count_ += minutes_per_hour;
@@ -271,7 +272,7 @@ Result<Cell*> MinuteBook::cell_of(Series& series, std::int64_t minute) {
   return &(*hour)[minute_in_hour(minute)];
 }
 
-std::vector<const Series*> MinuteBook::by_name() const {
+std::vector<const Series*> MinuteCounters::by_name() const {
   std::vector<const Series*> out;
   out.reserve(series_.size());
   for (const Series& series : series_) out.push_back(&series);
@@ -284,7 +285,7 @@ std::vector<const Series*> MinuteBook::by_name() const {
   return out;
 }
 
-std::vector<MinuteBook::Revision> MinuteBook::revisions() const {
+std::vector<MinuteCounters::Revision> MinuteCounters::revisions() const {
   std::vector<Revision> out;
   for (const auto& [at, cell] : settled_) {
     const Series& series = series_[at.first];

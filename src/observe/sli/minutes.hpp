@@ -57,7 +57,7 @@ inline constexpr std::uint64_t blame_units = 720'720;  // divides by all numbers
 // All minutes of one objective, class and entity: one rack, one zone, or all.
 struct Series {
   std::size_t objective = 0;
-  std::uint16_t traffic_class = 0;  // index in MinuteBook::classes()
+  std::uint16_t traffic_class = 0;  // index in MinuteCounters::classes()
   model::ScopeId entity;            // none: all probes of the objective
   std::map<std::int64_t, std::unique_ptr<std::array<Cell, 60>>> hours;
   std::map<std::pair<std::int64_t, EpisodeIndex>, Blame> blames;  // by minute
@@ -68,7 +68,7 @@ struct Series {
 
 // Takes evidence in any order; the same rows give the same book. Rows are not kept.
 // Memory: 32 bytes a minute of the hours in which a series has probes, at most `cells_max`.
-class MinuteBook {
+class MinuteCounters {
  public:
   struct Options {
     std::int64_t first_minute = std::numeric_limits<std::int64_t>::min();  // what lies outside is
@@ -80,9 +80,9 @@ class MinuteBook {
     std::size_t cells_max = std::size_t{1} << 26;
   };
   // All three must outlive the book.
-  MinuteBook(const model::Fabric& fabric, const Settings& settings, const Causes& causes);
-  MinuteBook(const model::Fabric& fabric, const Settings& settings, const Causes& causes,
-             Options options);
+  MinuteCounters(const model::Fabric& fabric, const Settings& settings, const Causes& causes);
+  MinuteCounters(const model::Fabric& fabric, const Settings& settings, const Causes& causes,
+                 Options options);
 
   // Fails: Errc::infeasible when `cells_max` or 4 billion probes in a minute are exceeded, or more
   // than 256 classes come; the book is of no use then.

@@ -43,7 +43,7 @@ bool may_be_suspicious(double lost, double sent, double background) {
 
 OffenderBook::OffenderBook(const model::Fabric& fabric) : fabric_(fabric) {
   part_of_.resize(fabric.node_count());
-  const std::size_t cables_end = fabric.link_count() + fabric.circuit_count();
+  const std::size_t cables_end = fabric.link_count() + fabric.cable_count();
   for (const NodeId node : fabric.nodes()) {
     if (!fabric.is_switch(node)) continue;
     part_of_[node] = static_cast<Part>(cables_end + switches_.size());
@@ -52,18 +52,18 @@ OffenderBook::OffenderBook(const model::Fabric& fabric) : fabric_(fabric) {
 }
 
 std::size_t OffenderBook::part_count() const {
-  return fabric_.link_count() + fabric_.circuit_count() + switches_.size();
+  return fabric_.link_count() + fabric_.cable_count() + switches_.size();
 }
 
 std::string_view OffenderBook::kind(Part part) const {
   if (part < fabric_.link_count()) return "link";
-  return part < fabric_.link_count() + fabric_.circuit_count() ? "cable" : "switch";
+  return part < fabric_.link_count() + fabric_.cable_count() ? "cable" : "switch";
 }
 
 std::string OffenderBook::name(Part part) const {
-  const std::size_t links = fabric_.link_count(), cables = links + fabric_.circuit_count();
+  const std::size_t links = fabric_.link_count(), cables = links + fabric_.cable_count();
   if (part < links) return fabric_.name(LinkId(part));
-  if (part < cables) return fabric_.name(model::CircuitId(part - links));
+  if (part < cables) return fabric_.name(model::CableId(part - links));
   return fabric_.name(switches_[part - cables]);
 }
 
@@ -72,7 +72,7 @@ void OffenderBook::parts_of(std::span<const LinkId> path, std::vector<Part>& out
   out.clear();
   for (const LinkId link : path) {
     out.push_back(link.value);
-    out.push_back(static_cast<Part>(fabric_.link_count() + model::circuit_of(link).index()));
+    out.push_back(static_cast<Part>(fabric_.link_count() + model::cable_of(link).index()));
     for (const NodeId end : {fabric_.from(link), fabric_.to(link)})
       if (fabric_.is_switch(end)) out.push_back(part_of_[end]);
   }

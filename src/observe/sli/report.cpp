@@ -92,7 +92,7 @@ std::string timeline_of(std::span<const Verdict> minutes, std::int64_t hours) {
 
 class SeriesReporter {
  public:
-  SeriesReporter(const MinuteBook& book, const Series& series, std::int64_t first,
+  SeriesReporter(const MinuteCounters& book, const Series& series, std::int64_t first,
                  std::int64_t last)
       : book_(book),
         series_(series),
@@ -199,7 +199,7 @@ class SeriesReporter {
     }
   }
 
-  const MinuteBook& book_;
+  const MinuteCounters& book_;
   const Series& series_;
   const Objective& objective_;
   std::int64_t first_;
@@ -217,7 +217,7 @@ bool is_single(const model::Fabric& fabric, const Series& series, Span span) {
 
 // Of an "all": its single entities' minutes, each as heavy as it has GPUs. A pair of ends in two
 // racks counts for both.
-void weigh_by_gpus(const MinuteBook& book, std::span<const Series* const> series,
+void weigh_by_gpus(const MinuteCounters& book, std::span<const Series* const> series,
                    std::vector<SeriesReport>& reports) {
   for (std::size_t i = 0; i < reports.size(); ++i) {
     SeriesReport& all = reports[i];
@@ -239,8 +239,8 @@ void weigh_by_gpus(const MinuteBook& book, std::span<const Series* const> series
   }
 }
 
-void add_notes(const MinuteBook& book, Report& report) {
-  const MinuteBook::Counts& counts = book.counts();
+void add_notes(const MinuteCounters& book, Report& report) {
+  const MinuteCounters::Counts& counts = book.counts();
   if (counts.outside > 0)
     report.notes.push_back(
         fmt::format("{} rows are outside the requested time range", counts.outside));
@@ -274,7 +274,7 @@ std::optional<double> MinuteCounts::availability() const {
   return static_cast<double>(good) / static_cast<double>(judged());
 }
 
-Result<Report> build_report(const MinuteBook& book, const OffenderBook& offenders,
+Result<Report> build_report(const MinuteCounters& book, const OffenderBook& offenders,
                             std::int64_t first_minute, std::int64_t last_minute) {
   if (last_minute - first_minute >= minutes_max)
     return fail(Errc::infeasible, {},

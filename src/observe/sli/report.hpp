@@ -80,14 +80,14 @@ struct Report {
 // Judges every minute from `first_minute` to `last_minute`.
 // Fails: Errc::infeasible when that is more than two years.
 // Cost: some 10 ns a minute and series, more for those with losses.
-Result<Report> build_report(const MinuteBook& book, const OffenderBook& offenders,
+Result<Report> build_report(const MinuteCounters& book, const OffenderBook& offenders,
                             std::int64_t first_minute, std::int64_t last_minute);
 
 // A table an objective, timelines, causes, sensitivity, offenders: for the terminal.
-std::string to_table(const Report& report, const MinuteBook& book);
-std::string to_json(const Report& report, const MinuteBook& book);
+std::string to_table(const Report& report, const MinuteCounters& book);
+std::string to_json(const Report& report, const MinuteCounters& book);
 // Prometheus text exposition.
-std::string to_metrics(const Report& report, const MinuteBook& book);
+std::string to_metrics(const Report& report, const MinuteCounters& book);
 // OpenSLO v1: a Service, and one SLO an objective and threshold, with time slices of a minute.
 std::string to_openslo(const Settings& settings);
 

@@ -145,7 +145,7 @@ Json offenders_json(const Offenders& offenders) {
 
 }  // namespace
 
-std::string to_json(const Report& report, const MinuteBook& book) {
+std::string to_json(const Report& report, const MinuteCounters& book) {
   Json objectives = Json::array(), series = Json::array();
   for (const Objective& o : book.settings().objectives) objectives.push_back(objective_json(o));
   for (const SeriesReport& s : report.series)

@@ -36,7 +36,7 @@ std::string minutes_text(std::int64_t micro) {
 
 class TableWriter {
  public:
-  TableWriter(const Report& report, const MinuteBook& book)
+  TableWriter(const Report& report, const MinuteCounters& book)
       : report_(report), book_(book), settings_(book.settings()) {
     choose_rows();
   }
@@ -245,7 +245,7 @@ class TableWriter {
   }
 
   const Report& report_;
-  const MinuteBook& book_;
+  const MinuteCounters& book_;
   const Settings& settings_;
   std::vector<const SeriesReport*> shown_;
   std::size_t hidden_ = 0;
@@ -254,7 +254,7 @@ class TableWriter {
 
 }  // namespace
 
-std::string to_table(const Report& report, const MinuteBook& book) {
+std::string to_table(const Report& report, const MinuteCounters& book) {
   return TableWriter(report, book).text();
 }
 

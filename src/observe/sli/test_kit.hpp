@@ -96,11 +96,11 @@ struct Bench {
   model::Fabric fabric = small_zone();
   Settings settings;
   Causes causes;
-  MinuteBook book;
+  MinuteCounters book;
   OffenderBook offenders;
 
   explicit Bench(std::string_view yaml, std::vector<model::Episode> episodes = {},
-                 MinuteBook::Options options = {})
+                 MinuteCounters::Options options = {})
       : settings(settings_of(yaml)),
         causes(causes_of(fabric, settings, std::move(episodes))),
         book(fabric, settings, causes, options),

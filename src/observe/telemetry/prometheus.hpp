@@ -13,7 +13,7 @@
 #include "base/timestamp.hpp"
 #include "observe/telemetry/label_patterns.hpp"
 #include "observe/telemetry/name_table.hpp"
-#include "observe/telemetry/share_book.hpp"
+#include "observe/telemetry/share_accumulator.hpp"
 #include "port/sample.hpp"
 
 namespace weft::observe::telemetry {
@@ -66,7 +66,7 @@ struct PrometheusCounts {
   std::uint64_t malformed = 0;       // no such line, or longer than 64 KiB
   std::uint64_t not_numbers = 0;     // NaN and infinities
   std::uint64_t shares = 0;          // samples that were made of several lines
-  ShareBook::Counts untold;          // shares that could not be
+  ShareAccumulator::Counts untold;   // shares that could not be
   std::vector<std::string> samples;  // the first malformed ones, at most 4 of 200 bytes
 };
 
@@ -102,7 +102,7 @@ class PrometheusReader {
 
   const PrometheusMapping& mapping_;
   PrometheusCounts counts_;
-  ShareBook shares_;
+  ShareAccumulator shares_;
   std::array<Label, labels_max> labels_;
   std::size_t label_count_ = 0;
   std::string unescaped_;  // values that had escapes; never grows while a line is read

@@ -37,8 +37,8 @@ Verdict Driver::objection(const Ticket& t) const {
 }
 
 void Driver::begin(Ticket& t, ActionKind kind, Stage stage, std::string why) {
-  t.deed =
-      Deed{.kind = kind, .id = fmt::format("weft-{}-{}", t.serial, ++t.orders), .since = now()};
+  t.deed = ActionAttempt{
+      .kind = kind, .id = fmt::format("weft-{}-{}", t.serial, ++t.orders), .since = now()};
   move(t, stage, std::move(why));
 }
 
@@ -48,9 +48,9 @@ void Driver::undo(Ticket& t, Stage after, std::string why) {
 }
 
 void Driver::issue_act(Ticket& t) {
-  Deed& d = *t.deed;
+  ActionAttempt& d = *t.deed;
   ++d.tries;
-  d.phase = Deed::Phase::asked;
+  d.phase = ActionAttempt::Phase::asked;
   d.since = now();
   t.pending = Pending{fmt::format("{}.{}", t.serial, ++t.orders), OrderKind::act, now()};
   r_.touch(t);
@@ -69,13 +69,13 @@ void Driver::issue_act(Ticket& t) {
 // The next order of an action, when it is time.
 bool Driver::work(Ticket& t) {
   WEFT_CHECK(t.deed.has_value());
-  Deed& d = *t.deed;
+  ActionAttempt& d = *t.deed;
   if (t.pending) {
     if (!is_lost(*t.pending)) return false;
     r_.say("weft", &t, "lost", JsonObject().add("order", t.pending->id));
     t.service = Service::unknown;
     if (t.pending->kind == OrderKind::act) {
-      d.phase = Deed::Phase::doubt;
+      d.phase = ActionAttempt::Phase::doubt;
       d.since = now();
     }
     t.pending.reset();
@@ -86,7 +86,7 @@ bool Driver::work(Ticket& t) {
       return true;
     }
   }
-  if (d.phase == Deed::Phase::ask) return ask(t);
+  if (d.phase == ActionAttempt::Phase::ask) return ask(t);
   if (is_due(t.look_at)) issue(t, OrderKind::look);
   return false;
 }
@@ -141,15 +141,15 @@ void Driver::forget_drain(const Ticket& t) {
 }
 
 void Driver::act_done(Ticket& t, const Outcome& outcome) {
-  Deed& d = *t.deed;
+  ActionAttempt& d = *t.deed;
   say_outcome(t, outcome, port::to_text(d.kind), JsonObject().add("action", d.id));
   d.since = t.look_at = now();
-  d.phase = outcome.error ? Deed::Phase::doubt : Deed::Phase::confirm;
+  d.phase = outcome.error ? ActionAttempt::Phase::doubt : ActionAttempt::Phase::confirm;
   const bool had_no_effect = outcome.error && outcome.error->code != Errc::io;
   if (!had_no_effect) return;
   if (hindrance(t, d.kind, r_.situation(&t))) {  // stopped on the way
     --d.tries;
-    d.phase = Deed::Phase::ask;
+    d.phase = ActionAttempt::Phase::ask;
     return;
   }
   if (d.kind != ActionKind::drain || d.tries > 1) return;  // the state decides
@@ -173,18 +173,18 @@ void Driver::looked(Ticket& t, const Outcome& outcome) {
     t.reason += "; it is back in service";
     return;
   }
-  Deed& d = *t.deed;
+  ActionAttempt& d = *t.deed;
   const bool is_drain = d.kind == ActionKind::drain;
   const std::int64_t waited = now().ns - d.since.ns;
   // An undrain that nobody answered stops no drain that nobody answered: that may yet come.
-  const bool is_early = t.stage == Stage::undoing && d.phase == Deed::Phase::doubt &&
+  const bool is_early = t.stage == Stage::undoing && d.phase == ActionAttempt::Phase::doubt &&
                         waited < r_.policy_.timing.confirm_ns;
   const bool is_so = t.service == (is_drain ? Service::drained : Service::in_service);
   if (is_so && !is_early) return confirmed(t);
   const Service before = is_drain ? Service::in_service : Service::drained;
   // A try that nobody answered may still have its effect: the last one is waited for.
   const bool is_last = d.tries >= r_.policy_.retries.acts;
-  if (d.phase == Deed::Phase::doubt && t.service == before && !is_last)
+  if (d.phase == ActionAttempt::Phase::doubt && t.service == before && !is_last)
     return try_again(t, "it had no effect");
   if (waited >= r_.policy_.timing.confirm_ns)
     return try_again(
@@ -194,9 +194,9 @@ void Driver::looked(Ticket& t, const Outcome& outcome) {
 }
 
 void Driver::try_again(Ticket& t, std::string why) {
-  Deed& d = *t.deed;
+  ActionAttempt& d = *t.deed;
   if (d.tries >= r_.policy_.retries.acts) return gave_up(t, std::move(why));
-  d.phase = Deed::Phase::ask;
+  d.phase = ActionAttempt::Phase::ask;
   d.since = now();
   r_.touch(t);
 }

@@ -280,7 +280,7 @@ void Driver::take_up(Ticket& t) {
   if (!t.pending) return;
   if (t.pending->kind == OrderKind::act) {
     WEFT_CHECK(t.deed.has_value());
-    t.deed->phase = Deed::Phase::doubt;
+    t.deed->phase = ActionAttempt::Phase::doubt;
     t.deed->since = t.look_at = now();
     t.pending.reset();
     r_.say("weft", &t, "in doubt", JsonObject().add("action", t.deed->id));
@@ -308,13 +308,13 @@ std::optional<Timestamp> Driver::due(const Repair& r, const Ticket& t) {
   if (t.pending) wake({t.pending->since.ns + timing.order_ns});
   if (t.stage == Stage::forecasting && !t.pending && !t.is_held && t.snapshot)
     wake({t.seen.ns + timing.snapshot_ns});
-  if (t.deed && !t.pending && t.deed->phase == Deed::Phase::ask)
+  if (t.deed && !t.pending && t.deed->phase == ActionAttempt::Phase::ask)
     for (const Freeze& f : r.situation(nullptr).freezes)
       if (f.until > r.now_) wake(f.until);
   const Timestamp believed{t.seen.ns + timing.early_ns};
   if (t.stage == Stage::detected && believed > r.now_) wake(believed);
-  const bool looks =
-      (t.deed && t.deed->phase != Deed::Phase::ask) || (t.stage == Stage::failed && t.is_reserved);
+  const bool looks = (t.deed && t.deed->phase != ActionAttempt::Phase::ask) ||
+                     (t.stage == Stage::failed && t.is_reserved);
   if (looks && !t.pending) wake(t.look_at);
   const bool checks =
       t.stage == Stage::drained || (t.stage == Stage::repairing && !t.is_offender && !t.no_means);

@@ -26,8 +26,8 @@ constexpr double tolerance = 1e-9;
 std::vector<NodeId> ends_of(const Fabric& fabric, const Entity& part) {
   if (part.kind == EntityKind::node || part.kind == EntityKind::card) return {NodeId(part.id)};
   if (part.kind == EntityKind::none || part.kind == EntityKind::scope) return {};
-  const LinkId link = part.kind == EntityKind::circuit ? model::forward(model::CircuitId(part.id))
-                                                       : LinkId(part.id);
+  const LinkId link =
+      part.kind == EntityKind::cable ? model::forward(model::CableId(part.id)) : LinkId(part.id);
   return {fabric.from(link), fabric.to(link)};
 }
 

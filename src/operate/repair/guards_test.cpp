@@ -154,10 +154,10 @@ TEST_CASE("capacity: each plane keeps its share of a rack's uplinks") {
   std::string refused = "allowed";
   for (const model::LinkId up : planes.out(leaf)) {
     if (!planes.is_switch(planes.to(up))) continue;
-    const Entity cable = model::entity(model::circuit_of(up));
+    const Entity cable = model::entity(model::cable_of(up));
     refused = why(guard_capacity(scene.now(), cable));
     if (refused != "allowed") break;
-    scene.held.push_back(planes.name(model::circuit_of(up)));
+    scene.held.push_back(planes.name(model::cable_of(up)));
   }
   CHECK(contains(refused, "in plane"));
 }

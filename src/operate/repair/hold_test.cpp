@@ -27,7 +27,7 @@ struct Accused : Bench {
     return static_cast<std::size_t>(std::ranges::count(world.acts, fmt::format("drain {}", cable)));
   }
   model::Case last;
-  const Word ann{"ann", "because"};
+  const Attribution ann{"ann", "because"};
 
  private:
   int cases_ = 0;

@@ -34,7 +34,7 @@ std::int64_t elapsed_ns(Timestamp from, Timestamp to) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(ns, spent_ns_max));
 }
 
-JsonObject why(const Word& word) { return JsonObject().add("why", word.why); }
+JsonObject why(const Attribution& word) { return JsonObject().add("why", word.why); }
 
 std::unexpected<Error> not_now(const Ticket& t, std::string_view what, std::string hint) {
   return fail(Errc::infeasible, {}, fmt::format("{} is {}: {}", t.id, to_text(t.stage), what),
@@ -74,11 +74,10 @@ Subject Repair::subject_of(const Ticket& t) const {
 Entity Repair::part_of(CauseKind kind, const Entity& root) const {
   const DrainTarget target = policy_.problem(kind).drain;
   if (target == DrainTarget::cable &&
-      (root.kind == EntityKind::circuit || root.kind == EntityKind::link ||
+      (root.kind == EntityKind::cable || root.kind == EntityKind::link ||
        root.kind == EntityKind::port)) {
-    const model::CircuitId cable = root.kind == EntityKind::circuit
-                                       ? model::CircuitId(root.id)
-                                       : model::circuit_of(LinkId(root.id));
+    const model::CableId cable =
+        root.kind == EntityKind::cable ? model::CableId(root.id) : model::cable_of(LinkId(root.id));
     const LinkId link = model::forward(cable);
     if (fabric_.is_switch(fabric_.from(link)) && fabric_.is_switch(fabric_.to(link)))
       return model::entity(cable);
@@ -331,7 +330,7 @@ Result<Ticket*> Repair::under_way(std::string_view id) {
               "specify a case or a repair in progress");
 }
 
-Status Repair::approve(std::string_view id, const Word& word, Timestamp now) {
+Status Repair::approve(std::string_view id, const Attribution& word, Timestamp now) {
   advance_clock(now);
   WEFT_TRY(Ticket * t, under_way(id));
   if (t->stage == Stage::proposed) {
@@ -349,7 +348,7 @@ Status Repair::approve(std::string_view id, const Word& word, Timestamp now) {
   return {};
 }
 
-Status Repair::reject(std::string_view id, const Word& word, Timestamp now) {
+Status Repair::reject(std::string_view id, const Attribution& word, Timestamp now) {
   advance_clock(now);
   WEFT_TRY(Ticket * t, under_way(id));
   if (t->stage == Stage::returning || t->stage == Stage::soaking)
@@ -362,7 +361,7 @@ Status Repair::reject(std::string_view id, const Word& word, Timestamp now) {
   return {};
 }
 
-Status Repair::repaired(std::string_view id, const Word& word, Timestamp now) {
+Status Repair::repaired(std::string_view id, const Attribution& word, Timestamp now) {
   advance_clock(now);
   WEFT_TRY(Ticket * t, under_way(id));
   const bool is_without_drain = t->stage == Stage::proposed && !t->has_part();
@@ -382,7 +381,7 @@ Status Repair::repaired(std::string_view id, const Word& word, Timestamp now) {
   return {};
 }
 
-Status Repair::hold(std::string_view id, Switch state, const Word& word, Timestamp now) {
+Status Repair::hold(std::string_view id, Switch state, const Attribution& word, Timestamp now) {
   advance_clock(now);
   WEFT_TRY(Ticket * t, under_way(id));
   say(word.who, t, state == Switch::on ? "held" : "released", why(word));
@@ -391,14 +390,14 @@ Status Repair::hold(std::string_view id, Switch state, const Word& word, Timesta
   return {};
 }
 
-void Repair::set_kill_switch(Switch state, const Word& word, Timestamp now) {
+void Repair::set_kill_switch(Switch state, const Attribution& word, Timestamp now) {
   advance_clock(now);
   machine_.kill_switch = state;
   machine_dirty_ = true;
   say(word.who, nullptr, state == Switch::on ? "killed" : "revived", why(word));
 }
 
-Status Repair::freeze(Timestamp from, Timestamp until, const Word& word, Timestamp now) {
+Status Repair::freeze(Timestamp from, Timestamp until, const Attribution& word, Timestamp now) {
   advance_clock(now);
   if (until <= from) return fail(Errc::value, {}, "the freeze ends before it begins");
   if (machine_.freezes.size() >= freezes_max)
@@ -411,7 +410,7 @@ Status Repair::freeze(Timestamp from, Timestamp until, const Word& word, Timesta
   return {};
 }
 
-void Repair::thaw(const Word& word, Timestamp now) {
+void Repair::thaw(const Attribution& word, Timestamp now) {
   advance_clock(now);
   machine_.freezes.clear();
   machine_dirty_ = true;

@@ -81,7 +81,7 @@ struct Step {
 enum class Switch : std::uint8_t { off, on };
 
 // Who wants something, and why.
-struct Word {
+struct Attribution {
   std::string who, why;
 };
 
@@ -116,22 +116,22 @@ class Repair {
   // People's words; `id` is that of a case or a ticket.
   // Fails: Errc::unknown for an id without a ticket under way; Errc::infeasible with what the
   // ticket is at instead.
-  Status approve(std::string_view id, const Word& word, Timestamp now);
+  Status approve(std::string_view id, const Attribution& word, Timestamp now);
   // No to a proposal or a blocked drain; of a drain under way or done: take it back. The case is
   // left alone until it closes.
-  Status reject(std::string_view id, const Word& word, Timestamp now);
+  Status reject(std::string_view id, const Attribution& word, Timestamp now);
   // The part was mended (of a repeat offender: replaced): verify it.
-  Status repaired(std::string_view id, const Word& word, Timestamp now);
+  Status repaired(std::string_view id, const Attribution& word, Timestamp now);
   // On: nothing is done to the part any more, whatever happens; looks and checks go on.
-  Status hold(std::string_view id, Switch state, const Word& word, Timestamp now);
+  Status hold(std::string_view id, Switch state, const Attribution& word, Timestamp now);
   // On: no act is ordered from now on, and may_act() forbids those that were; undrains only where
   // the policy allows them.
-  void set_kill_switch(Switch state, const Word& word, Timestamp now);
+  void set_kill_switch(Switch state, const Attribution& word, Timestamp now);
   // No new drains in [from, until). Fails: Errc::value for an empty window, Errc::infeasible for
   // more than 1,000 of them.
-  Status freeze(Timestamp from, Timestamp until, const Word& word, Timestamp now);
+  Status freeze(Timestamp from, Timestamp until, const Attribution& word, Timestamp now);
   // Ends all windows that people set, now or in future.
-  void thaw(const Word& word, Timestamp now);
+  void thaw(const Attribution& word, Timestamp now);
 
   // Everything that is due by `now`. Deterministic. Cost: O(tickets under way) and, for each drain
   // that is considered, O(links).

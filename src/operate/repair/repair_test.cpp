@@ -31,7 +31,7 @@ struct Story : Bench {
     REQUIRE(stage("c1") == Stage::repairing);
     return c;
   }
-  const Word ann{"ann", "because"};
+  const Attribution ann{"ann", "because"};
 };
 
 TEST_CASE("a broken cable is drained, mended, verified, returned and watched") {

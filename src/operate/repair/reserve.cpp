@@ -45,7 +45,7 @@ bool is_inside(const Fabric& fabric, NodeId node, ScopeId outer) {
 }
 
 Gone::Gone(const Fabric& fabric)
-    : fabric_(&fabric), nodes_(fabric.node_count()), cables_(fabric.circuit_count()) {}
+    : fabric_(&fabric), nodes_(fabric.node_count()), cables_(fabric.cable_count()) {}
 
 void Gone::add(const Entity& entity) {
   switch (entity.kind) {
@@ -57,9 +57,9 @@ void Gone::add(const Entity& entity) {
       return;
     case EntityKind::port:
     case EntityKind::link:
-      cables_[model::circuit_of(LinkId(entity.id)).index()] = 1;
+      cables_[model::cable_of(LinkId(entity.id)).index()] = 1;
       return;
-    case EntityKind::circuit:
+    case EntityKind::cable:
       cables_[entity.id] = 1;
       return;
     case EntityKind::scope:
@@ -218,8 +218,8 @@ std::vector<ScopeId> Reserve::racks_of(const Entity& part) const {
   if (part.kind == EntityKind::node || part.kind == EntityKind::card) {
     ends.push_back(NodeId(part.id));
   } else if (part.kind != EntityKind::none && part.kind != EntityKind::scope) {
-    const LinkId link = part.kind == EntityKind::circuit ? model::forward(model::CircuitId(part.id))
-                                                         : LinkId(part.id);
+    const LinkId link =
+        part.kind == EntityKind::cable ? model::forward(model::CableId(part.id)) : LinkId(part.id);
     ends = {fabric_.from(link), fabric_.to(link)};
   }
   std::set<ScopeId> racks;

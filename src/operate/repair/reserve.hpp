@@ -18,14 +18,14 @@ bool is_inside(const model::Fabric& fabric, model::NodeId node, model::ScopeId o
 class Gone {
  public:
   explicit Gone(const model::Fabric& fabric);
-  // A cable by its circuit, link or port; a node; a card for all of its switch; a scope for all
+  // A cable by its cable, link or port; a node; a card for all of its switch; a scope for all
   // switches and hosts inside. None: nothing. Cost: O(1), of a scope O(nodes).
   void add(const model::Entity& entity);
   bool node(model::NodeId id) const { return nodes_[id.index()] != 0; }
-  bool cable(model::CircuitId id) const { return cables_[id.index()] != 0; }
+  bool cable(model::CableId id) const { return cables_[id.index()] != 0; }
   // Itself, or one of its ends.
   bool link(model::LinkId id) const {
-    return cables_[model::circuit_of(id).index()] != 0 || node(fabric_->from(id)) ||
+    return cables_[model::cable_of(id).index()] != 0 || node(fabric_->from(id)) ||
            node(fabric_->to(id));
   }
 

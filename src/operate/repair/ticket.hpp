@@ -105,7 +105,7 @@ struct Followed {
 };
 
 // An action under way.
-struct Deed {
+struct ActionAttempt {
   enum class Phase : std::uint8_t {
     ask,      // to be ordered as soon as it may
     asked,    // ordered, no result yet
@@ -117,12 +117,12 @@ struct Deed {
   Phase phase = Phase::ask;
   std::uint32_t tries = 0;
   Timestamp since;  // of the phase
-  friend bool operator==(const Deed&, const Deed&) = default;
+  friend bool operator==(const ActionAttempt&, const ActionAttempt&) = default;
 };
 inline constexpr auto phase_names =
     std::to_array<std::string_view>({"ask", "asked", "confirm", "doubt"});
-constexpr std::span<const std::string_view> names_of(Deed::Phase) { return phase_names; }
-constexpr std::string_view to_text(Deed::Phase phase) { return name_of(phase); }
+constexpr std::span<const std::string_view> names_of(ActionAttempt::Phase) { return phase_names; }
+constexpr std::string_view to_text(ActionAttempt::Phase phase) { return name_of(phase); }
 
 // An order whose result is awaited.
 struct Pending {
@@ -167,7 +167,7 @@ struct Ticket {
   bool no_means = false;      // test traffic cannot be sent over it
   std::string approved_by, repaired_by;
   port::Service service = port::Service::unknown;  // as last seen
-  std::optional<Deed> deed;
+  std::optional<ActionAttempt> deed;
   Stage after_undo = Stage::rolled_back;
   Stage retry = Stage::triaged;  // where a person's approval leads from `failed`
   std::string refused_by;        // the guard that people were told of last

@@ -40,7 +40,7 @@ void fields(Archive& ar, T& f) {
   ar.added("is_probed", f.is_probed);
 }
 
-template <class Archive, Of<Deed> T>
+template <class Archive, Of<ActionAttempt> T>
 void fields(Archive& ar, T& d) {
   ar("kind", d.kind);
   ar("id", d.id);

@@ -31,7 +31,8 @@ Ticket full(const model::Fabric& fabric) {
   t.approved_by = "ann";
   t.repaired_by = "bob";
   t.service = port::Service::drained;
-  t.deed = Deed{port::ActionKind::undrain, "weft-7-3", Deed::Phase::doubt, 2, at(6)};
+  t.deed =
+      ActionAttempt{port::ActionKind::undrain, "weft-7-3", ActionAttempt::Phase::doubt, 2, at(6)};
   t.after_undo = Stage::blocked;
   t.retry = Stage::returning;
   t.refused_by = "capacity";

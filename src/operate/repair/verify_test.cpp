@@ -22,7 +22,7 @@ struct Fading : Bench {
     see(c);
   }
   model::Case c;
-  const Word ann{"ann", "because"};
+  const Attribution ann{"ann", "because"};
 };
 
 }  // namespace

@@ -71,7 +71,7 @@ model::State state_without(const Fabric& fabric, std::span<const Entity> out) {
   for (const NodeId node : fabric.nodes())
     if (gone.node(node)) state.set(node, {.health = model::Health::down});
   for (const LinkId link : fabric.links())
-    if (gone.cable(model::circuit_of(link))) state.set(link, {.health = model::Health::down});
+    if (gone.cable(model::cable_of(link))) state.set(link, {.health = model::Health::down});
   return state;
 }
 

@@ -301,7 +301,7 @@ struct Chaos {
   void speak() {
     model::Case* c = some_case();
     if (c == nullptr) return;
-    const Word word{"ann", ""};
+    const Attribution word{"ann", ""};
     switch (rng.below(5)) {
       case 0:
         static_cast<void>(w.repair->approve(c->id, word, w.now));

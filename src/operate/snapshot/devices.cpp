@@ -76,9 +76,9 @@ void add_root(const Fabric& fabric, const model::Entity& root, Circle& circle) {
       circle.add(fabric.to(LinkId(root.id)), Standing::end);
       return;
     case EntityKind::link:
-    case EntityKind::circuit: {
+    case EntityKind::cable: {
       const LinkId link =
-          root.kind == EntityKind::link ? LinkId(root.id) : forward(model::CircuitId(root.id));
+          root.kind == EntityKind::link ? LinkId(root.id) : forward(model::CableId(root.id));
       circle.add(fabric.from(link), Standing::end);
       circle.add(fabric.to(link), Standing::end);
       return;

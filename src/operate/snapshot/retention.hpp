@@ -25,7 +25,7 @@ Result<std::vector<std::string>> make_room(const std::string& directory, std::ui
                                            std::uint64_t bytes_max,
                                            std::span<const std::string> open_cases);
 
-// Writes a file that is there whole, on durable ground, or not at all. Creates its directory, for
+// Writes a file that is there whole, on durable context, or not at all. Creates its directory, for
 // its owner alone. Fails: Errc::io.
 Status write_durable(const std::string& path, std::string_view content);
 

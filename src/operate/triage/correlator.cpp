@@ -14,7 +14,7 @@ constexpr std::uint8_t tally_max = UINT8_MAX;
 
 }  // namespace
 
-Evidence Correlator::Said::evidence() const {
+Evidence Correlator::Observation::evidence() const {
   Evidence out;
   out.at = at;
   out.begin = is_window ? at - 1 : at;
@@ -199,7 +199,7 @@ void Correlator::add_one(const Evidence& evidence, bool is_repeat) {
   if (state.owner != none && joins(state.owner, placed))
     return join(state.owner, placed, is_repeat);
   if (meaning == Meaning::clear && state.pending == none) {
-    if (!follow(Said(placed, is_repeat))) ++counts_.dismissed;
+    if (!follow(Observation(placed, is_repeat))) ++counts_.dismissed;
     return;
   }
   put_aside(placed, is_repeat);
@@ -218,7 +218,8 @@ void Correlator::add_change(const Evidence& evidence, bool is_repeat) {
     return thin(c);
   }
   if (!is_repeat || evidence.detail != 0)
-    commits_.push_back({evidence.at, evidence.part, evidence.detail, Said(evidence, is_repeat)});
+    commits_.push_back(
+        {evidence.at, evidence.part, evidence.detail, Observation(evidence, is_repeat)});
 }
 
 bool Correlator::explains(const OpenCase& c, EventKind kind) const {
@@ -300,7 +301,7 @@ std::uint32_t Correlator::open_pending(const Evidence& e) {
     free_pendings_.pop_back();
   }
   Pending& pending = pendings_[slot];
-  std::vector<Said> said = std::move(pending.said);
+  std::vector<Observation> said = std::move(pending.said);
   said.clear();
   pending = {};
   pending.said = std::move(said);
@@ -322,7 +323,7 @@ void Correlator::dismiss(PartId part) {
   const PartState& state = states_[part.index()];
   const Pending& pending = pendings_[state.pending];
   const bool is_held = state.owner != none && is_live_at(part, pending.last);
-  for (const Said& said : pending.said) {
+  for (const Observation& said : pending.said) {
     if (follow(said)) continue;
     ++counts_.dismissed;
     if (is_held) cases_[state.owner].unexplained.push_back(said);
@@ -454,14 +455,14 @@ std::uint64_t Correlator::oldest_waiting() const {
   std::uint64_t oldest = UINT64_MAX;
   for (const Pending& pending : pendings_)
     if (pending.part.valid())
-      for (const Said& s : pending.said) oldest = std::min(oldest, s.serial);
+      for (const Observation& s : pending.said) oldest = std::min(oldest, s.serial);
   for (const Commit& commit : commits_) oldest = std::min(oldest, commit.said.serial);
   return oldest;
 }
 
 void Correlator::append_serials(std::vector<std::uint64_t>& out) const {
-  const auto append = [&](const std::vector<Said>& said) {
-    for (const Said& s : said) out.push_back(s.serial);
+  const auto append = [&](const std::vector<Observation>& said) {
+    for (const Observation& s : said) out.push_back(s.serial);
   };
   for (const Pending& pending : pendings_)
     if (pending.part.valid()) append(pending.said);
@@ -469,19 +470,19 @@ void Correlator::append_serials(std::vector<std::uint64_t>& out) const {
   for (const auto& [number, slot] : by_number_) {
     append(cases_[slot].members);
     append(cases_[slot].unexplained);
-    for (const Led& led : cases_[slot].led) out.push_back(led.said.serial);
+    for (const LearnedMember& led : cases_[slot].led) out.push_back(led.said.serial);
   }
 }
 
 std::uint64_t Correlator::oldest_serial() const {
   std::uint64_t oldest = std::min(oldest_waiting(), planned_.oldest_serial());
-  const auto look = [&](const std::vector<Said>& said) {
-    for (const Said& s : said) oldest = std::min(oldest, s.serial);
+  const auto look = [&](const std::vector<Observation>& said) {
+    for (const Observation& s : said) oldest = std::min(oldest, s.serial);
   };
   for (const auto& [number, slot] : by_number_) {
     look(cases_[slot].members);
     look(cases_[slot].unexplained);
-    for (const Led& led : cases_[slot].led) oldest = std::min(oldest, led.said.serial);
+    for (const LearnedMember& led : cases_[slot].led) oldest = std::min(oldest, led.said.serial);
   }
   return oldest;
 }

@@ -48,7 +48,7 @@ struct Tally {
 };
 
 // What an onlooker knows of the open cases: a fingerprint of each, by its number.
-using Glance = std::map<std::uint64_t, std::uint64_t>;
+using Cursor = std::map<std::uint64_t, std::uint64_t>;
 
 // Takes evidence second by second, in order, and hands out each case when it has been quiet for
 // long enough that nothing can join it any more.
@@ -96,7 +96,7 @@ class Correlator {
   };
   // What became of the open cases since the onlooker's last call.
   // Cost: O(parts of the open cases), and that of describing those that changed.
-  News news(Glance& known, CaseState state) const;
+  News changes_since(Cursor& known, CaseState state) const;
   // No record with a smaller serial is needed any more. Cost: O(evidence held).
   std::uint64_t oldest_serial() const;
   // Appends the serials of all evidence held. Cost: O(evidence held).
@@ -111,7 +111,7 @@ class Correlator {
   static constexpr std::uint32_t none = UINT32_MAX;
 
   // What is kept of evidence: enough to think it over once more.
-  struct Said {
+  struct Observation {
     std::int64_t at;
     std::uint64_t serial;
     PartId part;
@@ -120,7 +120,7 @@ class Correlator {
     std::uint8_t end : 1, is_policy : 1, has_reason : 1, is_indirect : 1, is_window : 1,
         is_repeat : 1;
 
-    Said(const Evidence& e, bool repeats)
+    Observation(const Evidence& e, bool repeats)
         : at(e.at),
           serial(e.serial),
           part(e.part),
@@ -135,17 +135,17 @@ class Correlator {
     // Without the length of its window, and what only congestion has.
     Evidence evidence() const;
   };
-  static_assert(sizeof(Said) == 24);
+  static_assert(sizeof(Observation) == 24);
   // A member by a learned relation. What is said again in its place belongs to it until then.
-  struct Led {
-    Said said;
+  struct LearnedMember {
+    Observation said;
     std::int64_t until = 0;
     double confidence = 0;
   };
   // Rows that a case counts and does not keep, by what they have in common.
   using Stream = std::tuple<PartId, model::EventKind, model::Source, unsigned>;
   struct Omitted {
-    Said sample;
+    Observation sample;
     std::uint64_t records = 0;
     std::int64_t first = 0, last = 0;
   };
@@ -159,7 +159,7 @@ class Correlator {
     bool is_up = false;     // the carrier came back
     bool was_held = false;  // for a case that a learned relation may lead to
     Tally tally;
-    std::vector<Said> said;
+    std::vector<Observation> said;
 
     std::int64_t onset() const { return has_down ? first_down : first; }
   };
@@ -181,8 +181,8 @@ class Correlator {
     bool is_clear = false;
     double confidence = 0;
     Tally tally;
-    std::vector<Said> members, unexplained;
-    std::vector<Led> led;
+    std::vector<Observation> members, unexplained;
+    std::vector<LearnedMember> led;
     OmittedRows members_omitted, unexplained_omitted, led_omitted;
     std::uint64_t omitted = 0;  // records in these
     std::size_t thin_at = 0;    // rows kept by which thin() looks at them again
@@ -194,7 +194,7 @@ class Correlator {
     std::int64_t at;
     PartId device;
     std::uint64_t change;
-    Said said;
+    Observation said;
     bool is_taken = false;
   };
   struct Verdict {
@@ -252,13 +252,13 @@ class Correlator {
     std::int64_t wait = 0;  // where there is no such case: one may be decided by then
   };
   void note_reason(const Evidence& evidence);
-  Lead find_lead(const Said& said) const;
-  void look_for_lead(const Said& said, const LearnedRelation& relation,
-                     const std::deque<Said>& reasons, Lead& best) const;
-  Lead continued_lead(const Said& said) const;
+  Lead find_lead(const Observation& said) const;
+  void look_for_lead(const Observation& said, const LearnedRelation& relation,
+                     const std::deque<Observation>& reasons, Lead& best) const;
+  Lead continued_lead(const Observation& said) const;
   std::uint32_t followed(PartId part) const;
-  std::uint32_t holder(const Said& said) const;
-  bool follow(const Said& said);
+  std::uint32_t holder(const Observation& said) const;
+  bool follow(const Observation& said);
   bool follow_lead(PartId part, std::optional<CauseKind> written, std::int64_t now);
   std::size_t reason_row(model::NodeId device) const;
   void follow_unexplained(std::uint32_t slot);
@@ -268,7 +268,7 @@ class Correlator {
   template <class Row>
   std::uint64_t thin(std::vector<Row>& rows, OmittedRows& omitted) const;
   static void merge(OmittedRows& to, const OmittedRows& from);
-  static Stream stream_of(const Said& said);
+  static Stream stream_of(const Observation& said);
   static std::size_t row_count(const OpenCase& c) {
     return c.members.size() + c.unexplained.size() + c.led.size();
   }
@@ -285,7 +285,7 @@ class Correlator {
   double weigh_lesser(std::uint32_t slot, SuspectId lesser) const;
   void split(std::uint32_t slot, const Verdict& apart, PartId part, std::int64_t now);
   void open_apart(const Verdict& apart, PartId part, std::int64_t now);
-  void place_again(const Said& said);
+  void place_again(const Observation& said);
   void name_split(const OpenCase& whole, std::uint64_t from);
 
   // Decisions (decide.cpp).
@@ -341,8 +341,8 @@ class Correlator {
   Case describe(const OpenCase& c, CaseState state) const;
   void describe_rows(const OpenCase& c, Case& out) const;
   std::uint64_t fingerprint(const OpenCase& c) const;
-  Relation relation(const OpenCase& c, const Said& said) const;
-  static const Said* first_member(const OpenCase& c);
+  Relation relation(const OpenCase& c, const Observation& said) const;
+  static const Observation* first_member(const OpenCase& c);
   std::string name_of(const OpenCase& c) const;
 
   const Parts& parts_;
@@ -373,7 +373,7 @@ class Correlator {
   double price_max_ = 0;
   // With learned relations: what may lead to others, by the device that said it, not older than
   // that matters; what is said of scopes stands last.
-  std::vector<std::deque<Said>> reasons_;
+  std::vector<std::deque<Observation>> reasons_;
   // By PartId: 1 and the number of the case that what was said there last followed; 0: none did.
   std::vector<std::uint64_t> followed_;
   std::vector<std::uint32_t> to_follow_;  // cases with something new that is not explained

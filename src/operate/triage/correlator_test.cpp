@@ -214,7 +214,7 @@ TEST_CASE("an announced window is told of as such, and holds only what it names"
   CHECK(cases[0].maintenance == "mw1");
   CHECK(cases[1].state == CaseState::settled);
   const auto unknown =
-      Maintenance::create(story.ground().parts, story.ground().suspects,
+      Maintenance::create(story.context().parts, story.context().suspects,
                           {{"mw2", "maintenance", {"ctsw:99"}, {at_ns(50)}, {at_ns(500)}, {}}});
   REQUIRE_FALSE(unknown.has_value());
   CHECK(unknown.error().text().find("mw2") != std::string::npos);
@@ -317,7 +317,7 @@ TEST_CASE("one spine of a 252-rack zone dies among unrelated faults: one case, t
 TEST_CASE("open cases can be told before they are done") {
   Story story(small_zone());
   story.link_down(100, 2, 1);
-  Triage triage(story.ground(), [](const Case&) {});
+  Triage triage(story.context(), [](const Case&) {});
   for (const model::Record& row : story.set().rows) triage.add(story.set(), row, row.id);
   CHECK(triage.open_cases(CaseState::provisional).empty());
   triage.advance(Timestamp{at_ns(136)});  // lateness 30 s and settling 5 s

@@ -63,11 +63,11 @@ void Interpreter::place(const model::Entity& entity, Evidence& out) const {
       return;
     case EntityKind::port:
     case EntityKind::link:
-      out.part = parts_.of(circuit_of(LinkId(entity.id)));
+      out.part = parts_.of(cable_of(LinkId(entity.id)));
       out.end = entity.id & 1U;
       return;
-    case EntityKind::circuit:
-      out.part = parts_.of(model::CircuitId(entity.id));
+    case EntityKind::cable:
+      out.part = parts_.of(model::CableId(entity.id));
       return;
     case EntityKind::card:
       out.part = parts_.of_card(NodeId(entity.id), entity.card);
@@ -92,7 +92,7 @@ void Interpreter::place_paused(LinkId out_link, Evidence& out) const {
   out.via = at;
   if (parts_.fabric().kind(peer) == NodeKind::nic) {
     out.part = parts_.congestion_of(at);
-    out.focus = parts_.of(circuit_of(out_link));
+    out.focus = parts_.of(cable_of(out_link));
     return;
   }
   out.part = parts_.congestion_of(peer);
@@ -105,9 +105,9 @@ void Interpreter::place_congestion(const model::Entity& entity, Evidence& out) c
   place(entity, plain);
   if (!plain.part.valid() || parts_.is_scope(plain.part)) return;
   if (parts_.is_cable(plain.part)) {
-    const model::CircuitId cable = parts_.cable(plain.part);
+    const model::CableId cable = parts_.cable(plain.part);
     const LinkId link = plain.end == 0 ? forward(cable) : reverse(forward(cable));
-    if (out.kind == EventKind::pfc_pauses && entity.kind != EntityKind::circuit)
+    if (out.kind == EventKind::pfc_pauses && entity.kind != EntityKind::cable)
       place_paused(link, out);
     else
       out.part = parts_.congestion_of(parts_.lower_switch(cable));

@@ -52,10 +52,10 @@ std::uint32_t Correlator::followed(PartId part) const {
 }
 
 // The open case that has it as a member.
-std::uint32_t Correlator::holder(const Said& said) const {
+std::uint32_t Correlator::holder(const Observation& said) const {
   const std::uint32_t owner = states_[said.part.index()].owner;
   if (owner != none) {
-    for (const Said& member : cases_[owner].members | std::views::reverse)
+    for (const Observation& member : cases_[owner].members | std::views::reverse)
       if (member.serial == said.serial) return owner;
     const auto omitted = cases_[owner].members_omitted.find(stream_of(said));
     if (omitted != cases_[owner].members_omitted.end() && omitted->second.first <= said.at &&
@@ -64,15 +64,15 @@ std::uint32_t Correlator::holder(const Said& said) const {
   }
   const std::uint32_t slot = followed(said.part);
   if (slot == none) return none;
-  const auto is_it = [&](const Led& led) { return led.said.serial == said.serial; };
+  const auto is_it = [&](const LearnedMember& led) { return led.said.serial == said.serial; };
   return std::ranges::any_of(cases_[slot].led, is_it) ? slot : none;
 }
 
 // The surest relation leads, of equals the one with the latest reason.
-void Correlator::look_for_lead(const Said& said, const LearnedRelation& relation,
-                               const std::deque<Said>& reasons, Lead& best) const {
+void Correlator::look_for_lead(const Observation& said, const LearnedRelation& relation,
+                               const std::deque<Observation>& reasons, Lead& best) const {
   const Spot here = spot_of(parts_, said.part, said.end);
-  for (const Said& reason : reasons | std::views::reverse) {
+  for (const Observation& reason : reasons | std::views::reverse) {
     const std::int64_t delay = said.at - reason.at;
     if (delay > relation.most_ns) return;
     if (delay < relation.least_ns || reason.kind != relation.from) continue;
@@ -81,7 +81,7 @@ void Correlator::look_for_lead(const Said& said, const LearnedRelation& relation
     const std::uint32_t slot = holder(reason);
     if (slot == none) {
       const std::uint32_t waits = states_[reason.part.index()].pending;
-      const auto is_it = [&](const Said& s) { return s.serial == reason.serial; };
+      const auto is_it = [&](const Observation& s) { return s.serial == reason.serial; };
       if (waits != none && std::ranges::any_of(pendings_[waits].said, is_it))
         best.wait = std::max(best.wait, pendings_[waits].due);
       continue;
@@ -93,10 +93,10 @@ void Correlator::look_for_lead(const Said& said, const LearnedRelation& relation
 }
 
 // What is said again where a learned relation has led before, or ends that.
-Correlator::Lead Correlator::continued_lead(const Said& said) const {
+Correlator::Lead Correlator::continued_lead(const Observation& said) const {
   const std::uint32_t slot = followed(said.part);
   if (slot == none || !is_live(cases_[slot], said.at)) return {};
-  for (const Led& led : cases_[slot].led | std::views::reverse) {
+  for (const LearnedMember& led : cases_[slot].led | std::views::reverse) {
     if (led.said.part != said.part || led.said.at > said.at) continue;
     const bool is_again = led.said.kind == said.kind && said.at <= led.until;
     const bool is_end = rules_.event(said.kind).meaning == Meaning::clear &&
@@ -107,7 +107,7 @@ Correlator::Lead Correlator::continued_lead(const Said& said) const {
   return {};
 }
 
-Correlator::Lead Correlator::find_lead(const Said& said) const {
+Correlator::Lead Correlator::find_lead(const Observation& said) const {
   Lead best = continued_lead(said);
   if (best.slot != none) return best;
   const NodeId device = spot_of(parts_, said.part, said.end).device;
@@ -124,7 +124,7 @@ Correlator::Lead Correlator::find_lead(const Said& said) const {
 }
 
 // Whether it has become a member of the case that a learned relation leads to.
-bool Correlator::follow(const Said& said) {
+bool Correlator::follow(const Observation& said) {
   if (learned_.empty()) return false;
   const Lead lead = find_lead(said);
   if (lead.slot == none) return false;
@@ -142,8 +142,8 @@ bool Correlator::follow_lead(PartId part, std::optional<CauseKind> written, std:
   if (written && *written != CauseKind::unknown &&
       (rules_.cause(*written).explains & pending.tally.kinds) != 0)
     return false;
-  const auto first =
-      std::ranges::find_if(pending.said, [&](const Said& s) { return is_trouble(rules_, s.kind); });
+  const auto first = std::ranges::find_if(
+      pending.said, [&](const Observation& s) { return is_trouble(rules_, s.kind); });
   if (first == pending.said.end()) return false;
   const Lead lead = find_lead(*first);
   if (lead.slot != none) {
@@ -158,8 +158,8 @@ bool Correlator::follow_lead(PartId part, std::optional<CauseKind> written, std:
 
 void Correlator::follow_unexplained(std::uint32_t slot) {
   if (!cases_[slot].is_open) return;
-  std::vector<Said> left;
-  for (const Said& said : std::exchange(cases_[slot].unexplained, {}))
+  std::vector<Observation> left;
+  for (const Observation& said : std::exchange(cases_[slot].unexplained, {}))
     if (!follow(said)) left.push_back(said);
   cases_[slot].unexplained = std::move(left);
 }

@@ -216,7 +216,7 @@ Story history(std::uint64_t seed) {
 TEST_CASE("relations are learned with their place and delay, whatever the order of the records") {
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     const auto learn = [&](const Story& story) {
-      Learner learner(story.ground().parts, story.ground().rules);
+      Learner learner(story.context().parts, story.context().rules);
       for (const model::Record& row : story.set().rows) learner.add(story.set(), row);
       CHECK(learner.event_count() == story.set().rows.size());
       return learner.learn();
@@ -240,10 +240,10 @@ TEST_CASE("relations are learned with their place and delay, whatever the order 
 
 TEST_CASE("of nothing, nothing is learned") {
   Story story(small_zone());
-  Learner empty(story.ground().parts, story.ground().rules);
+  Learner empty(story.context().parts, story.context().rules);
   CHECK(empty.learn().empty());
   story.say(1, "ctsw:1", "fan_fail").say(2, "ctsw:1", "link_up").say(3, "ctsw:1", "config_commit");
-  Learner learner(story.ground().parts, story.ground().rules);
+  Learner learner(story.context().parts, story.context().rules);
   for (const model::Record& row : story.set().rows) learner.add(story.set(), row);
   CHECK(learner.event_count() == 1);
   CHECK(learner.learn().empty());

@@ -20,10 +20,10 @@ void add_parts(const Parts& parts, const Suspects& suspects, const Entity& entit
   switch (entity.kind) {
     case EntityKind::port:
     case EntityKind::link:
-      out.push_back(parts.of(circuit_of(model::LinkId(entity.id))));
+      out.push_back(parts.of(cable_of(model::LinkId(entity.id))));
       return;
-    case EntityKind::circuit:
-      out.push_back(parts.of(model::CircuitId(entity.id)));
+    case EntityKind::cable:
+      out.push_back(parts.of(model::CableId(entity.id)));
       return;
     case EntityKind::node:
       out.push_back(parts.of(model::NodeId(entity.id)));

@@ -60,7 +60,7 @@ void Correlator::take(std::uint32_t slot, PartId part, Silent silent) {
   if (state.pending != none && (pendings_[state.pending].tally.kinds & explained) != 0) {
     const Pending& pending = pendings_[state.pending];
     own(slot, part);
-    for (const Said& said : pending.said)
+    for (const Observation& said : pending.said)
       ((explained & bit(said.kind)) != 0 ? c.members : c.unexplained).push_back(said);
     if (!learned_.empty() && !c.unexplained.empty()) to_follow_.push_back(slot);
     thin(c);
@@ -92,7 +92,7 @@ void Correlator::absorb(std::uint32_t slot, std::uint32_t lesser) {
   merge(to.led_omitted, from.led_omitted);
   to.omitted += from.omitted;
   thin(to);
-  for (const Led& led : from.led) followed_[led.said.part.index()] = to.number + 1;
+  for (const LearnedMember& led : from.led) followed_[led.said.part.index()] = to.number + 1;
   to.tally.add(from.tally);
   to.last = std::max(to.last, from.last);
   to.onset = std::min(to.onset, from.onset);
@@ -309,7 +309,7 @@ std::uint32_t Correlator::config_nearby(PartId cable, std::int64_t onset) const 
   const model::NodeId device = parts_.lower_switch(parts_.cable(cable));
   std::map<std::uint32_t, std::uint32_t> taken;
   for (const model::LinkId link : parts_.fabric().out(device)) {
-    const std::uint32_t owner = states_[parts_.of(circuit_of(link)).index()].owner;
+    const std::uint32_t owner = states_[parts_.of(cable_of(link)).index()].owner;
     if (owner == none || cases_[owner].kind != CauseKind::config) continue;
     const bool is_near = std::abs(cases_[owner].onset - onset) <= 2 * rules_.timing.change_ns;
     if (is_near && is_live(cases_[owner], onset) && ++taken[owner] >= 2) return owner;
@@ -348,7 +348,7 @@ bool Correlator::open_config(PartId part) {
 void Correlator::take_sessions(std::uint32_t slot, PartId device) {
   take(slot, device, Silent::own);
   for (const model::LinkId out : parts_.fabric().out(parts_.node(device))) {
-    const PartId other = parts_.of(circuit_of(out));
+    const PartId other = parts_.of(cable_of(out));
     const std::uint32_t waiting = states_[other.index()].pending;
     if (waiting == none || (pendings_[waiting].tally.kinds & down_) != 0) continue;
     if (pendings_[waiting].tally.policies > 0) take(slot, other, Silent::leave);
@@ -371,7 +371,7 @@ void Correlator::retype(OpenCase& c) const {
   if (c.kind == CauseKind::rack && (c.tally.kinds & power) != 0) c.kind = CauseKind::power;
 }
 
-Relation Correlator::relation(const OpenCase& c, const Said& said) const {
+Relation Correlator::relation(const OpenCase& c, const Observation& said) const {
   if (c.kind == CauseKind::congestion) return Relation::pauses_towards;
   if (c.kind == CauseKind::config) return Relation::same_change;
   if ((bit(said.kind) & session_) != 0 || said.kind == EventKind::bgp_up ||
@@ -391,15 +391,15 @@ Relation Correlator::relation(const OpenCase& c, const Said& said) const {
                                  : Relation::device_inside;
 }
 
-const Correlator::Said* Correlator::first_member(const OpenCase& c) {
+const Correlator::Observation* Correlator::first_member(const OpenCase& c) {
   const auto first = std::ranges::min_element(
-      c.members, {}, [](const Said& s) { return std::tuple(s.at, s.part.value, s.kind); });
+      c.members, {}, [](const Observation& s) { return std::tuple(s.at, s.part.value, s.kind); });
   return first == c.members.end() ? nullptr : &*first;
 }
 
 // From its first record's time and place.
 std::string Correlator::name_of(const OpenCase& c) const {
-  const Said* first = first_member(c);
+  const Observation* first = first_member(c);
   Digest digest;
   digest.add(first == nullptr ? c.onset : first->at);
   if (first != nullptr) {
@@ -418,13 +418,13 @@ void Correlator::describe_rows(const OpenCase& c, Case& out) const {
     thin(*thinned);
   }
   const OpenCase& whole = thinned ? *thinned : c;
-  const auto tell = [&](const std::vector<Said>& said, std::vector<Case::Member>& to) {
+  const auto tell = [&](const std::vector<Observation>& said, std::vector<Case::Member>& to) {
     to.reserve(said.size());
-    for (const Said& s : said) to.push_back({Timestamp{s.at}, s.serial, relation(c, s)});
+    for (const Observation& s : said) to.push_back({Timestamp{s.at}, s.serial, relation(c, s)});
   };
   tell(whole.members, out.members);
   tell(whole.unexplained, out.unexplained);
-  for (const Led& led : whole.led)
+  for (const LearnedMember& led : whole.led)
     out.members.push_back(
         {Timestamp{led.said.at}, led.said.serial, Relation::learned, led.confidence});
   std::ranges::stable_sort(out.members, {}, &Case::Member::at);
@@ -450,7 +450,7 @@ Case Correlator::describe(const OpenCase& c, CaseState state) const {
   out.confidence = c.confidence;
   if (c.change != 0) out.change = interpreter_.change(c.change);
   describe_rows(c, out);
-  const Said* first = first_member(c);
+  const Observation* first = first_member(c);
   out.opened = first == nullptr ? Timestamp{c.onset} : Timestamp{first->at};
   if (c.is_clear || c.kind == CauseKind::congestion) out.closed = Timestamp{c.last};
   out.id = c.name.empty() ? name_of(c) : c.name;

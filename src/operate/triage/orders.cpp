@@ -36,13 +36,13 @@ bool Correlator::is_planned(const Evidence& e) const {
 // that is known only now.
 void Correlator::forget_planned(PartId part) {
   const Pending& pending = pendings_[states_[part.index()].pending];
-  std::vector<Said> kept;
-  for (const Said& said : pending.said)
+  std::vector<Observation> kept;
+  for (const Observation& said : pending.said)
     if (!planned_.explains(part, said.kind, said.at, said.is_policy)) kept.push_back(said);
   if (kept.size() == pending.said.size()) return;
   counts_.planned += pending.said.size() - kept.size();
   close_pending(part);
-  for (const Said& said : kept) put_aside(said.evidence(), said.is_repeat != 0);
+  for (const Observation& said : kept) put_aside(said.evidence(), said.is_repeat != 0);
 }
 
 void Correlator::forget_planned_commits() {

@@ -6,7 +6,7 @@
 namespace weft::operate::triage {
 namespace {
 
-using model::CircuitId;
+using model::CableId;
 using model::Fabric;
 using model::LinkId;
 using model::NodeId;
@@ -20,12 +20,12 @@ constexpr std::uint16_t far_up = std::numeric_limits<std::uint16_t>::max();
 Parts::Parts(const Fabric& fabric, const Rules::Cards& cards)
     : fabric_(fabric),
       cards_(cards),
-      first_node_(static_cast<std::uint32_t>(fabric.circuit_count())),
+      first_node_(static_cast<std::uint32_t>(fabric.cable_count())),
       first_scope_(first_node_ + static_cast<std::uint32_t>(fabric.node_count())),
       first_congestion_(first_scope_ + static_cast<std::uint32_t>(fabric.scopes().size())),
       first_card_(first_congestion_ + static_cast<std::uint32_t>(fabric.node_count())),
       size_(first_card_),
-      cable_part_(fabric.circuit_count()),
+      cable_part_(fabric.cable_count()),
       node_part_(fabric.node_count()),
       card_first_(fabric.node_count()),
       card_count_(fabric.node_count()),
@@ -45,7 +45,7 @@ void Parts::number_nodes() {
     node_part_[node] = PartId(first_node_ + node.value);
     if (fabric_.kind(node) == NodeKind::nic && wire_degree(node) == 1)
       for (const LinkId link : fabric_.out(node))
-        if (fabric_.on_wire(link)) node_part_[node] = PartId(circuit_of(link).value);
+        if (fabric_.on_wire(link)) node_part_[node] = PartId(cable_of(link).value);
     const bool is_inside = !fabric_.is_switch(node) && fabric_.kind(node) != NodeKind::nic;
     if (const NodeId host = fabric_.host_of(node); is_inside && host.valid() && host != node)
       node_part_[node] = PartId(first_node_ + host.value);
@@ -59,7 +59,7 @@ void Parts::number_nodes() {
 }
 
 void Parts::number_cables() {
-  for (const CircuitId cable : ids<CircuitId>(fabric_.circuit_count())) {
+  for (const CableId cable : ids<CableId>(fabric_.cable_count())) {
     const LinkId link = forward(cable);
     cable_part_[cable] = PartId(cable.value);
     if (fabric_.on_wire(link)) continue;
@@ -97,7 +97,7 @@ model::Entity Parts::entity(PartId part) const {
   return model::card_of(node, part.value - card_first_[node]);
 }
 
-NodeId Parts::lower_switch(CircuitId cable) const {
+NodeId Parts::lower_switch(CableId cable) const {
   const NodeId a = fabric_.from(forward(cable));
   const NodeId b = fabric_.to(forward(cable));
   if (!fabric_.is_switch(a)) return b;
@@ -105,7 +105,7 @@ NodeId Parts::lower_switch(CircuitId cable) const {
   return height_[b] < height_[a] ? b : a;
 }
 
-NodeId Parts::nic_of(CircuitId cable) const {
+NodeId Parts::nic_of(CableId cable) const {
   for (const NodeId end : {fabric_.from(forward(cable)), fabric_.to(forward(cable))})
     if (fabric_.kind(end) == NodeKind::nic) return end;
   return {};
@@ -145,7 +145,7 @@ Cables cables_of(const Parts& parts, std::span<const LinkId> links) {
   for (const LinkId link : links) {
     if (!fabric.on_wire(link)) continue;
     auto& side = fabric.is_switch(fabric.to(link)) ? out.to_switches : out.to_nics;
-    side.push_back(parts.of(circuit_of(link)));
+    side.push_back(parts.of(cable_of(link)));
     if (const PartId end = parts.of(fabric.to(link)); !fabric.is_switch(fabric.to(link)))
       if (parts.is_node(end)) out.nics.push_back(end);
   }
@@ -248,7 +248,7 @@ void Suspects::add_node_to(const Parts& parts, NodeId node, ScopeId scope, Scope
     (is_seen    ? draft.seen
      : is_trunk ? draft.trunks
                 : draft.rest)
-        .push_back(parts.of(circuit_of(link)));
+        .push_back(parts.of(cable_of(link)));
   }
   if (!fabric.is_switch(node) && fabric.kind(node) != NodeKind::host) return;
   draft.rest.push_back(parts.of(node));

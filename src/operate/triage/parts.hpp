@@ -29,7 +29,7 @@ class Parts {
   std::size_t size() const { return size_; }
 
   // Wiring inside a host is its NIC, or the host.
-  PartId of(model::CircuitId cable) const { return cable_part_[cable]; }
+  PartId of(model::CableId cable) const { return cable_part_[cable]; }
   // A NIC with one cable to the network is that cable; what else stands in a host is the host.
   PartId of(model::NodeId node) const { return node_part_[node]; }
   PartId of(model::ScopeId scope) const { return PartId(first_scope_ + scope.value); }
@@ -46,7 +46,7 @@ class Parts {
     return part.value >= first_congestion_ && part.value < first_card_;
   }
   bool is_card(PartId part) const { return part.value >= first_card_; }
-  model::CircuitId cable(PartId part) const { return model::CircuitId(part.value); }
+  model::CableId cable(PartId part) const { return model::CableId(part.value); }
   model::NodeId node(PartId part) const { return model::NodeId(part.value - first_node_); }
   model::ScopeId scope(PartId part) const { return model::ScopeId(part.value - first_scope_); }
   model::NodeId congested(PartId part) const {
@@ -60,9 +60,9 @@ class Parts {
   // Hops to the nearest NIC: 0 for NICs, 1 for their switches, and so on up.
   std::uint16_t height(model::NodeId node) const { return height_[node]; }
   // The end of the cable that is nearer to the hosts, NICs left out.
-  model::NodeId lower_switch(model::CircuitId cable) const;
+  model::NodeId lower_switch(model::CableId cable) const;
   // The NIC at an end of the cable, or an invalid id.
-  model::NodeId nic_of(model::CircuitId cable) const;
+  model::NodeId nic_of(model::CableId cable) const;
   // The one switch that all cables of a host lead to, or an invalid id.
   model::NodeId only_switch(model::NodeId host) const;
 
@@ -76,7 +76,7 @@ class Parts {
   Rules::Cards cards_;
   std::uint32_t first_node_ = 0, first_scope_ = 0, first_congestion_ = 0, first_card_ = 0;
   std::uint32_t size_ = 0;
-  Column<model::CircuitId, PartId> cable_part_;
+  Column<model::CableId, PartId> cable_part_;
   Column<model::NodeId, PartId> node_part_;
   Column<model::NodeId, std::uint32_t> card_first_, card_count_;
   std::vector<model::NodeId> card_node_;

@@ -83,7 +83,7 @@ TEST_CASE("a card beyond those of the switch is the switch; wiring inside a host
   CHECK(laid.parts.of_card(ctsw, 2) == laid.parts.of(ctsw));
   for (const model::LinkId link : laid.fabric.links()) {
     if (laid.fabric.on_wire(link)) continue;
-    const PartId part = laid.parts.of(circuit_of(link));
+    const PartId part = laid.parts.of(cable_of(link));
     const bool is_nic =
         laid.parts.is_cable(part) && laid.fabric.on_wire(forward(laid.parts.cable(part)));
     CHECK((is_nic || laid.parts.is_node(part)));

@@ -12,9 +12,9 @@ RelationFit::RelationFit(const RelationProblem& problem, double memory_s)
     : p_(problem),
       strength_(problem.edge_count(), 0),
       own_(problem.kinds, 0),
-      ground_(std::max(problem.duration_s, 1.0) * problem.places),
+      context_(std::max(problem.duration_s, 1.0) * problem.places),
       rate_per_s_(4 / memory_s) {
-  for (const std::uint32_t kind : p_.alarms) own_[kind] += 0.5 / ground_;
+  for (const std::uint32_t kind : p_.alarms) own_[kind] += 0.5 / context_;
   for (const Reason& r : p_.reasons) strength_[r.edge] = 0.01;
 }
 
@@ -60,7 +60,7 @@ void RelationFit::round() {
   }
   for (std::size_t e = 0; e < strength_.size(); ++e)
     strength_[e] = strength_[e] > 0 ? caused[e] / exposure_of(e) : 0;
-  for (std::size_t k = 0; k < own_.size(); ++k) own_[k] = std::max(own[k] / ground_, 1e-12);
+  for (std::size_t k = 0; k < own_.size(); ++k) own_[k] = std::max(own[k] / context_, 1e-12);
   if (weight > 0) rate_per_s_ = std::clamp(weight / std::max(delays, 1e-9), 1e-4, 10.0);
 }
 

@@ -59,7 +59,7 @@ class RelationFit {
   const RelationProblem& p_;
   std::vector<double> strength_;  // by edge
   std::vector<double> own_;       // by kind: rate per second and place of its own accord
-  double ground_ = 1;             // seconds times places
+  double context_ = 1;            // seconds times places
   double rate_per_s_;             // of the delay
 };
 

@@ -46,9 +46,9 @@ std::vector<KindEdge> lift_relations(const AlarmHistory& h, double window_s) {
         ++together[std::size_t{h.alarms[j].kind} * h.kinds + now.kind];
   }
   std::vector<double> score(pairs, 0);
-  const double ground = std::max(h.duration_s(), 1.0) * h.places;
+  const double context = std::max(h.duration_s(), 1.0) * h.places;
   for (std::size_t e = 0; e < pairs; ++e) {
-    const double expected = exposure[e / h.kinds] * window_s * count[e % h.kinds] / ground;
+    const double expected = exposure[e / h.kinds] * window_s * count[e % h.kinds] / context;
     if (together[e] >= 5 && expected > 0) score[e] = together[e] / expected - 1;
   }
   return ranked(h, score);

@@ -119,7 +119,7 @@ void Correlator::open_apart(const Verdict& apart, PartId part, std::int64_t now)
 }
 
 // What came back when all else of the case has its place; what then failed again is known.
-void Correlator::place_again(const Said& said) {
+void Correlator::place_again(const Observation& said) {
   const PartState& state = states_[said.part.index()];
   if (state.owner != none && state.last > said.at && state.has_spoken &&
       explains(cases_[state.owner], said.kind)) {
@@ -145,22 +145,22 @@ void Correlator::split(std::uint32_t slot, const Verdict& apart, PartId part, st
   release(slot);
   --counts_.cases;
   ++counts_.split;
-  std::vector<Said> said = whole.members;
+  std::vector<Observation> said = whole.members;
   said.insert(said.end(), whole.unexplained.begin(), whole.unexplained.end());
-  for (const Led& led : whole.led) said.push_back(led.said);
-  std::ranges::stable_sort(said, {}, &Said::at);
-  const auto is_clear = [&](const Said& s) {
+  for (const LearnedMember& led : whole.led) said.push_back(led.said);
+  std::ranges::stable_sort(said, {}, &Observation::at);
+  const auto is_clear = [&](const Observation& s) {
     return rules_.event(s.kind).meaning == Meaning::clear;
   };
-  for (const Said& s : said)
+  for (const Observation& s : said)
     if (!is_clear(s)) put_aside(s.evidence(), s.is_repeat != 0);
   open_apart(apart, part, now);
   if (const std::uint32_t own = states_[part.index()].owner; own != none)
     cases_[own].is_apart = true;
-  for (const Said& s : said)
+  for (const Observation& s : said)
     if (states_[s.part.index()].pending != none)
       decide_alone(s.part, now + rules_.timing.together_ns);
-  for (const Said& s : said)
+  for (const Observation& s : said)
     if (is_clear(s)) place_again(s);
   place_omitted(whole);
   name_split(whole, first);
@@ -174,7 +174,7 @@ void Correlator::name_split(const OpenCase& whole, std::uint64_t from) {
   auto best = std::tuple(true, std::int64_t{0}, std::uint64_t{0});
   for (auto at = by_number_.lower_bound(from); at != by_number_.end(); ++at) {
     OpenCase& c = cases_[at->second];
-    const Said* first = first_member(c);
+    const Observation* first = first_member(c);
     const auto rank =
         std::tuple(c.entity != whole.entity, first == nullptr ? c.onset : first->at, c.number);
     if (heir != nullptr && rank >= best) continue;

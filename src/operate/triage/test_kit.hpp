@@ -46,7 +46,7 @@ class Story {
   explicit Story(model::Fabric fabric, const Rules& rules = default_rules(),
                  LearnedRelations relations = {})
       : fabric_(std::make_unique<model::Fabric>(std::move(fabric))),
-        ground_(std::make_unique<Ground>(*fabric_, rules, std::move(relations))) {}
+        context_(std::make_unique<Context>(*fabric_, rules, std::move(relations))) {}
 
   struct Extra {
     double until = -1, received = -1;
@@ -98,9 +98,9 @@ class Story {
     return *this;
   }
   Story& maintain(const model::Episode& episode) {
-    auto windows = Maintenance::create(ground_->parts, ground_->suspects, {episode});
+    auto windows = Maintenance::create(context_->parts, context_->suspects, {episode});
     REQUIRE_MESSAGE(windows.has_value(), windows.error().text());
-    ground_->maintenance = *std::move(windows);
+    context_->maintenance = *std::move(windows);
     return *this;
   }
   // Records arrive up to `lateness` seconds late, each on its own.
@@ -119,7 +119,7 @@ class Story {
 
   std::vector<Case> cases(Correlator::Bounds bounds = {}) {
     std::vector<Case> out;
-    Triage triage(*ground_, [&](Case c) { out.push_back(std::move(c)); }, bounds);
+    Triage triage(*context_, [&](Case c) { out.push_back(std::move(c)); }, bounds);
     for (const model::Record& row : set_.rows) triage.add(set_, row, row.id);
     triage.finish();
     counts_ = triage.counts();
@@ -143,12 +143,12 @@ class Story {
   }
   const Triage::Counts& counts() const { return counts_; }
   const model::Fabric& fabric() const { return *fabric_; }
-  const Ground& ground() const { return *ground_; }
+  const Context& context() const { return *context_; }
   const model::RecordSet& set() const { return set_; }
 
  private:
   std::unique_ptr<model::Fabric> fabric_;
-  std::unique_ptr<Ground> ground_;
+  std::unique_ptr<Context> context_;
   model::RecordSet set_;
   Triage::Counts counts_;
 };

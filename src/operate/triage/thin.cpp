@@ -13,7 +13,7 @@ constexpr std::size_t thin_slack = 64;  // rows that are not worth a look
 
 }  // namespace
 
-Correlator::Stream Correlator::stream_of(const Said& said) {
+Correlator::Stream Correlator::stream_of(const Observation& said) {
   const unsigned flags = said.end | unsigned{said.is_policy} << 1 | unsigned{said.has_reason} << 2 |
                          unsigned{said.is_indirect} << 3 | unsigned{said.is_window} << 4 |
                          unsigned{said.is_repeat} << 5;
@@ -34,8 +34,8 @@ void Correlator::merge(OmittedRows& to, const OmittedRows& from) {
 template <class Row>
 std::uint64_t Correlator::thin(std::vector<Row>& rows, OmittedRows& omitted) const {
   if (rows.size() <= 2 * bounds_.rows) return 0;
-  const auto said = [&](std::size_t row) -> const Said& {
-    if constexpr (std::is_same_v<Row, Led>)
+  const auto said = [&](std::size_t row) -> const Observation& {
+    if constexpr (std::is_same_v<Row, LearnedMember>)
       return rows[row].said;
     else
       return rows[row];
@@ -49,7 +49,7 @@ std::uint64_t Correlator::thin(std::vector<Row>& rows, OmittedRows& omitted) con
     std::ranges::stable_sort(at, {}, [&](std::size_t row) { return said(row).at; });
     const std::span middle(at.begin() + static_cast<std::ptrdiff_t>(bounds_.rows),
                            at.end() - static_cast<std::ptrdiff_t>(bounds_.rows));
-    const Said& first = said(middle.front());
+    const Observation& first = said(middle.front());
     merge(omitted, {{stream, {first, middle.size(), first.at, said(middle.back()).at}}});
     for (const std::size_t row : middle) is_out[row] = true;
     out += middle.size();
@@ -73,7 +73,7 @@ void Correlator::thin(OpenCase& c) const {
 // in the order of their parts and kinds, so that those of one row follow each other.
 void Correlator::add_summary(const Omitted& omitted, Relation relation,
                              std::vector<Case::Summary>& out) const {
-  const Said& said = omitted.sample;
+  const Observation& said = omitted.sample;
   const model::Entity entity = parts_.entity(said.part);
   const auto is_same = [&](const Case::Summary& row) {
     return row.entity == entity && row.kind == said.kind && row.source == said.source &&

@@ -23,11 +23,11 @@
 namespace weft::operate::triage {
 
 // What does not change while records flow; a few of them may share it.
-struct Ground {
-  Ground(const model::Fabric& fabric, const Rules& chosen, LearnedRelations relations = {})
+struct Context {
+  Context(const model::Fabric& fabric, const Rules& chosen, LearnedRelations relations = {})
       : rules(chosen), parts(fabric, rules.cards), suspects(parts), learned(std::move(relations)) {}
-  Ground(const Ground&) = delete;
-  Ground& operator=(const Ground&) = delete;
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
 
   Rules rules;
   Parts parts;
@@ -47,12 +47,12 @@ class Triage {
     Correlator::Counts cases;
   };
 
-  // `sink` gets each case once nothing can join it any more; `ground` must outlive this.
-  Triage(const Ground& ground, Correlator::Sink sink, Correlator::Bounds bounds = {})
-      : interpreter_(ground.parts, ground.rules),
-        queue_(ground.rules.timing.lateness_ns),
-        correlator_(ground.parts, ground.suspects, ground.rules, interpreter_, ground.maintenance,
-                    ground.learned, std::move(sink), bounds) {}
+  // `sink` gets each case once nothing can join it any more; `context` must outlive this.
+  Triage(const Context& context, Correlator::Sink sink, Correlator::Bounds bounds = {})
+      : interpreter_(context.parts, context.rules),
+        queue_(context.rules.timing.lateness_ns),
+        correlator_(context.parts, context.suspects, context.rules, interpreter_,
+                    context.maintenance, context.learned, std::move(sink), bounds) {}
   Triage(const Triage&) = delete;
   Triage& operator=(const Triage&) = delete;
 
@@ -79,8 +79,8 @@ class Triage {
 
   std::vector<Case> open_cases(CaseState state) const { return correlator_.open_cases(state); }
   // See Correlator::news.
-  Correlator::News news(Glance& known, CaseState state) const {
-    return correlator_.news(known, state);
+  Correlator::News changes_since(Cursor& known, CaseState state) const {
+    return correlator_.changes_since(known, state);
   }
   Counts counts() const { return {interpreter_.counts(), queue_.counts(), correlator_.counts()}; }
   // The time to which advance() has to be called before anything changes without another record;

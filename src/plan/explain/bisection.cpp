@@ -11,6 +11,8 @@
 #include "plan/explain/parts.hpp"
 
 namespace weft::plan {
+
+using namespace model;
 namespace {
 
 // Position of each scope when every scope comes before what is inside it, children in id order.

@@ -12,6 +12,8 @@
 #include "plan/explain/parts.hpp"
 
 namespace weft::plan {
+
+using namespace model;
 namespace {
 
 using Role = Fabric::Role;

@@ -22,7 +22,7 @@ Ratio ratio_of(Rate over, Rate under);
 struct FabricFacts {
   struct RoleFacts {
     std::string name;
-    NodeKind kind;
+    model::NodeKind kind;
     std::size_t count = 0;
     std::uint32_t ports_min = 0, ports_max = 0;  // cables per node
     Rate capacity_min, capacity_max;             // their sum per node, one direction
@@ -91,10 +91,10 @@ struct FabricFacts {
 //
 // Roles and tiers are as built. Everything else is of `state`: what is down or draining carries
 // nothing, and a degraded link what is left of its rate; loss is not capacity.
-FabricFacts explain(const Fabric& fabric, const State& state = {});
+FabricFacts explain(const model::Fabric& fabric, const model::State& state = {});
 
 // What a later state of the fabric leaves: switch_tiers, bisection and notes on it alone.
-FabricFacts explain_capacity(const Fabric& fabric, const State& state);
+FabricFacts explain_capacity(const model::Fabric& fabric, const model::State& state);
 // Its tables for the terminal, and its JSON object.
 std::string capacity_table(const FabricFacts& facts);
 std::string capacity_json(const FabricFacts& facts);

@@ -9,6 +9,8 @@
 #include "model/formats/test_fabric.hpp"
 
 namespace weft::plan {
+
+using namespace model;
 namespace {
 
 using namespace testing;

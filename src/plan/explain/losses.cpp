@@ -7,6 +7,8 @@
 #include "plan/explain/parts.hpp"
 
 namespace weft::plan {
+
+using namespace model;
 namespace {
 
 constexpr std::size_t samples_per_role = 4;

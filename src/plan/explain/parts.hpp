@@ -18,16 +18,19 @@ inline constexpr std::uint64_t flow_work_max = 60'000'000;
 
 // What several parts need, found once.
 struct Survey {
-  Survey(const Fabric& of, const State& state);
-  bool is_up(LinkId link) const { return level[fabric.to(link)] == level[fabric.from(link)] + 1; }
+  Survey(const model::Fabric& of, const model::State& state);
+  bool is_up(model::LinkId link) const {
+    return level[fabric.to(link)] == level[fabric.from(link)] + 1;
+  }
 
-  const Fabric& fabric;
-  const State& state;
-  Column<LinkId, Rate> rate;  // that is left of each link; 0: it carries nothing
+  const model::Fabric& fabric;
+  const model::State& state;
+  Column<model::LinkId, Rate> rate;  // that is left of each link; 0: it carries nothing
   // Of the cables that were built. 0 for what is no switch, 1 for switches with cables to such, and
   // so on by number of cables; `unseen` where no end is in reach.
-  Column<NodeId, std::uint32_t> level;
-  Column<NodeId, ScopeId> group;  // of NICs: their rack, or their scope where there are no racks
+  Column<model::NodeId, std::uint32_t> level;
+  Column<model::NodeId, model::ScopeId>
+      group;  // of NICs: their rack, or their scope where there are no racks
 };
 
 void find_bisection(const Survey& survey, FabricFacts& facts);

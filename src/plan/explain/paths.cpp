@@ -10,6 +10,8 @@
 #include "plan/explain/parts.hpp"
 
 namespace weft::plan {
+
+using namespace model;
 namespace {
 
 constexpr std::array outward{ScopeKind::rack, ScopeKind::pod, ScopeKind::zone, ScopeKind::building,
@@ -70,7 +72,7 @@ class CableGraph {
     for (const NodeId node : fabric.nodes())
       if (fabric.is_switch(node)) vertex_[node] = count_++;
     for (const LinkId link : fabric.links()) {
-      if (link != forward(circuit_of(link)) || !is_live(link)) continue;
+      if (link != forward(cable_of(link)) || !is_live(link)) continue;
       const std::uint32_t a = vertex_[fabric.from(link)], b = vertex_[fabric.to(link)];
       if (a != unseen && b != unseen) cables_.push_back({a, b});
     }

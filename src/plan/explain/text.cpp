@@ -6,6 +6,8 @@
 #include "plan/explain/explain.hpp"
 
 namespace weft::plan {
+
+using namespace model;
 namespace {
 
 using Json = nlohmann::ordered_json;

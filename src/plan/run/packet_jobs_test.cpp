@@ -75,10 +75,9 @@ PacketJobsResult run(const model::Fabric& fabric, std::span<const Job> jobs,
   return *std::move(result);
 }
 
-StateChange cut(const model::Fabric& fabric, model::CircuitId circuit, Duration at) {
+StateChange cut(const model::Fabric& fabric, model::CableId cable, Duration at) {
   StateChange change{Time{at.ps}, {}};
-  auto yaml =
-      parse_yaml("[{kind: link_down, link: \"" + fabric.name(circuit) + "\"}]", "test.yaml");
+  auto yaml = parse_yaml("[{kind: link_down, link: \"" + fabric.name(cable) + "\"}]", "test.yaml");
   REQUIRE(yaml.has_value());
   auto timeline = model::read_faults(fabric, *yaml);
   REQUIRE(timeline.has_value());
@@ -282,9 +281,9 @@ TEST_CASE("what does not finish is named, with the stage and the ends") {
   CHECK(early.run.jobs[0].standstill->why.find("when transport.end stopped the run") !=
         std::string::npos);
 
-  const auto circuit = fabric.find_circuit({"rtsw:2--ctsw:0", {}});
-  REQUIRE(circuit.has_value());
-  const std::vector<StateChange> changes{{}, cut(fabric, *circuit, 100_us)};
+  const auto cable = fabric.find_cable({"rtsw:2--ctsw:0", {}});
+  REQUIRE(cable.has_value());
+  const std::vector<StateChange> changes{{}, cut(fabric, *cable, 100_us)};
   const PacketJobsResult dead = run(fabric, jobs, lossless(), changes);
   REQUIRE(!dead.run.unfinished.empty());
   const bool says_so = std::ranges::any_of(dead.run.unfinished, [](const std::string& line) {

@@ -123,8 +123,8 @@ std::vector<model::HeatMap> heat_maps(const Fabric& fabric, std::span<const doub
     const LinkId first = tier.links.front();
     const bool switches =
         fabric.is_switch(fabric.from(first)) && fabric.is_switch(fabric.to(first));
-    // Each cable once, seen from its lower end: circuits run upwards, forward links first.
-    if (!switches || tier.from == tier.to || first != model::forward(model::circuit_of(first)))
+    // Each cable once, seen from its lower end: cables run upwards, forward links first.
+    if (!switches || tier.from == tier.to || first != model::forward(model::cable_of(first)))
       continue;
     const auto& rows = fabric.role(tier.from).nodes;
     const auto& columns = fabric.role(tier.to).nodes;

@@ -44,7 +44,7 @@ std::string thousands(std::size_t n) {
 }
 
 model::FabricSummary summarise(const Fabric& fabric, const Config& section) {
-  const model::FabricFacts facts = model::explain(fabric);
+  const plan::FabricFacts facts = plan::explain(fabric);
   model::FabricSummary out;
   const Config* generator = section.find("generator");
   out.text = fmt::format("{}, {} GPUs in {} racks",

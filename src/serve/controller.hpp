@@ -1,0 +1,148 @@
+// Where everything meets: what is told, what it means, what is done about it, and what is kept.
+//
+// The controller has no thread and no clock of its own. What it acknowledges, publishes or orders
+// is in the store before; a new controller on the same store goes on where the last one ended,
+// however it ended.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "operate/repair/repair.hpp"
+#include "operate/triage/triage.hpp"
+#include "port/store.hpp"
+#include "serve/case_publisher.hpp"
+#include "serve/failing_flows.hpp"
+#include "serve/intake.hpp"
+#include "serve/probe_monitor.hpp"
+#include "serve/service.hpp"
+
+namespace weft::serve {
+
+struct ControllerSettings {
+  ProvisionalSettings provisional;
+  ProbeMonitorSettings probe_monitor;
+  // Events that are read again at the start, at least: longer than faults talk. Open cases reach
+  // back as far as they need.
+  std::int64_t replay_ns = 21'600 * ns_per_s;
+  std::int64_t events_ns = 604'800 * ns_per_s;    // a week; events are kept so long
+  std::int64_t cases_ns = 34'560'000 * ns_per_s;  // 400 days; and manifests of snapshots
+};
+
+class Controller {
+ public:
+  // All must outlive the controller. `provisional` has provisional_rules() of the rules of
+  // `settled`.
+  struct Context {
+    const model::Fabric& fabric;
+    const observe::telemetry::Inventory& inventory;
+    const observe::telemetry::Catalogue& catalogue;
+    const operate::triage::Context& settled;
+    const operate::triage::Context& provisional;
+  };
+  Controller(const Context& context, const ControllerSettings& settings,
+             operate::repair::Policy policy, port::Store& store);
+
+  // Reads what the store knows; before anything else. Fails: Errc::io, and what is wrong about
+  // documents that were written by nobody of this version.
+  // `is_cancelled` is asked now and then; once it is true, restore() returns at once and the
+  // controller can only be destroyed. Cost: that of reading the events of `replay_ns`.
+  Status restore(Timestamp now, const std::function<bool()>& is_cancelled = {});
+
+  struct Batch {
+    Feed feed = Feed::record;
+    std::vector<std::string> lines;
+    std::string sender;
+  };
+  // All batches in one commit; a receipt for each. Fails: Errc::io, and nothing was taken.
+  Result<std::vector<Receipt>> accept(std::span<const Batch> batches, Timestamp now);
+
+  // Everything that is due: verdicts about links, cases, repairs. Orders are to be carried out, and
+  // each is to have its outcome. Fails: Errc::io; the next call tries the same again.
+  Result<std::vector<operate::repair::Order>> tick(Timestamp now);
+  // When tick() has something to do though nobody says or asks anything; none: never.
+  // Cost: O(repairs under way).
+  std::optional<Timestamp> next_due() const;
+  void outcome(const operate::repair::Outcome& outcome, Timestamp now);
+  bool may_act(const operate::repair::Order& order, Timestamp now) const {
+    return repair_.may_act(order, now);
+  }
+
+  // A snapshot was taken of a case: JSON of where it is.
+  void keep_snapshot(const std::string& case_id, std::string json, Timestamp now);
+
+  Status command(const Command& command, Timestamp now);
+
+  // The case as it stands; none for what is over and forgotten.
+  std::optional<model::Case> find_case(const std::string& id) const { return publisher_.find(id); }
+
+  std::size_t open_count() const { return open_.size(); }
+  // Ids of those that are not over.
+  std::vector<std::string> open_cases() const;
+  // Times to repair, by problem type and part, and who comes back, as JSON.
+  std::string ledger() const;
+
+  // What was made public since the last call.
+  std::vector<Announcement> announcements() { return std::exchange(announcements_, {}); }
+  std::string metrics() const;
+  const operate::repair::Repair& repair() const { return repair_; }
+  // A number at or before that of the first event received at or after `t`.
+  std::uint64_t event_before(Timestamp t) const;
+
+ private:
+  Status restore_cases();
+  Status replay(Timestamp now, const std::function<bool()>& is_cancelled);
+  void learn(std::span<const port::StoredEvent> events, Timestamp now);
+  void mark(std::uint64_t seq, Timestamp received);
+  void take_changes(Timestamp now);
+  void take(const CaseStatus& standing, Timestamp now);
+  void note(const CaseStatus& standing, Timestamp now);
+  void announce_order(const operate::repair::Order& order, Timestamp now);
+  void announce_ends(Timestamp now);
+  void announce_again(Timestamp now);
+  void note_orders(const Numbered& said);
+  Status commit_pending();
+  Status tidy(Timestamp now);
+  Timestamp forgettable(Timestamp now) const;
+
+  const Context context_;
+  ControllerSettings settings_;
+  port::Store& store_;
+  Intake intake_;
+  CasePublisher publisher_;
+  ProbeMonitor probe_monitor_;
+  operate::repair::Repair repair_;
+  // What waits for the store: documents, audit and the orders that depend on them.
+  port::Commit pending_;
+  std::vector<operate::repair::Order> orders_;
+  std::vector<Announcement> announcements_pending_, announcements_;
+  std::map<std::string, CaseStatus::State> open_;          // cases that are not over
+  std::deque<std::pair<Timestamp, std::uint64_t>> marks_;  // events by time of receipt
+  std::set<std::string> drained_;                          // tickets of what is out of service
+  // Parts that we ordered out, and not back since: when, and when that was last said.
+  struct OrderedOut {
+    Timestamp ordered, said;
+  };
+  std::map<std::string, OrderedOut> ordered_out_;
+  FailingFlows failing_;
+  std::uint64_t replay_from_ = 1, forgotten_ = 1;
+  // While restoring: cases of before may lack records that were not read, and are no news.
+  Timestamp truncated_before_{std::numeric_limits<std::int64_t>::min()};
+  Timestamp tidied_, updated_;
+  bool is_restoring_ = false;
+  struct Counts {
+    std::uint64_t commits = 0, failures = 0, events = 0, orders = 0, cases = 0;
+  } counts_;
+};
+
+}  // namespace weft::serve

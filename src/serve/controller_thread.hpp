@@ -1,0 +1,114 @@
+// The threads of the service: one that thinks, and some that wait for the world.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "operate/repair/repair.hpp"
+#include "port/actuator.hpp"
+#include "port/clock.hpp"
+#include "port/notifier.hpp"
+#include "serve/bus.hpp"
+#include "serve/controller.hpp"
+#include "serve/service.hpp"
+
+namespace weft::serve {
+
+// What carries orders out. Each of them, and each notifier, is called from one thread of its own
+// and may wait.
+// Where one is missing its orders fail, and say so.
+struct Effectors {
+  port::Actuator* actuator = nullptr;
+  std::function<Result<operate::repair::Forecast>(const operate::repair::Order&)> forecast;
+  // Returns a JSON object that says where the snapshot is and what is in it. `open`: ids of cases
+  // that are not over.
+  std::function<Result<std::string>(const operate::repair::Order&, const model::Case&,
+                                    const std::vector<std::string>& open)>
+      snapshot;
+  std::vector<port::Notifier*> notifiers;
+};
+
+struct ThreadLimits {
+  std::size_t waiting_bytes = std::size_t{64} << 20;  // of lines that are not durable yet
+  std::size_t waiting_batches = 10'000;
+  std::int64_t turn_ns = 100'000'000;  // the controller is asked at least so often
+};
+
+class ControllerThread final : public Service {
+ public:
+  using Sli = std::function<Result<std::string>(Timestamp from, Timestamp to, std::uint64_t event)>;
+
+  // All must outlive the loop; the controller belongs to it from now on. The controller was
+  // restored.
+  ControllerThread(Controller& controller, port::Clock& clock, Bus& bus, Effectors hands, Sli sli,
+                   ThreadLimits limits = {});
+  ~ControllerThread()
+      override;  // stops: what was acknowledged is durable, orders under way are waited for
+
+  Result<Receipt> accept(std::string_view feed, std::vector<std::string> lines,
+                         std::string_view sender) override;
+  Status command(const Command& command) override;
+  Result<std::string> sli(Timestamp from, Timestamp to) override;
+  Result<std::string> ledger() override;
+  std::string metrics() override;
+  Health health() override;
+
+ private:
+  class Worker;
+  struct Round;
+  struct Waiting {
+    Controller::Batch batch;
+    std::promise<Result<Receipt>> promise;
+  };
+  using Task = std::function<void()>;
+
+  void run(const std::stop_token& stop);
+  void turn(const std::stop_token& stop);
+  void finish();
+  void take_batches(std::deque<Waiting> batches);
+  void dispatch(operate::repair::Order order);
+  void notify(operate::repair::Order order);
+  void notice_done(const std::shared_ptr<Round>& round, std::size_t notifier, const Status& sent);
+  operate::repair::Outcome carry_out(const operate::repair::Order& order);
+  void act(const operate::repair::Order& order, operate::repair::Outcome& out);
+  void post(Task task);
+  // On the controller's thread, when it has time; the result of the call.
+  template <class F>
+  auto ask(F&& f) -> decltype(f());
+
+  Controller& controller_;
+  port::Clock& clock_;
+  Bus& bus_;
+  Effectors effectors_;
+  Sli sli_;
+  ThreadLimits limits_;
+  std::mutex late_;   // of calls of the controller after its thread
+  std::mutex mutex_;  // of all below
+  std::condition_variable_any changed_;
+  std::deque<Waiting> batches_;
+  std::size_t waiting_bytes_ = 0;
+  std::vector<Task> tasks_;  // for the controller's thread
+  bool is_stopping_ = false;
+  std::string trouble_;  // what the store said last to the controller; "" when it works
+  std::string refusal_;  // what it said to lines that came, not long ago
+  std::int64_t refused_ns_ = 0;
+  std::int64_t turned_ns_ = 0;  // when the controller's thread came by last, monotonic
+  std::uint64_t busy_ = 0;
+  std::size_t cases_open_ = 0;  // as of the last turn
+  // Notices that some have and others have not: tried again, they go to those others.
+  std::map<std::string, std::set<std::size_t>> have_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::jthread thread_;
+};
+
+}  // namespace weft::serve

@@ -1,0 +1,188 @@
+#include "serve/probe_monitor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/json_text.hpp"
+#include "model/events/entity.hpp"
+#include "serve/failing_flows.hpp"
+
+namespace weft::serve {
+
+namespace localise = observe::localise;
+using localise::EntityKind;
+using localise::Finding;
+
+namespace {
+
+std::string_view kind_of(Finding finding) {
+  switch (finding) {
+    case Finding::loss:
+    case Finding::class_loss:
+    case Finding::tuple_loss:
+      return "probe_loss";
+    case Finding::congestion:
+      return "probe_latency";
+    case Finding::dead:
+      return "probe_host";
+    case Finding::starved:
+    case Finding::unused:
+    case Finding::unexpected:
+      return "info";
+  }
+  return "info";
+}
+
+constexpr std::size_t flows_max = 16;  // that a verdict names
+
+// Whether the link is the entity, or one of it.
+bool is_of(const model::Fabric& fabric, const localise::Entity& entity, model::LinkId link) {
+  const auto is_at = [&](model::LinkId out, model::NodeId node) {
+    if (fabric.from(out) != node) return false;
+    if (entity.kind != EntityKind::card) return true;
+    const std::uint32_t port = fabric.port(out);
+    return port >= entity.port_first && port <= entity.port_last;
+  };
+  switch (entity.kind) {
+    case EntityKind::link:
+      return link == model::LinkId(entity.id);
+    case EntityKind::cable:
+      return cable_of(link) == model::CableId(entity.id);
+    case EntityKind::nic:
+    case EntityKind::card:
+    case EntityKind::fabric_switch:
+    case EntityKind::host:
+      return is_at(link, model::NodeId(entity.id)) ||
+             is_at(model::reverse(link), model::NodeId(entity.id));
+  }
+  return false;
+}
+
+// In the grammar that records use: a card by its number, where its ports are one card.
+std::string entity_name(const model::Fabric& fabric, const localise::Entity& entity) {
+  if (entity.kind != EntityKind::card) return name(fabric, entity);
+  const std::uint32_t ports = entity.port_last - entity.port_first + 1;
+  const model::NodeId device(entity.id);
+  return entity.port_first % ports == 0
+             ? model::name(fabric, model::card_of(device, entity.port_first / ports))
+             : std::string(fabric.name(device));
+}
+
+}  // namespace
+
+ProbeMonitor::ProbeMonitor(const model::Fabric& fabric, const ProbeMonitorSettings& settings)
+    : fabric_(fabric),
+      settings_(settings),
+      localiser_(fabric, {.card_ports = settings.card_ports}) {}
+
+void ProbeMonitor::add(const model::EvidenceSet& rows) {
+  if (rows.rows.empty()) return;
+  model::EvidenceSet names;
+  names.classes = classes_;
+  for (model::Evidence row : rows.rows) {
+    row.traffic_class = names.class_index(rows.classes[row.traffic_class]);
+    const auto path = rows.path(row);
+    rows_.push_back({row, {path.begin(), path.end()}});
+  }
+  classes_ = std::move(names.classes);
+  counts_.rows += rows.rows.size();
+  for (; rows_.size() > settings_.rows_max; ++counts_.dropped) rows_.pop_front();
+  has_new_ = true;
+}
+
+void ProbeMonitor::forget(Timestamp now) {
+  rows_.clear();
+  changed_ = std::max(changed_, now);
+}
+
+std::vector<std::string> ProbeMonitor::look(Timestamp now) {
+  std::vector<std::string> out;
+  if (now < next_ || !has_new_) return out;
+  next_ = {now.ns + settings_.every_ns};
+  has_new_ = false;
+  const Timestamp oldest = std::max(Timestamp{now.ns - settings_.keep_ns}, changed_);
+  std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < oldest; });
+  if (rows_.empty()) return out;
+  ++counts_.runs;
+  const localise::Report report = localiser_.run(recent());
+  for (const localise::Verdict& verdict : report.verdicts)
+    if (verdict.probability >= settings_.probability) out.push_back(line(verdict, report, now));
+  counts_.verdicts += out.size();
+  return out;
+}
+
+model::EvidenceSet ProbeMonitor::recent() const {
+  model::EvidenceSet out;
+  out.classes = classes_;
+  for (const Row& row : rows_) {
+    model::Evidence copy = row.evidence;
+    out.set_path(copy, row.path);
+    out.rows.push_back(copy);
+  }
+  return out;
+}
+
+std::string ProbeMonitor::line(const localise::Verdict& verdict, const localise::Report& report,
+                               Timestamp now) const {
+  const std::string entity = entity_name(fabric_, verdict.entity);
+  JsonObject attrs;
+  attrs.add("finding", localise::to_text(verdict.finding))
+      .add("probability", fmt::format("{:.4f}", verdict.probability))
+      .add("probes", fmt::format("{}", verdict.probes))
+      .add("lost", fmt::format("{:.0f}", verdict.lost))
+      .add("since", report.begin)
+      .add_if("class", verdict.traffic_class);
+  if (kind_of(verdict.finding) == "probe_loss")
+    if (const auto flows = failing(verdict.entity); !flows.empty())
+      attrs.add("flows", to_text(flows));
+  return JsonObject()
+      .add("id", fmt::format("localise-{}-{}", now.ns, entity))
+      .add("t", now)
+      .add("source", "probe")
+      .add("entity", entity)
+      .add("kind", kind_of(verdict.finding))
+      .add("value", verdict.loss, digits(6))
+      .add("attrs", attrs)
+      .text();
+}
+
+// The flows that lost most over links of the entity, worst first.
+std::vector<port::Flow> ProbeMonitor::failing(const localise::Entity& entity) const {
+  struct Count {
+    std::uint64_t sent = 0, lost = 0;
+  };
+  std::map<port::Flow, Count> flows;
+  for (const Row& row : rows_) {
+    const model::Evidence& e = row.evidence;
+    if (e.lost == 0) continue;
+    bool is_answer = e.leg == model::Leg::back;
+    for (const model::LinkId link : row.path) {
+      if (is_of(fabric_, entity, link)) {
+        port::Flow flow{.link = name(fabric_, model::entity(link)),
+                        .src = std::string(fabric_.name(is_answer ? e.dst : e.src)),
+                        .dst = std::string(fabric_.name(is_answer ? e.src : e.dst)),
+                        .traffic_class = classes_[e.traffic_class]};
+        (is_answer ? flow.dport : flow.sport) = e.sport;
+        Count& count = flows[std::move(flow)];
+        count.sent += e.sent;
+        count.lost += e.lost;
+      }
+      // A round trip's path goes on with the way back.
+      const model::NodeId to = fabric_.to(link);
+      is_answer |= to == e.dst || fabric_.host_of(to) == e.dst;
+    }
+  }
+  std::vector<std::pair<double, port::Flow>> worst;
+  for (const auto& [flow, count] : flows)
+    worst.emplace_back(-static_cast<double>(count.lost) / static_cast<double>(count.sent), flow);
+  std::ranges::sort(worst);
+  std::vector<port::Flow> out;
+  for (std::size_t i = 0; i < worst.size() && i < flows_max; ++i)
+    out.push_back(std::move(worst[i].second));
+  return out;
+}
+
+}  // namespace weft::serve

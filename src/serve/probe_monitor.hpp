@@ -1,0 +1,72 @@
+// What probes met lately, and which parts are to blame: the localiser run over a sliding window.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/events/evidence.hpp"
+#include "observe/localise/localise.hpp"
+#include "port/actuator.hpp"
+
+namespace weft::serve {
+
+struct ProbeMonitorSettings {
+  std::int64_t keep_ns = 10'000'000'000;  // rows whose window began so long ago are looked at
+  std::int64_t every_ns = 1'000'000'000;  // how often
+  double probability = 0.9;               // verdicts of less are not told
+  std::uint32_t card_ports = 0;           // as observe::localise::Options
+  std::size_t rows_max = 2'000'000;       // the oldest go first, and are counted
+};
+
+class ProbeMonitor {
+ public:
+  struct Counts {
+    std::uint64_t rows = 0, dropped = 0, runs = 0, verdicts = 0;
+  };
+
+  // `fabric` must outlive it.
+  ProbeMonitor(const model::Fabric& fabric, const ProbeMonitorSettings& settings);
+
+  void add(const model::EvidenceSet& rows);
+  // What was seen so far speaks of the past only: something was taken out of service, or back, at
+  // `now`. Rows of windows that began before are dropped, also those that are still on their way.
+  void forget(Timestamp now);
+
+  // When it is time and rows have come since: a record of each verdict as a JSON line, for the
+  // feed "record". Its time is `now`, its id the same for the same verdict at the same time.
+  // Of parts that lose, attribute "flows" names flows that were lost there (failing_flows.hpp).
+  // Parts that lose are probe_loss, hosts that answer nobody probe_host, congestion
+  // probe_latency; starved hosts and links without traffic are kind info.
+  // Cost: that of Localiser::run over the rows kept.
+  std::vector<std::string> look(Timestamp now);
+
+  // When look() has something to do; none: not before more rows come.
+  std::optional<Timestamp> next_due() const {
+    return has_new_ ? std::optional(next_) : std::nullopt;
+  }
+  const Counts& counts() const { return counts_; }
+
+ private:
+  model::EvidenceSet recent() const;
+  std::vector<port::Flow> failing(const observe::localise::Entity& entity) const;
+  std::string line(const observe::localise::Verdict& verdict,
+                   const observe::localise::Report& report, Timestamp now) const;
+
+  const model::Fabric& fabric_;
+  ProbeMonitorSettings settings_;
+  observe::localise::Localiser localiser_;
+  std::vector<std::string> classes_;
+  struct Row {
+    model::Evidence evidence;
+    std::vector<model::LinkId> path;
+  };
+  std::deque<Row> rows_;
+  Timestamp next_, changed_{INT64_MIN};
+  bool has_new_ = false;
+  Counts counts_;
+};
+
+}  // namespace weft::serve

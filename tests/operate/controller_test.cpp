@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <map>
+
+#include "controller_kit.hpp"
+#include "port/test_store.hpp"
+
+using namespace weft;
+using namespace weft::desk_test;
+using operate::repair::Order;
+using operate::repair::OrderKind;
+
+namespace {
+
+std::vector<port::Document> documents(Life& life, std::string_view kind) {
+  auto out = life.store().documents(kind, {timestamp_ns_max}, 1000);
+  REQUIRE(out.has_value());
+  return *out;
+}
+std::vector<port::Document> cases(Life& life) { return documents(life, "case"); }
+
+std::size_t count(const std::vector<Order>& orders, OrderKind kind) {
+  return static_cast<std::size_t>(std::ranges::count(orders, kind, &Order::kind));
+}
+
+// A store that fails when it is told to.
+class Failing : public port::ForwardingStore {
+ public:
+  Failing(std::unique_ptr<port::Store> real, const bool& is_broken)
+      : ForwardingStore(std::move(real)), is_broken_(is_broken) {}
+  Result<std::uint64_t> commit(const port::Commit& commit) override {
+    if (is_broken_) return fail(Errc::io, {}, "no space left on the device", "make room");
+    return ForwardingStore::commit(commit);
+  }
+
+ private:
+  const bool& is_broken_;
+};
+
+}  // namespace
+
+TEST_CASE("lines are refused one by one, known ones are not kept twice") {
+  World world;
+  Life life(world);
+  const std::string good = Life::record("a", world.now, "rtsw:1->ctsw:2", "link_down");
+  const auto first = life.say({good, "{", "", R"({"id":"b","kind":"link_down"})", good});
+  REQUIRE(first.has_value());
+  CHECK(first->acknowledged == 3);
+  CHECK(first->known == 2);  // the blank one and the repeat
+  REQUIRE(first->refused.size() == 2);
+  CHECK(first->refused[0].line == 2);
+  CHECK(first->refused[1].why.find("\"t\"") != std::string::npos);
+  const auto again = life.say({good});
+  CHECK(again->known == 1);
+  CHECK(life.store().events(1, 100)->size() == 1);
+  // Whatever it is, a syslog message is kept.
+  const auto raw = life.say({"<13>x", std::string("\0\xff garbage", 10)}, serve::Feed::syslog);
+  CHECK(raw->acknowledged == 2);
+  CHECK(life.store().events(1, 100)->size() == 3);
+}
+
+TEST_CASE("a new life knows what the last one knew") {
+  World world;
+  const std::string down = Life::record("a", world.now, "rtsw:1->ctsw:2", "link_down");
+  std::string id;
+  {
+    Life life(world);
+    REQUIRE(life.say({down}));
+    life.pass(3 * second);
+    REQUIRE(cases(life).size() == 1);
+    id = cases(life)[0].id;
+    CHECK(cases(life)[0].body.find("provisional") != std::string::npos);
+  }
+  {
+    Life life(world);  // before the case is final
+    CHECK(life.say({down})->known == 1);
+    life.pass(60 * second);
+    REQUIRE(cases(life).size() == 1);
+    CHECK(cases(life)[0].id == id);
+    CHECK(cases(life)[0].body.find(R"("standing":"open")") != std::string::npos);
+  }
+  Life life(world);
+  const Timestamp updated = cases(life)[0].updated;
+  life.pass(5 * second);
+  CHECK(cases(life)[0].updated == updated);  // nothing new was said of it
+  REQUIRE(life.say({Life::record("b", world.now, "rtsw:1->ctsw:2", "link_up")}));
+  life.pass(60 * second);
+  CHECK(cases(life).size() == 1);
+  CHECK(cases(life)[0].body.find(R"("record":"b")") != std::string::npos);
+}
+
+TEST_CASE("feeds are read back in the order of their events") {
+  World world;
+  {
+    Life life(world);
+    for (int i = 0; i < 3; ++i) {
+      REQUIRE(
+          life.say({"<187>1 2027-01-15T08:00:00Z ctsw:2 kernel - - - Ethernet1/1: Link is Down"},
+                   serve::Feed::syslog));
+      REQUIRE(life.say(
+          {Life::record(fmt::format("r{}", i), world.now, "rtsw:1->ctsw:3", "link_down")}));
+    }
+    life.pass(60 * second);
+    CHECK(cases(life).size() == 2);
+  }
+  Life life(world);
+  const auto before = cases(life);
+  life.pass(second);
+  CHECK(cases(life) == before);
+}
+
+TEST_CASE("a store that fails costs time and nothing else") {
+  World world;
+  bool is_broken = false;
+  Life life(world, [&](std::unique_ptr<port::Store> real) {
+    return std::make_unique<Failing>(std::move(real), is_broken);
+  });
+  const std::string down = Life::record("a", world.now, "rtsw:1->ctsw:2", "link_down");
+  is_broken = true;
+  CHECK_FALSE(life.say({down}).has_value());
+  is_broken = false;
+  CHECK(life.say({down})->known == 0);  // it was not taken the first time
+  is_broken = true;
+  CHECK(life.pass(10 * second).empty());  // nothing is ordered that is not written down
+  CHECK(cases(life).empty());
+  is_broken = false;
+  CHECK_FALSE(life.pass(second).empty());
+  CHECK(cases(life).size() == 1);
+}
+
+TEST_CASE("what is over is kept as long as the settings say") {
+  constexpr std::int64_t minute = 60 * second;
+  World world;
+  world.settings.replay_ns = minute;
+  world.settings.events_ns = 2 * minute;
+  world.settings.cases_ns = 10 * minute;
+  Life life(world);
+  life.controller().keep_snapshot("c0", "{}", {world.now});
+  life.pass(second);
+  world.now += minute;
+  const auto snapshots = [&] { return documents(life, "snapshot").size(); };
+  REQUIRE(life.say({Life::record("a", world.now, "rtsw:1->ctsw:2", "link_down")}));
+  life.controller().keep_snapshot("c1", "{}", {world.now});
+  for (int i = 0; i < 5; ++i) {
+    REQUIRE(life.say({Life::record(fmt::format("i{}", i), world.now, "rtsw:1", "info")}));
+    life.pass(minute);
+  }
+  CHECK(snapshots() == 2);
+  world.now += 10 * minute;
+  for (int i = 5; i < 10; ++i) {
+    REQUIRE(life.say({Life::record(fmt::format("i{}", i), world.now, "rtsw:1", "info")}));
+    life.pass(minute);
+  }
+  CHECK(snapshots() == 1);  // of a time in which a case was open that still is
+  CHECK(cases(life).size() == 1);
+  REQUIRE(life.say({Life::record("z", world.now, "rtsw:1->ctsw:2", "link_up")}));
+  life.pass(120 * minute);
+  CHECK(snapshots() == 0);
+}
+
+TEST_CASE("an order is given again after a death, and acts are looked at first") {
+  World world;
+  std::vector<Order> orders;
+  {
+    Life life(world);
+    REQUIRE(life.say({Life::record("a", world.now, "rtsw:1->ctsw:2", "link_down"),
+                      Life::record("b", world.now, "ctsw:2->rtsw:1", "link_down")}));
+    // The snapshot is reported missing; then the drain is ordered, and the service dies.
+    for (int i = 0; i < 60 && count(orders, OrderKind::act) == 0; ++i)
+      for (Order& order : life.pass(second / 2)) {
+        if (order.kind == OrderKind::snapshot)
+          life.controller().outcome({.order = order.id}, {world.now});
+        orders.push_back(std::move(order));
+      }
+    REQUIRE(count(orders, OrderKind::act) == 1);
+  }
+  Life life(world);
+  const std::vector<Order> after = life.pass(2 * second);
+  CHECK(count(after, OrderKind::look) >= 1);
+  CHECK(count(after, OrderKind::act) == 0);  // not before the network has been looked at
+}
