@@ -44,8 +44,8 @@ class Column {
   std::size_t size() const { return rows_.size(); }
   bool empty() const { return rows_.empty(); }
   void reserve(std::size_t size) { rows_.reserve(size); }
-  void resize(std::size_t size, T value = T{}) { rows_.resize(size, value); }
-  void assign(std::size_t size, T value) { rows_.assign(size, value); }
+  void resize(std::size_t size, const T& value = T{}) { rows_.resize(size, value); }
+  void assign(std::size_t size, const T& value) { rows_.assign(size, value); }
   bool contains(IdType id) const { return id.index() < rows_.size(); }
 
   auto begin() const { return rows_.begin(); }

@@ -49,7 +49,7 @@ Result<RehearseModel> read(const Config& config) {
   out.bad_loss = loss.number("bad_minute", {}, 1e-9, 1);
   loss.finish();
   Reader lemons(section(reader, "lemons"), "lemons", errors);
-  out.lemons = static_cast<std::uint32_t>(lemons.count("planted", {}, 0, 100'000));
+  out.lemons = static_cast<std::uint32_t>(lemons.count("count", {}, 0, 100'000));
   out.lemon_again_ns = read_ns(lemons, "again");
   lemons.finish();
   Reader people(section(reader, "people"), "people", errors);

@@ -96,8 +96,8 @@ Result<Tokens> Tokens::parse(std::string_view text, const std::string& file) {
             "write NAME ROLE[,ROLE] SHA256-OF-THE-TOKEN");
       continue;
     }
-    auto roles = parse_roles(words[1], lines.where());
-    if (!roles) errors.push_back(std::move(roles).error());
+    const auto roles = parse_roles(words[1], lines.where());
+    if (!roles) errors.push_back(roles.error());
     if (!is_name(words[0]))
       wrong(fmt::format("{} is not a valid name", quote(words[0])),
             "use up to 64 letters, digits and . _ - @");

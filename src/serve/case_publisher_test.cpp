@@ -85,7 +85,8 @@ TEST_CASE("what looked like several faults ends in the case that explains them")
   World world;
   // The switch dies slowly: its cables go down a second and a half apart.
   for (int rack = 0; rack < 4; ++rack)
-    world.say((10 + 15 * rack) * 100 * ms, fmt::format("rtsw:{}->ctsw:2", rack), "link_down");
+    world.say(std::int64_t{10 + 15 * rack} * 100 * ms, fmt::format("rtsw:{}->ctsw:2", rack),
+              "link_down");
   std::map<std::string, CaseStatus> last;
   for (CaseStatus& standing : world.until(120 * s)) last[standing.body.id] = std::move(standing);
   std::size_t open = 0;
@@ -161,7 +162,7 @@ TEST_CASE(
   down(993 * ms, "rtsw:1/1");
   const auto first = world.until(100 * s);
   REQUIRE_FALSE(first.empty());
-  const CaseStatus whole = first.back();
+  const CaseStatus& whole = first.back();
   CHECK(whole.state == CaseStatus::State::open);
   CHECK(model::root_name(world.fabric, whole.body) == "rtsw:1");
   CHECK(whole.body.members.size() == 4);

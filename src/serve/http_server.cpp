@@ -280,7 +280,7 @@ class Session : public std::enable_shared_from_this<Session> {
   }
   void end() {
     error_code ignored;
-    wire_.socket.close(ignored);
+    ignored = wire_.socket.close(ignored);
   }
   // Nothing is lost when it ends.
   bool is_idle() const { return is_closing_ || (is_waiting() && !parser_ && buffer_.size() == 0); }
@@ -314,7 +314,7 @@ class Session : public std::enable_shared_from_this<Session> {
       if (error || !self || self->timer_.expiry() > steady_clock::now()) return;
       self->is_late_ = true;
       error_code ignored;
-      self->wire_.socket.cancel(ignored);
+      ignored = self->wire_.socket.cancel(ignored);
     });
   }
 
@@ -371,9 +371,9 @@ class Session : public std::enable_shared_from_this<Session> {
     begin_visit(std::unexpected(problem_of(error, rest, server_.limits.head_bytes)));
   }
 
-  void begin_visit(std::expected<Head, Problem> head) {
+  void begin_visit(const std::expected<Head, Problem>& head) {
     const bool is_head = parser_->get().method() == http::verb::head;
-    head_ = head ? *std::move(head) : Head{.method = is_head ? "HEAD" : "GET", .is_last = true};
+    head_ = head.value_or(Head{.method = is_head ? "HEAD" : "GET", .is_last = true});
     is_last_ = head_.is_last || ++request_count_ >= server_.limits.requests;
     std::string id = fmt::format("{:016x}", mix64(server_.id_seed + ++server_.request_count));
     if (head)
@@ -486,7 +486,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void close_gently() {
     is_closing_ = true;
     error_code ignored;
-    wire_.socket.cancel(ignored);  // the watch
+    ignored = wire_.socket.cancel(ignored);  // the watch
     set_deadline(server_.needs.is_stopping ? close_patience_at_stop : close_patience);
     if (!wire_.tls) return drain({}, 0);
     wire_.tls->async_shutdown([self = shared_from_this()](error_code) { self->drain({}, 0); });
@@ -494,7 +494,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void drain(error_code error, std::size_t bytes) {
     error_code ignored;
-    if (drained_ == 0 && bytes == 0) wire_.socket.shutdown(Socket::shutdown_send, ignored);
+    if (drained_ == 0 && bytes == 0)
+      ignored = wire_.socket.shutdown(Socket::shutdown_send, ignored);
     drained_ += bytes;
     if (error || is_late_ || drained_ > drained_bytes_max) return end();
     wire_.socket.async_read_some(asio::buffer(dropped_), then(&Session::drain));
@@ -558,7 +559,7 @@ bool HttpServer::Impl::crowd_out() {
 
 void HttpServer::Impl::begin_stop() {
   error_code ignored;
-  acceptor.close(ignored);
+  ignored = acceptor.close(ignored);
   listener.reset();
   pause.cancel();
   if (sessions.empty()) return;

@@ -47,8 +47,7 @@ class Listener {
   Fd accept() const;
 
  private:
-  Listener(Fd socket, ListenAddress address)
-      : socket_(std::move(socket)), address_(std::move(address)) {}
+  Listener(Fd socket, ListenAddress address) : socket_(std::move(socket)), address_(address) {}
 
   Fd socket_;
   ListenAddress address_;

@@ -23,7 +23,7 @@
 #include "port/test_store.hpp"
 
 using namespace weft;
-using namespace weft::desk_test;
+using namespace weft::controller_test;
 using adapt::sim::FaultKind;
 using adapt::sim::Operations;
 using adapt::sim::OperationsSettings;

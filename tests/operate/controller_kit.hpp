@@ -16,7 +16,7 @@
 #include "operate/triage/rules.hpp"
 #include "serve/controller.hpp"
 
-namespace weft::desk_test {
+namespace weft::controller_test {
 
 inline constexpr std::int64_t second = 1'000'000'000;
 inline constexpr std::int64_t start_ns = 1'800'000'000 * second;
@@ -104,4 +104,4 @@ class Life {
   std::unique_ptr<serve::Controller> controller_;
 };
 
-}  // namespace weft::desk_test
+}  // namespace weft::controller_test

@@ -17,7 +17,7 @@
 #include "serve/controller_thread.hpp"
 #include "socket_client.hpp"
 
-namespace weft::desk_test {
+namespace weft::controller_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -207,4 +207,4 @@ TEST_CASE("a loop that ends under load, two hundred times" * doctest::skip(true)
   stop_again_and_again(200);
 }
 
-}  // namespace weft::desk_test
+}  // namespace weft::controller_test

@@ -5,7 +5,7 @@
 #include "port/test_store.hpp"
 
 using namespace weft;
-using namespace weft::desk_test;
+using namespace weft::controller_test;
 using operate::repair::Order;
 using operate::repair::OrderKind;
 

@@ -10,7 +10,7 @@
 
 #include "controller_kit.hpp"
 
-namespace weft::desk_test {
+namespace weft::controller_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -71,4 +71,4 @@ TEST_CASE("a receiver of notices that hangs holds up no other") {
 }
 
 }  // namespace
-}  // namespace weft::desk_test
+}  // namespace weft::controller_test

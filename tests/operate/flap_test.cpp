@@ -10,7 +10,7 @@
 
 #include "controller_kit.hpp"
 
-namespace weft::desk_test {
+namespace weft::controller_test {
 namespace {
 
 // Keeps documents and the number of events; of the rest it says that it was kept.
@@ -186,4 +186,4 @@ TEST_CASE("512 links that flap for half an hour: memory and writes are flat" *
   check_flat({.racks = 32, .spines = 16, .minutes = 30});
 }
 
-}  // namespace weft::desk_test
+}  // namespace weft::controller_test

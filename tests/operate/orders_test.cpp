@@ -8,7 +8,7 @@
 #include "controller_kit.hpp"
 
 using namespace weft;
-using namespace weft::desk_test;
+using namespace weft::controller_test;
 using operate::repair::Order;
 using operate::repair::OrderKind;
 

@@ -16,7 +16,7 @@
 #include "model/formats/test_fabric.hpp"
 
 using namespace weft;
-using namespace weft::desk_test;
+using namespace weft::controller_test;
 using adapt::sim::FaultKind;
 using adapt::sim::Operations;
 
@@ -40,7 +40,7 @@ cli::RehearseOptions options_of(std::string_view model, std::uint32_t days) {
 
 // All rates 0 but those of `rates`, and no lemons.
 cli::RehearseOptions only(std::string_view rates, std::uint32_t days) {
-  auto out = options_of("{lemons: {planted: 0}}", days);
+  auto out = options_of("{lemons: {count: 0}}", days);
   out.model.rates = {};
   const auto some = options_of(fmt::format("{{rates: {}}}", rates), days).model.rates;
   const auto none = options_of("{}", days).model.rates;
@@ -96,8 +96,7 @@ TEST_CASE("a rehearsal finds its faults, and is the same again") {
   const model::Fabric fabric =
       make_fabric("{generator: ai_zone, racks: 8, hosts_per_rack: 2, gpus_per_host: 2, spines: 8}");
   const auto options = options_of(
-      "{rates: {trunk_cable: 0.1, grey_loss: 0.1, host: 0.2}, lemons: {planted: 2, again: 1 d}}",
-      20);
+      "{rates: {trunk_cable: 0.1, grey_loss: 0.1, host: 0.2}, lemons: {count: 2, again: 1 d}}", 20);
   const auto once = cli::rehearse(fabric, options, [](double) {});
   REQUIRE_MESSAGE(once.has_value(), once.error().text());
   std::uint64_t faults = 0, found = 0;
@@ -235,7 +234,7 @@ TEST_CASE("a cable whose name needs escaping in JSON is found as others are") {
 
 TEST_CASE("seeds: the same report on any number of threads, and pairs against a baseline") {
   const model::Fabric fabric = eight_racks();
-  const auto options = options_of("{rates: {grey_loss: 0.5}, lemons: {planted: 2}}", 4);
+  const auto options = options_of("{rates: {grey_loss: 0.5}, lemons: {count: 2}}", 4);
   auto slow = options;
   slow.model.operations.visit_mean_ns *= 6;
   double done = 0;

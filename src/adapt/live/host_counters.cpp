@@ -293,7 +293,7 @@ void HostCounters::read_rdma() {
     for (const std::string& port : names(ports)) {
       const auto index = parse<std::uint32_t>(port);
       if (!index) continue;
-      const std::string folder = ports + "/" + port;
+      const std::string folder = fmt::format("{}/{}", ports, port);
       const auto link = sum(folder + "/counters", link_errors);
       const auto transport = sum(folder + "/hw_counters", transport_errors);
       if (link || transport)
@@ -313,11 +313,12 @@ void HostCounters::read_sensors() {
     for (const std::string& file : names(folder)) {
       if (!file.ends_with("_input")) continue;
       const std::string sensor = file.substr(0, file.size() - std::strlen("_input"));
+      const std::string component = fmt::format("{}/{}", name, sensor);
       if (sensor.starts_with("temp")) {
-        if (const auto value = number(folder + "/" + file))
-          add(name + "/" + sensor, Metric::celsius, *value * milli);
+        if (const auto value = number(fmt::format("{}/{}", folder, file)))
+          add(component, Metric::celsius, *value * milli);
       } else if (sensor.starts_with("fan")) {
-        read_fan(folder, sensor, name + "/" + sensor);
+        read_fan(folder, sensor, component);
       }
     }
   }
@@ -326,7 +327,7 @@ void HostCounters::read_sensors() {
 // A fan that stands may do so on purpose: only what says so itself, or a least speed, tells.
 void HostCounters::read_fan(const std::string& folder, const std::string& sensor,
                             const std::string& component) {
-  const std::string stem = folder + "/" + sensor;
+  const std::string stem = fmt::format("{}/{}", folder, sensor);
   auto fault = number(stem + "_fault");
   if (!fault) fault = number(stem + "_alarm");
   if (fault) return add(component, Metric::fan_ok, *fault == 0 ? 1 : 0);
@@ -338,7 +339,7 @@ void HostCounters::read_fan(const std::string& folder, const std::string& sensor
 void HostCounters::read_memory() {
   const std::string controllers = "/sys/devices/system/edac/mc";
   for (const std::string& name : names(controllers))
-    if (const auto errors = sum(controllers + "/" + name, {"ce_count", "ue_count"}))
+    if (const auto errors = sum(fmt::format("{}/{}", controllers, name), {"ce_count", "ue_count"}))
       add(name, Metric::memory_errors, *errors);
   const auto info = text("/proc/meminfo");
   if (!info) return;

@@ -22,10 +22,11 @@ void MaxFlow::index_arcs() {
   left_.resize(2 * edges_.size());
   std::vector<std::uint32_t> place(first_.begin(), first_.end() - 1);
   for (std::uint32_t e = 0; e < edges_.size(); ++e) {
-    arcs_[place[edges_[e].a]++] = 2 * e;
-    arcs_[place[edges_[e].b]++] = 2 * e + 1;
-    left_[2 * e] = edges_[e].forward;
-    left_[2 * e + 1] = edges_[e].backward;
+    const std::uint32_t there = 2 * e, back = there + 1;
+    arcs_[place[edges_[e].a]++] = there;
+    arcs_[place[edges_[e].b]++] = back;
+    left_[there] = edges_[e].forward;
+    left_[back] = edges_[e].backward;
   }
 }
 

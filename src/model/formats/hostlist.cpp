@@ -43,8 +43,8 @@ class Expander {
     if (where.column != 0) where.column += static_cast<std::uint32_t>(offset);
     return where;
   }
-  std::unexpected<Error> wrong(std::size_t offset, std::string what) const {
-    return fail(Errc::parse, at(offset), "host list: " + what,
+  std::unexpected<Error> wrong(std::size_t offset, std::string_view what) const {
+    return fail(Errc::parse, at(offset), fmt::format("host list: {}", what),
                 "write names such as \"n7\", \"n[0-3,9]\" or \"r[0-1]n[00-15]\", with commas");
   }
   std::unexpected<Error> too_many(std::size_t offset) const {

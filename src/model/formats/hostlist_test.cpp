@@ -1,6 +1,7 @@
 #include "model/formats/hostlist.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <set>
 
@@ -70,8 +71,8 @@ TEST_CASE("compressed lists expand to the same names") {
     for (std::uint64_t i = rng.below(20); i-- > 0;) {
       const std::string prefix(1, static_cast<char>('a' + rng.below(2)));
       const std::string number = std::to_string(rng.below(120));
-      names.insert(prefix + (rng.below(4) == 0 ? "0" : "") + number +
-                   (rng.below(8) == 0 ? "x" : ""));
+      const char* const zero = rng.below(4) == 0 ? "0" : "";
+      names.insert(fmt::format("{}{}{}{}", prefix, zero, number, rng.below(8) == 0 ? "x" : ""));
     }
     if (names.empty()) continue;
     const Names list(names.begin(), names.end());

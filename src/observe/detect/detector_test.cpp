@@ -189,8 +189,9 @@ TEST_CASE("detect: a line card is one detection with all of its members, and not
   };
   const std::int64_t start = 100 * ns_per_s;
   for (int i = 0; i < 36; ++i) {
-    take(start + i * 20 * ms, EventKind::link_down, fmt::format("ctsw:0/{}", 36 + i));
-    take(start + i * 20 * ms + 50 * ms, EventKind::bgp_down, fmt::format("ctsw:0/{}", 36 + i));
+    take(start + std::int64_t{i} * 20 * ms, EventKind::link_down, fmt::format("ctsw:0/{}", 36 + i));
+    take(start + std::int64_t{i} * 20 * ms + 50 * ms, EventKind::bgp_down,
+         fmt::format("ctsw:0/{}", 36 + i));
   }
   take(start + 100 * ms, EventKind::link_down, "ctsw:0/3");
   take(start + 100 * ms, EventKind::link_down, "ctsw:1/40");
@@ -200,7 +201,7 @@ TEST_CASE("detect: a line card is one detection with all of its members, and not
   const Detection& began = out.detections.front();
   CHECK(detector.rules()[began.rule].name == "line_card_down");
   CHECK(name(fabric, began.entity) == "ctsw:0/card:1");
-  CHECK(began.t.ns == start + 17 * 20 * ms);  // the 18th
+  CHECK(began.t.ns == start + std::int64_t{17} * 20 * ms);  // the 18th
   CHECK(began.told.ns - began.t.ns == 500 * ms);
   CHECK(began.members.size() == 72);
   CHECK(began.member_count == 72);

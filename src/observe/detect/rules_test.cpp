@@ -1,5 +1,7 @@
 #include "observe/detect/rules.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
@@ -158,7 +160,7 @@ TEST_CASE("detection rules: conditions have bounds") {
     terms += "{count: {kind: link_down, at_least: " + std::to_string(i) + "}}, ";
   refuses(with("{any: [" + terms + "]}"), "13 different terms");
   std::string deep = "{count: {kind: link_down}}";
-  for (int i = 0; i < 40; ++i) deep = "{any: [" + deep + "]}";
+  for (int i = 0; i < 40; ++i) deep = fmt::format("{{any: [{}]}}", deep);
   refuses(with(deep), "nested too deep");
 }
 

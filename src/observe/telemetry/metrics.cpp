@@ -200,7 +200,7 @@ void MetricReader::take_one(const port::Sample& sample, Timestamp received) {
       t = received;
     }
   }
-  if (std::abs(static_cast<double>(t.ns)) > static_cast<double>(timestamp_ns_max / 2)) {
+  if (std::abs(static_cast<double>(t.ns)) > static_cast<double>(timestamp_ns_max) / 2) {
     ++counts_.invalid;
     return;
   }

@@ -116,8 +116,8 @@ RepairStats repair_stats(std::span<const RepairRow> rows, const Policy& policy, 
   });
   RepairStats out;
   for (std::size_t k = 0; k < model::cause_kind_count; ++k) {
-    ProblemAccount problem = account(static_cast<CauseKind>(k), inside, policy);
-    if (problem.repairs > 0) out.problems.push_back(std::move(problem));
+    const ProblemAccount problem = account(static_cast<CauseKind>(k), inside, policy);
+    if (problem.repairs > 0) out.problems.push_back(problem);
   }
   out.offenders = find_offenders(inside);
   for (const RepairRow& row : inside) {

@@ -21,7 +21,7 @@ struct Lab {
     REQUIRE_MESSAGE(placed.has_value(), placed.error().text());
     jobs = *std::move(placed);
   }
-  Impact predict(std::vector<std::string> out, std::vector<std::string> drain,
+  Impact predict(const std::vector<std::string>& out, const std::vector<std::string>& drain,
                  WhatIf::Options options = {}) const {
     const auto parts = [&](const std::vector<std::string>& names) {
       std::vector<Entity> found;

@@ -318,7 +318,7 @@ TEST_CASE("nobody starts a stage or an iteration before it has all of the last o
     CAPTURE(algorithm);
     const std::uint32_t n = 8;
     std::vector<Duration> late(n);
-    for (std::uint32_t r = 0; r < n; ++r) late[r] = Duration{r * 7'777'777};
+    for (std::uint32_t r = 0; r < n; ++r) late[r] = Duration{std::int64_t{r} * 7'777'777};
     const Lowered lowered =
         lower(fabric, n, {.algorithm = algorithm, .channels = 2, .iterations = 3, .late = late});
     const Run run = execute(lowered.set);

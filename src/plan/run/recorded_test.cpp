@@ -47,8 +47,9 @@ TEST_CASE("a GOAL schedule on the engine takes what LogGP says") {
         folder.write("tree.goal", binomial_goal(depth, static_cast<unsigned>(bytes)));
     for (const char* contention : {"true", "false"}) {
       const model::Outcome outcome = run(
-          fabric + "routing: {scheme: spray}\nengine: {name: fluid, contention: " + contention +
-          "}\njobs: [{name: tree, workload: " + file + ", overhead: 1.5 us, place: rack_order}]\n");
+          fmt::format("{}routing: {{scheme: spray}}\nengine: {{name: fluid, contention: {}}}\n"
+                      "jobs: [{{name: tree, workload: {}, overhead: 1.5 us, place: rack_order}}]\n",
+                      fabric, contention, file));
       const auto& t = outcome.variants[0].jobs[0].training;
       REQUIRE(t.has_value());
       const double expected = depth * overhead + depth * (overhead + latency + bytes / 50e9);

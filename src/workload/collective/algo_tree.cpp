@@ -16,7 +16,7 @@ Result<std::vector<Stage>> tree_stages(const Job& job) {
   for (std::uint32_t i = 0; i < job.channels * trees; ++i) {
     const RankTree tree = rank_tree(job, i / trees, i % trees);
     Chain& chain = stage.chains.emplace_back();
-    chain.edges.reserve((both_ways ? 2 : 1) * job.size());
+    chain.edges.reserve(std::size_t{both_ways ? 2U : 1U} * job.size());
     for (Rank r = 0; r < job.size(); ++r) {
       if (tree.parent[r] == no_rank) continue;
       const NodeId node = job.node(r), parent = job.node(tree.parent[r]);

@@ -65,7 +65,7 @@ TEST_CASE("groups that the model does not cover") {
   CHECK(shape_of(fabric, gpus.first(8)).value().hosts == 1);
   const auto uneven = shape_of(fabric, gpus.first(11));
   REQUIRE_FALSE(uneven.has_value());
-  CHECK(uneven.error().text().find("8") != std::string::npos);
+  CHECK(uneven.error().text().find('8') != std::string::npos);
 }
 
 TEST_CASE("shapes are checked") {
