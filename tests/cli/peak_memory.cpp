@@ -4,11 +4,10 @@
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
-
-extern char** environ;
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;

@@ -15,7 +15,6 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -27,11 +26,13 @@
 #include "adapt/gnmi/test_certificates.hpp"
 #include "base/timestamp.hpp"
 #include "run_weft.hpp"
+#include "webhook.hpp"
 
 using nlohmann::json;
 using weft::adapt::gnmi::TestAuthority;
 using weft::cli_test::Outcome;
 using weft::cli_test::Scratch;
+using weft::cli_test::Webhook;
 using namespace std::chrono_literals;
 
 namespace {
@@ -78,49 +79,14 @@ bool is_signed(const std::string& header, const std::string& body) {
          header.substr(comma + 4) == hex(code.data(), size);
 }
 
-// Where the service sends its notices.
-class Hook {
- public:
-  struct Got {
-    std::string signature, body;
-  };
-  Hook() {
-    server_.Post("/hook", [this](const httplib::Request& request, httplib::Response&) {
-      const std::lock_guard guard(mutex_);
-      got_.push_back({request.get_header_value("X-Weft-Signature"), request.body});
-    });
-    port_ = server_.bind_to_any_port("127.0.0.1");
-    REQUIRE(port_ > 0);
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
+std::size_t count(const Webhook& hook, const std::string& event, const std::string& case_id) {
+  std::size_t out = 0;
+  for (const Webhook::Notice& one : hook.notices()) {
+    const json notice = json::parse(one.body);
+    if (notice["event"] == event && notice["case"] == case_id) ++out;
   }
-  ~Hook() {
-    server_.stop();
-    thread_.join();
-  }
-  Hook(const Hook&) = delete;
-  Hook& operator=(const Hook&) = delete;
-
-  std::string url() const { return fmt::format("http://127.0.0.1:{}/hook", port_); }
-  std::vector<Got> got() const {
-    const std::lock_guard guard(mutex_);
-    return got_;
-  }
-  std::size_t count(const std::string& event, const std::string& case_id) const {
-    std::size_t out = 0;
-    for (const Got& one : got()) {
-      const json notice = json::parse(one.body);
-      if (notice["event"] == event && notice["case"] == case_id) ++out;
-    }
-    return out;
-  }
-
- private:
-  httplib::Server server_;
-  std::thread thread_;
-  int port_ = 0;
-  mutable std::mutex mutex_;
-  std::vector<Got> got_;
-};
+  return out;
+}
 
 // A running `weft serve` with all of it, and those who talk to it.
 class Service {
@@ -177,7 +143,7 @@ snapshots:
   httplib::Client client(const std::string& token, const std::string& authority = "ca.pem") const {
     const bool is_tls = !authority.empty();
     httplib::Client out(fmt::format("{}://127.0.0.1:{}", is_tls ? "https" : "http", api_port_));
-    if (is_tls) out.set_ca_cert_path((scratch_.path() + "/" + authority).c_str());
+    if (is_tls) out.set_ca_cert_path(scratch_.path() + "/" + authority);
     out.set_read_timeout(20s);
     if (!token.empty()) out.set_bearer_token_auth(token);
     return out;
@@ -219,7 +185,7 @@ snapshots:
   }
 
   const Scratch& scratch() const { return scratch_; }
-  const Hook& hook() const { return hook_; }
+  const Webhook& hook() const { return hook_; }
   void write_secret(const std::string& name, const std::string& text) const {
     scratch_.write(name, text);
     REQUIRE(::chmod((scratch_.path() + "/" + name).c_str(), 0600) == 0);
@@ -234,7 +200,7 @@ snapshots:
   }
 
   Scratch scratch_;
-  Hook hook_;
+  Webhook hook_;
   TestAuthority authority_;
   int process_ = 0, api_port_ = 0, syslog_port_ = 0;
 };
@@ -307,8 +273,8 @@ TEST_CASE("serve: what syslog and Alertmanager say becomes cases, and outlives t
                            "\nweft_syslog_dropped_total 0\n", "\nweft_cases_open 2\n"})
     CHECK_MESSAGE(metrics->body.find(line) != std::string::npos, line);
   CHECK(eventually([&] {
-    return service.hook().count("case_opened", id) == 1 &&
-           service.hook().count("case_opened", other_id) == 1;
+    return count(service.hook(), "case_opened", id) == 1 &&
+           count(service.hook(), "case_opened", other_id) == 1;
   }));
   CHECK_MESSAGE(service.stop(SIGTERM) == 0, service.log());
 
@@ -325,12 +291,12 @@ TEST_CASE("serve: what syslog and Alertmanager say becomes cases, and outlives t
   CHECK(service.post("/v1/alertmanager", alerts("rtsw:3", "ctsw:2", now_text()))["known"] == 0);
   std::optional<json> third;
   REQUIRE(eventually([&] { return (third = service.case_about("rtsw:3--ctsw:2")).has_value(); }));
-  CHECK(eventually([&] { return service.hook().count("case_opened", (*third)["id"]) == 1; }));
-  CHECK(service.hook().count("case_opened", id) == 1);
-  CHECK(service.hook().count("case_opened", other_id) == 1);
-  const std::vector<Hook::Got> got = service.hook().got();
-  for (const Hook::Got& notice : got) CHECK(is_signed(notice.signature, notice.body));
-  CHECK_FALSE(is_signed(got.front().signature, "{}"));
+  CHECK(eventually([&] { return count(service.hook(), "case_opened", (*third)["id"]) == 1; }));
+  CHECK(count(service.hook(), "case_opened", id) == 1);
+  CHECK(count(service.hook(), "case_opened", other_id) == 1);
+  const auto notices = service.hook().notices();
+  for (const Webhook::Notice& notice : notices) CHECK(is_signed(notice.signature, notice.body));
+  CHECK_FALSE(is_signed(notices.front().signature, "{}"));
   CHECK(service.stop(SIGINT) == 0);
 }
 

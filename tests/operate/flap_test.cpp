@@ -111,9 +111,10 @@ class Flapping {
     const std::string spine = fmt::format("ctsw:{}", link / shape_.racks);
     const Kinds& kinds = turns[static_cast<std::size_t>((seconds_ + link) % 4)];
     for (std::size_t i = 0; i < kinds.size(); ++i)
-      lines.push_back(Life::record(fmt::format("{}", ++next_), now_ - 1'000'000 * (link % 900),
-                                   i % 2 == 0 ? rack + "->" + spine : spine + "->" + rack,
-                                   kinds[i]));
+      lines.push_back(Life::record(
+          fmt::format("{}", ++next_), now_ - std::int64_t{link % 900} * 1'000'000,
+          i % 2 == 0 ? fmt::format("{}->{}", rack, spine) : fmt::format("{}->{}", spine, rack),
+          kinds[i]));
   }
 
   const Shape shape_;

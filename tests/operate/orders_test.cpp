@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "controller_kit.hpp"
 
 using namespace weft;
 using namespace weft::controller_test;
+using nlohmann::json;
 using operate::repair::Order;
 using operate::repair::OrderKind;
 
@@ -24,25 +26,24 @@ class Network {
   bool refuses = false;
   std::map<std::string, int> drains;
 
-  void say(Life& life, std::int64_t after_ns, std::string_view source, std::string_view entity,
+  void say(std::int64_t after_ns, std::string_view source, std::string_view entity,
            std::string_view kind, std::string_view attrs = "") {
     lines_.emplace_back(
         world_.now + after_ns,
         fmt::format(
             R"({{"id":"n{}","t":"{}","source":"{}","entity":"{}","kind":"{}","attrs":{{{}}}}})",
             ++serial_, world_.now + after_ns, source, entity, kind, attrs));
-    static_cast<void>(life);
   }
   // Both ends speak of the session that a drain shuts, a moment after the routes are gone.
-  void shut(Life& life, const std::string& cable) {
+  void shut(const std::string& cable) {
     const auto [a, b] = ends(cable);
-    say(life, 2 * second, "syslog", a + "->" + b, "bgp_down", R"("reason":"policy")");
-    say(life, 2 * second + 20'000'000, "syslog", b + "->" + a, "bgp_down", R"("reason":"reset")");
+    say(2 * second, "syslog", a + "->" + b, "bgp_down", R"("reason":"policy")");
+    say(2 * second + 20'000'000, "syslog", b + "->" + a, "bgp_down", R"("reason":"reset")");
   }
-  void open(Life& life, const std::string& cable) {
+  void open(const std::string& cable) {
     const auto [a, b] = ends(cable);
-    say(life, 3 * second, "syslog", a + "->" + b, "bgp_up");
-    say(life, 3 * second, "syslog", b + "->" + a, "bgp_up");
+    say(3 * second, "syslog", a + "->" + b, "bgp_up");
+    say(3 * second, "syslog", b + "->" + a, "bgp_up");
   }
 
   // So many seconds; `each` comes by once a second.
@@ -77,9 +78,9 @@ class Network {
         out.error = Error{Errc::infeasible, {}, "the automation says no", {}, {}};
       } else if (is_drain && drained.insert(order.entity).second) {
         ++drains[order.entity];
-        shut(life, order.entity);
+        shut(order.entity);
       } else if (!is_drain && drained.erase(order.entity) > 0) {
-        open(life, order.entity);
+        open(order.entity);
       }
     } else if (order.kind == OrderKind::look) {
       out.service =
@@ -96,25 +97,18 @@ class Network {
   int serial_ = 0;
 };
 
-struct CaseStatus {
-  std::string kind, entity, standing;
-};
-// A value of a flat JSON document.
-std::string value(const std::string& body, std::string_view key) {
-  const std::size_t at = body.find(fmt::format("\"{}\":\"", key));
-  if (at == std::string::npos) return "";
-  const std::size_t from = at + key.size() + 4;
-  return body.substr(from, body.find('"', from) - from);
-}
-// Of cases that somebody still believes in: cause, root and standing.
+// Cause and root of the cases that are neither superseded nor withdrawn.
 std::string believed(Life& life) {
   auto documents = life.store().documents("case", {timestamp_ns_max}, 1'000);
   REQUIRE(documents.has_value());
   std::set<std::string> out;
   for (const port::Document& d : *documents) {
-    const std::string standing = value(d.body, "standing");
+    const json body = json::parse(d.body);
+    const std::string standing = body["standing"];
     if (standing == "superseded" || standing == "withdrawn") continue;
-    out.insert(fmt::format("{} {}", value(d.body, "kind"), value(d.body, "entity")));
+    const json& cause = body["cause"];
+    out.insert(
+        fmt::format("{} {}", cause["kind"].get<std::string>(), cause["entity"].get<std::string>()));
   }
   return fmt::format("{}", fmt::join(out, "; "));
 }
@@ -123,15 +117,23 @@ std::string ever(Life& life) {
   auto documents = life.store().documents("case", {timestamp_ns_max}, 1'000);
   REQUIRE(documents.has_value());
   std::set<std::string> out;
-  for (const port::Document& d : *documents) out.insert(value(d.body, "kind"));
+  for (const port::Document& d : *documents) out.insert(json::parse(d.body)["cause"]["kind"]);
   return fmt::format("{}", fmt::join(out, "; "));
 }
 
 constexpr std::string_view cable = "rtsw:1--ctsw:2";
 constexpr std::string_view flow = "nic:5>nic:2 49155>0 0 ctsw:2->rtsw:1";
 
-void lose(Network& network, Life& life, std::string_view link = "ctsw:2->rtsw:1") {
-  network.say(life, 0, "probe", link, "probe_loss", fmt::format(R"("flows":"{}")", flow));
+void lose(Network& network, std::string_view link = "ctsw:2->rtsw:1") {
+  network.say(0, "probe", link, "probe_loss", fmt::format(R"("flows":"{}")", flow));
+}
+
+// Twelve reports of loss at most, within 20 s.
+void lose_until_drained(Network& network, Life& life) {
+  int reports = 0;
+  network.pass(life, 20, [&] {
+    if (network.drained.empty() && reports++ < 12) lose(network);
+  });
 }
 
 }  // namespace
@@ -141,10 +143,7 @@ TEST_CASE("a grey cable is drained and returned, and the final case is the cable
   Network network(world);
   network.bad.insert(std::string(cable));
   auto life = std::make_unique<Life>(world);
-  int said = 0;
-  network.pass(*life, 20, [&] {
-    if (network.drained.empty() && said++ < 12) lose(network, *life);
-  });
+  lose_until_drained(network, *life);
   CHECK(network.drained.contains(std::string(cable)));
   SUBCASE("in one life") {}
   SUBCASE("and the service dies meanwhile") {
@@ -166,10 +165,7 @@ TEST_CASE("test traffic repeats the flows that were lost") {
   Network network(world);
   network.bad.insert(std::string(cable));
   auto life = std::make_unique<Life>(world);
-  int said = 0;
-  network.pass(*life, 20, [&] {
-    if (network.drained.empty() && said++ < 12) lose(network, *life);
-  });
+  lose_until_drained(network, *life);
   SUBCASE("in one life") {}
   SUBCASE("and the service dies meanwhile") {
     life.reset();
@@ -188,7 +184,7 @@ TEST_CASE("a cable that probers accuse and test traffic acquits is not drained")
   World world;
   Network network(world);
   Life life(world);
-  for (int minute = 0; minute < 30; ++minute) network.pass(life, 60, [&] { lose(network, life); });
+  for (int minute = 0; minute < 30; ++minute) network.pass(life, 60, [&] { lose(network); });
   CHECK(network.drains.empty());
   CHECK(network.checks.size() >= 5);
   CHECK(network.checks.size() < 100);  // less and less often
@@ -205,7 +201,7 @@ TEST_CASE("a cable that fails whenever it is back is drained twice an hour at mo
     const int before = network.drains[std::string(cable)];
     network.pass(life, 60, [&] {
       const bool is_in = network.drained.empty();
-      if (is_in) lose(network, life);
+      if (is_in) lose(network);
       network.bad.clear();
       if (is_in) network.bad.insert(std::string(cable));
     });
@@ -222,13 +218,13 @@ TEST_CASE("a drain that is refused explains nothing that comes later") {
   network.refuses = true;
   network.bad.insert(std::string(cable));
   Life life(world);
-  network.pass(life, 10, [&] { lose(network, life); });
+  network.pass(life, 10, [&] { lose(network); });
   CHECK(network.drained.empty());
   // It is tried again every half minute, and refused every time; in between somebody closes the
   // sessions of another cable of that switch: nobody ordered that.
   network.refuses = true;
   network.pass(life, 15);
-  network.shut(life, "rtsw:3--ctsw:1");
+  network.shut("rtsw:3--ctsw:1");
   network.pass(life, 100);
   CHECK(believed(life) == "cable rtsw:1--ctsw:2; misconfiguration rtsw:3");
 }
@@ -240,13 +236,10 @@ TEST_CASE("what is drained for long is known to a new life that reads back a few
   Network network(world);
   network.bad.insert(std::string(cable));
   auto life = std::make_unique<Life>(world);
-  int said = 0;
-  network.pass(*life, 20, [&] {
-    if (network.drained.empty() && said++ < 12) lose(network, *life);
-  });
+  lose_until_drained(network, *life);
   REQUIRE(network.drained.contains(std::string(cable)));
   for (int minute = 0; minute < 90; ++minute) {
-    network.say(*life, 0, "syslog", "rtsw:0", "info");
+    network.say(0, "syslog", "rtsw:0", "info");
     network.pass(*life, 60);
   }
   // The events of the first hour are gone, though the cable is still out.
@@ -255,7 +248,7 @@ TEST_CASE("what is drained for long is known to a new life that reads back a few
   CHECK(events->front().received.ns > start_ns + 1'800 * second);
   life.reset();
   life = std::make_unique<Life>(world);
-  network.shut(*life, std::string(cable));  // somebody reloads the configuration of its switch
+  network.shut(std::string(cable));  // somebody reloads the configuration of its switch
   network.pass(*life, 100);
   CHECK(ever(*life) == "cable");
 }
@@ -264,13 +257,13 @@ TEST_CASE("an operator's own drain, told as a record, is nobody's fault either")
   World world;
   Network network(world);
   Life life(world);
-  network.say(life, 0, "agent", "ctsw:1", "drain", R"("who":"ann","why":"new optics")");
-  for (int rack = 0; rack < 4; ++rack) network.shut(life, fmt::format("rtsw:{}--ctsw:1", rack));
+  network.say(0, "agent", "ctsw:1", "drain", R"("who":"ann","why":"new optics")");
+  for (int rack = 0; rack < 4; ++rack) network.shut(fmt::format("rtsw:{}--ctsw:1", rack));
   network.pass(life, 100);
   CHECK(ever(life).empty());
-  network.say(life, 0, "agent", "ctsw:1", "undrain", R"("who":"ann")");
+  network.say(0, "agent", "ctsw:1", "undrain", R"("who":"ann")");
   network.pass(life, 100);
-  network.shut(life, "rtsw:0--ctsw:1");
+  network.shut("rtsw:0--ctsw:1");
   network.pass(life, 100);
   CHECK(believed(life) == "misconfiguration rtsw:0");
 }

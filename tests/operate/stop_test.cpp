@@ -29,6 +29,7 @@
 #include "base/rng.hpp"
 #include "base/test_skip.hpp"
 #include "service_kit.hpp"
+#include "webhook.hpp"
 
 using namespace weft;
 using namespace weft::operate_test;
@@ -38,35 +39,13 @@ namespace {
 
 constexpr auto stop_limit = 5'000ms;
 
-// Takes notices, a little late.
-class Hook {
- public:
-  Hook() {
-    server_.Post("/hook", [](const httplib::Request&, httplib::Response&) {
-      std::this_thread::sleep_for(3ms);
-    });
-    port_ = server_.bind_to_any_port("127.0.0.1");
-    REQUIRE(port_ > 0);
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
-  }
-  ~Hook() {
-    server_.stop();
-    thread_.join();
-  }
-  Hook(const Hook&) = delete;
-  Hook& operator=(const Hook&) = delete;
-  std::string config() const {
-    return fmt::format(
-        "provisional: {{wait: 20 ms, lateness: 20 ms}}\n"
-        "notify:\n  - webhook: {{url: \"http://127.0.0.1:{}/hook\"}}\n",
-        port_);
-  }
-
- private:
-  httplib::Server server_;
-  int port_ = 0;
-  std::thread thread_;
-};
+// Notices go to `hook`, which takes a little while for each.
+constexpr auto notice_delay = 3ms;
+std::string config_with(const cli_test::Webhook& hook) {
+  return fmt::format(
+      "provisional: {{wait: 20 ms, lateness: 20 ms}}\nnotify:\n  - webhook: {{url: \"{}\"}}\n",
+      hook.url());
+}
 
 // What the service says of where it receives syslog.
 int syslog_port(Service& service) {
@@ -207,8 +186,8 @@ struct Summary {
 
 void stop_under_load(int stops) {
   Rng rng(doctest::getContextOptions()->rand_seed);
-  const Hook hook;
-  Service service(hook.config());
+  const cli_test::Webhook hook(notice_delay);
+  Service service(config_with(hook));
   Summary summary;
   const std::string store = service.scratch().path() + "/weft.db";
   for (int i = 0; i < stops; ++i) {
@@ -240,8 +219,8 @@ bool mount_small_disk(const std::string& at) {
 }
 
 void stop_after_full_disk(int stops) {
-  const Hook hook;
-  Service service(hook.config());
+  const cli_test::Webhook hook(notice_delay);
+  Service service(config_with(hook));
   const std::string disk = service.scratch().path() + "/disk";
   if (!mount_small_disk(disk))
     return skip_test("a small disk needs the right to mount (run as root)");

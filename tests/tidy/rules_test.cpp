@@ -95,7 +95,8 @@ TEST_CASE("literals are found where they stand") {
 }
 
 TEST_CASE("JSON is not made by hand") {
-  const auto json = [](std::string text, std::string path = "src/a/a.cpp", Paths allowed = {}) {
+  const auto json = [](std::string text, std::string path = "src/a/a.cpp",
+                       const Paths& allowed = {}) {
     return check_json({{std::move(path), std::move(text)}}, allowed);
   };
   for (const std::string bad :
