@@ -7,8 +7,8 @@
 #include "cli/cli.hpp"
 #include "cli/flows_compare.hpp"
 #include "cli/flows_report.hpp"
-#include "cli/flows_run.hpp"
 #include "model/formats/connection_matrix.hpp"
+#include "plan/flows/flow_runs.hpp"
 #include "plan/run/setup.hpp"
 
 namespace weft::cli {
@@ -79,18 +79,18 @@ Result<plan::Setup> load_setup(const model::Scenario& scenario, const Common& co
   return setup;
 }
 
-int print(const Common& common, const model::FlowIds& ids, const FlowsResult& result) {
+int print(const Common& common, const model::FlowIds& ids, const plan::FlowsResult& result) {
   common.json ? print_json(ids, result) : print_text(result);
   return print_troubles(result);
 }
 
 int compare(const Common& common, const model::FlowSet& set, const plan::Setup& setup,
             route::Router& router) {
-  const FlowsResult fluid = run_fluid(set, setup, router);
-  const auto packet = run_packet(set, setup, router, common.progress());
+  const plan::FlowsResult fluid = plan::run_fluid(set, setup, router);
+  const auto packet = plan::run_packet(set, setup, router, common.progress());
   if (!packet) return report(packet.error());
-  set_first_state(router, setup);
-  const Surplus surplus = surplus_of(set, fluid, *packet, router, setup.packet.wire);
+  plan::set_first_state(router, setup);
+  const plan::Surplus surplus = plan::surplus_of(set, fluid, *packet, router, setup.packet.wire);
   common.json ? print_comparison_json(fluid, *packet, surplus)
               : print_comparison(fluid, *packet, surplus);
   const int fluid_status = print_troubles(fluid);
@@ -121,10 +121,10 @@ int flows_command(const Common& common, const FlowsArgs& args) {
   if (args.compare) return compare(common, *set, *setup, *router);
   const model::FlowIds ids = set->ids;
   if (setup->engine_name == plan::EngineName::fluid)
-    return print(common, ids, run_fluid(*set, *setup, *router));
+    return print(common, ids, plan::run_fluid(*set, *setup, *router));
   const auto result =
-      *from ? run_packet_from(*std::move(set), *setup, *router, **from, common.progress())
-            : run_packet(*std::move(set), *setup, *router, common.progress());
+      *from ? plan::run_packet_from(*std::move(set), *setup, *router, **from, common.progress())
+            : plan::run_packet(*std::move(set), *setup, *router, common.progress());
   return result ? print(common, ids, *result) : report(result.error());
 }
 

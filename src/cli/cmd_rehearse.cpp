@@ -8,9 +8,9 @@
 #include <string_view>
 #include <thread>
 
+#include "app/rehearse/rehearse.hpp"
+#include "app/rehearse/seeds.hpp"
 #include "cli/cli.hpp"
-#include "cli/rehearse.hpp"
-#include "cli/rehearse_seeds.hpp"
 
 namespace weft::cli {
 namespace {
@@ -23,28 +23,28 @@ Result<Config> load_or_default(const std::string& file) {
   return load_yaml(file);
 }
 
-Result<RehearseOptions> read_options(const Common& common, std::uint32_t days,
-                                     const std::string& model_file,
-                                     const std::string& policy_file) {
+Result<app::RehearseOptions> read_options(const Common& common, std::uint32_t days,
+                                          const std::string& model_file,
+                                          const std::string& policy_file) {
   if (days == 0 || days > days_max)
     return fail(Errc::value, {"--days", 0, 0},
                 fmt::format("{} days; must be 1 to {}", days, days_max));
-  RehearseOptions out{.days = days, .seed = common.seed.value_or(1)};
+  app::RehearseOptions out{.days = days, .seed = common.seed.value_or(1)};
   WEFT_TRY(const Config model, load_or_default(model_file));
   WEFT_TRY(const Config policy, load_or_default(policy_file));
-  WEFT_TRY(out.model, read_rehearse_model(model));
+  WEFT_TRY(out.model, app::read_rehearse_model(model));
   WEFT_TRY(out.policy, operate::repair::read_policy(policy));
   return out;
 }
 
-Result<std::optional<RehearseOptions>> read_baseline(const Common& common,
-                                                     const RehearseArgs& args) {
+Result<std::optional<app::RehearseOptions>> read_baseline(const Common& common,
+                                                          const RehearseArgs& args) {
   if (args.baseline_policy.empty() && args.baseline_model.empty())
-    return std::optional<RehearseOptions>();
+    return std::optional<app::RehearseOptions>();
   const auto or_own = [](const std::string& file, const std::string& own) {
     return file.empty() ? own : file;
   };
-  WEFT_TRY(const RehearseOptions out,
+  WEFT_TRY(const app::RehearseOptions out,
            read_options(common, args.days, or_own(args.baseline_model, args.model),
                         or_own(args.baseline_policy, args.policy)));
   return std::optional(out);
@@ -54,15 +54,17 @@ Status run(const Common& common, const RehearseArgs& args) {
   if (args.seeds == 0 || args.seeds > seeds_max)
     return fail(Errc::value, {"--seeds", 0, 0},
                 fmt::format("{} seeds; must be 1 to {}", args.seeds, seeds_max));
-  WEFT_TRY(const RehearseOptions options, read_options(common, args.days, args.model, args.policy));
-  WEFT_TRY(const std::optional<RehearseOptions> baseline, read_baseline(common, args));
+  WEFT_TRY(const app::RehearseOptions options,
+           read_options(common, args.days, args.model, args.policy));
+  WEFT_TRY(const std::optional<app::RehearseOptions> baseline, read_baseline(common, args));
   WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
   const std::uint32_t threads =
       common.threads > 0 ? common.threads : std::max(1U, std::thread::hardware_concurrency());
   const double days = static_cast<double>(args.days) * args.seeds * (baseline ? 2 : 1);
   Progress progress("rehearse", days, common.progress());
-  WEFT_TRY(const RehearseSet set, rehearse_seeds(fabric, options, baseline, {args.seeds, threads},
-                                                 [&](double done) { progress.update(done); }));
+  WEFT_TRY(const app::RehearseSet set,
+           app::rehearse_seeds(fabric, options, baseline, {args.seeds, threads},
+                               [&](double done) { progress.update(done); }));
   progress.finish();
   if (args.seeds == 1 && !baseline)
     fmt::print("{}",

@@ -1,26 +1,13 @@
-// The same flows on both engines, and what makes the difference.
+// The same flows on both engines, and what makes the difference, on standard output.
 #pragma once
 
-#include "cli/flows_run.hpp"
-#include "engine/packet/options.hpp"
-#include "model/fabric/flow_set.hpp"
-#include "route/router.hpp"
+#include "plan/flows/surplus.hpp"
 
 namespace weft::cli {
 
-// What the packet engine adds to the mean completion time beyond the fluid limit, in microseconds,
-// so far as it follows from the flows themselves. Of flows that finished in the fluid run.
-struct Surplus {
-  double headers = 0;     // transfer time x header bytes over payload
-  double round_trip = 0;  // last packet and its ACK: store and forward at every hop, and back
-  double sent_again = 0;  // transfer time x packets sent again over those of the flows
-  double rest = 0;        // queues, pauses, uneven shares: what is left of the difference
-};
-Surplus surplus_of(const model::FlowSet& set, const FlowsResult& fluid, const FlowsResult& packet,
-                   route::Router& router, const engine::packet::WireFormat& wire);
-
-void print_comparison(const FlowsResult& fluid, const FlowsResult& packet, const Surplus& surplus);
-void print_comparison_json(const FlowsResult& fluid, const FlowsResult& packet,
-                           const Surplus& surplus);
+void print_comparison(const plan::FlowsResult& fluid, const plan::FlowsResult& packet,
+                      const plan::Surplus& surplus);
+void print_comparison_json(const plan::FlowsResult& fluid, const plan::FlowsResult& packet,
+                           const plan::Surplus& surplus);
 
 }  // namespace weft::cli

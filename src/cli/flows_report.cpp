@@ -27,7 +27,7 @@ void print_member(std::string_view key, const Json& value) {
   fmt::print("  {}: {}", dumped(Json(key)), text);
 }
 
-Json to_json(const CompletionTimes& fct) {
+Json to_json(const plan::CompletionTimes& fct) {
   return {
       {"min", fct.min}, {"mean", fct.mean}, {"p50", fct.p50}, {"p99", fct.p99}, {"max", fct.max}};
 }
@@ -43,7 +43,7 @@ Json to_json(const std::vector<model::TierOutcome>& tiers) {
 }
 
 // One flow a line.
-void print_flows(const model::FlowIds& ids, std::span<const FlowSpan> flows) {
+void print_flows(const model::FlowIds& ids, std::span<const plan::FlowSpan> flows) {
   fmt::print("  \"flows\": [");
   const auto time = [](double us) { return std::isnan(us) ? "null" : fmt::format("{}", us); };
   for (std::size_t i = 0; i < flows.size(); ++i)
@@ -102,7 +102,7 @@ void print_counters(const PacketOutcome& packet) {
 
 }  // namespace
 
-void print_json(const model::FlowIds& ids, const FlowsResult& result) {
+void print_json(const model::FlowIds& ids, const plan::FlowsResult& result) {
   fmt::print("{{\n");
   print_member("makespan_s", result.makespan_s);
   fmt::print(",\n");
@@ -124,8 +124,8 @@ void print_json(const model::FlowIds& ids, const FlowsResult& result) {
   fmt::print("\n}}\n");
 }
 
-void print_text(const FlowsResult& result) {
-  const CompletionTimes& fct = result.fct;
+void print_text(const plan::FlowsResult& result) {
+  const plan::CompletionTimes& fct = result.fct;
   fmt::print("{} flows, {} finished, makespan {:.9f} s, digest {}\n", result.flows.size(),
              fct.finished, result.makespan_s, result.digest);
   fmt::print("completion time: min {}, mean {}, p50 {}, p99 {}, max {}\n\n",
@@ -138,7 +138,7 @@ void print_text(const FlowsResult& result) {
   print_counters(*result.packet);
 }
 
-int print_troubles(const FlowsResult& result) {
+int print_troubles(const plan::FlowsResult& result) {
   for (const std::string& line : result.unfinished) fmt::print(stderr, "weft: {}\n", line);
   if (result.fct.unfinished > result.unfinished.size())
     fmt::print(stderr, "weft: ... and {} more unfinished flows\n",

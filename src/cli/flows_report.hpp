@@ -3,18 +3,18 @@
 
 #include <string>
 
-#include "cli/flows_run.hpp"
 #include "model/fabric/flow_ids.hpp"
+#include "plan/flows/flow_runs.hpp"
 
 namespace weft::cli {
 
 // On standard output. JSON goes out flow by flow: two million of them as a tree would take a
 // gigabyte.
-void print_json(const model::FlowIds& ids, const FlowsResult& result);
-void print_text(const FlowsResult& result);
+void print_json(const model::FlowIds& ids, const plan::FlowsResult& result);
+void print_text(const plan::FlowsResult& result);
 
 // What went wrong, on standard error: flows that did not finish, deadlocks, bytes that got lost in
 // the books. The exit status.
-int print_troubles(const FlowsResult& result);
+int print_troubles(const plan::FlowsResult& result);
 
 }  // namespace weft::cli

@@ -1,4 +1,4 @@
-#include "cli/rehearse.hpp"
+#include "app/rehearse/rehearse.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "adapt/sim/memory_store.hpp"
-#include "cli/rehearse_minutes.hpp"
-#include "cli/rehearse_plan.hpp"
-#include "cli/rehearse_seeds.hpp"
+#include "app/rehearse/minutes.hpp"
+#include "app/rehearse/plan.hpp"
+#include "app/rehearse/seeds.hpp"
 #include "controller_kit.hpp"
 #include "model/formats/test_fabric.hpp"
 
@@ -30,37 +30,37 @@ model::Fabric eight_racks() {
       "{generator: ai_zone, racks: 8, hosts_per_rack: 2, gpus_per_host: 2, spines: 8}");
 }
 
-cli::RehearseOptions options_of(std::string_view model, std::uint32_t days) {
+app::RehearseOptions options_of(std::string_view model, std::uint32_t days) {
   const auto config = parse_yaml(model, "model.yaml");
   REQUIRE(config.has_value());
-  const auto read = cli::read_rehearse_model(*config);
+  const auto read = app::read_rehearse_model(*config);
   REQUIRE_MESSAGE(read.has_value(), read.error().text());
   return {.days = days, .seed = 3, .model = *read, .policy = operate::repair::default_policy()};
 }
 
 // All rates 0 but those of `rates`, and no lemons.
-cli::RehearseOptions only(std::string_view rates, std::uint32_t days) {
+app::RehearseOptions only(std::string_view rates, std::uint32_t days) {
   auto out = options_of("{lemons: {count: 0}}", days);
   out.model.rates = {};
   const auto some = options_of(fmt::format("{{rates: {}}}", rates), days).model.rates;
   const auto none = options_of("{}", days).model.rates;
-  const auto take = [&](double cli::RehearseModel::Rates::* rate) {
+  const auto take = [&](double app::RehearseModel::Rates::* rate) {
     if (some.*rate != none.*rate) out.model.rates.*rate = some.*rate;
   };
-  using Rates = cli::RehearseModel::Rates;
+  using Rates = app::RehearseModel::Rates;
   for (const auto rate : {&Rates::host_cable, &Rates::trunk_cable, &Rates::rack_switch,
                           &Rates::other_switch, &Rates::grey, &Rates::flap, &Rates::blips})
     take(rate);
   return out;
 }
 
-cli::RehearseReport rehearsed(const model::Fabric& fabric, const cli::RehearseOptions& options) {
-  const auto report = cli::rehearse(fabric, options, [](double) {});
+app::RehearseReport rehearsed(const model::Fabric& fabric, const app::RehearseOptions& options) {
+  const auto report = app::rehearse(fabric, options, [](double) {});
   REQUIRE_MESSAGE(report.has_value(), report.error().text());
   return *report;
 }
 
-std::uint64_t bad_minutes(const cli::RehearseReport& report) {
+std::uint64_t bad_minutes(const app::RehearseReport& report) {
   std::uint64_t out = 0;
   for (const auto& [name, problem] : report.problems)
     out += problem.bad_inside + problem.bad_across;
@@ -84,7 +84,7 @@ TEST_CASE("minutes: half of a rack's uplinks, a tenth lost, for three minutes") 
   net.advance({start_ns + 240 * second});
   net.end(fault);
   net.advance({start_ns + 600 * second});
-  const cli::Minutes minutes(fabric, racks, net, {start_ns}, net.now());
+  const app::Minutes minutes(fabric, racks, net, {start_ns}, net.now());
   CHECK(minutes.count() == 20);
   const auto bad = minutes.bad(0.049);
   REQUIRE(bad.size() == 3);
@@ -97,7 +97,7 @@ TEST_CASE("a rehearsal finds its faults, and is the same again") {
       make_fabric("{generator: ai_zone, racks: 8, hosts_per_rack: 2, gpus_per_host: 2, spines: 8}");
   const auto options = options_of(
       "{rates: {trunk_cable: 0.1, grey_loss: 0.1, host: 0.2}, lemons: {count: 2, again: 1 d}}", 20);
-  const auto once = cli::rehearse(fabric, options, [](double) {});
+  const auto once = app::rehearse(fabric, options, [](double) {});
   REQUIRE_MESSAGE(once.has_value(), once.error().text());
   std::uint64_t faults = 0, found = 0;
   for (const auto& [name, problem] : once->problems) {
@@ -108,10 +108,10 @@ TEST_CASE("a rehearsal finds its faults, and is the same again") {
   CHECK(found * 10 >= faults * 9);
   CHECK(once->lemons == 2);
   CHECK(once->drains > 0);
-  const auto again = cli::rehearse(fabric, options, [](double) {});
+  const auto again = app::rehearse(fabric, options, [](double) {});
   REQUIRE(again.has_value());
-  CHECK(cli::to_json(*once) == cli::to_json(*again));
-  CHECK(cli::to_table(*once) == cli::to_table(*again));
+  CHECK(app::to_json(*once) == app::to_json(*again));
+  CHECK(app::to_table(*once) == app::to_table(*again));
 }
 
 TEST_CASE("ten times more grey loss costs no fewer bad minutes, and leaves all else as it was") {
@@ -145,11 +145,11 @@ TEST_CASE("ten times more grey loss costs no fewer bad minutes, and leaves all e
 
 TEST_CASE("faults stay where and when they are: other rates, more days, one rack more") {
   using adapt::sim::FaultKind;
-  const auto plan_of = [](const model::Fabric& fabric, const cli::RehearseOptions& options) {
+  const auto plan_of = [](const model::Fabric& fabric, const app::RehearseOptions& options) {
     std::set<std::tuple<std::int64_t, std::string, FaultKind, double, std::int64_t, std::uint64_t>>
         out;
-    const cli::RehearseParts parts(fabric, options.model.operations.ports_per_card);
-    for (const cli::PlannedFault& f : cli::plan_faults(fabric, parts, options))
+    const app::RehearseParts parts(fabric, options.model.operations.ports_per_card);
+    for (const app::PlannedFault& f : app::plan_faults(fabric, parts, options))
       out.emplace(f.t.ns, name(fabric, f.start.part), f.start.kind, f.start.loss, f.start.lasts_ns,
                   f.start.key);
     return out;
@@ -239,20 +239,20 @@ TEST_CASE("seeds: the same report on any number of threads, and pairs against a 
   slow.model.operations.visit_mean_ns *= 6;
   double done = 0;
   const auto set = [&](std::uint32_t threads) {
-    const auto out = cli::rehearse_seeds(fabric, slow, options, {.seeds = 3, .threads = threads},
+    const auto out = app::rehearse_seeds(fabric, slow, options, {.seeds = 3, .threads = threads},
                                          [&](double days) { done = days; });
     REQUIRE_MESSAGE(out.has_value(), out.error().text());
     return *out;
   };
   const auto one = set(1);
   CHECK(done == doctest::Approx(2 * 3 * 4));
-  CHECK(cli::to_json(one) == cli::to_json(set(3)));
-  CHECK(cli::to_table(one) == cli::to_table(set(8)));
+  CHECK(app::to_json(one) == app::to_json(set(3)));
+  CHECK(app::to_table(one) == app::to_table(set(8)));
   REQUIRE(one.reports.size() == 3);
   auto alone = options;
   alone.seed = options.seed + 2;
-  CHECK(cli::to_json(one.baseline[2]) == cli::to_json(rehearsed(fabric, alone)));
-  for (const cli::FigureEstimate& row : cli::estimates(one)) {
+  CHECK(app::to_json(one.baseline[2]) == app::to_json(rehearsed(fabric, alone)));
+  for (const app::FigureEstimate& row : app::estimates(one)) {
     CAPTURE(row.name);
     REQUIRE(row.difference.has_value());
     if (row.value.count == 3 && row.baseline->count == 3)
@@ -264,15 +264,15 @@ TEST_CASE("seeds: the same report on any number of threads, and pairs against a 
 
 TEST_CASE("an estimate: mean and Student's interval") {
   const std::vector<double> samples{4, 6, 8, 10};
-  const auto e = cli::estimate(samples);
+  const auto e = app::estimate(samples);
   CHECK(e.mean == 7);
   CHECK(e.least == 4);
   CHECK(e.most == 10);
   // 3.1824 * sqrt(20 / 3 / 4)
   CHECK(*e.half == doctest::Approx(4.1085).epsilon(1e-4));
   CHECK(e.is_significant());
-  CHECK_FALSE(cli::estimate(std::vector<double>{-4, 6, 8, 10}).is_significant());
-  CHECK_FALSE(cli::estimate(std::vector<double>{5}).half.has_value());
+  CHECK_FALSE(app::estimate(std::vector<double>{-4, 6, 8, 10}).is_significant());
+  CHECK_FALSE(app::estimate(std::vector<double>{5}).half.has_value());
   // Tables of Student's distribution.
   for (const auto& [freedom, quantile] : std::map<std::size_t, double>{{1, 12.706},
                                                                        {9, 2.262},
@@ -281,12 +281,12 @@ TEST_CASE("an estimate: mean and Student's interval") {
                                                                        {19, 2.093},
                                                                        {29, 2.045},
                                                                        {99, 1.984}})
-    CHECK(std::abs(cli::student_975(freedom) - quantile) < 0.001);
+    CHECK(std::abs(app::student_975(freedom) - quantile) < 0.001);
 }
 
 TEST_CASE("a model with more faults than memory holds is refused") {
   auto options = options_of("{rates: {blips_per_day: 100}}", 366);
-  const auto report = cli::rehearse(
+  const auto report = app::rehearse(
       make_fabric(
           "{generator: ai_zone, racks: 16, hosts_per_rack: 2, gpus_per_host: 2, spines: 8}"),
       options, [](double) {});
@@ -297,7 +297,7 @@ TEST_CASE("a model with more faults than memory holds is refused") {
 TEST_CASE("a model with errors is refused, all of them at once") {
   const auto config = parse_yaml(
       "{rates: {host_cable: -1, trunks: 2}, people: {answer: 0 s}, loss: {grey_least: 0.5}}", "m");
-  const auto read = cli::read_rehearse_model(*config);
+  const auto read = app::read_rehearse_model(*config);
   REQUIRE_FALSE(read.has_value());
   for (const char* key : {"host_cable", "trunks", "longer than 0", "grey_most"})
     CHECK_MESSAGE(read.error().text().find(key) != std::string::npos, key);

@@ -29,7 +29,7 @@ using Rooms = std::map<std::string, Room, std::less<>>;  // by name: "engine/flu
 Rooms rooms_of(const Files& files);
 
 // Rooms stand on the level that their first folder has in the house, link downwards or within
-// their folder, and only cli links adapt.
+// their folder, and only app and cli link adapt.
 Findings check_levels(const Rooms& rooms);
 // Sources under src/ stand in a room's own folder and include only that room and those it links.
 Findings check_includes(const Files& files, const Rooms& rooms);

@@ -158,7 +158,8 @@ TEST_CASE("levels") {
   CHECK(check_levels(rooms).size() == 1);
   rooms.erase("cellar");
   rooms["adapt/sim"] = {6, {}};
-  rooms["cli"] = {7, {"adapt/sim"}};
+  rooms["cli"] = {8, {"adapt/sim"}};
+  rooms["app/agent"] = {7, {"adapt/sim"}};
   CHECK(check_levels(rooms).empty());
 }
 

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "adapt/sim/operations.hpp"
+#include "app/rehearse/rehearse.hpp"
 #include "base/timestamp.hpp"
-#include "cli/rehearse.hpp"
 #include "model/events/entity.hpp"
 #include "model/fabric/fabric.hpp"
 
-namespace weft::cli {
+namespace weft::app {
 
 inline constexpr Timestamp rehearse_start{1'800'000'000 * ns_per_s};
 inline constexpr std::int64_t rehearse_day_ns = std::int64_t{24} * 3600 * ns_per_s;
@@ -35,4 +35,4 @@ double expected_faults(const model::Fabric& fabric, const RehearseOptions& optio
 std::vector<PlannedFault> plan_faults(const model::Fabric& fabric, const RehearseParts& parts,
                                       const RehearseOptions& options);
 
-}  // namespace weft::cli
+}  // namespace weft::app

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "app/rehearse/rehearse.hpp"
 #include "base/result.hpp"
-#include "cli/rehearse.hpp"
 #include "model/fabric/fabric.hpp"
 
-namespace weft::cli {
+namespace weft::app {
 
 // Mean of independent samples. The interval is Student's: it holds the true mean in 95 % of cases
 // where the samples are about normal. With fewer than two samples `half` is none.
@@ -55,4 +55,4 @@ std::vector<FigureEstimate> estimates(const RehearseSet& set);
 std::string to_json(const RehearseSet& set);
 std::string to_table(const RehearseSet& set);
 
-}  // namespace weft::cli
+}  // namespace weft::app

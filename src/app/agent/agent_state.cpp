@@ -1,10 +1,10 @@
-#include "cli/agent_state.hpp"
+#include "app/agent/agent_state.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-namespace weft::cli {
+namespace weft::app {
 
 using adapt::live::LogPlace;
 using nlohmann::json;
@@ -93,4 +93,4 @@ std::deque<LogPlace> OpenRecords::places(std::size_t log, const adapt::live::Log
   return out;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::app

@@ -1,7 +1,7 @@
 // What fails how often, as YAML.
-#include "cli/rehearse.hpp"
+#include "app/rehearse/rehearse.hpp"
 
-namespace weft::cli {
+namespace weft::app {
 namespace {
 
 constexpr double rate_max = 100;
@@ -120,4 +120,4 @@ Result<RehearseModel> read_rehearse_model(const Config& config) {
   return read(laid_over(rehearse_model_text(), config));
 }
 
-}  // namespace weft::cli
+}  // namespace weft::app

@@ -18,7 +18,7 @@
 #include "operate/repair/policy.hpp"
 #include "operate/repair/repair_stats.hpp"
 
-namespace weft::cli {
+namespace weft::app {
 
 // What fails how often, and who mends it.
 struct RehearseModel {
@@ -90,4 +90,4 @@ struct RehearseFigure {
 // All that are compared over seeds, in the order of the report. A mean of nothing is left out.
 std::vector<RehearseFigure> figures(const RehearseReport& report);
 
-}  // namespace weft::cli
+}  // namespace weft::app

@@ -1,8 +1,8 @@
-#include "cli/rehearse_minutes.hpp"
+#include "app/rehearse/minutes.hpp"
 
 #include <algorithm>
 
-namespace weft::cli {
+namespace weft::app {
 
 using Harm = adapt::sim::Operations::Harm;
 using model::LinkId;
@@ -98,4 +98,4 @@ std::vector<Minutes::Bad> Minutes::bad(double loss) const {
   return out;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::app

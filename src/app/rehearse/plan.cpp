@@ -1,4 +1,4 @@
-#include "cli/rehearse_plan.hpp"
+#include "app/rehearse/plan.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 #include "base/hash.hpp"
 #include "base/rng.hpp"
 
-namespace weft::cli {
+namespace weft::app {
 namespace {
 
 using adapt::sim::FaultKind;
@@ -170,4 +170,4 @@ std::vector<PlannedFault> plan_faults(const model::Fabric& fabric, const Rehears
   return std::move(planner).plan();
 }
 
-}  // namespace weft::cli
+}  // namespace weft::app

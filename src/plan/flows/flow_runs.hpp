@@ -14,7 +14,7 @@
 #include "plan/run/setup.hpp"
 #include "route/router.hpp"
 
-namespace weft::cli {
+namespace weft::plan {
 
 // When a flow started and ended, in microseconds; no number where it did not.
 struct FlowSpan {
@@ -56,4 +56,4 @@ Result<FlowsResult> run_packet(model::FlowSet set, const plan::Setup& setup, rou
 Result<FlowsResult> run_packet_from(model::FlowSet set, const plan::Setup& setup,
                                     route::Router& router, Time at, Progress::Show progress);
 
-}  // namespace weft::cli
+}  // namespace weft::plan

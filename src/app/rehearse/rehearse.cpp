@@ -1,4 +1,4 @@
-#include "cli/rehearse.hpp"
+#include "app/rehearse/rehearse.hpp"
 
 #include <fmt/format.h>
 
@@ -9,15 +9,15 @@
 #include <set>
 
 #include "adapt/sim/memory_store.hpp"
+#include "app/rehearse/minutes.hpp"
+#include "app/rehearse/plan.hpp"
 #include "base/json_line.hpp"
 #include "base/rng.hpp"
-#include "cli/rehearse_minutes.hpp"
-#include "cli/rehearse_plan.hpp"
 #include "operate/repair/reserve.hpp"
 #include "operate/triage/rules.hpp"
 #include "serve/controller.hpp"
 
-namespace weft::cli {
+namespace weft::app {
 namespace {
 
 namespace repair = operate::repair;
@@ -415,4 +415,4 @@ Result<RehearseReport> rehearse(const model::Fabric& fabric, const RehearseOptio
   return std::make_unique<Rehearsal>(fabric, options)->run(progress);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::app

@@ -12,7 +12,7 @@
 #include "adapt/live/log_tail.hpp"
 #include "base/timestamp.hpp"
 
-namespace weft::cli {
+namespace weft::app {
 
 // As the mark of the spool, in JSON. Numbers start from the time of day, so that an agent that lost
 // its spool does not use one twice.
@@ -69,4 +69,4 @@ class OpenRecords {
   std::deque<std::string> ids_;  // of the latest serials
 };
 
-}  // namespace weft::cli
+}  // namespace weft::app

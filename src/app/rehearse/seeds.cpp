@@ -1,4 +1,4 @@
-#include "cli/rehearse_seeds.hpp"
+#include "app/rehearse/seeds.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "base/json_text.hpp"
 #include "base/text.hpp"
 
-namespace weft::cli {
+namespace weft::app {
 namespace {
 
 // Seeds of one rehearsal or of both, by index: first all of the rehearsal, then of the baseline.
@@ -230,4 +230,4 @@ std::string to_table(const RehearseSet& set) {
   return out;
 }
 
-}  // namespace weft::cli
+}  // namespace weft::app

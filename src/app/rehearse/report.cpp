@@ -5,10 +5,10 @@
 #include <string_view>
 #include <utility>
 
+#include "app/rehearse/rehearse.hpp"
 #include "base/json_text.hpp"
-#include "cli/rehearse.hpp"
 
-namespace weft::cli {
+namespace weft::app {
 namespace {
 
 double ratio(std::uint64_t part, std::uint64_t whole) {
@@ -175,4 +175,4 @@ std::string to_table(const RehearseReport& r) {
   return out + "\n" + operate::repair::to_table(r.ledger);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::app

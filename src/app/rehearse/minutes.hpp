@@ -10,7 +10,7 @@
 #include "base/timestamp.hpp"
 #include "model/fabric/fabric.hpp"
 
-namespace weft::cli {
+namespace weft::app {
 
 // The loss of a rack in a minute is the mean over that minute of what its packets would lose:
 //   across   sum over its uplinks that lose: loss x the uplink's share of the rack's uplink rate,
@@ -59,4 +59,4 @@ class Minutes {
   std::map<Cell, std::map<std::uint32_t, double>> lost_;  // by fault
 };
 
-}  // namespace weft::cli
+}  // namespace weft::app

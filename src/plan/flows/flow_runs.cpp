@@ -1,4 +1,4 @@
-#include "cli/flows_run.hpp"
+#include "plan/flows/flow_runs.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "plan/run/packet_totals.hpp"
 #include "plan/run/reduce.hpp"
 
-namespace weft::cli {
+namespace weft::plan {
 namespace {
 
 constexpr std::size_t unfinished_shown = 20;
@@ -279,4 +279,4 @@ Result<FlowsResult> run_packet(model::FlowSet set, const plan::Setup& setup, rou
   return run_messages_of(std::move(set), {{}, Time{}, watched}, setup, router, progress);
 }
 
-}  // namespace weft::cli
+}  // namespace weft::plan
