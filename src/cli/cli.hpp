@@ -32,54 +32,6 @@ struct Common {
   Result<model::LoadOptions> load_options(std::vector<std::string> keys = {}) const;
 };
 
-struct RunArgs {
-  std::string scenario;
-  std::string out;  // directory; empty: none
-};
-struct ExplainArgs {
-  std::string file;
-};
-struct FlowsArgs {
-  std::string fabric, flows;
-  std::string engine;      // empty: the file's
-  std::string start_unit;  // of a connection matrix; empty: none
-  std::string end;         // of the packet engine's run; empty: when all is over
-  std::string from_fluid;  // the fluid engine runs until then; empty: packets from the start
-  bool compare = false;    // both engines
-};
-struct PerfArgs {
-  std::string op;
-  std::string fabric;
-  std::uint32_t gpus = 0;      // 0: all
-  std::uint32_t channels = 0;  // 0: as the algorithm does
-  std::string begin = "32M", end = "32M", step_bytes, system, compare;
-  std::optional<std::string> factor;
-  std::string algorithm = "auto", protocol = "auto", place = "topology", transport;
-  std::string calibrate;  // empty: as published
-};
-struct SweepArgs {
-  std::string scenario;
-  std::string csv;  // file; empty: none
-};
-struct ExportArgs {
-  std::string fabric, format, out = "-";
-};
-
-struct TraceArgs {
-  std::vector<std::string> files;
-  std::string fabric, groups, system, out, overhead;
-  std::string place = "topology", contention = "on";
-  std::uint32_t ranks = 0;  // 0: as recorded
-};
-
-int run_command(const Common& common, const RunArgs& args);
-int explain_command(const Common& common, const ExplainArgs& args);
-int flows_command(const Common& common, const FlowsArgs& args);
-int perf_command(const Common& common, const PerfArgs& args);
-int sweep_command(const Common& common, const SweepArgs& args);
-int trace_command(const Common& common, const TraceArgs& args);
-int export_command(const Common& common, const ExportArgs& args);
-
 // Runs all variants, prints the table or JSON, and writes the report where `out` is not empty.
 int run_and_report(const Common& common, const model::ScenarioFile& file, const std::string& out);
 

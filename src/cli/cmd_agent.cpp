@@ -1,5 +1,3 @@
-#include "cli/cmd_agent.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -12,11 +10,23 @@
 #include "app/agent/agent.hpp"
 #include "base/file.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "cli/telemetry_files.hpp"
 #include "observe/detect/detector.hpp"
 
 namespace weft::cli {
 namespace {
+
+struct AgentArgs {
+  std::string fabric, device;
+  std::vector<std::string> logs;
+  std::string rules, inventory, catalogue;
+  std::string to, token, ca, certificate, key;
+  std::string spool = "agent-spool", spool_size = "256 MiB";
+  std::string interval = "1 s";
+  std::uint32_t ports_per_card = 36;
+  bool show_rules = false;
+};
 
 namespace detect = observe::detect;
 namespace live = adapt::live;
@@ -93,9 +103,24 @@ Status run_agent(const Common& common, const AgentArgs& args) {
   return app::run_agent(settings, inventory, uplink, signals);
 }
 
+int agent_command(const Common& common, const AgentArgs& args) {
+  if (args.show_rules) {
+    fmt::print("{}", detect::default_rules_text());
+    return done;
+  }
+  for (const auto& [option, value] :
+       {std::pair{"--fabric", &args.fabric}, std::pair{"--device", &args.device}})
+    if (value->empty())
+      return report({Errc::value, {option, 0, 0}, "is required", "see weft agent --help", {}});
+  const Status status = run_agent(common, args);
+  return status ? done : report(status.error());
+}
+
 }  // namespace
 
-void add_agent(CLI::App& command, AgentArgs& args) {
+void add_agent(Commands& commands) {
+  const auto [command, args] = commands.add<AgentArgs>(
+      "agent", "Monitor the local machine and report faults", agent_command);
   command.add_option("--fabric", args.fabric, "Scenario or fabric file");
   command.add_option("--device", args.device, "Switch or host on which the agent runs");
   command.add_option("--log", args.logs, "Log file to follow; may be repeated");
@@ -114,19 +139,6 @@ void add_agent(CLI::App& command, AgentArgs& args) {
   command.add_option("--catalogue", args.catalogue, "YAML with additional log messages");
   command.add_option("--ports-per-card", args.ports_per_card, "Ports per line card")
       ->check(CLI::Range(1, 4096));
-}
-
-int agent_command(const Common& common, const AgentArgs& args) {
-  if (args.show_rules) {
-    fmt::print("{}", detect::default_rules_text());
-    return done;
-  }
-  for (const auto& [option, value] :
-       {std::pair{"--fabric", &args.fabric}, std::pair{"--device", &args.device}})
-    if (value->empty())
-      return report({Errc::value, {option, 0, 0}, "is required", "see weft agent --help", {}});
-  const Status status = run_agent(common, args);
-  return status ? done : report(status.error());
 }
 
 }  // namespace weft::cli

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -7,12 +8,17 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "plan/explain/explain.hpp"
 #include "plan/run/setup.hpp"
 
 namespace weft::cli {
 
 namespace {
+
+struct ExplainArgs {
+  std::string file;
+};
 
 // The states that faults bring about after the start; the first is that of the tables.
 constexpr std::size_t states_shown = 16;
@@ -44,8 +50,6 @@ void print_states(const plan::Setup& setup) {
                plan::capacity_table(plan::explain_capacity(setup.fabric, state)));
   if (later.size() > states_shown) fmt::print("note: {}\n", left_out(later.size() - states_shown));
 }
-
-}  // namespace
 
 int explain_command(const Common& common, const ExplainArgs& args) {
   const auto options = common.load_options();
@@ -80,6 +84,14 @@ int explain_command(const Common& common, const ExplainArgs& args) {
   print_states(*setup);
   for (const std::string& line : setup->notes) fmt::print("note: {}\n", line);
   return done;
+}
+
+}  // namespace
+
+void add_explain(Commands& commands) {
+  const auto [c, args] = commands.add<ExplainArgs>(
+      "explain", "Show the effective scenario and properties of its fabric", explain_command);
+  c.add_option("file", args.file, "Scenario or fabric file")->required();
 }
 
 }  // namespace weft::cli

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 
 #include "base/file.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "model/formats/fabric_yaml.hpp"
 #include "model/formats/graph_export.hpp"
@@ -12,6 +14,10 @@
 
 namespace weft::cli {
 namespace {
+
+struct ExportArgs {
+  std::string fabric, format, out = "-";
+};
 
 struct Format {
   std::string_view name;
@@ -24,8 +30,6 @@ constexpr std::array<Format, 4> formats{{
     {"graphml", [](const model::Fabric& f) -> Result<std::string> { return to_graphml(f); }},
     {"slurm", [](const model::Fabric& f) { return to_slurm_topology(f); }},
 }};
-
-}  // namespace
 
 int export_command(const Common& common, const ExportArgs& args) {
   std::vector<std::string> names;
@@ -51,6 +55,16 @@ int export_command(const Common& common, const ExportArgs& args) {
     return work_failed;
   }
   return done;
+}
+
+}  // namespace
+
+void add_export(Commands& commands) {
+  const auto [c, args] =
+      commands.add<ExportArgs>("export", "Write a fabric in another format", export_command);
+  c.add_option("fabric", args.fabric, "Scenario or fabric file")->required();
+  c.add_option("--to", args.format, "yaml, dot, graphml or slurm")->required();
+  c.add_option("-o,--out", args.out, "File; - for standard output");
 }
 
 }  // namespace weft::cli

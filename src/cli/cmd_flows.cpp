@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 
 #include "base/line_reader.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "cli/flows_compare.hpp"
 #include "cli/flows_report.hpp"
 #include "model/formats/connection_matrix.hpp"
@@ -13,6 +15,15 @@
 
 namespace weft::cli {
 namespace {
+
+struct FlowsArgs {
+  std::string fabric, flows;
+  std::string engine;      // empty: the file's
+  std::string start_unit;  // of a connection matrix; empty: none
+  std::string end;         // of the packet engine's run; empty: when all is over
+  std::string from_fluid;  // the fluid engine runs until then; empty: packets from the start
+  bool compare = false;    // both engines
+};
 
 using StartUnit = model::ConnectionMatrixOptions::StartUnit;
 
@@ -98,8 +109,6 @@ int compare(const Common& common, const model::FlowSet& set, const plan::Setup& 
   return std::max(fluid_status, packet_status);
 }
 
-}  // namespace
-
 int flows_command(const Common& common, const FlowsArgs& args) {
   auto options = common.load_options(fabric_file_keys());
   if (!options) return report(options.error());
@@ -126,6 +135,26 @@ int flows_command(const Common& common, const FlowsArgs& args) {
       *from ? plan::run_packet_from(*std::move(set), *setup, *router, **from, common.progress())
             : plan::run_packet(*std::move(set), *setup, *router, common.progress());
   return result ? print(common, ids, *result) : report(result.error());
+}
+
+}  // namespace
+
+void add_flows(Commands& commands) {
+  const auto [c, args] = commands.add<FlowsArgs>("flows", "Run a set of flows", flows_command);
+  c.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
+  c.add_option("--flows", args.flows,
+               "CSV with id,src,dst,bytes,start,after,via, or an htsim connection matrix")
+      ->required();
+  CLI::Option* engine = c.add_option("--engine", args.engine, "fluid or packet");
+  c.add_option("--end", args.end, "Packet engine: stop at this time, e.g. \"500 us\"");
+  c.add_option("--start-unit", args.start_unit,
+               "Unit of the start times in a connection matrix: ps, ns or us");
+  CLI::Option* from =
+      c.add_option("--from-fluid", args.from_fluid,
+                   "Packet engine: take over from the fluid engine at this time, e.g. \"200 us\"");
+  c.add_flag("--compare", args.compare, "Run both engines and explain the difference")
+      ->excludes(engine)
+      ->excludes(from);
 }
 
 }  // namespace weft::cli

@@ -1,5 +1,3 @@
-#include "cli/cmd_gnmi.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -17,6 +15,7 @@
 #include "adapt/live/system_clock.hpp"
 #include "base/file.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "cli/telemetry_files.hpp"
 #include "observe/telemetry/inventory.hpp"
 #include "observe/telemetry/metric_rules.hpp"
@@ -24,6 +23,15 @@
 
 namespace weft::cli {
 namespace {
+
+struct GnmiArgs {
+  std::string targets;                        // CSV
+  std::string fabric, rules;                  // none: samples instead of records
+  std::string addresses;                      // CSV of what is named otherwise than in the fabric
+  std::vector<std::string> paths, on_change;  // none: the usual ones
+  std::string mode = "stream", encoding = "auto";
+  std::string every = "10 s", silence = "30 s", duration;
+};
 
 namespace gnmi = adapt::gnmi;
 namespace telemetry = observe::telemetry;
@@ -153,9 +161,16 @@ Result<int> run_gnmi(const Common& common, const GnmiArgs& args) {
   return finish(subscriber, meaning.get(), common);
 }
 
+int gnmi_command(const Common& common, const GnmiArgs& args) {
+  const auto status = run_gnmi(common, args);
+  return status ? *status : report(status.error());
+}
+
 }  // namespace
 
-void add_gnmi(CLI::App& command, GnmiArgs& args) {
+void add_gnmi(Commands& commands) {
+  const auto [command, args] = commands.add<GnmiArgs>(
+      "gnmi", "Subscribe to device telemetry (gNMI); print records or samples", gnmi_command);
   command.add_option("--targets", args.targets,
                      "CSV: device, address and credentials (see docs/gnmi.md)");
   command.add_option("--fabric", args.fabric,
@@ -170,11 +185,6 @@ void add_gnmi(CLI::App& command, GnmiArgs& args) {
   command.add_option("--duration", args.duration, "How long to run; default: until stopped");
   command.add_option("--path", args.paths, "Path to sample (SAMPLE) instead of the default paths");
   command.add_option("--on-change", args.on_change, "Path to subscribe to on change (ON_CHANGE)");
-}
-
-int gnmi_command(const Common& common, const GnmiArgs& args) {
-  const auto status = run_gnmi(common, args);
-  return status ? *status : report(status.error());
 }
 
 }  // namespace weft::cli

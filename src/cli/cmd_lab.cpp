@@ -1,5 +1,3 @@
-#include "cli/cmd_lab.hpp"
-
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
@@ -24,10 +22,22 @@
 #include "adapt/lab/up.hpp"
 #include "adapt/lab/user_namespace.hpp"
 #include "base/text.hpp"
+#include "cli/commands.hpp"
 #include "os/error.hpp"
 
 namespace weft::cli {
 namespace {
+
+struct LabArgs {
+  std::string action;  // the sub-command
+  std::string name = "lab0";
+  std::string fabric, target;
+  std::string routing = "frr";
+  bool bfd = false, snmp = false, syslog = false, same_hash_seed = false;
+  std::vector<std::string> command;  // of exec
+  std::string kind, which;           // of fault and heal
+  std::vector<adapt::lab::FaultOption> fault_options;
+};
 
 namespace lab = adapt::lab;
 using nlohmann::json;
@@ -326,14 +336,30 @@ void add_fault_options(CLI::App& fault, LabArgs& args) {
         std::string(help.help));
 }
 
+int lab_command(const Common& common, const LabArgs& args) {
+  if (args.action == "up") return up_command(common, args);
+  if (args.action == "down") return down_command(common, args);
+  if (args.action == "status") return status_command(common, args);
+  if (args.action == "fault") return fault_command(common, args);
+  if (args.action == "heal") return heal_command(common, args);
+  if (args.action == "faults") return faults_command(common, args);
+  if (args.action == "addresses") return addresses_command(args);
+  if (args.action == "doctor") return doctor_command(common);
+  if (args.action == "exec") return exec_command(args);
+  if (args.action == "keeper") return keeper_command(args);
+  return drain_command(common, args);
+}
+
 }  // namespace
 
-void add_lab(CLI::App& lab_app, LabArgs& args) {
+void add_lab(Commands& commands) {
+  const auto [lab_app, args] = commands.add<LabArgs>(
+      "lab", "Emulate a fabric with network namespaces, real packets and BGP", lab_command);
   lab_app.require_subcommand(1);
   const auto add = [&](const char* name, const char* what) {
     CLI::App* command = lab_app.add_subcommand(name, what);
     command->fallthrough();
-    command->callback([&args, name] { args.action = name; });
+    command->callback([&args = args, name] { args.action = name; });
     command->add_option("--name", args.name, "Name of the lab (lab0)");
     return command;
   };
@@ -361,20 +387,6 @@ void add_lab(CLI::App& lab_app, LabArgs& args) {
   add("addresses", "Print node addresses as CSV for weft probe");
   add("doctor", "Check which lab features this machine supports");
   add("keeper", "")->group("");  // of a lab's own
-}
-
-int lab_command(const Common& common, const LabArgs& args) {
-  if (args.action == "up") return up_command(common, args);
-  if (args.action == "down") return down_command(common, args);
-  if (args.action == "status") return status_command(common, args);
-  if (args.action == "fault") return fault_command(common, args);
-  if (args.action == "heal") return heal_command(common, args);
-  if (args.action == "faults") return faults_command(common, args);
-  if (args.action == "addresses") return addresses_command(args);
-  if (args.action == "doctor") return doctor_command(common);
-  if (args.action == "exec") return exec_command(args);
-  if (args.action == "keeper") return keeper_command(args);
-  return drain_command(common, args);
 }
 
 }  // namespace weft::cli

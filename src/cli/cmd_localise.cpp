@@ -1,5 +1,3 @@
-#include "cli/cmd_localise.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +11,7 @@
 #include "base/line_reader.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "model/events/episode.hpp"
 #include "model/events/evidence.hpp"
 #include "model/fabric/faults.hpp"
@@ -22,6 +21,14 @@
 
 namespace weft::cli {
 namespace {
+
+struct LocaliseArgs {
+  std::string evidence;  // file; "-" is standard input
+  std::string fabric, counters, truth;
+  std::string window;  // empty: all evidence is one window
+  std::uint32_t card_ports = 0;
+  double loss = 1e-3;
+};
 
 namespace localise = observe::localise;
 using localise::LinkCounters;
@@ -209,9 +216,16 @@ Status work(const Common& common, const LocaliseArgs& args) {
   return {};
 }
 
+int localise_command(const Common& common, const LocaliseArgs& args) {
+  const Status status = work(common, args);
+  return status ? done : report(status.error());
+}
+
 }  // namespace
 
-void add_localise(CLI::App& command, LocaliseArgs& args) {
+void add_localise(Commands& commands) {
+  const auto [command, args] = commands.add<LocaliseArgs>(
+      "localise", "Locate the links, switches and hosts that lose probes", localise_command);
   command.add_option("evidence", args.evidence, "Evidence as JSON lines; - for standard input")
       ->required();
   command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
@@ -224,11 +238,6 @@ void add_localise(CLI::App& command, LocaliseArgs& args) {
       ->check(CLI::Range(1, 100'000));
   command.add_option("--loss", args.loss, "Loss rate for the coverage check (0.001)")
       ->check(CLI::Range(1e-7, 1.0));
-}
-
-int localise_command(const Common& common, const LocaliseArgs& args) {
-  const Status status = work(common, args);
-  return status ? done : report(status.error());
 }
 
 }  // namespace weft::cli

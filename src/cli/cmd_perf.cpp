@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "engine/fluid/job_run.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "plan/run/placement.hpp"
@@ -13,6 +15,17 @@
 
 namespace weft::cli {
 namespace {
+
+struct PerfArgs {
+  std::string op;
+  std::string fabric;
+  std::uint32_t gpus = 0;      // 0: all
+  std::uint32_t channels = 0;  // 0: as the algorithm does
+  std::string begin = "32M", end = "32M", step_bytes, system, compare;
+  std::optional<std::string> factor;
+  std::string algorithm = "auto", protocol = "auto", place = "topology", transport;
+  std::string calibrate;  // empty: as published
+};
 
 using workload::Op;
 using workload::PerfRequest;
@@ -157,8 +170,6 @@ int print(const Common& common, const PerfArgs& args, const PerfRequest& request
   return done;
 }
 
-}  // namespace
-
 int perf_command(const Common& common, const PerfArgs& args) {
   Place place;
   auto request = read_request(common, args, place);
@@ -171,6 +182,34 @@ int perf_command(const Common& common, const PerfArgs& args) {
     if (!request) return report(request.error());
   }
   return print(common, args, *request);
+}
+
+}  // namespace
+
+void add_perf(Commands& commands) {
+  const auto [c, args] = commands.add<PerfArgs>(
+      "perf", "Predict a collective for a range of sizes, in nccl-tests format", perf_command);
+  c.add_option("op", args.op,
+               "all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, "
+               "send_recv")
+      ->required();
+  c.add_option("--fabric", args.fabric, "Scenario or fabric file; default: one h100 host");
+  c.add_option("--gpus,-n", args.gpus, "Number of ranks; default: all GPUs of the fabric")
+      ->check(CLI::Range(2, 1'000'000));
+  c.add_option("-b,--minbytes", args.begin, "Smallest size (32M)");
+  c.add_option("-e,--maxbytes", args.end, "Largest size (32M)");
+  CLI::Option* factor = c.add_option("-f,--stepfactor", args.factor, "Factor between sizes");
+  c.add_option("-i,--stepbytes", args.step_bytes, "Step between sizes (1M)")->excludes(factor);
+  c.add_option("--algorithm", args.algorithm, "Algorithm to use instead of the tuner's choice");
+  c.add_option("--protocol", args.protocol, "LL, LL128 or Simple, instead of the tuner's choice");
+  c.add_option("--channels", args.channels, "Number of parallel rings or trees")
+      ->check(CLI::Range(1, 1024));
+  c.add_option("--place", args.place, "topology, rack_order, fragmented, random");
+  c.add_option("--system", args.system, "Machine preset (p5, h200-torch, ...)");
+  c.add_option("--transport", args.transport, "infiniband, roce or efa");
+  c.add_option("--calibrate", args.calibrate,
+               "SIZE=GB/s: one measured row (size and busbw) from the machine");
+  c.add_option("--compare", args.compare, "nccl-tests output to print alongside");
 }
 
 }  // namespace weft::cli

@@ -1,5 +1,3 @@
-#include "cli/cmd_poll.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -21,6 +19,7 @@
 #include "base/file.hpp"
 #include "cli/cli.hpp"
 #include "cli/cmd_traps.hpp"
+#include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/telemetry_files.hpp"
 #include "observe/telemetry/metrics.hpp"
@@ -28,6 +27,17 @@
 
 namespace weft::cli {
 namespace {
+
+struct PollArgs {
+  std::string feed;                  // "snmp" or "prometheus"
+  std::vector<std::string> targets;  // snmp: CSV files; prometheus: [DEVICE=]URL
+  std::string fabric, addresses;     // names and addresses that the fabric does not have: CSV
+  std::string rules, mapping;        // YAML; empty: as built in
+  std::string every = "30 s", timeout = "2 s";
+  std::string ca, certificate, key;  // prometheus: PEM files
+  std::string traps, senders;        // snmp: where traps come to, and whose
+  std::uint64_t count = 0;           // rounds; 0: until stopped
+};
 
 namespace live = adapt::live;
 namespace snmp = adapt::snmp;
@@ -244,9 +254,16 @@ Status run_poll(const Common& common, const PollArgs& args) {
   return {};
 }
 
+int poll_command(const Common& common, const PollArgs& args) {
+  const Status status = run_poll(common, args);
+  return status ? done : report(status.error());
+}
+
 }  // namespace
 
-void add_poll(CLI::App& command, PollArgs& args) {
+void add_poll(Commands& commands) {
+  const auto [command, args] = commands.add<PollArgs>(
+      "poll", "Poll devices by SNMP, or Prometheus exporters; print records", poll_command);
   command.add_option("feed", args.feed, "snmp or prometheus")->required();
   command
       .add_option("--targets", args.targets,
@@ -266,11 +283,6 @@ void add_poll(CLI::App& command, PollArgs& args) {
   command.add_option("--every", args.every, "Time between two polls of the same device");
   command.add_option("--timeout", args.timeout, "Timeout for an answer");
   command.add_option("--count", args.count, "Number of polls per device; default: until stopped");
-}
-
-int poll_command(const Common& common, const PollArgs& args) {
-  const Status status = run_poll(common, args);
-  return status ? done : report(status.error());
 }
 
 }  // namespace weft::cli

@@ -1,5 +1,3 @@
-#include "cli/cmd_probe.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "adapt/live/udp_io.hpp"
 #include "base/file.hpp"
 #include "cli/cli.hpp"
+#include "cli/probe_args.hpp"
 #include "cli/probe_key.hpp"
 #include "cli/probe_work.hpp"
 #include "observe/probe/prober.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cli/cli.hpp"
-#include "cli/cmd_probe.hpp"
+#include "cli/probe_args.hpp"
 #include "observe/probe/plan_file.hpp"
 #include "plan/run/setup.hpp"
 

@@ -6,7 +6,7 @@
 #include "adapt/live/udp_io.hpp"
 #include "base/json_text.hpp"
 #include "cli/cli.hpp"
-#include "cli/cmd_probe.hpp"
+#include "cli/probe_args.hpp"
 #include "cli/probe_key.hpp"
 #include "cli/probe_work.hpp"
 #include "observe/probe/sweep.hpp"

@@ -9,7 +9,7 @@
 #include "base/file.hpp"
 #include "base/line_reader.hpp"
 #include "cli/cli.hpp"
-#include "cli/cmd_probe.hpp"
+#include "cli/probe_args.hpp"
 #include "model/events/episode.hpp"
 #include "observe/probe/plan_file.hpp"
 #include "plan/run/setup.hpp"

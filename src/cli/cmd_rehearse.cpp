@@ -1,5 +1,3 @@
-#include "cli/cmd_rehearse.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -11,9 +9,16 @@
 #include "app/rehearse/rehearse.hpp"
 #include "app/rehearse/seeds.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 
 namespace weft::cli {
 namespace {
+
+struct RehearseArgs {
+  std::string fabric, policy, model;
+  std::string baseline_policy, baseline_model;  // of what it is compared with; "": as the above
+  std::uint32_t days = 30, seeds = 1;
+};
 
 constexpr std::uint32_t days_max = 366, seeds_max = 1'000;
 constexpr std::string_view built_in = "default";  // in place of a file
@@ -74,9 +79,16 @@ Status run(const Common& common, const RehearseArgs& args) {
   return {};
 }
 
+int rehearse_command(const Common& common, const RehearseArgs& args) {
+  const Status status = run(common, args);
+  return status ? done : report(status.error());
+}
+
 }  // namespace
 
-void add_rehearse(CLI::App& command, RehearseArgs& args) {
+void add_rehearse(Commands& commands) {
+  const auto [command, args] = commands.add<RehearseArgs>(
+      "rehearse", "Simulate weeks of network operations in seconds", rehearse_command);
   command.add_option("fabric", args.fabric, "Scenario or fabric file")->required();
   command.add_option("--days", args.days, "Duration");
   command.add_option("--policy", args.policy, "Repair policy, merged over the default");
@@ -87,11 +99,6 @@ void add_rehearse(CLI::App& command, RehearseArgs& args) {
                      "Compare with this policy, seed by seed; \"default\" is the built-in one");
   command.add_option("--baseline-model", args.baseline_model,
                      "Compare with this model, seed by seed; \"default\" is the built-in one");
-}
-
-int rehearse_command(const Common& common, const RehearseArgs& args) {
-  const Status status = run(common, args);
-  return status ? done : report(status.error());
 }
 
 }  // namespace weft::cli

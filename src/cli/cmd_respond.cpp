@@ -1,18 +1,26 @@
-#include "cli/cmd_respond.hpp"
-
 #include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
 
 #include "adapt/live/signals.hpp"
 #include "adapt/live/system_clock.hpp"
 #include "adapt/live/udp_io.hpp"
 #include "base/file.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "cli/probe_key.hpp"
 #include "observe/probe/probe_server.hpp"
 #include "observe/probe/targets.hpp"
 
 namespace weft::cli {
 namespace {
+
+struct RespondArgs {
+  std::vector<std::string> listen{"0.0.0.0"};
+  std::string key, metrics;
+  std::string age = "60 s";
+  double source_rate = 1e6;  // answers a second
+};
 
 namespace probe = observe::probe;
 using adapt::live::Signals;
@@ -99,8 +107,6 @@ class RespondServer {
   port::Instant written_;
 };
 
-}  // namespace
-
 int respond_command(const Common& common, const RespondArgs& args) {
   const auto options = read_options(args);
   if (!options) return report(options.error());
@@ -117,6 +123,21 @@ int respond_command(const Common& common, const RespondArgs& args) {
   probe::Responder responder(*options);
   const Status served = RespondServer(common, args, responder, *io, *signals, clock).serve();
   return served ? done : report(served.error());
+}
+
+}  // namespace
+
+void add_respond(Commands& commands) {
+  const auto [c, args] = commands.add<RespondArgs>(
+      "respond", "Answer authenticated probes until stopped by a signal", respond_command);
+  c.add_option("listen", args.listen, "ADDRESS, ADDRESS:PORT or ADDRESS:FIRST-LAST")
+      ->capture_default_str();
+  c.add_option("--key", args.key, "File with the key shared with the probers")->required();
+  c.add_option("--max-age", args.age,
+               "Reject requests whose time of day differs by more than this; 0 disables the check");
+  c.add_option("--source-rate", args.source_rate, "Answers per second per source address")
+      ->check(CLI::Range(1.0, 1e9));
+  c.add_option("--metrics", args.metrics, "File for counts in Prometheus format");
 }
 
 }  // namespace weft::cli

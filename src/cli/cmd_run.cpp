@@ -1,11 +1,20 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "base/file.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "plan/report/report.hpp"
 #include "plan/run/run.hpp"
 
 namespace weft::cli {
+namespace {
+
+struct RunArgs {
+  std::string scenario;
+  std::string out;  // directory; empty: none
+};
 
 int run_command(const Common& common, const RunArgs& args) {
   const auto options = common.load_options();
@@ -14,6 +23,8 @@ int run_command(const Common& common, const RunArgs& args) {
   if (!file) return report(file.error());
   return run_and_report(common, *file, args.out);
 }
+
+}  // namespace
 
 int run_and_report(const Common& common, const model::ScenarioFile& file, const std::string& out) {
   if (!out.empty())
@@ -43,6 +54,13 @@ int run_and_report(const Common& common, const model::ScenarioFile& file, const 
                  out);
   }
   return plan::has_unfinished(*outcome) || plan::has_lossless_drops(*outcome) ? work_failed : done;
+}
+
+void add_run(Commands& commands) {
+  const auto [c, args] =
+      commands.add<RunArgs>("run", "Simulate a scenario and compare its variants", run_command);
+  c.add_option("scenario", args.scenario, "YAML file")->required();
+  c.add_option("-o,--out", args.out, "Directory for report.json, report.html and trace.json.gz");
 }
 
 }  // namespace weft::cli

@@ -1,5 +1,3 @@
-#include "cli/cmd_send.hpp"
-
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -15,9 +13,16 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 
 namespace weft::cli {
 namespace {
+
+struct SendArgs {
+  std::string to, feed = "records", token, ca, certificate, key;
+  std::string spool;  // directory; empty: one of its own, removed when all went well
+  std::string linger = "5 s";
+};
 
 using adapt::live::Uplink;
 using std::chrono::milliseconds;
@@ -114,9 +119,17 @@ Status run_send(const Common& common, const SendArgs& args) {
   return {};
 }
 
+int send_command(const Common& common, const SendArgs& args) {
+  const Status status = run_send(common, args);
+  return status ? done : report(status.error());
+}
+
 }  // namespace
 
-void add_send(CLI::App& command, SendArgs& args) {
+void add_send(Commands& commands) {
+  const auto [command, args] = commands.add<SendArgs>(
+      "send", "Send lines from standard input to a service until they are acknowledged",
+      send_command);
   command.add_option("--to", args.to, "https://HOST[:PORT], http:// on this machine, or unix:PATH")
       ->required();
   command.add_option("--feed", args.feed, "Type of the lines")
@@ -129,11 +142,6 @@ void add_send(CLI::App& command, SendArgs& args) {
   command.add_option("--spool", args.spool, "Directory where lines are kept until acknowledged");
   command.add_option("--linger", args.linger, "Time to wait at the end for outstanding lines")
       ->capture_default_str();
-}
-
-int send_command(const Common& common, const SendArgs& args) {
-  const Status status = run_send(common, args);
-  return status ? done : report(status.error());
 }
 
 }  // namespace weft::cli

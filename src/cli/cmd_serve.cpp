@@ -1,5 +1,3 @@
-#include "cli/cmd_serve.hpp"
-
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -33,6 +31,7 @@
 #include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "cli/serve_watch.hpp"
 #include "cli/telemetry_files.hpp"
 #include "observe/sli/objectives.hpp"
@@ -51,6 +50,17 @@
 
 namespace weft::cli {
 namespace {
+
+struct ServeArgs {
+  std::string fabric, config;
+  std::string store = "weft.db";  // a file, or postgres://... or "host=... dbname=..."
+  std::string listen = "127.0.0.1:8630";
+  std::vector<std::string> syslog;  // udp://, tcp:// and tls:// addresses
+  std::string inventory, catalogue;
+  std::string tokens, certificate, key, client_ca;
+  std::string lab;        // the lab whose fabric is served; its actuator and syslog
+  std::string snapshots;  // directory; empty: none are taken
+};
 
 namespace lab = adapt::lab;
 namespace live = adapt::live;
@@ -468,9 +478,17 @@ class Server {
   std::unique_ptr<live::SyslogListener> syslog_, lab_syslog_;
 };
 
+int serve_command(const Common& common, const ServeArgs& args) {
+  const Status status = Server(common, args).run();
+  return status ? done : report(status.error());
+}
+
 }  // namespace
 
-void add_serve(CLI::App& command, ServeArgs& args) {
+void add_serve(Commands& commands) {
+  const auto [command, args] = commands.add<ServeArgs>(
+      "serve", "Run all of operations as one service: cases, repairs, SLI minutes, HTTP API",
+      serve_command);
   command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
   command.add_option(
       "--config", args.config,
@@ -490,11 +508,6 @@ void add_serve(CLI::App& command, ServeArgs& args) {
   command.add_option("--client-ca", args.client_ca, "CA certificates for client certificates, PEM");
   command.add_option("--lab", args.lab, "Running lab to use for drains, snapshots and syslog");
   command.add_option("--snapshots", args.snapshots, "Directory for snapshots");
-}
-
-int serve_command(const Common& common, const ServeArgs& args) {
-  const Status status = Server(common, args).run();
-  return status ? done : report(status.error());
 }
 
 }  // namespace weft::cli

@@ -1,5 +1,3 @@
-#include "cli/cmd_sli.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,12 +8,18 @@
 #include "base/file.hpp"
 #include "base/line_reader.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "model/events/episode.hpp"
 #include "model/events/evidence.hpp"
 #include "observe/sli/report.hpp"
 
 namespace weft::cli {
 namespace {
+
+struct SliArgs {
+  std::vector<std::string> evidence;  // files; "-" is standard input
+  std::string fabric, episodes, objectives, openslo, metrics, from, to, lateness;
+};
 
 namespace sli = observe::sli;
 
@@ -145,9 +149,16 @@ Status run_sli(const Common& common, const SliArgs& args) {
   return {};
 }
 
+int sli_command(const Common& common, const SliArgs& args) {
+  const Status status = run_sli(common, args);
+  return status ? done : report(status.error());
+}
+
 }  // namespace
 
-void add_sli(CLI::App& command, SliArgs& args) {
+void add_sli(Commands& commands) {
+  const auto [command, args] =
+      commands.add<SliArgs>("sli", "Count good and bad minutes and find their causes", sli_command);
   command.add_option("evidence", args.evidence, "Probe results: JSON lines; - for standard input")
       ->required();
   command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
@@ -159,11 +170,6 @@ void add_sli(CLI::App& command, SliArgs& args) {
                      "Ignore rows older than the newest by more than this, e.g. \"10 min\"");
   command.add_option("--openslo", args.openslo, "File for the objectives as OpenSLO v1");
   command.add_option("--metrics", args.metrics, "File for the result as Prometheus text");
-}
-
-int sli_command(const Common& common, const SliArgs& args) {
-  const Status status = run_sli(common, args);
-  return status ? done : report(status.error());
 }
 
 }  // namespace weft::cli

@@ -1,5 +1,3 @@
-#include "cli/cmd_snapshot.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,11 +8,18 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "operate/snapshot/export.hpp"
 #include "operate/snapshot/snapshot.hpp"
 
 namespace weft::cli {
 namespace {
+
+struct SnapshotArgs {
+  std::string action;  // the sub-command
+  std::string file;
+  std::string out, redact, mapping;  // of export
+};
 
 namespace snapshot = operate::snapshot;
 
@@ -86,14 +91,23 @@ Status write_copy(const Common& common, const SnapshotArgs& args) {
   return {};
 }
 
+int snapshot_command(const Common& common, const SnapshotArgs& args) {
+  const Status status = args.action == "show"     ? show(common, args)
+                        : args.action == "verify" ? check(common, args)
+                                                  : write_copy(common, args);
+  return status ? done : report(status.error());
+}
+
 }  // namespace
 
-void add_snapshot(CLI::App& command, SnapshotArgs& args) {
+void add_snapshot(Commands& commands) {
+  const auto [command, args] = commands.add<SnapshotArgs>(
+      "snapshot", "Show, check or export the evidence collected for a case", snapshot_command);
   command.require_subcommand(1);
   const auto add = [&](const char* name, const char* what) {
     CLI::App* sub = command.add_subcommand(name, what);
     sub->fallthrough();
-    sub->callback([&args, name] { args.action = name; });
+    sub->callback([&args = args, name] { args.action = name; });
     sub->add_option("file", args.file, "A snapshot, .tar.gz")->required();
     return sub;
   };
@@ -104,13 +118,6 @@ void add_snapshot(CLI::App& command, SnapshotArgs& args) {
   copy->add_option("--redact", args.redact, "YAML file: how to redact names and addresses");
   copy->add_option("--mapping", args.mapping,
                    "File for the mapping of replaced names; keep it private");
-}
-
-int snapshot_command(const Common& common, const SnapshotArgs& args) {
-  const Status status = args.action == "show"     ? show(common, args)
-                        : args.action == "verify" ? check(common, args)
-                                                  : write_copy(common, args);
-  return status ? done : report(status.error());
 }
 
 }  // namespace weft::cli

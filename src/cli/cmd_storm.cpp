@@ -1,5 +1,3 @@
-#include "cli/cmd_storm.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,10 +7,22 @@
 #include "base/file.hpp"
 #include "base/line_reader.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "model/events/episode.hpp"
 
 namespace weft::cli {
 namespace {
+
+struct StormArgs {
+  std::string fabric, out, format = "records", start;
+  std::vector<std::string> types, dialects;
+  std::uint32_t faults = 400, ports_per_card = 36, wrong_clocks = 2;
+  std::uint64_t lines = 200'000;
+  double hours = 6, adjacent = 0, lost = 0.03, doubled = 0.02, starved = 0.01;
+  // Of `weft storm score`.
+  bool score = false;
+  std::string cases, storm;
+};
 
 namespace sim = adapt::sim;
 namespace telemetry = observe::telemetry;
@@ -94,9 +104,16 @@ Status run_score(const Common& common, const StormArgs& args) {
   return {};
 }
 
+int storm_command(const Common& common, const StormArgs& args) {
+  const Status status = args.score ? run_score(common, args) : run_storm(common, args);
+  return status ? done : report(status.error());
+}
+
 }  // namespace
 
-CLI::App* add_storm(CLI::App& command, StormArgs& args) {
+void add_storm(Commands& commands) {
+  const auto [command, args] = commands.add<StormArgs>(
+      "storm", "Generate a storm of events with known faults", storm_command);
   command.add_option("--fabric", args.fabric, "Scenario or fabric file");
   command.add_option("-o,--out", args.out, "Directory for the files of the storm");
   command.add_option("--faults", args.faults, "Number of faults; 0 for background only");
@@ -118,13 +135,8 @@ CLI::App* add_storm(CLI::App& command, StormArgs& args) {
   CLI::App* score = command.add_subcommand("score", "Score cases against the truth of a storm");
   score->add_option("cases", args.cases, "Cases: JSON lines; - for standard input")->required();
   score->add_option("--storm", args.storm, "Directory of the storm")->required();
-  score->callback([&args] { args.score = true; });
-  return score;
-}
-
-int storm_command(const Common& common, const StormArgs& args) {
-  const Status status = args.score ? run_score(common, args) : run_storm(common, args);
-  return status ? done : report(status.error());
+  score->callback([&args = args] { args.score = true; });
+  commands.add_common(*score);
 }
 
 }  // namespace weft::cli

@@ -1,14 +1,22 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <thread>
 
 #include "base/file.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "plan/run/run.hpp"
 #include "plan/sweep/sweep.hpp"
 
 namespace weft::cli {
+namespace {
+
+struct SweepArgs {
+  std::string scenario;
+  std::string csv;  // file; empty: none
+};
 
 int sweep_command(const Common& common, const SweepArgs& args) {
   const auto options = common.load_options();
@@ -33,6 +41,15 @@ int sweep_command(const Common& common, const SweepArgs& args) {
       return work_failed;
     }
   return result.failed_points == 0 ? done : work_failed;
+}
+
+}  // namespace
+
+void add_sweep(Commands& commands) {
+  const auto [c, args] = commands.add<SweepArgs>(
+      "sweep", "Run a scenario for every combination of its sweep: keys", sweep_command);
+  c.add_option("scenario", args.scenario, "YAML file with sweep:")->required();
+  c.add_option("--csv", args.csv, "CSV file for the rows");
 }
 
 }  // namespace weft::cli

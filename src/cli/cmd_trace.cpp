@@ -1,13 +1,22 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "plan/run/recorded.hpp"
 #include "plan/run/run.hpp"
 
 namespace weft::cli {
 namespace {
+
+struct TraceArgs {
+  std::vector<std::string> files;
+  std::string fabric, groups, system, out, overhead;
+  std::string place = "topology", contention = "on";
+  std::uint32_t ranks = 0;  // 0: as recorded
+};
 
 Config scalar_of(const std::string& text) { return Config::scalar(text, {"", 0, 0}); }
 
@@ -69,12 +78,29 @@ Result<model::ScenarioFile> scenario_of(const Common& common, const TraceArgs& a
   return model::parse_scenario(to_yaml(root), "weft trace", options);
 }
 
-}  // namespace
-
 int trace_command(const Common& common, const TraceArgs& args) {
   const auto file = scenario_of(common, args);
   if (!file) return report(file.error());
   return run_and_report(common, *file, args.out);
+}
+
+}  // namespace
+
+void add_trace(Commands& commands) {
+  const auto [c, args] = commands.add<TraceArgs>(
+      "trace", "Simulate a recorded workload: SimAI/AICB, Chakra or GOAL", trace_command);
+  c.add_option("files", args.files, "One file, or the Chakra files of all ranks")->required();
+  c.add_option("--fabric", args.fabric,
+               "Scenario or fabric file; default: an AI Zone with one GPU per rank");
+  c.add_option("--ranks", args.ranks, "Scale to this number of ranks")
+      ->check(CLI::Range(1, 1'000'000));
+  c.add_option("--groups", args.groups, "Chakra: JSON file with process groups");
+  c.add_option("--system", args.system, "ASTRA-sim system JSON: algorithms, compute rates");
+  c.add_option("--place", args.place, "topology, rack_order, fragmented, random, scattered");
+  c.add_option("--contention", args.contention, "on, or off: transfers do not share links")
+      ->check(CLI::IsMember({"on", "off"}));
+  c.add_option("--overhead", args.overhead, "GOAL: CPU time of each send and recv");
+  c.add_option("-o,--out", args.out, "Directory for report.json, report.html and trace");
 }
 
 }  // namespace weft::cli

@@ -12,10 +12,18 @@
 #include "base/csv.hpp"
 #include "base/file.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "cli/context.hpp"
 
 namespace weft::cli {
 namespace {
+
+struct TrapsArgs {
+  std::string listen = "127.0.0.1:1162";
+  std::string fabric, addresses;
+  std::string senders;      // CSV
+  std::uint64_t count = 0;  // traps; 0: until stopped
+};
 
 namespace live = adapt::live;
 namespace snmp = adapt::snmp;
@@ -72,6 +80,11 @@ Status run_traps(const Common& common, const TrapsArgs& args) {
   return {};
 }
 
+int traps_command(const Common& common, const TrapsArgs& args) {
+  const Status status = run_traps(common, args);
+  return status ? done : report(status.error());
+}
+
 }  // namespace
 
 Result<snmp::TrapReceiverOptions> read_trap_options(const std::string& listen, const char* option,
@@ -91,7 +104,9 @@ std::string to_text(const snmp::TrapReceiverCounts& heard, const snmp::TrapCount
       heard.dropped);
 }
 
-void add_traps(CLI::App& command, TrapsArgs& args) {
+void add_traps(Commands& commands) {
+  const auto [command, args] =
+      commands.add<TrapsArgs>("traps", "Receive SNMP traps; print records", traps_command);
   command.add_option("--listen", args.listen, "Address and UDP port");
   command
       .add_option("--senders", args.senders,
@@ -100,11 +115,6 @@ void add_traps(CLI::App& command, TrapsArgs& args) {
   command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
   command.add_option("--addresses", args.addresses, "CSV with names that are not in the fabric");
   command.add_option("--count", args.count, "Number of traps to receive; default: until stopped");
-}
-
-int traps_command(const Common& common, const TrapsArgs& args) {
-  const Status status = run_traps(common, args);
-  return status ? done : report(status.error());
 }
 
 }  // namespace weft::cli

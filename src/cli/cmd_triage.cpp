@@ -1,5 +1,3 @@
-#include "cli/cmd_triage.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +13,7 @@
 #include "base/file.hpp"
 #include "base/line_reader.hpp"
 #include "cli/cli.hpp"
+#include "cli/commands.hpp"
 #include "cli/telemetry_files.hpp"
 #include "model/events/episode.hpp"
 #include "model/events/record.hpp"
@@ -26,6 +25,19 @@
 
 namespace weft::cli {
 namespace {
+
+struct TriageArgs {
+  std::vector<std::string> inputs;   // files; "-" is standard input
+  std::vector<std::string> records;  // more of them, always records
+  std::string format = "records";    // of the inputs
+  std::string inventory, catalogue;  // for raw syslog; empty: none
+  std::string reference;             // the year of its stamps; empty: now
+  std::string fabric, rules, diff, maintenance, lateness, truth;
+  std::string relations, diff_relations;  // learned ones; empty: none
+  std::string learn;                      // file to write relations to, instead of cases
+  std::uint32_t ports_per_card = 0;       // 0: as the rules say
+  bool show_rules = false;
+};
 
 namespace sim = adapt::sim;
 namespace telemetry = observe::telemetry;
@@ -349,9 +361,16 @@ Status run_triage(const Common& common, const TriageArgs& args) {
   return Replay(common, args, fabric).run();
 }
 
+int triage_command(const Common& common, const TriageArgs& args) {
+  const Status status = run_triage(common, args);
+  return status ? done : report(status.error());
+}
+
 }  // namespace
 
-void add_triage(CLI::App& command, TriageArgs& args) {
+void add_triage(Commands& commands) {
+  const auto [command, args] = commands.add<TriageArgs>(
+      "triage", "Group recorded events into cases, each with its root cause", triage_command);
   command.add_option("inputs", args.inputs, "Records: JSON lines; - for standard input");
   command.add_option("--format", args.format, "Type of the inputs: records, or raw syslog")
       ->check(CLI::IsMember({"records", "syslog"}))
@@ -379,11 +398,6 @@ void add_triage(CLI::App& command, TriageArgs& args) {
   command.add_option("--ports-per-card", args.ports_per_card, "Ports per line card")
       ->check(CLI::Range(1, 4096));
   command.add_flag("--show-rules", args.show_rules, "Print the default rules");
-}
-
-int triage_command(const Common& common, const TriageArgs& args) {
-  const Status status = run_triage(common, args);
-  return status ? done : report(status.error());
 }
 
 }  // namespace weft::cli

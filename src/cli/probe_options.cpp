@@ -1,8 +1,8 @@
-// The options of `weft probe` and `weft respond`.
+// The options of `weft probe`.
 #include <CLI/CLI.hpp>
 
-#include "cli/cmd_probe.hpp"
-#include "cli/cmd_respond.hpp"
+#include "cli/commands.hpp"
+#include "cli/probe_args.hpp"
 
 namespace weft::cli {
 namespace {
@@ -42,12 +42,14 @@ void add_how(CLI::App& c, ProbeArgs& args) {
 
 }  // namespace
 
-CLI::App* add_probe(CLI::App& command, ProbeArgs& args) {
+void add_probe(Commands& commands) {
+  const auto [command, args] =
+      commands.add<ProbeArgs>("probe", "Probe hosts and report loss and latency", probe_command);
   add_what(command, args);
   add_how(command, args);
   CLI::App* plan =
       command.add_subcommand("plan", "Choose pairs and ports so that all links are crossed");
-  plan->parse_complete_callback([&args] { args.make_plan = true; });
+  plan->parse_complete_callback([&args = args] { args.make_plan = true; });
   plan->add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
   plan->add_option("--crossings", args.crossings, "Probes over each directed link per window")
       ->check(CLI::Range(1, 1'000'000));
@@ -62,18 +64,7 @@ CLI::App* add_probe(CLI::App& command, ProbeArgs& args) {
       "Lines from weft probe --sweep --json: plan with these paths instead of the hash");
   plan->add_option("--port", args.target_port, "UDP port of the responders")->capture_default_str();
   plan->add_option("--ports", args.ports, "Source UDP ports to choose from")->capture_default_str();
-  return plan;
-}
-
-void add_respond(CLI::App& c, RespondArgs& args) {
-  c.add_option("listen", args.listen, "ADDRESS, ADDRESS:PORT or ADDRESS:FIRST-LAST")
-      ->capture_default_str();
-  c.add_option("--key", args.key, "File with the key shared with the probers")->required();
-  c.add_option("--max-age", args.age,
-               "Reject requests whose time of day differs by more than this; 0 disables the check");
-  c.add_option("--source-rate", args.source_rate, "Answers per second per source address")
-      ->check(CLI::Range(1.0, 1e9));
-  c.add_option("--metrics", args.metrics, "File for counts in Prometheus format");
+  commands.add_common(*plan);
 }
 
 }  // namespace weft::cli

@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "cli/cli.hpp"
-#include "cli/cmd_probe.hpp"
+#include "cli/probe_args.hpp"
 #include "observe/probe/prober.hpp"
 #include "observe/probe/results.hpp"
 #include "observe/probe/sweep.hpp"

@@ -1,14 +1,10 @@
-// `weft probe`: probes hosts, or plans which probes cross which links.
+// What `weft probe` was asked to do: to probe hosts, or to plan which probes cross which links.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-namespace CLI {
-class App;
-}
 
 namespace weft::cli {
 
@@ -36,8 +32,6 @@ struct ProbeArgs {
   std::uint16_t target_port = 8620;
 };
 
-// Declares the options on the command; `args` must outlive it. Returns the sub-command `plan`.
-CLI::App* add_probe(CLI::App& command, ProbeArgs& args);
 int probe_command(const Common& common, const ProbeArgs& args);
 int probe_twin_command(const Common& common, const ProbeArgs& args);
 int probe_sweep_command(const Common& common, const ProbeArgs& args);

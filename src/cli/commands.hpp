@@ -1,0 +1,72 @@
+// The commands of the command line. Each declares its options itself, in cmd_*.cpp.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cli/cli.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace weft::cli {
+
+class Commands {
+ public:
+  template <class Args>
+  struct Added {
+    CLI::App& options;
+    Args& args;
+  };
+
+  // Both must outlive it.
+  Commands(CLI::App& app, Common& common) : app_(app), common_(common) {}
+
+  // A command of that name: `run` gets the arguments that its options were parsed into, and
+  // returns the exit status.
+  template <class Args>
+  Added<Args> add(const std::string& name, const std::string& help,
+                  int (*run)(const Common& common, const Args& args)) {
+    const auto args = std::make_shared<Args>();
+    return {add_call(name, help, [this, args, run] { return run(common_, *args); }), *args};
+  }
+  // Global options may stand behind any command; a sub-command that takes them says so.
+  void add_common(CLI::App& command);
+
+  // Runs the command that was parsed; the exit status.
+  int call() const { return call_(); }
+
+ private:
+  CLI::App& add_call(const std::string& name, const std::string& help, std::function<int()> call);
+
+  CLI::App& app_;
+  Common& common_;
+  std::function<int()> call_;
+};
+
+void add_agent(Commands& commands);
+void add_explain(Commands& commands);
+void add_export(Commands& commands);
+void add_flows(Commands& commands);
+void add_gnmi(Commands& commands);
+void add_lab(Commands& commands);
+void add_localise(Commands& commands);
+void add_perf(Commands& commands);
+void add_poll(Commands& commands);
+void add_probe(Commands& commands);
+void add_rehearse(Commands& commands);
+void add_respond(Commands& commands);
+void add_run(Commands& commands);
+void add_send(Commands& commands);
+void add_serve(Commands& commands);
+void add_sli(Commands& commands);
+void add_snapshot(Commands& commands);
+void add_storm(Commands& commands);
+void add_sweep(Commands& commands);
+void add_trace(Commands& commands);
+void add_traps(Commands& commands);
+void add_triage(Commands& commands);
+
+}  // namespace weft::cli
