@@ -74,8 +74,8 @@ void TermWindow::unlink(std::uint32_t group, const Item& item) {
   }
 }
 
-std::uint32_t TermWindow::slot_of(const FlatMap::Key& key) {
-  if (const auto known = slot_by_key_.find(key)) return *known;
+std::uint32_t TermWindow::slot_of(const NumberPair& key) {
+  if (const auto known = slot_by_key_.find(key); known != slot_by_key_.end()) return known->second;
   if (free_slots_.empty()) {
     free_slots_.push_back(static_cast<std::uint32_t>(slots_.size()));
     slots_.emplace_back();
@@ -83,7 +83,7 @@ std::uint32_t TermWindow::slot_of(const FlatMap::Key& key) {
   const std::uint32_t at = free_slots_.back();
   free_slots_.pop_back();
   slots_[at] = {.key = key};
-  slot_by_key_.add(key, at);
+  slot_by_key_.emplace(key, at);
   return at;
 }
 

@@ -69,7 +69,7 @@ class TermWindow {
   };
   // A series of a group, or a part with events, as long as it has entries.
   struct Slot {
-    FlatMap::Key key;
+    NumberPair key;
     std::uint32_t entries = 0;
     bool is_good = false;
     bool is_run = false;  // all samples since `since` keep the limit
@@ -82,7 +82,7 @@ class TermWindow {
   void make_room(Touch touch);
   void enter(std::uint32_t group, const Event& event, std::uint64_t key);
   void remove_oldest(std::uint32_t group);
-  std::uint32_t slot_of(const FlatMap::Key& key);
+  std::uint32_t slot_of(const NumberPair& key);
   void judge(std::uint32_t group, Slot& slot, bool is_good);
   bool keeps_limit(double value) const {
     return term_->side == Side::above ? value > term_->limit : value < term_->limit;

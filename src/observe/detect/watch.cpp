@@ -11,11 +11,11 @@ namespace {
 using model::Entity;
 using model::EntityKind;
 
-FlatMap::Key key_of(const Entity& entity) {
+NumberPair key_of(const Entity& entity) {
   return {std::uint64_t{entity.id} << 32 | entity.card, static_cast<std::uint64_t>(entity.kind)};
 }
 std::uint64_t number_of(const Entity& entity) {
-  const FlatMap::Key key = key_of(entity);
+  const NumberPair key = key_of(entity);
   return mix64(key.a) + key.b;
 }
 
@@ -81,12 +81,14 @@ void Watch::finish(std::int64_t t, std::vector<Detection>& out) {
 }
 
 std::uint32_t Watch::group_of(const Entity& entity, std::int64_t t) {
-  if (const auto known = group_by_entity_.find(key_of(entity))) return *known;
+  if (const auto known = group_by_entity_.find(key_of(entity)); known != group_by_entity_.end())
+    return known->second;
   const std::uint32_t at = make_group(entity, t);
   const Entity device = context_->part_of(entity, Part::device);
   if (device == entity || device.kind == EntityKind::none) return at;
   const auto known = group_by_entity_.find(key_of(device));
-  const std::uint32_t whole = known ? *known : make_group(device, t);
+  const std::uint32_t whole =
+      known != group_by_entity_.end() ? known->second : make_group(device, t);
   Group& group = groups_[at];
   group.whole = whole;
   group.next = std::exchange(groups_[whole].part, at);
@@ -106,7 +108,7 @@ std::uint32_t Watch::make_group(const Entity& entity, std::int64_t t) {
                  .ports = context_->ports(entity),
                  .is_whole = context_->part_of(entity, rule_->per) != entity,
                  .turn = turn + 1};
-  group_by_entity_.add(key_of(entity), at);
+  group_by_entity_.emplace(key_of(entity), at);
   const auto lose = [this](std::uint32_t group) { lost_entry(group); };
   for (TermWindow& term : terms_) {
     term.reset(at);
@@ -208,7 +210,7 @@ void Watch::settle(std::vector<Detection>& out) {
   }
   for (const std::uint32_t at : dirty_) {
     const auto known = group_by_entity_.find(key_of(groups_[at].entity));
-    if (known == at) free_group(at);
+    if (known != group_by_entity_.end() && known->second == at) free_group(at);
   }
   dirty_.clear();
 }
