@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "base/check.hpp"
@@ -12,6 +13,49 @@ namespace {
 
 constexpr int moves_max = 32;  // in one step; the longest chain is half as long
 constexpr std::uint32_t snapshot_tries_max = 2;
+
+// Where each stage may lead, besides to an end.
+bool may_follow(Stage from, Stage to) {
+  using enum Stage;
+  const auto any = [to](std::initializer_list<Stage> stages) {
+    return std::ranges::find(stages, to) != stages.end();
+  };
+  switch (from) {
+    case detected:
+      return any({watched, triaged}) || is_over(to);
+    case watched:
+      return any({detected, triaged}) || is_over(to);
+    case triaged:
+      return any({detected, proposed, blocked, forecasting}) || is_over(to);
+    case proposed:
+      return any({detected, triaged, verifying}) || is_over(to);
+    case blocked:
+      return any({detected, forecasting}) || is_over(to);
+    case forecasting:
+      return any({detected, blocked, draining}) || is_over(to);
+    case draining:
+      return any({blocked, drained, undoing, failed}) || is_over(to);
+    case drained:
+      return any({repairing, returning, undoing});
+    case repairing:
+      return any({verifying, undoing});
+    case verifying:
+      return any({repairing, returning, undoing}) || is_over(to);
+    case returning:
+      return any({soaking, failed});
+    case soaking:
+      return any({triaged, returned});
+    case undoing:
+      return any({triaged, blocked, failed}) || is_over(to);
+    case failed:
+      return any({triaged, repairing, returning, undoing}) || is_over(to);
+    case returned:
+    case rolled_back:
+    case closed:
+      return false;
+  }
+  return false;
+}
 
 JsonObject error_of(const Outcome& outcome) {
   return outcome.error ? JsonObject().add("error", outcome.error->text()) : JsonObject();
@@ -25,6 +69,7 @@ std::string Driver::name(const Ticket& t) const {
 }
 
 void Driver::drive(Ticket& t) {
+  WEFT_CHECK(!is_over(t.stage) || t.ended);
   keep_snapshot(t);
   for (int i = 0; i < moves_max && !is_over(t.stage); ++i)
     if (!advance(t)) break;
@@ -70,15 +115,18 @@ bool Driver::advance(Ticket& t) {
 }
 
 void Driver::move(Ticket& t, Stage to, std::string why) {
+  WEFT_CHECK(may_follow(t.stage, to));
+  WEFT_CHECK(does_act(to) == t.deed.has_value());
+  WEFT_CHECK(to == Stage::failed || t.is_reserved == needs_reserve(t, to));
+  // A clock that was set back while nobody ran takes nothing back.
   if (const auto part = ttr_part(t, t.stage))
-    t.spent_ns[static_cast<std::size_t>(*part)] += now().ns - t.since.ns;
+    t.spent_ns[static_cast<std::size_t>(*part)] += std::max<std::int64_t>(0, now().ns - t.since.ns);
   const Stage from = std::exchange(t.stage, to);
   t.since = now();
   t.reason = std::move(why);
   t.retry_at.reset();
   t.pending.reset();
   if (is_over(to)) {
-    WEFT_CHECK(!t.is_reserved && !t.deed);
     t.ended = now();
     r_.ended_.emplace(now(), t.id);
   }
@@ -100,6 +148,7 @@ Order Driver::order(const Ticket& t, OrderKind kind, std::string id) const {
 }
 
 void Driver::issue(Ticket& t, OrderKind kind) {
+  WEFT_CHECK(!t.pending && !is_over(t.stage));
   t.pending = Pending{fmt::format("{}.{}", t.serial, ++t.orders), kind, now()};
   r_.touch(t);
   Order out = order(t, kind, t.pending->id);
@@ -173,6 +222,7 @@ void Driver::send_messages(Ticket& t) {
     if (is_due(m.due)) ready.push_back(m.id);
   for (const std::string& id : ready) {
     const auto m = std::ranges::find(t.messages, id, &Message::id);
+    WEFT_CHECK(m != t.messages.end());
     if (m->is_pending) {  // no result came
       message_done(t, *m,
                    {.order = id, .error = Error{Errc::io, {}, "no result received", {}, {}}});
@@ -223,6 +273,7 @@ void Driver::keep_snapshot(Ticket& t) {
 }
 
 void Driver::snapshot_done(Ticket& t, const Outcome& outcome) {
+  WEFT_CHECK(t.snapshot.has_value());
   say_outcome(t, outcome, "snapshot", {});
   r_.touch(t);
   if (!outcome.error || t.snapshot_tries >= snapshot_tries_max) return t.snapshot.reset();
@@ -285,8 +336,7 @@ void Driver::take_up(Ticket& t) {
     t.pending.reset();
     r_.say("weft", &t, "in doubt", JsonObject().add("action", t.deed->id));
   } else {
-    const OrderKind kind = t.pending->kind;
-    const std::string id = t.pending->id;
+    const auto [id, kind, since] = *std::exchange(t.pending, std::nullopt);
     issue(t, kind);
     // The same order, not another one.
     --t.orders;
