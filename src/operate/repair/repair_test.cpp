@@ -592,6 +592,7 @@ TEST_CASE("a relapse during a hold survives a death") {
   s.see(c);
   REQUIRE(s.stage("c1") == Stage::soaking);
   REQUIRE(s.repair->hold("c1", Switch::on, s.ann, s.now).has_value());
+  s.settle();
   s.run_for(600);
   c.members.push_back({s.now, 2, model::Relation::itself});
   s.see(c);
