@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 
 #include "base/check.hpp"
@@ -13,49 +12,6 @@ namespace {
 
 constexpr int moves_max = 32;  // in one step; the longest chain is half as long
 constexpr std::uint32_t snapshot_tries_max = 2;
-
-// Where each stage may lead, besides to an end.
-bool may_follow(Stage from, Stage to) {
-  using enum Stage;
-  const auto any = [to](std::initializer_list<Stage> stages) {
-    return std::ranges::find(stages, to) != stages.end();
-  };
-  switch (from) {
-    case detected:
-      return any({watched, triaged}) || is_over(to);
-    case watched:
-      return any({detected, triaged}) || is_over(to);
-    case triaged:
-      return any({detected, proposed, blocked, forecasting}) || is_over(to);
-    case proposed:
-      return any({detected, triaged, verifying}) || is_over(to);
-    case blocked:
-      return any({detected, forecasting}) || is_over(to);
-    case forecasting:
-      return any({detected, blocked, draining}) || is_over(to);
-    case draining:
-      return any({blocked, drained, undoing, failed}) || is_over(to);
-    case drained:
-      return any({repairing, returning, undoing});
-    case repairing:
-      return any({verifying, undoing});
-    case verifying:
-      return any({repairing, returning, undoing}) || is_over(to);
-    case returning:
-      return any({soaking, failed});
-    case soaking:
-      return any({triaged, returned});
-    case undoing:
-      return any({triaged, blocked, failed}) || is_over(to);
-    case failed:
-      return any({triaged, repairing, returning, undoing}) || is_over(to);
-    case returned:
-    case rolled_back:
-    case closed:
-      return false;
-  }
-  return false;
-}
 
 JsonObject error_of(const Outcome& outcome) {
   return outcome.error ? JsonObject().add("error", outcome.error->text()) : JsonObject();
@@ -115,7 +71,7 @@ bool Driver::advance(Ticket& t) {
 }
 
 void Driver::move(Ticket& t, Stage to, std::string why) {
-  WEFT_CHECK(may_follow(t.stage, to));
+  WEFT_CHECK(!is_over(t.stage));
   WEFT_CHECK(does_act(to) == t.deed.has_value());
   WEFT_CHECK(to == Stage::failed || t.is_reserved == needs_reserve(t, to));
   // A clock that was set back while nobody ran takes nothing back.
