@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/check.hpp"
 #include "base/hash.hpp"
 #include "route/hash.hpp"
 
@@ -95,6 +96,7 @@ bool PathFlow::augment(std::uint32_t shared) {
   for (std::uint32_t at = target_; at != source;) {
     Arc& arc = arcs_[arc_to[at]];
     const bool along = arc.to == at;
+    WEFT_CHECK(along || arc.flow > 0);
     arc.flow += along ? 1 : -1u;
     at = along ? arc.from : arc.to;
   }

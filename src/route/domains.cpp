@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/check.hpp"
+
 namespace weft::route {
 
 Medium medium_of(model::NodeKind kind) {
@@ -73,6 +75,7 @@ void Domains::note_touched() {
 }
 
 std::uint32_t Domains::root(std::uint32_t node) const {
+  WEFT_CHECK(node < parent_.size());
   while (parent_[node] != node) node = parent_[node];
   return node;
 }

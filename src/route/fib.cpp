@@ -166,6 +166,7 @@ FibBuilder::Words FibBuilder::usable_links(NodeId nic) const {
 }
 
 Status FibBuilder::fill_column(std::size_t column) {
+  WEFT_CHECK(!members_[column].empty());
   const NodeId end = members_[column].front();
   const Goal goal = next_hops_.goal(end);
   std::vector<NodeId> arrivals;
@@ -282,6 +283,7 @@ void FibBuilder::append_lists(const RowDraft& row, NodeId node) {
     fib_.lists_.emplace_back(list.count);
     for (const LinkId word : words_of(list))
       fib_.lists_.push_back(is_nic(node) ? ports[word.index()] : word);
+    WEFT_CHECK(fib_.lists_.size() <= end);
     fib_.lists_.resize(end, LinkId(0));
   }
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.hpp"
+
 namespace weft::route {
 namespace {
 
@@ -132,6 +134,7 @@ void HostPaths::find_host(NodeId host, Way way) {
   }
   const std::vector<LinkId> limiting = limiting_links(host, way, uses);
   std::size_t at = 0;
+  WEFT_CHECK(ends.size() == fabric_.gpus_of(host).size());
   for (std::size_t i = 0; i < ends.size(); ++i) {
     Range& range = ranges[fabric_.role_index(fabric_.gpus_of(host)[i])];
     range.first = static_cast<std::uint32_t>(hops_.size());

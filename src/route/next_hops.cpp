@@ -84,6 +84,7 @@ void NextHops::on_change(std::span<const LinkChange> changes) {
   groups_ = std::move(kept);
   group_ids_.clear();
   for (std::size_t i = 0; i < groups_.size(); ++i) group_ids_[groups_[i].key] = GroupId(i);
+  WEFT_CHECK(group_ids_.size() == groups_.size());
 }
 
 std::size_t NextHops::words_of(const Group& group) {
@@ -185,6 +186,7 @@ NextHops::GroupKey NextHops::add_entries(std::vector<Entry>& entries, Target& ta
     target.entry_cumulative.push_back(key.back().weight);
   }
   target.entry_first.push_back(static_cast<std::uint32_t>(target.entry_links.size()));
+  WEFT_CHECK(target.entry_first.size() == key.size() + 1);
   if (key.empty()) return key;
   target.base = std::ranges::min(key, {}, &Neighbour::cost).cost;
   for (Neighbour& neighbour : key) neighbour.cost -= target.base;
@@ -219,6 +221,7 @@ void NextHops::search(Group& group) const {
   while (!queue.empty()) {
     const auto [done, at] = queue.top();
     queue.pop();
+    WEFT_CHECK(done >= group.distance[at]);
     if (done != group.distance[at]) continue;
     for (const LinkId out : switch_links(at))
       if (live_.usable(reverse(out))) reach(neighbour(out), done + cost(reverse(out)));

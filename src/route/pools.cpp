@@ -19,6 +19,7 @@ LinkId Pools::resource_of(std::vector<LinkId>& links) {
   if (!std::ranges::is_sorted(links)) std::ranges::sort(links);
   const auto [it, is_new] = known_.try_emplace(links, LinkId(resource_count()));
   if (is_new) pools_.push_back({links, sum(links)});
+  WEFT_CHECK(pools_.size() == known_.size());
   return it->second;
 }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/hash.hpp"
 #include "base/json_line.hpp"
 #include "operate/triage/report.hpp"
@@ -91,6 +92,7 @@ std::vector<CaseStatus> CasePublisher::changes() {
   if (!provisional_ids_.empty()) settle_provisional(closed, out);
   write_late(out);
   forget();
+  WEFT_CHECK(late_.size() <= published_.size() && provisional_ids_.size() <= published_.size());
   std::ranges::sort(out, {}, [](const CaseStatus& s) { return s.body.id; });
   return out;
 }
@@ -156,6 +158,7 @@ void CasePublisher::publish_provisional(const Case& c, Changes& out) {
 
 // The other provisional case that holds its first record; "" for none.
 std::string CasePublisher::provisional_holder(const Case& but, const Cases& closed) const {
+  WEFT_CHECK(!but.members.empty());
   const Case::Member& first = but.members.front();
   const auto holds = [&](const Case& c) {
     const auto at_once = std::ranges::equal_range(c.members, first.at, {}, &Case::Member::at);
@@ -200,6 +203,7 @@ void CasePublisher::settle(Published& was, std::string into, Changes& out) {
 
 // It is only remembered, to be known when the same is said again.
 void CasePublisher::end(Published& was) {
+  WEFT_CHECK(is_over(was.state));
   ended_.push_back(was.body.id);
   late_.erase(was.body.id);
   was.document = {};
@@ -248,7 +252,9 @@ void CasePublisher::write(Published& known, Changes& out) {
 void CasePublisher::write_late(Changes& out) {
   const std::set<std::string> late = late_;
   for (const std::string& id : late) {
-    Published& known = published_[id];
+    const auto at = published_.find(id);
+    WEFT_CHECK(at != published_.end());
+    Published& known = at->second;
     if (now_.ns - known.written.ns >= late_ns(known.body, now_)) write(known, out);
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/check.hpp"
 #include "base/json_line.hpp"
 #include "model/events/case.hpp"
 #include "operate/repair/repair_stats.hpp"
@@ -127,11 +128,13 @@ Result<std::vector<Receipt>> Controller::accept(std::span<const Batch> batches, 
 }
 
 void Controller::learn(std::span<const port::StoredEvent> events, Timestamp now) {
+  WEFT_CHECK(!events.empty());
   Numbered said;
   model::EvidenceSet seen;
   intake_.keep(events, said, seen);
   note_orders(said);
   failing_.add(said.records);
+  WEFT_CHECK(said.records.rows.size() == said.numbers.size());
   for (std::size_t i = 0; i < said.numbers.size(); ++i)
     publisher_.add(said.records, said.records.rows[i], said.numbers[i]);
   std::erase_if(seen.rows, [&](const model::Evidence& row) {
@@ -143,6 +146,7 @@ void Controller::learn(std::span<const port::StoredEvent> events, Timestamp now)
 }
 
 void Controller::mark(std::uint64_t seq, Timestamp received) {
+  WEFT_CHECK(marks_.empty() || seq > marks_.back().second);
   if (marks_.empty() || received.ns - marks_.back().first.ns >= mark_every_ns)
     marks_.emplace_back(received, seq);
 }
@@ -159,6 +163,7 @@ Result<std::vector<repair::Order>> Controller::tick(Timestamp now) {
     static_cast<void>(receipts);
   }
   publisher_.advance(now);
+  WEFT_CHECK(!is_restoring_);
   // What the store would not take has to go first: later documents would otherwise overtake it.
   WEFT_TRY_STATUS(commit_pending());
   take_changes(now);
@@ -176,6 +181,8 @@ Result<std::vector<repair::Order>> Controller::tick(Timestamp now) {
   announce_ends(now);
   WEFT_TRY_STATUS(tidy(now));
   WEFT_TRY_STATUS(commit_pending());
+  // No order goes out before what it rests on is kept.
+  WEFT_CHECK(pending_.documents.empty() && pending_.audit.empty() && pending_.events.empty());
   counts_.orders += orders_.size();
   return std::exchange(orders_, {});
 }
@@ -327,6 +334,7 @@ Status Controller::tidy(Timestamp now) {
   }
   const std::uint64_t useless =
       std::min(replay_from_, event_before({now.ns - settings_.events_ns}));
+  WEFT_CHECK(forgotten_ <= replay_from_);
   if (useless > forgotten_) {
     WEFT_TRY_STATUS(done(store_.forget_events(useless)));
     forgotten_ = useless;

@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 
+#include "base/check.hpp"
 #include "base/hash.hpp"
 #include "base/line_reader.hpp"
 #include "base/text.hpp"
@@ -66,6 +67,7 @@ Receipt Intake::check(Feed feed, const std::vector<std::string>& lines, std::str
       events.push_back({0, received, std::string(stored_name(feed)), line.kept});
     }
   }
+  WEFT_CHECK(out.acknowledged + out.refused_count == lines.size());
   return out;
 }
 
@@ -87,6 +89,7 @@ Intake::Checked Intake::check_line(Feed feed, const std::string& line, std::stri
     out.why = reason(added.error());
   } else {
     const model::RecordSet set = lines_.take();
+    WEFT_CHECK(set.rows.size() == 1);
     const std::string& id = set.ids.back();
     const std::uint64_t name = hash_text(id);
     out.is_known = !id.empty() && (known_.contains(name) || !checked_.insert(name).second);
@@ -112,7 +115,9 @@ void Intake::keep(std::span<const port::StoredEvent> events, Numbered& records,
     }
   }
   messages.records = syslog_.take_records();
+  WEFT_CHECK(messages.records.rows.size() == messages.numbers.size());
   merge(messages, records);
+  WEFT_CHECK(records.records.rows.size() == records.numbers.size());
 }
 
 // Messages were read apart from the others: back into the order of events.
@@ -156,6 +161,7 @@ void Intake::keep_record(const port::StoredEvent& event, Numbered& records) {
     return;
   }
   const model::RecordSet set = lines_.take();
+  WEFT_CHECK(set.rows.size() == 1);
   model::Record row = set.rows.back();
   if (row.received == row.t) row.received = event.received;
   const std::string& id = set.ids[row.id];

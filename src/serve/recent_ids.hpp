@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/check.hpp"
 #include "base/hash.hpp"
 
 namespace weft::serve {
@@ -15,7 +16,9 @@ namespace weft::serve {
 class RecentIds {
  public:
   explicit RecentIds(std::size_t capacity)
-      : ring_(capacity), slots_(std::bit_ceil(2 * capacity), free) {}
+      : ring_(capacity), slots_(std::bit_ceil(2 * capacity), free) {
+    WEFT_CHECK(capacity > 0 && slots_.size() <= free);
+  }
 
   bool contains(std::uint64_t id) const { return slots_[find(id)] != free; }
 
@@ -48,6 +51,7 @@ class RecentIds {
   // What stands behind moves up, so that no search ends too early.
   void erase(std::uint64_t id) {
     std::size_t hole = find(id);
+    WEFT_CHECK(slots_[hole] == next_);
     for (std::size_t slot = after(hole); slots_[slot] != free; slot = after(slot)) {
       const std::size_t wanted = home(ring_[slots_[slot]]);
       const std::size_t mask = slots_.size() - 1;

@@ -32,6 +32,7 @@ class BlockArena {
     return static_cast<std::uint32_t>(first);
   }
   void give_back(std::uint32_t first, std::uint32_t size_class) {
+    WEFT_CHECK(first + (std::size_t{1} << size_class) <= items_.size());
     free_[size_class].push_back(first);
   }
 

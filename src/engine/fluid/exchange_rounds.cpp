@@ -23,6 +23,7 @@ void ExchangeRounds::wake(std::uint32_t rank) {
 // A message is ready when its round opens at the second of its two ends.
 void ExchangeRounds::open_round(std::uint32_t rank) {
   const std::uint32_t round = ++ranks_[rank].opened;
+  WEFT_CHECK(round <= rounds_);
   const auto count = static_cast<std::uint32_t>(ranks_.size());
   const std::uint32_t receiver = (rank + round) % count;
   const std::uint32_t sender = (rank + count - round) % count;
@@ -38,13 +39,17 @@ void ExchangeRounds::ended(Message message) {
 }
 
 void ExchangeRounds::half_done(std::uint32_t rank, std::uint32_t round) {
+  WEFT_CHECK(round >= ranks_[rank].lowest && halves(rank, round) < 2);
   ++halves(rank, round);
   Rank& r = ranks_[rank];
   while (r.lowest <= rounds_ && r.lowest <= r.opened && halves(rank, r.lowest) == 2) {
     halves(rank, r.lowest) = 0;
     ++r.lowest;
     if (r.opened < rounds_) open_round(rank);
-    if (r.lowest > rounds_) --unfinished_ranks_;
+    if (r.lowest > rounds_) {
+      WEFT_CHECK(unfinished_ranks_ > 0);
+      --unfinished_ranks_;
+    }
   }
 }
 

@@ -115,6 +115,7 @@ void GraphRun::begin() {
 }
 
 void GraphRun::begin_iteration() {
+  WEFT_CHECK(!iterating_ && !working_);
   iteration_start_s_ = network_.now();
   iterating_ = true;
   operations_ended_ = 0;
@@ -139,6 +140,9 @@ void GraphRun::begin_iteration() {
 }
 
 void GraphRun::end_iteration() {
+  WEFT_CHECK(iterating_ && worklist_.empty() && operations_ended_ == phase_.size());
+  for (const ActorState& state : actors_) WEFT_CHECK(state.communicating == 0);
+  for (const Stream& stream : streams_) WEFT_CHECK(stream.running == none && stream.queue.empty());
   iterating_ = false;
   if (job_.stop == GraphJob::Stop::steady && steadiness_.all()) {
     result_.finished = true;  // an iteration that has run beside others that had stopped
@@ -156,6 +160,7 @@ void GraphRun::end_iteration() {
 
 // What has been found out about the iteration becomes part of the result.
 void GraphRun::accept_iteration() {
+  WEFT_CHECK(network_.now() >= iteration_start_s_);
   current_.iteration_s = std::move(result_.iteration_s);
   current_.iteration_s.push_back(network_.now() - iteration_start_s_);
   current_.end_s = network_.now();
@@ -201,6 +206,7 @@ void GraphRun::run_worklist() {
 bool GraphRun::may_start(std::uint32_t actor, std::uint32_t operation) {
   const std::uint32_t at = row(actor, operation);
   const std::uint8_t stream = op(actor, operation).stream;
+  WEFT_CHECK(phase_[at] == Phase::waiting || phase_[at] == Phase::ready);
   phase_[at] = Phase::ready;
   ready_s_[at] = network_.now();  // again, later, if it has to queue for its stream
   if (stream == 0) return true;
@@ -240,6 +246,7 @@ void GraphRun::start(std::uint32_t actor, std::uint32_t operation) {
 
 void GraphRun::end_operation(std::uint32_t actor, std::uint32_t operation) {
   const std::uint32_t at = row(actor, operation);
+  WEFT_CHECK(phase_[at] == Phase::running);
   phase_[at] = Phase::ended;
   end_s_[at] = network_.now();
   ++operations_ended_;
@@ -319,6 +326,7 @@ void GraphRun::on_timer(std::uint64_t value) {
 void GraphRun::communicate(std::uint32_t actor, int change) {
   ActorState& state = actors_[actor];
   const bool before = state.communicating > 0;
+  WEFT_CHECK(change > 0 || before);
   state.communicating += static_cast<std::uint32_t>(change);
   const bool after = state.communicating > 0;
   if (before == after || job_.overlap_slowdown <= 1) return;
@@ -442,6 +450,7 @@ void GraphRun::on_played(std::uint64_t token) {
   const auto number = static_cast<std::uint32_t>(token & ((1u << operation_bits) - 1));
   const auto group = static_cast<std::uint32_t>(owned_value(token) >> operation_bits & timer_begin);
   const GroupState& state = groups_[group];
+  WEFT_CHECK(arrived_[state.first + number] > 0);
   if (--arrived_[state.first + number] > 0) return;
   for (std::size_t m = 0; m < state.actors.size(); ++m) {
     communicate(state.actors[m], -1);

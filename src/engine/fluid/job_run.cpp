@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "base/check.hpp"
 #include "base/hash.hpp"
 #include "engine/fluid/stage.hpp"
 #include "engine/fluid/traffic_player.hpp"
@@ -125,6 +126,7 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
   void end_iteration(std::uint32_t job) {
     JobState& state = states_[job];
     JobResult& result = result_.jobs[job];
+    WEFT_CHECK(!result.finished && state.iteration < jobs_[job].iterations);
     result.iteration_s.push_back(network_.now() - state.iteration_start_s);
     result.end_s = network_.now();
     progress_.update(static_cast<double>(++iterations_done_));
@@ -236,6 +238,7 @@ void JobRun::finish() {
     result_.makespan_s = std::max(result_.makespan_s, result_.graphs.back().end_s);
     for (const double s : result_.graphs.back().iteration_s) digest.add(from_seconds(s).ps);
   }
+  WEFT_CHECK(result_.jobs.size() == jobs_.size() && result_.graphs.size() == graphs_.size());
   find_standstills(left);
   result_.hot_links = hottest_links(result_.link_bytes, result_.makespan_s, graphs_, network_);
   result_.transfer_times = player_.transfer_times();

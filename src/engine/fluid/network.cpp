@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.hpp"
 #include "engine/fluid/host_load.hpp"
 #include "model/fabric/goback_n.hpp"
 
@@ -90,6 +91,7 @@ void Network::send_along(std::uint32_t route, double bytes, double overhead_s, s
     id = free_transfers_.back();
     free_transfers_.pop_back();
   }
+  WEFT_CHECK(!transfers_[id].active);
   routes_[route].bytes_sent += bytes;
   transfers_[id] = {
       .flow = {}, .route = route, .active = true, .overhead_s = overhead_s, .tag = tag};
@@ -116,6 +118,7 @@ double Network::delay_s(const Transfer& transfer) const {
 
 void Network::launch(std::uint32_t id, double bytes) {
   Transfer& transfer = transfers_[id];
+  WEFT_CHECK(transfer.active && !transfer.waiting && !transfer.flow.valid());
   if (options_.contention == NetworkOptions::Contention::off) {
     const double seconds = bytes * route_floor(RouteId(transfer.route));
     routes_[transfer.route].latency_s = route_latency_s(RouteId(transfer.route));
@@ -244,6 +247,7 @@ void Network::add_new_pools() {
 
 void Network::on_flow_end(FlowId, std::uint64_t tag) {
   const auto id = static_cast<std::uint32_t>(tag);
+  WEFT_CHECK(transfers_[id].active && transfers_[id].flow.valid());
   const double delay = delay_s(transfers_[id]);
   if (delay <= 0) return deliver(id);
   transfers_[id].flow = {};
@@ -252,6 +256,7 @@ void Network::on_flow_end(FlowId, std::uint64_t tag) {
 
 void Network::deliver(std::uint32_t id) {
   Transfer& transfer = transfers_[id];
+  WEFT_CHECK(transfer.active && !transfer.waiting);
   transfer.active = false;
   const Route& route = routes_[transfer.route];
   if (route.life == Route::Life::once) {
@@ -276,6 +281,7 @@ void Network::on_timer(std::uint64_t tag) {
 }
 
 void Network::enter_state(std::size_t change) {
+  WEFT_CHECK(change < changes_.size());
   const model::State& state = changes_[change].state;
   state_ = &state;
   const bool lossy = std::ranges::any_of(state.troubled_links(),
@@ -340,6 +346,7 @@ std::vector<Network::Undelivered> Network::undelivered() const {
 
 std::vector<double> Network::link_bytes() const {
   const std::vector<double>& carried = simulation_.carried();
+  WEFT_CHECK(carried.size() >= router_.fabric().link_count());
   std::vector<double> out(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(
                                                                  router_.fabric().link_count()));
   for (std::size_t r = out.size(); r < carried.size(); ++r) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.hpp"
 #include "engine/fluid/reference.hpp"
 
 namespace weft::engine::fluid {
@@ -64,6 +65,7 @@ void Simulation::EndQueue::set(std::uint32_t flow, double key) {
 void Simulation::EndQueue::erase(std::uint32_t flow) {
   const std::uint32_t at = position_[flow];
   if (at == UINT32_MAX) return;
+  WEFT_CHECK(heap_[at].flow == flow);
   position_[flow] = UINT32_MAX;
   const Item last = heap_.back();
   heap_.pop_back();
@@ -83,6 +85,7 @@ Simulation::Simulation(std::span<const double> capacity, const Options& options)
 void Simulation::add_resource(double capacity) {
   solver_.add_resource(capacity);
   carried_.push_back(0);
+  WEFT_CHECK(carried_.size() == solver_.resource_count());
 }
 
 void Simulation::set_capacity(LinkId resource, double capacity) {
@@ -100,6 +103,7 @@ FlowId Simulation::start(std::span<const Hop> hops, double bytes, std::uint64_t 
     id = free_flows_.back();
     free_flows_.pop_back();
   }
+  WEFT_CHECK(!flow_[id].active && ends_.key(id) == unlimited);
   const EntityId entity = solver_.insert(hops);
   if (flow_of_entity_.size() <= entity.index()) flow_of_entity_.resize(entity.index() + 1);
   flow_of_entity_[entity.index()] = FlowId(id);
@@ -125,6 +129,7 @@ double Simulation::rate(FlowId flow) const { return flow_[flow.index()].rate; }
 
 void Simulation::account(const Flow& flow, double left) {
   const double bytes = flow.left_at_start - left;
+  WEFT_CHECK(!(bytes < 0));
   solver_.for_each_hop(flow.entity,
                        [&](LinkId link, double share) { carried_[link.index()] += bytes * share; });
 }
@@ -220,6 +225,7 @@ void Simulation::collect_ends() {
   std::ranges::sort(ended_, {}, [&](std::uint32_t id) { return flow_[id].order; });
   for (const std::uint32_t id : ended_) {
     Flow& flow = flow_[id];
+    WEFT_CHECK(flow.active && active_count_ > 0);
     account(flow, 0);
     solver_.remove(flow.entity);
     flow.active = false;
@@ -234,6 +240,7 @@ void Simulation::run(Listener& listener) {
     const double end = ends_.empty() ? unlimited : ends_.top_key();
     const double timer = timers_.empty() ? unlimited : timers_.top().at;
     if (end == unlimited && timer == unlimited) return;
+    WEFT_CHECK(timer >= now_);
     now_ = std::max(now_, std::min(end, timer));
     ++events_;
     collect_ends();

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/check.hpp"
+
 namespace weft::engine::fluid {
 namespace {
 
@@ -55,6 +57,8 @@ EntityId Solver::insert(std::span<const Hop> hops) {
     id = free_entities_.back();
     free_entities_.pop_back();
   }
+  WEFT_CHECK(alive_[id] == 0);
+  WEFT_CHECK(hops.empty() || hops.back().link.index() < level_.size());
   const auto count = static_cast<std::uint32_t>(hops.size());
   const std::uint32_t size_class = BlockArena<double>::class_for(count);
   const std::uint32_t first = hop_at_.take(size_class);
@@ -103,6 +107,7 @@ void Solver::note_used(std::uint32_t resource) {
 
 void Solver::note_unused(std::uint32_t resource) {
   const std::uint32_t slot = used_slot_[resource];
+  WEFT_CHECK(used_[slot] == resource);
   used_[slot] = used_.back();
   used_slot_[used_[slot]] = slot;
   used_.pop_back();
@@ -117,6 +122,7 @@ void Solver::make_room(std::uint32_t resource) {
   member_hop_.take(wanted);
   member_weight_.take(wanted);
   if (present != no_class) {
+    WEFT_CHECK(list.count == 1u << present);
     std::copy_n(member_.at(list.first), list.count, member_.at(first));
     std::copy_n(member_hop_.at(list.first), list.count, member_hop_.at(first));
     std::copy_n(member_weight_.at(list.first), list.count, member_weight_.at(first));
@@ -226,6 +232,7 @@ void Solver::flush_dirty() {
   for (const std::uint32_t at : dirty_) {
     is_dirty_[at] = 0;
     const double target = water_fill(at);
+    WEFT_CHECK(target >= 0);
     target_[at] = target;
     if (same(target, level_[at])) continue;
     pending_.push_back({std::min(target, level_[at]), at});
@@ -447,6 +454,7 @@ void Solver::settle() {
   flush_dirty();
   settle_pending();
   if (!pending_.empty()) full_solve();
+  WEFT_CHECK(dirty_.empty() && pending_.empty());
 }
 
 // Leaves entries in pending_ only when the repair has grown past pop_limit_.
@@ -527,6 +535,7 @@ void Solver::fill_progressively() {
     level_[top.resource] = share;
     freeze_members(top.resource, share, frozen);
   }
+  for (const std::uint32_t at : used_) WEFT_CHECK(open_[at] == 0);
 }
 
 void Solver::freeze_members(std::uint32_t resource, double share, std::vector<char>& frozen) {

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "base/check.hpp"
+
 namespace weft::engine::packet {
 
 void* allocate_large(std::size_t bytes) {
@@ -33,6 +35,7 @@ Packet* PacketPages::take(std::size_t count) {
     blocks_.emplace_back(block_packets);
     used_ = 0;
   }
+  WEFT_CHECK(used_ + count <= block_packets);
   Packet* out = blocks_.back().data() + used_;
   used_ += count;
   return out;
@@ -44,6 +47,7 @@ Packet* RingMemory::carve(std::uint32_t count) {
     piece_ = pages_.take(PacketPages::piece_packets);
     left_ = PacketPages::piece_packets;
   }
+  WEFT_CHECK(count <= left_);
   Packet* ring = piece_;
   piece_ += count;
   left_ -= count;

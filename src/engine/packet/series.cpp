@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/check.hpp"
 #include "base/text.hpp"
 
 namespace weft::engine::packet {
@@ -46,6 +47,7 @@ Result<Sampler> Sampler::create(const World& world) {
 }
 
 void Sampler::sample(World& world, const std::vector<std::unique_ptr<Shard>>& shards, Ps at) {
+  WEFT_CHECK(time_s_.empty() || seconds(at) > time_s_.back());
   time_s_.push_back(seconds(at));
   const auto add_rate = [&](Watched& w, std::uint64_t bytes) {
     w.rate.push_back(static_cast<double>(bytes - w.bytes) / seconds(interval_));
@@ -79,6 +81,7 @@ void Sampler::thin() {
       if (!w.queue.empty()) w.queue.resize(half);
     }
   }
+  WEFT_CHECK(time_s_.size() == half);
   interval_ *= 2;
 }
 

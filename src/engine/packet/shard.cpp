@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/check.hpp"
 #include "engine/packet/shard_link.hpp"
 #include "route/hash.hpp"
 #include "transport/red.hpp"
@@ -79,6 +80,7 @@ void Shard::handle(const Event& event) {
 // Windows.
 
 void Shard::close_window(Ps until) {
+  WEFT_CHECK(until >= window_end_);
   window_end_ = until;
   for (const Outbox& box : outbox_)
     for (const std::uint32_t id : box.links) settle(id, world_.links[id], until - 1);
@@ -128,6 +130,7 @@ Ps Shard::forget_taken() {
 
 void Shard::post(Ps t, EventKind kind, std::uint32_t id, std::uint32_t shard) {
   if (shard == index_) return push(t, kind, id);
+  WEFT_CHECK(shard < outbox_.size() && t >= now_);
   outbox_[shard].events.push_back({t, kind, id});
 }
 
@@ -494,6 +497,7 @@ void Shard::check_resume(NodeBuffer& node) {
           still |= std::uint64_t{1} << bit;
           continue;
         }
+        WEFT_CHECK(node.paused > 0);
         ingress.bound = 0;
         --node.paused;
         send_frame(World::reverse(world_.ports[node.first_port + port]), c, EventKind::resume);
@@ -608,6 +612,7 @@ void Shard::on_resume(std::uint32_t id, std::uint32_t traffic_class) {
   const bool was_paused = link.paused != 0;
   link.paused = static_cast<std::uint8_t>(link.paused & ~(1u << traffic_class));
   if (was_paused && !link.paused) {
+    WEFT_CHECK(now_ >= world_.rare[id].paused_since);
     RareTally& rare = world_.rare[id];
     rare.paused_total += now_ - rare.paused_since;
     ++tiers_[world_.kinds[link.kind].tier].pause_ps[log_bin(now_ - rare.paused_since)];

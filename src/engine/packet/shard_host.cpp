@@ -1,6 +1,7 @@
 // What hosts do: start messages, send, acknowledge, send again.
 #include <algorithm>
 
+#include "base/check.hpp"
 #include "engine/packet/shard_link.hpp"
 
 namespace weft::engine::packet {
@@ -36,6 +37,7 @@ std::uint32_t Shard::choose_queue_pair(std::uint32_t message) const {
 void Shard::on_start(std::uint32_t message) {
   const Message& m = world_.set.messages[message];
   MessageEnd& end = world_.ends[message];
+  WEFT_CHECK(end.start == never && end.end == never);
   end.start = now_;
   if (m.bytes == 0) {
     end.arrived = end.end = now_;
@@ -496,6 +498,7 @@ void Shard::accept_below(std::uint32_t connection, std::uint32_t from, std::uint
     receiver.to_come = (receiver.to_come - taken) & (2 * message_packets_max - 1);
     fresh -= taken;
     if (receiver.to_come > 0) return;
+    WEFT_CHECK(world_.ends[receiver.message].arrived == never);
     world_.ends[receiver.message].arrived = now_;
     release(receiver.message, Dependent::When::arrived);
   }
@@ -582,6 +585,7 @@ void Shard::acknowledge_below(std::uint32_t connection, std::uint32_t psn) {
   }
   while (sender.oldest != none && world_.ends_before(sender, sender.oldest, psn)) {
     const std::uint32_t message = sender.oldest;
+    WEFT_CHECK(world_.ends[message].end == never && world_.ends[message].start <= now_);
     world_.ends[message].end = now_;
     ++messages_over_;
     sender.oldest = world_.message_states[message].next;

@@ -1,6 +1,7 @@
 // What a change of the fabric's state does to packets and connections, and what a shard reports.
 #include <algorithm>
 
+#include "base/check.hpp"
 #include "engine/packet/build.hpp"
 #include "engine/packet/shard_link.hpp"
 
@@ -38,6 +39,7 @@ void Shard::drop_link(std::uint32_t id) {
     ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + c];
     for (; queue.head != queue.tail; ++queue.head) lose_waiting(queue.at(queue.head));
   }
+  WEFT_CHECK(link.cur - link.head <= link.capacity);
   link.waiting = 0;
   if (link.paused) world_.rare[id].paused_total += now_ - world_.rare[id].paused_since;
   link.paused = 0;
@@ -59,6 +61,7 @@ void Shard::reroute(std::uint32_t connection, Ps t) {
   Sender& sender = world_.senders[connection];
   const std::uint32_t old_source = sender.source;
   if (sender.turn == Turn::in_circle) {
+    WEFT_CHECK(old_source != none && world_.sources[old_source].last != none);
     Source& source = world_.sources[old_source];
     std::uint32_t before = source.last;
     while (world_.senders[before].next_in_turn != connection)
@@ -130,6 +133,8 @@ void Shard::add_to(PacketRunResult& result) const {
   };
   for (const std::uint32_t id : owned_) {
     const Link& link = world_.links[id];
+    WEFT_CHECK(link.tail - link.head <= link.capacity &&
+               link.cur - link.head <= link.tail - link.head);
     for (std::uint32_t i = link.head; i != link.tail; ++i) count(link.at(i));
     for (std::uint32_t k = 0; world_.class_count > 1 && k < world_.class_count; ++k) {
       const ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + k];

@@ -98,6 +98,7 @@ void Simulator::open_shards() {
   for (std::uint32_t id = 0; id < world_.link_count; ++id) {
     const NodeId to{world_.links[id].to};
     const NodeId from = id < fabric_links ? world_.fabric.from(LinkId(id)) : to;
+    WEFT_CHECK(world_.partition[from.index()] < partitioning_.count);
     shards_[world_.partition[from.index()]]->own(id);
     if (world_.links[id].cross) shards_[world_.partition[to.index()]]->take_over(id);
   }
@@ -170,6 +171,7 @@ Ps Simulator::next_appointment() const {
 }
 
 Ps Simulator::between_windows(Ps end, Ps next_event) {
+  WEFT_CHECK(next_event >= end);  // nothing is left behind in a window that is over
   if (next_change_ < changes_.size() && static_cast<Ps>(changes_[next_change_].at.ps) <= end) {
     for (; next_change_ < changes_.size() && static_cast<Ps>(changes_[next_change_].at.ps) <= end;
          ++next_change_)
@@ -219,6 +221,7 @@ void Simulator::keep_counts() {
   constexpr std::uint64_t safe = std::uint64_t{1} << 31;
   std::uint64_t hops = 0;
   for (const auto& shard : shards_) hops += shard->counters().hops;
+  WEFT_CHECK(hops >= kept_hops_);
   if (hops - kept_hops_ < safe) return;
   world_.keep_counts();
   kept_hops_ = hops;
@@ -343,6 +346,7 @@ PacketRunResult Simulator::result() {
   for (std::size_t i = 0; i < out.tiers.size(); ++i)
     out.tiers[i].tier = world_.fabric.tiers()[model::TierId(i)].name;
   for (const auto& shard : shards_) shard->add_to(out);
+  WEFT_CHECK(out.conservation.holds());
   std::ranges::sort(out.lossless_drops, {}, [](const LosslessDrops& d) {
     return std::tuple(d.traffic_class, d.cause, d.link);
   });

@@ -1,8 +1,11 @@
 #include "engine/packet/wheel.hpp"
 
+#include "base/check.hpp"
+
 namespace weft::engine::packet {
 
 void Wheel::open(std::uint32_t width, std::uint32_t bucket_bits) {
+  WEFT_CHECK(pending_ == 0 && bucket_bits < 32);
   width_ = width;
   buckets_ = 1u << std::max(bucket_bits, 6u);
   bucket_.assign(buckets_, {});
@@ -36,6 +39,7 @@ bool Wheel::advance() {
   if (pending_ == 0) return false;
   std::uint64_t tick = next_busy();
   if (!far_.empty()) tick = std::min(tick, far_.top().t >> width_);
+  WEFT_CHECK(tick != UINT64_MAX && tick > tick_);
   tick_ = tick;
   present_.clear();
   at_ = 0;

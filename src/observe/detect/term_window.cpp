@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.hpp"
+
 namespace weft::observe::detect {
 
 namespace {
@@ -51,10 +53,12 @@ void TermWindow::enter(std::uint32_t group, const Event& event, std::uint64_t ke
 
 void TermWindow::remove_oldest(std::uint32_t group) {
   Group& state = groups_[group];
+  WEFT_CHECK(state.chain.count > 0);
   const Item item = line_[state.chain.first].item;
   const bool is_counted = item.slot == no_slot && term_->kind != TermKind::absent;
   line_.pop(state.chain);
   if (is_counted) {
+    WEFT_CHECK(state.good > 0 && state.growth > 0);
     --state.good;
     --state.growth;
   }
@@ -62,8 +66,10 @@ void TermWindow::remove_oldest(std::uint32_t group) {
 }
 
 void TermWindow::unlink(std::uint32_t group, const Item& item) {
+  WEFT_CHECK(groups_[group].growth >= item.growth);
   groups_[group].growth -= item.growth;
   Slot& slot = slots_[item.slot];
+  WEFT_CHECK(slot.entries > 0);
   slot.first = item.next;
   if (--slot.entries == 0) {
     judge(group, slot, false);
@@ -90,6 +96,7 @@ std::uint32_t TermWindow::slot_of(const NumberPair& key) {
 void TermWindow::judge(std::uint32_t group, Slot& slot, bool is_good) {
   if (slot.is_good == is_good) return;
   slot.is_good = is_good;
+  WEFT_CHECK(is_good || groups_[group].good > 0);
   groups_[group].good += is_good ? 1u : ~0u;
 }
 

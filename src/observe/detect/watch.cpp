@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/hash.hpp"
 
 namespace weft::observe::detect {
@@ -171,6 +172,7 @@ void Watch::drop_member() {
 }
 
 void Watch::lost_entry(std::uint32_t at) {
+  WEFT_CHECK(groups_[at].entries > 0);
   --groups_[at].entries;
   touch(at);
 }
@@ -285,6 +287,7 @@ void Watch::tell(std::uint32_t at, Detection::Phase phase, std::vector<Detection
 }
 
 void Watch::end(std::uint32_t at, std::vector<Detection>& out) {
+  WEFT_CHECK(groups_[at].phase == Phase::off);
   if (!groups_[at].is_told) tell(at, Detection::Phase::began, out);
   tell(at, Detection::Phase::ended, out);
   groups_[at].phase = Phase::quiet;

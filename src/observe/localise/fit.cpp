@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.hpp"
 #include "observe/localise/search.hpp"
 
 namespace weft::observe::localise {
@@ -21,6 +22,7 @@ std::span<const ComponentId> Search::members(CauseId cause) const {
   const std::size_t atoms = ledger_.components, fixed = atoms + structure_.groups().size();
   if (cause.index() < atoms) return {&atoms_[cause.index()], 1};
   if (cause.index() < fixed) return structure_.groups()[GroupId(cause.index() - atoms)].members;
+  WEFT_CHECK(cause.index() - fixed < ranges_.size());
   return ranges_[cause.index() - fixed].members;
 }
 
@@ -96,6 +98,7 @@ std::span<const Entry> Search::gather(CauseId cause) {
           known.weight = std::min(1.0F, known.weight + e.weight);
       }
     }
+  WEFT_CHECK(gathered_.size() <= ledger_.lossy.size());
   for (const Entry& e : gathered_) place_[e.row] = 0;
   return gathered_;
 }
@@ -163,6 +166,7 @@ Search::Fit Search::maximise(std::span<const Entry> entries, Shape shape, double
 }
 
 double Search::end_cost(ComponentId end) const {
+  WEFT_CHECK(!structure_.is_link(end));
   return end_cost_[end.index() - structure_.link_count()];
 }
 

@@ -5,6 +5,8 @@
 #include <queue>
 #include <ranges>
 
+#include "base/check.hpp"
+
 namespace weft::observe::localise {
 namespace {
 
@@ -33,6 +35,8 @@ Search::Search(const Structure& structure, const EvidenceIndex& ledger,
       response_(ledger.tally.size(), 0),
       dropped_(ledger.tally.size(), 0),
       place_(ledger.lossy.size(), 0) {
+  WEFT_CHECK(ledger.tally.size() == ledger.classes.size() * ledger.components);
+  WEFT_CHECK(ledger.components == structure.component_count());
   for (const LossyRow& row : ledger.lossy) lost_.push_back(row.lost);
   for (std::uint32_t c = 0; c < ledger.components; ++c) atoms_.emplace_back(c);
 }
@@ -151,6 +155,7 @@ void Search::rebuild_extra() {
 // Adds the verdict's intensities to its components, or with -1 takes them away.
 void Search::add_extra(const Accepted& verdict, int sign) {
   constexpr double rounding = 1e-15;
+  WEFT_CHECK(verdict.members.size() == verdict.rates.size());
   if (verdict.candidate.shape.type == Shape::Type::tuples) return;
   for (std::size_t i = 0; i < verdict.members.size(); ++i)
     for (std::uint16_t k = 0; k < ledger_.class_count(); ++k) {
@@ -237,6 +242,7 @@ bool Search::take(const Candidate& candidate) {
 }
 
 void Search::accept(const Candidate& candidate) {
+  WEFT_CHECK(taken_[candidate.cause.index()] == 0);
   taken_[candidate.cause.index()] = 1;
   if (!is_end(candidate.cause)) ++fabric_faults_;
   const std::span<const ComponentId> parts = members(candidate.cause);
@@ -314,6 +320,7 @@ std::vector<CauseId> Search::rivals_of(CauseId group) const {
 
 // What the best of `parts` score together, each given those before it.
 double Search::explained_by(std::span<const CauseId> parts, const Candidate& group) {
+  WEFT_CHECK(taken_.size() == ledger_.components + structure_.groups().size() + ranges_.size());
   const Shape shape = group.shape;
   struct Saved {
     std::uint32_t row;
@@ -367,6 +374,7 @@ void Search::prune() {
     add_extra(verdict, -1);
     update_intensities(verdict.candidate.cause);
     const bool fabric = !is_end(verdict.candidate.cause);
+    WEFT_CHECK(!fabric || fabric_faults_ > 0);
     if (fabric) --fabric_faults_;
     const Candidate alone = score(verdict.candidate.cause, verdict.candidate.shape);
     if (alone.score <= parameters_.accept) {

@@ -11,6 +11,7 @@ InFlightTable::InFlightTable(std::size_t capacity)
 
 void InFlightTable::push(const LedgerEntry& entry) {
   WEFT_CHECK(!full());
+  WEFT_CHECK(open_ <= next_ - tail_ && in_flight_ <= open_);
   at(next_++) = entry;
   ++open_;
   ++in_flight_;
@@ -24,6 +25,7 @@ void InFlightTable::answer(std::uint64_t probe) {
   LedgerEntry* entry = find(probe);
   WEFT_CHECK(entry != nullptr && entry->state == LedgerEntry::State::open);
   entry->state = LedgerEntry::State::answered;
+  WEFT_CHECK(open_ > 0);
   --open_;
   if (probe >= aged_) --in_flight_;
 }

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "base/check.hpp"
+
 namespace weft::observe::probe {
 namespace {
 
@@ -84,6 +86,7 @@ OneWay::Mark OneWay::next_mark(std::uint32_t flow, std::size_t slot) {
 }
 
 void OneWay::return_mark(std::uint32_t flow, std::size_t slot) {
+  WEFT_CHECK(states_[flow].streams[slot].sequence > states_[flow].streams[slot].known_sequence);
   --states_[flow].streams[slot].sequence;
 }
 
@@ -162,7 +165,9 @@ void OneWay::note(const Message& reply, Stream& stream, std::size_t slot) {
   stream.answered = true;
   stream.count = reply.count;
   stream.generation = reply.generation;
-  if (stream.complete()) --asking_[slot].left;
+  if (!stream.complete()) return;
+  WEFT_CHECK(asking_[slot].left > 0);
+  --asking_[slot].left;
 }
 
 bool OneWay::settled(std::size_t slot, Instant now) const {

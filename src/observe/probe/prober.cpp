@@ -413,6 +413,7 @@ void Prober::close_windows(Instant now) {
 }
 
 void Prober::close_window(Instant end) {
+  WEFT_CHECK(closed_ <= window_ && window_ - closed_ <= 1);  // two are open at most
   const std::size_t slot = closed_ % 2;
   const std::uint64_t dropped = io_.dropped();
   const Instant start = start_ + static_cast<std::int64_t>(closed_) * options_.window_ns;
@@ -450,6 +451,7 @@ void Prober::finish_counts(FlowState& flow, FlowCounts& counts) {
   const std::int64_t there =
       std::clamp<std::int64_t>(flow.pending, 0, static_cast<std::int64_t>(counts.lost));
   flow.pending -= there;
+  WEFT_CHECK(counts.answered + counts.lost <= counts.sent);
   counts.lost_forward = static_cast<std::uint64_t>(there);
 }
 

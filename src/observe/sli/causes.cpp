@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/check.hpp"
 #include "base/text.hpp"
 #include "model/events/entity.hpp"
 
@@ -65,6 +66,8 @@ Result<Causes> Causes::create(const model::Fabric& fabric, std::vector<model::Ep
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   out.episodes_ = std::move(episodes);
   out.index_hours(settings.slack_ns);
+  WEFT_CHECK(out.minutes_.size() == out.episodes_.size());
+  WEFT_CHECK(out.entities_.size() == out.planned_.size());
   return out;
 }
 

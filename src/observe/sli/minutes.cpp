@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/check.hpp"
 #include "observe/sli/binomial.hpp"
 
 namespace weft::observe::sli {
@@ -189,6 +190,7 @@ Status MinuteCounters::add_to(Series& series, const Row& row) {
 void MinuteCounters::blame(Series& series, const Row& row, std::uint32_t slow_legs) {
   if (row.row.lost == 0 && slow_legs == 0) return;
   const std::uint64_t n = explanation_.size();
+  WEFT_CHECK(n > 0);
   const std::uint64_t lost = row.row.lost * blame_units, slow = slow_legs * blame_units;
   for (std::size_t i = 0; i < n; ++i) {
     Blame& part = series.blames[{row.minute, explanation_[i]}];
@@ -246,6 +248,7 @@ bool MinuteCounters::find_entities(Span span, const Scopes& src, const Scopes& d
 
 Result<Series*> MinuteCounters::series_of(std::size_t objective, std::uint16_t traffic_class,
                                           ScopeId entity) {
+  WEFT_CHECK(objective < settings_.objectives.size() && traffic_class < classes_.size());
   std::vector<std::uint32_t>& slots = slots_[{objective, traffic_class}];
   if (slots.empty()) slots.assign(fabric_.scopes().size() + 1, 0);
   std::uint32_t& slot = slots[entity.valid() ? entity.index() + 1 : 0];
@@ -288,6 +291,7 @@ std::vector<const Series*> MinuteCounters::by_name() const {
 std::vector<MinuteCounters::Revision> MinuteCounters::revisions() const {
   std::vector<Revision> out;
   for (const auto& [at, cell] : settled_) {
+    WEFT_CHECK(at.first < series_.size() && series_[at.first].find(at.second) != nullptr);
     const Series& series = series_[at.first];
     const Objective& objective = settings_.objectives[series.objective];
     const Verdict before = judge(cell, objective, settings_.confidence);

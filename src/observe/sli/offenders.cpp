@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/check.hpp"
 #include "observe/sli/binomial.hpp"
 
 namespace weft::observe::sli {
@@ -105,6 +106,7 @@ Result<OffenderBook::Day*> OffenderBook::day_of(std::int64_t day) {
 }
 
 void OffenderBook::add_row(Day& day, const model::Evidence& row, std::span<const LinkId> path) {
+  WEFT_CHECK(day.parts.size() == part_count());
   parts_of(path, scratch_);
   for (const Part part : scratch_) {
     day.parts[part].sent += row.sent;
@@ -116,6 +118,7 @@ void OffenderBook::add_row(Day& day, const model::Evidence& row, std::span<const
   const auto [at, fresh] =
       path_ids_.emplace(scratch_, static_cast<std::uint32_t>(path_ids_.size()));
   if (fresh) paths_.push_back(&at->first);
+  WEFT_CHECK(paths_.size() == path_ids_.size());
   std::uint64_t& lost = day.lossy[at->second];
   if (lost == 0) ++lossy_count_;
   lost += row.lost;
@@ -225,6 +228,7 @@ class OffenderBook::Search {
       std::erase_if(day.lossy, [&](const auto& entry) {
         const std::vector<Part>& parts = *book_.paths_[entry.first];
         if (!std::ranges::binary_search(parts, part)) return false;
+        WEFT_CHECK(day.lost >= entry.second && day.parts[part].lost >= entry.second);
         for (const Part on_path : parts) day.parts[on_path].lost -= entry.second;
         day.lost -= entry.second;
         return true;

@@ -37,6 +37,8 @@ Verdict Driver::objection(const Ticket& t) const {
 }
 
 void Driver::begin(Ticket& t, ActionKind kind, Stage stage, std::string why) {
+  WEFT_CHECK(t.has_part() && t.is_reserved);
+  WEFT_CHECK(kind == ActionKind::drain ? stage == Stage::draining : stage != Stage::draining);
   t.deed = ActionAttempt{
       .kind = kind, .id = fmt::format("weft-{}-{}", t.serial, ++t.orders), .since = now()};
   move(t, stage, std::move(why));
@@ -48,6 +50,7 @@ void Driver::undo(Ticket& t, Stage after, std::string why) {
 }
 
 void Driver::issue_act(Ticket& t) {
+  WEFT_CHECK(t.deed && !t.pending && t.deed->phase == ActionAttempt::Phase::ask);
   ActionAttempt& d = *t.deed;
   ++d.tries;
   d.phase = ActionAttempt::Phase::asked;
@@ -124,6 +127,7 @@ bool Driver::draining(Ticket& t) {
   const std::string why = t.is_rejected ? "rejected" : "the cause is elsewhere";
   if (t.deed->tries == 0) {
     t.deed.reset();
+    forget_drain(t);
     close(t);
   } else {
     undo(t, Stage::rolled_back, why);
@@ -141,6 +145,7 @@ void Driver::forget_drain(const Ticket& t) {
 }
 
 void Driver::act_done(Ticket& t, const Outcome& outcome) {
+  WEFT_CHECK(t.deed && t.deed->phase == ActionAttempt::Phase::asked && t.deed->tries > 0);
   ActionAttempt& d = *t.deed;
   say_outcome(t, outcome, port::to_text(d.kind), JsonObject().add("action", d.id));
   d.since = t.look_at = now();
@@ -173,6 +178,7 @@ void Driver::looked(Ticket& t, const Outcome& outcome) {
     t.reason += "; it is back in service";
     return;
   }
+  WEFT_CHECK(t.deed && t.deed->phase != ActionAttempt::Phase::asked);
   ActionAttempt& d = *t.deed;
   const bool is_drain = d.kind == ActionKind::drain;
   const std::int64_t waited = now().ns - d.since.ns;
@@ -202,6 +208,7 @@ void Driver::try_again(Ticket& t, std::string why) {
 }
 
 void Driver::confirmed(Ticket& t) {
+  WEFT_CHECK(t.deed && (t.deed->kind == ActionKind::drain) == (t.stage == Stage::draining));
   const ActionKind kind = t.deed->kind;
   t.deed.reset();
   if (kind == ActionKind::drain) {

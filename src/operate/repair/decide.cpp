@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/check.hpp"
 #include "operate/repair/driver.hpp"
 
 namespace weft::operate::repair {
@@ -128,6 +129,7 @@ bool Driver::proposed(Ticket& t) {
 
 // Reserving and judging are one: whoever is judged next sees this part as gone.
 bool Driver::try_reserve(Ticket& t) {
+  WEFT_CHECK(t.has_part() && !t.is_reserved);
   if (const Verdict no = first_refusal(r_.situation(&t), t.part)) return block(t, *no);
   t.is_reserved = true;
   t.forecast.reset();
@@ -139,6 +141,7 @@ bool Driver::try_reserve(Ticket& t) {
 }
 
 bool Driver::block(Ticket& t, const Refusal& refusal) {
+  WEFT_CHECK(!t.deed);
   t.is_reserved = false;
   const bool is_news = t.stage != Stage::blocked || t.reason != refusal.why;
   if (is_news)
@@ -162,6 +165,7 @@ bool Driver::blocked(Ticket& t) {
 }
 
 void Driver::forecast_known(Ticket& t, const Outcome& outcome) {
+  WEFT_CHECK(!t.pending && !t.deed);
   Forecast f = outcome.forecast;
   if (!std::isfinite(f.slowdown_max)) f.slowdown_max = slowdown_bound;
   f.slowdown_max = std::clamp(f.slowdown_max, 0.0, slowdown_bound);

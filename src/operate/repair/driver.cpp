@@ -25,6 +25,7 @@ std::string Driver::name(const Ticket& t) const {
 }
 
 void Driver::drive(Ticket& t) {
+  WEFT_CHECK(!is_over(t.stage) || t.ended);
   keep_snapshot(t);
   for (int i = 0; i < moves_max && !is_over(t.stage); ++i)
     if (!advance(t)) break;
@@ -70,15 +71,18 @@ bool Driver::advance(Ticket& t) {
 }
 
 void Driver::move(Ticket& t, Stage to, std::string why) {
+  WEFT_CHECK(!is_over(t.stage));
+  WEFT_CHECK(does_act(to) == t.deed.has_value());
+  WEFT_CHECK(to == Stage::failed || t.is_reserved == needs_reserve(t, to));
+  // A clock that was set back while nobody ran takes nothing back.
   if (const auto part = ttr_part(t, t.stage))
-    t.spent_ns[static_cast<std::size_t>(*part)] += now().ns - t.since.ns;
+    t.spent_ns[static_cast<std::size_t>(*part)] += std::max<std::int64_t>(0, now().ns - t.since.ns);
   const Stage from = std::exchange(t.stage, to);
   t.since = now();
   t.reason = std::move(why);
   t.retry_at.reset();
   t.pending.reset();
   if (is_over(to)) {
-    WEFT_CHECK(!t.is_reserved && !t.deed);
     t.ended = now();
     r_.ended_.emplace(now(), t.id);
   }
@@ -100,6 +104,7 @@ Order Driver::order(const Ticket& t, OrderKind kind, std::string id) const {
 }
 
 void Driver::issue(Ticket& t, OrderKind kind) {
+  WEFT_CHECK(!t.pending && !is_over(t.stage));
   t.pending = Pending{fmt::format("{}.{}", t.serial, ++t.orders), kind, now()};
   r_.touch(t);
   Order out = order(t, kind, t.pending->id);
@@ -173,6 +178,7 @@ void Driver::send_messages(Ticket& t) {
     if (is_due(m.due)) ready.push_back(m.id);
   for (const std::string& id : ready) {
     const auto m = std::ranges::find(t.messages, id, &Message::id);
+    WEFT_CHECK(m != t.messages.end());
     if (m->is_pending) {  // no result came
       message_done(t, *m,
                    {.order = id, .error = Error{Errc::io, {}, "no result received", {}, {}}});
@@ -223,6 +229,7 @@ void Driver::keep_snapshot(Ticket& t) {
 }
 
 void Driver::snapshot_done(Ticket& t, const Outcome& outcome) {
+  WEFT_CHECK(t.snapshot.has_value());
   say_outcome(t, outcome, "snapshot", {});
   r_.touch(t);
   if (!outcome.error || t.snapshot_tries >= snapshot_tries_max) return t.snapshot.reset();
@@ -285,8 +292,7 @@ void Driver::take_up(Ticket& t) {
     t.pending.reset();
     r_.say("weft", &t, "in doubt", JsonObject().add("action", t.deed->id));
   } else {
-    const OrderKind kind = t.pending->kind;
-    const std::string id = t.pending->id;
+    const auto [id, kind, since] = *std::exchange(t.pending, std::nullopt);
     issue(t, kind);
     // The same order, not another one.
     --t.orders;

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/text.hpp"
 
 namespace weft::operate::repair {
@@ -206,6 +207,7 @@ Verdict guard_capacity(const Situation& s, const Entity& part) {
     const std::vector<Uplinks> before = s.reserve->uplinks(gone);
     gone.add(part);
     const std::vector<Uplinks> after = s.reserve->uplinks(gone);
+    WEFT_CHECK(before.size() == after.size());
     for (std::size_t i = 0; i < after.size(); ++i)
       if (auto no = check_row(s, part, before[i], after[i])) return no;
   }

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/text.hpp"
 #include "operate/repair/driver.hpp"
 
@@ -180,8 +181,10 @@ void Repair::follow(Ticket& ticket, const model::Case& c) {
   }
   if (!ticket.has_open_case()) ticket.check_at = now_;
   if (ticket.stage == Stage::soaking && now.is_open && !ticket.has_relapsed && is_believable(now) &&
-      evidence_of(c).ns > ticket.returned_at->ns + policy_.timing.grace_ns)
+      evidence_of(c).ns > ticket.returned_at->ns + policy_.timing.grace_ns) {
     ticket.has_relapsed = true;
+    touch(ticket);
+  }
   const bool is_told = now.is_open && evidence_of(c) > ticket.told_at;
   if (is_out(ticket.stage) && policy_.problem(ticket.kind).quiet_ns > 0 && is_told) {
     ticket.told_at = evidence_of(c);
@@ -203,6 +206,7 @@ void Repair::retarget(Ticket& ticket) {
   }
   ticket.kind = lead.kind;
   ticket.root = lead.root;
+  WEFT_CHECK(!ticket.deed);
   ticket.part = part;
   touch(ticket);
   Driver(*this).start_over(ticket, "the case changed");
@@ -477,6 +481,8 @@ Step Repair::step(Timestamp now) {
   const std::vector<std::string> ids(active_.begin(), active_.end());
   for (const std::string& id : ids) driver.drive(tickets_.find(id)->second);
   forget_old();
+  WEFT_CHECK(active_.size() <= tickets_.size() && ended_.size() <= tickets_.size());
+  WEFT_CHECK(active_.size() + ended_.size() >= tickets_.size());
   Step out;
   for (const std::string& id : dirty_)
     if (const auto at = tickets_.find(id); at != tickets_.end())
@@ -505,14 +511,16 @@ void Repair::forget_old() {
   }
   if (std::erase_if(machine_.freezes, [&](const Freeze& f) { return f.until <= now_; }) > 0)
     machine_dirty_ = true;
-  while (!ended_.empty() && ended_.begin()->first.ns <= before) {
-    const auto at = tickets_.find(ended_.begin()->second);
-    for (const Followed& c : at->second.cases)
-      if (const auto by_case = ticket_of_case_.find(c.id);
-          by_case != ticket_of_case_.end() && by_case->second == at->first)
-        ticket_of_case_.erase(by_case);
-    tickets_.erase(at);
-    ended_.erase(ended_.begin());
+  for (auto ended = ended_.begin(); ended != ended_.end() && ended->first.ns <= before;) {
+    const std::string& id = ended->second;
+    if (active_.contains(id)) {  // people are still to be told
+      ++ended;
+      continue;
+    }
+    // A ticket's own list of cases has lost the oldest of very many.
+    std::erase_if(ticket_of_case_, [&](const auto& row) { return row.second == id; });
+    WEFT_CHECK(tickets_.erase(id) == 1);
+    ended = ended_.erase(ended);
   }
 }
 

@@ -516,6 +516,91 @@ TEST_CASE("a document that is damaged is refused with its name") {
   CHECK(contains(done.error().text(), "c1"));
 }
 
+TEST_CASE("a repair whose end nobody was told of is not forgotten before they are") {
+  Story s("{timing: {remember: 1 min}}");
+  const model::Case c = s.fault();
+  s.repair->see(c, s.now);
+  s.step();
+  s.repair->see(closed(c, s.now), s.now);
+  s.step();
+  REQUIRE(s.stage("c1") == Stage::closed);
+  s.queue.clear();
+  s.now = at(3600);
+  s.step();
+  REQUIRE(s.repair->find("c1") != nullptr);
+  s.run_for(3600);
+  CHECK(std::ranges::count(s.world.notices, "case_closed") == 1);
+  s.step();
+  CHECK(s.repair->find("c1") == nullptr);
+}
+
+TEST_CASE("of a ticket of very many cases no case is left behind") {
+  Story s("{problems: {cable: {acts_early: false}}, timing: {remember: 1 min}}");
+  std::vector<model::Case> cases;
+  for (int i = 0; i < 250; ++i) {
+    cases.push_back(s.fault(link, cable, fmt::format("c{}", i)));
+    cases.back().state = model::CaseState::provisional;
+    s.repair->see(cases.back(), s.now);
+  }
+  s.settle();
+  const std::string id = s.ticket("c249").id;
+  for (std::size_t i = 50; i < cases.size(); ++i) s.repair->see(closed(cases[i], s.now), s.now);
+  s.settle();
+  REQUIRE(s.stage(id) == Stage::closed);
+  s.run_for(3600);
+  REQUIRE(s.repair->find(id) == nullptr);
+  CHECK(s.repair->find("c0") == nullptr);
+  s.see(cases[0]);
+  CHECK(s.stage("c0") == Stage::detected);
+}
+
+TEST_CASE("a drain that was never ordered does not count as one") {
+  Story s("{guards: {part_drains_per_hour: 1}}");
+  s.repair->see(s.fault(), s.now);
+  s.step();
+  while (s.perform_one()) {
+  }
+  s.step();
+  REQUIRE(s.queue.front().kind == OrderKind::act);
+  s.repair->set_kill_switch(Switch::on, s.ann, s.now);
+  s.settle();
+  REQUIRE(s.stage("c1") == Stage::draining);
+  REQUIRE(s.repair->reject("c1", s.ann, s.now).has_value());
+  s.repair->set_kill_switch(Switch::off, s.ann, s.now);
+  s.settle();
+  CHECK(s.stage("c1") == Stage::closed);
+  CHECK(s.world.acts.empty());
+  CHECK(s.repair->refusals(part(s.fabric, cable), s.now).empty());
+}
+
+TEST_CASE("a clock that was set back while nobody ran spoils no document") {
+  Story s;
+  s.broken();
+  s.now = at(-3600);
+  s.start();
+  s.world.faulty.clear();
+  REQUIRE(s.repair->repaired("c1", s.ann, s.now).has_value());
+  s.settle();
+  REQUIRE(s.stage("c1") == Stage::soaking);
+  for (const std::int64_t ns : s.ticket("c1").spent_ns) CHECK(ns >= 0);
+  s.start();
+}
+
+TEST_CASE("a relapse during a hold survives a death") {
+  Story s;
+  model::Case c = s.fault();
+  s.see(c);
+  REQUIRE(s.stage("c1") == Stage::soaking);
+  REQUIRE(s.repair->hold("c1", Switch::on, s.ann, s.now).has_value());
+  s.settle();
+  s.run_for(600);
+  c.members.push_back({s.now, 2, model::Relation::itself});
+  s.see(c);
+  REQUIRE(s.ticket("c1").has_relapsed);
+  s.start();
+  CHECK(s.ticket("c1").has_relapsed);
+}
+
 TEST_CASE("results nobody waits for are written down, and nothing else") {
   Story s;
   s.repair->outcome({.order = "99.9"}, s.now);

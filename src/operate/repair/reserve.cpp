@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.hpp"
+
 namespace weft::operate::repair {
 namespace {
 
@@ -97,6 +99,7 @@ void Reserve::find_levels() {
     index_[node.index()] = static_cast<std::uint32_t>(order_.size());
     order_.push_back({.node = node});
   }
+  WEFT_CHECK(order_.size() == queue.size());
   const bool is_flat = queue.empty() || level[queue.front().index()] == 0;
   for (Switch& at : order_) {
     at.first_hop = static_cast<std::uint32_t>(hops_.size());
@@ -157,9 +160,12 @@ std::vector<double> Reserve::shares(const Gone& gone) const {
       continue;
     }
     double live = 0;
-    for (std::uint32_t h = at.first_hop; h < at.hop_end; ++h)
+    for (std::uint32_t h = at.first_hop; h < at.hop_end; ++h) {
+      WEFT_CHECK(hops_[h].up < i);  // upper switches are known first
       if (!gone.link(hops_[h].link))
         live += static_cast<double>(fabric_.rate(hops_[h].link).bps) * out[hops_[h].up];
+    }
+    WEFT_CHECK(live <= at.whole_bps * (1 + 1e-9));
     out[i] = live / at.whole_bps;
   }
   return out;
@@ -185,6 +191,7 @@ std::vector<Uplinks> Reserve::uplinks(const Gone& gone) const {
     row.is_gone = std::ranges::all_of(group.switches,
                                       [&](std::uint32_t at) { return gone.node(order_[at].node); });
     for (const std::uint32_t at : group.switches) add_row(left, gone, row, at);
+    WEFT_CHECK(row.live <= row.whole);
     out.push_back(std::move(row));
   }
   return out;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/check.hpp"
 #include "base/text.hpp"
 #include "operate/repair/driver.hpp"
 
@@ -117,6 +118,7 @@ Status Repair::restore(std::span<const port::Document> documents, Timestamp now)
     active_.insert(id);
     Driver(*this).take_up(ticket);
   }
+  WEFT_CHECK(active_.size() + ended_.size() >= tickets_.size());
   return {};
 }
 

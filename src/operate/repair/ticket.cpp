@@ -16,6 +16,12 @@ const Followed& Ticket::lead() const {
   return open != cases.end() ? *open : cases.back();
 }
 
+bool needs_reserve(const Ticket& ticket, Stage stage) {
+  if (stage == Stage::verifying) return ticket.has_part();
+  return stage == Stage::forecasting || stage == Stage::drained || stage == Stage::repairing ||
+         does_act(stage);
+}
+
 std::optional<TtrPart> ttr_part(const Ticket& ticket, Stage stage) {
   switch (stage) {
     case Stage::detected:

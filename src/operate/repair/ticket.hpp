@@ -56,6 +56,10 @@ inline constexpr std::size_t stage_count = stage_names.size();
 constexpr std::span<const std::string_view> names_of(Stage) { return stage_names; }
 constexpr std::string_view to_text(Stage stage) { return name_of(stage); }
 constexpr bool is_over(Stage s) { return s >= Stage::returned; }
+// An action is under way.
+constexpr bool does_act(Stage s) {
+  return s == Stage::draining || s == Stage::returning || s == Stage::undoing;
+}
 // Nothing has been done to the part yet.
 constexpr bool is_before_act(Stage s) { return s <= Stage::forecasting; }
 
@@ -198,6 +202,9 @@ struct Ticket {
   const Followed& lead() const;
   friend bool operator==(const Ticket&, const Ticket&) = default;
 };
+
+// Whether a ticket of that stage holds capacity. One that failed may, until its part is seen back.
+bool needs_reserve(const Ticket& ticket, Stage stage);
 
 // The part of the time to repair that a stage belongs to; none of what is soaking or over. Where
 // nothing is drained, waiting for a person is repair.

@@ -148,14 +148,36 @@ struct Spelling {
   }
 };
 
+bool may_wait_for(OrderKind kind, Stage stage) {
+  switch (kind) {
+    case OrderKind::act:
+      return does_act(stage);
+    case OrderKind::look:
+      return does_act(stage) || stage == Stage::failed;
+    case OrderKind::forecast:
+      return stage == Stage::proposed || stage == Stage::forecasting;
+    case OrderKind::check:
+    case OrderKind::snapshot:
+    case OrderKind::notify:
+      return true;
+  }
+  return true;
+}
+
 // What the machine relies on and fields alone do not say; "" when all is well.
 std::string_view nonsense(const Ticket& t) {
-  const bool acts =
-      t.stage == Stage::draining || t.stage == Stage::returning || t.stage == Stage::undoing;
+  const bool acts = does_act(t.stage);
   if (t.id.empty() || t.cases.empty()) return "it has no case";
   if (acts != t.deed.has_value()) return "its stage and its action are inconsistent";
-  if (t.pending && t.pending->kind == OrderKind::act && !acts)
-    return "it waits for an action without a target";
+  if (t.pending && !may_wait_for(t.pending->kind, t.stage))
+    return "it waits for what its stage does not order";
+  if (t.deed && (t.deed->phase == ActionAttempt::Phase::asked) !=
+                    (t.pending && t.pending->kind == OrderKind::act))
+    return "its action and its order are inconsistent";
+  if (t.stage != Stage::failed && t.is_reserved != needs_reserve(t, t.stage))
+    return "its stage and its reserve are inconsistent";
+  for (const Message& m : t.messages)
+    if (m.is_pending && m.tries == 0) return "it waits for a message that was never sent";
   if (is_over(t.stage) && (t.is_reserved || t.pending || !t.ended))
     return "it has ended, but an action is in progress";
   if ((t.is_reserved || acts) && !t.has_part()) return "it has no drain target";

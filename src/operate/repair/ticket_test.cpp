@@ -93,6 +93,10 @@ TEST_CASE("documents that are cut, changed or of another fabric are refused") {
   CHECK(contains(with("\"orders\":12", "\"orders\":\"12\""), "whole number"));
   CHECK(contains(with("rtsw:0--ctsw:1", "rtsw:9--ctsw:1"), "rtsw:9"));
   CHECK(contains(with("\"stage\":\"returning\"", "\"stage\":\"returned\""), "are inconsistent"));
+  CHECK(contains(with("\"kind\":\"check\"", "\"kind\":\"forecast\""), "does not order"));
+  CHECK(contains(with("\"phase\":\"doubt\"", "\"phase\":\"asked\""), "are inconsistent"));
+  CHECK(contains(with("\"is_reserved\":true", "\"is_reserved\":false"), "are inconsistent"));
+  CHECK(contains(with("\"tries\":2,\"due\"", "\"tries\":0,\"due\""), "never sent"));
   CHECK(read_ticket(fabric, "null").has_value() == false);
   CHECK(read_ticket(fabric, "[]").has_value() == false);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.hpp"
 #include "operate/repair/driver.hpp"
 
 namespace weft::operate::repair {
@@ -16,6 +17,7 @@ Outcome no_result(const Pending& pending) {
 }  // namespace
 
 void Driver::mended(Ticket& t) {
+  WEFT_CHECK(!t.deed);
   r_.touch(t);
   t.check_at = now();
   const std::string why = fmt::format("{} reports it as repaired", t.repaired_by);
@@ -130,6 +132,7 @@ void Driver::put_off_check(Ticket& t) {
 }
 
 bool Driver::judge_round(Ticket& t) {
+  WEFT_CHECK(t.has_part() && !t.pending);
   if (t.verify.lost <= problem(t).lost_max) return clean(t);
   refute(t, fmt::format("{} of {} test packets lost", t.verify.lost, t.verify.sent));
   return true;
@@ -172,6 +175,7 @@ bool Driver::clean(Ticket& t) {
 }
 
 bool Driver::soaking(Ticket& t) {
+  WEFT_CHECK(t.returned_at && !t.is_reserved);
   if (t.has_relapsed && !t.is_held) {
     ++t.rollbacks;
     t.has_relapsed = false;

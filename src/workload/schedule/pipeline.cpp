@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <span>
 
+#include "base/check.hpp"
+
 namespace weft::workload {
 namespace {
 
@@ -84,6 +86,7 @@ Result<std::vector<Unit>> pipeline_order(const PipelineShape& shape, std::uint32
     if (ahead + k < forward.size()) order.push_back(forward[ahead + k]);
     order.push_back(backward[k]);
   }
+  WEFT_CHECK(order.size() == forward.size() + backward.size());
   return order;
 }
 

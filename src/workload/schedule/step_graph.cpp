@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/check.hpp"
 #include "workload/schedule/pipeline.hpp"
 #include "workload/schedule/step_groups.hpp"
 
@@ -299,6 +300,7 @@ class StageBuilder {
 
     // Micro-batches of a chunk come in order.
     if (forward || unit.microbatch + 1 < cost_.microbatches) return compute;
+    WEFT_CHECK(finished_.size() < cost_.virtual_stages);
     finished_.push_back(unit.chunk);
     if (cost_.reduce == StepCost::Timing::serial) return compute;
     reduce(unit.chunk, start, &Merged::beside);
@@ -358,7 +360,9 @@ Result<OpGraph> build_step_graph(const StepCost& cost, const StepGraphOptions& o
     graph.programs.push_back(std::move(builder.program));
     slots.push_back(std::move(builder.slots));
   }
+  WEFT_CHECK(graph.programs.size() == slots.size());
   graph.labels = labels.texts();
+  WEFT_CHECK(graph.labels.size() == labels.optimizer() + std::size_t{1});
   add_actors(graph, cost, options, slots);
   WEFT_TRY_STATUS(graph.finish());
   return graph;

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <span>
 
+#include "base/check.hpp"
+
 namespace weft::workload {
 namespace {
 
@@ -37,6 +39,7 @@ std::vector<std::uint32_t> stage_ranks(const RankGrid& grid, std::uint32_t stage
 // Rows of `size`, one behind the other: places that are `stride` apart.
 std::vector<std::uint32_t> strided_rows(std::span<const std::uint32_t> ranks, std::size_t size,
                                         std::size_t stride) {
+  WEFT_CHECK(size > 0 && stride > 0 && ranks.size() % (size * stride) == 0);
   std::vector<std::uint32_t> rows;
   rows.reserve(ranks.size());
   for (std::size_t block = 0; block < ranks.size(); block += size * stride)
@@ -90,6 +93,8 @@ class Joiner {
   // without an actor in the graph are left out.
   std::vector<std::uint32_t> join(std::span<const std::uint32_t> rows, std::size_t size,
                                   Dimension dimension) {
+    WEFT_CHECK(size > 0 && rows.size() % size == 0);
+    WEFT_CHECK(actor_of_rank_.size() == graph_.rank_count);
     parent_.resize(graph_.actors.size());
     std::iota(parent_.begin(), parent_.end(), 0u);
     std::vector<std::uint32_t> owner;  // by row: any actor of it
