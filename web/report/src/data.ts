@@ -112,6 +112,7 @@ export interface PacketTier {
   queue_bytes: {p50: Value; p99: Value; max: Value; histogram: number[]};
   pause_s: {p50: Value; p99: Value; histogram_ps: number[]};
   paused_max_s: Value;
+  paused_total_s: Value;
 }
 
 export interface Packets {
@@ -121,10 +122,18 @@ export interface Packets {
   ecn_marks: number;
   cnps: number;
   drops: number;
+  drops_headroom: number;
+  drops_link: number;
+  drops_control: number;
   trims: number;
   retransmissions: number;
   timeouts: number;
   buffer_max_bytes: Value;
+  payload_bytes: {sent: number; received: number; dropped: number; in_flight: number};
+  series?: {name: string; unit: string; time_s: number[]; value: Value[]}[];
+  deadlocks: string[];
+  storms: string[];
+  lossless_drops: string[];
   tier_order: string[];
   tiers: Record<string, PacketTier>;
 }
@@ -134,7 +143,7 @@ export interface Variant {
   qps: number;
   faults: string[];
   job_order: string[];
-  jobs: Record<string, Job>;
+  jobs: Record<string, Job | TrainingJob>;
   tier_order: string[];
   tiers: Record<string, Tier>;
   heat_maps: HeatMap[];
@@ -147,6 +156,8 @@ export interface Variant {
 }
 
 export interface Report {
+  format: string;
+  format_version: number;
   scenario: {name: string; file: string; seed: number};
   weft_version: string;
   engine: string;
