@@ -61,7 +61,7 @@ std::expected<Principal, Problem> Front::principal(const Head& head, const Peer&
   if (const auto header = head.field("authorization"); !header.empty() && tokens != nullptr) {
     const auto token = token_of_header(header);
     const auto found = token ? tokens->of_token(*token) : std::nullopt;
-    if (!found) return refuse(401, "unknown-token", "nobody has this token");
+    if (!found) return refuse(401, "unknown-token", "this token is not known");
     return *found;
   }
   if (!peer.certificate) return refuse(401, "no-token", "send Authorization: Bearer TOKEN");

@@ -44,10 +44,10 @@ Status clear_file(const ListenAddress& listen) {
     return failed(listen, "stat");
   }
   if (!S_ISSOCK(info.st_mode))
-    return fail(Errc::io, {path}, "is no socket, and in the way", "move it, or listen elsewhere");
+    return fail(Errc::io, {path}, "exists and is not a socket", "move it, or listen elsewhere");
   const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (::connect(probe.get(), listen.get(), listen.size) == 0)
-    return fail(Errc::io, {path}, "somebody listens there already",
+    return fail(Errc::io, {path}, "is in use by another process",
                 "stop the other, or listen elsewhere");
   if (errno != ECONNREFUSED) return failed(listen, "connect");
   if (::unlink(path.c_str()) != 0) return failed(listen, "unlink");

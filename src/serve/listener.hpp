@@ -32,7 +32,7 @@ struct ListenAddress {
 Result<ListenAddress> parse_listen_address(std::string_view text);
 
 // An open listening socket. A socket file gets mode 0600 and goes away with the listener; one that
-// was left behind is replaced, unless somebody listens at it.
+// was left behind is replaced, unless another process listens on it.
 class Listener {
  public:
   // Fails: Errc::io.

@@ -6,7 +6,7 @@
 
 namespace weft::serve {
 
-// Keys: early: {wait, loss_wait, lateness, losses}; probe_monitor: {keep, every, probability,
+// Keys: provisional: {wait, loss_wait, lateness, losses}; localise: {keep, every, probability,
 // ports_per_card}; keep: {replay, events_days, cases_days}. Any may be missing. Fails with every
 // error found; keys of others must have been taken out.
 Result<ControllerSettings> read_controller_settings(const Config& config);
