@@ -107,8 +107,9 @@ Path PathFlow::take_path() {
   Path path;
   for (std::uint32_t at = source; at != target_;) {
     const std::vector<std::uint32_t>& out = nodes_[at].out;
-    Arc& arc =
-        arcs_[*std::ranges::find_if(out, [&](std::uint32_t a) { return arcs_[a].flow > 0; })];
+    const auto used = std::ranges::find_if(out, [&](std::uint32_t a) { return arcs_[a].flow > 0; });
+    WEFT_CHECK(used != out.end());  // what flows into a node flows out again
+    Arc& arc = arcs_[*used];
     --arc.flow;
     path.push_back(arc.link);
     at = arc.to;

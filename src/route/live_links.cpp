@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.hpp"
+
 namespace weft::route {
 namespace {
 
@@ -42,9 +44,11 @@ std::vector<LinkChange> LiveLinks::set_state(const model::State& state) {
   const auto repeats = std::ranges::unique(suspects);
   suspects.erase(repeats.begin(), repeats.end());
 
+  WEFT_CHECK(view_.health.size() == view_.bytes_per_s.size());
   std::vector<LinkChange> changes;
   for (const LinkId link : suspects) {
     const LinkNow now = link_now(fabric_, state, link);
+    WEFT_CHECK(now.health != model::Health::down || now.bytes_per_s == 0);
     model::Health& health = view_.health[link.index()];
     double& bytes_per_s = view_.bytes_per_s[link.index()];
     if (health == now.health && bytes_per_s == now.bytes_per_s) continue;

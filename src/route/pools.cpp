@@ -30,11 +30,13 @@ double Pools::sum(std::span<const LinkId> links) const {
 }
 
 double Pools::capacity(LinkId resource) const {
+  WEFT_CHECK(resource.index() < resource_count());
   if (resource.index() < fabric_.link_count()) return live_.bytes_per_s(resource);
   return pools_[resource.index() - fabric_.link_count()].bytes_per_s;
 }
 
 std::span<const LinkId> Pools::members(LinkId resource) const {
+  WEFT_CHECK(resource.index() < resource_count());
   if (resource.index() >= fabric_.link_count())
     return pools_[resource.index() - fabric_.link_count()].links;
   // A node's links stand in the order of its ports.

@@ -143,9 +143,11 @@ class DcqcnSender {
 
   void cut(const DcqcnParameters& p, Ps at) {
     settle_alpha(p, at);
+    WEFT_CHECK(alpha_ >= 0 && alpha_ <= 1);
     const bool increased = time_stage_ + byte_stage_ > 0;
     if (increased || p.retarget == DcqcnParameters::Retarget::always) target_ = rate_;
     rate_ = std::max(p.minimum, rate_ * (1 - alpha_ / 2));
+    WEFT_CHECK(target_ >= rate_);
     time_stage_ = byte_stage_ = 0;
     bytes_ = 0;
     increase_at_ = at + p.increase_timer;

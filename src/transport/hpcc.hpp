@@ -104,6 +104,7 @@ class HpccSender {
     const double factor = scale ? p.eta / std::max(utilisation_, 1e-9) : 1;
     window_ = std::min(base_ * factor + p.additive_bytes, p.window_init);
     if (!round_over) return;
+    WEFT_CHECK(window_ > 0 && utilisation_ >= 0);
     stage_ = scale ? 0 : stage_ + 1;
     base_ = window_;
   }

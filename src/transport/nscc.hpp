@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/check.hpp"
 #include "base/units.hpp"
 #include "transport/red.hpp"
 #include "transport/time.hpp"
@@ -92,6 +93,7 @@ class NsccSender {
       window_ = std::min(window_, static_cast<double>(acked_));
       bound(p);
     }
+    WEFT_CHECK(window_ >= p.mtu && window_ <= p.window_max);
     adapted_ = adapts;
     lossy_ = false;
     acked_ = 0;

@@ -73,8 +73,10 @@ class PullPacer {
   // does not catch up: the time has passed.
   PullGrant next(const PullParameters& p, Table table, Ps now) {
     WEFT_DCHECK(now >= due());
+    WEFT_CHECK(tail_ != none);
     const std::uint32_t head = table[tail_].next;
     PullEntry& entry = table[head];
+    WEFT_CHECK(entry.wanted > 0);  // who wants nothing has left the circle
     const PullGrant out{head, std::min(p.quantum, entry.wanted)};
     entry.wanted -= out.bytes;
     if (entry.wanted > 0) {

@@ -53,6 +53,7 @@ void Watch::take(const Event& event, const HeldAt& held, std::vector<Detection>&
   if (found.kind == EntityKind::none || (part.kind == EntityKind::none && found != event.entity))
     return;
   run_before(event.t.ns, out);
+  WEFT_CHECK(now_ <= event.t.ns);  // events come in the order of their times
   if (now_ < event.t.ns) {
     now_ = event.t.ns;
     expire();
@@ -69,6 +70,7 @@ void Watch::run_before(std::int64_t t, std::vector<Detection>& out) {
   while (now_ < t) {
     settle(out);
     const std::int64_t next = next_moment();
+    WEFT_CHECK(next >= now_);
     if (next >= t) return;
     now_ = next;
     expire();
@@ -124,6 +126,7 @@ void Watch::free_group(std::uint32_t at) {
   Group& group = groups_[at];
   if (group.entries > 0 || group.part != none || group.phase != Phase::quiet || group.is_dirty)
     return;
+  WEFT_CHECK(group.untaken == 0);
   group_by_entity_.erase(key_of(group.entity));
   const std::uint32_t whole = group.whole;
   if (whole != none) {
@@ -237,6 +240,7 @@ void Watch::judge(std::uint32_t at) {
   if (group.is_whole) return;
   const bool is_on = is_true(group, at);
   if (is_on && group.phase == Phase::quiet) {
+    WEFT_CHECK(group.members.empty());  // the last end took them along
     group.began = now_;
     group.is_told = false;
     group.member_count = 0;
@@ -271,8 +275,9 @@ void Watch::take_members(Group& group) {
 
 void Watch::tell(std::uint32_t at, Detection::Phase phase, std::vector<Detection>& out) {
   Group& group = groups_[at];
-  group.is_told = true;
   const bool is_end = phase == Detection::Phase::ended;
+  WEFT_CHECK(group.phase != Phase::quiet && group.is_told == is_end);
+  group.is_told = true;
   const Entity told_of = context_->part_of(group.entity, rule_->entity);
   std::vector<std::uint64_t> members = std::exchange(group.members, {});
   std::ranges::sort(members);

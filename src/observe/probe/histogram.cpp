@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.hpp"
+
 namespace weft::observe::probe {
 
 void Histogram::merge(const Histogram& other) {
@@ -26,6 +28,7 @@ double Histogram::quantile_ns(double share) const {
     below += counts_[bucket];
     if (static_cast<double>(below) >= wanted) break;
   }
+  WEFT_CHECK(below <= total_);
   const auto least = static_cast<double>(floor_of(bucket));
   const auto next = static_cast<double>(floor_of(bucket + 1));
   return next - least <= 1 ? least : (least + next) / 2;

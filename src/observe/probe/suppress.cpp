@@ -4,6 +4,8 @@
 #include <map>
 #include <string_view>
 
+#include "base/check.hpp"
+
 namespace weft::observe::probe {
 namespace {
 
@@ -45,6 +47,7 @@ std::vector<HostVerdict> judge_hosts(std::span<const HostCounts> hosts,
       continue;
     }
     const Rack& rack = racks[rack_of(host)];
+    WEFT_CHECK(rack.silent > 0 && rack.silent <= rack.hosts);
     const bool all = rack.silent == rack.hosts && rack.hosts > 1;
     const bool widespread = troubled > options.dead_racks_threshold;
     out.push_back(all || widespread ? HostVerdict::dead_rack : HostVerdict::dead_host);

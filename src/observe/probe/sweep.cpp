@@ -144,6 +144,7 @@ void Sweep::note(std::uint32_t flow, SweepMark mark, std::uint32_t from, bool is
   if (is_target) state.reached = std::min(state.reached, mark.ttl);
   Hop& hop = state.hops[at];
   ++hop.answered;
+  WEFT_CHECK(hop.answered <= options_.rounds);
   if (hop.address == 0) hop.address = from;
   if (hop.address != from) ++hop.others;
 }
@@ -153,6 +154,7 @@ std::vector<SweptFlow> Sweep::results() const {
   for (const State& state : states_) {
     SweptFlow flow;
     flow.reached = state.reached <= options_.ttl_max;
+    WEFT_CHECK(state.reached > 0 && state.hops.size() == options_.ttl_max);
     std::size_t length = flow.reached ? state.reached : options_.ttl_max;
     // Without a target, hops behind the last one that ever answered tell nothing.
     while (!flow.reached && length > 0 && state.hops[length - 1].answered == 0) --length;
