@@ -28,7 +28,7 @@ constexpr const char* config = R"(
 policy:
   defaults: {soak: 3 s, verify: {packets: 500, lost: 0}}
   timing: {recheck: 1 s, recheck_max: 2 s, grace: 2 s}
-probe_monitor: {keep: 4 s, every: 500 ms}
+localise: {keep: 4 s, every: 500 ms}
 objectives:
   objectives: [{name: cross-rack, scope: cross-rack, loss: 0.01 %, minimum_probes: 1000}]
 )";
