@@ -254,16 +254,11 @@ Status run_poll(const Common& common, const PollArgs& args) {
   return {};
 }
 
-int poll_command(const Common& common, const PollArgs& args) {
-  const Status status = run_poll(common, args);
-  return status ? done : report(status.error());
-}
-
 }  // namespace
 
 void add_poll(Commands& commands) {
   const auto [command, args] = commands.add<PollArgs>(
-      "poll", "Poll devices by SNMP, or Prometheus exporters; print records", poll_command);
+      "poll", "Poll devices by SNMP, or Prometheus exporters; print records", run_poll);
   command.add_option("feed", args.feed, "snmp or prometheus")->required();
   command
       .add_option("--targets", args.targets,

@@ -119,17 +119,11 @@ Status run_send(const Common& common, const SendArgs& args) {
   return {};
 }
 
-int send_command(const Common& common, const SendArgs& args) {
-  const Status status = run_send(common, args);
-  return status ? done : report(status.error());
-}
-
 }  // namespace
 
 void add_send(Commands& commands) {
   const auto [command, args] = commands.add<SendArgs>(
-      "send", "Send lines from standard input to a service until they are acknowledged",
-      send_command);
+      "send", "Send lines from standard input to a service until they are acknowledged", run_send);
   command.add_option("--to", args.to, "https://HOST[:PORT], http:// on this machine, or unix:PATH")
       ->required();
   command.add_option("--feed", args.feed, "Type of the lines")

@@ -149,16 +149,11 @@ Status run_sli(const Common& common, const SliArgs& args) {
   return {};
 }
 
-int sli_command(const Common& common, const SliArgs& args) {
-  const Status status = run_sli(common, args);
-  return status ? done : report(status.error());
-}
-
 }  // namespace
 
 void add_sli(Commands& commands) {
   const auto [command, args] =
-      commands.add<SliArgs>("sli", "Count good and bad minutes and find their causes", sli_command);
+      commands.add<SliArgs>("sli", "Count good and bad minutes and find their causes", run_sli);
   command.add_option("evidence", args.evidence, "Probe results: JSON lines; - for standard input")
       ->required();
   command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();

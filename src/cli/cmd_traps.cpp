@@ -80,11 +80,6 @@ Status run_traps(const Common& common, const TrapsArgs& args) {
   return {};
 }
 
-int traps_command(const Common& common, const TrapsArgs& args) {
-  const Status status = run_traps(common, args);
-  return status ? done : report(status.error());
-}
-
 }  // namespace
 
 Result<snmp::TrapReceiverOptions> read_trap_options(const std::string& listen, const char* option,
@@ -106,7 +101,7 @@ std::string to_text(const snmp::TrapReceiverCounts& heard, const snmp::TrapCount
 
 void add_traps(Commands& commands) {
   const auto [command, args] =
-      commands.add<TrapsArgs>("traps", "Receive SNMP traps; print records", traps_command);
+      commands.add<TrapsArgs>("traps", "Receive SNMP traps; print records", run_traps);
   command.add_option("--listen", args.listen, "Address and UDP port");
   command
       .add_option("--senders", args.senders,

@@ -361,16 +361,11 @@ Status run_triage(const Common& common, const TriageArgs& args) {
   return Replay(common, args, fabric).run();
 }
 
-int triage_command(const Common& common, const TriageArgs& args) {
-  const Status status = run_triage(common, args);
-  return status ? done : report(status.error());
-}
-
 }  // namespace
 
 void add_triage(Commands& commands) {
   const auto [command, args] = commands.add<TriageArgs>(
-      "triage", "Group recorded events into cases, each with its root cause", triage_command);
+      "triage", "Group recorded events into cases, each with its root cause", run_triage);
   command.add_option("inputs", args.inputs, "Records: JSON lines; - for standard input");
   command.add_option("--format", args.format, "Type of the inputs: records, or raw syslog")
       ->check(CLI::IsMember({"records", "syslog"}))

@@ -32,6 +32,17 @@ class Commands {
     const auto args = std::make_shared<Args>();
     return {add_call(name, help, [this, args, run] { return run(common_, *args); }), *args};
   }
+  // The same for a command whose only failure is wrong input: its error is printed.
+  template <class Args>
+  Added<Args> add(const std::string& name, const std::string& help,
+                  Status (*run)(const Common& common, const Args& args)) {
+    const auto args = std::make_shared<Args>();
+    const auto call = [this, args, run]() -> int {
+      const Status status = run(common_, *args);
+      return status ? done : report(status.error());
+    };
+    return {add_call(name, help, call), *args};
+  }
   // Global options may stand behind any command; a sub-command that takes them says so.
   void add_common(CLI::App& command);
 

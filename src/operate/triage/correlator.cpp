@@ -113,8 +113,6 @@ Correlator::Correlator(const Parts& parts, const Suspects& suspects, const Rules
       bounds_(bounds),
       down_(rules.kinds(Meaning::down)),
       session_(rules.kinds(Meaning::session)),
-      loss_(rules.kinds(Meaning::loss)),
-      soft_(rules.kinds(Meaning::soft) | rules.kinds(Meaning::light)),
       silence_(rules.kinds(Meaning::silence)),
       alarming_(down_ | session_ | silence_ | rules.kinds(Meaning::fault)),
       states_(parts.size()),

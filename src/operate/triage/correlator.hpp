@@ -354,7 +354,7 @@ class Correlator {
   PlannedChanges planned_;
   Sink sink_;
   const Bounds bounds_;
-  KindMask down_, session_, loss_, soft_, silence_, alarming_;
+  KindMask down_, session_, silence_, alarming_;
   std::vector<PartState> states_;  // by PartId
   std::vector<Pending> pendings_;
   std::vector<std::uint32_t> free_pendings_;
