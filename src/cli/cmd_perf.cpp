@@ -2,13 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
-#include "engine/fluid/job_run.hpp"
 #include "model/formats/build_fabric.hpp"
+#include "plan/run/lone.hpp"
 #include "plan/run/placement.hpp"
 #include "plan/run/setup.hpp"
 #include "workload/collective/perf_table.hpp"
@@ -88,37 +89,16 @@ Result<workload::Sweep> read_sweep(const PerfArgs& args) {
   return sweep;
 }
 
-Result<workload::System> read_system(const PerfArgs& args, const Place& place) {
-  using enum workload::Transport;
-  const std::vector<std::string> transports{"infiniband", "roce", "efa"};
-  const std::string transport = args.transport.empty() ? "roce" : args.transport;
-  WEFT_TRY_STATUS(check_name("--transport", transport, transports));
-  const auto kind = transport == "infiniband" ? infiniband : transport == "efa" ? efa : roce;
-  if (args.system.empty()) return workload::system_of(place.setup.fabric, place.ranks, kind);
-  WEFT_TRY(workload::System system, workload::system_by_name(args.system));
-  if (!args.transport.empty()) workload::set_network(system, system.nic_rate, kind);
-  return system;
-}
-
-// What the fabric leaves of the NICs' bandwidth: the time of one large operation on it, hashes,
-// oversubscription and faults included, against the same with nothing but the hosts in its way.
-Result<double> network_share(Place& place, Op op, std::string_view algorithm,
-                             const PerfArgs& args) {
-  workload::Request request{.op = op, .algorithm = std::string(algorithm), .ranks = place.ranks};
-  request.bytes = 64.0 * static_cast<double>(1_GiB .count);
-  request.channels = args.channels;
-  WEFT_TRY(workload::Traffic traffic, workload::build_traffic(place.setup.fabric, request));
-  WEFT_TRY(route::Router router,
-           route::Router::create(place.setup.fabric, place.setup.routing, place.seed));
-  engine::fluid::Job job{.name = "perf", .traffic = std::move(traffic), .ranks = place.ranks};
-  Progress silent("", 0, Progress::Show::never);
-  const auto result = engine::fluid::run_jobs({&job, 1}, {}, router, place.setup.changes,
-                                              place.setup.engine, silent);
-  if (!result.jobs[0].finished)
-    return fail(Errc::infeasible, {args.fabric, 0, 0},
-                "the collective cannot finish: " + result.unfinished.front(),
-                "remove the fault, or choose other GPUs");
-  return std::min(1.0, result.jobs[0].roofline_s / result.jobs[0].iteration_s[0]);
+// The scenario's library, with what the options say instead.
+Result<workload::Library> read_library(const PerfArgs& args, const Place& place) {
+  workload::Library library = place.setup.library;
+  library.system = args.system.empty() ? library.system : args.system;
+  if (args.transport.empty()) return library;
+  const std::vector<std::string> names = workload::transport_names();
+  WEFT_TRY_STATUS(check_name("--transport", args.transport, names));
+  library.transport =
+      static_cast<workload::Transport>(std::ranges::find(names, args.transport) - names.begin());
+  return library;
 }
 
 // The request refers to `place` and `args`, which must outlive it.
@@ -133,18 +113,28 @@ Result<PerfRequest> read_request(const Common& common, const PerfArgs& args, Pla
     WEFT_TRY(request.rules.protocol, workload::parse_protocol(args.protocol));
   }
   WEFT_TRY(place, read_place(common, args));
-  WEFT_TRY(request.system, read_system(args, place));
-  WEFT_TRY(request.shape, workload::shape_of(place.setup.fabric, place.ranks));
-  if (args.channels > 0 && request.shape.hosts == 1)
+  WEFT_TRY(const workload::Library library, read_library(args, place));
+  WEFT_TRY(request.machine, workload::machine_of(library, place.setup.fabric, place.ranks));
+  const bool one_host = request.machine.shape.hosts == 1;
+  if (args.channels > 0 && one_host)
     return fail(Errc::value, {"--channels", 0, 0}, "channels have no effect inside one host",
                 "remove them, or use a --fabric with several hosts");
-  if (request.shape.hosts > 1)
-    request.network = [&place, &args, op = request.op,
-                       full = workload::network_bytes_per_s(request.system, request.shape)](
-                          std::string_view algorithm) -> Result<double> {
-      WEFT_TRY(const double share, network_share(place, op, algorithm, args));
-      return share * full;
-    };
+  if (one_host) return request;
+  request.on_fabric =
+      [&place, &args, op = request.op, known = std::map<std::string, plan::LoneCollective>()](
+          const workload::PlannedCall& call, double bytes) mutable -> Result<double> {
+    auto found = known.find(call.pick.algorithm);
+    if (found == known.end()) {
+      WEFT_TRY(plan::LoneCollective lone,
+               plan::LoneCollective::run(place.setup, place.seed,
+                                         {.op = op,
+                                          .algorithm = call.pick.algorithm,
+                                          .ranks = place.ranks,
+                                          .channels = args.channels}));
+      found = known.emplace(call.pick.algorithm, std::move(lone)).first;
+    }
+    return found->second.seconds(call.cost, bytes);
+  };
   return request;
 }
 

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 ProgramOutcome run(std::vector<std::string> argv, std::chrono::milliseconds patience = 5s) {
   const auto out =
       run_program({.argv = std::move(argv), .patience = patience, .output_bytes_max = 1'000});
-  REQUIRE_MESSAGE(out.has_value(), out.error().text());
+  REQUIRE_MESSAGE(out.has_value(), (out ? "" : out.error().text()));
   return *out;
 }
 ProgramOutcome shell(const std::string& script, std::chrono::milliseconds patience = 5s) {

@@ -33,6 +33,7 @@ bool contains(std::string_view text, std::string_view part) {
 constexpr const char* ring_job = R"(
 fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 1, spines: 2, latency: 0 s}
 routing: {scheme: spray}
+collectives: {cost: line_rate}
 jobs: [{name: ar, collective: all_reduce, algorithm: ring, gpus: 4, bytes: 4 MB, repeat: 10}]
 )";
 constexpr const char* rack_dies = "faults: [{kind: switch_down, switch: \"rtsw:1\", at: 420 us}]";

@@ -33,7 +33,7 @@ inline operate::repair::Policy policy_of(std::string_view text) {
   const auto config = parse_yaml(text, "policy");
   REQUIRE(config.has_value());
   const auto policy = operate::repair::read_policy(*config);
-  REQUIRE_MESSAGE(policy.has_value(), policy.error().text());
+  REQUIRE_MESSAGE(policy.has_value(), (policy ? "" : policy.error().text()));
   return *policy;
 }
 
@@ -61,14 +61,14 @@ class Life {
 
   explicit Life(World& world, const Wrap& wrap = {}) : world_(world) {
     auto store = adapt::sqlite::open_sqlite(world.directory.file("weft.db"));
-    REQUIRE_MESSAGE(store.has_value(), store.error().text());
+    REQUIRE_MESSAGE(store.has_value(), (store ? "" : store.error().text()));
     store_ = wrap ? wrap(*std::move(store)) : *std::move(store);
     controller_ = std::make_unique<serve::Controller>(
         serve::Controller::Context{world.fabric, world.inventory, world.catalogue, world.settled,
                                    world.provisional},
         world.settings, world.policy, *store_);
     const Status restored = controller_->restore({world.now});
-    REQUIRE_MESSAGE(restored.has_value(), restored.error().text());
+    REQUIRE_MESSAGE(restored.has_value(), (restored ? "" : restored.error().text()));
   }
 
   Result<serve::Receipt> say(const std::vector<std::string>& lines,

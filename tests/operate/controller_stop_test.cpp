@@ -109,7 +109,7 @@ class Round {
     socket_ = world.directory.file("s");
     auto api = serve::Api::listen({.listen = "unix:" + socket_, .limits = {.farewell = 2'000ms}},
                                   *loop_, life_.store(), bus_);
-    REQUIRE_MESSAGE(api.has_value(), api.error().text());
+    REQUIRE_MESSAGE(api.has_value(), (api ? "" : api.error().text()));
     api_ = *std::move(api);
   }
 

@@ -54,7 +54,7 @@ std::set<std::string> rounds(Service& service, int kills, Rng& rng) {
 
 void check(Service& service, const std::set<std::string>& acknowledged) {
   auto store = adapt::sqlite::open_sqlite(service.scratch().path() + "/weft.db");
-  REQUIRE_MESSAGE(store.has_value(), store.error().text());
+  REQUIRE_MESSAGE(store.has_value(), (store ? "" : store.error().text()));
   const auto events = (*store)->events(1, SIZE_MAX);
   REQUIRE(events.has_value());
   std::map<std::string, int> kept;

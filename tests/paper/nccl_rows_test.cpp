@@ -17,11 +17,11 @@ using test::PublishedRow;
 
 PerfRequest request_for(const PublishedRow& row) {
   PerfRequest request;
-  request.system = system_by_name(row.system).value();
-  request.shape = {.ranks = row.ranks,
-                   .hosts = row.hosts,
-                   .gpus_per_host = row.ranks / row.hosts,
-                   .nics_per_host = row.nics};
+  request.machine.system = system_by_name(row.system).value();
+  request.machine.shape = {.ranks = row.ranks,
+                           .hosts = row.hosts,
+                           .gpus_per_host = row.ranks / row.hosts,
+                           .nics_per_host = row.nics};
   request.op = row.op;
   const Bytes size{static_cast<std::int64_t>(row.bytes)};
   request.sweep = {.begin = size, .end = size};

@@ -11,7 +11,7 @@ namespace {
 
 std::string job(const char* name, const char* place) {
   return std::string("{name: ") + name +
-         ", collective: all_reduce, gpus: 256, bytes: 256 MiB, place: " + place + "}";
+         ", collective: all_reduce, gpus: 256, bytes: 4 GiB, place: " + place + "}";
 }
 std::string jobs(const char* place) {
   return "jobs: [" + job("a", place) + ", " + job("b", place) + ", " + job("c", place) + ", " +

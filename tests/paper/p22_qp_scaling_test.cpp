@@ -26,7 +26,7 @@ std::string zone(int uplinks) {
 double coupled_gain(int uplinks) {
   const std::string scenario =
       "fabric: " + zone(uplinks) +
-      "\njobs: [{name: a, collective: all_reduce, gpus: 512, bytes: 256 MiB}]\n"
+      "\njobs: [{name: a, collective: all_reduce, gpus: 512, bytes: 1 GiB}]\n"
       "compare:\n  ecmp: {routing: {scheme: ecmp}}\n"
       "  e_ecmp: {routing: {scheme: e_ecmp, qps: 4}}\n";
   double ecmp = 0, e_ecmp = 0;

@@ -15,7 +15,7 @@ using Options = std::vector<FaultOption>;
 
 FaultSpec parse(std::string_view kind, std::string_view target, const Options& options = {}) {
   const auto spec = parse_fault(kind, target, options);
-  REQUIRE_MESSAGE(spec.has_value(), spec.error().text());
+  REQUIRE_MESSAGE(spec.has_value(), (spec ? "" : spec.error().text()));
   return *spec;
 }
 
@@ -40,13 +40,13 @@ Net make_net() {
       "{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 2, "
       "link: 100 Gbps}");
   auto plan = make_plan(fabric, {.lab = "spec"});
-  REQUIRE_MESSAGE(plan.has_value(), plan.error().text());
+  REQUIRE_MESSAGE(plan.has_value(), (plan ? "" : plan.error().text()));
   return {std::move(fabric), *std::move(plan)};
 }
 
 FaultTarget find(const Net& net, const FaultSpec& spec) {
   const auto target = find_target(net.fabric, net.plan, spec);
-  REQUIRE_MESSAGE(target.has_value(), target.error().text());
+  REQUIRE_MESSAGE(target.has_value(), (target ? "" : target.error().text()));
   return *target;
 }
 

@@ -79,7 +79,7 @@ class TestLab {
   FaultRecord inject(std::string_view kind, std::string_view target,
                      const std::vector<FaultOption>& options = {}) const {
     const auto record = try_inject(kind, target, options);
-    REQUIRE_MESSAGE(record.has_value(), record.error().text());
+    REQUIRE_MESSAGE(record.has_value(), (record ? "" : record.error().text()));
     return *record;
   }
   Result<FaultRecord> try_inject(std::string_view kind, std::string_view target,
@@ -89,11 +89,11 @@ class TestLab {
   }
   void heal(std::string_view which) const {
     const auto healed = heal_faults(lab, which);
-    REQUIRE_MESSAGE(healed.has_value(), healed.error().text());
+    REQUIRE_MESSAGE(healed.has_value(), (healed ? "" : healed.error().text()));
   }
   std::vector<FaultRecord> list() const {
     auto listed = list_faults(lab);
-    REQUIRE_MESSAGE(listed.has_value(), listed.error().text());
+    REQUIRE_MESSAGE(listed.has_value(), (listed ? "" : listed.error().text()));
     return *std::move(listed);
   }
   // Packets that come back of `count` from host 0 to host 1.

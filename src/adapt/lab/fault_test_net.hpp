@@ -127,7 +127,7 @@ class TestNet {
       ::waitpid(child, nullptr, 0);
       return {};
     });
-    REQUIRE_MESSAGE(ran.has_value(), ran.error().text());
+    REQUIRE_MESSAGE(ran.has_value(), (ran ? "" : ran.error().text()));
     return text;
   }
 

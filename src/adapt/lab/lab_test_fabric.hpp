@@ -15,7 +15,7 @@ using model::testing::make_fabric;
 
 inline LabPlan make_plan_of(const model::Fabric& fabric, HashSeeds seeds = HashSeeds::distinct) {
   auto plan = make_plan(fabric, {.lab = "test", .seeds = seeds});
-  REQUIRE_MESSAGE(plan.has_value(), plan.error().text());
+  REQUIRE_MESSAGE(plan.has_value(), (plan ? "" : plan.error().text()));
   return *std::move(plan);
 }
 

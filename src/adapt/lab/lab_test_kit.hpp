@@ -75,7 +75,7 @@ inline sockaddr_in ipv4(Ipv4 address, std::uint16_t port) {
 
 inline Fd udp_in(const std::string& netns, std::uint16_t port) {
   auto fd = socket_in_netns(netns, AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-  REQUIRE_MESSAGE(fd.has_value(), fd.error().text());
+  REQUIRE_MESSAGE(fd.has_value(), (fd ? "" : fd.error().text()));
   const int bytes = 4 << 20;
   setsockopt(fd->get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   const sockaddr_in local = ipv4(0, port);
@@ -135,9 +135,9 @@ class Stream {
 inline Lab bring_up_and_open(const std::string& name, Routing routing,
                              std::string_view yaml = two_by_two) {
   const auto up = bring_up(make_fabric(yaml), request(name, routing));
-  REQUIRE_MESSAGE(up.has_value(), up.error().text());
+  REQUIRE_MESSAGE(up.has_value(), (up ? "" : up.error().text()));
   auto lab = open_lab(name);
-  REQUIRE_MESSAGE(lab.has_value(), lab.error().text());
+  REQUIRE_MESSAGE(lab.has_value(), (lab ? "" : lab.error().text()));
   return *std::move(lab);
 }
 

@@ -29,13 +29,13 @@ WireSpec spec_on(const TestNet& net, const WireModel& model, std::uint8_t index 
 
 LabProcess start(const TestNet& net, const WireSpec& spec) {
   const auto wire = start_wire(spec, net.journal());
-  REQUIRE_MESSAGE(wire.has_value(), wire.error().text());
+  REQUIRE_MESSAGE(wire.has_value(), (wire ? "" : wire.error().text()));
   return *wire;
 }
 
 void end(const LabProcess& wire) {
   const auto ended = end_processes(std::span(&wire, 1), std::chrono::seconds(2));
-  REQUIRE_MESSAGE(ended.has_value(), ended.error().text());
+  REQUIRE_MESSAGE(ended.has_value(), (ended ? "" : ended.error().text()));
 }
 
 WireCount count_of(const WireSpec& spec) {

@@ -23,7 +23,7 @@ struct ActuatorBench {
     const auto config = parse_yaml(yaml, "actuator.yaml");
     REQUIRE(config.has_value());
     auto settings = read_command_settings(*config);
-    REQUIRE_MESSAGE(settings.has_value(), settings.error().text());
+    REQUIRE_MESSAGE(settings.has_value(), (settings ? "" : settings.error().text()));
     return {fabric, *std::move(settings), [this](const CommandRecord& one) { log.push_back(one); }};
   }
   model::Fabric fabric = model::testing::make_fabric(

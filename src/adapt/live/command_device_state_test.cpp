@@ -31,13 +31,13 @@ struct Bench {
         state(fabric, commands(yaml)) {}
   static DeviceCommands commands(const std::string& yaml) {
     auto out = read(yaml);
-    REQUIRE_MESSAGE(out.has_value(), out.error().text());
+    REQUIRE_MESSAGE(out.has_value(), (out ? "" : out.error().text()));
     return *std::move(out);
   }
   std::vector<StatePiece> ask(std::string_view device, std::size_t bytes_max = 1000,
                               std::chrono::milliseconds patience = 5s) {
     auto out = state.collect(device, patience, bytes_max);
-    REQUIRE_MESSAGE(out.has_value(), out.error().text());
+    REQUIRE_MESSAGE(out.has_value(), (out ? "" : out.error().text()));
     return *std::move(out);
   }
   model::Fabric fabric;

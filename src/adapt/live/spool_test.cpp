@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 Spool open(const SpoolOptions& options) {
   auto spool = Spool::open(options);
-  REQUIRE_MESSAGE(spool.has_value(), spool.error().text());
+  REQUIRE_MESSAGE(spool.has_value(), (spool ? "" : spool.error().text()));
   return *std::move(spool);
 }
 std::string next(Spool& spool, std::size_t lines) {
@@ -27,7 +27,7 @@ std::string next(Spool& spool, std::size_t lines) {
 }
 void append(Spool& spool, const std::vector<std::string>& lines, std::string_view mark) {
   const Status done = spool.append(lines, mark);
-  REQUIRE_MESSAGE(done.has_value(), done.error().text());
+  REQUIRE_MESSAGE(done.has_value(), (done ? "" : done.error().text()));
 }
 
 }  // namespace

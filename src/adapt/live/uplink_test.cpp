@@ -112,7 +112,7 @@ Uplink open(const TestFolder& folder, const std::string& url) {
                               .timeout = 300ms,
                               .retry_first = 5ms,
                               .retry_max = 20ms});
-  REQUIRE_MESSAGE(uplink.has_value(), uplink.error().text());
+  REQUIRE_MESSAGE(uplink.has_value(), (uplink ? "" : uplink.error().text()));
   return *std::move(uplink);
 }
 

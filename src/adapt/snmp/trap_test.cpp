@@ -116,7 +116,7 @@ struct Station {
                                       .communities = {"lab"},
                                       .users = {{weft, engine}, {weft, ""}}},
                                      clock);
-    REQUIRE_MESSAGE(opened.has_value(), opened.error().text());
+    REQUIRE_MESSAGE(opened.has_value(), (opened ? "" : opened.error().text()));
     return *std::move(opened);
   }
   int send(const std::vector<std::string>& words, std::string_view index = "9") {

@@ -6,47 +6,45 @@
 
 namespace weft::engine::fluid {
 
-ExchangeRounds::ExchangeRounds(std::uint32_t ranks, std::uint32_t window)
-    : window_(std::clamp(window, 1u, std::max(ranks, 2u) - 1)),
-      rounds_(ranks - 1),
-      ranks_(ranks),
-      halves_(std::size_t{ranks} * window_, 0),
-      unfinished_ranks_(ranks) {
-  WEFT_CHECK(ranks >= 2);
+ExchangeRounds::ExchangeRounds(const workload::Exchange& exchange)
+    : exchange_(exchange),
+      window_(std::clamp(exchange.window, 1u, std::max(exchange.round_count(), 1u))),
+      ranks_(exchange.size(), {exchange.first_round, exchange.first_round}),
+      halves_(std::size_t{exchange.size()} * window_, 0),
+      unfinished_ranks_(exchange.size()) {
+  WEFT_CHECK(exchange.size() >= 2 && exchange.round_count() >= 1);
 }
 
 void ExchangeRounds::wake(std::uint32_t rank) {
-  WEFT_CHECK(ranks_[rank].opened == 0);
+  WEFT_CHECK(ranks_[rank].opening == exchange_.first_round);
   for (std::uint32_t i = 0; i < window_; ++i) open_round(rank);
 }
 
 // A message is ready when its round opens at the second of its two ends.
 void ExchangeRounds::open_round(std::uint32_t rank) {
-  const std::uint32_t round = ++ranks_[rank].opened;
-  WEFT_CHECK(round <= rounds_);
-  const auto count = static_cast<std::uint32_t>(ranks_.size());
-  const std::uint32_t receiver = (rank + round) % count;
-  const std::uint32_t sender = (rank + count - round) % count;
-  if (ranks_[receiver].opened >= round) ready_.push_back({rank, round});
+  const std::uint32_t round = ranks_[rank].opening++;
+  WEFT_CHECK(round < exchange_.end_round);
+  const std::uint32_t receiver = exchange_.receiver(rank, round);
+  const std::uint32_t sender = exchange_.sender(rank, round);
+  if (ranks_[receiver].opening > round) ready_.push_back({rank, round});
   // Where two ranks are each other's peers the one call covers both directions.
-  if (ranks_[sender].opened >= round) ready_.push_back({sender, round});
+  if (ranks_[sender].opening > round) ready_.push_back({sender, round});
 }
 
 void ExchangeRounds::ended(Message message) {
-  const auto count = static_cast<std::uint32_t>(ranks_.size());
   half_done(message.rank, message.round);
-  half_done((message.rank + message.round) % count, message.round);
+  half_done(exchange_.receiver(message.rank, message.round), message.round);
 }
 
 void ExchangeRounds::half_done(std::uint32_t rank, std::uint32_t round) {
   WEFT_CHECK(round >= ranks_[rank].lowest && halves(rank, round) < 2);
   ++halves(rank, round);
   Rank& r = ranks_[rank];
-  while (r.lowest <= rounds_ && r.lowest <= r.opened && halves(rank, r.lowest) == 2) {
+  while (r.lowest < r.opening && halves(rank, r.lowest) == 2) {
     halves(rank, r.lowest) = 0;
     ++r.lowest;
-    if (r.opened < rounds_) open_round(rank);
-    if (r.lowest > rounds_) {
+    if (r.opening < exchange_.end_round) open_round(rank);
+    if (r.lowest == exchange_.end_round) {
       WEFT_CHECK(unfinished_ranks_ > 0);
       --unfinished_ranks_;
     }

@@ -5,16 +5,19 @@
 #include <optional>
 #include <vector>
 
+#include "workload/collective/traffic.hpp"
+
 namespace weft::engine::fluid {
 
-// Message (rank, round) goes from `rank` to rank + round, for rounds 1 .. ranks - 1; semantics are
-// those of workload::Exchange. Cost: O(1) per message; ranks * window bytes.
+// Semantics are those of workload::Exchange, whose ranks and rounds these are. Cost: O(1) per
+// message; ranks * window bytes.
 class ExchangeRounds {
  public:
   struct Message {
     std::uint32_t rank, round;
   };
-  ExchangeRounds(std::uint32_t ranks, std::uint32_t window);
+  // The exchange must outlive it.
+  explicit ExchangeRounds(const workload::Exchange& exchange);
 
   // The rank takes part from now on; nothing is sent to or from it before.
   void wake(std::uint32_t rank);
@@ -26,8 +29,8 @@ class ExchangeRounds {
 
  private:
   struct Rank {
-    std::uint32_t opened = 0;  // rounds 1 .. opened are open or complete
-    std::uint32_t lowest = 1;  // incomplete round
+    std::uint32_t opening = 0;  // the rounds before it are open or complete
+    std::uint32_t lowest = 0;   // incomplete round
   };
   void open_round(std::uint32_t rank);
   void half_done(std::uint32_t rank, std::uint32_t round);
@@ -35,8 +38,8 @@ class ExchangeRounds {
     return halves_[std::size_t{rank} * window_ + round % window_];
   }
 
+  const workload::Exchange& exchange_;
   std::uint32_t window_;
-  std::uint32_t rounds_;
   std::vector<Rank> ranks_;
   std::vector<std::uint8_t> halves_;  // ended messages, 0 to 2, of each open round
   std::vector<Message> ready_;

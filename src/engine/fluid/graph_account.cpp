@@ -201,11 +201,8 @@ void GraphRun::record_spans() {
 }
 
 GraphResult GraphRun::take_result() {
-  for (const auto& [op, refused] : refused_)
-    result_.notes.push_back(fmt::format(
-        "job {}: {} of {} groups uses its default algorithm, because \"{}\" does not apply: {}",
-        job_.name, workload::to_text(op), refused.first,
-        job_.algorithms[static_cast<std::size_t>(op)], refused.second));
+  for (const std::string& note : library_calls_.notes())
+    result_.notes.push_back(fmt::format("job {}: {}", job_.name, note));
   if (!result_.finished) list_stuck();
   return std::move(result_);
 }

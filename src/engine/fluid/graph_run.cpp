@@ -29,7 +29,8 @@ GraphRun::GraphRun(const GraphJob& job, std::uint32_t index, const Surroundings&
       index_(index),
       network_(surroundings.network),
       player_(surroundings.player),
-      steadiness_(surroundings.steadiness) {
+      steadiness_(surroundings.steadiness),
+      library_calls_(network_.fabric(), job.library, job.algorithms) {
   if (job_.stop == GraphJob::Stop::steady) steadiness_.expect();
   WEFT_CHECK(job_.ranks.size() == graph_.rank_count);
   WEFT_CHECK(index_ < 1024 && graph_.actors.size() < timer_begin);
@@ -363,6 +364,12 @@ std::span<const RouteId> GraphRun::peer_routes(std::uint32_t actor, const Operat
       const Part part{from, to, 0, streams, 0, 1};
       routes_.push_back(network_.add_route({&part, 1}, Wire::counted));
       entry.distance_share[static_cast<std::size_t>(distance(from, to))] += 1;
+      const std::array ends{from, to};
+      const auto call = library_calls_.plan(ends, model::CollectiveOp::send_recv, operation.bytes);
+      if (!call.cost) continue;
+      const double beyond = call.cost->lead_s - StageLatency::library_path_s;
+      entry.overhead_s = std::max(entry.overhead_s, beyond);
+      entry.wire_bytes = std::max(entry.wire_bytes, call.cost->wire_bytes);
     }
   }
   return std::span(routes_).subspan(entry.first, count);
@@ -386,7 +393,8 @@ void GraphRun::start_message(std::uint32_t sender, std::uint32_t operation) {
   for (std::size_t d = 0; d < bytes.size(); ++d)
     bytes[d] += entry.distance_share[d] * o.bytes * stands_for();
   for (const RouteId route : routes)
-    network_.send(route, o.bytes, job_.step_overhead.seconds(), tag(sender, operation));
+    network_.send(route, o.bytes * entry.wire_bytes,
+                  job_.step_overhead.seconds() + entry.overhead_s, tag(sender, operation));
 }
 
 void GraphRun::on_delivered(std::uint64_t value) {
@@ -424,26 +432,29 @@ void GraphRun::start_collective(std::uint32_t group, std::uint32_t call, const O
     start_s_[at] = network_.now();
     communicate(actor, 1);
   }
-  GroupTraffic& traffic = traffic_of(group, o);
-  const double scale = traffic.bytes > 0 ? o.bytes / traffic.bytes : 0;
+  const GroupCall& planned = call_of(group, o);
+  const GroupTraffic& traffic = *planned.traffic;
   auto& bytes = current_.bytes[static_cast<std::size_t>(o.dimension)];
   // So many groups are alike: those of replicas that were left out, but for what spans them.
   const model::RankGroup& members = graph_.groups[group];
   const double in_graph = static_cast<double>(members.actors * graph_.ranks_per_actor) /
                           static_cast<double>(members.ranks.size());
   for (std::size_t d = 0; d < bytes.size(); ++d)
-    bytes[d] += traffic.distance_bytes[d] * scale * stands_for() * in_graph;
+    bytes[d] += traffic.distance_bytes[d] * planned.scale * stands_for() * in_graph;
   const std::uint64_t token =
       owner_tag(Owner::graph_collective,
                 (std::uint64_t{index_} << actor_bits | group) << operation_bits | number);
   if (network_.contention() == NetworkOptions::Contention::off) {
     arrived_[call] = 1;
-    return network_.timer(network_.now() + traffic.latency_s + traffic.floor_s * scale, token);
+    return network_.timer(network_.now() + planned.alone_s, token);
   }
   arrived_[call] = static_cast<std::uint32_t>(traffic.rows.size());
-  for (const TrafficPlayer::TrafficId id : traffic.ids)
-    player_.play(
-        {.traffic = id, .scale = scale, .step_overhead = job_.step_overhead, .token = token});
+  for (std::size_t r = 0; r < traffic.ids.size(); ++r)
+    player_.play({.traffic = traffic.ids[r],
+                  .scale = planned.scale,
+                  .step_overhead = job_.step_overhead,
+                  .cost = planned.costs[r],
+                  .token = token});
 }
 
 void GraphRun::on_played(std::uint64_t token) {

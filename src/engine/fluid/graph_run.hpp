@@ -15,6 +15,7 @@
 #include "engine/fluid/traffic_player.hpp"
 #include "model/work/op_graph.hpp"
 #include "model/work/outcome.hpp"
+#include "workload/collective/calls.hpp"
 
 namespace weft::engine::fluid {
 
@@ -34,9 +35,9 @@ struct GraphJob {
   Duration step_overhead;  // software latency of each message and of each step of a collective
   // By how much communication beside it slows a GPU's compute; 1: not at all.
   double overlap_slowdown = 1;
-  // By CollectiveOp: a name of the algorithm registry; empty is "auto". Groups that it cannot serve
-  // use "auto", and the result says how many.
-  std::array<std::string, model::collective_op_count> algorithms{};
+  // Groups that an algorithm cannot serve use auto, and the result says how many.
+  workload::Algorithms algorithms{};
+  workload::Library library{.cost = workload::Library::Cost::line_rate};
 };
 
 // How a job came to a stop that did not end: since when the first of its transfers that never
@@ -179,20 +180,33 @@ class GraphRun {
     std::uint32_t group;
     model::CollectiveOp op;
     bool latency_only;
+    std::vector<std::string> algorithms;  // of the rows, as one where all are alike
     auto operator<=>(const TrafficKey&) const = default;
   };
   struct GroupTraffic {
     std::vector<workload::Traffic> rows;
-    std::vector<TrafficPlayer::TrafficId> ids;  // of the rows; with contention
-    double bytes = 1;                           // for which they were built
-    double latency_s = 0, floor_s = 0;          // without: of the slowest row, at that size
+    std::vector<TrafficPlayer::TrafficId> ids;                   // of the rows; with contention
+    double bytes = 1;                                            // for which they were built
     std::array<double, model::distance_count> distance_bytes{};  // of all rows, at that size
+  };
+  struct CallKey {
+    std::uint32_t group;
+    model::CollectiveOp op;
+    double bytes;
+    auto operator<=>(const CallKey&) const = default;
+  };
+  struct GroupCall {
+    const GroupTraffic* traffic = nullptr;
+    double scale = 0;                                      // of the traffic's bytes
+    std::vector<std::optional<workload::CallCost>> costs;  // of the rows
+    double alone_s = 0;                                    // without contention: the slowest row
   };
   struct PeerRoutes {  // of one peer slot of one actor: a route for each of its ranks
     std::uint32_t first = 0;
     bool known = false;
     model::Dimension dimension = model::Dimension::other;
     std::array<double, model::distance_count> distance_share{};
+    double overhead_s = 0, wire_bytes = 1;  // of the library, beyond the path's latency
   };
   static constexpr std::uint32_t none = UINT32_MAX;
 
@@ -220,14 +234,15 @@ class GraphRun {
   void communicate(std::uint32_t actor, int change);
   double slowdown(std::uint32_t actor);
   std::span<const RouteId> peer_routes(std::uint32_t actor, const model::Operation& operation);
-  GroupTraffic& traffic_of(std::uint32_t group, const model::Operation& operation);
-  workload::Traffic collective_of(workload::Request request);
+  const GroupCall& call_of(std::uint32_t group, const model::Operation& operation);
+  const GroupTraffic& traffic_of(TrafficKey key, double bytes);
   void add_distances(const workload::Traffic& row, GroupTraffic& traffic) const;
   // Ranks that each rank of the graph stands for: symmetry may have left the others out.
   double stands_for() const {
     return static_cast<double>(graph_.rank_count) / static_cast<double>(graph_.actor_ranks.size());
   }
-  workload::Traffic latency_of(const workload::Request& request);
+  static workload::Traffic latency_of(workload::Op op, std::span<const NodeId> gpus);
+  std::vector<NodeId> gpus_of(std::span<const std::uint32_t> ranks) const;
   const model::Program* graph_program(std::uint32_t actor) const {
     return &graph_.programs[graph_.actors[actor].program];
   }
@@ -272,9 +287,9 @@ class GraphRun {
   std::uint32_t slowdown_round_ = 0;
   std::vector<PeerRoutes> peer_routes_;  // by OpGraph::peers
   std::vector<RouteId> routes_;
+  workload::Calls library_calls_;
   std::map<TrafficKey, GroupTraffic> traffic_;
-  // Groups that an algorithm of the job could not serve, and why the first one could not.
-  std::map<model::CollectiveOp, std::pair<std::uint32_t, std::string>> refused_;
+  std::map<CallKey, GroupCall> group_calls_;
   struct Work {
     std::uint32_t actor, operation;
   };

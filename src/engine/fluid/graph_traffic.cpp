@@ -1,5 +1,6 @@
 // How the collectives of a graph become traffic, and how far their bytes go.
 #include <algorithm>
+#include <functional>
 
 #include "base/check.hpp"
 #include "engine/fluid/graph_run.hpp"
@@ -14,13 +15,9 @@ constexpr std::size_t coupled_pairs_max = 1 << 20;
 // All messages under way at once, and advancing together.
 workload::Chain all_pairs(const workload::Exchange& exchange) {
   workload::Chain chain;
-  const auto n = static_cast<std::uint32_t>(exchange.ranks.size());
-  chain.edges.reserve(std::size_t{n} * (n - 1));
-  for (std::uint32_t i = 0; i < n; ++i)
-    for (std::uint32_t j = 0; j < n; ++j)
-      if (i != j && exchange_bytes(exchange, i, j) > 0)
-        chain.edges.push_back(
-            {exchange.ranks[i], exchange.ranks[j], exchange_bytes(exchange, i, j)});
+  chain.edges.reserve(std::size_t{exchange.size()} * exchange.round_count());
+  exchange.for_each_message(
+      [&](NodeId from, NodeId to, double bytes) { chain.edges.push_back({from, to, bytes}); });
   return chain;
 }
 
@@ -53,53 +50,62 @@ model::Distance distance_between(const Fabric& fabric, NodeId a, NodeId b) {
   return model::Distance::zone;
 }
 
+const GraphRun::GroupCall& GraphRun::call_of(std::uint32_t group, const model::Operation& o) {
+  const auto [entry, is_new] = group_calls_.try_emplace({group, o.collective, o.bytes});
+  GroupCall& call = entry->second;
+  if (!is_new) return call;
+  const model::RankGroup& members = graph_.groups[group];
+  const bool latency_only = o.bytes <= latency_bytes && members.size() >= latency_ranks;
+  TrafficKey key{group, o.collective, latency_only, {}};
+  for (std::uint32_t r = 0; r < members.rows; ++r) {
+    workload::Calls::Call planned =
+        library_calls_.plan(gpus_of(members.row(r)), o.collective, o.bytes);
+    call.costs.push_back(planned.cost);
+    key.algorithms.push_back(std::move(planned.algorithm));
+  }
+  if (std::ranges::adjacent_find(key.algorithms, std::not_equal_to<>{}) == key.algorithms.end())
+    key.algorithms.resize(1);
+  call.traffic = &traffic_of(std::move(key), o.bytes);
+  call.scale = call.traffic->bytes > 0 ? o.bytes / call.traffic->bytes : 0;
+  if (network_.contention() == NetworkOptions::Contention::on) return call;
+  for (std::uint32_t r = 0; r < members.rows; ++r) {
+    TrafficFloor floor =
+        traffic_floor(call.traffic->rows[r], job_.step_overhead, call.costs[r], network_.router());
+    if (!call.costs[r]) floor.bytes_s *= call.scale;
+    call.alone_s = std::max(call.alone_s, floor.seconds());
+  }
+  return call;
+}
+
 // Built once for each kind of call of a group, at the size of the first; other sizes scale it.
-GraphRun::GroupTraffic& GraphRun::traffic_of(std::uint32_t group, const model::Operation& o) {
-  const bool latency_only =
-      o.bytes <= latency_bytes && graph_.groups[group].size() >= latency_ranks;
-  const auto [entry, is_new] = traffic_.try_emplace({group, o.collective, latency_only});
+const GraphRun::GroupTraffic& GraphRun::traffic_of(TrafficKey key, double bytes) {
+  const auto [entry, is_new] = traffic_.try_emplace(std::move(key));
   GroupTraffic& traffic = entry->second;
   if (!is_new) return traffic;
+  const auto& [group, op, latency_only, algorithms] = entry->first;
   const model::RankGroup& members = graph_.groups[group];
-  traffic.bytes = latency_only ? 0 : o.bytes;
+  traffic.bytes = latency_only ? 0 : bytes;
   for (std::uint32_t r = 0; r < members.rows; ++r) {
-    workload::Request request{.op = o.collective, .bytes = traffic.bytes};
-    for (const std::uint32_t rank : members.row(r)) request.ranks.push_back(job_.ranks[rank]);
+    std::vector<NodeId> gpus = gpus_of(members.row(r));
     if (latency_only) {
-      traffic.rows.push_back(latency_of(request));
+      traffic.rows.push_back(latency_of(op, gpus));
       continue;
     }
-    traffic.rows.push_back(collective_of(std::move(request)));
+    traffic.rows.push_back(library_calls_.traffic(
+        std::move(gpus), op, bytes, algorithms[std::min<std::size_t>(r, algorithms.size() - 1)]));
+    couple_exchanges(traffic.rows.back());
     add_distances(traffic.rows.back(), traffic);
   }
-  for (const workload::Traffic& row : traffic.rows) {
-    if (network_.contention() == NetworkOptions::Contention::on) {
-      traffic.ids.push_back(player_.add(row));
-      continue;
-    }
-    const double latency = traffic_latency_s(row, job_.step_overhead, network_.router());
-    const double total = traffic_floor_s(row, job_.step_overhead, network_.router());
-    traffic.latency_s = std::max(traffic.latency_s, latency);
-    traffic.floor_s = std::max(traffic.floor_s, total - latency);
-  }
+  if (network_.contention() == NetworkOptions::Contention::on)
+    for (const workload::Traffic& row : traffic.rows) traffic.ids.push_back(player_.add(row));
   return traffic;
 }
 
-// A group of one has nobody to send to.
-workload::Traffic GraphRun::collective_of(workload::Request request) {
-  if (request.ranks.size() < 2) return {"none", {}};
-  const std::string& wanted = job_.algorithms[static_cast<std::size_t>(request.op)];
-  if (!wanted.empty()) request.algorithm = wanted;
-  auto built = workload::build_traffic(network_.fabric(), request);
-  if (!built && !wanted.empty()) {
-    auto& [count, why] = refused_[request.op];
-    if (count++ == 0) why = built.error().what;
-    request.algorithm = "auto";
-    built = workload::build_traffic(network_.fabric(), request);
-  }
-  WEFT_CHECK(built.has_value());  // graphs and their ranks are checked when they are placed
-  couple_exchanges(*built);
-  return *std::move(built);
+std::vector<NodeId> GraphRun::gpus_of(std::span<const std::uint32_t> ranks) const {
+  std::vector<NodeId> gpus;
+  gpus.reserve(ranks.size());
+  for (const std::uint32_t rank : ranks) gpus.push_back(job_.ranks[rank]);
+  return gpus;
 }
 
 void GraphRun::add_distances(const workload::Traffic& row, GroupTraffic& traffic) const {
@@ -115,14 +121,12 @@ void GraphRun::add_distances(const workload::Traffic& row, GroupTraffic& traffic
 
 // A few bytes: a tree's depth, up and (where everybody gets the result) down again. The flow of no
 // bytes between its first and last rank stands for the latency of each step.
-workload::Traffic GraphRun::latency_of(const workload::Request& request) {
+workload::Traffic GraphRun::latency_of(workload::Op op, std::span<const NodeId> gpus) {
   std::uint32_t depth = 0;
-  while ((std::size_t{1} << depth) < request.ranks.size()) ++depth;
+  while ((std::size_t{1} << depth) < gpus.size()) ++depth;
   workload::Stage stage{.name = "latency"};
-  const bool both_ways = request.op == workload::Op::all_reduce;
-  stage.latency_steps = both_ways ? 2 * depth : depth;
-  if (request.ranks.size() > 1)
-    stage.flows.push_back({request.ranks.front(), request.ranks.back(), 0});
+  stage.latency_steps = op == workload::Op::all_reduce ? 2 * depth : depth;
+  if (gpus.size() > 1) stage.flows.push_back({gpus.front(), gpus.back(), 0});
   return {"latency", {std::move(stage)}};
 }
 

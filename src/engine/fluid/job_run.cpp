@@ -109,6 +109,7 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
       return network_.timer(network_.now() + alone_s(job), owner_tag(Owner::job, job | ended_bit));
     player_.play({.traffic = traffic_[job],
                   .step_overhead = jobs_[job].step_overhead,
+                  .cost = jobs_[job].cost,
                   .message = state.iteration,
                   .late = state.iteration == 0 && !late_[job].late.empty() ? &late_[job] : nullptr,
                   .token = owner_tag(Owner::job, job)});
@@ -119,8 +120,11 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
     Duration last{};
     if (states_[job].iteration == 0)
       for (const Duration late : jobs_[job].late) last = std::max(last, late);
-    return last.seconds() +
-           traffic_floor_s(jobs_[job].traffic, jobs_[job].step_overhead, network_.router());
+    return last.seconds() + floor_s(jobs_[job]);
+  }
+
+  double floor_s(const Job& job) const {
+    return traffic_floor(job.traffic, job.step_overhead, job.cost, network_.router()).seconds();
   }
 
   void end_iteration(std::uint32_t job) {
@@ -228,7 +232,7 @@ void JobRun::finish() {
   Digest digest;
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
     JobResult& job = result_.jobs[j];
-    job.roofline_s = traffic_floor_s(jobs_[j].traffic, jobs_[j].step_overhead, network_.router());
+    job.roofline_s = floor_s(jobs_[j]);
     result_.makespan_s = std::max(result_.makespan_s, job.end_s);
     digest.add(jobs_[j].name);
     for (const double s : job.iteration_s) digest.add(from_seconds(s).ps);

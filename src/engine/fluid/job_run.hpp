@@ -25,6 +25,9 @@ struct Job {
   Duration step_overhead;  // software latency added to every step of a stage
   // Per rank: how much later than the others it enters the first iteration. Empty: nobody is late.
   std::vector<Duration> late;
+  // What the library needs for an iteration; none: nothing but bytes at line rate and the paths'
+  // latency.
+  std::optional<workload::CallCost> cost;
 };
 
 struct JobResult {
@@ -35,7 +38,7 @@ struct JobResult {
   };
   std::vector<double> iteration_s;  // finished ones
   std::vector<Span> stages;         // of the first iterations, at most span_count_max
-  double roofline_s = 0;            // see traffic_floor_s()
+  double roofline_s = 0;            // see traffic_floor()
   double end_s = 0;
   bool finished = false;
   std::optional<Standstill> standstill;  // where not finished
@@ -57,7 +60,9 @@ struct JobRunResult {
 
 // Semantics: chains are coupled (workload::Chain); independent flows and the messages of an
 // exchange divide over the QPs as one transfer whose streams advance together. A stage pays the
-// latency of its steps before the first byte. A chain whose ranks start at different times ends, in
+// latency of its steps before the first byte. With a cost it pays its shares of that instead: the
+// lead before the first byte, and it ends no sooner than its bytes' time after
+// (workload::StageShare). A chain whose ranks start at different times ends, in
 // isolation, exactly when a message-by-message run does (workload::ring_time); what the early ranks
 // do meanwhile to others is not modelled.
 // Graphs run beside the jobs, on the same links; their semantics: graph_run.hpp.

@@ -40,29 +40,23 @@ std::vector<double> chunk_seconds(const workload::Chain& chain, Router& router) 
   return out;
 }
 
+// Of equal sizes without writing them out.
 void add_exchange(const workload::Exchange& exchange, const Fabric& fabric, HostLoad& load) {
-  const auto n = static_cast<std::uint32_t>(exchange.ranks.size());
-  if (!exchange.matrix.empty()) {
-    for (std::uint32_t i = 0; i < n; ++i)
-      for (std::uint32_t j = 0; j < n; ++j)
-        if (i != j) load.add(exchange.ranks[i], exchange.ranks[j], exchange_bytes(exchange, i, j));
-    return;
-  }
+  if (!exchange.matrix.empty())
+    return exchange.for_each_message(
+        [&](NodeId from, NodeId to, double bytes) { load.add(from, to, bytes); });
   std::map<NodeId, std::uint32_t> on_host;
   for (const NodeId rank : exchange.ranks) ++on_host[fabric.host_of(rank)];
   for (const NodeId rank : exchange.ranks) {
-    const double mates = on_host[fabric.host_of(rank)] - 1.0;
-    load.add_both_ways(rank, mates * exchange.bytes_per_pair,
-                       (n - 1 - mates) * exchange.bytes_per_pair);
+    const std::uint32_t mates = on_host[fabric.host_of(rank)] - 1;
+    const bool has_mates = exchange.first_round == 1;
+    const std::uint32_t others = exchange.round_count() - std::min(exchange.round_count(), mates);
+    load.add_both_ways(rank, has_mates ? mates * exchange.bytes_per_pair : 0,
+                       (has_mates ? others : exchange.round_count()) * exchange.bytes_per_pair);
   }
 }
 
 }  // namespace
-
-double exchange_bytes(const workload::Exchange& exchange, std::uint32_t from, std::uint32_t to) {
-  if (exchange.matrix.empty()) return exchange.bytes_per_pair;
-  return exchange.matrix[std::size_t{from} * exchange.ranks.size() + to];
-}
 
 std::vector<Part> chain_parts(const workload::Chain& chain, const Router& router, double& bytes) {
   bytes = 0;
@@ -105,28 +99,29 @@ std::string describe_dead_path(const workload::Stage& stage, Router& router) {
   return first_dead(stage.flows);
 }
 
-double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Router& router) {
-  if (stage.latency_steps == 0 && stage.inner_steps == 0) return 0;
+StageLatency::StageLatency(const workload::Stage& stage, Router& router)
+    : outer_steps_(stage.latency_steps), inner_steps_(stage.inner_steps) {
+  if (stage.latency_steps == 0 && stage.inner_steps == 0) return;
   const Fabric& fabric = router.fabric();
   const auto is_inside = [&](const workload::Edge& edge) {
     return fabric.host_of(edge.from).valid() &&
            fabric.host_of(edge.from) == fabric.host_of(edge.to);
   };
-  double outside = 0, inside = 0;
   const auto add = [&](std::span<const workload::Edge> edges, bool mean) {
     double sum = 0, most = 0;
     std::size_t count = 0;
     for (const workload::Edge& edge : edges) {
       const double latency = edge_latency_s(edge.from, edge.to, router);
       if (is_inside(edge)) {
-        inside = std::max(inside, latency);
+        inside_s_ = std::max(inside_s_, latency);
         continue;
       }
       sum += latency;
       most = std::max(most, latency);
       ++count;
     }
-    if (count > 0) outside = std::max(outside, mean ? sum / static_cast<double>(count) : most);
+    if (count > 0)
+      outside_s_ = std::max(outside_s_, mean ? sum / static_cast<double>(count) : most);
   };
   for (const workload::Chain& chain : stage.chains) add(chain.edges, true);
   add(stage.flows, false);
@@ -136,8 +131,53 @@ double stage_latency_s(const workload::Stage& stage, Duration step_overhead, Rou
       from_first.push_back({exchange.ranks.front(), rank, 0});
     add(from_first, false);
   }
-  return stage.latency_steps * (step_overhead.seconds() + outside) +
-         stage.inner_steps * (step_overhead.seconds() + inside);
+}
+
+double StageLatency::seconds(Duration step_overhead) const {
+  return outer_steps_ * (step_overhead.seconds() + outside_s_) +
+         inner_steps_ * (step_overhead.seconds() + inside_s_);
+}
+
+double StageLatency::beyond_library_s(Duration step_overhead) const {
+  return outer_steps_ * (step_overhead.seconds() + std::max(0.0, outside_s_ - library_path_s)) +
+         inner_steps_ * step_overhead.seconds();
+}
+
+namespace {
+
+// Seconds of the stage's busiest host-side link.
+double busiest_link_s(const workload::Stage& stage, const Fabric& fabric) {
+  HostLoad load(fabric);
+  for (const workload::Chain& chain : stage.chains)
+    for (const workload::Edge& edge : chain.edges) load.add(edge.from, edge.to, edge.bytes);
+  for (const workload::Edge& flow : stage.flows) load.add(flow.from, flow.to, flow.bytes);
+  for (const workload::Exchange& exchange : stage.exchanges) add_exchange(exchange, fabric, load);
+  return load.seconds();
+}
+
+// Each value's part of the sum; the first has all where there is no sum.
+template <class Value>
+void share_out(std::vector<workload::StageShare>& shares, double workload::StageShare::* part,
+               Value value) {
+  double sum = 0;
+  for (std::size_t s = 0; s < shares.size(); ++s) sum += shares[s].*part = value(s);
+  for (std::size_t s = 0; s < shares.size(); ++s)
+    shares[s].*part = sum > 0 ? shares[s].*part / sum : s == 0 ? 1 : 0;
+}
+
+}  // namespace
+
+std::vector<workload::StageShare> stage_shares(const workload::Traffic& traffic,
+                                               const Fabric& fabric) {
+  constexpr double step_weight = 50;  // some 30 us over the network, 0.6 us over NVLink
+  std::vector<workload::StageShare> shares(traffic.stages.size(), {1, 1});
+  if (shares.size() < 2) return shares;
+  share_out(shares, &workload::StageShare::lead, [&](std::size_t s) {
+    return traffic.stages[s].latency_steps * step_weight + traffic.stages[s].inner_steps;
+  });
+  share_out(shares, &workload::StageShare::bytes,
+            [&](std::size_t s) { return busiest_link_s(traffic.stages[s], fabric); });
+  return shares;
 }
 
 double late_of(const LateRanks& ranks, NodeId rank) {
@@ -156,25 +196,17 @@ double chain_delay_s(const LateRanks& ranks, const workload::Chain& chain, Route
   return std::max(0.0, alone - chain.steps * *std::ranges::max_element(chunk));
 }
 
-double traffic_latency_s(const workload::Traffic& traffic, Duration step_overhead, Router& router) {
-  double total = 0;
-  for (const workload::Stage& stage : traffic.stages)
-    total += stage_latency_s(stage, step_overhead, router);
-  return total;
-}
-
-double traffic_floor_s(const workload::Traffic& traffic, Duration step_overhead, Router& router) {
-  double total = 0;
+TrafficFloor traffic_floor(const workload::Traffic& traffic, Duration step_overhead,
+                           const std::optional<workload::CallCost>& cost, Router& router) {
+  TrafficFloor floor;
+  if (cost) floor = {cost->lead_s, cost->bytes_s};
   for (const workload::Stage& stage : traffic.stages) {
-    HostLoad load(router.fabric());
-    for (const workload::Chain& chain : stage.chains)
-      for (const workload::Edge& edge : chain.edges) load.add(edge.from, edge.to, edge.bytes);
-    for (const workload::Edge& flow : stage.flows) load.add(flow.from, flow.to, flow.bytes);
-    for (const workload::Exchange& exchange : stage.exchanges)
-      add_exchange(exchange, router.fabric(), load);
-    total += load.seconds() + stage_latency_s(stage, step_overhead, router);
+    const StageLatency latency(stage, router);
+    floor.latency_s +=
+        cost ? latency.beyond_library_s(step_overhead) : latency.seconds(step_overhead);
+    if (!cost) floor.bytes_s += busiest_link_s(stage, router.fabric());
   }
-  return total;
+  return floor;
 }
 
 }  // namespace weft::engine::fluid

@@ -18,7 +18,7 @@ inline std::vector<StateChange> faults_of(const Fabric& fabric, std::string_view
   const auto section = parse_yaml(yaml, "faults.yaml");
   REQUIRE(section.has_value());
   auto timeline = model::read_faults(fabric, *section);
-  REQUIRE_MESSAGE(timeline.has_value(), timeline.error().text());
+  REQUIRE_MESSAGE(timeline.has_value(), (timeline ? "" : timeline.error().text()));
   return timeline->snapshots;
 }
 

@@ -1,5 +1,7 @@
 #include "engine/fluid/traffic_player.hpp"
 
+#include <algorithm>
+
 namespace weft::engine::fluid {
 namespace {
 
@@ -17,7 +19,9 @@ std::uint32_t take(std::vector<T>& rows, std::vector<std::uint32_t>& free) {
 }  // namespace
 
 TrafficPlayer::TrafficId TrafficPlayer::add(const workload::Traffic& traffic) {
-  known_.push_back({&traffic, std::vector<StageCache>(traffic.stages.size())});
+  Known& known = known_.emplace_back(Known{&traffic, {}});
+  for (const workload::StageShare& share : stage_shares(traffic, network_.fabric()))
+    known.stages.emplace_back().share = share;
   return TrafficId(known_.size() - 1);
 }
 
@@ -45,6 +49,8 @@ void TrafficPlayer::on_timer(std::uint64_t value) {
     case Timer::What::wake_rank:
       playing_[timer.playing].exchanges[timer.item].wake(timer.rank);
       return send_ready(timer.playing, timer.item);
+    case Timer::What::paced:
+      return release(timer.playing);
   }
 }
 
@@ -57,22 +63,34 @@ void TrafficPlayer::prepare_stage(std::uint32_t id) {
     return listener_.on_played(token);
   }
   playing.stage_start_s = network_.now();
+  const double lead = lead_s(id);
+  if (lead <= 0) return begin_stage(id);
+  set_timer(network_.now() + lead, {.playing = id, .what = Timer::What::begin_stage});
+}
+
+// Of the stage at hand, before its first byte.
+double TrafficPlayer::lead_s(std::uint32_t id) {
   StageCache& cache = cache_of(id);
+  const Play& play = playing_[id].play;
   if (cache.latency_round != network_.state_round()) {
+    const StageLatency latency(stage_of(id), network_.router());
     cache.latency_round = network_.state_round();
-    cache.latency_s = stage_latency_s(stage_of(id), playing.play.step_overhead, network_.router());
+    cache.latency_s = latency.seconds(play.step_overhead);
+    cache.excess_latency_s = latency.beyond_library_s(play.step_overhead);
   }
-  if (cache.latency_s <= 0) return begin_stage(id);
-  set_timer(network_.now() + cache.latency_s, {.playing = id, .what = Timer::What::begin_stage});
+  return play.cost ? play.cost->lead_s * cache.share.lead + cache.excess_latency_s
+                   : cache.latency_s;
 }
 
 void TrafficPlayer::begin_stage(std::uint32_t id) {
   const workload::Stage& stage = stage_of(id);
   playing_[id].outstanding = 1;  // held until everything has been started
+  double last_delay = 0;
   for (std::uint32_t c = 0; c < stage.chains.size(); ++c) {
     const double delay = late_applies(id) ? chain_delay_s(*playing_[id].play.late, stage.chains[c],
                                                           network_.router())
                                           : 0;
+    last_delay = std::max(last_delay, delay);
     ++playing_[id].outstanding;
     if (delay > 0) {
       set_timer(network_.now() + delay,
@@ -87,6 +105,11 @@ void TrafficPlayer::begin_stage(std::uint32_t id) {
   }
   playing_[id].exchanges.clear();
   for (std::uint32_t x = 0; x < stage.exchanges.size(); ++x) begin_exchange(id, x);
+  if (const auto& cost = playing_[id].play.cost) {
+    const double least = cost->bytes_s * cache_of(id).share.bytes;
+    ++playing_[id].outstanding;
+    set_timer(network_.now() + last_delay + least, {.playing = id, .what = Timer::What::paced});
+  }
   release(id);
 }
 
@@ -110,21 +133,23 @@ const TrafficPlayer::ChainRoute& TrafficPlayer::chain_route(std::uint32_t id, st
 
 void TrafficPlayer::begin_chain(std::uint32_t id, std::uint32_t chain) {
   const ChainRoute& entry = chain_route(id, chain);
-  network_.send(entry.route, entry.bytes * playing_[id].play.scale, 0, note_sent({.playing = id}));
+  network_.send(entry.route, entry.bytes * scale_of(playing_[id].play), 0,
+                note_sent({.playing = id}));
 }
 
 // A stage of independent flows starts when its last rank has arrived.
 void TrafficPlayer::begin_flow(std::uint32_t id, const workload::Edge& edge) {
   const Play& play = playing_[id].play;
   const Part part{edge.from, edge.to, 0, network_.router().stream_count(), play.message, 1};
-  network_.send(
-      {.parts = {&part, 1}, .bytes = edge.bytes * play.scale, .tag = note_sent({.playing = id})});
+  network_.send({.parts = {&part, 1},
+                 .bytes = edge.bytes * scale_of(play),
+                 .tag = note_sent({.playing = id})});
 }
 
 void TrafficPlayer::begin_exchange(std::uint32_t id, std::uint32_t index) {
   const workload::Exchange& exchange = stage_of(id).exchanges[index];
   const auto ranks = static_cast<std::uint32_t>(exchange.ranks.size());
-  playing_[id].exchanges.emplace_back(ranks, exchange.window);
+  playing_[id].exchanges.emplace_back(exchange);
   ++playing_[id].outstanding;
   for (std::uint32_t r = 0; r < ranks; ++r) {
     const double delay = late_applies(id) ? late_of(*playing_[id].play.late, exchange.ranks[r]) : 0;
@@ -141,10 +166,9 @@ void TrafficPlayer::begin_exchange(std::uint32_t id, std::uint32_t index) {
 void TrafficPlayer::send_ready(std::uint32_t id, std::uint32_t index) {
   const workload::Exchange& exchange = stage_of(id).exchanges[index];
   const Play play = playing_[id].play;
-  const auto count = static_cast<std::uint32_t>(exchange.ranks.size());
   while (const auto message = playing_[id].exchanges[index].next_ready()) {
-    const std::uint32_t peer = (message->rank + message->round) % count;
-    const double bytes = exchange_bytes(exchange, message->rank, peer) * play.scale;
+    const std::uint32_t peer = exchange.receiver(message->rank, message->round);
+    const double bytes = exchange.bytes(message->rank, peer) * scale_of(play);
     if (bytes <= 0) {
       playing_[id].exchanges[index].ended(*message);
       continue;
@@ -179,9 +203,9 @@ TrafficPlayer::Origin TrafficPlayer::origin(std::uint64_t value) const {
   const workload::Stage& stage = stage_of(sent.playing);
   Origin out{playing_[sent.playing].play.token, &stage, {}, {}};
   if (sent.exchange == no_exchange) return out;
-  const std::vector<NodeId>& ranks = stage.exchanges[sent.exchange].ranks;
-  out.sender = ranks[sent.message.rank];
-  out.receiver = ranks[(sent.message.rank + sent.message.round) % ranks.size()];
+  const workload::Exchange& exchange = stage.exchanges[sent.exchange];
+  out.sender = exchange.ranks[sent.message.rank];
+  out.receiver = exchange.ranks[exchange.receiver(sent.message.rank, sent.message.round)];
   return out;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "engine/fluid/network.hpp"
 #include "engine/fluid/stage.hpp"
 #include "engine/fluid/time_histogram.hpp"
+#include "workload/collective/cost.hpp"
 #include "workload/collective/traffic.hpp"
 
 namespace weft::engine::fluid {
@@ -38,8 +40,10 @@ class TrafficPlayer {
   using TrafficId = Id<struct TrafficTag>;
   struct Play {
     TrafficId traffic;
-    double scale = 1;                 // of all bytes
-    Duration step_overhead;           // added to every step of a stage
+    double scale = 1;        // of all bytes
+    Duration step_overhead;  // added to every step of a stage
+    // What the library needs for it; none: nothing but bytes at line rate and the paths' latency.
+    std::optional<workload::CallCost> cost = {};
     std::uint32_t message = 0;        // where whole messages take turns on QPs
     const LateRanks* late = nullptr;  // of the first stage; must last until it has begun
     std::uint64_t token = 0;
@@ -88,7 +92,7 @@ class TrafficPlayer {
   };
   static constexpr std::uint32_t no_exchange = UINT32_MAX;
   struct Timer {
-    enum class What : std::uint8_t { begin_stage, begin_chain, wake_rank };
+    enum class What : std::uint8_t { begin_stage, begin_chain, wake_rank, paced };
     std::uint32_t playing = 0;
     What what = What::begin_stage;
     std::uint32_t item = 0;  // chain, or exchange
@@ -96,8 +100,9 @@ class TrafficPlayer {
   };
   struct StageCache {
     std::vector<ChainRoute> routes;
+    workload::StageShare share;
     std::uint32_t latency_round = 0;
-    double latency_s = 0;
+    double latency_s = 0, excess_latency_s = 0;
   };
 
   struct Known {
@@ -111,6 +116,11 @@ class TrafficPlayer {
   StageCache& cache_of(std::uint32_t id) {
     return known_[playing_[id].play.traffic.index()].stages[playing_[id].stage];
   }
+  // Of all bytes of a play, as links carry them.
+  static double scale_of(const Play& play) {
+    return play.cost ? play.scale * play.cost->wire_bytes : play.scale;
+  }
+  double lead_s(std::uint32_t id);
   const ChainRoute& chain_route(std::uint32_t id, std::uint32_t chain);
   bool late_applies(std::uint32_t id) const {
     return playing_[id].play.late != nullptr && playing_[id].stage == 0;

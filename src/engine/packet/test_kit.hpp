@@ -178,7 +178,7 @@ struct Setting {
 inline Result<PacketRunResult> try_run(const Fabric& fabric, const Load& load,
                                        const Setting& setting) {
   auto router = route::Router::create(fabric, setting.routing, setting.seed);
-  REQUIRE_MESSAGE(router.has_value(), router.error().text());
+  REQUIRE_MESSAGE(router.has_value(), (router ? "" : router.error().text()));
   MessageSet set = make_messages(load.connections, load.drafts);
   set.via = load.via;
   Progress progress("", 0, Progress::Show::never);
@@ -187,7 +187,7 @@ inline Result<PacketRunResult> try_run(const Fabric& fabric, const Load& load,
 
 inline PacketRunResult run(const Fabric& fabric, const Load& load, const Setting& setting) {
   auto result = try_run(fabric, load, setting);
-  REQUIRE_MESSAGE(result.has_value(), result.error().text());
+  REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().text()));
   CHECK(result->conservation.holds());
   CHECK(result->complete == result->unfinished.empty());
   if (result->complete && result->counters.retransmissions == 0)

@@ -61,7 +61,7 @@ TEST_CASE("records are read, and written as they were") {
   LineReader lines(text, "r.jsonl");
   RecordCounts counts;
   const auto set = read_records(fabric, lines, counts);
-  REQUIRE_MESSAGE(set.has_value(), set.error().text());
+  REQUIRE_MESSAGE(set.has_value(), (set ? "" : set.error().text()));
   REQUIRE(set->rows.size() == 2);
   CHECK(set->rows[0].entity == entity(testing::link(fabric, "rtsw:0->ctsw:1")));
   CHECK(set->rows[1].entity == Entity{});

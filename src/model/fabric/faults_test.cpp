@@ -19,7 +19,7 @@ Result<FaultTimeline> parse_faults(const Fabric& fabric, std::string_view yaml,
 
 FaultTimeline timeline(const Fabric& fabric, std::string_view yaml, std::uint64_t seed = 1) {
   auto faults = parse_faults(fabric, yaml, seed);
-  REQUIRE_MESSAGE(faults.has_value(), faults.error().text());
+  REQUIRE_MESSAGE(faults.has_value(), (faults ? "" : faults.error().text()));
   return *std::move(faults);
 }
 

@@ -24,7 +24,7 @@ Result<FlowSet> read_matrix(std::string_view text, StartUnit unit = StartUnit::n
 
 FlowSet matrix_flows(std::string_view text, StartUnit unit = StartUnit::none) {
   auto set = read_matrix(text, unit);
-  REQUIRE_MESSAGE(set.has_value(), set.error().text());
+  REQUIRE_MESSAGE(set.has_value(), (set ? "" : set.error().text()));
   return *std::move(set);
 }
 

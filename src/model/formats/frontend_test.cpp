@@ -151,10 +151,10 @@ TEST_CASE("fabrics with a front end survive YAML and GraphML, Slurm sees hosts a
   const auto section = parse_yaml(to_fabric_yaml(f), "export.yaml");
   REQUIRE(section.has_value());
   const auto again = build_fabric(*section->find("fabric"));
-  REQUIRE_MESSAGE(again.has_value(), again.error().text());
+  REQUIRE_MESSAGE(again.has_value(), (again ? "" : again.error().text()));
   CHECK(digest(*again) == digest(f));
   const auto graph = read_graphml(to_graphml(f), "export.graphml", {});
-  REQUIRE_MESSAGE(graph.has_value(), graph.error().text());
+  REQUIRE_MESSAGE(graph.has_value(), (graph ? "" : graph.error().text()));
   for (const NodeId n : f.nodes()) {  // GraphML numbers scopes anew
     CHECK(graph->name(n) == f.name(n));
     CHECK(graph->kind(n) == f.kind(n));

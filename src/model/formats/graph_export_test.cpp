@@ -82,7 +82,7 @@ TEST_CASE("fabrics come back from GraphML") {
     CAPTURE(yaml);
     const Fabric f = make_fabric(yaml);
     const auto back = read_graphml(to_graphml(f), "g.xml");
-    REQUIRE_MESSAGE(back.has_value(), back.error().text());
+    REQUIRE_MESSAGE(back.has_value(), (back ? "" : back.error().text()));
     CHECK(same(f, *back));
     CHECK(to_graphml(*back) == to_graphml(f));
   }
@@ -101,7 +101,7 @@ constexpr std::string_view foreign = R"(<graphml>
 
 TEST_CASE("graphs of other programs become switches") {
   const auto fabric = read_graphml(foreign, "g.xml", {.rate = 1_Gbps, .limits = {}});
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
+  REQUIRE_MESSAGE(fabric.has_value(), (fabric ? "" : fabric.error().text()));
   CHECK(count(*fabric, "switch") == 2);
   CHECK(fabric->rate(link(*fabric, "n0->n1#1")) == 10_Gbps);
   CHECK(fabric->rate(link(*fabric, "n0->n1#2")) == 1_Gbps);

@@ -19,7 +19,7 @@ inline Result<Fabric> try_fabric(std::string_view yaml) {
 
 inline Fabric make_fabric(std::string_view yaml) {
   auto fabric = try_fabric(yaml);
-  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
+  REQUIRE_MESSAGE(fabric.has_value(), (fabric ? "" : fabric.error().text()));
   return *std::move(fabric);
 }
 

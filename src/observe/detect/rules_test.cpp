@@ -53,7 +53,7 @@ detections:
         - change: {metric: celsius, above: 5}
     suppress: [link_down, bgp_down]
 )");
-  REQUIRE_MESSAGE(rules.has_value(), rules.error().text());
+  REQUIRE_MESSAGE(rules.has_value(), (rules ? "" : rules.error().text()));
   const Rule& rule = rules->front();
   CHECK(rule.kind == model::EventKind::card_fail);
   CHECK(rule.per == Part::card);

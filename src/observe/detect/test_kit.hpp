@@ -24,7 +24,7 @@ inline Result<Rules> try_rules(const std::string& yaml) {
 // Only those of the list.
 inline Rules make_rules(const std::string& detections) {
   auto rules = try_rules("builtin: false\ndetections:\n" + detections);
-  REQUIRE_MESSAGE(rules.has_value(), rules.error().text());
+  REQUIRE_MESSAGE(rules.has_value(), (rules ? "" : rules.error().text()));
   return *std::move(rules);
 }
 inline std::string refusal(const std::string& yaml) {

@@ -27,7 +27,7 @@ TEST_CASE("OpenSLO: a service, and an SLO for each threshold") {
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find("---\n", start), text.size());
     const auto document = parse_yaml(text.substr(start, end - start), "openslo.yaml");
-    REQUIRE_MESSAGE(document.has_value(), document.error().text());
+    REQUIRE_MESSAGE(document.has_value(), (document ? "" : document.error().text()));
     documents.push_back(*document);
     start = end + 4;
   }

@@ -21,7 +21,7 @@ struct ScrapeBed {
     const auto config = parse_yaml(yaml, "m.yaml");
     REQUIRE(config.has_value());
     auto out = PrometheusMapping::from_yaml(*config);
-    REQUIRE_MESSAGE(out.has_value(), out.error().text());
+    REQUIRE_MESSAGE(out.has_value(), (out ? "" : out.error().text()));
     return *std::move(out);
   }
   // "device/component metric[index] value +seconds", one a line.

@@ -40,7 +40,7 @@ inline Policy policy_with(std::string_view yaml) {
   auto config = parse_yaml(yaml, "policy.yaml");
   REQUIRE(config.has_value());
   auto policy = read_policy(*config);
-  REQUIRE_MESSAGE(policy.has_value(), policy.error().text());
+  REQUIRE_MESSAGE(policy.has_value(), (policy ? "" : policy.error().text()));
   return *std::move(policy);
 }
 
@@ -177,7 +177,7 @@ struct Bench {
     repair = std::make_unique<Repair>(fabric, policy);
     const auto documents = memory.all();
     const Status done = repair->restore(documents, now);
-    REQUIRE_MESSAGE(done.has_value(), done.error().text());
+    REQUIRE_MESSAGE(done.has_value(), (done ? "" : done.error().text()));
   }
   void step() {
     Step s = repair->step(now);

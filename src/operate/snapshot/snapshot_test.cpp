@@ -112,14 +112,14 @@ TEST_CASE("a snapshot is taken side by side, in time, and holds what it says") {
   const auto start = std::chrono::steady_clock::now();
   const auto taken = taker.take(fabric, case_of(fabric, "ctsw:1"), "rule \"x\"", {1'000}, {});
   CHECK(std::chrono::steady_clock::now() - start < 900ms);
-  REQUIRE_MESSAGE(taken.has_value(), taken.error().text());
+  REQUIRE_MESSAGE(taken.has_value(), (taken ? "" : taken.error().text()));
   CHECK(devices->most >= 3);
   CHECK(taken->bytes == fs::file_size(taken->path));
   CHECK(taken->sha256 == sha256_hex(*read_file(taken->path)));
   CHECK((fs::status(taken->path).permissions() & fs::perms::others_all) == fs::perms::none);
 
   const auto snapshot = load(taken->path);
-  REQUIRE_MESSAGE(snapshot.has_value(), snapshot.error().text());
+  REQUIRE_MESSAGE(snapshot.has_value(), (snapshot ? "" : snapshot.error().text()));
   const Manifest& manifest = snapshot->manifest;
   CHECK(to_json(manifest) == taken->manifest);
   CHECK(manifest.case_id == "c1");
@@ -189,7 +189,7 @@ TEST_CASE("a copy for a vendor holds no secret, and verifies") {
       export_copy(*original, {.names = {"acme", "ctsw"}, .listed_names = Treatment::pseudonym});
   REQUIRE(copy.has_value());
   const auto back = verify(*pack(copy->snapshot), "copy");
-  REQUIRE_MESSAGE(back.has_value(), back.error().text());
+  REQUIRE_MESSAGE(back.has_value(), (back ? "" : back.error().text()));
   const std::string all = gunzip(*pack(copy->snapshot), "copy").value_or("");
   for (const std::string_view secret : {"hunter2", "8.8.8.8", "acme", "ctsw"})
     CHECK(all.find(secret) == std::string::npos);

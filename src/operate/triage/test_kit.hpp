@@ -32,7 +32,7 @@ inline Rules rules_with(std::string_view yaml) {
   auto config = parse_yaml(yaml, "rules.yaml");
   REQUIRE(config.has_value());
   auto rules = read_rules(*config);
-  REQUIRE_MESSAGE(rules.has_value(), rules.error().text());
+  REQUIRE_MESSAGE(rules.has_value(), (rules ? "" : rules.error().text()));
   return *std::move(rules);
 }
 
@@ -99,7 +99,7 @@ class Story {
   }
   Story& maintain(const model::Episode& episode) {
     auto windows = Maintenance::create(context_->parts, context_->suspects, {episode});
-    REQUIRE_MESSAGE(windows.has_value(), windows.error().text());
+    REQUIRE_MESSAGE(windows.has_value(), (windows ? "" : windows.error().text()));
     context_->maintenance = *std::move(windows);
     return *this;
   }

@@ -20,9 +20,10 @@ struct Pair {
   double ratio() const { return packet_s / fluid_s; }
 };
 
-// Runs both engines; every job's time, in file order.
+// Runs both engines at line rate, where the network alone decides; every job's time, in file order.
 std::vector<Pair> compare(const std::string& shared) {
   const model::Outcome outcome = run(shared + R"(
+collectives: {cost: line_rate}
 compare:
   fluid: {engine: fluid}
   packet: {engine: packet}

@@ -103,6 +103,7 @@ std::vector<engine::fluid::GraphJob> graph_jobs(const Jobs& jobs, const Setup& s
     job.step_overhead = setup.step_overhead;
     job.overlap_slowdown = placed.overlap_slowdown;
     job.algorithms = placed.algorithms;
+    job.library = placed.library;
     out.push_back(std::move(job));
   }
   return out;

@@ -107,11 +107,29 @@ class JobReader {
     reader.finish();
     if (errors_.size() > errors_before || placed.job.ranks.empty()) return;
     request.ranks = placed.job.ranks;
+    if (Status known = read_cost(placed, request); !known)
+      return add_error(std::move(known).error(), item.where, name);
     auto traffic = workload::build_traffic(fabric_, request);
     if (!traffic) return add_error(std::move(traffic).error(), item.where, name);
     placed.job.traffic = *std::move(traffic);
     jobs_.order.push_back({Jobs::Entry::Kind::collective, jobs_.collectives.size()});
     jobs_.collectives.push_back(std::move(placed));
+  }
+
+  // What the library needs for the collective; auto becomes its choice.
+  Status read_cost(PlacedJob& placed, workload::Request& request) {
+    if (setup_.library.cost == workload::Library::Cost::line_rate) return {};
+    const auto machine = workload::machine_of(setup_.library, fabric_, request.ranks);
+    if (!machine) {
+      placed.notes.push_back(
+          fmt::format("job {} runs at line rate: {}", placed.job.name, machine.error().what));
+      return {};
+    }
+    WEFT_TRY(workload::PlannedCall call, workload::plan_call(*machine, request.op, request.bytes,
+                                                             {.algorithm = request.algorithm}));
+    request.algorithm = std::move(call.pick.algorithm);
+    placed.job.cost = call.cost;
+    return {};
   }
 
   void add_error(Error error, const Where& where, const std::string& name) {
@@ -165,6 +183,7 @@ class JobReader {
         if (chosen.empty() && implementation.algorithm != "auto") chosen = implementation.algorithm;
       }
     }
+    if (recorded->has_own_costs) placed.library.cost = workload::Library::Cost::line_rate;
     placed.known.model = recorded->format;
     placed.known.plan = fmt::format("{} ranks", count);
     placed.graph = std::make_shared<const model::OpGraph>(std::move(recorded->graph));
@@ -175,6 +194,7 @@ class JobReader {
     if (reader.has("repeat"))
       placed.repeat = static_cast<std::uint32_t>(reader.count("repeat", std::nullopt, 1, 10'000));
     placed.start = Time{reader.duration("start", Duration{}).ps};
+    placed.library = setup_.library;
     placed.checkpoint = reader.bytes("checkpoint", Bytes{});
     placed.ingest = reader.bytes("ingest", Bytes{});
     read_algorithms(reader, placed);

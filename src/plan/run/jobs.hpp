@@ -11,7 +11,7 @@
 #include "model/fabric/fabric.hpp"
 #include "plan/run/setup.hpp"
 #include "plan/run/training.hpp"
-#include "workload/collective/traffic.hpp"
+#include "workload/collective/calls.hpp"
 #include "workload/jobstart/bootstrap.hpp"
 
 namespace weft::plan {
@@ -24,6 +24,7 @@ struct PlacedJob {
   workload::Op op;
   double bytes = 0;  // per rank, as nccl-tests count
   std::string placement;
+  std::vector<std::string> notes;
 };
 
 // A job with a model or a recorded workload.
@@ -37,8 +38,9 @@ struct PlacedGraph {
   double overlap_slowdown = 1;
   Bytes checkpoint, ingest;  // per GPU; 0: not asked for
   workload::BootstrapModel bootstrap;
-  std::array<std::string, model::collective_op_count> algorithms{};  // empty: auto
-  Where where;                                                       // of the job, for messages
+  workload::Algorithms algorithms{};
+  workload::Library library;
+  Where where;                   // of the job, for messages
   model::TrainingOutcome known;  // what does not depend on the run
   std::vector<std::string> notes;
 };

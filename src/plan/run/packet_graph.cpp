@@ -23,6 +23,7 @@ constexpr std::uint32_t steady_iterations = 2;
 struct GroupCall {
   std::vector<std::vector<NodeId>> ranks;
   std::vector<workload::Traffic> traffic;
+  std::vector<std::optional<workload::CallCost>> costs;
   std::vector<CollectiveLowering> rows;
 };
 
@@ -37,6 +38,7 @@ class GraphLowering {
         fabric_(router.fabric()),
         width_(width_of(router)),
         delay_ns_(static_cast<std::uint32_t>((job.step_overhead.ps + 500) / 1000)),
+        calls_of_library_(fabric_, job.library, job.algorithms),
         out_(out) {}
 
   Result<LoweredGraph> lower(double messages);
@@ -68,7 +70,6 @@ class GraphLowering {
 
   void number_operations();
   void prepare_calls();
-  workload::Traffic traffic_of(workload::Request request);
   double count_messages() const;
   void add_bytes(model::Dimension dimension, NodeId from, NodeId to, double bytes);
   void add_bytes(model::Dimension dimension, const workload::Traffic& traffic);
@@ -87,6 +88,7 @@ class GraphLowering {
   const model::Fabric& fabric_;
   MessageWidth width_;
   std::uint32_t delay_ns_;
+  workload::Calls calls_of_library_;
   MessageGraph& out_;
   LoweredGraph lowered_;
   std::size_t row_ = 0;                     // of the iteration's first operation
@@ -94,7 +96,6 @@ class GraphLowering {
   std::map<CallKey, GroupCall> collectives_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Peer> peers_;  // by actor and slot
   std::map<std::uint32_t, MessageId> absent_;                      // by rank
-  std::map<model::CollectiveOp, std::pair<std::uint32_t, std::string>> refused_;
 };
 
 // Numbers operations, and those that meet.
@@ -122,22 +123,6 @@ void GraphLowering::number_operations() {
     }
 }
 
-// As the fluid engine does: what the job's algorithm cannot serve runs on "auto".
-workload::Traffic GraphLowering::traffic_of(workload::Request request) {
-  if (request.ranks.size() < 2) return {"none", {}};
-  const std::string& wanted = job_.algorithms[static_cast<std::size_t>(request.op)];
-  if (!wanted.empty()) request.algorithm = wanted;
-  auto built = workload::build_traffic(fabric_, request);
-  if (!built && !wanted.empty()) {
-    auto& [count, why] = refused_[request.op];
-    if (count++ == 0) why = built.error().what;
-    request.algorithm = "auto";
-    built = workload::build_traffic(fabric_, request);
-  }
-  WEFT_CHECK(built.has_value());  // graphs and their ranks are checked when they are placed
-  return *std::move(built);
-}
-
 void GraphLowering::prepare_calls() {
   for (const std::vector<Member>& members : calls_) {
     if (members.empty()) continue;
@@ -147,16 +132,17 @@ void GraphLowering::prepare_calls() {
     GroupCall& call = collectives_[{group, o.collective, o.bytes}];
     if (call.traffic.empty())
       for (std::uint32_t r = 0; r < ranks.rows; ++r) {
-        workload::Request request{.op = o.collective, .ranks = {}, .bytes = o.bytes, .matrix = {}};
-        for (const std::uint32_t rank : ranks.row(r)) request.ranks.push_back(gpu(rank));
-        call.ranks.push_back(request.ranks);
-        call.traffic.push_back(traffic_of(std::move(request)));
+        std::vector<NodeId>& gpus = call.ranks.emplace_back();
+        for (const std::uint32_t rank : ranks.row(r)) gpus.push_back(gpu(rank));
+        const auto planned = calls_of_library_.plan(gpus, o.collective, o.bytes);
+        call.costs.push_back(planned.cost);
+        call.traffic.push_back(
+            calls_of_library_.traffic(gpus, o.collective, o.bytes, planned.algorithm));
       }
     for (const workload::Traffic& traffic : call.traffic) add_bytes(o.dimension, traffic);
   }
-  for (const auto& [op, refused] : refused_)
-    lowered_.notes.push_back(fmt::format("{}: {} of the {} groups use \"auto\": {}", job_.name,
-                                         refused.first, workload::to_text(op), refused.second));
+  for (const std::string& note : calls_of_library_.notes())
+    lowered_.notes.push_back(fmt::format("job {}: {}", job_.name, note));
 }
 
 void GraphLowering::add_bytes(model::Dimension dimension, NodeId from, NodeId to, double bytes) {
@@ -172,9 +158,8 @@ void GraphLowering::add_bytes(model::Dimension dimension, const workload::Traffi
     for (const workload::Chain& chain : stage.chains) std::ranges::for_each(chain.edges, add);
     std::ranges::for_each(stage.flows, add);
     for (const workload::Exchange& exchange : stage.exchanges)
-      for (const NodeId from : exchange.ranks)
-        for (const NodeId to : exchange.ranks)
-          if (from != to) add_bytes(dimension, from, to, exchange.bytes_per_pair);
+      exchange.for_each_message(
+          [&](NodeId from, NodeId to, double bytes) { add_bytes(dimension, from, to, bytes); });
   }
 }
 
@@ -264,7 +249,8 @@ void GraphLowering::lower_call(std::span<const Member> members, std::uint32_t it
   GroupCall& call = collectives_.at({group, o.collective, o.bytes});
   if (call.rows.empty())
     for (std::uint32_t r = 0; r < ranks.rows; ++r)
-      call.rows.emplace_back(call.traffic[r], call.ranks[r], job_.step_overhead, router_, out_);
+      call.rows.emplace_back(call.traffic[r], call.ranks[r], job_.step_overhead, call.costs[r],
+                             router_, out_);
   std::map<std::uint32_t, std::size_t> member_of;  // by rank
   for (std::size_t m = 0; m < members.size(); ++m)
     for (const std::uint32_t rank : graph_.ranks_of(members[m].actor)) member_of[rank] = m;

@@ -201,6 +201,7 @@ Result<std::vector<LoweredJob>> PacketJobs::lower_jobs(MessageGraph& graph) {
     WEFT_TRY(LoweredJob added, lower_collective({.traffic = job.traffic,
                                                  .ranks = job.ranks,
                                                  .step_overhead = job.step_overhead,
+                                                 .cost = job.cost,
                                                  .start = job.start,
                                                  .late = job.late,
                                                  .iterations = job.iterations},
@@ -344,6 +345,7 @@ Result<PacketJobs::Known> PacketJobs::run_iteration(std::uint32_t iteration, Ps 
   LoweringRequest request{.traffic = job.traffic,
                           .ranks = job.ranks,
                           .step_overhead = job.step_overhead,
+                          .cost = job.cost,
                           .first_iteration = iteration};
   if (iteration == 0) request.late = job.late;
   WEFT_TRY(const LoweredJob lowered, lower_collective(request, router_, graph));
@@ -526,8 +528,9 @@ PacketJobsResult PacketJobs::finish() {
     out_.run.unfinished.push_back(fmt::format("... and {} more", unfinished_ - unfinished_shown));
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
     JobResult& result = out_.run.jobs[j];
-    result.roofline_s =
-        engine::fluid::traffic_floor_s(jobs_[j].traffic, jobs_[j].step_overhead, router_);
+    result.roofline_s = engine::fluid::traffic_floor(jobs_[j].traffic, jobs_[j].step_overhead,
+                                                     jobs_[j].cost, router_)
+                            .seconds();
     out_.run.makespan_s = std::max(out_.run.makespan_s, result.end_s);
     digest_.add(std::string_view(jobs_[j].name));
   }

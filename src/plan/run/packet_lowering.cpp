@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/check.hpp"
+#include "engine/fluid/stage.hpp"
 
 namespace weft::plan {
 namespace {
@@ -29,11 +30,6 @@ std::uint32_t pieces_of(const Chain& chain) {
   const auto [least, most] = std::ranges::minmax(chain.edges, {}, &Edge::bytes);
   const double wanted = std::min(std::ceil(most.bytes / stream_piece_bytes), least.bytes);
   return static_cast<std::uint32_t>(std::clamp(wanted, 1.0, double{stream_pieces_max}));
-}
-
-double pair_bytes(const Exchange& exchange, std::size_t from, std::size_t to) {
-  return exchange.matrix.empty() ? exchange.bytes_per_pair
-                                 : exchange.matrix[from * exchange.ranks.size() + to];
 }
 
 // Edges of a stream that begin at one node and wait for the same edges.
@@ -72,7 +68,8 @@ std::vector<Passing> passings_of(const Chain& chain) {
 class CollectiveLowering::Impl {
  public:
   Impl(const workload::Traffic& traffic, std::span<const NodeId> ranks, Duration step_overhead,
-       const route::Router& router, MessageGraph& graph)
+       const std::optional<workload::CallCost>& cost, const route::Router& router,
+       MessageGraph& graph)
       : traffic_(traffic),
         nodes_(ranks),
         step_overhead_(step_overhead),
@@ -81,6 +78,9 @@ class CollectiveLowering::Impl {
         graph_(graph),
         ranks_(ranks.size()) {
     for (std::uint32_t r = 0; r < ranks.size(); ++r) rank_of_.emplace(ranks[r], r);
+    if (!cost) return;
+    for (const workload::StageShare& share : engine::fluid::stage_shares(traffic, router.fabric()))
+      paces_.push_back(from_seconds(cost->lead_s * share.lead + cost->bytes_s * share.bytes));
   }
 
   std::vector<MessageId> append(std::span<const MessageEvent> after, std::uint32_t number,
@@ -89,10 +89,11 @@ class CollectiveLowering::Impl {
     for (std::size_t r = 0; r < ranks_.size(); ++r) ranks_[r].passed.assign(1, after[r]);
     number_ = number;
     next_base_ = 0;
-    for (const Stage& stage : traffic_.stages) {
+    for (std::size_t s = 0; s < traffic_.stages.size(); ++s) {
       parts.push_back(graph_.size());
       enter();
-      lower(stage);
+      if (!paces_.empty()) keep_pace(paces_[s]);
+      lower(traffic_.stages[s]);
     }
     parts.push_back(graph_.size());
     enter();
@@ -110,6 +111,7 @@ class CollectiveLowering::Impl {
   };
 
   void enter();
+  void keep_pace(Duration pace);
   void lower(const Stage& stage);
   void lower_turns(const Chain& chain);
   void lower_stream(const Chain& chain);
@@ -166,6 +168,7 @@ class CollectiveLowering::Impl {
   std::unordered_map<NodeId, std::uint32_t> rank_of_;  // looked up only
   std::vector<RankState> ranks_;
   std::uint32_t number_ = 0;
+  std::vector<Duration> paces_;       // of the stages, where the library has a cost
   Duration pause_;                    // before the next stage
   std::vector<std::uint32_t> bases_;  // connections, in the order in which an iteration asks
   std::size_t next_base_ = 0;
@@ -187,6 +190,14 @@ void CollectiveLowering::Impl::enter() {
     state.sent.clear();
   }
   pause_ = {};
+}
+
+// No rank leaves the stage at hand sooner than `pace` after it entered.
+void CollectiveLowering::Impl::keep_pace(Duration pace) {
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+    const MessageEvent entry = ranks_[r].passed.front();
+    ranks_[r].passed.push_back({graph_.add_join(nodes_[r], {&entry, 1}, pace)});
+  }
 }
 
 void CollectiveLowering::Impl::lower(const Stage& stage) {
@@ -260,12 +271,12 @@ void CollectiveLowering::Impl::lower_flow(const Edge& edge) {
 
 // Every rank opens one more round when `ended`, its lowest, is over both ways.
 void CollectiveLowering::Impl::open_round(const Exchange& exchange, std::uint32_t ended) {
-  const auto n = static_cast<std::uint32_t>(exchange.ranks.size());
+  const std::uint32_t n = exchange.size();
   const std::size_t window = sent_.size() / n;
   const MessageId* sent = &sent_[ended % window * n];
   for (std::uint32_t r = 0; r < n; ++r) {
     events_.assign(1, opened_[r]);
-    const MessageId to = sent[r], from = sent[(r + n - ended) % n];
+    const MessageId to = sent[r], from = sent[exchange.sender(r, ended)];
     if (to != none) append(to, When::acknowledged, events_);
     if (from != none) append(from, When::arrived, events_);
     opened_[r] = {graph_.add_join(exchange.ranks[r], events_)};
@@ -273,17 +284,17 @@ void CollectiveLowering::Impl::open_round(const Exchange& exchange, std::uint32_
 }
 
 void CollectiveLowering::Impl::lower_exchange(const Exchange& exchange) {
-  const auto n = static_cast<std::uint32_t>(exchange.ranks.size());
-  const std::uint32_t window = std::clamp(exchange.window, 1u, n - 1);
+  const std::uint32_t n = exchange.size(), end = exchange.end_round;
+  const std::uint32_t window = std::clamp(exchange.window, 1u, exchange.round_count());
   opened_.clear();
   for (const NodeId node : exchange.ranks) append_entry(node, opened_);
   sent_.assign(std::size_t{n} * window, none);
-  for (std::uint32_t round = 1; round < n; ++round) {
-    const bool granted = round > window;
+  for (std::uint32_t round = exchange.first_round; round < end; ++round) {
+    const bool granted = round >= exchange.first_round + window;
     if (granted) open_round(exchange, round - window);
     for (std::uint32_t r = 0; r < n; ++r) {
-      const std::uint32_t peer = (r + round) % n;
-      const Edge edge{exchange.ranks[r], exchange.ranks[peer], pair_bytes(exchange, r, peer)};
+      const std::uint32_t peer = exchange.receiver(r, round);
+      const Edge edge{exchange.ranks[r], exchange.ranks[peer], exchange.bytes(r, peer)};
       MessageId& first = sent_[std::size_t{round % window} * n + r];
       first = none;
       if (edge.bytes <= 0) continue;
@@ -296,11 +307,12 @@ void CollectiveLowering::Impl::lower_exchange(const Exchange& exchange) {
       const std::uint32_t base = connections(edge.from, edge.to, width_.connections);
       first = send(base, edge.bytes, 0, 1, number_);
       graph_.wait_all(first, width_.parts, events_, edge.from);
-      if (round + window >= n) note(edge, first);
+      if (round + window >= end) note(edge, first);
     }
   }
   for (std::uint32_t r = 0; r < n; ++r)
-    if (window < n - 1) ranks_[rank(exchange.ranks[r])].passed.push_back(opened_[r]);
+    if (window < exchange.round_count())
+      ranks_[rank(exchange.ranks[r])].passed.push_back(opened_[r]);
 }
 
 MessageWidth width_of(const route::Router& router) {
@@ -328,7 +340,7 @@ double message_count(const workload::Traffic& traffic, std::size_t ranks,
   const double each = parts + 1;                  // and a join
   double count = 2 * static_cast<double>(ranks);  // starts and ends
   for (const Stage& stage : traffic.stages) {
-    count += static_cast<double>(ranks);
+    count += 2 * static_cast<double>(ranks);  // entries and paces
     for (const Chain& chain : stage.chains) {
       const bool turns = chain.levels.empty();
       const double pieces = turns ? chain.steps : pieces_of(chain);
@@ -337,9 +349,9 @@ double message_count(const workload::Traffic& traffic, std::size_t ranks,
     }
     count += static_cast<double>(stage.flows.size()) * parts;
     for (const Exchange& exchange : stage.exchanges) {
-      const auto n = static_cast<double>(exchange.ranks.size());
-      const bool windowed = exchange.window < exchange.ranks.size() - 1;
-      count += n * (n - 1) * (windowed ? each + 1 : parts);
+      const double messages = 1.0 * exchange.size() * exchange.round_count();
+      const bool windowed = exchange.window < exchange.round_count();
+      count += messages * (windowed ? each + 1 : parts);
     }
   }
   return count;
@@ -347,8 +359,9 @@ double message_count(const workload::Traffic& traffic, std::size_t ranks,
 
 CollectiveLowering::CollectiveLowering(const workload::Traffic& traffic,
                                        std::span<const NodeId> ranks, Duration step_overhead,
+                                       const std::optional<workload::CallCost>& cost,
                                        const route::Router& router, MessageGraph& graph)
-    : impl_(std::make_unique<Impl>(traffic, ranks, step_overhead, router, graph)) {}
+    : impl_(std::make_unique<Impl>(traffic, ranks, step_overhead, cost, router, graph)) {}
 CollectiveLowering::CollectiveLowering(CollectiveLowering&&) noexcept = default;
 CollectiveLowering::~CollectiveLowering() = default;
 
@@ -377,8 +390,8 @@ Status check_overhead(Duration step_overhead) {
 Result<LoweredJob> lower_collective(const LoweringRequest& request, const route::Router& router,
                                     MessageGraph& graph) {
   WEFT_TRY_STATUS(check_overhead(request.step_overhead));
-  CollectiveLowering collective(request.traffic, request.ranks, request.step_overhead, router,
-                                graph);
+  CollectiveLowering collective(request.traffic, request.ranks, request.step_overhead, request.cost,
+                                router, graph);
   LoweredJob out{.stages = static_cast<std::uint32_t>(request.traffic.stages.size()), .first = {}};
   std::vector<MessageEvent> after;
   for (std::size_t r = 0; r < request.ranks.size(); ++r) {

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.hpp"
 #include "plan/run/message_graph.hpp"
 #include "route/router.hpp"
+#include "workload/collective/cost.hpp"
 #include "workload/collective/traffic.hpp"
 
 namespace weft::plan {
@@ -43,6 +45,7 @@ struct LoweringRequest {
   const workload::Traffic& traffic;
   std::span<const NodeId> ranks;
   Duration step_overhead = {};
+  std::optional<workload::CallCost> cost = {};  // what the library needs; none: line rate
   Time start = {};
   std::span<const Duration> late = {};  // by rank, of the first iteration; empty: nobody
   std::uint32_t iterations = 1;
@@ -80,12 +83,16 @@ Status check_message_count(double messages);
 //   with its last part.
 // Sizes are whole bytes that add up to those of the edge, and every message has at least one. A
 // stage in which nothing is sent takes the overhead of its steps.
+// - With a cost no rank leaves a stage sooner after it entered than the stage's shares of it say.
+//   Packets have the latency of their paths by themselves, so that it comes on top only where it is
+//   longer than the library's.
 class CollectiveLowering {
  public:
   // All must outlive it. `step_overhead` comes before every message, to the nearest nanosecond;
   // check_overhead() says whether it fits.
   CollectiveLowering(const workload::Traffic& traffic, std::span<const NodeId> ranks,
-                     Duration step_overhead, const route::Router& router, MessageGraph& graph);
+                     Duration step_overhead, const std::optional<workload::CallCost>& cost,
+                     const route::Router& router, MessageGraph& graph);
   CollectiveLowering(CollectiveLowering&&) noexcept;
   ~CollectiveLowering();
 

@@ -221,6 +221,8 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, const Watch&
     } else {
       const PlacedJob& placed = prepared.jobs.collectives[entry.index];
       out.jobs.push_back(job_outcome(placed, result.jobs[entry.index]));
+      for (const std::string& note : placed.notes)
+        out.notes.push_back({model::Note::Severity::warning, note});
       add_spans(placed, result.jobs[entry.index], out.spans);
     }
   }

@@ -131,6 +131,7 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
   setup.routing = route::read_routing(scenario.section("routing"), errors);
   const std::uint32_t threads = read_engine(scenario.section("engine"), setup, errors);
   read_transport(scenario.section("transport"), setup, errors);
+  setup.library = workload::read_library(scenario.section("collectives"), errors);
   setup.packet.threads = threads;
   setup.packet.seed = scenario.seed;
   check_scheme(setup, errors);

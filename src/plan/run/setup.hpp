@@ -12,6 +12,7 @@
 #include "model/scenario/scenario.hpp"
 #include "model/work/outcome.hpp"
 #include "route/router.hpp"
+#include "workload/collective/cost.hpp"
 
 namespace weft::plan {
 
@@ -29,15 +30,15 @@ struct Setup {
   engine::packet::Options packet;        // of the packet one, its seed that of the scenario
   Memoise memoise = Memoise::on;         // of the packet one
   Duration step_overhead;                // transport.step_overhead
+  workload::Library library;             // collectives
   std::vector<std::string> fault_lines;  // for people
   std::vector<model::Span> fault_spans;  // for the trace
   std::vector<std::string> notes;        // keys that are understood and change nothing here
 };
 
-// Builds the fabric and reads `routing`, `transport`, `faults` and `engine`. Fails with every error
-// of these sections.
-// `engine: fluid` or `packet`, or a map with their keys: {name: fluid, tolerance: 1e-4,
-// audit_every: 1000}, {name: packet, threads: 2, memoise: false}.
+// Builds the fabric and reads `routing`, `transport`, `collectives`, `faults` and `engine`. Fails
+// with every error of these sections. `engine: fluid` or `packet`, or a map with their keys: {name:
+// fluid, tolerance: 1e-4, audit_every: 1000}, {name: packet, threads: 2, memoise: false}.
 Result<Setup> read_setup(const model::Scenario& scenario);
 
 // Fails with Errc::unsupported when the packet engine is asked for what only the fluid one can.

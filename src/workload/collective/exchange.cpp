@@ -7,7 +7,8 @@ Stage all_pairs(const Job& job, std::string name, double bytes) {
   stage.exchanges.push_back({.ranks = job.request.ranks,
                              .bytes_per_pair = bytes,
                              .matrix = {},
-                             .window = job.size() - 1});
+                             .window = job.size() - 1,
+                             .end_round = job.size()});
   set_flow_latency(job, stage);
   return stage;
 }

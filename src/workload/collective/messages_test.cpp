@@ -194,11 +194,7 @@ Loads loads(const Traffic& traffic) {
     for (const Chain& chain : stage.chains) std::ranges::for_each(chain.edges, add);
     std::ranges::for_each(stage.flows, add);
     for (const Exchange& x : stage.exchanges)
-      for (std::size_t i = 0; i < x.ranks.size(); ++i)
-        for (std::size_t j = 0; j < x.ranks.size(); ++j)
-          if (i != j)
-            add({x.ranks[i], x.ranks[j],
-                 x.matrix.empty() ? x.bytes_per_pair : x.matrix[i * x.ranks.size() + j]});
+      x.for_each_message([&](NodeId from, NodeId to, double bytes) { add({from, to, bytes}); });
   }
   return out;
 }

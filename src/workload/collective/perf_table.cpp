@@ -24,37 +24,6 @@ std::string_view redop_of(Op op) {
   return op == Op::all_reduce || op == Op::reduce_scatter ? "sum" : "none";
 }
 
-// The network's bandwidth for one algorithm, asked for once.
-class NetworkBandwidth {
- public:
-  explicit NetworkBandwidth(const PerfRequest& request) : request_(request) {}
-
-  Result<std::optional<double>> of(const std::string& algorithm) {
-    if (!request_.network || request_.shape.hosts == 1) return std::optional<double>{};
-    if (const auto known = known_.find(algorithm); known != known_.end()) return known->second;
-    WEFT_TRY(const double bandwidth, request_.network(algorithm));
-    return known_.emplace(algorithm, bandwidth).first->second;
-  }
-
- private:
-  const PerfRequest& request_;
-  std::map<std::string, std::optional<double>> known_;
-};
-
-struct Chosen {
-  Pick pick;
-  Call call;
-  std::optional<double> network;
-};
-
-// NCCL chooses by the NICs it sees, not by what the fabric gives in the end.
-Result<Chosen> choose(const PerfRequest& request, double bytes, NetworkBandwidth& network) {
-  WEFT_TRY(Pick chosen, pick(request.system, request.shape, request.op, bytes, request.rules));
-  WEFT_TRY(const std::optional<double> bandwidth, network.of(chosen.algorithm));
-  Call call{request.op, chosen.algorithm, chosen.protocol, bytes};
-  return Chosen{std::move(chosen), std::move(call), bandwidth};
-}
-
 double average_busbw(std::span<const PerfRow> rows) {
   double sum = 0;
   for (const PerfRow& row : rows) sum += row.busbw_GBps;
@@ -87,24 +56,24 @@ Result<std::vector<Bytes>> sizes_of(const Sweep& sweep) {
 
 Result<std::vector<PerfRow>> perf_rows(const PerfRequest& request) {
   WEFT_TRY(const std::vector<Bytes> sizes, sizes_of(request.sweep));
-  NetworkBandwidth network(request);
   std::vector<PerfRow> rows;
   rows.reserve(sizes.size());
   for (const Bytes size : sizes) {
     const auto bytes = static_cast<double>(size.count);
-    WEFT_TRY(Chosen chosen, choose(request, bytes, network));
-    WEFT_TRY(const Terms terms,
-             predict(request.system, request.shape, chosen.call, chosen.network));
-    const double seconds = terms.seconds();
+    WEFT_TRY(PlannedCall call, plan_call(request.machine, request.op, bytes, request.rules));
+    double seconds = call.cost.seconds();
+    if (request.on_fabric) {
+      WEFT_TRY(seconds, request.on_fabric(call, bytes));
+    }
     PerfRow row;
     row.size_bytes = static_cast<std::uint64_t>(size.count);
     row.time_us = seconds * 1e6;
     row.algbw_GBps = bytes / seconds / 1e9;
-    row.busbw_GBps = row.algbw_GBps * busbw_factor(request.op, request.shape.ranks);
-    row.algorithm = std::move(chosen.pick.algorithm);
-    row.protocol = chosen.pick.protocol;
-    row.channels = chosen.pick.channels;
-    row.why = std::move(chosen.pick.why);
+    row.busbw_GBps = row.algbw_GBps * busbw_factor(request.op, request.machine.shape.ranks);
+    row.algorithm = std::move(call.pick.algorithm);
+    row.protocol = call.pick.protocol;
+    row.channels = call.pick.channels;
+    row.why = std::move(call.pick.why);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -125,12 +94,13 @@ Result<Anchor> parse_anchor(const Token& token) {
 
 Result<PerfRequest> calibrate(PerfRequest request, const Anchor& anchor) {
   const auto bytes = static_cast<double>(anchor.size.count);
-  NetworkBandwidth network(request);
-  WEFT_TRY(const Chosen chosen, choose(request, bytes, network));
-  const double algbw = anchor.busbw_GBps * 1e9 / busbw_factor(request.op, request.shape.ranks);
-  WEFT_TRY(System fitted,
-           calibrate(request.system, request.shape, chosen.call, bytes / algbw, chosen.network));
-  request.system = std::move(fitted);
+  Machine& machine = request.machine;
+  WEFT_TRY(const Pick chosen,
+           pick(machine.system, machine.shape, request.op, bytes, request.rules));
+  const double algbw = anchor.busbw_GBps * 1e9 / busbw_factor(request.op, machine.shape.ranks);
+  WEFT_TRY(machine.system,
+           calibrate(machine.system, machine.shape,
+                     {request.op, chosen.algorithm, chosen.protocol, bytes}, bytes / algbw));
   return request;
 }
 
@@ -152,12 +122,12 @@ std::string nccl_table(const PerfRequest& request, std::span<const PerfRow> rows
                                          rate == "algbw" ? "busbw" : rate, wrong);
     return fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{}\n", a, b, c, d, e, half, half);
   };
-  const GroupShape& shape = request.shape;
+  const GroupShape& shape = request.machine.shape;
   std::string out = fmt::format(
       "# weft perf {}: predicted by a model, nothing was run\n"
       "# system {}: {} ranks, {} host(s) with {} GPUs and {} NICs each\n#\n",
-      to_text(request.op), request.system.name, shape.ranks, shape.hosts, shape.gpus_per_host,
-      shape.nics_per_host);
+      to_text(request.op), request.machine.system.name, shape.ranks, shape.hosts,
+      shape.gpus_per_host, shape.nics_per_host);
   out += fmt::format(
       "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}           out-of-place"
       "                       in-place          \n",
@@ -181,9 +151,9 @@ std::string perf_json(const PerfRequest& request, std::span<const PerfRow> rows)
   using nlohmann::ordered_json;
   ordered_json out;
   out["op"] = to_text(request.op);
-  out["system"] = request.system.name;
-  out["ranks"] = request.shape.ranks;
-  out["hosts"] = request.shape.hosts;
+  out["system"] = request.machine.system.name;
+  out["ranks"] = request.machine.shape.ranks;
+  out["hosts"] = request.machine.shape.hosts;
   out["rows"] = ordered_json::array();
   for (const PerfRow& row : rows)
     out["rows"].push_back({{"size_bytes", row.size_bytes},

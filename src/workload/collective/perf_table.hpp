@@ -10,9 +10,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "workload/collective/system.hpp"
-#include "workload/collective/traffic.hpp"
-#include "workload/collective/tuner.hpp"
+#include "workload/collective/cost.hpp"
 
 namespace weft::workload {
 
@@ -28,14 +26,12 @@ struct Sweep {
 Result<std::vector<Bytes>> sizes_of(const Sweep& sweep);
 
 struct PerfRequest {
-  System system;
-  GroupShape shape;
+  Machine machine;
   Op op = Op::all_reduce;
   Sweep sweep;
   TunerRules rules;
-  // Bytes per second of one host's NICs under an algorithm, as an engine finds them on the real
-  // fabric; empty: network_bytes_per_s(). Called once per algorithm.
-  std::function<Result<double>(std::string_view algorithm)> network;
+  // Seconds of a call on the real fabric, as an engine finds them; empty: on one without limits.
+  std::function<Result<double>(const PlannedCall& call, double bytes)> on_fabric;
 };
 
 struct PerfRow {
@@ -47,7 +43,7 @@ struct PerfRow {
   std::string why;
 };
 
-// One row per size. Fails: as sizes_of(), pick() and `network`.
+// One row per size. Fails: as sizes_of(), plan_call() and `on_fabric`.
 Result<std::vector<PerfRow>> perf_rows(const PerfRequest& request);
 
 // One measured row, "SIZE=BUSBW" with a size as nccl-tests write it and GB/s: "4M=132.41".
@@ -57,7 +53,8 @@ struct Anchor {
 };
 Result<Anchor> parse_anchor(const Token& token);
 // The request with its system's one latency such that the row at the anchor's size is the anchor's.
-// The algorithm is the one the request's rules give at that size. Fails: as pick(), calibrate().
+// The algorithm is the one the request's rules give at that size, on a fabric without limits.
+// Fails: as pick(), calibrate().
 Result<PerfRequest> calibrate(PerfRequest request, const Anchor& anchor);
 
 // The nccl-tests table, float and sum, column by column. Nothing was computed, so "#wrong" is N/A;

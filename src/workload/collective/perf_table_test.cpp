@@ -15,7 +15,7 @@ using test::contains;
 
 PerfRequest request_of(std::int64_t begin, std::int64_t end) {
   PerfRequest request;
-  request.system = system_by_name("p5").value();
+  request.machine.system = system_by_name("p5").value();
   request.sweep = {.begin = {begin}, .end = {end}};
   return request;
 }
@@ -116,21 +116,17 @@ TEST_CASE("calibration by one row") {
   CHECK_FALSE(calibrate(request_of(8, 8), {4_MiB, 1e6}));  // faster than the links
 }
 
-TEST_CASE("the caller's network bandwidth counts, once per algorithm") {
+TEST_CASE("times on the caller's fabric replace those of a fabric without limits") {
   PerfRequest request = request_of(1 << 30, std::int64_t{4} << 30);
-  request.shape = {.ranks = 32, .hosts = 4, .gpus_per_host = 8, .nics_per_host = 8};
+  request.machine.shape = {.ranks = 32, .hosts = 4, .gpus_per_host = 8, .nics_per_host = 8};
   request.rules.algorithm = "ring";
   const double full = rows_of(request)[2].busbw_GBps;
-  int calls = 0;
-  request.network = [&](std::string_view algorithm) -> Result<double> {
-    CHECK(algorithm == "ring");
-    ++calls;
-    return 100e9;
+  request.on_fabric = [&](const PlannedCall& call, double) -> Result<double> {
+    CHECK(call.pick.algorithm == "ring");
+    return 2 * call.cost.seconds();
   };
-  CHECK(rows_of(request)[2].busbw_GBps == doctest::Approx(100).epsilon(0.02));
-  CHECK(full > 300);
-  CHECK(calls == 1);
-  request.network = [](std::string_view) -> Result<double> {
+  CHECK(rows_of(request)[2].busbw_GBps == doctest::Approx(full / 2));
+  request.on_fabric = [](const PlannedCall&, double) -> Result<double> {
     return fail(Errc::infeasible, {}, "no path");
   };
   CHECK_FALSE(perf_rows(request));

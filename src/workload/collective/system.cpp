@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/text.hpp"
 
@@ -115,10 +116,15 @@ void set_generation(System& system, Rate nvlink) {
 
 std::string_view to_text(Generation generation) { return facts(generation).name; }
 
-std::string_view to_text(Transport transport) {
-  constexpr std::array<std::string_view, 3> names{"infiniband", "roce", "efa"};
-  return names[static_cast<std::size_t>(transport)];
+namespace {
+constexpr std::array<std::string_view, 3> transports{"infiniband", "roce", "efa"};
 }
+
+std::string_view to_text(Transport transport) {
+  return transports[static_cast<std::size_t>(transport)];
+}
+
+std::vector<std::string> transport_names() { return {transports.begin(), transports.end()}; }
 
 std::vector<std::string> system_names() {
   std::vector<std::string> names;
@@ -170,33 +176,36 @@ Result<System> system_of(const Fabric& fabric, std::span<const NodeId> ranks, Tr
 }
 
 Result<GroupShape> shape_of(const Fabric& fabric, std::span<const NodeId> ranks) {
-  std::map<NodeId, std::uint32_t> per_host;
-  for (const NodeId rank : ranks) ++per_host[fabric.host_of(rank)];
   if (ranks.size() < 2)
     return fail(Errc::infeasible, {},
                 fmt::format("a collective needs at least 2 ranks, not {}", ranks.size()));
-  const auto [host, count] = *per_host.begin();
-  for (const auto& [other, held] : per_host) {
-    if (held == count) continue;
-    return fail(Errc::infeasible, {},
-                fmt::format("hosts hold different numbers of ranks: {} on {}, {} on {}", count,
-                            fabric.name(host), held, fabric.name(other)),
-                "the time model needs the same number of ranks on every host");
+  struct Host {
+    std::uint32_t ranks = 0;
+    std::set<NodeId> nics;
+  };
+  std::map<NodeId, Host> hosts;
+  for (const NodeId rank : ranks) {
+    Host& host = hosts[fabric.host_of(rank)];
+    ++host.ranks;
+    if (const NodeId nic = fabric.nic_of(rank); nic.valid()) host.nics.insert(nic);
   }
-  const auto nics = fabric.nics_of(host).size();
+  const auto& fullest = std::ranges::max_element(hosts, {}, [](const auto& entry) {
+                          return entry.second.ranks;
+                        })->second;
   return GroupShape{.ranks = static_cast<std::uint32_t>(ranks.size()),
-                    .hosts = static_cast<std::uint32_t>(per_host.size()),
-                    .gpus_per_host = count,
-                    .nics_per_host = static_cast<std::uint32_t>(nics)};
+                    .hosts = static_cast<std::uint32_t>(hosts.size()),
+                    .gpus_per_host = fullest.ranks,
+                    .nics_per_host = static_cast<std::uint32_t>(fullest.nics.size())};
 }
 
 Status check(const GroupShape& shape) {
   const std::uint64_t places = std::uint64_t{shape.hosts} * shape.gpus_per_host;
-  if (shape.ranks < 2 || places != shape.ranks)
+  const std::uint64_t least = std::uint64_t{shape.gpus_per_host} + shape.hosts - 1;
+  if (shape.ranks < 2 || shape.hosts == 0 || shape.ranks < least || shape.ranks > places)
     return fail(Errc::value, {},
                 fmt::format("{} ranks do not fit {} hosts with {} GPUs each", shape.ranks,
                             shape.hosts, shape.gpus_per_host),
-                "use at least 2 ranks, and exactly hosts times GPUs per host");
+                "use at least 2 ranks: so many on one host, and one or more on every other");
   if (shape.hosts > 1 && shape.nics_per_host == 0)
     return fail(Errc::value, {}, fmt::format("{} hosts without NICs", shape.hosts),
                 "set nics_per_host");

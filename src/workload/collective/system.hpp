@@ -17,11 +17,13 @@ enum class Generation : std::uint8_t { nvlink3, nvlink4, nvlink5 };  // A100; H1
 enum class Transport : std::uint8_t { infiniband, roce, efa };
 std::string_view to_text(Generation generation);
 std::string_view to_text(Transport transport);
+std::vector<std::string> transport_names();
 
 // Bytes per second and direction that a GPU sustains, by what limits it.
 struct LinkSpeed {
   double ring = 0;  // ring over NVLink, Simple protocol
   double nvls = 0;  // reduction in the NVSwitch; 0 where the switch cannot
+  bool operator==(const LinkSpeed&) const = default;
 };
 
 // Everything the time model knows of a machine. Only `latency` belongs to one system; the rest is
@@ -37,14 +39,16 @@ struct System {
   // slightly negative: the hops are NCCL's published figures, and a machine can beat them.
   // Between hosts: what each serial step over the network costs.
   Duration host_latency, network_latency;
+  bool operator==(const System&) const = default;
 };
 
 // How the ranks lie on the machine. A host is one NVLink domain (an NVL72 rack is one host).
 struct GroupShape {
   std::uint32_t ranks = 8;
   std::uint32_t hosts = 1;
-  std::uint32_t gpus_per_host = 8;
-  std::uint32_t nics_per_host = 8;
+  std::uint32_t gpus_per_host = 8;  // ranks on the fullest host
+  std::uint32_t nics_per_host = 8;  // that stand beside those ranks
+  bool operator==(const GroupShape&) const = default;
 };
 
 // Presets: a generation with its usual NICs ("a100", "h100", "h200", "b200", "gb200", "gb300"), and
@@ -62,10 +66,12 @@ void set_network(System& system, Rate nic_rate, Transport transport);
 Result<System> system_of(const model::Fabric& fabric, std::span<const model::NodeId> ranks,
                          Transport transport);
 
-// Fails: Errc::infeasible with fewer than 2 ranks or hosts that hold different numbers of ranks.
+// Hosts with fewer ranks than the fullest count like it. Fails: Errc::infeasible with fewer than 2
+// ranks.
 Result<GroupShape> shape_of(const model::Fabric& fabric, std::span<const model::NodeId> ranks);
 
-// Fails: Errc::value unless 2 <= ranks = hosts * gpus_per_host, and there are NICs where needed.
+// Fails: Errc::value where there are fewer than 2 ranks, more or fewer than fit such hosts, or no
+// NICs where they are needed.
 Status check(const GroupShape& shape);
 
 // What all NICs of a host carry, payload bytes per second and direction.

@@ -63,9 +63,20 @@ TEST_CASE("groups that the model does not cover") {
   CHECK_FALSE(shape_of(fabric, gpus.first(1)));
   CHECK_FALSE(shape_of(fabric, {}));
   CHECK(shape_of(fabric, gpus.first(8)).value().hosts == 1);
-  const auto uneven = shape_of(fabric, gpus.first(11));
-  REQUIRE_FALSE(uneven.has_value());
-  CHECK(uneven.error().text().find('8') != std::string::npos);
+}
+
+TEST_CASE("a shape has the fullest host's ranks, and the NICs beside them") {
+  const auto fabric = small_zone("");
+  const auto gpus = fabric.gpus();
+  const GroupShape uneven = shape_of(fabric, gpus.first(11)).value();
+  CHECK(uneven.ranks == 11);
+  CHECK(uneven.hosts == 2);
+  CHECK(uneven.gpus_per_host == 8);
+  CHECK(check(uneven).has_value());
+  const std::vector<NodeId> one_each{gpus[0], gpus[8]};
+  const GroupShape rail = shape_of(fabric, one_each).value();
+  CHECK(rail.gpus_per_host == 1);
+  CHECK(rail.nics_per_host == 1);
 }
 
 TEST_CASE("shapes are checked") {

@@ -34,7 +34,7 @@ struct Request {
   std::vector<NodeId> ranks;       // GPUs in rank order
   double bytes = 0;
   std::uint32_t channels = 0;  // 0: as many as one host has NICs (NVLink only: 1)
-  std::uint32_t window = 1;    // all_to_all: rounds that a rank has open at once
+  std::uint32_t window = 1;    // all_to_all: rounds of an Exchange that a rank has open at once
   // all_to_all with sizes of its own: row-major, bytes from rank i to rank j; empty: equal.
   std::vector<double> matrix;
 };
@@ -63,15 +63,46 @@ struct Chain {
   std::vector<std::uint32_t> levels = {};  // of streams, by edge
 };
 
-// Pairwise exchange. In round k each rank sends to rank + k and receives from rank - k; it has at
-// most `window` rounds open and opens the next one when the lowest is complete both ways. A message
-// starts when its round is open at both ends. A window of n-1 or more is everything at once.
-// Not enumerated: n (n-1) messages.
+// Pairwise exchange. In round k each rank sends to the rank k / host_size hosts and k % host_size
+// places further, and receives from the rank as far before; it has at most `window` rounds open and
+// opens the next one when the lowest is complete both ways. A message starts when its round is open
+// at both ends. A window as wide as there are rounds is everything at once.
+// Not enumerated: ranks * rounds messages.
 struct Exchange {
-  std::vector<NodeId> ranks;
+  std::vector<NodeId> ranks;  // host by host, host_size each
   double bytes_per_pair = 0;
   std::vector<double> matrix;  // as in Request, its diagonal unused; empty: bytes_per_pair
   std::uint32_t window = 1;
+  std::uint32_t host_size = 1;    // divides the ranks; 1: hosts do not matter
+  std::uint32_t first_round = 1;  // with host_size: those of its own host only, or none of them
+  std::uint32_t end_round = 0;    // at most as many as there are ranks
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(ranks.size()); }
+  std::uint32_t round_count() const { return end_round - first_round; }
+  // Positions in `ranks`.
+  std::uint32_t receiver(std::uint32_t from, std::uint32_t round) const {
+    return moved(from, round / host_size, round % host_size);
+  }
+  std::uint32_t sender(std::uint32_t to, std::uint32_t round) const {
+    return moved(to, size() / host_size - round / host_size, host_size - round % host_size);
+  }
+  double bytes(std::uint32_t from, std::uint32_t to) const {
+    return matrix.empty() ? bytes_per_pair : matrix[std::size_t{from} * ranks.size() + to];
+  }
+  // Calls visit(from, to, bytes) for every message with bytes, round by round.
+  template <class Visit>
+  void for_each_message(Visit visit) const {
+    for (std::uint32_t round = first_round; round < end_round; ++round)
+      for (std::uint32_t from = 0; from < size(); ++from)
+        if (const std::uint32_t to = receiver(from, round); bytes(from, to) > 0)
+          visit(ranks[from], ranks[to], bytes(from, to));
+  }
+
+ private:
+  std::uint32_t moved(std::uint32_t at, std::uint32_t hosts, std::uint32_t places) const {
+    const std::uint32_t host = (at / host_size + hosts) % (size() / host_size);
+    return host * host_size + (at % host_size + places) % host_size;
+  }
 };
 
 // Runs when the stage before it has ended on all ranks.

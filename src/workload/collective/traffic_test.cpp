@@ -35,9 +35,8 @@ std::vector<Edge> edges_of(const Traffic& traffic) {
     for (const Chain& c : stage.chains) all.insert(all.end(), c.edges.begin(), c.edges.end());
     all.insert(all.end(), stage.flows.begin(), stage.flows.end());
     for (const Exchange& x : stage.exchanges)
-      for (std::size_t i = 0; i < x.ranks.size(); ++i)
-        for (std::size_t j = 0; j < x.ranks.size(); ++j)
-          if (i != j) all.push_back({x.ranks[i], x.ranks[j], x.bytes_per_pair});
+      x.for_each_message(
+          [&](NodeId from, NodeId to, double bytes) { all.push_back({from, to, bytes}); });
   }
   return all;
 }

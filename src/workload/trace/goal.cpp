@@ -234,7 +234,7 @@ Result<RecordedWorkload> read_goal(const TraceFile& file, const TraceOptions& op
     for (const GoalFault& fault : faults) errors.push_back(fault_error(fault, file));
     return std::unexpected(combine(std::move(errors)));
   }
-  RecordedWorkload out{.format = binary ? "goal binary" : "goal text"};
+  RecordedWorkload out{.has_own_costs = true, .format = binary ? "goal binary" : "goal text"};
   build_graph(schedule, options, out.graph);
   summarise_goal(schedule, options, resized, out);
   if (auto done = out.graph.finish(); !done) {

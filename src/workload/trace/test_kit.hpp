@@ -14,7 +14,7 @@
 namespace weft::workload::testing {
 
 inline RecordedWorkload accepted(Result<RecordedWorkload> out) {
-  REQUIRE_MESSAGE(out.has_value(), out.error().text());
+  REQUIRE_MESSAGE(out.has_value(), (out ? "" : out.error().text()));
   return *std::move(out);
 }
 

@@ -39,6 +39,9 @@ struct TraceOptions {
 };
 
 struct RecordedWorkload {
+  // What a message costs beyond the network stands in the trace (GOAL: LogGP's overheads), so that
+  // a library adds nothing.
+  bool has_own_costs = false;
   std::string format;  // "simai", "aicb", "chakra", "goal text", "goal binary"
   model::OpGraph graph;
   // Everything a person should know: what was counted, mapped to something else, or left out.

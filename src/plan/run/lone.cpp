@@ -1,0 +1,46 @@
+#include "plan/run/lone.hpp"
+
+#include <algorithm>
+
+#include "engine/fluid/job_run.hpp"
+#include "engine/fluid/stage.hpp"
+
+namespace weft::plan {
+
+Result<LoneCollective> LoneCollective::run(const Setup& setup, std::uint64_t seed,
+                                           workload::Request request) {
+  constexpr double large = 64.0 * static_cast<double>(1_GiB .count);
+  request.bytes = large;
+  WEFT_TRY(workload::Traffic traffic, workload::build_traffic(setup.fabric, request));
+  WEFT_TRY(route::Router router, route::Router::create(setup.fabric, setup.routing, seed));
+  const auto shares = engine::fluid::stage_shares(traffic, setup.fabric);
+  const engine::fluid::Job job{
+      .name = "perf", .traffic = std::move(traffic), .ranks = request.ranks};
+  Progress silent("", 0, Progress::Show::never);
+  const auto result =
+      engine::fluid::run_jobs({&job, 1}, {}, router, setup.changes, setup.engine, silent);
+  if (!result.jobs[0].finished)
+    return fail(Errc::infeasible, {}, "the collective cannot finish: " + result.unfinished.front(),
+                "remove the fault, or choose other GPUs");
+  LoneCollective out;
+  for (std::size_t s = 0; s < shares.size(); ++s) {
+    const engine::fluid::StageLatency latency(job.traffic.stages[s], router);
+    const auto& span = result.jobs[0].stages[s];
+    const double bytes_s = span.end_s - span.start_s - latency.seconds({});
+    out.stages_.push_back(
+        {shares[s], latency.beyond_library_s(setup.step_overhead), std::max(0.0, bytes_s) / large});
+  }
+  return out;
+}
+
+double LoneCollective::seconds(const workload::CallCost& cost, double bytes) const {
+  double total = 0;
+  for (const Stage& stage : stages_) {
+    const double fabric_s = bytes * cost.wire_bytes * stage.s_per_byte;
+    total += cost.lead_s * stage.share.lead + stage.path_s +
+             std::max(cost.bytes_s * stage.share.bytes, fabric_s);
+  }
+  return total;
+}
+
+}  // namespace weft::plan

@@ -1,0 +1,122 @@
+#include "plan/run/lone.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "model/formats/build_fabric.hpp"
+#include "plan/run/run.hpp"
+#include "plan/run/test_kit.hpp"
+
+namespace weft::plan {
+namespace {
+
+struct Group {
+  const char* op;
+  const char* algorithm;
+};
+constexpr Group groups[] = {
+    {"all_reduce", "auto"},   {"all_reduce", "ring"},
+    {"all_reduce", "tree"},   {"all_reduce", "halving_doubling"},
+    {"all_reduce", "direct"}, {"all_reduce", "hierarchical"},
+    {"all_reduce", "nvls"},   {"all_reduce", "nvls_tree"},
+    {"all_reduce", "flat"},   {"all_gather", "auto"},
+    {"all_gather", "ring"},   {"all_gather", "recursive_doubling"},
+    {"all_gather", "pat"},    {"reduce_scatter", "ring"},
+    {"broadcast", "tree"},    {"broadcast", "ring"},
+    {"all_to_all", "auto"},   {"send_recv", "auto"},
+};
+
+std::string scenario(int hosts, const Group& group, const std::string& bytes,
+                     const std::string& more = "") {
+  return fmt::format(
+      "fabric: {{generator: ai_zone, racks: {}, hosts_per_rack: 1, spines: 16}}\n"
+      "routing: {{scheme: spray}}\n{}"
+      "jobs: [{{name: j, collective: {}, algorithm: {}, gpus: {}, bytes: {}}}]\n",
+      hosts, more, group.op, group.algorithm, 8 * hosts, bytes);
+}
+
+// What `weft perf` says of it.
+std::optional<double> perf_seconds(int hosts, const Group& group, double bytes) {
+  const auto file = model::parse_scenario(scenario(hosts, group, "8 B"), "s.yaml", {});
+  const Setup setup = read_setup(file->variants.front()).value();
+  std::vector<model::NodeId> ranks(setup.fabric.gpus().begin(), setup.fabric.gpus().end());
+  const auto ops = workload::op_names();
+  const auto op = static_cast<workload::Op>(std::ranges::find(ops, group.op) - ops.begin());
+  const auto machine = workload::machine_of({}, setup.fabric, ranks).value();
+  const auto call = workload::plan_call(machine, op, bytes, {.algorithm = group.algorithm});
+  if (!call) return std::nullopt;
+  return LoneCollective::run(setup, 1,
+                             {.op = op, .algorithm = call->pick.algorithm, .ranks = ranks})
+      .value()
+      .seconds(call->cost, bytes);
+}
+
+TEST_CASE("one cost: a lone collective takes as long in `run` as in `perf`, 8 B to 16 GiB") {
+  int tried = 0;
+  for (const int hosts : {1, 2, 3})
+    for (const Group& group : groups)
+      for (const char* bytes : {"8 B", "4 KiB", "1 MiB", "128 MiB", "16 GiB"}) {
+        const double count = static_cast<double>(parse_bytes({bytes, {}}).value().count);
+        const auto perf = perf_seconds(hosts, group, count);
+        if (!perf) continue;  // NVLS between hosts, NVLSTree inside one
+        ++tried;
+        CAPTURE(hosts);
+        CAPTURE(group.op);
+        CAPTURE(group.algorithm);
+        CAPTURE(bytes);
+        const model::Outcome outcome = testing::run(scenario(hosts, group, bytes));
+        CHECK(outcome.variants[0].jobs[0].time_mean_s == doctest::Approx(*perf).epsilon(1e-9));
+      }
+  CHECK(tried > 200);
+}
+
+// Packets bring their own headers and the latency of their paths.
+TEST_CASE("one cost: the packet engine too, within 1 %") {
+  for (const int hosts : {1, 2})
+    for (const Group& group : {groups[0], groups[1], groups[2], groups[7]})
+      for (const char* bytes : {"8 B", "64 KiB", "4 MiB"}) {
+        const double count = static_cast<double>(parse_bytes({bytes, {}}).value().count);
+        const auto perf = perf_seconds(hosts, group, count);
+        if (!perf) continue;
+        CAPTURE(hosts);
+        CAPTURE(group.algorithm);
+        CAPTURE(bytes);
+        const model::Outcome outcome =
+            testing::run(scenario(hosts, group, bytes, "engine: packet\n"));
+        CHECK(outcome.variants[0].jobs[0].time_mean_s == doctest::Approx(*perf).epsilon(0.01));
+      }
+}
+
+TEST_CASE("line rate: bytes at the rate of the links, and nothing else") {
+  const model::Outcome outcome =
+      testing::run(scenario(2, groups[1], "1 GiB", "collectives: {cost: line_rate}\n"));
+  const double bytes = 1 << 30;
+  CHECK(outcome.variants[0].jobs[0].time_mean_s ==
+        doctest::Approx(2.0 * 15 / 16 * bytes / 400e9).epsilon(0.001));
+}
+
+TEST_CASE("keys of collectives:") {
+  const auto time_of = [](const std::string& section) {
+    return testing::run(scenario(2, groups[1], "8 B", "collectives: {" + section + "}\n"))
+        .variants[0]
+        .jobs[0]
+        .time_mean_s;
+  };
+  // Two crossings of the network, there and back.
+  CHECK(time_of("step: 50 us") - time_of("step: 40 us") == doctest::Approx(20e-6));
+  CHECK(time_of("transport: efa") > time_of("transport: infiniband"));
+  const auto refused = [](const std::string& section) {
+    const auto file = model::parse_scenario(
+        scenario(2, groups[1], "8 B", "collectives: {" + section + "}\n"), "s.yaml", {});
+    const auto outcome = run_scenario(*file, {});
+    return outcome ? std::string() : outcome.error().text();
+  };
+  CHECK(refused("cost: ncll").find("did you mean \"nccl\"") != std::string::npos);
+  CHECK(refused("system: p6").find("s.yaml:3:") != std::string::npos);
+  CHECK(refused("steps: 3 us").find("did you mean \"step\"") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace weft::plan

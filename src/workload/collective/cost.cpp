@@ -1,0 +1,50 @@
+#include "workload/collective/cost.hpp"
+
+#include <algorithm>
+
+namespace weft::workload {
+
+Library read_library(const Config& section, Errors& errors) {
+  Library library;
+  Reader reader(section, "collectives", errors);
+  const std::vector<std::string> costs{"nccl", "line_rate"};
+  library.cost = static_cast<Library::Cost>(reader.choice("cost", costs, 0));
+  const std::vector<std::string> systems = system_names();
+  if (reader.has("system"))
+    library.system = systems[reader.choice("system", systems, std::nullopt)];
+  if (reader.has("transport"))
+    library.transport =
+        static_cast<Transport>(reader.choice("transport", transport_names(), std::nullopt));
+  if (reader.has("launch")) library.launch = reader.duration("launch", Duration{});
+  if (reader.has("step")) library.step = reader.duration("step", Duration{});
+  reader.finish();
+  return library;
+}
+
+Result<Machine> machine_of(const Library& library, const Fabric& fabric,
+                           std::span<const NodeId> ranks) {
+  Machine machine;
+  WEFT_TRY(machine.shape, shape_of(fabric, ranks));
+  if (library.system.empty()) {
+    WEFT_TRY(machine.system, system_of(fabric, ranks, library.transport.value_or(Transport::roce)));
+  } else {
+    WEFT_TRY(machine.system, system_by_name(library.system));
+    if (library.transport) set_network(machine.system, machine.system.nic_rate, *library.transport);
+  }
+  if (library.launch) machine.system.host_latency = *library.launch;
+  if (library.step) machine.system.network_latency = *library.step;
+  return machine;
+}
+
+Result<PlannedCall> plan_call(const Machine& machine, Op op, double bytes,
+                              const TunerRules& rules) {
+  WEFT_TRY(Pick chosen, pick(machine.system, machine.shape, op, bytes, rules));
+  WEFT_TRY(const Terms terms,
+           predict(machine.system, machine.shape, {op, chosen.algorithm, chosen.protocol, bytes}));
+  const double total = terms.seconds();
+  const double lead = std::clamp(terms.launch + terms.latency, 0.0, total);
+  const double wire = machine.shape.hosts > 1 ? 1 / machine.system.nic_efficiency : 1;
+  return PlannedCall{std::move(chosen), {lead, total - lead, wire}};
+}
+
+}  // namespace weft::workload
