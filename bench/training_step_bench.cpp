@@ -48,8 +48,8 @@ void training_step(benchmark::State& state, const std::string& routing) {
     auto router = route::Router::create(setup->fabric, setup->routing, scenario.seed);
     WEFT_CHECK(router.has_value());
     Progress progress("bench", 1, Progress::Show::never);
-    const auto result =
-        engine::fluid::run_jobs({}, graphs, *router, setup->changes, setup->engine, progress);
+    const auto result = engine::fluid::run_jobs({}, graphs, *router, setup->changes,
+                                                setup->fluid.options, progress);
     WEFT_CHECK(result.graphs.front().finished);
     step_s = result.graphs.front().iteration_s.back();
   }

@@ -54,7 +54,7 @@ Status read_end(const FlowsArgs& args, plan::Setup& setup) {
     return fail(Errc::unsupported, {"--end", 0, 0}, "the fluid engine always runs to completion",
                 "remove the option, or add --engine packet");
   WEFT_TRY(const Duration end, parse_duration({args.end, {"--end", 0, 0}}));
-  setup.packet.end = static_cast<engine::packet::Ps>(end.ps);
+  setup.packet.options.end = static_cast<engine::packet::Ps>(end.ps);
   return {};
 }
 
@@ -78,7 +78,7 @@ Result<std::optional<Time>> read_from_fluid(const FlowsArgs& args, const plan::S
 Result<plan::Setup> load_setup(const model::Scenario& scenario, const Common& common,
                                const FlowsArgs& args) {
   WEFT_TRY(plan::Setup setup, plan::read_setup(scenario));
-  if (common.threads > 0) setup.packet.threads = common.threads;
+  if (common.threads > 0) setup.packet.options.threads = common.threads;
   const bool only_packets = route::engine_of(setup.routing.scheme) == route::SchemeEngine::packet;
   if (args.compare && only_packets)
     return fail(
@@ -101,7 +101,8 @@ int compare(const Common& common, const model::FlowSet& set, const plan::Setup& 
   const auto packet = plan::run_packet(set, setup, router, common.progress());
   if (!packet) return report(packet.error());
   plan::set_first_state(router, setup);
-  const plan::Surplus surplus = plan::surplus_of(set, fluid, *packet, router, setup.packet.wire);
+  const plan::Surplus surplus =
+      plan::surplus_of(set, fluid, *packet, router, setup.packet.options.wire);
   common.json ? print_comparison_json(fluid, *packet, surplus)
               : print_comparison(fluid, *packet, surplus);
   const int fluid_status = print_troubles(fluid);

@@ -10,7 +10,7 @@
 namespace weft::paper {
 namespace {
 
-using engine::fluid::StateChange;
+using engine::StateChange;
 using model::FlowSet;
 
 // Bytes that leave nic:0 beyond the flow's own when its cable fails on the way.

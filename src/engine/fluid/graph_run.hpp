@@ -13,78 +13,12 @@
 #include "base/units.hpp"
 #include "engine/fluid/network.hpp"
 #include "engine/fluid/traffic_player.hpp"
+#include "engine/jobs/jobs.hpp"
 #include "model/work/op_graph.hpp"
 #include "model/work/outcome.hpp"
 #include "workload/collective/calls.hpp"
 
 namespace weft::engine::fluid {
-
-// A graph that is run again and again, each iteration beginning when all actors have ended the one
-// before: `iterations` times or, with Stop::steady, until for all such graphs the last two
-// iterations took the same time to one part in a thousand and the last one began after the last
-// state change, at most `iterations` times.
-struct GraphJob {
-  enum class Stop : std::uint8_t { counted, steady };
-
-  std::string name;
-  const model::OpGraph* graph = nullptr;  // finished; must outlive the run
-  std::vector<NodeId> ranks;              // GPU of each rank
-  std::uint32_t iterations = 1;
-  Stop stop = Stop::counted;
-  Time start;
-  Duration step_overhead;  // software latency of each message and of each step of a collective
-  // By how much communication beside it slows a GPU's compute; 1: not at all.
-  double overlap_slowdown = 1;
-  // Groups that an algorithm cannot serve use auto, and the result says how many.
-  workload::Algorithms algorithms{};
-  workload::Library library{.cost = workload::Library::Cost::line_rate};
-};
-
-// How a job came to a stop that did not end: since when the first of its transfers that never
-// arrived has stood still, and why.
-struct Standstill {
-  double since_s = 0;
-  std::string why;  // "gpu:0 has no live path to gpu:8 (dp)"
-};
-
-struct GraphResult {
-  std::vector<double> iteration_s;  // finished ones
-  double end_s = 0;
-  bool finished = false;
-  std::optional<Standstill> standstill;  // where not finished
-  // Of the last iteration, means over actors.
-  double compute_s = 0, idle_s = 0;
-  std::array<double, model::dimension_count> exposed_s{};
-  // Of all iterations, what ranks sent, by dimension and distance; without what is folded.
-  std::array<std::array<double, model::distance_count>, model::dimension_count> bytes{};
-  // Who was waited for in the last iteration, largest first: seconds, summed over waiting ranks,
-  // that would not have been lost had it come with the last but one (collectives), or like the
-  // median of its role (messages: a pipeline waits for every stage).
-  struct Wait {
-    std::uint32_t rank;  // first of the actor
-    model::Dimension dimension;
-    double seconds;
-  };
-  std::vector<Wait> waits;
-  // Actors that computed longer than the median of their program, worst first.
-  struct Straggler {
-    std::uint32_t rank;  // the slowest of the actor, or its first
-    double factor;
-  };
-  std::vector<Straggler> stragglers;
-  double busiest_compute_s = 0;  // of one actor in the last iteration: no step is shorter
-  std::uint32_t busiest_rank = 0;
-  // What the first actor of each program did in the last iteration.
-  struct Span {
-    std::uint32_t program;
-    std::uint32_t operation;
-    double start_s, end_s;
-  };
-  std::vector<Span> spans;
-  std::vector<std::string> notes;
-  // Where it stands still: operations that never ended, one line each, bounded.
-  std::vector<std::string> stuck;
-};
 
 // Which graphs of a run have come to a steady state: none of them stops before all have.
 class Steadiness {
@@ -302,9 +236,6 @@ class GraphRun {
   std::map<std::pair<std::uint32_t, model::Dimension>, double> waits_;
   GraphResult current_, result_;  // of this iteration; of all that have ended
 };
-
-// How far apart two GPUs of a job are.
-model::Distance distance_between(const Fabric& fabric, NodeId a, NodeId b);
 
 // The ten busiest links between NICs and switches, with who sent over them.
 std::vector<model::HotLink> hottest_links(std::span<const double> link_bytes, double makespan_s,

@@ -36,20 +36,6 @@ model::Distance GraphRun::distance(NodeId a, NodeId b) const {
   return distance_between(network_.fabric(), a, b);
 }
 
-model::Distance distance_between(const Fabric& fabric, NodeId a, NodeId b) {
-  const auto together = [&](model::ScopeKind kind) {
-    const model::ScopeId scope = fabric.enclosing(a, kind);
-    return scope.valid() && scope == fabric.enclosing(b, kind);
-  };
-  if (fabric.host_of(a) == fabric.host_of(b)) return model::Distance::host;
-  if (together(model::ScopeKind::rack)) return model::Distance::rack;
-  // The smallest scope above racks that the fabric has: pods of a three-tier fabric, else zones.
-  for (const auto kind : {model::ScopeKind::pod, model::ScopeKind::zone})
-    if (fabric.enclosing(a, kind).valid())
-      return together(kind) ? model::Distance::zone : model::Distance::cross_zone;
-  return model::Distance::zone;
-}
-
 const GraphRun::GroupCall& GraphRun::call_of(std::uint32_t group, const model::Operation& o) {
   const auto [entry, is_new] = group_calls_.try_emplace({group, o.collective, o.bytes});
   GroupCall& call = entry->second;

@@ -262,4 +262,22 @@ JobRunResult run_jobs(std::span<const Job> jobs, std::span<const GraphJob> graph
   return JobRun(jobs, graphs, network, progress).run();
 }
 
+Result<RunResult> FluidEngine::run(const Work& work, Router& router,
+                                   std::span<const StateChange> changes, const Watch& watch) const {
+  double iterations = 0;  // of graphs that run until they are steady two or more, not known before
+  for (const Job& job : work.jobs) iterations += job.iterations;
+  for (const GraphJob& job : work.graphs)
+    iterations += job.stop == GraphJob::Stop::steady ? 1 : job.iterations;
+  Progress progress(watch.name, iterations, watch.show);
+  JobRunResult result = run_jobs(work.jobs, work.graphs, router, changes, options, progress);
+  const double tolerance = options.simulation.solver.tolerance;
+  if (tolerance > 0)
+    result.notes.push_back(
+        {model::Note::Severity::info,
+         fmt::format(
+             "rate levels that change by less than {:g} are kept; worst rate error seen: {:.2e}",
+             tolerance, result.rate_error)});
+  return static_cast<RunResult&&>(std::move(result));
+}
+
 }  // namespace weft::engine::fluid

@@ -10,51 +10,13 @@
 #include "base/progress.hpp"
 #include "engine/fluid/graph_run.hpp"
 #include "engine/fluid/network.hpp"
-#include "engine/fluid/time_histogram.hpp"
+#include "engine/jobs/engine.hpp"
 #include "workload/collective/traffic.hpp"
 
 namespace weft::engine::fluid {
 
-// A job runs its traffic `iterations` times, each beginning when the one before has ended.
-struct Job {
-  std::string name;
-  workload::Traffic traffic;
-  std::vector<NodeId> ranks;  // GPUs, as in the traffic's request
-  std::uint32_t iterations = 1;
-  Time start;
-  Duration step_overhead;  // software latency added to every step of a stage
-  // Per rank: how much later than the others it enters the first iteration. Empty: nobody is late.
-  std::vector<Duration> late;
-  // What the library needs for an iteration; none: nothing but bytes at line rate and the paths'
-  // latency.
-  std::optional<workload::CallCost> cost;
-};
-
-struct JobResult {
-  struct Span {
-    std::string name;  // of the stage
-    std::uint32_t iteration;
-    double start_s, end_s;
-  };
-  std::vector<double> iteration_s;  // finished ones
-  std::vector<Span> stages;         // of the first iterations, at most span_count_max
-  double roofline_s = 0;            // see traffic_floor()
-  double end_s = 0;
-  bool finished = false;
-  std::optional<Standstill> standstill;  // where not finished
-};
-inline constexpr std::size_t span_count_max = 10'000;
-
-struct JobRunResult {
-  std::vector<JobResult> jobs;
-  std::vector<GraphResult> graphs;
-  std::vector<double> link_bytes;  // by LinkId
-  TimeHistogram transfer_times;
-  std::vector<model::HotLink> hot_links;  // of runs with graphs
-  std::vector<std::string> unfinished;    // one line each, at most 100, then "... and N more"
-  double makespan_s = 0;
+struct JobRunResult : RunResult {
   double rate_error = 0;
-  std::string digest;
   Solver::Counters counters;
 };
 
@@ -69,5 +31,15 @@ struct JobRunResult {
 JobRunResult run_jobs(std::span<const Job> jobs, std::span<const GraphJob> graphs, Router& router,
                       std::span<const StateChange> changes, const NetworkOptions& options,
                       Progress& progress);
+
+// Max-min fair rates.
+struct FluidEngine {
+  static constexpr std::string_view name = "fluid";
+  NetworkOptions options;
+
+  Result<RunResult> run(const Work& work, Router& router, std::span<const StateChange> changes,
+                        const Watch& watch) const;
+};
+static_assert(Engine<FluidEngine>);
 
 }  // namespace weft::engine::fluid

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "engine/fluid/host_load.hpp"
+#include "engine/jobs/host_load.hpp"
 #include "model/fabric/goback_n.hpp"
 
 namespace weft::engine::fluid {

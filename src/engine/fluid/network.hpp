@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "engine/fluid/hops.hpp"
 #include "engine/fluid/simulation.hpp"
+#include "engine/jobs/jobs.hpp"
 #include "model/fabric/faults.hpp"
 #include "route/router.hpp"
 
@@ -17,9 +18,6 @@ namespace weft::engine::fluid {
 using model::Fabric;
 using model::NodeId;
 using route::Router;
-
-// From its `at` on, the fabric is in its `state`.
-using StateChange = model::FaultTimeline::Snapshot;
 
 // Parts that advance together, kept to be used again and again.
 using RouteId = Id<struct RouteTag>;

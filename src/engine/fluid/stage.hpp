@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/fluid/network.hpp"
+#include "engine/jobs/stage_cost.hpp"
 #include "workload/collective/cost.hpp"
 #include "workload/collective/traffic.hpp"
 
@@ -15,34 +16,6 @@ namespace weft::engine::fluid {
 
 // The parts of one coupled transfer whose size, `bytes`, is that of the largest edge.
 std::vector<Part> chain_parts(const workload::Chain& chain, const Router& router, double& bytes);
-
-// Latency of the present path between two ends; 0 where there is none.
-double edge_latency_s(NodeId from, NodeId to, Router& router);
-
-// What a stage's steps cost beyond their bytes: latency_steps across the network and inner_steps
-// inside hosts. Network latency is the mean over a chain's edges, since each chunk passes all of
-// them; the maximum over chains and independent flows; that from the first rank to any other for an
-// exchange.
-class StageLatency {
- public:
-  StageLatency(const workload::Stage& stage, Router& router);
-
-  // `step_overhead`: software, of every step.
-  double seconds(Duration step_overhead) const;
-  // Beyond the lead of the library, whose steps were measured on fabrics with paths of
-  // library_path_s: the overhead, and what paths are longer.
-  double beyond_library_s(Duration step_overhead) const;
-  static constexpr double library_path_s = 5e-6;
-
- private:
-  double outer_steps_, inner_steps_;
-  double outside_s_ = 0, inside_s_ = 0;
-};
-
-// How the stages share the cost of a call: its lead by their steps, where one over the network
-// counts like step_weight inside a host, and its bytes by the time of their busiest host-side link.
-std::vector<workload::StageShare> stage_shares(const workload::Traffic& traffic,
-                                               const Fabric& fabric);
 
 // "gpu:0 has no live path to gpu:8", or "" where there is one in the router's present state.
 std::string describe_dead_path(NodeId from, NodeId to, Router& router);
@@ -63,17 +36,5 @@ double late_of(const LateRanks& ranks, NodeId rank);
 // isolation exactly when the message-by-message ring does (workload::ring_time). Chains that are
 // no rings start with their last rank, which is an upper bound.
 double chain_delay_s(const LateRanks& ranks, const workload::Chain& chain, Router& router);
-
-// What a collective takes at best.
-struct TrafficFloor {
-  double latency_s = 0;  // of its stages
-  // Every stage at the speed of its busiest host-side link (NVLink, PCIe, NIC port), as if the
-  // fabric had no limit.
-  double bytes_s = 0;
-  double seconds() const { return latency_s + bytes_s; }
-};
-// With `cost` what the library needs, and latency beyond it; without, at line rate.
-TrafficFloor traffic_floor(const workload::Traffic& traffic, Duration step_overhead,
-                           const std::optional<workload::CallCost>& cost, Router& router);
 
 }  // namespace weft::engine::fluid

@@ -11,7 +11,7 @@
 #include "engine/fluid/exchange_rounds.hpp"
 #include "engine/fluid/network.hpp"
 #include "engine/fluid/stage.hpp"
-#include "engine/fluid/time_histogram.hpp"
+#include "engine/jobs/time_histogram.hpp"
 #include "workload/collective/cost.hpp"
 #include "workload/collective/traffic.hpp"
 

@@ -13,7 +13,7 @@
 namespace weft::operate::repair {
 namespace {
 
-using engine::fluid::StateChange;
+using engine::StateChange;
 using model::Fabric;
 using model::LinkId;
 using model::NodeId;
@@ -56,7 +56,7 @@ std::vector<NodeId> nics_of(const Fabric& fabric, std::span<const NodeId> gpus) 
 double makespan(const model::FlowSet& set, route::Router& router,
                 std::span<const StateChange> changes, const plan::Setup& setup) {
   if (set.flows.empty()) return 0;
-  const auto result = engine::fluid::run_flows(set, router, changes, setup.engine);
+  const auto result = engine::fluid::run_flows(set, router, changes, setup.fluid.options);
   const bool is_done =
       std::ranges::all_of(result.flows, [](const auto& flow) { return flow.finished; });
   return is_done ? result.makespan_s : 0;
@@ -102,22 +102,23 @@ std::size_t WhatIf::rank_count() const {
 
 Result<WhatIf::Run> WhatIf::simulate(const model::State& state) const {
   WEFT_TRY(route::Router router, route::Router::create(setup_.fabric, setup_.routing, seed_));
-  std::vector<engine::fluid::Job> jobs;
+  std::vector<engine::Job> jobs;
   for (const plan::PlacedJob& placed : jobs_.collectives) {
     jobs.push_back(placed.job);
     jobs.back().iterations = 1;
     jobs.back().start = {};
     jobs.back().late.clear();
   }
-  std::vector<engine::fluid::GraphJob> graphs = plan::graph_jobs(jobs_, setup_);
-  for (engine::fluid::GraphJob& graph : graphs) {
+  std::vector<engine::GraphJob> graphs = plan::graph_jobs(jobs_, setup_);
+  for (engine::GraphJob& graph : graphs) {
     graph.iterations = 1;
-    graph.stop = engine::fluid::GraphJob::Stop::counted;
+    graph.stop = engine::GraphJob::Stop::counted;
     graph.start = {};
   }
   const std::vector<StateChange> changes{{Time{}, state}};
   Progress silent("what if", 1, Progress::Show::never);
-  const auto result = engine::fluid::run_jobs(jobs, graphs, router, changes, setup_.engine, silent);
+  const auto result =
+      engine::fluid::run_jobs(jobs, graphs, router, changes, setup_.fluid.options, silent);
   Run out;
   const auto add = [&](const std::string& name, const auto& job) {
     out.names.push_back(name);

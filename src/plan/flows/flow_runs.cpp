@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "engine/fluid/flow_run.hpp"
 #include "engine/packet/flow_messages.hpp"
-#include "plan/run/packet_totals.hpp"
+#include "engine/packet_jobs/totals.hpp"
 #include "plan/run/reduce.hpp"
 
 namespace weft::plan {
@@ -96,7 +96,7 @@ void set_first_state(route::Router& router, const plan::Setup& setup) {
 
 FlowsResult run_fluid(const model::FlowSet& set, const plan::Setup& setup, route::Router& router) {
   const engine::fluid::FlowRunResult run =
-      engine::fluid::run_flows(set, router, setup.changes, setup.engine);
+      engine::fluid::run_flows(set, router, setup.changes, setup.fluid.options);
   FlowsResult out{
       .makespan_s = run.makespan_s,
       .tiers = plan::tier_loads(setup.fabric, run.link_bytes, run.usable, run.makespan_s),
@@ -172,7 +172,7 @@ struct Watched {
 Result<std::vector<Watched>> watched_flows(const model::FlowIds& ids, std::size_t flow_count,
                                            const plan::Setup& setup) {
   std::vector<Watched> out;
-  for (const std::string& id : setup.packet.series.flows) {
+  for (const std::string& id : setup.packet.options.series.flows) {
     std::size_t flow = 0;
     while (flow < flow_count && ids[flow] != id) ++flow;
     if (flow == flow_count)
@@ -213,7 +213,7 @@ Result<FlowsResult> run_messages_of(model::FlowSet set, const Beginning& beginni
   const std::size_t flow_count = set.flows.size();
   const std::uint32_t parts = router.stream_count();
   set_rates(messages, beginning.rates, parts, beginning.begin);
-  engine::packet::Options options = setup.packet;
+  engine::packet::Options options = setup.packet.options;
   watch(options.series, beginning.watched, parts);
   Progress shown("packets", payload_of(set), progress);
   set.flows = {};
@@ -228,9 +228,9 @@ Result<FlowsResult> run_messages_of(model::FlowSet set, const Beginning& beginni
   out.fct = completion_times(out.flows);
   for (const FlowSpan& flow : out.flows)
     if (flow.finished()) out.makespan_s = std::max(out.makespan_s, flow.end_us / 1e6);
-  plan::PacketTotals totals(setup.fabric);
+  engine::packet::PacketTotals totals(setup.fabric);
   totals.add(run, 0);
-  out.packet = totals.outcome(setup.packet.transport);
+  out.packet = totals.outcome(setup.packet.options.transport);
   const double span_s =
       out.fct.unfinished > 0 ? static_cast<double>(run.end) * 1e-12 : out.makespan_s;
   out.tiers = plan::tier_loads(setup.fabric, totals.link_bytes(), usable, span_s);
@@ -242,7 +242,7 @@ Result<FlowsResult> run_messages_of(model::FlowSet set, const Beginning& beginni
 
 Result<FlowsResult> run_packet_from(model::FlowSet set, const plan::Setup& setup,
                                     route::Router& router, Time at, Progress::Show progress) {
-  const auto moments = engine::fluid::flows_at(set, router, setup.changes, setup.engine, at);
+  const auto moments = engine::fluid::flows_at(set, router, setup.changes, setup.fluid.options, at);
   WEFT_TRY(std::vector<Watched> watched, watched_flows(set.ids, set.flows.size(), setup));
   Handover handover = hand_over(set, moments, at);
   const model::FlowIds ids = std::move(set.ids);

@@ -125,5 +125,48 @@ jobs:
   CHECK(pairs[0].ratio() < 1.1);
 }
 
+const model::TrainingOutcome& variant_training(const model::Outcome& outcome, std::size_t variant) {
+  return *outcome.variants[variant].jobs[0].training;
+}
+
+TEST_CASE("a training step on both engines: within 5 %, the same bytes, all time accounted for") {
+  const model::Outcome outcome = run(R"(
+fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 2, spines: 16}
+routing: {scheme: e_ecmp, qps: 4}
+transport: {pfc: true, window: 128 KiB}
+jobs:
+  - name: step
+    model: {layers: 8, hidden: 1024, ffn: 4096, heads: 16, head_size: 64, vocabulary: 32000}
+    parallel: {tp: 2, pp: 2, dp: 16}
+    batch: 64
+    micro_batch: 1
+    sequence: 2048
+compare:
+  fluid: {engine: fluid}
+  packet: {engine: packet}
+  slow: {engine: packet, faults: [{kind: gpu_slow, gpu: 3, factor: 1.7}]}
+)");
+  const model::TrainingOutcome &fluid = variant_training(outcome, 0),
+                               &packet = variant_training(outcome, 1);
+  MESSAGE(fmt::format("step: fluid {:.2f} ms, packet {:.2f} ms", fluid.step_time_s * 1e3,
+                      packet.step_time_s * 1e3));
+  CHECK(packet.step_time_s / fluid.step_time_s > 0.93);
+  CHECK(packet.step_time_s / fluid.step_time_s < 1.05);
+  for (std::size_t d = 0; d < model::dimension_count; ++d)
+    for (std::size_t k = 0; k < model::distance_count; ++k)
+      CHECK(packet.bytes[d][k] == doctest::Approx(fluid.bytes[d][k]).epsilon(1e-9));
+  for (const std::size_t v : {1u, 2u}) {
+    const model::TrainingOutcome& t = variant_training(outcome, v);
+    double sum = t.compute_s + t.idle_s;
+    for (const double s : t.exposed_s) sum += s;
+    CHECK(sum == doctest::Approx(t.step_time_s).epsilon(1e-6));
+    CHECK(outcome.variants[v].packet->drops == 0);
+  }
+  CHECK(variant_training(outcome, 2).step_time_s > 1.2 * packet.step_time_s);
+  REQUIRE(!variant_training(outcome, 2).stragglers.empty());
+  CHECK(variant_training(outcome, 2).stragglers[0].rank.find("gpu:") != std::string::npos);
+  CHECK(variant_training(outcome, 2).stragglers[0].factor > 1.3);
+}
+
 }  // namespace
 }  // namespace weft::plan

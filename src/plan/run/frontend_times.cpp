@@ -44,7 +44,7 @@ std::vector<workload::Communicators> communicators_of(const PlacedGraph& placed)
 Result<double> storage_seconds(const Setup& setup, std::uint64_t seed,
                                std::span<const model::StorageFlow> flows) {
   WEFT_TRY(route::Router router, route::Router::create(setup.fabric, setup.routing, seed));
-  engine::fluid::NetworkOptions options = setup.engine;
+  engine::fluid::NetworkOptions options = setup.fluid.options;
   options.contention = engine::fluid::NetworkOptions::Contention::on;  // storage is what is shared
   const std::size_t first = std::min<std::size_t>(1, setup.changes.size());
   Network network(router, std::span(setup.changes).subspan(0, first), options);

@@ -9,8 +9,8 @@
 namespace weft::plan {
 namespace {
 
-using engine::fluid::GraphJob;
-using engine::fluid::GraphResult;
+using engine::GraphJob;
+using engine::GraphResult;
 
 // A step that begins with everybody together, alone on an unchanging fabric, is like the one
 // before; otherwise steps are run until they are alike, and the last one counts.
@@ -91,10 +91,10 @@ void add_link_roofline(const std::string& job, double run_s, model::TrainingOutc
 
 }  // namespace
 
-std::vector<engine::fluid::GraphJob> graph_jobs(const Jobs& jobs, const Setup& setup) {
-  std::vector<engine::fluid::GraphJob> out;
+std::vector<engine::GraphJob> graph_jobs(const Jobs& jobs, const Setup& setup) {
+  std::vector<engine::GraphJob> out;
   for (const PlacedGraph& placed : jobs.graphs) {
-    engine::fluid::GraphJob job{.name = placed.name, .graph = placed.graph.get()};
+    engine::GraphJob job{.name = placed.name, .graph = placed.graph.get()};
     job.ranks = placed.ranks;
     const bool until_steady = placed.repeat == 0 && !is_steady(jobs, setup);
     job.stop = until_steady ? GraphJob::Stop::steady : GraphJob::Stop::counted;

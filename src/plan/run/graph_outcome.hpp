@@ -12,7 +12,7 @@
 namespace weft::plan {
 
 // The graphs as the engine takes them; `jobs` must outlive them.
-std::vector<engine::fluid::GraphJob> graph_jobs(const Jobs& jobs, const Setup& setup);
+std::vector<engine::GraphJob> graph_jobs(const Jobs& jobs, const Setup& setup);
 
 // What else the outcome of a graph depends on, and where its notes go.
 struct GraphContext {
@@ -25,11 +25,11 @@ struct GraphContext {
 
 // Fails where the front-end network cannot serve what the job asks of it.
 Result<model::JobOutcome> graph_outcome(const PlacedGraph& placed,
-                                        const engine::fluid::GraphResult& result,
+                                        const engine::GraphResult& result,
                                         const GraphContext& context);
 
 // One lane for each role: what its first actor did in the last iteration.
-void add_graph_spans(const PlacedGraph& placed, const engine::fluid::GraphResult& result,
+void add_graph_spans(const PlacedGraph& placed, const engine::GraphResult& result,
                      std::vector<model::Span>& spans);
 
 }  // namespace weft::plan

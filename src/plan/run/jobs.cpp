@@ -160,7 +160,7 @@ class JobReader {
     placed.overlap_slowdown = 1 / (1 - cost->interference);
     auto graph = training_graph(*cost, fabric_, placed.ranks,
                                 has_node_faults() ? engine::fluid::NetworkOptions::Contention::on
-                                                  : setup_.engine.contention);
+                                                  : setup_.fluid.options.contention);
     if (!graph) return add_error(std::move(graph).error(), item.where, name);
     placed.graph = std::make_shared<const model::OpGraph>(*std::move(graph));
     add_graph(std::move(placed));

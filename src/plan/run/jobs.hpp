@@ -20,7 +20,7 @@ using model::NodeId;
 
 // A collective as written, placed on its GPUs.
 struct PlacedJob {
-  engine::fluid::Job job;
+  engine::Job job;
   workload::Op op;
   double bytes = 0;  // per rank, as nccl-tests count
   std::string placement;

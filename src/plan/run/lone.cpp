@@ -13,18 +13,17 @@ Result<LoneCollective> LoneCollective::run(const Setup& setup, std::uint64_t see
   request.bytes = large;
   WEFT_TRY(workload::Traffic traffic, workload::build_traffic(setup.fabric, request));
   WEFT_TRY(route::Router router, route::Router::create(setup.fabric, setup.routing, seed));
-  const auto shares = engine::fluid::stage_shares(traffic, setup.fabric);
-  const engine::fluid::Job job{
-      .name = "perf", .traffic = std::move(traffic), .ranks = request.ranks};
+  const auto shares = engine::stage_shares(traffic, setup.fabric);
+  const engine::Job job{.name = "perf", .traffic = std::move(traffic), .ranks = request.ranks};
   Progress silent("", 0, Progress::Show::never);
   const auto result =
-      engine::fluid::run_jobs({&job, 1}, {}, router, setup.changes, setup.engine, silent);
+      engine::fluid::run_jobs({&job, 1}, {}, router, setup.changes, setup.fluid.options, silent);
   if (!result.jobs[0].finished)
     return fail(Errc::infeasible, {}, "the collective cannot finish: " + result.unfinished.front(),
                 "remove the fault, or choose other GPUs");
   LoneCollective out;
   for (std::size_t s = 0; s < shares.size(); ++s) {
-    const engine::fluid::StageLatency latency(job.traffic.stages[s], router);
+    const engine::StageLatency latency(job.traffic.stages[s], router);
     const auto& span = result.jobs[0].stages[s];
     const double bytes_s = span.end_s - span.start_s - latency.seconds({});
     out.stages_.push_back(

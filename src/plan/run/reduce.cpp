@@ -73,7 +73,7 @@ class UsableMarker {
 
 }  // namespace
 
-std::vector<bool> usable_links(std::span<const engine::fluid::Job> jobs, route::Router& router) {
+std::vector<bool> usable_links(std::span<const engine::Job> jobs, route::Router& router) {
   UsableMarker marker(router);
   for (const auto& job : jobs)
     for (const workload::Stage& stage : job.traffic.stages) {

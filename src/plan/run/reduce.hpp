@@ -24,7 +24,7 @@ std::vector<model::HeatMap> heat_maps(const model::Fabric& fabric,
 
 // Links that some flow of the jobs could use. Exact for chains and flows; for an exchange, between
 // one NIC of each leaf switch and all others, and each NIC's own ports.
-std::vector<bool> usable_links(std::span<const engine::fluid::Job> jobs, route::Router& router);
+std::vector<bool> usable_links(std::span<const engine::Job> jobs, route::Router& router);
 
 // Adds the links that carried something: those of graphs, whose flows nobody enumerates.
 void mark_used(std::span<const double> link_bytes, std::vector<bool>& usable);

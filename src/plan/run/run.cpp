@@ -9,13 +9,11 @@
 #include <memory>
 
 #include "base/hash.hpp"
-#include "engine/fluid/job_run.hpp"
 #include "model/fabric/faults.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "plan/explain/explain.hpp"
 #include "plan/run/graph_outcome.hpp"
 #include "plan/run/jobs.hpp"
-#include "plan/run/packet_jobs.hpp"
 #include "plan/run/reduce.hpp"
 #include "plan/run/setup.hpp"
 
@@ -58,7 +56,7 @@ model::FabricSummary summarise(const Fabric& fabric, const Config& section) {
   return out;
 }
 
-model::JobOutcome job_outcome(const PlacedJob& placed, const engine::fluid::JobResult& result) {
+model::JobOutcome job_outcome(const PlacedJob& placed, const engine::JobResult& result) {
   model::JobOutcome out{.name = placed.job.name,
                         .op = std::string(workload::to_text(placed.op)),
                         .algorithm = placed.job.traffic.algorithm,
@@ -87,10 +85,10 @@ model::JobOutcome job_outcome(const PlacedJob& placed, const engine::fluid::JobR
   return out;
 }
 
-void add_spans(const PlacedJob& placed, const engine::fluid::JobResult& result,
+void add_spans(const PlacedJob& placed, const engine::JobResult& result,
                std::vector<model::Span>& spans) {
   double start = placed.job.start.seconds();
-  for (std::size_t i = 0; i < result.iteration_s.size() && i < engine::fluid::span_count_max; ++i) {
+  for (std::size_t i = 0; i < result.iteration_s.size() && i < engine::span_count_max; ++i) {
     spans.push_back({.name = fmt::format("{} #{}", placed.job.name, i + 1),
                      .category = "job",
                      .track = placed.job.name,
@@ -108,7 +106,7 @@ void add_spans(const PlacedJob& placed, const engine::fluid::JobResult& result,
                      .args = {{"iteration", std::to_string(stage.iteration + 1)}}});
 }
 
-model::Completion completion_of(const engine::fluid::JobRunResult& result) {
+model::Completion completion_of(const engine::RunResult& result) {
   model::Completion out;
   out.finished = result.transfer_times.count();
   out.unfinished = result.unfinished.size();
@@ -119,7 +117,7 @@ model::Completion completion_of(const engine::fluid::JobRunResult& result) {
   return out;
 }
 
-void add_notes(const Setup& setup, const engine::fluid::JobRunResult& result,
+void add_notes(const Setup& setup, const engine::RunResult& result,
                std::vector<model::Note>& notes) {
   using enum model::Note::Severity;
   for (const std::string& line : setup.notes) notes.push_back({info, line});
@@ -128,20 +126,6 @@ void add_notes(const Setup& setup, const engine::fluid::JobRunResult& result,
     for (const std::string& line : graph.notes) notes.push_back({info, line});
     for (const std::string& line : graph.stuck) notes.push_back({warning, line});
   }
-  if (setup.engine.simulation.solver.tolerance > 0)
-    notes.push_back(
-        {info,
-         fmt::format(
-             "rate levels that change by less than {:g} are kept; worst rate error seen: {:.2e}",
-             setup.engine.simulation.solver.tolerance, result.rate_error)});
-}
-
-// What progress counts; graphs that run until they are steady take two steps or more.
-double iterations_of(const Jobs& jobs) {
-  double sum = 0;
-  for (const PlacedJob& job : jobs.collectives) sum += job.job.iterations;
-  for (const PlacedGraph& graph : jobs.graphs) sum += std::max(graph.repeat, 1u);
-  return sum;
 }
 
 // Faults of the network are nothing to transfers that do not meet it.
@@ -162,50 +146,18 @@ bool has_slow_gpus(const Setup& setup) {
   });
 }
 
-// Where progress goes, under a name.
-struct Watch {
-  std::string name;
-  Progress::Show show;
-};
-
-// Runs the jobs on their engine; what only the packet engine knows goes into the outcome.
-Result<engine::fluid::JobRunResult> run_engine(const Prepared& prepared,
-                                               std::span<const engine::fluid::Job> jobs,
-                                               route::Router& router, const Watch& watch,
-                                               model::VariantOutcome& out) {
-  using enum model::Note::Severity;
-  const Setup& setup = *prepared.setup;
-  const auto graphs = graph_jobs(prepared.jobs, setup);
-  if (setup.engine_name == EngineName::fluid) {
-    Progress progress(watch.name, iterations_of(prepared.jobs), watch.show);
-    return engine::fluid::run_jobs(jobs, graphs, router, setup.changes, setup.engine, progress);
-  }
-  WEFT_TRY(PacketJobsResult result,
-           run_packet_jobs(jobs, graphs, router, setup.changes,
-                           {setup.packet, setup.memoise, watch.name, watch.show}));
-  for (std::string& line : result.notes) out.notes.push_back({info, std::move(line)});
-  for (const std::string& line : result.packet.deadlocks) out.notes.push_back({warning, line});
-  for (const std::string& line : result.packet.storms) out.notes.push_back({warning, line});
-  for (const std::string& line : result.packet.lossless_drops) out.notes.push_back({warning, line});
-  const model::PacketOutcome& packet = result.packet;
-  if (packet.sent_bytes != packet.received_bytes + packet.dropped_bytes + packet.in_flight_bytes)
-    out.notes.push_back({warning,
-                         "payload is missing: bytes sent differ from the sum of bytes received, "
-                         "dropped and in flight; this is a bug in weft"});
-  out.packet = std::move(result.packet);
-  return std::move(result.run);
-}
-
-Result<model::VariantOutcome> run_variant(const Prepared& prepared, const Watch& watch) {
+Result<model::VariantOutcome> run_variant(const Prepared& prepared, const engine::Watch& watch) {
   const Setup& setup = *prepared.setup;
   const Fabric& fabric = setup.fabric;
   WEFT_TRY(route::Router router,
            route::Router::create(fabric, setup.routing, prepared.scenario->seed));
-  std::vector<engine::fluid::Job> jobs;
+  std::vector<engine::Job> jobs;
   for (const PlacedJob& placed : prepared.jobs.collectives) jobs.push_back(placed.job);
   model::VariantOutcome out{.name = prepared.scenario->name, .scheme = setup.routing.scheme};
-  WEFT_TRY(const engine::fluid::JobRunResult result,
-           run_engine(prepared, jobs, router, watch, out));
+  const auto graphs = graph_jobs(prepared.jobs, setup);
+  WEFT_TRY(engine::RunResult result, setup.run({jobs, graphs}, router, watch));
+  out.notes = std::move(result.notes);
+  out.packet = std::move(result.packet);
   out.qps = setup.routing.qps;
   out.faults = setup.fault_lines;
   for (const Jobs::Entry entry : prepared.jobs.order) {
@@ -238,7 +190,7 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, const Watch&
   out.heat_maps = heat_maps(fabric, result.link_bytes, live.bytes_per_s, result.makespan_s);
   out.completion = completion_of(result);
   add_notes(setup, result, out.notes);
-  if (setup.engine.contention == engine::fluid::NetworkOptions::Contention::off &&
+  if (setup.fluid.options.contention == engine::fluid::NetworkOptions::Contention::off &&
       has_network_faults(setup))
     out.notes.push_back({model::Note::Severity::warning,
                          "contention is off: link, NIC and switch faults and hosts that are down "
@@ -280,8 +232,7 @@ Result<std::vector<Prepared>> prepare_all(const model::ScenarioFile& file) {
 std::string engines_of(std::span<const Prepared> all) {
   std::string text;
   for (const Prepared& prepared : all) {
-    const std::string_view name =
-        prepared.setup->engine_name == EngineName::fluid ? "fluid" : "packet";
+    const std::string_view name = prepared.setup->engine_text();
     if (text.find(name) == std::string::npos)
       text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
   }
@@ -303,9 +254,9 @@ Result<model::Outcome> run_scenario(const model::ScenarioFile& file, const RunOp
   out.seed = base.seed;
   out.fabric = summarise(prepared.front().setup->fabric, base.section("fabric"));
   for (const Prepared& variant : prepared) {
-    const Watch watch{fmt::format("{} ({} of {})", variant.scenario->name, out.variants.size() + 1,
-                                  prepared.size()),
-                      options.progress};
+    const engine::Watch watch{fmt::format("{} ({} of {})", variant.scenario->name,
+                                          out.variants.size() + 1, prepared.size()),
+                              options.progress};
     WEFT_TRY(model::VariantOutcome outcome, run_variant(variant, watch));
     out.variants.push_back(std::move(outcome));
   }

@@ -26,9 +26,9 @@ void read_transport(const Config& given, Setup& setup, Errors& errors) {
   std::vector<std::string> notes;
   using Runner = engine::packet::ReadContext::Runner;
   const bool packets = setup.engine_name == EngineName::packet;
-  setup.packet = engine::packet::read_options(
+  setup.packet.options = engine::packet::read_options(
       reader, {fabric, setup.routing, errors, notes, packets ? Runner::packets : Runner::other});
-  setup.engine.mtu = setup.packet.wire.mtu;
+  setup.fluid.options.mtu = setup.packet.options.wire.mtu;
   reader.finish();
   if (packets) {
     setup.notes = std::move(notes);
@@ -42,11 +42,11 @@ void read_transport(const Config& given, Setup& setup, Errors& errors) {
 }
 
 void read_fluid_engine(Reader& reader, Setup& setup) {
-  setup.engine.simulation.solver.tolerance = reader.number("tolerance", 0.0, 0, 0.1);
+  setup.fluid.options.simulation.solver.tolerance = reader.number("tolerance", 0.0, 0, 0.1);
   if (!reader.flag("contention", true))
-    setup.engine.contention = engine::fluid::NetworkOptions::Contention::off;
-  const std::int64_t audit_default = setup.engine.simulation.solver.tolerance > 0 ? 1000 : 0;
-  setup.engine.simulation.audit_every =
+    setup.fluid.options.contention = engine::fluid::NetworkOptions::Contention::off;
+  const std::int64_t audit_default = setup.fluid.options.simulation.solver.tolerance > 0 ? 1000 : 0;
+  setup.fluid.options.simulation.audit_every =
       static_cast<std::uint64_t>(reader.count("audit_every", audit_default));
 }
 
@@ -58,14 +58,16 @@ std::uint32_t read_engine(const Config& given, Setup& setup, Errors& errors) {
     section = Config::map(given.where);
     section.at_or_add("name") = given;
   }
-  const std::vector<std::string> names{"fluid", "packet"};
+  const std::vector<std::string> names{std::string(setup.fluid.name),
+                                       std::string(setup.packet.name)};
   Reader reader(section, "engine", errors);
   setup.engine_name = static_cast<EngineName>(reader.choice("name", names, 0));
   setup.engine_where = reader.where("name");
   std::uint32_t threads = 0;
   if (setup.engine_name == EngineName::packet) {
     threads = static_cast<std::uint32_t>(reader.count("threads", 0, 0, threads_max));
-    setup.memoise = reader.flag("memoise", true) ? Memoise::on : Memoise::off;
+    setup.packet.memoise =
+        reader.flag("memoise", true) ? engine::packet::Memoise::on : engine::packet::Memoise::off;
   } else {
     read_fluid_engine(reader, setup);
   }
@@ -132,8 +134,8 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
   const std::uint32_t threads = read_engine(scenario.section("engine"), setup, errors);
   read_transport(scenario.section("transport"), setup, errors);
   setup.library = workload::read_library(scenario.section("collectives"), errors);
-  setup.packet.threads = threads;
-  setup.packet.seed = scenario.seed;
+  setup.packet.options.threads = threads;
+  setup.packet.options.seed = scenario.seed;
   check_scheme(setup, errors);
   if (errors.empty()) {
     auto timeline = model::read_faults(setup.fabric, scenario.section("faults"), scenario.seed);
@@ -147,6 +149,16 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
   }
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   return setup;
+}
+
+std::string_view Setup::engine_text() const {
+  return engine_name == EngineName::fluid ? fluid.name : packet.name;
+}
+
+Result<engine::RunResult> Setup::run(const engine::Work& work, route::Router& router,
+                                     const engine::Watch& watch) const {
+  return engine_name == EngineName::fluid ? fluid.run(work, router, changes, watch)
+                                          : packet.run(work, router, changes, watch);
 }
 
 Status require_fluid(const Setup& setup, std::string_view what) {

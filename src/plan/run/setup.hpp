@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/fluid/network.hpp"
-#include "engine/packet/options.hpp"
+#include "engine/fluid/job_run.hpp"
+#include "engine/packet_jobs/run.hpp"
 #include "model/fabric/fabric.hpp"
 #include "model/scenario/scenario.hpp"
 #include "model/work/outcome.hpp"
@@ -17,23 +17,24 @@
 namespace weft::plan {
 
 enum class EngineName : std::uint8_t { fluid, packet };
-// Whether iterations that must come out as an earlier one did are simulated all the same.
-enum class Memoise : std::uint8_t { on, off };
-
 struct Setup {
   model::Fabric fabric;
   route::RoutingConfig routing;
-  std::vector<engine::fluid::StateChange> changes;
+  std::vector<engine::StateChange> changes;
   EngineName engine_name = EngineName::fluid;
-  Where engine_where;                    // for messages
-  engine::fluid::NetworkOptions engine;  // of the fluid one
-  engine::packet::Options packet;        // of the packet one, its seed that of the scenario
-  Memoise memoise = Memoise::on;         // of the packet one
+  Where engine_where;  // for messages
+  engine::fluid::FluidEngine fluid;
+  engine::packet::PacketEngine packet;   // its seed that of the scenario
   Duration step_overhead;                // transport.step_overhead
   workload::Library library;             // collectives
   std::vector<std::string> fault_lines;  // for people
   std::vector<model::Span> fault_spans;  // for the trace
   std::vector<std::string> notes;        // keys that are understood and change nothing here
+
+  std::string_view engine_text() const;
+  // On the engine that was asked for.
+  Result<engine::RunResult> run(const engine::Work& work, route::Router& router,
+                                const engine::Watch& watch) const;
 };
 
 // Builds the fabric and reads `routing`, `transport`, `collectives`, `faults` and `engine`. Fails

@@ -29,13 +29,13 @@ TEST_CASE("setup: the engine by name or by map") {
   CHECK(setup_of("").engine_name == EngineName::fluid);
   CHECK(setup_of("engine: fluid").engine_name == EngineName::fluid);
   const Setup fluid = setup_of("engine: {tolerance: 1e-4}");
-  CHECK(fluid.engine.simulation.solver.tolerance == 1e-4);
-  CHECK(fluid.engine.simulation.audit_every == 1000);
+  CHECK(fluid.fluid.options.simulation.solver.tolerance == 1e-4);
+  CHECK(fluid.fluid.options.simulation.audit_every == 1000);
   const Setup packet = setup_of("engine: {name: packet, threads: 2}\nseed: 7");
   CHECK(packet.engine_name == EngineName::packet);
-  CHECK(packet.packet.threads == 2);
-  CHECK(packet.packet.seed == 7);
-  CHECK(setup_of("engine: packet").packet.threads == 0);
+  CHECK(packet.packet.options.threads == 2);
+  CHECK(packet.packet.options.seed == 7);
+  CHECK(setup_of("engine: packet").packet.options.threads == 0);
   CHECK(error_of("engine: paket") ==
         "s.yaml:2:9: engine.name: unknown name \"paket\" (did you mean \"packet\"?); choose one "
         "of: fluid, packet");
@@ -49,17 +49,17 @@ TEST_CASE("setup: one transport section for both engines") {
       "transport: {name: nscc, step_overhead: 2 us, mtu: 2 KiB, window: 1 MB, nscc: {}}";
   const Setup fluid = setup_of(transport);
   CHECK(fluid.step_overhead == 2_us);
-  CHECK(fluid.engine.mtu == 2_KiB);
+  CHECK(fluid.fluid.options.mtu == 2_KiB);
   CHECK(fluid.routing.scheme == "spray");
   CHECK(fluid.notes.size() == 3);  // name, window, nscc
   CHECK(fluid.notes[1].starts_with("transport.window has no effect on the fluid engine"));
   const Setup packet = setup_of(transport + "\nengine: packet");
   CHECK(packet.step_overhead == 2_us);
-  CHECK(packet.packet.wire.mtu == 2_KiB);
-  CHECK(packet.packet.window == 1_MB);
-  CHECK(packet.packet.balance == engine::packet::Balance::spray);
+  CHECK(packet.packet.options.wire.mtu == 2_KiB);
+  CHECK(packet.packet.options.window == 1_MB);
+  CHECK(packet.packet.options.balance == engine::packet::Balance::spray);
   CHECK(packet.notes.empty());
-  CHECK(setup_of("transport: hpcc\nengine: packet").packet.congestion ==
+  CHECK(setup_of("transport: hpcc\nengine: packet").packet.options.congestion ==
         engine::packet::Congestion::hpcc);
   CHECK(setup_of("transport: {dcqcn: {gain: 0.1}}\nengine: packet").notes.size() == 1);
   CHECK(error_of("transport: {step_overhaed: 2 us}").find("did you mean \"step_overhead\"?") !=

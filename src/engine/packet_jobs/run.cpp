@@ -1,4 +1,4 @@
-#include "plan/run/packet_jobs.hpp"
+#include "engine/packet_jobs/run.hpp"
 
 #include <fmt/format.h>
 
@@ -7,38 +7,25 @@
 #include <optional>
 
 #include "base/hash.hpp"
-#include "engine/fluid/stage.hpp"
+#include "engine/jobs/stage_cost.hpp"
 #include "engine/packet/packet_run.hpp"
-#include "plan/run/packet_graph.hpp"
-#include "plan/run/packet_lowering.hpp"
-#include "plan/run/packet_totals.hpp"
+#include "engine/packet_jobs/graph.hpp"
+#include "engine/packet_jobs/lowering.hpp"
+#include "engine/packet_jobs/totals.hpp"
 
-namespace weft::plan {
+namespace weft::engine::packet {
 namespace {
-
-using engine::fluid::GraphJob;
-using engine::fluid::Job;
-using engine::fluid::JobResult;
-using engine::fluid::StateChange;
-using engine::packet::Balance;
-using engine::packet::MessageEnd;
-using engine::packet::MessageSet;
-using engine::packet::never;
-using engine::packet::PacketRunResult;
-using engine::packet::Ps;
-using engine::packet::seconds;
 
 constexpr std::size_t unfinished_shown = 100;
 
 double payload_of(const MessageSet& set) {
   double sum = 0;
-  for (const engine::packet::Message& message : set.messages)
-    sum += static_cast<double>(message.bytes);
+  for (const Message& message : set.messages) sum += static_cast<double>(message.bytes);
   return sum;
 }
 
 void add_transfers(const MessageSet& set, std::span<const MessageEnd> ends,
-                   engine::fluid::TimeHistogram& out) {
+                   engine::TimeHistogram& out) {
   for (std::size_t m = 0; m < ends.size(); ++m)
     if (set.messages[m].bytes > 0 && ends[m].end != never)
       out.add(seconds(ends[m].end - ends[m].start));
@@ -100,23 +87,24 @@ bool speeds_change(std::span<const StateChange> changes) {
 
 class PacketJobs {
  public:
-  PacketJobs(std::span<const Job> jobs, std::span<const GraphJob> graphs, route::Router& router,
-             std::span<const StateChange> changes, const PacketJobsOptions& options)
-      : jobs_(jobs),
-        graphs_(graphs),
+  PacketJobs(const Work& work, route::Router& router, std::span<const StateChange> changes,
+             const PacketEngine& engine, const Watch& watch)
+      : jobs_(work.jobs),
+        graphs_(work.graphs),
         router_(router),
         changes_(changes),
-        options_(options),
-        is_chancy_((options.engine.balance != Balance::path &&
-                    options.engine.balance != Balance::multipath) ||
-                   options.engine.ecn.on || loses_packets(changes)),
+        options_(engine.options),
+        memoise_(engine.memoise),
+        watch_(watch),
+        is_chancy_((options_.balance != Balance::path && options_.balance != Balance::multipath) ||
+                   options_.ecn.on || loses_packets(changes)),
         totals_(router.fabric()) {
-    out_.run.jobs.resize(jobs.size());
+    out_.jobs.resize(jobs_.size());
   }
 
-  Result<PacketJobsResult> run() {
-    const bool alone = jobs_.size() == 1 && graphs_.empty() &&
-                       options_.engine.congestion == engine::packet::Congestion::none;
+  Result<RunResult> run() {
+    const bool alone =
+        jobs_.size() == 1 && graphs_.empty() && options_.congestion == Congestion::none;
     WEFT_TRY_STATUS(alone ? run_apart() : run_together());
     return finish();
   }
@@ -127,7 +115,7 @@ class PacketJobs {
     PacketRunResult run;
     Ps duration = never;                  // when it did not end
     std::vector<JobResult::Span> stages;  // from its start
-    engine::fluid::TimeHistogram transfers;
+    engine::TimeHistogram transfers;
     std::uint64_t repeats = 0;
   };
   // The state of the fabric, and the messages' turns on QPs.
@@ -161,32 +149,37 @@ class PacketJobs {
   void end_iteration(std::size_t job, Ps start, Ps end);
   void add_unfinished(std::size_t job, const Place& place, const Messages& messages);
   void add_line(std::string line);
-  std::string why(const engine::packet::Connection& connection);
-  bool has_path(const engine::packet::Connection& connection);
-  engine::fluid::Standstill standstill(const Messages& messages);
-  PacketJobsResult finish();
+  std::string why(const Connection& connection);
+  bool has_path(const Connection& connection);
+  engine::Standstill standstill(const Messages& messages);
+  void add_note(std::string text) {
+    out_.notes.push_back({model::Note::Severity::info, std::move(text)});
+  }
+  void add_warnings(const model::PacketOutcome& packet);
+  RunResult finish();
 
   std::span<const Job> jobs_;
   std::span<const GraphJob> graphs_;
   route::Router& router_;
   std::span<const StateChange> changes_;
-  const PacketJobsOptions& options_;
+  const Options& options_;
+  Memoise memoise_;
+  const Watch& watch_;
   bool is_chancy_;
   PacketTotals totals_;
   Digest digest_;
   std::size_t unfinished_ = 0;
-  PacketJobsResult out_;
+  RunResult out_;
 };
 
 Result<PacketRunResult> PacketJobs::simulate(const MessageSet& set, Ps start,
                                              std::uint32_t iteration) {
-  engine::packet::Options engine = options_.engine;
+  Options engine = options_;
   if (engine.end != never) engine.end -= std::min(engine.end, start);
   if (is_chancy_ && iteration > 0) engine.seed = mix64(engine.seed + iteration);
-  Progress progress(options_.progress_name, payload_of(set), options_.progress);
+  Progress progress(watch_.name, payload_of(set), watch_.show);
   const std::vector<StateChange> changes = changes_from(changes_, start);
-  WEFT_TRY(PacketRunResult run,
-           engine::packet::run_messages(set, router_, changes, engine, progress));
+  WEFT_TRY(PacketRunResult run, run_messages(set, router_, changes, engine, progress));
   totals_.add(run, start);
   return run;
 }
@@ -221,16 +214,16 @@ Result<std::vector<LoweredGraph>> PacketJobs::lower_graphs(MessageGraph& graph) 
     WEFT_TRY(LoweredGraph added, lower_graph(job, *initial, router_, graph.size(), graph));
     out.push_back(std::move(added));
     if (job.overlap_slowdown > 1)
-      out_.notes.push_back(
+      add_note(
           fmt::format("{}: communication does not slow the compute beside it on "
                       "the packet engine; on the fluid engine by a factor of {:.3g}",
                       job.name, job.overlap_slowdown));
     if (job.stop == GraphJob::Stop::steady)
-      out_.notes.push_back(fmt::format("{}: {} steps were run; \"repeat:\" requests more", job.name,
-                                       out.back().iterations));
+      add_note(fmt::format("{}: {} steps were run; \"repeat:\" requests more", job.name,
+                           out.back().iterations));
   }
   if (!graphs_.empty() && speeds_change(changes_))
-    out_.notes.emplace_back(
+    add_note(
         "GPU speed stays as at the start: the packet engine does not follow faults that slow GPUs "
         "later, or that end");
   return out;
@@ -268,7 +261,7 @@ Status PacketJobs::run_together() {
   WEFT_TRY_STATUS(check_circles(set, graphs));
   WEFT_TRY(const PacketRunResult run, simulate(set, 0, 0));
   digest_.add(std::string_view(run.digest));
-  add_transfers(set, run.messages, out_.run.transfer_times);
+  add_transfers(set, run.messages, out_.transfer_times);
   fold_jobs(jobs, set, run.messages);
   fold_graphs(graphs, set, run.messages);
   return {};
@@ -280,7 +273,7 @@ void PacketJobs::fold_jobs(std::span<const LoweredJob> lowered, const MessageSet
     auto start = static_cast<Ps>(jobs_[j].start.ps);
     for (std::uint32_t i = 0; i < jobs_[j].iterations; ++i) {
       const Place place{lowered[j], i, i};
-      const auto end = fold(j, place, ends, out_.run.jobs[j].stages);
+      const auto end = fold(j, place, ends, out_.jobs[j].stages);
       if (!end) {
         const MessageId first = lowered[j].first.front(), last = lowered[j].first.back();
         add_unfinished(j, place, {set, ends, first, last, 0});
@@ -295,14 +288,14 @@ void PacketJobs::fold_jobs(std::span<const LoweredJob> lowered, const MessageSet
 void PacketJobs::fold_graphs(std::span<const LoweredGraph> lowered, const MessageSet& set,
                              std::span<const MessageEnd> ends) {
   for (std::size_t g = 0; g < graphs_.size(); ++g) {
-    out_.run.graphs.push_back(fold_graph(graphs_[g], lowered[g], ends));
-    const engine::fluid::GraphResult& result = out_.run.graphs.back();
-    out_.run.makespan_s = std::max(out_.run.makespan_s, result.end_s);
+    out_.graphs.push_back(fold_graph(graphs_[g], lowered[g], ends));
+    const engine::GraphResult& result = out_.graphs.back();
+    out_.makespan_s = std::max(out_.makespan_s, result.end_s);
     for (const double s : result.iteration_s) digest_.add(from_seconds(s).ps);
     if (result.finished) continue;
     add_line(fmt::format("job {}: step {} of {} had not finished", graphs_[g].name,
                          result.iteration_s.size() + 1, lowered[g].iterations));
-    out_.run.graphs.back().standstill =
+    out_.graphs.back().standstill =
         standstill({set, ends, lowered[g].messages_first, lowered[g].messages_last, 0});
   }
   if (!graphs_.empty()) add_hot_links();
@@ -314,13 +307,13 @@ void PacketJobs::add_hot_links() {
   const model::Fabric& fabric = router_.fabric();
   for (const model::LinkId link : fabric.links()) {
     const double bytes = totals_.link_bytes()[link.index()];
-    if (!fabric.on_wire(link) || bytes <= 0 || out_.run.makespan_s <= 0) continue;
-    const double load = bytes / (fabric.rate(link).bytes_per_s() * out_.run.makespan_s);
-    out_.run.hot_links.push_back(
+    if (!fabric.on_wire(link) || bytes <= 0 || out_.makespan_s <= 0) continue;
+    const double load = bytes / (fabric.rate(link).bytes_per_s() * out_.makespan_s);
+    out_.hot_links.push_back(
         {.link = fabric.name(link), .bytes = bytes, .load = load, .flows = {}});
   }
-  std::ranges::stable_sort(out_.run.hot_links, std::greater<>{}, &model::HotLink::load);
-  if (out_.run.hot_links.size() > kept) out_.run.hot_links.resize(kept);
+  std::ranges::stable_sort(out_.hot_links, std::greater<>{}, &model::HotLink::load);
+  if (out_.hot_links.size() > kept) out_.hot_links.resize(kept);
 }
 
 // Of the fabric, up to and at `time`.
@@ -370,8 +363,8 @@ Status PacketJobs::run_apart() {
   std::map<Likeness, Known> all_known;
   auto start = static_cast<Ps>(job.start.ps);
   for (std::uint32_t i = 0; i < job.iterations; ++i) {
-    const bool may_repeat = options_.memoise == Memoise::on && !is_chancy_ &&
-                            (i > 0 || job.late.empty()) && options_.engine.end == never;
+    const bool may_repeat = memoise_ == Memoise::on && !is_chancy_ && (i > 0 || job.late.empty()) &&
+                            options_.end == never;
     const Likeness like = likeness(i, start);
     const auto found = may_repeat ? all_known.find(like) : all_known.end();
     Known fresh;
@@ -381,16 +374,16 @@ Status PacketJobs::run_apart() {
       ++known->repeats;
     } else {
       WEFT_TRY(fresh, run_iteration(i, start));
-      out_.run.transfer_times.add(fresh.transfers, 1);
+      out_.transfer_times.add(fresh.transfers, 1);
     }
     digest_.add(std::string_view(known->run.digest));
     if (known->duration == never) break;
     for (JobResult::Span span : known->stages) {
-      if (out_.run.jobs[0].stages.size() == engine::fluid::span_count_max) break;
+      if (out_.jobs[0].stages.size() == engine::span_count_max) break;
       span.iteration = i;
       span.start_s += seconds(start);
       span.end_s += seconds(start);
-      out_.run.jobs[0].stages.push_back(std::move(span));
+      out_.jobs[0].stages.push_back(std::move(span));
     }
     const Ps end = start + known->duration;
     end_iteration(0, start, end);
@@ -402,10 +395,10 @@ Status PacketJobs::run_apart() {
   for (const auto& [like, known] : all_known) {
     repeats += known.repeats;
     totals_.repeat(known.run, known.repeats);
-    out_.run.transfer_times.add(known.transfers, known.repeats);
+    out_.transfer_times.add(known.transfers, known.repeats);
   }
   if (repeats > 0)
-    out_.notes.push_back(
+    add_note(
         fmt::format("{} of the {} iterations repeat an earlier one exactly and "
                     "were not simulated again",
                     repeats, job.iterations));
@@ -420,7 +413,7 @@ std::optional<Ps> PacketJobs::fold(std::size_t job, const Place& place,
   for (std::uint32_t s = 0; s < lowered.stages; ++s) {
     const Extent stage = extent_of(lowered, place.first_part() + s, ends);
     if (!stage.ended) return std::nullopt;
-    if (spans.size() < engine::fluid::span_count_max)
+    if (spans.size() < engine::span_count_max)
       spans.push_back({jobs_[job].traffic.stages[s].name, place.number, seconds(stage.start),
                        seconds(stage.end)});
   }
@@ -429,26 +422,26 @@ std::optional<Ps> PacketJobs::fold(std::size_t job, const Place& place,
 }
 
 void PacketJobs::end_iteration(std::size_t job, Ps start, Ps end) {
-  JobResult& result = out_.run.jobs[job];
+  JobResult& result = out_.jobs[job];
   result.iteration_s.push_back(seconds(end - start));
   result.end_s = seconds(end);
   result.finished = result.iteration_s.size() == jobs_[job].iterations;
   digest_.add(end - start);
 }
 
-bool PacketJobs::has_path(const engine::packet::Connection& connection) {
+bool PacketJobs::has_path(const Connection& connection) {
   std::vector<route::Hop> path;
   return router_.append_gpu_path(connection.src, connection.dst, connection.qp, connection.qp,
                                  path);
 }
 
-std::string PacketJobs::why(const engine::packet::Connection& connection) {
+std::string PacketJobs::why(const Connection& connection) {
   return has_path(connection) ? "was not delivered" : "has no live path";
 }
 
 // A message that never arrived stands still since it began without a path, or since the change that
 // took its last one. Those with a path to the end were stopped with the run.
-engine::fluid::Standstill PacketJobs::standstill(const Messages& messages) {
+engine::Standstill PacketJobs::standstill(const Messages& messages) {
   struct Stuck {
     MessageId message;
     Ps since;
@@ -469,7 +462,7 @@ engine::fluid::Standstill PacketJobs::standstill(const Messages& messages) {
   };
   // Backwards through the states that the run saw, for as long as there is no path.
   const model::State healthy;
-  for (std::ptrdiff_t c = changes_until(options_.engine.end); c >= 0; --c) {
+  for (std::ptrdiff_t c = changes_until(options_.end); c >= 0; --c) {
     const StateChange* change = c == 0 ? nullptr : &changes_[static_cast<std::size_t>(c - 1)];
     const Ps at = change == nullptr ? 0 : static_cast<Ps>(std::max<std::int64_t>(change->at.ps, 0));
     router_.set_state(change == nullptr ? healthy : change->state);
@@ -480,7 +473,7 @@ engine::fluid::Standstill PacketJobs::standstill(const Messages& messages) {
     }
   }
   router_.set_state(changes_.empty() ? healthy : changes_.back().state);
-  out_.run.makespan_s = std::max(out_.run.makespan_s, seconds(last));
+  out_.makespan_s = std::max(out_.makespan_s, seconds(last));
   const auto first = std::ranges::min_element(stuck, {}, &Stuck::since);
   if (first == stuck.end()) return {seconds(last), "no further progress was possible"};
   const model::Fabric& fabric = router_.fabric();
@@ -488,15 +481,15 @@ engine::fluid::Standstill PacketJobs::standstill(const Messages& messages) {
   const std::string to = fabric.name(connection(*first).dst);
   if (first->since != never)
     return {seconds(first->since), fmt::format("{} has no live path to {}", from, to)};
-  const bool stopped = options_.engine.end != never;
-  return {seconds(stopped ? options_.engine.end : last),
+  const bool stopped = options_.end != never;
+  return {seconds(stopped ? options_.end : last),
           fmt::format("a message of {} B from {} to {} was not delivered{}",
                       messages.set.messages[first->message].bytes, from, to,
                       stopped ? " when transport.end stopped the run" : "")};
 }
 
 void PacketJobs::add_line(std::string line) {
-  std::vector<std::string>& lines = out_.run.unfinished;
+  std::vector<std::string>& lines = out_.unfinished;
   if (!lines.empty() && lines.back() == line) return;  // parts of one message say the same
   if (++unfinished_ <= unfinished_shown) lines.push_back(std::move(line));
 }
@@ -504,7 +497,7 @@ void PacketJobs::add_line(std::string line) {
 // What had begun, from the iteration that did not end on.
 void PacketJobs::add_unfinished(std::size_t job, const Place& place, const Messages& messages) {
   const auto& [set, ends, first, last, start] = messages;
-  out_.run.jobs[job].standstill = standstill(messages);
+  out_.jobs[job].standstill = standstill(messages);
   const model::Fabric& fabric = router_.fabric();
   const std::size_t before = unfinished_;
   const LoweredJob& lowered = place.lowered;
@@ -523,30 +516,43 @@ void PacketJobs::add_unfinished(std::size_t job, const Place& place, const Messa
                          place.number + 1, jobs_[job].iterations));
 }
 
-PacketJobsResult PacketJobs::finish() {
+void PacketJobs::add_warnings(const model::PacketOutcome& packet) {
+  const auto warn = [&](const std::string& text) {
+    out_.notes.push_back({model::Note::Severity::warning, text});
+  };
+  for (const std::string& line : packet.deadlocks) warn(line);
+  for (const std::string& line : packet.storms) warn(line);
+  for (const std::string& line : packet.lossless_drops) warn(line);
+  if (packet.sent_bytes != packet.received_bytes + packet.dropped_bytes + packet.in_flight_bytes)
+    warn(
+        "payload is missing: bytes sent differ from the sum of bytes received, dropped and in "
+        "flight; this is a bug in weft");
+}
+
+RunResult PacketJobs::finish() {
   if (unfinished_ > unfinished_shown)
-    out_.run.unfinished.push_back(fmt::format("... and {} more", unfinished_ - unfinished_shown));
+    out_.unfinished.push_back(fmt::format("... and {} more", unfinished_ - unfinished_shown));
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
-    JobResult& result = out_.run.jobs[j];
-    result.roofline_s = engine::fluid::traffic_floor(jobs_[j].traffic, jobs_[j].step_overhead,
-                                                     jobs_[j].cost, router_)
-                            .seconds();
-    out_.run.makespan_s = std::max(out_.run.makespan_s, result.end_s);
+    JobResult& result = out_.jobs[j];
+    result.roofline_s =
+        engine::traffic_floor(jobs_[j].traffic, jobs_[j].step_overhead, jobs_[j].cost, router_)
+            .seconds();
+    out_.makespan_s = std::max(out_.makespan_s, result.end_s);
     digest_.add(std::string_view(jobs_[j].name));
   }
-  out_.run.link_bytes = totals_.link_bytes();
-  out_.run.digest = digest_.hex();
-  out_.packet = totals_.outcome(options_.engine.transport);
+  out_.link_bytes = totals_.link_bytes();
+  out_.digest = digest_.hex();
+  out_.packet = totals_.outcome(options_.transport);
+  add_warnings(*out_.packet);
   return std::move(out_);
 }
 
 }  // namespace
 
-Result<PacketJobsResult> run_packet_jobs(std::span<const Job> jobs,
-                                         std::span<const GraphJob> graphs, route::Router& router,
-                                         std::span<const StateChange> changes,
-                                         const PacketJobsOptions& options) {
-  return PacketJobs(jobs, graphs, router, changes, options).run();
+Result<RunResult> PacketEngine::run(const Work& work, route::Router& router,
+                                    std::span<const StateChange> changes,
+                                    const Watch& watch) const {
+  return PacketJobs(work, router, changes, *this, watch).run();
 }
 
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

@@ -8,14 +8,14 @@
 #include "base/units.hpp"
 #include "engine/packet/message.hpp"
 
-namespace weft::plan {
+namespace weft::engine::packet {
 
 using model::NodeId;
 using MessageId = std::uint32_t;
 
 // Something that happens to a message, where the next one starts.
 struct MessageEvent {
-  using When = engine::packet::Dependent::When;
+  using When = Dependent::When;
   MessageId message;
   When when = When::arrived;
 };
@@ -49,7 +49,7 @@ class MessageGraph {
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(set_.messages.size()); }
   // Cost: O(messages + dependencies). The graph is empty afterwards.
-  engine::packet::MessageSet take();
+  MessageSet take();
 
  private:
   struct Wait {
@@ -58,13 +58,13 @@ class MessageGraph {
   };
   std::uint32_t join_connection(NodeId node);
 
-  engine::packet::MessageSet set_;
+  MessageSet set_;
   std::vector<Wait> waits_;
   std::vector<std::uint32_t> joins_;  // by node: its connection to itself, plus 1
 };
 
 // Messages whose dependencies lead back to some that have none. The others wait in circles.
 // Cost: O(messages + dependencies).
-std::vector<bool> reachable(const engine::packet::MessageSet& set);
+std::vector<bool> reachable(const MessageSet& set);
 
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

@@ -1,14 +1,10 @@
-#include "plan/run/message_graph.hpp"
+#include "engine/packet_jobs/message_graph.hpp"
 
 #include <algorithm>
 
 #include "base/check.hpp"
 
-namespace weft::plan {
-
-using engine::packet::Dependent;
-using engine::packet::Message;
-using engine::packet::MessageSet;
+namespace weft::engine::packet {
 
 std::uint32_t MessageGraph::add_connections(NodeId src, NodeId dst, std::uint32_t streams) {
   const auto first = static_cast<std::uint32_t>(set_.connections.size());
@@ -105,4 +101,4 @@ std::vector<bool> reachable(const MessageSet& set) {
   return out;
 }
 
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

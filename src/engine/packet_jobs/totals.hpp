@@ -8,16 +8,16 @@
 #include "model/fabric/fabric.hpp"
 #include "model/work/outcome.hpp"
 
-namespace weft::plan {
+namespace weft::engine::packet {
 
 class PacketTotals {
  public:
   explicit PacketTotals(const model::Fabric& fabric);
 
   // A run that began at `offset`. Its messages are not looked at.
-  void add(const engine::packet::PacketRunResult& run, engine::packet::Ps offset);
+  void add(const PacketRunResult& run, Ps offset);
   // Counts `times` more runs that were as this one; not their series, nor anything in words.
-  void repeat(const engine::packet::PacketRunResult& run, std::uint64_t times);
+  void repeat(const PacketRunResult& run, std::uint64_t times);
 
   // Bytes that each link of the fabric has carried, headers included.
   const std::vector<double>& link_bytes() const { return link_bytes_; }
@@ -25,7 +25,7 @@ class PacketTotals {
 
  private:
   struct TierSums {
-    engine::packet::LogHistogram queue_bytes{}, pause_ps{};
+    LogHistogram queue_bytes{}, pause_ps{};
     std::uint64_t queue_bytes_max = 0;
     std::uint64_t packets = 0, drops = 0, ecn_marks = 0, pauses = 0;
   };
@@ -35,11 +35,11 @@ class PacketTotals {
   const model::Fabric& fabric_;
   std::vector<double> link_bytes_, paused_s_;  // by LinkId
   std::vector<TierSums> tiers_;                // by TierId
-  engine::packet::Counters counters_;
-  engine::packet::Conservation conservation_;
+  Counters counters_;
+  Conservation conservation_;
   std::vector<model::PacketOutcome::Series> series_;
   std::vector<std::string> deadlocks_, storms_;
-  std::vector<engine::packet::LosslessDrops> lossless_drops_;  // by class, cause and port
+  std::vector<LosslessDrops> lossless_drops_;  // by class, cause and port
 };
 
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

@@ -1,4 +1,4 @@
-#include "plan/run/packet_lowering.hpp"
+#include "engine/packet_jobs/lowering.hpp"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <unordered_map>
 
 #include "base/check.hpp"
-#include "engine/fluid/stage.hpp"
+#include "engine/jobs/stage_cost.hpp"
 
-namespace weft::plan {
+namespace weft::engine::packet {
 namespace {
 
 using When = MessageEvent::When;
@@ -79,7 +79,7 @@ class CollectiveLowering::Impl {
         ranks_(ranks.size()) {
     for (std::uint32_t r = 0; r < ranks.size(); ++r) rank_of_.emplace(ranks[r], r);
     if (!cost) return;
-    for (const workload::StageShare& share : engine::fluid::stage_shares(traffic, router.fabric()))
+    for (const workload::StageShare& share : engine::stage_shares(traffic, router.fabric()))
       paces_.push_back(from_seconds(cost->lead_s * share.lead + cost->bytes_s * share.bytes));
   }
 
@@ -408,4 +408,4 @@ Result<LoweredJob> lower_collective(const LoweringRequest& request, const route:
   return out;
 }
 
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

@@ -1,4 +1,4 @@
-#include "plan/run/packet_jobs.hpp"
+#include "engine/packet_jobs/run.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -8,15 +8,12 @@
 
 #include "base/config.hpp"
 #include "engine/packet/packet_run.hpp"
+#include "engine/packet_jobs/lowering.hpp"
 #include "model/formats/test_fabric.hpp"
-#include "plan/run/packet_lowering.hpp"
 
-namespace weft::plan {
+namespace weft::engine::packet {
 namespace {
 
-using engine::fluid::Job;
-using engine::fluid::StateChange;
-using engine::packet::Balance;
 using workload::Op;
 
 //   gpu - nic - rack switch - spines     one GPU a host
@@ -52,10 +49,10 @@ Job job_of(const model::Fabric& fabric, const Collective& c) {
   return job;
 }
 
-PacketJobsOptions lossless() {
-  PacketJobsOptions options;
-  options.engine.pfc.on = true;
-  options.engine.window = 256_KiB;
+PacketEngine lossless() {
+  PacketEngine options;
+  options.options.pfc.on = true;
+  options.options.window = 256_KiB;
   return options;
 }
 
@@ -65,13 +62,14 @@ route::Router router_of(const model::Fabric& fabric, const route::RoutingConfig&
   return *std::move(router);
 }
 
-PacketJobsResult run(const model::Fabric& fabric, std::span<const Job> jobs,
-                     const PacketJobsOptions& options, std::span<const StateChange> changes = {}) {
+RunResult run(const model::Fabric& fabric, std::span<const Job> jobs, const PacketEngine& options,
+              std::span<const StateChange> changes = {}) {
   route::Router router = router_of(fabric);
-  auto result = run_packet_jobs(jobs, {}, router, changes, options);
+  auto result = options.run({jobs, {}}, router, changes, {});
   REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().text()));
-  CHECK(result->packet.sent_bytes == result->packet.received_bytes + result->packet.dropped_bytes +
-                                         result->packet.in_flight_bytes);
+  CHECK(result->packet->sent_bytes == result->packet->received_bytes +
+                                          result->packet->dropped_bytes +
+                                          result->packet->in_flight_bytes);
   return *std::move(result);
 }
 
@@ -88,21 +86,21 @@ StateChange cut(const model::Fabric& fabric, model::CableId cable, Duration at) 
 TEST_CASE("ring: turns of whole packets over a path's latency") {
   const model::Fabric fabric = hosts_in_racks(4);
   const std::vector<Job> jobs{job_of(fabric, {.bytes = 4.0 * 256 * 4096})};
-  const PacketJobsResult result = run(fabric, jobs, lossless());
+  const RunResult result = run(fabric, jobs, lossless());
   route::Router router = router_of(fabric);
   const double latency = router.latency(jobs[0].ranks[0], jobs[0].ranks[1]).seconds();
   const double packet = 4160 * 8 / 400e9;
   // Four links: 256 packets behind each other, the last over three more; 6 turns. On each link the
   // acknowledgements of what came the other way take their share.
   const double turn = (256 + 3) * packet + latency, acks = 256 * 64 * 8 / 400e9;
-  const double time = result.run.jobs[0].iteration_s.at(0);
+  const double time = result.jobs[0].iteration_s.at(0);
   CHECK(time >= 6 * turn);
   CHECK(time <= 6 * (turn + acks));
-  CHECK(result.run.jobs[0].finished);
-  CHECK(result.run.transfer_times.count() == 24);
-  CHECK(result.run.jobs[0].stages.size() == 1);
-  CHECK(result.packet.drops == 0);
-  CHECK(result.packet.sent_bytes == 24 * 256 * 4096);
+  CHECK(result.jobs[0].finished);
+  CHECK(result.transfer_times.count() == 24);
+  CHECK(result.jobs[0].stages.size() == 1);
+  CHECK(result.packet->drops == 0);
+  CHECK(result.packet->sent_bytes == 24 * 256 * 4096);
 }
 
 TEST_CASE("iterations that are like an earlier one are not simulated, and nothing shows it") {
@@ -120,31 +118,30 @@ TEST_CASE("iterations that are like an earlier one are not simulated, and nothin
       std::vector<Job> jobs{job_of(fabric, kind)};
       jobs[0].start = Time{12'345};
       if (late) jobs[0].late.assign(6, 30_us);
-      PacketJobsOptions options = lossless();
-      const PacketJobsResult on = run(fabric, jobs, options);
+      PacketEngine options = lossless();
+      const RunResult on = run(fabric, jobs, options);
       options.memoise = Memoise::off;
-      const PacketJobsResult off = run(fabric, jobs, options);
-      CHECK(on.run.jobs[0].iteration_s == off.run.jobs[0].iteration_s);
-      CHECK(on.run.jobs[0].end_s == off.run.jobs[0].end_s);
-      CHECK(on.run.digest == off.run.digest);
-      CHECK(on.run.link_bytes == off.run.link_bytes);
-      CHECK(on.run.transfer_times.count() == off.run.transfer_times.count());
-      CHECK(on.run.transfer_times.mean() == doctest::Approx(off.run.transfer_times.mean()));
-      CHECK(on.packet.hops == off.packet.hops);
-      CHECK(on.packet.pause_frames == off.packet.pause_frames);
-      CHECK(on.packet.sent_bytes == off.packet.sent_bytes);
-      REQUIRE(on.packet.tiers.size() == off.packet.tiers.size());
-      for (std::size_t t = 0; t < on.packet.tiers.size(); ++t)
-        CHECK(on.packet.tiers[t].queue_histogram == off.packet.tiers[t].queue_histogram);
-      REQUIRE(on.run.jobs[0].stages.size() == off.run.jobs[0].stages.size());
-      for (std::size_t s = 0; s < on.run.jobs[0].stages.size(); ++s) {
-        CHECK(on.run.jobs[0].stages[s].iteration == off.run.jobs[0].stages[s].iteration);
-        CHECK(on.run.jobs[0].stages[s].start_s ==
-              doctest::Approx(off.run.jobs[0].stages[s].start_s));
+      const RunResult off = run(fabric, jobs, options);
+      CHECK(on.jobs[0].iteration_s == off.jobs[0].iteration_s);
+      CHECK(on.jobs[0].end_s == off.jobs[0].end_s);
+      CHECK(on.digest == off.digest);
+      CHECK(on.link_bytes == off.link_bytes);
+      CHECK(on.transfer_times.count() == off.transfer_times.count());
+      CHECK(on.transfer_times.mean() == doctest::Approx(off.transfer_times.mean()));
+      CHECK(on.packet->hops == off.packet->hops);
+      CHECK(on.packet->pause_frames == off.packet->pause_frames);
+      CHECK(on.packet->sent_bytes == off.packet->sent_bytes);
+      REQUIRE(on.packet->tiers.size() == off.packet->tiers.size());
+      for (std::size_t t = 0; t < on.packet->tiers.size(); ++t)
+        CHECK(on.packet->tiers[t].queue_histogram == off.packet->tiers[t].queue_histogram);
+      REQUIRE(on.jobs[0].stages.size() == off.jobs[0].stages.size());
+      for (std::size_t s = 0; s < on.jobs[0].stages.size(); ++s) {
+        CHECK(on.jobs[0].stages[s].iteration == off.jobs[0].stages[s].iteration);
+        CHECK(on.jobs[0].stages[s].start_s == doctest::Approx(off.jobs[0].stages[s].start_s));
       }
       const std::uint64_t repeats = kind.iterations - (late ? 2 : 1);
       REQUIRE(on.notes.size() == 1);
-      CHECK(on.notes[0].starts_with(std::to_string(repeats) + " of the "));
+      CHECK(on.notes[0].text.starts_with(std::to_string(repeats) + " of the "));
       CHECK(off.notes.empty());
     }
 }
@@ -176,13 +173,13 @@ TEST_CASE("iterations one by one take as long as behind barriers in one run") {
   }
   Progress silent("", 0, Progress::Show::never);
   const auto set = graph.take();
-  const auto whole = engine::packet::run_messages(set, router, {}, lossless().engine, silent);
+  const auto whole = run_messages(set, router, {}, lossless().options, silent);
   REQUIRE(whole.has_value());
-  const PacketJobsResult apart = run(fabric, {&job, 1}, lossless());
+  const RunResult apart = run(fabric, {&job, 1}, lossless());
   double start = 0;
   for (std::size_t i = 0; i < 3; ++i) {
     const double end = static_cast<double>(whole->messages[barriers[i]].arrived) * 1e-12;
-    CHECK(apart.run.jobs[0].iteration_s[i] == doctest::Approx(end - start).epsilon(1e-3));
+    CHECK(apart.jobs[0].iteration_s[i] == doctest::Approx(end - start).epsilon(1e-3));
     start = end;
   }
 }
@@ -195,12 +192,12 @@ TEST_CASE("chance: every iteration draws anew, and a run gives the same again") 
                                               .window = 5,
                                               .iterations = 4,
                                               .gpus = 6})};
-  PacketJobsOptions options = lossless();
-  options.engine.balance = Balance::spray;
-  const PacketJobsResult a = run(fabric, jobs, options), b = run(fabric, jobs, options);
-  CHECK(a.run.digest == b.run.digest);
+  PacketEngine options = lossless();
+  options.options.balance = Balance::spray;
+  const RunResult a = run(fabric, jobs, options), b = run(fabric, jobs, options);
+  CHECK(a.digest == b.digest);
   CHECK(a.notes.empty());
-  const auto& times = a.run.jobs[0].iteration_s;
+  const auto& times = a.jobs[0].iteration_s;
   REQUIRE(times.size() == 4);
   CHECK(std::ranges::max(times) > std::ranges::min(times));
 }
@@ -217,13 +214,13 @@ TEST_CASE("threads change nothing") {
                                    .window = 3,
                                    .iterations = 2,
                                    .gpus = 16}));
-    PacketJobsOptions options = lossless();
-    const PacketJobsResult one = run(fabric, jobs, options);
-    options.engine.threads = 2;
-    const PacketJobsResult two = run(fabric, jobs, options);
-    CHECK(one.run.digest == two.run.digest);
-    CHECK(one.run.link_bytes == two.run.link_bytes);
-    CHECK(one.run.jobs[1].iteration_s == two.run.jobs[1].iteration_s);
+    PacketEngine options = lossless();
+    const RunResult one = run(fabric, jobs, options);
+    options.options.threads = 2;
+    const RunResult two = run(fabric, jobs, options);
+    CHECK(one.digest == two.digest);
+    CHECK(one.link_bytes == two.link_bytes);
+    CHECK(one.jobs[1].iteration_s == two.jobs[1].iteration_s);
   }
 }
 
@@ -238,12 +235,12 @@ TEST_CASE("a change of the fabric ends the likeness, and its own state has one o
   REQUIRE(yaml.has_value());
   const auto timeline = model::read_faults(fabric, *yaml);
   REQUIRE_MESSAGE(timeline.has_value(), (timeline ? "" : timeline.error().text()));
-  PacketJobsOptions options = lossless();
-  const PacketJobsResult on = run(fabric, jobs, options, timeline->snapshots);
+  PacketEngine options = lossless();
+  const RunResult on = run(fabric, jobs, options, timeline->snapshots);
   options.memoise = Memoise::off;
-  const PacketJobsResult off = run(fabric, jobs, options, timeline->snapshots);
-  CHECK(on.run.jobs[0].iteration_s == off.run.jobs[0].iteration_s);
-  const auto& times = on.run.jobs[0].iteration_s;
+  const RunResult off = run(fabric, jobs, options, timeline->snapshots);
+  CHECK(on.jobs[0].iteration_s == off.jobs[0].iteration_s);
+  const auto& times = on.jobs[0].iteration_s;
   CHECK(std::ranges::max(times) > 1.7 * std::ranges::min(times));
   CHECK(times.front() == times.back());
   CHECK(!on.notes.empty());
@@ -255,44 +252,44 @@ TEST_CASE("jobs side by side each have their own times") {
       job_of(fabric, {.bytes = 4e6, .iterations = 3}),
       job_of(fabric, {.algorithm = "tree", .bytes = 1e6, .iterations = 5, .first_gpu = 4})};
   jobs[1].start = Time{(100_us).ps};
-  const PacketJobsResult both = run(fabric, jobs, lossless());
-  const PacketJobsResult first = run(fabric, {&jobs[0], 1}, lossless());
-  CHECK(both.run.jobs[0].iteration_s.size() == 3);
-  CHECK(both.run.jobs[1].iteration_s.size() == 5);
-  CHECK(both.run.jobs[0].finished);
-  CHECK(both.run.jobs[1].finished);
-  CHECK(both.run.jobs[1].stages.at(0).start_s == doctest::Approx(100e-6));
+  const RunResult both = run(fabric, jobs, lossless());
+  const RunResult first = run(fabric, {&jobs[0], 1}, lossless());
+  CHECK(both.jobs[0].iteration_s.size() == 3);
+  CHECK(both.jobs[1].iteration_s.size() == 5);
+  CHECK(both.jobs[0].finished);
+  CHECK(both.jobs[1].finished);
+  CHECK(both.jobs[1].stages.at(0).start_s == doctest::Approx(100e-6));
   // Without a barrier, a rank may begin the next iteration early: at most as long as alone.
-  CHECK(both.run.jobs[0].end_s <= 1.05 * first.run.jobs[0].end_s);
+  CHECK(both.jobs[0].end_s <= 1.05 * first.jobs[0].end_s);
 }
 
 TEST_CASE("what does not finish is named, with the stage and the ends") {
   const model::Fabric fabric = hosts_in_racks(4, 1);
   const std::vector<Job> jobs{job_of(fabric, {.bytes = 4e6, .iterations = 3})};
-  PacketJobsOptions options = lossless();
-  options.engine.end = 100'000'000;  // ps
-  const PacketJobsResult early = run(fabric, jobs, options);
-  REQUIRE(!early.run.unfinished.empty());
-  CHECK(early.run.unfinished[0].find("job ring, iteration 1, stage ring: a message of ") == 0);
-  CHECK(!early.run.jobs[0].finished);
-  CHECK(early.run.jobs[0].iteration_s.empty());
-  REQUIRE(early.run.jobs[0].standstill.has_value());
-  CHECK(std::abs(early.run.jobs[0].standstill->since_s - 100e-6) < 1e-12);
-  CHECK(early.run.jobs[0].standstill->why.find("when transport.end stopped the run") !=
+  PacketEngine options = lossless();
+  options.options.end = 100'000'000;  // ps
+  const RunResult early = run(fabric, jobs, options);
+  REQUIRE(!early.unfinished.empty());
+  CHECK(early.unfinished[0].find("job ring, iteration 1, stage ring: a message of ") == 0);
+  CHECK(!early.jobs[0].finished);
+  CHECK(early.jobs[0].iteration_s.empty());
+  REQUIRE(early.jobs[0].standstill.has_value());
+  CHECK(std::abs(early.jobs[0].standstill->since_s - 100e-6) < 1e-12);
+  CHECK(early.jobs[0].standstill->why.find("when transport.end stopped the run") !=
         std::string::npos);
 
   const auto cable = fabric.find_cable({"rtsw:2--ctsw:0", {}});
   REQUIRE(cable.has_value());
   const std::vector<StateChange> changes{{}, cut(fabric, *cable, 100_us)};
-  const PacketJobsResult dead = run(fabric, jobs, lossless(), changes);
-  REQUIRE(!dead.run.unfinished.empty());
-  const bool says_so = std::ranges::any_of(dead.run.unfinished, [](const std::string& line) {
+  const RunResult dead = run(fabric, jobs, lossless(), changes);
+  REQUIRE(!dead.unfinished.empty());
+  const bool says_so = std::ranges::any_of(dead.unfinished, [](const std::string& line) {
     return line.find("has no live path") != std::string::npos;
   });
   CHECK(says_so);
-  REQUIRE(dead.run.jobs[0].standstill.has_value());
-  CHECK(std::abs(dead.run.jobs[0].standstill->since_s - 100e-6) < 1e-12);
-  CHECK(dead.run.jobs[0].standstill->why.find("has no live path to") != std::string::npos);
+  REQUIRE(dead.jobs[0].standstill.has_value());
+  CHECK(std::abs(dead.jobs[0].standstill->since_s - 100e-6) < 1e-12);
+  CHECK(dead.jobs[0].standstill->why.find("has no live path to") != std::string::npos);
 }
 
 TEST_CASE("more messages than memory are refused, with the arithmetic") {
@@ -304,7 +301,7 @@ TEST_CASE("more messages than memory are refused, with the arithmetic") {
                .gpus = 32};
   const std::vector<Job> jobs{job_of(fabric, c), job_of(fabric, {.first_gpu = 32, .gpus = 32})};
   route::Router router = router_of(fabric);
-  const auto result = run_packet_jobs(jobs, {}, router, {}, lossless());
+  const auto result = lossless().run({jobs, {}}, router, {}, {});
   REQUIRE(!result.has_value());
   CHECK(result.error().text().find("million messages exceed the limit of the packet engine") !=
         std::string::npos);
@@ -312,4 +309,4 @@ TEST_CASE("more messages than memory are refused, with the arithmetic") {
 }
 
 }  // namespace
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "plan/run/message_graph.hpp"
+#include "engine/packet_jobs/message_graph.hpp"
 #include "route/router.hpp"
 #include "workload/collective/cost.hpp"
 #include "workload/collective/traffic.hpp"
 
-namespace weft::plan {
+namespace weft::engine::packet {
 
 // Pieces in which streams (trees, broadcasts) move: of this size, and larger where there would be
 // more than so many. NCCL's pieces are between 32 KiB and 512 KiB, by size and depth.
@@ -114,4 +114,4 @@ Status check_overhead(Duration step_overhead);
 Result<LoweredJob> lower_collective(const LoweringRequest& request, const route::Router& router,
                                     MessageGraph& graph);
 
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

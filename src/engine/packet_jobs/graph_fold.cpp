@@ -4,17 +4,13 @@
 #include <algorithm>
 #include <optional>
 
-#include "plan/run/packet_graph.hpp"
+#include "engine/packet_jobs/graph.hpp"
 
-namespace weft::plan {
+namespace weft::engine::packet {
 namespace {
 
-using engine::fluid::GraphJob;
-using engine::fluid::GraphResult;
-using engine::packet::MessageEnd;
-using engine::packet::never;
-using engine::packet::Ps;
-using engine::packet::seconds;
+using engine::GraphJob;
+using engine::GraphResult;
 using model::Operation;
 using Kind = model::Operation::Kind;
 
@@ -232,4 +228,4 @@ GraphResult fold_graph(const GraphJob& job, const LoweredGraph& lowered,
   return Fold(job, lowered, ends).run();
 }
 
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

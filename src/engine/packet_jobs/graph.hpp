@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "engine/fluid/graph_run.hpp"
+#include "engine/jobs/jobs.hpp"
 #include "engine/packet/packet_run.hpp"
+#include "engine/packet_jobs/lowering.hpp"
+#include "engine/packet_jobs/message_graph.hpp"
 #include "model/fabric/state.hpp"
-#include "plan/run/message_graph.hpp"
-#include "plan/run/packet_lowering.hpp"
 #include "route/router.hpp"
 
-namespace weft::plan {
+namespace weft::engine::packet {
 
 // Of a graph that has been appended. Operations are numbered actor by actor, in program order;
 // those of iteration i follow each other from i * operations on.
@@ -35,7 +35,7 @@ struct LoweredGraph {
 // An operation graph, as the fluid engine takes it. One that should run until it is steady runs
 // twice.
 //
-// Semantics: those of engine::fluid::GraphRun, as far as local events allow.
+// Semantics: those of engine::GraphRun, as far as local events allow.
 // - An actor's events happen at its first rank. What it does next it knows at once on all its
 //   ranks, which should stand in one host.
 // - Operations of one stream run one at a time, in program order.
@@ -49,14 +49,13 @@ struct LoweredGraph {
 // Fails: Errc::infeasible where program order makes a circle with other dependencies, and beyond
 // packet_messages_max together with the `messages` that there are; as check_overhead().
 // Cost: O(messages).
-Result<LoweredGraph> lower_graph(const engine::fluid::GraphJob& job, const model::State& state,
+Result<LoweredGraph> lower_graph(const engine::GraphJob& job, const model::State& state,
                                  const route::Router& router, double messages, MessageGraph& graph);
 
 // Times, and where they went in the last iteration that ended. While an actor computes, nothing
 // else counts; otherwise it is exposed to the communication that has moved longest, and idle when
 // none moves. Who waited for whom is not found out.
-engine::fluid::GraphResult fold_graph(const engine::fluid::GraphJob& job,
-                                      const LoweredGraph& lowered,
-                                      std::span<const engine::packet::MessageEnd> ends);
+engine::GraphResult fold_graph(const engine::GraphJob& job, const LoweredGraph& lowered,
+                               std::span<const MessageEnd> ends);
 
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

@@ -1,9 +1,9 @@
-#include "engine/fluid/host_load.hpp"
+#include "engine/jobs/host_load.hpp"
 
 #include <algorithm>
 #include <limits>
 
-namespace weft::engine::fluid {
+namespace weft::engine {
 
 using model::NodeId;
 using model::NodeKind;
@@ -44,4 +44,4 @@ double HostLoad::bytes_per_s(NodeId node) const {
   return total > 0 ? total : std::numeric_limits<double>::infinity();
 }
 
-}  // namespace weft::engine::fluid
+}  // namespace weft::engine

@@ -1,4 +1,4 @@
-#include "plan/run/packet_lowering.hpp"
+#include "engine/packet_jobs/lowering.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,12 +10,9 @@
 #include "base/config.hpp"
 #include "model/formats/test_fabric.hpp"
 
-namespace weft::plan {
+namespace weft::engine::packet {
 namespace {
 
-using engine::packet::Dependent;
-using engine::packet::Message;
-using engine::packet::MessageSet;
 using workload::Op;
 
 constexpr double rate = 50e9;     // bytes per second of every connection
@@ -352,4 +349,4 @@ TEST_CASE("every message has a byte at least") {
 }
 
 }  // namespace
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

@@ -1,4 +1,4 @@
-#include "plan/run/packet_graph.hpp"
+#include "engine/packet_jobs/graph.hpp"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,10 @@
 
 #include "base/check.hpp"
 
-namespace weft::plan {
+namespace weft::engine::packet {
 namespace {
 
-using engine::fluid::GraphJob;
+using engine::GraphJob;
 using model::Operation;
 using Kind = model::Operation::Kind;
 
@@ -146,7 +146,7 @@ void GraphLowering::prepare_calls() {
 }
 
 void GraphLowering::add_bytes(model::Dimension dimension, NodeId from, NodeId to, double bytes) {
-  const model::Distance distance = engine::fluid::distance_between(fabric_, from, to);
+  const model::Distance distance = engine::distance_between(fabric_, from, to);
   lowered_.bytes[static_cast<std::size_t>(dimension)][static_cast<std::size_t>(distance)] += bytes;
 }
 
@@ -343,4 +343,4 @@ Result<LoweredGraph> lower_graph(const GraphJob& job, const model::State& state,
   return GraphLowering(job, state, router, graph).lower(messages);
 }
 
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

@@ -1,4 +1,4 @@
-#include "plan/run/packet_graph.hpp"
+#include "engine/packet_jobs/graph.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -7,11 +7,10 @@
 #include <numeric>
 
 #include "base/config.hpp"
+#include "engine/packet_jobs/run.hpp"
 #include "model/formats/test_fabric.hpp"
-#include "plan/run/packet_jobs.hpp"
-#include "plan/run/run.hpp"
 
-namespace weft::plan {
+namespace weft::engine::packet {
 namespace {
 
 using model::Dimension;
@@ -46,26 +45,26 @@ model::OpGraph graph_of(std::vector<model::Program> programs) {
 }
 
 struct Timed {
-  engine::fluid::GraphResult graph;
-  PacketJobsResult all;
+  GraphResult graph;
+  RunResult all;
 };
 
 Timed run(const model::Fabric& fabric, const model::OpGraph& graph, std::uint32_t iterations = 1) {
-  engine::fluid::GraphJob job{.name = "g", .graph = &graph};
+  GraphJob job{.name = "g", .graph = &graph};
   job.ranks.assign(fabric.gpus().begin(), fabric.gpus().begin() + graph.rank_count);
   job.iterations = iterations;
   auto router = route::Router::create(fabric, {}, 1);
   REQUIRE(router.has_value());
-  PacketJobsOptions options;
-  options.engine.pfc.on = true;
-  auto result = run_packet_jobs({}, {&job, 1}, *router, {}, options);
+  PacketEngine engine;
+  engine.options.pfc.on = true;
+  auto result = engine.run({{}, {&job, 1}}, *router, {}, {});
   REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().text()));
-  CHECK(result->run.unfinished.empty());
-  engine::fluid::GraphResult first = result->run.graphs.at(0);
+  CHECK(result->unfinished.empty());
+  GraphResult first = result->graphs.at(0);
   return {std::move(first), *std::move(result)};
 }
 
-double exposed_sum(const engine::fluid::GraphResult& result) {
+double exposed_sum(const GraphResult& result) {
   return std::accumulate(result.exposed_s.begin(), result.exposed_s.end(), 0.0);
 }
 
@@ -103,7 +102,7 @@ TEST_CASE("a message starts when both ends are ready, and each end knows it by i
   const double rack = timed.graph.bytes[static_cast<std::size_t>(Dimension::pp)]
                                        [static_cast<std::size_t>(model::Distance::zone)];
   CHECK(rack == 1 << 20);
-  CHECK(timed.all.packet.sent_bytes == (1 << 20) + grant_bytes);
+  CHECK(timed.all.packet->sent_bytes == (1 << 20) + grant_bytes);
 }
 
 TEST_CASE("a receiver that is not ready holds its sender back") {
@@ -167,61 +166,14 @@ TEST_CASE("program order that makes a circle is refused by name") {
   model::OpGraph graph = graph_of(std::move(programs));
   const Status finished = graph.finish();
   REQUIRE_MESSAGE(finished.has_value(), (finished ? "" : finished.error().text()));
-  engine::fluid::GraphJob job{.name = "g", .graph = &graph};
+  GraphJob job{.name = "g", .graph = &graph};
   job.ranks.assign(fabric.gpus().begin(), fabric.gpus().end());
   auto router = route::Router::create(fabric, {}, 1);
-  const auto result = run_packet_jobs({}, {&job, 1}, *router, {}, {});
+  const auto result = PacketEngine{}.run({{}, {&job, 1}}, *router, {}, {});
   REQUIRE(!result.has_value());
   CHECK(result.error().text().find("would never start") != std::string::npos);
   CHECK(result.error().text().find("job \"g\": operation ") != std::string::npos);
 }
 
-const model::TrainingOutcome& variant_training(const model::Outcome& outcome, std::size_t variant) {
-  return *outcome.variants[variant].jobs[0].training;
-}
-
-TEST_CASE("a training step on both engines: within 5 %, the same bytes, all time accounted for") {
-  const auto file = model::parse_scenario(R"(
-fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 2, spines: 16}
-routing: {scheme: e_ecmp, qps: 4}
-transport: {pfc: true, window: 128 KiB}
-jobs:
-  - name: step
-    model: {layers: 8, hidden: 1024, ffn: 4096, heads: 16, head_size: 64, vocabulary: 32000}
-    parallel: {tp: 2, pp: 2, dp: 16}
-    batch: 64
-    micro_batch: 1
-    sequence: 2048
-compare:
-  fluid: {engine: fluid}
-  packet: {engine: packet}
-  slow: {engine: packet, faults: [{kind: gpu_slow, gpu: 3, factor: 1.7}]}
-)",
-                                          "test.yaml", {});
-  REQUIRE_MESSAGE(file.has_value(), (file ? "" : file.error().text()));
-  const auto outcome = run_scenario(*file, {});
-  REQUIRE_MESSAGE(outcome.has_value(), (outcome ? "" : outcome.error().text()));
-  const model::TrainingOutcome &fluid = variant_training(*outcome, 0),
-                               &packet = variant_training(*outcome, 1);
-  MESSAGE(fmt::format("step: fluid {:.2f} ms, packet {:.2f} ms", fluid.step_time_s * 1e3,
-                      packet.step_time_s * 1e3));
-  CHECK(packet.step_time_s / fluid.step_time_s > 0.93);
-  CHECK(packet.step_time_s / fluid.step_time_s < 1.05);
-  for (std::size_t d = 0; d < model::dimension_count; ++d)
-    for (std::size_t k = 0; k < model::distance_count; ++k)
-      CHECK(packet.bytes[d][k] == doctest::Approx(fluid.bytes[d][k]).epsilon(1e-9));
-  for (const std::size_t v : {1u, 2u}) {
-    const model::TrainingOutcome& t = variant_training(*outcome, v);
-    double sum = t.compute_s + t.idle_s;
-    for (const double s : t.exposed_s) sum += s;
-    CHECK(sum == doctest::Approx(t.step_time_s).epsilon(1e-6));
-    CHECK(outcome->variants[v].packet->drops == 0);
-  }
-  CHECK(variant_training(*outcome, 2).step_time_s > 1.2 * packet.step_time_s);
-  REQUIRE(!variant_training(*outcome, 2).stragglers.empty());
-  CHECK(variant_training(*outcome, 2).stragglers[0].rank.find("gpu:") != std::string::npos);
-  CHECK(variant_training(*outcome, 2).stragglers[0].factor > 1.3);
-}
-
 }  // namespace
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace weft::engine::fluid {
+namespace weft::engine {
 
 class TimeHistogram {
  public:
@@ -22,4 +22,4 @@ class TimeHistogram {
   double sum_ = 0;
 };
 
-}  // namespace weft::engine::fluid
+}  // namespace weft::engine

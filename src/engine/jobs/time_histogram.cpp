@@ -1,9 +1,9 @@
-#include "engine/fluid/time_histogram.hpp"
+#include "engine/jobs/time_histogram.hpp"
 
 #include <algorithm>
 #include <bit>
 
-namespace weft::engine::fluid {
+namespace weft::engine {
 namespace {
 
 // A bin holds the doubles that agree in exponent and 7 leading bits of the mantissa, which are the
@@ -40,4 +40,4 @@ double TimeHistogram::quantile(double share) const {
   return 0;
 }
 
-}  // namespace weft::engine::fluid
+}  // namespace weft::engine

@@ -1,4 +1,4 @@
-#include "plan/run/packet_totals.hpp"
+#include "engine/packet_jobs/totals.hpp"
 
 #include <fmt/format.h>
 
@@ -7,15 +7,8 @@
 #include <span>
 #include <tuple>
 
-namespace weft::plan {
+namespace weft::engine::packet {
 namespace {
-
-using engine::packet::Deadlock;
-using engine::packet::LogHistogram;
-using engine::packet::LosslessDrops;
-using engine::packet::PacketRunResult;
-using engine::packet::Ps;
-using engine::packet::seconds;
 
 constexpr std::size_t lines_max = 100;
 
@@ -89,7 +82,7 @@ PacketTotals::PacketTotals(const model::Fabric& fabric)
 void PacketTotals::repeat(const PacketRunResult& run, std::uint64_t times) {
   const auto factor = static_cast<double>(times);
   for (std::size_t i = 0; i < run.links.size(); ++i) {
-    const engine::packet::LinkCounters& link = run.links[i];
+    const LinkCounters& link = run.links[i];
     link_bytes_[i] += static_cast<double>(link.bytes) * factor;
     paused_s_[i] += seconds(link.paused_ps) * factor;
     TierSums& tier = tiers_[fabric_.tier_id(model::LinkId(i)).index()];
@@ -103,7 +96,7 @@ void PacketTotals::repeat(const PacketRunResult& run, std::uint64_t times) {
     add_multiple(tiers_[i].pause_ps, run.tiers[i].pause_ps, times);
     tiers_[i].queue_bytes_max = std::max(tiers_[i].queue_bytes_max, run.tiers[i].queue_bytes_max);
   }
-  const engine::packet::Counters& c = run.counters;
+  const Counters& c = run.counters;
   counters_.hops += c.hops * times;
   counters_.pause_frames += c.pause_frames * times;
   counters_.ecn_marks += c.ecn_marks * times;
@@ -136,7 +129,7 @@ void PacketTotals::repeat(const PacketRunResult& run, std::uint64_t times) {
 
 void PacketTotals::add(const PacketRunResult& run, Ps offset) {
   repeat(run, 1);
-  for (const engine::packet::Series& series : run.series) {
+  for (const Series& series : run.series) {
     auto known = std::ranges::find(series_, series.name, &model::PacketOutcome::Series::name);
     if (known == series_.end()) known = series_.insert(known, {series.name, series.unit, {}, {}});
     for (const double t : series.time_s) known->time_s.push_back(t + seconds(offset));
@@ -200,4 +193,4 @@ model::PacketOutcome PacketTotals::outcome(std::string transport) const {
   return out;
 }
 
-}  // namespace weft::plan
+}  // namespace weft::engine::packet

@@ -5,7 +5,7 @@
 
 #include "model/fabric/fabric.hpp"
 
-namespace weft::engine::fluid {
+namespace weft::engine {
 
 class HostLoad {
  public:
@@ -25,4 +25,4 @@ class HostLoad {
   std::map<model::NodeId, double> out_, in_;
 };
 
-}  // namespace weft::engine::fluid
+}  // namespace weft::engine

@@ -1,0 +1,32 @@
+// What an engine is.
+#pragma once
+
+#include <concepts>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/progress.hpp"
+#include "base/result.hpp"
+#include "engine/jobs/jobs.hpp"
+#include "route/router.hpp"
+
+namespace weft::engine {
+
+// Where progress goes, under a name.
+struct Watch {
+  std::string name;
+  Progress::Show show = Progress::Show::never;
+};
+
+// Runs work to its end on a router's fabric, whose state changes as `changes` say (ascending; those
+// at 0 hold from the start). Same work, router, changes and engine: the same result, on any number
+// of threads. A job that cannot end is a result; fails where the engine cannot take the work.
+template <class T>
+concept Engine = requires(const T& engine, const Work& work, route::Router& router,
+                          std::span<const StateChange> changes, const Watch& watch) {
+  { T::name } -> std::convertible_to<std::string_view>;
+  { engine.run(work, router, changes, watch) } -> std::same_as<Result<RunResult>>;
+};
+
+}  // namespace weft::engine

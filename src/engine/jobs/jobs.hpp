@@ -1,0 +1,147 @@
+// What engines run, and what they find out: the seam between jobs and engines.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "engine/jobs/time_histogram.hpp"
+#include "model/fabric/fabric.hpp"
+#include "model/fabric/faults.hpp"
+#include "model/work/op_graph.hpp"
+#include "model/work/outcome.hpp"
+#include "workload/collective/calls.hpp"
+#include "workload/collective/traffic.hpp"
+
+namespace weft::engine {
+
+using model::Fabric;
+using model::NodeId;
+
+// From its `at` on, the fabric is in its `state`.
+using StateChange = model::FaultTimeline::Snapshot;
+
+// A job runs its traffic `iterations` times, each beginning when the one before has ended.
+struct Job {
+  std::string name;
+  workload::Traffic traffic;
+  std::vector<NodeId> ranks;  // GPUs, as in the traffic's request
+  std::uint32_t iterations = 1;
+  Time start;
+  Duration step_overhead;  // software latency added to every step of a stage
+  // Per rank: how much later than the others it enters the first iteration. Empty: nobody is late.
+  std::vector<Duration> late;
+  // What the library needs for an iteration; none: nothing but bytes at line rate and the paths'
+  // latency.
+  std::optional<workload::CallCost> cost;
+};
+
+// A graph that is run again and again, each iteration beginning when all actors have ended the one
+// before: `iterations` times or, with Stop::steady, until for all such graphs the last two
+// iterations took the same time to one part in a thousand and the last one began after the last
+// state change, at most `iterations` times.
+struct GraphJob {
+  enum class Stop : std::uint8_t { counted, steady };
+
+  std::string name;
+  const model::OpGraph* graph = nullptr;  // finished; must outlive the run
+  std::vector<NodeId> ranks;              // GPU of each rank
+  std::uint32_t iterations = 1;
+  Stop stop = Stop::counted;
+  Time start;
+  Duration step_overhead;  // software latency of each message and of each step of a collective
+  // By how much communication beside it slows a GPU's compute; 1: not at all.
+  double overlap_slowdown = 1;
+  // Groups that an algorithm cannot serve use auto, and the result says how many.
+  workload::Algorithms algorithms{};
+  workload::Library library{.cost = workload::Library::Cost::line_rate};
+};
+
+// Jobs side by side on one fabric.
+struct Work {
+  std::span<const Job> jobs;
+  std::span<const GraphJob> graphs;
+};
+
+// How a job came to a stop that did not end: since when the first of its transfers that never
+// arrived has stood still, and why.
+struct Standstill {
+  double since_s = 0;
+  std::string why;  // "gpu:0 has no live path to gpu:8 (dp)"
+};
+
+struct JobResult {
+  struct Span {
+    std::string name;  // of the stage
+    std::uint32_t iteration;
+    double start_s, end_s;
+  };
+  std::vector<double> iteration_s;  // finished ones
+  std::vector<Span> stages;         // of the first iterations, at most span_count_max
+  double roofline_s = 0;            // see traffic_floor()
+  double end_s = 0;
+  bool finished = false;
+  std::optional<Standstill> standstill;  // where not finished
+};
+inline constexpr std::size_t span_count_max = 10'000;
+
+struct GraphResult {
+  std::vector<double> iteration_s;  // finished ones
+  double end_s = 0;
+  bool finished = false;
+  std::optional<Standstill> standstill;  // where not finished
+  // Of the last iteration, means over actors.
+  double compute_s = 0, idle_s = 0;
+  std::array<double, model::dimension_count> exposed_s{};
+  // Of all iterations, what ranks sent, by dimension and distance; without what is folded.
+  std::array<std::array<double, model::distance_count>, model::dimension_count> bytes{};
+  // Who was waited for in the last iteration, largest first: seconds, summed over waiting ranks,
+  // that would not have been lost had it come with the last but one (collectives), or like the
+  // median of its role (messages: a pipeline waits for every stage).
+  struct Wait {
+    std::uint32_t rank;  // first of the actor
+    model::Dimension dimension;
+    double seconds;
+  };
+  std::vector<Wait> waits;
+  // Actors that computed longer than the median of their program, worst first.
+  struct Straggler {
+    std::uint32_t rank;  // the slowest of the actor, or its first
+    double factor;
+  };
+  std::vector<Straggler> stragglers;
+  double busiest_compute_s = 0;  // of one actor in the last iteration: no step is shorter
+  std::uint32_t busiest_rank = 0;
+  // What the first actor of each program did in the last iteration.
+  struct Span {
+    std::uint32_t program;
+    std::uint32_t operation;
+    double start_s, end_s;
+  };
+  std::vector<Span> spans;
+  std::vector<std::string> notes;
+  // Where it stands still: operations that never ended, one line each, bounded.
+  std::vector<std::string> stuck;
+};
+
+struct RunResult {
+  std::vector<JobResult> jobs;
+  std::vector<GraphResult> graphs;
+  std::vector<double> link_bytes;  // by LinkId; of packets with their headers
+  TimeHistogram transfer_times;
+  std::vector<model::HotLink> hot_links;  // of runs with graphs
+  std::vector<std::string> unfinished;    // one line each, at most 100, then "... and N more"
+  double makespan_s = 0;
+  std::string digest;
+  std::vector<model::Note> notes;              // what a person should know of the engine's work
+  std::optional<model::PacketOutcome> packet;  // of an engine that has packets
+};
+
+// How far apart two GPUs of a job are.
+model::Distance distance_between(const Fabric& fabric, NodeId a, NodeId b);
+
+}  // namespace weft::engine
