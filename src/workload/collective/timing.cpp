@@ -28,9 +28,9 @@ constexpr double nvls_base_s = 25e-6, nvls_base_nvlink5_s = nvls_base_s * 24 / 1
 constexpr double domain_unit = 8, domain_latency_power = 0.8, domain_bandwidth_power = 0.078;
 
 // A step over the network in units of System::network_latency, which is that of a tree with LL. The
-// same tables: 5 us for it, 14 for any Simple step, 18 and 20.9 for NVLS, 2.7 for a ring with LL.
-// Those of LL128 are fitted: to 2 x p5 and 2 x p4de (tree), to 4 x P6-B200 (ring).
-constexpr double simple_step = 14 / 5.0, sharp_step = 18 / 5.0, nvls_tree_step = 20.9 / 5;
+// same tables: 5 us for it, 14 for one of Simple (which NVLSTree and SHARP also use), 2.7 for a
+// ring with LL. Those of LL128 are fitted: to 2 x p5 and 2 x p4de (tree), to 4 x P6-B200 (ring).
+constexpr double simple_step = 14 / 5.0;
 constexpr double ring_ll_step = 2.7 / 5, ring_ll128_step = 2, tree_ll128_step = 1.05;
 // Bytes per second that LL brings through a tree of hosts, and the bytes up to which that slows it:
 // beyond, more channels open. Fitted to 4-256 KiB on 2 x p5 and 2 x p4de.
@@ -41,9 +41,9 @@ constexpr double ll_tree_network = 4e9, ll_tree_bytes = 40 << 10;
 constexpr double peer_s = 0.7e-6, crowd_power = 0.07;
 
 // Exponents, one per algorithm (ring/LL counts as its own), fitted to published rows. Between hosts
-// a ring is alpha-beta.
+// a ring is alpha-beta, and NVLSTree and SHARP take NVLS's.
 constexpr double ring_exponent = 0.5, ring_ll_exponent = 0.773, nvls_exponent = 0.655;
-constexpr double nvls_tree_exponent = 0.74, tree_exponent = 0.52, additive = 1;
+constexpr double tree_exponent = 0.52, additive = 1;
 
 // Two stages that work on different chunks at a time take little longer than the slower one.
 double overlapped(double a, double b) {
@@ -148,14 +148,14 @@ Terms nvls(const Inputs& in) {
 }
 
 Terms nvls_tree(const Inputs& in) {
-  return {0, nvls_latency(in) + 2 * in.depth() * in.step(nvls_tree_step),
-          overlapped(nvls_wire(in), tree_sent(in) / in.network), nvls_tree_exponent};
+  return {0, nvls_latency(in) + 2 * in.depth() * in.step(),
+          overlapped(nvls_wire(in), tree_sent(in) / in.network), nvls_exponent};
 }
 
 // The network's switches add up: every host sends its sum once and gets the result once.
 Terms sharp(const Inputs& in) {
-  return {0, nvls_latency(in) + 2 * in.step(sharp_step),
-          overlapped(nvls_wire(in), in.call.bytes / in.network), nvls_tree_exponent};
+  return {0, nvls_latency(in) + 2 * in.step(),
+          overlapped(nvls_wire(in), in.call.bytes / in.network), nvls_exponent};
 }
 
 // Every rank to every other by itself, each its own part. send_recv: each rank to the next, so that

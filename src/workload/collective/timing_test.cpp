@@ -134,7 +134,7 @@ TEST_CASE("a step over the network depends on the protocol") {
   CHECK(per_step("tree", Protocol::ll) == doctest::Approx(4));  // up and down two levels
   CHECK(per_step("tree", Protocol::simple) == doctest::Approx(4 * 2.8));
   CHECK(per_step("ring", Protocol::simple) == doctest::Approx(6 * 2.8));
-  CHECK(per_step("nvls_tree", Protocol::simple) == doctest::Approx(4 * 4.18));
+  CHECK(per_step("nvls_tree", Protocol::simple) == doctest::Approx(4 * 2.8));
 }
 
 TEST_CASE("the network's bandwidth is an input") {
