@@ -25,19 +25,22 @@ struct GenerationFacts {
 // GB/s) and its maintainers say of the protocol overhead.
 constexpr std::array<GenerationFacts, 3> generations{{
     {Generation::nvlink3, "nvlink3", 2400_Gbps, {.ring = 244e9, .nvls = 0}},
-    {Generation::nvlink4, "nvlink4", 3600_Gbps, {.ring = 383e9, .nvls = 318e9}},
-    {Generation::nvlink5, "nvlink5", 7200_Gbps, {.ring = 714e9, .nvls = 493e9}},
+    {Generation::nvlink4, "nvlink4", 3600_Gbps, {.ring = 383e9, .nvls = 313e9}},
+    {Generation::nvlink5, "nvlink5", 7200_Gbps, {.ring = 714e9, .nvls = 545e9}},
 }};
 
 const GenerationFacts& facts(Generation generation) {
   return generations[static_cast<std::size_t>(generation)];
 }
 
-// A step over the network, with the software that starts it. EFA from 4 MiB rows of p5 and P6-B200
-// machines, InfiniBand from those of H20 machines; RoCE lies between.
-constexpr Duration infiniband_step = 28_us;
-constexpr Duration roce_step = 35_us;
-constexpr Duration efa_step = 45_us;
+// A step over the network of a tree with LL, with the software that starts it (timing.cpp has what
+// other steps take). EFA from the rows of 2 x p5, InfiniBand from those of H20 machines; RoCE is a
+// guess between.
+constexpr Duration infiniband_step = 9_us;
+constexpr Duration roce_step = 15_us;
+constexpr Duration efa_step = 23_us;
+// A GPU of a rack reaches its NIC through the Grace processor. From two racks of GB200.
+constexpr Duration rack_step = 40_us;
 // What a call costs on top of NCCL's table where nobody has measured.
 constexpr Duration host_default = 5_us;
 
@@ -57,7 +60,7 @@ Duration default_step(Transport transport) {
 // 24 of 25 GB/s at 200 Gbps: issue 119). 96 %: the plateau of SimAI's table for RoCE. EFA: fitted.
 double default_efficiency(Rate nic_rate, Transport transport) {
   if (transport != Transport::efa) return 0.96;
-  return nic_rate <= 100_Gbps ? 0.92 : 0.955;
+  return nic_rate <= 100_Gbps ? 0.93 : 0.955;
 }
 
 struct Preset {
@@ -76,15 +79,15 @@ constexpr std::array<Preset, 11> presets{{
     {"h100", Generation::nvlink4, 400_Gbps, Transport::infiniband, host_default, {}},
     {"h200", Generation::nvlink4, 400_Gbps, Transport::infiniband, host_default, {}},
     {"b200", Generation::nvlink5, 400_Gbps, Transport::infiniband, host_default, {}},
-    {"gb200", Generation::nvlink5, 400_Gbps, Transport::infiniband, host_default, {}},
-    {"gb300", Generation::nvlink5, 800_Gbps, Transport::infiniband, host_default, {}},
+    {"gb200", Generation::nvlink5, 400_Gbps, Transport::infiniband, host_default, rack_step},
+    {"gb300", Generation::nvlink5, 800_Gbps, Transport::infiniband, host_default, rack_step},
     // Declared from the rows of that system. "torch": measured from PyTorch, whose launch costs
     // more.
     {"p5", Generation::nvlink4, 400_Gbps, Transport::efa, {}, {}},
-    {"p4de", Generation::nvlink3, 100_Gbps, Transport::efa, host_default, 75_us},
+    {"p4de", Generation::nvlink3, 100_Gbps, Transport::efa, host_default, 71_us},
     {"a100-torch", Generation::nvlink3, 200_Gbps, Transport::infiniband, tenths_us(645), {}},
     {"h200-torch", Generation::nvlink4, 400_Gbps, Transport::infiniband, tenths_us(190), {}},
-    {"b200-torch", Generation::nvlink5, 400_Gbps, Transport::efa, tenths_us(275), {}},
+    {"b200-torch", Generation::nvlink5, 400_Gbps, Transport::efa, tenths_us(275), 20_us},
 }};
 
 using model::Fabric;

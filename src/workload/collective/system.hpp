@@ -37,7 +37,8 @@ struct System {
   Transport transport = Transport::infiniband;
   // In one NVLink domain: what a call costs beyond the hops of the algorithm, once. It may be
   // slightly negative: the hops are NCCL's published figures, and a machine can beat them.
-  // Between hosts: what each serial step over the network costs.
+  // Between hosts: what a serial step over the network costs a tree with LL; the other algorithms
+  // and protocols take a fixed multiple.
   Duration host_latency, network_latency;
   bool operator==(const System&) const = default;
 };

@@ -16,15 +16,34 @@ namespace {
 constexpr double calibration_max = 3600;  // seconds
 
 // Hops that carry nothing: NCCL 2.30, src/graph/tuning.cc (commit 5067397c), tables baseLatencies
-// and hwLatencies. LL's, because LL waits for nothing but the data: what the other protocols add is
-// chunks under way, which the exponent covers.
+// and hwLatencies. Inside a host LL's, because LL waits for nothing but the data: what the other
+// protocols add is chunks under way, which the exponent covers.
 constexpr double ring_base_s = 6.6e-6, tree_base_s = 6.8e-6, pat_base_s = 8.0e-6, hop_s = 0.6e-6;
-constexpr double nvls_base_s = 25e-6;
+constexpr double ll128_base_s = 14e-6, ll128_hop_s = 1.25e-6;  // of a tree over several hosts
+// NVLS gives each of the domain's GPUs a chunk at a time, over more channels on NVLink 5 (24, not
+// 16: NVLS_NCHANNELS in src/transport/nvls.cc), so that its pipeline fills later.
+constexpr double nvls_base_s = 25e-6, nvls_base_nvlink5_s = nvls_base_s * 24 / 16;
+// What a domain of more than 8 GPUs does to that time and to the bandwidth of each: powers of its
+// size, fitted to one and two racks of GB200.
+constexpr double domain_unit = 8, domain_latency_power = 0.8, domain_bandwidth_power = 0.078;
 
-// Exponents, one per algorithm (ring/LL counts as its own), fitted to published rows. NVLSTree has
-// none of its own: inside the host it is NVLS. Between hosts a ring is alpha-beta.
-constexpr double ring_exponent = 0.5, ring_ll_exponent = 0.773, nvls_exponent = 0.645;
-constexpr double tree_exponent = 0.486, additive = 1;
+// A step over the network in units of System::network_latency, which is that of a tree with LL. The
+// same tables: 5 us for it, 14 for one of Simple (which NVLSTree and SHARP also use), 2.7 for a
+// ring with LL. Those of LL128 are fitted: to 2 x p5 and 2 x p4de (tree), to 4 x P6-B200 (ring).
+constexpr double simple_step = 14 / 5.0;
+constexpr double ring_ll_step = 2.7 / 5, ring_ll128_step = 2, tree_ll128_step = 1.05;
+// Bytes per second that LL brings through a tree of hosts, and the bytes up to which that slows it:
+// beyond, more channels open. Fitted to 4-256 KiB on 2 x p5 and 2 x p4de.
+constexpr double ll_tree_network = 4e9, ll_tree_bytes = 40 << 10;
+
+// An all-to-all between hosts: what each rank costs to which a rank sends, and the power of the
+// hosts by which NICs lose bandwidth to the crowd of flows. Fitted to 2 to 32 hosts.
+constexpr double peer_s = 0.7e-6, crowd_power = 0.07;
+
+// Exponents, one per algorithm (ring/LL counts as its own), fitted to published rows. Between hosts
+// a ring is alpha-beta, and NVLSTree and SHARP take NVLS's.
+constexpr double ring_exponent = 0.5, ring_ll_exponent = 0.773, nvls_exponent = 0.655;
+constexpr double tree_exponent = 0.52, additive = 1;
 
 // Two stages that work on different chunks at a time take little longer than the slower one.
 double overlapped(double a, double b) {
@@ -42,14 +61,23 @@ struct Inputs {
   double local() const { return shape.gpus_per_host; }
   double hosts() const { return shape.hosts; }
   bool is_one_host() const { return shape.hosts == 1; }
-  double step() const { return system.network_latency.seconds(); }
+  double step(double kind = simple_step) const { return kind * system.network_latency.seconds(); }
+  // How many times 8 GPUs the NVLink domain holds, at least 1.
+  double domain() const { return std::max(local() / domain_unit, 1.0); }
   // Depth of a binary tree over the hosts.
   double depth() const { return std::bit_width(shape.hosts - 1); }
 };
 
-// Data per byte on the link: LL sends a flag with every 4 bytes. LL128's one word in 16 is left to
-// the exponents, whose rows hold LL128 and Simple together.
-double payload(Protocol protocol) { return protocol == Protocol::ll ? 0.5 : 1; }
+double by_protocol(const Inputs& in, double ll, double ll128, double simple) {
+  if (in.call.protocol == Protocol::ll) return ll;
+  return in.call.protocol == Protocol::ll128 ? ll128 : simple;
+}
+
+// Data per byte on the link: LL sends a flag with every 4 bytes, LL128 with every 15 words. Inside
+// a host LL128's is left to the exponents, whose rows hold LL128 and Simple together.
+double payload(const Inputs& in) {
+  return by_protocol(in, 0.5, in.is_one_host() ? 1 : 15 / 16.0, 1);
+}
 
 Terms one_host(const Inputs& in, double latency, double wire, double exponent) {
   return {in.system.host_latency.seconds(), latency, wire, exponent};
@@ -65,7 +93,7 @@ double ring_share(const Inputs& in) {
 }
 
 Terms ring(const Inputs& in) {
-  const double sent = in.call.bytes * ring_share(in) / payload(in.call.protocol);
+  const double sent = in.call.bytes * ring_share(in) / payload(in);
   const double link = sent / in.system.link.ring;
   const double crossings = rounds(in) * (in.hosts() - 1);
   const double hops = rounds(in) * (in.ranks() - 1) - crossings;
@@ -74,44 +102,60 @@ Terms ring(const Inputs& in) {
     return one_host(in, latency, link,
                     in.call.protocol == Protocol::ll ? ring_ll_exponent : ring_exponent);
   // The rings of all channels leave a host through all its NICs.
-  return {0, latency + crossings * in.step(), std::max(link, sent / in.network), additive};
+  const double step = in.step(by_protocol(in, ring_ll_step, ring_ll128_step, simple_step));
+  return {0, latency + crossings * step, std::max(link, sent / in.network), additive};
 }
 
 // Bytes through a host's NICs and direction: with two hosts each half goes one way up and one way
 // down, with more every host is an inner node of one of the two trees.
 double tree_sent(const Inputs& in) {
   const bool is_twice = in.call.op == Op::all_reduce && in.shape.hosts > 2;
-  return (is_twice ? 2 : 1) * in.call.bytes / payload(in.call.protocol);
+  return (is_twice ? 2 : 1) * in.call.bytes / payload(in);
 }
 
 // Up for the sum, and down again.
 Terms tree(const Inputs& in) {
   const double ways = rounds(in);
-  const double link = ways * in.call.bytes / payload(in.call.protocol) / in.system.link.ring;
-  const double latency = tree_base_s + ways * (in.local() - 1) * hop_s;
+  const double link = ways * in.call.bytes / payload(in) / in.system.link.ring;
+  const bool is_far_ll128 = !in.is_one_host() && in.call.protocol == Protocol::ll128;
+  const double hop = is_far_ll128 ? ll128_hop_s : hop_s;
+  const double latency =
+      (is_far_ll128 ? ll128_base_s : tree_base_s) + ways * (in.local() - 1) * hop;
   if (in.is_one_host()) return one_host(in, latency, link, tree_exponent);
   const double inside = in.shape.gpus_per_host > 1 ? link : 0;
-  return {0, latency + ways * in.depth() * in.step(),
-          overlapped(inside, tree_sent(in) / in.network), tree_exponent};
+  const double step = in.step(by_protocol(in, 1, tree_ll128_step, simple_step));
+  const bool is_ll = in.call.protocol == Protocol::ll;
+  const double opening = is_ll ? std::min(in.call.bytes, ll_tree_bytes) / ll_tree_network : 0;
+  return {0, latency + ways * in.depth() * step,
+          overlapped(inside, tree_sent(in) / in.network) + opening, tree_exponent};
 }
 
 // Reduction in the switch: a GPU gives all it has, and gets and spreads its share of the sum.
 double nvls_wire(const Inputs& in) {
   const double share = in.call.op == Op::all_reduce ? 1 + 1 / in.local() : ring_share(in);
-  return in.call.bytes * share / in.system.link.nvls;
+  return in.call.bytes * share / in.system.link.nvls *
+         std::pow(in.domain(), domain_bandwidth_power);
 }
 
-Terms nvls(const Inputs& in) { return one_host(in, nvls_base_s, nvls_wire(in), nvls_exponent); }
+double nvls_latency(const Inputs& in) {
+  const bool is_nvlink5 = in.system.generation == Generation::nvlink5;
+  return (is_nvlink5 ? nvls_base_nvlink5_s : nvls_base_s) *
+         std::pow(in.domain(), domain_latency_power);
+}
+
+Terms nvls(const Inputs& in) {
+  return one_host(in, nvls_latency(in), nvls_wire(in), nvls_exponent);
+}
 
 Terms nvls_tree(const Inputs& in) {
-  return {0, nvls_base_s + 2 * in.depth() * in.step(),
+  return {0, nvls_latency(in) + 2 * in.depth() * in.step(),
           overlapped(nvls_wire(in), tree_sent(in) / in.network), nvls_exponent};
 }
 
 // The network's switches add up: every host sends its sum once and gets the result once.
 Terms sharp(const Inputs& in) {
-  return {0, nvls_base_s + 2 * in.step(), overlapped(nvls_wire(in), in.call.bytes / in.network),
-          nvls_exponent};
+  return {0, nvls_latency(in) + 2 * in.step(),
+          overlapped(nvls_wire(in), in.call.bytes / in.network), nvls_exponent};
 }
 
 // Every rank to every other by itself, each its own part. send_recv: each rank to the next, so that
@@ -123,8 +167,13 @@ Terms direct(const Inputs& in) {
   const double latency = ring_base_s + rounds(in) * hop_s;
   if (in.is_one_host()) return one_host(in, latency, link / in.system.link.ring, ring_exponent);
   const double out = is_shift ? in.shape.nics_per_host : rounds(in) * g * (n - g) / n;
-  return {0, latency + rounds(in) * in.step(),
-          std::max(link / in.system.link.ring, in.call.bytes * out / in.network), additive};
+  const double network_s = in.call.bytes * out / in.network;
+  const double latency_s = latency + rounds(in) * in.step();
+  if (in.call.op != Op::all_to_all)
+    return {0, latency_s, std::max(link / in.system.link.ring, network_s), additive};
+  const double crowd = std::pow(in.hosts() / 2, crowd_power);
+  return {0, latency + in.step(1) + (n - g) * peer_s,
+          std::max(link / in.system.link.ring, network_s * crowd), nvls_exponent};
 }
 
 // In stages: reduce-scatter in the host, all-reduce per rail, all-gather in the host.
@@ -137,25 +186,81 @@ Terms hierarchical(const Inputs& in) {
   return {0, latency + rounds(in) * (k - 1) * in.step(), link + out, additive};
 }
 
-// Partners at doubling distance, the far half first when the data shrinks.
-Terms doubling(const Inputs& in, double base) {
-  const double steps = rounds(in) * std::bit_width(in.shape.ranks - 1);
-  const double between = rounds(in) * in.depth();
-  const double link = in.call.bytes * ring_share(in) / in.system.link.ring;
-  const double latency = base + (steps - between) * hop_s;
-  if (in.is_one_host()) return one_host(in, latency, link, additive);
-  const double out = rounds(in) * in.call.bytes * in.local() * (1 - 1 / in.hosts());
-  return {0, latency + between * in.step(), std::max(link, out / in.network), additive};
+// Rounds in each of which every rank sends `bytes` once, to a rank `distance` away: further along,
+// all round the group, or its partner both ways.
+class Rounds {
+ public:
+  enum class Kind : std::uint8_t { shift, pairs };
+  Rounds(const Inputs& in, Kind kind) : in_(in), kind_(kind) {}
+
+  void add(double bytes, std::uint32_t distance) {
+    const double link = bytes / in_.system.link.ring;
+    const double crossing = crossing_ranks(distance);
+    if (crossing == 0) {
+      latency_s_ += hop_s;
+      wire_s_ += link;
+      return;
+    }
+    // A rank has the NIC beside it, and shares it where there are more ranks than NICs.
+    const double nics = std::min<double>(in_.shape.nics_per_host, crossing);
+    const double nic = in_.network / in_.shape.nics_per_host;
+    latency_s_ += in_.step();
+    wire_s_ += std::max(link, bytes * crossing / nics / nic);
+  }
+  Terms terms(double base_s) const {
+    if (in_.is_one_host()) return one_host(in_, base_s + latency_s_, wire_s_, additive);
+    return {0, base_s + latency_s_, wire_s_, additive};
+  }
+
+ private:
+  // Of a host, whose partner is on another.
+  double crossing_ranks(std::uint32_t distance) const {
+    const std::uint32_t local = in_.shape.gpus_per_host;
+    const bool aligned = kind_ == Kind::pairs && local % (2 * distance) == 0;
+    return in_.is_one_host() || aligned ? 0 : std::min(distance, local);
+  }
+
+  const Inputs& in_;
+  Kind kind_;
+  double latency_s_ = 0, wire_s_ = 0;
+};
+
+// Nearest first, and twice as much over twice the distance each round; what does not double is one
+// way round. A reduce_scatter is the same backwards.
+Terms recursive_doubling(const Inputs& in) {
+  const std::uint32_t n = in.shape.ranks;
+  Rounds rounds(in, std::has_single_bit(n) ? Rounds::Kind::pairs : Rounds::Kind::shift);
+  for (std::uint32_t d = 1; d < n; d *= 2) rounds.add(in.call.bytes * std::min(d, n - d) / n, d);
+  return rounds.terms(ring_base_s);
 }
 
-Terms exchange(const Inputs& in) { return doubling(in, ring_base_s); }
-Terms pat(const Inputs& in) { return doubling(in, pat_base_s); }
+// Farthest first, with one part of the data; the nearest gets half of it.
+Terms pat(const Inputs& in) {
+  const std::uint32_t n = in.shape.ranks;
+  Rounds rounds(in, Rounds::Kind::shift);
+  for (std::uint32_t d = std::bit_ceil(n) / 2; d > 0; d /= 2)
+    rounds.add(in.call.bytes * ((n - 1 - d) / (2 * d) + 1) / n, d);
+  return rounds.terms(pat_base_s);
+}
+
+// Half of the data to the nearest, a quarter to the next, and back the same way. Ranks beyond a
+// power of two hand theirs to a neighbour first.
+Terms halving_doubling(const Inputs& in) {
+  const std::uint32_t n = in.shape.ranks, active = std::bit_floor(n);
+  Rounds rounds(in, active == n ? Rounds::Kind::pairs : Rounds::Kind::shift);
+  for (int way = 0; way < 2; ++way) {
+    if (active != n) rounds.add(in.call.bytes, 1);
+    for (std::uint32_t d = 1; d < active; d *= 2) rounds.add(in.call.bytes / (2 * d), d);
+  }
+  return rounds.terms(ring_base_s);
+}
 
 // All a rank has to all others, in one step; of a broadcast the root only.
 Terms flat(const Inputs& in) {
   const double n = in.ranks(), g = in.local();
   const double each = in.call.op == Op::all_gather ? in.call.bytes / n : in.call.bytes;
-  const double senders = in.call.op == Op::broadcast ? 1 : g;
+  const double nics = in.shape.nics_per_host;  // the root has one
+  const double senders = in.call.op == Op::broadcast ? nics : g;
   const double link = each * (n - 1) / in.system.link.ring;
   if (in.is_one_host()) return one_host(in, ring_base_s + hop_s, link, additive);
   return {0, ring_base_s + in.step(), std::max(link, each * senders * (n - g) / in.network),
@@ -183,13 +288,13 @@ constexpr OpSet unrooted{all_reduce, all_gather, reduce_scatter};
 constexpr std::array algorithms_timed{
     TimedAlgorithm{"direct", direct, {all_reduce, all_gather, reduce_scatter, send_recv}},
     TimedAlgorithm{"flat", flat, {all_reduce, all_gather, broadcast}},
-    TimedAlgorithm{"halving_doubling", exchange, {all_reduce}},
+    TimedAlgorithm{"halving_doubling", halving_doubling, {all_reduce}},
     TimedAlgorithm{"hierarchical", hierarchical, unrooted},
     TimedAlgorithm{"nvls", nvls, unrooted, Reach::one_host, Needs::nvls},
     TimedAlgorithm{"nvls_tree", nvls_tree, {all_reduce}, Reach::many_hosts, Needs::nvls},
     TimedAlgorithm{"pairwise", direct, {all_to_all}},
     TimedAlgorithm{"pat", pat, sharded},
-    TimedAlgorithm{"recursive_doubling", exchange, sharded},
+    TimedAlgorithm{"recursive_doubling", recursive_doubling, sharded},
     TimedAlgorithm{"ring",
                    ring,
                    {all_reduce, all_gather, reduce_scatter, broadcast},

@@ -91,6 +91,52 @@ TEST_CASE("bandwidth in the limit") {
   CHECK(busbw(pair, Op::all_reduce, "nvls_tree") > network);
 }
 
+TEST_CASE("a larger NVLink domain starts later and gives each GPU a little less") {
+  const System gb200 = preset("gb200");
+  const auto terms = [&](std::uint32_t gpus) {
+    return predict(gb200, hosts_of(1, gpus), {Op::all_reduce, "nvls", Protocol::simple, 1e9})
+        .value();
+  };
+  CHECK(terms(4).latency == terms(8).latency);  // a chunk for each of up to 8 GPUs
+  double before = terms(8).latency;
+  for (const std::uint32_t gpus : {16u, 32u, 64u, 72u}) {
+    CHECK(terms(gpus).latency > before);
+    before = terms(gpus).latency;
+  }
+  // By hand: 37.5 us * 9^0.8; (1 + 1/72) GB at 545 GB/s / 9^0.078.
+  CHECK(terms(72).latency == doctest::Approx(217.5e-6).epsilon(1e-3));
+  CHECK(terms(72).wire == doctest::Approx(2.208e-3).epsilon(1e-3));
+  CHECK(terms(8).wire == doctest::Approx(1.125e9 / 545e9));
+}
+
+TEST_CASE("an all-to-all costs more with every peer") {
+  const System system = preset("h100");
+  const auto terms = [&](std::uint32_t hosts) {
+    return predict(system, hosts_of(hosts, 8), {Op::all_to_all, "pairwise", Protocol::simple, 1e6})
+        .value();
+  };
+  CHECK(terms(8).latency - terms(2).latency == doctest::Approx(48 * 0.7e-6));
+  // Two hosts: half of the data leaves through NICs that have it for themselves.
+  const double network = network_bytes_per_s(system, hosts_of(2, 8));
+  CHECK(terms(2).wire == doctest::Approx(8 * 1e6 / 2 / network));
+  CHECK(terms(32).wire > 8 * 1e6 * 31 / 32 / network * 1.2);
+}
+
+TEST_CASE("a step over the network depends on the protocol") {
+  System system = preset("h100");
+  const auto latency = [&](const std::string& algorithm, Protocol protocol, Duration step) {
+    system.network_latency = step;
+    return predict(system, hosts_of(4, 8), {Op::all_reduce, algorithm, protocol, 0})->latency;
+  };
+  const auto per_step = [&](const std::string& algorithm, Protocol protocol) {
+    return (latency(algorithm, protocol, 2_us) - latency(algorithm, protocol, 1_us)) / 1e-6;
+  };
+  CHECK(per_step("tree", Protocol::ll) == doctest::Approx(4));  // up and down two levels
+  CHECK(per_step("tree", Protocol::simple) == doctest::Approx(4 * 2.8));
+  CHECK(per_step("ring", Protocol::simple) == doctest::Approx(6 * 2.8));
+  CHECK(per_step("nvls_tree", Protocol::simple) == doctest::Approx(4 * 2.8));
+}
+
 TEST_CASE("the network's bandwidth is an input") {
   const System system = preset("h100");
   const Call call{Op::all_reduce, "ring", Protocol::simple, 1e12};

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <span>
 
 namespace weft::workload {
 namespace {
@@ -28,6 +29,11 @@ constexpr PerGeneration ll_max{87.7e9, 141e9, 282e9};       // one host
 constexpr double ll_max_pair = 39e9, ll_max_many = 20.4e9;  // 2 and more hosts, Intel
 constexpr double ll_tree_share = 1 / 3.8, tree_share = 0.92, ring_ll128_share = 0.92;
 constexpr double tree_ll128_share_host = 7.0 / 9, tree_ll128_share = 120.0 / 128;
+constexpr double chain_share = 0.85;  // from NVLink 4 on, a tree is a chain inside the host
+// NVLSTree's share of its bus: on two hosts as NCCL up to 2.26 had it (nccl-tests issue 279); on
+// more between that (0.35 to 0.47 of twice the bus) and the cap per channel of 2.30 (0.95), so that
+// rings win from 1 GiB on 4 and 8 hosts, as in published runs.
+constexpr double nvls_tree_pair_share = 0.70, nvls_tree_share = 0.89;
 
 // Share of the model's tree bandwidth that is reached, by log2(bytes / 64).
 constexpr std::array<std::array<double, 24>, 3> tree_correction{{
@@ -102,6 +108,7 @@ Cost tree_cost(const Question& q, Protocol protocol) {
   double bus = q.system.link.ring;
   if (!q.is_one_host()) bus = std::min(bus, q.tree_network());
   bus *= tree_share;
+  if (q.system.generation != Generation::nvlink3) bus *= chain_share;
   if (protocol == Protocol::ll) bus *= ll_tree_share;
   if (protocol == Protocol::ll128)
     bus *= q.is_one_host() ? tree_ll128_share_host : tree_ll128_share;
@@ -124,7 +131,9 @@ Cost nvls_tree_cost(const Question& q) {
   double bus = std::min(nvls_bus(q), q.tree_network());
   // On Blackwell NCCL corrects NVLSTree as it does trees.
   if (q.system.generation == Generation::nvlink5) bus *= correction(Protocol::simple, q.bytes);
-  return {nvls_hop + 2 * q.depth() * nvls_tree_crossing, bus / q.bus_factor()};
+  const double bandwidth =
+      q.shape.hosts == 2 ? bus * nvls_tree_pair_share : bus * nvls_tree_share / q.bus_factor();
+  return {nvls_hop + 2 * q.depth() * nvls_tree_crossing, bandwidth};
 }
 
 Cost sharp_cost(const Question& q) {
@@ -195,6 +204,56 @@ Pick unweighed(Op op, const TunerRules& rules) {
   return pick;
 }
 
+// On EFA the provider's tuner plugin chooses, from tables by size and hosts. These are its
+// boundaries in MiB at 2, 4, 8, 16 and 32 hosts of p5 and of P6-B200, rounded (aws-ofi-nccl,
+// src/tuner/nccl_ofi_regions.cpp, which interpolates between them): a tree of LL128, then what
+// `middle` says, then the last.
+struct PluginRow {
+  std::uint32_t hosts_max;
+  double tree_mib, middle_mib;
+  std::string_view middle;
+  Protocol middle_protocol;
+  std::string_view last;
+};
+constexpr std::uint32_t any_hosts = UINT32_MAX;
+constexpr std::array<PluginRow, 4> plugin_nvlink4{{
+    {2, 30, 30, "nvls_tree", Protocol::simple, "nvls_tree"},
+    {4, 36, 1536, "ring", Protocol::ll128, "ring"},
+    {8, 112, 2560, "ring", Protocol::ll128, "ring"},
+    {any_hosts, 288, 6144, "nvls_tree", Protocol::simple, "ring"},
+}};
+constexpr std::array<PluginRow, 5> plugin_nvlink5{{
+    {2, 4.5, 4.5, "nvls_tree", Protocol::simple, "nvls_tree"},
+    {4, 17.5, 415, "nvls_tree", Protocol::simple, "ring"},
+    {8, 38.5, 1023, "nvls_tree", Protocol::simple, "ring"},
+    {16, 54.5, 2340, "nvls_tree", Protocol::simple, "ring"},
+    {any_hosts, 69.5, 5030, "nvls_tree", Protocol::simple, "ring"},
+}};
+constexpr double mebi = 1 << 20, plugin_from_mib = 0.375;  // below, NCCL and the tables agree
+
+Candidate from_row(std::span<const PluginRow> rows, std::uint32_t hosts, double mib) {
+  const PluginRow& row = *std::ranges::find_if(rows, [&](auto& r) { return hosts <= r.hosts_max; });
+  if (mib <= row.tree_mib) return {"tree", Protocol::ll128, 0};
+  if (mib <= row.middle_mib) return {row.middle, row.middle_protocol, 0};
+  return {row.last, Protocol::simple, 0};
+}
+
+// Puts the plugin's choice first. It has tables for all-reduce over full hosts of 8 GPUs.
+void prefer_plugin(std::vector<Candidate>& list, const System& system, const GroupShape& shape,
+                   double bytes) {
+  const double mib = bytes / mebi;
+  if (system.transport != Transport::efa || system.generation == Generation::nvlink3 ||
+      shape.hosts < 2 || shape.gpus_per_host != 8 || mib < plugin_from_mib)
+    return;
+  const bool is_nvlink4 = system.generation == Generation::nvlink4;
+  const Candidate chosen = is_nvlink4 ? from_row(plugin_nvlink4, shape.hosts, mib)
+                                      : from_row(plugin_nvlink5, shape.hosts, mib);
+  const auto place = std::ranges::find_if(list, [&](const Candidate& c) {
+    return c.algorithm == chosen.algorithm && c.protocol == chosen.protocol;
+  });
+  if (place != list.end()) std::rotate(list.begin(), place, place + 1);
+}
+
 }  // namespace
 
 std::vector<Candidate> candidates(const System& system, const GroupShape& shape, Op op,
@@ -222,6 +281,9 @@ Result<Pick> pick(const System& system, const GroupShape& shape, Op op, double b
                   const TunerRules& rules, std::optional<double> network) {
   WEFT_TRY_STATUS(check(shape));
   auto list = candidates(system, shape, op, bytes, rules.in_network, network);
+  const bool is_free = rules.algorithm == "auto" && !rules.protocol;
+  const std::string_view own = list.empty() ? "" : list.front().algorithm;
+  if (is_free && op == Op::all_reduce) prefer_plugin(list, system, shape, bytes);
   std::erase_if(list, [&](const Candidate& c) {
     return (rules.algorithm != "auto" && c.algorithm != rules.algorithm) ||
            (rules.protocol && c.protocol != *rules.protocol);
@@ -235,6 +297,8 @@ Result<Pick> pick(const System& system, const GroupShape& shape, Op op, double b
   Pick pick = unweighed(op, rules);
   if (!list.empty())
     pick = {std::string(list.front().algorithm), list.front().protocol, 0, reason(list)};
+  if (is_free && !list.empty() && list.front().algorithm != own)
+    pick.why += "; the EFA plugin's tables override the estimates";
   WEFT_TRY(const Terms terms,
            predict(system, shape, {op, pick.algorithm, pick.protocol, bytes}, network));
   static_cast<void>(terms);  // asked only whether it can serve

@@ -38,6 +38,20 @@ TEST_CASE("two hosts take a tree, many take rings for large sizes") {
   CHECK(picked("h100", hosts_of(2, 8), Op::all_reduce, 8).algorithm == "tree");
 }
 
+TEST_CASE("on EFA the provider's plugin chooses, where it is free to") {
+  const auto at = [](double bytes, const TunerRules& rules) {
+    return picked("p5", hosts_of(2, 8), Op::all_reduce, bytes, rules);
+  };
+  const Pick plugin = at(16 * mebi, {});
+  CHECK(plugin.algorithm == "tree");
+  CHECK(plugin.protocol == Protocol::ll128);
+  CHECK(contains(plugin.why, "plugin"));
+  CHECK(picked("h100", hosts_of(2, 8), Op::all_reduce, 16 * mebi).algorithm == "nvls_tree");
+  CHECK(at(16 * mebi, {.algorithm = "ring", .protocol = {}}).algorithm == "ring");
+  CHECK_FALSE(contains(at(1024, {}).why, "plugin"));
+  CHECK_FALSE(contains(picked("p5", hosts_of(2, 4), Op::all_reduce, 16 * mebi).why, "plugin"));
+}
+
 TEST_CASE("each operation has its candidates") {
   CHECK(picked("h200", hosts_of(1, 8), Op::all_gather, 16 * gibi).algorithm == "ring");
   CHECK(picked("h200", hosts_of(1, 8), Op::reduce_scatter, 16 * gibi).algorithm == "ring");
