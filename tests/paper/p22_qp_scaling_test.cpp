@@ -1,14 +1,13 @@
 // P-22: QP scaling with E-ECMP speeds up AllReduce by up to 40 % over ECMP without it (Gangidi et
 // al., "RDMA over Ethernet for Distributed AI Training at Meta Scale", SIGCOMM 2024, as quoted;
 // rankings ran with 4 QPs, on racks with 1:2 and later 1:1.125 uplinks). Message sizes, placement
-// and the baseline's collisions are not published, so the number itself cannot be reproduced. Two
-// models bracket it, both with 4 QPs on 32 racks, means of 5 seeds:
-//   - a ring all-reduce as `weft run` models it: all edges of a ring share the pace of the one
-//     with the worst collision. Measured: 1.96 with 18 uplinks a rack, 1.95 with 32.
+// and the baseline's collisions are not published. Ours, both with 4 QPs on 32 racks, means of 5
+// seeds:
+//   - an all-reduce of 1 GiB on 512 GPUs as `weft run` models it, with what NCCL costs beside the
+//     network. Measured: 1.49 with 18 uplinks a rack, 1.42 with 32 (4 GiB: some 1.5 and 1.6).
 //   - the same traffic between racks as flows that do not wait for each other, by mean completion
 //     time. Measured: 1.18 and 1.26.
-// Bars: both gain, and 1.40 lies between the two. Where we differ: our ring of 256 MiB gains more
-// than published, as it has no time outside the network and never re-hashes.
+// Bars: the all-reduce within 10 % of 1.40; the flows gain less.
 #include "kit.hpp"
 
 namespace weft::paper {
@@ -62,7 +61,7 @@ TEST_CASE("P-22: E-ECMP with 4 QPs against ECMP") {
   for (const int uplinks : {18, 32}) {
     const double coupled = coupled_gain(uplinks), independent = independent_gain(uplinks);
     MESSAGE(uplinks, " uplinks: ring ", coupled, ", independent flows ", independent, " (1.4)");
-    CHECK(coupled > 1.4);
+    CHECK(coupled == doctest::Approx(1.4).epsilon(0.1));
     CHECK(independent < 1.4);
     CHECK(independent > 1.05);
   }
