@@ -24,7 +24,14 @@ class Communication {
   Communication(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpec& gpu)
       : spec_(spec),
         plan_(plan),
-        tp_overlap_(plan.overlap.tp.value_or(gpu.calibration(plan.precision).tp_overlap)) {}
+        tp_overlap_(plan.overlap.tp.value_or(
+            spec.experts > 0 ? 0 : gpu.calibration(plan.precision, plan.software).tp_overlap)) {
+    if (plan.dispatcher == Dispatcher::alltoall) return;
+    once_ = {.experts = spec.experts,
+             .per_token = spec.experts_per_token,
+             .groups = spec.expert_groups,
+             .groups_per_token = spec.groups_per_token};
+  }
 
   void add_forward(std::vector<CommWork>& out, const ChunkLayers& chunk) const {
     const Blocks blocks = count_blocks(chunk);
@@ -38,14 +45,16 @@ class Communication {
   // Each collective has its mirror image; sharded inputs are gathered once more for the gradients
   // of the weights (Korthikanti et al., arXiv 2205.05198, 4.2.2), keys and values are kept.
   void add_backward(std::vector<CommWork>& out, const ChunkLayers& chunk) const {
-    if (plan_.recompute == Recompute::full) add_forward(out, chunk);
+    const bool whole = plan_.recompute.has(Recompute::whole_layer);
+    if (whole) add_forward(out, chunk);
     const Blocks blocks = count_blocks(chunk);
+    if (!whole && plan_.recompute.has(Recompute::moe)) exchange(out, 2 * blocks.expert_layers);
     tensor(out, CollectiveOp::all_gather, 2, blocks.outputs);
     tensor(out, CollectiveOp::all_gather, plan_.parameter_bytes(), blocks.inputs);
     tensor(out, CollectiveOp::reduce_scatter, 2, blocks.inputs);
     context(out, CollectiveOp::reduce_scatter, blocks.layers);
     exchange(out, 2 * blocks.expert_layers);
-    if (plan_.zero == ZeroStage::parameters && plan_.recompute != Recompute::full)
+    if (plan_.zero == ZeroStage::parameters && !whole)
       add_gather(out, chunk, in_unit(plan_.overlap.dp_gather));
     if (plan_.zero >= ZeroStage::gradients)
       add_reduce(out, chunk, in_unit(plan_.overlap.dp_reduce));
@@ -116,7 +125,8 @@ class Communication {
               .op = CollectiveOp::all_to_all,
               .bytes = 2 * copies * spec_.hidden,
               .calls = calls,
-              .overlap = plan_.overlap.ep});
+              .overlap = plan_.overlap.ep,
+              .once = once_});
   }
 
   // In every unit: the next layer's parameters come, the last one's gradients go.
@@ -144,6 +154,7 @@ class Communication {
   const TransformerSpec& spec_;
   const TrainingPlan& plan_;
   double tp_overlap_;
+  CommWork::OncePerHost once_;
 };
 
 // All but one layer's part of what a chunk gathers or reduces.
@@ -216,8 +227,11 @@ Result<StepCost> step_cost(const TransformerSpec& spec, const TrainingPlan& plan
                            const GpuSpec& gpu) {
   WEFT_TRY_STATUS(checked(spec, plan, gpu));
   StepCost cost = frame(plan);
-  cost.virtual_stages = plan.pp == 1 && plan.vp == 1 ? spec.layers : plan.vp;
-  const std::vector<ChunkLayers> chunks = split_layers(spec, plan.pp, cost.virtual_stages);
+  const bool by_layer = plan.pp == 1 && plan.vp == 1 && plan.layout.empty();
+  cost.virtual_stages = by_layer ? spec.layers : plan.vp;
+  const std::vector<ChunkLayers> chunks = plan.layout.empty()
+                                              ? split_layers(spec, plan.pp, cost.virtual_stages)
+                                              : split_layers(spec, plan);
   for (const ChunkLayers& chunk : chunks) cost.chunks.push_back(chunk_cost(spec, plan, gpu, chunk));
   if (plan.pp > 1) {
     cost.activation_bytes = 2 * plan.tokens_per_rank() / plan.tp * spec.hidden;
@@ -238,7 +252,8 @@ Result<StepCost> step_cost(const RecommendationSpec& spec, const TrainingPlan& p
   cost.ep = plan.dp;  // the exchange is among all ranks
   ChunkCost chunk;
   const auto seconds = [&](Pass pass) {
-    return total_seconds(recommendation_kernels(spec, plan, pass), gpu, plan.precision);
+    return total_seconds(recommendation_kernels(spec, plan, pass), gpu,
+                         gpu.calibration(plan.precision, plan.software));
   };
   chunk.forward.compute_s = seconds(Pass::forward);
   chunk.backward.compute_s = seconds(Pass::backward);
