@@ -77,35 +77,31 @@ double chunk_seconds(const TransformerSpec& spec, const TrainingPlan& plan, cons
   const auto seconds = [&](const std::vector<Kernel>& kernels) {
     return total_seconds(kernels, gpu, gpu.calibration(plan.precision, plan.software));
   };
-  const auto layer_seconds = [&](std::uint32_t layer) {
-    const double compute_s = seconds(layer_kernels(spec, plan, layer, pass));
-    return compute_s + host_gap_seconds(spec, plan, gpu, layer, pass, compute_s);
-  };
   double sum = 0;
-  for (std::uint32_t i = 0; i < chunk.count; ++i) sum += layer_seconds(chunk.first + i);
+  for (std::uint32_t i = 0; i < chunk.count; ++i)
+    sum += seconds(layer_kernels(spec, plan, chunk.first + i, pass));
   if (chunk.has_embedding()) sum += seconds(embedding_kernels(spec, plan, pass));
   if (chunk.has_head()) sum += seconds(head_kernels(spec, plan, pass));
   for (std::uint32_t i = 0; i < chunk.prediction; ++i)
-    sum += layer_seconds(spec.layers) + seconds(prediction_kernels(spec, plan, pass)) +
-           seconds(head_kernels(spec, plan, pass));
+    sum += seconds(layer_kernels(spec, plan, spec.layers, pass)) +
+           seconds(prediction_kernels(spec, plan, pass)) + seconds(head_kernels(spec, plan, pass));
   return sum;
 }
 
-// Layers of experts are launched by a host that must wait for the numbers of tokens on their way,
-// so that it cannot run ahead. Gaps are many and as good as random: they add up as squares.
-double host_gap_seconds(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpec& gpu,
-                        std::uint32_t layer, Pass pass, double compute_s) {
-  if (!spec.has_experts(layer)) return 0;
+double launch_seconds(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpec& gpu,
+                      const ChunkLayers& chunk, Pass pass) {
+  double layers = chunk.prediction;
+  for (std::uint32_t i = 0; i < chunk.count; ++i)
+    layers += spec.has_experts(chunk.first + i) ? 1 : 0;
+  if (spec.experts == 0) return 0;
   const HostTimes& host = gpu.host;
-  double both = plan.cuda_graphs == CudaGraphs::on        ? host.graphs_s
-                : plan.dispatcher == Dispatcher::alltoall ? host.alltoall_s
-                                                          : host.flex_s;
-  const auto recomputed = std::popcount(plan.recompute.modules);
+  double both = plan.dispatcher == Dispatcher::alltoall ? host.alltoall_s : host.flex_s;
+  if (plan.cuda_graphs == CudaGraphs::on) both = host.graphs_s;
+  both += host.recompute_s * std::popcount(plan.recompute.modules);
   if (plan.precision == Precision::fp8)
     both += host.fp8_expert_s * static_cast<double>(spec.experts) / plan.ep;
-  both += host.recompute_s * recomputed;
-  const double mine = both * (pass == Pass::forward ? 1.0 / 3 : 2.0 / 3);
-  return std::hypot(compute_s, mine) - compute_s;
+  both *= 1 - host.overlap_share * plan.overlap.ep;
+  return layers * both * (pass == Pass::forward ? 1.0 / 3 : 2.0 / 3);
 }
 
 double optimizer_seconds(double held, double updated, const TrainingPlan& plan,

@@ -62,9 +62,10 @@ double total_flops(const std::vector<Kernel>& kernels);
 double chunk_seconds(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpec& gpu,
                      const ChunkLayers& chunk, Pass pass);
 
-// Seconds that the host's launches of one layer cost beyond `compute_s`, its kernels in this pass.
-double host_gap_seconds(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpec& gpu,
-                        std::uint32_t layer, Pass pass, double compute_s);
+// What the host needs to launch the layers of experts of a chunk for one micro-batch. It cannot run
+// ahead of the GPU there, for it must learn how many tokens each expert gets. 0 for dense layers.
+double launch_seconds(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpec& gpu,
+                      const ChunkLayers& chunk, Pass pass);
 
 // Adam on `held` parameters of which this rank updates `updated`: gradients are cleared (held),
 // read for their norm, and states are read and written (updated).

@@ -31,11 +31,15 @@ struct Calibration {
 };
 
 // Seconds that a host needs to launch one layer of experts for one micro-batch, forward and
-// backward.
+// backward; fitted to published rows of mixtures, docs/training-model.md.
 struct HostTimes {
-  double alltoall_s = 0.0095, flex_s = 0.0065, graphs_s = 0.004;
-  double recompute_s = 0.001;    // more for each module that is computed again
-  double fp8_expert_s = 0.0004;  // more for each expert of a rank: its own quantising and padding
+  double alltoall_s = 0.013, flex_s = 0.0082;  // dispatchers: plain; DeepEP and HybridEP
+  double graphs_s = 0.0068;                    // with the router and its preparations recorded
+  double recompute_s = 0.0006;                 // more for each module that is computed again
+  double fp8_expert_s = 0.00023;  // more for each expert of a rank: its own quantising and padding
+  // Where exchanges overlap, another micro-batch's work fills gaps: launches cost 1 - this share of
+  // overlap.ep.
+  double overlap_share = 0.85;
 };
 
 struct GpuSpec {

@@ -167,15 +167,17 @@ void add_experts(Kernels& out, const Local& at) {
   const double local = static_cast<double>(spec.experts) / at.plan.ep;
   out.product({"router", own, double{1} * spec.experts, h, 1, Precision::bf16});
   out.traffic("top k", 24 * own * spec.experts, 24 * own * spec.experts);
-  // Gather into expert order before and after the exchange, and back.
-  out.traffic("permute", 2 * 4 * routed * h, 2 * 4 * routed * h);
+  // Gather into expert order and back: before and after the exchange, or where the dispatcher makes
+  // the copies, after it alone.
+  const double times = at.plan.dispatcher == Dispatcher::alltoall ? 2 : 1;
+  out.traffic("permute", times * 4 * routed * h, times * 4 * routed * h);
   // FP8 products want rows in multiples of 16: half a multiple per expert is padding.
   const double rows = routed / local + (precision == Precision::fp8 ? 8 : 0);
   out.product({"experts in", rows, at.gates() * spec.expert_ffn, h, local, precision, true});
   add_activation(out, at, routed, spec.expert_ffn,
                  recompute.has(Recompute::activation) || recompute.has(Recompute::moe_act));
   out.product({"experts out", rows, h, double{1} * spec.expert_ffn, local, precision, true});
-  out.traffic("combine", 2 * 4 * routed * h, 2 * 6 * routed * h);
+  out.traffic("combine", times * 4 * routed * h, times * 6 * routed * h);
   add_shared_experts(out, at);
 }
 
@@ -189,14 +191,25 @@ void add_norms(Kernels& out, const Local& at) {
   }
 }
 
-// Casts to fp8 (read 2 B, write both orientations) that no other kernel does on the way: the norms
-// and activation functions write fp8 themselves, attention and the residual sums do not.
-void add_casts(Kernels& out, const Local& at) {
+// Casts to fp8 with a scale of the tensor at hand ("current scaling"): read for its largest element
+// (2 B), read again and written in both orientations (2 + 2 B). Of every product's input, and of
+// every gradient that enters one.
+void add_casts(Kernels& out, const Local& at, bool experts) {
   if (at.plan.precision != Precision::fp8) return;
+  constexpr double cast = 6;
+  const TransformerSpec& spec = at.spec;
   const double own = at.tokens / at.plan.tp;
-  const double gradients =
-      2 * own * at.spec.hidden + at.tokens * (at.queries() + at.keys_and_values());
-  out.traffic("cast", 4 * at.tokens * at.values(), 4 * gradients);
+  // Elements at the two products of the feed-forward block, and at the first's output.
+  double hidden = own * spec.hidden, inner = at.tokens * spec.ffn / at.plan.tp;
+  if (experts) {
+    const double copies = own * (spec.experts_per_token + spec.shared_experts);
+    hidden = copies * spec.hidden;
+    inner = copies * spec.expert_ffn;
+  }
+  const double first = own * spec.hidden + hidden;
+  out.traffic(
+      "cast", cast * (first + at.tokens * at.values() + inner),
+      cast * (first + at.tokens * (at.queries() + at.keys_and_values()) + at.gates() * inner));
 }
 
 // Whole modules that the backward computes again first. Norms and activation functions have it in
@@ -227,11 +240,12 @@ std::vector<Kernel> one_pass(const TransformerSpec& spec, const TrainingPlan& pl
   const Local at(spec, plan);
   add_norms(out, at);
   add_attention(out, at);
-  if (spec.has_experts(layer))
+  const bool experts = spec.has_experts(layer);
+  if (experts)
     add_experts(out, at);
   else
     add_ffn(out, at, static_cast<double>(spec.ffn) / plan.tp);
-  add_casts(out, at);
+  add_casts(out, at, experts);
   return out.take();
 }
 
@@ -261,7 +275,9 @@ std::vector<Kernel> head_kernels(const TransformerSpec& spec, const TrainingPlan
   const double tokens = plan.tokens_per_rank();
   const double logits = std::ceil(static_cast<double>(spec.vocabulary) / plan.tp);
   out.traffic("norm", 4 * tokens / plan.tp * spec.hidden, 6 * tokens / plan.tp * spec.hidden);
-  out.product({"head", tokens, logits, double{1} * spec.hidden, 1, Precision::bf16});
+  // Megatron's output projection is in bf16, but published fp8 rows leave no time for that on the
+  // last stage (docs/training-model.md).
+  out.product({"head", tokens, logits, double{1} * spec.hidden, 1, plan.precision});
   // Megatron's bf16 way. Forward: to FP32 (2 + 4), largest (4), exponential and sum (4 + 4).
   // Backward: difference (4 + 4), to bf16 (4 + 2). The fp8 recipes fuse all of it: logits are read
   // for their sum (2), then read and replaced by their gradient (2 + 2).

@@ -95,9 +95,6 @@ Overlap::Timing read_timing(Reader& reader, std::string_view key, Overlap::Timin
   return on ? Overlap::Timing::overlapped : Overlap::Timing::serial;
 }
 
-// Of overlap.ep, beside a fraction.
-constexpr std::array<std::string_view, 4> switches{"on", "off", "true", "false"};
-
 void read_overlap(Reader& job, TrainingPlan& plan, Errors& errors) {
   const Config* section = job.child("overlap");
   if (section == nullptr) return;
@@ -106,10 +103,11 @@ void read_overlap(Reader& job, TrainingPlan& plan, Errors& errors) {
   if (reader.has("tp")) overlap.tp = reader.number("tp", std::nullopt, 0, 1);
   overlap.cp = reader.number("cp", overlap.cp, 0, 1);
   const Config* exchange = reader.child("ep");
-  const bool word = exchange != nullptr && exchange->kind == Config::Kind::scalar &&
-                    std::ranges::find(switches, exchange->text) != switches.end();
-  if (word)
-    overlap.ep = reader.flag("ep", false) ? Overlap::exchange_on : 0;
+  const bool scalar = exchange != nullptr && exchange->kind == Config::Kind::scalar;
+  if (scalar && (exchange->text == "on" || exchange->text == "true"))
+    overlap.ep = Overlap::exchange_on;
+  else if (scalar && (exchange->text == "off" || exchange->text == "false"))
+    overlap.ep = 0;
   else
     overlap.ep = reader.number("ep", overlap.ep, 0, 1);
   overlap.dp_gather = read_timing(reader, "dp_gather", overlap.dp_gather);

@@ -1,8 +1,12 @@
 #include "workload/parallel/step_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "workload/parallel/compute.hpp"
+#include "workload/parallel/dispatch.hpp"
+#include "workload/parallel/estimate.hpp"
 #include "workload/parallel/stages.hpp"
 
 namespace weft::workload {
@@ -221,6 +225,38 @@ Status checked(const Spec& spec, const TrainingPlan& plan, const GpuSpec& gpu) {
   return {};
 }
 
+// Adds the gaps that slow launches leave. Either side may be the slower one from layer to layer, so
+// that time approaches the larger of the two from above.
+double launch_gap(double busy_s, double launch_s) {
+  return std::pow(std::pow(busy_s, 4) + std::pow(launch_s, 4), 0.25) - busy_s;
+}
+
+// The GPU is busy with exchanges too, which are timed as if ranks filled hosts of eight in order.
+void add_launch_gaps(StepCost& cost, const TransformerSpec& spec, const TrainingPlan& plan,
+                     const GpuSpec& gpu, const std::vector<ChunkLayers>& chunks) {
+  if (spec.experts == 0) return;
+  StepCost placed = cost;
+  const LinkSpeeds links;
+  send_once_per_host(placed, [&](std::uint32_t rank) { return rank / links.gpus_per_host; });
+  std::optional<double> exchange_s;  // of one call; they are all alike
+  const auto add = [&](model::UnitCost& unit, const model::UnitCost& timed, double launch_s) {
+    double busy_s = unit.compute_s;
+    for (const CommWork& work : timed.comms) {
+      if (work.dimension != Dimension::ep) continue;
+      if (!exchange_s) exchange_s = call_seconds(placed, work, links);
+      busy_s += work.calls * *exchange_s * (1 - work.overlap);
+    }
+    if (launch_s > 0) unit.compute_s += launch_gap(busy_s, launch_s);
+  };
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    const auto launch_s = [&](Pass pass) {
+      return launch_seconds(spec, plan, gpu, chunks[c], pass);
+    };
+    add(cost.chunks[c].forward, placed.chunks[c].forward, launch_s(Pass::forward));
+    add(cost.chunks[c].backward, placed.chunks[c].backward, launch_s(Pass::backward));
+  }
+}
+
 }  // namespace
 
 Result<StepCost> step_cost(const TransformerSpec& spec, const TrainingPlan& plan,
@@ -233,6 +269,7 @@ Result<StepCost> step_cost(const TransformerSpec& spec, const TrainingPlan& plan
                                               ? split_layers(spec, plan.pp, cost.virtual_stages)
                                               : split_layers(spec, plan);
   for (const ChunkLayers& chunk : chunks) cost.chunks.push_back(chunk_cost(spec, plan, gpu, chunk));
+  add_launch_gaps(cost, spec, plan, gpu, chunks);
   if (plan.pp > 1) {
     cost.activation_bytes = 2 * plan.tokens_per_rank() / plan.tp * spec.hidden;
     if (spec.tied_embeddings)
