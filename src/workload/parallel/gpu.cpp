@@ -18,7 +18,7 @@ constexpr Calibration fitted_bf16{.gemm = 0.551, .attention = 0.513, .tp_overlap
 // Grouped products: Mixtral 8x22B in both precisions.
 constexpr Calibration fitted_fp8{
     .gemm = 0.620, .attention = 0.57, .tp_overlap = 0.45, .grouped = 0.7};
-constexpr double b200_gemm = 0.52, gb200_gemm = 0.515, gb300_gemm = 0.665;
+constexpr double b200_gemm = 0.52, gb200_gemm = 0.523, gb300_gemm = 0.665;
 
 // Dense peaks, bandwidths and sizes: NVIDIA's data sheets (A100 80 GB SXM, H100 SXM, H200 SXM, HGX
 // B200, GB200 NVL72 per GPU, HGX B300, GB300 NVL72 per GPU). Sheets give sizes in "GB" of 2^30.

@@ -52,8 +52,9 @@ std::vector<ChunkLayers> split_layers(const TransformerSpec& spec, std::uint32_t
 }
 
 std::vector<ChunkLayers> split_layers(const TransformerSpec& spec, const TrainingPlan& plan) {
-  return plan.layout.empty() ? split_layers(spec, plan.pp, plan.vp)
-                             : chunks_of(plan.layout, plan.pp, plan.vp);
+  if (plan.layout.empty()) return split_layers(spec, plan.pp, plan.vp);
+  if (plan.layout.size() != std::uint64_t{plan.pp} * plan.vp) return {};
+  return chunks_of(plan.layout, plan.pp, plan.vp);
 }
 
 HeldParameters held_parameters(const TransformerSpec& spec, const TrainingPlan& plan,

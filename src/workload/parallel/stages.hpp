@@ -26,7 +26,7 @@ struct ChunkLayers {
 // at least one layer each. Empty where the layers do not suffice.
 std::vector<ChunkLayers> split_layers(const TransformerSpec& spec, std::uint32_t pp,
                                       std::uint32_t vp);
-// As the plan's layout says, where it has one.
+// As the plan's layout says, where it has one; empty where that is for other virtual stages.
 std::vector<ChunkLayers> split_layers(const TransformerSpec& spec, const TrainingPlan& plan);
 
 // Parameters that one rank holds of a chunk: `shared` is spread over TP, `experts` over EP.
