@@ -35,17 +35,57 @@ std::uint32_t GraphRun::last_dependency(std::uint32_t actor, std::uint32_t opera
   return last;
 }
 
+// Collectives since from_s that the operation had to wait for, in order of their starts. Those of a
+// sequence stand one behind another; a computation ends it.
+std::vector<GraphRun::OwnCollective> GraphRun::own_collectives(std::uint32_t actor,
+                                                               std::uint32_t operation,
+                                                               double from_s) const {
+  std::vector<OwnCollective> own;
+  const model::Program& source = *graph_program(actor);
+  const Operation& o = source.operations[operation];
+  for (std::uint32_t a = 0; a < o.after_count; ++a) {
+    std::uint32_t before = source.after[o.after_first + a];
+    for (int step = 0; step < walk_max && before != none; ++step) {
+      const std::uint32_t at = row(actor, before);
+      const Operation& b = source.operations[before];
+      if (b.kind == Kind::compute || end_s_[at] <= from_s) break;
+      if (b.kind == Kind::collective)
+        own.push_back({std::max(from_s, start_s_[at]), end_s_[at], b.dimension});
+      before = last_dependency(actor, before);
+    }
+  }
+  std::ranges::stable_sort(own, {}, &OwnCollective::start_s);
+  return own;
+}
+
+// Waiting for somebody else is idle only while no collective of the actor's own has to end anyway.
+// Returns the idle part.
+double GraphRun::book_waiting(double from_s, double until_s, std::span<const OwnCollective> own) {
+  double idle_s = until_s - from_s;
+  for (const OwnCollective& collective : own) {
+    const double start = std::max(from_s, collective.start_s);
+    const double end = std::min(until_s, collective.end_s);
+    if (end <= start) continue;
+    current_.exposed_s[static_cast<std::size_t>(collective.dimension)] += end - start;
+    idle_s -= end - start;
+    from_s = end;
+  }
+  current_.idle_s += idle_s;
+  return idle_s;
+}
+
 // The actor has computed nothing since busy_until_s. Walks back along what held it up: transfers
 // are exposed communication, and what came before they could start was waiting for somebody.
 void GraphRun::account_gap(std::uint32_t actor, std::uint32_t operation, double until_s) {
   const double from = actors_[actor].busy_until_s;
+  const std::vector<OwnCollective> own = own_collectives(actor, operation, from);
   double t = until_s;
   for (int step = 0; step < walk_max && t > from; ++step) {
     const std::uint32_t before = last_dependency(actor, operation);
     if (before == none) break;
     const std::uint32_t at = row(actor, before);
     if (end_s_[at] < t) {
-      current_.idle_s += t - std::max(from, end_s_[at]);
+      book_waiting(std::max(from, end_s_[at]), t, own);
       t = std::max(from, end_s_[at]);
     }
     const Operation& o = op(actor, before);
@@ -55,8 +95,7 @@ void GraphRun::account_gap(std::uint32_t actor, std::uint32_t operation, double 
       t = std::min(t, start);
       const double ready = std::max(from, ready_s_[at]);
       if (ready < t) {
-        blame(actor, before, t - ready);
-        current_.idle_s += t - ready;
+        blame(actor, before, book_waiting(ready, t, own));
         t = ready;
       }
     } else {
@@ -64,7 +103,7 @@ void GraphRun::account_gap(std::uint32_t actor, std::uint32_t operation, double 
     }
     operation = before;
   }
-  if (t > from) current_.idle_s += t - from;
+  if (t > from) book_waiting(from, t, own);
 }
 
 // Whoever came last to this communication is what the actor waited for.

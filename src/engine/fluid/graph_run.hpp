@@ -184,6 +184,14 @@ class GraphRun {
 
   // Accounting, in graph_account.cpp.
   void account_gap(std::uint32_t actor, std::uint32_t operation, double until_s);
+  // A collective that the actor itself takes part in, within a gap of its computing.
+  struct OwnCollective {
+    double start_s, end_s;
+    model::Dimension dimension;
+  };
+  std::vector<OwnCollective> own_collectives(std::uint32_t actor, std::uint32_t operation,
+                                             double from_s) const;
+  double book_waiting(double from_s, double until_s, std::span<const OwnCollective> own);
   std::uint32_t last_dependency(std::uint32_t actor, std::uint32_t operation) const;
   void blame(std::uint32_t actor, std::uint32_t operation, double seconds);
   void subtract_usual_waits();

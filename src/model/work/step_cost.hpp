@@ -23,6 +23,12 @@ struct CommWork {
   // Who communicates: ranks along the dimension's own axis (ep: an expert group). Of dp also: ranks
   // with the same experts, or all replicas of the dense parameters, along dp and cp together.
   enum class Members : std::uint8_t { axis, expert_data, replicas } members = Members::axis;
+  // An expert exchange whose `bytes` count one copy of a token for each of its experts, while only
+  // one travels to each host that has any of them; experts 0: all of them travel. Experts are in
+  // equal groups, of which a token may use some only.
+  struct OncePerHost {
+    std::uint32_t experts = 0, per_token = 0, groups = 1, groups_per_token = 1;
+  } once = {};
 };
 
 // Forward or backward of one chunk for one micro-batch, on one rank.

@@ -8,6 +8,7 @@
 
 #include "plan/run/placement.hpp"
 #include "plan/run/recorded.hpp"
+#include "workload/parallel/dispatch.hpp"
 #include "workload/parallel/step_cost.hpp"
 
 namespace weft::plan {
@@ -154,6 +155,8 @@ class JobReader {
     const TrainingSpec& spec = *placed.training;
     auto cost = workload::step_cost(spec.model, spec.plan, spec.gpu);
     if (!cost) return add_error(std::move(cost).error(), item.where, name);
+    workload::send_once_per_host(
+        *cost, [&](std::uint32_t rank) { return fabric_.host_of(placed.ranks[rank]).value; });
     const model::StepCost before = *cost;
     const auto folded = fold_inside_hosts(*cost, fabric_, placed.ranks);
     add_folded_bytes(before, folded, placed.known);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 namespace weft::workload {
@@ -33,35 +34,35 @@ double quantisation(const Kernel& gemm, std::uint32_t multiprocessors) {
   return best;
 }
 
-double gemm_seconds(const Kernel& kernel, const GpuSpec& gpu, Precision calibrated) {
+double gemm_seconds(const Kernel& kernel, const GpuSpec& gpu, const Calibration& calibration) {
   const double depth = kernel.k / (kernel.k + depth_half);
-  const double share = gpu.calibration(calibrated).gemm;
+  const double share = calibration.gemm * (kernel.grouped ? calibration.grouped : 1);
   const double rate =
       gpu.peak_flops(kernel.precision) * share * depth * quantisation(kernel, gpu.multiprocessors);
   return kernel.flops / rate;
 }
 
-double attention_seconds(const Kernel& kernel, const GpuSpec& gpu, Precision calibrated) {
-  const double share =
-      gpu.calibration(calibrated).attention * kernel.sequence / (kernel.sequence + sequence_half);
+double attention_seconds(const Kernel& kernel, const GpuSpec& gpu, const Calibration& calibration) {
+  const double share = calibration.attention * kernel.sequence / (kernel.sequence + sequence_half);
   const double direction = kernel.pass == Pass::backward ? attention_backward : 1;
   return kernel.flops / (gpu.bf16_flops * share * direction);
 }
 
 }  // namespace
 
-double kernel_seconds(const Kernel& kernel, const GpuSpec& gpu, Precision calibrated) {
+double kernel_seconds(const Kernel& kernel, const GpuSpec& gpu, const Calibration& calibration) {
   const double memory = kernel.bytes / (memory_efficiency * gpu.memory_bytes_per_s);
   if (kernel.kind == Kernel::Kind::memory || kernel.flops <= 0) return launch_s + memory;
   const double compute = kernel.kind == Kernel::Kind::gemm
-                             ? gemm_seconds(kernel, gpu, calibrated)
-                             : attention_seconds(kernel, gpu, calibrated);
+                             ? gemm_seconds(kernel, gpu, calibration)
+                             : attention_seconds(kernel, gpu, calibration);
   return launch_s + std::max(compute, memory);
 }
 
-double total_seconds(const std::vector<Kernel>& kernels, const GpuSpec& gpu, Precision calibrated) {
+double total_seconds(const std::vector<Kernel>& kernels, const GpuSpec& gpu,
+                     const Calibration& calibration) {
   double sum = 0;
-  for (const Kernel& kernel : kernels) sum += kernel_seconds(kernel, gpu, calibrated);
+  for (const Kernel& kernel : kernels) sum += kernel_seconds(kernel, gpu, calibration);
   return sum;
 }
 
@@ -74,7 +75,7 @@ double total_flops(const std::vector<Kernel>& kernels) {
 double chunk_seconds(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpec& gpu,
                      const ChunkLayers& chunk, Pass pass) {
   const auto seconds = [&](const std::vector<Kernel>& kernels) {
-    return total_seconds(kernels, gpu, plan.precision);
+    return total_seconds(kernels, gpu, gpu.calibration(plan.precision, plan.software));
   };
   double sum = 0;
   for (std::uint32_t i = 0; i < chunk.count; ++i)
@@ -85,6 +86,22 @@ double chunk_seconds(const TransformerSpec& spec, const TrainingPlan& plan, cons
     sum += seconds(layer_kernels(spec, plan, spec.layers, pass)) +
            seconds(prediction_kernels(spec, plan, pass)) + seconds(head_kernels(spec, plan, pass));
   return sum;
+}
+
+double launch_seconds(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpec& gpu,
+                      const ChunkLayers& chunk, Pass pass) {
+  double layers = chunk.prediction;
+  for (std::uint32_t i = 0; i < chunk.count; ++i)
+    layers += spec.has_experts(chunk.first + i) ? 1 : 0;
+  if (spec.experts == 0) return 0;
+  const HostTimes& host = gpu.host;
+  double both = plan.dispatcher == Dispatcher::alltoall ? host.alltoall_s : host.flex_s;
+  if (plan.cuda_graphs == CudaGraphs::on) both = host.graphs_s;
+  both += host.recompute_s * std::popcount(plan.recompute.modules);
+  if (plan.precision == Precision::fp8)
+    both += host.fp8_expert_s * static_cast<double>(spec.experts) / plan.ep;
+  both *= 1 - host.overlap_share * plan.overlap.ep;
+  return layers * both * (pass == Pass::forward ? 1.0 / 3 : 2.0 / 3);
 }
 
 double optimizer_seconds(double held, double updated, const TrainingPlan& plan,

@@ -22,21 +22,22 @@ struct Kernel {
   Precision precision = Precision::bf16;
   double m = 0, n = 0, k = 0;  // gemm: m x k times k x n
   double count = 1;
-  double flops = 0;     // of all `count`
-  double bytes = 0;     // to and from memory
-  double sequence = 0;  // attention: keys per query at most
+  bool grouped = false;  // of experts: Calibration::grouped applies
+  double flops = 0;      // of all `count`
+  double bytes = 0;      // to and from memory
+  double sequence = 0;   // attention: keys per query at most
   Pass pass = Pass::forward;
 };
 
-// Seconds of one kernel, launch included, with the scalars of the plan's precision (those products
-// that stay in bf16 under fp8 take them too, on the bf16 peak).
+// Seconds of one kernel, launch included, with the scalars of the plan's precision and software
+// (those products that stay in bf16 under fp8 take them too, on the bf16 peak).
 //   gemm       max(flops / (peak gemm quantisation depth), bytes / memory) where quantisation is
 //              the share of computed tiles that are used, waves over the SMs included, with the
 //              best of a few tile shapes, and depth = k / (k + 128) is the share of the main loop.
 //   attention  flops / (peak attention s / (s + 512)), s the tokens of a sequence on one
 //              rank; the backward reaches 0.85 of it.
 //   memory     bytes / (0.7 x memory bandwidth)
-double kernel_seconds(const Kernel& kernel, const GpuSpec& gpu, Precision calibrated);
+double kernel_seconds(const Kernel& kernel, const GpuSpec& gpu, const Calibration& calibration);
 
 // Kernels of one layer for one micro-batch on one rank, after the split over TP, CP and EP.
 // Backward has recomputation in it. Experts are loaded evenly.
@@ -53,12 +54,18 @@ std::vector<Kernel> prediction_kernels(const TransformerSpec& spec, const Traini
 std::vector<Kernel> recommendation_kernels(const RecommendationSpec& spec, const TrainingPlan& plan,
                                            Pass pass);
 
-double total_seconds(const std::vector<Kernel>& kernels, const GpuSpec& gpu, Precision calibrated);
+double total_seconds(const std::vector<Kernel>& kernels, const GpuSpec& gpu,
+                     const Calibration& calibration);
 double total_flops(const std::vector<Kernel>& kernels);
 
 // Everything a chunk computes for one micro-batch.
 double chunk_seconds(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpec& gpu,
                      const ChunkLayers& chunk, Pass pass);
+
+// What the host needs to launch the layers of experts of a chunk for one micro-batch. It cannot run
+// ahead of the GPU there, for it must learn how many tokens each expert gets. 0 for dense layers.
+double launch_seconds(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpec& gpu,
+                      const ChunkLayers& chunk, Pass pass);
 
 // Adam on `held` parameters of which this rank updates `updated`: gradients are cleared (held),
 // read for their norm, and states are read and written (updated).

@@ -83,7 +83,7 @@ TEST_CASE("a GEMM's time: tiles, waves, depth and memory") {
   const double peak = gpu.bf16_flops;
   const auto share = [&](double m, double n, double k) {
     const Kernel kernel = gemm(m, n, k);
-    return kernel.flops / peak / (kernel_seconds(kernel, gpu, Precision::bf16) - 5e-6);
+    return kernel.flops / peak / (kernel_seconds(kernel, gpu, gpu.bf16) - 5e-6);
   };
   // 132 tiles of 128 x 256 are one full wave, one more begins a second.
   const double full = share(128 * 12, 256 * 11, 4096);
@@ -92,7 +92,7 @@ TEST_CASE("a GEMM's time: tiles, waves, depth and memory") {
   CHECK(share(128 * 12, 256 * 11, 256) < share(128 * 12, 256 * 11, 1024));
   // One row: bound by reading the weights.
   const Kernel row = gemm(1, 8192, 8192);
-  CHECK(kernel_seconds(row, gpu, Precision::bf16) >= row.bytes / gpu.memory_bytes_per_s);
+  CHECK(kernel_seconds(row, gpu, gpu.bf16) >= row.bytes / gpu.memory_bytes_per_s);
 }
 
 TEST_CASE("no kernel beats the roofline") {
@@ -105,7 +105,7 @@ TEST_CASE("no kernel beats the roofline") {
         for (const Kernel& kernel : layer_kernels(spec, plan, 5, pass)) {
           const double bound = std::max(kernel.flops / gpu.peak_flops(kernel.precision),
                                         kernel.bytes / gpu.memory_bytes_per_s);
-          CHECK(kernel_seconds(kernel, gpu, Precision::bf16) > bound);
+          CHECK(kernel_seconds(kernel, gpu, gpu.bf16) > bound);
         }
     }
   }

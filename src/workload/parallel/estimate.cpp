@@ -5,6 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "workload/parallel/dispatch.hpp"
+
 namespace weft::workload {
 namespace {
 
@@ -163,7 +165,8 @@ double call_seconds(const StepCost& cost, const CommWork& work, const LinkSpeeds
   }
 }
 
-StepEstimate estimate_step(const StepCost& cost, const LinkSpeeds& links) {
+StepEstimate estimate_step(StepCost cost, const LinkSpeeds& links) {
+  send_once_per_host(cost, [&](std::uint32_t rank) { return rank / links.gpus_per_host; });
   StepEstimate out;
   StageTime slowest;
   double others = 0;

@@ -36,6 +36,6 @@ double call_seconds(const model::StepCost& cost, const model::CommWork& work,
 // and the optimizer. Data-parallel communication is exposed for its first (last) layer, and where
 // it exceeds the compute of the first (last) micro-batches.
 // Cost: O(chunks + ranks of a group).
-StepEstimate estimate_step(const model::StepCost& cost, const LinkSpeeds& links);
+StepEstimate estimate_step(model::StepCost cost, const LinkSpeeds& links);
 
 }  // namespace weft::workload

@@ -13,20 +13,24 @@ constexpr double optimizer_bytes = 12;  // FP32 copy and two moments
 
 bool at_least(const TrainingPlan& plan, ZeroStage stage) { return plan.zero >= stage; }
 
-// Activation functions' inputs, and their outputs where those are kept. Per token.
-double ffn_bytes(const TransformerSpec& spec, const TrainingPlan& plan, double width) {
+// Activation functions' inputs, and their outputs unless `again` computes those. Per token.
+double ffn_bytes(const TransformerSpec& spec, const TrainingPlan& plan, double width, bool again) {
   const double gates = spec.kind == TransformerSpec::Ffn::gated ? 2 : 1;
-  const double kept = plan.recompute == Recompute::none ? plan.parameter_bytes() * width : 0;
-  return 2 * gates * width + kept;
+  return 2 * gates * width + (again ? 0 : plan.parameter_bytes() * width);
 }
 
 double experts_bytes(const TransformerSpec& spec, const TrainingPlan& plan) {
+  const Recompute& again = plan.recompute;
+  if (again.has(Recompute::moe)) return 0;  // the norm's input is all
   const double copies = spec.experts_per_token;
   const double inputs = plan.parameter_bytes() * copies * spec.hidden;
   const double outputs = 2 * copies * spec.hidden;  // for the gradient of the router's weights
   const double shared = double{1} * spec.shared_experts * spec.expert_ffn;
-  return inputs + outputs + copies * ffn_bytes(spec, plan, spec.expert_ffn) +
-         ffn_bytes(spec, plan, shared);
+  const bool act = again.has(Recompute::activation);
+  double sum = inputs + outputs;
+  sum += copies * ffn_bytes(spec, plan, spec.expert_ffn, act || again.has(Recompute::moe_act));
+  if (!again.has(Recompute::shared_experts)) sum += ffn_bytes(spec, plan, shared, act);
+  return sum;
 }
 
 // Micro-batches whose activations of chunk v are held at once, at most. 1F1B: PP - s. Interleaved:
@@ -101,21 +105,25 @@ double activation_bytes(const TransformerSpec& spec, const TrainingPlan& plan,
                         std::uint32_t layer) {
   const double tokens = plan.tokens_per_rank() / plan.tp;  // sequence parallelism shares all of it
   const double h = spec.hidden;
-  if (plan.recompute == Recompute::full) return 2 * tokens * h;
+  const Recompute& again = plan.recompute;
+  if (again.has(Recompute::whole_layer)) return 2 * tokens * h;
   const double norms = 2 * 2 * h;
-  const double inputs = plan.recompute == Recompute::none ? 2 * plan.parameter_bytes() * h : 0;
+  const double inputs = again.has(Recompute::layernorm) ? 0 : 2 * plan.parameter_bytes() * h;
   const double query_and_output =
       double{1} * spec.heads * (spec.query_size() + spec.head_value_size());
   // Keys and values of latent attention are kept compressed and expanded again.
   const double key_value = spec.latent() ? double{1} * spec.kv_rank + spec.rope_size
                                          : 2.0 * spec.kv_heads * spec.head_size;
-  const double block =
-      spec.has_experts(layer) ? experts_bytes(spec, plan) : ffn_bytes(spec, plan, spec.ffn);
+  double block = 0;
+  if (spec.has_experts(layer))
+    block = experts_bytes(spec, plan);
+  else if (!again.has(Recompute::mlp))
+    block = ffn_bytes(spec, plan, spec.ffn, again.has(Recompute::activation));
   return tokens * (norms + inputs + 2 * (query_and_output + key_value) + block);
 }
 
 MemoryUse memory_use(const TransformerSpec& spec, const TrainingPlan& plan) {
-  const std::vector<ChunkLayers> chunks = split_layers(spec, plan.pp, plan.vp);
+  const std::vector<ChunkLayers> chunks = split_layers(spec, plan);
   MemoryUse fullest;
   if (chunks.empty()) return fullest;
   for (std::uint32_t stage = 0; stage < plan.pp; ++stage) {

@@ -47,12 +47,37 @@ TransformerSpec gpt3() {
   return spec;
 }
 
-TransformerSpec qwen3() {
-  TransformerSpec spec = llama("qwen3-235b-a22b", {94, 4096, 12'288, 64, 4}, 151'936, 4096);
-  spec.experts = 128;
-  spec.experts_per_token = 8;
-  spec.expert_ffn = 1536;
+struct MixtureShape {
+  std::uint32_t experts, per_token, width;
+};
+
+TransformerSpec mixture(TransformerSpec spec, const MixtureShape& shape) {
+  spec.experts = shape.experts;
+  spec.experts_per_token = shape.per_token;
+  spec.expert_ffn = shape.width;
   return spec;
+}
+
+TransformerSpec qwen3() {
+  return mixture(llama("qwen3-235b-a22b", {94, 4096, 12'288, 64, 4}, 151'936, 4096),
+                 {128, 8, 1536});
+}
+
+// Attention over a window of 128 tokens in every other layer is not modelled.
+TransformerSpec gpt_oss() {
+  TransformerSpec spec = llama("gpt-oss-120b", {36, 2880, 2880, 64, 8}, 201'088, 4096);
+  spec.head_size = 64;
+  return mixture(std::move(spec), {128, 4, 2880});
+}
+
+TransformerSpec moonlight() {
+  TransformerSpec spec = llama("moonlight-16b-a3b", {27, 2048, 11'264, 16, 16}, 163'840, 4096);
+  spec.kv_rank = 512;
+  spec.rope_size = 64;
+  spec.value_size = 128;
+  spec.shared_experts = 2;
+  spec.dense_layers = 1;
+  return mixture(std::move(spec), {64, 6, 1408});
 }
 
 TransformerSpec deepseek_v3() {
@@ -64,6 +89,8 @@ TransformerSpec deepseek_v3() {
   spec.experts = 256;
   spec.experts_per_token = 8;
   spec.expert_ffn = 2048;
+  spec.expert_groups = 8;
+  spec.groups_per_token = 4;
   spec.shared_experts = 1;
   spec.dense_layers = 3;
   spec.prediction_layers = 1;
@@ -83,7 +110,8 @@ RecommendationSpec dlrm() {
 
 // Sources: Grattafiori et al., "The Llama 3 herd of models", table 3; Touvron et al. 2023, table 2;
 // Brown et al. 2020, table 2.1; Megatron-LM's README (H100 table); DeepSeek-AI, "DeepSeek-V3
-// technical report", 4.2; Qwen3's published configuration.
+// technical report", 4.2; published configurations of Qwen3, Mixtral 8x22B v0.3, GPT-OSS-120B and
+// Moonlight-16B-A3B.
 std::vector<ModelSpec> presets() {
   return {llama("llama-7b", {32, 4096, 11'008, 32, 32}, 32'000, 2048),
           llama("llama-65b", {80, 8192, 22'016, 64, 64}, 32'000, 2048),
@@ -98,6 +126,10 @@ std::vector<ModelSpec> presets() {
           gpt("megatron-70b", 84, 8192, 64),
           gpt("megatron-177b", 96, 12'288, 96),
           qwen3(),
+          mixture(llama("qwen3-30b-a3b", {48, 2048, 6144, 32, 4}, 151'936, 4096), {128, 8, 768}),
+          mixture(llama("mixtral-8x22b", {56, 6144, 16'384, 48, 8}, 32'768, 4096), {8, 2, 16'384}),
+          gpt_oss(),
+          moonlight(),
           deepseek_v3(),
           dlrm()};
 }

@@ -24,6 +24,8 @@ struct TransformerSpec {
   std::uint32_t query_rank = 0, kv_rank = 0, rope_size = 0, value_size = 0;
   // Mixture of experts; experts = 0: dense. Shared experts are as wide as the others.
   std::uint32_t experts = 0, experts_per_token = 0, expert_ffn = 0, shared_experts = 0;
+  // Experts in equal groups, of which a token may use some only (DeepSeek-V3: 4 of 8).
+  std::uint32_t expert_groups = 1, groups_per_token = 1;
   std::uint32_t dense_layers = 0;       // leading layers without experts
   std::uint32_t prediction_layers = 0;  // multi-token prediction (DeepSeek-V3)
 

@@ -39,6 +39,8 @@ void read_experts(Reader& reader, TransformerSpec& spec) {
   read_size(reader, "experts_per_token", spec.experts_per_token, 0, 1 << 16);
   read_size(reader, "expert_ffn", spec.expert_ffn, 0);
   read_size(reader, "shared_experts", spec.shared_experts, 0, 1 << 10);
+  read_size(reader, "expert_groups", spec.expert_groups, 1);
+  read_size(reader, "groups_per_token", spec.groups_per_token, 1);
   read_size(reader, "dense_layers", spec.dense_layers, 0, layers_most);
   read_size(reader, "prediction_layers", spec.prediction_layers, 0, 16);
 }
@@ -72,6 +74,18 @@ void check_experts(Reader& reader, const TransformerSpec& spec) {
         fmt::format("give 1 to {}", spec.experts));
   if (spec.expert_ffn == 0)
     reader.error(Errc::value, reader.where("expert_ffn"), "experts need a width", "set expert_ffn");
+  if (spec.experts % spec.expert_groups != 0)
+    reader.error(Errc::value, reader.where("expert_groups"),
+                 fmt::format("{} experts / {} expert_groups leaves a remainder of {}", spec.experts,
+                             spec.expert_groups, spec.experts % spec.expert_groups),
+                 fmt::format("choose expert_groups so that it divides {}", spec.experts));
+  else if (spec.groups_per_token > spec.expert_groups ||
+           spec.experts / spec.expert_groups * spec.groups_per_token < spec.experts_per_token)
+    reader.error(Errc::value, reader.where("groups_per_token"),
+                 fmt::format("{} of {} groups of {} experts do not hold {} experts per token",
+                             spec.groups_per_token, spec.expert_groups,
+                             spec.experts / spec.expert_groups, spec.experts_per_token),
+                 "give enough groups_per_token, at most expert_groups");
   if (spec.dense_layers > spec.layers)
     reader.error(Errc::value, reader.where("dense_layers"),
                  fmt::format("{} of {} layers cannot be dense", spec.dense_layers, spec.layers),

@@ -60,6 +60,29 @@ void check_expert_groups(Findings& out, const TransformerSpec& spec, const Train
             fmt::format("choose ep so that it divides {}", ranks));
 }
 
+void check_layout(Findings& out, const TransformerSpec& spec, const TrainingPlan& plan) {
+  const std::vector<StageContents>& layout = plan.layout;
+  const std::uint64_t stages = std::uint64_t{plan.pp} * plan.vp;
+  std::uint64_t layers = 0, predictions = 0, embeddings = 0, heads = 0;
+  for (const StageContents& stage : layout) {
+    layers += stage.layers;
+    predictions += stage.prediction;
+    embeddings += stage.embedding ? 1 : 0;
+    heads += stage.head ? 1 : 0;
+  }
+  if (layout.size() != stages)
+    out.add(fmt::format("a layout of {} virtual stages for pp {} x vp {} = {}", layout.size(),
+                        plan.pp, plan.vp, stages),
+            "write one part between | for each virtual stage");
+  if (layers != spec.layers || predictions != spec.prediction_layers)
+    out.add(fmt::format("a layout of {} t and {} m for {} layers and {} prediction layers", layers,
+                        predictions, spec.layers, spec.prediction_layers),
+            "write one t for each layer and one m for each prediction layer");
+  if (embeddings != 1 || heads != 1 || !layout.front().embedding || !layout.back().head)
+    out.add("a layout without E on the first and L on the last virtual stage, once each",
+            "begin with E and end with L");
+}
+
 void check_shape(Findings& out, const TransformerSpec& spec, const TrainingPlan& plan) {
   out.divides("heads", spec.heads, "tp", plan.tp);
   if (plan.tp <= spec.kv_heads)
@@ -74,7 +97,8 @@ void check_shape(Findings& out, const TransformerSpec& spec, const TrainingPlan&
   if (plan.sequence % pieces == 0)
     out.divides("tokens of a micro-batch on a rank",
                 std::uint64_t{plan.sequence} / plan.cp * plan.micro_batch, "tp", plan.tp);
-  if (split_layers(spec, plan.pp, plan.vp).empty())
+  if (!plan.layout.empty()) return check_layout(out, spec, plan);
+  if (split_layers(spec, plan).empty())
     out.add(fmt::format("{} layers for pp {} x vp {} = {} virtual stages", spec.layers, plan.pp,
                         plan.vp, std::uint64_t{plan.pp} * plan.vp),
             fmt::format("use at most {} (the first and the last may have none)", spec.layers + 2));
@@ -162,6 +186,11 @@ std::string TrainingPlan::text() const {
   for (const auto& [name, size] : sizes)
     if (size > 1) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, size);
   return out.empty() ? "DP 1" : out;
+}
+
+void mixture_defaults(TrainingPlan& plan) {
+  plan.order = {model::Axis::tp, model::Axis::cp, model::Axis::dp, model::Axis::pp};
+  plan.software = Software::of_2025;
 }
 
 Errors check_plan(const ModelSpec& model, const TrainingPlan& plan, const GpuSpec& gpu) {

@@ -1,5 +1,6 @@
 // The plan's part of a job in a scenario.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -56,11 +57,13 @@ void read_parallel(Reader& job, TrainingPlan& plan, std::optional<std::uint64_t>
     plan.dp = dp;
   else
     derive_dp(reader, plan, *gpus);
-  const std::string order = reader.text("order", "tp-cp-pp-dp");
-  if (auto parsed = model::RankGrid::parse_order({order, reader.where("order")}))
-    plan.order = *parsed;
-  else
-    reader.error(std::move(parsed).error());
+  if (reader.has("order")) {
+    const std::string order = reader.text("order", "");
+    if (auto parsed = model::RankGrid::parse_order({order, reader.where("order")}))
+      plan.order = *parsed;
+    else
+      reader.error(std::move(parsed).error());
+  }
   reader.finish();
   if (plan.gpus() > std::numeric_limits<std::uint32_t>::max())
     reader.error(Errc::infeasible, reader.where(),
@@ -99,19 +102,99 @@ void read_overlap(Reader& job, TrainingPlan& plan, Errors& errors) {
   Overlap& overlap = plan.overlap;
   if (reader.has("tp")) overlap.tp = reader.number("tp", std::nullopt, 0, 1);
   overlap.cp = reader.number("cp", overlap.cp, 0, 1);
-  overlap.ep = reader.number("ep", overlap.ep, 0, 1);
+  const Config* exchange = reader.child("ep");
+  const bool scalar = exchange != nullptr && exchange->kind == Config::Kind::scalar;
+  if (scalar && (exchange->text == "on" || exchange->text == "true"))
+    overlap.ep = Overlap::exchange_on;
+  else if (scalar && (exchange->text == "off" || exchange->text == "false"))
+    overlap.ep = 0;
+  else
+    overlap.ep = reader.number("ep", overlap.ep, 0, 1);
   overlap.dp_gather = read_timing(reader, "dp_gather", overlap.dp_gather);
   overlap.dp_reduce = read_timing(reader, "dp_reduce", overlap.dp_reduce);
   reader.finish();
 }
 
+constexpr std::array<std::pair<std::string_view, Recompute>, 3> recompute_words{
+    {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}}};
+constexpr std::array<std::pair<std::string_view, Recompute::Module>, 10> recompute_modules{
+    {{"layernorm", Recompute::layernorm},
+     {"norm", Recompute::layernorm},
+     {"act", Recompute::activation},
+     {"moe_act", Recompute::moe_act},
+     {"mla_up_proj", Recompute::mla_up_proj},
+     {"core_attn", Recompute::core_attn},
+     {"mlp", Recompute::mlp},
+     {"moe", Recompute::moe},
+     {"shared_experts", Recompute::shared_experts},
+     {"full", Recompute::whole_layer}}};
+
+void unknown_module(Reader& job, const Token& token) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : recompute_words) names.emplace_back(name);
+  for (const auto& [name, value] : recompute_modules)
+    if (name != "full") names.emplace_back(name);
+  job.error(
+      Errc::unknown, token.where,
+      fmt::format("unknown recompute {}{}", quote(token.text), did_you_mean(token.text, names)),
+      fmt::format("choose one of none, selective and full, or a list of: {}",
+                  fmt::join(std::span(names).subspan(recompute_words.size()), ", ")));
+}
+
+// One word for all, or modules.
+void read_recompute(Reader& job, TrainingPlan& plan) {
+  const Config* given = job.child("recompute");
+  if (given == nullptr || given->kind == Config::Kind::null) return;
+  const std::vector<Token> tokens = job.texts("recompute");
+  if (given->kind == Config::Kind::scalar && tokens.size() == 1)
+    for (const auto& [name, value] : recompute_words)
+      if (tokens[0].text == name) {
+        plan.recompute = value;
+        return;
+      }
+  plan.recompute = Recompute::none;
+  for (const Token& token : tokens) {
+    const auto found =
+        std::ranges::find(recompute_modules, token.text, [](const auto& m) { return m.first; });
+    if (found == recompute_modules.end())
+      unknown_module(job, token);
+    else
+      plan.recompute.add(found->second);
+  }
+}
+
 void read_numerics(Reader& job, TrainingPlan& plan) {
   static const std::array<std::string, 2> precisions{"bf16", "fp8"};
-  static const std::array<std::string, 3> recomputes{"none", "selective", "full"};
+  static const std::array<std::string, 2> eras{"2024", "2025"};
+  static const std::array<std::string, 3> dispatchers{"alltoall", "deepep", "hybridep"};
   plan.precision = static_cast<Precision>(job.choice("precision", precisions, 0));
   plan.zero = static_cast<ZeroStage>(job.count("zero", std::to_underlying(plan.zero), 0, 3));
-  plan.recompute = static_cast<Recompute>(
-      job.choice("recompute", recomputes, std::to_underlying(plan.recompute)));
+  plan.software =
+      static_cast<Software>(job.choice("software", eras, std::to_underlying(plan.software)));
+  plan.dispatcher = static_cast<Dispatcher>(job.choice("dispatcher", dispatchers, 0));
+  if (job.flag("cuda_graphs", false)) plan.cuda_graphs = CudaGraphs::on;
+  read_recompute(job, plan);
+}
+
+void read_layout(Reader& job, TrainingPlan& plan) {
+  if (!job.has("layout")) return;
+  const std::string text = job.text("layout", "");
+  auto layout = parse_layout({text, job.where("layout")});
+  if (layout)
+    plan.layout = *std::move(layout);
+  else
+    job.error(std::move(layout).error());
+}
+
+// Keys that mean nothing without experts.
+void check_mixture_keys(Reader& job, const ModelSpec& model) {
+  const auto* transformer = std::get_if<TransformerSpec>(&model);
+  if (transformer != nullptr && transformer->experts > 0) return;
+  for (const std::string_view key : {"dispatcher", "cuda_graphs"})
+    if (job.has(key))
+      job.error(Errc::infeasible, job.where(key),
+                fmt::format("{} has no effect on a model without experts", key),
+                fmt::format("remove {}", key));
 }
 
 // Returns whether the size is to be found once everything else is known.
@@ -135,6 +218,7 @@ TrainingPlan read_keys(Reader& keys, Errors& errors, const ModelSpec& model, con
                        std::optional<std::uint64_t> gpus) {
   TrainingPlan plan;
   const auto* transformer = std::get_if<TransformerSpec>(&model);
+  if (transformer != nullptr && transformer->experts > 0) mixture_defaults(plan);
   const std::int64_t usual = transformer != nullptr ? transformer->sequence : 1;
   const bool automatic = read_micro_batch(keys, plan);
   plan.sequence = static_cast<std::uint32_t>(keys.count("sequence", usual, 1, 1 << 24));
@@ -142,6 +226,8 @@ TrainingPlan read_keys(Reader& keys, Errors& errors, const ModelSpec& model, con
   read_batch(keys, plan);
   read_numerics(keys, plan);
   read_overlap(keys, plan, errors);
+  read_layout(keys, plan);
+  check_mixture_keys(keys, model);
   if (!errors.empty()) return plan;
   if (automatic && transformer != nullptr)
     plan.micro_batch = largest_micro_batch(*transformer, plan);

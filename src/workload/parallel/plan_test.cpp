@@ -1,6 +1,7 @@
 #include "workload/parallel/plan.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "workload/parallel/memory.hpp"
 #include "workload/parallel/stages.hpp"
@@ -65,6 +66,61 @@ TEST_CASE("all keys") {
   CHECK(plan.overlap.dp_gather == Overlap::Timing::serial);
   CHECK(plan.overlap.dp_reduce == Overlap::Timing::overlapped);
   CHECK(plan.order[1] == model::Axis::pp);
+}
+
+TEST_CASE("keys of mixtures of experts") {
+  const Read out = read(
+      "{parallel: {tp: 2, pp: 8, vp: 4, ep: 64}, batch: 8192, dispatcher: deepep, software: 2024, "
+      "cuda_graphs: true, overlap: {ep: on}, recompute: [mla_up_proj, mlp, norm], "
+      "layout: 'Et|(tt|)*30mL', precision: fp8}",
+      "deepseek-v3", 1024);
+  REQUIRE_MESSAGE(out.plan.has_value(), out.errors);
+  const TrainingPlan& plan = *out.plan;
+  CHECK(plan.dispatcher == Dispatcher::deepep);
+  CHECK(plan.software == Software::of_2024);
+  CHECK(plan.cuda_graphs == CudaGraphs::on);
+  CHECK(plan.overlap.ep == Overlap::exchange_on);
+  CHECK(plan.recompute.has(Recompute::mla_up_proj));
+  CHECK(plan.recompute.has(Recompute::layernorm));
+  CHECK(!plan.recompute.has(Recompute::activation));
+  REQUIRE(plan.layout.size() == 32);
+  CHECK(plan.layout[31].prediction == 1);
+}
+
+TEST_CASE("defaults of mixtures are Megatron's, of dense models Llama 3's") {
+  const Read mixture = read("{parallel: {pp: 2, dp: 8, ep: 8}, batch: 64}", "qwen3-30b-a3b");
+  REQUIRE_MESSAGE(mixture.plan.has_value(), mixture.errors);
+  CHECK(mixture.plan->order[2] == model::Axis::dp);
+  CHECK(mixture.plan->software == Software::of_2025);
+  CHECK(mixture.plan->dispatcher == Dispatcher::alltoall);
+  CHECK(mixture.plan->overlap.ep == 0);
+  const Read dense = read("{parallel: {pp: 2, tp: 8}, batch: 64}", "llama3-8b");
+  REQUIRE_MESSAGE(dense.plan.has_value(), dense.errors);
+  CHECK(dense.plan->order[2] == model::Axis::pp);
+  CHECK(dense.plan->software == Software::of_2024);
+}
+
+TEST_CASE("wrong keys of mixtures say what would be right") {
+  const auto refused = [](std::string_view keys, std::string_view says) {
+    const Read out =
+        read(fmt::format("{{parallel: {{dp: 8, ep: 8}}, batch: 64, {}}}", keys), "qwen3-30b-a3b");
+    CHECK(!out.plan.has_value());
+    CHECK(has(out, says));
+    CHECK(has(out, "s.yaml:1:"));
+  };
+  refused("dispatcher: deepp", "did you mean \"deepep\"");
+  refused("software: 2023", "choose");
+  refused("recompute: [layernom]", "did you mean \"layernorm\"");
+  refused("recompute: [full, selective]", "unknown recompute \"selective\"");
+  refused("overlap: {ep: 2}", "ep");
+  refused("layout: 'Et|x'", "unknown letter \"x\"");
+  refused("layout: 'E(t|L'", "without its");
+  refused("layout: 'Et*0L'", "without a number");
+  refused("layout: 'Et|tL', micro_batch: auto", "2 virtual stages for pp 1 x vp 1 = 1");
+  refused("layout: 'Et*48'", "without E on the first and L on the last");
+  refused("layout: 'Et*47L'", "a layout of 47 t and 0 m for 48 layers");
+  CHECK(has(read("{parallel: {dp: 8}, batch: 64, dispatcher: deepep}", "llama3-8b"),
+            "dispatcher has no effect on a model without experts"));
 }
 
 TEST_CASE("impossible plans say their arithmetic") {
@@ -151,6 +207,27 @@ TEST_CASE("layers over virtual stages") {
   CHECK(chunks[8].first == 0);   // virtual stage 1: stage 1, chunk 0
   CHECK(chunks[1].first == 15);  // stage 0's second chunk follows stage 15's first
   CHECK(split_layers(spec, 16, 9).empty());
+}
+
+TEST_CASE("prediction layers and the head stand apart, and a layout says otherwise") {
+  const auto spec = std::get<TransformerSpec>(model("deepseek-v3"));
+  const auto sizes = [](const std::vector<ChunkLayers>& chunks) {
+    std::vector<std::uint32_t> out;
+    for (std::uint32_t part = 0; part < 32; ++part)
+      out.push_back(chunks[std::size_t{part % 8} * 4 + part / 8].count);
+    return out;
+  };
+  std::vector<std::uint32_t> expected(32, 2);  // "Et|(tt|)*30mL"
+  expected.front() = 1;
+  expected.back() = 0;
+  const auto chunks = split_layers(spec, 8, 4);
+  CHECK(sizes(chunks) == expected);
+  CHECK(chunks.back().prediction == 1);
+  CHECK(chunks.back().has_head());
+  TrainingPlan plan{.pp = 8, .vp = 4, .layout = *parse_layout({"Et*2|(tt|)*29t|mL", {}})};
+  expected.front() = 2;
+  expected[30] = 1;
+  CHECK(sizes(split_layers(spec, plan)) == expected);
 }
 
 TEST_CASE("every way to split holds every layer once, in order, within one of each other") {

@@ -1,8 +1,12 @@
 #include "workload/parallel/step_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "workload/parallel/compute.hpp"
+#include "workload/parallel/dispatch.hpp"
+#include "workload/parallel/estimate.hpp"
 #include "workload/parallel/stages.hpp"
 
 namespace weft::workload {
@@ -24,7 +28,14 @@ class Communication {
   Communication(const TransformerSpec& spec, const TrainingPlan& plan, const GpuSpec& gpu)
       : spec_(spec),
         plan_(plan),
-        tp_overlap_(plan.overlap.tp.value_or(gpu.calibration(plan.precision).tp_overlap)) {}
+        tp_overlap_(plan.overlap.tp.value_or(
+            spec.experts > 0 ? 0 : gpu.calibration(plan.precision, plan.software).tp_overlap)) {
+    if (plan.dispatcher == Dispatcher::alltoall) return;
+    once_ = {.experts = spec.experts,
+             .per_token = spec.experts_per_token,
+             .groups = spec.expert_groups,
+             .groups_per_token = spec.groups_per_token};
+  }
 
   void add_forward(std::vector<CommWork>& out, const ChunkLayers& chunk) const {
     const Blocks blocks = count_blocks(chunk);
@@ -38,14 +49,16 @@ class Communication {
   // Each collective has its mirror image; sharded inputs are gathered once more for the gradients
   // of the weights (Korthikanti et al., arXiv 2205.05198, 4.2.2), keys and values are kept.
   void add_backward(std::vector<CommWork>& out, const ChunkLayers& chunk) const {
-    if (plan_.recompute == Recompute::full) add_forward(out, chunk);
+    const bool whole = plan_.recompute.has(Recompute::whole_layer);
+    if (whole) add_forward(out, chunk);
     const Blocks blocks = count_blocks(chunk);
+    if (!whole && plan_.recompute.has(Recompute::moe)) exchange(out, 2 * blocks.expert_layers);
     tensor(out, CollectiveOp::all_gather, 2, blocks.outputs);
     tensor(out, CollectiveOp::all_gather, plan_.parameter_bytes(), blocks.inputs);
     tensor(out, CollectiveOp::reduce_scatter, 2, blocks.inputs);
     context(out, CollectiveOp::reduce_scatter, blocks.layers);
     exchange(out, 2 * blocks.expert_layers);
-    if (plan_.zero == ZeroStage::parameters && plan_.recompute != Recompute::full)
+    if (plan_.zero == ZeroStage::parameters && !whole)
       add_gather(out, chunk, in_unit(plan_.overlap.dp_gather));
     if (plan_.zero >= ZeroStage::gradients)
       add_reduce(out, chunk, in_unit(plan_.overlap.dp_reduce));
@@ -116,7 +129,8 @@ class Communication {
               .op = CollectiveOp::all_to_all,
               .bytes = 2 * copies * spec_.hidden,
               .calls = calls,
-              .overlap = plan_.overlap.ep});
+              .overlap = plan_.overlap.ep,
+              .once = once_});
   }
 
   // In every unit: the next layer's parameters come, the last one's gradients go.
@@ -144,6 +158,7 @@ class Communication {
   const TransformerSpec& spec_;
   const TrainingPlan& plan_;
   double tp_overlap_;
+  CommWork::OncePerHost once_;
 };
 
 // All but one layer's part of what a chunk gathers or reduces.
@@ -210,15 +225,51 @@ Status checked(const Spec& spec, const TrainingPlan& plan, const GpuSpec& gpu) {
   return {};
 }
 
+// Adds the gaps that slow launches leave. Either side may be the slower one from layer to layer, so
+// that time approaches the larger of the two from above.
+double launch_gap(double busy_s, double launch_s) {
+  return std::pow(std::pow(busy_s, 4) + std::pow(launch_s, 4), 0.25) - busy_s;
+}
+
+// The GPU is busy with exchanges too, which are timed as if ranks filled hosts of eight in order.
+void add_launch_gaps(StepCost& cost, const TransformerSpec& spec, const TrainingPlan& plan,
+                     const GpuSpec& gpu, const std::vector<ChunkLayers>& chunks) {
+  if (spec.experts == 0) return;
+  StepCost placed = cost;
+  const LinkSpeeds links;
+  send_once_per_host(placed, [&](std::uint32_t rank) { return rank / links.gpus_per_host; });
+  std::optional<double> exchange_s;  // of one call; they are all alike
+  const auto add = [&](model::UnitCost& unit, const model::UnitCost& timed, double launch_s) {
+    double busy_s = unit.compute_s;
+    for (const CommWork& work : timed.comms) {
+      if (work.dimension != Dimension::ep) continue;
+      if (!exchange_s) exchange_s = call_seconds(placed, work, links);
+      busy_s += work.calls * *exchange_s * (1 - work.overlap);
+    }
+    if (launch_s > 0) unit.compute_s += launch_gap(busy_s, launch_s);
+  };
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    const auto launch_s = [&](Pass pass) {
+      return launch_seconds(spec, plan, gpu, chunks[c], pass);
+    };
+    add(cost.chunks[c].forward, placed.chunks[c].forward, launch_s(Pass::forward));
+    add(cost.chunks[c].backward, placed.chunks[c].backward, launch_s(Pass::backward));
+  }
+}
+
 }  // namespace
 
 Result<StepCost> step_cost(const TransformerSpec& spec, const TrainingPlan& plan,
                            const GpuSpec& gpu) {
   WEFT_TRY_STATUS(checked(spec, plan, gpu));
   StepCost cost = frame(plan);
-  cost.virtual_stages = plan.pp == 1 && plan.vp == 1 ? spec.layers : plan.vp;
-  const std::vector<ChunkLayers> chunks = split_layers(spec, plan.pp, cost.virtual_stages);
+  const bool by_layer = plan.pp == 1 && plan.vp == 1 && plan.layout.empty();
+  cost.virtual_stages = by_layer ? spec.layers : plan.vp;
+  const std::vector<ChunkLayers> chunks = plan.layout.empty()
+                                              ? split_layers(spec, plan.pp, cost.virtual_stages)
+                                              : split_layers(spec, plan);
   for (const ChunkLayers& chunk : chunks) cost.chunks.push_back(chunk_cost(spec, plan, gpu, chunk));
+  add_launch_gaps(cost, spec, plan, gpu, chunks);
   if (plan.pp > 1) {
     cost.activation_bytes = 2 * plan.tokens_per_rank() / plan.tp * spec.hidden;
     if (spec.tied_embeddings)
@@ -238,7 +289,8 @@ Result<StepCost> step_cost(const RecommendationSpec& spec, const TrainingPlan& p
   cost.ep = plan.dp;  // the exchange is among all ranks
   ChunkCost chunk;
   const auto seconds = [&](Pass pass) {
-    return total_seconds(recommendation_kernels(spec, plan, pass), gpu, plan.precision);
+    return total_seconds(recommendation_kernels(spec, plan, pass), gpu,
+                         gpu.calibration(plan.precision, plan.software));
   };
   chunk.forward.compute_s = seconds(Pass::forward);
   chunk.backward.compute_s = seconds(Pass::backward);

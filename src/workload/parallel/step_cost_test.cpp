@@ -286,5 +286,62 @@ TEST_CASE("seconds of one call") {
   CHECK(seconds(Dimension::tp, CollectiveOp::all_gather) == 0);
 }
 
+// What one thing changes of a step of Qwen3-235B, in closed form.
+TEST_CASE("mixtures: what each setting of the plan does to the step") {
+  TrainingPlan base{.tp = 2, .pp = 8, .vp = 4, .dp = 16, .ep = 32, .batch = 2048};
+  mixture_defaults(base);
+  const auto seconds = [](const TrainingPlan& plan) {
+    return estimate_step(cost_of(preset("qwen3-235b-a22b"), plan), {}).step_s;
+  };
+  const auto ratio = [&](auto change) {
+    TrainingPlan plan = base;
+    change(plan);
+    return seconds(plan) / seconds(base);
+  };
+  CHECK(ratio([](TrainingPlan& p) { p.dispatcher = Dispatcher::deepep; }) < 0.9);
+  CHECK(ratio([](TrainingPlan& p) { p.overlap.ep = Overlap::exchange_on; }) < 0.9);
+  CHECK(ratio([](TrainingPlan& p) { p.cuda_graphs = CudaGraphs::on; }) < 1);
+  CHECK(ratio([](TrainingPlan& p) { p.software = Software::of_2024; }) > 1);
+  CHECK(ratio([](TrainingPlan& p) { p.recompute = Recompute::none; }) < 1);
+  CHECK(ratio([](TrainingPlan& p) { p.recompute.add(Recompute::moe); }) > 1.1);
+  CHECK(ratio([](TrainingPlan& p) { p.recompute.add(Recompute::core_attn); }) > 1);
+  CHECK(ratio([](TrainingPlan& p) {
+          p.order = {model::Axis::tp, model::Axis::cp, model::Axis::pp, model::Axis::dp};
+        }) > 1);
+}
+
+TEST_CASE("whole experts computed again exchange their tokens again") {
+  TrainingPlan plan{.dp = 16, .ep = 16, .batch = 16, .recompute = Recompute::none};
+  const auto calls = [&] {
+    const StepCost cost = cost_of(preset("qwen3-30b-a3b"), plan);
+    double sum = 0;
+    for (const CommWork& work : cost.chunk(0, 3).backward.comms)
+      sum += work.dimension == Dimension::ep ? work.calls : 0;
+    return sum;
+  };
+  CHECK(calls() == 2);
+  plan.recompute.add(Recompute::moe);
+  CHECK(calls() == 4);
+  plan.recompute = Recompute::full;
+  CHECK(calls() == 4);
+}
+
+TEST_CASE("launches slow small micro-batches down, not large ones") {
+  const GpuSpec slow = h100();
+  GpuSpec fast = h100();
+  fast.host = {.alltoall_s = 0, .recompute_s = 0};
+  const auto ratio = [&](std::uint32_t micro_batch) {
+    const TrainingPlan plan{
+        .dp = 16, .ep = 16, .batch = 512, .micro_batch = micro_batch, .recompute = Recompute::full};
+    const auto step = [&](const GpuSpec& gpu) {
+      return estimate_step(step_cost(preset("qwen3-30b-a3b"), plan, gpu).value(), {}).step_s;
+    };
+    return step(slow) / step(fast);
+  };
+  CHECK(ratio(1) > 1.05);
+  CHECK(ratio(8) < 1.01);
+  CHECK(ratio(8) > 1);
+}
+
 }  // namespace
 }  // namespace weft::workload
