@@ -62,7 +62,7 @@ std::string network_of(const TrainingRow& row) {
            "routing: {scheme: e_ecmp, qps: 16}\n";
   return fmt::format(
       "fabric: {{generator: rail_optimized, groups: {}, hosts_per_group: 32{}}}\n"
-      "routing: {{scheme: spray}}\n",
+      "routing: {{scheme: spray}}\ncollectives: {{transport: infiniband}}\n",
       (row.gpus + 255) / 256, row.gpu == "h100" ? "" : ", host: b200");
 }
 

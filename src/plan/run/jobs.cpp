@@ -153,6 +153,8 @@ class JobReader {
     reader.finish();
     if (errors_.size() > errors_before || placed.ranks.empty()) return;
     const TrainingSpec& spec = *placed.training;
+    if (spec.plan.dispatcher != workload::Dispatcher::alltoall)
+      placed.library.all_to_all = workload::Library::AllToAll::deepep;
     auto cost = workload::step_cost(spec.model, spec.plan, spec.gpu);
     if (!cost) return add_error(std::move(cost).error(), item.where, name);
     workload::send_once_per_host(

@@ -47,7 +47,9 @@ Calls::Call Calls::plan_new(const Machine& machine, Op op, double bytes) {
     uncovered_.add(planned.error());
     return {"auto", {}};
   }
-  return {std::move(planned->pick.algorithm), planned->cost};
+  const bool deepep = op == Op::all_to_all && machine.shape.hosts > 1 &&
+                      library_.all_to_all == Library::AllToAll::deepep;
+  return {std::move(planned->pick.algorithm), deepep ? deepep_cost(machine, bytes) : planned->cost};
 }
 
 Traffic Calls::traffic(std::vector<NodeId> ranks, Op op, double bytes,

@@ -47,4 +47,14 @@ Result<PlannedCall> plan_call(const Machine& machine, Op op, double bytes,
   return PlannedCall{std::move(chosen), {lead, total - lead, wire}};
 }
 
+CallCost deepep_cost(const Machine& machine, double bytes) {
+  constexpr double nic_share = 0.9, launch_s = 7e-6;
+  const GroupShape& shape = machine.shape;
+  const double n = shape.ranks, local = shape.gpus_per_host;
+  const double out = bytes * local * (n - local) / n;
+  return {launch_s + machine.system.network_latency.seconds(),
+          out / (machine.system.nic_rate.bytes_per_s() * shape.nics_per_host * nic_share),
+          1 / nic_share};
+}
+
 }  // namespace weft::workload

@@ -20,6 +20,9 @@ struct Library {
   std::string system;  // a name of system_names(); empty: what the fabric says
   std::optional<Transport> transport;
   std::optional<Duration> launch, step;  // System::host_latency, network_latency
+  // Whose all-to-all: NCCL's, message by message, or DeepEP's kernels (HybridEP's are alike), which
+  // keep the NICs busy. Not of the scenario: a training plan says so of its experts.
+  enum class AllToAll : std::uint8_t { nccl, deepep } all_to_all = AllToAll::nccl;
 };
 
 // Reads cost, system, transport, launch and step; the errors go to the list.
@@ -54,6 +57,10 @@ struct PlannedCall {
 };
 // Fails: as pick() and predict(). Cost: O(1).
 Result<PlannedCall> plan_call(const Machine& machine, Op op, double bytes, const TunerRules& rules);
+
+// An all-to-all of DeepEP's kernels between hosts: 43 to 46 of 50 GB/s a NIC on 16 to 64 GPUs
+// (DeepEP's README, normal kernels, H800 and ConnectX-7), one step over the network.
+CallCost deepep_cost(const Machine& machine, double bytes);
 
 // Stages run one after another; each takes its shares of a call's lead and of its bytes' time. On a
 // fabric with limits:
