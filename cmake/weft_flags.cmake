@@ -33,6 +33,16 @@ if(WEFT_SANITIZE)
   target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
 endif()
 
+# What -fsanitize=fuzzer-no-link stands for, in options that leave precompiled headers as they are: for
+# code that fuzz targets look into.
+if(WEFT_FUZZ)
+  set(weft_fuzzed_options
+      -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table,stack-depth)
+  foreach(function bcmp memcmp memmem strcasecmp strcasestr strcmp strncasecmp strncmp strstr)
+    list(APPEND weft_fuzzed_options -fno-builtin-${function})
+  endforeach()
+endif()
+
 # What a test program links: the runner's main(), and flags for its own sources. What they test is
 # optimised; they are compiled once and run once.
 add_library(weft_test_flags INTERFACE)

@@ -63,10 +63,6 @@ add_library(weft_cold_flags INTERFACE)
 target_link_libraries(weft_hot_flags INTERFACE weft_flags)
 target_link_libraries(weft_cold_flags INTERFACE weft_flags)
 target_compile_options(weft_cold_flags INTERFACE -O1)
-if(WEFT_FUZZ) # rooms are what fuzz targets look into
-  target_compile_options(weft_hot_flags INTERFACE -fsanitize=fuzzer-no-link)
-  target_compile_options(weft_cold_flags INTERFACE -fsanitize=fuzzer-no-link)
-endif()
 
 weft_add_prelude(hot FLAGS weft_hot_flags)
 weft_add_prelude(cold FLAGS weft_cold_flags HEADERS <nlohmann/json.hpp>)

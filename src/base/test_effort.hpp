@@ -1,4 +1,4 @@
-// For tests that draw random cases: how many.
+// For tests that draw random cases, or take ever larger ones: how many, how large.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // Paths of one pair of NICs that share no link, and candidates for UGAL.
 #include <doctest/doctest.h>
 
+#include "base/test_effort.hpp"
 #include "model/fabric/max_flow.hpp"
 #include "route/test_net.hpp"
 
@@ -103,7 +104,7 @@ std::int64_t disjoint_bound(const Fabric& fabric, const std::vector<LinkId>& usa
 
 TEST_CASE("disjoint paths: as many as the max flow on random graphs") {
   Rng rng(5);
-  for (int round = 0; round < 300; ++round) {
+  for (std::uint64_t round = 0; round < test_effort(300); ++round) {
     CAPTURE(round);
     const Fabric fabric = random_fabric(rng);
     Router router = make_router(fabric, {});

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/test_effort.hpp"
 #include "route/test_net.hpp"
 
 namespace weft::route {
@@ -26,7 +27,7 @@ void for_each_pair(const Fabric& fabric, Visit visit) {
 // What RoCE's scheme is does not matter to other UDP: ports alone choose, among all shortest paths.
 TEST_CASE("UDP that is no RoCE takes every shortest live path, by its ports") {
   Rng rng(9);
-  for (int round = 0; round < 60; ++round) {
+  for (std::uint64_t round = 0; round < test_effort(60); ++round) {
     const Fabric fabric = random_fabric(rng);
     const State state = round % 3 == 0 ? State{} : random_state(fabric, rng);
     const Oracle oracle(fabric, state);
@@ -57,7 +58,7 @@ TEST_CASE("UDP that is no RoCE takes every shortest live path, by its ports") {
 TEST_CASE("every path is a shortest live one, and every shortest path is used") {
   Rng rng(1);
   std::size_t pairs = 0, unreachable = 0, several = 0;
-  for (int round = 0; round < 150; ++round) {
+  for (std::uint64_t round = 0; round < test_effort(150); ++round) {
     const Fabric fabric = random_fabric(rng);
     const State state = round % 3 == 0 ? State{} : random_state(fabric, rng);
     const Oracle oracle(fabric, state);
@@ -89,9 +90,9 @@ TEST_CASE("every path is a shortest live one, and every shortest path is used") 
       CHECK(std::set(usable.begin(), usable.end()).size() == usable.size());
     });
   }
-  CHECK(pairs > 10'000);
-  CHECK(unreachable > 1'000);
-  CHECK(several > 1'000);
+  CHECK(pairs > test_effort(10'000));
+  CHECK(unreachable > test_effort(1'000));
+  CHECK(several > test_effort(1'000));
 }
 
 // Divides a unit of traffic at each node as per-packet hashing would, path by path.
@@ -125,7 +126,7 @@ void check_spray(const std::vector<Hop>& hops, const std::map<LinkId, double>& e
 
 TEST_CASE("spray equals the enumerated walk of single packets") {
   Rng rng(2);
-  for (int round = 0; round < 100; ++round) {
+  for (std::uint64_t round = 0; round < test_effort(100); ++round) {
     const Fabric fabric = random_fabric(rng);
     const State state = random_state(fabric, rng);
     const Oracle oracle(fabric, state);
@@ -162,7 +163,7 @@ std::map<LinkId, double> weights(const Fabric& fabric, const Oracle& oracle, Nod
 
 TEST_CASE("weights are the capacity behind a next hop, for spray and for hashing") {
   Rng rng(3);
-  for (int round = 0; round < 100; ++round) {
+  for (std::uint64_t round = 0; round < test_effort(100); ++round) {
     const Fabric fabric = random_fabric(rng);
     const State state = random_state(fabric, rng);
     const Oracle oracle(fabric, state);
@@ -209,7 +210,7 @@ TEST_CASE("weighted hashing follows the weights") {
 
 TEST_CASE("a router whose state changed answers like a new one in that state") {
   Rng rng(4);
-  for (int round = 0; round < 60; ++round) {
+  for (std::uint64_t round = 0; round < test_effort(60); ++round) {
     const Fabric fabric = random_fabric(rng);
     for (const std::string scheme : {"e_ecmp", "pinned", "spray", "optimal"}) {
       RoutingConfig config{.scheme = scheme, .qps = 16};

@@ -12,6 +12,7 @@
 #include "app/rehearse/minutes.hpp"
 #include "app/rehearse/plan.hpp"
 #include "app/rehearse/seeds.hpp"
+#include "base/test_effort.hpp"
 #include "controller_kit.hpp"
 #include "model/formats/test_fabric.hpp"
 
@@ -120,7 +121,7 @@ TEST_CASE("ten times more grey loss costs no fewer bad minutes, and leaves all e
       "host_cable: 0.02, trunk_cable: 0.1, optic: 0.1, port_flap: 0.1, host_nic: 0.05, host: 0.1, "
       "rack_switch: 0.1, control_plane: 0.1";
   std::int64_t more = 0;
-  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test_effort(12); ++seed) {
     CAPTURE(seed);
     const auto with = [&](double grey) {
       return options_of(fmt::format("{{rates: {{{}, grey_loss: {}}}, loss: {{grey_least: 0.02, "

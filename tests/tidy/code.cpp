@@ -64,7 +64,7 @@ class Blanker {
     } else if (here("'") && !in_word) {  // inside a word it separates digits
       literal('\'');
     } else {
-      ++at_;
+      at_ = std::min(text_.find_first_of("/#R\"'", at_ + 1), text_.size());
     }
   }
 

@@ -222,7 +222,7 @@ RandomCase case_on_a_grid(std::uint64_t seed) {
 
 TEST_CASE("runs in which many things happen at one time are equal, too") {
   std::uint64_t frames = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < test_effort(100); ++seed) {
     const RandomCase random = case_on_a_grid(seed);
     for (const std::uint32_t threads : {1u, 2u}) {
       const Both both = run_both(random, threads, {});
@@ -231,7 +231,7 @@ TEST_CASE("runs in which many things happen at one time are equal, too") {
       frames += both.fast.counters.pause_frames;
     }
   }
-  CHECK(frames > 2'000);
+  CHECK(frames > test_effort(2'000));
 }
 
 TEST_CASE("random runs are equal to the picosecond and the packet") {

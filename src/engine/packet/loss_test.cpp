@@ -2,6 +2,7 @@
 // nothing else is sent again.
 #include <cmath>
 
+#include "base/test_effort.hpp"
 #include "engine/packet/test_kit.hpp"
 
 namespace weft::engine::packet::testing {
@@ -36,13 +37,13 @@ double packets_for(std::uint64_t bytes) { return std::ceil(static_cast<double>(b
 TEST_CASE("one flow over a lossy cable takes as long as its lost packets sent once more") {
   // 80 MB at 400 Gb/s; both directions of the second cable lose packets.
   const Fabric fabric = chain(equal(2));
-  constexpr std::uint64_t bytes = 80'000'000;
+  constexpr std::uint64_t bytes = 80'000'000, seeds = test_effort(10);
   const Load load = Load{}.add(fabric, 0, 1, bytes);
   for (const Balance balance : {Balance::path, Balance::spray}) {
     for (const double loss : {1e-4, 1e-3, 1e-2}) {
       for (const Bytes window : {Bytes{0}, Bytes{256 << 10}}) {
         double worst = 0, sum = 0, expected = 0;
-        for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
           Setting setting{.options = selective(balance), .changes = {}, .routing = {}, .seed = 1};
           setting.options.window = window;
           setting.options.seed = seed;
@@ -52,7 +53,7 @@ TEST_CASE("one flow over a lossy cable takes as long as its lost packets sent on
           const double sent = packets_for(bytes) + static_cast<double>(result.counters.drops);
           const double ideal = sent * microseconds(full) + microseconds(4 * latency + full);
           worst = std::max(worst, microseconds(result.messages[0].end) / ideal);
-          sum += microseconds(result.messages[0].end) / 10;
+          sum += microseconds(result.messages[0].end) / static_cast<double>(seeds);
           expected = packets_for(bytes) / (1 - loss) * microseconds(full) +
                      microseconds(4 * latency + full);
           CHECK(result.counters.retransmissions <= result.counters.drops + 3);
@@ -206,7 +207,7 @@ TEST_CASE("512 hosts under NSCC spray, one cable loses 1 %: only its own packets
   std::vector<Ps> times;
   for (const MessageEnd& m : clean.messages) times.push_back(m.end - m.start);
   std::ranges::nth_element(times, times.begin() + 256);
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test_effort(3); ++seed) {
     setting.options.seed = seed;
     setting.changes = {lossy(fabric, {"leaf:3->spine:5", "spine:5->leaf:3"}, 0.01)};
     const PacketRunResult result = run(fabric, load, setting);

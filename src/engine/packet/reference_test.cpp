@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/test_effort.hpp"
 #include "engine/packet/random_case.hpp"
 #include "engine/packet/test_kit.hpp"
 
@@ -386,7 +387,7 @@ TEST_CASE("a run that is cut off counts what is under way") {
 
 TEST_CASE("random cases: nothing is lost or made, nothing beats the wire, lossless is lossless") {
   std::uint64_t drops = 0, marks = 0, pauses = 0, complete = 0, retransmissions = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < test_effort(400); ++seed) {
     const RandomCase random = random_case(seed);
     CAPTURE(random.text);
     auto router = route::Router::create(random.fabric, random.routing, random.routing_seed);
@@ -410,11 +411,11 @@ TEST_CASE("random cases: nothing is lost or made, nothing beats the wire, lossle
     complete += result.complete ? 1 : 0;
   }
   // The cases do cover what they are for.
-  CHECK(drops > 1000);
-  CHECK(marks > 1000);
-  CHECK(pauses > 1000);
-  CHECK(retransmissions > 1000);
-  CHECK(complete > 300);
+  CHECK(drops > test_effort(1000));
+  CHECK(marks > test_effort(1000));
+  CHECK(pauses > test_effort(1000));
+  CHECK(retransmissions > test_effort(1000));
+  CHECK(complete > test_effort(300));
   MESSAGE("drops " << drops << ", marks " << marks << ", frames " << pauses << ", sent again "
                    << retransmissions << ", complete " << complete);
 }

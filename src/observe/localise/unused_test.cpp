@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/rng.hpp"
+#include "base/test_effort.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "observe/localise/localise.hpp"
 
@@ -126,7 +127,7 @@ TEST_CASE("random probing: at most one link in 100 windows is falsely called unu
   const Localiser localiser(zone.fabric);
   for (const double each : {4.0, 6.0, 9.0, 12.0}) {
     std::size_t wrong = 0, missed_by_chance = 0;
-    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    for (std::uint64_t seed = 1; seed <= test_effort(100); ++seed) {
       const EvidenceSet set = RandomProbing(zone, seed).see(each);
       wrong += unused_of(localiser.run(set)).size();
       missed_by_chance += not_crossed(zone, set);
@@ -134,7 +135,7 @@ TEST_CASE("random probing: at most one link in 100 windows is falsely called unu
     CAPTURE(each);
     CAPTURE(missed_by_chance);
     CHECK(wrong <= 1);
-    if (each <= 6) CHECK(missed_by_chance > 20);  // or nothing would be shown
+    if (each <= 6) CHECK(missed_by_chance > test_effort(20));  // or nothing would be shown
   }
 }
 
@@ -149,7 +150,7 @@ TEST_CASE("random probing: a link that carries nothing is found, and no other") 
   const Zone zone(24, 8);
   const Localiser localiser(zone.fabric);
   Rng rng(5);
-  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test_effort(50); ++seed) {
     auto any = zone.links.begin();
     do {
       any = zone.links.begin();
