@@ -112,10 +112,12 @@ std::string name_of(const Parts& parts, const OpenCase& c) {
 }
 
 Case describe(const Board& board, const Announced& announced, const OpenCase& c, CaseState state) {
+  WEFT_CHECK(c.is_open);
   Case out;
   out.state = state;
   out.kind = c.kind;
   if (c.kind == CauseKind::part) {
+    WEFT_CHECK(c.suspect.valid());
     out.is_partial = true;
     out.kind = board.suspects[c.suspect].kind;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/id.hpp"
 #include "operate/triage/context.hpp"
 #include "operate/triage/open_case.hpp"
 
@@ -15,9 +16,9 @@ namespace weft::operate::triage {
 
 struct Board;
 
-// What learned relations need to know of the past; empty without them. Invariants: the reasons of a
-// device are in the order of event time, and none is older than what may still follow from it; the
-// case that a part followed may have closed since.
+// What learned relations need to know of the past; empty without them. Invariant: the reasons of a
+// device are in the order of event time; those too old to lead to anything go when a new one comes.
+// The case that a part followed may have closed since.
 class LeadHistory {
  public:
   explicit LeadHistory(const Context& context);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "base/check.hpp"
@@ -29,6 +31,7 @@ CaseSlot open_verdict(Board& board, const Verdict& verdict, std::int64_t onset) 
 
 void merge_racks(Board& board, SuspectId scope, const std::vector<CaseSlot>& dark,
                  std::int64_t onset) {
+  WEFT_CHECK(!dark.empty());
   CaseSlot zone = board.cases.of(scope);
   if (!zone.valid() || std::ranges::find(dark, zone) == dark.end()) {
     const Suspects::Suspect& row = board.suspects[scope];
