@@ -185,6 +185,15 @@ TEST_CASE("congestion: the queue to a NIC, and who was paused because of it") {
   CHECK(story.told() == "congestion nic:13 (24)");
 }
 
+// A record that names a peer is placed on the cable between them, not on a switch that is full.
+TEST_CASE("a NIC is paused and names its peer") {
+  Story story(small_zone());
+  for (const double t : {100.0, 101.0})
+    story.say(t, "nic:0", "pfc_pauses", {.attrs = {{"peer", "rtsw:0"}}});
+  CHECK(story.cases().empty());
+  CHECK(story.counts().cases.dismissed == 2);
+}
+
 TEST_CASE("power supplies and fans are the platform's, and too little is nothing") {
   Story story(small_zone());
   story.say(100, "ctsw:1", "fan_fail");

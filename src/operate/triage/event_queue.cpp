@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "base/check.hpp"
 #include "base/timestamp.hpp"
 
 namespace weft::operate::triage {
@@ -129,13 +130,16 @@ const std::vector<Evidence>* EventQueue::next() {
   released_.clear();
   if (is_near(*slice)) {
     released_.swap(slot(*slice));
+    WEFT_CHECK(released_.size() <= ring_size_);
     ring_size_ -= released_.size();
   }
   if (const auto far = far_.find(*slice); far != far_.end()) {
     released_.insert(released_.end(), far->second.begin(), far->second.end());
+    WEFT_CHECK(far->second.size() <= far_size_);
     far_size_ -= far->second.size();
     far_.erase(far);
   }
+  WEFT_CHECK(*slice >= first_);
   first_ = *slice + 1;
   std::ranges::sort(released_,
                     [](const Evidence& a, const Evidence& b) { return order(a, b) < 0; });

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/check.hpp"
+
 namespace weft::operate::triage {
 namespace {
 
@@ -54,6 +56,7 @@ std::vector<PartId> parts_under(const Parts& parts, const Suspects& suspects,
 
 void Maintenance::announce(std::string id, Timestamp start, Timestamp end,
                            std::vector<PartId> parts) {
+  WEFT_CHECK(std::ranges::is_sorted(parts));  // covering() looks them up
   if (std::ranges::find(windows_, id, &Window::id) != windows_.end()) return;
   if (windows_.size() >= windows_max) windows_.pop_front();
   windows_.push_back({std::move(id), start, end, std::move(parts)});

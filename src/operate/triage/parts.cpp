@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/check.hpp"
+
 namespace weft::operate::triage {
 namespace {
 
@@ -89,6 +91,7 @@ PartId Parts::of_card(NodeId node, std::uint32_t card) const {
 }
 
 model::Entity Parts::entity(PartId part) const {
+  WEFT_CHECK(part.value < size_);
   if (is_cable(part)) return model::entity(cable(part));
   if (is_node(part)) return model::entity(node(part));
   if (is_scope(part)) return model::entity(scope(part));
@@ -179,6 +182,7 @@ void Suspects::add(CauseKind kind, model::Entity root, Draft draft) {
   append(footprint_, draft.expected);
   const auto rest = static_cast<std::uint32_t>(footprint_.size());
   append(footprint_, draft.possible);
+  WEFT_CHECK(footprint_.size() <= UINT32_MAX);
   rows_.push_back({kind, root, first, rest, static_cast<std::uint32_t>(footprint_.size())});
 }
 
@@ -282,6 +286,7 @@ void Suspects::index(std::size_t part_count) {
   of_first_.assign(part_count + 1, 0);
   for (const PartId part : footprint_) ++of_first_[part.index() + 1];
   for (std::size_t i = 1; i < of_first_.size(); ++i) of_first_[i] += of_first_[i - 1];
+  WEFT_CHECK(of_first_.back() == footprint_.size());
   of_.resize(footprint_.size());
   std::vector<std::uint32_t> next(of_first_.begin(), of_first_.end() - 1);
   for (const SuspectId suspect : ids<SuspectId>(rows_.size()))

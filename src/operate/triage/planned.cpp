@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.hpp"
 #include "base/timestamp.hpp"
 
 namespace weft::operate::triage {
@@ -61,6 +62,7 @@ void PlannedChanges::undrain(std::vector<Plan>& plans, const Evidence& order) co
 }
 
 std::vector<PartId> PlannedChanges::add(const Evidence& order, std::string_view name) {
+  WEFT_CHECK(order.part.valid());
   const model::Entity entity = parts_.entity(order.part);
   std::vector<PartId> about = parts_under(parts_, suspects_, entity);
   for (const PartId part : about) {

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.hpp"
+
 namespace weft::operate::triage {
 
 RelationFit::RelationFit(const RelationProblem& problem, double memory_s)
@@ -14,6 +16,7 @@ RelationFit::RelationFit(const RelationProblem& problem, double memory_s)
       own_(problem.kinds, 0),
       context_(std::max(problem.duration_s, 1.0) * problem.places),
       rate_per_s_(4 / memory_s) {
+  WEFT_CHECK(p_.first.size() == p_.alarms.size() + 1 && p_.first.back() == p_.reasons.size());
   for (const std::uint32_t kind : p_.alarms) own_[kind] += 0.5 / context_;
   for (const Reason& r : p_.reasons) strength_[r.edge] = 0.01;
 }

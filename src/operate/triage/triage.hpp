@@ -12,29 +12,12 @@
 #include "model/events/episode.hpp"
 #include "model/events/record.hpp"
 #include "model/fabric/fabric.hpp"
+#include "operate/triage/context.hpp"
 #include "operate/triage/correlator.hpp"
 #include "operate/triage/event_queue.hpp"
 #include "operate/triage/evidence.hpp"
-#include "operate/triage/learned.hpp"
-#include "operate/triage/maintenance.hpp"
-#include "operate/triage/parts.hpp"
-#include "operate/triage/rules.hpp"
 
 namespace weft::operate::triage {
-
-// What does not change while records flow; a few of them may share it.
-struct Context {
-  Context(const model::Fabric& fabric, const Rules& chosen, LearnedRelations relations = {})
-      : rules(chosen), parts(fabric, rules.cards), suspects(parts), learned(std::move(relations)) {}
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-
-  Rules rules;
-  Parts parts;
-  Suspects suspects;
-  Maintenance maintenance;
-  LearnedRelations learned;  // none: the rules alone
-};
 
 // Cases depend on the records alone: any order of arrival within the lateness gives the same ones,
 // byte for byte. Memory: the records of the lateness, and those of cases that are still open; these
@@ -51,8 +34,7 @@ class Triage {
   Triage(const Context& context, Correlator::Sink sink, Correlator::Bounds bounds = {})
       : interpreter_(context.parts, context.rules),
         queue_(context.rules.timing.lateness_ns),
-        correlator_(context.parts, context.suspects, context.rules, interpreter_,
-                    context.maintenance, context.learned, std::move(sink), bounds) {}
+        correlator_(context, interpreter_, std::move(sink), bounds) {}
   Triage(const Triage&) = delete;
   Triage& operator=(const Triage&) = delete;
 
@@ -78,7 +60,7 @@ class Triage {
   }
 
   std::vector<Case> open_cases(CaseState state) const { return correlator_.open_cases(state); }
-  // See Correlator::news.
+  // See Correlator::changes_since().
   Correlator::News changes_since(Cursor& known, CaseState state) const {
     return correlator_.changes_since(known, state);
   }
