@@ -3,11 +3,12 @@
 // Distributed AI Training at Meta Scale", SIGCOMM 2024). No factors are published, nor thresholds
 // and buffer sizes, and part of the loss was firmware that counted CNPs wrongly, which is not
 // modelled. So directions alone, on a zone of shallow racks and deep spines:
-//   - ring all-reduce of 64 GPUs, 64 MiB, at line rate on scattered hosts, whose edges collide under ECMP: PFC
-//     only is at least as fast as DCQCN with either parameter set. Measured, mean of 3 seeds: DCQCN
-//     takes 1.58 (reference) and 7.5 (paper) times as long (of 16 MiB: 1.81 and 1.02).
-//     Meta can hardly have seen that much: here collisions last from end to end, and at 400 Gbps
-//     additive steps need far longer than a collective to get back what a few halvings took.
+//   - ring all-reduce of 64 GPUs, 64 MiB, at line rate, on scattered hosts, whose edges collide
+//     under ECMP: PFC only is at least as fast as DCQCN with either parameter set. Measured, mean
+//     of 3 seeds: DCQCN takes 1.58 (reference) and 7.5 (paper) times as long (of 16 MiB: 1.81
+//     and 1.02). Meta can hardly have seen that much: here collisions last from end to end, and at
+//     400 Gbps additive steps need far longer than a collective to get back what a few halvings
+//     took.
 //   - incast of 64 NICs, 16 MiB each, into the 16 of a rack: what DCQCN is for. It pauses less, and
 //     ends later. Measured: 0.001 (reference) and 0.19 (paper) of the pause frames of PFC only, 1.5
 //     and 4.8 times its time. The gain goes when the incast is spread over more queue pairs: with
@@ -24,7 +25,8 @@ const std::string all_reduce = R"(
 fabric: {generator: ai_zone, racks: 8, spines: 18}
 routing: {scheme: ecmp}
 jobs:
-  - {name: grads, collective: all_reduce, algorithm: ring, gpus: 64, bytes: 64 MiB, place: fragmented}
+  - {name: grads, collective: all_reduce, algorithm: ring, gpus: 64, bytes: 64 MiB,
+     place: fragmented}
 collectives: {cost: line_rate}
 engine: packet
 transport: {pfc: true, buffers: {rtsw: 64 MB, ctsw: 640 MB}}
