@@ -80,7 +80,7 @@ TEST_CASE("jobs are simulated as they are: one inside a rack does not feel the s
       "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 2, spines: 4, "
       "link: 400 Gbps}\nrouting: {scheme: e_ecmp, qps: 16}\n"
       "jobs: [{name: near, collective: all_to_all, place: list, ranks: [0, 2], bytes: 64 MiB}, "
-      "{name: far, collective: all_to_all, place: list, ranks: [1, 3, 5, 7], bytes: 64 MiB}]\n");
+      "{name: far, collective: all_to_all, place: list, ranks: [1, 3, 5, 7], bytes: 1 GiB}]\n");
   const Impact impact = lab.predict({"ctsw:0", "ctsw:1"}, {"ctsw:2"});
   REQUIRE(impact.jobs.size() == 2);
   CHECK(impact.jobs[0].slowdown == doctest::Approx(1));
