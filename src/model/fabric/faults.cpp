@@ -21,7 +21,8 @@ constexpr double slowdown_max = 1e6;  // of one fault; together they stay below 
 enum class Measure : std::uint8_t { none, factor, loss, slowdown };
 
 // What a fault at a node strikes.
-enum class Spread : std::uint8_t { node, with_parts, cables };
+// cables: both directions of what joins it to the network; inward: what comes to it.
+enum class Spread : std::uint8_t { node, with_parts, cables, inward };
 
 struct FaultKind {
   std::string_view name;
@@ -31,17 +32,21 @@ struct FaultKind {
   Measure measure = Measure::none;
   Spread spread = Spread::node;
 };
-constexpr std::array<FaultKind, 13> fault_kinds{{
+constexpr std::array<FaultKind, 16> fault_kinds{{
     {"link_down", "link", {}, Health::down},
     {"link_drain", "link", {}, Health::draining},
     {"link_degraded", "link", {}, Health::up, Measure::factor},
     {"link_lossy", "link", {}, Health::up, Measure::loss},
     {"switch_down", "switch", NodeKind::fabric_switch, Health::down},
     {"switch_drain", "switch", NodeKind::fabric_switch, Health::draining},
+    {"switch_degraded", "switch", NodeKind::fabric_switch, Health::up, Measure::factor,
+     Spread::cables},
+    {"switch_lossy", "switch", NodeKind::fabric_switch, Health::up, Measure::loss, Spread::cables},
     {"nic_down", "nic", NodeKind::nic, Health::down},
     {"nic_drain", "nic", NodeKind::nic, Health::draining},
     {"nic_degraded", "nic", NodeKind::nic, Health::up, Measure::factor, Spread::cables},
     {"nic_lossy", "nic", NodeKind::nic, Health::up, Measure::loss, Spread::cables},
+    {"nic_slow_receiver", "nic", NodeKind::nic, Health::up, Measure::factor, Spread::inward},
     {"host_down", "host", NodeKind::host, Health::down, Measure::none, Spread::with_parts},
     {"host_slow", "host", NodeKind::host, Health::up, Measure::slowdown},
     {"gpu_slow", "gpu", NodeKind::gpu, Health::up, Measure::slowdown},
@@ -254,24 +259,24 @@ class FaultReader {
       const std::vector<NodeId> hosts = fault.nodes;
       for (const NodeId host : hosts) parts_.append(host, fault.nodes);
     }
-    if (kind_->spread == Spread::cables) move_to_cables(fault);
+    if (kind_->spread == Spread::cables || kind_->spread == Spread::inward) move_to_cables(fault);
     if (kind_->measure == Measure::slowdown) check_has_gpus(fault);
   }
 
-  // From NICs to both directions of what joins them to the network.
+  // From NICs and switches to what joins them to the network.
   void move_to_cables(Fault& fault) {
-    for (const NodeId nic : fault.nodes) {
+    for (const NodeId node : fault.nodes) {
       const std::size_t before = fault.links.size();
-      for (const LinkId link : fabric_.out(nic)) {
+      for (const LinkId link : fabric_.out(node)) {
         const NodeId to = fabric_.to(link);
         if (!fabric_.is_switch(to) && fabric_.kind(to) != NodeKind::nic) continue;
-        fault.links.push_back(link);
+        if (kind_->spread == Spread::cables) fault.links.push_back(link);
         fault.links.push_back(reverse(link));
       }
       if (fault.links.size() == before)
         return reader_.error(Errc::infeasible, reader_.where(),
-                             fmt::format("{} has no cables to the network", fabric_.name(nic)),
-                             "choose a NIC that has some");
+                             fmt::format("{} has no cables to the network", fabric_.name(node)),
+                             fmt::format("choose a {} that has some", kind_->target));
     }
     fault.nodes.clear();
     unique(fault.links);

@@ -32,14 +32,16 @@ struct FaultTimeline {
 };
 
 // Reads a list of faults, each of them a map:
-//   kind    link_down, link_drain, link_degraded, link_lossy, switch_down, switch_drain, nic_down,
-//           nic_drain, nic_degraded, nic_lossy (the NIC's cables to the network, not those inside
-//           its host), host_down (with its NICs and GPUs), host_slow (all of its GPUs), gpu_slow
+//   kind    link_down, link_drain, link_degraded, link_lossy, switch_down, switch_drain,
+//           switch_degraded, switch_lossy (all its cables), nic_down, nic_drain, nic_degraded,
+//           nic_lossy (the NIC's cables to the network, not those inside its host),
+//           nic_slow_receiver (what comes from the network), host_down (with its NICs and GPUs),
+//           host_slow (all of its GPUs), gpu_slow
 //   link    of link kinds: cables "a--b", ports "a/7", or single directions "a->b"
 //   switch, nic, host, gpu, or node: names, as the kind says
 //   count, with role (or tier, for links), and pick: first | random   instead of names
 //   at, until    start (0) and end (never); active while at <= t < until
-//   factor  of *_degraded: share of the rate that is left; of *_slow: how many times as long GPUs
+//   factor  of *_degraded and nic_slow_receiver: share of the rate that is left; of *_slow: how many times as long GPUs
 //           compute, 1 to 1e6
 //   loss    of *_lossy: share of packets lost
 // Faults that overlap combine: the worst health holds, factors multiply, losses add as independent

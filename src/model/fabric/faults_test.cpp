@@ -135,6 +135,27 @@ TEST_CASE("a degraded or lossy NIC strikes its cables to the network") {
   CHECK(lossy.lines[0] == "nic_lossy nic:0, nic:1, loss 0.01");
 }
 
+TEST_CASE("a degraded or lossy switch strikes all its cables, a slow receiver one direction") {
+  const Fabric f = zone();
+  const LinkId up = link(f, "nic:0->rtsw:0");
+  const auto switches = timeline(f, "[{kind: switch_degraded, switch: rtsw:0, factor: 0.5}]");
+  CHECK(switches.initial().troubled_nodes().empty());
+  std::size_t directions = 0;
+  for (const LinkId l : f.out(f.from(reverse(up)))) {
+    CHECK(switches.initial().link(l).rate_factor == 0.5);
+    CHECK(switches.initial().link(reverse(l)).rate_factor == 0.5);
+    directions += 2;
+  }
+  CHECK(switches.initial().troubled_links().size() == directions);
+  CHECK(switches.lines[0] == "switch_degraded rtsw:0, factor 0.5");
+  CHECK(timeline(f, "[{kind: switch_lossy, switch: rtsw:0, loss: 0.1}]").initial().link(up).loss ==
+        0.1);
+  const State receiver =
+      timeline(f, "[{kind: nic_slow_receiver, nic: nic:0, factor: 0.25}]").initial();
+  CHECK(receiver.troubled_links().size() == 1);
+  CHECK(receiver.link(reverse(up)).rate_factor == 0.25);
+}
+
 //  nic:0 ---- nic:1     without a switch: one cable, struck once although both its ends are named
 TEST_CASE("a cable between two degraded NICs is struck once by one fault") {
   const Fabric f = make_fabric(

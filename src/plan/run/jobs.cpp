@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 
 #include "plan/run/placement.hpp"
@@ -98,7 +99,11 @@ class JobReader {
     request.algorithm = reader.text("algorithm", "auto");
     request.channels = static_cast<std::uint32_t>(reader.count("channels", 0, 0, 1024));
     request.window = static_cast<std::uint32_t>(reader.count("window", 1, 1, 1'000'000));
-    placed.bytes = static_cast<double>(reader.bytes("bytes", std::nullopt).count);
+    request.matrix = read_matrix(reader);
+    if (request.matrix.empty())
+      placed.bytes = static_cast<double>(reader.bytes("bytes", std::nullopt).count);
+    else
+      placed.bytes = largest_sent(request.matrix);
     request.bytes = placed.bytes;
     placed.job.iterations = static_cast<std::uint32_t>(reader.count("repeat", 1, 1, repeat_max));
     placed.job.start = Time{reader.duration("start", Duration{}).ps};
@@ -115,6 +120,48 @@ class JobReader {
     placed.job.traffic = *std::move(traffic);
     jobs_.order.push_back({Jobs::Entry::Kind::collective, jobs_.collectives.size()});
     jobs_.collectives.push_back(std::move(placed));
+  }
+
+  // all_to_all: what each rank sends to each, [[0, 1 MiB, ...], ...]; empty where nothing is said.
+  std::vector<double> read_matrix(Reader& reader) {
+    const Config* rows = reader.child("matrix");
+    if (rows == nullptr) return {};
+    if (reader.has("bytes"))
+      reader.error(Errc::value, reader.where("bytes"),
+                   "the job has both \"bytes:\" and \"matrix:\"",
+                   "remove one: the matrix says what every rank sends");
+    std::vector<double> out;
+    for (const Config& row : rows->items) {
+      if (row.kind != Config::Kind::list || row.items.size() != rows->items.size()) {
+        reader.error(Errc::value, row.where,
+                     fmt::format("this row of the matrix has {} sizes, and there are {} rows",
+                                 row.items.size(), rows->items.size()),
+                     "write a row for each rank, with a size for each rank");
+        return {};
+      }
+      for (const Config& cell : row.items) {
+        const auto size = parse_bytes({cell.text, cell.where});
+        if (!size) reader.error(size.error());
+        out.push_back(size ? static_cast<double>(size->count) : 0);
+      }
+    }
+    if (out.empty())
+      reader.error(Errc::parse, rows->where, "the matrix has no rows",
+                   "write matrix: [[0 B, 1 MiB], [2 MiB, 0 B]]");
+    return out;
+  }
+
+  // Of one rank, to itself excluded.
+  static double largest_sent(std::span<const double> matrix) {
+    const auto ranks = static_cast<std::size_t>(std::lround(std::sqrt(matrix.size())));
+    double most = 0;
+    for (std::size_t from = 0; from < ranks; ++from) {
+      double sent = 0;
+      for (std::size_t to = 0; to < ranks; ++to)
+        if (to != from) sent += matrix[from * ranks + to];
+      most = std::max(most, sent);
+    }
+    return most;
   }
 
   // What the library needs for the collective; auto becomes its choice.

@@ -57,7 +57,7 @@ struct Jobs {
 };
 
 // Reads and places all jobs in file order. Keys of every job: name, place, ranks, gpus, start,
-// repeat; then one of `collective` (with bytes, algorithm, channels, window, late: [{rank, by}]),
+// repeat; then one of `collective` (with bytes or matrix, algorithm, channels, window, late: [{rank, by}]),
 // `model` (with the keys of workload::read_plan, and gpu) and `workload` (a file or a list of
 // files), these two with algorithms: {all_reduce: NAME, ...}, checkpoint, ingest and bootstrap.
 // Fails with every error found.

@@ -118,5 +118,31 @@ TEST_CASE("keys of collectives:") {
   CHECK(refused("steps: 3 us").find("did you mean \"step\"") != std::string::npos);
 }
 
+TEST_CASE("all_to_all of unequal sizes: a matrix instead of bytes") {
+  const auto scenario_of = [](const std::string& keys) {
+    return "fabric: {generator: ai_zone, racks: 3, hosts_per_rack: 1, gpus_per_host: 1, spines: 3, "
+           "latency: 0 s}\nrouting: {scheme: spray}\ncollectives: {cost: line_rate}\n"
+           "jobs: [{name: j, collective: all_to_all, gpus: 3, window: 2, " +
+           keys + "}]\n";
+  };
+  const model::Outcome outcome = testing::run(
+      scenario_of("matrix: [[9 GB, 10 MB, 20 MB], [0 B, 0 B, 5 MB], [0 B, 0 B, 0 B]]"));
+  const model::JobOutcome& job = outcome.variants[0].jobs[0];
+  CHECK(job.bytes_per_rank == 30e6);  // what it keeps crosses nothing
+  CHECK(job.time_mean_s == doctest::Approx(30e6 / 50e9));
+  const auto refused = [&](const std::string& keys) {
+    const auto file = model::parse_scenario(scenario_of(keys), "s.yaml", {});
+    const auto result = run_scenario(*file, {});
+    return result ? std::string() : result.error().text();
+  };
+  CHECK(refused("matrix: [[0 B, 1 B], [1 B]]").find("this row of the matrix has 1") !=
+        std::string::npos);
+  CHECK(refused("matrix: [[0 B, 1 B], [1 B, 0 B]]").find("4 entries for 3 ranks") !=
+        std::string::npos);
+  CHECK(refused("matrix: []").find("has no rows") != std::string::npos);
+  CHECK(refused("bytes: 1 B, matrix: [[0 B]]").find("both \"bytes:\"") != std::string::npos);
+  CHECK(refused("matrix: [[0 B, x], [1 B, 0 B]]").find("s.yaml:4:") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace weft::plan
