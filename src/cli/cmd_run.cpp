@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/file.hpp"
+#include "base/parallel.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "plan/report/report.hpp"
@@ -32,8 +33,9 @@ int run_and_report(const Common& common, const model::ScenarioFile& file, const 
       report(usable.error());
       return work_failed;
     }
-  const auto outcome =
-      plan::run_scenario(file, {.command = common.command, .progress = common.progress()});
+  const auto outcome = plan::run_scenario(file, {.command = common.command,
+                                                 .progress = common.progress(),
+                                                 .threads = threads_or_all(common.threads)});
   if (!outcome) return report(outcome.error());
   if (common.json) {
     const auto json = plan::report::json_text(*outcome);

@@ -2,9 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <thread>
 
 #include "base/file.hpp"
+#include "base/parallel.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "plan/run/run.hpp"
@@ -26,8 +26,7 @@ int sweep_command(const Common& common, const SweepArgs& args) {
   const auto points = plan::sweep_points(*file);
   if (!points) return report(points.error());
 
-  const std::uint32_t threads =
-      common.threads > 0 ? common.threads : std::max(1u, std::thread::hardware_concurrency());
+  const std::uint32_t threads = threads_or_all(common.threads);
   Progress progress("sweep", static_cast<double>(points->size()), common.progress());
   const auto run = [&](const model::ScenarioFile& point) {
     return plan::run_scenario(point, {.command = common.command});

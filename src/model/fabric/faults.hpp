@@ -41,8 +41,8 @@ struct FaultTimeline {
 //   switch, nic, host, gpu, or node: names, as the kind says
 //   count, with role (or tier, for links), and pick: first | random   instead of names
 //   at, until    start (0) and end (never); active while at <= t < until
-//   factor  of *_degraded and nic_slow_receiver: share of the rate that is left; of *_slow: how many times as long GPUs
-//           compute, 1 to 1e6
+//   factor  of *_degraded and nic_slow_receiver: share of the rate that is left; of *_slow: how
+//           many times as long GPUs compute, 1 to 1e6
 //   loss    of *_lossy: share of packets lost
 // Faults that overlap combine: the worst health holds, factors multiply, losses add as independent
 // events, and a link is up again when all of its faults have ended. `seed` decides random picks.

@@ -57,10 +57,10 @@ struct Jobs {
 };
 
 // Reads and places all jobs in file order. Keys of every job: name, place, ranks, gpus, start,
-// repeat; then one of `collective` (with bytes or matrix, algorithm, channels, window, late: [{rank, by}]),
-// `model` (with the keys of workload::read_plan, and gpu) and `workload` (a file or a list of
-// files), these two with algorithms: {all_reduce: NAME, ...}, checkpoint, ingest and bootstrap.
-// Fails with every error found.
+// repeat; then one of `collective` (with bytes or matrix, algorithm, channels, window, late:
+// [{rank, by}]), `model` (with the keys of workload::read_plan, and gpu) and `workload` (a file or
+// a list of files), these two with algorithms: {all_reduce: NAME, ...}, checkpoint, ingest and
+// bootstrap. Fails with every error found.
 Result<Jobs> read_jobs(const Setup& setup, const Config& jobs, std::uint64_t seed);
 
 }  // namespace weft::plan

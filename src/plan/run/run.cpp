@@ -7,8 +7,10 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <mutex>
 
 #include "base/hash.hpp"
+#include "base/parallel.hpp"
 #include "model/fabric/faults.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "plan/explain/explain.hpp"
@@ -228,6 +230,34 @@ Result<std::vector<Prepared>> prepare_all(const model::ScenarioFile& file) {
   return out;
 }
 
+// In file order; the first error of that order. Progress is that of a variant, or of all where
+// several run at a time.
+Result<std::vector<model::VariantOutcome>> run_variants(std::span<const Prepared> all,
+                                                        const RunOptions& options) {
+  const bool packets = std::ranges::any_of(all, [](const Prepared& prepared) {
+    return prepared.setup->engine_name == EngineName::packet;
+  });
+  const std::uint32_t threads = packets || all.size() == 1 ? 1 : options.threads;
+  Progress together("variants", static_cast<double>(all.size()),
+                    threads > 1 ? options.progress : Progress::Show::never);
+  std::vector<Result<model::VariantOutcome>> results(all.size());
+  std::mutex mutex;
+  std::size_t ended = 0;
+  parallel_for(all.size(), threads, [&](std::size_t i) {
+    const engine::Watch watch{
+        fmt::format("{} ({} of {})", all[i].scenario->name, i + 1, all.size()),
+        threads > 1 ? Progress::Show::never : options.progress};
+    results[i] = run_variant(all[i], watch);
+    const std::lock_guard lock(mutex);
+    together.update(static_cast<double>(++ended));
+  });
+  std::vector<model::VariantOutcome> out;
+  for (Result<model::VariantOutcome>& result : results) {
+    WEFT_TRY(out.emplace_back(), std::move(result));
+  }
+  return out;
+}
+
 // "fluid", "packet", or both in the order of their first variant.
 std::string engines_of(std::span<const Prepared> all) {
   std::string text;
@@ -253,13 +283,7 @@ Result<model::Outcome> run_scenario(const model::ScenarioFile& file, const RunOp
   out.command = options.command;
   out.seed = base.seed;
   out.fabric = summarise(prepared.front().setup->fabric, base.section("fabric"));
-  for (const Prepared& variant : prepared) {
-    const engine::Watch watch{fmt::format("{} ({} of {})", variant.scenario->name,
-                                          out.variants.size() + 1, prepared.size()),
-                              options.progress};
-    WEFT_TRY(model::VariantOutcome outcome, run_variant(variant, watch));
-    out.variants.push_back(std::move(outcome));
-  }
+  WEFT_TRY(out.variants, run_variants(prepared, options));
   out.cpu_s = cpu_seconds() - cpu_start;
   out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_start).count();
   return out;

@@ -12,10 +12,14 @@ namespace weft::plan {
 struct RunOptions {
   std::string command;  // shown in the report
   Progress::Show progress = Progress::Show::never;
+  // Variants that run at a time. One only where a variant is of the packet engine, which has
+  // threads of its own.
+  std::uint32_t threads = 1;
 };
 
-// Runs all variants in file order, one after the other. Fails with every error of the first broken
-// variant, before any variant has been run. Deterministic in scenario, seed and build.
+// Runs all variants. Fails with every error of the first broken variant, before any variant has
+// been run. Deterministic in scenario, seed and build, on any number of threads. Memory: that of
+// as many variants as run at a time.
 // Cost: see engine::fluid; fabrics that variants share are built once.
 Result<model::Outcome> run_scenario(const model::ScenarioFile& file, const RunOptions& options);
 

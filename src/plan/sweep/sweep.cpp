@@ -8,9 +8,9 @@
 #include <cmath>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/csv.hpp"
+#include "base/parallel.hpp"
 
 namespace weft::plan {
 namespace {
@@ -100,25 +100,17 @@ Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file) {
 SweepResult run_sweep(const std::vector<SweepPoint>& points, const RunPoint& run,
                       std::uint32_t threads, Progress& progress) {
   std::vector<std::vector<SweepRow>> rows(points.size());
-  std::atomic<std::size_t> next{0}, failed{0};
+  std::atomic<std::size_t> failed{0};
   std::size_t done = 0;
   std::mutex progress_mutex;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < points.size(); i = next++) {
-      const Result<model::Outcome> outcome = run(points[i].scenario);
-      rows[i] = rows_of(points[i], outcome);
-      if (std::ranges::any_of(rows[i], [](const SweepRow& row) { return !row.error.empty(); }))
-        ++failed;
-      const std::lock_guard lock(progress_mutex);
-      progress.update(static_cast<double>(++done));
-    }
-  };
-  {
-    std::vector<std::jthread> pool;
-    const std::size_t extra = std::min<std::size_t>(std::max(threads, 1u), points.size());
-    for (std::size_t t = 1; t < extra; ++t) pool.emplace_back(work);
-    work();
-  }
+  parallel_for(points.size(), threads, [&](std::size_t i) {
+    const Result<model::Outcome> outcome = run(points[i].scenario);
+    rows[i] = rows_of(points[i], outcome);
+    if (std::ranges::any_of(rows[i], [](const SweepRow& row) { return !row.error.empty(); }))
+      ++failed;
+    const std::lock_guard lock(progress_mutex);
+    progress.update(static_cast<double>(++done));
+  });
   SweepResult out;
   if (!points.empty())
     for (const auto& [key, value] : points.front().values) out.keys.push_back(key);

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "plan/run/run.hpp"
+
 namespace weft::plan {
 namespace {
 
@@ -78,6 +80,31 @@ TEST_CASE("rows stand in order of points on any number of threads; failures do n
   CHECK(to_json(one) == to_json(four));
   CHECK(to_table(one).find("failed: ") != std::string::npos);
   CHECK(to_csv(one).starts_with("routing.qps,variant,job,time_s,"));
+}
+
+// Here, because the tests of this room run under ThreadSanitizer.
+TEST_CASE("variants run side by side give the same as one after the other") {
+  const model::ScenarioFile file = scenario(
+      "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 2, spines: 2}\n"
+      "jobs:\n"
+      "  - {name: c, collective: all_reduce, gpus: 4, bytes: 1 MiB, repeat: 3}\n"
+      "  - name: t\n"
+      "    model: {layers: 2, hidden: 512, ffn: 2048, heads: 8, head_size: 64, vocabulary: 1000}\n"
+      "    parallel: {tp: 2, dp: 2}\n    batch: 4\n    sequence: 512\n"
+      "compare:\n  ecmp: {}\n  spray: {routing: {scheme: spray}}\n"
+      "  dead: {faults: [{kind: switch_down, switch: \"ctsw:0\"}]}\n"
+      "  other: {fabric: {spines: 1}}\n  qps: {routing: {scheme: e_ecmp, qps: 4}}\n");
+  const auto one = run_scenario(file, {.threads = 1}), four = run_scenario(file, {.threads = 4});
+  REQUIRE_MESSAGE(one.has_value(), (one ? "" : one.error().text()));
+  REQUIRE(four.has_value());
+  REQUIRE(four->variants.size() == 5);
+  for (std::size_t v = 0; v < 5; ++v) {
+    CHECK(four->variants[v].name == one->variants[v].name);
+    CHECK(four->variants[v].digest == one->variants[v].digest);
+    CHECK(four->variants[v].jobs[0].time_mean_s == one->variants[v].jobs[0].time_mean_s);
+    CHECK(four->variants[v].jobs[1].training->step_times_s ==
+          one->variants[v].jobs[1].training->step_times_s);
+  }
 }
 
 }  // namespace weft::plan
