@@ -268,6 +268,15 @@ void emit_text(YAML::Emitter& out, const std::string& text) {
   out << text;
 }
 
+// YAML wants long keys marked, which between braces yaml-cpp writes so that nobody reads it.
+bool has_long_key(const Config& config) {
+  constexpr std::size_t long_key = 500;  // YAML: 1024, with quotes and escapes
+  return std::ranges::any_of(config.items, has_long_key) ||
+         std::ranges::any_of(config.fields, [](const Config::Field& field) {
+           return field.key.size() > long_key || has_long_key(field.value);
+         });
+}
+
 void emit(YAML::Emitter& out, const Config& config) {
   switch (config.kind) {
     case Config::Kind::null:
@@ -277,13 +286,13 @@ void emit(YAML::Emitter& out, const Config& config) {
       emit_text(out, config.text);
       break;
     case Config::Kind::list:
-      if (size_of(config) <= 24) out << YAML::Flow;
+      if (size_of(config) <= 24 && !has_long_key(config)) out << YAML::Flow;
       out << YAML::BeginSeq;
       for (const Config& item : config.items) emit(out, item);
       out << YAML::EndSeq;
       break;
     case Config::Kind::map:
-      if (size_of(config) <= 8) out << YAML::Flow;
+      if (size_of(config) <= 8 && !has_long_key(config)) out << YAML::Flow;
       out << YAML::BeginMap;
       for (const Config::Field& field : config.fields) {
         out << YAML::Key;

@@ -157,6 +157,10 @@ TEST_CASE("what to_yaml writes reads back the same") {
     for (int i = 0; i < 30; ++i) config.at_or_add("k" + std::to_string(i)) = inner;  // block style
     CHECK(same(same, parsed(to_yaml(config)), config));
     CHECK(same(same, parsed(to_yaml(Config::scalar(text))), Config::scalar(text)));
+    Config small = Config::map();  // between braces, if it can be
+    small.at_or_add(text) = Config::list();
+    small.fields[0].value.items = {small};
+    CHECK(same(same, parsed(to_yaml(small)), small));
   }
 }
 

@@ -114,6 +114,10 @@ Result<PerfRequest> read_request(const Common& common, const PerfArgs& args, Pla
   }
   WEFT_TRY(place, read_place(common, args));
   WEFT_TRY(const workload::Library library, read_library(args, place));
+  if (library.cost == workload::Library::Cost::line_rate)
+    return fail(Errc::unsupported, {args.fabric, 0, 0},
+                "weft perf predicts what a library costs, and collectives.cost is line_rate",
+                "add --set collectives.cost=nccl, or use weft run");
   WEFT_TRY(request.machine, workload::machine_of(library, place.setup.fabric, place.ranks));
   const bool one_host = request.machine.shape.hosts == 1;
   if (args.channels > 0 && one_host)
