@@ -238,8 +238,10 @@ Terms recursive_doubling(const Inputs& in) {
 Terms pat(const Inputs& in) {
   const std::uint32_t n = in.shape.ranks;
   Rounds rounds(in, Rounds::Kind::shift);
-  for (std::uint32_t d = std::bit_ceil(n) / 2; d > 0; d /= 2)
-    rounds.add(in.call.bytes * ((n - 1 - d) / (2 * d) + 1) / n, d);
+  for (std::uint32_t d = std::bit_ceil(n) / 2; d > 0; d /= 2) {
+    const std::uint32_t parts = (n - 1 - d) / (2 * d) + 1;
+    rounds.add(in.call.bytes * parts / n, d);
+  }
   return rounds.terms(pat_base_s);
 }
 
