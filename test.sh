@@ -126,18 +126,7 @@ status=0
 say "Tests of the release build"
 run_tests build/release -LE "^(lab|$left_out)\$" || status=$?
 
-# Labs mostly wait, and nothing may delay them: beside them the tests of threads get what they leave.
-if [ "$mode" != quick ]; then
-  (
-    chrt --idle --pid 0 "$BASHPID"
-    thread_tests
-  ) >build/tsan.log 2>&1 &
-  threads=$!
-fi
-say "Labs of the release build"
+say "Labs of the release build" # they are timed, and nothing else runs beside them
 run_tests build/release -L '^lab$' -LE "^$left_out\$" || status=$?
-if [ "$mode" != quick ]; then
-  wait "$threads" || status=$?
-  cat build/tsan.log
-fi
+[ "$mode" = quick ] || thread_tests || status=$?
 exit "$status"
