@@ -115,6 +115,8 @@ TEST_CASE("keys of collectives:") {
   };
   CHECK(refused("cost: ncll").find("did you mean \"nccl\"") != std::string::npos);
   CHECK(refused("system: p6").find("s.yaml:3:") != std::string::npos);
+  CHECK(refused("step: 2 s").find("s.yaml:3:") != std::string::npos);
+  CHECK(refused("launch: 9000000 s").find("above 1 s") != std::string::npos);
   CHECK(refused("steps: 3 us").find("did you mean \"step\"") != std::string::npos);
 }
 

@@ -58,7 +58,7 @@ class Calls {
   std::vector<Machine> machines_;  // few: groups are alike
   std::map<Key, Call> known_;
   std::map<Op, Refusals> refused_;
-  Refusals uncovered_;
+  Refusals uncovered_;  // calls of machines that the model does not cover
 };
 
 }  // namespace weft::workload
