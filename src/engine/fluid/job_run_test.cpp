@@ -9,7 +9,6 @@
 #include "base/rng.hpp"
 #include "engine/fluid/stage.hpp"
 #include "engine/fluid/test_kit.hpp"
-#include "workload/collective/messages.hpp"
 
 namespace weft::engine::fluid {
 namespace {
@@ -58,19 +57,61 @@ JobResult run_coupled(const Case& c) {
   return result.jobs[0];
 }
 
+// What a message waits for: its sender's start, and all of `after`.
+struct Step {
+  std::uint32_t from_rank;
+  NodeId from, to;
+  double bytes;
+  std::vector<std::size_t> after;
+};
+
+// In each turn every rank sends what it got in the turn before.
+std::vector<Step> ring_steps(const workload::Request& request) {
+  const std::size_t n = request.ranks.size();
+  const std::size_t turns = (request.op == Op::all_reduce ? 2 : 1) * (n - 1);
+  std::vector<Step> steps;
+  for (std::size_t m = 0; m < turns * n; ++m) {
+    const std::size_t i = m % n;
+    steps.push_back({static_cast<std::uint32_t>(i),
+                     request.ranks[i],
+                     request.ranks[(i + 1) % n],
+                     request.bytes / static_cast<double>(n),
+                     {}});
+    if (m >= n) steps.back().after = {m - n, m - n - i + (i + n - 1) % n};
+  }
+  return steps;
+}
+
+// A round is open at both ends when all that these two sent and got, `window` rounds before, is
+// there.
+void append_exchange(const workload::Exchange& exchange, std::vector<Step>& steps) {
+  const std::uint32_t n = exchange.size(), first = exchange.first_round;
+  const std::uint32_t window = std::min(exchange.window, exchange.round_count());
+  const std::size_t base = steps.size();
+  for (std::uint32_t round = first; round < exchange.end_round; ++round)
+    for (std::uint32_t from = 0; from < n; ++from) {
+      const std::uint32_t to = exchange.receiver(from, round);
+      Step step{from, exchange.ranks[from], exchange.ranks[to], exchange.bytes(from, to), {}};
+      for (std::uint32_t before = first; before + window <= round; ++before)
+        for (const std::uint32_t rank : {from, to})
+          for (const std::uint32_t sender : {rank, exchange.sender(rank, before)})
+            step.after.push_back(base + std::size_t{before - first} * n + sender);
+      steps.push_back(std::move(step));
+    }
+}
+
 // Message by message: each one is a transfer of its own that waits for what it depends on.
 class MessageRun final : Network::Client {
  public:
-  MessageRun(const workload::MessageList& list, Network& network, const Case& c)
-      : list_(list),
+  MessageRun(std::vector<Step> steps, Network& network, const Case& c)
+      : steps_(std::move(steps)),
         network_(network),
         late_(c.late),
         ranks_(static_cast<std::uint32_t>(c.request.ranks.size())),
-        missing_(list.messages().size(), 1),  // its sender
-        dependents_(list.messages().size()) {
-    const auto messages = list_.messages();
-    for (std::uint32_t m = 0; m < messages.size(); ++m)
-      for (const std::uint32_t before : list_.after(messages[m])) {
+        missing_(steps_.size(), 1),  // its sender
+        dependents_(steps_.size()) {
+    for (std::size_t m = 0; m < steps_.size(); ++m)
+      for (const std::size_t before : steps_[m].after) {
         ++missing_[m];
         dependents_[before].push_back(m);
       }
@@ -79,41 +120,47 @@ class MessageRun final : Network::Client {
     for (std::uint32_t r = 0; r < ranks_; ++r)
       network_.timer(late_.contains(r) ? late_.at(r).seconds() : 0, r);
     network_.run(*this);
-    REQUIRE(ended_ == list_.messages().size());
+    REQUIRE(ended_ == steps_.size());
     return network_.now();
   }
 
  private:
   void on_timer(std::uint64_t rank) override {
-    for (std::uint32_t m = 0; m < missing_.size(); ++m)
-      if (list_.messages()[m].from_rank == rank) release(m);
+    for (std::size_t m = 0; m < steps_.size(); ++m)
+      if (steps_[m].from_rank == rank) release(m);
   }
-  void release(std::uint32_t m) {
+  void release(std::size_t m) {
     if (--missing_[m] > 0) return;
-    const workload::Message& message = list_.messages()[m];
-    const Part part{message.from, message.to, 0, 1, 0, 1};
-    network_.send({.parts = {&part, 1}, .bytes = message.bytes, .tag = m});
+    const Part part{steps_[m].from, steps_[m].to, 0, 1, 0, 1};
+    network_.send({.parts = {&part, 1}, .bytes = steps_[m].bytes, .tag = m});
   }
   void on_delivered(std::uint64_t tag) override {
     ++ended_;
-    for (const std::uint32_t next : dependents_[tag]) release(next);
+    for (const std::size_t next : dependents_[tag]) release(next);
   }
 
-  const workload::MessageList& list_;
+  std::vector<Step> steps_;
   Network& network_;
   std::map<std::size_t, Duration> late_;
   std::uint32_t ranks_;
   std::vector<std::uint32_t> missing_;
-  std::vector<std::vector<std::uint32_t>> dependents_;
+  std::vector<std::vector<std::size_t>> dependents_;
   std::size_t ended_ = 0;
 };
 
 double run_messages(const Case& c) {
-  const auto list = workload::expand_messages(c.fabric, c.request);
-  REQUIRE_MESSAGE(list.has_value(), (list ? "" : list.error().text()));
+  std::vector<Step> steps;
+  if (c.request.op == Op::all_to_all) {
+    const auto traffic = workload::build_traffic(c.fabric, c.request);
+    REQUIRE(traffic.has_value());
+    for (const auto& exchange : traffic->stages[0].exchanges) append_exchange(exchange, steps);
+  } else {
+    REQUIRE(c.request.algorithm == "ring");
+    steps = ring_steps(c.request);
+  }
   Router router = make_router(c);
   Network network(router, c.changes, {});
-  return MessageRun(*list, network, c).run();
+  return MessageRun(std::move(steps), network, c).run();
 }
 
 }  // namespace

@@ -23,23 +23,9 @@ Result<std::vector<Stage>> direct_stages(const Job& job) {
   return stages;
 }
 
-void direct_messages(const Job& job, MessageWriter& out) {
-  out.set_blocks(job.size());
-  if (job.op() == Op::send_recv)
-    for (Rank r = 0; r < job.size(); ++r)
-      out.add({r, (r + 1) % job.size(), job.bytes(), Message::Action::copy}, std::span(&r, 1), {});
-  if (job.op() == Op::all_reduce || job.op() == Op::reduce_scatter)
-    expand_all_pairs(job, Whose::receiver, Message::Action::reduce, out);
-  if (job.op() == Op::all_reduce || job.op() == Op::all_gather)
-    expand_all_pairs(job, Whose::sender, Message::Action::copy, out);
-}
-
 }  // namespace
 
 constinit const Algorithm algo::direct{
-    "direct",
-    {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::send_recv},
-    direct_stages,
-    direct_messages};
+    "direct", {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::send_recv}, direct_stages};
 
 }  // namespace weft::workload

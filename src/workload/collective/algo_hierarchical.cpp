@@ -31,15 +31,6 @@ std::uint32_t ring_count(const Grid& grid, Along along) {
 Rank member(const Grid& grid, Along along, std::uint32_t ring, std::uint32_t i) {
   return along == Along::host ? grid.at(ring, i) : grid.at(i, ring);
 }
-// Blocks that a ring's i-th member owns: along a host those of its whole rail.
-std::vector<std::uint32_t> owned(const Grid& grid, Along along, std::uint32_t ring,
-                                 std::uint32_t i) {
-  if (along == Along::rail) return {grid.at(i, ring)};
-  std::vector<std::uint32_t> blocks;
-  for (std::uint32_t h = 0; h < grid.hosts; ++h) blocks.push_back(grid.at(h, i));
-  return blocks;
-}
-
 // A phase: turns `first` to `last` - 1 of rings along hosts or rails. As in a plain ring, the first
 // `length - 1` turns reduce and the others copy.
 struct Phase {
@@ -89,33 +80,9 @@ Result<std::vector<Stage>> hierarchical_stages(const Job& job) {
   return stages;
 }
 
-// Turn k of every ring of the phase: each member sends the blocks of the one k + 1 places back.
-void expand_turn(const Job& job, const Grid& grid, const Phase& phase, std::uint32_t k,
-                 MessageWriter& out) {
-  const std::uint32_t n = length(grid, phase.along);
-  const auto action = k < n - 1 ? Message::Action::reduce : Message::Action::copy;
-  for (std::uint32_t ring = 0; ring < ring_count(grid, phase.along); ++ring)
-    for (std::uint32_t i = 0; i < n; ++i) {
-      const auto blocks = owned(grid, phase.along, ring, (i + 2 * n - k - 1) % n);
-      out.send({member(grid, phase.along, ring, i), member(grid, phase.along, ring, (i + 1) % n),
-                job.share() * static_cast<double>(blocks.size()), action},
-               blocks);
-    }
-  out.end_step();
-}
-
-void hierarchical_messages(const Job& job, MessageWriter& out) {
-  const Grid grid(job.layout);
-  out.set_blocks(job.size());
-  for (const Phase& phase : phases_of(grid, job.op()))
-    for (std::uint32_t k = phase.first; k < phase.last; ++k) expand_turn(job, grid, phase, k, out);
-}
-
 }  // namespace
 
-constinit const Algorithm algo::hierarchical{"hierarchical",
-                                             {Op::all_reduce, Op::all_gather, Op::reduce_scatter},
-                                             hierarchical_stages,
-                                             hierarchical_messages};
+constinit const Algorithm algo::hierarchical{
+    "hierarchical", {Op::all_reduce, Op::all_gather, Op::reduce_scatter}, hierarchical_stages};
 
 }  // namespace weft::workload

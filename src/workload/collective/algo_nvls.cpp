@@ -42,6 +42,6 @@ Result<std::vector<Stage>> nvls_stages(const Job& job) {
 }  // namespace
 
 constinit const Algorithm algo::nvls{
-    "nvls", {Op::all_reduce, Op::all_gather, Op::reduce_scatter}, nvls_stages, nullptr};
+    "nvls", {Op::all_reduce, Op::all_gather, Op::reduce_scatter}, nvls_stages};
 
 }  // namespace weft::workload

@@ -56,6 +56,6 @@ Result<std::vector<Stage>> nvls_tree_stages(const Job& job) {
 
 }  // namespace
 
-constinit const Algorithm algo::nvls_tree{"nvls_tree", {Op::all_reduce}, nvls_tree_stages, nullptr};
+constinit const Algorithm algo::nvls_tree{"nvls_tree", {Op::all_reduce}, nvls_tree_stages};
 
 }  // namespace weft::workload

@@ -53,41 +53,8 @@ Result<std::vector<Stage>> pairwise_stages(const Job& job) {
   return std::vector{std::move(stage)};
 }
 
-// Round d waits, on both sides, for rounds up to d - window. Those up to d - 2 window were waited
-// for by round d - window. Pairs of 0 bytes keep their message: the ranks meet all the same.
-void pairwise_messages(const Job& job, MessageWriter& out) {
-  const std::uint32_t n = job.size();
-  const std::vector<Rank> order = order_of(job);
-  out.set_blocks(n * n);
-  std::vector<MessageIndex> after;
-  MessageIndex base = 0;  // of the exchange's first message
-  for (const Exchange& exchange : exchanges_of(job)) {
-    const std::uint32_t first = exchange.first_round;
-    const std::uint32_t window = std::min(exchange.window, exchange.round_count());
-    const auto index = [&](std::uint32_t from, std::uint32_t d) {
-      return base + (d - first) * n + from;
-    };
-    for (std::uint32_t d = first; d < exchange.end_round; ++d)
-      for (std::uint32_t from = 0; from < n; ++from) {
-        const std::uint32_t to = exchange.receiver(from, d);
-        after.clear();
-        const std::uint32_t end = std::max(d + 1, first + window) - window;
-        for (std::uint32_t r = std::max(first + window, end) - window; r < end; ++r)
-          for (const std::uint32_t rank : {from, to}) {
-            after.push_back(index(rank, r));
-            after.push_back(index(exchange.sender(rank, r), r));
-          }
-        const std::uint32_t block = order[from] * n + order[to];
-        out.add({order[from], order[to], exchange.bytes(from, to), Message::Action::copy},
-                std::span(&block, 1), after);
-      }
-    base += exchange.round_count() * n;
-  }
-}
-
 }  // namespace
 
-constinit const Algorithm algo::pairwise{
-    "pairwise", {Op::all_to_all}, pairwise_stages, pairwise_messages};
+constinit const Algorithm algo::pairwise{"pairwise", {Op::all_to_all}, pairwise_stages};
 
 }  // namespace weft::workload

@@ -22,22 +22,12 @@ std::uint32_t pat_part_count(std::uint32_t n, std::uint32_t round) {
   return (n - 1 - d) / (2 * d) + 1;
 }
 
-std::vector<Rank> pat_parts(std::uint32_t n, std::uint32_t round, Rank from) {
-  const std::uint32_t d = distance(n, round);
-  std::vector<Rank> owners;
-  for (std::uint32_t behind = 0; behind + d < n; behind += 2 * d)
-    owners.push_back((from + n - behind) % n);
-  return owners;
-}
-
-constexpr GatherScheme pat_scheme{"pat", pat_receiver, pat_part_count, pat_parts};
+constexpr GatherScheme pat_scheme{"pat", pat_receiver, pat_part_count};
 
 Result<std::vector<Stage>> pat_stages(const Job& job) { return build_rounds(job, pat_scheme); }
-void pat_messages(const Job& job, MessageWriter& out) { expand_rounds(job, pat_scheme, out); }
 
 }  // namespace
 
-constinit const Algorithm algo::pat{
-    "pat", {Op::all_gather, Op::reduce_scatter}, pat_stages, pat_messages};
+constinit const Algorithm algo::pat{"pat", {Op::all_gather, Op::reduce_scatter}, pat_stages};
 
 }  // namespace weft::workload

@@ -94,93 +94,9 @@ Result<std::vector<Stage>> ring_stages(const Job& job) {
   return std::vector{std::move(stage)};
 }
 
-// Sends of one channel, edge by edge and turn by turn.
-class ChannelExpansion {
- public:
-  ChannelExpansion(const Job& job, Ring ring, double bytes, MessageWriter& out)
-      : job_(job),
-        ring_(std::move(ring)),
-        bytes_(bytes),
-        out_(out),
-        lent_(job.size(), no_message),
-        arrived_(job.size(), no_message),
-        next_(job.size(), no_message) {}
-
-  // What the rank at position i sends waits for what it received in the turn before (or in this
-  // one) and for its own send before.
-  enum class Turn : std::uint8_t { all_at_once, one_after_another };
-  void send(std::uint32_t i, std::uint32_t block, Message::Action action, Turn turn) {
-    const std::uint32_t n = job_.size();
-    const std::uint32_t before = (i + n - 1) % n;
-    const MessageIndex source = turn == Turn::all_at_once ? arrived_[before] : next_[before];
-    const Rank from = ring_.order[i], to = ring_.order[(i + 1) % n], relay = ring_.relay[i];
-    const std::uint32_t blocks[] = {block};
-    if (relay == no_rank) {
-      next_[i] = out_.add({from, to, bytes_, action}, blocks, {source, arrived_[i]});
-    } else {
-      lent_[i] = out_.add({from, relay, bytes_, Message::Action::hold}, blocks, {source, lent_[i]});
-      next_[i] = out_.add({relay, to, bytes_, action, lent_[i]}, blocks, {lent_[i], arrived_[i]});
-    }
-  }
-  void end_turn() { arrived_ = next_; }
-
-  const Ring& ring() const { return ring_; }
-
- private:
-  const Job& job_;
-  Ring ring_;
-  double bytes_;
-  MessageWriter& out_;
-  // By position of the sender: its last message to the relay, and to the next rank, in the turn
-  // before this one and in this one.
-  std::vector<MessageIndex> lent_, arrived_, next_;
-};
-
-// Turn k moves the block of the rank k + 1 places back: n - 1 turns of sums that end at its owner,
-// then n - 1 turns in which the owner's block goes round.
-void expand_turns(const Job& job, std::uint32_t channel, ChannelExpansion& channel_out) {
-  const std::uint32_t n = job.size();
-  const std::uint32_t first = job.op() == Op::all_gather ? n - 1 : 0;
-  const std::uint32_t last = job.op() == Op::reduce_scatter ? n - 1 : 2 * (n - 1);
-  for (std::uint32_t k = first; k < last; ++k) {
-    for (std::uint32_t i = 0; i < n; ++i) {
-      const Rank owner = channel_out.ring().order[(i + 2 * n - k - 1) % n];
-      channel_out.send(i, channel * n + owner,
-                       k < n - 1 ? Message::Action::reduce : Message::Action::copy,
-                       ChannelExpansion::Turn::all_at_once);
-    }
-    channel_out.end_turn();
-  }
-}
-
-void expand_stream(const Job& job, std::uint32_t channel, ChannelExpansion& channel_out) {
-  const std::uint32_t n = job.size();
-  const auto& order = channel_out.ring().order;
-  const auto root = static_cast<std::uint32_t>(std::ranges::find(order, Rank{0}) - order.begin());
-  for (std::uint32_t k = 0; k < job.chunks; ++k) {
-    for (std::uint32_t i = 0; i + 1 < n; ++i)
-      channel_out.send((root + i) % n, channel * job.chunks + k, Message::Action::copy,
-                       ChannelExpansion::Turn::one_after_another);
-    channel_out.end_turn();
-  }
-}
-
-void ring_messages(const Job& job, MessageWriter& out) {
-  const bool stream = job.op() == Op::broadcast;
-  const std::uint32_t blocks = job.channels * (stream ? job.chunks : job.size());
-  out.set_blocks(blocks);
-  for (std::uint32_t c = 0; c < job.channels; ++c) {
-    ChannelExpansion channel(job, ring_of(job.layout, c), job.bytes() / blocks, out);
-    stream ? expand_stream(job, c, channel) : expand_turns(job, c, channel);
-  }
-}
-
 }  // namespace
 
 constinit const Algorithm algo::ring{
-    "ring",
-    {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::broadcast},
-    ring_stages,
-    ring_messages};
+    "ring", {Op::all_reduce, Op::all_gather, Op::reduce_scatter, Op::broadcast}, ring_stages};
 
 }  // namespace weft::workload

@@ -113,6 +113,6 @@ Result<std::vector<Stage>> sharp_stages(const Job& job) {
 
 }  // namespace
 
-constinit const Algorithm algo::sharp{"sharp", {Op::all_reduce}, sharp_stages, nullptr};
+constinit const Algorithm algo::sharp{"sharp", {Op::all_reduce}, sharp_stages};
 
 }  // namespace weft::workload

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "workload/collective/layout.hpp"
-#include "workload/collective/messages.hpp"
 #include "workload/collective/traffic.hpp"
 
 namespace weft::workload {
@@ -19,7 +18,6 @@ struct Job {
   const Request& request;
   Layout layout;
   std::uint32_t channels;  // never 0
-  std::uint32_t chunks;    // pieces of a pipeline when expanded into messages
 
   std::uint32_t size() const { return layout.rank_count(); }
   Op op() const { return request.op; }
@@ -44,8 +42,6 @@ struct Algorithm {
   OpSet ops;
   // Fails: Errc::infeasible with the reason, for this layout.
   Result<std::vector<Stage>> (*build)(const Job& job);
-  // The same as messages; nullptr where switches do the work. Called only after `build` agreed.
-  void (*expand)(const Job& job, MessageWriter& out);
 };
 
 namespace algo {

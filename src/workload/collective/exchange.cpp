@@ -13,15 +13,4 @@ Stage all_pairs(const Job& job, std::string name, double bytes) {
   return stage;
 }
 
-void expand_all_pairs(const Job& job, Whose whose, Message::Action action, MessageWriter& out) {
-  const std::uint32_t n = job.size();
-  for (std::uint32_t d = 1; d < n; ++d)
-    for (Rank from = 0; from < n; ++from) {
-      const Rank to = (from + d) % n;
-      const std::uint32_t blocks[] = {whose == Whose::sender ? from : to};
-      out.send({from, to, job.share(), action}, blocks);
-    }
-  out.end_step();
-}
-
 }  // namespace weft::workload

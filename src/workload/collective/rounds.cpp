@@ -40,19 +40,4 @@ std::vector<Stage> build_rounds(const Job& job, const GatherScheme& scheme) {
   return stages;
 }
 
-void expand_rounds(const Job& job, const GatherScheme& scheme, MessageWriter& out) {
-  out.set_blocks(job.size());
-  const auto action = job.op() == Op::all_gather ? Message::Action::copy : Message::Action::reduce;
-  const std::uint32_t count = rounds_over(job.size());
-  for (std::uint32_t step = 0; step < count; ++step) {
-    const std::uint32_t round = round_at(job, step);
-    for (Rank r = 0; r < job.size(); ++r) {
-      const auto [from, to] = transfer(job, scheme, round, r);
-      const std::vector<Rank> parts = scheme.parts(job.size(), round, r);
-      out.send({from, to, job.share() * static_cast<double>(parts.size()), action}, parts);
-    }
-    out.end_step();
-  }
-}
-
 }  // namespace weft::workload

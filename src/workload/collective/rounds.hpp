@@ -20,13 +20,10 @@ inline std::uint32_t rounds_over(std::uint32_t n) {
 struct GatherScheme {
   std::string_view name;
   Rank (*receiver)(std::uint32_t n, std::uint32_t round, Rank from);
-  // Number of parts, and whose they are.
   std::uint32_t (*part_count)(std::uint32_t n, std::uint32_t round);
-  std::vector<Rank> (*parts)(std::uint32_t n, std::uint32_t round, Rank from);
 };
 
 // Every rank sends n - 1 parts in all. Stages of one flow per rank: O(n log n) edges.
 std::vector<Stage> build_rounds(const Job& job, const GatherScheme& scheme);
-void expand_rounds(const Job& job, const GatherScheme& scheme, MessageWriter& out);
 
 }  // namespace weft::workload

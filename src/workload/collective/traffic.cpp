@@ -149,7 +149,7 @@ Result<Job> make_job(const Fabric& fabric, const Request& request) {
   const std::uint32_t natural = layout.host_count() == 1 ? 1 : layout.lane_count_max();
   const std::uint32_t channels =
       request.channels != 0 ? request.channels : std::min(natural, channel_count_max);
-  return Job{fabric, request, std::move(layout), channels, 1};
+  return Job{fabric, request, std::move(layout), channels};
 }
 
 Result<const Algorithm*> choose_algorithm(const Job& job) {
