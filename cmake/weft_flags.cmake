@@ -32,6 +32,10 @@ if(WEFT_SANITIZE)
                          -fno-sanitize-recover=all)
   target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
 endif()
+if(WEFT_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+  target_compile_options(weft_flags INTERFACE -fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/cmake/libraries.ignore)
+  target_compile_definitions(weft_flags INTERFACE _GLIBCXX_ASSERTIONS)
+endif()
 
 # What -fsanitize=fuzzer-no-link stands for, in options that leave precompiled headers as they are: for
 # code that fuzz targets look into.
