@@ -74,6 +74,7 @@ void add_send(Commands& commands);
 void add_serve(Commands& commands);
 void add_sli(Commands& commands);
 void add_snapshot(Commands& commands);
+void add_spares(Commands& commands);
 void add_storm(Commands& commands);
 void add_sweep(Commands& commands);
 void add_trace(Commands& commands);
