@@ -121,7 +121,8 @@ void Network::launch(std::uint32_t id, double bytes) {
   WEFT_CHECK(transfer.active && !transfer.waiting && !transfer.flow.valid());
   if (options_.contention == NetworkOptions::Contention::off) {
     const double seconds = bytes * route_floor(RouteId(transfer.route));
-    routes_[transfer.route].latency_s = route_latency_s(RouteId(transfer.route));
+    Route& route = routes_[transfer.route];
+    if (route.latency_s < 0) route.latency_s = route_latency_s(RouteId(transfer.route));
     return simulation_.timer(now() + seconds + delay_s(transfer),
                              timer_tag(TimerKind::delivery, id));
   }
@@ -162,7 +163,7 @@ void Network::refresh(std::uint32_t id) {
 double Network::route_latency_s(RouteId id) {
   const Route& route = routes_[id.index()];
   if (route.wire == Wire::ignored || route.part_count == 0) return 0;
-  const Part& part = parts_[route.parts];
+  const Part& part = *parts_.at(route.parts);
   const Duration latency = router_.latency(part.from, part.to);
   return latency == duration_max ? 0 : latency.seconds();
 }
@@ -172,7 +173,7 @@ double Network::route_floor(RouteId id) {
   if (route.floor >= 0) return route.floor;
   HostLoad load(router_.fabric());
   for (std::uint32_t i = 0; i < route.part_count; ++i) {
-    const Part& part = parts_[route.parts + i];
+    const Part& part = *parts_.at(route.parts + i);
     load.add(part.from, part.to, part.weight);
   }
   return route.floor = load.seconds();
@@ -293,7 +294,10 @@ void Network::enter_state(std::size_t change) {
 void Network::apply_change(std::size_t index) {
   router_.set_state(changes_[index].state);
   enter_state(index);
-  if (options_.contention == NetworkOptions::Contention::off) return;
+  if (options_.contention == NetworkOptions::Contention::off) {
+    for (Route& route : routes_) route.latency_s = -1;
+    return;
+  }
   for (const LinkId id : ids<LinkId>(router_.resource_count()))
     simulation_.set_capacity(id, router_.capacity(id));
   for (std::uint32_t id = 0; id < transfers_.size(); ++id)

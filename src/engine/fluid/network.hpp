@@ -95,7 +95,7 @@ class Network final : Simulation::Listener {
     refresh(route.value);
     const Route& r = routes_[route.index()];
     for (std::uint32_t h = 0; h < r.hop_count; ++h)
-      visit(hops_[r.hops + h].link, hops_[r.hops + h].share);
+      visit(hops_.at(r.hops + h)->link, hops_.at(r.hops + h)->share);
   }
 
   void timer(double at_s, std::uint64_t tag);
@@ -131,8 +131,8 @@ class Network final : Simulation::Listener {
     Wire wire = Wire::ignored;
     enum class Life : std::uint8_t { kept, once } life = Life::once;
     bool reachable = false;
-    double latency_s = 0;  // of the first part, where the wire counts
-    double floor = -1;     // seconds per byte; negative: not known yet
+    double latency_s = -1;  // of the first part, where the wire counts; negative: not known yet
+    double floor = -1;      // seconds per byte; negative: not known yet
     double bytes_sent = 0;
     std::span<const NodeId> via;
   };
