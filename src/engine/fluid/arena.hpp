@@ -2,15 +2,55 @@
 // million allocations.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "base/check.hpp"
 
 namespace weft::engine::fluid {
+
+// A vector of plain items that grows without a second copy beside it, where the system can move
+// pages (hundreds of megabytes in large runs). New items are not initialized.
+template <class T>
+class GrowingArray {
+ public:
+  static_assert(std::is_trivially_copyable_v<T>);
+
+  void resize(std::size_t size) {
+    if (size > capacity_) {
+      const std::size_t capacity = std::max(size, 2 * capacity_);
+      void* const grown = std::realloc(items_.get(), capacity * sizeof(T));
+      if (grown == nullptr) throw std::bad_alloc();
+      static_cast<void>(items_.release());  // realloc() has freed or kept it
+      items_.reset(static_cast<T*>(grown));
+      capacity_ = capacity;
+    }
+    size_ = size;
+  }
+  void push_back(const T& item) {
+    resize(size_ + 1);
+    items_.get()[size_ - 1] = item;
+  }
+  void clear() { size_ = 0; }
+  std::size_t size() const { return size_; }
+  T* data() { return items_.get(); }
+  const T* data() const { return items_.get(); }
+
+ private:
+  struct Free {
+    void operator()(T* items) const { std::free(items); }
+  };
+  std::unique_ptr<T, Free> items_;
+  std::size_t size_ = 0, capacity_ = 0;
+};
 
 template <class... Columns>
 class BlockArena {
@@ -49,7 +89,7 @@ class BlockArena {
   }
 
  private:
-  std::tuple<std::vector<Columns>...> columns_;
+  std::tuple<GrowingArray<Columns>...> columns_;
   std::size_t size_ = 0;
   std::array<std::vector<std::uint32_t>, 33> free_;
 };

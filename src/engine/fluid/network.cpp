@@ -1,6 +1,7 @@
 #include "engine/fluid/network.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/check.hpp"
@@ -139,9 +140,20 @@ void Network::launch(std::uint32_t id, double bytes) {
 }
 
 // The path of a route that is used once stays in path_ until the next refresh().
-std::span<const Hop> Network::path_of(const Route& route) const {
+std::span<const Hop> Network::path_of(const Route& route) {
   if (route.life == Route::Life::once) return path_;
-  return {hops_.at(route.hops), route.hop_count};
+  path_.clear();
+  for (std::uint32_t h = 0; h < route.hop_count; ++h) path_.push_back(kept_.hop(route.hops + h));
+  return path_;
+}
+
+void Network::KeptHops::add(const Hop& hop) {
+  WEFT_CHECK(hops_.size() < UINT32_MAX);
+  const auto bits = std::bit_cast<std::uint64_t>(hop.share);
+  const auto next = static_cast<std::uint32_t>(shares_.size());
+  const auto [entry, is_new] = share_ids_.try_emplace(bits, next);
+  if (is_new) shares_.push_back(hop.share);
+  hops_.push_back({hop.link, entry->second});
 }
 
 void Network::refresh(std::uint32_t id) {
@@ -153,11 +165,9 @@ void Network::refresh(std::uint32_t id) {
   merger_.merge(raw_, path_);
   route.latency_s = route.reachable ? route_latency_s(RouteId(id)) : 0;
   if (route.life == Route::Life::once) return;
-  if (route.hop_count > 0) hops_.give_back(route.hops, BlockArena<Hop>::class_for(route.hop_count));
+  route.hops = kept_.size();
   route.hop_count = static_cast<std::uint32_t>(path_.size());
-  if (route.hop_count == 0) return;
-  route.hops = hops_.take(BlockArena<Hop>::class_for(route.hop_count));
-  std::ranges::copy(path_, hops_.at(route.hops));
+  for (const Hop& hop : path_) kept_.add(hop);
 }
 
 double Network::route_latency_s(RouteId id) {
@@ -289,6 +299,7 @@ void Network::enter_state(std::size_t change) {
                                          [](const auto& entry) { return entry.second.loss > 0; });
   lossy_state_ = lossy ? &state : nullptr;
   ++round_;
+  kept_.clear();  // all kept routes are looked for again
 }
 
 void Network::apply_change(std::size_t index) {

@@ -16,6 +16,8 @@ constexpr double noise = 1e-12;
 
 Solver::Solver(std::span<const double> capacity, const Options& options)
     : options_(options), epsilon_(std::max(options.tolerance, noise)) {
+  const auto reserve = [&](auto&... columns) { (columns.reserve(capacity.size()), ...); };
+  reserve(level_, target_, capacity_, bound_, list_, size_class_, is_dirty_, weighted_, used_slot_);
   for (const double c : capacity) add_resource(c);
 }
 
