@@ -1,20 +1,60 @@
-// Blocks of power-of-two size out of one vector, recycled: a million short lists without a million
-// allocations.
+// Blocks of power-of-two size out of parallel columns, recycled: a million short lists without a
+// million allocations.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "base/check.hpp"
 
 namespace weft::engine::fluid {
 
+// A vector of plain items that grows without a second copy beside it, where the system can move
+// pages (hundreds of megabytes in large runs). New items are not initialized.
 template <class T>
+class GrowingArray {
+ public:
+  static_assert(std::is_trivially_copyable_v<T>);
+
+  void resize(std::size_t size) {
+    if (size > capacity_) {
+      const std::size_t capacity = std::max(size, 2 * capacity_);
+      void* const grown = std::realloc(items_.get(), capacity * sizeof(T));
+      if (grown == nullptr) throw std::bad_alloc();
+      static_cast<void>(items_.release());  // realloc() has freed or kept it
+      items_.reset(static_cast<T*>(grown));
+      capacity_ = capacity;
+    }
+    size_ = size;
+  }
+  void push_back(const T& item) {
+    resize(size_ + 1);
+    items_.get()[size_ - 1] = item;
+  }
+  void clear() { size_ = 0; }
+  std::size_t size() const { return size_; }
+  T* data() { return items_.get(); }
+  const T* data() const { return items_.get(); }
+
+ private:
+  struct Free {
+    void operator()(T* items) const { std::free(items); }
+  };
+  std::unique_ptr<T, Free> items_;
+  std::size_t size_ = 0, capacity_ = 0;
+};
+
+template <class... Columns>
 class BlockArena {
  public:
-  // Blocks hold 2^size_class items. Cost: O(1) amortised.
+  // Blocks hold 2^size_class items of each column. Cost: O(1) amortised.
   static constexpr std::uint32_t class_for(std::uint32_t count) {
     return static_cast<std::uint32_t>(std::bit_width(count > 1 ? count - 1 : 0u));
   }
@@ -26,23 +66,30 @@ class BlockArena {
       free.pop_back();
       return first;
     }
-    const std::size_t first = items_.size();
-    WEFT_CHECK(first + (std::size_t{1} << size_class) <= UINT32_MAX);
-    items_.resize(first + (std::size_t{1} << size_class));
+    const std::size_t first = size_;
+    size_ += std::size_t{1} << size_class;
+    WEFT_CHECK(size_ <= UINT32_MAX);
+    std::apply([&](auto&... column) { (column.resize(size_), ...); }, columns_);
     return static_cast<std::uint32_t>(first);
   }
   void give_back(std::uint32_t first, std::uint32_t size_class) {
-    WEFT_CHECK(first + (std::size_t{1} << size_class) <= items_.size());
+    WEFT_CHECK(first + (std::size_t{1} << size_class) <= size_);
     free_[size_class].push_back(first);
   }
 
-  T* at(std::uint32_t first) { return items_.data() + first; }
-  const T* at(std::uint32_t first) const { return items_.data() + first; }
-  T& operator[](std::uint32_t index) { return items_[index]; }
-  const T& operator[](std::uint32_t index) const { return items_[index]; }
+  // From an item of a column on.
+  template <std::size_t column = 0>
+  auto* at(std::uint32_t index) {
+    return std::get<column>(columns_).data() + index;
+  }
+  template <std::size_t column = 0>
+  const auto* at(std::uint32_t index) const {
+    return std::get<column>(columns_).data() + index;
+  }
 
  private:
-  std::vector<T> items_;
+  std::tuple<GrowingArray<Columns>...> columns_;
+  std::size_t size_ = 0;
   std::array<std::vector<std::uint32_t>, 33> free_;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/fluid/network.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/check.hpp"
@@ -121,7 +122,8 @@ void Network::launch(std::uint32_t id, double bytes) {
   WEFT_CHECK(transfer.active && !transfer.waiting && !transfer.flow.valid());
   if (options_.contention == NetworkOptions::Contention::off) {
     const double seconds = bytes * route_floor(RouteId(transfer.route));
-    routes_[transfer.route].latency_s = route_latency_s(RouteId(transfer.route));
+    Route& route = routes_[transfer.route];
+    if (route.latency_s < 0) route.latency_s = route_latency_s(RouteId(transfer.route));
     return simulation_.timer(now() + seconds + delay_s(transfer),
                              timer_tag(TimerKind::delivery, id));
   }
@@ -138,9 +140,20 @@ void Network::launch(std::uint32_t id, double bytes) {
 }
 
 // The path of a route that is used once stays in path_ until the next refresh().
-std::span<const Hop> Network::path_of(const Route& route) const {
+std::span<const Hop> Network::path_of(const Route& route) {
   if (route.life == Route::Life::once) return path_;
-  return {hops_.at(route.hops), route.hop_count};
+  path_.clear();
+  for (std::uint32_t h = 0; h < route.hop_count; ++h) path_.push_back(kept_.hop(route.hops + h));
+  return path_;
+}
+
+void Network::KeptHops::add(const Hop& hop) {
+  WEFT_CHECK(hops_.size() < UINT32_MAX);
+  const auto bits = std::bit_cast<std::uint64_t>(hop.share);
+  const auto next = static_cast<std::uint32_t>(shares_.size());
+  const auto [entry, is_new] = share_ids_.try_emplace(bits, next);
+  if (is_new) shares_.push_back(hop.share);
+  hops_.push_back({hop.link, entry->second});
 }
 
 void Network::refresh(std::uint32_t id) {
@@ -152,17 +165,15 @@ void Network::refresh(std::uint32_t id) {
   merger_.merge(raw_, path_);
   route.latency_s = route.reachable ? route_latency_s(RouteId(id)) : 0;
   if (route.life == Route::Life::once) return;
-  if (route.hop_count > 0) hops_.give_back(route.hops, BlockArena<Hop>::class_for(route.hop_count));
+  route.hops = kept_.size();
   route.hop_count = static_cast<std::uint32_t>(path_.size());
-  if (route.hop_count == 0) return;
-  route.hops = hops_.take(BlockArena<Hop>::class_for(route.hop_count));
-  std::ranges::copy(path_, hops_.at(route.hops));
+  for (const Hop& hop : path_) kept_.add(hop);
 }
 
 double Network::route_latency_s(RouteId id) {
   const Route& route = routes_[id.index()];
   if (route.wire == Wire::ignored || route.part_count == 0) return 0;
-  const Part& part = parts_[route.parts];
+  const Part& part = *parts_.at(route.parts);
   const Duration latency = router_.latency(part.from, part.to);
   return latency == duration_max ? 0 : latency.seconds();
 }
@@ -172,7 +183,7 @@ double Network::route_floor(RouteId id) {
   if (route.floor >= 0) return route.floor;
   HostLoad load(router_.fabric());
   for (std::uint32_t i = 0; i < route.part_count; ++i) {
-    const Part& part = parts_[route.parts + i];
+    const Part& part = *parts_.at(route.parts + i);
     load.add(part.from, part.to, part.weight);
   }
   return route.floor = load.seconds();
@@ -288,12 +299,16 @@ void Network::enter_state(std::size_t change) {
                                          [](const auto& entry) { return entry.second.loss > 0; });
   lossy_state_ = lossy ? &state : nullptr;
   ++round_;
+  kept_.clear();  // all kept routes are looked for again
 }
 
 void Network::apply_change(std::size_t index) {
   router_.set_state(changes_[index].state);
   enter_state(index);
-  if (options_.contention == NetworkOptions::Contention::off) return;
+  if (options_.contention == NetworkOptions::Contention::off) {
+    for (Route& route : routes_) route.latency_s = -1;
+    return;
+  }
   for (const LinkId id : ids<LinkId>(router_.resource_count()))
     simulation_.set_capacity(id, router_.capacity(id));
   for (std::uint32_t id = 0; id < transfers_.size(); ++id)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/units.hpp"
@@ -94,8 +95,10 @@ class Network final : Simulation::Listener {
   void for_each_hop(RouteId route, Visit visit) {
     refresh(route.value);
     const Route& r = routes_[route.index()];
-    for (std::uint32_t h = 0; h < r.hop_count; ++h)
-      visit(hops_[r.hops + h].link, hops_[r.hops + h].share);
+    for (std::uint32_t h = 0; h < r.hop_count; ++h) {
+      const Hop hop = kept_.hop(r.hops + h);
+      visit(hop.link, hop.share);
+    }
   }
 
   void timer(double at_s, std::uint64_t tag);
@@ -131,10 +134,31 @@ class Network final : Simulation::Listener {
     Wire wire = Wire::ignored;
     enum class Life : std::uint8_t { kept, once } life = Life::once;
     bool reachable = false;
-    double latency_s = 0;  // of the first part, where the wire counts
-    double floor = -1;     // seconds per byte; negative: not known yet
+    double latency_s = -1;  // of the first part, where the wire counts; negative: not known yet
+    double floor = -1;      // seconds per byte; negative: not known yet
     double bytes_sent = 0;
     std::span<const NodeId> via;
+  };
+  // Paths of kept routes in the present state, end to end. Few shares differ, so each is stored
+  // once.
+  class KeptHops {
+   public:
+    std::uint32_t size() const { return static_cast<std::uint32_t>(hops_.size()); }
+    Hop hop(std::uint32_t at) const {
+      const Packed& hop = hops_.data()[at];
+      return {hop.link, shares_[hop.share]};
+    }
+    void add(const Hop& hop);
+    void clear() { hops_.clear(); }
+
+   private:
+    struct Packed {
+      LinkId link;
+      std::uint32_t share;
+    };
+    GrowingArray<Packed> hops_;
+    std::vector<double> shares_;
+    std::unordered_map<std::uint64_t, std::uint32_t> share_ids_;  // by bits; never iterated
   };
   struct Transfer {
     FlowId flow;  // invalid while it has no path, and when all is sent
@@ -158,7 +182,7 @@ class Network final : Simulation::Listener {
   void append_part(const Part& part, std::span<const NodeId> via);
   bool append_cable(NodeId from, NodeId to);
   void inflate_for_loss(std::size_t first_hop, const Part& part);
-  std::span<const Hop> path_of(const Route& route) const;
+  std::span<const Hop> path_of(const Route& route);
   double delay_s(const Transfer& transfer) const;
   void launch(std::uint32_t id, double bytes);
   void deliver(std::uint32_t id);
@@ -182,9 +206,9 @@ class Network final : Simulation::Listener {
   std::vector<Route> routes_;
   std::vector<std::uint32_t> free_routes_;
   BlockArena<Part> parts_;
-  BlockArena<Hop> hops_;
+  KeptHops kept_;
   HopMerger merger_;
-  std::vector<Hop> path_;  // scratch: merged
+  std::vector<Hop> path_;  // scratch: merged, or a kept path
   std::vector<Hop> raw_;   // scratch: as the router gave it
   bool reachable_ = true;
 };

@@ -1,9 +1,11 @@
 #include "engine/fluid/simulation.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 #include "engine/fluid/reference.hpp"
 
 namespace weft::engine::fluid {
@@ -75,6 +77,39 @@ void Simulation::EndQueue::erase(std::uint32_t flow) {
   } else {
     down(at, last);
   }
+}
+
+// ---- the queue of timers
+
+void Simulation::TimerQueue::push(double at, std::uint64_t tag) {
+  std::uint32_t& recent = recent_[mix64(std::bit_cast<std::uint64_t>(at)) % recent_.size()];
+  if (recent < buckets_.size() && buckets_[recent].at == at)
+    return buckets_[recent].tags.push_back(tag);
+  if (free_.empty()) {
+    recent = static_cast<std::uint32_t>(buckets_.size());
+    buckets_.emplace_back();
+  } else {
+    recent = free_.back();
+    free_.pop_back();
+  }
+  buckets_[recent].at = at;
+  buckets_[recent].tags.push_back(tag);
+  heap_.push_back({at, next_order_++, recent});
+  std::push_heap(heap_.begin(), heap_.end());
+}
+
+std::uint64_t Simulation::TimerQueue::pop() {
+  const std::uint32_t id = heap_.front().bucket;
+  Bucket& bucket = buckets_[id];
+  const std::uint64_t tag = bucket.tags[bucket.next++];
+  if (bucket.next < bucket.tags.size()) return tag;
+  bucket.at = -1;
+  bucket.next = 0;
+  bucket.tags.clear();
+  free_.push_back(id);
+  std::pop_heap(heap_.begin(), heap_.end());
+  heap_.pop_back();
+  return tag;
 }
 
 // ---- flows
@@ -174,9 +209,7 @@ double Simulation::stop(FlowId flow) {
   return left;
 }
 
-void Simulation::timer(double at, std::uint64_t tag) {
-  timers_.push({std::max(at, now_), next_order_++, tag});
-}
+void Simulation::timer(double at, std::uint64_t tag) { timers_.push(std::max(at, now_), tag); }
 
 // ---- time
 
@@ -238,7 +271,7 @@ void Simulation::run(Listener& listener) {
     refresh_rates();
     refresh_top();
     const double end = ends_.empty() ? unlimited : ends_.top_key();
-    const double timer = timers_.empty() ? unlimited : timers_.top().at;
+    const double timer = timers_.empty() ? unlimited : timers_.top_at();
     if (end == unlimited && timer == unlimited) return;
     WEFT_CHECK(timer >= now_);
     now_ = std::max(now_, std::min(end, timer));
@@ -250,11 +283,7 @@ void Simulation::run(Listener& listener) {
       free_flows_.push_back(id);
     }
     const double limit = now_ + now_ * together;
-    while (!timers_.empty() && timers_.top().at <= limit) {
-      const std::uint64_t tag = timers_.top().tag;
-      timers_.pop();
-      listener.on_timer(tag);
-    }
+    while (!timers_.empty() && timers_.top_at() <= limit) listener.on_timer(timers_.pop());
     if (options_.audit_every > 0 && events_ % options_.audit_every == 0) audit();
   }
 }

@@ -1,8 +1,8 @@
 // Flows in time: who ends when, under max-min fair rates.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <queue>
 #include <span>
 #include <vector>
 
@@ -80,12 +80,36 @@ class Simulation {
     std::uint64_t order = 0;
     bool active = false;
   };
-  struct Timer {
-    double at;
-    std::uint64_t order, tag;
-    bool operator<(const Timer& other) const {
-      return at != other.at ? at > other.at : order > other.order;
-    }
+  // Timers by time, then by order of push. Ranks in lockstep set many for the very same time, so
+  // what follows on a time known already joins its bucket.
+  class TimerQueue {
+   public:
+    void push(double at, std::uint64_t tag);
+    bool empty() const { return heap_.empty(); }
+    double top_at() const { return heap_.front().at; }
+    // The tag of the first timer; takes it out.
+    std::uint64_t pop();
+
+   private:
+    struct Bucket {
+      double at = -1;  // negative: not in use
+      std::size_t next = 0;
+      std::vector<std::uint64_t> tags;
+    };
+    struct Item {
+      double at;
+      std::uint64_t order;
+      std::uint32_t bucket;
+      bool operator<(const Item& other) const {
+        return at != other.at ? at > other.at : order > other.order;
+      }
+    };
+    std::vector<Item> heap_;
+    std::vector<Bucket> buckets_;
+    std::vector<std::uint32_t> free_;
+    // The latest bucket of a time, at a place of its hash; another time may have taken the place.
+    std::array<std::uint32_t, 1024> recent_{};
+    std::uint64_t next_order_ = 0;
   };
 
   // Ends by predicted time. A flow that slows down leaves its key in place, too early; the key is
@@ -132,7 +156,7 @@ class Simulation {
   std::size_t active_count_ = 0;
   std::uint64_t next_order_ = 0;
   EndQueue ends_;
-  std::priority_queue<Timer> timers_;
+  TimerQueue timers_;
   std::vector<double> carried_;
   std::vector<std::uint32_t> ended_;
   std::uint64_t events_ = 0;

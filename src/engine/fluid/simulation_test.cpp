@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -96,6 +97,30 @@ TEST_CASE("what is started in answer to an end begins at that instant") {
   sim.run(log);
   CHECK(log.ends.size() == 5);
   CHECK(log.ends.back().second == doctest::Approx(5));
+}
+
+TEST_CASE("timers go off by time, those of one time in the order in which they were set") {
+  struct Order final : Simulation::Listener {
+    Simulation* sim = nullptr;
+    std::vector<std::pair<double, std::uint64_t>> set, seen;
+    void on_flow_end(FlowId, std::uint64_t) override {}
+    void add(double at) {
+      sim->timer(at, set.size());
+      set.emplace_back(at, set.size());
+    }
+    void on_timer(std::uint64_t tag) override {
+      seen.emplace_back(sim->now(), tag);
+      if (set.size() < 20'000) add(sim->now() + static_cast<double>(tag % 3));
+    }
+  };
+  Simulation sim(std::vector<double>{}, {});
+  Order order;
+  order.sim = &sim;
+  for (std::uint32_t i = 0; i < 10'000; ++i)
+    order.add(i * 7919 % 3001 + 1);  // more times than 1,024
+  sim.run(order);
+  std::ranges::sort(order.set);
+  CHECK(order.seen == order.set);
 }
 
 TEST_CASE("random runs: bytes are conserved, audits agree, reruns are identical") {

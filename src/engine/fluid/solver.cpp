@@ -16,6 +16,8 @@ constexpr double noise = 1e-12;
 
 Solver::Solver(std::span<const double> capacity, const Options& options)
     : options_(options), epsilon_(std::max(options.tolerance, noise)) {
+  const auto reserve = [&](auto&... columns) { (columns.reserve(capacity.size()), ...); };
+  reserve(level_, target_, capacity_, bound_, list_, size_class_, is_dirty_, weighted_, used_slot_);
   for (const double c : capacity) add_resource(c);
 }
 
@@ -60,27 +62,24 @@ EntityId Solver::insert(std::span<const Hop> hops) {
   WEFT_CHECK(alive_[id] == 0);
   WEFT_CHECK(hops.empty() || hops.back().link.index() < level_.size());
   const auto count = static_cast<std::uint32_t>(hops.size());
-  const std::uint32_t size_class = BlockArena<double>::class_for(count);
-  const std::uint32_t first = hop_at_.take(size_class);
-  hop_weight_.take(size_class);
-  hop_slot_.take(size_class);
+  const std::uint32_t first = hops_.take(hops_.class_for(count));
   for (std::uint32_t h = 0; h < count; ++h) {
-    hop_at_[first + h] = hops[h].link.value;
-    hop_weight_[first + h] = hops[h].share;
+    *hops_.at<0>(first + h) = hops[h].link.value;
+    *hops_.at<1>(first + h) = hops[h].share;
   }
   path_[id] = {first, count};
   alive_[id] = 1;
   if (is_long(id) && long_.size() <= id) long_.resize(path_.size());
   rescan(id);
   note_changed(id);
-  for (std::uint32_t h = 0; h < count; ++h) link_hop(id, h);
+  for (std::uint32_t h = 0; h < count; ++h) link_hop(id, first + h);
   return EntityId(id);
 }
 
-void Solver::link_hop(std::uint32_t entity, std::uint32_t hop) {
-  const std::uint32_t place = path_[entity].first + hop;
-  const std::uint32_t at = hop_at_[place];
-  const double weight = hop_weight_[place];
+// `place` is the hop's index in hops_.
+void Solver::link_hop(std::uint32_t entity, std::uint32_t place) {
+  const std::uint32_t at = hop_at(place);
+  const double weight = hop_weight(place);
   make_room(at);
   List& list = list_[at];
   if (list.count == 0) {
@@ -88,11 +87,11 @@ void Solver::link_hop(std::uint32_t entity, std::uint32_t hop) {
     weighted_[at] = 0;
   }
   if (weight != 1) weighted_[at] = 1;
-  hop_slot_[place] = list.count;
-  member_[list.first + list.count] = is_long(entity) ? entity | long_bit : entity;
-  member_hop_[list.first + list.count] = hop;
-  member_weight_[list.first + list.count] = weight;
-  ++list.count;
+  hop_slot(place) = list.count;
+  const std::uint32_t slot = list.first + list.count++;
+  member(slot) = is_long(entity) ? entity | long_bit : entity;
+  member_weight(slot) = weight;
+  member_hop(slot) = place;
   if (target_[at] == unlimited) {
     bound_[at] += weight * demand(entity, at);  // infinite when this hop alone limits the entity
     if (bound_[at] <= capacity_[at]) return;
@@ -118,17 +117,13 @@ void Solver::make_room(std::uint32_t resource) {
   const std::uint8_t present = size_class_[resource];
   if (present != no_class && list.count < (1u << present)) return;
   const auto wanted = static_cast<std::uint8_t>(present == no_class ? 1 : present + 1);
-  const std::uint32_t first = member_.take(wanted);
-  member_hop_.take(wanted);
-  member_weight_.take(wanted);
+  const std::uint32_t first = members_.take(wanted);
   if (present != no_class) {
     WEFT_CHECK(list.count == 1u << present);
-    std::copy_n(member_.at(list.first), list.count, member_.at(first));
-    std::copy_n(member_hop_.at(list.first), list.count, member_hop_.at(first));
-    std::copy_n(member_weight_.at(list.first), list.count, member_weight_.at(first));
-    member_.give_back(list.first, present);
-    member_hop_.give_back(list.first, present);
-    member_weight_.give_back(list.first, present);
+    std::copy_n(members_.at<0>(list.first), list.count, members_.at<0>(first));
+    std::copy_n(members_.at<1>(list.first), list.count, members_.at<1>(first));
+    std::copy_n(members_.at<2>(list.first), list.count, members_.at<2>(first));
+    members_.give_back(list.first, present);
   }
   list.first = first;
   size_class_[resource] = wanted;
@@ -139,24 +134,22 @@ void Solver::remove(EntityId entity) {
   WEFT_CHECK(alive_[id] != 0);
   const Path path = path_[id];
   for (std::uint32_t h = 0; h < path.count; ++h) unlink_hop(path.first + h);
-  const std::uint32_t size_class = BlockArena<double>::class_for(path.count);
-  hop_at_.give_back(path.first, size_class);
-  hop_weight_.give_back(path.first, size_class);
-  hop_slot_.give_back(path.first, size_class);
+  hops_.give_back(path.first, hops_.class_for(path.count));
   alive_[id] = 0;
   free_entities_.push_back(id);
 }
 
-// `place` is the hop's index in the arenas.
 void Solver::unlink_hop(std::uint32_t place) {
-  const std::uint32_t at = hop_at_[place];
+  const std::uint32_t at = hop_at(place);
   List& list = list_[at];
-  const std::uint32_t slot = list.first + hop_slot_[place];
+  const std::uint32_t slot = list.first + hop_slot(place);
   const std::uint32_t last = list.first + --list.count;
-  member_[slot] = member_[last];
-  member_hop_[slot] = member_hop_[last];
-  member_weight_[slot] = member_weight_[last];
-  hop_slot_[path_[member_[slot] & ~long_bit].first + member_hop_[slot]] = hop_slot_[place];
+  if (slot != last) {
+    member(slot) = member(last);
+    member_weight(slot) = member_weight(last);
+    member_hop(slot) = member_hop(last);
+    hop_slot(member_hop(slot)) = hop_slot(place);
+  }
   if (list.count == 0) note_unused(at);
   if (target_[at] != unlimited || level_[at] != unlimited) mark_dirty(at);
 }
@@ -187,7 +180,7 @@ void Solver::rescan(std::uint32_t entity) {
   double low = unlimited, second = unlimited;
   std::uint32_t low_at = no_block, second_at = no_block;
   for (std::uint32_t h = 0; h < path.count; ++h) {
-    const std::uint32_t at = hop_at_[path.first + h];
+    const std::uint32_t at = hop_at(path.first + h);
     const double level = level_[at];
     if (level >= second) continue;
     if (level < low) {
@@ -209,7 +202,7 @@ double Solver::lowest_elsewhere(std::uint32_t entity, std::uint32_t resource) co
   if (path.count > short_hops_max)
     return long_[entity].low_at == resource ? long_[entity].second : rate_[entity];
   double low = unlimited;
-  const std::uint32_t* const hops = hop_at_.at(path.first);
+  const std::uint32_t* const hops = hops_.at<0>(path.first);
   for (std::uint32_t h = 0; h < path.count; ++h)
     if (hops[h] != resource) low = std::min(low, level_[hops[h]]);
   return low;
@@ -251,7 +244,7 @@ double Solver::water_fill(std::uint32_t resource) {
   const double load = weighted ? gather_demands<true>(resource) : gather_demands<false>(resource);
   bound_[resource] = load;
   if (list.count == 0 || load <= capacity_[resource] * (1 + noise)) return unlimited;
-  if (list.count == 1) return capacity_[resource] / member_weight_[list.first];
+  if (list.count == 1) return capacity_[resource] / member_weight(list.first);
   return weighted ? fill_level<true>(resource) : fill_level<false>(resource);
 }
 
@@ -259,7 +252,7 @@ double Solver::water_fill(std::uint32_t resource) {
 template <bool weighted>
 double Solver::gather_demands(std::uint32_t resource) {
   const List list = list_[resource];
-  const std::uint32_t* const members = member_.at(list.first);
+  const std::uint32_t* const members = members_.at<0>(list.first);
   const double level = level_[resource];
   double load = 0;
   for (std::uint32_t i = 0; i < list.count; ++i) {
@@ -267,7 +260,7 @@ double Solver::gather_demands(std::uint32_t resource) {
     const double rate = rate_[entity];
     const double demand = rate < level ? rate : lowest_elsewhere(entity, resource);
     demand_[i] = demand;
-    load += weighted ? member_weight_[list.first + i] * demand : demand;
+    load += weighted ? member_weight(list.first + i) * demand : demand;
   }
   return load;
 }
@@ -277,7 +270,7 @@ double Solver::gather_demands(std::uint32_t resource) {
 template <bool weighted>
 double Solver::fill_level(std::uint32_t resource) const {
   const List list = list_[resource];
-  const double* const weight = member_weight_.at(list.first);
+  const double* const weight = members_.at<1>(list.first);
   const double* const demand = demand_.data();
   const double capacity = capacity_[resource];
   // Two sums of each kind: half the latency of one, and still one fixed order of addition.
@@ -311,15 +304,15 @@ void Solver::apply_level(std::uint32_t resource) {
   // above what limits them, which changes nothing there.
   const double floor = std::min(before, level) * (1 - noise);
   for (std::uint32_t i = 0; i < list.count; ++i) {
-    const std::uint32_t member = member_[list.first + i];
-    if ((member & long_bit) != 0) {
-      update_long(member & ~long_bit, resource, level);
-    } else if (rate_[member] < floor) {
+    const std::uint32_t entity = member(list.first + i);
+    if ((entity & long_bit) != 0) {
+      update_long(entity & ~long_bit, resource, level);
+    } else if (rate_[entity] < floor) {
       continue;
     } else if (level < before) {
-      lower_short(member, resource, level);
+      lower_short(entity, resource, level);
     } else {
-      raise_short(member, resource, before);
+      raise_short(entity, resource, before);
     }
   }
 }
@@ -332,7 +325,7 @@ void Solver::lower_short(std::uint32_t entity, std::uint32_t resource, double le
     note_changed(entity);
   }
   const Path path = path_[entity];
-  const std::uint32_t* const hops = hop_at_.at(path.first);
+  const std::uint32_t* const hops = hops_.at<0>(path.first);
   for (std::uint32_t h = 0; h < path.count; ++h) {
     const double target = target_[hops[h]];
     if (hops[h] != resource && target > level && target != unlimited) mark_dirty(hops[h]);
@@ -342,7 +335,7 @@ void Solver::lower_short(std::uint32_t entity, std::uint32_t resource, double le
 // The resource no longer holds the entity at `before`; the lowest level of the path does.
 void Solver::raise_short(std::uint32_t entity, std::uint32_t resource, double before) {
   const Path path = path_[entity];
-  const std::uint32_t* const hops = hop_at_.at(path.first);
+  const std::uint32_t* const hops = hops_.at<0>(path.first);
   double low = unlimited, second = unlimited;
   std::uint32_t low_at = no_block;
   for (std::uint32_t h = 0; h < path.count; ++h) {
@@ -364,7 +357,7 @@ void Solver::raise_short(std::uint32_t entity, std::uint32_t resource, double be
     const std::uint32_t at = hops[h];
     if (at == resource || target_[at] <= before) continue;
     if (was_lowest) {
-      touch(at, hop_weight_[path.first + h], before, at == low_at ? second : low);
+      touch(at, hop_weight(path.first + h), before, at == low_at ? second : low);
     } else {
       mark_dirty(at);
     }
@@ -373,9 +366,9 @@ void Solver::raise_short(std::uint32_t entity, std::uint32_t resource, double be
 
 double Solver::weight_on(std::uint32_t entity, std::uint32_t resource) const {
   const Path path = path_[entity];
-  const std::uint32_t* const begin = hop_at_.at(path.first);
+  const std::uint32_t* const begin = hops_.at<0>(path.first);
   const auto hop = std::lower_bound(begin, begin + path.count, resource) - begin;
-  return hop_weight_[path.first + static_cast<std::uint32_t>(hop)];
+  return hop_weight(path.first + static_cast<std::uint32_t>(hop));
 }
 
 // Brings the two lowest levels up to date and wakes the resources for which the demand moved.
@@ -420,8 +413,8 @@ void Solver::wake_long(std::uint32_t entity, std::uint32_t resource, double low,
     note_changed(entity);
     const Path path = path_[entity];
     for (std::uint32_t h = 0; h < path.count; ++h) {
-      const std::uint32_t at = hop_at_[path.first + h];
-      if (at != resource) touch(at, hop_weight_[path.first + h], demand_before(at), demand_now(at));
+      const std::uint32_t at = hop_at(path.first + h);
+      if (at != resource) touch(at, hop_weight(path.first + h), demand_before(at), demand_now(at));
     }
     return;
   }
@@ -515,7 +508,7 @@ void Solver::fill_progressively() {
     left_[at] = capacity_[at];
     open_[at] = list.count;
     double weight = 0;
-    for (std::uint32_t i = 0; i < list.count; ++i) weight += member_weight_[list.first + i];
+    for (std::uint32_t i = 0; i < list.count; ++i) weight += member_weight(list.first + i);
     weight_left_[at] = weight;
     pending_.push_back({capacity_[at] / weight, at});
   }
@@ -541,14 +534,14 @@ void Solver::fill_progressively() {
 void Solver::freeze_members(std::uint32_t resource, double share, std::vector<char>& frozen) {
   const List list = list_[resource];
   for (std::uint32_t i = 0; i < list.count; ++i) {
-    const std::uint32_t id = member_[list.first + i] & ~long_bit;
+    const std::uint32_t id = member(list.first + i) & ~long_bit;
     if (frozen[id] != 0) continue;
     frozen[id] = 1;
     const Path path = path_[id];
     for (std::uint32_t place = path.first; place < path.first + path.count; ++place) {
-      const std::uint32_t at = hop_at_[place];
-      left_[at] -= hop_weight_[place] * share;
-      weight_left_[at] -= hop_weight_[place];
+      const std::uint32_t at = hop_at(place);
+      left_[at] -= hop_weight(place) * share;
+      weight_left_[at] -= hop_weight(place);
       --open_[at];
     }
   }

@@ -59,8 +59,8 @@ class Solver {
   template <class Visit>
   void for_each_hop(EntityId entity, Visit visit) const {
     const Path path = path_[entity.index()];
-    for (std::uint32_t h = 0; h < path.count; ++h)
-      visit(LinkId(hop_at_[path.first + h]), hop_weight_[path.first + h]);
+    for (std::uint32_t h = path.first; h < path.first + path.count; ++h)
+      visit(LinkId(hop_at(h)), hop_weight(h));
   }
   // Entities whose rate may differ since the last clear_changed(); removed ones may be among them.
   std::span<const EntityId> changed() const { return changed_; }
@@ -94,10 +94,16 @@ class Solver {
     bool operator<(const Pending& other) const { return key > other.key; }
   };
   static constexpr std::uint32_t short_hops_max = 16;
-  static constexpr std::uint32_t long_bit = 1u << 31;  // in member_: the entity is a long one
+  static constexpr std::uint32_t long_bit = 1u << 31;  // in members_: the entity is a long one
 
+  const std::uint32_t& hop_at(std::uint32_t place) const { return *hops_.at<0>(place); }
+  double hop_weight(std::uint32_t place) const { return *hops_.at<1>(place); }
+  std::uint32_t& hop_slot(std::uint32_t place) { return *hops_.at<2>(place); }
+  std::uint32_t& member(std::uint32_t slot) { return *members_.at<0>(slot); }
+  double& member_weight(std::uint32_t slot) { return *members_.at<1>(slot); }
+  std::uint32_t& member_hop(std::uint32_t slot) { return *members_.at<2>(slot); }
   bool same(double a, double b) const;
-  void link_hop(std::uint32_t entity, std::uint32_t hop);
+  void link_hop(std::uint32_t entity, std::uint32_t place);
   void make_room(std::uint32_t resource);
   void note_used(std::uint32_t resource);
   void note_unused(std::uint32_t resource);
@@ -145,14 +151,11 @@ class Solver {
   std::vector<std::uint8_t> alive_, is_changed_;
   std::vector<LongPath> long_;  // of long entities; empty until there is one
   std::vector<std::uint32_t> free_entities_;
-  // Members of resources; blocks of the three are taken together.
-  BlockArena<std::uint32_t> member_;      // entity, with long_bit
-  BlockArena<std::uint32_t> member_hop_;  // which of the entity's hops
-  BlockArena<double> member_weight_;
-  // Hops of entities, by resource in ascending order; likewise.
-  BlockArena<std::uint32_t> hop_at_;  // resource
-  BlockArena<double> hop_weight_;
-  BlockArena<std::uint32_t> hop_slot_;  // place in the resource's list
+  // Members of resources: entity with long_bit, weight, index of its hop in hops_.
+  BlockArena<std::uint32_t, double, std::uint32_t> members_;
+  // Hops of entities, by resource in ascending order: resource, weight, place in the resource's
+  // list.
+  BlockArena<std::uint32_t, double, std::uint32_t> hops_;
   std::vector<std::uint32_t> dirty_;
   std::vector<Pending> pending_;
   std::vector<EntityId> changed_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <unordered_map>
 #include <utility>
 
 #include "workload/collective/algorithm.hpp"
@@ -22,8 +23,8 @@ Status check_ranks(const Fabric& fabric, std::span<const NodeId> ranks) {
         Errc::infeasible, {},
         fmt::format("a collective over only {} rank{}", ranks.size(), ranks.empty() ? "s" : ""),
         "use at least 2 GPUs");
-  constexpr std::uint32_t unused = UINT32_MAX;
-  std::vector<std::uint32_t> rank_of(fabric.gpus().size(), unused);
+  std::unordered_map<std::uint32_t, std::uint32_t> rank_of;  // by node; groups are small
+  rank_of.reserve(ranks.size());
   for (std::uint32_t r = 0; r < ranks.size(); ++r) {
     const NodeId node = ranks[r];
     if (node.index() >= fabric.node_count())
@@ -34,12 +35,10 @@ Status check_ranks(const Fabric& fabric, std::span<const NodeId> ranks) {
       return fail(Errc::infeasible, {},
                   fmt::format("rank {} is {}, which is a {}, not a GPU", r, fabric.name(node),
                               model::to_text(fabric.kind(node))));
-    std::uint32_t& seen = rank_of[fabric.role_index(node)];
-    if (seen != unused)
+    if (const auto [seen, is_new] = rank_of.try_emplace(node.value, r); !is_new)
       return fail(Errc::infeasible, {},
-                  fmt::format("{} is both rank {} and rank {}", fabric.name(node), seen, r),
+                  fmt::format("{} is both rank {} and rank {}", fabric.name(node), seen->second, r),
                   "a GPU can be in a group only once");
-    seen = r;
   }
   return {};
 }
