@@ -243,6 +243,7 @@ GraphResult GraphRun::take_result() {
   for (const std::string& note : library_calls_.notes())
     result_.notes.push_back(fmt::format("job {}: {}", job_.name, note));
   if (!result_.finished) list_stuck();
+  if (front_end_) result_.front_end = std::move(front_end_->result);
   return std::move(result_);
 }
 

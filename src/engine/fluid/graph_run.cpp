@@ -34,6 +34,11 @@ GraphRun::GraphRun(const GraphJob& job, std::uint32_t index, const Surroundings&
   if (job_.stop == GraphJob::Stop::steady) steadiness_.expect();
   WEFT_CHECK(job_.ranks.size() == graph_.rank_count);
   WEFT_CHECK(index_ < 1024 && graph_.actors.size() < timer_begin);
+  if (job_.front_end)
+    front_end_.emplace(
+        *job_.front_end,
+        owner_tag(Owner::front_end, std::uint64_t{index_} << (actor_bits + operation_bits)),
+        job_.iterations, network_);
   prepare();
 }
 
@@ -115,9 +120,69 @@ void GraphRun::begin() {
   network_.timer(job_.start.seconds(), tag(static_cast<std::uint32_t>(timer_begin), 0));
 }
 
+// The step before has ended; this one begins when it has its data.
+void GraphRun::ask_iteration() {
+  iteration_start_s_ = network_.now();
+  if (!front_end_) return begin_iteration();
+  const bool first = await_ == Await::nothing && iteration_ == 0;
+  await_ = first ? Await::start : Await::data;
+  await_since_s_ = iteration_start_s_;
+  if (first) front_end_->begin();
+  proceed();
+}
+
+void GraphRun::on_front_end(std::uint64_t value) {
+  front_end_->on_event(value);
+  proceed();
+}
+
+// Goes on where the front end lets it.
+void GraphRun::proceed() {
+  FrontEndResult& times = front_end_->result;
+  const double waited = network_.now() - await_since_s_;
+  switch (await_) {
+    case Await::nothing:
+      return;
+    case Await::start:
+      if (!front_end_->started() || !front_end_->has_data()) return;
+      times.start_s = waited;
+      iteration_start_s_ = network_.now();
+      break;
+    case Await::data:
+      if (!front_end_->has_data()) return;
+      times.ingest_stall_s.push_back(waited);
+      break;
+    case Await::checkpoint:
+      if (front_end_->checkpoint_blocks()) return;
+      times.checkpoint_stall_s.push_back(waited);
+      return go_on(was_last_);
+    case Await::end:
+      if (!front_end_->idle()) return;
+      await_ = Await::nothing;
+      result_.end_s = network_.now();
+      result_.finished = true;
+      return;
+  }
+  await_ = Await::nothing;
+  front_end_->take_data();
+  begin_iteration();
+}
+
+// After a step and the checkpoint behind it.
+void GraphRun::go_on(bool last) {
+  await_ = Await::nothing;
+  if (!last) return network_.timer(network_.now(), tag(static_cast<std::uint32_t>(timer_begin), 0));
+  if (!front_end_) {
+    result_.finished = true;
+    return;
+  }
+  front_end_->stop_fetching();
+  await_ = Await::end;
+  proceed();
+}
+
 void GraphRun::begin_iteration() {
   WEFT_CHECK(!iterating_ && !working_);
-  iteration_start_s_ = network_.now();
   iterating_ = true;
   operations_ended_ = 0;
   std::ranges::fill(arrived_, 0);
@@ -125,7 +190,7 @@ void GraphRun::begin_iteration() {
   waits_.clear();
   for (std::uint32_t a = 0; a < actors_.size(); ++a) {
     ActorState& state = actors_[a];
-    state.busy_until_s = iteration_start_s_;
+    state.busy_until_s = network_.now();
     state.compute_s = 0;
     const auto& operations = program(a).source->operations;
     for (std::uint32_t o = 0; o < operations.size(); ++o)
@@ -146,17 +211,21 @@ void GraphRun::end_iteration() {
   for (const Stream& stream : streams_) WEFT_CHECK(stream.running == none && stream.queue.empty());
   iterating_ = false;
   if (job_.stop == GraphJob::Stop::steady && steadiness_.all()) {
-    result_.finished = true;  // an iteration that has run beside others that had stopped
-    return;
+    return after_step(true);  // an iteration that has run beside others that had stopped
   }
   account_iteration();
   record_spans();
   accept_iteration();
-  if (was_last_iteration()) {
-    result_.finished = true;
-    return;
-  }
-  network_.timer(network_.now(), tag(static_cast<std::uint32_t>(timer_begin), 0));
+  after_step(was_last_iteration());
+}
+
+void GraphRun::after_step(bool last) {
+  if (!front_end_ || !front_end_->checkpoint_due(iteration_, last)) return go_on(last);
+  was_last_ = last;
+  await_ = Await::checkpoint;
+  await_since_s_ = network_.now();
+  front_end_->begin_checkpoint();
+  proceed();
 }
 
 // What has been found out about the iteration becomes part of the result.
@@ -307,7 +376,7 @@ void GraphRun::start_compute(std::uint32_t actor, std::uint32_t operation) {
 void GraphRun::on_timer(std::uint64_t value) {
   const auto operation = static_cast<std::uint32_t>(value & ((1u << operation_bits) - 1));
   const auto actor = static_cast<std::uint32_t>(value >> operation_bits & timer_begin);
-  if (actor == timer_begin) return begin_iteration();
+  if (actor == timer_begin) return ask_iteration();
   const std::uint8_t stream = op(actor, operation).stream;
   if (phase_[row(actor, operation)] != Phase::running) return;
   if (stream != 0) {

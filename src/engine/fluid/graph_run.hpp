@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "engine/fluid/front_end.hpp"
 #include "engine/fluid/network.hpp"
 #include "engine/fluid/traffic_player.hpp"
 #include "engine/jobs/jobs.hpp"
@@ -60,6 +61,7 @@ class GraphRun {
   void on_timer(std::uint64_t value);
   void on_delivered(std::uint64_t value);
   void on_played(std::uint64_t token);
+  void on_front_end(std::uint64_t value);  // a timer or a delivery
   // Share of the present iteration that has been done, in operations, plus the iterations before.
   double progress() const {
     return static_cast<double>(iteration_) +
@@ -72,6 +74,7 @@ class GraphRun {
   // The same in short, for Standstill::why.
   std::string why_transfer(std::uint64_t value) const;
   std::string why_play(std::uint64_t token) const;
+  std::string why_front_end(std::uint64_t value) const { return front_end_->why(value); }
 
   // Everything that was sent along kept routes: for the flows behind a hot link.
   struct RouteUse {
@@ -152,10 +155,14 @@ class GraphRun {
   const Program& program(std::uint32_t actor) const;
 
   void prepare();
+  void ask_iteration();
+  void proceed();
   void begin_iteration();
   void end_iteration();
   void accept_iteration();
   bool was_last_iteration();
+  void after_step(bool last);
+  void go_on(bool last);
   void become_ready(std::uint32_t actor, std::uint32_t operation);
   void run_worklist();
   bool may_start(std::uint32_t actor, std::uint32_t operation);
@@ -241,11 +248,17 @@ class GraphRun {
   std::uint32_t iteration_ = 0;
   std::size_t operations_ended_ = 0;
   double iteration_start_s_ = 0;
+  // What the job waits for at the front end.
+  enum class Await : std::uint8_t { nothing, start, data, checkpoint, end };
+  Await await_ = Await::nothing;
+  bool was_last_ = false;
+  double await_since_s_ = 0;
+  std::optional<FrontEndRun> front_end_;
   std::map<std::pair<std::uint32_t, model::Dimension>, double> waits_;
   GraphResult current_, result_;  // of this iteration; of all that have ended
 };
 
-// The ten busiest links between NICs and switches, with who sent over them.
+// The ten busiest links between NICs and switches of the back end, with who sent over them.
 std::vector<model::HotLink> hottest_links(std::span<const double> link_bytes, double makespan_s,
                                           std::span<const std::unique_ptr<GraphRun>> graphs,
                                           Network& network);

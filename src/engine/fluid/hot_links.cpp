@@ -22,7 +22,8 @@ std::vector<LinkId> busiest(Network& network, std::span<const double> link_bytes
     return link_bytes[link.index()] / bytes_per_s(link, network);
   };
   for (const LinkId link : fabric.links())
-    if (link_bytes[link.index()] > 0 && fabric.on_wire(link)) links.push_back(link);
+    if (link_bytes[link.index()] > 0 && fabric.on_wire(link) && !model::on_front_end(fabric, link))
+      links.push_back(link);
   const std::size_t kept = std::min(hot_max, links.size());
   std::ranges::partial_sort(links, links.begin() + static_cast<std::ptrdiff_t>(kept),
                             [&](LinkId a, LinkId b) {

@@ -67,6 +67,8 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
         return graph_of(value).on_timer(value);
       case Owner::graph_collective:
         return graph_of(value).on_played(tag);
+      case Owner::front_end:
+        return graph_of(value).on_front_end(value);
     }
   }
 
@@ -74,6 +76,7 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
     active_until_s_ = network_.now();
     const std::uint64_t value = owned_value(tag);
     if (owner_of(tag) == Owner::player) return player_.on_delivered(value);
+    if (owner_of(tag) == Owner::front_end) return graph_of(value).on_front_end(value);
     graph_of(value).on_delivered(value);
   }
 
@@ -165,6 +168,10 @@ std::string JobRun::unfinished_line(std::uint64_t tag) const {
   const std::uint64_t value = owned_value(tag);
   if (owner_of(tag) == Owner::graph)
     return graphs_[GraphRun::index_of(value)]->describe_transfer(value);
+  if (owner_of(tag) == Owner::front_end) {
+    const GraphRun& graph = *graphs_[GraphRun::index_of(value)];
+    return fmt::format("job {}: {}", graph.name(), graph.why_front_end(value));
+  }
   const TrafficPlayer::Origin origin = player_.origin(value);
   if (owner_of(origin.token) == Owner::graph_collective)
     return graphs_[GraphRun::index_of(owned_value(origin.token))]->describe_play(origin.token);
@@ -180,6 +187,8 @@ std::string JobRun::unfinished_line(std::uint64_t tag) const {
 std::string JobRun::why(std::uint64_t tag) const {
   const std::uint64_t value = owned_value(tag);
   if (owner_of(tag) == Owner::graph) return graphs_[GraphRun::index_of(value)]->why_transfer(value);
+  if (owner_of(tag) == Owner::front_end)
+    return graphs_[GraphRun::index_of(value)]->why_front_end(value);
   const TrafficPlayer::Origin origin = player_.origin(value);
   if (owner_of(origin.token) == Owner::graph_collective)
     return graphs_[GraphRun::index_of(owned_value(origin.token))]->why_play(origin.token);

@@ -12,6 +12,7 @@
 #include "engine/jobs/time_histogram.hpp"
 #include "model/fabric/fabric.hpp"
 #include "model/fabric/faults.hpp"
+#include "model/fabric/frontend.hpp"
 #include "model/work/op_graph.hpp"
 #include "model/work/outcome.hpp"
 #include "workload/collective/calls.hpp"
@@ -40,6 +41,26 @@ struct Job {
   std::optional<workload::CallCost> cost;
 };
 
+// What a job does over the front-end network beside its steps.
+struct FrontEnd {
+  // Communicators come up before the first step: `lead_s` of messages one after another, then
+  // `bytes` over every edge of the ring of front-end NICs, in no less than `paced_s`.
+  struct StartUp {
+    double lead_s = 0, paced_s = 0, bytes = 0;
+    std::vector<NodeId> ring;
+  };
+  StartUp start;
+  // Fetched for every step, which begins when it is there; `prefetch` sets may be ahead of it.
+  std::vector<model::StorageFlow> ingest;
+  std::uint32_t prefetch = 1;
+  // Written after every `every` steps; 0: after the last. Steps wait for the write or, where it is
+  // asynchronous, for the write before it and then for `copy_s`.
+  std::vector<model::StorageFlow> checkpoint;
+  std::uint32_t every = 0;
+  bool asynchronous = false;
+  double copy_s = 0;
+};
+
 // A graph that is run again and again, each iteration beginning when all actors have ended the one
 // before: `iterations` times or, with Stop::steady, until for all such graphs the last two
 // iterations took the same time to one part in a thousand and the last one began after the last
@@ -59,6 +80,7 @@ struct GraphJob {
   // Groups that an algorithm cannot serve use auto, and the result says how many.
   workload::Algorithms algorithms{};
   workload::Library library{.cost = workload::Library::Cost::line_rate};
+  std::optional<FrontEnd> front_end;  // of the fluid engine
 };
 
 // Jobs side by side on one fabric.
@@ -89,8 +111,22 @@ struct JobResult {
 };
 inline constexpr std::size_t span_count_max = 10'000;
 
+struct FrontEndResult {
+  double start_up_s = 0;                   // communicators, from the job's start
+  double start_s = 0;                      // from the job's start to the first step's
+  std::vector<double> ingest_s;            // of each fetch that ended
+  std::vector<double> ingest_stall_s;      // of each step but the first
+  std::vector<double> checkpoint_s;        // of each write that ended
+  std::vector<double> checkpoint_stall_s;  // of each checkpoint
+  struct Span {
+    std::string name;
+    double start_s, end_s;
+  };
+  std::vector<Span> spans;
+};
+
 struct GraphResult {
-  std::vector<double> iteration_s;  // finished ones
+  std::vector<double> iteration_s;  // finished ones, with their wait for input
   double end_s = 0;
   bool finished = false;
   std::optional<Standstill> standstill;  // where not finished
@@ -126,6 +162,7 @@ struct GraphResult {
   std::vector<std::string> notes;
   // Where it stands still: operations that never ended, one line each, bounded.
   std::vector<std::string> stuck;
+  std::optional<FrontEndResult> front_end;
 };
 
 struct RunResult {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -132,6 +133,16 @@ Result<std::vector<StorageFlow>> ingest_flows(const Fabric& fabric,
   WEFT_TRY(std::vector<StorageFlow> flows, checkpoint_flows(fabric, transfer));
   for (StorageFlow& flow : flows) std::swap(flow.from, flow.to);
   return flows;
+}
+
+bool on_front_end(const Fabric& fabric, LinkId link) {
+  constexpr std::array<std::string_view, 5> roles{fe_nic_role, storage_nic_role, "rsw", "fsw",
+                                                  "ssw"};
+  if (!fabric.find_role(fe_nic_role).valid()) return false;
+  const auto is_end = [&](NodeId node) {
+    return std::ranges::find(roles, fabric.role_name(node)) != roles.end();
+  };
+  return is_end(fabric.from(link)) && is_end(fabric.to(link));
 }
 
 double storage_seconds_min(const Fabric& fabric, std::span<const StorageFlow> flows) {

@@ -25,6 +25,9 @@ std::span<const NodeId> storage_nics(const Fabric& fabric);
 // role).
 std::vector<NodeId> fe_nics_of(const Fabric& fabric, NodeId host);
 
+// Whether the link joins NICs or switches of the front end that generators add.
+bool on_front_end(const Fabric& fabric, LinkId link);
+
 // One transfer. Its ends are for route::Router::append_gpu_path and latency: the end at the storage
 // is the storage host itself, so that the path crosses what that host sustains.
 struct StorageFlow {

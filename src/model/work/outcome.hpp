@@ -42,7 +42,8 @@ struct HotLink {
 };
 
 // What a job with a model or a recorded workload found out, beyond JobOutcome. Times are of the
-// last step and means over GPUs unless said otherwise: step_time = compute + exposed + idle.
+// last step and means over GPUs unless said otherwise: step_time = compute + exposed + idle +
+// ingest stall.
 struct TrainingOutcome {
   std::string model;  // "llama3-405b", or the name of the trace's format
   std::string plan;   // "TP 8, PP 16, DP 128"
@@ -75,8 +76,13 @@ struct TrainingOutcome {
   };
   std::vector<Straggler> stragglers;  // worst first, at most 10
   std::vector<double> step_times_s;
-  double bootstrap_s = no_number;   // communicator set-up over the front-end network
-  double checkpoint_s = no_number;  // one checkpoint over the front-end network
+  // Over the front-end network.
+  double start_s = no_number;             // from the job's start to its first step's
+  double bootstrap_s = no_number;         // communicator set-up
+  double ingest_s = no_number;            // fetching the data of a step, mean
+  double ingest_stall_s = no_number;      // what the last step waited for its data
+  double checkpoint_s = no_number;        // writing a checkpoint, mean
+  double checkpoint_stall_s = no_number;  // what steps wait for a checkpoint, mean; in no step time
 };
 
 // A job that came to a stop before its end.

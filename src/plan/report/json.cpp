@@ -127,8 +127,12 @@ void add_training(Json& job, const TrainingOutcome& training) {
   job["waits"] = list_of(training.waits);
   job["stragglers"] = list_of(training.stragglers);
   job["step_times_s"] = numbers(training.step_times_s);
+  job["start_s"] = number(training.start_s);
   job["bootstrap_s"] = number(training.bootstrap_s);
+  job["ingest_s"] = number(training.ingest_s);
+  job["ingest_stall_s"] = number(training.ingest_stall_s);
   job["checkpoint_s"] = number(training.checkpoint_s);
+  job["checkpoint_stall_s"] = number(training.checkpoint_stall_s);
 }
 
 // null for a job that came to its end.

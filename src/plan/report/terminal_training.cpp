@@ -133,6 +133,28 @@ std::string step_table(const Outcome& outcome, const std::vector<JobRow>& rows) 
   });
 }
 
+// Of jobs with a front-end network. Checkpoints are no part of a step's time.
+std::string front_end_table(const std::vector<JobRow>& rows) {
+  return fitted([&](std::size_t name_max) {
+    Table table({{"front end", left},
+                 {"job", left},
+                 {"start"},
+                 {"ingest"},
+                 {"ingest stall"},
+                 {"checkpoint"},
+                 {"checkpoint stall"}});
+    for (const JobRow& row : rows) {
+      const TrainingOutcome& t = row.training();
+      if (row.job->unfinished || !std::isfinite(t.start_s)) continue;
+      table.add({name_cell(row.variant->name, name_max),
+                 name_cell(row.job->name, std::min<std::size_t>(name_max, 16)),
+                 time_cell(t.start_s), time_cell(t.ingest_s), time_cell(t.ingest_stall_s),
+                 time_cell(t.checkpoint_s), time_cell(t.checkpoint_stall_s)});
+    }
+    return table.row_count() > 0 ? "\n" + table.text() : std::string{};
+  });
+}
+
 // The largest flow with its example, then how much the next ones carry.
 std::string flows_text(const HotLink& link) {
   constexpr std::size_t shown = 3;
@@ -306,8 +328,8 @@ std::string training_text(const Outcome& outcome) {
   const std::vector<JobRow> rows = rows_of(outcome);
   if (rows.empty()) return {};
   if (rows.size() > job_rows_max) return compact_tables(outcome, rows);
-  return step_table(outcome, rows) + hot_links(outcome) + wait_table(outcome) +
-         byte_table(outcome, rows);
+  return step_table(outcome, rows) + front_end_table(rows) + hot_links(outcome) +
+         wait_table(outcome) + byte_table(outcome, rows);
 }
 
 }  // namespace weft::plan::report

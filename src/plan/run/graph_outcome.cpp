@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "plan/run/frontend_times.hpp"
+#include "plan/run/front_end.hpp"
 
 namespace weft::plan {
 namespace {
@@ -20,7 +20,9 @@ bool is_steady(const Jobs& jobs, const Setup& setup) {
   const bool alone = jobs.order.size() == 1;
   const bool unchanging =
       std::ranges::all_of(setup.changes, [](const auto& change) { return change.at.ps <= 0; });
-  return alone && unchanging;
+  const bool fetches = std::ranges::any_of(
+      jobs.graphs, [](const PlacedGraph& placed) { return placed.ingest.bytes.count > 0; });
+  return alone && unchanging && !fetches;
 }
 
 void add_steps(const GraphResult& result, model::JobOutcome& out) {
@@ -109,8 +111,8 @@ std::vector<engine::GraphJob> graph_jobs(const Jobs& jobs, const Setup& setup) {
   return out;
 }
 
-Result<model::JobOutcome> graph_outcome(const PlacedGraph& placed, const GraphResult& result,
-                                        const GraphContext& context) {
+model::JobOutcome graph_outcome(const PlacedGraph& placed, const GraphResult& result,
+                                const GraphContext& context) {
   const Setup& setup = context.setup;
   const std::span<const model::HotLink> hot_links = context.hot_links;
   model::JobOutcome out{.name = placed.name,
@@ -133,7 +135,8 @@ Result<model::JobOutcome> graph_outcome(const PlacedGraph& placed, const GraphRe
     add_link_roofline(placed.name, context.run_s, training);
   }
   if (placed.training) add_rates(*placed.training, training);
-  WEFT_TRY_STATUS(add_frontend_times(placed, setup, context.seed, training, context.notes));
+  if (result.front_end && result.finished)
+    add_front_end_times(placed.name, *result.front_end, training, context.notes);
   out.roofline_s = training.roofline_s;
   if (out.roofline_s > 0) out.ratio = training.step_time_s / out.roofline_s;
   out.training = std::move(training);
@@ -142,6 +145,14 @@ Result<model::JobOutcome> graph_outcome(const PlacedGraph& placed, const GraphRe
 
 void add_graph_spans(const PlacedGraph& placed, const GraphResult& result,
                      std::vector<model::Span>& spans) {
+  if (result.front_end)
+    for (const engine::FrontEndResult::Span& span : result.front_end->spans)
+      spans.push_back({.name = span.name,
+                       .category = "front end",
+                       .track = fmt::format("{} / front end", placed.name),
+                       .start_s = span.start_s,
+                       .duration_s = span.end_s - span.start_s,
+                       .args = {}});
   const model::OpGraph& graph = *placed.graph;
   for (const GraphResult::Span& span : result.spans) {
     const model::Program& program = graph.programs[span.program];

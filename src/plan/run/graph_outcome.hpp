@@ -17,16 +17,13 @@ std::vector<engine::GraphJob> graph_jobs(const Jobs& jobs, const Setup& setup);
 // What else the outcome of a graph depends on, and where its notes go.
 struct GraphContext {
   const Setup& setup;
-  std::uint64_t seed;
   std::span<const model::HotLink> hot_links;  // of the whole run
   double run_s;                               // how long it was
   std::vector<model::Note>& notes;
 };
 
-// Fails where the front-end network cannot serve what the job asks of it.
-Result<model::JobOutcome> graph_outcome(const PlacedGraph& placed,
-                                        const engine::GraphResult& result,
-                                        const GraphContext& context);
+model::JobOutcome graph_outcome(const PlacedGraph& placed, const engine::GraphResult& result,
+                                const GraphContext& context);
 
 // One lane for each role: what its first actor did in the last iteration.
 void add_graph_spans(const PlacedGraph& placed, const engine::GraphResult& result,

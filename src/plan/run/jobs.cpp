@@ -247,12 +247,58 @@ class JobReader {
       placed.repeat = static_cast<std::uint32_t>(reader.count("repeat", std::nullopt, 1, 10'000));
     placed.start = Time{reader.duration("start", Duration{}).ps};
     placed.library = setup_.library;
-    placed.checkpoint = reader.bytes("checkpoint", Bytes{});
-    placed.ingest = reader.bytes("ingest", Bytes{});
+    read_checkpoint(reader, placed);
+    read_ingest(reader, placed);
+    if (setup_.engine_name == EngineName::packet)
+      for (const char* key : {"checkpoint", "ingest", "bootstrap"})
+        if (reader.has(key))
+          reader.error(Errc::unsupported, reader.where(key),
+                       fmt::format("the packet engine does not run \"{}:\"", key),
+                       "remove the key, or use engine: fluid");
     read_algorithms(reader, placed);
     if (const Config* section = reader.child("bootstrap"))
       placed.bootstrap = workload::read_bootstrap(*section, errors_);
     placed.where = reader.where();
+  }
+
+  // BYTES, or {bytes, every, mode: sync | async, copy_rate}.
+  void read_checkpoint(Reader& reader, PlacedGraph& placed) {
+    const Config* section = reader.child("checkpoint");
+    if (section == nullptr) return;
+    PlacedGraph::Checkpoint& out = placed.checkpoint;
+    if (section->kind != Config::Kind::map) {
+      out.bytes = reader.bytes("checkpoint", Bytes{});
+      return;
+    }
+    Reader keys(*section, "checkpoint", errors_);
+    out.bytes = keys.bytes("bytes", std::nullopt);
+    out.every = static_cast<std::uint32_t>(keys.count("every", 0, 0, 10'000));
+    const std::array<std::string, 2> modes{"sync", "async"};
+    out.asynchronous = keys.choice("mode", modes, 0) == 1;
+    if (out.asynchronous) out.copy_rate = keys.rate("copy_rate", std::nullopt);
+    if (out.asynchronous && keys.has("copy_rate") && out.copy_rate <= Rate{})
+      keys.error(Errc::value, keys.where("copy_rate"), "checkpoint.copy_rate must be above 0",
+                 "write e.g. \"25 GB/s\", what a GPU writes to its host");
+    if (out.every > placed.repeat)
+      keys.error(Errc::value, keys.where("every"),
+                 fmt::format("a checkpoint every {} steps needs \"repeat:\" with as many at least",
+                             out.every),
+                 fmt::format("add repeat: {} to the job", out.every));
+    keys.finish();
+  }
+
+  // BYTES, or {bytes, prefetch}.
+  void read_ingest(Reader& reader, PlacedGraph& placed) {
+    const Config* section = reader.child("ingest");
+    if (section == nullptr) return;
+    if (section->kind != Config::Kind::map) {
+      placed.ingest.bytes = reader.bytes("ingest", Bytes{});
+      return;
+    }
+    Reader keys(*section, "ingest", errors_);
+    placed.ingest.bytes = keys.bytes("bytes", std::nullopt);
+    placed.ingest.prefetch = static_cast<std::uint32_t>(keys.count("prefetch", 1, 1, 10'000));
+    keys.finish();
   }
 
   void read_algorithms(Reader& reader, PlacedGraph& placed) {

@@ -36,7 +36,17 @@ struct PlacedGraph {
   std::uint32_t repeat = 0;                     // 0: until steady
   Time start;
   double overlap_slowdown = 1;
-  Bytes checkpoint, ingest;  // per GPU; 0: not asked for
+  // Bytes per GPU; 0: not asked for. As engine::FrontEnd has them.
+  struct Checkpoint {
+    Bytes bytes;
+    std::uint32_t every = 0;
+    bool asynchronous = false;
+    Rate copy_rate;  // of each GPU to its host, asynchronous ones only
+  } checkpoint;
+  struct Ingest {
+    Bytes bytes;
+    std::uint32_t prefetch = 1;
+  } ingest;
   workload::BootstrapModel bootstrap;
   workload::Algorithms algorithms{};
   workload::Library library;

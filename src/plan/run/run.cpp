@@ -14,6 +14,7 @@
 #include "model/fabric/faults.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "plan/explain/explain.hpp"
+#include "plan/run/front_end.hpp"
 #include "plan/run/graph_outcome.hpp"
 #include "plan/run/jobs.hpp"
 #include "plan/run/reduce.hpp"
@@ -156,7 +157,8 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, const engine
   std::vector<engine::Job> jobs;
   for (const PlacedJob& placed : prepared.jobs.collectives) jobs.push_back(placed.job);
   model::VariantOutcome out{.name = prepared.scenario->name, .scheme = setup.routing.scheme};
-  const auto graphs = graph_jobs(prepared.jobs, setup);
+  auto graphs = graph_jobs(prepared.jobs, setup);
+  WEFT_TRY_STATUS(add_front_ends(prepared.jobs, router, graphs));
   WEFT_TRY(engine::RunResult result, setup.run({jobs, graphs}, router, watch));
   out.notes = std::move(result.notes);
   out.packet = std::move(result.packet);
@@ -165,10 +167,8 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, const engine
   for (const Jobs::Entry entry : prepared.jobs.order) {
     if (entry.kind == Jobs::Entry::Kind::graph) {
       const PlacedGraph& placed = prepared.jobs.graphs[entry.index];
-      const GraphContext context{setup, prepared.scenario->seed, result.hot_links,
-                                 result.makespan_s, out.notes};
-      WEFT_TRY(model::JobOutcome job, graph_outcome(placed, result.graphs[entry.index], context));
-      out.jobs.push_back(std::move(job));
+      const GraphContext context{setup, result.hot_links, result.makespan_s, out.notes};
+      out.jobs.push_back(graph_outcome(placed, result.graphs[entry.index], context));
       add_graph_spans(placed, result.graphs[entry.index], out.spans);
       for (const std::string& note : placed.notes)
         out.notes.push_back({model::Note::Severity::info, note});

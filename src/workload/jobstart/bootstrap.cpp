@@ -22,10 +22,14 @@ double root_seconds(const BootstrapModel& model, std::uint64_t ranks, double rou
          answers * (round_trip_s + model.root_service.seconds()) + 0.5 * round_trip_s;
 }
 
+// Round one edge of the ring in one exchange.
+std::uint64_t passed_entries(const BootstrapModel& model, std::uint64_t ranks) {
+  return model.exchange == BootstrapExchange::both_ways ? ceil_div(ranks - 1, 2) : ranks - 1;
+}
+
 double exchange_seconds(const BootstrapModel& model, std::uint64_t ranks, double round_trip_s) {
-  std::uint64_t steps = ranks - 1;
-  std::uint64_t passed = ranks - 1;
-  if (model.exchange == BootstrapExchange::both_ways) steps = passed = ceil_div(ranks - 1, 2);
+  const std::uint64_t passed = passed_entries(model, ranks);
+  std::uint64_t steps = passed;
   if (model.exchange == BootstrapExchange::tree)
     steps = static_cast<std::uint64_t>(std::bit_width(ranks - 1));
   const double step_s = round_trip_s / 2 + model.message.seconds();
@@ -34,6 +38,12 @@ double exchange_seconds(const BootstrapModel& model, std::uint64_t ranks, double
 }
 
 }  // namespace
+
+double exchange_bytes(const BootstrapModel& model, std::uint64_t ranks) {
+  if (ranks < 2) return 0;
+  return static_cast<double>(model.exchanges) * static_cast<double>(passed_entries(model, ranks)) *
+         static_cast<double>(model.entry.count);
+}
 
 BootstrapTime& BootstrapTime::operator+=(const BootstrapTime& other) {
   store_s += other.store_s;

@@ -66,6 +66,10 @@ BootstrapTime bootstrap_time(const BootstrapModel& model, const Communicators& c
 BootstrapTime job_bootstrap_time(const BootstrapModel& model, std::span<const Communicators> kinds,
                                  Duration round_trip);
 
+// Bytes that every edge of the ring of one communicator carries, each way there is, in all
+// exchanges: the part of exchange_s that grows with the network's load.
+double exchange_bytes(const BootstrapModel& model, std::uint64_t ranks);
+
 // Reads a `bootstrap:` section with the keys of BootstrapModel; exchange is ring, both_ways or
 // tree. A null section gives the defaults; errors go to the list.
 BootstrapModel read_bootstrap(const Config& section, Errors& errors);

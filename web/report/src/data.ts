@@ -53,8 +53,12 @@ export interface TrainingJob extends Job {
   waits: {rank: string; dimension: string; seconds: Value}[];
   stragglers: {rank: string; factor: Value}[];
   step_times_s: Value[];
+  start_s: Value;
   bootstrap_s: Value;
+  ingest_s: Value;
+  ingest_stall_s: Value;
   checkpoint_s: Value;
+  checkpoint_stall_s: Value;
 }
 
 // The last step of a training job; see timeline.hpp.

@@ -22,8 +22,12 @@ function facts(job: TrainingJob) {
     ['Roofline', [format.seconds(job.roofline_s), job.roofline_resource]
       .filter((part) => part !== '').join(', ')],
     ['Memory of the fullest GPU', format.bytes(job.memory_bytes)],
+    ['Start to first step', format.seconds(job.start_s)],
     ['Communicator bootstrap', format.seconds(job.bootstrap_s)],
-    ['Checkpoint', format.seconds(job.checkpoint_s)]];
+    ['Input of a step', format.seconds(job.ingest_s)],
+    ['Wait for input', format.seconds(job.ingest_stall_s)],
+    ['Checkpoint', format.seconds(job.checkpoint_s)],
+    ['Wait for a checkpoint', format.seconds(job.checkpoint_stall_s)]];
   const shown = known.filter((fact) => fact[1] !== format.none);
   if (shown.length === 0) return undefined;
   return el('dl', {class: 'facts'}, ...shown.map(([term, value]) =>
