@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "plan/design/bill.hpp"
 #include "plan/explain/explain.hpp"
 #include "plan/run/setup.hpp"
 
@@ -18,6 +19,7 @@ namespace {
 
 struct ExplainArgs {
   std::string file;
+  std::string prices;
 };
 
 // The states that faults bring about after the start; the first is that of the tables.
@@ -51,6 +53,16 @@ void print_states(const plan::Setup& setup) {
   if (later.size() > states_shown) fmt::print("note: {}\n", left_out(later.size() - states_shown));
 }
 
+// --prices: the bill of materials alone, of the fabric as built.
+int print_bill(const Common& common, const model::Fabric& fabric, const std::string& table) {
+  const auto prices = plan::load_prices(table);
+  if (!prices) return report(prices.error());
+  const auto bill = plan::bill_of(fabric, *prices);
+  if (!bill) return report(bill.error());
+  fmt::print("{}", common.json ? plan::to_json(*bill) + "\n" : plan::to_table(*bill));
+  return done;
+}
+
 int explain_command(const Common& common, const ExplainArgs& args) {
   const auto options = common.load_options();
   if (!options) return report(options.error());
@@ -59,6 +71,7 @@ int explain_command(const Common& common, const ExplainArgs& args) {
   const model::Scenario& scenario = file->variants.front();
   const auto setup = plan::read_setup(scenario);
   if (!setup) return report(setup.error());
+  if (!args.prices.empty()) return print_bill(common, setup->fabric, args.prices);
   const model::State initial = setup->changes.empty() ? model::State{} : setup->changes[0].state;
   const plan::FabricFacts facts = plan::explain(setup->fabric, initial);
   const std::string effective = to_yaml(scenario.root);
@@ -92,6 +105,7 @@ void add_explain(Commands& commands) {
   const auto [c, args] = commands.add<ExplainArgs>(
       "explain", "Show the effective scenario and properties of its fabric", explain_command);
   c.add_option("file", args.file, "Scenario or fabric file")->required();
+  c.add_option("--prices", args.prices, "Price table: print the bill of materials instead");
 }
 
 }  // namespace weft::cli
