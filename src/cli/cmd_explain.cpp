@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 
 #include "base/hash.hpp"
@@ -10,6 +11,7 @@
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "plan/design/bill.hpp"
+#include "plan/design/plan_fabric.hpp"
 #include "plan/explain/explain.hpp"
 #include "plan/run/setup.hpp"
 
@@ -20,6 +22,7 @@ namespace {
 struct ExplainArgs {
   std::string file;
   std::string prices;
+  bool plan = false;
 };
 
 // The states that faults bring about after the start; the first is that of the tables.
@@ -63,7 +66,24 @@ int print_bill(const Common& common, const model::Fabric& fabric, const std::str
   return done;
 }
 
+// --plan: the request stands in the place of the file.
+int print_plans(const Common& common, const ExplainArgs& args) {
+  const auto request = plan::parse_plan({args.file, {.file = "--plan"}});
+  if (!request) return report(request.error());
+  std::optional<plan::Prices> prices;
+  if (!args.prices.empty()) {
+    auto table = plan::load_prices(args.prices);
+    if (!table) return report(table.error());
+    prices = *std::move(table);
+  }
+  const auto plans = plan::plan_fabric(*request, prices ? &*prices : nullptr);
+  if (!plans) return report(plans.error());
+  fmt::print("{}", common.json ? plan::to_json(*plans) + "\n" : plan::to_table(*plans));
+  return done;
+}
+
 int explain_command(const Common& common, const ExplainArgs& args) {
+  if (args.plan) return print_plans(common, args);
   const auto options = common.load_options();
   if (!options) return report(options.error());
   const auto file = model::load_scenario(args.file, *options);
@@ -106,6 +126,7 @@ void add_explain(Commands& commands) {
       "explain", "Show the effective scenario and properties of its fabric", explain_command);
   c.add_option("file", args.file, "Scenario or fabric file")->required();
   c.add_option("--prices", args.prices, "Price table: print the bill of materials instead");
+  c.add_flag("--plan", args.plan, "The file is a request: \"131072 x 400G, radix 512\"");
 }
 
 }  // namespace weft::cli
