@@ -116,6 +116,8 @@ Result<Prices> read_prices(const Config& config) {
   Reader table(config, "prices", errors);
   out.file = config.where.file;
   out.currency = table.text("currency", "USD");
+  if (out.currency.empty())
+    table.error(Errc::value, table.where("currency"), "\"currency\" is empty");
   read_floor(table, errors, out);
   read_list(table, "switches", errors, out.switches, [](Reader& reader, Prices::Switch& s) {
     s.ports = reader.count("ports", std::nullopt, 1, ports_max);
