@@ -178,7 +178,8 @@ void bill_nics(const Fabric& fabric, Shop& shop, Bill& bill) {
     std::map<Rate, std::size_t> counts;
     for (const NodeId node : role.nodes) {
       Rate sum;
-      for (const auto& [rate, count] : ports_of(fabric, node)) sum = sum + rate * count;
+      for (const auto& [rate, count] : ports_of(fabric, node))  // stays at the top, as in explain()
+        sum.bps = rate.bps > (INT64_MAX - sum.bps) / count ? INT64_MAX : sum.bps + rate.bps * count;
       if (sum.bps > 0) ++counts[sum];
     }
     for (const auto& [rate, count] : counts) {

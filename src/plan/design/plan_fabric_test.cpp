@@ -126,6 +126,26 @@ TEST_CASE("plans that cannot be read are refused with all reasons") {
   CHECK(plan_refusal("2000000 x 400G, radix 64").contains("must be 1 to 1000000"));
 }
 
+TEST_CASE("a plan is priced as the fabric that it names") {
+  const auto table = read_prices(*parse_yaml(R"(
+switches: [{ports: 64, rate: 400 Gbps, price: 7, watts: 3}]
+optics: [{type: DR4, rate: 400 Gbps, reach_m: 500, price: 2, watts: 1}]
+nics: [{rate: 400 Gbps, price: 5, watts: 2}]
+)",
+                                             "p.yaml"));
+  REQUIRE(table.has_value());
+  const auto request = parse_plan({"512 x 400G, radix 64", {}});
+  REQUIRE(request.has_value());
+  const auto out = plan_fabric(*request, &*table);
+  REQUIRE(out.has_value());
+  for (const Candidate& c : *out) {
+    REQUIRE(c.bill.has_value());
+    CHECK(c.bill->price == static_cast<double>(7 * c.switches + 2 * 2 * c.links + 5 * c.nics));
+    CHECK(c.bill->watts == static_cast<double>(3 * c.switches + 2 * c.links + 2 * c.nics));
+    CHECK(static_cast<std::int64_t>(c.bill->transceivers) == 2 * c.links);
+  }
+}
+
 TEST_CASE("JSON of plans") {
   const auto all = plans("1024 x 400G, radix 64");
   const auto json = nlohmann::json::parse(to_json(all));
