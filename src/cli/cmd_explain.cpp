@@ -3,12 +3,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "plan/design/bill.hpp"
+#include "plan/design/plan_fabric.hpp"
 #include "plan/explain/explain.hpp"
 #include "plan/run/setup.hpp"
 
@@ -18,6 +21,8 @@ namespace {
 
 struct ExplainArgs {
   std::string file;
+  std::string prices;
+  bool plan = false;
 };
 
 // The states that faults bring about after the start; the first is that of the tables.
@@ -51,7 +56,34 @@ void print_states(const plan::Setup& setup) {
   if (later.size() > states_shown) fmt::print("note: {}\n", left_out(later.size() - states_shown));
 }
 
+// --prices: the bill of materials alone, of the fabric as built.
+int print_bill(const Common& common, const model::Fabric& fabric, const std::string& table) {
+  const auto prices = plan::load_prices(table);
+  if (!prices) return report(prices.error());
+  const auto bill = plan::bill_of(fabric, *prices);
+  if (!bill) return report(bill.error());
+  fmt::print("{}", common.json ? plan::to_json(*bill) + "\n" : plan::to_table(*bill));
+  return done;
+}
+
+// --plan: the request stands in the place of the file.
+int print_plans(const Common& common, const ExplainArgs& args) {
+  const auto request = plan::parse_plan({args.file, {.file = "--plan"}});
+  if (!request) return report(request.error());
+  std::optional<plan::Prices> prices;
+  if (!args.prices.empty()) {
+    auto table = plan::load_prices(args.prices);
+    if (!table) return report(table.error());
+    prices = *std::move(table);
+  }
+  const auto plans = plan::plan_fabric(*request, prices ? &*prices : nullptr);
+  if (!plans) return report(plans.error());
+  fmt::print("{}", common.json ? plan::to_json(*plans) + "\n" : plan::to_table(*plans));
+  return done;
+}
+
 int explain_command(const Common& common, const ExplainArgs& args) {
+  if (args.plan) return print_plans(common, args);
   const auto options = common.load_options();
   if (!options) return report(options.error());
   const auto file = model::load_scenario(args.file, *options);
@@ -59,6 +91,7 @@ int explain_command(const Common& common, const ExplainArgs& args) {
   const model::Scenario& scenario = file->variants.front();
   const auto setup = plan::read_setup(scenario);
   if (!setup) return report(setup.error());
+  if (!args.prices.empty()) return print_bill(common, setup->fabric, args.prices);
   const model::State initial = setup->changes.empty() ? model::State{} : setup->changes[0].state;
   const plan::FabricFacts facts = plan::explain(setup->fabric, initial);
   const std::string effective = to_yaml(scenario.root);
@@ -92,6 +125,8 @@ void add_explain(Commands& commands) {
   const auto [c, args] = commands.add<ExplainArgs>(
       "explain", "Show the effective scenario and properties of its fabric", explain_command);
   c.add_option("file", args.file, "Scenario or fabric file")->required();
+  c.add_option("--prices", args.prices, "Price table: print the bill of materials instead");
+  c.add_flag("--plan", args.plan, "The file is a request: \"131072 x 400G, radix 512\"");
 }
 
 }  // namespace weft::cli

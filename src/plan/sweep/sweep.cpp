@@ -6,8 +6,10 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/csv.hpp"
 #include "base/parallel.hpp"
@@ -48,13 +50,18 @@ Result<std::vector<Axis>> read_axes(const Config& sweep) {
   return axes;
 }
 
+std::string one_line(const Error& error) {
+  std::string text = error.text();
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
 std::vector<SweepRow> rows_of(const SweepPoint& point, const Result<model::Outcome>& outcome) {
   std::vector<std::string> values;
   for (const auto& [key, value] : point.values) values.push_back(value);
   if (!outcome) {
     SweepRow row{.values = values};
-    row.error = outcome.error().text();
-    std::ranges::replace(row.error, '\n', ' ');
+    row.error = one_line(outcome.error());
     return {row};
   }
   std::vector<SweepRow> rows;
@@ -66,6 +73,54 @@ std::vector<SweepRow> rows_of(const SweepPoint& point, const Result<model::Outco
                       job.unfinished ? model::to_text(*job.unfinished) : ""});
   }
   return rows;
+}
+
+// Prices each variant once.
+void add_costs(const SweepPoint& point, const PriceVariant& price, std::vector<SweepRow>& rows) {
+  for (const model::Scenario& variant : point.scenario.variants) {
+    const auto cost = price(variant);
+    for (SweepRow& row : rows) {
+      if (row.variant != variant.name) continue;
+      if (cost)
+        row.cost = *cost;
+      else if (row.error.empty())
+        row.error = one_line(cost.error());
+    }
+  }
+}
+
+// Time, price and power: less is better.
+using Merit = std::tuple<double, double, double>;
+Merit merit(const SweepRow& row) { return {row.job.time_mean_s, row.cost->price, row.cost->watts}; }
+bool beats(const Merit& a, const Merit& b) {
+  return a != b && std::get<0>(a) <= std::get<0>(b) && std::get<1>(a) <= std::get<1>(b) &&
+         std::get<2>(a) <= std::get<2>(b);
+}
+
+// In order of merits a row is beaten by earlier ones only, and then by one of the front.
+void mark_front(std::vector<SweepRow*> rows) {
+  std::ranges::stable_sort(rows, {}, [](const SweepRow* row) { return merit(*row); });
+  std::vector<SweepRow*> front;
+  SweepRow* best = nullptr;
+  const auto price_of_rate = [](const SweepRow* row) {
+    return row->job.time_mean_s * row->cost->price;
+  };
+  for (SweepRow* row : rows) {
+    if (std::ranges::any_of(front, [&](SweepRow* f) { return beats(merit(*f), merit(*row)); }))
+      continue;
+    row->on_front = true;
+    front.push_back(row);
+    if (best == nullptr || price_of_rate(row) < price_of_rate(best)) best = row;
+  }
+  if (best != nullptr) best->is_best = true;
+}
+
+void mark_fronts(std::vector<SweepRow>& rows) {
+  std::map<std::string, std::vector<SweepRow*>> jobs;
+  for (SweepRow& row : rows)
+    if (row.error.empty() && row.cost && row.job.time_mean_s > 0)
+      jobs[row.job.name].push_back(&row);
+  for (const auto& [name, of_job] : jobs) mark_front(of_job);
 }
 
 std::string number(double value) { return std::isnan(value) ? "" : fmt::format("{}", value); }
@@ -98,7 +153,7 @@ Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file) {
 }
 
 SweepResult run_sweep(const std::vector<SweepPoint>& points, const RunPoint& run,
-                      std::uint32_t threads, Progress& progress) {
+                      std::uint32_t threads, Progress& progress, const PriceVariant& price) {
   std::vector<std::vector<SweepRow>> rows(points.size());
   std::atomic<std::size_t> failed{0};
   std::size_t done = 0;
@@ -106,6 +161,7 @@ SweepResult run_sweep(const std::vector<SweepPoint>& points, const RunPoint& run
   parallel_for(points.size(), threads, [&](std::size_t i) {
     const Result<model::Outcome> outcome = run(points[i].scenario);
     rows[i] = rows_of(points[i], outcome);
+    if (price) add_costs(points[i], price, rows[i]);
     if (std::ranges::any_of(rows[i], [](const SweepRow& row) { return !row.error.empty(); }))
       ++failed;
     const std::lock_guard lock(progress_mutex);
@@ -117,6 +173,7 @@ SweepResult run_sweep(const std::vector<SweepPoint>& points, const RunPoint& run
   for (std::vector<SweepRow>& list : rows)
     for (SweepRow& row : list) out.rows.push_back(std::move(row));
   out.failed_points = failed;
+  mark_fronts(out.rows);
   return out;
 }
 
@@ -145,6 +202,29 @@ double training_value(const SweepRow& row, const TrainingColumn& column) {
   return row.job.training ? (*row.job.training).*column.value : model::no_number;
 }
 
+// What a price table adds: iterations a second per million of price and per MW, and the front.
+struct CostColumn {
+  const char* head;  // of the table
+  const char* name;  // of CSV and JSON
+  double scale;      // of the table
+  double (*value)(const SweepRow& row);
+};
+constexpr std::array<CostColumn, 4> cost_columns{{
+    {"cost", "cost", 1, [](const SweepRow& row) { return row.cost->price; }},
+    {"kW", "watts", 1e-3, [](const SweepRow& row) { return row.cost->watts; }},
+    {"1/s per M", "per_s_per_million", 1,
+     [](const SweepRow& row) { return 1e6 / (row.job.time_mean_s * row.cost->price); }},
+    {"1/s per MW", "per_s_per_mw", 1,
+     [](const SweepRow& row) { return 1e6 / (row.job.time_mean_s * row.cost->watts); }},
+}};
+double cost_value(const SweepRow& row, const CostColumn& column) {
+  const double value = row.cost ? column.value(row) : model::no_number;
+  return std::isfinite(value) ? value : model::no_number;
+}
+const char* front_text(const SweepRow& row) {
+  return row.is_best ? "best" : row.on_front ? "front" : "";
+}
+
 }  // namespace
 
 std::string to_table(const SweepResult& result) {
@@ -157,6 +237,11 @@ std::string to_table(const SweepResult& result) {
   const bool training = has_training(result);
   if (training)
     for (const TrainingColumn& column : training_columns) heads.push_back({column.head, right});
+  const bool priced = !result.currency.empty();
+  if (priced) {
+    for (const CostColumn& column : cost_columns) heads.push_back({column.head, right});
+    heads.push_back({"Pareto, " + result.currency, left});
+  }
   Table table(heads);
   for (const SweepRow& row : result.rows) {
     std::vector<std::string> cells = row.values;
@@ -172,6 +257,11 @@ std::string to_table(const SweepResult& result) {
     if (training)
       for (const TrainingColumn& column : training_columns)
         cells.push_back(shown(training_value(row, column), column.scale));
+    if (priced) {
+      for (const CostColumn& column : cost_columns)
+        cells.push_back(shown(cost_value(row, column), column.scale));
+      cells.push_back(front_text(row));
+    }
     table.add(std::move(cells));
   }
   return table.text();
@@ -184,6 +274,11 @@ std::string to_csv(const SweepResult& result) {
   out += "variant,job,time_s,algbw_GBps,busbw_GBps,roofline_s,ratio,worst_mmr,";
   if (training)
     for (const TrainingColumn& column : training_columns) out += fmt::format("{},", column.name);
+  const bool priced = !result.currency.empty();
+  if (priced) {
+    for (const CostColumn& column : cost_columns) out += fmt::format("{},", column.name);
+    out += "pareto,";
+  }
   out += "error\n";
   for (const SweepRow& row : result.rows) {
     for (const std::string& value : row.values) out += csv_cell(value) + ",";
@@ -194,6 +289,11 @@ std::string to_csv(const SweepResult& result) {
     if (training)
       for (const TrainingColumn& column : training_columns)
         out += fmt::format("{},", number(training_value(row, column)));
+    if (priced) {
+      for (const CostColumn& column : cost_columns)
+        out += fmt::format("{},", number(cost_value(row, column)));
+      out += fmt::format("{},", front_text(row));
+    }
     out += csv_cell(row.error) + "\n";
   }
   return out;
@@ -220,10 +320,16 @@ std::string to_json(const SweepResult& result) {
       if (row.job.training)
         for (const TrainingColumn& column : training_columns)
           entry[column.name] = value(training_value(row, column));
+      if (row.cost) {
+        for (const CostColumn& column : cost_columns)
+          entry[column.name] = value(cost_value(row, column));
+        entry["pareto"] = front_text(row);
+      }
     }
     rows.push_back(std::move(entry));
   }
-  const Json out{{"keys", result.keys}, {"rows", rows}, {"failed_points", result.failed_points}};
+  Json out{{"keys", result.keys}, {"rows", rows}, {"failed_points", result.failed_points}};
+  if (!result.currency.empty()) out["currency"] = result.currency;
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

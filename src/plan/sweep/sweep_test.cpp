@@ -107,4 +107,34 @@ TEST_CASE("variants run side by side give the same as one after the other") {
   }
 }
 
+// Times are 1, 2, 4, 8 s; worked out by hand: 2 s for 10 loses to 1 s for 10 at equal power.
+TEST_CASE("the Pareto front and the best iterations per price") {
+  const auto points =
+      sweep_points(scenario("routing: {}\nsweep: {routing.qps: [1, 2, 4, 8, 9]}\n"));
+  REQUIRE(points.has_value());
+  const auto price = [](const model::Scenario& variant) -> Result<SweepCost> {
+    const Config* qps = variant.root.find("routing")->find("qps");
+    if (qps->text == "9") return fail(Errc::unknown, qps->where, "no switch");
+    if (qps->text == "4") return SweepCost{2, 100};
+    return SweepCost{qps->text == "8" ? 5.0 : 10.0, qps->text == "8" ? 50.0 : 100.0};
+  };
+  Progress silent("", 0, Progress::Show::never);
+  SweepResult result = run_sweep(*points, fake_run, 2, silent, price);
+  result.currency = "EUR";
+  REQUIRE(result.rows.size() == 5);
+  const bool front[] = {true, false, true, true, false};
+  for (std::size_t i = 0; i < 5; ++i) {
+    CAPTURE(i);
+    CHECK(result.rows[i].on_front == front[i]);
+    CHECK(result.rows[i].is_best == (i == 2));  // 4 s x 2 is the least of 10, 20, 8, 40
+  }
+  CHECK(result.rows[4].error.find("no switch") != std::string::npos);
+  CHECK(result.failed_points == 1);
+  const std::string csv = to_csv(result);
+  CHECK(csv.find(",cost,watts,per_s_per_million,per_s_per_mw,pareto,error\n") != std::string::npos);
+  CHECK(csv.find(",2,100,125000,2500,best,\n") != std::string::npos);
+  CHECK(to_json(result).find("\"pareto\": \"front\"") != std::string::npos);
+  CHECK(to_table(result).find("Pareto, EUR") != std::string::npos);
+}
+
 }  // namespace weft::plan
