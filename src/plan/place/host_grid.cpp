@@ -30,9 +30,9 @@ std::optional<GridPoint> tile_of(const StepCost& cost, std::uint32_t gpus_per_ho
 }
 
 // Adds up what one step sends between hosts, in bytes over all stages.
-class Bytes {
+class StepBytes {
  public:
-  Bytes(const StepCost& cost, const GridPoint& tile, const JobShape& shape)
+  StepBytes(const StepCost& cost, const GridPoint& tile, const JobShape& shape)
       : cost_(cost), tile_(tile), shape_(shape) {
     for (const std::uint32_t along : tile) ranks_ *= along;
   }
@@ -117,7 +117,7 @@ std::optional<HostGrid> host_grid(const StepCost& cost, std::uint32_t gpus_per_h
   const std::uint32_t stage_hosts = out.shape.size[0] * out.shape.size[1] * out.shape.size[3];
   if (stage_hosts % run != 0) return std::nullopt;
   out.shape.expert_hosts = run;
-  out.shape.bytes = Bytes(cost, *tile, out.shape).total();
+  out.shape.bytes = StepBytes(cost, *tile, out.shape).total();
   const model::RankGrid grid(sizes, cost.order);
   for (std::uint32_t rank = 0; rank < grid.rank_count(); rank += gpus_per_host) {
     GridPoint at = grid.point(rank);

@@ -1,8 +1,12 @@
 #include "plan/place/place_job.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
 #include "plan/place/rack_match.hpp"
 #include "plan/place/zone_split.hpp"
 
@@ -79,7 +83,20 @@ class Orderer {
   std::vector<std::uint32_t> host_, rack_;  // by host place
 };
 
+std::string bytes_text(std::int64_t bytes) { return human(Bytes{bytes}); }
+
 }  // namespace
+
+std::string order_text(const JobPlacement::Order& order) {
+  const std::string gap =
+      order.bound > 0 ? fmt::format("gap {:.1f} %", 100.0 * static_cast<double>(order.gap()) /
+                                                        static_cast<double>(order.bound))
+                      : "no gap is known";
+  return fmt::format(
+      "{} of a step cross zones, in any order at least {} ({}); best plain order: {} ({})",
+      bytes_text(order.cost), bytes_text(order.bound), gap, bytes_text(order.plain_cost),
+      order.plain_name);
+}
 
 Result<JobPlacement> place_job(FreeHosts& free, const HostRequest& request, const HostGrid* grid,
                                const Rng& rng) {
