@@ -214,6 +214,16 @@ std::int64_t split_bound(const JobShape& shape, std::span<const std::uint32_t> f
   } else {
     bound = with(Flat(single, single));
   }
+  // Replicas form one ring for each stage, whatever lies along cp and dp: two axes again.
+  if (shape.bytes.replicas > 0 && shape.size[0] == 1) {
+    const std::int64_t stages = shape.size[2], of_stage = shape.host_count() / stages;
+    Lines chains{stages, of_stage, 0, 0};
+    for (const Lines& line : lines)
+      if (line.chain > 0) chains = line;
+    const std::int64_t other = refund - chains.refund();
+    bound =
+        std::max(bound, with(Flat({of_stage, stages, shape.bytes.replicas, 0}, chains)) + other);
+  }
   return std::max<std::int64_t>(bound, 0);
 }
 
