@@ -30,10 +30,11 @@ struct HostChoice {
 };
 
 // The zones: as few as can hold the job. Of several single zones the one with fewest free hosts
-// (best fit); of several sets of zones the one that needs fewest racks, then leaves fewest hosts
-// free; what is left over stays in the zone with most. Sets of more than 12 zones are not all
-// looked at: the largest zones, and the tightest that holds the rest. Fails: Errc::infeasible with
-// the arithmetic of the constraint that cannot hold.
+// (best fit), unless it had to split a whole rack. Of several sets of zones one that the job fills
+// exactly; else the largest zones are taken whole, and the rest comes from the zone where it leaves
+// least. Beyond 12 zones only the largest are looked at, and the tightest for the rest. Other
+// rules: docs/commands/place.md. Fails: Errc::infeasible with the arithmetic of the constraint that
+// cannot hold.
 Result<HostChoice> choose_zones(const FreeHosts& free, const HostRequest& request);
 
 // Takes so many free hosts of a zone: whole racks first, those with most free hosts before others,

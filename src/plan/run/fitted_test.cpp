@@ -38,7 +38,8 @@ std::string scenario_of(const Fragments& job, std::uint64_t seed) {
 fabric: {{generator: three_tier, pods: 4, racks: 16, oversubscription: {}}}
 routing: {{scheme: e_ecmp, qps: 4}}
 jobs:
-  - {{name: company, collective: all_reduce, gpus: {}, bytes: 256 MiB, place: list, ranks: [{}], repeat: 60}}
+  - {{name: company, collective: all_reduce, gpus: {}, bytes: 256 MiB, repeat: 60,
+      place: list, ranks: [{}]}}
   - {{name: job, model: llama3-8b, parallel: {}, batch: {}, place: rack_order}}
 compare:
   in order of names: {{}}
