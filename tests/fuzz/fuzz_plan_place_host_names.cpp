@@ -4,7 +4,8 @@
 #include "plan/place/host_names.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const weft::model::Fabric fabric = weft::fuzz::small_fabric();
+  static const weft::model::Fabric fabric =
+      weft::fuzz::make_fabric("{generator: three_tier, pods: 2, racks: 3, gpus_per_host: 1}");
   static const weft::plan::place::HostNames names(fabric);
   const auto feeds = names.read_feeds(weft::fuzz::text_of(data, size), "feeds.csv");
   if (!feeds) {

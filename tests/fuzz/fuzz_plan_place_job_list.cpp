@@ -10,7 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     WEFT_CHECK(!events.error().what.empty() && events.error().where.line > 0);
     return 0;
   }
-  static const weft::model::Fabric fabric = weft::fuzz::small_fabric();
+  static const weft::model::Fabric fabric =
+      weft::fuzz::make_fabric("{generator: three_tier, pods: 2, racks: 3, gpus_per_host: 1}");
   FreeHosts free(fabric);
   const ReplayResult result = replay(free, *events, {.feed_of = {}}, [] { return 0; });
   WEFT_CHECK(result.started + result.refused == result.decisions.size());

@@ -25,7 +25,7 @@ HostNames::HostNames(const model::Fabric& fabric) : fabric_(fabric) {
 Result<std::vector<std::uint32_t>> HostNames::read(const Token& list) const {
   if (trim(list.text).empty()) return std::vector<std::uint32_t>{};
   WEFT_TRY(const std::vector<std::string> names,
-           model::expand_hostlist(list, static_cast<std::size_t>(model::gpu_count_max)));
+           model::expand_hostlist(list, names_.size() + fabric_.scopes().size()));
   std::vector<std::uint32_t> out;
   Errors errors;
   for (const std::string& name : names) {
