@@ -24,11 +24,12 @@ struct Format {
   Result<std::string> (*write)(const model::Fabric&);
 };
 
-constexpr std::array<Format, 4> formats{{
+constexpr std::array<Format, 5> formats{{
     {"yaml", [](const model::Fabric& f) -> Result<std::string> { return to_fabric_yaml(f); }},
     {"dot", [](const model::Fabric& f) -> Result<std::string> { return to_dot(f); }},
     {"graphml", [](const model::Fabric& f) -> Result<std::string> { return to_graphml(f); }},
     {"slurm", [](const model::Fabric& f) { return to_slurm_topology(f); }},
+    {"slurm-blocks", [](const model::Fabric& f) { return to_slurm_blocks(f); }},
 }};
 
 int export_command(const Common& common, const ExportArgs& args) {
@@ -63,7 +64,7 @@ void add_export(Commands& commands) {
   const auto [c, args] =
       commands.add<ExportArgs>("export", "Write a fabric in another format", export_command);
   c.add_option("fabric", args.fabric, "Scenario or fabric file")->required();
-  c.add_option("--to", args.format, "yaml, dot, graphml or slurm")->required();
+  c.add_option("--to", args.format, "yaml, dot, graphml, slurm or slurm-blocks")->required();
   c.add_option("-o,--out", args.out, "File; - for standard output");
 }
 
