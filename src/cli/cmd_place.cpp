@@ -303,13 +303,20 @@ Status place_command(const Common& common, const PlaceArgs& args) {
   if (fabric.hosts().empty() || fabric.gpus().empty())
     return fail(Errc::infeasible, {args.fabric, 0, 0}, "the fabric has no hosts with GPUs",
                 "use a fabric with hosts");
-  Ground ground{
-      .fabric = fabric,
-      .names = HostNames(fabric),
-      .free = FreeHosts(fabric),
-      .feeds = {},
-      .request = {},
-      .gpus_per_host = static_cast<std::uint32_t>(fabric.gpus_of(fabric.hosts().front()).size())};
+  const std::size_t gpus = fabric.gpus_of(fabric.hosts().front()).size();
+  for (const model::NodeId host : fabric.hosts())
+    if (gpus == 0 || fabric.gpus_of(host).size() != gpus)
+      return fail(
+          Errc::unsupported, {args.fabric, 0, 0},
+          fmt::format("{} has {} GPUs, {} has {}", fabric.name(host), fabric.gpus_of(host).size(),
+                      fabric.name(fabric.hosts().front()), gpus),
+          "use a fabric whose hosts are alike");
+  Ground ground{.fabric = fabric,
+                .names = HostNames(fabric),
+                .free = FreeHosts(fabric),
+                .feeds = {},
+                .request = {},
+                .gpus_per_host = static_cast<std::uint32_t>(gpus)};
   if (args.gpus > fabric.gpus().size())
     return fail(
         Errc::infeasible, option("--gpus"),

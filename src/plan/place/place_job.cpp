@@ -88,10 +88,12 @@ std::string bytes_text(std::int64_t bytes) { return human(Bytes{bytes}); }
 }  // namespace
 
 std::string order_text(const JobPlacement::Order& order) {
-  const std::string gap =
-      order.bound > 0 ? fmt::format("gap {:.1f} %", 100.0 * static_cast<double>(order.gap()) /
-                                                        static_cast<double>(order.bound))
-                      : "no gap is known";
+  std::string gap = "gap 0 %";
+  if (order.bound > 0)
+    gap = fmt::format("gap {:.1f} %",
+                      100.0 * static_cast<double>(order.gap()) / static_cast<double>(order.bound));
+  else if (order.cost > 0)
+    gap = "no bound is known";
   return fmt::format(
       "{} of a step cross zones, in any order at least {} ({}); best plain order: {} ({})",
       bytes_text(order.cost), bytes_text(order.bound), gap, bytes_text(order.plain_cost),

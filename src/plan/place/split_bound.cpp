@@ -136,8 +136,7 @@ class Stages {
       while (hull.size() > 1 && is_above(hull[hull.size() - 2], hull.back(), most)) hull.pop_back();
       hull.push_back(most);
       if (static_cast<double>(most) < mean) continue;
-      const auto right = std::ranges::find_if(
-          hull, [&](std::int64_t at) { return static_cast<double>(at) >= mean; });
+      const auto right = std::ranges::lower_bound(hull, static_cast<std::int64_t>(std::ceil(mean)));
       const std::int64_t left = right == hull.begin() ? *right : *(right - 1);
       const double slope = left == *right ? 0
                                           : static_cast<double>(of(*right) - of(left)) /
@@ -170,6 +169,14 @@ std::int64_t least_sum(std::span<const std::uint32_t> free_hosts, std::uint32_t 
     std::int64_t sum = 0;
     for (const std::uint32_t n : free_hosts) sum += zone(n);
     return sum;
+  }
+  const std::uint32_t most_free = std::min(total, std::ranges::max(free_hosts));
+  if (std::uint64_t{total} * total > 40'000'000) {
+    // Too many shares to compare: as if every host cost what it does in the cheapest one.
+    double least = static_cast<double>(unreachable);
+    for (std::uint32_t n = 1; n <= most_free; ++n)
+      least = std::min(least, static_cast<double>(zone(n)) / n);
+    return static_cast<std::int64_t>(least * total * (1 - 1e-9));
   }
   std::vector<std::int64_t> of(total + 1), least(total + 1, unreachable), next;
   for (std::uint32_t n = 0; n <= total; ++n) of[n] = zone(n);
@@ -208,7 +215,9 @@ std::int64_t split_bound(const JobShape& shape, std::span<const std::uint32_t> f
   } else if (lines.size() > 2) {
     bound = with(Deep(lines));
     const auto pp = shape.size[2] > 1 ? (shape.size[0] > 1) + (shape.size[1] > 1) : -1;
-    if (lines.size() == 3 && pp >= 0)
+    // One share takes as many steps as a stage has hosts; there may be as many shares as hosts.
+    const std::uint64_t steps = std::uint64_t{shape.host_count()} * shape.host_count();
+    if (lines.size() == 3 && pp >= 0 && steps / shape.size[2] <= 200'000'000)
       bound = std::max(bound, with(Stages(lines[pp == 0 ? 1 : 0], lines[pp == 2 ? 1 : 2],
                                           lines[static_cast<std::size_t>(pp)])));
   } else {

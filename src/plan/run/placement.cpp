@@ -96,6 +96,8 @@ Result<std::vector<NodeId>> Placer::place_fitted(std::size_t count, const model:
   const auto refuse = [&](const std::string& what) {
     return fail(Errc::infeasible, where, "place: fitted: " + what, "use another place:");
   };
+  if (fabric_.hosts().empty() || fabric_.gpus_of(fabric_.hosts().front()).empty())
+    return refuse("the fabric has no hosts with GPUs");
   const std::size_t gpus = fabric_.gpus_of(fabric_.hosts().front()).size();
   for (std::uint32_t i = 0; i < hosts.host_count(); ++i) {
     const NodeId host = fabric_.hosts()[i];
