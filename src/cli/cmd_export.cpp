@@ -25,11 +25,12 @@ struct Format {
   Result<std::string> (*write)(const model::Fabric&);
 };
 
-constexpr std::array<Format, 5> formats{{
+constexpr std::array<Format, 6> formats{{
     {"yaml", [](const model::Fabric& f) -> Result<std::string> { return to_fabric_yaml(f); }},
     {"dot", [](const model::Fabric& f) -> Result<std::string> { return to_dot(f); }},
     {"graphml", [](const model::Fabric& f) -> Result<std::string> { return to_graphml(f); }},
     {"slurm", [](const model::Fabric& f) { return to_slurm_topology(f); }},
+    {"slurm-blocks", [](const model::Fabric& f) { return to_slurm_blocks(f); }},
     {"containerlab", [](const model::Fabric& f) { return to_containerlab(f); }},
 }};
 
@@ -65,7 +66,8 @@ void add_export(Commands& commands) {
   const auto [c, args] =
       commands.add<ExportArgs>("export", "Write a fabric in another format", export_command);
   c.add_option("fabric", args.fabric, "Scenario or fabric file")->required();
-  c.add_option("--to", args.format, "yaml, dot, graphml, slurm or containerlab")->required();
+  c.add_option("--to", args.format, "yaml, dot, graphml, slurm, slurm-blocks or containerlab")
+      ->required();
   c.add_option("-o,--out", args.out, "File; - for standard output");
 }
 

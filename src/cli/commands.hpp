@@ -65,6 +65,7 @@ void add_gnmi(Commands& commands);
 void add_lab(Commands& commands);
 void add_localise(Commands& commands);
 void add_perf(Commands& commands);
+void add_place(Commands& commands);
 void add_poll(Commands& commands);
 void add_probe(Commands& commands);
 void add_rehearse(Commands& commands);

@@ -70,6 +70,17 @@ TEST_CASE("Slurm keeps which hosts hang on which switch") {
   CHECK(again["hosts"] == 8);
 }
 
+TEST_CASE("Slurm's blocks read back and written again are the same blocks") {
+  const Scratch scratch;
+  scratch.write("zone.yaml", fabric_zone);
+  check_export(scratch, "slurm-blocks", "topology.conf");
+  CHECK(scratch.read("topology.conf").ends_with("BlockSizes=2\n"));
+  scratch.write("again.yaml", "fabric: {file: topology.conf}\n");
+  CHECK(facts(scratch, "again.yaml")["hosts"] == 8);
+  CHECK(scratch.run({"export", "again.yaml", "--to", "slurm-blocks"}).out ==
+        scratch.read("topology.conf"));
+}
+
 TEST_CASE("all generators are exported and read back") {
   const Scratch scratch;
   for (const char* keys : {"three_tier, pods: 2, racks: 2", "hpn, pods: 1, segments: 1",

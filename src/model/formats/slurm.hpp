@@ -1,4 +1,5 @@
-// Slurm's topology.conf (topology/tree): out of a fabric's scopes, and into a fabric.
+// Slurm's topology.conf (topology/tree and topology/block): out of a fabric's scopes, and into a
+// fabric.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@
 
 namespace weft::model {
 
-// What the file says, checked: names are unique, children exist, there is no cycle.
+// What the file says, checked: names are unique, children exist, there is no cycle. Blocks are leaf
+// switches under one switch, "blocks", which the file does not have.
 struct SlurmTree {
   struct Switch {
     std::string name;
@@ -62,5 +64,8 @@ Result<SlurmFabric> read_slurm_topology(std::string_view text, const std::string
 // "host:3" becomes host3; a scope with hosts and scopes of its own gets a leaf "NAME-hosts".
 // Fails: Errc::unsupported when two names become equal or a name holds what Slurm does not allow.
 Result<std::string> to_slurm_topology(const Fabric& fabric);
+// The same for topology/block: a block for each innermost scope that holds hosts, their smallest
+// size as the block size.
+Result<std::string> to_slurm_blocks(const Fabric& fabric);
 
 }  // namespace weft::model

@@ -100,6 +100,7 @@ class TreeReader {
     if (tree_.switches.empty() && errors_.empty())
       error(Errc::parse, {file_, 1, 1}, "the file has no switches",
             "write lines such as \"SwitchName=s0 Nodes=n[0-15]\"");
+    if (errors_.empty()) join_blocks();
     if (errors_.empty()) link_children();
     if (errors_.empty()) find_heights();
     if (!errors_.empty()) return std::unexpected(combine(std::move(errors_)));
@@ -140,23 +141,61 @@ class TreeReader {
   }
 
   void check_keys(const std::vector<KeyValue>& line) {
-    const std::vector<std::string> known{"switchname", "nodes", "switches", "linkspeed"};
+    const std::vector<std::string> known{"switchname", "nodes",     "switches",
+                                         "linkspeed",  "blockname", "blocksizes"};
     for (const KeyValue& setting : line) {
       if (std::ranges::find(known, setting.key) != known.end()) continue;
-      if (setting.key.starts_with("block"))
-        return error(Errc::unsupported, setting.key_where,
-                     "this file is for topology/block; only topology/tree is read",
-                     "write lines such as \"SwitchName=s0 Nodes=n[0-15]\"");
       error(Errc::unknown, setting.key_where,
             fmt::format("unknown key \"{}\"{}", setting.key.substr(0, 40),
                         did_you_mean(setting.key, known)),
-            "known keys: SwitchName, Nodes, Switches, LinkSpeed");
+            "known keys: SwitchName, Nodes, Switches, LinkSpeed; BlockName, BlockSizes");
     }
+  }
+
+  // Slurm's own order: the size of a block, then whole multiples of it.
+  void read_block_sizes(const std::vector<KeyValue>& line) {
+    const KeyValue& sizes = line.front();
+    std::int64_t last = 1;
+    for (const std::string_view text : split(sizes.value, ',')) {
+      const auto size = parse_count({text, sizes.value_where});
+      if (!size) return errors_.push_back(size.error());
+      if (*size < last || *size % last != 0)
+        return error(Errc::value, sizes.value_where,
+                     fmt::format("block size {} is no multiple of {}", *size, last),
+                     "list sizes from the smallest on, each a multiple of the one before");
+      last = *size;
+    }
+    if (line.size() > 1)
+      error(Errc::parse, line[1].key_where, "BlockSizes stands with other keys",
+            "give it a line of its own");
+  }
+
+  // A block is a leaf; what joins blocks is not in the file, and becomes one switch.
+  void join_blocks() {
+    if (blocks_ == 0) return;
+    if (blocks_ != tree_.switches.size())
+      return error(Errc::value, {file_, 1, 1}, "the file has both SwitchName= and BlockName= lines",
+                   "describe either a tree or blocks");
+    if (blocks_ == 1) return;
+    std::string name = "blocks";
+    while (by_name_.contains(name) || leaf_of_.contains(name)) name += "_";
+    std::vector<std::string> names;
+    for (const SlurmTree::Switch& block : tree_.switches) names.push_back(block.name);
+    SlurmTree::Switch root;
+    root.name = name;
+    root.where = {file_, 1, 1};
+    by_name_.emplace(std::move(name), tree_.switches.size());
+    child_names_.push_back(std::move(names));
+    child_where_.push_back(root.where);
+    tree_.switches.push_back(std::move(root));
   }
 
   void read_switch(const std::vector<KeyValue>& line) {
     check_keys(line);
-    const KeyValue* name = take(line, "switchname");
+    if (line.front().key == "blocksizes") return read_block_sizes(line);
+    const KeyValue* block = take(line, "blockname");
+    const KeyValue* name = block != nullptr ? block : take(line, "switchname");
+    blocks_ += block != nullptr ? 1 : 0;
     const KeyValue* nodes = take(line, "nodes");
     const KeyValue* switches = take(line, "switches");
     const KeyValue* speed = take(line, "linkspeed");
@@ -249,6 +288,7 @@ class TreeReader {
   std::string_view text_;
   const std::string& file_;
   std::size_t names_left_;
+  std::size_t blocks_ = 0;
   Errors errors_;
   SlurmTree tree_;
   std::map<std::string, std::size_t> by_name_, leaf_of_;

@@ -24,11 +24,22 @@ class TreeWriter {
   explicit TreeWriter(const Fabric& fabric)
       : fabric_(fabric), hosts_in_(fabric.scopes().size()), inside_(fabric.scopes().size()) {}
 
+  // A block for each innermost place.
+  Result<std::string> write_blocks() {
+    WEFT_TRY_STATUS(read_hosts());
+    std::size_t smallest = SIZE_MAX;
+    for (std::size_t i = 0; i < hosts_in_.size(); ++i) {
+      const ScopeId scope{i};
+      if (hosts_in_[scope].empty()) continue;
+      WEFT_TRY(const std::string name, claim(fabric_.name(scope)));
+      out_ += fmt::format("BlockName={} Nodes={}\n", name, compress_hostlist(hosts_in_[scope]));
+      smallest = std::min(smallest, hosts_in_[scope].size());
+    }
+    return out_ + fmt::format("BlockSizes={}\n", smallest);
+  }
+
   Result<std::string> write() {
-    if (fabric_.hosts().empty())
-      return fail(Errc::unsupported, {}, "the fabric has no hosts for Slurm to run jobs on",
-                  "export a fabric with hosts");
-    for (const NodeId host : fabric_.hosts()) WEFT_TRY_STATUS(add_host(host));
+    WEFT_TRY_STATUS(read_hosts());
     find_children();
     // From each root down, every place before what is inside it.
     while (!open_.empty()) {
@@ -41,6 +52,13 @@ class TreeWriter {
   }
 
  private:
+  Status read_hosts() {
+    if (fabric_.hosts().empty())
+      return fail(Errc::unsupported, {}, "the fabric has no hosts for Slurm to run jobs on",
+                  "export a fabric with hosts");
+    for (const NodeId host : fabric_.hosts()) WEFT_TRY_STATUS(add_host(host));
+    return {};
+  }
   // The smallest place around a host that is not the host itself.
   ScopeId place_of(NodeId host) const {
     ScopeId at = fabric_.scope(host);
@@ -110,5 +128,9 @@ class TreeWriter {
 }  // namespace
 
 Result<std::string> to_slurm_topology(const Fabric& fabric) { return TreeWriter(fabric).write(); }
+
+Result<std::string> to_slurm_blocks(const Fabric& fabric) {
+  return TreeWriter(fabric).write_blocks();
+}
 
 }  // namespace weft::model

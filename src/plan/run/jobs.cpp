@@ -196,7 +196,7 @@ class JobReader {
     placed.training = read_training(reader, fabric_, gpus);
     read_graph_keys(reader, placed);
     const std::uint64_t count = placed.training ? placed.training->plan.gpus() : 0;
-    place(reader, name, count, placed.placement, placed.ranks);
+    place(reader, name, count, placed.placement, placed.ranks, placed.training, &placed.notes);
     reader.finish();
     if (errors_.size() > errors_before || placed.ranks.empty()) return;
     const TrainingSpec& spec = *placed.training;
@@ -333,7 +333,9 @@ class JobReader {
 
   // `count` GPUs where the job says; a list of ranks must have as many. 0: the job is broken.
   void place(Reader& reader, const std::string& name, std::optional<std::uint64_t> count,
-             std::string& placement, std::vector<NodeId>& out) {
+             std::string& placement, std::vector<NodeId>& out,
+             const std::optional<TrainingSpec>& training = {},
+             std::vector<std::string>* notes = nullptr) {
     const std::vector<std::string> names = placement_names();
     placement = names[reader.choice("place", names, 0)];
     const std::vector<Token> ranks = reader.texts("ranks");
@@ -351,12 +353,28 @@ class JobReader {
                    "list one GPU per rank");
     if (!errors_.empty()) return;  // placing on wrong sizes would only add errors
     auto gpus = listed ? placer_.place_list(ranks)
-                       : placer_.place(placement, *count, rng_.stream(name), reader.where("gpus"));
+                : placement == "fitted"
+                    ? fit(*count, name, training, reader.where("place"), notes)
+                    : placer_.place(placement, *count, rng_.stream(name), reader.where("gpus"));
     if (gpus) {
       out = *std::move(gpus);
     } else {
       errors_.push_back(std::move(gpus).error());
     }
+  }
+
+  Result<std::vector<NodeId>> fit(std::size_t count, const std::string& name,
+                                  const std::optional<TrainingSpec>& training, const Where& where,
+                                  std::vector<std::string>* notes) {
+    std::optional<model::StepCost> cost;
+    if (training)
+      if (auto known = workload::step_cost(training->model, training->plan, training->gpu))
+        cost = *std::move(known);
+    std::string note;
+    auto gpus =
+        placer_.place_fitted(count, cost ? &*cost : nullptr, rng_.stream(name), where, note);
+    if (notes != nullptr && !note.empty()) notes->push_back(fmt::format("job {}: {}", name, note));
+    return gpus;
   }
 
   void read_late(Reader& reader, PlacedJob& placed) {

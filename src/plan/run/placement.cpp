@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "plan/place/place_job.hpp"
 
 namespace weft::plan {
 
 std::vector<std::string> placement_names() {
-  return {"topology", "rack_order", "fragmented", "random", "scattered", "list"};
+  return {"topology", "rack_order", "fragmented", "random", "scattered", "fitted", "list"};
 }
 
 Placer::Placer(const Fabric& fabric)
@@ -86,6 +87,36 @@ Result<std::vector<NodeId>> Placer::place(std::string_view placement, std::size_
   gpus.resize(count);
   for (const NodeId gpu : gpus) take(gpu);
   return gpus;
+}
+
+Result<std::vector<NodeId>> Placer::place_fitted(std::size_t count, const model::StepCost* cost,
+                                                 const Rng& rng, const Where& where,
+                                                 std::string& note) {
+  place::FreeHosts hosts(fabric_);
+  const auto refuse = [&](const std::string& what) {
+    return fail(Errc::infeasible, where, "place: fitted: " + what, "use another place:");
+  };
+  if (fabric_.hosts().empty() || fabric_.gpus_of(fabric_.hosts().front()).empty())
+    return refuse("the fabric has no hosts with GPUs");
+  const std::size_t gpus = fabric_.gpus_of(fabric_.hosts().front()).size();
+  for (std::uint32_t i = 0; i < hosts.host_count(); ++i) {
+    const NodeId host = fabric_.hosts()[i];
+    if (fabric_.gpus_of(host).size() != gpus)
+      return refuse(fmt::format("the fabric has hosts of {} and of {} GPUs", gpus,
+                                fabric_.gpus_of(host).size()));
+    if (free_on(host) < gpus) hosts.take(i);
+  }
+  const auto needed = static_cast<std::uint32_t>((count + gpus - 1) / gpus);
+  const auto grid = cost != nullptr && count % gpus == 0
+                        ? place::host_grid(*cost, static_cast<std::uint32_t>(gpus))
+                        : std::nullopt;
+  auto placed = place::place_job(hosts, {.hosts = needed, .feed_of = {}}, grid ? &*grid : nullptr,
+                                 rng.stream("order"));
+  if (!placed) return refuse(placed.error().what);
+  if (placed->order && placed->zones.size() > 1) note = place::order_text(*placed->order);
+  std::vector<NodeId> out;
+  for (const std::uint32_t host : placed->hosts) out.push_back(fabric_.hosts()[host]);
+  return take_hosts(out, count);
 }
 
 Result<std::vector<NodeId>> Placer::place_list(std::span<const Token> names) {

@@ -8,6 +8,7 @@
 #include "base/config.hpp"
 #include "base/rng.hpp"
 #include "model/fabric/fabric.hpp"
+#include "model/work/step_cost.hpp"
 
 namespace weft::plan {
 
@@ -20,6 +21,9 @@ using model::NodeId;
 // GPUs of a host, in order,
 //             then those of the next
 // scattered   GPUs drawn at random, ranks in the order drawn
+// fitted      whole hosts in few zones, ranks in the order that sends the fewest bytes between
+// zones,
+//             then between racks (plan/place)
 // list        the GPUs named by `ranks:`
 // Whole hosts: all of their free GPUs, but of the last host only as many as are needed.
 std::vector<std::string> placement_names();
@@ -34,6 +38,11 @@ class Placer {
   // Fails: Errc::infeasible when fewer are free, with the arithmetic.
   Result<std::vector<NodeId>> place(std::string_view placement, std::size_t count, Rng rng,
                                     const Where& where);
+  // Whole free hosts, for place: fitted; `cost` says what the ranks send, nullptr that nothing is
+  // known. `note`: what the order costs, where it could choose.
+  // Fails: Errc::infeasible when too few hosts are wholly free, or hosts differ in GPUs.
+  Result<std::vector<NodeId>> place_fitted(std::size_t count, const model::StepCost* cost,
+                                           const Rng& rng, const Where& where, std::string& note);
   // The GPUs of a list. Fails: a name that is no GPU, a GPU twice or already taken.
   Result<std::vector<NodeId>> place_list(std::span<const Token> names);
 

@@ -1,0 +1,354 @@
+// weft place: hosts and rank order for a job, or for a list of jobs.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+
+#include "base/file.hpp"
+#include "base/json_text.hpp"
+#include "cli/cli.hpp"
+#include "cli/commands.hpp"
+#include "model/formats/hostlist.hpp"
+#include "plan/place/host_names.hpp"
+#include "plan/place/job_list.hpp"
+#include "plan/place/place_job.hpp"
+#include "plan/place/rank_file.hpp"
+#include "plan/run/training.hpp"
+#include "workload/parallel/step_cost.hpp"
+
+namespace weft::cli {
+namespace {
+
+using namespace plan::place;
+using Within = HostRequest::Within;
+
+struct PlaceArgs {
+  std::string fabric, jobs, free, exclude, within, spread, feeds, order, model, gpu, rankfile;
+  std::vector<std::string> busy;
+  std::uint64_t gpus = 0, batch = 0;
+  std::string out = "-";
+  bool explain = false;
+};
+
+// What the options say of the fabric's hosts.
+struct Ground {
+  const model::Fabric& fabric;
+  HostNames names;
+  FreeHosts free;
+  HostNames::Feeds feeds;
+  HostRequest request;
+  std::uint32_t gpus_per_host;
+};
+
+Where option(const char* name) { return {name, 0, 0}; }
+
+// Running jobs, as "host[0-3]" or "NAME=host[0-3]"; no two on one host.
+Status take_busy(Ground& ground, const std::vector<std::string>& busy) {
+  std::map<std::uint32_t, std::string> job_of;
+  Errors errors;
+  for (std::size_t i = 0; i < busy.size(); ++i) {
+    const std::size_t at = busy[i].find('=');
+    const std::string job =
+        at == std::string::npos ? fmt::format("--busy {}", i + 1) : busy[i].substr(0, at);
+    const std::string list = at == std::string::npos ? busy[i] : busy[i].substr(at + 1);
+    const auto hosts = ground.names.read({list, option("--busy")});
+    if (!hosts) {
+      errors.push_back(hosts.error());
+      continue;
+    }
+    for (const std::uint32_t host : *hosts) {
+      const auto [it, is_new] = job_of.emplace(host, job);
+      if (is_new) {
+        if (ground.free.is_free(host)) ground.free.take(host);
+      } else if (errors.size() < errors_max) {
+        errors.push_back({Errc::infeasible,
+                          option("--busy"),
+                          fmt::format("{} is in use by {} and by {}", ground.names.name(host),
+                                      quote(it->second), quote(job)),
+                          "list each host once",
+                          {}});
+      }
+    }
+  }
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  return {};
+}
+
+Status read_free(Ground& ground, const PlaceArgs& args) {
+  if (!args.free.empty()) {
+    WEFT_TRY(const auto hosts, ground.names.read({args.free, option("--free")}));
+    std::vector<bool> listed(ground.free.host_count(), false);
+    for (const std::uint32_t host : hosts) listed[host] = true;
+    for (std::uint32_t host = 0; host < listed.size(); ++host)
+      if (!listed[host]) ground.free.take(host);
+    Errors errors;
+    for (const std::string& busy : args.busy) {
+      const auto taken = ground.names.read({busy.substr(busy.find('=') + 1), option("--busy")});
+      for (const std::uint32_t host : taken.value_or(std::vector<std::uint32_t>{}))
+        if (listed[host] && errors.size() < errors_max)
+          errors.push_back(
+              {Errc::infeasible,
+               option("--busy"),
+               fmt::format("{} is listed as free and as busy", ground.names.name(host)),
+               "remove it from one list",
+               {}});
+    }
+    if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  }
+  WEFT_TRY_STATUS(take_busy(ground, args.busy));
+  WEFT_TRY(const auto excluded, ground.names.read({args.exclude, option("--exclude")}));
+  for (const std::uint32_t host : excluded)
+    if (ground.free.is_free(host)) ground.free.take(host);
+  return {};
+}
+
+Status read_constraints(Ground& ground, const PlaceArgs& args) {
+  if (!args.within.empty() && args.within != "zone" && args.within != "rack")
+    return fail(Errc::unknown, option("--within"),
+                fmt::format("unknown place {}", quote(args.within)),
+                "write --within zone or --within rack");
+  ground.request.within = args.within == "zone"   ? Within::zone
+                          : args.within == "rack" ? Within::rack
+                                                  : Within::anywhere;
+  if (!args.spread.empty() && args.spread != "power")
+    return fail(Errc::unknown, option("--spread"), fmt::format("unknown {}", quote(args.spread)),
+                "write --spread power, and the feeds with --feeds FILE");
+  if (args.spread.empty() != args.feeds.empty())
+    return fail(Errc::value, option(args.spread.empty() ? "--feeds" : "--spread"),
+                "spreading over power feeds needs to know them",
+                "write --spread power --feeds FILE; a CSV of name,feed with hosts or racks");
+  if (args.spread.empty()) return {};
+  if (ground.request.within == Within::rack)
+    return fail(Errc::infeasible, option("--within"), "a job cannot stay in a rack and be spread",
+                "drop --within rack or --spread");
+  WEFT_TRY(const std::string text, read_file(args.feeds));
+  WEFT_TRY(ground.feeds, ground.names.read_feeds(text, args.feeds));
+  ground.request.feed_of = ground.feeds.of;
+  ground.request.feeds = static_cast<std::uint32_t>(ground.feeds.names.size());
+  return {};
+}
+
+// "tp=8,pp=4,dp=2" and the model as the job of a scenario; its step in hosts.
+Result<std::optional<HostGrid>> read_grid(const Ground& ground, const PlaceArgs& args) {
+  if (args.order.empty() != args.model.empty())
+    return fail(Errc::value, option(args.order.empty() ? "--model" : "--order"),
+                "the order of ranks needs the model and how it is spread",
+                "write --model llama3-8b --order tp=8,pp=2,dp=4");
+  if (args.order.empty()) return std::nullopt;
+  std::string parallel = args.order;
+  for (std::size_t at = 0; (at = parallel.find('=', at)) != std::string::npos; at += 2)
+    parallel.replace(at, 1, ": ");
+  std::string job = fmt::format("model: {}\nparallel: {{{}}}\n", args.model, parallel);
+  if (!args.gpu.empty()) job += fmt::format("gpu: {}\n", args.gpu);
+  if (args.batch > 0) job += fmt::format("batch: {}\n", args.batch);
+  WEFT_TRY(const Config config, parse_yaml(job, "--order"));
+  Errors errors;
+  Reader reader(config, "job", errors);
+  const auto training = plan::read_training(reader, ground.fabric, args.gpus);
+  reader.finish();
+  if (!errors.empty() || !training) return std::unexpected(combine(std::move(errors)));
+  WEFT_TRY(const model::StepCost cost,
+           workload::step_cost(training->model, training->plan, training->gpu));
+  auto grid = host_grid(cost, ground.gpus_per_host);
+  if (!grid)
+    return fail(Errc::unsupported, option("--order"),
+                fmt::format("the ranks of a host of {} GPUs are no block of {}",
+                            ground.gpus_per_host, training->plan.text()),
+                "let the inner dimensions fill whole hosts");
+  return grid;
+}
+
+std::string host_list(const Ground& ground, std::span<const std::uint32_t> hosts) {
+  std::vector<std::string> names;
+  for (const std::uint32_t host : hosts) names.push_back(ground.names.name(host));
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+std::string zones_text(const Ground& ground, std::span<const HostChoice::Share> zones) {
+  std::vector<std::string> out;
+  for (const auto& share : zones)
+    out.push_back(fmt::format("{} {}", ground.free.zone_name(share.zone), share.hosts));
+  return fmt::format("{}", fmt::join(out, ", "));
+}
+
+JsonList zones_json(const Ground& ground, std::span<const HostChoice::Share> zones) {
+  JsonList out;
+  for (const auto& share : zones)
+    out.add(JsonObject().add("zone", ground.free.zone_name(share.zone)).add("hosts", share.hosts));
+  return out;
+}
+
+std::string placement_json(const Ground& ground, const JobPlacement& placed) {
+  std::vector<std::string> hosts;
+  for (const std::uint32_t host : placed.hosts) hosts.push_back(ground.names.name(host));
+  JsonObject out;
+  out.add("hosts", hosts).add("zones", zones_json(ground, placed.zones)).add("why", placed.why);
+  if (placed.order)
+    out.add("order", JsonObject()
+                         .add("zone_bytes", placed.order->cost)
+                         .add("zone_bytes_bound", placed.order->bound)
+                         .add("gap_bytes", placed.order->gap())
+                         .add("best_plain_bytes", placed.order->plain_cost)
+                         .add("best_plain", placed.order->plain_name)
+                         .add("rack_bytes", placed.order->rack_cost));
+  return std::move(out).text();
+}
+
+Status place_one(Ground& ground, const Common& common, const PlaceArgs& args) {
+  WEFT_TRY(const auto grid, read_grid(ground, args));
+  ground.request.hosts =
+      static_cast<std::uint32_t>((args.gpus + ground.gpus_per_host - 1) / ground.gpus_per_host);
+  WEFT_TRY(const JobPlacement placed,
+           place_job(ground.free, ground.request, grid ? &*grid : nullptr,
+                     Rng(common.seed.value_or(1)).stream("place")));
+  if (!args.rankfile.empty()) {
+    std::vector<std::string> hosts;
+    for (const std::uint32_t host : placed.hosts) hosts.push_back(ground.names.name(host));
+    WEFT_TRY_STATUS(write_file(args.out, rank_file(args.rankfile, hosts, ground.gpus_per_host)));
+    if (args.out == "-") return {};
+  }
+  if (common.json) {
+    fmt::print("{}\n", placement_json(ground, placed));
+    return {};
+  }
+  fmt::print("{} hosts: {}\n", placed.hosts.size(), zones_text(ground, placed.zones));
+  for (const std::string& line : placed.why) fmt::print("  {}\n", line);
+  if (placed.order) {
+    fmt::print("order: {}\n", order_text(*placed.order));
+    fmt::print("order: {} of a step cross racks\n", human(Bytes(placed.order->rack_cost)));
+  }
+  fmt::print("hosts in rank order: {}\n", host_list(ground, placed.hosts));
+  return {};
+}
+
+double ratio(std::uint64_t a, std::uint64_t b) {
+  return b == 0 ? 1 : static_cast<double>(a) / static_cast<double>(b);
+}
+
+std::string replay_json(const Ground& ground, const ReplayResult& result, std::int64_t p50,
+                        std::int64_t p99) {
+  JsonList decisions;
+  for (const auto& decision : result.decisions)
+    decisions.add(JsonObject()
+                      .add("job", decision.job)
+                      .add_if("zones", zones_json(ground, decision.zones))
+                      .add_if("why", decision.why)
+                      .add_if("refused", decision.refused));
+  return JsonObject()
+      .add("started", result.started)
+      .add("refused", result.refused)
+      .add("jobs_of_several_hosts", result.wide_jobs)
+      .add("zones", result.zones)
+      .add("zones_least", result.zones_least)
+      .add("racks", result.racks)
+      .add("racks_least", result.racks_least)
+      .add("decision_ns_p50", p50)
+      .add("decision_ns_p99", p99)
+      .add("decisions", decisions)
+      .text();
+}
+
+Status place_list(Ground& ground, const Common& common, const PlaceArgs& args) {
+  WEFT_TRY(std::string text, read_file(args.jobs));
+  if (args.jobs.ends_with(".gz")) {
+    WEFT_TRY(text, gunzip(text, args.jobs));
+  }
+  WEFT_TRY(const std::vector<JobEvent> events, parse_job_list(text, args.jobs));
+  const ReplayResult result = replay(ground.free, events, ground.request, [] {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  });
+  const auto& times = result.decision_ns;
+  const std::int64_t p50 = times.empty() ? 0 : times[times.size() / 2];
+  const std::int64_t p99 = times.empty() ? 0 : times[times.size() * 99 / 100];
+  if (common.json) {
+    fmt::print("{}\n", replay_json(ground, result, p50, p99));
+    return {};
+  }
+  if (args.explain)
+    for (const auto& decision : result.decisions) {
+      fmt::print("{}: {}\n", decision.job,
+                 decision.refused.empty() ? zones_text(ground, decision.zones)
+                                          : "refused: " + decision.refused);
+      for (const std::string& line : decision.why) fmt::print("  {}\n", line);
+    }
+  fmt::print("{} jobs started, {} refused; of {} with several hosts:\n", result.started,
+             result.refused, result.wide_jobs);
+  fmt::print("zones {}, at least {} ({:.3f})\n", result.zones, result.zones_least,
+             ratio(result.zones, result.zones_least));
+  fmt::print("racks {}, at least {} ({:.4f})\n", result.racks, result.racks_least,
+             ratio(result.racks, result.racks_least));
+  fmt::print("a decision took {:.1f} us (p50), {:.1f} us (p99)\n", static_cast<double>(p50) / 1e3,
+             static_cast<double>(p99) / 1e3);
+  return {};
+}
+
+Status place_command(const Common& common, const PlaceArgs& args) {
+  if (args.jobs.empty() == (args.gpus == 0))
+    return fail(Errc::parse, option("weft place"), "what to place is not said, or said twice",
+                "write --gpus N for one job, or --jobs FILE for a list");
+  const std::vector<std::string> formats = rank_file_formats();
+  if (!args.rankfile.empty() && std::ranges::find(formats, args.rankfile) == formats.end())
+    return fail(Errc::unknown, option("--rankfile"),
+                fmt::format("unknown format {}{}", quote(args.rankfile),
+                            did_you_mean(args.rankfile, formats)),
+                fmt::format("choose one of: {}", fmt::join(formats, ", ")));
+  if (!args.jobs.empty() && (!args.rankfile.empty() || !args.order.empty()))
+    return fail(Errc::unsupported, option("--jobs"), "a list of jobs has no rank order",
+                "place one job with --gpus, --model and --order");
+  WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
+  if (fabric.hosts().empty() || fabric.gpus().empty())
+    return fail(Errc::infeasible, {args.fabric, 0, 0}, "the fabric has no hosts with GPUs",
+                "use a fabric with hosts");
+  const std::size_t gpus = fabric.gpus_of(fabric.hosts().front()).size();
+  for (const model::NodeId host : fabric.hosts())
+    if (gpus == 0 || fabric.gpus_of(host).size() != gpus)
+      return fail(
+          Errc::unsupported, {args.fabric, 0, 0},
+          fmt::format("{} has {} GPUs, {} has {}", fabric.name(host), fabric.gpus_of(host).size(),
+                      fabric.name(fabric.hosts().front()), gpus),
+          "use a fabric whose hosts are alike");
+  Ground ground{.fabric = fabric,
+                .names = HostNames(fabric),
+                .free = FreeHosts(fabric),
+                .feeds = {},
+                .request = {},
+                .gpus_per_host = static_cast<std::uint32_t>(gpus)};
+  if (args.gpus > fabric.gpus().size())
+    return fail(
+        Errc::infeasible, option("--gpus"),
+        fmt::format("{} GPUs requested, but the fabric has {}", args.gpus, fabric.gpus().size()),
+        "request fewer");
+  WEFT_TRY_STATUS(read_free(ground, args));
+  WEFT_TRY_STATUS(read_constraints(ground, args));
+  return args.jobs.empty() ? place_one(ground, common, args) : place_list(ground, common, args);
+}
+
+}  // namespace
+
+void add_place(Commands& commands) {
+  const auto [c, args] = commands.add<PlaceArgs>(
+      "place", "Choose hosts and the order of ranks for a job, or replay a list of jobs",
+      place_command);
+  c.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
+  c.add_option("--gpus", args.gpus, "GPUs of the job: whole hosts");
+  c.add_option("--jobs", args.jobs, "List of jobs: start,JOB,HOSTS and stop,JOB; may be gzipped");
+  c.add_option("--free", args.free, "Hosts that are free; all others are not: host[0-63],rack:40");
+  c.add_option("--busy", args.busy, "Hosts of a running job, [NAME=]LIST; may be repeated");
+  c.add_option("--exclude", args.exclude, "Hosts that must not be used");
+  c.add_option("--within", args.within, "zone or rack: the job must stay in one");
+  c.add_option("--spread", args.spread, "power: an equal share of the hosts on every feed");
+  c.add_option("--feeds", args.feeds, "CSV of name,feed: power feeds of hosts, racks or pods");
+  c.add_option("--model", args.model, "Model whose ranks are ordered: llama3-8b");
+  c.add_option("--order", args.order, "How it is spread: tp=8,pp=4,dp=16, also cp, ep, vp");
+  c.add_option("--batch", args.batch, "Sequences of a step");
+  c.add_option("--gpu", args.gpu, "Rates of its GPUs, where the fabric does not say: h100");
+  c.add_option("--rankfile", args.rankfile, "Write the order for slurm, openmpi or pytorch");
+  c.add_option("-o,--out", args.out, "File for it; - for standard output");
+  c.add_flag("--explain", args.explain, "With --jobs: the reasons of every choice");
+}
+
+}  // namespace weft::cli
