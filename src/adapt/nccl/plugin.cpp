@@ -236,7 +236,8 @@ RingHead* claim_ring() {
   if (i >= rings_max) return nullptr;
   const auto at = static_cast<off_t>(ring_offset + i * ring_stride);
   if (posix_fallocate(process.file, at, static_cast<off_t>(ring_stride)) != 0) return nullptr;
-  memset(ring_at(i), 0, ring_stride);  // brings its pages in now, not in the middle of a step
+  // Brings its pages in now, not in the middle of a step. They are zero already.
+  memset(reinterpret_cast<char*>(ring_at(i)) + page, 0, ring_stride - page);
   set(ring_at(i)->owner, tid);
   return ring_at(i);
 }
