@@ -21,6 +21,7 @@ using TraceJob = colltrace::Job;
 struct ColltraceArgs {
   std::vector<std::string> paths;
   std::uint32_t ranks_per_host = 8;
+  bool is_stalled = false;
 };
 
 constexpr int found_one = 1;  // exit status
@@ -105,8 +106,8 @@ void print_trace_json(const TraceJob& job, const colltrace::Report& report) {
 int colltrace_command(const Common& common, const ColltraceArgs& args) {
   const auto job = colltrace::load_job(args.paths);
   if (!job) return report(job.error());
-  const colltrace::Report result =
-      colltrace::analyse(*job, {.ranks_per_host = args.ranks_per_host});
+  const colltrace::Report result = colltrace::analyse(
+      *job, {.ranks_per_host = args.ranks_per_host, .is_stalled = args.is_stalled});
   if (common.json)
     print_trace_json(*job, result);
   else
@@ -126,6 +127,8 @@ void add_colltrace(Commands& commands) {
       .add_option("--ranks-per-host", args.ranks_per_host,
                   "Where dumps name no hosts: consecutive ranks on one (8)")
       ->check(CLI::Range(1, 1024));
+  command.add_flag("--stalled", args.is_stalled,
+                   "The job makes no progress; without this it is inferred from the dumps");
 }
 
 }  // namespace weft::cli

@@ -1,6 +1,7 @@
 #include "observe/colltrace/hang.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -42,13 +43,11 @@ class Hang {
   Finding classify(const Blocked& wait, std::size_t member, std::uint32_t expected) const;
   void find_roots();
   bool find_stuck();
-  void find_dead();
-  void find_network();
+  std::int64_t called_ns(const Blocked& wait) const;
+  void find_dead_or_network();
+  void name_dead(const Blocked& first, const std::vector<const Blocked*>& candidates);
   void find_divergence();
-  std::set<std::uint32_t> explained_by(std::set<std::uint32_t> roots) const;
   Verdict verdict(Finding finding, const Blocked& wait) const;
-  // The waits that a rank takes part in; for one without a dump, those of its groups.
-  std::vector<std::size_t> possible_waits(std::uint32_t rank) const;
 
   const Job& job_;
   const Cohorts& cohorts_;
@@ -117,26 +116,38 @@ bool Hang::is_one_moment() const {
 // stands still, all ranks end up waiting but for a few.
 bool Hang::stands_still() {
   if (waits_.empty()) return false;
+  if (options_.is_stalled) return true;
   if (!is_one_moment()) {
     report_.is_moving = true;
     return false;
   }
-  std::set<std::uint32_t> outside, hosts;
-  std::size_t in_nothing = 0;
-  for (const RankTrace& rank : job_.ranks) in_nothing += in_[rank.rank].empty();
-  bool somebody_waits = false;
+  std::set<std::uint32_t> outside, hosts_outside, hosts_missing, full, lost, lacking;
   for (const Blocked& wait : waits_) {
-    somebody_waits = somebody_waits || !wait.absent.empty();
-    for (const std::uint32_t rank : wait.absent)
-      if (cohorts_.has(rank) && in_[rank].empty()) {
-        outside.insert(rank);
-        hosts.insert(rank / options_.ranks_per_host);
-      }
+    std::size_t without_dump = 0;
+    for (const std::uint32_t rank : wait.absent) {
+      without_dump += !cohorts_.has(rank);
+      if (!cohorts_.has(rank)) hosts_missing.insert(rank / options_.ranks_per_host);
+      if (!cohorts_.has(rank) || !in_[rank].empty()) continue;
+      outside.insert(rank);
+      hosts_outside.insert(rank / options_.ranks_per_host);
+    }
+    auto& kind = wait.absent.empty() ? full : without_dump == wait.absent.size() ? lost : lacking;
+    kind.insert(wait.group);
   }
   const std::size_t ranks = job_.ranks.size();
-  if (in_nothing * 2 > ranks) return false;
-  if (!somebody_waits) return waits_.size() == 1 && in_nothing == 0 && ranks > 2;
-  return hosts.size() <= 1 || outside.size() * 20 <= ranks * 3;
+  if (report_.waiting_count * 2 < ranks) return false;
+  // Everybody is in the same: it may be on its way, unless one host has left nothing.
+  if (lacking.empty() && (!full.empty() || hosts_missing.size() > 1)) return false;
+  // Transfers of a job that runs have all their members, here and there; where one does not end,
+  // others wait for its members.
+  if (!full.empty()) {
+    full.insert(lost.begin(), lost.end());
+    const std::string& kind = job_.groups[*full.begin()].description;
+    const auto of_kind = std::ranges::count(job_.groups, kind, &Group::description);
+    if (full.size() > lacking.size()) return false;
+    if (full.size() > 1 && full.size() * 8 > static_cast<std::size_t>(of_kind)) return false;
+  }
+  return hosts_outside.size() <= 1 || outside.size() * 20 <= ranks * 3;
 }
 
 std::vector<std::uint32_t> Hang::signatures(std::uint32_t group, std::uint32_t seq) const {
@@ -240,8 +251,7 @@ void Hang::find_mismatches() {
 
 void Hang::find_roots() {
   if (find_stuck()) return;
-  find_dead();
-  if (verdicts_.empty()) find_network();
+  find_dead_or_network();
   if (verdicts_.empty()) find_divergence();
 }
 
@@ -257,80 +267,63 @@ bool Hang::find_stuck() {
   return !verdicts_.empty();
 }
 
-std::vector<std::size_t> Hang::possible_waits(std::uint32_t rank) const {
-  if (cohorts_.has(rank)) return in_[rank];
-  std::vector<std::size_t> out;
-  for (std::size_t w = 0; w < waits_.size(); ++w) {
-    const auto& members = job_.groups[waits_[w].group].members;
-    if (std::ranges::find(members, rank) != members.end()) out.push_back(w);
-  }
+// When the last of those who came had called it.
+std::int64_t Hang::called_ns(const Blocked& wait) const {
+  std::int64_t out = 0;
+  const auto& members = job_.groups[wait.group].members;
+  for (std::size_t m = 0; m < members.size(); ++m)
+    if (const Entry* e = cohorts_.at(wait.group, m, wait.seq); has_begun(e))
+      out = std::max(out, e->created_ns != 0 ? e->created_ns : e->started_ns);
   return out;
 }
 
-// All ranks that wait for one of these, or for one that does.
-std::set<std::uint32_t> Hang::explained_by(std::set<std::uint32_t> roots) const {
-  std::vector<std::uint32_t> open(roots.begin(), roots.end());
-  while (!open.empty()) {
-    const std::uint32_t rank = open.back();
-    open.pop_back();
-    for (const Blocked& wait : waits_) {
-      if (std::ranges::find(wait.absent, rank) == wait.absent.end()) continue;
-      for (const std::uint32_t member : job_.groups[wait.group].members)
-        if (roots.insert(member).second) open.push_back(member);
-    }
+// An operation that all members are in waits for nobody: it is a cause. One that lacks only ranks
+// without a dump may be another; it is one if the others began to wait there before they did
+// anywhere else. Sends tell less, because a receiver waits in the normal course of a pipeline.
+void Hang::find_dead_or_network() {
+  using Order = std::pair<bool, std::int64_t>;
+  std::optional<Order> first_full, first_dead;
+  const Blocked* first = nullptr;
+  std::vector<const Blocked*> candidates;
+  for (const Blocked& wait : waits_) {
+    const Order order{job_.groups[wait.group].is_pair, called_ns(wait)};
+    if (wait.absent.empty() && (!first_full || order < *first_full)) first_full = order;
+    const bool may_be = !wait.absent.empty() && std::ranges::none_of(wait.absent, [&](auto rank) {
+      return cohorts_.has(rank);
+    });
+    if (!may_be) continue;
+    candidates.push_back(&wait);
+    if (first_dead && *first_dead <= order) continue;
+    first_dead = order;
+    first = &wait;
   }
-  return roots;
+  if (first_full && (!first_dead || *first_full <= *first_dead)) {
+    std::set<std::uint32_t> named;
+    for (const Blocked& wait : waits_)
+      if (wait.absent.empty() && named.insert(wait.group).second)
+        verdicts_.push_back(verdict(Finding::network, wait));
+  } else if (first != nullptr) {
+    name_dead(*first, candidates);
+  }
 }
 
-// Ranks without a dump that others wait for, and that may themselves wait for nobody else: each has
-// either died, or is one of those whose dump is missing for another reason.
-void Hang::find_dead() {
-  std::set<std::uint32_t> missing;
-  for (const Blocked& wait : waits_)
-    for (const std::uint32_t rank : wait.absent)
-      if (!cohorts_.has(rank)) missing.insert(rank);
-  if (missing.empty()) return;
-  std::set<std::uint32_t> full;  // a wait that nobody is absent from explains its members
-  for (const Blocked& wait : waits_)
-    if (wait.absent.empty()) full.insert(wait.joined.begin(), wait.joined.end());
-  const std::set<std::uint32_t> excused = explained_by(full);
-  std::map<std::uint32_t, std::vector<std::size_t>> alone;  // rank -> waits for it alone
-  for (const std::uint32_t rank : missing) {
-    if (excused.contains(rank)) continue;
-    bool may_wait = false;
-    for (const std::size_t w : possible_waits(rank)) {
-      const auto& absent = waits_[w].absent;
-      const bool is_absent = std::ranges::find(absent, rank) != absent.end();
-      if (is_absent && absent.size() == 1) alone[rank].push_back(w);
-      may_wait = may_wait || std::ranges::any_of(absent, [&](std::uint32_t other) {
-                   return other != rank && cohorts_.has(other);
-                 });
-    }
-    if (may_wait) alone.erase(rank);
-  }
-  if (alone.empty()) return;
-  std::size_t most = 0;
-  for (const auto& [rank, waits] : alone) most = std::max(most, waits.size());
-  std::erase_if(alone, [&](const auto& one) { return one.second.size() < most; });
-  // Dumps that are missing for no such reason say that this one may be, too.
-  std::set<std::uint32_t> hosts;
-  std::size_t elsewhere = 0;
-  for (const auto& [rank, waits] : alone) hosts.insert(rank / options_.ranks_per_host);
+// Those that `first` lacks, and whom others wait for on the same host.
+void Hang::name_dead(const Blocked& first, const std::vector<const Blocked*>& candidates) {
+  const auto host = [&](std::uint32_t rank) { return rank / options_.ranks_per_host; };
+  const std::uint32_t place = host(first.absent.front());
+  // Dumps that are missing elsewhere say that this one may be missing for no reason, too.
+  bool is_missing_elsewhere = false;
   for (std::uint32_t rank = 0; rank < job_.world; ++rank)
-    elsewhere += !cohorts_.has(rank) && !hosts.contains(rank / options_.ranks_per_host);
-  for (const auto& [rank, waits] : alone) {
-    Verdict one =
-        verdict(elsewhere > 0 ? Finding::dead_or_network : Finding::dead, waits_[waits.front()]);
-    one.ranks = {rank};
-    one.groups.clear();
-    for (const std::size_t w : waits) one.groups.push_back(waits_[w].group);
-    verdicts_.push_back(std::move(one));
+    is_missing_elsewhere |= !cohorts_.has(rank) && host(rank) != place;
+  Verdict one = verdict(is_missing_elsewhere ? Finding::dead_or_network : Finding::dead, first);
+  std::set<std::uint32_t> ranks(first.absent.begin(), first.absent.end());
+  for (const Blocked* wait : candidates) {
+    if (host(wait->absent.front()) != place || job_.groups[wait->group].is_pair) continue;
+    if (!is_missing_elsewhere) ranks.insert(wait->absent.begin(), wait->absent.end());
+    if (wait != &first && ranks.contains(wait->absent.front())) one.groups.push_back(wait->group);
   }
-}
-
-void Hang::find_network() {
-  for (const Blocked& wait : waits_)
-    if (wait.absent.empty()) verdicts_.push_back(verdict(Finding::network, wait));
+  one.ranks.assign(ranks.begin(), ranks.end());
+  verdicts_.push_back(std::move(one));
 }
 
 // Nobody is outside and no operation has all its members: ranks wait for each other in a circle,

@@ -49,6 +49,7 @@ struct Report {
 
 struct AnalysisOptions {
   std::uint32_t ranks_per_host = 8;  // where dumps name no hosts
+  bool is_stalled = false;           // somebody knows that it is; else it is inferred
 };
 
 // Cost: a few passes over the entries. Deterministic.

@@ -1,0 +1,202 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "base/file.hpp"
+#include "base/test_effort.hpp"
+#include "base/test_folder.hpp"
+#include "observe/colltrace/flight.hpp"
+#include "observe/colltrace/load.hpp"
+#include "observe/colltrace/test_world.hpp"
+#include "observe/colltrace/verdict.hpp"
+#include "os/tar.hpp"
+
+namespace weft::observe::colltrace {
+namespace {
+
+Result<Job> job_of(std::vector<std::pair<std::string, std::string>> files) {
+  JobBuilder builder;
+  for (auto& [name, content] : files) {
+    content.reserve(content.size() + json_padding);
+    WEFT_TRY_STATUS(read_flight(content, name, builder));
+  }
+  return builder.finish();
+}
+
+Report judge(const Job& job) { return analyse(job, {}); }
+
+// One of the cases that come with the tree: 64 ranks, the last 10 entries of each.
+Job case_of(const char* name) {
+  const auto packed = read_file(fmt::format("tests/data/colltrace/{}.tar.gz", name));
+  WEFT_CHECK(packed.has_value());
+  const auto archive = gunzip(*packed, name);
+  WEFT_CHECK(archive.has_value());
+  const auto members = os::read_tar(*archive, name);
+  WEFT_CHECK(members.has_value());
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const auto& m : *members) files.emplace_back(m.path, m.content);
+  auto job = job_of(std::move(files));
+  WEFT_CHECK(job.has_value());
+  return std::move(*job);
+}
+
+TEST_CASE("cases with known truth") {
+  const Job net = case_of("net"), size = case_of("size"), skip = case_of("skip");
+  const Report a = judge(net), b = judge(size), c = judge(skip);
+  REQUIRE(a.verdicts.size() == 1);
+  CHECK(a.verdicts[0].finding == Finding::network);
+  CHECK(net.groups[a.verdicts[0].groups.at(0)].name == "10");
+  CHECK(a.waiting_count == 64);
+  REQUIRE(b.verdicts.size() == 1);
+  CHECK(b.verdicts[0].finding == Finding::size);
+  CHECK(b.verdicts[0].ranks == std::vector<std::uint32_t>{60});
+  CHECK(size.groups[b.verdicts[0].groups.at(0)].name == "8");
+  REQUIRE(c.verdicts.size() == 1);
+  CHECK(c.verdicts[0].finding == Finding::stuck);
+  CHECK(c.verdicts[0].ranks == std::vector<std::uint32_t>{57});
+}
+
+struct Score {
+  int right = 0, wrong = 0, missed = 0;
+  double precision() const { return right + wrong == 0 ? 1 : double(right) / (right + wrong); }
+  double recall() const { return right + missed == 0 ? 1 : double(right) / (right + missed); }
+};
+
+using test::Fault;
+using test::World;
+
+bool is_right(const test::Run& run, const World& w, const Job& job, const Verdict& v) {
+  const auto names = [&](std::initializer_list<Finding> findings) {
+    return std::ranges::find(findings, v.finding) != findings.end() && v.ranks.size() == 1 &&
+           v.ranks[0] == run.culprit();
+  };
+  const auto is_group = [&] {
+    return !v.groups.empty() && job.groups[v.groups[0]].members == run.group(run.culprit()).members;
+  };
+  switch (w.fault) {
+    case Fault::none:
+      return false;
+    case Fault::stuck:
+      return names({Finding::stuck});
+    case Fault::stuck_host:
+      return v.finding == Finding::stuck && v.ranks.size() == 1 &&
+             v.ranks[0] / 8 == run.culprit() / 8;
+    case Fault::dead:
+      if (v.finding == Finding::dead_or_network)  // several that lack in one operation
+        return v.ranks.size() <= 2 && std::ranges::find(v.ranks, run.culprit()) != v.ranks.end();
+      return names({Finding::dead});
+    case Fault::skip:
+      return names({Finding::skip, Finding::order_or_skip, Finding::operation, Finding::size,
+                    Finding::type});
+    case Fault::order:
+      return names({Finding::order, Finding::order_or_skip, Finding::operation, Finding::size,
+                    Finding::type});
+    case Fault::operation:
+      return names({Finding::operation});
+    case Fault::size:
+      return names({Finding::size});
+    case Fault::type:
+      return names({Finding::type});
+    case Fault::network:
+      return (v.finding == Finding::network || v.finding == Finding::dead_or_network) && is_group();
+    case Fault::slow_rank:
+      return names({Finding::slow_rank});
+    case Fault::slow_host:
+      return v.finding == Finding::slow_host &&
+             std::ranges::find(v.ranks, run.culprit()) != v.ranks.end();
+    case Fault::slow_network:
+      return v.finding == Finding::slow_network && is_group();
+  }
+  return false;
+}
+
+Score score_of(World w, std::uint64_t seeds) {
+  Score out;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    test::Run run(w, seed * 31 + 7);
+    JobBuilder builder;
+    for (std::uint32_t r = 0; r < run.ranks(); ++r) {
+      std::string dump = run.dump(r);
+      if (dump.empty()) continue;
+      const Status status = read_flight(dump, fmt::format("rank_{}", r), builder);
+      INFO((status ? "" : status.error().text()));
+      REQUIRE(status.has_value());
+    }
+    const Job job = builder.finish();
+    const Report report = judge(job);
+    int right = 0;
+    for (const Verdict& v : report.verdicts) {
+      const bool is = is_right(run, w, job, v);
+      (is ? right : out.wrong) += 1;
+      if (!is && std::getenv("COLLTRACE_SAY") != nullptr)
+        fmt::print("fault {} seed {} culprit {}: wrong {} {} rank {} group {}\n",
+                   static_cast<int>(w.fault), seed, run.culprit(), to_text(v.finding),
+                   v.ranks.size(), v.ranks.empty() ? 0 : v.ranks[0],
+                   v.groups.empty()
+                       ? ""
+                       : job.groups[v.groups[0]].name + job.groups[v.groups[0]].description);
+    }
+    out.right += right > 0;
+    out.missed += w.fault != Fault::none && right == 0;
+    if (w.fault != Fault::none && right == 0 && std::getenv("COLLTRACE_SAY") != nullptr)
+      fmt::print("fault {} seed {} culprit {}: missed; {} waiting {} moving {}\n",
+                 static_cast<int>(w.fault), seed, run.culprit(), report.verdicts.size(),
+                 report.waiting_count, report.is_moving);
+  }
+  return out;
+}
+
+constexpr Fault hangs[] = {Fault::stuck, Fault::stuck_host, Fault::dead,
+                           Fault::skip,  Fault::order,      Fault::operation,
+                           Fault::size,  Fault::type,       Fault::network};
+
+Score all_hangs(World w, std::uint64_t seeds) {
+  Score all;
+  for (const Fault fault : hangs) {
+    w.fault = fault;
+    const Score one = score_of(w, seeds);
+    INFO("fault " << static_cast<int>(fault) << ": right " << one.right << ", wrong " << one.wrong
+                  << ", missed " << one.missed);
+    CHECK(one.missed * 2 <= one.right);
+    MESSAGE("fault " << static_cast<int>(fault) << ": right " << one.right << ", wrong "
+                     << one.wrong << ", missed " << one.missed);
+    all.right += one.right;
+    all.wrong += one.wrong;
+    all.missed += one.missed;
+  }
+  MESSAGE("precision " << all.precision() << ", recall " << all.recall());
+  return all;
+}
+
+TEST_CASE("hangs of a made-up job") {
+  const Score all = all_hangs({}, test_effort(16));
+  CHECK(all.precision() >= 0.98);
+  CHECK(all.recall() >= 0.97);
+}
+
+TEST_CASE("hangs of a made-up job, without 5 % of its dumps") {
+  const Score all = all_hangs({.missing = 0.05}, test_effort(16));
+  CHECK(all.precision() >= 0.93);
+  CHECK(all.recall() >= 0.90);
+}
+
+TEST_CASE("a job that runs has no verdict") {
+  for (const double skew_ms : {0.0, 0.5, 5.0, 50.0})
+    for (const double missing : {0.0, 0.05})
+      for (const World& shape : {World{}, World{.tensor = 1, .stages = 1, .replicas = 32},
+                                 World{.tensor = 8, .stages = 1, .replicas = 4},
+                                 World{.tensor = 8, .stages = 1, .replicas = 1}}) {
+        World w = shape;
+        w.skew_ms = skew_ms;
+        // One group and dumps that are missing: a rank that died looks the same.
+        w.missing = shape.stages > 1 ? missing : 0;
+        const Score s = score_of(w, test_effort(8));
+        MESSAGE("skew " << skew_ms << " missing " << missing << " tensor " << w.tensor << " stages "
+                        << w.stages << ": " << s.wrong);
+        CHECK(s.wrong == 0);
+      }
+}
+
+}  // namespace
+}  // namespace weft::observe::colltrace
