@@ -65,13 +65,24 @@ struct Process {
 Process process;
 pthread_once_t process_once = PTHREAD_ONCE_INIT;
 
+// A name and its index, found by the address of the text: NCCL passes constants of its own.
+struct KnownName {
+  const char* text;
+  char first;
+  std::uint8_t index;
+};
+constexpr std::size_t known_names = 64;
+KnownName names_by_ring[rings_max][known_names];
+
 struct Thread {
   RingHead* ring;
   Record* records;
   std::uint64_t head;
+  KnownName* names;
   bool refused;
 };
-// Within the static block of thread-local storage: found by one instruction.
+// Within the static block of thread-local storage, found by one instruction. That block has little
+// room for libraries that are loaded late.
 __attribute__((tls_model("initial-exec"))) thread_local Thread self{};
 
 ProcessHead& head_of_file() { return *reinterpret_cast<ProcessHead*>(process.map); }
@@ -160,7 +171,7 @@ void give_up(const char* what, int error) {
 
 // Its own child after fork() would write into the parent's rings: it writes nowhere.
 void after_fork() {
-  self = Thread{.ring = nullptr, .records = nullptr, .head = 0, .refused = true};
+  self = Thread{.refused = true};
   process.map = nullptr;
 }
 
@@ -258,8 +269,9 @@ __attribute__((noinline)) bool open_ring() {
     return false;
   }
   renew_clock_pair(*ring);
-  self = {ring, reinterpret_cast<Record*>(reinterpret_cast<char*>(ring) + page), get(ring->head),
-          false};
+  char* at = reinterpret_cast<char*>(ring);
+  const auto i = static_cast<std::size_t>(at - process.map - ring_offset) / ring_stride;
+  self = {ring, reinterpret_cast<Record*>(at + page), get(ring->head), names_by_ring[i], false};
   return true;
 }
 
@@ -325,22 +337,13 @@ std::uint8_t name_index(const char* text) {
   return static_cast<std::uint8_t>(i);
 }
 
-// The same by the address of the text, which NCCL keeps in its own constants.
 inline std::uint8_t name_by_address(const char* text) {
-  struct Known {
-    const char* text;
-    char begin[8];
-    std::uint8_t index;
-  };
-  __attribute__((tls_model("initial-exec"))) static thread_local Known known[16];
-  Known& k = known[(reinterpret_cast<std::uintptr_t>(text) >> 3 ^
-                    reinterpret_cast<std::uintptr_t>(text) >> 7) &
-                   15];
-  if (k.text == text && text != nullptr && strncmp(k.begin, text, sizeof k.begin) == 0) [[likely]]
+  constexpr unsigned shift = 64 - 6;
+  static_assert(known_names == 1u << 6);
+  KnownName& k = self.names[reinterpret_cast<std::uintptr_t>(text) * 0x9e3779b97f4a7c15u >> shift];
+  if (k.text == text && text != nullptr && k.first == *text) [[likely]]
     return k.index;
-  k.index = name_index(text);
-  k.text = text;
-  if (text != nullptr) strncpy(k.begin, text, sizeof k.begin);
+  k = {text, text != nullptr ? *text : '\0', name_index(text)};
   return k.index;
 }
 
