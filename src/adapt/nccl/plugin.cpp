@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -209,6 +210,8 @@ void open_process() {
   head.rank = rank_by_launcher();
   head.base = reinterpret_cast<std::uint64_t>(map);
   head.opened = {ticks(), clock_ns(CLOCK_REALTIME)};
+  struct stat pid_namespace{};
+  if (stat("/proc/self/ns/pid", &pid_namespace) == 0) head.pid_namespace = pid_namespace.st_ino;
   gethostname(head.host, sizeof head.host - 1);
   read_boot_id(head.boot_id, sizeof head.boot_id);
   std::atomic_thread_fence(std::memory_order_release);
@@ -355,8 +358,9 @@ std::uint16_t index_of(const Communicator* c) {
 }
 
 void* start_operation(Communicator* comm, Kind kind, const Event& e) {
-  const std::uint64_t order = get(comm->orders);
-  set(comm->orders, order + 1);
+  std::uint64_t& next = kind == Kind::p2p ? comm->sends : comm->orders;
+  const std::uint64_t order = get(next);
+  set(next, order + 1);
   std::uint32_t serial = 0;
   Record* r = take(serial);
   if (r == nullptr) return nullptr;

@@ -13,7 +13,6 @@ namespace {
 struct Blocked {
   std::uint32_t group = 0, seq = 0;
   std::vector<std::uint32_t> joined, absent;  // members' ranks; those that are through are in none
-  bool is_left = false;                       // some member is through
 };
 
 constexpr std::size_t open_entries_max = 64;  // of a rank, from its end
@@ -63,6 +62,7 @@ bool has_begun(const Entry* e) { return e != nullptr && e->state != EntryState::
 void Hang::find_waits() {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> known;
   for (const RankTrace& rank : job_.ranks) {
+    if (rank.is_gone) continue;
     const auto entries = rank.in(job_.entries);
     const std::size_t from =
         entries.size() > open_entries_max ? entries.size() - open_entries_max : 0;
@@ -74,11 +74,11 @@ void Hang::find_waits() {
     const auto& members = job_.groups[wait.group].members;
     for (std::size_t m = 0; m < members.size(); ++m) {
       const Entry* e = cohorts_.at(wait.group, m, wait.seq);
-      if (cohorts_.is_past(wait.group, m, wait.seq) ||
-          (e != nullptr && e->state == EntryState::completed))
-        wait.is_left = true;
-      else
-        (has_begun(e) ? wait.joined : wait.absent).push_back(members[m]);
+      const bool is_through = cohorts_.is_past(wait.group, m, wait.seq) ||
+                              (e != nullptr && e->state == EntryState::completed);
+      if (is_through) continue;
+      const bool is_in = has_begun(e) && !cohorts_.trace(members[m]).is_gone;
+      (is_in ? wait.joined : wait.absent).push_back(members[m]);
     }
     for (const std::uint32_t rank : wait.joined) in_[rank].push_back(waits_.size());
     waits_.push_back(std::move(wait));
@@ -260,7 +260,7 @@ bool Hang::find_stuck() {
   for (const Blocked& wait : waits_)
     for (const std::uint32_t rank : wait.absent) {
       if (!cohorts_.has(rank) || !in_[rank].empty() || !named.insert(rank).second) continue;
-      Verdict one = verdict(Finding::stuck, wait);
+      Verdict one = verdict(cohorts_.trace(rank).is_gone ? Finding::dead : Finding::stuck, wait);
       one.ranks = {rank};
       verdicts_.push_back(std::move(one));
     }

@@ -46,7 +46,7 @@ struct RankTrace {
   std::string file;
   std::size_t begin = 0, end = 0;  // of its entries
   std::uint64_t first_record = 0;  // number of the first entry in all that the rank ever did
-  std::string host;                // empty: not known
+  bool is_gone = false;            // its process is known to have ended without an end in order
   std::span<const Entry> in(const std::vector<Entry>& entries) const {
     return std::span(entries).subspan(begin, end - begin);
   }

@@ -10,13 +10,15 @@
 #include "base/file_stream.hpp"
 #include "base/text.hpp"
 #include "observe/colltrace/flight.hpp"
+#include "observe/colltrace/ring.hpp"
 
 namespace weft::observe::colltrace {
 namespace {
 
-enum class Format : std::uint8_t { none, flight };
+enum class Format : std::uint8_t { none, flight, ring };
 
 Format format_of(std::string_view content) {
+  if (is_ring(content)) return Format::ring;
   const std::string_view head = trim(content.substr(0, 4096));
   if (head.starts_with('\x80')) return Format::flight;
   const auto has = [&](std::string_view key) { return head.find(key) != std::string_view::npos; };
@@ -56,34 +58,67 @@ Status read_into(const std::string& path, std::string& content) {
   return read_rest(file.get(), path, file_bytes_max, content);
 }
 
+class Loader {
+ public:
+  explicit Loader(std::size_t files) : files_(files) {}
+
+  Status load(const Input& input) {
+    if (input.path.ends_with(".ring")) return load_one_ring(input.path);
+    WEFT_TRY_STATUS(read_into(input.path, content_));
+    const Format format = format_of(content_);
+    if (format == Format::flight) {
+      WEFT_TRY_STATUS(read_flight(content_, input.path, job_));
+      // So that the list of entries moves once: what one file has, all have.
+      if (job_.job().ranks.size() == 1) job_.reserve(job_.job().entries.size() * files_ * 11 / 10);
+    } else if (format == Format::ring) {
+      return load_one_ring(input.path);
+    } else if (input.was_named) {
+      return fail(Errc::parse, {input.path, 0, 0}, "no trace of collectives that weft knows",
+                  "see docs/commands/colltrace.md for the formats");
+    } else {
+      job_.job().notes.push_back(fmt::format("{}: no trace, left out", input.path));
+    }
+    return {};
+  }
+
+  Result<Job> finish() {
+    WEFT_TRY_STATUS(add_rings(rings_, ring_files_, job_));
+    return job_.finish();
+  }
+
+ private:
+  Status load_one_ring(const std::string& path) {
+    WEFT_TRY(const std::string content, load_ring(path));
+    WEFT_TRY(RingTrace trace, read_ring(content, path));
+    const auto now = clock_of(trace.boot_id, trace.clock);
+    if (now) {
+      WEFT_TRY(trace, read_ring(content, path, now));
+      trace.is_gone = is_process_gone(trace);
+    }
+    rings_.push_back(std::move(trace));
+    ring_files_.push_back(path);
+    return {};
+  }
+
+  std::size_t files_;
+  JobBuilder job_;
+  std::string content_;
+  std::vector<RingTrace> rings_;
+  std::vector<std::string> ring_files_;
+};
+
 }  // namespace
 
 Result<Job> load_job(const std::vector<std::string>& paths) {
   WEFT_TRY(const std::vector<Input> inputs, inputs_in(paths));
-  JobBuilder builder;
+  Loader loader(inputs.size());
   Errors errors;
-  std::string content;
-  std::size_t files = 0;
   for (const Input& input : inputs) {
-    Status status = read_into(input.path, content);
-    if (status) {
-      const Format format = format_of(content);
-      if (format == Format::flight)
-        status = read_flight(content, input.path, builder);
-      else if (input.was_named)
-        status = fail(Errc::parse, {input.path, 0, 0}, "no trace of collectives that weft knows",
-                      "see docs/commands/colltrace.md for the formats");
-      else
-        builder.job().notes.push_back(fmt::format("{}: no trace, left out", input.path));
-      // So that the list of entries moves once: what one file has, all have.
-      if (format != Format::none && ++files == 1)
-        builder.reserve(builder.job().entries.size() * inputs.size() * 11 / 10);
-    }
-    if (!status) errors.push_back(std::move(status).error());
+    if (Status status = loader.load(input); !status) errors.push_back(std::move(status).error());
     if (errors.size() == errors_max) break;
   }
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
-  Job job = builder.finish();
+  WEFT_TRY(Job job, loader.finish());
   if (job.ranks.empty())
     return fail(Errc::value, {paths.empty() ? "" : paths.front(), 0, 0}, "no traces of collectives",
                 "give a folder with dumps, see docs/commands/colltrace.md");

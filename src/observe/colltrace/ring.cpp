@@ -1,6 +1,9 @@
 #include "observe/colltrace/ring.hpp"
 
+#include <errno.h>
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
 #include <time.h>
 #ifdef __x86_64__
 #include <x86intrin.h>
@@ -103,8 +106,10 @@ class Reader {
   void read_tables() {
     out_.host = text_of(head_.host);
     out_.boot_id = text_of(head_.boot_id);
+    out_.clock = head_.clock;
     out_.pid = head_.pid;
     out_.rank = head_.rank;
+    out_.pid_namespace = head_.pid_namespace;
     out_.is_finished = head_.finished_ns != 0;
     out_.untraced_threads = head_.untraced_threads;
     out_.untraced_events = head_.untraced_events;
@@ -112,8 +117,8 @@ class Reader {
     out_.untraced_communicators = head_.communicators - communicators;
     for (std::uint32_t i = 0; i < communicators; ++i) {
       const auto c = copy_at<Communicator>(content_, comm_offset + i * sizeof(Communicator));
-      out_.communicators.push_back(
-          {c.id, text_of(c.name), c.rank, c.rank_count, c.node_count, c.orders, c.state == 2});
+      out_.communicators.push_back({c.id, text_of(c.name), c.rank, c.rank_count, c.node_count,
+                                    c.orders, c.sends, c.state == 2});
     }
     for (std::uint32_t i = 0; i < names_max; ++i) {
       const auto n = copy_at<Name>(content_, name_offset + i * sizeof(Name));
@@ -277,6 +282,12 @@ std::optional<ClockPair> clock_of(std::string_view boot_id, ClockKind kind) {
 #else
   return {};
 #endif
+}
+
+bool is_process_gone(const RingTrace& trace) {
+  struct stat own{};
+  return !trace.is_finished && ::stat("/proc/self/ns/pid", &own) == 0 &&
+         own.st_ino == trace.pid_namespace && ::kill(trace.pid, 0) != 0 && errno == ESRCH;
 }
 
 }  // namespace weft::observe::colltrace

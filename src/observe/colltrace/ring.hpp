@@ -16,7 +16,7 @@ struct RingCommunicator {
   std::uint64_t id = 0;
   std::string name;
   std::int32_t rank = 0, rank_count = 0, node_count = 0;
-  std::uint64_t orders = 0;  // operations begun on it
+  std::uint64_t orders = 0, sends = 0;  // operations begun on it
   bool is_finalized = false;
 };
 
@@ -51,8 +51,11 @@ struct RingProxy {
 
 struct RingTrace {
   std::string host, boot_id;
+  ring::ClockKind clock = ring::ClockKind::monotonic_ns;
   std::int32_t pid = 0, rank = -1;
+  std::uint64_t pid_namespace = 0;
   bool is_finished = false;  // the process ended by exit()
+  bool is_gone = false;      // it was of this machine, and is there no more
   std::uint64_t dropped = 0, stale = 0, untraced_events = 0;
   std::uint32_t untraced_threads = 0, untraced_communicators = 0;
   double ns_per_tick = 0;
@@ -74,7 +77,14 @@ Result<RingTrace> read_ring(std::string_view content, const std::string& file,
 // Copies the parts of a file that hold anything: most of it is holes.
 Result<std::string> load_ring(const std::string& path);
 
+class JobBuilder;
+// The processes of a job, each as one rank. Fails: Errc::value on a rank that is there twice.
+Status add_rings(const std::vector<RingTrace>& traces, const std::vector<std::string>& files,
+                 JobBuilder& job);
+
 // This machine's clocks, if it is the one with that boot id and its counter is the writer's.
 std::optional<ring::ClockPair> clock_of(std::string_view boot_id, ring::ClockKind kind);
+// Its process was of this machine and of our pid namespace, and is there no more.
+bool is_process_gone(const RingTrace& trace);
 
 }  // namespace weft::observe::colltrace

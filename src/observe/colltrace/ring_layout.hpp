@@ -51,6 +51,7 @@ struct ProcessHead {
   std::uint32_t rings;             // taken; may exceed rings_max
   std::uint32_t untraced_threads;  // no ring left, or no room for one
   std::uint64_t untraced_events;   // of those threads
+  std::uint64_t pid_namespace;     // inode; 0: not known. In which the pid means this process
   char host[64];
   char boot_id[40];
 };
@@ -59,9 +60,10 @@ struct Communicator {
   std::uint64_t id;  // the same on all its ranks
   std::int32_t rank, rank_count, node_count;
   std::uint32_t state;   // 0: being filled in, 1: live, 2: finalized
-  std::uint64_t orders;  // operations begun on it, traced or not
+  std::uint64_t orders;  // collectives begun on it, traced or not
+  std::uint64_t sends;   // ... and sends and receives
   std::uint64_t opened_ticks, closed_ticks;
-  char name[48];
+  char name[40];
 };
 
 struct Name {
@@ -86,7 +88,7 @@ struct Operation {
   std::uint8_t channels, warps;
   std::int32_t peer;    // root or peer
   std::uint64_t seq;    // NCCL's number: of this function on this communicator; p2p: none, 0
-  std::uint64_t order;  // number of the operation on this communicator, of all functions
+  std::uint64_t order;  // number on this communicator, of collectives or of sends and receives
   std::uint64_t count;
   std::uint8_t function, type, algorithm, protocol;  // indices into the names
   std::uint32_t proxies_begun;

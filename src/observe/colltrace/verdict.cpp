@@ -41,7 +41,7 @@ std::string_view meaning(Finding finding) {
     case Finding::stuck:
       return "is outside of any collective, and the others wait for it";
     case Finding::dead:
-      return "has left no dump, and the others wait for it";
+      return "has ended or left no dump, and the others wait for it";
     case Finding::dead_or_network:
       return "has left no dump, and the others wait for it; it has died, or it waits with them and "
              "the network is at fault";
