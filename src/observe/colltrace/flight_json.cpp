@@ -163,12 +163,14 @@ Status read_flight_json(std::string& content, const std::string& file, FlightSin
   content.reserve(content.size() + json_padding);
   od::parser parser;
   od::document document;
+  bool is_open = false;
   try {
     document = parser.iterate(content.data(), content.size(), content.capacity());
+    is_open = true;
     return read_top(document, sink);
   } catch (const simdjson::simdjson_error& error) {
     const char* at = nullptr;
-    const bool is_known = document.current_location().get(at) == simdjson::SUCCESS;
+    const bool is_known = is_open && document.current_location().get(at) == simdjson::SUCCESS;
     return fail(Errc::parse, {file, 0, 0},
                 fmt::format("byte {}: {}", is_known ? at - content.data() : 0, error.what()),
                 "give a dump of the flight recorder as JSON, whole");
