@@ -198,5 +198,35 @@ TEST_CASE("a job that runs has no verdict") {
       }
 }
 
+TEST_CASE("slow ranks, hosts and networks") {
+  Score all;
+  for (const Fault fault : {Fault::slow_rank, Fault::slow_host, Fault::slow_network})
+    for (const double factor : {1.3, 1.15}) {
+      const Score one =
+          score_of({.fault = fault, .factor = factor, .has_coarse_times = false, .window = 120},
+                   test_effort(16));
+      MESSAGE("fault " << static_cast<int>(fault) << " factor " << factor << ": right " << one.right
+                       << ", wrong " << one.wrong << ", missed " << one.missed);
+      all.right += one.right;
+      all.wrong += one.wrong;
+      all.missed += one.missed;
+    }
+  MESSAGE("precision " << all.precision() << ", recall " << all.recall());
+  CHECK(all.precision() >= 0.98);
+  CHECK(all.recall() >= 0.97);
+  CHECK(score_of({.has_coarse_times = false, .window = 120}, test_effort(32)).wrong == 0);
+}
+
+// A watchdog that looks every 100 ms says nothing of how long a rank computes.
+TEST_CASE("no slow rank from times that nobody has measured") {
+  for (const bool has_durations : {false, true}) {
+    const Score s = score_of(
+        {.fault = Fault::slow_rank, .factor = 2, .has_durations = has_durations, .window = 120},
+        test_effort(8));
+    CHECK(s.right == 0);
+    CHECK(s.wrong == 0);
+  }
+}
+
 }  // namespace
 }  // namespace weft::observe::colltrace

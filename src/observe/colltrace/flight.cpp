@@ -37,15 +37,6 @@ bool contains(std::string_view text, std::string_view what) {
 
 }  // namespace
 
-void FlightFields::clear() {
-  name = group = description = state = {};
-  for (std::string* text : {&in_sizes, &out_sizes, &in_types, &out_types}) text->clear();
-  record = seq = p2p_seq = 0;
-  has_record = has_seq = has_p2p_seq = is_p2p = false;
-  created_ns = started_ns = ended_ns = 0;
-  duration_ms = 0;
-}
-
 std::unexpected<Error> FlightSink::refuse(std::string what) const {
   return fail(Errc::value, {file_, 0, 0}, std::move(what), "give a dump of the flight recorder");
 }
@@ -86,11 +77,19 @@ Status FlightSink::group(std::string_view name, std::string_view description,
 }
 
 // Sizes differ rightly where each member sends what it likes, or one member alone has the other
-// side.
+// side. Most entries repeat: what they say is looked up as it stands.
 std::uint32_t FlightSink::signature_of(const FlightFields& f, bool is_send) {
+  raw_.assign(f.name);
+  for (const std::string_view part : {f.in_sizes, f.out_sizes, f.in_types, f.out_types})
+    (raw_ += '\t') += part;
+  if (const auto known = job_.known_signature(raw_)) return *known;
   const bool is_free = is_send || contains(f.name, "all_to_all") || contains(f.name, "alltoall");
   const bool is_gather = contains(f.name, "nccl:gather"), is_scatter = contains(f.name, ":scatter");
-  const auto add = [&](const std::string& text) { (signature_ += text) += ' '; };
+  const auto add = [&](std::string_view text) {
+    for (const char c : text)
+      if (c != ' ' && c != '\n' && c != '\t') signature_ += c;
+    signature_ += ' ';
+  };
   signature_ = is_send ? std::string_view("nccl:send") : f.name;
   signature_ += '\t';
   if (!is_scatter && !is_send) add(f.in_types);
@@ -98,7 +97,9 @@ std::uint32_t FlightSink::signature_of(const FlightFields& f, bool is_send) {
   signature_ += '\t';
   if (!is_free && !is_scatter) add(f.in_sizes);
   if (!is_free && !is_gather) add(f.out_sizes);
-  return job_.signature(signature_);
+  const std::uint32_t out = job_.signature(signature_);
+  job_.remember_signature(raw_, out);
+  return out;
 }
 
 // The parts of a batch of sends stay scheduled for ever; its end has the state and times.

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include <algorithm>
-
 #include "observe/colltrace/flight.hpp"
 #include "observe/colltrace/flight_sink.hpp"
 
@@ -11,14 +9,29 @@ namespace {
 
 namespace od = simdjson::ondemand;
 
-// JSON text of sizes or types without spaces.
-void copy_packed(od::value value, std::string& out) {
-  const std::string_view raw = value.get_array().value().raw_json().value();
-  out.clear();
-  for (const char c : raw)
-    if (c != ' ' && c != '\n') out += c;
-  // What stands behind the list belongs to it in simdjson's eyes.
-  while (!out.empty() && out.back() != ']') out.pop_back();
+// A list as it stands.
+std::string_view list_of(od::value value) {
+  std::string_view raw = value.get_array().value().raw_json().value();
+  while (!raw.empty() && raw.back() != ']') raw.remove_suffix(1);  // what follows belongs to it
+  return raw;
+}
+
+// Without a copy where nothing is escaped.
+std::string_view text_of(od::value value) {
+  const std::string_view token = value.raw_json_token();
+  if (token.size() > 1 && token.front() == '"') {
+    std::size_t end = 1;
+    while (end < token.size() && token[end] != '"' && token[end] != '\\') ++end;
+    if (end < token.size() && token[end] == '"') return token.substr(1, end - 1);
+  }
+  return value.get_string();
+}
+
+std::string_view key_of(simdjson::simdjson_result<od::field>& field) {
+  const char* begin = field.key().value().raw();
+  const char* end = begin;
+  while (*end != '"' && *end != '\\') ++end;  // the text is well-formed as far as its strings go
+  return *end == '"' ? std::string_view(begin, end) : std::string_view(field.unescaped_key());
 }
 
 // 0 and null: not known.
@@ -28,83 +41,64 @@ std::int64_t time_of(od::value value) {
   return ns >> 63 != 0 ? 0 : static_cast<std::int64_t>(ns);
 }
 
-std::uint64_t number_of(od::value value) { return value.get_uint64(); }
-
-constexpr std::size_t tag(std::string_view key) {
-  return key.size() << 8 | static_cast<unsigned char>(key.empty() ? 0 : key.front());
-}
-
-// Keys that say nothing which verdicts need.
-bool is_other(std::string_view key) {
-  constexpr std::string_view known[] = {"pg_id",     "op_id",       "retired", "timeout_ms",
-                                        "thread_id", "thread_name", "frames"};
-  return std::ranges::find(known, key) != std::end(known);
-}
-
 void read_group_name(od::value value, FlightFields& f) {
   std::size_t i = 0;
   for (auto part : value.get_array()) {
-    if (i == 0) f.group = part.get_string();
-    if (i == 1) f.description = part.get_string();
+    if (i == 0) f.group = text_of(part.value());
+    if (i == 1) f.description = text_of(part.value());
     ++i;
   }
 }
 
-// False: the key is not one of these. Keys are told apart by length and first letter, then
-// compared.
-bool read_field(std::string_view key, od::value value, FlightFields& f) {
-  const auto is = [&](std::string_view name) { return key == name; };
-  switch (tag(key)) {
-    case tag("process_group"):
-      if (!is("process_group")) break;
-      return read_group_name(value, f), true;
-    case tag("record_id"):
-      if (!is("record_id")) break;
-      return f.record = number_of(value), f.has_record = true;
-    case tag("collective_seq_id"):
-      if (!is("collective_seq_id")) break;
-      return f.seq = number_of(value), f.has_seq = true;
-    case tag("p2p_seq_id"):
-      if (!is("p2p_seq_id")) break;
-      return f.p2p_seq = number_of(value), f.has_p2p_seq = true;
-    case tag("profiling_name"):
-      if (!is("profiling_name")) break;
-      return f.name = value.get_string(), true;
-    case tag("input_sizes"):
-      if (!is("input_sizes")) break;
-      return copy_packed(value, f.in_sizes), true;
-    case tag("input_dtypes"):
-      if (!is("input_dtypes")) break;
-      return copy_packed(value, f.in_types), true;
-    case tag("output_sizes"):
-      if (!is("output_sizes")) break;
-      return copy_packed(value, f.out_sizes), true;
-    case tag("output_dtypes"):
-      if (!is("output_dtypes")) break;
-      return copy_packed(value, f.out_types), true;
-    case tag("time_created_ns"):
-      if (!is("time_created_ns")) break;
-      return f.created_ns = time_of(value), true;
-    case tag("time_discovered_started_ns"):
-      if (!is("time_discovered_started_ns")) break;
-      return f.started_ns = time_of(value), true;
-    case tag("time_discovered_completed_ns"):
-      if (!is("time_discovered_completed_ns")) break;
-      return f.ended_ns = time_of(value), true;
-    case tag("state"):
-      if (!is("state")) break;
-      return f.state = value.get_string(), true;
-    case tag("is_p2p"):
-      if (!is("is_p2p")) break;
-      return f.is_p2p = value.get_bool(), true;
-    case tag("duration_ms"):
-      if (!is("duration_ms")) break;
+void read_field(Field field, od::value value, FlightFields& f) {
+  switch (field) {
+    case Field::process_group:
+      return read_group_name(value, f);
+    case Field::record_id:
+      f.record = value.get_uint64();
+      f.has_record = true;
+      return;
+    case Field::collective_seq_id:
+      f.seq = value.get_uint64();
+      f.has_seq = true;
+      return;
+    case Field::profiling_name:
+      f.name = text_of(value);
+      return;
+    case Field::input_sizes:
+      f.in_sizes = list_of(value);
+      return;
+    case Field::input_dtypes:
+      f.in_types = list_of(value);
+      return;
+    case Field::output_sizes:
+      f.out_sizes = list_of(value);
+      return;
+    case Field::output_dtypes:
+      f.out_types = list_of(value);
+      return;
+    case Field::time_created_ns:
+      f.created_ns = time_of(value);
+      return;
+    case Field::time_discovered_started_ns:
+      f.started_ns = time_of(value);
+      return;
+    case Field::time_discovered_completed_ns:
+      f.ended_ns = time_of(value);
+      return;
+    case Field::state:
+      f.state = text_of(value);
+      return;
+    case Field::is_p2p:
+      f.is_p2p = value.get_bool();
+      return;
+    case Field::duration_ms:
       if (!value.is_null()) f.duration_ms = value.get_double();
-      return true;
-    default:
-      break;
+      return;
+    case Field::other:
+    case Field::unknown:
+      return;
   }
-  return false;
 }
 
 Status read_groups(od::value value, FlightSink& sink) {
@@ -117,7 +111,7 @@ Status read_groups(od::value value, FlightSink& sink) {
       const std::string_view key = field.unescaped_key();
       od::value inner = field.value();
       if (key == "ranks" && inner.type() == od::json_type::array)
-        copy_packed(inner, ranks);
+        ranks = list_of(inner);
       else if (key == "ranks")
         ranks = std::string_view(inner.get_string());
       else if (key == "desc")
@@ -129,12 +123,15 @@ Status read_groups(od::value value, FlightSink& sink) {
 }
 
 Status read_entries(od::value value, FlightSink& sink) {
-  FlightFields f;
   for (auto one : value.get_array()) {
-    f.clear();
-    for (auto field : one.get_object()) {
-      const std::string_view key = field.unescaped_key();
-      if (!read_field(key, field.value(), f) && !is_other(key)) sink.unknown_key(key);
+    FlightFields f;
+    for (auto item : one.get_object()) {
+      const std::string_view key = key_of(item);
+      const Field field = field_of(key);
+      if (field == Field::unknown)
+        sink.unknown_key(key);
+      else
+        read_field(field, item.value(), f);
     }
     WEFT_TRY_STATUS(sink.entry(f));
   }

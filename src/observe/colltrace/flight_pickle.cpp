@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "observe/colltrace/flight_sink.hpp"
 
@@ -18,9 +21,10 @@ struct Item {
   std::uint64_t value = 0;
 };
 
+// The items of a list, or of a dict: key, value, key, value, ... Where they are in the arena.
 struct Box {
-  std::vector<Item> items;  // of a dict: key, value, key, value, ...
-  bool is_taken = false;    // an entry that was used as soon as it was whole
+  std::size_t begin = 0, size = 0, room = 0;
+  bool is_taken = false;  // an entry that was used as soon as it was whole
 };
 
 // The opcodes of protocols 2 to 4 that plain data needs. An opcode that makes objects is refused,
@@ -89,8 +93,23 @@ class Unpickler {
     return content_.substr(at_ - count, count);
   }
   std::uint64_t number(std::size_t count) {
+    const char* from = bytes(count).data();
     std::uint64_t out = 0;
-    std::memcpy(&out, bytes(count).data(), count);
+    switch (count) {
+      case 1:
+        return static_cast<unsigned char>(*from);
+      case 2:
+        std::memcpy(&out, from, 2);
+        break;
+      case 4:
+        std::memcpy(&out, from, 4);
+        break;
+      case 8:
+        std::memcpy(&out, from, 8);
+        break;
+      default:
+        std::memcpy(&out, from, count);
+    }
     return out;
   }
   std::int64_t signed_number(std::size_t count) {
@@ -142,21 +161,37 @@ class Unpickler {
     stack_.push_back(memo_[index]);
   }
 
+  std::span<const Item> items_of(const Box& box) const {
+    return std::span(arena_).subspan(box.begin, box.size);
+  }
+  // Takes what is on the stack from there on. A list that is full moves to the end of the arena.
+  void fill(Box& box, std::size_t from) {
+    const std::size_t count = stack_.size() - from;
+    if (box.size + count > box.room) {
+      const std::size_t begin = arena_.size();
+      box.room = box.size == 0 ? count : 2 * (box.size + count);
+      arena_.resize(begin + box.room);
+      std::copy_n(arena_.begin() + static_cast<std::ptrdiff_t>(box.begin), box.size,
+                  arena_.begin() + static_cast<std::ptrdiff_t>(begin));
+      box.begin = begin;
+    }
+    std::copy(stack_.begin() + static_cast<std::ptrdiff_t>(from), stack_.end(),
+              arena_.begin() + static_cast<std::ptrdiff_t>(box.begin + box.size));
+    box.size += count;
+    stack_.resize(from);
+  }
   void push_tuple(std::size_t from) {
     if (from > stack_.size()) refuse("nothing on the stack");
     Box box;
-    box.items.assign(stack_.begin() + static_cast<std::ptrdiff_t>(from), stack_.end());
-    stack_.resize(from);
-    boxes_.push_back(std::move(box));
+    fill(box, from);
+    boxes_.push_back(box);
     push(Is::list, boxes_.size() - 1);
   }
   void append_from(std::size_t from, Is is) {
     if (from == 0) refuse("items of nothing");
     Box& box = box_of(stack_[from - 1], is);
     if (box.is_taken) refuse("an entry in pieces");
-    box.items.insert(box.items.end(), stack_.begin() + static_cast<std::ptrdiff_t>(from),
-                     stack_.end());
-    stack_.resize(from);
+    fill(box, from);
   }
 
   void read_global() {
@@ -176,9 +211,9 @@ class Unpickler {
     const Item arguments = pop();
     if (pop().is != Is::maker) refuse("it would call something");
     const Box& box = box_of(arguments, Is::list);
-    if (box.items.size() != 1 || box.items[0].is != Is::list)
-      refuse("a list made of something else");
-    stack_.push_back(box.items[0]);
+    const auto items = items_of(box);
+    if (items.size() != 1 || items[0].is != Is::list) refuse("a list made of something else");
+    stack_.push_back(items[0]);
   }
 
   // False at the end.
@@ -303,7 +338,7 @@ class Unpickler {
     if (from == 0) refuse("items of nothing");
     const std::span items(stack_.begin() + static_cast<std::ptrdiff_t>(from), stack_.end());
     Box& box = box_of(stack_[from - 1], Is::dict);
-    if (box.items.empty() && !box.is_taken && take_entry(items)) {
+    if (box.size == 0 && !box.is_taken && take_entry(items)) {
       box.is_taken = true;
       stack_.resize(from);
     } else {
@@ -337,7 +372,7 @@ class Unpickler {
         break;
       case Is::list: {
         out += '[';
-        for (const Item& inner : boxes_[item.value].items) {
+        for (const Item& inner : items_of(boxes_[item.value])) {
           if (out.back() != '[') out += ',';
           write(inner, out, depth + 1);
         }
@@ -357,73 +392,113 @@ class Unpickler {
       fields_.group = text(item);
       return;
     }
-    const auto& parts = box_of(item, Is::list).items;
+    const auto parts = items_of(box_of(item, Is::list));
     if (!parts.empty()) fields_.group = text(parts[0]);
     if (parts.size() > 1) fields_.description = text(parts[1]);
   }
 
-  bool take_field(std::string_view key, const Item& v) {
+  // As the list would stand in JSON; the text lives as long as the entry.
+  std::string_view list(const Item& item, std::string& room) const {
+    room.clear();
+    write(item, room);
+    return room;
+  }
+
+  void take_field(Field field, const Item& v) {
     FlightFields& f = fields_;
-    if (key == "process_group") return take_group_name(v), true;
-    if (key == "record_id") return f.record = integer(v), f.has_record = true;
-    if (key == "collective_seq_id") return f.seq = integer(v), f.has_seq = true;
-    if (key == "p2p_seq_id") return f.p2p_seq = integer(v), f.has_p2p_seq = true;
-    if (key == "profiling_name") return f.name = text(v), true;
-    if (key == "input_sizes") return write(v, f.in_sizes), true;
-    if (key == "input_dtypes") return write(v, f.in_types), true;
-    if (key == "output_sizes") return write(v, f.out_sizes), true;
-    if (key == "output_dtypes") return write(v, f.out_types), true;
-    if (key == "time_created_ns") return f.created_ns = time(v), true;
-    if (key == "time_discovered_started_ns") return f.started_ns = time(v), true;
-    if (key == "time_discovered_completed_ns") return f.ended_ns = time(v), true;
-    if (key == "state") return f.state = text(v), true;
-    if (key == "is_p2p") return f.is_p2p = v.value != 0, true;
-    if (key == "duration_ms") {
-      if (v.is == Is::real) f.duration_ms = std::bit_cast<double>(v.value);
-      return true;
+    switch (field) {
+      case Field::process_group:
+        return take_group_name(v);
+      case Field::record_id:
+        f.record = integer(v);
+        f.has_record = true;
+        return;
+      case Field::collective_seq_id:
+        f.seq = integer(v);
+        f.has_seq = true;
+        return;
+      case Field::profiling_name:
+        f.name = text(v);
+        return;
+      case Field::input_sizes:
+        f.in_sizes = list(v, lists_[0]);
+        return;
+      case Field::output_sizes:
+        f.out_sizes = list(v, lists_[1]);
+        return;
+      case Field::input_dtypes:
+        f.in_types = list(v, lists_[2]);
+        return;
+      case Field::output_dtypes:
+        f.out_types = list(v, lists_[3]);
+        return;
+      case Field::time_created_ns:
+        f.created_ns = time(v);
+        return;
+      case Field::time_discovered_started_ns:
+        f.started_ns = time(v);
+        return;
+      case Field::time_discovered_completed_ns:
+        f.ended_ns = time(v);
+        return;
+      case Field::state:
+        f.state = text(v);
+        return;
+      case Field::is_p2p:
+        f.is_p2p = v.value != 0;
+        return;
+      case Field::duration_ms:
+        if (v.is == Is::real) f.duration_ms = std::bit_cast<double>(v.value);
+        return;
+      case Field::other:
+      case Field::unknown:
+        return;
     }
-    return key == "pg_id" || key == "op_id" || key == "retired" || key == "timeout_ms" ||
-           key == "thread_id" || key == "thread_name" || key == "frames";
   }
 
   // An entry, if these are the items of one.
   bool take_entry(std::span<const Item> items) {
-    int found = 0;
+    constexpr unsigned needed = 1u << static_cast<unsigned>(Field::profiling_name) |
+                                1u << static_cast<unsigned>(Field::collective_seq_id) |
+                                1u << static_cast<unsigned>(Field::state) |
+                                1u << static_cast<unsigned>(Field::process_group);
+    unsigned found = 0;
     for (std::size_t i = 0; i < items.size(); i += 2) {
       if (items[i].is != Is::text) return false;
-      const std::string_view key = text(items[i]);
-      found += key == "profiling_name" || key == "collective_seq_id" || key == "state" ||
-               key == "process_group";
+      found |= 1u << static_cast<unsigned>(field_of(text(items[i])));
     }
-    if (found != 4) return false;
-    fields_.clear();
-    for (std::size_t i = 0; i < items.size(); i += 2)
-      if (!take_field(text(items[i]), items[i + 1])) sink_.unknown_key(text(items[i]));
+    if ((found & needed) != needed) return false;
+    fields_ = {};
+    for (std::size_t i = 0; i < items.size(); i += 2) {
+      const Field field = field_of(text(items[i]));
+      take_field(field, items[i + 1]);
+      if (field == Field::unknown) sink_.unknown_key(text(items[i]));
+    }
     if (const Status status = sink_.entry(fields_); !status) refuse(status.error().what);
     return true;
   }
 
   void take_groups(const Item& item) {
-    const Box& groups = box_of(item, Is::dict);
+    const auto groups = items_of(box_of(item, Is::dict));
     std::string ranks;
-    for (std::size_t i = 0; i + 1 < groups.items.size(); i += 2) {
+    for (std::size_t i = 0; i + 1 < groups.size(); i += 2) {
       std::string_view description;
       ranks.clear();
-      const Box& group = box_of(groups.items[i + 1], Is::dict);
-      for (std::size_t k = 0; k + 1 < group.items.size(); k += 2) {
-        const std::string_view key = text(group.items[k]);
-        const Item& value = group.items[k + 1];
+      const auto group = items_of(box_of(groups[i + 1], Is::dict));
+      for (std::size_t k = 0; k + 1 < group.size(); k += 2) {
+        const std::string_view key = text(group[k]);
+        const Item& value = group[k + 1];
         if (key == "desc") description = text(value);
         if (key == "ranks" && value.is == Is::text) ranks = text(value);
         if (key == "ranks" && value.is == Is::list) write(value, ranks);
       }
-      if (const Status status = sink_.group(text(groups.items[i]), description, ranks); !status)
+      if (const Status status = sink_.group(text(groups[i]), description, ranks); !status)
         refuse(status.error().what);
     }
   }
 
   Status take_top() {
-    const auto items = box_of(top(), Is::dict).items;
+    const auto items = items_of(box_of(top(), Is::dict));
     for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
       const std::string_view key = text(items[i]);
       if (key == "version") {
@@ -431,9 +506,9 @@ class Unpickler {
       } else if (key == "pg_config") {
         take_groups(items[i + 1]);
       } else if (key == "entries") {
-        for (const Item& one : box_of(items[i + 1], Is::list).items) {
+        for (const Item& one : items_of(box_of(items[i + 1], Is::list))) {
           const Box& entry = box_of(one, Is::dict);
-          if (!entry.is_taken && !take_entry(entry.items)) refuse("an entry lacks a field");
+          if (!entry.is_taken && !take_entry(items_of(entry))) refuse("an entry lacks a field");
         }
       }
     }
@@ -444,11 +519,12 @@ class Unpickler {
   const std::string& file_;
   FlightSink& sink_;
   std::size_t at_ = 0;
-  std::vector<Item> stack_, memo_;
+  std::vector<Item> stack_, memo_, arena_;
   std::size_t memo_count_ = 0;
   std::vector<std::size_t> marks_;
   std::vector<Box> boxes_;
   FlightFields fields_;
+  std::string lists_[4];
 };
 
 }  // namespace

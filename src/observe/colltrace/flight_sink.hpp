@@ -12,17 +12,92 @@
 
 namespace weft::observe::colltrace {
 
+// The keys of an entry. `other`: known, and of no use to verdicts.
+enum class Field : std::uint8_t {
+  process_group,
+  record_id,
+  collective_seq_id,
+  profiling_name,
+  input_sizes,
+  input_dtypes,
+  output_sizes,
+  output_dtypes,
+  time_created_ns,
+  time_discovered_started_ns,
+  time_discovered_completed_ns,
+  state,
+  is_p2p,
+  duration_ms,
+  other,
+  unknown,
+};
+inline Field field_of(std::string_view key) {
+  const auto is = [&](std::string_view name, Field field) {
+    return key == name ? field : Field::unknown;
+  };
+  constexpr auto tag = [](std::string_view text) {  // tells all of them apart
+    return text.size() << 8 | static_cast<unsigned char>(text[0]);
+  };
+  if (key.empty()) return Field::unknown;
+  switch (tag(key)) {
+    case tag("process_group"):
+      return is("process_group", Field::process_group);
+    case tag("record_id"):
+      return key == "thread_id" ? Field::other : is("record_id", Field::record_id);
+    case tag("collective_seq_id"):
+      return is("collective_seq_id", Field::collective_seq_id);
+    case tag("profiling_name"):
+      return is("profiling_name", Field::profiling_name);
+    case tag("input_sizes"):
+      return is("input_sizes", Field::input_sizes);
+    case tag("input_dtypes"):
+      return is("input_dtypes", Field::input_dtypes);
+    case tag("output_sizes"):
+      return is("output_sizes", Field::output_sizes);
+    case tag("output_dtypes"):
+      return is("output_dtypes", Field::output_dtypes);
+    case tag("time_created_ns"):
+      return is("time_created_ns", Field::time_created_ns);
+    case tag("time_discovered_started_ns"):
+      return is("time_discovered_started_ns", Field::time_discovered_started_ns);
+    case tag("time_discovered_completed_ns"):
+      return is("time_discovered_completed_ns", Field::time_discovered_completed_ns);
+    case tag("state"):
+      return is("state", Field::state);
+    case tag("is_p2p"):
+      return is("is_p2p", Field::is_p2p);
+    case tag("duration_ms"):
+      return is("duration_ms", Field::duration_ms);
+    case tag("p2p_seq_id"):
+      return is("p2p_seq_id", Field::other);
+    case tag("pg_id"):
+      return is("pg_id", Field::other);
+    case tag("op_id"):
+      return is("op_id", Field::other);
+    case tag("retired"):
+      return is("retired", Field::other);
+    case tag("timeout_ms"):
+      return is("timeout_ms", Field::other);
+    case tag("thread_id"):
+      return is("thread_id", Field::other);
+    case tag("thread_name"):
+      return is("thread_name", Field::other);
+    case tag("frames"):
+      return is("frames", Field::other);
+    default:
+      return Field::unknown;
+  }
+}
+
 // The fields of one entry as they were read; texts live until the entry is taken.
 struct FlightFields {
   std::string_view name, group, description, state;
-  // Sizes and types without spaces, e.g. "[[4,8]]" and "["Float"]"
-  std::string in_sizes, out_sizes, in_types, out_types;
-  std::uint64_t record = 0, seq = 0, p2p_seq = 0;
-  bool has_record = false, has_seq = false, has_p2p_seq = false, is_p2p = false;
+  // As in JSON, e.g. "[[4, 8]]" and "["Float"]".
+  std::string_view in_sizes, out_sizes, in_types, out_types;
+  std::uint64_t record = 0, seq = 0;
+  bool has_record = false, has_seq = false, is_p2p = false;
   std::int64_t created_ns = 0, started_ns = 0, ended_ns = 0;
   double duration_ms = 0;
-
-  void clear();
 };
 
 class FlightSink {
@@ -60,7 +135,7 @@ class FlightSink {
   std::vector<Entry> entries_;
   std::vector<std::uint64_t> records_;
   std::vector<Send> sends_;
-  std::string signature_;
+  std::string raw_, signature_;
   bool has_version_ = false;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,6 +78,14 @@ class JobBuilder {
   std::uint32_t pair(std::uint32_t group, std::uint32_t from, std::uint32_t to);
   // `text` is what members must agree on: operation, type and size, with '\t' between them.
   std::uint32_t signature(std::string_view text);
+  // The same by what stands in a file, once it was worked out.
+  std::optional<std::uint32_t> known_signature(const std::string& raw) const {
+    const auto at = raw_signatures_.find(raw);
+    return at == raw_signatures_.end() ? std::nullopt : std::optional(at->second);
+  }
+  void remember_signature(const std::string& raw, std::uint32_t signature) {
+    raw_signatures_.emplace(raw, signature);
+  }
 
   // Room for so many entries in all, so that their list need not move.
   void reserve(std::size_t entries) { job_.entries.reserve(entries); }
@@ -89,7 +98,7 @@ class JobBuilder {
 
  private:
   Job job_;
-  std::unordered_map<std::string, std::uint32_t> groups_, signatures_;
+  std::unordered_map<std::string, std::uint32_t> groups_, signatures_, raw_signatures_;
   std::unordered_map<std::uint32_t, std::string> files_;
 };
 

@@ -120,6 +120,14 @@ class RingJob {
                        t.dropped, t.untraced_events, t.untraced_threads, t.untraced_communicators));
     RankTrace rank{.rank = ranks_[i], .file = files_[i]};
     rank.is_gone = t.is_gone;
+    // What a ring has lost of each communicator came before all that it has kept.
+    std::map<std::pair<std::uint32_t, bool>, std::uint64_t> first;
+    for (const RingOperation& o : t.operations) {
+      const std::pair key(o.communicator, o.kind == ring::Kind::p2p);
+      const auto [at, is_new] = first.try_emplace(key, o.order);
+      at->second = std::min(at->second, o.order);
+    }
+    for (const auto& [key, order] : first) rank.first_record += order;
     return job_.add(std::move(rank), entries);
   }
 

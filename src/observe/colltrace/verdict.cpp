@@ -1,6 +1,7 @@
 #include "observe/colltrace/verdict.hpp"
 
 #include "observe/colltrace/hang.hpp"
+#include "observe/colltrace/slow.hpp"
 
 namespace weft::observe::colltrace {
 
@@ -75,6 +76,7 @@ Report analyse(const Job& job, const AnalysisOptions& options) {
   out.missing_count = job.world - job.ranks.size();
   const Cohorts cohorts(job);
   find_hang(job, cohorts, options, out);
+  if (!out.is_hang) find_slow(job, cohorts, options, out);
   return out;
 }
 
