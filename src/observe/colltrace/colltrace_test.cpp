@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "base/file.hpp"
 #include "base/test_effort.hpp"
 #include "base/test_folder.hpp"
@@ -28,7 +26,7 @@ Report judge(const Job& job) { return analyse(job, {}); }
 
 // One of the cases that come with the tree: 64 ranks, the last 10 entries of each.
 Job case_of(const char* name) {
-  const auto packed = read_file(fmt::format("tests/data/colltrace/{}.tar.gz", name));
+  const auto packed = read_file(fmt::format("tests/docs/inputs/colltrace-{}.tar.gz", name));
   WEFT_CHECK(packed.has_value());
   const auto archive = gunzip(*packed, name);
   WEFT_CHECK(archive.has_value());
@@ -42,7 +40,7 @@ Job case_of(const char* name) {
 }
 
 TEST_CASE("cases with known truth") {
-  const Job net = case_of("net"), size = case_of("size"), skip = case_of("skip");
+  const Job net = case_of("net"), size = case_of("size"), skip = case_of("stuck");
   const Report a = judge(net), b = judge(size), c = judge(skip);
   REQUIRE(a.verdicts.size() == 1);
   CHECK(a.verdicts[0].finding == Finding::network);
@@ -55,6 +53,53 @@ TEST_CASE("cases with known truth") {
   REQUIRE(c.verdicts.size() == 1);
   CHECK(c.verdicts[0].finding == Finding::stuck);
   CHECK(c.verdicts[0].ranks == std::vector<std::uint32_t>{57});
+}
+
+// One all_reduce of two ranks; `more` goes into the entry.
+std::string dump_with(std::string_view more, std::string_view version = "2.9") {
+  return fmt::format(
+      R"({{"entries": [{{"collective_seq_id": 1, "process_group": ["0", "default_pg"], )"
+      R"("profiling_name": "nccl:all_reduce", "input_sizes": [[4, 8]], "input_dtypes": ["Float"], )"
+      R"("state": "started"{}}}], )"
+      R"("pg_config": {{"0": {{"desc": "default_pg", "ranks": "[0, 1]"}}}}, )"
+      R"("version": "{}"}})",
+      more, version);
+}
+
+TEST_CASE("dumps: unknown keys, times that are not known, versions") {
+  const auto job =
+      job_of({{"dir/nccl_trace_rank_1.json",
+               dump_with(R"(, "time_discovered_started_ns": 0, "new_one": {"a": [1]})")}});
+  REQUIRE(job.has_value());
+  CHECK(job->ranks.at(0).rank == 1);
+  CHECK(job->unknown_keys == std::map<std::string, std::uint64_t>{{"new_one", 1}});
+  CHECK(job->entries.at(0).started_ns == 0);
+  CHECK(job->entries.at(0).state == EntryState::started);
+  CHECK(job->groups.at(0).members == std::vector<std::uint32_t>{0, 1});
+  CHECK(job->signatures.at(0).size == "[[4,8]]  ");
+  for (const char* good : {"2.4", "2.10"})
+    CHECK(job_of({{"r_0", dump_with("", good)}}).has_value());
+  CHECK(job_of({{"r_0", dump_with("", "2.11")}})->notes.size() == 1);
+  for (const char* bad : {"2.3", "1.0", "3.0", "x"}) CHECK(!job_of({{"r_0", dump_with("", bad)}}));
+}
+
+TEST_CASE("dumps that are refused") {
+  const std::string good = dump_with("");
+  CHECK(!job_of({{"no_number", good}}));
+  CHECK(!job_of({{"r_0", good.substr(0, good.size() / 2)}}));
+  CHECK(!job_of({{"r_0", good}, {"s_0", good}}));  // rank 0 twice
+  const auto twice = job_of({{"r_0", dump_with(R"(, "state": "asleep")")}});
+  REQUIRE(!twice);
+  CHECK(twice.error().text().find("asleep") != std::string::npos);
+  // What os.system would be called by: refused by name, not run.
+  const std::string call =
+      "\x80\x02}X\x07\x00\x00\x00"
+      "entriescposix\nsystem\n(X\x04\x00\x00\x00"
+      "truetRs.";
+  const auto evil =
+      job_of({{"r_0", std::string("\x80\x02}(X\x07\0\0\0entriescposix\nsystem\n", 34) + call}});
+  REQUIRE(!evil);
+  CHECK(evil.error().text().find("posix.system") != std::string::npos);
 }
 
 struct Score {
@@ -129,20 +174,12 @@ Score score_of(World w, std::uint64_t seeds) {
     for (const Verdict& v : report.verdicts) {
       const bool is = is_right(run, w, job, v);
       (is ? right : out.wrong) += 1;
-      if (!is && std::getenv("COLLTRACE_SAY") != nullptr)
-        fmt::print("fault {} seed {} culprit {}: wrong {} {} rank {} group {}\n",
-                   static_cast<int>(w.fault), seed, run.culprit(), to_text(v.finding),
-                   v.ranks.size(), v.ranks.empty() ? 0 : v.ranks[0],
-                   v.groups.empty()
-                       ? ""
-                       : job.groups[v.groups[0]].name + job.groups[v.groups[0]].description);
+      if (!is)
+        MESSAGE("seed " << seed << ", culprit " << run.culprit() << ": wrong " << to_text(v.finding)
+                        << " of " << v.ranks.size() << " ranks");
     }
     out.right += right > 0;
     out.missed += w.fault != Fault::none && right == 0;
-    if (w.fault != Fault::none && right == 0 && std::getenv("COLLTRACE_SAY") != nullptr)
-      fmt::print("fault {} seed {} culprit {}: missed; {} waiting {} moving {}\n",
-                 static_cast<int>(w.fault), seed, run.culprit(), report.verdicts.size(),
-                 report.waiting_count, report.is_moving);
   }
   return out;
 }

@@ -216,15 +216,21 @@ class Unpickler {
     stack_.push_back(items[0]);
   }
 
+  static void check_protocol(std::uint64_t version) {
+    if (version < 2 || version > 4) refuse(fmt::format("pickle protocol {}", version));
+  }
+  void push_long(std::size_t length) {
+    if (length > 8) refuse("a number of more than 64 bits");
+    push(Is::integer, static_cast<std::uint64_t>(signed_number(length)));
+  }
+
   // False at the end.
   bool step() {
     const auto code = static_cast<unsigned char>(bytes(1)[0]);
     switch (code) {
-      case op_proto: {
-        const std::uint64_t version = number(1);
-        if (version < 2 || version > 4) refuse(fmt::format("pickle protocol {}", version));
+      case op_proto:
+        check_protocol(number(1));
         break;
-      }
       case op_frame:
         number(8);
         break;
@@ -268,12 +274,9 @@ class Unpickler {
       case op_int:
         push(Is::integer, static_cast<std::uint64_t>(signed_number(4)));
         break;
-      case op_long1: {
-        const std::size_t length = number(1);
-        if (length > 8) refuse("a number of more than 64 bits");
-        push(Is::integer, static_cast<std::uint64_t>(signed_number(length)));
+      case op_long1:
+        push_long(number(1));
         break;
-      }
       case op_none:
         push(Is::none, 0);
         break;
