@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,10 +70,30 @@ struct Refused {
   std::string what;
 };
 
+// Lives from one file to the next.
+struct Memory {
+  std::vector<Item> stack, memo, arena;
+  std::vector<std::size_t> marks;
+  std::vector<Box> boxes;
+};
+
 class Unpickler {
  public:
-  Unpickler(std::string_view content, const std::string& file, FlightSink& sink)
-      : content_(content), file_(file), sink_(sink) {}
+  Unpickler(std::string_view content, const std::string& file, FlightSink& sink, Memory& memory)
+      : content_(content),
+        file_(file),
+        sink_(sink),
+        stack_(memory.stack),
+        memo_(memory.memo),
+        arena_(memory.arena),
+        marks_(memory.marks),
+        boxes_(memory.boxes) {
+    stack_.clear();
+    memo_.clear();
+    arena_.clear();
+    marks_.clear();
+    boxes_.clear();
+  }
 
   Status read() {
     try {
@@ -167,9 +189,15 @@ class Unpickler {
   // Takes what is on the stack from there on. A list that is full moves to the end of the arena.
   void fill(Box& box, std::size_t from) {
     const std::size_t count = stack_.size() - from;
+    if (box.size == 0) {
+      box = {arena_.size(), count, count, false};
+      arena_.insert(arena_.end(), stack_.begin() + static_cast<std::ptrdiff_t>(from), stack_.end());
+      stack_.resize(from);
+      return;
+    }
     if (box.size + count > box.room) {
       const std::size_t begin = arena_.size();
-      box.room = box.size == 0 ? count : 2 * (box.size + count);
+      box.room = 2 * (box.size + count);
       arena_.resize(begin + box.room);
       std::copy_n(arena_.begin() + static_cast<std::ptrdiff_t>(box.begin), box.size,
                   arena_.begin() + static_cast<std::ptrdiff_t>(begin));
@@ -459,6 +487,12 @@ class Unpickler {
     }
   }
 
+  Field field_at(const Item& key) {
+    Key& known = keys_[key.value % keys_.size()];
+    if (known.at != key.value) known = {key.value, field_of(text(key))};
+    return known.field;
+  }
+
   // An entry, if these are the items of one.
   bool take_entry(std::span<const Item> items) {
     constexpr unsigned needed = 1u << static_cast<unsigned>(Field::profiling_name) |
@@ -468,12 +502,12 @@ class Unpickler {
     unsigned found = 0;
     for (std::size_t i = 0; i < items.size(); i += 2) {
       if (items[i].is != Is::text) return false;
-      found |= 1u << static_cast<unsigned>(field_of(text(items[i])));
+      found |= 1u << static_cast<unsigned>(field_at(items[i]));
     }
     if ((found & needed) != needed) return false;
     fields_ = {};
     for (std::size_t i = 0; i < items.size(); i += 2) {
-      const Field field = field_of(text(items[i]));
+      const Field field = field_at(items[i]);
       take_field(field, items[i + 1]);
       if (field == Field::unknown) sink_.unknown_key(text(items[i]));
     }
@@ -522,10 +556,16 @@ class Unpickler {
   const std::string& file_;
   FlightSink& sink_;
   std::size_t at_ = 0;
-  std::vector<Item> stack_, memo_, arena_;
+  std::vector<Item>&stack_, &memo_, &arena_;
   std::size_t memo_count_ = 0;
-  std::vector<std::size_t> marks_;
-  std::vector<Box> boxes_;
+  std::vector<std::size_t>& marks_;
+  std::vector<Box>& boxes_;
+  // Fields by where their key stands: a key is written once and referred to from then on.
+  struct Key {
+    std::uint64_t at = ~std::uint64_t{0};
+    Field field = Field::unknown;
+  };
+  std::array<Key, 256> keys_;
   FlightFields fields_;
   std::string lists_[4];
 };
@@ -533,7 +573,8 @@ class Unpickler {
 }  // namespace
 
 Status read_flight_pickle(std::string_view content, const std::string& file, FlightSink& sink) {
-  return Unpickler(content, file, sink).read();
+  if (!sink.scratch()) sink.scratch() = std::make_shared<Memory>();
+  return Unpickler(content, file, sink, *static_cast<Memory*>(sink.scratch().get())).read();
 }
 
 }  // namespace weft::observe::colltrace

@@ -109,6 +109,7 @@ class FlightSink {
   // One of the process groups; may come behind the entries.
   Status group(std::string_view name, std::string_view description, std::string_view ranks);
   void unknown_key(std::string_view key) { ++job_.job().unknown_keys[std::string(key)]; }
+  std::shared_ptr<void>& scratch() { return job_.scratch(); }
   Status entry(const FlightFields& f);
   Status finish();
 

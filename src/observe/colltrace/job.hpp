@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -94,10 +95,13 @@ class JobBuilder {
   Status add(RankTrace rank, std::span<Entry> entries);
 
   Job& job() { return job_; }
+  // What a reader keeps from one file to the next, so as not to ask for the memory again.
+  std::shared_ptr<void>& scratch() { return scratch_; }
   Job finish();  // its ranks in order
 
  private:
   Job job_;
+  std::shared_ptr<void> scratch_;
   std::unordered_map<std::string, std::uint32_t> groups_, signatures_, raw_signatures_;
   std::unordered_map<std::uint32_t, std::string> files_;
 };
