@@ -102,6 +102,54 @@ TEST_CASE("dumps that are refused") {
   CHECK(evil.error().text().find("posix.system") != std::string::npos);
 }
 
+TEST_CASE("NCCL Inspector, Kineto and RAS") {
+  const TestFolder folder;
+  std::string lines = "==> a mark of tail <==\n";
+  for (int i = 0; i < 3; ++i)
+    lines += fmt::format(
+        R"({{"header":{{"id":"0x12","comm_name":"dp","rank":1,"n_ranks":2,"nnodes":2}},)"
+        R"("metadata":{{"inspector_output_format_version":"v4.0","dump_timestamp_us":1795228379436036,)"
+        R"("hostname":"vm","pid":31690}},"coll_perf":{{"coll":"AllReduce","coll_sn":{},)"
+        R"("coll_msg_size_bytes":4194304,"coll_exec_time_us":{}}}}})"
+        "\n",
+        i, 100 + i);
+  const auto inspector = load_job({folder.write("a.log", lines)});
+  REQUIRE(inspector.has_value());
+  CHECK(inspector->ranks.at(0).rank == 1);
+  REQUIRE(inspector->entries.size() == 3);
+  CHECK(inspector->entries[2].duration_us == 102);
+  CHECK(inspector->entries[2].seq == 2);
+  CHECK(inspector->signatures.at(0).operation == "AllReduce");
+
+  const auto kineto = load_job({folder.write(
+      "k.json",
+      R"({"schemaVersion": 1, "distributedInfo": {"rank": 3}, "traceEvents": [)"
+      R"({"ph": "X", "cat": "kernel", "ts": 2000.5, "dur": 7, "args": {"Collective name": "allreduce",)"
+      R"("Process Group Name": "0", "Process Group Ranks": "[2, 3]", "In msg nelems": 8, "dtype": "Int"}},)"
+      R"({"ph": "X", "cat": "cpu_op", "ts": 1, "dur": 1, "args": {}}]})")});
+  REQUIRE(kineto.has_value());
+  REQUIRE(kineto->entries.size() == 1);
+  CHECK(kineto->ranks.at(0).rank == 3);
+  CHECK(kineto->entries[0].started_ns == 2'000'500);
+  CHECK(kineto->entries[0].ended_ns == 2'007'500);
+
+  std::string ranks;
+  for (int r = 0; r < 8; ++r)
+    ranks += fmt::format(R"({}{{"rank": {}, "host": "h", "pid": {}, "cuda_dev": {},)"
+                         R"("collective_counts": {{"AllReduce": {}, "Reduce": 0}}}})",
+                         r == 0 ? "" : ",", r, 100 + r, r, r == 6 ? 41 : 42);
+  const auto ras = load_job({folder.write(
+      "ras.json",
+      fmt::format(R"({{"nccl_version": "2.29.1", "communicators": [{{"hash": "0x1", "size": 8,)"
+                  R"("ranks": [{}], "missing_ranks": []}}]}})",
+                  ranks))});
+  REQUIRE(ras.has_value());
+  const Report report = judge(*ras);
+  REQUIRE(report.verdicts.size() == 1);
+  CHECK(report.verdicts[0].finding == Finding::stuck);
+  CHECK(report.verdicts[0].ranks == std::vector<std::uint32_t>{6});
+}
+
 struct Score {
   int right = 0, wrong = 0, missed = 0;
   double precision() const { return right + wrong == 0 ? 1 : double(right) / (right + wrong); }
@@ -216,6 +264,13 @@ TEST_CASE("hangs of a made-up job, without 5 % of its dumps") {
   const Score all = all_hangs({.missing = 0.05}, test_effort(16));
   CHECK(all.precision() >= 0.93);
   CHECK(all.recall() >= 0.90);
+}
+
+// Minutes, and a GB of dumps in all: by hand, with --no-skip.
+TEST_CASE("hangs of 1,024 ranks" * doctest::skip()) {
+  const Score all = all_hangs({.tensor = 8, .stages = 4, .replicas = 32}, 4);
+  CHECK(all.precision() >= 0.98);
+  CHECK(all.recall() >= 0.97);
 }
 
 TEST_CASE("a job that runs has no verdict") {

@@ -10,19 +10,24 @@
 #include "base/file_stream.hpp"
 #include "base/text.hpp"
 #include "observe/colltrace/flight.hpp"
+#include "observe/colltrace/others.hpp"
 #include "observe/colltrace/ring.hpp"
 
 namespace weft::observe::colltrace {
 namespace {
 
-enum class Format : std::uint8_t { none, flight, ring };
+enum class Format : std::uint8_t { none, flight, ring, inspector, kineto, ras };
 
 Format format_of(std::string_view content) {
   if (is_ring(content)) return Format::ring;
   const std::string_view head = trim(content.substr(0, 4096));
   if (head.starts_with('\x80')) return Format::flight;
   const auto has = [&](std::string_view key) { return head.find(key) != std::string_view::npos; };
+  if (head.starts_with('{') && has("\"schemaVersion\"")) return Format::kineto;
   if (head.starts_with('{') && (has("\"entries\"") || has("\"pg_config\""))) return Format::flight;
+  if (has("\"coll_perf\"") && has("\"inspector_output_format_version\"")) return Format::inspector;
+  if (head.starts_with('{') && has("\"nccl_version\"") && has("\"communicators\""))
+    return Format::ras;
   return Format::none;
 }
 
@@ -65,6 +70,10 @@ class Loader {
   Status load(const Input& input) {
     if (input.path.ends_with(".ring")) return load_one_ring(input.path);
     WEFT_TRY_STATUS(read_into(input.path, content_));
+    if (input.path.ends_with(".gz")) {
+      WEFT_TRY(content_, gunzip(content_, input.path));
+      content_.reserve(content_.size() + json_padding);
+    }
     const Format format = format_of(content_);
     if (format == Format::flight) {
       WEFT_TRY_STATUS(read_flight(content_, input.path, job_));
@@ -72,6 +81,14 @@ class Loader {
       if (job_.job().ranks.size() == 1) job_.reserve(job_.job().entries.size() * files_ * 11 / 10);
     } else if (format == Format::ring) {
       return load_one_ring(input.path);
+    } else if (format == Format::inspector) {
+      WEFT_TRY(RingTrace trace, read_inspector(content_, input.path));
+      rings_.push_back(std::move(trace));
+      ring_files_.push_back(input.path);
+    } else if (format == Format::kineto) {
+      return read_kineto(content_, input.path, job_);
+    } else if (format == Format::ras) {
+      return read_ras(content_, input.path, job_);
     } else if (input.was_named) {
       return fail(Errc::parse, {input.path, 0, 0}, "no trace of collectives that weft knows",
                   "see docs/commands/colltrace.md for the formats");
