@@ -180,11 +180,9 @@ bool is_right(const test::Run& run, const World& w, const Job& job, const Verdic
         return v.ranks.size() <= 2 && std::ranges::find(v.ranks, run.culprit()) != v.ranks.end();
       return names({Finding::dead});
     case Fault::skip:
-      return names({Finding::skip, Finding::order_or_skip, Finding::operation, Finding::size,
-                    Finding::type});
+      return names({Finding::skip, Finding::order_or_skip});
     case Fault::order:
-      return names({Finding::order, Finding::order_or_skip, Finding::operation, Finding::size,
-                    Finding::type});
+      return names({Finding::order, Finding::order_or_skip});
     case Fault::operation:
       return names({Finding::operation});
     case Fault::size:
