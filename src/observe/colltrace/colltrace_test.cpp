@@ -125,7 +125,8 @@ TEST_CASE("NCCL Inspector, Kineto and RAS") {
       "k.json",
       R"({"schemaVersion": 1, "distributedInfo": {"rank": 3}, "traceEvents": [)"
       R"({"ph": "X", "cat": "kernel", "ts": 2000.5, "dur": 7, "args": {"Collective name": "allreduce",)"
-      R"("Process Group Name": "0", "Process Group Ranks": "[2, 3]", "In msg nelems": 8, "dtype": "Int"}},)"
+      R"("Process Group Name": "0", "Process Group Ranks": "[2, 3]", )"
+      R"("In msg nelems": 8, "dtype": "Int"}},)"
       R"({"ph": "X", "cat": "cpu_op", "ts": 1, "dur": 1, "args": {}}]})")});
   REQUIRE(kineto.has_value());
   REQUIRE(kineto->entries.size() == 1);

@@ -62,17 +62,20 @@ Status FlightSink::version(std::string_view text) {
 std::uint32_t FlightSink::index_of(std::string_view name, std::string_view description) {
   const auto at = std::ranges::find(groups_, name, &Known::name);
   if (at != groups_.end()) return static_cast<std::uint32_t>(at - groups_.begin());
-  groups_.push_back({std::string(name), std::string(description), {}, false});
+  groups_.push_back({std::string(name), std::string(description), {}});
   return static_cast<std::uint32_t>(groups_.size() - 1);
 }
 
 Status FlightSink::group(std::string_view name, std::string_view description,
                          std::string_view ranks) {
-  WEFT_TRY(std::vector<std::uint32_t> members, parse_ranks(ranks, file_));
   Known& known = groups_[index_of(name, description)];
   if (!description.empty()) known.description = description;
-  known.members = std::move(members);
-  known.is_configured = true;
+  ((((raw_ = name) += '\t') += description) += '\t') += ranks;
+  known.group = job_.known_group(raw_);
+  if (known.group) return {};
+  WEFT_TRY(const std::vector<std::uint32_t> members, parse_ranks(ranks, file_));
+  known.group = job_.group(name, description, members);
+  job_.remember_group(raw_, *known.group);
   return {};
 }
 
@@ -146,18 +149,19 @@ Status FlightSink::finish() {
   if (!has_version_) return refuse("no version");
   std::vector<std::uint32_t> index;
   for (const Known& known : groups_) {
-    if (!known.is_configured)
+    if (!known.group)
       job_.job().notes.push_back(fmt::format("{}: process group {} has no members in pg_config",
                                              file_, quote(known.name)));
-    index.push_back(job_.group(known.name, known.description, known.members));
+    index.push_back(known.group ? *known.group : job_.group(known.name, known.description, {}));
   }
   for (Entry& e : entries_) e.group = index[e.group];
   for (const Send& send : sends_) {
     Entry& e = entries_[send.entry];
-    const std::vector<std::uint32_t> members = job_.job().groups[e.group].members;
+    const std::vector<std::uint32_t>& members = job_.job().groups[e.group].members;
     if (send.from >= members.size() || send.to >= members.size())
       return refuse("a send names a member that its process group does not have");
-    e.group = job_.pair(e.group, members[send.from], members[send.to]);
+    const std::uint32_t from = members[send.from], to = members[send.to];
+    e.group = job_.pair(e.group, from, to);
   }
   RankTrace rank{.rank = rank_, .file = file_};
   if (!std::ranges::is_sorted(records_)) {  // a ring is dumped from its oldest entry on

@@ -1,6 +1,8 @@
 // What the two readers of flight recorder dumps share: from the fields of a dump to entries.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -116,8 +118,7 @@ class FlightSink {
  private:
   struct Known {
     std::string name, description;
-    std::vector<std::uint32_t> members;
-    bool is_configured = false;
+    std::optional<std::uint32_t> group;  // of the job; none: pg_config has not said
   };
   struct Send {  // of `entries_`: between which members of its group
     std::size_t entry;

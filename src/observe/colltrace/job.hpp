@@ -75,6 +75,14 @@ class JobBuilder {
   // The group of that name and those members. The same name with other members is another group.
   std::uint32_t group(std::string_view name, std::string_view description,
                       const std::vector<std::uint32_t>& members);
+  // The same by what stands in a file, once it was worked out: every rank lists all of its groups.
+  std::optional<std::uint32_t> known_group(const std::string& raw) const {
+    const auto at = raw_groups_.find(raw);
+    return at == raw_groups_.end() ? std::nullopt : std::optional(at->second);
+  }
+  void remember_group(const std::string& raw, std::uint32_t group) {
+    raw_groups_.emplace(raw, group);
+  }
   // Sends from `from` to `to` within a group.
   std::uint32_t pair(std::uint32_t group, std::uint32_t from, std::uint32_t to);
   // `text` is what members must agree on: operation, type and size, with '\t' between them.
@@ -102,7 +110,7 @@ class JobBuilder {
  private:
   Job job_;
   std::shared_ptr<void> scratch_;
-  std::unordered_map<std::string, std::uint32_t> groups_, signatures_, raw_signatures_;
+  std::unordered_map<std::string, std::uint32_t> groups_, raw_groups_, signatures_, raw_signatures_;
   std::unordered_map<std::uint32_t, std::string> files_;
 };
 
