@@ -54,7 +54,10 @@ void add(T& place, T value) {
   set(place, static_cast<T>(get(place) + value));
 }
 
+enum class Mode : std::uint8_t { off, by_counter, by_system };  // off: nothing is written
+
 struct Process {
+  Mode mode = Mode::off;
   char* map = nullptr;
   int file = -1;
   pid_t pid = 0;
@@ -173,6 +176,7 @@ void give_up(const char* what, int error) {
 // Its own child after fork() would write into the parent's rings: it writes nowhere.
 void after_fork() {
   self = Thread{.refused = true};
+  process.mode = Mode::off;
   process.map = nullptr;
 }
 
@@ -203,6 +207,7 @@ void open_process() {
     return give_up("no thread key for", EAGAIN);
   }
   process.map = static_cast<char*>(map);
+  process.mode = process.has_counter ? Mode::by_counter : Mode::by_system;
   ProcessHead& head = head_of_file();
   head.version = layout_version;
   head.clock = process.has_counter ? ClockKind::cpu_counter : ClockKind::monotonic_ns;
@@ -316,7 +321,10 @@ inline void* publish(Record& r, std::uint32_t serial, std::uintptr_t what) {
 
 inline Record* record_of(std::uintptr_t handle) {
   auto* r = reinterpret_cast<Record*>(handle & address_bits);
-  if (generation(get(r->serial, std::memory_order_acquire)) != (handle >> 48) << 48) [[unlikely]] {
+  // generation(serial), compared where the serial has it
+  constexpr std::uint32_t bits = 0xffffu << records_per_ring_log2;
+  const auto expected = static_cast<std::uint32_t>(handle >> (48 - records_per_ring_log2));
+  if ((((get(r->serial, std::memory_order_acquire) - 1) ^ expected) & bits) != 0) [[unlikely]] {
     if (self.ring != nullptr) add(self.ring->stale, std::uint64_t{1});
     return nullptr;
   }
@@ -457,7 +465,7 @@ template <int version>
 int start(void* context, void** handle, const Event* event) {
   *handle = nullptr;
   Communicator* comm = communicator_of(context);
-  if (comm == nullptr || process.map == nullptr) [[unlikely]]
+  if (comm == nullptr || process.mode == Mode::off) [[unlikely]]
     return success;
   const Event& e = *event;
   switch (version == 4 ? e.type & 0xff : e.type) {
@@ -520,9 +528,9 @@ int stop_by(std::uintptr_t handle) {
 
 int stop(void* of) {
   const auto handle = reinterpret_cast<std::uintptr_t>(of);
-  if (handle == 0 || process.map == nullptr) [[unlikely]]
+  if (handle == 0 || process.mode == Mode::off) [[unlikely]]
     return success;
-  return process.has_counter ? stop_by<true>(handle) : stop_by<false>(handle);
+  return process.mode == Mode::by_counter ? stop_by<true>(handle) : stop_by<false>(handle);
 }
 
 // 1 + the Wait that a step is in from that state on; 0: none.
@@ -575,9 +583,9 @@ int state_by(std::uintptr_t handle, int new_state, const StateArguments* argumen
 
 int state(void* of, int new_state, const StateArguments* arguments) {
   const auto handle = reinterpret_cast<std::uintptr_t>(of);
-  if ((handle & (is_step | is_kernel)) == 0 || process.map == nullptr) return success;
-  return process.has_counter ? state_by<true>(handle, new_state, arguments)
-                             : state_by<false>(handle, new_state, arguments);
+  if ((handle & (is_step | is_kernel)) == 0 || process.mode == Mode::off) return success;
+  return process.mode == Mode::by_counter ? state_by<true>(handle, new_state, arguments)
+                                          : state_by<false>(handle, new_state, arguments);
 }
 
 int finalize(void* context) {

@@ -108,7 +108,8 @@ TEST_CASE("NCCL Inspector, Kineto and RAS") {
   for (int i = 0; i < 3; ++i)
     lines += fmt::format(
         R"({{"header":{{"id":"0x12","comm_name":"dp","rank":1,"n_ranks":2,"nnodes":2}},)"
-        R"("metadata":{{"inspector_output_format_version":"v4.0","dump_timestamp_us":1795228379436036,)"
+        R"("metadata":{{"inspector_output_format_version":"v4.0",)"
+        R"("dump_timestamp_us":1795228379436036,)"
         R"("hostname":"vm","pid":31690}},"coll_perf":{{"coll":"AllReduce","coll_sn":{},)"
         R"("coll_msg_size_bytes":4194304,"coll_exec_time_us":{}}}}})"
         "\n",
@@ -122,12 +123,12 @@ TEST_CASE("NCCL Inspector, Kineto and RAS") {
   CHECK(inspector->signatures.at(0).operation == "AllReduce");
 
   const auto kineto = load_job({folder.write(
-      "k.json",
-      R"({"schemaVersion": 1, "distributedInfo": {"rank": 3}, "traceEvents": [)"
-      R"({"ph": "X", "cat": "kernel", "ts": 2000.5, "dur": 7, "args": {"Collective name": "allreduce",)"
-      R"("Process Group Name": "0", "Process Group Ranks": "[2, 3]", )"
-      R"("In msg nelems": 8, "dtype": "Int"}},)"
-      R"({"ph": "X", "cat": "cpu_op", "ts": 1, "dur": 1, "args": {}}]})")});
+      "k.json", R"({"schemaVersion": 1, "distributedInfo": {"rank": 3}, "traceEvents": [)"
+                R"({"ph": "X", "cat": "kernel", "ts": 2000.5, "dur": 7, )"
+                R"("args": {"Collective name": "allreduce", )"
+                R"("Process Group Name": "0", "Process Group Ranks": "[2, 3]", )"
+                R"("In msg nelems": 8, "dtype": "Int"}},)"
+                R"({"ph": "X", "cat": "cpu_op", "ts": 1, "dur": 1, "args": {}}]})")});
   REQUIRE(kineto.has_value());
   REQUIRE(kineto->entries.size() == 1);
   CHECK(kineto->ranks.at(0).rank == 3);
