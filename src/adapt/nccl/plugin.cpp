@@ -278,7 +278,7 @@ __attribute__((noinline)) bool open_ring() {
   }
   renew_clock_pair(*ring);
   char* at = reinterpret_cast<char*>(ring);
-  const auto i = static_cast<std::size_t>(at - process.map - ring_offset) / ring_stride;
+  const auto i = (static_cast<std::size_t>(at - process.map) - ring_offset) / ring_stride;
   self = {ring, reinterpret_cast<Record*>(at + page), get(ring->head), names_by_ring[i], false};
   return true;
 }
