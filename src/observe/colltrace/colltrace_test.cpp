@@ -92,12 +92,9 @@ TEST_CASE("dumps that are refused") {
   REQUIRE(!twice);
   CHECK(twice.error().text().find("asleep") != std::string::npos);
   // What os.system would be called by: refused by name, not run.
-  const std::string call =
-      "\x80\x02}X\x07\x00\x00\x00"
-      "entriescposix\nsystem\n(X\x04\x00\x00\x00"
-      "truetRs.";
-  const auto evil =
-      job_of({{"r_0", std::string("\x80\x02}(X\x07\0\0\0entriescposix\nsystem\n", 34) + call}});
+  using namespace std::string_literals;
+  const auto evil = job_of({{"r_0", "\x80\x02}(X\x07\0\0\0entries"s + "cposix\nsystem\n" +
+                                        "X\x04\0\0\0true"s + "\x85Ru."}});
   REQUIRE(!evil);
   CHECK(evil.error().text().find("posix.system") != std::string::npos);
 }
