@@ -8,7 +8,7 @@ weft_packages_build=(
   libnl-3-dev libnl-route-3-dev libnftables-dev
   libsqlite3-dev libpq-dev libssl-dev libboost1.81-dev libcpp-httplib-dev libre2-dev libsnmp-dev
   libgrpc++-dev libgrpc-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  doctest-dev
+  libsimdjson-dev doctest-dev
 )
 weft_packages_test=(
   clang-19 clang-tidy-19 clang-format-19 lld-19 libclang-rt-19-dev llvm-19 libbenchmark-dev chromium

@@ -1,0 +1,321 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "base/file.hpp"
+#include "base/test_effort.hpp"
+#include "base/test_folder.hpp"
+#include "observe/colltrace/flight.hpp"
+#include "observe/colltrace/load.hpp"
+#include "observe/colltrace/test_world.hpp"
+#include "observe/colltrace/verdict.hpp"
+#include "os/tar.hpp"
+
+namespace weft::observe::colltrace {
+namespace {
+
+Result<Job> job_of(std::vector<std::pair<std::string, std::string>> files) {
+  JobBuilder builder;
+  for (auto& [name, content] : files) {
+    content.reserve(content.size() + json_padding);
+    WEFT_TRY_STATUS(read_flight(content, name, builder));
+  }
+  return builder.finish();
+}
+
+Report judge(const Job& job) { return analyse(job, {}); }
+
+// One of the cases that come with the tree: 64 ranks, the last 10 entries of each.
+Job case_of(const char* name) {
+  const auto packed = read_file(fmt::format("tests/docs/inputs/colltrace-{}.tar.gz", name));
+  WEFT_CHECK(packed.has_value());
+  const auto archive = gunzip(*packed, name);
+  WEFT_CHECK(archive.has_value());
+  const auto members = os::read_tar(*archive, name);
+  WEFT_CHECK(members.has_value());
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const auto& m : *members) files.emplace_back(m.path, m.content);
+  auto job = job_of(std::move(files));
+  WEFT_CHECK(job.has_value());
+  return std::move(*job);
+}
+
+TEST_CASE("cases with known truth") {
+  const Job net = case_of("net"), size = case_of("size"), skip = case_of("stuck");
+  const Report a = judge(net), b = judge(size), c = judge(skip);
+  REQUIRE(a.verdicts.size() == 1);
+  CHECK(a.verdicts[0].finding == Finding::network);
+  CHECK(net.groups[a.verdicts[0].groups.at(0)].name == "10");
+  CHECK(a.waiting_count == 64);
+  REQUIRE(b.verdicts.size() == 1);
+  CHECK(b.verdicts[0].finding == Finding::size);
+  CHECK(b.verdicts[0].ranks == std::vector<std::uint32_t>{60});
+  CHECK(size.groups[b.verdicts[0].groups.at(0)].name == "8");
+  REQUIRE(c.verdicts.size() == 1);
+  CHECK(c.verdicts[0].finding == Finding::stuck);
+  CHECK(c.verdicts[0].ranks == std::vector<std::uint32_t>{57});
+}
+
+// One all_reduce of two ranks; `more` goes into the entry.
+std::string dump_with(std::string_view more, std::string_view version = "2.9") {
+  return fmt::format(
+      R"({{"entries": [{{"collective_seq_id": 1, "process_group": ["0", "default_pg"], )"
+      R"("profiling_name": "nccl:all_reduce", "input_sizes": [[4, 8]], "input_dtypes": ["Float"], )"
+      R"("state": "started"{}}}], )"
+      R"("pg_config": {{"0": {{"desc": "default_pg", "ranks": "[0, 1]"}}}}, )"
+      R"("version": "{}"}})",
+      more, version);
+}
+
+TEST_CASE("dumps: unknown keys, times that are not known, versions") {
+  const auto job =
+      job_of({{"dir/nccl_trace_rank_1.json",
+               dump_with(R"(, "time_discovered_started_ns": 0, "new_one": {"a": [1]})")}});
+  REQUIRE(job.has_value());
+  CHECK(job->ranks.at(0).rank == 1);
+  CHECK(job->unknown_keys == std::map<std::string, std::uint64_t>{{"new_one", 1}});
+  CHECK(job->entries.at(0).started_ns == 0);
+  CHECK(job->entries.at(0).state == EntryState::started);
+  CHECK(job->groups.at(0).members == std::vector<std::uint32_t>{0, 1});
+  CHECK(job->signatures.at(0).size == "[[4,8]]  ");
+  for (const char* good : {"2.4", "2.10"})
+    CHECK(job_of({{"r_0", dump_with("", good)}}).has_value());
+  CHECK(job_of({{"r_0", dump_with("", "2.11")}})->notes.size() == 1);
+  for (const char* bad : {"2.3", "1.0", "3.0", "x"}) CHECK(!job_of({{"r_0", dump_with("", bad)}}));
+}
+
+TEST_CASE("dumps that are refused") {
+  const std::string good = dump_with("");
+  CHECK(!job_of({{"no_number", good}}));
+  CHECK(!job_of({{"r_0", good.substr(0, good.size() / 2)}}));
+  CHECK(!job_of({{"r_0", good}, {"s_0", good}}));  // rank 0 twice
+  const auto twice = job_of({{"r_0", dump_with(R"(, "state": "asleep")")}});
+  REQUIRE(!twice);
+  CHECK(twice.error().text().find("asleep") != std::string::npos);
+  // What os.system would be called by: refused by name, not run.
+  using namespace std::string_literals;
+  const auto evil = job_of({{"r_0", "\x80\x02}(X\x07\0\0\0entries"s + "cposix\nsystem\n" +
+                                        "X\x04\0\0\0true"s + "\x85Ru."}});
+  REQUIRE(!evil);
+  CHECK(evil.error().text().find("posix.system") != std::string::npos);
+}
+
+TEST_CASE("NCCL Inspector, Kineto and RAS") {
+  const TestFolder folder;
+  std::string lines = "==> a mark of tail <==\n";
+  for (int i = 0; i < 3; ++i)
+    lines += fmt::format(
+        R"({{"header":{{"id":"0x12","comm_name":"dp","rank":1,"n_ranks":2,"nnodes":2}},)"
+        R"("metadata":{{"inspector_output_format_version":"v4.0",)"
+        R"("dump_timestamp_us":1795228379436036,)"
+        R"("hostname":"vm","pid":31690}},"coll_perf":{{"coll":"AllReduce","coll_sn":{},)"
+        R"("coll_msg_size_bytes":4194304,"coll_exec_time_us":{}}}}})"
+        "\n",
+        i, 100 + i);
+  const auto inspector = load_job({folder.write("a.log", lines)});
+  REQUIRE(inspector.has_value());
+  CHECK(inspector->ranks.at(0).rank == 1);
+  REQUIRE(inspector->entries.size() == 3);
+  CHECK(inspector->entries[2].duration_us == 102);
+  CHECK(inspector->entries[2].seq == 2);
+  CHECK(inspector->signatures.at(0).operation == "AllReduce");
+
+  const auto kineto = load_job({folder.write(
+      "k.json", R"({"schemaVersion": 1, "distributedInfo": {"rank": 3}, "traceEvents": [)"
+                R"({"ph": "X", "cat": "kernel", "ts": 2000.5, "dur": 7, )"
+                R"("args": {"Collective name": "allreduce", )"
+                R"("Process Group Name": "0", "Process Group Ranks": "[2, 3]", )"
+                R"("In msg nelems": 8, "dtype": "Int"}},)"
+                R"({"ph": "X", "cat": "cpu_op", "ts": 1, "dur": 1, "args": {}}]})")});
+  REQUIRE(kineto.has_value());
+  REQUIRE(kineto->entries.size() == 1);
+  CHECK(kineto->ranks.at(0).rank == 3);
+  CHECK(kineto->entries[0].started_ns == 2'000'500);
+  CHECK(kineto->entries[0].ended_ns == 2'007'500);
+
+  std::string ranks;
+  for (int r = 0; r < 8; ++r)
+    ranks += fmt::format(R"({}{{"rank": {}, "host": "h", "pid": {}, "cuda_dev": {},)"
+                         R"("collective_counts": {{"AllReduce": {}, "Reduce": 0}}}})",
+                         r == 0 ? "" : ",", r, 100 + r, r, r == 6 ? 41 : 42);
+  const auto ras = load_job({folder.write(
+      "ras.json",
+      fmt::format(R"({{"nccl_version": "2.29.1", "communicators": [{{"hash": "0x1", "size": 8,)"
+                  R"("ranks": [{}], "missing_ranks": []}}]}})",
+                  ranks))});
+  REQUIRE(ras.has_value());
+  const Report report = judge(*ras);
+  REQUIRE(report.verdicts.size() == 1);
+  CHECK(report.verdicts[0].finding == Finding::stuck);
+  CHECK(report.verdicts[0].ranks == std::vector<std::uint32_t>{6});
+}
+
+struct Score {
+  int right = 0, wrong = 0, missed = 0;
+  double precision() const { return right + wrong == 0 ? 1 : double(right) / (right + wrong); }
+  double recall() const { return right + missed == 0 ? 1 : double(right) / (right + missed); }
+};
+
+using test::Fault;
+using test::World;
+
+bool is_right(const test::Run& run, const World& w, const Job& job, const Verdict& v) {
+  const auto names = [&](std::initializer_list<Finding> findings) {
+    return std::ranges::find(findings, v.finding) != findings.end() && v.ranks.size() == 1 &&
+           v.ranks[0] == run.culprit();
+  };
+  const auto is_group = [&] {
+    return !v.groups.empty() && job.groups[v.groups[0]].members == run.group(run.culprit()).members;
+  };
+  switch (w.fault) {
+    case Fault::none:
+      return false;
+    case Fault::stuck:
+      return names({Finding::stuck});
+    case Fault::stuck_host:
+      return v.finding == Finding::stuck && v.ranks.size() == 1 &&
+             v.ranks[0] / 8 == run.culprit() / 8;
+    case Fault::dead:
+      if (v.finding == Finding::dead_or_network)  // several that lack in one operation
+        return v.ranks.size() <= 2 && std::ranges::find(v.ranks, run.culprit()) != v.ranks.end();
+      return names({Finding::dead});
+    case Fault::skip:
+      return names({Finding::skip, Finding::order_or_skip});
+    case Fault::order:
+      return names({Finding::order, Finding::order_or_skip});
+    case Fault::operation:
+      return names({Finding::operation});
+    case Fault::size:
+      return names({Finding::size});
+    case Fault::type:
+      return names({Finding::type});
+    case Fault::network:
+      return (v.finding == Finding::network || v.finding == Finding::dead_or_network) && is_group();
+    case Fault::slow_rank:
+      return names({Finding::slow_rank});
+    case Fault::slow_host:
+      return v.finding == Finding::slow_host &&
+             std::ranges::find(v.ranks, run.culprit()) != v.ranks.end();
+    case Fault::slow_network:
+      return v.finding == Finding::slow_network && is_group();
+  }
+  return false;
+}
+
+Score score_of(World w, std::uint64_t seeds) {
+  Score out;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    test::Run run(w, seed * 31 + 7);
+    JobBuilder builder;
+    for (std::uint32_t r = 0; r < run.ranks(); ++r) {
+      std::string dump = run.dump(r);
+      if (dump.empty()) continue;
+      const Status status = read_flight(dump, fmt::format("rank_{}", r), builder);
+      INFO((status ? "" : status.error().text()));
+      REQUIRE(status.has_value());
+    }
+    const Job job = builder.finish();
+    const Report report = judge(job);
+    int right = 0;
+    for (const Verdict& v : report.verdicts) {
+      const bool is = is_right(run, w, job, v);
+      (is ? right : out.wrong) += 1;
+      if (!is)
+        MESSAGE("seed " << seed << ", culprit " << run.culprit() << ": wrong " << to_text(v.finding)
+                        << " of " << v.ranks.size() << " ranks");
+    }
+    out.right += right > 0;
+    out.missed += w.fault != Fault::none && right == 0;
+  }
+  return out;
+}
+
+constexpr Fault hangs[] = {Fault::stuck, Fault::stuck_host, Fault::dead,
+                           Fault::skip,  Fault::order,      Fault::operation,
+                           Fault::size,  Fault::type,       Fault::network};
+
+Score all_hangs(World w, std::uint64_t seeds) {
+  Score all;
+  for (const Fault fault : hangs) {
+    w.fault = fault;
+    const Score one = score_of(w, seeds);
+    INFO("fault " << static_cast<int>(fault) << ": right " << one.right << ", wrong " << one.wrong
+                  << ", missed " << one.missed);
+    CHECK(one.missed * 2 <= one.right);
+    MESSAGE("fault " << static_cast<int>(fault) << ": right " << one.right << ", wrong "
+                     << one.wrong << ", missed " << one.missed);
+    all.right += one.right;
+    all.wrong += one.wrong;
+    all.missed += one.missed;
+  }
+  MESSAGE("precision " << all.precision() << ", recall " << all.recall());
+  return all;
+}
+
+TEST_CASE("hangs of a made-up job") {
+  const Score all = all_hangs({}, test_effort(16));
+  CHECK(all.precision() >= 0.98);
+  CHECK(all.recall() >= 0.97);
+}
+
+TEST_CASE("hangs of a made-up job, without 5 % of its dumps") {
+  const Score all = all_hangs({.missing = 0.05}, test_effort(16));
+  CHECK(all.precision() >= 0.93);
+  CHECK(all.recall() >= 0.90);
+}
+
+// Minutes, and a GB of dumps in all: by hand, with --no-skip.
+TEST_CASE("hangs of 1,024 ranks" * doctest::skip()) {
+  const Score all = all_hangs({.tensor = 8, .stages = 4, .replicas = 32}, 4);
+  CHECK(all.precision() >= 0.98);
+  CHECK(all.recall() >= 0.97);
+}
+
+TEST_CASE("a job that runs has no verdict") {
+  for (const double skew_ms : {0.0, 0.5, 5.0, 50.0})
+    for (const double missing : {0.0, 0.05})
+      for (const World& shape : {World{}, World{.tensor = 1, .stages = 1, .replicas = 32},
+                                 World{.tensor = 8, .stages = 1, .replicas = 4},
+                                 World{.tensor = 8, .stages = 1, .replicas = 1}}) {
+        World w = shape;
+        w.skew_ms = skew_ms;
+        // One group and dumps that are missing: a rank that died looks the same.
+        w.missing = shape.stages > 1 ? missing : 0;
+        const Score s = score_of(w, test_effort(8));
+        MESSAGE("skew " << skew_ms << " missing " << missing << " tensor " << w.tensor << " stages "
+                        << w.stages << ": " << s.wrong);
+        CHECK(s.wrong == 0);
+      }
+}
+
+TEST_CASE("slow ranks, hosts and networks") {
+  Score all;
+  for (const Fault fault : {Fault::slow_rank, Fault::slow_host, Fault::slow_network})
+    for (const double factor : {1.3, 1.15}) {
+      const Score one =
+          score_of({.fault = fault, .factor = factor, .has_coarse_times = false, .window = 120},
+                   test_effort(16));
+      MESSAGE("fault " << static_cast<int>(fault) << " factor " << factor << ": right " << one.right
+                       << ", wrong " << one.wrong << ", missed " << one.missed);
+      all.right += one.right;
+      all.wrong += one.wrong;
+      all.missed += one.missed;
+    }
+  MESSAGE("precision " << all.precision() << ", recall " << all.recall());
+  CHECK(all.precision() >= 0.98);
+  CHECK(all.recall() >= 0.97);
+  CHECK(score_of({.has_coarse_times = false, .window = 120}, test_effort(32)).wrong == 0);
+}
+
+// A watchdog that looks every 100 ms says nothing of how long a rank computes.
+TEST_CASE("no slow rank from times that nobody has measured") {
+  for (const bool has_durations : {false, true}) {
+    const Score s = score_of(
+        {.fault = Fault::slow_rank, .factor = 2, .has_durations = has_durations, .window = 120},
+        test_effort(8));
+    CHECK(s.right == 0);
+    CHECK(s.wrong == 0);
+  }
+}
+
+}  // namespace
+}  // namespace weft::observe::colltrace

@@ -1,0 +1,13 @@
+// Why a job stands still.
+#pragma once
+
+#include "observe/colltrace/cohorts.hpp"
+#include "observe/colltrace/verdict.hpp"
+
+namespace weft::observe::colltrace {
+
+// Fills in what waits, and the verdicts of a hang if the job stands still.
+void find_hang(const Job& job, const Cohorts& cohorts, const AnalysisOptions& options,
+               Report& report);
+
+}  // namespace weft::observe::colltrace

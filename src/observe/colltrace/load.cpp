@@ -1,0 +1,145 @@
+#include "observe/colltrace/load.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/file_stream.hpp"
+#include "base/text.hpp"
+#include "observe/colltrace/flight.hpp"
+#include "observe/colltrace/others.hpp"
+#include "observe/colltrace/ring.hpp"
+
+namespace weft::observe::colltrace {
+namespace {
+
+enum class Format : std::uint8_t { none, flight, ring, inspector, kineto, ras };
+
+Format format_of(std::string_view content) {
+  if (is_ring(content)) return Format::ring;
+  const std::string_view head = trim(content.substr(0, 4096));
+  if (head.starts_with('\x80')) return Format::flight;
+  const auto has = [&](std::string_view key) { return head.find(key) != std::string_view::npos; };
+  if (head.starts_with('{') && has("\"schemaVersion\"")) return Format::kineto;
+  if (head.starts_with('{') && (has("\"entries\"") || has("\"pg_config\""))) return Format::flight;
+  if (has("\"coll_perf\"") && has("\"inspector_output_format_version\"")) return Format::inspector;
+  if (head.starts_with('{') && has("\"nccl_version\"") && has("\"communicators\""))
+    return Format::ras;
+  return Format::none;
+}
+
+struct Input {
+  std::string path;
+  bool was_named = false;
+};
+
+Result<std::vector<Input>> inputs_in(const std::vector<std::string>& paths) {
+  std::vector<Input> out;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) {
+      out.push_back({path, true});
+      continue;
+    }
+    for (auto entry = std::filesystem::directory_iterator(path, error);
+         !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+      if (entry->is_regular_file(error)) out.push_back({entry->path().string(), false});
+    if (error)
+      return fail(Errc::io, {path, 0, 0}, "cannot read the folder: " + error.message(),
+                  "give a folder that you may read");
+  }
+  std::ranges::sort(out, {}, &Input::path);
+  return out;
+}
+
+// With room behind it for the reader of JSON.
+Status read_into(const std::string& path, std::string& content) {
+  WEFT_TRY(const File file, open_file(path));
+  content.clear();
+  content.reserve(file_size_hint(path) + json_padding);
+  return read_rest(file.get(), path, file_bytes_max, content);
+}
+
+class Loader {
+ public:
+  explicit Loader(std::size_t files) : files_(files) {}
+
+  Status load(const Input& input) {
+    if (input.path.ends_with(".ring")) return load_one_ring(input.path);
+    WEFT_TRY_STATUS(read_into(input.path, content_));
+    if (input.path.ends_with(".gz")) {
+      WEFT_TRY(content_, gunzip(content_, input.path));
+      content_.reserve(content_.size() + json_padding);
+    }
+    const Format format = format_of(content_);
+    if (format == Format::flight) {
+      WEFT_TRY_STATUS(read_flight(content_, input.path, job_));
+      // So that the list of entries moves once: what one file has, all have.
+      if (job_.job().ranks.size() == 1) job_.reserve(job_.job().entries.size() * files_ * 11 / 10);
+    } else if (format == Format::ring) {
+      return load_one_ring(input.path);
+    } else if (format == Format::inspector) {
+      WEFT_TRY(RingTrace trace, read_inspector(content_, input.path));
+      rings_.push_back(std::move(trace));
+      ring_files_.push_back(input.path);
+    } else if (format == Format::kineto) {
+      return read_kineto(content_, input.path, job_);
+    } else if (format == Format::ras) {
+      return read_ras(content_, input.path, job_);
+    } else if (input.was_named) {
+      return fail(Errc::parse, {input.path, 0, 0}, "no trace of collectives that weft knows",
+                  "see docs/commands/colltrace.md for the formats");
+    } else {
+      job_.job().notes.push_back(fmt::format("{}: no trace, left out", input.path));
+    }
+    return {};
+  }
+
+  Result<Job> finish() {
+    WEFT_TRY_STATUS(add_rings(rings_, ring_files_, job_));
+    return job_.finish();
+  }
+
+ private:
+  Status load_one_ring(const std::string& path) {
+    WEFT_TRY(const std::string content, load_ring(path));
+    WEFT_TRY(RingTrace trace, read_ring(content, path));
+    const auto now = clock_of(trace.boot_id, trace.clock);
+    if (now) {
+      WEFT_TRY(trace, read_ring(content, path, now));
+      trace.is_gone = is_process_gone(trace);
+    }
+    rings_.push_back(std::move(trace));
+    ring_files_.push_back(path);
+    return {};
+  }
+
+  std::size_t files_;
+  JobBuilder job_;
+  std::string content_;
+  std::vector<RingTrace> rings_;
+  std::vector<std::string> ring_files_;
+};
+
+}  // namespace
+
+Result<Job> load_job(const std::vector<std::string>& paths) {
+  WEFT_TRY(const std::vector<Input> inputs, inputs_in(paths));
+  Loader loader(inputs.size());
+  Errors errors;
+  for (const Input& input : inputs) {
+    if (Status status = loader.load(input); !status) errors.push_back(std::move(status).error());
+    if (errors.size() == errors_max) break;
+  }
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  WEFT_TRY(Job job, loader.finish());
+  if (job.ranks.empty())
+    return fail(Errc::value, {paths.empty() ? "" : paths.front(), 0, 0}, "no traces of collectives",
+                "give a folder with dumps, see docs/commands/colltrace.md");
+  return job;
+}
+
+}  // namespace weft::observe::colltrace

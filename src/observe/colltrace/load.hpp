@@ -1,0 +1,17 @@
+// Files of a job, in whatever format each is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "observe/colltrace/job.hpp"
+
+namespace weft::observe::colltrace {
+
+// Files and folders (their files, not those of folders below). What is no trace is left out with a
+// note where it lies in a folder, and an error where it was named.
+// Fails: Errc::io, and as the readers do, for all files at once.
+Result<Job> load_job(const std::vector<std::string>& paths);
+
+}  // namespace weft::observe::colltrace
