@@ -20,7 +20,7 @@ struct Row {
 };
 
 // One row per generator.
-constexpr std::array<Row, 8> registry{{
+constexpr std::array<Row, 9> registry{{
     {"ai_zone", generate_ai_zone},
     {"three_tier", generate_three_tier},
     {"hpn", generate_hpn},
@@ -29,6 +29,7 @@ constexpr std::array<Row, 8> registry{{
     {"rail_only", generate_rail_only},
     {"multi_plane", generate_multi_plane},
     {"dragonfly", generate_dragonfly},
+    {"torus", generate_torus},
 }};
 
 constexpr int file_depth_max = 8;  // fabric files that refer to fabric files

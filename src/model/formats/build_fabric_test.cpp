@@ -26,6 +26,7 @@ constexpr std::array small_sections{
     "{generator: rail_only, hosts: 2, gpus_per_host: 2, nics_per_host: 1}",
     "{generator: multi_plane, planes: 2, racks: 2, gpus_per_host: 2, link: 800 Gbps}",
     "{generator: dragonfly, p: 2, a: 2, h: 2, g: 3, gpus_per_host: 2, radix: 5}",
+    "{generator: torus, dimensions: [3, 2], gpus_per_host: 2, radix: 5}",
 };
 
 TEST_CASE("every generator has a row and a small example here") {
@@ -128,6 +129,9 @@ TEST_CASE("values that make no sense") {
   says("{generator: multi_plane, racks: 2, planes: 65}", "65 is not within 1 .. 64");
   says("{generator: dragonfly, p: 4, a: 2, h: 1, g: 4}", "give g <= a * h + 1 = 3");
   says("{generator: dragonfly, p: 4, gpus_per_host: 3, g: 2}", "do not divide the p = 4");
+  says("{generator: torus}", "give 1 to 6 sizes");
+  says("{generator: torus, dimensions: [4, 0]}", "a dimension of 0 routers");
+  says("{generator: torus, dimensions: [10000, 10000, 10000]}", "GPUs, more than");
   says("{generator: dragonfly, p: 1000000, a: 10000, h: 10000, g: 1000000}", "GPUs, more than");
 }
 

@@ -136,7 +136,8 @@ TEST_CASE("every generator's fabric comes back equal") {
         "{generator: hpn, pods: 2, segments: 2, hosts_per_segment: 3, aggs: 4}",
         "{generator: fat_tree, k: 4}", "{generator: rail_only, hosts: 5}",
         "{generator: rail_optimized, groups: 2}", "{generator: multi_plane, racks: 3, planes: 2}",
-        "{generator: dragonfly, p: 2, a: 4, h: 2, g: 9}"}) {
+        "{generator: dragonfly, p: 2, a: 4, h: 2, g: 9}",
+        "{generator: torus, dimensions: [3, 4, 2]}"}) {
     CAPTURE(yaml);
     const Fabric f = make_fabric(yaml);
     const Fabric g = again(f);

@@ -78,7 +78,8 @@ TEST_CASE("fabrics come back from GraphML") {
         "{generator: three_tier, pods: 3, racks: 4, oversubscription: 7}",
         "{generator: hpn, pods: 2, segments: 2, hosts_per_segment: 3, aggs: 4}",
         "{generator: fat_tree, k: 4}", "{generator: multi_plane, racks: 3, planes: 2}",
-        "{generator: dragonfly, p: 2, a: 4, h: 2, g: 9}"}) {
+        "{generator: dragonfly, p: 2, a: 4, h: 2, g: 9}",
+        "{generator: torus, dimensions: [3, 4, 2]}"}) {
     CAPTURE(yaml);
     const Fabric f = make_fabric(yaml);
     const auto back = read_graphml(to_graphml(f), "g.xml");

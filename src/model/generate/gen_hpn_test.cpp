@@ -1,4 +1,4 @@
-// hpn, fat_tree and dragonfly against closed forms.
+// hpn, fat_tree, dragonfly and torus against closed forms.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -166,6 +166,60 @@ TEST_CASE("dragonfly: local and global rates") {
     CHECK(f.rate(l) == (local ? 200_Gbps : 300_Gbps));
   }
   CHECK(f.rate(find_tier(f, "nic->router")->links[0]) == 100_Gbps);
+}
+
+// Distances, sums of distances and cables of all small grids, from the coordinates alone.
+TEST_CASE("torus and mesh: exhaustively for small dimensions") {
+  for (const bool wrap : {true, false})
+    for (int x = 1; x <= 5; ++x)
+      for (int y = 1; y <= 4; ++y)
+        for (int z = 1; z <= 3; ++z) {
+          CAPTURE(wrap);
+          CAPTURE(x);
+          CAPTURE(y);
+          CAPTURE(z);
+          const int sizes[] = {x, y, z};
+          const Fabric f =
+              make_fabric("{generator: torus, gpus_per_host: 1, dimensions: [" + std::to_string(x) +
+                          ", " + std::to_string(y) + ", " + std::to_string(z) +
+                          "], wrap: " + (wrap ? "true" : "false") + "}");
+          const int routers = x * y * z;
+          REQUIRE(f.nics().size() == static_cast<std::size_t>(routers));
+          int cables = 0;
+          for (const int k : sizes) cables += routers / k * (wrap && k > 2 ? k : k - 1);
+          const std::size_t tier = cables == 0 ? 0 : tier_size(f, "router->router");
+          CHECK(tier == static_cast<std::size_t>(2 * cables));
+          for (int from = 0; from < routers; ++from) {
+            const auto hops = hops_from(f, f.nics()[static_cast<std::size_t>(from)]);
+            bool same = true;
+            for (int to = 0; to < routers; ++to) {
+              int distance = 0, a = from, b = to;
+              for (const int k : sizes) {
+                const int apart = std::abs(a % k - b % k);
+                distance += wrap ? std::min(apart, k - apart) : apart;
+                a /= k, b /= k;
+              }
+              const int wanted = from == to ? 0 : distance + 2;
+              same = same && hops[f.nics()[static_cast<std::size_t>(to)].index()] == wanted;
+            }
+            CHECK(same);
+          }
+        }
+}
+
+TEST_CASE(
+    "torus: the cube of a TPU v4 pod has 64 chips, six links each, and 32 across its middle") {
+  const Fabric f =
+      make_fabric("{generator: torus, dimensions: [4, 4, 4], gpus_per_host: 1, radix: 7}");
+  CHECK(f.gpus().size() == 64);
+  for (const NodeId router : f.role(f.find_role("router")).nodes) CHECK(f.out(router).size() == 7);
+  int across = 0;
+  for (const NodeId router : f.role(f.find_role("router")).nodes)
+    for (const LinkId link : f.out(router)) {
+      const bool low = f.role_index(router) < 32;
+      if (f.role_name(f.to(link)) == "router" && low && f.role_index(f.to(link)) >= 32) ++across;
+    }
+  CHECK(across == 2 * 16);
 }
 
 }  // namespace

@@ -201,5 +201,6 @@ Result<Fabric> generate_rail_optimized(const Config& section);
 Result<Fabric> generate_rail_only(const Config& section);
 Result<Fabric> generate_multi_plane(const Config& section);
 Result<Fabric> generate_dragonfly(const Config& section);
+Result<Fabric> generate_torus(const Config& section);
 
 }  // namespace weft::model
