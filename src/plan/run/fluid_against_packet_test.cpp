@@ -61,9 +61,8 @@ TEST_CASE("AllReduce on 128 GPUs: within 5 %") {
 jobs:
   - {name: ring, collective: all_reduce, algorithm: ring, gpus: 128, bytes: 32 MiB}
 )");
-  // Headers, acknowledgements against busy links, and the worst link of a random spray: 3 %.
-  CHECK(pairs[0].ratio() > 1.03);
-  CHECK(pairs[0].ratio() < 1.08);
+  CHECK(pairs[0].ratio() > 1);
+  CHECK(pairs[0].ratio() < 1.05);
 }
 
 // Every rank to one in another rack.
@@ -173,30 +172,30 @@ compare:
 // pairs times their mean distance, spread over its 2 x 64 links: 64 x (64 x 1) x S / 64 / 128.
 TEST_CASE("a torus: AlltoAll at the bound of its links, packets within 8 %") {
   const auto pairs = compare(R"(
-fabric: {generator: torus, dimensions: [4, 4, 4], gpus_per_host: 1, link: 400 Gbps, torus_link: 100 Gbps, latency: 0 s}
+fabric:
+  {generator: torus, dimensions: [4, 4, 4], gpus_per_host: 1, torus_link: 100 Gbps, latency: 0 s}
 routing: {scheme: spray}
 transport: {window: 512 KiB}
 jobs: [{name: a, collective: all_to_all, gpus: 64, bytes: 32 MiB, window: 63}]
 )");
   CHECK(pairs[0].fluid_s == doctest::Approx(16.0 * (1 << 20) / 12.5e9).epsilon(1e-9));
-  CHECK(pairs[0].ratio() > 1);
-  CHECK(pairs[0].ratio() < 1.05);
+  // Headers, acknowledgements against busy links, and the worst link of a random spray: 3 %.
+  CHECK(pairs[0].ratio() > 1.03);
+  CHECK(pairs[0].ratio() < 1.08);
 }
 
-TEST_CASE("a ring along a torus runs at line rate, and along a mesh its way back crowds one row") {
-  const auto time = [](const char* wrap) {
-    const auto outcome = run(std::string(R"(
-fabric: {generator: torus, dimensions: [8], gpus_per_host: 1, link: 400 Gbps, latency: 0 s, wrap: )") +
-                             wrap + R"(}
-collectives: {cost: line_rate}
-jobs: [{name: a, collective: all_reduce, algorithm: ring, gpus: 8, bytes: 64 MiB}]
-)");
-    return outcome.variants[0].jobs[0].time_mean_s;
-  };
-  const double line = 2 * 7.0 / 8 * 64 * (1 << 20) / 50e9;
-  CHECK(time("true") == doctest::Approx(line).epsilon(1e-9));
-  CHECK(time("false") ==
-        doctest::Approx(line).epsilon(1e-9));  // the way back has the other direction
+// On a mesh the way back from the last rank has the other direction of the row to itself.
+TEST_CASE("a ring along one dimension runs at line rate, on a torus and on a mesh") {
+  for (const char* wrap : {"true", "false"}) {
+    const auto outcome = run(fmt::format(R"(
+fabric: {{generator: torus, dimensions: [8], gpus_per_host: 1, latency: 0 s, wrap: {}}}
+collectives: {{cost: line_rate}}
+jobs: [{{name: a, collective: all_reduce, algorithm: ring, gpus: 8, bytes: 64 MiB}}]
+)",
+                                         wrap));
+    CHECK(outcome.variants[0].jobs[0].time_mean_s ==
+          doctest::Approx(2 * 7.0 / 8 * 64 * (1 << 20) / 50e9).epsilon(1e-9));
+  }
 }
 
 }  // namespace
