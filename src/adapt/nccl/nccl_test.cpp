@@ -185,9 +185,9 @@ RingTrace trace_in(const TestFolder& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     const auto content = load_ring(entry.path());
     WEFT_CHECK(content.has_value());
-    const auto trace = read_ring(*content, entry.path());
+    auto trace = read_ring(*content, entry.path());
     WEFT_CHECK(trace.has_value());
-    return std::move(*trace);
+    return *std::move(trace);
   }
   WEFT_CHECK(false);
   return {};
@@ -356,6 +356,7 @@ TEST_CASE("work of another process on this host, and a child by fork") {
   const TestFolder folder;
   in_child(folder, End::is_killed, [] {
     const Driver d;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): not an address of ours
     void* elsewhere = reinterpret_cast<void*>(std::uintptr_t{0x5'0000'0000'0080});
     void* p = d.proxy(elsewhere, ::getpid() + 1);
     d.plugin.stop(d.step(p, 0));

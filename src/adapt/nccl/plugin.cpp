@@ -312,15 +312,21 @@ inline Record* take(std::uint32_t& serial) {
   return nullptr;
 }
 
+// Handles are addresses with the generation above and the kind of event below: NCCL keeps a pointer
+// for each event and nothing more.
+inline void* to_handle(std::uintptr_t bits) {
+  return reinterpret_cast<void*>(bits);  // NOLINT(performance-no-int-to-ptr)
+}
+
 // The record is whole: readers may take it, and handles to it are valid.
 inline void* publish(Record& r, std::uint32_t serial, std::uintptr_t what) {
   set(r.serial, serial, std::memory_order_release);
   set(self.ring->head, self.head, std::memory_order_release);
-  return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(&r) | generation(serial) | what);
+  return to_handle(reinterpret_cast<std::uintptr_t>(&r) | generation(serial) | what);
 }
 
 inline Record* record_of(std::uintptr_t handle) {
-  auto* r = reinterpret_cast<Record*>(handle & address_bits);
+  auto* r = static_cast<Record*>(to_handle(handle & address_bits));
   // generation(serial), compared where the serial has it
   constexpr std::uint32_t bits = 0xffffu << records_per_ring_log2;
   const auto expected = static_cast<std::uint32_t>(handle >> (48 - records_per_ring_log2));
@@ -436,7 +442,7 @@ void* start_kernel(const Event& e) {
   }
   set(o.begun, get(o.begun) | std::uint64_t{1} << e.kernel.channel);
   set(r->device_open, std::uint8_t{1});
-  return reinterpret_cast<void*>((parent & ~low_bits) | is_kernel | e.kernel.channel);
+  return to_handle((parent & ~low_bits) | is_kernel | e.kernel.channel);
 }
 
 template <bool by_counter>
@@ -477,7 +483,7 @@ int start(void* context, void** handle, const Event* event) {
       Record* r = record_of(parent);
       if (r == nullptr) break;
       r->proxy.state[cell] = 0;
-      *handle = reinterpret_cast<void*>((parent & ~low_bits) | is_step | cell);
+      *handle = to_handle((parent & ~low_bits) | is_step | cell);
       break;
     }
     case event_proxy:
@@ -650,6 +656,7 @@ int init6(void** context, std::uint64_t id, int* mask, const char* name, int nod
 }  // namespace
 }  // namespace weft::adapt::nccl
 
+// NOLINTBEGIN(readability-identifier-naming): NCCL looks for these names.
 #define WEFT_EXPORTED extern "C" __attribute__((visibility("default"))) const
 WEFT_EXPORTED weft::adapt::nccl::Plugin4 ncclProfiler_v4{"weft",
                                                          weft::adapt::nccl::init4,
@@ -669,3 +676,4 @@ WEFT_EXPORTED weft::adapt::nccl::Plugin5 ncclProfiler_v6{"weft",
                                                          weft::adapt::nccl::stop,
                                                          weft::adapt::nccl::state,
                                                          weft::adapt::nccl::finalize};
+// NOLINTEND(readability-identifier-naming)

@@ -1,4 +1,5 @@
-// HPN 7.0: two planes, two ToRs per NIC, rails, segments of 1,024 GPUs, pods of 15,360.
+// HPN 7.0: two planes, two ToRs per NIC, rails, segments of 1,024 GPUs, pods of 15,360. And what
+// the paper compares it with: two ToRs in one plane, a second tier of rails alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +31,11 @@ class Hpn {
         planes_(reader.count("planes", 2, 1, 64)),
         aggs_(reader.count("aggs", 60, 1, key_count_max)),
         core_uplinks_(reader.count("core_uplinks", 8, 1, key_count_max)),
-        cores_(reader.count("cores", cores_for(pods_, aggs_ * core_uplinks_), 0, key_count_max)),
-        port_(plane_rate(reader, common.link, planes_)),
+        tors_(reader.count("tors", 1, 1, 16)),
+        rails_(reader.flag("rail_only", false) ? common.nics() : 1),
+        cores_(reader.count("cores", cores_for(pods_, plane_aggs() * core_uplinks_), 0,
+                            key_count_max)),
+        port_(plane_rate(reader, common.link, planes_ * tors_)),
         uplink_(read_rate(reader, "uplink", common.link)) {}
 
   void check(Reader& reader) const {
@@ -39,22 +43,22 @@ class Hpn {
       reader.error(Errc::infeasible, reader.where("cores"),
                    fmt::format("{} pods without cores cannot reach each other", pods_),
                    "use 1 or more cores per plane, or one pod");
-    if (cores_ > aggs_ * core_uplinks_)
+    if (cores_ > plane_aggs() * core_uplinks_)
       reader.error(Errc::infeasible, reader.where("cores"),
                    fmt::format("{} cores per plane, but each pod has only {} uplinks to them",
-                               cores_, aggs_ * core_uplinks_),
-                   "use at most aggs * core_uplinks");
+                               cores_, plane_aggs() * core_uplinks_),
+                   "use at most as many");
     check_gpus(reader, {{"pods", pods_},
                         {"segments", segments_},
                         {"hosts_per_segment", hosts_per_segment_},
                         {"gpus_per_host", common_.gpus()}});
     const double hosts = times(pods_, segments_, hosts_per_segment_);
-    const double tors = times(pods_, segments_, common_.nics(), planes_);
-    check_cables(reader,
-                 {{"inside hosts", times(hosts, common_.host.wires.size())},
-                  {"nic--tor", times(hosts, common_.nics(), planes_)},
-                  {"tor--agg", times(tors, aggs_)},
-                  {"agg--core", cores_ == 0 ? 0 : times(pods_, planes_, aggs_, core_uplinks_)}});
+    const double tors = times(pods_, segments_, common_.nics(), planes_, tors_);
+    check_cables(reader, {{"inside hosts", times(hosts, common_.host.wires.size())},
+                          {"nic--tor", times(hosts, common_.nics(), planes_, tors_)},
+                          {"tor--agg", times(tors, aggs_)},
+                          {"agg--core",
+                           cores_ == 0 ? 0 : times(pods_, planes_, plane_aggs(), core_uplinks_)}});
   }
 
   void build(FabricBuilder& builder) const {
@@ -82,8 +86,7 @@ class Hpn {
                const Planes& cores) const {
     const ScopeId pod = builder.add_scope(ScopeKind::pod, building);
     Planes aggs;
-    for (std::int64_t p = 0; p < planes_; ++p)
-      aggs.push_back(add_switches(builder, aggs_, {"agg", pod, no_lane, lane(p)}));
+    for (std::int64_t p = 0; p < planes_; ++p) aggs.push_back(add_aggs(builder, pod, p));
     for (std::int64_t s = 0; s < segments_; ++s)
       add_segment(builder, hosts, add_named_rack(builder, pod, "segment", number * segments_ + s),
                   aggs);
@@ -96,22 +99,40 @@ class Hpn {
 
   void add_segment(FabricBuilder& builder, HostPlacer& hosts, ScopeId segment,
                    const Planes& aggs) const {
-    Planes tors(aggs.size());  // by plane, then rail
+    Planes tors(static_cast<std::size_t>(planes_ * tors_));  // by plane and place in it, then rail
     for (std::size_t rail = 0; rail < hosts.nic_count(); ++rail)
-      for (std::size_t p = 0; p < tors.size(); ++p)
-        tors[p].push_back(
-            builder.add_node({NodeKind::fabric_switch, "tor", segment, NodeId{},
-                              static_cast<std::int16_t>(rail), static_cast<std::int16_t>(p)}));
+      for (std::size_t t = 0; t < tors.size(); ++t)
+        tors[t].push_back(builder.add_node({NodeKind::fabric_switch, "tor", segment, NodeId{},
+                                            static_cast<std::int16_t>(rail), plane_of(t)}));
     const std::vector<NodeId> placed = hosts.place_all(segment, hosts_per_segment_);
-    for (std::size_t p = 0; p < tors.size(); ++p) {
-      join_rails(builder, placed, hosts, tors[p], {port_, common_.latency});
-      for (const NodeId tor : tors[p])
-        for (const NodeId agg : aggs[p]) builder.add_circuit(tor, agg, {uplink_, common_.latency});
+    for (std::size_t t = 0; t < tors.size(); ++t) {
+      join_rails(builder, placed, hosts, tors[t], {port_, common_.latency});
+      const auto& above = aggs[static_cast<std::size_t>(plane_of(t))];
+      const std::size_t share = above.size() / static_cast<std::size_t>(rails_);
+      for (std::size_t rail = 0; rail < tors[t].size(); ++rail)
+        for (std::size_t a = 0; a < share; ++a)
+          builder.add_circuit(tors[t][rail], above[rails_ > 1 ? rail * share + a : a],
+                              {uplink_, common_.latency});
     }
   }
 
+  // Of one plane and pod: for all rails, or for each.
+  std::int64_t plane_aggs() const { return aggs_ * rails_; }
+  std::vector<NodeId> add_aggs(FabricBuilder& builder, ScopeId pod, std::int64_t plane) const {
+    std::vector<NodeId> aggs;
+    for (std::int64_t r = 0; r < rails_; ++r)
+      for (const NodeId agg :
+           add_switches(builder, aggs_, {"agg", pod, rails_ > 1 ? lane(r) : no_lane, lane(plane)}))
+        aggs.push_back(agg);
+    return aggs;
+  }
+  std::int16_t plane_of(std::size_t tor) const {
+    return lane(static_cast<std::int64_t>(tor) / tors_);
+  }
+
   const CommonKeys& common_;
-  std::int64_t pods_, segments_, hosts_per_segment_, planes_, aggs_, core_uplinks_, cores_;
+  std::int64_t pods_, segments_, hosts_per_segment_, planes_, aggs_, core_uplinks_, tors_, rails_,
+      cores_;
   Rate port_, uplink_;
 };
 

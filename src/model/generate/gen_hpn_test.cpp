@@ -29,6 +29,39 @@ TEST_CASE("hpn: P-09 a pod of 15,360 GPUs, ToR 25.6T / 24T, 60 ways up") {
   CHECK(cables_to(f, node(f, "agg:0"), "tor") == 120);
 }
 
+TEST_CASE("hpn: two ToRs in one plane, and a second tier of rails alone") {
+  const Fabric dual = make_fabric(
+      "{generator: hpn, planes: 1, tors: 2, segments: 3, hosts_per_segment: 4, gpus_per_host: 2, "
+      "aggs: 5}");
+  CHECK(count(dual, "tor") == 3 * 2 * 2);
+  CHECK(count(dual, "agg") == 5);
+  CHECK(cables_to(dual, node(dual, "tor:0"), "nic") == 4);
+  CHECK(cables_to(dual, node(dual, "nic:0"), "tor") == 2);
+  CHECK(bps_towards(dual, node(dual, "nic:0"), "tor") == 400'000'000'000);
+  CHECK(cables_to(dual, node(dual, "agg:0"), "tor") == 3 * 2 * 2);
+  // Without one of its ToRs a NIC is still there, at half its rate.
+  for (const LinkId link : dual.out(node(dual, "nic:0")))
+    if (dual.role_name(dual.to(link)) == "tor") CHECK(dual.rate(link).bps == 200'000'000'000);
+
+  const Fabric rails = make_fabric(
+      "{generator: hpn, rail_only: true, segments: 3, hosts_per_segment: 4, gpus_per_host: 2, "
+      "aggs: 5}");
+  CHECK(count(rails, "tor") == 3 * 2 * 2);
+  CHECK(count(rails, "agg") == 2 * 2 * 5);  // planes, rails
+  CHECK(cables_to(rails, node(rails, "tor:0"), "agg") == 5);
+  CHECK(cables_to(rails, node(rails, "agg:0"), "tor") == 3);
+  // NICs meet those of their own rail alone.
+  const auto hops = hops_from(rails, rails.nics()[0]);
+  for (std::size_t n = 1; n < rails.nics().size(); ++n)
+    CHECK((hops[rails.nics()[n].index()] >= 0) == (n % 2 == 0));
+  // Through the core all do.
+  const Fabric pods = make_fabric(
+      "{generator: hpn, rail_only: true, pods: 2, segments: 2, hosts_per_segment: 2, "
+      "gpus_per_host: 2, aggs: 2, cores: 1, core_uplinks: 1}");
+  for (const int h : hops_from(pods, pods.nics()[0])) CHECK(h <= 6);
+  CHECK(hops_from(pods, pods.nics()[0])[pods.nics()[1].index()] == 6);
+}
+
 // Published growth of a tier as features are added: what one ToR pair or pod reaches.
 TEST_CASE("hpn: P-10 GPUs of a segment and a pod by feature") {
   const auto gpus = [](const char* yaml) { return make_fabric(yaml).gpus().size(); };
