@@ -198,5 +198,25 @@ jobs: [{{name: a, collective: all_reduce, algorithm: ring, gpus: 8, bytes: 64 Mi
   }
 }
 
+TEST_CASE("hpn: of two ToRs one fails, and its hosts go on with half of their bandwidth") {
+  for (const char* tors : {"planes: 2", "planes: 1, tors: 2"}) {
+    const auto outcome = run(fmt::format(R"(
+fabric:
+  {{generator: hpn, {}, segments: 2, hosts_per_segment: 4, aggs: 4, gpus_per_host: 1, latency: 0 s}}
+routing: {{scheme: spray}}
+collectives: {{cost: line_rate}}
+jobs: [{{name: a, collective: all_reduce, algorithm: ring, gpus: 8, bytes: 64 MiB}}]
+compare:
+  whole: {{}}
+  failed: {{faults: [{{kind: switch_down, switch: "tor:0"}}]}}
+)",
+                                         tors));
+    REQUIRE(outcome.variants.size() == 2);
+    const double whole = outcome.variants[0].jobs[0].time_mean_s;
+    CHECK(whole == doctest::Approx(2 * 7.0 / 8 * 64 * (1 << 20) / 50e9).epsilon(1e-9));
+    CHECK(outcome.variants[1].jobs[0].time_mean_s == doctest::Approx(2 * whole).epsilon(1e-9));
+  }
+}
+
 }  // namespace
 }  // namespace weft::plan
