@@ -202,7 +202,7 @@ Label halving_label(const Subject& subject, const Item& item, Rank from, Rank to
   const bool folds = name.starts_with("fold");
   const auto number = [&](Rank r) { return r < 2 * folded ? r / 2 : r - folded; };
   const std::uint32_t v = number(from), apart = v ^ number(to);
-  const bool first_half = 2 * item.stage < subject.traffic.stages.size();
+  const bool first_half = item.stage < subject.traffic.stages.size() / 2;
   const std::uint32_t side = (first_half ? number(to) : v) & apart;
   for (std::uint32_t b = 0; b < active; ++b)
     if (folds || ((b & apart) == side && ((b ^ v) & (apart - 1)) == 0)) blocks.push_back(b);
