@@ -140,7 +140,7 @@ nics: [{rate: 400 Gbps, price: 5, watts: 2}]
   REQUIRE(out.has_value());
   for (const Candidate& c : *out) {
     REQUIRE(c.bill.has_value());
-    CHECK(c.bill->price == static_cast<double>(7 * c.switches + 2 * 2 * c.links + 5 * c.nics));
+    CHECK(c.bill->price == static_cast<double>(7 * c.switches + 4 * c.links + 5 * c.nics));
     CHECK(c.bill->watts == static_cast<double>(3 * c.switches + 2 * c.links + 2 * c.nics));
     CHECK(static_cast<std::int64_t>(c.bill->transceivers) == 2 * c.links);
   }
