@@ -60,7 +60,7 @@ class Run {
   Run(const Outages& outages, Rng rng)
       : outages_(outages), rng_(rng), all_(outages.host_count()), out_(outages.host_count(), 0) {
     for (const Zone& zone : outages.zones) zones_.emplace_back(zone.count);
-    lemons_ = static_cast<std::uint32_t>(outages.lemon_share * outages.host_count() + 0.5);
+    lemons_ = static_cast<std::uint32_t>(std::lround(outages.lemon_share * outages.host_count()));
     for (const Outage& kind : outages.kinds) {
       total_rate_ += kind.per_year / hours_per_year * static_cast<double>(kind.units.size());
       rates_.push_back(total_rate_);
