@@ -92,7 +92,8 @@ class Run {
     out_.requests.resize(requests_.size());
     std::uint32_t next_request = 0;
     while (true) {
-      const Time arrival = next_request < requests_.size() ? requests_[next_request].arrival : never;
+      const Time arrival =
+          next_request < requests_.size() ? requests_[next_request].arrival : never;
       const Time front = front_.next(), decode = decode_.next(), network = network_.next();
       const Time now = std::min({arrival, front, decode, network});
       if (now == never) break;
@@ -190,10 +191,11 @@ Result<ServingRun> serve(const std::vector<InferenceRequest>& requests, const St
     const std::uint64_t at_once = std::min<std::uint64_t>(requests.size(), set.limits.max_seqs);
     const std::uint64_t blocks = at_once * (longest / set.limits.block + 1);
     if (blocks > kv_blocks_max)
-      return fail(Errc::infeasible, {},
-                  fmt::format("{} requests of {} tokens at once need {} KV blocks, and {} are the most",
-                              at_once, longest, blocks, kv_blocks_max),
-                  "give kv_blocks");
+      return fail(
+          Errc::infeasible, {},
+          fmt::format("{} requests of {} tokens at once need {} KV blocks, and {} are the most",
+                      at_once, longest, blocks, kv_blocks_max),
+          "give kv_blocks");
     set.limits.kv_blocks = static_cast<std::uint32_t>(blocks);
   }
   Run run(requests, times, set);

@@ -55,7 +55,7 @@ struct RequestTimes {
 };
 
 struct ServingRun {
-  std::vector<RequestTimes> requests;  // as in the trace
+  std::vector<RequestTimes> requests;   // as in the trace
   std::vector<ReplicaCounts> replicas;  // those that decode last
   std::uint64_t kv_bytes_moved = 0;
   std::vector<double> link_bytes;  // as carried

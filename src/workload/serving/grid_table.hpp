@@ -43,8 +43,8 @@ class GridTable {
   // Without prefills (decodes) the history of prefills (decodes) means nothing: rows with 0 in the
   // first (third) axis hold for every value of the second (fourth).
   // Holes are filled along one axis at a time, interpolated first and only then extrapolated:
-  // decode history, prefill history, prefill tokens, decodes. A step without prefills is a neighbour
-  // of none with them, for it runs other kernels. Rows must not repeat.
+  // decode history, prefill history, prefill tokens, decodes. A step without prefills is a
+  // neighbour of none with them, for it runs other kernels. Rows must not repeat.
   explicit GridTable(std::span<const Row> rows);
 
   double at(const std::array<double, grid_axes>& point) const;

@@ -35,8 +35,8 @@ void KvNetwork::solve() {
       for (const std::uint32_t link : one->way.links) least = std::min(least, share(link));
     if (least == unlimited) break;
     const auto fixed = [&](const Transfer* one) {
-      return std::ranges::any_of(one->way.links,
-                                 [&](std::uint32_t link) { return share(link) <= least * (1 + 1e-12); });
+      return std::ranges::any_of(
+          one->way.links, [&](std::uint32_t link) { return share(link) <= least * (1 + 1e-12); });
     };
     const auto rest = std::stable_partition(open.begin(), open.end(),
                                             [&](const Transfer* one) { return !fixed(one); });
@@ -54,8 +54,8 @@ void KvNetwork::solve() {
       one.arrives = now_ + one.way.latency;
     }
     const double left_ps = one.left > 0 ? std::ceil(one.left / one.rate * 1e12) : 0;
-    next_ = std::min(next_, one.left > 0 ? now_ + Duration{static_cast<std::int64_t>(left_ps)}
-                                         : one.arrives);
+    next_ = std::min(
+        next_, one.left > 0 ? now_ + Duration{static_cast<std::int64_t>(left_ps)} : one.arrives);
   }
 }
 
@@ -84,7 +84,8 @@ std::vector<std::uint32_t> KvNetwork::step() {
   std::vector<std::uint32_t> out;
   for (const Transfer& one : transfers_)
     if (one.left <= 0 && one.arrives <= now_) out.push_back(one.id);
-  std::erase_if(transfers_, [&](const Transfer& one) { return one.left <= 0 && one.arrives <= now_; });
+  std::erase_if(transfers_,
+                [&](const Transfer& one) { return one.left <= 0 && one.arrives <= now_; });
   solve();
   return out;
 }

@@ -39,9 +39,11 @@ class ProfileCsv {
     const auto value = parse_count(csv_.cell(column));
     if (!value) return add(value.error()), 0;
     if (*value >= least && *value <= tokens_max) return static_cast<std::uint32_t>(*value);
-    add({Errc::value, csv_.cell(column).where,
+    add({Errc::value,
+         csv_.cell(column).where,
          fmt::format("{} is {}, and must be {} to {}", columns_[column], *value, least, tokens_max),
-         "", {}});
+         "",
+         {}});
     return 0;
   }
   // Seconds.
@@ -49,13 +51,18 @@ class ProfileCsv {
     const auto value = parse_number(csv_.cell(column));
     if (!value) return add(value.error()), 0;
     if (*value > 0 && *value <= time_us_max) return *value * 1e-6;
-    add({Errc::value, csv_.cell(column).where,
+    add({Errc::value,
+         csv_.cell(column).where,
          fmt::format("time_us is {}, and must be above 0 and at most {}", *value, time_us_max),
-         "remove the row, or measure it again", {}});
+         "remove the row, or measure it again",
+         {}});
     return 0;
   }
   void repeated(const std::string& what) {
-    add({Errc::value, csv_.where(), what + " stands there a second time", "keep one of the rows",
+    add({Errc::value,
+         csv_.where(),
+         what + " stands there a second time",
+         "keep one of the rows",
          {}});
   }
   void add(Error error) { errors_.push_back(std::move(error)); }
@@ -109,9 +116,11 @@ std::vector<GridTable::Row> read_grid(const ProfileText& file, Errors& errors) {
   std::size_t cells = 1;
   for (const auto& axis : axes) cells *= std::min(axis.size() + 1, grid_cells_max);
   if (cells > grid_cells_max)
-    errors.push_back({Errc::value, {file.file, 0, 0},
+    errors.push_back({Errc::value,
+                      {file.file, 0, 0},
                       fmt::format("the grid has {} cells, and may have {}", cells, grid_cells_max),
-                      "measure at fewer different values of each column", {}});
+                      "measure at fewer different values of each column",
+                      {}});
   return rows;
 }
 
@@ -124,7 +133,8 @@ double times_per_step(const std::string& layer, std::uint32_t layers) {
 
 double KernelProfile::dense_seconds(double tokens, std::uint32_t layers) const {
   double sum = 0;
-  for (const Layer& layer : dense) sum += times_per_step(layer.name, layers) * layer.seconds.at(tokens);
+  for (const Layer& layer : dense)
+    sum += times_per_step(layer.name, layers) * layer.seconds.at(tokens);
   return sum;
 }
 

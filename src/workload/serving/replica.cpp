@@ -112,7 +112,6 @@ void Replica::preempt(Index index) {
   release(job);
   job.computed = 0;
   job.received = false;
-  ++job.preemptions;
   ++counts_.preemptions;
   if (!limits_.asynchronous) {  // what is in the pipeline is computed again
     ++job.epoch;
@@ -140,8 +139,7 @@ bool Replica::schedule_running(StepLoad& load, Step& step) {
     Job& job = jobs_[index];
     const std::uint32_t total = known_tokens(job);
     if (job.promised >= job.output || job.computed >= total) continue;
-    const std::uint32_t tokens =
-        std::min(total - job.computed, limits_.token_budget - load.tokens);
+    const std::uint32_t tokens = std::min(total - job.computed, limits_.token_budget - load.tokens);
     bool alive = true;
     while (alive && !allocate(job, job.computed + tokens)) {
       const Index victim = running_.back();

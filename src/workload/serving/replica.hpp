@@ -55,17 +55,17 @@ class Replica {
   // Prompt and generated tokens of all requests that are not finished.
   std::uint64_t load_tokens() const { return load_; }
   const ReplicaCounts& counts() const { return counts_; }
-  std::uint32_t preemptions(std::uint32_t id) const { return jobs_[index_.at(id)].preemptions; }
+  std::uint32_t free_blocks() const { return cache_.free_count(); }
 
  private:
   using Index = std::uint32_t;
   struct Job {
     std::uint32_t id = 0, input = 0, output = 0;
     std::uint32_t prefix_tokens = 0, group = 0;
-    std::uint32_t computed = 0;               // tokens whose keys and values are there
+    std::uint32_t computed = 0;                // tokens whose keys and values are there
     std::uint32_t promised = 0, produced = 0;  // tokens generated: scheduled, delivered
     std::uint32_t keyed = 0;                   // blocks that can be found again
-    std::uint32_t epoch = 0, preemptions = 0;
+    std::uint32_t epoch = 0;
     bool received = false;  // its prompt's keys and values come over the network
     bool started = false;
     std::vector<KvBlocks::Block> blocks, old_blocks;
@@ -109,8 +109,8 @@ class Replica {
   KvBlocks cache_;
   std::vector<Job> jobs_;
   std::unordered_map<std::uint32_t, Index> index_;
-  std::unordered_map<std::uint64_t, std::uint32_t> groups_;   // prefix to number, from 1
-  std::vector<std::vector<KvBlocks::Block>> group_blocks_;    // by number
+  std::unordered_map<std::uint64_t, std::uint32_t> groups_;  // prefix to number, from 1
+  std::vector<std::vector<KvBlocks::Block>> group_blocks_;   // by number
   std::deque<Index> waiting_;
   std::vector<Index> running_;
   std::deque<Step> flying_;

@@ -15,8 +15,8 @@
 namespace weft::workload {
 namespace {
 
-constexpr double clock_max = 1e12;       // seconds
-constexpr double span_max_s = 8e6;       // a Time holds 106 days
+constexpr double clock_max = 1e12;  // seconds
+constexpr double span_max_s = 8e6;  // a Time holds 106 days
 constexpr std::uint64_t trace_bytes_max = std::uint64_t{1} << 30;
 
 Time time_of(double seconds) { return {std::llround(seconds * 1e12)}; }
@@ -41,25 +41,29 @@ Result<RequestTrace> on_one_clock(std::vector<Raw> raw, bool measured, const std
     const double latest = std::max(one.arrival - begin, measured ? one.last - queued : 0);
     const bool ordered = !measured || (one.first >= one.queued && one.last >= one.first);
     if (latest > span_max_s || !ordered) {
-      errors.push_back({Errc::value, one.where,
+      errors.push_back({Errc::value,
+                        one.where,
                         ordered ? fmt::format("{:.0f} s after the first request", latest)
                                 : "queued, first and last token are not in this order",
-                        ordered ? "a trace may last 90 days" : "check the clocks of the record", {}});
+                        ordered ? "a trace may last 90 days" : "check the clocks of the record",
+                        {}});
       if (errors.size() >= errors_max) break;
       continue;
     }
     one.request.arrival = time_of(one.arrival - begin);
     out.requests.push_back(one.request);
-    if (measured)
-      out.measured.push_back({time_of(one.first - queued), time_of(one.last - queued)});
+    if (measured) out.measured.push_back({time_of(one.first - queued), time_of(one.last - queued)});
   }
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   return out;
 }
 
 Error bad_prefix(const Where& where) {
-  return {Errc::value, where, "the shared prefix is longer than the prompt",
-          "prefix tokens are the first ones of the prompt", {}};
+  return {Errc::value,
+          where,
+          "the shared prefix is longer than the prompt",
+          "prefix tokens are the first ones of the prompt",
+          {}};
 }
 
 // Days since 1970 (Gregorian); from the civil calendar's 400-year cycle.
@@ -130,9 +134,11 @@ Result<RequestTrace> read_vllm_requests(std::string_view text, const std::string
     if (errors.size() >= errors_max) break;
   }
   if (errors.empty() && measured != 0 && measured != raw.size())
-    errors.push_back({Errc::value, {file, 0, 0},
+    errors.push_back({Errc::value,
+                      {file, 0, 0},
                       fmt::format("{} of {} requests have measured times", measured, raw.size()),
-                      "record all or none", {}});
+                      "record all or none",
+                      {}});
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   return on_one_clock(std::move(raw), measured > 0, file);
 }
@@ -148,10 +154,12 @@ Result<RequestTrace> read_azure_requests(std::string_view text, const std::strin
     const auto value = parse_count(csv.cell(column));
     if (value && *value >= least && *value <= request_tokens_max)
       return static_cast<std::uint32_t>(*value);
-    errors.push_back(value ? Error{Errc::value, csv.cell(column).where,
+    errors.push_back(value ? Error{Errc::value,
+                                   csv.cell(column).where,
                                    fmt::format("{} tokens; {} to {} are allowed", *value, least,
                                                request_tokens_max),
-                                   "", {}}
+                                   "",
+                                   {}}
                            : value.error());
     return 1;
   };
@@ -189,7 +197,8 @@ RequestTrace poisson_requests(const PoissonArrivals& arrivals) {
   RequestTrace out;
   double at = 0;
   for (std::uint64_t i = 0; i < arrivals.count; ++i) {
-    out.requests.push_back({.arrival = time_of(at), .input = arrivals.input, .output = arrivals.output});
+    out.requests.push_back(
+        {.arrival = time_of(at), .input = arrivals.input, .output = arrivals.output});
     at += -std::log1p(-rng.uniform()) / arrivals.per_second;
   }
   return out;

@@ -57,7 +57,8 @@ double StepTimes::excess(double chunk, double length) const {
 // fewest that were measured.
 double StepTimes::attention(const StepLoad& load) const {
   const double history = load.decodes > 0 ? load.decode_pairs / load.decodes : 0;
-  if (load.prefill_tokens == 0) return profile_.attention.at({0, 0, double{1} * load.decodes, history});
+  if (load.prefill_tokens == 0)
+    return profile_.attention.at({0, 0, double{1} * load.decodes, history});
   const double chunk = std::max(double{1} * load.prefill_tokens, least_prefill_);
   const double pairs_per_token = load.prefill_pairs / load.prefill_tokens;
   const double before = pairs_per_token - load.prefill_tokens / 2.0;
@@ -69,8 +70,8 @@ double StepTimes::attention(const StepLoad& load) const {
 
 Duration StepTimes::of(const StepLoad& load) const {
   WEFT_DCHECK(load.tokens < by_tokens_.size() && load.sequences < by_sequences_.size());
-  const double seconds = by_tokens_[load.tokens] + by_sequences_[load.sequences] +
-                         layers_ * attention(load) + gap_s_;
+  const double seconds =
+      by_tokens_[load.tokens] + by_sequences_[load.sequences] + layers_ * attention(load) + gap_s_;
   return {std::llround(seconds * 1e12)};
 }
 

@@ -13,11 +13,11 @@ namespace weft::workload {
 // What an engine takes into a step, and keeps in its cache.
 struct ServingLimits {
   std::uint32_t max_seqs = 256, token_budget = 2048;
-  std::uint32_t block = 16;      // tokens of a KV block
-  std::uint32_t kv_blocks = 0;   // 0: as many as are ever used
-  bool asynchronous = true;      // the next step is scheduled while one runs
+  std::uint32_t block = 16;     // tokens of a KV block
+  std::uint32_t kv_blocks = 0;  // 0: as many as are ever used
+  bool asynchronous = true;     // the next step is scheduled while one runs
   bool prefix_cache = true;
-  std::uint32_t stages = 1;      // of pipeline parallelism
+  std::uint32_t stages = 1;  // of pipeline parallelism
   // Not in any kernel's time: launches and Python. The one constant of the model.
   Duration step_gap{500'000'000};
 };
@@ -53,8 +53,8 @@ class StepTimes {
   std::vector<double> by_tokens_, by_sequences_;  // seconds
 };
 
-// The size that vLLM's CUDA graphs are captured for: 1, 2, 4, then steps of 8, above 256 of 16, up to
-// the smaller of 512 and twice max_seqs. Above that: the number itself.
+// The size that vLLM's CUDA graphs are captured for: 1, 2, 4, then steps of 8, above 256 of 16, up
+// to the smaller of 512 and twice max_seqs. Above that: the number itself.
 std::uint32_t padded_tokens(std::uint32_t tokens, std::uint32_t max_seqs);
 
 }  // namespace weft::workload
