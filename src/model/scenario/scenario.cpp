@@ -18,12 +18,13 @@ struct TopKey {
   std::string_view wanted;
   std::array<ConfigKind, 2> kinds;
 };
-constexpr std::array<TopKey, 11> top_keys{{
+constexpr std::array<TopKey, 12> top_keys{{
     {"name", "a text", {ConfigKind::scalar, ConfigKind::scalar}},
     {"fabric", "a map of keys", {ConfigKind::map, ConfigKind::map}},
     {"routing", "a map of keys", {ConfigKind::map, ConfigKind::map}},
     {"transport", "a name, or a map of keys", {ConfigKind::scalar, ConfigKind::map}},
     {"collectives", "a map of keys", {ConfigKind::map, ConfigKind::map}},
+    {"inference", "a map of keys", {ConfigKind::map, ConfigKind::map}},
     {"jobs", "a list of jobs, each a map", {ConfigKind::list, ConfigKind::list}},
     {"faults", "a list of faults, each a map", {ConfigKind::list, ConfigKind::list}},
     {"compare", "a map from variant names to overlays", {ConfigKind::map, ConfigKind::map}},

@@ -215,7 +215,7 @@ TEST_CASE("keys and values moved: every byte over every link, and the time that 
   bench.cluster.kv_bytes_per_token = model.kv_bytes_per_token();
   bench.cluster.links = {50e9, 50e9, 50e9};  // out of each prefill host, into the decode host
   bench.cluster.way = [](std::uint32_t from, std::uint32_t) {
-    return KvNetwork::Way{{from, 2}, Duration{3 * us}};
+    return KvNetwork::Way{{{from}, {2}}, Duration{3 * us}};
   };
   const auto requests = many(150, 400);
   const ServingRun out = bench.run(requests);
@@ -238,13 +238,15 @@ TEST_CASE("keys and values moved: every byte over every link, and the time that 
 
 TEST_CASE("transfers share links max-min") {
   KvNetwork net({10e9, 40e9});
-  net.start(1, {{0, 1}, {}}, 10'000'000, {});  // 5 GB/s of link 0
-  net.start(2, {{0}, {}}, 10'000'000, {});
-  net.start(3, {{1}, {}}, 70'000'000, {});  // the other 35 of link 1
+  net.start(1, {{{0}, {1}}, {}}, 10'000'000, {});  // 5 GB/s of link 0
+  net.start(2, {{{0}}, {}}, 10'000'000, {});
+  net.start(3, {{{1}}, {}}, 70'000'000, {});  // the other 35 of link 1
   CHECK(net.next().seconds() == doctest::Approx(2e-3));
   std::vector<std::uint32_t> arrived;
-  for (; net.next() != never; CHECK(net.next().seconds() >= 2e-3))
+  while (net.next() != never) {
+    CHECK(net.next().seconds() >= 2e-3);
     for (const std::uint32_t id : net.step()) arrived.push_back(id);
+  }
   CHECK(arrived.size() == 3);
   CHECK(net.carried(0) == doctest::Approx(20e6));
   CHECK(net.carried(1) == doctest::Approx(80e6));

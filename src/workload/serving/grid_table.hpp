@@ -45,7 +45,7 @@ class GridTable {
   // Holes are filled along one axis at a time, interpolated first and only then extrapolated:
   // decode history, prefill history, prefill tokens, decodes. A step without prefills is a
   // neighbour of none with them, for it runs other kernels. Rows must not repeat.
-  explicit GridTable(std::span<const Row> rows);
+  explicit GridTable(std::span<const Row> rows = {});
 
   double at(const std::array<double, grid_axes>& point) const;
   const GridHoles& holes() const { return holes_; }

@@ -20,36 +20,41 @@ KvNetwork::KvNetwork(std::vector<double> links)
 // Progressive filling: the tightest link fixes the rates of its transfers, then the next one.
 void KvNetwork::solve() {
   std::vector<double> room = links_;
-  std::vector<std::uint32_t> users(links_.size(), 0);
+  std::vector<double> shares(links_.size(), 0);  // of transfers whose rate is open
   std::vector<Transfer*> open;
   for (Transfer& one : transfers_) {
     one.rate = unlimited;
     if (one.left <= 0) continue;
     open.push_back(&one);
-    for (const std::uint32_t link : one.way.links) ++users[link];
+    for (const Use& use : one.way.links) shares[use.link] += use.share;
   }
+  // The rate that a link leaves to a transfer, of which it carries a share.
+  const auto fair = [&](const Use& use) {
+    return use.share > 0 ? std::max(0.0, room[use.link]) / shares[use.link] : unlimited;
+  };
   while (!open.empty()) {
-    const auto share = [&](std::uint32_t link) { return std::max(0.0, room[link] / users[link]); };
     double least = unlimited;
     for (const Transfer* one : open)
-      for (const std::uint32_t link : one->way.links) least = std::min(least, share(link));
+      for (const Use& use : one->way.links) least = std::min(least, fair(use));
     if (least == unlimited) break;
-    const auto fixed = [&](const Transfer* one) {
-      return std::ranges::any_of(
-          one->way.links, [&](std::uint32_t link) { return share(link) <= least * (1 + 1e-12); });
+    const auto is_open = [&](const Transfer* one) {
+      return std::ranges::none_of(one->way.links,
+                                  [&](const Use& use) { return fair(use) <= least * (1 + 1e-12); });
     };
-    const auto rest = std::stable_partition(open.begin(), open.end(),
-                                            [&](const Transfer* one) { return !fixed(one); });
+    const auto rest = std::stable_partition(open.begin(), open.end(), is_open);
     for (auto one = rest; one != open.end(); ++one) {
       (*one)->rate = least;
-      for (const std::uint32_t link : (*one)->way.links) room[link] -= least, --users[link];
+      for (const Use& use : (*one)->way.links) {
+        room[use.link] -= least * use.share;
+        shares[use.link] -= use.share;
+      }
     }
     open.erase(rest, open.end());
   }
   next_ = {end_of_time};
   for (Transfer& one : transfers_) {
     if (one.left > 0 && one.rate == unlimited) {
-      for (const std::uint32_t link : one.way.links) carried_[link] += one.left;
+      for (const Use& use : one.way.links) carried_[use.link] += one.left * use.share;
       one.left = 0;
       one.arrives = now_ + one.way.latency;
     }
@@ -67,7 +72,7 @@ void KvNetwork::advance(Time now) {
     // What is left of the last picosecond's bytes is gone with it.
     double moved = std::min(one.left, one.rate * span);
     if (one.left - moved <= one.rate * 1e-12) moved = one.left;
-    for (const std::uint32_t link : one.way.links) carried_[link] += moved;
+    for (const Use& use : one.way.links) carried_[use.link] += moved * use.share;
     one.left -= moved;
     if (one.left <= 0) one.arrives = now + one.way.latency;
   }

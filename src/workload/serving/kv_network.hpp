@@ -15,8 +15,12 @@ class KvNetwork {
   // Bytes per second by link; 0: infinitely fast.
   explicit KvNetwork(std::vector<double> links);
 
+  struct Use {
+    std::uint32_t link;
+    double share = 1;  // of the transfer's bytes that cross it
+  };
   struct Way {
-    std::vector<std::uint32_t> links;
+    std::vector<Use> links;
     Duration latency;
   };
   void start(std::uint32_t id, const Way& way, std::uint64_t bytes, Time now);
