@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <array>
 
+#include "base/json_text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "plan/infer/infer.hpp"
@@ -15,12 +16,11 @@ struct InferArgs {
 };
 
 // Options are keys of the section, above what the scenario says.
-Result<model::Scenario> read_infer_scenario(const Common& common, const InferArgs& args) {
+Result<model::ScenarioFile> read_infer_scenario(const Common& common, const InferArgs& args) {
   WEFT_TRY(const model::LoadOptions options, common.load_options());
   WEFT_TRY(model::ScenarioFile file,
            args.scenario.empty() ? model::parse_scenario("inference: {}\n", "<options>", options)
                                  : model::load_scenario(args.scenario, options));
-  model::Scenario scenario = std::move(file.variants.front());
   struct Given {
     const char *key, *option;
     const std::string& value;
@@ -28,19 +28,33 @@ Result<model::Scenario> read_infer_scenario(const Common& common, const InferArg
   const std::array<Given, 3> given{{{"profile", "--profile", args.profile},
                                     {"run", "--run", args.run},
                                     {"requests", "--requests", args.requests}}};
-  for (const auto& [key, option, value] : given)
-    if (!value.empty())
-      WEFT_TRY_STATUS(
-          scenario.set(std::string("inference.") + key, Config::scalar(value, {option, 0, 0})));
-  return scenario;
+  for (model::Scenario& scenario : file.variants)
+    for (const auto& [key, option, value] : given)
+      if (!value.empty())
+        WEFT_TRY_STATUS(
+            scenario.set(std::string("inference.") + key, Config::scalar(value, {option, 0, 0})));
+  return file;
 }
 
 Status run_infer(const Common& common, const InferArgs& args) {
-  WEFT_TRY(const model::Scenario scenario, read_infer_scenario(common, args));
-  WEFT_TRY(const plan::InferReport report, plan::infer(scenario));
-  if (!common.json && !common.quiet)
-    for (const std::string& note : report.notes) fmt::print(stderr, "weft: note: {}\n", note);
-  fmt::print("{}", common.json ? plan::to_json(report) : plan::to_table(report));
+  WEFT_TRY(const model::ScenarioFile file, read_infer_scenario(common, args));
+  std::vector<std::pair<std::string, plan::InferReport>> reports;
+  for (const model::Scenario& scenario : file.variants) {
+    WEFT_TRY(plan::InferReport report, plan::infer(scenario));
+    reports.emplace_back(scenario.name, std::move(report));
+  }
+  if (common.json) {
+    JsonObject variants;
+    for (const auto& [name, report] : reports) variants.add(name, JsonText{plan::to_json(report)});
+    fmt::print("{}\n", JsonObject().add("variants", variants).text());
+    return {};
+  }
+  for (const auto& [name, report] : reports) {
+    if (!common.quiet)
+      for (const std::string& note : report.notes) fmt::print(stderr, "weft: note: {}\n", note);
+    if (reports.size() > 1) fmt::print("{}# {}\n", name == reports.front().first ? "" : "\n", name);
+    fmt::print("{}", plan::to_table(report));
+  }
   return {};
 }
 

@@ -80,7 +80,7 @@ std::string to_json(const InferReport& report) {
       .add("cached_tokens", report.cached_tokens)
       .add("kv_bytes_moved", report.kv_bytes_moved)
       .add("notes", report.notes);
-  return out.text() + "\n";
+  return out.text();
 }
 
 }  // namespace weft::plan

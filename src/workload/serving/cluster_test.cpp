@@ -3,8 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
+#include <filesystem>
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
@@ -301,16 +300,16 @@ Error3 errors_of(const std::string& prefix, const ServingLimits& limits) {
 
 // LLMServingSim's records of vLLM 0.19 (MIT), which the tree does not hold; docs/commands/infer.md.
 TEST_CASE("recorded runs of vLLM" * doctest::test_suite("needs recorded_runs")) {
-  const char* folder = std::getenv("WEFT_SERVING_RUNS");
-  if (folder == nullptr) {
-    skip_test("WEFT_SERVING_RUNS names no folder with records of vLLM");
+  const std::string folder = "tests/data/serving";
+  if (!std::filesystem::exists(folder)) {
+    skip_test(folder + " with records of vLLM is not there");
     return;
   }
   ServingLimits small, large;
   small.kv_blocks = 2588;
   large.max_seqs = 128;
   for (const auto& [gpu, limits] : {std::pair{"RTX4090", small}, std::pair{"RTXPRO6000", large}}) {
-    const Error3 error = errors_of(std::string(folder) + "/vllm_" + gpu + "_Llama-3.1-8B", limits);
+    const Error3 error = errors_of(folder + "/vllm_" + gpu + "_Llama-3.1-8B", limits);
     INFO(gpu << " TTFT " << error.ttft << " TPOT " << error.tpot << " e2e " << error.e2e << " p99 "
              << error.tpot99);
     CHECK(std::abs(error.ttft) < 0.05);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t tokens_max = std::int64_t{1} << 24;
 constexpr double time_us_max = 1e9;
-constexpr std::size_t grid_cells_max = std::size_t{1} << 22;
+constexpr std::size_t grid_cells_max = std::size_t{1} << 18;
 
 // One file; errors go to the common list.
 class ProfileCsv {

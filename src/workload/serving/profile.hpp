@@ -45,7 +45,7 @@ struct ProfileText {
 // "layer,tokens,time_us"; per sequence "layer,sequences,time_us"; attention
 // "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us".
 // Fails with all errors: Errc::parse, Errc::value on repeated rows, on times that are not positive
-// and on more than 2^22 cells of attention's grid.
+// and on more than 2^18 cells of attention's grid.
 Result<KernelProfile> read_profile(const ProfileText& dense, const ProfileText& per_sequence,
                                    const ProfileText& attention);
 

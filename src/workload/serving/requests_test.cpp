@@ -23,9 +23,11 @@ TEST_CASE("Azure's traces: arrivals from the first one on") {
 
 TEST_CASE("recorded runs have two clocks") {
   const std::string run =
-      R"({"input_toks": 10, "output_toks": 5, "arrival_time": 1000.5, "queued_ts": 7, "first_token_ts": 8, "last_token_ts": 9})"
+      R"({"input_toks": 10, "output_toks": 5, "arrival_time": 1000.5,)"
+      R"( "queued_ts": 7, "first_token_ts": 8, "last_token_ts": 9})"
       "\n"
-      R"({"input_toks": 20, "output_toks": 2, "arrival_time": 1001, "queued_ts": 7.5, "first_token_ts": 8, "last_token_ts": 8.25, "prefix": "a", "prefix_toks": 16})"
+      R"({"input_toks": 20, "output_toks": 2, "arrival_time": 1001, "prefix": "a",)"
+      R"( "prefix_toks": 16, "queued_ts": 7.5, "first_token_ts": 8, "last_token_ts": 8.25})"
       "\n";
   const auto trace = read_requests(run, "run.jsonl");
   REQUIRE(trace.has_value());
