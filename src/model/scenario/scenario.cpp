@@ -24,6 +24,7 @@ constexpr std::array<TopKey, 12> top_keys{{
     {"routing", "a map of keys", {ConfigKind::map, ConfigKind::map}},
     {"transport", "a name, or a map of keys", {ConfigKind::scalar, ConfigKind::map}},
     {"collectives", "a map of keys", {ConfigKind::map, ConfigKind::map}},
+    {"inference", "a map of keys", {ConfigKind::map, ConfigKind::map}},
     {"jobs", "a list of jobs, each a map", {ConfigKind::list, ConfigKind::list}},
     {"faults", "a list of faults, each a map", {ConfigKind::list, ConfigKind::list}},
     {"compare", "a map from variant names to overlays", {ConfigKind::map, ConfigKind::map}},

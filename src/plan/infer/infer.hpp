@@ -1,0 +1,45 @@
+// `weft infer`: from a scenario to latencies, throughput and errors against a record.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/scenario/scenario.hpp"
+#include "workload/serving/cluster.hpp"
+
+namespace weft::plan {
+
+// Seconds. A percentile is the value of that rank, rounded down.
+struct Spread {
+  double mean = 0, p50 = 0, p90 = 0, p99 = 0;
+};
+
+struct Latency {
+  std::string_view name;
+  Spread ours;
+  std::optional<Spread> measured;
+};
+
+struct InferReport {
+  std::vector<Latency> latencies;  // ttft, its queue, prefill and transfer, tpot, e2e
+  std::uint64_t requests = 0, input_tokens = 0, output_tokens = 0;
+  std::uint64_t steps = 0, preemptions = 0, cached_tokens = 0;
+  std::uint32_t replicas = 0, decode_replicas = 0;
+  double end_s = 0;  // of the last token
+  double busy = 0;   // share of the time until then, of all replicas
+  std::uint64_t kv_bytes_moved = 0;
+  std::optional<double> goodput;  // requests a second that meet the objectives
+  std::vector<std::string> notes;
+};
+
+// Fails: as read_inference(), lay_network() and serve().
+Result<InferReport> infer(const model::Scenario& scenario);
+
+std::string to_table(const InferReport& report);
+// Seconds, bytes, tokens; keys in a fixed order.
+std::string to_json(const InferReport& report);
+
+}  // namespace weft::plan

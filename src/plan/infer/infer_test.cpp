@@ -1,0 +1,117 @@
+#include "plan/infer/infer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "base/test_folder.hpp"
+#include "plan/infer/inference_config.hpp"
+
+namespace weft::plan {
+namespace {
+
+using doctest::Approx;
+
+model::Scenario scenario_of(const std::string& yaml) {
+  auto file = model::parse_scenario(yaml, "s.yaml", {});
+  REQUIRE(file.has_value());
+  return std::move(file->variants.front());
+}
+
+InferReport report_of(const std::string& yaml) {
+  auto out = infer(scenario_of(yaml));
+  if (!out) FAIL(out.error().text());
+  return *std::move(out);
+}
+
+std::string error_of(const std::string& yaml) {
+  const auto out = infer(scenario_of(yaml));
+  return out ? "none" : out.error().text();
+}
+
+// One request of 256 prompt tokens (a captured size) and one token of answer.
+std::string one_request(const std::string& more) {
+  return "inference:\n  model: llama3-8b\n  gpu: h100\n"
+         "  requests: {poisson: {rate: 1, count: 1, input: 256, output: 1}}\n" +
+         more;
+}
+
+TEST_CASE("AllReduce of a tensor-parallel replica on stated links: the ring by hand") {
+  const auto ttft = [](const char* link) {
+    const std::string text = "  parallel: {tp: 4}\n  link: " + std::string(link);
+    return report_of(one_request(text)).latencies[0].ours.mean;
+  };
+  const double bytes = 256.0 * 4096 * 2;
+  const double by_hand = 2 * 32 * (20e-6 + 2 * 3.0 / 4 * bytes / 16e9);
+  CHECK(ttft("{rate: 16 GB/s, latency: 20 us}") - ttft("{rate: 0, latency: 0}") ==
+        Approx(by_hand).epsilon(1e-6));
+}
+
+TEST_CASE("AllReduce on the fabric costs what weft perf says") {
+  const std::string fabric =
+      "fabric: {generator: ai_zone, racks: 1, hosts_per_rack: 1, gpus_per_host: 8, spines: 1}\n";
+  const double on_fabric =
+      report_of(fabric + one_request("  parallel: {tp: 8}\n")).latencies[0].ours.mean;
+  const double without =
+      report_of(one_request("  parallel: {tp: 8}\n  link: {rate: 0}\n")).latencies[0].ours.mean;
+  // weft perf all_reduce -b 2M -e 2M: 49.36 us a call.
+  CHECK((on_fabric - without) / 64 == Approx(49.364e-6).epsilon(1e-4));
+}
+
+TEST_CASE("KV caches over the fabric: every rank's share through its NIC, and contention") {
+  const std::string fabric =
+      "fabric: {generator: ai_zone, racks: 1, hosts_per_rack: 2, gpus_per_host: 1, spines: 1}\n";
+  const InferReport out = report_of(fabric + one_request("  replicas: {prefill: 1, decode: 1}\n"));
+  const double bytes = 2.0 * 32 * 8 * 128 * 2 * 256;
+  CHECK(out.kv_bytes_moved == static_cast<std::uint64_t>(bytes));
+  const double transfer = out.latencies[3].ours.mean;
+  CHECK(transfer > bytes / 50e9);  // 400 Gbps
+  CHECK(transfer < bytes / 50e9 + 10e-6);
+  const double split = out.latencies[0].ours.mean,
+               whole = report_of(one_request("")).latencies[0].ours.mean;
+  CHECK(split == Approx(whole + transfer).epsilon(1e-9));
+}
+
+TEST_CASE("a recorded run's settings lie under the section's own") {
+  TestFolder folder;
+  const std::string run = folder.write(
+      "run.json",
+      "{\n \"engine_kwargs\": {\"max_num_seqs\": 7, \"max_num_batched_tokens\": 512},\n"
+      " \"num_gpu_blocks\": 99, \"model_shape\": {\"layers\": 2, \"hidden\": 8, \"kv_heads\": 1, "
+      "\"head_dim\": 4, \"bytes\": 2}}\n");
+  folder.write("p_dense.csv", "layer,tokens,time_us\nembedding,1,5\n");
+  folder.write("p_per_sequence.csv", "layer,sequences,time_us\nlm_head,1,20\n");
+  folder.write("p_attention.csv",
+               "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n16,0,0,0,7\n0,0,1,16,7\n");
+  const auto config =
+      read_inference(scenario_of("inference: {run: " + run + ", profile: " + folder.file("p") +
+                                 ", engine: {max_seqs: 3}, requests: {poisson: {rate: 1}}}\n"));
+  if (!config) FAIL(config.error().text());
+  CHECK(config->cluster.limits.max_seqs == 3);
+  CHECK(config->cluster.limits.token_budget == 512);
+  CHECK(config->cluster.limits.kv_blocks == 99);
+  CHECK(config->model.kv_bytes_per_token() == 32);
+}
+
+TEST_CASE("errors of the section come together, with their places") {
+  CHECK(error_of("inference:\n  model: llama3-8b\n  gpu: h100\n  engine: {max_seqs: 0}\n"
+                 "  route: nearest\n  parallel: {tp: 3, ep: 2}\n") ==
+        "s.yaml:4:22: inference.engine.max_seqs: 0 is not within 1 .. 65536; choose a value in "
+        "range\n"
+        "s.yaml:6:25: experts over 2 ranks of a replica that has 3; ep is 1, or equal to tp: the "
+        "replica's ranks share out its experts\n"
+        "s.yaml:6:18: 32 heads do not divide by tp 3; choose a divisor\n"
+        "s.yaml:5:10: inference.route: unknown name \"nearest\"; choose one of: round_robin, "
+        "least_tokens, prefix\n"
+        "s.yaml:2:3: \"requests\" is missing; name a trace, or write {poisson: {rate: 5, count: "
+        "1000}}");
+  CHECK(error_of("inference: {model: llama3-8b, profile: nowhere, requests: x}\n")
+            .starts_with("s.yaml:1:"));
+  CHECK(
+      error_of(one_request("  replicas: {prefill: 1, decode: 2}\n")) ==
+      "s.yaml:2:3: KV caches between replicas need a network; add a fabric, or kv_link: {rate: 64 "
+      "GB/s, latency: 5 us}");
+}
+
+}  // namespace
+}  // namespace weft::plan

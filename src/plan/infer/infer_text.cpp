@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include "base/json_text.hpp"
+#include "base/text.hpp"
+#include "plan/infer/infer.hpp"
+
+namespace weft::plan {
+namespace {
+
+std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e3); }
+
+std::string error_text(double ours, double measured) {
+  return measured > 0 ? fmt::format("{:+.2f} %", 100 * (ours / measured - 1)) : "";
+}
+
+void add_row(Table& table, std::string name, const Spread& s) {
+  table.add({std::move(name), milliseconds(s.mean), milliseconds(s.p50), milliseconds(s.p90),
+             milliseconds(s.p99)});
+}
+
+JsonObject spread_json(const Spread& s) {
+  return JsonObject().add("mean", s.mean).add("p50", s.p50).add("p90", s.p90).add("p99", s.p99);
+}
+
+double per_second(std::uint64_t count, double seconds) {
+  return static_cast<double>(count) / seconds;
+}
+
+}  // namespace
+
+std::string to_table(const InferReport& report) {
+  Table table({{"ms", Table::Align::left}, {"mean"}, {"p50"}, {"p90"}, {"p99"}});
+  for (const Latency& one : report.latencies) {
+    add_row(table, std::string(one.name), one.ours);
+    if (!one.measured) continue;
+    const Spread &a = one.ours, &b = *one.measured;
+    add_row(table, "  measured", b);
+    table.add({"  error", error_text(a.mean, b.mean), error_text(a.p50, b.p50),
+               error_text(a.p90, b.p90), error_text(a.p99, b.p99)});
+  }
+  const std::string split = report.decode_replicas > 0
+                                ? fmt::format(" prefill and {} decode", report.decode_replicas)
+                                : "";
+  std::string out = table.text();
+  out += fmt::format("\n{} requests on {}{} replica(s), {} until the last token\n", report.requests,
+                     report.replicas, split, human_seconds(report.end_s));
+  out += fmt::format("{:.2f} requests/s, {:.1f} prompt and {:.1f} output tokens/s\n",
+                     per_second(report.requests, report.end_s),
+                     per_second(report.input_tokens, report.end_s),
+                     per_second(report.output_tokens, report.end_s));
+  if (report.goodput)
+    out += fmt::format("{:.2f} requests/s meet the objectives\n", *report.goodput);
+  out += fmt::format("{} steps, {:.1f} % busy, {} preemptions, {} prompt tokens from the cache\n",
+                     report.steps, 100 * report.busy, report.preemptions, report.cached_tokens);
+  if (report.decode_replicas > 0)
+    out += fmt::format("{} bytes of KV caches moved\n", report.kv_bytes_moved);
+  return out;
+}
+
+std::string to_json(const InferReport& report) {
+  JsonObject latencies, measured;
+  for (const Latency& one : report.latencies) {
+    latencies.add(one.name, spread_json(one.ours));
+    if (one.measured) measured.add(one.name, spread_json(*one.measured));
+  }
+  JsonObject out;
+  out.add("latency_s", latencies);
+  if (!measured.empty()) out.add("measured_s", measured);
+  out.add("requests", report.requests)
+      .add("replicas", report.replicas)
+      .add("decode_replicas", report.decode_replicas)
+      .add("end_s", report.end_s)
+      .add("requests_per_s", per_second(report.requests, report.end_s))
+      .add("input_tokens_per_s", per_second(report.input_tokens, report.end_s))
+      .add("output_tokens_per_s", per_second(report.output_tokens, report.end_s))
+      .add("goodput_per_s", report.goodput)
+      .add("steps", report.steps)
+      .add("busy", report.busy)
+      .add("preemptions", report.preemptions)
+      .add("cached_tokens", report.cached_tokens)
+      .add("kv_bytes_moved", report.kv_bytes_moved)
+      .add("notes", report.notes);
+  return out.text();
+}
+
+}  // namespace weft::plan

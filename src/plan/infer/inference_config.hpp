@@ -1,0 +1,43 @@
+// The `inference:` section of a scenario.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/scenario/scenario.hpp"
+#include "workload/serving/cluster.hpp"
+#include "workload/serving/profile.hpp"
+#include "workload/serving/requests.hpp"
+
+namespace weft::plan {
+
+// Links where no fabric is given: rate 0 is infinitely fast.
+struct StatedLink {
+  Rate rate;
+  Duration latency;
+};
+
+struct InferenceConfig {
+  workload::ServedModel model;
+  workload::KernelProfile profile;
+  bool is_roofline = false;
+  std::uint32_t tp = 1;
+  workload::Cluster cluster;  // without its links
+  std::optional<StatedLink> link, kv_link;
+  workload::RequestTrace trace;
+  std::optional<Duration> slo_ttft, slo_tpot;
+  std::vector<std::string> notes;
+};
+
+// Reads the section and all files that it names, paths relative to the scenario's folder. `run` is
+// the JSON record of a vLLM run (engine_kwargs, model_shape, num_gpu_blocks, block_size); the
+// section's own keys have precedence.
+// Fails with every error of the section, else with those of the files.
+Result<InferenceConfig> read_inference(const model::Scenario& scenario);
+
+// The record alone, as values of the section's keys. Fails: Errc::parse, Errc::value.
+Result<Config> read_run_record(std::string_view text, const std::string& file);
+
+}  // namespace weft::plan

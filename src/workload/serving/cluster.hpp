@@ -1,0 +1,71 @@
+// Many replicas, whole or split into prefill and decode, and the router before them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "workload/serving/kv_network.hpp"
+#include "workload/serving/replica.hpp"
+#include "workload/serving/requests.hpp"
+#include "workload/serving/step_time.hpp"
+
+namespace weft::workload {
+
+// round_robin   one after another
+// least_tokens  where the prompts and generated tokens of unfinished requests are fewest
+// prefix        where the prefix was seen first, unless that replica holds a whole step's tokens
+//               more than twice the least; else as least_tokens
+enum class RoutePolicy : std::uint8_t { round_robin, least_tokens, prefix };
+inline constexpr std::array<std::string_view, 3> route_policy_names{"round_robin", "least_tokens",
+                                                                    "prefix"};
+
+struct Cluster {
+  ServingLimits limits;
+  RoutePolicy route = RoutePolicy::round_robin;
+  std::uint32_t replicas = 1;
+  std::uint32_t decode_replicas = 0;  // above 0: `replicas` only prefill
+  std::uint64_t kv_bytes_per_token = 0;
+  std::vector<double> links;  // of the network between replicas, bytes per second
+  // From a prefill replica to a decode replica; none: infinitely fast.
+  std::function<KvNetwork::Way(std::uint32_t from, std::uint32_t to)> way;
+};
+
+struct RequestTimes {
+  Time arrival;
+  Time scheduled;    // first, on the replica that prefills
+  Time prefilled;    // the first token exists
+  Time first_token;  // the client may have it: keys and values are where decoding goes on
+  Time last_token;
+  std::uint32_t input = 0, output = 0;
+  std::uint32_t replica = 0, decode_replica = 0;
+
+  Duration queue() const { return scheduled - arrival; }
+  Duration prefill() const { return prefilled - scheduled; }
+  Duration transfer() const { return first_token - prefilled; }
+  Duration ttft() const { return first_token - arrival; }  // the sum of these three
+  Duration e2e() const { return last_token - arrival; }
+  // Seconds between tokens; 0 for one token.
+  double tpot_s() const {
+    return output > 1 ? (last_token - first_token).seconds() / (output - 1) : 0;
+  }
+};
+
+struct ServingRun {
+  std::vector<RequestTimes> requests;   // as in the trace
+  std::vector<ReplicaCounts> replicas;  // those that decode last
+  std::uint64_t kv_bytes_moved = 0;
+  std::vector<double> link_bytes;  // as carried
+  Time end;
+};
+
+inline constexpr std::uint64_t kv_blocks_max = std::uint64_t{1} << 26;
+
+// `requests` by arrival. Fails: Errc::infeasible on a request that no replica's cache can hold.
+Result<ServingRun> serve(const std::vector<InferenceRequest>& requests, const StepTimes& times,
+                         const Cluster& cluster);
+
+}  // namespace weft::workload
