@@ -18,7 +18,7 @@ struct TopKey {
   std::string_view wanted;
   std::array<ConfigKind, 2> kinds;
 };
-constexpr std::array<TopKey, 12> top_keys{{
+constexpr std::array<TopKey, 13> top_keys{{
     {"name", "a text", {ConfigKind::scalar, ConfigKind::scalar}},
     {"fabric", "a map of keys", {ConfigKind::map, ConfigKind::map}},
     {"routing", "a map of keys", {ConfigKind::map, ConfigKind::map}},
