@@ -39,7 +39,7 @@ struct ProfileFiles {
 std::string with_prefix(const Where& where, const std::string& prefix, const std::string& what) {
   for (const char* joint : {"_", "/", "_profile_"})
     for (const char* end : {".csv", ".csv.gz"})
-      if (std::string path = prefix + joint + what + end;
+      if (std::string path = fmt::format("{}{}{}{}", prefix, joint, what, end);
           std::filesystem::exists(model::resolve_path(where, path)))
         return path;
   return prefix + "_" + what + ".csv";

@@ -109,7 +109,7 @@ TEST_CASE("a small cache preempts; what is lost is computed again, and all block
   limits.step_gap = {};
   const auto requests = many(300, 900);
   for (const bool asynchronous : {false, true})
-    for (const std::uint32_t stages : {1, 3}) {
+    for (const std::uint32_t stages : {1u, 3u}) {
       limits.asynchronous = asynchronous;
       limits.stages = stages;
       const StepTimes times(bench.profile, layers, limits, {});

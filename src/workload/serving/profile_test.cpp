@@ -20,10 +20,10 @@ double smooth(const GridPoint& p) {
 
 std::vector<GridTable::Row> smooth_rows(const auto& keep) {
   std::vector<GridTable::Row> rows;
-  for (const std::uint32_t a : {16, 32, 64})
-    for (const std::uint32_t b : {0, 10, 40})
-      for (const std::uint32_t c : {1, 4, 8})
-        for (const std::uint32_t d : {16, 64, 100})
+  for (const std::uint32_t a : {16u, 32u, 64u})
+    for (const std::uint32_t b : {0u, 10u, 40u})
+      for (const std::uint32_t c : {1u, 4u, 8u})
+        for (const std::uint32_t d : {16u, 64u, 100u})
           if (const GridPoint at{a, b, c, d}; keep(at)) rows.push_back({at, smooth(at)});
   return rows;
 }

@@ -84,8 +84,8 @@ Result<double> azure_time(const Token& token) {
   constexpr std::string_view shape = "dddd-dd-dd dd:dd:dd";
   if (text.size() < shape.size()) return bad();
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    const bool as_T = shape[i] == ' ' && text[i] == 'T';
-    if (shape[i] == 'd' ? !is_digit(text[i]) : text[i] != shape[i] && !as_T) return bad();
+    const bool as_separator = shape[i] == ' ' && text[i] == 'T';
+    if (shape[i] == 'd' ? !is_digit(text[i]) : text[i] != shape[i] && !as_separator) return bad();
   }
   const auto part = [&](std::size_t at, std::size_t n) {
     std::int64_t value = 0;
