@@ -164,6 +164,17 @@ TEST_CASE("a request that no cache can hold is refused") {
         "shorten the request");
 }
 
+TEST_CASE("times stay within what 64 bits of picoseconds hold") {
+  Bench bench;
+  const StepTimes slow(bench.profile, layers, bench.cluster.limits, [](auto) { return 1e9; });
+  const auto out = serve({{.arrival = {}, .input = 60, .output = 500}}, slow, bench.cluster);
+  REQUIRE(!out.has_value());
+  CHECK(out.error().what == "the requests take longer than 92 days");
+  KvNetwork net({1e-3});
+  net.start(1, {{{0}}, {}}, 1'000'000, {});  // a thousand million seconds
+  CHECK(net.next() < never);
+}
+
 TEST_CASE("a shared prefix is computed once, in whole blocks, and leaves a token to compute") {
   Bench bench;
   const auto with = [](double at, std::uint32_t input, std::uint32_t prefix) {
