@@ -8,6 +8,8 @@
 namespace weft::workload {
 namespace {
 
+constexpr Time latest{8'000'000'000'000'000'000};  // what begins then still ends in a Time
+
 // Replicas of one role, and who gets the next request.
 class Pool {
  public:
@@ -88,7 +90,7 @@ class Run {
   }
 
   // What happens at the same time: transfers end, requests arrive, replicas step.
-  ServingRun go() {
+  Result<ServingRun> go() {
     out_.requests.resize(requests_.size());
     std::uint32_t next_request = 0;
     while (true) {
@@ -97,6 +99,9 @@ class Run {
       const Time front = front_.next(), decode = decode_.next(), network = network_.next();
       const Time now = std::min({arrival, front, decode, network});
       if (now == never) break;
+      if (now > latest)
+        return fail(Errc::infeasible, {}, "the requests take longer than 92 days",
+                    "add replicas, or shorten the trace");
       if (network == now)
         end_transfers(now);
       else if (arrival == now)

@@ -64,7 +64,8 @@ struct ServingRun {
 
 inline constexpr std::uint64_t kv_blocks_max = std::uint64_t{1} << 26;
 
-// `requests` by arrival. Fails: Errc::infeasible on a request that no replica's cache can hold.
+// `requests` by arrival. Fails: Errc::infeasible on a request that no replica's cache can
+// hold, and where serving them takes more than 92 days.
 Result<ServingRun> serve(const std::vector<InferenceRequest>& requests, const StepTimes& times,
                          const Cluster& cluster);
 

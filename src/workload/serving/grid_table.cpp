@@ -48,11 +48,10 @@ GridTable::GridTable(std::span<const Row> rows) {
     ++holes_.measured;
   }
   spread_planes();
-  for (const std::size_t axis : {3u, 1u, 0u, 2u})
-    holes_.interpolated += fill_along(axis, How::between);
+  constexpr std::array<std::size_t, grid_axes> inner_first{3, 1, 0, 2}, outwards{3, 2, 1, 0};
+  for (const std::size_t axis : inner_first) holes_.interpolated += fill_along(axis, How::between);
   for (int pass = 0; pass < 2; ++pass)
-    for (const std::size_t axis : {3u, 2u, 1u, 0u})
-      holes_.extrapolated += fill_along(axis, How::beyond);
+    for (const std::size_t axis : outwards) holes_.extrapolated += fill_along(axis, How::beyond);
   holes_.unknown = static_cast<std::uint64_t>(std::ranges::count(known_, false));
 }
 

@@ -8,6 +8,7 @@ namespace weft::workload {
 namespace {
 
 constexpr std::int64_t end_of_time = std::numeric_limits<std::int64_t>::max();
+constexpr double longest_ps = 1e18;  // of one wait; what is left then waits again
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -58,7 +59,7 @@ void KvNetwork::solve() {
       one.left = 0;
       one.arrives = now_ + one.way.latency;
     }
-    const double left_ps = one.left > 0 ? std::ceil(one.left / one.rate * 1e12) : 0;
+    const double left_ps = std::min(std::ceil(one.left / one.rate * 1e12), longest_ps);
     next_ = std::min(
         next_, one.left > 0 ? now_ + Duration{static_cast<std::int64_t>(left_ps)} : one.arrives);
   }

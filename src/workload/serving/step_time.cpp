@@ -72,7 +72,7 @@ Duration StepTimes::of(const StepLoad& load) const {
   WEFT_DCHECK(load.tokens < by_tokens_.size() && load.sequences < by_sequences_.size());
   const double seconds =
       by_tokens_[load.tokens] + by_sequences_[load.sequences] + layers_ * attention(load) + gap_s_;
-  return {std::llround(seconds * 1e12)};
+  return {std::llround(std::min(seconds, step_max_s) * 1e12)};
 }
 
 }  // namespace weft::workload

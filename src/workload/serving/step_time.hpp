@@ -33,6 +33,8 @@ struct StepLoad {
   void add(std::uint32_t tokens_now, std::uint32_t before);
 };
 
+inline constexpr double step_max_s = 1e5;  // longer steps take so long: Time must hold their sum
+
 class StepTimes {
  public:
   // Seconds that all ranks of a replica communicate in a step of so many tokens; none: nothing.
