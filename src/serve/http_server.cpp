@@ -133,7 +133,7 @@ std::expected<Head, Problem> head_of(const Parser& parser) {
     return refuse(411, "length-required", "send the body whole, with a Content-Length");
   if (const auto length = head.field("content-length");
       length.find_first_not_of("0123456789") != std::string_view::npos)
-    return bad(fmt::format("{} is no Content-Length", quote(length)));
+    return bad(fmt::format("{} is not a Content-Length", quote(length)));
   if (const std::string expected = lower_case(head.field("expect")); !expected.empty()) {
     if (expected != "100-continue") return refuse(417, "expectation", "only 100-continue");
     head.expects_continue = true;

@@ -161,7 +161,7 @@ class TreeReader {
       if (!size) return errors_.push_back(size.error());
       if (*size < last || *size % last != 0)
         return error(Errc::value, sizes.value_where,
-                     fmt::format("block size {} is no multiple of {}", *size, last),
+                     fmt::format("block size {} is not a multiple of {}", *size, last),
                      "list sizes from the smallest on, each a multiple of the one before");
       last = *size;
     }

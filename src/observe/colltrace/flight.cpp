@@ -46,7 +46,7 @@ Status FlightSink::version(std::string_view text) {
   const auto major = parse_count({text.substr(0, dot), {file_, 0, 0}});
   const auto minor =
       dot == std::string_view::npos ? major : parse_count({text.substr(dot + 1), {file_, 0, 0}});
-  if (!major || !minor) return refuse(fmt::format("{} is no version", quote(text)));
+  if (!major || !minor) return refuse(fmt::format("{} is not a version", quote(text)));
   if (*major != 2 || *minor < 4)
     return fail(Errc::unsupported, {file_, 0, 0},
                 fmt::format("version {} of the flight recorder's dumps", text),
@@ -129,7 +129,7 @@ Status FlightSink::entry(const FlightFields& f) {
   else if (f.state == "started")
     e.state = EntryState::started;
   else if (f.state != "scheduled")
-    return refuse(fmt::format("entry {}: {} is no state", entries_.size(), quote(f.state)));
+    return refuse(fmt::format("entry {}: {} is not a state", entries_.size(), quote(f.state)));
   e.group = index_of(f.group, f.description);
   e.seq = static_cast<std::uint32_t>(f.seq);
   e.duration_us = static_cast<float>(f.duration_ms * 1000);

@@ -88,7 +88,7 @@ Job JobBuilder::finish() {
 
 Result<std::vector<std::uint32_t>> parse_ranks(std::string_view text, const std::string& file) {
   const auto refuse = [&] {
-    return fail(Errc::parse, {file, 0, 0}, fmt::format("{} is no list of ranks", quote(text)),
+    return fail(Errc::parse, {file, 0, 0}, fmt::format("{} is not a list of ranks", quote(text)),
                 "write e.g. \"[0, 1, 2]\"");
   };
   text = trim(text);

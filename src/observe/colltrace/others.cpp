@@ -29,24 +29,24 @@ std::string_view text_in(dom::element object, const char* key) {
 std::uint64_t number_in(dom::element object, const char* key) {
   std::uint64_t out = 0;
   if (object[key].get(out) != simdjson::SUCCESS)
-    throw Unfit{fmt::format("{} is no number, or missing", quote(key))};
+    throw Unfit{fmt::format("{} is missing or not a number", quote(key))};
   return out;
 }
 double real_in(dom::element object, const char* key) {
   double out = 0;
   if (object[key].get(out) != simdjson::SUCCESS || !std::isfinite(out))
-    throw Unfit{fmt::format("{} is no number, or missing", quote(key))};
+    throw Unfit{fmt::format("{} is missing or not a number", quote(key))};
   return out;
 }
 dom::array list_in(dom::element object, const char* key) {
   dom::array out;
   if (object[key].get(out) != simdjson::SUCCESS)
-    throw Unfit{fmt::format("{} is no list, or missing", quote(key))};
+    throw Unfit{fmt::format("{} is missing or not a list", quote(key))};
   return out;
 }
 std::uint32_t rank_in(dom::element object, const char* key) {
   const std::uint64_t out = number_in(object, key);
-  if (out >= JobBuilder::rank_max) throw Unfit{fmt::format("{} is no rank", out)};
+  if (out >= JobBuilder::rank_max) throw Unfit{fmt::format("{} is not a rank", out)};
   return static_cast<std::uint32_t>(out);
 }
 

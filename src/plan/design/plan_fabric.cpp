@@ -79,7 +79,7 @@ Status parse_part(std::string_view part, const Where& where, PlanRequest& out) {
     return fail(Errc::value, where, "the oversubscription must be 1 to 1000");
   }
   if (part.empty() || !is_digit(part.front()) || part.find('x') == std::string_view::npos)
-    return fail(Errc::parse, where, fmt::format("{} is no part of a plan", quote(part)),
+    return fail(Errc::parse, where, fmt::format("{} is not a part of a plan", quote(part)),
                 "write e.g. \"4096 x 400G, radix 64, oversubscription 2, hosts of 8\"");
   return parse_pair(part, where, "the NICs", model::gpu_count_max, out.nics, out.rate);
 }

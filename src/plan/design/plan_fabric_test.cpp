@@ -121,7 +121,7 @@ TEST_CASE("plans that cannot be read are refused with all reasons") {
   CHECK(plan_refusal("64 x 400G").contains("the radix"));
   const std::string text = plan_refusal("64 x 400, radix 0, colour red, oversubscription 0.5");
   CHECK(text.contains("radix must be 1 to 4096"));
-  CHECK(text.contains("\"colour red\" is no part of a plan"));
+  CHECK(text.contains("\"colour red\" is not a part of a plan"));
   CHECK(text.contains("oversubscription must be 1 to 1000"));
   CHECK(plan_refusal("2000000 x 400G, radix 64").contains("must be 1 to 1000000"));
 }

@@ -201,7 +201,7 @@ TEST_CASE("lists of jobs: every mistake with its line") {
   const std::string text = wrong.error().text();
   CHECK(text.contains("j.csv:2:1: job \"a\" starts, but runs since j.csv:1:1; stop it first"));
   CHECK(text.contains("j.csv:3:1: job \"b\" stops, but does not run"));
-  CHECK(text.contains("j.csv:4:1: \"begin,c\" is no event of a job"));
+  CHECK(text.contains("j.csv:4:1: \"begin,c\" is not an event of a job"));
   CHECK(text.contains("j.csv:5:1: "));
 }
 

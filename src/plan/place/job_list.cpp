@@ -36,7 +36,7 @@ class JobListReader {
     const std::vector<std::string_view> cells = split(row, ',');
     const bool start = cells[0] == "start";
     if ((!start && cells[0] != "stop") || cells.size() != (start ? 3 : 2) || trim(cells[1]).empty())
-      return add(Errc::parse, where, fmt::format("{} is no event of a job", quote(row)),
+      return add(Errc::parse, where, fmt::format("{} is not an event of a job", quote(row)),
                  "write start,JOB,HOSTS or stop,JOB");
     JobEvent event{.kind = start ? JobEvent::Kind::start : JobEvent::Kind::stop,
                    .job = std::string(trim(cells[1])),

@@ -7,6 +7,17 @@
 
 namespace weft::plan::spares {
 
+std::uint32_t enough_for(const Tail& above, double share) {
+  const auto end = std::ranges::find_if(above, [&](double a) { return a <= 1 - share; });
+  return static_cast<std::uint32_t>(end - above.begin());
+}
+
+double mean_above(const Tail& above, std::uint32_t s) {
+  double sum = 0;
+  for (std::size_t k = above.size(); k > s; --k) sum += above[k - 1];
+  return sum;
+}
+
 HostsOut::HostsOut(std::span<const Batch> batches, std::uint32_t most)
     : batches_(batches.begin(), batches.end()) {
   double events = 0;
@@ -44,12 +55,6 @@ HostsOut::HostsOut(std::span<const Batch> batches, std::uint32_t most)
   }
 }
 
-std::uint32_t HostsOut::quantile(double share) const {
-  const auto end = std::ranges::find_if(above_, [&](double a) { return a <= 1 - share; });
-  return static_cast<std::uint32_t>(std::min<std::ptrdiff_t>(
-      end - above_.begin(), static_cast<std::ptrdiff_t>(above_.size()) - 1));
-}
-
 double HostsOut::crossings_per_hour(std::uint32_t s) const {
   double rate = 0;
   for (const Batch& batch : batches_) {
@@ -57,12 +62,6 @@ double HostsOut::crossings_per_hour(std::uint32_t s) const {
     rate += batch.per_hour * (1 - above(s) - below);
   }
   return rate;
-}
-
-double HostsOut::mean_above(std::uint32_t s) const {
-  double sum = 0;
-  for (std::size_t k = above_.size(); k > s; --k) sum += above_[k - 1];
-  return sum;
 }
 
 }  // namespace weft::plan::spares

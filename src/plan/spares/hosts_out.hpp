@@ -7,6 +7,13 @@
 
 namespace weft::plan::spares {
 
+// By s: share of the time in which more than s hosts are out. The last is 0.
+using Tail = std::vector<double>;
+// The least s for which no more than s are out for that share of the time.
+std::uint32_t enough_for(const Tail& above, double share);
+// Hosts out beyond s, in the mean.
+double mean_above(const Tail& above, std::uint32_t s);
+
 // Events of one size: `per_hour` of them, each taking `hosts` out for `repair_h` hours in the mean.
 struct Batch {
   double per_hour, repair_h;
@@ -25,18 +32,14 @@ class HostsOut {
   HostsOut(std::span<const Batch> batches, std::uint32_t most);
 
   double mean() const { return mean_; }  // of the unlimited number
-  // The least s for which no more than s are out for that share of the time.
-  std::uint32_t quantile(double share) const;
-  // Share of the time in which more than s are out.
+  const Tail& tail() const { return above_; }
   double above(std::uint32_t s) const { return s < above_.size() ? above_[s] : 0; }
   // How often in an hour the number rises from s or less to more than s.
   double crossings_per_hour(std::uint32_t s) const;
-  // Hosts out beyond s, in the mean.
-  double mean_above(std::uint32_t s) const;
 
  private:
   std::vector<Batch> batches_;
-  std::vector<double> above_;
+  Tail above_;
   double mean_ = 0;
 };
 

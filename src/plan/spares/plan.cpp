@@ -31,31 +31,14 @@ HostsOut hosts_out(const Outages& outages, std::size_t left_out = none) {
   return {batches_of(outages, everywhere, left_out), outages.host_count()};
 }
 
-// By zone and number of spares there: share of the time in which more are out.
-using Tails = std::vector<std::vector<double>>;
+using Tails = std::vector<Tail>;  // by zone
 
 Tails tails_of(const Outages& outages, const std::optional<Simulated>& simulated) {
   if (outages.needs_simulation() && simulated) return simulated->above_of_zone;
   Tails tails;
-  for (std::uint32_t z = 0; z < outages.zones.size(); ++z) {
-    const HostsOut out(batches_of(outages, z, none), outages.zones[z].count);
-    for (std::uint32_t s = 0; s <= outages.zones[z].count; ++s) {
-      if (s == 0) tails.emplace_back();
-      tails.back().push_back(out.above(s));
-    }
-  }
+  for (std::uint32_t z = 0; z < outages.zones.size(); ++z)
+    tails.push_back(HostsOut(batches_of(outages, z, none), outages.zones[z].count).tail());
   return tails;
-}
-
-std::uint32_t quantile(const std::vector<double>& above, double share) {
-  const auto end = std::ranges::find_if(above, [&](double a) { return a <= 1 - share; });
-  return static_cast<std::uint32_t>(end - above.begin());
-}
-
-double mean_above(const std::vector<double>& above, std::uint32_t s) {
-  double sum = 0;
-  for (std::size_t k = s; k < above.size(); ++k) sum += above[k];
-  return sum;
 }
 
 void spread(const Tails& tails, SparePlan& plan) {
@@ -80,10 +63,10 @@ void add_levels(const Outages& outages, const HostsOut& out, SparePlan& plan) {
   std::ranges::sort(targets);
   targets.erase(std::ranges::unique(targets).begin(), targets.end());
   for (const double target : targets) {
-    Level level{.target = target, .spares = out.quantile(target)};
+    Level level{.target = target, .spares = enough_for(out.tail(), target)};
     double above = out.above(level.spares);
     level.shortages_per_year = out.crossings_per_hour(level.spares) * hours_per_year;
-    if (plan.simulated) level.simulated = plan.simulated->quantile(target);
+    if (plan.simulated) level.simulated = enough_for(plan.simulated->above, target);
     if (outages.needs_simulation() && plan.simulated) {
       above = plan.simulated->above[*level.simulated];
       level.shortages_per_year = plan.simulated->crossings_per_year[*level.simulated];
@@ -109,7 +92,7 @@ void add_events(const Outages& outages, SparePlan& plan) {
       hosts += unit.count;
     }
     event.out = kind.per_year / hours_per_year * kind.repair_h * hosts;
-    event.without = hosts_out(outages, k).quantile(outages.target);
+    event.without = enough_for(hosts_out(outages, k).tail(), outages.target);
     plan.events.push_back(std::move(event));
   }
 }
@@ -126,7 +109,7 @@ SparePlan plan_spares(const Outages& outages, std::optional<Simulated> simulated
   const Tails tails = tails_of(outages, plan.simulated);
   for (std::size_t z = 0; z < outages.zones.size(); ++z)
     plan.zones.push_back(
-        {outages.zones[z].name, outages.zones[z].count, quantile(tails[z], outages.target), 0});
+        {outages.zones[z].name, outages.zones[z].count, enough_for(tails[z], outages.target), 0});
   spread(tails, plan);
   return plan;
 }

@@ -208,11 +208,6 @@ class Run {
 
 }  // namespace
 
-std::uint32_t Simulated::quantile(double share) const {
-  const auto end = std::ranges::find_if(above, [&](double a) { return a <= 1 - share; });
-  return static_cast<std::uint32_t>(end - above.begin());
-}
-
 Simulated simulate(const Outages& outages, const SimulateOptions& options) {
   const auto count = static_cast<std::size_t>(std::ceil(options.years / run_years));
   const double hours = options.years / static_cast<double>(count) * hours_per_year;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/spares/hosts_out.hpp"
 #include "plan/spares/outages.hpp"
 
 namespace weft::plan::spares {
@@ -17,12 +18,10 @@ struct SimulateOptions {
 struct Simulated {
   double years = 0;
   double mean = 0;
-  std::vector<double> above;               // by s: share of the time in which more than s are out
+  Tail above;
   std::vector<double> crossings_per_year;  // by s: from s or less to more than s
-  std::vector<std::vector<double>> above_of_zone;
+  std::vector<Tail> above_of_zone;
   double waiting = 0;  // repairs that wait for a crew, in the mean
-
-  std::uint32_t quantile(double share) const;
 };
 
 // Beyond the closed form: a host that is out does not fail, nor count twice; lemons fail more

@@ -75,7 +75,7 @@ std::int64_t days_of(std::int64_t y, std::int64_t m, std::int64_t d) {
 // "2023-11-16 18:15:46.6805900", also with "T" and "+00:00" or "Z" behind it; seconds of UTC.
 Result<double> azure_time(const Token& token) {
   const auto bad = [&] {
-    return fail(Errc::parse, token.where, fmt::format("{} is no time", quote(token.text)),
+    return fail(Errc::parse, token.where, fmt::format("{} is not a time", quote(token.text)),
                 "write 2023-11-16 18:15:46.6805900");
   };
   std::string_view text = trim(token.text);

@@ -46,7 +46,7 @@ TEST_CASE("bad traces say where") {
   const std::string head = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
   CHECK(text(head) == "t: there are no requests; give one or more");
   CHECK(text(head + "2023-13-16 18:15:46,1,1\n2023-11-16 18:15:46,0,1\n") ==
-        "t:2:1: \"2023-13-16 18:15:46\" is no time; write 2023-11-16 18:15:46.6805900\n"
+        "t:2:1: \"2023-13-16 18:15:46\" is not a time; write 2023-11-16 18:15:46.6805900\n"
         "t:3:21: 0 tokens; 1 to 16777216 are allowed");
   CHECK(text(head + "2023-11-16 18:15:46,1,1\n2024-11-16 18:15:46,1,1\n") ==
         "t:3:1: 31622400 s after the first request; a trace may last 90 days");
