@@ -35,6 +35,17 @@ TEST_CASE(
   CHECK(router.latency(fabric.gpus()[3], fabric.gpus()[18]) == 2_us);
 }
 
+TEST_CASE("GPUs of hosts that share an NVSwitch send over it, others over NICs or by PXN") {
+  const Fabric fabric =
+      make_fabric("{generator: rail_only, hosts: 4, host: gb200, hosts_per_nvlink_domain: 2}");
+  Router router = make_router(fabric, {});
+  CHECK(gpu_names(router, 0, 7) == "gpu:0->nvswitch:0 nvswitch:0->gpu:7");
+  CHECK(router.latency(fabric.gpus()[0], fabric.gpus()[7]) == 50_ns);
+  CHECK(gpu_names(router, 0, 8) == "nic:0->rail:0 rail:0->nic:8");
+  CHECK(gpu_names(router, 0, 9) ==
+        "gpu:0->nvswitch:0 nvswitch:0->gpu:1 nic:1->rail:1 rail:1->nic:9");
+}
+
 TEST_CASE("a PCIe link slower than its NIC is part of the path, in its own direction and state") {
   // 800 Gbps NIC cables behind PCIe gen 5.
   const Fabric fast = make_fabric("{generator: ai_zone, racks: 1, spines: 1, link: 800 Gbps}");

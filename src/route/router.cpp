@@ -259,8 +259,8 @@ bool Router::Impl::append_between_ends(NodeId src, NodeId dst, std::uint32_t qp,
 // An end itself, then the other GPUs that it reaches without a NIC.
 std::vector<NodeId> Router::Impl::relays_of(NodeId end) const {
   std::vector<NodeId> relays{end};
-  if (!is_gpu(end) || !fabric_.host_of(end).valid()) return relays;
-  for (const NodeId gpu : fabric_.gpus_of(fabric_.host_of(end)))
+  if (!is_gpu(end) || !fabric_.domain_of(end).valid()) return relays;
+  for (const NodeId gpu : fabric_.gpus_of_domain(fabric_.domain_of(end)))
     if (gpu != end && host_paths_.medium_between(end, gpu) != Medium::none) relays.push_back(gpu);
   return relays;
 }

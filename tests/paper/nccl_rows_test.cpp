@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "kit.hpp"
 #include "workload/collective/perf_table.hpp"
 
 namespace weft::workload {
@@ -91,6 +92,28 @@ TEST_CASE("published rows: one and two racks of NVL72") {
     if (row.system.starts_with("gb") && row.algorithm.starts_with("nvls")) rows.push_back(row);
   REQUIRE(rows.size() == 12);
   const auto pairs = compare_all(rows);
+  INFO(comparison_table(pairs));
+  CHECK(median_error(pairs) <= 0.05);
+  CHECK(worst_error(pairs) <= 0.12);
+}
+
+// The same rows from `weft run` on racks of trays, without anyone telling it the shape.
+TEST_CASE("published rows: NVL72 as a fabric of hosts that share NVSwitches") {
+  std::vector<Compared> pairs;
+  for (const PublishedRow& row : test::published_rows) {
+    if (row.system != "gb200" || !row.algorithm.starts_with("nvls")) continue;
+    const std::uint32_t trays = row.ranks / row.hosts / 4;
+    const auto outcome = paper::run(fmt::format(
+        "fabric: {{generator: rail_optimized, groups: {}, hosts_per_group: {}, host: gb200, "
+        "hosts_per_nvlink_domain: {}}}\n"
+        "routing: {{scheme: spray}}\ncollectives: {{system: gb200}}\n"
+        "jobs: [{{name: row, gpus: {}, place: rack_order, collective: {}, algorithm: {}, "
+        "bytes: {} B}}]\n",
+        row.hosts, trays, trays, row.ranks, to_text(row.op), row.algorithm, row.bytes));
+    pairs.push_back({static_cast<std::uint64_t>(row.bytes), measured_busbw(row),
+                     outcome.variants.at(0).jobs.at(0).busbw_gbyte_s});
+  }
+  REQUIRE(pairs.size() == 11);
   INFO(comparison_table(pairs));
   CHECK(median_error(pairs) <= 0.05);
   CHECK(worst_error(pairs) <= 0.12);

@@ -62,10 +62,12 @@ std::string network_of(const TrainingRow& row) {
   if (row.source == test::Source::llama3)
     return "fabric: {generator: three_tier, pods: 8, racks: 192, oversubscription: 7}\n"
            "routing: {scheme: e_ecmp, qps: 16}\n";
+  const bool is_rack = row.gpu == "gb200" || row.gpu == "gb300";  // NVL72
+  const std::uint32_t hosts = is_rack ? 18 : 32, gpus = hosts * (is_rack ? 4 : 8);
   return fmt::format(
-      "fabric: {{generator: rail_optimized, groups: {}, hosts_per_group: 32{}}}\n"
+      "fabric: {{generator: rail_optimized, groups: {}, hosts_per_group: {}, host: {}}}\n"
       "routing: {{scheme: spray}}\ncollectives: {{transport: infiniband}}\n",
-      (row.gpus + 255) / 256, row.gpu == "h100" ? "" : ", host: b200");
+      (row.gpus + gpus - 1) / gpus, hosts, row.gpu);
 }
 
 std::string plan_of(const TrainingRow& row) {

@@ -9,7 +9,7 @@ using model::NodeId;
 using model::NodeKind;
 
 void HostLoad::add(NodeId from, NodeId to, double bytes) {
-  const bool inside = fabric_.host_of(from).valid() && fabric_.host_of(from) == fabric_.host_of(to);
+  const bool inside = fabric_.share_domain(from, to);
   if (fabric_.kind(from) == NodeKind::gpu) out_[inside ? from : fabric_.nic_of(from)] += bytes;
   if (fabric_.kind(to) == NodeKind::gpu) in_[inside ? to : fabric_.nic_of(to)] += bytes;
   if (fabric_.kind(from) == NodeKind::nic) out_[from] += bytes;

@@ -7,7 +7,7 @@ model::Distance distance_between(const Fabric& fabric, NodeId a, NodeId b) {
     const model::ScopeId scope = fabric.enclosing(a, kind);
     return scope.valid() && scope == fabric.enclosing(b, kind);
   };
-  if (fabric.host_of(a) == fabric.host_of(b)) return model::Distance::host;
+  if (fabric.domain_of(a) == fabric.domain_of(b)) return model::Distance::host;
   if (together(model::ScopeKind::rack)) return model::Distance::rack;
   // The smallest scope above racks that the fabric has: pods of a three-tier fabric, else zones.
   for (const auto kind : {model::ScopeKind::pod, model::ScopeKind::zone})

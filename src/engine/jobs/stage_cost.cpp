@@ -13,10 +13,10 @@ void add_exchange(const workload::Exchange& exchange, const Fabric& fabric, Host
   if (!exchange.matrix.empty())
     return exchange.for_each_message(
         [&](NodeId from, NodeId to, double bytes) { load.add(from, to, bytes); });
-  std::map<NodeId, std::uint32_t> on_host;
-  for (const NodeId rank : exchange.ranks) ++on_host[fabric.host_of(rank)];
+  std::map<NodeId, std::uint32_t> in_domain;
+  for (const NodeId rank : exchange.ranks) ++in_domain[fabric.domain_of(rank)];
   for (const NodeId rank : exchange.ranks) {
-    const std::uint32_t mates = on_host[fabric.host_of(rank)] - 1;
+    const std::uint32_t mates = in_domain[fabric.domain_of(rank)] - 1;
     const bool has_mates = exchange.first_round == 1;
     const std::uint32_t others = exchange.round_count() - std::min(exchange.round_count(), mates);
     load.add_both_ways(rank, has_mates ? mates * exchange.bytes_per_pair : 0,
@@ -36,8 +36,7 @@ StageLatency::StageLatency(const workload::Stage& stage, Router& router)
   if (stage.latency_steps == 0 && stage.inner_steps == 0) return;
   const Fabric& fabric = router.fabric();
   const auto is_inside = [&](const workload::Edge& edge) {
-    return fabric.host_of(edge.from).valid() &&
-           fabric.host_of(edge.from) == fabric.host_of(edge.to);
+    return fabric.share_domain(edge.from, edge.to);
   };
   const auto add = [&](std::span<const workload::Edge> edges, bool mean) {
     double sum = 0, most = 0;

@@ -1,6 +1,7 @@
 #include "model/fabric/fabric.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/check.hpp"
@@ -130,6 +131,11 @@ std::span<const NodeId> Fabric::nics_of(NodeId host) const {
   if (!is_indexed_host(host)) return {};
   const std::uint32_t i = role_index(host);
   return std::span(nics_).subspan(host_nic_first_[i], host_nic_first_[i + 1] - host_nic_first_[i]);
+}
+
+std::span<const NodeId> Fabric::gpus_of_domain(NodeId domain) const {
+  const auto it = rack_domains_.find(domain);
+  return it == rack_domains_.end() ? gpus_of(domain) : std::span<const NodeId>(it->second);
 }
 
 std::vector<LinkId> Fabric::links_between(NodeId a, NodeId b) const {
@@ -274,11 +280,39 @@ void FabricBuilder::choose_nics() {
     if (f.nic_of(gpu).valid() && f.rail(gpu) == no_lane) f.node_rail_[gpu] = f.rail(f.nic_of(gpu));
 }
 
+// From each NVSwitch outside hosts, over GPUs too: planes of NVSwitches meet in them.
+void FabricBuilder::index_domains() {
+  Fabric& f = fabric_;
+  for (const NodeId gpu : f.gpus_) f.gpu_domain_.push_back(f.host_of(gpu));
+  std::set<NodeId> seen;
+  const auto joins = [&](NodeId node) {
+    return f.kind(node) == NodeKind::gpu ||
+           (f.kind(node) == NodeKind::nvswitch && !f.host_of(node).valid());
+  };
+  for (const Fabric::Role& role : f.roles_) {
+    if (role.kind != NodeKind::nvswitch) continue;
+    for (const NodeId first : role.nodes) {
+      if (!joins(first) || !seen.insert(first).second) continue;
+      std::vector<NodeId> found{first};
+      for (std::size_t i = 0; i < found.size(); ++i)
+        for (const LinkId link : f.out(found[i]))
+          if (joins(f.to(link)) && seen.insert(f.to(link)).second) found.push_back(f.to(link));
+      std::erase_if(found, [&](NodeId node) { return f.kind(node) != NodeKind::gpu; });
+      std::ranges::sort(found);
+      const NodeId name = found.empty() ? NodeId{} : f.host_of(found.front());
+      if (!name.valid()) continue;
+      for (const NodeId gpu : found) f.gpu_domain_[f.role_index(gpu)] = name;
+      f.rack_domains_.emplace(name, std::move(found));
+    }
+  }
+}
+
 Fabric FabricBuilder::freeze() {
   index_out_links();
   index_tiers();
   index_hosts();
   choose_nics();
+  index_domains();
   port_count_.clear();
   chosen_nic_.clear();
   gpu_model_index_.clear();

@@ -115,6 +115,17 @@ class Fabric {
   // Empty for hosts of another role, such as storage.
   std::span<const NodeId> gpus_of(NodeId host) const;
   std::span<const NodeId> nics_of(NodeId host) const;
+  // The NVLink domain of a GPU, called after its first host: the host itself, or, where NVSwitches
+  // stand outside hosts (a rack such as NVL72), the first host that they reach. Of other nodes:
+  // their host.
+  NodeId domain_of(NodeId node) const {
+    return kind(node) == NodeKind::gpu ? gpu_domain_[node_role_index_[node]] : node_host_[node];
+  }
+  // Whether both ends are in one domain, so that nothing between them crosses the network.
+  bool share_domain(NodeId a, NodeId b) const {
+    return domain_of(a).valid() && domain_of(a) == domain_of(b);
+  }
+  std::span<const NodeId> gpus_of_domain(NodeId domain) const;
   // Product name of a GPU, lower case: "h100". "" where the source of the fabric does not say.
   const std::string& gpu_model(NodeId gpu) const {
     return gpu_models_[gpu_model_[node_role_index_[gpu]]];
@@ -181,7 +192,8 @@ class Fabric {
   std::array<std::vector<ScopeId>, scope_kind_count> scopes_of_kind_;
   std::vector<NodeId> gpus_, nics_, hosts_;
   std::vector<std::uint32_t> host_gpu_first_, host_nic_first_;
-  std::vector<NodeId> gpu_nic_;
+  std::vector<NodeId> gpu_nic_, gpu_domain_;
+  std::map<NodeId, std::vector<NodeId>> rack_domains_;  // of NVSwitches outside hosts
   std::vector<std::string> gpu_models_;
   std::vector<std::uint32_t> gpu_model_;  // by GPU, into gpu_models_
 };
@@ -236,6 +248,7 @@ class FabricBuilder {
   void index_tiers();
   void index_hosts();
   void choose_nics();
+  void index_domains();
 
   Fabric fabric_;
   std::vector<std::uint32_t> port_count_;

@@ -202,7 +202,8 @@ TEST_CASE("host presets: rates per direction, wires of every part") {
   };
   for (const Expected& e :
        {Expected{"a100", 2400_Gbps, 200_Gbps}, Expected{"h100", 3600_Gbps, 400_Gbps},
-        Expected{"h200", 3600_Gbps, 400_Gbps}, Expected{"b200", 7200_Gbps, 400_Gbps}}) {
+        Expected{"h200", 3600_Gbps, 400_Gbps}, Expected{"b200", 7200_Gbps, 400_Gbps},
+        Expected{"b300", 7200_Gbps, 800_Gbps}}) {
     const std::string yaml = std::string("{generator: ai_zone, racks: 1, host: ") + e.name + "}";
     const Fabric f = make_fabric(yaml);
     CHECK(f.rate(link(f, "gpu:3->nvswitch:0")) == e.nvlink);
@@ -211,7 +212,7 @@ TEST_CASE("host presets: rates per direction, wires of every part") {
     CHECK(count(f, "pcie") == 2 * 4);
     CHECK(count(f, "nvswitch") == 2);
   }
-  CHECK(host_preset_names().size() == 4);
+  CHECK(host_preset_names().size() == 7);
   CHECK(count(make_fabric("{generator: ai_zone, racks: 1, gpus_per_host: 1}"), "nvswitch") == 0);
 }
 
@@ -219,7 +220,7 @@ TEST_CASE("host presets: rates per direction, wires of every part") {
 void mutate(Config& section, Rng& rng) {
   static constexpr std::array values{
       "0",      "1",    "3",      "7",      "-1",    "1e30", "nan",     "0.5",  "2 Ki",
-      "999999", "4096", "100 ms", "0 s",    "1 bps", "x",    "",        "~",    "400 Gbps",
+      "999999", "4096", "100 ms", "0 s",    "1 bps", "x",    "",        "~",    "gb200",
       "h100",   "hpn",  "[1]",    "{a: 1}", "true",  "9e18", "1000000", "b200", "fat_tree"};
   static constexpr std::array keys{"racks",
                                    "pods",

@@ -311,5 +311,34 @@ TEST_CASE("16,384 GPUs go out and come back in seconds") {
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
 }
 
+TEST_CASE("NVL72: 18 hosts share an NVLink domain, and the fabric's own file keeps it") {
+  const Fabric f = make_fabric("{generator: ai_zone, racks: 2, hosts_per_rack: 18, host: gb200}");
+  REQUIRE(f.gpus().size() == 144);
+  CHECK(count(f, "nvswitch") == 2);
+  CHECK(f.rate(link(f, "gpu:71->nvswitch:0")) == 7200_Gbps);
+  CHECK(f.rate(link(f, "nvswitch:1->gpu:72")) == 7200_Gbps);
+  const Fabric back = again(f);
+  CHECK(digest(back) == digest(f));
+  for (const Fabric* fabric : {&f, &back})
+    for (std::size_t a = 0; a < 144; a += 7) {
+      const NodeId gpu = fabric->gpus()[a];
+      CHECK(fabric->gpus_of_domain(fabric->domain_of(gpu)).size() == 72);
+      for (std::size_t b = 0; b < 144; ++b)
+        CHECK(fabric->share_domain(gpu, fabric->gpus()[b]) == (a / 72 == b / 72));
+    }
+  // Domains may be smaller than a rack, and larger.
+  for (const auto& [hosts, switches] : {std::pair{2, 18}, {3, 12}, {36, 1}}) {
+    const Fabric other =
+        make_fabric(fmt::format("{{generator: ai_zone, racks: 2, hosts_per_rack: 18, host: gb200, "
+                                "hosts_per_nvlink_domain: {}}}",
+                                hosts));
+    CHECK(count(other, "nvswitch") == static_cast<std::size_t>(switches));
+    CHECK(other.gpus_of_domain(other.domain_of(other.gpus()[5])).size() ==
+          static_cast<std::size_t>(4 * hosts));
+  }
+  CHECK(contains(refusal("{generator: ai_zone, racks: 5, host: gb200}"),
+                 "test.yaml:1:38: 10 hosts do not fill NVLink domains of 18"));
+}
+
 }  // namespace
 }  // namespace weft::model

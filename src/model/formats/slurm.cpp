@@ -108,9 +108,8 @@ Status check_size(const SlurmTree& tree, const SlurmOptions& options, const std:
   }
   const double nodes = static_cast<double>(tree.switches.size()) +
                        hosts * static_cast<double>(1 + options.host.parts.size());
-  const double links =
-      2 *
-      (uplinks + hosts * static_cast<double>(options.host.wires.size() + options.host.nic_count()));
+  const double links = 2 * (uplinks + hosts * static_cast<double>(options.host.cable_count() +
+                                                                  options.host.nic_count()));
   const double capacity = hosts * options.host.nic_count() * static_cast<double>(options.link.bps) +
                           uplinks * static_cast<double>(options.uplink.bps);
   if (capacity > 9e18)

@@ -25,7 +25,7 @@ class AiZone {
                         {"hosts_per_rack", hosts_per_rack_},
                         {"gpus_per_host", common_.gpus()}});
     const double hosts = times(racks_, hosts_per_rack_);
-    check_cables(reader, {{"inside hosts", times(hosts, common_.host.wires.size())},
+    check_cables(reader, {{"inside hosts", times(hosts, common_.host.cable_count())},
                           {"nic--rtsw", times(hosts, common_.nics())},
                           {"rtsw--ctsw", times(racks_, spines_, uplinks_per_spine_)}});
   }

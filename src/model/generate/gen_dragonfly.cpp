@@ -44,7 +44,7 @@ class Dragonfly {
     const double nics = times(g_, a_, p_);
     const double hosts = nics / static_cast<double>(common_.nics());
     check_gpus(reader, {{"hosts", hosts}, {"gpus_per_host", common_.gpus()}});
-    check_cables(reader, {{"inside hosts", times(hosts, common_.host.wires.size())},
+    check_cables(reader, {{"inside hosts", times(hosts, common_.host.cable_count())},
                           {"nic--router", nics},
                           {"local", times(g_, a_, a_ - 1) / 2},
                           {"global", times(g_, a_, h_) / 2}});

@@ -33,7 +33,7 @@ class FatTree {
     const double nics = times(k_, half_, half_);
     const double hosts = nics / static_cast<double>(common_.nics());
     check_gpus(reader, {{"hosts", hosts}, {"gpus_per_host", common_.gpus()}});
-    check_cables(reader, {{"inside hosts", times(hosts, common_.host.wires.size())},
+    check_cables(reader, {{"inside hosts", times(hosts, common_.host.cable_count())},
                           {"nic--edge", nics},
                           {"edge--agg", nics},
                           {"agg--core", nics}});

@@ -54,7 +54,7 @@ class Hpn {
                         {"gpus_per_host", common_.gpus()}});
     const double hosts = times(pods_, segments_, hosts_per_segment_);
     const double tors = times(pods_, segments_, common_.nics(), planes_, tors_);
-    check_cables(reader, {{"inside hosts", times(hosts, common_.host.wires.size())},
+    check_cables(reader, {{"inside hosts", times(hosts, common_.host.cable_count())},
                           {"nic--tor", times(hosts, common_.nics(), planes_, tors_)},
                           {"tor--agg", times(tors, aggs_)},
                           {"agg--core",

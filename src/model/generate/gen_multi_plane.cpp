@@ -27,7 +27,7 @@ class MultiPlane {
                         {"hosts_per_rack", hosts_per_rack_},
                         {"gpus_per_host", common_.gpus()}});
     const double hosts = times(racks_, hosts_per_rack_);
-    check_cables(reader, {{"inside hosts", times(hosts, common_.host.wires.size())},
+    check_cables(reader, {{"inside hosts", times(hosts, common_.host.cable_count())},
                           {"nic--leaf", times(hosts, common_.nics(), planes_)},
                           {"leaf--spine", times(planes_, racks_, spines_, uplinks_per_spine_)}});
   }

@@ -26,7 +26,7 @@ class RailOptimized {
                         {"gpus_per_host", common_.gpus()}});
     const double hosts = times(groups_, hosts_per_group_);
     check_cables(reader,
-                 {{"inside hosts", times(hosts, common_.host.wires.size())},
+                 {{"inside hosts", times(hosts, common_.host.cable_count())},
                   {"nic--leaf", times(hosts, common_.nics())},
                   {"leaf--spine", times(groups_, common_.nics(), spines_, uplinks_per_spine_)}});
   }
@@ -70,7 +70,7 @@ class RailOnly {
 
   void check(Reader& reader) const {
     check_gpus(reader, {{"hosts", hosts_}, {"gpus_per_host", common_.gpus()}});
-    check_cables(reader, {{"inside hosts", times(hosts_, common_.host.wires.size())},
+    check_cables(reader, {{"inside hosts", times(hosts_, common_.host.cable_count())},
                           {"nic--rail", times(hosts_, common_.nics())}});
   }
 

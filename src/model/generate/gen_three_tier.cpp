@@ -39,7 +39,7 @@ class ThreeTier {
                         {"hosts_per_rack", hosts_per_rack_},
                         {"gpus_per_host", common_.gpus()}});
     const double hosts = times(pods_, racks_, hosts_per_rack_);
-    check_cables(reader, {{"inside hosts", times(hosts, common_.host.wires.size())},
+    check_cables(reader, {{"inside hosts", times(hosts, common_.host.cable_count())},
                           {"nic--rtsw", times(hosts, common_.nics())},
                           {"rtsw--ctsw", times(pods_, racks_, ctsws_)},
                           {"ctsw--atsw", times(pods_, ctsws_, atsws_)}});

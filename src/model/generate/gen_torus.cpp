@@ -45,7 +45,7 @@ class Torus {
     double cables = 0;
     for (const std::int64_t size : sizes_)
       cables += routers() / static_cast<double>(size) * static_cast<double>(cables_along(size));
-    check_cables(reader, {{"inside hosts", times(hosts, common_.host.wires.size())},
+    check_cables(reader, {{"inside hosts", times(hosts, common_.host.cable_count())},
                           {"nic--router", times(hosts, common_.nics())},
                           {"router--router", cables}});
   }

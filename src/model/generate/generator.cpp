@@ -14,9 +14,14 @@ namespace weft::model {
 namespace {
 
 HostSpec read_preset(Reader& reader, const std::string& name, const CommonDefaults& defaults) {
-  const std::int64_t gpus = reader.count("gpus_per_host", defaults.gpus_per_host, 1, per_host_max);
+  const HostCounts usual = host_counts(name);
+  const std::int64_t gpus =
+      reader.count("gpus_per_host", std::min(defaults.gpus_per_host, usual.gpus), 1, per_host_max);
   const std::int64_t nics = reader.count("nics_per_host", gpus, 1, per_host_max);
-  return host_preset(name, static_cast<std::uint32_t>(gpus), static_cast<std::uint32_t>(nics));
+  const std::int64_t domain =
+      reader.count("hosts_per_nvlink_domain", usual.domain_hosts, 1, per_host_max);
+  return host_preset(name, static_cast<std::uint32_t>(gpus), static_cast<std::uint32_t>(nics),
+                     static_cast<std::uint32_t>(domain));
 }
 
 // A host as an NCCL topology file describes it; counts beside the file must agree with it.
@@ -95,8 +100,10 @@ CommonKeys read_common(Reader& reader, const CommonDefaults& defaults) {
   keys.link = read_rate(reader, "link", keys.host.nic_rate.bps > 0 ? keys.host.nic_rate : 400_Gbps);
   keys.latency = reader.duration("latency", latency_default);
   // Whoever asks for no latency compares with a closed form: none inside the hosts either.
-  if (keys.latency == Duration{})
+  if (keys.latency == Duration{}) {
     for (HostSpec::Wire& wire : keys.host.wires) wire.latency = Duration{};
+    keys.host.domain_latency = Duration{};
+  }
   keys.radix = reader.count("radix", 0, 0, key_count_max);
   return keys;
 }
@@ -174,6 +181,12 @@ HostPlacer::HostPlacer(FabricBuilder& builder, const HostSpec& spec)
 }
 
 NodeId HostPlacer::place(ScopeId rack, std::string_view name) {
+  // Domains may span racks, so their NVSwitches stand beside them.
+  if (spec_.domain_hosts > 1 && placed_++ % spec_.domain_hosts == 0) {
+    const ScopeId above = builder_.draft().scopes()[rack].parent;
+    domain_ = builder_.add_node(
+        {.kind = NodeKind::nvswitch, .role = "nvswitch", .scope = above.valid() ? above : rack});
+  }
   const ScopeId scope = builder_.add_scope(ScopeKind::host, rack);
   const NodeId host =
       builder_.add_node({.kind = NodeKind::host, .role = "host", .scope = scope, .name = name});
@@ -184,6 +197,10 @@ NodeId HostPlacer::place(ScopeId rack, std::string_view name) {
   };
   for (const HostSpec::Wire& wire : spec_.wires)
     builder_.add_circuit(node_of(wire.a), node_of(wire.b), {wire.rate, wire.latency});
+  if (domain_.valid())
+    for (std::uint32_t i = 0; i < spec_.parts.size(); ++i)
+      if (spec_.parts[i].kind == NodeKind::gpu)
+        builder_.add_circuit(node_of(i), domain_, {spec_.domain_rate, spec_.domain_latency});
   return host;
 }
 
@@ -272,6 +289,15 @@ Status check_radix(const Fabric& fabric, std::int64_t radix, const Where& where)
   }
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   return {};
+}
+
+Status check_domains(const Fabric& fabric, const HostSpec& host, Reader& reader) {
+  const std::size_t hosts = fabric.hosts().size();
+  if (hosts % host.domain_hosts == 0) return {};
+  const std::string_view key = "hosts_per_nvlink_domain";
+  return fail(Errc::infeasible, reader.where(reader.has(key) ? key : "host"),
+              fmt::format("{} hosts do not fill NVLink domains of {}", hosts, host.domain_hosts),
+              fmt::format("choose a multiple of {} hosts, or set {}", host.domain_hosts, key));
 }
 
 }  // namespace weft::model

@@ -37,7 +37,8 @@ struct CommonDefaults {
   std::string_view host = "h100";
   std::int64_t gpus_per_host = 8;
 };
-// Reads generator, host, gpus_per_host, nics_per_host, link, latency and radix.
+// Reads generator, host, gpus_per_host, nics_per_host, hosts_per_nvlink_domain, link, latency and
+// radix.
 CommonKeys read_common(Reader& reader, const CommonDefaults& defaults);
 
 // Where a path that stands at `where` leads: relative ones start at the directory of that file.
@@ -114,6 +115,8 @@ class HostPlacer {
   const HostSpec& spec_;
   std::vector<std::uint32_t> nic_parts_;
   std::int16_t nic_ordinal_ = 0;  // within the host being placed
+  std::uint64_t placed_ = 0;
+  NodeId domain_;  // the NVSwitch that hosts share, if they do
 };
 
 // `count` cables between `a` and `b`.
@@ -169,6 +172,9 @@ Status add_frontend(FabricBuilder& builder, const FrontendKeys& keys);
 // Reports switches that need more ports than `radix`.
 Status check_radix(const Fabric& fabric, std::int64_t radix, const Where& where);
 
+// Fails: Errc::infeasible where hosts do not fill their NVLink domains.
+Status check_domains(const Fabric& fabric, const HostSpec& host, Reader& reader);
+
 // Runs one generator: Keys has
 //   static CommonDefaults defaults(const Config& section);
 //   Keys(Reader&, const CommonKeys&)   reads its keys
@@ -189,6 +195,7 @@ Result<Fabric> generate(const Config& section) {
   if (frontend) WEFT_TRY_STATUS(add_frontend(builder, *frontend));
   Fabric fabric = builder.freeze();
   WEFT_TRY_STATUS(check_radix(fabric, common.radix, reader.where("radix")));
+  WEFT_TRY_STATUS(check_domains(fabric, common.host, reader));
   return fabric;
 }
 

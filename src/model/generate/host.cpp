@@ -13,20 +13,29 @@ struct Preset {
   Rate nvlink;  // of one GPU, one direction
   Rate pcie;    // x16, one direction
   Rate nic;
+  HostCounts counts = {};
 };
 
-// 16 lanes at 16 and 32 GT/s with 128b/130b coding (PCI Express base specifications 4.0, 5.0).
+// 16 lanes at 16 and 32 GT/s with 128b/130b coding (PCI Express base specifications 4.0, 5.0), and
+// at 64 GT/s in flits of 256 bytes that carry 242 (6.0).
 constexpr Rate pcie_gen4{252'061'538'461};
 constexpr Rate pcie_gen5{504'123'076'923};
+constexpr Rate pcie_gen6{968'000'000'000};
 
 // NVLink: 12 x 25 GB/s (NVIDIA A100 whitepaper), 18 x 25 GB/s (H100 whitepaper; H200 has the same
 // links), 18 x 50 GB/s (DGX B200 user guide), each per direction. NICs: ConnectX-6 at 200 Gbps in
-// DGX A100, ConnectX-7 at 400 Gbps in the others (DGX user guides).
-constexpr std::array<Preset, 4> presets{{
+// DGX A100, ConnectX-7 at 400 Gbps in the others (DGX user guides), ConnectX-8 at 800 Gbps in DGX
+// B300 and GB300 NVL72 (their user guides). A compute tray of NVL72 has 4 GPUs and 4 NICs; 18 trays
+// share the rack's NVSwitches (GB200 NVL72 user guide). Its GPUs reach the Grace processors over
+// NVLink-C2C, which is no bottleneck to a NIC: wires of a PCIe x16 stand for both.
+constexpr std::array<Preset, 7> presets{{
     {"h100", 3600_Gbps, pcie_gen5, 400_Gbps},
     {"h200", 3600_Gbps, pcie_gen5, 400_Gbps},
     {"a100", 2400_Gbps, pcie_gen4, 200_Gbps},
     {"b200", 7200_Gbps, pcie_gen5, 400_Gbps},
+    {"b300", 7200_Gbps, pcie_gen6, 800_Gbps},
+    {"gb200", 7200_Gbps, pcie_gen5, 400_Gbps, {.gpus = 4, .domain_hosts = 18}},
+    {"gb300", 7200_Gbps, pcie_gen6, 800_Gbps, {.gpus = 4, .domain_hosts = 18}},
 }};
 
 }  // namespace
@@ -41,11 +50,23 @@ std::vector<std::string> host_preset_names() {
   return names;
 }
 
-HostSpec host_preset(std::string_view name, std::uint32_t gpus, std::uint32_t nics) {
+namespace {
+const Preset& preset_of(std::string_view name) {
   const auto preset = std::ranges::find(presets, name, &Preset::name);
-  WEFT_CHECK(preset != presets.end() && gpus > 0);
+  WEFT_CHECK(preset != presets.end());
+  return *preset;
+}
+}  // namespace
+
+HostCounts host_counts(std::string_view name) { return preset_of(name).counts; }
+
+HostSpec host_preset(std::string_view name, std::uint32_t gpus, std::uint32_t nics,
+                     std::uint32_t domain_hosts) {
+  WEFT_CHECK(gpus > 0 && domain_hosts > 0);
+  const Preset& preset = preset_of(name);
   // A preset is called after its GPU.
-  HostSpec host{std::string(name), std::string(name), {}, {}, preset->nic};
+  HostSpec host{std::string(name), std::string(name), {}, {}, preset.nic, domain_hosts,
+                preset.nvlink,     nvlink_latency};
   const auto add = [&](NodeKind kind, std::string_view role, std::uint32_t count) {
     const auto first = static_cast<std::uint32_t>(host.parts.size());
     host.parts.insert(host.parts.end(), count, {kind, std::string(role)});
@@ -57,18 +78,18 @@ HostSpec host_preset(std::string_view name, std::uint32_t gpus, std::uint32_t ni
   const std::uint32_t fe_nic = add(NodeKind::nic, "fe_nic", 1);
   const std::uint32_t pcie = add(NodeKind::pcie_switch, "pcie", pcie_count);
 
-  if (gpus > 1) {
+  if (gpus > 1 && domain_hosts == 1) {
     const std::uint32_t nvswitch = add(NodeKind::nvswitch, "nvswitch", 1);
     for (std::uint32_t i = 0; i < gpus; ++i)
-      host.wires.push_back({gpu + i, nvswitch, preset->nvlink, nvlink_latency});
+      host.wires.push_back({gpu + i, nvswitch, preset.nvlink, nvlink_latency});
   }
   for (std::uint32_t i = 0; i < gpus; ++i)
-    host.wires.push_back({gpu + i, pcie + i / 2, preset->pcie, {}});
+    host.wires.push_back({gpu + i, pcie + i / 2, preset.pcie, {}});
   for (std::uint32_t i = 0; i < nics; ++i)
-    host.wires.push_back({nic + i, pcie + i * pcie_count / nics, preset->pcie, {}});
+    host.wires.push_back({nic + i, pcie + i * pcie_count / nics, preset.pcie, {}});
   for (std::uint32_t i = 0; i < pcie_count; ++i)
-    host.wires.push_back({pcie + i, HostSpec::host_part, preset->pcie, {}});
-  host.wires.push_back({fe_nic, HostSpec::host_part, preset->pcie, {}});
+    host.wires.push_back({pcie + i, HostSpec::host_part, preset.pcie, {}});
+  host.wires.push_back({fe_nic, HostSpec::host_part, preset.pcie, {}});
   return host;
 }
 

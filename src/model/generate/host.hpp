@@ -33,9 +33,15 @@ struct HostSpec {
   std::vector<Part> parts;  // GPUs (role "gpu") and back-end NICs (role "nic") in index order
   std::vector<Wire> wires;
   Rate nic_rate;  // network side of one back-end NIC; 0 where the source does not say
+  // Hosts whose GPUs meet at NVSwitches outside of them, each over `domain_rate`; 1: none do.
+  std::uint32_t domain_hosts = 1;
+  Rate domain_rate = {};
+  Duration domain_latency = {};
 
   std::uint32_t gpu_count() const { return count("gpu"); }
   std::uint32_t nic_count() const { return count("nic"); }
+  // Inside the host, and to NVSwitches outside.
+  std::size_t cable_count() const { return wires.size() + (domain_hosts > 1 ? gpu_count() : 0); }
 
  private:
   std::uint32_t count(std::string_view role) const;
@@ -47,9 +53,18 @@ inline constexpr Duration nvlink_latency = 25_ns;
 
 std::vector<std::string> host_preset_names();
 
+// A product as it is sold: GPUs of a host, and hosts of an NVLink domain (1, or 18 trays of NVL72).
+struct HostCounts {
+  std::int64_t gpus = 8;
+  std::int64_t domain_hosts = 1;
+};
+HostCounts host_counts(std::string_view name);
+
 // A server of DGX kind: GPUs on one NVSwitch (the switch chips of a host form one crossbar), a PCIe
 // switch for each two GPUs and their NICs, and one front-end NIC (role "fe_nic") at the processors.
-// `name` is one of host_preset_names(); counts other than the product's 8 scale it.
-HostSpec host_preset(std::string_view name, std::uint32_t gpus, std::uint32_t nics);
+// With `domain_hosts` above 1 the NVSwitch stands outside, one for so many hosts.
+// `name` is one of host_preset_names(); counts other than the product's scale it.
+HostSpec host_preset(std::string_view name, std::uint32_t gpus, std::uint32_t nics,
+                     std::uint32_t domain_hosts = 1);
 
 }  // namespace weft::model

@@ -205,7 +205,7 @@ class JobReader {
     auto cost = workload::step_cost(spec.model, spec.plan, spec.gpu);
     if (!cost) return add_error(std::move(cost).error(), item.where, name);
     workload::send_once_per_host(
-        *cost, [&](std::uint32_t rank) { return fabric_.host_of(placed.ranks[rank]).value; });
+        *cost, [&](std::uint32_t rank) { return fabric_.domain_of(placed.ranks[rank]).value; });
     const model::StepCost before = *cost;
     const auto folded = fold_inside_hosts(*cost, fabric_, placed.ranks);
     add_folded_bytes(before, folded, placed.known);

@@ -31,8 +31,7 @@ class UsableMarker {
 
   void add(NodeId from_gpu, NodeId to_gpu) {
     const Fabric& fabric = router_.fabric();
-    if (fabric.host_of(from_gpu).valid() && fabric.host_of(from_gpu) == fabric.host_of(to_gpu))
-      return;
+    if (fabric.share_domain(from_gpu, to_gpu)) return;
     add_wire(wire_end(from_gpu), wire_end(to_gpu));
   }
   void add_all_pairs(std::span<const NodeId> gpus) {

@@ -71,9 +71,7 @@ bool inside_hosts(const model::RankGrid& grid, const StepCost& cost, Dimension d
     if (group.size() < 2) return false;
     for (const std::uint32_t member : group) {
       seen[member] = true;
-      if (!fabric.host_of(ranks[member]).valid() ||
-          fabric.host_of(ranks[member]) != fabric.host_of(ranks[r]))
-        return false;
+      if (!fabric.share_domain(ranks[member], ranks[r])) return false;
     }
   }
   return true;
@@ -141,7 +139,7 @@ bool replicas_alike(const StepCost& cost, const Fabric& fabric, std::span<const 
     first[static_cast<std::size_t>(model::Axis::dp)] = 0;
     first_next[static_cast<std::size_t>(model::Axis::dp)] = 0;
     const auto together = [&](const model::GridPoint& a, const model::GridPoint& b) {
-      return fabric.host_of(ranks[grid.rank(a)]) == fabric.host_of(ranks[grid.rank(b)]);
+      return fabric.domain_of(ranks[grid.rank(a)]) == fabric.domain_of(ranks[grid.rank(b)]);
     };
     if (together(here, next) != together(first, first_next)) return false;
   }

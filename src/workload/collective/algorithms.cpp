@@ -45,10 +45,7 @@ Result<const Algorithm*> find_algorithm(std::string_view name, Op op) {
 }
 
 void set_flow_latency(const Job& job, Stage& stage) {
-  const auto crosses = [&](const Edge& e) {
-    const NodeId host = job.fabric.host_of(e.from);
-    return !host.valid() || host != job.fabric.host_of(e.to);
-  };
+  const auto crosses = [&](const Edge& e) { return !job.fabric.share_domain(e.from, e.to); };
   const bool network = std::ranges::any_of(stage.flows, crosses) ||
                        (!stage.exchanges.empty() && job.layout.host_count() > 1);
   ++(network ? stage.latency_steps : stage.inner_steps);

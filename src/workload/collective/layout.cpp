@@ -18,12 +18,12 @@ void Layout::group_by_host(const Fabric& fabric, std::span<const NodeId> ranks) 
   std::vector<std::uint32_t> host_of_rank, size;
   host_of_rank.reserve(ranks.size());
   for (const NodeId gpu : ranks) {
-    const NodeId host = fabric.host_of(gpu);
-    std::uint32_t number = host.valid() ? number_of[fabric.role_index(host)] : unseen;
+    const NodeId domain = fabric.domain_of(gpu);
+    std::uint32_t number = domain.valid() ? number_of[fabric.role_index(domain)] : unseen;
     if (number == unseen) {
       number = static_cast<std::uint32_t>(size.size());
       size.push_back(0);
-      if (host.valid()) number_of[fabric.role_index(host)] = number;
+      if (domain.valid()) number_of[fabric.role_index(domain)] = number;
     }
     host_of_rank.push_back(number);
     ++size[number];

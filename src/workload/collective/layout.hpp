@@ -18,6 +18,7 @@ struct Lane {
   Rank in, out;
 };
 
+// "Host" is an NVLink domain here: a rack of NVL72 counts as one.
 // Hosts in order of their first rank, so rank 0 is on host 0. The members of a host are in order of
 // their GPU, whatever their rank: the same place on two hosts is the same rail. GPUs that belong to
 // no host count as a host of their own.

@@ -182,21 +182,21 @@ Result<GroupShape> shape_of(const Fabric& fabric, std::span<const NodeId> ranks)
   if (ranks.size() < 2)
     return fail(Errc::infeasible, {},
                 fmt::format("a collective needs at least 2 ranks, not {}", ranks.size()));
-  struct Host {
+  struct Domain {
     std::uint32_t ranks = 0;
     std::set<NodeId> nics;
   };
-  std::map<NodeId, Host> hosts;
+  std::map<NodeId, Domain> domains;
   for (const NodeId rank : ranks) {
-    Host& host = hosts[fabric.host_of(rank)];
-    ++host.ranks;
-    if (const NodeId nic = fabric.nic_of(rank); nic.valid()) host.nics.insert(nic);
+    Domain& domain = domains[fabric.domain_of(rank)];
+    ++domain.ranks;
+    if (const NodeId nic = fabric.nic_of(rank); nic.valid()) domain.nics.insert(nic);
   }
-  const auto& fullest = std::ranges::max_element(hosts, {}, [](const auto& entry) {
+  const auto& fullest = std::ranges::max_element(domains, {}, [](const auto& entry) {
                           return entry.second.ranks;
                         })->second;
   return GroupShape{.ranks = static_cast<std::uint32_t>(ranks.size()),
-                    .hosts = static_cast<std::uint32_t>(hosts.size()),
+                    .hosts = static_cast<std::uint32_t>(domains.size()),
                     .gpus_per_host = fullest.ranks,
                     .nics_per_host = static_cast<std::uint32_t>(fullest.nics.size())};
 }

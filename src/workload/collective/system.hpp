@@ -43,7 +43,8 @@ struct System {
   bool operator==(const System&) const = default;
 };
 
-// How the ranks lie on the machine. A host is one NVLink domain (an NVL72 rack is one host).
+// How the ranks lie on the machine. "Host" is an NVLink domain here, as in NCCL's models: a rack of
+// NVL72 counts as one.
 struct GroupShape {
   std::uint32_t ranks = 8;
   std::uint32_t hosts = 1;
