@@ -79,6 +79,7 @@ void add_sli(Commands& commands);
 void add_snapshot(Commands& commands);
 void add_spares(Commands& commands);
 void add_storm(Commands& commands);
+void add_straggler(Commands& commands);
 void add_sweep(Commands& commands);
 void add_trace(Commands& commands);
 void add_traps(Commands& commands);
