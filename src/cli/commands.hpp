@@ -84,5 +84,6 @@ void add_sweep(Commands& commands);
 void add_trace(Commands& commands);
 void add_traps(Commands& commands);
 void add_triage(Commands& commands);
+void add_validate(Commands& commands);
 
 }  // namespace weft::cli

@@ -167,7 +167,8 @@ TEST_CASE("planted causes are found, and their loss is what the pipeline loses")
     for (int i = 0; i < replicas * micro_batches; ++i) length.push_back(0.3 + 3 * rng.uniform());
     const Pipeline uneven{replicas, stages, micro_batches, [&](int r, int, bool forward, int m) {
                             return even(forward) *
-                                   length[static_cast<std::size_t>(r * micro_batches + m)];
+                                   length.at(static_cast<std::size_t>(r) * micro_batches +
+                                             static_cast<std::size_t>(m));
                           }};
     CHECK(report_of(uneven.text()).cause == Cause::sequence_lengths);
   }

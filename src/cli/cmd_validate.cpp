@@ -1,0 +1,273 @@
+// weft validate: bandwidth tests between idle hosts, and what their results accuse.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "base/file.hpp"
+#include "base/json_text.hpp"
+#include "base/text.hpp"
+#include "cli/cli.hpp"
+#include "cli/commands.hpp"
+#include "operate/validate/judge.hpp"
+#include "plan/place/host_names.hpp"
+
+namespace weft::cli {
+namespace {
+
+namespace validate = operate::validate;
+using plan::place::HostNames;
+
+struct ValidateArgs {
+  std::string action, fabric, free, exclude, down, plan, results, script, out = "-";
+  std::vector<std::string> busy;
+  std::uint32_t crossings = 3;
+  bool ports = false;
+};
+
+constexpr int found_slow = 1;  // exit status
+constexpr std::size_t gaps_shown = 12;
+
+Where validate_option(const char* name) { return {name, 0, 0}; }
+
+// Cables "a--b" and switches, separated by commas.
+Result<model::State> read_down(const model::Fabric& fabric, const std::string& list) {
+  model::State state;
+  for (const std::string_view part : split(list, ',')) {
+    const std::string name(trim(part));
+    if (name.empty()) continue;
+    const Token token{name, validate_option("--down")};
+    if (const auto cable = fabric.find_cable(token)) {
+      state.set(forward(*cable), {.health = model::Health::down});
+      continue;
+    }
+    WEFT_TRY(const model::NodeId node, fabric.find_node(token));
+    state.set(node, {.health = model::Health::down});
+  }
+  return state;
+}
+
+Result<validate::RoundOptions> read_options(const model::Fabric& fabric, const ValidateArgs& args) {
+  const HostNames names(fabric);
+  validate::RoundOptions out{.crossings = args.crossings,
+                             .is_idle = std::vector<bool>(fabric.hosts().size(), args.free.empty()),
+                             .is_reserved = std::vector<bool>(fabric.cable_count(), false),
+                             .state = {}};
+  WEFT_TRY(out.state, read_down(fabric, args.down));
+  WEFT_TRY(const auto free, names.read({args.free, validate_option("--free")}));
+  for (const std::uint32_t host : free) out.is_idle[host] = true;
+  WEFT_TRY(const auto excluded, names.read({args.exclude, validate_option("--exclude")}));
+  for (const std::uint32_t host : excluded) out.is_idle[host] = false;
+  for (const std::string& busy : args.busy) {
+    const std::string list =
+        busy.substr(busy.find('=') == std::string::npos ? 0 : busy.find('=') + 1);
+    WEFT_TRY(const auto hosts, names.read({list, validate_option("--busy")}));
+    std::vector<model::NodeId> job;
+    for (const std::uint32_t host : hosts) {
+      out.is_idle[host] = false;
+      job.push_back(fabric.hosts()[host]);
+    }
+    const std::vector<bool> cables = validate::cables_of_job(fabric, job);
+    for (std::size_t c = 0; c < cables.size(); ++c)
+      if (cables[c]) out.is_reserved[c] = true;
+  }
+  return out;
+}
+
+// Links that are crossed too rarely, by reason; the first few by name.
+void print_gaps(std::FILE* to, const model::Fabric& fabric, const validate::Rounds& rounds) {
+  std::map<validate::Gap, std::vector<model::LinkId>> by_reason;
+  for (const auto& gap : rounds.uncovered) by_reason[gap.why].push_back(gap.link);
+  for (const auto& [why, links] : by_reason) {
+    std::string names;
+    for (std::size_t i = 0; i < std::min(gaps_shown, links.size()); ++i)
+      names += (i > 0 ? ", " : "") + fabric.name(links[i]);
+    fmt::print(to, "  {}: {} links: {}{}\n", to_text(why), links.size(), names,
+               links.size() > gaps_shown ? ", ... (all with --json)" : "");
+  }
+}
+
+std::string plan_json(const model::Fabric& fabric, const validate::Rounds& rounds) {
+  JsonList gaps;
+  for (const auto& gap : rounds.uncovered)
+    gaps.add(JsonObject()
+                 .add("link", fabric.name(gap.link))
+                 .add("why", to_text(gap.why))
+                 .add("crossings", gap.crossings));
+  return JsonObject()
+      .add("rounds", rounds.count)
+      .add("least_rounds", rounds.least)
+      .add("flows", rounds.flows.size())
+      .add("covered_links", rounds.covered)
+      .add("uncovered", gaps)
+      .text();
+}
+
+Status write_plan(const model::Fabric& fabric, const ValidateArgs& args,
+                  const validate::Rounds& rounds) {
+  if (args.script.empty()) return write_file(args.out, to_csv(fabric, rounds));
+  return write_file(args.out, script(fabric, rounds,
+                                     args.script == "perftest" ? validate::Tool::perftest
+                                                               : validate::Tool::nccl_tests));
+}
+
+int plan_command(const Common& common, const model::Fabric& fabric, const ValidateArgs& args) {
+  const auto options = read_options(fabric, args);
+  if (!options) return report(options.error());
+  auto rounds = validate::plan_rounds(fabric, *options);
+  if (!rounds) return report(rounds.error());
+  std::size_t without_port = 0;
+  if (args.ports) {
+    auto router = route::Router::create(fabric, {}, common.seed.value_or(1));
+    if (!router) return report(router.error());
+    router->set_state(options->state);
+    without_port = validate::choose_ports(*router, *rounds);
+  }
+  if (!common.json || args.out != "-")
+    if (const Status written = write_plan(fabric, args, *rounds); !written)
+      return report(written.error());
+  if (common.json) {
+    fmt::print("{}\n", plan_json(fabric, *rounds));
+    return done;
+  }
+  std::FILE* const to = args.out == "-" ? stderr : stdout;
+  fmt::print(to, "{} rounds (at least {}), {} flows; {} links are crossed {} times or more\n",
+             rounds->count, rounds->least, rounds->flows.size(), rounds->covered, args.crossings);
+  print_gaps(to, fabric, *rounds);
+  if (without_port > 0)
+    fmt::print(to, "  {} flows have no source port that leads them over their path\n",
+               without_port);
+  return done;
+}
+
+// Of a CSV, or of a folder with what the tool printed for each flow.
+Result<validate::Measured> read_results(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) {
+    WEFT_TRY(const std::string text, read_file(path));
+    return validate::read_measured_csv(text, path);
+  }
+  validate::Measured out;
+  Errors errors;
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
+    if (entry.path().extension() != ".txt") continue;
+    const std::string file = entry.path().string();
+    const auto flow = parse_count({entry.path().stem().string(), {file, 0, 0}});
+    const auto text = read_file(file);
+    if (!flow || !text) {
+      errors.push_back(flow ? text.error() : flow.error());
+      continue;
+    }
+    const auto gbps = validate::read_measured(*text, file);
+    if (gbps)
+      out[static_cast<std::uint32_t>(*flow)] = *gbps;
+    else
+      fmt::print(stderr, "weft: note: {}\n", gbps.error().text());
+  }
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  return out;
+}
+
+void print_validation(const model::Fabric& fabric, const validate::Verdicts& v) {
+  fmt::print(
+      "{} flows, {} without a result; they reach {:.1f} % of the planned rate, noise {:.1f} %\n",
+      v.flows, v.missing, 100 * v.share, 100 * v.noise);
+  for (const auto& link : v.links)
+    fmt::print("link {}: {:.0f} % of the others, {} flows\n", fabric.name(link.link),
+               100 * link.share, link.flows);
+  for (const auto& host : v.hosts)
+    fmt::print("host {}: {:.0f} % of the others, {} flows\n", fabric.name(host.host),
+               100 * host.share, host.flows);
+  if (v.links.empty() && v.hosts.empty()) fmt::print("no link and no host is slow\n");
+}
+
+void print_validation_json(const model::Fabric& fabric, const validate::Verdicts& v) {
+  JsonList links, hosts;
+  for (const auto& link : v.links)
+    links.add(JsonObject()
+                  .add("link", fabric.name(link.link))
+                  .add("share", link.share, digits(4))
+                  .add("flows", link.flows));
+  for (const auto& host : v.hosts)
+    hosts.add(JsonObject()
+                  .add("host", fabric.name(host.host))
+                  .add("share", host.share, digits(4))
+                  .add("flows", host.flows));
+  fmt::print("{}\n", JsonObject()
+                         .add("flows", v.flows)
+                         .add("missing", v.missing)
+                         .add("share", v.share, digits(4))
+                         .add("noise", v.noise, digits(4))
+                         .add("links", links)
+                         .add("hosts", hosts)
+                         .text());
+}
+
+int judge_command(const Common& common, const model::Fabric& fabric, const ValidateArgs& args) {
+  const auto text = read_file(args.plan);
+  if (!text) return report(text.error());
+  const auto rounds = validate::read_csv(fabric, *text, args.plan);
+  if (!rounds) return report(rounds.error());
+  const auto measured = read_results(args.results);
+  if (!measured) return report(measured.error());
+  if (!measured->empty() && measured->rbegin()->first >= rounds->flows.size())
+    return report({Errc::unknown,
+                   {args.results, 0, 0},
+                   fmt::format("flow {} is not in the plan, which has {}",
+                               measured->rbegin()->first, rounds->flows.size()),
+                   "give the plan that these results belong to",
+                   {}});
+  const validate::Verdicts verdicts = judge(fabric, *rounds, *measured);
+  if (common.json)
+    print_validation_json(fabric, verdicts);
+  else
+    print_validation(fabric, verdicts);
+  return verdicts.links.empty() && verdicts.hosts.empty() ? done : found_slow;
+}
+
+int validate_command(const Common& common, const ValidateArgs& args) {
+  const auto fabric = load_fabric(common, args.fabric);
+  if (!fabric) return report(fabric.error());
+  return args.action == "plan" ? plan_command(common, *fabric, args)
+                               : judge_command(common, *fabric, args);
+}
+
+}  // namespace
+
+void add_validate(Commands& commands) {
+  const auto [app, args] = commands.add<ValidateArgs>(
+      "validate", "Plan and judge bandwidth tests over every link between idle hosts",
+      validate_command);
+  app.require_subcommand(1);
+  const auto add = [&](const char* name, const char* what) {
+    CLI::App* command = app.add_subcommand(name, what);
+    command->fallthrough();
+    command->callback([&args = args, name] { args.action = name; });
+    command->add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
+    return command;
+  };
+  CLI::App* plan = add("plan", "Write rounds of NIC pairs that cross every link");
+  plan->add_option("--free", args.free, "Hosts that may be tested (all): host[0-63],rack:40");
+  plan->add_option("--busy", args.busy,
+                   "Hosts of a running job, [NAME=]LIST; links it may use are left alone");
+  plan->add_option("--exclude", args.exclude, "Hosts that must not be tested");
+  plan->add_option("--down", args.down, "Cables \"a--b\" and switches that are down");
+  plan->add_option("--crossings", args.crossings, "Times that each link is crossed, at least (3)")
+      ->check(CLI::Range(1, 1000));
+  plan->add_flag("--ports", args.ports,
+                 "Choose UDP source ports by the hash of the fabric's model");
+  plan->add_option("--script", args.script, "A shell script for perftest or nccl-tests, not CSV")
+      ->check(CLI::IsMember({"perftest", "nccl-tests"}));
+  plan->add_option("--out", args.out, "Where to write the plan (standard output)");
+  CLI::App* judge = add("judge", "Name slow links and hosts by measured rates");
+  judge->add_option("--plan", args.plan, "The plan, as CSV")->required();
+  judge
+      ->add_option("results", args.results,
+                   "CSV of flow,gbps; or the folder of FLOW.txt that the scripts leave")
+      ->required();
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,135 @@
+#include "operate/validate/judge.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/id.hpp"
+
+namespace weft::operate::validate {
+namespace {
+
+using model::Fabric;
+using model::LinkId;
+using model::NodeId;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+class Judge {
+ public:
+  Judge(const Fabric& fabric, const Rounds& rounds, const Measured& measured)
+      : fabric_(fabric), rounds_(rounds) {
+    std::vector<double> all;
+    for (std::uint32_t f = 0; f < rounds.flows.size(); ++f) {
+      const auto it = measured.find(f);
+      if (it == measured.end()) {
+        ++out_.missing;
+        continue;
+      }
+      double planned = 0;
+      for (const LinkId link : rounds.path(rounds.flows[f])) {
+        const double gbps = static_cast<double>(fabric.rate(link).bps) / 1e9;
+        planned = planned == 0 ? gbps : std::min(planned, gbps);
+      }
+      // A flow without any traffic is as slow as can be told.
+      tests_.push_back({f, std::log(std::max(it->second / planned, 1e-6))});
+      all.push_back(tests_.back().low);
+    }
+    out_.flows = tests_.size();
+    const double middle = median(all);
+    out_.share = std::exp(middle);
+    for (Test& test : tests_) test.low -= middle;
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::abs(tests_[i].low);
+    constexpr double to_deviation = 1.4826;  // of a normal distribution, from the median
+    out_.noise = std::max(to_deviation * median(std::move(all)), 1e-3);
+  }
+
+  Verdicts run() {
+    find_links();
+    find_hosts();
+    return std::move(out_);
+  }
+
+ private:
+  struct Test {
+    std::uint32_t flow;
+    double low;  // logarithm of its rate by the median's
+    bool is_explained = false;
+  };
+
+  // Links over which all flows are slow, two at least; flows of `hosts` say nothing.
+  std::vector<Verdicts::SlowLink> slow_links(const std::set<NodeId>& hosts) const {
+    std::vector<Verdicts::SlowLink> found;
+    for (const auto& [link, tests] : over_) {
+      constexpr double slow = 0.85;
+      std::vector<double> lows;
+      for (const std::uint32_t t : tests) {
+        const Flow& flow = rounds_.flows[tests_[t].flow];
+        if (!hosts.contains(fabric_.host_of(flow.src)) &&
+            !hosts.contains(fabric_.host_of(flow.dst)))
+          lows.push_back(tests_[t].low);
+      }
+      if (lows.size() < 2 || std::ranges::max(lows) >= std::log(slow) + out_.noise) continue;
+      const auto count = static_cast<std::uint32_t>(lows.size());
+      found.push_back({link, std::exp(median(std::move(lows))), count});
+    }
+    return found;
+  }
+
+  void find_links() {
+    for (std::uint32_t t = 0; t < tests_.size(); ++t)
+      for (const LinkId link : rounds_.path(rounds_.flows[tests_[t].flow]))
+        over_[link].push_back(t);
+    // A host that is slow as a whole makes the cables of its NICs slow.
+    std::map<NodeId, std::set<NodeId>> slow_nics;
+    for (const Verdicts::SlowLink& found : slow_links({}))
+      for (const NodeId end : {fabric_.from(found.link), fabric_.to(found.link)})
+        if (fabric_.kind(end) == model::NodeKind::nic) slow_nics[fabric_.host_of(end)].insert(end);
+    std::set<NodeId> hosts;
+    for (const auto& [host, nics] : slow_nics)
+      if (nics.size() >= 2 && 4 * nics.size() >= 3 * fabric_.nics_of(host).size())
+        hosts.insert(host);
+    out_.links = slow_links(hosts);
+    for (const Verdicts::SlowLink& found : out_.links)
+      for (const std::uint32_t t : over_[found.link]) tests_[t].is_explained = true;
+  }
+
+  void find_hosts() {
+    std::map<NodeId, std::vector<double>> of;
+    for (const Test& test : tests_) {
+      if (test.is_explained) continue;
+      const Flow& flow = rounds_.flows[test.flow];
+      of[fabric_.host_of(flow.src)].push_back(test.low);
+      of[fabric_.host_of(flow.dst)].push_back(test.low);
+    }
+    for (const auto& [host, lows] : of) {
+      constexpr double slow = 0.975, errors = 5, error_of_median = 1.25;
+      if (lows.size() < 6) continue;
+      const double middle = median(lows);
+      const double error =
+          error_of_median * out_.noise / std::sqrt(static_cast<double>(lows.size()));
+      if (middle < std::log(slow) && middle < -errors * error)
+        out_.hosts.push_back({host, std::exp(middle), static_cast<std::uint32_t>(lows.size())});
+    }
+  }
+
+  const Fabric& fabric_;
+  const Rounds& rounds_;
+  std::vector<Test> tests_;
+  std::map<LinkId, std::vector<std::uint32_t>> over_;  // tests by link
+  Verdicts out_;
+};
+
+}  // namespace
+
+Verdicts judge(const Fabric& fabric, const Rounds& rounds, const Measured& measured) {
+  return Judge(fabric, rounds, measured).run();
+}
+
+}  // namespace weft::operate::validate

@@ -1,0 +1,35 @@
+// Which links and hosts are slow, from the rates that the flows of a plan reached.
+#pragma once
+
+#include <vector>
+
+#include "operate/validate/flow_file.hpp"
+#include "operate/validate/rounds.hpp"
+
+namespace weft::operate::validate {
+
+struct Verdicts {
+  struct SlowLink {
+    model::LinkId link;
+    double share;  // of what others reach, median of its flows
+    std::uint32_t flows;
+  };
+  struct SlowHost {
+    model::NodeId host;
+    double share;
+    std::uint32_t flows;
+  };
+  std::vector<SlowLink> links;  // by id
+  std::vector<SlowHost> hosts;  // by id
+  double share = 0;             // of the planned rate, median over all flows
+  double noise = 0;             // relative, of one flow; from the median of deviations
+  std::size_t flows = 0, missing = 0;
+};
+
+// Links first: all flows over one (two at least) reach at most 85 % of the median. A host whose
+// cables are mostly among them is meant itself. Then hosts by the flows that no slow link explains
+// (six at least): their median is below 97.5 % and five standard errors low.
+// Cost: O(links of all paths).
+Verdicts judge(const model::Fabric& fabric, const Rounds& rounds, const Measured& measured);
+
+}  // namespace weft::operate::validate
