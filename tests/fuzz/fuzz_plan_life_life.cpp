@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto config = weft::parse_yaml(weft::fuzz::text_of(data, size), "fuzz.yaml");
   if (!config) return 0;
   weft::Errors errors;
-  life::LifePlan plan = life::read_life(*config, errors);
+  life::LifePlan plan =
+      life::read_life(*config, errors, [](const std::string&) { return std::string("{}"); });
   if (!errors.empty()) {
     for (const weft::Error& error : errors) WEFT_CHECK(!error.what.empty());
     return 0;

@@ -13,12 +13,14 @@ namespace {
 constexpr std::int64_t hosts_max = 1'000'000;
 constexpr double interruptions_max = 1e9;  // to be simulated
 constexpr double every_least_s = 1;
+constexpr double seconds_most = 100 * seconds_per_day;
+constexpr std::size_t causes_max = 1000;
 constexpr double per_1000_max = 1e6;
 
 class LifeReader {
  public:
-  LifeReader(const Config& section, std::string what, Errors& errors)
-      : reader_(section, std::move(what), errors), errors_(errors) {}
+  LifeReader(const Config& section, Measured& measured, Errors& errors)
+      : reader_(section, "life", errors), measured_(measured), errors_(errors) {}
 
   // `also`: keys that the caller reads.
   Life read(std::initializer_list<std::string_view> also) {
@@ -35,7 +37,15 @@ class LifeReader {
 
  private:
   double seconds(std::string_view key, Reader& reader, std::optional<Duration> fallback = {}) {
-    return reader.duration(key, fallback).seconds();
+    const Config* value = reader.child(key);
+    if (value == nullptr || value->kind != Config::Kind::map)
+      return reader.duration(key, fallback).seconds();
+    const double found = measured_.seconds(*value).value_or(0);
+    if (found > seconds_most)
+      reader.error(Errc::value, value->where,
+                   fmt::format("{:g} s is longer than weft counts", found),
+                   "give a time of at most 100 d");
+    return std::min(found, seconds_most);
   }
   std::uint32_t hosts(std::string_view key, std::optional<std::int64_t> fallback,
                       std::int64_t least = 0) {
@@ -129,7 +139,12 @@ class LifeReader {
       if (causes->kind != Config::Kind::list)
         reader_.error(Errc::parse, causes->where, "\"causes\" is a list",
                       "e.g. [{name: dead spine, group: network, per_1000_host_days: 0.01}]");
-      for (const Config& cause : causes->items) read_cause(cause);
+      if (causes->items.size() > causes_max)
+        reader_.error(Errc::value, causes->where,
+                      fmt::format("{} causes; weft takes {}", causes->items.size(), causes_max),
+                      "put together what strikes alike");
+      else
+        for (const Config& cause : causes->items) read_cause(cause);
     }
     if (!reader_.has("rates") && !reader_.has("causes"))
       reader_.error(Errc::parse, reader_.where(), "\"life\" has neither \"rates\" nor \"causes\"",
@@ -155,7 +170,11 @@ class LifeReader {
       reader.error(Errc::value, reader.where("hang_share"),
                    "a cause that is planned or does not stop the job does not hang it",
                    "remove \"hang_share\"");
-    cause.factor = reader.number("factor", 1, 1, 1000);
+    const Config* factor = reader.child("factor");
+    if (factor != nullptr && factor->kind == Config::Kind::map)
+      cause.factor = measured_.step_factor(*factor).value_or(1);
+    else
+      cause.factor = reader.number("factor", 1, 1, 1000);
     cause.lasts_s = seconds("lasts", reader, Duration{});
     if (reader.has("factor") != reader.has("lasts"))
       reader.error(Errc::value, reader.where(),
@@ -235,6 +254,7 @@ class LifeReader {
   }
 
   Reader reader_;
+  Measured& measured_;
   Errors& errors_;
   Life life_;
   double hang_share_ = 0;
@@ -242,7 +262,8 @@ class LifeReader {
   std::set<std::string> names_;
 };
 
-void read_what_if(const Config& base, const Config& section, LifePlan& plan, Errors& errors) {
+void read_what_if(const Config& base, const Config& section, Measured& measured, LifePlan& plan,
+                  Errors& errors) {
   Config changes = section;
   const Config* name = section.find("name");
   const auto refuse = [&](const Where& where, std::string what, std::string hint) {
@@ -265,7 +286,7 @@ void read_what_if(const Config& base, const Config& section, LifePlan& plan, Err
   std::erase_if(config.fields, [](const Config::Field& field) { return field.key == "calibrate"; });
   overlay(config, changes);
   plan.what_ifs.push_back(
-      {name->text, LifeReader(config, "life", errors).read({"what_if", "surface"})});
+      {name->text, LifeReader(config, measured, errors).read({"what_if", "surface"})});
 }
 
 std::vector<double> spans(Reader& reader, std::string_view key, Errors& errors) {
@@ -289,9 +310,10 @@ double Life::stops_per_host_day() const {
   return sum;
 }
 
-LifePlan read_life(const Config& section, Errors& errors) {
+LifePlan read_life(const Config& section, Errors& errors, LoadFile load) {
   LifePlan plan;
-  plan.base = LifeReader(section, "life", errors).read({"what_if", "surface"});
+  Measured measured(std::move(load), errors);
+  plan.base = LifeReader(section, measured, errors).read({"what_if", "surface"});
   const bool is_sound = errors.empty();
   const auto given = [&](std::string_view key) -> const Config* {
     const Config* found = section.find(key);
@@ -302,7 +324,7 @@ LifePlan read_life(const Config& section, Errors& errors) {
       errors.push_back({Errc::parse, what_if->where, "\"what_if\" is a list",
                         "e.g. [{name: no spares, spares: 0}]"});
     else if (is_sound)  // else each would repeat the errors
-      for (const Config& item : what_if->items) read_what_if(section, item, plan, errors);
+      for (const Config& item : what_if->items) read_what_if(section, item, measured, plan, errors);
   }
   if (const Config* surface = given("surface")) {
     Reader reader(*surface, "life.surface", errors);

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/config.hpp"
+#include "base/file.hpp"
+#include "plan/life/measured.hpp"
 #include "plan/life/rates.hpp"
 
 namespace weft::plan::life {
@@ -68,7 +70,10 @@ struct LifePlan {
   std::optional<SurfaceAsked> surface;
 };
 
-// The section `life:` of a scenario. Errors join the list, all at once.
-LifePlan read_life(const Config& section, Errors& errors);
+// The section `life:` of a scenario, and the files that it names. Errors join the list, all at
+// once.
+LifePlan read_life(
+    const Config& section, Errors& errors,
+    LoadFile load = [](const std::string& path) { return read_file(path); });
 
 }  // namespace weft::plan::life

@@ -269,6 +269,49 @@ TEST_CASE("the surface: a job simulated on it has that goodput") {
   }
 }
 
+TEST_CASE("factors and times from files of weft run and weft rehearse") {
+  const auto load = [](const std::string& path) -> Result<std::string> {
+    if (path == "in/run.json")
+      return R"({"variants":{"base":{"jobs":{"llama":{"step_time_s":10}}},)"
+             R"("down":{"jobs":{"llama":{"step_time_s":12.5}}}}})";
+    if (path == "in/ops.json")
+      return R"({"ledger":{"problems":[{"kind":"cable","time_to_repair":{"count":2,"mean_s":900},)"
+             R"("parts":{"detect":{"count":2,"mean_s":40},"drain":{"count":2,"mean_s":7},)"
+             R"("verify":{"count":0,"mean_s":0}}}]}})";
+    return fail(Errc::io, {}, "cannot open: no such file", "");
+  };
+  const auto read = [&](const std::string& factor, const std::string& lasts, Errors& errors) {
+    const auto yaml = parse_yaml(
+        simple("causes: [{name: a, group: network, per_1000_host_days: 1, stops: false, factor: " +
+               factor + ", lasts: " + lasts + "}]"),
+        "in/test.yaml");
+    return read_life(*yaml, errors, load).base;
+  };
+  const std::string factor = "{run: run.json, job: llama, healthy: base, faulty: down}";
+  const std::string parts = "{rehearse: ops.json, problem: cable, parts: [detect, drain]}";
+  Errors errors;
+  CHECK(read(factor, parts, errors).causes.at(0).factor == 1.25);
+  CHECK(read(factor, parts, errors).causes.at(0).lasts_s == 47);
+  CHECK(read(factor, "{rehearse: ops.json, problem: cable}", errors).causes.at(0).lasts_s == 900);
+  CHECK(errors.empty());
+  const auto has = [&](const std::string& f, const std::string& lasts, const std::string& what) {
+    Errors found;
+    read(f, lasts, found);
+    REQUIRE_FALSE(found.empty());
+    CHECK_MESSAGE(found[0].text().find(what) != std::string::npos, found[0].text());
+    CHECK(found[0].where.line == 1);
+  };
+  has("{run: run.json, job: llama, healthy: down, faulty: base}", parts,
+      "takes 10 s with the fault and 12.5 s without");
+  has("{run: run.json, job: llama, healthy: base, faulty: up}", parts, "no variant \"up\"");
+  has("{run: run.json, job: bert, healthy: base, faulty: base}", "1 h", "no job \"bert\"");
+  has("{run: none.json, job: llama, healthy: base, faulty: up}", parts,
+      "in/none.json: cannot open");
+  has(factor, "{rehearse: ops.json, problem: optic}", "no problem \"optic\"");
+  has(factor, "{rehearse: ops.json, problem: cable, parts: [verify]}",
+      "no finished repair of cable");
+}
+
 TEST_CASE("wrong sections: every error, with its place") {
   const std::string all = errors_of("{hosts: 0, spares: 1, localise: 1 s, rates: llama9}");
   for (const char* what : {"test.yaml:1:9: ", "\"restart\"", "\"llama9\"", "no \"checkpoint\"",

@@ -312,7 +312,12 @@ class LifeRun {
   }
 
   void begin_slow(const Cause& cause, const Draws& draws) {
-    slow_.push_back({now_ + duration(cause.lasts_s, draws), cause.factor});
+    const Ticks until = now_ + duration(cause.lasts_s, draws);
+    const auto same = std::ranges::find(slow_, cause.factor, &Slow::factor);
+    if (same == slow_.end())
+      slow_.push_back({until, cause.factor});
+    else
+      same->until = std::max(same->until, until);
     set_factors();
   }
   void end_slow() {
@@ -338,7 +343,7 @@ class LifeRun {
   ExposureClock of_hosts_, of_job_, of_idle_;
   std::priority_queue<Repair> repairs_;
   std::deque<Repair> queue_;  // `at`: how long it takes
-  std::vector<Slow> slow_;
+  std::vector<Slow> slow_;    // by factor: the last to end
   Ticks faster_at_ = never;
   Work work_;
   RunResult result_;
