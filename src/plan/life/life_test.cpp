@@ -273,7 +273,7 @@ TEST_CASE("factors and times from files of weft run and weft rehearse") {
   const auto load = [](const std::string& path) -> Result<std::string> {
     if (path == "in/run.json")
       return R"({"variants":{"base":{"jobs":{"llama":{"step_time_s":10}}},)"
-             R"("down":{"jobs":{"llama":{"step_time_s":12.5}}}}})";
+             R"("down":{"jobs":{"llama":{"step_time_s":12.5,"stall_s":6.5}}}}})";
     if (path == "in/ops.json")
       return R"({"ledger":{"problems":[{"kind":"cable","time_to_repair":{"count":2,"mean_s":900},)"
              R"("parts":{"detect":{"count":2,"mean_s":40},"drain":{"count":2,"mean_s":7},)"
@@ -293,6 +293,9 @@ TEST_CASE("factors and times from files of weft run and weft rehearse") {
   CHECK(read(factor, parts, errors).causes.at(0).factor == 1.25);
   CHECK(read(factor, parts, errors).causes.at(0).lasts_s == 47);
   CHECK(read(factor, "{rehearse: ops.json, problem: cable}", errors).causes.at(0).lasts_s == 900);
+  CHECK(read(factor, "{run: run.json, job: llama, variant: down, figure: stall_s}", errors)
+            .causes.at(0)
+            .lasts_s == 6.5);
   CHECK(errors.empty());
   const auto has = [&](const std::string& f, const std::string& lasts, const std::string& what) {
     Errors found;
@@ -304,7 +307,10 @@ TEST_CASE("factors and times from files of weft run and weft rehearse") {
   has("{run: run.json, job: llama, healthy: down, faulty: base}", parts,
       "takes 10 s with the fault and 12.5 s without");
   has("{run: run.json, job: llama, healthy: base, faulty: up}", parts, "no variant \"up\"");
-  has("{run: run.json, job: bert, healthy: base, faulty: base}", "1 h", "no job \"bert\"");
+  has("{run: run.json, job: bert, healthy: base, faulty: base}", "1 h",
+      "job \"bert\" of variant \"base\" has no figure \"step_time_s\"");
+  has(factor, "{run: run.json, job: llama, variant: down, figure: start_s}",
+      "no figure \"start_s\"");
   has("{run: none.json, job: llama, healthy: base, faulty: up}", parts,
       "in/none.json: cannot open");
   has(factor, "{rehearse: ops.json, problem: optic}", "no problem \"optic\"");

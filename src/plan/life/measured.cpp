@@ -38,8 +38,8 @@ const JsonLine* Measured::file(const Token& name) {
   return &*at->second;
 }
 
-std::optional<double> Measured::step_time(const JsonLine& run, const Token& variant,
-                                          const Token& job) {
+std::optional<double> Measured::figure(const JsonLine& run, const Token& variant, const Token& job,
+                                       const Token& key) {
   const JsonNode jobs =
       run.node().member("variants").member(std::string(variant.text)).member("jobs");
   if (!jobs) {
@@ -48,13 +48,24 @@ std::optional<double> Measured::step_time(const JsonLine& run, const Token& vari
                        "its variants are those that the table of weft run lists"});
     return std::nullopt;
   }
-  const auto time = jobs.member(std::string(job.text)).member("step_time_s").number();
-  if (!time || !(*time > 0))
-    errors_.push_back({Errc::unknown, job.where,
-                       fmt::format("variant {} has no job {} with a step time", quote(variant.text),
-                                   quote(job.text)),
-                       "name a training job of that run"});
-  return time && *time > 0 ? time : std::nullopt;
+  const auto found = jobs.member(std::string(job.text)).member(std::string(key.text)).number();
+  if (found && *found >= 0 && key.text.ends_with("_s")) return found;
+  errors_.push_back({Errc::unknown, key.where,
+                     fmt::format("job {} of variant {} has no figure {} in seconds",
+                                 quote(job.text), quote(variant.text), quote(key.text)),
+                     "name a training job and e.g. checkpoint_stall_s of that JSON"});
+  return std::nullopt;
+}
+
+std::optional<double> Measured::run_seconds(const Config& section) {
+  Reader reader(section, "a time", errors_);
+  const auto run = name_of(reader, section, "run"), job = name_of(reader, section, "job");
+  const auto variant = name_of(reader, section, "variant");
+  const auto key = name_of(reader, section, "figure");
+  reader.finish();
+  if (!run || !job || !variant || !key) return std::nullopt;
+  const JsonLine* json = file(*run);
+  return json == nullptr ? std::nullopt : figure(*json, *variant, *job, *key);
 }
 
 std::optional<double> Measured::step_factor(const Config& section) {
@@ -66,9 +77,10 @@ std::optional<double> Measured::step_factor(const Config& section) {
   if (!run || !job || !healthy || !faulty) return std::nullopt;
   const JsonLine* json = file(*run);
   if (json == nullptr) return std::nullopt;
-  const auto before = step_time(*json, *healthy, *job), after = step_time(*json, *faulty, *job);
+  const Token key{"step_time_s", job->where};
+  const auto before = figure(*json, *healthy, *job, key), after = figure(*json, *faulty, *job, key);
   if (!before || !after) return std::nullopt;
-  if (*after >= *before && *after <= 1000 * *before) return *after / *before;
+  if (*before > 0 && *after >= *before && *after <= 1000 * *before) return *after / *before;
   errors_.push_back(
       {Errc::value, faulty->where,
        fmt::format("a step takes {:g} s with the fault and {:g} s without", *after, *before),
@@ -77,6 +89,7 @@ std::optional<double> Measured::step_factor(const Config& section) {
 }
 
 std::optional<double> Measured::seconds(const Config& section) {
+  if (section.find("run") != nullptr) return run_seconds(section);
   Reader reader(section, "a time", errors_);
   const auto rehearse = name_of(reader, section, "rehearse");
   const auto problem = name_of(reader, section, "problem");

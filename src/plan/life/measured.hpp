@@ -22,13 +22,18 @@ class Measured {
   // {run: FILE, job: NAME, healthy: VARIANT, faulty: VARIANT}: the step time of the second variant
   // over that of the first, at least 1.
   std::optional<double> step_factor(const Config& section);
+  // {run: FILE, job: NAME, variant: VARIANT, figure: KEY}: a figure of that job in seconds, by its
+  // key in the JSON: checkpoint_stall_s, start_s. Or
   // {rehearse: FILE, problem: KIND, parts: [detect, triage, drain, repair, verify]}: the mean
   // seconds of those parts of its repairs; without `parts`, of all.
   std::optional<double> seconds(const Config& section);
 
  private:
   const JsonLine* file(const Token& name);
-  std::optional<double> step_time(const JsonLine& run, const Token& variant, const Token& job);
+  // A figure above 0 (or at 0) of a job.
+  std::optional<double> figure(const JsonLine& run, const Token& variant, const Token& job,
+                               const Token& key);
+  std::optional<double> run_seconds(const Config& section);
 
   LoadFile load_;
   Errors& errors_;

@@ -124,8 +124,9 @@ std::string to_table(const LifeReport& report) {
   text += ".\n";
   if (!life.source.empty())
     text += fmt::format(
-        "Rates: {}.\nEverything else is an assumption of the file: that source does not give "
-        "it.\n",
+        "Rates: {}.\nNot published, and assumed by the file: checkpoint interval and stall, "
+        "detection, share of hangs,\nlocalisation, swap, restart, planned stop, manual work, "
+        "repair, spares.\n",
         life.source);
   text += "\n" + parts_table(report) + "\n" + groups_table(report) + "\n";
   text += fmt::format("{:.1f} hosts replaced, {:.1f} waits for hosts", report.swaps, report.waits);
