@@ -125,8 +125,8 @@ std::string to_table(const LifeReport& report) {
   if (!life.source.empty())
     text += fmt::format(
         "Rates: {}.\nNot published, and assumed by the file: checkpoint interval and stall, "
-        "detection, share of hangs,\nlocalisation, swap, restart, planned stop, manual work, "
-        "repair, spares.\n",
+        "detection, share of hangs,\nlocalisation, swap, restart, length of planned stops and "
+        "manual work, repair, spares.\n",
         life.source);
   text += "\n" + parts_table(report) + "\n" + groups_table(report) + "\n";
   text += fmt::format("{:.1f} hosts replaced, {:.1f} waits for hosts", report.swaps, report.waits);
