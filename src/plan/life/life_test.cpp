@@ -239,10 +239,11 @@ TEST_CASE("what-ifs: differences are far tighter than the runs themselves") {
   const LifePlan plan = plan_of(fmt::format(
       "{{{}, runs: 1000, what_if: [{{name: localised faster, localise: 114 s}}, {{name: more "
       "spares, spares: 60}}, {{name: none, swap: 60 s}}, {{name: best, checkpoint: {{every: "
-      "best}}}}]}}",
+      "best}}}}, "
+      "{{name: one more, causes: [{{name: rare, group: host, per_1000_host_days: 1e-12}}]}}]}}",
       llama));
   const LifeReport report = make_report(plan, {.threads = 2});
-  REQUIRE(report.what_ifs.size() == 4);
+  REQUIRE(report.what_ifs.size() == 5);
   // 419 stops shorter by 6 s: 0.05 points, and significant.
   const Estimate& faster = report.what_ifs[0].change;
   CHECK(faster.mean == doctest::Approx(419 * 6 / (54 * 86400.0)).epsilon(0.15));
@@ -253,6 +254,7 @@ TEST_CASE("what-ifs: differences are far tighter than the runs themselves") {
   CHECK(report.what_ifs[2].change.within == 0);
   CHECK(report.what_ifs[3].change.mean ==
         doctest::Approx(report.best - report.closed).epsilon(0.1));
+  CHECK(report.what_ifs[4].change.mean == 0);  // others keep their random numbers
 }
 
 TEST_CASE("RSC-1's job of 2,048 GPUs: 89.3 % at 88 minutes to first order, 0.2 points too high") {

@@ -132,12 +132,12 @@ class LifeRun {
         job_(weights_),
         idle_(weights_),
         work_(ticks_of(options.every_s), ticks_of(life.stall_s)) {
-    for (std::size_t c = 0; c < life.causes.size(); ++c) {
-      const Cause& cause = life.causes[c];
+    const Rng in_job = rng.stream("causes"), idle = rng.stream("idle");
+    for (const Cause& cause : life.causes) {
       const double per_tick = options.scale * cause.per_host_day / (seconds_per_day * ticks_per_s);
       const bool is_host = cause.group == Group::host;
-      (is_host ? of_hosts_ : of_job_).add(cause, per_tick, rng.stream(c));
-      if (is_host) of_idle_.add(cause, per_tick, rng.stream(life.causes.size() + c));
+      (is_host ? of_hosts_ : of_job_).add(cause, per_tick, in_job.stream(cause.name));
+      if (is_host) of_idle_.add(cause, per_tick, idle.stream(cause.name));
     }
     const std::uint32_t count = life.hosts + life.spares;
     auto lemons = static_cast<std::uint32_t>(std::lround(life.lemon_share * count));
