@@ -21,11 +21,14 @@ Status run_life(const Common& common, const LifeArgs& args) {
   WEFT_TRY(const auto options, common.load_options({"name", "seed", "life"}));
   WEFT_TRY(const auto file, model::load_scenario(args.scenario, options));
   const model::Scenario& scenario = file.variants.front();
+  if (scenario.section("life").kind == Config::Kind::null)
+    return fail(Errc::parse, scenario.root.where, "\"life:\" is missing",
+                "add one, as in scenarios/life-llama3.yaml");
   Errors errors;
   const life::LifePlan plan = life::read_life(scenario.section("life"), errors);
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
-  const life::LifeReport report =
-      life::make_report(plan, {.seed = scenario.seed, .threads = threads_or_all(common.threads)});
+  WEFT_TRY(const life::LifeReport report,
+           life::make_report(plan, {scenario.seed, threads_or_all(common.threads)}));
   fmt::print("{}", common.json ? life::to_json(report) : life::to_table(report));
   return {};
 }

@@ -11,7 +11,7 @@ namespace weft::plan::life {
 namespace {
 
 constexpr std::int64_t hosts_max = 1'000'000;
-constexpr double interruptions_max = 1e9;  // to be simulated
+constexpr double strikes_max = 1e9;  // to be simulated
 constexpr double every_least_s = 1;
 constexpr double seconds_most = 100 * seconds_per_day;
 constexpr std::size_t causes_max = 1000;
@@ -22,10 +22,9 @@ class LifeReader {
   LifeReader(const Config& section, Measured& measured, Errors& errors)
       : reader_(section, "life", errors), measured_(measured), errors_(errors) {}
 
-  // `also`: keys that the caller reads.
-  Life read(std::initializer_list<std::string_view> also) {
+  Life read() {
     const std::size_t before = errors_.size();
-    for (const std::string_view key : also) reader_.child(key);
+    for (const char* key : {"what_if", "surface"}) reader_.child(key);  // others read them
     read_cluster();
     read_stops();
     read_causes();
@@ -58,8 +57,10 @@ class LifeReader {
     life_.crews = hosts("crews", 0);
     life_.days = reader_.number("days", 54, 0.01, 3660);
     life_.runs = static_cast<std::uint32_t>(reader_.count("runs", 1000, 2, 100'000));
-    if (reader_.has("calibrate"))
-      life_.calibrate = reader_.number("calibrate", std::nullopt, 1e-3, interruptions_max);
+    if (reader_.has("calibrate")) {
+      life_.calibrate_at = reader_.where("calibrate");
+      life_.calibrate = reader_.number("calibrate", std::nullopt, 1e-3, strikes_max);
+    }
     if (const Config* shrink = reader_.child("shrink")) read_shrink(*shrink);
   }
   void read_shrink(const Config& section) {
@@ -231,25 +232,25 @@ class LifeReader {
   }
 
   void check() {
-    double events = 0;
-    for (const Cause& cause : life_.causes) events += cause.per_host_day;
-    events *= (1.0 * life_.hosts + life_.spares) * life_.days;
+    const auto scale = life_.calibrate ? calibration(life_, *life_.calibrate) : 1.0;
     if (life_.calibrate && life_.stops_per_host_day() <= 0)
       reader_.error(Errc::value, reader_.where("calibrate"),
                     "\"calibrate\" asks for interruptions, but no cause has a rate",
                     "give a cause with a rate, or remove \"calibrate\"");
-    else if (life_.calibrate && !calibration(life_, *life_.calibrate))
+    else if (life_.calibrate && !scale)
       reader_.error(Errc::value, reader_.where("calibrate"),
                     fmt::format("{:g} interruptions of {:.0f} s each take all of {:g} days",
                                 *life_.calibrate, stops_of(life_, 1).dead, life_.days),
                     "fewer interruptions, or shorter \"detect\", \"localise\" and \"swap\"");
-    if (std::max(events, life_.calibrate.value_or(0)) * life_.runs > interruptions_max)
+    double strikes = scale.value_or(0) * life_.days * life_.runs;
+    double per_host_day = 0;
+    for (const Cause& cause : life_.causes) per_host_day += cause.per_host_day;
+    strikes *= per_host_day * (1.0 * life_.hosts + life_.spares);
+    if (strikes > strikes_max)
       reader_.error(Errc::value, reader_.where(),
-                    fmt::format("{} runs of {:g} days have {:.2g} interruptions, and weft "
-                                "simulates at most {:g}",
-                                life_.runs, life_.days,
-                                std::max(events, life_.calibrate.value_or(0)) * life_.runs,
-                                interruptions_max),
+                    fmt::format("causes would strike {:.2g} times in {} runs of {:g} days, and "
+                                "weft simulates at most {:g}",
+                                strikes, life_.runs, life_.days, strikes_max),
                     "fewer runs, fewer days or lower rates");
   }
 
@@ -285,8 +286,7 @@ void read_what_if(const Config& base, const Config& section, Measured& measured,
   Config config = base;
   std::erase_if(config.fields, [](const Config::Field& field) { return field.key == "calibrate"; });
   overlay(config, changes);
-  plan.what_ifs.push_back(
-      {name->text, LifeReader(config, measured, errors).read({"what_if", "surface"})});
+  plan.what_ifs.push_back({name->text, LifeReader(config, measured, errors).read()});
 }
 
 std::vector<double> spans(Reader& reader, std::string_view key, Errors& errors) {
@@ -313,7 +313,7 @@ double Life::stops_per_host_day() const {
 LifePlan read_life(const Config& section, Errors& errors, LoadFile load) {
   LifePlan plan;
   Measured measured(std::move(load), errors);
-  plan.base = LifeReader(section, measured, errors).read({"what_if", "surface"});
+  plan.base = LifeReader(section, measured, errors).read();
   const bool is_sound = errors.empty();
   const auto given = [&](std::string_view key) -> const Config* {
     const Config* found = section.find(key);

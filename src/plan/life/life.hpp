@@ -34,8 +34,9 @@ struct Life {
   std::uint32_t crews = 0;   // repairs at a time; 0: any number
   double days = 0;
   std::uint32_t runs = 0;
-  std::vector<Cause> causes;          // rates with `scale` applied
-  std::optional<double> calibrate;    // interruptions in `days`
+  std::vector<Cause> causes;        // rates with `scale` applied
+  std::optional<double> calibrate;  // interruptions in `days`
+  Where calibrate_at;
   std::string source;                 // of shipped rates
   std::optional<double> every_s;      // checkpoint interval, in work; none: the best one
   double stall_s = 0;                 // of the job, for a checkpoint

@@ -21,6 +21,11 @@ LifePlan plan_of(const std::string& section) {
   REQUIRE_MESSAGE(errors.empty(), (errors.empty() ? "" : errors[0].text()));
   return plan;
 }
+LifeReport report_of(const LifePlan& plan) {
+  auto report = make_report(plan, {.threads = 2});
+  REQUIRE(report);
+  return *std::move(report);
+}
 std::string errors_of(const std::string& section) {
   Errors errors;
   read_life(*parse_yaml(section, "test.yaml"), errors);
@@ -59,7 +64,7 @@ TEST_CASE("failures and restarts alone: Daly's exact formula, within 0.0005") {
       CAPTURE(every_min);
       CAPTURE(restart_min);
       const LifePlan plan =
-          plan_of(simple(fmt::format("days: 3600, runs: 60, causes: [{{name: bug, group: software, "
+          plan_of(simple(fmt::format("days: 3600, runs: 90, causes: [{{name: bug, group: software, "
                                      "per_1000_host_days: {}}}]",
                                      per_s * 86400 / 100 * 1000),
                          fmt::format("{} min", restart_min),
@@ -229,10 +234,19 @@ constexpr const char* llama =
 
 TEST_CASE("466 +- 1 interruptions after calibration") {
   const LifePlan plan = plan_of(fmt::format("{{{}, runs: 6000}}", llama));
-  const LifeReport report = make_report(plan, {.threads = 2});
+  const LifeReport report = report_of(plan);
   CHECK(std::abs(report.interruptions.mean - 466) < 1);
   CHECK(report.interruptions.within < 0.6);
   CHECK(report.scale == doctest::Approx(1.03).epsilon(0.02));  // 1 / share of the time it runs
+}
+
+TEST_CASE("a job that waits for hosts cannot be interrupted as often as asked") {
+  LifePlan plan = plan_of(fmt::format("{{{}, runs: 50}}", llama));
+  plan.base.spares = 0;
+  const auto report = make_report(plan, {.threads = 2});
+  REQUIRE_FALSE(report);
+  CHECK(report.error().code == Errc::infeasible);
+  CHECK(report.error().where.text() == "test.yaml:1:53");
 }
 
 TEST_CASE("what-ifs: differences are far tighter than the runs themselves") {
@@ -242,7 +256,7 @@ TEST_CASE("what-ifs: differences are far tighter than the runs themselves") {
       "best}}}}, "
       "{{name: one more, causes: [{{name: rare, group: host, per_1000_host_days: 1e-12}}]}}]}}",
       llama));
-  const LifeReport report = make_report(plan, {.threads = 2});
+  const LifeReport report = report_of(plan);
   REQUIRE(report.what_ifs.size() == 5);
   // 419 stops shorter by 6 s: 0.05 points, and significant.
   const Estimate& faster = report.what_ifs[0].change;
@@ -284,7 +298,7 @@ TEST_CASE("the surface: a job simulated on it has that goodput") {
       plan_of(fmt::format("{{{}, runs: 400, surface: {{goodput: 0.9, stall: [3 s, 15 s, 120 s], "
                           "every: [10 min]}}}}",
                           llama));
-  const LifeReport report = make_report(plan, {.threads = 2});
+  const LifeReport report = report_of(plan);
   REQUIRE(report.surface.size() == 6);
   for (const SurfacePoint& point : report.surface) {
     if (point.stall_s == 120) {
@@ -295,11 +309,11 @@ TEST_CASE("the surface: a job simulated on it has that goodput") {
     const double stop = *point.longest_stop_s;
     const std::string every = point.every_s ? fmt::format("{} s", *point.every_s) : "best";
     const LifePlan there = plan_of(fmt::format(
-        "{{hosts: 2048, spares: 100, rates: llama3, calibrate: 466, runs: 2000, repair: {{takes: "
+        "{{hosts: 2048, spares: 100, rates: llama3, calibrate: 466, runs: 1000, repair: {{takes: "
         "1 h}}, checkpoint: {{every: {}, stall: {} s}}, detect: {{crash: {:.6f} s}}, localise: 0 "
         "s, restart: 0 s, planned_stop: {:.6f} s}}",
         every, point.stall_s, stop, stop));
-    CHECK(std::abs(make_report(there, {.threads = 2}).goodput.mean - 0.9) < 0.0006);
+    CHECK(std::abs(report_of(there).goodput.mean - 0.9) < 0.0006);
   }
 }
 
@@ -367,6 +381,9 @@ TEST_CASE("wrong sections: every error, with its place") {
   has(simple("spare: 3"), "neither \"rates\" nor \"causes\"");
   has(simple("rates: llama3, scale: {netwrok: 2}"), "no cause or group of causes \"netwrok\"");
   has(simple("rates: llama3, calibrate: 1e9"), "simulates at most");
+  has(simple("calibrate: 400, causes: [{name: a, group: host, per_1000_host_days: 1e-9}, {name: b, "
+             "group: network, per_1000_host_days: 1, stops: false, factor: 2, lasts: 1 h}]"),
+      "would strike");
   has(simple("causes: [], calibrate: 3"), "no cause has a rate");
   has(simple("rates: llama3, days: 1, calibrate: 100, swap: 1 h"), "take all of 1 days");
   has(simple("rates: llama3", "1 s", "{every: 0 s, stall: 1 s}"), "at least 1 s");

@@ -30,7 +30,7 @@ class Measured {
 
  private:
   const JsonLine* file(const Token& name);
-  // A figure above 0 (or at 0) of a job.
+  // A job's figure in seconds.
   std::optional<double> figure(const JsonLine& run, const Token& variant, const Token& job,
                                const Token& key);
   std::optional<double> run_seconds(const Config& section);

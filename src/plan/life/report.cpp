@@ -1,5 +1,7 @@
 #include "plan/life/report.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -20,17 +22,24 @@ Estimate estimate(const std::vector<double>& values) {
 }
 
 // The closed form, corrected by the exposure of some runs, whose noise is small.
-double calibrate(const Life& life, double every_s, const ReportOptions& options) {
+Result<double> calibrate(const Life& life, double every_s, const ReportOptions& options) {
   double scale = calibration(life, *life.calibrate).value_or(1);
   Life few = life;
   few.runs = std::min(few.runs, 200u);
-  for (int i = 0; i < 3; ++i) {
-    double expected = 0;
+  double expected = 0;
+  for (int i = 0; i < 20; ++i) {
+    if (i > 0 && std::abs(expected - *life.calibrate) < 1e-5 * *life.calibrate) break;
+    if (i > 0) scale *= std::min(2.0, *life.calibrate / expected);
+    expected = 0;
     for (const RunResult& run : simulate(few, {scale, every_s, options.seed, options.threads}))
       expected += expected_interruptions(life, scale, run) / few.runs;
-    scale *= *life.calibrate / expected;
   }
-  return scale;
+  if (std::abs(expected - *life.calibrate) < 1e-3 * *life.calibrate) return scale;
+  return fail(Errc::infeasible, life.calibrate_at,
+              fmt::format("a run has {:.1f} interruptions and not {:g}: the job waits for hosts "
+                          "or has fewer of them",
+                          expected, *life.calibrate),
+              "more \"spares\", faster \"repair\", or no \"calibrate\"");
 }
 
 double interval(const Life& life, double scale) {
@@ -95,12 +104,12 @@ void add_surface(const SurfaceAsked& asked, LifeReport& report) {
 
 }  // namespace
 
-LifeReport make_report(const LifePlan& plan, const ReportOptions& options) {
+Result<LifeReport> make_report(const LifePlan& plan, const ReportOptions& options) {
   LifeReport report{.life = plan.base};
   report.every_s = interval(plan.base, 1);
   if (plan.base.calibrate)
     for (int i = 0; i < (plan.base.every_s ? 1 : 2); ++i) {  // the best interval follows the rates
-      report.scale = calibrate(plan.base, report.every_s, options);
+      WEFT_TRY(report.scale, calibrate(plan.base, report.every_s, options));
       report.every_s = interval(plan.base, report.scale);
     }
   const auto run = [&](const Life& life) {

@@ -57,7 +57,9 @@ struct ReportOptions {
   std::uint32_t threads = 1;
 };
 
-LifeReport make_report(const LifePlan& plan, const ReportOptions& options);
+// Fails: Errc::infeasible where a job that waits for hosts cannot be interrupted as often as
+// `calibrate` says.
+Result<LifeReport> make_report(const LifePlan& plan, const ReportOptions& options);
 
 std::string to_table(const LifeReport& report);
 std::string to_json(const LifeReport& report);
