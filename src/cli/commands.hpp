@@ -65,6 +65,7 @@ void add_flows(Commands& commands);
 void add_gnmi(Commands& commands);
 void add_infer(Commands& commands);
 void add_lab(Commands& commands);
+void add_life(Commands& commands);
 void add_localise(Commands& commands);
 void add_perf(Commands& commands);
 void add_place(Commands& commands);

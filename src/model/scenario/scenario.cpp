@@ -18,7 +18,7 @@ struct TopKey {
   std::string_view wanted;
   std::array<ConfigKind, 2> kinds;
 };
-constexpr std::array<TopKey, 13> top_keys{{
+constexpr std::array<TopKey, 14> top_keys{{
     {"name", "a text", {ConfigKind::scalar, ConfigKind::scalar}},
     {"fabric", "a map of keys", {ConfigKind::map, ConfigKind::map}},
     {"routing", "a map of keys", {ConfigKind::map, ConfigKind::map}},
@@ -30,6 +30,7 @@ constexpr std::array<TopKey, 13> top_keys{{
     {"compare", "a map from variant names to overlays", {ConfigKind::map, ConfigKind::map}},
     {"sweep", "a map from keys to lists of values", {ConfigKind::map, ConfigKind::map}},
     {"spares", "a map of keys", {ConfigKind::map, ConfigKind::map}},
+    {"life", "a map of keys", {ConfigKind::map, ConfigKind::map}},
     {"engine", "a name, or a map with one", {ConfigKind::scalar, ConfigKind::map}},
     {"seed", "a whole number", {ConfigKind::scalar, ConfigKind::scalar}},
 }};
