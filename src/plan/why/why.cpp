@@ -1,0 +1,212 @@
+#include "plan/why/why.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/text.hpp"
+#include "base/units.hpp"
+#include "model/generate/host.hpp"
+
+namespace weft::plan::why {
+namespace {
+
+using model::JobOutcome;
+using model::Scenario;
+using model::TrainingOutcome;
+
+const Config* find_key(const Scenario& scenario, std::string_view section, std::string_view key) {
+  const Config& map = scenario.section(section);
+  return map.kind == Config::Kind::map ? map.find(key) : nullptr;
+}
+
+std::string text_of(const Scenario& scenario, std::string_view section, std::string_view key,
+                    std::string fallback) {
+  const Config* value = find_key(scenario, section, key);
+  return value != nullptr && value->kind == Config::Kind::scalar ? value->text : fallback;
+}
+
+bool is_packet(const Scenario& scenario) {
+  const Config& engine = scenario.section("engine");
+  return engine.kind == Config::Kind::scalar ? engine.text == "packet"
+                                             : text_of(scenario, "engine", "name", "") == "packet";
+}
+
+class Changes {
+ public:
+  explicit Changes(const Scenario& scenario) : scenario_(scenario) {}
+
+  Result<std::vector<Change>> list() {
+    const bool has_generator = find_key(scenario_, "fabric", "generator") != nullptr;
+    const bool is_alone = text_of(scenario_, "engine", "contention", "true") == "false";
+    if (!is_packet(scenario_) && !is_alone)
+      WEFT_TRY_STATUS(add("no contention", {{"engine", no_contention()}}));
+    const std::string scheme = text_of(scenario_, "routing", "scheme", "ecmp");
+    if (scheme == "ecmp" || scheme == "e_ecmp")
+      WEFT_TRY_STATUS(add("spray", {{"routing.scheme", Config::scalar("spray")}}));
+    if (!scenario_.section("faults").items.empty())
+      WEFT_TRY_STATUS(add("no faults", {{"faults", Config::list()}}));
+    if (has_generator) {
+      WEFT_TRY_STATUS(add_faster_links());
+      if (text_of(scenario_, "fabric", "latency", "") != "0 s")
+        WEFT_TRY_STATUS(add("no latency", {{"fabric.latency", Config::scalar("0 s")}}));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  using Keys = std::vector<std::pair<std::string, Config>>;
+
+  // The engine may be written as a name alone.
+  Config no_contention() const {
+    const Config& given = scenario_.section("engine");
+    Config engine = given.kind == Config::Kind::map ? given : Config::map();
+    if (given.kind == Config::Kind::scalar) engine.at_or_add("name") = given;
+    engine.at_or_add("contention") = Config::scalar("false");
+    return engine;
+  }
+
+  // NICs and, where they have a rate of their own, uplinks.
+  Status add_faster_links() {
+    Keys keys;
+    for (const char* key : {"link", "uplink"}) {
+      const Config* value = find_key(scenario_, "fabric", key);
+      const bool is_link = std::string_view(key) == "link";
+      if (value == nullptr && !is_link) continue;
+      Rate rate = nic_rate();
+      if (value != nullptr) {
+        WEFT_TRY(rate, parse_rate({value->text, value->where}));
+      }
+      if (rate.bps == 0) return {};  // of a host file: not known here
+      keys.emplace_back(fmt::format("fabric.{}", key), Config::scalar(to_text(rate + rate)));
+    }
+    return add("links x 2", std::move(keys));
+  }
+  Rate nic_rate() const {
+    const std::string host = text_of(scenario_, "fabric", "host", "h100");
+    const auto names = model::host_preset_names();
+    return std::ranges::find(names, host) == names.end() ? Rate{}
+                                                         : model::host_preset(host, 1, 1).nic_rate;
+  }
+
+  Status add(std::string name, Keys keys) {
+    Change change{std::move(name), {}, scenario_};
+    change.scenario.name = change.name;
+    for (auto& [path, value] : keys) {
+      if (value.kind == Config::Kind::scalar)
+        change.keys += fmt::format("{}{}={}", change.keys.empty() ? "" : ", ", path, value.text);
+      if (path == "engine") change.keys = "engine.contention=false";
+      if (path == "faults") change.keys = "faults=[]";
+      WEFT_TRY_STATUS(change.scenario.set(path, value));
+    }
+    out_.push_back(std::move(change));
+    return {};
+  }
+
+  const Scenario& scenario_;
+  std::vector<Change> out_;
+};
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+// "dp 9 %, ep 4 %", largest first; what is below half a per cent is left to the sum.
+std::string dimensions(const TrainingOutcome& t) {
+  std::vector<std::pair<double, std::string>> parts;
+  for (std::size_t d = 0; d < t.exposed_s.size(); ++d)
+    if (const double share = t.exposed_s[d] / t.step_time_s; share >= 0.005)
+      parts.emplace_back(share, to_text(static_cast<model::Dimension>(d)));
+  std::ranges::sort(parts, std::greater{});
+  std::string out;
+  for (const auto& [share, name] : parts)
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, percent(share));
+  return out;
+}
+
+std::string hottest(const model::VariantOutcome& outcome) {
+  const auto tier = std::ranges::max_element(outcome.tiers, {}, &model::TierOutcome::max_load);
+  if (tier == outcome.tiers.end() || tier->max_load < 0.005) return "";
+  return fmt::format("; busiest links: {}, {} at most, {} in the mean", tier->name,
+                     percent(tier->max_load), percent(tier->mean_load));
+}
+
+// What takes the largest part beyond compute is what the job is bound by.
+std::string training_sentence(const JobOutcome& job, const model::VariantOutcome& outcome) {
+  const TrainingOutcome& t = *job.training;
+  const double exposed =
+      std::accumulate(t.exposed_s.begin(), t.exposed_s.end(), 0.0) / t.step_time_s;
+  const double waiting = t.idle_s / t.step_time_s;
+  const double input = std::isnan(t.ingest_stall_s) ? 0 : t.ingest_stall_s / t.step_time_s;
+  const double compute = t.compute_s / t.step_time_s;
+  std::string bound = "compute-bound";
+  if (std::max({exposed, waiting, input}) >= 0.1)
+    bound = input >= std::max(exposed, waiting) ? "input-bound"
+            : exposed >= waiting                ? "communication-bound"
+                                                : "bound by waiting";
+  std::string out = fmt::format("{}: {}: of {} a step, {} compute", job.name, bound,
+                                human_seconds(t.step_time_s), percent(compute));
+  if (exposed >= 0.005)
+    out +=
+        fmt::format(", {} communication that nothing hides ({})", percent(exposed), dimensions(t));
+  if (waiting >= 0.005)
+    out += fmt::format(", {} waiting for other ranks (pipeline, stragglers)", percent(waiting));
+  if (input >= 0.005) out += fmt::format(", {} waiting for input", percent(input));
+  return out + hottest(outcome);
+}
+
+std::string collective_sentence(const JobOutcome& job, const model::VariantOutcome& outcome) {
+  return fmt::format("{}: {} of {}, {:.2f} times the least that its links allow{}", job.name,
+                     job.op, human_seconds(job.time_mean_s), job.ratio, hottest(outcome));
+}
+
+// The best change, or that none helps.
+std::string advice(const Answer& answer, std::size_t job) {
+  const Answer::Gain* best = nullptr;
+  for (const Answer::Gain& gain : answer.gains)
+    if (!std::isnan(gain.speed[job]) && (best == nullptr || gain.speed[job] > best->speed[job]))
+      best = &gain;
+  if (best == nullptr) return "";
+  if (best->speed[job] < 1.01) return ". Nothing tried makes it 1 % faster";
+  return fmt::format(". Most is gained with: {} ({:.2f}x)", best->name, best->speed[job]);
+}
+
+}  // namespace
+
+double time_of(const JobOutcome& job) {
+  if (job.unfinished) return model::no_number;
+  return job.training ? job.training->step_time_s : job.time_mean_s;
+}
+
+Result<std::vector<Change>> changes(const Scenario& scenario) { return Changes(scenario).list(); }
+
+Result<Answer> explain(const Scenario& scenario, const RunOptions& options) {
+  WEFT_TRY(const std::vector<Change> list, changes(scenario));
+  model::ScenarioFile file;
+  file.variants.push_back(scenario);
+  for (const Change& change : list) file.variants.push_back(change.scenario);
+  WEFT_TRY(model::Outcome outcome, run_scenario(file, options));
+  Answer answer;
+  const auto& jobs = outcome.variants.front().jobs;
+  for (std::size_t c = 0; c < list.size(); ++c) {
+    Answer::Gain gain{list[c].name, list[c].keys, {}};
+    for (std::size_t j = 0; j < jobs.size(); ++j)
+      gain.speed.push_back(time_of(jobs[j]) / time_of(outcome.variants[c + 1].jobs[j]));
+    answer.gains.push_back(std::move(gain));
+  }
+  answer.base = std::move(outcome.variants.front());
+  for (std::size_t j = 0; j < answer.base.jobs.size(); ++j) {
+    const JobOutcome& job = answer.base.jobs[j];
+    if (job.unfinished)
+      answer.findings.push_back(fmt::format("{}: {}", job.name, to_text(*job.unfinished)));
+    else
+      answer.findings.push_back((job.training ? training_sentence(job, answer.base)
+                                              : collective_sentence(job, answer.base)) +
+                                advice(answer, j));
+  }
+  return answer;
+}
+
+}  // namespace weft::plan::why

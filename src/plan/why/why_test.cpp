@@ -1,0 +1,87 @@
+// Gains against closed forms: who shares a link, and what the shared link's rate is.
+#include "plan/why/why.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+namespace weft::plan::why {
+namespace {
+
+model::Scenario scenario_of(std::string_view text) {
+  auto file = model::parse_scenario(text, "s.yaml", {});
+  REQUIRE_MESSAGE(file.has_value(), file.error().text());
+  return file->variants.front();
+}
+
+Answer answer_of(std::string_view text) {
+  auto answer = explain(scenario_of(text), {});
+  REQUIRE_MESSAGE(answer.has_value(), answer.error().text());
+  return *std::move(answer);
+}
+
+double speed(const Answer& answer, std::string_view name, std::size_t job = 0) {
+  for (const Answer::Gain& gain : answer.gains)
+    if (gain.name == name) return gain.speed.at(job);
+  FAIL("no such change: ", name);
+  return 0;
+}
+
+// Both jobs cross the one uplink; alone each has a NIC's rate.
+constexpr const char* shared =
+    "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 1, spines: 1,"
+    " latency: 0 s}\n"
+    "collectives: {cost: line_rate}\n"
+    "jobs:\n"
+    "  - {name: a, collective: send_recv, bytes: 100 MB, place: list, ranks: [0, 2]}\n"
+    "  - {name: b, collective: send_recv, bytes: 100 MB, place: list, ranks: [1, 3]}\n";
+
+TEST_CASE("two jobs on one uplink: twice as fast without the other, and with twice the rate") {
+  const Answer answer = answer_of(shared);
+  for (std::size_t job = 0; job < 2; ++job) {
+    CHECK(speed(answer, "no contention", job) == doctest::Approx(2));
+    CHECK(speed(answer, "links x 2", job) == doctest::Approx(2));
+  }
+  REQUIRE(answer.findings.size() == 2);
+  CHECK(answer.findings[0].find("2.00 times the least that its links allow") != std::string::npos);
+}
+
+TEST_CASE("a fault costs what the link has lost") {
+  const Answer answer = answer_of(
+      "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 1,"
+      " latency: 0 s}\n"
+      "collectives: {cost: line_rate}\n"
+      "faults: [{kind: link_degraded, link: rtsw:0--ctsw:0, factor: 0.25}]\n"
+      "jobs: [{name: a, collective: send_recv, bytes: 100 MB, gpus: 2, place: rack_order}]\n");
+  CHECK(speed(answer, "no faults") == doctest::Approx(4));
+  CHECK(answer.findings[0].ends_with("Most is gained with: no contention (4.00x)"));
+}
+
+TEST_CASE("what a step is bound by; changes that mean nothing are left out") {
+  const auto job = [](std::string_view more) {
+    return fmt::format(
+        "fabric: {{generator: ai_zone, racks: 4, spines: 2, host: h100{}}}\n"
+        "jobs: [{{name: t, model: llama3-8b, parallel: {{tp: 2, dp: 32}}, batch: 256, "
+        "sequence: 8192, place: rack_order}}]\n",
+        more);
+  };
+  const Answer fast = answer_of(job(""));
+  CHECK(fast.findings[0].starts_with("t: compute-bound: of "));
+  const Answer slow = answer_of(job(", oversubscription: 64"));
+  CHECK(slow.findings[0].starts_with("t: communication-bound: of "));
+  CHECK(speed(slow, "no contention") > 1.2);
+  CHECK(speed(slow, "links x 2") <= speed(slow, "no contention") + 1e-9);
+
+  const auto names = [](std::string_view text) {
+    std::string out;
+    const model::Scenario scenario = scenario_of(text);
+    const auto list = changes(scenario);
+    REQUIRE(list.has_value());
+    for (const Change& change : *list) out += (out.empty() ? "" : ", ") + change.name;
+    return out;
+  };
+  CHECK(names(shared) == "no contention, spray, links x 2");
+  CHECK(names(std::string(shared) + "engine: packet\nrouting: {scheme: spray}\n") == "links x 2");
+}
+
+}  // namespace
+}  // namespace weft::plan::why
