@@ -25,7 +25,7 @@ const Config* find_key(const Scenario& scenario, std::string_view section, std::
 }
 
 std::string text_of(const Scenario& scenario, std::string_view section, std::string_view key,
-                    std::string fallback) {
+                    const std::string& fallback) {
   const Config* value = find_key(scenario, section, key);
   return value != nullptr && value->kind == Config::Kind::scalar ? value->text : fallback;
 }
