@@ -126,7 +126,7 @@ TEST_CASE("mistakes are named with their place") {
       Mistake{"SwitchName=a Nodes=n1\nhello", "t.conf:2:1", "not Key=Value"},
       Mistake{"Include other.conf", "t.conf:1:1", "included lines"},
       Mistake{"BlockName=b1 Nodes=n[0-3]\nSwitchName=s Nodes=m", "t.conf:1:1", "both SwitchName"},
-      Mistake{"BlockName=b1 Nodes=n[0-3]\nBlockSizes=4,6", "t.conf:2:12", "no multiple of 4"},
+      Mistake{"BlockName=b1 Nodes=n[0-3]\nBlockSizes=4,6", "t.conf:2:12", "not a multiple of 4"},
       Mistake{"BlockName=b1 Nodes=n[0-3]\nBlockSizes=x", "t.conf:2:12", ""},
       Mistake{"SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2", "t.conf:2:12", "on line 1"},
       Mistake{"SwitchName=a Nodes=n[1-2],n2", "t.conf:1:20", "\"n2\" is under"},
