@@ -6,6 +6,7 @@
 #include <array>
 
 #include "model/formats/astra_network.hpp"
+#include "model/formats/cable_list.hpp"
 #include "model/formats/cabling.hpp"
 #include "model/formats/fabric_yaml.hpp"
 #include "model/formats/graph_export.hpp"
@@ -84,6 +85,22 @@ Result<Fabric> build_cabled(const Config& section, Result<Cabling> cabling) {
   return fabric;
 }
 
+Result<Fabric> read_cable_csv(Config section, const std::string& path, std::string_view text) {
+  Errors errors;
+  CableListOptions options{.nics_per_host = peek_count(section, "nics_per_host", 0)};
+  std::string roles;
+  if (section.find("roles") != nullptr) {
+    Reader reader(section, "fabric", errors);
+    const Where where = reader.where("roles");
+    options.roles_file = resolve_path(where, reader.text("roles", std::nullopt));
+    if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+    WEFT_TRY(roles, read_named_file(where, options.roles_file));
+    options.roles = roles;
+    std::erase_if(section.fields, [](const Config::Field& f) { return f.key == "roles"; });
+  }
+  return build_cabled(section, read_cable_list(text, path, options));
+}
+
 Result<Fabric> read_fabric_file(const Config& section, int depth) {
   Errors errors;
   Reader reader(section, "fabric", errors);
@@ -93,6 +110,7 @@ Result<Fabric> read_fabric_file(const Config& section, int depth) {
   const Result<std::string> text = read_named_file(reader.where("file"), path);
   if (text && (path.ends_with(".ibnet") || is_ibnetdiscover(*text)))
     return build_cabled(section, read_ibnetdiscover(*text, path));
+  if (text && path.ends_with(".csv")) return read_cable_csv(section, path, *text);
   reader.finish();
   if (!text) errors.push_back(text.error());
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
@@ -107,7 +125,8 @@ Result<Fabric> read_fabric_file(const Config& section, int depth) {
     return fail(
         Errc::parse, {path, 1, 1}, "the file has no \"fabric\" section",
         "use a scenario, an exported fabric (YAML or *.graphml), a Slurm topology (*.conf), "
-        "the output of ibnetdiscover (*.ibnet) or an ASTRA-sim network");
+        "the output of ibnetdiscover (*.ibnet), a list of cables (*.csv) or an ASTRA-sim "
+        "network");
   return build(*inner, depth + 1);
 }
 

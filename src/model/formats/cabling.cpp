@@ -424,10 +424,12 @@ std::string clean_name(std::string_view text) {
   std::string out;
   for (const char c : trim(text).substr(0, length_max - 1)) {
     const bool letter = lower_case(c) >= 'a' && lower_case(c) <= 'z';
-    const char kept = letter || is_digit(c) || c == '@' || single.contains(c) ? c : '_';
+    const char kept = letter || is_digit(c) || c == '@' || c == '+' || single.contains(c) ? c : '_';
     if (!out.empty() && out.back() == kept && single.contains(kept)) continue;
     out += kept;
   }
+  for (const std::size_t end : {std::size_t{0}, out.size() - 1})
+    if (!out.empty() && out[end] == '-') out[end] = '_';
   if (out.find_first_not_of("0123456789") == out.npos) out.insert(0, "n");
   return out;
 }
