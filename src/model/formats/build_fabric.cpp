@@ -71,7 +71,7 @@ Result<Fabric> build_cabled(const Config& section, Result<Cabling> cabling) {
         Config::scalar(std::to_string(std::max(1u, usual_nic_count(*cabling))), section.where);
   Errors errors;
   Reader reader(whole, "fabric", errors);
-  reader.text("file", std::string{});
+  if (reader.text("file", std::string{}).ends_with(".csv")) reader.child("roles");
   if (reader.has("link"))
     reader.error(Errc::value, reader.where("link"), "the rates of links are those of the file",
                  "remove the key; \"rate\" is for cables without one");
@@ -85,7 +85,8 @@ Result<Fabric> build_cabled(const Config& section, Result<Cabling> cabling) {
   return fabric;
 }
 
-Result<Fabric> read_cable_csv(Config section, const std::string& path, std::string_view text) {
+Result<Fabric> read_cable_csv(const Config& section, const std::string& path,
+                              std::string_view text) {
   Errors errors;
   CableListOptions options{.nics_per_host = peek_count(section, "nics_per_host", 0)};
   std::string roles;
@@ -96,7 +97,6 @@ Result<Fabric> read_cable_csv(Config section, const std::string& path, std::stri
     if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
     WEFT_TRY(roles, read_named_file(where, options.roles_file));
     options.roles = roles;
-    std::erase_if(section.fields, [](const Config::Field& f) { return f.key == "roles"; });
   }
   return build_cabled(section, read_cable_list(text, path, options));
 }

@@ -186,6 +186,7 @@ TEST_CASE("mistakes in a list are named with their place") {
   CHECK(planned->hosts().size() == 1);
   CHECK(contains(planned->notes()[0], "left out: line 3"));
   CHECK(contains(planned->notes()[1], "not connected, left out: line 4"));
+  CHECK(contains(refuse_list(two_hosts, ", role: x.csv"), "did you mean \"roles\"?"));
   CHECK(contains(refuse_list("a_device,b_device\n"), "column \"a_port\" is missing"));
 }
 
