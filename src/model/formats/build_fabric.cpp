@@ -111,6 +111,8 @@ Result<Fabric> read_fabric_file(const Config& section, int depth) {
   if (text && (path.ends_with(".ibnet") || is_ibnetdiscover(*text)))
     return build_cabled(section, read_ibnetdiscover(*text, path));
   if (text && path.ends_with(".csv")) return read_cable_csv(section, path, *text);
+  // Which keys there may be depends on what the file is.
+  if (!text && errors.empty() && !path.ends_with(".yaml")) return std::unexpected(text.error());
   reader.finish();
   if (!text) errors.push_back(text.error());
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));

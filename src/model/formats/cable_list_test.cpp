@@ -147,6 +147,38 @@ TEST_CASE("hosts and switches are told apart by role, name and number of NICs") 
   CHECK(ignored->latency(link(*ignored, "nic:1->Leaf_1")) == 1500_ns);
 }
 
+// Two leaves under two spines, leaf1 with three cables up; bay-sw and leaf3 have storage only, one
+// under a spine, the other under leaf1.
+TEST_CASE("what is odd is told, and where storage stands") {
+  const auto fabric = try_list(
+      "a_device,a_port,b_device,b_port\n"
+      "gpu1,a,leaf1,1\ngpu1,b,leaf2,1\ngpu2,a,leaf1,2\ngpu2,b,leaf2,2\n"
+      "leaf1,5,spine1,1\nleaf1,6,spine1,2\nleaf1,7,spine2,1\n"
+      "leaf2,5,spine1,3\nleaf2,6,spine2,2\n"
+      "store1,a,bay-sw,1\nbay-sw,2,spine1,9\n"
+      "store2,a,leaf3,1\nleaf3,2,leaf1,8\n"
+      "gpu1,c,gpu2,c\ngpu3,a,leaf1,9\n"
+      "spare-sw1,1,spare-sw2,1\nleaf2,20,leaf2,21\n",
+      ", rate: 100 Gbps, nics_per_host: 3");
+  REQUIRE_MESSAGE(fabric.has_value(), fabric.error().text());
+  const auto role = [&](std::string_view name) { return fabric->role_name(node(*fabric, name)); };
+  CHECK(role("leaf1") == "leaf");
+  CHECK(role("spine2") == "spine");
+  CHECK(role("bay-sw") == "leaf");
+  CHECK(role("leaf3") == "spine");
+  CHECK(role("spare-sw1") == "unconnected");
+  CHECK(role("gpu3") == "other");
+  std::string notes;
+  for (const std::string& note : fabric->notes()) notes += note + "\n";
+  for (const std::string_view part :
+       {"because they have not 3 NICs (nics_per_host): store1 (1), store2 (1), gpu3 (1)\n",
+        "from a device to itself, left out: leaf2[20]--leaf2[21]\n",
+        "cables between two hosts: gpu1[c]--gpu2[c]\n",
+        "switches that are connected to no host: spare-sw1, spare-sw2\n",
+        "leaf switches with more or less than 4 cables upwards: leaf2 (2), bay-sw (1)\n"})
+    CHECK_MESSAGE(contains(notes, part), notes);
+}
+
 TEST_CASE("mistakes in a list are named with their place") {
   const std::string head = "a_device,a_port,b_device,b_port,rate,length\n";
   const auto says = [&](std::string_view lines, std::string_view place, std::string_view what,

@@ -390,7 +390,7 @@ class CablingBuilder {
       NameList odd;
       for (const auto& [d, cables] : switches)
         if (cables != usual) odd.add(fmt::format("{} ({})", at(d).name, cables));
-      note(odd, fmt::format("{} switches without {} cables upwards, as most have", role, usual));
+      note(odd, fmt::format("{} switches with more or less than {} cables upwards", role, usual));
     }
   }
 
