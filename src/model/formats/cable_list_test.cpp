@@ -1,5 +1,8 @@
 #include "model/formats/cable_list.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <set>
 

@@ -1,7 +1,9 @@
 #include "model/formats/ibnetdiscover.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <map>

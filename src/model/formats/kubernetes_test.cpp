@@ -1,5 +1,9 @@
 #include "model/formats/kubernetes.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
