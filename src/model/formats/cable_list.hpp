@@ -17,7 +17,7 @@ struct CableListOptions {
   std::int64_t nics_per_host = 0;  // 0: unknown
 };
 
-// One cable a line. Columns: a_device,a_port,b_device,b_port and of choice rate,length,kind; or
+// One cable a line. Columns: a_device,a_port,b_device,b_port, optionally rate,length,kind; or
 // those of NetBox, side_a_device,... (bulk import) or "Device A",... (table export). Without a
 // role, a device is a host or a switch by a word in its name ("gpu12", "leaf3"), otherwise a host
 // if it has as many NICs as hosts have. Port "mlx5_0/2" of a host is a second port of NIC mlx5_0.

@@ -174,7 +174,7 @@ TEST_CASE("what is odd is told, and where storage stands") {
   std::string notes;
   for (const std::string& note : fabric->notes()) notes += note + "\n";
   for (const std::string_view part :
-       {"because they have not 3 NICs (nics_per_host): store1 (1), store2 (1), gpu3 (1)\n",
+       {"because they do not have 3 NICs (nics_per_host): store1 (1), store2 (1), gpu3 (1)\n",
         "from a device to itself, left out: leaf2[20]--leaf2[21]\n",
         "cables between two hosts: gpu1[c]--gpu2[c]\n",
         "switches that are connected to no host: spare-sw1, spare-sw2\n",

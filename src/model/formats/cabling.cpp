@@ -343,7 +343,7 @@ class CablingBuilder {
         direct.add(cable_name(cable));
     }
     note(others,
-         fmt::format("hosts that carry no jobs, because they have not {} NICs (nics_per_host)",
+         fmt::format("hosts that carry no jobs, because they do not have {} NICs (nics_per_host)",
                      options_.host.nic_count()));
     note(loops, "cables from a device to itself, left out");
     note(direct, "cables between two hosts");

@@ -250,7 +250,7 @@ TEST_CASE("names, and what is odd, are told") {
   CHECK(count(fabric, "other_nic") == 2);
   const std::array said{"aggregation nodes, left out: H-0000000000000051",
                         "names no host, each taken as a host: H-0000000000000061",
-                        "have not 1 NICs (nics_per_host): store1 (2)",
+                        "do not have 1 NICs (nics_per_host): store1 (2)",
                         "to itself, left out: leaf1[6]--leaf1[7]",
                         "leaf--nic not of 200 Gbps, as most are: leaf1[8]--"};
   REQUIRE(fabric.notes().size() == said.size());
