@@ -11,6 +11,7 @@
 #include "model/formats/containerlab.hpp"
 #include "model/formats/fabric_yaml.hpp"
 #include "model/formats/graph_export.hpp"
+#include "model/formats/kubernetes.hpp"
 #include "model/formats/slurm.hpp"
 
 namespace weft::cli {
@@ -25,12 +26,14 @@ struct Format {
   Result<std::string> (*write)(const model::Fabric&);
 };
 
-constexpr std::array<Format, 6> formats{{
+constexpr std::array<Format, 8> formats{{
     {"yaml", [](const model::Fabric& f) -> Result<std::string> { return to_fabric_yaml(f); }},
     {"dot", [](const model::Fabric& f) -> Result<std::string> { return to_dot(f); }},
     {"graphml", [](const model::Fabric& f) -> Result<std::string> { return to_graphml(f); }},
     {"slurm", [](const model::Fabric& f) { return to_slurm_topology(f); }},
     {"slurm-blocks", [](const model::Fabric& f) { return to_slurm_blocks(f); }},
+    {"kueue", [](const model::Fabric& f) { return to_kueue(f); }},
+    {"volcano", [](const model::Fabric& f) { return to_volcano(f); }},
     {"containerlab", [](const model::Fabric& f) { return to_containerlab(f); }},
 }};
 
@@ -66,7 +69,9 @@ void add_export(Commands& commands) {
   const auto [c, args] =
       commands.add<ExportArgs>("export", "Write a fabric in another format", export_command);
   c.add_option("fabric", args.fabric, "Scenario or fabric file")->required();
-  c.add_option("--to", args.format, "yaml, dot, graphml, slurm, slurm-blocks or containerlab")
+  c.add_option("--to", args.format,
+               "yaml, dot, graphml, slurm, slurm-blocks, kueue, volcano or "
+               "containerlab")
       ->required();
   c.add_option("-o,--out", args.out, "File; - for standard output");
 }

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/id.hpp"
@@ -157,6 +158,8 @@ class Fabric {
   Result<ScopeId> find_scope(const Token& token) const;
   // Directed links from `a` to `b`, in id order.
   std::vector<LinkId> links_between(NodeId a, NodeId b) const;
+  // What its source says that it does not hold, or that is odd there; for people.
+  std::span<const std::string> notes() const { return notes_; }
 
  private:
   friend class FabricBuilder;
@@ -196,6 +199,7 @@ class Fabric {
   std::map<NodeId, std::vector<NodeId>> rack_domains_;  // of NVSwitches outside hosts
   std::vector<std::string> gpu_models_;
   std::vector<std::uint32_t> gpu_model_;  // by GPU, into gpu_models_
+  std::vector<std::string> notes_;
 };
 
 // The way to a Fabric. Nodes get their role index in order of addition, ports in order of links.
@@ -230,6 +234,7 @@ class FabricBuilder {
   CableId add_circuit(NodeId a, NodeId b, const LinkSpec& spec);
   // The NIC that a GPU uses; without this call freeze() chooses as Fabric::nic_of says.
   void set_nic(NodeId gpu, NodeId nic);
+  void add_note(std::string note) { fabric_.notes_.push_back(std::move(note)); }
   bool has_name(std::string_view name) const { return fabric_.named_nodes_.contains(name); }
   bool has_scope_name(std::string_view name) const { return fabric_.named_scopes_.contains(name); }
   std::size_t node_count() const { return fabric_.node_count(); }

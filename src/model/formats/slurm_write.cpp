@@ -6,6 +6,7 @@
 #include <map>
 
 #include "model/formats/hostlist.hpp"
+#include "model/formats/place_tree.hpp"
 #include "model/formats/slurm.hpp"
 
 namespace weft::model {
@@ -22,7 +23,7 @@ std::string slurm_name(std::string_view name) {
 class TreeWriter {
  public:
   explicit TreeWriter(const Fabric& fabric)
-      : fabric_(fabric), hosts_in_(fabric.scopes().size()), inside_(fabric.scopes().size()) {}
+      : fabric_(fabric), tree_(fabric), hosts_in_(fabric.scopes().size()), open_(tree_.roots) {}
 
   // A block for each innermost place.
   Result<std::string> write_blocks() {
@@ -40,13 +41,13 @@ class TreeWriter {
 
   Result<std::string> write() {
     WEFT_TRY_STATUS(read_hosts());
-    find_children();
     // From each root down, every place before what is inside it.
     while (!open_.empty()) {
       const ScopeId scope = open_.back();
       open_.pop_back();
       WEFT_TRY_STATUS(write_scope(scope));
-      open_.insert(open_.end(), inside_[scope].begin(), inside_[scope].end());
+      const std::vector<ScopeId>& inside = tree_.inside[scope];
+      open_.insert(open_.end(), inside.begin(), inside.end());
     }
     return std::move(out_);
   }
@@ -56,15 +57,12 @@ class TreeWriter {
     if (fabric_.hosts().empty())
       return fail(Errc::unsupported, {}, "the fabric has no hosts for Slurm to run jobs on",
                   "export a fabric with hosts");
-    for (const NodeId host : fabric_.hosts()) WEFT_TRY_STATUS(add_host(host));
+    for (std::size_t i = 0; i < hosts_in_.size(); ++i)
+      for (const NodeId host : tree_.hosts[ScopeId{i}]) {
+        WEFT_TRY(std::string name, claim(fabric_.name(host)));
+        hosts_in_[ScopeId{i}].push_back(std::move(name));
+      }
     return {};
-  }
-  // The smallest place around a host that is not the host itself.
-  ScopeId place_of(NodeId host) const {
-    ScopeId at = fabric_.scope(host);
-    const auto& scopes = fabric_.scopes();
-    while (scopes[at].kind == ScopeKind::host && scopes[at].parent.valid()) at = scopes[at].parent;
-    return at;
   }
   Result<std::string> claim(const std::string& name) {
     std::string made = slurm_name(name);
@@ -82,24 +80,9 @@ class TreeWriter {
                   "rename one of them");
     return made;
   }
-  Status add_host(NodeId host) {
-    WEFT_TRY(std::string name, claim(fabric_.name(host)));
-    hosts_in_[place_of(host)].push_back(std::move(name));
-    return {};
-  }
-  // Scopes with hosts somewhere below them, the last one first. Parents have smaller ids than their
-  // children.
-  void find_children() {
-    const auto& scopes = fabric_.scopes();
-    for (std::size_t i = scopes.size(); i-- > 0;) {
-      const ScopeId scope{i}, parent = scopes[scope].parent;
-      if (hosts_in_[scope].empty() && inside_[scope].empty()) continue;
-      (parent.valid() ? inside_[parent] : open_).push_back(scope);
-    }
-  }
   Status write_scope(ScopeId scope) {
     const std::vector<std::string>& hosts = hosts_in_[scope];
-    const std::vector<ScopeId>& scopes = inside_[scope];
+    const std::vector<ScopeId>& scopes = tree_.inside[scope];
     WEFT_TRY(const std::string name, claim(fabric_.name(scope)));
     if (scopes.empty()) {
       out_ += fmt::format("SwitchName={} Nodes={}\n", name, compress_hostlist(hosts));
@@ -118,8 +101,8 @@ class TreeWriter {
   }
 
   const Fabric& fabric_;
+  PlaceTree tree_;
   Column<ScopeId, std::vector<std::string>> hosts_in_;
-  Column<ScopeId, std::vector<ScopeId>> inside_;
   std::vector<ScopeId> open_;                 // still to be written, the next one last
   std::map<std::string, std::string> taken_;  // Slurm name -> ours
   std::string out_;

@@ -171,6 +171,7 @@ FabricFacts explain(const Fabric& fabric, const State& state) {
   facts.nics = fabric.nics().size();
   facts.hosts = fabric.hosts().size();
   facts.racks = count_racks(fabric);
+  facts.notes.assign(fabric.notes().begin(), fabric.notes().end());
   const Survey survey(fabric, state);
   count_roles(fabric, facts);
   count_tiers(fabric, facts);
