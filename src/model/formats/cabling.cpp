@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -216,10 +217,11 @@ class CablingBuilder {
   // The innermost cut that holds a device of that level, made where it is new.
   ScopeId place(Device d, int level = 1) {
     ScopeId scope = root_;
-    for (std::size_t c = cuts_.size(); c-- > 0 && cuts_[c].level >= level;) {
-      ScopeId& part = cuts_[c].scope[cuts_[c].part[d]];
+    for (Cut& cut : cuts_ | std::views::reverse) {
+      if (cut.level < level) break;
+      ScopeId& part = cut.scope[cut.part[d]];
       if (!part.valid())
-        part = builder_.add_scope(cut_kinds[static_cast<std::size_t>(cuts_[c].level - 2)], scope);
+        part = builder_.add_scope(cut_kinds[static_cast<std::size_t>(cut.level - 2)], scope);
       scope = part;
     }
     return scope;
