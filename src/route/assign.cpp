@@ -13,6 +13,8 @@ namespace {
 constexpr double slack = 1e-9;
 // The search ends this close to the bound: no measurement of a network tells the difference.
 constexpr double close_enough = 1.0005;
+// What was placed by weight and is further off is placed by count too, and the better one kept.
+constexpr double far_off = 1.07;
 // How many flows may push each other in a row, and how often that is tried, per flow of all.
 constexpr std::uint32_t pushes_max = 1;
 constexpr std::size_t effort_per_flow = 8;
@@ -253,16 +255,47 @@ bool Assignment::place_by_chain(std::uint32_t flow, std::uint32_t k) {
   return false;
 }
 
-void Assignment::place_equal(std::span<const std::uint32_t> flows, double bound, Others others) {
-  const auto k = static_cast<std::uint32_t>(std::lround(bound / whole_flows()));
+// The fewest flows that the fullest link can have: those of a rack, each way, over its live links.
+std::uint32_t Assignment::least_count() const {
+  std::vector<std::uint32_t> flows(std::size_t{2} * racks_, 0);
+  for (std::uint32_t f = 0; f < flows_.size(); ++f)
+    if (used_[f])
+      for (const Side side : {up, down}) ++flows[std::size_t{side} * racks_ + rack(side, f)];
+  std::uint32_t least = 1;
+  for (std::size_t r = 0; r < flows.size(); ++r) {
+    std::uint32_t live = 0;
+    for (std::uint32_t p = 0; p < spines_; ++p) live += capacity_[r * spines_ + p] > 0 ? 1 : 0;
+    if (live > 0) least = std::max(least, (flows[r] + live - 1) / live);
+  }
+  return least;
+}
+
+void Assignment::place(std::span<const std::uint32_t> flows, By by, Others others) {
+  const std::uint32_t k = by == By::count ? least_count() : 0;
   for (const std::uint32_t flow : flows) {
-    const std::uint32_t spine = free_pair(flow, k);
+    const std::uint32_t spine = by == By::count ? free_pair(flow, k) : none;
     if (spine != none) {
       put(flow, spine);
-    } else if (others == Others::stay || !place_by_chain(flow, k)) {
+    } else if (by == By::weight || others == Others::stay || !place_by_chain(flow, k)) {
       put_least(flow);
     }
   }
+}
+
+void Assignment::restore(std::span<const std::uint32_t> spines) {
+  undo_.clear();
+  for (std::uint32_t f = 0; f < spines.size(); ++f)
+    if (spine_[f] != spines[f]) move(f, spines[f]);
+}
+
+// For sizes that differ little, or few of them: chains find room where search does not.
+void Assignment::try_by_count(std::span<const std::uint32_t> flows, double bound) {
+  const std::vector<std::uint32_t> first = spine_;
+  const double first_worst = worst();
+  restore(before_);
+  place(flows, By::count, Others::may_move);
+  search(bound);
+  if (worst() >= first_worst) restore(first);
 }
 
 Assignment::Outcome Assignment::solve(Others others) {
@@ -275,12 +308,12 @@ Assignment::Outcome Assignment::solve(Others others) {
     return flows_[a].weight > flows_[b].weight;
   });
   const double least = bound();
-  if (!flows.empty() && all_equal()) {
-    place_equal(flows, least, others);
-  } else {
-    for (const std::uint32_t flow : flows) put_least(flow);
+  const bool equal = all_equal();
+  place(flows, equal ? By::count : By::weight, others);
+  if (others == Others::may_move) {
+    search(least);
+    if (!equal && worst() > least * far_off) try_by_count(flows, least);
   }
-  if (others == Others::may_move) search(least);
   Outcome out{.worst = worst(), .bound = least};
   for (std::uint32_t f = 0; f < flows_.size(); ++f) {
     if (!used_[f]) continue;

@@ -18,7 +18,8 @@ namespace weft::route {
 //
 // Others: heaviest first to the least loaded pair of links, then local search: a flow of the worst
 // link goes where there is room, or pushes another one on, within a fixed effort. bound() tells how
-// far from the best that can be at most.
+// far from the best that can be at most. Where that is far, they are placed as if they were equal,
+// and the better assignment stays.
 //
 // Nothing is random and no clock is read: the same calls give the same assignment.
 class Assignment {
@@ -61,6 +62,7 @@ class Assignment {
 
  private:
   enum Side : std::uint8_t { up = 0, down = 1 };
+  enum class By : std::uint8_t { count, weight };
   struct Change {
     std::uint32_t flow, spine;
   };
@@ -96,7 +98,10 @@ class Assignment {
   bool chain(std::uint32_t flow, std::uint32_t first, std::uint32_t second, std::uint32_t k);
   std::uint32_t next_in_chain(Side side, std::uint32_t rack, std::uint32_t from, std::uint32_t to,
                               std::uint32_t k) const;
-  void place_equal(std::span<const std::uint32_t> flows, double bound, Others others);
+  std::uint32_t least_count() const;
+  void place(std::span<const std::uint32_t> flows, By by, Others others);
+  void try_by_count(std::span<const std::uint32_t> flows, double bound);
+  void restore(std::span<const std::uint32_t> spines);
   void search(double bound);
   bool relieve(std::size_t worst_slot);
   std::vector<std::uint32_t> on(Side side, std::size_t slot) const;
