@@ -396,6 +396,7 @@ const Fabric& Router::fabric() const { return impl_->fabric_; }
 const RoutingConfig& Router::config() const { return impl_->config_; }
 void Router::set_state(const model::State& state) { impl_->set_state(state); }
 void Router::declare(std::span<const Demand> together) { impl_->declare(together); }
+std::string Router::controller_report() const { return impl_->scheme_->report(); }
 std::uint32_t Router::stream_count() const { return impl_->stream_count(); }
 
 bool Router::append_path(const Stream& stream, std::vector<Hop>& out) {

@@ -101,6 +101,8 @@ class Router {
   // Tells the controller of scheme `te` of flows that may be under way together, before their paths
   // are asked for; their links are shared as evenly as can be. Nothing with other schemes.
   void declare(std::span<const Demand> together);
+  // What it has done so far, in words; empty with other schemes.
+  std::string controller_report() const;
 
   // Into how many streams one message divides: the QPs, when it is split over them and the scheme
   // may send them different ways; else 1.

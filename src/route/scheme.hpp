@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -92,6 +93,8 @@ class Scheme {
   // fabric as the controller has it.
   virtual void declare(std::span<const NicDemand>) {}
   virtual void on_sight(const model::State& /*seen*/) {}
+  // In words, what the controller did; empty without one.
+  virtual std::string report() const { return {}; }
   // Drops caches; called when those of NextHops may go.
   virtual void trim() {}
 };

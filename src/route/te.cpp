@@ -101,10 +101,9 @@ class Te final : public Scheme {
   bool append_leg(const Stream& stream, NodeId from, NodeId to, std::vector<Hop>& out) override {
     if (dirty_) solve();
     const auto found = known_.find(key(from, to, stream.qp));
-    const std::uint32_t column =
-        found == known_.end()
-            ? Assignment::none
-            : groups_[found->second.group].assignment.spine_of(found->second.flow);
+    const std::uint32_t column = found == known_.end()
+                                     ? Assignment::none
+                                     : groups_[found->second.group].spine_of(found->second.flow);
     if (column == Assignment::none) return beneath_->append_leg(stream, from, to, out);
     const LinkId path[] = {zone_.port_of[from], up(zone_.rack_of[from], column),
                            reverse(up(zone_.rack_of[to], column)), reverse(zone_.port_of[to])};
@@ -120,16 +119,15 @@ class Te final : public Scheme {
 
   // A pair that an earlier group has already keeps its path, and is no part of this group.
   void declare(std::span<const NicDemand> demands) override {
-    Group group{Assignment(zone_.racks, zone_.columns), {}};
+    Assignment group(zone_.racks, zone_.columns);
     for (const NicDemand& d : demands) {
       const std::uint32_t from = zone_.rack_of[d.src], to = zone_.rack_of[d.dst];
       if (from == Zone::none || to == Zone::none || from == to || d.bytes <= 0) continue;
       const auto [entry, is_new] = known_.try_emplace(key(d.src, d.dst, d.qp));
       if (!is_new) continue;
-      entry->second = {static_cast<std::uint32_t>(groups_.size()),
-                       group.assignment.add({from, to, d.bytes})};
+      entry->second = {static_cast<std::uint32_t>(groups_.size()), group.add({from, to, d.bytes})};
     }
-    set_capacities(group.assignment);
+    set_capacities(group);
     groups_.push_back(std::move(group));
     dirty_ = true;
   }
@@ -138,21 +136,27 @@ class Te final : public Scheme {
     const std::vector<double> before = capacity_;
     see(seen);
     if (capacity_ == before) return;
-    for (Group& group : groups_) set_capacities(group.assignment);
+    for (Assignment& group : groups_) set_capacities(group);
     dirty_ = true;
   }
 
   void trim() override { beneath_->trim(); }
 
+  std::string report() const override {
+    std::string text =
+        fmt::format("te: {} streams assigned, of {} kinds; worst link {:.3f} x the bound",
+                    known_.size(), groups_.size(), furthest_);
+    if (solves_ > 1)
+      text += fmt::format(
+          "; {} times anew: {} paths for streams that had lost theirs, {} for others to make room",
+          solves_ - 1, hit_, moved_);
+    return text;
+  }
+
  private:
   struct Place {
     std::uint32_t group = 0, flow = 0;
   };
-  struct Group {
-    Assignment assignment;
-    Assignment::Outcome outcome;
-  };
-
   LinkId up(std::uint32_t rack, std::uint32_t column) const {
     return zone_.up[std::size_t{rack} * zone_.columns + column];
   }
@@ -185,7 +189,13 @@ class Te final : public Scheme {
   }
 
   void solve() {
-    for (Group& group : groups_) group.outcome = group.assignment.solve();
+    for (Assignment& group : groups_) {
+      const Assignment::Outcome outcome = group.solve();
+      if (outcome.bound > 0) furthest_ = std::max(furthest_, outcome.worst / outcome.bound);
+      if (solves_ > 0) hit_ += outcome.placed;
+      moved_ += outcome.moved;
+    }
+    ++solves_;
     dirty_ = false;
   }
 
@@ -193,9 +203,11 @@ class Te final : public Scheme {
   Zone zone_;
   std::unique_ptr<Scheme> beneath_;
   std::vector<double> capacity_;  // by cell of Zone::up: up, then down
-  std::vector<Group> groups_;
+  std::vector<Assignment> groups_;
   std::unordered_map<std::uint64_t, Place> known_;  // never iterated
   bool dirty_ = false;
+  double furthest_ = 1;  // of all assignments so far
+  std::uint64_t solves_ = 0, hit_ = 0, moved_ = 0;
 };
 
 }  // namespace

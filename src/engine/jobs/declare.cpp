@@ -10,13 +10,14 @@ namespace {
 
 using model::Operation;
 
-// Flows that a group may have: more than a controller's tables hold.
-constexpr std::size_t group_flows_max = std::size_t{1} << 20;
+// Messages that an exchange may have: 512 ranks; more than a controller's tables hold.
+constexpr std::size_t exchange_flows_max = std::size_t{1} << 18;
 // A controller has no interest in what takes no bandwidth.
 constexpr double least_bytes = 4096;
 
-// What may be under way together: a stage of the collectives, or an operation in a dimension.
-using Kind = std::tuple<std::uint32_t, model::Dimension, model::CollectiveOp>;
+// What may be under way together: a stage of the collectives (from 1), or an operation in a
+// dimension; and which round of an exchange (from 1).
+using Kind = std::tuple<std::uint32_t, model::Dimension, model::CollectiveOp, std::uint32_t>;
 using Calls = std::map<std::pair<std::uint32_t, model::CollectiveOp>, double>;
 
 class Declaration {
@@ -25,7 +26,8 @@ class Declaration {
 
   void add(const Job& job) {
     for (std::uint32_t s = 0; s < job.traffic.stages.size(); ++s)
-      add(job.traffic.stages[s], {s + 1, model::Dimension::other, model::CollectiveOp::all_reduce});
+      add(job.traffic.stages[s],
+          {s + 1, model::Dimension::other, model::CollectiveOp::all_reduce, 0});
   }
 
   void add(const GraphJob& job) {
@@ -49,7 +51,7 @@ class Declaration {
         const std::string algorithm = calls.plan(gpus, call.second, bytes).algorithm;
         for (const workload::Stage& stage :
              calls.traffic(gpus, call.second, bytes, algorithm).stages)
-          add(stage, {0, group.dimension, call.second});
+          add(stage, {0, group.dimension, call.second, 0});
       }
     }
   }
@@ -64,7 +66,7 @@ class Declaration {
     return {{model::Note::Severity::warning,
              fmt::format("scheme te: {} exchanges of more than {} messages were not assigned, and "
                          "take e_ecmp's paths",
-                         left_out_, group_flows_max)}};
+                         left_out_, exchange_flows_max)}};
   }
 
  private:
@@ -75,12 +77,22 @@ class Declaration {
       for (const workload::Edge& edge : chain.edges) add(kind, edge.from, edge.to, edge.bytes);
     for (const workload::Edge& flow : stage.flows) add(kind, flow.from, flow.to, flow.bytes);
     for (const workload::Exchange& exchange : stage.exchanges) {
-      if (std::size_t{exchange.size()} * exchange.round_count() > group_flows_max) {
+      if (std::size_t{exchange.size()} * exchange.round_count() > exchange_flows_max) {
         ++left_out_;
         continue;
       }
-      exchange.for_each_message(
-          [&](NodeId from, NodeId to, double bytes) { add(kind, from, to, bytes); });
+      add(exchange, kind);
+    }
+  }
+
+  // Each round is a permutation. Shared evenly by itself, it is so too beside others.
+  void add(const workload::Exchange& exchange, Kind kind) {
+    for (std::uint32_t round = exchange.first_round; round < exchange.end_round; ++round) {
+      std::get<3>(kind) = round;
+      for (std::uint32_t from = 0; from < exchange.size(); ++from) {
+        const std::uint32_t to = exchange.receiver(from, round);
+        add(kind, exchange.ranks[from], exchange.ranks[to], exchange.bytes(from, to));
+      }
     }
   }
 
@@ -90,7 +102,7 @@ class Declaration {
     for (std::uint32_t k = 0; k < graph.ranks_per_actor; ++k) {
       const NodeId from = job.ranks[graph.ranks_of(actor)[k]];
       const NodeId to = job.ranks[graph.ranks_of(peer)[k]];
-      double& bytes = groups_[{0, send.dimension, model::CollectiveOp::send_recv}][{from, to}];
+      double& bytes = groups_[{0, send.dimension, model::CollectiveOp::send_recv, 0}][{from, to}];
       bytes = std::max(bytes, send.bytes);
     }
   }

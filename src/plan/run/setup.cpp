@@ -162,9 +162,11 @@ std::string_view Setup::engine_text() const {
 
 Result<engine::RunResult> Setup::run(const engine::Work& work, route::Router& router,
                                      const engine::Watch& watch) const {
-  const std::vector<model::Note> notes = engine::declare_flows(work, router);
+  std::vector<model::Note> notes = engine::declare_flows(work, router);
   auto result = engine_name == EngineName::fluid ? fluid.run(work, router, changes, watch)
                                                  : packet.run(work, router, changes, watch);
+  if (const std::string report = router.controller_report(); !report.empty())
+    notes.push_back({model::Note::Severity::info, report});
   if (result) result->notes.insert(result->notes.end(), notes.begin(), notes.end());
   return result;
 }
