@@ -144,11 +144,11 @@ class Te final : public Scheme {
 
   std::string report() const override {
     std::string text =
-        fmt::format("te: {} streams assigned, of {} kinds; worst link {:.3f} x the bound",
+        fmt::format("te assigned {} streams (kinds: {}), worst link at most {:.3f} x the bound",
                     known_.size(), groups_.size(), furthest_);
     if (solves_ > 1)
       text += fmt::format(
-          "; {} times anew: {} paths for streams that had lost theirs, {} for others to make room",
+          "; anew after {} changes: {} streams had lost their paths, {} others made room",
           solves_ - 1, hit_, moved_);
     return text;
   }
