@@ -100,7 +100,8 @@ class Te final : public Scheme {
 
   bool append_leg(const Stream& stream, NodeId from, NodeId to, std::vector<Hop>& out) override {
     if (dirty_) solve();
-    const auto found = known_.find(key(from, to, stream.qp));
+    const auto found =
+        stream.qp < parts_.config.qps ? known_.find(key(from, to, stream.qp)) : known_.end();
     const std::uint32_t column = found == known_.end()
                                      ? Assignment::none
                                      : groups_[found->second.group].spine_of(found->second.flow);

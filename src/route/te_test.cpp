@@ -58,6 +58,12 @@ TEST_CASE("te: paths are those of the network, and flows inside a rack have one"
     const std::vector<Path> paths = oracle.paths(d.from, d.to);
     CHECK(std::ranges::find(paths, path_of(te, {d.from, d.to})) != paths.end());
   }
+  // QPs that nobody declared, up to those of other pairs.
+  Router hashed = make_router(fabric, {.scheme = "e_ecmp"});
+  for (std::uint32_t qp = 1; qp < 100; ++qp) {
+    const Stream stream{fabric.nics()[0], fabric.nics()[20], qp};
+    CHECK(path_of(te, stream) == path_of(hashed, stream));
+  }
   const std::vector<Demand> inner{{fabric.nics()[0], fabric.nics()[9], 1}};
   te.declare(inner);
   CHECK(path_of(te, {fabric.nics()[0], fabric.nics()[9]}).size() == 2);
