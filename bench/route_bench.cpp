@@ -9,6 +9,7 @@
 #include "base/rng.hpp"
 #include "model/fabric/state.hpp"
 #include "model/formats/build_fabric.hpp"
+#include "route/assign.hpp"
 #include "route/fib.hpp"
 #include "route/router.hpp"
 
@@ -186,6 +187,51 @@ void fib_walk_8192(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(packets.size()));
 }
 BENCHMARK(fib_walk_8192);
+
+// 16 rings of 252 racks (Meta's zone) for each flow of a NIC, in mixed order, assigned from nothing
+// (with 18 spines), or again after one of them failed.
+Assignment zone_of_rings(int per_nic, bool equal) {
+  constexpr std::uint32_t racks = 252;
+  Rng rng(1);
+  std::vector<Assignment::Flow> flows;
+  std::vector<std::uint32_t> order(racks);
+  for (std::uint32_t r = 0; r < racks; ++r) order[r] = r;
+  const auto shuffle = [&](auto& items) {
+    for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[rng.below(i)]);
+  };
+  for (int ring = 0; ring < 16 * per_nic; ++ring) {
+    shuffle(order);
+    for (std::uint32_t i = 0; i < racks; ++i)
+      flows.push_back({order[i], order[(i + 1) % racks],
+                       equal ? 1 : 0.1 + 0.0009 * static_cast<double>(rng.below(1000))});
+  }
+  shuffle(flows);
+  Assignment out(racks, 18);
+  for (const Assignment::Flow& flow : flows) out.add(flow);
+  return out;
+}
+
+void assign(benchmark::State& state, bool equal, bool spine_fails) {
+  Assignment start = zone_of_rings(static_cast<int>(state.range(0)), equal);
+  if (spine_fails) start.solve();
+  Assignment::Outcome outcome;
+  for (auto _ : state) {
+    state.PauseTiming();
+    Assignment assignment = start;
+    state.ResumeTiming();
+    for (std::uint32_t r = 0; spine_fails && r < 252; ++r) assignment.set_capacity(r, 3, 0, 0);
+    outcome = assignment.solve();
+  }
+  state.counters["worst_over_bound"] = outcome.worst / outcome.bound;
+  state.counters["moved"] = outcome.moved;
+}
+BENCHMARK_CAPTURE(assign, equal, true, false)->Arg(1)->Arg(4)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(assign, unequal, false, false)->Arg(1)->Arg(4)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(assign, equal_spine, true, true)->Arg(1)->Arg(4)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(assign, unequal_spine, false, true)
+    ->Arg(1)
+    ->Arg(4)
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace weft::route

@@ -110,6 +110,16 @@ int compare(const Common& common, const model::FlowSet& set, const plan::Setup& 
   return std::max(fluid_status, packet_status);
 }
 
+// A controller of paths (scheme te) takes all flows to be under way together. Those that say `via`
+// have a path already.
+void declare(const model::FlowSet& set, route::Router& router) {
+  std::vector<route::Demand> together;
+  for (const model::FlowSet::Flow& flow : set.flows)
+    if (set.via_of(flow).empty())
+      together.push_back({flow.src, flow.dst, static_cast<double>(flow.size.count)});
+  router.declare(together);
+}
+
 int flows_command(const Common& common, const FlowsArgs& args) {
   auto options = common.load_options(fabric_file_keys());
   if (!options) return report(options.error());
@@ -126,6 +136,8 @@ int flows_command(const Common& common, const FlowsArgs& args) {
   if (!set) return report(set.error());
   auto router = route::Router::create(setup->fabric, setup->routing, scenario.seed);
   if (!router) return report(router.error());
+
+  declare(*set, *router);
 
   for (const std::string& note : setup->notes) fmt::print(stderr, "weft: note: {}\n", note);
   if (args.compare) return compare(common, *set, *setup, *router);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "route/disjoint_paths.hpp"
@@ -59,12 +60,15 @@ class Router::Impl {
 
   void set_state(const model::State& state) {
     const std::vector<LinkChange> changes = live_.set_state(state);
+    scheme_->on_sight(state.seen());
     if (changes.empty()) return;
     next_hops_.on_change(changes);
     pools_.on_change();
     host_paths_.on_change(changes);
     scheme_->on_change(changes);
   }
+
+  void declare(std::span<const Demand> together);
 
   std::uint32_t stream_count() const {
     const bool splits = row_.qp == QpField::hashed && config_.message_mode == MessageMode::split;
@@ -240,6 +244,25 @@ void Router::Impl::append_candidate_paths(NodeId src, NodeId dst, std::uint32_t 
   }
 }
 
+void Router::Impl::declare(std::span<const Demand> together) {
+  if (config_.scheme != "te") return;
+  const bool turns = config_.message_mode == MessageMode::round_robin;
+  const std::uint32_t qps = turns ? config_.qps : stream_count();
+  std::map<std::pair<NodeId, NodeId>, double> bytes;
+  for (const auto& [from, to, size] : together) {
+    const bool inner =
+        is_gpu(from) && is_gpu(to) && host_paths_.medium_between(from, to) != Medium::none;
+    Ends ends;
+    if (from != to && !inner && find_ends(from, to, ends))
+      bytes[{ends.src_nic, ends.dst_nic}] += size;
+  }
+  std::vector<NicDemand> demands;
+  for (const auto& [nics, size] : bytes)
+    for (std::uint32_t qp = 0; qp < qps; ++qp)
+      demands.push_back({nics.first, nics.second, qp, size / qps});
+  scheme_->declare(demands);
+}
+
 bool Router::Impl::append_between_ends(NodeId src, NodeId dst, std::uint32_t qp,
                                        std::uint32_t message, std::vector<Hop>& out) {
   if (src == dst) return true;
@@ -372,6 +395,8 @@ Result<Router> Router::create(const Fabric& fabric, const RoutingConfig& config,
 const Fabric& Router::fabric() const { return impl_->fabric_; }
 const RoutingConfig& Router::config() const { return impl_->config_; }
 void Router::set_state(const model::State& state) { impl_->set_state(state); }
+void Router::declare(std::span<const Demand> together) { impl_->declare(together); }
+std::string Router::controller_report() const { return impl_->scheme_->report(); }
 std::uint32_t Router::stream_count() const { return impl_->stream_count(); }
 
 bool Router::append_path(const Stream& stream, std::vector<Hop>& out) {

@@ -34,7 +34,8 @@ struct RoutingConfig {
   Duration flowlet_gap = 100_us;
   std::uint32_t entropies = 0;
   std::uint32_t paths = 4;
-  Where where = {};  // of the section, for messages
+  Duration te_sees = {};  // how old the state of the fabric is that the controller of `te` has
+  Where where = {};       // of the section, for messages
 };
 
 // Reads `routing:`; errors go to the list. A null section gives the defaults. docs/routing.md
@@ -71,6 +72,12 @@ struct UdpPorts {
   std::uint16_t src = 0, dst = 0;
 };
 
+// Bytes between two ends as append_gpu_path takes them.
+struct Demand {
+  NodeId from, to;
+  double bytes;
+};
+
 using Path = std::vector<LinkId>;  // in path order; a detour may cross a link twice
 
 class Router {
@@ -90,6 +97,12 @@ class Router {
   // for every path that crosses a changed link or starts or ends in a host with one. Cost: what
   // changed is forgotten and found again on demand.
   void set_state(const model::State& state);
+
+  // Tells the controller of scheme `te` of flows that may be under way together, before their paths
+  // are asked for; their links are shared as evenly as can be. Nothing with other schemes.
+  void declare(std::span<const Demand> together);
+  // What it has done so far, in words; empty with other schemes.
+  std::string controller_report() const;
 
   // Into how many streams one message divides: the QPs, when it is split over them and the scheme
   // may send them different ways; else 1.

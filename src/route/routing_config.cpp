@@ -15,19 +15,15 @@ namespace {
 constexpr std::int64_t qp_count_max = 4096, path_count_max = 256;
 // Of the UDP source port.
 constexpr std::int64_t entropy_count_max = 65'536;
+constexpr Duration te_sees_max = 86'400_s;
 
 std::string read_scheme(Reader& reader, std::string fallback) {
   const std::string name = reader.text("scheme", fallback);
   if (find_scheme(name) != nullptr) return name;
   const std::vector<std::string> names = scheme_names();
-  if (name == "te") {
-    reader.error(Errc::unsupported, reader.where("scheme"),
-                 "routing scheme \"te\" is not available in this version", "use e_ecmp or optimal");
-  } else {
-    reader.error(Errc::unknown, reader.where("scheme"),
-                 fmt::format("unknown routing scheme \"{}\"{}", name, did_you_mean(name, names)),
-                 fmt::format("choose one of {}", fmt::join(names, ", ")));
-  }
+  reader.error(Errc::unknown, reader.where("scheme"),
+               fmt::format("unknown routing scheme \"{}\"{}", name, did_you_mean(name, names)),
+               fmt::format("choose one of {}", fmt::join(names, ", ")));
   return fallback;
 }
 
@@ -51,6 +47,16 @@ RoutingConfig read_routing(const Config& section, Errors& errors) {
   config.entropies =
       static_cast<std::uint32_t>(reader.count("entropies", config.entropies, 0, entropy_count_max));
   config.paths = static_cast<std::uint32_t>(reader.count("paths", config.paths, 1, path_count_max));
+  if (const Config* te = reader.child("te"); te != nullptr) {
+    Reader controller(*te, "routing.te", errors);
+    config.te_sees = controller.duration("sees", config.te_sees);
+    if (config.te_sees < Duration{} || config.te_sees > te_sees_max)
+      controller.error(
+          Errc::value, controller.where("sees"),
+          fmt::format("a controller cannot see the state of {} ago", to_text(config.te_sees)),
+          "give a time from 0 to 1 day; Meta's controller works every 30 s");
+    controller.finish();
+  }
   reader.finish();
   return config;
 }

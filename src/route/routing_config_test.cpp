@@ -62,10 +62,11 @@ TEST_CASE("routing: what is refused, and how") {
   CHECK(read("{scheme: ecmpp}").errors ==
         "s.yaml:1:10: unknown routing scheme \"ecmpp\" (did you mean \"ecmp\"?); choose one of "
         "ecmp, e_ecmp, pinned, spray, optimal, minimal, valiant, ugal, ugal_g, flowlet, adaptive, "
-        "reps, multipath\n");
-  CHECK(read("{scheme: te}").errors ==
-        "s.yaml:1:10: routing scheme \"te\" is not available in this version; use e_ecmp or "
-        "optimal\n");
+        "reps, multipath, te\n");
+  CHECK(read("{scheme: te, te: {sees: 2 weeks}}").errors.starts_with("s.yaml:1:25: "));
+  CHECK(read("{scheme: te, te: {sees: 172800 s}}").errors.starts_with("s.yaml:1:25: a controller"));
+  CHECK(read("{scheme: te, te: {seen: 10 s}}").errors.starts_with("s.yaml:1:19: "));
+  CHECK(read("{scheme: te, te: {sees: 10 s}}").config.te_sees == 10_s);
   for (const char* yaml :
        {"{qps: 0}", "{qps: -1}", "{qps: 4097}", "{qps: many}", "{qps: [1]}", "{message_mode: both}",
         "{hash: md5}", "{seeds: none}", "{weighted: 2}", "{scheme: [ecmp]}", "{qp: 4}", "[ecmp]",
@@ -105,6 +106,7 @@ TEST_CASE("a router refuses what its fabric does not allow") {
   };
   for (const char* scheme : {"minimal", "valiant", "ugal", "ugal_g"})
     CHECK(refusal({.scheme = scheme}) == Errc::unsupported);
+  CHECK(refusal({.scheme = "te"}) == Errc::io);  // accepted
   CHECK(refusal({.scheme = "x"}) == Errc::unknown);
   CHECK(refusal({.hash = "x"}) == Errc::unknown);
   CHECK(refusal({.qps = 0}) == Errc::value);

@@ -9,7 +9,7 @@ namespace weft::route {
 namespace {
 
 using enum SchemeEngine;
-constexpr std::array<SchemeRow, 13> schemes{{
+constexpr std::array<SchemeRow, 14> schemes{{
     {"ecmp", QpField::ignored, any, make_ecmp},
     {"e_ecmp", QpField::hashed, any, make_e_ecmp},
     {"pinned", QpField::ignored, any, make_pinned},
@@ -23,6 +23,7 @@ constexpr std::array<SchemeRow, 13> schemes{{
     {"adaptive", QpField::ignored, packet, make_ecmp},
     {"reps", QpField::ignored, packet, make_ecmp},
     {"multipath", QpField::ignored, packet, make_ecmp},
+    {"te", QpField::hashed, any, make_te},
 }};
 
 }  // namespace

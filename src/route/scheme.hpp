@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -66,6 +67,13 @@ struct Parts {
   Hasher hasher;
 };
 
+// A flow that a controller is told of: a QP between two NICs.
+struct NicDemand {
+  NodeId src, dst;
+  std::uint32_t qp;
+  double bytes;
+};
+
 class Scheme {
  public:
   virtual ~Scheme() = default;
@@ -81,6 +89,12 @@ class Scheme {
   // Whether one leg may cross a link twice.
   virtual bool may_repeat() const { return false; }
   virtual void on_change(std::span<const LinkChange>) {}
+  // For schemes with a controller: flows that may be under way together, and the state of the
+  // fabric as the controller has it.
+  virtual void declare(std::span<const NicDemand>) {}
+  virtual void on_sight(const model::State& /*seen*/) {}
+  // In words, what the controller did; empty without one.
+  virtual std::string report() const { return {}; }
   // Drops caches; called when those of NextHops may go.
   virtual void trim() {}
 };
@@ -97,6 +111,7 @@ const SchemeRow* find_scheme(std::string_view name);
 // One per file; scheme.cpp names them.
 Result<std::unique_ptr<Scheme>> make_ecmp(Parts& parts);
 Result<std::unique_ptr<Scheme>> make_e_ecmp(Parts& parts);
+Result<std::unique_ptr<Scheme>> make_te(Parts& parts);
 Result<std::unique_ptr<Scheme>> make_pinned(Parts& parts);
 Result<std::unique_ptr<Scheme>> make_spray(Parts& parts);
 Result<std::unique_ptr<Scheme>> make_optimal(Parts& parts);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -501,6 +503,30 @@ Result<FaultTimeline> read_faults(const Fabric& fabric, const Config& section, s
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   TimelineBuilder builder(faults, limits, section.where);
   WEFT_TRY_STATUS(builder.add_snapshots(out.snapshots));
+  return out;
+}
+
+std::vector<FaultTimeline::Snapshot> seen_late(std::span<const FaultTimeline::Snapshot> snapshots,
+                                               Duration late) {
+  std::vector<Time> times;
+  for (const auto& [at, state] : snapshots)
+    for (const Time time : {at, at + late})
+      if (time == at || at.ps > 0) times.push_back(time);
+  std::ranges::sort(times);
+  const auto repeats = std::ranges::unique(times);
+  times.erase(repeats.begin(), repeats.end());
+  // The last that holds at a time, where those after the start count from `delay` on.
+  const auto last = [&](Time time, Duration delay) {
+    const auto after = std::ranges::find_if(snapshots, [&](const auto& snapshot) {
+      return snapshot.at.ps > 0 && snapshot.at + delay > time;
+    });
+    return after == snapshots.begin() ? State{} : std::prev(after)->state;
+  };
+  std::vector<FaultTimeline::Snapshot> out;
+  for (const Time time : times) {
+    out.push_back({time, last(time, Duration{})});
+    out.back().state.set_seen(std::make_shared<const State>(last(time, late)));
+  }
   return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,5 +51,11 @@ struct FaultTimeline {
 // Cost: O(strikes x overlap + exceptions), each within `limits`.
 Result<FaultTimeline> read_faults(const Fabric& fabric, const Config& section,
                                   std::uint64_t seed = 1, const FaultLimits& limits = {});
+
+// The same states as a controller sees them that hears of every change `late`: each snapshot has
+// State::seen() set, and there is one more wherever it hears of something. What holds from the
+// start it knows.
+std::vector<FaultTimeline::Snapshot> seen_late(std::span<const FaultTimeline::Snapshot> snapshots,
+                                               Duration late);
 
 }  // namespace weft::model

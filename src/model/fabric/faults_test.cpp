@@ -367,5 +367,34 @@ TEST_CASE("every snapshot is the combination of the active faults") {
   }
 }
 
+TEST_CASE("faults seen late: at every moment the state as it was so long ago") {
+  const Fabric f = zone();
+  const FaultTimeline t =
+      timeline(f,
+               "- {kind: switch_down, switch: ctsw:0, until: 4 us}\n"  // known from the start
+               "- {kind: switch_down, switch: ctsw:1, at: 2 us, until: 3 us}\n"
+               "- {kind: switch_drain, switch: ctsw:1, at: 9 us}\n");
+  for (const std::int64_t late : {1, 2, 5}) {
+    const auto seen = seen_late(t.snapshots, Duration{late * 1'000'000});
+    CHECK(std::ranges::is_sorted(seen, {}, [](const auto& s) { return s.at; }));
+    const auto at = [](const auto& snapshots, std::int64_t us) -> const State& {
+      const State* current = &snapshots.front().state;
+      for (const auto& snapshot : snapshots)
+        if (snapshot.at.ps <= us * 1'000'000) current = &snapshot.state;
+      return *current;
+    };
+    for (std::int64_t us = 0; us < 20; ++us)
+      for (const char* const name : {"ctsw:0", "ctsw:1"}) {
+        CAPTURE(us);
+        const NodeId n = node(f, name);
+        CHECK(at(seen, us).node(n) == at(t.snapshots, us).node(n));
+        CHECK(at(seen, us).seen().node(n) ==
+              at(t.snapshots, std::max<std::int64_t>(0, us - late)).node(n));
+      }
+  }
+  CHECK(seen_late({}, 1_us).empty());
+  CHECK(&t.initial().seen() == &t.initial());
+}
+
 }  // namespace
 }  // namespace weft::model

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "model/fabric/fabric.hpp"
@@ -36,6 +38,10 @@ class State {
   void set(LinkId link, Condition condition);
   void set(NodeId node, Condition condition);
 
+  // What a central controller takes the state to be: this one, unless it looks late.
+  const State& seen() const { return seen_ ? *seen_ : *this; }
+  void set_seen(std::shared_ptr<const State> seen) { seen_ = std::move(seen); }
+
   // Exceptions in id order.
   const std::map<LinkId, Condition>& troubled_links() const { return links_; }
   const std::map<NodeId, Condition>& troubled_nodes() const { return nodes_; }
@@ -44,6 +50,7 @@ class State {
   std::uint64_t version_ = 0;
   std::map<LinkId, Condition> links_;
   std::map<NodeId, Condition> nodes_;
+  std::shared_ptr<const State> seen_;
 };
 
 // A State spread over all links, for inner loops: a link is down when it or one of its ends is.

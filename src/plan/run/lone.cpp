@@ -4,6 +4,7 @@
 
 #include "engine/fluid/job_run.hpp"
 #include "engine/fluid/stage.hpp"
+#include "engine/jobs/declare.hpp"
 
 namespace weft::plan {
 
@@ -15,6 +16,7 @@ Result<LoneCollective> LoneCollective::run(const Setup& setup, std::uint64_t see
   WEFT_TRY(route::Router router, route::Router::create(setup.fabric, setup.routing, seed));
   const auto shares = engine::stage_shares(traffic, setup.fabric);
   const engine::Job job{.name = "perf", .traffic = std::move(traffic), .ranks = request.ranks};
+  engine::declare_flows({{&job, 1}, {}}, router);
   Progress silent("", 0, Progress::Show::never);
   const auto result =
       engine::fluid::run_jobs({&job, 1}, {}, router, setup.changes, setup.fluid.options, silent);

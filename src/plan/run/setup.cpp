@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "engine/jobs/declare.hpp"
 #include "engine/packet/read_options.hpp"
 #include "model/fabric/faults.hpp"
 #include "model/formats/build_fabric.hpp"
@@ -145,6 +146,8 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
       setup.changes = timeline->snapshots;
       setup.fault_lines = timeline->lines;
       add_fault_spans(*timeline, setup);
+      if (setup.routing.te_sees > Duration{})
+        setup.changes = model::seen_late(setup.changes, setup.routing.te_sees);
     } else {
       append(errors, std::move(timeline).error());
     }
@@ -159,8 +162,13 @@ std::string_view Setup::engine_text() const {
 
 Result<engine::RunResult> Setup::run(const engine::Work& work, route::Router& router,
                                      const engine::Watch& watch) const {
-  return engine_name == EngineName::fluid ? fluid.run(work, router, changes, watch)
-                                          : packet.run(work, router, changes, watch);
+  std::vector<model::Note> notes = engine::declare_flows(work, router);
+  auto result = engine_name == EngineName::fluid ? fluid.run(work, router, changes, watch)
+                                                 : packet.run(work, router, changes, watch);
+  if (const std::string report = router.controller_report(); !report.empty())
+    notes.push_back({model::Note::Severity::info, report});
+  if (result) result->notes.insert(result->notes.end(), notes.begin(), notes.end());
+  return result;
 }
 
 Status require_fluid(const Setup& setup, std::string_view what) {

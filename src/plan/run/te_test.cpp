@@ -1,0 +1,74 @@
+// Scheme te in whole runs. At line rate, so that the network alone decides.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "plan/run/run.hpp"
+#include "plan/run/test_kit.hpp"
+
+namespace weft::plan {
+namespace {
+
+using testing::run;
+
+// Seconds of each variant's first job.
+std::vector<double> times(const std::string& yaml) {
+  std::vector<double> out;
+  for (const model::VariantOutcome& variant : run(yaml).variants) {
+    CHECK(variant.completion.unfinished == 0);
+    out.push_back(variant.jobs.front().time_mean_s);
+  }
+  return out;
+}
+
+TEST_CASE("te: whole flows at line rate on both engines, also after failures it has heard of") {
+  // 16 NICs of each rack send to other racks, over 18 spines.
+  const std::string faults =
+      ", faults: [{kind: link_down, tier: rtsw->ctsw, count: 8, pick: random, at: 1 ns}]}\n";
+  for (const char* engine : {"fluid", "packet"}) {
+    CAPTURE(std::string(engine));
+    const std::vector<double> s =
+        times(fmt::format("fabric: {{generator: ai_zone, racks: 8, spines: 18}}\n"
+                          "collectives: {{cost: line_rate}}\n"
+                          "jobs: [{{name: pairs, collective: send_recv, gpus: 128, bytes: 16 MiB, "
+                          "place: scattered}}]\n"
+                          "engine: {}\n"
+                          "routing: {{scheme: te, qps: 4}}\n"
+                          "compare:\n"
+                          "  te: {{}}\n"
+                          "  e_ecmp: {{routing: {{scheme: e_ecmp}}}}\n"
+                          "  heard at once: {{routing: {{qps: 4}}{}"
+                          "  heard soon: {{routing: {{te: {{sees: 100 us}}}}{}"
+                          "  not heard of: {{routing: {{te: {{sees: 30 s}}}}{}",
+                          engine, faults, faults, faults));
+    const double alone = 16.0 * (1 << 20) / 50e9;  // at 400 Gbps
+    CHECK(s[0] > alone);
+    CHECK(s[0] < 1.05 * alone);  // with headers and latency
+    CHECK(s[1] > 2 * alone);
+    CHECK(s[2] < 1.05 * alone);
+    CHECK(s[3] > 1.05 * s[2]);
+    CHECK(s[4] > 1.2 * s[3]);
+    CHECK(s[4] < s[1]);  // most paths are still assigned
+  }
+}
+
+TEST_CASE("te: a training step, and other fabrics refused where the scenario says so") {
+  const std::vector<double> s = times(
+      "fabric: {generator: ai_zone, racks: 4, spines: 16}\n"
+      "jobs: [{name: t, model: llama3-8b, parallel: {tp: 2, pp: 2, dp: 16}, batch: 64, "
+      "place: random}]\n"
+      "compare:\n"
+      "  te: {routing: {scheme: te, qps: 4}}\n"
+      "  ecmp: {routing: {scheme: ecmp}}\n");
+  CHECK(s[0] < s[1]);
+  const auto file = model::parse_scenario(
+      "fabric: {generator: fat_tree, k: 4}\nrouting: {scheme: te}\n"
+      "jobs: [{name: a, collective: all_reduce, gpus: 16, bytes: 1 MiB}]\n",
+      "test.yaml", {});
+  REQUIRE(file.has_value());
+  const auto outcome = run_scenario(*file, {});
+  REQUIRE(!outcome.has_value());
+  CHECK(outcome.error().text().starts_with("test.yaml:2:10: scheme te assigns the paths of a"));
+}
+
+}  // namespace
+}  // namespace weft::plan
