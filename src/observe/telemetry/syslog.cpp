@@ -248,8 +248,9 @@ void skip_marks(Cursor& in) {
   constexpr std::size_t mark_max = 24;
   for (int i = 0; i < 3 && in.front() == '['; ++i) {
     const std::size_t end = in.rest().substr(0, mark_max).find(']');
-    if (end == std::string_view::npos || in.at(end + 1) != ' ') return;
-    in.skip(end + 2);
+    if (end == std::string_view::npos || (in.at(end + 1) != ' ' && in.at(end + 1) != '[')) return;
+    in.skip(end + 1);
+    in.skip_blanks();
   }
 }
 
@@ -325,11 +326,27 @@ void skip_level(Cursor& in) {
     if (in.front() == level.front() && in.rest().starts_with(level)) return in.skip(level.size());
 }
 
+// Tags without a colon behind them: Junos' "fpc0 TEXT", SONiC's "swss#supervisord TEXT", Cumulus'
+// "/usr/sbin/smond : : TEXT".
+void take_bare_tag(Cursor& in, std::size_t end, SyslogMessage& out) {
+  const std::string_view word = in.rest().substr(0, end);
+  if (word.size() > 3 && word.starts_with("fpc") && is_digit(word[3])) {
+    out.program = word.substr(0, 3);
+  } else if (word.find('#') != std::string_view::npos || in.at(end + 1) == ':') {
+    out.program = without_path(without_container(word));
+  } else {
+    return;
+  }
+  in.skip(end + 1);
+  while (in.front() == ':' || in.front() == ' ') in.skip(1);
+}
+
 // "TAG[PID]: " or "TAG: "; a text without a tag stays whole.
 void take_tag(Cursor& in, SyslogMessage& out) {
   const std::string_view rest = in.rest();
   const std::size_t end = rest.find_first_of(" :[");
-  if (end == std::string_view::npos || end == 0 || rest[end] == ' ' || rest[0] == '%') return;
+  if (end == std::string_view::npos || end == 0 || rest[0] == '%') return;
+  if (rest[end] == ' ') return take_bare_tag(in, end, out);
   std::size_t after = end;
   if (rest[end] == '[') {
     after = rest.find(']', end);
