@@ -25,7 +25,7 @@ constexpr double held_out_bar = 0.9;  // understood, of all events of that half
 constexpr std::uint32_t card = 1;
 
 // Heads before {}, the message, of a device named rtsw-0 or host-0; the names of its port towards
-// ctsw:0, of which the fabric has the first.
+// ctsw:0, of which the fabric has the first. "#" before a head: with sequence numbers.
 struct DialectForms {
   std::vector<std::string_view> heads;
   std::vector<std::string_view> ports;
@@ -35,7 +35,7 @@ const std::map<std::string, DialectForms, std::less<>>& forms() {
   static const std::map<std::string, DialectForms, std::less<>> all{
       {"eos",
        {{"<189>Nov 21 04:05:06 rtsw-0 {}", "<189>2026-11-21T04:05:06.123456+00:00 rtsw-0 {}",
-         "<189>1 2026-11-21T04:05:06.123Z rtsw-0 EOS - - - {}"},
+         "<189>Nov 21 2026 04:05:06 rtsw-0 {}", "#<189>Nov 21 04:05:06 rtsw-0 {}"},
         {"Ethernet9/1", "Et9/1"}}},
       {"nxos",
        {{"<189>rtsw-0: 2026 Nov 21 04:05:06.123 UTC: {}", "2026 Nov 21 04:05:06 rtsw-0 {}",
@@ -145,7 +145,9 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
 
 std::string line_of(const Row& row, const DialectForms& form, std::uint64_t hash) {
   std::string out{form.heads[(hash >> 8) % form.heads.size()]};
-  out = replaced(out, "{}", row.message);
+  const bool is_numbered = out.starts_with('#');
+  out = replaced(out.substr(is_numbered ? 1 : 0), "{}", row.message);
+  if (is_numbered) out = replaced(out, ": %", ": 471: %");
   out = replaced(out, "{port}", form.ports[(hash >> 16) % form.ports.size()]);
   out = replaced(out, "{peer}", (hash >> 24) % 4 == 0 ? "2001:db8::9" : "10.9.0.1");
   return replaced(replaced(out, "{nic}", "eth2"), "{card}", std::to_string(card));
