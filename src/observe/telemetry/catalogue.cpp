@@ -45,6 +45,16 @@ bool is_like(std::string_view pattern, std::string_view key) {
   }
 }
 
+// Whether a message's name tells the end of what the rest of it names: a family of faults does not
+// include it.
+bool tells_end(std::string_view key) {
+  constexpr std::string_view ends[] = {"CLEAR",     "CLEARED",  "OK",
+                                       "RECOVERED", "RESTORED", "RECOVER"};
+  return std::ranges::any_of(ends, [&](std::string_view end) {
+    return key.ends_with(end) && key.size() > end.size() && key[key.size() - end.size() - 1] == '_';
+  });
+}
+
 MessageRow read_message_row(const Config& config, Errors& errors) {
   MessageRow out;
   Reader reader(config, "message", errors);
@@ -178,8 +188,10 @@ const MessageRow* Catalogue::find(std::string_view key, std::string_view text,
   }
   for (std::uint32_t at = keys_.find(by_facility, facility_of(key)); at != NameTable::none;
        at = rows_[at].next) {
-    if (is_like(rows_[at].mnemonic, key) && matches(rows_[at].pattern, text, out))
-      return &rows_[at];
+    const MessageRow& row = rows_[at];
+    if (is_like(row.mnemonic, key) && (row.mnemonic.back() != '*' || !tells_end(key)) &&
+        matches(row.pattern, text, out))
+      return &row;
     out = {};
   }
   return nullptr;

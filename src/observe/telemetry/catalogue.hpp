@@ -38,7 +38,8 @@ bool matches(const Pattern& pattern, std::string_view text, Captures& out);
 
 struct MessageRow {
   std::uint32_t dialects = 0;  // bit by Dialect
-  // The key is the mnemonic, or without one the program. "*" in a mnemonic stands for anything.
+  // The key is the mnemonic, or without one the program. "*" in a mnemonic stands for anything;
+  // at its end not for the names of ends, such as "..._CLEAR" and "..._RECOVERED".
   std::string program, mnemonic;
   Pattern pattern;
   std::uint8_t severity = 5;  // for those who write such messages

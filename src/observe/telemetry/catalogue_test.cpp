@@ -90,6 +90,29 @@ TEST_CASE("each dialect has words for what devices must be able to say") {
   }
 }
 
+TEST_CASE("a family of mnemonics is one row, but not the ends of what it tells") {
+  const auto config = parse_yaml(
+      "builtin: false\nmessages:\n"
+      "  - {mnemonic: \"X-*-FAN_*\", kind: fan_fail}\n"
+      "  - {mnemonic: X-4-FAN_ODD, text: \"exact {*}\"}\n",
+      "messages.yaml");
+  REQUIRE(config.has_value());
+  const auto catalogue = Catalogue::from_yaml(*config);
+  REQUIRE(catalogue.has_value());
+  const auto kind = [&](std::string_view key, std::string_view text) {
+    Captures found;
+    const MessageRow* row = catalogue->find(key, text, found);
+    return row == nullptr ? "none" : to_text(row->kind);
+  };
+  CHECK(kind("X-2-FAN_FAIL", "text") == "fan_fail");
+  CHECK(kind("X-5-FAN_FAIL_CLEAR", "text") == "none");
+  CHECK(kind("X-5-FAN_OK", "text") == "none");
+  CHECK(kind("X-4-FAN_ODD", "exact row") == "info");
+  CHECK(kind("X-4-FAN_ODD", "other text") == "fan_fail");
+  CHECK(kind("Y-2-FAN_FAIL", "text") == "none");
+  CHECK(kind("XY-2-FAN_FAIL", "text") == "none");
+}
+
 TEST_CASE("a file's rows stand before the built-in ones, or alone") {
   const auto read = [](std::string_view yaml) {
     auto config = parse_yaml(yaml, "messages.yaml");

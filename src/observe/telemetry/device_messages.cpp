@@ -152,6 +152,10 @@ messages:
      text: "{*} to neighbor {peer} on interface {port} is up{*}"}
   - {mnemonic: BGP-5-ADJCHANGE, kind: bgp_up, text: "bgp-{*} neighbor {peer} Up{*}"}
   - {mnemonic: BGP-5-ADJCHANGE, kind: bgp_down, text: "bgp-{*} neighbor {peer} Down{*}"}
+  # As IOS words it.
+  - {mnemonic: BGP-5-ADJCHANGE, kind: bgp_up, text: "neighbor {peer} {*}Up"}
+  - {mnemonic: BGP-5-ADJCHANGE, kind: bgp_up, text: "neighbor {peer} Up"}
+  - {mnemonic: BGP-5-ADJCHANGE, kind: bgp_down, text: "neighbor {peer} {*}Down {*}"}
   - {mnemonic: "MODULE-*-MOD_DIAG_FAIL", kind: card_fail, text: "Module {card} ({*}"}
   - {mnemonic: "MODULE-*-MOD_*FAIL*", kind: card_fail, text: "Initialization of module {card} ({*}"}
   - {mnemonic: "MODULE-*-MOD_*FAIL*", kind: card_fail, text: "Module {card} ({*}"}
@@ -204,6 +208,7 @@ messages:
      text: "{*}temperature{*}"}
   - {mnemonic: "PLATFORM-SHELFMGR-*-NODE_KERNEL_DUMP_EVENT", kind: card_fail}
   - {mnemonic: "PLATFORM-INV-*-NODE_STATE_CHANGE", kind: card_ok, text: "{*}state: IOS XR RUN"}
+  - {mnemonic: "PLATFORM-INV-*-OIROUT", kind: card_fail}
   - {mnemonic: "OS-DUMPER-*-DUMP_REQUEST", kind: process_crash}
   - {mnemonic: "OS-SYSMGR-*-ERROR", kind: process_crash, text: "{*} exited, will be respawned{*}"}
   - {mnemonic: "MGBL-CONFIG-*-DB_COMMIT", kind: config_commit}

@@ -366,12 +366,13 @@ void skip_sequence(Cursor& in) {
 }
 
 // What devices that write their own head put before the text, maybe behind a relay's head:
-//   [471: ][HOST: | HOST | : ][RP/0/RP0/CPU0:]STAMP[ ZONE]:
+//   [471: [471: ]][HOST: | HOST | : ][RP/0/RP0/CPU0:]STAMP[ ZONE]:
 // False, and no change, when it is not that.
 bool take_own_head(Cursor& line, Timestamp received, SyslogMessage& out) {
   Cursor in = line;
   SyslogMessage own = out;
   skip_sequence(in);
+  skip_sequence(in);  // IOS: of the message and of the device
   if (in.take(':')) in.skip_blanks();
   for (int words = 0;; ++words) {
     const std::string_view rest = in.rest();

@@ -136,6 +136,7 @@ TEST_CASE("heads that devices write themselves, behind relays, with numbers and 
   // IOS and IOS-XR.
   is("<189>471: h: *Nov 21 04:05:06.123: %A-5-B: text: more", "h||A-5-B", ms);
   is("<189>471: h: Nov 21 04:05:06.123 MEST: %A-5-B: text: more", "h||A-5-B", ms);
+  is("<189>88: 000088: Nov 21 04:05:06.123: %A-5-B: text: more", "||A-5-B", ms);
   is("<189>471: *Nov 21 04:05:06.123 UTC: %A-5-B: text: more", "||A-5-B", ms);
   is("<189>Nov 21 04:05:09 h 471: *Nov 21 04:05:06.123: %A-5-B: text: more", "h||A-5-B", ms);
   is("<187>471: h RP/0/RSP0/CPU0:Nov 21 04:05:06.123 UTC: ifmgr[230]: %A-B-3-C : text: more",
