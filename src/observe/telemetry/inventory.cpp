@@ -105,6 +105,7 @@ std::uint32_t Inventory::find_port(NodeId device, std::string_view name) const {
   const auto is_letter = [](char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; };
   const std::string_view numbers(std::ranges::find_if_not(name, is_letter), name.end());
   const std::string_view type = name.substr(0, name.size() - numbers.size());
+  if (type.empty()) return NameTable::none;
   for (const auto& [shorter, longer] : interface_types)
     for (const auto& [from, to] : {std::pair(shorter, longer), std::pair(longer, shorter)}) {
       if (type != from) continue;
@@ -117,7 +118,9 @@ std::uint32_t Inventory::find_port(NodeId device, std::string_view name) const {
 
 LinkId Inventory::port(NodeId device, std::string_view interface_name) const {
   std::uint32_t found = find_port(device, interface_name);
-  if (found == NameTable::none) found = find_port(device, bare_name(interface_name));
+  if (found == NameTable::none)
+    if (const std::string_view bare = bare_name(interface_name); bare != interface_name)
+      found = find_port(device, bare);
   return found == NameTable::none ? LinkId{} : LinkId(found);
 }
 
@@ -129,11 +132,12 @@ NodeId Inventory::nic(NodeId host, std::string_view name) const {
 }
 
 LinkId Inventory::find_neighbour(NodeId device, std::string_view neighbour) const {
-  if (const LinkId own = port(device, neighbour); own.valid()) return own;
+  // Before the ports, which are looked for under many names.
   if (const std::uint32_t end = ends_.find(anybody, neighbour); end != NameTable::none) {
     const LinkId theirs(end);
     return fabric_->to(theirs) == device ? model::reverse(theirs) : LinkId{};
   }
+  if (const LinkId own = port(device, neighbour); own.valid()) return own;
   const NodeId peer = this->device(neighbour);
   if (!peer.valid()) return {};
   const std::uint32_t link =

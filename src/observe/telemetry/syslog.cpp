@@ -166,8 +166,9 @@ void take_zone(Cursor& in, SyslogMessage& out) {
 
 // "Mmm dd hh:mm:ss", the year before it (NX-OS) or behind the day, or to be inferred.
 bool take_bsd(Cursor& in, Timestamp received, int year, SyslogMessage& out) {
+  if (in.at(3) != ' ') return false;
   const int month = month_at(in.rest());
-  if (month == 0 || in.at(3) != ' ') return false;
+  if (month == 0) return false;
   in.skip(4);
   int day = in.number(2);
   if (day < 0 && is_digit(in.front())) day = in.number(1);  // "Nov 1": one blank only
@@ -260,6 +261,8 @@ std::string_view without_priority(std::string_view key) {
   constexpr std::array<std::string_view, 16> facilities{
       "AUTH",     "AUTHORIZATION", "CHANGE",   "CONFLICT", "CRON", "DAEMON", "DFC",  "EXTERNAL",
       "FIREWALL", "FTP",           "INTERACT", "KERN",     "NTP",  "PFE",    "USER", ""};
+  // The first letters of these, of which most mnemonics have none.
+  if (std::string_view("ACDEFIKNPU").find(key.empty() ? ' ' : key.front()) == key.npos) return key;
   const std::size_t dash = key.find('-');
   if (dash == std::string_view::npos || dash + 1 >= key.size() ||
       std::ranges::find(facilities, key.substr(0, dash)) == facilities.end())
@@ -375,19 +378,20 @@ bool take_own_head(Cursor& line, Timestamp received, SyslogMessage& out) {
   skip_sequence(in);  // IOS: of the message and of the device
   if (in.take(':')) in.skip_blanks();
   for (int words = 0;; ++words) {
-    const std::string_view rest = in.rest();
-    const std::size_t end = rest.find_first_of(" :");
-    if (end == std::string_view::npos) return false;
     if (Cursor stamp = in; take_stamp(stamp, received, own)) {
       in = stamp;
       break;
     }
+    const std::string_view rest = in.rest();
     if (words == 2) return false;
-    if (rest[end] == ':' && rest.substr(0, end).find("/CPU") != std::string_view::npos) {
-      in.skip(end + 1);
+    if (in.at(2) == '/') {  // "RP/0/RP0/CPU0:"
+      const std::size_t end = rest.find("/CPU");
+      const std::size_t colon = rest.find(':', end);
+      if (end > 16 || colon == std::string_view::npos) return false;
+      in.skip(colon + 1);
       continue;
     }
-    std::size_t host = rest.find(' ');  // an IPv6 address holds colons
+    const std::size_t host = rest.find(' ');
     if (host == std::string_view::npos) return false;
     own.host = rest.substr(0, host);
     if (own.host.ends_with(':')) own.host.remove_suffix(1);

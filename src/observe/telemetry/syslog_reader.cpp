@@ -111,8 +111,11 @@ model::Entity SyslogReader::locate(const MessageRow& saying, const Captures& fou
     switch (slot) {
       case Slot::port:
       case Slot::nic: {  // a driver does not know whether it runs on a switch
+        if (inventory_.fabric().is_switch(device)) {
+          link = inventory_.port(device, name);
+          break;
+        }
         if (const NodeId nic = inventory_.nic(device, name); nic.valid()) return model::entity(nic);
-        link = inventory_.port(device, name);
         break;
       }
       case Slot::peer:
