@@ -347,8 +347,9 @@ void take_bare_tag(Cursor& in, std::size_t end, SyslogMessage& out) {
 // "TAG[PID]: " or "TAG: "; a text without a tag stays whole.
 void take_tag(Cursor& in, SyslogMessage& out) {
   const std::string_view rest = in.rest();
-  const std::size_t end = rest.find_first_of(" :[");
-  if (end == std::string_view::npos || end == 0 || rest[0] == '%') return;
+  std::size_t end = 0;
+  while (end < rest.size() && rest[end] != ' ' && rest[end] != ':' && rest[end] != '[') ++end;
+  if (end == rest.size() || end == 0) return;
   if (rest[end] == ' ') return take_bare_tag(in, end, out);
   std::size_t after = end;
   if (rest[end] == '[') {
@@ -417,8 +418,10 @@ SyslogFault take_behind_host(Cursor in, Timestamp received, SyslogMessage& out) 
   in.skip_blanks();
   if (begins_own_head(in)) take_own_head(in, received, out);
   in.skip_blanks();
-  skip_level(in);
-  take_tag(in, out);
+  if (in.front() != '%') {
+    skip_level(in);
+    take_tag(in, out);
+  }
   if (in.front() == ' ' && is_digit(in.at(1))) {
     Cursor behind = in;
     behind.skip(1);
