@@ -17,6 +17,7 @@
 #include "cli/telemetry_files.hpp"
 #include "model/events/episode.hpp"
 #include "model/events/record.hpp"
+#include "observe/telemetry/message_miner.hpp"
 #include "observe/telemetry/syslog_reader.hpp"
 #include "operate/triage/diff.hpp"
 #include "operate/triage/learner.hpp"
@@ -36,7 +37,7 @@ struct TriageArgs {
   std::string relations, diff_relations;  // learned ones; empty: none
   std::string learn;                      // file to write relations to, instead of cases
   std::uint32_t ports_per_card = 0;       // 0: as the rules say
-  bool show_rules = false;
+  bool show_rules = false, propose = false;
 };
 
 namespace sim = adapt::sim;
@@ -92,9 +93,11 @@ class RecordInput {
   std::size_t at_ = 0;
 };
 
-// Raw syslog, as the catalogue and the inventory of --inventory and --catalogue understand it.
+// Raw syslog, as the catalogue and the inventory of --inventory and --catalogue understand it; what
+// they do not goes to `unknown`, if there is one.
 Result<model::RecordSet> read_syslog(const Common& common, const TriageArgs& args,
-                                     const model::Fabric& fabric, std::size_t input) {
+                                     const model::Fabric& fabric, std::size_t input,
+                                     telemetry::MessageMiner* unknown = nullptr) {
   const std::string& path = args.inputs[input];
   WEFT_TRY(const telemetry::Inventory inventory, load_inventory(fabric, args.inventory));
   WEFT_TRY(const telemetry::Catalogue catalogue, load_catalogue(args.catalogue));
@@ -102,12 +105,32 @@ Result<model::RecordSet> read_syslog(const Common& common, const TriageArgs& arg
   if (!args.reference.empty()) {
     WEFT_TRY(reference, parse_timestamp({args.reference, {"--reference", 0, 0}}));
   }
-  telemetry::SyslogReader reader(
-      inventory, catalogue,
-      {.id_prefix = input == 0 ? "s" : fmt::format("s{}-", input + 1), .reference = reference});
+  telemetry::SyslogReader reader(inventory, catalogue,
+                                 {.id_prefix = input == 0 ? "s" : fmt::format("s{}-", input + 1),
+                                  .reference = reference,
+                                  .unknown = unknown});
   WEFT_TRY_STATUS(telemetry::read_syslog_file(path, reader));
   if (!common.quiet) fmt::print(stderr, "{}", telemetry::to_text(reader.counts()));
   return reader.take_records();
+}
+
+// Rows of the catalogue for the messages of the inputs that are in none.
+Status propose(const Common& common, const TriageArgs& args, const model::Fabric& fabric) {
+  if (args.format != "syslog")
+    return fail(Errc::value, {}, "--propose reads raw syslog", "add --format syslog");
+  telemetry::MessageMiner miner;
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    WEFT_TRY_STATUS(read_syslog(common, args, fabric, i, &miner));
+  }
+  const auto proposals = miner.proposals();
+  if (common.json)
+    for (const telemetry::Proposal& p : proposals) fmt::print("{}\n", to_json(p));
+  else
+    fmt::print("{}", telemetry::to_yaml(proposals));
+  if (miner.dropped() > 0 && !common.quiet)
+    fmt::print(stderr, "weft: note: {} messages are in no proposal: too many kinds, or no key\n",
+               miner.dropped());
+  return {};
 }
 
 // Ids of the records that cases may still hold, by serial.
@@ -358,6 +381,7 @@ Status run_triage(const Common& common, const TriageArgs& args) {
     return fail(Errc::parse, {}, "inputs and --fabric are required",
                 "use weft triage RECORDS --fabric F");
   WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
+  if (args.propose) return propose(common, args, fabric);
   return Replay(common, args, fabric).run();
 }
 
@@ -392,6 +416,10 @@ void add_triage(Commands& commands) {
       ->excludes("--diff", "--diff-relations", "--relations", "--truth");
   command.add_option("--ports-per-card", args.ports_per_card, "Ports per line card")
       ->check(CLI::Range(1, 4096));
+  command
+      .add_flag("--propose", args.propose,
+                "Propose catalogue rows for the messages of raw syslog that are in none")
+      ->excludes("--diff", "--diff-relations", "--learn", "--truth");
   command.add_flag("--show-rules", args.show_rules, "Print the default rules");
 }
 

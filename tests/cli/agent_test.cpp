@@ -188,8 +188,7 @@ TEST_CASE("agent: a failed line card is one detection, on standard output") {
     lines += "<28>1 " + stamp() + " ctsw-0 bgpd - - - %ADJCHANGE: neighbor Ethernet1/" +
              std::to_string(port) + "(rtsw-" + std::to_string(port) +
              ") in vrf default Down Interface down\n" + "<28>1 " + stamp() +
-             " ctsw-0 zebra - - - Interface Ethernet1/" + std::to_string(port) +
-             " vrf default changed state to down\n";
+             " ctsw-0 zebra - - - Intf Ethernet1/" + std::to_string(port) + "(7) has gone DOWN\n";
   append(scratch, lines);
   REQUIRE(
       wait_until([&] { return scratch.read("agent.out").find("card_fail") != std::string::npos; }));

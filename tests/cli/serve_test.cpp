@@ -212,9 +212,8 @@ std::string now_text() {
 }
 // As FRRouting writes it.
 std::string link_down(std::string_view host, int port) {
-  return fmt::format(
-      "<28>1 {} {} zebra - - - Interface Ethernet1/{} vrf default changed state to down",
-      now_text(), host, port);
+  return fmt::format("<28>1 {} {} zebra - - - Intf Ethernet1/{}(7) has gone DOWN", now_text(), host,
+                     port);
 }
 // What both ends of a cable say.
 std::string alerts(const std::string& rack, const std::string& spine, const std::string& since) {

@@ -1,5 +1,6 @@
 // Raw syslog: no bytes crash, each message makes exactly one record that reads back from its JSON,
-// a stream gives the same messages in whatever pieces it comes.
+// a stream gives the same messages in whatever pieces it comes; what is proposed for the unknown is
+// a catalogue.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "base/line_reader.hpp"
 #include "fuzz_fabric.hpp"
 #include "model/events/record.hpp"
+#include "observe/telemetry/message_miner.hpp"
 #include "observe/telemetry/syslog_framing.hpp"
 #include "observe/telemetry/syslog_reader.hpp"
 
@@ -44,7 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto mode : {SyslogFraming::Mode::stream, SyslogFraming::Mode::lines})
     WEFT_CHECK(split(bytes, 3, mode) == split(bytes, bytes.size() + 1, mode));
 
-  telemetry::SyslogReader reader(bed.inventory, bed.catalogue, {});
+  telemetry::MessageMiner miner;
+  telemetry::SyslogReader reader(bed.inventory, bed.catalogue, {.unknown = &miner});
   const auto lines = split(bytes, bytes.size() + 1, SyslogFraming::Mode::lines);
   std::string written;
   for (const std::string& line : lines) reader.take_captured(line);
@@ -57,5 +60,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   weft::LineReader again(written, "records");
   weft::model::RecordCounts counts;
   WEFT_CHECK(weft::model::read_records(bed.fabric, again, counts).has_value());
+
+  const auto proposed = weft::parse_yaml(to_yaml(miner.proposals()), "proposed");
+  WEFT_CHECK(proposed.has_value() && telemetry::Catalogue::from_yaml(*proposed).has_value());
   return 0;
 }

@@ -15,7 +15,7 @@ messages:
   - {dialect: [frr, sonic, cumulus], program: bgpd, mnemonic: ADJCHANGE, kind: bgp_down,
      reason: hold_timer, text: "neighbor {peer}({*}) in vrf {*} Down BGP Notification send"}
   - {dialect: [frr, sonic, cumulus], program: bgpd, mnemonic: ADJCHANGE, kind: bgp_down,
-     reason: hold_timer, text: "neighbor {peer}({*}) in vrf {*} Down BFD down received"}
+     reason: hold_timer, text: "neighbor {peer}({*}) in vrf {*} Down BFD down initiated"}
   - {dialect: [frr, sonic, cumulus], program: bgpd, mnemonic: ADJCHANGE, kind: bgp_down,
      reason: reset, text: "neighbor {peer}({*}) in vrf {*} Down Peer closed the session"}
   - {dialect: [frr, sonic, cumulus], program: bgpd, mnemonic: ADJCHANGE, kind: bgp_down,
@@ -32,17 +32,19 @@ messages:
      text: "neighbor {peer}({*}) in vrf {*} Down {*}"}
   - {dialect: [frr, sonic, cumulus], program: bgpd, mnemonic: NOTIFICATION, kind: info,
      text: "{*}"}
-  - {dialect: [frr, sonic, cumulus], program: bfdd, severity: 4, kind: bfd_down,
-     reason: interface, text: "Session peer {peer} vrf {*} changed to down, interface down"}
-  - {dialect: [frr, sonic, cumulus], program: bfdd, severity: 4, kind: bfd_down,
-     reason: hold_timer,
-     text: "Session peer {peer} vrf {*} changed to down, control detection time expired"}
+  - {dialect: [frr, sonic, cumulus], program: bfdd, kind: bfd_down, reason: interface,
+     text: "Session-Change: [mhop:no peer:{peer} vrf:default ifname:{port}] up -> down
+     reason:path-down"}
+  - {dialect: [frr, sonic, cumulus], program: bfdd, kind: bfd_down, reason: hold_timer,
+     text: "Session-Change: [mhop:no peer:{peer} vrf:default ifname:{port}] up -> down
+     reason:control-expired"}
   - {dialect: [frr, sonic, cumulus], program: bfdd, kind: bfd_up,
-     text: "Session peer {peer} vrf {*} changed to up"}
-  - {dialect: [frr, cumulus], program: zebra, severity: 4, kind: link_down,
-     text: "Interface {port} vrf {*} changed state to down"}
-  - {dialect: [frr, cumulus], program: zebra, kind: link_up,
-     text: "Interface {port} vrf {*} changed state to up"}
+     text: "Session-Change: [mhop:no peer:{peer} vrf:default ifname:{port}] init -> up"}
+  # Only with "debug zebra kernel".
+  - {dialect: [frr, cumulus], program: zebra, severity: 7, kind: link_down,
+     text: "Intf {port}({*}) has gone DOWN"}
+  - {dialect: [frr, cumulus], program: zebra, severity: 7, kind: link_up,
+     text: "Intf {port}({*}) has come UP"}
   - {dialect: [frr, sonic, cumulus], program: watchfrr, severity: 3, kind: process_crash,
      text: "{*} state -> down : {*}"}
   - {dialect: [frr, sonic, cumulus], program: watchfrr, kind: process_start,
@@ -102,10 +104,10 @@ messages:
      text: "Fan {*} warning: {*}"}
   - {dialect: sonic, program: "pmon#thermalctld", severity: 4, kind: temperature_high,
      text: "High temperature warning: {*}"}
-  - {dialect: sonic, program: "pmon#chassisd", severity: 3, kind: card_fail,
-     text: "Module LINE-CARD{card} went off-line!"}
+  - {dialect: sonic, program: "pmon#chassisd", severity: 4, kind: card_fail,
+     text: "Module LINE-CARD{card} (Slot {*}) went off-line!"}
   - {dialect: sonic, program: "pmon#chassisd", kind: card_ok,
-     text: "Module LINE-CARD{card} is on-line!"}
+     text: "Module LINE-CARD{card} (Slot {*}) is on-line!"}
   - {dialect: sonic, program: kernel, severity: 6, kind: device_boot, text: "Linux version {*}"}
   - {dialect: sonic, program: kernel, severity: 2, kind: memory_error,
      text: "EDAC {*}: {*} UE {*}"}

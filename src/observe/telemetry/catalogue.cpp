@@ -22,6 +22,39 @@ Where behind(Where where, std::size_t offset) {
   return where;
 }
 
+constexpr std::uint32_t exact = 0, by_facility = 1;  // owners in the table of keys
+
+// What a mnemonic begins with: "ETHPORT" of "ETHPORT-5-IF_UP", "RPD" of "RPD_BGP_...".
+std::string_view facility_of(std::string_view key) {
+  return key.substr(0, key.find_first_of("-_*"));
+}
+
+// Whether a key is such a one, "*" standing for anything.
+bool is_like(std::string_view pattern, std::string_view key) {
+  std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == key;
+  if (!key.starts_with(pattern.substr(0, star))) return false;
+  key.remove_prefix(star);
+  while (true) {
+    pattern.remove_prefix(star + 1);
+    star = pattern.find('*');
+    if (star == std::string_view::npos) return key.ends_with(pattern);
+    const std::size_t at = key.find(pattern.substr(0, star));
+    if (at == std::string_view::npos) return false;
+    key.remove_prefix(at + star);
+  }
+}
+
+// Whether a message's name tells the end of what the rest of it names: a family of faults does not
+// include it.
+bool tells_end(std::string_view key) {
+  constexpr std::string_view ends[] = {"CLEAR",     "CLEARED",  "OK",
+                                       "RECOVERED", "RESTORED", "RECOVER"};
+  return std::ranges::any_of(ends, [&](std::string_view end) {
+    return key.ends_with(end) && key.size() > end.size() && key[key.size() - end.size() - 1] == '_';
+  });
+}
+
 MessageRow read_message_row(const Config& config, Errors& errors) {
   MessageRow out;
   Reader reader(config, "message", errors);
@@ -40,6 +73,10 @@ MessageRow read_message_row(const Config& config, Errors& errors) {
   if (out.key().empty())
     reader.error(Errc::value, config.where, "a message needs a key",
                  "give its mnemonic, or the program that logs it");
+  if (out.key().contains('*') &&
+      (out.mnemonic.empty() || out.mnemonic.find_first_of("-_*") == out.mnemonic.find('*')))
+    reader.error(Errc::value, config.where, "only the end of a mnemonic may hold \"*\"",
+                 "begin with its facility, e.g. \"ETHPORT-*-IF_DOWN_*\"");
   out.severity = static_cast<std::uint8_t>(reader.count("severity", 5, 0, 7));
   if (const Config* text = reader.child("text"); text != nullptr) {
     auto pattern = parse_pattern(token_of(*text));
@@ -127,22 +164,48 @@ Status Catalogue::add(const Config& config) {
 }
 
 void Catalogue::index() {
+  // The last row of each chain: walking it for every row is quadratic in the rows of a key.
+  std::vector<std::uint32_t> last(rows_.size());
   for (std::uint32_t i = 0; i < rows_.size(); ++i) {
-    std::uint32_t at = keys_.find(0, rows_[i].key());
-    if (at == NameTable::none) {
-      keys_.add(0, rows_[i].key(), i);
-      continue;
-    }
-    while (rows_[at].next != NameTable::none) at = rows_[at].next;
-    rows_[at].next = i;
+    const std::string_view key = rows_[i].key();
+    const bool is_exact = !key.contains('*');
+    const std::uint32_t owner = is_exact ? exact : by_facility;
+    const std::string_view name = is_exact ? key : facility_of(key);
+    const std::uint32_t head = keys_.find(owner, name);
+    if (head == NameTable::none)
+      keys_.add(owner, name, i);
+    else
+      rows_[last[head]].next = i;
+    last[head == NameTable::none ? i : head] = i;
   }
+}
+
+const MessageRow* Catalogue::find(std::string_view key, std::string_view text,
+                                  Captures& out) const {
+  for (std::uint32_t at = keys_.find(exact, key); at != NameTable::none; at = rows_[at].next) {
+    if (matches(rows_[at].pattern, text, out)) return &rows_[at];
+    out = {};
+  }
+  for (std::uint32_t at = keys_.find(by_facility, facility_of(key)); at != NameTable::none;
+       at = rows_[at].next) {
+    const MessageRow& row = rows_[at];
+    if (is_like(row.mnemonic, key) && (row.mnemonic.back() != '*' || !tells_end(key)) &&
+        matches(row.pattern, text, out))
+      return &row;
+    out = {};
+  }
+  return nullptr;
 }
 
 Catalogue Catalogue::built_in() {
   Catalogue out;
-  const auto config = parse_yaml(builtin_messages(), "built-in catalogue");
-  WEFT_CHECK(config.has_value());
-  WEFT_CHECK(out.add(*config).has_value());
+  const auto [switches, chassis, hosts] = device_messages();
+  for (const std::string_view yaml :
+       {first_messages(), builtin_messages(), switches, chassis, hosts}) {
+    const auto config = parse_yaml(yaml, "built-in catalogue");
+    WEFT_CHECK(config.has_value());
+    WEFT_CHECK(out.add(*config).has_value());
+  }
   out.index();
   return out;
 }

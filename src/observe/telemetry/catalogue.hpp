@@ -37,8 +37,10 @@ struct Captures {
 bool matches(const Pattern& pattern, std::string_view text, Captures& out);
 
 struct MessageRow {
-  std::uint32_t dialects = 0;     // bit by Dialect
-  std::string program, mnemonic;  // the key is the mnemonic, or without one the program
+  std::uint32_t dialects = 0;  // bit by Dialect
+  // The key is the mnemonic, or without one the program. "*" in a mnemonic stands for anything;
+  // at its end not for the names of ends, such as "..._CLEAR" and "..._RECOVERED".
+  std::string program, mnemonic;
   Pattern pattern;
   std::uint8_t severity = 5;  // for those who write such messages
   model::EventKind kind = model::EventKind::info;
@@ -55,7 +57,8 @@ struct MessageRow {
   }
 };
 
-// Of one key, the first row that matches counts; rows of files stand before the built-in ones.
+// Of one key, the first row that matches counts; rows of files stand before the built-in ones, rows
+// of exact keys before those with "*".
 class Catalogue {
  public:
   static Catalogue built_in();
@@ -64,7 +67,10 @@ class Catalogue {
   static Result<Catalogue> from_yaml(const Config& config);
 
   const std::vector<MessageRow>& rows() const { return rows_; }
-  // The first row of that key; NameTable::none when nobody knows it.
+  // The row that says what a message means, and what its slots hold; nullptr when nobody knows it.
+  // Cost: of the rows of its key, and without one of those of its facility ("ETHPORT", "RPD").
+  const MessageRow* find(std::string_view key, std::string_view text, Captures& out) const;
+  // The first row of that exact key; NameTable::none when nobody knows it.
   std::uint32_t first(std::string_view key) const { return keys_.find(0, key); }
   // Rows of what a device of that dialect says for it, in order.
   std::vector<const MessageRow*> sayings(Dialect dialect, model::EventKind kind,
@@ -78,7 +84,10 @@ class Catalogue {
   NameTable keys_;
 };
 
-// The YAML text of the built-in rows.
+// The YAML texts of the built-in rows: those before the ones that devices of the twin write, these,
+// and those behind them.
+std::string_view first_messages();
 std::string_view builtin_messages();
+std::array<std::string_view, 3> device_messages();
 
 }  // namespace weft::observe::telemetry

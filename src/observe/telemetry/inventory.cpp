@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 #include <vector>
 
 #include "base/csv.hpp"
@@ -22,6 +23,21 @@ namespace {
 constexpr std::uint32_t anybody = 0;
 
 std::string_view bytes_of(const std::array<char, 4>& bytes) { return {bytes.data(), bytes.size()}; }
+
+// How devices shorten the types of their interfaces: EOS, NX-OS, IOS-XR.
+constexpr std::pair<std::string_view, std::string_view> interface_types[] = {
+    {"Et", "Ethernet"},       {"Eth", "Ethernet"},          {"Gi", "GigabitEthernet"},
+    {"Te", "TenGigE"},        {"Te", "TenGigabitEthernet"}, {"TF", "TwentyFiveGigE"},
+    {"Fo", "FortyGigE"},      {"Fi", "FiftyGigE"},          {"Hu", "HundredGigE"},
+    {"TH", "TwoHundredGigE"}, {"FH", "FourHundredGigE"},    {"EH", "EightHundredGigE"},
+    {"Po", "Port-Channel"},   {"Po", "port-channel"},       {"BE", "Bundle-Ether"}};
+
+// A name without what stands around it: a description in parentheses, or a driver's words before.
+std::string_view bare_name(std::string_view name) {
+  name = name.substr(0, name.find(" ("));
+  while (name.ends_with('.') || name.ends_with(',') || name.ends_with(':')) name.remove_suffix(1);
+  return name.substr(name.rfind(' ') + 1);  // npos + 1 is 0
+}
 
 // "+01:00", "-0330", "Z".
 Result<std::int64_t> parse_zone(const Token& token) {
@@ -79,30 +95,62 @@ NodeId Inventory::device(std::string_view name) const {
   return exact.valid() || dot == std::string_view::npos ? exact : find_name(name.substr(0, dot));
 }
 
+std::uint32_t Inventory::find_port(NodeId device, std::string_view name) const {
+  if (const std::uint32_t found = ports_.find(device.value, name); found != NameTable::none)
+    return found;
+  if (const std::size_t dot = name.rfind('.'); dot != std::string_view::npos)
+    if (const std::uint32_t found = ports_.find(device.value, name.substr(0, dot));
+        found != NameTable::none)
+      return found;
+  const auto is_letter = [](char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; };
+  const std::string_view numbers(std::ranges::find_if_not(name, is_letter), name.end());
+  const std::string_view type = name.substr(0, name.size() - numbers.size());
+  if (type.empty()) return NameTable::none;
+  for (const auto& [shorter, longer] : interface_types)
+    for (const auto& [from, to] : {std::pair(shorter, longer), std::pair(longer, shorter)}) {
+      if (type != from) continue;
+      const std::uint32_t found =
+          ports_.find(device.value, std::string(to).append(numbers.substr(0, numbers.find('.'))));
+      if (found != NameTable::none) return found;
+    }
+  return NameTable::none;
+}
+
 LinkId Inventory::port(NodeId device, std::string_view interface_name) const {
-  std::uint32_t found = ports_.find(device.value, interface_name);
+  std::uint32_t found = find_port(device, interface_name);
   if (found == NameTable::none)
-    if (const std::size_t dot = interface_name.rfind('.'); dot != std::string_view::npos)
-      found = ports_.find(device.value, interface_name.substr(0, dot));
+    if (const std::string_view bare = bare_name(interface_name); bare != interface_name)
+      found = find_port(device, bare);
   return found == NameTable::none ? LinkId{} : LinkId(found);
 }
 
 NodeId Inventory::nic(NodeId host, std::string_view name) const {
-  const std::uint32_t found = nics_.find(host.value, name);
+  std::uint32_t found = nics_.find(host.value, name);
+  if (found == NameTable::none && name.contains(' '))
+    found = nics_.find(host.value, bare_name(name));
   return found == NameTable::none ? NodeId{} : NodeId(found);
 }
 
-LinkId Inventory::towards(NodeId device, std::string_view neighbour) const {
-  if (const LinkId own = port(device, neighbour); own.valid()) return own;
+LinkId Inventory::find_neighbour(NodeId device, std::string_view neighbour) const {
+  // Before the ports, which are looked for under many names.
   if (const std::uint32_t end = ends_.find(anybody, neighbour); end != NameTable::none) {
     const LinkId theirs(end);
     return fabric_->to(theirs) == device ? model::reverse(theirs) : LinkId{};
   }
+  if (const LinkId own = port(device, neighbour); own.valid()) return own;
   const NodeId peer = this->device(neighbour);
   if (!peer.valid()) return {};
   const std::uint32_t link =
       links_.find(device.value, bytes_of(std::bit_cast<std::array<char, 4>>(peer.value)));
   return link == NameTable::none ? LinkId{} : LinkId(link);
+}
+
+LinkId Inventory::towards(NodeId device, std::string_view neighbour) const {
+  if (const LinkId link = find_neighbour(device, neighbour); link.valid()) return link;
+  const std::size_t end = neighbour.find_first_of(" (+%");
+  if (end == std::string_view::npos) return {};
+  const LinkId link = find_neighbour(device, neighbour.substr(0, end));
+  return link.valid() || neighbour[end] != '%' ? link : port(device, neighbour.substr(end + 1));
 }
 
 Status Inventory::add_address(std::string_view address, NodeId device,

@@ -27,16 +27,21 @@ class Inventory {
   const model::Fabric& fabric() const { return *fabric_; }
   // A switch or host by name or address; invalid when not known. O(1), no allocation.
   model::NodeId device(std::string_view name) const;
-  // The link that leaves `device` by that interface; "et-0/0/1.0" is also found by "et-0/0/1".
+  // The link that leaves `device` by that interface, written in full or as devices shorten it
+  // ("Eth1/7", "Hu0/0/0/1"), with a unit, a description or a driver's words around it:
+  // "et-0/0/1.0", "Ethernet1/7 (spine)", "tg3 0000:02:00.0 eth2".
   model::LinkId port(model::NodeId device, std::string_view interface_name) const;
   model::NodeId nic(model::NodeId host, std::string_view name) const;
-  // The port of `device` towards a neighbour, given by own interface, address or device name.
+  // The port of `device` towards a neighbour, given by own interface, address or device name; also
+  // with more behind it: "10.0.0.1+179", "10.0.0.1(leaf)", "fe80::1%swp1".
   model::LinkId towards(model::NodeId device, std::string_view neighbour) const;
   // What a device's local time is ahead of UTC.
   std::int64_t zone_ns(model::NodeId device) const { return zone_ns_[device]; }
 
  private:
   model::NodeId find_name(std::string_view name) const;
+  std::uint32_t find_port(model::NodeId device, std::string_view name) const;
+  model::LinkId find_neighbour(model::NodeId device, std::string_view neighbour) const;
   Status add_address(std::string_view address, model::NodeId device,
                      std::string_view interface_name, const Where& where);
 

@@ -166,8 +166,9 @@ void take_zone(Cursor& in, SyslogMessage& out) {
 
 // "Mmm dd hh:mm:ss", the year before it (NX-OS) or behind the day, or to be inferred.
 bool take_bsd(Cursor& in, Timestamp received, int year, SyslogMessage& out) {
+  if (in.at(3) != ' ') return false;
   const int month = month_at(in.rest());
-  if (month == 0 || in.at(3) != ' ') return false;
+  if (month == 0) return false;
   in.skip(4);
   int day = in.number(2);
   if (day < 0 && is_digit(in.front())) day = in.number(1);  // "Nov 1": one blank only
@@ -178,10 +179,31 @@ bool take_bsd(Cursor& in, Timestamp received, int year, SyslogMessage& out) {
   }
   const std::int64_t clock = take_clock(in);
   if (clock < 0) return false;
+  if (year == 0 && in.front() == ' ' && is_digit(in.at(1)) && is_digit(in.at(4)) &&
+      (in.at(5) == ' ' || in.at(5) == ':')) {  // Junos' "time-format year"
+    in.skip(1);
+    if ((year = in.number(4)) < 0) return false;
+  }
   if (year == 0) year = nearest_year(month, day, clock, received);
   if (year < 1970 || year > 2200 || !is_date(year, month, day)) return false;
   out.stamp = Stamp::civil;
   out.t = {days_of(year, month, day) * ns_per_day + clock};
+  return true;
+}
+
+// Any of the stamps: ISO, or "Mmm dd hh:mm:ss" with or without a year around it. "*" and "." tell
+// that the clock is not in step, or was lost.
+bool take_stamp(Cursor& in, Timestamp received, SyslogMessage& out) {
+  if (in.front() == '*' || in.front() == '.') in.skip(1);
+  if (!is_digit(in.front())) {
+    if (!take_bsd(in, received, 0, out)) return false;
+  } else if (in.at(4) == '-') {
+    return take_iso(in, out);
+  } else {
+    const int year = in.number(4);
+    if (year < 0 || !in.take(' ') || !take_bsd(in, received, year, out)) return false;
+  }
+  take_zone(in, out);
   return true;
 }
 
@@ -214,15 +236,40 @@ std::string_view without_container(std::string_view program) {
   return hash == std::string_view::npos ? program : program.substr(hash + 1);
 }
 
+// Cron and Junos' kernel log with their path: "/kernel".
+std::string_view without_path(std::string_view program) {
+  const std::size_t slash = program.rfind('/');
+  return slash == std::string_view::npos || slash + 1 == program.size() ? program
+                                                                        : program.substr(slash + 1);
+}
+
 // What stands in brackets before the words: FRR's "[M59KS-A3ZXZ] " and "[EC 1234] ", the kernel's
 // "[  12.345678] ".
 void skip_marks(Cursor& in) {
   constexpr std::size_t mark_max = 24;
   for (int i = 0; i < 3 && in.front() == '['; ++i) {
     const std::size_t end = in.rest().substr(0, mark_max).find(']');
-    if (end == std::string_view::npos || in.at(end + 1) != ' ') return;
-    in.skip(end + 2);
+    if (end == std::string_view::npos || (in.at(end + 1) != ' ' && in.at(end + 1) != '[')) return;
+    in.skip(end + 1);
+    in.skip_blanks();
   }
+}
+
+// Junos' "explicit-priority" is no part of the name: "DAEMON-4-RPD_BGP_..." of a program; "" when
+// nothing follows it. Cisco's mnemonics of such facilities come without a program.
+std::string_view without_priority(std::string_view key) {
+  constexpr std::array<std::string_view, 16> facilities{
+      "AUTH",     "AUTHORIZATION", "CHANGE",   "CONFLICT", "CRON", "DAEMON", "DFC",  "EXTERNAL",
+      "FIREWALL", "FTP",           "INTERACT", "KERN",     "NTP",  "PFE",    "USER", ""};
+  // The first letters of these, of which most mnemonics have none.
+  if (std::string_view("ACDEFIKNPU").find(key.empty() ? ' ' : key.front()) == key.npos) return key;
+  const std::size_t dash = key.find('-');
+  if (dash == std::string_view::npos || dash + 1 >= key.size() ||
+      std::ranges::find(facilities, key.substr(0, dash)) == facilities.end())
+    return key;
+  const std::size_t behind = dash + 1 + (is_digit(key[dash + 1]) ? 1 : 0);
+  if (behind == key.size()) return {};
+  return key.substr(behind + (key[behind] == '-' ? 1 : 0));
 }
 
 // The mnemonic before the text: "%BGP-5-ADJCHANGE: " or, of Junos, "RPD_BGP_...: ".
@@ -230,11 +277,19 @@ void take_key(Cursor in, std::string_view msgid, SyslogMessage& out) {
   in.skip_blanks();
   skip_marks(in);
   out.key = msgid.empty() ? out.program : msgid;
+  if (in.front() == '%' && in.at(1) == '$') {  // NX-OS: "%$ VDC-1 %$ "
+    const std::size_t end = in.rest().find("%$", 2);
+    if (end != std::string_view::npos) in.skip(end + 2);
+    in.skip_blanks();
+  }
   const std::string_view rest = in.rest();
   if (in.front() == '%') {
     const std::size_t end = rest.find(':');
     if (end != std::string_view::npos) {
-      out.key = rest.substr(1, end - 1);
+      std::string_view key = rest.substr(1, end - 1);
+      while (key.ends_with(' ')) key.remove_suffix(1);  // IOS-XR: "%PKT_INFRA-LINK-3-UPDOWN : "
+      if (!out.program.empty()) key = without_priority(key);
+      if (!key.empty()) out.key = key;
       in.skip(end + 1);
     }
   } else if (msgid.empty() && is_upper(in.front())) {
@@ -274,47 +329,113 @@ void skip_level(Cursor& in) {
     if (in.front() == level.front() && in.rest().starts_with(level)) return in.skip(level.size());
 }
 
+// Tags without a colon behind them: Junos' "fpc0 TEXT", SONiC's "swss#supervisord TEXT", Cumulus'
+// "/usr/sbin/smond : : TEXT".
+void take_bare_tag(Cursor& in, std::size_t end, SyslogMessage& out) {
+  const std::string_view word = in.rest().substr(0, end);
+  if (word.size() > 3 && word.starts_with("fpc") && is_digit(word[3])) {
+    out.program = word.substr(0, 3);
+  } else if (word.find('#') != std::string_view::npos || in.at(end + 1) == ':') {
+    out.program = without_path(without_container(word));
+  } else {
+    return;
+  }
+  in.skip(end + 1);
+  while (in.front() == ':' || in.front() == ' ') in.skip(1);
+}
+
 // "TAG[PID]: " or "TAG: "; a text without a tag stays whole.
 void take_tag(Cursor& in, SyslogMessage& out) {
   const std::string_view rest = in.rest();
-  const std::size_t end = rest.find_first_of(" :[");
-  if (end == std::string_view::npos || end == 0 || rest[end] == ' ') return;
+  std::size_t end = 0;
+  while (end < rest.size() && rest[end] != ' ' && rest[end] != ':' && rest[end] != '[') ++end;
+  if (end == rest.size() || end == 0) return;
+  if (rest[end] == ' ') return take_bare_tag(in, end, out);
   std::size_t after = end;
   if (rest[end] == '[') {
     after = rest.find(']', end);
     if (after == std::string_view::npos) return;
     ++after;
   }
-  out.program = without_container(rest.substr(0, end));
+  out.program = without_path(without_container(rest.substr(0, end)));
   in.skip(after);
   in.take(':');
 }
 
-SyslogFault take_behind_host(Cursor in, SyslogMessage& out) {
-  in.skip_blanks();
-  skip_level(in);
-  take_tag(in, out);
-  take_key(in, {}, out);
-  return SyslogFault::none;
+// "471: " as EOS, IOS and IOS-XR number their messages.
+void skip_sequence(Cursor& in) {
+  std::size_t n = 0;
+  while (is_digit(in.at(n))) ++n;
+  if (n > 0 && in.at(n) == ':' && in.at(n + 1) == ' ') in.skip(n + 2);
 }
 
-// "HOST: 2026 Nov 21 04:05:06.123 UTC: %KEY: text"; false when it is not that.
-bool take_nxos(Cursor in, Timestamp received, SyslogMessage& out) {
-  const std::size_t colon = in.rest().find(": ");
-  if (colon == std::string_view::npos) return false;
-  const std::string_view host = in.rest().substr(0, colon);
-  if (host.find(' ') != std::string_view::npos) return false;
-  in.skip(colon + 2);
-  if (!is_digit(in.front())) return false;
-  const int year = in.number(4);
-  if (year < 0 || !in.take(' ') || !take_bsd(in, received, year, out)) return false;
-  take_zone(in, out);
-  const std::size_t end = in.rest().find(':');  // behind any other zone's name
+// What devices that write their own head put before the text, maybe behind a relay's head:
+//   [471: [471: ]][HOST: | HOST | : ][RP/0/RP0/CPU0:]STAMP[ ZONE]:
+// False, and no change, when it is not that.
+bool take_own_head(Cursor& line, Timestamp received, SyslogMessage& out) {
+  Cursor in = line;
+  SyslogMessage own = out;
+  skip_sequence(in);
+  skip_sequence(in);  // IOS: of the message and of the device
+  if (in.take(':')) in.skip_blanks();
+  for (int words = 0;; ++words) {
+    if (Cursor stamp = in; take_stamp(stamp, received, own)) {
+      in = stamp;
+      break;
+    }
+    const std::string_view rest = in.rest();
+    if (words == 2) return false;
+    if (in.at(2) == '/') {  // "RP/0/RP0/CPU0:"
+      const std::size_t end = rest.find("/CPU");
+      const std::size_t colon = rest.find(':', end);
+      if (end > 16 || colon == std::string_view::npos) return false;
+      in.skip(colon + 1);
+      continue;
+    }
+    const std::size_t host = rest.find(' ');
+    if (host == std::string_view::npos) return false;
+    own.host = rest.substr(0, host);
+    if (own.host.ends_with(':')) own.host.remove_suffix(1);
+    in.skip(host + 1);
+  }
+  const std::size_t end = in.rest().find_first_of(":%");  // behind any other zone's name
   if (end == std::string_view::npos || end > 8) return false;
-  in.skip(end + 1);
-  out.host = host;
-  take_key(in, {}, out);
+  if (in.at(end) == ':') in.skip(end + 1);
+  line = in;
+  out = own;
   return true;
+}
+
+// Whether a device's own head may stand here: a number, a stamp, or the node of IOS-XR.
+bool begins_own_head(const Cursor& in) {
+  const char c = in.front();
+  if (is_digit(c) || c == ':' || c == '*') return true;
+  return (c == 'R' || c == 'L') ? in.at(2) == '/' && is_digit(in.at(3))
+                                : in.at(3) == ' ' && is_digit(in.at(5)) && in.at(9) == ':';
+}
+
+SyslogFault take_behind_host(Cursor in, Timestamp received, SyslogMessage& out) {
+  in.skip_blanks();
+  if (begins_own_head(in)) take_own_head(in, received, out);
+  in.skip_blanks();
+  if (in.front() != '%') {
+    skip_level(in);
+    take_tag(in, out);
+  }
+  if (in.front() == ' ' && is_digit(in.at(1))) {
+    Cursor behind = in;
+    behind.skip(1);
+    if (is_digit(behind.at(3)) && behind.at(4) == ' ' && take_own_head(behind, received, out)) {
+      out.host = out.program;  // the tag was the device behind a relay
+      out.program = {};
+      in = behind;
+    } else {
+      skip_sequence(behind);
+      if (behind.front() == '%') in = behind;
+    }
+  }
+  take_key(in, {}, out);
+  return SyslogFault::none;
 }
 
 bool take_priority(Cursor& in, SyslogMessage& out) {
@@ -343,22 +464,20 @@ SyslogFault parse_syslog(std::string_view line, Timestamp received, SyslogMessag
     in.skip(2);
     return take_5424(in, out);
   }
-  if (in.front() == '*' || in.front() == '.') in.skip(1);  // the clock is not in step, or was lost
-  const bool iso = is_digit(in.front()) && in.at(4) == '-';
   const Cursor begin = in;
-  if (iso ? take_iso(in, out) : take_bsd(in, received, 0, out)) {
-    if (!iso) take_zone(in, out);
+  if (take_stamp(in, received, out)) {
     in.take(':');
     in.skip_blanks();
+    if (in.front() == '%') return take_behind_host(in, received, out);  // no host
     out.host = in.word();
     if (out.host.ends_with(':')) out.host.remove_suffix(1);
-    return take_behind_host(in, out);
+    return take_behind_host(in, received, out);
   }
   out.stamp = Stamp::none;
+  in = begin;
+  if (take_own_head(in, received, out)) return take_behind_host(in, received, out);
   if (!has_priority) return SyslogFault::header;
-  if (take_nxos(begin, received, out)) return SyslogFault::none;
-  out.stamp = Stamp::none;
-  return take_behind_host(begin, out);
+  return take_behind_host(in, received, out);
 }
 
 }  // namespace weft::observe::telemetry

@@ -35,8 +35,11 @@ enum class SyslogFault : std::uint8_t {
 //   day,
 //                                                         decimals, a zone behind the time, an ISO
 //                                                         stamp, "*" or "." before the stamp, a
-//                                                         level before the tag (SONiC), no tag
-//   <PRI>HOST: yyyy Mmm dd hh:mm:ss.mmm ZONE: %KEY: TEXT  NX-OS; also without a host
+//                                                         level before the tag (SONiC), a year
+//                                                         before the month, no tag
+//   <PRI>HOST: yyyy Mmm dd hh:mm:ss.mmm ZONE: %KEY: TEXT  NX-OS; also without a host, with a number
+//                                                         before it (IOS), a node behind it
+//                                                         (IOS-XR), and behind a relay's head
 //   <PRI>TEXT                                             RFC 3164, 4.3.3: nothing but a text
 // A line without <PRI> passes where it begins with a stamp, as files of syslog daemons have it.
 // `received` tells the year where the stamp has none: the one that brings it nearest.

@@ -12,6 +12,7 @@
 #include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "model/events/entity.hpp"
+#include "observe/telemetry/message_miner.hpp"
 
 namespace weft::observe::telemetry {
 
@@ -31,6 +32,17 @@ constexpr std::int64_t clock_slack_ns = 5 * ns_per_minute;
 Timestamp within_second(Timestamp stamp, Timestamp received) {
   if (stamp.ns % ns_per_s != 0 || received < stamp) return stamp;
   return {std::min(received.ns, stamp.ns + ns_per_s - 1)};
+}
+
+// Ports of hosts are NICs, and NICs of switches ports.
+EventKind kind_at(EventKind kind, model::NodeKind device) {
+  using enum EventKind;
+  constexpr std::pair<EventKind, EventKind> pairs[] = {
+      {link_down, nic_down}, {link_up, nic_up}, {crc_errors, nic_errors}, {device_boot, host_boot}};
+  for (const auto& [at_switch, at_host] : pairs)
+    if (kind == at_switch || kind == at_host)
+      return device == model::NodeKind::host ? at_host : at_switch;
+  return kind;
 }
 
 }  // namespace
@@ -89,24 +101,26 @@ void SyslogReader::stamp(const SyslogMessage& message, const Origin& origin, Nod
   }
 }
 
-// The part of the device that the slots name; where there is no such part, its name.
+// The first part of the device that a slot names; where there is no such part, the first name.
 model::Entity SyslogReader::locate(const MessageRow& saying, const Captures& found, NodeId device,
                                    std::string_view& unknown) const {
+  bool is_named = false;
   for (const Slot slot : saying.pattern.slots) {
     const std::string_view name = found[slot];
     LinkId link;
     switch (slot) {
       case Slot::port:
-        link = inventory_.port(device, name);
+      case Slot::nic: {  // a driver does not know whether it runs on a switch
+        if (inventory_.fabric().is_switch(device)) {
+          link = inventory_.port(device, name);
+          break;
+        }
+        if (const NodeId nic = inventory_.nic(device, name); nic.valid()) return model::entity(nic);
         break;
+      }
       case Slot::peer:
         link = inventory_.towards(device, name);
         break;
-      case Slot::nic: {
-        const NodeId nic = inventory_.nic(device, name);
-        if (nic.valid()) return model::entity(nic);
-        break;
-      }
       case Slot::card: {
         std::uint32_t index = 0;
         const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
@@ -119,10 +133,10 @@ model::Entity SyslogReader::locate(const MessageRow& saying, const Captures& fou
         continue;
     }
     if (link.valid()) return model::port_of(link);
-    unknown = name;
-    return {};
+    if (unknown.empty()) unknown = name;
+    is_named = true;
   }
-  return model::entity(device);
+  return is_named ? model::Entity{} : model::entity(device);
 }
 
 void SyslogReader::apply(const MessageRow& saying, const Captures& found, NodeId device,
@@ -134,9 +148,7 @@ void SyslogReader::apply(const MessageRow& saying, const Captures& found, NodeId
     return;
   }
   ++counts_.known;
-  if (row.kind == EventKind::device_boot &&
-      inventory_.fabric().kind(device) == model::NodeKind::host)
-    row.kind = EventKind::host_boot;
+  row.kind = kind_at(row.kind, inventory_.fabric().kind(device));
   std::string_view unknown;
   row.entity = locate(saying, found, device, unknown);
   if (row.entity.kind == EntityKind::none) {
@@ -182,15 +194,11 @@ void SyslogReader::read(std::string_view line, const Origin& origin) {
   }
   row.entity = model::entity(device);
   Captures found;
-  std::uint32_t at = catalogue_.first(message.key);
-  while (at != NameTable::none && !matches(catalogue_.rows()[at].pattern, message.text, found)) {
-    found = {};
-    at = catalogue_.rows()[at].next;
-  }
-  if (at != NameTable::none) {
-    apply(catalogue_.rows()[at], found, device, line, row);
+  if (const MessageRow* saying = catalogue_.find(message.key, message.text, found)) {
+    apply(*saying, found, device, line, row);
   } else {
     ++counts_.unknown_messages;
+    if (options_.unknown != nullptr) options_.unknown->add(inventory_, device, message, line);
     keep_text(line, "unknown_messages", row);
   }
   set_.rows.push_back(row);
@@ -224,6 +232,7 @@ Status read_syslog_file(const std::string& path, SyslogReader& reader) {
   for (std::size_t got = block.size(); got == block.size();) {
     got = std::fread(block.data(), 1, block.size(), file.get());
     framing.feed({block.data(), got}, take);
+    if (reader.is_mining()) reader.take_records();
   }
   if (std::ferror(file.get()) != 0) return io_error(path, "read");
   framing.finish(take);

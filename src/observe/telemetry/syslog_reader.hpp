@@ -16,6 +16,8 @@
 
 namespace weft::observe::telemetry {
 
+class MessageMiner;
+
 struct SyslogCounts {
   std::uint64_t lines = 0;
   std::uint64_t known = 0;   // messages of the catalogue with a meaning
@@ -39,8 +41,10 @@ class SyslogReader {
   struct Options {
     std::string id_prefix = "s";  // ids are this and the number of the line, from 1
     Timestamp reference;          // year of stamps without one, where no time of receipt is known
+    // Takes the messages of no catalogue; then read_syslog_file keeps no records.
+    MessageMiner* unknown = nullptr;
   };
-  // All three must outlive the reader.
+  // All must outlive the reader.
   SyslogReader(const Inventory& inventory, const Catalogue& catalogue, Options options);
 
   // A message that was received then from that address ("" where nobody knows).
@@ -55,6 +59,7 @@ class SyslogReader {
   SyslogCounts& counts() { return counts_; }
   const model::RecordSet& records() const { return set_; }
   model::RecordSet take_records();
+  bool is_mining() const { return options_.unknown != nullptr; }
 
  private:
   struct Origin {

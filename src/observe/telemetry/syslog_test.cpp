@@ -108,6 +108,73 @@ TEST_CASE("NX-OS puts the host first, or leaves it out") {
   CHECK(nameless.key == "A-5-B");
 }
 
+// "host|program|key|stamp|text" of a line.
+std::string head(std::string_view line) {
+  const SyslogMessage m = parse(line);
+  std::string out;
+  for (const std::string_view part : {m.host, m.program, m.key}) out.append(part).append("|");
+  return out + (m.stamp == Stamp::none ? "-" : to_text(m.t)) + "|" + std::string(m.text);
+}
+
+TEST_CASE("heads that devices write themselves, behind relays, with numbers and years") {
+  constexpr std::string_view second = "2026-11-21T04:05:06Z", ms = "2026-11-21T04:05:06.123Z";
+  const auto is = [&](std::string_view line, std::string_view names, std::string_view stamp) {
+    CHECK(head(line) == std::string(names) + "|" + std::string(stamp) + "|text: more");
+  };
+  // EOS with "logging format sequence-numbers".
+  is("<189>Nov 21 04:05:06 h Ebra: 471: %A-5-B: text: more", "h|Ebra|A-5-B", second);
+  is("<189>Nov 21 04:05:06 h Ebra: %A-5-B: text: more", "h|Ebra|A-5-B", second);
+  // NX-OS: its log file, a relay's head before it, its contexts.
+  is("<189>2026 Nov 21 04:05:06 h %A-5-B: text: more", "h||A-5-B", second);
+  is("2026 Nov 21 04:05:06.123 h %A-5-B: text: more", "h||A-5-B", ms);
+  is("<189>Nov 21 04:05:09 h : 2026 Nov 21 04:05:06.123 UTC: %A-5-B: text: more", "h||A-5-B", ms);
+  is("<189>Nov 21 04:05:09 h 2026 Nov 21 04:05:06 CET: %A-5-B: text: more", "h||A-5-B", second);
+  is("<189>Nov 21 04:05:09 relay h: 2026 Nov 21 04:05:06 UTC: %A-5-B: text: more", "h||A-5-B",
+     second);
+  is("<189>h: 2026 Nov 21 04:05:06 UTC: %$ VDC-1 %$ %A-5-B: text: more", "h||A-5-B", second);
+  is("<189>471: 2026 Nov 21 04:05:06 UTC: %A-5-B: text: more", "||A-5-B", second);
+  // IOS and IOS-XR.
+  is("<189>471: h: *Nov 21 04:05:06.123: %A-5-B: text: more", "h||A-5-B", ms);
+  is("<189>471: h: Nov 21 04:05:06.123 MEST: %A-5-B: text: more", "h||A-5-B", ms);
+  is("<189>88: 000088: Nov 21 04:05:06.123: %A-5-B: text: more", "||A-5-B", ms);
+  is("<189>471: *Nov 21 04:05:06.123 UTC: %A-5-B: text: more", "||A-5-B", ms);
+  is("<189>Nov 21 04:05:09 h 471: *Nov 21 04:05:06.123: %A-5-B: text: more", "h||A-5-B", ms);
+  is("<187>471: h RP/0/RSP0/CPU0:Nov 21 04:05:06.123 UTC: ifmgr[230]: %A-B-3-C : text: more",
+     "h|ifmgr|A-B-3-C", ms);
+  is("<187>471: RP/0/RP0/CPU0:Nov 21 04:05:06.123 : ifmgr[230]: %A-B-3-C : text: more",
+     "|ifmgr|A-B-3-C", ms);
+  is("<187>471: h RP/0/RSP0/CPU0:Nov 21 04:05:06.123: isis[1]: %A-B-3-C : text: more",
+     "h|isis|A-B-3-C", ms);
+  is("<187>Nov 21 04:05:09 h 471: LC/0/2/CPU0:2026 Nov 21 04:05:06.123 UTC: ifmgr[230]: %A-B-3-C : "
+     "text: more",
+     "h|ifmgr|A-B-3-C", ms);
+  // Junos: "explicit-priority", "time-format year", doubled blanks, the kernel's path.
+  is("<28>Nov 21 04:05:06  h rpd[2]: %DAEMON-4-RPD_A_B: text: more", "h|rpd|RPD_A_B", second);
+  is("<28>Nov 21 04:05:06 h rpd[2]: %DAEMON-4: text: more", "h|rpd|rpd", second);
+  is("<28>Nov 21 04:05:06 2026 h rpd[2]: RPD_A_B: text: more", "h|rpd|RPD_A_B", second);
+  is("<28>Nov 21 04:05:06.123 2026 h rpd[2]: RPD_A_B: text: more", "h|rpd|RPD_A_B", ms);
+  is("<6>Nov 21 04:05:06 h /kernel: text: more", "h|kernel|kernel", second);
+  is("<28>1 2026-11-21T04:05:06.123Z h rpd 2 - - %DAEMON-4-RPD_A_B: text: more", "h|rpd|RPD_A_B",
+     ms);
+  // SONiC as it writes /var/log/syslog.
+  is("2026 Nov 21 04:05:06.123000 h NOTICE swss#orchagent: text: more", "h|orchagent|orchagent",
+     ms);
+  is("2026-11-21T04:05:06.123000+00:00 h switchd[7]: text: more", "h|switchd|switchd", ms);
+  // NX-OS' facilities are no priorities of Junos.
+  is("<189>2026 Nov 21 04:05:06 h %DAEMON-3-SYSTEM_MSG: text: more", "h||DAEMON-3-SYSTEM_MSG",
+     second);
+}
+
+TEST_CASE("a text that looks like a head is a text") {
+  CHECK(head("<34>Nov 21 04:05:06 h 471: no stamp") == "h|471|471|2026-11-21T04:05:06Z|no stamp");
+  CHECK(head("<34>Nov 21 04:05:06 h prog: 12 things") ==
+        "h|prog|prog|2026-11-21T04:05:06Z|12 things");
+  CHECK(head("<34>Nov 21 04:05:06 h prog: 2026 is a year") ==
+        "h|prog|prog|2026-11-21T04:05:06Z|2026 is a year");
+  CHECK(head("<34>Nov 21 04:05:06 h Nov 21 is a day") ==
+        "h|||2026-11-21T04:05:06Z|Nov 21 is a day");
+}
+
 TEST_CASE("keys: mnemonics of Cisco's kind, of Junos, else the program") {
   CHECK(parse("<29>Nov 21 04:05:06 h Ebra: %LINEPROTO-5-UPDOWN: Line").key == "LINEPROTO-5-UPDOWN");
   CHECK(parse("<29>Nov 21 04:05:06 h bgpd[8]: [M59KS-A3ZXZ] %ADJCHANGE: neighbor").key ==
