@@ -22,8 +22,10 @@ struct Zone {
   std::vector<double> up, down;  // capacity by rack x spine
 
   Zone(std::uint32_t its_racks, std::uint32_t its_spines)
-      : racks(its_racks), spines(its_spines), up(racks * spines, 1), down(up) {}
-  std::size_t at(std::uint32_t rack, std::uint32_t spine) const { return rack * spines + spine; }
+      : racks(its_racks), spines(its_spines), up(std::size_t{racks} * spines, 1), down(up) {}
+  std::size_t at(std::uint32_t rack, std::uint32_t spine) const {
+    return std::size_t{rack} * spines + spine;
+  }
   bool open(const Flow& flow, std::uint32_t spine) const {
     return up[at(flow.from, spine)] > 0 && down[at(flow.to, spine)] > 0;
   }

@@ -182,7 +182,8 @@ bool take_bsd(Cursor& in, Timestamp received, int year, SyslogMessage& out) {
   if (year == 0 && in.front() == ' ' && is_digit(in.at(1)) && is_digit(in.at(4)) &&
       (in.at(5) == ' ' || in.at(5) == ':')) {  // Junos' "time-format year"
     in.skip(1);
-    if ((year = in.number(4)) < 0) return false;
+    year = in.number(4);
+    if (year < 0) return false;
   }
   if (year == 0) year = nearest_year(month, day, clock, received);
   if (year < 1970 || year > 2200 || !is_date(year, month, day)) return false;
