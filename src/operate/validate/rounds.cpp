@@ -102,6 +102,10 @@ class Planner {
       idle_rounds = gained_ ? 0 : idle_rounds + 1;
     }
     if (idle_rounds > 0) drop_rounds(idle_rounds);
+    if (out_.flows.empty())
+      return fail(Errc::infeasible, {}, "no idle NIC finds another above it",
+                  "plans need two hosts under one switch, or switches in tiers above the NICs; a "
+                  "torus or Dragonfly has none");
     account();
     return std::move(out_);
   }

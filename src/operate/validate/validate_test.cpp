@@ -254,6 +254,8 @@ TEST_CASE("files: results of the tools, and refusals with their place") {
   RoundOptions nobody = all_idle(fabric);
   nobody.is_idle.assign(nobody.is_idle.size(), false);
   CHECK(plan_rounds(fabric, nobody).error().code == Errc::infeasible);
+  const Fabric torus = make_fabric("{generator: torus, dimensions: [3, 2], gpus_per_host: 2}");
+  CHECK(plan_rounds(torus, all_idle(torus)).error().code == Errc::infeasible);
 }
 
 }  // namespace
