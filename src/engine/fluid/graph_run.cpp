@@ -30,6 +30,7 @@ GraphRun::GraphRun(const GraphJob& job, std::uint32_t index, const Surroundings&
       network_(surroundings.network),
       player_(surroundings.player),
       steadiness_(surroundings.steadiness),
+      served_(surroundings.served),
       library_calls_(network_.fabric(), job.library, job.algorithms) {
   if (job_.stop == GraphJob::Stop::steady) steadiness_.expect();
   WEFT_CHECK(job_.ranks.size() == graph_.rank_count);
@@ -210,9 +211,7 @@ void GraphRun::end_iteration() {
   for (const ActorState& state : actors_) WEFT_CHECK(state.communicating == 0);
   for (const Stream& stream : streams_) WEFT_CHECK(stream.running == none && stream.queue.empty());
   iterating_ = false;
-  if (job_.stop == GraphJob::Stop::steady && steadiness_.all()) {
-    return after_step(true);  // an iteration that has run beside others that had stopped
-  }
+  if (ran_beyond_others()) return after_step(true);
   account_iteration();
   record_spans();
   accept_iteration();
@@ -240,6 +239,12 @@ void GraphRun::accept_iteration() {
   result_ = std::move(current_);
 }
 
+// An iteration during which others stopped: it says nothing.
+bool GraphRun::ran_beyond_others() const {
+  if (job_.stop == GraphJob::Stop::steady) return steadiness_.all();
+  return job_.stop == GraphJob::Stop::served && !result_.iteration_s.empty() && served_();
+}
+
 bool GraphRun::was_last_iteration() {
   constexpr double same = 1e-3;
   const std::vector<double>& times = result_.iteration_s;
@@ -248,6 +253,7 @@ bool GraphRun::was_last_iteration() {
     steady_ = change <= same * times.back() && !network_.changes_after(iteration_start_s_);
     if (steady_) steadiness_.reached();
   }
+  if (job_.stop == GraphJob::Stop::served && served_()) return true;
   return ++iteration_ == job_.iterations || (steady_ && steadiness_.all());
 }
 

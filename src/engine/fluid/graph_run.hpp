@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,6 +50,7 @@ class GraphRun {
     Network& network;
     TrafficPlayer& player;
     Steadiness& steadiness;
+    std::function<bool()> served;  // see GraphJob::Stop::served
   };
   GraphRun(const GraphJob& job, std::uint32_t index, const Surroundings& surroundings);
   ~GraphRun();
@@ -161,6 +163,7 @@ class GraphRun {
   void end_iteration();
   void accept_iteration();
   bool was_last_iteration();
+  bool ran_beyond_others() const;
   void after_step(bool last);
   void go_on(bool last);
   void become_ready(std::uint32_t actor, std::uint32_t operation);
@@ -219,6 +222,7 @@ class GraphRun {
   Network& network_;
   TrafficPlayer& player_;
   Steadiness& steadiness_;
+  std::function<bool()> served_;
   bool steady_ = false;
   std::vector<Program> programs_;
   std::vector<ActorState> actors_;

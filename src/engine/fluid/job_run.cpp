@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "base/hash.hpp"
+#include "engine/fluid/serving_player.hpp"
 #include "engine/fluid/stage.hpp"
 #include "engine/fluid/traffic_player.hpp"
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::size_t unfinished_shown = 100;
 constexpr std::uint64_t ended_bit = std::uint64_t{1} << 32;  // of a job's timer: its iteration ends
+constexpr int serving_shift = 33;  // of the number of a ServingPlayer, above a request's
 
 // One run: the network's only client, which hands each event to whom it belongs.
 class JobRun final : Network::Client, TrafficPlayer::Listener {
@@ -33,16 +35,27 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
     }
     for (std::uint32_t g = 0; g < graphs.size(); ++g)
       graphs_.push_back(std::make_unique<GraphRun>(
-          graphs[g], g, GraphRun::Surroundings{network, player_, steadiness_}));
+          graphs[g], g,
+          GraphRun::Surroundings{network, player_, steadiness_, [this] { return is_served(); }}));
   }
 
-  JobRunResult run() {
+  Status add(std::span<const ServingJob> serving) {
+    for (const ServingJob& job : serving) {
+      const std::uint64_t tag = owner_tag(Owner::serving, serving_.size() << serving_shift);
+      WEFT_TRY(ServingPlayer player, ServingPlayer::create(job, tag, network_));
+      serving_.push_back(std::move(player));
+    }
+    return {};
+  }
+
+  Result<JobRunResult> run() {
     result_.jobs.resize(jobs_.size());
     for (std::uint32_t j = 0; j < jobs_.size(); ++j)
       network_.timer(jobs_[j].start.seconds(), owner_tag(Owner::job, j));
     for (const auto& graph : graphs_) graph->begin();
+    for (ServingPlayer& player : serving_) player.begin();
     network_.run(*this);
-    finish();
+    WEFT_TRY_STATUS(finish());
     return std::move(result_);
   }
 
@@ -69,6 +82,8 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
         return graph_of(value).on_played(tag);
       case Owner::front_end:
         return graph_of(value).on_front_end(value);
+      case Owner::serving:
+        return serving_[value >> serving_shift].on_timer();
     }
   }
 
@@ -77,6 +92,7 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
     const std::uint64_t value = owned_value(tag);
     if (owner_of(tag) == Owner::player) return player_.on_delivered(value);
     if (owner_of(tag) == Owner::front_end) return graph_of(value).on_front_end(value);
+    if (owner_of(tag) == Owner::serving) return serving_[value >> serving_shift].on_delivered(tag);
     graph_of(value).on_delivered(value);
   }
 
@@ -145,7 +161,9 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
     }
   }
 
-  void finish();
+  bool is_served() const { return std::ranges::all_of(serving_, &ServingPlayer::is_over); }
+  Status finish();
+  Status finish_serving(std::span<const Network::Undelivered> left);
   void find_standstills(std::span<const Network::Undelivered> left);
   std::string unfinished_line(std::uint64_t tag) const;
   std::string why(std::uint64_t tag) const;
@@ -159,6 +177,7 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
   std::vector<LateRanks> late_;
   std::vector<TrafficPlayer::TrafficId> traffic_;
   std::vector<std::unique_ptr<GraphRun>> graphs_;
+  std::vector<ServingPlayer> serving_;
   std::uint64_t iterations_done_ = 0, events_ = 0;
   double active_until_s_ = 0;  // of the last event of a job; the fabric may change after it
   JobRunResult result_;
@@ -171,6 +190,10 @@ std::string JobRun::unfinished_line(std::uint64_t tag) const {
   if (owner_of(tag) == Owner::front_end) {
     const GraphRun& graph = *graphs_[GraphRun::index_of(value)];
     return fmt::format("job {}: {}", graph.name(), graph.why_front_end(value));
+  }
+  if (owner_of(tag) == Owner::serving) {
+    const ServingPlayer& player = serving_[value >> serving_shift];
+    return fmt::format("job {}: {}", player.name(), player.why(tag));
   }
   const TrafficPlayer::Origin origin = player_.origin(value);
   if (owner_of(origin.token) == Owner::graph_collective)
@@ -204,6 +227,7 @@ std::string JobRun::why(std::uint64_t tag) const {
 void JobRun::find_standstills(std::span<const Network::Undelivered> left) {
   std::vector<const Network::Undelivered*> of_job(jobs_.size()), of_graph(graphs_.size());
   for (const Network::Undelivered& transfer : left) {
+    if (owner_of(transfer.tag) == Owner::serving) continue;
     const std::uint64_t value = owned_value(transfer.tag);
     const bool played = owner_of(transfer.tag) == Owner::player;
     const std::uint64_t token = played ? player_.origin(value).token : transfer.tag;
@@ -226,7 +250,25 @@ void JobRun::find_standstills(std::span<const Network::Undelivered> left) {
     if (!result_.graphs[g].finished) result_.graphs[g].standstill = standstill(of_graph[g]);
 }
 
-void JobRun::finish() {
+Status JobRun::finish_serving(std::span<const Network::Undelivered> left) {
+  for (std::size_t s = 0; s < serving_.size(); ++s) {
+    ServingResult& out = result_.serving.emplace_back();
+    WEFT_TRY(out.run, serving_[s].take_result());
+    result_.makespan_s = std::max(result_.makespan_s, out.run.end.seconds());
+    if (out.run.ended == out.run.requests.size()) continue;
+    const Network::Undelivered* first = nullptr;
+    for (const Network::Undelivered& transfer : left)
+      if (owner_of(transfer.tag) == Owner::serving &&
+          owned_value(transfer.tag) >> serving_shift == s &&
+          (first == nullptr || transfer.since_s < first->since_s))
+        first = &transfer;
+    WEFT_CHECK(first != nullptr);  // nothing else holds a request up
+    out.standstill = {first->since_s, serving_[s].why(first->tag)};
+  }
+  return {};
+}
+
+Status JobRun::finish() {
   const std::vector<Network::Undelivered> left = network_.undelivered();
   for (const auto& [tag, since_s] : left) {
     if (result_.unfinished.size() == unfinished_shown) {
@@ -253,6 +295,7 @@ void JobRun::finish() {
   }
   WEFT_CHECK(result_.jobs.size() == jobs_.size() && result_.graphs.size() == graphs_.size());
   find_standstills(left);
+  WEFT_TRY_STATUS(finish_serving(left));
   result_.hot_links = hottest_links(result_.link_bytes, result_.makespan_s, graphs_, network_);
   result_.transfer_times = player_.transfer_times();
   result_.rate_error = network_.simulation().rate_error();
@@ -260,6 +303,7 @@ void JobRun::finish() {
   for (const double bytes : result_.link_bytes)
     digest.add(static_cast<std::int64_t>(std::llround(bytes)));
   result_.digest = digest.hex();
+  return {};
 }
 
 }  // namespace
@@ -267,8 +311,16 @@ void JobRun::finish() {
 JobRunResult run_jobs(std::span<const Job> jobs, std::span<const GraphJob> graphs, Router& router,
                       std::span<const StateChange> changes, const NetworkOptions& options,
                       Progress& progress) {
+  return run_work({jobs, graphs}, router, changes, options, progress).value();
+}
+
+Result<JobRunResult> run_work(const Work& work, Router& router,
+                              std::span<const StateChange> changes, const NetworkOptions& options,
+                              Progress& progress) {
   Network network(router, changes, options);
-  return JobRun(jobs, graphs, network, progress).run();
+  JobRun run(work.jobs, work.graphs, network, progress);
+  WEFT_TRY_STATUS(run.add(work.serving));
+  return run.run();
 }
 
 Result<RunResult> FluidEngine::run(const Work& work, Router& router,
@@ -276,9 +328,9 @@ Result<RunResult> FluidEngine::run(const Work& work, Router& router,
   double iterations = 0;  // of graphs that run until they are steady two or more, not known before
   for (const Job& job : work.jobs) iterations += job.iterations;
   for (const GraphJob& job : work.graphs)
-    iterations += job.stop == GraphJob::Stop::steady ? 1 : job.iterations;
+    iterations += job.stop == GraphJob::Stop::counted ? job.iterations : 1;
   Progress progress(watch.name, iterations, watch.show);
-  JobRunResult result = run_jobs(work.jobs, work.graphs, router, changes, options, progress);
+  WEFT_TRY(JobRunResult result, run_work(work, router, changes, options, progress));
   const double tolerance = options.simulation.solver.tolerance;
   if (tolerance > 0)
     result.notes.push_back(

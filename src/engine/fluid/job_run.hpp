@@ -31,6 +31,10 @@ struct JobRunResult : RunResult {
 JobRunResult run_jobs(std::span<const Job> jobs, std::span<const GraphJob> graphs, Router& router,
                       std::span<const StateChange> changes, const NetworkOptions& options,
                       Progress& progress);
+// The same with replicas that serve. Fails: as ServingPlayer::create() and take_result().
+Result<JobRunResult> run_work(const Work& work, Router& router,
+                              std::span<const StateChange> changes, const NetworkOptions& options,
+                              Progress& progress);
 
 // Max-min fair rates.
 struct FluidEngine {

@@ -18,7 +18,7 @@
 namespace weft::engine::fluid {
 
 // Who uses the network: tags of its transfers and timers begin with the owner.
-enum class Owner : std::uint8_t { player, job, graph, graph_collective, front_end };
+enum class Owner : std::uint8_t { player, job, graph, graph_collective, front_end, serving };
 inline constexpr std::uint64_t owner_shift = 58;
 constexpr std::uint64_t owner_tag(Owner owner, std::uint64_t value) {
   return static_cast<std::uint64_t>(owner) << owner_shift | value;

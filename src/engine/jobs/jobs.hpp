@@ -17,6 +17,7 @@
 #include "model/work/outcome.hpp"
 #include "workload/collective/calls.hpp"
 #include "workload/collective/traffic.hpp"
+#include "workload/serving/cluster.hpp"
 
 namespace weft::engine {
 
@@ -64,9 +65,10 @@ struct FrontEnd {
 // A graph that is run again and again, each iteration beginning when all actors have ended the one
 // before: `iterations` times or, with Stop::steady, until for all such graphs the last two
 // iterations took the same time to one part in a thousand and the last one began after the last
-// state change, at most `iterations` times.
+// state change, at most `iterations` times; with Stop::served, until all ServingJobs beside it have
+// ended or can go on no more.
 struct GraphJob {
-  enum class Stop : std::uint8_t { counted, steady };
+  enum class Stop : std::uint8_t { counted, steady, served };
 
   std::string name;
   const model::OpGraph* graph = nullptr;  // finished; must outlive the run
@@ -83,10 +85,22 @@ struct GraphJob {
   std::optional<FrontEnd> front_end;  // of the fluid engine
 };
 
+// Replicas that serve requests. Their steps take what `times` says; the keys and values of prompts
+// cross the fabric, an equal share from each rank of the replica that prefills to its like.
+struct ServingJob {
+  std::string name;
+  const std::vector<workload::InferenceRequest>* requests = nullptr;  // both must outlive the run
+  const workload::StepTimes* times = nullptr;
+  workload::Cluster cluster;
+  // The ends of each replica, those that prefill first: GPUs, or NICs.
+  std::vector<std::vector<NodeId>> replicas;
+};
+
 // Jobs side by side on one fabric.
 struct Work {
   std::span<const Job> jobs;
   std::span<const GraphJob> graphs;
+  std::span<const ServingJob> serving = {};  // of the fluid engine
 };
 
 // How a job came to a stop that did not end: since when the first of its transfers that never
@@ -165,9 +179,15 @@ struct GraphResult {
   std::optional<FrontEndResult> front_end;
 };
 
+struct ServingResult {
+  workload::ServingRun run;
+  std::optional<Standstill> standstill;  // where requests did not end
+};
+
 struct RunResult {
   std::vector<JobResult> jobs;
   std::vector<GraphResult> graphs;
+  std::vector<ServingResult> serving;
   std::vector<double> link_bytes;  // by LinkId; of packets with their headers
   TimeHistogram transfer_times;
   std::vector<model::HotLink> hot_links;  // of runs with graphs

@@ -552,6 +552,9 @@ RunResult PacketJobs::finish() {
 Result<RunResult> PacketEngine::run(const Work& work, route::Router& router,
                                     std::span<const StateChange> changes,
                                     const Watch& watch) const {
+  if (!work.serving.empty())
+    return fail(Errc::unsupported, {}, "the packet engine does not serve requests",
+                "use engine: fluid");
   return PacketJobs(work, router, changes, *this, watch).run();
 }
 

@@ -5,6 +5,8 @@
 
 #include "plan/infer/inference_config.hpp"
 #include "plan/infer/network.hpp"
+#include "plan/run/front_end.hpp"
+#include "plan/run/graph_outcome.hpp"
 
 namespace weft::plan {
 namespace {
@@ -22,8 +24,9 @@ template <class Of>
 Spread spread_of(const ServingRun& run, const Of& of) {
   std::vector<double> values;
   values.reserve(run.requests.size());
-  for (const RequestTimes& one : run.requests) values.push_back(of(one));
-  return spread_of(std::move(values));
+  for (const RequestTimes& one : run.requests)
+    if (one.ended) values.push_back(of(one));
+  return values.empty() ? Spread{} : spread_of(std::move(values));
 }
 
 // The same figures of the run that was recorded.
@@ -63,20 +66,90 @@ std::vector<Latency> latencies_of(const ServingRun& run,
 
 double goodput_of(const ServingRun& run, const InferenceConfig& config) {
   const auto meets = [&](const RequestTimes& one) {
-    return (!config.slo_ttft || one.ttft() <= *config.slo_ttft) &&
+    return one.ended && (!config.slo_ttft || one.ttft() <= *config.slo_ttft) &&
            (!config.slo_tpot || one.tpot_s() <= config.slo_tpot->seconds());
   };
   return static_cast<double>(std::ranges::count_if(run.requests, meets)) / run.end.seconds();
 }
 
+// What runs on the fabric together. `serving`: none, to see the jobs alone.
+Result<engine::RunResult> run_on_fabric(const ServingNetwork& network, std::uint64_t seed,
+                                        std::span<const engine::ServingJob> serving) {
+  const Setup& setup = *network.setup;
+  WEFT_TRY(route::Router router, route::Router::create(setup.fabric, setup.routing, seed));
+  std::vector<engine::Job> jobs;
+  for (const PlacedJob& placed : network.jobs.collectives) jobs.push_back(placed.job);
+  std::vector<engine::GraphJob> graphs = graph_jobs(network.jobs, setup);
+  WEFT_TRY_STATUS(add_front_ends(network.jobs, router, graphs));
+  for (std::size_t g = 0; g < graphs.size(); ++g) {
+    if (serving.empty() || network.jobs.graphs[g].repeat > 0) continue;
+    graphs[g].stop = engine::GraphJob::Stop::served;
+    graphs[g].iterations = UINT32_MAX;
+  }
+  return setup.run({jobs, graphs, serving}, router, {"infer", Progress::Show::never});
+}
+
+// Its steps with and without the replicas beside it.
+std::vector<JobBeside> jobs_beside(const ServingNetwork& network, const engine::RunResult& served,
+                                   const engine::RunResult& alone) {
+  std::vector<JobBeside> out;
+  const auto add = [&](const std::string& name, const std::vector<double>& steps,
+                       const std::vector<double>& steps_alone) {
+    out.push_back({name, steps, {}});
+    if (!steps_alone.empty()) out.back().alone_s = steps_alone.back();
+  };
+  for (const Jobs::Entry entry : network.jobs.order) {
+    const std::size_t i = entry.index;
+    if (entry.kind == Jobs::Entry::Kind::graph)
+      add(network.jobs.graphs[i].name, served.graphs[i].iteration_s, alone.graphs[i].iteration_s);
+    else
+      add(network.jobs.collectives[i].job.name, served.jobs[i].iteration_s,
+          alone.jobs[i].iteration_s);
+  }
+  return out;
+}
+
+struct Served {
+  ServingRun run;
+  std::vector<JobBeside> jobs;
+  std::string why_unfinished;
+  std::vector<std::string> notes;
+};
+
+Result<Served> serve_on(const ServingNetwork& network, const InferenceConfig& config,
+                        const StepTimes& times, std::uint64_t seed) {
+  Served out;
+  if (network.setup == nullptr ||
+      (config.cluster.decode_replicas == 0 && network.jobs.order.empty())) {
+    WEFT_TRY(out.run, serve(config.trace.requests, times, config.cluster, network.latency));
+    return out;
+  }
+  const engine::ServingJob job{.name = "inference",
+                               .requests = &config.trace.requests,
+                               .times = &times,
+                               .cluster = config.cluster,
+                               .replicas = network.replicas};
+  WEFT_TRY(engine::RunResult served, run_on_fabric(network, seed, {&job, 1}));
+  if (!network.jobs.order.empty()) {
+    WEFT_TRY(const engine::RunResult alone, run_on_fabric(network, seed, {}));
+    out.jobs = jobs_beside(network, served, alone);
+  }
+  for (const std::string& note : network.setup->notes) out.notes.push_back(note);
+  for (const model::Note& note : served.notes) out.notes.push_back(note.text);
+  if (served.serving[0].standstill) out.why_unfinished = served.serving[0].standstill->why;
+  out.run = std::move(served.serving[0].run);
+  return out;
+}
+
 }  // namespace
 
 Result<InferReport> infer(const model::Scenario& scenario) {
-  WEFT_TRY(InferenceConfig config, read_inference(scenario));
-  WEFT_TRY(const StepTimes::Communication communication, lay_network(scenario, config));
+  WEFT_TRY(const InferenceConfig config, read_inference(scenario));
+  WEFT_TRY(const ServingNetwork network, lay_network(scenario, config));
   const Cluster& cluster = config.cluster;
-  const StepTimes times(config.profile, config.model.layers, cluster.limits, communication);
-  WEFT_TRY(const ServingRun run, serve(config.trace.requests, times, cluster));
+  const StepTimes times(config.profile, config.model.layers, cluster.limits, network.communication);
+  WEFT_TRY(Served served, serve_on(network, config, times, scenario.seed));
+  const ServingRun& run = served.run;
   InferReport out{.latencies = latencies_of(run, config.trace.measured),
                   .requests = run.requests.size(),
                   .replicas = cluster.replicas,
@@ -84,8 +157,13 @@ Result<InferReport> infer(const model::Scenario& scenario) {
                   .end_s = run.end.seconds(),
                   .kv_bytes_moved = run.kv_bytes_moved,
                   .goodput = {},
+                  .unfinished = run.requests.size() - run.ended,
+                  .why_unfinished = std::move(served.why_unfinished),
+                  .jobs = std::move(served.jobs),
                   .notes = config.notes};
+  out.notes.insert(out.notes.end(), served.notes.begin(), served.notes.end());
   for (const RequestTimes& one : run.requests) {
+    if (!one.ended) continue;
     out.input_tokens += one.input;
     out.output_tokens += one.output;
   }

@@ -23,6 +23,13 @@ struct Latency {
   std::optional<Spread> measured;
 };
 
+// A job that ran beside the replicas until all requests had ended.
+struct JobBeside {
+  std::string name;
+  std::vector<double> steps_s;    // or iterations
+  std::optional<double> alone_s;  // its step while nothing is served
+};
+
 struct InferReport {
   std::vector<Latency> latencies;  // ttft, its queue, prefill and transfer, tpot, e2e
   std::uint64_t requests = 0, input_tokens = 0, output_tokens = 0;
@@ -32,10 +39,15 @@ struct InferReport {
   double busy = 0;   // share of the time until then, of all replicas
   std::uint64_t kv_bytes_moved = 0;
   std::optional<double> goodput;  // requests a second that meet the objectives
+  std::uint64_t unfinished = 0;   // requests that never ended; latencies are of the others
+  std::string why_unfinished;
+  std::vector<JobBeside> jobs;
   std::vector<std::string> notes;
 };
 
-// Fails: as read_inference(), lay_network() and serve().
+// Requests of the section, served on the fabric beside the scenario's jobs, under its faults. Jobs
+// with a model or a workload repeat their step until all requests have ended, unless `repeat` says
+// how often. Fails: as read_inference(), lay_network() and serve().
 Result<InferReport> infer(const model::Scenario& scenario);
 
 std::string to_table(const InferReport& report);

@@ -72,6 +72,32 @@ TEST_CASE("KV caches over the fabric: every rank's share through its NIC, and co
   CHECK(split == Approx(whole + transfer).epsilon(1e-9));
 }
 
+TEST_CASE("a job beside the replicas: both are slower where they share a link") {
+  // KV caches come out of one rack; the job crosses the same uplinks, one for each rack.
+  const std::string fabric =
+      "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 1, spines: 1}\n";
+  const std::string service =
+      "inference:\n  model: llama3-8b\n  gpu: h100\n  replicas: {prefill: 1, decode: 1}\n"
+      "  requests: {poisson: {rate: 20, count: 200, input: 2000, output: 2}}\n";
+  const auto with = [&](const std::string& jobs) { return report_of(fabric + service + jobs); };
+  const std::string job =
+      "jobs: [{name: beside, collective: all_reduce, bytes: 1 GiB, repeat: 400, ";
+  const InferReport across = with(job + "place: list, ranks: [\"gpu:0\", \"gpu:2\"]}]\n");
+  const InferReport apart = with(job + "place: list, ranks: [\"gpu:0\", \"gpu:1\"]}]\n");
+  REQUIRE(across.jobs.size() == 1);
+  CHECK(across.unfinished == 0);
+  // Placed on gpu:1 and gpu:3, and in one rack: only the first meets the job.
+  CHECK(across.latencies[3].ours.mean > 1.2 * apart.latencies[3].ours.mean);
+  double sum = 0;
+  for (const double step : across.jobs[0].steps_s) sum += step;
+  CHECK(sum / 400 > 1.05 * *across.jobs[0].alone_s);
+  CHECK(apart.jobs[0].steps_s.back() == Approx(*apart.jobs[0].alone_s).epsilon(1e-9));
+  CHECK(error_of(service + "  kv_link: {rate: 1 GB/s}\n" + job + "gpus: 2}]\n") ==
+        "s.yaml:2:3: jobs beside the replicas need a network; add a fabric\n"
+        "s.yaml:2:3: jobs do not meet KV caches that have kv_link of their own; remove kv_link, so "
+        "that caches cross the fabric");
+}
+
 TEST_CASE("a recorded run's settings lie under the section's own") {
   TestFolder folder;
   const std::string run = folder.write(

@@ -1,10 +1,20 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "plan/infer/infer.hpp"
 
 namespace weft::plan {
+
+template <class Archive, Of<JobBeside> T>
+void fields(Archive& field, T& job) {
+  field("name", job.name);
+  field("steps_s", job.steps_s);
+  field("alone_s", job.alone_s);
+}
+
 namespace {
 
 std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e3); }
@@ -20,6 +30,24 @@ void add_row(Table& table, std::string name, const Spread& s) {
 
 JsonObject spread_json(const Spread& s) {
   return JsonObject().add("mean", s.mean).add("p50", s.p50).add("p90", s.p90).add("p99", s.p99);
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double one : values) sum += one;
+  return sum / static_cast<double>(values.size());
+}
+
+std::string job_line(const JobBeside& job) {
+  if (job.steps_s.empty())
+    return fmt::format("job {}: no step ended while requests were served\n", job.name);
+  std::string out =
+      fmt::format("job {}: {} step(s) of {} in the mean, {} at most", job.name, job.steps_s.size(),
+                  human_seconds(mean(job.steps_s)), human_seconds(std::ranges::max(job.steps_s)));
+  if (job.alone_s)
+    out += fmt::format("; {} alone ({:.4f} x)", human_seconds(*job.alone_s),
+                       mean(job.steps_s) / *job.alone_s);
+  return out + "\n";
 }
 
 double per_second(std::uint64_t count, double seconds) {
@@ -54,6 +82,10 @@ std::string to_table(const InferReport& report) {
                      report.steps, 100 * report.busy, report.preemptions, report.cached_tokens);
   if (report.decode_replicas > 0)
     out += fmt::format("{} bytes of KV caches moved\n", report.kv_bytes_moved);
+  if (report.unfinished > 0)
+    out += fmt::format("{} requests NEVER ENDED, and are left out above: {}\n", report.unfinished,
+                       report.why_unfinished);
+  for (const JobBeside& job : report.jobs) out += job_line(job);
   return out;
 }
 
@@ -79,6 +111,9 @@ std::string to_json(const InferReport& report) {
       .add("preemptions", report.preemptions)
       .add("cached_tokens", report.cached_tokens)
       .add("kv_bytes_moved", report.kv_bytes_moved)
+      .add("unfinished", report.unfinished)
+      .add("why_unfinished", report.why_unfinished)
+      .add("jobs", report.jobs)
       .add("notes", report.notes);
   return out.text();
 }

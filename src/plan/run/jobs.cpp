@@ -23,10 +23,10 @@ constexpr std::array<const char*, 3> kind_keys{"collective", "model", "workload"
 
 class JobReader {
  public:
-  JobReader(const Setup& setup, std::uint64_t seed)
+  JobReader(const Setup& setup, std::uint64_t seed, Placer& placer)
       : setup_(setup),
         fabric_(setup.fabric),
-        placer_(setup.fabric),
+        placer_(placer),
         rng_(Rng(seed).stream("placement")) {}
 
   Result<Jobs> read(const Config& jobs) {
@@ -405,7 +405,7 @@ class JobReader {
 
   const Setup& setup_;
   const model::Fabric& fabric_;
-  Placer placer_;
+  Placer& placer_;
   Rng rng_;
   Errors errors_;
   std::set<std::string> names_;
@@ -415,7 +415,12 @@ class JobReader {
 }  // namespace
 
 Result<Jobs> read_jobs(const Setup& setup, const Config& jobs, std::uint64_t seed) {
-  return JobReader(setup, seed).read(jobs);
+  Placer placer(setup.fabric);
+  return read_jobs(setup, jobs, seed, placer);
+}
+
+Result<Jobs> read_jobs(const Setup& setup, const Config& jobs, std::uint64_t seed, Placer& placer) {
+  return JobReader(setup, seed, placer).read(jobs);
 }
 
 }  // namespace weft::plan

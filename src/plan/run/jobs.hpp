@@ -9,6 +9,7 @@
 #include "base/config.hpp"
 #include "engine/fluid/job_run.hpp"
 #include "model/fabric/fabric.hpp"
+#include "plan/run/placement.hpp"
 #include "plan/run/setup.hpp"
 #include "plan/run/training.hpp"
 #include "workload/collective/calls.hpp"
@@ -72,5 +73,7 @@ struct Jobs {
 // a list of files), these two with algorithms: {all_reduce: NAME, ...}, checkpoint, ingest and
 // bootstrap. Fails with every error found.
 Result<Jobs> read_jobs(const Setup& setup, const Config& jobs, std::uint64_t seed);
+// The same on the GPUs that `placer` has left.
+Result<Jobs> read_jobs(const Setup& setup, const Config& jobs, std::uint64_t seed, Placer& placer);
 
 }  // namespace weft::plan

@@ -191,6 +191,8 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, const engine
   out.tiers = tier_loads(fabric, result.link_bytes, usable, result.makespan_s);
   out.heat_maps = heat_maps(fabric, result.link_bytes, live.bytes_per_s, result.makespan_s);
   out.completion = completion_of(result);
+  if (prepared.scenario->section("inference").kind != Config::Kind::null)
+    out.notes.push_back({model::Note::Severity::info, "inference: is read by weft infer alone"});
   add_notes(setup, result, out.notes);
   if (setup.fluid.options.contention == engine::fluid::NetworkOptions::Contention::off &&
       has_network_faults(setup))

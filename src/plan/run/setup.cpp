@@ -120,8 +120,6 @@ void append(Errors& errors, Error error) {
 Result<Setup> read_setup(const model::Scenario& scenario) {
   Setup setup;
   Errors errors;
-  if (scenario.section("inference").kind != Config::Kind::null)
-    setup.notes.emplace_back("inference: is read by weft infer alone");
   if (scenario.section("fabric").kind == Config::Kind::null) {
     errors.push_back({Errc::parse,
                       scenario.root.where,

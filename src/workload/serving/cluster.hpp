@@ -3,12 +3,11 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
-#include "workload/serving/kv_network.hpp"
 #include "workload/serving/replica.hpp"
 #include "workload/serving/requests.hpp"
 #include "workload/serving/step_time.hpp"
@@ -29,9 +28,6 @@ struct Cluster {
   std::uint32_t replicas = 1;
   std::uint32_t decode_replicas = 0;  // above 0: `replicas` only prefill
   std::uint64_t kv_bytes_per_token = 0;
-  std::vector<double> links;  // of the network between replicas, bytes per second
-  // From a prefill replica to a decode replica; none: infinitely fast.
-  std::function<KvNetwork::Way(std::uint32_t from, std::uint32_t to)> way;
 };
 
 struct RequestTimes {
@@ -42,6 +38,7 @@ struct RequestTimes {
   Time last_token;
   std::uint32_t input = 0, output = 0;
   std::uint32_t replica = 0, decode_replica = 0;
+  bool ended = false;
 
   Duration queue() const { return scheduled - arrival; }
   Duration prefill() const { return prefilled - scheduled; }
@@ -58,15 +55,52 @@ struct ServingRun {
   std::vector<RequestTimes> requests;   // as in the trace
   std::vector<ReplicaCounts> replicas;  // those that decode last
   std::uint64_t kv_bytes_moved = 0;
-  std::vector<double> link_bytes;  // as carried
-  Time end;
+  std::uint64_t ended = 0;  // requests
+  Time end;                 // of the last token
 };
 
 inline constexpr std::uint64_t kv_blocks_max = std::uint64_t{1} << 26;
 
-// `requests` by arrival. Fails: Errc::infeasible on a request that no replica's cache can
-// hold, and where serving them takes more than 92 days.
+// The cluster as a state machine. Whoever runs it has the clock, and the network that takes keys
+// and values from replicas that prefill to those that decode.
+class ServingCluster {
+ public:
+  // The keys and values of a prompt.
+  struct Transfer {
+    std::uint32_t request;
+    std::uint32_t from, to;  // replica that prefills, replica that decodes
+    std::uint64_t bytes;
+  };
+
+  // `requests` by arrival; they and `times` must outlive the cluster. Fails: Errc::infeasible on a
+  // request that no replica's cache can hold.
+  static Result<ServingCluster> create(const std::vector<InferenceRequest>& requests,
+                                       const StepTimes& times, Cluster cluster);
+  ServingCluster(ServingCluster&&) noexcept;
+  ServingCluster& operator=(ServingCluster&&) noexcept;
+  ~ServingCluster();
+
+  // Of an arrival or a replica's step; `never`: nothing happens before a transfer is delivered.
+  Time next() const;
+  // Goes on to next(), and does one thing of that time: an arrival, else a step.
+  void step();
+  // Those that began in the last step().
+  std::vector<Transfer> take_transfers();
+  // Not before the last step(), nor after next().
+  void deliver(std::uint32_t request, Time now);
+  bool ended() const;  // all requests have
+  // Fails: Errc::infeasible where requests take longer than 92 days.
+  Result<ServingRun> take_result();
+
+ private:
+  class State;
+  explicit ServingCluster(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// All requests, on a network that delivers every transfer after `latency`. Fails: as create() and
+// take_result().
 Result<ServingRun> serve(const std::vector<InferenceRequest>& requests, const StepTimes& times,
-                         const Cluster& cluster);
+                         const Cluster& cluster, Duration latency = {});
 
 }  // namespace weft::workload

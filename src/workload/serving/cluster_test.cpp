@@ -170,9 +170,6 @@ TEST_CASE("times stay within what 64 bits of picoseconds hold") {
   const auto out = serve({{.arrival = {}, .input = 60, .output = 500}}, slow, bench.cluster);
   REQUIRE(!out.has_value());
   CHECK(out.error().what == "the requests take longer than 92 days");
-  KvNetwork net({1e-3});
-  net.start(1, {{{0}}, {}}, 1'000'000, {});  // a thousand million seconds
-  CHECK(net.next() < never);
 }
 
 TEST_CASE("a shared prefix is computed once, in whole blocks, and leaves a token to compute") {
@@ -234,50 +231,24 @@ TEST_CASE("prefill and decode apart equal one replica where the fabric is infini
   for (std::size_t i = 0; i < requests.size(); ++i) check_equal(a.requests[i], b.requests[i]);
 }
 
-TEST_CASE("keys and values moved: every byte over every link, and the time that takes") {
+TEST_CASE("keys and values that take time: exactly so much later, and the same bytes") {
   Bench bench;
   const ServedModel model{.layers = 32, .hidden = 4096, .kv_heads = 8, .head_dim = 128, .bytes = 2};
   CHECK(model.kv_bytes_per_token() == 131'072);
-  bench.cluster.replicas = 2;
   bench.cluster.decode_replicas = 1;
   bench.cluster.kv_bytes_per_token = model.kv_bytes_per_token();
-  bench.cluster.links = {50e9, 50e9, 50e9};  // out of each prefill host, into the decode host
-  bench.cluster.way = [](std::uint32_t from, std::uint32_t) {
-    return KvNetwork::Way{{{from}, {2}}, Duration{3 * us}};
-  };
   const auto requests = many(150, 400);
-  const ServingRun out = bench.run(requests);
+  const StepTimes times(bench.profile, layers, bench.cluster.limits, {});
+  const auto out = serve(requests, times, bench.cluster, Duration{3 * us});
+  REQUIRE(out.has_value());
   std::uint64_t bytes = 0;
   for (const InferenceRequest& one : requests) bytes += one.input * 2ULL * 32 * 8 * 128 * 2;
-  CHECK(out.kv_bytes_moved == bytes);
-  CHECK(out.link_bytes[2] == doctest::Approx(double(bytes)).epsilon(1e-9));
-  CHECK(out.link_bytes[0] + out.link_bytes[1] == doctest::Approx(double(bytes)).epsilon(1e-9));
-  for (const RequestTimes& one : out.requests) {
+  CHECK(out->kv_bytes_moved == bytes);
+  CHECK(out->ended == requests.size());
+  for (const RequestTimes& one : out->requests) {
+    CHECK(one.transfer().ps == 3 * us);
     CHECK(one.queue() + one.prefill() + one.transfer() == one.ttft());
-    CHECK(one.transfer().seconds() >= one.input * 131'072.0 / 50e9 + 3e-6 - 1e-11);
   }
-  // Two prompts at once share the way into the decode host, one after the other does not.
-  const std::vector<InferenceRequest> two{{.arrival = {}, .input = 1000, .output = 2},
-                                          {.arrival = {}, .input = 1000, .output = 2}};
-  const double alone = 1000 * 131'072.0 / 50e9;
-  for (const RequestTimes& one : bench.run(two).requests)
-    CHECK(one.transfer().seconds() == doctest::Approx(2 * alone + 3e-6).epsilon(1e-9));
-}
-
-TEST_CASE("transfers share links max-min") {
-  KvNetwork net({10e9, 40e9});
-  net.start(1, {{{0}, {1}}, {}}, 10'000'000, {});  // 5 GB/s of link 0
-  net.start(2, {{{0}}, {}}, 10'000'000, {});
-  net.start(3, {{{1}}, {}}, 70'000'000, {});  // the other 35 of link 1
-  CHECK(net.next().seconds() == doctest::Approx(2e-3));
-  std::vector<std::uint32_t> arrived;
-  while (net.next() != never) {
-    CHECK(net.next().seconds() == doctest::Approx(2e-3).epsilon(1e-9));
-    for (const std::uint32_t id : net.step()) arrived.push_back(id);
-  }
-  CHECK(arrived.size() == 3);
-  CHECK(net.carried(0) == doctest::Approx(20e6));
-  CHECK(net.carried(1) == doctest::Approx(80e6));
 }
 
 struct Error3 {
