@@ -18,7 +18,7 @@ struct Unit {
   double scale;
 };
 
-constexpr std::array<Unit, 10> byte_units{{{"B", 1},
+constexpr std::array<Unit, 12> byte_units{{{"B", 1},
                                            {"kB", 1e3},
                                            {"KB", 1e3},
                                            {"MB", 1e6},
@@ -27,7 +27,9 @@ constexpr std::array<Unit, 10> byte_units{{{"B", 1},
                                            {"KiB", 0x1p10},
                                            {"MiB", 0x1p20},
                                            {"GiB", 0x1p30},
-                                           {"TiB", 0x1p40}}};
+                                           {"TiB", 0x1p40},
+                                           {"PB", 1e15},
+                                           {"PiB", 0x1p50}}};
 constexpr std::array<Unit, 19> rate_units{{{"bps", 1},
                                            {"kbps", 1e3},
                                            {"Mbps", 1e6},

@@ -118,6 +118,8 @@ TEST_CASE("large whole numbers are exact, beyond what a double can hold") {
   check_refused(parse_bytes(token("9223372036854775808 B")), "out of range");
   check_refused(parse_bytes(token("8388608 TiB")), "out of range");  // 2^63
   CHECK(parse_bytes(token("8388607 TiB")) == Bytes{8'388'607ll << 40});
+  CHECK(parse_bytes(token("3 PB")) == Bytes{3'000'000'000'000'000});
+  CHECK(parse_bytes(token("1 PiB")) == Bytes{std::int64_t{1} << 50});
 }
 
 TEST_CASE("a fraction may not vanish") {
