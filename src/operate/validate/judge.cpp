@@ -1,5 +1,7 @@
 #include "operate/validate/judge.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -32,11 +34,7 @@ class Judge {
         ++out_.missing;
         continue;
       }
-      double planned = 0;
-      for (const LinkId link : rounds.path(rounds.flows[f])) {
-        const double gbps = static_cast<double>(fabric.rate(link).bps) / 1e9;
-        planned = planned == 0 ? gbps : std::min(planned, gbps);
-      }
+      const double planned = planned_gbps(fabric, rounds.path(rounds.flows[f]));
       // A flow without any traffic is as slow as can be told.
       tests_.push_back({f, std::log(std::max(it->second / planned, 1e-6))});
       all.push_back(tests_.back().low);
@@ -86,6 +84,12 @@ class Judge {
     for (std::uint32_t t = 0; t < tests_.size(); ++t)
       for (const LinkId link : rounds_.path(rounds_.flows[tests_[t].flow]))
         over_[link].push_back(t);
+    std::set<LinkId> unjudged;
+    for (const Flow& flow : rounds_.flows)
+      for (const LinkId link : rounds_.path(flow))
+        if (const auto found = over_.find(link); found == over_.end() || found->second.size() < 2)
+          unjudged.insert(link);
+    out_.unjudged.assign(unjudged.begin(), unjudged.end());
     // A host that is slow as a whole makes the cables of its NICs slow.
     std::map<NodeId, std::set<NodeId>> slow_nics;
     for (const Verdicts::SlowLink& found : slow_links({}))
@@ -127,6 +131,25 @@ class Judge {
 };
 
 }  // namespace
+
+Status check_results(const Fabric& fabric, const Rounds& rounds, const Measured& measured,
+                     const std::string& file) {
+  if (measured.empty())
+    return fail(Errc::infeasible, {file, 0, 0}, "no flow has a result",
+                "run the tests of the plan; results are a CSV of flow,gbps or files FLOW.txt");
+  if (const auto last = measured.rbegin()->first; last >= rounds.flows.size())
+    return fail(Errc::unknown, {file, 0, 0},
+                fmt::format("flow {} is not in the plan, which has {}", last, rounds.flows.size()),
+                "give the plan that these results belong to");
+  constexpr double most = 1.05;  // above the line rate: what clocks and rounding may do
+  for (const auto& [f, gbps] : measured)
+    if (const double planned = planned_gbps(fabric, rounds.path(rounds.flows[f]));
+        gbps > most * planned)
+      return fail(Errc::value, {file, 0, 0},
+                  fmt::format("flow {} has {:g} Gbps, and its path {:g}", f, gbps, planned),
+                  "rates are in Gbps; or the fabric is not the one that was tested");
+  return {};
+}
 
 Verdicts judge(const Fabric& fabric, const Rounds& rounds, const Measured& measured) {
   return Judge(fabric, rounds, measured).run();
