@@ -373,6 +373,8 @@ TEST_CASE("factors and times from files of weft run and weft rehearse") {
   has(factor, "{rehearse: ops.json, problem: optic}", "no problem \"optic\"");
   has(factor, "{rehearse: ops.json, problem: cable, parts: [verify]}",
       "no finished repair of cable");
+  has(factor, "{rehearse: ops.json, problem: cable, parts: [detect, detect]}",
+      "the part \"detect\" is there twice");
 }
 
 TEST_CASE("wrong sections: every error, with its place") {
