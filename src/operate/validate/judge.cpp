@@ -104,22 +104,39 @@ class Judge {
       for (const std::uint32_t t : over_[found.link]) tests_[t].is_explained = true;
   }
 
-  void find_hosts() {
-    std::map<NodeId, std::vector<double>> of;
+  using Lows = std::map<NodeId, std::vector<double>>;
+  // By host: of its flows that no slow link explains, to hosts outside of `without`.
+  Lows lows_of(const std::set<NodeId>& without) const {
+    Lows out;
     for (const Test& test : tests_) {
       if (test.is_explained) continue;
       const Flow& flow = rounds_.flows[test.flow];
-      of[fabric_.host_of(flow.src)].push_back(test.low);
-      of[fabric_.host_of(flow.dst)].push_back(test.low);
+      const NodeId src = fabric_.host_of(flow.src), dst = fabric_.host_of(flow.dst);
+      if (!without.contains(dst)) out[src].push_back(test.low);
+      if (!without.contains(src)) out[dst].push_back(test.low);
     }
-    for (const auto& [host, lows] : of) {
-      constexpr double slow = 0.975, errors = 5, error_of_median = 1.25;
-      if (lows.size() < 6) continue;
-      const double middle = median(lows);
-      const double error =
-          error_of_median * out_.noise / std::sqrt(static_cast<double>(lows.size()));
-      if (middle < std::log(slow) && middle < -errors * error)
-        out_.hosts.push_back({host, std::exp(middle), static_cast<std::uint32_t>(lows.size())});
+    return out;
+  }
+
+  bool is_slow(const std::vector<double>& lows) const {
+    constexpr double slow = 0.975, errors = 5, error_of_median = 1.25;
+    const double middle = median(lows);
+    const double error = error_of_median * out_.noise / std::sqrt(static_cast<double>(lows.size()));
+    return middle < std::log(slow) && middle < -errors * error;
+  }
+
+  void find_hosts() {
+    constexpr std::size_t flows_least = 6;
+    const Lows all = lows_of({});
+    std::set<NodeId> slow;
+    for (const auto& [host, lows] : all)
+      if (lows.size() >= flows_least && is_slow(lows)) slow.insert(host);
+    Lows others = lows_of(slow);
+    for (const NodeId host : slow) {
+      // Well with others: it only had a slow partner, as in racks of few hosts.
+      if (others[host].size() >= flows_least && !is_slow(others[host])) continue;
+      const std::vector<double>& lows = all.at(host);
+      out_.hosts.push_back({host, std::exp(median(lows)), static_cast<std::uint32_t>(lows.size())});
     }
   }
 

@@ -34,7 +34,8 @@ Status check_results(const model::Fabric& fabric, const Rounds& rounds, const Me
 
 // Links first: all flows over one (two at least) reach at most 85 % of the median. A host whose
 // cables are mostly among them is meant itself. Then hosts by the flows that no slow link explains
-// (six at least): their median is below 97.5 % and five standard errors low.
+// (six at least): their median is below 97.5 % and five standard errors low, and so is that of its
+// flows to hosts of which that is not true.
 // Cost: O(links of all paths).
 Verdicts judge(const model::Fabric& fabric, const Rounds& rounds, const Measured& measured);
 

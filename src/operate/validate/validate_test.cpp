@@ -229,6 +229,21 @@ TEST_CASE("a host that is slow as a whole is named, and not its cables") {
   CHECK(found.unjudged.empty());
 }
 
+TEST_CASE("the one other host of a rack is not accused with a slow one") {
+  const Fabric fabric = make_fabric("{generator: ai_zone, racks: 6, spines: 4}");
+  REQUIRE(fabric.hosts().size() == 12);
+  const auto rounds = plan_rounds(fabric, all_idle(fabric)).value();
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Rng rng(seed);
+    const NodeId host = fabric.hosts()[seed % 12];
+    const Verdicts found =
+        judge(fabric, rounds, measure(fabric, rounds, {}, {{host, 0.93}}, 0.01, rng));
+    REQUIRE(found.hosts.size() == 1);
+    CHECK(found.hosts[0].host == host);
+    CHECK(found.links.empty());
+  }
+}
+
 TEST_CASE("a link whose flows have no results is not passed over") {
   const Fabric fabric = make_fabric(zone);
   const auto rounds = plan_rounds(fabric, all_idle(fabric)).value();
