@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "base/file.hpp"
 #include "base/json_text.hpp"
@@ -22,14 +23,15 @@ namespace validate = operate::validate;
 using plan::place::HostNames;
 
 struct ValidateArgs {
-  std::string action, fabric, free, exclude, down, plan, results, script, out = "-";
+  std::string action, fabric, exclude, down, plan, results, script, out = "-";
+  std::optional<std::string> free;
   std::vector<std::string> busy;
   std::uint32_t crossings = 3;
   bool ports = false;
 };
 
-constexpr int found_slow = 1;  // exit status
-constexpr std::size_t gaps_shown = 12;
+constexpr int not_sound = 1;  // exit status
+constexpr std::size_t links_shown = 12;
 
 Where validate_option(const char* name) { return {name, 0, 0}; }
 
@@ -53,11 +55,11 @@ Result<model::State> read_down(const model::Fabric& fabric, const std::string& l
 Result<validate::RoundOptions> read_options(const model::Fabric& fabric, const ValidateArgs& args) {
   const HostNames names(fabric);
   validate::RoundOptions out{.crossings = args.crossings,
-                             .is_idle = std::vector<bool>(fabric.hosts().size(), args.free.empty()),
+                             .is_idle = std::vector<bool>(fabric.hosts().size(), !args.free),
                              .is_reserved = std::vector<bool>(fabric.cable_count(), false),
                              .state = {}};
   WEFT_TRY(out.state, read_down(fabric, args.down));
-  WEFT_TRY(const auto free, names.read({args.free, validate_option("--free")}));
+  WEFT_TRY(const auto free, names.read({args.free.value_or(""), validate_option("--free")}));
   for (const std::uint32_t host : free) out.is_idle[host] = true;
   WEFT_TRY(const auto excluded, names.read({args.exclude, validate_option("--exclude")}));
   for (const std::uint32_t host : excluded) out.is_idle[host] = false;
@@ -77,33 +79,40 @@ Result<validate::RoundOptions> read_options(const model::Fabric& fabric, const V
   return out;
 }
 
-// Links that are crossed too rarely, by reason; the first few by name.
+// The first few by name.
+std::string links_text(const model::Fabric& fabric, const std::vector<model::LinkId>& links) {
+  std::string names;
+  for (std::size_t i = 0; i < std::min(links_shown, links.size()); ++i)
+    names += (i > 0 ? ", " : "") + fabric.name(links[i]);
+  return fmt::format("{} links: {}{}", links.size(), names,
+                     links.size() > links_shown ? ", ... (all with --json)" : "");
+}
+
+// Links that are crossed too rarely, by reason.
 void print_gaps(std::FILE* to, const model::Fabric& fabric, const validate::Rounds& rounds) {
   std::map<validate::Gap, std::vector<model::LinkId>> by_reason;
   for (const auto& gap : rounds.uncovered) by_reason[gap.why].push_back(gap.link);
-  for (const auto& [why, links] : by_reason) {
-    std::string names;
-    for (std::size_t i = 0; i < std::min(gaps_shown, links.size()); ++i)
-      names += (i > 0 ? ", " : "") + fabric.name(links[i]);
-    fmt::print(to, "  {}: {} links: {}{}\n", to_text(why), links.size(), names,
-               links.size() > gaps_shown ? ", ... (all with --json)" : "");
-  }
+  for (const auto& [why, links] : by_reason)
+    fmt::print(to, "  {}: {}\n", to_text(why), links_text(fabric, links));
 }
 
-std::string plan_json(const model::Fabric& fabric, const validate::Rounds& rounds) {
+// `without_port`: flows, where ports were asked for.
+std::string plan_json(const model::Fabric& fabric, const validate::Rounds& rounds,
+                      std::optional<std::size_t> without_port) {
   JsonList gaps;
   for (const auto& gap : rounds.uncovered)
     gaps.add(JsonObject()
                  .add("link", fabric.name(gap.link))
                  .add("why", to_text(gap.why))
                  .add("crossings", gap.crossings));
-  return JsonObject()
-      .add("rounds", rounds.count)
+  JsonObject out;
+  out.add("rounds", rounds.count)
       .add("least_rounds", rounds.least)
       .add("flows", rounds.flows.size())
       .add("covered_links", rounds.covered)
-      .add("uncovered", gaps)
-      .text();
+      .add("uncovered", gaps);
+  if (without_port) out.add("flows_without_port", *without_port);
+  return out.text();
 }
 
 Status write_plan(const model::Fabric& fabric, const ValidateArgs& args,
@@ -119,7 +128,7 @@ int plan_command(const Common& common, const model::Fabric& fabric, const Valida
   if (!options) return report(options.error());
   auto rounds = validate::plan_rounds(fabric, *options);
   if (!rounds) return report(rounds.error());
-  std::size_t without_port = 0;
+  std::optional<std::size_t> without_port;
   if (args.ports) {
     auto router = route::Router::create(fabric, {}, common.seed.value_or(1));
     if (!router) return report(router.error());
@@ -130,16 +139,16 @@ int plan_command(const Common& common, const model::Fabric& fabric, const Valida
     if (const Status written = write_plan(fabric, args, *rounds); !written)
       return report(written.error());
   if (common.json) {
-    fmt::print("{}\n", plan_json(fabric, *rounds));
+    fmt::print("{}\n", plan_json(fabric, *rounds, without_port));
     return done;
   }
   std::FILE* const to = args.out == "-" ? stderr : stdout;
   fmt::print(to, "{} rounds (at least {}), {} flows; {} links are crossed {} times or more\n",
              rounds->count, rounds->least, rounds->flows.size(), rounds->covered, args.crossings);
   print_gaps(to, fabric, *rounds);
-  if (without_port > 0)
+  if (without_port.value_or(0) > 0)
     fmt::print(to, "  {} flows have no source port that leads them over their path\n",
-               without_port);
+               *without_port);
   return done;
 }
 
@@ -152,10 +161,16 @@ Result<validate::Measured> read_results(const std::string& path) {
   }
   validate::Measured out;
   Errors errors;
-  for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
-    if (entry.path().extension() != ".txt") continue;
-    const std::string file = entry.path().string();
-    const auto flow = parse_count({entry.path().stem().string(), {file, 0, 0}});
+  std::vector<std::filesystem::path> paths;  // in no order of the file system
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored))
+    if (entry.path().extension() == ".txt") paths.push_back(entry.path());
+  std::ranges::sort(paths);
+  for (const auto& each : paths) {
+    const std::string file = each.string();
+    auto flow = parse_count({each.stem().string(), {file, 0, 0}});
+    if (flow && (*flow > UINT32_MAX || each.stem() != std::to_string(*flow)))
+      flow = fail(Errc::value, {file, 0, 0}, "the name is not the number of a flow",
+                  "name results 0.txt, 1.txt, ...");
     const auto text = read_file(file);
     if (!flow || !text) {
       errors.push_back(flow ? text.error() : flow.error());
@@ -181,11 +196,15 @@ void print_validation(const model::Fabric& fabric, const validate::Verdicts& v) 
   for (const auto& host : v.hosts)
     fmt::print("host {}: {:.0f} % of the others, {} flows\n", fabric.name(host.host),
                100 * host.share, host.flows);
-  if (v.links.empty() && v.hosts.empty()) fmt::print("no link and no host is slow\n");
+  if (v.links.empty() && v.hosts.empty())
+    fmt::print("no {}link and no host is slow\n", v.unjudged.empty() ? "" : "judged ");
+  if (!v.unjudged.empty())
+    fmt::print("not judged, fewer than two results: {}\n", links_text(fabric, v.unjudged));
 }
 
 void print_validation_json(const model::Fabric& fabric, const validate::Verdicts& v) {
-  JsonList links, hosts;
+  JsonList links, hosts, unjudged;
+  for (const model::LinkId link : v.unjudged) unjudged.add(fabric.name(link));
   for (const auto& link : v.links)
     links.add(JsonObject()
                   .add("link", fabric.name(link.link))
@@ -203,6 +222,7 @@ void print_validation_json(const model::Fabric& fabric, const validate::Verdicts
                          .add("noise", v.noise, digits(4))
                          .add("links", links)
                          .add("hosts", hosts)
+                         .add("unjudged", unjudged)
                          .text());
 }
 
@@ -213,19 +233,15 @@ int judge_command(const Common& common, const model::Fabric& fabric, const Valid
   if (!rounds) return report(rounds.error());
   const auto measured = read_results(args.results);
   if (!measured) return report(measured.error());
-  if (!measured->empty() && measured->rbegin()->first >= rounds->flows.size())
-    return report({Errc::unknown,
-                   {args.results, 0, 0},
-                   fmt::format("flow {} is not in the plan, which has {}",
-                               measured->rbegin()->first, rounds->flows.size()),
-                   "give the plan that these results belong to",
-                   {}});
+  if (const Status fit = check_results(fabric, *rounds, *measured, args.results); !fit)
+    return report(fit.error());
   const validate::Verdicts verdicts = judge(fabric, *rounds, *measured);
   if (common.json)
     print_validation_json(fabric, verdicts);
   else
     print_validation(fabric, verdicts);
-  return verdicts.links.empty() && verdicts.hosts.empty() ? done : found_slow;
+  return verdicts.links.empty() && verdicts.hosts.empty() && verdicts.unjudged.empty() ? done
+                                                                                       : not_sound;
 }
 
 int validate_command(const Common& common, const ValidateArgs& args) {

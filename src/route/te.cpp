@@ -75,8 +75,11 @@ Result<Zone> find_zone(const Fabric& fabric) {
       width[spine] = std::max(width[spine], k + 1);
     });
   for (const NodeId spine : spines) {
+    if (is_rack(spine))
+      return refuse(
+          fmt::format("{} has NICs, and so has a switch that it is cabled to", fabric.name(spine)));
     for (const LinkId link : fabric.out(spine))
-      if (is_rack(spine) || (fabric.is_switch(fabric.to(link)) && !is_rack(fabric.to(link))))
+      if (fabric.is_switch(fabric.to(link)) && !is_rack(fabric.to(link)))
         return refuse(fmt::format("{} joins {} to another tier", fabric.name(spine),
                                   fabric.name(fabric.to(link))));
     first[spine] = zone.columns;

@@ -127,6 +127,8 @@ TEST_CASE("te: fabrics that are no two-tier Clos are refused by name") {
     return router ? std::string() : router.error().text();
   };
   CHECK(why("{generator: fat_tree, k: 4}").find("to another tier") != std::string::npos);
+  CHECK(why("{generator: torus, dimensions: [2, 2]}").find("has NICs, and so has a switch") !=
+        std::string::npos);
   CHECK(why("{generator: hpn, segments: 2}").find("needs one port") != std::string::npos);
   CHECK(why("{generator: ai_zone, racks: 1}").empty());
   CHECK(why("{generator: ai_zone, racks: 4, frontend: {}}").empty());

@@ -81,6 +81,8 @@ void FrontEndRun::on_event(std::uint64_t value) {
 void FrontEndRun::note(const char* what, double start_s) {
   if (result.spans.size() < front_end_spans_kept)
     result.spans.push_back({what, start_s, network_.now()});
+  else
+    ++result.spans_left_out;
 }
 
 // One set of data at a time, up to `prefetch` of them beyond the step that runs.

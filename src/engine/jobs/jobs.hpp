@@ -136,7 +136,8 @@ struct FrontEndResult {
     std::string name;
     double start_s, end_s;
   };
-  std::vector<Span> spans;
+  std::vector<Span> spans;         // the first ones
+  std::size_t spans_left_out = 0;  // after them
 };
 
 struct GraphResult {

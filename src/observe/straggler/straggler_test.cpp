@@ -196,6 +196,11 @@ TEST_CASE("what cannot be read is refused with the reason") {
   says(refusal(without("\"name\":\"forward-recv\"")), "forward-send 0 of stage 0 has no receiver");
   std::string twice = good;
   twice.insert(1, good.substr(1, good.find('\n') - 1));
+  std::string gap = good;  // the second stage calls itself the fourth
+  while (gap.contains("PP rank 1,")) gap.replace(gap.find("PP rank 1,"), 10, "PP rank 3,");
+  says(refusal(gap), "stage 3 has operations, and stage 1 has none");
+  says(refusal(R"([{"ph":"B","name":"forward-compute","pid":0,"tid":0,"ts":0}])"),
+       "\"forward-compute\" begins and ends in two events");
   says(refusal(twice), "step 7 of replica 0 has forward-compute 0 of stage 0 twice");
 }
 

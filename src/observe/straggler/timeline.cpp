@@ -82,10 +82,15 @@ class Reader {
   void add(dom::element event) {
     const std::string_view phase = text_of(event, "ph");
     if (phase == "M") return add_thread(event);
-    if (phase != "X") return;
+    if (phase != "X" && phase != "B") return;
     const std::string_view name = text_of(event, "name");
     const auto kind = std::ranges::lower_bound(names, name);
-    if (kind == names.end() || *kind != name) {
+    if (phase == "B" && kind != names.end() && *kind == name)
+      throw Unfit{
+          fmt::format("{} begins and ends in two events (\"ph\" B and E); write it as one "
+                      "(X, with \"dur\")",
+                      quote(name))};
+    if (phase == "B" || kind == names.end() || *kind != name) {
       ++unknown_[std::string(name)];
       return;
     }
@@ -140,6 +145,13 @@ class Reader {
         out.replicas.push_back(e.replica);
       if (e.step == out.steps.front() && e.replica == out.replicas.front()) out.ops.push_back(e.op);
       out.stage_count = std::max(out.stage_count, e.op.stage + 1);
+    }
+    std::uint32_t stages = 0;  // operations are sorted by stage
+    for (const Op& op : out.ops) {
+      if (op.stage > stages)
+        throw Unfit{
+            fmt::format("stage {} has operations, and stage {} has none", op.stage, stages)};
+      stages = op.stage + 1;
     }
     std::size_t at = 0;
     for (const std::int64_t step : out.steps)

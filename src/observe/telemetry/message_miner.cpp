@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "base/json_text.hpp"
@@ -66,6 +67,13 @@ std::string yaml_text(std::string_view text) { return fmt::format("\"{}\"", text
 
 }  // namespace
 
+std::uint64_t MessageMiner::Word::hash() const {
+  std::uint64_t out = 0;
+  for (const std::string* part : {&before, &slot, &after})
+    out = out * 0x9E3779B97F4A7C15u + std::hash<std::string>{}(*part);
+  return out;
+}
+
 MessageMiner::Word MessageMiner::word_of(const Inventory& inventory, model::NodeId device,
                                          std::string_view text) {
   if (std::ranges::any_of(text, is_special)) return {"", std::string(any_slot), ""};
@@ -94,27 +102,33 @@ void MessageMiner::add(const Inventory& inventory, model::NodeId device,
     return;
   }
   std::vector<Word> words;
-  for (const std::string_view part : split(message.text))
+  std::vector<std::uint64_t> hashes;
+  for (const std::string_view part : split(message.text)) {
     words.push_back(word_of(inventory, device, part));
+    hashes.push_back(words.back().hash());
+  }
   const auto length = static_cast<std::uint32_t>(words.size());
   const std::uint32_t head = first_.find(length, message.key);
   std::uint32_t best = NameTable::none;
   std::size_t most = words.size() / 2;
   for (std::uint32_t at = head; at != NameTable::none; at = templates_[at].next) {
-    const std::vector<Word>& known = templates_[at].words;
-    if (!words.empty() && !(words.front() == known.front())) continue;
+    const std::vector<std::uint64_t>& known = templates_[at].hashes;
+    if (!words.empty() && hashes.front() != known.front()) continue;
     std::size_t same = 0;
-    for (std::size_t i = 0; i < words.size(); ++i) same += words[i] == known[i] ? 1 : 0;
+    for (std::size_t i = 0; i < words.size(); ++i) same += hashes[i] == known[i] ? 1 : 0;
     if (same > most || (same == most && words.size() <= 1)) {
       best = at;
       most = same;
     }
   }
   if (best != NameTable::none) {
-    ++templates_[best].count;
+    Template& row = templates_[best];
+    ++row.count;
     for (std::size_t i = 0; i < words.size(); ++i)
-      if (Word& known = templates_[best].words[i]; !(known == words[i]))
-        known = {"", std::string(any_slot), ""};
+      if (row.hashes[i] != hashes[i]) {
+        row.words[i] = {"", std::string(any_slot), ""};
+        row.hashes[i] = row.words[i].hash();
+      }
     return;
   }
   if (templates_.size() == templates_max) {
@@ -123,7 +137,8 @@ void MessageMiner::add(const Inventory& inventory, model::NodeId device,
   }
   const auto made = static_cast<std::uint32_t>(templates_.size());
   templates_.push_back({1, std::string(message.key), std::string(line.substr(0, example_bytes_max)),
-                        message.key != message.program, std::move(words), NameTable::none});
+                        message.key != message.program, std::move(words), std::move(hashes),
+                        NameTable::none});
   if (head == NameTable::none) {
     first_.add(length, message.key, made);
     return;

@@ -26,6 +26,7 @@ struct Proposal {
 // that it shares most words with, if that is more than half and the first word is among them. After
 // "Drain: An Online Log Parsing Approach with Fixed Depth Tree" (He et al., ICWS 2017), with the
 // message's key and length as the whole tree. Depends on the order of the messages only.
+// Cost: O(words) for each template of the message's key and length.
 // Memory: at most `templates_max` templates of `words_max` words; the rest is counted.
 class MessageMiner {
  public:
@@ -42,13 +43,14 @@ class MessageMiner {
   struct Word {
     std::string before, slot, after;  // a variable: "(", "{port}", "),"; a word: in `before` alone
     bool is_variable() const { return !slot.empty(); }
-    friend bool operator==(const Word&, const Word&) = default;
+    std::uint64_t hash() const;
   };
   struct Template {
     std::uint64_t count = 0;
     std::string key, example;
     bool is_mnemonic = false;
     std::vector<Word> words;
+    std::vector<std::uint64_t> hashes;     // of words: a message is compared with all of its length
     std::uint32_t next = NameTable::none;  // of the same key and length
   };
   static Word word_of(const Inventory& inventory, model::NodeId device, std::string_view text);

@@ -17,11 +17,6 @@ using model::Fabric;
 using model::LinkId;
 using model::NodeId;
 
-double planned_gbps(const Fabric& fabric, std::span<const LinkId> path) {
-  const auto rate = [&](LinkId link) { return fabric.rate(link).bps; };
-  return static_cast<double>(rate(std::ranges::min(path, {}, rate))) / 1e9;
-}
-
 // Links that follow one another from a NIC to a NIC.
 Status read_path(const Fabric& fabric, const Token& cell, Rounds& out, Flow& flow) {
   flow.path_first = static_cast<std::uint32_t>(out.links.size());
@@ -155,9 +150,12 @@ Result<Measured> read_measured_csv(std::string_view text, const std::string& fil
 // nccl-tests: lines of a size, of which the last numbers are those in place; busbw in GB/s.
 Result<double> read_measured(std::string_view text, const std::string& file) {
   double found = -1;
-  bool is_perftest = false;
+  bool is_perftest = false, is_gbps = true;
   for (const std::string_view line : split(text, '\n')) {
-    if (line.find("#bytes") != std::string_view::npos) is_perftest = true;
+    if (line.find("#bytes") != std::string_view::npos) {
+      is_perftest = true;
+      is_gbps = line.find("[Gb/sec]") != std::string_view::npos;
+    }
     std::vector<std::string_view> words;
     for (const std::string_view word : split(trim(line), ' '))
       if (!word.empty()) words.push_back(word);
@@ -172,6 +170,9 @@ Result<double> read_measured(std::string_view text, const std::string& file) {
         std::isfinite(value) && value >= 0)
       found = is_perftest ? value : 8 * value;
   }
+  if (found >= 0 && !is_gbps)
+    return fail(Errc::value, {file, 0, 0}, "ib_write_bw printed another unit than Gb/sec",
+                "run it with --report_gbits");
   if (found >= 0) return found;
   return fail(Errc::parse, {file, 0, 0}, "neither ib_write_bw nor sendrecv_perf printed a result",
               "look at the file for the tool's error, and run that flow again");

@@ -1,5 +1,7 @@
 #include "operate/validate/judge.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -32,11 +34,7 @@ class Judge {
         ++out_.missing;
         continue;
       }
-      double planned = 0;
-      for (const LinkId link : rounds.path(rounds.flows[f])) {
-        const double gbps = static_cast<double>(fabric.rate(link).bps) / 1e9;
-        planned = planned == 0 ? gbps : std::min(planned, gbps);
-      }
+      const double planned = planned_gbps(fabric, rounds.path(rounds.flows[f]));
       // A flow without any traffic is as slow as can be told.
       tests_.push_back({f, std::log(std::max(it->second / planned, 1e-6))});
       all.push_back(tests_.back().low);
@@ -86,6 +84,12 @@ class Judge {
     for (std::uint32_t t = 0; t < tests_.size(); ++t)
       for (const LinkId link : rounds_.path(rounds_.flows[tests_[t].flow]))
         over_[link].push_back(t);
+    std::set<LinkId> unjudged;
+    for (const Flow& flow : rounds_.flows)
+      for (const LinkId link : rounds_.path(flow))
+        if (const auto found = over_.find(link); found == over_.end() || found->second.size() < 2)
+          unjudged.insert(link);
+    out_.unjudged.assign(unjudged.begin(), unjudged.end());
     // A host that is slow as a whole makes the cables of its NICs slow.
     std::map<NodeId, std::set<NodeId>> slow_nics;
     for (const Verdicts::SlowLink& found : slow_links({}))
@@ -100,22 +104,39 @@ class Judge {
       for (const std::uint32_t t : over_[found.link]) tests_[t].is_explained = true;
   }
 
-  void find_hosts() {
-    std::map<NodeId, std::vector<double>> of;
+  using Lows = std::map<NodeId, std::vector<double>>;
+  // By host: of its flows that no slow link explains, to hosts outside of `without`.
+  Lows lows_of(const std::set<NodeId>& without) const {
+    Lows out;
     for (const Test& test : tests_) {
       if (test.is_explained) continue;
       const Flow& flow = rounds_.flows[test.flow];
-      of[fabric_.host_of(flow.src)].push_back(test.low);
-      of[fabric_.host_of(flow.dst)].push_back(test.low);
+      const NodeId src = fabric_.host_of(flow.src), dst = fabric_.host_of(flow.dst);
+      if (!without.contains(dst)) out[src].push_back(test.low);
+      if (!without.contains(src)) out[dst].push_back(test.low);
     }
-    for (const auto& [host, lows] : of) {
-      constexpr double slow = 0.975, errors = 5, error_of_median = 1.25;
-      if (lows.size() < 6) continue;
-      const double middle = median(lows);
-      const double error =
-          error_of_median * out_.noise / std::sqrt(static_cast<double>(lows.size()));
-      if (middle < std::log(slow) && middle < -errors * error)
-        out_.hosts.push_back({host, std::exp(middle), static_cast<std::uint32_t>(lows.size())});
+    return out;
+  }
+
+  bool is_slow(const std::vector<double>& lows) const {
+    constexpr double slow = 0.975, errors = 5, error_of_median = 1.25;
+    const double middle = median(lows);
+    const double error = error_of_median * out_.noise / std::sqrt(static_cast<double>(lows.size()));
+    return middle < std::log(slow) && middle < -errors * error;
+  }
+
+  void find_hosts() {
+    constexpr std::size_t flows_least = 6;
+    const Lows all = lows_of({});
+    std::set<NodeId> slow;
+    for (const auto& [host, lows] : all)
+      if (lows.size() >= flows_least && is_slow(lows)) slow.insert(host);
+    Lows others = lows_of(slow);
+    for (const NodeId host : slow) {
+      // Well with others: it only had a slow partner, as in racks of few hosts.
+      if (others[host].size() >= flows_least && !is_slow(others[host])) continue;
+      const std::vector<double>& lows = all.at(host);
+      out_.hosts.push_back({host, std::exp(median(lows)), static_cast<std::uint32_t>(lows.size())});
     }
   }
 
@@ -127,6 +148,25 @@ class Judge {
 };
 
 }  // namespace
+
+Status check_results(const Fabric& fabric, const Rounds& rounds, const Measured& measured,
+                     const std::string& file) {
+  if (measured.empty())
+    return fail(Errc::infeasible, {file, 0, 0}, "no flow has a result",
+                "run the tests of the plan; results are a CSV of flow,gbps or files FLOW.txt");
+  if (const auto last = measured.rbegin()->first; last >= rounds.flows.size())
+    return fail(Errc::unknown, {file, 0, 0},
+                fmt::format("flow {} is not in the plan, which has {}", last, rounds.flows.size()),
+                "give the plan that these results belong to");
+  constexpr double most = 1.05;  // above the line rate: what clocks and rounding may do
+  for (const auto& [f, gbps] : measured)
+    if (const double planned = planned_gbps(fabric, rounds.path(rounds.flows[f]));
+        gbps > most * planned)
+      return fail(Errc::value, {file, 0, 0},
+                  fmt::format("flow {} has {:g} Gbps, and its path {:g}", f, gbps, planned),
+                  "rates are in Gbps; or the fabric is not the one that was tested");
+  return {};
+}
 
 Verdicts judge(const Fabric& fabric, const Rounds& rounds, const Measured& measured) {
   return Judge(fabric, rounds, measured).run();

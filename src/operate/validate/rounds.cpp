@@ -280,6 +280,11 @@ std::string_view to_text(Gap gap) {
   return names[static_cast<std::size_t>(gap)];
 }
 
+double planned_gbps(const Fabric& fabric, std::span<const LinkId> path) {
+  const auto rate = [&](LinkId link) { return fabric.rate(link).bps; };
+  return static_cast<double>(rate(std::ranges::min(path, {}, rate))) / 1e9;
+}
+
 Result<Rounds> plan_rounds(const Fabric& fabric, const RoundOptions& options) {
   WEFT_TRY(Rounds aligned, Planner(fabric, options, false).plan());
   if (aligned.count == aligned.least) return aligned;

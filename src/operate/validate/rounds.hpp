@@ -62,6 +62,9 @@ Result<Rounds> plan_rounds(const model::Fabric& fabric, const RoundOptions& opti
 // the job, and of each switch above that has such switches, where the job has others elsewhere.
 std::vector<bool> cables_of_job(const model::Fabric& fabric, std::span<const model::NodeId> hosts);
 
+// The rate of the slowest link of a path.
+double planned_gbps(const model::Fabric& fabric, std::span<const model::LinkId> path);
+
 // Sets UDP source ports (to port 4791) by which `router` sends each flow over its path. Returns the
 // number of flows for which none of 4,096 ports does; theirs stay 0.
 std::size_t choose_ports(route::Router& router, Rounds& rounds);

@@ -226,6 +226,61 @@ TEST_CASE("a host that is slow as a whole is named, and not its cables") {
   CHECK(found.hosts[0].host == host);
   CHECK(found.hosts[0].share == doctest::Approx(0.6).epsilon(0.05));
   CHECK(found.missing == 1);
+  CHECK(found.unjudged.empty());
+}
+
+TEST_CASE("the one other host of a rack is not accused with a slow one") {
+  const Fabric fabric = make_fabric("{generator: ai_zone, racks: 6, spines: 4}");
+  REQUIRE(fabric.hosts().size() == 12);
+  const auto rounds = plan_rounds(fabric, all_idle(fabric)).value();
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Rng rng(seed);
+    const NodeId host = fabric.hosts()[seed % 12];
+    const Verdicts found =
+        judge(fabric, rounds, measure(fabric, rounds, {}, {{host, 0.93}}, 0.01, rng));
+    REQUIRE(found.hosts.size() == 1);
+    CHECK(found.hosts[0].host == host);
+    CHECK(found.links.empty());
+  }
+}
+
+TEST_CASE("a link whose flows have no results is not passed over") {
+  const Fabric fabric = make_fabric(zone);
+  const auto rounds = plan_rounds(fabric, all_idle(fabric)).value();
+  Rng rng(3);
+  const Measured whole = measure(fabric, rounds, {}, {}, 0.01, rng);
+  CHECK(judge(fabric, rounds, whole).unjudged.empty());
+  const LinkId dead = *std::ranges::find_if(
+      rounds.links, [&](LinkId l) { return fabric.is_switch(fabric.from(l)); });
+  Measured measured = whole;
+  for (std::uint32_t f = 0; f < rounds.flows.size(); ++f)
+    if (const auto path = rounds.path(rounds.flows[f]); std::ranges::find(path, dead) != path.end())
+      measured.erase(f);
+  std::vector<LinkId> expected;
+  for (const LinkId link : fabric.links()) {
+    std::size_t planned = 0, done = 0;
+    for (std::uint32_t f = 0; f < rounds.flows.size(); ++f) {
+      const auto path = rounds.path(rounds.flows[f]);
+      const auto times = static_cast<std::size_t>(std::ranges::count(path, link));
+      planned += times;
+      done += measured.contains(f) ? times : 0;
+    }
+    if (planned > 0 && done < 2) expected.push_back(link);
+  }
+  CHECK(std::ranges::find(expected, dead) != expected.end());
+  CHECK(judge(fabric, rounds, measured).unjudged == expected);
+}
+
+TEST_CASE("results that cannot be those of the plan are refused") {
+  const Fabric fabric = make_fabric(zone);
+  const auto rounds = plan_rounds(fabric, all_idle(fabric)).value();
+  const auto code = [&](const Measured& measured) {
+    return check_results(fabric, rounds, measured, "r.csv").error().code;
+  };
+  CHECK(check_results(fabric, rounds, {{0, 391}}, "r.csv").has_value());
+  CHECK(code({}) == Errc::infeasible);
+  CHECK(code({{static_cast<std::uint32_t>(rounds.flows.size()), 1}}) == Errc::unknown);
+  CHECK(code({{0, 391'000}}) == Errc::value);  // Mbps
 }
 
 TEST_CASE("files: results of the tools, and refusals with their place") {
@@ -237,6 +292,11 @@ TEST_CASE("files: results of the tools, and refusals with their place") {
       read_measured("  1073741824  268435456  float  none  -1  22010  48.78  48.78  0  22100  48.5 "
                     " 48.5  N/A\n",
                     "0.txt") == doctest::Approx(8 * 48.78));
+  CHECK(read_measured(" #bytes  #iterations  BW peak[MB/sec]  BW average[MB/sec]  MsgRate[Mpps]\n"
+                      " 65536  2243700  0.00  46720.5  0.7475\n",
+                      "0.txt")
+            .error()
+            .code == Errc::value);
   CHECK(read_measured("Couldn't connect to host-1:18515\n", "7.txt").error().where.file == "7.txt");
   const Fabric fabric = make_fabric(zone);
   const auto refusal = [&](std::string_view text) {

@@ -249,6 +249,15 @@ TEST_CASE("a job that waits for hosts cannot be interrupted as often as asked") 
   CHECK(report.error().where.text() == "test.yaml:1:53");
 }
 
+TEST_CASE("nine of ten runs: as many are left out below as above") {
+  const auto span = [](int runs) {
+    const LifeReport report = report_of(plan_of(fmt::format("{{{}, runs: {}}}", llama, runs)));
+    return std::pair(report.low, report.high);
+  };
+  const auto [low, high] = span(2);
+  CHECK(low < high);  // both of the two
+}
+
 TEST_CASE("what-ifs: differences are far tighter than the runs themselves") {
   const LifePlan plan = plan_of(fmt::format(
       "{{{}, runs: 1000, what_if: [{{name: localised faster, localise: 114 s}}, {{name: more "
@@ -364,6 +373,8 @@ TEST_CASE("factors and times from files of weft run and weft rehearse") {
   has(factor, "{rehearse: ops.json, problem: optic}", "no problem \"optic\"");
   has(factor, "{rehearse: ops.json, problem: cable, parts: [verify]}",
       "no finished repair of cable");
+  has(factor, "{rehearse: ops.json, problem: cable, parts: [detect, detect]}",
+      "the part \"detect\" is there twice");
 }
 
 TEST_CASE("wrong sections: every error, with its place") {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
+#include <set>
 
 namespace weft::plan::life {
 namespace {
@@ -124,8 +125,12 @@ std::optional<double> Measured::seconds(const Config& section) {
   const auto none = fmt::format("that rehearsal has no finished repair of {}", problem->text);
   if (parts.empty() && !add(found.member("time_to_repair")))
     return refuse(problem->where, none, "rehearse more days");
+  std::set<std::string> seen;
   for (const Token& part : parts)
-    if (!add(found.member("parts").member(std::string(part.text))))
+    if (!seen.emplace(part.text).second)
+      return refuse(part.where, fmt::format("the part {} is there twice", quote(part.text)),
+                    "the parts are added; name each once");
+    else if (!add(found.member("parts").member(std::string(part.text))))
       return refuse(part.where, fmt::format("{} with the part {}", none, quote(part.text)),
                     "parts are detect, triage, drain, repair, verify; or rehearse more days");
   return sum;

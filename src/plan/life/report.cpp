@@ -121,8 +121,9 @@ Result<LifeReport> make_report(const LifePlan& plan, const ReportOptions& option
   report.goodput = estimate(base);
   std::vector<double> sorted = base;
   std::ranges::sort(sorted);
-  report.low = sorted[(sorted.size() - 1) / 20];
-  report.high = sorted[(sorted.size() - 1) * 19 / 20];
+  const std::size_t outside = (sorted.size() - 1) / 20;  // at each end
+  report.low = sorted[outside];
+  report.high = sorted[sorted.size() - 1 - outside];
   add_means(runs, report);
   add_closed_form(report);
   for (const WhatIf& what_if : plan.what_ifs) {

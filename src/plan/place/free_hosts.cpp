@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <set>
 
 #include "base/check.hpp"
+#include "model/fabric/zones.hpp"
 
 namespace weft::plan::place {
 namespace {
@@ -13,21 +13,10 @@ namespace {
 using model::ScopeId;
 using model::ScopeKind;
 
-// The kind of scope that is a zone here; none where a single one holds all hosts.
-ScopeKind zone_kind(const model::Fabric& fabric) {
-  for (const ScopeKind kind :
-       {ScopeKind::zone, ScopeKind::pod, ScopeKind::building, ScopeKind::region}) {
-    std::set<ScopeId> seen;
-    for (const model::NodeId host : fabric.hosts()) seen.insert(fabric.enclosing(host, kind));
-    if (seen.size() > 1) return kind;
-  }
-  return ScopeKind::region;
-}
-
 }  // namespace
 
 FreeHosts::FreeHosts(const model::Fabric& fabric) {
-  const ScopeKind kind = zone_kind(fabric);
+  const ScopeKind kind = model::zone_kind(fabric).value_or(ScopeKind::region);
   std::map<ScopeId, std::uint32_t> zone_number;
   std::map<std::pair<ScopeId, ScopeId>, std::uint32_t> rack_number;
   for (const model::NodeId host : fabric.hosts()) {

@@ -140,6 +140,19 @@ TEST_CASE("start-up alone takes the time of the protocol") {
   CHECK(of(outcome).start_s == of(outcome).bootstrap_s);
 }
 
+TEST_CASE("a trace that cannot show every checkpoint says so") {
+  const auto notes = [](int steps) {
+    const std::string text =
+        fabric() + one(fmt::format("repeat: {}, checkpoint: {{bytes: 1 KB, every: 1}}", steps));
+    std::string out;
+    for (const model::Note& note : run(text).variants[0].notes) out += note.text + "\n";
+    return out;
+  };
+  CHECK(notes(20).find("front end") == std::string::npos);
+  const std::string many = notes(1100);  // and the start
+  CHECK_MESSAGE(many.find("shows the first 1000 of 1101") != std::string::npos, many);
+}
+
 TEST_CASE("jobs refuse what the front end cannot do") {
   const auto says = [&](const std::string& text, const std::string& what) {
     const auto file = model::parse_scenario(text, "test.yaml", {});

@@ -144,7 +144,14 @@ model::JobOutcome graph_outcome(const PlacedGraph& placed, const GraphResult& re
 }
 
 void add_graph_spans(const PlacedGraph& placed, const GraphResult& result,
-                     std::vector<model::Span>& spans) {
+                     std::vector<model::Span>& spans, std::vector<model::Note>& notes) {
+  if (result.front_end && result.front_end->spans_left_out > 0)
+    notes.push_back(
+        {model::Note::Severity::info,
+         fmt::format("job {}: the trace shows the first {} of {} fetches and "
+                     "checkpoints of the front end",
+                     placed.name, result.front_end->spans.size(),
+                     result.front_end->spans.size() + result.front_end->spans_left_out)});
   if (result.front_end)
     for (const engine::FrontEndResult::Span& span : result.front_end->spans)
       spans.push_back({.name = span.name,

@@ -25,8 +25,9 @@ struct GraphContext {
 model::JobOutcome graph_outcome(const PlacedGraph& placed, const engine::GraphResult& result,
                                 const GraphContext& context);
 
-// One lane for each role: what its first actor did in the last iteration.
+// One lane for each role: what its first actor did in the last iteration. A note says what is left
+// out.
 void add_graph_spans(const PlacedGraph& placed, const engine::GraphResult& result,
-                     std::vector<model::Span>& spans);
+                     std::vector<model::Span>& spans, std::vector<model::Note>& notes);
 
 }  // namespace weft::plan

@@ -169,7 +169,7 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, const engine
       const PlacedGraph& placed = prepared.jobs.graphs[entry.index];
       const GraphContext context{setup, result.hot_links, result.makespan_s, out.notes};
       out.jobs.push_back(graph_outcome(placed, result.graphs[entry.index], context));
-      add_graph_spans(placed, result.graphs[entry.index], out.spans);
+      add_graph_spans(placed, result.graphs[entry.index], out.spans, out.notes);
       for (const std::string& note : placed.notes)
         out.notes.push_back({model::Note::Severity::info, note});
     } else {

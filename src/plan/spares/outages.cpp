@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "model/fabric/zones.hpp"
+
 namespace weft::plan::spares {
 namespace {
 
@@ -34,8 +36,7 @@ std::vector<Zone> runs_of(const model::Fabric& fabric, std::span<const NodeId> h
 }
 
 std::vector<Zone> zones_of(const model::Fabric& fabric, std::span<const NodeId> hosts) {
-  for (const ScopeKind kind : {ScopeKind::zone, ScopeKind::pod, ScopeKind::building})
-    if (auto runs = runs_of(fabric, hosts, kind); runs.size() > 1) return runs;
+  if (const auto kind = model::zone_kind(fabric)) return runs_of(fabric, hosts, *kind);
   return {{"fabric", 0, static_cast<std::uint32_t>(hosts.size())}};
 }
 
@@ -43,7 +44,8 @@ std::vector<Zone> zones_of(const model::Fabric& fabric, std::span<const NodeId> 
 std::vector<NodeId> sorted_hosts(const model::Fabric& fabric) {
   std::vector<NodeId> hosts(fabric.hosts().begin(), fabric.hosts().end());
   std::ranges::stable_sort(hosts, {}, [&](NodeId host) {
-    return std::array{fabric.enclosing(host, ScopeKind::building).value,
+    return std::array{fabric.enclosing(host, ScopeKind::region).value,
+                      fabric.enclosing(host, ScopeKind::building).value,
                       fabric.enclosing(host, ScopeKind::zone).value,
                       fabric.enclosing(host, ScopeKind::pod).value,
                       fabric.enclosing(host, ScopeKind::rack).value};

@@ -70,10 +70,10 @@ class Changes {
     return engine;
   }
 
-  // NICs and, where they have a rate of their own, uplinks.
+  // NICs and, where they have rates of their own, uplinks and cables between routers.
   Status add_faster_links() {
     Keys keys;
-    for (const char* key : {"link", "uplink"}) {
+    for (const char* key : {"link", "uplink", "torus_link", "local_link", "global_link"}) {
       const Config* value = find_key(scenario_, "fabric", key);
       const bool is_link = std::string_view(key) == "link";
       if (value == nullptr && !is_link) continue;

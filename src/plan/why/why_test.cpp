@@ -45,6 +45,19 @@ TEST_CASE("two jobs on one uplink: twice as fast without the other, and with twi
   CHECK(answer.findings[0].find("2.00 times the least that its links allow") != std::string::npos);
 }
 
+TEST_CASE("cables between routers with a rate of their own are as much faster as NICs") {
+  for (const char* fabric :
+       {"generator: torus, dimensions: [2, 2], gpus_per_host: 1, torus_link: 100 Gbps",
+        "generator: dragonfly, p: 1, a: 2, g: 2, h: 1, gpus_per_host: 1, local_link: 100 Gbps, "
+        "global_link: 100 Gbps"}) {
+    const Answer answer = answer_of(fmt::format(
+        "fabric: {{{}, latency: 0 s}}\ncollectives: {{cost: line_rate}}\n"
+        "jobs: [{{name: a, collective: send_recv, bytes: 100 MB, gpus: 2, place: rack_order}}]\n",
+        fabric));
+    CHECK(speed(answer, "links x 2") == doctest::Approx(2));
+  }
+}
+
 TEST_CASE("a fault costs what the link has lost") {
   const Answer answer = answer_of(
       "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: 1,"
