@@ -82,6 +82,7 @@ void add_spares(Commands& commands);
 void add_storm(Commands& commands);
 void add_straggler(Commands& commands);
 void add_sweep(Commands& commands);
+void add_te(Commands& commands);
 void add_trace(Commands& commands);
 void add_traps(Commands& commands);
 void add_triage(Commands& commands);
