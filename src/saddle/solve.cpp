@@ -377,7 +377,12 @@ class Solver {
     } else {
       t = threshold(y, sigma, n, total, scratch_);
     }
-    for (std::size_t i = 0; i < n; ++i) y[i] = std::max(0.0, y[i] - t * sigma[i]);
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i) sum += y[i] = std::max(0.0, y[i] - t * sigma[i]);
+    // Large steps cancel digits, and a bound must not rest on prices outside of Y.
+    const double exact = std::clamp(sum, block.low, block.high);
+    if (sum != exact && sum > 0)
+      for (std::size_t i = 0; i < n; ++i) y[i] *= exact / sum;
   }
 
   void project(const ColumnBlock& block, double* x, std::size_t n) {
@@ -521,7 +526,7 @@ class Solver {
   const Steps steps_;
   double weight_ = 1, began_ = 0, pace_ = 1;
   std::vector<double> x_, y_, price_, sigma_;
-  std::vector<double> x_next_, y_next_;     // in X and Y; x and y go beyond them
+  std::vector<double> x_next_, y_next_;             // in X and Y; x and y go beyond them
   std::vector<double> load_old_, load_, load_sum_;  // without scale and offset
   std::vector<double> x_sum_, y_sum_, x_from_, y_from_;
   std::vector<std::uint32_t> scratch_;
