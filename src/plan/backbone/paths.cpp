@@ -89,6 +89,25 @@ std::vector<double> PathFinder::distances(std::uint32_t from, std::span<const do
   return out;
 }
 
+std::vector<std::uint32_t> PathFinder::cheapest_path(std::uint32_t from, std::uint32_t to,
+                                                     std::span<const double> price) const {
+  const std::vector<double> distance = distances(from, price);
+  std::vector<std::uint32_t> out;
+  if (distance[to] == std::numeric_limits<double>::infinity()) return out;
+  for (std::uint32_t site = to; site != from && out.size() < wan_.sites.size();) {
+    std::uint32_t best = no_path;
+    for (std::uint32_t at = first_out_[site]; at < first_out_[site + 1]; ++at) {
+      const std::uint32_t in = out_link_[at] ^ 1;  // the other way on the same cable
+      const double by = distance[out_site_[at]] + price[in];
+      if (best == no_path || by < distance[wan_.from(best)] + price[best]) best = in;
+    }
+    out.push_back(best);
+    site = wan_.from(best);
+  }
+  std::ranges::reverse(out);
+  return out;
+}
+
 PathSet find_paths(const Wan& wan, const std::vector<Demand>& demands, std::uint32_t count) {
   PathSet out;
   PathFinder finder(wan);

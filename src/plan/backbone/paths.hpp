@@ -35,6 +35,10 @@ class PathFinder {
   // Least sums of `price` (of each link, >= 0) to every site; infinity where there is no path.
   std::vector<double> distances(std::uint32_t from, std::span<const double> price) const;
 
+  // The links of a path of least price; empty where there is none.
+  std::vector<std::uint32_t> cheapest_path(std::uint32_t from, std::uint32_t to,
+                                           std::span<const double> price) const;
+
  private:
   bool search(std::uint32_t from, std::uint32_t to);
 
