@@ -273,9 +273,11 @@ class Solver {
       for (std::size_t r = p_.row_blocks[b].begin; r < columns_.row_end(b); ++r)
         y_[r] = p_.row_blocks[b].low / rows;
     }
-    volume /= static_cast<double>(std::max<std::size_t>(1, p_.column_blocks.size()));
+    // A typical flow over a typical price: half of an even share where peaks are paid for.
+    const std::size_t parts = low > 0 ? p_.column_count() : p_.column_blocks.size();
+    volume /= static_cast<double>(std::max<std::size_t>(1, parts));
     const double price = low > 0 ? low / static_cast<double>(p_.row_count()) : 1;
-    weight_ = volume / price * (options_.weight > 0 ? options_.weight : low > 0 ? 1 : 5);
+    weight_ = volume / price * (options_.weight > 0 ? options_.weight : low > 0 ? 0.5 : 5);
   }
 
   void spread(std::size_t b) {

@@ -178,7 +178,7 @@ class Planner {
       for (const std::size_t c : cells_) start.x.push_back(rate_[c]);
       out = saddle::solve(problem, {.gap = options_.gap}, &start);
     } else {
-      out = saddle::solve(problem, {.gap = options_.gap, .weight = 10});
+      out = saddle::solve(problem, {.gap = options_.gap});
     }
     for (std::size_t q = 0; q < cells_.size(); ++q) rate_[cells_[q]] = out.x[q];
     price_ = out.next.y;
