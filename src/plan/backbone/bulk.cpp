@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "saddle/saddle.hpp"
@@ -78,9 +79,11 @@ class Planner {
   }
 
   // At a constant rate on the first way.
-  void add_uniform(Loads& loads) const {
+  template <class Choice>
+  void add_uniform(Loads& loads, const Choice& is_chosen) const {
     for (std::size_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& t = transfers_[i];
+      if (!is_chosen(t)) continue;
       std::uint32_t open = 0;
       for (std::uint32_t s = t.release; s < t.deadline; ++s) open += t.may_send(s) ? 1 : 0;
       if (ways_[i].empty() || open == 0) continue;
@@ -220,7 +223,7 @@ BulkAnswer begin_answer(const Planner& planner, const Loads& background) {
   BulkAnswer out;
   out.load = out.uniform_load = background;
   out.price.assign(background.size(), 0.0);
-  planner.add_uniform(out.uniform_load);
+  planner.add_uniform(out.uniform_load, [](const Transfer&) { return true; });
   out.background = planner.value_of(background);
   out.uniform = planner.value_of(out.uniform_load);
   return out;
@@ -253,17 +256,24 @@ BulkAnswer plan_bulk(const Wan& wan, const std::vector<Transfer>& transfers,
 
 Loads forecast(const Loads& seen, const std::vector<Loads>& history, std::uint32_t now,
                const Slots& slots) {
-  constexpr std::uint32_t recent = 8;  // slots by which the day is compared with those before
-  constexpr double decay = 0.97;       // of what they differ by, from slot to slot
+  constexpr std::uint32_t recent = 8, around = 2;  // slots to compare days by; to smooth over
+  constexpr double decay = 0.97;  // of what the day differs by from those before, from slot to slot
+  constexpr double memory = 0.8;  // the weight of a day over that of the next
+  const auto mean_near = [&](const double* loads, std::uint32_t s, std::uint32_t end) {
+    const std::uint32_t from = s > around ? s - around : 0;
+    const std::uint32_t to = std::min(end, s + around + 1);
+    return std::accumulate(loads + from, loads + to, 0.0) / (to - from);
+  };
   Loads out = seen;
   for (std::size_t first = 0; first < seen.size(); first += slots.count) {
     const auto usual = [&](std::uint32_t s) {
+      if (history.empty()) return now > 0 ? mean_near(&seen[first], now - 1, now) : 0.0;
       double sum = 0, weights = 0, weight = 1;
-      for (std::size_t d = history.size(); d-- > 0; weight *= 0.8) {  // the latest counts most
-        sum += weight * history[d][first + s];
+      for (std::size_t d = history.size(); d-- > 0; weight *= memory) {
+        sum += weight * mean_near(&history[d][first], s, slots.count);
         weights += weight;
       }
-      return weights > 0 ? sum / weights : 0;
+      return sum / weights;
     };
     double today = 0, before = 0;
     for (std::uint32_t s = now > recent ? now - recent : 0; s < now; ++s) {
@@ -273,11 +283,27 @@ Loads forecast(const Loads& seen, const std::vector<Loads>& history, std::uint32
     const double ratio = before > 0 ? std::clamp(today / before, 0.5, 2.0) : 1;
     double part = 1;
     for (std::uint32_t s = now; s < slots.count; ++s, part *= decay)
-      out[first + s] = history.empty() ? (now > 0 ? seen[first + now - 1] : 0)
-                                       : usual(s) * (1 + (ratio - 1) * part);
+      out[first + s] = usual(s) * (1 + (ratio - 1) * part);
   }
   return out;
 }
+
+namespace {
+
+// What transfers that are not known yet will add, were they like those so far: in proportion to the
+// background, and spread evenly. `known`: uniform loads of those that are.
+void add_unknown(Loads& loads, const Loads& known, std::uint32_t now, const Slots& slots) {
+  std::vector<double> total(slots.count, 0.0);
+  for (std::size_t r = 0; r < loads.size(); ++r) total[r % slots.count] += loads[r];
+  const double seen = std::accumulate(total.begin(), total.begin() + now, 0.0);
+  for (std::size_t first = 0; seen > 0 && first < loads.size(); first += slots.count) {
+    const double so_far = std::accumulate(&known[first], &known[first] + now, 0.0);
+    for (std::uint32_t s = now + 1; s < slots.count; ++s)
+      loads[first + s] += std::max(0.0, so_far / seen * total[s] - known[first + s]);
+  }
+}
+
+}  // namespace
 
 BulkAnswer replay_bulk(const Wan& wan, const std::vector<Transfer>& transfers,
                        const Loads& background, const std::vector<Loads>& history, Known known,
@@ -292,19 +318,26 @@ BulkAnswer replay_bulk(const Wan& wan, const std::vector<Transfer>& transfers,
   Loads seen(background.size(), 0.0);
   for (std::uint32_t now = 0; now < options.slots.count; ++now) {
     State state{.now = now, .left_gbit = {}, .offset = forecast(seen, history, now, options.slots)};
+    const auto is_known = [&](const Transfer& t) {
+      return known == Known::day_ahead || t.release <= now;
+    };
+    if (known == Known::release) {
+      Loads uniform(seen.size(), 0.0);
+      planner.add_uniform(uniform, is_known);
+      add_unknown(state.offset, uniform, now, options.slots);
+    }
     for (std::size_t r = 0; r < seen.size(); ++r)  // what is gone counts with what was sent
       if (r % options.slots.count < now) state.offset[r] = out.load[r];
     for (std::size_t i = 0; i < transfers.size(); ++i) {
-      const bool is_known = known == Known::day_ahead || transfers[i].release <= now;
       const double left = transfers[i].gbit - out.sent[i];
-      state.left_gbit.push_back(is_known && left > 1e-9 * transfers[i].gbit ? left : 0);
+      const bool is_due = is_known(transfers[i]) && left > 1e-9 * transfers[i].gbit;
+      state.left_gbit.push_back(is_due ? left : 0);
+      if (!is_due) planner.clear(i, now);
     }
     const saddle::Answer answer = planner.plan(state);
     out.iterations += answer.iterations;
     out.seconds += answer.seconds;
     ++out.replans;
-    for (std::size_t i = 0; i < transfers.size(); ++i)
-      if (state.left_gbit[i] == 0) planner.clear(i, now);
     planner.send(now, out.load, out.sent, out.sends);
     for (std::size_t l = 0; l < wan.link_count(); ++l)
       seen[l * options.slots.count + now] = background[l * options.slots.count + now];

@@ -21,12 +21,13 @@ class TransferReader {
     const std::size_t before = errors_.size();
     Transfer out{.id = std::string(csv.cell(0).text), .to = {}, .pauses = {}};
     if (out.id.empty()) keep(Errc::parse, csv.cell(0).where, "a transfer without id", "name it");
-    if (const auto from = take(names_.find(csv.cell(1).text, csv.cell(1).where))) out.from = *from;
+    const auto from = take(names_.find(csv.cell(1).text, csv.cell(1).where));
+    out.from = from.value_or(0);
     for (const std::string_view name : split(csv.cell(2).text, ';'))
       if (const auto to = take(names_.find(trim(name), csv.cell(2).where))) out.to.push_back(*to);
     std::ranges::sort(out.to);
     if (std::ranges::adjacent_find(out.to) != out.to.end() ||
-        (errors_.size() == before && std::ranges::binary_search(out.to, out.from)))
+        (from && std::ranges::binary_search(out.to, *from)))
       keep(Errc::value, csv.cell(2).where, "a transfer to its own site, or twice to one",
            "name every other site once");
     if (const auto size = take(parse_bytes(csv.cell(3))))
