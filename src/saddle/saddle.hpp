@@ -60,8 +60,8 @@ struct Problem {
 struct Options {
   double gap = 0.01;  // (value - bound) / the smaller of both, at which to stop
   std::uint32_t iterations_max = 100'000;
-  // Steps of x over steps of y, in units of a typical flow over a typical price. 0: the default of the
-  // problem's kind.
+  // Steps of x over steps of y, in units of a typical flow over a typical price. 0: the default of
+  // the problem's kind.
   double weight = 0;
   std::uint32_t check_every = 20;
 };
