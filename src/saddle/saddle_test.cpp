@@ -54,9 +54,10 @@ Problem random_problem(std::uint64_t seed, bool is_packing) {
     }
     if (!is_packing && b % 2 == 1) {  // each two columns share a cap that just suffices
       block.first_group = static_cast<std::uint32_t>(p.groups.size());
+      const std::uint32_t pairs = (count + 1) / 2;
       for (std::uint32_t q = 0; q < count; q += 2, ++block.group_count)
-        p.groups.push_back({block.begin + q, block.begin + std::min(q + 2, count),
-                            1.3 * block.volume / ((count + 1) / 2)});
+        p.groups.push_back(
+            {block.begin + q, block.begin + std::min(q + 2, count), 1.3 * block.volume / pairs});
     }
     p.column_blocks.push_back(block);
   }

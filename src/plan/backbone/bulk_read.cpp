@@ -168,7 +168,7 @@ Result<Loads> background(const Series& series, const std::string& day, const Wan
       const double gbps =
           static_cast<double>(series.row(rows[i])[p]) * 1e-3 / static_cast<double>(each);
       for (const std::uint32_t l : paths.path(paths.first_path[p]))
-        out[l * slots.count + i / each] += gbps;
+        out[std::size_t{l} * slots.count + i / each] += gbps;
     }
   return out;
 }

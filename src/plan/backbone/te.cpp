@@ -115,6 +115,11 @@ class Engineer {
     out_.path_seconds += thread_seconds() - began;
     const Routing routing =
         make_routing(wan_, demands, paths, options_.objective, out_.load_gbps, {});
+    if (routing.demand.empty())
+      return out_.classes.push_back({.priority = c,
+                                     .demands = demands.size(),
+                                     .unroutable = routing.unroutable,
+                                     .price = std::vector<double>(wan_.link_count(), 0.0)});
     const saddle::Answer answer =
         saddle::solve(routing.problem, {.gap = options_.gap, .weight = mlu_weight()});
     const double sign = options_.objective == Objective::mlu ? 1 : -1;
@@ -151,6 +156,7 @@ class Engineer {
     const PathSet paths = find_paths(wan_, demands, options_.paths);
     const std::vector<double> none(wan_.link_count(), 0.0);
     const Routing healthy = make_routing(wan_, demands, paths, options_.objective, none, {});
+    if (healthy.demand.empty()) return;
     const saddle::Answer before =
         saddle::solve(healthy.problem, {.gap = options_.gap, .weight = mlu_weight()});
     parallel_for(out_.failures.size(), options_.threads,
@@ -168,12 +174,13 @@ class Engineer {
     const double began = thread_seconds();
     const std::vector<double> none(wan_.link_count(), 0.0);
     const Routing routing = make_routing(wan_, demands, paths, options_.objective, none, dead);
+    one.unroutable_gbps = routing.unroutable_gbps;
+    if (routing.demand.empty()) return;
     saddle::Start start{.x = {}, .y = before.y, .weight = before.weight};
     for (const std::uint32_t q : routing.path) start.x.push_back(before.x[q]);
     const saddle::Answer answer = saddle::solve(routing.problem, {.gap = options_.gap}, &start);
     one.value = options_.objective == Objective::mlu ? answer.value : -answer.value;
     one.gap = answer.gap;
-    one.unroutable_gbps = routing.unroutable_gbps;
     one.seconds = thread_seconds() - began;
   }
 

@@ -169,6 +169,20 @@ TEST_CASE("a failure is what a backbone without the cable would do") {
   }
 }
 
+TEST_CASE("demands without a path are counted, alone or after a failure") {
+  const Wan apart{.sites = {"a", "b", "c"}, .cables = {{0, 1, 1, {}}}};
+  for (const Objective objective : {Objective::throughput, Objective::mlu}) {
+    const TeAnswer none =
+        engineer(apart, {{0, 2, 1, 3}}, {.objective = objective, .failures = true});
+    CHECK(none.classes.at(0).unroutable == 1);
+    CHECK(none.classes[0].value == 0);
+    const TeAnswer cut =
+        engineer(apart, {{0, 1, 1, 3}}, {.objective = objective, .failures = true});
+    CHECK(cut.failures.at(0).unroutable_gbps == 1);
+    CHECK(cut.failures[0].value == 0);
+  }
+}
+
 TEST_CASE("cables that share a risk fail together") {
   const TeAnswer a = engineer(square, {{0, 3, 6, 3}}, {.gap = 1e-3, .failures = true});
   REQUIRE(a.failures.size() == 5);  // four cables and the group
