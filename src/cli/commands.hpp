@@ -58,6 +58,7 @@ class Commands {
 };
 
 void add_agent(Commands& commands);
+void add_bulk(Commands& commands);
 void add_colltrace(Commands& commands);
 void add_explain(Commands& commands);
 void add_export(Commands& commands);
@@ -82,6 +83,7 @@ void add_spares(Commands& commands);
 void add_storm(Commands& commands);
 void add_straggler(Commands& commands);
 void add_sweep(Commands& commands);
+void add_te(Commands& commands);
 void add_trace(Commands& commands);
 void add_traps(Commands& commands);
 void add_triage(Commands& commands);

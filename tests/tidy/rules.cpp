@@ -18,8 +18,9 @@ constexpr std::size_t line_count_max = 1000;
 constexpr std::size_t function_line_count_max = 70;
 
 // The levels of the house, by a room's first folder.
-constexpr std::array<std::pair<std::string_view, int>, 15> house{{{"base", 0},
+constexpr std::array<std::pair<std::string_view, int>, 16> house{{{"base", 0},
                                                                   {"os", 1},
+                                                                  {"saddle", 1},
                                                                   {"model", 1},
                                                                   {"route", 2},
                                                                   {"transport", 2},

@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/file.hpp"
+#include "base/parallel.hpp"
+#include "cli/cli.hpp"
+#include "cli/commands.hpp"
+#include "plan/backbone/te.hpp"
+
+namespace weft::cli {
+namespace {
+
+namespace backbone = plan::backbone;
+
+struct TeArgs {
+  std::string topology, demands, at, objective = "throughput", gap = "1", prices, write_demands;
+  std::vector<std::string> capacity;
+  std::uint32_t k = 4;
+  double load = 0.5, pairs = 1;
+  std::size_t rows = 20;
+  bool classes = false, failures = false;
+};
+
+Result<backbone::WanFile> load_topology(const Common& common, const TeArgs& args) {
+  backbone::WanOptions options{.capacity = {}, .seed = common.seed.value_or(1)};
+  for (const std::string& text : args.capacity) {
+    WEFT_TRY(const Rate rate, parse_rate({text, {"--capacity", 0, 0}}));
+    options.capacity.push_back(rate);
+  }
+  return backbone::load_wan(args.topology, options);
+}
+
+Result<std::vector<backbone::Demand>> load_demands(const Common& common, const TeArgs& args,
+                                                   backbone::WanFile& file) {
+  if (args.demands.empty()) {
+    if (!file.demands.empty()) return std::move(file.demands);
+    if (!common.quiet)
+      fmt::print(stderr,
+                 "weft: note: no --demands: a gravity model with seed {} that loads the links to "
+                 "{} % on shortest paths\n",
+                 common.seed.value_or(1), 100 * args.load);
+    return backbone::gravity_demands(file.wan, {.load = args.load,
+                                                .fraction = args.pairs,
+                                                .by_class = args.classes,
+                                                .seed = common.seed.value_or(1)});
+  }
+  WEFT_TRY(const std::string text, backbone::read_text(args.demands));
+  if (!backbone::is_series(text)) return backbone::read_demands(text, args.demands, file.wan);
+  WEFT_TRY(const backbone::Series series, backbone::read_series(text, args.demands, file.wan));
+  return backbone::demands_at(series, args.at);
+}
+
+Status run_te(const Common& common, const TeArgs& args) {
+  WEFT_TRY(const auto objective,
+           from_name<backbone::Objective>({args.objective, {"--objective", 0, 0}}));
+  WEFT_TRY(const double percent, parse_number({args.gap, {"--gap", 0, 0}}));
+  if (!(percent >= 0.0001 && percent <= 50))
+    return fail(Errc::value, {"--gap", 0, 0}, "a gap below 0.0001 % or above 50 %",
+                "pass e.g. --gap 0.1, in percent");
+  WEFT_TRY(backbone::WanFile file, load_topology(common, args));
+  WEFT_TRY(const auto demands, load_demands(common, args, file));
+  if (demands.empty())
+    return fail(Errc::value, {args.demands, 0, 0}, "no demands above 0", "pass at least one");
+  const backbone::TeOptions options{.objective = objective,
+                                    .paths = args.k,
+                                    .gap = percent / 100,
+                                    .by_class = args.classes,
+                                    .failures = args.failures,
+                                    .threads = threads_or_all(common.threads)};
+  const backbone::TeAnswer answer = backbone::engineer(file.wan, demands, options);
+  if (!args.prices.empty())
+    WEFT_TRY_STATUS(write_file(args.prices, backbone::write_prices(file.wan, answer)));
+  if (!args.write_demands.empty())
+    WEFT_TRY_STATUS(write_file(args.write_demands, backbone::write_demands(file.wan, demands)));
+  fmt::print("{}", common.json ? backbone::to_json(file.wan, answer, options)
+                               : backbone::to_table(file.wan, answer, options, args.rows));
+  return {};
+}
+
+}  // namespace
+
+void add_te(Commands& commands) {
+  const auto [c, args] =
+      commands.add<TeArgs>("te", "Traffic engineering of a backbone, certified", run_te);
+  c.add_option("topology", args.topology, "GraphML, SNDlib XML or CSV of links")->required();
+  c.add_option("--demands", args.demands, "CSV of demands, or of measured matrices");
+  c.add_option("--at", args.at, "Interval of the matrices; else that with the largest sum");
+  c.add_option("--objective", args.objective, "throughput or mlu");
+  c.add_option("--k", args.k, "Paths of each demand")->check(CLI::Range(1, 64));
+  c.add_option("--gap", args.gap, "Percent from the optimum at which to stop");
+  c.add_option("--capacity", args.capacity, "Of cables that state none; several: drawn by --seed")
+      ->delimiter(',');
+  c.add_option("--load", args.load, "Of the gravity model, over all capacity")
+      ->check(CLI::Range(0.001, 100.0));
+  c.add_option("--pairs", args.pairs, "Share of the pairs with a demand, in the gravity model")
+      ->check(CLI::Range(0.0, 1.0));
+  c.add_flag("--classes", args.classes, "Classes 1 to 4 in strict priority");
+  c.add_flag("--failures", args.failures, "Every cable and group of cables that share a risk");
+  c.add_option("--rows", args.rows, "Rows of each table");
+  c.add_option("--prices", args.prices, "CSV to write the prices of links to");
+  c.add_option("--write-demands", args.write_demands, "CSV to write the demands to");
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/csv.hpp"
+#include "base/json_text.hpp"
+#include "base/text.hpp"
+#include "plan/backbone/bulk.hpp"
+
+namespace weft::plan::backbone {
+namespace {
+
+std::string bulk_rate(double gbps) { return human(Rate{static_cast<std::int64_t>(gbps * 1e9)}); }
+
+double peak_of(const Loads& loads, std::size_t link, const Slots& slots) {
+  const auto first = loads.begin() + static_cast<std::ptrdiff_t>(link * slots.count);
+  return *std::max_element(first, first + slots.count);
+}
+
+std::string value_text(const BulkAnswer& answer, const BulkOptions& options) {
+  const bool is_mlu = options.objective == BulkObjective::mlu;
+  const auto text = [&](double v) {
+    return is_mlu ? fmt::format("{:.2f} %", 100 * v) : bulk_rate(v);
+  };
+  return fmt::format(
+      "{}: {}, {:+.1f} % against uniform ({}); background alone {}\n"
+      "no plan below {} (gap {:.4f} %)\n",
+      is_mlu ? "worst link and slot" : "sum of the links' peaks", text(answer.value),
+      100 * (answer.value / answer.uniform - 1), text(answer.uniform), text(answer.background),
+      text(answer.bound), 100 * answer.gap);
+}
+
+std::size_t late_count(const std::vector<Transfer>& transfers, const BulkAnswer& answer) {
+  std::size_t out = 0;
+  for (std::size_t i = 0; i < transfers.size(); ++i)
+    out += answer.sent[i] < transfers[i].gbit * (1 - 1e-6) ? 1 : 0;
+  return out;
+}
+
+}  // namespace
+
+std::string to_table(const Wan& wan, const std::vector<Transfer>& transfers,
+                     const BulkAnswer& answer, const BulkOptions& options, std::size_t rows) {
+  Table table({{"link", Table::Align::left},
+               {"capacity"},
+               {"peak before"},
+               {"with plan"},
+               {"uniform"},
+               {"use"}});
+  std::vector<std::size_t> order(wan.link_count());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto use = [&](std::size_t l) {
+    return peak_of(answer.load, l, options.slots) / wan.gbps(l);
+  };
+  std::ranges::stable_sort(order, std::greater<>{}, use);
+  Loads before = answer.load;
+  for (const BulkAnswer::Send& one : answer.sends)
+    for (const std::uint32_t l : one.links) before[l * options.slots.count + one.slot] -= one.gbps;
+  for (std::size_t i = 0; i < std::min(rows, order.size()); ++i) {
+    const std::size_t l = order[i];
+    table.add({fmt::format("{}>{}", wan.sites[wan.from(l)], wan.sites[wan.to(l)]),
+               bulk_rate(wan.gbps(l)), bulk_rate(peak_of(before, l, options.slots)),
+               bulk_rate(peak_of(answer.load, l, options.slots)),
+               bulk_rate(peak_of(answer.uniform_load, l, options.slots)),
+               fmt::format("{:.1f} %", 100 * use(l))});
+  }
+  std::string out = table.text();
+  if (rows < order.size())
+    out += fmt::format("{} of {} links, by use; --rows shows more\n", rows, order.size());
+  out += "\n" + value_text(answer, options);
+  if (answer.over_gbps > 1e-6)
+    out += fmt::format("capacity is short: a link is {} above it\n", bulk_rate(answer.over_gbps));
+  const std::size_t late = late_count(transfers, answer);
+  out += fmt::format("{} transfers, {} of them late; {} columns, ", transfers.size(), late,
+                     answer.columns);
+  if (answer.replans > 0) out += fmt::format("planned {} times, ", answer.replans);
+  return out + fmt::format("{} iterations, {:.3f} s\n", answer.iterations, answer.seconds);
+}
+
+std::string to_json(const Wan& wan, const std::vector<Transfer>& transfers,
+                    const BulkAnswer& answer, const BulkOptions& options) {
+  JsonList links, items;
+  for (std::size_t l = 0; l < wan.link_count(); ++l) {
+    const std::size_t first = l * options.slots.count, end = first + options.slots.count;
+    const std::span loads(answer.load), prices(answer.price);
+    links.add(JsonObject()
+                  .add("src", wan.sites[wan.from(l)])
+                  .add("dst", wan.sites[wan.to(l)])
+                  .add("gbps", wan.gbps(l))
+                  .add("load_gbps", loads.subspan(first, end - first))
+                  .add("price", prices.subspan(first, end - first)));
+  }
+  for (std::size_t i = 0; i < transfers.size(); ++i)
+    items.add(JsonObject()
+                  .add("id", transfers[i].id)
+                  .add("gbit", transfers[i].gbit)
+                  .add("sent_gbit", answer.sent[i]));
+  return JsonObject()
+             .add("objective", options.objective)
+             .add("value", answer.value)
+             .add("bound", answer.bound)
+             .add("gap", answer.gap)
+             .add("background", answer.background)
+             .add("uniform", answer.uniform)
+             .add("over_gbps", answer.over_gbps)
+             .add("late", late_count(transfers, answer))
+             .add("columns", answer.columns)
+             .add("replans", answer.replans)
+             .add("iterations", answer.iterations)
+             .add("seconds", answer.seconds)
+             .add("transfers", items)
+             .add("links", links)
+             .text() +
+         "\n";
+}
+
+std::string write_plan(const Wan& wan, const std::vector<Transfer>& transfers,
+                       const BulkAnswer& answer) {
+  std::string out = "id,slot,gbps,links\n";
+  for (const BulkAnswer::Send& one : answer.sends) {
+    std::string links;
+    for (const std::uint32_t l : one.links)
+      links += fmt::format("{}{}>{}", links.empty() ? "" : ";", wan.sites[wan.from(l)],
+                           wan.sites[wan.to(l)]);
+    out += fmt::format("{},{},{},{}\n", csv_cell(transfers[one.transfer].id), one.slot, one.gbps,
+                       csv_cell(links));
+  }
+  return out;
+}
+
+}  // namespace weft::plan::backbone
