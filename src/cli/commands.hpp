@@ -61,6 +61,7 @@ void add_agent(Commands& commands);
 void add_colltrace(Commands& commands);
 void add_explain(Commands& commands);
 void add_export(Commands& commands);
+void add_faults(Commands& commands);
 void add_flows(Commands& commands);
 void add_gnmi(Commands& commands);
 void add_infer(Commands& commands);
