@@ -62,7 +62,7 @@ TEST_CASE("a silent loss is found, healed and drained around") {
   const auto any = [&](int count) { return rng.below(static_cast<std::uint64_t>(count)); };
   std::string link = fmt::format("ctsw:{}->rtsw:{}", any(spine_count), any(rack_count));
   if (any(2) == 1) link = link.substr(8) + "->" + link.substr(0, 6);
-  CHECK(loop.lab({"fault", "loss", link, "--rate", "1%"}).status == 0);
+  CHECK(loop.lab({"fault", "link_lossy", link, "--rate", "1%"}).status == 0);
   const std::vector<json> verdicts = loop.find();
   REQUIRE(verdicts.size() == 1);
   CHECK(verdicts.front()["entity"] == link);

@@ -238,7 +238,7 @@ TEST_CASE("a fault is found, drained, mended, tested and taken back") {
   const std::string cable = lossy.substr(8) + "--" + lossy.substr(0, 6);
   if (any(2) == 1) lossy = lossy.substr(8) + "->" + lossy.substr(0, 6);
   start = Clock::now();
-  CHECK(lab.lab({"fault", "loss", lossy, "--rate", "1%"}).status == 0);
+  CHECK(lab.lab({"fault", "link_lossy", lossy, "--rate", "1%"}).status == 0);
   CHECK_MESSAGE(
       lab.wait_until(
           25s, [&] { return lab.stage(cable) == "repairing" || lab.stage(cable) == "drained"; }),
@@ -269,7 +269,7 @@ TEST_CASE("what a drain does to the network is nobody's fault: the final case is
   for (const auto& [from, cable, rate] : {std::tuple("ctsw:2->rtsw:1", "rtsw:1--ctsw:2", "1%"),
                                           std::tuple("rtsw:3->ctsw:0", "rtsw:3--ctsw:0", "0.2%")}) {
     CAPTURE(cable);
-    CHECK(lab.lab({"fault", "loss", from, "--rate", rate}).status == 0);
+    CHECK(lab.lab({"fault", "link_lossy", from, "--rate", rate}).status == 0);
     const auto is_out = [&] { return lab.stage(cable) == "repairing"; };
     REQUIRE_MESSAGE(lab.wait_until(60s, is_out), story(lab));
     CHECK(lab.lab({"heal", "all"}).status == 0);
@@ -296,7 +296,8 @@ TEST_CASE("a spine that eats some flows costs no healthy part, and no part more 
   bool is_seen = false;
   for (int seed = 1; seed <= 8 && !is_seen; ++seed) {
     CHECK(lab.lab({"heal", "all"}).status == 0);
-    CHECK(lab.lab({"fault", "loss", "ctsw:2", "--bucket", "3/64", "--seed", std::to_string(seed)})
+    CHECK(lab.lab({"fault", "switch_lossy", "ctsw:2", "--bucket", "3/64", "--seed",
+                   std::to_string(seed)})
               .status == 0);
     is_seen = lab.wait_until(12s, [&] { return !lab.drains().empty(); });
   }

@@ -124,7 +124,7 @@ TEST_CASE("what is drained shows whether it is healed" * doctest::test_suite("ne
   if (!testing::can_run(Routing::frr)) return;
   Scene scene("b");
   const std::string cable = "rtsw:1--ctsw:1";
-  const std::string loss = scene.fault("loss", "ctsw:1->rtsw:1", {{"rate", "5%"}});
+  const std::string loss = scene.fault("link_lossy", "ctsw:1->rtsw:1", {{"rate", "5%"}});
   scene.drain(cable);
   const port::Check bad = scene.check(cable);
   CHECK(bad.lost > 10);
@@ -163,7 +163,7 @@ TEST_CASE("a bad hash bucket shows on the flows that it eats, and on no others" 
     return found->lost;
   };
   CHECK(lost(flows) == 0);
-  scene.fault("loss", "ctsw:1", {{"bucket", "3/64"}});
+  scene.fault("switch_lossy", "ctsw:1", {{"bucket", "3/64"}});
   const std::uint64_t eaten = lost(flows) / 20;
   CHECK(lost(flows) == eaten * 20);  // all packets of a flow or none
   CHECK(eaten >= 3);                 // of 256 flows 12 are expected

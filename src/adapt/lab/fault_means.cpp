@@ -224,7 +224,8 @@ Status end_workers(const Lab& lab, const FaultRecord& record) {
 Means means_of(const FaultSpec& spec) {
   switch (spec.kind) {
     using enum FaultKind;
-    case loss:
+    case link_lossy:
+    case switch_lossy:
     case dead_link:
     case ecn_mark:
       return Means::filter;
@@ -234,11 +235,11 @@ Means means_of(const FaultSpec& spec) {
     case reorder:
     case duplicate:
       return Means::wire;
-    case rate:
+    case link_degraded:
       return spec.ecn_threshold ? Means::wire : Means::shaper;
     case link_down:
       return Means::carrier;
-    case flap:
+    case port_flap:
       return Means::flapper;
     case blackhole:
       return Means::route;

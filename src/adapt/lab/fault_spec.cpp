@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "model/fabric/fault_catalogue.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -33,35 +34,37 @@ enum Places : std::uint8_t { on_direction = 1, on_cable = 2, on_switch = 4, on_h
 constexpr std::uint8_t on_link = on_direction | on_cable;
 
 // One row per kind, in the order of the enumeration. Options are separated by blanks; those before
-// the bar must be given.
+// the bar must be given. Names and what a kind does: the catalogue.
 struct KindRow {
-  std::string_view name;
+  model::FaultKind fault;
   std::uint8_t places;
   std::string_view options;
-  std::string_view does;
+  std::string_view name() const { return to_text(fault); }
 };
 constexpr std::array<KindRow, fault_kind_count> kinds{{
-    {"loss", on_link | on_switch, "| rate bucket class seed", "frames vanish silently"},
-    {"dead_link", on_cable, "|", "all frames are lost, the carrier stays up"},
-    {"ecn_mark", on_link | on_switch, "| rate bucket class seed", "ECT packets become CE"},
-    {"delay", on_link, "delay | jitter seed", "frames are delayed"},
-    {"jitter", on_link, "jitter | delay seed", "frames arrive with jitter, in order"},
-    {"corrupt", on_link, "rate | seed", "one bit of a frame flips"},
-    {"reorder", on_link, "rate | delay seed", "frames are reordered"},
-    {"duplicate", on_link, "rate | seed", "frames are duplicated"},
-    {"rate", on_link, "rate | queue ecn seed", "the link is slower"},
-    {"link_down", on_cable, "|", "the carrier is lost at both ends"},
-    {"flap", on_cable, "period count |", "the carrier flaps"},
-    {"blackhole", on_switch, "to |", "a route drops the traffic it should forward"},
-    {"daemon_kill", on_switch, "| daemon", "a routing daemon crashes"},
-    {"daemon_stop", on_switch, "| daemon", "a routing daemon is stopped gracefully"},
-    {"daemon_hang", on_switch, "| daemon", "a routing daemon hangs"},
-    {"switch_down", on_switch, "|", "a whole switch loses power"},
-    {"icmp_ratelimit", on_switch | on_host, "| interval", "ICMP errors are rate-limited"},
+    {model::FaultKind::link_lossy, on_link, "| rate bucket class seed"},
+    {model::FaultKind::switch_lossy, on_switch, "| rate bucket class seed"},
+    {model::FaultKind::dead_link, on_cable, "|"},
+    {model::FaultKind::ecn_mark, on_link | on_switch, "| rate bucket class seed"},
+    {model::FaultKind::delay, on_link, "delay | jitter seed"},
+    {model::FaultKind::jitter, on_link, "jitter | delay seed"},
+    {model::FaultKind::corrupt, on_link, "rate | seed"},
+    {model::FaultKind::reorder, on_link, "rate | delay seed"},
+    {model::FaultKind::duplicate, on_link, "rate | seed"},
+    {model::FaultKind::link_degraded, on_link, "rate | queue ecn seed"},
+    {model::FaultKind::link_down, on_cable, "|"},
+    {model::FaultKind::port_flap, on_cable, "period count |"},
+    {model::FaultKind::blackhole, on_switch, "to |"},
+    {model::FaultKind::daemon_kill, on_switch, "| daemon"},
+    {model::FaultKind::daemon_stop, on_switch, "| daemon"},
+    {model::FaultKind::daemon_hang, on_switch, "| daemon"},
+    {model::FaultKind::switch_down, on_switch, "|"},
+    {model::FaultKind::icmp_ratelimit, on_switch | on_host, "| interval"},
 }};
 
 constexpr std::array<FaultOptionHelp, 13> options_known{{
-    {"rate", "share of frames (\"1%\", \"0.001\"); of kind rate: bits per second (\"1 Gbps\")"},
+    {"rate",
+     "share of frames (\"1%\", \"0.001\"); of kind link_degraded: bits per second (\"1 Gbps\")"},
     {"bucket", "only TCP and UDP flows whose 5-tuple hash is in K of N buckets: \"3/64\""},
     {"class", "only packets of this DSCP, 0 to 63"},
     {"delay", "time added: \"5 ms\"; of kind reorder: how long a frame is held back (1 ms)"},
@@ -80,8 +83,8 @@ const KindRow& row_of(FaultKind kind) { return kinds[static_cast<std::size_t>(ki
 
 bool strikes_share(FaultKind kind) {
   using enum FaultKind;
-  return kind == loss || kind == ecn_mark || kind == corrupt || kind == reorder ||
-         kind == duplicate;
+  return kind == link_lossy || kind == switch_lossy || kind == ecn_mark || kind == corrupt ||
+         kind == reorder || kind == duplicate;
 }
 
 bool lists(std::string_view options, std::string_view name) {
@@ -165,7 +168,7 @@ Status put(T& field, Result<U> value) {
 
 Status read_option(FaultSpec& spec, std::string_view name, const Token& value) {
   if (name == "rate") {
-    if (spec.kind == FaultKind::rate)
+    if (spec.kind == FaultKind::link_degraded)
       return put(spec.rate, within(parse_rate(value), value, rate_min, rate_max));
     return put(spec.share, parse_share(value));
   }
@@ -193,7 +196,7 @@ Status read_option(FaultSpec& spec, std::string_view name, const Token& value) {
 
 void set_defaults(FaultSpec& spec) {
   if (spec.kind == FaultKind::reorder) spec.delay = Duration{1'000'000'000};
-  if (spec.kind == FaultKind::rate) spec.queue = queue_default;
+  if (spec.kind == FaultKind::link_degraded) spec.queue = queue_default;
   if (spec.kind == FaultKind::icmp_ratelimit) spec.interval = 1'000;
 }
 
@@ -207,7 +210,7 @@ void check_names(const KindRow& row, std::span<const FaultOption> options, Error
     if (std::ranges::find(allowed, name) == allowed.end())
       errors.push_back({Errc::unknown,
                         {},
-                        fmt::format("fault {} has no option {}{}", row.name, quote("--" + name),
+                        fmt::format("fault {} has no option {}{}", row.name(), quote("--" + name),
                                     did_you_mean(name, allowed)),
                         allowed.empty() ? "it takes none"
                                         : fmt::format("it takes --{}", fmt::join(allowed, ", --")),
@@ -220,23 +223,23 @@ void check_names(const KindRow& row, std::span<const FaultOption> options, Error
     if (!word.empty() && std::ranges::none_of(options, [&](auto& o) { return o.name == word; }))
       errors.push_back({Errc::value,
                         {},
-                        fmt::format("fault {} needs --{}", row.name, word),
+                        fmt::format("fault {} needs --{}", row.name(), word),
                         describe(static_cast<FaultKind>(&row - kinds.data())),
                         {}});
 }
 
 }  // namespace
 
-std::string_view to_text(FaultKind kind) { return row_of(kind).name; }
+std::string_view to_text(FaultKind kind) { return row_of(kind).name(); }
 
 Result<FaultKind> parse_fault_kind(const Token& token) {
   const std::string_view name = trim(token.text);
   const auto row = std::ranges::find(kinds, name, &KindRow::name);
   if (row != kinds.end()) return static_cast<FaultKind>(row - kinds.begin());
   std::vector<std::string> names;
-  for (const KindRow& kind : kinds) names.emplace_back(kind.name);
+  for (const KindRow& kind : kinds) names.emplace_back(kind.name());
   return fail(Errc::unknown, token.where,
-              fmt::format("unknown fault kind {}{}", quote(name), did_you_mean(name, names)),
+              fmt::format("unknown fault kind {}{}", quote(name), model::fault_hint(name, names)),
               fmt::format("one of {}", fmt::join(names, ", ")));
 }
 
@@ -244,7 +247,8 @@ std::span<const FaultOptionHelp> fault_option_help() { return options_known; }
 
 std::string describe(FaultKind kind) {
   const KindRow& row = row_of(kind);
-  std::string text = fmt::format("{}: {}; on {}", row.name, row.does, places_text(row.places));
+  std::string text = fmt::format("{}: {}; on {}", row.name(), model::fault_entry(row.fault).lab,
+                                 places_text(row.places));
   bool required = true;
   for (const std::string_view word : split(row.options, ' ')) {
     if (word == "|")
@@ -293,7 +297,7 @@ std::vector<FaultOption> options_of(const FaultSpec& spec) {
     if (lists(takes, name)) options.push_back({std::string(name), std::move(value)});
   };
   if (strikes_share(spec.kind)) add("rate", fmt::format("{}", spec.share));
-  if (spec.kind == FaultKind::rate) add("rate", to_text(spec.rate));
+  if (spec.kind == FaultKind::link_degraded) add("rate", to_text(spec.rate));
   if (spec.bucket) add("bucket", fmt::format("{}/{}", spec.bucket->hit, spec.bucket->of));
   if (spec.dscp) add("class", fmt::format("{}", *spec.dscp));
   if (spec.delay.ps > 0) add("delay", to_text(spec.delay));

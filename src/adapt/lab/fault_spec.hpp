@@ -15,8 +15,10 @@
 
 namespace weft::adapt::lab {
 
+// Those kinds of the catalogue (model/fabric/fault_catalogue.hpp) that a lab can make.
 enum class FaultKind : std::uint8_t {
-  loss,            // frames vanish, no counter of the interface shows it
+  link_lossy,      // frames vanish, no counter of the interface shows it
+  switch_lossy,    // the same on all of its ports
   dead_link,       // nothing passes either way, the carrier stays
   ecn_mark,        // ECT packets become CE
   delay,           // a fixed time more
@@ -24,9 +26,9 @@ enum class FaultKind : std::uint8_t {
   corrupt,         // one bit of a frame flips
   reorder,         // a frame is overtaken by those behind it
   duplicate,       // a frame arrives twice
-  rate,            // a slower link, with a queue
+  link_degraded,   // a slower link, with a queue
   link_down,       // carrier lost at both ends
-  flap,            // the same again and again
+  port_flap,       // the same again and again
   blackhole,       // a route of a switch that eats what it should forward
   daemon_kill,     // SIGKILL
   daemon_stop,     // SIGTERM: it says good-bye to its neighbours
@@ -34,7 +36,7 @@ enum class FaultKind : std::uint8_t {
   switch_down,     // all interfaces down, daemons killed
   icmp_ratelimit,  // a node answers traceroute sparingly
 };
-inline constexpr std::size_t fault_kind_count = 17;
+inline constexpr std::size_t fault_kind_count = 18;
 std::string_view to_text(FaultKind kind);
 Result<FaultKind> parse_fault_kind(const Token& token);
 
@@ -46,7 +48,7 @@ struct TupleBucket {
 
 // Fields that the kind does not use keep their defaults.
 struct FaultSpec {
-  FaultKind kind = FaultKind::loss;
+  FaultKind kind = FaultKind::link_lossy;
   std::string target;                  // as written: node, cable or direction
   double share = 1;                    // of frames that are hit, 1e-6 to 1
   std::optional<TupleBucket> bucket;   // only these TCP and UDP flows
@@ -58,8 +60,8 @@ struct FaultSpec {
   std::optional<Bytes> ecn_threshold;  // its queue above which ECT packets are marked
   std::string destination;             // blackhole: "10.0.0.5/32", or a host or NIC of the fabric
   std::string daemon = "bgpd";
-  Duration period{};           // flap: one down and one up
-  std::uint32_t count = 0;     // flap: how many
+  Duration period{};           // port_flap: one down and one up
+  std::uint32_t count = 0;     // port_flap: how many
   std::uint32_t interval = 0;  // icmp_ratelimit: ms between answers to one asker
   std::uint64_t seed = 1;      // of random choices and of the bucket's hash
   friend bool operator==(const FaultSpec&, const FaultSpec&) = default;

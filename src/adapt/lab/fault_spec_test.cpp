@@ -1,11 +1,14 @@
 #include "adapt/lab/fault_spec.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/config.hpp"
+#include "model/fabric/fault_catalogue.hpp"
 #include "model/formats/test_fabric.hpp"
 
 namespace weft::adapt::lab {
@@ -55,30 +58,42 @@ std::string not_found(const Net& net, const FaultSpec& spec) {
   return target ? "found" : target.error().text();
 }
 
+TEST_CASE("a lab makes the kinds that the catalogue says, and no others") {
+  std::set<std::string_view> kinds;
+  for (std::size_t i = 0; i < fault_kind_count; ++i)
+    kinds.insert(to_text(static_cast<FaultKind>(i)));
+  CHECK(kinds.size() == fault_kind_count);
+  const auto names = model::fault_names(model::by_lab);
+  CHECK(kinds == std::set<std::string_view>(names.begin(), names.end()));
+  for (const auto& [old, now] :
+       {std::pair{"loss", "link_lossy"}, {"rate", "link_degraded"}, {"flap", "port_flap"}})
+    CHECK(has(refusal(old, "a--b"), fmt::format("did you mean \"{}\"?", now)));
+}
+
 TEST_CASE("options of a fault") {
-  const FaultSpec loss =
-      parse("loss", " ctsw:1->rtsw:3 ", {{"rate", "1%"}, {"bucket", "3/64"}, {"class", "46"}});
+  const FaultSpec loss = parse("link_lossy", " ctsw:1->rtsw:3 ",
+                               {{"rate", "1%"}, {"bucket", "3/64"}, {"class", "46"}});
   CHECK(loss.target == "ctsw:1->rtsw:3");
   CHECK(loss.share == doctest::Approx(0.01));
   CHECK(loss.bucket == TupleBucket{3, 64});
   CHECK(loss.dscp == 46);
-  CHECK(parse("loss", "a->b").share == 1);
-  CHECK(parse("loss", "a->b", {{"rate", "0.0001 %"}}).share == doctest::Approx(1e-6));
-  CHECK(parse("loss", "a->b", {{"rate", "1e-6"}}).share == 1e-6);
+  CHECK(parse("link_lossy", "a->b").share == 1);
+  CHECK(parse("link_lossy", "a->b", {{"rate", "0.0001 %"}}).share == doctest::Approx(1e-6));
+  CHECK(parse("link_lossy", "a->b", {{"rate", "1e-6"}}).share == 1e-6);
   CHECK(parse("delay", "a->b", {{"delay", "5 ms"}}).delay == Duration{5'000'000'000});
   CHECK(parse("reorder", "a->b", {{"rate", "1%"}}).delay == Duration{1'000'000'000});
-  const FaultSpec rate = parse("rate", "a--b", {{"rate", "1 Gbps"}, {"ecn", "50 KiB"}});
+  const FaultSpec rate = parse("link_degraded", "a--b", {{"rate", "1 Gbps"}, {"ecn", "50 KiB"}});
   CHECK(rate.rate == 1_Gbps);
   CHECK(rate.ecn_threshold == 50_KiB);
   CHECK(rate.queue == 256_KiB);
-  CHECK(parse("flap", "a--b", {{"period", "2 s"}, {"count", "10"}}).count == 10);
+  CHECK(parse("port_flap", "a--b", {{"period", "2 s"}, {"count", "10"}}).count == 10);
   CHECK(parse("daemon_hang", "rtsw:0", {{"daemon", "zebra"}}).daemon == "zebra");
 }
 
 TEST_CASE("every fault is written down so that it reads back") {
   for (const auto& [kind, target, options] :
        std::vector<std::tuple<std::string, std::string, Options>>{
-           {"loss", "a->b", {{"rate", "0.123456789%"}, {"bucket", "1/2"}, {"class", "0"}}},
+           {"link_lossy", "a->b", {{"rate", "0.123456789%"}, {"bucket", "1/2"}, {"class", "0"}}},
            {"dead_link", "a--b", {}},
            {"ecn_mark", "a->b", {{"rate", "0.5"}, {"seed", "4294967295"}}},
            {"delay", "a->b", {{"delay", "1.5 ms"}, {"jitter", "1 us"}}},
@@ -86,9 +101,9 @@ TEST_CASE("every fault is written down so that it reads back") {
            {"corrupt", "a->b", {{"rate", "0.1%"}}},
            {"reorder", "a->b", {{"rate", "3%"}, {"delay", "77 us"}}},
            {"duplicate", "a->b", {{"rate", "1"}}},
-           {"rate", "a->b", {{"rate", "1 Mbps"}, {"queue", "9 kB"}, {"ecn", "3 kB"}}},
+           {"link_degraded", "a->b", {{"rate", "1 Mbps"}, {"queue", "9 kB"}, {"ecn", "3 kB"}}},
            {"link_down", "a--b", {}},
-           {"flap", "a--b", {{"period", "20 ms"}, {"count", "3"}}},
+           {"port_flap", "a--b", {{"period", "20 ms"}, {"count", "3"}}},
            {"blackhole", "ctsw:0", {{"to", "10.0.0.0/31"}}},
            {"daemon_kill", "ctsw:0", {{"daemon", "bfdd"}}},
            {"daemon_stop", "ctsw:0", {}},
@@ -103,52 +118,53 @@ TEST_CASE("every fault is written down so that it reads back") {
 }
 
 TEST_CASE("what is wrong with a fault is said, all at once") {
-  CHECK(has(refusal("los", "a->b"), "did you mean \"loss\"?"));
+  CHECK(has(refusal("link_losy", "a->b"), "did you mean \"link_lossy\"?"));
   CHECK(has(refusal("", "a->b"), "unknown fault kind"));
-  CHECK(has(refusal("loss", ""), "needs a target"));
-  CHECK(has(refusal("loss", "a->b", {{"bukcet", "1/2"}}), "did you mean \"bucket\"?"));
-  CHECK(has(refusal("loss", "a->b", {{"|", "1"}}), "no option"));
+  CHECK(has(refusal("link_lossy", ""), "needs a target"));
+  CHECK(has(refusal("link_lossy", "a->b", {{"bukcet", "1/2"}}), "did you mean \"bucket\"?"));
+  CHECK(has(refusal("link_lossy", "a->b", {{"|", "1"}}), "no option"));
   CHECK(has(refusal("link_down", "a--b", {{"rate", "1%"}}), "takes none"));
-  CHECK(has(refusal("loss", "a->b", {{"rate", "1%"}, {"rate", "2%"}}), "twice"));
+  CHECK(has(refusal("link_lossy", "a->b", {{"rate", "1%"}, {"rate", "2%"}}), "twice"));
   CHECK(has(refusal("delay", "a->b"), "needs --delay"));
-  CHECK(has(refusal("flap", "a--b", {{"period", "1 s"}}), "needs --count"));
+  CHECK(has(refusal("port_flap", "a--b", {{"period", "1 s"}}), "needs --count"));
   CHECK(has(refusal("blackhole", "a"), "needs --to"));
-  const std::string two = refusal("loss", "a->b", {{"rate", "2"}, {"class", "64"}});
+  const std::string two = refusal("link_lossy", "a->b", {{"rate", "2"}, {"class", "64"}});
   CHECK(has(two, "--rate"));
   CHECK(has(two, "--class"));
   for (const char* share : {"0", "-1%", "101%", "1e-7", "nan", "inf", "1 %%", "", "%", "1kg"})
-    CHECK_MESSAGE(has(refusal("loss", "a->b", {{"rate", share}}), "--rate"), share);
+    CHECK_MESSAGE(has(refusal("link_lossy", "a->b", {{"rate", share}}), "--rate"), share);
   for (const char* bucket : {"", "3", "3/", "/64", "0/64", "65/64", "1/65537", "1/2/3", "-1/4"})
-    CHECK_MESSAGE(has(refusal("loss", "a->b", {{"bucket", bucket}}), "--bucket"), bucket);
+    CHECK_MESSAGE(has(refusal("link_lossy", "a->b", {{"bucket", bucket}}), "--bucket"), bucket);
   for (const char* delay : {"5", "0 s", "11 s", "-1 ms", "1 ps"})
     CHECK_MESSAGE(has(refusal("delay", "a->b", {{"delay", delay}}), "--delay"), delay);
   for (const char* rate : {"1%", "0 bps", "7 kbps", "101 Gbps"})
-    CHECK_MESSAGE(has(refusal("rate", "a->b", {{"rate", rate}}), "--rate"), rate);
-  CHECK(has(refusal("flap", "a--b", {{"period", "1 ms"}, {"count", "1"}}), "--period"));
-  CHECK(has(refusal("flap", "a--b", {{"period", "1 s"}, {"count", "10001"}}), "--count"));
+    CHECK_MESSAGE(has(refusal("link_degraded", "a->b", {{"rate", rate}}), "--rate"), rate);
+  CHECK(has(refusal("port_flap", "a--b", {{"period", "1 ms"}, {"count", "1"}}), "--period"));
+  CHECK(has(refusal("port_flap", "a--b", {{"period", "1 s"}, {"count", "10001"}}), "--count"));
   CHECK(has(refusal("daemon_kill", "a", {{"daemon", "bgp"}}), "did you mean \"bgpd\"?"));
-  CHECK(has(refusal("rate", "a->b", {{"rate", "1 Gbps"}, {"queue", "4 KiB"}, {"ecn", "8 KiB"}}),
-            "no packet would be marked"));
+  CHECK(has(
+      refusal("link_degraded", "a->b", {{"rate", "1 Gbps"}, {"queue", "4 KiB"}, {"ecn", "8 KiB"}}),
+      "no packet would be marked"));
 }
 
 TEST_CASE("targets: directions, cables, ports, nodes") {
   const Net net = make_net();
-  const FaultTarget direction = find(net, parse("loss", "ctsw:1->rtsw:0"));
+  const FaultTarget direction = find(net, parse("link_lossy", "ctsw:1->rtsw:0"));
   REQUIRE(direction.sites.size() == 1);
   CHECK(direction.entities == std::vector<std::string>{"ctsw:1->rtsw:0"});
   CHECK(direction.sites[0].netns == "weft-spec-ctsw-1");
-  const FaultTarget cable = find(net, parse("loss", "ctsw:1--rtsw:0"));
+  const FaultTarget cable = find(net, parse("link_lossy", "ctsw:1--rtsw:0"));
   REQUIRE(cable.sites.size() == 2);
   CHECK(cable.sites[0].netns != cable.sites[1].netns);
   CHECK(cable.sites[0].end.peer() == cable.sites[1].end);
-  CHECK(find(net, parse("loss", "rtsw:0--ctsw:1")).entities == cable.entities);
-  const FaultTarget node = find(net, parse("loss", "ctsw:1"));
+  CHECK(find(net, parse("link_lossy", "rtsw:0--ctsw:1")).entities == cable.entities);
+  const FaultTarget node = find(net, parse("switch_lossy", "ctsw:1"));
   CHECK(node.entities == std::vector<std::string>{"ctsw:1"});
   CHECK(node.sites.size() == 2);                                       // to both racks
   CHECK(find(net, parse("link_down", "ctsw:1/0")).sites.size() == 2);  // a port is its cable
 
-  CHECK(has(not_found(net, parse("loss", "ctsw:7")), "ctsw:7"));
-  CHECK(has(not_found(net, parse("loss", "ctsw:1->ctsw:0")), "ctsw"));
+  CHECK(has(not_found(net, parse("switch_lossy", "ctsw:7")), "ctsw:7"));
+  CHECK(has(not_found(net, parse("link_lossy", "ctsw:1->ctsw:0")), "ctsw"));
   CHECK(has(not_found(net, parse("link_down", "ctsw:1->rtsw:0")), "a cable \"a--b\""));
   CHECK(has(not_found(net, parse("delay", "ctsw:1", {{"delay", "1 ms"}})), "a direction"));
   CHECK(has(not_found(net, parse("daemon_kill", "host:0")), "does not work on"));

@@ -157,9 +157,9 @@ TEST_CASE("every kind goes in, is listed, and heals to exactly what was before")
     std::vector<FaultOption> options;
   };
   const std::vector<Case> cases{
-      {"loss", "ctsw:1->rtsw:1", {{"rate", "1%"}, {"bucket", "3/64"}, {"class", "46"}}},
-      {"loss", "ctsw:0--rtsw:1", {}},
-      {"loss", "ctsw:1", {{"rate", "1e-6"}}},
+      {"link_lossy", "ctsw:1->rtsw:1", {{"rate", "1%"}, {"bucket", "3/64"}, {"class", "46"}}},
+      {"link_lossy", "ctsw:0--rtsw:1", {}},
+      {"switch_lossy", "ctsw:1", {{"rate", "1e-6"}}},
       {"dead_link", "ctsw:0--rtsw:0", {}},
       {"ecn_mark", "rtsw:0->ctsw:0", {{"rate", "50%"}}},
       {"delay", "rtsw:0--ctsw:0", {{"delay", "2 ms"}}},
@@ -167,10 +167,10 @@ TEST_CASE("every kind goes in, is listed, and heals to exactly what was before")
       {"corrupt", "rtsw:0->ctsw:1", {{"rate", "1%"}}},
       {"reorder", "rtsw:0->ctsw:1", {{"rate", "1%"}}},
       {"duplicate", "rtsw:1->ctsw:1", {{"rate", "1%"}}},
-      {"rate", "rtsw:1--ctsw:1", {{"rate", "100 Mbps"}}},
-      {"rate", "rtsw:1->ctsw:0", {{"rate", "100 Mbps"}, {"ecn", "20 KiB"}}},
+      {"link_degraded", "rtsw:1--ctsw:1", {{"rate", "100 Mbps"}}},
+      {"link_degraded", "rtsw:1->ctsw:0", {{"rate", "100 Mbps"}, {"ecn", "20 KiB"}}},
       {"link_down", "rtsw:0--ctsw:0", {}},
-      {"flap", "rtsw:1--ctsw:0", {{"period", "50 ms"}, {"count", "1000"}}},
+      {"port_flap", "rtsw:1--ctsw:0", {{"period", "50 ms"}, {"count", "1000"}}},
       {"blackhole", "ctsw:0", {{"to", "host:1"}}},
       {"switch_down", "ctsw:1", {}},
       {"icmp_ratelimit", "ctsw:0", {{"interval", "500"}}},
@@ -180,7 +180,8 @@ TEST_CASE("every kind goes in, is listed, and heals to exactly what was before")
     const FaultRecord record = net.inject(one.kind, one.target, one.options);
     CHECK(record.phase == FaultPhase::active);
     CHECK(net.list().back().phase == FaultPhase::active);
-    if (one.kind != "icmp_ratelimit" && one.kind != "flap") CHECK(net.kernel_state() != before);
+    if (one.kind != "icmp_ratelimit" && one.kind != "port_flap")
+      CHECK(net.kernel_state() != before);
     net.heal(record.id);
     CHECK(net.changes(before) == "");
     CHECK(net.list().back().phase == FaultPhase::over);
@@ -188,7 +189,7 @@ TEST_CASE("every kind goes in, is listed, and heals to exactly what was before")
   REQUIRE(net.ping(5) == 5);
   // Together, and all healed at once.
   for (const Case& one : cases)
-    if (one.kind != "flap") net.inject(one.kind, one.target, one.options);
+    if (one.kind != "port_flap") net.inject(one.kind, one.target, one.options);
   net.heal("all");
   CHECK(net.changes(before) == "");
   CHECK(net.ping(5) == 5);
@@ -198,7 +199,7 @@ TEST_CASE("every kind goes in, is listed, and heals to exactly what was before")
 
 TEST_CASE("a fault bites where it is told to, and its truth is exact") {
   WEFT_TEST_LAB(net);
-  const FaultRecord loss = net.inject("loss", "rtsw:1->nic:1", {});
+  const FaultRecord loss = net.inject("link_lossy", "rtsw:1->nic:1", {});
   CHECK(net.ping(10) == 0);
   CHECK(net.list().front().hits.at("packets") == 10);
   net.heal(loss.id);
@@ -213,7 +214,7 @@ TEST_CASE("a fault bites where it is told to, and its truth is exact") {
   CHECK(records[0].end < records[1].start);
   const std::string truth = truth_line(records[0]);
   CHECK(says(truth, "\"id\":\"f1\""));
-  CHECK(says(truth, "\"kind\":\"loss\""));
+  CHECK(says(truth, "\"kind\":\"link_lossy\""));
   CHECK(says(truth, "\"packets\":10"));
   CHECK(says(truth, "\"entities\":[\"rtsw:1->"));
   CHECK(truth.find('\n') == std::string::npos);
@@ -241,7 +242,7 @@ TEST_CASE(
 TEST_CASE("a flap ends by itself with the link as it was") {
   WEFT_TEST_LAB(net);
   const std::string before = net.kernel_state();
-  net.inject("flap", "rtsw:0--ctsw:1", {{"period", "40 ms"}, {"count", "5"}});
+  net.inject("port_flap", "rtsw:0--ctsw:1", {{"period", "40 ms"}, {"count", "5"}});
   std::set<bool> seen;
   for (int i = 0; i < 300; ++i) {
     seen.insert(says(net.state_of("ctsw:1"), "no-carrier"));
@@ -283,13 +284,14 @@ TEST_CASE("a daemon that hangs goes on when healed") {
 
 TEST_CASE("the same fault twice, unknown ids and conflicts are refused clearly") {
   WEFT_TEST_LAB(net);
-  net.inject("loss", "rtsw:0--ctsw:0", {{"rate", "1%"}});
-  const auto twice = net.try_inject("loss", "ctsw:0--rtsw:0", {{"rate", "1%"}});
+  net.inject("link_lossy", "rtsw:0--ctsw:0", {{"rate", "1%"}});
+  const auto twice = net.try_inject("link_lossy", "ctsw:0--rtsw:0", {{"rate", "1%"}});
   REQUIRE_FALSE(twice.has_value());
   CHECK(says(twice.error().text(), "already active, as f1"));
-  net.inject("loss", "rtsw:0--ctsw:0", {{"rate", "2%"}});  // another one: they stack
+  net.inject("link_lossy", "rtsw:0--ctsw:0", {{"rate", "2%"}});  // another one: they stack
   net.inject("link_down", "rtsw:0--ctsw:0");
-  const auto flap = net.try_inject("flap", "rtsw:0--ctsw:0", {{"period", "1 s"}, {"count", "1"}});
+  const auto flap =
+      net.try_inject("port_flap", "rtsw:0--ctsw:0", {{"period", "1 s"}, {"count", "1"}});
   REQUIRE_FALSE(flap.has_value());
   CHECK(says(flap.error().text(), "f3 (link_down) already applies to"));
   net.inject("blackhole", "ctsw:0", {{"to", "host:1"}});
@@ -309,7 +311,7 @@ TEST_CASE("the same fault twice, unknown ids and conflicts are refused clearly")
 TEST_CASE("a crash between writing down and injecting, or after, is healed") {
   WEFT_TEST_LAB(net);
   const std::string before = net.kernel_state();
-  const FaultRecord loss = net.inject("loss", "ctsw:0->rtsw:0");
+  const FaultRecord loss = net.inject("link_lossy", "ctsw:0->rtsw:0");
   const FaultRecord slow = net.inject("delay", "ctsw:0->rtsw:0", {{"delay", "1 ms"}});
   {
     auto book = FaultBook::open(net.lab.directory);
@@ -330,9 +332,9 @@ TEST_CASE("a fault that cannot be put in leaves nothing and is not listed") {
   WEFT_TEST_LAB(net);
   const std::string before = net.kernel_state();
   // The second direction's rate limit finds a queue there already.
-  net.inject("rate", "ctsw:0->rtsw:0", {{"rate", "10 Mbps"}});
+  net.inject("link_degraded", "ctsw:0->rtsw:0", {{"rate", "10 Mbps"}});
   const std::string one = net.kernel_state();
-  CHECK_FALSE(net.try_inject("rate", "rtsw:0--ctsw:0", {{"rate", "20 Mbps"}}).has_value());
+  CHECK_FALSE(net.try_inject("link_degraded", "rtsw:0--ctsw:0", {{"rate", "20 Mbps"}}).has_value());
   CHECK(net.changes(one) == "");
   CHECK(net.list().size() == 1);
   net.heal("all");

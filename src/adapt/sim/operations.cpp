@@ -19,9 +19,17 @@ using port::Service;
 
 namespace {
 
-constexpr std::array<std::string_view, break_count> break_names{
-    "cable",     "grey_loss",     "optic",    "port_flap", "switch",
-    "line_card", "control_plane", "host_nic", "host"};
+constexpr std::array<model::FaultKind, break_count> break_kinds{
+    model::FaultKind::link_down,     model::FaultKind::link_lossy,  model::FaultKind::optic,
+    model::FaultKind::port_flap,     model::FaultKind::switch_down, model::FaultKind::line_card,
+    model::FaultKind::control_plane, model::FaultKind::nic_down,    model::FaultKind::host_down};
+
+// Of the random streams of its faults. Replays depend on it: it must not follow a new name.
+std::string_view stream_label(FaultKind kind) {
+  if (kind == FaultKind::grey) return "grey_loss";
+  const std::string_view cause = catalogued(kind).cause;
+  return cause.substr(0, cause.find(' '));
+}
 
 constexpr double burst_loss = 0.2;  // of test traffic, while a carrier is unsteady
 
@@ -44,12 +52,8 @@ bool has(const std::vector<CableId>& cables, CableId cable) {
 
 }  // namespace
 
-std::string_view to_text(FaultKind kind) { return break_names[static_cast<std::size_t>(kind)]; }
-
-std::optional<FaultKind> find_break(std::string_view name) {
-  const auto* const at = std::ranges::find(break_names, name);
-  if (at == break_names.end()) return std::nullopt;
-  return static_cast<FaultKind>(at - break_names.begin());
+const model::FaultEntry& catalogued(FaultKind kind) {
+  return fault_entry(break_kinds[static_cast<std::size_t>(kind)]);
 }
 
 Operations::Operations(const model::Fabric& fabric, const OperationsSettings& settings,
@@ -140,10 +144,7 @@ std::vector<Operations::Line> Operations::lines() {
 
 std::uint32_t Operations::begin(const Start& start) {
   std::uint64_t key = start.key;
-  if (key == 0) {
-    const std::string_view kind = to_text(start.kind);
-    key = occasion(kind, start.part).next();
-  }
+  if (key == 0) key = occasion(stream_label(start.kind), start.part).next();
   const auto index = static_cast<std::uint32_t>(faults_.size());
   faults_.push_back({.kind = start.kind,
                      .part = start.part,

@@ -22,11 +22,12 @@
 #include "model/events/entity.hpp"
 #include "model/events/event_kind.hpp"
 #include "model/fabric/fabric.hpp"
+#include "model/fabric/fault_catalogue.hpp"
 #include "port/actuator.hpp"
 
 namespace weft::adapt::sim {
 
-// How a part can be broken.
+// How a part can be broken: the kinds of the catalogue that a rehearsal has.
 enum class FaultKind : std::uint8_t {
   cable,          // no carrier
   grey,           // a share of the packets is lost in one direction, carrier on
@@ -40,8 +41,7 @@ enum class FaultKind : std::uint8_t {
 };
 inline constexpr std::size_t break_count = 9;
 inline constexpr std::uint32_t optic_turns = 10;  // of less and less light, before packets are lost
-std::string_view to_text(FaultKind kind);
-std::optional<FaultKind> find_break(std::string_view name);
+const model::FaultEntry& catalogued(FaultKind kind);
 
 struct OperationsSettings {
   std::uint64_t seed = 1;

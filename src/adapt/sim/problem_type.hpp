@@ -1,10 +1,13 @@
-// The names of what can be wrong, as truths and cases spell them.
+// What can be wrong in a storm, named as the kind of case that it should end in.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+
+#include "model/events/case.hpp"
 
 namespace weft::adapt::sim {
 
@@ -23,11 +26,16 @@ enum class ProblemType : std::uint8_t {
   congestion,
   zone,
 };
-inline constexpr std::array<std::string_view, 13> problem_type_names{
-    "port_flap",        "optic",         "cable", "line_card", "switch",
-    "rack_switch",      "control_plane", "power", "host_nic",  "host",
-    "misconfiguration", "congestion",    "zone"};
-inline constexpr std::size_t problem_type_count = problem_type_names.size();
+inline constexpr std::size_t problem_type_count = 13;
+inline constexpr auto problem_type_names = [] {
+  using enum model::CauseKind;
+  constexpr std::array<model::CauseKind, problem_type_count> kinds{
+      flap,  optic, link, card,   device,     rack_device, control_plane,
+      power, nic,   host, config, congestion, zone};
+  std::array<std::string_view, problem_type_count> out;
+  std::ranges::transform(kinds, out.begin(), [](model::CauseKind kind) { return to_text(kind); });
+  return out;
+}();
 
 constexpr std::string_view to_text(ProblemType type) {
   return problem_type_names[static_cast<std::size_t>(type)];

@@ -1,5 +1,8 @@
 // What fails how often, as YAML.
+#include <fmt/format.h>
+
 #include "app/rehearse/rehearse.hpp"
+#include "model/fabric/fault_catalogue.hpp"
 
 namespace weft::app {
 namespace {
@@ -71,24 +74,7 @@ Result<RehearseModel> read(const Config& config) {
   return out;
 }
 
-}  // namespace
-
-std::string_view rehearse_model_text() {
-  return R"yaml(# Failure model. A file given by --model is merged over this, key by key.
-# "assumed": no public figure was found; replace it with yours.
-
-rates:                    # faults per component in 30 days
-  host_cable: 0.00057     # HPN (SIGCOMM 2024): 0.057 % of NIC-ToR links fail a month
-  trunk_cable: 0.00057    # assumed: same as cables to hosts
-  rack_switch: 0.00051    # HPN: 0.051 % of ToRs fail a month
-  switch: 0.00051         # assumed: same as rack switches
-  line_card: 0.001        # assumed
-  control_plane: 0.01     # assumed
-  grey_loss: 0.003        # assumed, per cable between switches, as are the next two
-  optic: 0.003
-  port_flap: 0.002
-  host_nic: 0.00024       # Llama 3 (2024): 7 NICs of 16,384 in 54 days
-  host: 0.011             # Llama 3: 41 of 2,048 hosts in 54 days: maintenance, power, chassis, CPU
+constexpr std::string_view rest_of_model = R"yaml(
   blips_per_day: 0.05     # single carrier losses per cable; HPN: 5,000 to 60,000 a day in total
 
 loss:
@@ -114,6 +100,39 @@ actuators:                 # actions that go wrong
 
 control_plane_lasts: 5 min
 )yaml";
+
+// The rates of the catalogue. Cables between switches fail as those to hosts do, and all switches
+// alike: nobody has published more.
+std::string rates_text() {
+  using enum model::FaultKind;
+  std::string out = R"yaml(# Failure model. A file given by --model is merged over this, key by key.
+# "assumed": no public figure was found; replace it with yours.
+
+rates:                    # faults per component in 30 days)yaml";
+  const auto add = [&](std::string_view key, model::FaultKind kind, std::string_view note = {}) {
+    const model::FaultEntry& entry = fault_entry(kind);
+    out += fmt::format("\n  {:<24}# {}", fmt::format("{}: {}", key, entry.per_month),
+                       note.empty() ? entry.source : note);
+  };
+  add("host_cable", link_down);
+  add("trunk_cable", link_down, "assumed: same as cables to hosts");
+  add("rack_switch", switch_down);
+  add("switch", switch_down, "assumed: same as rack switches");
+  add("line_card", line_card);
+  add("control_plane", control_plane);
+  add("grey_loss", link_lossy, "assumed, per cable between switches, as are the next two");
+  add("optic", optic);
+  add("port_flap", port_flap);
+  add("host_nic", nic_down);
+  add("host", host_down);
+  return out;
+}
+
+}  // namespace
+
+std::string_view rehearse_model_text() {
+  static const std::string text = rates_text() + std::string(rest_of_model);
+  return text;
 }
 
 Result<RehearseModel> read_rehearse_model(const Config& config) {

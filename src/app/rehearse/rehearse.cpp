@@ -13,6 +13,7 @@
 #include "app/rehearse/plan.hpp"
 #include "base/json_line.hpp"
 #include "base/rng.hpp"
+#include "base/text.hpp"
 #include "operate/repair/reserve.hpp"
 #include "operate/triage/rules.hpp"
 #include "serve/controller.hpp"
@@ -302,11 +303,11 @@ class Rehearsal {
   std::string type_of(std::uint32_t index) const {
     const sim::Operations::Fault& fault = net_.faults()[index];
     if (is_blip(fault)) return "blip";
-    if (fault.kind == FaultKind::grey) return "cable";
     const bool is_rack =
         fault.kind == FaultKind::device &&
         std::ranges::find(parts_.rack_switches, fault.part) != parts_.rack_switches.end();
-    return is_rack ? "rack_switch" : std::string(to_text(fault.kind));
+    const auto causes = split(catalogued(fault.kind).cause, ' ');  // of a switch: two
+    return std::string(is_rack ? causes.back() : causes.front());
   }
   bool is_about(const sim::Operations::Fault& fault, const Seen& seen) const {
     constexpr std::int64_t late_ns = 120 * ns_per_minute;

@@ -7,9 +7,12 @@
 
 #include "app/rehearse/rehearse.hpp"
 #include "base/json_text.hpp"
+#include "model/events/case.hpp"
 
 namespace weft::app {
 namespace {
+
+using model::CauseKind;
 
 double ratio(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 1 : static_cast<double>(part) / static_cast<double>(whole);
@@ -17,8 +20,11 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
 
 // What a fault can be counted as: a count that a rehearsal does not have is 0.
 constexpr std::array<std::string_view, 10> problem_types{
-    "cable",    "optic", "port_flap",   "line_card",     "switch",
-    "host_nic", "host",  "rack_switch", "control_plane", "blip"};
+    to_text(CauseKind::link),          to_text(CauseKind::optic),
+    to_text(CauseKind::flap),          to_text(CauseKind::card),
+    to_text(CauseKind::device),        to_text(CauseKind::nic),
+    to_text(CauseKind::host),          to_text(CauseKind::rack_device),
+    to_text(CauseKind::control_plane), "blip"};
 
 RehearseReport::Problem problem_of(const RehearseReport& r, std::string_view type) {
   const auto at = r.problems.find(std::string(type));

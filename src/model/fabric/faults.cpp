@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/rng.hpp"
+#include "model/fabric/fault_catalogue.hpp"
 
 namespace weft::model {
 namespace {
@@ -20,39 +21,15 @@ constexpr std::size_t names_shown = 4;
 
 constexpr double slowdown_max = 1e6;  // of one fault; together they stay below 1e12
 
-enum class Measure : std::uint8_t { none, factor, loss, slowdown };
+using Measure = FaultEffect::Measure;
+using Spread = FaultEffect::Spread;
 
-// What a fault at a node strikes.
-// cables: both directions of what joins it to the network; inward: what comes to it.
-enum class Spread : std::uint8_t { node, with_parts, cables, inward };
-
-struct FaultKind {
-  std::string_view name;
-  std::string_view target;  // key that names what it strikes
-  NodeKind node;            // of targets other than links
-  Health health;
-  Measure measure = Measure::none;
-  Spread spread = Spread::node;
-};
-constexpr std::array<FaultKind, 16> fault_kinds{{
-    {"link_down", "link", {}, Health::down},
-    {"link_drain", "link", {}, Health::draining},
-    {"link_degraded", "link", {}, Health::up, Measure::factor},
-    {"link_lossy", "link", {}, Health::up, Measure::loss},
-    {"switch_down", "switch", NodeKind::fabric_switch, Health::down},
-    {"switch_drain", "switch", NodeKind::fabric_switch, Health::draining},
-    {"switch_degraded", "switch", NodeKind::fabric_switch, Health::up, Measure::factor,
-     Spread::cables},
-    {"switch_lossy", "switch", NodeKind::fabric_switch, Health::up, Measure::loss, Spread::cables},
-    {"nic_down", "nic", NodeKind::nic, Health::down},
-    {"nic_drain", "nic", NodeKind::nic, Health::draining},
-    {"nic_degraded", "nic", NodeKind::nic, Health::up, Measure::factor, Spread::cables},
-    {"nic_lossy", "nic", NodeKind::nic, Health::up, Measure::loss, Spread::cables},
-    {"nic_slow_receiver", "nic", NodeKind::nic, Health::up, Measure::factor, Spread::inward},
-    {"host_down", "host", NodeKind::host, Health::down, Measure::none, Spread::with_parts},
-    {"host_slow", "host", NodeKind::host, Health::up, Measure::slowdown},
-    {"gpu_slow", "gpu", NodeKind::gpu, Health::up, Measure::slowdown},
-}};
+// Of the targets of kinds other than links, by the key that names them.
+NodeKind node_kind_of(std::string_view target) {
+  if (target == "switch") return NodeKind::fabric_switch;
+  if (target == "nic") return NodeKind::nic;
+  return target == "host" ? NodeKind::host : NodeKind::gpu;
+}
 
 struct Fault {
   Time at;
@@ -99,10 +76,10 @@ class FaultReader {
         rng_(rng) {}
 
   Fault read() {
-    std::vector<std::string> names;
-    for (const FaultKind& kind : fault_kinds) names.emplace_back(kind.name);
+    const std::vector<std::string> names = fault_names(by_scenario);
     const std::size_t errors_before = errors_.size();
-    kind_ = &fault_kinds[reader_.choice("kind", names, std::nullopt)];
+    const std::string& name = names[reader_.choice("kind", names, std::nullopt)];
+    kind_ = &*std::ranges::find(fault_catalogue(), name, &FaultEntry::name);
     Fault fault;
     if (errors_.size() > errors_before) return fault;  // the other keys depend on the kind
     read_times(fault);
@@ -120,7 +97,7 @@ class FaultReader {
   const std::string& line() const { return line_; }
 
  private:
-  bool is_link() const { return kind_->target == "link"; }
+  bool is_link() const { return kind_->on == "link"; }
 
   void read_times(Fault& fault) {
     fault.at = Time{reader_.duration("at", Duration{}).ps};
@@ -134,12 +111,12 @@ class FaultReader {
   }
 
   Condition read_condition() {
-    Condition condition{kind_->health};
-    if (kind_->measure == Measure::factor)
+    Condition condition{kind_->effect.health};
+    if (kind_->effect.measure == Measure::factor)
       condition.rate_factor = reader_.number("factor", std::nullopt, 1e-9, 1);
-    if (kind_->measure == Measure::loss)
+    if (kind_->effect.measure == Measure::loss)
       condition.loss = reader_.number("loss", std::nullopt, 0, 1 - 1e-9);
-    if (kind_->measure == Measure::slowdown)
+    if (kind_->effect.measure == Measure::slowdown)
       condition.slowdown = reader_.number("factor", std::nullopt, 1, slowdown_max);
     return condition;
   }
@@ -179,11 +156,13 @@ class FaultReader {
     const std::string name = reader_.text("role", std::nullopt);
     if (name.empty()) return {};
     const RoleId role = fabric_.find_role(name);
-    if (role.valid() && fabric_.role(role).kind == kind_->node) return fabric_.role(role).nodes;
+    if (role.valid() && fabric_.role(role).kind == node_kind_of(kind_->on))
+      return fabric_.role(role).nodes;
     std::vector<std::string> known;
     for (const Fabric::Role& r : fabric_.roles())
-      if (r.kind == kind_->node) known.push_back(r.name);
-    unknown("role", fmt::format("\"{}\" is not a role of kind {}", name, to_text(kind_->node)),
+      if (r.kind == node_kind_of(kind_->on)) known.push_back(r.name);
+    unknown("role",
+            fmt::format("\"{}\" is not a role of kind {}", name, to_text(node_kind_of(kind_->on))),
             name, known);
     return {};
   }
@@ -206,14 +185,14 @@ class FaultReader {
   }
 
   void read_names(Fault& fault) {
-    std::vector<Token> tokens = reader_.texts(kind_->target);
+    std::vector<Token> tokens = reader_.texts(kind_->on);
     if (!is_link()) {
       const std::vector<Token> others = reader_.texts("node");
       tokens.insert(tokens.end(), others.begin(), others.end());
     }
     if (tokens.empty())
       reader_.error(Errc::parse, reader_.where(), fmt::format("{} has no target", kind_->name),
-                    fmt::format("add \"{}: NAME\" or \"count: N\" with \"{}: NAME\"", kind_->target,
+                    fmt::format("add \"{}: NAME\" or \"count: N\" with \"{}: NAME\"", kind_->on,
                                 is_link() ? "tier" : "role"));
     for (const Token& token : tokens) {
       if (is_link()) {
@@ -247,22 +226,24 @@ class FaultReader {
   void add_node(const Token& token, Fault& fault) {
     const auto node = fabric_.find_node(token);
     if (!node) return reader_.error(node.error());
-    if (fabric_.kind(*node) != kind_->node)
+    if (fabric_.kind(*node) != node_kind_of(kind_->on))
       return reader_.error(
           Errc::value, token.where,
           fmt::format("{} is a {}, not a {}", fabric_.name(*node), to_text(fabric_.kind(*node)),
-                      to_text(kind_->node)),
-          fmt::format("specify a {}, or choose another kind of fault", to_text(kind_->node)));
+                      to_text(node_kind_of(kind_->on))),
+          fmt::format("specify a {}, or choose another kind of fault",
+                      to_text(node_kind_of(kind_->on))));
     fault.nodes.push_back(*node);
   }
 
   void spread(Fault& fault) {
-    if (kind_->spread == Spread::with_parts) {
+    if (kind_->effect.spread == Spread::with_parts) {
       const std::vector<NodeId> hosts = fault.nodes;
       for (const NodeId host : hosts) parts_.append(host, fault.nodes);
     }
-    if (kind_->spread == Spread::cables || kind_->spread == Spread::inward) move_to_cables(fault);
-    if (kind_->measure == Measure::slowdown) check_has_gpus(fault);
+    if (kind_->effect.spread == Spread::cables || kind_->effect.spread == Spread::inward)
+      move_to_cables(fault);
+    if (kind_->effect.measure == Measure::slowdown) check_has_gpus(fault);
   }
 
   // From NICs and switches to what joins them to the network.
@@ -272,13 +253,13 @@ class FaultReader {
       for (const LinkId link : fabric_.out(node)) {
         const NodeId to = fabric_.to(link);
         if (!fabric_.is_switch(to) && fabric_.kind(to) != NodeKind::nic) continue;
-        if (kind_->spread == Spread::cables) fault.links.push_back(link);
+        if (kind_->effect.spread == Spread::cables) fault.links.push_back(link);
         fault.links.push_back(reverse(link));
       }
       if (fault.links.size() == before)
         return reader_.error(Errc::infeasible, reader_.where(),
                              fmt::format("{} has no cables to the network", fabric_.name(node)),
-                             fmt::format("choose a {} that has some", kind_->target));
+                             fmt::format("choose a {} that has some", kind_->on));
     }
     fault.nodes.clear();
     unique(fault.links);
@@ -307,11 +288,12 @@ class FaultReader {
     }
     std::string text = fmt::format("{} {}", kind_->name, fmt::join(names, ", "));
     if (count > names.size()) text += fmt::format(" and {} more", count - names.size());
-    if (kind_->measure == Measure::factor)
+    if (kind_->effect.measure == Measure::factor)
       text += fmt::format(", factor {}", fault.condition.rate_factor);
-    if (kind_->measure == Measure::slowdown)
+    if (kind_->effect.measure == Measure::slowdown)
       text += fmt::format(", factor {}", fault.condition.slowdown);
-    if (kind_->measure == Measure::loss) text += fmt::format(", loss {}", fault.condition.loss);
+    if (kind_->effect.measure == Measure::loss)
+      text += fmt::format(", loss {}", fault.condition.loss);
     if (fault.at > Time{}) text += fmt::format(", from {}", to_text(fault.at - Time{}));
     if (fault.until) text += fmt::format(", until {}", to_text(*fault.until - Time{}));
     return text;
@@ -322,7 +304,7 @@ class FaultReader {
   Errors& errors_;
   Reader reader_;
   Rng rng_;
-  const FaultKind* kind_ = nullptr;
+  const FaultEntry* kind_ = nullptr;
   std::string line_;
 };
 
