@@ -155,7 +155,7 @@ causes:
     silent: 7
     expects: [carrier]
     explains: [link, nic, host, device, power]
-    direct: {power_lost: 14, psu_fail: 14, oob_unreachable: 4}
+    direct: {power_lost: 14, psu_fail: 14, oob_unreachable: 9}
   power: {price: 15, explains: [link, nic, host, device, power]}
   zone:
     price: 30

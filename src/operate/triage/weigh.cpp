@@ -88,6 +88,10 @@ double weigh_possible(const Board& board, PartId part, SuspectId suspect, std::i
     return board.is_live_at(part, onset) ? refund(board, part, suspect, onset) : 0;
   const CauseKind kind = board.suspects[suspect].kind;
   const CauseRule& rule = board.rules.cause(kind);
+  if (kind == CauseKind::rack_device &&
+      part != board.parts.of(model::NodeId(board.suspects[suspect].root.id)) &&
+      pending->tally.has(bit(EventKind::oob_unreachable)))
+    return 0;  // see Board::speaks_of_power()
   const double direct = direct_worth(rule, pending->tally.kinds);
   sum.direct += direct;
   if (direct > 0) return direct;
