@@ -46,7 +46,8 @@ bool joins(const Board& board, CaseSlot slot, const Evidence& e) {
                           rule.spread_ns == 0 && e.at - state.last > board.rules.timing.together_ns;
   if (is_relapse && c.suspect.valid() && c.kind > CauseKind::host) return false;
   if (board.is_live_at(e.part, e.at)) return true;
-  if (pending == nullptr && is_clear && e.at - c.last < board.rules.timing.silent_ns) return true;
+  if (pending == nullptr && is_clear && e.at - c.last < board.rules.timing.unrepaired_ns)
+    return true;
   return e.begin < e.at && e.begin < c.last;  // a window that began while the case was open
 }
 

@@ -22,7 +22,8 @@ timing:
   soft: 120 s           # the same for single bit errors and light levels
   cleared: 90 s         # a part is closed this long after recovery
   relapse: 10 min       # the same for links, NICs and hosts: slow flaps, bounces while booting
-  silent: 4 h           # a case is closed after this time without records; repairs take hours
+  silent: 1 h           # nothing but a recovery joins a case after this time without records
+  unrepaired: 4 h       # a case is closed after this time without records
   congested: 60 s       # the same for congestion
   change: 30 s          # a configuration change takes effect within this time
 

@@ -47,6 +47,7 @@ Rules::Timing read_timing(const Config& config, Errors& errors) {
   out.cleared_ns = read_ns(reader, "cleared", ns_per_s);
   out.relapse_ns = read_ns(reader, "relapse", ns_per_s);
   out.silent_ns = read_ns(reader, "silent", ns_per_s);
+  out.unrepaired_ns = read_ns(reader, "unrepaired", ns_per_s);
   out.congested_ns = read_ns(reader, "congested", ns_per_s);
   out.change_ns = read_ns(reader, "change");
   reader.finish();
