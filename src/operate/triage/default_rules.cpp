@@ -21,7 +21,7 @@ timing:
   blip: 6 min           # a single down and up is held for this time, in case it recurs
   soft: 120 s           # the same for single bit errors and light levels
   cleared: 90 s         # a part is closed this long after recovery
-  relapse: 10 min       # the same for links, NICs and hosts: slow flaps, bounces while booting
+  relapse: 6 min        # the same for links, NICs and hosts: slow flaps, bounces while booting
   silent: 1 h           # nothing but a recovery joins a case after this time without records
   unrepaired: 4 h       # a case is closed after this time without records
   congested: 60 s       # the same for congestion
