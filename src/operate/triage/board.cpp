@@ -10,9 +10,13 @@ namespace {
 
 constexpr std::int64_t long_ago = std::numeric_limits<std::int64_t>::min();
 
+std::int64_t after_clear(const Rules::Timing& timing, const OpenCase& c) {
+  return c.kind <= CauseKind::host ? timing.relapse_ns : timing.cleared_ns;
+}
+
 std::int64_t quiet_after(const Rules::Timing& timing, const OpenCase& c) {
   if (c.kind == CauseKind::congestion) return timing.congested_ns;
-  return c.is_clear ? timing.cleared_ns : timing.silent_ns;
+  return c.is_clear ? after_clear(timing, c) : timing.silent_ns;
 }
 
 }  // namespace
@@ -25,7 +29,7 @@ Board::Board(const Context& context, std::size_t rows)
       kinds(rules),
       rows_max(rows),
       states(parts.size()),
-      cases(suspects.size(), rules.timing.silent_ns),
+      cases(suspects.size(), rules.timing.unrepaired_ns),
       footprints(suspects, rules),
       leads(context) {}
 
@@ -38,8 +42,9 @@ bool Board::is_live_at(PartId part, std::int64_t at) const {
   if (!state.owner.valid()) return false;
   const OpenCase& c = cases[state.owner];
   if (!is_live(c, at)) return false;
-  if (state.has_spoken) return !state.is_clear || at - state.last <= rules.timing.cleared_ns;
-  return !c.is_clear || at - c.cleared_at <= rules.timing.cleared_ns;
+  const std::int64_t quiet = after_clear(rules.timing, c);
+  if (state.has_spoken) return !state.is_clear || at - state.last <= quiet;
+  return !c.is_clear || at - c.cleared_at <= quiet;
 }
 
 void Board::put_aside(const Evidence& e, bool is_repeat) {
@@ -83,7 +88,8 @@ void Board::take(CaseSlot slot, PartId part, Silent silent) {
   PartState& state = states[part];
   const KindMask explained = rules.cause(c.kind).explains;
   const Pending* pending = waiting(part);
-  if (pending == nullptr || !pending->tally.has(explained)) {
+  if (pending == nullptr || !pending->tally.has(explained) ||
+      speaks_of_power(c, part, pending->tally.kinds)) {
     if (silent == Silent::own && !is_live_at(part, c.onset)) own(slot, part);
     return;
   }

@@ -67,6 +67,12 @@ struct Board {
   bool explains(const OpenCase& c, model::EventKind kind) const {
     return (rules.cause(c.kind).explains & bit(kind)) != 0;
   }
+  // Consoles of hosts below a rack switch: a dead switch leaves them alone, so the rack may have
+  // lost its power.
+  bool speaks_of_power(const OpenCase& c, PartId part, KindMask kinds) const {
+    return c.kind == CauseKind::rack_device && part != c.root &&
+           (kinds & bit(model::EventKind::oob_unreachable)) != 0;
+  }
 
   // Evidence waits on its part.
   void put_aside(const Evidence& evidence, bool is_repeat);

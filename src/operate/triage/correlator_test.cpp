@@ -28,8 +28,12 @@ TEST_CASE("a cable that stays down is never closed; a new fault after its repair
   Story story(small_zone());
   story.link_down(100, 2, 1);
   CHECK_FALSE(story.cases().at(0).closed);
-  story.link_up(300, 2, 1).link_down(600, 2, 1);
+  story.link_up(300, 2, 1).link_down(1200, 2, 1);
   CHECK(story.told() == "cable rtsw:2--ctsw:1 (6); cable rtsw:2--ctsw:1 (3)");
+  // Minutes after it was well again it is the same trouble.
+  Story again(small_zone());
+  again.link_down(100, 2, 1).link_up(300, 2, 1).link_down(600, 2, 1);
+  CHECK(again.told() == "cable rtsw:2--ctsw:1 (9)");
 }
 
 TEST_CASE("a single blip is no case; many are a flap, even when each is harmless") {

@@ -30,6 +30,7 @@ bool is_single_blip(const Board& board, const Pending& pending) {
 bool joins(const Board& board, CaseSlot slot, const Evidence& e) {
   const OpenCase& c = board.cases[slot];
   if (!board.explains(c, e.kind)) return false;
+  if (board.speaks_of_power(c, e.part, bit(e.kind))) return false;
   const EventRule& rule = board.rules.event(e.kind);
   const KindMask kind = bit(e.kind);
   const bool is_clear = rule.meaning == Meaning::clear;
@@ -43,9 +44,10 @@ bool joins(const Board& board, CaseSlot slot, const Evidence& e) {
   const bool is_relapse = state.is_clear && c.is_clear &&
                           (kind & (board.kinds.down | board.kinds.session)) != 0 &&
                           rule.spread_ns == 0 && e.at - state.last > board.rules.timing.together_ns;
-  if (is_relapse && c.suspect.valid()) return false;
+  if (is_relapse && c.suspect.valid() && c.kind > CauseKind::host) return false;
   if (board.is_live_at(e.part, e.at)) return true;
-  if (pending == nullptr && is_clear && e.at - c.last < board.rules.timing.silent_ns) return true;
+  if (pending == nullptr && is_clear && e.at - c.last < board.rules.timing.unrepaired_ns)
+    return true;
   return e.begin < e.at && e.begin < c.last;  // a window that began while the case was open
 }
 

@@ -15,10 +15,15 @@ timing:
   lateness: 30 s        # how far a record may lag behind the newest
   together: 12 s        # effects of one cause begin within this time
   at_once: 2 s          # the same for parts that fail simultaneously
-  blip: 60 s            # a single down and up is held for this time, in case it recurs
+  spread: 25 s          # the same for sessions lost by one control plane
+  lesser: 30 s          # a smaller case that began this close to a larger one joins it
+  reboot: 5 min         # the same for sessions closed before their device goes down
+  blip: 6 min           # a single down and up is held for this time, in case it recurs
   soft: 120 s           # the same for single bit errors and light levels
   cleared: 90 s         # a part is closed this long after recovery
-  silent: 1 h           # a case is closed after this time without records
+  relapse: 6 min        # the same for links, NICs and hosts: slow flaps, bounces while booting
+  silent: 1 h           # nothing but a recovery joins a case after this time without records
+  unrepaired: 4 h       # a case is closed after this time without records
   congested: 60 s       # the same for congestion
   change: 30 s          # a configuration change takes effect within this time
 
@@ -151,7 +156,7 @@ causes:
     silent: 7
     expects: [carrier]
     explains: [link, nic, host, device, power]
-    direct: {power_lost: 14, psu_fail: 14, oob_unreachable: 4}
+    direct: {power_lost: 14, psu_fail: 14, oob_unreachable: 9}
   power: {price: 15, explains: [link, nic, host, device, power]}
   zone:
     price: 30

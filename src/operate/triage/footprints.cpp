@@ -33,7 +33,7 @@ void Footprints::add_case(PartId root, std::int64_t onset) {
 
 // Decisions look back from evidence that may itself have waited for long.
 void Footprints::forget_cases(std::int64_t now) {
-  const std::int64_t kept = rules_.timing.together_ns + 4 * rules_.timing.blip_ns;
+  const std::int64_t kept = rules_.timing.reboot_ns + 2 * rules_.timing.blip_ns;
   while (!roots_.empty() && roots_.front().first < now - kept) {
     for (const SuspectId suspect : suspects_.of(roots_.front().second)) {
       WEFT_CHECK(cases_[suspect] > 0);

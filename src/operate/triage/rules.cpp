@@ -39,10 +39,15 @@ Rules::Timing read_timing(const Config& config, Errors& errors) {
   out.lateness_ns = read_ns(reader, "lateness");
   out.together_ns = read_ns(reader, "together");
   out.at_once_ns = read_ns(reader, "at_once");
+  out.spread_ns = read_ns(reader, "spread");
+  out.lesser_ns = read_ns(reader, "lesser");
+  out.reboot_ns = read_ns(reader, "reboot");
   out.blip_ns = read_ns(reader, "blip");
   out.soft_ns = read_ns(reader, "soft");
   out.cleared_ns = read_ns(reader, "cleared", ns_per_s);
+  out.relapse_ns = read_ns(reader, "relapse", ns_per_s);
   out.silent_ns = read_ns(reader, "silent", ns_per_s);
+  out.unrepaired_ns = read_ns(reader, "unrepaired", ns_per_s);
   out.congested_ns = read_ns(reader, "congested", ns_per_s);
   out.change_ns = read_ns(reader, "change");
   reader.finish();

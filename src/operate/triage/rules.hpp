@@ -54,15 +54,20 @@ struct CauseRule {
 
 struct Rules {
   struct Timing {
-    std::int64_t lateness_ns = 0;   // a record may come so much behind the newest
-    std::int64_t together_ns = 0;   // effects of one cause begin so near to each other
-    std::int64_t at_once_ns = 0;    // the same of what dies in one blow
-    std::int64_t blip_ns = 0;       // a single down and up is held so long
-    std::int64_t soft_ns = 0;       // and single bit errors, light levels
-    std::int64_t cleared_ns = 0;    // a part is done with so long after it is well again
-    std::int64_t silent_ns = 0;     // a case is closed when it has been silent so long
-    std::int64_t congested_ns = 0;  // the same of congestion
-    std::int64_t change_ns = 0;     // a change acts within so long
+    std::int64_t lateness_ns = 0;    // a record may come so much behind the newest
+    std::int64_t together_ns = 0;    // effects of one cause begin so near to each other
+    std::int64_t at_once_ns = 0;     // the same of what dies in one blow
+    std::int64_t spread_ns = 0;      // sessions that a control plane lets die do so within so long
+    std::int64_t lesser_ns = 0;      // a case that began so near to a greater one is part of it
+    std::int64_t reboot_ns = 0;      // whoever closes his sessions goes down within so long
+    std::int64_t blip_ns = 0;        // a single down and up is held so long
+    std::int64_t soft_ns = 0;        // and single bit errors, light levels
+    std::int64_t cleared_ns = 0;     // a part is done with so long after it is well again
+    std::int64_t relapse_ns = 0;     // the same of a link, a NIC or a host
+    std::int64_t silent_ns = 0;      // a case that has been silent so long waits for recovery only
+    std::int64_t unrepaired_ns = 0;  // and is closed when it has been so for so long
+    std::int64_t congested_ns = 0;   // the same of congestion
+    std::int64_t change_ns = 0;      // a change acts within so long
   };
   // Clocks, judged record by record: event time further from the time of receipt is not believed,
   // and replaced by that time less the usual delay.

@@ -28,8 +28,12 @@ double entropy(double k, double n) {
   return -n * (share * std::log(share) + (1 - share) * std::log(1 - share));
 }
 
-bool is_near(const Board& board, const Pending& pending, std::int64_t onset) {
-  return std::abs(pending.onset() - onset) <= board.rules.timing.together_ns + pending.slack;
+bool is_near(const Board& board, const Pending& pending, std::int64_t onset,
+             CauseKind kind = CauseKind::unknown) {
+  const auto& timing = board.rules.timing;
+  const std::int64_t window =
+      kind == CauseKind::control_plane ? timing.spread_ns : timing.together_ns;
+  return std::abs(pending.onset() - onset) <= window + pending.slack;
 }
 
 bool speaks(const Board& board, const Pending& pending, CauseKind kind, std::int64_t onset) {
@@ -38,7 +42,7 @@ bool speaks(const Board& board, const Pending& pending, CauseKind kind, std::int
   if (pending.tally.policies > 0 && !is_down) return false;  // that is somebody's will
   // The control plane alone leaves links up, or lets them be what they were.
   if (kind == CauseKind::control_plane && is_down && !pending.is_up) return false;
-  return is_near(board, pending, onset);
+  return is_near(board, pending, onset, kind);
 }
 
 // The price of the lesser case that the part belongs to; each part of it brings its share.
@@ -84,6 +88,10 @@ double weigh_possible(const Board& board, PartId part, SuspectId suspect, std::i
     return board.is_live_at(part, onset) ? refund(board, part, suspect, onset) : 0;
   const CauseKind kind = board.suspects[suspect].kind;
   const CauseRule& rule = board.rules.cause(kind);
+  if (kind == CauseKind::rack_device &&
+      part != board.parts.of(model::NodeId(board.suspects[suspect].root.id)) &&
+      pending->tally.has(bit(EventKind::oob_unreachable)))
+    return 0;  // see Board::speaks_of_power()
   const double direct = direct_worth(rule, pending->tally.kinds);
   sum.direct += direct;
   if (direct > 0) return direct;
@@ -203,6 +211,17 @@ std::optional<CauseKind> leaf_of_node(const Board& board, const Pending& pending
   return tally.has(platform) ? CauseKind::platform : CauseKind::unknown;
 }
 
+// Sessions closed at a device by nobody knows whom, and nowhere else: so that it can be rebooted.
+bool is_unknown_change(const Board& board, const OpenCase& c, SuspectId suspect) {
+  const CauseKind kind = board.suspects[suspect].kind;
+  if (c.kind != CauseKind::config || c.change != 0) return false;
+  if (!is_device(kind) && kind != CauseKind::control_plane) return false;
+  return std::ranges::all_of(c.owned, [&](PartId part) {
+    return !board.states[part].has_spoken ||
+           std::ranges::binary_search(board.suspects.of(part), suspect);
+  });
+}
+
 }  // namespace
 
 double direct_worth(const CauseRule& rule, KindMask kinds) {
@@ -221,10 +240,16 @@ bool is_lesser(const Board& board, const OpenCase& c, PartId part, SuspectId sus
                std::int64_t onset) {
   const CauseKind kind = board.suspects[suspect].kind;
   const bool is_slow = c.kind == CauseKind::flap || c.kind == CauseKind::optic;
+  if (is_unknown_change(board, c, suspect))
+    return std::abs(c.onset - onset) <= board.rules.timing.reboot_ns &&
+           board.states[part].has_spoken;
   // What was proven to be apart a rack without power may still have brought about.
   const bool is_apart = c.is_apart && (board.is_splitting || kind < CauseKind::rack);
   if (is_slow || is_apart || c.kind >= kind || !board.states[part].has_spoken) return false;
-  if (std::abs(c.onset - onset) > board.rules.timing.together_ns) return false;
+  // Sessions that end by themselves or by somebody's will may be how the whole device goes.
+  const bool may_reboot = c.kind == CauseKind::control_plane && is_device(kind);
+  const auto& timing = board.rules.timing;
+  if (std::abs(c.onset - onset) > (may_reboot ? timing.reboot_ns : timing.lesser_ns)) return false;
   if (kind == CauseKind::control_plane && c.tally.has(board.kinds.down)) return false;
   return std::ranges::binary_search(board.suspects.of(c.root), suspect);
 }
