@@ -106,9 +106,6 @@ class Engineer {
   }
 
  private:
-  // Found by trial on backbones of 158 to 754 sites; 0: the solver's own.
-  double mlu_weight() const { return options_.objective == Objective::mlu ? 1.5 : 0; }
-
   void add_class(std::uint8_t c, const std::vector<Demand>& demands) {
     const double began = thread_seconds();
     const PathSet paths = find_paths(wan_, demands, options_.paths);
@@ -120,8 +117,7 @@ class Engineer {
                                      .demands = demands.size(),
                                      .unroutable = routing.unroutable,
                                      .price = std::vector<double>(wan_.link_count(), 0.0)});
-    const saddle::Answer answer =
-        saddle::solve(routing.problem, {.gap = options_.gap, .weight = mlu_weight()});
+    const saddle::Answer answer = saddle::solve(routing.problem, {.gap = options_.gap});
     const double sign = options_.objective == Objective::mlu ? 1 : -1;
     ClassAnswer one{.priority = c,
                     .demands = demands.size(),
@@ -157,8 +153,7 @@ class Engineer {
     const std::vector<double> none(wan_.link_count(), 0.0);
     const Routing healthy = make_routing(wan_, demands, paths, options_.objective, none, {});
     if (healthy.demand.empty()) return;
-    const saddle::Answer before =
-        saddle::solve(healthy.problem, {.gap = options_.gap, .weight = mlu_weight()});
+    const saddle::Answer before = saddle::solve(healthy.problem, {.gap = options_.gap});
     parallel_for(out_.failures.size(), options_.threads,
                  [&](std::size_t i) { fail_one(out_.failures[i], demands, paths, before.next); });
     const bool is_mlu = options_.objective == Objective::mlu;
