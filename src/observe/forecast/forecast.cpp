@@ -115,6 +115,10 @@ Result<Forecast> predict(const Series& series, Options options, const std::strin
     return fail(Errc::value, {file},
                 fmt::format("{} values do not suffice for {} steps ahead", n, horizon),
                 fmt::format("give at least {} values, or a shorter --horizon", 2 * horizon + 8));
+  const auto first = static_cast<double>(series.start.ns);
+  if (first + static_cast<double>(n + horizon) * static_cast<double>(series.step_ns) > 9.19e18)
+    return fail(Errc::value, {file}, "the forecast would end after the year 2260",
+                "check the times, or take a shorter --horizon");
   out.start.ns = series.start.ns + static_cast<std::int64_t>(n) * series.step_ns;
   const Cleaned cleaned = clean(series, out.seasons, horizon);
   out.gap_count = cleaned.gap_count;

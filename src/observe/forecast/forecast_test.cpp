@@ -161,6 +161,9 @@ TEST_CASE("a series file: gaps, events to come, and what is refused with its pla
   CHECK(where("0,1,\n10,1,\n20,1,\n10,1,\n") == "s.csv:5:1");
   CHECK(where("0,1,\n10,x,\n") == "s.csv:3:4");
   CHECK(where("0,1,\n1,2,\n900000000000000000,1,\n") == "s.csv:4:1");
+  Series late = hourly(waves(840));
+  late.start = end_of_time;
+  CHECK(predict(late, {}, "s.csv").error().text().contains("2260"));
   CHECK(predict(hourly(waves(60)), {}, "s.csv").error().text().contains("do not suffice"));
 }
 
