@@ -64,6 +64,7 @@ void add_explain(Commands& commands);
 void add_export(Commands& commands);
 void add_faults(Commands& commands);
 void add_flows(Commands& commands);
+void add_forecast(Commands& commands);
 void add_gnmi(Commands& commands);
 void add_infer(Commands& commands);
 void add_lab(Commands& commands);
