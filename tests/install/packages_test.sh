@@ -51,8 +51,8 @@ echo "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 1
   --store "$out/weft.db" --listen "unix:$out/api" 2>"$out/log" &
 service=$!
 for _ in $(seq 300); do
-  [ ! -S "$out/api" ] || break
+  [ ! -S "$out/api" ] && kill -0 "$service" 2>/dev/null || break
   sleep 0.1
 done
-kill "$service"
+kill "$service" 2>/dev/null || true # it may have ended, which wait tells
 wait "$service" || fail "weft serve: $(cat "$out/log")"
