@@ -1,0 +1,17 @@
+# What `cmake --install` puts where, in the components that scripts/packages.sh makes packages of.
+include(GNUInstallDirs)
+set(packaging ${PROJECT_SOURCE_DIR}/packaging)
+install(TARGETS weft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT weft)
+install(TARGETS weft-nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT weft-nccl)
+install(FILES ${packaging}/weft.service DESTINATION lib/systemd/system COMPONENT weft)
+install(FILES ${packaging}/weft-agent.service DESTINATION lib/systemd/system COMPONENT weft-agent)
+install(FILES ${packaging}/weft.sysusers DESTINATION lib/sysusers.d RENAME weft.conf COMPONENT weft)
+install(FILES ${packaging}/serve.env ${packaging}/serve.yaml
+  DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/weft COMPONENT weft)
+install(FILES ${packaging}/agent.env DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/weft COMPONENT weft-agent)
+install(FILES ${PROJECT_SOURCE_DIR}/docs/install.md ${PROJECT_SOURCE_DIR}/docs/serve.md
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/weft COMPONENT weft)
+foreach(component weft weft-agent weft-nccl)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${component}
+    RENAME copyright COMPONENT ${component})
+endforeach()
