@@ -238,7 +238,7 @@ TEST_CASE("what is drained for long is known to a new life that reads back a few
   auto life = std::make_unique<Life>(world);
   lose_until_drained(network, *life);
   REQUIRE(network.drained.contains(std::string(cable)));
-  for (int minute = 0; minute < 90; ++minute) {
+  for (int minute = 0; minute < 280; ++minute) {
     network.say(0, "syslog", "rtsw:0", "info");
     network.pass(*life, 60);
   }

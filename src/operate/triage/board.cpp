@@ -29,7 +29,7 @@ Board::Board(const Context& context, std::size_t rows)
       kinds(rules),
       rows_max(rows),
       states(parts.size()),
-      cases(suspects.size(), rules.timing.unrepaired_ns),
+      cases(suspects.size(), rules.timing.silent_ns, rules.timing.unrepaired_ns),
       footprints(suspects, rules),
       leads(context) {}
 

@@ -116,7 +116,8 @@ std::optional<CaseSlot> OpenCases::pop_silent(std::int64_t now) {
   while (const auto timer = timers_.pop(now)) {
     const auto [due, slot] = *timer;
     if (!rows_[slot].is_open) continue;
-    const std::int64_t end = rows_[slot].last + silent_ns_;
+    const OpenCase& c = rows_[slot];
+    const std::int64_t end = c.last + (c.is_clear ? silent_ns_ : unrepaired_ns_);
     if (end <= due) return slot;
     timers_.push(end, slot);
   }

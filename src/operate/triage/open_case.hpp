@@ -74,8 +74,9 @@ using CaseSlot = Id<struct CaseTag>;
 // used first.
 class OpenCases {
  public:
-  OpenCases(std::size_t suspects, std::int64_t silent_ns)
-      : silent_ns_(silent_ns), of_suspect_(suspects) {}
+  // A case closes after so long without records: one that has recovered, and one that has not.
+  OpenCases(std::size_t suspects, std::int64_t silent_ns, std::int64_t unrepaired_ns)
+      : silent_ns_(silent_ns), unrepaired_ns_(unrepaired_ns), of_suspect_(suspects) {}
 
   CaseSlot open(CauseKind kind, PartId root, model::Entity entity, std::int64_t onset);
   void close(CaseSlot slot);
@@ -97,7 +98,7 @@ class OpenCases {
   std::optional<std::int64_t> next_timer() const { return timers_.next(); }
 
  private:
-  std::int64_t silent_ns_;
+  std::int64_t silent_ns_, unrepaired_ns_;
   Column<CaseSlot, OpenCase> rows_;
   std::vector<CaseSlot> free_;
   std::map<std::uint64_t, CaseSlot> by_number_;

@@ -171,10 +171,10 @@ TEST_CASE("announced maintenance: known before it begins, and what falls inside 
   story.spine_dies(7420, 1, 8).say(7600, "ctsw:1", "device_boot");
   story.link_down(7430, 5, 0);
   const auto cases = story.cases();
-  REQUIRE(story.told() == "cable rtsw:5--ctsw:0 (3); switch ctsw:1 (9)");
-  CHECK(cases[0].state == CaseState::settled);
-  CHECK(cases[1].state == CaseState::maintenance);
-  CHECK(cases[1].maintenance == "r0");
+  REQUIRE(story.told() == "switch ctsw:1 (9); cable rtsw:5--ctsw:0 (3)");  // as they close
+  CHECK(cases[1].state == CaseState::settled);
+  CHECK(cases[0].state == CaseState::maintenance);
+  CHECK(cases[0].maintenance == "r0");
   // Maintenance that says no end is over when somebody says so.
   Story open(small_zone());
   open.say(100, "ctsw:1", "maintenance").say(500, "ctsw:1", "undrain");
