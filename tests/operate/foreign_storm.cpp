@@ -230,8 +230,8 @@ Maker::Cast Maker::card() {
   const auto index =
       static_cast<std::uint32_t>(rng_.below((links.size() + card_ports - 1) / card_ports));
   Cables cables;
-  for (std::size_t i = index * card_ports;
-       i < std::min<std::size_t>(links.size(), (index + 1) * card_ports); ++i)
+  for (std::size_t i = std::size_t{index} * card_ports;
+       i < std::min<std::size_t>(links.size(), (std::size_t{index} + 1) * card_ports); ++i)
     cables.push_back(cable_of(links[i]));
   return {cables, [this, cables, spine, index](double t) {
             const Entity it = model::card_of(spine, index);
@@ -475,7 +475,7 @@ void Maker::deliver() {
     row.t.ns += static_cast<std::int64_t>(off->second * 1e9);
     row.until = row.t;
     for (int copies = chance(0.03) ? 2 : 1; copies > 0; --copies)
-      out.push_back({row.received.ns + (copies - 1) * 700'000'000, i});
+      out.push_back({row.received.ns + (copies - 1) * std::int64_t{700'000'000}, i});
   }
   std::ranges::sort(out, {}, [](const Out& o) { return std::pair(o.received, o.told); });
   for (const Out& o : out) {
