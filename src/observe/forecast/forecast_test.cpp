@@ -172,7 +172,8 @@ TEST_CASE("M4 hourly, last 48 values hidden: OWA and coverage" *
   const std::string path = std::string(WEFT_SERIES) + "/m4_hourly_train.csv.gz";
   if (!std::filesystem::exists(path))
     return skip_test("no M4 series; configure with -DWEFT_SERIES=FOLDER");
-  // Constants of the forecaster were chosen on the first half; the second was seen, and nothing chosen by it.
+  // Constants of the forecaster were chosen on the first half; the second was seen, and nothing
+  // chosen by it.
   std::array<Score, 2> own, naive;
   std::array<double, 2> held{};
   const auto rows = read_m4(gunzip(read_file(path).value(), path).value());
