@@ -22,8 +22,8 @@ timing:
   soft: 120 s           # the same for single bit errors and light levels
   cleared: 90 s         # a part is closed this long after recovery
   relapse: 6 min        # the same for links, NICs and hosts: slow flaps, bounces while booting
-  silent: 1 h           # nothing but a recovery joins a case after this time without records
-  unrepaired: 4 h       # a case is closed this long after its last record, after "silent" if it recovered
+  silent: 1 h           # without records: a recovered case is closed, only a recovery joins others
+  unrepaired: 4 h       # the same: a case that has not recovered is closed
   congested: 60 s       # the same for congestion
   change: 30 s          # a configuration change takes effect within this time
 
