@@ -9,7 +9,6 @@
 #include "base/json_line.hpp"
 #include "model/events/case.hpp"
 #include "operate/repair/repair_stats.hpp"
-#include "operate/repair/what_if.hpp"
 #include "serve/listing.hpp"
 
 namespace weft::serve {
@@ -158,11 +157,7 @@ std::uint64_t Controller::event_before(Timestamp t) const {
 }
 
 Result<std::vector<repair::Order>> Controller::tick(Timestamp now) {
-  const auto due = probe_monitor_.next_due();
-  const bool looks = due && *due <= now;
-  const auto lines =
-      looks ? probe_monitor_.look(now, out_of_service(now)) : std::vector<std::string>{};
-  if (!lines.empty()) {
+  if (const auto lines = probe_monitor_.look(now); !lines.empty()) {
     const Batch batch{Feed::record, lines, ""};
     WEFT_TRY(const auto receipts, accept({&batch, 1}, now));
     static_cast<void>(receipts);
@@ -232,31 +227,13 @@ void Controller::note_orders(const Numbered& said) {
   for (const model::Record& row : said.records.rows) {
     const bool is_drain = row.kind == model::EventKind::drain;
     if (!is_drain && row.kind != model::EventKind::undrain) continue;
-    if (row.entity.kind == model::EntityKind::none) continue;
-    if (row.source != model::Source::controller) {
-      // Somebody else's hands: routes change all the same.
-      probe_monitor_.forget(row.t);
-      std::erase_if(out_by_others_, [&](const auto& out) { return out.first == row.entity; });
-      if (is_drain)
-        out_by_others_.emplace_back(row.entity,
-                                    row.until > row.t ? row.until : Timestamp{INT64_MAX});
+    if (row.source != model::Source::controller || row.entity.kind == model::EntityKind::none)
       continue;
-    }
     if (is_drain)
       ordered_out_[name(context_.fabric, row.entity)] = {row.t, row.received};
     else
       ordered_out_.erase(name(context_.fabric, row.entity));
   }
-}
-
-model::State Controller::out_of_service(Timestamp now) {
-  std::erase_if(out_by_others_, [&](const auto& out) {
-    if (out.second <= now) probe_monitor_.forget(out.second);  // back by itself
-    return out.second <= now;
-  });
-  std::vector<model::Entity> out = repair_.held();
-  for (const auto& [part, until] : out_by_others_) out.push_back(part);
-  return repair::state_without(context_.fabric, out);
 }
 
 std::optional<Timestamp> Controller::next_due() const {

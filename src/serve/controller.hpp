@@ -111,8 +111,6 @@ class Controller {
   void announce_ends(Timestamp now);
   void announce_again(Timestamp now);
   void note_orders(const Numbered& said);
-  // Parts that are drained, by us or by orders of others.
-  model::State out_of_service(Timestamp now);
   Status commit_pending();
   Status tidy(Timestamp now);
   Timestamp forgettable(Timestamp now) const;
@@ -136,7 +134,6 @@ class Controller {
     Timestamp ordered, said;
   };
   std::map<std::string, OrderedOut> ordered_out_;
-  std::vector<std::pair<model::Entity, Timestamp>> out_by_others_;  // until when
   FailingFlows failing_;
   std::uint64_t replay_from_ = 1, forgotten_ = 1;
   // While restoring: cases of before may lack records that were not read, and are no news.

@@ -94,25 +94,22 @@ void ProbeMonitor::add(const model::EvidenceSet& rows) {
 }
 
 void ProbeMonitor::forget(Timestamp now) {
+  rows_.clear();
   changed_ = std::max(changed_, now);
-  std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < changed_; });
 }
 
-std::vector<std::string> ProbeMonitor::look(Timestamp now, const model::State& out_of_service) {
+std::vector<std::string> ProbeMonitor::look(Timestamp now) {
   std::vector<std::string> out;
   if (now < next_ || !has_new_) return out;
   next_ = {now.ns + settings_.every_ns};
   has_new_ = false;
   const Timestamp oldest = std::max(Timestamp{now.ns - settings_.keep_ns}, changed_);
-  std::erase_if(rows_, [&](const Row& row) {
-    return row.evidence.t < oldest || row.evidence.path_t < changed_;
-  });
+  std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < oldest; });
   if (rows_.empty()) return out;
   ++counts_.runs;
-  const localise::Report report = localiser_.run(recent(), {}, &out_of_service);
+  const localise::Report report = localiser_.run(recent());
   for (const localise::Verdict& verdict : report.verdicts)
-    if (verdict.probability >= settings_.probability && verdict.finding != Finding::unexpected)
-      out.push_back(line(verdict, report, now));
+    if (verdict.probability >= settings_.probability) out.push_back(line(verdict, report, now));
   counts_.verdicts += out.size();
   return out;
 }

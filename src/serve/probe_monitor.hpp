@@ -32,8 +32,7 @@ class ProbeMonitor {
 
   void add(const model::EvidenceSet& rows);
   // What was seen so far speaks of the past only: something was taken out of service, or back, at
-  // `now`. Rows of windows that began before are dropped, also those that are still on their way,
-  // and so are rows of later windows whose paths were found out before ("path_t").
+  // `now`. Rows of windows that began before are dropped, also those that are still on their way.
   void forget(Timestamp now);
 
   // When it is time and rows have come since: a record of each verdict as a JSON line, for the
@@ -41,9 +40,8 @@ class ProbeMonitor {
   // Of parts that lose, attribute "flows" names flows that were lost there (failing_flows.hpp).
   // Parts that lose are probe_loss, hosts that answer nobody probe_host, congestion
   // probe_latency; starved hosts and links without traffic are kind info.
-  // Rows over what is `out_of_service` blame nobody.
   // Cost: that of Localiser::run over the rows kept.
-  std::vector<std::string> look(Timestamp now, const model::State& out_of_service);
+  std::vector<std::string> look(Timestamp now);
 
   // When look() has something to do; none: not before more rows come.
   std::optional<Timestamp> next_due() const {

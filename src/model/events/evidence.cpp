@@ -38,7 +38,6 @@ class EvidenceReader {
     read_leg(line, row);
     read_class(line, row);
     read_path(line, row);
-    row.path_t = line.time("path_t", row.path_t, errors_);
     if (const auto rtt = line.object("rtt_us", errors_)) {
       row.rtt_p50_us = static_cast<float>(rtt->number("p50", -1, -1, rtt_us_max, errors_));
       row.rtt_p99_us = static_cast<float>(rtt->number("p99", -1, -1, rtt_us_max, errors_));
@@ -198,7 +197,6 @@ std::string to_json(const Fabric& fabric, const EvidenceSet& set, const Evidence
   else
     out.add("path",
             set.path(row) | std::views::transform([&](LinkId link) { return fabric.name(link); }));
-  if (row.path_t != Timestamp{INT64_MAX}) out.add("path_t", row.path_t);
   out.add("sent", row.sent).add("lost", row.lost).add("late", row.late);
   if (row.rtt_p50_us >= 0)
     out.add("rtt_us", JsonObject().add("p50", row.rtt_p50_us).add("p99", row.rtt_p99_us));

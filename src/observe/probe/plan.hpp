@@ -31,7 +31,6 @@ struct PlannedFlow {
   std::uint16_t source_port = 0;
   std::uint32_t path_first = 0;
   std::uint16_t forward_size = 0, back_size = 0;
-  Timestamp learned{INT64_MAX};  // when the way was found out; INT64_MAX: not said
 };
 
 // How often links are crossed in a window.
@@ -77,7 +76,6 @@ struct LearnedFlow {
   model::NodeId src, dst;
   std::uint16_t source_port = 0;
   std::vector<model::LinkId> forward, back;  // back empty: not known, and not counted
-  Timestamp learned{INT64_MAX};              // as PlannedFlow::learned
 };
 // The same from learned ways: of those whose links are all live, as few as cover what any of them
 // crosses `flows_each` times where they can, those with most uncovered links first. Rates are not

@@ -20,7 +20,6 @@ struct FlowInfo {
   std::string traffic_class = "0";
   std::uint16_t source_port = 0;
   std::vector<std::string> forward, back;  // links crossed; empty: not known
-  Timestamp path_t{INT64_MAX};             // when that was found out; INT64_MAX: not said
 };
 
 // What a window's losses are not to be blamed on the network for.
