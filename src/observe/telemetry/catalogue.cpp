@@ -214,8 +214,10 @@ Result<Catalogue> Catalogue::from_yaml(const Config& config) {
   Catalogue out;
   WEFT_TRY_STATUS(out.add(config));
   const Config* flag = config.find("builtin");
-  if (flag == nullptr || flag->text != "false")
-    std::ranges::copy(built_in().rows_, std::back_inserter(out.rows_));
+  if (flag == nullptr || flag->text != "false") {
+    static const std::vector<MessageRow> rows = built_in().rows_;  // some thousand lines of YAML
+    std::ranges::copy(rows, std::back_inserter(out.rows_));
+  }
   for (MessageRow& row : out.rows_) row.next = NameTable::none;
   out.index();
   return out;
