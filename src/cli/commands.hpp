@@ -70,6 +70,7 @@ void add_infer(Commands& commands);
 void add_lab(Commands& commands);
 void add_life(Commands& commands);
 void add_localise(Commands& commands);
+void add_merge(Commands& commands);
 void add_perf(Commands& commands);
 void add_place(Commands& commands);
 void add_poll(Commands& commands);

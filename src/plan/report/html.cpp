@@ -30,7 +30,7 @@ constexpr std::string_view head = R"(<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src '{}';
  style-src '{}'; base-uri 'none'; form-action 'none'">
-<title>{} - weft run</title>
+<title>{} - weft {}</title>
 <style>{}</style>
 </head>
 <body>
@@ -45,7 +45,7 @@ constexpr std::string_view plain_page = R"(<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; base-uri 'none';
  form-action 'none'">
-<title>{} - weft run</title>
+<title>{} - weft {}</title>
 </head>
 <body>
 <p>{}</p>
@@ -60,22 +60,35 @@ bool page_is_interactive() { return !page_assets.script.empty(); }
 
 Result<std::string> html_text(const Outcome& outcome) { return html_text(outcome, page_assets); }
 
-Result<std::string> html_text(const Outcome& outcome, const PageAssets& assets) {
-  WEFT_TRY(const std::string json, json_text(outcome));
+std::string page_text(const Page& page, const PageAssets& assets) {
+  const std::string title = escape_markup(page.title), table = escape_markup(page.table);
   if (assets.script.empty())
-    return fmt::format(fmt::runtime(plain_page), escape_markup(outcome.scenario),
-                       escape_markup(page_is_plain), escape_markup(table_text(outcome)));
-  std::string out = fmt::format(fmt::runtime(head), assets.script_hash, assets.style_hash,
-                                escape_markup(outcome.scenario), assets.style);
-  out += escape_markup(table_text(outcome));
-  out += "</pre></noscript>\n<script type=\"application/json\" id=\"report-data\">";
-  out += inside_script(json);
-  out += "</script>\n<script type=\"application/json\" id=\"timeline-data\">";
-  out += inside_script(timelines_json(outcome));
-  out += "</script>\n<script>";
+    return fmt::format(fmt::runtime(plain_page), title, page.command, escape_markup(page_is_plain),
+                       table);
+  std::string out = fmt::format(fmt::runtime(head), assets.script_hash, assets.style_hash, title,
+                                page.command, assets.style);
+  out += table;
+  out += "</pre></noscript>\n";
+  for (const auto& [id, json] : page.data) {
+    out += fmt::format("<script type=\"application/json\" id=\"{}\">", id);
+    out += inside_script(json);
+    out += "</script>\n";
+  }
+  out += "<script>";
   out += assets.script;
   out += "</script>\n</body>\n</html>\n";
   return out;
+}
+std::string page_text(const Page& page) { return page_text(page, page_assets); }
+
+Result<std::string> html_text(const Outcome& outcome, const PageAssets& assets) {
+  WEFT_TRY(std::string json, json_text(outcome));
+  return page_text(
+      {.title = outcome.scenario,
+       .command = "run",
+       .table = table_text(outcome),
+       .data = {{"report-data", std::move(json)}, {"timeline-data", timelines_json(outcome)}}},
+      assets);
 }
 
 }  // namespace weft::plan::report

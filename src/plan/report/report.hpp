@@ -5,6 +5,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/result.hpp"
 #include "model/work/outcome.hpp"
@@ -34,6 +36,16 @@ struct PageAssets;
 Result<std::string> html_text(const Outcome& outcome);
 Result<std::string> html_text(const Outcome& outcome, const PageAssets& assets);
 bool page_is_interactive();
+
+// A page by the script of web/report: it shows what its data are of ("report-data" of a run,
+// "sweep-data").
+struct Page {
+  std::string title, command;                             // `command` of weft
+  std::string table;                                      // what stands there without a script
+  std::vector<std::pair<std::string, std::string>> data;  // id and JSON
+};
+std::string page_text(const Page& page, const PageAssets& assets);
+std::string page_text(const Page& page);
 inline constexpr std::string_view page_is_plain =
     "report.html contains only the tables: weft was built where npm could not fetch the packages "
     "of the interactive page. Run ./run.sh again where npm can reach its registry.";

@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 
-#include "base/csv.hpp"
+#include "base/check.hpp"
 #include "base/parallel.hpp"
+#include "base/whole_number.hpp"
 
 namespace weft::plan {
 namespace {
@@ -56,21 +55,36 @@ std::string one_line(const Error& error) {
   return text;
 }
 
+std::optional<double> known(double value) {
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
 std::vector<SweepRow> rows_of(const SweepPoint& point, const Result<model::Outcome>& outcome) {
   std::vector<std::string> values;
   for (const auto& [key, value] : point.values) values.push_back(value);
-  if (!outcome) {
-    SweepRow row{.values = values};
-    row.error = one_line(outcome.error());
-    return {row};
-  }
+  if (!outcome) return {{.values = values, .error = one_line(outcome.error())}};
   std::vector<SweepRow> rows;
   for (const model::VariantOutcome& variant : outcome->variants) {
     double worst = model::no_number;
     for (const model::TierOutcome& tier : variant.tiers) worst = std::fmax(worst, tier.mmr);
-    for (const model::JobOutcome& job : variant.jobs)
-      rows.push_back({values, variant.name, job, worst,
-                      job.unfinished ? model::to_text(*job.unfinished) : ""});
+    for (const model::JobOutcome& job : variant.jobs) {
+      SweepRow& row = rows.emplace_back(
+          SweepRow{.values = values,
+                   .variant = variant.name,
+                   .job = job.name,
+                   .time_s = known(job.time_mean_s),
+                   .algbw_gbyte_s = known(job.algbw_gbyte_s),
+                   .busbw_gbyte_s = known(job.busbw_gbyte_s),
+                   .roofline_s = known(job.roofline_s),
+                   .ratio = known(job.ratio),
+                   .worst_mmr = known(worst),
+                   .error = job.unfinished ? model::to_text(*job.unfinished) : ""});
+      if (!job.training) continue;
+      row.mfu = known(job.training->mfu);
+      row.tflops_per_gpu = known(job.training->tflops_per_gpu);
+      row.tokens_per_s_per_gpu = known(job.training->tokens_per_s_per_gpu);
+      row.bubble = known(job.training->bubble);
+    }
   }
   return rows;
 }
@@ -82,7 +96,7 @@ void add_costs(const SweepPoint& point, const PriceVariant& price, std::vector<S
     for (SweepRow& row : rows) {
       if (row.variant != variant.name) continue;
       if (cost)
-        row.cost = *cost;
+        row.price = cost->price, row.watts = cost->watts;
       else if (row.error.empty())
         row.error = one_line(cost.error());
     }
@@ -91,7 +105,7 @@ void add_costs(const SweepPoint& point, const PriceVariant& price, std::vector<S
 
 // Time, price and power: less is better.
 using Merit = std::tuple<double, double, double>;
-Merit merit(const SweepRow& row) { return {row.job.time_mean_s, row.cost->price, row.cost->watts}; }
+Merit merit(const SweepRow& row) { return {*row.time_s, *row.price, *row.watts}; }
 bool beats(const Merit& a, const Merit& b) {
   return a != b && std::get<0>(a) <= std::get<0>(b) && std::get<1>(a) <= std::get<1>(b) &&
          std::get<2>(a) <= std::get<2>(b);
@@ -102,9 +116,7 @@ void mark_front(std::vector<SweepRow*> rows) {
   std::ranges::stable_sort(rows, {}, [](const SweepRow* row) { return merit(*row); });
   std::vector<SweepRow*> front;
   SweepRow* best = nullptr;
-  const auto price_of_rate = [](const SweepRow* row) {
-    return row->job.time_mean_s * row->cost->price;
-  };
+  const auto price_of_rate = [](const SweepRow* row) { return *row->time_s * *row->price; };
   for (SweepRow* row : rows) {
     if (std::ranges::any_of(front, [&](SweepRow* f) { return beats(merit(*f), merit(*row)); }))
       continue;
@@ -118,14 +130,8 @@ void mark_front(std::vector<SweepRow*> rows) {
 void mark_fronts(std::vector<SweepRow>& rows) {
   std::map<std::string, std::vector<SweepRow*>> jobs;
   for (SweepRow& row : rows)
-    if (row.error.empty() && row.cost && row.job.time_mean_s > 0)
-      jobs[row.job.name].push_back(&row);
+    if (row.error.empty() && row.price && row.time_s.value_or(0) > 0) jobs[row.job].push_back(&row);
   for (const auto& [name, of_job] : jobs) mark_front(of_job);
-}
-
-std::string number(double value) { return std::isnan(value) ? "" : fmt::format("{}", value); }
-std::string shown(double value, double scale) {
-  return std::isnan(value) ? "-" : fmt::format("{:.4g}", value * scale);
 }
 
 }  // namespace
@@ -152,185 +158,55 @@ Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file) {
   }
 }
 
-SweepResult run_sweep(const std::vector<SweepPoint>& points, const RunPoint& run,
-                      std::uint32_t threads, Progress& progress, const PriceVariant& price) {
-  std::vector<std::vector<SweepRow>> rows(points.size());
-  std::atomic<std::size_t> failed{0};
+Result<SweepShard> read_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const auto number = whole_number<std::uint32_t>(text.substr(0, slash));
+  const auto of = slash == std::string::npos
+                      ? std::nullopt
+                      : whole_number<std::uint32_t>(std::string_view(text).substr(slash + 1));
+  if (!number || !of || *number < 1 || *number > *of)
+    return fail(Errc::parse, {"--shard", 0, 0},
+                fmt::format("\"{}\" is not a part of a sweep", text),
+                "write K/N with K from 1 to N, e.g. 3/8");
+  return SweepShard{*number, *of};
+}
+
+void run_points(const std::vector<SweepPoint>& points, const RunPoint& run,
+                const SweepOptions& options, PointRows& rows) {
+  WEFT_CHECK(rows.size() == points.size());
+  std::vector<std::size_t> left;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (!rows[i] && options.shard.has(i)) left.push_back(i);
+  std::mutex mutex;
   std::size_t done = 0;
-  std::mutex progress_mutex;
-  parallel_for(points.size(), threads, [&](std::size_t i) {
-    const Result<model::Outcome> outcome = run(points[i].scenario);
-    rows[i] = rows_of(points[i], outcome);
-    if (price) add_costs(points[i], price, rows[i]);
-    if (std::ranges::any_of(rows[i], [](const SweepRow& row) { return !row.error.empty(); }))
-      ++failed;
-    const std::lock_guard lock(progress_mutex);
+  Progress progress("sweep", static_cast<double>(left.size()), options.progress);
+  parallel_for(left.size(), options.threads, [&](std::size_t at) {
+    if (options.is_stopped && options.is_stopped()) return;
+    const SweepPoint& point = points[left[at]];
+    std::vector<SweepRow> of_point = rows_of(point, run(point.scenario));
+    if (options.price) add_costs(point, options.price, of_point);
+    const std::lock_guard lock(mutex);
+    rows[left[at]] = std::move(of_point);
+    if (options.point_ended) options.point_ended(left[at], rows);
     progress.update(static_cast<double>(++done));
   });
-  SweepResult out;
-  if (!points.empty())
-    for (const auto& [key, value] : points.front().values) out.keys.push_back(key);
-  for (std::vector<SweepRow>& list : rows)
-    for (SweepRow& row : list) out.rows.push_back(std::move(row));
-  out.failed_points = failed;
+  progress.finish();
+}
+
+SweepResult sweep_result(std::vector<std::string> keys, const PointRows& rows,
+                         std::string currency) {
+  SweepResult out{.keys = std::move(keys), .currency = std::move(currency)};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i]) {
+      out.missing_points.push_back(i);
+      continue;
+    }
+    if (std::ranges::any_of(*rows[i], [](const SweepRow& row) { return !row.error.empty(); }))
+      ++out.failed_points;
+    out.rows.insert(out.rows.end(), rows[i]->begin(), rows[i]->end());
+  }
   mark_fronts(out.rows);
   return out;
-}
-
-namespace {
-
-// What training jobs have beside others; shown where a sweep has such jobs.
-struct TrainingColumn {
-  const char* head;  // of the table
-  const char* name;  // of CSV and JSON
-  double scale;      // of the table
-  double model::TrainingOutcome::* value;
-};
-constexpr std::array<TrainingColumn, 4> training_columns{{
-    {"MFU %", "mfu", 100, &model::TrainingOutcome::mfu},
-    {"TFLOP/s/GPU", "tflops_per_gpu", 1, &model::TrainingOutcome::tflops_per_gpu},
-    {"tokens/s/GPU", "tokens_per_s_per_gpu", 1, &model::TrainingOutcome::tokens_per_s_per_gpu},
-    {"bubble %", "bubble", 100, &model::TrainingOutcome::bubble},
-}};
-
-bool has_training(const SweepResult& result) {
-  return std::ranges::any_of(result.rows,
-                             [](const SweepRow& row) { return row.job.training.has_value(); });
-}
-
-double training_value(const SweepRow& row, const TrainingColumn& column) {
-  return row.job.training ? (*row.job.training).*column.value : model::no_number;
-}
-
-// What a price table adds: iterations a second per million of price and per MW, and the front.
-struct CostColumn {
-  const char* head;  // of the table
-  const char* name;  // of CSV and JSON
-  double scale;      // of the table
-  double (*value)(const SweepRow& row);
-};
-constexpr std::array<CostColumn, 4> cost_columns{{
-    {"cost", "cost", 1, [](const SweepRow& row) { return row.cost->price; }},
-    {"kW", "watts", 1e-3, [](const SweepRow& row) { return row.cost->watts; }},
-    {"1/s per M", "per_s_per_million", 1,
-     [](const SweepRow& row) { return 1e6 / (row.job.time_mean_s * row.cost->price); }},
-    {"1/s per MW", "per_s_per_mw", 1,
-     [](const SweepRow& row) { return 1e6 / (row.job.time_mean_s * row.cost->watts); }},
-}};
-double cost_value(const SweepRow& row, const CostColumn& column) {
-  const double value = row.cost ? column.value(row) : model::no_number;
-  return std::isfinite(value) ? value : model::no_number;
-}
-const char* front_text(const SweepRow& row) {
-  return row.is_best ? "best" : row.on_front ? "front" : "";
-}
-
-}  // namespace
-
-std::string to_table(const SweepResult& result) {
-  using enum Table::Align;
-  std::vector<Table::Head> heads;
-  for (const std::string& key : result.keys) heads.push_back({key, right});
-  for (const char* name : {"variant", "job"}) heads.push_back({name, left});
-  for (const char* name : {"time ms", "busbw GB/s", "x roofline", "worst MMR"})
-    heads.push_back({name, right});
-  const bool training = has_training(result);
-  if (training)
-    for (const TrainingColumn& column : training_columns) heads.push_back({column.head, right});
-  const bool priced = !result.currency.empty();
-  if (priced) {
-    for (const CostColumn& column : cost_columns) heads.push_back({column.head, right});
-    heads.push_back({"Pareto, " + result.currency, left});
-  }
-  Table table(heads);
-  for (const SweepRow& row : result.rows) {
-    std::vector<std::string> cells = row.values;
-    cells.push_back(row.variant);
-    const std::string_view gap = row.job.name.empty() ? "" : " ";
-    cells.push_back(row.error.empty()
-                        ? row.job.name
-                        : fmt::format("{}{}failed: {}", row.job.name, gap, row.error));
-    cells.push_back(shown(row.job.time_mean_s, 1e3));
-    cells.push_back(shown(row.job.busbw_gbyte_s, 1));
-    cells.push_back(shown(row.job.ratio, 1));
-    cells.push_back(shown(row.worst_mmr, 1));
-    if (training)
-      for (const TrainingColumn& column : training_columns)
-        cells.push_back(shown(training_value(row, column), column.scale));
-    if (priced) {
-      for (const CostColumn& column : cost_columns)
-        cells.push_back(shown(cost_value(row, column), column.scale));
-      cells.push_back(front_text(row));
-    }
-    table.add(std::move(cells));
-  }
-  return table.text();
-}
-
-std::string to_csv(const SweepResult& result) {
-  std::string out;
-  for (const std::string& key : result.keys) out += csv_cell(key) + ",";
-  const bool training = has_training(result);
-  out += "variant,job,time_s,algbw_GBps,busbw_GBps,roofline_s,ratio,worst_mmr,";
-  if (training)
-    for (const TrainingColumn& column : training_columns) out += fmt::format("{},", column.name);
-  const bool priced = !result.currency.empty();
-  if (priced) {
-    for (const CostColumn& column : cost_columns) out += fmt::format("{},", column.name);
-    out += "pareto,";
-  }
-  out += "error\n";
-  for (const SweepRow& row : result.rows) {
-    for (const std::string& value : row.values) out += csv_cell(value) + ",";
-    out += fmt::format("{},{},{},{},{},{},{},{},", csv_cell(row.variant), csv_cell(row.job.name),
-                       number(row.job.time_mean_s), number(row.job.algbw_gbyte_s),
-                       number(row.job.busbw_gbyte_s), number(row.job.roofline_s),
-                       number(row.job.ratio), number(row.worst_mmr));
-    if (training)
-      for (const TrainingColumn& column : training_columns)
-        out += fmt::format("{},", number(training_value(row, column)));
-    if (priced) {
-      for (const CostColumn& column : cost_columns)
-        out += fmt::format("{},", number(cost_value(row, column)));
-      out += fmt::format("{},", front_text(row));
-    }
-    out += csv_cell(row.error) + "\n";
-  }
-  return out;
-}
-
-std::string to_json(const SweepResult& result) {
-  using Json = nlohmann::ordered_json;
-  const auto value = [](double x) { return std::isnan(x) ? Json() : Json(x); };
-  Json rows = Json::array();
-  for (const SweepRow& row : result.rows) {
-    Json point = Json::object();
-    for (std::size_t k = 0; k < result.keys.size(); ++k) point[result.keys[k]] = row.values[k];
-    Json entry{{"point", std::move(point)}};
-    if (!row.error.empty()) entry["error"] = row.error;
-    if (!row.variant.empty()) {
-      entry["variant"] = row.variant;
-      entry["job"] = row.job.name;
-      entry["time_s"] = value(row.job.time_mean_s);
-      entry["algbw_GBps"] = value(row.job.algbw_gbyte_s);
-      entry["busbw_GBps"] = value(row.job.busbw_gbyte_s);
-      entry["roofline_s"] = value(row.job.roofline_s);
-      entry["ratio"] = value(row.job.ratio);
-      entry["worst_mmr"] = value(row.worst_mmr);
-      if (row.job.training)
-        for (const TrainingColumn& column : training_columns)
-          entry[column.name] = value(training_value(row, column));
-      if (row.cost) {
-        for (const CostColumn& column : cost_columns)
-          entry[column.name] = value(cost_value(row, column));
-        entry["pareto"] = front_text(row);
-      }
-    }
-    rows.push_back(std::move(entry));
-  }
-  Json out{{"keys", result.keys}, {"rows", rows}, {"failed_points", result.failed_points}};
-  if (!result.currency.empty()) out["currency"] = result.currency;
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace weft::plan

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.hpp"
 #include "base/progress.hpp"
 #include "model/scenario/scenario.hpp"
 #include "model/work/outcome.hpp"
@@ -33,38 +34,87 @@ struct SweepCost {
 };
 
 // What one job of one variant made of one point; an error in its place where the point cannot run,
-// beside it where transfers of the variant could not finish.
+// beside it where transfers of the variant could not finish. Numbers that it does not have are
+// none: training jobs alone have those from mfu on, a price table gives price and watts.
 struct SweepRow {
   std::vector<std::string> values;  // by key
-  std::string variant;
-  model::JobOutcome job;
-  double worst_mmr = model::no_number;
+  std::string variant, job;
+  std::optional<double> time_s, algbw_gbyte_s, busbw_gbyte_s, roofline_s, ratio, worst_mmr;
+  std::optional<double> mfu, tflops_per_gpu, tokens_per_s_per_gpu, bubble;
+  std::optional<double> price, watts;
   std::string error;  // one line; empty when it ran
-  std::optional<SweepCost> cost;
   // Among the rows of the same job: no other is at least as good in time, price and power and
   // better in one of them; and of those, the first with the most iterations per price.
   bool on_front = false, is_best = false;
 };
 
+// As a journal keeps it (plan/sweep/journal.hpp): without the front, which needs all rows.
+template <class Archive, Of<SweepRow> T>
+void fields(Archive& ar, T& row) {
+  ar("values", row.values);
+  ar.if_set("variant", row.variant);
+  ar.if_set("job", row.job);
+  for (const auto& [name, value] :
+       {std::pair{"time_s", &row.time_s}, std::pair{"algbw_GBps", &row.algbw_gbyte_s},
+        std::pair{"busbw_GBps", &row.busbw_gbyte_s}, std::pair{"roofline_s", &row.roofline_s},
+        std::pair{"ratio", &row.ratio}, std::pair{"worst_mmr", &row.worst_mmr},
+        std::pair{"mfu", &row.mfu}, std::pair{"tflops_per_gpu", &row.tflops_per_gpu},
+        std::pair{"tokens_per_s_per_gpu", &row.tokens_per_s_per_gpu},
+        std::pair{"bubble", &row.bubble}, std::pair{"cost", &row.price},
+        std::pair{"watts", &row.watts}})
+    ar.if_set(name, *value);
+  ar.if_set("error", row.error);
+}
+
+// By point; none: it did not run yet.
+using PointRows = std::vector<std::optional<std::vector<SweepRow>>>;
+
 struct SweepResult {
   std::vector<std::string> keys;
   std::vector<SweepRow> rows;  // in order of points, whatever thread ran them
   std::size_t failed_points = 0;
-  std::string currency;  // of the costs; empty: no prices were asked for
+  std::vector<std::size_t> missing_points;  // not run, in order
+  std::string currency;                     // of the costs; empty: no prices were asked for
 };
 
 using RunPoint = std::function<Result<model::Outcome>(const model::ScenarioFile&)>;
-
 using PriceVariant = std::function<Result<SweepCost>(const model::Scenario&)>;
 
-// Runs every point on `threads` threads (at least 1); `run` must be safe to call from several at
-// once. A point that fails becomes a row with its error, and the others go on.
-// So does a variant that `price`, where there is one, refuses.
-SweepResult run_sweep(const std::vector<SweepPoint>& points, const RunPoint& run,
-                      std::uint32_t threads, Progress& progress, const PriceVariant& price = {});
+// The part of a sweep that one of several machines runs: every `of`-th point.
+struct SweepShard {
+  std::uint32_t number = 1, of = 1;  // 1 to `of`
+  bool has(std::size_t point) const { return point % of == number - 1; }
+  bool is_whole() const { return of == 1; }
+};
+// "3/8". Fails: Errc::parse.
+Result<SweepShard> read_shard(const std::string& text);
+
+struct SweepOptions {
+  std::uint32_t threads = 1;
+  Progress::Show progress = Progress::Show::never;
+  SweepShard shard = {};
+  PriceVariant price = {};
+  // Asked before every point: true leaves the rest out.
+  std::function<bool()> is_stopped = {};
+  // Called with each point that ended and all rows so far, by one thread at a time.
+  std::function<void(std::size_t point, const PointRows& rows)> point_ended = {};
+};
+
+// Runs every point of the shard that `rows` lack, on several threads; `run` must be safe to call
+// from several at once. A point that fails becomes a row with its error, and the others go on; so
+// does a variant that `price` refuses.
+void run_points(const std::vector<SweepPoint>& points, const RunPoint& run,
+                const SweepOptions& options, PointRows& rows);
+
+// All rows in order, with the Pareto front of each job.
+SweepResult sweep_result(std::vector<std::string> keys, const PointRows& rows,
+                         std::string currency = {});
 
 std::string to_table(const SweepResult& result);
 std::string to_csv(const SweepResult& result);
 std::string to_json(const SweepResult& result);
+// The first line of to_csv() and one of the others; the front stands in it once it is known.
+std::string csv_head(const std::vector<std::string>& keys, bool priced);
+std::string csv_row(const SweepRow& row, bool priced);
 
 }  // namespace weft::plan

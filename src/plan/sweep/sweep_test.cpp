@@ -1,10 +1,13 @@
-#include "plan/sweep/sweep.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <filesystem>
 
+#include "base/file.hpp"
+#include "base/rng.hpp"
+#include "base/test_folder.hpp"
 #include "plan/run/run.hpp"
+#include "plan/sweep/journal.hpp"
 
 namespace weft::plan {
 namespace {
@@ -33,6 +36,13 @@ Result<model::Outcome> fake_run(const model::ScenarioFile& file) {
     out.variants.push_back(v);
   }
   return out;
+}
+
+SweepResult run_sweep(const std::vector<SweepPoint>& points, std::uint32_t threads,
+                      const PriceVariant& price = {}) {
+  PointRows rows(points.size());
+  run_points(points, fake_run, {.threads = threads, .price = price}, rows);
+  return sweep_result(sweep_head(points, "", "").keys, rows, price ? "EUR" : "");
 }
 
 }  // namespace
@@ -69,13 +79,11 @@ TEST_CASE("rows stand in order of points on any number of threads; failures do n
   const auto points =
       sweep_points(scenario("routing: {qps: 1}\nsweep: {routing.qps: [5, 13, 7, 1, 2, 3, 4]}\n"));
   REQUIRE(points.has_value());
-  Progress silent("", 0, Progress::Show::never);
-  const SweepResult one = run_sweep(*points, fake_run, 1, silent);
-  const SweepResult four = run_sweep(*points, fake_run, 4, silent);
+  const SweepResult one = run_sweep(*points, 1), four = run_sweep(*points, 4);
   REQUIRE(one.rows.size() == 7);
   CHECK(one.failed_points == 1);
   CHECK(one.rows[1].error.find("unlucky") != std::string::npos);
-  CHECK(one.rows[2].job.time_mean_s == 7);
+  CHECK(one.rows[2].time_s == 7);
   CHECK(to_csv(one) == to_csv(four));
   CHECK(to_json(one) == to_json(four));
   CHECK(to_table(one).find("failed: ") != std::string::npos);
@@ -118,9 +126,7 @@ TEST_CASE("the Pareto front and the best iterations per price") {
     if (qps->text == "4") return SweepCost{2, 100};
     return SweepCost{qps->text == "8" ? 5.0 : 10.0, qps->text == "8" ? 50.0 : 100.0};
   };
-  Progress silent("", 0, Progress::Show::never);
-  SweepResult result = run_sweep(*points, fake_run, 2, silent, price);
-  result.currency = "EUR";
+  const SweepResult result = run_sweep(*points, 2, price);
   REQUIRE(result.rows.size() == 5);
   const bool front[] = {true, false, true, true, false};
   for (std::size_t i = 0; i < 5; ++i) {
@@ -135,6 +141,146 @@ TEST_CASE("the Pareto front and the best iterations per price") {
   CHECK(csv.find(",2,100,125000,2500,best,\n") != std::string::npos);
   CHECK(to_json(result).find("\"pareto\": \"front\"") != std::string::npos);
   CHECK(to_table(result).find("Pareto, EUR") != std::string::npos);
+}
+
+namespace {
+
+std::vector<SweepPoint> many_points(int count) {
+  std::string list = "1";
+  for (int i = 2; i <= count; ++i) list += fmt::format(", {}", i == 13 ? 13.5 : i + 0.1);
+  return *sweep_points(scenario(
+      "routing: {qps: 1}\ncompare: {a: {}, b: {}}\nsweep: {routing.qps: [" + list + "]}\n"));
+}
+
+std::string bytes(const SweepHead& head, const PointRows& rows) {
+  const SweepResult result = sweep_result(head.keys, rows, head.currency);
+  return to_csv(result) + to_json(result) + to_table(result);
+}
+
+std::string refusal(const Result<Journal>& journal) {
+  return journal ? "accepted" : journal.error().text();
+}
+
+}  // namespace
+
+TEST_CASE("a sweep that was stopped and goes on, and one in shards, end as one that ran through") {
+  const std::vector<SweepPoint> points = many_points(40);
+  const SweepHead head = sweep_head(points, "prices", "1");
+  PointRows through(points.size());
+  run_points(points, fake_run, {}, through);
+
+  const TestFolder folder;
+  const std::string at = folder.file("stopped");
+  for (int part = 0; part < 4; ++part) {  // stopped after 7 points, again and again
+    PointRows rows(points.size());
+    auto journal = Journal::open(at, head, part > 0, rows);
+    REQUIRE_MESSAGE(journal.has_value(), refusal(journal));
+    CHECK(std::ranges::count_if(rows, [](const auto& r) { return r.has_value(); }) == part * 7);
+    int ended = 0;
+    run_points(points, fake_run,
+               {.is_stopped = [&] { return ended == 7; },
+                .point_ended =
+                    [&](std::size_t i, const PointRows& r) {
+                      journal->add(i, *r[i]);
+                      ++ended;
+                    }},
+               rows);
+  }
+  {  // killed while it wrote a line, then to its end on four threads
+    std::string text = *read_file(at + "/points.jsonl");
+    REQUIRE(write_file(at + "/points.jsonl", text + text.substr(text.size() - 90, 80)).has_value());
+  }
+  PointRows rows(points.size());
+  {
+    auto journal = Journal::open(at, head, true, rows);
+    REQUIRE_MESSAGE(journal.has_value(), refusal(journal));
+    PointRows second(points.size());
+    CHECK(refusal(Journal::open(at, head, true, second)).find("another weft sweep") !=
+          std::string::npos);
+    run_points(points, fake_run,
+               {.threads = 4,
+                .point_ended = [&](std::size_t i, const PointRows& r) { journal->add(i, *r[i]); }},
+               rows);
+    CHECK(journal->status().has_value());
+  }
+  CHECK(bytes(head, rows) == bytes(head, through));
+  const auto again = read_journals({at});
+  REQUIRE_MESSAGE(again.has_value(), (again ? "" : again.error().text()));
+  CHECK(bytes(again->head, again->rows) == bytes(head, through));
+
+  for (std::uint32_t k = 1; k <= 3; ++k) {
+    SweepHead part = head;
+    part.shard = k, part.shards = 3;
+    PointRows of_shard(points.size());
+    auto journal = Journal::open(folder.file("shards"), part, false, of_shard);
+    REQUIRE(journal.has_value());
+    run_points(points, fake_run,
+               {.shard = {k, 3},
+                .point_ended = [&](std::size_t i, const PointRows& r) { journal->add(i, *r[i]); }},
+               of_shard);
+    const auto merged = read_journals({folder.file("shards")});
+    REQUIRE(merged.has_value());
+    const auto missing = sweep_result({}, merged->rows).missing_points;
+    CHECK(missing.size() == (k == 1 ? 26 : k == 2 ? 13 : 0));
+    if (k == 3) CHECK(bytes(merged->head, merged->rows) == bytes(head, through));
+    if (k == 2)
+      CHECK(describe_points(missing, 40)
+                .starts_with("points 2, 5, 8, 11, 14, 17, 20, 23, ... (13 of 40)"));
+  }
+}
+
+TEST_CASE("a CSV file that is written as points end grows in their order") {
+  const std::vector<SweepPoint> points = many_points(5);
+  const SweepHead head = sweep_head(points, "", "1");
+  const TestFolder folder;
+  auto stream = CsvStream::open(folder.file("rows.csv"), head);
+  REQUIRE(stream.has_value());
+  PointRows through(points.size()), rows(points.size());
+  run_points(points, fake_run, {}, through);
+  std::size_t lines[] = {1, 1, 5, 5, 11};  // the head, and two rows a point
+  const std::size_t order[] = {1, 3, 0, 4, 2};
+  // 0 lets 0 and 1 out, 2 the rest.
+  for (std::size_t step = 0; step < 5; ++step) {
+    rows[order[step]] = through[order[step]];
+    stream->write_ready(rows);
+    const std::string text = *read_file(folder.file("rows.csv"));
+    CHECK(static_cast<std::size_t>(std::ranges::count(text, '\n')) == lines[step]);
+  }
+  CHECK(*read_file(folder.file("rows.csv")) == to_csv(sweep_result(head.keys, through)));
+}
+
+TEST_CASE("a journal of another sweep, or a broken one, is refused with its place") {
+  const std::vector<SweepPoint> points = many_points(3);
+  const SweepHead head = sweep_head(points, "", "1");
+  const TestFolder folder;
+  PointRows rows(points.size());
+  CHECK(Journal::open(folder.path(), head, false, rows).has_value());
+  CHECK(refusal(Journal::open(folder.path(), head, false, rows)).find("--resume") !=
+        std::string::npos);
+  const auto other = [&](const SweepHead& changed) {
+    return refusal(Journal::open(folder.path(), changed, true, rows));
+  };
+  CHECK(other(head) == "accepted");
+  CHECK(other(sweep_head(points, "x", "1")).find("price table was another one") !=
+        std::string::npos);
+  CHECK(other(sweep_head(many_points(4), "", "1")).find("it has 3 points") != std::string::npos);
+  CHECK(other(sweep_head(points, "", "2")).find("weft 1 made it, this is 2") != std::string::npos);
+  const std::string path = folder.file("points.jsonl"), good = *read_file(path);
+  const auto with = [&](std::string_view line) {
+    REQUIRE(write_file(path, good + std::string(line) + "\n").has_value());
+    return other(head);
+  };
+  CHECK(with("{\"point\":0,\"rows\":[]}") == "accepted");
+  CHECK(with("{\"point\":3,\"rows\":[]}").find("points.jsonl:2") != std::string::npos);
+  CHECK(with("{\"point\":1,\"rows\":[{\"values\":[]}]}").find("0 values for 1 keys") !=
+        std::string::npos);
+  CHECK(with("{\"point\":1").find("points.jsonl:2") != std::string::npos);
+  CHECK(with("{\"point\":1,\"rows\":[]}\n{\"point\":1,\"rows\":[{\"values\":[\"1\"]}]}")
+            .find("twice") != std::string::npos);
+  CHECK_FALSE(read_journals({folder.file("none")}).has_value());
+  for (const char* bad : {"", "3", "0/2", "3/2", "1/", "/2", "1/2/3", "-1/2"})
+    CHECK_FALSE(read_shard(bad).has_value());
+  CHECK(read_shard("2/3")->has(4));
 }
 
 }  // namespace weft::plan
