@@ -229,7 +229,7 @@ class Client {
   }
   // Receives until `wanted` stands in all that came; "" where it never does.
   std::string receive_until(std::string_view wanted) {
-    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
     while (ahead_.find(wanted) == std::string::npos) {
       const std::string more = receive_more(10s);
       if (more.empty() || std::chrono::steady_clock::now() > deadline) return "";

@@ -120,7 +120,7 @@ class RecordService {
 };
 
 bool wait_until(const std::function<bool()>& is_true) {
-  const auto end = Clock::now() + 8s;
+  const auto end = Clock::now() + 60s;
   while (Clock::now() < end) {
     if (is_true()) return true;
     std::this_thread::sleep_for(10ms);

@@ -64,7 +64,7 @@ struct Scene {
     CHECK_MESSAGE(healed.has_value(), (healed ? "" : healed.error().text()));
   }
   void await(const std::string& entity, Service wanted) {
-    const auto deadline = Clock::now() + 10s;
+    const auto deadline = Clock::now() + 60s;
     while (state(entity) != wanted && Clock::now() < deadline) std::this_thread::sleep_for(50ms);
     CHECK(state(entity) == wanted);
   }
