@@ -140,6 +140,7 @@ std::string to_json(const SweepResult& result) {
     rows.push_back(std::move(entry));
   }
   Json out{{"keys", result.keys}, {"rows", rows}, {"failed_points", result.failed_points}};
+  if (!result.work_keys.empty()) out["work_keys"] = result.work_keys;
   if (!result.currency.empty()) out["currency"] = result.currency;
   if (!result.missing_points.empty()) out["missing_points"] = result.missing_points;
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

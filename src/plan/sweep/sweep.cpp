@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -127,11 +128,16 @@ void mark_front(std::vector<SweepRow*> rows) {
   if (best != nullptr) best->is_best = true;
 }
 
-void mark_fronts(std::vector<SweepRow>& rows) {
-  std::map<std::string, std::vector<SweepRow*>> jobs;
-  for (SweepRow& row : rows)
-    if (row.error.empty() && row.price && row.time_s.value_or(0) > 0) jobs[row.job].push_back(&row);
-  for (const auto& [name, of_job] : jobs) mark_front(of_job);
+void mark_fronts(std::vector<SweepRow>& rows, const std::vector<bool>& is_work) {
+  std::map<std::vector<std::string>, std::vector<SweepRow*>> of_work;
+  for (SweepRow& row : rows) {
+    if (!row.error.empty() || !row.price || row.time_s.value_or(0) <= 0) continue;
+    std::vector<std::string> work{row.job};
+    for (std::size_t k = 0; k < is_work.size(); ++k)
+      if (is_work[k]) work.push_back(row.values[k]);
+    of_work[work].push_back(&row);
+  }
+  for (const auto& [work, same] : of_work) mark_front(same);
 }
 
 }  // namespace
@@ -156,6 +162,15 @@ Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file) {
     while (a > 0 && ++at[a - 1] == axes[a - 1].values.size()) at[--a] = 0;
     if (a == 0) return points;
   }
+}
+
+bool changes_work(std::string_view key) {
+  const std::vector<std::string_view> parts = split(key, '.');
+  if (parts.front() == "seed") return true;
+  constexpr std::array<std::string_view, 6> design{"parallel", "place",  "algorithm",
+                                                   "overlap",  "layout", "recompute"};
+  return parts.front() == "jobs" && parts.size() > 2 &&
+         std::ranges::find(design, parts[2]) == design.end();
 }
 
 Result<SweepShard> read_shard(const std::string& text) {
@@ -205,7 +220,12 @@ SweepResult sweep_result(std::vector<std::string> keys, const PointRows& rows,
       ++out.failed_points;
     out.rows.insert(out.rows.end(), rows[i]->begin(), rows[i]->end());
   }
-  mark_fronts(out.rows);
+  std::vector<bool> is_work;
+  for (const std::string& key : out.keys) {
+    is_work.push_back(changes_work(key));
+    if (is_work.back()) out.work_keys.push_back(key);
+  }
+  mark_fronts(out.rows, is_work);
   return out;
 }
 

@@ -43,8 +43,8 @@ struct SweepRow {
   std::optional<double> mfu, tflops_per_gpu, tokens_per_s_per_gpu, bubble;
   std::optional<double> price, watts;
   std::string error;  // one line; empty when it ran
-  // Among the rows of the same job: no other is at least as good in time, price and power and
-  // better in one of them; and of those, the first with the most iterations per price.
+  // Among the rows of the same job and work: no other is at least as good in time, price and power
+  // and better in one of them; and of those, the first with the most iterations per price.
   bool on_front = false, is_best = false;
 };
 
@@ -69,9 +69,15 @@ void fields(Archive& ar, T& row) {
 // By point; none: it did not run yet.
 using PointRows = std::vector<std::optional<std::vector<SweepRow>>>;
 
+// Whether rows with different values of the key do different work, so that their times say nothing
+// about a design: a seed, and what jobs are (bytes, model, batch), not how they run (parallel,
+// place, algorithm, ...).
+bool changes_work(std::string_view key);
+
 struct SweepResult {
   std::vector<std::string> keys;
-  std::vector<SweepRow> rows;  // in order of points, whatever thread ran them
+  std::vector<std::string> work_keys;  // those of them that change the work
+  std::vector<SweepRow> rows;          // in order of points, whatever thread ran them
   std::size_t failed_points = 0;
   std::vector<std::size_t> missing_points;  // not run, in order
   std::string currency;                     // of the costs; empty: no prices were asked for

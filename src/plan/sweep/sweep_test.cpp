@@ -115,6 +115,24 @@ TEST_CASE("variants run side by side give the same as one after the other") {
   }
 }
 
+TEST_CASE("rows that do different work are not ranked against each other") {
+  CHECK(changes_work("jobs.0.bytes"));
+  CHECK(changes_work("jobs.reduce.model.layers"));
+  CHECK(changes_work("seed"));
+  CHECK_FALSE(changes_work("jobs.0.parallel.tp"));
+  CHECK_FALSE(changes_work("fabric.spines"));
+  const auto price = [](const model::Scenario&) -> Result<SweepCost> { return SweepCost{1, 1}; };
+  const auto points =
+      sweep_points(scenario("jobs: [{bytes: 1}]\nrouting: {}\n"
+                            "sweep: {jobs.0.bytes: [1, 2], routing.qps: [3, 4]}\n"));
+  REQUIRE(points.has_value());
+  const SweepResult result = run_sweep(*points, 1, price);
+  REQUIRE(result.rows.size() == 4);
+  CHECK(result.work_keys == std::vector<std::string>{"jobs.0.bytes"});
+  const bool best[] = {true, false, true, false};
+  for (std::size_t i = 0; i < 4; ++i) CHECK(result.rows[i].is_best == best[i]);
+}
+
 // Times are 1, 2, 4, 8 s; worked out by hand: 2 s for 10 loses to 1 s for 10 at equal power.
 TEST_CASE("the Pareto front and the best iterations per price") {
   const auto points =

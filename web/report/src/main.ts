@@ -1,4 +1,4 @@
-// Builds the page from the report that is embedded in it. Nothing is fetched.
+// Builds the page from what is embedded in it: a run's report or a sweep. Nothing is fetched.
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
 import {bandwidth} from './bandwidth';
@@ -7,6 +7,7 @@ import {Detail} from './detail';
 import {el} from './dom';
 import * as format from './format';
 import {overview} from './overview';
+import {sweepPage, type Sweep} from './sweep';
 import {numbers, scenarios} from './tables';
 import {training} from './training';
 
@@ -50,7 +51,7 @@ function mark(report: Report, selected: string) {
 const embedded = (id: string): unknown =>
   JSON.parse(document.getElementById(id)?.textContent ?? 'null');
 
-function main() {
+function runPage(page: HTMLElement) {
   const report = embedded('report-data') as Report;
   const timelines = embedded('timeline-data') as Timelines;
   const detail = new Detail(report, timelines, (name) => mark(report, name));
@@ -59,11 +60,10 @@ function main() {
     detail.root.scrollIntoView();
   };
   const banner = warnings(report);
-  const page = document.getElementById('report');
   const trains = trainingNames(report).length > 0;
   // A report without any job keeps the frame of one with collectives.
   const collectives = !trains || collectiveNames(report).length > 0;
-  page?.append(header(report), ...(banner === undefined ? [] : [banner]),
+  page.append(header(report), ...(banner === undefined ? [] : [banner]),
                ...(trains ? [training(report, open)] : []),
                ...(collectives ? [overview(report, open), bandwidth(report)] : []), detail.root,
                numbers(report), scenarios(report),
@@ -76,4 +76,7 @@ function main() {
   }
 }
 
-main();
+const page = document.getElementById('report');
+const sweep = embedded('sweep-data') as Sweep | null;
+if (page !== null && sweep !== null) sweepPage(page, sweep);
+else if (page !== null) runPage(page);
