@@ -38,7 +38,7 @@ struct Refused {
 // Builds the tree from yaml-cpp's events, which carry positions and come in one pass.
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  explicit TreeBuilder(std::string file) : file_(std::move(file)) {}
+  TreeBuilder(std::string file, YamlTags tags) : file_(std::move(file)), tags_(tags) {}
 
   Result<Config> take() {
     if (lonely_) return std::unexpected(*std::move(lonely_));
@@ -82,8 +82,10 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnSequenceEnd() override { close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    check_tag(mark, tag);
-    open(Config::map(at(mark)), anchor, mark);
+    Config map = Config::map(at(mark));
+    map.is_replacement = tag == "!replace" && tags_ == YamlTags::replace;
+    if (!map.is_replacement) check_tag(mark, tag);
+    open(std::move(map), anchor, mark);
   }
   void OnMapEnd() override { close(); }
 
@@ -192,6 +194,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   std::string file_;
+  YamlTags tags_;
   Config root_;
   std::vector<Open> stack_;
   std::map<YAML::anchor_t, Anchored> anchors_;
@@ -330,11 +333,11 @@ Config Config::scalar(std::string text, Where where) {
 Config Config::map(Where where) { return {Kind::map, std::move(where), {}, {}, {}}; }
 Config Config::list(Where where) { return {Kind::list, std::move(where), {}, {}, {}}; }
 
-Result<Config> parse_yaml(std::string_view text, const std::string& file) {
+Result<Config> parse_yaml(std::string_view text, const std::string& file, YamlTags tags) {
   WEFT_TRY_STATUS(check_text_size(text, file, text_bytes_max, "split the input"));
   WEFT_TRY_STATUS(check_text(text, file));
   WEFT_TRY_STATUS(check_shape(text, file));
-  TreeBuilder builder(file);
+  TreeBuilder builder(file, tags);
   try {
     // The end mark makes yaml-cpp notice a quote that is never closed.
     std::istringstream in{std::string(text) + (text.ends_with('\n') ? "...\n" : "\n...\n")};
@@ -353,9 +356,9 @@ Result<Config> parse_yaml(std::string_view text, const std::string& file) {
   return builder.take();
 }
 
-Result<Config> load_yaml(const std::string& path) {
+Result<Config> load_yaml(const std::string& path, YamlTags tags) {
   WEFT_TRY(const std::string text, read_file(path, text_bytes_max));
-  return parse_yaml(text, path);
+  return parse_yaml(text, path, tags);
 }
 
 std::string to_yaml(const Config& config) {
@@ -364,9 +367,20 @@ std::string to_yaml(const Config& config) {
   return std::string(out.c_str()) + "\n";
 }
 
+namespace {
+
+void end_replacement(Config& config) {
+  config.is_replacement = false;
+  for (Config& item : config.items) end_replacement(item);
+  for (Config::Field& field : config.fields) end_replacement(field.value);
+}
+
+}  // namespace
+
 void overlay(Config& base, const Config& over) {
-  if (base.kind != Config::Kind::map || over.kind != Config::Kind::map) {
+  if (base.kind != Config::Kind::map || over.kind != Config::Kind::map || over.is_replacement) {
     base = over;
+    end_replacement(base);
     return;
   }
   std::map<std::string, std::size_t, std::less<>> position;
@@ -380,6 +394,7 @@ void overlay(Config& base, const Config& over) {
       overlay(base.fields[old->second].value, field.value);
     } else {
       base.fields.push_back(field);
+      end_replacement(base.fields.back().value);
     }
   }
   std::erase_if(base.fields, [&](const auto& field) { return deleted.contains(field.key); });

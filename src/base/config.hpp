@@ -23,9 +23,10 @@ struct Config {
 
   Kind kind = Kind::null;
   Where where;
-  std::string text;           // scalar
-  std::vector<Config> items;  // list
-  std::vector<Field> fields;  // map
+  std::string text;             // scalar
+  std::vector<Config> items;    // list
+  std::vector<Field> fields;    // map
+  bool is_replacement = false;  // map under !replace: see overlay()
 
   const Config* find(std::string_view key) const;
   Config* find(std::string_view key);
@@ -43,16 +44,20 @@ struct Config::Field {
   Config value;
 };
 
-// One document of UTF-8 text; explicit tags other than !!str are refused, for they would be lost.
+// One document of UTF-8 text; explicit tags other than !!str are refused, for they would be lost,
+// and so is !replace before a map unless the text is one that has overlays.
 // Bounds: 64 MiB of text, 100 levels, 1 M values (aliases counted where used, long texts more).
 // Fails: Errc::parse with file:line:column on broken YAML, duplicate keys or an exceeded bound.
-Result<Config> parse_yaml(std::string_view text, const std::string& file);
-Result<Config> load_yaml(const std::string& path);
+enum class YamlTags : std::uint8_t { none, replace };
+Result<Config> parse_yaml(std::string_view text, const std::string& file,
+                          YamlTags tags = YamlTags::none);
+Result<Config> load_yaml(const std::string& path, YamlTags tags = YamlTags::none);
 
 // YAML that parse_yaml reads back to the same tree.
 std::string to_yaml(const Config& config);
 
-// `over` laid on `base`: maps merge key by key, anything else replaces. A null deletes the key.
+// `over` laid on `base`: maps merge key by key, unless the upper one is under !replace; anything
+// else replaces. A null deletes the key. Nothing of `base` is under !replace then.
 void overlay(Config& base, const Config& over);
 
 // `over` laid over defaults that the program itself holds as YAML; a null, as of an empty file or

@@ -155,6 +155,14 @@ VariantOutcome variant_of(const Style& style, Size size, Rng rng) {
       "  scheme: {}\n  qps: {}\nseed: 1\n",
       size.racks, size.spines, style.scheme, style.qps);
   out.spans = spans_of(out.jobs, style.failed);
+  out.fabric = {
+      fmt::format("ai_zone: {} racks of 16 GPUs, {} spines, 400 Gbps", size.racks, size.spines),
+      {{"gpu", size.racks * 16},
+       {"nic", size.racks * 16},
+       {"host", size.racks * 2},
+       {"rtsw", size.racks},
+       {"ctsw", size.spines}},
+      {"rtsw 0.89 : 1 (6.4 Tbps down, 7.2 Tbps up)"}};
   return out;
 }
 
@@ -165,14 +173,6 @@ Outcome outcome_of(const std::vector<Style>& styles, Size size) {
   out.version = "0.1.0";
   out.engine = "fluid";
   out.command = "weft run examples/zone.yaml";
-  out.fabric = {
-      fmt::format("ai_zone: {} racks of 16 GPUs, {} spines, 400 Gbps", size.racks, size.spines),
-      {{"gpu", size.racks * 16},
-       {"nic", size.racks * 16},
-       {"host", size.racks * 2},
-       {"rtsw", size.racks},
-       {"ctsw", size.spines}},
-      {"rtsw 0.89 : 1 (6.4 Tbps down, 7.2 Tbps up)"}};
   out.wall_s = 3.2;
   out.cpu_s = 3.1;
   for (const Style& style : styles)

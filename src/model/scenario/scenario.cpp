@@ -184,6 +184,17 @@ Status fail_on(Errors& errors) {
   return std::unexpected(combine(std::move(errors)));
 }
 
+void refuse_replacements(const Config& config, Errors& errors) {
+  if (config.is_replacement)
+    errors.push_back({Errc::parse,
+                      config.where,
+                      "!replace has a meaning in a variant under \"compare:\" alone",
+                      "remove the tag",
+                      {}});
+  for (const Config& item : config.items) refuse_replacements(item, errors);
+  for (const Config::Field& field : config.fields) refuse_replacements(field.value, errors);
+}
+
 Result<ScenarioFile> interpret(Config root, const std::string& file, const LoadOptions& options) {
   if (root.kind != ConfigKind::map)
     return fail(Errc::parse, {file, std::max(root.where.line, 1u), std::max(root.where.column, 1u)},
@@ -191,6 +202,8 @@ Result<ScenarioFile> interpret(Config root, const std::string& file, const LoadO
   root.where.file = file;
   WEFT_TRY(std::vector<Setting> settings, parse_settings(options));
   Errors errors;
+  for (const Config::Field& section : root.fields)
+    if (section.key != "compare") refuse_replacements(section.value, errors);
   apply(root, settings, errors);
   check_keys(root, all_keys(), "this file", errors);
   WEFT_TRY_STATUS(fail_on(errors));
@@ -235,12 +248,12 @@ Status Scenario::set(std::string_view path, const Config& value) {
 
 Result<ScenarioFile> parse_scenario(std::string_view text, const std::string& file,
                                     const LoadOptions& options) {
-  WEFT_TRY(Config root, parse_yaml(text, file));
+  WEFT_TRY(Config root, parse_yaml(text, file, YamlTags::replace));
   return interpret(std::move(root), file, options);
 }
 
 Result<ScenarioFile> load_scenario(const std::string& path, const LoadOptions& options) {
-  WEFT_TRY(Config root, load_yaml(path));
+  WEFT_TRY(Config root, load_yaml(path, YamlTags::replace));
   // ASTRA-sim's network files are fabrics and nothing else.
   if (root.find("topology") != nullptr && root.find("npus_count") != nullptr) {
     Config fabric = Config::map(root.where);

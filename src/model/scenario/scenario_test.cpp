@@ -71,6 +71,29 @@ TEST_CASE("variants overlay key by key, in file order; null removes") {
   for (const Scenario& s : file->variants) CHECK(s.root.find("compare") == nullptr);
 }
 
+TEST_CASE("a map under !replace does not merge") {
+  const auto file = parse_file(
+      "fabric: {generator: ai_zone, racks: 4, host: {gpus: 8, nics: 8}}\n"
+      "compare:\n"
+      "  same: {}\n"
+      "  hpn: {fabric: !replace {generator: hpn, segments: 1}}\n"
+      "  inside: {fabric: {host: !replace {gpus: 4}}}\n"
+      "  new: {routing: !replace {scheme: spray}}\n");
+  REQUIRE(file.has_value());
+  CHECK(to_yaml(file->variants[0].root) ==
+        "{fabric: {generator: ai_zone, racks: 4, host: {gpus: 8, nics: 8}}}\n");
+  CHECK(to_yaml(file->variants[1].root) == "{fabric: {generator: hpn, segments: 1}}\n");
+  CHECK(to_yaml(file->variants[2].root) ==
+        "{fabric: {generator: ai_zone, racks: 4, host: {gpus: 4}}}\n");
+  CHECK(value_at(file->variants[3].root, "routing", "scheme") == "spray");
+  CHECK(contains(scenario_refusal("fabric: !replace {racks: 4}"),
+                 "s.yaml:1:9: !replace has a meaning in a variant"));
+  CHECK(contains(scenario_refusal("fabric: {}\nsweep: {fabric: [!replace {racks: 4}]}"),
+                 "s.yaml:2:18: !replace has a meaning in a variant"));
+  CHECK(contains(scenario_refusal("compare: {a: {seed: !replace 4}}"), "has no meaning here"));
+  CHECK(contains(scenario_refusal("compare: {a: {fabric: !replaced {}}}"), "has no meaning here"));
+}
+
 TEST_CASE("--set holds in every variant") {
   LoadOptions options;
   options.set = {{"routing.qps", "4"}, {"jobs.0.bytes", "1 MiB"}, {"compare.b.seed", "5"}};

@@ -191,8 +191,21 @@ struct PacketOutcome {
   std::vector<std::string> deadlocks, storms, lossless_drops;  // in words
 };
 
+struct FabricSummary {
+  struct Count {
+    std::string role;
+    std::uint64_t nodes = 0;
+    bool operator==(const Count&) const = default;
+  };
+  std::string text;  // "ai_zone, 4,032 GPUs in 252 racks"
+  std::vector<Count> roles;
+  std::vector<std::string> oversubscription;  // one line per tier: "rtsw 1 : 1.78"
+  bool operator==(const FabricSummary&) const = default;
+};
+
 struct VariantOutcome {
   std::string name;
+  FabricSummary fabric;
   std::string scheme;  // of routing
   std::uint64_t qps = 1;
   std::vector<std::string> faults;  // one line each
@@ -208,16 +221,6 @@ struct VariantOutcome {
   std::optional<PacketOutcome> packet;  // of runs on the packet engine
 };
 
-struct FabricSummary {
-  struct Count {
-    std::string role;
-    std::uint64_t nodes = 0;
-  };
-  std::string text;  // "ai_zone, 4,032 GPUs in 252 racks"
-  std::vector<Count> roles;
-  std::vector<std::string> oversubscription;  // one line per tier: "rtsw 1 : 1.78"
-};
-
 struct Outcome {
   std::string scenario;  // name
   std::string file;
@@ -225,7 +228,6 @@ struct Outcome {
   std::string engine;
   std::string command;  // without what must not change the report, such as --out
   std::uint64_t seed = 1;
-  FabricSummary fabric;
   std::vector<VariantOutcome> variants;  // the first is what the others are compared with
   double wall_s = 0, cpu_s = 0;          // shown on the terminal only: reports are reproducible
 };

@@ -99,6 +99,7 @@ Json json_of(const Note& note);
 Json json_of(const PacketOutcome::Tier& tier);
 Json json_of(const PacketOutcome::Series& series);
 Json json_of(const VariantOutcome& variant);
+Json json_of(const FabricSummary& fabric);
 
 template <class T>
 Json list_of(const std::vector<T>& items) {
@@ -306,7 +307,8 @@ Json json_of(const PacketOutcome& packet) {
 }
 
 Json json_of(const VariantOutcome& variant) {
-  Json out = {{"scheme", variant.scheme},
+  Json out = {{"fabric", json_of(variant.fabric)},
+              {"scheme", variant.scheme},
               {"qps", variant.qps},
               {"faults", variant.faults},
               {"job_order", order_of(variant.jobs)},
@@ -368,7 +370,7 @@ Result<std::string> json_text(const Outcome& outcome) {
       {"scenario", {{"name", outcome.scenario}, {"file", outcome.file}, {"seed", outcome.seed}}},
       {"engine", outcome.engine},
       {"command", outcome.command},
-      {"fabric", json_of(outcome.fabric)},
+      {"fabric", outcome.variants.empty() ? Json() : json_of(outcome.variants.front().fabric)},
       {"variant_order", order_of(outcome.variants)},
       {"variants", by_name(outcome.variants)}};
   return dump(root) + "\n";

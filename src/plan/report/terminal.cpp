@@ -172,13 +172,31 @@ std::string clipped(std::string_view text, std::size_t columns) {
   return std::string(text);
 }
 
+// Once where all variants have the same fabric; else each fabric with its variants.
+std::string fabric_lines(const Outcome& outcome) {
+  std::vector<std::pair<const model::FabricSummary*, std::string>> fabrics;
+  for (const VariantOutcome& variant : outcome.variants) {
+    const auto same = std::ranges::find_if(
+        fabrics, [&](const auto& known) { return *known.first == variant.fabric; });
+    if (same == fabrics.end())
+      fabrics.emplace_back(&variant.fabric, variant.name);
+    else
+      same->second += ", " + variant.name;
+  }
+  std::string out;
+  for (const auto& [fabric, variants] : fabrics) {
+    const std::string head = fabrics.size() == 1 ? "" : clipped(printable(variants), 60) + ": ";
+    out += head + printable(fabric->text) + "\n";
+    for (const std::string& line : fabric->oversubscription)
+      out += fmt::format("{}oversubscription: {}\n", head, printable(line));
+  }
+  return out;
+}
+
 std::string table_text(const Outcome& outcome) {
   std::string out = fmt::format("{}  ({}, engine {}, seed {})\n", printable(outcome.scenario),
                                 printable(outcome.file), printable(outcome.engine), outcome.seed);
-  out += printable(outcome.fabric.text) + "\n";
-  for (const std::string& line : outcome.fabric.oversubscription)
-    out += fmt::format("oversubscription: {}\n", printable(line));
-  out += '\n';
+  out += fabric_lines(outcome) + "\n";
   out += tables(outcome);
   if (const std::string packet = packet_text(outcome); !packet.empty()) out += "\n" + packet;
   const std::string notes = note_lines(outcome);

@@ -211,6 +211,21 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, const engine
   return out;
 }
 
+// What is wrong in one of several variants says in which, and how a fabric of another kind is
+// given.
+Error in_variant(Error error, const model::ScenarioFile& file, const model::Scenario& variant) {
+  if (file.variants.size() == 1) return error;
+  const auto generator = [](const model::Scenario& scenario) {
+    const Config* found = scenario.section("fabric").find("generator");
+    return found == nullptr ? std::string() : found->text;
+  };
+  error.what = fmt::format("variant \"{}\": {}", variant.name, error.what);
+  if (error.code == Errc::unknown && generator(variant) != generator(file.variants.front()))
+    error.hint += "; \"fabric: !replace {...}\" leaves out the keys of the fabric above";
+  for (Error& more : error.more) more = in_variant(std::move(more), file, variant);
+  return error;
+}
+
 Result<std::vector<Prepared>> prepare_all(const model::ScenarioFile& file) {
   std::vector<Prepared> out;
   std::map<std::string, std::shared_ptr<const Setup>> setups;
@@ -220,14 +235,16 @@ Result<std::vector<Prepared>> prepare_all(const model::ScenarioFile& file) {
     const std::string key = to_yaml(without_jobs);
     auto& setup = setups[key];
     if (setup == nullptr) {
-      WEFT_TRY(Setup built, read_setup(scenario));
-      setup = std::make_shared<const Setup>(std::move(built));
+      auto built = read_setup(scenario);
+      if (!built) return std::unexpected(in_variant(std::move(built.error()), file, scenario));
+      setup = std::make_shared<const Setup>(*std::move(built));
     }
     if (scenario.section("jobs").kind == Config::Kind::null)
       return fail(Errc::parse, scenario.root.where, "the scenario has no jobs",
                   "add \"jobs:\" with at least one job");
-    WEFT_TRY(Jobs jobs, read_jobs(*setup, scenario.section("jobs"), scenario.seed));
-    out.push_back({&scenario, setup, std::move(jobs)});
+    auto jobs = read_jobs(*setup, scenario.section("jobs"), scenario.seed);
+    if (!jobs) return std::unexpected(in_variant(std::move(jobs.error()), file, scenario));
+    out.push_back({&scenario, setup, *std::move(jobs)});
   }
   return out;
 }
@@ -284,8 +301,14 @@ Result<model::Outcome> run_scenario(const model::ScenarioFile& file, const RunOp
   out.engine = engines_of(prepared);
   out.command = options.command;
   out.seed = base.seed;
-  out.fabric = summarise(prepared.front().setup->fabric, base.section("fabric"));
   WEFT_TRY(out.variants, run_variants(prepared, options));
+  std::map<const Setup*, model::FabricSummary> fabrics;
+  for (std::size_t v = 0; v < prepared.size(); ++v) {
+    const auto [known, is_new] = fabrics.try_emplace(prepared[v].setup.get());
+    if (is_new)
+      known->second = summarise(prepared[v].setup->fabric, prepared[v].scenario->section("fabric"));
+    out.variants[v].fabric = known->second;
+  }
   out.cpu_s = cpu_seconds() - cpu_start;
   out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_start).count();
   return out;

@@ -28,14 +28,7 @@ std::string line_of(std::size_t point, const std::vector<SweepRow>& rows) {
   return write_fields(JournalPoint{point, rows});
 }
 
-// Complete lines of a journal; what is behind them was being written when weft was killed.
-struct Lines {
-  SweepHead head;
-  PointRows rows;
-  std::uint64_t bytes = 0;  // of complete lines; 0: not even a head
-};
-
-Status take_point(const JournalPoint& read, const Where& where, Lines& lines) {
+Status take_point(const JournalPoint& read, const Where& where, JournalLines& lines) {
   if (read.point >= lines.rows.size())
     return fail(Errc::value, where, fmt::format("point {} of {}", read.point, lines.rows.size()),
                 "points are numbered from 0");
@@ -52,29 +45,9 @@ Status take_point(const JournalPoint& read, const Where& where, Lines& lines) {
   return {};
 }
 
-Result<Lines> read_lines(const std::string& path) {
+Result<JournalLines> read_lines(const std::string& path) {
   WEFT_TRY(const std::string text, read_file(path));
-  Lines lines;
-  std::uint32_t number = 0;
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t end = text.find('\n', from);
-    if (end == std::string::npos) break;
-    const std::string_view line(text.data() + from, end - from);
-    const Where where{path, ++number, 1};
-    from = end + 1;
-    if (number == 1) {
-      WEFT_TRY(lines.head, read_fields<SweepHead>(line, where));
-      if (lines.head.format != 1 || lines.head.points > sweep_points_max || lines.head.shards < 1 ||
-          lines.head.shard < 1 || lines.head.shard > lines.head.shards)
-        return fail(Errc::value, where, "is not the head of a sweep that this weft can read");
-      lines.rows.resize(lines.head.points);
-    } else {
-      WEFT_TRY(const JournalPoint read, read_fields<JournalPoint>(line, where));
-      WEFT_TRY_STATUS(take_point(read, where, lines));
-    }
-    lines.bytes = from;
-  }
-  return lines;
+  return read_journal(text, path);
 }
 
 // Empty: they are of one sweep.
@@ -111,6 +84,30 @@ Result<std::vector<std::string>> journals_in(const std::string& directory) {
 
 }  // namespace
 
+Result<JournalLines> read_journal(std::string_view text, const std::string& path) {
+  JournalLines lines;
+  std::uint32_t number = 0;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = text.find('\n', from);
+    if (end == std::string::npos) break;
+    const std::string_view line = text.substr(from, end - from);
+    const Where where{path, ++number, 1};
+    from = end + 1;
+    if (number == 1) {
+      WEFT_TRY(lines.head, read_fields<SweepHead>(line, where));
+      if (lines.head.format != 1 || lines.head.points > sweep_points_max || lines.head.shards < 1 ||
+          lines.head.shard < 1 || lines.head.shard > lines.head.shards)
+        return fail(Errc::value, where, "is not the head of a sweep that this weft can read");
+      lines.rows.resize(lines.head.points);
+    } else {
+      WEFT_TRY(const JournalPoint read, read_fields<JournalPoint>(line, where));
+      WEFT_TRY_STATUS(take_point(read, where, lines));
+    }
+    lines.bytes = from;
+  }
+  return lines;
+}
+
 SweepHead sweep_head(const std::vector<SweepPoint>& points, std::string_view prices,
                      std::string version) {
   SweepHead head{.version = std::move(version), .points = points.size()};
@@ -144,7 +141,7 @@ Result<Journal> Journal::open(const std::string& directory, const SweepHead& hea
   if (flock(fileno(file.get()), LOCK_EX | LOCK_NB) != 0)
     return fail(Errc::io, {path, 0, 0}, "is being written by another weft sweep");
   Journal journal(std::move(file), path);
-  Lines lines;
+  JournalLines lines;
   if (is_there) {
     WEFT_TRY(lines, read_lines(path));
   }
@@ -175,11 +172,11 @@ void Journal::add(std::size_t point, const std::vector<SweepRow>& rows) {
 
 Result<Merged> read_journals(const std::vector<std::string>& directories) {
   Merged out;
-  Lines all;
+  JournalLines all;
   for (const std::string& directory : directories) {
     WEFT_TRY(const std::vector<std::string> paths, journals_in(directory));
     for (const std::string& path : paths) {
-      WEFT_TRY(Lines lines, read_lines(path));
+      WEFT_TRY(JournalLines lines, read_lines(path));
       if (lines.bytes == 0) continue;  // killed before its head was written
       if (all.bytes == 0) {
         all = std::move(lines);

@@ -60,6 +60,16 @@ class Journal {
   Status status_;
 };
 
+// Complete lines of a journal; what is behind them was being written when weft was killed. A point
+// that stands there twice must have the same rows. Fails: Errc::parse or Errc::value, with the
+// line.
+struct JournalLines {
+  SweepHead head;
+  PointRows rows;
+  std::uint64_t bytes = 0;  // of complete lines; 0: not even a head
+};
+Result<JournalLines> read_journal(std::string_view text, const std::string& path);
+
 // All journals in the directories, which must be of one sweep; a point that several have is kept
 // once. Fails: Errc::value where there are none, or of different sweeps, or where two differ in a
 // point; as Journal::open().

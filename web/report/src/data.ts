@@ -142,7 +142,14 @@ export interface Packets {
   tiers: Record<string, PacketTier>;
 }
 
+export interface Fabric {
+  text: string;
+  roles: Record<string, number>;
+  oversubscription: string[];
+}
+
 export interface Variant {
+  fabric: Fabric;
   scheme: string;
   qps: number;
   faults: string[];
@@ -166,7 +173,7 @@ export interface Report {
   weft_version: string;
   engine: string;
   command: string;
-  fabric: {text: string; roles: Record<string, number>; oversubscription: string[]};
+  fabric: Fabric | null;  // of the first variant
   variant_order: string[];
   variants: Record<string, Variant>;
 }
@@ -182,6 +189,18 @@ function ordered<T>(order: string[], values: Record<string, T>): Named<T>[] {
 }
 
 export const variantsOf = (report: Report) => ordered(report.variant_order, report.variants);
+// Each fabric once, with the variants that have it.
+export function fabricsOf(report: Report) {
+  const seen = new Map<string, {variants: string[]; fabric: Fabric}>();
+  for (const {name, value} of variantsOf(report)) {
+    const key = JSON.stringify(value.fabric);
+    const known = seen.get(key) ?? {variants: [], fabric: value.fabric};
+    known.variants.push(name);
+    seen.set(key, known);
+  }
+  return [...seen.values()];
+}
+
 export const jobsOf = (variant: Variant) => ordered(variant.job_order, variant.jobs);
 export const tiersOf = (variant: Variant) => ordered(variant.tier_order, variant.tiers);
 

@@ -2,7 +2,8 @@
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
 import {bandwidth} from './bandwidth';
-import {collectiveNames, trainingNames, variantsOf, type Report, type Timelines} from './data';
+import {collectiveNames, fabricsOf, trainingNames, variantsOf, type Fabric, type Report,
+        type Timelines} from './data';
 import {Detail} from './detail';
 import {el} from './dom';
 import * as format from './format';
@@ -16,13 +17,16 @@ function fact(term: string, ...values: (Node | string)[]) {
 }
 
 function header(report: Report) {
-  const roles = Object.entries(report.fabric.roles)
+  const fabrics = fabricsOf(report);
+  const each = (line: (fabric: Fabric) => string) => fabrics.map(({variants, fabric}) =>
+    el('div', {}, fabrics.length > 1 ? el('strong', {}, `${variants.join(', ')}: `) : '', line(fabric)));
+  const roles = (fabric: Fabric) => Object.entries(fabric.roles)
     .map(([role, nodes]) => `${format.count(nodes)} ${role}`).join(' · ');
   return el('header', {},
             el('p', {class: 'brand'}, 'weft run'), el('h1', {}, report.scenario.name),
-            el('p', {class: 'lead'}, report.fabric.text),
-            el('dl', {}, fact('Nodes', roles),
-               fact('Oversubscription', report.fabric.oversubscription.join(' · ') || format.none),
+            el('div', {class: 'lead'}, ...each((fabric) => fabric.text)),
+            el('dl', {}, fact('Nodes', ...each(roles)),
+               fact('Oversubscription', ...each((f) => f.oversubscription.join(' · ') || format.none)),
                fact('Engine', report.engine), fact('Seed', String(report.scenario.seed)),
                fact('Scenario', report.scenario.file),
                fact('Command', el('code', {}, report.command))));
