@@ -70,7 +70,7 @@ changed_sources() {
 
 lint() {
   say "Format"
-  find src tests bench -name '*.[ch]pp' -print0 |
+  find src tests bench python -name '*.[ch]pp' -print0 |
     xargs -0 clang-format-19 --dry-run -Werror || die "run scripts/format.sh"
   local sources
   mapfile -t sources < <(changed_sources)
@@ -113,7 +113,7 @@ install_packages "${packages[@]}"
 if [ "$mode" = quick ]; then
   build release -DBUILD_TESTING=ON -DWEFT_REPLAY=ON -DWEFT_PAGE_REQUIRED=ON
 else
-  build release -DBUILD_TESTING=ON -DWEFT_BENCH=ON -DWEFT_REPLAY=OFF -DWEFT_PAGE_REQUIRED=ON # the build below fuzzes
+  build release -DBUILD_TESTING=ON -DWEFT_BENCH=ON -DWEFT_REPLAY=OFF -DWEFT_PYTHON=ON -DWEFT_PAGE_REQUIRED=ON # the build below fuzzes
 fi
 if [ "$mode" != quick ]; then
   # One build serves the sanitizers and the fuzz targets, which are tests there.

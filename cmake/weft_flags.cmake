@@ -7,6 +7,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 option(WEFT_WERROR "Treat warnings as errors" ON)
 option(WEFT_FUZZ "Build the libFuzzer targets (clang only)" OFF)
 option(WEFT_BENCH "Build the benchmarks" OFF)
+option(WEFT_PYTHON "Build the Python module" OFF)
 set(WEFT_SANITIZE "" CACHE STRING "Comma-separated list for -fsanitize=")
 
 add_library(weft_flags INTERFACE)
@@ -23,6 +24,10 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   # libstdc++ 12's own stable_sort uses a function that C++23 deprecates.
   target_compile_options(weft_flags INTERFACE -Wno-deprecated-declarations)
+endif()
+if(NOT WEFT_SANITIZE)
+  # One build serves the program and the Python module; hidden symbols keep calls direct (no cost measured).
+  target_compile_options(weft_flags INTERFACE -fPIC -fvisibility=hidden -fvisibility-inlines-hidden)
 endif()
 if(WEFT_WERROR)
   target_compile_options(weft_flags INTERFACE -Werror)

@@ -1,6 +1,7 @@
 #include "cli/cli.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -47,12 +48,12 @@ std::uint64_t seed_of(const std::string& text) {
 
 // In the order of --help.
 constexpr std::array all_commands{
-    add_run,      add_explain, add_flows,  add_perf,     add_trace,     add_sweep,    add_merge,
-    add_place,    add_infer,   add_export, add_agent,    add_colltrace, add_lab,      add_localise,
-    add_gnmi,     add_poll,    add_traps,  add_rehearse, add_send,      add_snapshot, add_serve,
-    add_sli,      add_respond, add_probe,  add_storm,    add_triage,    add_spares,   add_straggler,
-    add_validate, add_life,    add_why,    add_regions,  add_advise,    add_te,       add_bulk,
-    add_faults,   add_forecast};
+    add_run,       add_explain,  add_flows,   add_perf,   add_trace,    add_sweep,     add_merge,
+    add_failures,  add_place,    add_infer,   add_export, add_agent,    add_colltrace, add_lab,
+    add_localise,  add_gnmi,     add_poll,    add_traps,  add_rehearse, add_send,      add_snapshot,
+    add_serve,     add_sli,      add_respond, add_probe,  add_storm,    add_triage,    add_spares,
+    add_straggler, add_validate, add_life,    add_why,    add_regions,  add_advise,    add_te,
+    add_bulk,      add_faults,   add_forecast};
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
@@ -103,6 +104,19 @@ Result<model::LoadOptions> Common::load_options(std::vector<std::string> keys) c
     out.set.emplace_back(item.substr(0, at), item.substr(at + 1));
   }
   return out;
+}
+
+Result<const model::Scenario*> choose_variant(const model::ScenarioFile& file,
+                                              const std::string& name) {
+  if (name.empty()) return &file.variants.front();
+  std::vector<std::string> names;
+  for (const model::Scenario& variant : file.variants) {
+    if (variant.name == name) return &variant;
+    names.push_back(variant.name);
+  }
+  return fail(Errc::unknown, {"--variant", 0, 0},
+              fmt::format("unknown variant {}{}", quote(name), did_you_mean(name, names)),
+              fmt::format("choose one of: {}", fmt::join(names, ", ")));
 }
 
 int report(const Error& error) {

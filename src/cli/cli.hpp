@@ -35,6 +35,10 @@ struct Common {
 // Runs all variants, prints the table or JSON, and writes the report where `out` is not empty.
 int run_and_report(const Common& common, const model::ScenarioFile& file, const std::string& out);
 
+// The variant of that name; the first where it is empty. Fails: Errc::unknown with the names.
+Result<const model::Scenario*> choose_variant(const model::ScenarioFile& file,
+                                              const std::string& name);
+
 // Prints the error as "weft: error: ..." per line and returns the status that fits its code.
 int report(const Error& error);
 

@@ -8,9 +8,8 @@
 #include "base/parallel.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
-#include "model/formats/build_fabric.hpp"
 #include "os/interrupt.hpp"
-#include "plan/design/bill.hpp"
+#include "plan/design/prices.hpp"
 #include "plan/report/report.hpp"
 #include "plan/run/run.hpp"
 #include "plan/sweep/journal.hpp"
@@ -31,12 +30,6 @@ struct MergeArgs {
   std::vector<std::string> directories;
   std::string out;  // empty: the first of them
 };
-
-Result<plan::SweepCost> cost_of(const model::Scenario& variant, const plan::Prices& prices) {
-  WEFT_TRY(const model::Fabric fabric, model::build_fabric(variant.section("fabric")));
-  WEFT_TRY(const plan::Bill bill, plan::bill_of(fabric, prices));
-  return plan::SweepCost{bill.price, bill.watts};
-}
 
 Status write_results(const std::string& directory, const plan::SweepHead& head,
                      const plan::SweepResult& result) {
@@ -104,7 +97,9 @@ Status run_missing(const Common& common, const SweepArgs& args, const Prepared& 
     for (plan::CsvStream& stream : streams) stream.write_ready(so_far);
   };
   if (!args.prices.empty())
-    options.price = [&](const model::Scenario& variant) { return cost_of(variant, sweep.prices); };
+    options.price = [&](const model::Scenario& variant) {
+      return plan::cost_of(variant.section("fabric"), sweep.prices);
+    };
   const auto run = [&](const model::ScenarioFile& point) {
     return plan::run_scenario(point, {.command = common.command});
   };

@@ -1,14 +1,13 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
 
 #include "base/json_text.hpp"
 #include "base/parallel.hpp"
-#include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "plan/report/finding.hpp"
 #include "plan/why/why.hpp"
 
 namespace weft::cli {
@@ -24,7 +23,7 @@ void print_why(const plan::why::Answer& answer) {
   for (const auto& gain : answer.gains) heads.push_back({gain.name});
   Table table(heads);
   for (std::size_t j = 0; j < answer.base.jobs.size(); ++j) {
-    const double time = plan::why::time_of(answer.base.jobs[j]);
+    const double time = plan::report::time_of(answer.base.jobs[j]);
     std::vector<std::string> cells{answer.base.jobs[j].name,
                                    std::isnan(time) ? "-" : human_seconds(time)};
     for (const auto& gain : answer.gains)
@@ -40,7 +39,7 @@ void print_why_json(const plan::why::Answer& answer) {
   for (std::size_t j = 0; j < answer.base.jobs.size(); ++j)
     jobs.add(JsonObject()
                  .add("name", answer.base.jobs[j].name)
-                 .add("seconds", plan::why::time_of(answer.base.jobs[j]))
+                 .add("seconds", plan::report::time_of(answer.base.jobs[j]))
                  .add("finding", answer.findings[j]));
   for (const auto& gain : answer.gains)
     gains.add(JsonObject().add("name", gain.name).add("keys", gain.keys).add("speed", gain.speed));
@@ -54,22 +53,11 @@ int why_command(const Common& common, const WhyArgs& args) {
   if (!options) return report(options.error());
   const auto file = model::load_scenario(args.scenario, *options);
   if (!file) return report(file.error());
-  std::vector<std::string> names;
-  const model::Scenario* chosen = args.variant.empty() ? &file->variants.front() : nullptr;
-  for (const model::Scenario& variant : file->variants) {
-    names.push_back(variant.name);
-    if (variant.name == args.variant) chosen = &variant;
-  }
-  if (chosen == nullptr)
-    return report({Errc::unknown,
-                   {"--variant", 0, 0},
-                   fmt::format("unknown variant {}{}", quote(args.variant),
-                               did_you_mean(args.variant, names)),
-                   fmt::format("choose one of: {}", fmt::join(names, ", ")),
-                   {}});
-  const auto answer = plan::why::explain(*chosen, {.command = common.command,
-                                                   .progress = common.progress(),
-                                                   .threads = threads_or_all(common.threads)});
+  const auto chosen = choose_variant(*file, args.variant);
+  if (!chosen) return report(chosen.error());
+  const auto answer = plan::why::explain(**chosen, {.command = common.command,
+                                                    .progress = common.progress(),
+                                                    .threads = threads_or_all(common.threads)});
   if (!answer) return report(answer.error());
   if (common.json)
     print_why_json(*answer);

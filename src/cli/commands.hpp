@@ -62,6 +62,7 @@ void add_bulk(Commands& commands);
 void add_colltrace(Commands& commands);
 void add_explain(Commands& commands);
 void add_export(Commands& commands);
+void add_failures(Commands& commands);
 void add_faults(Commands& commands);
 void add_flows(Commands& commands);
 void add_forecast(Commands& commands);

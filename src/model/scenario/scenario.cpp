@@ -195,7 +195,27 @@ void refuse_replacements(const Config& config, Errors& errors) {
   for (const Config::Field& field : config.fields) refuse_replacements(field.value, errors);
 }
 
-Result<ScenarioFile> interpret(Config root, const std::string& file, const LoadOptions& options) {
+}  // namespace
+
+const Config& Scenario::section(std::string_view key) const {
+  static const Config missing;
+  const Config* found = root.find(key);
+  return found == nullptr ? missing : *found;
+}
+
+Status Scenario::set(std::string_view path, const Config& value) {
+  WEFT_TRY_STATUS(set_path(root, path, value));
+  Errors errors;
+  check_keys(root, variant_keys(), "a variant", errors);
+  for (Error& error : errors) error.where = value.where;  // all else was checked before
+  WEFT_TRY_STATUS(fail_on(errors));
+  if (path != "seed") return {};
+  WEFT_TRY(seed, read_seed(root, {}));
+  return {};
+}
+
+Result<ScenarioFile> read_scenario(Config root, const std::string& file,
+                                   const LoadOptions& options) {
   if (root.kind != ConfigKind::map)
     return fail(Errc::parse, {file, std::max(root.where.line, 1u), std::max(root.where.column, 1u)},
                 "a scenario must be a map of keys", "start with \"fabric: {generator: ...}\"");
@@ -227,29 +247,10 @@ Result<ScenarioFile> interpret(Config root, const std::string& file, const LoadO
   return out;
 }
 
-}  // namespace
-
-const Config& Scenario::section(std::string_view key) const {
-  static const Config missing;
-  const Config* found = root.find(key);
-  return found == nullptr ? missing : *found;
-}
-
-Status Scenario::set(std::string_view path, const Config& value) {
-  WEFT_TRY_STATUS(set_path(root, path, value));
-  Errors errors;
-  check_keys(root, variant_keys(), "a variant", errors);
-  for (Error& error : errors) error.where = value.where;  // all else was checked before
-  WEFT_TRY_STATUS(fail_on(errors));
-  if (path != "seed") return {};
-  WEFT_TRY(seed, read_seed(root, {}));
-  return {};
-}
-
 Result<ScenarioFile> parse_scenario(std::string_view text, const std::string& file,
                                     const LoadOptions& options) {
   WEFT_TRY(Config root, parse_yaml(text, file, YamlTags::replace));
-  return interpret(std::move(root), file, options);
+  return read_scenario(std::move(root), file, options);
 }
 
 Result<ScenarioFile> load_scenario(const std::string& path, const LoadOptions& options) {
@@ -262,7 +263,7 @@ Result<ScenarioFile> load_scenario(const std::string& path, const LoadOptions& o
     root = Config::map(root.where);
     root.at_or_add("fabric") = std::move(fabric);
   }
-  return interpret(std::move(root), path, options);
+  return read_scenario(std::move(root), path, options);
 }
 
 }  // namespace weft::model

@@ -44,5 +44,8 @@ struct LoadOptions {
 Result<ScenarioFile> load_scenario(const std::string& path, const LoadOptions& options);
 Result<ScenarioFile> parse_scenario(std::string_view text, const std::string& file,
                                     const LoadOptions& options);
+// The same of a tree; `file` is what errors call the whole.
+Result<ScenarioFile> read_scenario(Config root, const std::string& file,
+                                   const LoadOptions& options);
 
 }  // namespace weft::model

@@ -9,10 +9,10 @@
 #include <set>
 
 #include "model/fabric/zones.hpp"
+#include "plan/report/finding.hpp"
 #include "plan/run/jobs.hpp"
 #include "plan/run/placement.hpp"
 #include "plan/run/setup.hpp"
-#include "plan/why/why.hpp"
 #include "workload/parallel/step_cost.hpp"
 
 namespace weft::plan::advise {
@@ -211,7 +211,8 @@ class Adviser {
     std::vector<std::vector<double>> times;
     for (const model::VariantOutcome& variant : outcome.variants) {
       times.emplace_back();
-      for (const model::JobOutcome& job : variant.jobs) times.back().push_back(why::time_of(job));
+      for (const model::JobOutcome& job : variant.jobs)
+        times.back().push_back(report::time_of(job));
     }
     for (std::size_t j = 0; j < jobs_.size(); ++j)
       round.stay.push_back({jobs_[j].name, jobs_[j].ranks.size(), times[0][j]});

@@ -9,6 +9,7 @@
 
 #include "base/check.hpp"
 #include "base/json_text.hpp"
+#include "plan/report/finding.hpp"
 #include "plan/report/report.hpp"
 
 namespace weft::plan::report {
@@ -371,6 +372,7 @@ Result<std::string> json_text(const Outcome& outcome) {
       {"engine", outcome.engine},
       {"command", outcome.command},
       {"fabric", outcome.variants.empty() ? Json() : json_of(outcome.variants.front().fabric)},
+      {"findings", findings(outcome)},
       {"variant_order", order_of(outcome.variants)},
       {"variants", by_name(outcome.variants)}};
   return dump(root) + "\n";

@@ -323,7 +323,11 @@ TEST_CASE("the terminal compares every job with the first variant") {
   CHECK(text.find("variant  job     time  busbw GB/s  x roofline  speed vs slow  worst MMR\n"
                   "slow     grads  40 ms       48.44        2.00           1.00  1.33 rtsw->ctsw\n"
                   "fast     grads  25 ms       77.50        1.25           1.60  1.33 rtsw->ctsw\n"
-                  "\nnote: fast: tolerance 1 %\n") != std::string::npos);
+                  "\ngrads: all_reduce of 40 ms, 2.00 times the least that its links allow; ") !=
+        std::string::npos);
+  CHECK(text.find("fastest with fast, 1.60 times") != std::string::npos);
+  CHECK(text.find("\nslow: busiest links: rtsw->ctsw, ") != std::string::npos);
+  CHECK(text.find("\nnote: fast: tolerance 1 %\n") != std::string::npos);
 }
 
 TEST_CASE("what did not run or finish shows as such") {

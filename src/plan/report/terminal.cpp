@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "base/text.hpp"
+#include "plan/report/finding.hpp"
 #include "plan/report/report.hpp"
 
 namespace weft::plan::report {
@@ -193,11 +194,39 @@ std::string fabric_lines(const Outcome& outcome) {
   return out;
 }
 
+// Lines of at most `columns`, broken at spaces; words that are longer are cut.
+std::string wrapped(std::string_view text, std::size_t columns) {
+  std::string out;
+  std::size_t used = 0;
+  for (const std::string_view word : split(text, ' ')) {
+    const std::string shown = clipped(word, columns - 2);
+    const auto width = static_cast<std::size_t>(
+        std::ranges::count_if(shown, [](char c) { return !continues(c); }));
+    const bool fits = used + 1 + width <= columns || word.starts_with('%');  // "90 %"
+    out += used == 0 ? "" : fits ? " " : "\n  ";
+    used = used == 0 ? width : fits ? used + 1 + width : 2 + width;
+    out += shown;
+  }
+  return out;
+}
+
+std::string finding_lines(const Outcome& outcome) {
+  const std::vector<std::string> all = findings(outcome);
+  constexpr std::size_t most = 10;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(all.size(), most); ++i)
+    out += "\n" + wrapped(printable(all[i]) + ".", 116);
+  if (all.size() > most)
+    out += fmt::format("\n... and {} more; report.json has them", all.size() - most);
+  return out.empty() ? out : out + "\n";
+}
+
 std::string table_text(const Outcome& outcome) {
   std::string out = fmt::format("{}  ({}, engine {}, seed {})\n", printable(outcome.scenario),
                                 printable(outcome.file), printable(outcome.engine), outcome.seed);
   out += fabric_lines(outcome) + "\n";
   out += tables(outcome);
+  out += finding_lines(outcome);
   if (const std::string packet = packet_text(outcome); !packet.empty()) out += "\n" + packet;
   const std::string notes = note_lines(outcome);
   if (!notes.empty()) out += '\n';

@@ -13,6 +13,8 @@
 #include "base/check.hpp"
 #include "base/parallel.hpp"
 #include "base/whole_number.hpp"
+#include "model/formats/build_fabric.hpp"
+#include "plan/design/bill.hpp"
 
 namespace weft::plan {
 namespace {
@@ -171,6 +173,12 @@ bool changes_work(std::string_view key) {
                                                    "overlap",  "layout", "recompute"};
   return parts.front() == "jobs" && parts.size() > 2 &&
          std::ranges::find(design, parts[2]) == design.end();
+}
+
+Result<SweepCost> cost_of(const Config& section, const Prices& prices) {
+  WEFT_TRY(const model::Fabric fabric, model::build_fabric(section));
+  WEFT_TRY(const Bill bill, bill_of(fabric, prices));
+  return SweepCost{bill.price, bill.watts};
 }
 
 Result<SweepShard> read_shard(const std::string& text) {

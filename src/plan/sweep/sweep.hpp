@@ -15,6 +15,8 @@
 
 namespace weft::plan {
 
+struct Prices;
+
 inline constexpr std::size_t sweep_points_max = 100'000;
 
 // One combination of values.
@@ -32,6 +34,9 @@ Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file);
 struct SweepCost {
   double price = 0, watts = 0;
 };
+
+// Builds the fabric. Fails: as model::build_fabric() and plan::bill_of().
+Result<SweepCost> cost_of(const Config& fabric, const Prices& prices);
 
 // What one job of one variant made of one point; an error in its place where the point cannot run,
 // beside it where transfers of the variant could not finish. Numbers that it does not have are

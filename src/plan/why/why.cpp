@@ -5,19 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/generate/host.hpp"
+#include "plan/report/finding.hpp"
 
 namespace weft::plan::why {
 namespace {
 
 using model::JobOutcome;
 using model::Scenario;
-using model::TrainingOutcome;
 
 const Config* find_key(const Scenario& scenario, std::string_view section, std::string_view key) {
   const Config& map = scenario.section(section);
@@ -111,57 +110,6 @@ class Changes {
   std::vector<Change> out_;
 };
 
-std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
-
-// "dp 9 %, ep 4 %", largest first; what is below half a per cent is left to the sum.
-std::string dimensions(const TrainingOutcome& t) {
-  std::vector<std::pair<double, std::string>> parts;
-  for (std::size_t d = 0; d < t.exposed_s.size(); ++d)
-    if (const double share = t.exposed_s[d] / t.step_time_s; share >= 0.005)
-      parts.emplace_back(share, to_text(static_cast<model::Dimension>(d)));
-  std::ranges::sort(parts, std::greater{});
-  std::string out;
-  for (const auto& [share, name] : parts)
-    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, percent(share));
-  return out;
-}
-
-std::string hottest(const model::VariantOutcome& outcome) {
-  const auto tier = std::ranges::max_element(outcome.tiers, {}, &model::TierOutcome::max_load);
-  if (tier == outcome.tiers.end() || tier->max_load < 0.005) return "";
-  return fmt::format("; busiest links: {}, {} at most, {} in the mean", tier->name,
-                     percent(tier->max_load), percent(tier->mean_load));
-}
-
-// What takes the largest part beyond compute is what the job is bound by.
-std::string training_sentence(const JobOutcome& job, const model::VariantOutcome& outcome) {
-  const TrainingOutcome& t = *job.training;
-  const double exposed =
-      std::accumulate(t.exposed_s.begin(), t.exposed_s.end(), 0.0) / t.step_time_s;
-  const double waiting = t.idle_s / t.step_time_s;
-  const double input = std::isnan(t.ingest_stall_s) ? 0 : t.ingest_stall_s / t.step_time_s;
-  const double compute = t.compute_s / t.step_time_s;
-  std::string bound = "compute-bound";
-  if (std::max({exposed, waiting, input}) >= 0.1)
-    bound = input >= std::max(exposed, waiting) ? "input-bound"
-            : exposed >= waiting                ? "communication-bound"
-                                                : "bound by waiting";
-  std::string out = fmt::format("{}: {}: of {} a step, {} compute", job.name, bound,
-                                human_seconds(t.step_time_s), percent(compute));
-  if (exposed >= 0.005)
-    out +=
-        fmt::format(", {} communication that nothing hides ({})", percent(exposed), dimensions(t));
-  if (waiting >= 0.005)
-    out += fmt::format(", {} waiting for other ranks (pipeline, stragglers)", percent(waiting));
-  if (input >= 0.005) out += fmt::format(", {} waiting for input", percent(input));
-  return out + hottest(outcome);
-}
-
-std::string collective_sentence(const JobOutcome& job, const model::VariantOutcome& outcome) {
-  return fmt::format("{}: {} of {}, {:.2f} times the least that its links allow{}", job.name,
-                     job.op, human_seconds(job.time_mean_s), job.ratio, hottest(outcome));
-}
-
 // The best change, or that none helps.
 std::string advice(const Answer& answer, std::size_t job) {
   const Answer::Gain* best = nullptr;
@@ -174,11 +122,6 @@ std::string advice(const Answer& answer, std::size_t job) {
 }
 
 }  // namespace
-
-double time_of(const JobOutcome& job) {
-  if (job.unfinished) return model::no_number;
-  return job.training ? job.training->step_time_s : job.time_mean_s;
-}
 
 Result<std::vector<Change>> changes(const Scenario& scenario) { return Changes(scenario).list(); }
 
@@ -193,18 +136,17 @@ Result<Answer> explain(const Scenario& scenario, const RunOptions& options) {
   for (std::size_t c = 0; c < list.size(); ++c) {
     Answer::Gain gain{list[c].name, list[c].keys, {}};
     for (std::size_t j = 0; j < jobs.size(); ++j)
-      gain.speed.push_back(time_of(jobs[j]) / time_of(outcome.variants[c + 1].jobs[j]));
+      gain.speed.push_back(report::time_of(jobs[j]) /
+                           report::time_of(outcome.variants[c + 1].jobs[j]));
     answer.gains.push_back(std::move(gain));
   }
   answer.base = std::move(outcome.variants.front());
   for (std::size_t j = 0; j < answer.base.jobs.size(); ++j) {
     const JobOutcome& job = answer.base.jobs[j];
-    if (job.unfinished)
-      answer.findings.push_back(fmt::format("{}: {}", job.name, to_text(*job.unfinished)));
-    else
-      answer.findings.push_back((job.training ? training_sentence(job, answer.base)
-                                              : collective_sentence(job, answer.base)) +
-                                advice(answer, j));
+    std::string finding = report::finding(job);
+    if (const std::string links = report::busiest_links(answer.base); !links.empty())
+      finding += "; " + links;
+    answer.findings.push_back(finding + (job.unfinished ? "" : advice(answer, j)));
   }
   return answer;
 }

@@ -36,7 +36,4 @@ struct Answer {
 // changes leave alone are built once.
 Result<Answer> explain(const model::Scenario& scenario, const RunOptions& options);
 
-// Seconds of a step, or of an iteration; no_number for a job without.
-double time_of(const model::JobOutcome& job);
-
 }  // namespace weft::plan::why

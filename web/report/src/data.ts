@@ -173,6 +173,7 @@ export interface Report {
   weft_version: string;
   engine: string;
   command: string;
+  findings: string[];
   fabric: Fabric | null;  // of the first variant
   variant_order: string[];
   variants: Record<string, Variant>;

@@ -6,6 +6,7 @@ import {collectiveNames, fabricsOf, trainingNames, variantsOf, type Fabric, type
         type Timelines} from './data';
 import {Detail} from './detail';
 import {el} from './dom';
+import {failuresPage, type Failures} from './failures';
 import * as format from './format';
 import {overview} from './overview';
 import {sweepPage, type Sweep} from './sweep';
@@ -25,6 +26,8 @@ function header(report: Report) {
   return el('header', {},
             el('p', {class: 'brand'}, 'weft run'), el('h1', {}, report.scenario.name),
             el('div', {class: 'lead'}, ...each((fabric) => fabric.text)),
+            el('ul', {class: 'findings'}, ...report.findings.slice(0, 12).map((line) => el('li', {}, `${line}.`)),
+               report.findings.length > 12 ? el('li', {}, `and ${report.findings.length - 12} more jobs below`) : undefined),
             el('dl', {}, fact('Nodes', ...each(roles)),
                fact('Oversubscription', ...each((f) => f.oversubscription.join(' · ') || format.none)),
                fact('Engine', report.engine), fact('Seed', String(report.scenario.seed)),
@@ -82,5 +85,7 @@ function runPage(page: HTMLElement) {
 
 const page = document.getElementById('report');
 const sweep = embedded('sweep-data') as Sweep | null;
+const failures = embedded('failures-data') as Failures | null;
 if (page !== null && sweep !== null) sweepPage(page, sweep);
+else if (page !== null && failures !== null) failuresPage(page, failures);
 else if (page !== null) runPage(page);

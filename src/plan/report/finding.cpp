@@ -1,0 +1,101 @@
+#include "plan/report/finding.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/text.hpp"
+
+namespace weft::plan::report {
+namespace {
+
+using model::JobOutcome;
+using model::TrainingOutcome;
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+// "dp 9 %, ep 4 %", largest first; what is below half a per cent is left to the sum.
+std::string dimensions(const TrainingOutcome& t) {
+  std::vector<std::pair<double, std::string>> parts;
+  for (std::size_t d = 0; d < t.exposed_s.size(); ++d)
+    if (const double share = t.exposed_s[d] / t.step_time_s; share >= 0.005)
+      parts.emplace_back(share, to_text(static_cast<model::Dimension>(d)));
+  std::ranges::sort(parts, std::greater{});
+  std::string out;
+  for (const auto& [share, name] : parts)
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", name, percent(share));
+  return out;
+}
+
+// What takes the largest part beyond compute is what the job is bound by.
+std::string training_sentence(const JobOutcome& job) {
+  const TrainingOutcome& t = *job.training;
+  const double exposed =
+      std::accumulate(t.exposed_s.begin(), t.exposed_s.end(), 0.0) / t.step_time_s;
+  const double waiting = t.idle_s / t.step_time_s;
+  const double input = std::isnan(t.ingest_stall_s) ? 0 : t.ingest_stall_s / t.step_time_s;
+  const double compute = t.compute_s / t.step_time_s;
+  std::string bound = "compute-bound";
+  if (std::max({exposed, waiting, input}) >= 0.1)
+    bound = input >= std::max(exposed, waiting) ? "input-bound"
+            : exposed >= waiting                ? "communication-bound"
+                                                : "bound by waiting";
+  std::string out = fmt::format("{}: {}: of {} a step, {} compute", job.name, bound,
+                                human_seconds(t.step_time_s), percent(compute));
+  if (exposed >= 0.005)
+    out +=
+        fmt::format(", {} communication that nothing hides ({})", percent(exposed), dimensions(t));
+  if (waiting >= 0.005)
+    out += fmt::format(", {} waiting for other ranks (pipeline, stragglers)", percent(waiting));
+  if (input >= 0.005) out += fmt::format(", {} waiting for input", percent(input));
+  return out;
+}
+
+std::string collective_sentence(const JobOutcome& job) {
+  return fmt::format("{}: {} of {}, {:.2f} times the least that its links allow", job.name, job.op,
+                     human_seconds(job.time_mean_s), job.ratio);
+}
+
+}  // namespace
+
+double time_of(const JobOutcome& job) {
+  if (job.unfinished) return model::no_number;
+  return job.training ? job.training->step_time_s : job.time_mean_s;
+}
+
+std::string finding(const JobOutcome& job) {
+  if (job.unfinished) return fmt::format("{}: {}", job.name, to_text(*job.unfinished));
+  return job.training ? training_sentence(job) : collective_sentence(job);
+}
+
+std::string busiest_links(const model::VariantOutcome& variant) {
+  const auto tier = std::ranges::max_element(variant.tiers, {}, &model::TierOutcome::max_load);
+  if (tier == variant.tiers.end() || tier->max_load < 0.005) return "";
+  return fmt::format("busiest links: {}, {} at most, {} in the mean", tier->name,
+                     percent(tier->max_load), percent(tier->mean_load));
+}
+
+std::vector<std::string> findings(const model::Outcome& outcome) {
+  std::vector<std::string> out;
+  if (outcome.variants.empty()) return out;
+  const model::VariantOutcome& first = outcome.variants.front();
+  for (const JobOutcome& job : first.jobs) {
+    out.push_back(finding(job));
+    const model::VariantOutcome* fastest = nullptr;
+    double least = time_of(job) / 1.01;
+    for (const model::VariantOutcome& variant : outcome.variants)
+      for (const JobOutcome& other : variant.jobs)
+        if (other.name == job.name && time_of(other) < least)
+          least = time_of(other), fastest = &variant;
+    if (fastest != nullptr)
+      out.back() += fmt::format("; fastest with {}, {:.2f} times as fast as {}", fastest->name,
+                                time_of(job) / least, first.name);
+  }
+  if (const std::string links = busiest_links(first); !links.empty())
+    out.push_back(outcome.variants.size() > 1 ? fmt::format("{}: {}", first.name, links) : links);
+  return out;
+}
+
+}  // namespace weft::plan::report
