@@ -15,7 +15,7 @@ weft_packages_test=(
   clang-19 clang-tidy-19 clang-format-19 lld-19 libclang-rt-19-dev llvm-19 libbenchmark-dev chromium
   frr snmpd snmp iproute2 iputils-ping fping postgresql prometheus-alertmanager scotch slurmctld slurmd slurm-client
   infiniband-diags ibsim-utils coinor-cbc coinor-clp dpkg-dev systemd
-  "${weft_packages_python[@]}" python3-matplotlib python3-nbclient python3-ipykernel python3-pip
+  "${weft_packages_python[@]}" zsh fish groff-base python3-matplotlib python3-nbclient python3-ipykernel python3-pip
 )
 
 say() { printf '\n== %s\n' "$*"; }

@@ -13,6 +13,7 @@
 
 #include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "cli/help.hpp"
 #include "plan/run/setup.hpp"
 
 namespace weft::cli {
@@ -48,12 +49,13 @@ std::uint64_t seed_of(const std::string& text) {
 
 // In the order of --help.
 constexpr std::array all_commands{
-    add_run,       add_explain,  add_flows,   add_perf,   add_trace,    add_sweep,     add_merge,
-    add_failures,  add_place,    add_infer,   add_export, add_agent,    add_colltrace, add_lab,
-    add_localise,  add_gnmi,     add_poll,    add_traps,  add_rehearse, add_send,      add_snapshot,
-    add_serve,     add_sli,      add_respond, add_probe,  add_storm,    add_triage,    add_spares,
-    add_straggler, add_validate, add_life,    add_why,    add_regions,  add_advise,    add_te,
-    add_bulk,      add_faults,   add_forecast};
+    add_run,       add_explain,  add_flows,    add_perf,   add_trace,     add_sweep,
+    add_merge,     add_failures, add_place,    add_infer,  add_export,    add_agent,
+    add_colltrace, add_lab,      add_localise, add_gnmi,   add_poll,      add_traps,
+    add_rehearse,  add_send,     add_snapshot, add_serve,  add_sli,       add_respond,
+    add_probe,     add_storm,    add_triage,   add_spares, add_straggler, add_validate,
+    add_life,      add_why,      add_regions,  add_advise, add_te,        add_bulk,
+    add_faults,    add_forecast, add_help};
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
@@ -75,6 +77,8 @@ int output_lost() {
 
 void Commands::add_common(CLI::App& app) {
   Common& common = common_;
+  const std::string before = app.option_defaults()->get_group();
+  app.option_defaults()->group("Common options");
   app.add_option_function<std::string>(
          "--seed", [&common](const std::string& text) { common.seed = seed_of(text); },
          "Seed for hashes and random choices")
@@ -84,6 +88,7 @@ void Commands::add_common(CLI::App& app) {
       ->take_all();
   app.add_flag("-q,--quiet", common.quiet, "No progress output on the terminal");
   app.add_flag("--json", common.json, "Machine-readable output on standard output");
+  app.option_defaults()->group(before);
 }
 
 CLI::App& Commands::add_call(const std::string& name, const std::string& help,
@@ -151,6 +156,7 @@ int run(int argc, char** argv) {
   Commands commands(app, common);
   commands.add_common(app);
   for (const auto& add : all_commands) add(commands);
+  describe_commands(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

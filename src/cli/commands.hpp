@@ -46,6 +46,7 @@ class Commands {
   // Global options may stand behind any command; a sub-command that takes them says so.
   void add_common(CLI::App& command);
 
+  const CLI::App& app() const { return app_; }
   // Runs the command that was parsed; the exit status.
   int call() const { return call_(); }
 
@@ -67,6 +68,7 @@ void add_faults(Commands& commands);
 void add_flows(Commands& commands);
 void add_forecast(Commands& commands);
 void add_gnmi(Commands& commands);
+void add_help(Commands& commands);
 void add_infer(Commands& commands);
 void add_lab(Commands& commands);
 void add_life(Commands& commands);

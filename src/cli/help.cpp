@@ -1,0 +1,322 @@
+#include "cli/help.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <vector>
+
+#include "base/check.hpp"
+#include "base/text.hpp"
+
+namespace weft::cli {
+namespace {
+
+struct CommandHelp {
+  const char *name, *group;
+  const char* examples;  // a line each: command, two spaces or more, what it does
+};
+
+constexpr const char *simulate = "Simulate", *fabrics = "Fabrics", *plan = "Plan",
+                     *wan = "Backbone and edge", *monitor = "Monitor", *operate = "Operate",
+                     *about = "About weft";
+
+constexpr std::array<CommandHelp, 42> command_help{{
+    {"run", simulate,
+     "weft run scenarios/llama3-405b.yaml --out report  the report as a page\n"
+     "weft run zone.yaml --set fabric.spines=32 --json"},
+    {"why", simulate, "weft why zone.yaml  what it waits for, and what would help"},
+    {"sweep", simulate,
+     "weft sweep study.yaml --out study --resume  goes on where it was stopped\n"
+     "weft sweep study.yaml --prices prices.yaml  with cost, power and the Pareto front"},
+    {"merge", simulate, "weft merge study  the parts that were run with --shard"},
+    {"failures", simulate, "weft failures zone.yaml --pairs --page failures.html"},
+    {"flows", simulate, "weft flows --fabric zone.yaml --flows flows.csv"},
+    {"perf", simulate,
+     "weft perf all_reduce -b 8 -e 16G -f 2  one host of eight H100\n"
+     "weft perf all_to_all --fabric zone.yaml -n 512"},
+    {"trace", simulate, "weft trace run.0.et run.1.et --groups groups.json  Chakra, a file a rank"},
+    {"infer", simulate, "weft infer service.yaml  a scenario with inference:"},
+    {"explain", fabrics,
+     "weft explain zone.yaml\n"
+     "weft explain --plan \"131072 x 800G, radix 512\" --prices prices.yaml"},
+    {"export", fabrics, "weft export zone.yaml --to slurm -o topology.conf"},
+    {"lab", fabrics,
+     "weft lab doctor  what this machine can do\n"
+     "weft lab up zone.yaml"},
+    {"faults", fabrics, "weft faults  all kinds, and who can make them"},
+    {"place", plan, "weft place --fabric pods.yaml --gpus 192 --busy rack:[0-3]"},
+    {"advise", plan, "weft advise scenarios/advise.yaml --moves 3"},
+    {"spares", plan, "weft spares scenarios/spares.yaml --years 200"},
+    {"life", plan, "weft life scenarios/life-llama3.yaml"},
+    {"regions", plan, "weft regions scenarios/regions.yaml"},
+    {"te", wan,
+     "weft te scenarios/backbone/abilene.csv --demands scenarios/backbone/demands.csv "
+     "--objective mlu"},
+    {"bulk", wan,
+     "weft bulk scenarios/backbone/abilene.csv --transfers scenarios/backbone/transfers.csv"},
+    {"forecast", wan, "weft forecast series.csv --horizon 96"},
+    {"probe", monitor,
+     "weft probe 10.0.0.5 10.0.0.6:8620 --key probe.key --duration \"30 s\"\n"
+     "weft probe plan --fabric zone.yaml  pairs and ports that cross every link"},
+    {"respond", monitor, "weft respond --key probe.key"},
+    {"localise", monitor, "weft localise evidence.jsonl --fabric zone.yaml"},
+    {"sli", monitor, "weft sli evidence.jsonl --fabric zone.yaml --objectives objectives.yaml"},
+    {"agent", monitor, "weft agent --fabric zone.yaml --device rtsw:3 --log /var/log/syslog"},
+    {"poll", monitor,
+     "weft poll snmp --fabric zone.yaml --targets switches.csv --every \"30 s\" --json"},
+    {"traps", monitor, "weft traps --fabric zone.yaml"},
+    {"gnmi", monitor, "weft gnmi --targets targets.csv --fabric zone.yaml --json"},
+    {"send", monitor, "weft send --to https://weft.example --token token < records.jsonl"},
+    {"colltrace", monitor, "weft colltrace dumps  for whom does this job wait?"},
+    {"straggler", monitor, "weft straggler step.json.gz"},
+    {"validate", monitor, "weft validate plan --fabric zone.yaml --out plan.csv"},
+    {"serve", operate,
+     "weft serve --fabric zone.yaml --store /var/lib/weft/weft.db --listen 127.0.0.1:8630"},
+    {"triage", operate, "weft triage records.jsonl --fabric zone.yaml"},
+    {"snapshot", operate, "weft snapshot show FILE"},
+    {"storm", operate, "weft storm --fabric zone.yaml --faults 400 --out storm"},
+    {"rehearse", operate, "weft rehearse zone.yaml --days 90"},
+    {"help", about, "weft help sweep"},
+    {"version", about, "weft version"},
+    {"completion", about,
+     "weft completion bash > ~/.local/share/bash-completion/completions/weft\n"
+     "weft completion zsh > ~/.zfunc/_weft\n"
+     "weft completion fish > ~/.config/fish/completions/weft.fish"},
+    {"man", about, "weft man sweep | man -l -"},
+}};
+
+const CommandHelp& help_of(const std::string& name) {
+  const auto found = std::ranges::find(command_help, name, &CommandHelp::name);
+  WEFT_CHECK(found != command_help.end());
+  return *found;
+}
+
+// A command as it is typed, and what it does.
+std::pair<std::string_view, std::string_view> parts_of(std::string_view example) {
+  const std::size_t at = example.find("  ");
+  if (at == std::string_view::npos) return {example, ""};
+  return {example.substr(0, at), example.substr(example.find_first_not_of(' ', at))};
+}
+
+std::string footer_of(const CommandHelp& help) {
+  std::string out = "Examples:\n";
+  for (const std::string_view line : split(help.examples, '\n')) {
+    const auto [typed, what] = parts_of(line);
+    out += what.empty() ? fmt::format("  {}\n", typed) : fmt::format("  {}    # {}\n", typed, what);
+  }
+  return out;
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) { return app.get_subcommands({}); }
+
+struct OptionText {
+  std::vector<std::string> shorts, longs;  // without dashes
+  std::string what, type;
+  bool has_value = false;
+};
+// Options and flags with a name; --help last.
+std::vector<OptionText> options_of(const CLI::App& command) {
+  std::vector<OptionText> out;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->nonpositional() && !option->get_description().empty())
+      out.push_back({option->get_snames(), option->get_lnames(), option->get_description(),
+                     option->get_type_name(), option->get_items_expected_max() > 0});
+  }
+  return out;
+}
+
+// Every word that may follow "weft COMMAND": sub-commands and options.
+std::string words_of(const CLI::App& command) {
+  std::string out;
+  for (const CLI::App* sub : commands_of(command)) out += sub->get_name() + " ";
+  for (const OptionText& option : options_of(command)) {
+    for (const std::string& name : option.longs) out += "--" + name + " ";
+    for (const std::string& name : option.shorts) out += "-" + name + " ";
+  }
+  if (!out.empty()) out.pop_back();
+  return out;
+}
+
+std::string names_of_commands(const CLI::App& app) {
+  std::string out;
+  for (const CLI::App* command : commands_of(app)) out += command->get_name() + " ";
+  out.pop_back();
+  return out;
+}
+
+std::string bash(const CLI::App& app) {
+  std::string out = fmt::format(
+      "# bash completion for weft\n"
+      "_weft() {{\n"
+      "  local word=${{COMP_WORDS[COMP_CWORD]}} words='{}'\n"
+      "  if [ \"$COMP_CWORD\" -gt 1 ]; then\n"
+      "    case ${{COMP_WORDS[1]}} in\n",
+      names_of_commands(app));
+  for (const CLI::App* command : commands_of(app)) {
+    const bool names = command->get_name() == "help" || command->get_name() == "man";
+    out += fmt::format("      {}) words='{}' ;;\n", command->get_name(),
+                       names ? names_of_commands(app) : words_of(*command));
+  }
+  return out +
+         "      *) words= ;;\n"
+         "    esac\n"
+         "  fi\n"
+         "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+         "  if [ \"$COMP_CWORD\" -gt 1 ] && [[ $word != -* ]]; then\n"
+         "    compopt -o filenames 2>/dev/null\n"
+         "    COMPREPLY+=($(compgen -f -- \"$word\"))\n"
+         "  fi\n"
+         "}\n"
+         "complete -F _weft weft\n";
+}
+
+// Inside single quotes of a shell.
+std::string shell_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out;
+}
+// ... and inside the brackets of a zsh specification.
+std::string zsh_text(std::string_view text) {
+  std::string out;
+  for (const char c : shell_text(text)) {
+    if (c == '[' || c == ']' || c == ':') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string zsh(const CLI::App& app) {
+  std::string out = "#compdef weft\n_weft() {\n  local -a commands=(\n";
+  for (const CLI::App* command : commands_of(app))
+    out += fmt::format("    '{}:{}'\n", command->get_name(), zsh_text(command->get_description()));
+  out +=
+      "  )\n"
+      "  if (( CURRENT == 2 )); then\n"
+      "    _describe -t commands 'weft command' commands\n"
+      "    return\n"
+      "  fi\n"
+      "  case $words[2] in\n"
+      "    help|man) _describe -t commands 'weft command' commands ;;\n";
+  for (const CLI::App* command : commands_of(app)) {
+    if (command->get_name() == "help" || command->get_name() == "man") continue;
+    out += fmt::format("    {}) _arguments", command->get_name());
+    for (const OptionText& option : options_of(*command)) {
+      const std::string value = option.has_value ? ":value:_files" : "";
+      for (const std::string& name : option.longs)
+        out += fmt::format(" '--{}[{}]{}'", name, zsh_text(option.what), value);
+      for (const std::string& name : option.shorts)
+        out += fmt::format(" '-{}[{}]{}'", name, zsh_text(option.what), value);
+    }
+    out += " '*:file:_files' ;;\n";
+  }
+  return out + "  esac\n}\n_weft \"$@\"\n";
+}
+
+std::string fish(const CLI::App& app) {
+  std::string out = "# fish completion for weft\n";
+  for (const CLI::App* command : commands_of(app)) {
+    const std::string name = command->get_name();
+    out += fmt::format("complete -c weft -f -n __fish_use_subcommand -a {} -d '{}'\n", name,
+                       shell_text(command->get_description()));
+    if (name == "help" || name == "man")
+      out += fmt::format("complete -c weft -f -n '__fish_seen_subcommand_from {}' -a '{}'\n", name,
+                         names_of_commands(app));
+    for (const OptionText& option : options_of(*command)) {
+      out += fmt::format("complete -c weft -n '__fish_seen_subcommand_from {}'", name);
+      for (const std::string& s : option.shorts) out += " -s " + s;
+      for (const std::string& l : option.longs) out += " -l " + l;
+      out += fmt::format("{} -d '{}'\n", option.has_value ? " -r" : "", shell_text(option.what));
+    }
+  }
+  return out;
+}
+
+// Text of a man page: no line may begin as a request, and dashes are those of the keyboard.
+std::string roff(std::string_view text) {
+  std::string out;
+  bool is_begin = true;
+  for (const char c : text) {
+    if (is_begin && (c == '.' || c == '\'')) out += "\\&";
+    if (c == '\\')
+      out += "\\e";
+    else if (c == '-')
+      out += "\\-";
+    else
+      out += c;
+    is_begin = c == '\n';
+  }
+  return out;
+}
+
+std::string man_options(const CLI::App& command) {
+  std::string out;
+  for (const OptionText& option : options_of(command)) {
+    std::string names;
+    for (const std::string& name : option.shorts)
+      names += fmt::format("{}\\fB\\-{}\\fR", names.empty() ? "" : ", ", roff(name));
+    for (const std::string& name : option.longs)
+      names += fmt::format("{}\\fB\\-\\-{}\\fR", names.empty() ? "" : ", ", roff(name));
+    if (option.has_value) names += fmt::format(" \\fI{}\\fR", roff(option.type));
+    out += fmt::format(".TP\n{}\n{}\n", names, roff(option.what));
+  }
+  return out;
+}
+
+std::string man_head(const std::string& name, std::string_view what, const std::string& version) {
+  std::string upper;
+  for (const char c : name) upper += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return fmt::format(".TH \"{}\" \"1\" \"\" \"weft {}\" \"weft\"\n.SH NAME\n{} \\- {}\n",
+                     roff(upper), roff(version), roff(name), roff(what));
+}
+
+}  // namespace
+
+void describe_commands(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) {
+    const CommandHelp& help = help_of(command->get_name());
+    command->group(help.group);
+    command->footer(footer_of(help));
+  }
+}
+
+Result<std::string> completion(const CLI::App& app, const std::string& shell) {
+  if (shell == "bash") return bash(app);
+  if (shell == "zsh") return zsh(app);
+  if (shell == "fish") return fish(app);
+  return fail(Errc::unknown, {"SHELL", 0, 0}, fmt::format("unknown shell {}", quote(shell)),
+              "choose one of: bash, zsh, fish");
+}
+
+std::string man_page(const CLI::App& app, const CLI::App* command) {
+  const std::string version = app.version();
+  if (command == nullptr) {
+    std::string out = man_head("weft", app.get_description(), version);
+    out += ".SH SYNOPSIS\n\\fBweft\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.SH COMMANDS\n";
+    for (const CLI::App* each : commands_of(app))
+      out += fmt::format(".TP\n\\fBweft\\-{}\\fR(1)\n{}\n", each->get_name(),
+                         roff(each->get_description()));
+    return out + ".SH OPTIONS\n" + man_options(app);
+  }
+  const std::string name = command->get_name();
+  std::string out = man_head("weft-" + name, command->get_description(), version);
+  out += fmt::format(".SH SYNOPSIS\n\\fBweft {}\\fR [\\fIOPTIONS\\fR]", name);
+  for (const CLI::Option* option : command->get_options())
+    if (option->get_positional()) out += fmt::format(" \\fI{}\\fR", roff(option->get_name(true)));
+  out += "\n";
+  if (const auto subs = commands_of(*command); !subs.empty()) {
+    out += ".SH COMMANDS\n";
+    for (const CLI::App* sub : subs)
+      out += fmt::format(".SS {} {}\n{}\n{}", name, sub->get_name(), roff(sub->get_description()),
+                         man_options(*sub));
+  }
+  out += ".SH OPTIONS\n" + man_options(*command) + ".SH EXAMPLES\n";
+  for (const std::string_view line : split(help_of(name).examples, '\n')) {
+    const auto [typed, what] = parts_of(line);
+    out += fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(typed), roff(what));
+  }
+  return out + ".SH SEE ALSO\n\\fBweft\\fR(1)\n";
+}
+
+}  // namespace weft::cli
