@@ -71,13 +71,14 @@ class Reader {
   static std::string step(const std::string& at, const std::string& key) {
     return at.empty() ? key : at + "." + key;
   }
-  Config read_dict(py::handle value, const std::string& at, const Where& where, int depth) const {
+  Config read_dict(py::handle dict, const std::string& at, const Where& where, int depth) const {
     Config out = Config::map(where);
-    out.is_replacement = py::isinstance(value, replace_);
-    for (const auto& [key, item] : py::reinterpret_borrow<py::dict>(value)) {
+    out.is_replacement = py::isinstance(dict, replace_);
+    for (const auto& [key, item] : py::reinterpret_borrow<py::dict>(dict)) {
       const std::string name = py::str(key).cast<std::string>();
       if (out.find(name) != nullptr) refuse({step(at, name), 0, 0}, "duplicate key");
-      out.fields.push_back({name, {step(at, name), 0, 0}, read(item, step(at, name), depth + 1)});
+      Config value = read(item, step(at, name), depth + 1);
+      out.fields.push_back({name, {step(at, name), 0, 0}, std::move(value)});
     }
     return out;
   }

@@ -28,7 +28,7 @@ package() {
     chmod 755 "$stage/DEBIAN/prerm"
   fi
   if [ -n "$4" ]; then
-    binary=$(find "$stage/usr" -name "$4" -type f)
+    binary=$(find "$stage/usr" -name "$4" -type f -not -path "*/share/*")
     depends=$(cd "$work" && dpkg-shlibdeps -O "$binary" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
     [ -n "$depends" ] || { echo "no package has the libraries of $4" >&2; exit 1; }
   fi

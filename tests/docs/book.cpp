@@ -109,13 +109,13 @@ void collect(std::string_view source, std::string_view before, std::string_view 
   }
 }
 
-// The names under "Subcommands:" of a help text.
+// The names in a help text's lists of commands: under any heading but those of options.
 bool lists_command(std::string_view help, std::string_view name) {
   bool is_list = false;
   for (const std::string_view line : split(help, '\n')) {
     if (!line.starts_with(' ') && !line.empty())
-      is_list = line.starts_with("Subcommands:") || line.starts_with("SUBCOMMANDS:") ||
-                line.starts_with("Commands:");
+      is_list = line.ends_with(':') && line != "Options:" && line != "Common options:" &&
+                line != "Positionals:" && line != "Examples:";
     else if (is_list && trim(line).starts_with(name) &&
              (trim(line).size() == name.size() || trim(line)[name.size()] == ' '))
       return true;

@@ -10,7 +10,6 @@ namespace weft::engine::fluid {
 namespace {
 
 constexpr std::size_t waits_kept = 10;
-constexpr std::size_t spans_kept = 20'000;
 constexpr std::size_t stuck_shown = 100;
 constexpr double straggler_factor = 1.02;
 constexpr int walk_max = 1'000;
@@ -233,7 +232,7 @@ void GraphRun::record_spans() {
     seen[program] = true;
     for (std::uint32_t o = 0; o < graph_program(a)->operations.size(); ++o) {
       if (op(a, o).kind == Kind::send) continue;  // the recv shows it, on the side that waits
-      if (current_.spans.size() == spans_kept) return;
+      if (current_.spans.size() == engine::graph_span_count_max) return;
       current_.spans.push_back({program, o, start_s_[row(a, o)], end_s_[row(a, o)]});
     }
   }

@@ -124,6 +124,8 @@ struct JobResult {
   std::optional<Standstill> standstill;  // where not finished
 };
 inline constexpr std::size_t span_count_max = 10'000;
+// Operations of a graph job, of the last iteration and one actor of each program.
+inline constexpr std::size_t graph_span_count_max = 20'000;
 
 struct FrontEndResult {
   double start_up_s = 0;                   // communicators, from the job's start

@@ -16,7 +16,6 @@ using Kind = model::Operation::Kind;
 
 constexpr std::size_t kept = 10;
 constexpr double straggler_factor = 1.02;
-constexpr std::size_t spans_kept = 20'000;
 constexpr std::size_t stuck_shown = 100;
 
 // Of one iteration, in picoseconds.
@@ -200,7 +199,7 @@ void Fold::record_spans(const Times& times) {
     if (seen[p]) continue;
     seen[p] = true;
     for (std::uint32_t i = 0; i < program(a).operations.size(); ++i) {
-      if (result_.spans.size() == spans_kept) return;
+      if (result_.spans.size() == engine::graph_span_count_max) return;
       const std::uint32_t at = lowered_.first[a] + i;
       result_.spans.push_back({p, i, seconds(times.moves[at]), seconds(times.ended[at])});
     }

@@ -160,6 +160,11 @@ void add_graph_spans(const PlacedGraph& placed, const GraphResult& result,
                        .start_s = span.start_s,
                        .duration_s = span.end_s - span.start_s,
                        .args = {}});
+  if (result.spans.size() == engine::graph_span_count_max)
+    notes.push_back({model::Note::Severity::info,
+                     fmt::format("job {}: the trace shows the first {} operations of a step, one "
+                                 "rank of each role",
+                                 placed.name, result.spans.size())});
   const model::OpGraph& graph = *placed.graph;
   for (const GraphResult::Span& span : result.spans) {
     const model::Program& program = graph.programs[span.program];

@@ -144,7 +144,11 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
       setup.changes = timeline->snapshots;
       setup.fault_lines = timeline->lines;
       add_fault_spans(*timeline, setup);
-      if (setup.routing.te_sees > Duration{})
+      if (setup.routing.te_sees > Duration{} && setup.routing.scheme != "te")
+        setup.notes.push_back(fmt::format(
+            "routing.te.sees has no effect with scheme {}: switches see the state as it is",
+            setup.routing.scheme));
+      else if (setup.routing.te_sees > Duration{})
         setup.changes = model::seen_late(setup.changes, setup.routing.te_sees);
     } else {
       append(errors, std::move(timeline).error());
