@@ -355,15 +355,17 @@ std::string record_json(const RecordReaders& readers, const std::string& id,
       .add("received", event.received)
       .add("feed", event.feed)
       .add("line", event.line);
-  if (event.feed == "record" && is_json(event.line)) {
-    out.add("record", JsonText{event.line});
+  model::RecordSet set;
+  if (event.feed == "record") {
+    model::RecordLines lines(readers.fabric);
+    if (lines.add(event.line, {})) set = lines.take();
   } else if (event.feed == "syslog") {
     observe::telemetry::SyslogReader reader(readers.inventory, readers.catalogue, {});
     reader.take_captured(event.line);
-    const model::RecordSet set = reader.take_records();
-    if (!set.rows.empty())
-      out.add("record", JsonText{to_json(readers.fabric, set, set.rows.front())});
+    set = reader.take_records();
   }
+  if (!set.rows.empty())
+    out.add("record", JsonText{to_json(readers.fabric, set, set.rows.front())});
   return std::move(out).text();
 }
 

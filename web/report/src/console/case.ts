@@ -162,7 +162,8 @@ export class CasePage {
     const repair = this.live.repairOf.get(this.id);
     // While a reason is being written its field stays.
     if (this.repair.contains(document.activeElement) && this.repair.querySelector('input')?.value !== '') return;
-    const others = repair?.cases.filter((of) => of.id !== this.id) ?? [];
+    const others = repair?.cases.filter((of) => of.id !== this.id &&
+      (of.kind !== this.item?.cause.kind || of.root !== this.item.cause.entity)) ?? [];
     const run = (command: string) => (reason: string) => send('POST', `/v1/cases/${part(this.id)}/${command}`, {reason});
     this.repair.replaceChildren(section('repair', 'Repair', '',
       repair === undefined ? el('p', {class: 'lead'}, 'None is under way.') : repairFacts(repair),

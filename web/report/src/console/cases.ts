@@ -3,7 +3,7 @@ import {el, number, text} from '../dom';
 import * as format from '../format';
 import {pages, type Case} from './api';
 import type {Live} from './live';
-import {age, badge, button, cards, caseLink, label, severities, severity, time} from './ui';
+import {age, badge, button, cards, caseLink, label, redraw, severities, severity, time} from './ui';
 
 const rowsAtFirst = 200;
 const sorts: Record<string, string> = {severity: 'severity', age: 'newest first', oldest: 'oldest first',
@@ -72,7 +72,7 @@ export class CaseList {
     const items = this.query.get('standing') === 'closed' ? this.closed ?? [] : [...this.live.cases.values()];
     return items.map((item) => {
       const repair = this.live.repairOf.get(item.id);
-      const stage = repair?.stage ?? 'none';
+      const stage = repair?.stage ?? '';
       const who = repair?.is_held === true ? 'on hold' : repair?.approved_by ?? '';
       return {item, severity: severity(item.cause.kind), stage, who,
               words: `${item.id} ${item.cause.kind} ${label(item.cause.kind)} ${item.cause.entity} ` +
@@ -106,7 +106,7 @@ export class CaseList {
   show() {
     const all = this.rows();
     this.options('kind', 'any cause', all.map((row) => row.item.cause.kind));
-    this.options('stage', 'any repair', all.map((row) => row.stage));
+    this.options('stage', 'any repair', all.map((row) => row.stage).filter((stage) => stage !== ''));
     const wanted = (this.query.get('q') ?? '').toLowerCase().split(/\s+/).filter((word) => word !== '');
     const is = (key: string, value: string) => (this.query.get(key) ?? value) === value;
     const found = this.sorted(all.filter((row) => is('severity', row.severity) && is('kind', row.item.cause.kind) &&
@@ -126,7 +126,7 @@ export class CaseList {
                      text('State'), text('Repair'), text('By')];
     const more = found.length > this.limit
       ? [button(`Show all ${format.count(found.length)}`, () => { this.limit = Infinity; this.show(); }, {id: 'more'})] : [];
-    this.body.replaceChildren(found.length > 0 ? cards('Cases', columns, shown)
-      : el('p', {class: 'lead'}, all.length === 0 ? 'No case is open.' : 'No case fits the filters.'), ...more);
+    redraw(this.body, () => this.body.replaceChildren(found.length > 0 ? cards('Cases', columns, shown)
+      : el('p', {class: 'lead'}, all.length === 0 ? 'No case is open.' : 'No case fits the filters.'), ...more));
   }
 }

@@ -31,8 +31,9 @@ export class Live {
     events.addEventListener('reset', () => void this.load());
     events.addEventListener('case', (event) => this.takeCase(JSON.parse(event.data as string) as Case));
     events.addEventListener('repair', (event) => {
-      const repair = JSON.parse(event.data as string) as Repair;
-      if (!repair.id.startsWith('@')) this.takeRepair(repair, true);
+      const repair = JSON.parse(event.data as string) as Partial<Repair>;
+      // The kill switch and freezes come as a document without cases.
+      if (repair.cases !== undefined) this.takeRepair(repair as Repair, true);
       void this.readCapacity();
     });
     // A command such as the kill switch changes no document of a case.

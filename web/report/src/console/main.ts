@@ -76,14 +76,17 @@ function open() {
   window.scrollTo(0, 0);
 }
 
-// "/" searches, "g" and a page's first letter goes there, j and k walk through the cases.
+// "/" searches and Enter goes to what was found, "g" and a page's first letter goes there, j and k walk through the cases.
 let wantsPage = false;
 function keys(event: KeyboardEvent) {
   const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-  if (event.key === 'Escape' && isTyping) (event.target as HTMLElement).blur();
+  if (event.key === 'Enter' && (event.target as HTMLElement).id === 'search') {
+    main.querySelector<HTMLElement>('tbody th a, tbody td a')?.focus();
+    event.preventDefault();
+  }
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   const page = names.find((name) => name[name === 'capacity' ? 2 : 0] === event.key);
-  const rows = [...main.querySelectorAll<HTMLElement>('tbody th a')];
+  const rows = [...main.querySelectorAll<HTMLElement>('tbody tr > :first-child a, tbody tr > :nth-child(2) a')];
   const at = rows.indexOf(document.activeElement as HTMLElement);
   if (wantsPage && page !== undefined) location.hash = `#/${page}`;
   else if (event.key === '/') main.querySelector<HTMLElement>('#search')?.focus();

@@ -5,7 +5,7 @@ import {rampColour, readTheme} from '../theme';
 import {ask, send, type Count, type Fabric, type Feeds, type Probes, type Series} from './api';
 import type {Live} from './live';
 import {cableOf, matrix} from './map';
-import {age, badge, button, cards, caseLink, cell, cellOf, commands, label, link, nodesOf, texts, time} from './ui';
+import {age, badge, button, cards, caseLink, cell, cellOf, commands, label, link, nodesOf, redraw, texts, time} from './ui';
 
 const lossyShare = 1e-3;
 const share = ({sent, lost}: Count) => (sent === 0 ? 0 : lost / sent);
@@ -33,7 +33,8 @@ export abstract class Page<T> {
     if (this.isReading) return;
     this.isReading = true;
     try {
-      this.show(await this.get());
+      const found = await this.get();
+      redraw(this.body, () => this.show(found));
       this.said.textContent = '';
     } catch (error) {
       this.said.textContent = (error as Error).message;
@@ -200,7 +201,7 @@ export class CapacityPage extends Page<void> {
     };
     if (this.control !== String(of.kill_switch)) {
       this.control = String(of.kill_switch);
-      const done = () => void this.live.refresh();
+      const done = () => void this.live.refresh().then(() => this.show());
       this.body.firstElementChild?.replaceChildren(section('kill', 'Kill switch', of.kill_switch
         ? 'On: weft takes no action.' : 'Off: weft acts as the policy says.',
         commands(of.kill_switch ? [{words: 'Allow actions again', run: (reason) => send('DELETE', '/v1/kill-switch', {reason})}]

@@ -75,6 +75,18 @@ export function button(words: string, does: () => void, props: Record<string, st
   return node;
 }
 
+// Draws anew; what had the focus has it afterwards, where it is still there.
+export function redraw(root: HTMLElement, draw: () => void) {
+  const was = document.activeElement;
+  const isInside = was !== null && root.contains(was);
+  const mark = (node: Element) => node.getAttribute('href') ?? node.getAttribute('aria-label') ?? node.textContent;
+  const wanted = isInside ? mark(was) : null;
+  draw();
+  if (isInside && !root.contains(was))
+    [...root.querySelectorAll<HTMLElement>('a, button, input, [tabindex]')].find((node) => mark(node) === wanted)
+      ?.focus({preventScroll: true});
+}
+
 // Asks for the reason that every command needs, in place.
 export function commands(rows: {words: string; run: (reason: string) => Promise<unknown>}[],
                          done: () => void) {
