@@ -12,7 +12,7 @@ weft_packages_build=(
 )
 weft_packages_test=(
   clang-19 clang-tidy-19 clang-format-19 lld-19 libclang-rt-19-dev llvm-19 libbenchmark-dev chromium
-  frr snmpd snmp iproute2 iputils-ping fping postgresql prometheus-alertmanager scotch slurmctld slurm-client
+  frr snmpd snmp iproute2 iputils-ping fping postgresql prometheus prometheus-alertmanager scotch slurmctld slurm-client
   infiniband-diags ibsim-utils coinor-cbc coinor-clp dpkg-dev systemd
 )
 

@@ -1,8 +1,8 @@
-// node console.test.mjs WEFT [SCREENSHOTS]: the console of a running service in Chromium, with
+// node console.test.mjs WEFT PROMETHEUS-FILES [SCREENSHOTS]: the console of a running service in Chromium, with
 // 1,000 open cases on 252 racks, at 1,280 and 400 px, against what the API says; accessibility by
 // axe-core. Exit status 77 means skipped.
 import assert from 'node:assert/strict';
-import {spawn} from 'node:child_process';
+import {execFileSync, spawn, spawnSync} from 'node:child_process';
 import {existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {tmpdir} from 'node:os';
@@ -17,7 +17,7 @@ if (executablePath === undefined) {
 }
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-const [, , weft, screenshots] = process.argv;
+const [, , weft, prometheus, screenshots] = process.argv;
 const [racks, spines, wanted] = [252, 18, 1000];
 const paintMs = 1000;  // of all rows of the first page, from a cold start of the page
 const scratch = mkdtempSync(join(tmpdir(), 'weft-console-'));
@@ -142,6 +142,12 @@ async function casePage(page, base, name) {
   const single = await get(base, `/v1/records/${members[0].record}`);
   assert.deepEqual(single, records.items[0]);
   assert.equal((await fetch(`${base}/v1/records/none`)).status, 404);
+  const told = execFileSync(weft, ['case', id, '--from', base], {encoding: 'utf8'});
+  assert.match(told, new RegExp(`^case ${id}: optic at rtsw:4--ctsw:1, 50 % sure\nopen since .*\nrepair: proposed rtsw:4`));
+  assert.match(told, /gnmi +rtsw:4->ctsw:1 +end of link +input power -14.5 dBm, lane 2\n/);
+  const documents = JSON.parse(execFileSync(weft, ['case', id, '--from', base, '--json'], {encoding: 'utf8'}));
+  assert.deepEqual([documents.case.id, documents.records], [id, records]);
+  assert.equal(spawnSync(weft, ['case', 'nobody', '--from', base]).status, 2);
   await inspect(page, `case ${name}`);
   // A command needs a reason, and its effect comes by an event.
   await page.click('text=Hold');
@@ -203,6 +209,25 @@ async function metrics(base) {
   assert.equal(value('weft_rack_rtt_p99_seconds{rack="rack:0"}'), 23e-6);
   assert.equal(value('weft_rack_rtt_p99_seconds{rack="rack:11"}'), 22e-6);
   assert.equal(value('weft_links{which="probed"}'), 48);
+  // Dashboard and rules ask for metrics that there are.
+  const files = ['grafana.json', 'weft.rules.yml'].map((name) => readFileSync(join(prometheus, name), 'utf8'));
+  const asked = new Set(files.join('\n').match(/\bweft_[a-z_0-9]+/g));
+  assert.ok(asked.size > 12);
+  for (const name of asked) assert.match(text, new RegExp(`^# TYPE ${name} `, 'm'), name);
+  assert.ok(JSON.parse(files[0]).panels.length > 10);
+  const tools = [[['check', 'metrics'], {input: text}], [['check', 'rules', join(prometheus, 'weft.rules.yml')], {}],
+                 [['check', 'config', join(prometheus, 'prometheus.yml')], {}]];
+  for (const [what, how] of tools) {
+    const ran = spawnSync('promtool', what, {encoding: 'utf8', ...how});
+    if (ran.error?.code === 'ENOENT') {
+      console.log('SKIPPED: promtool is not installed (apt-get install prometheus)');
+      break;
+    }
+    console.log(`promtool ${what.slice(0, 2).join(' ')}: ${ran.status}`);
+    // Of metrics 3 says that some are named against convention; those of before are.
+    const words = `${ran.stdout}${ran.stderr}`;
+    assert.equal(ran.status, 0, words);
+  }
 }
 
 const browser = await chromium.launch({
@@ -237,7 +262,10 @@ try {
   assert.deepEqual(problems, []);
 } finally {
   await browser.close();
-  service.kill('SIGTERM');
-  await new Promise((done) => service.once('close', done));
+  if (service.exitCode === null && service.signalCode === null) {
+    const closed = new Promise((done) => service.once('close', done));
+    service.kill('SIGTERM');
+    await closed;
+  }
   rmSync(scratch, {recursive: true});
 }
