@@ -108,11 +108,10 @@ void print_case(JsonNode of, JsonNode said, JsonNode repair) {
 }
 
 Status run_case(const Common& common, const CaseArgs& args) {
-  WEFT_TRY(auto client, adapt::live::open_service({args.from, "--from"},
-                                                  {.ca = args.ca,
-                                                   .certificate = args.certificate,
-                                                   .key = args.key},
-                                                  patience));
+  WEFT_TRY(auto client,
+           adapt::live::open_service(
+               {args.from, "--from"},
+               {.ca = args.ca, .certificate = args.certificate, .key = args.key}, patience));
   std::string token;
   if (!args.token.empty()) {
     WEFT_TRY(token, adapt::live::read_secret(args.token));
@@ -122,7 +121,8 @@ Status run_case(const Common& common, const CaseArgs& args) {
   };
   const std::string path = "/v1/cases/" + escaped(args.id);
   WEFT_TRY(const std::string of_text, get(fmt::format("{}?members={}", path, args.records)));
-  WEFT_TRY(const std::string said_text, get(fmt::format("{}/records?limit={}", path, args.records)));
+  WEFT_TRY(const std::string said_text,
+           get(fmt::format("{}/records?limit={}", path, args.records)));
   WEFT_TRY(const JsonLine of, JsonLine::parse(of_text, {"the case"}));
   WEFT_TRY(const JsonLine said, JsonLine::parse(said_text, {"the records"}));
   // Repairs are listed by their last change: those of open cases are among the first.
@@ -149,7 +149,8 @@ void add_case(Commands& commands) {
   const auto [command, args] = commands.add<CaseArgs>(
       "case", "Show a case of a service: its root, what was said, its repair", run_case);
   command.add_option("id", args.id, "The case")->required();
-  command.add_option("--from", args.from, "https://HOST[:PORT], http:// on this machine, or unix:PATH")
+  command
+      .add_option("--from", args.from, "https://HOST[:PORT], http:// on this machine, or unix:PATH")
       ->required();
   command.add_option("--records", args.records, "How many records to show")
       ->check(CLI::Range(1, 1000))

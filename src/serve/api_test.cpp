@@ -366,7 +366,8 @@ TEST_CASE("roles: every route lets in whom it should, and nobody else") {
     }
   }
   // Browsers know another way, and commands know who wanted them.
-  CHECK(call(*bed.api, "GET", "/status", "", "Authorization: Basic OnJlYWQtdG9rZW4=\r\n").status == 200);
+  CHECK(call(*bed.api, "GET", "/status", "", "Authorization: Basic OnJlYWQtdG9rZW4=\r\n").status ==
+        200);
   CHECK(call(*bed.api, "PUT", "/v1/kill-switch", R"({"reason":"r"})",
              "Authorization: Bearer operate-token\r\n")
             .status == 200);

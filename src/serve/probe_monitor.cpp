@@ -38,7 +38,7 @@ std::string_view kind_of(Finding finding) {
   return "info";
 }
 
-constexpr std::size_t flows_max = 16;          // that a verdict names
+constexpr std::size_t flows_max = 16;            // that a verdict names
 constexpr std::size_t links_shown_max = 20'000;  // in a view
 
 // Whether the link is the entity, or one of it.
@@ -205,11 +205,11 @@ ProbeView ProbeMonitor::view(Timestamp now) const {
     if (out.from.ns == 0 || e.t < out.from) out.from = e.t;
     out.to = std::max(out.to, e.t);
     if (row.path.empty()) ++out.rows_without_path;
-    const auto ends = e.leg == model::Leg::back ? std::array{e.dst, e.src} : std::array{e.src, e.dst};
+    const auto ends =
+        e.leg == model::Leg::back ? std::array{e.dst, e.src} : std::array{e.src, e.dst};
     const std::uint32_t from = rack_of(ends[0]), to = rack_of(ends[1]);
     out.pairs[{from, to}].add(e.sent, e.lost, e.rtt_p99_us);
-    for (const model::LinkId link : row.path)
-      links[link.index()].add(e.sent, e.lost, e.rtt_p99_us);
+    for (const model::LinkId link : row.path) links[link.index()].add(e.sent, e.lost, e.rtt_p99_us);
   }
   for (const model::LinkId link : fabric_.links()) {
     if (!fabric_.on_wire(link)) continue;

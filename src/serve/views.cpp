@@ -132,12 +132,14 @@ CapacityView capacity_view(const repair::Repair& repair, Timestamp now) {
 
 std::string to_json(const CapacityView& view) {
   JsonList frozen, groups;
-  for (const repair::Freeze& freeze : view.frozen) frozen.add(JsonObject()
+  for (const repair::Freeze& freeze : view.frozen)
+    frozen.add(JsonObject()
                    .add("from", freeze.from)
                    .add("until", freeze.until)
                    .add("why", freeze.why)
                    .add("who", freeze.who));
-  for (const CapacityRow& row : view.groups) groups.add(JsonObject()
+  for (const CapacityRow& row : view.groups)
+    groups.add(JsonObject()
                    .add("name", row.name)
                    .add("cables", row.cables)
                    .add("live", row.live)
@@ -317,7 +319,8 @@ std::string network_metrics(const ProbeView& probes, const CapacityView& capacit
   for (const std::string& part : capacity.out) out.row(1, {{"part", part}, {"state", "out"}});
   for (const std::string& part : capacity.suspected)
     out.row(1, {{"part", part}, {"state", "suspected"}});
-  out.family("uplink_capacity_ratio", "Share of uplink capacity in service; groups that lack some.");
+  out.family("uplink_capacity_ratio",
+             "Share of uplink capacity in service; groups that lack some.");
   for (const CapacityRow& row : capacity.groups) out.row(row.share, {{"group", row.name}});
   out.family("parts_out", "Parts out of service by weft.");
   out.row(static_cast<double>(capacity.out.size()), {});

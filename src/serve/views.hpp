@@ -13,9 +13,9 @@
 #include "base/timestamp.hpp"
 #include "model/events/record.hpp"
 #include "model/fabric/fabric.hpp"
-#include "operate/repair/repair.hpp"
 #include "observe/telemetry/catalogue.hpp"
 #include "observe/telemetry/inventory.hpp"
+#include "operate/repair/repair.hpp"
 #include "port/store.hpp"
 #include "serve/service.hpp"
 
@@ -36,10 +36,10 @@ struct CapacityView {
   bool kill_switch = false;
   double rack_share = 0, plane_share = 0, demand_share = 0;  // that the policy keeps in reserve
   std::uint32_t out_max = 0;
-  std::vector<std::string> out, suspected;     // parts
+  std::vector<std::string> out, suspected;      // parts
   std::vector<operate::repair::Freeze> frozen;  // not over yet
-  std::vector<CapacityRow> groups;             // that lack something, least first
-  std::size_t groups_whole = 0;                // the others
+  std::vector<CapacityRow> groups;              // that lack something, least first
+  std::size_t groups_whole = 0;                 // the others
 };
 // Cost: O(links).
 CapacityView capacity_view(const operate::repair::Repair& repair, Timestamp now);

@@ -178,7 +178,8 @@ TEST_CASE("views of the network: cables, probes, capacity, feeds, and the same a
   CHECK(capacity["groups_whole"].get<int>() + capacity["groups"].size() == 8);
   const std::string metrics = life.controller().metrics({world.now});
   for (const char* wanted :
-       {"weft_rack_loss_ratio{rack=\"rack:2\"} 0.05\n", "weft_rack_rtt_p99_seconds{rack=\"rack:2\"} 9e-06\n",
+       {"weft_rack_loss_ratio{rack=\"rack:2\"} 0.05\n",
+        "weft_rack_rtt_p99_seconds{rack=\"rack:2\"} 9e-06\n",
         "weft_link_loss_ratio{link=\"rtsw:0->ctsw:1\"} 0.1\n", "weft_links{which=\"probed\"} 6\n",
         "weft_cases_open_by_kind{kind=\"cable\"} 1\n"})
     CHECK_MESSAGE(metrics.find(wanted) != std::string::npos, wanted);

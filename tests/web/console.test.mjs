@@ -123,6 +123,9 @@ async function caseList(page, base, name) {
   await page.keyboard.press('Enter');
   await page.keyboard.press('Enter');
   await wait(page, () => document.querySelector('h1')?.textContent === 'optic at rtsw:17--ctsw:2');
+  await page.keyboard.press('g');
+  await page.keyboard.press('e');
+  await wait(page, () => document.querySelector('h1')?.textContent === 'Feeds');
   // All of them.
   await visit(page, base, 'cases?sort=root', () => document.querySelector('#more') !== null);
   await page.click('#more');

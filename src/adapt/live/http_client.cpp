@@ -238,12 +238,14 @@ Result<std::string> get_text(HttpClient& client, const std::string& path, const 
   };
   const Watchdog watchdog(client, std::chrono::steady_clock::now() + timeout);
   const auto answer = client.use([&](httplib::ClientImpl& http) { return http.send(request); });
-  if (!answer) return fail(Errc::io, {}, "the service does not answer: " + client.trouble(answer.error()));
+  if (!answer)
+    return fail(Errc::io, {}, "the service does not answer: " + client.trouble(answer.error()));
   if (answer->status == 200) return text;
   const auto problem = JsonLine::parse(text, {});
   const std::string why = problem ? problem->node().member("detail").text().value_or("") : "";
-  return fail(answer->status == 404 ? Errc::unknown : Errc::value, {},
-              fmt::format("the service answers {}{}{}", answer->status, why.empty() ? "" : ": ", why));
+  return fail(
+      answer->status == 404 ? Errc::unknown : Errc::value, {},
+      fmt::format("the service answers {}{}{}", answer->status, why.empty() ? "" : ": ", why));
 }
 
 }  // namespace weft::adapt::live

@@ -1,4 +1,5 @@
-// Scripts and styles of the report page and of the service's console, built from web/report and generated as source at build time.
+// Scripts and styles of the report page and of the service's console, built from web/report and
+// generated as source at build time.
 #pragma once
 
 #include <string_view>

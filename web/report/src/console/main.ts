@@ -76,7 +76,9 @@ function open() {
   window.scrollTo(0, 0);
 }
 
-// "/" searches and Enter goes to what was found, "g" and a page's first letter goes there, j and k walk through the cases.
+const goTo: Record<string, string> =
+  {c: 'cases', f: 'fabric', p: 'probes', m: 'minutes', a: 'capacity', e: 'feeds'};
+// "/" searches and Enter goes to what was found, "g" and one of these goes there, j and k walk through the cases.
 let wantsPage = false;
 function keys(event: KeyboardEvent) {
   const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
@@ -85,7 +87,7 @@ function keys(event: KeyboardEvent) {
     event.preventDefault();
   }
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-  const page = names.find((name) => name[name === 'capacity' ? 2 : 0] === event.key);
+  const page = goTo[event.key];
   const rows = [...main.querySelectorAll<HTMLElement>('tbody tr > :first-child a, tbody tr > :nth-child(2) a')];
   const at = rows.indexOf(document.activeElement as HTMLElement);
   if (wantsPage && page !== undefined) location.hash = `#/${page}`;
