@@ -158,7 +158,7 @@ export class CasePage {
           relations[row.relation] ?? row.relation, format.count(row.records), time(row.last)]))));
   }
 
-  private showRepair() {
+  showRepair() {
     const repair = this.live.repairOf.get(this.id);
     // While a reason is being written its field stays.
     if (this.repair.contains(document.activeElement) && this.repair.querySelector('input')?.value !== '') return;

@@ -5,6 +5,7 @@ type Listener = (about: {cases: Set<string>; all: boolean}) => void;
 
 const isOpen = (standing: string) => standing === 'open' || standing === 'provisional';
 const redrawMs = 250;  // at most so often, whatever comes
+const capacityMs = 2000;
 
 export class Live {
   readonly cases = new Map<string, Case>();      // that are open
@@ -77,10 +78,17 @@ export class Live {
   }
 
   private capacityAt = 0;
-  async readCapacity() {
-    const now = Date.now();
-    if (now - this.capacityAt < 2000) return;  // it costs a walk over all links
-    this.capacityAt = now;
+  private capacityTimer = 0;
+  // At most every two seconds, for it costs a walk over all links; what is asked for earlier, later.
+  async readCapacity(): Promise<void> {
+    const early = this.capacityAt + capacityMs - Date.now();
+    if (early > 0) {
+      if (this.capacityTimer === 0) this.capacityTimer = window.setTimeout(() => void this.readCapacity(), early);
+      return;
+    }
+    window.clearTimeout(this.capacityTimer);
+    this.capacityTimer = 0;
+    this.capacityAt = Date.now();
     this.capacity = await ask<Capacity>('/v1/capacity').catch(() => this.capacity);
     this.tell('', true);
   }

@@ -47,7 +47,10 @@ function viewOf(name: string, rest: string, query: URLSearchParams): View {
   if (name === 'case') {
     const id = decodeURIComponent(rest);
     const page = new CasePage(live, id);
-    return {root: page.root, update: (cases, all) => { if (all || cases.has(id)) void page.read(); }};
+    return {root: page.root, update: (cases, all) => {
+      if (cases.has(id)) void page.read();
+      else if (all) page.showRepair();  // repairs are read after the cases
+    }};
   }
   if (name === 'fabric') return slow(new FabricPage(live));
   if (name === 'probes') return slow(new ProbePage(live));

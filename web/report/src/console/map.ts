@@ -34,7 +34,7 @@ export function neighbourhood(fabric: Fabric, root: string[]) {
       svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${root.join(' and ')} and what they are cabled to`},
           ...lines, ...nodes(below, tier.row_names, height - 34, rows), ...nodes(above, tier.column_names, 34, columns)),
       el('figcaption', {}, el('small', {}, `${tier.columns} above, ${tier.rows} below` +
-        (cables.length > most ? `; ${most} of ${cables.length} cables` : ''))));
+        (cables.length > most ? `; at most ${most} of each are drawn` : ''))));
   }
   return undefined;
 }
