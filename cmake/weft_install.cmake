@@ -8,6 +8,9 @@ install(FILES ${packaging}/weft-agent.service DESTINATION lib/systemd/system COM
 install(FILES ${packaging}/weft.sysusers DESTINATION lib/sysusers.d RENAME weft.conf COMPONENT weft)
 install(FILES ${packaging}/serve.env ${packaging}/serve.yaml
   DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/weft COMPONENT weft)
+install(FILES ${packaging}/prometheus/prometheus.yml ${packaging}/prometheus/weft.rules.yml
+              ${packaging}/prometheus/grafana.json
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/weft COMPONENT weft)
 install(FILES ${packaging}/agent.env DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/weft COMPONENT weft-agent)
 install(FILES ${PROJECT_SOURCE_DIR}/docs/install.md ${PROJECT_SOURCE_DIR}/docs/serve.md
   DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/weft COMPONENT weft)

@@ -60,6 +60,7 @@ class Commands {
 
 void add_agent(Commands& commands);
 void add_bulk(Commands& commands);
+void add_case(Commands& commands);
 void add_colltrace(Commands& commands);
 void add_explain(Commands& commands);
 void add_export(Commands& commands);

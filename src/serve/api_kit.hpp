@@ -126,6 +126,15 @@ class FakeService final : public Service {
     return JsonObject().add("minutes", (to.ns - from.ns) / ns_per_minute).text();
   }
   Result<std::string> ledger() override { return std::string(R"({"repairs":[]})"); }
+  Result<std::string> view(View view) override {
+    return JsonObject().add("view", static_cast<int>(view)).text();
+  }
+  Result<std::string> records(const RecordWish& wish) override {
+    JsonList items;
+    for (const std::string& id : wish.ids)
+      if (id != "none") items.add(JsonObject().add("id", id).add("line", "said"));
+    return JsonObject().add("items", items).add("missing", JsonList()).text();
+  }
   std::string metrics() override { return "# TYPE weft_cases gauge\nweft_cases 2\n"; }
   Health health() override {
     return {true, !is_broken, is_broken ? "the disk is full" : "", cases_open};

@@ -272,7 +272,7 @@ TEST_CASE("the status page shows open cases, and takes no text for HTML") {
                      document("case", "c3", 2, R"({"id":"c3","standing":"open","cause":7})"),
                      document("repair", "r", 3, R"({"stage":"drained","cases":[{"id":"c1"}]})"),
                      document("repair", "x", 4, R"({"stage":"drained","cases":["c3",7,{}]})")}}));
-  Answer answer = call(*bed.api, "GET", "/");
+  Answer answer = call(*bed.api, "GET", "/status");
   CHECK(answer.status == 200);
   CHECK(answer.headers["content-security-policy"].find("default-src 'none'") == 0);
   CHECK(answer.body.find("&lt;b&gt;&amp;&quot;x") != std::string::npos);
@@ -291,7 +291,7 @@ TEST_CASE("the status page says how many cases there are, not how many it shows"
                                                     i, i % 2 == 0 ? "open" : "provisional")));
   REQUIRE(bed.store.commit(commit));
   bed.service.cases_open = 513;
-  const Answer answer = call(*bed.api, "GET", "/");
+  const Answer answer = call(*bed.api, "GET", "/status");
   CHECK(answer.body.find("<h2>513 open, the 200 most recently changed are shown</h2>") !=
         std::string::npos);
   CHECK(answer.body.find("<td class=n>42<td>") != std::string::npos);
@@ -366,7 +366,8 @@ TEST_CASE("roles: every route lets in whom it should, and nobody else") {
     }
   }
   // Browsers know another way, and commands know who wanted them.
-  CHECK(call(*bed.api, "GET", "/", "", "Authorization: Basic OnJlYWQtdG9rZW4=\r\n").status == 200);
+  CHECK(call(*bed.api, "GET", "/status", "", "Authorization: Basic OnJlYWQtdG9rZW4=\r\n").status ==
+        200);
   CHECK(call(*bed.api, "PUT", "/v1/kill-switch", R"({"reason":"r"})",
              "Authorization: Bearer operate-token\r\n")
             .status == 200);

@@ -56,7 +56,8 @@ Controller::Controller(const Context& context, const ControllerSettings& setting
       publisher_(context.settled, context.provisional),
       probe_monitor_(context.fabric, settings.probe_monitor),
       repair_(context.fabric, std::move(policy)),
-      failing_(context.fabric) {}
+      failing_(context.fabric),
+      feeds_(context.fabric) {}
 
 Status Controller::restore(Timestamp now, const std::function<bool()>& is_cancelled) {
   WEFT_TRY_STATUS(restore_cases());
@@ -134,6 +135,8 @@ void Controller::learn(std::span<const port::StoredEvent> events, Timestamp now)
   intake_.keep(events, said, seen);
   note_orders(said);
   failing_.add(said.records);
+  feeds_.add(said.records);
+  for (const model::Evidence& row : seen.rows) feeds_.add_prober(row.src, row.t);
   WEFT_CHECK(said.records.rows.size() == said.numbers.size());
   for (std::size_t i = 0; i < said.numbers.size(); ++i)
     publisher_.add(said.records, said.records.rows[i], said.numbers[i]);
@@ -407,7 +410,21 @@ std::string Controller::ledger() const {
   return to_json(repair::repair_stats(rows, repair_.policy(), {-timestamp_ns_max}, end_of_time));
 }
 
-std::string Controller::metrics() const {
+std::string Controller::view(View view, Timestamp now) const {
+  switch (view) {
+    case View::fabric:
+      return fabric_view(context_.fabric);
+    case View::capacity:
+      return to_json(capacity_view(repair_, now));
+    case View::probes:
+      return to_json(probe_monitor_.view(now));
+    case View::feeds:
+      return feeds_.json();
+  }
+  return "{}";
+}
+
+std::string Controller::metrics(Timestamp now) const {
   std::string out;
   const auto add = [&](std::string_view name, std::string_view type, std::string_view help,
                        std::uint64_t value) {
@@ -447,7 +464,10 @@ std::string Controller::metrics() const {
   add("orders_total", "counter", "Orders given to actuators.", counts_.orders);
   add("commits_total", "counter", "Commits of the store.", counts_.commits);
   add("commit_failures_total", "counter", "Commits that the store rejected.", counts_.failures);
-  return out;
+  std::map<std::string, std::uint64_t> kinds;
+  for (const auto& [id, state] : open_)
+    if (const auto c = publisher_.find(id)) ++kinds[std::string(to_text(c->kind))];
+  return out + network_metrics(probe_monitor_.view(now), capacity_view(repair_, now), kinds);
 }
 
 }  // namespace weft::serve

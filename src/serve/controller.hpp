@@ -26,6 +26,7 @@
 #include "serve/intake.hpp"
 #include "serve/probe_monitor.hpp"
 #include "serve/service.hpp"
+#include "serve/views.hpp"
 
 namespace weft::serve {
 
@@ -94,7 +95,13 @@ class Controller {
 
   // What was made public since the last call.
   std::vector<Announcement> announcements() { return std::exchange(announcements_, {}); }
-  std::string metrics() const;
+  std::string metrics(Timestamp now) const;
+  std::string view(View view, Timestamp now) const;
+  // As Service has it; reads events from number `event` on. Any thread.
+  Result<std::string> records(const RecordWish& wish, std::uint64_t event) const {
+    return records_view({context_.fabric, context_.inventory, context_.catalogue}, store_, wish,
+                        event);
+  }
   const operate::repair::Repair& repair() const { return repair_; }
   // A number at or before that of the first event received at or after `t`.
   std::uint64_t event_before(Timestamp t) const;
@@ -135,6 +142,7 @@ class Controller {
   };
   std::map<std::string, OrderedOut> ordered_out_;
   FailingFlows failing_;
+  FeedLog feeds_;
   std::uint64_t replay_from_ = 1, forgotten_ = 1;
   // While restoring: cases of before may lack records that were not read, and are no news.
   Timestamp truncated_before_{std::numeric_limits<std::int64_t>::min()};

@@ -358,8 +358,18 @@ Result<std::string> ControllerThread::ledger() {
   return ask([&] { return controller_.ledger(); });
 }
 
+Result<std::string> ControllerThread::view(View view) {
+  return ask([&] { return controller_.view(view, clock_.wall()); });
+}
+
+Result<std::string> ControllerThread::records(const RecordWish& wish) {
+  const std::uint64_t event =
+      ask([&] { return controller_.event_before({wish.since.ns - ns_per_minute}); });
+  return controller_.records(wish, event);
+}
+
 std::string ControllerThread::metrics() {
-  std::string out = ask([&] { return controller_.metrics(); });
+  std::string out = ask([&] { return controller_.metrics(clock_.wall()); });
   const std::scoped_lock lock(mutex_);
   out += fmt::format(
       "# HELP weft_busy_total Batches rejected because the queue was full.\n# TYPE weft_busy_total "

@@ -60,6 +60,8 @@ class ControllerThread final : public Service {
   Status command(const Command& command) override;
   Result<std::string> sli(Timestamp from, Timestamp to) override;
   Result<std::string> ledger() override;
+  Result<std::string> view(View view) override;
+  Result<std::string> records(const RecordWish& wish) override;
   std::string metrics() override;
   Health health() override;
 

@@ -8,10 +8,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/markup.hpp"
 #include "os/digest.hpp"
+#include "plan/report/assets.hpp"
 #include "serve/auth.hpp"
 #include "serve/listing.hpp"
 
@@ -39,7 +41,7 @@ const live = document.getElementById('live');
 let waiting = false;
 async function refresh() {
   waiting = false;
-  const reply = await fetch('/', {cache: 'no-store'});
+  const reply = await fetch(location.pathname, {cache: 'no-store'});
   if (!reply.ok) return;
   const fresh = new DOMParser().parseFromString(await reply.text(), 'text/html');
   document.querySelector('main').replaceWith(fresh.querySelector('main'));
@@ -107,7 +109,33 @@ std::string case_row(const port::Document& row, const std::string& stage) {
                      escape_markup(row.id));
 }
 
+// Of a page with this style and script, given by their hashes, and nothing from elsewhere.
+std::pair<std::string, std::string> content_policy(std::string_view style_hash,
+                                                   std::string_view script_hash) {
+  return {"Content-Security-Policy",
+          fmt::format("default-src 'none'; connect-src 'self'; style-src 'sha256-{}'; "
+                      "script-src 'sha256-{}'; base-uri 'none'; form-action 'none'; "
+                      "frame-ancestors 'none'",
+                      style_hash, script_hash)};
+}
+
 }  // namespace
+
+Result<Reply> console_page(port::Store& store, const Health& health) {
+  const plan::report::PageAssets& built = plan::report::console_assets;
+  if (built.script.empty()) return status_page(store, health);
+  Reply out;
+  out.type = "text/html; charset=utf-8";
+  out.body = fmt::format(
+      "<!doctype html><html lang=en><meta charset=utf-8><title>weft</title>\n"
+      "<meta name=viewport content=\"width=device-width\">\n<style>{}</style>\n"
+      "<div id=console></div>\n<script>{}</script></html>\n",
+      built.style, built.script);
+  constexpr std::string_view prefix = "sha256-";
+  out.headers.push_back(content_policy(built.style_hash.substr(prefix.size()),
+                                       built.script_hash.substr(prefix.size())));
+  return out;
+}
 
 Result<Reply> status_page(port::Store& store, const Health& health) {
   WEFT_TRY(const auto cases, open_cases(store));
@@ -132,12 +160,7 @@ Result<Reply> status_page(port::Store& store, const Health& health) {
           : "<table><tr><th>since<th>cause<th>root<th>state<th>records<th>repair<th>case\n" + rows +
                 "</table>\n",
       script);
-  out.headers.emplace_back(
-      "Content-Security-Policy",
-      fmt::format("default-src 'none'; connect-src 'self'; style-src 'sha256-{}'; "
-                  "script-src 'sha256-{}'; base-uri 'none'; form-action 'none'; "
-                  "frame-ancestors 'none'",
-                  sha256_base64(style), sha256_base64(script)));
+  out.headers.push_back(content_policy(sha256_base64(style), sha256_base64(script)));
   return out;
 }
 

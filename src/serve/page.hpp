@@ -12,5 +12,7 @@ namespace weft::serve {
 // One HTML file without other files, which reads itself anew when events come.
 // Fails: Errc::io.
 Result<Reply> status_page(port::Store& store, const Health& health);
+// The console: one HTML file that reads the API. Where it could not be built, the status page.
+Result<Reply> console_page(port::Store& store, const Health& health);
 
 }  // namespace weft::serve

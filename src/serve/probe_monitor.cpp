@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -36,7 +38,8 @@ std::string_view kind_of(Finding finding) {
   return "info";
 }
 
-constexpr std::size_t flows_max = 16;  // that a verdict names
+constexpr std::size_t flows_max = 16;            // that a verdict names
+constexpr std::size_t links_shown_max = 20'000;  // in a view
 
 // Whether the link is the entity, or one of it.
 bool is_of(const model::Fabric& fabric, const localise::Entity& entity, model::LinkId link) {
@@ -182,6 +185,42 @@ std::vector<port::Flow> ProbeMonitor::failing(const localise::Entity& entity) co
   std::vector<port::Flow> out;
   for (std::size_t i = 0; i < worst.size() && i < flows_max; ++i)
     out.push_back(std::move(worst[i].second));
+  return out;
+}
+
+ProbeView ProbeMonitor::view(Timestamp now) const {
+  ProbeView out;
+  std::map<model::ScopeId, std::uint32_t> racks;
+  const auto rack_of = [&](model::NodeId node) {
+    const model::ScopeId rack = fabric_.enclosing(node, model::ScopeKind::rack);
+    const auto [at, is_new] = racks.emplace(rack, static_cast<std::uint32_t>(racks.size()));
+    if (is_new) out.racks.push_back(rack.valid() ? fabric_.name(rack) : "no rack");
+    return at->second;
+  };
+  std::vector<ProbeCount> links(fabric_.link_count());
+  for (const Row& row : rows_) {
+    const model::Evidence& e = row.evidence;
+    if (e.t.ns < now.ns - settings_.keep_ns) continue;
+    ++out.rows;
+    if (out.from.ns == 0 || e.t < out.from) out.from = e.t;
+    out.to = std::max(out.to, e.t);
+    if (row.path.empty()) ++out.rows_without_path;
+    const auto ends =
+        e.leg == model::Leg::back ? std::array{e.dst, e.src} : std::array{e.src, e.dst};
+    const std::uint32_t from = rack_of(ends[0]), to = rack_of(ends[1]);
+    out.pairs[{from, to}].add(e.sent, e.lost, e.rtt_p99_us);
+    for (const model::LinkId link : row.path) links[link.index()].add(e.sent, e.lost, e.rtt_p99_us);
+  }
+  for (const model::LinkId link : fabric_.links()) {
+    if (!fabric_.on_wire(link)) continue;
+    ++out.links_all;
+    if (links[link.index()].sent == 0) continue;
+    ++out.links_probed;
+    out.links.push_back({fabric_.name(link), links[link.index()]});
+  }
+  std::ranges::stable_sort(out.links, std::ranges::greater(),
+                           [](const ProbeView::Link& link) { return link.count.lost; });
+  out.links.resize(std::min(out.links.size(), links_shown_max));
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "model/events/evidence.hpp"
 #include "observe/localise/localise.hpp"
 #include "port/actuator.hpp"
+#include "serve/views.hpp"
 
 namespace weft::serve {
 
@@ -42,6 +43,9 @@ class ProbeMonitor {
   // probe_latency; starved hosts and links without traffic are kind info.
   // Cost: that of Localiser::run over the rows kept.
   std::vector<std::string> look(Timestamp now);
+
+  // What the rows of the last `keep_ns` say of racks and links. Cost: O(links of their paths).
+  ProbeView view(Timestamp now) const;
 
   // When look() has something to do; none: not before more rows come.
   std::optional<Timestamp> next_due() const {

@@ -6,7 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include "base/json_line.hpp"
 #include "base/json_text.hpp"
+#include "base/text.hpp"
 #include "serve/event_feed.hpp"
 #include "serve/listing.hpp"
 #include "serve/page.hpp"
@@ -246,6 +248,87 @@ void add_reading(const RouteContext& context, std::vector<Route>& out) {
                  }});
 }
 
+// How long before a case's first evidence its records may have come, and after its last change.
+constexpr std::int64_t case_slack_ns = 10 * ns_per_minute;
+
+Result<Reply> case_records(const RouteContext& context, const Call& call) {
+  WEFT_TRY(const port::Document document, context.store.document(case_kind, call.pieces.at(0)));
+  WEFT_TRY(const JsonLine line, JsonLine::parse(document.body, {"case " + document.id}));
+  const auto from = static_cast<std::size_t>(call.query.count("from", 0));
+  const auto most = static_cast<std::size_t>(call.query.count("limit", 100));
+  Errors errors;
+  RecordWish wish;
+  wish.since = {line.time("opened", document.updated, errors).ns - case_slack_ns};
+  wish.until = document.updated;
+  const JsonNode members = line.node().member("members");
+  for (std::size_t i = from; i < members.size() && wish.ids.size() < most; ++i)
+    wish.ids.push_back(members.item(i).member("record").text().value_or(""));
+  WEFT_TRY(std::string body, context.service.records(wish));
+  return json_reply(std::move(body));
+}
+
+Result<Reply> record(const RouteContext& context, const Call& call) {
+  RecordWish wish{.ids = {call.pieces.at(0)}, .since = {}, .until = end_of_time};
+  wish.since = call.query.time("since", {});
+  WEFT_TRY(const std::string body, context.service.records(wish));
+  WEFT_TRY(const JsonLine line, JsonLine::parse(body, {}));
+  const auto found = line.node().member("items");
+  if (found.size() == 0)
+    return fail(Errc::unknown, {}, fmt::format("no record {} is kept", quote(call.pieces.at(0))),
+                "give `since`, a time shortly before it was received: 500,000 events are read");
+  // The one item of the list, as it was written.
+  const std::size_t begin = body.find('['), end = body.rfind(",\"missing\"");
+  return json_reply(body.substr(begin + 1, end - begin - 2));
+}
+
+void add_console(const RouteContext& context, std::vector<Route>& out) {
+  out.push_back({.method = "GET",
+                 .path = "/v1/records/{id}",
+                 .id = "readRecord",
+                 .summary = "A record with the line that was said",
+                 .role = Role::read,
+                 .query = {{.name = "since",
+                            .meaning = "received after this; events are read from here",
+                            .type = time}},
+                 .reply_schema = "Record",
+                 .problems = {503},
+                 .handler = [context](const Call& call) { return record(context, call); }});
+  out.push_back({.method = "GET",
+                 .path = "/v1/cases/{id}/records",
+                 .id = "readCaseRecords",
+                 .summary = "Listed members of a case with the lines that were said",
+                 .role = Role::read,
+                 .query = {{.name = "from", .meaning = "start at this member", .type = count},
+                           {.name = "limit",
+                            .meaning = "how many; default 100",
+                            .type = count,
+                            .least = 1,
+                            .most = page_rows_max}},
+                 .reply_schema = "Records",
+                 .problems = {503},
+                 .handler = [context](const Call& call) { return case_records(context, call); }});
+  const auto add_view = [&](std::string_view path, std::string_view id, View view,
+                            std::string_view schema, std::string_view summary) {
+    out.push_back({.method = "GET",
+                   .path = path,
+                   .id = id,
+                   .summary = summary,
+                   .role = Role::read,
+                   .reply_schema = schema,
+                   .handler = [context, view](const Call&) -> Result<Reply> {
+                     WEFT_TRY(std::string body, context.service.view(view));
+                     return json_reply(std::move(body));
+                   }});
+  };
+  add_view("/v1/fabric", "readFabric", View::fabric, "Fabric", "Switches and the cables between");
+  add_view("/v1/capacity", "readCapacity", View::capacity, "Capacity",
+           "Parts out of service, kill switch, freezes and the uplink capacity that is left");
+  add_view("/v1/probes", "readProbes", View::probes, "Probes",
+           "Recent probes by pair of racks and by link");
+  add_view("/v1/feeds", "readFeeds", View::feeds, "Feeds",
+           "When each device was last heard, and messages that were not understood");
+}
+
 Result<Reply> run(const RouteContext& context, const Command& command, std::string_view name) {
   WEFT_TRY_STATUS(context.service.command(command));
   return json_reply(JsonObject()
@@ -418,8 +501,18 @@ void add_watching(const RouteContext& context, std::vector<Route>& out) {
                  }});
   out.push_back({.method = "GET",
                  .path = "/",
+                 .id = "console",
+                 .summary = "The console, for human readers; where it was not built, as /status",
+                 .role = Role::read,
+                 .reply_type = "text/html",
+                 .problems = {503},
+                 .handler = [context](const Call&) {
+                   return console_page(context.store, context.service.health());
+                 }});
+  out.push_back({.method = "GET",
+                 .path = "/status",
                  .id = "statusPage",
-                 .summary = "Open cases, for human readers",
+                 .summary = "Open cases as one table, for human readers",
                  .role = Role::read,
                  .reply_type = "text/html",
                  .problems = {503},
@@ -434,6 +527,7 @@ std::vector<Route> make_routes(const RouteContext& context) {
   std::vector<Route> out;
   add_feeds(context, out);
   add_reading(context, out);
+  add_console(context, out);
   add_commands(context, out);
   add_watching(context, out);
   out.push_back({.method = "GET",

@@ -46,6 +46,15 @@ struct Command {
   Timestamp until;
 };
 
+// What the console shows of the network now.
+enum class View : std::uint8_t { fabric, capacity, probes, feeds };
+
+// Records by id that were received within a time; of ids that repeat the first.
+struct RecordWish {
+  std::vector<std::string> ids;
+  Timestamp since, until;
+};
+
 struct Health {
   bool is_alive = true;  // its loop turns
   bool is_ready = true;  // and it can take lines: the store works
@@ -72,6 +81,11 @@ class Service {
   virtual Result<std::string> sli(Timestamp from, Timestamp to) = 0;
   // JSON: times to repair by part and problem type, repeat offenders, no-fault-found ratio.
   virtual Result<std::string> ledger() = 0;
+  // JSON, as the schema of the view's path in the OpenAPI document says.
+  virtual Result<std::string> view(View view) = 0;
+  // {"items": [{"id", "seq", "received", "feed", "line", "record"}], "missing": [ids]}.
+  // Fails: Errc::io.
+  virtual Result<std::string> records(const RecordWish& wish) = 0;
   // Prometheus text format.
   virtual std::string metrics() = 0;
   virtual Health health() = 0;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "controller_kit.hpp"
 #include "port/test_store.hpp"
@@ -106,6 +107,82 @@ TEST_CASE("feeds are read back in the order of their events") {
   const auto before = cases(life);
   life.pass(second);
   CHECK(cases(life) == before);
+}
+
+TEST_CASE("a record is found with the line that was said, by its own id or its event's") {
+  World world;
+  Life life(world);
+  REQUIRE(life.say({Life::record("a", world.now, "rtsw:1->ctsw:2", "link_down"),
+                    Life::record("e1", world.now, "rtsw:2->ctsw:2", "link_down")}));
+  REQUIRE(life.say({"<187>Nov 23 10:00:00 rtsw-1 flux capacitor 1 is out of phase",
+                    "<187>Nov 23 10:00:00 rtsw-1 flux capacitor 2 is out of phase"},
+                   serve::Feed::syslog));
+  const auto found = life.controller().records(
+      {.ids = {"a", "e1", "e4", "e9", "b"}, .since = {}, .until = end_of_time}, 1);
+  REQUIRE(found.has_value());
+  const auto body = nlohmann::json::parse(*found);
+  REQUIRE(body["items"].size() == 3);
+  CHECK(body["items"][0]["seq"] == 1);
+  CHECK(body["items"][0]["record"]["entity"] == "rtsw:1->ctsw:2");
+  CHECK(body["items"][0]["record"]["kind"] == "link_down");
+  // Somebody gave a record the name that an event would have: an event with a name has no other.
+  CHECK(body["items"][1]["id"] == "e1");
+  CHECK(body["items"][1]["seq"] == 2);
+  CHECK(body["items"][2]["feed"] == "syslog");
+  const std::string line = body["items"][2]["line"];
+  CHECK(line.ends_with("flux capacitor 2 is out of phase"));
+  CHECK(body["items"][2]["record"]["kind"] == "info");
+  CHECK(body["missing"] == nlohmann::json{"e9", "b"});
+}
+
+TEST_CASE("views of the network: cables, probes, capacity, feeds, and the same as metrics") {
+  World world;
+  Life life(world);
+  const auto view = [&](serve::View of) {
+    return nlohmann::json::parse(life.controller().view(of, {world.now}));
+  };
+  const auto fabric = view(serve::View::fabric);
+  REQUIRE(fabric["tiers"].size() == 1);
+  CHECK(fabric["tiers"][0]["rows"] == "rtsw");
+  CHECK(fabric["tiers"][0]["cables"].size() == 16);
+  CHECK(fabric["tiers"][0]["racks"] == nlohmann::json{"rack:0", "rack:1", "rack:2", "rack:3"});
+  // A tenth is lost from rack 0 to rack 2; nothing the other way, which is older than is kept.
+  const auto row = [&](std::int64_t t, int from, int to, int lost) {
+    return fmt::format(
+        R"({{"t":"{}","src":"nic:{}","dst":"nic:{}","sport":1,"class":"0","leg":"forward",)"
+        R"("path":["nic:{}->rtsw:{}","rtsw:{}->ctsw:1","ctsw:1->rtsw:{}","rtsw:{}->nic:{}"],)"
+        R"("sent":100,"lost":{},"late":0,"rtt_us":{{"p50":5,"p99":9}}}})",
+        t, 2 * from, 2 * to, 2 * from, from, from, to, to, 2 * to, lost);
+  };
+  REQUIRE(life.say({row(world.now - second, 0, 2, 10), row(world.now - second, 1, 2, 0)},
+                   serve::Feed::evidence));
+  REQUIRE(life.say({row(world.now - 60 * second, 2, 0, 50)}, serve::Feed::evidence));
+  const auto probes = view(serve::View::probes);
+  CHECK(probes["rows"] == 2);
+  CHECK(probes["links_probed"] == 6);
+  CHECK(probes["links_all"] == 2 * (16 + 8));
+  CHECK(probes["racks"] == nlohmann::json{"rack:0", "rack:2", "rack:1"});
+  CHECK(probes["pairs"].size() == 2);
+  CHECK(probes["links"][0]["lost"] == 10);
+  REQUIRE(life.say({Life::record("a", world.now, "rtsw:1->ctsw:2", "link_down"),
+                    Life::record("b", world.now, "ctsw:2->rtsw:1", "link_down")}));
+  life.pass(2 * second);
+  const auto feeds = view(serve::View::feeds);
+  CHECK(feeds["silent_switches"].size() == 6);
+  CHECK(feeds["speakers"].size() == 5);  // rtsw:1, ctsw:2 and three probers
+  // Believed and drained, or on its way there: a quarter of the rack's uplinks.
+  const auto capacity = view(serve::View::capacity);
+  CHECK(capacity["kill_switch"] == false);
+  CHECK(capacity["groups"][0]["name"] == "rtsw:1");
+  CHECK(capacity["groups"][0]["share_without_suspects"] == 0.75);
+  CHECK(capacity["groups_whole"].get<int>() + capacity["groups"].size() == 8);
+  const std::string metrics = life.controller().metrics({world.now});
+  for (const char* wanted :
+       {"weft_rack_loss_ratio{rack=\"rack:2\"} 0.05\n",
+        "weft_rack_rtt_p99_seconds{rack=\"rack:2\"} 9e-06\n",
+        "weft_link_loss_ratio{link=\"rtsw:0->ctsw:1\"} 0.1\n", "weft_links{which=\"probed\"} 6\n",
+        "weft_cases_open_by_kind{kind=\"cable\"} 1\n"})
+    CHECK_MESSAGE(metrics.find(wanted) != std::string::npos, wanted);
 }
 
 TEST_CASE("a store that fails costs time and nothing else") {

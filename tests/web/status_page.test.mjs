@@ -1,4 +1,4 @@
-// node status_page.test.mjs WEFT [SCREENSHOT]: the page of a running service in Chromium, with
+// node status_page.test.mjs WEFT [SCREENSHOT]: the plain page of a running service in Chromium, with
 // hundreds of broken cables and repairs under way, against what its API says of them.
 // Exit status 77 means skipped.
 import assert from 'node:assert/strict';
@@ -79,7 +79,7 @@ const shown = (page) => page.evaluate(() => ({
 async function check(base, page) {
   const wanted = racks * spines;
   await until('the cases', async () => (await open_cases(base)).length === wanted);
-  await page.goto(base);
+  await page.goto(`${base}/status`);
   // What is published early may still change: the last of four records come, a case gets another
   // id. Page and API are compared once all is settled.
   const stages = new Map();

@@ -22,10 +22,9 @@ install_packages() {
 
 build_page() {
   mkdir -p "$directory" && install_packages || return 1
-  rm -rf "$directory/src" && cp -R "$web/src" "$web/tsconfig.json" "$web/vite.config.js" "$directory" || return 1
+  rm -rf "$directory/src" && cp -R "$web/src" "$web/package.json" "$web/tsconfig.json" "$web/vite.config.js" "$directory" || return 1
   (cd "$directory" && run_tool "$NPM" run --silent build -- --logLevel error) || return 1
-  run_tool "$NODE" "$web/embed.mjs" "$directory/dist/report.js" "$directory/dist/report.css" \
-    "$directory/node_modules/uplot/LICENSE" "$out"
+  run_tool "$NODE" "$web/embed.mjs" "$directory/dist" "$directory/node_modules/uplot/LICENSE" "$out"
 }
 
 rm -f "$out.missing"
@@ -36,7 +35,7 @@ if [ "${PAGE_REQUIRED:-0}" = 1 ]; then
 fi
 cat >&2 <<'END'
 warning: npm could not build the interactive report page (see above). weft works without it: report.html holds
-         the tables alone. Install Node.js 18 or later with npm, let npm reach its registry, and build again.
+         the tables alone, and the service's page is a table of cases. Install Node.js 18 or later with npm, let npm reach its registry, and build again.
 END
 cat >"$out" <<'END'
 // Made by web/report/build.sh where npm could not build the page.
@@ -44,7 +43,7 @@ cat >"$out" <<'END'
 
 namespace weft::plan::report {
 
-const PageAssets page_assets{};
+const PageAssets page_assets{}, console_assets{};
 
 }  // namespace weft::plan::report
 END

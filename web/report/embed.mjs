@@ -1,11 +1,11 @@
-// node embed.mjs SCRIPT STYLE LICENCE OUT.cpp
-// Writes the built assets as C++ string literals, with the hashes that the page's
-// content-security policy allows. The licence of the library in the script goes before it, because
-// every page is a copy of that library. Fails when an asset would close its own element.
+// node embed.mjs DIST LICENCE OUT.cpp
+// Writes the built assets of both pages as C++ string literals, with the hashes that a page's
+// content-security policy allows. The licence of the library in the report's script goes before it,
+// because every report is a copy of that library. Fails when an asset would close its own element.
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
 
-const [scriptPath, stylePath, licencePath, outPath] = process.argv.slice(2);
+const [dist, licencePath, outPath] = process.argv.slice(2);
 
 function read(path, element) {
   const bytes = readFileSync(path);
@@ -41,8 +41,19 @@ function comment(path) {
   return Buffer.from(`/*! This page contains uPlot.\n\n${text}\n*/\n`);
 }
 
-const script = Buffer.concat([comment(licencePath), read(scriptPath, 'script')]);
-const style = read(stylePath, 'style');
+function assets(name, page, ...before) {
+  const script = Buffer.concat([...before, read(`${dist}/${page}.js`, 'script')]);
+  const style = read(`${dist}/${page}.css`, 'style');
+  return `const PageAssets ${name}{
+    .script =
+${literal(script)},
+    .style =
+${literal(style)},
+    .script_hash = "${hash(script)}",
+    .style_hash = "${hash(style)}"};
+`;
+}
+
 writeFileSync(
   outPath,
   `// Made by web/report/embed.mjs.
@@ -50,14 +61,8 @@ writeFileSync(
 
 namespace weft::plan::report {
 
-const PageAssets page_assets{
-    .script =
-${literal(script)},
-    .style =
-${literal(style)},
-    .script_hash = "${hash(script)}",
-    .style_hash = "${hash(style)}"};
-
+${assets('page_assets', 'report', comment(licencePath))}
+${assets('console_assets', 'console')}
 }  // namespace weft::plan::report
 `,
 );

@@ -1,16 +1,21 @@
 import {defineConfig} from 'vite';
 
-// One script and one style sheet, which CMake embeds into the binary.
-export default defineConfig({
-  build: {
-    target: 'es2022',
-    outDir: 'dist',
-    lib: {
-      entry: 'src/main.ts',
-      name: 'weftReport',
-      formats: ['iife'],
-      fileName: () => 'report.js',
-      cssFileName: 'report',
+// One script and one style sheet of each page, which CMake embeds into the binary: of the report
+// by default, of the service's console by `--mode console`.
+export default defineConfig(({mode}) => {
+  const page = mode === 'console' ? 'console' : 'report';
+  return {
+    build: {
+      target: 'es2022',
+      outDir: 'dist',
+      emptyOutDir: page === 'report',
+      lib: {
+        entry: page === 'console' ? 'src/console/main.ts' : 'src/main.ts',
+        name: page === 'console' ? 'weftConsole' : 'weftReport',
+        formats: ['iife'],
+        fileName: () => `${page}.js`,
+        cssFileName: page,
+      },
     },
-  },
+  };
 });

@@ -13,6 +13,8 @@
 #include <charconv>
 #include <ctime>
 
+#include "base/json_line.hpp"
+#include "base/text.hpp"
 #include "os/tls.hpp"
 
 namespace weft::adapt::live {
@@ -201,5 +203,49 @@ Watchdog::Watchdog(HttpClient& client, std::chrono::steady_clock::time_point end
           client.stop();
         }
       }) {}
+
+Result<HttpClient> open_service(const ServiceUrl& service, const TlsFiles& files,
+                                std::chrono::milliseconds timeout) {
+  constexpr std::string_view unix_mark = "unix:";
+  const auto refuse = [&](Errc code, std::string what) {
+    return fail(code, {service.option, 0, 0}, std::move(what),
+                "write https://HOST[:PORT], http://127.0.0.1:PORT or unix:/PATH");
+  };
+  if (service.url.starts_with(unix_mark)) {
+    const std::string path = service.url.substr(unix_mark.size());
+    if (path.empty()) return refuse(Errc::parse, "a socket needs a path");
+    return HttpClient::open_local(path, timeout);
+  }
+  const auto origin = parse_origin(service.url);
+  if (!origin)
+    return refuse(Errc::parse, quote(service.url) + " is not just https, a host and a port");
+  if (!origin->is_tls() && !origin->is_this_machine())
+    return refuse(Errc::value, "without TLS the token could be read on the network");
+  return HttpClient::open(*origin, files, timeout);
+}
+
+Result<std::string> get_text(HttpClient& client, const std::string& path, const std::string& token,
+                             std::chrono::milliseconds timeout) {
+  constexpr std::size_t bytes_max = std::size_t{64} << 20;
+  httplib::Request request;
+  request.method = "GET";
+  request.path = path;
+  if (!token.empty()) request.headers.emplace("Authorization", "Bearer " + token);
+  std::string text;
+  request.content_receiver = [&](const char* data, std::size_t size, std::uint64_t, std::uint64_t) {
+    text.append(data, size);
+    return text.size() <= bytes_max;
+  };
+  const Watchdog watchdog(client, std::chrono::steady_clock::now() + timeout);
+  const auto answer = client.use([&](httplib::ClientImpl& http) { return http.send(request); });
+  if (!answer)
+    return fail(Errc::io, {}, "the service does not answer: " + client.trouble(answer.error()));
+  if (answer->status == 200) return text;
+  const auto problem = JsonLine::parse(text, {});
+  const std::string why = problem ? problem->node().member("detail").text().value_or("") : "";
+  return fail(
+      answer->status == 404 ? Errc::unknown : Errc::value, {},
+      fmt::format("the service answers {}{}{}", answer->status, why.empty() ? "" : ": ", why));
+}
 
 }  // namespace weft::adapt::live

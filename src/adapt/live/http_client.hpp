@@ -93,6 +93,18 @@ class HttpClient {
   bool is_tls_ = false;
 };
 
+// A weft service: "https://HOST[:PORT]", "http://..." on this machine, or "unix:PATH". `option` is
+// what the user gave it by. Fails: Errc::parse, Errc::value.
+struct ServiceUrl {
+  std::string url, option;
+};
+Result<HttpClient> open_service(const ServiceUrl& service, const TlsFiles& files,
+                                std::chrono::milliseconds timeout);
+// What it answers to GET, at most 64 MiB; `token`: "" for none. Fails: Errc::io; Errc::unknown on
+// 404 and Errc::value on other refusals, with the service's words.
+Result<std::string> get_text(HttpClient& client, const std::string& path, const std::string& token,
+                             std::chrono::milliseconds timeout);
+
 // Breaks a client's work off when its time is over: the library's own limits hold for each read,
 // and a peer that sends a byte a second would never meet them.
 class Watchdog {

@@ -21,26 +21,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::string_view unix_mark = "unix:";
-
-Result<HttpClient> make_client(const UplinkOptions& options) {
-  const auto refuse = [&](Errc code, std::string what) {
-    return fail(code, {"--to", 0, 0}, std::move(what),
-                "write https://HOST[:PORT], http://127.0.0.1:PORT or unix:/PATH");
-  };
-  if (options.url.starts_with(unix_mark)) {
-    const std::string path = options.url.substr(unix_mark.size());
-    if (path.empty()) return refuse(Errc::parse, "a socket needs a path");
-    return HttpClient::open_local(path, options.timeout);
-  }
-  const auto origin = parse_origin(options.url);
-  if (!origin)
-    return refuse(Errc::parse, quote(options.url) + " is not just https, a host and a port");
-  if (!origin->is_tls() && !origin->is_this_machine())
-    return refuse(Errc::value, "without TLS the token could be read on the network");
-  return HttpClient::open(*origin, options.tls, options.timeout);
-}
-
 // How a request ended.
 struct BatchAnswer {
   std::size_t acknowledged = 0;
@@ -150,7 +130,7 @@ struct Uplink::Impl {
 
   // Certificates are files that others renew: after a failure they are read again.
   void renew_client() {
-    if (auto fresh = make_client(options))
+    if (auto fresh = open_service({options.url, "--to"}, options.tls, options.timeout))
       client = *std::move(fresh);
     else
       trouble = fresh.error().text();
@@ -226,7 +206,7 @@ Uplink& Uplink::operator=(Uplink&&) noexcept = default;
 Uplink::~Uplink() = default;
 
 Result<Uplink> Uplink::open(UplinkOptions options) {
-  WEFT_TRY(HttpClient client, make_client(options));
+  WEFT_TRY(HttpClient client, open_service({options.url, "--to"}, options.tls, options.timeout));
   WEFT_TRY(Spool spool, Spool::open(options.spool));
   try {
     return Uplink(std::make_unique<Impl>(std::move(options), std::move(spool), std::move(client)));

@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+
+#include "adapt/live/http_client.hpp"
+#include "adapt/live/http_post.hpp"
+#include "base/json_line.hpp"
+#include "base/text.hpp"
+#include "cli/cli.hpp"
+#include "cli/commands.hpp"
+
+namespace weft::cli {
+namespace {
+
+struct CaseArgs {
+  std::string id, from, token, ca, certificate, key;
+  std::size_t records = 100;
+};
+
+constexpr std::chrono::milliseconds patience{30'000};
+
+// As one piece of a path.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '~';
+    out += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+std::string word(JsonNode node, std::string_view key) {
+  return node.member(key).text().value_or("");
+}
+
+// "optic at rtsw:3--ctsw:7".
+std::string cause_text(JsonNode of) {
+  const JsonNode cause = of.member("cause");
+  return word(cause, "kind") + " at " + word(cause, "entity");
+}
+
+// The words of the device where there are any, else what the record says.
+std::string said_text(JsonNode item) {
+  const JsonNode record = item.member("record");
+  if (word(item, "feed") == "syslog") {
+    const std::string line = word(item, "line");  // "@NS FROM MESSAGE"
+    const std::size_t from = line.find(' ');
+    return from == std::string::npos ? line : line.substr(line.find(' ', from + 1) + 1);
+  }
+  const std::string message = word(record.member("attrs"), "message");
+  if (!message.empty()) return message;
+  const auto value = record.member("value").number();
+  return value ? fmt::format("{} {:g}", word(record, "kind"), *value) : word(record, "kind");
+}
+
+std::string table_of(JsonNode of, JsonNode said) {
+  using Align = Table::Align;
+  Table table({{"time", Align::left},
+               {"source", Align::left},
+               {"part", Align::left},
+               {"why", Align::left},
+               {"said", Align::left}});
+  const JsonNode members = of.member("members"), items = said.member("items");
+  for (std::size_t i = 0, next = 0; i < members.size(); ++i) {
+    const JsonNode member = members.item(i), item = items.item(next);
+    const bool is_kept = word(item, "id") == word(member, "record");
+    const JsonNode record = is_kept ? item.member("record") : JsonNode();
+    if (is_kept) ++next;
+    table.add({word(record, "t"), word(record, "source"), word(record, "entity"),
+               word(member, "relation"),
+               is_kept ? said_text(item) : word(member, "record") + ", no longer kept"});
+  }
+  return table.text();
+}
+
+// Of the repairs that follow the case, the one that changed last; absent where there is none.
+JsonNode repair_of(JsonNode repairs, std::string_view id) {
+  const JsonNode items = repairs.member("items");
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const JsonNode cases = items.item(i).member("cases");
+    for (std::size_t k = 0; k < cases.size(); ++k)
+      if (word(cases.item(k), "id") == id) return items.item(i);
+  }
+  return {};
+}
+
+void print_case(JsonNode of, JsonNode said, JsonNode repair) {
+  fmt::print("case {}: {}, {:.0f} % sure\n", word(of, "id"), cause_text(of),
+             100 * of.member("confidence").number().value_or(0));
+  fmt::print("{} since {}{}{}{}{}\n", word(of, "standing"), word(of, "opened"),
+             of.member("closed") ? ", closed " : "", word(of, "closed"),
+             of.member("into") ? ", part of " : "", word(of, "into"));
+  if (!repair) {
+    fmt::print("repair: none\n");
+  } else {
+    const std::string part = word(repair, "part"), reason = word(repair, "reason");
+    fmt::print("repair: {}{}{}{}{} since {}\n", word(repair, "stage"),
+               repair.member("is_held").flag().value_or(false) ? " (on hold)" : "",
+               part.empty() ? "" : " " + part, reason.empty() ? "" : ": ", reason,
+               word(repair, "since"));
+  }
+  const std::int64_t records = of.member("records").whole().value_or(0);
+  const auto listed = static_cast<std::int64_t>(of.member("members").size());
+  fmt::print("{} records{}\n\n{}", records,
+             listed < records ? fmt::format(", {} of them below", listed) : "", table_of(of, said));
+}
+
+Status run_case(const Common& common, const CaseArgs& args) {
+  WEFT_TRY(auto client,
+           adapt::live::open_service(
+               {args.from, "--from"},
+               {.ca = args.ca, .certificate = args.certificate, .key = args.key}, patience));
+  std::string token;
+  if (!args.token.empty()) {
+    WEFT_TRY(token, adapt::live::read_secret(args.token));
+  }
+  const auto get = [&](const std::string& path) {
+    return adapt::live::get_text(client, path, token, patience);
+  };
+  const std::string path = "/v1/cases/" + escaped(args.id);
+  WEFT_TRY(const std::string of_text, get(fmt::format("{}?members={}", path, args.records)));
+  WEFT_TRY(const std::string said_text,
+           get(fmt::format("{}/records?limit={}", path, args.records)));
+  WEFT_TRY(const JsonLine of, JsonLine::parse(of_text, {"the case"}));
+  WEFT_TRY(const JsonLine said, JsonLine::parse(said_text, {"the records"}));
+  // Repairs are listed by their last change: those of open cases are among the first.
+  WEFT_TRY(const std::string repairs_text, get("/v1/repairs?limit=1000"));
+  WEFT_TRY(const JsonLine repairs, JsonLine::parse(repairs_text, {"the repairs"}));
+  const JsonNode repair = repair_of(repairs.node(), args.id);
+  if (!common.json) {
+    print_case(of.node(), said.node(), repair);
+    return {};
+  }
+  JsonObject out;
+  out.add("case", JsonText{of_text}).add("records", JsonText{said_text});
+  if (repair) {
+    WEFT_TRY(const std::string text, get("/v1/repairs/" + escaped(word(repair, "id"))));
+    out.add("repair", JsonText{text});
+  }
+  fmt::print("{}\n", std::move(out).text());
+  return {};
+}
+
+}  // namespace
+
+void add_case(Commands& commands) {
+  const auto [command, args] = commands.add<CaseArgs>(
+      "case", "Show a case of a service: its root, what was said, its repair", run_case);
+  command.add_option("id", args.id, "The case")->required();
+  command
+      .add_option("--from", args.from, "https://HOST[:PORT], http:// on this machine, or unix:PATH")
+      ->required();
+  command.add_option("--records", args.records, "How many records to show")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("--token", args.token, "File with the token for the service");
+  command.add_option("--ca", args.ca, "Certificates to trust, PEM");
+  command.add_option("--cert", args.certificate, "Client certificate, if the service requires one");
+  command.add_option("--key", args.key, "Key of --cert");
+}
+
+}  // namespace weft::cli

@@ -1,0 +1,278 @@
+// node console.test.mjs WEFT PROMETHEUS-FILES [SCREENSHOTS]: the console of a running service in Chromium, with
+// 1,000 open cases on 252 racks, at 1,280 and 400 px, against what the API says; accessibility by
+// axe-core. Exit status 77 means skipped.
+import assert from 'node:assert/strict';
+import {execFileSync, spawn, spawnSync} from 'node:child_process';
+import {existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {createRequire} from 'node:module';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
+import {setTimeout as sleep} from 'node:timers/promises';
+import {chromium} from 'playwright-core';
+
+const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
+if (executablePath === undefined) {
+  console.log('SKIPPED: console: Chromium is not installed (apt-get install chromium)');
+  process.exit(77);
+}
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+const [, , weft, prometheus, screenshots] = process.argv;
+const [racks, spines, wanted] = [252, 18, 1000];
+const paintMs = 1000;  // of all rows of the first page, from a cold start of the page
+const scratch = mkdtempSync(join(tmpdir(), 'weft-console-'));
+writeFileSync(join(scratch, 'zone.yaml'),
+  `fabric: {generator: ai_zone, racks: ${racks}, hosts_per_rack: 2, gpus_per_host: 1, spines: ${spines}}\n`);
+// Cases within seconds; repairs that wait for a person.
+writeFileSync(join(scratch, 'serve.yaml'), 'rules: {timing: {lateness: 1 s}}\n' +
+  'policy: {defaults: {forecast: none}, problems: {optic: {mode: approve, confidence: 0.1}}}\n');
+
+const service = spawn(weft, ['serve', '--fabric', 'zone.yaml', '--config', 'serve.yaml',
+                             '--listen', '127.0.0.1:0'], {cwd: scratch});
+let log = '';
+service.stderr.on('data', (text) => { log += text; });
+
+async function until(what, condition) {
+  for (let i = 0; i < 1500; ++i) {
+    const found = await condition();
+    if (found) return found;
+    await sleep(20);
+  }
+  throw new Error(`never: ${what}\n${log.slice(-2000)}`);
+}
+// As page.waitForFunction(), which the page's content-security policy stops.
+const wait = (page, condition, given) => until(String(condition), () => page.evaluate(condition, given));
+const get = async (base, path) => (await fetch(base + path)).json();
+async function post(base, feed, lines) {
+  const reply = await fetch(`${base}/v1/${feed}`, {method: 'POST', body: `${lines.join('\n')}\n`,
+    headers: {'Content-Type': 'application/x-ndjson'}});
+  const receipt = await reply.json();
+  assert.equal(receipt.refused_count, 0, JSON.stringify(receipt));
+}
+async function all(base, path) {
+  const out = [];
+  for (let before = ''; ;) {
+    const page = await get(base, `${path}limit=1000${before}`);
+    out.push(...page.items);
+    if (page.next === null) return out;
+    before = `&before=${encodeURIComponent(page.next)}`;
+  }
+}
+const open_cases = async (base) => [...await all(base, '/v1/cases?state=open&'),
+                                    ...await all(base, '/v1/cases?state=provisional&')];
+
+const cable = (at) => [at % racks, Math.floor(at / racks)];
+function breakCables(base) {
+  const start = BigInt(Date.now()) * 1000000n;
+  const lines = [];
+  for (let at = 0; at < wanted; ++at)
+    for (let i = 0; i < 4; ++i)
+      lines.push(JSON.stringify({id: `light-${at}.${i}`, t: `${start - 100000000n * BigInt(i)}`, source: 'gnmi',
+        kind: 'rx_power', entity: `rtsw:${cable(at)[0]}->ctsw:${cable(at)[1]}`, value: -14.5,
+        attrs: {message: `input power -14.5 dBm, lane ${i}`}}));
+  return post(base, 'records', lines);
+}
+// Rack 3 loses one packet in four to rack 5; all others are well. Windows of this moment.
+function probe(base) {
+  const t = `${BigInt(Date.now() - 500) * 1000000n}`;
+  const lines = [];
+  for (let from = 0; from < 12; ++from)
+    for (let to = 0; to < 12; ++to)
+      if (from !== to)
+        lines.push(JSON.stringify({t, src: `nic:${2 * from}`, dst: `nic:${2 * to}`, sport: 4000, class: '0', leg: 'forward',
+          path: [`nic:${2 * from}->rtsw:${from}`, `rtsw:${from}->ctsw:17`, `ctsw:17->rtsw:${to}`, `rtsw:${to}->nic:${2 * to}`],
+          sent: 400, lost: from === 3 && to === 5 ? 100 : 0, late: 0, rtt_us: {p50: 8, p99: 12 + from}}));
+  return post(base, 'evidence', lines);
+}
+
+// No overflow, no violations; and a picture for people.
+async function inspect(page, name) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  assert.ok(wide <= 0, `${name} is ${wide} px too wide`);
+  if (screenshots !== undefined) await page.screenshot({path: `${screenshots}/${name.replaceAll(/[ ,/]+/g, '-')}.png`});
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => window.axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']}));
+  assert.ok(found.passes.length > 5, `axe looked at ${name}`);
+  assert.deepEqual(found.violations.map((of) => `${of.id}: ${of.nodes[0].html.slice(0, 160)} ${of.nodes[0].failureSummary}`), [], name);
+}
+
+async function visit(page, base, hash, ready) {
+  await page.goto(`${base}/#/${hash}`);
+  await wait(page, ready);
+}
+
+async function caseList(page, base, name) {
+  // The best of three: other tests run beside this one.
+  let [ms, paints] = [Infinity, Infinity];
+  for (let i = 0; i < 3 && Math.max(ms, paints) > paintMs; ++i) {
+    await page.goto('about:blank');
+    await page.goto(`${base}/`);
+    await wait(page, () => document.querySelectorAll('.cards tbody tr').length >= 200);
+    ms = await page.evaluate(() => performance.now());
+    paints = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime);
+  }
+  const policy = (await fetch(`${base}/`)).headers.get('content-security-policy');
+  assert.match(policy, /^default-src 'none'; connect-src 'self'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+';/);
+  assert.match(await page.textContent('#count'), /^1,000 open, 200 shown/);
+  console.log(`${name}: first paint ${paints.toFixed(0)} ms, 200 of 1,000 cases shown ${ms.toFixed(0)} ms after navigation`);
+  assert.ok(Math.max(paints, ms) <= paintMs, `${name} takes ${ms} ms`);
+  await wait(page, () => document.querySelector('#live').textContent === 'live');
+  await inspect(page, `cases ${name}`);
+  // Search, by keyboard; the address holds the filter.
+  await page.keyboard.press('/');
+  await page.keyboard.type('rtsw:17--ctsw:2');
+  await wait(page, () => document.querySelectorAll('.cards tbody tr').length === 1);
+  assert.match(await page.textContent('#count'), /1 found/);
+  assert.match(page.url(), /q=rtsw/);
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Enter');
+  await wait(page, () => document.querySelector('h1')?.textContent === 'optic at rtsw:17--ctsw:2');
+  await page.keyboard.press('g');
+  await page.keyboard.press('e');
+  await wait(page, () => document.querySelector('h1')?.textContent === 'Feeds');
+  // All of them.
+  await visit(page, base, 'cases?sort=root', () => document.querySelector('#more') !== null);
+  await page.click('#more');
+  await wait(page, () => document.querySelectorAll('.cards tbody tr').length === 1000);
+}
+
+async function casePage(page, base, name) {
+  const [{id, members}] = (await open_cases(base)).filter((of) => of.cause.entity === 'rtsw:4--ctsw:1');
+  await visit(page, base, `case/${id}`, () => document.querySelectorAll('#said ~ * tr, #said tbody tr').length === 4 &&
+    document.querySelector('.commands') !== null);
+  const text = await page.textContent('main');
+  for (const {record} of members) assert.ok(text.includes(record), record);
+  for (const words of ['input power -14.5 dBm, lane 2', 'said at an end of the cable', 'rtsw:4--ctsw:1', 'open, case'])
+    assert.ok(text.includes(words), words);
+  const records = await get(base, `/v1/cases/${id}/records`);
+  assert.deepEqual(records.items.map((one) => one.id), members.map((one) => one.record));
+  const single = await get(base, `/v1/records/${members[0].record}`);
+  assert.deepEqual(single, records.items[0]);
+  assert.equal((await fetch(`${base}/v1/records/none`)).status, 404);
+  const told = execFileSync(weft, ['case', id, '--from', base], {encoding: 'utf8'});
+  assert.match(told, new RegExp(`^case ${id}: optic at rtsw:4--ctsw:1, 50 % sure\nopen since .*\nrepair: proposed rtsw:4`));
+  assert.match(told, /gnmi +rtsw:4->ctsw:1 +end of link +input power -14.5 dBm, lane 2\n/);
+  const documents = JSON.parse(execFileSync(weft, ['case', id, '--from', base, '--json'], {encoding: 'utf8'}));
+  assert.deepEqual([documents.case.id, documents.records], [id, records]);
+  assert.equal(spawnSync(weft, ['case', 'nobody', '--from', base]).status, 2);
+  await inspect(page, `case ${name}`);
+  // A command needs a reason, and its effect comes by an event.
+  await page.click('text=Hold');
+  await wait(page, () => document.querySelector('.said').textContent === 'Give a reason first.');
+  await page.fill('.commands input', `a test, ${name}`);
+  await page.click('text=Hold');
+  await wait(page, () => document.querySelector('#repair-title').parentNode.textContent.includes('on hold'));
+  await wait(page, (who) => document.querySelector('#log-title').parentNode.textContent.includes(who), `a test, ${name}`);
+  await page.fill('.commands input', 'the end of it');
+  await page.click('text=Release');
+  await wait(page, () => !document.querySelector('#repair-title').parentNode.textContent.includes('on hold'));
+}
+
+async function network(page, base, name) {
+  await probe(base);
+  await visit(page, base, 'fabric', () => document.querySelector('canvas') !== null);
+  assert.match(await page.textContent('main'), /1,000 suspected.* of 4,536 cables/);
+  // A cell says what it is; Enter opens its case.
+  await page.focus('canvas');
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowLeft');
+  assert.match(await page.textContent('.matrix .lead'), /^rtsw:0 and ctsw:0: case: optic/);
+  await inspect(page, `fabric ${name}`);
+  await page.focus('canvas');
+  await page.keyboard.press('Enter');
+  await wait(page, () => document.querySelector('h1')?.textContent === 'optic at rtsw:0--ctsw:0');
+  await probe(base);
+  await visit(page, base, 'probes', () => document.querySelector('#links-title') !== null);
+  const probes = await page.textContent('main');
+  assert.match(probes, /rtsw:3->ctsw:17/);
+  assert.match(probes, /the darkest is 25.0 %/);
+  await inspect(page, `probes ${name}`);
+  await visit(page, base, 'minutes', () => document.querySelector('.cards tbody tr') !== null);
+  await inspect(page, `minutes ${name}`);
+  await visit(page, base, 'feeds', () => document.querySelector('#speakers-title') !== null);
+  const feeds = await page.textContent('main');
+  for (const words of ['flux capacitor', 'starboard lamp', 'not in the fabric', 'rtsw:17']) assert.ok(feeds.includes(words), words);
+  await inspect(page, `feeds ${name}`);
+  await visit(page, base, 'capacity', () => document.querySelector('#kill-title') !== null);
+  await page.fill('.commands input', 'a test');
+  await page.click('text=Stop all actions');
+  await wait(page, () => document.querySelector('.alarm:not([hidden])') !== null);
+  assert.equal((await get(base, '/v1/capacity')).kill_switch, true);
+  await wait(page, () => document.querySelector('.kill').textContent.includes('On: weft takes no action'));
+  await inspect(page, `capacity ${name}`);
+  await page.fill('.commands input', 'the end of the test');
+  await page.click('text=Allow actions again');
+  await wait(page, () => document.querySelector('.alarm[hidden]') !== null);
+}
+
+// The metrics of the network, against the same numbers of the API.
+async function metrics(base) {
+  await probe(base);
+  const text = await (await fetch(`${base}/metrics`)).text();
+  const value = (row) => Number(new RegExp(`^${row.replaceAll(/[{}]/g, '\\$&')} (\\S+)$`, 'm').exec(text)?.[1]);
+  assert.equal(value('weft_cases_open_by_kind{kind="optic"}'), wanted);
+  assert.equal(value('weft_link_loss_ratio{link="rtsw:3->ctsw:17"}'), 100 / 4400);
+  assert.equal(value('weft_rack_loss_ratio{rack="rack:5"}'), 100 / 4400);
+  assert.equal(value('weft_rack_rtt_p99_seconds{rack="rack:0"}'), 23e-6);
+  assert.equal(value('weft_rack_rtt_p99_seconds{rack="rack:11"}'), 22e-6);
+  assert.equal(value('weft_links{which="probed"}'), 48);
+  // Dashboard and rules ask for metrics that there are.
+  const files = ['grafana.json', 'weft.rules.yml'].map((name) => readFileSync(join(prometheus, name), 'utf8'));
+  const asked = new Set(files.join('\n').match(/\bweft_[a-z_0-9]+/g));
+  assert.ok(asked.size > 12);
+  for (const name of asked) assert.match(text, new RegExp(`^# TYPE ${name} `, 'm'), name);
+  assert.ok(JSON.parse(files[0]).panels.length > 10);
+  const tools = [[['check', 'metrics'], {input: text}], [['check', 'rules', join(prometheus, 'weft.rules.yml')], {}],
+                 [['check', 'config', join(prometheus, 'prometheus.yml')], {}]];
+  for (const [what, how] of tools) {
+    const ran = spawnSync('promtool', what, {encoding: 'utf8', ...how});
+    if (ran.error?.code === 'ENOENT') {
+      console.log('SKIPPED: promtool is not installed (apt-get install prometheus)');
+      break;
+    }
+    console.log(`promtool ${what.slice(0, 2).join(' ')}: ${ran.status}`);
+    // Of metrics 3 says that some are named against convention; those of before are.
+    const words = `${ran.stdout}${ran.stderr}`;
+    assert.equal(ran.status, 0, words);
+  }
+}
+
+const browser = await chromium.launch({
+  executablePath,
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync',
+         '--disable-background-networking', '--disable-component-update'],
+});
+try {
+  const base = await until('it listens', () => log.match(/listening at (\S+)/)).then(([, address]) => `http://${address}`);
+  await breakCables(base);
+  await post(base, 'syslog', ['<187>Nov 23 10:00:00 rtsw-17 flux capacitor 17 is out of phase',
+                              '<187>Nov 23 10:00:01 edge-9 starboard lamp is lit',
+                              '<187>Nov 23 10:00:01 rtsw-17 flux capacitor 18 is out of phase']);
+  await until('the cases', async () => {
+    const cases = await open_cases(base);
+    return cases.length === wanted && cases.every((of) => of.standing === 'open' && of.records === 4);
+  });
+  await probe(base);
+  const problems = [];
+  for (const [width, colorScheme] of [[1280, 'light'], [400, 'dark']]) {
+    const name = `${width} px, ${colorScheme}`;
+    const context = await browser.newContext({viewport: {width, height: 900}, colorScheme});
+    const page = await context.newPage();
+    page.on('pageerror', (error) => problems.push(error.message));
+    page.on('console', (said) => { if (said.type() === 'error') problems.push(said.text()); });
+    await caseList(page, base, name);
+    await casePage(page, base, name);
+    await network(page, base, name);
+    await context.close();
+  }
+  await metrics(base);
+  assert.deepEqual(problems, []);
+} finally {
+  await browser.close();
+  if (service.exitCode === null && service.signalCode === null) {
+    const closed = new Promise((done) => service.once('close', done));
+    service.kill('SIGTERM');
+    await closed;
+  }
+  rmSync(scratch, {recursive: true});
+}

@@ -1,0 +1,139 @@
+// What the service's API gives, and how it is asked. Shapes: /openapi.json.
+
+export interface Case {
+  id: string;
+  standing: string;
+  cause: {kind: string; entity: string};
+  confidence: number;
+  opened: string;
+  closed: string | null;
+  records?: number;
+  members: {record: string; relation: string}[];
+  members_summarised?: {entity: string; kind: string; source: string; relation: string;
+                        records: number; first: string; last: string}[];
+  unexplained: string[];
+  suppressed: number;
+  silent: number;
+  into?: string;
+  split_from?: string;
+  maintenance?: string;
+}
+
+export interface Repair {
+  id: string;
+  part: string;
+  stage: string;
+  since: string;
+  reason: string;
+  resolution: string;
+  refused_by: string;
+  retry_at: string | null;
+  is_held: boolean;
+  approved_by: string;
+  ended: string | null;
+  forecast: {jobs: number; stalled: number; slowdown_max: number; worst: string} | null;
+  baseline: {sent: number; lost: number};
+  verify: {sent: number; lost: number};
+  cases: {id: string; kind: string; root: string; is_open: boolean; is_moved: boolean;
+          confidence: number}[];
+}
+
+export interface Said {
+  id: string;
+  received: string;
+  feed: string;
+  line: string;
+  record?: {t?: string; source?: string; kind?: string; entity?: string; value?: number;
+            attrs?: Record<string, string>};
+}
+
+export interface Audit {
+  seq: number;
+  t: string;
+  actor: string;
+  action: string;
+  detail: unknown;
+}
+
+export interface Fabric {
+  roles: Record<string, number>;
+  tiers: {rows: string; columns: string; row_names: string[]; column_names: string[];
+          racks: string[]; cables: [number, number, number][]; left_out: number}[];
+}
+
+export interface Capacity {
+  kill_switch: boolean;
+  rack_share: number;
+  plane_share: number;
+  demand_share: number;
+  out_max: number;
+  out: string[];
+  suspected: string[];
+  frozen: {from: string; until: string; why: string; who: string}[];
+  groups: {name: string; cables: number; live: number; share: number;
+           share_without_suspects: number}[];
+  groups_whole: number;
+}
+
+export interface Count {
+  sent: number;
+  lost: number;
+  p99_us: number;
+}
+
+export interface Probes {
+  from: string;
+  to: string;
+  rows: number;
+  rows_without_path: number;
+  links_all: number;
+  links_probed: number;
+  racks: string[];
+  pairs: (Count & {from: number; to: number})[];
+  links: (Count & {link: string})[];
+}
+
+export interface Feeds {
+  speakers: {device: string; source: string; lines: number; last: string}[];
+  silent_switches: string[];
+  unknown: {device: string; text: string; lines: number; last: string}[];
+  unknown_left_out: number;
+}
+
+export interface Series {
+  objective: string;
+  scope: string;
+  class: string;
+  entity: string;
+  minutes: {good: number; bad: number; no_data: number; all: number};
+  coverage: number;
+  availability: number | null;
+  budget: {allowed_minutes: number; bad_minutes: number; left: number;
+           burn_rates: {alert: string; rate: number | null}[]};
+  causes: {episode: string | null; kind: string; planned: boolean; minutes: number}[];
+}
+
+// What the service says is wrong, in its words.
+export class ApiError extends Error {}
+
+export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
+  const reply = await fetch(path, {cache: 'no-store', ...init});
+  if (reply.ok) return await reply.json() as T;
+  const problem = await reply.json().catch(() => ({})) as {detail?: string};
+  throw new ApiError(problem.detail ?? `the service answered ${reply.status}`);
+}
+
+export const send = (method: string, path: string, body: Record<string, string>) =>
+  ask(path, {method, body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}});
+
+// All pages of a list, given piece by piece as they come.
+export async function pages<T>(path: string, take: (items: T[]) => void) {
+  for (let before: string | null = ''; before !== null;) {
+    const more: string = before === '' ? '' : `&before=${encodeURIComponent(before)}`;
+    const page: {items: T[]; next: string | null} = await ask(path + more);
+    take(page.items);
+    before = page.next;
+  }
+}
+
+export const part = (name: string) => encodeURIComponent(name);

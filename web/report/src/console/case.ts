@@ -1,0 +1,193 @@
+// One case: what is wrong, who said so and in which words, what is done about it.
+import {el, section, table, text, type Column} from '../dom';
+import * as format from '../format';
+import {ask, part, send, type Audit, type Case, type Fabric, type Repair, type Said} from './api';
+import type {Live} from './live';
+import {neighbourhood} from './map';
+import {age, badge, button, caseLink, cards, commands, label, nodesOf, severity, svg, texts, time} from './ui';
+
+const pageRows = 100;
+
+const relations: Record<string, string> = {
+  'itself': 'said of the root', 'end of link': 'said at an end of the cable', 'port of': 'a port of the root',
+  'session over': 'a session that runs over the root', 'probe over': 'a probe that crossed the root',
+  'NIC below': 'a NIC that hangs on the root', 'host below': 'a host that hangs on the root',
+  'device inside': 'a device that stands inside the root', 'part of': 'a part of the root',
+  'same change': 'the change, or a session that it took', 'pauses towards': 'a queue or pause on the way to the root',
+  'learned': 'history says that one leads to the other'};
+
+interface Line {
+  id: string;
+  relation: string;
+  source: string;
+  entity: string;
+  kind: string;
+  at: string;
+  words: string;
+}
+
+function lineOf(id: string, relation: string, said: Said | undefined): Line {
+  const of = said?.record ?? {};
+  const raw = said?.feed === 'syslog' ? said.line.replace(/^@\S+ \S+ /, '') : undefined;
+  const attrs = Object.entries(of.attrs ?? {}).map(([key, value]) => `${key} ${value}`).join(', ');
+  return {id, relation, source: of.source ?? said?.feed ?? 'not kept', entity: of.entity ?? '',
+          kind: of.kind ?? '', at: Number.isNaN(Date.parse(of.t ?? '')) ? said?.received ?? '' : of.t ?? '',
+          words: raw ?? of.attrs?.['message'] ?? (attrs !== '' ? attrs : said === undefined ? 'no longer kept'
+            : `${label(of.kind ?? '')}${of.value === undefined ? '' : ` ${of.value}`}`)};
+}
+
+// Marks by time, a lane for each source.
+function timeline(lines: Line[]) {
+  const dated = lines.filter((line) => line.at !== '');
+  const sources = [...new Set(dated.map((line) => line.source))].sort();
+  const times = dated.map((line) => Date.parse(line.at));
+  const [from, to] = [Math.min(...times), Math.max(...times)];
+  if (dated.length === 0) return undefined;
+  const [left, width, lane] = [90, 900, 26];
+  const x = (at: number) => left + ((at - from) / Math.max(to - from, 1)) * (width - left - 14) + 4;
+  const rows = sources.flatMap((source, row) => [
+    svg('text', {x: 0, y: row * lane + 17}, document.createTextNode(source)),
+    svg('line', {x1: left, x2: width, y1: row * lane + 13, y2: row * lane + 13}),
+    ...dated.filter((line) => line.source === source).map((line) =>
+      svg('circle', {cx: x(Date.parse(line.at)), cy: row * lane + 13, r: 4},
+          svg('title', {}, document.createTextNode(`${line.at} ${line.entity} ${line.words}`))))]);
+  return el('figure', {class: 'lanes'},
+    svg('svg', {viewBox: `0 0 ${width} ${sources.length * lane}`, role: 'img',
+                'aria-label': `${dated.length} records of ${sources.join(', ')}`}, ...rows),
+    el('figcaption', {}, time(new Date(from).toISOString()), ` and ${format.seconds((to - from) / 1000)} after`));
+}
+
+function facts(rows: [string, Node | string | undefined][]) {
+  return el('dl', {class: 'case-facts'}, ...rows.filter(([, value]) => value !== undefined)
+    .map(([term, value]) => el('div', {}, el('dt', {}, term), el('dd', {}, value))));
+}
+
+function repairFacts(repair: Repair) {
+  const {forecast, baseline, verify} = repair;
+  const packets = ({sent, lost}: {sent: number; lost: number}) =>
+    sent === 0 ? undefined : `${format.count(lost)} of ${format.count(sent)} test packets lost`;
+  return facts([
+    ['Part', repair.part === '' ? 'none can be drained' : repair.part],
+    ['Stage', el('span', {}, el('strong', {}, label(repair.stage)), ` for ${age(repair.since)}`,
+                 repair.is_held ? ', on hold' : '')],
+    ['Why', repair.reason === '' ? undefined : repair.reason],
+    ['Guard', repair.refused_by === '' ? undefined : `${repair.refused_by} refuses`],
+    ['Tried again', repair.retry_at === null ? undefined : time(repair.retry_at)],
+    ['Forecast', forecast === null ? undefined :
+      `${forecast.jobs} jobs, slowest ${format.ratio(forecast.slowdown_max)} x` +
+      `${forecast.worst === '' ? '' : ` (${forecast.worst})`}, ${forecast.stalled} stalled`],
+    ['Before', packets(baseline)], ['Now', packets(verify)],
+    ['Approved by', repair.approved_by === '' ? undefined : repair.approved_by],
+    ['Resolution', repair.resolution === 'none' ? undefined : label(repair.resolution)]]);
+}
+
+export class CasePage {
+  readonly root = el('section', {'aria-label': 'Case'}, el('p', {class: 'lead'}, 'Reading …'));
+  private item: Case | undefined;
+  private lines: Line[] = [];
+  private readonly repair = el('div');
+  private readonly head = el('div');
+  private readonly story = el('div');
+  private readonly log = el('div');
+
+  constructor(private readonly live: Live, private readonly id: string) {
+    void this.read(true);
+  }
+
+  async read(isFirst = false) {
+    try {
+      const path = `/v1/cases/${part(this.id)}`;
+      const item = await ask<Case>(`${path}?members=1000`);
+      const isNew = JSON.stringify(item.members) !== JSON.stringify(this.item?.members);
+      this.item = item;
+      if (isFirst) await this.frame(item);
+      this.showHead(item);
+      if (isNew) await this.readLines(Math.max(this.lines.length, pageRows));
+      this.showRepair();
+      await this.showLog();
+    } catch (error) {
+      if (isFirst) this.root.replaceChildren(el('h1', {}, this.id), el('p', {class: 'lead'}, (error as Error).message));
+    }
+  }
+
+  private async frame(item: Case) {
+    const fabric = await ask<Fabric>('/v1/fabric').catch(() => undefined);
+    const map = fabric === undefined ? undefined : neighbourhood(fabric, nodesOf(item.cause.entity));
+    this.root.replaceChildren(this.head, el('div', {class: 'split'}, this.repair, map ?? el('div')), this.story, this.log);
+  }
+
+  private showHead(item: Case) {
+    this.head.replaceChildren(
+      el('h1', {}, `${label(item.cause.kind)} at ${item.cause.entity}`),
+      el('p', {class: 'lead'}, badge(severity(item.cause.kind), severity(item.cause.kind)), ` ${item.standing}, case `,
+         el('code', {}, item.id), item.into === undefined ? '' : ' is part of ',
+         item.into === undefined ? '' : caseLink(item.into)),
+      facts([['Opened', el('span', {}, time(item.opened), ` (${age(item.opened)} ago)`)],
+             ['Closed', item.closed === null ? undefined : time(item.closed)],
+             ['Confidence', format.percent(item.confidence)],
+             ['Records', `${format.count(item.records ?? 0)}` + (item.unexplained.length > 0
+               ? `, and ${item.unexplained.length} beside them that it does not explain` : '')],
+             ['Would also have been', item.suppressed === 0 ? undefined : `${item.suppressed} cases of other parts`],
+             ['Silent', item.silent === 0 ? undefined : `${item.silent} parts that should have spoken`],
+             ['Maintenance', item.maintenance], ['Split from', item.split_from === undefined ? undefined : caseLink(item.split_from)]]));
+  }
+
+  private async readLines(rows: number) {
+    const item = this.item;
+    if (item === undefined) return;
+    const found = await ask<{items: Said[]}>(`/v1/cases/${part(this.id)}/records?limit=${Math.min(rows, 1000)}`);
+    const said = new Map(found.items.map((one) => [one.id, one]));
+    this.lines = item.members.slice(0, rows).map(({record, relation}) => lineOf(record, relation, said.get(record)));
+    this.showLines(item);
+  }
+
+  private showLines(item: Case) {
+    const columns: Column[] = texts('Time', 'Source', 'Part', 'What was said', 'Why it belongs', 'Record');
+    const rows = this.lines.map((line) => [
+      line.at === '' ? format.none : time(line.at), line.source, line.entity,
+      el('span', {class: 'words'}, line.kind === '' ? '' : el('strong', {}, label(line.kind)), ' ', line.words),
+      relations[line.relation] ?? line.relation,
+      el('code', {}, line.id)]);
+    const left = item.members.length - this.lines.length;
+    const more = left > 0 ? button(`Show ${left} more`, () => void this.readLines(1000)) : undefined;
+    const summed = item.members_summarised ?? [];
+    this.story.replaceChildren(section('said', 'What was said', 'Each record of the case, in the words of who said it.',
+      timeline(this.lines), cards('Records', columns, rows), more,
+      summed.length === 0 ? undefined : table('Said again and again', [...texts('Part', 'Kind', 'Source', 'Why it belongs'),
+        {title: 'Records', align: 'right'}, text('Last')], summed.map((row) => [row.entity, label(row.kind), row.source,
+          relations[row.relation] ?? row.relation, format.count(row.records), time(row.last)]))));
+  }
+
+  showRepair() {
+    const repair = this.live.repairOf.get(this.id);
+    // While a reason is being written its field stays.
+    if (this.repair.contains(document.activeElement) && this.repair.querySelector('input')?.value !== '') return;
+    const others = repair?.cases.filter((of) => of.id !== this.id &&
+      (of.kind !== this.item?.cause.kind || of.root !== this.item.cause.entity)) ?? [];
+    const run = (command: string) => (reason: string) => send('POST', `/v1/cases/${part(this.id)}/${command}`, {reason});
+    this.repair.replaceChildren(section('repair', 'Repair', '',
+      repair === undefined ? el('p', {class: 'lead'}, 'None is under way.') : repairFacts(repair),
+      repair === undefined || repair.ended !== null ? undefined : commands([
+        {words: 'Approve', run: run('approve')}, {words: 'Reject', run: run('reject')},
+        repair.is_held ? {words: 'Release', run: run('release')} : {words: 'Hold', run: run('hold')},
+        {words: 'Repaired', run: run('repaired')}], () => void this.read()),
+      others.length === 0 ? undefined : el('div', {}, el('h3', {}, 'What else it was taken for'),
+        el('ul', {}, ...others.map((of) => el('li', {}, caseLink(of.id, `${label(of.kind)} at ${of.root}`),
+          ` with ${format.percent(of.confidence)}`, of.is_open ? ', open' : of.is_moved ? ', dropped' : ', over'))))));
+  }
+
+  private async showLog() {
+    const [audit, snapshots] = await Promise.all([
+      ask<{items: Audit[]}>(`/v1/audit?case=${part(this.id)}&limit=1000`),
+      ask<{items: Record<string, unknown>[]}>('/v1/snapshots?limit=1000').catch(() => ({items: []}))]);
+    const taken = snapshots.items.filter((one) => one['case'] === this.id || one['case_id'] === this.id);
+    this.log.replaceChildren(
+      section('snapshot', 'Snapshot', taken.length === 0 ? 'None was taken.' : '',
+              ...taken.map((one) => el('pre', {tabindex: '0'}, JSON.stringify(one, null, 1)))),
+      section('log', 'What was done', '', cards('Audit log', texts('Time', 'Who', 'What', 'Details'),
+        audit.items.map((entry) => [time(entry.t), entry.actor, label(entry.action),
+          el('span', {class: 'words'}, Object.entries((entry.detail ?? {}) as Record<string, unknown>)
+            .filter(([, value]) => value !== '' && value !== null).map(([key, value]) =>
+              `${label(key)}: ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`).join(', '))]))));
+  }
+}

@@ -1,0 +1,133 @@
+// The cases and repairs that are known, kept up to date by the service's events.
+import {ask, pages, type Capacity, type Case, type Repair} from './api';
+
+type Listener = (about: {cases: Set<string>; all: boolean}) => void;
+
+const isOpen = (standing: string) => standing === 'open' || standing === 'provisional';
+const redrawMs = 250;  // at most so often, whatever comes
+const capacityMs = 2000;
+
+export class Live {
+  readonly cases = new Map<string, Case>();      // that are open
+  readonly repairOf = new Map<string, Repair>();  // by case: the one that changed last
+  state: 'connecting' | 'live' | 'connection lost' = 'connecting';
+  loaded = false;
+  failure = '';
+  capacity: Capacity | undefined;
+  private heard = new Set<string>();  // cases that events told of while a list was being read
+  private changed = new Set<string>();
+  private all = false;
+  private timer = 0;
+  private loading: Promise<void> | undefined;
+
+  constructor(private readonly listener: Listener) {}
+
+  start() {
+    const events = new EventSource('/v1/events');
+    events.addEventListener('hello', () => {
+      this.state = 'live';
+      if (!this.loaded) void this.load();
+      this.tell('', true);
+    });
+    events.addEventListener('reset', () => void this.load());
+    events.addEventListener('case', (event) => this.takeCase(JSON.parse(event.data as string) as Case));
+    events.addEventListener('repair', (event) => {
+      const repair = JSON.parse(event.data as string) as Partial<Repair>;
+      // The kill switch and freezes come as a document without cases.
+      if (repair.cases !== undefined) this.takeRepair(repair as Repair, true);
+      void this.readCapacity();
+    });
+    // A command such as the kill switch changes no document of a case.
+    events.addEventListener('audit', () => void this.readCapacity());
+    events.onerror = () => {
+      this.state = 'connection lost';
+      if (!this.loaded) void this.load();
+      this.tell('', true);
+    };
+  }
+
+  private load() {
+    this.loading ??= this.read().finally(() => { this.loading = undefined; });
+    return this.loading;
+  }
+
+  private async read() {
+    this.heard.clear();
+    const found = new Set<string>();
+    try {
+      for (const standing of ['open', 'provisional'])
+        await pages<Case>(`/v1/cases?state=${standing}&limit=1000&members=0`, (items) => {
+          for (const item of items) {
+            found.add(item.id);
+            if (!this.heard.has(item.id)) this.cases.set(item.id, item);
+          }
+        });
+      for (const id of this.cases.keys())
+        if (!found.has(id) && !this.heard.has(id)) this.cases.delete(id);
+      this.loaded = true;
+      this.failure = '';
+      this.tell('', true);
+      await this.readCapacity();
+      const repairs: Repair[] = [];
+      await pages<Repair>('/v1/repairs?limit=1000', (items) => repairs.push(...items));
+      for (const repair of repairs.reverse()) this.takeRepair(repair, false);
+    } catch (error) {
+      this.failure = String((error as Error).message);
+    }
+    this.tell('', true);
+  }
+
+  private capacityAt = 0;
+  private capacityTimer = 0;
+  // At most every two seconds, for it costs a walk over all links; what is asked for earlier, later.
+  async readCapacity(): Promise<void> {
+    const early = this.capacityAt + capacityMs - Date.now();
+    if (early > 0) {
+      if (this.capacityTimer === 0) this.capacityTimer = window.setTimeout(() => void this.readCapacity(), early);
+      return;
+    }
+    window.clearTimeout(this.capacityTimer);
+    this.capacityTimer = 0;
+    this.capacityAt = Date.now();
+    this.capacity = await ask<Capacity>('/v1/capacity').catch(() => this.capacity);
+    this.tell('', true);
+  }
+
+  // After a command of one's own: at once.
+  refresh() {
+    this.capacityAt = 0;
+    return this.readCapacity();
+  }
+
+  private takeCase(item: Case) {
+    this.heard.add(item.id);
+    const records = item.members.length +
+      (item.members_summarised ?? []).reduce((sum, row) => sum + row.records, 0);
+    if (isOpen(item.standing)) this.cases.set(item.id, {...item, records, members: []});
+    else this.cases.delete(item.id);
+    this.tell(item.id, false);
+  }
+
+  private takeRepair(repair: Repair, tell: boolean) {
+    for (const {id} of repair.cases) {
+      this.repairOf.set(id, repair);
+      if (tell) this.tell(id, false);
+    }
+  }
+
+  private tell(id: string, all: boolean) {
+    if (id !== '') this.changed.add(id);
+    this.all ||= all;
+    if (this.timer !== 0) return;
+    // What comes alone is shown at once; what comes in floods, four times a second.
+    this.timer = window.setTimeout(() => {
+      this.timer = 0;
+      const about = {cases: this.changed, all: this.all};
+      this.changed = new Set();
+      this.all = false;
+      this.listener(about);
+    }, all && !this.shown ? 0 : redrawMs);
+    this.shown ||= this.loaded;
+  }
+  private shown = false;
+}

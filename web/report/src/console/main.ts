@@ -1,0 +1,113 @@
+// The console of a service: pages by the address behind "#", kept up to date by events.
+import '../style.css';
+import './console.css';
+import {el} from '../dom';
+import {CasePage} from './case';
+import {CaseList} from './cases';
+import {Live} from './live';
+import {CapacityPage, FabricPage, FeedPage, MinutePage, ProbePage} from './network';
+
+interface View {
+  root: HTMLElement;
+  update: (cases: Set<string>, all: boolean) => void;
+}
+
+const names = ['cases', 'fabric', 'probes', 'minutes', 'capacity', 'feeds'];
+const slowMs = 3000;  // pages that cost the service something are read at most so often
+
+const state = el('span', {role: 'status', id: 'live'});
+const alarm = el('a', {href: '#/capacity', class: 'alarm', hidden: ''}, 'Kill switch on: weft takes no action');
+const nav = el('nav', {'aria-label': 'Pages'}, ...names.map((name) =>
+  el('a', {href: `#/${name}`, 'data-page': name}, name[0]?.toUpperCase() + name.slice(1))));
+const main = el('main', {id: 'main', tabindex: '-1'});
+let view: View | undefined;
+
+const live = new Live(({cases, all}) => {
+  state.textContent = live.state;
+  state.className = live.state === 'live' ? 'good' : 'bad';
+  alarm.hidden = live.capacity?.kill_switch !== true;
+  view?.update(cases, all);
+});
+
+function slow(page: {root: HTMLElement; read: () => Promise<void>}): View {
+  let at = 0;
+  let timer = 0;
+  const read = () => {
+    timer = 0;
+    at = Date.now();
+    void page.read();
+  };
+  read();
+  return {root: page.root, update: () => {
+    if (timer === 0) timer = window.setTimeout(read, Math.max(at + slowMs - Date.now(), 0));
+  }};
+}
+
+function viewOf(name: string, rest: string, query: URLSearchParams): View {
+  if (name === 'case') {
+    const id = decodeURIComponent(rest);
+    const page = new CasePage(live, id);
+    return {root: page.root, update: (cases, all) => {
+      if (cases.has(id)) void page.read();
+      else if (all) page.showRepair();  // repairs are read after the cases
+    }};
+  }
+  if (name === 'fabric') return slow(new FabricPage(live));
+  if (name === 'probes') return slow(new ProbePage(live));
+  if (name === 'minutes') return slow(new MinutePage(live));
+  if (name === 'capacity') return slow(new CapacityPage(live));
+  if (name === 'feeds') return slow(new FeedPage(live));
+  const list = new CaseList(live, query, (changed) => {
+    const text = changed.toString();
+    history.replaceState(null, '', `#/cases${text === '' ? '' : `?${text}`}`);
+  });
+  list.show();
+  return {root: list.root, update: () => list.show()};
+}
+
+function open() {
+  const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?');
+  const [name = 'cases', rest = ''] = path.split('/');
+  view = viewOf(name, rest, new URLSearchParams(query));
+  main.replaceChildren(view.root);
+  const here = name === 'case' || !names.includes(name) ? 'cases' : name;
+  for (const item of nav.querySelectorAll('a')) {
+    if (item.getAttribute('data-page') === here) item.setAttribute('aria-current', 'page');
+    else item.removeAttribute('aria-current');
+  }
+  document.title = name === 'case' ? `${decodeURIComponent(rest)} · weft` : `${here} · weft`;
+  window.scrollTo(0, 0);
+}
+
+const goTo: Record<string, string> =
+  {c: 'cases', f: 'fabric', p: 'probes', m: 'minutes', a: 'capacity', e: 'feeds'};
+// "/" searches and Enter goes to what was found, "g" and one of these goes there, j and k walk through the cases.
+let wantsPage = false;
+function keys(event: KeyboardEvent) {
+  const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+  if (event.key === 'Enter' && (event.target as HTMLElement).id === 'search') {
+    main.querySelector<HTMLElement>('tbody th a, tbody td a')?.focus();
+    event.preventDefault();
+  }
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  const page = goTo[event.key];
+  const rows = [...main.querySelectorAll<HTMLElement>('tbody tr > :first-child a, tbody tr > :nth-child(2) a')];
+  const at = rows.indexOf(document.activeElement as HTMLElement);
+  if (wantsPage && page !== undefined) location.hash = `#/${page}`;
+  else if (event.key === '/') main.querySelector<HTMLElement>('#search')?.focus();
+  else if (event.key === 'j' || event.key === 'k')
+    rows[Math.min(Math.max(at + (event.key === 'j' ? 1 : -1), 0), rows.length - 1)]?.focus();
+  wantsPage = event.key === 'g';
+  if (event.key === '/') event.preventDefault();
+}
+
+document.getElementById('console')?.append(
+  el('a', {href: '#main', class: 'skip'}, 'To the content'),
+  el('header', {class: 'top'}, el('a', {href: '#/cases', class: 'home'}, 'weft'), nav, alarm, state), main);
+document.querySelector('.skip')?.addEventListener('click', (event) => { event.preventDefault(); main.focus(); });
+window.addEventListener('hashchange', open);
+window.addEventListener('keydown', keys);
+// Ages grow, and pages without events of their own are read again.
+window.setInterval(() => view?.update(new Set(), !location.hash.startsWith('#/case/')), 10_000);
+open();
+live.start();

@@ -1,0 +1,114 @@
+// What several pages of the console are made of.
+import {el, type Column, text} from '../dom';
+import type {Case} from './api';
+
+const svgSpace = 'http://www.w3.org/2000/svg';
+
+export function svg(name: string, props: Record<string, string | number> = {}, ...children: Node[]) {
+  const node = document.createElementNS(svgSpace, name);
+  for (const [key, value] of Object.entries(props)) node.setAttribute(key, String(value));
+  node.append(...children);
+  return node;
+}
+
+export const label = (word: string) => word.replaceAll('_', ' ');
+export const link = (to: string, ...children: (Node | string)[]) =>
+  el('a', {href: `#/${to}`}, ...children);
+export const caseLink = (id: string, shown: Node | string = id) =>
+  link(`case/${encodeURIComponent(id)}`, shown);
+
+// "3 min", "2 h 05 min", "4 d": what passed since.
+export function age(from: string, to = Date.now()): string {
+  const s = Math.max(0, Math.round((to - Date.parse(from)) / 1000));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${String(Math.floor(s / 60) % 60).padStart(2, '0')} min`;
+  return `${Math.floor(s / 86400)} d`;
+}
+
+// Local time to the second, with the exact stamp as title.
+export function time(stamp: string) {
+  const at = new Date(stamp);
+  const two = (n: number) => String(n).padStart(2, '0');
+  const day = new Date().toDateString() === at.toDateString() ? '' :
+    `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} `;
+  return el('time', {datetime: stamp, title: stamp},
+            `${day}${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`);
+}
+
+// By how much of the network the cause takes with it. The service itself ranks no cases.
+const severe = ['power', 'zone', 'rack', 'switch', 'rack_switch', 'misconfiguration'];
+const minor = ['port_flap', 'optic', 'cable', 'host_nic', 'platform'];
+export const severities = ['high', 'medium', 'low'];
+export const severity = (kind: string) =>
+  severe.includes(kind) ? 'high' : minor.includes(kind) ? 'low' : 'medium';
+
+export const badge = (kind: string, words: string) => el('span', {class: `badge ${kind}`}, words);
+
+// The nodes that a part names: "rtsw:3->ctsw:5", "rtsw:3--ctsw:5#2", "ctsw:5/7", "rtsw:3".
+export const nodesOf = (entity: string) =>
+  entity.split(/->|--/).map((end) => end.replace(/#\d+$/, '').replace(/\/.*$/, ''));
+export const cell = (a: string, b: string) => (a < b ? `${a}--${b}` : `${b}--${a}`);
+export const cellOf = (entity: string) => {
+  const [a, b] = nodesOf(entity);
+  return a === undefined || b === undefined ? undefined : cell(a, b);
+};
+
+// As dom.table(), whose cells carry their column's title for narrow screens, where rows are cards.
+export function cards(caption: string, columns: Column[], rows: (Node | string)[][]) {
+  const cls = (at: number) => (columns[at]?.align === 'right' ? 'number' : 'text');
+  const head = el('tr', {role: 'row'}, ...columns.map((column, at) =>
+    el('th', {scope: 'col', role: 'columnheader', class: cls(at)}, column.title)));
+  const body = rows.map((row) => el('tr', {role: 'row'}, ...row.map((item, at) =>
+    el(at === 0 ? 'th' : 'td', {...(at === 0 ? {scope: 'row', role: 'rowheader'} : {role: 'cell'}),
+                                class: cls(at), 'data-title': columns[at]?.title ?? ''}, item))));
+  return el('table', {class: 'cards', role: 'table'}, el('caption', {}, caption),
+            el('thead', {role: 'rowgroup'}, head), el('tbody', {role: 'rowgroup'}, ...body));
+}
+
+export const texts = (...titles: string[]) => titles.map(text);
+export const byOpened = (a: Case, b: Case) => (a.opened < b.opened ? 1 : -1);
+
+export function button(words: string, does: () => void, props: Record<string, string> = {}) {
+  const node = el('button', {type: 'button', ...props}, words);
+  node.addEventListener('click', does);
+  return node;
+}
+
+// Draws anew; what had the focus has it afterwards, where it is still there.
+export function redraw(root: HTMLElement, draw: () => void) {
+  const was = document.activeElement;
+  const isInside = was !== null && root.contains(was);
+  const mark = (node: Element) => node.getAttribute('href') ?? node.getAttribute('aria-label') ?? node.textContent;
+  const wanted = isInside ? mark(was) : null;
+  draw();
+  if (isInside && !root.contains(was))
+    [...root.querySelectorAll<HTMLElement>('a, button, input, [tabindex]')].find((node) => mark(node) === wanted)
+      ?.focus({preventScroll: true});
+}
+
+// Asks for the reason that every command needs, in place.
+export function commands(rows: {words: string; run: (reason: string) => Promise<unknown>}[],
+                         done: () => void) {
+  const reason = el('input', {type: 'text', placeholder: 'Reason, for the audit log', maxlength: '1000',
+                              'aria-label': 'Reason, for the audit log'}) as HTMLInputElement;
+  const said = el('p', {role: 'status', class: 'said'});
+  const run = async (row: (typeof rows)[number]) => {
+    if (reason.value.trim() === '') {
+      said.textContent = 'Give a reason first.';
+      reason.focus();
+      return;
+    }
+    said.textContent = `${row.words} …`;
+    try {
+      await row.run(reason.value.trim());
+      said.textContent = `${row.words}: done.`;
+      reason.value = '';
+      done();
+    } catch (error) {
+      said.textContent = `Refused: ${(error as Error).message}`;
+    }
+  };
+  return el('div', {class: 'commands'}, reason,
+            ...rows.map((row) => button(row.words, () => void run(row))), said);
+}
