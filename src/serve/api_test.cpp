@@ -8,6 +8,7 @@
 
 #include "base/test_folder.hpp"
 #include "os/digest.hpp"
+#include "plan/report/assets.hpp"
 #include "serve/api_kit.hpp"
 #include "serve/auth.hpp"
 
@@ -279,6 +280,26 @@ TEST_CASE("the status page shows open cases, and takes no text for HTML") {
   CHECK(answer.body.find("<td>drained<td>") != std::string::npos);
   CHECK(answer.body.find("<h2>2 open</h2>") != std::string::npos);
   CHECK(answer.body.find("c2") == std::string::npos);
+}
+
+TEST_CASE("the console is a page that may run its own script alone, or the table of cases") {
+  Bed bed;
+  Answer page = call(*bed.api, "GET", "/");
+  CHECK(page.status == 200);
+  const std::string policy = page.headers["content-security-policy"];
+  CHECK(policy.find("default-src 'none'") == 0);
+  if (plan::report::console_assets.script.empty()) {  // npm could not build it
+    CHECK(page.body == call(*bed.api, "GET", "/status").body);
+    return;
+  }
+  for (const char* element : {"script", "style"}) {
+    const std::string open = fmt::format("<{}>", element), close = fmt::format("</{}>", element);
+    const std::size_t begin = page.body.find(open) + open.size();
+    const std::string text = page.body.substr(begin, page.body.find(close) - begin);
+    CHECK(text.size() > 1000);
+    CHECK(policy.find(fmt::format("{}-src 'sha256-{}'", element, sha256_base64(text))) !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("the status page says how many cases there are, not how many it shows") {
