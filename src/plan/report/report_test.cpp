@@ -330,6 +330,26 @@ TEST_CASE("the terminal compares every job with the first variant") {
   CHECK(text.find("\nnote: fast: tolerance 1 %\n") != std::string::npos);
 }
 
+TEST_CASE("notes are folded by cause on the terminal, and whole in report.json") {
+  Outcome input = outcome();
+  const auto note = [](std::string text) { return Note{Note::Severity::info, std::move(text)}; };
+  for (auto& variant : input.variants) variant.notes = {note("shared")};
+  auto& notes = input.variants[1].notes;
+  for (int i = 0; i < 4; ++i) notes.push_back(note(fmt::format("four: {}", i)));
+  for (int i = 8; i < 13; ++i)  // one digit and two are one cause
+    notes.push_back({Note::Severity::warning, fmt::format("rank {} hangs", i)});
+  notes.push_back(note("rank 13 hangs"));  // of another severity
+  const std::string text = terminal_text(input);
+  CHECK(text.find("\nnote: slow and 1 more: shared\n"
+                  "note: fast: four: 0\nnote: fast: four: 1\n"
+                  "note: fast: four: 2\nnote: fast: four: 3\n"
+                  "warning: fast: rank 8 hangs\nwarning: fast: rank 9 hangs\n"
+                  "warning: fast: rank 10 hangs\n"
+                  "  ... and 2 more that differ in numbers only; report.json has them\n"
+                  "note: fast: rank 13 hangs\n") != std::string::npos);
+  CHECK(parsed(input)["variants"]["fast"]["notes"].size() == 11);
+}
+
 TEST_CASE("what did not run or finish shows as such") {
   Outcome input = outcome();
   input.variants[0].jobs[0].name = "other";

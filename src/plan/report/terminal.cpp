@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <ranges>
 
 #include "base/text.hpp"
@@ -105,13 +106,59 @@ std::string tables(const Outcome& outcome) {
          (training.empty() ? "" : "\n" + training);
 }
 
-std::string note_lines(const Outcome& outcome) {
+constexpr std::size_t notes_of_a_cause_max = 3;
+
+// Notes of one cause: the same text but for its numbers.
+std::string without_numbers(std::string_view text) {
   std::string out;
+  for (const char c : text) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit || out.empty() || out.back() != '0') out += digit ? '0' : c;
+  }
+  return out;
+}
+
+// A text that several variants have is one line; of many texts of one cause the first ones are
+// shown. report.json has all of them.
+std::string note_lines(const Outcome& outcome) {
+  struct Line {
+    const VariantOutcome *first, *last;
+    const Note* note;
+    std::size_t variants;
+    std::string cause;
+  };
+  std::vector<Line> lines;
+  std::map<std::pair<Note::Severity, std::string_view>, std::size_t> known;
+  std::map<std::string, std::size_t> total_of;  // lines by cause
   for (const VariantOutcome& variant : outcome.variants)
-    for (const Note& note : variant.notes)
-      out +=
-          fmt::format("{}: {}: {}\n", note.severity == Note::Severity::warning ? "warning" : "note",
-                      printable(variant.name), printable(note.text));
+    for (const Note& note : variant.notes) {
+      const auto [at, is_new] = known.try_emplace({note.severity, note.text}, lines.size());
+      if (is_new) {
+        const char* severity = note.severity == Note::Severity::warning ? "warning" : "note";
+        lines.push_back(
+            {&variant, &variant, &note, 1,
+             fmt::format("{}: {}: {}", severity, variant.name, without_numbers(note.text))});
+        ++total_of[lines.back().cause];
+      } else if (Line& line = lines[at->second]; line.last != &variant) {
+        line.last = &variant;
+        ++line.variants;
+      }
+    }
+  std::string out;
+  std::map<std::string, std::size_t> shown;
+  for (const Line& line : lines) {
+    const std::size_t total = total_of[line.cause], number = ++shown[line.cause];
+    const bool folds = total > notes_of_a_cause_max + 1;
+    if (folds && number > notes_of_a_cause_max) continue;
+    const char* severity = line.note->severity == Note::Severity::warning ? "warning" : "note";
+    const std::string others =
+        line.variants == 1 ? "" : fmt::format(" and {} more", line.variants - 1);
+    out += fmt::format("{}: {}{}: {}\n", severity, printable(line.first->name), others,
+                       printable(line.note->text));
+    if (folds && number == notes_of_a_cause_max)
+      out += fmt::format("  ... and {} more that differ in numbers only; report.json has them\n",
+                         total - notes_of_a_cause_max);
+  }
   return out;
 }
 

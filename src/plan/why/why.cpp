@@ -47,8 +47,10 @@ class Changes {
     const std::string scheme = text_of(scenario_, "routing", "scheme", "ecmp");
     if (scheme == "ecmp" || scheme == "e_ecmp")
       WEFT_TRY_STATUS(add("spray", {{"routing.scheme", Config::scalar("spray")}}));
+    WEFT_TRY_STATUS(add_more_qps(scheme));
     if (!scenario_.section("faults").items.empty())
       WEFT_TRY_STATUS(add("no faults", {{"faults", Config::list()}}));
+    WEFT_TRY_STATUS(add_no_slow_ranks());
     if (has_generator) {
       WEFT_TRY_STATUS(add_faster_links());
       if (text_of(scenario_, "fabric", "latency", "") != "0 s")
@@ -67,6 +69,34 @@ class Changes {
     if (given.kind == Config::Kind::scalar) engine.at_or_add("name") = given;
     engine.at_or_add("contention") = Config::scalar("false");
     return engine;
+  }
+
+  // Plain ECMP hardly hashes the QP, so it becomes e_ecmp, too.
+  Status add_more_qps(const std::string& scheme) {
+    if (scheme != "ecmp" && scheme != "e_ecmp" && scheme != "te" && scheme != "flowlet") return {};
+    const Config* given = find_key(scenario_, "routing", "qps");
+    std::int64_t qps = 1;
+    if (given != nullptr) {
+      WEFT_TRY(qps, parse_count({given->text, given->where}));
+    }
+    if (qps < 1 || qps > 1024) return {};  // 1 to 4,096 are valid
+    Keys keys;
+    if (scheme == "ecmp") keys.emplace_back("routing.scheme", Config::scalar("e_ecmp"));
+    keys.emplace_back("routing.qps", Config::scalar(std::to_string(4 * qps)));
+    return add("QPs x 4", std::move(keys));
+  }
+
+  // Where all faults are slow ranks, "no faults" says the same.
+  Status add_no_slow_ranks() {
+    const auto& given = scenario_.section("faults").items;
+    Config rest = Config::list();
+    for (const Config& fault : given) {
+      const Config* kind = fault.kind == Config::Kind::map ? fault.find("kind") : nullptr;
+      if (kind == nullptr || (kind->text != "gpu_slow" && kind->text != "host_slow"))
+        rest.items.push_back(fault);
+    }
+    if (rest.items.empty() || rest.items.size() == given.size()) return {};
+    return add("no slow ranks", {{"faults", std::move(rest)}});
   }
 
   // NICs and, where they have rates of their own, uplinks and cables between routers.
@@ -99,7 +129,8 @@ class Changes {
       if (value.kind == Config::Kind::scalar)
         change.keys += fmt::format("{}{}={}", change.keys.empty() ? "" : ", ", path, value.text);
       if (path == "engine") change.keys = "engine.contention=false";
-      if (path == "faults") change.keys = "faults=[]";
+      if (path == "faults")
+        change.keys = value.items.empty() ? "faults=[]" : "faults: without gpu_slow and host_slow";
       WEFT_TRY_STATUS(change.scenario.set(path, value));
     }
     out_.push_back(std::move(change));

@@ -17,8 +17,9 @@ struct Change {
   std::string keys;  // "fabric.link=800 Gbps"
   model::Scenario scenario;
 };
-// Those that mean something for the scenario: no contention, spraying, no faults, links twice as
-// fast, no latency of cables. Fails where a key cannot be set.
+// Those that mean something for the scenario: no contention, spraying, four times the QPs, no
+// faults, no slow ranks, links twice as fast, no latency of cables. Fails where a key cannot be
+// set.
 Result<std::vector<Change>> changes(const model::Scenario& scenario);
 
 struct Answer {

@@ -4,6 +4,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <string>
+
 namespace weft::plan::why {
 namespace {
 
@@ -69,6 +73,31 @@ TEST_CASE("a fault costs what the link has lost") {
   CHECK(answer.findings[0].ends_with("Most is gained with: no contention (4.00x)"));
 }
 
+// The same by hand: the scenario with the keys that the change stands for.
+TEST_CASE("more QPs and no slow ranks gain what the scenario written so gains") {
+  const auto job = [](std::string_view faults, std::string_view routing) {
+    return answer_of(fmt::format(
+        "fabric: {{generator: ai_zone, racks: 8, hosts_per_rack: 1, spines: 4, host: h100, "
+        "oversubscription: 4}}\n"
+        "faults: [{}]\nrouting: {{{}}}\n"
+        "jobs: [{{name: t, model: llama3-8b, parallel: {{tp: 2, dp: 32}}, batch: 256, "
+        "sequence: 8192, place: rack_order}}]\n",
+        faults, routing));
+  };
+  const auto time = [](const Answer& answer) { return time_of(answer.base.jobs[0]); };
+  const std::string cable = "{kind: link_degraded, link: rtsw:0--ctsw:0, factor: 0.5}";
+  const std::string slow = ", {kind: gpu_slow, gpu: 3, factor: 1.5}";
+  const Answer base = job(cable + slow, "scheme: ecmp");
+  const double healed = time(base) / time(job(cable, "scheme: ecmp"));
+  const double spread = time(base) / time(job(cable + slow, "scheme: e_ecmp, qps: 4"));
+  CHECK(healed > 1.1);
+  CHECK(std::abs(spread - 1) > 0.001);
+  CHECK(speed(base, "no slow ranks") == doctest::Approx(healed));
+  CHECK(speed(base, "QPs x 4") == doctest::Approx(spread));
+  const Answer only = job("{kind: gpu_slow, gpu: 3, factor: 1.5}", "scheme: ecmp");
+  CHECK(std::ranges::none_of(only.gains, [](auto& g) { return g.name == "no slow ranks"; }));
+}
+
 TEST_CASE("what a step is bound by; changes that mean nothing are left out") {
   const auto job = [](std::string_view more) {
     return fmt::format(
@@ -92,7 +121,10 @@ TEST_CASE("what a step is bound by; changes that mean nothing are left out") {
     for (const Change& change : *list) out += (out.empty() ? "" : ", ") + change.name;
     return out;
   };
-  CHECK(names(shared) == "no contention, spray, links x 2");
+  CHECK(names(shared) == "no contention, spray, QPs x 4, links x 2");
+  const std::string qps = std::string(shared) + "routing: {scheme: te, qps: ";
+  CHECK(names(qps + "1024}\n") == "no contention, QPs x 4, links x 2");
+  CHECK(names(qps + "1025}\n") == "no contention, links x 2");
   CHECK(names(std::string(shared) + "engine: packet\nrouting: {scheme: spray}\n") == "links x 2");
 }
 
