@@ -8,6 +8,8 @@
 #include <cmath>
 #include <string>
 
+#include "plan/report/finding.hpp"
+
 namespace weft::plan::why {
 namespace {
 
@@ -84,7 +86,7 @@ TEST_CASE("more QPs and no slow ranks gain what the scenario written so gains") 
         "sequence: 8192, place: rack_order}}]\n",
         faults, routing));
   };
-  const auto time = [](const Answer& answer) { return time_of(answer.base.jobs[0]); };
+  const auto time = [](const Answer& answer) { return report::time_of(answer.base.jobs[0]); };
   const std::string cable = "{kind: link_degraded, link: rtsw:0--ctsw:0, factor: 0.5}";
   const std::string slow = ", {kind: gpu_slow, gpu: 3, factor: 1.5}";
   const Answer base = job(cable + slow, "scheme: ecmp");
