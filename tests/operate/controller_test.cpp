@@ -175,7 +175,7 @@ TEST_CASE("views of the network: cables, probes, capacity, feeds, and the same a
   CHECK(capacity["kill_switch"] == false);
   CHECK(capacity["groups"][0]["name"] == "rtsw:1");
   CHECK(capacity["groups"][0]["share_without_suspects"] == 0.75);
-  CHECK(capacity["groups_whole"].get<int>() + capacity["groups"].size() == 8);
+  CHECK(capacity["groups_whole"].get<std::size_t>() + capacity["groups"].size() == 8);
   const std::string metrics = life.controller().metrics({world.now});
   for (const char* wanted :
        {"weft_rack_loss_ratio{rack=\"rack:2\"} 0.05\n",
