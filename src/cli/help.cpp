@@ -218,7 +218,7 @@ std::string zsh(const CLI::App& app) {
 std::string fish(const CLI::App& app) {
   std::string out = "# fish completion for weft\n";
   for (const CLI::App* command : commands_of(app)) {
-    const std::string name = command->get_name();
+    const std::string& name = command->get_name();
     out += fmt::format("complete -c weft -f -n __fish_use_subcommand -a {} -d '{}'\n", name,
                        shell_text(command->get_description()));
     if (name == "help" || name == "man")
@@ -300,7 +300,7 @@ std::string man_page(const CLI::App& app, const CLI::App* command) {
                          roff(each->get_description()));
     return out + ".SH OPTIONS\n" + man_options(app);
   }
-  const std::string name = command->get_name();
+  const std::string& name = command->get_name();
   std::string out = man_head("weft-" + name, command->get_description(), version);
   out += fmt::format(".SH SYNOPSIS\n\\fBweft {}\\fR [\\fIOPTIONS\\fR]", name);
   for (const CLI::Option* option : command->get_options())

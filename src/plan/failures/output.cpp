@@ -37,14 +37,17 @@ std::string finding(const Result& result, std::size_t j) {
         (worst == nullptr || effect.worst_s > worst->effects[j].worst_s))
       worst = &row;
   }
-  std::string out = result.jobs[j] + ": ";
+  std::string out = fmt::format("{}: {} healthy", result.jobs[j], time_text(result.healthy_s[j]));
   if (worst != nullptr) {
     const Effect& effect = worst->effects[j];
-    out += fmt::format(
-        "{} healthy; of single failures that it survives a {} costs most, {} times the time",
-        time_text(result.healthy_s[j]), worst->role,
-        ratio_text(effect.worst_s, result.healthy_s[j]));
-    if (effect.stops == 0) out += fmt::format(" ({})", effect.worst);
+    const double slower = effect.worst_s / result.healthy_s[j];
+    out +=
+        slower < 1.0005
+            ? "; no single failure that it survives costs it 0.1 %"
+            : fmt::format(
+                  "; of single failures that it survives a {} costs most, {:.3f} times the "
+                  "time{}",
+                  worst->role, slower, effect.stops == 0 ? fmt::format(" ({})", effect.worst) : "");
   }
   return out + (stops.empty() ? "; none of those run stops it" : "; stopped by " + stops);
 }
