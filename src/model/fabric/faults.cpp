@@ -13,6 +13,7 @@
 
 #include "base/rng.hpp"
 #include "model/fabric/fault_catalogue.hpp"
+#include "model/fabric/fec.hpp"
 
 namespace weft::model {
 namespace {
@@ -21,6 +22,8 @@ constexpr std::size_t names_shown = 4;
 
 constexpr double slowdown_max = 1e6;  // of one fault; together they stay below 1e12
 
+// Of 4,096 bytes of payload and 64 of headers, with preamble and gap.
+constexpr double full_frame_bytes = 4180;
 using Measure = FaultEffect::Measure;
 using Spread = FaultEffect::Spread;
 
@@ -114,11 +117,31 @@ class FaultReader {
     Condition condition{kind_->effect.health};
     if (kind_->effect.measure == Measure::factor)
       condition.rate_factor = reader_.number("factor", std::nullopt, 1e-9, 1);
-    if (kind_->effect.measure == Measure::loss)
-      condition.loss = reader_.number("loss", std::nullopt, 0, 1 - 1e-9);
+    if (kind_->effect.measure == Measure::loss) read_loss(condition);
     if (kind_->effect.measure == Measure::slowdown)
       condition.slowdown = reader_.number("factor", std::nullopt, 1, slowdown_max);
     return condition;
+  }
+
+  // As a share of packets, or as what a code and the link's own retries leave of bit errors.
+  void read_loss(Condition& condition) {
+    constexpr double most = 1 - 1e-9;
+    if (!reader_.has("ber")) {
+      condition.loss = reader_.number("loss", std::nullopt, 0, most);
+      return;
+    }
+    if (reader_.has("loss"))
+      reader_.error(Errc::value, reader_.where("ber"), "\"ber\" and \"loss\" of one fault",
+                    "give one of them");
+    const std::array<std::string, 3> codes{"none", "rs528", "rs544"};
+    const double ber = reader_.number("ber", std::nullopt, 0, 0.5);
+    const std::size_t code = reader_.choice("fec", codes, 2);
+    const bool retries = reader_.flag("retry", false);
+    const double lost = std::min(frame_loss(ber, static_cast<Fec>(code), full_frame_bytes), most);
+    (retries ? condition.rate_factor : condition.loss) = retries ? 1 - lost : lost;
+    bit_errors_ =
+        fmt::format(", ber {}, fec {}{}", ber, codes[code],
+                    retries ? fmt::format(", retried: {:.6g} of the rate", 1 - lost) : "");
   }
 
   // `count` of a role's nodes or a tier's cables.
@@ -293,7 +316,9 @@ class FaultReader {
     if (kind_->effect.measure == Measure::slowdown)
       text += fmt::format(", factor {}", fault.condition.slowdown);
     if (kind_->effect.measure == Measure::loss)
-      text += fmt::format(", loss {}", fault.condition.loss);
+      text += bit_errors_ + (fault.condition.rate_factor < 1
+                                 ? std::string()
+                                 : fmt::format(", loss {}", fault.condition.loss));
     if (fault.at > Time{}) text += fmt::format(", from {}", to_text(fault.at - Time{}));
     if (fault.until) text += fmt::format(", until {}", to_text(*fault.until - Time{}));
     return text;
@@ -305,6 +330,7 @@ class FaultReader {
   Reader reader_;
   Rng rng_;
   const FaultEntry* kind_ = nullptr;
+  std::string bit_errors_;  // in words, where a loss was given so
   std::string line_;
 };
 

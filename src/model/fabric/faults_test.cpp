@@ -1,5 +1,6 @@
 #include "model/fabric/faults.hpp"
 
+#include <cmath>
 #include <set>
 
 #include "base/rng.hpp"
@@ -55,6 +56,32 @@ TEST_CASE("a cable fails in both directions, a link in one") {
   CHECK(one.initial().link(reverse(there)).health == Health::up);
   const auto port = timeline(f, "[{kind: link_down, link: 'ctsw:5/3'}]");
   CHECK(port.initial().troubled_links() == cable.initial().troubled_links());
+}
+
+TEST_CASE("bit errors are what the link's code and retries leave of them") {
+  const Fabric f = zone();
+  const LinkId up = link(f, "rtsw:0->ctsw:0");
+  const auto with = [&](std::string_view more) {
+    return timeline(f, fmt::format("[{{kind: link_lossy, link: 'rtsw:0--ctsw:0', {}}}]", more));
+  };
+  // Of 4,180 bytes on the wire, from the binomial distribution by hand (docs/fabrics.md).
+  CHECK(with("ber: 1e-3").initial().link(up).loss == doctest::Approx(1.3e-3).epsilon(0.02));
+  CHECK(with("ber: 2.4e-4, fec: rs528").initial().link(up).loss ==
+        doctest::Approx(3.9e-4).epsilon(0.02));
+  CHECK(with("ber: 1e-6, fec: none").initial().link(up).loss ==
+        doctest::Approx(1 - std::pow(1 - 1e-6, 8 * 4180)));
+  const auto retried = with("ber: 1e-3, retry: true");
+  CHECK(retried.initial().link(up).loss == 0);
+  CHECK(retried.initial().link(up).rate_factor == doctest::Approx(1 - 1.3e-3).epsilon(1e-4));
+  CHECK(retried.lines[0].find("ber 0.001, fec rs544, retried: 0.99") != std::string::npos);
+  const auto refused = [&](const char* more) {
+    return faults_refusal(f,
+                          fmt::format("[{{kind: link_lossy, link: 'rtsw:0--ctsw:0', {}}}]", more));
+  };
+  CHECK(refused("ber: 1e-3, loss: 0.1").find("give one of them") != std::string::npos);
+  CHECK(refused("ber: 0.6").find("not within") != std::string::npos);
+  CHECK(refused("ber: 1e-3, fec: ldpc").find("rs544") != std::string::npos);
+  CHECK(refused("loss: 0.1, retry: true").find("unknown key \"retry\"") != std::string::npos);
 }
 
 TEST_CASE("every kind does what it says") {
