@@ -172,6 +172,32 @@ TEST_CASE("a packet that nothing follows is sent again after three round trips, 
   }
 }
 
+TEST_CASE("the wait for a packet that nothing follows is what `retransmit` says") {
+  const Fabric fabric = chain(equal(2));
+  const Load load = Load{}.add(fabric, 0, 1, payload);
+  const Ps round_trip = 2 * (2 * us + full + control);
+  struct Case {
+    std::uint32_t round_trips;
+    Duration least;
+    Ps wait;
+  };
+  for (const Case& c :
+       {Case{3, 0_us, 3 * round_trip}, Case{10, 0_us, 10 * round_trip}, Case{1, 40_us, 40 * us}}) {
+    int repeated = 0;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      Setting setting{.options = selective(), .changes = {lossy(fabric, {"nic:0->s:0"}, 0.5)}};
+      setting.options.seed = seed;
+      setting.options.retransmit_round_trips = c.round_trips;
+      setting.options.retransmit_least = c.least;
+      const PacketRunResult result = run(fabric, load, setting);
+      if (result.counters.drops != 1) continue;
+      ++repeated;
+      CHECK(result.messages[0].arrived == c.wait + 2 * (full + us));
+    }
+    CHECK(repeated > 2);
+  }
+}
+
 TEST_CASE("lost acknowledgements cost nothing but the wait for the last one") {
   const Fabric fabric = chain(equal(2));
   const Load load = Load{}.add(fabric, 0, 1, 5000 * payload);

@@ -136,7 +136,11 @@ struct Options {
   std::uint32_t paths = 4;      // of multipath
   Duration flowlet_gap{Duration{100'000'000}};
   Duration ack_timeout{Duration{16'777'216'000}};  // 4.096 us x 2^12; without progress: send again
-  Duration ack_delay{0};                           // receivers gather ACKs so long; 0: one each
+  // Selective repeat: a packet that nothing told of is sent again so many round trips after it was
+  // sent, and not before `retransmit_least`; twice as long after each time.
+  std::uint32_t retransmit_round_trips = 3;
+  Duration retransmit_least{Duration{25'000'000}};
+  Duration ack_delay{0};    // receivers gather ACKs so long; 0: one each
   double message_rate = 0;  // messages per second that a NIC can start; 0: without bound
   double receive_rate = 0;  // share of its link that every NIC can drain; 0: all
   DcqcnOptions dcqcn;

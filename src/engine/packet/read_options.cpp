@@ -367,6 +367,12 @@ void OptionsReader::read_cts() {
 void OptionsReader::read_limits() {
   options_.window = reader_.bytes("window", options_.window);
   options_.ack_timeout = reader_.duration("ack_timeout", options_.ack_timeout);
+  section("retransmit", used_if(options_.reliability == Reliability::selective),
+          "reliability: selective", [&](Reader& inner) {
+            options_.retransmit_round_trips = static_cast<std::uint32_t>(
+                inner.count("round_trips", options_.retransmit_round_trips, 1, 1000));
+            options_.retransmit_least = inner.duration("at_least", options_.retransmit_least);
+          });
   options_.ack_delay = reader_.duration("ack_delay", options_.ack_delay);
   options_.message_rate = reader_.number("message_rate", 0.0, 0, 1e12);
   if (reader_.has("receive_rate"))

@@ -54,6 +54,20 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+TEST_CASE("transport: the timer of selective repeat") {
+  const Options given =
+      accepted("{reliability: selective, retransmit: {round_trips: 5, at_least: 1 ms}}");
+  CHECK(given.retransmit_round_trips == 5);
+  CHECK(given.retransmit_least == 1000_us);
+  CHECK(accepted("{}").retransmit_round_trips == 3);
+  const Outcome unused = read("{retransmit: {round_trips: 5}}");
+  CHECK(unused.errors == "");
+  REQUIRE(unused.notes.size() == 1);
+  CHECK(contains(unused.notes[0], "transport.retransmit has no effect without reliability"));
+  CHECK(contains(read("{retransmit: {round_trips: 0}}").errors, "round_trips"));
+  CHECK(contains(read("{retransmit: {rounds: 2}}").errors, "unknown key"));
+}
+
 TEST_CASE("transport: nothing given is plain RoCE without bounds") {
   const Options none = accepted("{}");
   CHECK(none.transport == "roce");

@@ -614,7 +614,8 @@ class Reference {
       empty += 2 * latency(link) + wire_time(link, mtu_ + header_) +
                wire_time(link, count(options_.wire.control));
     const Ps round_trip = pair.round_trip > 0 ? Ps{pair.round_trip} << 17 : empty;
-    const Ps least = std::max(Ps{25'000'000}, 3 * round_trip);
+    const Ps least =
+        std::max(ps(options_.retransmit_least), options_.retransmit_round_trips * round_trip);
     Ps wait = least;
     for (std::uint32_t i = 0; i < timeouts && wait < ps(options_.ack_timeout); ++i)
       wait = std::max(least, std::min(2 * wait, ps(options_.ack_timeout)));

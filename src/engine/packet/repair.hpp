@@ -23,11 +23,6 @@ namespace weft::engine::packet {
 inline constexpr std::uint32_t stamp_shift = 17;
 constexpr std::uint16_t stamp_of(Ps t) { return static_cast<std::uint16_t>(t >> stamp_shift); }
 
-// A lost packet is sent again at the latest so many round trips after it was sent, and not before
-// the floor; twice as long after each time.
-inline constexpr Ps repeat_round_trips = 3;
-inline constexpr Ps repeat_floor = 25'000'000;
-
 // A packet was lost that was on its way to, or from, the sender of `connection`.
 struct LossNotice {
   enum class What : std::uint8_t { data, ack, credit };

@@ -212,7 +212,8 @@ void Shard::learn_of_losses(std::uint32_t connection, std::uint32_t psn, const P
 Ps Shard::patience(std::uint32_t connection, const Repair& repair, std::uint32_t timeouts) const {
   const Ps measured = Ps{world_.protocols.round_trips[connection]} << stamp_shift;
   const Ps round_trip = measured > 0 ? measured : repair.round_trip;
-  const Ps first = std::max(repeat_floor, repeat_round_trips * round_trip);
+  const Ps first = std::max(static_cast<Ps>(world_.options.retransmit_least.ps),
+                            world_.options.retransmit_round_trips * round_trip);
   const Ps longest = std::max(first, static_cast<Ps>(world_.options.ack_timeout.ps));
   return std::min(first << std::min(timeouts, 16u), longest);
 }
