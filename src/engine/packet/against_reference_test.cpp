@@ -23,6 +23,7 @@ struct Both {
 struct Unreliable {
   Reliability reliability = Reliability::goback_n;
   std::vector<double> loss;  // by link, or none
+  std::uint32_t gap = 1;     // of selective repeat
 };
 
 bool accounts(const RandomCase& random) {
@@ -40,6 +41,7 @@ Both run_both(const RandomCase& random, std::uint32_t threads, const Unreliable&
   Options options = random.options;
   options.threads = threads;
   options.reliability = unreliable.reliability;
+  options.retransmit_gap = unreliable.gap;
   StateChange state{{0}, {}};
   for (std::size_t l = 0; l < unreliable.loss.size(); ++l)
     if (unreliable.loss[l] > 0) state.state.set(LinkId(l), {.loss = unreliable.loss[l]});
@@ -176,6 +178,7 @@ void hold_against_plain(std::uint64_t cases, std::uint32_t threads,
       // One path between any two: the engine hashes, the plain simulator asks the router.
       if (random.fabric.node_count() != random.fabric.nics().size() + 1) continue;
       unreliable.loss = any_losses(seed, random.fabric.link_count());
+      unreliable.gap = 1 + seed % 4;
     }
     const Both both = run_both(random, threads, unreliable);
     again += both.fast.counters.retransmissions;

@@ -172,6 +172,33 @@ TEST_CASE("a packet that nothing follows is sent again after three round trips, 
   }
 }
 
+TEST_CASE("a gap of N: the Nth acknowledgement behind a lost packet tells of it, fewer do not") {
+  // As above, all 40 packets are sent before the first acknowledgement is back.
+  const Fabric fabric = chain(equal(2));
+  const Load load = Load{}.add(fabric, 0, 1, 40 * payload);
+  for (const std::uint32_t gap : {1u, 5u}) {
+    int told = 0, waited = 0;
+    for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+      Setting setting{.options = selective(), .changes = {lossy(fabric, {"s:0->nic:1"}, 0.02)}};
+      setting.options.seed = seed;
+      setting.options.retransmit_gap = gap;
+      const PacketRunResult result = run(fabric, load, setting);
+      if (result.counters.drops != 1) continue;
+      if (result.counters.timeouts > 0) {  // fewer than `gap` packets were behind it
+        ++waited;
+        continue;
+      }
+      ++told;
+      // Packet k is acknowledged at (k + 2) full + 2 control + 4 us; the lost one was `gap` before.
+      const Ps repeated = result.messages[0].arrived - (2 * full + 2 * us);
+      CHECK((repeated - (2 * full + 2 * control + 4 * latency)) % full == 0);
+      CHECK(repeated >= (gap + 2) * full + 2 * control + 4 * latency);
+    }
+    CHECK(told > 40);
+    CHECK((gap > 1) == (waited > 2));
+  }
+}
+
 TEST_CASE("the wait for a packet that nothing follows is what `retransmit` says") {
   const Fabric fabric = chain(equal(2));
   const Load load = Load{}.add(fabric, 0, 1, payload);

@@ -136,7 +136,10 @@ struct Options {
   std::uint32_t paths = 4;      // of multipath
   Duration flowlet_gap{Duration{100'000'000}};
   Duration ack_timeout{Duration{16'777'216'000}};  // 4.096 us x 2^12; without progress: send again
-  // Selective repeat: a packet that nothing told of is sent again so many round trips after it was
+  // Selective repeat: a packet is lost when so many that were sent after it on its path have been
+  // acknowledged.
+  std::uint32_t retransmit_gap = 1;
+  // ... and one that nothing told of is sent again so many round trips after it was
   // sent, and not before `retransmit_least`; twice as long after each time.
   std::uint32_t retransmit_round_trips = 3;
   Duration retransmit_least{Duration{25'000'000}};

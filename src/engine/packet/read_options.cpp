@@ -369,6 +369,8 @@ void OptionsReader::read_limits() {
   options_.ack_timeout = reader_.duration("ack_timeout", options_.ack_timeout);
   section("retransmit", used_if(options_.reliability == Reliability::selective),
           "reliability: selective", [&](Reader& inner) {
+            options_.retransmit_gap =
+                static_cast<std::uint32_t>(inner.count("gap", options_.retransmit_gap, 1, 1000));
             options_.retransmit_round_trips = static_cast<std::uint32_t>(
                 inner.count("round_trips", options_.retransmit_round_trips, 1, 1000));
             options_.retransmit_least = inner.duration("at_least", options_.retransmit_least);

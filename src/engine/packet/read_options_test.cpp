@@ -56,7 +56,8 @@ bool contains(std::string_view text, std::string_view part) {
 
 TEST_CASE("transport: the timer of selective repeat") {
   const Options given =
-      accepted("{reliability: selective, retransmit: {round_trips: 5, at_least: 1 ms}}");
+      accepted("{reliability: selective, retransmit: {gap: 3, round_trips: 5, at_least: 1 ms}}");
+  CHECK(given.retransmit_gap == 3);
   CHECK(given.retransmit_round_trips == 5);
   CHECK(given.retransmit_least == 1000_us);
   CHECK(accepted("{}").retransmit_round_trips == 3);

@@ -120,6 +120,7 @@ class Reference {
     bool open = false;   // it, or its ACK, is lost, and nothing has told so yet
     Ps due = 0;          // while open
     std::uint32_t timeouts = 0;
+    std::uint32_t told = 0;  // by acknowledgements of later ones that it did not come
   };
   struct Pair {
     std::vector<std::size_t> out, back;    // links
@@ -493,6 +494,7 @@ class Reference {
   static void lose_hold(Sent& sent) {
     sent.again = true;
     sent.open = false;
+    sent.told = 0;
   }
 
   bool can_send_any(const Pair& pair) const {
@@ -561,7 +563,7 @@ class Reference {
         at = pair.sent.erase(at);
         continue;
       }
-      if (known) lose_hold(sent);
+      if (known && ++sent.told >= options_.retransmit_gap) lose_hold(sent);
       ++at;
     }
     const std::uint64_t before = pair.unacknowledged;

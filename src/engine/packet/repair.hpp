@@ -65,6 +65,7 @@ struct Repair {
     State state = State::resent;
     bool came = false;  // an acknowledgement of it was lost
     std::uint8_t timeouts = 0;
+    std::uint32_t told = 0;  // by so many acknowledgements since it was opened
   };
   struct Credit {
     Ps due = 0;
@@ -82,6 +83,7 @@ struct Repair {
   void open(Entries::iterator at, State state, Ps due) {
     at->second.state = state;
     at->second.due = due;
+    at->second.told = 0;
     open_until.emplace(due, at->first);
   }
   void close(Entries::iterator at) {

@@ -197,6 +197,7 @@ void Shard::learn_of_losses(std::uint32_t connection, std::uint32_t psn, const P
   for (auto next = repair.open_until.begin(); next != repair.open_until.end();) {
     const auto at = repair.entries.find((next++)->second);
     if (!tells_of(at->second)) continue;
+    if (!at->second.came && ++at->second.told < world_.options.retransmit_gap) continue;
     repair.close(at);
     if (!at->second.came) {
       hold_lost(connection, at->first);
