@@ -133,7 +133,7 @@ void mark_front(std::vector<SweepRow*> rows) {
 void mark_fronts(std::vector<SweepRow>& rows, const std::vector<bool>& is_work) {
   std::map<std::vector<std::string>, std::vector<SweepRow*>> of_work;
   for (SweepRow& row : rows) {
-    if (!row.error.empty() || !row.price || row.time_s.value_or(0) <= 0) continue;
+    if (!row.error.empty() || !row.price || !row.watts || row.time_s.value_or(0) <= 0) continue;
     std::vector<std::string> work{row.job};
     for (std::size_t k = 0; k < is_work.size(); ++k)
       if (is_work[k]) work.push_back(row.values[k]);
