@@ -138,7 +138,7 @@ void fill_at(int n, std::size_t batch) {
 }  // namespace
 
 // The program's own comes before the C library's, also for SQLite.
-extern "C" int fdatasync(int fd) { return sync_data(fd); }
+extern "C" __attribute__((visibility("default"))) int fdatasync(int fd) { return sync_data(fd); }
 
 TEST_CASE("a commit is on the disk, not only written, when it is acknowledged") {
   const TestFolder folder;
