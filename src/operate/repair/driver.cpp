@@ -108,10 +108,11 @@ void Driver::issue(Ticket& t, OrderKind kind) {
   t.pending = Pending{fmt::format("{}.{}", t.serial, ++t.orders), kind, now()};
   r_.touch(t);
   Order out = order(t, kind, t.pending->id);
-  if (kind == OrderKind::check)
-    out.packets =
-        problem(t).packets -
-        std::min(problem(t).packets, t.stage == Stage::drained ? t.baseline.sent : t.verify.sent);
+  if (kind == OrderKind::check) {
+    const std::uint64_t sent = t.stage == Stage::drained ? t.baseline.sent : t.verify.sent;
+    const std::uint64_t needed = packets_needed(t);
+    out.packets = std::min(problem(t).packets, needed - std::min(needed, sent));
+  }
   if (kind == OrderKind::forecast) {
     const Situation s = r_.situation(&t);
     for (const auto& parts : {s.held, s.suspected})

@@ -83,6 +83,7 @@ class Driver {
   bool verifying(Ticket& t);
   bool judge_round(Ticket& t);
   bool baseline_known(Ticket& t);
+  std::uint64_t packets_needed(const Ticket& t) const;
   bool clean(Ticket& t);
   bool soaking(Ticket& t);
   void checked(Ticket& t, const Outcome& outcome);

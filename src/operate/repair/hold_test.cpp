@@ -123,6 +123,32 @@ TEST_CASE("a part is not drained a third time within the hour, whoever mended it
   CHECK(s.drains() == 3);
 }
 
+// 3 of 10,000 were lost in service: 10,000 clean ones happen by chance once in 20 times (e^-3),
+// 7 * 3,334 once in 1,000 times.
+TEST_CASE("a rare loss is refuted by as many test packets as it takes, not by the usual number") {
+  Accused s;
+  s.world.losses = {3, 0, 0, 1};
+  s.world.faulty.insert(std::string(cable));
+  SUBCASE("the third round loses one") {
+    s.accuse();
+    CHECK(s.stage("c1") == Stage::repairing);
+    CHECK(contains(s.ticket("c1").reason, "1 of 23338 test packets lost"));
+  }
+  SUBCASE("nothing is lost any more") {
+    s.world.losses.back() = 0;
+    s.accuse();
+    CHECK(s.stage("c1") == Stage::soaking);
+    CHECK(s.ticket("c1").resolution == Resolution::no_fault_found);
+    CHECK(s.ticket("c1").verify.sent == 23'338);
+  }
+  SUBCASE("one lost packet of 10,000 asks for the most") {
+    s.world.losses.assign(40, 0);
+    s.world.losses.front() = 1;
+    s.accuse();
+    CHECK(s.ticket("c1").verify.sent == 70'007);
+  }
+}
+
 TEST_CASE("a part that only probers accuse is asked before it is drained") {
   Accused s;
   s.accuse();

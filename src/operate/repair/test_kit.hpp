@@ -86,7 +86,8 @@ struct World {
 
   const model::Fabric& fabric;
   std::map<std::string, port::Service> service;
-  std::set<std::string> faulty;  // test traffic is lost on them
+  std::set<std::string> faulty;      // test traffic is lost on them
+  std::deque<std::uint64_t> losses;  // of the next checks, whatever is faulty
   Hand hand = Hand::works;
   bool is_blind = false;  // states and checks cannot be had
   bool has_no_check = false;
@@ -123,6 +124,10 @@ struct World {
         break;
       case OrderKind::check:
         out.check = {order.packets, faulty.contains(order.entity) ? order.packets / 10 + 1 : 0};
+        if (!losses.empty()) {
+          out.check.lost = losses.front();
+          losses.pop_front();
+        }
         if (is_blind) out.error = error(Errc::io);
         if (has_no_check) out.error = error(Errc::unsupported);
         break;

@@ -184,6 +184,7 @@ struct Ticket {
   Timestamp look_at;
   std::optional<Forecast> forecast;
   port::Check baseline, verify;     // first check after the drain; the round under way
+  port::Check loss;                 // of all checks that lost packets: how rare the loss is
   std::uint32_t checks_failed = 0;  // in a row, without a result
   std::uint32_t verifications = 0;  // that found losses
   Timestamp check_at;               // the next one nobody asked for

@@ -90,6 +90,7 @@ void state_fields(Archive& ar, T& t) {
   ar("forecast", t.forecast);
   ar("baseline", t.baseline);
   ar("verify", t.verify);
+  ar.added("loss", t.loss);
   ar("checks_failed", t.checks_failed);
   ar("verifications", t.verifications);
   ar("check_at", t.check_at);
