@@ -22,6 +22,11 @@ HostNames::HostNames(const model::Fabric& fabric) : fabric_(fabric) {
   }
 }
 
+std::optional<std::uint32_t> HostNames::find(std::string_view name) const {
+  const auto found = number_.find(name);
+  return found == number_.end() ? std::nullopt : std::optional(found->second);
+}
+
 Result<std::vector<std::uint32_t>> HostNames::read(const Token& list) const {
   if (trim(list.text).empty()) return std::vector<std::uint32_t>{};
   WEFT_TRY(const std::vector<std::string> names,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ class HostNames {
 
   // As schedulers write it: "host:3" is host3.
   const std::string& name(std::uint32_t host) const { return names_[host]; }
+  // In either spelling.
+  std::optional<std::uint32_t> find(std::string_view name) const;
   // Host lists such as "host[0-3,7],pod:1": names of hosts, as the fabric or a scheduler writes
   // them, and of scopes, which stand for all hosts inside. In the order of the list.
   // Fails with every name that is unknown.
