@@ -86,7 +86,35 @@ JsonNode repair_of(JsonNode repairs, std::string_view id) {
   return {};
 }
 
-void print_case(JsonNode of, JsonNode said, JsonNode repair) {
+std::string job_text(JsonNode job, bool is_simulated) {
+  const double slowdown = job.member("slowdown").number().value_or(1);
+  std::string out = fmt::format("job {} {} ({}, {} hosts)", word(job, "id"), word(job, "name"),
+                                word(job, "user"), job.member("host_count").whole().value_or(0));
+  if (job.member("stalled").flag().value_or(false))
+    out += " stands still";
+  else
+    out += fmt::format(" takes {}{:.3f} times as long", is_simulated ? "" : "at most ", slowdown);
+  const JsonNode spares = job.member("spares"), at = job.member("hosts_at_part");
+  for (std::size_t i = 0; i < spares.size(); ++i)
+    out += fmt::format("{} {} by {}", i == 0 ? "; replace" : ",", word(spares.item(i), "host"),
+                       word(spares.item(i), "spare"));
+  if (spares.size() == 0 && at.size() > 0) out += fmt::format("; {} of its hosts there", at.size());
+  return out;
+}
+
+// Nothing where the service is not told which jobs run.
+void print_jobs(JsonNode jobs) {
+  if (!jobs) return;
+  const bool is_stale = jobs.member("stale").flag().value_or(false);
+  const JsonNode hit = jobs.member("jobs");
+  fmt::print("jobs without {}{}:\n", word(jobs, "part"),
+             is_stale ? " (the scheduler has not answered for long)" : "");
+  for (std::size_t i = 0; i < hit.size(); ++i)
+    fmt::print("  {}\n", job_text(hit.item(i), word(jobs, "method") == "simulated"));
+  fmt::print("  {} not affected\n", jobs.member("unaffected").whole().value_or(0));
+}
+
+void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs) {
   fmt::print("case {}: {}, {:.0f} % sure\n", word(of, "id"), cause_text(of),
              100 * of.member("confidence").number().value_or(0));
   fmt::print("{} since {}{}{}{}{}\n", word(of, "standing"), word(of, "opened"),
@@ -101,6 +129,7 @@ void print_case(JsonNode of, JsonNode said, JsonNode repair) {
                part.empty() ? "" : " " + part, reason.empty() ? "" : ": ", reason,
                word(repair, "since"));
   }
+  print_jobs(jobs);
   const std::int64_t records = of.member("records").whole().value_or(0);
   const auto listed = static_cast<std::int64_t>(of.member("members").size());
   fmt::print("{} records{}\n\n{}", records,
@@ -129,12 +158,16 @@ Status run_case(const Common& common, const CaseArgs& args) {
   WEFT_TRY(const std::string repairs_text, get("/v1/repairs?limit=1000"));
   WEFT_TRY(const JsonLine repairs, JsonLine::parse(repairs_text, {"the repairs"}));
   const JsonNode repair = repair_of(repairs.node(), args.id);
+  WEFT_TRY(const std::string jobs_text, get(path + "/jobs"));
+  WEFT_TRY(const JsonLine jobs, JsonLine::parse(jobs_text, {"the jobs"}));
+  const bool has_jobs = jobs.has("from");  // the service is told which jobs run
   if (!common.json) {
-    print_case(of.node(), said.node(), repair);
+    print_case(of.node(), said.node(), repair, has_jobs ? jobs.node() : JsonNode());
     return {};
   }
   JsonObject out;
   out.add("case", JsonText{of_text}).add("records", JsonText{said_text});
+  if (has_jobs) out.add("jobs", JsonText{jobs_text});
   if (repair) {
     WEFT_TRY(const std::string text, get("/v1/repairs/" + escaped(word(repair, "id"))));
     out.add("repair", JsonText{text});

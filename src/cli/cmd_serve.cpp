@@ -21,6 +21,7 @@
 #include "adapt/live/alertmanager.hpp"
 #include "adapt/live/command_actuator.hpp"
 #include "adapt/live/command_device_state.hpp"
+#include "adapt/live/job_feed.hpp"
 #include "adapt/live/signals.hpp"
 #include "adapt/live/syslog_listener.hpp"
 #include "adapt/live/system_clock.hpp"
@@ -28,6 +29,7 @@
 #include "adapt/postgres/store.hpp"
 #include "adapt/sqlite/store.hpp"
 #include "base/file.hpp"
+#include "base/json_line.hpp"
 #include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
@@ -38,6 +40,7 @@
 #include "observe/telemetry/alertmanager.hpp"
 #include "observe/telemetry/catalogue.hpp"
 #include "observe/telemetry/inventory.hpp"
+#include "operate/jobs/effects.hpp"
 #include "operate/repair/policy.hpp"
 #include "operate/repair/what_if.hpp"
 #include "operate/snapshot/snapshot.hpp"
@@ -62,6 +65,7 @@ struct ServeArgs {
   std::string snapshots;  // directory; empty: none are taken
 };
 
+namespace jobs = operate::jobs;
 namespace lab = adapt::lab;
 namespace live = adapt::live;
 namespace repair = operate::repair;
@@ -81,6 +85,7 @@ struct ServeConfig {
   observe::sli::Settings objectives;
   std::optional<live::CommandSettings> commands;
   std::optional<live::DeviceCommands> devices;
+  std::optional<live::JobFeedSettings> jobs;
   std::vector<live::WebhookSettings> webhooks;
   std::vector<live::AlertmanagerSettings> alertmanagers;
   telemetry::AlertMapping alerts = telemetry::AlertMapping::built_in();
@@ -150,6 +155,8 @@ Result<ServeConfig> read_config(const std::string& path) {
     take(out.commands.emplace(), live::read_command_settings(commands), errors);
   if (const Config snapshots = section("snapshots"); !snapshots.fields.empty())
     take(out.devices.emplace(), live::read_device_commands(snapshots), errors);
+  if (const Config jobs = section("jobs"); !jobs.fields.empty())
+    take(out.jobs.emplace(), live::read_job_feed(jobs), errors);
   if (const Config alerts = section("alerts"); !alerts.fields.empty())
     take(out.alerts, telemetry::AlertMapping::from_yaml(alerts), errors);
   take(out.controller, serve::read_controller_settings(config), errors);
@@ -197,6 +204,7 @@ class Server {
     WEFT_TRY_STATUS(load_scenario());
     fabric_ = &setup_->fabric;
     WEFT_TRY_STATUS(load_names());
+    WEFT_TRY_STATUS(ask_for_jobs());
     settled_ = std::make_unique<triage::Context>(*fabric_, config_.rules, config_.relations);
     provisional_ = std::make_unique<triage::Context>(
         *fabric_, serve::provisional_rules(config_.rules, config_.controller.provisional),
@@ -233,27 +241,105 @@ class Server {
     const model::Scenario& scenario = file.variants.front();
     WEFT_TRY(plan::Setup setup, plan::read_setup(scenario));
     setup_ = std::make_unique<plan::Setup>(std::move(setup));
-    if (scenario.section("jobs").kind != Config::Kind::null) {
-      WEFT_TRY(jobs_, plan::read_jobs(*setup_, scenario.section("jobs"), scenario.seed));
+    described_ = scenario.section("jobs");
+    seed_ = scenario.seed;
+    if (described_.kind != Config::Kind::null) {
+      WEFT_TRY(jobs_, plan::read_jobs(*setup_, described_, seed_));
     }
-    what_if_ = std::make_unique<repair::WhatIf>(*setup_, jobs_, scenario.seed);
+    what_if_ = std::make_unique<repair::WhatIf>(*setup_, jobs_, seed_);
     return {};
   }
 
+  Status ask_for_jobs() {
+    if (!config_.jobs) return {};
+    jobs::NodeNames names(*fabric_);
+    if (const std::string& path = config_.jobs->names; !path.empty()) {
+      WEFT_TRY(const std::string csv, read_file(path));
+      WEFT_TRY_STATUS(names.add_csv(csv, path));
+    }
+    job_feed_ = std::make_unique<live::JobFeed>(*config_.jobs, std::move(names));
+    return {};
+  }
+
+  jobs::Cluster cluster() const { return {*setup_, described_, seed_}; }
+
+  Result<std::vector<model::Entity>> entities(const std::vector<std::string>& names) const {
+    std::vector<model::Entity> out;
+    for (const std::string& name : names) {
+      WEFT_TRY(const model::Entity entity, model::find_entity(*fabric_, {name, {}}));
+      out.push_back(entity);
+    }
+    return out;
+  }
+
+  // Of the jobs that the scheduler lists, or where it did not answer for long, of those that the
+  // scenario has.
   Result<repair::Forecast> forecast(const repair::Order& order) const {
-    const auto entities =
-        [&](const std::vector<std::string>& names) -> Result<std::vector<model::Entity>> {
-      std::vector<model::Entity> out;
-      for (const std::string& name : names) {
-        WEFT_TRY(const model::Entity entity, model::find_entity(*fabric_, {name, {}}));
-        out.push_back(entity);
-      }
-      return out;
-    };
     WEFT_TRY(const auto out, entities(order.out));
     WEFT_TRY(const auto drain, entities({order.entity}));
+    if (job_feed_)
+      if (const auto state = job_feed_->state(); !state.is_stale) {
+        if (state.jobs->empty()) return repair::Forecast{};
+        WEFT_TRY(const repair::Impact impact,
+                 jobs::predict(cluster(), jobs::work_of(cluster(), *state.jobs), out, drain[0]));
+        return impact.forecast();
+      }
     WEFT_TRY(const repair::Impact impact, what_if_->predict(out, drain));
     return impact.forecast();
+  }
+
+  std::string jobs_json() const {
+    const auto state = job_feed_->state();
+    JsonList items;
+    if (state.jobs)
+      for (const jobs::RunningJob& job : *state.jobs)
+        items.add(jobs::to_json(job, job_feed_->names()));
+    return JsonObject()
+        .add("from", live::to_text(config_.jobs->from))
+        .add("read", state.jobs ? std::optional(state.read) : std::nullopt)
+        .add("stale", state.is_stale)
+        .add("error", state.error.empty() ? std::nullopt : std::optional(state.error))
+        .add("items", items)
+        .text();
+  }
+
+  Result<std::string> jobs_of_case(std::string_view document) const {
+    WEFT_TRY(const JsonLine line, JsonLine::parse(document, {"the case"}));
+    const std::string part = line.node().member("cause").member("entity").text().value_or("");
+    WEFT_TRY(const std::string view, loop_->view(serve::View::capacity));
+    WEFT_TRY(const JsonLine capacity, JsonLine::parse(view, {"capacity"}));
+    Errors errors;
+    std::vector<std::string> out_names = capacity.texts("out", errors);
+    std::erase(out_names, part);
+    WEFT_TRY(const auto out, entities(out_names));
+    WEFT_TRY(const auto suspects, entities(capacity.texts("suspected", errors)));
+    if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+    const auto state = job_feed_->state();
+    const std::vector<jobs::RunningJob> running =
+        state.jobs ? *state.jobs : std::vector<jobs::RunningJob>();
+    jobs::Effects effects;
+    if (!part.empty()) {
+      WEFT_TRY(const auto entity, entities({part}));
+      WEFT_TRY(effects, jobs::effects_of(cluster(), running, out, suspects, entity[0]));
+    }
+    return JsonObject()
+        .add("from", live::to_text(config_.jobs->from))
+        .add("part", part)
+        .add_all(jobs::to_json(effects, running, job_feed_->names()))
+        .add("stale", state.is_stale)
+        .text();
+  }
+
+  std::string job_metrics() const {
+    const auto state = job_feed_->state();
+    return fmt::format(
+        "# HELP weft_jobs_running Jobs that the scheduler listed last.\n"
+        "# TYPE weft_jobs_running gauge\nweft_jobs_running {}\n"
+        "# HELP weft_jobs_read_timestamp_seconds When the scheduler last listed its jobs.\n"
+        "# TYPE weft_jobs_read_timestamp_seconds gauge\nweft_jobs_read_timestamp_seconds {}\n"
+        "# HELP weft_jobs_read_failures_total Times that the scheduler's list could not be had.\n"
+        "# TYPE weft_jobs_read_failures_total counter\nweft_jobs_read_failures_total {}\n",
+        state.jobs ? state.jobs->size() : 0, state.read.ns / ns_per_s, state.failures);
   }
 
   Status load_names() {
@@ -361,7 +447,13 @@ class Server {
     options.alertmanager = [this](std::string_view body) { return read_alerts(body); };
     options.log = [this](std::string_view line) { say(line); };
     WEFT_TRY_STATUS(listen_to_syslog());
-    options.metrics = [this] { return syslog_metrics(syslog_counts()); };
+    options.metrics = [this] {
+      return syslog_metrics(syslog_counts()) + (job_feed_ ? job_metrics() : "");
+    };
+    if (job_feed_) {
+      options.jobs = [this] { return jobs_json(); };
+      options.jobs_of_case = [this](std::string_view document) { return jobs_of_case(document); };
+    }
     WEFT_TRY(api_, serve::Api::listen(std::move(options), *loop_, *store_, bus_));
     return {};
   }
@@ -459,7 +551,9 @@ class Server {
   std::size_t cases_at_start_ = 0;
   ServeConfig config_;
   std::unique_ptr<plan::Setup> setup_;
-  plan::Jobs jobs_;  // that run, as far as the scenario says
+  Config described_;  // the scenario's jobs:
+  std::uint64_t seed_ = 1;
+  plan::Jobs jobs_;  // as the scenario has them
   std::unique_ptr<repair::WhatIf> what_if_;
   const model::Fabric* fabric_ = nullptr;
   std::unique_ptr<telemetry::Inventory> inventory_;
@@ -473,6 +567,7 @@ class Server {
   std::mutex alerts_mutex_;
   std::unique_ptr<snapshot::Taker> taker_;
   serve::Bus bus_;
+  std::unique_ptr<live::JobFeed> job_feed_;
   std::unique_ptr<serve::ControllerThread> loop_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<live::SyslogListener> syslog_, lab_syslog_;
@@ -493,7 +588,7 @@ void add_serve(Commands& commands) {
   command.add_option(
       "--config", args.config,
       "YAML: rules, relations, policy, objectives, provisional, localise, keep, actuator, "
-      "snapshots, notify, alerts");
+      "snapshots, notify, alerts, jobs");
   command.add_option("--store", args.store, "SQLite file, or postgresql://...")
       ->capture_default_str();
   command.add_option("--listen", args.listen, "HOST:PORT or unix:PATH of the API")

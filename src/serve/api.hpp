@@ -45,6 +45,10 @@ struct ApiOptions {
   ApiLimits limits;
   // A body of Alertmanager's webhook as lines of records. None: 501.
   std::function<Result<std::vector<std::string>>(std::string_view body)> alertmanager;
+  // JSON: the running jobs; what taking the cause of a case (its document) out of service costs
+  // each of them. None: nothing is known of jobs. Any thread.
+  std::function<Result<std::string>()> jobs;
+  std::function<Result<std::string>(std::string_view document)> jobs_of_case;
   std::function<std::string()> metrics;            // more of them, Prometheus text; any thread
   std::function<void(std::string_view line)> log;  // from any thread
 };

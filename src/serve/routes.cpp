@@ -329,6 +329,38 @@ void add_console(const RouteContext& context, std::vector<Route>& out) {
            "When each device was last heard, and messages that were not understood");
 }
 
+void add_jobs(const RouteContext& context, std::vector<Route>& out) {
+  out.push_back({.method = "GET",
+                 .path = "/v1/jobs",
+                 .id = "listJobs",
+                 .summary = "Running jobs and their hosts, as the scheduler lists them",
+                 .role = Role::read,
+                 .reply_schema = "Jobs",
+                 .handler = [context](const Call&) -> Result<Reply> {
+                   if (!context.options.jobs)
+                     return json_reply(
+                         R"({"from":null,"read":null,"stale":true,"error":null,"items":[]})");
+                   WEFT_TRY(std::string body, context.options.jobs());
+                   return json_reply(std::move(body));
+                 }});
+  out.push_back({.method = "GET",
+                 .path = "/v1/cases/{id}/jobs",
+                 .id = "readCaseJobs",
+                 .summary = "What taking the cause out of service costs each running job",
+                 .role = Role::read,
+                 .reply_schema = "JobEffects",
+                 .problems = {503},
+                 .handler = [context](const Call& call) -> Result<Reply> {
+                   WEFT_TRY(const port::Document document,
+                            context.store.document(case_kind, call.pieces.at(0)));
+                   if (!context.options.jobs_of_case)
+                     return json_reply(R"({"from":null,"part":"","method":"bounded","jobs":[],)"
+                                       R"("unaffected":0,"stale":true})");
+                   WEFT_TRY(std::string body, context.options.jobs_of_case(document.body));
+                   return json_reply(std::move(body));
+                 }});
+}
+
 Result<Reply> run(const RouteContext& context, const Command& command, std::string_view name) {
   WEFT_TRY_STATUS(context.service.command(command));
   return json_reply(JsonObject()
@@ -528,6 +560,7 @@ std::vector<Route> make_routes(const RouteContext& context) {
   add_feeds(context, out);
   add_reading(context, out);
   add_console(context, out);
+  add_jobs(context, out);
   add_commands(context, out);
   add_watching(context, out);
   out.push_back({.method = "GET",

@@ -25,7 +25,10 @@ writeFileSync(join(scratch, 'zone.yaml'),
   `fabric: {generator: ai_zone, racks: ${racks}, hosts_per_rack: 2, gpus_per_host: 1, spines: ${spines}}\n`);
 // Cases within seconds; repairs that wait for a person.
 writeFileSync(join(scratch, 'serve.yaml'), 'rules: {timing: {lateness: 1 s}}\n' +
-  'policy: {defaults: {forecast: none}, problems: {optic: {mode: approve, confidence: 0.1}}}\n');
+  'policy: {defaults: {forecast: none}, problems: {optic: {mode: approve, confidence: 0.1}}}\n' +
+  'jobs: {from: slurm, every: 100 ms, run: [/bin/cat, jobs.txt]}\n');
+// Racks 4 and 5 and one host of rack 6; and others.
+writeFileSync(join(scratch, 'jobs.txt'), '4711|ann|1795464000|host[8-12]|llama\n4712|bob|1795464000|host[20-40]|bert\n');
 
 const service = spawn(weft, ['serve', '--fabric', 'zone.yaml', '--config', 'serve.yaml',
                              '--listen', '127.0.0.1:0'], {cwd: scratch});
@@ -205,6 +208,31 @@ async function network(page, base, name) {
   await wait(page, () => document.querySelector('.alarm[hidden]') !== null);
 }
 
+// A host cut off, and the job that stands still: from what squeue printed to the page.
+async function jobs(browser, base, problems) {
+  const t = `${BigInt(Date.now()) * 1000000n}`;
+  await post(base, 'records', ['nic:12->rtsw:6', 'rtsw:6->nic:12'].map((entity, i) =>
+    JSON.stringify({id: `cut-${i}`, t, source: 'syslog', kind: 'link_down', entity})));
+  const {id} = await until('the case of a host', async () =>
+    (await open_cases(base)).find((of) => of.cause.entity.startsWith('nic:12')));
+  const effects = await get(base, `/v1/cases/${id}/jobs`);
+  assert.deepEqual([effects.from, effects.jobs.length, effects.unaffected], ['slurm', 1, 1]);
+  assert.deepEqual(effects.jobs[0].spares, [{host: 'host12', spare: 'host13'}]);
+  assert.equal((await get(base, '/v1/jobs')).items.length, 2);
+  for (const [width, colorScheme] of [[1280, 'light'], [400, 'dark']]) {
+    const context = await browser.newContext({viewport: {width, height: 900}, colorScheme});
+    const page = await context.newPage();
+    page.on('pageerror', (error) => problems.push(error.message));
+    await visit(page, base, `case/${id}`, () => document.querySelector('#jobs-title') !== null);
+    const text = await page.textContent('main');
+    for (const words of ['4711 llama', 'stands still', 'host12 by host13', '1 lose nothing']) assert.ok(text.includes(words), words);
+    await inspect(page, `case with jobs ${width}`);
+    await context.close();
+  }
+  assert.match(execFileSync(weft, ['case', id, '--from', base], {encoding: 'utf8'}),
+               /job 4711 llama \(ann, 5 hosts\) stands still; replace host12 by host13\n {2}1 not affected/);
+}
+
 // The metrics of the network, against the same numbers of the API.
 async function metrics(base) {
   await probe(base);
@@ -266,6 +294,7 @@ try {
     await context.close();
   }
   await metrics(base);
+  await jobs(browser, base, problems);
   assert.deepEqual(problems, []);
 } finally {
   await browser.close();

@@ -87,7 +87,8 @@ class Spares {
     std::set<std::uint32_t> taken;
     for (const RunningJob& job : running) taken.insert(job.hosts.begin(), job.hosts.end());
     for (std::uint32_t host = 0; host < fabric.hosts().size(); ++host)
-      if (!taken.contains(host) && loss_of(fabric, bad, fabric.hosts()[host]) == Loss::none) free_.push_back(host);
+      if (!taken.contains(host) && loss_of(fabric, bad, fabric.hosts()[host]) == Loss::none)
+        free_.push_back(host);
   }
   // As large as `host`, and no longer free.
   std::optional<std::uint32_t> take_near(std::uint32_t host) {

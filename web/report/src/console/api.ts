@@ -137,3 +137,22 @@ export async function pages<T>(path: string, take: (items: T[]) => void) {
 }
 
 export const part = (name: string) => encodeURIComponent(name);
+
+// What taking the cause of a case out of service costs the running jobs.
+export interface JobEffects {
+  from: string | null;  // null: the service is not told which jobs run
+  part: string;
+  method: 'simulated' | 'bounded';
+  unaffected: number;
+  stale: boolean;
+  jobs: {
+    id: string;
+    name: string;
+    user: string;
+    host_count: number;
+    stalled: boolean;
+    slowdown: number;
+    hosts_at_part: string[];
+    spares: {host: string; spare: string}[];
+  }[];
+}

@@ -1,7 +1,7 @@
 // One case: what is wrong, who said so and in which words, what is done about it.
 import {el, section, table, text, type Column} from '../dom';
 import * as format from '../format';
-import {ask, part, send, type Audit, type Case, type Fabric, type Repair, type Said} from './api';
+import {ask, part, send, type Audit, type Case, type Fabric, type JobEffects, type Repair, type Said} from './api';
 import type {Live} from './live';
 import {neighbourhood} from './map';
 import {age, badge, button, caseLink, cards, commands, label, nodesOf, severity, svg, texts, time} from './ui';
@@ -81,12 +81,26 @@ function repairFacts(repair: Repair) {
     ['Resolution', repair.resolution === 'none' ? undefined : label(repair.resolution)]]);
 }
 
+function jobsOf(effects: JobEffects) {
+  const bound = effects.method === 'simulated' ? '' : 'at most ';
+  return section('jobs', 'Jobs',
+    `What the running jobs lose without ${effects.part}. ${format.count(effects.unaffected)} lose nothing.` +
+    (effects.stale ? ' The scheduler has not answered for long.' : ''),
+    effects.jobs.length === 0 ? undefined : cards('Jobs', [...texts('Job', 'User'), {title: 'Hosts', align: 'right'},
+      ...texts('Without the part', 'Its hosts there', 'Replace')],
+      effects.jobs.map((job) => [`${job.id} ${job.name}`, job.user, format.count(job.host_count),
+        job.stalled ? el('strong', {}, 'stands still') : `${bound}${format.ratio(job.slowdown)} times as long`,
+        job.hosts_at_part.join(', ') || format.none,
+        job.spares.map(({host, spare}) => `${host} by ${spare}`).join(', ') || format.none])));
+}
+
 export class CasePage {
   readonly root = el('section', {'aria-label': 'Case'}, el('p', {class: 'lead'}, 'Reading …'));
   private item: Case | undefined;
   private lines: Line[] = [];
   private readonly repair = el('div');
   private readonly head = el('div');
+  private readonly jobs = el('div');
   private readonly story = el('div');
   private readonly log = el('div');
 
@@ -113,7 +127,15 @@ export class CasePage {
   private async frame(item: Case) {
     const fabric = await ask<Fabric>('/v1/fabric').catch(() => undefined);
     const map = fabric === undefined ? undefined : neighbourhood(fabric, nodesOf(item.cause.entity));
-    this.root.replaceChildren(this.head, el('div', {class: 'split'}, this.repair, map ?? el('div')), this.story, this.log);
+    this.root.replaceChildren(this.head, el('div', {class: 'split'}, this.repair, map ?? el('div')), this.jobs,
+                              this.story, this.log);
+    if (item.closed === null) void this.showJobs();
+  }
+
+  // Simulated when it is asked for.
+  private async showJobs() {
+    const effects = await ask<JobEffects>(`/v1/cases/${part(this.id)}/jobs`).catch(() => undefined);
+    if (effects !== undefined && effects.from !== null) this.jobs.replaceChildren(jobsOf(effects));
   }
 
   private showHead(item: Case) {
