@@ -1,5 +1,5 @@
-// read_squeue, read_pods, names of nodes: no input crashes, what is refused is told, and the hosts of
-// every job are hosts of the fabric, each once.
+// read_squeue, read_pods, names of nodes: no input crashes, what is refused is told, and the hosts
+// of every job are hosts of the fabric, each once.
 #include <set>
 
 #include "fuzz_fabric.hpp"

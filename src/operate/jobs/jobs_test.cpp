@@ -120,7 +120,8 @@ TEST_CASE("jobs as the labels of pods name them, hosts in the order of their ind
   const auto jobs = site.pods(pod_list({
       pod("train-b", "host3",
           R"({"jobset.sigs.k8s.io/jobset-name":"train","batch.kubernetes.io/job-name":"train-1",)"
-          R"("jobset.sigs.k8s.io/job-global-index":"1","batch.kubernetes.io/job-completion-index":"0"})"),
+          R"("jobset.sigs.k8s.io/job-global-index":"1",)"
+          R"("batch.kubernetes.io/job-completion-index":"0"})"),
       pod("train-a", "host2",
           R"({"jobset.sigs.k8s.io/jobset-name":"train","jobset.sigs.k8s.io/job-global-index":"0",)"
           R"("batch.kubernetes.io/job-completion-index":"10"})"),
@@ -128,9 +129,11 @@ TEST_CASE("jobs as the labels of pods name them, hosts in the order of their ind
           R"({"jobset.sigs.k8s.io/jobset-name":"train","jobset.sigs.k8s.io/job-global-index":"0",)"
           R"("batch.kubernetes.io/job-completion-index":"9"})"),
       pod("torch-worker-0", "host1",
-          R"({"training.kubeflow.org/job-name":"torch","training.kubeflow.org/replica-index":"0"})"),
+          R"({"training.kubeflow.org/job-name":"torch",)"
+          R"("training.kubeflow.org/replica-index":"0"})"),
       pod("torch-master-0", "host0",
-          R"({"training.kubeflow.org/job-name":"torch","training.kubeflow.org/replica-index":"0"})"),
+          R"({"training.kubeflow.org/job-name":"torch",)"
+          R"("training.kubeflow.org/replica-index":"0"})"),
       pod("server-x", "host4", "{}"),
       pod("web", "host5", "{}", "Running", "cpu"),
       pod("waits", "host6", "{}", "Pending"),
