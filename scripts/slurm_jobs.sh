@@ -21,7 +21,7 @@ jobs:
   every: 200 ms
   names: nodes.csv
 YAML
-job=$(sbatch --parsable --job-name='llama|of May' -n 1 -o job.log --wrap "exec sleep 60")
+job=$(sbatch --parsable --job-name='llama|of May' -n 1 -o job.log --wrap "exec sleep 500")
 "$weft" serve --fabric zone.yaml --config serve.yaml --listen unix:api.sock >serve.log 2>&1 &
 daemons+=($!)
 ask() { curl -sS --max-time 5 --unix-socket api.sock "http://localhost$1" 2>/dev/null || true; }
@@ -40,9 +40,11 @@ RECORDS
 case_of() { ask /v1/cases | sed -n 's/.*"id":"\([^"]*\)".*/\1/p' | head -1; }
 case_is_open() { [ -n "$(case_of)" ]; }
 wait_for "case" case_is_open
-ask "/v1/cases/$(case_of)/jobs"
+effects() { ask "/v1/cases/$(case_of)/jobs"; }
+stands_still() { effects | grep -q '"stalled":true.*"hosts_at_part":\["host5"\],"spares":\[{"host":"host5","spare":"host4"}\]'; }
+wait_for "job that stands still" stands_still
+effects
 echo
-ask "/v1/cases/$(case_of)/jobs" | grep -q '"stalled":true.*"hosts_at_part":\["host5"\],"spares":\[{"host":"host5","spare":"host4"}\]'
 "$weft" case "$(case_of)" --from unix:api.sock | tee case.txt
 grep -q 'job .* llama|of May .*stands still.*host5 by host4' case.txt
 

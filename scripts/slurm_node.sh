@@ -11,7 +11,8 @@ done
 work=$(mktemp -d)
 daemons=()
 finish() {
-  local i
+  local status=$? i
+  [ "$status" = 0 ] || tail -n 20 ./*.log
   for ((i = ${#daemons[@]} - 1; i >= 0; --i)); do # a slurmd needs its slurmctld to end
     kill "${daemons[i]}" 2>/dev/null || true
     wait "${daemons[i]}" 2>/dev/null || true

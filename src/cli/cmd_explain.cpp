@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "base/file.hpp"
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
@@ -13,6 +14,7 @@
 #include "plan/design/bill.hpp"
 #include "plan/design/plan_fabric.hpp"
 #include "plan/explain/explain.hpp"
+#include "plan/explain/fabric_map.hpp"
 #include "plan/run/setup.hpp"
 
 namespace weft::cli {
@@ -21,7 +23,7 @@ namespace {
 
 struct ExplainArgs {
   std::string file;
-  std::string prices;
+  std::string prices, svg;
   bool plan = false;
 };
 
@@ -93,6 +95,14 @@ int explain_command(const Common& common, const ExplainArgs& args) {
   if (!setup) return report(setup.error());
   if (!args.prices.empty()) return print_bill(common, setup->fabric, args.prices);
   const model::State initial = setup->changes.empty() ? model::State{} : setup->changes[0].state;
+  if (!args.svg.empty()) {
+    const plan::FabricMap map = plan::fabric_map(setup->fabric, initial, {});
+    const Status written = write_file(args.svg, plan::to_svg(map, scenario.name));
+    if (!written) return report(written.error());
+    fmt::print("{}: {} layers, {} boxes, {} lines\n", args.svg, map.layers.size(),
+               map.groups.size(), map.edges.size());
+    return done;
+  }
   const plan::FabricFacts facts = plan::explain(setup->fabric, initial);
   const std::string effective = to_yaml(scenario.root);
   Digest digest;
@@ -126,6 +136,7 @@ void add_explain(Commands& commands) {
       "explain", "Show the effective scenario and properties of its fabric", explain_command);
   c.add_option("file", args.file, "Scenario or fabric file")->required();
   c.add_option("--prices", args.prices, "Price table: print the bill of materials instead");
+  c.add_option("--svg", args.svg, "File: draw the fabric instead, with the faults at the start");
   c.add_flag("--plan", args.plan, "The file is a request: \"131072 x 400G, radix 512\"");
 }
 

@@ -13,6 +13,7 @@
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "model/formats/hostlist.hpp"
+#include "plan/explain/fabric_map.hpp"
 #include "plan/place/host_names.hpp"
 #include "plan/place/job_list.hpp"
 #include "plan/place/place_job.hpp"
@@ -27,7 +28,7 @@ using namespace plan::place;
 using Within = HostRequest::Within;
 
 struct PlaceArgs {
-  std::string fabric, jobs, free, exclude, within, spread, feeds, order, model, gpu, rankfile;
+  std::string fabric, jobs, free, exclude, within, spread, feeds, order, model, gpu, rankfile, svg;
   std::vector<std::string> busy;
   std::uint64_t gpus = 0, batch = 0;
   std::string out = "-";
@@ -42,6 +43,13 @@ struct Ground {
   HostNames::Feeds feeds;
   HostRequest request;
   std::uint32_t gpus_per_host;
+  plan::HostOwners owners;  // for a drawing
+
+  void set_owner(const std::string& name, std::span<const std::uint32_t> hosts) {
+    for (const std::uint32_t host : hosts)
+      owners.of[host] = static_cast<std::uint32_t>(owners.names.size());
+    owners.names.push_back(name);
+  }
 };
 
 Where option(const char* name) { return {name, 0, 0}; }
@@ -60,6 +68,7 @@ Status take_busy(Ground& ground, const std::vector<std::string>& busy) {
       errors.push_back(hosts.error());
       continue;
     }
+    ground.set_owner(job, *hosts);
     for (const std::uint32_t host : *hosts) {
       const auto [it, is_new] = job_of.emplace(host, job);
       if (is_new) {
@@ -99,10 +108,15 @@ Status read_free(Ground& ground, const PlaceArgs& args) {
     }
     if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   }
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t host = 0; host < ground.free.host_count(); ++host)
+    if (!ground.free.is_free(host)) out.push_back(host);
+  if (!out.empty()) ground.set_owner("not free", out);
   WEFT_TRY_STATUS(take_busy(ground, args.busy));
   WEFT_TRY(const auto excluded, ground.names.read({args.exclude, option("--exclude")}));
   for (const std::uint32_t host : excluded)
     if (ground.free.is_free(host)) ground.free.take(host);
+  if (!excluded.empty()) ground.set_owner("excluded", excluded);
   return {};
 }
 
@@ -205,6 +219,13 @@ Status place_one(Ground& ground, const Common& common, const PlaceArgs& args) {
   WEFT_TRY(const JobPlacement placed,
            place_job(ground.free, ground.request, grid ? &*grid : nullptr,
                      Rng(common.seed.value_or(1)).stream("place")));
+  if (!args.svg.empty()) {
+    ground.set_owner("the job", placed.hosts);
+    const auto map = plan::fabric_map(ground.fabric, {}, ground.owners);
+    const std::string title =
+        fmt::format("{} hosts: {}", placed.hosts.size(), zones_text(ground, placed.zones));
+    WEFT_TRY_STATUS(write_file(args.svg, plan::to_svg(map, title)));
+  }
   if (!args.rankfile.empty()) {
     std::vector<std::string> hosts;
     for (const std::uint32_t host : placed.hosts) hosts.push_back(ground.names.name(host));
@@ -296,8 +317,8 @@ Status place_command(const Common& common, const PlaceArgs& args) {
                 fmt::format("unknown format {}{}", quote(args.rankfile),
                             did_you_mean(args.rankfile, formats)),
                 fmt::format("choose one of: {}", fmt::join(formats, ", ")));
-  if (!args.jobs.empty() && (!args.rankfile.empty() || !args.order.empty()))
-    return fail(Errc::unsupported, option("--jobs"), "a list of jobs has no rank order",
+  if (!args.jobs.empty() && (!args.rankfile.empty() || !args.order.empty() || !args.svg.empty()))
+    return fail(Errc::unsupported, option("--jobs"), "a list of jobs has no rank order, no drawing",
                 "place one job with --gpus, --model and --order");
   WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
   if (fabric.hosts().empty() || fabric.gpus().empty())
@@ -316,7 +337,9 @@ Status place_command(const Common& common, const PlaceArgs& args) {
                 .free = FreeHosts(fabric),
                 .feeds = {},
                 .request = {},
-                .gpus_per_host = static_cast<std::uint32_t>(gpus)};
+                .gpus_per_host = static_cast<std::uint32_t>(gpus),
+                .owners = {}};
+  ground.owners.of.assign(ground.free.host_count(), plan::HostOwners::free);
   if (args.gpus > fabric.gpus().size())
     return fail(
         Errc::infeasible, option("--gpus"),
@@ -348,6 +371,7 @@ void add_place(Commands& commands) {
   c.add_option("--gpu", args.gpu, "Rates of its GPUs, where the fabric does not say: h100");
   c.add_option("--rankfile", args.rankfile, "Write the order for slurm, openmpi or pytorch");
   c.add_option("-o,--out", args.out, "File for it; - for standard output");
+  c.add_option("--svg", args.svg, "File: draw the fabric, hosts coloured by job");
   c.add_flag("--explain", args.explain, "With --jobs: the reasons of every choice");
 }
 
