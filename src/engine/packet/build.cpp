@@ -75,6 +75,7 @@ void Builder::size_columns() {
   world_.control_size = static_cast<std::uint32_t>(options.wire.control.count);
   world_.class_count = static_cast<std::uint32_t>(options.scheduler.weights.size());
   world_.partition = parts_.of_node;
+  world_.accounts = options.pfc.on || !options.buffers.empty();
   const std::size_t drains = options.receive_rate > 0 ? fabric_.nics().size() : 0;
   world_.link_count = static_cast<std::uint32_t>(fabric_.link_count() + drains);
   world_.links = LargeArray<Link>(std::size_t{world_.link_count} * (parts_.count > 1 ? 2 : 1));
@@ -138,6 +139,7 @@ void Builder::make_drains() {
 void Builder::make_ports() {
   world_.nodes.resize(fabric_.node_count());
   std::uint32_t ingresses = 0;
+  std::size_t words = 0;
   for (const NodeId node : fabric_.nodes()) {
     NodeBuffer& buffer = world_.nodes[node.index()];
     buffer.first_port = static_cast<std::uint32_t>(world_.ports.size());
@@ -145,15 +147,26 @@ void Builder::make_ports() {
     for (const LinkId out : fabric_.out(node)) {
       const auto port = static_cast<std::uint32_t>(world_.ports.size() - buffer.first_port);
       world_.links[World::reverse(out.value)].port = static_cast<std::uint16_t>(port);
+      world_.tallies[out.value].port = port;
       world_.ports.push_back(out.value);
     }
-    if (!world_.drain.empty() && world_.drain[node.index()] != none)
+    if (!world_.drain.empty() && world_.drain[node.index()] != none) {
+      world_.tallies[world_.drain[node.index()]].port =
+          static_cast<std::uint32_t>(world_.ports.size()) - buffer.first_port;
       world_.ports.push_back(world_.drain[node.index()]);
+    }
     buffer.port_count = static_cast<std::uint32_t>(world_.ports.size()) - buffer.first_port;
     buffer.first_ingress = ingresses;
-    if (buffers(node)) ingresses += buffer.port_count * world_.class_count;
+    if (!buffers(node)) continue;
+    ingresses += buffer.port_count * world_.class_count;
+    if (!world_.accounts) continue;
+    buffer.first_set = static_cast<std::uint32_t>(words);
+    buffer.set_words = (buffer.port_count + 63) / 64;
+    words +=
+        (static_cast<std::size_t>(PortSet::first_sources) + buffer.port_count) * buffer.set_words;
   }
   world_.ingresses.resize(ingresses);
+  world_.port_sets.resize(words);
 }
 
 void Builder::foresee_reliefs() {
@@ -179,7 +192,6 @@ Status Builder::make_buffers() {
   }
   world_.shares_pool = options.pfc.on && options.pfc.threshold == Pfc::Threshold::dynamic;
   if (options.pfc.on && !world_.shares_pool && world_.class_count == 1) foresee_reliefs();
-  world_.accounts = options.pfc.on || !options.buffers.empty();
   for (const NodeId node : fabric_.nodes()) {
     if (!buffers(node)) continue;
     NodeBuffer& buffer = world_.nodes[node.index()];

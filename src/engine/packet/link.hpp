@@ -60,7 +60,7 @@ static_assert(sizeof(Link) == 64);
 // What every packet changes, kept apart from what is rare.
 struct LinkTally {
   std::uint64_t bytes = 0;
-  std::uint64_t ports_waiting = 0;  // bit (port mod 64) of each ingress whose packets may wait here
+  std::uint32_t port = 0;  // of the node that it leaves
   std::uint32_t data = 0, control = 0, marked = 0, queue_max = 0;
 };
 static_assert(sizeof(LinkTally) == 32);

@@ -377,13 +377,33 @@ void Shard::forward(std::uint32_t in_id, const Link& in, std::uint32_t out_id,
   place.t = now_;
   if (!accounted) return wait(out_id, out, place);
 
-  std::uint64_t& ports = world_.tallies[out_id].ports_waiting;
-  ports = (out.waiting == 0 ? 0 : ports) | std::uint64_t{1} << (in.port & 63);
+  note_source(node, out_id, out, in.port);
   wait(out_id, out, place);
   enter_buffer(node, place);
   world_.ingress(node, in.port, place.traffic_class).bytes += place.size;
   if (watched(node, out_id)) notice(out_id, out);
   if (world_.options.pfc.on && in.guarded) check_pause(node, in, in_id, place.traffic_class);
+}
+
+// Before a packet that came in by `port` waits for a link.
+void Shard::note_source(const NodeBuffer& node, std::uint32_t out_id, const Link& out,
+                        std::uint32_t port) {
+  const std::uint32_t port_out = world_.tallies[out_id].port;
+  std::uint64_t* sources = world_.sources_at(node, port_out);
+  if (out.waiting == 0) {
+    std::fill_n(sources, node.set_words, 0);
+    add_port(world_.port_set(node, PortSet::queued), port_out);
+  }
+  add_port(sources, port);
+}
+
+// Whether packets of a paused ingress may wait for a link.
+bool Shard::holds_paused(const NodeBuffer& node, std::uint32_t link) const {
+  const std::uint64_t* paused = world_.port_set(node, PortSet::paused);
+  const std::uint64_t* sources = world_.sources_at(node, world_.tallies[link].port);
+  for (std::uint32_t word = 0; word < node.set_words; ++word)
+    if ((paused[word] & sources[word]) != 0) return true;
+  return false;
 }
 
 // The payload is cut off where there is no room for it; the header goes on in the control class.
@@ -401,8 +421,7 @@ void Shard::forward_trimmed(const Link& in, std::uint32_t out_id, const Packet& 
     NodeBuffer& node = world_.nodes[in.to];
     enter_buffer(node, header);
     world_.ingress(node, in.port, header.traffic_class).bytes += header.size;
-    std::uint64_t& ports = world_.tallies[out_id].ports_waiting;
-    ports = (out.waiting == 0 ? 0 : ports) | std::uint64_t{1} << (in.port & 63);
+    note_source(node, out_id, out, in.port);
   }
   send(out_id, header);
 }
@@ -431,11 +450,13 @@ Shard::Room Shard::room_for(NodeBuffer& node, const Link& in, std::uint32_t out_
 }
 
 void Shard::look_exactly(NodeBuffer& node) {
-  for (std::uint32_t i = 0; i < node.port_count; ++i) {
-    const std::uint32_t id = world_.ports[node.first_port + i];
+  std::uint64_t* queued = world_.port_set(node, PortSet::queued);
+  for_each_port(queued, node.set_words, [&](std::uint32_t port) {
+    const std::uint32_t id = world_.ports[node.first_port + port];
     Link& link = world_.links[id];
     if (link.waiting > 0) settle(id, link, now_);
-  }
+    if (link.waiting == 0) remove_port(queued, port);
+  });
 }
 
 // The upper bound of what waits exceeds the known maximum, or a batch has begun.
@@ -470,66 +491,64 @@ void Shard::check_pause(NodeBuffer& node, const Link& in, std::uint32_t in_id,
   ingress.bound = static_cast<std::uint32_t>(std::min<std::uint64_t>(
       UINT32_MAX, std::max<std::uint64_t>(xoff, ingress.bytes) + world_.headroom[in.kind]));
   ++node.paused;
-  node.paused_ports |= std::uint64_t{1} << (in.port & 63);
+  add_port(world_.port_set(node, PortSet::paused), in.port);
   send_frame(in_id, traffic_class, EventKind::pause);
   if (!world_.reliefs.empty()) return watch(node, in.port);
-  for (std::uint32_t i = 0; i < node.port_count; ++i) {
-    const std::uint32_t id = world_.ports[node.first_port + i];
+  for_each_port(world_.port_set(node, PortSet::queued), node.set_words, [&](std::uint32_t port) {
+    const std::uint32_t id = world_.ports[node.first_port + port];
     Link& link = world_.links[id];
     if (next_start(id, link) != never && watched(node, id)) notice(id, link);
-  }
+  });
 }
 
 void Shard::check_resume(NodeBuffer& node) {
   // Under fixed thresholds an ingress can go on only because of what left itself.
-  std::uint64_t bits = node.paused_ports;
-  if (!world_.shares_pool) bits &= node.relieved_ports;
-  node.relieved_ports = 0;
-  std::uint64_t still = node.paused_ports & ~bits;
-  const std::uint64_t xon = world_.xon(node);
-  for (; bits != 0; bits &= bits - 1) {
-    const auto bit = static_cast<std::uint32_t>(std::countr_zero(bits));
-    for (std::uint32_t port = bit; port < node.port_count; port += 64) {
-      for (std::uint32_t c = 0; c < world_.class_count; ++c) {
-        Ingress& ingress = world_.ingress(node, port, c);
-        if (ingress.bound == 0) continue;
-        if (ingress.bytes > xon) {
-          still |= std::uint64_t{1} << bit;
-          continue;
-        }
-        WEFT_CHECK(node.paused > 0);
-        ingress.bound = 0;
-        --node.paused;
-        send_frame(World::reverse(world_.ports[node.first_port + port]), c, EventKind::resume);
-      }
-    }
+  std::uint64_t* paused = world_.port_set(node, PortSet::paused);
+  std::uint64_t* relieved = world_.port_set(node, PortSet::relieved);
+  to_check_.assign(paused, paused + node.set_words);
+  for (std::uint32_t word = 0; word < node.set_words; ++word) {
+    if (!world_.shares_pool) to_check_[word] &= relieved[word];
+    relieved[word] = 0;
   }
-  node.paused_ports = still;
+  const std::uint64_t xon = world_.xon(node);
+  for_each_port(to_check_.data(), node.set_words, [&](std::uint32_t port) {
+    bool stays = false;
+    for (std::uint32_t c = 0; c < world_.class_count; ++c) {
+      Ingress& ingress = world_.ingress(node, port, c);
+      if (ingress.bound == 0) continue;
+      if (ingress.bytes > xon) {
+        stays = true;
+        continue;
+      }
+      WEFT_CHECK(node.paused > 0);
+      ingress.bound = 0;
+      --node.paused;
+      send_frame(World::reverse(world_.ports[node.first_port + port]), c, EventKind::resume);
+    }
+    if (!stays) remove_port(paused, port);
+  });
 }
 
 // When so many of an ingress' packets have left that it may be at XON, not before: with n queues to
 // leave from, one of them must have sent an n-th of what is too much. `never` until a link resumes.
 // What comes in later changes nothing, since it has to leave as well.
-Ps Shard::relief_time(const NodeBuffer& node, std::uint32_t port) const {
-  const auto holds = [&](std::uint32_t id) {
-    const Link& link = world_.links[id];
-    return link.waiting > 0 && !link.paused &&
-           (world_.tallies[id].ports_waiting >> (port & 63) & 1) != 0;
-  };
-  const std::span links(&world_.ports[node.first_port], node.port_count);
-  const auto queues = static_cast<std::uint64_t>(std::ranges::count_if(links, holds));
+Ps Shard::relief_time(const NodeBuffer& node, std::uint32_t port) {
+  holding_.clear();
+  for_each_port(world_.port_set(node, PortSet::queued), node.set_words, [&](std::uint32_t out) {
+    if (!has_port(world_.sources_at(node, out), port)) return;
+    const Link& link = world_.links[world_.ports[node.first_port + out]];
+    if (link.waiting > 0 && !link.paused) holding_.push_back(&link);
+  });
   const std::uint64_t excess = world_.ingress(node, port, 0).bytes - world_.xon(node);
   Ps first = never;
-  for (const std::uint32_t id : links) {
-    if (!holds(id)) continue;
-    const Link& link = world_.links[id];
+  for (const Link* link : holding_) {
     std::uint64_t left = 0;
-    Ps start = link.free;
-    for (std::uint32_t i = link.cur; i != link.tail && start < first; ++i) {
-      const Packet& packet = link.at(i);
+    Ps start = link->free;
+    for (std::uint32_t i = link->cur; i != link->tail && start < first; ++i) {
+      const Packet& packet = link->at(i);
       if (packet.port() == port) left += packet.size;
-      if (left * queues >= excess) first = start;
-      start += world_.kinds[link.kind].serialisation(packet.size);
+      if (left * holding_.size() >= excess) first = start;
+      start += world_.kinds[link->kind].serialisation(packet.size);
     }
   }
   return first;
@@ -544,23 +563,26 @@ void Shard::watch(const NodeBuffer& node, std::uint32_t port) {
   relief.at = at;
 }
 
-// Of all paused ingresses of a node: what waits for `links`' ports has changed its pace.
-void Shard::watch_again(NodeBuffer& node, std::uint64_t ports) {
-  if (world_.reliefs.empty() || (node.paused_ports & ports) == 0) return;
+// Of the paused ones among `ports` of a node: what waits there has changed its pace.
+void Shard::watch_again(NodeBuffer& node, const std::uint64_t* ports) {
   look_exactly(node);
   check_resume(node);
-  for (std::uint32_t port = 0; port < node.port_count; ++port)
-    if ((ports >> (port & 63) & 1) != 0 && world_.ingress(node, port, 0).bound != 0)
-      watch(node, port);
+  const std::uint64_t* paused = world_.port_set(node, PortSet::paused);
+  for (std::uint32_t word = 0; word < node.set_words; ++word) {
+    const std::uint64_t both = paused[word] & ports[word];
+    for_each_port(&both, 1, [&](std::uint32_t port) { watch(node, word * 64 + port); });
+  }
 }
 
 void Shard::on_relief(std::uint32_t ingress) {
   Relief& relief = world_.reliefs[ingress];
   if (relief.at != now_) return;  // another look has taken its place
   relief.at = never;
+  if (world_.ingresses[ingress].bound == 0) return;
   NodeBuffer& node = world_.nodes[relief.node];
-  const std::uint32_t port = ingress - node.first_ingress;
-  if (world_.ingresses[ingress].bound != 0) watch_again(node, std::uint64_t{1} << (port & 63));
+  look_exactly(node);
+  check_resume(node);
+  if (world_.ingresses[ingress].bound != 0) watch(node, ingress - node.first_ingress);
 }
 
 // A frame for the sender of `in_id`. It goes ahead of all that waits on the way back, takes its
@@ -625,7 +647,8 @@ void Shard::on_resume(std::uint32_t id, std::uint32_t traffic_class) {
   if (!link.buffered) return;
   NodeBuffer& node = world_.nodes[link.owner];
   if (node.paused > 0) check_resume(node);
-  watch_again(node, world_.tallies[id].ports_waiting);
+  if (!world_.reliefs.empty() && holds_paused(node, id))
+    watch_again(node, world_.sources_at(node, world_.tallies[id].port));
   if (next_start(id, link) != never && watched(node, id)) notice(id, link);
 }
 

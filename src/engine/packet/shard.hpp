@@ -101,15 +101,18 @@ class Shard {
   void check_pause(NodeBuffer& node, const Link& in, std::uint32_t in_id,
                    std::uint32_t traffic_class);
   void check_resume(NodeBuffer& node);
-  Ps relief_time(const NodeBuffer& node, std::uint32_t port) const;
+  Ps relief_time(const NodeBuffer& node, std::uint32_t port);
   void watch(const NodeBuffer& node, std::uint32_t port);
-  void watch_again(NodeBuffer& node, std::uint64_t ports);
+  void watch_again(NodeBuffer& node, const std::uint64_t* ports);
   void on_relief(std::uint32_t ingress);
   void send_frame(std::uint32_t in_id, std::uint32_t traffic_class, EventKind kind);
   bool watched(const NodeBuffer& node, std::uint32_t link) const {
     return node.paused > 0 && world_.reliefs.empty() &&
-           (world_.shares_pool || (node.paused_ports & world_.tallies[link].ports_waiting) != 0);
+           (world_.shares_pool || holds_paused(node, link));
   }
+  bool holds_paused(const NodeBuffer& node, std::uint32_t link) const;
+  void note_source(const NodeBuffer& node, std::uint32_t out_id, const Link& out,
+                   std::uint32_t port);
   void on_departure(std::uint32_t id);
   void on_pause(std::uint32_t id, std::uint32_t traffic_class);
   void on_resume(std::uint32_t id, std::uint32_t traffic_class);
@@ -214,6 +217,8 @@ class Shard {
   std::map<std::uint32_t, Repair> repairs_;  // by connection
   std::size_t messages_over_ = 0;
   Counters counters_;
+  std::vector<std::uint64_t> to_check_;  // ports, while resumes are sent
+  std::vector<const Link*> holding_;     // while a relief is worked out
   Conservation conservation_;
   std::vector<TierCounters> tiers_;
 };

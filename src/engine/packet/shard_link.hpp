@@ -32,7 +32,7 @@ inline void Shard::enter_buffer(NodeBuffer& node, const Packet& packet) {
 inline void Shard::leave_buffer(NodeBuffer& node, const Packet& packet, Ps start) {
   node.waiting -= packet.size;
   if (node.recording) node.batch->leave(start, packet.size);
-  node.relieved_ports |= std::uint64_t{1} << (packet.port() & 63);
+  if (node.paused > 0) add_port(world_.port_set(node, PortSet::relieved), packet.port());
   world_.ingress(node, packet.port(), packet.traffic_class).bytes -= packet.size;
 }
 

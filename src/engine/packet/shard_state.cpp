@@ -50,9 +50,11 @@ void Shard::drop_link(std::uint32_t id) {
 }
 
 void Shard::watch_all() {
+  if (world_.reliefs.empty()) return;
   for (const std::uint32_t id : owned_)
     if (const Link& link = world_.links[id]; link.buffered)
-      watch_again(world_.nodes[link.owner], ~std::uint64_t{0});
+      if (NodeBuffer& node = world_.nodes[link.owner]; node.paused > 0)
+        watch_again(node, world_.port_set(node, PortSet::paused));
 }
 
 // Asks for the connection's path again.

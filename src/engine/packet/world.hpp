@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -34,11 +35,10 @@ struct Relief {
 struct NodeBuffer {
   std::uint64_t waiting = 0;                     // an upper bound between exact looks
   std::uint64_t pool = 0;                        // bytes shared by all; 0: without bound
-  std::uint64_t paused_ports = 0;                // bit (port mod 64) of every paused ingress
-  std::uint64_t relieved_ports = 0;              // and of those that packets left since a look
   std::uint32_t per_port = 0;                    // of an egress queue; 0: without bound
   std::uint32_t first_ingress = 0;               // into World::ingresses: port x classes + class
   std::uint32_t first_port = 0, port_count = 0;  // into World::ports
+  std::uint32_t first_set = 0, set_words = 0;    // into World::port_sets, where it buffers
   std::uint32_t paused = 0;                      // ingresses
   std::uint8_t recording = 0;                    // entries and departures go into the batch
   std::uint64_t waiting_max = 0;                 // exact, of the time before the batch
@@ -46,6 +46,28 @@ struct NodeBuffer {
   std::uint64_t salt = 0;                        // of its hash
   std::unique_ptr<OccupancyBatch> batch;         // where waiting_max may have to rise
 };
+
+// Sets of a node's ports, one bit each. `queued`: where packets may wait to leave; all ports where
+// some do are among them. `paused`: ingresses. `relieved`: those that packets left since a look,
+// and since one was paused. Then, for each port out, the ingresses whose packets may wait there.
+enum class PortSet : std::uint32_t { queued, paused, relieved, first_sources };
+
+inline bool has_port(const std::uint64_t* set, std::uint32_t port) {
+  return (set[port / 64] >> (port % 64) & 1) != 0;
+}
+inline void add_port(std::uint64_t* set, std::uint32_t port) {
+  set[port / 64] |= std::uint64_t{1} << (port % 64);
+}
+inline void remove_port(std::uint64_t* set, std::uint32_t port) {
+  set[port / 64] &= ~(std::uint64_t{1} << (port % 64));
+}
+// Calls `visit` with the ports of a set in order; those that it removes may be of the set.
+template <class Visit>
+void for_each_port(const std::uint64_t* set, std::uint32_t words, Visit visit) {
+  for (std::uint32_t word = 0; word < words; ++word)
+    for (std::uint64_t bits = set[word]; bits != 0; bits &= bits - 1)
+      visit(word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits)));
+}
 
 // Where packets of one class wait, when links serve several classes.
 struct ClassQueue {
@@ -150,10 +172,11 @@ struct World {
   std::vector<ClassQueue> queues;       // by link and class, where there are several
   std::vector<NodeBuffer> nodes;
   std::vector<Ingress> ingresses;
-  std::vector<Relief> reliefs;       // by ingress; none where each departure is looked at
-  std::vector<std::uint32_t> ports;  // links out, by node
-  std::vector<std::uint32_t> drain;  // by node: link into the host's memory
-  std::vector<std::uint32_t> paths;  // links, then `none`
+  std::vector<Relief> reliefs;           // by ingress; none where each departure is looked at
+  std::vector<std::uint32_t> ports;      // links out, by node
+  std::vector<std::uint64_t> port_sets;  // by node; none where memory is without bounds
+  std::vector<std::uint32_t> drain;      // by node: link into the host's memory
+  std::vector<std::uint32_t> paths;      // links, then `none`
   std::vector<Source> sources;
   std::vector<std::uint8_t> partition;  // by node
   std::vector<double> loss;             // by link, where some link loses
@@ -213,6 +236,13 @@ struct World {
     out.control += tally.control;
     out.marked += tally.marked;
     return out;
+  }
+  std::uint64_t* port_set(const NodeBuffer& node, PortSet which) {
+    return &port_sets[node.first_set + static_cast<std::size_t>(which) * node.set_words];
+  }
+  // The ingresses whose packets may wait for a link that leaves by `port`.
+  std::uint64_t* sources_at(const NodeBuffer& node, std::uint32_t port) {
+    return port_set(node, PortSet::first_sources) + std::size_t{port} * node.set_words;
   }
   static constexpr std::uint32_t reverse(std::uint32_t link) { return link ^ 1u; }
   const Ingress& ingress(const NodeBuffer& node, std::uint32_t port,

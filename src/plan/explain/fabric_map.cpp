@@ -379,7 +379,8 @@ class Drawing {
     if (map_.owners.empty()) return;
     for (std::size_t o = 0; o <= map_.owners.size(); ++o) {
       const double x = 20 + 150 * static_cast<double>(o % 8);
-      const double y = height_ + 22 * static_cast<double>(o / 8);
+      const std::size_t row = o / 8;
+      const double y = height_ + 22 * static_cast<double>(row);
       out_ +=
           fmt::format(R"(<rect {} x="{:.1f}" y="{:.1f}" width="12" height="12"/>)"
                       R"(<text x="{:.1f}" y="{:.1f}">{}</text>)"
