@@ -59,6 +59,13 @@ void Assignment::remove(std::uint32_t flow) {
   free_.push_back(flow);
 }
 
+bool Assignment::assume(std::uint32_t flow, std::uint32_t spine) {
+  WEFT_CHECK(used_[flow] && spine_[flow] == none && spine < spines_);
+  if (!open(flow, spine)) return false;
+  put(flow, spine);
+  return true;
+}
+
 void Assignment::set_capacity(std::uint32_t rack, std::uint32_t spine, double up_capacity,
                               double down_capacity) {
   for (const Side side : {up, down}) {

@@ -47,6 +47,9 @@ class Assignment {
   // Returns the flow's number; numbers of removed flows are used again.
   std::uint32_t add(const Flow& flow);
   void remove(std::uint32_t flow);
+  // Before the first solve: where the flow goes already. False, and nothing done, if that path is
+  // dead; solve() then counts the flow as placed, not as moved.
+  bool assume(std::uint32_t flow, std::uint32_t spine);
   // Of the link up to the spine and the one down from it. At 0 their flows lose their paths.
   void set_capacity(std::uint32_t rack, std::uint32_t spine, double up, double down);
   // Places the flows that have no path. Cost for equal flows: O(spines) each, and a chain of at

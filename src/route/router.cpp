@@ -68,7 +68,10 @@ class Router::Impl {
     scheme_->on_change(changes);
   }
 
-  void declare(std::span<const Demand> together);
+  std::vector<NicDemand> nic_demands(std::span<const Demand> together);
+  void declare(std::span<const Demand> together) {
+    if (config_.scheme == "te") scheme_->declare(nic_demands(together));
+  }
 
   std::uint32_t stream_count() const {
     const bool splits = row_.qp == QpField::hashed && config_.message_mode == MessageMode::split;
@@ -244,8 +247,7 @@ void Router::Impl::append_candidate_paths(NodeId src, NodeId dst, std::uint32_t 
   }
 }
 
-void Router::Impl::declare(std::span<const Demand> together) {
-  if (config_.scheme != "te") return;
+std::vector<NicDemand> Router::Impl::nic_demands(std::span<const Demand> together) {
   const bool turns = config_.message_mode == MessageMode::round_robin;
   const std::uint32_t qps = turns ? config_.qps : stream_count();
   std::map<std::pair<NodeId, NodeId>, double> bytes;
@@ -260,7 +262,7 @@ void Router::Impl::declare(std::span<const Demand> together) {
   for (const auto& [nics, size] : bytes)
     for (std::uint32_t qp = 0; qp < qps; ++qp)
       demands.push_back({nics.first, nics.second, qp, size / qps});
-  scheme_->declare(demands);
+  return demands;
 }
 
 bool Router::Impl::append_between_ends(NodeId src, NodeId dst, std::uint32_t qp,
@@ -396,6 +398,9 @@ const Fabric& Router::fabric() const { return impl_->fabric_; }
 const RoutingConfig& Router::config() const { return impl_->config_; }
 void Router::set_state(const model::State& state) { impl_->set_state(state); }
 void Router::declare(std::span<const Demand> together) { impl_->declare(together); }
+std::vector<NicDemand> Router::nic_demands(std::span<const Demand> together) {
+  return impl_->nic_demands(together);
+}
 std::string Router::controller_report() const { return impl_->scheme_->report(); }
 std::uint32_t Router::stream_count() const { return impl_->stream_count(); }
 

@@ -78,6 +78,13 @@ struct Demand {
   double bytes;
 };
 
+// A flow that a controller is told of: a QP between two NICs.
+struct NicDemand {
+  NodeId src, dst;
+  std::uint32_t qp;
+  double bytes;
+};
+
 using Path = std::vector<LinkId>;  // in path order; a detour may cross a link twice
 
 class Router {
@@ -101,6 +108,9 @@ class Router {
   // Tells the controller of scheme `te` of flows that may be under way together, before their paths
   // are asked for; their links are shared as evenly as can be. Nothing with other schemes.
   void declare(std::span<const Demand> together);
+  // The same flows as the network has them: by pair of NICs, what stays inside a host left out, and
+  // divided over the QPs that differ. By source, destination, QP.
+  std::vector<NicDemand> nic_demands(std::span<const Demand> together);
   // What it has done so far, in words; empty with other schemes.
   std::string controller_report() const;
 

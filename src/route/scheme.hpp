@@ -67,13 +67,6 @@ struct Parts {
   Hasher hasher;
 };
 
-// A flow that a controller is told of: a QP between two NICs.
-struct NicDemand {
-  NodeId src, dst;
-  std::uint32_t qp;
-  double bytes;
-};
-
 class Scheme {
  public:
   virtual ~Scheme() = default;

@@ -22,7 +22,7 @@ using Calls = std::map<std::pair<std::uint32_t, model::CollectiveOp>, double>;
 
 class Declaration {
  public:
-  explicit Declaration(route::Router& router) : router_(router) {}
+  explicit Declaration(const route::Router& router) : router_(router) {}
 
   void add(const Job& job) {
     for (std::uint32_t s = 0; s < job.traffic.stages.size(); ++s)
@@ -56,21 +56,32 @@ class Declaration {
     }
   }
 
-  std::vector<model::Note> finish() {
+  FlowKinds finish() {
+    FlowKinds out;
     for (const auto& [kind, flows] : groups_) {
-      std::vector<route::Demand> demands;
-      for (const auto& [ends, bytes] : flows) demands.push_back({ends.first, ends.second, bytes});
-      router_.declare(demands);
+      out.kinds.push_back({.name = name_of(kind), .flows = {}});
+      for (const auto& [ends, bytes] : flows)
+        out.kinds.back().flows.push_back({ends.first, ends.second, bytes});
     }
-    if (left_out_ == 0) return {};
-    return {{model::Note::Severity::warning,
-             fmt::format("scheme te: {} exchanges of more than {} messages were not assigned, and "
-                         "take e_ecmp's paths",
-                         left_out_, exchange_flows_max)}};
+    if (left_out_ > 0)
+      out.notes.push_back(
+          {model::Note::Severity::warning,
+           fmt::format("traffic engineering: {} exchanges of more than {} messages were not "
+                       "assigned, and take e_ecmp's paths",
+                       left_out_, exchange_flows_max)});
+    return out;
   }
 
  private:
   using Ends = std::pair<NodeId, NodeId>;
+
+  static std::string name_of(const Kind& kind) {
+    const auto& [stage, dimension, op, round] = kind;
+    std::string name = stage > 0 ? fmt::format("stage {}", stage)
+                                 : fmt::format("{} {}", to_text(dimension), workload::to_text(op));
+    if (round > 0) name += fmt::format(" round {}", round);
+    return name;
+  }
 
   void add(const workload::Stage& stage, const Kind& kind) {
     for (const workload::Chain& chain : stage.chains)
@@ -115,19 +126,25 @@ class Declaration {
     if (bytes > 0 && is_gpu(from) && is_gpu(to)) groups_[kind][{from, to}] += bytes;
   }
 
-  route::Router& router_;
+  const route::Router& router_;
   std::map<Kind, std::map<Ends, double>> groups_;
   std::size_t left_out_ = 0;
 };
 
 }  // namespace
 
-std::vector<model::Note> declare_flows(const Work& work, route::Router& router) {
-  if (router.config().scheme != "te") return {};
+FlowKinds flow_kinds(const Work& work, const route::Router& router) {
   Declaration declaration(router);
   for (const Job& job : work.jobs) declaration.add(job);
   for (const GraphJob& job : work.graphs) declaration.add(job);
   return declaration.finish();
+}
+
+std::vector<model::Note> declare_flows(const Work& work, route::Router& router) {
+  if (router.config().scheme != "te") return {};
+  FlowKinds kinds = flow_kinds(work, router);
+  for (const FlowKind& kind : kinds.kinds) router.declare(kind.flows);
+  return std::move(kinds.notes);
 }
 
 }  // namespace weft::engine

@@ -1,0 +1,119 @@
+#include "operate/te/flow_file.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "base/csv.hpp"
+#include "base/text.hpp"
+
+namespace weft::operate::te {
+namespace {
+
+using route::Zone;
+
+constexpr std::int64_t last_port = 65'535;
+constexpr std::int64_t last_priority = 1'000'000;
+
+Result<NodeId> read_end(const Fabric& fabric, const Token& cell) {
+  WEFT_TRY(const NodeId nic, fabric.find_node(cell));
+  if (fabric.kind(nic) == model::NodeKind::nic) return nic;
+  return fail(Errc::value, cell.where, fmt::format("{} is not a NIC", fabric.name(nic)),
+              "write e.g. nic:12");
+}
+
+Result<std::int64_t> read_up_to(const Token& cell, std::int64_t last, std::int64_t fallback) {
+  if (cell.text.empty()) return fallback;
+  WEFT_TRY(const std::int64_t number, parse_count(cell));
+  if (number <= last) return number;
+  return fail(Errc::value, cell.where, fmt::format("{} is above {}", number, last),
+              fmt::format("write a number from 0 to {}", last));
+}
+
+// Reads rows; each is given to `more`, which may read the sixth column.
+template <class More>
+Result<std::vector<Flow>> read_rows(const Fabric& fabric, std::string_view text,
+                                    const std::string& file, const More& more) {
+  CsvReader csv(text, file);
+  WEFT_TRY_STATUS(csv.header(std::array<std::string, 2>{"src", "dst"},
+                             std::array<std::string, 4>{"port", "weight", "priority", "uplink"}));
+  std::vector<Flow> out;
+  std::set<std::tuple<NodeId, NodeId, std::uint16_t>> seen;
+  while (csv.next()) {
+    Flow flow;
+    WEFT_TRY(flow.src, read_end(fabric, csv.cell(0)));
+    WEFT_TRY(flow.dst, read_end(fabric, csv.cell(1)));
+    WEFT_TRY(const std::int64_t port, read_up_to(csv.cell(2), last_port, flow.port));
+    flow.port = static_cast<std::uint16_t>(port);
+    if (const Token cell = csv.cell(3); !cell.text.empty()) {
+      WEFT_TRY(flow.weight, parse_number(cell));
+      if (!(flow.weight > 0) || !std::isfinite(flow.weight))
+        return fail(Errc::value, cell.where, "the weight is not above 0",
+                    "write bytes or bytes per second");
+    }
+    WEFT_TRY(const std::int64_t priority, read_up_to(csv.cell(4), last_priority, 0));
+    flow.priority = static_cast<std::uint32_t>(priority);
+    if (!seen.insert({flow.src, flow.dst, flow.port}).second)
+      return fail(Errc::value, csv.where(),
+                  fmt::format("{} to {} with port {} is there twice", fabric.name(flow.src),
+                              fabric.name(flow.dst), flow.port),
+                  "give each QP a source port of its own");
+    WEFT_TRY_STATUS(more(flow, csv.cell(5)));
+    out.push_back(flow);
+  }
+  if (const Error* error = csv.error()) return std::unexpected(*error);
+  return out;
+}
+
+Result<std::uint32_t> column_of(const Fabric& fabric, const Zone& zone, const Flow& flow,
+                                const Token& cell) {
+  if (cell.text.empty()) return Zone::none;
+  WEFT_TRY(const model::LinkId link, fabric.find_link(cell));
+  const std::uint32_t rack = zone.rack_of[flow.src];
+  for (std::uint32_t c = 0; rack != Zone::none && c < zone.columns; ++c)
+    if (zone.uplink(rack, c) == link) return c;
+  return fail(
+      Errc::infeasible, cell.where,
+      fmt::format("{} is no uplink of the rack of {}", fabric.name(link), fabric.name(flow.src)),
+      "name the link from the source's rack switch to a spine");
+}
+
+}  // namespace
+
+Result<std::vector<Flow>> read_flows_csv(const Fabric& fabric, std::string_view text,
+                                         const std::string& file) {
+  return read_rows(fabric, text, file,
+                   [](const Flow&, const Token&) -> Status { return {}; });
+}
+
+std::string marks_csv(const Fabric& fabric, const Zone& zone, std::span<const Flow> flows,
+                      const Marks& marks) {
+  std::string out = "src,dst,port,weight,priority,uplink\n";
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    const Flow& flow = flows[f];
+    const std::string uplink =
+        marks[f] == Zone::none ? ""
+                               : fabric.name(zone.uplink(zone.rack_of[flow.src], marks[f]));
+    out += fmt::format("{},{},{},{},{},{}\n", csv_cell(fabric.name(flow.src)),
+                       csv_cell(fabric.name(flow.dst)), flow.port, flow.weight, flow.priority,
+                       csv_cell(uplink));
+  }
+  return out;
+}
+
+Result<MarkedFlows> read_marks_csv(const Fabric& fabric, const Zone& zone, std::string_view text,
+                                   const std::string& file) {
+  MarkedFlows out;
+  WEFT_TRY(out.flows,
+           read_rows(fabric, text, file, [&](const Flow& flow, const Token& cell) -> Status {
+             WEFT_TRY(const std::uint32_t column, column_of(fabric, zone, flow, cell));
+             out.marks.push_back(column);
+             return {};
+           }));
+  return out;
+}
+
+}  // namespace weft::operate::te

@@ -1,0 +1,70 @@
+#include "operate/te/te_loop.hpp"
+
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace weft::operate::te {
+
+using port::RouteMark;
+using route::Zone;
+
+Result<TeLoop> TeLoop::create(const Fabric& fabric, port::RouteSink& sink, std::uint64_t seed,
+                              const LoopOptions& options) {
+  WEFT_TRY(Zone zone, route::find_zone(fabric));
+  WEFT_TRY(route::Router hashing, route::Router::create(fabric, {}, seed));
+  return TeLoop(fabric, sink, std::move(zone), std::move(hashing), options);
+}
+
+RouteMark TeLoop::mark_of(std::size_t flow, std::uint32_t column) const {
+  const Flow& f = flows_[flow];
+  return {.src = f.src,
+          .dst = f.dst,
+          .port = f.port,
+          .uplink = column == Zone::none ? model::LinkId{}
+                                         : zone_.uplink(zone_.rack_of[f.src], column)};
+}
+
+Result<Step> TeLoop::start(std::vector<Flow> flows, Time now) {
+  flows_ = std::move(flows);
+  installed_.assign(flows_.size(), Zone::none);
+  std::map<std::tuple<NodeId, NodeId, std::uint16_t>, std::size_t> number;
+  for (std::size_t f = 0; f < flows_.size(); ++f)
+    number[{flows_[f].src, flows_[f].dst, flows_[f].port}] = f;
+  WEFT_TRY(const std::vector<RouteMark> there, sink_->installed());
+  std::vector<RouteMark> strange;
+  for (const RouteMark& mark : there) {
+    const auto found = number.find({mark.src, mark.dst, mark.port});
+    if (found == number.end()) {
+      strange.push_back({mark.src, mark.dst, mark.port, {}});
+      continue;
+    }
+    const std::uint32_t rack = zone_.rack_of[mark.src];
+    for (std::uint32_t c = 0; rack != Zone::none && c < zone_.columns; ++c)
+      if (zone_.uplink(rack, c) == mark.uplink) installed_[found->second] = c;
+  }
+  if (!strange.empty()) WEFT_TRY_STATUS(sink_->apply(strange));
+  return install(now);
+}
+
+Result<Step> TeLoop::step(std::span<const LinkNews> news, Time now) {
+  for (const LinkNews& one : news) history_.note(one.cable, one.is_up, now);
+  return install(now);
+}
+
+Result<Step> TeLoop::install(Time now) {
+  Step out;
+  out.decision = decide(zone_, hashing_, history_.state_at(now), flows_, installed_,
+                        options_.settings);
+  std::vector<RouteMark> changes;
+  for (std::size_t f = 0; f < flows_.size(); ++f)
+    if (out.decision.marks[f] != installed_[f])
+      changes.push_back(mark_of(f, out.decision.marks[f]));
+  out.changes = static_cast<std::uint32_t>(changes.size());
+  if (changes.empty()) return out;
+  WEFT_TRY_STATUS(sink_->apply(changes));
+  installed_ = out.decision.marks;
+  return out;
+}
+
+}  // namespace weft::operate::te

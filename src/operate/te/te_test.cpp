@@ -1,0 +1,276 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "base/rng.hpp"
+#include "model/formats/test_fabric.hpp"
+#include "operate/te/flow_file.hpp"
+#include "operate/te/te_loop.hpp"
+
+namespace weft::operate::te {
+namespace {
+
+using model::Health;
+using model::LinkId;
+using model::State;
+using model::testing::make_fabric;
+using route::Zone;
+
+constexpr Time second{1'000 * ps_per_ms};
+
+struct Net {
+  explicit Net(std::string_view yaml)
+      : fabric(make_fabric(yaml)),
+        zone(route::find_zone(fabric).value()),
+        hashing(route::Router::create(fabric, {}, 1).value()) {}
+  Fabric fabric;
+  Zone zone;
+  route::Router hashing;
+};
+
+std::vector<Flow> random_flows(const Net& net, std::size_t count, bool equal, std::uint64_t seed) {
+  Rng rng(seed);
+  std::vector<Flow> out;
+  const auto nics = net.fabric.nics();
+  for (std::size_t i = 0; i < count; ++i)
+    out.push_back({.src = nics[rng.below(nics.size())],
+                   .dst = nics[rng.below(nics.size())],
+                   .port = static_cast<std::uint16_t>(49'152 + i),
+                   .weight = equal ? 1 : 1 + static_cast<double>(rng.below(100)),
+                   .priority = 0});
+  return out;
+}
+
+void cut(State& state, LinkId link) {
+  state.set(link, {.health = Health::down});
+  state.set(reverse(link), {.health = Health::down});
+}
+
+// Loads added up from the names of links alone, by another hand than judge().
+double worst_by_hand(const Net& net, std::span<const Flow> flows, const Marks& marks) {
+  std::map<std::string, double> load;
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    if (marks[f] == Zone::none) continue;
+    const std::uint32_t from = net.zone.rack_of[flows[f].src], to = net.zone.rack_of[flows[f].dst];
+    load[fmt::format("rtsw:{}->ctsw:{}", from, marks[f])] += flows[f].weight;
+    load[fmt::format("ctsw:{}->rtsw:{}", marks[f], to)] += flows[f].weight;
+  }
+  double out = 0;
+  for (const auto& [link, weight] : load) out = std::max(out, weight);
+  return out;
+}
+
+TEST_CASE("decide: never worse than ECMP, at the bound for equal flows, dead links avoided") {
+  Net net("{generator: ai_zone, racks: 8, spines: 4}");
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    for (const bool equal : {true, false}) {
+      const std::vector<Flow> flows = random_flows(net, 200, equal, seed);
+      State state;
+      if (seed % 3 == 0) cut(state, net.zone.uplink(2, 1));
+      const Decision d = decide(net.zone, net.hashing, state, flows, {});
+      CHECK(d.refused == "");
+      CHECK(d.judgement.dead.empty());
+      CHECK(d.judgement.worst <= d.judgement.hashed);
+      CHECK(d.judgement.worst == doctest::Approx(worst_by_hand(net, flows, d.marks)));
+      CHECK(d.judgement.worst >= d.bound - 1e-9);
+      if (equal && state.healthy()) CHECK(d.judgement.worst == doctest::Approx(d.bound));
+      for (std::size_t f = 0; f < flows.size(); ++f) {
+        const bool inside = net.zone.rack_of[flows[f].src] == net.zone.rack_of[flows[f].dst];
+        CHECK((d.marks[f] == Zone::none) == inside);
+      }
+      // What is installed already stays.
+      const Decision again = decide(net.zone, net.hashing, state, flows, d.marks);
+      CHECK(again.marks == d.marks);
+      CHECK(again.hit == 0);
+    }
+}
+
+TEST_CASE("decide: a failure moves the flows that were hit, and no others where so told") {
+  Net net("{generator: ai_zone, racks: 8, spines: 8}");
+  const std::vector<Flow> flows = random_flows(net, 300, true, 5);
+  const Decision before = decide(net.zone, net.hashing, {}, flows, {});
+  State state;
+  cut(state, net.zone.uplink(3, 2));
+  const Decision after = decide(net.zone, net.hashing, state, flows, before.marks,
+                                {.others = route::Assignment::Others::stay});
+  std::uint32_t hit = 0;
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    const bool crossed = before.marks[f] == 2 && (net.zone.rack_of[flows[f].src] == 3 ||
+                                                  net.zone.rack_of[flows[f].dst] == 3);
+    hit += crossed ? 1 : 0;
+    CHECK((after.marks[f] != before.marks[f]) == crossed);
+  }
+  CHECK(hit > 0);
+  CHECK(after.hit == hit);
+  CHECK(after.moved == 0);
+}
+
+TEST_CASE("judge: bad marks of anybody are found") {
+  Net net("{generator: ai_zone, racks: 4, spines: 4}");
+  const auto nics = net.fabric.nics();
+  // All flows of a rack over one spine.
+  std::vector<Flow> flows;
+  for (std::size_t i = 0; i < 16; ++i) flows.push_back({.src = nics[i], .dst = nics[16 + i]});
+  const Judgement heaped = judge(net.zone, net.hashing, {}, flows, Marks(flows.size(), 1));
+  CHECK(heaped.worst == 16);
+  CHECK(heaped.worst > heaped.hashed);
+  CHECK(net.fabric.name(heaped.worst_link) == "rtsw:0->ctsw:1");
+  State state;
+  cut(state, net.zone.uplink(1, 1));
+  const Judgement dead = judge(net.zone, net.hashing, state, flows, Marks(flows.size(), 1));
+  CHECK(dead.dead.size() == 16);
+  // Without marks: what ECMP does.
+  const Judgement none = judge(net.zone, net.hashing, state, flows, Marks(flows.size(), Zone::none));
+  CHECK(none.worst == none.hashed);
+  // A link at half rate counts double.
+  State slow;
+  slow.set(net.zone.uplink(0, 1), {.rate_factor = 0.5});
+  CHECK(judge(net.zone, net.hashing, slow, flows, Marks(flows.size(), 1)).worst == 32);
+  for (std::uint32_t r = 0; r < 4; ++r) cut(state, net.zone.uplink(1, r));
+  CHECK(judge(net.zone, net.hashing, state, flows, Marks(flows.size(), 1)).cut_off.size() == 16);
+}
+
+TEST_CASE("damping: down at once, up after a hold that doubles, forgotten in the end") {
+  const Net net("{generator: ai_zone, racks: 2, spines: 2}");
+  const model::CableId cable = model::cable_of(net.zone.uplink(0, 0));
+  LinkHistory history({.hold = Duration{2 * second.ps},
+                       .hold_max = Duration{10 * second.ps},
+                       .forget = Duration{100 * second.ps}});
+  const auto is_usable = [&](Time at) {
+    return history.state_at(at).link(net.zone.uplink(0, 0)).health == Health::up &&
+           history.state_at(at).link(reverse(net.zone.uplink(0, 0))).health == Health::up;
+  };
+  Time now{};
+  history.note(cable, true, now);  // no news
+  CHECK(is_usable(now));
+  for (const std::int64_t hold : {2, 4, 8, 10, 10}) {
+    history.note(cable, false, now);
+    CHECK(!is_usable(now));
+    CHECK(!history.next_release(now));
+    now = now + Duration{second.ps};
+    history.note(cable, true, now);
+    const Time free = now + Duration{hold * second.ps};
+    CHECK(!is_usable(Time{free.ps - 1}));
+    CHECK(is_usable(free));
+    CHECK(history.next_release(now) == free);
+    now = free;
+  }
+  now = now + Duration{200 * second.ps};
+  history.note(cable, false, now);
+  history.note(cable, true, now);
+  CHECK(is_usable(now + Duration{2 * second.ps}));
+}
+
+// What a switch would hold.
+class Table final : public port::RouteSink {
+ public:
+  Status apply(std::span<const port::RouteMark> changes) override {
+    if (fails) return fail(Errc::io, {}, "the switch does not answer");
+    for (port::RouteMark mark : changes) {
+      const LinkId uplink = std::exchange(mark.uplink, LinkId{});
+      if (uplink.valid())
+        marks[mark] = uplink;
+      else
+        marks.erase(mark);
+    }
+    return {};
+  }
+  Result<std::vector<port::RouteMark>> installed() override {
+    std::vector<port::RouteMark> out;
+    for (const auto& [mark, uplink] : marks) {
+      out.push_back(mark);
+      out.back().uplink = uplink;
+    }
+    return out;
+  }
+  std::map<port::RouteMark, LinkId> marks;
+  bool fails = false;
+};
+
+TEST_CASE("loop: the sink has what was decided, through failures, flaps and a second controller") {
+  Net net("{generator: ai_zone, racks: 6, spines: 4}");
+  const std::vector<Flow> flows = random_flows(net, 120, true, 9);
+  Table table;
+  auto loop = TeLoop::create(net.fabric, table, 1);
+  REQUIRE(loop);
+  REQUIRE(loop->start(flows, {}));
+  const auto before = table.marks;
+  const auto crosses = [&](LinkId link) {
+    std::size_t out = 0;
+    for (const auto& [mark, uplink] : table.marks) {
+      std::uint32_t c = 0;
+      const std::uint32_t rack = net.zone.rack_of[mark.src];
+      while (net.zone.uplink(rack, c) != uplink) ++c;
+      const auto path = net.zone.path(mark.src, mark.dst, c);
+      out += std::ranges::count(path, link) > 0 ? 1 : 0;
+    }
+    return out;
+  };
+  const LinkId bad = net.zone.uplink(2, 3);
+  CHECK(crosses(bad) + crosses(reverse(bad)) > 0);
+  const auto down = loop->step(std::array{LinkNews{model::cable_of(bad), false}}, second);
+  REQUIRE(down);
+  CHECK(down->changes >= down->decision.hit);
+  CHECK(crosses(bad) + crosses(reverse(bad)) == 0);
+  CHECK(table.marks.size() == before.size());
+  // Back, and on hold: nothing goes there yet.
+  REQUIRE(loop->step(std::array{LinkNews{model::cable_of(bad), true}}, second));
+  CHECK(crosses(bad) == 0);
+  REQUIRE(loop->next_step(second));
+  const auto then = *loop->next_step(second);
+  CHECK(then > second);
+  REQUIRE(loop->step({}, then));
+  CHECK(!loop->next_step(then));
+
+  // Another one takes over: the same marks, and flows that are gone are cleared.
+  auto second_loop = TeLoop::create(net.fabric, table, 1);
+  REQUIRE(second_loop);
+  const auto held = table.marks;
+  const auto taken = second_loop->start(flows, {});
+  REQUIRE(taken);
+  CHECK(taken->changes == 0);
+  CHECK(table.marks == held);
+  REQUIRE(second_loop->start({flows.begin(), flows.begin() + 10}, {}));
+  CHECK(table.marks.size() <= 10);
+
+  // What the sink refuses is tried again.
+  table.fails = true;
+  const LinkNews news{model::cable_of(net.zone.uplink(net.zone.rack_of[flows[0].src], 0)), false};
+  const std::size_t at = crosses(net.zone.uplink(net.zone.rack_of[flows[0].src], 0));
+  const auto refused = second_loop->step(std::array{news}, then);
+  CHECK(refused.has_value() == (at == 0));
+  table.fails = false;
+  REQUIRE(second_loop->step({}, then));
+  CHECK(crosses(net.zone.uplink(net.zone.rack_of[flows[0].src], 0)) == 0);
+}
+
+TEST_CASE("files: marks come back as they were; what is wrong is named") {
+  Net net("{generator: ai_zone, racks: 4, spines: 4}");
+  const std::vector<Flow> flows = random_flows(net, 40, false, 3);
+  const Decision d = decide(net.zone, net.hashing, {}, flows, {});
+  const std::string text = marks_csv(net.fabric, net.zone, flows, d.marks);
+  const auto back = read_marks_csv(net.fabric, net.zone, text, "marks.csv");
+  REQUIRE_MESSAGE(back.has_value(), (back ? "" : back.error().text()));
+  CHECK(back->marks == d.marks);
+  CHECK(marks_csv(net.fabric, net.zone, back->flows, back->marks) == text);
+
+  const auto error = [&](std::string_view csv) {
+    const auto read = read_marks_csv(net.fabric, net.zone, csv, "m.csv");
+    return read ? std::string("none") : read.error().text();
+  };
+  CHECK(error("src,dst\nnic:0,host:1\n").starts_with("m.csv:2:7: host:1 is not a NIC"));
+  CHECK(error("src,dst,weight\nnic:0,nic:20,0\n")
+            .starts_with("m.csv:2:14: the weight is not above 0"));
+  CHECK(error("src,dst,port\nnic:0,nic:20,70000\n").starts_with("m.csv:2:14: 70000 is above"));
+  CHECK(error("src,dst\nnic:0,nic:20\nnic:0,nic:20\n")
+            .starts_with("m.csv:3:1: nic:0 to nic:20 with port 49152 is there twice"));
+  CHECK(error("src,dst,uplink\nnic:0,nic:20,rtsw:1->ctsw:0\n")
+            .starts_with("m.csv:2:14: rtsw:1->ctsw:0 is no uplink of the rack of nic:0"));
+}
+
+}  // namespace
+}  // namespace weft::operate::te
