@@ -18,12 +18,18 @@
 #include "adapt/lab/fault.hpp"
 #include "adapt/lab/lab.hpp"
 #include "adapt/lab/netns.hpp"
+#include "adapt/lab/overlay.hpp"
 #include "adapt/lab/status.hpp"
+#include "adapt/lab/te_run.hpp"
 #include "adapt/lab/up.hpp"
 #include "adapt/lab/user_namespace.hpp"
+#include "base/file.hpp"
+#include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "operate/te/flow_file.hpp"
 #include "os/error.hpp"
+#include "os/interrupt.hpp"
 
 namespace weft::cli {
 namespace {
@@ -37,6 +43,8 @@ struct LabArgs {
   std::vector<std::string> command;  // of exec
   std::string kind, which;           // of fault and heal
   std::vector<adapt::lab::FaultOption> fault_options;
+  std::string flows;  // of te
+  bool off = false;
 };
 
 namespace lab = adapt::lab;
@@ -308,6 +316,67 @@ int doctor_command(const Common& common) {
   return found.can_lab() ? done : work_failed;
 }
 
+// "[12.345 s] ctsw:0--rtsw:1 down: 6 flows hit, 2 others moved, 8 marks in 1.2 ms; ..."
+void print_te_event(const Common& common, const lab::Lab& found, const lab::TeEvent& event) {
+  const operate::te::Decision& d = event.step.decision;
+  if (common.json) {
+    fmt::print("{}\n", JsonObject()
+                           .add("at_s", event.at.seconds(), decimals(6))
+                           .add("news", event.news)
+                           .add("took_ms", event.took.seconds() * 1e3, decimals(3))
+                           .add("hit", d.hit)
+                           .add("moved", d.moved)
+                           .add("without_path", d.without)
+                           .add("marks", event.step.changes)
+                           .add("worst", d.judgement.worst)
+                           .add("bound", d.bound)
+                           .add("hashed", d.judgement.hashed)
+                           .add("refused", d.refused)
+                           .text());
+  } else {
+    const std::string why = !event.news.empty() ? fmt::format("{}", fmt::join(event.news, ", "))
+                            : event.is_first    ? "start"
+                                                : "back in use";
+    fmt::print("[{:.3f} s] {}: {} flows hit, {} others moved, {} marks in {}; worst link {:.4g}",
+               event.at.seconds(), why, d.hit, d.moved, event.step.changes,
+               human_seconds(event.took.seconds()), d.judgement.worst);
+    if (d.judgement.worst_link.valid())
+      fmt::print(" ({})", found.fabric.name(d.judgement.worst_link));
+    fmt::print(", bound {:.4g}, ECMP {:.4g}\n", d.bound, d.judgement.hashed);
+    if (d.without > 0) fmt::print("  {} flows have no live path\n", d.without);
+    if (!d.refused.empty()) fmt::print("  no marks: {}\n", d.refused);
+  }
+  std::fflush(stdout);
+}
+
+int te_command(const Common& common, const LabArgs& args) {
+  const auto found = find_lab(args.name);
+  if (!found) return report_lab(found.error());
+  if (args.off) {
+    const Status removed = lab::Overlay::remove(*found);
+    return removed ? int{done} : report_lab(removed.error());
+  }
+  if (args.flows.empty())
+    return report_lab(Error{Errc::value,
+                            {"--flows", 0, 0},
+                            "weft lab te needs flows",
+                            "pass a CSV with src, dst and port, or --off to remove all marks"});
+  const auto text = read_file(args.flows);
+  if (!text) return report_lab(text.error());
+  auto flows = operate::te::read_flows_csv(found->fabric, *text, args.flows);
+  if (!flows) return report_lab(flows.error());
+  const Interrupt interrupt("ending; the marks stay (weft lab te --off removes them)");
+  lab::TeRun run;
+  run.stop = [] { return Interrupt::signal() != 0; };
+  run.tell = [&](const lab::TeEvent& event) { print_te_event(common, *found, event); };
+  run.standby = [&] {
+    if (!common.quiet)
+      fmt::print(stderr, "weft: another controller is at work; this one takes over when it ends\n");
+  };
+  const Status status = lab::run_te(*found, *std::move(flows), run);
+  return status ? int{done} : report_lab(status.error());
+}
+
 int keeper_command(const LabArgs& args) {
   // Not through find_lab: it is started where the lab is, and holds the namespaces itself.
   const auto found = lab::open_lab(args.name);
@@ -346,6 +415,7 @@ int lab_command(const Common& common, const LabArgs& args) {
   if (args.action == "addresses") return addresses_command(args);
   if (args.action == "doctor") return doctor_command(common);
   if (args.action == "exec") return exec_command(args);
+  if (args.action == "te") return te_command(common, args);
   if (args.action == "keeper") return keeper_command(args);
   return drain_command(common, args);
 }
@@ -386,6 +456,9 @@ void add_lab(Commands& commands) {
   add("faults", "List all faults of the lab, including healed ones, with their effects");
   add("addresses", "Print node addresses as CSV for weft probe");
   add("doctor", "Check which lab features this machine supports");
+  CLI::App* te = add("te", "Send flows over uplinks of a controller's choice, until Ctrl-C");
+  te->add_option("--flows", args.flows, "CSV of flows: src, dst, port");
+  te->add_flag("--off", args.off, "Remove all marks, and end");
   add("keeper", "")->group("");  // of a lab's own
 }
 

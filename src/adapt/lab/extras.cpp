@@ -4,15 +4,12 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <linux/if.h>
-#include <linux/rtnetlink.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -22,6 +19,7 @@
 #include <map>
 
 #include "adapt/lab/lab.hpp"
+#include "adapt/lab/link_watch.hpp"
 #include "adapt/lab/netns.hpp"
 #include "base/text.hpp"
 #include "os/error.hpp"
@@ -33,7 +31,6 @@ constexpr int severity_error = 3, severity_warning = 4, severity_notice = 5, sev
 constexpr int local7 = 23;
 constexpr int poll_ms = 20;  // how late a line of a log may be
 constexpr std::size_t line_bytes_max = 8'192;
-constexpr std::size_t link_buffer_bytes = 65'536;
 
 // RFC 3339 with microseconds, UTC.
 std::string syslog_now() {
@@ -77,30 +74,22 @@ class Tail {
 struct Watched {
   std::string host;
   Tail log;
-  Fd links;   // the kernel's news of interfaces
-  Fd socket;  // to the collector
-  std::map<int, bool> carrier;
+  LinkWatch links;
+  Fd socket;                                              // to the collector
   std::map<std::string, std::string, std::less<>> names;  // of interfaces, as the fabric has them
 };
 
 Result<Watched> watch(const Lab& lab, LabNodeId id) {
   const LabNode& node = lab.plan.nodes[id];
+  WEFT_TRY(LinkWatch links, LinkWatch::open(node));
   Watched out{.host = node.name,
               .log = Tail(lab.node_directory(id) + "/frr.log"),
-              .links = {},
+              .links = std::move(links),
               .socket = {},
-              .carrier = {},
               .names = {}};
   for (const EndId end : node.ends)
     out.names[lab.plan.end(end).interface] = lab.fabric.interface_name(lab.plan.end(end).link);
   WEFT_TRY(out.socket, socket_in_netns(node.netns, AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0));
-  WEFT_TRY(out.links,
-           socket_in_netns(node.netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK, NETLINK_ROUTE));
-  sockaddr_nl groups{};
-  groups.nl_family = AF_NETLINK;
-  groups.nl_groups = RTMGRP_LINK;
-  if (bind(out.links.get(), reinterpret_cast<const sockaddr*>(&groups), sizeof groups) != 0)
-    return system_failure("watching the interfaces of " + node.name, errno);
   sockaddr_in collector{};
   collector.sin_family = AF_INET;
   collector.sin_port = htons(syslog_port);
@@ -117,36 +106,13 @@ void send_text(const Watched& watched, const std::string& text) {
   static_cast<void>(!send(watched.socket.get(), text.data(), text.size(), MSG_NOSIGNAL));
 }
 
-void tell_carrier(Watched& watched, const ifinfomsg& link, std::string_view name) {
-  const bool carrier = (link.ifi_flags & IFF_RUNNING) != 0;
-  const auto [it, fresh] = watched.carrier.try_emplace(link.ifi_index, carrier);
-  if (it->second == carrier && (!fresh || carrier)) return;
-  it->second = carrier;
+void tell_carrier(const Watched& watched, std::string_view name, bool carrier) {
   const auto known = watched.names.find(name);
   const std::string text =
       fmt::format("{}: Link is {}", known == watched.names.end() ? name : known->second,
                   carrier ? "Up" : "Down");
   send_text(watched, syslog_message(carrier ? severity_info : severity_warning, syslog_now(),
                                     watched.host, "kernel", text));
-}
-
-void read_links(Watched& watched) {
-  alignas(nlmsghdr) std::array<char, link_buffer_bytes> buffer{};
-  for (;;) {
-    const ssize_t size = recv(watched.links.get(), buffer.data(), buffer.size(), 0);
-    if (size <= 0) return;
-    auto left = static_cast<unsigned>(size);
-    for (auto* header = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(header, left);
-         header = NLMSG_NEXT(header, left)) {
-      if (header->nlmsg_type != RTM_NEWLINK) continue;
-      const auto* link = static_cast<const ifinfomsg*>(NLMSG_DATA(header));
-      auto room = static_cast<int>(header->nlmsg_len - NLMSG_LENGTH(sizeof *link));
-      for (const rtattr* attribute = IFLA_RTA(link); RTA_OK(attribute, room);
-           attribute = RTA_NEXT(attribute, room))
-        if (attribute->rta_type == IFLA_IFNAME)
-          tell_carrier(watched, *link, static_cast<const char*>(RTA_DATA(attribute)));
-    }
-  }
 }
 
 Result<Fd> termination() {
@@ -218,7 +184,8 @@ Status keep(const Lab& lab) {
     if (poll(&wait, 1, watched.empty() ? 1'000 : poll_ms) > 0) return {};
     if (!std::filesystem::exists(lab.directory + "/lab.json", ignored)) return {};
     for (Watched& one : watched) {
-      read_links(one);
+      one.links.read(
+          [&](std::string_view name, bool carrier) { tell_carrier(one, name, carrier); });
       one.log.read_lines([&](std::string_view line) {
         const std::string text = forwarded_line(line, syslog_now(), one.host);
         if (!text.empty()) send_text(one, text);

@@ -455,6 +455,24 @@ Status Netlink::add_source_rule(Ipv4 source, std::uint32_t table, std::uint32_t 
   return socket_->add(message, fmt::format("adding the rule for {}", ipv4_text(source)));
 }
 
+Status Netlink::add_mark_rule(std::uint32_t mark, std::uint32_t table, std::uint32_t priority) {
+  fib_rule_hdr header{};
+  header.family = AF_INET;
+  header.action = FR_ACT_TO_TBL;
+  Message message(RTM_NEWRULE, create_flags);
+  message.header(header).put(FRA_FWMARK, mark).put(FRA_TABLE, table).put(FRA_PRIORITY, priority);
+  return socket_->add(message, fmt::format("adding the rule for mark {:#x}", mark));
+}
+
+Status Netlink::delete_mark_rule(std::uint32_t mark, std::uint32_t table, std::uint32_t priority) {
+  fib_rule_hdr header{};
+  header.family = AF_INET;
+  header.action = FR_ACT_TO_TBL;
+  Message message(RTM_DELRULE, 0);
+  message.header(header).put(FRA_FWMARK, mark).put(FRA_TABLE, table).put(FRA_PRIORITY, priority);
+  return socket_->add(message, fmt::format("deleting the rule for mark {:#x}", mark));
+}
+
 Status Netlink::try_queue_discipline(const std::string& kind) {
   tcmsg header{};
   header.tcm_family = AF_UNSPEC;

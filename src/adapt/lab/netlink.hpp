@@ -75,6 +75,9 @@ class Netlink {
   Status delete_route(const KernelRoute& route);
   // Packets from `source` look in `table`.
   Status add_source_rule(Ipv4 source, std::uint32_t table, std::uint32_t priority);
+  // Packets that carry `mark` look in `table`.
+  Status add_mark_rule(std::uint32_t mark, std::uint32_t table, std::uint32_t priority);
+  Status delete_mark_rule(std::uint32_t mark, std::uint32_t table, std::uint32_t priority);
   // Whether the kernel knows a queue discipline, "tbf"; nothing stays of it. Fails: Errc::io.
   Status try_queue_discipline(const std::string& kind);
   // Sends what is queued and waits for the kernel's answers. Fails: Errc::io with the first.

@@ -48,8 +48,8 @@ struct Settings {
 
 struct Decision {
   Marks marks;
-  Judgement judgement;   // of these marks
-  double bound = 0;      // no marks of undivided flows have a worst link below
+  Judgement judgement;        // of these marks
+  double bound = 0;           // no marks of undivided flows have a worst link below
   std::uint32_t hit = 0;      // had no mark, or one over a dead link
   std::uint32_t moved = 0;    // had a live one and got another
   std::uint32_t without = 0;  // between racks, and no live path

@@ -85,8 +85,7 @@ Result<std::uint32_t> column_of(const Fabric& fabric, const Zone& zone, const Fl
 
 Result<std::vector<Flow>> read_flows_csv(const Fabric& fabric, std::string_view text,
                                          const std::string& file) {
-  return read_rows(fabric, text, file,
-                   [](const Flow&, const Token&) -> Status { return {}; });
+  return read_rows(fabric, text, file, [](const Flow&, const Token&) -> Status { return {}; });
 }
 
 std::string marks_csv(const Fabric& fabric, const Zone& zone, std::span<const Flow> flows,
@@ -95,8 +94,7 @@ std::string marks_csv(const Fabric& fabric, const Zone& zone, std::span<const Fl
   for (std::size_t f = 0; f < flows.size(); ++f) {
     const Flow& flow = flows[f];
     const std::string uplink =
-        marks[f] == Zone::none ? ""
-                               : fabric.name(zone.uplink(zone.rack_of[flow.src], marks[f]));
+        marks[f] == Zone::none ? "" : fabric.name(zone.uplink(zone.rack_of[flow.src], marks[f]));
     out += fmt::format("{},{},{},{},{},{}\n", csv_cell(fabric.name(flow.src)),
                        csv_cell(fabric.name(flow.dst)), flow.port, flow.weight, flow.priority,
                        csv_cell(uplink));

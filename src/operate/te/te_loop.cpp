@@ -21,8 +21,8 @@ RouteMark TeLoop::mark_of(std::size_t flow, std::uint32_t column) const {
   return {.src = f.src,
           .dst = f.dst,
           .port = f.port,
-          .uplink = column == Zone::none ? model::LinkId{}
-                                         : zone_.uplink(zone_.rack_of[f.src], column)};
+          .uplink =
+              column == Zone::none ? model::LinkId{} : zone_.uplink(zone_.rack_of[f.src], column)};
 }
 
 Result<Step> TeLoop::start(std::vector<Flow> flows, Time now) {
@@ -48,13 +48,13 @@ Result<Step> TeLoop::start(std::vector<Flow> flows, Time now) {
 }
 
 Result<Step> TeLoop::step(std::span<const LinkNews> news, Time now) {
-  for (const LinkNews& one : news) history_.note(one.cable, one.is_up, now);
+  note(news, now);
   return install(now);
 }
 
 Result<Step> TeLoop::install(Time now) {
   Step out;
-  out.decision = decide(zone_, hashing_, history_.state_at(now), flows_, installed_,
+  out.decision = decide(zone_, hashing_, history_.state_at(now, options_.base), flows_, installed_,
                         options_.settings);
   std::vector<RouteMark> changes;
   for (std::size_t f = 0; f < flows_.size(); ++f)

@@ -22,6 +22,7 @@ struct Step {
 };
 
 struct LoopOptions {
+  model::State base = {};  // what is known otherwise, such as drains
   Settings settings;
   Damping damping;
 };
@@ -35,6 +36,10 @@ class TeLoop {
   static Result<TeLoop> create(const Fabric& fabric, port::RouteSink& sink, std::uint64_t seed,
                                const LoopOptions& options = {});
 
+  // News without a decision: start() or step() makes one.
+  void note(std::span<const LinkNews> news, Time now) {
+    for (const LinkNews& one : news) history_.note(one.cable, one.is_up, now);
+  }
   // Takes over what is installed, decides, and installs the difference; marks of flows that are
   // not among `flows` are removed. Fails: as the sink; the next call tries again.
   Result<Step> start(std::vector<Flow> flows, Time now);

@@ -124,7 +124,8 @@ TEST_CASE("judge: bad marks of anybody are found") {
   const Judgement dead = judge(net.zone, net.hashing, state, flows, Marks(flows.size(), 1));
   CHECK(dead.dead.size() == 16);
   // Without marks: what ECMP does.
-  const Judgement none = judge(net.zone, net.hashing, state, flows, Marks(flows.size(), Zone::none));
+  const Judgement none =
+      judge(net.zone, net.hashing, state, flows, Marks(flows.size(), Zone::none));
   CHECK(none.worst == none.hashed);
   // A link at half rate counts double.
   State slow;
