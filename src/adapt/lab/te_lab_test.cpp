@@ -25,6 +25,7 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 constexpr std::string_view four_by_four =
     "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}";
 constexpr std::uint16_t first_port = 50'000;
+constexpr std::chrono::milliseconds hold{300};
 
 // Each NIC to each of another rack.
 std::vector<te::Flow> all_to_all(const model::Fabric& fabric) {
@@ -92,7 +93,9 @@ class Running {
   Running(const Lab& lab, std::vector<te::Flow> flows)
       : thread_([this, &lab, flows = std::move(flows)] {
           TeRun run;
-          run.loop.damping = {.hold = 10'000_us, .hold_max = 10'000_us, .forget = 1_s};
+          run.loop.damping = {.hold = {hold.count() * ps_per_ms},
+                              .hold_max = {hold.count() * ps_per_ms},
+                              .forget = 600_s};
           run.stop = [this] { return stop_.load(); };
           run.tell = [this](const TeEvent& event) {
             const std::lock_guard lock(mutex_);
@@ -118,6 +121,15 @@ class Running {
     for (std::size_t i = from; i < events_.size(); ++i)
       for (const std::string& one : events_[i].news)
         if (one == news) return std::pair(events_[i], times_[i]);
+    return std::nullopt;
+  }
+  // The same, within twenty seconds.
+  std::optional<std::pair<TeEvent, Clock::time_point>> wait_for(std::size_t from,
+                                                                std::string_view news) const {
+    for (int i = 0; i < 20'000; ++i) {
+      if (auto found = find(from, news)) return found;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     return std::nullopt;
   }
   // `count` events, within five seconds.
@@ -193,16 +205,15 @@ TEST_CASE("te: packets take the uplinks of their marks, and hashing's where ther
 
 TEST_CASE("te: fifty cables cut under traffic, BGP beneath") {
   if (!can_run(Routing::frr)) return;
-  const std::string name = lab_name("tec");
-  const DownAfter down(name);
-  const Lab lab = bring_up_and_open(name, Routing::frr, four_by_four);
+  const std::string lab_is = lab_name("tec");
+  const DownAfter down(lab_is);
+  const Lab lab = bring_up_and_open(lab_is, Routing::frr, four_by_four);
   const std::vector<te::Flow> flows = all_to_all(lab.fabric);
   Running controller(lab, flows);
   REQUIRE(controller.wait(1));
   FlowTraffic traffic(lab, flows);
-  std::atomic<bool> end = false;
-  std::thread sender([&] {
-    while (!end) {
+  std::jthread sender([&](const std::stop_token& end) {
+    while (!end.stop_requested()) {
       traffic.send();
       traffic.receive();
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -214,26 +225,23 @@ TEST_CASE("te: fifty cables cut under traffic, BGP beneath") {
     const EndId at =
         lab.plan.find_sender(lab.fabric, {fmt::format("ctsw:{}->rtsw:{}", i % 4, (i / 4) % 4), {}})
             .value();
-    const std::string down_news = lab.fabric.name(lab.plan.cables[at.cable].cable) + " down";
+    const std::string name = lab.fabric.name(lab.plan.cables[at.cable].cable);
     const std::size_t seen = controller.count();
     const auto cut = Clock::now();
     REQUIRE(set_link(lab.plan.node_of(at).netns, lab.plan.end(at).interface, AdminState::down));
-    std::optional<std::pair<TeEvent, Clock::time_point>> event;
-    for (int t = 0; t < 2000 && !event; ++t) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      event = controller.find(seen, down_news);
-    }
+    const auto event = controller.wait_for(seen, name + " down");
     REQUIRE(event);
     installed_ms.push_back(Milliseconds(event->second - cut).count());
     heard_ms.push_back(event->first.took.seconds() * 1e3);
     CHECK(event->first.step.decision.refused == "");
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
     REQUIRE(set_link(lab.plan.node_of(at).netns, lab.plan.end(at).interface, AdminState::up));
     REQUIRE(restore_interface(lab, at));
     REQUIRE(restore_interface(lab, at.peer()));
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    REQUIRE(controller.wait_for(seen, name + " up"));
+    std::this_thread::sleep_for(hold + std::chrono::milliseconds(100));
   }
-  end = true;
+  sender.request_stop();
   sender.join();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   traffic.receive();
@@ -249,6 +257,7 @@ TEST_CASE("te: fifty cables cut under traffic, BGP beneath") {
   if (cuts < 50) return;  // under sanitizers times mean nothing
   CHECK(median(installed_ms) <= 50);
   CHECK(worst <= 100);
+  CHECK(traffic.sent - traffic.received <= traffic.sent / 1000);
 }
 
 }  // namespace

@@ -11,10 +11,12 @@
 #include <chrono>
 #include <map>
 
+#include "adapt/lab/build.hpp"
 #include "adapt/lab/link_watch.hpp"
 #include "adapt/lab/netlink.hpp"
 #include "adapt/lab/netns.hpp"
 #include "adapt/lab/overlay.hpp"
+#include "adapt/lab/routes.hpp"
 #include "os/error.hpp"
 
 namespace weft::adapt::lab {
@@ -24,6 +26,7 @@ namespace te = operate::te;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds te_poll{20};
+constexpr std::chrono::milliseconds te_ask{200};
 constexpr Duration te_retry = 1_s;
 
 Duration since(Clock::time_point start) {
@@ -58,6 +61,14 @@ class CableWatch {
     return std::exchange(news_, {});
   }
 
+  // Cables without carrier at an end.
+  std::vector<LabCableId> dark() const {
+    std::vector<LabCableId> out;
+    for (const auto& [cable, ends] : dark_)
+      if (ends[0] || ends[1]) out.push_back(cable);
+    return out;
+  }
+
  private:
   explicit CableWatch(const Lab& lab) : lab_(&lab) {}
 
@@ -90,6 +101,48 @@ class CableWatch {
   std::map<LabNodeId, std::map<std::string, EndId, std::less<>>> ends_;
   std::map<LabCableId, std::array<bool, 2>> dark_;  // ends without carrier, by side
   std::vector<te::LinkNews> news_;
+};
+
+// Cables that have carrier again, and are of no use before the routes beneath are back.
+class Returning {
+ public:
+  explicit Returning(const Lab& lab) : lab_(lab) {}
+
+  // Keeps cables that came up from `news`.
+  void hold_back(std::vector<te::LinkNews>& news) {
+    for (const te::LinkNews& one : news) std::erase(waiting_, one.cable);
+    for (const te::LinkNews& one : news)
+      if (one.is_up) waiting_.push_back(one.cable);
+    std::erase_if(news, [](const te::LinkNews& one) { return one.is_up; });
+  }
+
+  // Looks every te_ask. Cables whose two switches have all routes that they should, `dark` ones
+  // being out.
+  void add_ready(std::vector<LabCableId> dark, std::vector<te::LinkNews>& news) {
+    if (waiting_.empty() || Clock::now() - looked_ < te_ask) return;
+    Without without = without_of(lab_);
+    without.cables.insert(without.cables.end(), dark.begin(), dark.end());
+    const Routes routes = Routes::shortest(lab_.plan, without).met_by_traffic(lab_.plan);
+    std::erase_if(waiting_, [&](model::CableId id) {
+      const auto cable = std::ranges::find(lab_.plan.cables, id, &LabCable::cable);
+      if (cable == lab_.plan.cables.end()) return true;
+      const bool ready = cable->to_host || has_routes(*cable, routes);
+      if (ready) news.push_back({id, true});
+      return ready;
+    });
+    looked_ = Clock::now();
+  }
+
+ private:
+  // A switch that cannot be read is not relied upon.
+  bool has_routes(const LabCable& cable, const Routes& routes) const {
+    std::vector<LabNodeId> ends{cable.ends[0].node, cable.ends[1].node};
+    return count_missing_routes(lab_.plan, routes, ends).value_or(1) == 0;
+  }
+
+  const Lab& lab_;
+  std::vector<model::CableId> waiting_;
+  Clock::time_point looked_{};
 };
 
 model::State drained_state(const Lab& lab) {
@@ -152,6 +205,7 @@ Status run_te(const Lab& lab, std::vector<te::Flow> flows, const TeRun& run) {
   WEFT_TRY(te::TeLoop loop, te::TeLoop::create(lab.fabric, *overlay, 1, options));
   std::optional<Time> next;
   std::vector<te::LinkNews> news = cables.wait(std::chrono::milliseconds(0));
+  Returning returning(lab);
   loop.note(news, Time{});
   bool is_first = true;
   const auto tell = [&](std::vector<std::string> words, const te::Step& step, Duration from) {
@@ -167,6 +221,8 @@ Status run_te(const Lab& lab, std::vector<te::Flow> flows, const TeRun& run) {
   next = loop.next_step(Time{});
   while (!run.stop()) {
     news = cables.wait(te_poll);
+    returning.hold_back(news);
+    if (news.empty()) returning.add_ready(cables.dark(), news);
     const Duration heard = since(start);
     const Time now = Time{} + heard;
     if (news.empty() && (!next || *next > now)) continue;
