@@ -13,7 +13,7 @@ Result<TeLoop> TeLoop::create(const Fabric& fabric, port::RouteSink& sink, std::
                               const LoopOptions& options) {
   WEFT_TRY(Zone zone, route::find_zone(fabric));
   WEFT_TRY(route::Router hashing, route::Router::create(fabric, {}, seed));
-  return TeLoop(fabric, sink, std::move(zone), std::move(hashing), options);
+  return TeLoop(sink, std::move(zone), std::move(hashing), options);
 }
 
 RouteMark TeLoop::mark_of(std::size_t flow, std::uint32_t column) const {

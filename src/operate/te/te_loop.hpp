@@ -52,10 +52,8 @@ class TeLoop {
   const route::Zone& zone() const { return zone_; }
 
  private:
-  TeLoop(const Fabric& fabric, port::RouteSink& sink, route::Zone zone, route::Router hashing,
-         const LoopOptions& options)
-      : fabric_(&fabric),
-        sink_(&sink),
+  TeLoop(port::RouteSink& sink, route::Zone zone, route::Router hashing, const LoopOptions& options)
+      : sink_(&sink),
         zone_(std::move(zone)),
         hashing_(std::move(hashing)),
         options_(options),
@@ -63,7 +61,6 @@ class TeLoop {
   Result<Step> install(Time now);
   port::RouteMark mark_of(std::size_t flow, std::uint32_t column) const;
 
-  const Fabric* fabric_;
   port::RouteSink* sink_;
   route::Zone zone_;
   route::Router hashing_;
