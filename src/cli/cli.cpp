@@ -147,6 +147,23 @@ Result<model::Fabric> load_fabric(const Common& common, const std::string& path)
   return std::move(setup.fabric);
 }
 
+Result<model::State> read_down(const model::Fabric& fabric, const std::string& list,
+                               const char* option, model::State state) {
+  for (const std::string_view part : split(list, ',')) {
+    const std::string name(trim(part));
+    if (name.empty()) continue;
+    const Token token{name, {option, 0, 0}};
+    if (const auto cable = fabric.find_cable(token)) {
+      for (const model::LinkId link : {forward(*cable), reverse(forward(*cable))})
+        state.set(link, {.health = model::Health::down});
+      continue;
+    }
+    WEFT_TRY(const model::NodeId node, fabric.find_node(token));
+    state.set(node, {.health = model::Health::down});
+  }
+  return state;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Designs and operates the networks on which AI models are trained.", "weft");
   app.require_subcommand(1);

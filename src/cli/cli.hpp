@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
 #include "model/fabric/fabric.hpp"
+#include "model/fabric/state.hpp"
 #include "model/scenario/scenario.hpp"
 
 namespace weft::cli {
@@ -52,6 +53,11 @@ inline constexpr std::int64_t turn_ns = ns_per_s / 10;
 std::vector<std::string> fabric_file_keys();
 // The fabric of such a file. Fails with every error of its sections.
 Result<model::Fabric> load_fabric(const Common& common, const std::string& path);
+
+// Sets cables "a--b" and switches down, separated by commas, of an option's value.
+// Fails: Errc::unknown.
+Result<model::State> read_down(const model::Fabric& fabric, const std::string& list,
+                               const char* option, model::State state = {});
 
 int run(int argc, char** argv);
 

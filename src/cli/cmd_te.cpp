@@ -6,6 +6,7 @@
 #include "base/parallel.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "cli/te_zone.hpp"
 #include "plan/backbone/te.hpp"
 
 namespace weft::cli {
@@ -20,7 +21,14 @@ struct TeArgs {
   double load = 0.5, pairs = 1;
   std::size_t rows = 20;
   bool classes = false, failures = false;
+  ZoneTeArgs zone;
+  std::vector<const CLI::Option*> of_zone, of_backbone;  // to reject those that say nothing
 };
+
+// A scenario; topologies of a backbone are GraphML, XML or CSV.
+bool is_scenario(const std::string& path) {
+  return path.ends_with(".yaml") || path.ends_with(".yml");
+}
 
 Result<backbone::WanFile> load_topology(const Common& common, const TeArgs& args) {
   backbone::WanOptions options{.capacity = {}, .seed = common.seed.value_or(1)};
@@ -51,7 +59,7 @@ Result<std::vector<backbone::Demand>> load_demands(const Common& common, const T
   return backbone::demands_at(series, args.at);
 }
 
-Status run_te(const Common& common, const TeArgs& args) {
+Status run_backbone_te(const Common& common, const TeArgs& args) {
   WEFT_TRY(const auto objective,
            from_name<backbone::Objective>({args.objective, {"--objective", 0, 0}}));
   WEFT_TRY(const double percent, parse_number({args.gap, {"--gap", 0, 0}}));
@@ -78,28 +86,67 @@ Status run_te(const Common& common, const TeArgs& args) {
   return {};
 }
 
+int te_command(const Common& common, const TeArgs& args) {
+  const bool is_zone = is_scenario(args.topology);
+  for (const CLI::Option* option : is_zone ? args.of_backbone : args.of_zone)
+    if (option->count() > 0)
+      return report(Error{
+          Errc::value,
+          {option->get_name(), 0, 0},
+          fmt::format("this option is for a {}, and {} is a {}", is_zone ? "backbone" : "zone",
+                      args.topology, is_zone ? "scenario of a zone" : "backbone's topology"),
+          "leave it out"});
+  if (is_zone) {
+    ZoneTeArgs zone = args.zone;
+    zone.scenario = args.topology;
+    return run_zone_te(common, zone);
+  }
+  const Status ran = run_backbone_te(common, args);
+  return ran ? int{done} : report(ran.error());
+}
+
 }  // namespace
 
 void add_te(Commands& commands) {
   const auto [c, args] =
-      commands.add<TeArgs>("te", "Traffic engineering of a backbone, certified", run_te);
-  c.add_option("topology", args.topology, "GraphML, SNDlib XML or CSV of links")->required();
-  c.add_option("--demands", args.demands, "CSV of demands, or of measured matrices");
-  c.add_option("--at", args.at, "Interval of the matrices; else that with the largest sum");
-  c.add_option("--objective", args.objective, "throughput or mlu");
-  c.add_option("--k", args.k, "Paths of each demand")->check(CLI::Range(1, 64));
-  c.add_option("--gap", args.gap, "Percent from the optimum at which to stop");
-  c.add_option("--capacity", args.capacity, "Of cables that state none; several: drawn by --seed")
+      commands.add<TeArgs>("te", "Traffic engineering of a zone or a backbone", te_command);
+  c.add_option("topology", args.topology,
+               "Scenario of a zone; GraphML, SNDlib XML or CSV of a backbone")
+      ->required();
+  const auto zone = [&args = args](CLI::Option* option) {
+    args.of_zone.push_back(option->group("Zone"));
+    return option;
+  };
+  const auto backbone = [&args = args](CLI::Option* option) {
+    args.of_backbone.push_back(option->group("Backbone"));
+    return option;
+  };
+  zone(c.add_option("--flows", args.zone.flows, "CSV of flows; else those of the scenario's jobs"));
+  zone(c.add_option("--fail", args.zone.fail, "Cables and switches, comma-separated"));
+  zone(c.add_flag("--only-hit", args.zone.only_hit, "After --fail, other flows keep their paths"));
+  zone(c.add_option("--marks", args.zone.marks, "CSV to write the marks to"));
+  zone(c.add_option("--check", args.zone.check, "CSV of marks to judge"));
+  zone(c.add_option("--variant", args.zone.variant, "Variant of compare: (the first)"));
+  backbone(c.add_option("--demands", args.demands, "CSV of demands, or of measured matrices"));
+  backbone(
+      c.add_option("--at", args.at, "Interval of the matrices; else that with the largest sum"));
+  backbone(c.add_option("--objective", args.objective, "throughput or mlu"));
+  backbone(c.add_option("--k", args.k, "Paths of each demand"))->check(CLI::Range(1, 64));
+  backbone(c.add_option("--gap", args.gap, "Percent from the optimum at which to stop"));
+  backbone(c.add_option("--capacity", args.capacity,
+                        "Of cables that state none; several: drawn by --seed"))
       ->delimiter(',');
-  c.add_option("--load", args.load, "Of the gravity model, over all capacity")
+  backbone(c.add_option("--load", args.load, "Of the gravity model, over all capacity"))
       ->check(CLI::Range(0.001, 100.0));
-  c.add_option("--pairs", args.pairs, "Share of the pairs with a demand, in the gravity model")
+  backbone(
+      c.add_option("--pairs", args.pairs, "Share of the pairs with a demand, in the gravity model"))
       ->check(CLI::Range(0.0, 1.0));
-  c.add_flag("--classes", args.classes, "Classes 1 to 4 in strict priority");
-  c.add_flag("--failures", args.failures, "Every cable and group of cables that share a risk");
-  c.add_option("--rows", args.rows, "Rows of each table");
-  c.add_option("--prices", args.prices, "CSV to write the prices of links to");
-  c.add_option("--write-demands", args.write_demands, "CSV to write the demands to");
+  backbone(c.add_flag("--classes", args.classes, "Classes 1 to 4 in strict priority"));
+  backbone(
+      c.add_flag("--failures", args.failures, "Every cable and group of cables that share a risk"));
+  backbone(c.add_option("--rows", args.rows, "Rows of each table"));
+  backbone(c.add_option("--prices", args.prices, "CSV to write the prices of links to"));
+  backbone(c.add_option("--write-demands", args.write_demands, "CSV to write the demands to"));
 }
 
 }  // namespace weft::cli

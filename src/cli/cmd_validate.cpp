@@ -35,30 +35,13 @@ constexpr std::size_t links_shown = 12;
 
 Where validate_option(const char* name) { return {name, 0, 0}; }
 
-// Cables "a--b" and switches, separated by commas.
-Result<model::State> read_down(const model::Fabric& fabric, const std::string& list) {
-  model::State state;
-  for (const std::string_view part : split(list, ',')) {
-    const std::string name(trim(part));
-    if (name.empty()) continue;
-    const Token token{name, validate_option("--down")};
-    if (const auto cable = fabric.find_cable(token)) {
-      state.set(forward(*cable), {.health = model::Health::down});
-      continue;
-    }
-    WEFT_TRY(const model::NodeId node, fabric.find_node(token));
-    state.set(node, {.health = model::Health::down});
-  }
-  return state;
-}
-
 Result<validate::RoundOptions> read_options(const model::Fabric& fabric, const ValidateArgs& args) {
   const HostNames names(fabric);
   validate::RoundOptions out{.crossings = args.crossings,
                              .is_idle = std::vector<bool>(fabric.hosts().size(), !args.free),
                              .is_reserved = std::vector<bool>(fabric.cable_count(), false),
                              .state = {}};
-  WEFT_TRY(out.state, read_down(fabric, args.down));
+  WEFT_TRY(out.state, read_down(fabric, args.down, "--down"));
   WEFT_TRY(const auto free, names.read({args.free.value_or(""), validate_option("--free")}));
   for (const std::uint32_t host : free) out.is_idle[host] = true;
   WEFT_TRY(const auto excluded, names.read({args.exclude, validate_option("--exclude")}));

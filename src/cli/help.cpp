@@ -51,6 +51,7 @@ constexpr std::array<CommandHelp, 43> command_help{{
     {"life", plan, "weft life scenarios/life-llama3.yaml"},
     {"regions", plan, "weft regions scenarios/regions.yaml"},
     {"te", wan,
+     "weft te scenarios/llama3-405b.yaml --fail ctsw:3  uplinks of a zone's flows\n"
      "weft te scenarios/backbone/abilene.csv --demands scenarios/backbone/demands.csv "
      "--objective mlu"},
     {"bulk", wan,

@@ -106,11 +106,11 @@ struct Overlay::Rack {
   std::map<std::string, std::uint32_t> marks;  // installed, by key_text()
 };
 
-Overlay::Overlay(const Lab& lab) : lab_(&lab) {}
+Overlay::Overlay(Key, const Lab& lab) : lab_(&lab) {}
 Overlay::~Overlay() = default;
 
 Result<std::unique_ptr<Overlay>> Overlay::open(const Lab& lab) {
-  std::unique_ptr<Overlay> out(new Overlay(lab));
+  auto out = std::make_unique<Overlay>(Key{}, lab);
   for (const LabNodeId node : lab.plan.switches()) WEFT_TRY_STATUS(out->open_rack(node));
   return out;
 }

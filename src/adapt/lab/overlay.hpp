@@ -22,10 +22,13 @@ struct OverlayUplink {
 // the main table: what BGP found. The same holds for flows without a mark. All of it stays when the
 // process ends; remove() takes it away.
 class Overlay final : public port::RouteSink {
+  struct Key {};  // open() alone makes one
+
  public:
   // `lab` must outlive it. What is there already stays. Fails: Errc::io, Errc::unsupported without
   // nftables.
   static Result<std::unique_ptr<Overlay>> open(const Lab& lab);
+  Overlay(Key, const Lab& lab);
   ~Overlay() override;
 
   // One transaction a switch. Cost: 1 to 2 ms a switch, and some 10 us a mark.
@@ -40,7 +43,6 @@ class Overlay final : public port::RouteSink {
 
  private:
   struct Rack;
-  explicit Overlay(const Lab& lab);
   Status open_rack(LabNodeId node);
   Status write_rack(Rack& rack, std::span<const port::RouteMark> changes);
 

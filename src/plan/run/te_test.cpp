@@ -67,7 +67,8 @@ TEST_CASE("te: a training step, and other fabrics refused where the scenario say
   REQUIRE(file.has_value());
   const auto outcome = run_scenario(*file, {});
   REQUIRE(!outcome.has_value());
-  CHECK(outcome.error().text().starts_with("test.yaml:2:10: traffic engineering assigns the paths of a"));
+  CHECK(outcome.error().text().starts_with(
+      "test.yaml:2:10: traffic engineering assigns the paths of a"));
 }
 
 }  // namespace

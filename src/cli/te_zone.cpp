@@ -1,0 +1,260 @@
+#include "cli/te_zone.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "base/file.hpp"
+#include "base/json_text.hpp"
+#include "base/text.hpp"
+#include "operate/te/flow_file.hpp"
+#include "plan/run/work_flows.hpp"
+
+namespace weft::cli {
+namespace {
+
+namespace te = operate::te;
+
+constexpr std::uint16_t first_qp_port = 0xC000;  // of QP 0; the next ones follow
+
+// Flows that are assigned together.
+struct Group {
+  std::string name;
+  std::vector<te::Flow> flows;
+};
+struct Solved {
+  te::Decision before, after;  // `after`: with --fail
+  double before_ms = 0, after_ms = 0;
+};
+
+struct ZoneWork {
+  std::unique_ptr<const plan::Setup> setup;  // in one place: the router refers to its fabric
+  route::Zone zone;
+  route::Router hashing;
+  model::State healthy, failed;
+  std::vector<Group> groups;
+  double unit = 0;  // bytes per second of a weight of 1 on the fastest uplink; 0: plain weights
+};
+
+model::State state_at_start(const plan::Setup& setup) {
+  const bool has = !setup.changes.empty() && setup.changes.front().at.ps <= 0;
+  return has ? setup.changes.front().state : model::State{};
+}
+
+Result<std::vector<Group>> groups_of_jobs(const model::Scenario& scenario,
+                                          const plan::Setup& setup) {
+  route::RoutingConfig config = setup.routing;
+  config.scheme = "te";
+  WEFT_TRY(route::Router router, route::Router::create(setup.fabric, config, scenario.seed));
+  WEFT_TRY(const plan::ScenarioFlows found, plan::scenario_flows(scenario, setup, router));
+  for (const model::Note& note : found.notes) fmt::print(stderr, "weft: warning: {}\n", note.text);
+  std::vector<Group> out;
+  for (const plan::WorkFlows& kind : found.kinds) {
+    out.push_back({kind.kind, {}});
+    for (const route::NicDemand& d : kind.flows)
+      out.back().flows.push_back({.src = d.src,
+                                  .dst = d.dst,
+                                  .port = static_cast<std::uint16_t>(first_qp_port + d.qp),
+                                  .weight = d.bytes});
+  }
+  return out;
+}
+
+Result<ZoneWork> load_work(const Common& common, const ZoneTeArgs& args) {
+  WEFT_TRY(const model::LoadOptions options, common.load_options());
+  WEFT_TRY(const model::ScenarioFile file, model::load_scenario(args.scenario, options));
+  WEFT_TRY(const model::Scenario* scenario, choose_variant(file, args.variant));
+  WEFT_TRY(plan::Setup read, plan::read_setup(*scenario));
+  auto setup = std::make_unique<const plan::Setup>(std::move(read));
+  const model::Fabric& fabric = setup->fabric;
+  WEFT_TRY(route::Zone zone, route::find_zone(fabric));
+  std::vector<Group> groups;
+  double unit = 0;
+  if (!args.flows.empty()) {
+    WEFT_TRY(const std::string text, read_file(args.flows));
+    WEFT_TRY(auto flows, te::read_flows_csv(fabric, text, args.flows));
+    groups.push_back({"flows", std::move(flows)});
+  } else if (args.check.empty()) {
+    WEFT_TRY(groups, groups_of_jobs(*scenario, *setup));
+    if (groups.empty())
+      return fail(Errc::infeasible, {args.scenario, 0, 0},
+                  "no job of the scenario sends anything over the network",
+                  "add jobs, or pass --flows");
+    for (const model::LinkId up : zone.up)
+      if (up.valid()) unit = std::max(unit, fabric.rate(up).bytes_per_s());
+  }
+  const model::State healthy = state_at_start(*setup);
+  WEFT_TRY(model::State failed, read_down(fabric, args.fail, "--fail", healthy));
+  WEFT_TRY(route::Router hashing,
+           route::Router::create(fabric, {.hash = setup->routing.hash}, scenario->seed));
+  return ZoneWork{std::move(setup),
+                  std::move(zone),
+                  std::move(hashing),
+                  healthy,
+                  std::move(failed),
+                  std::move(groups),
+                  unit};
+}
+
+// Load of a link, as time where weights are bytes.
+std::string load_text(const ZoneWork& work, double load) {
+  return work.unit > 0 ? human_seconds(load / work.unit) : fmt::format("{:.4g}", load);
+}
+
+std::vector<Solved> solve_groups(ZoneWork& work, const ZoneTeArgs& args) {
+  using Clock = std::chrono::steady_clock;
+  const auto ms = [](Clock::duration span) {
+    return std::chrono::duration<double, std::milli>(span).count();
+  };
+  std::vector<Solved> out;
+  for (const Group& group : work.groups) {
+    Solved solved;
+    const auto start = Clock::now();
+    solved.before = te::decide(work.zone, work.hashing, work.healthy, group.flows, {});
+    const auto middle = Clock::now();
+    solved.before_ms = ms(middle - start);
+    if (!args.fail.empty()) {
+      solved.after =
+          te::decide(work.zone, work.hashing, work.failed, group.flows, solved.before.marks,
+                     {.others = args.only_hit ? route::Assignment::Others::stay
+                                              : route::Assignment::Others::may_move});
+      solved.after_ms = ms(Clock::now() - middle);
+    }
+    out.push_back(std::move(solved));
+  }
+  return out;
+}
+
+void print_zone_table(const ZoneWork& work, const std::vector<Solved>& solved,
+                      const ZoneTeArgs& args) {
+  std::vector<Table::Head> heads{
+      {"kind", Table::Align::left}, {"flows"}, {"hashed"}, {"te"}, {"bound"}};
+  if (!args.fail.empty())
+    for (const char* name :
+         {"hit", "moved", "no path", "hashed, failed", "te, failed", "bound, failed"})
+      heads.push_back({name});
+  Table table(heads);
+  const auto loads = [&](const te::Decision& d) {
+    return std::vector{load_text(work, d.judgement.hashed), load_text(work, d.judgement.worst),
+                       load_text(work, d.bound)};
+  };
+  for (std::size_t g = 0; g < solved.size(); ++g) {
+    std::vector<std::string> cells{work.groups[g].name,
+                                   std::to_string(work.groups[g].flows.size())};
+    std::ranges::copy(loads(solved[g].before), std::back_inserter(cells));
+    if (!args.fail.empty()) {
+      const te::Decision& after = solved[g].after;
+      for (const std::uint32_t count : {after.hit, after.moved, after.without})
+        cells.push_back(std::to_string(count));
+      std::ranges::copy(loads(after), std::back_inserter(cells));
+    }
+    table.add(std::move(cells));
+  }
+  fmt::print("{}\n", table.text());
+  fmt::print(
+      "The worst link between racks and spines{}, with flows hashed by switches, with the "
+      "controller's marks, and below which no marks can be.\n",
+      work.unit > 0 ? ": how long its bytes take" : ": its weight per capacity");
+}
+
+JsonObject decision_json(const ZoneWork& work, const te::Decision& d, double milliseconds) {
+  JsonObject out;
+  out.add("hashed", d.judgement.hashed)
+      .add("worst", d.judgement.worst)
+      .add("bound", d.bound)
+      .add("worst_link", d.judgement.worst_link.valid()
+                             ? work.setup->fabric.name(d.judgement.worst_link)
+                             : std::string())
+      .add("hit", d.hit)
+      .add("moved", d.moved)
+      .add("without_path", d.without)
+      .add("refused", d.refused)
+      .add("decided_in_ms", milliseconds, decimals(3));
+  return out;
+}
+
+void print_zone_json(const ZoneWork& work, const std::vector<Solved>& solved,
+                     const ZoneTeArgs& args) {
+  JsonList kinds;
+  for (std::size_t g = 0; g < solved.size(); ++g) {
+    JsonObject kind;
+    kind.add("name", work.groups[g].name)
+        .add("flows", work.groups[g].flows.size())
+        .add("healthy", decision_json(work, solved[g].before, solved[g].before_ms));
+    if (!args.fail.empty())
+      kind.add("failed", decision_json(work, solved[g].after, solved[g].after_ms));
+    kinds.add(kind);
+  }
+  fmt::print("{}\n", JsonObject()
+                         .add("scenario", args.scenario)
+                         .add("bytes_per_s_of_an_uplink", work.unit)
+                         .add("kinds", kinds)
+                         .text());
+}
+
+Status write_marks(const ZoneWork& work, const std::vector<Solved>& solved,
+                   const ZoneTeArgs& args) {
+  if (args.marks.empty()) return {};
+  if (work.groups.size() != 1)
+    return fail(Errc::value, {"--marks", 0, 0},
+                fmt::format("the jobs have {} kinds of flows, each with marks of its own",
+                            work.groups.size()),
+                "pass --flows with those that are under way together");
+  const te::Decision& d = args.fail.empty() ? solved[0].before : solved[0].after;
+  return write_file(args.marks,
+                    te::marks_csv(work.setup->fabric, work.zone, work.groups[0].flows, d.marks));
+}
+
+Result<int> check_marks(const Common& common, ZoneWork& work, const ZoneTeArgs& args) {
+  WEFT_TRY(const std::string text, read_file(args.check));
+  WEFT_TRY(const te::MarkedFlows file,
+           te::read_marks_csv(work.setup->fabric, work.zone, text, args.check));
+  const te::Judgement j = te::judge(work.zone, work.hashing, work.failed, file.flows, file.marks);
+  const te::Decision best = te::decide(work.zone, work.hashing, work.failed, file.flows, {});
+  const bool sound = j.dead.empty() && j.cut_off.empty() && j.worst <= j.hashed * (1 + 1e-9);
+  const std::string worst =
+      j.worst_link.valid() ? work.setup->fabric.name(j.worst_link) : std::string("none");
+  if (common.json) {
+    fmt::print("{}\n", JsonObject()
+                           .add("flows", file.flows.size())
+                           .add("worst", j.worst)
+                           .add("worst_link", worst)
+                           .add("hashed", j.hashed)
+                           .add("bound", best.bound)
+                           .add("dead", j.dead.size())
+                           .add("without_path", j.cut_off.size())
+                           .add("sound", sound)
+                           .text());
+  } else {
+    fmt::print("{} flows: worst link {:.4g} ({}), hashed {:.4g}, bound {:.4g}\n", file.flows.size(),
+               j.worst, worst, j.hashed, best.bound);
+    for (const std::uint32_t f : j.dead)
+      fmt::print("  line {}: the mark leads over a dead link\n", f + 2);
+    for (const std::uint32_t f : j.cut_off) fmt::print("  line {}: no live path\n", f + 2);
+    fmt::print("{}\n", sound ? "sound: never worse than hashing" : "NOT SOUND");
+  }
+  return sound ? done : work_failed;
+}
+
+Result<int> zone_te(const Common& common, const ZoneTeArgs& args) {
+  WEFT_TRY(ZoneWork work, load_work(common, args));
+  if (!args.check.empty()) return check_marks(common, work, args);
+  const std::vector<Solved> solved = solve_groups(work, args);
+  WEFT_TRY_STATUS(write_marks(work, solved, args));
+  if (common.json)
+    print_zone_json(work, solved, args);
+  else
+    print_zone_table(work, solved, args);
+  return done;
+}
+
+}  // namespace
+
+int run_zone_te(const Common& common, const ZoneTeArgs& args) {
+  const Result<int> status = zone_te(common, args);
+  return status ? *status : report(status.error());
+}
+
+}  // namespace weft::cli

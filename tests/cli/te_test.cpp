@@ -1,0 +1,93 @@
+// weft te on a zone: what it writes, read back; options and files that contradict each other.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/text.hpp"
+#include "run_weft.hpp"
+
+namespace weft::cli_test {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* te_zone =
+    "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 4, spines: 4}\n"
+    "jobs: [{name: a, gpus: 16, collective: all_reduce, bytes: 1 GiB, algorithm: ring}]\n";
+
+// Each NIC of a rack to the same one of the next rack.
+std::string shifted_flows() {
+  std::string out = "src,dst,port\n";
+  for (int i = 0; i < 16; ++i)
+    out += "nic:" + std::to_string(i) + ",nic:" + std::to_string((i + 4) % 16) + ",50000\n";
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("te of a zone: marks are at the bound, are judged sound, and survive a failure") {
+  const Scratch scratch;
+  scratch.write("z.yaml", te_zone);
+  scratch.write("f.csv", shifted_flows());
+  const Outcome made =
+      scratch.run({"te", "z.yaml", "--flows", "f.csv", "--marks", "m.csv", "--json"});
+  REQUIRE_MESSAGE(made.status == 0, made.err);
+  const json kind = json::parse(made.out)["kinds"][0];
+  CHECK(kind["flows"] == 16);
+  CHECK(kind["healthy"]["worst"] == 1);  // 4 flows of a rack, 4 uplinks
+  CHECK(kind["healthy"]["bound"] == 1);
+  CHECK(kind["healthy"]["hashed"] > 1);
+  CHECK(scratch.read("m.csv").starts_with(
+      "src,dst,port,weight,priority,uplink\nnic:0,nic:4,50000,1,0,rtsw:0->ctsw:"));
+  const Outcome sound = scratch.run({"te", "z.yaml", "--check", "m.csv"});
+  CHECK(sound.status == 0);
+  CHECK(sound.out.contains("16 flows: worst link 1 ("));
+  // A spine less: its marks are dead until they are made anew.
+  const Outcome dead = scratch.run({"te", "z.yaml", "--check", "m.csv", "--fail", "ctsw:1"});
+  CHECK(dead.status == 1);
+  CHECK(dead.out.contains("the mark leads over a dead link"));
+  CHECK(dead.out.contains("NOT SOUND"));
+  const Outcome anew =
+      scratch.run({"te", "z.yaml", "--flows", "f.csv", "--fail", "ctsw:1", "--only-hit", "--json"});
+  const json failed = json::parse(anew.out)["kinds"][0]["failed"];
+  CHECK(failed["hit"] == 4);
+  CHECK(failed["moved"] == 0);
+  CHECK(failed["worst"] == 2);
+  // All over one spine, by another hand.
+  std::string heaped = "src,dst,uplink\n";
+  for (int i = 0; i < 4; ++i)
+    heaped += "nic:" + std::to_string(i) + ",nic:" + std::to_string(i + 4) + ",rtsw:0->ctsw:2\n";
+  scratch.write("bad.csv", heaped);
+  const Outcome bad = scratch.run({"te", "z.yaml", "--check", "bad.csv"});
+  CHECK(bad.out.contains("worst link 4 ("));
+}
+
+TEST_CASE("te of a zone: the flows of jobs, and errors") {
+  const Scratch scratch;
+  scratch.write("z.yaml", te_zone);
+  const Outcome jobs = scratch.run({"te", "z.yaml"});
+  REQUIRE_MESSAGE(jobs.status == 0, jobs.err);
+  CHECK(jobs.out.contains("stage 1"));
+  const auto error = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), "te");
+    const Outcome outcome = scratch.run(more);
+    CHECK(outcome.status == 2);
+    CHECK(outcome.out == "");
+    return outcome.err;
+  };
+  CHECK(error({"z.yaml", "--gap", "1"}).contains("--gap: this option is for a backbone"));
+  scratch.write("w.csv", "src,dst,capacity\nA,B,1 Gbps\n");
+  CHECK(error({"w.csv", "--fail", "A"}).contains("--fail: this option is for a zone"));
+  CHECK(error({"z.yaml", "--fail", "ctsw:9"}).contains("there are 4 ctsw"));
+  scratch.write("bad.csv", "src,dst\nnic:0,nic:99\n");
+  CHECK(error({"z.yaml", "--flows", "bad.csv"}).contains("bad.csv:2:7"));
+  scratch.write("none.yaml",
+                "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 4, "
+                "spines: 4}\n");
+  CHECK(error({"none.yaml"}).contains("jobs must be a list"));
+  scratch.write("torus.yaml", "fabric: {generator: torus, dimensions: [4, 4]}\n");
+  CHECK(error({"torus.yaml", "--flows", "bad.csv"}).contains("a two-tier Clos fabric"));
+}
+
+}  // namespace weft::cli_test
