@@ -70,8 +70,8 @@ std::vector<const Outcome*> shown_outcomes(const Study& study) {
 constexpr double svg_width = 1'100, panel_height = 150, svg_left = 70, svg_top = 30;
 constexpr std::size_t columns_max = 1'000;
 
-// One panel: demand as an area, capacity as a line, violated columns marked. Columns of several
-// steps show their largest demand and least capacity.
+// One panel: demand as an area, capacity as a line, violated columns marked. A column of several
+// steps shows the one of the highest utilisation.
 class Panel {
  public:
   Panel(const Study& study, const Outcome& outcome, double top)
@@ -79,13 +79,12 @@ class Panel {
     const std::size_t steps = outcome.serving.size();
     each_ = (steps + columns_max - 1) / columns_max;
     for (std::size_t first = 0; first < steps; first += each_) {
-      Bar bar{.demand = 0, .capacity = INFINITY, .violated = false};
+      Bar bar;
       for (std::size_t i = first; i < std::min(steps, first + each_); ++i) {
         const double demand = study.demand.values[study.from + i];
         const double capacity = study.service.limit * study.service.capacity * outcome.serving[i];
-        bar.demand = std::max(bar.demand, demand);
-        bar.capacity = std::min(bar.capacity, capacity);
-        bar.violated = bar.violated || demand > capacity;
+        if (i == first || demand * bar.capacity > bar.demand * capacity)
+          bar = {.demand = demand, .capacity = capacity, .violated = demand > capacity};
       }
       bars_.push_back(bar);
       most_ = std::max({most_, bar.demand, bar.capacity});
@@ -112,7 +111,7 @@ class Panel {
         marks, area, line);
     for (const double share : {0.0, 0.5, 1.0})
       out +=
-          fmt::format("<text x=\"{}\" y=\"{:.1f}\" class=\"a\" text-anchor=\"end\">{:.3g}</text>\n",
+          fmt::format("<text x=\"{}\" y=\"{:.1f}\" class=\"a\" text-anchor=\"end\">{:.0f}</text>\n",
                       svg_left - 6, y(share * most_) + 4, share * most_);
     return out;
   }
@@ -123,8 +122,8 @@ class Panel {
 
  private:
   struct Bar {
-    double demand, capacity;
-    bool violated;
+    double demand = 0, capacity = 0;
+    bool violated = false;
   };
   double y(double value) const {
     return top_ + panel_height * (1 - (most_ > 0 ? value / most_ : 0));
