@@ -66,7 +66,7 @@ TEST_CASE("a step of demand: violated for as long as replicas need to start") {
   std::vector<double> values(4 * day, 100);
   for (std::size_t t = 3 * day; t < values.size(); ++t) values[t] = 1'000;
   const Demand demand = minutes(values);
-  for (const std::size_t start_up : {1, 5, 15, 40}) {
+  for (const std::size_t start_up : {1u, 5u, 15u, 40u}) {
     const Service service{.capacity = 10, .start_up = start_up};
     const Outcome o = simulate(demand, 2 * day, service, policy("reactive:0.6"));
     const double share = static_cast<double>(start_up) * 1'000 / (day * 100.0 + day * 1'000.0);

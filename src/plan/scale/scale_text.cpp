@@ -74,8 +74,7 @@ constexpr std::size_t columns_max = 1'000;
 // steps shows the one of the highest utilisation.
 class Panel {
  public:
-  Panel(const Study& study, const Outcome& outcome, double top)
-      : study_(study), outcome_(outcome), top_(top) {
+  Panel(const Study& study, const Outcome& outcome, double top) : outcome_(outcome), top_(top) {
     const std::size_t steps = outcome.serving.size();
     each_ = (steps + columns_max - 1) / columns_max;
     for (std::size_t first = 0; first < steps; first += each_) {
@@ -129,7 +128,6 @@ class Panel {
     return top_ + panel_height * (1 - (most_ > 0 ? value / most_ : 0));
   }
 
-  const Study& study_;
   const Outcome& outcome_;
   double top_;
   std::size_t each_ = 1;
