@@ -25,7 +25,8 @@ constexpr std::int64_t stabilisation_ns = 300 * ns_per_s;  // the HPA's default
 
 // The first step at or after --from; without it, a week behind the start, or a third of the series.
 Result<std::size_t> scored_from(const ScaleArgs& args, const observe::forecast::Series& series) {
-  const std::size_t week = static_cast<std::size_t>(7 * 24 * ns_per_hour / series.step_ns);
+  const std::size_t week =
+      static_cast<std::size_t>(std::int64_t{7} * 24 * ns_per_hour / series.step_ns);
   if (args.from.empty()) return std::min(week, series.values.size() / 3);
   WEFT_TRY(const Timestamp at, parse_timestamp({args.from, {"--from", 0, 0}}));
   if (at > series.start) {

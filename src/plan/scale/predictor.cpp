@@ -23,7 +23,7 @@ constexpr double error_least = 1e-9;
 struct Windows {
   explicit Windows(std::size_t steps_a_day) : day(steps_a_day) {
     const auto steps = [&](std::size_t minutes) {
-      return std::max<std::size_t>(1, minutes * day / (24 * 60));
+      return std::max<std::size_t>(1, minutes * day / (std::size_t{24} * 60));
     };
     level = steps(5);
     trend = steps(10);
