@@ -3,16 +3,19 @@
 #include <CLI/CLI.hpp>
 #include <array>
 
+#include "base/file.hpp"
 #include "base/json_text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "plan/infer/infer.hpp"
+#include "plan/infer/sizing.hpp"
 
 namespace weft::cli {
 namespace {
 
 struct InferArgs {
-  std::string scenario, profile, run, requests;
+  std::string scenario, profile, run, requests, svg;
+  bool size = false, curve = false;
 };
 
 // Options are keys of the section, above what the scenario says.
@@ -36,25 +39,57 @@ Result<model::ScenarioFile> read_infer_scenario(const Common& common, const Infe
   return file;
 }
 
+// One text or document for each variant.
+template <class Answer>
+void print_variants(const Common& common, const std::vector<std::pair<std::string, Answer>>& all) {
+  if (common.json) {
+    JsonObject variants;
+    for (const auto& [name, answer] : all) variants.add(name, JsonText{plan::to_json(answer)});
+    fmt::print("{}\n", JsonObject().add("variants", variants).text());
+    return;
+  }
+  for (const auto& [name, answer] : all) {
+    if (all.size() > 1) fmt::print("{}# {}\n", name == all.front().first ? "" : "\n", name);
+    fmt::print("{}", plan::to_table(answer));
+  }
+}
+
+Status run_sizes(const Common& common, const model::ScenarioFile& file) {
+  std::vector<std::pair<std::string, plan::Sizing>> answers;
+  for (const model::Scenario& scenario : file.variants) {
+    WEFT_TRY(plan::Sizing sizing, plan::size_replicas(scenario));
+    answers.emplace_back(scenario.name, std::move(sizing));
+  }
+  print_variants(common, answers);
+  return {};
+}
+
+Status run_curves(const Common& common, const InferArgs& args, const model::ScenarioFile& file) {
+  std::vector<std::pair<std::string, plan::GoodputCurve>> answers;
+  std::vector<plan::GoodputCurve> curves;
+  for (const model::Scenario& scenario : file.variants) {
+    WEFT_TRY(curves.emplace_back(), plan::goodput_curve(scenario));
+    answers.emplace_back(scenario.name, curves.back());
+  }
+  if (!args.svg.empty()) WEFT_TRY_STATUS(write_file(args.svg, plan::to_svg(curves)));
+  print_variants(common, answers);
+  return {};
+}
+
 Status run_infer(const Common& common, const InferArgs& args) {
   WEFT_TRY(const model::ScenarioFile file, read_infer_scenario(common, args));
+  if (args.size) return run_sizes(common, file);
+  if (args.curve) return run_curves(common, args, file);
   std::vector<std::pair<std::string, plan::InferReport>> reports;
   for (const model::Scenario& scenario : file.variants) {
     WEFT_TRY(plan::InferReport report, plan::infer(scenario));
     reports.emplace_back(scenario.name, std::move(report));
   }
-  if (common.json) {
-    JsonObject variants;
-    for (const auto& [name, report] : reports) variants.add(name, JsonText{plan::to_json(report)});
-    fmt::print("{}\n", JsonObject().add("variants", variants).text());
-    return {};
-  }
-  for (const auto& [name, report] : reports) {
-    if (!common.quiet)
-      for (const std::string& note : report.notes) fmt::print(stderr, "weft: note: {}\n", note);
-    if (reports.size() > 1) fmt::print("{}# {}\n", name == reports.front().first ? "" : "\n", name);
-    fmt::print("{}", plan::to_table(report));
-  }
+  if (!common.json && !common.quiet)
+    for (const auto& [name, report] : reports)
+      for (const std::string& note : report.notes)
+        fmt::print(stderr, "weft: note: {}{}\n", reports.size() > 1 ? name + ": " : "", note);
+  print_variants(common, reports);
   return {};
 }
 
@@ -67,6 +102,10 @@ void add_infer(Commands& commands) {
   c.add_option("--profile", args.profile, "Prefix of the kernel profile's CSV files");
   c.add_option("--run", args.run, "JSON record of a vLLM run: engine settings and model shape");
   c.add_option("--requests", args.requests, "Trace: JSON lines of a vLLM run, or Azure's CSV");
+  auto* const size = c.add_flag("--size", args.size, "Find the fewest replicas that keep the slo");
+  auto* const curve = c.add_flag("--curve", args.curve, "Goodput against the rate of requests");
+  curve->excludes(size);
+  c.add_option("--svg", args.svg, "Drawing of the curve to write")->needs(curve);
 }
 
 }  // namespace weft::cli

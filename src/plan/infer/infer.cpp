@@ -1,6 +1,7 @@
 #include "plan/infer/infer.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "plan/infer/inference_config.hpp"
@@ -64,12 +65,75 @@ std::vector<Latency> latencies_of(const ServingRun& run,
   return out;
 }
 
-double goodput_of(const ServingRun& run, const InferenceConfig& config) {
-  const auto meets = [&](const RequestTimes& one) {
-    return one.ended && (!config.slo_ttft || one.ttft() <= *config.slo_ttft) &&
-           (!config.slo_tpot || one.tpot_s() <= config.slo_tpot->seconds());
-  };
-  return static_cast<double>(std::ranges::count_if(run.requests, meets)) / run.end.seconds();
+// The objective of every class of the trace, or none.
+std::vector<const Objective*> objective_of_class(const InferenceConfig& config) {
+  std::vector<const Objective*> out;
+  for (const std::string& name : config.trace.classes) {
+    const Objective* best = nullptr;
+    for (const Objective& one : config.objectives)
+      if (one.request_class == name || (one.request_class.empty() && best == nullptr)) best = &one;
+    out.push_back(best);
+  }
+  return out;
+}
+
+bool keeps(const RequestTimes& one, const Objective& objective) {
+  return one.ended && (!objective.ttft || one.ttft() <= *objective.ttft) &&
+         (!objective.tpot || one.tpot_s() <= objective.tpot->seconds());
+}
+
+// At the percentile, of all requests of the objective; infinite where that one never ended.
+double at_percentile(std::vector<double>& values, double percentile) {
+  if (values.empty()) return 0;
+  const auto rank =
+      std::min(values.size() - 1,
+               static_cast<std::size_t>(static_cast<double>(values.size()) * percentile / 100));
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(rank));
+  return values[rank];
+}
+
+Attainment attainment_of(const ServingRun& run, const InferenceConfig& config,
+                         const std::vector<const Objective*>& of_class,
+                         const Objective& objective) {
+  Attainment out{.request_class = objective.request_class, .percentile = objective.percentile};
+  std::vector<double> ttft, tpot;
+  for (std::size_t i = 0; i < run.requests.size(); ++i) {
+    if (of_class[config.trace.requests[i].class_index] != &objective) continue;
+    const RequestTimes& one = run.requests[i];
+    ++out.requests;
+    out.met += keeps(one, objective) ? 1 : 0;
+    ttft.push_back(one.ended ? one.ttft().seconds() : INFINITY);
+    tpot.push_back(one.ended ? one.tpot_s() : INFINITY);
+  }
+  if (objective.ttft) {
+    out.ttft_bar = objective.ttft->seconds();
+    out.ttft_s = at_percentile(ttft, objective.percentile);
+  }
+  if (objective.tpot) {
+    out.tpot_bar = objective.tpot->seconds();
+    out.tpot_s = at_percentile(tpot, objective.percentile);
+  }
+  return out;
+}
+
+// Requests a second that keep their objective; those that have none do when they end.
+double goodput_of(const ServingRun& run, const InferenceConfig& config,
+                  const std::vector<const Objective*>& of_class) {
+  std::uint64_t met = 0;
+  for (std::size_t i = 0; i < run.requests.size(); ++i) {
+    const Objective* const objective = of_class[config.trace.requests[i].class_index];
+    const RequestTimes& one = run.requests[i];
+    met += (objective != nullptr ? keeps(one, *objective) : one.ended) ? 1 : 0;
+  }
+  return static_cast<double>(met) / run.end.seconds();
+}
+
+void add_objectives(const ServingRun& run, const InferenceConfig& config, InferReport& out) {
+  if (config.objectives.empty()) return;
+  const std::vector<const Objective*> of_class = objective_of_class(config);
+  out.goodput = goodput_of(run, config, of_class);
+  for (const Objective& one : config.objectives)
+    out.objectives.push_back(attainment_of(run, config, of_class, one));
 }
 
 // What runs on the fabric together. `serving`: none, to see the jobs alone.
@@ -143,24 +207,45 @@ Result<Served> serve_on(const ServingNetwork& network, const InferenceConfig& co
 
 }  // namespace
 
+bool InferReport::holds() const {
+  return unfinished == 0 && std::ranges::all_of(objectives, &Attainment::holds);
+}
+
+double InferReport::kept() const {
+  std::uint64_t met = 0, of = 0;
+  for (const Attainment& one : objectives) {
+    met += one.met;
+    of += one.requests;
+  }
+  return of == 0 ? 1 : static_cast<double>(met) / static_cast<double>(of);
+}
+
 Result<InferReport> infer(const model::Scenario& scenario) {
   WEFT_TRY(const InferenceConfig config, read_inference(scenario));
+  return infer(scenario, config);
+}
+
+Result<InferReport> infer(const model::Scenario& scenario, const InferenceConfig& config) {
   WEFT_TRY(const ServingNetwork network, lay_network(scenario, config));
   const Cluster& cluster = config.cluster;
   const StepTimes times(config.profile, config.model.layers, cluster.limits, network.communication);
   WEFT_TRY(Served served, serve_on(network, config, times, scenario.seed));
   const ServingRun& run = served.run;
-  InferReport out{.latencies = latencies_of(run, config.trace.measured),
-                  .requests = run.requests.size(),
-                  .replicas = cluster.replicas,
-                  .decode_replicas = cluster.decode_replicas,
-                  .end_s = run.end.seconds(),
-                  .kv_bytes_moved = run.kv_bytes_moved,
-                  .goodput = {},
-                  .unfinished = run.requests.size() - run.ended,
-                  .why_unfinished = std::move(served.why_unfinished),
-                  .jobs = std::move(served.jobs),
-                  .notes = config.notes};
+  InferReport out{
+      .latencies = latencies_of(run, config.trace.measured),
+      .requests = run.requests.size(),
+      .replicas = cluster.replicas,
+      .decode_replicas = cluster.decode_replicas,
+      .end_s = run.end.seconds(),
+      .kv_bytes_moved = run.kv_bytes_moved,
+      .gpus = (cluster.replicas + cluster.decode_replicas) * config.tp * cluster.limits.stages,
+      .goodput = {},
+      .objectives = {},
+      .cost_per_million_output_tokens = {},
+      .unfinished = run.requests.size() - run.ended,
+      .why_unfinished = std::move(served.why_unfinished),
+      .jobs = std::move(served.jobs),
+      .notes = config.notes};
   out.notes.insert(out.notes.end(), served.notes.begin(), served.notes.end());
   for (const RequestTimes& one : run.requests) {
     if (!one.ended) continue;
@@ -175,7 +260,10 @@ Result<InferReport> infer(const model::Scenario& scenario) {
     busy_s += one.busy.seconds();
   }
   out.busy = busy_s / out.end_s / static_cast<double>(run.replicas.size());
-  if (config.slo_ttft || config.slo_tpot) out.goodput = goodput_of(run, config);
+  add_objectives(run, config, out);
+  if (config.gpu_hour)
+    out.cost_per_million_output_tokens = *config.gpu_hour * out.gpus * (out.end_s / 3600) /
+                                         static_cast<double>(out.output_tokens) * 1e6;
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/json_text.hpp"
 #include "base/text.hpp"
@@ -17,7 +18,9 @@ void fields(Archive& field, T& job) {
 
 namespace {
 
-std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e3); }
+std::string milliseconds(double seconds) {
+  return std::isinf(seconds) ? "never" : fmt::format("{:.2f}", seconds * 1e3);
+}
 
 std::string error_text(double ours, double measured) {
   return measured > 0 ? fmt::format("{:+.2f} %", 100 * (ours / measured - 1)) : "";
@@ -54,7 +57,46 @@ double per_second(std::uint64_t count, double seconds) {
   return static_cast<double>(count) / seconds;
 }
 
+// "ttft p99 180.20 ms of 200.00"
+std::string kept_text(const char* name, double percentile, const std::optional<double>& value,
+                      const std::optional<double>& bar) {
+  if (!bar) return "";
+  return fmt::format(" {} p{:g} {} ms of {}{},", name, percentile, milliseconds(*value),
+                     milliseconds(*bar), *value <= *bar ? "" : " MISSED");
+}
+
+JsonList objectives_json(const std::vector<Attainment>& objectives) {
+  JsonList out;
+  for (const Attainment& one : objectives)
+    out.add(JsonObject()
+                .add("class", one.request_class)
+                .add("percentile", one.percentile)
+                .add("requests", one.requests)
+                .add("met", one.met)
+                .add("ttft_s", one.ttft_s)
+                .add("ttft_bar_s", one.ttft_bar)
+                .add("tpot_s", one.tpot_s)
+                .add("tpot_bar_s", one.tpot_bar)
+                .add("holds", one.holds()));
+  return out;
+}
+
 }  // namespace
+
+std::string objective_lines(const std::vector<Attainment>& objectives) {
+  std::string out;
+  for (const Attainment& one : objectives) {
+    const std::string whose = one.request_class.empty() ? "objective" : one.request_class;
+    out += fmt::format("{}:{}{} {:.2f} % of {} requests keep it\n", whose,
+                       kept_text("ttft", one.percentile, one.ttft_s, one.ttft_bar),
+                       kept_text("tpot", one.percentile, one.tpot_s, one.tpot_bar),
+                       one.requests == 0
+                           ? 100
+                           : 100 * static_cast<double>(one.met) / static_cast<double>(one.requests),
+                       one.requests);
+  }
+  return out;
+}
 
 std::string to_table(const InferReport& report) {
   Table table({{"ms", Table::Align::left}, {"mean"}, {"p50"}, {"p90"}, {"p99"}});
@@ -78,6 +120,10 @@ std::string to_table(const InferReport& report) {
                      per_second(report.output_tokens, report.end_s));
   if (report.goodput)
     out += fmt::format("{:.2f} requests/s meet the objectives\n", *report.goodput);
+  out += objective_lines(report.objectives);
+  if (report.cost_per_million_output_tokens)
+    out += fmt::format("{} GPUs: {:.2f} for a million output tokens\n", report.gpus,
+                       *report.cost_per_million_output_tokens);
   out += fmt::format("{} steps, {:.1f} % busy, {} preemptions, {} prompt tokens from the cache\n",
                      report.steps, 100 * report.busy, report.preemptions, report.cached_tokens);
   if (report.decode_replicas > 0)
@@ -105,7 +151,10 @@ std::string to_json(const InferReport& report) {
       .add("requests_per_s", per_second(report.requests, report.end_s))
       .add("input_tokens_per_s", per_second(report.input_tokens, report.end_s))
       .add("output_tokens_per_s", per_second(report.output_tokens, report.end_s))
+      .add("gpus", report.gpus)
       .add("goodput_per_s", report.goodput)
+      .add("objectives", objectives_json(report.objectives))
+      .add("cost_per_million_output_tokens", report.cost_per_million_output_tokens)
       .add("steps", report.steps)
       .add("busy", report.busy)
       .add("preemptions", report.preemptions)

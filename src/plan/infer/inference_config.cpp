@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <span>
 
 #include "base/file.hpp"
 #include "base/json_line.hpp"
@@ -17,7 +19,8 @@ namespace {
 
 using namespace workload;
 
-constexpr std::int64_t count_max = 1 << 24;
+constexpr std::int64_t count_max = 1 << 24, arrivals_max = 10'000'000;
+constexpr std::size_t poisson_max = 64;
 constexpr std::uint64_t unpacked_max = std::uint64_t{1} << 30;
 
 // The bytes of a file that the section names, unpacked where they are gzip.
@@ -66,6 +69,12 @@ std::uint32_t small(Reader& reader, std::string_view key, std::optional<std::int
   return static_cast<std::uint32_t>(reader.count(key, otherwise, least, most));
 }
 
+// The items of a list, or the one thing that stands there alone.
+std::span<const Config> listed(const Config& value) {
+  if (value.kind == Config::Kind::list) return value.items;
+  return {&value, 1};
+}
+
 // What the section says; the files that it names are read once it is without errors.
 class Section {
  public:
@@ -83,12 +92,8 @@ class Section {
     const std::vector<std::string> routes(route_policy_names.begin(), route_policy_names.end());
     out.cluster.route = static_cast<RoutePolicy>(reader_.choice("route", routes, 0));
     read_requests_key();
-    if (const Config* slo = reader_.child("slo")) {
-      Reader reader(*slo, "inference.slo", errors_);
-      if (reader.has("ttft")) out.slo_ttft = reader.duration("ttft", std::nullopt);
-      if (reader.has("tpot")) out.slo_tpot = reader.duration("tpot", std::nullopt);
-      reader.finish();
-    }
+    read_objectives(out);
+    if (reader_.has("gpu_hour")) out.gpu_hour = reader_.number("gpu_hour", std::nullopt, 0, 1e6);
     reader_.child("run");  // laid under the section before
     reader_.finish();
   }
@@ -97,9 +102,34 @@ class Section {
   std::optional<GpuSpec> gpu;
   std::optional<ProfileFiles> profile;
   std::optional<Token> requests;
-  std::optional<PoissonArrivals> poisson;
+  std::vector<PoissonArrivals> poisson;
 
  private:
+  // One map for all requests, or a list of maps by class.
+  void read_objectives(InferenceConfig& out) {
+    const Config* slo = reader_.child("slo");
+    if (slo == nullptr) return;
+    for (const Config& one : listed(*slo)) {
+      Reader reader(one, "inference.slo", errors_);
+      Objective objective;
+      objective.request_class = reader.text("class", "");
+      if (reader.has("ttft")) objective.ttft = reader.duration("ttft", std::nullopt);
+      if (reader.has("tpot")) objective.tpot = reader.duration("tpot", std::nullopt);
+      objective.percentile = reader.number("percentile", 99, 1, 100);
+      if (!objective.ttft && !objective.tpot)
+        reader.error(Errc::parse, one.where, "an objective without ttft and tpot",
+                     "write e.g. {ttft: 500 ms, tpot: 50 ms, percentile: 99}");
+      if (std::ranges::find(out.objectives, objective.request_class, &Objective::request_class) !=
+          out.objectives.end())
+        reader.error(Errc::value, one.where,
+                     objective.request_class.empty()
+                         ? std::string("two objectives for all requests")
+                         : fmt::format("two objectives for class {}", objective.request_class),
+                     "write both in one entry");
+      reader.finish();
+      out.objectives.push_back(std::move(objective));
+    }
+  }
   void read_model(InferenceConfig& out) {
     if (const Config* value = reader_.child("profile"))
       profile = read_profile_files(*value, errors_);
@@ -195,6 +225,33 @@ class Section {
     reader.finish();
     return out;
   }
+  // A class without a count lasts as long as the first one.
+  void read_poisson(const Config& law) {
+    Reader reader(law, "inference.requests.poisson", errors_);
+    PoissonArrivals out;
+    out.name = reader.text("class", "");
+    out.per_second = reader.number("rate", std::nullopt, 1e-3, 1e6);
+    const double span =
+        poisson.empty() ? 0 : static_cast<double>(poisson[0].count) / poisson[0].per_second;
+    const std::int64_t as_long =
+        std::clamp<std::int64_t>(std::llround(span * out.per_second), 1, arrivals_max);
+    out.count = static_cast<std::uint64_t>(
+        reader.count("count", poisson.empty() ? 1000 : as_long, 1, arrivals_max));
+    out.input = small(reader, "input", 1024);
+    out.output = small(reader, "output", 128);
+    reader.finish();
+    if (static_cast<double>(out.count) / out.per_second > 4e6)
+      reader.error(Errc::value, reader.where("rate"), "so many arrivals last more than 46 days",
+                   "raise the rate, or lower the count");
+    if (std::ranges::find(poisson, out.name, &PoissonArrivals::name) != poisson.end())
+      reader.error(Errc::value, law.where, "two laws of arrivals for one class",
+                   "give each its class: a name");
+    if (poisson.size() < poisson_max)
+      poisson.push_back(std::move(out));
+    else
+      reader.error(Errc::value, law.where, fmt::format("more than {} classes", poisson_max),
+                   "draw fewer, or record a trace");
+  }
   void read_requests_key() {
     const Config* value = reader_.child("requests");
     if (value == nullptr)
@@ -205,18 +262,10 @@ class Section {
       return;
     }
     Reader outer(*value, "inference.requests", errors_);
-    if (const Config* law = outer.child("poisson")) {
-      Reader reader(*law, "inference.requests.poisson", errors_);
-      PoissonArrivals out;
-      out.per_second = reader.number("rate", std::nullopt, 1e-3, 1e6);
-      out.count = static_cast<std::uint64_t>(reader.count("count", 1000, 1, 10'000'000));
-      out.input = small(reader, "input", 1024);
-      out.output = small(reader, "output", 128);
-      reader.finish();
-      if (static_cast<double>(out.count) / out.per_second > 4e6)
-        reader.error(Errc::value, reader.where("rate"), "so many arrivals last more than 46 days",
-                     "raise the rate, or lower the count");
-      poisson = out;
+    if (const Config* laws = outer.child("poisson")) {
+      for (const Config& law : listed(*laws)) read_poisson(law);
+      if (listed(*laws).empty())
+        outer.error(Errc::value, laws->where, "no requests are drawn", "write {rate: 5}");
     } else {
       outer.error(Errc::parse, value->where, "\"requests\" names neither a file nor \"poisson\"",
                   "write requests: FILE, or requests: {poisson: {rate: 5}}");
@@ -243,15 +292,29 @@ Status load_files(const Section& section, std::uint64_t seed, InferenceConfig& o
     out.profile = roofline_profile(*section.spec, *section.gpu, out.tp);
     out.is_roofline = true;
   }
-  if (section.poisson) {
-    PoissonArrivals law = *section.poisson;
-    law.seed = seed;
-    out.trace = poisson_requests(law);
+  if (!section.poisson.empty()) {
+    std::vector<PoissonArrivals> laws = section.poisson;
+    for (PoissonArrivals& law : laws) law.seed = seed;
+    out.trace = poisson_requests(laws);
     return {};
   }
   WEFT_TRY(const ProfileText trace,
            named_file(section.requests->where, std::string(section.requests->text)));
   WEFT_TRY(out.trace, read_requests(trace.text, trace.file));
+  return {};
+}
+
+// Objectives of classes that no request has would be kept by nobody.
+Status check_classes(const Config& section, const InferenceConfig& config) {
+  for (const Objective& one : config.objectives)
+    if (std::ranges::find(config.trace.classes, one.request_class) == config.trace.classes.end())
+      return fail(
+          Errc::unknown, section.find("slo")->where,
+          fmt::format("no request is of class {}", quote(one.request_class)),
+          config.trace.classes.size() > 1
+              ? fmt::format("the requests have: {}", fmt::join(config.trace.classes.begin() + 1,
+                                                               config.trace.classes.end(), ", "))
+              : "give requests a Class column, a \"class\" key, or class: in poisson");
   return {};
 }
 
@@ -301,6 +364,7 @@ Result<InferenceConfig> read_inference(const model::Scenario& scenario) {
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   out.cluster.kv_bytes_per_token = out.model.kv_bytes_per_token();
   WEFT_TRY_STATUS(load_files(reader, scenario.seed, out));
+  WEFT_TRY_STATUS(check_classes(section, out));
   const GridHoles& holes = out.profile.attention.holes();
   if (!out.is_roofline && holes.interpolated + holes.extrapolated + holes.unknown > 0)
     out.notes.push_back(fmt::format(

@@ -19,6 +19,13 @@ struct StatedLink {
   Duration latency;
 };
 
+// What requests of one class should keep, at a percentile of them.
+struct Objective {
+  std::string request_class;  // empty: all that no other objective names
+  std::optional<Duration> ttft, tpot;
+  double percentile = 99;
+};
+
 struct InferenceConfig {
   workload::ServedModel model;
   workload::KernelProfile profile;
@@ -27,7 +34,8 @@ struct InferenceConfig {
   workload::Cluster cluster;  // without its links
   std::optional<StatedLink> link, kv_link;
   workload::RequestTrace trace;
-  std::optional<Duration> slo_ttft, slo_tpot;
+  std::vector<Objective> objectives;
+  std::optional<double> gpu_hour;  // what a GPU costs an hour, in the user's currency
   std::vector<std::string> notes;
 };
 

@@ -29,13 +29,36 @@ struct Raw {
   Where where;
 };
 
+constexpr std::size_t classes_max = 256;
+
+// The place of a name among the classes; new names come last.
+std::uint32_t class_of(std::string_view name, std::vector<std::string>& classes) {
+  auto known = std::ranges::find(classes, name);
+  if (known == classes.end()) known = classes.emplace(known, name);
+  return static_cast<std::uint32_t>(known - classes.begin());
+}
+
+std::uint32_t class_of(const Token& name, std::vector<std::string>& classes, Errors& errors) {
+  const std::uint32_t out = class_of(trim(name.text), classes);
+  if (out < classes_max) return out;
+  classes.pop_back();
+  errors.push_back({Errc::value,
+                    name.where,
+                    fmt::format("more than {} classes of requests", classes_max - 1),
+                    "a class is a kind of request with objectives of its own, e.g. chat",
+                    {}});
+  return 0;
+}
+
 // Arrivals from the first one on; measured times too, whose clock shows the first one's `queued`.
-Result<RequestTrace> on_one_clock(std::vector<Raw> raw, bool measured, const std::string& file) {
+Result<RequestTrace> on_one_clock(std::vector<Raw> raw, bool measured,
+                                  std::vector<std::string> classes, const std::string& file) {
   if (raw.empty())
     return fail(Errc::value, {file, 0, 0}, "there are no requests", "give one or more");
   std::ranges::stable_sort(raw, {}, &Raw::arrival);
   const double begin = raw.front().arrival, queued = raw.front().queued;
   RequestTrace out;
+  out.classes = std::move(classes);
   Errors errors;
   for (Raw& one : raw) {
     const double latest = std::max(one.arrival - begin, measured ? one.last - queued : 0);
@@ -109,6 +132,7 @@ Result<RequestTrace> read_vllm_requests(std::string_view text, const std::string
   LineReader lines(text, file);
   Errors errors;
   std::vector<Raw> raw;
+  std::vector<std::string> classes{""};
   std::size_t measured = 0;
   while (const auto line = next_json_line(lines, errors)) {
     Raw one{.where = line->where()};
@@ -122,6 +146,9 @@ Result<RequestTrace> read_vllm_requests(std::string_view text, const std::string
     one.request.output = tokens("output_toks", {}, 1);
     one.request.prefix_tokens = tokens("prefix_toks", 0, 0);
     if (line->has("prefix")) one.request.prefix = hash_text(line->text("prefix", {}, errors)) | 1;
+    if (line->has("class"))
+      one.request.class_index =
+          class_of({line->text("class", {}, errors), line->where()}, classes, errors);
     if (one.request.prefix_tokens > one.request.input) errors.push_back(bad_prefix(one.where));
     const bool has = line->has("queued_ts") || line->has("first_token_ts");
     if (has) {
@@ -140,16 +167,17 @@ Result<RequestTrace> read_vllm_requests(std::string_view text, const std::string
                       "record all or none",
                       {}});
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
-  return on_one_clock(std::move(raw), measured > 0, file);
+  return on_one_clock(std::move(raw), measured > 0, std::move(classes), file);
 }
 
 Result<RequestTrace> read_azure_requests(std::string_view text, const std::string& file) {
   CsvReader csv(text, file);
   const std::array<std::string, 3> required{"TIMESTAMP", "ContextTokens", "GeneratedTokens"};
-  const std::array<std::string, 2> optional{"Prefix", "PrefixTokens"};
+  const std::array<std::string, 3> optional{"Prefix", "PrefixTokens", "Class"};
   WEFT_TRY_STATUS(csv.header(required, optional));
   Errors errors;
   std::vector<Raw> raw;
+  std::vector<std::string> classes{""};
   const auto tokens = [&](std::size_t column, std::int64_t least) -> std::uint32_t {
     const auto value = parse_count(csv.cell(column));
     if (value && *value >= least && *value <= request_tokens_max)
@@ -174,12 +202,13 @@ Result<RequestTrace> read_azure_requests(std::string_view text, const std::strin
     if (const Token prefix = csv.cell(3); !trim(prefix.text).empty())
       one.request.prefix = hash_text(trim(prefix.text)) | 1;
     if (!trim(csv.cell(4).text).empty()) one.request.prefix_tokens = tokens(4, 0);
+    one.request.class_index = class_of(csv.cell(5), classes, errors);
     if (one.request.prefix_tokens > one.request.input) errors.push_back(bad_prefix(one.where));
     raw.push_back(std::move(one));
   }
   if (csv.error() != nullptr) errors.push_back(*csv.error());
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
-  return on_one_clock(std::move(raw), false, file);
+  return on_one_clock(std::move(raw), false, std::move(classes), file);
 }
 
 Result<RequestTrace> read_requests(std::string_view bytes, const std::string& file) {
@@ -195,12 +224,30 @@ Result<RequestTrace> read_requests(std::string_view bytes, const std::string& fi
 RequestTrace poisson_requests(const PoissonArrivals& arrivals) {
   Rng rng = Rng(arrivals.seed).stream("arrivals");
   RequestTrace out;
+  const std::uint32_t class_index = class_of(arrivals.name, out.classes);
   double at = 0;
   for (std::uint64_t i = 0; i < arrivals.count; ++i) {
-    out.requests.push_back(
-        {.arrival = time_of(at), .input = arrivals.input, .output = arrivals.output});
+    out.requests.push_back({.arrival = time_of(at),
+                            .input = arrivals.input,
+                            .output = arrivals.output,
+                            .class_index = class_index});
     at += -std::log1p(-rng.uniform()) / arrivals.per_second;
   }
+  return out;
+}
+
+RequestTrace poisson_requests(std::span<const PoissonArrivals> classes) {
+  RequestTrace out;
+  for (PoissonArrivals one : classes) {
+    if (!one.name.empty()) one.seed = Rng(one.seed).stream(one.name).next();
+    RequestTrace drawn = poisson_requests(one);
+    const std::uint32_t class_index = class_of(one.name, out.classes);
+    for (InferenceRequest& request : drawn.requests) {
+      request.class_index = class_index;
+      out.requests.push_back(request);
+    }
+  }
+  std::ranges::stable_sort(out.requests, {}, &InferenceRequest::arrival);
   return out;
 }
 

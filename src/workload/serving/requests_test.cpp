@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace weft::workload {
 namespace {
@@ -55,6 +57,43 @@ TEST_CASE("bad traces say where") {
              "\"prefix_toks\": 10}\n") ==
         "t:1: the shared prefix is longer than the prompt; prefix tokens are the first ones of "
         "the prompt");
+}
+
+TEST_CASE("classes of requests, from all three sources") {
+  const auto names = [](const RequestTrace& trace) {
+    std::string out;
+    for (const InferenceRequest& one : trace.requests) out += trace.classes[one.class_index] + "|";
+    return out;
+  };
+  const auto azure = read_requests(
+      "TIMESTAMP,ContextTokens,GeneratedTokens,Class\n2024-01-01 00:00:02,1,1,chat\n"
+      "2024-01-01 00:00:00,1,1,batch\n2024-01-01 00:00:01,1,1,\n2024-01-01 00:00:03,1,1,batch\n",
+      "azure.csv");
+  REQUIRE(azure.has_value());
+  CHECK(names(*azure) == "batch||chat|batch|");
+  const auto lines = read_requests(
+      "{\"input_toks\": 1, \"output_toks\": 1, \"arrival_time\": 0, \"class\": \"a\"}\n"
+      "{\"input_toks\": 1, \"output_toks\": 1, \"arrival_time\": 1}\n",
+      "run.jsonl");
+  REQUIRE(lines.has_value());
+  CHECK(names(*lines) == "a||");
+  const std::vector<PoissonArrivals> laws{{.name = "a", .per_second = 30, .count = 3000},
+                                          {.name = "b", .per_second = 10, .count = 1000}};
+  const RequestTrace drawn = poisson_requests(laws);
+  CHECK(drawn.requests.size() == 4000);
+  CHECK(std::ranges::is_sorted(drawn.requests, {}, &InferenceRequest::arrival));
+  CHECK(std::ranges::count(drawn.requests, 2U, &InferenceRequest::class_index) == 1000);
+  // A class draws the same arrivals whatever stands beside it.
+  const RequestTrace alone = poisson_requests(std::span(laws).last(1));
+  std::vector<Time> of_b;
+  for (const InferenceRequest& one : drawn.requests)
+    if (drawn.classes[one.class_index] == "b") of_b.push_back(one.arrival);
+  CHECK(std::ranges::equal(of_b, alone.requests, {}, {}, &InferenceRequest::arrival));
+  std::string many = "TIMESTAMP,ContextTokens,GeneratedTokens,Class\n";
+  for (int i = 0; i < 300; ++i) many += "2024-01-01 00:00:02,1,1,c" + std::to_string(i) + "\n";
+  const auto refused = read_requests(many, "azure.csv");
+  REQUIRE(!refused.has_value());
+  CHECK(refused.error().text().starts_with("azure.csv:257:"));
 }
 
 TEST_CASE("Poisson arrivals have the rate and the spread of their law") {

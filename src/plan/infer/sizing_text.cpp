@@ -1,0 +1,238 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/json_text.hpp"
+#include "base/markup.hpp"
+#include "base/text.hpp"
+#include "plan/infer/sizing.hpp"
+
+namespace weft::plan {
+namespace {
+
+std::string replicas_text(const SizingTrial& trial) {
+  return trial.decode == 0 ? std::to_string(trial.prefill)
+                           : fmt::format("{}+{}", trial.prefill, trial.decode);
+}
+
+std::string milliseconds_text(const std::optional<double>& seconds) {
+  if (!seconds) return "-";
+  return std::isinf(*seconds) ? "never" : fmt::format("{:.2f}", *seconds * 1e3);
+}
+
+// "ttft p99", or "chat ttft p99": a column of every bar.
+std::vector<std::string> bar_titles(const std::vector<Attainment>& objectives) {
+  std::vector<std::string> out;
+  for (const Attainment& one : objectives) {
+    const std::string whose = one.request_class.empty() ? "" : one.request_class + " ";
+    if (one.ttft_bar) out.push_back(fmt::format("{}ttft p{:g}", whose, one.percentile));
+    if (one.tpot_bar) out.push_back(fmt::format("{}tpot p{:g}", whose, one.percentile));
+  }
+  return out;
+}
+
+void add_bars(const std::vector<Attainment>& objectives, std::vector<std::string>& cells) {
+  for (const Attainment& one : objectives) {
+    if (one.ttft_bar) cells.push_back(milliseconds_text(one.ttft_s));
+    if (one.tpot_bar) cells.push_back(milliseconds_text(one.tpot_s));
+  }
+}
+
+std::string cost_text(const InferReport& report) {
+  return report.cost_per_million_output_tokens
+             ? fmt::format("{:.2f}", *report.cost_per_million_output_tokens)
+             : "-";
+}
+
+// By size, as the search went through them is of no interest to a reader.
+std::vector<const SizingTrial*> by_size(const Sizing& sizing) {
+  std::vector<const SizingTrial*> out;
+  for (const SizingTrial& one : sizing.trials) out.push_back(&one);
+  std::ranges::stable_sort(
+      out, {}, [](const SizingTrial* one) { return std::pair(one->replicas(), one->prefill); });
+  return out;
+}
+
+std::string answer_text(const Sizing& sizing) {
+  if (!sizing.answer) {
+    const auto full = std::ranges::find(sizing.trials, false, &SizingTrial::fits);
+    return full == sizing.trials.end()
+               ? fmt::format("NOT ENOUGH: {} replicas miss the objectives\n", sizing_replicas_max)
+               : fmt::format("NOT ENOUGH: more replicas do not fit: {}\n", full->why);
+  }
+  const SizingTrial& best = sizing.trials[*sizing.answer];
+  std::string out = best.decode == 0 ? fmt::format("{} replica(s)", best.prefill)
+                                     : fmt::format("{} prefill and {} decode replica(s)",
+                                                   best.prefill, best.decode);
+  out += fmt::format(" on {} GPUs keep the objectives, {:.1f} % busy\n", best.report.gpus,
+                     100 * best.report.busy);
+  return out + objective_lines(best.report.objectives);
+}
+
+constexpr double width = 760, height = 420, left = 60, right = 20, top = 30, bottom = 60;
+constexpr std::array colours{"#1565c0", "#e65100", "#2e7d32", "#6a1b9a", "#ad1457", "#00838f"};
+
+struct Axes {
+  double x_most = 1, y_most = 1;
+  double x(double rate) const { return left + (width - left - right) * rate / x_most; }
+  double y(double rate) const { return height - bottom - (height - top - bottom) * rate / y_most; }
+};
+
+// 1, 2 or 5 times a power of ten: about five of them in `most`.
+double tick_of(double most) {
+  const double raw = most / 5, power = std::pow(10, std::floor(std::log10(raw)));
+  for (const double step : {1.0, 2.0, 5.0})
+    if (raw <= step * power) return step * power;
+  return 10 * power;
+}
+
+std::string axes_svg(const Axes& axes) {
+  std::string out;
+  const double x_tick = tick_of(axes.x_most), y_tick = tick_of(axes.y_most);
+  for (double at = 0; at <= axes.x_most * 1.0001; at += x_tick)
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:g}</text>\n",
+                       axes.x(at), height - bottom + 18, at);
+  for (double at = 0; at <= axes.y_most * 1.0001; at += y_tick)
+    out += fmt::format(
+        "<path class=\"g\" d=\"M{:.1f},{:.1f}H{:.1f}\"/><text x=\"{:.1f}\" y=\"{:.1f}\" "
+        "text-anchor=\"end\">{:g}</text>\n",
+        left, axes.y(at), width - right, left - 6, axes.y(at) + 4, at);
+  out += fmt::format(
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">requests/s asked for</text>\n"
+      "<text x=\"{}\" y=\"{}\">requests/s that keep their objectives</text>\n",
+      (left + width - right) / 2, height - bottom + 38, left, top - 12);
+  const double diagonal = std::min(axes.x_most, axes.y_most);
+  return out + fmt::format("<path class=\"i\" d=\"M{:.1f},{:.1f}L{:.1f},{:.1f}\"/>\n", axes.x(0),
+                           axes.y(0), axes.x(diagonal), axes.y(diagonal));
+}
+
+std::string curve_svg(const GoodputCurve& curve, const Axes& axes, std::size_t index) {
+  const char* const colour = colours[index % colours.size()];
+  std::string line, dots;
+  for (const CurvePoint& point : curve.points) {
+    line += fmt::format("{}{:.1f},{:.1f}", line.empty() ? "M" : "L", axes.x(point.rate_per_s),
+                        axes.y(point.goodput_per_s));
+    dots += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" stroke=\"{}\" fill=\"{}\"><title>{:.3g}/s "
+        "asked for, {:.3g}/s kept, {:.1f} %</title></circle>\n",
+        axes.x(point.rate_per_s), axes.y(point.goodput_per_s), colour,
+        point.holds ? colour : "none", point.rate_per_s, point.goodput_per_s, 100 * point.kept);
+  }
+  const double name_y = height - 10, name_x = left + 160 * static_cast<double>(index);
+  return fmt::format(
+      "<path fill=\"none\" stroke=\"{0}\" stroke-width=\"1.6\" d=\"{1}\"/>\n{2}<circle "
+      "cx=\"{3:.0f}\" cy=\"{4:.0f}\" r=\"4\" fill=\"{0}\"/><text x=\"{5:.0f}\" "
+      "y=\"{6:.0f}\">{7}</text>\n",
+      colour, line, dots, name_x, name_y - 4, name_x + 9, name_y,
+      escape_markup(fmt::format("{}: {:.3g}/s", curve.name.empty() ? "capacity" : curve.name,
+                                curve.capacity_per_s)));
+}
+
+}  // namespace
+
+std::string to_table(const Sizing& sizing) {
+  std::vector<Table::Head> heads{{"replicas"}, {"GPUs"}, {"kept"}};
+  const auto fitting = std::ranges::find(sizing.trials, true, &SizingTrial::fits);
+  const std::vector<std::string> titles = fitting == sizing.trials.end()
+                                              ? std::vector<std::string>()
+                                              : bar_titles(fitting->report.objectives);
+  for (const std::string& title : titles) heads.push_back({title});
+  heads.insert(heads.end(), {{"busy"}, {"cost/M"}, {"", Table::Align::left}});
+  Table table(heads);
+  for (const SizingTrial* one : by_size(sizing)) {
+    std::vector<std::string> cells{replicas_text(*one)};
+    if (!one->fits) {
+      cells.resize(heads.size() - 1, "-");
+      cells.emplace_back("does not fit");
+    } else {
+      cells.push_back(std::to_string(one->report.gpus));
+      cells.push_back(fmt::format("{:.2f} %", 100 * one->report.kept()));
+      add_bars(one->report.objectives, cells);
+      cells.push_back(fmt::format("{:.1f} %", 100 * one->report.busy));
+      cells.push_back(cost_text(one->report));
+      cells.emplace_back(one->holds ? "keeps all" : "misses");
+    }
+    table.add(std::move(cells));
+  }
+  return table.text() + "\n" + answer_text(sizing);
+}
+
+std::string to_json(const Sizing& sizing) {
+  JsonList trials;
+  for (const SizingTrial& one : sizing.trials) {
+    JsonObject trial;
+    trial.add("replicas", one.prefill)
+        .add("decode_replicas", one.decode)
+        .add("fits", one.fits)
+        .add("holds", one.holds);
+    if (one.fits)
+      trial.add("report", JsonText{to_json(one.report)});
+    else
+      trial.add("why", one.why);
+    trials.add(trial);
+  }
+  return JsonObject().add("answer", sizing.answer).add("trials", trials).text();
+}
+
+std::string to_table(const GoodputCurve& curve) {
+  std::vector<Table::Head> heads{{"requests/s"}, {"goodput/s"}, {"kept"}};
+  for (const std::string& title : bar_titles(curve.points.front().report.objectives))
+    heads.push_back({title});
+  heads.insert(heads.end(), {{"busy"}, {"cost/M"}});
+  Table table(heads);
+  for (const CurvePoint& one : curve.points) {
+    std::vector<std::string> cells{fmt::format("{:.3f}", one.rate_per_s),
+                                   fmt::format("{:.3f}", one.goodput_per_s),
+                                   fmt::format("{:.2f} %", 100 * one.kept)};
+    add_bars(one.report.objectives, cells);
+    cells.push_back(fmt::format("{:.1f} %", 100 * one.report.busy));
+    cells.push_back(cost_text(one.report));
+    table.add(std::move(cells));
+  }
+  std::string out = table.text() + "\n";
+  if (curve.capacity_per_s == 0)
+    return out + fmt::format("not even {:.3g} requests/s keep the objectives\n",
+                             curve.points.front().rate_per_s);
+  out += fmt::format("{:.3f} requests/s keep the objectives", curve.capacity_per_s);
+  out += curve.over_per_s ? fmt::format(", {:.3f} do not\n", *curve.over_per_s)
+                          : std::string("; no more were tried\n");
+  return out;
+}
+
+std::string to_json(const GoodputCurve& curve) {
+  JsonList points;
+  for (const CurvePoint& one : curve.points)
+    points.add(JsonObject()
+                   .add("rate_per_s", one.rate_per_s)
+                   .add("goodput_per_s", one.goodput_per_s)
+                   .add("kept", one.kept)
+                   .add("holds", one.holds)
+                   .add("report", JsonText{to_json(one.report)}));
+  return JsonObject()
+      .add("capacity_per_s", curve.capacity_per_s)
+      .add("over_per_s", curve.over_per_s)
+      .add("points", points)
+      .text();
+}
+
+std::string to_svg(const std::vector<GoodputCurve>& curves) {
+  Axes axes{0, 0};
+  for (const GoodputCurve& curve : curves)
+    for (const CurvePoint& point : curve.points) {
+      axes.x_most = std::max(axes.x_most, point.rate_per_s);
+      axes.y_most = std::max(axes.y_most, point.goodput_per_s);
+    }
+  if (axes.y_most == 0) axes.y_most = axes.x_most;
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\">\n"
+      "<style>svg{{background:#fff}}text{{font:12px sans-serif;fill:#222}}"
+      ".g{{stroke:#ddd}}.i{{stroke:#999;stroke-dasharray:4 4}}</style>\n",
+      width, height);
+  out += axes_svg(axes);
+  for (std::size_t i = 0; i < curves.size(); ++i) out += curve_svg(curves[i], axes, i);
+  return out + "</svg>\n";
+}
+
+}  // namespace weft::plan
