@@ -148,7 +148,9 @@ Result<ServingNetwork> lay_network(const model::Scenario& scenario, const Infere
     missing("jobs do not meet KV caches that have kv_link of their own",
             "remove kv_link, so that caches cross the fabric");
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
-  if ((ranks && !config.link) || (caches && !config.kv_link) || jobs)
+  // Also where replicas send nothing: a fabric has so many GPUs, and no more.
+  const bool stated = config.link || config.kv_link;
+  if ((ranks && !config.link) || (caches && !config.kv_link) || jobs || (fabric && !stated))
     WEFT_TRY_STATUS(OnFabric(scenario, config, out).lay());
   if (ranks && config.link) out.communication = over_stated_link(config);
   if (!caches || !config.kv_link) return out;
