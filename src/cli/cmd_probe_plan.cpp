@@ -37,8 +37,8 @@ Result<probe::Plan> plan_learned(const std::string& path, const model::Fabric& f
                   fmt::format("a path was learned for port {}", row.target_port),
                   "plan for the same port with --port");
     if (!row.forward.empty())
-      learned.push_back(
-          {row.src, row.dst, row.source_port, std::move(row.forward), std::move(row.back)});
+      learned.push_back({row.src, row.dst, row.source_port, std::move(row.forward),
+                         std::move(row.back), row.learned});
   }
   return probe::make_plan(fabric, state, learned, options);
 }

@@ -48,7 +48,7 @@ std::string table_of(const ProbeWork& work, const std::vector<probe::SweptFlow>&
 }
 
 std::string json_of(const ProbeWork& work, const probe::FlowInfo& info, const probe::Flow& flow,
-                    const probe::SweptFlow& swept) {
+                    const probe::SweptFlow& swept, Timestamp now) {
   JsonList hops;
   for (const probe::Hop& hop : swept.hops)
     hops.add(JsonObject()
@@ -57,6 +57,7 @@ std::string json_of(const ProbeWork& work, const probe::FlowInfo& info, const pr
                  .add("answered", hop.answered));
   const auto links = work.path_of ? work.path_of(info, swept) : std::vector<std::string>{};
   return JsonObject()
+             .add("t", now)
              .add("src", info.src)
              .add("dst", info.dst)
              .add("sport", info.source_port)
@@ -99,6 +100,8 @@ int probe_sweep_command(const Common& common, const ProbeArgs& args) {
   std::vector<std::uint16_t> source_ports;
   for (const port::Endpoint& own : io->ports()) source_ports.push_back(own.port);
   adapt::live::prefer_exact_timers();
+  // A route that changes while the sweep runs may change any of its paths.
+  const Timestamp begin = clock.wall();
   probe::Sweep sweep(options, work->flows, source_ports, *io, clock);
   while (!sweep.done()) {
     sweep.step();
@@ -110,7 +113,7 @@ int probe_sweep_command(const Common& common, const ProbeArgs& args) {
   for (const probe::SweptFlow& flow : results) reached = reached || flow.reached;
   if (common.json) {
     for (std::size_t i = 0; i < results.size(); ++i)
-      fmt::print("{}", json_of(*work, work->infos[i], work->flows[i], results[i]));
+      fmt::print("{}", json_of(*work, work->infos[i], work->flows[i], results[i], begin));
   } else {
     fmt::print("{}", table_of(*work, results));
   }

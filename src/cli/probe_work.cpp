@@ -32,6 +32,12 @@ class Names {
     WEFT_TRY(const model::ScenarioFile file, model::load_scenario(args.fabric, options));
     const model::Scenario& scenario = file.variants.front();
     Names out;
+    const Config& routing = scenario.section("routing");
+    if (args.hash_paths && routing.find("hash") == nullptr)
+      return fail(Errc::unsupported, {"--hash-paths", 0, 0},
+                  fmt::format("{} does not say how its switches hash", args.fabric),
+                  "use it only where they hash as \"routing: {hash: ...}\" says; else learn the "
+                  "paths: weft probe --sweep");
     WEFT_TRY(plan::Setup setup, plan::read_setup(scenario));
     out.setup_ = std::make_unique<plan::Setup>(std::move(setup));
     WEFT_TRY(out.router_,
@@ -262,6 +268,7 @@ Result<ProbeWork> work_of_plan(const ProbeArgs& args, Names& names) {
       names.describe(row.src, row.dst, info);
       info.forward = names.names_of(row.forward);
       info.back = names.names_of(row.back);
+      info.path_t = row.learned;
       work.flows.push_back({.port = ports.index({*own, row.source_port}),
                             .target = {*target, row.target_port},
                             .dscp = traffic.dscp});

@@ -9,6 +9,7 @@
 #include "base/json_line.hpp"
 #include "model/events/case.hpp"
 #include "operate/repair/repair_stats.hpp"
+#include "operate/repair/what_if.hpp"
 #include "serve/listing.hpp"
 
 namespace weft::serve {
@@ -160,6 +161,7 @@ std::uint64_t Controller::event_before(Timestamp t) const {
 }
 
 Result<std::vector<repair::Order>> Controller::tick(Timestamp now) {
+  if (const auto due = probe_monitor_.next_due(); due && *due <= now) note_out_of_service(now);
   if (const auto lines = probe_monitor_.look(now); !lines.empty()) {
     const Batch batch{Feed::record, lines, ""};
     WEFT_TRY(const auto receipts, accept({&batch, 1}, now));
@@ -230,13 +232,28 @@ void Controller::note_orders(const Numbered& said) {
   for (const model::Record& row : said.records.rows) {
     const bool is_drain = row.kind == model::EventKind::drain;
     if (!is_drain && row.kind != model::EventKind::undrain) continue;
-    if (row.source != model::Source::controller || row.entity.kind == model::EntityKind::none)
+    if (row.entity.kind == model::EntityKind::none) continue;
+    if (row.source != model::Source::controller) {
+      // Somebody else's hands: routes change all the same.
+      std::erase_if(out_by_others_, [&](const auto& out) { return out.first == row.entity; });
+      if (is_drain)
+        out_by_others_.emplace_back(row.entity,
+                                    row.until > row.t ? row.until : Timestamp{INT64_MAX});
+      note_out_of_service(row.t);
       continue;
+    }
     if (is_drain)
       ordered_out_[name(context_.fabric, row.entity)] = {row.t, row.received};
     else
       ordered_out_.erase(name(context_.fabric, row.entity));
   }
+}
+
+void Controller::note_out_of_service(Timestamp now) {
+  std::erase_if(out_by_others_, [&](const auto& out) { return out.second <= now; });
+  std::vector<model::Entity> out = repair_.held();
+  for (const auto& [part, until] : out_by_others_) out.push_back(part);
+  probe_monitor_.set_out_of_service(repair::state_without(context_.fabric, out), now);
 }
 
 std::optional<Timestamp> Controller::next_due() const {
@@ -359,13 +376,9 @@ Timestamp Controller::forgettable(Timestamp now) const {
 }
 
 void Controller::outcome(const repair::Outcome& outcome, Timestamp now) {
-  // What probes met before a drain or a return says nothing about the time after it.
-  const std::string ticket = outcome.order.substr(0, outcome.order.rfind('.'));
-  const bool is_new =
-      (outcome.service == port::Service::drained && drained_.insert(ticket).second) ||
-      (outcome.service == port::Service::in_service && drained_.erase(ticket) > 0);
-  if (is_new) probe_monitor_.forget(now);
   repair_.outcome(outcome, now);
+  // What probes met before a drain or a return says nothing about the time after it.
+  note_out_of_service(now);
 }
 
 void Controller::keep_snapshot(const std::string& case_id, std::string json, Timestamp now) {
@@ -453,6 +466,8 @@ std::string Controller::metrics(Timestamp now) const {
   add("localise_runs_total", "counter", "Runs of the localiser.", probe_monitor_.counts().runs);
   add("verdicts_total", "counter", "Components named by the localiser.",
       probe_monitor_.counts().verdicts);
+  add("evidence_old_paths_total", "counter", "Rows of probe results whose path was out of date.",
+      probe_monitor_.counts().old_paths);
   add("case_changes_total", "counter", "Cases that began, ended or changed their state.",
       counts_.cases);
   add("cases_open", "gauge", "Open cases.", open_.size());

@@ -118,6 +118,8 @@ class Controller {
   void announce_ends(Timestamp now);
   void announce_again(Timestamp now);
   void note_orders(const Numbered& said);
+  // Tells the probe monitor which parts are drained, by us or by orders of others.
+  void note_out_of_service(Timestamp now);
   Status commit_pending();
   Status tidy(Timestamp now);
   Timestamp forgettable(Timestamp now) const;
@@ -135,12 +137,12 @@ class Controller {
   std::vector<Announcement> announcements_pending_, announcements_;
   std::map<std::string, CaseStatus::State> open_;          // cases that are not over
   std::deque<std::pair<Timestamp, std::uint64_t>> marks_;  // events by time of receipt
-  std::set<std::string> drained_;                          // tickets of what is out of service
   // Parts that we ordered out, and not back since: when, and when that was last said.
   struct OrderedOut {
     Timestamp ordered, said;
   };
   std::map<std::string, OrderedOut> ordered_out_;
+  std::vector<std::pair<model::Entity, Timestamp>> out_by_others_;  // until when
   FailingFlows failing_;
   FeedLog feeds_;
   std::uint64_t replay_from_ = 1, forgotten_ = 1;

@@ -38,6 +38,7 @@ std::string_view kind_of(Finding finding) {
   return "info";
 }
 
+constexpr std::size_t epochs_max = 64;           // that paths may be learned in
 constexpr std::size_t flows_max = 16;            // that a verdict names
 constexpr std::size_t links_shown_max = 20'000;  // in a view
 
@@ -79,7 +80,9 @@ std::string entity_name(const model::Fabric& fabric, const localise::Entity& ent
 ProbeMonitor::ProbeMonitor(const model::Fabric& fabric, const ProbeMonitorSettings& settings)
     : fabric_(fabric),
       settings_(settings),
-      localiser_(fabric, {.card_ports = settings.card_ports}) {}
+      localiser_(fabric, {.card_ports = settings.card_ports}) {
+  epochs_.push_back({.since = {INT64_MIN}, .out = {}, .age = {}});
+}
 
 void ProbeMonitor::add(const model::EvidenceSet& rows) {
   if (rows.rows.empty()) return;
@@ -96,9 +99,37 @@ void ProbeMonitor::add(const model::EvidenceSet& rows) {
   has_new_ = true;
 }
 
-void ProbeMonitor::forget(Timestamp now) {
-  rows_.clear();
-  changed_ = std::max(changed_, now);
+void ProbeMonitor::set_out_of_service(const model::State& out, Timestamp now) {
+  Epoch& current = epochs_.back();
+  if (current.out.troubled_links() == out.troubled_links() &&
+      current.out.troubled_nodes() == out.troubled_nodes())
+    return;
+  // Paths learned in earlier epochs are judged against the new one, when they are asked for.
+  for (Epoch& epoch : epochs_) epoch.age.reset();
+  epochs_.push_back({.since = std::max(now, current.since), .out = out, .age = {}});
+  if (epochs_.size() > epochs_max) epochs_.pop_front();
+  const Timestamp since = epochs_.back().since;
+  std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < since; });
+}
+
+void ProbeMonitor::drop_old_paths() {
+  for (Row& row : rows_) {
+    if (!is_old(row)) continue;
+    row.path.clear();
+    row.lost_its_path = true;
+    ++counts_.old_paths;
+  }
+}
+
+bool ProbeMonitor::is_old(const Row& row) {
+  const std::optional<Timestamp> learned = row.evidence.path_t;
+  if (!learned || row.path.empty() || *learned >= epochs_.back().since) return false;
+  // Of before the first epoch: what was out then is not known, and the first one stands for it.
+  const auto after = std::ranges::upper_bound(epochs_, *learned, {}, &Epoch::since);
+  Epoch& epoch = after == epochs_.begin() ? *after : *std::prev(after);
+  if (&epoch == &epochs_.back()) return false;
+  if (!epoch.age) epoch.age.emplace(fabric_, epoch.out, epochs_.back().out);
+  return !epoch.age->holds(row.path);
 }
 
 std::vector<std::string> ProbeMonitor::look(Timestamp now) {
@@ -106,13 +137,17 @@ std::vector<std::string> ProbeMonitor::look(Timestamp now) {
   if (now < next_ || !has_new_) return out;
   next_ = {now.ns + settings_.every_ns};
   has_new_ = false;
-  const Timestamp oldest = std::max(Timestamp{now.ns - settings_.keep_ns}, changed_);
+  const Epoch& current = epochs_.back();
+  const Timestamp oldest = std::max(Timestamp{now.ns - settings_.keep_ns}, current.since);
   std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < oldest; });
   if (rows_.empty()) return out;
+  drop_old_paths();
   ++counts_.runs;
-  const localise::Report report = localiser_.run(recent());
+  const localise::Report report = localiser_.run(recent(), {}, &current.out);
+  // What crosses a part that is out has an old path: of interest to nobody who repairs.
   for (const localise::Verdict& verdict : report.verdicts)
-    if (verdict.probability >= settings_.probability) out.push_back(line(verdict, report, now));
+    if (verdict.probability >= settings_.probability && verdict.finding != Finding::unexpected)
+      out.push_back(line(verdict, report, now));
   counts_.verdicts += out.size();
   return out;
 }
@@ -122,6 +157,11 @@ model::EvidenceSet ProbeMonitor::recent() const {
   out.classes = classes_;
   for (const Row& row : rows_) {
     model::Evidence copy = row.evidence;
+    if (row.lost_its_path && copy.lost < copy.sent) {
+      // Nobody knows what lost or delayed them; but the ends did answer.
+      copy.sent -= std::exchange(copy.lost, 0);
+      copy.sent -= std::exchange(copy.late, 0);
+    }
     out.set_path(copy, row.path);
     out.rows.push_back(copy);
   }

@@ -10,6 +10,7 @@
 #include "model/events/evidence.hpp"
 #include "observe/localise/localise.hpp"
 #include "port/actuator.hpp"
+#include "route/path_age.hpp"
 #include "serve/views.hpp"
 
 namespace weft::serve {
@@ -26,21 +27,26 @@ class ProbeMonitor {
  public:
   struct Counts {
     std::uint64_t rows = 0, dropped = 0, runs = 0, verdicts = 0;
+    std::uint64_t old_paths = 0;  // rows whose path was no longer the way
   };
 
   // `fabric` must outlive it.
   ProbeMonitor(const model::Fabric& fabric, const ProbeMonitorSettings& settings);
 
   void add(const model::EvidenceSet& rows);
-  // What was seen so far speaks of the past only: something was taken out of service, or back, at
-  // `now`. Rows of windows that began before are dropped, also those that are still on their way.
-  void forget(Timestamp now);
+  // What is out of service from `now` on. Where that is a change, what was seen so far speaks of
+  // the past only: rows of windows that began before are dropped, also those that are still on
+  // their way; and a row whose path was learned before keeps it only while it holds
+  // (route/path_age).
+  void set_out_of_service(const model::State& out, Timestamp now);
 
   // When it is time and rows have come since: a record of each verdict as a JSON line, for the
   // feed "record". Its time is `now`, its id the same for the same verdict at the same time.
   // Of parts that lose, attribute "flows" names flows that were lost there (failing_flows.hpp).
   // Parts that lose are probe_loss, hosts that answer nobody probe_host, congestion
   // probe_latency; starved hosts and links without traffic are kind info.
+  // Rows over what is out of service blame nobody; those whose path is old lose it, and say
+  // only whether their ends answer at all.
   // Cost: that of Localiser::run over the rows kept.
   std::vector<std::string> look(Timestamp now);
 
@@ -54,6 +60,20 @@ class ProbeMonitor {
   const Counts& counts() const { return counts_; }
 
  private:
+  struct Row {
+    model::Evidence evidence;
+    std::vector<model::LinkId> path;
+    bool lost_its_path = false;  // it was old
+  };
+  // What was out of service since when; the last one is now.
+  struct Epoch {
+    Timestamp since;
+    model::State out;
+    std::optional<route::PathAge> age;  // of paths learned in it; made when a row asks
+  };
+  // Whether the row's path was learned in an earlier epoch and is not the way any more.
+  bool is_old(const Row& row);
+  void drop_old_paths();
   model::EvidenceSet recent() const;
   std::vector<port::Flow> failing(const observe::localise::Entity& entity) const;
   std::string line(const observe::localise::Verdict& verdict,
@@ -63,12 +83,9 @@ class ProbeMonitor {
   ProbeMonitorSettings settings_;
   observe::localise::Localiser localiser_;
   std::vector<std::string> classes_;
-  struct Row {
-    model::Evidence evidence;
-    std::vector<model::LinkId> path;
-  };
   std::deque<Row> rows_;
-  Timestamp next_, changed_{INT64_MIN};
+  std::deque<Epoch> epochs_;
+  Timestamp next_;
   bool has_new_ = false;
   Counts counts_;
 };

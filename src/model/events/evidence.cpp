@@ -38,6 +38,7 @@ class EvidenceReader {
     read_leg(line, row);
     read_class(line, row);
     read_path(line, row);
+    if (line.has("path_t")) row.path_t = line.time("path_t", {}, errors_);
     if (const auto rtt = line.object("rtt_us", errors_)) {
       row.rtt_p50_us = static_cast<float>(rtt->number("p50", -1, -1, rtt_us_max, errors_));
       row.rtt_p99_us = static_cast<float>(rtt->number("p99", -1, -1, rtt_us_max, errors_));
@@ -197,6 +198,7 @@ std::string to_json(const Fabric& fabric, const EvidenceSet& set, const Evidence
   else
     out.add("path",
             set.path(row) | std::views::transform([&](LinkId link) { return fabric.name(link); }));
+  out.add_if("path_t", row.path_t);
   out.add("sent", row.sent).add("lost", row.lost).add("late", row.late);
   if (row.rtt_p50_us >= 0)
     out.add("rtt_us", JsonObject().add("p50", row.rtt_p50_us).add("p99", row.rtt_p99_us));

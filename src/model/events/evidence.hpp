@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,8 +22,9 @@ std::string_view to_text(Leg leg);
 
 // Probes of one flow (ends, source port, class) in one window.
 struct Evidence {
-  Timestamp t;      // start of the window
-  NodeId src, dst;  // who probed, who answered: NICs or hosts
+  Timestamp t;                      // start of the window
+  std::optional<Timestamp> path_t;  // when the path was found out, where that is said
+  NodeId src, dst;                  // who probed, who answered: NICs or hosts
   // The links crossed, in order, in EvidenceSet::links: of a round trip the way there, then the way
   // back; of Leg::back the way back alone. None: the path is not known.
   std::uint32_t path_first = 0;
@@ -51,10 +53,10 @@ struct EvidenceSet {
 };
 
 // Reads JSON lines: {"t", "src", "dst", "sport", "class", "leg", "path": ["a->b", ...] or null,
-// "sent", "lost", "late", "rtt_us": {"p50", "p99"}}; blank lines are skipped, other keys allowed.
-// Needed are t, src, dst, sent and lost. Fails with up to 100 errors by line: unknown names,
-// lost + late > sent, links of a path that do not join, more than 64 links, more than 256 classes.
-// Cost: some microseconds a line.
+// "path_t", "sent", "lost", "late", "rtt_us": {"p50", "p99"}}; blank lines are skipped, other keys
+// allowed. Needed are t, src, dst, sent and lost. Fails with up to 100 errors by line: unknown
+// names, lost + late > sent, links of a path that do not join, more than 64 links, more than 256
+// classes. Cost: some microseconds a line.
 Result<EvidenceSet> read_evidence(const Fabric& fabric, LineReader& lines);
 
 // The same for streams of any length: `take` gets some thousand rows at a time, in order; classes

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -65,7 +66,7 @@ EvidenceIndex::EvidenceIndex(const Structure& structure, const EvidenceSet& evid
     : components(structure.component_count()) {
   rank_classes(evidence);
   tally.resize(classes.size() * components);
-  count(structure, evidence);
+  count(structure, evidence, believed);
   count_pathless(structure, evidence, believed);
   sort_lossy(evidence);
   index_lossy(structure, evidence, believed);
@@ -81,8 +82,12 @@ void EvidenceIndex::rank_classes(const EvidenceSet& evidence) {
         std::ranges::lower_bound(classes, evidence.classes[i]) - classes.begin());
 }
 
-// The only pass over all rows.
-void EvidenceIndex::count(const Structure& structure, const EvidenceSet& evidence) {
+// The only pass over all rows. A path over what is drained or down is not the way that the probes
+// took: such a row says that the path is old (see find_disagreements()), and no more.
+void EvidenceIndex::count(const Structure& structure, const EvidenceSet& evidence,
+                          const model::State* believed) {
+  const model::LiveView view(structure.fabric(), believed == nullptr ? model::State{} : *believed);
+  const auto is_out = [&](LinkId link) { return view.health[link.index()] != model::Health::up; };
   for (std::uint32_t i = 0; i < evidence.rows.size(); ++i) {
     const Evidence& row = evidence.rows[i];
     if (row.sent == 0) continue;
@@ -95,6 +100,11 @@ void EvidenceIndex::count(const Structure& structure, const EvidenceSet& evidenc
     total_lost += row.lost;
     total_late += row.late;
     Tally* const of_class = tally.data() + class_rank_[row.traffic_class] * components;
+    if (std::ranges::any_of(evidence.path(row), is_out)) {
+      for (const LinkId link : evidence.path(row) | std::views::filter(is_out))
+        of_class[link.index()].rows += 1;
+      continue;
+    }
     for (const LinkId link : evidence.path(row)) add(of_class[link.index()], row, 1);
     each_end(structure, row, [&](ComponentId end) { add(of_class[end.index()], row, 1); });
     if (row.lost > 0)

@@ -67,7 +67,7 @@ struct EvidenceIndex {
   std::vector<std::uint32_t> window_of;  // by lossy row
 
  private:
-  void count(const Structure& structure, const EvidenceSet& evidence);
+  void count(const Structure& structure, const EvidenceSet& evidence, const model::State* believed);
   void count_pathless(const Structure& structure, const EvidenceSet& evidence,
                       const model::State* believed);
   void sort_lossy(const EvidenceSet& evidence);

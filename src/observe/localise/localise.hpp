@@ -113,9 +113,10 @@ class Localiser {
   Localiser& operator=(Localiser&&) noexcept;
   ~Localiser();
 
-  // Of `counters`: those of the window. `believed`: what the operator thinks is down; none: all is
-  // up. The same bytes for any order of rows and counters.
-  // Cost: one pass over the rows; then by the number of rows that lost something.
+  // Of `counters`: those of the window. `believed`: what the operator thinks is down or drained;
+  // none: all is up. Rows whose path crosses such a part blame nobody: their path is old. The same
+  // bytes for any order of rows and counters. Cost: one pass over the rows; then by the number of
+  // rows that lost something.
   Report run(const EvidenceSet& evidence, std::span<const LinkCounters> counters = {},
              const model::State* believed = nullptr) const;
 

@@ -274,6 +274,26 @@ TEST_CASE("a link that carries nothing, and one that should not") {
   CHECK(names(fabric, localiser.run(set, {}, &believed)) == Names{"unexpected rtsw:0->ctsw:0"});
 }
 
+TEST_CASE("a path over what is drained or down blames nobody") {
+  // The probes go elsewhere by now, and what they lose there is no fault of the planned way.
+  const Fabric fabric = zone();
+  const EvidenceSet set = Probing(fabric).lose("rtsw:2->ctsw:1", 0.02).see(1000);
+  const Localiser localiser(fabric);
+  CHECK(names(fabric, localiser.run(set)) == Names{"loss rtsw:2->ctsw:1"});
+  for (const model::Health health : {model::Health::draining, model::Health::down}) {
+    model::State believed;
+    believed.set(node(fabric, "ctsw:1"), {.health = health});
+    for (const Verdict& v : localiser.run(set, {}, &believed).verdicts)
+      CHECK(v.finding == Finding::unexpected);
+    // What is lost on other ways counts as before.
+    const EvidenceSet two =
+        Probing(fabric).lose("rtsw:2->ctsw:1", 0.02).lose("rtsw:3->ctsw:2", 0.02).see(1000);
+    Names lost = names(fabric, localiser.run(two, {}, &believed));
+    std::erase_if(lost, [](const std::string& name) { return name.starts_with("unexpected"); });
+    CHECK(lost == Names{"loss rtsw:3->ctsw:2"});
+  }
+}
+
 TEST_CASE("a host that stalls is told from its switch by time") {
   // Both hosts of rack 1 lose 2 %: evenly in all windows, as a switch would; or in bursts.
   const Fabric fabric = zone();

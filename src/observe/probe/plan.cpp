@@ -358,7 +358,8 @@ Result<Plan> make_plan(const Fabric& fabric, const model::State& state,
                           .source_port = flow.source_port,
                           .path_first = static_cast<std::uint32_t>(plan.links.size()),
                           .forward_size = static_cast<std::uint16_t>(flow.forward.size()),
-                          .back_size = static_cast<std::uint16_t>(flow.back.size())});
+                          .back_size = static_cast<std::uint16_t>(flow.back.size()),
+                          .learned = flow.learned});
     for (const auto* path : {&flow.forward, &flow.back})
       for (const LinkId link : *path) {
         plan.links.push_back(link);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct PlannedFlow {
   std::uint16_t source_port = 0;
   std::uint32_t path_first = 0;
   std::uint16_t forward_size = 0, back_size = 0;
+  std::optional<Timestamp> learned;  // when the way was found out, where that is said
 };
 
 // How often links are crossed in a window.
@@ -76,6 +78,7 @@ struct LearnedFlow {
   model::NodeId src, dst;
   std::uint16_t source_port = 0;
   std::vector<model::LinkId> forward, back;  // back empty: not known, and not counted
+  std::optional<Timestamp> learned;          // as PlannedFlow::learned
 };
 // The same from learned ways: of those whose links are all live, as few as cover what any of them
 // crosses `flows_each` times where they can, those with most uncovered links first. Rates are not

@@ -36,6 +36,7 @@ class PlanReader {
     row.window_s = line.number("window_s", 0, 0, 86'400, errors_);
     row.forward = links(line, "forward");
     row.back = links(line, "back");
+    if (line.has("t")) row.learned = line.time("t", {}, errors_);
     rows_.push_back(std::move(row));
   }
   Errors& errors() { return errors_; }
@@ -77,18 +78,19 @@ class PlanReader {
 std::string to_json_lines(const model::Fabric& fabric, const Plan& plan,
                           const PlanOptions& options) {
   std::string out;
-  for (const PlannedFlow& flow : plan.flows)
-    out += JsonObject()
-               .add("src", fabric.name(flow.src))
-               .add("dst", fabric.name(flow.dst))
-               .add("sport", flow.source_port)
-               .add("dport", options.target_port)
-               .add("probes", plan.probes)
-               .add("window_s", static_cast<double>(options.window_ns) * 1e-9)
-               .add("forward", names_of(fabric, plan.forward(flow)))
-               .add("back", names_of(fabric, plan.back(flow)))
-               .text() +
-           "\n";
+  for (const PlannedFlow& flow : plan.flows) {
+    JsonObject line;
+    line.add("src", fabric.name(flow.src))
+        .add("dst", fabric.name(flow.dst))
+        .add("sport", flow.source_port)
+        .add("dport", options.target_port)
+        .add("probes", plan.probes)
+        .add("window_s", static_cast<double>(options.window_ns) * 1e-9)
+        .add("forward", names_of(fabric, plan.forward(flow)))
+        .add("back", names_of(fabric, plan.back(flow)));
+    line.add_if("t", flow.learned);
+    out += std::move(line).text() + "\n";
+  }
   return out;
 }
 

@@ -1,6 +1,7 @@
 // Plans as JSON lines, one flow a line.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,8 @@
 
 namespace weft::observe::probe {
 
-// {"src", "dst", "sport", "dport", "probes", "window_s", "forward": [...], "back": [...]}.
+// {"src", "dst", "sport", "dport", "probes", "window_s", "forward": [...], "back": [...],
+// "t": when a sweep learned the paths}.
 std::string to_json_lines(const model::Fabric& fabric, const Plan& plan,
                           const PlanOptions& options);
 
@@ -20,6 +22,7 @@ struct PlanLine {
   std::uint64_t probes = 1;
   double window_s = 0;                       // 0: not said
   std::vector<model::LinkId> forward, back;  // empty: not said
+  std::optional<Timestamp> learned;          // as PlannedFlow::learned
 };
 // Needed are src, dst and sport. Fails with up to 100 errors by line. At most a million lines.
 Result<std::vector<PlanLine>> read_plan(const model::Fabric& fabric, LineReader& lines);

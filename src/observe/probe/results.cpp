@@ -55,17 +55,17 @@ std::optional<JsonList> path_of(const Leg& leg) {
 }
 
 JsonObject head_of(const WindowReport& window, const FlowInfo& info, const Leg& leg) {
-  return JsonObject()
-      .add("t", window.start)
+  JsonObject out;
+  out.add("t", window.start)
       .add("src", info.src)
       .add("dst", info.dst)
       .add("sport", info.source_port)
       .add("class", info.traffic_class)
       .add("leg", leg.name)
-      .add("path", path_of(leg))
-      .add("sent", leg.sent)
-      .add("lost", leg.lost)
-      .add("late", leg.late);
+      .add("path", path_of(leg));
+  if (!leg.path.empty()) out.add_if("path_t", info.path_t);
+  out.add("sent", leg.sent).add("lost", leg.lost).add("late", leg.late);
+  return out;
 }
 
 std::string finished(JsonObject line, const FlowInfo& info, const FlowCounts& counts) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct FlowInfo {
   std::string traffic_class = "0";
   std::uint16_t source_port = 0;
   std::vector<std::string> forward, back;  // links crossed; empty: not known
+  std::optional<Timestamp> path_t;         // when that was found out, where that is said
 };
 
 // What a window's losses are not to be blamed on the network for.

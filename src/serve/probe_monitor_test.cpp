@@ -1,0 +1,123 @@
+#include "serve/probe_monitor.hpp"
+
+#include <doctest/doctest.h>
+
+#include "model/formats/test_fabric.hpp"
+
+namespace weft::serve {
+namespace {
+
+using model::testing::link;
+using model::testing::node;
+
+// All NICs probe all others over each of the spines; what crosses `cable` upwards loses 2 %.
+class Rows {
+ public:
+  explicit Rows(const model::Fabric& fabric) : fabric_(fabric) {}
+
+  model::EvidenceSet lossy(std::string_view cable, Timestamp t,
+                           std::optional<Timestamp> path_t = {}) const {
+    const model::LinkId lossy = link(fabric_, cable);
+    model::EvidenceSet out;
+    out.class_index("0");
+    for (const model::NodeId src : fabric_.nics())
+      for (const model::NodeId dst : fabric_.nics())
+        for (const std::string_view spine : {"ctsw:0", "ctsw:1", "ctsw:2", "ctsw:3"}) {
+          const model::LinkId up = wire(src), down = model::reverse(wire(dst));
+          if (fabric_.to(up) == fabric_.from(down)) continue;
+          model::Evidence row{.t = t, .path_t = path_t, .src = src, .dst = dst};
+          row.sport = static_cast<std::uint16_t>(node(fabric_, spine).value);
+          row.leg = model::Leg::forward;
+          const auto via = [&](model::NodeId a, model::NodeId b) {
+            return fabric_.links_between(a, b).front();
+          };
+          const model::NodeId middle = node(fabric_, spine);
+          out.set_path(row, std::vector{up, via(fabric_.to(up), middle),
+                                        via(middle, fabric_.from(down)), down});
+          row.sent = 1000;
+          row.lost = out.path(row)[1] == lossy ? 20 : 0;
+          out.rows.push_back(row);
+        }
+    return out;
+  }
+
+ private:
+  model::LinkId wire(model::NodeId nic) const {
+    for (const model::LinkId out : fabric_.out(nic))
+      if (fabric_.on_wire(out)) return out;
+    FAIL("no cable");
+    return {};
+  }
+  const model::Fabric& fabric_;
+};
+
+constexpr Timestamp at(std::int64_t s) { return {1'800'000'000'000'000'000 + s * 1'000'000'000}; }
+
+model::Fabric zone() {
+  return model::testing::make_fabric(
+      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}");
+}
+
+// Both directions of a cable.
+model::State without(const model::Fabric& fabric, std::string_view cable) {
+  model::State out;
+  const model::LinkId one = link(fabric, cable);
+  out.set(one, {.health = model::Health::down});
+  out.set(model::reverse(one), {.health = model::Health::down});
+  return out;
+}
+
+TEST_CASE("rows over what is drained blame nobody, whatever else they say") {
+  const model::Fabric fabric = zone();
+  const auto rows = Rows(fabric).lossy("rtsw:1->ctsw:2", at(1));
+  const auto lines = [&](const model::State& out) {
+    ProbeMonitor monitor(fabric, {});
+    monitor.set_out_of_service(out, at(0));
+    monitor.add(rows);
+    return monitor.look(at(2));
+  };
+  REQUIRE(lines({}).size() == 1);
+  CHECK(lines({}).front().find(R"("entity":"rtsw:1->ctsw:2")") != std::string::npos);
+  CHECK(lines(without(fabric, "rtsw:1->ctsw:2")).empty());
+  CHECK(lines(without(fabric, "rtsw:3->ctsw:0")).size() == 1);
+}
+
+TEST_CASE("rows of before a drain or a return are dropped, also late ones") {
+  const model::Fabric fabric = zone();
+  const Rows rows(fabric);
+  ProbeMonitor monitor(fabric, {});
+  monitor.add(rows.lossy("rtsw:1->ctsw:2", at(1)));
+  monitor.set_out_of_service(without(fabric, "rtsw:3->ctsw:0"), at(2));
+  monitor.add(rows.lossy("rtsw:1->ctsw:2", at(1)));
+  CHECK(monitor.look(at(3)).empty());
+  monitor.set_out_of_service(without(fabric, "rtsw:3->ctsw:0"), at(4));  // no change
+  monitor.add(rows.lossy("rtsw:1->ctsw:2", at(3)));
+  CHECK(monitor.look(at(5)).size() == 1);
+}
+
+TEST_CASE("a path that was learned before routes changed is kept only while it holds") {
+  const model::Fabric fabric = zone();
+  const Rows rows(fabric);
+  const std::string_view drained = "rtsw:1->ctsw:0", lossy = "rtsw:1->ctsw:2",
+                         elsewhere = "rtsw:3->ctsw:2";
+  const auto verdicts = [&](std::string_view cable, std::int64_t learned, bool returned) {
+    ProbeMonitor monitor(fabric, {});
+    monitor.set_out_of_service(without(fabric, drained), at(10));
+    if (returned) monitor.set_out_of_service({}, at(20));
+    monitor.add(rows.lossy(cable, at(21), at(learned)));
+    const std::size_t out = monitor.look(at(22)).size();
+    // rtsw:1 hashes anew: only paths of, and to, its rack are old.
+    const bool is_old = (learned < 10 && !returned) || (learned >= 10 && learned < 20 && returned);
+    CHECK((monitor.counts().old_paths > 0) == is_old);
+    return out;
+  };
+  CHECK(verdicts(lossy, 5, false) == 0);   // learned before the drain
+  CHECK(verdicts(lossy, 15, false) == 1);  // anew
+  CHECK(verdicts(lossy, 5, true) == 1);    // before the drain, and it is back
+  CHECK(verdicts(lossy, 15, true) == 0);   // during the drain
+  CHECK(verdicts(lossy, 21, true) == 1);
+  CHECK(verdicts(elsewhere, 5, false) == 1);  // other racks choose as before
+}
+
+}  // namespace
+}  // namespace weft::serve
