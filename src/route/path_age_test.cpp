@@ -24,7 +24,7 @@ struct Tally {
 // Paths learned under `then`, judged under `now`: one that holds is the way of any hash.
 void judge(const Fabric& fabric, const State& then, const State& now, Tally& tally) {
   PathAge age(fabric, then, now);
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     Router before = make_router(fabric, {}, seed), after = make_router(fabric, {}, seed);
     before.set_state(then);
     after.set_state(now);

@@ -11,14 +11,14 @@
 namespace weft::plan {
 namespace {
 
-enum class Shown : std::uint8_t { always, not_in_table, training, priced };
+enum class Shown : std::uint8_t { jobs, not_in_table, training, serving, priced };
 
 struct Column {
   const char* head;  // of the table
   const char* name;  // of CSV and JSON
   double scale;      // of the table
   std::optional<double> (*value)(const SweepRow& row);
-  Shown shown = Shown::always;
+  Shown shown = Shown::jobs;
 };
 
 // A price table adds iterations a second per million of price and per MW.
@@ -28,7 +28,7 @@ std::optional<double> rate_per(const SweepRow& row, std::optional<double> what) 
 }
 
 using Row = const SweepRow&;
-constexpr std::array<Column, 14> columns{{
+constexpr std::array<Column, 21> columns{{
     {"time ms", "time_s", 1e3, [](Row r) { return r.time_s; }},
     {"", "algbw_GBps", 1, [](Row r) { return r.algbw_gbyte_s; }, Shown::not_in_table},
     {"busbw GB/s", "busbw_GBps", 1, [](Row r) { return r.busbw_gbyte_s; }},
@@ -40,6 +40,14 @@ constexpr std::array<Column, 14> columns{{
     {"tokens/s/GPU", "tokens_per_s_per_gpu", 1, [](Row r) { return r.tokens_per_s_per_gpu; },
      Shown::training},
     {"bubble %", "bubble", 100, [](Row r) { return r.bubble; }, Shown::training},
+    {"TTFT p99 ms", "ttft_p99_s", 1e3, [](Row r) { return r.ttft_p99_s; }, Shown::serving},
+    {"TPOT p99 ms", "tpot_p99_s", 1e3, [](Row r) { return r.tpot_p99_s; }, Shown::serving},
+    {"e2e p99 ms", "e2e_p99_s", 1e3, [](Row r) { return r.e2e_p99_s; }, Shown::serving},
+    {"output tokens/s", "output_tokens_per_s", 1, [](Row r) { return r.output_tokens_per_s; },
+     Shown::serving},
+    {"goodput/s", "goodput_per_s", 1, [](Row r) { return r.goodput_per_s; }, Shown::serving},
+    {"kept %", "kept", 100, [](Row r) { return r.kept; }, Shown::serving},
+    {"cost/M tokens", "token_cost", 1, [](Row r) { return r.token_cost; }, Shown::serving},
     {"cost", "cost", 1, [](Row r) { return r.price; }, Shown::priced},
     {"kW", "watts", 1e-3, [](Row r) { return r.watts; }, Shown::priced},
     {"1/s per M", "per_s_per_million", 1, [](Row r) { return rate_per(r, r.price); },
@@ -50,6 +58,8 @@ constexpr std::array<Column, 14> columns{{
 bool is_training(const SweepRow& row) {
   return row.mfu || row.tflops_per_gpu || row.tokens_per_s_per_gpu || row.bubble;
 }
+
+bool is_serving(const SweepRow& row) { return row.ttft_p99_s.has_value(); }
 
 std::string shown(std::optional<double> value, double scale) {
   return value ? fmt::format("{:.4g}", *value * scale) : "-";
@@ -64,9 +74,11 @@ std::string to_table(const SweepResult& result) {
   using enum Table::Align;
   const bool priced = !result.currency.empty();
   const bool training = std::ranges::any_of(result.rows, is_training);
+  const bool serving = std::ranges::any_of(result.rows, is_serving);
+  const bool jobs = !serving || !std::ranges::all_of(result.rows, is_serving);
   const auto has = [&](const Column& column) {
-    return column.shown == Shown::always || (column.shown == Shown::training && training) ||
-           (column.shown == Shown::priced && priced);
+    return (column.shown == Shown::jobs && jobs) || (column.shown == Shown::training && training) ||
+           (column.shown == Shown::serving && serving) || (column.shown == Shown::priced && priced);
   };
   std::vector<Table::Head> heads;
   for (const std::string& key : result.keys) heads.push_back({key, right});
@@ -130,8 +142,11 @@ std::string to_json(const SweepResult& result) {
       entry["variant"] = row.variant;
       entry["job"] = row.job;
       for (const Column& column : columns) {
-        if (column.shown == Shown::training && !is_training(row)) continue;
-        if (column.shown == Shown::priced && !row.price) continue;
+        const bool is_of_kind = column.shown == Shown::priced     ? row.price.has_value()
+                                : column.shown == Shown::serving  ? is_serving(row)
+                                : column.shown == Shown::training ? is_training(row)
+                                                                  : !is_serving(row);
+        if (!is_of_kind) continue;
         const std::optional<double> value = column.value(row);
         entry[column.name] = value ? Json(*value) : Json();
       }

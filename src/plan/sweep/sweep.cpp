@@ -15,6 +15,7 @@
 #include "base/whole_number.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "plan/design/bill.hpp"
+#include "plan/infer/infer.hpp"
 
 namespace weft::plan {
 namespace {
@@ -62,34 +63,31 @@ std::optional<double> known(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-std::vector<SweepRow> rows_of(const SweepPoint& point, const Result<model::Outcome>& outcome) {
-  std::vector<std::string> values;
-  for (const auto& [key, value] : point.values) values.push_back(value);
-  if (!outcome) return {{.values = values, .error = one_line(outcome.error())}};
-  std::vector<SweepRow> rows;
-  for (const model::VariantOutcome& variant : outcome->variants) {
-    double worst = model::no_number;
-    for (const model::TierOutcome& tier : variant.tiers) worst = std::fmax(worst, tier.mmr);
-    for (const model::JobOutcome& job : variant.jobs) {
-      SweepRow& row = rows.emplace_back(
-          SweepRow{.values = values,
-                   .variant = variant.name,
-                   .job = job.name,
-                   .time_s = known(job.time_mean_s),
-                   .algbw_gbyte_s = known(job.algbw_gbyte_s),
-                   .busbw_gbyte_s = known(job.busbw_gbyte_s),
-                   .roofline_s = known(job.roofline_s),
-                   .ratio = known(job.ratio),
-                   .worst_mmr = known(worst),
-                   .error = job.unfinished ? model::to_text(*job.unfinished) : ""});
-      if (!job.training) continue;
-      row.mfu = known(job.training->mfu);
-      row.tflops_per_gpu = known(job.training->tflops_per_gpu);
-      row.tokens_per_s_per_gpu = known(job.training->tokens_per_s_per_gpu);
-      row.bubble = known(job.training->bubble);
-    }
-  }
-  return rows;
+std::vector<SweepRow> with_values(const SweepPoint& point, Result<std::vector<SweepRow>> rows) {
+  if (!rows) rows = {{.error = one_line(rows.error())}};
+  for (SweepRow& row : *rows)
+    for (const auto& [key, value] : point.values) row.values.push_back(value);
+  return *std::move(rows);
+}
+
+double p99_of(const InferReport& report, std::string_view name) {
+  return std::ranges::find(report.latencies, name, &Latency::name)->ours.p99;
+}
+
+SweepRow row_of_service(const std::string& variant, const InferReport& report) {
+  SweepRow out{.variant = variant,
+               .job = "inference",
+               .ttft_p99_s = p99_of(report, "ttft"),
+               .tpot_p99_s = p99_of(report, "tpot"),
+               .e2e_p99_s = p99_of(report, "e2e"),
+               .output_tokens_per_s = static_cast<double>(report.output_tokens) / report.end_s,
+               .goodput_per_s = report.goodput,
+               .token_cost = report.cost_per_million_output_tokens};
+  if (!report.objectives.empty()) out.kept = report.kept();
+  if (report.unfinished > 0)
+    out.error =
+        fmt::format("{} requests never ended: {}", report.unfinished, report.why_unfinished);
+  return out;
 }
 
 // Prices each variant once.
@@ -166,9 +164,50 @@ Result<std::vector<SweepPoint>> sweep_points(const model::ScenarioFile& file) {
   }
 }
 
+std::vector<SweepRow> rows_of_run(const model::Outcome& outcome) {
+  std::vector<SweepRow> rows;
+  for (const model::VariantOutcome& variant : outcome.variants) {
+    double worst = model::no_number;
+    for (const model::TierOutcome& tier : variant.tiers) worst = std::fmax(worst, tier.mmr);
+    for (const model::JobOutcome& job : variant.jobs) {
+      SweepRow& row = rows.emplace_back(
+          SweepRow{.variant = variant.name,
+                   .job = job.name,
+                   .time_s = known(job.time_mean_s),
+                   .algbw_gbyte_s = known(job.algbw_gbyte_s),
+                   .busbw_gbyte_s = known(job.busbw_gbyte_s),
+                   .roofline_s = known(job.roofline_s),
+                   .ratio = known(job.ratio),
+                   .worst_mmr = known(worst),
+                   .error = job.unfinished ? model::to_text(*job.unfinished) : ""});
+      if (!job.training) continue;
+      row.mfu = known(job.training->mfu);
+      row.tflops_per_gpu = known(job.training->tflops_per_gpu);
+      row.tokens_per_s_per_gpu = known(job.training->tokens_per_s_per_gpu);
+      row.bubble = known(job.training->bubble);
+    }
+  }
+  return rows;
+}
+
+Result<std::vector<SweepRow>> run_services(const model::ScenarioFile& file) {
+  std::vector<SweepRow> rows;
+  for (const model::Scenario& variant : file.variants) {
+    WEFT_TRY(const InferReport report, infer(variant));
+    rows.push_back(row_of_service(variant.name, report));
+    for (const JobBeside& job : report.jobs) {
+      SweepRow& row = rows.emplace_back(SweepRow{.variant = variant.name, .job = job.name});
+      double sum = 0;
+      for (const double step : job.steps_s) sum += step;
+      if (!job.steps_s.empty()) row.time_s = sum / static_cast<double>(job.steps_s.size());
+    }
+  }
+  return rows;
+}
+
 bool changes_work(std::string_view key) {
   const std::vector<std::string_view> parts = split(key, '.');
-  if (parts.front() == "seed") return true;
+  if (parts.front() == "seed" || key.starts_with("inference.requests")) return true;
   constexpr std::array<std::string_view, 6> design{"parallel", "place",  "algorithm",
                                                    "overlap",  "layout", "recompute"};
   return parts.front() == "jobs" && parts.size() > 2 &&
@@ -206,7 +245,7 @@ void run_points(const std::vector<SweepPoint>& points, const RunPoint& run,
   parallel_for(left.size(), options.threads, [&](std::size_t at) {
     if (options.is_stopped && options.is_stopped()) return;
     const SweepPoint& point = points[left[at]];
-    std::vector<SweepRow> of_point = rows_of(point, run(point.scenario));
+    std::vector<SweepRow> of_point = with_values(point, run(point.scenario));
     if (options.price) add_costs(point, options.price, of_point);
     const std::lock_guard lock(mutex);
     rows[left[at]] = std::move(of_point);

@@ -40,12 +40,15 @@ Result<SweepCost> cost_of(const Config& fabric, const Prices& prices);
 
 // What one job of one variant made of one point; an error in its place where the point cannot run,
 // beside it where transfers of the variant could not finish. Numbers that it does not have are
-// none: training jobs alone have those from mfu on, a price table gives price and watts.
+// none: training jobs alone have those from mfu on, services those from ttft_p99_s on, and a price
+// table gives price and watts.
 struct SweepRow {
   std::vector<std::string> values;  // by key
   std::string variant, job;
   std::optional<double> time_s, algbw_gbyte_s, busbw_gbyte_s, roofline_s, ratio, worst_mmr;
   std::optional<double> mfu, tflops_per_gpu, tokens_per_s_per_gpu, bubble;
+  std::optional<double> ttft_p99_s, tpot_p99_s, e2e_p99_s, output_tokens_per_s;
+  std::optional<double> goodput_per_s, kept, token_cost;  // of a million output tokens
   std::optional<double> price, watts;
   std::string error;  // one line; empty when it ran
   // Among the rows of the same job and work: no other is at least as good in time, price and power
@@ -65,7 +68,11 @@ void fields(Archive& ar, T& row) {
         std::pair{"ratio", &row.ratio}, std::pair{"worst_mmr", &row.worst_mmr},
         std::pair{"mfu", &row.mfu}, std::pair{"tflops_per_gpu", &row.tflops_per_gpu},
         std::pair{"tokens_per_s_per_gpu", &row.tokens_per_s_per_gpu},
-        std::pair{"bubble", &row.bubble}, std::pair{"cost", &row.price},
+        std::pair{"bubble", &row.bubble}, std::pair{"ttft_p99_s", &row.ttft_p99_s},
+        std::pair{"tpot_p99_s", &row.tpot_p99_s}, std::pair{"e2e_p99_s", &row.e2e_p99_s},
+        std::pair{"output_tokens_per_s", &row.output_tokens_per_s},
+        std::pair{"goodput_per_s", &row.goodput_per_s}, std::pair{"kept", &row.kept},
+        std::pair{"token_cost", &row.token_cost}, std::pair{"cost", &row.price},
         std::pair{"watts", &row.watts}})
     ar.if_set(name, *value);
   ar.if_set("error", row.error);
@@ -88,7 +95,13 @@ struct SweepResult {
   std::string currency;                     // of the costs; empty: no prices were asked for
 };
 
-using RunPoint = std::function<Result<model::Outcome>(const model::ScenarioFile&)>;
+// Rows without the values of the keys, and without costs.
+using RunPoint = std::function<Result<std::vector<SweepRow>>(const model::ScenarioFile&)>;
+// One for each job of each variant.
+std::vector<SweepRow> rows_of_run(const model::Outcome& outcome);
+// Each variant of a scenario with `inference:`, as `weft infer` has it: the service, then the jobs
+// beside it. Fails: as infer().
+Result<std::vector<SweepRow>> run_services(const model::ScenarioFile& file);
 using PriceVariant = std::function<Result<SweepCost>(const model::Scenario&)>;
 
 // The part of a sweep that one of several machines runs: every `of`-th point.

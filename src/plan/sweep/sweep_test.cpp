@@ -6,6 +6,7 @@
 #include "base/file.hpp"
 #include "base/rng.hpp"
 #include "base/test_folder.hpp"
+#include "plan/infer/infer.hpp"
 #include "plan/run/run.hpp"
 #include "plan/sweep/journal.hpp"
 
@@ -24,7 +25,7 @@ std::string refusal(std::string_view yaml) {
 }
 
 // One job whose time is routing.qps, so that rows tell which point they come from.
-Result<model::Outcome> fake_run(const model::ScenarioFile& file) {
+Result<std::vector<SweepRow>> fake_run(const model::ScenarioFile& file) {
   const Config* qps = file.variants[0].root.find("routing")->find("qps");
   if (qps->text == "13") return fail(Errc::value, qps->where, "unlucky");
   model::Outcome out;
@@ -35,7 +36,7 @@ Result<model::Outcome> fake_run(const model::ScenarioFile& file) {
     v.tiers.push_back({.name = "a->b", .mmr = 2.5});
     out.variants.push_back(v);
   }
-  return out;
+  return rows_of_run(out);
 }
 
 SweepResult run_sweep(const std::vector<SweepPoint>& points, std::uint32_t threads,
@@ -46,6 +47,44 @@ SweepResult run_sweep(const std::vector<SweepPoint>& points, std::uint32_t threa
 }
 
 }  // namespace
+
+TEST_CASE("a sweep of a service says what weft infer says, of each point and variant") {
+  const std::string yaml =
+      "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 1, spines: 1}\n"
+      "inference:\n  model: llama3-8b\n  gpu: h100\n  gpu_hour: 2\n  slo: {ttft: 80 ms}\n"
+      "  requests: {poisson: {rate: 10, count: 50, input: 1000, output: 20}}\n"
+      "jobs: [{name: beside, collective: all_reduce, bytes: 1 GiB, gpus: 2}]\n"
+      "sweep: {inference.replicas: [1, 2]}\n";
+  const auto points = sweep_points(scenario(yaml));
+  REQUIRE(points.has_value());
+  PointRows rows(points->size());
+  run_points(*points, run_services, {}, rows);
+  const SweepResult result = sweep_result({"inference.replicas"}, rows, "");
+  REQUIRE(result.rows.size() == 4);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto report = infer((*points)[i].scenario.variants[0]);
+    REQUIRE(report.has_value());
+    const SweepRow &service = result.rows[2 * i], &job = result.rows[2 * i + 1];
+    CHECK(service.job == "inference");
+    CHECK(service.values == std::vector<std::string>{i == 0 ? "1" : "2"});
+    CHECK(service.ttft_p99_s == report->latencies[0].ours.p99);
+    CHECK(service.tpot_p99_s == report->latencies[4].ours.p99);
+    CHECK(service.e2e_p99_s == report->latencies[5].ours.p99);
+    CHECK(service.kept == report->kept());
+    CHECK(service.token_cost == report->cost_per_million_output_tokens);
+    CHECK(!service.time_s);
+    CHECK(job.job == "beside");
+    CHECK(job.time_s.has_value());
+    CHECK(!job.ttft_p99_s);
+  }
+  CHECK(*result.rows[0].goodput_per_s < *result.rows[2].goodput_per_s);
+  CHECK(to_table(result).find("TTFT p99 ms") != std::string::npos);
+  const auto broken = sweep_points(scenario("inference: {}\nsweep: {seed: [1]}\n"));
+  REQUIRE(broken.has_value());
+  PointRows failed(1);
+  run_points(*broken, run_services, {}, failed);
+  CHECK(!failed[0]->front().error.empty());
+}
 
 TEST_CASE("points are the product of the lists, the last key fastest, in every variant") {
   const auto points = sweep_points(

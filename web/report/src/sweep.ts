@@ -20,6 +20,13 @@ interface Row {
   mfu?: Value;
   tokens_per_s_per_gpu?: Value;
   bubble?: Value;
+  ttft_p99_s?: Value;
+  tpot_p99_s?: Value;
+  e2e_p99_s?: Value;
+  output_tokens_per_s?: Value;
+  goodput_per_s?: Value;
+  kept?: Value;
+  token_cost?: Value;
   cost?: Value;
   watts?: Value;
   per_s_per_million?: Value;
@@ -49,6 +56,13 @@ const metrics: Metric[] = [
   {name: 'mfu', title: 'MFU (%)', show: format.percent, scale: 100},
   {name: 'tokens_per_s_per_gpu', title: 'Tokens/s per GPU', show: plain},
   {name: 'bubble', title: 'Bubble (%)', show: format.percent, scale: 100},
+  {name: 'goodput_per_s', title: 'Goodput (requests/s)', show: plain},
+  {name: 'ttft_p99_s', title: 'TTFT p99 (ms)', show: format.seconds, scale: 1e3},
+  {name: 'tpot_p99_s', title: 'TPOT p99 (ms)', show: format.seconds, scale: 1e3},
+  {name: 'e2e_p99_s', title: 'End to end p99 (s)', show: format.seconds},
+  {name: 'kept', title: 'Objectives kept (%)', show: format.percent, scale: 100},
+  {name: 'output_tokens_per_s', title: 'Output tokens/s', show: plain},
+  {name: 'token_cost', title: 'Cost of a million output tokens', show: plain},
   {name: 'worst_mmr', title: 'Worst max/mean load of a tier', show: plain},
   {name: 'cost', title: 'Cost', show: plain},
   {name: 'watts', title: 'Power (kW)', show: (v) => (v === null ? format.none : `${plain(v / 1e3)} kW`), scale: 1e-3},
@@ -221,6 +235,26 @@ function rowsTable(sweep: Sweep, variants: boolean) {
                  table('Rows', columns, sweep.rows.slice(0, shownRows).map(cells)));
 }
 
+// Of services: the most goodput (else the shortest TTFT), and the cheapest tokens.
+function serviceFindings(sweep: Sweep, keys: string[], variants: boolean) {
+  const works = new Map<string, Row[]>();
+  for (const row of sweep.rows) {
+    if (row.error !== undefined || typeof row.ttft_p99_s !== 'number') continue;
+    const name = [row.job ?? '', nameOf(row, sweep.work_keys ?? [], false)].filter((part) => part !== '').join(', ');
+    works.set(name, [...(works.get(name) ?? []), row]);
+  }
+  return [...works].map(([name, rows]) => {
+    const least = (of: (row: Row) => Value) =>
+      rows.reduce((a, b) => ((of(b) ?? Infinity) < (of(a) ?? Infinity) ? b : a));
+    const best = least((row) => (typeof row.goodput_per_s === 'number' ? -row.goodput_per_s : row.ttft_p99_s));
+    const cheapest = least((row) => row.token_cost);
+    const goodput = typeof best.goodput_per_s === 'number' ? `${format.number(best.goodput_per_s)} requests/s that keep their objectives, ` : '';
+    return el('li', {}, el('strong', {}, name), `: best with ${nameOf(best, keys, variants)} (${goodput}TTFT p99 ${format.seconds(best.ttft_p99_s ?? null)}).` +
+      (typeof cheapest.token_cost !== 'number' ? '' :
+        ` Cheapest tokens with ${nameOf(cheapest, keys, variants)} (${format.number(cheapest.token_cost)} for a million).`));
+  });
+}
+
 // The fastest row of each job and work, and the one with the most iterations per cost.
 function findings(sweep: Sweep, variants: boolean) {
   const works = new Map<string, Row[]>();
@@ -239,6 +273,7 @@ function findings(sweep: Sweep, variants: boolean) {
       (best === undefined ? '' : ` Most iterations per cost with ${nameOf(best, keys, variants)} ` +
         `(${format.seconds(best.time_s ?? null)}, ${cost(best)} ${sweep.currency ?? ''}).`));
   });
+  items.push(...serviceFindings(sweep, keys, variants));
   const shown = 12;
   return el('ul', {class: 'findings'}, ...items.slice(0, shown),
             items.length > shown ? el('li', {}, `${items.length - shown} more below`) : undefined);
