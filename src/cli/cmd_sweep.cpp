@@ -23,6 +23,8 @@ struct SweepArgs {
   std::string prices;  // file; empty: none
   std::string out;     // directory; empty: none
   std::string shard = "1/1";
+  std::string svg;  // file; empty: none
+  plan::SweepPlot plot;
   bool resume = false;
 };
 
@@ -67,6 +69,7 @@ Result<Prepared> prepare(const Common& common, const SweepArgs& args) {
     WEFT_TRY(out.prices, plan::load_prices(args.prices));
   }
   out.head = plan::sweep_head(out.points, prices, WEFT_VERSION);
+  WEFT_TRY_STATUS(plan::check_plot(out.head.keys, args.plot));
   out.head.currency = out.prices.currency;
   out.head.shard = out.shard.number, out.head.shards = out.shard.of;
   return out;
@@ -114,6 +117,11 @@ void print_result(const Common& common, const plan::SweepResult& result) {
   fmt::print("{}", common.json ? plan::to_json(result) : plan::to_table(result));
 }
 
+Status write_plot(const SweepArgs& args, const plan::SweepResult& result) {
+  WEFT_TRY(const std::string svg, plan::to_svg(result, args.plot));
+  return write_file(args.svg, svg);
+}
+
 int sweep_command(const Common& common, const SweepArgs& args) {
   const auto sweep = prepare(common, args);
   if (!sweep) return report(sweep.error());
@@ -130,6 +138,7 @@ int sweep_command(const Common& common, const SweepArgs& args) {
   if (!args.csv.empty()) written = write_file(args.csv, plan::to_csv(result));
   if (written && !args.out.empty() && is_whole)
     written = write_results(args.out, sweep->head, result);
+  if (written && !args.svg.empty()) written = write_plot(args, result);
   if (!written) {
     report(written.error());
     return work_failed;
@@ -168,6 +177,11 @@ void add_sweep(Commands& commands) {
       "sweep", "Run a scenario for every combination of its sweep: keys", sweep_command);
   c.add_option("scenario", args.scenario, "YAML file with sweep:")->required();
   c.add_option("--csv", args.csv, "CSV file for the rows, written as they come");
+  auto* const svg = c.add_option("--svg", args.svg, "Drawing of one column to write");
+  c.add_option("--show", args.plot.column, "Its column, as the CSV has it (time_s, mfu, ...)")
+      ->needs(svg);
+  c.add_option("--over", args.plot.key, "The key along its axis; the first one by default")
+      ->needs(svg);
   c.add_option("--prices", args.prices, "Price table: cost, power and the Pareto front");
   c.add_option("-o,--out", args.out, "Directory for the page, its data and the points so far");
   c.add_flag("--resume", args.resume, "Go on with the points in --out");

@@ -58,6 +58,36 @@ TEST_CASE("AllReduce on the fabric costs what weft perf says") {
   CHECK((on_fabric - without) / 64 == Approx(49.364e-6).epsilon(1e-4));
 }
 
+TEST_CASE("the algorithm of the replica's AllReduce") {
+  const std::string fabric =
+      "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 8, spines: 2}\n";
+  const auto decode = [&](const std::string& more) {
+    return report_of(fabric +
+                     "inference:\n  model: llama3-70b\n  gpu: h100\n"
+                     "  requests: {poisson: {rate: 1, count: 1, input: 1, output: 9}}\n"
+                     "  parallel: {tp: 16" +
+                     more + "}\n")
+        .latencies[4]
+        .ours.mean;
+  };
+  // weft perf all_reduce -n 16 -b 16K -e 16K --algorithm ring: 39.76 us a call; flat: 51.33 us.
+  CHECK(decode(", algorithm: flat") - decode(", algorithm: ring") ==
+        Approx(160 * (51.33e-6 - 39.76e-6)).epsilon(2e-3));
+  CHECK(decode("") == Approx(decode(", algorithm: auto")));
+  CHECK(decode(", algorithm: flat, up_to: 16 KiB") == Approx(decode(", algorithm: flat")));
+  CHECK(decode(", algorithm: flat, up_to: 16383 B") == Approx(decode("")));
+  const auto refused = [&](const std::string& parallel, const std::string& more) {
+    return error_of(fabric + one_request("  parallel: {tp: 16, " + parallel + "}\n" + more));
+  };
+  CHECK(refused("algorithm: rung", "")
+            .starts_with("s.yaml:6:33: the time model has no algorithm \"rung\""));
+  CHECK(refused("up_to: 1 MiB", "").find("up_to without algorithm") != std::string::npos);
+  CHECK(refused("protocol: L", "").starts_with("s.yaml:6:"));
+  CHECK(refused("algorithm: ring", "  link: {rate: 1 GB/s}\n") ==
+        "s.yaml:6:33: a stated link has a ring's bytes and one latency, whatever the algorithm; "
+        "remove the link, and give a fabric");
+}
+
 TEST_CASE("KV caches over the fabric: every rank's share through its NIC, and contention") {
   const std::string fabric =
       "fabric: {generator: ai_zone, racks: 1, hosts_per_rack: 2, gpus_per_host: 1, spines: 1}\n";

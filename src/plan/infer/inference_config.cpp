@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/json_line.hpp"
 #include "model/generate/generator.hpp"
+#include "workload/collective/timing.hpp"
 #include "workload/parallel/gpu.hpp"
 #include "workload/parallel/model_spec.hpp"
 #include "workload/serving/roofline.hpp"
@@ -94,6 +95,10 @@ class Section {
     read_requests_key();
     read_objectives(out);
     if (reader_.has("gpu_hour")) out.gpu_hour = reader_.number("gpu_hour", std::nullopt, 0, 1e6);
+    if (out.link && (out.all_reduce.algorithm != "auto" || out.all_reduce.protocol))
+      reader_.error(Errc::unsupported, out.all_reduce_where,
+                    "a stated link has a ring's bytes and one latency, whatever the algorithm",
+                    "remove the link, and give a fabric");
     reader_.child("run");  // laid under the section before
     reader_.finish();
   }
@@ -194,6 +199,24 @@ class Section {
     Reader reader(*value, "inference.parallel", errors_);
     out.tp = small(reader, "tp", 1, 1, 1024);
     out.cluster.limits.stages = small(reader, "pp", 1, 1, 128);
+    out.all_reduce.algorithm = reader.text("algorithm", "auto");
+    out.all_reduce_where = reader.where("algorithm");
+    if (reader.has("protocol")) {
+      const std::string name = reader.text("protocol", std::nullopt);
+      auto protocol = parse_protocol(name);
+      if (protocol) {
+        out.all_reduce.protocol = *protocol;
+      } else {
+        protocol.error().where = reader.where("protocol");
+        reader.error(protocol.error());
+      }
+    }
+    if (reader.has("up_to")) {
+      out.all_reduce_up_to = reader.bytes("up_to", std::nullopt);
+      if (out.all_reduce.algorithm == "auto" && !out.all_reduce.protocol)
+        reader.error(Errc::value, reader.where("up_to"), "up_to without algorithm or protocol",
+                     "say what AllReduces up to this size use, e.g. algorithm: flat");
+    }
     const std::uint32_t ep = small(reader, "ep", 1, 1, 1024);
     if (ep != 1 && ep != out.tp)
       reader.error(Errc::unsupported, reader.where("ep"),

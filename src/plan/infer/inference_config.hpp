@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
+#include "workload/collective/tuner.hpp"
 #include "workload/serving/cluster.hpp"
 #include "workload/serving/profile.hpp"
 #include "workload/serving/requests.hpp"
@@ -31,6 +32,9 @@ struct InferenceConfig {
   workload::KernelProfile profile;
   bool is_roofline = false;
   std::uint32_t tp = 1;
+  workload::TunerRules all_reduce;        // of a replica's ranks
+  std::optional<Bytes> all_reduce_up_to;  // larger ones are the tuner's
+  Where all_reduce_where;
   workload::Cluster cluster;  // without its links
   std::optional<StatedLink> link, kv_link;
   workload::RequestTrace trace;

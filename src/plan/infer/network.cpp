@@ -111,8 +111,15 @@ class OnFabric {
     for (std::uint32_t tokens = 1; tokens < seconds.size(); ++tokens) {
       const double bytes = hop_bytes(config_, tokens);
       if (machine) {
-        WEFT_TRY(const PlannedCall call, plan_call(*machine, Op::all_reduce, bytes, {}));
-        seconds[tokens] += 2.0 * config_.model.layers * call.cost.seconds();
+        const bool is_tuned = config_.all_reduce_up_to &&
+                              bytes > static_cast<double>(config_.all_reduce_up_to->count);
+        auto call = plan_call(*machine, Op::all_reduce, bytes,
+                              is_tuned ? TunerRules{} : config_.all_reduce);
+        if (!call) {
+          call.error().where = config_.all_reduce_where;
+          return std::unexpected(call.error());
+        }
+        seconds[tokens] += 2.0 * config_.model.layers * call->cost.seconds();
       }
       if (limits.stages > 1)
         seconds[tokens] += (limits.stages - 1) * (hop_latency + bytes / config_.tp / hop_rate);

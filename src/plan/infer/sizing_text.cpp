@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/json_text.hpp"
-#include "base/markup.hpp"
+#include "base/line_plot.hpp"
 #include "base/text.hpp"
 #include "plan/infer/sizing.hpp"
 
@@ -69,65 +68,6 @@ std::string answer_text(const Sizing& sizing) {
   out += fmt::format(" on {} GPUs keep the objectives, {:.1f} % busy\n", best.report.gpus,
                      100 * best.report.busy);
   return out + objective_lines(best.report.objectives);
-}
-
-constexpr double width = 760, height = 420, left = 60, right = 20, top = 30, bottom = 60;
-constexpr std::array colours{"#1565c0", "#e65100", "#2e7d32", "#6a1b9a", "#ad1457", "#00838f"};
-
-struct Axes {
-  double x_most = 1, y_most = 1;
-  double x(double rate) const { return left + (width - left - right) * rate / x_most; }
-  double y(double rate) const { return height - bottom - (height - top - bottom) * rate / y_most; }
-};
-
-// 1, 2 or 5 times a power of ten: about five of them in `most`.
-double tick_of(double most) {
-  const double raw = most / 5, power = std::pow(10, std::floor(std::log10(raw)));
-  for (const double step : {1.0, 2.0, 5.0})
-    if (raw <= step * power) return step * power;
-  return 10 * power;
-}
-
-std::string axes_svg(const Axes& axes) {
-  std::string out;
-  const double x_tick = tick_of(axes.x_most), y_tick = tick_of(axes.y_most);
-  for (double at = 0; at <= axes.x_most * 1.0001; at += x_tick)
-    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:g}</text>\n",
-                       axes.x(at), height - bottom + 18, at);
-  for (double at = 0; at <= axes.y_most * 1.0001; at += y_tick)
-    out += fmt::format(
-        "<path class=\"g\" d=\"M{:.1f},{:.1f}H{:.1f}\"/><text x=\"{:.1f}\" y=\"{:.1f}\" "
-        "text-anchor=\"end\">{:g}</text>\n",
-        left, axes.y(at), width - right, left - 6, axes.y(at) + 4, at);
-  out += fmt::format(
-      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">requests/s asked for</text>\n"
-      "<text x=\"{}\" y=\"{}\">requests/s that keep their objectives</text>\n",
-      (left + width - right) / 2, height - bottom + 38, left, top - 12);
-  const double diagonal = std::min(axes.x_most, axes.y_most);
-  return out + fmt::format("<path class=\"i\" d=\"M{:.1f},{:.1f}L{:.1f},{:.1f}\"/>\n", axes.x(0),
-                           axes.y(0), axes.x(diagonal), axes.y(diagonal));
-}
-
-std::string curve_svg(const GoodputCurve& curve, const Axes& axes, std::size_t index) {
-  const char* const colour = colours[index % colours.size()];
-  std::string line, dots;
-  for (const CurvePoint& point : curve.points) {
-    line += fmt::format("{}{:.1f},{:.1f}", line.empty() ? "M" : "L", axes.x(point.rate_per_s),
-                        axes.y(point.goodput_per_s));
-    dots += fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" stroke=\"{}\" fill=\"{}\"><title>{:.3g}/s "
-        "asked for, {:.3g}/s kept, {:.1f} %</title></circle>\n",
-        axes.x(point.rate_per_s), axes.y(point.goodput_per_s), colour,
-        point.holds ? colour : "none", point.rate_per_s, point.goodput_per_s, 100 * point.kept);
-  }
-  const double name_y = height - 10, name_x = left + 160 * static_cast<double>(index);
-  return fmt::format(
-      "<path fill=\"none\" stroke=\"{0}\" stroke-width=\"1.6\" d=\"{1}\"/>\n{2}<circle "
-      "cx=\"{3:.0f}\" cy=\"{4:.0f}\" r=\"4\" fill=\"{0}\"/><text x=\"{5:.0f}\" "
-      "y=\"{6:.0f}\">{7}</text>\n",
-      colour, line, dots, name_x, name_y - 4, name_x + 9, name_y,
-      escape_markup(fmt::format("{}: {:.3g}/s", curve.name.empty() ? "capacity" : curve.name,
-                                curve.capacity_per_s)));
 }
 
 }  // namespace
@@ -218,21 +158,23 @@ std::string to_json(const GoodputCurve& curve) {
 }
 
 std::string to_svg(const std::vector<GoodputCurve>& curves) {
-  Axes axes{0, 0};
-  for (const GoodputCurve& curve : curves)
-    for (const CurvePoint& point : curve.points) {
-      axes.x_most = std::max(axes.x_most, point.rate_per_s);
-      axes.y_most = std::max(axes.y_most, point.goodput_per_s);
-    }
-  if (axes.y_most == 0) axes.y_most = axes.x_most;
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\">\n"
-      "<style>svg{{background:#fff}}text{{font:12px sans-serif;fill:#222}}"
-      ".g{{stroke:#ddd}}.i{{stroke:#999;stroke-dasharray:4 4}}</style>\n",
-      width, height);
-  out += axes_svg(axes);
-  for (std::size_t i = 0; i < curves.size(); ++i) out += curve_svg(curves[i], axes, i);
-  return out + "</svg>\n";
+  LinePlot plot{.x_title = "requests/s asked for",
+                .y_title = "requests/s that keep their objectives",
+                .lines = {},
+                .diagonal = true};
+  for (const GoodputCurve& curve : curves) {
+    LinePlot::Line& line = plot.lines.emplace_back();
+    line.name = fmt::format("{}: {:.3g}/s", curve.name.empty() ? "capacity" : curve.name,
+                            curve.capacity_per_s);
+    for (const CurvePoint& point : curve.points)
+      line.points.push_back(
+          {.x = point.rate_per_s,
+           .y = point.goodput_per_s,
+           .filled = point.holds,
+           .title = fmt::format("{:.3g}/s asked for, {:.3g}/s kept, {:.1f} %", point.rate_per_s,
+                                point.goodput_per_s, 100 * point.kept)});
+  }
+  return to_svg(plot);
 }
 
 }  // namespace weft::plan

@@ -4,8 +4,11 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "base/csv.hpp"
+#include "base/line_plot.hpp"
+#include "base/text.hpp"
 #include "plan/sweep/sweep.hpp"
 
 namespace weft::plan {
@@ -68,17 +71,147 @@ const char* front_text(const SweepRow& row) {
   return row.is_best ? "best" : row.on_front ? "front" : "";
 }
 
+// "4", "16" -> 4, 16; also with one unit behind all of them.
+struct Numbers {
+  std::vector<double> values;
+  std::string unit;
+};
+std::optional<Numbers> numbers_of(const std::vector<std::string>& values) {
+  Numbers out;
+  for (const std::string& value : values) {
+    const std::size_t digits = std::min(value.size(), value.find_first_not_of("0123456789."));
+    const auto number = parse_number({std::string_view(value).substr(0, digits), {}});
+    const std::string_view unit = trim(std::string_view(value).substr(digits));
+    if (!number || (!out.values.empty() && unit != out.unit)) return std::nullopt;
+    out.unit = unit;
+    out.values.push_back(*number);
+  }
+  return out;
+}
+
+bool spans_decades(const std::vector<double>& values) {
+  const auto [least, most] = std::ranges::minmax(values);
+  return least > 0 && most / least > 20;
+}
+
+const Column* named_column(std::string_view name) {
+  return std::ranges::find(columns, name, [](const Column& c) { return std::string_view(c.name); });
+}
+
+// The column that is drawn: one that some row has.
+Result<const Column*> plotted(const SweepResult& result, std::string_view given) {
+  const auto has_value = [&](std::string_view name) {
+    const Column* const column = named_column(name);
+    return std::ranges::any_of(result.rows,
+                               [&](const SweepRow& row) { return column->value(row).has_value(); });
+  };
+  if (!given.empty() && has_value(given)) return named_column(given);
+  if (!given.empty())
+    return fail(Errc::value, {"--show", 0, 0}, fmt::format("no row has a value of {}", given),
+                "choose a column of the table");
+  for (const std::string_view name : {"goodput_per_s", "ttft_p99_s", "time_s"})
+    if (has_value(name)) return named_column(name);
+  return fail(Errc::value, {"--svg", 0, 0}, "no row has a value to draw", "see its errors");
+}
+
+// "channels" of "transport.cts.channels", where no other key ends alike.
+std::string_view short_key(const std::vector<std::string>& keys, std::size_t k) {
+  const std::string_view own = split(keys[k], '.').back();
+  for (std::size_t other = 0; other < keys.size(); ++other)
+    if (other != k && split(keys[other], '.').back() == own) return keys[k];
+  return own;
+}
+
+std::string line_name(const SweepResult& result, const SweepRow& row, std::size_t without,
+                      bool variants, bool jobs) {
+  std::vector<std::string> parts;
+  if (variants) parts.push_back(row.variant);
+  if (jobs) parts.push_back(row.job);
+  for (std::size_t k = 0; k < result.keys.size(); ++k)
+    if (k != without)
+      parts.push_back(fmt::format("{} {}", short_key(result.keys, k), row.values[k]));
+  return parts.empty() ? row.job : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// Whether rows with a value have several of these.
+bool differ(const std::vector<const SweepRow*>& rows, std::string SweepRow::* name) {
+  return std::ranges::any_of(rows, [&](const SweepRow* r) { return r->*name != rows[0]->*name; });
+}
+
 }  // namespace
+
+Status check_plot(const std::vector<std::string>& keys, const SweepPlot& plot) {
+  const auto names = columns | std::views::transform(&Column::name);
+  if (!plot.column.empty() && named_column(plot.column) == columns.end())
+    return fail(Errc::unknown, {"--show", 0, 0},
+                fmt::format("no column is called {}", quote(plot.column)),
+                fmt::format("choose one of: {}", fmt::join(names, ", ")));
+  if (!plot.key.empty() && std::ranges::find(keys, plot.key) == keys.end())
+    return fail(Errc::unknown, {"--over", 0, 0}, fmt::format("{} is not swept", quote(plot.key)),
+                fmt::format("the keys are {}", fmt::join(keys, ", ")));
+  return {};
+}
+
+Result<std::string> to_svg(const SweepResult& result, const SweepPlot& plot) {
+  WEFT_TRY_STATUS(check_plot(result.keys, plot));
+  WEFT_TRY(const Column* const column, plotted(result, plot.column));
+  const std::size_t key = plot.key.empty()
+                              ? 0
+                              : static_cast<std::size_t>(std::ranges::find(result.keys, plot.key) -
+                                                         result.keys.begin());
+  std::vector<const SweepRow*> rows;
+  std::vector<std::string> values;
+  for (const SweepRow& row : result.rows) {
+    if (!row.error.empty() || !column->value(row)) continue;
+    rows.push_back(&row);
+    if (std::ranges::find(values, row.values[key]) == values.end())
+      values.push_back(row.values[key]);
+  }
+  const auto numbers = numbers_of(values);
+  const std::string_view title = *column->head != '\0' ? column->head : column->name;
+  LinePlot out{.x_title = result.keys[key], .y_title = std::string(title), .lines = {}};
+  if (!numbers) {
+    out.places = values;
+  } else {
+    out.log_x = spans_decades(numbers->values);
+    if (!numbers->unit.empty()) out.x_title += ", " + numbers->unit;
+  }
+  const bool variants = differ(rows, &SweepRow::variant), jobs = differ(rows, &SweepRow::job);
+  for (const SweepRow* row : rows) {
+    const std::string name = line_name(result, *row, key, variants, jobs);
+    auto line = std::ranges::find(out.lines, name, &LinePlot::Line::name);
+    if (line == out.lines.end()) line = out.lines.insert(line, {name, {}});
+    const auto at =
+        static_cast<std::size_t>(std::ranges::find(values, row->values[key]) - values.begin());
+    const double y = *column->value(*row) * column->scale;
+    line->points.push_back(
+        {.x = numbers ? numbers->values[at] : static_cast<double>(at),
+         .y = y,
+         .title = fmt::format("{} {}: {:.4g}", result.keys[key], values[at], y)});
+  }
+  std::vector<double> drawn;
+  for (LinePlot::Line& line : out.lines) {
+    if (numbers) std::ranges::stable_sort(line.points, {}, &LinePlot::Point::x);
+    for (const LinePlot::Point& point : line.points) drawn.push_back(point.y);
+  }
+  out.log_y = spans_decades(drawn);
+  return to_svg(out);
+}
 
 std::string to_table(const SweepResult& result) {
   using enum Table::Align;
   const bool priced = !result.currency.empty();
   const bool training = std::ranges::any_of(result.rows, is_training);
   const bool serving = std::ranges::any_of(result.rows, is_serving);
+  const auto has_value = [&](const Column& column) {
+    return std::ranges::any_of(result.rows,
+                               [&](const SweepRow& row) { return column.value(row).has_value(); });
+  };
   const bool jobs = !serving || !std::ranges::all_of(result.rows, is_serving);
   const auto has = [&](const Column& column) {
     return (column.shown == Shown::jobs && jobs) || (column.shown == Shown::training && training) ||
-           (column.shown == Shown::serving && serving) || (column.shown == Shown::priced && priced);
+           (column.shown == Shown::serving && has_value(column)) ||
+           (column.shown == Shown::priced && priced);
   };
   std::vector<Table::Head> heads;
   for (const std::string& key : result.keys) heads.push_back({key, right});

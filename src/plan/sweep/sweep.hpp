@@ -137,6 +137,17 @@ SweepResult sweep_result(std::vector<std::string> keys, const PointRows& rows,
 std::string to_table(const SweepResult& result);
 std::string to_csv(const SweepResult& result);
 std::string to_json(const SweepResult& result);
+// What is drawn: the column of that name in the CSV, over the values of that key. Empty: goodput,
+// or TTFT, of services and the time of jobs; the first key.
+struct SweepPlot {
+  std::string column, key;
+};
+// Fails: Errc::unknown on a name that is no column or no key of the sweep.
+Status check_plot(const std::vector<std::string>& keys, const SweepPlot& plot);
+// A line for each combination of the other keys, the variants and the jobs that have the column;
+// rows that failed are left out. Numbers with one unit are at their place, others side by side.
+// Fails: as check_plot(); Errc::value where no row has a value.
+Result<std::string> to_svg(const SweepResult& result, const SweepPlot& plot);
 // The first line of to_csv() and one of the others; the front stands in it once it is known.
 std::string csv_head(const std::vector<std::string>& keys, bool priced);
 std::string csv_row(const SweepRow& row, bool priced);

@@ -79,6 +79,17 @@ TEST_CASE("a sweep of a service says what weft infer says, of each point and var
   }
   CHECK(*result.rows[0].goodput_per_s < *result.rows[2].goodput_per_s);
   CHECK(to_table(result).find("TTFT p99 ms") != std::string::npos);
+  const auto svg = to_svg(result, {.column = "time_s", .key = ""});
+  REQUIRE(svg.has_value());
+  CHECK(svg->find(">inference.replicas</text>") != std::string::npos);
+  CHECK(svg->find(">beside</text>") != std::string::npos);
+  CHECK(svg->find(">inference</text>") == std::string::npos);
+  const auto refused = [&](const SweepPlot& plot) { return to_svg(result, plot).error().text(); };
+  CHECK(refused({.column = "time", .key = ""})
+            .starts_with("--show: no column is called \"time\"; choose one of: time_s, "));
+  CHECK(refused({.column = "mfu", .key = ""}).starts_with("--show: no row has a value of mfu"));
+  CHECK(refused({.column = "", .key = "seed"}) ==
+        "--over: \"seed\" is not swept; the keys are inference.replicas");
   const auto broken = sweep_points(scenario("inference: {}\nsweep: {seed: [1]}\n"));
   REQUIRE(broken.has_value());
   PointRows failed(1);
