@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <filesystem>
 
 #include "base/file.hpp"
 #include "base/json_text.hpp"
@@ -9,12 +10,13 @@
 #include "cli/commands.hpp"
 #include "plan/infer/infer.hpp"
 #include "plan/infer/sizing.hpp"
+#include "plan/report/report.hpp"
 
 namespace weft::cli {
 namespace {
 
 struct InferArgs {
-  std::string scenario, profile, run, requests, svg;
+  std::string scenario, profile, run, requests, svg, page;
   bool size = false, curve = false;
 };
 
@@ -39,23 +41,45 @@ Result<model::ScenarioFile> read_infer_scenario(const Common& common, const Infe
   return file;
 }
 
-// One text or document for each variant.
 template <class Answer>
-void print_variants(const Common& common, const std::vector<std::pair<std::string, Answer>>& all) {
-  if (common.json) {
-    JsonObject variants;
-    for (const auto& [name, answer] : all) variants.add(name, JsonText{plan::to_json(answer)});
-    fmt::print("{}\n", JsonObject().add("variants", variants).text());
-    return;
-  }
+using Variants = std::vector<std::pair<std::string, Answer>>;
+
+// One document, or the tables under each other.
+template <class Answer>
+std::string json_of(const Variants<Answer>& all) {
+  JsonObject variants;
+  for (const auto& [name, answer] : all) variants.add(name, JsonText{plan::to_json(answer)});
+  return JsonObject().add("variants", variants).text();
+}
+template <class Answer>
+std::string table_of(const Variants<Answer>& all) {
+  std::string out;
   for (const auto& [name, answer] : all) {
-    if (all.size() > 1) fmt::print("{}# {}\n", name == all.front().first ? "" : "\n", name);
-    fmt::print("{}", plan::to_table(answer));
+    if (all.size() > 1) out += fmt::format("{}# {}\n", name == all.front().first ? "" : "\n", name);
+    out += plan::to_table(answer);
   }
+  return out;
+}
+template <class Answer>
+void print_variants(const Common& common, const Variants<Answer>& all) {
+  fmt::print("{}", common.json ? json_of(all) + "\n" : table_of(all));
+}
+
+// `data`: what the page draws, by the id of its element.
+template <class Answer>
+Status write_page(const InferArgs& args, const Variants<Answer>& all,
+                  std::vector<std::pair<std::string, std::string>> data) {
+  if (args.page.empty()) return {};
+  const std::string title =
+      args.scenario.empty() ? "requests" : std::filesystem::path(args.scenario).stem().string();
+  return write_file(
+      args.page,
+      plan::report::page_text(
+          {.title = title, .command = "infer", .table = table_of(all), .data = std::move(data)}));
 }
 
 Status run_sizes(const Common& common, const model::ScenarioFile& file) {
-  std::vector<std::pair<std::string, plan::Sizing>> answers;
+  Variants<plan::Sizing> answers;
   for (const model::Scenario& scenario : file.variants) {
     WEFT_TRY(plan::Sizing sizing, plan::size_replicas(scenario));
     answers.emplace_back(scenario.name, std::move(sizing));
@@ -65,13 +89,14 @@ Status run_sizes(const Common& common, const model::ScenarioFile& file) {
 }
 
 Status run_curves(const Common& common, const InferArgs& args, const model::ScenarioFile& file) {
-  std::vector<std::pair<std::string, plan::GoodputCurve>> answers;
+  Variants<plan::GoodputCurve> answers;
   std::vector<plan::GoodputCurve> curves;
   for (const model::Scenario& scenario : file.variants) {
     WEFT_TRY(curves.emplace_back(), plan::goodput_curve(scenario));
     answers.emplace_back(scenario.name, curves.back());
   }
   if (!args.svg.empty()) WEFT_TRY_STATUS(write_file(args.svg, plan::to_svg(curves)));
+  WEFT_TRY_STATUS(write_page(args, answers, {{"infer-curves", json_of(answers)}}));
   print_variants(common, answers);
   return {};
 }
@@ -80,7 +105,7 @@ Status run_infer(const Common& common, const InferArgs& args) {
   WEFT_TRY(const model::ScenarioFile file, read_infer_scenario(common, args));
   if (args.size) return run_sizes(common, file);
   if (args.curve) return run_curves(common, args, file);
-  std::vector<std::pair<std::string, plan::InferReport>> reports;
+  Variants<plan::InferReport> reports;
   for (const model::Scenario& scenario : file.variants) {
     WEFT_TRY(plan::InferReport report, plan::infer(scenario));
     reports.emplace_back(scenario.name, std::move(report));
@@ -89,6 +114,12 @@ Status run_infer(const Common& common, const InferArgs& args) {
     for (const auto& [name, report] : reports)
       for (const std::string& note : report.notes)
         fmt::print(stderr, "weft: note: {}{}\n", reports.size() > 1 ? name + ": " : "", note);
+  JsonObject quantiles;
+  for (const auto& [name, report] : reports)
+    quantiles.add(name, JsonText{plan::quantiles_json(report)});
+  WEFT_TRY_STATUS(write_page(
+      args, reports,
+      {{"infer-data", json_of(reports)}, {"infer-quantiles", std::move(quantiles).text()}}));
   print_variants(common, reports);
   return {};
 }
@@ -106,6 +137,8 @@ void add_infer(Commands& commands) {
   auto* const curve = c.add_flag("--curve", args.curve, "Goodput against the rate of requests");
   curve->excludes(size);
   c.add_option("--svg", args.svg, "Drawing of the curve to write")->needs(curve);
+  c.add_option("--page", args.page, "HTML file: distributions and objectives, or the curve")
+      ->excludes(size);
 }
 
 }  // namespace weft::cli

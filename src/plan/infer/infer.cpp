@@ -18,7 +18,10 @@ Spread spread_of(std::vector<double> values) {
   std::ranges::sort(values);
   const auto rank = [&](std::size_t percent) { return values[values.size() * percent / 100]; };
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  return {sum / static_cast<double>(values.size()), rank(50), rank(90), rank(99)};
+  Spread out{sum / static_cast<double>(values.size()), rank(50), rank(90), rank(99), {}};
+  for (std::size_t percent = 0; percent < 100; ++percent) out.quantiles.push_back(rank(percent));
+  out.quantiles.push_back(values.back());
+  return out;
 }
 
 template <class Of>

@@ -16,6 +16,7 @@ namespace weft::plan {
 // Seconds. A percentile is the value of that rank, rounded down.
 struct Spread {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
+  std::vector<double> quantiles;  // of 0 %, 1 %, ... 100 %; none without requests
 };
 
 struct Latency {
@@ -77,5 +78,7 @@ std::string to_table(const InferReport& report);
 std::string objective_lines(const std::vector<Attainment>& objectives);
 // Seconds, bytes, tokens; keys in a fixed order.
 std::string to_json(const InferReport& report);
+// {"ttft": [101 values], ...} in seconds, for distributions.
+std::string quantiles_json(const InferReport& report);
 
 }  // namespace weft::plan

@@ -167,4 +167,14 @@ std::string to_json(const InferReport& report) {
   return out.text();
 }
 
+std::string quantiles_json(const InferReport& report) {
+  JsonObject out;
+  for (const Latency& one : report.latencies) {
+    JsonList values;
+    for (const double value : one.ours.quantiles) values.add(value, digits(5));
+    out.add(one.name, values);
+  }
+  return out.text();
+}
+
 }  // namespace weft::plan

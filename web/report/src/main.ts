@@ -1,4 +1,4 @@
-// Builds the page from what is embedded in it: a run's report or a sweep. Nothing is fetched.
+// Builds the page from what is embedded in it: a run's report, a sweep, failures or a service. Nothing is fetched.
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
 import {bandwidth} from './bandwidth';
@@ -8,6 +8,7 @@ import {Detail} from './detail';
 import {el} from './dom';
 import {failuresPage, type Failures} from './failures';
 import * as format from './format';
+import {curvesPage, inferPage, type Curves, type Quantiles, type Service} from './infer';
 import {overview} from './overview';
 import {sweepPage, type Sweep} from './sweep';
 import {numbers, scenarios} from './tables';
@@ -86,6 +87,10 @@ function runPage(page: HTMLElement) {
 const page = document.getElementById('report');
 const sweep = embedded('sweep-data') as Sweep | null;
 const failures = embedded('failures-data') as Failures | null;
+const service = embedded('infer-data') as Service | null;
+const curves = embedded('infer-curves') as Curves | null;
 if (page !== null && sweep !== null) sweepPage(page, sweep);
 else if (page !== null && failures !== null) failuresPage(page, failures);
+else if (page !== null && service !== null) inferPage(page, service, embedded('infer-quantiles') as Quantiles);
+else if (page !== null && curves !== null) curvesPage(page, curves);
 else if (page !== null) runPage(page);
