@@ -144,7 +144,7 @@ plan::SweepResult sweep(const py::object& source, const py::dict& set,
     const auto run_point = [](const model::ScenarioFile& point) {
       return plan::run_scenario(point, {.command = "weft.sweep()"});
     };
-    plan::run_points(points, run_point, options, rows);
+    plan::run_points(points, plan::run_or_serve(run_point), options, rows);
   }
   if (interrupted) throw py::error_already_set();
   std::vector<std::string> keys;

@@ -18,6 +18,7 @@
 #include "plan/place/job_list.hpp"
 #include "plan/place/place_job.hpp"
 #include "plan/place/rank_file.hpp"
+#include "plan/report/report.hpp"
 #include "plan/run/training.hpp"
 #include "workload/parallel/step_cost.hpp"
 
@@ -28,7 +29,8 @@ using namespace plan::place;
 using Within = HostRequest::Within;
 
 struct PlaceArgs {
-  std::string fabric, jobs, free, exclude, within, spread, feeds, order, model, gpu, rankfile, svg;
+  std::string fabric, jobs, free, exclude, within, spread, feeds, order, model, gpu, rankfile, svg,
+      page;
   std::vector<std::string> busy;
   std::uint64_t gpus = 0, batch = 0;
   std::string out = "-";
@@ -196,20 +198,68 @@ JsonList zones_json(const Ground& ground, std::span<const HostChoice::Share> zon
   return out;
 }
 
+JsonObject order_json(const JobPlacement::Order& order) {
+  return JsonObject()
+      .add("zone_bytes", order.cost)
+      .add("zone_bytes_bound", order.bound)
+      .add("gap_bytes", order.gap())
+      .add("best_plain_bytes", order.plain_cost)
+      .add("best_plain", order.plain_name)
+      .add("rack_bytes", order.rack_cost);
+}
+
 std::string placement_json(const Ground& ground, const JobPlacement& placed) {
   std::vector<std::string> hosts;
   for (const std::uint32_t host : placed.hosts) hosts.push_back(ground.names.name(host));
   JsonObject out;
   out.add("hosts", hosts).add("zones", zones_json(ground, placed.zones)).add("why", placed.why);
-  if (placed.order)
-    out.add("order", JsonObject()
-                         .add("zone_bytes", placed.order->cost)
-                         .add("zone_bytes_bound", placed.order->bound)
-                         .add("gap_bytes", placed.order->gap())
-                         .add("best_plain_bytes", placed.order->plain_cost)
-                         .add("best_plain", placed.order->plain_name)
-                         .add("rack_bytes", placed.order->rack_cost));
+  if (placed.order) out.add("order", order_json(*placed.order));
   return std::move(out).text();
+}
+
+// All hosts, and those of the job in the order of its ranks.
+std::string page_json(const Ground& ground, const JobPlacement& placed) {
+  JsonList hosts;
+  std::vector<std::string> zones;
+  for (std::uint32_t zone = 0; zone < ground.free.zone_count(); ++zone)
+    zones.push_back(ground.free.zone_name(zone));
+  for (std::uint32_t host = 0; host < ground.free.host_count(); ++host) {
+    const std::uint32_t owner = ground.owners.of[host];
+    hosts.add(JsonObject()
+                  .add("name", ground.names.name(host))
+                  .add("zone", ground.free.zone_of(host))
+                  .add("rack", ground.free.rack_of(host))
+                  .add("owner",
+                       owner == plan::HostOwners::free ? std::optional<std::uint32_t>() : owner));
+  }
+  std::optional<JsonObject> bytes;
+  if (placed.order) bytes = order_json(*placed.order);
+  return JsonObject()
+      .add("hosts", hosts)
+      .add("zones", zones)
+      .add("owners", ground.owners.names)
+      .add("order", placed.hosts)
+      .add("gpus_per_host", ground.gpus_per_host)
+      .add("why", placed.why)
+      .add("bytes", bytes)
+      .text();
+}
+
+Status write_drawings(Ground& ground, const PlaceArgs& args, const JobPlacement& placed) {
+  if (args.svg.empty() && args.page.empty()) return {};
+  ground.set_owner("the job", placed.hosts);
+  const std::string title =
+      fmt::format("{} hosts: {}", placed.hosts.size(), zones_text(ground, placed.zones));
+  if (!args.svg.empty()) {
+    const auto map = plan::fabric_map(ground.fabric, {}, ground.owners);
+    WEFT_TRY_STATUS(write_file(args.svg, plan::to_svg(map, title)));
+  }
+  if (args.page.empty()) return {};
+  return write_file(args.page,
+                    plan::report::page_text({.title = title,
+                                             .command = "place",
+                                             .table = host_list(ground, placed.hosts),
+                                             .data = {{"place-data", page_json(ground, placed)}}}));
 }
 
 Status place_one(Ground& ground, const Common& common, const PlaceArgs& args) {
@@ -219,13 +269,7 @@ Status place_one(Ground& ground, const Common& common, const PlaceArgs& args) {
   WEFT_TRY(const JobPlacement placed,
            place_job(ground.free, ground.request, grid ? &*grid : nullptr,
                      Rng(common.seed.value_or(1)).stream("place")));
-  if (!args.svg.empty()) {
-    ground.set_owner("the job", placed.hosts);
-    const auto map = plan::fabric_map(ground.fabric, {}, ground.owners);
-    const std::string title =
-        fmt::format("{} hosts: {}", placed.hosts.size(), zones_text(ground, placed.zones));
-    WEFT_TRY_STATUS(write_file(args.svg, plan::to_svg(map, title)));
-  }
+  WEFT_TRY_STATUS(write_drawings(ground, args, placed));
   if (!args.rankfile.empty()) {
     std::vector<std::string> hosts;
     for (const std::uint32_t host : placed.hosts) hosts.push_back(ground.names.name(host));
@@ -317,7 +361,8 @@ Status place_command(const Common& common, const PlaceArgs& args) {
                 fmt::format("unknown format {}{}", quote(args.rankfile),
                             did_you_mean(args.rankfile, formats)),
                 fmt::format("choose one of: {}", fmt::join(formats, ", ")));
-  if (!args.jobs.empty() && (!args.rankfile.empty() || !args.order.empty() || !args.svg.empty()))
+  if (!args.jobs.empty() &&
+      (!args.rankfile.empty() || !args.order.empty() || !args.svg.empty() || !args.page.empty()))
     return fail(Errc::unsupported, option("--jobs"), "a list of jobs has no rank order, no drawing",
                 "place one job with --gpus, --model and --order");
   WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
@@ -372,6 +417,7 @@ void add_place(Commands& commands) {
   c.add_option("--rankfile", args.rankfile, "Write the order for slurm, openmpi or pytorch");
   c.add_option("-o,--out", args.out, "File for it; - for standard output");
   c.add_option("--svg", args.svg, "File: draw the fabric, hosts coloured by job");
+  c.add_option("--page", args.page, "HTML file: hosts by rank and zone, the fabric by owner");
   c.add_flag("--explain", args.explain, "With --jobs: the reasons of every choice");
 }
 

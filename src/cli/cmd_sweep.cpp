@@ -103,12 +103,9 @@ Status run_missing(const Common& common, const SweepArgs& args, const Prepared& 
     options.price = [&](const model::Scenario& variant) {
       return plan::cost_of(variant.section("fabric"), sweep.prices);
     };
-  const auto run = [&](const model::ScenarioFile& point) -> Result<std::vector<plan::SweepRow>> {
-    if (point.variants.front().section("inference").kind != Config::Kind::null)
-      return plan::run_services(point);
-    WEFT_TRY(const model::Outcome outcome, plan::run_scenario(point, {.command = common.command}));
-    return plan::rows_of_run(outcome);
-  };
+  const plan::RunPoint run = plan::run_or_serve([&](const model::ScenarioFile& point) {
+    return plan::run_scenario(point, {.command = common.command});
+  });
   plan::run_points(sweep.points, run, options, rows);
   return journal ? journal->status() : Status{};
 }

@@ -205,6 +205,15 @@ Result<std::vector<SweepRow>> run_services(const model::ScenarioFile& file) {
   return rows;
 }
 
+RunPoint run_or_serve(std::function<Result<model::Outcome>(const model::ScenarioFile&)> run) {
+  return [run = std::move(run)](const model::ScenarioFile& file) -> Result<std::vector<SweepRow>> {
+    if (file.variants.front().section("inference").kind != Config::Kind::null)
+      return run_services(file);
+    WEFT_TRY(const model::Outcome outcome, run(file));
+    return rows_of_run(outcome);
+  };
+}
+
 bool changes_work(std::string_view key) {
   const std::vector<std::string_view> parts = split(key, '.');
   if (parts.front() == "seed" || key.starts_with("inference.requests")) return true;

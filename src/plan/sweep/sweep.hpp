@@ -102,6 +102,8 @@ std::vector<SweepRow> rows_of_run(const model::Outcome& outcome);
 // Each variant of a scenario with `inference:`, as `weft infer` has it: the service, then the jobs
 // beside it. Fails: as infer().
 Result<std::vector<SweepRow>> run_services(const model::ScenarioFile& file);
+// Serves scenarios with `inference:`, and has the others run.
+RunPoint run_or_serve(std::function<Result<model::Outcome>(const model::ScenarioFile&)> run);
 using PriceVariant = std::function<Result<SweepCost>(const model::Scenario&)>;
 
 // The part of a sweep that one of several machines runs: every `of`-th point.

@@ -53,9 +53,9 @@ function bar(row: Row, scale: number) {
               : {class: 'value', title: format.unfinished(stopped)}, text));
 }
 
-export function axis(title: string, marks: number[], max: number) {
+export function axis(title: string, marks: number[], max: number, name = (value: number) => String(value)) {
   const labels = marks.map((value) => {
-    const label = el('span', {}, String(value));
+    const label = el('span', {}, name(value));
     label.style.left = `${(value / max) * 100}%`;
     return label;
   });

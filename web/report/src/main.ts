@@ -1,4 +1,4 @@
-// Builds the page from what is embedded in it: a run's report, a sweep, failures or a service. Nothing is fetched.
+// Builds the page from what is embedded in it: a run's report or another command's. Nothing is fetched.
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
 import {bandwidth} from './bandwidth';
@@ -9,8 +9,10 @@ import {el} from './dom';
 import {failuresPage, type Failures} from './failures';
 import * as format from './format';
 import {curvesPage, inferPage, type Curves, type Quantiles, type Service} from './infer';
+import {lifePage, type Life} from './life';
 import {overview} from './overview';
 import {sweepPage, type Sweep} from './sweep';
+import {placePage, type Placement} from './place';
 import {numbers, scenarios} from './tables';
 import {training} from './training';
 
@@ -89,8 +91,12 @@ const sweep = embedded('sweep-data') as Sweep | null;
 const failures = embedded('failures-data') as Failures | null;
 const service = embedded('infer-data') as Service | null;
 const curves = embedded('infer-curves') as Curves | null;
+const life = embedded('life-data') as Life | null;
+const placement = embedded('place-data') as Placement | null;
 if (page !== null && sweep !== null) sweepPage(page, sweep);
 else if (page !== null && failures !== null) failuresPage(page, failures);
 else if (page !== null && service !== null) inferPage(page, service, embedded('infer-quantiles') as Quantiles);
 else if (page !== null && curves !== null) curvesPage(page, curves);
+else if (page !== null && life !== null) lifePage(page, life);
+else if (page !== null && placement !== null) placePage(page, placement);
 else if (page !== null) runPage(page);

@@ -1,5 +1,5 @@
-// node infer_page.test.mjs WEFT: the page of a service and that of its goodput curve in Chromium, wide and narrow, light
-// and dark: findings, distributions by keyboard, nothing fetched. Exit status 77 means skipped.
+// node command_pages.test.mjs WEFT: the pages of weft infer, life and place in Chromium, wide and narrow, light and dark:
+// findings first, drawings, choices by keyboard, nothing fetched. Exit status 77 means skipped.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import {existsSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs';
@@ -10,11 +10,11 @@ import {chromium} from 'playwright-core';
 
 const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
 if (executablePath === undefined) {
-  console.log('SKIPPED: page of a service: Chromium is not installed (apt-get install chromium)');
+  console.log('SKIPPED: pages of commands: Chromium is not installed (apt-get install chromium)');
   process.exit(77);
 }
 const [weft] = process.argv.slice(2);
-const scratch = mkdtempSync(join(tmpdir(), 'weft-infer-'));
+const scratch = mkdtempSync(join(tmpdir(), 'weft-pages-'));
 writeFileSync(join(scratch, 's.yaml'), `
 fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 1, spines: 1}
 inference:
@@ -28,6 +28,16 @@ compare: {one: {}, two: {inference: {replicas: 2}}}
 `);
 execFileSync(weft, ['infer', 's.yaml', '--page', 'run.html', '--quiet'], {cwd: scratch});
 execFileSync(weft, ['infer', 's.yaml', '--curve', '--page', 'curve.html', '--quiet'], {cwd: scratch});
+writeFileSync(join(scratch, 'life.yaml'), `
+life:
+  {hosts: 100, spares: 4, runs: 50, checkpoint: {every: 15 min, stall: 15 s}, detect: {crash: 30 s}, localise: 2 min, restart: 4 min,
+   repair: {takes: 24 h}, causes: [{name: "<b>optics</b>", group: host, per_1000_host_days: 20}],
+   what_if: [{name: no spares, spares: 0}], surface: {goodput: 0.9, stall: [5 s, 15 s], every: [15 min]}}
+`);
+writeFileSync(join(scratch, 'pods.yaml'), 'fabric: {generator: three_tier, pods: 4, racks: 8, oversubscription: 7}\n');
+execFileSync(weft, ['life', 'life.yaml', '--page', 'life.html'], {cwd: scratch});
+execFileSync(weft, ['place', '--fabric', 'pods.yaml', '--gpus', '192', '--model', 'llama3-8b', '--order', 'tp=8,pp=4,dp=6', '--batch', '96',
+                    '--busy', 'other=rack:[0-3]', '--exclude', 'rack:9', '--page', 'place.html'], {cwd: scratch});
 
 const browser = await chromium.launch({executablePath, args: ['--no-sandbox', '--disable-gpu']});
 const drawn = (page, id) => page.locator(`#${id} canvas`).evaluate((node) => {
@@ -59,6 +69,21 @@ try {
     await page.waitForSelector('#curve canvas');
     assert.ok(await drawn(page, 'curve') > 5);
     assert.ok(await page.locator('#rates tbody tr').count() >= 24);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await page.goto(pathToFileURL(join(scratch, 'life.html')).href);
+    assert.match(await page.locator('.findings').innerText(), /^Goodput \d+\.\d+ % ±/);
+    const widths = await page.locator('.waterfall .bar').evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect()).map(({left, right}) => [left, right]));
+    assert.ok(widths.length >= 5);
+    // Each begins where the one above ends, down to goodput.
+    for (let i = 1; i < widths.length; i += 1) assert.ok(Math.abs(widths[i][1] - widths[i - 1][0]) < 1.5);
+    assert.equal(await page.locator('#what-ifs .bar-row').count(), 1);
+    assert.equal(await page.locator('#surface tbody tr').count(), 2);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await page.goto(pathToFileURL(join(scratch, 'place.html')).href);
+    assert.equal(await page.locator('#ranks .squares i').count(), 24);
+    assert.equal(await page.locator('#fabric .squares i').count(), 64);
+    assert.match(await page.locator('#fabric .legend').innerText(), /other: 8.*excluded: 2.*the job: 24.*free: 30/s);
+    assert.match(await page.locator('#ranks .squares i').first().getAttribute('title'), /^ranks 0-7: host\d+, pod:\d$/);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
     assert.deepEqual(problems, []);
     await context.close();
