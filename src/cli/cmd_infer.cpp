@@ -68,14 +68,13 @@ void print_variants(const Common& common, const Variants<Answer>& all) {
 // `data`: what the page draws, by the id of its element.
 template <class Answer>
 Status write_page(const InferArgs& args, const Variants<Answer>& all,
-                  std::vector<std::pair<std::string, std::string>> data) {
+                  const std::vector<std::pair<std::string, std::string>>& data) {
   if (args.page.empty()) return {};
   const std::string title =
       args.scenario.empty() ? "requests" : std::filesystem::path(args.scenario).stem().string();
   return write_file(
-      args.page,
-      plan::report::page_text(
-          {.title = title, .command = "infer", .table = table_of(all), .data = std::move(data)}));
+      args.page, plan::report::page_text(
+                     {.title = title, .command = "infer", .table = table_of(all), .data = data}));
 }
 
 Status run_sizes(const Common& common, const model::ScenarioFile& file) {
