@@ -7,6 +7,7 @@
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "cli/te_zone.hpp"
+#include "plan/backbone/entitle.hpp"
 #include "plan/backbone/te.hpp"
 
 namespace weft::cli {
@@ -21,6 +22,8 @@ struct TeArgs {
   double load = 0.5, pairs = 1;
   std::size_t rows = 20;
   bool classes = false, failures = false;
+  std::string contracts, unavailability = "0.1 %";
+  std::uint32_t order = 2;
   ZoneTeArgs zone;
   std::vector<const CLI::Option*> of_zone, of_backbone;  // to reject those that say nothing
 };
@@ -86,6 +89,22 @@ Status run_backbone_te(const Common& common, const TeArgs& args) {
   return {};
 }
 
+Status run_entitlements(const Common& common, const TeArgs& args) {
+  WEFT_TRY(const backbone::WanFile file, load_topology(common, args));
+  WEFT_TRY(const std::string text, backbone::read_text(args.contracts));
+  WEFT_TRY(const auto contracts, backbone::read_contracts(text, args.contracts, file.wan));
+  WEFT_TRY(const double unavailability,
+           backbone::parse_share({args.unavailability, {"--unavailability", 0, 0}}));
+  WEFT_TRY(const backbone::Entitlements answer,
+           backbone::entitle(file.wan, contracts,
+                             {.unavailability = unavailability,
+                              .order = args.order,
+                              .threads = threads_or_all(common.threads)}));
+  fmt::print("{}", common.json ? backbone::to_json(file.wan, contracts, answer)
+                               : backbone::to_table(file.wan, contracts, answer));
+  return {};
+}
+
 int te_command(const Common& common, const TeArgs& args) {
   const bool is_zone = is_scenario(args.topology);
   for (const CLI::Option* option : is_zone ? args.of_backbone : args.of_zone)
@@ -101,7 +120,8 @@ int te_command(const Common& common, const TeArgs& args) {
     zone.scenario = args.topology;
     return run_zone_te(common, zone);
   }
-  const Status ran = run_backbone_te(common, args);
+  const Status ran =
+      args.contracts.empty() ? run_backbone_te(common, args) : run_entitlements(common, args);
   return ran ? int{done} : report(ran.error());
 }
 
@@ -144,9 +164,20 @@ void add_te(Commands& commands) {
   backbone(c.add_flag("--classes", args.classes, "Classes 1 to 4 in strict priority"));
   backbone(
       c.add_flag("--failures", args.failures, "Every cable and group of cables that share a risk"));
+  auto* const contracts = backbone(
+      c.add_option("--contracts", args.contracts, "CSV of contracts: which can be promised?"));
+  backbone(c.add_option("--unavailability", args.unavailability,
+                        "With --contracts: share of the time in which a cable is down"))
+      ->needs(contracts);
+  backbone(c.add_option("--order", args.order, "With --contracts: failures at a time"))
+      ->check(CLI::Range(0, 64))
+      ->needs(contracts);
   backbone(c.add_option("--rows", args.rows, "Rows of each table"));
   backbone(c.add_option("--prices", args.prices, "CSV to write the prices of links to"));
   backbone(c.add_option("--write-demands", args.write_demands, "CSV to write the demands to"));
+  for (const char* other : {"--demands", "--at", "--objective", "--k", "--gap", "--load", "--pairs",
+                            "--classes", "--failures", "--rows", "--prices", "--write-demands"})
+    contracts->excludes(c.get_option(other));
 }
 
 }  // namespace weft::cli

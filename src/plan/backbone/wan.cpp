@@ -88,6 +88,10 @@ class WanBuilder {
                    "use 1 bit/s to 10^18 bit/s");
     out_.wan.cables.push_back({a, b, *gbps, std::move(group)});
   }
+  // Of the last cable.
+  void set_unavailability(double share) {
+    if (!out_.wan.cables.empty()) out_.wan.cables.back().unavailability = share;
+  }
   void add_demand(const Demand& demand) { out_.demands.push_back(demand); }
 
   Result<WanFile> finish(const std::string& file) && {
@@ -112,7 +116,7 @@ Result<WanFile> read_links_csv(std::string_view text, const std::string& file, b
   CsvReader csv(text, file);
   const std::vector<std::string> zoo{"kind", "a", "b"}, zoo_more{"c", "d"};
   const std::vector<std::string> plain{"src", "dst"},
-      plain_more{"capacity", "capacity_mbps", "group"};
+      plain_more{"capacity", "capacity_mbps", "group", "unavailability"};
   WEFT_TRY_STATUS(is_zoo ? csv.header(zoo, zoo_more) : csv.header(plain, plain_more));
   WanBuilder out(options);
   while (csv.next()) {
@@ -140,6 +144,10 @@ Result<WanFile> read_links_csv(std::string_view text, const std::string& file, b
       const std::uint32_t a = out.site_or_new(first.text, first.where);
       const std::uint32_t b = out.site_or_new(second.text, second.where);
       out.add_cable(a, b, gbps, std::string(csv.cell(4).text), first.where);
+      if (const Token down = csv.cell(5); !trim(down.text).empty()) {
+        const auto share = parse_share(down);
+        share ? out.set_unavailability(*share) : out.error(share.error());
+      }
     }
   }
   if (csv.error() != nullptr) out.error(*csv.error());
@@ -283,6 +291,18 @@ Result<WanFile> read_wan(std::string_view text, const std::string& file,
   const std::string_view first = first_line(text);
   if (first.starts_with('<')) return XmlWan(text, file, options).read(text);
   return read_links_csv(text, file, first.starts_with("kind,"), options);
+}
+
+Result<double> parse_share(const Token& token) {
+  std::string_view text = trim(token.text);
+  const bool percent = text.ends_with('%');
+  if (percent) text.remove_suffix(1);
+  WEFT_TRY(const double number, parse_number({text, token.where}));
+  const double out = percent ? number / 100 : number;
+  if (out >= 0 && out <= 1) return out;
+  return fail(Errc::value, token.where,
+              fmt::format("{} is no share of the time", quote(token.text)),
+              "write e.g. 99.9 %, or 0.999");
 }
 
 Result<std::string> read_text(const std::string& path) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace weft::plan::backbone {
@@ -18,8 +19,9 @@ inline constexpr std::size_t class_count = 4;
 
 struct Cable {
   std::uint32_t a = 0, b = 0;
-  double gbps = 0;    // each way
-  std::string group;  // cables of one name fail together; "": alone
+  double gbps = 0;                            // each way
+  std::string group;                          // cables of one name fail together; "": alone
+  std::optional<double> unavailability = {};  // share of the time in which it is down
 };
 
 // Cable c is the links 2c (from a to b) and 2c + 1 (from b to a).
@@ -55,12 +57,16 @@ struct WanOptions {
 
 // GraphML (Topology Zoo: LinkSpeedRaw; `rate` or `capacity` with a unit), SNDlib XML (Mbit/s unless
 // <unit> says otherwise; preInstalledModule, else the largest additionalModule), or CSV: src, dst
-// and one of capacity ("100 Gbps"), capacity_mbps, none, and perhaps group; or kind,a,b,c,d with
+// and one of capacity ("100 Gbps"), capacity_mbps, none, and perhaps group and unavailability
+// ("0.1 %"); or kind,a,b,c,d with
 // rows "node,index,label" and "link,index,index". Cables are bidirectional. Fails with every error:
 // unknown ends, loops, capacities that are missing or not positive.
 Result<WanFile> read_wan(std::string_view text, const std::string& file,
                          const WanOptions& options = {});
 Result<WanFile> load_wan(const std::string& path, const WanOptions& options = {});
+
+// A share of the time, "99.9 %" or "0.999", from 0 to 1.
+Result<double> parse_share(const Token& token);
 
 // Sites by name, for readers.
 class SiteNames {
