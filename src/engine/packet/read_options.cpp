@@ -376,6 +376,9 @@ void OptionsReader::read_limits() {
             options_.retransmit_least = inner.duration("at_least", options_.retransmit_least);
           });
   options_.ack_delay = reader_.duration("ack_delay", options_.ack_delay);
+  // Selective receivers answer every packet: the sender's law needs each mark and each trip time.
+  if (options_.ack_delay.ps > 0 && options_.reliability == Reliability::selective)
+    context_.notes.emplace_back("transport.ack_delay has no effect without reliability: go_back_n");
   options_.message_rate = reader_.number("message_rate", 0.0, 0, 1e12);
   if (reader_.has("receive_rate"))
     options_.receive_rate = reader_.number("receive_rate", 1.0, 1e-3, 1);

@@ -384,6 +384,8 @@ TEST_CASE("transport: what is understood and changes nothing is noted") {
         Refusal{"{hpcc: {eta: 0.9}}", "transport.hpcc has no effect without cc: hpcc"},
         Refusal{"{nscc: {target_delay: 1 us}}", "transport.nscc has no effect without cc: nscc"},
         Refusal{"{cts: {channels: 1}}", "transport.cts has no effect without name: cts"},
+        Refusal{"{name: nscc, ack_delay: 3 us}",
+                "transport.ack_delay has no effect without reliability: go_back_n"},
         Refusal{"{name: nscc, overflow: trim}", "none trims"}}) {
     CAPTURE(yaml);
     const Outcome out = read(yaml);
