@@ -2,14 +2,20 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "app/rehearse/learn.hpp"
 #include "app/rehearse/rehearse.hpp"
 #include "app/rehearse/seeds.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "cli/open_store.hpp"
 
 namespace weft::cli {
 namespace {
@@ -17,10 +23,14 @@ namespace {
 struct RehearseArgs {
   std::string fabric, policy, model;
   std::string baseline_policy, baseline_model;  // of what it is compared with; "": as the above
-  std::uint32_t days = 30, seeds = 1;
+  std::vector<std::string> compare;             // two policies
+  std::string cost, learn;
+  std::uint32_t days = 30;
+  std::optional<std::uint32_t> seeds;
 };
 
-constexpr std::uint32_t days_max = 366, seeds_max = 1'000;
+// Two policies on a zone of 252 racks take a minute of two cores then.
+constexpr std::uint32_t days_max = 366, seeds_max = 1'000, seeds_to_compare = 5;
 constexpr std::string_view built_in = "default";  // in place of a file
 
 Result<Config> load_or_default(const std::string& file) {
@@ -55,23 +65,60 @@ Result<std::optional<app::RehearseOptions>> read_baseline(const Common& common,
   return std::optional(out);
 }
 
-Status run(const Common& common, const RehearseArgs& args) {
-  if (args.seeds == 0 || args.seeds > seeds_max)
+// Rates by what the service of a store has repaired so far.
+Status learn(const Common& common, const RehearseArgs& args) {
+  // Opening would make one.
+  if (args.learn.find('=') == std::string::npos && args.learn.find("://") == std::string::npos &&
+      !std::filesystem::exists(args.learn))
+    return fail(Errc::io, {args.learn, 0, 0}, "there is no such store",
+                "name what --store of weft serve is");
+  WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
+  WEFT_TRY(const auto store, open_store(args.learn));
+  std::vector<port::AuditEntry> audit;
+  constexpr std::size_t page = 10'000;
+  for (std::uint64_t next = 1;; next = audit.back().seq + 1) {
+    WEFT_TRY(auto more, store->audit(next, "", page));
+    if (more.empty()) break;
+    audit.insert(audit.end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
+  }
+  if (audit.empty() || audit.front().t == audit.back().t)
+    return fail(Errc::value, {args.learn, 0, 0}, "the store's audit log covers no time",
+                "learn from a service that has run for a while");
+  WEFT_TRY(const auto rows, operate::repair::ledger_rows(audit));
+  fmt::print("{}", app::to_yaml(app::learn_rates(fabric, rows, audit.front().t, audit.back().t)));
+  return {};
+}
+
+Status run(const Common& common, RehearseArgs args) {
+  if (!args.learn.empty()) return learn(common, args);
+  const bool decides = !args.compare.empty();
+  if (decides) args.baseline_policy = args.compare[0], args.policy = args.compare[1];
+  const std::uint32_t seeds = args.seeds.value_or(decides ? seeds_to_compare : 1);
+  if (seeds == 0 || seeds > seeds_max)
     return fail(Errc::value, {"--seeds", 0, 0},
-                fmt::format("{} seeds; must be 1 to {}", args.seeds, seeds_max));
+                fmt::format("{} seeds; must be 1 to {}", seeds, seeds_max));
+  app::CostWeights weights;
+  if (!args.cost.empty()) {
+    WEFT_TRY(weights, app::read_cost_weights(args.cost));
+  }
   WEFT_TRY(const app::RehearseOptions options,
            read_options(common, args.days, args.model, args.policy));
   WEFT_TRY(const std::optional<app::RehearseOptions> baseline, read_baseline(common, args));
   WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
   const std::uint32_t threads =
       common.threads > 0 ? common.threads : std::max(1U, std::thread::hardware_concurrency());
-  const double days = static_cast<double>(args.days) * args.seeds * (baseline ? 2 : 1);
+  const double days = static_cast<double>(args.days) * seeds * (baseline ? 2 : 1);
   Progress progress("rehearse", days, common.progress());
   WEFT_TRY(const app::RehearseSet set,
-           app::rehearse_seeds(fabric, options, baseline, {args.seeds, threads},
+           app::rehearse_seeds(fabric, options, baseline, {seeds, threads},
                                [&](double done) { progress.update(done); }));
   progress.finish();
-  if (args.seeds == 1 && !baseline)
+  if (decides && !common.json)
+    fmt::print("{} days, seeds {} to {}: both have the same faults and the same luck\n\n{}",
+               args.days, options.seed, options.seed + seeds - 1,
+               app::decision_text(set, weights, args.compare[0], args.compare[1]));
+  else if (seeds == 1 && !baseline)
     fmt::print("{}",
                common.json ? to_json(set.reports.front()) + "\n" : to_table(set.reports.front()));
   else
@@ -95,8 +142,25 @@ void add_rehearse(Commands& commands) {
   command.add_option("--model", args.model, "Failure model, merged over the default");
   command.add_option("--seeds", args.seeds,
                      "Number of seeds, starting at --seed: mean and interval");
-  command.add_option("--baseline-policy", args.baseline_policy,
-                     "Compare with this policy, seed by seed; \"default\" is the built-in one");
+  auto* const compare =
+      command.add_option("--compare", args.compare, "Two policies A B: which to choose; 5 seeds");
+  compare->expected(2)->excludes("--policy");
+  command
+      .add_option("--cost", args.cost,
+                  "With --compare: bad_minute=1,visit=20,cable_hour=0.1, what each is worth")
+      ->needs(compare);
+  command
+      .add_option("--learn", args.learn,
+                  "Store of weft serve: print a failure model with its rates, and end")
+      ->excludes("--policy")
+      ->excludes("--model")
+      ->excludes("--days")
+      ->excludes("--seeds")
+      ->excludes(compare);
+  command
+      .add_option("--baseline-policy", args.baseline_policy,
+                  "Compare with this policy, seed by seed; \"default\" is the built-in one")
+      ->excludes(compare);
   command.add_option("--baseline-model", args.baseline_model,
                      "Compare with this model, seed by seed; \"default\" is the built-in one");
 }

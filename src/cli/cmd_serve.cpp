@@ -26,14 +26,13 @@
 #include "adapt/live/syslog_listener.hpp"
 #include "adapt/live/system_clock.hpp"
 #include "adapt/live/webhook.hpp"
-#include "adapt/postgres/store.hpp"
-#include "adapt/sqlite/store.hpp"
 #include "base/file.hpp"
 #include "base/json_line.hpp"
 #include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "cli/open_store.hpp"
 #include "cli/serve_watch.hpp"
 #include "cli/telemetry_files.hpp"
 #include "observe/sli/objectives.hpp"
@@ -162,13 +161,6 @@ Result<ServeConfig> read_config(const std::string& path) {
   take(out.controller, serve::read_controller_settings(config), errors);
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   return out;
-}
-
-Result<std::unique_ptr<port::Store>> open_store(const std::string& where) {
-  if (where.starts_with("postgres://") || where.starts_with("postgresql://") ||
-      where.find('=') != std::string::npos)
-    return adapt::postgres::open_postgres(where);
-  return adapt::sqlite::open_sqlite(where);
 }
 
 // Ends the process with status 0 when an orderly stop takes too long: a command that hangs, or a

@@ -1,6 +1,7 @@
 #include "app/rehearse/rehearse.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "adapt/sim/memory_store.hpp"
+#include "app/rehearse/learn.hpp"
 #include "app/rehearse/minutes.hpp"
 #include "app/rehearse/plan.hpp"
 #include "app/rehearse/seeds.hpp"
@@ -283,6 +285,101 @@ TEST_CASE("an estimate: mean and Student's interval") {
                                                                        {29, 2.045},
                                                                        {99, 1.984}})
     CHECK(std::abs(app::student_975(freedom) - quantile) < 0.001);
+}
+
+TEST_CASE("which policy to choose: by a sum of costs, else only where nothing gets worse") {
+  // By seed: bad minutes, visits, cable-hours.
+  using Row = std::array<double, 3>;
+  const auto set_of = [](const std::vector<Row>& a, const std::vector<Row>& b) {
+    const auto reports = [](const std::vector<Row>& rows) {
+      std::vector<app::RehearseReport> out;
+      for (const auto& [bad, visits, hours] : rows) {
+        app::RehearseReport& one = out.emplace_back();
+        one.problems["cable"].bad_across = static_cast<std::uint64_t>(bad);
+        one.visits = static_cast<std::uint64_t>(visits);
+        one.drained_cable_hours = hours;
+      }
+      return out;
+    };
+    return app::RehearseSet{.reports = reports(b), .baseline = reports(a)};
+  };
+  const auto said = [&](const app::RehearseSet& set, const app::CostWeights& weights = {}) {
+    const std::string text = decision_text(set, weights, "a", "b");
+    return text.substr(text.rfind("\n\n") + 2);
+  };
+  const std::vector<Row> a{{100, 50, 10}, {120, 60, 11}, {140, 55, 12}};
+  const auto trade = set_of(a, {{50, 55, 10}, {71, 65, 11}, {89, 61, 12}});
+  CHECK(said(trade) ==
+        "It depends: b has 41.7 % fewer bad minutes, for 9.7 % more visits. With --cost they can "
+        "be added.\n");
+  // 50 minutes for 5.33 visits: worth it up to 9.4 minutes a visit.
+  CHECK(said(trade, {.bad_minute = 1, .visit = 5}).starts_with("Choose b: it costs "));
+  CHECK(said(trade, {.bad_minute = 1, .visit = 20}).starts_with("Choose a: it costs "));
+  CHECK(said(trade, {.bad_minute = 1, .visit = 9.4}).starts_with("Either: "));
+  CHECK(said(set_of(a, {{50, 50, 10}, {71, 60, 11}, {89, 55, 12}})) ==
+        "Choose b: 41.7 % fewer bad minutes.\n");
+  CHECK(said(set_of(a, {{100, 50, 20}, {120, 60, 21}, {140, 55, 22}})) ==
+        "Choose a: b has 90.9 % more drained cable-hours.\n");
+  CHECK(said(set_of(a, a)) == "Either: nothing differs for sure in 3 seeds. More --seeds tell.\n");
+  CHECK(app::read_cost_weights("visit=2, bad_minute=0.5")->visit == 2);
+  CHECK(app::read_cost_weights("visits=2").error().text() ==
+        "--cost: \"visits=2\" is no cost; write e.g. bad_minute=1,visit=20,cable_hour=0.1");
+  CHECK(!app::read_cost_weights("visit=-2").has_value());
+}
+
+TEST_CASE("rates learned from repairs, as a model that is read again") {
+  using operate::repair::RepairRow;
+  using operate::repair::Resolution;
+  const model::Fabric fabric = eight_racks();
+  const Timestamp from{1'800'000'000'000'000'000};
+  const std::int64_t day = std::int64_t{24} * 3600 * 1'000'000'000;
+  std::vector<RepairRow> rows;
+  const auto add = [&](model::CauseKind kind, const std::string& entity, Resolution resolution,
+                       int count, std::int64_t at_day = 1) {
+    for (int i = 0; i < count; ++i)
+      rows.push_back({.kind = kind,
+                      .entity = entity,
+                      .opened = {from.ns + at_day * day},
+                      .resolution = resolution});
+  };
+  const app::RehearseParts parts(fabric, 64);
+  const std::string trunk = name(fabric, parts.trunks.front());
+  const std::string leaf = name(fabric, parts.leaves.front());
+  add(model::CauseKind::host, "host:1", Resolution::repaired, 10);
+  add(model::CauseKind::host, "host:1", Resolution::rejected, 3);
+  add(model::CauseKind::host, "host:1", Resolution::repaired, 5, 70);  // later
+  add(model::CauseKind::link, trunk, Resolution::repaired, 40);
+  add(model::CauseKind::link, trunk, Resolution::healed, 100);
+  add(model::CauseKind::link, leaf, Resolution::replaced, 4);
+  add(model::CauseKind::congestion, "rtsw:0", Resolution::repaired, 2);
+  const auto learned = app::learn_rates(fabric, rows, from, {from.ns + 60 * day});
+  CHECK(learned.left_out == 5);
+  const auto rate = [&](std::string_view key) {
+    const auto at = std::ranges::find(learned.rates, key, &app::LearnedRate::key);
+    REQUIRE(at != learned.rates.end());
+    return *at;
+  };
+  CHECK(rate("host").faults == 10);
+  CHECK(rate("host").rate ==
+        doctest::Approx(10 / static_cast<double>(fabric.hosts().size()) / 2));  // two months
+  CHECK(rate("host_cable").faults == 4);
+  CHECK(rate("grey_loss").faults + rate("trunk_cable").faults == doctest::Approx(40));
+  CHECK(rate("blips_per_day").faults == 100);
+  const auto config = parse_yaml(to_yaml(learned), "m.yaml");
+  REQUIRE(config.has_value());
+  const auto model = app::read_rehearse_model(*config);
+  REQUIRE_MESSAGE(model.has_value(), (model ? "" : model.error().text()));
+  CHECK(model->rates.host == doctest::Approx(rate("host").rate).epsilon(1e-3));
+  CHECK(model->rates.blips == doctest::Approx(rate("blips_per_day").rate).epsilon(1e-3));
+  CHECK(model->rates.control_plane == 0);
+}
+
+TEST_CASE("intervals of a Poisson mean: tables") {
+  for (const auto& [count, low, high] : std::vector<std::array<double, 3>>{
+           {0, 0, 3.689}, {3, 0.6187, 8.767}, {10, 4.795, 18.39}, {100, 81.36, 121.63}}) {
+    CHECK(app::poisson_interval(count).low == doctest::Approx(low).epsilon(0.01));
+    CHECK(app::poisson_interval(count).high == doctest::Approx(high).epsilon(0.01));
+  }
 }
 
 TEST_CASE("a model with more faults than memory holds is refused") {

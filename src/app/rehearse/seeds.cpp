@@ -196,7 +196,129 @@ Table compared(const std::vector<FigureEstimate>& rows) {
   return table;
 }
 
+// One cost, of one rehearsal.
+using CostOf = double (*)(const RehearseReport& report);
+double bad_minutes_of(const RehearseReport& report) {
+  std::uint64_t out = 0;
+  for (const auto& [name, problem] : report.problems)
+    out += problem.bad_inside + problem.bad_across;
+  return static_cast<double>(out);
+}
+double visits_of(const RehearseReport& report) { return static_cast<double>(report.visits); }
+double cable_hours_of(const RehearseReport& report) { return report.drained_cable_hours; }
+
+template <class Cost>
+FigureEstimate cost_estimate(std::string name, const RehearseSet& set, const Cost& cost) {
+  std::vector<double> b, a, difference;
+  for (std::size_t i = 0; i < set.reports.size(); ++i) {
+    b.push_back(cost(set.reports[i]));
+    if (set.baseline.empty()) continue;
+    a.push_back(cost(set.baseline[i]));
+    difference.push_back(b.back() - a.back());
+  }
+  FigureEstimate out{.name = std::move(name), .value = estimate(b)};
+  if (!set.baseline.empty()) out.baseline = estimate(a), out.difference = estimate(difference);
+  return out;
+}
+
+// Seeds that all differ by the same amount have an interval of no width.
+bool is_sure(const Estimate& difference) {
+  return difference.is_significant() && difference.mean != 0;
+}
+
+// "8.7 % fewer bad minutes", "3.1 times as many visits"
+std::string change_text(const FigureEstimate& row) {
+  const double of = row.baseline->mean, now = row.value.mean;
+  if (of > 0 && now > 2 * of) return fmt::format("{:.1f} times as many {}", now / of, row.name);
+  const double by = std::abs(row.difference->mean);
+  const std::string much =
+      of > 0 ? fmt::format("{:.1f} %", 100 * by / of) : fmt::format("{:.4g}", by);
+  return fmt::format("{} {} {}", much, now < of ? "fewer" : "more", row.name);
+}
+
+std::string listed(const std::vector<std::string>& parts) {
+  std::string out;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    out += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return out;
+}
+
 }  // namespace
+
+Result<CostWeights> read_cost_weights(const std::string& text) {
+  CostWeights out;
+  for (const std::string_view part : split(text, ',')) {
+    const std::size_t equals = part.find('=');
+    const std::string_view name = trim(part.substr(0, equals));
+    double* const weight = name == "bad_minute"   ? &out.bad_minute
+                           : name == "visit"      ? &out.visit
+                           : name == "cable_hour" ? &out.cable_hour
+                                                  : nullptr;
+    if (weight == nullptr || equals == std::string_view::npos)
+      return fail(Errc::unknown, {"--cost", 0, 0}, fmt::format("{} is no cost", quote(part)),
+                  "write e.g. bad_minute=1,visit=20,cable_hour=0.1");
+    WEFT_TRY(*weight, parse_number({part.substr(equals + 1), {"--cost", 0, 0}}));
+    if (*weight < 0)
+      return fail(Errc::value, {"--cost", 0, 0}, fmt::format("{} is below 0", quote(part)),
+                  "a cost is 0 or more");
+  }
+  return out;
+}
+
+std::vector<FigureEstimate> cost_estimates(const RehearseSet& set, const CostWeights& weights) {
+  std::vector<FigureEstimate> out;
+  out.push_back(cost_estimate("bad minutes", set, bad_minutes_of));
+  out.push_back(cost_estimate("visits", set, visits_of));
+  out.push_back(cost_estimate("drained cable-hours", set, cable_hours_of));
+  if (weights.is_given())
+    out.push_back(cost_estimate("cost", set, [&](const RehearseReport& report) {
+      return weights.bad_minute * bad_minutes_of(report) + weights.visit * visits_of(report) +
+             weights.cable_hour * cable_hours_of(report);
+    }));
+  return out;
+}
+
+std::string decision_text(const RehearseSet& set, const CostWeights& weights, const std::string& a,
+                          const std::string& b) {
+  using enum Table::Align;
+  const std::vector<FigureEstimate> rows = cost_estimates(set, weights);
+  Table table({{"cost", left}, {a}, {b}, {"difference"}, {"95 % interval"}, {"", left}});
+  std::vector<std::string> better, worse;
+  for (const FigureEstimate& row : rows) {
+    const bool sure = is_sure(*row.difference);
+    table.add({row.name, fmt::format("{:.5g}", row.baseline->mean),
+               fmt::format("{:.5g}", row.value.mean), fmt::format("{:+.4g}", row.difference->mean),
+               interval(*row.difference), sure ? "sure" : "may be chance"});
+    if (!sure || row.name == "cost") continue;
+    (row.difference->mean < 0 ? better : worse).push_back(change_text(row));
+  }
+  std::string out = table.text() + "\n";
+  const std::string parts = better.empty() && worse.empty() ? "nothing differs for sure"
+                            : worse.empty()                 ? listed(better)
+                            : better.empty()                ? listed(worse)
+                                             : listed(better) + ", for " + listed(worse);
+  const auto choose = [&](const std::string& name, const std::string& why) {
+    return fmt::format("Choose {}: {}.\n", name, why);
+  };
+  if (weights.is_given()) {
+    const FigureEstimate& cost = rows.back();
+    if (!is_sure(*cost.difference))
+      return out + fmt::format(
+                       "Either: the costs do not differ for sure ({} has {}). More --seeds tell.\n",
+                       b, parts);
+    return out + choose(cost.difference->mean < 0 ? b : a,
+                        fmt::format("it costs {:.1f} % less ({} has {})",
+                                    100 * std::abs(cost.difference->mean) /
+                                        std::max(cost.baseline->mean, cost.value.mean),
+                                    b, parts));
+  }
+  if (better.empty() && worse.empty())
+    return out +
+           fmt::format("Either: {} in {} seeds. More --seeds tell.\n", parts, set.reports.size());
+  if (worse.empty()) return out + choose(b, parts);
+  if (better.empty()) return out + choose(a, fmt::format("{} has {}", b, parts));
+  return out + fmt::format("It depends: {} has {}. With --cost they can be added.\n", b, parts);
+}
 
 std::string to_json(const RehearseSet& set) {
   const RehearseReport& first = set.reports.front();

@@ -52,6 +52,22 @@ struct FigureEstimate {
 // of a difference, those that have both.
 std::vector<FigureEstimate> estimates(const RehearseSet& set);
 
+// What a policy costs: bad rack-minutes, visits of people, and capacity that it takes out itself.
+// Weights are the user's own, in any currency; 0: nothing.
+struct CostWeights {
+  double bad_minute = 0, visit = 0, cable_hour = 0;
+  bool is_given() const { return bad_minute > 0 || visit > 0 || cable_hour > 0; }
+};
+// "bad_minute=1,visit=20,cable_hour=0.1". Fails: Errc::parse, Errc::unknown.
+Result<CostWeights> read_cost_weights(const std::string& text);
+
+// Of the three costs, and of their weighted sum where there are weights.
+std::vector<FigureEstimate> cost_estimates(const RehearseSet& set, const CostWeights& weights);
+// The costs of `b` against those of `a` (the baseline) as a table, and in a sentence which of them
+// to choose: by the sum where there are weights, else only where nothing gets worse.
+std::string decision_text(const RehearseSet& set, const CostWeights& weights, const std::string& a,
+                          const std::string& b);
+
 std::string to_json(const RehearseSet& set);
 std::string to_table(const RehearseSet& set);
 
