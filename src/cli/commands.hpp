@@ -69,6 +69,7 @@ void add_faults(Commands& commands);
 void add_flows(Commands& commands);
 void add_forecast(Commands& commands);
 void add_init(Commands& commands);
+void add_examples(Commands& commands);
 void add_scale(Commands& commands);
 void add_gnmi(Commands& commands);
 void add_help(Commands& commands);

@@ -21,13 +21,16 @@ constexpr const char *simulate = "Simulate", *fabrics = "Fabrics", *plan = "Plan
                      *wan = "Backbone and edge", *monitor = "Monitor", *operate = "Operate",
                      *about = "About weft";
 
-constexpr std::array<CommandHelp, 45> command_help{{
+constexpr std::array<CommandHelp, 46> command_help{{
     {"run", simulate,
      "weft run scenarios/llama3-405b.yaml --out report  the report as a page\n"
      "weft run zone.yaml --set fabric.spines=32 --json"},
     {"init", simulate,
      "weft init first.yaml --gpus 512 --model llama3-70b  a scenario to begin with\n"
      "weft init  asks"},
+    {"examples", simulate,
+     "weft examples  what there is, and how to run it\n"
+     "weft examples --all examples  writes all of them"},
     {"why", simulate, "weft why zone.yaml  what it waits for, and what would help"},
     {"sweep", simulate,
      "weft sweep study.yaml --out study --resume  goes on where it was stopped\n"

@@ -68,7 +68,6 @@ std::string mps_of_set(const Wan& wan, const std::vector<Contract>& contracts,
     }
   }
   // Columns of one variable have to stand together.
-  std::string covers;
   for (const std::uint32_t c : which)
     for (std::uint32_t l = 0; l < links; ++l) {
       const std::string own = fmt::format(" y{}_{} ", c, l);
@@ -145,7 +144,7 @@ TEST_CASE("cheapest trees: equal to all trees of small graphs") {
 }
 
 TEST_CASE("what fits: by hand") {
-  const auto fit = [](const std::string& rows, std::vector<char> dead = {0, 0, 0, 0}) {
+  const auto fit = [](const std::string& rows, const std::vector<char>& dead = {0, 0, 0, 0}) {
     const auto contracts = contracts_of(ring_of_four, rows);
     std::vector<std::uint32_t> all(contracts.size());
     for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
