@@ -9,7 +9,6 @@
 #include "app/rehearse/plan.hpp"
 #include "app/rehearse/rehearse.hpp"
 #include "model/events/entity.hpp"
-#include "model/fabric/fault_catalogue.hpp"
 
 namespace weft::app {
 namespace {

@@ -196,8 +196,6 @@ Table compared(const std::vector<FigureEstimate>& rows) {
   return table;
 }
 
-// One cost, of one rehearsal.
-using CostOf = double (*)(const RehearseReport& report);
 double bad_minutes_of(const RehearseReport& report) {
   std::uint64_t out = 0;
   for (const auto& [name, problem] : report.problems)
@@ -219,11 +217,6 @@ FigureEstimate cost_estimate(std::string name, const RehearseSet& set, const Cos
   FigureEstimate out{.name = std::move(name), .value = estimate(b)};
   if (!set.baseline.empty()) out.baseline = estimate(a), out.difference = estimate(difference);
   return out;
-}
-
-// Seeds that all differ by the same amount have an interval of no width.
-bool is_sure(const Estimate& difference) {
-  return difference.is_significant() && difference.mean != 0;
 }
 
 // "8.7 % fewer bad minutes", "3.1 times as many visits"
@@ -285,7 +278,7 @@ std::string decision_text(const RehearseSet& set, const CostWeights& weights, co
   Table table({{"cost", left}, {a}, {b}, {"difference"}, {"95 % interval"}, {"", left}});
   std::vector<std::string> better, worse;
   for (const FigureEstimate& row : rows) {
-    const bool sure = is_sure(*row.difference);
+    const bool sure = row.difference->is_significant();
     table.add({row.name, fmt::format("{:.5g}", row.baseline->mean),
                fmt::format("{:.5g}", row.value.mean), fmt::format("{:+.4g}", row.difference->mean),
                interval(*row.difference), sure ? "sure" : "may be chance"});
@@ -302,7 +295,7 @@ std::string decision_text(const RehearseSet& set, const CostWeights& weights, co
   };
   if (weights.is_given()) {
     const FigureEstimate& cost = rows.back();
-    if (!is_sure(*cost.difference))
+    if (!cost.difference->is_significant())
       return out + fmt::format(
                        "Either: the costs do not differ for sure ({} has {}). More --seeds tell.\n",
                        b, parts);

@@ -32,11 +32,11 @@ class Surviving {
 
   bool is_dead(std::uint32_t link) const { return dead_[link / 2] != 0; }
 
-  // Links that would hold the contract's rate, and what they cost; `least` is below every way's
-  // cost. None: some site cannot be reached.
+  // Links that would hold the contract's rate; no way costs less than `least`. None: some site
+  // cannot be reached.
   struct Way {
     Links links;
-    double cost = 0, least = 0;
+    double least = 0;
   };
   std::optional<Way> cheapest(const Contract& contract, const std::vector<double>& price) const {
     Way out;
@@ -44,7 +44,7 @@ class Surviving {
       auto tree = spanning(contract, price);
       if (!tree) return std::nullopt;
       out.links = *std::move(tree);
-      out.cost = out.least = cost(out.links, price);
+      for (const std::uint32_t l : out.links) out.least += price[l];
       return out;
     }
     // Into a site: the same on links that are turned round.
@@ -66,16 +66,10 @@ class Surviving {
     std::ranges::sort(out.links);
     const auto repeats = std::ranges::unique(out.links);
     out.links.erase(repeats.begin(), repeats.end());
-    out.cost = cost(out.links, price);
     return out;
   }
 
  private:
-  static double cost(const Links& links, const std::vector<double>& price) {
-    double out = 0;
-    for (const std::uint32_t l : links) out += price[l];
-    return out;
-  }
   std::optional<Links> spanning(const Contract& contract, const std::vector<double>& price) const {
     std::vector<Arc> arcs;
     for (std::uint32_t l = 0; l < price.size(); ++l)
@@ -110,11 +104,11 @@ class Program {
       ways_[i].insert(std::move(way->links));
     }
     double gap = gap_first;
+    std::uint32_t worst = 0;
     for (std::uint32_t round = 0; round < rounds_max; ++round) {
       const saddle::Answer answer = saddle::solve(problem(), {.gap = gap});
       if (answer.value <= full) return {.fits = true};
-      const auto worst =
-          static_cast<std::uint32_t>(std::ranges::max_element(answer.y) - answer.y.begin());
+      worst = static_cast<std::uint32_t>(std::ranges::max_element(answer.y) - answer.y.begin());
       for (std::uint32_t l = 0; l < price.size(); ++l) price[l] = answer.y[l] / wan_.gbps(l);
       const auto [bound, is_new] = add_ways(price);
       if (bound > 1) return {.fits = false, .link = worst};
@@ -122,12 +116,12 @@ class Program {
       if (gap <= gap_last) return {.fits = false, .link = worst};
       gap /= 4;
     }
-    return {.fits = false, .link = 0};
+    return {.fits = false, .link = worst};
   }
 
  private:
   // What no split over any ways can go below, and whether one of them was not there.
-  std::pair<double, bool> add_ways(std::vector<double> price) {
+  std::pair<double, bool> add_ways(const std::vector<double>& price) {
     // Links without a price are all alike; a little of one keeps ways short.
     const double total = std::accumulate(price.begin(), price.end(), 0.0);
     std::vector<double> tilted = price;

@@ -49,7 +49,6 @@ struct Entitlements {
   std::uint64_t scenarios = 0;
   double covered = 0;  // share of the time that they stand for; the rest counts as unavailable
   std::uint64_t programs = 0;
-  double seconds = 0;
 };
 
 // In order of class, then of the list, each contract is promised if it fits, with those promised
