@@ -69,7 +69,6 @@ void print_variants(const Common& common, const Variants<Answer>& all) {
 template <class Answer>
 Status write_page(const InferArgs& args, const Variants<Answer>& all,
                   const std::vector<std::pair<std::string, std::string>>& data) {
-  if (args.page.empty()) return {};
   const std::string title =
       args.scenario.empty() ? "requests" : std::filesystem::path(args.scenario).stem().string();
   return write_file(
@@ -95,7 +94,8 @@ Status run_curves(const Common& common, const InferArgs& args, const model::Scen
     answers.emplace_back(scenario.name, curves.back());
   }
   if (!args.svg.empty()) WEFT_TRY_STATUS(write_file(args.svg, plan::to_svg(curves)));
-  WEFT_TRY_STATUS(write_page(args, answers, {{"infer-curves", json_of(answers)}}));
+  if (!args.page.empty())
+    WEFT_TRY_STATUS(write_page(args, answers, {{"infer-curves", json_of(answers)}}));
   print_variants(common, answers);
   return {};
 }
@@ -113,12 +113,14 @@ Status run_infer(const Common& common, const InferArgs& args) {
     for (const auto& [name, report] : reports)
       for (const std::string& note : report.notes)
         fmt::print(stderr, "weft: note: {}{}\n", reports.size() > 1 ? name + ": " : "", note);
-  JsonObject quantiles;
-  for (const auto& [name, report] : reports)
-    quantiles.add(name, JsonText{plan::quantiles_json(report)});
-  WEFT_TRY_STATUS(write_page(
-      args, reports,
-      {{"infer-data", json_of(reports)}, {"infer-quantiles", std::move(quantiles).text()}}));
+  if (!args.page.empty()) {
+    JsonObject quantiles;
+    for (const auto& [name, report] : reports)
+      quantiles.add(name, JsonText{plan::quantiles_json(report)});
+    WEFT_TRY_STATUS(write_page(
+        args, reports,
+        {{"infer-data", json_of(reports)}, {"infer-quantiles", std::move(quantiles).text()}}));
+  }
   print_variants(common, reports);
   return {};
 }
