@@ -70,7 +70,7 @@ def outcome(weft: str, file: Path, settings: list[str], seed: int) -> dict:
 
 def completion(outcomes: list[dict], kind: str) -> str:
     """Mean / p99 / maximum in us."""
-    runs = [sorted(flow["end_us"] - flow["start_us"] for flow in outcome["flows"]
+    runs = [sorted(1e6 * (flow["end_s"] - flow["start_s"]) for flow in outcome["flows"]
                    if flow["id"].startswith(kind)) for outcome in outcomes]
     p99 = statistics.fmean(run[-(-99 * len(run) // 100) - 1] for run in runs)
     return f"{statistics.fmean(map(statistics.fmean, runs)):,.0f} / {p99:,.0f} / " \

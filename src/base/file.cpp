@@ -97,7 +97,14 @@ Status write_file(const std::string& path, std::string_view content) {
   if (std::filesystem::is_symlink(std::filesystem::symlink_status(path, error)) &&
       std::filesystem::exists(old))
     target = std::filesystem::canonical(path, error);
-  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
+  if (target.has_parent_path() && !std::filesystem::is_directory(target.parent_path(), error)) {
+    std::filesystem::create_directories(target.parent_path(), error);
+    if (error)
+      return fail(
+          Errc::io, {path, 0, 0},
+          fmt::format("cannot create {}: {}", target.parent_path().string(), error.message()),
+          io_hint);
+  }
   const std::string temporary = fmt::format("{}.tmp.{}", target.native(), ::getpid());
   Status done = write_plain(temporary, path, content);
   if (done) {

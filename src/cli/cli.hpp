@@ -34,7 +34,12 @@ struct Common {
 };
 
 // Runs all variants, prints the table or JSON, and writes the report where `out` is not empty.
-int run_and_report(const Common& common, const model::ScenarioFile& file, const std::string& out);
+// `recorded`: traces of PyTorch's profiler, to stand beside the first variant.
+int run_and_report(const Common& common, const model::ScenarioFile& file, const std::string& out,
+                   const std::vector<std::string>& recorded = {});
+
+// Prints what the scenario waits for and what would help (weft why).
+int why_and_report(const Common& common, const model::Scenario& scenario);
 
 // The variant of that name; the first where it is empty. Fails: Errc::unknown with the names.
 Result<const model::Scenario*> choose_variant(const model::ScenarioFile& file,

@@ -29,7 +29,7 @@ Status run_advise(const Common& common, const AdviseArgs& args) {
   WEFT_TRY(options.horizon, parse_duration({args.horizon, {"--horizon", 0, 0}}));
   WEFT_TRY(options.move, parse_duration({args.move, {"--move", 0, 0}}));
   if (options.horizon.ps <= 0)
-    return fail(Errc::value, {"--horizon", 0, 0}, "the horizon is no time at all",
+    return fail(Errc::value, {"--horizon", 0, 0}, "the horizon must be longer than 0 s",
                 "write e.g. --horizon 24h");
   WEFT_TRY(const advise::Advice advice, advise::advise(file.variants.front(), options));
   fmt::print("{}", common.json ? advise::to_json(advice) : advise::to_table(advice, options));

@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
-#include "cli/examples.hpp"
+#include "cli/embedded.hpp"
 
 namespace weft::cli {
 namespace {
@@ -38,7 +38,7 @@ bool has_key(std::string_view text, std::string_view key) {
 constexpr std::size_t about_columns = 100;  // in the list for people
 
 // What it is for: the first sentence of its comment.
-std::string about(const Example& example) {
+std::string about(const Embedded& example) {
   std::string out = comment_of(example.text);
   // A sentence may end with the command behind a colon.
   for (const std::string_view end : {": weft ", ". ", "? "})
@@ -48,7 +48,7 @@ std::string about(const Example& example) {
 }
 
 // The command in its comment; else the one that reads what the file has.
-std::string command_of(const Example& example) {
+std::string command_of(const Embedded& example) {
   const std::string comment = comment_of(example.text);
   const std::size_t at = comment.find("weft ");
   if (at != std::string::npos && comment.find(example.name, at) != std::string::npos) {
@@ -65,14 +65,14 @@ std::string command_of(const Example& example) {
 }
 
 Status write_all(const Common& common, const ExamplesArgs& args) {
-  const auto path_of = [&](const Example& example) {
+  const auto path_of = [&](const Embedded& example) {
     return std::filesystem::path(args.all) / example.name;
   };
-  for (const Example& example : examples())
+  for (const Embedded& example : examples())
     if (std::filesystem::exists(path_of(example)) && !args.force)
       return fail(Errc::infeasible, {path_of(example), 0, 0}, "the file is there already",
                   "name another folder, or pass --force to write over it");
-  for (const Example& example : examples()) {
+  for (const Embedded& example : examples()) {
     std::error_code error;
     std::filesystem::create_directories(path_of(example).parent_path(), error);
     WEFT_TRY_STATUS(write_file(path_of(example), example.text));  // says why, too
@@ -83,7 +83,7 @@ Status write_all(const Common& common, const ExamplesArgs& args) {
 
 Status write_one(const ExamplesArgs& args) {
   std::vector<std::string> names;
-  for (const Example& example : examples()) {
+  for (const Embedded& example : examples()) {
     names.emplace_back(example.name);
     if (example.name != args.name && example.name != args.name + ".yaml") continue;
     if (args.out != "-" && std::filesystem::exists(args.out) && !args.force)
@@ -100,7 +100,7 @@ void list(const Common& common) {
   JsonList rows;
   Table table({{"example", Table::Align::left}, {"what it shows", Table::Align::left}});
   std::string commands;
-  for (const Example& example : examples()) {
+  for (const Embedded& example : examples()) {
     rows.add(JsonObject()
                  .add("name", example.name)
                  .add("about", about(example))

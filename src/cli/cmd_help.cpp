@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "cli/embedded.hpp"
 #include "cli/help.hpp"
 
 namespace weft::cli {
@@ -16,6 +18,7 @@ namespace {
 struct HelpArgs {
   const CLI::App* app = nullptr;
   std::string name, out;
+  bool schema = false;
 };
 
 // Null for no name.
@@ -31,8 +34,28 @@ Result<const CLI::App*> find_command(const HelpArgs& args) {
               "weft help lists them");
 }
 
+// The JSON Schema of what the command prints with --json; without a command the commands that have
+// one.
+Status print_schema(const CLI::App* command) {
+  std::vector<std::string> names;
+  for (const Embedded& schema : schemas()) {
+    names.emplace_back(schema.name.substr(0, schema.name.find('.')));
+    if (command == nullptr)
+      fmt::print("{}\n", names.back());
+    else if (names.back() == command->get_name()) {
+      fmt::print("{}", schema.text);
+      return {};
+    }
+  }
+  if (command == nullptr) return {};
+  return fail(Errc::unknown, {"--schema", 0, 0},
+              fmt::format("weft {} has no JSON Schema", command->get_name()),
+              fmt::format("those that do: {}", fmt::join(names, ", ")));
+}
+
 Status run_help(const Common&, const HelpArgs& args) {
   WEFT_TRY(const CLI::App* command, find_command(args));
+  if (args.schema) return print_schema(command);
   const CLI::App* shown = command == nullptr ? args.app : command;  // help() would show "help"
   const std::string name = command == nullptr ? "weft" : "weft " + command->get_name();
   fmt::print("{}", shown->get_formatter()->make_help(shown, name, CLI::AppFormatMode::Normal));
@@ -82,6 +105,8 @@ void add_help(Commands& commands) {
   };
   const auto help = add("help", "Show what a command does, its options and examples", run_help);
   help.options.add_option("command", help.args.name, "Command; all of them without one");
+  help.options.add_flag("--schema", help.args.schema,
+                        "The JSON Schema of its --json; without a command those that have one");
   add("version", "Show the version", run_version);
   const auto shell = add("completion", "Print the completion script of a shell", run_completion);
   shell.options.add_option("shell", shell.args.name, "bash, zsh or fish")->required();

@@ -54,7 +54,7 @@ Status run_init(const Common& common, const InitArgs& args) {
   init::Wish wish = args.wish;
   if (wish.gpus == 0) {
     if (isatty(STDIN_FILENO) == 0)
-      return fail(Errc::value, {"weft init", 0, 0}, "how many GPUs is not said",
+      return fail(Errc::value, {"weft init", 0, 0}, "the number of GPUs is missing",
                   "pass --gpus N, or run it on a terminal, where it asks");
     WEFT_TRY_STATUS(ask_all(wish));
   }

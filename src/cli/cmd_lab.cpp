@@ -323,7 +323,7 @@ void print_te_event(const Common& common, const lab::Lab& found, const lab::TeEv
     fmt::print("{}\n", JsonObject()
                            .add("at_s", event.at.seconds(), decimals(6))
                            .add("news", event.news)
-                           .add("took_ms", event.took.seconds() * 1e3, decimals(3))
+                           .add("took_s", event.took.seconds(), decimals(6))
                            .add("hit", d.hit)
                            .add("moved", d.moved)
                            .add("without_path", d.without)

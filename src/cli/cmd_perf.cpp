@@ -105,8 +105,12 @@ Result<workload::Library> read_library(const PerfArgs& args, const Place& place)
 Result<PerfRequest> read_request(const Common& common, const PerfArgs& args, Place& place) {
   PerfRequest request;
   const std::vector<std::string> ops = workload::op_names();
-  WEFT_TRY_STATUS(check_name("OP", args.op, ops));
-  request.op = static_cast<Op>(std::ranges::find(ops, args.op) - ops.begin());
+  // As nccl-tests spell them.
+  const std::string name = args.op == "alltoall"   ? "all_to_all"
+                           : args.op == "sendrecv" ? "send_recv"
+                                                   : args.op;
+  WEFT_TRY_STATUS(check_name("OP", name, ops));
+  request.op = static_cast<Op>(std::ranges::find(ops, name) - ops.begin());
   WEFT_TRY(request.sweep, read_sweep(args));
   request.rules.algorithm = args.algorithm;
   if (args.protocol != "auto") {
@@ -147,20 +151,30 @@ int print(const Common& common, const PerfArgs& args, const PerfRequest& request
   if (!rows) return report(rows.error());
   if (args.channels > 0)
     for (workload::PerfRow& row : *rows) row.channels = args.channels;
-  std::string comparison;
+  std::vector<workload::Compared> compared;
   if (!args.compare.empty()) {
     const auto text = read_file(args.compare, measured_bytes_max);
     if (!text) return report(text.error());
     const auto measured = workload::read_nccl_table(*text, args.compare);
     if (!measured) return report(measured.error());
-    comparison = workload::comparison_table(workload::compare(*rows, *measured));
+    if (const Status same = workload::check_run(request, *measured); !same)
+      return report(same.error());
+    compared = workload::compare(*rows, *measured);
+    if (compared.empty())
+      return report({Errc::value,
+                     {args.compare, 0, 0},
+                     "no size of this run was predicted",
+                     "predict its sizes: -b, -e and -f as it had",
+                     {}});
+    for (const std::string& line : workload::other_choices(*rows, *measured))
+      fmt::print(stderr, "weft: note: {}\n", line);
   }
   if (common.json) {
-    fmt::print("{}", workload::perf_json(request, *rows));
-  } else {
-    fmt::print("{}", workload::nccl_table(request, *rows));
+    fmt::print("{}", workload::perf_json(request, *rows, compared));
+    return done;
   }
-  if (!comparison.empty()) fmt::print(common.json ? stderr : stdout, "\n{}", comparison);
+  fmt::print("{}", workload::nccl_table(request, *rows));
+  if (!compared.empty()) fmt::print("\n{}", workload::comparison_table(compared));
   return done;
 }
 

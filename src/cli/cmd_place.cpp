@@ -172,7 +172,7 @@ Result<std::optional<HostGrid>> read_grid(const Ground& ground, const PlaceArgs&
   auto grid = host_grid(cost, ground.gpus_per_host);
   if (!grid)
     return fail(Errc::unsupported, option("--order"),
-                fmt::format("the ranks of a host of {} GPUs are no block of {}",
+                fmt::format(" GPUs do not form a block of {} GPUs do not form a block of {}",
                             ground.gpus_per_host, training->plan.text()),
                 "let the inner dimensions fill whole hosts");
   return grid;
@@ -311,8 +311,8 @@ std::string replay_json(const Ground& ground, const ReplayResult& result, std::i
       .add("zones_least", result.zones_least)
       .add("racks", result.racks)
       .add("racks_least", result.racks_least)
-      .add("decision_ns_p50", p50)
-      .add("decision_ns_p99", p99)
+      .add("decision_s_p50", static_cast<double>(p50) / 1e9)
+      .add("decision_s_p99", static_cast<double>(p99) / 1e9)
       .add("decisions", decisions)
       .text();
 }
@@ -353,7 +353,7 @@ Status place_list(Ground& ground, const Common& common, const PlaceArgs& args) {
 
 Status place_command(const Common& common, const PlaceArgs& args) {
   if (args.jobs.empty() == (args.gpus == 0))
-    return fail(Errc::parse, option("weft place"), "what to place is not said, or said twice",
+    return fail(Errc::parse, option("weft place"), "specify either --gpus or --jobs",
                 "write --gpus N for one job, or --jobs FILE for a list");
   const std::vector<std::string> formats = rank_file_formats();
   if (!args.rankfile.empty() && std::ranges::find(formats, args.rankfile) == formats.end())

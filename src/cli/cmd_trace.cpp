@@ -16,6 +16,8 @@ struct TraceArgs {
   std::string fabric, groups, system, out, overhead;
   std::string place = "topology", contention = "on";
   std::uint32_t ranks = 0;  // 0: as recorded
+  bool why = false;
+  std::vector<std::string> recorded;
 };
 
 Config scalar_of(const std::string& text) { return Config::scalar(text, {"", 0, 0}); }
@@ -81,7 +83,14 @@ Result<model::ScenarioFile> scenario_of(const Common& common, const TraceArgs& a
 int trace_command(const Common& common, const TraceArgs& args) {
   const auto file = scenario_of(common, args);
   if (!file) return report(file.error());
-  return run_and_report(common, *file, args.out);
+  if (args.why && !args.out.empty())
+    return report({Errc::value,
+                   {"--why", 0, 0},
+                   "it writes no report",
+                   "leave out --out, or use it in a run without --why",
+                   {}});
+  if (args.why) return why_and_report(common, file->variants.front());
+  return run_and_report(common, *file, args.out, args.recorded);
 }
 
 }  // namespace
@@ -100,6 +109,9 @@ void add_trace(Commands& commands) {
   c.add_option("--contention", args.contention, "on, or off: transfers do not share links")
       ->check(CLI::IsMember({"on", "off"}));
   c.add_option("--overhead", args.overhead, "GOAL: CPU time of each send and recv");
+  c.add_option("--recorded", args.recorded,
+               "Trace of PyTorch's profiler, of a rank each, to stand beside the prediction");
+  c.add_flag("--why", args.why, "What it waits for and what would help, as weft why");
   c.add_option("-o,--out", args.out, "Directory for report.json, report.html and trace");
 }
 

@@ -55,7 +55,13 @@ int why_command(const Common& common, const WhyArgs& args) {
   if (!file) return report(file.error());
   const auto chosen = choose_variant(*file, args.variant);
   if (!chosen) return report(chosen.error());
-  const auto answer = plan::why::explain(**chosen, {.command = common.command,
+  return why_and_report(common, **chosen);
+}
+
+}  // namespace
+
+int why_and_report(const Common& common, const model::Scenario& scenario) {
+  const auto answer = plan::why::explain(scenario, {.command = common.command,
                                                     .progress = common.progress(),
                                                     .threads = threads_or_all(common.threads)});
   if (!answer) return report(answer.error());
@@ -65,8 +71,6 @@ int why_command(const Common& common, const WhyArgs& args) {
     print_why(*answer);
   return done;
 }
-
-}  // namespace
 
 void add_why(Commands& commands) {
   const auto [command, args] = commands.add<WhyArgs>(

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "cli/flows_report.hpp"
 
 namespace weft::cli {
 namespace {
@@ -54,12 +55,12 @@ Json to_json(const FlowsResult& result) {
   for (const model::TierOutcome& tier : result.tiers)
     tiers[tier.name] = {{"mean_load", tier.mean_load}, {"max_load", tier.max_load}};
   return {{"makespan_s", result.makespan_s},
-          {"fct_us",
-           {{"min", fct.min},
-            {"mean", fct.mean},
-            {"p50", fct.p50},
-            {"p99", fct.p99},
-            {"max", fct.max}}},
+          {"fct_s",
+           {{"min", fct.min / us_per_s},
+            {"mean", fct.mean / us_per_s},
+            {"p50", fct.p50 / us_per_s},
+            {"p99", fct.p99 / us_per_s},
+            {"max", fct.max / us_per_s}}},
           {"tiers", std::move(tiers)},
           {"unfinished", fct.unfinished},
           {"digest", result.digest}};
@@ -107,11 +108,11 @@ void print_comparison_json(const FlowsResult& fluid, const FlowsResult& packet,
   const model::PacketOutcome& p = *packet.packet;
   const Json out{{"fluid", to_json(fluid)},
                  {"packet", to_json(packet)},
-                 {"mean_surplus_us",
-                  {{"headers", surplus.headers},
-                   {"round_trip", surplus.round_trip},
-                   {"sent_again", surplus.sent_again},
-                   {"rest", surplus.rest}}},
+                 {"mean_surplus_s",
+                  {{"headers", surplus.headers / us_per_s},
+                   {"round_trip", surplus.round_trip / us_per_s},
+                   {"sent_again", surplus.sent_again / us_per_s},
+                   {"rest", surplus.rest / us_per_s}}},
                  {"pause_frames", p.pause_frames},
                  {"nic_paused_share", paused_share(packet)},
                  {"retransmissions", p.retransmissions},

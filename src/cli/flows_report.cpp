@@ -28,8 +28,11 @@ void print_member(std::string_view key, const Json& value) {
 }
 
 Json to_json(const plan::CompletionTimes& fct) {
-  return {
-      {"min", fct.min}, {"mean", fct.mean}, {"p50", fct.p50}, {"p99", fct.p99}, {"max", fct.max}};
+  return {{"min", fct.min / us_per_s},
+          {"mean", fct.mean / us_per_s},
+          {"p50", fct.p50 / us_per_s},
+          {"p99", fct.p99 / us_per_s},
+          {"max", fct.max / us_per_s}};
 }
 
 Json to_json(const std::vector<model::TierOutcome>& tiers) {
@@ -45,9 +48,11 @@ Json to_json(const std::vector<model::TierOutcome>& tiers) {
 // One flow a line.
 void print_flows(const model::FlowIds& ids, std::span<const plan::FlowSpan> flows) {
   fmt::print("  \"flows\": [");
-  const auto time = [](double us) { return std::isnan(us) ? "null" : fmt::format("{}", us); };
+  const auto time = [](double us) {
+    return std::isnan(us) ? "null" : fmt::format("{}", us / us_per_s);
+  };
   for (std::size_t i = 0; i < flows.size(); ++i)
-    fmt::print("{}\n    {{\"id\": {}, \"start_us\": {}, \"end_us\": {}}}", i > 0 ? "," : "",
+    fmt::print("{}\n    {{\"id\": {}, \"start_s\": {}, \"end_s\": {}}}", i > 0 ? "," : "",
                dumped(Json(ids[i])), time(flows[i].start_us), time(flows[i].end_us));
   fmt::print("{}]", flows.empty() ? "" : "\n  ");
 }
@@ -106,7 +111,7 @@ void print_json(const model::FlowIds& ids, const plan::FlowsResult& result) {
   fmt::print("{{\n");
   print_member("makespan_s", result.makespan_s);
   fmt::print(",\n");
-  print_member("fct_us", to_json(result.fct));
+  print_member("fct_s", to_json(result.fct));
   fmt::print(",\n");
   print_flows(ids, result.flows);
   fmt::print(",\n");

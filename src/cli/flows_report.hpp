@@ -8,6 +8,8 @@
 
 namespace weft::cli {
 
+inline constexpr double us_per_s = 1e6;  // results have microseconds, JSON has seconds
+
 // On standard output. JSON goes out flow by flow: two million of them as a tree would take a
 // gigabyte.
 void print_json(const model::FlowIds& ids, const plan::FlowsResult& result);

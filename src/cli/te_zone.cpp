@@ -171,7 +171,7 @@ JsonObject decision_json(const ZoneWork& work, const te::Decision& d, double mil
       .add("moved", d.moved)
       .add("without_path", d.without)
       .add("refused", d.refused)
-      .add("decided_in_ms", milliseconds, decimals(3));
+      .add("decided_in_s", milliseconds / 1e3, decimals(6));
   return out;
 }
 

@@ -71,7 +71,7 @@ void refuses(const Flows& flows, const std::vector<std::string>& more, const std
 TEST_CASE("a connection matrix and the same flows as CSV give the same result") {
   const json csv = Flows(chain_csv).result();
   CHECK(csv["flows"][2]["id"] == "3");
-  CHECK(csv["flows"][1]["start_us"] == csv["flows"][0]["end_us"]);
+  CHECK(csv["flows"][1]["start_s"] == csv["flows"][0]["end_s"]);
   CHECK(Flows(chain_matrix).result() == csv);
   CHECK(Flows(std::string("\n# a comment\n") + chain_matrix).result() == csv);
 }
@@ -84,8 +84,8 @@ TEST_CASE("a connection matrix is refused with line and column") {
   const Flows late("Nodes 8\nConnections 1\n0->1 id 1 start 5 size 5\n");
   refuses(late, {}, "flows:3:17: the start \"5\" has no unit");
   refuses(late, {"--start-unit", "hours"}, "\"hours\" is not a unit");
-  CHECK(late.result({"--start-unit", "us"})["flows"][0]["start_us"] == 5.0);
-  CHECK(late.result({"--start-unit", "ns"})["flows"][0]["start_us"] == 0.005);
+  CHECK(late.result({"--start-unit", "us"})["flows"][0]["start_s"] == 5e-6);
+  CHECK(late.result({"--start-unit", "ns"})["flows"][0]["start_s"] == 5e-9);
   refuses(Flows(chain_csv), {"--start-unit", "us"}, "where times have units");
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("the packet engine: one flow takes the time of its packets and of a ro
   // 489 packets of 4160 B at 83.2 ns, one more store and forward, 4 us there and back, and the ACK
   // of 64 B over two links.
   const json result = Flows("id,src,dst,bytes\na,0,1,2 MB\n").result({"--engine", "packet"});
-  CHECK(result["flows"][0]["end_us"].get<double>() ==
+  CHECK(result["flows"][0]["end_s"].get<double>() ==
         doctest::Approx(489 * 0.0832 + 0.0832 + 4 + 2 * 0.00128).epsilon(1e-9));
   const json& packet = result["packet"];
   CHECK(packet["payload_bytes"]["sent"] == packet["payload_bytes"]["received"]);
@@ -104,8 +104,8 @@ TEST_CASE("the packet engine: one flow takes the time of its packets and of a ro
 TEST_CASE("the packet engine: chains wait for acknowledgements, and repeat bit by bit") {
   const Flows flows(chain_matrix);
   const json result = flows.result({"--engine", "packet"});
-  CHECK(result["flows"][1]["start_us"] == result["flows"][0]["end_us"]);
-  CHECK(result["flows"][2]["start_us"] == result["flows"][1]["end_us"]);
+  CHECK(result["flows"][1]["start_s"] == result["flows"][0]["end_s"]);
+  CHECK(result["flows"][2]["start_s"] == result["flows"][1]["end_s"]);
   CHECK(flows.result({"--engine", "packet"}) == result);
   CHECK(flows.result({"--engine", "packet", "--threads", "2"}) == result);
 }
@@ -128,7 +128,7 @@ TEST_CASE("the packet engine: flows in several parts end with their last one") {
                                        "--set",    "routing.qps=4"};
   const json result = Flows(chain_csv).result(split);
   CHECK(result["flows"].size() == 3);
-  CHECK(result["flows"][1]["start_us"] == result["flows"][0]["end_us"]);
+  CHECK(result["flows"][1]["start_s"] == result["flows"][0]["end_s"]);
   std::vector<std::string> cut = split;
   cut.insert(cut.end(), {"--end", "60 us"});
   const Outcome outcome = Flows(chain_csv).run(cut);
@@ -160,13 +160,13 @@ TEST_CASE("--from-fluid: packets take over where the fluid engine has come to") 
   const json from = chain.result({"--engine", "packet", "--from-fluid", "60 us"});
   const json fluid = chain.result({"--engine", "fluid"});
   CHECK(from["flows"][0] == fluid["flows"][0]);
-  CHECK(from["flows"][1]["start_us"] == fluid["flows"][1]["start_us"]);
+  CHECK(from["flows"][1]["start_s"] == fluid["flows"][1]["start_s"]);
   const std::int64_t left = from["packet"]["payload_bytes"]["sent"].get<std::int64_t>();
   CHECK(left >= 2'000'000 + 1'100'000);  // of the second, and all of the third
   CHECK(left <= 2'000'000 + 1'100'000 + 2 * 4096);
-  const double end = from["flows"][2]["end_us"].get<double>();
-  CHECK(end > fluid["flows"][2]["end_us"].get<double>());
-  CHECK(end < packets["flows"][2]["end_us"].get<double>());
+  const double end = from["flows"][2]["end_s"].get<double>();
+  CHECK(end > fluid["flows"][2]["end_s"].get<double>());
+  CHECK(end < packets["flows"][2]["end_s"].get<double>());
   // Behind the end nothing is left to do.
   CHECK(chain.result({"--engine", "packet", "--from-fluid", "1 s"})["flows"] == fluid["flows"]);
   refuses(chain, {"--engine", "fluid", "--from-fluid", "1 us"}, "--from-fluid");
@@ -186,8 +186,8 @@ TEST_CASE("ECMP without PFC: the mean completion of a permutation is within 10 %
                     "transport: {pfc: false, window: 512 KiB}\n");
   for (const char* seed : {"1", "2", "3"}) {
     const json result = permutation.result({"--compare", "--seed", seed});
-    const double fluid = result["fluid"]["fct_us"]["mean"];
-    const double packet = result["packet"]["fct_us"]["mean"];
+    const double fluid = result["fluid"]["fct_s"]["mean"];
+    const double packet = result["packet"]["fct_s"]["mean"];
     CHECK(packet > fluid);
     CHECK(packet < 1.1 * fluid);
   }
@@ -196,18 +196,19 @@ TEST_CASE("ECMP without PFC: the mean completion of a permutation is within 10 %
 TEST_CASE("--compare runs both engines, and its rows add up to the difference") {
   const Flows flows(chain_csv);
   const json result = flows.result({"--compare"});
-  const double fluid = result["fluid"]["fct_us"]["mean"];
-  const double packet = result["packet"]["fct_us"]["mean"];
-  const json& surplus = result["mean_surplus_us"];
+  const double fluid = result["fluid"]["fct_s"]["mean"];
+  const double packet = result["packet"]["fct_s"]["mean"];
+  const json& surplus = result["mean_surplus_s"];
   const double sum = surplus["headers"].get<double>() + surplus["round_trip"].get<double>() +
                      surplus["sent_again"].get<double>() + surplus["rest"].get<double>();
   CHECK(packet > fluid);
-  CHECK(sum == doctest::Approx(packet - fluid));
+  CHECK(sum * 1e6 == doctest::Approx((packet - fluid) * 1e6));
   // Nothing disturbs these flows: headers and round trips are the whole difference.
-  CHECK(surplus["rest"].get<double>() == doctest::Approx(0).scale(1).epsilon(1e-3));
+  CHECK(surplus["rest"].get<double>() * 1e6 == doctest::Approx(0).scale(1).epsilon(1e-3));
   const json spray = Flows("id,src,dst,bytes\na,0,5,2 MB\n")
                          .result({"--compare", "--set", "routing.scheme=spray"});
-  CHECK(spray["mean_surplus_us"]["rest"].get<double>() == doctest::Approx(0).scale(1).epsilon(0.2));
+  CHECK(spray["mean_surplus_s"]["rest"].get<double>() * 1e6 ==
+        doctest::Approx(0).scale(1).epsilon(0.2));
   const Outcome text = flows.run({"--compare"});
   CHECK(text.out.find("completion: mean") != std::string::npos);
   CHECK(text.out.find("round trip of the last packet") != std::string::npos);

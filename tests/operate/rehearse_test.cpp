@@ -322,8 +322,9 @@ TEST_CASE("which policy to choose: by a sum of costs, else only where nothing ge
         "Choose a: b has 90.9 % more drained cable-hours.\n");
   CHECK(said(set_of(a, a)) == "Either: nothing differs for sure in 3 seeds. More --seeds tell.\n");
   CHECK(app::read_cost_weights("visit=2, bad_minute=0.5")->visit == 2);
-  CHECK(app::read_cost_weights("visits=2").error().text() ==
-        "--cost: \"visits=2\" is no cost; write e.g. bad_minute=1,visit=20,cable_hour=0.1");
+  CHECK(
+      app::read_cost_weights("visits=2").error().text() ==
+      "--cost: \"visits=2\" is not a valid cost; write e.g. bad_minute=1,visit=20,cable_hour=0.1");
   CHECK(!app::read_cost_weights("visit=-2").has_value());
 }
 

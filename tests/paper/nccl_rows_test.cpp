@@ -61,6 +61,11 @@ TEST_CASE("published rows, by band") {
     CAPTURE(band.band);
     CHECK(band.median <= 0.05);
     CHECK(band.worst <= 0.15);
+    // What `weft perf --compare` prints beside a measured run.
+    const auto& known = *std::ranges::find(published_errors(), band.band, &BandError::band);
+    CHECK(band.rows == known.rows);
+    CHECK(band.median == doctest::Approx(known.median).epsilon(0.02));
+    CHECK(band.worst == doctest::Approx(known.worst).epsilon(0.02));
   }
 }
 

@@ -39,6 +39,14 @@ execFileSync(weft, ['life', 'life.yaml', '--page', 'life.html'], {cwd: scratch})
 execFileSync(weft, ['place', '--fabric', 'pods.yaml', '--gpus', '192', '--model', 'llama3-8b', '--order', 'tp=8,pp=4,dp=6', '--batch', '96',
                     '--busy', 'other=rack:[0-3]', '--exclude', 'rack:9', '--page', 'place.html'], {cwd: scratch});
 
+writeFileSync(join(scratch, 'run.yaml'), `
+fabric: {generator: ai_zone, racks: 40, hosts_per_rack: 1, spines: 4}
+faults: [{kind: link_down, link: "rtsw:0--ctsw:1", at: 1 ms}]
+jobs: [{name: x, collective: all_reduce, algorithm: ring, gpus: 320, bytes: 64 MiB}]
+compare: {one: {}, spray: {routing: {scheme: spray}}}
+`);
+execFileSync(weft, ['run', 'run.yaml', '--out', 'run', '--quiet'], {cwd: scratch});
+
 const browser = await chromium.launch({executablePath, args: ['--no-sandbox', '--disable-gpu']});
 const drawn = (page, id) => page.locator(`#${id} canvas`).evaluate((node) => {
   const {data} = node.getContext('2d').getImageData(0, 0, node.width, node.height);
@@ -64,6 +72,19 @@ try {
     await page.waitForFunction(() => document.querySelector('#distribution .plot')?.ariaLabel === 'Distribution of TPOT, 2 lines');
     await page.locator('#distribution .u-over').hover();
     assert.match(await page.locator('#distribution .tooltip').innerText(), /TPOT \(ms\): [\d.]+\none: \d+/);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await page.goto(pathToFileURL(join(scratch, 'run', 'report.html')).href);
+    await page.waitForSelector('.fabric-map svg');
+    // 4 spines; 40 racks and hosts in runs of two, each with a bundle to every spine or to its rack.
+    assert.equal(await page.locator('.fabric-map .node').count(), 4 + 20 + 20);
+    assert.equal(await page.locator('.fabric-map .cables').count(), 4 * 20 + 20);
+    assert.match(await page.locator('.fabric-map .cables.down title').textContent(),
+                 /^ctsw:1 to rack:0 to rack:1: 2 cables, load \d.* at most, .* in the mean, 1 down$/);
+    assert.equal(await page.locator('.fabric-map + .legend + .scroll tbody tr').count(), 5);
+    const inks = await page.locator('.fabric-map .cables:not(.down)').evaluateAll((lines) => new Set(lines.map((line) => line.getAttribute('stroke'))).size);
+    assert.ok(inks > 1);  // ECMP loads bundles unequally
+    const drawing = await page.locator('.fabric-map svg').boundingBox();
+    assert.ok(drawing.width <= width && drawing.width > 0.8 * Math.min(width - 60, 1100));
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
     await page.goto(pathToFileURL(join(scratch, 'curve.html')).href);
     await page.waitForSelector('#curve canvas');

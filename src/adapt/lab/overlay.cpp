@@ -205,9 +205,10 @@ Result<std::vector<RouteMark>> Overlay::installed() {
       std::from_chars(key.data() + last + 3, key.data() + key.size(), port);
       const auto uplink = std::ranges::find(rack.uplinks, mark, mark_of);
       if (src == nics.end() || dst == nics.end() || uplink == rack.uplinks.end())
-        return fail(Errc::io, {},
-                    fmt::format("{}: {} is no mark of this lab", lab_->plan.nodes[node].name, key),
-                    "run weft lab te --off, then start again");
+        return fail(
+            Errc::io, {},
+            fmt::format("{}: {} is not a mark of this lab", lab_->plan.nodes[node].name, key),
+            "run weft lab te --off, then start again");
       out.push_back({src->second, dst->second, port, lab_->plan.end(uplink->end).link});
     }
   std::ranges::sort(out);

@@ -248,7 +248,8 @@ Result<CostWeights> read_cost_weights(const std::string& text) {
                            : name == "cable_hour" ? &out.cable_hour
                                                   : nullptr;
     if (weight == nullptr || equals == std::string_view::npos)
-      return fail(Errc::unknown, {"--cost", 0, 0}, fmt::format("{} is no cost", quote(part)),
+      return fail(Errc::unknown, {"--cost", 0, 0},
+                  fmt::format("{} is not a valid cost", quote(part)),
                   "write e.g. bad_minute=1,visit=20,cable_hour=0.1");
     WEFT_TRY(*weight, parse_number({part.substr(equals + 1), {"--cost", 0, 0}}));
     if (*weight < 0)

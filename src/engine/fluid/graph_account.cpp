@@ -162,7 +162,7 @@ void GraphRun::find_stragglers() {
     const double median = all[all.size() / 2];
     if (median <= 0 || actors_[a].compute_s < straggler_factor * median) continue;
     const auto slowest = std::ranges::max_element(graph_.ranks_of(a), {}, [&](std::uint32_t rank) {
-      return network_.state().slowdown(network_.fabric(), job_.ranks[rank]);
+      return job_.slowdown(network_.state(), network_.fabric(), rank);
     });
     current_.stragglers.push_back({*slowest, actors_[a].compute_s / median});
   }

@@ -350,12 +350,13 @@ void GraphRun::end_operation(std::uint32_t actor, std::uint32_t operation) {
 double GraphRun::slowdown(std::uint32_t actor) {
   if (slowdown_round_ != network_.state_round()) {
     slowdown_round_ = network_.state_round();
-    slowdown_.assign(actors_.size(), 1);
-    if (!network_.state().troubled_nodes().empty())
+    const bool alike = network_.state().troubled_nodes().empty() && job_.compute_factor.empty();
+    slowdown_.assign(actors_.size(), alike ? 1 : 0);
+    if (!alike)
       for (std::uint32_t a = 0; a < actors_.size(); ++a)
         for (const std::uint32_t rank : graph_.ranks_of(a))
-          slowdown_[a] = std::max(slowdown_[a],
-                                  network_.state().slowdown(network_.fabric(), job_.ranks[rank]));
+          slowdown_[a] =
+              std::max(slowdown_[a], job_.slowdown(network_.state(), network_.fabric(), rank));
   }
   return slowdown_[actor];
 }

@@ -79,6 +79,13 @@ struct GraphJob {
   Duration step_overhead;  // software latency of each message and of each step of a collective
   // By how much communication beside it slows a GPU's compute; 1: not at all.
   double overlap_slowdown = 1;
+  // By rank: how many times as long it computes as the graph says, beside what the state says of
+  // its GPU; empty: all as the graph says.
+  std::vector<double> compute_factor = {};
+  double slowdown(const model::State& state, const model::Fabric& fabric, std::size_t rank) const {
+    return state.slowdown(fabric, ranks[rank]) *
+           (compute_factor.empty() ? 1 : compute_factor[rank]);
+  }
   // Groups that an algorithm cannot serve use auto, and the result says how many.
   workload::Algorithms algorithms{};
   workload::Library library{.cost = workload::Library::Cost::line_rate};

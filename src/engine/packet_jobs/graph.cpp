@@ -181,9 +181,9 @@ double GraphLowering::count_messages() const {
 
 void GraphLowering::lower_compute(std::uint32_t actor, std::uint32_t operation) {
   const model::Program& source = program(actor);
-  double slowest = 1, folded = 0;
+  double slowest = 0, folded = 0;
   for (const std::uint32_t rank : graph_.ranks_of(actor))
-    slowest = std::max(slowest, state_.slowdown(fabric_, gpu(rank)));
+    slowest = std::max(slowest, job_.slowdown(state_, fabric_, rank));
   for (const model::Folded& f : source.folded)
     if (f.operation == operation) folded += f.seconds;
   const double own = source.operations[operation].seconds - folded;

@@ -219,6 +219,7 @@ struct VariantOutcome {
   std::string scenario_digest;  // of that text
   std::vector<Span> spans;
   std::optional<PacketOutcome> packet;  // of runs on the packet engine
+  std::string fabric_map;  // JSON for the page (plan/explain/fabric_map.hpp); empty: not asked for
 };
 
 struct Outcome {

@@ -30,7 +30,7 @@ Result<std::size_t> step_of(Series& series, Timestamp at, std::size_t rows, cons
   const auto step = static_cast<std::uint64_t>(series.step_ns);
   if (since % step != 0)
     return fail(Errc::value, where,
-                fmt::format("the time is no whole number of steps of {} s after the first",
+                fmt::format("the time is not a whole number of steps of {} s after the first",
                             static_cast<double>(series.step_ns) / ns_per_s),
                 "the first two rows set the step; leave out the times that were not measured");
   if (since / step >= points_max)

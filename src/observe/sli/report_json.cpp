@@ -44,7 +44,7 @@ Json objective_json(const Objective& o) {
           {"scope", to_text(o.span)},
           {"class", o.traffic_class.empty() ? Json(nullptr) : Json(o.traffic_class)},
           {"loss", o.loss.value()},
-          {"latency_p99_us", o.latency_p99_us > 0 ? Json(o.latency_p99_us) : Json(nullptr)},
+          {"latency_p99_s", o.latency_p99_us > 0 ? Json(o.latency_p99_us / 1e6) : Json(nullptr)},
           {"probes_needed", probes_needed(o, 100)},
           {"target", o.target.value()},
           {"window_minutes", o.window_minutes}};

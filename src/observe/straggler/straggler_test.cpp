@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
+#include "observe/straggler/kernels.hpp"
 #include "observe/straggler/what_if.hpp"
 
 namespace weft::observe::straggler {
@@ -202,6 +203,44 @@ TEST_CASE("what cannot be read is refused with the reason") {
   says(refusal(R"([{"ph":"B","name":"forward-compute","pid":0,"tid":0,"ts":0}])"),
        "\"forward-compute\" begins and ends in two events");
   says(refusal(twice), "step 7 of replica 0 has forward-compute 0 of stage 0 twice");
+}
+
+TEST_CASE(
+    "kernels of a profiler's trace: what is computed, what nothing hides, what stands still") {
+  // Device 0, two steps in 100 us: compute 10-40 and 30-60, NCCL 50-90, compute 95-110.
+  const auto event = [](const char* category, const char* name, int start, int length,
+                        const char* row) {
+    return fmt::format(R"({{"ph":"X","cat":"{}","name":"{}","ts":{},"dur":{},{}}},)", category,
+                       name, start, length, row);
+  };
+  const char* const host = R"("pid":99,"tid":1)";
+  const char* const stream = R"("pid":0,"tid":7)";
+  std::string text = "{\"traceEvents\":[" +
+                     event("user_annotation", "ProfilerStep#1", 0, 50, host) +
+                     event("user_annotation", "ProfilerStep#2", 50, 50, host) +
+                     event("gpu_user_annotation", "ProfilerStep#2", 50, 50, stream) +
+                     event("cpu_op", "aten::mm", 0, 5, R"("pid":99,"tid":"main")") +
+                     event("kernel", "ncclDevKernel_AllReduce", 50, 40, R"("pid":0,"tid":20)") +
+                     event("kernel", "gemm", 10, 30, stream) +
+                     event("kernel", "gemm", 30, 30, R"("pid":0,"tid":8)") +
+                     event("gpu_memcpy", "Memcpy DtoH", 95, 15, stream) +
+                     R"({"ph":"M","name":"process_name","pid":0,"args":{"name":"python"}}]})";
+  const auto trace = read_kernels(text, "k.json");
+  REQUIRE_MESSAGE(trace.has_value(), trace.error().text());
+  CHECK(trace->steps == 2);
+  CHECK(trace->kernels.size() == 4);
+  const KernelTimes times = times_of(*trace);
+  CHECK(times.step_s == doctest::Approx(50e-6));       // 10 to 110, two steps
+  CHECK(times.compute_s == doctest::Approx(32.5e-6));  // 50 + 15
+  CHECK(times.exposed_s == doctest::Approx(15e-6));    // 60 to 90
+  CHECK(times.idle_s == doctest::Approx(2.5e-6));      // 90 to 95
+  const auto wrong = [](std::string bad) { return read_kernels(bad, "k.json").error().text(); };
+  CHECK(wrong("[]").starts_with("k.json: no kernels of a GPU"));
+  CHECK(wrong("{").starts_with("k.json: "));
+  CHECK(wrong(R"([{"ph":"X","cat":"kernel","name":"k","ts":1,"pid":0,"tid":1}])")
+            .find("event 0: \"ts\" and \"dur\"") != std::string::npos);
+  CHECK(wrong(R"([{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":1,"pid":"GPU","tid":1}])")
+            .find("its device and its stream") != std::string::npos);
 }
 
 }  // namespace

@@ -166,8 +166,8 @@ class Reader {
         }
     if (at < events_.size()) mismatch(&events_[at], INT64_MAX, 0, {});
     for (const auto& [name, count] : unknown_)
-      out.notes.push_back(fmt::format("{} spans {} are no operation of a step and were left out",
-                                      count, quote(name)));
+      out.notes.push_back(fmt::format(
+          "{} spans {} are not an operation of a step and were left out", count, quote(name)));
     return out;
   }
 

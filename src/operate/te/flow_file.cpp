@@ -75,10 +75,10 @@ Result<std::uint32_t> column_of(const Fabric& fabric, const Zone& zone, const Fl
   const std::uint32_t rack = zone.rack_of[flow.src];
   for (std::uint32_t c = 0; rack != Zone::none && c < zone.columns; ++c)
     if (zone.uplink(rack, c) == link) return c;
-  return fail(
-      Errc::infeasible, cell.where,
-      fmt::format("{} is no uplink of the rack of {}", fabric.name(link), fabric.name(flow.src)),
-      "name the link from the source's rack switch to a spine");
+  return fail(Errc::infeasible, cell.where,
+              fmt::format("{} is not an uplink of the rack of {}", fabric.name(link),
+                          fabric.name(flow.src)),
+              "name the link from the source's rack switch to a spine");
 }
 
 }  // namespace

@@ -270,7 +270,7 @@ TEST_CASE("files: marks come back as they were; what is wrong is named") {
   CHECK(error("src,dst\nnic:0,nic:20\nnic:0,nic:20\n")
             .starts_with("m.csv:3:1: nic:0 to nic:20 with port 49152 is there twice"));
   CHECK(error("src,dst,uplink\nnic:0,nic:20,rtsw:1->ctsw:0\n")
-            .starts_with("m.csv:2:14: rtsw:1->ctsw:0 is no uplink of the rack of nic:0"));
+            .starts_with("m.csv:2:14: rtsw:1->ctsw:0 is not an uplink of the rack of nic:0"));
 }
 
 }  // namespace

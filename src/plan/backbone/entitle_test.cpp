@@ -203,7 +203,7 @@ TEST_CASE("groups fail together, and cables may state how often") {
   const auto bad = read_wan("src,dst,capacity,unavailability\na,b,1 Gbps,101 %\n", "w.csv");
   REQUIRE(!bad.has_value());
   CHECK(bad.error().text() ==
-        "w.csv:2:12: \"101 %\" is no share of the time; write e.g. 99.9 %, or 0.999");
+        "w.csv:2:12: \"101 %\" is not a valid share of the time; write e.g. 99.9 %, or 0.999");
 }
 
 TEST_CASE("contracts that make no sense") {

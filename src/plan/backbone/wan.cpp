@@ -301,7 +301,7 @@ Result<double> parse_share(const Token& token) {
   const double out = percent ? number / 100 : number;
   if (out >= 0 && out <= 1) return out;
   return fail(Errc::value, token.where,
-              fmt::format("{} is no share of the time", quote(token.text)),
+              fmt::format("{} is not a valid share of the time", quote(token.text)),
               "write e.g. 99.9 %, or 0.999");
 }
 

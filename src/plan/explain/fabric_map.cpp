@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/json_text.hpp"
 #include "base/markup.hpp"
 #include "base/text.hpp"
 
@@ -60,8 +61,8 @@ std::string short_name(const std::string& name) {
 class Mapper {
  public:
   Mapper(const Fabric& fabric, const model::State& state, const HostOwners& owners,
-         std::size_t groups_max)
-      : fabric_(fabric), state_(state), owners_(owners), groups_max_(groups_max) {}
+         std::size_t groups_max, std::span<const double> loads)
+      : fabric_(fabric), state_(state), owners_(owners), groups_max_(groups_max), loads_(loads) {}
 
   FabricMap run() {
     group_of_.assign(fabric_.node_count(), nowhere);
@@ -199,6 +200,11 @@ class Mapper {
       FabricMap::Edge& edge = found[std::minmax(a, b)];
       ++edge.cables;
       edge.bps += static_cast<double>(fabric_.rate(link).bps);
+      if (!loads_.empty())
+        for (const LinkId one : {link, reverse(link)}) {
+          edge.load_max = std::max(edge.load_max, loads_[one.index()]);
+          edge.load_sum += loads_[one.index()];
+        }
       const model::Condition there = state_.link(link), back = state_.link(reverse(link));
       if (there.health == Health::down || back.health == Health::down)
         ++edge.down;
@@ -215,6 +221,7 @@ class Mapper {
   const model::State& state_;
   const HostOwners& owners_;
   std::size_t groups_max_;
+  std::span<const double> loads_;
   FabricMap map_;
   std::vector<std::size_t> group_of_;  // by node
 };
@@ -401,8 +408,40 @@ class Drawing {
 }  // namespace
 
 FabricMap fabric_map(const Fabric& fabric, const model::State& state, const HostOwners& owners,
-                     std::size_t groups_max) {
-  return Mapper(fabric, state, owners, groups_max).run();
+                     std::size_t groups_max, std::span<const double> loads) {
+  return Mapper(fabric, state, owners, groups_max, loads).run();
+}
+
+std::string to_json(const FabricMap& map) {
+  JsonList layers, edges;
+  for (const FabricMap::Layer& layer : map.layers) {
+    JsonList groups;
+    for (std::size_t g = layer.first; g < layer.last; ++g) {
+      const FabricMap::Group& group = map.groups[g];
+      groups.add(JsonObject()
+                     .add("label", group.label)
+                     .add("name", group.name)
+                     .add("nodes", group.nodes.size())
+                     .add("down", group.down)
+                     .add("draining", group.draining));
+    }
+    layers.add(JsonObject()
+                   .add("role", layer.role)
+                   .add("folded", layer.folded)
+                   .add("nodes", layer.nodes)
+                   .add("groups", groups));
+  }
+  for (const FabricMap::Edge& edge : map.edges)
+    edges.add(JsonList()
+                  .add(edge.upper)
+                  .add(edge.lower)
+                  .add(edge.cables)
+                  .add(edge.down)
+                  .add(edge.degraded)
+                  .add(edge.bps)
+                  .add(edge.load_max, digits(4))
+                  .add(edge.load_sum / (2 * static_cast<double>(edge.cables)), digits(4)));
+  return JsonObject().add("layers", layers).add("edges", edges).add("inside", map.inside).text();
 }
 
 std::string to_svg(const FabricMap& map, std::string_view title) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct FabricMap {
     std::size_t upper = 0, lower = 0;  // groups; upper < lower
     std::size_t cables = 0, down = 0, degraded = 0;
     double bps = 0;
+    double load_max = 0, load_sum = 0;  // of its links, both directions; 0 without loads
   };
   std::vector<Layer> layers;  // furthest from the NICs first, hosts last
   std::vector<Group> groups;
@@ -49,8 +51,15 @@ inline constexpr std::size_t map_groups_max = 40;  // of a layer
 // inside a group. Nodes of a role that are too many are folded by the finest of rack, pod, zone,
 // building and region of which there are at most `groups_max`, else into equal runs of racks, or of
 // nodes. Cost: O(nodes + links).
+// `loads`: by link, shares of its capacity; empty: not known.
 FabricMap fabric_map(const model::Fabric& fabric, const model::State& state,
-                     const HostOwners& owners, std::size_t groups_max = map_groups_max);
+                     const HostOwners& owners, std::size_t groups_max = map_groups_max,
+                     std::span<const double> loads = {});
+
+// {layers: [{role, folded, nodes, groups: [{label, name, nodes, down, draining}]}],
+//  edges: [[upper, lower, cables, down, degraded, bits/s, highest load, mean load]], inside},
+// groups of all layers numbered together.
+std::string to_json(const FabricMap& map);
 
 // SVG, light or dark as the viewer prefers; each group and edge says in a tooltip what it stands
 // for. Deterministic.

@@ -55,6 +55,26 @@ bool is_well_formed(const std::string& svg) {
   return open.empty();
 }
 
+TEST_CASE("bundles have the highest and the mean load of their links, in JSON too") {
+  const auto fabric = make_fabric("{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 1}");
+  std::vector<double> loads(fabric.link_count(), 0.25);
+  const auto hot = fabric.find_link({"rtsw:1->ctsw:0", {}});
+  REQUIRE(hot.has_value());
+  loads[hot->index()] = 0.75;
+  const FabricMap map = fabric_map(fabric, {}, {}, map_groups_max, loads);
+  double most = 0, sum = 0;
+  for (const FabricMap::Edge& edge : map.edges) {
+    most = std::max(most, edge.load_max);
+    sum += edge.load_sum;
+    CHECK(edge.load_max == (map.groups[edge.lower].name == "rtsw:1" ? 0.75 : 0.25));
+  }
+  // 2 cables between switches, 8 to the NICs of each host; two links each.
+  CHECK(sum == doctest::Approx(2 * 18 * 0.25 + 0.5));
+  CHECK(most == 0.75);
+  CHECK(to_json(map).find("[0,2,1,0,0,") != std::string::npos);
+  CHECK(to_json(map).find(",0.75,0.5]") != std::string::npos);
+}
+
 TEST_CASE("a small zone is drawn as it is") {
   const auto fabric = make_fabric("{generator: ai_zone, racks: 4, hosts_per_rack: 2, spines: 2}");
   const FabricMap map = fabric_map(fabric, {}, {});

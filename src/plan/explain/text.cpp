@@ -142,8 +142,8 @@ Json tiers_json(const FabricFacts& facts) {
                    {"rate_min_bps", t.rate_min.bps},
                    {"rate_max_bps", t.rate_max.bps},
                    {"capacity_bps", t.capacity.bps},
-                   {"latency_min_us", t.latency_min.us()},
-                   {"latency_max_us", t.latency_max.us()}});
+                   {"latency_min_s", t.latency_min.seconds()},
+                   {"latency_max_s", t.latency_max.seconds()}});
   return out;
 }
 Json switches_json(const FabricFacts& facts) {
@@ -183,7 +183,7 @@ Json paths_json(const FabricFacts& facts) {
                    {"from", p.from},
                    {"to", p.to},
                    {"links", p.hops},
-                   {"latency_us", p.latency.us()},
+                   {"latency_s", p.latency.seconds()},
                    {"shortest_paths", p.shortest},
                    {"disjoint_paths", p.disjoint},
                    {"disjoint_paths_inside", p.disjoint_inside}});

@@ -70,7 +70,7 @@ class LifeReader {
     life_.least = static_cast<std::uint32_t>(reader.count("least", life_.shrink_by, 1, hosts));
     if (life_.shrink_by > 0 && life_.hosts % life_.shrink_by != 0)
       reader.error(Errc::value, reader.where("by"),
-                   fmt::format("\"hosts\" is {}, which is no multiple of \"shrink.by\" {}",
+                   fmt::format("\"hosts\" is {}, which is not a multiple of \"shrink.by\" {}",
                                life_.hosts, life_.shrink_by),
                    "\"by\" is the hosts of one data-parallel replica");
     reader.finish();

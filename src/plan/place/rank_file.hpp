@@ -1,10 +1,14 @@
 // Hosts in rank order as launchers read them.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/result.hpp"
 
 namespace weft::plan::place {
 
@@ -18,5 +22,24 @@ std::vector<std::string> rank_file_formats();
 // `format` must be one of the formats.
 std::string rank_file(std::string_view format, std::span<const std::string> hosts,
                       std::uint32_t gpus_per_host);
+
+// The next ranks of a job, as one line of a rank file gives them.
+struct RankLine {
+  enum class Gpus : std::uint8_t {
+    slot,   // one rank, on GPU `number` of the host
+    next,   // `number` ranks, on the host's next GPUs
+    whole,  // a rank for every GPU of the host
+  };
+  std::string host;
+  Gpus gpus = Gpus::next;
+  std::uint32_t number = 1;
+  Where where;
+};
+
+// What rank_file() writes, in rank order whatever the order of lines, and MPI host files
+// ("host0 slots=8"); "#" begins a comment. The form is told from the first line and is that of all.
+// Fails: Errc::parse on a line of no form or of another one, Errc::value on ranks that repeat or
+// leave a gap, on no line at all, and on more than 10^6.
+Result<std::vector<RankLine>> read_rank_file(std::string_view text, const std::string& file);
 
 }  // namespace weft::plan::place

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/json_text.hpp"
 #include "base/markup.hpp"
 #include "plan/report/assets.hpp"
 #include "plan/report/report.hpp"
@@ -54,6 +55,14 @@ constexpr std::string_view plain_page = R"(<!doctype html>
 </html>
 )";
 
+// By variant.
+std::string maps_json(const Outcome& outcome) {
+  JsonObject out;
+  for (const model::VariantOutcome& variant : outcome.variants)
+    if (!variant.fabric_map.empty()) out.add(variant.name, JsonText{variant.fabric_map});
+  return std::move(out).text();
+}
+
 }  // namespace
 
 bool page_is_interactive() { return !page_assets.script.empty(); }
@@ -83,12 +92,13 @@ std::string page_text(const Page& page) { return page_text(page, page_assets); }
 
 Result<std::string> html_text(const Outcome& outcome, const PageAssets& assets) {
   WEFT_TRY(std::string json, json_text(outcome));
-  return page_text(
-      {.title = outcome.scenario,
-       .command = "run",
-       .table = table_text(outcome),
-       .data = {{"report-data", std::move(json)}, {"timeline-data", timelines_json(outcome)}}},
-      assets);
+  return page_text({.title = outcome.scenario,
+                    .command = "run",
+                    .table = table_text(outcome),
+                    .data = {{"report-data", std::move(json)},
+                             {"timeline-data", timelines_json(outcome)},
+                             {"map-data", maps_json(outcome)}}},
+                   assets);
 }
 
 }  // namespace weft::plan::report

@@ -25,10 +25,11 @@ Status check_directory(const std::string& directory) {
   return {};
 }
 
-Status write_report(const Outcome& outcome, const std::string& directory) {
+Status write_report(const Outcome& outcome, const std::string& directory,
+                    std::span<const model::VariantOutcome> recorded) {
   WEFT_TRY(const std::string json, json_text(outcome));
   WEFT_TRY(const std::string html, html_text(outcome));
-  WEFT_TRY(const std::string trace, gzip(trace_text(outcome)));
+  WEFT_TRY(const std::string trace, gzip(trace_text(outcome, recorded)));
   WEFT_TRY_STATUS(write_file(directory + "/report.json", json));
   WEFT_TRY_STATUS(write_file(directory + "/report.html", html));
   return write_file(directory + "/trace.json.gz", trace);

@@ -4,6 +4,7 @@
 // appear on the terminal only. Texts of the outcome are untrusted: each output escapes them.
 #pragma once
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,8 +54,10 @@ inline constexpr std::string_view page_is_plain =
 // The spans in Chrome's trace-event format, uncompressed: a process per variant, a thread per
 // track, roles of a job ("llama3 / pp 3") in natural order; spans of a process sorted by start.
 // Spans of one track that overlap without nesting go to further rows of that track, because viewers
-// draw a row as a stack. Cost: O(spans log spans), times the rows of a track.
-std::string trace_text(const Outcome& outcome);
+// draw a row as a stack. What was `recorded` has processes behind those of the variants.
+// Cost: O(spans log spans), times the rows of a track.
+std::string trace_text(const Outcome& outcome,
+                       std::span<const model::VariantOutcome> recorded = {});
 
 // Whether files can be made in `directory`, found out by making one; it and the directories made
 // for it are removed again. Asked before a long run, so that its result is not lost. Fails:
@@ -63,7 +66,8 @@ Status check_directory(const std::string& directory);
 
 // Writes report.json, report.html and trace.json.gz into `directory`, which is made when missing.
 // All texts exist before the first file is written. Fails: as above; Errc::io.
-Status write_report(const Outcome& outcome, const std::string& directory);
+Status write_report(const Outcome& outcome, const std::string& directory,
+                    std::span<const model::VariantOutcome> recorded = {});
 
 // A map has at most this many cells along each side. Larger ones are divided into equal blocks of
 // neighbours, as small as possible, and a cell shows the highest load of its block.

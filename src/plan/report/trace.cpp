@@ -112,7 +112,7 @@ JsonObject span_event(const Span& span, std::size_t process, std::size_t thread)
 
 }  // namespace
 
-std::string trace_text(const Outcome& outcome) {
+std::string trace_text(const Outcome& outcome, std::span<const VariantOutcome> recorded) {
   std::string out = R"({"displayTimeUnit":"ms","traceEvents":[)";
   std::string_view separator = "\n";
   const auto add = [&](const JsonObject& event) {
@@ -120,8 +120,9 @@ std::string trace_text(const Outcome& outcome) {
     event.append_to(out);
     separator = ",\n";
   };
-  for (std::size_t v = 0; v < outcome.variants.size(); ++v) {
-    const VariantOutcome& variant = outcome.variants[v];
+  const std::size_t predicted = outcome.variants.size();
+  for (std::size_t v = 0; v < predicted + recorded.size(); ++v) {
+    const VariantOutcome& variant = v < predicted ? outcome.variants[v] : recorded[v - predicted];
     std::vector<Row> rows;
     const std::vector<std::size_t> order = in_time(variant.spans);
     const std::vector<std::size_t> row_of = arrange(variant.spans, order, rows);

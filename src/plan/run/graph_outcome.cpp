@@ -104,6 +104,7 @@ std::vector<engine::GraphJob> graph_jobs(const Jobs& jobs, const Setup& setup) {
     job.start = placed.start;
     job.step_overhead = setup.step_overhead;
     job.overlap_slowdown = placed.overlap_slowdown;
+    job.compute_factor = placed.compute_factor;
     job.algorithms = placed.algorithms;
     job.library = placed.library;
     out.push_back(std::move(job));

@@ -6,7 +6,10 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <utility>
 
+#include "model/generate/generator.hpp"
+#include "plan/run/compute_times.hpp"
 #include "plan/run/placement.hpp"
 #include "plan/run/recorded.hpp"
 #include "workload/parallel/dispatch.hpp"
@@ -197,6 +200,7 @@ class JobReader {
     read_graph_keys(reader, placed);
     const std::uint64_t count = placed.training ? placed.training->plan.gpus() : 0;
     place(reader, name, count, placed.placement, placed.ranks, placed.training, &placed.notes);
+    read_compute_times(reader, placed);
     reader.finish();
     if (errors_.size() > errors_before || placed.ranks.empty()) return;
     const TrainingSpec& spec = *placed.training;
@@ -210,9 +214,10 @@ class JobReader {
     const auto folded = fold_inside_hosts(*cost, fabric_, placed.ranks);
     add_folded_bytes(before, folded, placed.known);
     placed.overlap_slowdown = 1 / (1 - cost->interference);
+    const bool may_differ = has_node_faults() || !placed.compute_factor.empty();
     auto graph = training_graph(*cost, fabric_, placed.ranks,
-                                has_node_faults() ? engine::fluid::NetworkOptions::Contention::on
-                                                  : setup_.fluid.options.contention);
+                                may_differ ? engine::fluid::NetworkOptions::Contention::on
+                                           : setup_.fluid.options.contention);
     if (!graph) return add_error(std::move(graph).error(), item.where, name);
     placed.graph = std::make_shared<const model::OpGraph>(*std::move(graph));
     add_graph(std::move(placed));
@@ -226,9 +231,11 @@ class JobReader {
     auto recorded = read_recorded_workload(reader);
     const std::uint64_t count = recorded ? recorded->graph.rank_count : 0;
     place(reader, name, count, placed.placement, placed.ranks);
+    read_compute_times(reader, placed);
     reader.finish();
     if (errors_.size() > errors_before || !recorded || placed.ranks.empty()) return;
-    placed.notes = summary_of(*recorded);
+    const auto of_job = std::exchange(placed.notes, summary_of(*recorded));
+    placed.notes.insert(placed.notes.end(), of_job.begin(), of_job.end());
     if (recorded->system) {
       for (const auto& implementation : recorded->system->implementations) {
         std::string& chosen = placed.algorithms[static_cast<std::size_t>(implementation.op)];
@@ -326,7 +333,7 @@ class JobReader {
 
   // How many GPUs a collective wants; nothing where a list of ranks says it.
   std::optional<std::uint64_t> read_count(Reader& reader) {
-    const bool listed = !reader.texts("ranks").empty();
+    const bool listed = !reader.texts("ranks").empty() || !reader.texts("rank_file").empty();
     if (listed && !reader.has("gpus")) return std::nullopt;
     return static_cast<std::uint64_t>(reader.count("gpus", std::nullopt, 2, model_gpus_max));
   }
@@ -339,28 +346,68 @@ class JobReader {
     const std::vector<std::string> names = placement_names();
     placement = names[reader.choice("place", names, 0)];
     const std::vector<Token> ranks = reader.texts("ranks");
+    const std::optional<Token> file = named_file(reader, "rank_file");
     const bool listed = placement == "list";
-    if (listed != !ranks.empty()) {
-      reader.error(Errc::value, reader.where(listed ? "place" : "ranks"),
-                   listed ? "place: list needs the GPUs in \"ranks:\""
-                          : "\"ranks:\" is used only with place: list",
-                   "write place: list and ranks: [0, 1, ...]");
+    if (listed ? ranks.empty() != file.has_value() : !ranks.empty() || file) {
+      reader.error(
+          Errc::value,
+          reader.where(listed          ? "place"
+                       : ranks.empty() ? "rank_file"
+                                       : "ranks"),
+          listed ? "place: list needs the GPUs in \"ranks:\" or in \"rank_file:\""
+                 : fmt::format("\"{}:\" is used only with place: list",
+                               ranks.empty() ? "rank_file" : "ranks"),
+          "write place: list, and ranks: [0, 1, ...], ranks: host[0-3], or rank_file: FILE");
       return;
     }
-    if (listed && count && *count > 0 && *count != ranks.size())
-      reader.error(Errc::value, reader.where("ranks"),
-                   fmt::format("{} ranks are listed, but the job has {}", ranks.size(), *count),
-                   "list one GPU per rank");
     if (!errors_.empty()) return;  // placing on wrong sizes would only add errors
-    auto gpus = listed ? placer_.place_list(ranks)
+    auto gpus = listed ? file ? place_file(*file) : placer_.place_list(ranks)
                 : placement == "fitted"
                     ? fit(*count, name, training, reader.where("place"), notes)
                     : placer_.place(placement, *count, rng_.stream(name), reader.where("gpus"));
-    if (gpus) {
-      out = *std::move(gpus);
-    } else {
+    if (!gpus) {
       errors_.push_back(std::move(gpus).error());
+    } else if (listed && count && *count > 0 && *count != gpus->size()) {
+      reader.error(Errc::value, reader.where(file ? "rank_file" : "ranks"),
+                   fmt::format("{} ranks are listed, but the job has {}", gpus->size(), *count),
+                   "list one GPU per rank; a host stands for all of its GPUs");
+    } else {
+      out = *std::move(gpus);
     }
+  }
+
+  // A key that names one file; none where it is absent.
+  static std::optional<Token> named_file(Reader& reader, std::string_view key) {
+    const std::vector<Token> names = reader.texts(key);
+    if (names.empty()) return std::nullopt;
+    if (names.size() > 1)
+      reader.error(Errc::value, names[1].where, fmt::format("job.{} must be one file", key),
+                   "specify one");
+    return names.front();
+  }
+
+  Result<std::vector<NodeId>> place_file(const Token& name) {
+    const std::string path = model::resolve_path(name.where, std::string(name.text));
+    WEFT_TRY(const std::string text, model::read_named_file(name.where, path));
+    WEFT_TRY(const auto lines, place::read_rank_file(text, path));
+    return placer_.place_lines(lines);
+  }
+
+  // `compute_times:` of the job: by rank, how many times as long as the median rank it computes.
+  void read_compute_times(Reader& reader, PlacedGraph& placed) {
+    const std::optional<Token> file = named_file(reader, "compute_times");
+    if (!file || placed.ranks.empty()) return;
+    auto factors = [&, &name = *file]() -> Result<std::vector<double>> {
+      const std::string path = model::resolve_path(name.where, std::string(name.text));
+      WEFT_TRY(const std::string text, model::read_named_file(name.where, path));
+      return read_compute_factors(text, path, placed.ranks.size());
+    }();
+    if (!factors) return reader.error(std::move(factors).error());
+    const auto [least, most] = std::ranges::minmax(*factors);
+    placed.notes.push_back(
+        fmt::format("job {}: ranks compute {:.3g} to {:.3g} times as long as the median one, by {}",
+                    placed.name, least, most, file->text));
+    placed.compute_factor = *std::move(factors);
   }
 
   Result<std::vector<NodeId>> fit(std::size_t count, const std::string& name,

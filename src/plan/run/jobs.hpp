@@ -37,6 +37,7 @@ struct PlacedGraph {
   std::uint32_t repeat = 0;                     // 0: until steady
   Time start;
   double overlap_slowdown = 1;
+  std::vector<double> compute_factor;  // by rank, as engine::GraphJob; empty: all alike
   // Bytes per GPU; 0: not asked for. As engine::FrontEnd has them.
   struct Checkpoint {
     Bytes bytes;
@@ -68,10 +69,11 @@ struct Jobs {
 };
 
 // Reads and places all jobs in file order. Keys of every job: name, place, ranks, gpus, start,
-// repeat; then one of `collective` (with bytes or matrix, algorithm, channels, window, late:
+// repeat, rank_file; then one of `collective` (with bytes or matrix, algorithm, channels, window,
+// late:
 // [{rank, by}]), `model` (with the keys of workload::read_plan, and gpu) and `workload` (a file or
-// a list of files), these two with algorithms: {all_reduce: NAME, ...}, checkpoint, ingest and
-// bootstrap. Fails with every error found.
+// a list of files), these two with algorithms: {all_reduce: NAME, ...}, checkpoint, ingest,
+// bootstrap and compute_times (a file). Fails with every error found.
 Result<Jobs> read_jobs(const Setup& setup, const Config& jobs, std::uint64_t seed);
 // The same on the GPUs that `placer` has left.
 Result<Jobs> read_jobs(const Setup& setup, const Config& jobs, std::uint64_t seed, Placer& placer);

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/text.hpp"
+#include "model/formats/hostlist.hpp"
 #include "plan/place/place_job.hpp"
 
 namespace weft::plan {
@@ -119,28 +121,101 @@ Result<std::vector<NodeId>> Placer::place_fitted(std::size_t count, const model:
   return take_hosts(out, count);
 }
 
+const place::HostNames& Placer::host_names() {
+  if (!host_names_) host_names_.emplace(fabric_);
+  return *host_names_;
+}
+
+void Placer::take_listed(NodeId gpu, const Where& where, std::vector<NodeId>& out, Errors& errors) {
+  if (is_free(gpu)) {
+    take(gpu);
+    out.push_back(gpu);
+  } else if (errors.size() < errors_max) {
+    errors.push_back({Errc::infeasible,
+                      where,
+                      fmt::format("{} is already in use", fabric_.name(gpu)),
+                      "assign each GPU once, to one job",
+                      {}});
+  }
+}
+
+// Of one name of a list.
+Result<std::vector<NodeId>> Placer::gpus_named(const Token& name) {
+  const Result<NodeId> node = fabric_.find_node(name);
+  if (node && fabric_.kind(*node) == model::NodeKind::gpu) return std::vector{*node};
+  std::vector<NodeId> out;
+  if (const auto host = host_names().find(trim(name.text))) {
+    const auto gpus = fabric_.gpus_of(fabric_.hosts()[*host]);
+    out.assign(gpus.begin(), gpus.end());
+  } else if (const auto scope = fabric_.find_scope(name)) {
+    const model::ScopeKind kind = fabric_.scopes()[*scope].kind;
+    for (const NodeId gpu : fabric_.gpus())
+      if (fabric_.enclosing(gpu, kind) == *scope) out.push_back(gpu);
+  } else if (!node) {
+    return std::unexpected(node.error());
+  }
+  if (out.empty())
+    return fail(Errc::value, name.where, fmt::format("\"{}\" is not a GPU", name.text),
+                "list GPU indices, names such as gpu:17, or hosts: tux[0-3,9]");
+  return out;
+}
+
 Result<std::vector<NodeId>> Placer::place_list(std::span<const Token> names) {
   Errors errors;
   std::vector<NodeId> out;
   for (const Token& name : names) {
-    const Result<NodeId> node = fabric_.find_node(name);
-    if (!node) {
-      errors.push_back(node.error());
-    } else if (fabric_.kind(*node) != model::NodeKind::gpu) {
-      errors.push_back({Errc::value,
-                        name.where,
-                        fmt::format("\"{}\" is not a GPU", name.text),
-                        "list GPU indices, or names such as gpu:17",
-                        {}});
-    } else if (!is_free(*node)) {
-      errors.push_back({Errc::infeasible,
-                        name.where,
-                        fmt::format("{} is already in use", fabric_.name(*node)),
-                        "assign each GPU once, to one job",
-                        {}});
-    } else {
-      take(*node);
-      out.push_back(*node);
+    std::vector<std::string> expanded{std::string(name.text)};
+    if (name.text.find_first_of("[,") != name.text.npos) {
+      auto list = model::expand_hostlist(name, fabric_.gpus().size());
+      if (!list) {
+        errors.push_back(std::move(list).error());
+        continue;
+      }
+      expanded = *std::move(list);
+    }
+    for (const std::string& one : expanded) {
+      if (errors.size() == errors_max) break;
+      const auto gpus = gpus_named({one, name.where});
+      if (!gpus)
+        errors.push_back(gpus.error());
+      else
+        for (const NodeId gpu : *gpus) take_listed(gpu, name.where, out, errors);
+    }
+  }
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  return out;
+}
+
+Result<std::vector<NodeId>> Placer::place_lines(std::span<const place::RankLine> lines) {
+  using Gpus = place::RankLine::Gpus;
+  Errors errors;
+  std::vector<NodeId> out;
+  std::map<std::uint32_t, std::size_t> used;  // GPUs of a host that lines without a slot took
+  for (const place::RankLine& line : lines) {
+    if (errors.size() == errors_max) break;
+    const auto hosts = host_names().read({line.host, line.where});
+    if (!hosts) {
+      errors.push_back(hosts.error());
+      continue;
+    }
+    for (const std::uint32_t host : *hosts) {
+      const auto gpus = fabric_.gpus_of(fabric_.hosts()[host]);
+      std::size_t first = 0, count = gpus.size();
+      if (line.gpus != Gpus::whole) {
+        first = line.gpus == Gpus::slot ? line.number : used[host];
+        count = line.gpus == Gpus::slot ? 1 : line.number;
+        if (line.gpus == Gpus::next) used[host] += count;
+      }
+      if (first + count > gpus.size()) {
+        errors.push_back({Errc::value,
+                          line.where,
+                          fmt::format("{} has {} GPUs, and GPU {} of it is listed",
+                                      host_names().name(host), gpus.size(), first + count - 1),
+                          "list as many ranks on a host as it has GPUs; slots begin at 0",
+                          {}});
+        continue;
+      }
+      for (const NodeId gpu : gpus.subspan(first, count)) take_listed(gpu, line.where, out, errors);
     }
   }
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "base/rng.hpp"
 #include "model/fabric/fabric.hpp"
 #include "model/work/step_cost.hpp"
+#include "plan/place/host_names.hpp"
+#include "plan/place/rank_file.hpp"
 
 namespace weft::plan {
 
@@ -43,8 +46,11 @@ class Placer {
   // Fails: Errc::infeasible when too few hosts are wholly free, or hosts differ in GPUs.
   Result<std::vector<NodeId>> place_fitted(std::size_t count, const model::StepCost* cost,
                                            const Rng& rng, const Where& where, std::string& note);
-  // The GPUs of a list. Fails: a name that is no GPU, a GPU twice or already taken.
+  // The GPUs of a list: names of GPUs, or of hosts and scopes, which stand for all of their GPUs;
+  // also host lists such as "tux[0-3,9]". Fails: an unknown name, a GPU twice or already taken.
   Result<std::vector<NodeId>> place_list(std::span<const Token> names);
+  // The GPUs of a rank file. Fails: as place_list; more ranks on a host than it has GPUs.
+  Result<std::vector<NodeId>> place_lines(std::span<const place::RankLine> lines);
 
  private:
   std::vector<NodeId> take_hosts(const std::vector<NodeId>& hosts, std::size_t count);
@@ -52,11 +58,15 @@ class Placer {
   std::vector<NodeId> draw_hosts(std::size_t count, Rng& rng) const;
   std::size_t free_on(NodeId host) const;
   void take(NodeId gpu);
+  void take_listed(NodeId gpu, const Where& where, std::vector<NodeId>& out, Errors& errors);
+  const place::HostNames& host_names();
+  Result<std::vector<NodeId>> gpus_named(const Token& name);
   bool is_free(NodeId gpu) const { return free_[fabric_.role_index(gpu)]; }
 
   const Fabric& fabric_;
   std::vector<bool> free_;  // by GPU index
   std::size_t free_count_;
+  std::optional<place::HostNames> host_names_;  // made when a list names a host
 };
 
 }  // namespace weft::plan

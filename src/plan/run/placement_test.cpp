@@ -3,9 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "model/formats/test_fabric.hpp"
+#include "plan/place/rank_file.hpp"
+#include "plan/run/compute_times.hpp"
 
 namespace weft::plan {
 namespace {
@@ -131,6 +134,85 @@ TEST_CASE("no GPU twice, none beyond the fabric") {
   const auto many = placer.place("topology", 40, Rng(1), {"t.yaml", 9, 2});
   REQUIRE_FALSE(many.has_value());
   CHECK(many.error().text().find("t.yaml:9:2: 40 GPUs requested") != std::string::npos);
+}
+
+namespace {
+
+Result<std::vector<NodeId>> listed(const Fabric& fabric, std::initializer_list<const char*> names) {
+  std::vector<Token> tokens;
+  for (const char* name : names) tokens.push_back({name, {"s.yaml", 3, 10}});
+  return Placer(fabric).place_list(tokens);
+}
+
+Result<std::vector<NodeId>> from_file(const Fabric& fabric, std::string_view text) {
+  WEFT_TRY(const auto lines, place::read_rank_file(text, "ranks.txt"));
+  return Placer(fabric).place_lines(lines);
+}
+
+using Indices = std::vector<std::uint32_t>;
+
+}  // namespace
+
+TEST_CASE("a list names GPUs, hosts in either spelling, host lists and racks") {
+  const Fabric fabric = small();
+  CHECK(indices(fabric, *listed(fabric, {"9", "gpu:3"})) == Indices{9, 3});
+  CHECK(indices(fabric, *listed(fabric, {"host:1", "host0"})) == Indices{4, 5, 6, 7, 0, 1, 2, 3});
+  CHECK(indices(fabric, *listed(fabric, {"host[2,0]"})) == Indices{8, 9, 10, 11, 0, 1, 2, 3});
+  CHECK(indices(fabric, *listed(fabric, {"gpu:[5-7],30"})) == Indices{5, 6, 7, 30});
+  CHECK(indices(fabric, *listed(fabric, {"rack:3"})) == Indices{24, 25, 26, 27, 28, 29, 30, 31});
+  CHECK(listed(fabric, {"host[0-1]", "gpu:5"}).error().text() ==
+        "s.yaml:3:10: gpu:5 is already in use; assign each GPU once, to one job");
+  CHECK(listed(fabric, {"hosts[0-1]"}).error().text().contains("unknown node \"hosts0\""));
+  CHECK(listed(fabric, {"rtsw:0"}).error().text().contains("\"rtsw:0\" is not a GPU"));
+  CHECK(listed(fabric, {"host[0-"}).error().text().contains("without \"]\""));
+}
+
+TEST_CASE("rank files: every form gives back what rank_file() wrote") {
+  const Fabric fabric = small();
+  const Indices wanted{20, 21, 22, 23, 0, 1, 2, 3};
+  for (const std::string& form : place::rank_file_formats()) {
+    CAPTURE(form);
+    const std::string text =
+        place::rank_file(form, std::array<std::string, 2>{"host5", "host0"}, 4);
+    CHECK(indices(fabric, *from_file(fabric, text)) == wanted);
+  }
+  CHECK(indices(fabric, *from_file(fabric, "# mpi\nhost5 slots=4\n\nhost:0 slots=4\n")) == wanted);
+  // Lines in any order; slots are GPUs of the host.
+  CHECK(indices(fabric, *from_file(fabric, "rank 1=host0 slot=3\nrank 0=host0 slot=1")) ==
+        Indices{1, 3});
+  // A host may return: its next GPUs.
+  CHECK(indices(fabric, *from_file(fabric, "host0\nhost1\nhost0\n")) == Indices{0, 4, 1});
+}
+
+TEST_CASE("rank files that are wrong say where") {
+  const Fabric fabric = small();
+  const auto wrong = [&](std::string_view text) { return from_file(fabric, text).error().text(); };
+  CHECK(wrong("").contains("no ranks in this file"));
+  CHECK(wrong("a b c d\n").starts_with("ranks.txt:1:1: not a line of a rank file"));
+  CHECK(wrong("host0\n1 host1\n").starts_with("ranks.txt:2:1: a line of the form \"N HOST\""));
+  CHECK(wrong("rank 0=host0 slot=0\nrank 0=host0 slot=1\n").contains("duplicate entry for rank 0"));
+  CHECK(wrong("rank 1=host0 slot=0\n").contains("rank 0 is missing"));
+  CHECK(wrong("tux9\n").starts_with("ranks.txt:1:1: unknown host \"tux9\""));
+  CHECK(wrong("host0 slots=5\n").contains("host0 has 4 GPUs, and GPU 4 of it is listed"));
+  CHECK(wrong("rank 0=host0 slot=4\n").contains("and GPU 4 of it is listed"));
+  CHECK(wrong("0 host0\n1 host0\n").contains("gpu:0 is already in use"));
+}
+
+TEST_CASE("compute times: the median of a rank by the median of all") {
+  const auto read = [](std::string_view text, std::size_t ranks) {
+    return read_compute_factors(text, "t.csv", ranks);
+  };
+  CHECK(*read("rank,seconds\n1,0.2\n0,0.1\n2,0.1\n", 3) == std::vector<double>{1, 2, 1});
+  // Three samples of rank 0: 9 is an outlier. Steps are not used.
+  CHECK(*read("step,seconds,rank\n0,1,0\n1,9,0\n2,1,0\n0,3,1\n", 2) ==
+        std::vector<double>{0.5, 1.5});
+  const auto wrong = [&](std::string_view text) { return read(text, 2).error().text(); };
+  CHECK(wrong("rank,seconds\n0,1\n2,1\n").starts_with("t.csv:3:1: \"2\" is not a rank"));
+  CHECK(wrong("rank,seconds\n0,0\n").starts_with("t.csv:2:3: \"0\" is not a time"));
+  CHECK(wrong("rank,seconds\n0,nan\n").contains("is not a time"));
+  CHECK(wrong("rank,seconds\n0,1\n").contains("rank 1 has no row; 1 of 2 ranks have none"));
+  CHECK(wrong("rank,ms\n0,1\n").starts_with("t.csv:1:"));
+  CHECK(read("rank,seconds\n0,1\n1,1\n2,1e9\n", 3).error().text().contains("check the unit"));
 }
 
 }  // namespace weft::plan

@@ -14,6 +14,7 @@
 #include "model/fabric/faults.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "plan/explain/explain.hpp"
+#include "plan/explain/fabric_map.hpp"
 #include "plan/run/front_end.hpp"
 #include "plan/run/graph_outcome.hpp"
 #include "plan/run/jobs.hpp"
@@ -149,7 +150,27 @@ bool has_slow_gpus(const Setup& setup) {
   });
 }
 
-Result<model::VariantOutcome> run_variant(const Prepared& prepared, const engine::Watch& watch) {
+// The fabric with the loads of the whole run and the faults of the moment when most are there.
+std::string map_of(const Setup& setup, const engine::RunResult& result) {
+  const Fabric& fabric = setup.fabric;
+  std::vector<double> loads(fabric.link_count(), 0);
+  for (std::size_t l = 0; l < loads.size(); ++l) {
+    const double capacity = fabric.rate(model::LinkId(static_cast<std::uint32_t>(l))).bytes_per_s();
+    if (capacity > 0 && result.makespan_s > 0)
+      loads[l] = result.link_bytes[l] / (capacity * result.makespan_s);
+  }
+  model::State worst;
+  const auto troubles = [](const model::State& state) {
+    return state.troubled_links().size() + state.troubled_nodes().size();
+  };
+  for (const auto& change : setup.changes)
+    if (troubles(change.state) > troubles(worst)) worst = change.state;
+  constexpr std::size_t groups_max = 24;  // of a layer: also on a narrow page
+  return to_json(fabric_map(fabric, worst, {}, groups_max, loads));
+}
+
+Result<model::VariantOutcome> run_variant(const Prepared& prepared, const engine::Watch& watch,
+                                          const RunOptions& options) {
   const Setup& setup = *prepared.setup;
   const Fabric& fabric = setup.fabric;
   WEFT_TRY(route::Router router,
@@ -191,6 +212,7 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, const engine
   out.tiers = tier_loads(fabric, result.link_bytes, usable, result.makespan_s);
   out.heat_maps = heat_maps(fabric, result.link_bytes, live.bytes_per_s, result.makespan_s);
   out.completion = completion_of(result);
+  if (options.maps) out.fabric_map = map_of(setup, result);
   if (prepared.scenario->section("inference").kind != Config::Kind::null)
     out.notes.push_back({model::Note::Severity::info, "inference: is read by weft infer alone"});
   add_notes(setup, result, out.notes);
@@ -266,7 +288,7 @@ Result<std::vector<model::VariantOutcome>> run_variants(std::span<const Prepared
     const engine::Watch watch{
         fmt::format("{} ({} of {})", all[i].scenario->name, i + 1, all.size()),
         threads > 1 ? Progress::Show::never : options.progress};
-    results[i] = run_variant(all[i], watch);
+    results[i] = run_variant(all[i], watch, options);
     const std::lock_guard lock(mutex);
     together.update(static_cast<double>(++ended));
   });

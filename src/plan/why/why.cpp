@@ -11,6 +11,8 @@
 #include "base/units.hpp"
 #include "model/generate/host.hpp"
 #include "plan/report/finding.hpp"
+#include "plan/run/jobs.hpp"
+#include "plan/run/setup.hpp"
 
 namespace weft::plan::why {
 namespace {
@@ -51,6 +53,7 @@ class Changes {
     if (!scenario_.section("faults").items.empty())
       WEFT_TRY_STATUS(add("no faults", {{"faults", Config::list()}}));
     WEFT_TRY_STATUS(add_no_slow_ranks());
+    WEFT_TRY_STATUS(add_fitted());
     if (has_generator) {
       WEFT_TRY_STATUS(add_faster_links());
       if (text_of(scenario_, "fabric", "latency", "") != "0 s")
@@ -86,6 +89,15 @@ class Changes {
     return add("QPs x 4", std::move(keys));
   }
 
+  // The jobs without a key, and how many had it.
+  std::pair<Config, std::size_t> jobs_without(std::string_view key) const {
+    Config jobs = scenario_.section("jobs");
+    std::size_t count = 0;
+    for (Config& job : jobs.items)
+      count += std::erase_if(job.fields, [&](const auto& field) { return field.key == key; });
+    return {std::move(jobs), count};
+  }
+
   // Where all faults are slow ranks, "no faults" says the same.
   Status add_no_slow_ranks() {
     const auto& given = scenario_.section("faults").items;
@@ -95,8 +107,32 @@ class Changes {
       if (kind == nullptr || (kind->text != "gpu_slow" && kind->text != "host_slow"))
         rest.items.push_back(fault);
     }
-    if (rest.items.empty() || rest.items.size() == given.size()) return {};
-    return add("no slow ranks", {{"faults", std::move(rest)}});
+    auto [jobs, measured] = jobs_without("compute_times");
+    const bool some_faults = !rest.items.empty() && rest.items.size() != given.size();
+    if (measured == 0 && !some_faults) return {};
+    Keys keys;
+    if (measured > 0) keys.emplace_back("jobs", std::move(jobs));
+    if (rest.items.size() != given.size()) keys.emplace_back("faults", std::move(rest));
+    return add("no slow ranks", std::move(keys));
+  }
+
+  // All jobs in the order that sends the fewest bytes between zones and racks, where the fabric
+  // has room for it.
+  Status add_fitted() {
+    Config jobs = scenario_.section("jobs");
+    bool is_new = false;
+    for (Config& job : jobs.items) {
+      if (job.kind != Config::Kind::map) return {};
+      is_new = is_new || job.find("place") == nullptr || job.find("place")->text != "fitted";
+      std::erase_if(job.fields, [](const auto& field) {
+        return field.key == "ranks" || field.key == "rank_file";
+      });
+      job.at_or_add("place") = Config::scalar("fitted");
+    }
+    if (!is_new || jobs.items.empty()) return {};
+    WEFT_TRY(const Setup setup, read_setup(scenario_));
+    if (!read_jobs(setup, jobs, scenario_.seed)) return {};
+    return add("fitted order", {{"jobs", std::move(jobs)}});
   }
 
   // NICs and, where they have rates of their own, uplinks and cables between routers.
@@ -122,15 +158,19 @@ class Changes {
                                                          : model::host_preset(host, 1, 1).nic_rate;
   }
 
-  Status add(std::string name, Keys keys) {
-    Change change{std::move(name), {}, scenario_};
+  Status add(const std::string& name, Keys keys) {
+    Change change{name, {}, scenario_};
     change.scenario.name = change.name;
     for (auto& [path, value] : keys) {
       if (value.kind == Config::Kind::scalar)
         change.keys += fmt::format("{}{}={}", change.keys.empty() ? "" : ", ", path, value.text);
       if (path == "engine") change.keys = "engine.contention=false";
       if (path == "faults")
-        change.keys = value.items.empty() ? "faults=[]" : "faults: without gpu_slow and host_slow";
+        change.keys += fmt::format(
+            "{}{}", change.keys.empty() ? "" : ", ",
+            value.items.empty() ? "faults=[]" : "faults: without gpu_slow and host_slow");
+      if (path == "jobs")
+        change.keys = name == "fitted order" ? "jobs.*.place=fitted" : "jobs.*.compute_times=null";
       WEFT_TRY_STATUS(change.scenario.set(path, value));
     }
     out_.push_back(std::move(change));

@@ -18,8 +18,8 @@ struct Change {
   model::Scenario scenario;
 };
 // Those that mean something for the scenario: no contention, spraying, four times the QPs, no
-// faults, no slow ranks, links twice as fast, no latency of cables. Fails where a key cannot be
-// set.
+// faults, no slow ranks (faults and compute_times), the fitted order of ranks, links twice as fast,
+// no latency of cables. Fails where a key cannot be set.
 Result<std::vector<Change>> changes(const model::Scenario& scenario);
 
 struct Answer {

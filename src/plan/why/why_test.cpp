@@ -130,5 +130,22 @@ TEST_CASE("what a step is bound by; changes that mean nothing are left out") {
   CHECK(names(std::string(shared) + "engine: packet\nrouting: {scheme: spray}\n") == "links x 2");
 }
 
+// TP inside each host sends nothing between racks; by the list every pair of neighbours does.
+TEST_CASE("the order of ranks gains what the scenario with place: fitted gains") {
+  const auto text = [](std::string_view place) {
+    return fmt::format(
+        "fabric: {{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 2, "
+        "nics_per_host: 2, spines: 1}}\n"
+        "jobs: [{{name: t, model: llama3-8b, parallel: {{tp: 2, dp: 2}}, batch: 4, {}}}]\n",
+        place);
+  };
+  const Answer bad = answer_of(text("place: list, ranks: [0, 2, 1, 3]"));
+  const Answer good = answer_of(text("place: fitted"));
+  const auto time = [](const Answer& answer) { return report::time_of(answer.base.jobs[0]); };
+  CHECK(speed(bad, "fitted order") == doctest::Approx(time(bad) / time(good)));
+  CHECK(speed(bad, "fitted order") > 1.05);
+  CHECK(std::ranges::find(good.gains, "fitted order", &Answer::Gain::name) == good.gains.end());
+}
+
 }  // namespace
 }  // namespace weft::plan::why

@@ -60,9 +60,6 @@ Result<PerfRequest> calibrate(PerfRequest request, const Anchor& anchor);
 // The nccl-tests table, float and sum, column by column. Nothing was computed, so "#wrong" is N/A;
 // in place costs the model the same as out of place.
 std::string nccl_table(const PerfRequest& request, std::span<const PerfRow> rows);
-// {"op", "system", "ranks", "hosts", "rows": [...], "avg_busbw_GBps"}.
-std::string perf_json(const PerfRequest& request, std::span<const PerfRow> rows);
-
 struct MeasuredRow {
   std::uint64_t size_bytes = 0, count = 0;
   std::string type, redop;                             // redop "" where the run printed none
@@ -70,10 +67,31 @@ struct MeasuredRow {
   double in_place_time_us = 0, in_place_algbw_GBps = 0, in_place_busbw_GBps = 0;
   Where where;
 };
+// What a line of the log says about the whole run, and where it first says so.
+template <class T>
+struct Said {
+  T value;
+  Where where;
+};
 struct MeasuredTable {
   std::vector<MeasuredRow> rows;         // as they come; sizes may repeat
   std::optional<double> avg_busbw_GBps;  // of the last "# Avg bus bandwidth"
   std::size_t other_lines = 0;           // neither rows nor comments: the log around them
+  // "all_reduce": of a program's name (all_reduce_perf), or of NCCL's lines ("NCCL INFO AllReduce:
+  // opCount"); several where the file holds several runs. Send and Recv name none: all_to_all
+  // and send_recv both consist of them.
+  std::vector<Said<std::string>> ops;
+  // Of the list of devices ("#  Rank  3 Group ..."), or of NCCL's communicators ("nranks 8").
+  std::optional<Said<std::uint32_t>> ranks;
+  // GPUs of one process, "nThread 1 nGpus 8": the ranks are a multiple.
+  std::optional<Said<std::uint32_t>> process_ranks;
+  // What NCCL chose (NCCL_DEBUG_SUBSYS=TUNING), by size.
+  struct Choice {
+    std::uint64_t size_bytes = 0;
+    std::string algorithm;
+    Protocol protocol = Protocol::simple;
+  };
+  std::vector<Choice> choices;
 };
 
 // Reads what nccl-tests print, old and new (with or without root and redop, with per-iteration
@@ -82,6 +100,14 @@ struct MeasuredTable {
 // Fails: Errc::parse on a line that begins like a row and is none (with its position), on none at
 // all, and on more than 10^6.
 Result<MeasuredTable> read_nccl_table(std::string_view text, const std::string& file);
+
+// Whether the log is of a run as the request predicts: the operation and the ranks that it names,
+// and the factor between its two bandwidths, which depends on both. Fails: Errc::value with the
+// line that says otherwise.
+Status check_run(const PerfRequest& request, const MeasuredTable& measured);
+// Sizes where NCCL chose another algorithm or protocol than we, a line each.
+std::vector<std::string> other_choices(std::span<const PerfRow> rows,
+                                       const MeasuredTable& measured);
 
 // Ours beside theirs where sizes are equal, with the error of our bus bandwidth, and its median and
 // worst per band of sizes.
@@ -98,6 +124,13 @@ struct BandError {
 };
 // Bands without rows are left out.
 std::vector<BandError> errors_by_band(std::span<const Compared> rows);
+// The model's own error on published rows of AllReduce (docs/collectives-timing.md).
+std::span<const BandError> published_errors();
 std::string comparison_table(std::span<const Compared> rows);
+
+// {"op", "system", "ranks", "hosts", "rows": [...], "avg_busbw_GBps"}, and of a comparison also
+// "compared" and "bands".
+std::string perf_json(const PerfRequest& request, std::span<const PerfRow> rows,
+                      std::span<const Compared> compared = {});
 
 }  // namespace weft::workload

@@ -98,7 +98,7 @@ TEST_CASE("JSON has the rows") {
   const auto json = nlohmann::json::parse(perf_json(request, rows));
   REQUIRE(json["rows"].size() == rows.size());
   for (const char* key :
-       {"size_bytes", "time_us", "algbw_GBps", "busbw_GBps", "algorithm", "protocol", "channels"})
+       {"size_bytes", "time_s", "algbw_GBps", "busbw_GBps", "algorithm", "protocol", "channels"})
     CHECK(json["rows"][0].contains(key));
   CHECK(json["rows"][0]["protocol"] == "LL");
   CHECK(json["rows"][0]["size_bytes"] == 8);
@@ -197,6 +197,69 @@ TEST_CASE("a comparison joins equal sizes and sums up by band") {
   CHECK(bands[0].worst == doctest::Approx(0.3));
   CHECK(bands[1].worst == 0);
   CHECK(contains(comparison_table(pairs), "-30.0 %"));
+}
+
+MeasuredTable measured_by(const std::string& log) {
+  const auto table = read_nccl_table(
+      log + "1048576 262144 float sum -1 10 104.86 183.5 0 10 104.86 183.5 0\n", "run.txt");
+  REQUIRE_MESSAGE(table.has_value(), table.error().text());
+  return *table;
+}
+
+TEST_CASE("the log's operation and ranks must be those of the request") {
+  const PerfRequest request = request_of(1 << 20, 1 << 20);  // all_reduce, 8 ranks
+  REQUIRE(request.machine.shape.ranks == 8);
+  const auto refused = [&](const std::string& log) -> std::string {
+    const Status status = check_run(request, measured_by(log));
+    return status ? "" : status.error().text();
+  };
+  CHECK(refused("").empty());
+  CHECK(refused("# Collective test starting: all_reduce_perf\n"
+                "# nThread 1 nGpus 8 minBytes 8 maxBytes 8\n"
+                "#  Rank  7 Group  0 Pid  9 on node1 device  7 [0xdb] NVIDIA H100\n"
+                "n:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 8 cudaDev 0 - Init COMPLETE\n"
+                "n:1:2 [0] NCCL INFO AllReduce: opCount 0 count 8 comm 0x1 [nranks=8] stream 0\n")
+            .empty());
+  // A communicator of two ranks beside that of all.
+  CHECK(refused("n [0] NCCL INFO x nranks 2 y\nn [0] NCCL INFO x nranks 8 y\n").empty());
+  CHECK(refused("$ mpirun ./build/all_gather_perf -g 8\n")
+            .starts_with("run.txt:1:1: this run is of all_gather, and all_reduce was predicted"));
+  CHECK(refused("./alltoall_perf\n").contains("weft perf all_to_all"));
+  CHECK(refused("n:1 [0] NCCL INFO ReduceScatter: opCount 0\n").contains("of reduce_scatter"));
+  CHECK(refused("#\n#  Rank  3 Group  0 Pid  9 on n device  3\n")
+            .starts_with("run.txt:2:1: this run has 4 ranks, and 8 were predicted"));
+  CHECK(refused("# nThread 1 nGpus 3 minBytes\n").contains("3 GPUs in each process"));
+  CHECK(refused("# nThread 1 nGpus 4 minBytes\n").empty());  // two such processes
+}
+
+TEST_CASE("without a header the two bandwidths tell operation and ranks") {
+  const PerfRequest request = request_of(1 << 20, 1 << 20);
+  const auto with = [](const char* busbw) {
+    return *read_nccl_table(
+        fmt::format("1048576 1 float sum -1 10 100.00 {0} 0 10 100.00 {0} 0\n", busbw), "run.txt");
+  };
+  CHECK(check_run(request, with("175.00")));        // 2 x 7/8
+  CHECK_FALSE(check_run(request, with("87.50")));   // all_gather
+  CHECK_FALSE(check_run(request, with("150.00")));  // 4 ranks
+  CHECK(check_run(request, with("150.00")).error().text() ==
+        "run.txt:1:1: busbw is 1.500 times algbw; with all_reduce of 8 ranks it is 1.750; predict "
+        "the operation of that run, with -n RANKS and --fabric as it had");
+}
+
+TEST_CASE("NCCL's choice of algorithm and protocol, in both spellings, beside ours") {
+  const MeasuredTable table = measured_by(
+      "n:1 [0] NCCL INFO AllReduce: 1048576 Bytes -> Algo 1 proto 0 time 9.5\n"
+      "n:1 [0] NCCL INFO AllReduce: 1048576 Bytes -> Algo 1 proto 0 time 9.5\n"
+      "n:1 [0] NCCL INFO AllReduce: 2097152 Bytes -> Algo NVLS proto SIMPLE "
+      "channel{Lo..Hi}={0..15}\n"
+      "n:1 [0] NCCL INFO AllReduce: 4 Bytes -> Algo 9 proto 9 time 1\n");
+  REQUIRE(table.choices.size() == 2);
+  std::vector<PerfRow> ours(2);
+  ours[0] = {.size_bytes = 1048576, .algorithm = "ring", .protocol = Protocol::ll128};
+  ours[1] = {.size_bytes = 2097152, .algorithm = "nvls", .protocol = Protocol::simple};
+  const auto notes = other_choices(ours, table);
+  REQUIRE(notes.size() == 1);
+  CHECK(notes[0] == "1 MiB: NCCL chose ring LL, the model ring LL128");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@ import {trainingNames, variantsOf, type Named, type Report, type Timelines, type
   from './data';
 import {el, section} from './dom';
 import {completionChart, completionSummary} from './completion';
+import {fabricMap, mapTop, type FabricMaps} from './fabricmap';
 import {heatMaps, loadMax} from './heatmap';
 import {settings} from './overview';
 import {steps} from './steps';
@@ -26,7 +27,7 @@ export class Detail {
   private at = 0;
   private ends: (() => void)[] = [];
 
-  constructor(report: Report, private readonly timelines: Timelines,
+  constructor(report: Report, private readonly timelines: Timelines, private readonly maps: FabricMaps,
               private readonly changed: (name: string) => void) {
     this.variants = variantsOf(report);
     this.max = loadMax(report);
@@ -75,6 +76,14 @@ export class Detail {
     const notes = noteList(selected.value);
     this.panel.append(head, ...(notes === undefined ? [] : [notes]));
     this.ends = [steps(this.panel, selected, this.timelines, theme)];
+    const map = this.maps[selected.name];
+    if (map !== undefined && map.edges.length > 0) {
+      const figure = el('figure', {class: 'panel wide'},
+                        el('figcaption', {}, el('strong', {}, 'The fabric'),
+                           el('small', {}, 'bundles of cables by load over the whole run; faults as when most were there')));
+      this.panel.append(el('h3', {}, 'Fabric map'), figure);
+      this.ends.push(fabricMap(figure, map, mapTop(this.maps), theme));
+    }
     if (Object.keys(selected.value.tiers).length > 0) {
       this.panel.append(el('h3', {}, 'Link load by tier'),
                         legend(selected.name, first.name, false));

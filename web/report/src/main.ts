@@ -6,6 +6,7 @@ import {collectiveNames, fabricsOf, trainingNames, variantsOf, type Fabric, type
         type Timelines} from './data';
 import {Detail} from './detail';
 import {el} from './dom';
+import type {FabricMaps} from './fabricmap';
 import {failuresPage, type Failures} from './failures';
 import * as format from './format';
 import {curvesPage, inferPage, type Curves, type Quantiles, type Service} from './infer';
@@ -64,7 +65,7 @@ const embedded = (id: string): unknown =>
 function runPage(page: HTMLElement) {
   const report = embedded('report-data') as Report;
   const timelines = embedded('timeline-data') as Timelines;
-  const detail = new Detail(report, timelines, (name) => mark(report, name));
+  const detail = new Detail(report, timelines, (embedded('map-data') ?? {}) as FabricMaps, (name) => mark(report, name));
   const open = (name: string) => {
     detail.select(name);
     detail.root.scrollIntoView();

@@ -20,6 +20,12 @@ export function tierSummary(tier: Tier): string {
           `max ${format.percent(tier.max_load)}`, `MMR ${format.ratio(tier.mmr)}`].join(' · ');
 }
 
+// The axis ends behind the highest load of either variant, at a multiple of ten.
+const axisEnd = (choice: Choice) => {
+  const most = [choice.selected, choice.first].flatMap((one) => tiersOf(one.value).map((tier) => tier.value.max_load));
+  return Math.min(100, Math.max(10, Math.ceil(Math.max(0, ...most) * 10 + 1e-9) * 10));
+};
+
 function tip(name: string, choice: Choice, selected: number[], first: number[] | undefined) {
   return (x: number) => {
     const bins = selected.length;
@@ -34,7 +40,7 @@ function tip(name: string, choice: Choice, selected: number[], first: number[] |
 }
 
 function histogram(host: HTMLElement, tier: Named<Tier>, choice: Choice, theme: Theme) {
-  const bins = tier.value.histogram.length;
+  const bins = tier.value.histogram.length, end = axisEnd(choice);
   const selected = shares(tier.value, bins);
   const compare = choice.first.name !== choice.selected.name;
   const firstTier = compare ? tierOf(choice.first.value, tier.name) : undefined;
@@ -57,8 +63,8 @@ function histogram(host: HTMLElement, tier: Named<Tier>, choice: Choice, theme: 
     tip: tip(tier.name, choice, selected, first),
     options: {
       series,
-      scales: {x: {time: false, range: [0, 100]}, y: {range: [0, marks[marks.length - 1] ?? 1]}},
-      axes: [axis(theme, 'Link load (% of capacity)', {splits: [0, 20, 40, 60, 80, 100], size: 30}),
+      scales: {x: {time: false, range: [0, end]}, y: {range: [0, marks[marks.length - 1] ?? 1]}},
+      axes: [axis(theme, 'Link load (% of capacity)', {splits: format.ticks(end, 5), size: 30}),
              axis(theme, 'Links (%)', {splits: marks, size: 40})],
     },
   });

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""json_schema_test.py WEFT SOURCE [--draft COMMAND]: outputs of --json against their schemas.
+
+Every output must be valid by the schema that `weft help COMMAND --schema` prints, no object may
+have a key that its schema does not declare, and every key that a schema declares must appear in
+some output, unless the schema marks it "x-rare". Every command that reads --json has a schema, or a
+reason here why it is not run. With --draft the schema that the outputs suggest is printed.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+ZONE = 'fabric: {generator: ai_zone, racks: 6, hosts_per_rack: 2, gpus_per_host: 8, spines: 2}\n'
+SMALL = 'fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 2, spines: 2}\n'
+FILES = {
+    'fluid.yaml': ZONE + '''jobs:
+  - {name: llama, model: llama3-8b, parallel: {tp: 8, dp: 8}, batch_tokens: 1 Mi}
+  - {name: ring, collective: all_reduce, gpus: 16, bytes: 64 MiB}
+compare:
+  healthy: {}
+  cut: {faults: [{kind: switch_down, switch: "ctsw:0", at: 1 ms}, {kind: switch_down, switch: "ctsw:1", at: 1 ms}]}
+''',
+    'packet.yaml': SMALL + 'engine: packet\njobs: [{name: ring, collective: all_reduce, gpus: 32, bytes: 1 MiB}]\n',
+    'small.yaml': SMALL + 'jobs: [{name: x, collective: all_to_all, gpus: 32, bytes: 1 MiB, place: random}]\n',
+    'late.yaml': SMALL + 'faults: [{kind: link_down, link: "rtsw:0--ctsw:0", at: 1 ms, until: 2 ms}]\n'
+                 'jobs: [{name: x, collective: all_to_all, gpus: 32, bytes: 1 MiB}]\n',
+    'sweep.yaml': SMALL + 'jobs: [{name: x, collective: all_to_all, gpus: 32, bytes: 1 MiB}]\n'
+                  'sweep: {fabric.spines: [1, 2]}\n',
+    'zone.yaml': 'fabric: {generator: ai_zone, racks: 4, spines: 4}\n',
+    'flows.csv': 'id,src,dst,bytes,start\n0,nic:0,nic:20,1 MiB,0 s\n1,nic:1,nic:20,1 MiB,0 s\n',
+    'jobs.csv': 'start,a,2\nstart,b,1\nstop,a\nstart,c,9\n',
+    'counters.jsonl': '{"t":0,"link":"rtsw:0->ctsw:1","class":"0","packets":1000,"marks":0,"drops":0,"errors":0}\n',
+    'log': '<189>1 2026-03-01T00:00:00Z rtsw1 bgpd - - - odd news of peer 7\n' * 30,
+}
+PROBED = [
+    'cat zone.yaml > lossy.yaml; echo \'faults: [{kind: link_lossy, link: "rtsw:0--ctsw:1", loss: 0.02}, '
+    '{kind: link_down, link: "rtsw:1--ctsw:2", at: 5 s}]\' >> lossy.yaml',
+    'weft probe plan --fabric zone.yaml --crossings 1000 --json > plan.jsonl',
+    'weft probe --twin --fabric lossy.yaml --plan plan.jsonl --duration "2 min" --truth truth.jsonl --json > evidence.jsonl',
+]
+STORM = ['weft storm --fabric zone.yaml --faults 40 --lines 8000 --hours 3 --out storm']
+
+# By command: its forms, each a name, a list of commands whose outputs it describes, and what is
+# run before.
+CASES = {
+    'run': [('', ['weft run fluid.yaml --json', 'weft run packet.yaml --json', 'weft run company.yaml --json'],
+             ['@docs/scenario.md'])],
+    'why': [('', ['weft why small.yaml --json'], [])],
+    'sweep': [('', ['weft sweep sweep.yaml --json', 'weft sweep sweep.yaml --json --prices $S/scenarios/prices-example.yaml'], [])],
+    'failures': [('', ['weft failures small.yaml --pairs --samples 2 --json'], [])],
+    'flows': [('', ['weft flows --fabric zone.yaml --flows flows.csv --json',
+                    'weft flows --fabric zone.yaml --flows flows.csv --engine packet --json',
+                    'weft flows --fabric zone.yaml --flows flows.csv --compare --json'], [])],
+    'perf': [('', ['weft perf all_reduce -b 1M -e 64M -f 4 --system p5 --json',
+                   'weft perf all_reduce -b 1M -e 64M -f 4 --system p5 --compare $S/tests/docs/inputs/measured.txt --json'], [])],
+    'explain': [('facts', ['weft explain small.yaml --json', 'weft explain late.yaml --json'], []),
+                ('bill', ['weft explain small.yaml --prices $S/scenarios/prices-example.yaml --json'], []),
+                ('plans', ['weft explain --plan "1024 x 400G, radix 64" --json',
+                           'weft explain --plan "1024 x 400G, radix 64" --prices $S/scenarios/prices-example.yaml --json'], [])],
+    'place': [('job', ['weft place --fabric zone.yaml --gpus 32 --json',
+                       'weft place --fabric zone.yaml --gpus 64 --model llama3-8b --order tp=8,pp=2,dp=4 --batch 64 --json'], []),
+              ('list', ['weft place --fabric zone.yaml --jobs jobs.csv --json'], [])],
+    'advise': [('', ['weft advise $S/scenarios/advise.yaml --moves 3 --json'], [])],
+    'spares': [('', ['weft spares $S/scenarios/spares.yaml --years 20 --json'], [])],
+    'life': [('', ['weft life $S/scenarios/life-llama3.yaml --set life.runs=20 --json'], [])],
+    'regions': [('', ['weft regions $S/scenarios/regions.yaml --json'], [])],
+    'infer': [('service', ['weft infer service.yaml --json', 'weft infer beside.yaml --json'], ['@docs/commands/infer.md']),
+              ('size', ['weft infer size.yaml --size --json'], ['@docs/commands/infer.md'])],
+    'te': [('backbone', ['weft te $S/scenarios/backbone/abilene.csv --demands $S/scenarios/backbone/demands.csv --objective mlu --json',
+                        'weft te $S/scenarios/backbone/abilene.csv --demands $S/scenarios/backbone/demands.csv --objective mlu --failures --json'], []),
+           ('contracts', ['weft te $S/scenarios/backbone/abilene.csv --contracts $S/scenarios/backbone/contracts.csv --json'], []),
+           ('zone', ['weft te fluid.yaml --fail ctsw:1 --json'], [])],
+    'bulk': [('', ['weft bulk $S/scenarios/backbone/abilene.csv --transfers $S/scenarios/backbone/transfers.csv '
+                   '--background $S/scenarios/backbone/day.csv --slots 24 --slot "1 h" --json'], [])],
+    'forecast': [('', ['weft forecast $S/scenarios/forecast-requests.csv --json'], [])],
+    'scale': [('', ['weft scale $S/scenarios/forecast-requests.csv --capacity 40 --start-up "1 h" --json'], [])],
+    'colltrace': [('', ['mkdir -p job && tar xzf $S/tests/docs/inputs/colltrace-stuck.tar.gz -C job && weft colltrace job --json',
+                        'mkdir -p sizes && tar xzf $S/tests/docs/inputs/colltrace-size.tar.gz -C sizes && weft colltrace sizes --json'], [])],
+    'straggler': [('', ['weft straggler $S/tests/docs/inputs/straggler-stage.json.gz --json'], [])],
+    'validate': [('plan', ['weft validate plan --fabric zone.yaml --json'], []),
+                 ('judge', ['weft validate judge --fabric zone.yaml --plan pairs.csv rates.csv --json'],
+                  ['weft validate plan --fabric zone.yaml --out pairs.csv',
+                   'awk -F, \'NR == 1 {print "flow,gbps"; next} {print $1 "," ($7 ~ /rtsw:2->ctsw:1/ ? 262 : 391 + $1 % 3)}\' pairs.csv > rates.csv'])],
+    'faults': [('', ['weft faults --json', 'weft faults link_lossy --json'], [])],
+    'examples': [('', ['weft examples --json'], [])],
+    'probe': [('plan', ['cat plan.jsonl'], PROBED), ('evidence', ['cat evidence.jsonl'], [])],
+    'localise': [('', ['weft localise evidence.jsonl --fabric zone.yaml --json',
+                       'weft localise evidence.jsonl --fabric zone.yaml --counters counters.jsonl --truth truth.jsonl --json'], PROBED)],
+    'sli': [('', ['weft sli evidence.jsonl --fabric zone.yaml --episodes truth.jsonl --json'], PROBED)],
+    'storm': [('storm', ['weft storm --fabric zone.yaml --faults 40 --lines 8000 --hours 3 --out storm --json'], []),
+              ('score', ['weft triage storm/records.jsonl --fabric zone.yaml --json > cases.jsonl; '
+                         'weft storm score cases.jsonl --storm storm --json'], [])],
+    'triage': [('', ['weft triage storm/records.jsonl --fabric zone.yaml --json'], STORM)],
+    'rehearse': [('one', ['weft rehearse zone.yaml --days 3 --json'], []),
+                 ('seeds', ['weft rehearse zone.yaml --days 3 --seeds 2 --policy policy.yaml --baseline-policy default --json'],
+                  ['echo "{}" > policy.yaml'])],
+    'lab': [('doctor', ['weft lab doctor --json'], [])],
+}
+NOT_RUN = {
+    'agent': 'prints the records of the service, docs/api.md', 'traps': 'as agent',
+    'poll': 'needs devices; prints records as agent', 'gnmi': 'needs a target',
+    'case': 'needs a service; documents of docs/api.md', 'snapshot': 'needs a snapshot of a lab',
+    'trace': 'prints what run does',
+}
+# Objects whose keys are names of things, not of the format.
+BY_NAME = {'variants', 'jobs', 'tiers', 'roles', 'exposed_s', 'settings', 'steps'}
+
+
+def type_of(value):
+    if value is None:
+        return 'null'
+    for kind, name in ((bool, 'boolean'), (int, 'integer'), (float, 'number'), (str, 'string'),
+                       (list, 'array'), (dict, 'object')):
+        if isinstance(value, kind):
+            return name
+    raise TypeError(value)
+
+
+class Draft:
+    """The schema that values suggest."""
+
+    def __init__(self, name=''):
+        self.name, self.types, self.seen = name, set(), 0
+        self.keys, self.counts, self.items = {}, {}, None
+
+    def add(self, value):
+        self.types.add(type_of(value))
+        if isinstance(value, list):
+            for item in value:
+                self.items = self.items or Draft()
+                self.items.add(item)
+        elif isinstance(value, dict):
+            self.seen += 1
+            for key, inner in value.items():
+                at = '*' if self.name in BY_NAME else key
+                self.counts[at] = self.counts.get(at, 0) + 1
+                self.keys.setdefault(at, Draft('' if at == '*' else key)).add(inner)
+
+    def schema(self):
+        types = sorted(self.types)
+        if 'number' in types and 'integer' in types:
+            types.remove('integer')
+        out = {'type': types[0] if len(types) == 1 else types}
+        if self.items:
+            out['items'] = self.items.schema()
+        if 'object' in types:
+            if '*' in self.keys:
+                out['additionalProperties'] = self.keys['*'].schema()
+            else:
+                out['properties'] = {key: draft.schema() for key, draft in self.keys.items()}
+                out['required'] = [key for key in self.keys if self.counts[key] == self.seen]
+                out['additionalProperties'] = False
+        return out
+
+
+def fits(value, schema):
+    types = schema['type'] if isinstance(schema['type'], list) else [schema['type']]
+    return type_of(value) in types or (type_of(value) == 'integer' and 'number' in types)
+
+
+def check(value, schema, path, seen, errors):
+    """Marks the keys that appear, as paths; appends what is wrong."""
+    if not fits(value, schema):
+        errors.append(f'{path}: {type_of(value)}, not {schema["type"]}')
+    elif isinstance(value, list):
+        for item in value:
+            check(item, schema.get('items', {}), path + '[]', seen, errors) if 'items' in schema else \
+                errors.append(f'{path}: items are not declared')
+    elif isinstance(value, dict):
+        properties = schema.get('properties', {})
+        errors += [f'{path}.{key}: missing' for key in schema.get('required', []) if key not in value]
+        for key, inner in value.items():
+            named = properties.get(key, schema.get('additionalProperties'))
+            if not named:
+                errors.append(f'{path}.{key}: not declared')
+                continue
+            at = f'{path}.{key if key in properties else "*"}'
+            seen.add(at)
+            check(inner, named, at, seen, errors)
+
+
+def declared(schema, path):
+    """Paths of all keys, without those marked x-rare."""
+    if 'items' in schema:
+        yield from declared(schema['items'], path + '[]')
+    for key, inner in schema.get('properties', {}).items():
+        if not inner.get('x-rare'):
+            yield f'{path}.{key}'
+            yield from declared(inner, f'{path}.{key}')
+    if isinstance(schema.get('additionalProperties'), dict):
+        yield from declared(schema['additionalProperties'], path + '.*')
+
+
+def documents_of(text):
+    """A document, or one a line."""
+    try:
+        return [json.loads(text)]
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+class Shell:
+    def __init__(self, weft, source):
+        self.folder = tempfile.TemporaryDirectory()
+        self.env = dict(os.environ, S=source, PATH=os.path.dirname(weft) + ':' + os.environ['PATH'])
+        self.source, self.done = source, set()
+        for name, text in FILES.items():
+            open(os.path.join(self.folder.name, name), 'w').write(text)
+
+    def prepare(self, commands):
+        for command in commands:
+            if command in self.done:
+                continue
+            self.done.add(command)
+            if command.startswith('@'):
+                self.write_files_of(command[1:])
+            else:
+                self.run(command)
+
+    def write_files_of(self, page):
+        text = open(os.path.join(self.source, page)).read()
+        for name, body in re.findall(r'<!-- docs: file (\S+) -->\n```\w+\n(.*?)```', text, re.S):
+            open(os.path.join(self.folder.name, name), 'w').write(body)
+
+    def run(self, command):
+        ran = subprocess.run(['bash', '-c', command], cwd=self.folder.name, env=self.env, text=True,
+                             capture_output=True, timeout=300)
+        if ran.returncode not in (0, 1):  # 1: an answer that is bad news
+            sys.exit(f'{command}: exit status {ran.returncode}: {ran.stderr[:2000]}')
+        return ran.stdout
+
+
+def outputs_of(shell, command):
+    for form, commands, setup in CASES[command]:
+        shell.prepare(setup)
+        yield form, [d for c in commands for d in documents_of(shell.run(c))]
+
+
+def draft(shell, command):
+    forms = []
+    for form, documents in outputs_of(shell, command):
+        suggested = Draft()
+        for document in documents:
+            suggested.add(document)
+        forms.append({**({'title': form} if form else {}), **suggested.schema()})
+    return {'$schema': 'https://json-schema.org/draft/2020-12/schema', 'title': f'weft {command} --json',
+            **(forms[0] if len(forms) == 1 else {'oneOf': forms})}
+
+
+def check_command(shell, command):
+    schema = json.loads(shell.run(f'weft help {command} --schema'))
+    if jsonschema:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    errors, seen = [], set()
+    forms = {form.get('title', ''): form for form in schema.get('oneOf', [])} or {'': schema}
+    for form, documents in outputs_of(shell, command):
+        if form not in forms:
+            errors.append(f'the schema has no form {form!r}')
+            continue
+        for document in documents:
+            check(document, forms[form], form, seen, errors)
+            if jsonschema:
+                errors += [e.message[:200] for e in jsonschema.Draft202012Validator(schema).iter_errors(document)]
+    errors += [f'{path}: declared, and in no output' for title, form in forms.items()
+               for path in declared(form, title) if path not in seen]
+    return sorted(set(errors))
+
+
+def commands_with_json(source):
+    """By the source: who reads the option."""
+    folder = os.path.join(source, 'src', 'cli')
+    for name in sorted(os.listdir(folder)):
+        text = open(os.path.join(folder, name)).read() if name.startswith('cmd_') else ''
+        if 'common.json' in text:
+            yield name[4:-4].split('_')[0]
+
+
+def main():
+    weft, source = (os.path.abspath(path) for path in sys.argv[1:3])
+    shell = Shell(weft, source)
+    if sys.argv[3:4] == ['--draft']:
+        print(json.dumps(draft(shell, sys.argv[4]), indent=1))
+        return
+    wrong = [f'{c}: has --json and neither a case nor a reason' for c in sorted(set(commands_with_json(source)))
+             if c not in CASES and c not in NOT_RUN]
+    for command in CASES:
+        wrong += [f'{command}: {error}' for error in check_command(shell, command)]
+    if wrong:
+        sys.exit('\n'.join(wrong[:60]))
+    print(f'{len(CASES)} commands' + ('' if jsonschema else '; jsonschema is not installed, not asked'))
+
+
+main()
