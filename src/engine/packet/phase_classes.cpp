@@ -26,9 +26,9 @@ PhaseClasses::PhaseClasses(const World& world, std::span<const Phase> phases)
   for (std::uint32_t p = 0; p < phases.size(); ++p)
     for (std::uint32_t m = phases[p].first; m < phases[p].last; ++m) phase_of_[m] = p;
   for (std::uint32_t m = 0; m < set_.size(); ++m)
-    WEFT_CHECK(phase_of_[m] == none ? set_.messages[m].bytes == 0
-                                    : set_.messages[m].waits > 0 &&
-                                          set_.messages[m].not_before_ps == 0);
+    WEFT_CHECK(phase_of_[m] == none
+                   ? set_.messages[m].bytes == 0
+                   : set_.messages[m].waits > 0 && set_.messages[m].not_before_ps == 0);
   std::unordered_multimap<std::uint64_t, std::uint32_t> known;  // classes by hash
   for (std::uint32_t p = 0; p < phases.size(); ++p) {
     const std::uint64_t hash = hash_of(phases[p]);

@@ -11,8 +11,8 @@
 
 namespace weft::engine::packet {
 
-// Phases of one class have the same messages on the same connections, wait for each other alike, and
-// have others wait for the same of their events.
+// Phases of one class have the same messages on the same connections, wait for each other alike,
+// and have others wait for the same of their events.
 class PhaseClasses {
  public:
   // The world must be built. Cost: O(messages), and for each class its paths.

@@ -306,8 +306,8 @@ void PhaseRun::take_outputs(Group& group) {
     fired_.push_back({output.message, output.when});
     if (group.known == nullptr) continue;
     const std::uint32_t phase = classes_.phase_of(output.message);
-    group.known->outputs.push_back({group.shard->now(), slot_[phase],
-                                    output.message - phases_[phase].first, output.when});
+    group.known->outputs.push_back(
+        {group.shard->now(), slot_[phase], output.message - phases_[phase].first, output.when});
   }
   group.shard->outputs().clear();
 }
@@ -409,8 +409,7 @@ void PhaseRun::apply(Group& group) {
   Beginning beginning = std::exchange(group.now, {});
   beginning.t = now_;
   beginning.turn = turns_++;
-  if (!group.history.empty())
-    agenda_.erase({{group.next, group.history.front().turn}, &group});
+  if (!group.history.empty()) agenda_.erase({{group.next, group.history.front().turn}, &group});
   if (group.shard != nullptr && group.known != nullptr) group.known->until = now_ - group.start;
   const bool replays = repeat_ == Repeat::replayed;
   std::ranges::sort(beginning.phases);

@@ -63,7 +63,8 @@ std::optional<PacketRunResult> run(const PhasedCase& c, Repeat repeat, PhaseCoun
   auto router = route::Router::create(c.random.fabric, c.random.routing, c.random.routing_seed);
   REQUIRE(router.has_value());
   Progress progress("", 0, Progress::Show::never);
-  auto result = run_phases(c.set, c.phases, *router, {}, c.random.options, repeat, progress, counts);
+  auto result =
+      run_phases(c.set, c.phases, *router, {}, c.random.options, repeat, progress, counts);
   REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().text()));
   return *std::move(result);
 }
@@ -124,7 +125,8 @@ TEST_CASE("random runs in phases: what is replayed is what would have been simul
   CHECK(chancy >= 10);
 }
 
-// Without chance and congestion control a phase that begins on an idle fabric has nothing to forget.
+// Without chance and congestion control a phase that begins on an idle fabric has nothing to
+// forget.
 TEST_CASE("random runs in phases without chance are as in one run") {
   std::uint64_t applied = 0, repeated = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {

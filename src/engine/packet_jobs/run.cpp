@@ -196,16 +196,16 @@ Result<PacketRunResult> PacketJobs::simulate_graphs(const MessageSet& set,
   const Repeat repeat = memoise_ == Memoise::on ? Repeat::replayed : Repeat::simulated;
   Progress progress(watch_.name, payload_of(set), watch_.show);
   PhaseCounts counts;
-  WEFT_TRY(std::optional<PacketRunResult> run, run_phases(set, phases, router_, changes_, options_,
-                                                          repeat, progress, counts));
+  WEFT_TRY(std::optional<PacketRunResult> run,
+           run_phases(set, phases, router_, changes_, options_, repeat, progress, counts));
   if (!run) return simulate(set, 0, 0);
   totals_.add(*run, 0);
   if (counts.repeated > 0)
-    add_note(fmt::format("{} of {} phases (calls of collectives, messages between stages) repeat "
-                         "earlier ones exactly and were not simulated again: {} of {} packet hops "
-                         "were simulated",
-                         counts.repeated, counts.phases, counts.hops_simulated,
-                         run->counters.hops));
+    add_note(
+        fmt::format("{} of {} phases (calls of collectives, messages between stages) repeat "
+                    "earlier ones exactly and were not simulated again: {} of {} packet hops "
+                    "were simulated",
+                    counts.repeated, counts.phases, counts.hops_simulated, run->counters.hops));
   return std::move(*run);
 }
 
@@ -284,8 +284,8 @@ Status PacketJobs::run_together() {
   WEFT_TRY(const std::vector<LoweredGraph> graphs, lower_graphs(graph));
   const MessageSet set = graph.take();
   WEFT_TRY_STATUS(check_circles(set, graphs));
-  WEFT_TRY(const PacketRunResult run, jobs.empty() ? simulate_graphs(set, graphs)
-                                                   : simulate(set, 0, 0));
+  WEFT_TRY(const PacketRunResult run,
+           jobs.empty() ? simulate_graphs(set, graphs) : simulate(set, 0, 0));
   digest_.add(std::string_view(run.digest));
   add_transfers(set, run.messages, out_.transfer_times);
   fold_jobs(jobs, set, run.messages);
