@@ -46,17 +46,15 @@ void describe_unfinished(const World& world, Ps end, std::vector<std::string>& o
 }
 
 // Links that stood still for most of the time that traffic lasted, because of pauses.
-void describe_storms(const World& world, TrafficSpan traffic, std::vector<std::string>& out) {
+void describe_storms(const Fabric& fabric, std::span<const LinkCounters> links, TrafficSpan traffic,
+                     std::vector<std::string>& out) {
   constexpr double most = 0.5;
   constexpr Ps short_run = 10'000'000;
-  const Ps end = traffic.end, length = traffic.end - traffic.begin;
+  const Ps length = traffic.end - traffic.begin;
   if (length < short_run) return;
-  for (std::uint32_t id = 0; id < world.fabric.link_count(); ++id) {
-    const RareTally& rare = world.rare[id];
-    const Ps still =
-        world.links[id].paused && end > rare.paused_since ? end - rare.paused_since : 0;
+  for (std::uint32_t id = 0; id < links.size(); ++id) {
     // The last pauses may outlast the traffic by the time of a frame on its way.
-    const Ps paused = std::min(rare.paused_total + still, length);
+    const Ps paused = std::min(links[id].paused_ps, length);
     const double share = static_cast<double>(paused) / static_cast<double>(length);
     if (share <= most) continue;
     if (out.size() == lines_max) {
@@ -64,9 +62,20 @@ void describe_storms(const World& world, TrafficSpan traffic, std::vector<std::s
       return;
     }
     out.push_back(fmt::format("{} was paused for {:.0f} % of {:.3f} us of traffic ({} pauses)",
-                              world.fabric.name(LinkId(id)), share * 100, microseconds(length),
-                              rare.pauses));
+                              fabric.name(LinkId(id)), share * 100, microseconds(length),
+                              links[id].pauses));
   }
+}
+
+void describe_storms(const World& world, TrafficSpan traffic, std::vector<std::string>& out) {
+  std::vector<LinkCounters> links(world.fabric.link_count());
+  for (std::uint32_t id = 0; id < links.size(); ++id) {
+    const RareTally& rare = world.rare[id];
+    const bool still = world.links[id].paused && traffic.end > rare.paused_since;
+    links[id].paused_ps = rare.paused_total + (still ? traffic.end - rare.paused_since : 0);
+    links[id].pauses = rare.pauses;
+  }
+  describe_storms(world.fabric, links, traffic, out);
 }
 
 std::string digest_of(const PacketRunResult& result) {

@@ -48,6 +48,30 @@ void Shard::run(Ps until) {
   }
 }
 
+void Shard::run_to_output(Ps until, std::size_t messages) {
+  while (outputs_.empty() && messages_over_ < messages && wheel_.next_time() < until) {
+    const Event event = wheel_.pop();
+    now_ = event.t;
+    ++counters_.events;
+    handle(event);
+  }
+}
+
+void Shard::restart() {
+  now_ = last_arrival_ = window_end_ = 0;
+  overrun_ = none;
+  wheel_.clear();
+  lost_here_.clear();
+  lossless_drops_.clear();
+  outputs_.clear();
+  notices_.clear();
+  repairs_.clear();
+  messages_over_ = 0;
+  counters_ = {};
+  conservation_ = {};
+  tiers_.assign(tiers_.size(), {});
+}
+
 void Shard::handle(const Event& event) {
   switch (event.kind) {
     case EventKind::arrival:

@@ -29,6 +29,20 @@ class Shard {
 
   // Handles all events before `until`.
   void run(Ps until);
+  // Of a run in phases, where others release messages too. Handles events before `until`, until
+  // one has outputs or ends the last of `messages`.
+  void run_to_output(Ps until, std::size_t messages);
+  // Something that the message waits for has happened, at `t`, when all before that was handled.
+  void satisfy(std::uint32_t message, Ps t);
+  struct Output {
+    std::uint32_t message;
+    Dependent::When when;
+  };
+  // Events since this was emptied that messages outside their phase wait for.
+  std::vector<Output>& outputs() { return outputs_; }
+  Ps next_time() { return wheel_.next_time(); }
+  // Forgets everything but its memory; before open().
+  void restart();
   // Settles what crosses up to `until`, for the others to take.
   void close_window(Ps until);
   // Takes what the others left for this shard; returns when its next event is.
@@ -142,6 +156,7 @@ class Shard {
   void skip_to_message(Sender& sender) const;
   void on_start(std::uint32_t message);
   void release(std::uint32_t message, Dependent::When when);
+  void satisfy_one(std::uint32_t message);
   void deliver(std::uint32_t link, const Packet& packet);
   void on_data(std::uint32_t link, const Packet& packet);
   void receive_in_order(std::uint32_t link, const Packet& packet);
@@ -213,6 +228,7 @@ class Shard {
   // By class, cause and port.
   std::map<std::tuple<std::uint8_t, LosslessDrops::Cause, std::uint32_t>, std::uint64_t>
       lossless_drops_;
+  std::vector<Output> outputs_;
   std::multiset<LossNotice> notices_;        // for senders here, not yet due
   std::map<std::uint32_t, Repair> repairs_;  // by connection
   std::size_t messages_over_ = 0;

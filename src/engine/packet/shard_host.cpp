@@ -64,13 +64,28 @@ void Shard::on_start(std::uint32_t message) {
 }
 
 void Shard::release(std::uint32_t message, Dependent::When when) {
+  const std::vector<std::uint32_t>& phases = world_.phases;
+  bool leaves = false;
   for (const Dependent& d : world_.set.dependents_of(message)) {
     if (d.when != static_cast<std::uint32_t>(when)) continue;
-    if (--world_.message_states[d.message].waits_or_end_high > 0) continue;
-    const Message& next = world_.set.messages[d.message];
-    push(std::max(now_ + Ps{next.delay_ns} * 1000, next.not_before_ps), EventKind::start,
-         d.message);
+    if (!phases.empty() && phases[d.message] != phases[message]) {
+      leaves = true;
+    } else {
+      satisfy_one(d.message);
+    }
   }
+  if (leaves) outputs_.push_back({message, when});
+}
+
+void Shard::satisfy(std::uint32_t message, Ps t) {
+  now_ = t;
+  satisfy_one(message);
+}
+
+void Shard::satisfy_one(std::uint32_t message) {
+  if (--world_.message_states[message].waits_or_end_high > 0) return;
+  const Message& next = world_.set.messages[message];
+  push(std::max(now_ + Ps{next.delay_ns} * 1000, next.not_before_ps), EventKind::start, message);
 }
 
 // Sending.

@@ -41,10 +41,20 @@ class SpinBarrier {
   std::atomic<std::uint32_t> arrived_{0}, round_{0};
 };
 
-// Buckets of a few events each, and a horizon beyond a link's latency.
-struct WheelShape {
-  std::uint32_t width, bits;
-};
+// So many links that a partition's state stays in a core's cache while its window runs, and enough
+// partitions for all threads. The results do not depend on it.
+std::uint32_t partition_count_for(const MessageSet& set, const Fabric& fabric,
+                                  std::uint32_t threads) {
+  constexpr std::size_t links_each = 400, links_of_a_path = 6;
+  std::size_t wires = 0;
+  for (const LinkId link : fabric.links()) wires += fabric.on_wire(link) ? 1 : 0;
+  const std::size_t busy = std::min(wires, set.connections.size() * links_of_a_path);
+  const auto by_cache = static_cast<std::uint32_t>(busy / links_each);
+  return std::clamp(by_cache, threads > 1 ? 2 * threads : 1u, partition_count_max);
+}
+
+}  // namespace
+
 WheelShape wheel_shape(const World& world, std::uint32_t partitions) {
   std::size_t wires = 0;
   Ps latency = 0;
@@ -60,20 +70,6 @@ WheelShape wheel_shape(const World& world, std::uint32_t partitions) {
   const auto bits = static_cast<std::uint32_t>(std::bit_width((latency + packet_time) >> width));
   return {bits > bits_max ? width + bits - bits_max : width, std::min(bits, bits_max)};
 }
-
-// So many links that a partition's state stays in a core's cache while its window runs, and enough
-// partitions for all threads. The results do not depend on it.
-std::uint32_t partition_count_for(const MessageSet& set, const Fabric& fabric,
-                                  std::uint32_t threads) {
-  constexpr std::size_t links_each = 400, links_of_a_path = 6;
-  std::size_t wires = 0;
-  for (const LinkId link : fabric.links()) wires += fabric.on_wire(link) ? 1 : 0;
-  const std::size_t busy = std::min(wires, set.connections.size() * links_of_a_path);
-  const auto by_cache = static_cast<std::uint32_t>(busy / links_each);
-  return std::clamp(by_cache, threads > 1 ? 2 * threads : 1u, partition_count_max);
-}
-
-}  // namespace
 
 Simulator::Simulator(World& world, std::span<const StateChange> changes, Partitioning partitioning,
                      Sampler sampler, Progress& progress)

@@ -18,6 +18,12 @@ struct TrafficSpan {
   Ps begin = 0, end = 0;
 };
 
+// Buckets of a few events each, and a horizon beyond a link's latency.
+struct WheelShape {
+  std::uint32_t width, bits;
+};
+WheelShape wheel_shape(const World& world, std::uint32_t partitions);
+
 // Partitions advance side by side in windows of the least latency between them; all else happens
 // between windows, on one thread, so that nothing depends on who ran what.
 class Simulator {
@@ -66,6 +72,8 @@ class Simulator {
 // Fills what a user reads from the world's columns.
 void describe_unfinished(const World& world, Ps end, std::vector<std::string>& out);
 void describe_storms(const World& world, TrafficSpan traffic, std::vector<std::string>& out);
+void describe_storms(const Fabric& fabric, std::span<const LinkCounters> links, TrafficSpan traffic,
+                     std::vector<std::string>& out);
 std::string digest_of(const PacketRunResult& result);
 
 }  // namespace weft::engine::packet

@@ -13,6 +13,18 @@ void Wheel::open(std::uint32_t width, std::uint32_t bucket_bits) {
   present_.reserve(4096);
 }
 
+void Wheel::clear() {
+  bucket_.assign(buckets_, {});
+  busy_.assign(busy_.size(), 0);
+  chained_.clear();
+  free_chained_ = none;
+  tick_ = 0;
+  present_.clear();
+  at_ = 0;
+  pending_ = 0;
+  far_ = {};
+}
+
 void Wheel::insert_present(const Event& event) {
   std::size_t i = present_.size();
   present_.push_back(event);

@@ -41,6 +41,7 @@ class Wheel {
   // Links from `twins` on are the receiving sides of links[id - twins].
   Wheel(LargeArray<Link>& links, std::uint32_t twins) : links_(links), twins_(twins) {}
   void open(std::uint32_t width, std::uint32_t bucket_bits);
+  void clear();
 
   void push_arrival(Ps t, std::uint32_t link);
   void push(Ps t, EventKind kind, std::uint32_t id);

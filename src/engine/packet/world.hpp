@@ -185,6 +185,7 @@ struct World {
   LargeArray<Receiver> receivers;
   LargeArray<MessageState> message_states;
   std::vector<MessageEnd> ends;
+  std::vector<std::uint32_t> phases;  // by message, of a run in phases
 
   Protocols protocols;
   std::uint32_t fanout = 1;  // queue pairs that stand for one connection of the set (multipath)

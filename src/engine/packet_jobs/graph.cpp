@@ -227,6 +227,7 @@ void GraphLowering::lower_message(std::uint32_t actor, std::uint32_t operation,
       add_bytes(o.dimension, gpu(graph_.ranks_of(actor)[r]), gpu(graph_.ranks_of(other)[r]),
                 o.bytes);
   }
+  lowered_.phases.push_back({grant, out_.size()});
   end(actor, operation) = out_.add_join(home(actor), sent);
   end(other, counterpart) = out_.add_join(home(other), received);
 }
@@ -264,7 +265,9 @@ void GraphLowering::lower_call(std::span<const Member> members, std::uint32_t it
                                                 : ready(members[found->second].actor,
                                                         members[found->second].operation)});
     }
+    const MessageId first = out_.size();
     const std::vector<MessageId> done = call.rows[r].append(after, iteration, parts);
+    lowered_.phases.push_back({first, out_.size()});
     for (std::size_t i = 0; i < done.size(); ++i)
       if (const auto found = member_of.find(ranks.row(r)[i]); found != member_of.end())
         ends[found->second].push_back({done[i]});

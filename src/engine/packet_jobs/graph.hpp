@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "engine/jobs/jobs.hpp"
 #include "engine/packet/packet_run.hpp"
+#include "engine/packet/phases.hpp"
 #include "engine/packet_jobs/lowering.hpp"
 #include "engine/packet_jobs/message_graph.hpp"
 #include "model/fabric/state.hpp"
@@ -25,6 +26,7 @@ struct LoweredGraph {
   std::vector<MessageId> ready, end;                // by iteration and operation
   std::vector<MessageId> actor_end;                 // by iteration and actor
   MessageId messages_first = 0, messages_last = 0;  // all of the graph: [first, last)
+  std::vector<Phase> phases;  // calls of collectives, and messages between two actors
   // By operation: sends and recvs that meet, and members of one call, have one number.
   std::vector<std::uint32_t> meeting;
   // Of one iteration, what ranks send, by dimension and distance.

@@ -150,6 +150,65 @@ TEST_CASE("communication is exposed where nothing computes, and long computes ar
   }
 }
 
+// All-reduces that overlap at every second layer, and a message beside them.
+TEST_CASE("phases that recur are simulated once, and nothing but a note shows it") {
+  const model::Fabric fabric = lone_hosts(4);
+  std::vector<model::Program> programs(4);
+  for (std::uint32_t rank = 0; rank < 4; ++rank)
+    for (std::uint32_t layer = 0; layer < 6; ++layer) {
+      const std::uint32_t computed = model::add_operation(
+          programs[rank], {.stream = 1, .seconds = layer % 2 == 0 ? 300e-6 : 20e-6}, {});
+      model::add_operation(programs[rank],
+                           {.kind = Kind::collective, .dimension = Dimension::dp, .bytes = 2e6},
+                           {&computed, 1});
+      if (rank < 2)
+        model::add_operation(programs[rank],
+                             {.kind = rank == 0 ? Kind::send : Kind::recv,
+                              .dimension = Dimension::pp,
+                              .slot = 1 - rank,
+                              .tag = layer,
+                              .bytes = 300e3},
+                             {&computed, 1});
+    }
+  model::OpGraph graph = graph_of(std::move(programs));
+  const Status finished = graph.finish();
+  REQUIRE_MESSAGE(finished.has_value(), (finished ? "" : finished.error().text()));
+  GraphJob job{.name = "g", .graph = &graph};
+  job.ranks.assign(fabric.gpus().begin(), fabric.gpus().end());
+  job.iterations = 5;
+  for (const bool spray : {false, true}) {
+    PacketEngine engine;
+    engine.options.pfc.on = true;
+    engine.options.ecn.on = true;
+    engine.options.ecn.kmin = Bytes{10'000};
+    engine.options.ecn.kmax = Bytes{100'000};
+    engine.options.congestion = spray ? Congestion::nscc : Congestion::dcqcn;
+    engine.options.balance = spray ? Balance::spray : Balance::path;
+    if (spray) engine.options.reliability = Reliability::selective;
+    const auto with = [&](Memoise memoise) {
+      auto router = route::Router::create(fabric, {}, 1);
+      engine.memoise = memoise;
+      auto result = engine.run({{}, {&job, 1}}, *router, {}, {});
+      REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().text()));
+      return *std::move(result);
+    };
+    const RunResult on = with(Memoise::on), off = with(Memoise::off);
+    REQUIRE(on.notes.size() == 1);
+    INFO(on.notes[0].text);
+    CHECK(on.notes[0].text.find("repeat earlier ones exactly") != std::string::npos);
+    CHECK(off.notes.empty());
+    CHECK(on.digest == off.digest);
+    CHECK(on.graphs.at(0).iteration_s == off.graphs.at(0).iteration_s);
+    CHECK(on.graphs.at(0).exposed_s == off.graphs.at(0).exposed_s);
+    CHECK(on.link_bytes == off.link_bytes);
+    CHECK(on.packet->hops == off.packet->hops);
+    CHECK(on.packet->ecn_marks == off.packet->ecn_marks);
+    CHECK(on.packet->ecn_marks > 0);
+    CHECK(on.packet->buffer_max_bytes == off.packet->buffer_max_bytes);
+    CHECK(on.transfer_times.count() == off.transfer_times.count());
+  }
+}
+
 // Streams run in program order: rank 0 would receive first what rank 1 sends last.
 TEST_CASE("program order that makes a circle is refused by name") {
   const model::Fabric fabric = lone_hosts(2);

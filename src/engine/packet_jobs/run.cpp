@@ -141,6 +141,8 @@ class PacketJobs {
   Status run_apart();
   Result<Known> run_iteration(std::uint32_t iteration, Ps start);
   Result<PacketRunResult> simulate(const MessageSet& set, Ps start, std::uint32_t iteration);
+  Result<PacketRunResult> simulate_graphs(const MessageSet& set,
+                                          std::span<const LoweredGraph> lowered);
   Likeness likeness(std::uint32_t iteration, Ps start) const;
   std::ptrdiff_t changes_until(Ps time) const;
   bool changes_within(Ps from, Ps to) const;
@@ -182,6 +184,29 @@ Result<PacketRunResult> PacketJobs::simulate(const MessageSet& set, Ps start,
   WEFT_TRY(PacketRunResult run, run_messages(set, router_, changes, engine, progress));
   totals_.add(run, start);
   return run;
+}
+
+// Operation graphs alone: phase by phase, unless not all of it ends.
+Result<PacketRunResult> PacketJobs::simulate_graphs(const MessageSet& set,
+                                                    std::span<const LoweredGraph> lowered) {
+  if (!phases_apply(options_, changes_)) return simulate(set, 0, 0);
+  std::vector<Phase> phases;
+  for (const LoweredGraph& graph : lowered)
+    phases.insert(phases.end(), graph.phases.begin(), graph.phases.end());
+  const Repeat repeat = memoise_ == Memoise::on ? Repeat::replayed : Repeat::simulated;
+  Progress progress(watch_.name, payload_of(set), watch_.show);
+  PhaseCounts counts;
+  WEFT_TRY(std::optional<PacketRunResult> run,
+           run_phases(set, phases, router_, changes_, options_, repeat, progress, counts));
+  if (!run) return simulate(set, 0, 0);
+  totals_.add(*run, 0);
+  if (counts.repeated > 0)
+    add_note(
+        fmt::format("{} of {} phases (calls of collectives, messages between stages) repeat "
+                    "earlier ones exactly and were not simulated again: {} of {} packet hops "
+                    "were simulated",
+                    counts.repeated, counts.phases, counts.hops_simulated, run->counters.hops));
+  return std::move(*run);
 }
 
 Result<std::vector<LoweredJob>> PacketJobs::lower_jobs(MessageGraph& graph) {
@@ -259,7 +284,8 @@ Status PacketJobs::run_together() {
   WEFT_TRY(const std::vector<LoweredGraph> graphs, lower_graphs(graph));
   const MessageSet set = graph.take();
   WEFT_TRY_STATUS(check_circles(set, graphs));
-  WEFT_TRY(const PacketRunResult run, simulate(set, 0, 0));
+  WEFT_TRY(const PacketRunResult run,
+           jobs.empty() ? simulate_graphs(set, graphs) : simulate(set, 0, 0));
   digest_.add(std::string_view(run.digest));
   add_transfers(set, run.messages, out_.transfer_times);
   fold_jobs(jobs, set, run.messages);

@@ -23,6 +23,10 @@ enum class Memoise : std::uint8_t { on, off };
 // the picosecond; it is not simulated again, and a note says so. Where there is chance (entropies,
 // marks, lossy links) each iteration draws anew.
 //
+// Operation graphs alone are run phase by phase (run_phases()), and `memoise` says whether phases
+// that recur are replayed; where phases_apply() does not hold, or not everything ends, they are one
+// run.
+//
 // Otherwise everything is one run, in which each rank goes from one iteration to the next by
 // itself; an iteration lasts from the end of the one before, on all ranks, to its own.
 //

@@ -1,0 +1,154 @@
+#include "engine/packet/phases.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/rng.hpp"
+#include "engine/packet/packet_run.hpp"
+#include "engine/packet/random_case.hpp"
+
+namespace weft::engine::packet {
+namespace {
+
+struct PhasedCase {
+  RandomCase random;
+  MessageSet set;
+  std::vector<Phase> phases;
+};
+
+// The messages of a random case, dealt to at most three phases, several times: each time after a
+// pause that is short, long, or none, all at once or one after the other.
+PhasedCase phased_case(std::uint64_t seed) {
+  PhasedCase out{.random = random_case(seed), .set = {}, .phases = {}};
+  Rng rng(seed + 77);
+  const std::vector<MessageDraft>& drafts = out.random.drafts;
+  const auto count = static_cast<std::uint32_t>(drafts.size());
+  const std::uint32_t kinds = std::min(count, 1 + static_cast<std::uint32_t>(rng.below(3)));
+  const std::uint32_t rounds = 2 + static_cast<std::uint32_t>(rng.below(3));
+  const bool regular = rng.below(2) == 0;
+  std::vector<MessageDraft> all{{.not_before_ps = 12'345}};
+  std::uint32_t before = 0;  // a join
+  std::vector<std::uint32_t> delay_of(kinds, 0);
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    std::vector<MessageDraft::Wait> ends;
+    for (std::uint32_t k = 0; k < kinds; ++k) {
+      constexpr std::uint32_t pauses[] = {0, 1'777, 60'013};
+      if (round == 0 || !regular)
+        delay_of[k] = pauses[rng.below(3)] + static_cast<std::uint32_t>(rng.below(2'000));
+      const auto begin = static_cast<std::uint32_t>(all.size());
+      all.push_back({.delay_ns = delay_of[k], .waits = {{before}}});
+      const std::uint32_t first = count * k / kinds, last = count * (k + 1) / kinds;
+      const auto base = static_cast<std::uint32_t>(all.size());
+      for (std::uint32_t d = first; d < last; ++d) {
+        MessageDraft draft = drafts[d];
+        draft.not_before_ps = 0;
+        std::erase_if(draft.waits, [&](const auto& wait) { return wait.message < first; });
+        for (MessageDraft::Wait& wait : draft.waits) wait.message += base - first;
+        if (draft.waits.empty()) draft.waits.push_back({begin});
+        ends.push_back({static_cast<std::uint32_t>(all.size()),
+                        d % 2 == 0 ? Dependent::When::arrived : Dependent::When::acknowledged});
+        all.push_back(std::move(draft));
+      }
+      out.phases.push_back({base, static_cast<std::uint32_t>(all.size())});
+    }
+    before = static_cast<std::uint32_t>(all.size());
+    all.push_back({.waits = std::move(ends)});
+  }
+  out.set = make_messages(out.random.connections, all);
+  return out;
+}
+
+std::optional<PacketRunResult> run(const PhasedCase& c, Repeat repeat, PhaseCounts& counts) {
+  auto router = route::Router::create(c.random.fabric, c.random.routing, c.random.routing_seed);
+  REQUIRE(router.has_value());
+  Progress progress("", 0, Progress::Show::never);
+  auto result =
+      run_phases(c.set, c.phases, *router, {}, c.random.options, repeat, progress, counts);
+  REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().text()));
+  return *std::move(result);
+}
+
+PacketRunResult run_as_one(const PhasedCase& c) {
+  auto router = route::Router::create(c.random.fabric, c.random.routing, c.random.routing_seed);
+  REQUIRE(router.has_value());
+  Progress progress("", 0, Progress::Show::never);
+  auto result = run_messages(c.set, *router, {}, c.random.options, progress);
+  REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().text()));
+  return *std::move(result);
+}
+
+bool by_chance(const Options& o) {
+  return o.congestion != Congestion::none || o.balance != Balance::path || o.ecn.on;
+}
+
+void compare(const PacketRunResult& a, const PacketRunResult& b, const std::string& text) {
+  INFO(text);
+  std::size_t differ = 0;
+  for (std::size_t m = 0; m < a.messages.size(); ++m)
+    differ += a.messages[m].start != b.messages[m].start ||
+              a.messages[m].arrived != b.messages[m].arrived ||
+              a.messages[m].end != b.messages[m].end;
+  CHECK(differ == 0);
+  CHECK(a.counters.hops == b.counters.hops);
+  CHECK(a.counters.ecn_marks == b.counters.ecn_marks);
+  CHECK(a.counters.retransmissions == b.counters.retransmissions);
+  CHECK(a.counters.pause_frames == b.counters.pause_frames);
+  CHECK(a.counters.buffer_max == b.counters.buffer_max);
+  CHECK(a.storms == b.storms);
+  CHECK(a.digest == b.digest);
+}
+
+TEST_CASE("random runs in phases: what is replayed is what would have been simulated") {
+  std::uint64_t repeated = 0, phases = 0, applied = 0, chancy = 0, overlapped = 0;
+  for (std::uint64_t seed = 1; seed <= 240; ++seed) {
+    const PhasedCase c = phased_case(seed);
+    if (!phases_apply(c.random.options, {})) continue;
+    PhaseCounts simulated_counts, counts;
+    const auto simulated = run(c, Repeat::simulated, simulated_counts);
+    const auto replayed = run(c, Repeat::replayed, counts);
+    REQUIRE(simulated.has_value() == replayed.has_value());
+    if (!simulated) continue;
+    ++applied;
+    CHECK(simulated_counts.repeated == 0);
+    CHECK(simulated_counts.hops_simulated >= simulated->counters.hops);
+    compare(*simulated, *replayed, c.random.text);
+    repeated += counts.repeated;
+    phases += counts.phases;
+    chancy += by_chance(c.random.options) && counts.repeated > 0 ? 1 : 0;
+    overlapped += counts.hops_simulated > simulated->counters.hops ? 1 : 0;
+  }
+  MESSAGE(applied << " cases, " << repeated << " of " << phases << " phases repeat; in " << chancy
+                  << " cases chance recurs, in " << overlapped << " something was simulated twice");
+  CHECK(applied >= 100);
+  CHECK(repeated >= phases / 5);
+  CHECK(chancy >= 10);
+}
+
+// Without chance and congestion control a phase that begins on an idle fabric has nothing to
+// forget.
+TEST_CASE("random runs in phases without chance are as in one run") {
+  std::uint64_t applied = 0, repeated = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    PhasedCase c = phased_case(seed);
+    Options& options = c.random.options;
+    options.congestion = Congestion::none;
+    options.balance = Balance::path;
+    options.ecn.on = false;
+    if (!phases_apply(options, {})) continue;
+    PhaseCounts counts;
+    const auto replayed = run(c, Repeat::replayed, counts);
+    if (!replayed) continue;
+    const PacketRunResult whole = run_as_one(c);
+    if (whole.counters.retransmissions > 0) continue;  // timers of queue pairs outlast phases
+    ++applied;
+    repeated += counts.repeated;
+    compare(whole, *replayed, c.random.text);
+  }
+  MESSAGE(applied << " cases, " << repeated << " phases repeat");
+  CHECK(applied >= 100);
+  CHECK(repeated >= 100);
+}
+
+}  // namespace
+}  // namespace weft::engine::packet
