@@ -600,8 +600,7 @@ bool Solver::open_resource(std::uint32_t resource) {
 
 void Solver::freeze_members(std::uint32_t resource, double share) {
   const List list = list_[resource];
-  for (std::uint32_t i = 0; i < list.count; ++i)
-    freeze(member(list.first + i) & ~long_bit, share);
+  for (std::uint32_t i = 0; i < list.count; ++i) freeze(member(list.first + i) & ~long_bit, share);
 }
 
 void Solver::freeze(std::uint32_t entity, double share) {
