@@ -53,6 +53,8 @@ EntityId Solver::insert(std::span<const Hop> hops) {
     WEFT_CHECK(id < long_bit);
     path_.emplace_back();
     rate_.push_back(unlimited);
+    cap_.push_back(unlimited);
+    is_rising_.push_back(0);
     alive_.push_back(0);
     is_changed_.push_back(0);
   } else {
@@ -68,6 +70,7 @@ EntityId Solver::insert(std::span<const Hop> hops) {
     *hops_.at<1>(first + h) = hops[h].share;
   }
   path_[id] = {first, count};
+  cap_[id] = cap_of(path_[id]);
   alive_[id] = 1;
   if (is_long(id) && long_.size() <= id) long_.resize(path_.size());
   rescan(id);
@@ -85,6 +88,7 @@ void Solver::link_hop(std::uint32_t entity, std::uint32_t place) {
   if (list.count == 0) {
     note_used(at);
     weighted_[at] = 0;
+    bound_[at] = 0;
   }
   if (weight != 1) weighted_[at] = 1;
   hop_slot(place) = list.count;
@@ -93,8 +97,8 @@ void Solver::link_hop(std::uint32_t entity, std::uint32_t place) {
   member_weight(slot) = weight;
   member_hop(slot) = place;
   if (target_[at] == unlimited) {
-    bound_[at] += weight * demand(entity, at);  // infinite when this hop alone limits the entity
-    if (bound_[at] <= capacity_[at]) return;
+    bound_[at] += weight * demand(entity, at);
+    if (bound_[at] <= capacity_[at] * (1 + noise)) return;
   }
   mark_dirty(at);
 }
@@ -150,8 +154,28 @@ void Solver::unlink_hop(std::uint32_t place) {
     member_hop(slot) = member_hop(last);
     hop_slot(member_hop(slot)) = hop_slot(place);
   }
-  if (list.count == 0) note_unused(at);
+  if (list.count == 0) {
+    note_unused(at);
+    level_[at] = target_[at] = unlimited;  // nobody sees it
+    return;
+  }
   if (target_[at] != unlimited || level_[at] != unlimited) mark_dirty(at);
+}
+
+double Solver::cap_of(const Path& path) const {
+  double cap = unlimited;
+  for (std::uint32_t place = path.first; place < path.first + path.count; ++place)
+    cap = std::min(cap, capacity_[hop_at(place)] / hop_weight(place));
+  return cap;
+}
+
+// As if the entity had been taken out and put in again.
+void Solver::change_cap(std::uint32_t entity) {
+  const Path path = path_[entity];
+  cap_[entity] = cap_of(path);
+  rescan(entity);
+  note_changed(entity);
+  for (std::uint32_t h = 0; h < path.count; ++h) mark_dirty(hop_at(path.first + h));
 }
 
 void Solver::set_capacity(LinkId resource, double capacity) {
@@ -159,7 +183,12 @@ void Solver::set_capacity(LinkId resource, double capacity) {
   const std::uint32_t at = resource.value;
   if (capacity_[at] == capacity) return;
   capacity_[at] = capacity;
-  if (list_[at].count > 0) mark_dirty(at);
+  const List list = list_[at];
+  if (list.count > 0) mark_dirty(at);
+  for (std::uint32_t i = 0; i < list.count; ++i) {
+    const std::uint32_t entity = member(list.first + i) & ~long_bit;
+    if (cap_of(path_[entity]) != cap_[entity]) change_cap(entity);
+  }
 }
 
 void Solver::clear_changed() {
@@ -177,7 +206,7 @@ void Solver::note_changed(std::uint32_t entity) {
 
 void Solver::rescan(std::uint32_t entity) {
   const Path path = path_[entity];
-  double low = unlimited, second = unlimited;
+  double low = cap_[entity], second = unlimited;  // the cap is at no_block
   std::uint32_t low_at = no_block, second_at = no_block;
   for (std::uint32_t h = 0; h < path.count; ++h) {
     const std::uint32_t at = hop_at(path.first + h);
@@ -201,7 +230,7 @@ double Solver::lowest_elsewhere(std::uint32_t entity, std::uint32_t resource) co
   const Path path = path_[entity];
   if (path.count > short_hops_max)
     return long_[entity].low_at == resource ? long_[entity].second : rate_[entity];
-  double low = unlimited;
+  double low = cap_[entity];
   const std::uint32_t* const hops = hops_.at<0>(path.first);
   for (std::uint32_t h = 0; h < path.count; ++h)
     if (hops[h] != resource) low = std::min(low, level_[hops[h]]);
@@ -244,7 +273,6 @@ double Solver::water_fill(std::uint32_t resource) {
   const double load = weighted ? gather_demands<true>(resource) : gather_demands<false>(resource);
   bound_[resource] = load;
   if (list.count == 0 || load <= capacity_[resource] * (1 + noise)) return unlimited;
-  if (list.count == 1) return capacity_[resource] / member_weight(list.first);
   return weighted ? fill_level<true>(resource) : fill_level<false>(resource);
 }
 
@@ -336,7 +364,7 @@ void Solver::lower_short(std::uint32_t entity, std::uint32_t resource, double le
 void Solver::raise_short(std::uint32_t entity, std::uint32_t resource, double before) {
   const Path path = path_[entity];
   const std::uint32_t* const hops = hops_.at<0>(path.first);
-  double low = unlimited, second = unlimited;
+  double low = cap_[entity], second = unlimited;
   std::uint32_t low_at = no_block;
   for (std::uint32_t h = 0; h < path.count; ++h) {
     const double level = level_[hops[h]];
@@ -431,7 +459,7 @@ void Solver::touch(std::uint32_t resource, double weight, double before, double 
   if (target == unlimited) {
     if (after <= before) return;
     bound_[resource] += weight * (after - before);
-    if (bound_[resource] <= capacity_[resource]) return;
+    if (bound_[resource] <= capacity_[resource] * (1 + noise)) return;
   } else if ((before >= target && after >= target) || before == after) {
     return;
   }
@@ -489,35 +517,42 @@ void Solver::full_solve() {
     if (rate_[id] != before) note_changed(id);
   }
   // The filling stops at the first bottleneck of each entity; ties may leave a level to correct.
-  for (const std::uint32_t at : used_) mark_dirty(at);
+  for (const std::uint32_t at : narrow_) mark_dirty(at);
   flush_dirty();
   pop_limit_ = UINT64_MAX;
   settle_pending();
 }
 
-// Raises all rates together; the resource that fills first freezes its entities at its share.
-// Cost: O(hops + resources log resources). Sets level_ only.
+// Raises all rates together; the resource that fills first freezes its entities at its share, and
+// an entity that has come to its cap stays there. Resources that all caps fit into cannot fill.
+// Cost: O(hops + n log n), n being resources that may fill and their entities. Sets levels, and
+// targets and bounds of those that cannot fill.
 void Solver::fill_progressively() {
   left_.resize(list_.size());
   weight_left_.resize(list_.size());
-  open_.resize(list_.size());
+  open_.resize(list_.size(), 0);
+  narrow_.clear();
   pending_.clear();
-  for (const std::uint32_t at : used_) {
+  for (const std::uint32_t at : used_)
+    if (open_resource(at)) narrow_.push_back(at);
+  for (const std::uint32_t at : narrow_) {
     const List list = list_[at];
-    level_[at] = unlimited;
-    left_[at] = capacity_[at];
-    open_[at] = list.count;
-    double weight = 0;
-    for (std::uint32_t i = 0; i < list.count; ++i) weight += member_weight(list.first + i);
-    weight_left_[at] = weight;
-    pending_.push_back({capacity_[at] / weight, at});
+    for (std::uint32_t i = 0; i < list.count; ++i) {
+      const std::uint32_t id = member(list.first + i) & ~long_bit;
+      if (is_rising_[id] != 0) continue;
+      is_rising_[id] = 1;
+      if (!is_cap_narrow(id)) pending_.push_back({cap_[id], id | long_bit});
+    }
   }
   std::make_heap(pending_.begin(), pending_.end());
-  std::vector<char> frozen(path_.size(), 0);
   while (!pending_.empty()) {
     const Pending top = pending_.front();
     std::pop_heap(pending_.begin(), pending_.end());
     pending_.pop_back();
+    if ((top.resource & long_bit) != 0) {
+      freeze(top.resource & ~long_bit, top.key);
+      continue;
+    }
     if (open_[top.resource] == 0) continue;
     const double share = std::max(left_[top.resource], 0.0) / weight_left_[top.resource];
     if (share > top.key * (1 + 1e-13)) {  // others froze meanwhile: its turn comes later
@@ -526,24 +561,58 @@ void Solver::fill_progressively() {
       continue;
     }
     level_[top.resource] = share;
-    freeze_members(top.resource, share, frozen);
+    freeze_members(top.resource, share);
   }
-  for (const std::uint32_t at : used_) WEFT_CHECK(open_[at] == 0);
+  for (const std::uint32_t at : narrow_) WEFT_CHECK(open_[at] == 0);
 }
 
-void Solver::freeze_members(std::uint32_t resource, double share, std::vector<char>& frozen) {
+// Whether a resource that may fill keeps the entity to its cap anyway.
+bool Solver::is_cap_narrow(std::uint32_t entity) const {
+  const Path path = path_[entity];
+  for (std::uint32_t place = path.first; place < path.first + path.count; ++place) {
+    const std::uint32_t at = hop_at(place);
+    if (open_[at] != 0 && capacity_[at] / hop_weight(place) == cap_[entity]) return true;
+  }
+  return false;
+}
+
+// False for a resource that cannot fill.
+bool Solver::open_resource(std::uint32_t resource) {
   const List list = list_[resource];
+  double weight = 0, load = 0;
   for (std::uint32_t i = 0; i < list.count; ++i) {
-    const std::uint32_t id = member(list.first + i) & ~long_bit;
-    if (frozen[id] != 0) continue;
-    frozen[id] = 1;
-    const Path path = path_[id];
-    for (std::uint32_t place = path.first; place < path.first + path.count; ++place) {
-      const std::uint32_t at = hop_at(place);
-      left_[at] -= hop_weight(place) * share;
-      weight_left_[at] -= hop_weight(place);
-      --open_[at];
-    }
+    const double w = member_weight(list.first + i);
+    weight += w;
+    load += w * cap_[member(list.first + i) & ~long_bit];
+  }
+  level_[resource] = unlimited;
+  if (load <= capacity_[resource] * (1 + noise)) {
+    target_[resource] = unlimited;
+    bound_[resource] = load;
+    return false;
+  }
+  left_[resource] = capacity_[resource];
+  open_[resource] = list.count;
+  weight_left_[resource] = weight;
+  pending_.push_back({capacity_[resource] / weight, resource});
+  return true;
+}
+
+void Solver::freeze_members(std::uint32_t resource, double share) {
+  const List list = list_[resource];
+  for (std::uint32_t i = 0; i < list.count; ++i) freeze(member(list.first + i) & ~long_bit, share);
+}
+
+void Solver::freeze(std::uint32_t entity, double share) {
+  if (is_rising_[entity] == 0) return;
+  is_rising_[entity] = 0;
+  const Path path = path_[entity];
+  for (std::uint32_t place = path.first; place < path.first + path.count; ++place) {
+    const std::uint32_t at = hop_at(place);
+    if (open_[at] == 0) continue;
+    left_[at] -= hop_weight(place) * share;
+    weight_left_[at] -= hop_weight(place);
+    --open_[at];
   }
 }
 

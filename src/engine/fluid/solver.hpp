@@ -23,6 +23,9 @@ inline constexpr double unlimited = std::numeric_limits<double>::infinity();
 // an entity of rate x loads a resource with weight * x. After a change only touched resources are
 // recomputed, in order of the smaller of old and new level: all below that key is final, so every
 // repair is exact. When a change spreads to most resources, a full progressive filling takes over.
+// An entity's *cap*, the lowest capacity / weight on its path, counts as the level of a resource
+// that it has to itself. That changes no rate, as the cap follows from the capacities; but what has
+// its path to itself then moves no level, and resources that all caps fit into stay out of it all.
 // From: Bertsekas & Gallager, Data Networks, 6.5 (max-min and its bottleneck certificate);
 // Ros-Giralt et al., "On the bottleneck structure of congestion-controlled networks", 2019
 // (levels). We differ: weights, and repair ordered by level.
@@ -112,6 +115,8 @@ class Solver {
   void rescan(std::uint32_t entity);
   double lowest_elsewhere(std::uint32_t entity, std::uint32_t resource) const;
   double demand(std::uint32_t entity, std::uint32_t resource) const;
+  double cap_of(const Path& path) const;
+  void change_cap(std::uint32_t entity);
   void note_changed(std::uint32_t entity);
   void mark_dirty(std::uint32_t resource);
   void flush_dirty();
@@ -131,7 +136,10 @@ class Solver {
   void settle_pending();
   void full_solve();
   void fill_progressively();
-  void freeze_members(std::uint32_t resource, double share, std::vector<char>& frozen);
+  bool is_cap_narrow(std::uint32_t entity) const;
+  bool open_resource(std::uint32_t resource);
+  void freeze_members(std::uint32_t resource, double share);
+  void freeze(std::uint32_t entity, double share);
 
   Options options_;
   double epsilon_;
@@ -146,7 +154,8 @@ class Solver {
   std::vector<std::uint8_t> is_dirty_;
   std::vector<std::uint8_t> weighted_;  // some member's weight is not 1
   // By entity.
-  std::vector<double> rate_;  // the lowest level on its path
+  std::vector<double> rate_;  // the lowest level on its path, or its cap
+  std::vector<double> cap_;
   std::vector<Path> path_;
   std::vector<std::uint8_t> alive_, is_changed_;
   std::vector<LongPath> long_;  // of long entities; empty until there is one
@@ -163,7 +172,10 @@ class Solver {
   HopMerger merger_;
   std::vector<Hop> merged_;  // scratch of insert
   std::vector<double> left_, weight_left_;
-  std::vector<std::uint32_t> open_;  // scratch of fill_progressively
+  // Scratch of fill_progressively: entities to freeze by resource (0: not one of those that may
+  // fill); resources that may fill; whether an entity awaits its turn.
+  std::vector<std::uint32_t> open_, narrow_;
+  std::vector<char> is_rising_;
   std::uint64_t pop_limit_ = 0;
   std::vector<std::uint32_t> used_;       // resources with at least one member, in no order
   std::vector<std::uint32_t> used_slot_;  // by resource: its place in used_

@@ -165,6 +165,60 @@ TEST_CASE("a bulk change takes the full solve and gives the same rates") {
   CHECK(pair.solver().counters().full_solves == 2);
 }
 
+TEST_CASE("bulk changes of any kind, with and without room, give the reference's rates") {
+  std::uint64_t full_solves = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Rng rng = Rng(seed).stream("bulk");
+    const std::size_t resources = 80 + rng.below(80);
+    const std::size_t entities = 40 + rng.below(300);  // from hardly any link full to all
+    const std::size_t hops = seed % 2 == 0 ? 5 : 30;
+    const Weights weights = seed % 4 < 2 ? Weights::one : Weights::mixed;
+    std::vector<double> capacity;
+    for (std::size_t r = 0; r < resources; ++r)
+      capacity.push_back(static_cast<double>(1 + rng.below(3)) * 25e9);
+    Pair pair(capacity);
+    double worst = 0;
+    for (int step = 0; step < 6; ++step) {
+      while (pair.size() < entities) pair.insert(random_path(rng, resources, hops, weights));
+      worst = std::max(worst, pair.error());
+      for (std::size_t r = 0; r < resources; ++r)
+        if (rng.below(4) == 0) pair.set_capacity(r, static_cast<double>(rng.below(4)) * 25e9);
+      worst = std::max(worst, pair.error());
+      for (std::size_t n = entities / 3; n > 0; --n) pair.remove(rng.below(pair.size()));
+      if (step % 2 == 0) worst = std::max(worst, pair.error());
+    }
+    CAPTURE(seed);
+    CHECK(worst < 1e-9);
+    full_solves += pair.solver().counters().full_solves;
+  }
+  CHECK(full_solves > 100);
+}
+
+TEST_CASE("what has its path to itself moves no level, also as its capacities change") {
+  Pair pair(std::vector<double>(40, 12));
+  const auto lone = [](std::size_t first, double weight) {
+    return std::vector<Hop>{{LinkId(first), weight}, {LinkId(first + 1), 1}};
+  };
+  for (std::size_t first = 0; first < 40; first += 2) pair.insert(lone(first, 2));
+  CHECK(pair.error() == 0);
+  pair.set_capacity(1, 3);
+  pair.set_capacity(2, 0);
+  CHECK(pair.error() == 0);
+  pair.set_capacity(1, 12);
+  CHECK(pair.error() == 0);
+  pair.remove(0);
+  CHECK(pair.error() == 0);
+  CHECK(pair.solver().counters().level_changes == 0);
+  // A second one on a link that has room for both moves nothing either; a third fills it.
+  pair.set_capacity(4, 30);
+  pair.insert({{LinkId(0), 1}, {LinkId(4), 0.5}});
+  CHECK(pair.error() == 0);
+  CHECK(pair.solver().counters().level_changes == 0);
+  pair.insert({{LinkId(4), 1}});
+  CHECK(pair.error() < 1e-15);
+  CHECK(pair.solver().counters().level_changes > 0);
+}
+
 TEST_CASE("a tolerance bounds how far levels lag behind") {
   Rng rng = Rng(3).stream("tolerance");
   const std::vector<double> capacity(60, 1e9);
