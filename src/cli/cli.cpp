@@ -54,7 +54,7 @@ constexpr std::array all_commands{
     add_colltrace, add_lab,      add_localise, add_gnmi,   add_poll,      add_traps,
     add_rehearse,  add_send,     add_snapshot, add_serve,  add_sli,       add_respond,
     add_probe,     add_storm,    add_triage,   add_spares, add_straggler, add_validate,
-    add_life,      add_why,      add_regions,  add_advise, add_te,        add_bulk,
+    add_life,      add_why,      add_replay,   add_regions,  add_advise, add_te,        add_bulk,
     add_faults,    add_forecast, add_scale,    add_case,   add_init,      add_examples,
     add_help};
 
