@@ -76,9 +76,8 @@ void print_states(const Replay& replay) {
     heads.push_back({line.variant == "base" ? line.job : line.variant + " " + line.job});
   Table table(heads);
   for (const Interval& interval : replay.timeline.intervals) {
-    std::vector<std::string> cells{
-        to_text(interval.from), fmt::format("{:.2f}", hours(interval)),
-        std::to_string(replay.timeline.states[interval.state].size())};
+    std::vector<std::string> cells{to_text(interval.from), fmt::format("{:.2f}", hours(interval)),
+                                   std::to_string(replay.timeline.states[interval.state].size())};
     for (const Line& line : replay.lines) cells.push_back(step(line.states_s[interval.state]));
     table.add(std::move(cells));
   }
@@ -149,10 +148,9 @@ Status replay_command(const Common& common, const ReplayArgs& args) {
   WEFT_TRY(const model::RecordSet records, read_input(args, fabric, others));
   WEFT_TRY(Timeline timeline, plan::replay::timeline_of(fabric, records, window));
   timeline.ignored += others;
-  WEFT_TRY(const Replay replay,
-           plan::replay::replay(file, std::move(timeline),
-                                {.command = common.command,
-                                 .threads = threads_or_all(common.threads)}));
+  WEFT_TRY(const Replay replay, plan::replay::replay(file, std::move(timeline),
+                                                     {.command = common.command,
+                                                      .threads = threads_or_all(common.threads)}));
   if (common.json)
     print_replay_json(replay);
   else

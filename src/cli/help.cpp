@@ -32,7 +32,8 @@ constexpr std::array<CommandHelp, 47> command_help{{
      "weft examples  what there is, and how to run it\n"
      "weft examples --all examples  writes all of them"},
     {"why", simulate, "weft why zone.yaml  what it waits for, and what would help"},
-    {"replay", simulate, "weft replay zone.yaml --records day.jsonl  a day's failures, each scheme"},
+    {"replay", simulate,
+     "weft replay zone.yaml --records day.jsonl  a day's failures, each scheme"},
     {"sweep", simulate,
      "weft sweep study.yaml --out study --resume  goes on where it was stopped\n"
      "weft sweep study.yaml --prices prices.yaml  with cost, power and the Pareto front"},

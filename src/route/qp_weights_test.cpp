@@ -18,8 +18,8 @@ double worst_link_s(Router& router, std::span<const Demand> demands, bool weighe
     const std::vector<double> shares(given.begin(), given.end());
     for (std::uint32_t qp = 0; qp < router.stream_count(); ++qp)
       for (const LinkId link : path_of(router, {d.from, d.to, qp}))
-        bytes[link] += d.bytes * (weighed && !shares.empty() ? shares[qp]
-                                                             : 1.0 / router.stream_count());
+        bytes[link] +=
+            d.bytes * (weighed && !shares.empty() ? shares[qp] : 1.0 / router.stream_count());
   }
   double most = 0;
   for (const auto& [link, sum] : bytes) most = std::max(most, sum / router.capacity(link));
@@ -53,10 +53,9 @@ TEST_CASE("QP weights: two ways of unequal rate carry in proportion, a change is
   plain.declare(demands);
   plain.set_state(slow);
   CHECK(plain.qp_shares(from, to).empty());
-  Router turns = make_router(fabric, {.scheme = "e_ecmp",
-                                      .qps = 8,
-                                      .message_mode = MessageMode::round_robin,
-                                      .weigh_qps = true});
+  Router turns = make_router(
+      fabric,
+      {.scheme = "e_ecmp", .qps = 8, .message_mode = MessageMode::round_robin, .weigh_qps = true});
   turns.declare(demands);
   turns.set_state(slow);
   CHECK(turns.qp_shares(from, to).empty());

@@ -167,9 +167,9 @@ void add_adapted_note(const Job& job, const Adapted& adapted, double at_s,
       adapted.own_seconds == never
           ? std::string("where nothing would arrive")
           : fmt::format("predicted {:.3f} x the time", adapted.seconds / adapted.own_seconds);
-  notes.push_back({model::Note::Severity::info,
-                   fmt::format("adaptive: job {} from {:.6g} s on: {}, {}", job.name, at_s,
-                               adapted.what, gain)});
+  notes.push_back(
+      {model::Note::Severity::info, fmt::format("adaptive: job {} from {:.6g} s on: {}, {}",
+                                                job.name, at_s, adapted.what, gain)});
 }
 
 std::optional<Adapted> adapt(const Job& job, Router& router) {
@@ -185,12 +185,10 @@ std::optional<Adapted> adapt(const Job& job, Router& router) {
   offer(with_weighed_channels(job.traffic, job.step_overhead, job.cost, router), least_gain);
   for (const Job::Alternative& other : job.others) {
     const auto seconds = predicted_seconds(other.traffic, job.step_overhead, other.cost, router);
-    const std::string name = fmt::format("{} instead of {}", other.traffic.algorithm,
-                                         job.traffic.algorithm);
-    if (seconds)
-      offer(Adapted{other.traffic, other.cost, *seconds, 0, name}, least_gain_of_other);
-    auto weighed =
-        with_weighed_channels(other.traffic, job.step_overhead, other.cost, router);
+    const std::string name =
+        fmt::format("{} instead of {}", other.traffic.algorithm, job.traffic.algorithm);
+    if (seconds) offer(Adapted{other.traffic, other.cost, *seconds, 0, name}, least_gain_of_other);
+    auto weighed = with_weighed_channels(other.traffic, job.step_overhead, other.cost, router);
     if (!weighed) continue;
     weighed->what = name + ", " + weighed->what;
     offer(std::move(weighed), least_gain_of_other);

@@ -338,8 +338,7 @@ Result<LoweredGraph> GraphLowering::lower(double messages) {
 }  // namespace
 
 Result<LoweredGraph> lower_graph(const GraphJob& job, const model::State& state,
-                                 route::Router& router, double messages,
-                                 MessageGraph& graph) {
+                                 route::Router& router, double messages, MessageGraph& graph) {
   return GraphLowering(job, state, router, graph).lower(messages);
 }
 

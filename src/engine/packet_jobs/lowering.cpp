@@ -74,8 +74,7 @@ std::vector<Passing> passings_of(const Chain& chain) {
 class CollectiveLowering::Impl {
  public:
   Impl(const workload::Traffic& traffic, std::span<const NodeId> ranks, Duration step_overhead,
-       const std::optional<workload::CallCost>& cost, route::Router& router,
-       MessageGraph& graph)
+       const std::optional<workload::CallCost>& cost, route::Router& router, MessageGraph& graph)
       : router_(router),
         traffic_(traffic),
         nodes_(ranks),
@@ -189,7 +188,7 @@ class CollectiveLowering::Impl {
   std::vector<std::uint32_t> bases_;  // connections, in the order in which an iteration asks
   std::size_t next_base_ = 0;
   std::unordered_map<std::uint32_t, std::vector<double>> shares_;  // by base; looked up only
-  std::vector<MessageEvent> events_;  // scratch
+  std::vector<MessageEvent> events_;                               // scratch
   // Of the exchange at hand: what opened each rank's last round, and its last messages to send,
   // by round modulo window and rank.
   std::vector<MessageEvent> opened_;
@@ -343,8 +342,8 @@ MessageId add_split(const SplitMessage& message, const MessageWidth& width, Mess
   const bool turns = width.connections != width.parts;
   auto before = static_cast<double>(message.index);
   for (std::uint32_t p = 0; p < width.parts && !message.shares.empty(); ++p) {
-    const double after = p + 1 == width.parts ? static_cast<double>(message.index + 1)
-                                              : before + message.shares[p];
+    const double after =
+        p + 1 == width.parts ? static_cast<double>(message.index + 1) : before + message.shares[p];
     const std::uint64_t bytes = bytes_before(message.bytes, after, message.count) -
                                 bytes_before(message.bytes, before, message.count);
     graph.add({message.base + p, std::max<std::uint64_t>(1, bytes), message.delay_ns});

@@ -16,8 +16,8 @@ inline constexpr std::size_t states_max = 2000;
 // A job under a variant.
 struct Line {
   std::string variant, job;
-  double healthy_s = 0;          // of a step, or of an iteration
-  std::vector<double> states_s;  // by state; no_number where the job stands still
+  double healthy_s = 0;            // of a step, or of an iteration
+  std::vector<double> states_s;    // by state; no_number where the job stands still
   double mean_s = 0, worst_s = 0;  // over time; of states in which it does not stand still
   double still_s = 0;              // for how long it stands still
   double lost_s = 0;               // time that the healthy fabric would have needed less

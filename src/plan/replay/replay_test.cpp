@@ -81,13 +81,11 @@ TEST_CASE("replay: a cable is down until every end is back; states repeat; order
 }
 
 TEST_CASE("replay: step times are those of a run in that state, and minutes lost follow") {
-  const std::vector<Said> lines{{"10", "link_down", "rtsw:0--ctsw:1"},
-                                {"20", "link_up", "rtsw:0--ctsw:1"},
-                                {"20", "link_down", "rtsw:0--ctsw:0"},
-                                {"20", "link_down", "rtsw:0--ctsw:1"},
-                                {"20", "link_down", "rtsw:0--ctsw:2"},
-                                {"20", "link_down", "rtsw:0--ctsw:3"},
-                                {"25", "link_up", "rtsw:0--ctsw:0"}};
+  const std::vector<Said> lines{
+      {"10", "link_down", "rtsw:0--ctsw:1"}, {"20", "link_up", "rtsw:0--ctsw:1"},
+      {"20", "link_down", "rtsw:0--ctsw:0"}, {"20", "link_down", "rtsw:0--ctsw:1"},
+      {"20", "link_down", "rtsw:0--ctsw:2"}, {"20", "link_down", "rtsw:0--ctsw:3"},
+      {"25", "link_up", "rtsw:0--ctsw:0"}};
   auto states = timeline(lines, {at("00"), at("25")});
   REQUIRE(states.has_value());
   const auto found = replay(scenario(zone), *std::move(states), {});

@@ -119,8 +119,8 @@ Result<Timeline> timeline_of(const Fabric& fabric, const model::RecordSet& recor
   if (read.changes.empty() && (!window.from || !window.until))
     return fail(Errc::value, {}, "no record says that a link, NIC or switch changed its state",
                 "give records of link_down, link_up, nic_down, nic_up, drain or undrain");
-  const Timestamp from = window.from.value_or(
-      read.changes.empty() ? Timestamp{} : read.changes.front().at);
+  const Timestamp from =
+      window.from.value_or(read.changes.empty() ? Timestamp{} : read.changes.front().at);
   const Timestamp until =
       window.until.value_or(read.changes.empty() ? from : read.changes.back().at);
   if (!(from < until))
