@@ -34,7 +34,7 @@ Result<model::RecordSet> records_of_store(const std::string& where, const model:
   for (std::uint64_t next = 1;;) {
     WEFT_TRY(const std::vector<port::StoredEvent> events, store->events(next, rows));
     for (const port::StoredEvent& event : events) {
-      const auto row = static_cast<std::size_t>(event.seq);
+      const auto row = static_cast<std::uint32_t>(event.seq);
       if (event.feed != "record")
         ++others;
       else
