@@ -21,7 +21,7 @@ constexpr const char *simulate = "Simulate", *fabrics = "Fabrics", *plan = "Plan
                      *wan = "Backbone and edge", *monitor = "Monitor", *operate = "Operate",
                      *about = "About weft";
 
-constexpr std::array<CommandHelp, 46> command_help{{
+constexpr std::array<CommandHelp, 47> command_help{{
     {"run", simulate,
      "weft run scenarios/llama3-405b.yaml --out report  the report as a page\n"
      "weft run zone.yaml --set fabric.spines=32 --json"},
@@ -32,6 +32,8 @@ constexpr std::array<CommandHelp, 46> command_help{{
      "weft examples  what there is, and how to run it\n"
      "weft examples --all examples  writes all of them"},
     {"why", simulate, "weft why zone.yaml  what it waits for, and what would help"},
+    {"replay", simulate,
+     "weft replay zone.yaml --records day.jsonl  a day's failures, each scheme"},
     {"sweep", simulate,
      "weft sweep study.yaml --out study --resume  goes on where it was stopped\n"
      "weft sweep study.yaml --prices prices.yaml  with cost, power and the Pareto front"},

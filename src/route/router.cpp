@@ -10,6 +10,7 @@
 #include "route/disjoint_paths.hpp"
 #include "route/domains.hpp"
 #include "route/host_paths.hpp"
+#include "route/qp_weights.hpp"
 #include "route/scheme.hpp"
 
 namespace weft::route {
@@ -51,7 +52,13 @@ class Router::Impl {
         pools_(fabric, live_),
         parts_{fabric, config_, live_, next_hops_, pools_, Hasher(fabric, config_, seed)},
         domains_(fabric),
-        host_paths_(fabric, live_, domains_) {}
+        host_paths_(fabric, live_, domains_) {
+    if (config_.weigh_qps && stream_count() > 1)
+      weights_ = std::make_unique<QpWeights>(
+          stream_count(),
+          [this](const Stream& stream, std::vector<Hop>& out) { return append_path(stream, out); },
+          [this](LinkId link) { return pools_.capacity(link); });
+  }
 
   Status make_scheme() {
     WEFT_TRY(scheme_, row_.make(parts_));
@@ -61,6 +68,7 @@ class Router::Impl {
   void set_state(const model::State& state) {
     const std::vector<LinkChange> changes = live_.set_state(state);
     scheme_->on_sight(state.seen());
+    if (weights_) weights_->on_change();
     if (changes.empty()) return;
     next_hops_.on_change(changes);
     pools_.on_change();
@@ -70,7 +78,27 @@ class Router::Impl {
 
   std::vector<NicDemand> nic_demands(std::span<const Demand> together);
   void declare(std::span<const Demand> together) {
-    if (config_.scheme == "te") scheme_->declare(nic_demands(together));
+    if (!listens()) return;
+    const std::vector<NicDemand> demands = nic_demands(together);
+    scheme_->declare(demands);
+    if (weights_) weights_->declare(demands);
+  }
+  bool listens() const { return config_.scheme == "te" || weights_ != nullptr; }
+
+  std::span<const double> qp_shares(NodeId from, NodeId to) {
+    if (!weights_ || from == to) return {};
+    if (is_gpu(from) && is_gpu(to) && host_paths_.medium_between(from, to) != Medium::none)
+      return {};
+    Ends ends;
+    return find_ends(from, to, ends) ? weights_->shares(ends.src_nic, ends.dst_nic)
+                                     : std::span<const double>();
+  }
+
+  std::string report() const {
+    std::string text = scheme_->report();
+    if (const std::string more = weights_ ? weights_->report() : ""; !more.empty())
+      text += (text.empty() ? "" : "; ") + more;
+    return text;
   }
 
   std::uint32_t stream_count() const {
@@ -153,6 +181,7 @@ class Router::Impl {
   std::unique_ptr<Scheme> scheme_;
   Domains domains_;
   HostPaths host_paths_;
+  std::unique_ptr<QpWeights> weights_;  // where QPs do not carry equal parts
 
  private:
   // The way between two ends through the network. A relay is another GPU of the same host, reached
@@ -401,8 +430,12 @@ void Router::declare(std::span<const Demand> together) { impl_->declare(together
 std::vector<NicDemand> Router::nic_demands(std::span<const Demand> together) {
   return impl_->nic_demands(together);
 }
-std::string Router::controller_report() const { return impl_->scheme_->report(); }
+bool Router::listens() const { return impl_->listens(); }
+std::string Router::controller_report() const { return impl_->report(); }
 std::uint32_t Router::stream_count() const { return impl_->stream_count(); }
+std::span<const double> Router::qp_shares(NodeId from, NodeId to) {
+  return impl_->qp_shares(from, to);
+}
 
 bool Router::append_path(const Stream& stream, std::vector<Hop>& out) {
   return impl_->append_path(stream, out);

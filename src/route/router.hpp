@@ -35,7 +35,9 @@ struct RoutingConfig {
   std::uint32_t entropies = 0;
   std::uint32_t paths = 4;
   Duration te_sees = {};  // how old the state of the fabric is that the controller of `te` has
-  Where where = {};       // of the section, for messages
+  // QPs carry what their paths can, not equal parts: `collectives: {adaptive: true}`.
+  bool weigh_qps = false;
+  Where where = {};  // of the section, for messages
 };
 
 // Reads `routing:`; errors go to the list. A null section gives the defaults. docs/routing.md
@@ -105,18 +107,24 @@ class Router {
   // changed is forgotten and found again on demand.
   void set_state(const model::State& state);
 
-  // Tells the controller of scheme `te` of flows that may be under way together, before their paths
-  // are asked for; their links are shared as evenly as can be. Nothing with other schemes.
+  // Tells the controller of scheme `te`, and whoever weighs QPs, of flows that may be under way
+  // together, before their paths are asked for; their links are shared as evenly as can be. Nothing
+  // otherwise.
   void declare(std::span<const Demand> together);
   // The same flows as the network has them: by pair of NICs, what stays inside a host left out, and
   // divided over the QPs that differ. By source, destination, QP.
   std::vector<NicDemand> nic_demands(std::span<const Demand> together);
-  // What it has done so far, in words; empty with other schemes.
+  bool listens() const;  // whether declare() does something
+  // What came of it so far, in words; empty where nobody listens.
   std::string controller_report() const;
 
   // Into how many streams one message divides: the QPs, when it is split over them and the scheme
   // may send them different ways; else 1.
   std::uint32_t stream_count() const;
+  // What of a message between two ends (as of append_gpu_path) each of its streams carries, sum 1;
+  // empty: equal parts. Only with weigh_qps, a scheme that sends QPs different ways and messages
+  // that are split, for pairs that were declared. Valid until the next call.
+  std::span<const double> qp_shares(NodeId from, NodeId to);
 
   // Appends the stream's links in path order, each once (a path that `via` leads over a link twice
   // has it with share 2). False, with nothing appended, when no live path exists or `via` names

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <memory>
 
 #include "base/check.hpp"
@@ -11,6 +12,7 @@
 #include "engine/fluid/serving_player.hpp"
 #include "engine/fluid/stage.hpp"
 #include "engine/fluid/traffic_player.hpp"
+#include "engine/jobs/adapt.hpp"
 
 namespace weft::engine::fluid {
 namespace {
@@ -63,6 +65,9 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
   struct JobState {
     std::uint32_t iteration = 0;
     double iteration_start_s = 0;
+    std::uint32_t adapted_in = 0;        // round of the network's state; 0: not yet
+    const Adapted* adapted = nullptr;    // what runs instead of the job's own traffic
+    TrafficPlayer::TrafficId traffic{};  // of `adapted`
   };
 
   void on_timer(std::uint64_t tag) override {
@@ -126,12 +131,25 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
     state.iteration_start_s = network_.now();
     if (network_.contention() == NetworkOptions::Contention::off)
       return network_.timer(network_.now() + alone_s(job), owner_tag(Owner::job, job | ended_bit));
-    player_.play({.traffic = traffic_[job],
+    if (jobs_[job].adaptive) adapt_to_state(job);
+    player_.play({.traffic = state.adapted ? state.traffic : traffic_[job],
                   .step_overhead = jobs_[job].step_overhead,
-                  .cost = jobs_[job].cost,
+                  .cost = state.adapted ? state.adapted->cost : jobs_[job].cost,
                   .message = state.iteration,
                   .late = state.iteration == 0 && !late_[job].late.empty() ? &late_[job] : nullptr,
                   .token = owner_tag(Owner::job, job)});
+  }
+
+  void adapt_to_state(std::uint32_t job) {
+    JobState& state = states_[job];
+    if (state.adapted_in == network_.state_round()) return;
+    state.adapted_in = network_.state_round();
+    state.adapted = nullptr;
+    std::optional<Adapted> found = adapt(jobs_[job], network_.router());
+    if (!found) return;
+    state.adapted = &adapted_.emplace_back(*std::move(found));
+    state.traffic = player_.add(state.adapted->traffic);
+    add_adapted_note(jobs_[job], *state.adapted, network_.now(), result_.notes);
   }
 
   // The collective at the speed of its own hosts, from its last rank's arrival on.
@@ -174,6 +192,7 @@ class JobRun final : Network::Client, TrafficPlayer::Listener {
   TrafficPlayer player_;
   Steadiness steadiness_;
   std::vector<JobState> states_;
+  std::deque<Adapted> adapted_;  // of all jobs; each stays where it is
   std::vector<LateRanks> late_;
   std::vector<TrafficPlayer::TrafficId> traffic_;
   std::vector<std::unique_ptr<GraphRun>> graphs_;

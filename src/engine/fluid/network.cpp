@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "engine/jobs/host_load.hpp"
+#include "engine/jobs/stage_cost.hpp"
 #include "model/fabric/goback_n.hpp"
 
 namespace weft::engine::fluid {
@@ -202,21 +203,23 @@ bool Network::find_path(const Route& route) {
 void Network::append_part(const Part& part, std::span<const NodeId> via) {
   using model::NodeKind;
   const Fabric& fabric = router_.fabric();
-  const NodeKind from = fabric.kind(part.from), to = fabric.kind(part.to);
-  const bool wire = from == NodeKind::nic && to == NodeKind::nic;
-  const bool cable = from == NodeKind::nvswitch || to == NodeKind::nvswitch ||
-                     (fabric.is_switch(part.from) && fabric.is_switch(part.to));
+  const bool wire =
+      fabric.kind(part.from) == NodeKind::nic && fabric.kind(part.to) == NodeKind::nic;
+  const bool cable = is_cable(fabric, part.from, part.to);
+  const bool divided = part.streams > 1 && part.streams == router_.stream_count();
+  const std::span<const double> shares =
+      divided && !cable ? router_.qp_shares(part.from, part.to) : std::span<const double>();
   for (std::uint32_t s = 0; s < part.streams && reachable_; ++s) {
     const std::size_t before = raw_.size();
     const std::uint32_t qp = part.qp + s, message = part.message + s;
     if (cable) {
-      reachable_ = append_cable(part.from, part.to);
+      reachable_ = append_cable(part.from, part.to, router_, raw_);
     } else if (wire) {
       reachable_ = router_.append_path({part.from, part.to, qp, message, via}, raw_);
     } else {
       reachable_ = router_.append_gpu_path(part.from, part.to, qp, message, raw_);
     }
-    const double scale = part.weight / part.streams;
+    const double scale = part.weight * (shares.empty() ? 1.0 / part.streams : shares[s]);
     if (scale != 1)
       for (std::size_t h = before; h < raw_.size(); ++h) raw_[h].share *= scale;
     if (lossy_state_ != nullptr) inflate_for_loss(before, part);
@@ -237,18 +240,6 @@ void Network::inflate_for_loss(std::size_t first_hop, const Part& part) {
       slowest / part.streams * round_trip / static_cast<double>(options_.mtu.count);
   const double share = model::goodput_share(1 - kept, std::max(1.0, window));
   for (std::size_t h = first_hop; h < raw_.size(); ++h) raw_[h].share /= share;
-}
-
-// Neighbours, such as a GPU and its NVSwitch: parallel cables share by what they can carry.
-bool Network::append_cable(NodeId from, NodeId to) {
-  double total = 0;
-  for (const LinkId link : router_.fabric().out(from))
-    if (router_.fabric().to(link) == to) total += router_.capacity(link);
-  if (total <= 0) return false;
-  for (const LinkId link : router_.fabric().out(from))
-    if (router_.fabric().to(link) == to && router_.capacity(link) > 0)
-      raw_.push_back({link, router_.capacity(link) / total});
-  return true;
 }
 
 void Network::add_new_pools() {

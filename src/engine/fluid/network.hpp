@@ -180,7 +180,6 @@ class Network final : Simulation::Listener {
   // Fills path_ with the route's hops, unmerged; false where some part has no path.
   bool find_path(const Route& route);
   void append_part(const Part& part, std::span<const NodeId> via);
-  bool append_cable(NodeId from, NodeId to);
   void inflate_for_loss(std::size_t first_hop, const Part& part);
   std::span<const Hop> path_of(const Route& route);
   double delay_s(const Transfer& transfer) const;

@@ -66,8 +66,8 @@ class Declaration {
     if (left_out_ > 0)
       out.notes.push_back(
           {model::Note::Severity::warning,
-           fmt::format("traffic engineering: {} exchanges of more than {} messages were not "
-                       "assigned, and take e_ecmp's paths",
+           fmt::format("{} exchanges of more than {} messages were not declared: no "
+                       "paths are assigned to them, and their QPs share evenly",
                        left_out_, exchange_flows_max)});
     return out;
   }
@@ -141,7 +141,7 @@ FlowKinds flow_kinds(const Work& work, const route::Router& router) {
 }
 
 std::vector<model::Note> declare_flows(const Work& work, route::Router& router) {
-  if (router.config().scheme != "te") return {};
+  if (!router.listens()) return {};
   FlowKinds kinds = flow_kinds(work, router);
   for (const FlowKind& kind : kinds.kinds) router.declare(kind.flows);
   return std::move(kinds.notes);

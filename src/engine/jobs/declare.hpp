@@ -23,7 +23,7 @@ struct FlowKinds {
 FlowKinds flow_kinds(const Work& work, const route::Router& router);
 
 // Declares the flows of all jobs to the router, kind by kind. The front-end network is not the
-// controller's. Returns the notes. Nothing, and no cost, unless the scheme is `te`.
+// controller's. Returns the notes. Nothing, and no cost, unless the router listens.
 std::vector<model::Note> declare_flows(const Work& work, route::Router& router);
 
 }  // namespace weft::engine

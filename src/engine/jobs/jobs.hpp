@@ -40,6 +40,14 @@ struct Job {
   // What the library needs for an iteration; none: nothing but bytes at line rate and the paths'
   // latency.
   std::optional<workload::CallCost> cost;
+  // The library chooses anew for every iteration that begins in another state of the fabric: see
+  // adapt(). `others`: what it may run instead of `traffic`.
+  struct Alternative {
+    workload::Traffic traffic;
+    std::optional<workload::CallCost> cost;
+  };
+  bool adaptive = false;
+  std::vector<Alternative> others;
 };
 
 // What a job does over the front-end network beside its steps.

@@ -26,6 +26,24 @@ void add_exchange(const workload::Exchange& exchange, const Fabric& fabric, Host
 
 }  // namespace
 
+bool is_cable(const Fabric& fabric, NodeId from, NodeId to) {
+  using model::NodeKind;
+  return fabric.kind(from) == NodeKind::nvswitch || fabric.kind(to) == NodeKind::nvswitch ||
+         (fabric.is_switch(from) && fabric.is_switch(to));
+}
+
+bool append_cable(NodeId from, NodeId to, const Router& router, std::vector<route::Hop>& out) {
+  const Fabric& fabric = router.fabric();
+  double total = 0;
+  for (const model::LinkId link : fabric.out(from))
+    if (fabric.to(link) == to) total += router.capacity(link);
+  if (total <= 0) return false;
+  for (const model::LinkId link : fabric.out(from))
+    if (fabric.to(link) == to && router.capacity(link) > 0)
+      out.push_back({link, router.capacity(link) / total});
+  return true;
+}
+
 double edge_latency_s(NodeId from, NodeId to, Router& router) {
   const Duration latency = router.latency(from, to);
   return latency == duration_max ? 0 : latency.seconds();

@@ -17,6 +17,12 @@ using route::Router;
 // Latency of the present path between two ends; 0 where there is none.
 double edge_latency_s(NodeId from, NodeId to, Router& router);
 
+// Two switches, or a GPU and its NVSwitch: neighbours that no router is asked about.
+bool is_cable(const Fabric& fabric, NodeId from, NodeId to);
+// Parallel cables between neighbours share the bytes by what they can carry. False, with nothing
+// appended, when all are down.
+bool append_cable(NodeId from, NodeId to, const Router& router, std::vector<route::Hop>& out);
+
 // What a stage's steps cost beyond their bytes: latency_steps across the network and inner_steps
 // inside hosts. Network latency is the mean over a chain's edges, since each chunk passes all of
 // them; the maximum over chains and independent flows; that from the first rank to any other for an

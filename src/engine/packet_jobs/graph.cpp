@@ -29,7 +29,7 @@ struct GroupCall {
 
 class GraphLowering {
  public:
-  GraphLowering(const GraphJob& job, const model::State& state, const route::Router& router,
+  GraphLowering(const GraphJob& job, const model::State& state, route::Router& router,
                 MessageGraph& out)
       : job_(job),
         graph_(*job.graph),
@@ -84,7 +84,7 @@ class GraphLowering {
   const GraphJob& job_;
   const model::OpGraph& graph_;
   const model::State& state_;
-  const route::Router& router_;
+  route::Router& router_;
   const model::Fabric& fabric_;
   MessageWidth width_;
   std::uint32_t delay_ns_;
@@ -341,8 +341,7 @@ Result<LoweredGraph> GraphLowering::lower(double messages) {
 }  // namespace
 
 Result<LoweredGraph> lower_graph(const GraphJob& job, const model::State& state,
-                                 const route::Router& router, double messages,
-                                 MessageGraph& graph) {
+                                 route::Router& router, double messages, MessageGraph& graph) {
   return GraphLowering(job, state, router, graph).lower(messages);
 }
 

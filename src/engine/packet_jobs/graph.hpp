@@ -52,7 +52,7 @@ struct LoweredGraph {
 // packet_messages_max together with the `messages` that there are; as check_overhead().
 // Cost: O(messages).
 Result<LoweredGraph> lower_graph(const engine::GraphJob& job, const model::State& state,
-                                 const route::Router& router, double messages, MessageGraph& graph);
+                                 route::Router& router, double messages, MessageGraph& graph);
 
 // Times, and where they went in the last iteration that ended. While an actor computes, nothing
 // else counts; otherwise it is exposed to the communication that has moved longest, and idle when

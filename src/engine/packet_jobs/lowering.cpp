@@ -25,6 +25,12 @@ std::uint64_t part_bytes(double bytes, std::uint64_t index, std::uint64_t count)
   return std::max<std::uint64_t>(1, whole / count + (index < whole % count ? 1 : 0));
 }
 
+// Bytes before `parts` parts of the whole, where these are no whole number.
+std::uint64_t bytes_before(double bytes, double parts, std::uint64_t count) {
+  return static_cast<std::uint64_t>(
+      std::llround(std::round(bytes) * parts / static_cast<double>(count)));
+}
+
 // Pieces of no fewer than one byte.
 std::uint32_t pieces_of(const Chain& chain) {
   const auto [least, most] = std::ranges::minmax(chain.edges, {}, &Edge::bytes);
@@ -68,9 +74,9 @@ std::vector<Passing> passings_of(const Chain& chain) {
 class CollectiveLowering::Impl {
  public:
   Impl(const workload::Traffic& traffic, std::span<const NodeId> ranks, Duration step_overhead,
-       const std::optional<workload::CallCost>& cost, const route::Router& router,
-       MessageGraph& graph)
-      : traffic_(traffic),
+       const std::optional<workload::CallCost>& cost, route::Router& router, MessageGraph& graph)
+      : router_(router),
+        traffic_(traffic),
         nodes_(ranks),
         step_overhead_(step_overhead),
         width_(width_of(router)),
@@ -120,7 +126,12 @@ class CollectiveLowering::Impl {
   void open_round(const Exchange& exchange, std::uint32_t ended);
 
   std::uint32_t connections(NodeId from, NodeId to, std::uint32_t count) {
-    if (next_base_ == bases_.size()) bases_.push_back(graph_.add_connections(from, to, count));
+    if (next_base_ == bases_.size()) {
+      bases_.push_back(graph_.add_connections(from, to, count));
+      if (count > 1 && count == width_.parts)
+        if (const std::span<const double> shares = router_.qp_shares(from, to); !shares.empty())
+          shares_[bases_.back()].assign(shares.begin(), shares.end());
+    }
     return bases_[next_base_++];
   }
   std::vector<std::uint32_t> connections(const Chain& chain) {
@@ -135,7 +146,10 @@ class CollectiveLowering::Impl {
   // whole messages.
   MessageId send(std::uint32_t base, double bytes, std::uint64_t index, std::uint64_t count,
                  std::uint64_t turn) {
-    return add_split({base, bytes, index, count, turn, delay_ns_}, width_, graph_);
+    const auto weighed = shares_.find(base);
+    const std::span<const double> shares =
+        weighed == shares_.end() ? std::span<const double>() : weighed->second;
+    return add_split({base, bytes, index, count, turn, delay_ns_, shares}, width_, graph_);
   }
   void append(MessageId first, When when, std::vector<MessageEvent>& out) const {
     for (std::uint32_t p = 0; p < width_.parts; ++p) out.push_back({first + p, when});
@@ -159,6 +173,7 @@ class CollectiveLowering::Impl {
     if (const std::uint32_t r = rank(node); r != none) out.push_back(ranks_[r].passed.front());
   }
 
+  route::Router& router_;
   const workload::Traffic& traffic_;
   std::span<const NodeId> nodes_;
   Duration step_overhead_;
@@ -172,7 +187,8 @@ class CollectiveLowering::Impl {
   Duration pause_;                    // before the next stage
   std::vector<std::uint32_t> bases_;  // connections, in the order in which an iteration asks
   std::size_t next_base_ = 0;
-  std::vector<MessageEvent> events_;  // scratch
+  std::unordered_map<std::uint32_t, std::vector<double>> shares_;  // by base; looked up only
+  std::vector<MessageEvent> events_;                               // scratch
   // Of the exchange at hand: what opened each rank's last round, and its last messages to send,
   // by round modulo window and rank.
   std::vector<MessageEvent> opened_;
@@ -324,6 +340,16 @@ MessageWidth width_of(const route::Router& router) {
 MessageId add_split(const SplitMessage& message, const MessageWidth& width, MessageGraph& graph) {
   const MessageId first = graph.size();
   const bool turns = width.connections != width.parts;
+  auto before = static_cast<double>(message.index);
+  for (std::uint32_t p = 0; p < width.parts && !message.shares.empty(); ++p) {
+    const double after =
+        p + 1 == width.parts ? static_cast<double>(message.index + 1) : before + message.shares[p];
+    const std::uint64_t bytes = bytes_before(message.bytes, after, message.count) -
+                                bytes_before(message.bytes, before, message.count);
+    graph.add({message.base + p, std::max<std::uint64_t>(1, bytes), message.delay_ns});
+    before = after;
+  }
+  if (!message.shares.empty()) return first;
   for (std::uint32_t p = 0; p < width.parts; ++p) {
     const auto qp = turns ? static_cast<std::uint32_t>(message.turn % width.connections) : p;
     graph.add(
@@ -360,7 +386,7 @@ double message_count(const workload::Traffic& traffic, std::size_t ranks,
 CollectiveLowering::CollectiveLowering(const workload::Traffic& traffic,
                                        std::span<const NodeId> ranks, Duration step_overhead,
                                        const std::optional<workload::CallCost>& cost,
-                                       const route::Router& router, MessageGraph& graph)
+                                       route::Router& router, MessageGraph& graph)
     : impl_(std::make_unique<Impl>(traffic, ranks, step_overhead, cost, router, graph)) {}
 CollectiveLowering::CollectiveLowering(CollectiveLowering&&) noexcept = default;
 CollectiveLowering::~CollectiveLowering() = default;
@@ -387,7 +413,7 @@ Status check_overhead(Duration step_overhead) {
               "the packet engine supports up to 4.29 s");
 }
 
-Result<LoweredJob> lower_collective(const LoweringRequest& request, const route::Router& router,
+Result<LoweredJob> lower_collective(const LoweringRequest& request, route::Router& router,
                                     MessageGraph& graph) {
   WEFT_TRY_STATUS(check_overhead(request.step_overhead));
   CollectiveLowering collective(request.traffic, request.ranks, request.step_overhead, request.cost,

@@ -36,6 +36,7 @@ struct SplitMessage {
   std::uint64_t index = 0, count = 1;
   std::uint64_t turn = 0;  // number of the whole message
   std::uint32_t delay_ns = 0;
+  std::span<const double> shares = {};  // of each part, sum 1; empty: equal
 };
 // Returns the first of them.
 MessageId add_split(const SplitMessage& message, const MessageWidth& width, MessageGraph& graph);
@@ -80,7 +81,7 @@ Status check_message_count(double messages);
 //   it, by a message of grant_bytes; the first `window` rounds need no such word. Pairs without
 //   bytes do not meet.
 // - Messages divide over the router's streams, or take turns on the QPs; a divided one has arrived
-//   with its last part.
+//   with its last part. Parts are as Router::qp_shares() says when the lowering is made.
 // Sizes are whole bytes that add up to those of the edge, and every message has at least one. A
 // stage in which nothing is sent takes the overhead of its steps.
 // - With a cost no rank leaves a stage sooner after it entered than the stage's shares of it say.
@@ -92,7 +93,7 @@ class CollectiveLowering {
   // check_overhead() says whether it fits.
   CollectiveLowering(const workload::Traffic& traffic, std::span<const NodeId> ranks,
                      Duration step_overhead, const std::optional<workload::CallCost>& cost,
-                     const route::Router& router, MessageGraph& graph);
+                     route::Router& router, MessageGraph& graph);
   CollectiveLowering(CollectiveLowering&&) noexcept;
   ~CollectiveLowering();
 
@@ -111,7 +112,7 @@ class CollectiveLowering {
 Status check_overhead(Duration step_overhead);
 
 // Appends all iterations: each rank goes from one to the next by itself. Fails as check_overhead().
-Result<LoweredJob> lower_collective(const LoweringRequest& request, const route::Router& router,
+Result<LoweredJob> lower_collective(const LoweringRequest& request, route::Router& router,
                                     MessageGraph& graph);
 
 }  // namespace weft::engine::packet

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/hash.hpp"
+#include "engine/jobs/adapt.hpp"
 #include "engine/jobs/stage_cost.hpp"
 #include "engine/packet/packet_run.hpp"
 #include "engine/packet_jobs/graph.hpp"
@@ -103,6 +104,8 @@ class PacketJobs {
   }
 
   Result<RunResult> run() {
+    const std::vector<Job> adapted = adapt_jobs();
+    if (!adapted.empty()) jobs_ = adapted;
     const bool alone =
         jobs_.size() == 1 && graphs_.empty() && options_.congestion == Congestion::none;
     WEFT_TRY_STATUS(alone ? run_apart() : run_together());
@@ -129,6 +132,7 @@ class PacketJobs {
     Ps start;
   };
 
+  std::vector<Job> adapt_jobs();
   Result<std::vector<LoweredJob>> lower_jobs(MessageGraph& graph);
   Result<std::vector<LoweredGraph>> lower_graphs(MessageGraph& graph);
   Status check_circles(const MessageSet& set, std::span<const LoweredGraph> lowered) const;
@@ -186,6 +190,7 @@ Result<PacketRunResult> PacketJobs::simulate(const MessageSet& set, Ps start,
   return run;
 }
 
+<<<<<<< HEAD
 // Operation graphs alone: phase by phase, unless not all of it ends.
 Result<PacketRunResult> PacketJobs::simulate_graphs(const MessageSet& set,
                                                     std::span<const LoweredGraph> lowered) {
@@ -207,6 +212,26 @@ Result<PacketRunResult> PacketJobs::simulate_graphs(const MessageSet& set,
                     "were simulated",
                     counts.repeated, counts.phases, counts.hops_simulated, run->counters.hops));
   return std::move(*run);
+=======
+// With adaptive libraries: the jobs as they run in the first state, which the router is in then.
+std::vector<Job> PacketJobs::adapt_jobs() {
+  if (!router_.config().weigh_qps) return {};
+  for (const StateChange& change : changes_)
+    if (change.at.ps <= 0) router_.set_state(change.state);
+  std::vector<Job> out(jobs_.begin(), jobs_.end());
+  for (Job& job : out) {
+    std::optional<engine::Adapted> adapted = engine::adapt(job, router_);
+    if (!adapted) continue;
+    engine::add_adapted_note(job, *adapted, 0, out_.notes);
+    job.traffic = std::move(adapted->traffic);
+    job.cost = adapted->cost;
+  }
+  if (!changes_.empty() && changes_.back().at.ps > 0)
+    add_note(
+        "adaptive: on the packet engine algorithms and channels are chosen for the fabric as it is "
+        "at the start, and the shares of QPs where a job's messages are made");
+  return out;
+>>>>>>> feedback/feedback
 }
 
 Result<std::vector<LoweredJob>> PacketJobs::lower_jobs(MessageGraph& graph) {
@@ -367,6 +392,8 @@ Result<PacketJobs::Known> PacketJobs::run_iteration(std::uint32_t iteration, Ps 
                           .cost = job.cost,
                           .first_iteration = iteration};
   if (iteration == 0) request.late = job.late;
+  if (const std::ptrdiff_t known = changes_until(start); router_.config().weigh_qps && known > 0)
+    router_.set_state(changes_[static_cast<std::size_t>(known - 1)].state);
   WEFT_TRY(const LoweredJob lowered, lower_collective(request, router_, graph));
   const MessageSet set = graph.take();
   Known known;

@@ -116,11 +116,14 @@ class JobReader {
     reader.finish();
     if (errors_.size() > errors_before || placed.job.ranks.empty()) return;
     request.ranks = placed.job.ranks;
+    const std::string asked = request.algorithm;
     if (Status known = read_cost(placed, request); !known)
       return add_error(std::move(known).error(), item.where, name);
     auto traffic = workload::build_traffic(fabric_, request);
     if (!traffic) return add_error(std::move(traffic).error(), item.where, name);
     placed.job.traffic = *std::move(traffic);
+    placed.job.adaptive = setup_.library.adaptive;
+    if (placed.job.adaptive && asked == "auto") add_alternatives(placed, request);
     jobs_.order.push_back({Jobs::Entry::Kind::collective, jobs_.collectives.size()});
     jobs_.collectives.push_back(std::move(placed));
   }
@@ -181,6 +184,26 @@ class JobReader {
     request.algorithm = std::move(call.pick.algorithm);
     placed.job.cost = call.cost;
     return {};
+  }
+
+  // Algorithms that the library may turn to; what cannot serve the ranks is none.
+  void add_alternatives(PlacedJob& placed, workload::Request request) const {
+    const auto machine = workload::machine_of(setup_.library, fabric_, request.ranks);
+    for (const std::string& name : workload::timed_algorithms()) {
+      if (name == placed.job.traffic.algorithm) continue;
+      request.algorithm = name;
+      engine::Job::Alternative other;
+      if (placed.job.cost) {
+        const auto call =
+            workload::plan_call(*machine, request.op, request.bytes, {.algorithm = name});
+        if (!call) continue;
+        other.cost = call->cost;
+      }
+      auto traffic = workload::build_traffic(fabric_, request);
+      if (!traffic) continue;
+      other.traffic = *std::move(traffic);
+      placed.job.others.push_back(std::move(other));
+    }
   }
 
   void add_error(Error error, const Where& where, const std::string& name) {

@@ -135,6 +135,7 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
   const std::uint32_t threads = read_engine(scenario.section("engine"), setup, errors);
   read_transport(scenario.section("transport"), setup, errors);
   setup.library = workload::read_library(scenario.section("collectives"), errors);
+  setup.routing.weigh_qps = setup.library.adaptive;
   setup.packet.options.threads = threads;
   setup.packet.options.seed = scenario.seed;
   check_scheme(setup, errors);

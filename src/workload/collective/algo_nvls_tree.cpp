@@ -43,7 +43,7 @@ Result<std::vector<Stage>> nvls_tree_stages(const Job& job) {
   if (hosts == 1) return cannot("nvls_tree", "they are on one host", "use nvls");
   WEFT_TRY(const HostSwitches switches, nvswitches(job, "nvls_tree"));
   const std::vector<std::uint32_t> trees[] = {binary_tree(hosts, 0), binary_tree(hosts, 1)};
-  Stage stage{.name = "nvls_tree"};
+  Stage stage{.name = "nvls_tree", .divisible = true};
   for (std::uint32_t c = 0; c < job.channels; ++c) {
     Chain& chain = stage.chains.emplace_back();
     for (std::uint32_t h = 0; h < hosts; ++h) append_host(job, h, c, switches[h], chain);

@@ -87,7 +87,7 @@ Chain ring_chain(const Job& job, const Ring& ring) {
 }
 
 Result<std::vector<Stage>> ring_stages(const Job& job) {
-  Stage stage{.name = "ring"};
+  Stage stage{.name = "ring", .divisible = true};
   for (std::uint32_t c = 0; c < job.channels; ++c)
     stage.chains.push_back(ring_chain(job, ring_of(job.layout, c)));
   set_latency(job, stage);

@@ -11,7 +11,7 @@ Result<std::vector<Stage>> tree_stages(const Job& job) {
   const bool both_ways = job.op() == Op::all_reduce;
   const std::uint32_t trees = trees_of(job);
   const double bytes = job.bytes() / (job.channels * trees);
-  Stage stage{.name = "tree"};
+  Stage stage{.name = "tree", .divisible = true};
   std::uint32_t host_depth = 0;
   for (std::uint32_t i = 0; i < job.channels * trees; ++i) {
     const RankTree tree = rank_tree(job, i / trees, i % trees);

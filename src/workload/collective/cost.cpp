@@ -31,6 +31,7 @@ Library read_library(const Config& section, Errors& errors) {
   };
   read_latency("launch", library.launch);
   read_latency("step", library.step);
+  library.adaptive = reader.flag("adaptive", library.adaptive);
   reader.finish();
   return library;
 }

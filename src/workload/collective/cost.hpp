@@ -20,12 +20,15 @@ struct Library {
   std::string system;  // a name of system_names(); empty: what the fabric says
   std::optional<Transport> transport;
   std::optional<Duration> launch, step;  // System::host_latency, network_latency
+  // Reacts to the state of the network: what QPs and channels carry, and the algorithm where it is
+  // the library's choice, follow the capacity of the paths.
+  bool adaptive = false;
   // Whose all-to-all: NCCL's, message by message, or DeepEP's kernels (HybridEP's are alike), which
   // keep the NICs busy. Not of the scenario: a training plan says so of its experts.
   enum class AllToAll : std::uint8_t { nccl, deepep } all_to_all = AllToAll::nccl;
 };
 
-// Reads cost, system, transport, launch and step; the errors go to the list.
+// Reads cost, system, transport, launch, step and adaptive; the errors go to the list.
 Library read_library(const Config& section, Errors& errors);
 
 // A group of ranks as the model sees it.

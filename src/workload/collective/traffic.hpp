@@ -115,6 +115,9 @@ struct Stage {
   // those that cross the network, and those inside a host.
   std::uint32_t latency_steps = 0;
   std::uint32_t inner_steps = 0;
+  // Every chain does the whole operation, on a part of the data of its own: bytes may move from one
+  // chain to another.
+  bool divisible = false;
 };
 
 // Edges and flows carry more than 0 bytes; a request of 0 bytes leaves stages of latency alone.
