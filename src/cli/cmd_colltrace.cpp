@@ -173,8 +173,7 @@ Result<TraceNetwork> judge_trace_network(const Common& common, const ColltraceAr
   if (args.records.empty()) return out;
   const model::RecordSet records = to_records(out.fabric, job, args.job, out.report);
   std::string text;
-  for (const model::Record& row : records.rows)
-    text += to_json(out.fabric, records, row) + "\n";
+  for (const model::Record& row : records.rows) text += to_json(out.fabric, records, row) + "\n";
   WEFT_TRY_STATUS(write_file(args.records, text));
   return out;
 }
@@ -260,7 +259,8 @@ int colltrace_command(const Common& common, const ColltraceArgs& args) {
     print_trace_report(*job, result);
     if (network) print_trace_network(*network);
   }
-  const bool is_found = network && (network->report.nothing < 0.5 || network->report.slow_fabric > 0);
+  const bool is_found =
+      network && (network->report.nothing < 0.5 || network->report.slow_fabric > 0);
   return result.verdicts.empty() && !is_found ? done : found_one;
 }
 

@@ -45,7 +45,7 @@ struct Signature {
 
 struct RankTrace {
   std::uint32_t rank = 0;
-  std::string file, host;  // "" where the trace does not say
+  std::string file, host;          // "" where the trace does not say
   std::size_t begin = 0, end = 0;  // of its entries
   std::uint64_t first_record = 0;  // number of the first entry in all that the rank ever did
   bool is_gone = false;            // its process is known to have ended without an end in order
@@ -66,9 +66,9 @@ struct Job {
   std::vector<RankTrace> ranks;  // that have entries, by rank
   std::vector<Group> groups;
   std::vector<Signature> signatures;
-  std::vector<Entry> entries;  // of a rank: in the order in which it called them
+  std::vector<Entry> entries;   // of a rank: in the order in which it called them
   std::vector<EdgeWait> edges;  // by group, from, to, channel; only rings of the plugin have them
-  std::uint32_t world = 0;     // 1 + the largest rank that anything names
+  std::uint32_t world = 0;      // 1 + the largest rank that anything names
   // Times of starts and ends were measured, not found by a watchdog that looks now and then.
   bool has_measured_times = false;
   std::map<std::string, std::uint64_t> unknown_keys;  // of entries, with how often

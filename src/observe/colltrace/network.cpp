@@ -26,18 +26,18 @@ using model::NodeId;
 constexpr std::array<double, cause_count> prior{0.5, 0.1, 0.075, 0.075, 0.05, 0.15, 0.05};
 
 // Factors of time and rates of loss that a cause may bring, alike before they are seen.
-constexpr auto factors = std::to_array<double>({1.15, 1.3, 1.5, 2, 3, 5, 10});
-constexpr auto rates = std::to_array<double>({3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3});
+constexpr auto factors = std::to_array<double>({1.12, 1.25, 1.45, 1.7, 2, 2.5, 3.2, 4.5, 7, 12});
+constexpr auto rates =
+    std::to_array<double>({1e-4, 3e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.15, 0.5});
 static_assert(factors.size() == rates.size());
 using Grid = std::array<double, factors.size()>;  // sums of log likelihood ratios
 
+// What one cause does to the edges that it touches differs, and lies between the factors.
+constexpr double slow_deviation = 0.12;
 // A measurement that no cause explains: once in so many, and anywhere.
 constexpr double odd = 1e-4, odd_deviation = 0.7;
 constexpr double edge_deviation_min = 0.02, rtt_deviation_min = 0.05;
 constexpr std::size_t cohort_min = 16;  // edges that cross as many links, to be compared apart
-
-// One source of evidence is not believed beyond this, however loud: its model may be wrong.
-constexpr double loudest = 14;
 
 // How a fault and others' load show in probes: as loss, as latency, or not at all.
 struct Showing {
@@ -71,7 +71,7 @@ Grid ratios_of(double x, double deviation) {
   Grid out{};
   const double sound = log_likelihood(x, 0, deviation);
   for (std::size_t i = 0; i < factors.size(); ++i)
-    out[i] = log_likelihood(x, std::log(factors[i]), deviation) - sound;
+    out[i] = log_likelihood(x, std::log(factors[i]), std::hypot(deviation, slow_deviation)) - sound;
   return out;
 }
 
@@ -90,8 +90,8 @@ double log_mean(const Grid& grid) {
 
 // What is known against one part that can be slow.
 struct Evidence {
-  Grid slow{};            // edges, groups or compute
-  Grid loss{}, latency{};  // probes
+  Grid slow{};                 // edges, groups or compute
+  Grid loss{}, latency{};      // probes
   double fault = 0, load = 0;  // counters
   std::uint32_t seen = 0;      // edges or groups that would pass it
   double best = 1;             // the likeliest factor, once judged
@@ -102,11 +102,10 @@ struct Evidence {
     if (cause == Cause::compute) return log_mean(slow);
     const bool is_load = cause == Cause::load;
     const Showing shows = is_load ? load_shows : fault_shows;
-    const double by_loss = std::exp(std::min(loudest, log_mean(loss)));
-    const double by_latency = std::exp(std::min(loudest, log_mean(latency)));
-    const double probed =
-        shows.loss * by_loss + shows.latency * by_latency + 1 - shows.loss - shows.latency;
-    return log_mean(slow) + std::log(probed) + (is_load ? load : fault);
+    const double shown =
+        log_sum(std::log(shows.loss) + log_mean(loss), std::log(shows.latency) + log_mean(latency));
+    const double probed = log_sum(shown, std::log(1 - shows.loss - shows.latency));
+    return log_mean(slow) + probed + (is_load ? load : fault);
   }
 };
 
@@ -155,8 +154,7 @@ class Network {
     }
     for (std::size_t i = 0; i < queue.size(); ++i)
       for (const LinkId out : fabric_.out(queue[i]))
-        if (const NodeId to = fabric_.to(out);
-            fabric_.on_wire(out) && height_[to.index()] == ~0u) {
+        if (const NodeId to = fabric_.to(out); fabric_.on_wire(out) && height_[to.index()] == ~0u) {
           height_[to.index()] = height_[queue[i].index()] + 1;
           queue.push_back(to);
         }
@@ -286,18 +284,15 @@ class Network {
     }
   }
 
-  // Loss of probes that cross nothing bad: of the four fifths of rows that lose least.
+  // Loss of probes that cross nothing bad. A row counts one loss at most: many come from what is
+  // bad.
   double background() const {
-    std::vector<std::pair<double, const model::Evidence*>> rows;
-    for (const model::Evidence& row : in_.probes->rows)
-      if (row.sent > 0) rows.emplace_back(static_cast<double>(row.lost) / row.sent, &row);
-    std::ranges::sort(rows, {}, &std::pair<double, const model::Evidence*>::first);
-    double sent = 1, lost = 0;
-    for (std::size_t i = 0; i < rows.size() * 4 / 5; ++i) {
-      sent += rows[i].second->sent;
-      lost += rows[i].second->lost;
+    double sent = 1, lost = 0.5;
+    for (const model::Evidence& row : in_.probes->rows) {
+      sent += row.sent;
+      lost += std::min(row.lost, 1u);
     }
-    return std::clamp((lost + 0.5) / sent, 1e-6, 0.05);
+    return std::clamp(lost / sent, 1e-6, 0.05);
   }
 
   static Grid loss_ratios(const model::Evidence& row, double background) {
@@ -320,7 +315,10 @@ class Network {
     std::map<std::size_t, std::pair<double, double>> usual;
     for (auto& [size, values] : rtts) {
       const double centre = median(values);
-      usual[size] = {centre, std::max(rtt_deviation_min, spread(values, centre))};
+      // Round trips are skewed: what is above the middle counts, too.
+      std::ranges::sort(values);
+      const double high = (values[values.size() * 19 / 20] - centre) / 1.645;
+      usual[size] = {centre, std::max({rtt_deviation_min, spread(values, centre), high})};
     }
     for (const model::Evidence& row : in_.probes->rows) {
       if (row.path_size == 0) continue;
@@ -436,9 +434,10 @@ std::string message_of(const model::Fabric& fabric, std::string_view job, const 
   const std::string what = s.cause == Cause::compute && s.rank
                                ? fmt::format("rank {} on {}", *s.rank, name(fabric, s.entity))
                                : name(fabric, s.entity);
-  return fmt::format("job {} is slowed by {} ({}): {:.2f} times the time of its like, probability "
-                     "{:.3f}",
-                     job, what, to_text(s.cause), s.factor, s.probability);
+  return fmt::format(
+      "job {} is slowed by {} ({}): {:.2f} times the time of its like, probability "
+      "{:.3f}",
+      job, what, to_text(s.cause), s.factor, s.probability);
 }
 
 }  // namespace

@@ -33,10 +33,10 @@ std::string_view to_text(Cause cause);
 
 struct Suspect {
   Cause cause = Cause::nothing;
-  model::Entity entity;  // none: of nothing
+  model::Entity entity;               // none: of nothing
   std::optional<std::uint32_t> rank;  // of compute
   double probability = 0;
-  double factor = 1;  // of time, where it is the cause
+  double factor = 1;        // of time, where it is the cause
   std::uint32_t edges = 0;  // observations that would pass it
 };
 

@@ -213,8 +213,7 @@ class RingJob {
   }
 
   std::uint32_t signature_of(const RingTrace& t, const RingOperation& o) {
-    return job_.signature(
-        fmt::format("{}\t{}\t{}", t.names[o.function], t.names[o.type], o.count));
+    return job_.signature(fmt::format("{}\t{}\t{}", t.names[o.function], t.names[o.type], o.count));
   }
 
   const std::vector<RingTrace>& traces_;

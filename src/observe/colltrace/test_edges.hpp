@@ -23,14 +23,14 @@ namespace weft::observe::colltrace::test {
 enum class Bad { none, card, up, down, rank, load };
 
 struct EdgeWorld {
-  std::uint32_t racks = 16, hosts_per_rack = 2, gpus = 2, spines = 4;
-  int operations = 24, channels = 2;
+  std::uint32_t racks = 16, hosts_per_rack = 2, gpus = 4, spines = 4;
+  int operations = 40, channels = 2;
   Bad bad = Bad::none;
   double factor_low = 1.35, factor_high = 2.6;
-  double jitter = 0.08;         // of a call's wait on one edge
-  double own = 0.015;           // lasting differences of edges and ranks
-  double fabric_factor = 1;     // everything takes so much longer
-  double shows_loss = 0.85;     // share of bad links and cards that lose probes
+  double jitter = 0.08;      // of a call's wait on one edge
+  double own = 0.015;        // lasting differences of edges and ranks
+  double fabric_factor = 1;  // everything takes so much longer
+  double shows_loss = 0.85;  // share of bad links and cards that lose probes
   bool has_edges = true, has_probes = true, has_counters = false;
 };
 
@@ -56,9 +56,7 @@ class EdgeRun {
   std::uint32_t bad_rank() const { return bad_rank_; }
   model::LinkId bad_link() const { return bad_link_; }
   model::NodeId bad_nic() const { return bad_nic_; }
-  std::vector<model::NodeId> gpus() const {
-    return {fabric_.gpus().begin(), fabric_.gpus().end()};
-  }
+  std::vector<model::NodeId> gpus() const { return {fabric_.gpus().begin(), fabric_.gpus().end()}; }
 
  private:
   std::uint32_t hosts() const { return w_.racks * w_.hosts_per_rack; }
@@ -131,9 +129,9 @@ class EdgeRun {
     for (const auto& [g, members] : groups_) {
       const auto n = static_cast<double>(members.size());
       for (std::size_t i = 0; i < members.size(); ++i)
-        traces_[members[i]].communicators.push_back(
-            {0x1000 + g, "dp", static_cast<std::int32_t>(i), static_cast<std::int32_t>(n),
-             static_cast<std::int32_t>(n)});
+        traces_[members[i]].communicators.push_back({0x1000 + g, "dp", static_cast<std::int32_t>(i),
+                                                     static_cast<std::int32_t>(n),
+                                                     static_cast<std::int32_t>(n)});
       std::vector<double> ready(members.size(), 1e6);
       for (int op = 0; op < w_.operations; ++op) {
         std::vector<double> begin(members.size());
@@ -145,13 +143,14 @@ class EdgeRun {
             double wait = own[{members[i], c}] * std::exp(w_.jitter * normal()) * w_.fabric_factor;
             if (rng_.uniform() < 0.01) wait *= 1 + 2 * rng_.uniform();  // a hiccup
             const auto& links = ways_.at({members[i], c});
-            if (is_bad(links)) wait *= w_.bad == Bad::load ? 1 + (factor_ - 1) * 2 * rng_.uniform()
-                                                           : factor_;
+            if (is_bad(links))
+              wait *= w_.bad == Bad::load ? 1 + (factor_ - 1) * 2 * rng_.uniform() : factor_;
             slowest = std::max(slowest, wait);
             waits_.push_back({members[i], c, op, wait});
           }
-        const double transfer = 2 * (n - 1) / n * bytes / 50e9 * 1e6 *
-                                (w_.fabric_factor + std::max(0.0, slowest - 1.2 * w_.fabric_factor));
+        const double transfer =
+            2 * (n - 1) / n * bytes / 50e9 * 1e6 *
+            (w_.fabric_factor + std::max(0.0, slowest - 1.2 * w_.fabric_factor));
         const double end = *std::ranges::max_element(begin) + transfer;
         for (std::size_t i = 0; i < members.size(); ++i) {
           ready[i] = end + 5;
@@ -208,8 +207,8 @@ class EdgeRun {
         const bool bad = is_bad(links);
         const bool is_load = w_.bad == Bad::load;
         row.lost = drops(row.sent, 2e-5 + (bad && loses_ && !is_load ? loss_ : 0));
-        row.rtt_p50_us = static_cast<float>(
-            (8 + 0.6 * normal() * normal()) * (bad && is_load ? 1.5 + 2 * rng_.uniform() : 1));
+        row.rtt_p50_us = static_cast<float>((8 + 0.6 * normal() * normal()) *
+                                            (bad && is_load ? 1.5 + 2 * rng_.uniform() : 1));
         probes_.set_path(row, links);
         probes_.rows.push_back(row);
       }
@@ -222,7 +221,8 @@ class EdgeRun {
       localise::LinkCounters c{.link = l, .packets = 1'000'000};
       const bool bad = is_bad({l});
       const bool is_load = w_.bad == Bad::load;
-      if (rng_.uniform() < (bad ? (is_load ? 0.9 : 0.3) : 0.02)) c.marks = 20'000 + rng_.below(90'000);
+      if (rng_.uniform() < (bad ? (is_load ? 0.9 : 0.3) : 0.02))
+        c.marks = 20'000 + rng_.below(90'000);
       if (bad && !is_load && loses_ && rng_.uniform() < 0.6) c.errors = 1 + rng_.below(3000);
       counters_.push_back(c);
     }
