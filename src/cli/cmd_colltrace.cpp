@@ -187,6 +187,12 @@ std::string suspect_name(const TraceNetwork& n, const colltrace::Suspect& s) {
 void print_trace_network(const TraceNetwork& n) {
   constexpr std::size_t shown_max = 6;
   const colltrace::NetworkReport& r = n.report;
+  if (!r.is_judged) {
+    fmt::print(
+        "is it the network? cannot tell: no edges, and no measured times of enough groups or "
+        "ranks to compare\n");
+    return;
+  }
   fmt::print(
       "is it the network? network {:.3f}, compute {:.3f}, load of others {:.3f}, nothing {:.3f}\n",
       r.network, r.compute, r.load, r.nothing);
@@ -229,6 +235,7 @@ JsonObject trace_network_json(const TraceNetwork& n) {
                      .add("measured_us", e.measured_us, digits(6))
                      .add("expected_us", e.expected_us, digits(6)));
   return JsonObject()
+      .add("judged", r.is_judged)
       .add("network", r.network, digits(4))
       .add("compute", r.compute, digits(4))
       .add("load", r.load, digits(4))
@@ -259,8 +266,8 @@ int colltrace_command(const Common& common, const ColltraceArgs& args) {
     print_trace_report(*job, result);
     if (network) print_trace_network(*network);
   }
-  const bool is_found =
-      network && (network->report.nothing < 0.5 || network->report.slow_fabric > 0);
+  const bool is_found = network && network->report.is_judged &&
+                        (network->report.nothing < 0.5 || network->report.slow_fabric > 0);
   return result.verdicts.empty() && !is_found ? done : found_one;
 }
 

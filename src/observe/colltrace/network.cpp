@@ -368,6 +368,8 @@ class Network {
   }
 
   void judge() {
+    out_.is_judged = !parts_.empty();
+    if (!out_.is_judged) return;
     std::array<double, cause_count> count{};
     for (const Part& p : parts_) ++count[static_cast<std::size_t>(p.cause)];
     std::vector<double> logs;

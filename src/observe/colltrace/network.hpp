@@ -58,6 +58,7 @@ struct NetworkInput {
 };
 
 struct NetworkReport {
+  bool is_judged = false;         // the traces have waits of edges, transfers or compute to compare
   std::vector<Suspect> suspects;  // most probable first; all of at least 0.001, at most 20
   double network = 0, compute = 0, load = 0, nothing = 0;  // sums over all
   std::vector<Expected> expected;                          // kinds of at least 2 MiB between hosts

@@ -139,6 +139,11 @@ TEST_CASE("ranks without a place are refused") {
   const Job job{.world = 4};
   const EdgeRun run({.racks = 2, .operations = 1, .has_probes = false}, 1);
   CHECK(!judge_network(job, {}, {.fabric = run.fabric(), .gpus = {}}));
+  // Places, and nothing to compare.
+  const auto gpus = run.gpus();
+  const auto nothing = judge_network(job, {}, {.fabric = run.fabric(), .gpus = gpus});
+  REQUIRE(nothing.has_value());
+  CHECK(!nothing->is_judged);
 }
 
 }  // namespace

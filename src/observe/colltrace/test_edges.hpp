@@ -110,15 +110,13 @@ class EdgeRun {
     if (w_.bad == Bad::down || (w_.bad == Bad::load && any % 2 == 1)) bad_link_ = some[2];
   }
 
-  void run_job() {
-    constexpr double bytes = 256e6, chunk = 1 << 20;
+  // Each rank's paces, and a trace that holds nothing yet.
+  void begin_traces() {
     traces_.resize(ranks());
-    std::map<std::pair<std::uint32_t, int>, double> own;
-    std::vector<double> pace(ranks());
     for (std::uint32_t r = 0; r < ranks(); ++r) {
-      pace[r] = 1 + w_.own * normal() * 0.5;
-      if (w_.bad == Bad::rank && r == bad_rank_) pace[r] *= factor_;
-      for (int c = 0; c < w_.channels; ++c) own[{r, c}] = std::exp(w_.own * normal());
+      pace_.push_back(1 + w_.own * normal() * 0.5);
+      if (w_.bad == Bad::rank && r == bad_rank_) pace_[r] *= factor_;
+      for (int c = 0; c < w_.channels; ++c) own_[{r, c}] = std::exp(w_.own * normal());
       RingTrace& t = traces_[r];
       t.host = fabric_.name(fabric_.host_of(fabric_.gpus()[r]));
       t.rank = static_cast<std::int32_t>(r);
@@ -126,6 +124,11 @@ class EdgeRun {
       t.names[1] = "AllReduce";
       t.names[2] = "ncclFloat32";
     }
+  }
+
+  void run_job() {
+    constexpr double bytes = 256e6, chunk = 1 << 20;
+    begin_traces();
     for (const auto& [g, members] : groups_) {
       const auto n = static_cast<double>(members.size());
       for (std::size_t i = 0; i < members.size(); ++i)
@@ -136,11 +139,11 @@ class EdgeRun {
       for (int op = 0; op < w_.operations; ++op) {
         std::vector<double> begin(members.size());
         for (std::size_t i = 0; i < members.size(); ++i)
-          begin[i] = ready[i] + 4000 * pace[members[i]] * std::exp(0.03 * normal());
+          begin[i] = ready[i] + 4000 * pace_[members[i]] * std::exp(0.03 * normal());
         double slowest = 0;
         for (std::size_t i = 0; i < members.size(); ++i)
           for (int c = 0; c < w_.channels; ++c) {
-            double wait = own[{members[i], c}] * std::exp(w_.jitter * normal()) * w_.fabric_factor;
+            double wait = own_[{members[i], c}] * std::exp(w_.jitter * normal()) * w_.fabric_factor;
             if (rng_.uniform() < 0.01) wait *= 1 + 2 * rng_.uniform();  // a hiccup
             const auto& links = ways_.at({members[i], c});
             if (is_bad(links))
@@ -243,6 +246,8 @@ class EdgeRun {
   model::NodeId bad_nic_;
   std::map<std::uint32_t, std::vector<std::uint32_t>> groups_;
   std::map<std::pair<std::uint32_t, int>, std::vector<model::LinkId>> ways_;
+  std::map<std::pair<std::uint32_t, int>, double> own_;  // lasting, of edges
+  std::vector<double> pace_;                             // of ranks
   std::vector<Wait> waits_;
   std::vector<RingTrace> traces_;
   model::EvidenceSet probes_;
