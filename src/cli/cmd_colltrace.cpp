@@ -184,15 +184,9 @@ std::string suspect_name(const TraceNetwork& n, const colltrace::Suspect& s) {
   return s.rank ? fmt::format("rank {} ({})", *s.rank, entity) : entity;
 }
 
-void print_trace_network(const TraceNetwork& n) {
+void print_suspects(const TraceNetwork& n) {
   constexpr std::size_t shown_max = 6;
   const colltrace::NetworkReport& r = n.report;
-  if (!r.is_judged) {
-    fmt::print(
-        "is it the network? cannot tell: no edges, and no measured times of enough groups or "
-        "ranks to compare\n");
-    return;
-  }
   fmt::print(
       "is it the network? network {:.3f}, compute {:.3f}, load of others {:.3f}, nothing {:.3f}\n",
       r.network, r.compute, r.load, r.nothing);
@@ -206,6 +200,16 @@ void print_trace_network(const TraceNetwork& n) {
                fmt::format("{:.3f}", s.probability),
                s.factor > 1 ? fmt::format("x {:.2f}", s.factor) : ""});
   fmt::print("{}", table.text());
+}
+
+void print_trace_network(const TraceNetwork& n) {
+  const colltrace::NetworkReport& r = n.report;
+  if (r.is_judged)
+    print_suspects(n);
+  else
+    fmt::print(
+        "is it the network? cannot tell: no edges, and no measured times of enough groups or ranks "
+        "to compare\n");
   for (const colltrace::Expected& e : r.expected)
     fmt::print("{} of {:.0f} MiB in {} groups{}: {:.0f} us, {:.2f} times the expected {:.0f} us\n",
                e.operation, e.bytes / (1 << 20), e.groups,
@@ -266,8 +270,8 @@ int colltrace_command(const Common& common, const ColltraceArgs& args) {
     print_trace_report(*job, result);
     if (network) print_trace_network(*network);
   }
-  const bool is_found = network && network->report.is_judged &&
-                        (network->report.nothing < 0.5 || network->report.slow_fabric > 0);
+  const bool is_found = network && ((network->report.is_judged && network->report.nothing < 0.5) ||
+                                    network->report.slow_fabric > 0);
   return result.verdicts.empty() && !is_found ? done : found_one;
 }
 
