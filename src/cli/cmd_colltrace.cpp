@@ -1,15 +1,24 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/file.hpp"
 #include "base/json_text.hpp"
+#include "base/line_reader.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "model/formats/build_fabric.hpp"
 #include "observe/colltrace/load.hpp"
+#include "observe/colltrace/network.hpp"
 #include "observe/colltrace/verdict.hpp"
+#include "plan/place/host_names.hpp"
 
 namespace weft::cli {
 namespace {
@@ -22,6 +31,8 @@ struct ColltraceArgs {
   std::vector<std::string> paths;
   std::uint32_t ranks_per_host = 8;
   bool is_stalled = false;
+  std::string fabric, hosts, evidence, counters, records;
+  std::string job = "job";
 };
 
 constexpr int found_one = 1;  // exit status
@@ -71,7 +82,11 @@ void print_trace_report(const TraceJob& job, const colltrace::Report& report) {
   for (const std::string& note : job.notes) fmt::print("note: {}\n", note);
 }
 
-void print_trace_json(const TraceJob& job, const colltrace::Report& report) {
+struct TraceNetwork;
+JsonObject trace_network_json(const TraceNetwork& network);
+
+void print_trace_json(const TraceJob& job, const colltrace::Report& report,
+                      const TraceNetwork* network) {
   JsonList verdicts;
   for (const TraceVerdict& v : report.verdicts) {
     JsonList groups;
@@ -91,28 +106,173 @@ void print_trace_json(const TraceJob& job, const colltrace::Report& report) {
   }
   JsonObject keys;
   for (const auto& [key, times] : job.unknown_keys) keys.add(key, times);
-  fmt::print("{}\n", JsonObject()
-                         .add("ranks", report.rank_count)
-                         .add("missing", report.missing_count)
-                         .add("operations", report.entry_count)
-                         .add("waiting", report.waiting_count)
-                         .add("hang", report.is_hang)
-                         .add("verdicts", verdicts)
-                         .add("unknown_keys", keys)
-                         .add("notes", job.notes)
-                         .text());
+  JsonObject out;
+  out.add("ranks", report.rank_count)
+      .add("missing", report.missing_count)
+      .add("operations", report.entry_count)
+      .add("waiting", report.waiting_count)
+      .add("hang", report.is_hang)
+      .add("verdicts", verdicts);
+  if (network != nullptr) out.add("network", trace_network_json(*network));
+  fmt::print("{}\n", out.add("unknown_keys", keys).add("notes", job.notes).text());
+}
+
+// What --fabric brings in.
+struct TraceNetwork {
+  model::Fabric fabric;
+  std::vector<model::NodeId> gpus;  // by rank
+  model::EvidenceSet probes;
+  std::vector<observe::localise::LinkCounters> counters;
+  colltrace::NetworkReport report;
+};
+
+// The GPUs of the ranks, host by host as they come: by the traces' host names, or by the list.
+Result<std::vector<model::NodeId>> places_of_ranks(const model::Fabric& fabric, TraceJob& job,
+                                                   const ColltraceArgs& args) {
+  const plan::place::HostNames names(fabric);
+  std::vector<model::NodeId> out(job.world);
+  std::map<std::uint32_t, std::size_t> taken;  // host -> ranks on it
+  const auto put = [&](std::uint32_t rank, std::uint32_t host) {
+    const auto gpus = fabric.gpus_of(fabric.hosts()[host]);
+    if (const std::size_t at = taken[host]++; at < gpus.size()) out[rank] = gpus[at];
+  };
+  if (!args.hosts.empty()) {
+    WEFT_TRY(const auto hosts, names.read({args.hosts, {"--hosts", 0, 0}}));
+    for (std::uint32_t r = 0; r < job.world; ++r)
+      if (const std::size_t i = r / args.ranks_per_host; i < hosts.size()) put(r, hosts[i]);
+  } else {
+    for (const colltrace::RankTrace& r : job.ranks)
+      if (const auto host = names.find(r.host)) put(r.rank, *host);
+  }
+  const auto lost = std::ranges::count_if(out, [](model::NodeId g) { return !g.valid(); });
+  if (lost > 0)
+    job.notes.push_back(fmt::format("{} of {} ranks have no place in the fabric", lost, job.world));
+  return out;
+}
+
+Result<TraceNetwork> judge_trace_network(const Common& common, const ColltraceArgs& args,
+                                         TraceJob& job, const colltrace::Report& result) {
+  TraceNetwork out;
+  WEFT_TRY(const model::LoadOptions options, common.load_options(fabric_file_keys()));
+  WEFT_TRY(const model::ScenarioFile file, model::load_scenario(args.fabric, options));
+  WEFT_TRY(out.fabric, model::build_fabric(file.variants.front().section("fabric")));
+  WEFT_TRY(out.gpus, places_of_ranks(out.fabric, job, args));
+  if (!args.evidence.empty()) {
+    WEFT_TRY(LineReader lines, LineReader::open(args.evidence));
+    WEFT_TRY(out.probes, model::read_evidence(out.fabric, lines));
+  }
+  if (!args.counters.empty()) {
+    WEFT_TRY(LineReader lines, LineReader::open(args.counters));
+    WEFT_TRY(out.counters, observe::localise::read_counters(out.fabric, lines));
+  }
+  WEFT_TRY(out.report, colltrace::judge_network(job, result,
+                                                {.fabric = out.fabric,
+                                                 .gpus = out.gpus,
+                                                 .probes = &out.probes,
+                                                 .counters = out.counters}));
+  if (args.records.empty()) return out;
+  const model::RecordSet records = to_records(out.fabric, job, args.job, out.report);
+  std::string text;
+  for (const model::Record& row : records.rows) text += to_json(out.fabric, records, row) + "\n";
+  WEFT_TRY_STATUS(write_file(args.records, text));
+  return out;
+}
+
+std::string suspect_name(const TraceNetwork& n, const colltrace::Suspect& s) {
+  if (s.cause == colltrace::Cause::nothing) return "-";
+  const std::string entity = model::name(n.fabric, s.entity);
+  return s.rank ? fmt::format("rank {} ({})", *s.rank, entity) : entity;
+}
+
+void print_suspects(const TraceNetwork& n) {
+  constexpr std::size_t shown_max = 6;
+  const colltrace::NetworkReport& r = n.report;
+  fmt::print(
+      "is it the network? network {:.3f}, compute {:.3f}, load of others {:.3f}, nothing {:.3f}\n",
+      r.network, r.compute, r.load, r.nothing);
+  fmt::print("  by {} edges, {} groups, {} rows of probes, counters of {} links\n", r.edge_count,
+             r.group_count, r.probe_rows, r.counter_rows);
+  using Align = Table::Align;
+  Table table({{"part", Align::left}, {"cause", Align::left}, {"probability"}, {"time"}});
+  for (const colltrace::Suspect& s :
+       std::span(r.suspects).first(std::min(shown_max, r.suspects.size())))
+    table.add({suspect_name(n, s), std::string(to_text(s.cause)),
+               fmt::format("{:.3f}", s.probability),
+               s.factor > 1 ? fmt::format("x {:.2f}", s.factor) : ""});
+  fmt::print("{}", table.text());
+}
+
+void print_trace_network(const TraceNetwork& n) {
+  const colltrace::NetworkReport& r = n.report;
+  if (r.is_judged)
+    print_suspects(n);
+  else
+    fmt::print(
+        "is it the network? cannot tell: no edges, and no measured times of enough groups or ranks "
+        "to compare\n");
+  for (const colltrace::Expected& e : r.expected)
+    fmt::print("{} of {:.0f} MiB in {} groups{}: {:.0f} us, {:.2f} times the expected {:.0f} us\n",
+               e.operation, e.bytes / (1 << 20), e.groups,
+               e.description.empty() ? "" : " (" + e.description + ")", e.measured_us, e.ratio(),
+               e.expected_us);
+  if (r.slow_fabric > 0)
+    fmt::print("slow_fabric: all collectives take {:.2f} times what a sound fabric would\n",
+               r.slow_fabric);
+}
+
+JsonObject trace_network_json(const TraceNetwork& n) {
+  const colltrace::NetworkReport& r = n.report;
+  JsonList suspects, expected;
+  for (const colltrace::Suspect& s : r.suspects) {
+    JsonObject one;
+    one.add("cause", to_text(s.cause)).add("probability", s.probability, digits(4));
+    if (s.cause != colltrace::Cause::nothing) one.add("entity", model::name(n.fabric, s.entity));
+    if (s.rank) one.add("rank", *s.rank);
+    suspects.add(one.add("factor", s.factor, digits(3)).add("edges", s.edges));
+  }
+  for (const colltrace::Expected& e : r.expected)
+    expected.add(JsonObject()
+                     .add("operation", e.operation)
+                     .add("group", e.description)
+                     .add("bytes", e.bytes, digits(15))
+                     .add("groups", e.groups)
+                     .add("measured_us", e.measured_us, digits(6))
+                     .add("expected_us", e.expected_us, digits(6)));
+  return JsonObject()
+      .add("judged", r.is_judged)
+      .add("network", r.network, digits(4))
+      .add("compute", r.compute, digits(4))
+      .add("load", r.load, digits(4))
+      .add("nothing", r.nothing, digits(4))
+      .add("suspects", suspects)
+      .add("expected", expected)
+      .add("slow_fabric", r.slow_fabric, digits(4))
+      .add("edges", r.edge_count)
+      .add("groups", r.group_count)
+      .add("probe_rows", r.probe_rows)
+      .add("counter_rows", r.counter_rows);
 }
 
 int colltrace_command(const Common& common, const ColltraceArgs& args) {
-  const auto job = colltrace::load_job(args.paths);
+  auto job = colltrace::load_job(args.paths);
   if (!job) return report(job.error());
   const colltrace::Report result = colltrace::analyse(
       *job, {.ranks_per_host = args.ranks_per_host, .is_stalled = args.is_stalled});
-  if (common.json)
-    print_trace_json(*job, result);
-  else
+  std::optional<TraceNetwork> network;
+  if (!args.fabric.empty()) {
+    auto judged = judge_trace_network(common, args, *job, result);
+    if (!judged) return report(judged.error());
+    network = std::move(*judged);
+  }
+  if (common.json) {
+    print_trace_json(*job, result, network ? &*network : nullptr);
+  } else {
     print_trace_report(*job, result);
-  return result.verdicts.empty() ? done : found_one;
+    if (network) print_trace_network(*network);
+  }
+  const bool is_found = network && ((network->report.is_judged && network->report.nothing < 0.5) ||
+                                    network->report.slow_fabric > 0);
+  return result.verdicts.empty() && !is_found ? done : found_one;
 }
 
 }  // namespace
@@ -129,6 +289,17 @@ void add_colltrace(Commands& commands) {
       ->check(CLI::Range(1, 1024));
   command.add_flag("--stalled", args.is_stalled,
                    "The job makes no progress; without this it is inferred from the dumps");
+  CLI::Option* fabric = command.add_option(
+      "--fabric", args.fabric, "Scenario or fabric: is it the network, and which part of it?");
+  const auto with_fabric = [&](const char* name, std::string& to, const char* text) {
+    command.add_option(name, to, text)->needs(fabric);
+  };
+  with_fabric("--hosts", args.hosts,
+              "Hosts of the ranks in order, e.g. host[0-15]; else by the traces' host names");
+  with_fabric("--evidence", args.evidence, "Evidence of probes as JSON lines");
+  with_fabric("--counters", args.counters, "Link counters as JSON lines");
+  with_fabric("--records", args.records, "File for what is found, as records for weft triage");
+  with_fabric("--job", args.job, "Name of the job in the records (job)");
 }
 
 }  // namespace weft::cli

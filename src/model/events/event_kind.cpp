@@ -51,8 +51,9 @@ constexpr std::array<std::string_view, event_kind_count> event_kinds{"info",
                                                                      "queue_depth",
                                                                      "drain",
                                                                      "undrain",
-                                                                     "maintenance"};
-static_assert(static_cast<std::size_t>(EventKind::maintenance) + 1 == event_kind_count);
+                                                                     "maintenance",
+                                                                     "job_slow"};
+static_assert(static_cast<std::size_t>(EventKind::job_slow) + 1 == event_kind_count);
 
 constexpr std::array<std::string_view, source_count> sources{
     "syslog",    "snmp",       "gnmi",         "probe", "agent",     "oob",

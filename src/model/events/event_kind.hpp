@@ -67,8 +67,10 @@ enum class EventKind : std::uint8_t {
   drain,
   undrain,
   maintenance,
+  // Jobs.
+  job_slow,  // a training job waits for it longer than for its like
 };
-inline constexpr std::size_t event_kind_count = 46;
+inline constexpr std::size_t event_kind_count = 47;
 
 std::string_view to_text(EventKind kind);
 std::optional<EventKind> event_kind(std::string_view name);

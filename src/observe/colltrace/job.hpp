@@ -45,7 +45,7 @@ struct Signature {
 
 struct RankTrace {
   std::uint32_t rank = 0;
-  std::string file;
+  std::string file, host;          // "" where the trace does not say
   std::size_t begin = 0, end = 0;  // of its entries
   std::uint64_t first_record = 0;  // number of the first entry in all that the rank ever did
   bool is_gone = false;            // its process is known to have ended without an end in order
@@ -54,12 +54,21 @@ struct RankTrace {
   }
 };
 
+// How long a rank's network thread waits for what it has sent on one channel of a group.
+struct EdgeWait {
+  std::uint32_t group = 0, from = 0, to = 0;  // ranks of the job
+  std::uint8_t channel = 0;
+  std::uint32_t operations = 0;  // that it rests on: the latest third
+  double over = 0;               // log of the wait per byte over the median of the same calls
+};
+
 struct Job {
   std::vector<RankTrace> ranks;  // that have entries, by rank
   std::vector<Group> groups;
   std::vector<Signature> signatures;
-  std::vector<Entry> entries;  // of a rank: in the order in which it called them
-  std::uint32_t world = 0;     // 1 + the largest rank that anything names
+  std::vector<Entry> entries;   // of a rank: in the order in which it called them
+  std::vector<EdgeWait> edges;  // by group, from, to, channel; only rings of the plugin have them
+  std::uint32_t world = 0;      // 1 + the largest rank that anything names
   // Times of starts and ends were measured, not found by a watchdog that looks now and then.
   bool has_measured_times = false;
   std::map<std::string, std::uint64_t> unknown_keys;  // of entries, with how often

@@ -1,10 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
+#include <span>
+#include <tuple>
 
 #include "observe/colltrace/job.hpp"
+#include "observe/colltrace/median.hpp"
 #include "observe/colltrace/ring.hpp"
 
 namespace weft::observe::colltrace {
@@ -70,6 +74,7 @@ class RingJob {
         note("", fmt::format("communicator {:016x}: a rank of it is in two files", id));
     }
     for (std::size_t i = 0; i < traces_.size(); ++i) WEFT_TRY_STATUS(add(i));
+    add_edges();
     job_.job().has_measured_times = !traces_.empty();
     return {};
   }
@@ -118,7 +123,7 @@ class RingJob {
            fmt::format("{} operations dropped, {} events of {} threads and {} "
                        "communicators not traced",
                        t.dropped, t.untraced_events, t.untraced_threads, t.untraced_communicators));
-    RankTrace rank{.rank = ranks_[i], .file = files_[i]};
+    RankTrace rank{.rank = ranks_[i], .file = files_[i], .host = t.host};
     rank.is_gone = t.is_gone;
     // What a ring has lost of each communicator came before all that it has kept.
     std::map<std::pair<std::uint32_t, bool>, std::uint64_t> first;
@@ -154,10 +159,61 @@ class RingJob {
           is_send ? job_.pair(e.group, rank, peer->second) : job_.pair(e.group, peer->second, rank);
       e.signature = job_.signature("send") & ((1u << 29) - 1);
     } else {
-      e.signature = job_.signature(fmt::format("{}\t{}\t{}", function, t.names[o.type], o.count)) &
-                    ((1u << 29) - 1);
+      e.signature = signature_of(t, o) & ((1u << 29) - 1);
     }
     return e;
+  }
+
+  // One call of an edge: what it waited for each byte.
+  struct Waited {
+    std::int64_t at = 0;
+    double log_ns = 0;
+    std::size_t kind = 0;  // calls that can be compared
+  };
+
+  void add_edges() {
+    std::map<EdgeKey, std::vector<Waited>> edges;
+    std::map<std::tuple<std::string, std::int32_t, std::uint32_t, std::uint32_t>, std::size_t>
+        kinds;
+    for (std::size_t i = 0; i < traces_.size(); ++i)
+      for (const RingProxy& p : traces_[i].proxies) {
+        const RingTrace& t = traces_[i];
+        const std::uint64_t wait = p.wait_ns[static_cast<std::size_t>(ring::Wait::send)];
+        if (!p.is_send || p.is_open || !p.operation || p.bytes == 0 || wait == 0) continue;
+        const RingOperation& o = t.operations[*p.operation];
+        const Comm& comm = comms_.at(t.communicators[o.communicator].id);
+        const auto peer = comm.known.find(p.peer);
+        if (!comm.group || peer == comm.known.end()) continue;
+        const auto kind =
+            kinds.try_emplace({comm.name, comm.size, signature_of(t, o), p.steps}, kinds.size());
+        edges[{*comm.group, ranks_[i], peer->second, p.channel}].push_back(
+            {p.begin_ns, std::log(static_cast<double>(wait) / static_cast<double>(p.bytes)),
+             kind.first->second});
+      }
+    std::vector<std::vector<double>> by_kind(kinds.size());
+    for (const auto& [key, calls] : edges)
+      for (const Waited& w : calls) by_kind[w.kind].push_back(w.log_ns);
+    std::vector<double> usual;
+    for (std::vector<double>& all : by_kind) usual.push_back(median(all));
+    for (auto& [key, calls] : edges) job_.job().edges.push_back(edge_of(key, calls, usual));
+  }
+
+  using EdgeKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint8_t>;
+
+  // Of the latest third: a fault may have begun while the ring was filled.
+  static EdgeWait edge_of(const EdgeKey& key, std::vector<Waited>& calls,
+                          const std::vector<double>& usual) {
+    constexpr std::size_t calls_min = 4;
+    std::ranges::sort(calls, {}, &Waited::at);
+    const std::size_t kept = std::min(calls.size(), std::max(calls_min, calls.size() / 3));
+    std::vector<double> over;
+    for (const Waited& w : std::span(calls).last(kept)) over.push_back(w.log_ns - usual[w.kind]);
+    const auto& [group, from, to, channel] = key;
+    return {group, from, to, channel, static_cast<std::uint32_t>(kept), median(over)};
+  }
+
+  std::uint32_t signature_of(const RingTrace& t, const RingOperation& o) {
+    return job_.signature(fmt::format("{}\t{}\t{}", t.names[o.function], t.names[o.type], o.count));
   }
 
   const std::vector<RingTrace>& traces_;

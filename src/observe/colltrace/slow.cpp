@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/hash.hpp"
+#include "observe/colltrace/median.hpp"
 
 namespace weft::observe::colltrace {
 namespace {
@@ -17,14 +18,6 @@ constexpr double gap_min_us = 50;    // shorter ones are host overhead
 constexpr double excess_min = 0.04;  // 4 % longer
 constexpr double score_min = 6;      // in robust standard deviations
 constexpr double deviation_min = 0.003;
-constexpr double normal_scale = 1.4826;  // median deviation to standard deviation
-
-double median(std::vector<double>& values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 // How far each value is above the median, and in standard deviations.
 struct Excess {
@@ -33,8 +26,7 @@ struct Excess {
 Excess excess_of(const std::vector<double>& values) {
   std::vector<double> work = values;
   const double centre = median(work);
-  for (std::size_t i = 0; i < values.size(); ++i) work[i] = std::abs(values[i] - centre);
-  const double deviation = std::max(deviation_min, normal_scale * median(work));
+  const double deviation = std::max(deviation_min, spread(values, centre));
   Excess out;
   for (const double v : values) {
     out.over.push_back(v - centre);
@@ -60,6 +52,9 @@ class Slow {
         if (ranks.size() >= peers_min) compare(ranks);
       name_hosts();
       name_ranks();
+      for (const RankTrace& r : job_.ranks)
+        if (score_[r.rank] > 0)
+          report_.paces.push_back({r.rank, over_[r.rank], over_[r.rank] / score_[r.rank]});
     }
     compare_groups();
   }
@@ -193,6 +188,8 @@ class Slow {
     std::map<std::uint32_t, double> factor;
     for (const auto& [kind, groups] : kinds) {
       constexpr std::size_t groups_min = 6;
+      for (const auto& [us, g] : groups)
+        report_.transfers.push_back({g, std::get<2>(kind), us, 0, 0});
       if (groups.size() < groups_min) continue;
       std::vector<double> sorted;
       for (const auto& [us, g] : groups) sorted.push_back(us);
@@ -200,8 +197,13 @@ class Slow {
       // A quarter of the groups may be slow: the middle of the others.
       const double centre = sorted[sorted.size() * 2 / 5], low = sorted[sorted.size() / 10];
       const double deviation = std::max(0.02, std::log(centre / low) / 1.03);
+      const std::size_t first = report_.transfers.size() - groups.size();
+      std::size_t i = 0;
       for (const auto& [us, g] : groups) {
         const double over = std::log(us / centre);
+        Transfer& said = report_.transfers[first + i++];
+        said.over = over;
+        said.deviation = deviation;
         tested[g].first += over > 0.1 && over / deviation > score_min;
         ++tested[g].second;
         factor[g] = std::max(factor[g], us / centre);

@@ -38,8 +38,23 @@ struct Verdict {
   double factor = 0;                  // of time, against peers; 0: none
 };
 
+// How much longer a rank computes than its peers: log of the factor, and its standard deviation.
+struct Pace {
+  std::uint32_t rank = 0;
+  double over = 0, deviation = 0;
+};
+
+// How long the calls of a group take without the wait for the last member; log of the factor
+// against groups of its kind, and its standard deviation (0: too few of its kind).
+struct Transfer {
+  std::uint32_t group = 0, signature = 0;
+  double us = 0, over = 0, deviation = 0;
+};
+
 struct Report {
   std::vector<Verdict> verdicts;
+  std::vector<Pace> paces;  // by rank; of a job that runs, where times were measured
+  std::vector<Transfer> transfers;
   bool is_hang = false;
   std::size_t rank_count = 0, missing_count = 0, entry_count = 0, waiting_count = 0;
   // Ranks that have moved on past what others had not begun: not one moment, so nothing stands

@@ -1,4 +1,4 @@
-// Which links the shortest paths of a pair may cross. Internal to the room.
+// Which links the shortest paths of a pair may cross.
 #pragma once
 
 #include <cstdint>
