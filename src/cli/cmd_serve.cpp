@@ -268,8 +268,7 @@ class Server {
   Status tell_world() {
     if (!world_ || !world_->is_over()) return {};
     loop_.reset();  // the last orders
-    WEFT_TRY(const app::Outcomes found,
-             app::outcomes(*fabric_, world_->world().net(), *store_));
+    WEFT_TRY(const app::Outcomes found, app::outcomes(*fabric_, world_->world().net(), *store_));
     fmt::print("{}", common_.json ? app::to_json(found) : app::to_table(found));
     return {};
   }
@@ -641,8 +640,7 @@ void add_serve(Commands& commands) {
   auto* const fabric = command.add_option("--fabric", args.fabric, "Scenario or fabric file");
   auto* const world = command.add_option(
       "--world", args.world, "Scenario to simulate: its network, faults, jobs, and people");
-  auto* const lab =
-      fabric->excludes(world);
+  auto* const lab = fabric->excludes(world);
   lab->excludes(world);
   command.add_option("--for", args.span, "With --world: so long, then print what became of faults")
       ->needs(world);

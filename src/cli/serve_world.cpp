@@ -27,8 +27,8 @@ Result<std::unique_ptr<ServedWorld>> ServedWorld::create(const Parts& parts, con
   settings.operations.seed = parts.seed;
   if (parts.jobs != nullptr)
     settings.loads = [jobs = parts.jobs](const model::State& state) { return jobs->loads(state); };
-  WEFT_TRY(out->world_, sim::World::create(parts.setup.fabric, parts.setup.routing, settings,
-                                           world_start));
+  WEFT_TRY(out->world_,
+           sim::World::create(parts.setup.fabric, parts.setup.routing, settings, world_start));
   for (const sim::TimedFault& fault : faults) out->world_->net().begin_at(fault.at, fault.start);
   out->people_ = std::make_unique<sim::People>(
       out->world_->net(),

@@ -22,8 +22,8 @@ namespace weft::cli {
 class ServedWorld final : public serve::Simulation {
  public:
   struct Pace {
-    double speed = 0;             // simulated seconds a second; 0: as fast as it goes
-    std::int64_t span_ns = 0;     // after so long time stands still; 0: never
+    double speed = 0;          // simulated seconds a second; 0: as fast as it goes
+    std::int64_t span_ns = 0;  // after so long time stands still; 0: never
   };
   struct Parts {
     const plan::Setup& setup;

@@ -95,9 +95,10 @@ class ControllerThread final : public Service {
   void turn(const std::stop_token& stop);
   Status simulate();
   operate::repair::Outcome perform(const operate::repair::Order& order);
-  operate::repair::Outcome take_snapshot(
-      const operate::repair::Order& order, const model::Case& found,
-      const std::vector<std::string>& open, const std::function<void(std::string)>& keep) const;
+  operate::repair::Outcome take_snapshot(const operate::repair::Order& order,
+                                         const model::Case& found,
+                                         const std::vector<std::string>& open,
+                                         const std::function<void(std::string)>& keep) const;
   bool may_act(const operate::repair::Order& order);
   void finish();
   void take_batches(std::deque<Waiting> batches);

@@ -20,13 +20,13 @@ using port::Service;
 namespace {
 
 constexpr std::array<model::FaultKind, break_count> break_kinds{
-    model::FaultKind::link_down,     model::FaultKind::link_lossy,  model::FaultKind::optic,
-    model::FaultKind::port_flap,     model::FaultKind::switch_down, model::FaultKind::line_card,
-    model::FaultKind::control_plane, model::FaultKind::nic_down,    model::FaultKind::host_down,
+    model::FaultKind::link_down,     model::FaultKind::link_lossy,    model::FaultKind::optic,
+    model::FaultKind::port_flap,     model::FaultKind::switch_down,   model::FaultKind::line_card,
+    model::FaultKind::control_plane, model::FaultKind::nic_down,      model::FaultKind::host_down,
     model::FaultKind::dead_link,     model::FaultKind::link_degraded, model::FaultKind::corrupt,
-    model::FaultKind::delay,         model::FaultKind::jitter,      model::FaultKind::reorder,
-    model::FaultKind::duplicate,     model::FaultKind::switch_lossy, model::FaultKind::nic_lossy,
-    model::FaultKind::daemon_kill,   model::FaultKind::daemon_stop, model::FaultKind::daemon_hang,
+    model::FaultKind::delay,         model::FaultKind::jitter,        model::FaultKind::reorder,
+    model::FaultKind::duplicate,     model::FaultKind::switch_lossy,  model::FaultKind::nic_lossy,
+    model::FaultKind::daemon_kill,   model::FaultKind::daemon_stop,   model::FaultKind::daemon_hang,
     model::FaultKind::blackhole,     model::FaultKind::icmp_ratelimit};
 
 // Of the random streams of its faults. Replays depend on it: it must not follow a new name.
@@ -41,7 +41,8 @@ constexpr double burst_loss = 0.2;  // of test traffic, while a carrier is unste
 
 bool is_intermittent(FaultKind kind) {
   return kind == FaultKind::grey || kind == FaultKind::optic || kind == FaultKind::flap ||
-         kind == FaultKind::corrupt || kind == FaultKind::lossy_switch || kind == FaultKind::lossy_nic;
+         kind == FaultKind::corrupt || kind == FaultKind::lossy_switch ||
+         kind == FaultKind::lossy_nic;
 }
 
 // Exponential.

@@ -95,10 +95,10 @@ class Operations final : public port::Actuator {
     Timestamp start;
     std::optional<Timestamp> end;  // it lasts
     double loss = 1;               // of the packets that cross it, at its worst
-    Way way = Way::forward;  // of a cable: the directions that suffer
-    std::int64_t delay_ns = 0;             // of delay and jitter
-    double rate_factor = 1;                // of degraded
-    model::NodeId victim;                  // of a black hole: the host that is not reached
+    Way way = Way::forward;        // of a cable: the directions that suffer
+    std::int64_t delay_ns = 0;     // of delay and jitter
+    double rate_factor = 1;        // of degraded
+    model::NodeId victim;          // of a black hole: the host that is not reached
     std::int64_t lasts_ns = 0;     // and ends by itself then; 0: never
     bool is_lemon = false;         // comes back however often it is mended
     std::uint32_t turns = 0;       // of its story so far
@@ -255,7 +255,7 @@ class Operations final : public port::Actuator {
   struct Cable {
     std::uint32_t downs = 0;      // faults without which it had carrier
     std::uint32_t timed_out = 0;  // and a session
-    bool is_drained = false;  // itself or at one end
+    bool is_drained = false;      // itself or at one end
   };
 
   void happen(const Event& event);

@@ -223,8 +223,8 @@ std::int64_t Operations::poll_ports(std::uint32_t index) {
 
 std::int64_t Operations::tell_grey(const Fault& fault, std::uint32_t index) {
   const CableId cable(fault.part.id);
-  const LinkId link = fault.way == Way::reverse ? model::reverse(model::forward(cable))
-                                                : model::forward(cable);
+  const LinkId link =
+      fault.way == Way::reverse ? model::reverse(model::forward(cable)) : model::forward(cable);
   if (fault.turns == 0)
     return static_cast<std::int64_t>((sight_s + sight_per_loss_s / fault.loss) * 1e9);
   if (!is_in_use(cable)) return settings_.probe_later_ns;
@@ -249,8 +249,7 @@ std::int64_t Operations::tell_dead_link(Fault& fault, std::uint32_t index) {
   for (const LinkId out : {link, model::reverse(link)})
     if (fabric_.is_switch(fabric_.from(out)) && fabric_.is_switch(fabric_.to(out)) &&
         !is_mute(fabric_.from(out)))
-      say(index,
-          {.entity = port_of(out), .kind = EventKind::bgp_down, .reason = "hold_timer"},
+      say(index, {.entity = port_of(out), .kind = EventKind::bgp_down, .reason = "hold_timer"},
           voice(index, 0, 0.5));
   sessions_off(fault);
   return 0;

@@ -59,9 +59,8 @@ void People::visit(const Operations::Visit& visit, std::vector<Word>& out) {
   const auto waiting = waiting_.find(visit.entity);
   if (waiting == waiting_.end() || waiting->second.empty()) return;
   if (!visit.has_found) {
-    net_.call_technician(visit.entity, offenders_.contains(visit.entity)
-                                           ? Operations::Job::replace
-                                           : Operations::Job::mend);
+    net_.call_technician(visit.entity, offenders_.contains(visit.entity) ? Operations::Job::replace
+                                                                         : Operations::Job::mend);
     return;
   }
   for (const std::string& repair : waiting->second) out.push_back({Word::Kind::repaired, repair});

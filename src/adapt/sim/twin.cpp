@@ -77,8 +77,7 @@ bool Twin::hits(const TupleFault& fault, std::span<const LinkId> path, const Twi
 bool Twin::is_eaten(std::span<const LinkId> path) const {
   return std::ranges::any_of(holes_, [&](const Operations::BlackHole& hole) {
     return fabric_.host_of(fabric_.to(path.back())) == hole.victim &&
-           std::ranges::any_of(path,
-                               [&](LinkId link) { return fabric_.from(link) == hole.at; });
+           std::ranges::any_of(path, [&](LinkId link) { return fabric_.from(link) == hole.at; });
   });
 }
 

@@ -56,8 +56,7 @@ Result<std::unique_ptr<World>> World::create(const Fabric& fabric,
                                              const WorldSettings& settings, Timestamp start) {
   WorldSettings drawn = settings;
   drawn.operations.tells_probes = false;
-  WEFT_TRY(route::Router router,
-           route::Router::create(fabric, routing, settings.operations.seed));
+  WEFT_TRY(route::Router router, route::Router::create(fabric, routing, settings.operations.seed));
   std::unique_ptr<World> out(new World(fabric, drawn, start, std::move(router)));
   WEFT_TRY_STATUS(out->plan_probes());
   WEFT_TRY_STATUS(out->find_routes());
@@ -157,8 +156,7 @@ Status World::find_routes() {
     const std::vector<LinkId> old_back(back.begin(), back.end());
     const route::UdpPorts ports{flow.sport, observe::probe::default_port};
     add_path(flow.src, flow.dst, ports, old_there, flow.forward_first, flow.forward_size);
-    add_path(flow.dst, flow.src, {ports.dst, ports.src}, old_back, flow.back_first,
-             flow.back_size);
+    add_path(flow.dst, flow.src, {ports.dst, ports.src}, old_back, flow.back_first, flow.back_size);
   }
   wait_ns_.clear();
   if (!settings_.loads) return {};
@@ -177,8 +175,7 @@ Status World::find_routes() {
 
 // Where no way is left, probes go on as before and are lost.
 void World::add_path(NodeId src, NodeId dst, const route::UdpPorts& ports,
-                     const std::vector<LinkId>& before, std::uint32_t& first,
-                     std::uint16_t& size) {
+                     const std::vector<LinkId>& before, std::uint32_t& first, std::uint16_t& size) {
   route::Path path;
   if (!router_.append_udp_path(src, dst, ports, path)) path = before;
   first = static_cast<std::uint32_t>(plan_.links.size());
@@ -225,8 +222,8 @@ void World::say_flow(const EvidenceSet& seen, std::size_t first, std::size_t las
     row.path_t = routed_at_;
     out.set_path(row, path);
     if (lost < there.sent) {
-      row.rtt_p50_us = static_cast<float>(
-          (leg_ns(forward, wait_p50, 0.5) + leg_ns(back, wait_p50, 0.5)) / 1e3);
+      row.rtt_p50_us =
+          static_cast<float>((leg_ns(forward, wait_p50, 0.5) + leg_ns(back, wait_p50, 0.5)) / 1e3);
       row.rtt_p99_us = static_cast<float>(
           (leg_ns(forward, wait_p99, 0.99) + leg_ns(back, wait_p99, 0.99)) / 1e3);
     }
@@ -271,11 +268,10 @@ Result<std::vector<port::StatePiece>> World::collect(std::string_view device,
   for (const LinkId link : fabric_.out(node)) {
     if (!fabric_.on_wire(link)) continue;
     const model::CableId cable = model::cable_of(link);
-    ports.text += fmt::format("{} to {}: {}, session {}, {}\n",
-                              name(fabric_, model::port_of(link)), fabric_.name(fabric_.to(link)),
-                              net_.has_carrier(cable) ? "carrier" : "no carrier",
-                              net_.has_session(cable) ? "up" : "down",
-                              net_.is_drained(cable) ? "drained" : "in service");
+    ports.text += fmt::format(
+        "{} to {}: {}, session {}, {}\n", name(fabric_, model::port_of(link)),
+        fabric_.name(fabric_.to(link)), net_.has_carrier(cable) ? "carrier" : "no carrier",
+        net_.has_session(cable) ? "up" : "down", net_.is_drained(cable) ? "drained" : "in service");
   }
   cut(ports, bytes_max, Keep::begin);
   return std::vector{std::move(ports)};

@@ -89,8 +89,7 @@ class World final : public port::Actuator, public port::DeviceState {
                                                 std::size_t bytes_max) override;
 
  private:
-  World(const Fabric& fabric, const WorldSettings& settings, Timestamp start,
-        route::Router router);
+  World(const Fabric& fabric, const WorldSettings& settings, Timestamp start, route::Router router);
   Status plan_probes();
   Status settle();
   Status find_routes();
@@ -99,8 +98,7 @@ class World final : public port::Actuator, public port::DeviceState {
   void set_losses();
   std::int64_t window_length() const;
   void close_window();
-  void say_flow(const EvidenceSet& seen, std::size_t first, std::size_t last,
-                const TwinFlow& flow);
+  void say_flow(const EvidenceSet& seen, std::size_t first, std::size_t last, const TwinFlow& flow);
   double leg_ns(std::span<const LinkId> path, double waits, double jitter) const;
 
   const Fabric& fabric_;
@@ -111,9 +109,9 @@ class World final : public port::Actuator, public port::DeviceState {
   Twin twin_;
   TwinPlan plan_;
   std::map<LinkId, Operations::Trouble> troubles_;
-  model::State routed_;           // as routes are
-  Timestamp routed_at_;           // since when
-  std::vector<double> wait_ns_;   // by LinkId: mean wait behind the traffic of jobs
+  model::State routed_;          // as routes are
+  Timestamp routed_at_;          // since when
+  std::vector<double> wait_ns_;  // by LinkId: mean wait behind the traffic of jobs
   std::map<std::string, std::vector<double>> waits_;  // by state, as far as found
   std::optional<Timestamp> reroute_;
   Timestamp changed_;        // state or routes, last

@@ -21,7 +21,9 @@ class WorldFaultReader {
  public:
   WorldFaultReader(const model::Fabric& fabric, const Config& entry, std::size_t index,
                    Errors& errors)
-      : fabric_(fabric), errors_(errors), reader_(entry, fmt::format("faults[{}]", index), errors) {}
+      : fabric_(fabric),
+        errors_(errors),
+        reader_(entry, fmt::format("faults[{}]", index), errors) {}
 
   void read(Timestamp start, std::vector<TimedFault>& out) {
     const std::size_t errors_before = errors_.size();
@@ -85,8 +87,8 @@ class WorldFaultReader {
     const auto node = fabric_.find_node({name, reader_.where("to")});
     if (!node) return reader_.error(node.error());
     if (fabric_.kind(*node) != model::NodeKind::host)
-      return reader_.error(Errc::value, reader_.where("to"),
-                           fmt::format("{} is not a host", name), "name a host");
+      return reader_.error(Errc::value, reader_.where("to"), fmt::format("{} is not a host", name),
+                           "name a host");
     start_.victim = *node;
   }
 
@@ -114,8 +116,7 @@ class WorldFaultReader {
                       : key == "switch" ? is_node && fabric_.is_switch(node)
                                         : is_node && to_text(fabric_.kind(node)) == key;
     if (!fits)
-      return reader_.error(Errc::value, token.where,
-                           fmt::format("{} is not a {}", token.text, key),
+      return reader_.error(Errc::value, token.where, fmt::format("{} is not a {}", token.text, key),
                            fmt::format("name a {}", key));
     parts_.emplace_back(*found, Way::both);
   }

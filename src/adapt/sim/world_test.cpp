@@ -55,9 +55,8 @@ struct Stage {
     std::pair<double, double> out;
     for (const model::Evidence& row : set.rows) {
       const auto path = set.path(row);
-      if (!link.empty() && std::ranges::none_of(path, [&](model::LinkId one) {
-            return fabric.name(one) == link;
-          }))
+      if (!link.empty() &&
+          std::ranges::none_of(path, [&](model::LinkId one) { return fabric.name(one) == link; }))
         continue;
       out.first += row.sent;
       out.second += row.lost;

@@ -160,17 +160,24 @@ Result<Outcomes> outcomes(const model::Fabric& fabric, const sim::Operations& ne
 
 std::string to_table(const Outcomes& outcomes) {
   using enum Table::Align;
-  Table table({{"fault", left}, {"part", left}, {"case s"}, {"drain s"}, {"back s"},
-               {"cause", left}, {"root", left}, {"right", left}});
+  Table table({{"fault", left},
+               {"part", left},
+               {"case s"},
+               {"drain s"},
+               {"back s"},
+               {"cause", left},
+               {"root", left},
+               {"right", left}});
   for (const FaultOutcome& row : outcomes.faults)
     table.add({row.kind, row.part, span(row.case_ns), span(row.drain_ns), span(row.return_ns),
                row.cause.empty() ? "-" : row.cause, row.root.empty() ? "-" : row.root,
                row.needs_case ? (row.is_right ? "yes" : "no") : (row.case_ns ? "no" : "yes")});
   return table.text() +
-         fmt::format("\n{} cases, {} about no fault; {} drains, {} of healthy parts; {} parts "
-                     "still drained\n",
-                     outcomes.cases, outcomes.cases_false, outcomes.drains,
-                     outcomes.drains_healthy, outcomes.still_drained);
+         fmt::format(
+             "\n{} cases, {} about no fault; {} drains, {} of healthy parts; {} parts "
+             "still drained\n",
+             outcomes.cases, outcomes.cases_false, outcomes.drains, outcomes.drains_healthy,
+             outcomes.still_drained);
 }
 
 std::string to_json(const Outcomes& outcomes) {

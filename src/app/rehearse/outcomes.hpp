@@ -18,9 +18,9 @@ struct FaultOutcome {
   // Since the start: the first case whose root is the part, or lies in it or around it; the first
   // drain of such a part; its return.
   std::optional<std::int64_t> case_ns, drain_ns, return_ns;
-  std::string cause, root;       // of that case as it stands in the end
-  bool is_right = false;         // root and kind are those that the catalogue says
-  bool needs_case = true;        // the catalogue says that it ends in one
+  std::string cause, root;  // of that case as it stands in the end
+  bool is_right = false;    // root and kind are those that the catalogue says
+  bool needs_case = true;   // the catalogue says that it ends in one
 };
 struct Outcomes {
   std::vector<FaultOutcome> faults;  // in the order of their start
