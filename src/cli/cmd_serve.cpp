@@ -640,8 +640,7 @@ void add_serve(Commands& commands) {
   auto* const fabric = command.add_option("--fabric", args.fabric, "Scenario or fabric file");
   auto* const world = command.add_option(
       "--world", args.world, "Scenario to simulate: its network, faults, jobs, and people");
-  auto* const lab = fabric->excludes(world);
-  lab->excludes(world);
+  fabric->excludes(world);
   command.add_option("--for", args.span, "With --world: so long, then print what became of faults")
       ->needs(world);
   command.add_option("--speed", args.speed, "With --world: simulated seconds a second (no limit)")
@@ -663,7 +662,8 @@ void add_serve(Commands& commands) {
   command.add_option("--cert", args.certificate, "Certificate of the API, PEM");
   command.add_option("--key", args.key, "Its key, PEM");
   command.add_option("--client-ca", args.client_ca, "CA certificates for client certificates, PEM");
-  command.add_option("--lab", args.lab, "Running lab to use for drains, snapshots and syslog");
+  command.add_option("--lab", args.lab, "Running lab to use for drains, snapshots and syslog")
+      ->excludes(world);
   command.add_option("--snapshots", args.snapshots, "Directory for snapshots");
 }
 

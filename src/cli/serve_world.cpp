@@ -20,7 +20,7 @@ Timestamp on_grid(Timestamp t) {
 }  // namespace
 
 Result<std::unique_ptr<ServedWorld>> ServedWorld::create(const Parts& parts, const Pace& pace) {
-  std::unique_ptr<ServedWorld> out(new ServedWorld(pace));
+  auto out = std::make_unique<ServedWorld>(pace);
   WEFT_TRY(const std::vector<sim::TimedFault> faults,
            sim::read_world_faults(parts.setup.fabric, parts.faults, world_start));
   sim::WorldSettings settings{.operations = parts.model.operations};

@@ -42,9 +42,9 @@ class ServedWorld final : public serve::Simulation {
   adapt::sim::World& world() { return *world_; }
   adapt::sim::People& people() { return *people_; }
 
- private:
-  explicit ServedWorld(const Pace& pace) : pace_(pace) {}
+  explicit ServedWorld(const Pace& pace) : pace_(pace) {}  // for create()
 
+ private:
   Pace pace_;
   std::unique_ptr<adapt::sim::World> world_;
   std::unique_ptr<adapt::sim::People> people_;

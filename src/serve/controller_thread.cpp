@@ -162,8 +162,12 @@ void ControllerThread::turn(const std::stop_token& stop) {
   }
   if (!batches.empty()) take_batches(std::move(batches));
   for (const Task& task : tasks) task();
+  // What is asked between two moments of a simulation must not make the controller decide sooner.
+  const bool is_commanded = std::exchange(is_commanded_, false);
+  const bool advances = simulation_ != nullptr && simulation_->wait_ns() == 0;
+  if (simulation_ != nullptr && !advances && !is_commanded) return;
   Status simulated;
-  if (simulation_ != nullptr && simulation_->wait_ns() == 0) simulated = simulate();
+  if (advances) simulated = simulate();
   auto orders = controller_.tick(clock_.wall());
   if (!simulated) orders = std::unexpected(simulated.error());
   {
@@ -394,7 +398,10 @@ Result<Receipt> ControllerThread::accept(std::string_view feed, std::vector<std:
 }
 
 Status ControllerThread::command(const Command& command) {
-  WEFT_TRY_STATUS(ask([&] { return controller_.command(command, clock_.wall()); }));
+  WEFT_TRY_STATUS(ask([&] {
+    is_commanded_ = true;
+    return controller_.command(command, clock_.wall());
+  }));
   ask([] { return 0; });  // a turn has passed, and with it the commit
   const std::scoped_lock lock(mutex_);
   if (trouble_.empty() && !is_stopping_) return {};

@@ -119,8 +119,9 @@ class ControllerThread final : public Service {
   Sli sli_;
   ThreadLimits limits_;
   Simulation* simulation_;
-  std::mutex late_;   // of calls of the controller after its thread
-  std::mutex mutex_;  // of all below
+  bool is_commanded_ = false;  // since the last turn; of the controller's thread
+  std::mutex late_;            // of calls of the controller after its thread
+  std::mutex mutex_;           // of all below
   std::condition_variable_any changed_;
   std::deque<Waiting> batches_;
   std::size_t waiting_bytes_ = 0;

@@ -57,7 +57,7 @@ Result<std::unique_ptr<World>> World::create(const Fabric& fabric,
   WorldSettings drawn = settings;
   drawn.operations.tells_probes = false;
   WEFT_TRY(route::Router router, route::Router::create(fabric, routing, settings.operations.seed));
-  std::unique_ptr<World> out(new World(fabric, drawn, start, std::move(router)));
+  auto out = std::make_unique<World>(fabric, drawn, start, std::move(router));
   WEFT_TRY_STATUS(out->plan_probes());
   WEFT_TRY_STATUS(out->find_routes());
   out->edge_ = {start.ns + drawn.quiet_window_ns};

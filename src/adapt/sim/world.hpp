@@ -88,8 +88,10 @@ class World final : public port::Actuator, public port::DeviceState {
                                                 std::chrono::milliseconds patience,
                                                 std::size_t bytes_max) override;
 
- private:
+  // For create(): nobody else can finish one.
   World(const Fabric& fabric, const WorldSettings& settings, Timestamp start, route::Router router);
+
+ private:
   Status plan_probes();
   Status settle();
   Status find_routes();
