@@ -26,7 +26,8 @@ constexpr auto makers =
     std::to_array<std::pair<model::Maker, std::string_view>>({{model::by_scenario, "scenario"},
                                                               {model::by_lab, "lab"},
                                                               {model::by_storm, "storm"},
-                                                              {model::by_rehearsal, "rehearsal"}});
+                                                              {model::by_rehearsal, "rehearsal"},
+                                                              {model::by_world, "world"}});
 
 std::vector<std::string> makers_of(const FaultEntry& entry) {
   std::vector<std::string> out;

@@ -26,6 +26,7 @@
 #include "adapt/live/syslog_listener.hpp"
 #include "adapt/live/system_clock.hpp"
 #include "adapt/live/webhook.hpp"
+#include "app/rehearse/outcomes.hpp"
 #include "base/file.hpp"
 #include "base/json_line.hpp"
 #include "base/json_text.hpp"
@@ -34,6 +35,7 @@
 #include "cli/commands.hpp"
 #include "cli/open_store.hpp"
 #include "cli/serve_watch.hpp"
+#include "cli/serve_world.hpp"
 #include "cli/telemetry_files.hpp"
 #include "observe/sli/objectives.hpp"
 #include "observe/telemetry/alertmanager.hpp"
@@ -62,6 +64,9 @@ struct ServeArgs {
   std::string tokens, certificate, key, client_ca;
   std::string lab;        // the lab whose fabric is served; its actuator and syslog
   std::string snapshots;  // directory; empty: none are taken
+  std::string world;      // scenario whose network is simulated, in place of a real one
+  double speed = 0;       // of its time; 0: as fast as it goes
+  std::string span;       // so long; empty: until it is stopped
 };
 
 namespace jobs = operate::jobs;
@@ -88,6 +93,7 @@ struct ServeConfig {
   std::vector<live::WebhookSettings> webhooks;
   std::vector<live::AlertmanagerSettings> alertmanagers;
   telemetry::AlertMapping alerts = telemetry::AlertMapping::built_in();
+  app::RehearseModel world;  // its people and actuators
 };
 
 template <class T>
@@ -158,6 +164,7 @@ Result<ServeConfig> read_config(const std::string& path) {
     take(out.jobs.emplace(), live::read_job_feed(jobs), errors);
   if (const Config alerts = section("alerts"); !alerts.fields.empty())
     take(out.alerts, telemetry::AlertMapping::from_yaml(alerts), errors);
+  take(out.world, app::read_rehearse_model(section("world")), errors);
   take(out.controller, serve::read_controller_settings(config), errors);
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   return out;
@@ -202,12 +209,15 @@ class Server {
         *fabric_, serve::provisional_rules(config_.rules, config_.controller.provisional),
         config_.relations);
     WEFT_TRY(store_, open_store(args_.store));
+    if (!args_.world.empty()) {
+      WEFT_TRY_STATUS(begin_world());
+    }
     controller_ = std::make_unique<serve::Controller>(
         serve::Controller::Context{*fabric_, *inventory_, catalogue_, *settled_, *provisional_},
         config_.controller, config_.policy, *store_);
     bool is_stopped = false;  // by a signal, before it was ready
     const Status restored = controller_->restore(
-        clock_.wall(), [&] { return is_stopped = signals.take() == live::Signals::Seen::stop; });
+        clock().wall(), [&] { return is_stopped = signals.take() == live::Signals::Seen::stop; });
     if (is_stopped) {
       say("stopped before it was ready");
       return {};
@@ -216,21 +226,64 @@ class Server {
     cases_at_start_ = controller_->open_cases().size();  // from now on the controller is the loop's
     WEFT_TRY(serve::Effectors hands, make_hands());
     loop_ = std::make_unique<serve::ControllerThread>(
-        *controller_, clock_, bus_, std::move(hands),
+        *controller_, clock(), bus_, std::move(hands),
         [this](Timestamp from, Timestamp to, std::uint64_t event) {
           return serve::sli_view(*fabric_, config_.objectives, *store_, from, to, event);
-        });
+        },
+        serve::ThreadLimits{}, world_.get());
     WEFT_TRY_STATUS(listen());
     wait_for_end(signals);
     stop();
-    return {};
+    return tell_world();
   }
 
  private:
+  port::Clock& clock() {
+    if (world_) return world_->world().clock();
+    return clock_;
+  }
+
+  // A world begins anew: what a store knows of another one would be taken for its past.
+  Status begin_world() {
+    WEFT_TRY(const auto before, store_->audit(1, "", 1));
+    if (!before.empty())
+      return fail(Errc::infeasible, {args_.store, 0, 0},
+                  "the store has been used, and a simulated network begins anew",
+                  "name a new one with --store");
+    std::int64_t span_ns = 0;
+    if (!args_.span.empty()) {
+      WEFT_TRY(span_ns, read_span_ns(args_.span, "--for"));
+    }
+    const bool has_jobs = described_.kind != Config::Kind::null;
+    WEFT_TRY(world_, ServedWorld::create({.setup = *setup_,
+                                          .faults = faults_,
+                                          .jobs = has_jobs ? what_if_.get() : nullptr,
+                                          .model = config_.world,
+                                          .seed = seed_},
+                                         {.speed = args_.speed, .span_ns = span_ns}));
+    return {};
+  }
+
+  // What became of its faults, where it came to its end.
+  Status tell_world() {
+    if (!world_ || !world_->is_over()) return {};
+    loop_.reset();  // the last orders
+    WEFT_TRY(const app::Outcomes found, app::outcomes(*fabric_, world_->world().net(), *store_));
+    fmt::print("{}", common_.json ? app::to_json(found) : app::to_table(found));
+    return {};
+  }
+
   Status load_scenario() {
+    if (args_.fabric.empty() && args_.world.empty())
+      return fail(Errc::value, {"--fabric", 0, 0}, "no network is given",
+                  "name its file with --fabric, or a scenario to simulate with --world");
     WEFT_TRY(const model::LoadOptions options, common_.load_options());
-    WEFT_TRY(const model::ScenarioFile file, model::load_scenario(args_.fabric, options));
-    const model::Scenario& scenario = file.variants.front();
+    const std::string& path = args_.world.empty() ? args_.fabric : args_.world;
+    WEFT_TRY(model::ScenarioFile file, model::load_scenario(path, options));
+    model::Scenario& scenario = file.variants.front();
+    // A world has kinds of faults that runs have not, and reads them itself.
+    if (Config* faults = scenario.root.find("faults"); faults != nullptr && !args_.world.empty())
+      faults_ = std::exchange(*faults, Config());
     WEFT_TRY(plan::Setup setup, plan::read_setup(scenario));
     setup_ = std::make_unique<plan::Setup>(std::move(setup));
     described_ = scenario.section("jobs");
@@ -348,7 +401,10 @@ class Server {
   Result<serve::Effectors> make_hands() {
     serve::Effectors out;
     out.forecast = [this](const repair::Order& order) { return forecast(order); };
-    if (!args_.lab.empty()) {
+    if (world_) {
+      out.actuator = &world_->world();
+      out.notifiers.push_back(&world_->people());
+    } else if (!args_.lab.empty()) {
       if (config_.commands)
         return fail(Errc::value, {args_.config, 0, 0},
                     "actuator: and --lab are mutually exclusive: each defines how to drain",
@@ -359,7 +415,7 @@ class Server {
       actuator_ = std::make_unique<live::CommandActuator>(*fabric_, *config_.commands,
                                                           live::CommandActuator::Log{});
     }
-    out.actuator = actuator_.get();
+    if (actuator_) out.actuator = actuator_.get();
     for (const auto& settings : config_.webhooks)
       notifiers_.push_back(
           std::make_unique<live::WebhookNotifier>(settings, std::make_shared<live::SystemClock>()));
@@ -382,7 +438,7 @@ class Server {
 
   Result<std::vector<std::string>> read_alerts(std::string_view body) {
     const std::scoped_lock lock(alerts_mutex_);
-    WEFT_TRY_STATUS(alerts_->read(body, clock_.wall()));
+    WEFT_TRY_STATUS(alerts_->read(body, clock().wall()));
     const model::RecordSet set = alerts_->take_records();
     std::vector<std::string> lines;
     for (const model::Record& row : set.rows) lines.push_back(model::to_json(*fabric_, set, row));
@@ -400,6 +456,8 @@ class Server {
     if (!args_.lab.empty()) {
       WEFT_TRY(lab::LabDeviceState found, lab::LabDeviceState::create(args_.lab));
       devices = std::make_shared<lab::LabDeviceState>(std::move(found));
+    } else if (world_) {
+      devices = std::shared_ptr<port::DeviceState>(std::shared_ptr<void>(), &world_->world());
     } else if (config_.devices) {
       settings.limits.patience = config_.devices->patience;
       devices = std::make_shared<live::CommandDeviceState>(*fabric_, *config_.devices);
@@ -415,7 +473,7 @@ class Server {
   Result<std::string> take_snapshot(const repair::Order& order, const model::Case& c,
                                     const std::vector<std::string>& open) {
     WEFT_TRY(const snapshot::Taken taken,
-             taker_->take(*fabric_, c, "repair of " + order.entity, clock_.wall(), open));
+             taker_->take(*fabric_, c, "repair of " + order.entity, clock().wall(), open));
     for (const std::string& path : taken.removed)
       say("an old snapshot was deleted to make room: " + path);
     return JsonObject()
@@ -435,7 +493,7 @@ class Server {
                               .tokens = args_.tokens};
     options.limits.farewell = api_farewell;
     alerts_ = std::make_unique<telemetry::AlertReader>(*inventory_, config_.alerts,
-                                                       fmt::format("alert-{}-", clock_.wall().ns));
+                                                       fmt::format("alert-{}-", clock().wall().ns));
     options.alertmanager = [this](std::string_view body) { return read_alerts(body); };
     options.log = [this](std::string_view line) { say(line); };
     WEFT_TRY_STATUS(listen_to_syslog());
@@ -501,7 +559,7 @@ class Server {
 
   void wait_for_end(live::Signals& signals) {
     using Seen = live::Signals::Seen;
-    constexpr int look_ms = 1'000;
+    const int look_ms = world_ ? 50 : 1'000;
     for (const auto* syslog : {&syslog_, &lab_syslog_})
       if (*syslog)
         for (const auto& port : (*syslog)->ports())
@@ -511,7 +569,8 @@ class Server {
     pollfd waiting{signals.fd(), POLLIN, 0};
     for (Seen seen = Seen::none; seen != Seen::stop; seen = signals.take()) {
       if (seen == Seen::hangup) reload();
-      for (const std::string& line : watch.news(clock_.now(), loop_->health(), syslog_counts()))
+      if (world_ && world_->is_over() && !args_.span.empty()) break;
+      for (const std::string& line : watch.news(clock().now(), loop_->health(), syslog_counts()))
         say(line);
       ::poll(&waiting, 1, look_ms);
     }
@@ -544,6 +603,7 @@ class Server {
   ServeConfig config_;
   std::unique_ptr<plan::Setup> setup_;
   Config described_;  // the scenario's jobs:
+  Config faults_;     // and its faults:, where it is simulated
   std::uint64_t seed_ = 1;
   plan::Jobs jobs_;  // as the scenario has them
   std::unique_ptr<repair::WhatIf> what_if_;
@@ -552,6 +612,7 @@ class Server {
   telemetry::Catalogue catalogue_ = telemetry::Catalogue::built_in();
   std::unique_ptr<triage::Context> settled_, provisional_;
   std::unique_ptr<port::Store> store_;
+  std::unique_ptr<ServedWorld> world_;
   std::unique_ptr<serve::Controller> controller_;
   std::unique_ptr<port::Actuator> actuator_;
   std::vector<std::unique_ptr<port::Notifier>> notifiers_;
@@ -576,7 +637,15 @@ void add_serve(Commands& commands) {
   const auto [command, args] = commands.add<ServeArgs>(
       "serve", "Run all of operations as one service: cases, repairs, SLI minutes, HTTP API",
       serve_command);
-  command.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
+  auto* const fabric = command.add_option("--fabric", args.fabric, "Scenario or fabric file");
+  auto* const world = command.add_option(
+      "--world", args.world, "Scenario to simulate: its network, faults, jobs, and people");
+  fabric->excludes(world);
+  command.add_option("--for", args.span, "With --world: so long, then print what became of faults")
+      ->needs(world);
+  command.add_option("--speed", args.speed, "With --world: simulated seconds a second (no limit)")
+      ->needs(world)
+      ->check(CLI::PositiveNumber);
   command.add_option(
       "--config", args.config,
       "YAML: rules, relations, policy, objectives, provisional, localise, keep, actuator, "
@@ -593,7 +662,8 @@ void add_serve(Commands& commands) {
   command.add_option("--cert", args.certificate, "Certificate of the API, PEM");
   command.add_option("--key", args.key, "Its key, PEM");
   command.add_option("--client-ca", args.client_ca, "CA certificates for client certificates, PEM");
-  command.add_option("--lab", args.lab, "Running lab to use for drains, snapshots and syslog");
+  command.add_option("--lab", args.lab, "Running lab to use for drains, snapshots and syslog")
+      ->excludes(world);
   command.add_option("--snapshots", args.snapshots, "Directory for snapshots");
 }
 

@@ -96,13 +96,15 @@ class ControllerThread::Worker {
 };
 
 ControllerThread::ControllerThread(Controller& controller, port::Clock& clock, Bus& bus,
-                                   Effectors hands, Sli sli, ThreadLimits limits)
+                                   Effectors hands, Sli sli, ThreadLimits limits,
+                                   Simulation* simulation)
     : controller_(controller),
       clock_(clock),
       bus_(bus),
       effectors_(std::move(hands)),
       sli_(std::move(sli)),
       limits_(limits),
+      simulation_(simulation),
       turned_ns_(clock.now().ns),
       cases_open_(controller.open_count()) {
   for (std::size_t i = 0; i < lane_count + effectors_.notifiers.size(); ++i)
@@ -149,7 +151,9 @@ void ControllerThread::turn(const std::stop_token& stop) {
   std::vector<Task> tasks;
   {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, stop, std::chrono::nanoseconds(limits_.turn_ns),
+    std::int64_t wait = limits_.turn_ns;
+    if (simulation_ != nullptr) wait = std::min(wait, simulation_->wait_ns().value_or(wait));
+    changed_.wait_for(lock, stop, std::chrono::nanoseconds(wait),
                       [this] { return !batches_.empty() || !tasks_.empty(); });
     batches.swap(batches_);
     tasks.swap(tasks_);
@@ -158,7 +162,14 @@ void ControllerThread::turn(const std::stop_token& stop) {
   }
   if (!batches.empty()) take_batches(std::move(batches));
   for (const Task& task : tasks) task();
+  // What is asked between two moments of a simulation must not make the controller decide sooner.
+  const bool is_commanded = std::exchange(is_commanded_, false);
+  const bool advances = simulation_ != nullptr && simulation_->wait_ns() == 0;
+  if (simulation_ != nullptr && !advances && !is_commanded) return;
+  Status simulated;
+  if (advances) simulated = simulate();
   auto orders = controller_.tick(clock_.wall());
+  if (!simulated) orders = std::unexpected(simulated.error());
   {
     const std::scoped_lock lock(mutex_);
     trouble_ = orders ? "" : orders.error().text();
@@ -166,9 +177,45 @@ void ControllerThread::turn(const std::stop_token& stop) {
     if (turned_ns_ - refused_ns_ > refusal_ns) refusal_.clear();
   }
   if (orders)
-    for (repair::Order& order : *orders) dispatch(std::move(order));
+    for (repair::Order& order : *orders) {
+      if (simulation_ != nullptr)
+        controller_.outcome(perform(order), clock_.wall());
+      else
+        dispatch(std::move(order));
+    }
   for (Announcement& announcement : controller_.announcements())
     bus_.publish(std::move(announcement));
+}
+
+// What the store does not take is lost: a simulation without a store is of no use.
+Status ControllerThread::simulate() {
+  WEFT_TRY(const Simulation::Turn turn, simulation_->advance(controller_.next_due()));
+  if (!turn.batches.empty()) {
+    WEFT_TRY(const auto receipts, controller_.accept(turn.batches, clock_.wall()));
+    for (const Receipt& receipt : receipts)
+      if (!receipt.refused.empty())
+        return fail(Errc::value, {}, "a simulated line was refused: " + receipt.refused[0].why, "");
+  }
+  for (const Command& command : turn.commands)
+    static_cast<void>(controller_.command(command, clock_.wall()));
+  return {};
+}
+
+// At once, on the controller's thread.
+repair::Outcome ControllerThread::perform(const repair::Order& order) {
+  if (order.kind == OrderKind::notify) {
+    repair::Outcome out{.order = order.id};
+    for (port::Notifier* notifier : effectors_.notifiers)
+      if (const Status sent = notifier->notify(order.notice); !sent) out.error = sent.error();
+    return out;
+  }
+  if (order.kind == OrderKind::snapshot)
+    return take_snapshot(
+        order, controller_.find_case(order.case_id).value_or(model::Case{.id = order.case_id}),
+        controller_.open_cases(), [&](const std::string& taken) {
+          controller_.keep_snapshot(order.case_id, taken, clock_.wall());
+        });
+  return carry_out(order);
 }
 
 // All that waited is one commit.
@@ -245,19 +292,26 @@ void ControllerThread::dispatch(repair::Order order) {
   auto found = controller_.find_case(order.case_id).value_or(model::Case{.id = order.case_id});
   worker.add([this, order = std::move(order), found = std::move(found),
               open = controller_.open_cases(), tell] {
-    repair::Outcome outcome{.order = order.id};
-    auto taken = effectors_.snapshot ? effectors_.snapshot(order, found, open)
-                                     : std::unexpected(missing("snapshot collector"));
-    if (!taken) {
-      outcome.error = taken.error();
-    } else {
-      outcome.note = "its manifest is the document of kind snapshot";
-      post([this, id = order.case_id, taken = *std::move(taken)] {
-        controller_.keep_snapshot(id, taken, clock_.wall());
-      });
-    }
-    tell(std::move(outcome));
+    tell(take_snapshot(order, found, open, [this, id = order.case_id](const std::string& taken) {
+      post([this, id, taken] { controller_.keep_snapshot(id, taken, clock_.wall()); });
+    }));
   });
+}
+
+// Gives what was taken to `keep`.
+repair::Outcome ControllerThread::take_snapshot(
+    const repair::Order& order, const model::Case& found, const std::vector<std::string>& open,
+    const std::function<void(std::string)>& keep) const {
+  repair::Outcome out{.order = order.id};
+  auto taken = effectors_.snapshot ? effectors_.snapshot(order, found, open)
+                                   : std::unexpected(missing("snapshot collector"));
+  if (!taken) {
+    out.error = taken.error();
+    return out;
+  }
+  out.note = "its manifest is the document of kind snapshot";
+  keep(*std::move(taken));
+  return out;
 }
 
 repair::Outcome ControllerThread::carry_out(const repair::Order& order) {
@@ -289,11 +343,16 @@ void ControllerThread::act(const repair::Order& order, repair::Outcome& out) {
       out.check = *check;
     else
       out.error = check.error();
-  } else if (!ask([&] { return controller_.may_act(order, clock_.wall()); })) {
+  } else if (!may_act(order)) {
     out.error = Error{Errc::infeasible, {}, "cancelled: a guard now forbids this action", "", {}};
   } else if (const Status done = effectors_.actuator->act(order.action); !done) {
     out.error = done.error();
   }
+}
+
+bool ControllerThread::may_act(const repair::Order& order) {
+  const auto may = [&] { return controller_.may_act(order, clock_.wall()); };
+  return simulation_ != nullptr ? may() : ask(may);
 }
 
 void ControllerThread::post(Task task) {
@@ -339,7 +398,10 @@ Result<Receipt> ControllerThread::accept(std::string_view feed, std::vector<std:
 }
 
 Status ControllerThread::command(const Command& command) {
-  WEFT_TRY_STATUS(ask([&] { return controller_.command(command, clock_.wall()); }));
+  WEFT_TRY_STATUS(ask([&] {
+    is_commanded_ = true;
+    return controller_.command(command, clock_.wall());
+  }));
   ask([] { return 0; });  // a turn has passed, and with it the commit
   const std::scoped_lock lock(mutex_);
   if (trouble_.empty() && !is_stopping_) return {};

@@ -38,6 +38,23 @@ struct Effectors {
   std::vector<port::Notifier*> notifiers;
 };
 
+// Time that is simulated. The controller's thread moves it, gives the controller what the simulated
+// network says, and carries orders out itself, one after another: what comes of it depends on the
+// simulation alone, not on how threads take turns. Calls come from that thread.
+class Simulation {
+ public:
+  struct Turn {
+    std::vector<Controller::Batch> batches;
+    std::vector<Command> commands;  // of simulated people; those that come too late are dropped
+  };
+  virtual ~Simulation() = default;
+  // Nanoseconds until the next turn may begin; none: time stands still from now on.
+  virtual std::optional<std::int64_t> wait_ns() = 0;
+  // Moves the clock on to when something happens next, or to `due`, when the controller has
+  // something to do.
+  virtual Result<Turn> advance(std::optional<Timestamp> due) = 0;
+};
+
 struct ThreadLimits {
   std::size_t waiting_bytes = std::size_t{64} << 20;  // of lines that are not durable yet
   std::size_t waiting_batches = 10'000;
@@ -49,9 +66,9 @@ class ControllerThread final : public Service {
   using Sli = std::function<Result<std::string>(Timestamp from, Timestamp to, std::uint64_t event)>;
 
   // All must outlive the loop; the controller belongs to it from now on. The controller was
-  // restored.
+  // restored. `simulation` moves what `clock` shows.
   ControllerThread(Controller& controller, port::Clock& clock, Bus& bus, Effectors hands, Sli sli,
-                   ThreadLimits limits = {});
+                   ThreadLimits limits = {}, Simulation* simulation = nullptr);
   ~ControllerThread()
       override;  // stops: what was acknowledged is durable, orders under way are waited for
 
@@ -76,6 +93,13 @@ class ControllerThread final : public Service {
 
   void run(const std::stop_token& stop);
   void turn(const std::stop_token& stop);
+  Status simulate();
+  operate::repair::Outcome perform(const operate::repair::Order& order);
+  operate::repair::Outcome take_snapshot(const operate::repair::Order& order,
+                                         const model::Case& found,
+                                         const std::vector<std::string>& open,
+                                         const std::function<void(std::string)>& keep) const;
+  bool may_act(const operate::repair::Order& order);
   void finish();
   void take_batches(std::deque<Waiting> batches);
   void dispatch(operate::repair::Order order);
@@ -94,8 +118,10 @@ class ControllerThread final : public Service {
   Effectors effectors_;
   Sli sli_;
   ThreadLimits limits_;
-  std::mutex late_;   // of calls of the controller after its thread
-  std::mutex mutex_;  // of all below
+  Simulation* simulation_;
+  bool is_commanded_ = false;  // since the last turn; of the controller's thread
+  std::mutex late_;            // of calls of the controller after its thread
+  std::mutex mutex_;           // of all below
   std::condition_variable_any changed_;
   std::deque<Waiting> batches_;
   std::size_t waiting_bytes_ = 0;

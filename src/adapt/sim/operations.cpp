@@ -20,13 +20,19 @@ using port::Service;
 namespace {
 
 constexpr std::array<model::FaultKind, break_count> break_kinds{
-    model::FaultKind::link_down,     model::FaultKind::link_lossy,  model::FaultKind::optic,
-    model::FaultKind::port_flap,     model::FaultKind::switch_down, model::FaultKind::line_card,
-    model::FaultKind::control_plane, model::FaultKind::nic_down,    model::FaultKind::host_down};
+    model::FaultKind::link_down,     model::FaultKind::link_lossy,    model::FaultKind::optic,
+    model::FaultKind::port_flap,     model::FaultKind::switch_down,   model::FaultKind::line_card,
+    model::FaultKind::control_plane, model::FaultKind::nic_down,      model::FaultKind::host_down,
+    model::FaultKind::dead_link,     model::FaultKind::link_degraded, model::FaultKind::corrupt,
+    model::FaultKind::delay,         model::FaultKind::jitter,        model::FaultKind::reorder,
+    model::FaultKind::duplicate,     model::FaultKind::switch_lossy,  model::FaultKind::nic_lossy,
+    model::FaultKind::daemon_kill,   model::FaultKind::daemon_stop,   model::FaultKind::daemon_hang,
+    model::FaultKind::blackhole,     model::FaultKind::icmp_ratelimit};
 
 // Of the random streams of its faults. Replays depend on it: it must not follow a new name.
 std::string_view stream_label(FaultKind kind) {
   if (kind == FaultKind::grey) return "grey_loss";
+  if (kind > FaultKind::host) return catalogued(kind).name;
   const std::string_view cause = catalogued(kind).cause;
   return cause.substr(0, cause.find(' '));
 }
@@ -34,7 +40,9 @@ std::string_view stream_label(FaultKind kind) {
 constexpr double burst_loss = 0.2;  // of test traffic, while a carrier is unsteady
 
 bool is_intermittent(FaultKind kind) {
-  return kind == FaultKind::grey || kind == FaultKind::optic || kind == FaultKind::flap;
+  return kind == FaultKind::grey || kind == FaultKind::optic || kind == FaultKind::flap ||
+         kind == FaultKind::corrupt || kind == FaultKind::lossy_switch ||
+         kind == FaultKind::lossy_nic;
 }
 
 // Exponential.
@@ -151,11 +159,16 @@ std::uint32_t Operations::begin(const Start& start) {
                      .start = now_,
                      .end = {},
                      .loss = start.loss,
+                     .way = start.way,
+                     .delay_ns = start.delay_ns,
+                     .rate_factor = start.rate_factor,
+                     .victim = start.victim,
                      .lasts_ns = start.lasts_ns,
                      .is_lemon = start.again_mean_ns > 0});
   const Rng root = Rng(settings_.seed).stream("fault").stream(key);
   stories_.push_back({key, root, root.stream("pace"), root.stream("voice")});
   lasting_.insert(index);
+  ++version_;
   if (start.again_mean_ns > 0) lemons_.try_emplace(start.part, Lemon{start.again_mean_ns, key});
   if (start.lasts_ns > 0) schedule(start.lasts_ns, {Event::Kind::end, index, 0});
   turn(index);
@@ -177,8 +190,10 @@ void Operations::begin_at(Timestamp t, const Start& start) {
 void Operations::turn(std::uint32_t index) {
   Script& story = stories_[index];
   story.voice = story.root.stream(++story.turns);
+  const double before = loss_now(faults_[index]);
   const std::int64_t next = tell(faults_[index], index);
   ++faults_[index].turns;
+  if (loss_now(faults_[index]) != before) ++version_;
   weigh(index);
   if (next > 0) plan_turn(index, next);
 }
@@ -189,6 +204,7 @@ void Operations::end(std::uint32_t index) {
   fault.end = now_;
   fault.mark = 0;
   lasting_.erase(index);
+  ++version_;
   close_harms(index);
   stories_[index].voice = stories_[index].root.stream("end");
   tell_end(fault, index);
@@ -238,7 +254,8 @@ bool Operations::is_touched(const Fault& fault, const Entity& part) const {
   if (fault.part == part) return true;
   if (fault.part.kind == EntityKind::card)
     return part.kind == EntityKind::node && part.id == fault.part.id;
-  const bool is_end = fault.kind == FaultKind::nic && part.kind == EntityKind::cable;
+  const bool is_end = (fault.kind == FaultKind::nic || fault.kind == FaultKind::lossy_nic) &&
+                      part.kind == EntityKind::cable;
   return is_end && has(cables_of(fault.part), CableId(part.id));
 }
 
@@ -256,9 +273,31 @@ bool Operations::is_drained(CableId cable) const {
 }
 
 double Operations::loss_now(const Fault& fault) const {
-  if (fault.kind == FaultKind::grey) return fault.loss;
+  switch (fault.kind) {
+    case FaultKind::grey:
+    case FaultKind::corrupt:
+    case FaultKind::lossy_switch:
+    case FaultKind::lossy_nic:
+      return fault.loss;
+    case FaultKind::dead_link:
+      return 1;
+    default:
+      break;
+  }
   if (fault.kind != FaultKind::optic || fault.turns <= optic_turns) return 0;
   return fault.loss * std::min(1.0, (fault.turns - optic_turns) / 10.0);
+}
+
+// Of what crosses the link.
+double Operations::loss_over(const Fault& fault, LinkId link) const {
+  const double loss = loss_now(fault);
+  if (loss == 0) return 0;
+  if (fault.part.kind == EntityKind::node)
+    return has(cables_of(fault.part), model::cable_of(link)) ? loss : 0;
+  if (fault.part != model::entity(model::cable_of(link))) return 0;
+  const bool is_forward = link == model::forward(model::cable_of(link));
+  const bool suffers = fault.way == Way::both || is_forward == (fault.way == Way::forward);
+  return suffers ? loss : 0;
 }
 
 double Operations::loss_of_check(CableId cable) const {
@@ -266,9 +305,12 @@ double Operations::loss_of_check(CableId cable) const {
   double passes = 1;
   for (const std::uint32_t index : lasting_) {
     const Fault& fault = faults_[index];
-    if (fault.part != model::entity(cable)) continue;
-    passes *=
-        1 - (fault.kind == FaultKind::flap && fault.is_in_burst ? burst_loss : loss_now(fault));
+    if (fault.kind == FaultKind::flap) {
+      if (fault.part == model::entity(cable) && fault.is_in_burst) passes *= 1 - burst_loss;
+      continue;
+    }
+    const LinkId link = model::forward(cable);
+    passes *= 1 - std::max(loss_over(fault, link), loss_over(fault, model::reverse(link)));
   }
   return 1 - passes;
 }
@@ -306,6 +348,61 @@ void Operations::close_harms(std::uint32_t fault) {
 // All of it is lost until traffic takes another way.
 void Operations::add_blow(std::uint32_t fault, const Entity& part, std::int64_t ns) {
   harms_.push_back({fault, part, 1, now_, {now_.ns + ns}});
+}
+
+// ---- what packets meet ----
+
+std::map<LinkId, Operations::Trouble> Operations::troubles() const {
+  std::map<LinkId, Trouble> out;
+  for (std::uint32_t i = 0; i < fabric_.cable_count(); ++i)
+    if (const CableId cable(i); !has_carrier(cable))
+      for (const LinkId link : {model::forward(cable), model::reverse(model::forward(cable))})
+        out[link].loss = 1;
+  for (const std::uint32_t index : lasting_) {
+    const Fault& fault = faults_[index];
+    const bool is_late = fault.kind == FaultKind::delay || fault.kind == FaultKind::jitter;
+    if (!is_late && loss_now(fault) == 0) continue;
+    for (const CableId cable : cables_of(fault.part))
+      for (const LinkId link : {model::forward(cable), model::reverse(model::forward(cable))}) {
+        const bool is_forward = link == model::forward(cable);
+        if (is_late && fault.way != Way::both && is_forward != (fault.way == Way::forward))
+          continue;
+        Trouble& trouble = out[link];
+        trouble.loss = 1 - (1 - trouble.loss) * (1 - loss_over(fault, link));
+        if (is_late)
+          (fault.kind == FaultKind::delay ? trouble.delay_ns : trouble.jitter_ns) += fault.delay_ns;
+      }
+  }
+  return out;
+}
+
+std::vector<Operations::BlackHole> Operations::black_holes() const {
+  std::vector<BlackHole> out;
+  for (const std::uint32_t index : lasting_)
+    if (faults_[index].kind == FaultKind::blackhole)
+      out.push_back({NodeId(faults_[index].part.id), faults_[index].victim});
+  return out;
+}
+
+model::State Operations::routing() const {
+  model::State out;
+  std::map<CableId, double> rates;
+  for (const std::uint32_t index : lasting_)
+    if (faults_[index].kind == FaultKind::degraded)
+      rates[CableId(faults_[index].part.id)] = faults_[index].rate_factor;
+  for (std::uint32_t i = 0; i < fabric_.cable_count(); ++i) {
+    const CableId cable(i);
+    model::Condition condition;
+    if (!has_session(cable))
+      condition.health = model::Health::down;
+    else if (is_drained(cable))
+      condition.health = model::Health::draining;
+    if (const auto at = rates.find(cable); at != rates.end()) condition.rate_factor = at->second;
+    if (condition == model::Condition{}) continue;
+    out.set(model::forward(cable), condition);
+    out.set(model::reverse(model::forward(cable)), condition);
+  }
+  return out;
 }
 
 std::vector<Operations::Harm> Operations::harms() const {
@@ -415,6 +512,7 @@ void Operations::serve(const port::Action& action, const Entity& entity) {
   else
     drained_.erase(entity);
   effects_.push_back({now_, action});
+  ++version_;
   weigh_all();
   if (is_drain) return;
   // Traffic comes back to what still loses it, and probers will see that anew.
@@ -459,6 +557,31 @@ Result<port::Check> Operations::check(std::string_view name) {
   for (const CableId cable : cables) {
     out.sent += each;
     out.lost += draw_binomial(packets, each, loss_of_check(cable));
+  }
+  return out;
+}
+
+// What a black hole drops, only its own flows show.
+Result<port::Check> Operations::check_flows(std::string_view name,
+                                            std::span<const port::Flow> flows) {
+  WEFT_TRY(port::Check out, check(name));
+  WEFT_TRY(const Entity part, model::find_entity(fabric_, {name, {}}));
+  const std::vector<BlackHole> holes = black_holes();
+  const std::vector<CableId> cables = cables_of(part);
+  if (holes.empty() || flows.empty()) return out;
+  const auto each = std::max<std::uint64_t>(1, settings_.check_packets / flows.size());
+  for (const port::Flow& flow : flows) {
+    const auto link = model::find_entity(fabric_, {flow.link, {}});
+    const auto dst = model::find_entity(fabric_, {flow.dst, {}});
+    if (!link || !dst || link->kind != EntityKind::link || dst->kind != EntityKind::node) continue;
+    const LinkId crossed(link->id);
+    if (!has(cables, model::cable_of(crossed))) continue;
+    const NodeId host = fabric_.host_of(NodeId(dst->id));
+    const bool is_eaten = std::ranges::any_of(holes, [&](const BlackHole& hole) {
+      return hole.at == fabric_.from(crossed) && hole.victim == host;
+    });
+    out.sent += each;
+    if (is_eaten) out.lost += each;
   }
   return out;
 }

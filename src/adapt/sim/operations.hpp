@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,11 +24,13 @@
 #include "model/events/event_kind.hpp"
 #include "model/fabric/fabric.hpp"
 #include "model/fabric/fault_catalogue.hpp"
+#include "model/fabric/state.hpp"
 #include "port/actuator.hpp"
 
 namespace weft::adapt::sim {
 
-// How a part can be broken: the kinds of the catalogue that a rehearsal has.
+// How a part can be broken: the kinds of the catalogue that a simulated network has. A rehearsal
+// plans the first nine.
 enum class FaultKind : std::uint8_t {
   cable,          // no carrier
   grey,           // a share of the packets is lost in one direction, carrier on
@@ -38,8 +41,24 @@ enum class FaultKind : std::uint8_t {
   control_plane,  // a switch loses its sessions and forwards on
   nic,            // of a host
   host,
+  dead_link,     // nothing passes, the carrier stays until sessions time out
+  degraded,      // a share of a cable's rate is left
+  corrupt,       // bits of a share of the packets flip, and they are dropped
+  delay,         // a time more
+  jitter,        // up to a time more
+  reorder,       // neither loss nor delay that a probe would see
+  duplicate,     // the same
+  lossy_switch,  // a share is lost on all cables of a switch
+  lossy_nic,
+  daemon_kill,  // sessions of a switch close, and routes lead around it
+  daemon_stop,
+  daemon_hang,
+  blackhole,       // a switch drops what goes to one host
+  icmp_ratelimit,  // no traffic suffers
 };
-inline constexpr std::size_t break_count = 9;
+inline constexpr std::size_t break_count = 23;
+// Directions of a cable.
+enum class Way : std::uint8_t { forward, reverse, both };
 inline constexpr std::uint32_t optic_turns = 10;  // of less and less light, before packets are lost
 const model::FaultEntry& catalogued(FaultKind kind);
 
@@ -62,8 +81,10 @@ struct OperationsSettings {
   std::int64_t visit_mean_ns = 240 * ns_per_minute;
   double nothing_found = 0.2;  // of visits to what does not fail all the time
   // Probers name a part that loses; then say so again after `probe_every_ns`, and in the long run
-  // every `probe_later_ns`.
+  // every `probe_later_ns`. Not where probes are drawn from troubles() (world.hpp): their evidence
+  // is for the service's own localiser.
   std::int64_t probe_every_ns = ns_per_s, probe_later_ns = 5 * ns_per_minute;
+  bool tells_probes = true;
 };
 
 class Operations final : public port::Actuator {
@@ -74,12 +95,17 @@ class Operations final : public port::Actuator {
     Timestamp start;
     std::optional<Timestamp> end;  // it lasts
     double loss = 1;               // of the packets that cross it, at its worst
+    Way way = Way::forward;        // of a cable: the directions that suffer
+    std::int64_t delay_ns = 0;     // of delay and jitter
+    double rate_factor = 1;        // of degraded
+    model::NodeId victim;          // of a black hole: the host that is not reached
     std::int64_t lasts_ns = 0;     // and ends by itself then; 0: never
     bool is_lemon = false;         // comes back however often it is mended
     std::uint32_t turns = 0;       // of its story so far
     std::uint64_t mark = 0;        // of the turn to come: others are void
     bool is_in_burst = false;      // of flaps: its carrier is unsteady just now
     bool has_no_carrier = false;
+    bool has_no_session = false;
     bool is_silent = false;  // of devices: the CPU is dead too
   };
   // A fault to come.
@@ -92,6 +118,19 @@ class Operations final : public port::Actuator {
     // Names its random stream and its records. 0: it follows from kind, part, and how many of them
     // began there before.
     std::uint64_t key = 0;
+    Way way = Way::forward;  // these as Fault has them
+    std::int64_t delay_ns = 0;
+    double rate_factor = 1;
+    model::NodeId victim;
+  };
+  // What crosses a link suffers just now.
+  struct Trouble {
+    double loss = 0;
+    std::int64_t delay_ns = 0, jitter_ns = 0;
+  };
+  // What a switch drops though all of its cables are well.
+  struct BlackHole {
+    model::NodeId at, victim;  // a switch; a host
   };
   // Packets of the network that were lost on a part, by a fault, while it was relied on.
   struct Harm {
@@ -151,6 +190,8 @@ class Operations final : public port::Actuator {
   Status act(const port::Action& action) override;
   Result<port::Service> state(std::string_view entity) override;
   Result<port::Check> check(std::string_view entity) override;
+  Result<port::Check> check_flows(std::string_view entity,
+                                  std::span<const port::Flow> flows) override;
 
   // How actuators behave from now on.
   void set_actuators(const OperationsSettings::ActuatorFaults& faults) {
@@ -164,6 +205,20 @@ class Operations final : public port::Actuator {
   // Parts that are out of service, or are going to be: a late drain counts from its acceptance.
   std::vector<model::Entity> drained() const;
   std::vector<model::Entity> broken() const;  // parts with a fault
+  // Of links that are not as they should be. Drained ones suffer as others do.
+  std::map<model::LinkId, Trouble> troubles() const;
+  std::vector<BlackHole> black_holes() const;
+  // As routing sees it: what has no carrier or no session is down, what is drained is draining.
+  model::State routing() const;
+  // Of hosts that send and answer nothing.
+  bool is_silent(model::NodeId host) const { return is_mute(host); }
+  bool has_carrier(model::CableId cable) const { return cables_[cable.index()].downs == 0; }
+  bool has_session(model::CableId cable) const {
+    return has_carrier(cable) && cables_[cable.index()].timed_out == 0;
+  }
+  bool is_drained(model::CableId cable) const;
+  // Advances with everything that the four above depend on.
+  std::uint64_t version() const { return version_; }
   // Cables of the network that a part is or has.
   std::vector<model::CableId> cables_of(const model::Entity& part) const;
   Timestamp now() const { return now_; }
@@ -198,8 +253,9 @@ class Operations final : public port::Actuator {
     std::uint64_t key = 0, failures = 0;
   };
   struct Cable {
-    std::uint32_t downs = 0;  // faults without which it had carrier
-    bool is_drained = false;  // itself or at one end
+    std::uint32_t downs = 0;      // faults without which it had carrier
+    std::uint32_t timed_out = 0;  // and a session
+    bool is_drained = false;      // itself or at one end
   };
 
   void happen(const Event& event);
@@ -207,7 +263,6 @@ class Operations final : public port::Actuator {
   void turn(std::uint32_t index);
   void plan_turn(std::uint32_t index, std::int64_t in_ns);
   void serve(const port::Action& action, const model::Entity& entity);
-  bool is_drained(model::CableId cable) const;
   bool is_in_use(model::CableId cable) const;
   enum class Visible : std::uint8_t { hidden, seen };
   void serve_late(const port::Action& action, const model::Entity& entity, Visible visible,
@@ -217,6 +272,7 @@ class Operations final : public port::Actuator {
   void come_again(std::uint32_t index);
   bool is_touched(const Fault& fault, const model::Entity& part) const;
   double loss_now(const Fault& fault) const;
+  double loss_over(const Fault& fault, model::LinkId link) const;
   double loss_of_check(model::CableId cable) const;
   void weigh(std::uint32_t index);
   void weigh_all();
@@ -231,6 +287,11 @@ class Operations final : public port::Actuator {
   void tell_end(Fault& fault, std::uint32_t index);
   std::int64_t poll_ports(std::uint32_t index);
   std::int64_t tell_grey(const Fault& fault, std::uint32_t index);
+  std::int64_t tell_dead_link(Fault& fault, std::uint32_t index);
+  std::int64_t tell_lossy(const Fault& fault, std::uint32_t index);
+  std::int64_t tell_daemon(Fault& fault, std::uint32_t index);
+  void sessions_off(Fault& fault);
+  void sessions_on(Fault& fault, std::uint32_t index);
   std::int64_t tell_optic(const Fault& fault, std::uint32_t index);
   std::int64_t tell_flap(Fault& fault, std::uint32_t index);
   std::int64_t tell_device(Fault& fault, std::uint32_t index);
@@ -264,7 +325,7 @@ class Operations final : public port::Actuator {
   Timestamp now_;
   std::map<std::pair<Timestamp, std::uint64_t>, Event> agenda_;
   std::map<std::pair<Timestamp, std::uint64_t>, std::string> said_;
-  std::uint64_t serial_ = 0;
+  std::uint64_t serial_ = 0, version_ = 0;
   std::vector<Fault> faults_;
   std::vector<Script> stories_;  // of each fault
   std::vector<Start> planned_;

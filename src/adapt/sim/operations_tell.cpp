@@ -51,6 +51,7 @@ void Operations::say(std::uint32_t fault, const Word& word, std::int64_t after_n
 
 // As the service's localiser writes its verdicts.
 void Operations::say_probe(std::uint32_t fault, const Entity& part, EventKind kind, double loss) {
+  if (!settings_.tells_probes) return;
   JsonObject said = line(fault, now_.ns, {Source::probe, part, kind, loss});
   said.add("attrs", JsonObject()
                         .add("finding", kind == EventKind::probe_host ? "dead" : "loss")
@@ -66,6 +67,7 @@ std::int64_t Operations::tell(Fault& fault, std::uint32_t index) {
       all_off(fault, index, 0);
       return pace(index, 30, 600);
     case FaultKind::grey:
+    case FaultKind::corrupt:
       return tell_grey(fault, index);
     case FaultKind::optic:
       return tell_optic(fault, index);
@@ -81,6 +83,23 @@ std::int64_t Operations::tell(Fault& fault, std::uint32_t index) {
       return tell_nic(fault, index);
     case FaultKind::host:
       return tell_host(fault, index);
+    case FaultKind::dead_link:
+      return tell_dead_link(fault, index);
+    case FaultKind::lossy_switch:
+    case FaultKind::lossy_nic:
+      return tell_lossy(fault, index);
+    case FaultKind::daemon_kill:
+    case FaultKind::daemon_stop:
+    case FaultKind::daemon_hang:
+      return tell_daemon(fault, index);
+    case FaultKind::degraded:
+    case FaultKind::delay:
+    case FaultKind::jitter:
+    case FaultKind::reorder:
+    case FaultKind::duplicate:
+    case FaultKind::blackhole:
+    case FaultKind::icmp_ratelimit:
+      return 0;  // no device says anything of it
   }
   return 0;
 }
@@ -90,6 +109,7 @@ std::int64_t Operations::tell(Fault& fault, std::uint32_t index) {
 void Operations::carrier_off(std::uint32_t fault, CableId cable, std::int64_t after_ns) {
   const bool was_in_use = is_in_use(cable);
   if (cables_[cable.index()].downs++ > 0) return;
+  ++version_;
   weigh_all();
   for (const LinkId out : {model::forward(cable), model::reverse(model::forward(cable))}) {
     const NodeId node = fabric_.from(out);
@@ -113,6 +133,7 @@ void Operations::carrier_off(std::uint32_t fault, CableId cable, std::int64_t af
 
 void Operations::carrier_on(std::uint32_t fault, CableId cable, std::int64_t after_ns) {
   if (--cables_[cable.index()].downs > 0) return;
+  ++version_;
   weigh_all();
   for (const LinkId out : {model::forward(cable), model::reverse(model::forward(cable))}) {
     const NodeId node = fabric_.from(out);
@@ -144,7 +165,22 @@ void Operations::tell_end(Fault& fault, std::uint32_t index) {
   switch (fault.kind) {
     case FaultKind::grey:
     case FaultKind::optic:
+    case FaultKind::degraded:
+    case FaultKind::corrupt:
+    case FaultKind::delay:
+    case FaultKind::jitter:
+    case FaultKind::reorder:
+    case FaultKind::duplicate:
+    case FaultKind::lossy_switch:
+    case FaultKind::lossy_nic:
+    case FaultKind::blackhole:
+    case FaultKind::icmp_ratelimit:
       return;
+    case FaultKind::dead_link:
+    case FaultKind::daemon_kill:
+    case FaultKind::daemon_stop:
+    case FaultKind::daemon_hang:
+      return sessions_on(fault, index);
     case FaultKind::flap:
       if (fault.has_no_carrier) carrier_on(index, CableId(fault.part.id), 0);
       fault.has_no_carrier = fault.is_in_burst = false;
@@ -187,16 +223,36 @@ std::int64_t Operations::poll_ports(std::uint32_t index) {
 
 std::int64_t Operations::tell_grey(const Fault& fault, std::uint32_t index) {
   const CableId cable(fault.part.id);
-  const LinkId link = model::forward(cable);
+  const LinkId link =
+      fault.way == Way::reverse ? model::reverse(model::forward(cable)) : model::forward(cable);
   if (fault.turns == 0)
     return static_cast<std::int64_t>((sight_s + sight_per_loss_s / fault.loss) * 1e9);
   if (!is_in_use(cable)) return settings_.probe_later_ns;
-  say_probe(index, entity(link), EventKind::probe_loss, fault.loss);
-  if (stories_[index].voice.uniform() < 0.2)
+  say_probe(index, fault.way == Way::both ? fault.part : entity(link), EventKind::probe_loss,
+            fault.loss);
+  if (stories_[index].voice.uniform() < (fault.kind == FaultKind::corrupt ? 1 : 0.2))
     say(index,
         {Source::gnmi, port_of(model::reverse(link)), EventKind::crc_errors, 1e3 * fault.loss},
         voice(index, 0, 1));
   return fault.turns < quick_probes ? settings_.probe_every_ns : settings_.probe_later_ns;
+}
+
+// Nothing passes and the ports do not know; their session does, after its hold time.
+std::int64_t Operations::tell_dead_link(Fault& fault, std::uint32_t index) {
+  const CableId cable(fault.part.id);
+  if (fault.turns == 0) return pace(index, 3, 4);
+  if (fault.turns == 1) {
+    if (is_in_use(cable)) say_probe(index, fault.part, EventKind::probe_loss, 1);
+    return pace(index, 3, 5);
+  }
+  const LinkId link = model::forward(cable);
+  for (const LinkId out : {link, model::reverse(link)})
+    if (fabric_.is_switch(fabric_.from(out)) && fabric_.is_switch(fabric_.to(out)) &&
+        !is_mute(fabric_.from(out)))
+      say(index, {.entity = port_of(out), .kind = EventKind::bgp_down, .reason = "hold_timer"},
+          voice(index, 0, 0.5));
+  sessions_off(fault);
+  return 0;
 }
 
 std::int64_t Operations::tell_optic(const Fault& fault, std::uint32_t index) {
@@ -229,7 +285,63 @@ std::int64_t Operations::tell_flap(Fault& fault, std::uint32_t index) {
   return pace(index, 0.3, 2);
 }
 
+// All cables of a switch or NIC lose; no port of them knows.
+std::int64_t Operations::tell_lossy(const Fault& fault, std::uint32_t index) {
+  if (fault.turns == 0)
+    return static_cast<std::int64_t>((sight_s + sight_per_loss_s / fault.loss) * 1e9);
+  if (drained_.contains(fault.part)) return settings_.probe_later_ns;
+  say_probe(index, fault.part, EventKind::probe_loss, fault.loss);
+  const NodeId host = fabric_.host_of(NodeId(fault.part.id));
+  if (fault.kind == FaultKind::lossy_nic && host.valid() && !is_mute(host))
+    say(index, {Source::agent, fault.part, EventKind::nic_errors, 1e3 * fault.loss},
+        voice(index, 0, 1));
+  return fault.turns < quick_probes ? settings_.probe_every_ns : settings_.probe_later_ns;
+}
+
 // ---- devices ----
+
+void Operations::sessions_off(Fault& fault) {
+  if (fault.has_no_session) return;
+  fault.has_no_session = true;
+  ++version_;
+  for (const CableId cable : cables_of(fault.part)) ++cables_[cable.index()].timed_out;
+}
+
+// They come back one by one.
+void Operations::sessions_on(Fault& fault, std::uint32_t index) {
+  if (!fault.has_no_session) return;
+  fault.has_no_session = false;
+  ++version_;
+  for (const CableId cable : cables_of(fault.part)) {
+    --cables_[cable.index()].timed_out;
+    const LinkId link = model::forward(cable);
+    if (!fabric_.is_switch(fabric_.from(link)) || !fabric_.is_switch(fabric_.to(link))) continue;
+    const std::int64_t up = voice(index, 1, 6);
+    for (const LinkId out : {link, model::reverse(link)})
+      if (!is_mute(fabric_.from(out)))
+        say(index, {.entity = port_of(out), .kind = EventKind::bgp_up}, up);
+  }
+}
+
+// Killed, it is missed at once; stopped, it says good-bye; hung, its neighbours wait for their
+// timers. Without graceful restart they then route around it.
+std::int64_t Operations::tell_daemon(Fault& fault, std::uint32_t index) {
+  const NodeId device(fault.part.id);
+  if (is_mute(device)) return 0;
+  if (fault.kind == FaultKind::daemon_hang && fault.turns == 0) return pace(index, 6, 9);
+  if (fault.kind == FaultKind::daemon_kill)
+    say(index, {Source::syslog, fault.part, EventKind::process_crash}, voice(index, 0.1, 1));
+  const std::string_view reason = fault.kind == FaultKind::daemon_hang ? "hold_timer" : "reset";
+  for (const LinkId own : fabric_.out(device)) {
+    const NodeId peer = fabric_.to(own);
+    if (!fabric_.is_switch(peer) || is_mute(peer)) continue;
+    say(index,
+        {.entity = port_of(model::reverse(own)), .kind = EventKind::bgp_down, .reason = reason},
+        voice(index, 0.01, 0.6));
+  }
+  sessions_off(fault);
+  return 0;
+}
 
 // Half of them die with their CPU, and others have to say so.
 std::int64_t Operations::tell_device(Fault& fault, std::uint32_t index) {

@@ -74,8 +74,16 @@ bool Twin::hits(const TupleFault& fault, std::span<const LinkId> path, const Twi
       path, [&](LinkId link) { return std::ranges::binary_search(fault.links, link); });
 }
 
+bool Twin::is_eaten(std::span<const LinkId> path) const {
+  return std::ranges::any_of(holes_, [&](const Operations::BlackHole& hole) {
+    return fabric_.host_of(fabric_.to(path.back())) == hole.victim &&
+           std::ranges::any_of(path, [&](LinkId link) { return fabric_.from(link) == hole.at; });
+  });
+}
+
 double Twin::leg_loss(std::span<const LinkId> path, const TwinFlow& flow,
                       const Window& window) const {
+  if (!holes_.empty() && is_eaten(path)) return 1;
   const double* const of_class =
       window.intensity.data() + flow.traffic_class * fabric_.link_count();
   double sum = 0;

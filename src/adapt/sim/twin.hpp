@@ -5,8 +5,10 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "adapt/sim/operations.hpp"
 #include "adapt/sim/twin_plan.hpp"
 #include "base/rng.hpp"
 #include "base/timestamp.hpp"
@@ -63,7 +65,9 @@ class Twin {
   void add(TupleFault fault) { tuple_faults_.push_back(std::move(fault)); }
   void add(const Bursts& bursts) { bursts_.push_back(bursts); }
   void set_stalls(NodeId host, const Stalls& stalls) { stalls_[host] = stalls; }
-  void kill(NodeId host) { dead_[host] = true; }
+  void kill(NodeId host) { set_dead(host, true); }
+  void set_dead(NodeId host, bool is_dead) { dead_[host] = is_dead; }
+  void set_black_holes(std::vector<Operations::BlackHole> holes) { holes_ = std::move(holes); }
   bool is_dead(NodeId host) const { return dead_[host]; }
   const std::map<NodeId, Stalls>& stalls() const { return stalls_; }
 
@@ -78,6 +82,7 @@ class Twin {
   void begin(Window& window);
   void probe(const TwinPlan& plan, const TwinFlow& flow, Window& window, Observation& out);
   double leg_loss(std::span<const LinkId> path, const TwinFlow& flow, const Window& window) const;
+  bool is_eaten(std::span<const LinkId> path) const;
   bool hits(const TupleFault& fault, std::span<const LinkId> path, const TwinFlow& flow) const;
   void count(const TwinPlan& plan, const Window& window, Observation& out);
 
@@ -87,6 +92,7 @@ class Twin {
   std::vector<double> intensity_;  // -log(1 - loss), by class, then link
   std::vector<TupleFault> tuple_faults_;
   std::vector<Bursts> bursts_;
+  std::vector<Operations::BlackHole> holes_;
   std::map<NodeId, Stalls> stalls_;
   Column<NodeId, bool> dead_;
 };

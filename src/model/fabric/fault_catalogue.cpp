@@ -16,8 +16,9 @@ using Effect = FaultEffect;
 using enum FaultEffect::Measure;
 using enum FaultEffect::Spread;
 
-constexpr std::uint8_t lab_and_scenario = by_scenario | by_lab;
-constexpr std::uint8_t sim = by_storm | by_rehearsal;
+constexpr std::uint8_t lab_and_world = by_lab | by_world;
+constexpr std::uint8_t lab_and_scenario = by_scenario | by_lab | by_world;
+constexpr std::uint8_t sim = by_storm | by_rehearsal | by_world;
 constexpr Effect unchanged{};
 constexpr Effect is_down{Health::down, none, node};
 constexpr Effect drains{Health::draining, none, node};
@@ -34,7 +35,7 @@ constexpr std::array<FaultEntry, fault_kind_count> catalogue{{
      "link_down bgp_down bfd_down interface_down",
      "both ends after 5-300 ms, their sessions 20-400 ms later, polls at their next turn",
      "the carrier is lost at both ends", "cable", 0.00057, hpn_link},
-    {dead_link, "dead_link", "link", by_lab, unchanged,
+    {dead_link, "dead_link", "link", lab_and_world, unchanged,
      "nothing passes either way, the carrier stays", "bgp_down bfd_down probe_loss",
      "sessions at their hold time or BFD's; probes within seconds",
      "all frames are lost, the carrier stays up", "cable", 0, ""},
@@ -72,17 +73,18 @@ constexpr std::array<FaultEntry, fault_kind_count> catalogue{{
      "rx_power prefec_ber crc_errors probe_loss",
      "light and bit errors every 10-40 s, probes from the eleventh sample on", "", "optic", 0.003,
      assumed},
-    {corrupt, "corrupt", "link", by_lab, unchanged, "one bit of a share of the frames flips",
+    {corrupt, "corrupt", "link", lab_and_world, unchanged, "one bit of a share of the frames flips",
      "crc_errors probe_loss", "counters at their next turn, probes as for loss",
      "one bit of a frame flips", "cable", 0, ""},
-    {delay, "delay", "link", by_lab, unchanged, "a fixed time more", "probe_latency",
+    {delay, "delay", "link", lab_and_world, unchanged, "a fixed time more", "probe_latency",
      "the next window of probes", "frames are delayed", "cable", 0, ""},
-    {jitter, "jitter", "link", by_lab, unchanged, "a random time more, order kept", "probe_latency",
-     "the next window of probes", "frames arrive with jitter, in order", "cable", 0, ""},
-    {reorder, "reorder", "link", by_lab, unchanged, "a share of the frames is overtaken", "", "",
-     "frames are reordered", "cable", 0, ""},
-    {duplicate, "duplicate", "link", by_lab, unchanged, "a share of the frames comes twice", "", "",
-     "frames are duplicated", "cable", 0, ""},
+    {jitter, "jitter", "link", lab_and_world, unchanged, "a random time more, order kept",
+     "probe_latency", "the next window of probes", "frames arrive with jitter, in order", "cable",
+     0, ""},
+    {reorder, "reorder", "link", lab_and_world, unchanged, "a share of the frames is overtaken", "",
+     "", "frames are reordered", "cable", 0, ""},
+    {duplicate, "duplicate", "link", lab_and_world, unchanged, "a share of the frames comes twice",
+     "", "", "frames are duplicated", "cable", 0, ""},
     {ecn_mark, "ecn_mark", "link switch", by_lab, unchanged, "ECT packets become CE", "ecn_marks",
      "counters at their next turn", "ECT packets become CE", "congestion", 0, ""},
     {switch_down, "switch_down", "switch", lab_and_scenario | sim, is_down,
@@ -128,18 +130,18 @@ constexpr std::array<FaultEntry, fault_kind_count> catalogue{{
     {control_plane, "control_plane", "switch", sim, unchanged,
      "its sessions time out, forwarding goes on", "bgp_down process_crash cpu_high",
      "neighbours after 6-9 s, the process itself at once", "", "control_plane", 0.01, assumed},
-    {daemon_kill, "daemon_kill", "switch", by_lab, unchanged, "SIGKILL of a routing daemon",
+    {daemon_kill, "daemon_kill", "switch", lab_and_world, unchanged, "SIGKILL of a routing daemon",
      "bgp_down process_crash", "bgpd: its sessions close at once", "a routing daemon crashes",
      "control_plane", 0, ""},
-    {daemon_stop, "daemon_stop", "switch", by_lab, unchanged,
+    {daemon_stop, "daemon_stop", "switch", lab_and_world, unchanged,
      "SIGTERM of a routing daemon: it notifies its neighbours", "bgp_down", "at once",
      "a routing daemon is stopped gracefully", "control_plane", 0, ""},
-    {daemon_hang, "daemon_hang", "switch", by_lab, unchanged, "SIGSTOP of a routing daemon",
+    {daemon_hang, "daemon_hang", "switch", lab_and_world, unchanged, "SIGSTOP of a routing daemon",
      "bgp_down", "at the neighbours' hold time", "a routing daemon hangs", "control_plane", 0, ""},
-    {blackhole, "blackhole", "switch", by_lab, unchanged, "a route drops what it should forward",
-     "probe_loss", "probes over that route alone", "a route drops the traffic it should forward",
-     "control_plane", 0, ""},
-    {icmp_ratelimit, "icmp_ratelimit", "switch host", by_lab, unchanged,
+    {blackhole, "blackhole", "switch", lab_and_world, unchanged,
+     "a route drops what it should forward", "probe_loss", "probes over that route alone",
+     "a route drops the traffic it should forward", "control_plane", 0, ""},
+    {icmp_ratelimit, "icmp_ratelimit", "switch host", lab_and_world, unchanged,
      "traceroute is answered sparingly; no traffic suffers", "", "", "ICMP errors are rate-limited",
      "", 0, ""},
     {misconfiguration, "misconfiguration", "switch", by_storm, unchanged,
@@ -154,7 +156,7 @@ constexpr std::array<FaultEntry, fault_kind_count> catalogue{{
     {nic_lossy,
      "nic_lossy",
      "nic",
-     by_scenario,
+     by_scenario | by_world,
      {Health::up, loss, cables},
      "a share of the packets of its cables is lost",
      "nic_errors probe_loss",

@@ -63,6 +63,7 @@ enum Maker : std::uint8_t {
   by_lab = 2,
   by_storm = 4,
   by_rehearsal = 8,
+  by_world = 16,  // the simulated network of `weft serve --world`
 };
 
 // What a fault does to the fabric's State.

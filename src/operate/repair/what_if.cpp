@@ -119,13 +119,27 @@ Result<WhatIf::Run> WhatIf::simulate(const model::State& state) const {
   Progress silent("what if", 1, Progress::Show::never);
   const auto result =
       engine::fluid::run_jobs(jobs, graphs, router, changes, setup_.fluid.options, silent);
-  Run out;
+  Run out{.link_bytes = result.link_bytes, .makespan_s = result.makespan_s};
   const auto add = [&](const std::string& name, const auto& job) {
     out.names.push_back(name);
     out.seconds.push_back(job.finished && !job.iteration_s.empty() ? job.iteration_s.front() : 0);
   };
   for (std::size_t i = 0; i < jobs.size(); ++i) add(jobs[i].name, result.jobs[i]);
   for (std::size_t i = 0; i < graphs.size(); ++i) add(graphs[i].name, result.graphs[i]);
+  return out;
+}
+
+Result<std::vector<double>> WhatIf::loads(const model::State& state) const {
+  const Fabric& fabric = setup_.fabric;
+  std::vector<double> out(fabric.link_count(), 0.0);
+  if (rank_count() == 0 || rank_count() > options_.ranks_max) return out;
+  WEFT_TRY(const Run run, simulate(state));
+  if (run.makespan_s <= 0) return out;
+  for (const LinkId link : fabric.links()) {
+    if (link.index() >= run.link_bytes.size()) break;
+    const double could = fabric.rate(link).bytes_per_s() * run.makespan_s;
+    if (could > 0) out[link.index()] = std::min(1.0, run.link_bytes[link.index()] / could);
+  }
   return out;
 }
 

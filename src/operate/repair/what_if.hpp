@@ -58,11 +58,18 @@ class WhatIf {
   // Cost: two runs; less than a second for labs, and for a zone of 252 racks under 18 spines.
   Result<Impact> predict(std::span<const Entity> out, std::span<const Entity> drain) const;
 
+  // How busy the jobs keep each link in that state: bytes that cross it in one step or collective
+  // of all jobs, by what it could carry meanwhile at its nominal rate; by LinkId, 0 to 1. Zeros
+  // where there are more ranks than `ranks_max`, or no jobs. Fails and costs as one run.
+  Result<std::vector<double>> loads(const model::State& state) const;
+
  private:
   // Seconds by job; 0 where it never ends.
   struct Run {
     std::vector<std::string> names;
     std::vector<double> seconds;
+    std::vector<double> link_bytes;  // by LinkId
+    double makespan_s = 0;
   };
   Result<Run> simulate(const model::State& state) const;
   Result<Run> bound(const model::State& state) const;

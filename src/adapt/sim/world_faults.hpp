@@ -1,0 +1,29 @@
+// The `faults:` of a scenario as a simulated network has them.
+#pragma once
+
+#include <vector>
+
+#include "adapt/sim/operations.hpp"
+#include "base/config.hpp"
+
+namespace weft::adapt::sim {
+
+struct TimedFault {
+  Timestamp at;
+  Operations::Start start;
+};
+
+// Reads a list of maps:
+//   kind    of the catalogue, made by `world` (weft faults)
+//   link, switch, nic, host or card: names, as the kind says; a cable "a--b", or of kinds that have
+//           directions one, "a->b"; a card "ctsw:0/card:1"
+//   at      since the start (0); until  its end by itself (never: people end it)
+//   loss    of *_lossy and corrupt: share of packets
+//   factor  of link_degraded: share of the rate that is left
+//   delay   of delay and jitter
+//   to      of blackhole: the host that is not reached
+// Fails: every error found, with its position. A null section is no fault. Cost: O(names).
+Result<std::vector<TimedFault>> read_world_faults(const model::Fabric& fabric,
+                                                  const Config& section, Timestamp start);
+
+}  // namespace weft::adapt::sim
