@@ -55,6 +55,8 @@ namespace {
 
 struct ServeArgs {
   std::string fabric, config;
+  std::string section;  // the key of the configuration file that holds it; "": the whole file
+  bool is_check = false;
   std::string store = "weft.db";  // a file, or postgres://... or "host=... dbname=..."
   std::string listen = "127.0.0.1:8630";
   std::vector<std::string> syslog;  // udp://, tcp:// and tls:// addresses
@@ -128,10 +130,17 @@ Result<triage::LearnedRelations> load_relations(const Config& path, const triage
   return triage::LearnedRelations::read(config, rules);
 }
 
-Result<ServeConfig> read_config(const std::string& path) {
+Result<ServeConfig> read_config(const std::string& path, const std::string& key) {
   Config config = Config::map();
   if (!path.empty()) {
     WEFT_TRY(config, load_yaml(path));
+  }
+  if (!key.empty()) {
+    const Config* part = config.find(key);
+    if (part == nullptr)
+      return fail(Errc::unknown, {path, 0, 0}, fmt::format("there is no section {}", quote(key)),
+                  "add it, or remove --section");
+    config = Config(*part);
   }
   ServeConfig out;
   Errors errors;
@@ -189,13 +198,18 @@ class Server {
  public:
   Server(const Common& common, const ServeArgs& args) : common_(common), args_(args) {}
 
+  // Reads every file, and neither opens the store nor listens.
+  Status load() {
+    WEFT_TRY(config_, read_config(args_.config, args_.section));
+    WEFT_TRY_STATUS(load_scenario());
+    fabric_ = &setup_->fabric;
+    return load_names();
+  }
+
   Status run() {
     WEFT_TRY(live::Signals signals, live::Signals::open(live::Signals::Hangup::is_kept));
     live::prefer_early_turns();  // seconds count, also on a busy machine; its threads inherit it
-    WEFT_TRY(config_, read_config(args_.config));
-    WEFT_TRY_STATUS(load_scenario());
-    fabric_ = &setup_->fabric;
-    WEFT_TRY_STATUS(load_names());
+    WEFT_TRY_STATUS(load());
     WEFT_TRY_STATUS(ask_for_jobs());
     settled_ = std::make_unique<triage::Context>(*fabric_, config_.rules, config_.relations);
     provisional_ = std::make_unique<triage::Context>(
@@ -566,7 +580,8 @@ class Server {
 };
 
 int serve_command(const Common& common, const ServeArgs& args) {
-  const Status status = Server(common, args).run();
+  Server server(common, args);
+  const Status status = args.is_check ? server.load() : server.run();
   return status ? done : report(status.error());
 }
 
@@ -581,6 +596,9 @@ void add_serve(Commands& commands) {
       "--config", args.config,
       "YAML: rules, relations, policy, objectives, provisional, localise, keep, actuator, "
       "snapshots, notify, alerts, jobs");
+  command.add_option("--section", args.section,
+                     "Key of --config under which these stand, e.g. operate of a site file");
+  command.add_flag("--check", args.is_check, "Only read the files and report errors in them");
   command.add_option("--store", args.store, "SQLite file, or postgresql://...")
       ->capture_default_str();
   command.add_option("--listen", args.listen, "HOST:PORT or unix:PATH of the API")
