@@ -252,10 +252,19 @@ Status run(const Common& common, Loaded& loaded, const model::Fabric& fabric, co
   return app::run_site(site, fabric, options, signals);
 }
 
-// A lab's addresses are those of the lab.
-Status find_addresses(Site& site) {
-  if (site.lab.empty() || !site.probes || !site.probes->addresses.empty()) return {};
+// A lab's addresses and the names of its interfaces are those of the lab.
+Status take_lab_names(Site& site) {
+  if (site.lab.empty()) return {};
   WEFT_TRY(const adapt::lab::Lab lab, adapt::lab::open_lab(site.lab));
+  if (site.inventory.empty()) {
+    const std::string file = site.state + "/names.csv";
+    WEFT_TRY_STATUS(write_file(file, adapt::lab::inventory_csv(lab.fabric, lab.plan)));
+    for (app::SiteFeed& feed : site.feeds) {
+      feed.arguments.emplace_back(feed.sends ? "--inventory" : "--addresses");
+      feed.arguments.push_back(file);
+    }
+  }
+  if (!site.probes || !site.probes->addresses.empty()) return {};
   std::string csv = "node,address\n";
   for (const adapt::lab::LabCable& cable : lab.plan.cables)
     for (const adapt::lab::CableEnd& end : cable.ends)
@@ -276,7 +285,7 @@ int start(const Common& common, Loaded& loaded, const UpArgs& args) {
                    "nothing was started",
                    {}});
   if (args.checks) return done;
-  if (const Status found = find_addresses(loaded.site); !found) return report(found.error());
+  if (const Status found = take_lab_names(loaded.site); !found) return report(found.error());
   const auto lock = app::lock_site(loaded.site.state);
   if (!lock) return report(lock.error());
   if (!lock->valid()) return show(common, loaded);

@@ -34,34 +34,6 @@ std::string host_form(std::string_view name) {
   return out;
 }
 
-// The links of each flow that was swept to its end, by its ends and source port.
-std::map<std::string, std::string> routes_of(const std::string& sweeps) {
-  std::map<std::string, std::string> out;
-  for (const std::string_view line : split(sweeps, '\n')) {
-    if (line.empty()) continue;
-    const auto row = JsonLine::parse(line, {"a sweep", 0, 0});
-    if (!row) continue;
-    const JsonNode node = row->node(), links = node.member("forward");
-    std::string route;
-    for (std::size_t i = 0; i < links.size(); ++i) route += links.item(i).text().value_or("") + " ";
-    if (!route.empty())
-      out[fmt::format("{} {} {}", node.member("src").text().value_or(""),
-                      node.member("dst").text().value_or(""),
-                      node.member("sport").whole().value_or(0))] = std::move(route);
-  }
-  return out;
-}
-
-// Whether a flow takes another route, or one was found for a flow that had none. Flows that only
-// the earlier sweep knows were lost to it, which the probers measure better.
-bool has_changed(const std::map<std::string, std::string>& before,
-                 const std::map<std::string, std::string>& now) {
-  return std::ranges::any_of(now, [&](const auto& flow) {
-    const auto at = before.find(flow.first);
-    return at == before.end() || at->second != flow.second;
-  });
-}
-
 }  // namespace
 
 Result<NodeAddresses> read_addresses(const model::Fabric& fabric, const std::string& path) {
@@ -176,6 +148,14 @@ ProcessSpec ProbePlan::once(std::string name, std::vector<std::string> argv) con
           .patience_ns = once_ns};
 }
 
+// A sweep learns the paths of the source ports that the plan will use, while probers still hold
+// those of the last plan: the two halves of the range take turns.
+std::string ProbePlan::ports() const {
+  const std::int64_t count = (probes_.port_last - probes_.port_first + 1) / 2;
+  const std::int64_t first = probes_.port_first + (state_.made % 2 == 0 ? 0 : count);
+  return fmt::format("{}-{}", first, first + count - 1);
+}
+
 void ProbePlan::start_responders() {
   if (!probes_.responders) return;
   for (const NodeId host : hosts_) {
@@ -232,7 +212,7 @@ void ProbePlan::queue_sweeps() {
                                        "--fabric",  there(site_.fabric),
                                        "--from",    std::string(fabric_.name(nic)),
                                        "--bind",    addresses_[nic],
-                                       "--ports",   probes_.ports,
+                                       "--ports",   ports(),
                                        "--count",   std::string(sweep_rounds),
                                        "--rate",    fmt::format("{:g}", probes_.sweep_rate),
                                        "--ttl-max", fmt::format("{}", probes_.ttl_max)};
@@ -291,14 +271,8 @@ void ProbePlan::advance() {
       begin(*std::exchange(now_, std::nullopt));
       return;
     case Phase::sweeping:
-      if (auto routes = routes_of(paths_);
-          state_.made == 0 || now_->down != planned_down_ || has_changed(planned_, routes)) {
-        planned_ = std::move(routes);
-        phase_ = Phase::planning;
-        return plan();
-      }
-      ++state_.kept;
-      return finish("");
+      phase_ = Phase::planning;
+      return plan();
     case Phase::planning: {
       const std::string file = site_.state + "/plan.jsonl";
       if (const Status written = write_file(file, plan_); !written)
@@ -319,7 +293,7 @@ void ProbePlan::plan() {
       program_,   "probe",        "plan",        "--json",
       "--fabric", site_.fabric,   "--crossings", fmt::format("{}", probes_.crossings),
       "--window", probes_.window, "--flows",     fmt::format("{}", probes_.flows),
-      "--ports",  probes_.ports};
+      "--ports",  ports()};
   if (!now_->down.empty()) {
     argv.emplace_back("--down");
     argv.push_back(fmt::format("{}", fmt::join(now_->down, ",")));
@@ -369,7 +343,6 @@ void ProbePlan::start_probers(const std::string& lines) {
                        .output = ProcessSpec::Output::lines,
                        .feed = "evidence"});
   }
-  planned_down_ = now_->down;
   ++state_.made;
   state_.at = clock_.wall();
   state_.took_s = static_cast<double>(clock_.now() - now_->since) / ns_per_s;

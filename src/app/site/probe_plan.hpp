@@ -35,10 +35,10 @@ std::vector<model::NodeId> sweep_targets(const model::Fabric& fabric,
 class ProbePlan {
  public:
   struct State {
-    std::uint64_t made = 0, kept = 0;  // new plans so far; renewals that found no other route
-    std::size_t flows = 0;             // of the last one
-    Timestamp at;                      // when its probers were started
-    double took_s = 0;                 // from the reason to the start of the last prober
+    std::uint64_t made = 0;  // plans so far
+    std::size_t flows = 0;   // of the last one
+    Timestamp at;            // when its probers were started
+    double took_s = 0;       // from the reason to the start of the last prober
     std::string reason, problem;
     bool is_busy = false;
   };
@@ -69,6 +69,7 @@ class ProbePlan {
   };
   std::vector<std::string> at(model::NodeId host, std::vector<std::string> arguments) const;
   std::vector<std::string> copy_of(model::NodeId host, const std::string& file) const;
+  std::string ports() const;                         // of the plan that is being made
   std::string there(const std::string& file) const;  // its path on a host
   void begin(Renewal renewal);
   void queue_copies(const std::vector<std::string>& files);
@@ -92,11 +93,9 @@ class ProbePlan {
   std::optional<Renewal> now_, next_;
   std::deque<ProcessSpec> queue_;
   std::size_t running_ = 0;
-  std::uint64_t generation_ = 0;                // of the processes that are under way
-  std::vector<std::string> down_;               // of the last renewal
-  std::vector<std::string> planned_down_;       // of the plan that probers have
-  std::map<std::string, std::string> planned_;  // its routes, as routes_of() has them
-  std::string paths_, plan_;                    // JSON lines
+  std::uint64_t generation_ = 0;   // of the processes that are under way
+  std::vector<std::string> down_;  // of the last renewal
+  std::string paths_, plan_;       // JSON lines
   port::Instant made_at_;
   State state_;
 };

@@ -12,6 +12,7 @@
 #include "adapt/live/command_template.hpp"
 #include "adapt/live/http_client.hpp"
 #include "base/text.hpp"
+#include "observe/probe/targets.hpp"
 
 namespace weft::app {
 namespace {
@@ -262,7 +263,7 @@ class SiteReader {
     p.program = reader.text("program", p.at.empty() ? "" : "/usr/bin/weft");
     p.folder = reader.text("folder", "/var/lib/weft-probe");
     p.paths = static_cast<SiteProbes::Paths>(reader.choice("paths", paths, 0));
-    p.ports = reader.text("ports", "49152-49167");
+    read_ports(reader, p);
     p.window = without_blanks(reader.text("window", "1 s"));
     p.timeout = without_blanks(reader.text("timeout", "100 ms"));
     p.late = without_blanks(reader.text("late", "400 ms"));
@@ -282,6 +283,17 @@ class SiteReader {
     if (!p.copy.empty() && p.at.empty())
       reader.error(Errc::value, reader.where("copy"), "copy needs at: how programs are run there");
     reader.finish();
+  }
+
+  static void read_ports(Reader& reader, SiteProbes& out) {
+    const std::string text = reader.text("ports", "49152-49183");
+    const auto ports = observe::probe::parse_ports({text, reader.where("ports")});
+    if (!ports) return reader.error(ports.error());
+    out.port_first = ports->first;
+    out.port_last = ports->last;
+    if (ports->count() < 2)
+      reader.error(Errc::value, reader.where("ports"), "probes need at least two source ports",
+                   "plans use the halves of the range in turn");
   }
 
   const Config& config_;

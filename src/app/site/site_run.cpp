@@ -212,7 +212,6 @@ class SiteRun {
       const ProbePlan::State& plan = plan_->state();
       out.add("plan", JsonObject()
                           .add("made", plan.made)
-                          .add("kept", plan.kept)
                           .add("flows", plan.flows)
                           .add("at", plan.at)
                           .add("took_s", plan.took_s, decimals(3))
