@@ -25,6 +25,7 @@
 #include "adapt/live/signals.hpp"
 #include "adapt/live/syslog_listener.hpp"
 #include "adapt/live/system_clock.hpp"
+#include "adapt/live/tickets.hpp"
 #include "adapt/live/webhook.hpp"
 #include "base/file.hpp"
 #include "base/json_line.hpp"
@@ -89,6 +90,7 @@ struct ServeConfig {
   std::optional<live::JobFeedSettings> jobs;
   std::vector<live::WebhookSettings> webhooks;
   std::vector<live::AlertmanagerSettings> alertmanagers;
+  std::vector<live::TicketSettings> tickets;
   telemetry::AlertMapping alerts = telemetry::AlertMapping::built_in();
 };
 
@@ -100,7 +102,7 @@ void take(T& out, Result<T> result, Errors& errors) {
     errors.push_back(std::move(result).error());
 }
 
-// notify: a list of {webhook: {...}} and {alertmanager: {...}}.
+// notify: a list of {webhook: {...}}, {alertmanager: {...}} and {tickets: {...}}.
 void read_notify(const Config& config, ServeConfig& out, Errors& errors) {
   for (const Config& item : config.items) {
     Reader reader(item, "notify", errors);
@@ -113,6 +115,11 @@ void read_notify(const Config& config, ServeConfig& out, Errors& errors) {
       live::AlertmanagerSettings settings;
       take(settings, live::read_alertmanager_settings(*alertmanager), errors);
       out.alertmanagers.push_back(std::move(settings));
+    }
+    if (const Config* tickets = reader.child("tickets")) {
+      live::TicketSettings settings;
+      take(settings, live::read_ticket_settings(*tickets), errors);
+      out.tickets.push_back(std::move(settings));
     }
     reader.finish();
   }
@@ -379,6 +386,8 @@ class Server {
           std::make_unique<live::WebhookNotifier>(settings, std::make_shared<live::SystemClock>()));
     for (const auto& settings : config_.alertmanagers)
       notifiers_.push_back(std::make_unique<live::AlertmanagerNotifier>(settings));
+    for (const auto& settings : config_.tickets)
+      notifiers_.push_back(std::make_unique<live::TicketNotifier>(settings));
     for (const auto& notifier : notifiers_) out.notifiers.push_back(notifier.get());
     if (!args_.snapshots.empty()) {
       WEFT_TRY_STATUS(open_taker());

@@ -15,8 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 3> raising{"repair_overdue", "repair_failed",
-                                                  "repair_replace"};
+constexpr std::array<std::string_view, 2> raising{"repair_failed", "repair_replace"};
 
 bool raises(std::string_view event) { return std::ranges::find(raising, event) != raising.end(); }
 

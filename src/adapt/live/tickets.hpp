@@ -55,7 +55,7 @@ using TicketAnswer = HttpAnswer;
 
 // One ticket for a case: it is looked up by the case's id before it is made, so that neither a
 // restart nor a second service makes another. Notices become comments; a change of the cause
-// changes the title; repair_overdue, repair_failed and repair_replace raise the priority;
+// changes the title; repair_failed and repair_replace raise the priority;
 // case_closed closes it.
 class TicketNotifier : public port::Notifier {
  public:

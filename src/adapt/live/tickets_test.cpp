@@ -5,6 +5,7 @@
 #include <httplib.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -12,6 +13,7 @@
 
 #include "base/file.hpp"
 #include "base/test_folder.hpp"
+#include "base/text.hpp"
 
 namespace weft::adapt::live {
 namespace {
@@ -60,7 +62,7 @@ class Tracker {
     server_.Get(".*", handle).Post(".*", handle).Put(".*", handle).Patch(".*", handle);
     port_ = server_.bind_to_any_port("127.0.0.1");
     thread_ = std::jthread([this] { server_.listen_after_bind(); });
-    server_.wait_until_ready();
+    while (!server_.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     REQUIRE(write_file(folder_.file("token"), "s3cret\n"));
     REQUIRE(::chmod(folder_.file("token").c_str(), 0600) == 0);
   }
@@ -103,6 +105,12 @@ class Tracker {
     return 0;
   }
 
+  // "17" of "17/comments"; 0 where there is none.
+  static int number_in(std::string_view text) {
+    const auto number = parse_count({text.substr(0, text.find('/')), {}});
+    return number ? static_cast<int>(*number) : 0;
+  }
+
   // docs.github.com/en/rest/issues: list, create, update an issue; comments; labels.
   void github(const httplib::Request& request, const json& body, httplib::Response& response) {
     const std::string base = "/repos/o/n/issues", &path = request.path;
@@ -120,7 +128,7 @@ class Tracker {
       issue.labels = body.value("labels", std::vector<std::string>());
       return reply(response, 201, {{"number", last_}});
     }
-    const int number = std::atoi(path.substr(base.size() + 1).c_str());
+    const int number = number_in(path.substr(base.size() + 1));
     if (!issues.contains(number)) return;
     Issue& issue = issues[number];
     if (request.method == "POST" && path.ends_with("/comments")) {
@@ -163,7 +171,7 @@ class Tracker {
     }
     const std::string before = issue_path + "/NET-";
     if (!path.starts_with(before)) return;
-    const int number = std::atoi(path.substr(before.size()).c_str());
+    const int number = number_in(path.substr(before.size()));
     if (!issues.contains(number)) return;
     Issue& issue = issues[number];
     if (request.method == "POST" && path.ends_with("/comment")) {
@@ -202,7 +210,7 @@ class Tracker {
       return reply(response, 201, {{"result", {{"sys_id", fmt::format("s{}", last_)}}}});
     }
     if (request.method != "PATCH" || !path.starts_with(base + "/s")) return;
-    Issue& issue = issues[std::atoi(path.substr(base.size() + 2).c_str())];
+    Issue& issue = issues[number_in(path.substr(base.size() + 2))];
     issue.title = body.value("short_description", issue.title);
     issue.priority = body.value("urgency", issue.priority);
     if (body.contains("work_notes")) issue.comments.push_back(body["work_notes"]);
@@ -248,7 +256,7 @@ TEST_CASE("a case is one ticket: made once, commented, raised, renamed, closed")
 
     // A restart, or another instance: the ticket is found again.
     TicketNotifier notifier(tracker.settings());
-    CHECK(notifier.notify(notice("C/3", "repair_overdue")).has_value());
+    CHECK(notifier.notify(notice("C/3", "repair_failed")).has_value());
     CHECK(issue.priority == (system == TicketSystem::github ? "urgent"
                              : system == TicketSystem::jira ? "Highest"
                                                             : "1"));

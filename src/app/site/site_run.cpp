@@ -234,23 +234,25 @@ class SiteRun {
     if (!written) options_.log("site", written.error().text());
   }
 
-  // Whatever makes lines ends first, then what is left is sent, then the service ends.
+  // Of the order of stopping: what makes lines, what answers probes, the service.
+  static int stage_of(const std::string& name) {
+    return name == "service" ? 2 : name.starts_with("respond ") ? 1 : 0;
+  }
+
+  // Before the service ends, all lines that are left are sent.
   void stop() {
     options_.log("site", "stopping");
     if (plan_) plan_->stop();
-    for (const bool is_service : {false, true}) {
+    for (const int stage : {0, 1, 2}) {
+      const auto is_left = [&](const ProcessState& one) { return stage_of(one.name) <= stage; };
       for (const ProcessState& one : supervisor_.states())
-        if (is_service || one.name != "service") supervisor_.stop(one.name);
+        if (is_left(one)) supervisor_.stop(one.name);
       const port::Instant end = clock_.now() + stop_ns;
-      const auto is_done = [&] {
-        const auto left = supervisor_.states();
-        return left.empty() || (!is_service && left.size() == 1);
-      };
-      while (!is_done() && clock_.now() < end) {
+      while (std::ranges::any_of(supervisor_.states(), is_left) && clock_.now() < end) {
         supervisor_.step();
         supervisor_.wait(turn_ns / 2, -1);
       }
-      if (is_service) break;
+      if (stage != 1) continue;
       for (auto& [feed, uplink] : uplinks_)
         if (!uplink.flush(farewell))
           options_.log("site", fmt::format("lines of {} stay in {}/spool-{} until the next start",
