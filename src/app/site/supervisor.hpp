@@ -71,7 +71,6 @@ class Supervisor {
   // Until something happens, at most so long; also when `fd` is readable.
   void wait(std::int64_t most_ns, int fd) const;
 
-  bool has(const std::string& name) const { return processes_.contains(name); }
   std::vector<ProcessState> states() const;  // of those that are kept, by name
 
  private:
