@@ -92,11 +92,13 @@ int probe_plan_command(const Common& common, const ProbeArgs& args) {
     return report({Errc::value, {}, "a window must be 1 s or longer, and a port above 0", "", {}});
   auto router = route::Router::create(setup->fabric, setup->routing, scenario.seed);
   if (!router) return report(router.error());
-  const model::State healthy;
-  const model::State& state = setup->changes.empty() ? healthy : setup->changes.front().state;
+  const auto state =
+      read_down(setup->fabric, args.down, "--down",
+                setup->changes.empty() ? model::State() : setup->changes.front().state);
+  if (!state) return report(state.error());
   const auto plan = args.learned.empty()
-                        ? probe::make_plan(*router, state, options)
-                        : plan_learned(args.learned, setup->fabric, state, options);
+                        ? probe::make_plan(*router, *state, options)
+                        : plan_learned(args.learned, setup->fabric, *state, options);
   if (!plan) return report(plan.error());
   return print(common, setup->fabric, *plan, options,
                args.learned.empty() ? "replaying the hash" : "the learned paths");

@@ -25,6 +25,7 @@
 #include "adapt/live/signals.hpp"
 #include "adapt/live/syslog_listener.hpp"
 #include "adapt/live/system_clock.hpp"
+#include "adapt/live/tickets.hpp"
 #include "adapt/live/webhook.hpp"
 #include "app/rehearse/outcomes.hpp"
 #include "base/file.hpp"
@@ -57,6 +58,8 @@ namespace {
 
 struct ServeArgs {
   std::string fabric, config;
+  std::string section;  // the key of the configuration file that holds it; "": the whole file
+  bool is_check = false;
   std::string store = "weft.db";  // a file, or postgres://... or "host=... dbname=..."
   std::string listen = "127.0.0.1:8630";
   std::vector<std::string> syslog;  // udp://, tcp:// and tls:// addresses
@@ -92,6 +95,7 @@ struct ServeConfig {
   std::optional<live::JobFeedSettings> jobs;
   std::vector<live::WebhookSettings> webhooks;
   std::vector<live::AlertmanagerSettings> alertmanagers;
+  std::vector<live::TicketSettings> tickets;
   telemetry::AlertMapping alerts = telemetry::AlertMapping::built_in();
   app::RehearseModel world;  // its people and actuators
 };
@@ -104,7 +108,7 @@ void take(T& out, Result<T> result, Errors& errors) {
     errors.push_back(std::move(result).error());
 }
 
-// notify: a list of {webhook: {...}} and {alertmanager: {...}}.
+// notify: a list of {webhook: {...}}, {alertmanager: {...}} and {tickets: {...}}.
 void read_notify(const Config& config, ServeConfig& out, Errors& errors) {
   for (const Config& item : config.items) {
     Reader reader(item, "notify", errors);
@@ -117,6 +121,11 @@ void read_notify(const Config& config, ServeConfig& out, Errors& errors) {
       live::AlertmanagerSettings settings;
       take(settings, live::read_alertmanager_settings(*alertmanager), errors);
       out.alertmanagers.push_back(std::move(settings));
+    }
+    if (const Config* tickets = reader.child("tickets")) {
+      live::TicketSettings settings;
+      take(settings, live::read_ticket_settings(*tickets), errors);
+      out.tickets.push_back(std::move(settings));
     }
     reader.finish();
   }
@@ -134,10 +143,17 @@ Result<triage::LearnedRelations> load_relations(const Config& path, const triage
   return triage::LearnedRelations::read(config, rules);
 }
 
-Result<ServeConfig> read_config(const std::string& path) {
+Result<ServeConfig> read_config(const std::string& path, const std::string& key) {
   Config config = Config::map();
   if (!path.empty()) {
     WEFT_TRY(config, load_yaml(path));
+  }
+  if (!key.empty()) {
+    const Config* part = config.find(key);
+    if (part == nullptr)
+      return fail(Errc::unknown, {path, 0, 0}, fmt::format("there is no section {}", quote(key)),
+                  "add it, or remove --section");
+    config = Config(*part);
   }
   ServeConfig out;
   Errors errors;
@@ -196,13 +212,18 @@ class Server {
  public:
   Server(const Common& common, const ServeArgs& args) : common_(common), args_(args) {}
 
+  // Reads every file, and neither opens the store nor listens.
+  Status load() {
+    WEFT_TRY(config_, read_config(args_.config, args_.section));
+    WEFT_TRY_STATUS(load_scenario());
+    fabric_ = &setup_->fabric;
+    return load_names();
+  }
+
   Status run() {
     WEFT_TRY(live::Signals signals, live::Signals::open(live::Signals::Hangup::is_kept));
     live::prefer_early_turns();  // seconds count, also on a busy machine; its threads inherit it
-    WEFT_TRY(config_, read_config(args_.config));
-    WEFT_TRY_STATUS(load_scenario());
-    fabric_ = &setup_->fabric;
-    WEFT_TRY_STATUS(load_names());
+    WEFT_TRY_STATUS(load());
     WEFT_TRY_STATUS(ask_for_jobs());
     settled_ = std::make_unique<triage::Context>(*fabric_, config_.rules, config_.relations);
     provisional_ = std::make_unique<triage::Context>(
@@ -421,6 +442,8 @@ class Server {
           std::make_unique<live::WebhookNotifier>(settings, std::make_shared<live::SystemClock>()));
     for (const auto& settings : config_.alertmanagers)
       notifiers_.push_back(std::make_unique<live::AlertmanagerNotifier>(settings));
+    for (const auto& settings : config_.tickets)
+      notifiers_.push_back(std::make_unique<live::TicketNotifier>(settings));
     for (const auto& notifier : notifiers_) out.notifiers.push_back(notifier.get());
     if (!args_.snapshots.empty()) {
       WEFT_TRY_STATUS(open_taker());
@@ -627,7 +650,8 @@ class Server {
 };
 
 int serve_command(const Common& common, const ServeArgs& args) {
-  const Status status = Server(common, args).run();
+  Server server(common, args);
+  const Status status = args.is_check ? server.load() : server.run();
   return status ? done : report(status.error());
 }
 
@@ -650,6 +674,9 @@ void add_serve(Commands& commands) {
       "--config", args.config,
       "YAML: rules, relations, policy, objectives, provisional, localise, keep, actuator, "
       "snapshots, notify, alerts, jobs");
+  command.add_option("--section", args.section,
+                     "Key of --config under which these stand, e.g. operate of a site file");
+  command.add_flag("--check", args.is_check, "Only read the files and report errors in them");
   command.add_option("--store", args.store, "SQLite file, or postgresql://...")
       ->capture_default_str();
   command.add_option("--listen", args.listen, "HOST:PORT or unix:PATH of the API")

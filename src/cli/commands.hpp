@@ -97,6 +97,7 @@ void add_te(Commands& commands);
 void add_trace(Commands& commands);
 void add_traps(Commands& commands);
 void add_triage(Commands& commands);
+void add_up(Commands& commands);
 void add_validate(Commands& commands);
 void add_advise(Commands& commands);
 void add_regions(Commands& commands);

@@ -83,6 +83,10 @@ constexpr std::array<CommandHelp, 47> command_help{{
     {"validate", monitor, "weft validate plan --fabric zone.yaml --out plan.csv"},
     {"serve", operate,
      "weft serve --fabric zone.yaml --store /var/lib/weft/weft.db --listen 127.0.0.1:8630"},
+    {"up", operate,
+     "weft up --lab  a first site on this machine, with a fault to find\n"
+     "weft up site.yaml --check\n"
+     "weft up site.yaml"},
     {"case", operate, "weft case 79fb656b217f --from https://weft.example --token token"},
     {"triage", operate, "weft triage records.jsonl --fabric zone.yaml"},
     {"snapshot", operate, "weft snapshot show FILE"},

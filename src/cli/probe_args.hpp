@@ -26,6 +26,7 @@ struct ProbeArgs {
   // Of `weft probe plan`, which takes `fabric` and `window` too.
   bool make_plan = false;
   std::string learned;
+  std::string down;             // cables and switches out of service
   std::uint64_t crossings = 1;  // of each link in a window
   std::uint32_t flows_each = 4;
   double rate_max = 0;  // probes a second of one host; 0: no bound

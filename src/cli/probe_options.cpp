@@ -62,6 +62,8 @@ void add_probe(Commands& commands) {
   plan->add_option(
       "--learned", args.learned,
       "Lines from weft probe --sweep --json: plan with these paths instead of the hash");
+  plan->add_option("--down", args.down,
+                   "Cables a--b and switches that are out of service, separated by commas");
   plan->add_option("--port", args.target_port, "UDP port of the responders")->capture_default_str();
   plan->add_option("--ports", args.ports, "Source UDP ports to choose from")->capture_default_str();
   commands.add_common(*plan);

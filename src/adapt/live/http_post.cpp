@@ -35,18 +35,18 @@ std::optional<Milliseconds> retry_after(const httplib::Response& response) {
   return std::chrono::seconds(*seconds);
 }
 
-PostAnswer post_once(const HttpTarget& target, Milliseconds timeout, const std::string& body,
-                     const HttpHeaders& headers) {
+PostAnswer send_once(const HttpTarget& target, const std::string& method, Milliseconds timeout,
+                     const std::string& body, const HttpHeaders& headers) {
   const auto origin = parse_origin(target.origin);
   if (!origin) return {.status = 0, .text = "no client for " + target.origin};
   auto client = HttpClient::open(*origin, {.ca = target.ca_file}, timeout);
   if (!client) return {.status = 0, .text = client.error().text()};
   PostAnswer out;
   httplib::Request request;
-  request.method = "POST";
+  request.method = method;
   request.path = target.path;
   request.body = body;
-  request.headers.emplace("Content-Type", "application/json");
+  if (!body.empty()) request.headers.emplace("Content-Type", "application/json");
   for (const auto& [name, value] : headers) request.headers.emplace(name, value);
   request.content_receiver = [&](const char* data, std::size_t size, std::uint64_t, std::uint64_t) {
     out.text.append(data, std::min(size, answer_bytes_max - out.text.size()));
@@ -129,7 +129,7 @@ Status post_json(const HttpTarget& target, const RetryPolicy& retry, const std::
   PostAnswer answer{.status = 0, .text = "there was no time left to try"};
   for (std::uint32_t i = 0; i < retry.tries && left().count() > 0; ++i) {
     try {
-      answer = post_once(target, std::min(retry.timeout, left()), body, headers());
+      answer = send_once(target, "POST", std::min(retry.timeout, left()), body, headers());
     } catch (const std::exception& error) {
       answer = {.status = 0, .text = error.what()};
     }
@@ -142,6 +142,21 @@ Status post_json(const HttpTarget& target, const RetryPolicy& retry, const std::
     pause *= 2;
   }
   return fail(Errc::io, {}, fmt::format("{} did not accept it: {}", target.origin, told(answer)));
+}
+
+Result<HttpAnswer> send_json(const HttpSettings& settings, const std::string& method,
+                             const std::string& path, const std::string& body,
+                             const HttpHeaders& headers) {
+  HttpTarget target = settings.target;
+  target.path = path;
+  try {
+    PostAnswer answer = send_once(target, method, settings.retry.timeout, body, headers);
+    if (answer.status == 0)
+      return fail(Errc::io, {}, fmt::format("{} does not answer: {}", target.origin, answer.text));
+    return HttpAnswer{answer.status, std::move(answer.text)};
+  } catch (const std::exception& error) {
+    return fail(Errc::io, {}, error.what());
+  }
 }
 
 Result<std::string> read_secret(const std::string& path) {

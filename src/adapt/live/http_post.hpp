@@ -50,6 +50,16 @@ HttpSettings read_http_settings(Reader& reader);
 Status post_json(const HttpTarget& target, const RetryPolicy& retry, const std::string& body,
                  const std::function<HttpHeaders()>& headers);
 
+// Any other request, tried once within the time-out of one try; `path` stands behind the origin.
+// Answers of any status are returned. Fails: Errc::io where there was none.
+struct HttpAnswer {
+  int status = 0;
+  std::string body;
+};
+Result<HttpAnswer> send_json(const HttpSettings& settings, const std::string& method,
+                             const std::string& path, const std::string& body,
+                             const HttpHeaders& headers);
+
 // The content of a file that holds one secret, without blanks around it.
 // Fails: Errc::io; Errc::value where it is empty, has several lines, or others may read it.
 Result<std::string> read_secret(const std::string& path);
