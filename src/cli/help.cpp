@@ -21,7 +21,7 @@ constexpr const char *simulate = "Simulate", *fabrics = "Fabrics", *plan = "Plan
                      *wan = "Backbone and edge", *monitor = "Monitor", *operate = "Operate",
                      *about = "About weft";
 
-constexpr std::array<CommandHelp, 46> command_help{{
+constexpr std::array<CommandHelp, 47> command_help{{
     {"run", simulate,
      "weft run scenarios/llama3-405b.yaml --out report  the report as a page\n"
      "weft run zone.yaml --set fabric.spines=32 --json"},
@@ -63,6 +63,7 @@ constexpr std::array<CommandHelp, 46> command_help{{
     {"bulk", wan,
      "weft bulk scenarios/backbone/abilene.csv --transfers scenarios/backbone/transfers.csv"},
     {"forecast", wan, "weft forecast series.csv --horizon 96"},
+    {"autoscale", wan, "weft autoscale scenarios/autoscale.yaml --once"},
     {"scale", wan, "weft scale scenarios/forecast-requests.csv --capacity 40 --start-up \"1 h\""},
     {"probe", monitor,
      "weft probe 10.0.0.5 10.0.0.6:8620 --key probe.key --duration \"30 s\"\n"
