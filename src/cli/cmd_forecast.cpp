@@ -16,6 +16,7 @@ struct ForecastArgs {
   std::string path;
   forecast::Options options;
   double percent = 95;
+  bool keep_outages = false;
 };
 
 Status run_forecast(const Common& common, const ForecastArgs& args) {
@@ -26,6 +27,7 @@ Status run_forecast(const Common& common, const ForecastArgs& args) {
   WEFT_TRY(const forecast::Series series, forecast::read_series(text, args.path));
   forecast::Options options = args.options;
   options.level = args.percent / 100;
+  if (args.keep_outages) options.outages = forecast::Options::Outages::kept;
   WEFT_TRY(const auto result, forecast::predict(series, options, args.path));
   fmt::print("{}{}", common.json ? to_json(result) : to_table(result), common.json ? "\n" : "");
   return {};
@@ -44,6 +46,7 @@ void add_forecast(Commands& commands) {
       ->check(CLI::Range(2, 1000000));
   c.add_option("--level", args.percent, "Percent of the values that the interval is to hold")
       ->check(CLI::Range(1.0, 99.9));
+  c.add_flag("--keep-outages", args.keep_outages, "What looks like an outage is demand, too");
 }
 
 }  // namespace weft::cli

@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/te_zone.hpp"
 #include "plan/backbone/entitle.hpp"
+#include "plan/backbone/fit.hpp"
 #include "plan/backbone/te.hpp"
 
 namespace weft::cli {
@@ -17,6 +18,7 @@ namespace backbone = plan::backbone;
 
 struct TeArgs {
   std::string topology, demands, at, objective = "throughput", gap = "1", prices, write_demands;
+  std::string counters;
   std::vector<std::string> capacity;
   std::uint32_t k = 4;
   double load = 0.5, pairs = 1;
@@ -89,6 +91,21 @@ Status run_backbone_te(const Common& common, const TeArgs& args) {
   return {};
 }
 
+// Demands that explain what the counters say, on the paths of fewest links.
+Status run_fit(const Common& common, const TeArgs& args) {
+  WEFT_TRY(backbone::WanFile file, load_topology(common, args));
+  WEFT_TRY(const auto demands, load_demands(common, args, file));
+  WEFT_TRY(const std::string text, backbone::read_text(args.counters));
+  WEFT_TRY(const auto counters, backbone::read_counters(text, args.counters, file.wan));
+  const backbone::PathSet paths = backbone::find_paths(file.wan, demands, 1);
+  const backbone::CounterFit fit = backbone::fit_demands(file.wan, demands, paths, counters);
+  if (!args.write_demands.empty())
+    WEFT_TRY_STATUS(write_file(args.write_demands, backbone::write_demands(file.wan, fit.demands)));
+  fmt::print("{}", common.json ? backbone::to_json(file.wan, counters, fit)
+                               : backbone::to_table(file.wan, counters, fit, args.rows));
+  return {};
+}
+
 Status run_entitlements(const Common& common, const TeArgs& args) {
   WEFT_TRY(const backbone::WanFile file, load_topology(common, args));
   WEFT_TRY(const std::string text, backbone::read_text(args.contracts));
@@ -120,8 +137,9 @@ int te_command(const Common& common, const TeArgs& args) {
     zone.scenario = args.topology;
     return run_zone_te(common, zone);
   }
-  const Status ran =
-      args.contracts.empty() ? run_backbone_te(common, args) : run_entitlements(common, args);
+  const Status ran = !args.counters.empty()    ? run_fit(common, args)
+                     : !args.contracts.empty() ? run_entitlements(common, args)
+                                               : run_backbone_te(common, args);
   return ran ? int{done} : report(ran.error());
 }
 
@@ -178,6 +196,11 @@ void add_te(Commands& commands) {
   for (const char* other : {"--demands", "--at", "--objective", "--k", "--gap", "--load", "--pairs",
                             "--classes", "--failures", "--rows", "--prices", "--write-demands"})
     contracts->excludes(c.get_option(other));
+  auto* const counters = backbone(c.add_option(
+      "--counters", args.counters, "CSV of links' counters: which demands explain them?"));
+  for (const char* other :
+       {"--objective", "--k", "--gap", "--classes", "--failures", "--prices", "--contracts"})
+    counters->excludes(c.get_option(other));
 }
 
 }  // namespace weft::cli

@@ -59,6 +59,7 @@ class Commands {
 };
 
 void add_agent(Commands& commands);
+void add_autoscale(Commands& commands);
 void add_bulk(Commands& commands);
 void add_case(Commands& commands);
 void add_colltrace(Commands& commands);

@@ -65,6 +65,7 @@ constexpr std::array<CommandHelp, 47> command_help{{
     {"bulk", wan,
      "weft bulk scenarios/backbone/abilene.csv --transfers scenarios/backbone/transfers.csv"},
     {"forecast", wan, "weft forecast series.csv --horizon 96"},
+    {"autoscale", wan, "weft autoscale scenarios/autoscale.yaml --once"},
     {"scale", wan, "weft scale scenarios/forecast-requests.csv --capacity 40 --start-up \"1 h\""},
     {"probe", monitor,
      "weft probe 10.0.0.5 10.0.0.6:8620 --key probe.key --duration \"30 s\"\n"

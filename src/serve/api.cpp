@@ -1,88 +1,15 @@
 #include "serve/api.hpp"
 
-#include <fmt/format.h>
-
-#include <atomic>
 #include <utility>
 
-#include "serve/auth.hpp"
-#include "serve/front.hpp"
-#include "serve/http_server.hpp"
-#include "serve/listener.hpp"
-#include "serve/meters.hpp"
 #include "serve/routes.hpp"
-#include "serve/tls.hpp"
+#include "serve/web.hpp"
 
 namespace weft::serve {
-namespace {
-
-struct Secrets {
-  std::shared_ptr<const Tokens> tokens;
-  std::shared_ptr<const TlsContext> tls;
-};
-
-Result<Secrets> read_secrets(const ApiOptions& options) {
-  Secrets out;
-  if (!options.tokens.empty()) {
-    WEFT_TRY(Tokens tokens, Tokens::load(options.tokens));
-    if (!tokens.has_tokens() && options.client_ca.empty())
-      return fail(Errc::value, {options.tokens}, "names certificates only",
-                  "add tokens, or give the authority of clients' certificates");
-    out.tokens = std::make_shared<const Tokens>(std::move(tokens));
-  }
-  if (options.certificate.empty() != options.key.empty())
-    return fail(Errc::value, {}, "a certificate and its key come together", "give both or none");
-  if (options.certificate.empty() && !options.client_ca.empty())
-    return fail(Errc::value, {}, "clients' certificates need TLS", "give a certificate and key");
-  if (!options.certificate.empty()) {
-    WEFT_TRY(TlsContext tls,
-             TlsContext::load({options.certificate, options.key, options.client_ca}));
-    out.tls = std::make_shared<const TlsContext>(std::move(tls));
-  }
-  return out;
-}
-
-Status check_exposure(const ListenAddress& address, const ApiOptions& options) {
-  const bool has_guard = !options.tokens.empty() || !options.client_ca.empty();
-  if (address.is_local() || (has_guard && !options.certificate.empty())) return {};
-  return fail(Errc::infeasible, {},
-              fmt::format("{} can be reached from other machines", address.text()),
-              "give TLS (certificate, key) and tokens or the authority of clients' certificates; "
-              "or listen at 127.0.0.1, [::1] or unix:/path");
-}
-
-Front::Access access_of(const ListenAddress& address, const ApiOptions& options) {
-  if (!options.tokens.empty() || !options.client_ca.empty()) return Front::Access::guarded;
-  return address.is_file() ? Front::Access::open_file : Front::Access::open_host;
-}
-
-}  // namespace
 
 struct Api::Impl {
-  Impl(ApiOptions given, const ListenAddress& at, Service& service, port::Store& store, Bus& bus)
-      : options(std::move(given)),
-        address(at),
-        bus(bus),
-        routes(make_routes({options, service, store, bus, meters, is_stopping})),
-        front(access_of(address, options), options.limits, routes, meters) {}
-
-  void use(const Secrets& secrets) {
-    front.set_tokens(secrets.tokens);
-    server->set_tls(secrets.tls);
-  }
-
-  void log(std::string_view line) const {
-    if (options.log) options.log(line);
-  }
-
-  const ApiOptions options;
-  ListenAddress address;
   Bus& bus;
-  Meters meters;
-  std::atomic<bool> is_stopping = false;
-  const std::vector<Route> routes;
-  Front front;
-  std::unique_ptr<HttpServer> server;
+  std::unique_ptr<Web> web;
 };
 
 Api::Api(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -90,36 +17,24 @@ Api::~Api() { stop(); }
 
 Result<std::unique_ptr<Api>> Api::listen(ApiOptions options, Service& service, port::Store& store,
                                          Bus& bus) {
-  WEFT_TRY(const ListenAddress address, parse_listen_address(options.listen));
-  WEFT_TRY_STATUS(check_exposure(address, options));
-  WEFT_TRY(const Secrets secrets, read_secrets(options));
-  WEFT_TRY(Listener listener, Listener::open(address));
-  auto impl = std::make_unique<Impl>(std::move(options), listener.address(), service, store, bus);
-  WEFT_TRY(impl->server,
-           HttpServer::start({impl->options, impl->front, impl->meters, impl->is_stopping},
-                             std::move(listener)));
-  impl->use(secrets);
-  impl->log(fmt::format("listening at {}{}", impl->address.text(),
-                        secrets.tls == nullptr ? "" : " with TLS"));
-  if (access_of(address, impl->options) != Front::Access::guarded)
-    impl->log("no tokens were given: whoever can connect may do everything");
-  return std::make_unique<Api>(std::move(impl));
+  WEFT_TRY(std::unique_ptr<Web> web,
+           Web::listen(std::move(options), [&](const ApiOptions& kept, Meters& meters,
+                                               const std::atomic<bool>& is_stopping) {
+             return make_routes({kept, service, store, bus, meters, is_stopping});
+           }));
+  return std::make_unique<Api>(std::make_unique<Impl>(bus, std::move(web)));
 }
 
-std::uint16_t Api::port() const { return impl_->address.port(); }
-std::string Api::address() const { return impl_->address.text(); }
-const std::vector<Route>& Api::routes() const { return impl_->routes; }
+std::uint16_t Api::port() const { return impl_->web->port(); }
+std::string Api::address() const { return impl_->web->address(); }
+const std::vector<Route>& Api::routes() const { return impl_->web->routes(); }
 
 void Api::stop() {
-  impl_->is_stopping = true;
+  impl_->web->begin_stop();
   impl_->bus.wake();
-  impl_->server->stop();
+  impl_->web->stop();
 }
 
-Status Api::reload() {
-  WEFT_TRY(const Secrets secrets, read_secrets(impl_->options));
-  impl_->use(secrets);
-  return {};
-}
+Status Api::reload() { return impl_->web->reload(); }
 
 }  // namespace weft::serve

@@ -42,6 +42,8 @@ struct ApiOptions {
   std::string listen = "127.0.0.1:0";  // or "[::1]:0", "unix:/path"
   // Paths; "": none. Beyond this machine it takes a token and TLS, or certificates of clients.
   std::string certificate, key, client_ca, tokens;
+  // Keys (JWKS, a path) of JWT-SVIDs that are let in for this audience, with what `tokens` says.
+  std::string jwt_keys, audience;
   ApiLimits limits;
   // A body of Alertmanager's webhook as lines of records. None: 501.
   std::function<Result<std::vector<std::string>>(std::string_view body)> alertmanager;

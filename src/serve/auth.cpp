@@ -23,7 +23,7 @@ constexpr std::size_t digest_digits = 64;
 constexpr std::size_t name_bytes_max = 64;
 constexpr std::size_t entries_max = 10'000;
 constexpr std::uint64_t file_limit = 4 << 20;
-constexpr std::string_view by_certificate = "certificate";
+constexpr std::string_view by_certificate = "certificate", by_svid = "svid", of_tenant = "tenant=";
 constexpr std::array<std::string_view, role_count> role_names{"read", "ingest", "operate"};
 
 bool is_name(std::string_view text) {
@@ -81,6 +81,38 @@ Result<Tokens> Tokens::load(const std::string& path) {
   return parse(text, path);
 }
 
+Tokens::Entry Tokens::parse_entry(const std::vector<std::string_view>& words, const Where& where,
+                                  Errors& errors) const {
+  const auto wrong = [&](std::string what, std::string hint) {
+    errors.push_back({Errc::parse, where, std::move(what), std::move(hint), {}});
+  };
+  const auto roles = parse_roles(words[1], where);
+  if (!roles) errors.push_back(roles.error());
+  const bool is_certificate = words[2] == by_certificate, is_svid = words[2] == by_svid;
+  if (is_svid && !is_spiffe_id(words[0]))
+    wrong(fmt::format("{} is not a SPIFFE ID", quote(words[0])), "write spiffe://DOMAIN/PATH");
+  if (!is_svid && !is_name(words[0]))
+    wrong(fmt::format("{} is not a valid name", quote(words[0])),
+          "use up to 64 letters, digits and . _ - @");
+  if (!is_certificate && !is_svid && !is_digest(words[2]))
+    wrong("the third word is not a SHA-256", "write 64 hex digits: printf %s TOKEN | sha256sum");
+  const std::string_view tenant =
+      words.size() == 4 && words[3].starts_with(of_tenant) ? words[3].substr(of_tenant.size()) : "";
+  if (words.size() == 4 && !is_name(tenant))
+    wrong(fmt::format("{} does not name a tenant", quote(words[3])),
+          "write tenant=NAME, with up to 64 letters, digits and . _ - @");
+  Entry entry{{std::string(words[0]), roles.value_or(Roles()), std::string(tenant)},
+              is_certificate || is_svid ? "" : lower_case(words[2]),
+              is_svid};
+  const auto is_same = [&](const Entry& other) {
+    return other.digest == entry.digest && other.is_svid == entry.is_svid &&
+           (!entry.digest.empty() || other.principal.name == entry.principal.name);
+  };
+  if (std::ranges::any_of(entries_, is_same))
+    wrong("duplicate: already on an earlier line", "keep one of the two");
+  return entry;
+}
+
 Result<Tokens> Tokens::parse(std::string_view text, const std::string& file) {
   Tokens out;
   Errors errors;
@@ -91,27 +123,12 @@ Result<Tokens> Tokens::parse(std::string_view text, const std::string& file) {
   while (lines.next() && errors.size() < 100) {
     const auto words = words_of(lines.line());
     if (words.empty()) continue;
-    if (words.size() != 3) {
-      wrong(fmt::format("{} words, but three are required", words.size()),
-            "write NAME ROLE[,ROLE] SHA256-OF-THE-TOKEN");
+    if (words.size() != 3 && words.size() != 4) {
+      wrong(fmt::format("{} words, but three are required, or four", words.size()),
+            "write NAME ROLE[,ROLE] SHA256-OF-THE-TOKEN [tenant=NAME]");
       continue;
     }
-    const auto roles = parse_roles(words[1], lines.where());
-    if (!roles) errors.push_back(roles.error());
-    if (!is_name(words[0]))
-      wrong(fmt::format("{} is not a valid name", quote(words[0])),
-            "use up to 64 letters, digits and . _ - @");
-    const bool is_certificate = words[2] == by_certificate;
-    if (!is_certificate && !is_digest(words[2]))
-      wrong("the third word is not a SHA-256", "write 64 hex digits: printf %s TOKEN | sha256sum");
-    Entry entry{{std::string(words[0]), roles.value_or(Roles())},
-                is_certificate ? "" : lower_case(words[2])};
-    const auto is_same = [&](const Entry& other) {
-      return other.digest == entry.digest &&
-             (!is_certificate || other.principal.name == entry.principal.name);
-    };
-    if (std::ranges::any_of(out.entries_, is_same))
-      wrong("duplicate: already on an earlier line", "keep one of the two");
+    Entry entry = out.parse_entry(words, lines.where(), errors);
     if (out.entries_.size() == entries_max) {
       wrong(fmt::format("more than {} entries", entries_max), "remove old entries");
       break;
@@ -139,12 +156,31 @@ std::optional<Principal> Tokens::of_token(std::string_view token) const {
 
 std::optional<Principal> Tokens::of_certificate(std::string_view common_name) const {
   for (const Entry& entry : entries_)
-    if (entry.digest.empty() && entry.principal.name == common_name) return entry.principal;
+    if (entry.digest.empty() && !entry.is_svid && entry.principal.name == common_name)
+      return entry.principal;
   return std::nullopt;
 }
 
+std::optional<Principal> Tokens::of_svid(std::string_view id) const {
+  for (const Entry& entry : entries_)
+    if (entry.is_svid && entry.principal.name == id) return entry.principal;
+  return std::nullopt;
+}
+
+void Tokens::trust(JwtKeys keys, std::string audience) {
+  keys_ = std::move(keys);
+  audience_ = std::move(audience);
+}
+
+Result<Principal> Tokens::of_jwt(std::string_view token, Timestamp now) const {
+  if (!keys_) return fail(Errc::unsupported, {}, "no keys of JWT-SVIDs are trusted");
+  WEFT_TRY(const std::string id, keys_->verify(token, audience_, now));
+  return of_svid(id).value_or(Principal{id, Roles(), {}});
+}
+
 bool Tokens::has_tokens() const {
-  return std::ranges::any_of(entries_, [](const Entry& entry) { return !entry.digest.empty(); });
+  return keys_ ||
+         std::ranges::any_of(entries_, [](const Entry& entry) { return !entry.digest.empty(); });
 }
 
 std::optional<std::string> token_of_header(std::string_view authorization) {

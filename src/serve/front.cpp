@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
 #include <exception>
 #include <utility>
 
@@ -50,9 +51,9 @@ void Front::set_tokens(std::shared_ptr<const Tokens> tokens) {
 }
 
 std::expected<Principal, Problem> Front::principal(const Head& head, const Peer& peer) const {
-  if (access_ == Access::open_host) return Principal{"local", Roles::all()};
+  if (access_ == Access::open_host) return Principal{"local", Roles::all(), {}};
   if (access_ == Access::open_file)
-    return Principal{peer.user ? fmt::format("uid:{}", *peer.user) : "local", Roles::all()};
+    return Principal{peer.user ? fmt::format("uid:{}", *peer.user) : "local", Roles::all(), {}};
   std::shared_ptr<const Tokens> tokens;
   {
     const std::lock_guard lock(mutex_);
@@ -61,12 +62,39 @@ std::expected<Principal, Problem> Front::principal(const Head& head, const Peer&
   if (const auto header = head.field("authorization"); !header.empty() && tokens != nullptr) {
     const auto token = token_of_header(header);
     const auto found = token ? tokens->of_token(*token) : std::nullopt;
-    if (!found) return refuse(401, "unknown-token", "this token is not known");
-    return *found;
+    if (found) return *found;
+    if (!token || !looks_like_jwt(*token))
+      return refuse(401, "unknown-token", "this token is not known");
+    auto bearer = tokens->of_jwt(*token, {std::int64_t{std::time(nullptr)} * ns_per_s});
+    if (!bearer) return refuse(401, "bad-jwt", bearer.error().what);
+    return *std::move(bearer);
   }
-  if (!peer.certificate) return refuse(401, "no-token", "send Authorization: Bearer TOKEN");
-  if (tokens == nullptr) return Principal{*peer.certificate, Roles::all()};
-  return tokens->of_certificate(*peer.certificate).value_or(Principal{*peer.certificate, Roles()});
+  const auto& shown = peer.svid ? peer.svid : peer.certificate;
+  if (!shown) return refuse(401, "no-token", "send Authorization: Bearer TOKEN");
+  if (tokens == nullptr) return Principal{*shown, Roles::all(), {}};
+  auto found = peer.svid ? tokens->of_svid(*peer.svid) : std::nullopt;
+  if (!found && peer.certificate) found = tokens->of_certificate(*peer.certificate);
+  return found.value_or(Principal{*shown, Roles(), {}});
+}
+
+void Front::log_refusal(std::string_view text) {
+  constexpr std::size_t lines_a_second = 10;
+  if (!log_) return;
+  std::size_t unsaid = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (now - second_ >= std::chrono::seconds(1)) {
+      second_ = now;
+      said_ = 0;
+    }
+    if (++said_ > lines_a_second) {
+      ++unsaid_;
+      return;
+    }
+    unsaid = std::exchange(unsaid_, 0);
+  }
+  log_(unsaid == 0 ? std::string(text) : fmt::format("{} ({} more were left out)", text, unsaid));
 }
 
 Visit::Visit(Front& front, const Head& head, const Peer& peer, std::string id)
@@ -94,9 +122,15 @@ Checked Visit::check_rights(const Route& route) {
   const auto principal = front_.principal(head_, peer_);
   if (!principal) return std::unexpected(principal.error());
   call_.who = principal->name;
-  if (principal->roles.has(*route.role)) return {};
-  return refuse(403, "no-role",
-                fmt::format("{} lacks the role {}", principal->name, to_text(*route.role)));
+  call_.tenant = principal->tenant;
+  if (!principal->roles.has(*route.role))
+    return refuse(403, "no-role",
+                  fmt::format("{} lacks the role {}", principal->name, to_text(*route.role)));
+  if (call_.tenant.empty() ||
+      (route.tenant_piece && call_.pieces.at(*route.tenant_piece) == call_.tenant))
+    return {};
+  return refuse(403, "other-tenant",
+                fmt::format("{} is of the tenant {}: this is not", call_.who, call_.tenant));
 }
 
 Checked Visit::check_body(const Route& route) {
@@ -152,8 +186,10 @@ std::optional<Reply> Visit::before_body() {
     out.status = 204;
     return finished(std::move(out));
   }
-  if (problem_) return finished(reply_of(*problem_));
-  return std::nullopt;
+  if (!problem_) return std::nullopt;
+  if (problem_->status == 401 || problem_->status == 403)
+    refused_ = fmt::format("{}: {}", problem_->type, problem_->detail);
+  return finished(reply_of(*problem_));
 }
 
 // A short gzip can hold much: while its size is not known it counts as the largest.
@@ -206,6 +242,10 @@ Reply Visit::finished(Reply reply) const {
 void Visit::finish(int status) const {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began_;
   // How long somebody listened to events is no latency.
+  if (!refused_.empty())
+    front_.log_refusal(fmt::format(
+        "refused with {}: {} {} from {}, {}", status, quote(head_.method), quote(head_.target),
+        peer_.sender.empty() ? "a socket file" : peer_.sender, refused_));
   front_.meters_.count(route_ == nullptr ? "none" : route_->id, status,
                        is_stream_ ? 0 : took.count());
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,6 +25,7 @@ struct Peer {
   std::string sender;                      // address, "" over a socket file
   std::optional<std::uint32_t> user;       // over a socket file
   std::optional<std::string> certificate;  // common name, verified
+  std::optional<std::string> svid;         // SPIFFE ID of an X.509-SVID, verified
 };
 
 class Front {
@@ -39,6 +41,9 @@ class Front {
   Front(Access access, const ApiLimits& limits, std::span<const Route> routes, Meters& meters)
       : access_(access), limits_(limits), routes_(routes), meters_(meters) {}
 
+  // Gets a line for each request that was refused for who asked (401, 403), at most ten a second;
+  // the next line says how many were left out. From any thread. Before the first request.
+  void set_log(std::function<void(std::string_view line)> log) { log_ = std::move(log); }
   // None: certificates alone let in, and to everything.
   void set_tokens(std::shared_ptr<const Tokens> tokens);
 
@@ -46,12 +51,16 @@ class Front {
   friend class Visit;
 
   std::expected<Principal, Problem> principal(const Head& head, const Peer& peer) const;
+  void log_refusal(std::string_view text);
 
   const Access access_;
   const ApiLimits& limits_;
   std::span<const Route> routes_;
   Meters& meters_;
+  std::function<void(std::string_view line)> log_;
   mutable std::mutex mutex_;
+  std::chrono::steady_clock::time_point second_;  // in which `said_` lines were logged
+  std::size_t said_ = 0, unsaid_ = 0;
   // Shared: requests under way keep what they began with when the file is read again.
   std::shared_ptr<const Tokens> tokens_;
 };
@@ -84,6 +93,7 @@ class Visit {
   const Peer& peer_;
   std::string id_;
   std::optional<Problem> problem_;
+  std::string refused_;  // why, for the log
   const Route* route_ = nullptr;
   std::string allow_;  // methods, where that is the question
   Call call_;

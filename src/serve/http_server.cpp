@@ -269,7 +269,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void start() {
     if (server_.tls == nullptr) {
       peer_ = {sender_of(wire_.socket.native_handle()), user_of(wire_.socket.native_handle()),
-               std::nullopt};
+               std::nullopt, std::nullopt};
       return await_request();
     }
     SSL* const tls = SSL_new(server_.tls->get());
@@ -320,9 +320,11 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void on_handshake(error_code error, std::size_t) {
     peer_ = {sender_of(wire_.socket.native_handle()), user_of(wire_.socket.native_handle()),
-             error ? std::nullopt : common_name(wire_.tls->native_handle())};
+             error ? std::nullopt : common_name(wire_.tls->native_handle()),
+             error ? std::nullopt : spiffe_id_of(wire_.tls->native_handle())};
     // A certificate that names nobody could act, and the log would not say who it was.
-    const bool is_named = server_.needs.options.client_ca.empty() || peer_.certificate.has_value();
+    const bool is_named =
+        server_.needs.options.client_ca.empty() || peer_.certificate || peer_.svid;
     if (!error && is_named) return await_request();
     ++server_.needs.meters.handshakes_failed;
     end();

@@ -58,6 +58,7 @@ struct Call {
   Values query, fields;
   std::string body;
   std::string who;     // who asks
+  std::string tenant;  // of who asks; "": of nobody
   std::string sender;  // address, "" over a socket file
   std::string accept, last_event_id;
 };
@@ -68,6 +69,9 @@ struct Route {
   std::string_view method, path;  // "/v1/cases/{id}"
   std::string_view id, summary;   // operationId
   std::optional<Role> role;       // none: for everybody
+  // Which {…} of the path names the tenant that it is about. None: closed to who is of a tenant,
+  // unless it is for everybody.
+  std::optional<std::size_t> tenant_piece{};
   std::vector<Param> query{};
   Body body = Body::none;
   std::vector<Param> fields{};  // of a body of fields; all optional: it may be left out

@@ -1,10 +1,7 @@
 #include "serve/tls.hpp"
 
 #include <doctest/doctest.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 
 #include <memory>
 #include <string>
@@ -13,71 +10,12 @@
 #include "os/digest.hpp"
 #include "serve/api_kit.hpp"
 #include "serve/auth.hpp"
+#include "serve/test_identity.hpp"
 
 namespace weft::serve {
 namespace {
 
 using namespace testing;
-
-struct Free {
-  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-  void operator()(X509* certificate) const { X509_free(certificate); }
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-  void operator()(BIO* bio) const { BIO_free(bio); }
-};
-
-// A key and its certificate, signed by an authority or by itself.
-class Identity {
- public:
-  Identity(const TestFolder& folder, const std::string& file, const std::string& name,
-           const Identity* authority = nullptr, long valid_s = 3600)
-      : path_(folder.file(file)), key_(EVP_EC_gen("P-256")), certificate_(X509_new()) {
-    X509* to = certificate_.get();
-    X509_set_version(to, X509_VERSION_3);
-    ASN1_INTEGER_set(X509_get_serialNumber(to),
-                     1 + static_cast<long>(std::hash<std::string>()(file) % 1'000'000));
-    X509_gmtime_adj(X509_getm_notBefore(to), -7200);
-    X509_gmtime_adj(X509_getm_notAfter(to), valid_s);
-    X509_set_pubkey(to, key_.get());
-    if (!name.empty())
-      X509_NAME_add_entry_by_txt(X509_get_subject_name(to), "CN", MBSTRING_UTF8,
-                                 reinterpret_cast<const unsigned char*>(name.data()),
-                                 static_cast<int>(name.size()), -1, 0);
-    const Identity& signer = authority == nullptr ? *this : *authority;
-    X509_set_issuer_name(to, X509_get_subject_name(signer.certificate_.get()));
-    if (authority == nullptr) {
-      X509_EXTENSION* is_authority =
-          X509V3_EXT_conf_nid(nullptr, nullptr, NID_basic_constraints, "critical,CA:TRUE");
-      X509_add_ext(to, is_authority, -1);
-      X509_EXTENSION_free(is_authority);
-    }
-    X509_sign(to, signer.key_.get(), EVP_sha256());
-    const std::unique_ptr<BIO, Free> pem(BIO_new_file((path_ + ".crt").c_str(), "w"));
-    PEM_write_bio_X509(pem.get(), to);
-    const std::unique_ptr<BIO, Free> key(BIO_new_file((path_ + ".key").c_str(), "w"));
-    PEM_write_bio_PrivateKey(key.get(), key_.get(), nullptr, nullptr, 0, nullptr, nullptr);
-  }
-  std::string certificate() const { return path_ + ".crt"; }
-  std::string key() const { return path_ + ".key"; }
-
- private:
-  std::string path_;
-  std::unique_ptr<EVP_PKEY, Free> key_;
-  std::unique_ptr<X509, Free> certificate_;
-};
-
-// A client's side that trusts `authority` and shows `own`, where there is one.
-std::unique_ptr<SSL_CTX, Free> client_context(const Identity& authority, const Identity* own) {
-  std::unique_ptr<SSL_CTX, Free> out(SSL_CTX_new(TLS_client_method()));
-  SSL_CTX_load_verify_file(out.get(), authority.certificate().c_str());
-  SSL_CTX_set_verify(out.get(), SSL_VERIFY_PEER, nullptr);
-  if (own != nullptr) {
-    REQUIRE(SSL_CTX_use_certificate_file(out.get(), own->certificate().c_str(), SSL_FILETYPE_PEM) ==
-            1);
-    REQUIRE(SSL_CTX_use_PrivateKey_file(out.get(), own->key().c_str(), SSL_FILETYPE_PEM) == 1);
-  }
-  return out;
-}
 
 // The status of a command, 0 where the connection fails. TLS 1.3 tells a client only after its
 // handshake that it was refused.

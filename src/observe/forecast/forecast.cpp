@@ -8,6 +8,7 @@
 #include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "observe/forecast/models.hpp"
+#include "observe/forecast/outages.hpp"
 
 namespace weft::observe::forecast {
 namespace {
@@ -120,8 +121,11 @@ Result<Forecast> predict(const Series& series, Options options, const std::strin
     return fail(Errc::value, {file}, "the forecast would end after the year 2260",
                 "check the times, or take a shorter --horizon");
   out.start.ns = series.start.ns + static_cast<std::int64_t>(n) * series.step_ns;
-  const Cleaned cleaned = clean(series, out.seasons, horizon);
-  out.gap_count = cleaned.gap_count;
+  Series measured = series;
+  if (options.outages == Options::Outages::dropped)
+    out.outage_count = drop_outages(measured, Hindsight::afterwards);
+  const Cleaned cleaned = clean(measured, out.seasons, horizon);
+  out.gap_count = cleaned.gap_count - out.outage_count;
   out.event_count = cleaned.event_count;
   const std::span<const double> values = cleaned.values;
 
@@ -153,6 +157,8 @@ std::string to_table(const Forecast& f) {
   std::string text = fmt::format("{} gaps filled and {} values of events set aside; seasons of ",
                                  f.gap_count, f.event_count);
   text += f.seasons.empty() ? "no" : fmt::format("{}", fmt::join(f.seasons, ", "));
+  if (f.outage_count > 0)
+    text = fmt::format("{} values taken for an outage; ", f.outage_count) + text;
   text += fmt::format(" steps; weights from {} hold-outs\n\n", f.hold_outs);
   Table weights({{"forecaster", Table::Align::left}, {"weight"}, {"error on hold-outs"}});
   for (std::size_t i = 0; i < std::min<std::size_t>(5, f.weights.size()); ++i)
@@ -184,6 +190,7 @@ std::string to_json(const Forecast& f) {
             .add("high", f.high[h], digits(9)));
   return JsonObject()
       .add("gaps", f.gap_count)
+      .add("outages", f.outage_count)
       .add("event_values", f.event_count)
       .add("hold_outs", f.hold_outs)
       .add("seasons", f.seasons)

@@ -10,6 +10,7 @@ struct Options {
   std::vector<std::size_t> seasons;  // in steps; none: of a day and a week, where the step divides
   std::size_t horizon = 48;          // steps
   double level = 0.95;               // share of the values to come that the interval is to hold
+  enum class Outages : std::uint8_t { dropped, kept } outages = Outages::dropped;  // outages.hpp
 };
 
 struct Weight {
@@ -24,7 +25,7 @@ struct Forecast {
   std::vector<double> values, low, high;  // horizon long
   std::vector<Weight> weights;            // largest first
   std::vector<std::size_t> seasons;       // those that the series is long enough for
-  std::size_t gap_count = 0, event_count = 0, hold_outs = 0;
+  std::size_t gap_count = 0, event_count = 0, hold_outs = 0, outage_count = 0;
 };
 
 // Deterministic. Fails (at `file`) where the series is shorter than two horizons or has too few

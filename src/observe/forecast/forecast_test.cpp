@@ -13,6 +13,7 @@
 
 #include "base/file.hpp"
 #include "base/test_skip.hpp"
+#include "observe/forecast/outages.hpp"
 
 namespace weft::observe::forecast {
 namespace {
@@ -122,9 +123,45 @@ TEST_CASE("two seasons without noise come back, also over a gap of two days") {
   REQUIRE(gap.has_value());
   CHECK(gap->gap_count == 48);
   CHECK(worst_error(*gap, 840) < 0.5);
-  // The same outage as zeros is what the mark is there against.
+  // The same outage as zeros is seen to be one; as demand it would spoil the seasons.
   for (std::size_t t = 500; t < 548; ++t) y[t] = 0;
-  CHECK(worst_error(predict(hourly(y), {}, "s.csv").value(), 840) > 1);
+  const Forecast zeros = predict(hourly(y), {}, "s.csv").value();
+  CHECK(zeros.outage_count == 48);
+  CHECK(zeros.gap_count == 0);
+  CHECK(zeros.values == gap->values);
+  CHECK(worst_error(predict(hourly(y), {.outages = Options::Outages::kept}, "s.csv").value(), 840) >
+        1);
+}
+
+TEST_CASE("an outage: not what is low every night, nor what stays low, nor an event") {
+  const auto dropped = [](const Values& y, Hindsight hindsight = Hindsight::live) {
+    Series series = hourly(y);
+    return drop_outages(series, hindsight);
+  };
+  Values nights(24 * 21);  // nothing between midnight and six
+  for (std::size_t t = 0; t < nights.size(); ++t) nights[t] = t % 24 < 6 ? 0 : 100;
+  CHECK(dropped(nights) == 0);
+  Values gone = waves(840);
+  for (std::size_t t = 400; t < 840; ++t) gone[t] = 1;
+  CHECK(dropped(gone) == 24);
+  CHECK(dropped(gone, Hindsight::afterwards) == 0);
+  Values two_days = waves(840);
+  for (std::size_t t = 400; t < 448; ++t) two_days[t] = 0;
+  CHECK(dropped(two_days) == 24);
+  CHECK(dropped(two_days, Hindsight::afterwards) == 48);
+  // The marks of a series that grows stay: each start of it has the same ones.
+  Series whole = hourly(two_days);
+  drop_outages(whole, Hindsight::live);
+  for (const std::size_t n : {410u, 424u, 440u, 500u}) {
+    Series part = hourly(Values(two_days.begin(), two_days.begin() + n));
+    drop_outages(part, Hindsight::live);
+    for (std::size_t t = 0; t < n; ++t)
+      CHECK(std::isnan(part.values[t]) == std::isnan(whole.values[t]));
+  }
+  Series event = hourly(two_days);
+  event.events.assign(840, "maintenance");
+  CHECK(drop_outages(event, Hindsight::live) == 0);
+  CHECK(dropped(Values(waves(60))) == 0);  // no three days before
 }
 
 TEST_CASE("an event is no season, and adds when it is announced what it added before") {

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <map>
 #include <span>
+#include <utility>
+
+#include "observe/forecast/outages.hpp"
 
 namespace weft::plan::scale {
 namespace {
@@ -175,12 +178,16 @@ class Predictor {
 }  // namespace
 
 Demand demand_of(const observe::forecast::Series& series) {
-  Demand out{.values = series.values, .events = series.events, .steps_a_day = 0, .gaps = 0};
+  observe::forecast::Series measured = series;
+  Demand out{.events = series.events};
+  out.outages = observe::forecast::drop_outages(measured, observe::forecast::Hindsight::live);
+  out.values = std::move(measured.values);
   for (std::size_t t = 0; t < out.values.size(); ++t)
     if (std::isnan(out.values[t])) {
       out.values[t] = t > 0 ? out.values[t - 1] : 0;
       ++out.gaps;
     }
+  out.gaps -= out.outages;
   constexpr std::int64_t day_ns = 24 * ns_per_hour;
   if (series.step_ns > 0 && day_ns % series.step_ns == 0)
     out.steps_a_day = static_cast<std::size_t>(day_ns / series.step_ns);

@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "base/rng.hpp"
 #include "base/test_skip.hpp"
+#include "plan/scale/live.hpp"
 #include "plan/scale/predictor.hpp"
 
 namespace weft::plan::scale {
@@ -160,6 +161,96 @@ TEST_CASE("policies: what is no policy is named") {
   CHECK(to_text(policy("oracle")) == "oracle");
   for (const char* text : {"reactiv", "reactive:2", "oracle:0.5", "predictive:x", ""})
     CHECK(!parse_policy({text, {"--policies", 0, 0}}).has_value());
+}
+
+TEST_CASE("live: fed one sample at a time, it asks for what the dry run asked for") {
+  observe::forecast::Series all{.start = {1'800'000'000 * ns_per_s}, .step_ns = ns_per_hour};
+  for (int t = 0; t < 24 * 14; ++t)
+    all.values.push_back(300 + 200 * std::sin(t / 24.0 * 6.28) + (t * 7919) % 40);
+  for (int t = 24 * 9 + 5; t < 24 * 9 + 9; ++t) all.values[t] = 0;  // an outage
+  all.events.resize(all.values.size());
+  const std::size_t known = 24 * 8;
+  for (const char* policy : {"hybrid:0.95", "reactive:0.6"}) {
+    LiveSettings settings{.name = "shop", .step_ns = ns_per_hour};
+    settings.service = {.capacity = 20, .start_up = 2, .stabilisation = 1, .step_hours = 1};
+    settings.policy = parse_policy({policy, {}}).value();
+    observe::forecast::Series history = all;
+    history.values.resize(known);
+    const auto live = LiveScaler::open(settings, history).value();
+    const Outcome dry = simulate(demand_of(all), known - 1, settings.service, settings.policy);
+    for (std::size_t t = known; t < all.values.size(); ++t) {
+      const Timestamp at{all.start.ns + static_cast<std::int64_t>(t) * all.step_ns};
+      // Samples lie a little beside their step, and come twice.
+      const std::vector<Sample> samples{{{at.ns - all.step_ns}, 1}, {{at.ns + 7}, all.values[t]}};
+      REQUIRE(live->push(samples).value() == 1);
+      CHECK(live->wish(at).value().all() == dry.asked[t - known + 1]);
+    }
+  }
+}
+
+TEST_CASE("live: pools in order, gaps, what is stale, and samples that are none") {
+  LiveSettings settings{.name = "shop", .step_ns = ns_per_minute};
+  settings.service = {.capacity = 10, .limit = 1, .start_up = 1, .most = 12};
+  settings.policy = parse_policy({"reactive:0.5", {}}).value();
+  settings.pools = {{"fra1", 5}, {"ams1", 9}};
+  const auto live = LiveScaler::open(settings, {}).value();
+  const auto push = [&](std::int64_t minute, double value) {
+    const std::vector<Sample> one{{{minute * ns_per_minute}, value}};
+    return live->push(one);
+  };
+  const auto wish = [&](std::int64_t minute) { return live->wish({minute * ns_per_minute}); };
+  CHECK(wish(0).error().text().contains("no demand yet"));
+  CHECK(push(100, 40).value() == 1);
+  CHECK(push(101, 40).value() == 1);
+  CHECK(wish(101)->replicas ==
+        std::vector<std::pair<std::string, std::uint32_t>>{{"fra1", 5}, {"ams1", 3}});
+  CHECK(push(104, 100).value() == 1);  // behind a gap: 20 wanted, 12 allowed
+  CHECK(wish(104)->replicas ==
+        std::vector<std::pair<std::string, std::uint32_t>>{{"fra1", 5}, {"ams1", 7}});
+  CHECK(wish(109).has_value());
+  CHECK(wish(110).error().text().contains("the last demand of shop is of"));
+  CHECK(push(99, 1).value() == 0);
+  for (const double bad : {-1.0, std::nan(""), 1e300}) CHECK_FALSE(push(105, bad).has_value());
+  CHECK_FALSE(push(105 + 60 * 24 * 40, 1).has_value());
+  const std::vector<Sample> mixed{{{106 * ns_per_minute}, 1}, {{105 * ns_per_minute}, 1}};
+  CHECK_FALSE(live->push(mixed).has_value());
+  CHECK(live->last() == Timestamp{104 * ns_per_minute});
+}
+
+TEST_CASE("live: an answer of Prometheus, pushed samples, and the file of services") {
+  const auto answer = [](std::string_view result) {
+    return read_range_answer(R"({"status":"success","data":{"resultType":"matrix","result":)" +
+                                 std::string(result) + "}}",
+                             "prometheus");
+  };
+  const auto got = answer(R"([{"metric":{},"values":[[60,"1"],[120.5,"2.5"]]}])").value();
+  REQUIRE(got.size() == 2);
+  CHECK(got[1].t.ns == 120'500'000'000);
+  CHECK(got[1].value == 2.5);
+  CHECK(answer("[]")->empty());
+  for (const char* bad : {"{}", R"([{"values":[]},{"values":[]}])", R"([{"values":[[60,1]]}])",
+                          R"([{"values":[["60","1"]]}])", R"([{"values":[[1e300,"1"]]}])"})
+    CHECK_FALSE(answer(bad).has_value());
+  CHECK_FALSE(read_range_answer(R"({"status":"error","error":"x"})", "p").has_value());
+  CHECK(read_samples("time,value\n2026-01-01T00:00:00Z,3\n", "b")->at(0).value == 3);
+  CHECK(read_samples("time,value\nx,3\n", "b").error().where.text() == "b:2:1");
+
+  const auto read = [](std::string_view services) {
+    return read_live(parse_yaml("services: " + std::string(services), "s.yaml").value());
+  };
+  const auto one = read("[{name: shop, capacity: 40, start_up: 90 s, pools: [{site: a, max: 3}]}]");
+  REQUIRE(one.has_value());
+  CHECK(one->services[0].service.start_up == 2);
+  CHECK(one->services[0].service.most == 3);
+  CHECK(one->services[0].tenant == "default");
+  for (const char* bad :
+       {"[]", "[{name: shop}]", "[{name: Shop, capacity: 1}]",
+        "[{name: a, capacity: 1, step: 7 s}]", "[{name: a, capacity: 1, policy: oracle}]",
+        "[{name: a, capacity: 1, query: up}]",
+        "[{name: a, capacity: 1, max: 5, pools: [{site: b, max: 4}]}]",
+        "[{name: a, capacity: 1, min: 5, max: 4}]", "[{name: a, capacity: 1, colour: red}]",
+        "[{name: a, capacity: 1}, {name: a, capacity: 1}]"})
+    CHECK_FALSE(read(bad).has_value());
 }
 
 TEST_CASE("World Cup 98, 10 to 25 June, 15 minutes of start-up: hours at equal violations" *

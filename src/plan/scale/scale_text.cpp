@@ -151,6 +151,9 @@ std::string to_table(const Study& study) {
       100 * study.service.limit);
   if (study.demand.gaps > 0)
     out += fmt::format("{} gaps in the series: taken as the value before\n", study.demand.gaps);
+  if (study.demand.outages > 0)
+    out += fmt::format("{} values taken for an outage: taken as the value before\n",
+                       study.demand.outages);
   if (study.demand.steps_a_day == 0)
     out += "the step does not divide a day: nothing is predicted\n";
   return out;
@@ -176,6 +179,7 @@ std::string to_json(const Study& study) {
              .add("from", time_of(study, study.from))
              .add("steps", study.demand.values.size() - study.from)
              .add("gaps", study.demand.gaps)
+             .add("outages", study.demand.outages)
              .add("policies", policies)
              .add("at_equal_violations", compared)
              .text() +
