@@ -21,7 +21,7 @@ constexpr const char *simulate = "Simulate", *fabrics = "Fabrics", *plan = "Plan
                      *wan = "Backbone and edge", *monitor = "Monitor", *operate = "Operate",
                      *about = "About weft";
 
-constexpr std::array<CommandHelp, 47> command_help{{
+constexpr std::array<CommandHelp, 49> command_help{{
     {"run", simulate,
      "weft run scenarios/llama3-405b.yaml --out report  the report as a page\n"
      "weft run zone.yaml --set fabric.spines=32 --json"},

@@ -190,7 +190,6 @@ Result<PacketRunResult> PacketJobs::simulate(const MessageSet& set, Ps start,
   return run;
 }
 
-<<<<<<< HEAD
 // Operation graphs alone: phase by phase, unless not all of it ends.
 Result<PacketRunResult> PacketJobs::simulate_graphs(const MessageSet& set,
                                                     std::span<const LoweredGraph> lowered) {
@@ -212,7 +211,8 @@ Result<PacketRunResult> PacketJobs::simulate_graphs(const MessageSet& set,
                     "were simulated",
                     counts.repeated, counts.phases, counts.hops_simulated, run->counters.hops));
   return std::move(*run);
-=======
+}
+
 // With adaptive libraries: the jobs as they run in the first state, which the router is in then.
 std::vector<Job> PacketJobs::adapt_jobs() {
   if (!router_.config().weigh_qps) return {};
@@ -231,7 +231,6 @@ std::vector<Job> PacketJobs::adapt_jobs() {
         "adaptive: on the packet engine algorithms and channels are chosen for the fabric as it is "
         "at the start, and the shares of QPs where a job's messages are made");
   return out;
->>>>>>> feedback/feedback
 }
 
 Result<std::vector<LoweredJob>> PacketJobs::lower_jobs(MessageGraph& graph) {
