@@ -55,8 +55,8 @@ constexpr std::array all_commands{
     add_rehearse,  add_send,     add_snapshot, add_serve,   add_sli,       add_respond,
     add_probe,     add_storm,    add_triage,   add_spares,  add_straggler, add_validate,
     add_life,      add_why,      add_replay,   add_regions, add_advise,    add_te,
-    add_bulk,      add_faults,   add_forecast, add_scale,   add_case,      add_init,
-    add_examples,  add_up,       add_help};
+    add_bulk,      add_faults,   add_forecast, add_scale,   add_autoscale, add_case,
+    add_init,      add_examples, add_up,       add_help};
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
