@@ -208,7 +208,8 @@ std::vector<SiteCheck> check(const Loaded& loaded, const model::Fabric& fabric) 
     out.push_back(std::move(lab));
     if (is_missing) return out;  // the service would say it again
   }
-  if (loaded.site.probes)
+  // A file that is missing was reported.
+  if (loaded.site.probes && ::access(loaded.site.probes->key.c_str(), R_OK) == 0)
     if (const auto key = read_probe_key(loaded.site.probes->key); !key)
       out.push_back({"probes.key " + loaded.site.probes->key, key.error().what, key.error().hint});
   out.push_back(check_service(loaded));
