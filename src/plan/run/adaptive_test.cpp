@@ -56,7 +56,7 @@ TEST_CASE("adaptive: never more than 1 % slower than static, on random degradati
     gains += s[0] / s[1] - 1;
   }
   CHECK(worse <= 10);
-  CHECK(gains / cases > 0.05);
+  CHECK(gains / cases > 0.3);
 }
 
 TEST_CASE("adaptive: a training step is not slower either, and shorter in the mean") {
