@@ -190,7 +190,8 @@ class JobReader {
   void add_alternatives(PlacedJob& placed, workload::Request request) const {
     const auto machine = workload::machine_of(setup_.library, fabric_, request.ranks);
     for (const std::string& name : workload::timed_algorithms()) {
-      if (name == placed.job.traffic.algorithm) continue;
+      // No library turns to reduction in switches that nobody said can do it.
+      if (name == placed.job.traffic.algorithm || name == "sharp") continue;
       request.algorithm = name;
       engine::Job::Alternative other;
       if (placed.job.cost) {
