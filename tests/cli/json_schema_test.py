@@ -189,7 +189,7 @@ def check(value, schema, path, seen, errors):
 
 def declared(schema, path):
     """Paths of all keys, without those marked x-rare."""
-    if 'items' in schema:
+    if 'items' in schema and not schema['items'].get('x-rare'):
         yield from declared(schema['items'], path + '[]')
     for key, inner in schema.get('properties', {}).items():
         if not inner.get('x-rare'):

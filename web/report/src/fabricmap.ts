@@ -116,11 +116,11 @@ export function fabricMap(host: HTMLElement, map: FabricMap, top: number, theme:
   const rows = hot.map((edge) => [groups[edge[0]]?.name ?? '', groups[edge[1]]?.name ?? '', format.count(edge[2]),
                                   format.percent(edge[6]), format.percent(edge[7])]);
   const hidden = map.inside === 0 ? '' : ` ${format.count(map.inside)} cables within a box are not drawn.`;
-  host.append(frame, el('p', {class: 'legend'}, 'Load of the fullest link: 0', ramp, format.percent(top),
+  host.append(frame, el('p', {class: 'legend'}, el('span', {}, 'Load of the fullest link: 0', ramp, format.percent(top)),
                         el('span', {class: 'key fault'}, 'with a link down'),
                         el('span', {class: 'key weak'}, 'degraded or draining'), hidden),
-              ...(rows.length === 0 ? [] : [table('The hottest bundles of cables', [text('from'), text('to'), number('cables'),
-                number('highest load'), number('mean load')], rows)]));
+              ...(rows.length === 0 ? [] : [table('The hottest bundles of cables, by load', [text('from'), text('to'), number('cables'),
+                number('most'), number('mean')], rows)]));
   let width = 0;
   const show = () => {
     if (frame.clientWidth === width || frame.clientWidth === 0) return;
