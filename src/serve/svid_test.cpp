@@ -103,6 +103,39 @@ std::string claims_of(const std::string& subject, std::int64_t expiry,
 
 constexpr const char* shop_id = "spiffe://edge.example/retail/shop";
 
+ApiOptions tenant_options(const TestFolder& folder, const Identity& authority,
+                          const Identity& server, const Signer& signer) {
+  return ApiOptions{
+      .certificate = server.certificate(),
+      .key = server.key(),
+      .client_ca = authority.certificate(),
+      .tokens =
+          folder.write("tokens", fmt::format("{} read,ingest svid tenant=retail\n"
+                                             "spiffe://edge.example/assistant/chat read,ingest "
+                                             "svid tenant=assistant\n"
+                                             "ops read {}\n",
+                                             shop_id, sha256_hex("a.b.c"))),
+      .jwt_keys = folder.write("keys", fmt::format(R"({{"keys":[{}]}})", signer.jwk())),
+      .audience = "weft"};
+}
+
+// One value of every tenant, and samples that are counted.
+std::unique_ptr<Web> tenant_web(ApiOptions options, int& pushed) {
+  ExternalMetricSource source{
+      .names = {"weft_replicas"},
+      .read = [](std::string_view tenant,
+                 std::string_view name) -> Result<std::vector<ExternalMetric>> {
+        return std::vector{ExternalMetric{std::string(tenant), std::string(name), {}, {}, 7}};
+      },
+      .push = [&](auto, auto, auto) -> Result<std::size_t> { return ++pushed; },
+      .metrics = [] { return std::string(); }};
+  return Web::listen(std::move(options),
+                     [&](const auto&, Meters& meters, const auto&) {
+                       return external_metric_routes(source, meters);
+                     })
+      .value();
+}
+
 }  // namespace
 
 TEST_CASE("SPIFFE IDs: what the standard takes, and what it does not") {
@@ -199,34 +232,13 @@ TEST_CASE("tenants of an API: own namespace, nothing else; refusals are logged")
   const Signer signer("k", EVP_EC_gen("P-256"));
   std::vector<std::string> log;
   std::mutex mutex;
-  ApiOptions options{
-      .certificate = server.certificate(),
-      .key = server.key(),
-      .client_ca = authority.certificate(),
-      .tokens =
-          folder.write("tokens", fmt::format("{} read,ingest svid tenant=retail\n"
-                                             "spiffe://edge.example/assistant/chat read,ingest "
-                                             "svid tenant=assistant\n"
-                                             "ops read {}\n",
-                                             shop_id, sha256_hex("a.b.c"))),
-      .jwt_keys = folder.write("keys", fmt::format(R"({{"keys":[{}]}})", signer.jwk())),
-      .audience = "weft"};
+  ApiOptions options = tenant_options(folder, authority, server, signer);
   options.log = [&](std::string_view line) {
     const std::lock_guard lock(mutex);
     log.emplace_back(line);
   };
   int pushed = 0;
-  ExternalMetricSource source{
-      .names = {"weft_replicas"},
-      .read = [](std::string_view tenant,
-                 std::string_view name) -> Result<std::vector<ExternalMetric>> {
-        return std::vector{ExternalMetric{std::string(tenant), std::string(name), {}, {}, 7}};
-      },
-      .push = [&](auto, auto, auto) -> Result<std::size_t> { return ++pushed; },
-      .metrics = [] { return std::string(); }};
-  const auto web = Web::listen(std::move(options), [&](const auto&, Meters& meters, const auto&) {
-                     return external_metric_routes(source, meters);
-                   }).value();
+  const auto web = tenant_web(std::move(options), pushed);
   const auto ask = [&](const Identity& who, std::string_view method, const std::string& target,
                        const std::string& header = {}) {
     const auto context = client_context(authority, &who);

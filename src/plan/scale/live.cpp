@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -169,7 +169,7 @@ Result<std::unique_ptr<LiveScaler>> LiveScaler::open(LiveSettings settings,
       return fail(Errc::value, {settings.series}, fmt::format("demand {} is below 0", value),
                   "give requests per step");
   history.step_ns = settings.step_ns;
-  return std::unique_ptr<LiveScaler>(new LiveScaler(std::move(settings), std::move(history)));
+  return std::make_unique<LiveScaler>(std::move(settings), std::move(history));
 }
 
 Result<std::size_t> LiveScaler::push(std::span<const Sample> samples) {

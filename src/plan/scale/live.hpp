@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -76,8 +77,9 @@ class LiveScaler {
   std::optional<Timestamp> last() const;
   const LiveSettings& settings() const { return settings_; }
 
+  LiveScaler(LiveSettings settings, observe::forecast::Series series);  // for open()
+
  private:
-  LiveScaler(LiveSettings settings, observe::forecast::Series series);
   void decide();  // with the lock held
 
   const LiveSettings settings_;
