@@ -102,7 +102,7 @@ CASES = {
     'rehearse': [('one', ['weft rehearse zone.yaml --days 3 --json'], []),
                  ('seeds', ['weft rehearse zone.yaml --days 3 --seeds 2 --policy policy.yaml --baseline-policy default --json'],
                   ['echo "{}" > policy.yaml'])],
-    'lab': [('doctor', ['weft lab doctor --json'], [])],
+    'lab': [('', ['weft lab doctor --json'], [])],
 }
 NOT_RUN = {
     'agent': 'prints the records of the service, docs/api.md', 'traps': 'as agent',
