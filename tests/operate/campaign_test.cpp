@@ -320,7 +320,9 @@ class Sequence {
     if (chance(0.01)) die();
   }
   void break_something() {
-    const auto kind = static_cast<FaultKind>(rng_.below(adapt::sim::break_count));
+    // Those behind are of scenarios.
+    const auto kind =
+        static_cast<FaultKind>(rng_.below(static_cast<std::uint64_t>(FaultKind::host) + 1));
     const std::int64_t lasts =
         chance(0.5) ? static_cast<std::int64_t>(rng_.below(100)) * second : 0;
     const double loss = chance(0.5) ? 0.02 : 0.3;
@@ -344,8 +346,8 @@ class Sequence {
       case FaultKind::host:
         part = model::entity(any(site_.hosts));
         break;
-      case FaultKind::card:
-        return;  // these switches have none
+      default:  // cards: these switches have none
+        return;
     }
     if (chance(0.2))
       net_.begin_lemon(kind, part, loss, 60 * second);
