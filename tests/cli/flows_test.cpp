@@ -94,7 +94,7 @@ TEST_CASE("the packet engine: one flow takes the time of its packets and of a ro
   // of 64 B over two links.
   const json result = Flows("id,src,dst,bytes\na,0,1,2 MB\n").result({"--engine", "packet"});
   CHECK(result["flows"][0]["end_s"].get<double>() ==
-        doctest::Approx(489 * 0.0832 + 0.0832 + 4 + 2 * 0.00128).epsilon(1e-9));
+        doctest::Approx((489 * 0.0832 + 0.0832 + 4 + 2 * 0.00128) * 1e-6).epsilon(1e-9));
   const json& packet = result["packet"];
   CHECK(packet["payload_bytes"]["sent"] == packet["payload_bytes"]["received"]);
   CHECK(packet["drops"] == 0);

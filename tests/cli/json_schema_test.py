@@ -77,6 +77,7 @@ CASES = {
     'te': [('backbone', ['weft te $S/scenarios/backbone/abilene.csv --demands $S/scenarios/backbone/demands.csv --objective mlu --json',
                         'weft te $S/scenarios/backbone/abilene.csv --demands $S/scenarios/backbone/demands.csv --objective mlu --failures --json'], []),
            ('contracts', ['weft te $S/scenarios/backbone/abilene.csv --contracts $S/scenarios/backbone/contracts.csv --json'], []),
+           ('counters', ['weft te $S/scenarios/backbone/abilene.csv --demands $S/scenarios/backbone/demands.csv --counters $S/scenarios/backbone/counters.csv --json'], []),
            ('zone', ['weft te fluid.yaml --fail ctsw:1 --json'], [])],
     'bulk': [('', ['weft bulk $S/scenarios/backbone/abilene.csv --transfers $S/scenarios/backbone/transfers.csv '
                    '--background $S/scenarios/backbone/day.csv --slots 24 --slot "1 h" --json'], [])],
@@ -103,12 +104,14 @@ CASES = {
                  ('seeds', ['weft rehearse zone.yaml --days 3 --seeds 2 --policy policy.yaml --baseline-policy default --json'],
                   ['echo "{}" > policy.yaml'])],
     'lab': [('', ['weft lab doctor --json'], [])],
+    # Last: the page writes another zone.yaml.
+    'replay': [('', ['weft replay zone.yaml --records day.jsonl --states --json'], ['@docs/commands/replay.md'])],
 }
 NOT_RUN = {
     'agent': 'prints the records of the service, docs/api.md', 'traps': 'as agent',
     'poll': 'needs devices; prints records as agent', 'gnmi': 'needs a target',
     'case': 'needs a service; documents of docs/api.md', 'snapshot': 'needs a snapshot of a lab',
-    'trace': 'prints what run does',
+    'trace': 'prints what run does', 'up': 'needs a running site',
 }
 # Objects whose keys are names of things, not of the format.
 BY_NAME = {'variants', 'jobs', 'tiers', 'roles', 'exposed_s', 'settings', 'steps'}

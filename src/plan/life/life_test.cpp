@@ -387,7 +387,7 @@ TEST_CASE("wrong sections: every error, with its place") {
     CHECK_MESSAGE(errors.find(what) != std::string::npos, errors);
     CHECK(errors.find("test.yaml:1:") != std::string::npos);
   };
-  has(simple("rates: llama3, shrink: {by: 7}"), "no multiple of \"shrink.by\" 7");
+  has(simple("rates: llama3, shrink: {by: 7}"), "not a multiple of \"shrink.by\" 7");
   has(simple("rates: llama3, colour: red"), "unknown key \"colour\"");
   has(simple("spare: 3"), "neither \"rates\" nor \"causes\"");
   has(simple("rates: llama3, scale: {netwrok: 2}"), "no cause or group of causes \"netwrok\"");

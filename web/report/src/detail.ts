@@ -76,7 +76,7 @@ export class Detail {
     const notes = noteList(selected.value);
     this.panel.append(head, ...(notes === undefined ? [] : [notes]));
     this.ends = [steps(this.panel, selected, this.timelines, theme)];
-    const map = this.maps[selected.name];
+    const map = Object.hasOwn(this.maps, selected.name) ? this.maps[selected.name] : undefined;
     if (map !== undefined && map.edges.length > 0) {
       const figure = el('figure', {class: 'panel wide'},
                         el('figcaption', {}, el('strong', {}, 'The fabric'),
