@@ -143,11 +143,13 @@ class NsccSender {
     growth_ = since_growth_ = 0;
   }
 
-  // Whether quick adaption has set the window, or lately set it.
+  // Whether quick adaption has set the window, or lately set it. Rounds go on meanwhile: what gets
+  // through in a longer time would not be a share of the bottleneck.
   bool adapts(const NsccParameters& p, bool marked, bool urgent, double in_flight, Ps now) {
     bool done = ignored_ < to_ignore_ && marked;
-    if (!done && now > round_end_) {
-      if (round_end_ != 0 && (lossy_ || urgent) && achieved_ < p.window_max * p.quick_share) {
+    if (now > round_end_) {
+      if (!done && round_end_ != 0 && (lossy_ || urgent) &&
+          achieved_ < p.window_max * p.quick_share) {
         window_ = std::max(achieved_, p.packet);
         to_ignore_ = in_flight;
         ignored_ = 0;
