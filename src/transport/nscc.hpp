@@ -15,11 +15,13 @@
 //
 // Law, gains and defaults: Ultra Ethernet Specification 1.0 (NSCC) as the consortium's public
 // simulator has them (ultraethernet/uet-htsim, 2025). We differ: a connection's base round trip is
-// that of its path from the start, there the longest of the network until a shorter one is measured.
+// that of its path from the start, there the longest of the network until a shorter one is
+// measured.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
@@ -30,23 +32,24 @@ namespace weft::transport {
 
 // Bytes and bytes per picosecond in double: a window's growth is far below a byte at times.
 struct NsccParameters {
-  Ps base_rtt = 0;           // of this connection, without queues
-  Ps network_rtt = 0;        // of the longest path
-  Ps target_delay = 0;       // queueing delay aimed at, positive
-  double packet = 0;         // bytes, the smallest window
-  double window_first = 0;   // bytes
-  double window_max = 0;     // bytes
-  double proportional = 0;   // growth: bytes x missing delay x acknowledged / window
-  double fair = 0;           // growth: bytes x acknowledged / window
-  double steady = 0;         // bytes, added once per network round trip
-  double fast = 0;           // share of what is acknowledged
-  double shrink = 0.8;       // of excess / mean delay; never below half of the window
-  double mean_gain = 0.0125; // of a new delay in the mean
+  Ps base_rtt = 0;            // of this connection, without queues
+  Ps network_rtt = 0;         // of the longest path
+  Ps target_delay = 0;        // queueing delay aimed at, positive
+  double packet = 0;          // bytes, the smallest window
+  double gather = 16'384;     // bytes without a mark that are one answer
+  double window_first = 0;    // bytes
+  double window_max = 0;      // bytes
+  double proportional = 0;    // growth: bytes x missing delay x acknowledged / window
+  double fair = 0;            // growth: bytes x acknowledged / window
+  double steady = 0;          // bytes, added once per network round trip
+  double fast = 0;            // share of what is acknowledged
+  double shrink = 0.8;        // of excess / mean delay; never below half of the window
+  double mean_gain = 0.0125;  // of a new delay in the mean
   double quick_share = 1.0 / 8;
 };
 
-// `payload`: bytes of a packet without its header. `target_delay` 0: three quarters of the network's
-// round trip where switches trim, else all of it.
+// `payload`: bytes of a packet without its header. `target_delay` 0: three quarters of the
+// network's round trip where switches trim, else all of it.
 struct NsccNetwork {
   Rate line;
   Duration round_trip;
@@ -64,6 +67,9 @@ class NsccSender {
   // caused it. `in_flight`: bytes, without these. The new window is window().
   void on_ack(const NsccParameters& p, double bytes, Mark mark, Ps rtt, double in_flight, Ps now) {
     const bool marked = mark == Mark::congested;
+    gathered_ += bytes;
+    if (!marked && gathered_ < p.gather) return;
+    bytes = std::exchange(gathered_, 0);
     const double delay = rtt > p.base_rtt ? static_cast<double>(rtt - p.base_rtt) : 0;
     const auto target = static_cast<double>(p.target_delay);
     achieved_ += bytes;
@@ -165,6 +171,7 @@ class NsccSender {
   }
 
   double window_;
+  double gathered_ = 0;                   // bytes acknowledged that wait for more
   double growth_ = 0, since_growth_ = 0;  // to be added, and bytes acknowledged since it was
   double undelayed_ = 0;                  // bytes in a row without delay
   double mean_delay_ = 0;

@@ -67,12 +67,9 @@ TEST_CASE("parameters follow the product of bandwidth and round trip") {
   CHECK(p.steady == doctest::Approx(0.15 * nscc_payload * 4));
   CHECK(p.fast == 1);
   // Drops are told later than trims: a longer target. A short path has a small window.
-  const NsccParameters near = nscc_parameters({.line = 400_Gbps,
-                                               .round_trip = base_rtt,
-                                               .packet = mtu,
-                                               .payload = 4096_B,
-                                               .trims = false},
-                                              4_us);
+  const NsccParameters near = nscc_parameters(
+      {.line = 400_Gbps, .round_trip = base_rtt, .packet = mtu, .payload = 4096_B, .trims = false},
+      4_us);
   CHECK(near.target_delay == ps_of(base_rtt));
   CHECK(near.window_max == 300'000);
   CHECK(near.window_first == 900'000);
@@ -88,7 +85,8 @@ TEST_CASE("the four cases") {
   };
   const double shares = 9 * packet / 300'000;  // of a window
   CHECK(change(Mark::clear, 0) == doctest::Approx(4 * nscc_payload * 4 * 0.75 * shares));
-  CHECK(change(Mark::clear, p.target_delay / 2) == doctest::Approx(2 * nscc_payload * 4 * 0.75 * shares));
+  CHECK(change(Mark::clear, p.target_delay / 2) ==
+        doctest::Approx(2 * nscc_payload * 4 * 0.75 * shares));
   CHECK(change(Mark::clear, p.target_delay) == doctest::Approx(5 * nscc_payload * 4 * shares));
   CHECK(change(Mark::clear, 5 * p.target_delay) == doctest::Approx(5 * nscc_payload * 4 * shares));
   CHECK(change(Mark::congested, 0) == 0);
@@ -148,7 +146,8 @@ TEST_CASE("the window stays within one packet and its maximum") {
   CHECK(sender.window() == p.packet);
 }
 
-TEST_CASE("quick adaption: the window is what got through, and in-flight packets change it no more") {
+TEST_CASE(
+    "quick adaption: the window is what got through, and in-flight packets change it no more") {
   const NsccParameters p = usual_nscc();
   const Ps round = p.base_rtt + p.target_delay;
   NsccSender sender(p);

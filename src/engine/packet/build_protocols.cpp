@@ -210,8 +210,8 @@ void ProtocolBuilder::tune_nscc() {
   fit_queues(longest);
 }
 
-// Of what a link sends in a round trip, whole packets: marks begin at a fifth and are certain at four
-// fifths, and that much waits at most, unless thresholds or buffers are given.
+// Of what a link sends in a round trip, whole packets: marks begin at a fifth and are certain at
+// four fifths, and that much waits at most, unless thresholds or buffers are given.
 void ProtocolBuilder::fit_queues(Ps round_trip) {
   const auto share = [&](Rate rate, double part) {
     const double bytes = rate.bytes_per_s() * static_cast<double>(round_trip) * 1e-12;
@@ -227,7 +227,8 @@ void ProtocolBuilder::fit_queues(Ps round_trip) {
   for (std::uint32_t id = 0; id < world_.link_count; ++id) {
     const Link& link = world_.links[id];
     NodeBuffer& node = world_.nodes[link.owner];
-    if (link.buffered) node.per_port = std::max(node.per_port, share(world_.kinds[link.kind].rate, 1));
+    if (link.buffered)
+      node.per_port = std::max(node.per_port, share(world_.kinds[link.kind].rate, 1));
   }
 }
 

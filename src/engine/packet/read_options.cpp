@@ -341,8 +341,8 @@ void OptionsReader::read_hpcc() {
 
 void OptionsReader::read_nscc() {
   const bool used = options_.congestion == Congestion::nscc;
-  options_.round_trip_queues = used && options_.overflow == Overflow::trim &&
-                               options_.buffers.empty() && !options_.pfc.on;
+  options_.round_trip_queues =
+      used && options_.overflow == Overflow::trim && options_.buffers.empty() && !options_.pfc.on;
   section("nscc", used_if(used), "cc: nscc", [&](Reader& reader) {
     options_.nscc.target_delay = reader.duration("target_delay", options_.nscc.target_delay);
   });
