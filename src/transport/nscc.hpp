@@ -1,19 +1,27 @@
-// A window for sprayed traffic, from marks, delay and losses.
+// Network-signalled congestion control of Ultra Ethernet: a window for sprayed traffic, from marks,
+// delay and trimmed packets.
 //
 //                  delay below target            delay above target
-//   not marked     grow in proportion            grow by a fair step
-//                  to what is missing
-//   marked         leave it: one path of many,   shrink in proportion
-//                  the next packet takes another to the excess
+//   not marked     grow in proportion to what    grow by a step that is equal
+//                  is missing; fast once a       for all flows
+//                  window saw no delay at all
+//   marked         leave it: one path of many,   shrink in proportion to the excess of
+//                  the next packet takes another  the mean delay, once a round trip
 //
-// After Ultra Ethernet's network-signalled congestion control (UET 1.0, NSCC) and its forerunner
-// (Bonato et al., "FASTFLOW: Flexible Adaptive Congestion Control for High-Performance
-// Datacenters", 2024), from which these four cases and the quick adaption to losses are. The laws
-// inside the cases, and the gains, are ours; so results are comparable, not equal.
+// Growth is summed up and added every eight packets or network round trip. Quick adaption: when a
+// packet was trimmed, or waited four targets long, and less than an eighth of the largest window
+// got through in a round, the window becomes what did get through, and what was in flight then
+// changes it no more.
+//
+// Law, gains and defaults: Ultra Ethernet Specification 1.0 (NSCC) as the consortium's public
+// simulator has them (ultraethernet/uet-htsim, 2025). We differ: a connection's base round trip is
+// that of its path from the start, there the longest of the network until a shorter one is
+// measured.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/units.hpp"
@@ -22,56 +30,77 @@
 
 namespace weft::transport {
 
+// Bytes and bytes per picosecond in double: a window's growth is far below a byte at times.
 struct NsccParameters {
-  Ps base_rtt = 0;        // without queues
-  Ps target_delay = 0;    // queueing delay aimed at, positive
-  double bdp = 0;         // bytes, line rate x base_rtt: the window at first
-  double mtu = 0;         // bytes, the smallest window
-  double window_max = 0;  // bytes
-  // Gains. Growth and decrease are per window of acknowledged bytes, that is per round trip.
-  double grow = 0.25;    // of the window, at no delay at all
-  double fair_step = 0;  // bytes, equal for all: what makes shares equal
-  double shrink = 0.8;   // of the window, times excess / delay
+  Ps base_rtt = 0;            // of this connection, without queues
+  Ps network_rtt = 0;         // of the longest path
+  Ps target_delay = 0;        // queueing delay aimed at, positive
+  double packet = 0;          // bytes, the smallest window
+  double gather = 16'384;     // bytes without a mark that are one answer
+  double window_first = 0;    // bytes
+  double window_max = 0;      // bytes
+  double proportional = 0;    // growth: bytes x missing delay x acknowledged / window
+  double fair = 0;            // growth: bytes x acknowledged / window
+  double steady = 0;          // bytes, added once per network round trip
+  double fast = 0;            // share of what is acknowledged
+  double shrink = 0.8;        // of excess / mean delay; never below half of the window
+  double mean_gain = 0.0125;  // of a new delay in the mean
+  double quick_share = 1.0 / 8;
 };
 
-// The window may fill the target's queue once. `target_delay` 0: half a base round trip.
-NsccParameters nscc_parameters(Rate line, Duration base_rtt, Duration target_delay, Bytes mtu);
+// `payload`: bytes of a packet without its header. `target_delay` 0: three quarters of the
+// network's round trip where switches trim, else all of it.
+struct NsccNetwork {
+  Rate line;
+  Duration round_trip;
+  Duration target_delay{0};
+  Bytes packet, payload;
+  bool trims = true;
+};
+NsccParameters nscc_parameters(const NsccNetwork& network, Duration base_rtt);
 
 class NsccSender {
  public:
-  explicit NsccSender(const NsccParameters& p) : window_(p.bdp) {}
+  explicit NsccSender(const NsccParameters& p) : window_(p.window_first) {}
 
-  // `rtt`: of the packet that the acknowledgement is for, sent back at `now`. `bytes` of several
-  // packets may be acknowledged together. Returns nothing new to send: ask window().
-  void on_ack(const NsccParameters& p, std::uint64_t bytes, Mark mark, Ps rtt, Ps now) {
-    acked_ += bytes;
-    const Ps delay = rtt > p.base_rtt ? rtt - p.base_rtt : 0;
-    const auto b = static_cast<double>(bytes);
-    if (delay < p.target_delay) {
-      if (mark == Mark::clear) {
-        const double missing = static_cast<double>(p.target_delay - delay);
-        window_ += b * p.grow * missing / static_cast<double>(p.target_delay) + fair(p, b);
-      }
-    } else if (mark == Mark::clear) {
-      window_ += fair(p, b);
-    } else {
-      const double excess = static_cast<double>(delay - p.target_delay);
-      window_ -= b * p.shrink * excess / static_cast<double>(delay);
+  // An acknowledgement of `bytes` came at `now`; `mark` and `rtt` are those of the packet that
+  // caused it. `in_flight`: bytes, without these. The new window is window().
+  void on_ack(const NsccParameters& p, double bytes, Mark mark, Ps rtt, double in_flight, Ps now) {
+    const bool marked = mark == Mark::congested;
+    gathered_ += bytes;
+    if (!marked && gathered_ < p.gather) return;
+    bytes = std::exchange(gathered_, 0);
+    const double delay = rtt > p.base_rtt ? static_cast<double>(rtt - p.base_rtt) : 0;
+    const auto target = static_cast<double>(p.target_delay);
+    achieved_ += bytes;
+    ignored_ += bytes;
+    since_growth_ += bytes;
+    average(p, !marked && delay > target ? static_cast<double>(p.base_rtt) / 4 : delay);
+    if (adapts(p, marked, delay > 4 * target, in_flight, now)) return;
+    if (marked) {
+      if (delay >= target) shrink(p, now);
+    } else if (delay >= target) {
+      growth_ += p.fair * bytes;
+    } else if (!grow_fast(p, bytes, delay)) {
+      growth_ += p.proportional * bytes * (target - delay);
     }
     bound(p);
-    adapt(p, now);
+    if (since_growth_ > 8 * p.packet || now - grown_ > p.network_rtt) grow(p, now);
+    bound(p);
   }
 
-  // A packet of `bytes` was trimmed or dropped. Quick adaption: at the end of the round trip in
-  // which that happens, the window becomes what got through in it, which is this sender's share of
-  // the bottleneck. The round after is left alone: its losses were sent before.
-  void on_loss(const NsccParameters& p, Ps now) {
+  // A packet of `bytes` was trimmed or lost.
+  void on_loss(const NsccParameters& p, double bytes, double in_flight, Ps now) {
+    ignored_ += bytes;
+    average(p, static_cast<double>(p.network_rtt));
     lossy_ = true;
-    adapt(p, now);
+    if (adapts(p, true, true, in_flight, now)) return;
+    window_ -= bytes;
+    bound(p);
   }
 
   // Nothing was heard for long.
-  void on_timeout(const NsccParameters& p) { window_ = p.mtu; }
+  void on_timeout(const NsccParameters& p) { window_ = p.packet; }
 
   // Goes on at `rate` bytes per second, as if it had found that before.
   void start_at(const NsccParameters& p, double rate) {
@@ -83,28 +112,73 @@ class NsccSender {
   double window() const { return window_; }
 
  private:
-  double fair(const NsccParameters& p, double bytes) const { return p.fair_step * bytes / window_; }
-  void bound(const NsccParameters& p) { window_ = std::clamp(window_, p.mtu, p.window_max); }
+  static constexpr double no_delay = 1e6;  // ps: 1 us
 
-  void adapt(const NsccParameters& p, Ps now) {
-    if (now < round_end_) return;
-    const bool adapts = lossy_ && !adapted_ && round_end_ > 0;
-    if (adapts) {
-      window_ = std::min(window_, static_cast<double>(acked_));
-      bound(p);
+  void bound(const NsccParameters& p) { window_ = std::clamp(window_, p.packet, p.window_max); }
+  void average(const NsccParameters& p, double delay) {
+    mean_delay_ += p.mean_gain * (delay - mean_delay_);
+  }
+
+  bool grow_fast(const NsccParameters& p, double bytes, double delay) {
+    if (delay >= no_delay) {
+      undelayed_ = 0;
+      fast_ = false;
+      return false;
     }
-    WEFT_CHECK(window_ >= p.mtu && window_ <= p.window_max);
-    adapted_ = adapts;
-    lossy_ = false;
-    acked_ = 0;
-    round_end_ = now + p.base_rtt + p.target_delay;
+    undelayed_ += bytes;
+    fast_ = fast_ || undelayed_ > window_;
+    if (fast_) window_ += p.fast * bytes;
+    return fast_;
+  }
+
+  void shrink(const NsccParameters& p, Ps now) {
+    fast_ = false;
+    undelayed_ = 0;
+    const auto target = static_cast<double>(p.target_delay);
+    if (mean_delay_ <= target || now - shrunk_ <= p.base_rtt) return;
+    window_ *= std::max(1 - p.shrink * (mean_delay_ - target) / mean_delay_, 0.5);
+    shrunk_ = now;
+  }
+
+  void grow(const NsccParameters& p, Ps now) {
+    window_ += growth_ / window_;
+    if (now - grown_ >= p.network_rtt) {
+      window_ += p.steady;
+      grown_ = now;
+    }
+    growth_ = since_growth_ = 0;
+  }
+
+  // Whether quick adaption has set the window, or lately set it. Rounds go on meanwhile: what gets
+  // through in a longer time would not be a share of the bottleneck.
+  bool adapts(const NsccParameters& p, bool marked, bool urgent, double in_flight, Ps now) {
+    bool done = ignored_ < to_ignore_ && marked;
+    if (now > round_end_) {
+      if (!done && round_end_ != 0 && (lossy_ || urgent) &&
+          achieved_ < p.window_max * p.quick_share) {
+        window_ = std::max(achieved_, p.packet);
+        to_ignore_ = in_flight;
+        ignored_ = 0;
+        lossy_ = false;
+        done = true;
+      }
+      achieved_ = 0;
+      round_end_ = now + p.base_rtt + p.target_delay;
+    }
+    if (done) growth_ = since_growth_ = 0;
+    WEFT_DCHECK(window_ >= p.packet);
+    return done;
   }
 
   double window_;
-  std::uint64_t acked_ = 0;  // in this round
-  Ps round_end_ = 0;
-  bool lossy_ = false, adapted_ = false;
+  double gathered_ = 0;                   // bytes acknowledged that wait for more
+  double growth_ = 0, since_growth_ = 0;  // to be added, and bytes acknowledged since it was
+  double undelayed_ = 0;                  // bytes in a row without delay
+  double mean_delay_ = 0;
+  double achieved_ = 0;                 // bytes, in this round
+  double ignored_ = 0, to_ignore_ = 0;  // bytes since quick adaption, and how many do not count
+  Ps round_end_ = 0, grown_ = 0, shrunk_ = 0;
+  bool lossy_ = false, fast_ = false;
 };
-static_assert(sizeof(NsccSender) <= 32);
 
 }  // namespace weft::transport

@@ -75,7 +75,7 @@ void Builder::size_columns() {
   world_.control_size = static_cast<std::uint32_t>(options.wire.control.count);
   world_.class_count = static_cast<std::uint32_t>(options.scheduler.weights.size());
   world_.partition = parts_.of_node;
-  world_.accounts = options.pfc.on || !options.buffers.empty();
+  world_.accounts = options.pfc.on || !options.buffers.empty() || options.round_trip_queues;
   const std::size_t drains = options.receive_rate > 0 ? fabric_.nics().size() : 0;
   world_.link_count = static_cast<std::uint32_t>(fabric_.link_count() + drains);
   world_.links = LargeArray<Link>(std::size_t{world_.link_count} * (parts_.count > 1 ? 2 : 1));

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -43,7 +44,8 @@ class ProtocolBuilder {
   std::vector<std::uint32_t> first_path(std::uint32_t connection) const;
   void make_congestion_control();
   void add_profile(const Reach& reach);
-  void mark_around_target();
+  void tune_nscc();
+  void fit_queues(Ps round_trip);
   void make_selective();
   void make_admission();
   transport::DcqcnParameters dcqcn_profile(Rate line) const;
@@ -52,6 +54,7 @@ class ProtocolBuilder {
   Protocols& p_;
   const Options& options_;
   std::size_t count_;
+  std::vector<Rate> lines_;  // of the NSCC profiles
 };
 
 std::vector<std::uint32_t> ProtocolBuilder::first_path(std::uint32_t connection) const {
@@ -115,8 +118,8 @@ void ProtocolBuilder::add_profile(const Reach& reach) {
       p_.dcqcn_profiles.push_back(dcqcn_profile(reach.line));
       return;
     case Congestion::nscc:
-      p_.nscc_profiles.push_back(
-          transport::nscc_parameters(reach.line, round_trip, options_.nscc.target_delay, packet));
+      p_.nscc_profiles.push_back({.base_rtt = reach.round_trip});  // the rest: tune_nscc()
+      lines_.push_back(reach.line);
       return;
     case Congestion::hpcc: {
       const double bdp = std::max(static_cast<double>(packet.count),
@@ -155,7 +158,7 @@ void ProtocolBuilder::make_congestion_control() {
     p_.profile[c] = found->second;
   }
   if (known.empty()) add_profile({Rate{1'000'000'000}, 1'000'000});
-  if (options_.congestion == Congestion::nscc) mark_around_target();
+  if (options_.congestion == Congestion::nscc) tune_nscc();
   for (std::uint32_t c = 0; c < count_; ++c) {
     const std::uint8_t profile = p_.profile[c];
     double window = 0;
@@ -188,17 +191,44 @@ void ProtocolBuilder::make_congestion_control() {
   }
 }
 
-// NSCC means to keep queues at its target, so that is where marks must begin: from a quarter to
-// three quarters of the longest target, unless thresholds are given.
-void ProtocolBuilder::mark_around_target() {
-  if (!options_.ecn.on || options_.ecn.kmin.count >= 0) return;
-  Ps target = 0;
+// Parameters depend on the longest round trip of all, as do marks and queues.
+void ProtocolBuilder::tune_nscc() {
+  Ps longest = 0;
   for (const transport::NsccParameters& profile : p_.nscc_profiles)
-    target = std::max(target, profile.target_delay);
-  for (LinkKind& kind : world_.kinds) {
-    const double bytes = kind.rate.bytes_per_s() * static_cast<double>(target) * 1e-12;
-    kind.kmin = static_cast<std::uint32_t>(std::min(bytes / 4, 1e9));
-    kind.kmax = static_cast<std::uint32_t>(std::min(bytes * 3 / 4, 3e9));
+    longest = std::max(longest, profile.base_rtt);
+  for (std::size_t i = 0; i < p_.nscc_profiles.size(); ++i) {
+    const Duration base{static_cast<std::int64_t>(p_.nscc_profiles[i].base_rtt)};
+    p_.nscc_profiles[i] =
+        transport::nscc_parameters({.line = lines_[i],
+                                    .round_trip = Duration{static_cast<std::int64_t>(longest)},
+                                    .target_delay = options_.nscc.target_delay,
+                                    .packet = Bytes{world_.full_size},
+                                    .payload = Bytes{world_.payload},
+                                    .trims = options_.overflow == Overflow::trim},
+                                   base);
+  }
+  fit_queues(longest);
+}
+
+// Of what a link sends in a round trip, whole packets: marks begin at a fifth and are certain at
+// four fifths, and that much waits at most, unless thresholds or buffers are given.
+void ProtocolBuilder::fit_queues(Ps round_trip) {
+  const auto share = [&](Rate rate, double part) {
+    const double bytes = rate.bytes_per_s() * static_cast<double>(round_trip) * 1e-12;
+    const double packets = std::ceil(part * std::ceil(bytes / world_.full_size));
+    return static_cast<std::uint32_t>(std::min(packets * world_.full_size, 3e9));
+  };
+  if (options_.ecn.on && options_.ecn.kmin.count < 0)
+    for (LinkKind& kind : world_.kinds) {
+      kind.kmin = share(kind.rate, 0.2);
+      kind.kmax = share(kind.rate, 0.8);
+    }
+  if (!options_.round_trip_queues) return;
+  for (std::uint32_t id = 0; id < world_.link_count; ++id) {
+    const Link& link = world_.links[id];
+    NodeBuffer& node = world_.nodes[link.owner];
+    if (link.buffered)
+      node.per_port = std::max(node.per_port, share(world_.kinds[link.kind].rate, 1));
   }
 }
 

@@ -183,7 +183,8 @@ void Checker::check_buffer_sizes() {
     error(Errc::infeasible, transport_.where("overflow"),
           "go-back-N cannot use trimmed packets: it accepts only packets in order",
           "use reliability: selective, or overflow: drop");
-  if (options_.overflow == Overflow::trim && options_.buffers.empty())
+  if (options_.overflow == Overflow::trim && options_.buffers.empty() &&
+      !options_.round_trip_queues)
     context_.notes.push_back(
         "switches have unlimited buffers, so none trims packets: transport.buffers limits them");
 }

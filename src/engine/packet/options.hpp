@@ -83,7 +83,7 @@ struct HpccOptions {
 };
 
 struct NsccOptions {
-  Duration target_delay{0};  // queueing delay aimed at; 0: half a base round trip
+  Duration target_delay{0};  // queueing delay aimed at; 0: by the longest round trip
 };
 
 inline constexpr std::uint32_t channel_count_max = 64;
@@ -126,6 +126,8 @@ struct Options {
   Pfc pfc;
   Ecn ecn;
   std::map<std::string, Buffer> buffers;  // by switch role; "" for all others
+  // Without `buffers`: an egress queue holds what a link sends in the longest round trip.
+  bool round_trip_queues = false;
   Overflow overflow = Overflow::drop;
   Reliability reliability = Reliability::goback_n;
   Congestion congestion = Congestion::none;

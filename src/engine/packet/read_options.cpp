@@ -31,7 +31,7 @@ constexpr std::array<Preset, 5> presets{{
      Preset::Paths::one},
     {"cts", Reliability::goback_n, Congestion::none, Admission::cts, Overflow::drop,
      Preset::Paths::one},
-    {"nscc", Reliability::selective, Congestion::nscc, Admission::open, Overflow::drop,
+    {"nscc", Reliability::selective, Congestion::nscc, Admission::open, Overflow::trim,
      Preset::Paths::spray},
     {"eqds", Reliability::selective, Congestion::none, Admission::pull, Overflow::trim,
      Preset::Paths::spray},
@@ -271,6 +271,7 @@ void OptionsReader::read_ecn() {
   const bool dcqcn = options_.congestion == Congestion::dcqcn;
   const bool nscc = options_.congestion == Congestion::nscc;
   const bool listens = dcqcn || nscc || options_.balance == Balance::reps;
+  if (nscc) ecn.pmax = 1;
   ecn.on = flag_or_section("ecn", listens, [&](Reader& reader) {
     if (reader.has("kmin") != reader.has("kmax"))
       reader.error(Errc::parse, reader.where(), "ecn needs both kmin and kmax, or neither",
@@ -340,6 +341,8 @@ void OptionsReader::read_hpcc() {
 
 void OptionsReader::read_nscc() {
   const bool used = options_.congestion == Congestion::nscc;
+  options_.round_trip_queues =
+      used && options_.overflow == Overflow::trim && options_.buffers.empty() && !options_.pfc.on;
   section("nscc", used_if(used), "cc: nscc", [&](Reader& reader) {
     options_.nscc.target_delay = reader.duration("target_delay", options_.nscc.target_delay);
   });
@@ -390,14 +393,17 @@ void OptionsReader::read_limits() {
                   "set the time to stop at, or omit it");
 }
 
-// CTS in a queue of their own is a second class, unless the classes are spelt out.
+// CTS in a queue of their own are a second class, as is what NSCC learns from (acknowledgements and
+// trimmed packets), unless the classes are spelt out.
 void OptionsReader::read_classes() {
   Scheduler& scheduler = options_.scheduler;
-  if (options_.admission == Admission::cts && options_.cts.queue == CtsOptions::Queue::high &&
-      !reader_.has("classes")) {
+  const bool cts =
+      options_.admission == Admission::cts && options_.cts.queue == CtsOptions::Queue::high;
+  if ((cts || options_.round_trip_queues) && !reader_.has("classes")) {
     scheduler.weights = {
         static_cast<std::uint32_t>(std::min<std::int64_t>(full_packet().count, UINT32_MAX)), 0};
     scheduler.control_class = 1;
+    scheduler.ack_class = cts ? 0 : 1;
     return;
   }
   section("classes", Use::used, "", [&](Reader& reader) {

@@ -545,7 +545,8 @@ void Shard::on_selective_ack(const Packet& packet) {
     const transport::NsccParameters& profile = p.nscc_profiles[p.profile[c]];
     const Ps rtt = by_table ? Ps{p.round_trips[c]} << stamp_shift : profile.base_rtt;
     transport::NsccSender& nscc = p.nscc_senders[c];
-    nscc.on_ack(profile, world_.full_size, mark, rtt, now_);
+    nscc.on_ack(profile, world_.full_size, mark, rtt,
+                static_cast<double>(p.in_flight[c]) * world_.full_size, now_);
     sender.window = world_.window_packets(nscc.window());
   }
   if (!repairs_.empty()) [[unlikely]]

@@ -267,7 +267,9 @@ void Shard::hold_lost(std::uint32_t connection, std::uint32_t psn) {
   if (!p.selective_senders[connection].on_lost(p.sent_words(connection), psn)) return;
   --p.in_flight[connection];
   if (!p.nscc_senders.empty()) {
-    p.nscc_senders[connection].on_loss(p.nscc_profiles[p.profile[connection]], now_);
+    p.nscc_senders[connection].on_loss(
+        p.nscc_profiles[p.profile[connection]], world_.full_size,
+        static_cast<double>(p.in_flight[connection]) * world_.full_size, now_);
     world_.senders[connection].window = world_.window_packets(p.nscc_senders[connection].window());
   }
   if (world_.options.admission == Admission::pull) ask_for_credit(connection, 1);
