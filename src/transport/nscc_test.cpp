@@ -75,15 +75,15 @@ TEST_CASE("parameters follow the product of bandwidth and round trip") {
   CHECK(near.window_first == 900'000);
 }
 
-// Nine packets: growth is added when more than eight packets have been acknowledged.
+// Twelve packets, four to an answer: growth is added once more than eight have been acknowledged.
 TEST_CASE("the four cases") {
   const NsccParameters p = usual_nscc();
   const auto change = [&](Mark mark, Ps delay) {
     NsccSender sender = half(p);
-    for (int i = 0; i < 9; ++i) sender.on_ack(p, packet, mark, p.base_rtt + delay, 0, 1);
+    for (int i = 0; i < 12; ++i) sender.on_ack(p, packet, mark, p.base_rtt + delay, 0, 1);
     return sender.window() - 300'000;
   };
-  const double shares = 9 * packet / 300'000;  // of a window
+  const double shares = 12 * packet / 300'000;  // of a window
   CHECK(change(Mark::clear, 0) == doctest::Approx(4 * nscc_payload * 4 * 0.75 * shares));
   CHECK(change(Mark::clear, p.target_delay / 2) ==
         doctest::Approx(2 * nscc_payload * 4 * 0.75 * shares));

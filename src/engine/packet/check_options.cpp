@@ -179,7 +179,7 @@ void Checker::check_buffer_sizes() {
             "0 means all memory");
   }
   if (options_.overflow == Overflow::trim && options_.reliability == Reliability::goback_n &&
-      options_.transport != "eqds")
+      options_.transport != "eqds" && options_.transport != "nscc")
     error(Errc::infeasible, transport_.where("overflow"),
           "go-back-N cannot use trimmed packets: it accepts only packets in order",
           "use reliability: selective, or overflow: drop");

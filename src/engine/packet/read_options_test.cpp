@@ -386,7 +386,7 @@ TEST_CASE("transport: what is understood and changes nothing is noted") {
         Refusal{"{cts: {channels: 1}}", "transport.cts has no effect without name: cts"},
         Refusal{"{name: nscc, ack_delay: 3 us}",
                 "transport.ack_delay has no effect without reliability: go_back_n"},
-        Refusal{"{name: nscc, overflow: trim}", "none trims"}}) {
+        Refusal{"{name: nscc, pfc: true, overflow: trim}", "none trims"}}) {
     CAPTURE(yaml);
     const Outcome out = read(yaml);
     CHECK(out.errors == "");
