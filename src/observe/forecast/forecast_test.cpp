@@ -153,7 +153,8 @@ TEST_CASE("an outage: not what is low every night, nor what stays low, nor an ev
   Series whole = hourly(two_days);
   drop_outages(whole, Hindsight::live);
   for (const std::size_t n : {410u, 424u, 440u, 500u}) {
-    Series part = hourly(Values(two_days.begin(), two_days.begin() + n));
+    Series part =
+        hourly(Values(two_days.begin(), two_days.begin() + static_cast<std::ptrdiff_t>(n)));
     drop_outages(part, Hindsight::live);
     for (std::size_t t = 0; t < n; ++t)
       CHECK(std::isnan(part.values[t]) == std::isnan(whole.values[t]));

@@ -167,7 +167,7 @@ TEST_CASE("live: fed one sample at a time, it asks for what the dry run asked fo
   observe::forecast::Series all{.start = {1'800'000'000 * ns_per_s}, .step_ns = ns_per_hour};
   for (int t = 0; t < 24 * 14; ++t)
     all.values.push_back(300 + 200 * std::sin(t / 24.0 * 6.28) + (t * 7919) % 40);
-  for (int t = 24 * 9 + 5; t < 24 * 9 + 9; ++t) all.values[t] = 0;  // an outage
+  for (std::size_t t = 24 * 9 + 5; t < 24 * 9 + 9; ++t) all.values[t] = 0;  // an outage
   all.events.resize(all.values.size());
   const std::size_t known = 24 * 8;
   for (const char* policy : {"hybrid:0.95", "reactive:0.6"}) {
