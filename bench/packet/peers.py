@@ -124,6 +124,13 @@ ROWS = [
         lambda: all_to_all(64, 8), 262_144, "roce"),
     Row("S6", "permutation, 8,192 hosts, spray", "s6.yaml", 8192,
         lambda: permutation(8192, 1), 2_000_000, "uec"),
+    Row("N-perm", "permutation, 128 hosts, 2 MB, NSCC", "nscc.yaml", 128,
+        lambda: permutation(128, 1), 2_000_000, "uec"),
+    Row("N-long", "permutation, 128 hosts, 8 MB, NSCC", "nscc.yaml", 128,
+        lambda: permutation(128, 1), 8_000_000, "uec"),
+    Row("N-incast", "incast of 64, 1 MB, NSCC", "nscc.yaml", 128, lambda: incast(64), 1_000_000, "uec"),
+    Row("N-a2a", "all-to-all, 64 ranks, window 8, NSCC", "nscc.yaml", 128,
+        lambda: all_to_all(64, 8), 262_144, "uec"),
     Row("S6-ring", "ring all-reduce, 1,024 ranks, 2.1 M flows", "s6-ring.yaml", 1024,
         lambda: ring(1024), 16_384, None),
 ]
@@ -162,6 +169,7 @@ class Run:
     cpu_s: float  # user and system, less what it takes to start a program
     memory_mb: float  # 10^6 bytes at the peak
     fct_us: tuple[float, float, float, float]  # min, mean, p99 (nearest rank), max of end times
+    again: Optional[int]  # packets sent again, where that is told
 
 
 def children_cpu_s() -> float:
@@ -212,7 +220,7 @@ def measured(command: list[str], folder: Path, ends_of: Callable[[Path], list[fl
     peak_kib = int((folder / "peak").read_text().split()[-1])
     return Run(cpu_s=cpu_s - start_cpu_s(), memory_mb=peak_kib * 1024 / 1e6,
                fct_us=(ends[0], statistics.fmean(ends), ends[math.ceil(len(ends) * 0.99) - 1],
-                       ends[-1]))
+                       ends[-1]), again=sent_again(folder / "stdout"))
 
 
 def peer_ends(out: Path) -> list[float]:
@@ -223,9 +231,17 @@ def peer_ends(out: Path) -> list[float]:
     return [float(end) for end in re.findall(r"^Flow .* finished at (\S+)", text, re.MULTILINE)]
 
 
+def sent_again(out: Path) -> Optional[int]:
+    """As weft and the peers print it, the last of such counts."""
+    told = re.findall(r'(?:\bRtx: |"retransmissions": ?)(\d+)', out.read_text(errors="replace"))
+    return int(told[-1]) if told else None
+
+
 def weft_ends(out: Path) -> list[float]:
     def flow_end(fields: dict) -> object:  # millions of flows need not stay dictionaries
-        return fields["end_us"] if "end_us" in fields else fields
+        if "end_s" not in fields:
+            return fields
+        return None if fields["end_s"] is None else fields["end_s"] * 1e6
 
     try:
         with out.open(encoding="utf-8") as file:
@@ -325,17 +341,21 @@ def run_row(row: Row, binaries: Binaries, rounds: int, folder: Path) -> Result:
 
 
 def cells_of(runs: list[Run]) -> tuple[Optional[float], list[str]]:
-    """Median CPU seconds, and the cells CPU, memory, FCT: medians, but means of the FCTs."""
+    """Median CPU seconds, and the cells CPU, memory, FCT, sent again: medians, but means of the
+    last two."""
     if not runs:
-        return None, ["-", "-", "-"]
+        return None, ["-", "-", "-", "-"]
     cpu = statistics.median(run.cpu_s for run in runs)
     fct = [statistics.fmean(run.fct_us[i] for run in runs) for i in range(4)]
+    again = [run.again for run in runs if run.again is not None]
     return cpu, [f"{cpu:.3f}", f"{statistics.median(run.memory_mb for run in runs):.0f}",
-                 " / ".join(f"{value:.1f}" for value in fct)]
+                 " / ".join(f"{value:.1f}" for value in fct),
+                 f"{statistics.fmean(again):.0f}" if again else "-"]
 
 
 HEAD = ["row", "peer", "peer CPU s", "weft CPU s", "ratio", "peer MB", "weft MB",
-        "peer FCT us: min / mean / p99 / max", "weft FCT us: min / mean / p99 / max"]
+        "peer FCT us: min / mean / p99 / max", "weft FCT us: min / mean / p99 / max",
+        "peer sent again", "weft sent again"]
 
 
 def table_line(result: Result) -> list[str]:
@@ -343,7 +363,7 @@ def table_line(result: Result) -> list[str]:
     weft_cpu, weft = cells_of(result.weft_runs)
     ratio = f"{peer_cpu / weft_cpu:.1f}" if peer_cpu and weft_cpu else "-"
     return [result.row, result.peer or "-", peer[0], weft[0], ratio, peer[1], weft[1], peer[2],
-            weft[2]]
+            weft[2], peer[3], weft[3]]
 
 
 def print_table(lines: list[list[str]]) -> None:
