@@ -69,7 +69,7 @@ std::optional<Parsed> parse_line(const std::vector<std::string_view>& words) {
     const std::size_t equals = words[1].find('=');
     const auto rank = whole_number<std::uint32_t>(words[1].substr(0, equals));
     const auto slot = value_of(words[2], "slot");
-    if (equals == words[1].npos || !rank || !slot) return {};
+    if (equals == words[1].npos || equals + 1 == words[1].size() || !rank || !slot) return {};
     return Parsed{
         Form::openmpi, *rank, {std::string(words[1].substr(equals + 1)), Gpus::slot, *slot, {}}};
   }

@@ -16,6 +16,11 @@
 namespace weft::plan::scale {
 namespace {
 
+// Also where their difference in nanoseconds does not fit.
+double seconds_between(Timestamp from, Timestamp to) {
+  return (static_cast<double>(to.ns) - static_cast<double>(from.ns)) / ns_per_s;
+}
+
 constexpr std::int64_t day_of_ns = 24 * ns_per_hour;
 constexpr std::size_t days_kept = 23;  // what the predictor looks back to: 14 days of errors of
                                        // forecasts from 7 days before, and some
@@ -185,6 +190,12 @@ Result<std::size_t> LiveScaler::push(std::span<const Sample> samples) {
       return fail(Errc::value, {}, "the samples do not follow each other in time", "sort them");
     before = sample.t;
     if (next.values.empty()) next.start = sample.t;
+    if (sample.t < next.start &&
+        seconds_between(sample.t, next.start) * ns_per_s > static_cast<double>(next.step_ns) / 2)
+      continue;
+    if (seconds_between(next.start, sample.t) > 1e9)
+      return fail(Errc::value, {}, "a sample lies more than 30 years behind the first one",
+                  "check the times, or begin anew");
     const std::int64_t since = sample.t.ns - next.start.ns + next.step_ns / 2;
     if (since < 0) continue;
     const auto step = static_cast<std::size_t>(since / next.step_ns);
@@ -224,8 +235,9 @@ Result<LiveScaler::Wish> LiveScaler::wish(Timestamp now) const {
                 "push samples, or look at its query");
   const auto last = static_cast<std::int64_t>(series_.values.size()) - 1;
   const Timestamp t{series_.start.ns + last * series_.step_ns};
-  const auto patience = static_cast<std::int64_t>(settings_.stale_steps) * series_.step_ns;
-  if (now.ns - t.ns > patience)
+  const double patience_s =
+      static_cast<double>(settings_.stale_steps) * static_cast<double>(series_.step_ns) / ns_per_s;
+  if (seconds_between(t, now) > patience_s)
     return fail(Errc::infeasible, {},
                 fmt::format("the last demand of {} is of {}", settings_.name, to_text(t)),
                 "until demand is measured again, keep what there is");
@@ -271,10 +283,13 @@ Result<std::vector<Sample>> read_range_answer(std::string_view json, const std::
     return fail(Errc::value, {what}, fmt::format("the query gives {} series", result.size()),
                 "add them up: sum(...)");
   std::vector<Sample> out;
+  if (result.size() == 0) return out;
   const JsonNode values = result.item(0).member("values");
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto seconds = values.item(i).item(0).number();
-    const auto text = values.item(i).item(1).text();
+  for (std::size_t i = 0; values.is_list() && i < values.size(); ++i) {
+    const JsonNode pair = values.item(i);
+    const bool is_pair = pair.is_list() && pair.size() == 2;
+    const auto seconds = is_pair ? pair.item(0).number() : std::nullopt;
+    const auto text = is_pair ? pair.item(1).text() : std::nullopt;
     const auto value = text ? parse_number({*text, {}}) : fail(Errc::parse, {}, "");
     if (!seconds || !(std::abs(*seconds) < 9e9) || !value)
       return fail(Errc::value, {what}, fmt::format("value {} of the answer is none", i + 1),
