@@ -37,8 +37,9 @@ struct AutoscaleArgs {
 };
 
 constexpr std::string_view replicas_metric = "weft_replicas";
-constexpr std::int64_t history_ns = 15 * 24 * ns_per_hour;  // asked of Prometheus at the start
-constexpr std::int64_t range_steps_most = 10'000;           // Prometheus gives 11,000 at a time
+constexpr std::int64_t history_ns =
+    std::int64_t{15} * 24 * ns_per_hour;           // asked of Prometheus at the start
+constexpr std::int64_t range_steps_most = 10'000;  // Prometheus gives 11,000 at a time
 constexpr std::chrono::milliseconds prometheus_timeout{10'000};
 
 std::string percent_encoded(std::string_view text) {

@@ -44,7 +44,7 @@ Result<Recorded> read_recorded(const std::vector<std::string>& files) {
     out.times.compute_s += times.compute_s / count;
     out.times.exposed_s += times.exposed_s / count;
     out.times.idle_s += times.idle_s / count;
-    double first = INFINITY;
+    double first = HUGE_VAL;
     for (const straggler::Kernel& k : trace.kernels) first = std::min(first, k.start_s);
     auto& spans = out.traces.emplace_back().spans;
     out.traces.back().name = "recorded: " + path;

@@ -28,7 +28,7 @@ class WorldFaultReader {
   void read(Timestamp start, std::vector<TimedFault>& out) {
     const std::size_t errors_before = errors_.size();
     const std::vector<std::string> names = model::fault_names(model::by_world);
-    const std::string name = names[reader_.choice("kind", names, std::nullopt)];
+    const std::string& name = names[reader_.choice("kind", names, std::nullopt)];
     if (errors_.size() > errors_before) return;  // the other keys depend on the kind
     for (std::size_t i = 0; i < break_count; ++i)
       if (catalogued(static_cast<FaultKind>(i)).name == name)

@@ -106,8 +106,8 @@ class SiteReader {
   }
 
  private:
-  std::string need(Reader& reader, const std::string& key, std::optional<std::string> fallback,
-                   const std::string& section = "") {
+  std::string need(Reader& reader, const std::string& key,
+                   const std::optional<std::string>& fallback, const std::string& section = "") {
     std::string path = reader.text(key, fallback);
     if (!path.empty()) out_.files.push_back({section + key, path});
     return path;

@@ -62,7 +62,7 @@ class SiteRun {
             {.log = [this](const std::string& name,
                            std::string_view line) { options_.log(name, line); },
              .lines = [this](const std::string& feed,
-                             std::vector<std::string> lines) { send(feed, lines); },
+                             const std::vector<std::string>& lines) { send(feed, lines); },
              .ended = [this](const std::string& name, int status,
                              std::string text) { plan_->take(name, status, std::move(text)); }}) {}
 

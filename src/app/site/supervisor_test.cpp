@@ -1,6 +1,7 @@
 #include "app/site/supervisor.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <map>
@@ -27,7 +28,7 @@ class SupervisorBed {
       options,
       clock,
       {.log = [this](const std::string& name,
-                     std::string_view line) { log.push_back(name + ": " + std::string(line)); },
+                     std::string_view line) { log.push_back(fmt::format("{}: {}", name, line)); },
        .lines =
            [this](const std::string& feed, std::vector<std::string> more) {
              for (const std::string& line : more) lines.push_back(feed + ": " + line);

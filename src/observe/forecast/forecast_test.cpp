@@ -138,7 +138,7 @@ TEST_CASE("an outage: not what is low every night, nor what stays low, nor an ev
     Series series = hourly(y);
     return drop_outages(series, hindsight);
   };
-  Values nights(24 * 21);  // nothing between midnight and six
+  Values nights(std::size_t{24} * 21);  // nothing between midnight and six
   for (std::size_t t = 0; t < nights.size(); ++t) nights[t] = t % 24 < 6 ? 0 : 100;
   CHECK(dropped(nights) == 0);
   Values gone = waves(840);

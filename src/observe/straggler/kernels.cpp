@@ -75,7 +75,7 @@ class Covered {
   double until() const { return until_; }
 
  private:
-  double sum_ = 0, until_ = -INFINITY;
+  double sum_ = 0, until_ = -HUGE_VAL;
 };
 
 }  // namespace

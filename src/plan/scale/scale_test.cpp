@@ -169,7 +169,7 @@ TEST_CASE("live: fed one sample at a time, it asks for what the dry run asked fo
     all.values.push_back(300 + 200 * std::sin(t / 24.0 * 6.28) + (t * 7919) % 40);
   for (std::size_t t = 24 * 9 + 5; t < 24 * 9 + 9; ++t) all.values[t] = 0;  // an outage
   all.events.resize(all.values.size());
-  const std::size_t known = 24 * 8;
+  const std::size_t known = std::size_t{24} * 8;
   for (const char* policy : {"hybrid:0.95", "reactive:0.6"}) {
     LiveSettings settings{.name = "shop", .step_ns = ns_per_hour};
     settings.service = {.capacity = 20, .start_up = 2, .stabilisation = 1, .step_hours = 1};
