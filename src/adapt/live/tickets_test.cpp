@@ -184,7 +184,7 @@ class Tracker {
       return reply(response, 204, {});
     }
     if (request.method != "PUT") return;
-    const json fields = body.at("fields");
+    const json& fields = body.at("fields");
     issue.title = fields.value("summary", issue.title);
     if (fields.contains("priority")) issue.priority = fields["priority"]["name"];
     reply(response, 204, {});
