@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <string_view>
@@ -67,13 +66,8 @@ Result<std::optional<app::RehearseOptions>> read_baseline(const Common& common,
 
 // Rates by what the service of a store has repaired so far.
 Status learn(const Common& common, const RehearseArgs& args) {
-  // Opening would make one.
-  if (args.learn.find('=') == std::string::npos && args.learn.find("://") == std::string::npos &&
-      !std::filesystem::exists(args.learn))
-    return fail(Errc::io, {args.learn, 0, 0}, "there is no such store",
-                "name what --store of weft serve is");
+  WEFT_TRY(const auto store, open_existing_store(args.learn));
   WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
-  WEFT_TRY(const auto store, open_store(args.learn));
   std::vector<port::AuditEntry> audit;
   constexpr std::size_t page = 10'000;
   for (std::uint64_t next = 1;; next = audit.back().seq + 1) {

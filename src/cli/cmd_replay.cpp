@@ -29,7 +29,7 @@ struct ReplayArgs {
 Result<model::RecordSet> records_of_store(const std::string& where, const model::Fabric& fabric,
                                           std::uint64_t& others) {
   constexpr std::size_t rows = 10'000;
-  WEFT_TRY(const auto store, open_store(where));
+  WEFT_TRY(const auto store, open_existing_store(where));
   model::RecordLines lines(fabric);
   for (std::uint64_t next = 1;;) {
     WEFT_TRY(const std::vector<port::StoredEvent> events, store->events(next, rows));

@@ -133,7 +133,7 @@ Route text_route(std::string_view path, std::string_view id, std::string_view su
 
 Result<LabelSelector::Term> LabelSelector::parse_term(std::string_view text) {
   const auto wrong = [&] {
-    return fail(Errc::parse, {}, fmt::format("{} is no term of a label selector", quote(text)),
+    return fail(Errc::parse, {}, fmt::format("{} is not a term of a label selector", quote(text)),
                 "write key=value, key!=value, key in (a,b), key notin (a,b), key or !key");
   };
   Term out{.key = {}, .kind = Kind::exists, .values = {}};

@@ -130,9 +130,9 @@ std::string der_signature(std::string_view raw) {
 
 Result<JsonLine> piece_of(std::string_view piece, const char* what) {
   const auto bytes = from_base64url(piece);
-  if (!bytes) return fail(Errc::value, {}, fmt::format("the JWT's {} is no base64url", what));
+  if (!bytes) return fail(Errc::value, {}, fmt::format("the JWT's {} is not base64url", what));
   auto out = JsonLine::parse(*bytes, {what});
-  if (!out) return fail(Errc::value, {}, fmt::format("the JWT's {} is no JSON object", what));
+  if (!out) return fail(Errc::value, {}, fmt::format("the JWT's {} is not a JSON object", what));
   return out;
 }
 
@@ -188,8 +188,8 @@ Result<std::shared_ptr<const JwtKeys::Key>> JwtKeys::Key::read(const JsonNode& n
   if (out->key) return out;
   std::ignore = take_tls_reason();
   return fail(Errc::value, where,
-              fmt::format("the key {} is no RSA key of 2,048 bits or more, and no EC key on P-256, "
-                          "P-384 or P-521",
+              fmt::format("the key {} is neither an RSA key of 2,048 bits or more nor an EC key on "
+                          "P-256, P-384 or P-521",
                           quote(out->id)),
               "give the trust bundle as the SPIFFE server prints it");
 }
@@ -296,11 +296,11 @@ Result<std::string> JwtKeys::verify(std::string_view token, std::string_view aud
                                     Timestamp now) const {
   const auto pieces = split(token, '.');
   if (pieces.size() != 3 || token.size() > jwt_bytes_max)
-    return fail(Errc::value, {}, "this is no JWT");
+    return fail(Errc::value, {}, "this is not a JWT");
   WEFT_TRY(const JsonLine head, piece_of(pieces[0], "header"));
   WEFT_TRY(const JsonLine claims, piece_of(pieces[1], "claims"));
   const auto signature = from_base64url(pieces[2]);
-  if (!signature) return fail(Errc::value, {}, "the JWT's signature is no base64url");
+  if (!signature) return fail(Errc::value, {}, "the JWT's signature is not base64url");
   if (head.has("crit")) return fail(Errc::value, {}, "the JWT has extensions (crit)");
   if (const std::string type = text_of(head.node(), "typ");
       !type.empty() && type != "JWT" && type != "JOSE")
@@ -314,7 +314,7 @@ Result<std::string> JwtKeys::verify(std::string_view token, std::string_view aud
   if (!is_signed) return fail(Errc::value, {}, "the JWT is not signed by a key that is trusted");
   WEFT_TRY_STATUS(check_claims(claims.node(), audience, now));
   std::string subject = text_of(claims.node(), "sub");
-  if (!is_spiffe_id(subject)) return fail(Errc::value, {}, "the JWT's sub is no SPIFFE ID");
+  if (!is_spiffe_id(subject)) return fail(Errc::value, {}, "the JWT's sub is not a SPIFFE ID");
   return subject;
 }
 

@@ -207,15 +207,17 @@ TEST_CASE("JWT-SVIDs: every rule that one can break is checked") {
   CHECK(why(ec.sign("ES256",
                     claims_of(shop_id, 1'800'000'100, R"("weft")", R"(,"nbf":1800000061)"))) ==
         "the JWT is not valid yet (nbf)");
-  CHECK(why(ec.sign("ES256", claims_of("bob", 1'800'000'100))) == "the JWT's sub is no SPIFFE ID");
+  CHECK(why(ec.sign("ES256", claims_of("bob", 1'800'000'100))) ==
+        "the JWT's sub is not a SPIFFE ID");
   for (const char* bad : {"", "a.b", "..", "a.b.c", "e30.e30.e30"}) CHECK(why(bad) != let_in);
 
   const auto wrong = [](const char* text) { return JwtKeys::parse(text, "b").error().what; };
   CHECK(wrong(R"({"keys":[]})") == "none of the keys is for JWT-SVIDs");
   CHECK(wrong(R"({"keys":[{"kty":"EC","use":"x509-svid"}]})") ==
         "none of the keys is for JWT-SVIDs");
-  CHECK(wrong(R"({"keys":[{"kty":"oct","k":"AA"}]})").contains("is no RSA key"));
-  CHECK(wrong(R"({"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]})").contains("is no RSA"));
+  CHECK(wrong(R"({"keys":[{"kty":"oct","k":"AA"}]})").contains("is neither an RSA key"));
+  CHECK(wrong(R"({"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]})")
+            .contains("is neither an RSA"));
 }
 
 TEST_CASE("tenants of an API: own namespace, nothing else; refusals are logged") {

@@ -41,7 +41,7 @@ std::string read_label(Reader& reader, std::string_view key,
   std::string out = reader.text(key, fallback);
   if (!is_label(out))
     reader.error(Errc::value, reader.where(key),
-                 fmt::format("\"{}\" is no name as Kubernetes takes it", out),
+                 fmt::format("\"{}\" is not a name that Kubernetes accepts", out),
                  "use a-z, 0-9 and -, up to 63");
   return out;
 }
@@ -58,7 +58,7 @@ std::vector<Pool> read_pools(Reader& from, Errors& errors) {
     reader.finish();
   }
   if (out.empty())
-    from.error(Errc::value, from.where("pools"), "pools is no list of {site, max}",
+    from.error(Errc::value, from.where("pools"), "pools is not a list of {site, max}",
                "write pools: [{site: fra1, max: 40}]");
   return out;
 }
@@ -129,7 +129,7 @@ Result<LiveConfig> read_live(const Config& config) {
     for (const Config& item : services->items) out.services.push_back(read_service(item, errors));
   if (out.services.empty() || out.services.size() > live_services_max)
     reader.error(Errc::value, reader.where("services"),
-                 fmt::format("services is no list of 1 to {} services", live_services_max),
+                 fmt::format("services is not a list of 1 to {} services", live_services_max),
                  "write services: [{name: shop, capacity: 40}]");
   std::set<std::pair<std::string, std::string>> names;
   for (const LiveSettings& service : out.services) {
@@ -184,7 +184,7 @@ Result<std::size_t> LiveScaler::push(std::span<const Sample> samples) {
   Timestamp before{INT64_MIN};
   for (const Sample& sample : samples) {
     if (!std::isfinite(sample.value) || sample.value < 0 || sample.value > 1e100)
-      return fail(Errc::value, {}, fmt::format("{} is no demand", sample.value),
+      return fail(Errc::value, {}, fmt::format("{} is not a demand", sample.value),
                   "give requests per step, 0 or more");
     if (sample.t <= before)
       return fail(Errc::value, {}, "the samples do not follow each other in time", "sort them");
@@ -277,7 +277,7 @@ Result<std::vector<Sample>> read_range_answer(std::string_view json, const std::
   const JsonNode data = line.node().member("data"), result = data.member("result");
   if (line.node().member("status").text() != "success" ||
       data.member("resultType").text() != "matrix" || !result.is_list())
-    return fail(Errc::value, {what}, "the answer is no matrix of Prometheus",
+    return fail(Errc::value, {what}, "the answer is not a Prometheus matrix",
                 "give the address of a Prometheus");
   if (result.size() > 1)
     return fail(Errc::value, {what}, fmt::format("the query gives {} series", result.size()),
@@ -292,7 +292,8 @@ Result<std::vector<Sample>> read_range_answer(std::string_view json, const std::
     const auto text = is_pair ? pair.item(1).text() : std::nullopt;
     const auto value = text ? parse_number({*text, {}}) : fail(Errc::parse, {}, "");
     if (!seconds || !(std::abs(*seconds) < 9e9) || !value)
-      return fail(Errc::value, {what}, fmt::format("value {} of the answer is none", i + 1),
+      return fail(Errc::value, {what},
+                  fmt::format("value {} of the answer is not a time and a number", i + 1),
                   "a query whose values are numbers, not NaN");
     out.push_back({{std::llround(*seconds * ns_per_s)}, *value});
   }
