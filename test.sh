@@ -18,7 +18,7 @@ case "${1:-}" in
   *) die "unknown option $1; usage: ./test.sh [--quick | --long]" ;;
 esac
 [ $# -le 1 ] || die "too many options; usage: ./test.sh [--quick | --long]"
-tests=(--output-on-failure --parallel "$(nproc)")
+tests=(--output-on-failure --parallel $(($(nproc) + 1))) # many wait for clocks, browsers and daemons
 left_out='long'
 [ "$mode" != long ] || left_out='none'
 export ASAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19

@@ -20,6 +20,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # ... and overlaps and overflows in plain string concatenation (GCC bug 105329).
   target_compile_options(weft_flags INTERFACE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow
                          -Wno-stringop-overread)
+  # Its collector of garbage takes a tenth of the time where it runs from 30 MB on.
+  target_compile_options(weft_flags INTERFACE "SHELL:--param ggc-min-heapsize=524288")
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   # libstdc++ 12's own stable_sort uses a function that C++23 deprecates.

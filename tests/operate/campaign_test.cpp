@@ -16,6 +16,7 @@
 
 #include "adapt/sim/operations.hpp"
 #include "base/rng.hpp"
+#include "base/test_effort.hpp"
 #include "base/test_folder.hpp"
 #include "controller_kit.hpp"
 #include "model/formats/test_fabric.hpp"
@@ -690,11 +691,7 @@ void play(std::uint64_t sequences) {
 
 }  // namespace
 
-#ifdef WEFT_SANITIZED  // some ten times slower
-constexpr int few = 30;
-#else
-constexpr int few = 300;
-#endif
+constexpr int few = test_effort(120);
 
 TEST_CASE("a few sequences: nothing unsafe is done, nothing is lost, all is well in the end") {
   play(few);

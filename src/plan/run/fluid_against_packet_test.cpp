@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/test_effort.hpp"
 #include "base/test_skip.hpp"
 #include "plan/run/run.hpp"
 #include "plan/run/test_kit.hpp"
@@ -130,6 +131,7 @@ const model::TrainingOutcome& variant_training(const model::Outcome& outcome, st
 }
 
 TEST_CASE("a training step on both engines: within 5 %, the same bytes, all time accounted for") {
+  const std::uint64_t batch = 16 * std::max<std::uint64_t>(test_effort(4), 2);
   const model::Outcome outcome = run(R"(
 fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 2, spines: 16}
 routing: {scheme: e_ecmp, qps: 4}
@@ -138,9 +140,10 @@ jobs:
   - name: step
     model: {layers: 8, hidden: 1024, ffn: 4096, heads: 16, head_size: 64, vocabulary: 32000}
     parallel: {tp: 2, pp: 2, dp: 16}
-    batch: 64
     micro_batch: 1
     sequence: 2048
+    batch: )" + std::to_string(batch) +
+                                     R"(
 compare:
   fluid: {engine: fluid}
   packet: {engine: packet}
