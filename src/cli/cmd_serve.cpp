@@ -35,6 +35,7 @@
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "cli/open_store.hpp"
+#include "cli/serve_health.hpp"
 #include "cli/serve_watch.hpp"
 #include "cli/serve_world.hpp"
 #include "cli/telemetry_files.hpp"
@@ -67,6 +68,7 @@ struct ServeArgs {
   std::string tokens, certificate, key, client_ca;
   std::string lab;        // the lab whose fabric is served; its actuator and syslog
   std::string snapshots;  // directory; empty: none are taken
+  std::vector<std::string> health;  // files for the table of path health
   std::string world;      // scenario whose network is simulated, in place of a real one
   double speed = 0;       // of its time; 0: as fast as it goes
   std::string span;       // so long; empty: until it is stopped
@@ -252,6 +254,7 @@ class Server {
           return serve::sli_view(*fabric_, config_.objectives, *store_, from, to, event);
         },
         serve::ThreadLimits{}, world_.get());
+    WEFT_TRY_STATUS(begin_health());
     WEFT_TRY_STATUS(listen());
     wait_for_end(signals);
     stop();
@@ -352,6 +355,28 @@ class Server {
       }
     WEFT_TRY(const repair::Impact impact, what_if_->predict(out, drain));
     return impact.forecast();
+  }
+
+  // Of the jobs that run, those that the scenario describes.
+  std::vector<operate::health::Call> calls() const {
+    if (!job_feed_) return operate::health::calls_of(*fabric_, jobs_);
+    std::vector<operate::health::Call> out;
+    const auto state = job_feed_->state();
+    if (state.is_stale || !state.jobs) return out;
+    for (const jobs::RunningJob& job : *state.jobs)
+      if (const jobs::Work work = jobs::work_of(cluster(), {&job, 1}); work.is_known)
+        std::ranges::move(operate::health::calls_of(*fabric_, work.jobs), std::back_inserter(out));
+    return out;
+  }
+
+  Status begin_health() {
+    WEFT_TRY(health_, ServedHealth::open({.setup = *setup_,
+                                          .seed = seed_,
+                                          .files = args_.health,
+                                          .conditions = [this] { return loop_->link_conditions(); },
+                                          .calls = [this] { return calls(); },
+                                          .say = [this](std::string_view line) { say(line); }}));
+    return {};
   }
 
   std::string jobs_json() const {
@@ -519,6 +544,7 @@ class Server {
                                                        fmt::format("alert-{}-", clock().wall().ns));
     options.alertmanager = [this](std::string_view body) { return read_alerts(body); };
     options.log = [this](std::string_view line) { say(line); };
+    options.path_health = [this] { return health_->table(); };
     WEFT_TRY_STATUS(listen_to_syslog());
     options.metrics = [this] {
       return syslog_metrics(syslog_counts()) + (job_feed_ ? job_metrics() : "");
@@ -609,6 +635,7 @@ class Server {
     for (auto* syslog : {&syslog_, &lab_syslog_})
       if (*syslog) ends.emplace_back([syslog] { (*syslog)->stop(); });
     api_->stop();
+    health_.reset();
   }
 
   void reload() {
@@ -645,6 +672,7 @@ class Server {
   serve::Bus bus_;
   std::unique_ptr<live::JobFeed> job_feed_;
   std::unique_ptr<serve::ControllerThread> loop_;
+  std::unique_ptr<ServedHealth> health_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<live::SyslogListener> syslog_, lab_syslog_;
 };
@@ -692,6 +720,8 @@ void add_serve(Commands& commands) {
   command.add_option("--lab", args.lab, "Running lab to use for drains, snapshots and syslog")
       ->excludes(world);
   command.add_option("--snapshots", args.snapshots, "Directory for snapshots");
+  command.add_option("--health", args.health,
+                     "File for the table of path health, e.g. /dev/shm/weft-health; may be repeated");
 }
 
 }  // namespace weft::cli

@@ -510,6 +510,21 @@ void add_watching(const RouteContext& context, std::vector<Route>& out) {
                    return out;
                  }});
   out.push_back({.method = "GET",
+                 .path = "/v1/path-health",
+                 .id = "readPathHealth",
+                 .summary = "The table of path health, as bytes",
+                 .role = Role::read,
+                 .reply_type = "application/octet-stream",
+                 .problems = {503},
+                 .handler = [context](const Call&) -> Result<Reply> {
+                   if (!context.options.path_health)
+                     return fail(Errc::io, {}, "no table of path health is written here", "");
+                   WEFT_TRY(std::string table, context.options.path_health());
+                   Reply out = json_reply(std::move(table));
+                   out.type = "application/octet-stream";
+                   return out;
+                 }});
+  out.push_back({.method = "GET",
                  .path = "/healthz",
                  .id = "isAlive",
                  .summary = "Whether the service is alive",
