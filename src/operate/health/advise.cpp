@@ -81,15 +81,19 @@ class Adviser {
     std::array<std::map<std::uint8_t, Choice>, range_from.size()> best;
     for (std::size_t r = 0; r < bytes_.size(); ++r) {
       const auto picked = workload::plan_call(machine_, call_.op, bytes_[r], {});
-      own[r] = picked ? seconds(picked->pick.algorithm, picked->pick.channels, bytes_[r],
-                                picked->cost, picked->pick.channels)
-                      : 0;
+      if (!picked) continue;
+      std::string algorithm = picked->pick.algorithm;
+      if (is_line_rate())  // as jobs are read then
+        algorithm = workload::default_algorithm(setup_.fabric, request("auto", 0)).value_or("");
+      own[r] = seconds(algorithm, picked->pick.channels, bytes_[r], picked->cost,
+                       picked->pick.channels);
     }
     for (const Numbered& algorithm : algorithms) offer(algorithm, best);
     std::vector<std::vector<Choice>> out(bytes_.size());
     for (std::size_t r = 0; r < bytes_.size(); ++r) {
       for (const auto& [number, choice] : best[r])
-        if (choice.seconds < own[r] * (1 - engine::least_gain_of_other)) {
+        if (choice.seconds < never &&
+            choice.seconds < own[r] * (1 - engine::least_gain_of_other)) {
           out[r].push_back(choice);
           share_[{r, number}] = own[r] < never ? choice.seconds / own[r] : 0;
         }
@@ -124,6 +128,16 @@ class Adviser {
     }
   }
 
+  bool is_line_rate() const { return setup_.library.cost == workload::Library::Cost::line_rate; }
+  workload::Request request(std::string_view algorithm, std::uint32_t channels) const {
+    return {.op = call_.op,
+            .algorithm = std::string(algorithm),
+            .ranks = call_.groups[0],
+            .bytes = unit_bytes,
+            .channels = channels,
+            .matrix = {}};
+  }
+
   // All groups at the same time; `never` where one cannot.
   double seconds(std::string_view algorithm, std::uint32_t channels, double bytes,
                  workload::CallCost cost, std::uint32_t channels_all) {
@@ -136,7 +150,8 @@ class Adviser {
       for (workload::Edge& edge : stage.flows) edge.bytes *= bytes / unit_bytes;
     }
     cost.bytes_s *= static_cast<double>(channels_all) / channels;
-    const auto out = engine::predicted_seconds(scaled, setup_.step_overhead, cost, router_);
+    const auto out = engine::predicted_seconds(
+        scaled, setup_.step_overhead, is_line_rate() ? std::nullopt : std::optional(cost), router_);
     return out && *out < never ? *out : never;
   }
 
@@ -150,12 +165,9 @@ class Adviser {
   std::optional<Traffic> build(std::string_view algorithm, std::uint32_t channels) {
     std::optional<Traffic> out;
     for (const auto& ranks : call_.groups) {
-      auto one = workload::build_traffic(setup_.fabric, {.op = call_.op,
-                                                         .algorithm = std::string(algorithm),
-                                                         .ranks = ranks,
-                                                         .bytes = unit_bytes,
-                                                         .channels = channels,
-                                                         .matrix = {}});
+      workload::Request wanted = request(algorithm, channels);
+      wanted.ranks = ranks;
+      auto one = workload::build_traffic(setup_.fabric, wanted);
       if (!one || (out && one->stages.size() != out->stages.size())) return std::nullopt;
       if (!out) {
         out = *std::move(one);
