@@ -157,7 +157,7 @@ class Adviser {
 
   // For unit_bytes, of all groups, stage by stage; null where the algorithm cannot serve them.
   const Traffic* traffic(std::string_view algorithm, std::uint32_t channels) {
-    const auto [at, is_new] = traffics_.emplace(std::pair(algorithm, channels), std::nullopt);
+    const auto [at, is_new] = traffics_.emplace(std::pair(std::string(algorithm), channels), std::nullopt);
     if (is_new) at->second = build(algorithm, channels);
     return at->second ? &*at->second : nullptr;
   }
@@ -192,7 +192,7 @@ class Adviser {
   const Call& call_;
   const workload::Machine& machine_;
   std::array<double, range_from.size()> bytes_{};
-  std::map<std::pair<std::string_view, std::uint32_t>, std::optional<Traffic>> traffics_;
+  std::map<std::pair<std::string, std::uint32_t>, std::optional<Traffic>> traffics_;
   std::map<std::pair<std::size_t, std::uint8_t>, double> share_;
 };
 

@@ -172,6 +172,26 @@ Conditions Book::conditions(Timestamp now, std::span<const Entity> out_of_servic
   return out;
 }
 
+std::vector<RateWatch::Change> RateWatch::take(std::span<const Reading> readings) {
+  for (const Reading& r : readings) {
+    double& most = most_[r.nominal_bps];
+    most = std::max(most, r.speed_bps);
+  }
+  std::vector<Change> out;
+  for (const Reading& r : readings) {
+    if (!(r.speed_bps > 0)) continue;
+    const double share = r.speed_bps / most_[r.nominal_bps];
+    const auto before = shares_.find(r.part);
+    if (share == (before == shares_.end() ? 1 : before->second)) continue;
+    out.push_back({r.part, share});
+    if (share < 1)
+      shares_[r.part] = share;
+    else
+      shares_.erase(before);
+  }
+  return out;
+}
+
 model::State state_of(const Conditions& conditions) {
   model::State out;
   for (const auto& [link, at] : conditions)

@@ -51,6 +51,27 @@ class Book {
   std::map<Key, Mark> marks_;
 };
 
+// Which ports and NICs of one device run slower than they should, from the speeds that their drivers
+// report. What a port should run at is the most that it, or any other of the device with the same
+// nominal rate, was seen at: in a lab drivers report what no cable has.
+class RateWatch {
+ public:
+  struct Reading {
+    model::Entity part;
+    double nominal_bps, speed_bps;
+  };
+  struct Change {
+    model::Entity part;
+    double share;  // of what it should run at; 1: all of it again
+  };
+  // All readings of one time; speeds that are not above 0 are not known. Returns what changed.
+  std::vector<Change> take(std::span<const Reading> readings);
+
+ private:
+  std::map<double, double> most_;           // by nominal rate
+  std::map<model::Entity, double> shares_;  // below 1
+};
+
 // As a fabric's state has it: what carries nothing is down, what is slow or loses is degraded.
 model::State state_of(const Conditions& conditions);
 // The same back, for states that were not observed.

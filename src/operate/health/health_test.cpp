@@ -306,6 +306,26 @@ TEST_CASE("evidence begins, ends and is forgotten") {
   }
 }
 
+TEST_CASE("ports that run slower than their like, or than they did") {
+  const model::Fabric fabric = small_zone();
+  const auto port = [&](std::uint32_t i) { return model::port_of(LinkId(i)); };
+  RateWatch watch;
+  constexpr double nominal = 400e9, veth = 10e9;
+  CHECK(watch.take(std::vector<RateWatch::Reading>{{port(0), nominal, veth},
+                                                   {port(2), nominal, veth}})
+            .empty());
+  const auto slow = watch.take(
+      std::vector<RateWatch::Reading>{{port(0), nominal, 400e9}, {port(2), nominal, 200e9}});
+  REQUIRE(slow.size() == 1);
+  CHECK(slow[0].part == port(2));
+  CHECK(slow[0].share == 0.5);
+  CHECK(watch.take(std::vector<RateWatch::Reading>{{port(2), nominal, 200e9}}).empty());
+  CHECK(watch.take(std::vector<RateWatch::Reading>{{port(2), nominal, -1}}).empty());
+  const auto back = watch.take(std::vector<RateWatch::Reading>{{port(2), nominal, 400e9}});
+  REQUIRE(back.size() == 1);
+  CHECK(back[0].share == 1);
+}
+
 TEST_CASE("conditions, states and back") {
   const model::Fabric fabric = small_zone();
   model::State state;
