@@ -94,9 +94,7 @@ Result<std::optional<live::Uplink>> open_uplink(const Common& common, const Agen
                 "specify the service with --to, or use --json for standard output");
   }
   live::UplinkOptions options{
-      .url = args.to,
-      .tls = tls_files(args),
-      .spool = {.directory = args.spool}};
+      .url = args.to, .tls = tls_files(args), .spool = {.directory = args.spool}};
   WEFT_TRY(const Bytes size, parse_bytes({args.spool_size, {"--spool-size", 0, 0}}));
   if (size < 1_MiB || size > 1024_GiB)
     return fail(Errc::value, {"--spool-size", 0, 0}, "must be from 1 MiB to 1 TiB",

@@ -158,12 +158,11 @@ Status replay_command(const Common& common, const ReplayArgs& args) {
   const std::string json = replay_json(replay);
   fmt::print("{}", common.json ? json + "\n" : replay_table(replay, args.states));
   if (args.page.empty()) return {};
-  return write_file(
-      args.page,
-      plan::report::page_text({.title = std::filesystem::path(args.scenario).stem().string(),
-                               .command = "replay",
-                               .table = replay_table(replay, true),
-                               .data = {{"replay-data", json}}}));
+  return write_file(args.page, plan::report::page_text(
+                                   {.title = std::filesystem::path(args.scenario).stem().string(),
+                                    .command = "replay",
+                                    .table = replay_table(replay, true),
+                                    .data = {{"replay-data", json}}}));
 }
 
 }  // namespace

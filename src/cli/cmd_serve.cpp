@@ -66,12 +66,12 @@ struct ServeArgs {
   std::vector<std::string> syslog;  // udp://, tcp:// and tls:// addresses
   std::string inventory, catalogue;
   std::string tokens, certificate, key, client_ca;
-  std::string lab;        // the lab whose fabric is served; its actuator and syslog
-  std::string snapshots;  // directory; empty: none are taken
+  std::string lab;                  // the lab whose fabric is served; its actuator and syslog
+  std::string snapshots;            // directory; empty: none are taken
   std::vector<std::string> health;  // files for the table of path health
-  std::string world;      // scenario whose network is simulated, in place of a real one
-  double speed = 0;       // of its time; 0: as fast as it goes
-  std::string span;       // so long; empty: until it is stopped
+  std::string world;                // scenario whose network is simulated, in place of a real one
+  double speed = 0;                 // of its time; 0: as fast as it goes
+  std::string span;                 // so long; empty: until it is stopped
 };
 
 namespace jobs = operate::jobs;
@@ -720,8 +720,9 @@ void add_serve(Commands& commands) {
   command.add_option("--lab", args.lab, "Running lab to use for drains, snapshots and syslog")
       ->excludes(world);
   command.add_option("--snapshots", args.snapshots, "Directory for snapshots");
-  command.add_option("--health", args.health,
-                     "File for the table of path health, e.g. /dev/shm/weft-health; may be repeated");
+  command.add_option(
+      "--health", args.health,
+      "File for the table of path health, e.g. /dev/shm/weft-health; may be repeated");
 }
 
 }  // namespace weft::cli

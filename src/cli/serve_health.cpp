@@ -69,9 +69,10 @@ void ServedHealth::look() {
     else
       report("no advice: " + advised.error().text());
     if (advised_.too_large + advised_.no_room > 0)
-      report(fmt::format("no advice for {} kinds of collectives of more than {} ranks, and for {} "
-                         "that the table has no room for",
-                         advised_.too_large, health::ranks_max, advised_.no_room));
+      report(
+          fmt::format("no advice for {} kinds of collectives of more than {} ranks, and for {} "
+                      "that the table has no room for",
+                      advised_.too_large, health::ranks_max, advised_.no_room));
     known_ = std::move(now);
   }
   publish(conditions);

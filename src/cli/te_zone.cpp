@@ -26,8 +26,8 @@ struct Group {
   std::vector<te::Flow> flows;
 };
 struct Solved {
-  te::Decision before, after;                      // `after`: with --fail
-  std::vector<te::Flow> flows;                     // of the last of them
+  te::Decision before, after;                       // `after`: with --fail
+  std::vector<te::Flow> flows;                      // of the last of them
   std::uint32_t split_before = 0, split_after = 0;  // flows over two QPs; after: and before
   double before_ms = 0, after_ms = 0;
 };
@@ -57,12 +57,12 @@ Result<std::vector<Group>> groups_of_jobs(const model::Scenario& scenario,
   for (const plan::WorkFlows& kind : found.kinds) {
     out.push_back({kind.kind, {}});
     for (const route::NicDemand& d : kind.flows)
-      out.back().flows.push_back({.src = d.src,
-                                  .dst = d.dst,
-                                  .port = static_cast<std::uint16_t>(first_qp_port + d.qp),
-                                  .weight = d.bytes,
-                                  .second = static_cast<std::uint16_t>(
-                                      first_qp_port + setup.routing.qps + d.qp)});
+      out.back().flows.push_back(
+          {.src = d.src,
+           .dst = d.dst,
+           .port = static_cast<std::uint16_t>(first_qp_port + d.qp),
+           .weight = d.bytes,
+           .second = static_cast<std::uint16_t>(first_qp_port + setup.routing.qps + d.qp)});
   }
   return out;
 }
@@ -165,8 +165,8 @@ void print_zone_table(const ZoneWork& work, const std::vector<Solved>& solved,
       std::ranges::copy(loads(after), std::back_inserter(cells));
     }
     if (args.split)
-      cells.push_back(std::to_string(args.fail.empty() ? solved[g].split_before
-                                                       : solved[g].split_after));
+      cells.push_back(
+          std::to_string(args.fail.empty() ? solved[g].split_before : solved[g].split_after));
     table.add(std::move(cells));
   }
   fmt::print("{}\n", table.text());

@@ -86,10 +86,10 @@ TEST_CASE("path health: a slow NIC reaches NCCL's tuner by way of service and ag
                                      "--listen", "unix:api.sock", "--health", "service.health"},
                                     "serve");
   CHECK(seconds_until([&] { return scratch.read("serve.err").contains("ready,"); }) < 60);
-  const int agent = scratch.start(
-      {"agent", "--fabric", "zone.yaml", "--device", "host:2", "--to", "unix:api.sock", "--health",
-       "host.health", "--interval", "200 ms", "--quiet"},
-      "agent");
+  const int agent =
+      scratch.start({"agent", "--fabric", "zone.yaml", "--device", "host:2", "--to",
+                     "unix:api.sock", "--health", "host.health", "--interval", "200 ms", "--quiet"},
+                    "agent");
   const Tuned nccl(scratch.path() + "/host.health");
   CHECK(seconds_until([&] { return scratch.has("host.health"); }) < 60);
   std::this_thread::sleep_for(500ms);

@@ -1,5 +1,6 @@
-// The tuner of libweft-nccl.so on any table and any costs: what NCCL can do stays possible, and what
-// it cannot stays impossible. The input is the costs, and then the table, whose sum is set right.
+// The tuner of libweft-nccl.so on any table and any costs: what NCCL can do stays possible, and
+// what it cannot stays impossible. The input is the costs, and then the table, whose sum is set
+// right.
 #include <array>
 #include <cstring>
 #include <string>
@@ -8,7 +9,8 @@
 #include "fuzz.hpp"
 #include "operate/health/layout.hpp"
 
-extern "C" const weft::adapt::nccl::Tuner5 ncclTunerPlugin_v5;  // NOLINT(readability-identifier-naming)
+extern "C" const weft::adapt::nccl::Tuner5
+    ncclTunerPlugin_v5;  // NOLINT(readability-identifier-naming)
 
 namespace {
 

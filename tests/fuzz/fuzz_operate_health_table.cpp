@@ -1,5 +1,5 @@
-// decode: no input crashes; what it takes can be shown, and encodes to the same again. The sum is set
-// right, or else nothing would get past it.
+// decode: no input crashes; what it takes can be shown, and encodes to the same again. The sum is
+// set right, or else nothing would get past it.
 #include <cstring>
 #include <string>
 

@@ -40,8 +40,8 @@ struct Tuning {
   // The table that counts; all zero: none.
   alignas(8) unsigned char table[slot_bytes] = {};
   bool has_table = false;
-  std::int64_t looked_ns = 0;   // monotonic; with `follows`
-  std::uint64_t sequence = 0;   // of the file, as it was then
+  std::int64_t looked_ns = 0;  // monotonic; with `follows`
+  std::uint64_t sequence = 0;  // of the file, as it was then
 };
 Tuning tuning;
 pthread_once_t tuning_once = PTHREAD_ONCE_INIT;
@@ -218,8 +218,7 @@ int choose_for(void* of, int operation, std::size_t bytes, float** costs, int al
     const Locked lock;
     if (tuning.settings.follows) follow();
     if (!tuning.has_table) return success;
-    if (tuning.settings.follows &&
-        !is_fresh(head_of(tuning.table), time_ns(CLOCK_REALTIME_COARSE)))
+    if (tuning.settings.follows && !is_fresh(head_of(tuning.table), time_ns(CLOCK_REALTIME_COARSE)))
       return success;
     if (!find_advice(*context, operation, bytes, table, algorithms, protocols, advice))
       return success;
@@ -281,14 +280,11 @@ int close_context(void* context) {
 #define WEFT_EXPORTED extern "C" __attribute__((visibility("default"))) const
 // NOLINTBEGIN(readability-identifier-naming): NCCL looks for these names.
 WEFT_EXPORTED weft::adapt::nccl::Tuner3 ncclTunerPlugin_v3{
-    "weft", weft::adapt::nccl::init3, weft::adapt::nccl::choose3,
-    weft::adapt::nccl::close_context};
+    "weft", weft::adapt::nccl::init3, weft::adapt::nccl::choose3, weft::adapt::nccl::close_context};
 WEFT_EXPORTED weft::adapt::nccl::Tuner4 ncclTunerPlugin_v4{
-    "weft", weft::adapt::nccl::init3, weft::adapt::nccl::choose4,
-    weft::adapt::nccl::close_context};
+    "weft", weft::adapt::nccl::init3, weft::adapt::nccl::choose4, weft::adapt::nccl::close_context};
 WEFT_EXPORTED weft::adapt::nccl::Tuner5 ncclTunerPlugin_v5{
-    "weft", weft::adapt::nccl::init5, weft::adapt::nccl::choose4,
-    weft::adapt::nccl::close_context};
+    "weft", weft::adapt::nccl::init5, weft::adapt::nccl::choose4, weft::adapt::nccl::close_context};
 // NOLINTEND(readability-identifier-naming)
 
 std::size_t weft_health_read(void* to, std::size_t room) {

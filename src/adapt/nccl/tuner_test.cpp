@@ -1,4 +1,6 @@
 // The plugin as NCCL holds it, against made-up tables, any bytes, and simulations.
+#include "adapt/nccl/tuner.hpp"
+
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -15,7 +17,6 @@
 #include <iostream>
 
 #include "adapt/live/system_clock.hpp"
-#include "adapt/nccl/tuner.hpp"
 #include "base/rng.hpp"
 #include "base/test_folder.hpp"
 #include "model/scenario/scenario.hpp"
@@ -61,9 +62,7 @@ struct Answer {
   Costs costs;
   int algorithm = -1, protocol = -1, channels = 0;
 };
-bool is_untouched(const Answer& a) {
-  return a.channels == 0 && a.costs == usual_costs();
-}
+bool is_untouched(const Answer& a) { return a.channels == 0 && a.costs == usual_costs(); }
 
 // As NCCL finds the least.
 void choose_least(Answer& a) {
@@ -100,10 +99,12 @@ struct Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  Answer ask(std::size_t bytes = gib, int operation = all_reduce, Costs costs = usual_costs()) const {
+  Answer ask(std::size_t bytes = gib, int operation = all_reduce,
+             Costs costs = usual_costs()) const {
     Answer out{.costs = costs};
-    WEFT_CHECK(tuner.choose(context, operation, bytes, 1, reinterpret_cast<float**>(out.costs.data()),
-                            algorithms_n, protocols_n, 0, &out.channels) == success);
+    WEFT_CHECK(tuner.choose(context, operation, bytes, 1,
+                            reinterpret_cast<float**>(out.costs.data()), algorithms_n, protocols_n,
+                            0, &out.channels) == success);
     choose_least(out);
     return out;
   }
@@ -153,31 +154,32 @@ int in_job(const std::vector<std::pair<const char*, std::string>>& environment,
 }
 
 TEST_CASE("tuner: without a table NCCL's choice stands, on each version of the interface") {
-  CHECK(in_job({}, [] {
-          const Library library;
-          Answer a{.costs = usual_costs()};
-          auto** costs = reinterpret_cast<float**>(a.costs.data());
-          void* context = nullptr;
-          const auto& three = *library.symbol<const Tuner3>("ncclTunerPlugin_v3");
-          WEFT_CHECK(std::strcmp(three.name, "weft") == 0);
-          WEFT_CHECK(three.init(ranks_n, hosts_n, nullptr, &context) == success);
-          WEFT_CHECK(three.choose(context, all_reduce, gib, 1, costs, 7, 3, &a.channels) == success);
-          WEFT_CHECK(three.destroy(context) == success);
-          const auto& four = *library.symbol<const Tuner4>("ncclTunerPlugin_v4");
-          WEFT_CHECK(four.init(ranks_n, hosts_n, nullptr, &context) == success);
-          WEFT_CHECK(four.choose(context, all_reduce, gib, 1, costs, 7, 3, 1, &a.channels) ==
-                     success);
-          WEFT_CHECK(four.destroy(context) == success);
-          const auto& five = *library.symbol<const Tuner5>("ncclTunerPlugin_v5");
-          WEFT_CHECK(five.init(&context, 7, ranks_n, hosts_n, nullptr, nullptr, nullptr) == success);
-          WEFT_CHECK(five.choose(context, all_reduce, gib, 1, costs, 7, 3, 1, &a.channels) ==
-                     success);
-          WEFT_CHECK(five.choose(nullptr, all_reduce, gib, 1, costs, 7, 3, 1, &a.channels) ==
-                     success);
-          WEFT_CHECK(five.choose(context, all_reduce, gib, 1, nullptr, 7, 3, 1, nullptr) == success);
-          WEFT_CHECK(five.finalize(context) == success);
-          WEFT_CHECK(is_untouched(a));
-        }) == 0);
+  CHECK(
+      in_job({}, [] {
+        const Library library;
+        Answer a{.costs = usual_costs()};
+        auto** costs = reinterpret_cast<float**>(a.costs.data());
+        void* context = nullptr;
+        const auto& three = *library.symbol<const Tuner3>("ncclTunerPlugin_v3");
+        WEFT_CHECK(std::strcmp(three.name, "weft") == 0);
+        WEFT_CHECK(three.init(ranks_n, hosts_n, nullptr, &context) == success);
+        WEFT_CHECK(three.choose(context, all_reduce, gib, 1, costs, 7, 3, &a.channels) == success);
+        WEFT_CHECK(three.destroy(context) == success);
+        const auto& four = *library.symbol<const Tuner4>("ncclTunerPlugin_v4");
+        WEFT_CHECK(four.init(ranks_n, hosts_n, nullptr, &context) == success);
+        WEFT_CHECK(four.choose(context, all_reduce, gib, 1, costs, 7, 3, 1, &a.channels) ==
+                   success);
+        WEFT_CHECK(four.destroy(context) == success);
+        const auto& five = *library.symbol<const Tuner5>("ncclTunerPlugin_v5");
+        WEFT_CHECK(five.init(&context, 7, ranks_n, hosts_n, nullptr, nullptr, nullptr) == success);
+        WEFT_CHECK(five.choose(context, all_reduce, gib, 1, costs, 7, 3, 1, &a.channels) ==
+                   success);
+        WEFT_CHECK(five.choose(nullptr, all_reduce, gib, 1, costs, 7, 3, 1, &a.channels) ==
+                   success);
+        WEFT_CHECK(five.choose(context, all_reduce, gib, 1, nullptr, 7, 3, 1, nullptr) == success);
+        WEFT_CHECK(five.finalize(context) == success);
+        WEFT_CHECK(is_untouched(a));
+      }) == 0);
 }
 
 TEST_CASE("tuner: advice is followed where it fits, and where NCCL can") {
@@ -316,8 +318,7 @@ TEST_CASE("tuner: no table makes NCCL's choice impossible") {
             for (std::uint64_t n = rng.below(3); n > 0; --n)
               bytes[rng.below(bytes.size())] = static_cast<char>(rng.below(256));
             if (rng.below(2) == 0) {  // so that damage gets past the sum
-              const std::uint64_t sum =
-                  health::layout::sum_of(bytes.data() + 8, bytes.size() - 8);
+              const std::uint64_t sum = health::layout::sum_of(bytes.data() + 8, bytes.size() - 8);
               std::memcpy(bytes.data(), &sum, sizeof sum);
             }
             c.adopt(bytes);
@@ -384,9 +385,10 @@ TEST_CASE("tuner: the best of all static settings, by simulation") {
       faults += rng.below(2) == 0
                     ? fmt::format("{{kind: nic_degraded, nic: \"nic:{}\", factor: 0.{}}}, ",
                                   rng.below(32), 1 + rng.below(8))
-                    : fmt::format("{{kind: link_degraded, tier: rtsw->ctsw, count: {}, pick: "
-                                  "random, factor: 0.{}}}, ",
-                                  1 + rng.below(3), 1 + rng.below(8));
+                    : fmt::format(
+                          "{{kind: link_degraded, tier: rtsw->ctsw, count: {}, pick: "
+                          "random, factor: 0.{}}}, ",
+                          1 + rng.below(3), 1 + rng.below(8));
     const auto scenario = [&](const std::string& job) {
       return fmt::format(
           "fabric: {{generator: ai_zone, racks: 4, hosts_per_rack: 1, spines: {}}}\n"
@@ -394,7 +396,8 @@ TEST_CASE("tuner: the best of all static settings, by simulation") {
           8 + i % 5, i % 2 == 0 ? "optimal" : "e_ecmp, qps: 4", faults, i, job);
     };
     std::string statics =
-        "jobs: [{name: j1, collective: all_reduce, gpus: 32, bytes: 1 GiB}]\ncompare:\n  auto: {}\n";
+        "jobs: [{name: j1, collective: all_reduce, gpus: 32, bytes: 1 GiB}]\ncompare:\n  auto: "
+        "{}\n";
     for (const char* name : names)
       for (std::uint32_t c = 1; c <= channels_all; ++c)
         statics += fmt::format(
@@ -409,8 +412,8 @@ TEST_CASE("tuner: the best of all static settings, by simulation") {
     const auto file = model::parse_scenario(yaml, "test.yaml", {});
     auto setup = plan::read_setup(file->variants.front());
     REQUIRE(setup.has_value());
-    const auto jobs =
-        plan::read_jobs(*setup, file->variants.front().section("jobs"), file->variants.front().seed);
+    const auto jobs = plan::read_jobs(*setup, file->variants.front().section("jobs"),
+                                      file->variants.front().seed);
     REQUIRE(jobs.has_value());
     const model::State now = setup->changes.front().state;
     const auto advised = health::advise(*setup, health::calls_of(setup->fabric, *jobs), now,
@@ -431,9 +434,9 @@ TEST_CASE("tuner: the best of all static settings, by simulation") {
       const Answer a = Communicator().ask(gib, all_reduce, costs);
       if (a.costs == costs && a.channels == 0) ::_exit(0);
       const auto at = std::ranges::find(numbers, a.algorithm) - numbers.begin();
-      ::_exit(static_cast<int>(1 + static_cast<std::uint32_t>(at) * channels_all +
-                               (a.channels == 0 ? channels_all
-                                                : static_cast<std::uint32_t>(a.channels)) - 1));
+      ::_exit(static_cast<int>(
+          1 + static_cast<std::uint32_t>(at) * channels_all +
+          (a.channels == 0 ? channels_all : static_cast<std::uint32_t>(a.channels)) - 1));
     });
     REQUIRE(WIFEXITED(status));
     chosen = s[static_cast<std::size_t>(WEXITSTATUS(status))];

@@ -35,9 +35,9 @@ void HealthCopy::run(const std::stop_token& stop) {
     const Status copied = copy();
     if (!copied) client_.reset();
     if (copied.has_value() == is_told_)
-      fmt::print(stderr, "weft agent: path health {}\n",
-                 copied ? std::string("is copied again")
-                        : "is not copied: " + copied.error().text());
+      fmt::print(
+          stderr, "weft agent: path health {}\n",
+          copied ? std::string("is copied again") : "is not copied: " + copied.error().text());
     is_told_ = !copied.has_value();
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, stop, std::chrono::nanoseconds(settings_.interval_ns),

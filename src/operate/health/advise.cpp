@@ -28,9 +28,11 @@ struct Numbered {
   std::uint8_t number;
   bool is_divisible;  // runs on any number of the first channels
 };
-constexpr std::array<Numbered, 5> algorithms{
-    {{"tree", 0, true}, {"ring", 1, true}, {"nvls", 4, false}, {"nvls_tree", 5, false},
-     {"pat", 6, false}}};
+constexpr std::array<Numbered, 5> algorithms{{{"tree", 0, true},
+                                              {"ring", 1, true},
+                                              {"nvls", 4, false},
+                                              {"nvls_tree", 5, false},
+                                              {"pat", 6, false}}};
 
 std::optional<std::uint8_t> operation_number(Op op) {
   switch (op) {
@@ -85,15 +87,14 @@ class Adviser {
       std::string algorithm = picked->pick.algorithm;
       if (is_line_rate())  // as jobs are read then
         algorithm = workload::default_algorithm(setup_.fabric, request("auto", 0)).value_or("");
-      own[r] = seconds(algorithm, picked->pick.channels, bytes_[r], picked->cost,
-                       picked->pick.channels);
+      own[r] =
+          seconds(algorithm, picked->pick.channels, bytes_[r], picked->cost, picked->pick.channels);
     }
     for (const Numbered& algorithm : algorithms) offer(algorithm, best);
     std::vector<std::vector<Choice>> out(bytes_.size());
     for (std::size_t r = 0; r < bytes_.size(); ++r) {
       for (const auto& [number, choice] : best[r])
-        if (choice.seconds < never &&
-            choice.seconds < own[r] * (1 - engine::least_gain_of_other)) {
+        if (choice.seconds < never && choice.seconds < own[r] * (1 - engine::least_gain_of_other)) {
           out[r].push_back(choice);
           share_[{r, number}] = own[r] < never ? choice.seconds / own[r] : 0;
         }
@@ -157,7 +158,8 @@ class Adviser {
 
   // For unit_bytes, of all groups, stage by stage; null where the algorithm cannot serve them.
   const Traffic* traffic(std::string_view algorithm, std::uint32_t channels) {
-    const auto [at, is_new] = traffics_.emplace(std::pair(std::string(algorithm), channels), std::nullopt);
+    const auto [at, is_new] =
+        traffics_.emplace(std::pair(std::string(algorithm), channels), std::nullopt);
     if (is_new) at->second = build(algorithm, channels);
     return at->second ? &*at->second : nullptr;
   }
@@ -234,9 +236,8 @@ void append_rows(const Adviser& adviser, const std::vector<std::vector<Choice>>&
         share = std::max(share, adviser.share(i, choice.algorithm));
       out.push_back({.job = layout::hash_of(call.job.c_str()),
                      .bytes_from = static_cast<std::uint64_t>(range_from[r]),
-                     .bytes_to = end < choices.size()
-                                     ? static_cast<std::uint64_t>(range_from[end])
-                                     : UINT64_MAX,
+                     .bytes_to = end < choices.size() ? static_cast<std::uint64_t>(range_from[end])
+                                                      : UINT64_MAX,
                      .nodes = nodes,
                      .ranks = static_cast<std::uint32_t>(call.groups[0].size()),
                      .operation = *operation_number(call.op),

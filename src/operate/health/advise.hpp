@@ -31,7 +31,7 @@ struct Advised {
   std::size_t too_large = 0;  // calls of more than ranks_max ranks
   std::size_t no_room = 0;    // calls whose rows the table cannot hold
 };
-inline constexpr std::size_t ranks_max = 512;  // as repair::WhatIf
+inline constexpr std::size_t ranks_max = 512;    // as repair::WhatIf
 inline constexpr double advised_from = 1 << 20;  // bytes; below, latency decides and not the paths
 
 // For each call and size, by the cost model that adaptive collectives use

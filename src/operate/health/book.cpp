@@ -86,7 +86,8 @@ bool is_end(const Entity& part) { return part.kind == EntityKind::port; }
 // What crosses the part: a link its own way; a cable, port or NIC both ways.
 std::vector<LinkId> links_of(const Fabric& fabric, const Entity& part) {
   if (part.kind == EntityKind::link) return {LinkId(part.id)};
-  if (const auto cable = cable_of(part)) return {model::forward(*cable), model::reverse(model::forward(*cable))};
+  if (const auto cable = cable_of(part))
+    return {model::forward(*cable), model::reverse(model::forward(*cable))};
   std::vector<LinkId> out;
   if (part.kind == EntityKind::node && fabric.kind(NodeId(part.id)) == model::NodeKind::nic)
     for (const LinkId link : fabric.out(NodeId(part.id)))
@@ -124,8 +125,8 @@ void Book::take(const model::RecordSet& set, const model::Record& row) {
   if (const std::uint16_t ended = ended_by(row.kind); ended != 0) end(row.entity, ended);
   if (const std::uint16_t bit = evidence_of(row.kind); bit != 0) {
     const Timestamp until = lasts(bit) ? end_of_time : Timestamp{std::max(row.t, row.until).ns};
-    marks_[{row.entity, bit}] = {
-        .value = row.value, .until = lasts(bit) ? until : Timestamp{until.ns + hold_ns}};
+    marks_[{row.entity, bit}] = {.value = row.value,
+                                 .until = lasts(bit) ? until : Timestamp{until.ns + hold_ns}};
   }
   if (const auto left = share(set.attribute(row, "rate_share"))) {
     end(row.entity, layout::evidence_slow);
@@ -261,9 +262,8 @@ HealthTable table_of(const Fabric& fabric, const Conditions& conditions, Timesta
     out.links.push_back({std::string(fabric.name(link)), at.rate, at.loss, at.evidence,
                          rail == rail_of.end() ? layout::no_rail : rail->second});
   }
-  std::ranges::stable_sort(out.links, {}, [](const LinkHealth& l) {
-    return std::tuple(l.rate, -l.loss);
-  });
+  std::ranges::stable_sort(out.links, {},
+                           [](const LinkHealth& l) { return std::tuple(l.rate, -l.loss); });
   return out;
 }
 

@@ -51,9 +51,9 @@ class Book {
   std::map<Key, Mark> marks_;
 };
 
-// Which ports and NICs of one device run slower than they should, from the speeds that their drivers
-// report. What a port should run at is the most that it, or any other of the device with the same
-// nominal rate, was seen at: in a lab drivers report what no cable has.
+// Which ports and NICs of one device run slower than they should, from the speeds that their
+// drivers report. What a port should run at is the most that it, or any other of the device with
+// the same nominal rate, was seen at: in a lab drivers report what no cable has.
 class RateWatch {
  public:
   struct Reading {

@@ -311,9 +311,10 @@ TEST_CASE("ports that run slower than their like, or than they did") {
   const auto port = [&](std::uint32_t i) { return model::port_of(LinkId(i)); };
   RateWatch watch;
   constexpr double nominal = 400e9, veth = 10e9;
-  CHECK(watch.take(std::vector<RateWatch::Reading>{{port(0), nominal, veth},
-                                                   {port(2), nominal, veth}})
-            .empty());
+  CHECK(
+      watch
+          .take(std::vector<RateWatch::Reading>{{port(0), nominal, veth}, {port(2), nominal, veth}})
+          .empty());
   const auto slow = watch.take(
       std::vector<RateWatch::Reading>{{port(0), nominal, 400e9}, {port(2), nominal, 200e9}});
   REQUIRE(slow.size() == 1);

@@ -156,11 +156,11 @@ Result<HealthTable> decode(std::string_view bytes, const std::string& file) {
   if (!layout::is_table(bytes.data(), bytes.size())) return std::unexpected(no_table(file));
   const auto head = take<layout::TableHead>(bytes);
   HealthTable out{.written = {head.written_ns},
-            .valid_ns = std::int64_t{head.valid_ms} * 1'000'000,
-            .links_more = head.links_more,
-            .rails = {},
-            .links = {},
-            .advice = {}};
+                  .valid_ns = std::int64_t{head.valid_ms} * 1'000'000,
+                  .links_more = head.links_more,
+                  .rails = {},
+                  .links = {},
+                  .advice = {}};
   for (std::uint16_t i = 0; i < head.rails; ++i) {
     const auto r = take<layout::Rail>(bytes);
     out.rails.push_back({r.rail, r.evidence, r.nics, r.nics_down, r.nics_impaired,
@@ -262,7 +262,8 @@ std::string to_text(const HealthTable& table, Timestamp now) {
   };
   const auto percent = [](double share) { return fmt::format("{:.4g} %", 100 * share); };
   const std::size_t impaired = table.links.size() + table.links_more;
-  std::string out = fmt::format("{}; {} {} not well", age_text(table, now), impaired, impaired == 1 ? "link" : "links");
+  std::string out = fmt::format("{}; {} {} not well", age_text(table, now), impaired,
+                                impaired == 1 ? "link" : "links");
   if (table.links_more > 0) out += fmt::format(", {} not listed", table.links_more);
   out += "\n\n";
   using enum weft::Table::Align;

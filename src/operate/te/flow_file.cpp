@@ -38,9 +38,9 @@ template <class More>
 Result<std::vector<Flow>> read_rows(const Fabric& fabric, std::string_view text,
                                     const std::string& file, const More& more) {
   CsvReader csv(text, file);
-  WEFT_TRY_STATUS(csv.header(std::array<std::string, 2>{"src", "dst"},
-                             std::array<std::string, 5>{"port", "weight", "priority", "uplink",
-                                                        "second"}));
+  WEFT_TRY_STATUS(
+      csv.header(std::array<std::string, 2>{"src", "dst"},
+                 std::array<std::string, 5>{"port", "weight", "priority", "uplink", "second"}));
   std::vector<Flow> out;
   std::set<std::tuple<NodeId, NodeId, std::uint16_t>> seen;
   while (csv.next()) {
