@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -357,16 +358,24 @@ class Server {
     return impact.forecast();
   }
 
-  // Of the jobs that run, those that the scenario describes.
-  std::vector<operate::health::Call> calls() const {
-    if (!job_feed_) return operate::health::calls_of(*fabric_, jobs_);
-    std::vector<operate::health::Call> out;
+  // Of the jobs that run, those that the scenario describes; read again when the scheduler has been
+  // asked again. Of one thread.
+  std::vector<operate::health::Call> calls() {
+    namespace health = operate::health;
+    if (!job_feed_) {
+      if (!calls_read_) calls_ = health::calls_of(*fabric_, jobs_);
+      calls_read_ = Timestamp{};
+      return calls_;
+    }
     const auto state = job_feed_->state();
-    if (state.is_stale || !state.jobs) return out;
+    if (state.is_stale || !state.jobs) return {};
+    if (calls_read_ == state.read) return calls_;
+    calls_.clear();
     for (const jobs::RunningJob& job : *state.jobs)
       if (const jobs::Work work = jobs::work_of(cluster(), {&job, 1}); work.is_known)
-        std::ranges::move(operate::health::calls_of(*fabric_, work.jobs), std::back_inserter(out));
-    return out;
+        std::ranges::move(health::calls_of(*fabric_, work.jobs), std::back_inserter(calls_));
+    calls_read_ = state.read;
+    return calls_;
   }
 
   Status begin_health() {
@@ -672,6 +681,8 @@ class Server {
   serve::Bus bus_;
   std::unique_ptr<live::JobFeed> job_feed_;
   std::unique_ptr<serve::ControllerThread> loop_;
+  std::vector<operate::health::Call> calls_;  // of the thread of health_, as calls_read_
+  std::optional<Timestamp> calls_read_;
   std::unique_ptr<ServedHealth> health_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<live::SyslogListener> syslog_, lab_syslog_;

@@ -36,46 +36,65 @@ Result<std::unique_ptr<ServedHealth>> ServedHealth::open(Parts parts) {
 ServedHealth::ServedHealth(Parts parts, std::vector<health::Publisher> files)
     : parts_(std::move(parts)),
       files_(std::move(files)),
+      is_wanted_(!files_.empty()),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-Result<std::string> ServedHealth::table() const {
+Result<std::string> ServedHealth::table() {
   const std::scoped_lock lock(mutex_);
+  is_wanted_ = true;
+  wake_.notify_all();
   if (table_.empty())
     return fail(Errc::io, {}, "the first table of path health is being made", "ask again");
   return table_;
 }
 
 void ServedHealth::run(const std::stop_token& stop) {
+  {
+    std::unique_lock lock(mutex_);
+    if (!wake_.wait(lock, stop, [this] { return is_wanted_; })) return;
+  }
   while (!stop.stop_requested()) {
-    look();
+    look(stop);
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, stop, every, [] { return false; });
   }
 }
 
-void ServedHealth::look() {
+void ServedHealth::look(const std::stop_token& stop) {
   const health::Conditions conditions = parts_.conditions();
   Known now{health::state_of(conditions), {}};
   // On a network that is well nobody needs advice.
   if (!now.state.healthy()) now.calls = parts_.calls();
-  if (!known_ || !same(known_->state, now.state) ||
-      !std::ranges::equal(known_->calls, now.calls,
-                          [](const auto& a, const auto& b) { return same(a, b); })) {
-    advised_ = {};
-    publish(conditions);
-    auto advised = health::advise(parts_.setup, now.calls, now.state, parts_.seed);
-    if (advised)
-      advised_ = *std::move(advised);
-    else
-      report("no advice: " + advised.error().text());
-    if (advised_.too_large + advised_.no_room > 0)
-      report(
-          fmt::format("no advice for {} kinds of collectives of more than {} ranks, and for {} "
-                      "that the table has no room for",
-                      advised_.too_large, health::ranks_max, advised_.no_room));
-    known_ = std::move(now);
-  }
+  const bool is_known = known_ && same(known_->state, now.state) &&
+                        std::ranges::equal(known_->calls, now.calls,
+                                           [](const auto& a, const auto& b) { return same(a, b); });
+  if (is_known) return publish(conditions);
+  known_ = std::move(now);
+  advised_ = {};
   publish(conditions);
+  advise(stop, conditions);
+}
+
+void ServedHealth::advise(const std::stop_token& stop, const health::Conditions& conditions) {
+  for (const health::Call& call : known_->calls) {
+    if (stop.stop_requested()) return;
+    const auto more = health::advise(parts_.setup, {&call, 1}, known_->state, parts_.seed);
+    if (!more) {
+      report("no advice: " + more.error().text());
+      continue;
+    }
+    advised_.too_large += more->too_large;
+    if (advised_.rows.size() + more->rows.size() > health::layout::advice_max)
+      ++advised_.no_room;
+    else
+      advised_.rows.insert(advised_.rows.end(), more->rows.begin(), more->rows.end());
+    publish(conditions);
+  }
+  if (advised_.too_large + advised_.no_room > 0)
+    report(
+        fmt::format("no advice for {} kinds of collectives of more than {} ranks, and for {} "
+                    "that the table has no room for",
+                    advised_.too_large, health::ranks_max, advised_.no_room));
 }
 
 void ServedHealth::publish(const health::Conditions& conditions) {

@@ -18,8 +18,9 @@
 
 namespace weft::cli {
 
-// A thread that looks once a second. When links or jobs have changed the new conditions are
-// published at once, without advice, and again when the advice has been computed.
+// A thread that looks once a second, from the time on when somebody wants a table. When links or
+// jobs have changed the new conditions are published at once, without advice, and again whenever
+// the advice for one more kind of collectives has been computed, so that tables never grow old.
 class ServedHealth {
  public:
   struct Parts {
@@ -34,12 +35,13 @@ class ServedHealth {
   static Result<std::unique_ptr<ServedHealth>> open(Parts parts);
   ServedHealth(Parts parts, std::vector<operate::health::Publisher> files);  // for open()
 
-  // The last table, as bytes. Any thread. Fails: Errc::io before the first.
-  Result<std::string> table() const;
+  // The last table, as bytes. Any thread. Fails: Errc::io before the first, which this asks for.
+  Result<std::string> table();
 
  private:
   void run(const std::stop_token& stop);
-  void look();
+  void look(const std::stop_token& stop);
+  void advise(const std::stop_token& stop, const operate::health::Conditions& conditions);
   void publish(const operate::health::Conditions& conditions);
   void report(std::string line);
 
@@ -54,9 +56,11 @@ class ServedHealth {
   std::optional<Known> known_;  // what the advice is for
   operate::health::Advised advised_;
   std::string reported_;
-  mutable std::mutex mutex_;
+  // Of all threads.
+  std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::string table_;  // of all threads
+  bool is_wanted_;
+  std::string table_;
   std::jthread thread_;
 };
 

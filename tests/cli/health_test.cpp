@@ -99,9 +99,10 @@ TEST_CASE("path health: a slow NIC reaches NCCL's tuner by way of service and ag
   const auto tell = [&](const char* share) {
     httplib::Client client(scratch.path() + "/api.sock");
     client.set_address_family(AF_UNIX);
-    const std::string line = fmt::format(
-        R"({{"id":"r{}","t":"{}","source":"agent","kind":"info","entity":"nic:7","attrs":{{"rate_share":"{}"}}}})",
-        ++number, std::chrono::system_clock::now().time_since_epoch().count(), share);
+    const std::string line =
+        fmt::format(R"({{"id":"r{}","t":"{}","source":"agent","kind":"info","entity":"nic:7",)"
+                    R"("attrs":{{"rate_share":"{}"}}}})",
+                    ++number, std::chrono::system_clock::now().time_since_epoch().count(), share);
     const auto answer = client.Post("/v1/records", line, "application/x-ndjson");
     REQUIRE(answer);
     CHECK(answer->status == 200);

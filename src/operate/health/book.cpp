@@ -121,7 +121,9 @@ void Book::end(const Entity& part, std::uint16_t evidence) {
 }
 
 void Book::take(const model::RecordSet& set, const model::Record& row) {
-  if (row.entity.kind == EntityKind::none) return;
+  // What is said of a whole switch, card or host says nothing of one link: its cables' other ends
+  // do.
+  if (links_of(fabric_, row.entity).empty()) return;
   if (const std::uint16_t ended = ended_by(row.kind); ended != 0) end(row.entity, ended);
   if (const std::uint16_t bit = evidence_of(row.kind); bit != 0) {
     const Timestamp until = lasts(bit) ? end_of_time : Timestamp{std::max(row.t, row.until).ns};
@@ -136,30 +138,21 @@ void Book::take(const model::RecordSet& set, const model::Record& row) {
 
 Conditions Book::conditions(Timestamp now, std::span<const Entity> out_of_service) const {
   Conditions out;
-  const auto add_down = [&](std::span<const Entity> parts, std::uint16_t bit) {
-    if (parts.empty()) return;
-    const model::State state = repair::state_without(fabric_, parts);
-    const auto set = [&](LinkId link) {
-      if (!fabric_.on_wire(link)) return;
-      LinkCondition& at = out[link];
-      at.rate = 0;
-      at.evidence |= bit;
-    };
-    for (const auto& [link, condition] : state.troubled_links()) set(link);
-    for (const auto& [node, condition] : state.troubled_nodes())
-      for (const LinkId link : fabric_.out(node)) {
-        set(link);
-        set(model::reverse(link));
-      }
+  const auto cut = [&](LinkId link, std::uint16_t bit) {
+    if (!fabric_.on_wire(link)) return;
+    LinkCondition& at = out[link];
+    at.rate = 0;
+    at.evidence |= bit;
   };
-  std::vector<Entity> down, lost;
   for (const auto& [key, mark] : marks_) {
     const auto& [part, bit] = key;
     if (mark.until <= now) continue;
-    if (bit == layout::evidence_down) down.push_back(part);
-    if (bit == layout::evidence_session) lost.push_back(part);
-    if ((bit & carries_nothing) != 0) continue;
     for (const LinkId link : links_of(fabric_, part)) {
+      if ((bit & carries_nothing) != 0) {  // both ways, whichever was named
+        cut(link, bit);
+        cut(model::reverse(link), bit);
+        continue;
+      }
       LinkCondition& at = out[link];
       at.evidence |= bit;
       if (bit == layout::evidence_slow) at.rate = std::min(at.rate, mark.value);
@@ -167,9 +160,14 @@ Conditions Book::conditions(Timestamp now, std::span<const Entity> out_of_servic
         at.loss = std::max(at.loss, mark.value);
     }
   }
-  add_down(down, layout::evidence_down);
-  add_down(lost, layout::evidence_session);
-  add_down(out_of_service, layout::evidence_out);
+  if (out_of_service.empty()) return out;
+  const model::State state = repair::state_without(fabric_, out_of_service);
+  for (const auto& [link, condition] : state.troubled_links()) cut(link, layout::evidence_out);
+  for (const auto& [node, condition] : state.troubled_nodes())
+    for (const LinkId link : fabric_.out(node)) {
+      cut(link, layout::evidence_out);
+      cut(model::reverse(link), layout::evidence_out);
+    }
   return out;
 }
 

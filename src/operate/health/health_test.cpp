@@ -5,15 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cmath>
-#include <cstring>
-#include <thread>
+#include <algorithm>
 
-#include "base/file.hpp"
-#include "base/rng.hpp"
 #include "base/test_folder.hpp"
-#include "model/formats/build_fabric.hpp"
 #include "model/scenario/scenario.hpp"
 #include "operate/health/advise.hpp"
 #include "operate/health/book.hpp"
@@ -295,6 +289,8 @@ TEST_CASE("evidence begins, ends and is forgotten") {
     CHECK(dead.links[0].rail == 1);
     CHECK(t.after("nic_up", "nic:3").empty());
     CHECK(t.after("link_up", "no such part").empty());
+    // Of a whole switch: which of its links, nobody knows.
+    CHECK(t.after("bgp_down", "rtsw:1").empty());
   }
   SUBCASE("out of service") {
     Book book(fabric);
@@ -337,6 +333,45 @@ TEST_CASE("conditions, states and back") {
   for (const LinkId link : fabric.links())
     if (fabric.on_wire(link))
       CHECK(one.bytes_per_s[link.index()] == doctest::Approx(other.bytes_per_s[link.index()]));
+}
+
+// 32 GPUs on 4 hosts, tp 2 inside of each: two groups of 16, which call the same at the same time.
+TEST_CASE("calls of a training job, and advice for its groups side by side") {
+  const auto file = model::parse_scenario(
+      "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 1, spines: 8}\n"
+      "jobs: [{name: t, model: llama3-8b, gpus: 32, parallel: {tp: 2, dp: 16}, batch: 64}]\n",
+      "train.yaml", {});
+  REQUIRE(file.has_value());
+  const model::Scenario& scenario = file->variants.front();
+  const auto setup = plan::read_setup(scenario);
+  REQUIRE(setup.has_value());
+  const auto jobs = plan::read_jobs(*setup, scenario.section("jobs"), scenario.seed);
+  REQUIRE_MESSAGE(jobs.has_value(), (jobs ? "" : jobs.error().text()));
+  std::vector<Call> calls = calls_of(setup->fabric, *jobs);
+  REQUIRE(std::ranges::any_of(calls, [](const Call& c) { return c.groups.size() == 2; }));
+  for (const Call& call : calls) {
+    CHECK(call.job == "t");
+    CHECK(call.ranks() == 32);  // two groups of 16, or all: the norm of the gradients
+    CHECK((call.groups.size() == 2 || call.groups.size() == 1));
+    CHECK(call.bytes > 0);
+  }
+  CHECK(advise(*setup, calls, {}, 1)->rows.empty());  // all is well
+  model::State state;
+  for (const LinkId link : setup->fabric.out(setup->fabric.nics()[7]))
+    state.set(link, {.rate_factor = 0.1});
+  const auto advised = advise(*setup, calls, state, 1);
+  REQUIRE(advised.has_value());
+  REQUIRE_FALSE(advised->rows.empty());
+  for (const Advice& row : advised->rows) {
+    CHECK(row.job == layout::hash_of("t"));
+    CHECK(row.nodes == 4);
+    CHECK((row.ranks == 16 || row.ranks == 32));
+    CHECK(row.share_ppm <= 980'000);
+    CHECK(row.bytes_from < row.bytes_to);
+  }
+  calls[0].groups.resize(1, std::vector<model::NodeId>(600));
+  calls[0].groups[0].resize(600);
+  CHECK(advise(*setup, {calls.data(), 1}, state, 1)->too_large == 1);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ class Cells {
 
   // Up from the source's rack and down to the destination's.
   std::array<std::size_t, 2> of(const Flow& flow, std::uint32_t column) const {
-    return {std::size_t{zone_.rack_of[flow.src]} * zone_.columns + column,
-            zone_.up.size() + std::size_t{zone_.rack_of[flow.dst]} * zone_.columns + column};
+    return {2 * (std::size_t{zone_.rack_of[flow.src]} * zone_.columns + column),
+            2 * (std::size_t{zone_.rack_of[flow.dst]} * zone_.columns + column) + 1};
   }
   bool crosses(const Flow& flow) const {
     const std::uint32_t from = zone_.rack_of[flow.src], to = zone_.rack_of[flow.dst];
@@ -40,11 +40,11 @@ class Cells {
     std::vector<double> weight(2 * std::size_t{zone_.racks}, 0), capacity(weight.size(), 0);
     for (const Flow& flow : flows) {
       if (!crosses(flow)) continue;
-      weight[zone_.rack_of[flow.src]] += flow.weight;
-      weight[zone_.racks + zone_.rack_of[flow.dst]] += flow.weight;
+      weight[2 * std::size_t{zone_.rack_of[flow.src]}] += flow.weight;
+      weight[2 * std::size_t{zone_.rack_of[flow.dst]} + 1] += flow.weight;
     }
     for (std::size_t cell = 0; cell < capacity_.size(); ++cell)
-      capacity[cell / zone_.columns] += capacity_[cell];
+      capacity[cell / 2 / zone_.columns * 2 + cell % 2] += capacity_[cell];
     double out = 0;
     for (std::size_t i = 0; i < weight.size(); ++i)
       if (capacity[i] > 0) out = std::max(out, weight[i] / capacity[i]);
