@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "adapt/live/signals.hpp"
+#include "adapt/live/system_clock.hpp"
 #include "adapt/live/uplink.hpp"
 #include "app/agent/agent.hpp"
+#include "app/agent/health_copy.hpp"
 #include "base/file.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
@@ -26,6 +28,8 @@ struct AgentArgs {
   std::string interval = "1 s";
   std::uint32_t ports_per_card = 36;
   bool show_rules = false;
+  std::vector<std::string> health;
+  std::string show_health;
 };
 
 namespace detect = observe::detect;
@@ -67,6 +71,21 @@ Result<app::AgentSettings> load_settings(const Common& common, const AgentArgs& 
   return out;
 }
 
+// "" where none is given.
+Result<std::string> read_token(const AgentArgs& args) {
+  if (args.token.empty()) return std::string();
+  constexpr std::uint64_t token_bytes_max = 4096;
+  WEFT_TRY(const std::string text, read_file(args.token, token_bytes_max));
+  std::string token(trim(text));
+  if (token.empty() || !std::ranges::all_of(token, [](char c) { return c > ' ' && c <= '~'; }))
+    return fail(Errc::parse, {args.token, 0, 0}, "not a token", "it must be one ASCII word");
+  return token;
+}
+
+live::TlsFiles tls_files(const AgentArgs& args) {
+  return {.ca = args.ca, .certificate = args.certificate, .key = args.key};
+}
+
 // Nobody where the records go to standard output.
 Result<std::optional<live::Uplink>> open_uplink(const Common& common, const AgentArgs& args) {
   if (args.to.empty()) {
@@ -75,24 +94,30 @@ Result<std::optional<live::Uplink>> open_uplink(const Common& common, const Agen
                 "specify the service with --to, or use --json for standard output");
   }
   live::UplinkOptions options{
-      .url = args.to,
-      .tls = {.ca = args.ca, .certificate = args.certificate, .key = args.key},
-      .spool = {.directory = args.spool}};
+      .url = args.to, .tls = tls_files(args), .spool = {.directory = args.spool}};
   WEFT_TRY(const Bytes size, parse_bytes({args.spool_size, {"--spool-size", 0, 0}}));
   if (size < 1_MiB || size > 1024_GiB)
     return fail(Errc::value, {"--spool-size", 0, 0}, "must be from 1 MiB to 1 TiB",
                 "write e.g. \"256 MiB\"");
   options.spool.bytes_max = static_cast<std::uint64_t>(size.count);
-  if (!args.token.empty()) {
-    constexpr std::uint64_t token_bytes_max = 4096;
-    WEFT_TRY(const std::string token, read_file(args.token, token_bytes_max));
-    options.token = trim(token);
-    if (options.token.empty() ||
-        !std::ranges::all_of(options.token, [](char c) { return c > ' ' && c <= '~'; }))
-      return fail(Errc::parse, {args.token, 0, 0}, "not a token", "it must be one ASCII word");
-  }
+  WEFT_TRY(options.token, read_token(args));
   WEFT_TRY(live::Uplink uplink, live::Uplink::open(std::move(options)));
   return std::optional(std::move(uplink));
+}
+
+// Null where no file is given.
+Result<std::unique_ptr<app::HealthCopy>> open_health(const AgentArgs& args,
+                                                     std::int64_t interval_ns) {
+  if (args.health.empty()) return std::unique_ptr<app::HealthCopy>();
+  if (args.to.empty())
+    return fail(Errc::value, {"--health", 0, 0}, "no service to ask for path health",
+                "specify it with --to");
+  WEFT_TRY(std::string token, read_token(args));
+  return app::HealthCopy::open({.service = {args.to, "--to"},
+                                .token = std::move(token),
+                                .tls = tls_files(args),
+                                .files = args.health,
+                                .interval_ns = interval_ns});
 }
 
 Status run_agent(const Common& common, const AgentArgs& args) {
@@ -100,13 +125,29 @@ Status run_agent(const Common& common, const AgentArgs& args) {
   WEFT_TRY(telemetry::Inventory inventory, load_inventory(settings.fabric, args.inventory));
   WEFT_TRY(live::Signals signals, live::Signals::open());  // before there are threads
   WEFT_TRY(std::optional<live::Uplink> uplink, open_uplink(common, args));
+  WEFT_TRY(const auto health, open_health(args, settings.interval_ns));
   return app::run_agent(settings, inventory, uplink, signals);
+}
+
+Status show_health(const Common& common, const std::string& path) {
+  WEFT_TRY(const std::string bytes, operate::health::load(path));
+  WEFT_TRY(const operate::health::HealthTable table, operate::health::decode(bytes, path));
+  const Timestamp now = live::SystemClock().wall();
+  if (common.json)
+    fmt::print("{}\n", operate::health::to_json(table, now).text());
+  else
+    fmt::print("{}", operate::health::to_text(table, now));
+  return {};
 }
 
 int agent_command(const Common& common, const AgentArgs& args) {
   if (args.show_rules) {
     fmt::print("{}", detect::default_rules_text());
     return done;
+  }
+  if (!args.show_health.empty()) {
+    const Status shown = show_health(common, args.show_health);
+    return shown ? done : report(shown.error());
   }
   for (const auto& [option, value] :
        {std::pair{"--fabric", &args.fabric}, std::pair{"--device", &args.device}})
@@ -137,6 +178,9 @@ void add_agent(Commands& commands) {
   command.add_option("--spool-size", args.spool_size, "Maximum size of the spool");
   command.add_option("--inventory", args.inventory, "CSV with addresses of devices and ports");
   command.add_option("--catalogue", args.catalogue, "YAML with additional log messages");
+  command.add_option("--health", args.health,
+                     "File for the service's table of path health; may be repeated");
+  command.add_option("--show-health", args.show_health, "Print the table of path health in a file");
   command.add_option("--ports-per-card", args.ports_per_card, "Ports per line card")
       ->check(CLI::Range(1, 4096));
 }

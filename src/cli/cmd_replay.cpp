@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <filesystem>
 
+#include "base/file.hpp"
 #include "base/json_text.hpp"
 #include "base/line_reader.hpp"
 #include "base/parallel.hpp"
@@ -11,6 +13,7 @@
 #include "cli/open_store.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "plan/replay/replay.hpp"
+#include "plan/report/report.hpp"
 
 namespace weft::cli {
 namespace {
@@ -21,7 +24,7 @@ using plan::replay::Replay;
 using plan::replay::Timeline;
 
 struct ReplayArgs {
-  std::string scenario, records, store, from, until;
+  std::string scenario, records, store, from, until, page;
   bool states = false;
 };
 
@@ -70,7 +73,7 @@ std::string step(double seconds) {
   return std::isnan(seconds) || seconds <= 0 ? "-" : human_seconds(seconds);
 }
 
-void print_states(const Replay& replay) {
+std::string states_table(const Replay& replay) {
   std::vector<Table::Head> heads{{"from", Table::Align::left}, {"hours"}, {"parts"}};
   for (const Line& line : replay.lines)
     heads.push_back({line.variant == "base" ? line.job : line.variant + " " + line.job});
@@ -81,16 +84,17 @@ void print_states(const Replay& replay) {
     for (const Line& line : replay.lines) cells.push_back(step(line.states_s[interval.state]));
     table.add(std::move(cells));
   }
-  fmt::print("{}\n", table.text());
+  return table.text() + "\n";
 }
 
-void print_replay(const Replay& replay, bool states) {
+std::string replay_table(const Replay& replay, bool states) {
   const Timeline& timeline = replay.timeline;
   double all = 0;
   for (const Interval& interval : timeline.intervals) all += hours(interval);
-  fmt::print("{:.2f} hours, {} intervals of {} states; {} records used, {} of other kinds\n\n", all,
-             timeline.intervals.size(), timeline.states.size(), timeline.used, timeline.ignored);
-  if (states) print_states(replay);
+  std::string out = fmt::format(
+      "{:.2f} hours, {} intervals of {} states; {} records used, {} of other kinds\n\n", all,
+      timeline.intervals.size(), timeline.states.size(), timeline.used, timeline.ignored);
+  if (states) out += states_table(replay);
   Table table({{"variant", Table::Align::left},
                {"job", Table::Align::left},
                {"healthy"},
@@ -101,10 +105,10 @@ void print_replay(const Replay& replay, bool states) {
   for (const Line& line : replay.lines)
     table.add({line.variant, line.job, step(line.healthy_s), step(line.mean_s), step(line.worst_s),
                fmt::format("{:.1f}", line.lost_s / 60), fmt::format("{:.1f}", line.still_s / 60)});
-  fmt::print("{}", table.text());
+  return out + table.text();
 }
 
-void print_replay_json(const Replay& replay) {
+std::string replay_json(const Replay& replay) {
   JsonList states, intervals, lines;
   for (const plan::replay::State& state : replay.timeline.states) {
     std::vector<std::string> parts;
@@ -127,13 +131,13 @@ void print_replay_json(const Replay& replay) {
                   .add("lost_s", line.lost_s)
                   .add("still_s", line.still_s)
                   .add("by_state_s", line.states_s));
-  fmt::print("{}\n", JsonObject()
-                         .add("records_used", replay.timeline.used)
-                         .add("records_ignored", replay.timeline.ignored)
-                         .add("states", states)
-                         .add("intervals", intervals)
-                         .add("jobs", lines)
-                         .text());
+  return JsonObject()
+      .add("records_used", replay.timeline.used)
+      .add("records_ignored", replay.timeline.ignored)
+      .add("states", states)
+      .add("intervals", intervals)
+      .add("jobs", lines)
+      .text();
 }
 
 Status replay_command(const Common& common, const ReplayArgs& args) {
@@ -151,11 +155,14 @@ Status replay_command(const Common& common, const ReplayArgs& args) {
   WEFT_TRY(const Replay replay, plan::replay::replay(file, std::move(timeline),
                                                      {.command = common.command,
                                                       .threads = threads_or_all(common.threads)}));
-  if (common.json)
-    print_replay_json(replay);
-  else
-    print_replay(replay, args.states);
-  return {};
+  const std::string json = replay_json(replay);
+  fmt::print("{}", common.json ? json + "\n" : replay_table(replay, args.states));
+  if (args.page.empty()) return {};
+  return write_file(args.page, plan::report::page_text(
+                                   {.title = std::filesystem::path(args.scenario).stem().string(),
+                                    .command = "replay",
+                                    .table = replay_table(replay, true),
+                                    .data = {{"replay-data", json}}}));
 }
 
 }  // namespace
@@ -170,6 +177,7 @@ void add_replay(Commands& commands) {
   command.add_option("--from", args.from, "First moment (the first change)");
   command.add_option("--until", args.until, "End (the last change)");
   command.add_flag("--states", args.states, "Show every interval");
+  command.add_option("--page", args.page, "HTML file: steps over the day, and what they cost");
 }
 
 }  // namespace weft::cli

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,6 +36,7 @@
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "cli/open_store.hpp"
+#include "cli/serve_health.hpp"
 #include "cli/serve_watch.hpp"
 #include "cli/serve_world.hpp"
 #include "cli/telemetry_files.hpp"
@@ -65,11 +67,12 @@ struct ServeArgs {
   std::vector<std::string> syslog;  // udp://, tcp:// and tls:// addresses
   std::string inventory, catalogue;
   std::string tokens, certificate, key, client_ca;
-  std::string lab;        // the lab whose fabric is served; its actuator and syslog
-  std::string snapshots;  // directory; empty: none are taken
-  std::string world;      // scenario whose network is simulated, in place of a real one
-  double speed = 0;       // of its time; 0: as fast as it goes
-  std::string span;       // so long; empty: until it is stopped
+  std::string lab;                  // the lab whose fabric is served; its actuator and syslog
+  std::string snapshots;            // directory; empty: none are taken
+  std::vector<std::string> health;  // files for the table of path health
+  std::string world;                // scenario whose network is simulated, in place of a real one
+  double speed = 0;                 // of its time; 0: as fast as it goes
+  std::string span;                 // so long; empty: until it is stopped
 };
 
 namespace jobs = operate::jobs;
@@ -252,6 +255,7 @@ class Server {
           return serve::sli_view(*fabric_, config_.objectives, *store_, from, to, event);
         },
         serve::ThreadLimits{}, world_.get());
+    WEFT_TRY_STATUS(begin_health());
     WEFT_TRY_STATUS(listen());
     wait_for_end(signals);
     stop();
@@ -352,6 +356,36 @@ class Server {
       }
     WEFT_TRY(const repair::Impact impact, what_if_->predict(out, drain));
     return impact.forecast();
+  }
+
+  // Of the jobs that run, those that the scenario describes; read again when the scheduler has been
+  // asked again. Of one thread.
+  std::vector<operate::health::Call> calls() {
+    namespace health = operate::health;
+    if (!job_feed_) {
+      if (!calls_read_) calls_ = health::calls_of(*fabric_, jobs_);
+      calls_read_ = Timestamp{};
+      return calls_;
+    }
+    const auto state = job_feed_->state();
+    if (state.is_stale || !state.jobs) return {};
+    if (calls_read_ == state.read) return calls_;
+    calls_.clear();
+    for (const jobs::RunningJob& job : *state.jobs)
+      if (const jobs::Work work = jobs::work_of(cluster(), {&job, 1}); work.is_known)
+        std::ranges::move(health::calls_of(*fabric_, work.jobs), std::back_inserter(calls_));
+    calls_read_ = state.read;
+    return calls_;
+  }
+
+  Status begin_health() {
+    WEFT_TRY(health_, ServedHealth::open({.setup = *setup_,
+                                          .seed = seed_,
+                                          .files = args_.health,
+                                          .conditions = [this] { return loop_->link_conditions(); },
+                                          .calls = [this] { return calls(); },
+                                          .say = [this](std::string_view line) { say(line); }}));
+    return {};
   }
 
   std::string jobs_json() const {
@@ -519,6 +553,7 @@ class Server {
                                                        fmt::format("alert-{}-", clock().wall().ns));
     options.alertmanager = [this](std::string_view body) { return read_alerts(body); };
     options.log = [this](std::string_view line) { say(line); };
+    options.path_health = [this] { return health_->table(); };
     WEFT_TRY_STATUS(listen_to_syslog());
     options.metrics = [this] {
       return syslog_metrics(syslog_counts()) + (job_feed_ ? job_metrics() : "");
@@ -609,6 +644,7 @@ class Server {
     for (auto* syslog : {&syslog_, &lab_syslog_})
       if (*syslog) ends.emplace_back([syslog] { (*syslog)->stop(); });
     api_->stop();
+    health_.reset();
   }
 
   void reload() {
@@ -645,6 +681,9 @@ class Server {
   serve::Bus bus_;
   std::unique_ptr<live::JobFeed> job_feed_;
   std::unique_ptr<serve::ControllerThread> loop_;
+  std::vector<operate::health::Call> calls_;  // of the thread of health_, as calls_read_
+  std::optional<Timestamp> calls_read_;
+  std::unique_ptr<ServedHealth> health_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<live::SyslogListener> syslog_, lab_syslog_;
 };
@@ -692,6 +731,9 @@ void add_serve(Commands& commands) {
   command.add_option("--lab", args.lab, "Running lab to use for drains, snapshots and syslog")
       ->excludes(world);
   command.add_option("--snapshots", args.snapshots, "Directory for snapshots");
+  command.add_option(
+      "--health", args.health,
+      "File for the table of path health, e.g. /dev/shm/weft-health; may be repeated");
 }
 
 }  // namespace weft::cli

@@ -161,6 +161,7 @@ void add_te(Commands& commands) {
   };
   zone(c.add_option("--flows", args.zone.flows, "CSV of flows; else those of the scenario's jobs"));
   zone(c.add_option("--fail", args.zone.fail, "Cables and switches, comma-separated"));
+  zone(c.add_flag("--split", args.zone.split, "Divide flows over two QPs where that helps"));
   zone(c.add_flag("--only-hit", args.zone.only_hit, "After --fail, other flows keep their paths"));
   zone(c.add_option("--marks", args.zone.marks, "CSV to write the marks to"));
   zone(c.add_option("--check", args.zone.check, "CSV of marks to judge"));

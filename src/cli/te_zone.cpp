@@ -10,6 +10,7 @@
 #include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "operate/te/flow_file.hpp"
+#include "operate/te/split.hpp"
 #include "plan/run/work_flows.hpp"
 
 namespace weft::cli {
@@ -25,7 +26,9 @@ struct Group {
   std::vector<te::Flow> flows;
 };
 struct Solved {
-  te::Decision before, after;  // `after`: with --fail
+  te::Decision before, after;                       // `after`: with --fail
+  std::vector<te::Flow> flows;                      // of the last of them
+  std::uint32_t split_before = 0, split_after = 0;  // flows over two QPs; after: and before
   double before_ms = 0, after_ms = 0;
 };
 
@@ -54,10 +57,12 @@ Result<std::vector<Group>> groups_of_jobs(const model::Scenario& scenario,
   for (const plan::WorkFlows& kind : found.kinds) {
     out.push_back({kind.kind, {}});
     for (const route::NicDemand& d : kind.flows)
-      out.back().flows.push_back({.src = d.src,
-                                  .dst = d.dst,
-                                  .port = static_cast<std::uint16_t>(first_qp_port + d.qp),
-                                  .weight = d.bytes});
+      out.back().flows.push_back(
+          {.src = d.src,
+           .dst = d.dst,
+           .port = static_cast<std::uint16_t>(first_qp_port + d.qp),
+           .weight = d.bytes,
+           .second = static_cast<std::uint16_t>(first_qp_port + setup.routing.qps + d.qp)});
   }
   return out;
 }
@@ -111,15 +116,23 @@ std::vector<Solved> solve_groups(ZoneWork& work, const ZoneTeArgs& args) {
   std::vector<Solved> out;
   for (const Group& group : work.groups) {
     Solved solved;
+    solved.flows = group.flows;
     const auto start = Clock::now();
-    solved.before = te::decide(work.zone, work.hashing, work.healthy, group.flows, {});
+    solved.before = te::decide(work.zone, work.hashing, work.healthy, solved.flows, {});
+    if (args.split)
+      solved.split_before = te::split_where_it_helps(work.zone, work.hashing, work.healthy,
+                                                     solved.flows, solved.before);
     const auto middle = Clock::now();
     solved.before_ms = ms(middle - start);
     if (!args.fail.empty()) {
-      solved.after =
-          te::decide(work.zone, work.hashing, work.failed, group.flows, solved.before.marks,
-                     {.others = args.only_hit ? route::Assignment::Others::stay
-                                              : route::Assignment::Others::may_move});
+      const te::Settings settings{.others = args.only_hit ? route::Assignment::Others::stay
+                                                          : route::Assignment::Others::may_move};
+      solved.after = te::decide(work.zone, work.hashing, work.failed, solved.flows,
+                                solved.before.marks, settings);
+      solved.split_after = solved.split_before;
+      if (args.split)
+        solved.split_after += te::split_where_it_helps(work.zone, work.hashing, work.failed,
+                                                       solved.flows, solved.after, settings);
       solved.after_ms = ms(Clock::now() - middle);
     }
     out.push_back(std::move(solved));
@@ -135,6 +148,7 @@ void print_zone_table(const ZoneWork& work, const std::vector<Solved>& solved,
     for (const char* name :
          {"hit", "moved", "no path", "hashed, failed", "te, failed", "bound, failed"})
       heads.push_back({name});
+  if (args.split) heads.push_back({"over 2 QPs"});
   Table table(heads);
   const auto loads = [&](const te::Decision& d) {
     return std::vector{load_text(work, d.judgement.hashed), load_text(work, d.judgement.worst),
@@ -150,6 +164,9 @@ void print_zone_table(const ZoneWork& work, const std::vector<Solved>& solved,
         cells.push_back(std::to_string(count));
       std::ranges::copy(loads(after), std::back_inserter(cells));
     }
+    if (args.split)
+      cells.push_back(
+          std::to_string(args.fail.empty() ? solved[g].split_before : solved[g].split_after));
     table.add(std::move(cells));
   }
   fmt::print("{}\n", table.text());
@@ -185,6 +202,8 @@ void print_zone_json(const ZoneWork& work, const std::vector<Solved>& solved,
         .add("healthy", decision_json(work, solved[g].before, solved[g].before_ms));
     if (!args.fail.empty())
       kind.add("failed", decision_json(work, solved[g].after, solved[g].after_ms));
+    if (args.split)
+      kind.add("over_two_qps", args.fail.empty() ? solved[g].split_before : solved[g].split_after);
     kinds.add(kind);
   }
   fmt::print("{}\n", JsonObject()
@@ -204,7 +223,7 @@ Status write_marks(const ZoneWork& work, const std::vector<Solved>& solved,
                 "pass --flows with those that are under way together");
   const te::Decision& d = args.fail.empty() ? solved[0].before : solved[0].after;
   return write_file(args.marks,
-                    te::marks_csv(work.setup->fabric, work.zone, work.groups[0].flows, d.marks));
+                    te::marks_csv(work.setup->fabric, work.zone, solved[0].flows, d.marks));
 }
 
 Result<int> check_marks(const Common& common, ZoneWork& work, const ZoneTeArgs& args) {

@@ -12,6 +12,7 @@ struct ZoneTeArgs {
   std::string flows;      // CSV; else those of the scenario's jobs
   std::string fail;       // cables and switches
   bool only_hit = false;  // others keep their paths
+  bool split = false;     // flows over two QPs, where that helps
   std::string marks;      // CSV to write
   std::string check;      // CSV of marks to judge
 };

@@ -51,6 +51,8 @@ struct ApiOptions {
   // each of them. None: nothing is known of jobs. Any thread.
   std::function<Result<std::string>()> jobs;
   std::function<Result<std::string>(std::string_view document)> jobs_of_case;
+  // A table of path health as bytes. None: nobody writes one. Any thread.
+  std::function<Result<std::string>()> path_health;
   std::function<std::string()> metrics;            // more of them, Prometheus text; any thread
   std::function<void(std::string_view line)> log;  // from any thread
 };

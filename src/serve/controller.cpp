@@ -58,7 +58,8 @@ Controller::Controller(const Context& context, const ControllerSettings& setting
       probe_monitor_(context.fabric, settings.probe_monitor),
       repair_(context.fabric, std::move(policy)),
       failing_(context.fabric),
-      feeds_(context.fabric) {}
+      feeds_(context.fabric),
+      health_(context.fabric) {}
 
 Status Controller::restore(Timestamp now, const std::function<bool()>& is_cancelled) {
   WEFT_TRY_STATUS(restore_cases());
@@ -137,6 +138,7 @@ void Controller::learn(std::span<const port::StoredEvent> events, Timestamp now)
   note_orders(said);
   failing_.add(said.records);
   feeds_.add(said.records);
+  for (const model::Record& row : said.records.rows) health_.take(said.records, row);
   for (const model::Evidence& row : seen.rows) feeds_.add_prober(row.src, row.t);
   WEFT_CHECK(said.records.rows.size() == said.numbers.size());
   for (std::size_t i = 0; i < said.numbers.size(); ++i)
@@ -249,11 +251,21 @@ void Controller::note_orders(const Numbered& said) {
   }
 }
 
+std::vector<model::Entity> Controller::out_of_service(Timestamp now) const {
+  std::vector<model::Entity> out = repair_.held();
+  for (const auto& [part, until] : out_by_others_)
+    if (until > now) out.push_back(part);
+  return out;
+}
+
 void Controller::note_out_of_service(Timestamp now) {
   std::erase_if(out_by_others_, [&](const auto& out) { return out.second <= now; });
-  std::vector<model::Entity> out = repair_.held();
-  for (const auto& [part, until] : out_by_others_) out.push_back(part);
-  probe_monitor_.set_out_of_service(repair::state_without(context_.fabric, out), now);
+  probe_monitor_.set_out_of_service(repair::state_without(context_.fabric, out_of_service(now)),
+                                    now);
+}
+
+operate::health::Conditions Controller::link_conditions(Timestamp now) const {
+  return health_.conditions(now, out_of_service(now));
 }
 
 std::optional<Timestamp> Controller::next_due() const {

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "operate/health/book.hpp"
 #include "operate/repair/repair.hpp"
 #include "operate/triage/triage.hpp"
 #include "port/store.hpp"
@@ -97,6 +98,8 @@ class Controller {
   std::vector<Announcement> announcements() { return std::exchange(announcements_, {}); }
   std::string metrics(Timestamp now) const;
   std::string view(View view, Timestamp now) const;
+  // Links that are not well, by what feeds said and what is out of service.
+  operate::health::Conditions link_conditions(Timestamp now) const;
   // As Service has it; reads events from number `event` on. Any thread.
   Result<std::string> records(const RecordWish& wish, std::uint64_t event) const {
     return records_view({context_.fabric, context_.inventory, context_.catalogue}, store_, wish,
@@ -120,6 +123,7 @@ class Controller {
   void note_orders(const Numbered& said);
   // Tells the probe monitor which parts are drained, by us or by orders of others.
   void note_out_of_service(Timestamp now);
+  std::vector<model::Entity> out_of_service(Timestamp now) const;
   Status commit_pending();
   Status tidy(Timestamp now);
   Timestamp forgettable(Timestamp now) const;
@@ -145,6 +149,7 @@ class Controller {
   std::vector<std::pair<model::Entity, Timestamp>> out_by_others_;  // until when
   FailingFlows failing_;
   FeedLog feeds_;
+  operate::health::Book health_;
   std::uint64_t replay_from_ = 1, forgotten_ = 1;
   // While restoring: cases of before may lack records that were not read, and are no news.
   Timestamp truncated_before_{std::numeric_limits<std::int64_t>::min()};

@@ -420,6 +420,10 @@ Result<std::string> ControllerThread::ledger() {
   return ask([&] { return controller_.ledger(); });
 }
 
+operate::health::Conditions ControllerThread::link_conditions() {
+  return ask([&] { return controller_.link_conditions(clock_.wall()); });
+}
+
 Result<std::string> ControllerThread::view(View view) {
   return ask([&] { return controller_.view(view, clock_.wall()); });
 }

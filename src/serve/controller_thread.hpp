@@ -78,6 +78,7 @@ class ControllerThread final : public Service {
   Result<std::string> sli(Timestamp from, Timestamp to) override;
   Result<std::string> ledger() override;
   Result<std::string> view(View view) override;
+  operate::health::Conditions link_conditions();  // any thread
   Result<std::string> records(const RecordWish& wish) override;
   std::string metrics() override;
   Health health() override;

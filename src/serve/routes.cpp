@@ -329,6 +329,24 @@ void add_console(const RouteContext& context, std::vector<Route>& out) {
            "When each device was last heard, and messages that were not understood");
 }
 
+void add_path_health(const RouteContext& context, std::vector<Route>& out) {
+  out.push_back({.method = "GET",
+                 .path = "/v1/path-health",
+                 .id = "readPathHealth",
+                 .summary = "The table of path health, as bytes",
+                 .role = Role::read,
+                 .reply_type = "application/octet-stream",
+                 .problems = {503},
+                 .handler = [context](const Call&) -> Result<Reply> {
+                   if (!context.options.path_health)
+                     return fail(Errc::io, {}, "no table of path health is written here", "");
+                   WEFT_TRY(std::string table, context.options.path_health());
+                   Reply out = json_reply(std::move(table));
+                   out.type = "application/octet-stream";
+                   return out;
+                 }});
+}
+
 void add_jobs(const RouteContext& context, std::vector<Route>& out) {
   out.push_back({.method = "GET",
                  .path = "/v1/jobs",
@@ -560,6 +578,7 @@ std::vector<Route> make_routes(const RouteContext& context) {
   add_feeds(context, out);
   add_reading(context, out);
   add_console(context, out);
+  add_path_health(context, out);
   add_jobs(context, out);
   add_commands(context, out);
   add_watching(context, out);

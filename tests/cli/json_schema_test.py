@@ -78,7 +78,7 @@ CASES = {
                         'weft te $S/scenarios/backbone/abilene.csv --demands $S/scenarios/backbone/demands.csv --objective mlu --failures --json'], []),
            ('contracts', ['weft te $S/scenarios/backbone/abilene.csv --contracts $S/scenarios/backbone/contracts.csv --json'], []),
            ('counters', ['weft te $S/scenarios/backbone/abilene.csv --demands $S/scenarios/backbone/demands.csv --counters $S/scenarios/backbone/counters.csv --json'], []),
-           ('zone', ['weft te fluid.yaml --fail ctsw:1 --json'], [])],
+           ('zone', ['weft te fluid.yaml --fail ctsw:1 --split --json'], [])],
     'bulk': [('', ['weft bulk $S/scenarios/backbone/abilene.csv --transfers $S/scenarios/backbone/transfers.csv '
                    '--background $S/scenarios/backbone/day.csv --slots 24 --slot "1 h" --json'], [])],
     'forecast': [('', ['weft forecast $S/scenarios/forecast-requests.csv --json'], [])],
@@ -108,7 +108,7 @@ CASES = {
     'replay': [('', ['weft replay zone.yaml --records day.jsonl --states --json'], ['@docs/commands/replay.md'])],
 }
 NOT_RUN = {
-    'agent': 'prints the records of the service, docs/api.md', 'traps': 'as agent',
+    'agent': 'prints the records of the service, docs/api.md; a table of path health, docs/path-health.md', 'traps': 'as agent',
     'poll': 'needs devices; prints records as agent', 'gnmi': 'needs a target',
     'case': 'needs a service; documents of docs/api.md', 'snapshot': 'needs a snapshot of a lab',
     'trace': 'prints what run does', 'up': 'needs a running site',

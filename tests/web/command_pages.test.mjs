@@ -1,4 +1,4 @@
-// node command_pages.test.mjs WEFT: the pages of weft infer, life and place in Chromium, wide and narrow, light and dark:
+// node command_pages.test.mjs WEFT: the pages of weft infer, life, place and replay in Chromium, wide and narrow, light and dark:
 // findings first, drawings, choices by keyboard, nothing fetched. Exit status 77 means skipped.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
@@ -46,6 +46,15 @@ jobs: [{name: x, collective: all_reduce, algorithm: ring, gpus: 320, bytes: 64 M
 compare: {one: {}, spray: {routing: {scheme: spray}}}
 `);
 execFileSync(weft, ['run', 'run.yaml', '--out', 'run', '--quiet'], {cwd: scratch});
+
+writeFileSync(join(scratch, 'replay.yaml'), `
+fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2}
+jobs: [{name: "<b>x</b>", collective: all_reduce, algorithm: ring, gpus: 16, bytes: 64 MiB}]
+compare: {one: {}, spray: {routing: {scheme: spray}}}
+`);
+writeFileSync(join(scratch, 'day.jsonl'), ['down', 'up', 'down', 'up'].map((way, at) =>
+  JSON.stringify({t: `2026-01-05T0${at}:00:00Z`, source: 'syslog', kind: `link_${way}`, entity: 'rtsw:0--ctsw:1'})).join('\n'));
+execFileSync(weft, ['replay', 'replay.yaml', '--records', 'day.jsonl', '--page', 'replay.html', '--quiet'], {cwd: scratch});
 
 const browser = await chromium.launch({executablePath, args: ['--no-sandbox', '--disable-gpu']});
 const drawn = (page, id) => page.locator(`#${id} canvas`).evaluate((node) => {
@@ -105,6 +114,14 @@ try {
     assert.equal(await page.locator('#fabric .squares i').count(), 64);
     assert.match(await page.locator('#fabric .legend').innerText(), /other: 8.*excluded: 2.*the job: 24.*free: 30/s);
     assert.match(await page.locator('#ranks .squares i').first().getAttribute('title'), /^ranks 0-7: host\d+, pod:\d$/);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await page.goto(pathToFileURL(join(scratch, 'replay.html')).href);
+    await page.waitForSelector('#steps-0 canvas');
+    assert.match(await page.locator('.findings').innerText(), /(one|spray), <b>x<\/b>: \d+\.\d minutes lost; steps of/);
+    assert.ok(await drawn(page, 'steps-0') > 5);
+    assert.equal(await page.locator('#cost tbody tr').count(), 2);
+    assert.deepEqual(await page.locator('#intervals tbody td:nth-child(3)').allInnerTexts(),
+                     ['link_down rtsw:0--ctsw:1', '–', 'link_down rtsw:0--ctsw:1']);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
     assert.deepEqual(problems, []);
     await context.close();

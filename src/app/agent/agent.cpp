@@ -17,6 +17,7 @@
 #include "base/file.hpp"
 #include "observe/detect/detector.hpp"
 #include "observe/telemetry/syslog_reader.hpp"
+#include "operate/health/book.hpp"
 
 namespace weft::app {
 namespace {
@@ -134,11 +135,14 @@ class Agent {
 
   void measure() {
     measured_ = wall_now_;
-    for (const port::Sample& sample : counters_.read(monotonic_now_)) take_sample(sample);
+    std::vector<operate::health::RateWatch::Reading> speeds;
+    for (const port::Sample& sample : counters_.read(monotonic_now_)) take_sample(sample, speeds);
+    for (const auto& [part, share] : rates_.take(speeds)) tell_rate(part, share);
     if (!is_blocked_) beat();
   }
 
-  void take_sample(const port::Sample& sample) {
+  void take_sample(const port::Sample& sample,
+                   std::vector<operate::health::RateWatch::Reading>& speeds) {
     model::Entity entity = model::entity(settings_.device);
     if (!sample.component.empty()) {
       const model::LinkId link = inventory_.port(settings_.device, sample.component);
@@ -150,7 +154,30 @@ class Agent {
       else if (is_of_interface(sample.metric))
         return;  // of an interface that is no part of the fabric: loopback, bridges, management
     }
+    if (sample.metric == port::Metric::speed_bps)
+      if (const double nominal = nominal_bps(entity); nominal > 0)
+        speeds.push_back({entity, nominal, sample.value});
     detector_.take(detect::event_of(sample, entity));
+  }
+  // 0: of what has no cable of the fabric.
+  double nominal_bps(const model::Entity& part) const {
+    if (part.kind == model::EntityKind::port)
+      return static_cast<double>(settings_.fabric.rate(model::LinkId(part.id)).bps);
+    for (const model::LinkId link : settings_.fabric.out(NodeId(part.id)))
+      if (settings_.fabric.on_wire(link))
+        return static_cast<double>(settings_.fabric.rate(link).bps);
+    return 0;
+  }
+  // What path health is made of (operate/health/book.hpp).
+  void tell_rate(const model::Entity& part, double share) {
+    model::RecordSet set;
+    model::Record row;
+    row.t = row.until = row.received = wall_now_;
+    row.entity = part;
+    row.source = model::Source::agent;
+    row.id = set.add_id(next_id());
+    row.attrs = set.add_attributes({{"rate_share", fmt::format("{:.4g}", share)}});
+    lines_.push_back(model::to_json(settings_.fabric, set, row));
   }
   static bool is_of_interface(port::Metric metric) {
     return metric < port::Metric::bgp_established || metric == port::Metric::rdma_errors ||
@@ -269,6 +296,7 @@ class Agent {
   telemetry::SyslogReader reader_;
   live::HostCounters counters_;
   detect::Detector detector_;
+  operate::health::RateWatch rates_;
   std::deque<live::LogTail> tails_;
   OpenRecords open_;
   std::int64_t wait_ns_ = 0;

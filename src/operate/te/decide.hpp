@@ -21,6 +21,7 @@ struct Flow {
   std::uint16_t port = 0xC000;
   double weight = 1;           // bytes, or bytes per second: above 0
   std::uint32_t priority = 0;  // 0 is placed first
+  std::uint16_t second = 0;    // port of a second QP, which may take half of it; 0: there is none
 };
 
 // By flow: the column of the zone (route::Zone) that it is sent to, or Zone::none: left to the

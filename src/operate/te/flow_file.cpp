@@ -38,8 +38,9 @@ template <class More>
 Result<std::vector<Flow>> read_rows(const Fabric& fabric, std::string_view text,
                                     const std::string& file, const More& more) {
   CsvReader csv(text, file);
-  WEFT_TRY_STATUS(csv.header(std::array<std::string, 2>{"src", "dst"},
-                             std::array<std::string, 4>{"port", "weight", "priority", "uplink"}));
+  WEFT_TRY_STATUS(
+      csv.header(std::array<std::string, 2>{"src", "dst"},
+                 std::array<std::string, 5>{"port", "weight", "priority", "uplink", "second"}));
   std::vector<Flow> out;
   std::set<std::tuple<NodeId, NodeId, std::uint16_t>> seen;
   while (csv.next()) {
@@ -56,7 +57,11 @@ Result<std::vector<Flow>> read_rows(const Fabric& fabric, std::string_view text,
     }
     WEFT_TRY(const std::int64_t priority, read_up_to(csv.cell(4), last_priority, 0));
     flow.priority = static_cast<std::uint32_t>(priority);
-    if (!seen.insert({flow.src, flow.dst, flow.port}).second)
+    WEFT_TRY(const std::int64_t second, read_up_to(csv.cell(6), last_port, 0));
+    flow.second = static_cast<std::uint16_t>(second);
+    const bool is_known =
+        flow.second != 0 && !seen.insert({flow.src, flow.dst, flow.second}).second;
+    if (is_known || !seen.insert({flow.src, flow.dst, flow.port}).second)
       return fail(Errc::value, csv.where(),
                   fmt::format("{} to {} with port {} is there twice", fabric.name(flow.src),
                               fabric.name(flow.dst), flow.port),

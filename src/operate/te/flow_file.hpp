@@ -9,7 +9,8 @@
 
 namespace weft::operate::te {
 
-// Columns src and dst (NICs), and perhaps port (UDP source port, 49152), weight (1), priority (0).
+// Columns src and dst (NICs), and perhaps port (UDP source port, 49152), weight (1), priority (0),
+// second (port of a second QP; 0: none).
 // Fails with file and line: Errc::parse, Errc::unknown for a name that the fabric does not have,
 // Errc::value for what is no NIC, a weight that is not above 0, or a flow that is there twice.
 Result<std::vector<Flow>> read_flows_csv(const Fabric& fabric, std::string_view text,

@@ -9,6 +9,7 @@
 #include "base/rng.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "operate/te/flow_file.hpp"
+#include "operate/te/split.hpp"
 #include "operate/te/te_loop.hpp"
 
 namespace weft::operate::te {
@@ -247,6 +248,65 @@ TEST_CASE("loop: the sink has what was decided, through failures, flaps and a se
   table.fails = false;
   REQUIRE(second_loop->step({}, then));
   CHECK(crosses(net.zone.uplink(net.zone.rack_of[flows[0].src], 0)) == 0);
+}
+
+// A rack of 4 flows that has lost one of 4 uplinks carries 2 on some link, and with halves 8/3,
+// rounded up, of them: 1.5. No division is below 4/3.
+TEST_CASE("split: halves where they make the worst link better, and nowhere else") {
+  Net net("{generator: ai_zone, racks: 6, hosts_per_rack: 1, gpus_per_host: 4, spines: 4}");
+  std::vector<Flow> flows;
+  const auto nics = net.fabric.nics();
+  for (std::uint32_t i = 0; i < nics.size(); ++i)
+    flows.push_back({.src = nics[i],
+                     .dst = nics[(i + 4) % nics.size()],
+                     .port = 50'000,
+                     .weight = 1,
+                     .priority = 0,
+                     .second = 51'000});
+  const std::vector<Flow> whole = flows;
+  Decision healthy = decide(net.zone, net.hashing, {}, flows, {});
+  CHECK(split_where_it_helps(net.zone, net.hashing, {}, flows, healthy) == 0);
+  CHECK(healthy.judgement.worst == 1);
+
+  State state;
+  cut(state, net.zone.uplink(2, 1));
+  Decision one = decide(net.zone, net.hashing, state, flows, healthy.marks);
+  CHECK(one.judgement.worst == 2);
+  const std::uint32_t divided = split_where_it_helps(net.zone, net.hashing, state, flows, one);
+  CHECK(one.judgement.worst == 1.5);
+  CHECK(one.judgement.worst == worst_by_hand(net, flows, one.marks));
+  CHECK(divided > 0);
+  CHECK(divided <= 8);  // of 24: those from and to that rack
+  REQUIRE(flows.size() == whole.size() + divided);
+  std::map<std::pair<NodeId, NodeId>, double> weight;
+  std::set<std::tuple<NodeId, NodeId, std::uint16_t>> ports;
+  for (const Flow& flow : flows) {
+    weight[{flow.src, flow.dst}] += flow.weight;
+    CHECK(ports.insert({flow.src, flow.dst, flow.port}).second);
+  }
+  for (const Flow& flow : whole) CHECK(weight[{flow.src, flow.dst}] == 1);
+
+  // Without a second QP there is nothing to divide.
+  std::vector<Flow> single = whole;
+  for (Flow& flow : single) flow.second = 0;
+  Decision undivided = decide(net.zone, net.hashing, state, single, {});
+  CHECK(split_where_it_helps(net.zone, net.hashing, state, single, undivided) == 0);
+
+  // Never worse, and never below what no division can be.
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    std::vector<Flow> random = random_flows(net, 30, seed % 2 == 0, seed);
+    for (Flow& flow : random) flow.second = static_cast<std::uint16_t>(flow.port + 1'000);
+    Rng rng(seed);
+    State broken;
+    for (int i = 0; i < 3; ++i)
+      cut(broken, net.zone.uplink(static_cast<std::uint32_t>(rng.below(6)),
+                                  static_cast<std::uint32_t>(rng.below(3))));
+    Decision d = decide(net.zone, net.hashing, broken, random, {});
+    const double before = d.judgement.worst;
+    split_where_it_helps(net.zone, net.hashing, broken, random, d);
+    CHECK(d.judgement.worst <= before);
+    CHECK(d.judgement.dead.empty());
+  }
 }
 
 TEST_CASE("files: marks come back as they were; what is wrong is named") {

@@ -56,7 +56,7 @@ export interface Curves {
   variants: Record<string, {capacity_per_s: number; over_per_s: number | null; points: Point[]}>;
 }
 
-interface Line {
+export interface Line {
   name: string;
   x: number[];
   y: number[];
@@ -65,7 +65,7 @@ const colourOf = (theme: Theme, at: number) =>
   [theme.selected, theme.first, ...dimensions.map((d) => theme.parts[d] ?? theme.other)][at] ?? theme.other;
 
 // Each with places of its own along the axis.
-function lines(host: HTMLElement, label: string, all: Line[], titles: [string, string], top: number, theme: Theme) {
+export function lines(host: HTMLElement, label: string, all: Line[], titles: [string, string], top: number, theme: Theme) {
   const xs = [...new Set(all.flatMap((line) => line.x))].sort((a, b) => a - b);
   const marks = format.ticks(top, 5);
   const end = plot(host, {
@@ -99,7 +99,7 @@ function lines(host: HTMLElement, label: string, all: Line[], titles: [string, s
   };
 }
 
-function redrawn(draw: () => void) {
+export function redrawn(draw: () => void) {
   draw();
   for (const query of ['(prefers-color-scheme: dark)', 'print']) window.matchMedia(query).addEventListener('change', draw);
 }
