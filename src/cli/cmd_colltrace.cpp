@@ -13,6 +13,7 @@
 #include "base/line_reader.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
+#include "cli/colltrace_hashes.hpp"
 #include "cli/commands.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "observe/colltrace/load.hpp"
@@ -28,7 +29,7 @@ using TraceVerdict = colltrace::Verdict;
 using TraceJob = colltrace::Job;
 
 struct ColltraceArgs {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths, hashes;
   std::uint32_t ranks_per_host = 8;
   bool is_stalled = false;
   std::string fabric, hosts, evidence, counters, records;
@@ -254,6 +255,19 @@ JsonObject trace_network_json(const TraceNetwork& n) {
 }
 
 int colltrace_command(const Common& common, const ColltraceArgs& args) {
+  if (args.paths.empty() == args.hashes.empty())
+    return report({Errc::value,
+                   {},
+                   "give either dumps of the job's ranks, or --hashes",
+                   "weft colltrace FOLDER, or weft colltrace --hashes FOLDER",
+                   {}});
+  if (!args.hashes.empty())
+    return run_hashes(common, {.paths = args.hashes,
+                               .fabric = args.fabric,
+                               .hosts = args.hosts,
+                               .records = args.records,
+                               .job = args.job,
+                               .ranks_per_host = args.ranks_per_host});
   auto job = colltrace::load_job(args.paths);
   if (!job) return report(job.error());
   const colltrace::Report result = colltrace::analyse(
@@ -281,8 +295,7 @@ void add_colltrace(Commands& commands) {
   const auto [command, args] = commands.add<ColltraceArgs>(
       "colltrace", "Find the rank, host or network that a training job waits for",
       colltrace_command);
-  command.add_option("paths", args.paths, "Folders or files with dumps of the job's ranks")
-      ->required();
+  command.add_option("paths", args.paths, "Folders or files with dumps of the job's ranks");
   command
       .add_option("--ranks-per-host", args.ranks_per_host,
                   "Where dumps name no hosts: consecutive ranks on one (8)")
@@ -292,12 +305,15 @@ void add_colltrace(Commands& commands) {
   CLI::Option* fabric = command.add_option(
       "--fabric", args.fabric, "Scenario or fabric: is it the network, and which part of it?");
   const auto with_fabric = [&](const char* name, std::string& to, const char* text) {
-    command.add_option(name, to, text)->needs(fabric);
+    return command.add_option(name, to, text)->needs(fabric);
   };
   with_fabric("--hosts", args.hosts,
               "Hosts of the ranks in order, e.g. host[0-15]; else by the traces' host names");
-  with_fabric("--evidence", args.evidence, "Evidence of probes as JSON lines");
-  with_fabric("--counters", args.counters, "Link counters as JSON lines");
+  CLI::Option* hashes =
+      command.add_option("--hashes", args.hashes,
+                         "Instead of dumps: CSV of hashes; which rank, edge or input differs?");
+  with_fabric("--evidence", args.evidence, "Evidence of probes as JSON lines")->excludes(hashes);
+  with_fabric("--counters", args.counters, "Link counters as JSON lines")->excludes(hashes);
   with_fabric("--records", args.records, "File for what is found, as records for weft triage");
   with_fabric("--job", args.job, "Name of the job in the records (job)");
 }
