@@ -18,8 +18,8 @@ struct WaitRow {
 
 // Operations of one kind that lead to a verdict over equally many others, or a verdict.
 struct WaitNode {
-  std::string title;       // kind, or "rank 57: stuck"
-  std::string example;     // an operation of one of its groups
+  std::string title;        // kind, or "rank 57: stuck"
+  std::string example;      // an operation of one of its groups
   std::uint32_t level = 0;  // 0: a verdict
   std::size_t groups = 0, ranks = 0;
 };
