@@ -3,6 +3,8 @@ include(GNUInstallDirs)
 set(packaging ${PROJECT_SOURCE_DIR}/packaging)
 install(TARGETS weft RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT weft)
 install(TARGETS weft-nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT weft-nccl)
+install(FILES ${PROJECT_SOURCE_DIR}/src/adapt/nccl/hashes.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  RENAME weft_hashes.h COMPONENT weft-nccl)
 install(FILES ${packaging}/weft.service DESTINATION lib/systemd/system COMPONENT weft)
 install(FILES ${packaging}/weft-agent.service DESTINATION lib/systemd/system COMPONENT weft-agent)
 install(FILES ${packaging}/weft.sysusers DESTINATION lib/sysusers.d RENAME weft.conf COMPONENT weft)

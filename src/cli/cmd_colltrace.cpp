@@ -13,12 +13,15 @@
 #include "base/line_reader.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
+#include "cli/colltrace_hashes.hpp"
 #include "cli/commands.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "observe/colltrace/load.hpp"
 #include "observe/colltrace/network.hpp"
+#include "observe/colltrace/picture.hpp"
 #include "observe/colltrace/verdict.hpp"
 #include "plan/place/host_names.hpp"
+#include "plan/report/report.hpp"
 
 namespace weft::cli {
 namespace {
@@ -28,10 +31,10 @@ using TraceVerdict = colltrace::Verdict;
 using TraceJob = colltrace::Job;
 
 struct ColltraceArgs {
-  std::vector<std::string> paths;
+  std::vector<std::string> paths, hashes;
   std::uint32_t ranks_per_host = 8;
   bool is_stalled = false;
-  std::string fabric, hosts, evidence, counters, records;
+  std::string fabric, hosts, evidence, counters, records, page;
   std::string job = "job";
 };
 
@@ -74,12 +77,31 @@ void print_trace_verdict(const TraceJob& job, const TraceVerdict& v) {
   if (v.factor > 0) fmt::print("  {:.2f} times the time of its peers\n", v.factor);
 }
 
+std::string counts_text(const colltrace::Report& report) {
+  return fmt::format("{} ranks, {} without a trace, {} operations; {} ranks wait in one\n",
+                     report.rank_count, report.missing_count, report.entry_count,
+                     report.waiting_count);
+}
+
 void print_trace_report(const TraceJob& job, const colltrace::Report& report) {
-  fmt::print("{} ranks, {} without a trace, {} operations; {} ranks wait in one\n",
-             report.rank_count, report.missing_count, report.entry_count, report.waiting_count);
+  fmt::print("{}", counts_text(report));
   for (const TraceVerdict& v : report.verdicts) print_trace_verdict(job, v);
   if (report.verdicts.empty()) fmt::print("nothing found\n");
   for (const std::string& note : job.notes) fmt::print("note: {}\n", note);
+}
+
+Status write_trace_page(const TraceJob& job, const colltrace::Report& report,
+                        const ColltraceArgs& args) {
+  std::string table = counts_text(report);
+  for (const TraceVerdict& v : report.verdicts)
+    table += fmt::format("{}: {}: {}\n",
+                         who_text(v) + (v.ranks.empty() ? " " + groups_text(job, v) : ""),
+                         to_text(v.finding), meaning(v.finding));
+  const std::string json = to_json(make_picture(job, report), job, report);
+  return write_file(args.page, plan::report::page_text({.title = args.paths.front(),
+                                                        .command = "colltrace",
+                                                        .table = table,
+                                                        .data = {{"colltrace-data", json}}}));
 }
 
 struct TraceNetwork;
@@ -254,6 +276,19 @@ JsonObject trace_network_json(const TraceNetwork& n) {
 }
 
 int colltrace_command(const Common& common, const ColltraceArgs& args) {
+  if (args.paths.empty() == args.hashes.empty())
+    return report({Errc::value,
+                   {},
+                   "give either dumps of the job's ranks, or --hashes",
+                   "weft colltrace FOLDER, or weft colltrace --hashes FOLDER",
+                   {}});
+  if (!args.hashes.empty())
+    return run_hashes(common, {.paths = args.hashes,
+                               .fabric = args.fabric,
+                               .hosts = args.hosts,
+                               .records = args.records,
+                               .job = args.job,
+                               .ranks_per_host = args.ranks_per_host});
   auto job = colltrace::load_job(args.paths);
   if (!job) return report(job.error());
   const colltrace::Report result = colltrace::analyse(
@@ -264,6 +299,9 @@ int colltrace_command(const Common& common, const ColltraceArgs& args) {
     if (!judged) return report(judged.error());
     network = std::move(*judged);
   }
+  if (!args.page.empty())
+    if (const Status written = write_trace_page(*job, result, args); !written)
+      return report(written.error());
   if (common.json) {
     print_trace_json(*job, result, network ? &*network : nullptr);
   } else {
@@ -281,23 +319,28 @@ void add_colltrace(Commands& commands) {
   const auto [command, args] = commands.add<ColltraceArgs>(
       "colltrace", "Find the rank, host or network that a training job waits for",
       colltrace_command);
-  command.add_option("paths", args.paths, "Folders or files with dumps of the job's ranks")
-      ->required();
+  command.add_option("paths", args.paths, "Folders or files with dumps of the job's ranks");
   command
       .add_option("--ranks-per-host", args.ranks_per_host,
                   "Where dumps name no hosts: consecutive ranks on one (8)")
       ->check(CLI::Range(1, 1024));
   command.add_flag("--stalled", args.is_stalled,
                    "The job makes no progress; without this it is inferred from the dumps");
+  CLI::Option* page = command.add_option(
+      "--page", args.page, "HTML file: waits by rank and group, who waits for whom, a time line");
   CLI::Option* fabric = command.add_option(
       "--fabric", args.fabric, "Scenario or fabric: is it the network, and which part of it?");
   const auto with_fabric = [&](const char* name, std::string& to, const char* text) {
-    command.add_option(name, to, text)->needs(fabric);
+    return command.add_option(name, to, text)->needs(fabric);
   };
   with_fabric("--hosts", args.hosts,
               "Hosts of the ranks in order, e.g. host[0-15]; else by the traces' host names");
-  with_fabric("--evidence", args.evidence, "Evidence of probes as JSON lines");
-  with_fabric("--counters", args.counters, "Link counters as JSON lines");
+  CLI::Option* hashes =
+      command.add_option("--hashes", args.hashes,
+                         "Instead of dumps: CSV of hashes; which rank, edge or input differs?");
+  hashes->excludes(page);
+  with_fabric("--evidence", args.evidence, "Evidence of probes as JSON lines")->excludes(hashes);
+  with_fabric("--counters", args.counters, "Link counters as JSON lines")->excludes(hashes);
   with_fabric("--records", args.records, "File for what is found, as records for weft triage");
   with_fabric("--job", args.job, "Name of the job in the records (job)");
 }

@@ -27,6 +27,7 @@
 #include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "cli/find_lab.hpp"
 #include "operate/te/flow_file.hpp"
 #include "os/error.hpp"
 #include "os/interrupt.hpp"
@@ -69,10 +70,14 @@ Status enter_lab(const std::string& name) {
   return lab::enter_user_namespace_of(keeper->id);
 }
 
-Result<lab::Lab> find_lab(const std::string& name) {
+}  // namespace
+
+Result<adapt::lab::Lab> find_lab(const std::string& name) {
   WEFT_TRY_STATUS(enter_lab(name));
   return lab::open_lab(name);
 }
+
+namespace {
 
 void print_up(const Common& common, const lab::LabOptions& options, const lab::UpReport& up) {
   for (const std::string& warning : up.warnings) fmt::print(stderr, "weft: warning: {}\n", warning);

@@ -8,11 +8,13 @@
 #include <map>
 #include <optional>
 
+#include "adapt/lab/rates.hpp"
 #include "base/file.hpp"
 #include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "cli/find_lab.hpp"
 #include "operate/validate/judge.hpp"
 #include "plan/place/host_names.hpp"
 
@@ -24,6 +26,7 @@ using plan::place::HostNames;
 
 struct ValidateArgs {
   std::string action, fabric, exclude, down, plan, results, script, out = "-";
+  std::string lab = "lab0", rate = "20 Mbps", length = "500 ms";
   std::optional<std::string> free;
   std::vector<std::string> busy;
   std::uint32_t crossings = 3;
@@ -227,7 +230,59 @@ int judge_command(const Common& common, const model::Fabric& fabric, const Valid
                                                                                        : not_sound;
 }
 
+// In a lab a NIC's line rate stands for the rate of each flow's path.
+Result<std::string> measure_in_lab(const Common& common, const ValidateArgs& args) {
+  adapt::lab::RateOptions options;
+  WEFT_TRY(options.rate, parse_rate({args.rate, validate_option("--rate")}));
+  WEFT_TRY(options.length, parse_duration({args.length, validate_option("--length")}));
+  if (options.rate < Rate{1'000'000} || options.length < Duration{50 * ps_per_ms})
+    return fail(Errc::value, validate_option("--rate"), "too few packets to measure a rate",
+                "give at least 1 Mbps and 50 ms");
+  WEFT_TRY(const adapt::lab::Lab lab, find_lab(args.lab));
+  WEFT_TRY(const std::string text, read_file(args.plan));
+  WEFT_TRY(const validate::Rounds rounds, validate::read_csv(lab.fabric, text, args.plan));
+  std::string out = "flow,gbps\n";
+  for (std::size_t begin = 0, end = 0; begin < rounds.flows.size(); begin = end) {
+    std::vector<adapt::lab::RateFlow> flows;
+    for (; end < rounds.flows.size() && rounds.flows[end].round == rounds.flows[begin].round;
+         ++end) {
+      const validate::Flow& flow = rounds.flows[end];
+      const auto path = rounds.path(flow);
+      if (path.size() != 2 && path.size() != 4)
+        return fail(Errc::unsupported, {args.plan, 0, 0},
+                    fmt::format("flow {} crosses {} links", end, path.size()),
+                    "weft validate run works on fabrics of two tiers");
+      flows.push_back({.src = flow.src, .dst = flow.dst});
+      if (path.size() == 4) flows.back().uplink = path[1];
+      if (flow.source_port != 0) flows.back().port = flow.source_port;
+    }
+    if (!common.quiet)
+      fmt::print(stderr, "round {} of {}: {} flows\n", rounds.flows[begin].round + 1, rounds.count,
+                 flows.size());
+    WEFT_TRY(const auto shares, measure_rates(lab, flows, options));
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      out += fmt::format(
+          "{},{:.4g}\n", begin + i,
+          shares[i] * validate::planned_gbps(lab.fabric, rounds.path(rounds.flows[begin + i])));
+  }
+  return out;
+}
+
+int run_command(const Common& common, const ValidateArgs& args) {
+  if (common.json)
+    return report(Error{Errc::unsupported,
+                        validate_option("--json"),
+                        "the rates of a run are CSV",
+                        "leave it out, and judge the rates",
+                        {}});
+  const auto rates = measure_in_lab(common, args);
+  if (!rates) return report(rates.error());
+  const Status written = write_file(args.out, *rates);
+  return written ? int{done} : report(written.error());
+}
+
 int validate_command(const Common& common, const ValidateArgs& args) {
+  if (args.action == "run") return run_command(common, args);
   const auto fabric = load_fabric(common, args.fabric);
   if (!fabric) return report(fabric.error());
   return args.action == "plan" ? plan_command(common, *fabric, args)
@@ -238,7 +293,7 @@ int validate_command(const Common& common, const ValidateArgs& args) {
 
 void add_validate(Commands& commands) {
   const auto [app, args] = commands.add<ValidateArgs>(
-      "validate", "Plan and judge bandwidth tests over every link between idle hosts",
+      "validate", "Plan, run and judge bandwidth tests over every link between idle hosts",
       validate_command);
   app.require_subcommand(1);
   const auto add = [&](const char* name, const char* what) {
@@ -261,6 +316,14 @@ void add_validate(Commands& commands) {
   plan->add_option("--script", args.script, "A shell script for perftest or nccl-tests, not CSV")
       ->check(CLI::IsMember({"perftest", "nccl-tests"}));
   plan->add_option("--out", args.out, "Where to write the plan (standard output)");
+  CLI::App* run = app.add_subcommand("run", "Run the rounds in a lab and write the rates");
+  run->fallthrough();
+  run->callback([&args = args] { args.action = "run"; });
+  run->add_option("--plan", args.plan, "The plan, as CSV")->required();
+  run->add_option("--lab", args.lab, "Name of the lab (lab0)");
+  run->add_option("--rate", args.rate, "Rate of each flow that stands for its full one (20 Mbps)");
+  run->add_option("--length", args.length, "Time of each round (500 ms)");
+  run->add_option("--out", args.out, "Where to write flow,gbps (standard output)");
   CLI::App* judge = add("judge", "Name slow links and hosts by measured rates");
   judge->add_option("--plan", args.plan, "The plan, as CSV")->required();
   judge

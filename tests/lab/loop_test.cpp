@@ -93,4 +93,43 @@ TEST_CASE("a silent loss is found, healed and drained around") {
   loop.down();
 }
 
+// Rounds of real packets, each flow on its planned path; one direction of a cable carries 70 %.
+TEST_CASE("validate: a slow link is named by rounds that were run in the lab, and nothing else") {
+  if (skips_without_lab()) return;
+  const Scratch scratch;
+  const std::string name = fmt::format("v{}", ::getpid() % 1'000'000);
+  struct Down {
+    const Scratch& scratch;
+    const std::string& name;
+    ~Down() { scratch.run({"lab", "down", "--name", name}); }
+  } const down{scratch, name};
+  scratch.write("zone.yaml", fabric);
+  const Outcome up = scratch.run({"lab", "up", "zone.yaml", "--routing", "static", "--name", name});
+  REQUIRE_MESSAGE(up.status == 0, up.err);
+  REQUIRE(scratch.run({"validate", "plan", "--fabric", "zone.yaml", "--out", "plan.csv"}).status ==
+          0);
+  const auto judge = [&] {
+    const Outcome run = scratch.run({"validate", "run", "--plan", "plan.csv", "--lab", name,
+                                     "--length", "200 ms", "--out", "rates.csv"});
+    REQUIRE_MESSAGE(run.status == 0, run.err);
+    const Outcome out = scratch.run({"validate", "judge", "--fabric", "zone.yaml", "--plan",
+                                     "plan.csv", "rates.csv", "--json"});
+    return json::parse(out.out);
+  };
+  const json sound = judge();
+  CHECK_MESSAGE(sound["links"].empty(), sound.dump());
+  CHECK_MESSAGE(sound["hosts"].empty(), sound.dump());
+  CHECK(sound["unjudged"].empty());
+  CHECK(sound["missing"] == 0);
+  REQUIRE(scratch
+              .run({"lab", "fault", "link_degraded", "ctsw:1->rtsw:2", "--rate", "14 Mbps",
+                    "--name", name})
+              .status == 0);
+  const json slow = judge();
+  REQUIRE_MESSAGE(slow["links"].size() == 1, slow.dump());
+  CHECK(slow["links"][0]["link"] == "ctsw:1->rtsw:2");
+  CHECK(slow["links"][0]["share"].get<double>() == doctest::Approx(0.7).epsilon(0.1));
+  CHECK_MESSAGE(slow["hosts"].empty(), slow.dump());
+}
+
 }  // namespace

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "observe/colltrace/dissent.hpp"
 #include "observe/colltrace/test_edges.hpp"
 #include "observe/localise/localise.hpp"
 #include "operate/triage/report.hpp"
@@ -88,4 +89,33 @@ TEST_CASE("a lossy cable and a job that it slows are one case, which names both"
     CHECK(with_job == 1);
     CHECK(cases.size() == 2);
   }
+}
+
+TEST_CASE("one proof of corruption is a case of its host, with what else is wrong with that") {
+  const EdgeRun run({.operations = 1, .has_probes = false}, 17);
+  observe::colltrace::HashSet hashes;
+  std::string csv = "step,kind,group,seq,rank,hash,time\n";
+  for (int rank = 0; rank < 8; ++rank)
+    csv += fmt::format("3,weights,dp,1,{},{},1798000000000000000\n", rank, rank == 5 ? "bad" : "a");
+  REQUIRE(read_hashes(csv, "hashes.csv", hashes).has_value());
+  const auto found = find_dissent(hashes);
+  REQUIRE(found.has_value());
+  const auto hosts = run.fabric().hosts();
+  const std::vector<model::NodeId> of_rank(hosts.begin(), hosts.begin() + 8);
+  model::RecordSet records = to_records(run.fabric(), hashes, of_rank, "llama", *found);
+  REQUIRE(records.rows.size() == 1);
+  using namespace operate::triage;
+  const Context context(run.fabric(), default_rules(), {});
+  std::vector<model::Case> cases;
+  Triage triage(context, [&](model::Case c) { cases.push_back(std::move(c)); });
+  triage.add(records, records.rows[0], records.rows[0].id);
+  triage.finish();
+  REQUIRE(cases.size() == 1);
+  CHECK(cases[0].root == model::entity(hosts[5]));
+  // Ranks of two hosts that cannot be told apart are no proof against either.
+  hashes = {};
+  REQUIRE(read_hashes("step,kind,group,seq,rank,hash\n3,weights,dp,1,4,a\n3,weights,dp,1,5,b\n",
+                      "hashes.csv", hashes)
+              .has_value());
+  CHECK(to_records(run.fabric(), hashes, of_rank, "llama", *find_dissent(hashes)).rows.empty());
 }

@@ -1,8 +1,8 @@
-// node command_pages.test.mjs WEFT: the pages of weft infer, life, place and replay in Chromium, wide and narrow, light and dark:
+// node command_pages.test.mjs WEFT: the pages of weft infer, life, place, replay and colltrace in Chromium, wide and narrow, light and dark:
 // findings first, drawings, choices by keyboard, nothing fetched. Exit status 77 means skipped.
 import assert from 'node:assert/strict';
-import {execFileSync} from 'node:child_process';
-import {existsSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs';
+import {execFileSync, spawnSync} from 'node:child_process';
+import {existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {pathToFileURL} from 'node:url';
@@ -55,6 +55,23 @@ compare: {one: {}, spray: {routing: {scheme: spray}}}
 writeFileSync(join(scratch, 'day.jsonl'), ['down', 'up', 'down', 'up'].map((way, at) =>
   JSON.stringify({t: `2026-01-05T0${at}:00:00Z`, source: 'syslog', kind: `link_${way}`, entity: 'rtsw:0--ctsw:1'})).join('\n'));
 execFileSync(weft, ['replay', 'replay.yaml', '--records', 'day.jsonl', '--page', 'replay.html', '--quiet'], {cwd: scratch});
+// 16 ranks in tensor groups of 4 and data groups of 4: rank 6 is stuck. Its peers wait in the next operation, and theirs for them.
+const entry = (group, seq, at, done) => ({
+  collective_seq_id: seq, process_group: [group, group.startsWith('t') ? 'tp' : '<i>dp</i>'], profiling_name: 'nccl:all_reduce', input_sizes: [[4]],
+  input_dtypes: ['Float'], output_sizes: [[4]], output_dtypes: ['Float'], state: done ? 'completed' : 'started', record_id: at, is_p2p: false,
+  time_created_ns: 1798e15 + at * 1e6, time_discovered_started_ns: 1798e15 + at * 1e6, time_discovered_completed_ns: done ? 1798e15 + at * 1e6 + 8e5 : 0,
+});
+const groups = Object.fromEntries([0, 1, 2, 3].flatMap((at) => [[`t${at}`, {desc: 'tp', ranks: JSON.stringify([0, 1, 2, 3].map((k) => 4 * at + k))}],
+                                                                [`d${at}`, {desc: '<i>dp</i>', ranks: JSON.stringify([0, 1, 2, 3].map((k) => 4 * k + at))}]]));
+mkdirSync(join(scratch, 'job'));
+for (let rank = 0; rank < 16; rank += 1) {
+  const [t, d] = [`t${Math.floor(rank / 4)}`, `d${rank % 4}`];
+  const entries = [entry(t, 1, 0, true), entry(d, 1, 1, true)];
+  if (rank !== 6) entries.push(entry(t, 2, 2, t !== 't1'));
+  if (t !== 't1') entries.push(entry(d, 2, 9, false));
+  writeFileSync(join(scratch, 'job', `rank_${rank}`), JSON.stringify({entries, pg_config: groups, version: '2.9'}));
+}
+spawnSync(weft, ['colltrace', 'job', '--page', 'colltrace.html'], {cwd: scratch});
 
 const browser = await chromium.launch({executablePath, args: ['--no-sandbox', '--disable-gpu']});
 const drawn = (page, id) => page.locator(`#${id} canvas`).evaluate((node) => {
@@ -122,6 +139,20 @@ try {
     assert.equal(await page.locator('#cost tbody tr').count(), 2);
     assert.deepEqual(await page.locator('#intervals tbody td:nth-child(3)').allInnerTexts(),
                      ['link_down rtsw:0--ctsw:1', '–', 'link_down rtsw:0--ctsw:1']);
+    await page.goto(pathToFileURL(join(scratch, 'colltrace.html')).href);
+    assert.match(await page.locator('.findings').innerText(), /^Rank 6: stuck: /);
+    assert.equal(await page.locator('#waits .squares i').count(), 2 * 16);
+    assert.equal(await page.locator('#waits .squares i.named').count(), 2);
+    assert.match(await page.locator('#waits .squares i').nth(4).getAttribute('title'), /^rank 4: 7\.000 ms$/);
+    await page.waitForSelector('#graph svg .node');
+    assert.deepEqual((await page.locator('#graph .node').evaluateAll((nodes) => nodes.map((node) => [...node.querySelectorAll('text')].map((line) => line.textContent).join(' | ')))).sort(),
+                     ['<i>dp</i> | 1 group, 3 ranks', '<i>dp</i> | 3 groups, 9 ranks', 'rank 6: stuck | waited for in 2 groups', 'tp | 1 group, 3 ranks']);
+    assert.equal(await page.locator('#graph .wait').count(), 3);
+    const boxes = await page.locator('#graph .node rect').evaluateAll((nodes) => nodes.map((node) => node.getBoundingClientRect()).map(({left, right, top, bottom}) => ({left, right, top, bottom})));
+    for (const [at, a] of boxes.entries())
+      for (const b of boxes.slice(at + 1)) assert.ok(a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top);
+    assert.equal(await page.locator('#timeline .bar-row[role=listitem]').count(), 4);
+    assert.equal(await page.locator('#timeline .bar.open').count(), 3);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
     assert.deepEqual(problems, []);
     await context.close();

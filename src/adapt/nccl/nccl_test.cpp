@@ -13,12 +13,15 @@
 #include <functional>
 #include <iostream>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
+#include "adapt/nccl/hashes.h"
 #include "adapt/nccl/profiler.hpp"
 #include "base/file.hpp"
 #include "base/test_folder.hpp"
 #include "base/test_skip.hpp"
+#include "observe/colltrace/dissent.hpp"
 #include "observe/colltrace/load.hpp"
 #include "observe/colltrace/ring.hpp"
 #include "observe/colltrace/verdict.hpp"
@@ -474,6 +477,52 @@ bool mount_small(const std::string& at, const char* size) {
   return ::unshare(CLONE_NEWNS) == 0 &&
          ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          ::mount("tmpfs", at.c_str(), "tmpfs", 0, size) == 0;
+}
+
+TEST_CASE("hashes: known values, rows that weft reads, and what is refused") {
+  void* library = ::dlopen(WEFT_NCCL_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library != nullptr);
+  const auto find = [&]<class F>(std::type_identity<F>, const char* name) {
+    return reinterpret_cast<F*>(::dlsym(library, name));
+  };
+  const auto hash = find(std::type_identity<decltype(weft_hash)>(), "weft_hash");
+  const auto open = find(std::type_identity<decltype(weft_hashes_open)>(), "weft_hashes_open");
+  const auto add = find(std::type_identity<decltype(weft_hashes_add)>(), "weft_hashes_add");
+  const auto close = find(std::type_identity<decltype(weft_hashes_close)>(), "weft_hashes_close");
+  // XXH3's published value of no bytes, and what xxhsum -H3 prints of "weft".
+  CHECK(hash("", 0) == 0x2d06800538d394c2u);
+  CHECK(hash("weft", 4) == 0x15d05235f1304082u);
+
+  const TestFolder folder;
+  const std::string path = folder.path() + "/hashes.csv";
+  std::vector<char> bytes(1003, 'w');
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    weft_hashes* h = open(path.c_str(), rank, 2);
+    REQUIRE(h != nullptr);
+    bytes[700] = rank == 1 ? 'v' : 'w';  // in the last of three slices
+    const auto place = static_cast<std::int32_t>(rank);
+    CHECK(add(h, "output", "dp 0", 7, 1, place, 3, bytes.data(), bytes.size(), 3) == 0);
+    CHECK(add(h, "weights", "dp 0", 7, 0, -1, 0, bytes.data(), 600, 1) == 0);
+    errno = 0;
+    CHECK(add(h, "output", "a,b", 7, 2, -1, 0, bytes.data(), 600, 1) == -1);
+    CHECK(errno == EINVAL);
+    CHECK(add(h, "outptu", "dp", 7, 2, -1, 0, bytes.data(), 600, 1) == -1);
+    CHECK(add(h, "output", "dp", 7, 2, 3, 3, bytes.data(), 600, 1) == -1);
+    CHECK(add(h, "output", "dp", 7, 2, -1, 0, bytes.data(), 600, 0) == -1);
+    close(h);
+  }
+  const auto hashes = load_hashes({folder.path()});
+  REQUIRE(hashes.has_value());
+  REQUIRE(hashes->rows.size() == 6);
+  CHECK(hashes->rows[0].run == 2);
+  CHECK(hashes->hosts.size() == 3);
+  CHECK(hashes->last.ns > 0);
+  const auto report = find_dissent(*hashes);
+  REQUIRE(report.has_value());
+  REQUIRE(report->dissents.size() == 1);
+  CHECK(report->dissents[0].ranks == std::vector<std::uint32_t>{1});
+  CHECK(open("/nowhere/hashes.csv", 0, 0) == nullptr);
+  CHECK(errno == ENOENT);
 }
 
 TEST_SUITE("needs root") {

@@ -52,8 +52,9 @@ constexpr std::array<std::string_view, event_kind_count> event_kinds{"info",
                                                                      "drain",
                                                                      "undrain",
                                                                      "maintenance",
-                                                                     "job_slow"};
-static_assert(static_cast<std::size_t>(EventKind::job_slow) + 1 == event_kind_count);
+                                                                     "job_slow",
+                                                                     "corruption"};
+static_assert(static_cast<std::size_t>(EventKind::corruption) + 1 == event_kind_count);
 
 constexpr std::array<std::string_view, source_count> sources{
     "syslog",    "snmp",       "gnmi",         "probe", "agent",     "oob",

@@ -68,9 +68,10 @@ enum class EventKind : std::uint8_t {
   undrain,
   maintenance,
   // Jobs.
-  job_slow,  // a training job waits for it longer than for its like
+  job_slow,    // a training job waits for it longer than for its like
+  corruption,  // a training job's replicas differ because of it
 };
-inline constexpr std::size_t event_kind_count = 47;
+inline constexpr std::size_t event_kind_count = 48;
 
 std::string_view to_text(EventKind kind);
 std::optional<EventKind> event_kind(std::string_view name);

@@ -5,15 +5,10 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace weft::observe::colltrace {
 namespace {
-
-// An operation that some member is in.
-struct Blocked {
-  std::uint32_t group = 0, seq = 0;
-  std::vector<std::uint32_t> joined, absent;  // members' ranks; those that are through are in none
-};
 
 constexpr std::size_t open_entries_max = 64;  // of a rank, from its end
 
@@ -28,6 +23,7 @@ class Hang {
     if (verdicts_.empty() && stands_still()) find_roots();
     std::ranges::move(verdicts_, std::back_inserter(report_.verdicts));
     report_.is_hang = !report_.verdicts.empty();
+    report_.waits = std::move(waits_);
   }
 
  private:

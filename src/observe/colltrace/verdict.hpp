@@ -51,9 +51,16 @@ struct Transfer {
   double us = 0, over = 0, deviation = 0;
 };
 
+// An operation that some member is in.
+struct Blocked {
+  std::uint32_t group = 0, seq = 0;
+  std::vector<std::uint32_t> joined, absent;  // members' ranks; those that are through are in none
+};
+
 struct Report {
   std::vector<Verdict> verdicts;
-  std::vector<Pace> paces;  // by rank; of a job that runs, where times were measured
+  std::vector<Blocked> waits;  // by group and number
+  std::vector<Pace> paces;     // by rank; of a job that runs, where times were measured
   std::vector<Transfer> transfers;
   bool is_hang = false;
   std::size_t rank_count = 0, missing_count = 0, entry_count = 0, waiting_count = 0;

@@ -51,8 +51,8 @@ groups:                 # names for lists of kinds
   carrier: [link_down, interface_down, nic_down]
   session: [bgp_down, bfd_down]
   nic: [nic_down, nic_up, nic_errors, link_down, link_up, interface_down, crc_errors, probe_loss,
-        job_slow]
-  host: [probe_host, host_boot, agent_silent, oob_unreachable, probe_loss, job_slow]
+        job_slow, corruption]
+  host: [probe_host, host_boot, agent_silent, oob_unreachable, probe_loss, job_slow, corruption]
   device: [device_unreachable, asic_error, oob_unreachable, device_boot, process_crash,
            process_start, card_fail, card_ok]
   platform: [memory_error, storage_error, cpu_high, temperature_high, fan_fail, psu_fail]
@@ -106,6 +106,7 @@ events:                 # meaning of each kind, and how long to wait for related
   undrain: {says: planned}
   maintenance: {says: planned}
   job_slow: {says: loss, wait: 30 s}
+  corruption: {says: fault, wait: 40 s}
 
 # price    of assuming the cause
 # silent   for each part that is expected to report but does not

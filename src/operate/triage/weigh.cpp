@@ -192,11 +192,14 @@ std::optional<CauseKind> leaf_of_cable(const Board& board, const Pending& pendin
 std::optional<CauseKind> leaf_of_node(const Board& board, const Pending& pending) {
   const Tally& tally = pending.tally;
   const auto& counts = board.rules.counts;
+  constexpr KindMask corruption = bit(EventKind::corruption);  // once is proof
   switch (board.parts.fabric().kind(board.parts.node(pending.part))) {
     case model::NodeKind::nic:
-      if (tally.has(board.kinds.down) || tally.losses >= counts.losses) return CauseKind::nic;
+      if (tally.has(board.kinds.down | corruption) || tally.losses >= counts.losses)
+        return CauseKind::nic;
       return std::nullopt;
     case model::NodeKind::host:
+      if (tally.has(corruption)) return CauseKind::host;
       if (tally.records >= counts.silences && tally.has(board.kinds.silence))
         return CauseKind::host;
       break;

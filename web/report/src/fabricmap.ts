@@ -1,7 +1,7 @@
 // The fabric as layers of switches over hosts; bundles of cables coloured by load, faults marked.
 import {el, number, table, text} from './dom';
 import * as format from './format';
-import {rampColour, type Theme} from './theme';
+import {rampBar, rampColour, type Theme} from './theme';
 
 interface Group {
   label: string;
@@ -109,14 +109,12 @@ function draw(map: FabricMap, width: number, top: number, theme: Theme): SVGElem
 // Appends to `host`; the result ends it. `top` is the load at the end of the ramp, for all variants.
 export function fabricMap(host: HTMLElement, map: FabricMap, top: number, theme: Theme): () => void {
   const frame = el('div', {class: 'fabric-map'});
-  const ramp = el('span', {class: 'ramp'});
-  ramp.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map((at) => rampColour(theme.ramp, at)).join(', ')})`;
   const hot = [...map.edges].sort((a, b) => b[6] - a[6] || b[7] - a[7]).slice(0, 5).filter((edge) => edge[6] > 0);
   const groups = map.layers.flatMap((layer) => layer.groups);
   const rows = hot.map((edge) => [groups[edge[0]]?.name ?? '', groups[edge[1]]?.name ?? '', format.count(edge[2]),
                                   format.percent(edge[6]), format.percent(edge[7])]);
   const hidden = map.inside === 0 ? '' : ` ${format.count(map.inside)} cables within a box are not drawn.`;
-  host.append(frame, el('p', {class: 'legend'}, el('span', {}, 'Load of the fullest link: 0', ramp, format.percent(top)),
+  host.append(frame, el('p', {class: 'legend'}, el('span', {}, 'Load of the fullest link: 0', rampBar(theme), format.percent(top)),
                         el('span', {class: 'key fault'}, 'with a link down'),
                         el('span', {class: 'key weak'}, 'degraded or draining'), hidden),
               ...(rows.length === 0 ? [] : [table('The hottest bundles of cables, by load', [text('from'), text('to'), number('cables'),

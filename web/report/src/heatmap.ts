@@ -3,7 +3,7 @@ import type {HeatMap, Report} from './data';
 import {variantsOf} from './data';
 import {el, Tooltip} from './dom';
 import * as format from './format';
-import {rampColour, type Theme} from './theme';
+import {rampBar, rampColour, type Theme} from './theme';
 
 type Cells = (number | null)[][];
 
@@ -182,13 +182,8 @@ class MapView {
 }
 
 function legend(max: number, theme: Theme) {
-  const steps = Array.from({length: 24}, (_, at) => {
-    const step = el('span');
-    step.style.background = rampColour(theme.ramp, at / 23);
-    return step;
-  });
   return el('p', {class: 'legend'}, el('span', {}, 'Link load: 0 %'),
-            el('span', {class: 'ramp', 'aria-hidden': 'true'}, ...steps),
+            rampBar(theme),
             el('span', {}, format.percent(max)),
             el('span', {class: 'key missing'}, 'no live link'));
 }

@@ -2,6 +2,7 @@
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
 import {bandwidth} from './bandwidth';
+import {colltracePage, type JobTrace} from './colltrace';
 import {collectiveNames, fabricsOf, trainingNames, variantsOf, type Fabric, type Report,
         type Timelines} from './data';
 import {Detail} from './detail';
@@ -96,6 +97,7 @@ const curves = embedded('infer-curves') as Curves | null;
 const life = embedded('life-data') as Life | null;
 const placement = embedded('place-data') as Placement | null;
 const replay = embedded('replay-data') as Replay | null;
+const trace = embedded('colltrace-data') as JobTrace | null;
 if (page !== null && sweep !== null) sweepPage(page, sweep);
 else if (page !== null && failures !== null) failuresPage(page, failures);
 else if (page !== null && service !== null) inferPage(page, service, embedded('infer-quantiles') as Quantiles);
@@ -103,4 +105,5 @@ else if (page !== null && curves !== null) curvesPage(page, curves);
 else if (page !== null && life !== null) lifePage(page, life);
 else if (page !== null && placement !== null) placePage(page, placement);
 else if (page !== null && replay !== null) replayPage(page, replay);
+else if (page !== null && trace !== null) colltracePage(page, trace);
 else if (page !== null) runPage(page);

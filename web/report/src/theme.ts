@@ -1,5 +1,7 @@
 // Colours that canvases need, taken from the style sheet so that there is one palette.
 
+import {el} from './dom';
+
 export interface Theme {
   text: string;
   muted: string;
@@ -50,4 +52,11 @@ export function rampColour(ramp: Rgb[], share: number): string {
   if (a === undefined || b === undefined) return 'none';
   const mix = (from: number, to: number) => Math.round(from + (to - from) * (at - low));
   return `rgb(${mix(a[0], b[0])} ${mix(a[1], b[1])} ${mix(a[2], b[2])})`;
+}
+
+// The ramp from 0 to 1, for legends.
+export function rampBar(theme: Theme): HTMLElement {
+  const bar = el('span', {class: 'ramp', 'aria-hidden': 'true'});
+  bar.style.background = `linear-gradient(to right, ${theme.ramp.map((_, at) => rampColour(theme.ramp, at / (theme.ramp.length - 1))).join(', ')})`;
+  return bar;
 }

@@ -1,0 +1,132 @@
+#include "adapt/lab/rates.hpp"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "adapt/lab/netns.hpp"
+#include "adapt/lab/overlay.hpp"
+#include "os/error.hpp"
+
+namespace weft::adapt::lab {
+namespace {
+
+using RateClock = std::chrono::steady_clock;
+
+constexpr std::uint16_t rate_port = 4791;
+constexpr std::size_t rate_packet = 1400;
+constexpr int rate_buffer = 4 << 20;
+constexpr std::int64_t rate_burst_max = 64;  // packets of one flow in a row
+
+sockaddr_in rate_address(const model::Fabric& fabric, model::NodeId nic, std::uint16_t port) {
+  sockaddr_in out{};
+  out.sin_family = AF_INET;
+  out.sin_port = htons(port);
+  out.sin_addr.s_addr = htonl(fabric.address(nic));
+  return out;
+}
+
+Result<Fd> rate_socket(const Lab& lab, model::NodeId nic, std::uint16_t port) {
+  const LabNode& host = lab.plan.nodes[lab.plan.lab_of[nic]];
+  WEFT_TRY(Fd out, socket_in_netns(host.netns, AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0));
+  // More than the usual limit, for which this process has the right in the lab.
+  if (::setsockopt(out.get(), SOL_SOCKET, SO_RCVBUFFORCE, &rate_buffer, sizeof rate_buffer) != 0)
+    ::setsockopt(out.get(), SOL_SOCKET, SO_RCVBUF, &rate_buffer, sizeof rate_buffer);
+  const sockaddr_in local = rate_address(lab.fabric, nic, port);
+  if (::bind(out.get(), reinterpret_cast<const sockaddr*>(&local), sizeof local) != 0)
+    return system_failure(host.name + ", UDP port " + std::to_string(port), errno);
+  return out;
+}
+
+// Marks for as long as the object lives.
+class RateMarks {
+ public:
+  static Result<RateMarks> install(const Lab& lab, std::span<const RateFlow> flows) {
+    WEFT_TRY(auto overlay, Overlay::open(lab));
+    WEFT_TRY(const auto there, overlay->installed());
+    if (!there.empty())
+      return fail(Errc::infeasible, {}, "marks of traffic engineering are installed in the lab",
+                  "end weft lab te, and remove its marks by weft lab te --off");
+    std::vector<port::RouteMark> marks;
+    for (const RateFlow& flow : flows)
+      if (flow.uplink.valid()) marks.push_back({flow.src, flow.dst, flow.port, flow.uplink});
+    WEFT_TRY_STATUS(overlay->apply(marks));
+    return RateMarks(std::move(overlay), std::move(marks));
+  }
+  ~RateMarks() {
+    if (overlay_ == nullptr) return;
+    for (port::RouteMark& mark : marks_) mark.uplink = {};
+    static_cast<void>(overlay_->apply(marks_));
+  }
+  RateMarks(RateMarks&&) noexcept = default;
+  RateMarks& operator=(RateMarks&&) = delete;
+  RateMarks(const RateMarks&) = delete;
+  RateMarks& operator=(const RateMarks&) = delete;
+
+ private:
+  RateMarks(std::unique_ptr<Overlay> overlay, std::vector<port::RouteMark> marks)
+      : overlay_(std::move(overlay)), marks_(std::move(marks)) {}
+
+  std::unique_ptr<Overlay> overlay_;
+  std::vector<port::RouteMark> marks_;
+};
+
+struct RateStream {
+  Fd sender, receiver;
+  sockaddr_in target{};
+  std::int64_t sent = 0, received = 0;  // packets
+
+  void send(std::int64_t due) {
+    static constexpr std::array<char, rate_packet> payload{};
+    for (std::int64_t i = 0; i < rate_burst_max && sent < due; ++i, ++sent)  // lost: not received
+      static_cast<void>(::sendto(sender.get(), payload.data(), payload.size(), 0,
+                                 reinterpret_cast<const sockaddr*>(&target), sizeof target));
+  }
+  void receive() {
+    char byte = 0;
+    while (::recv(receiver.get(), &byte, 1, 0) >= 0) ++received;
+  }
+};
+
+}  // namespace
+
+Result<std::vector<double>> measure_rates(const Lab& lab, std::span<const RateFlow> flows,
+                                          const RateOptions& options) {
+  std::vector<RateStream> streams;
+  for (const RateFlow& flow : flows) {
+    RateStream stream;
+    WEFT_TRY(stream.sender, rate_socket(lab, flow.src, flow.port));
+    WEFT_TRY(stream.receiver, rate_socket(lab, flow.dst, rate_port));
+    stream.target = rate_address(lab.fabric, flow.dst, rate_port);
+    streams.push_back(std::move(stream));
+  }
+  WEFT_TRY(const RateMarks marks, RateMarks::install(lab, flows));
+  const double packets_per_s = static_cast<double>(options.rate.bps) / (8.0 * rate_packet);
+  const auto start = RateClock::now();
+  for (double elapsed = 0; elapsed < options.length.seconds();) {
+    elapsed = std::chrono::duration<double>(RateClock::now() - start).count();
+    const double until = std::min(elapsed, options.length.seconds());
+    for (RateStream& stream : streams) {
+      stream.send(static_cast<std::int64_t>(until * packets_per_s) + 1);
+      stream.receive();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::vector<double> out;
+  for (RateStream& stream : streams) {
+    stream.receive();
+    out.push_back(static_cast<double>(std::min(stream.received, stream.sent)) /
+                  static_cast<double>(stream.sent));
+  }
+  return out;
+}
+
+}  // namespace weft::adapt::lab
