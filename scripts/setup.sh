@@ -8,7 +8,7 @@ weft_packages_build=(
   libnl-3-dev libnl-route-3-dev libnftables-dev
   libsqlite3-dev libpq-dev libssl-dev libboost1.81-dev libcpp-httplib-dev libre2-dev libsnmp-dev
   libgrpc++-dev libgrpc-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  libsimdjson-dev doctest-dev
+  libsimdjson-dev libxxhash-dev doctest-dev
 )
 weft_packages_python=(pybind11-dev python3-dev python3-pandas python3-wheel) # for the module and its wheel
 weft_packages_test=(

@@ -31,7 +31,8 @@ enum class EventKind : std::uint8_t {
   // Probes.
   probe_loss,
   probe_latency,
-  probe_host,  // a host answers nobody
+  probe_corruption,  // probes come with wrong payloads
+  probe_host,        // a host answers nobody
   // Devices.
   card_fail,
   card_ok,
@@ -70,7 +71,7 @@ enum class EventKind : std::uint8_t {
   // Jobs.
   job_slow,  // a training job waits for it longer than for its like
 };
-inline constexpr std::size_t event_kind_count = 47;
+inline constexpr std::size_t event_kind_count = 48;
 
 std::string_view to_text(EventKind kind);
 std::optional<EventKind> event_kind(std::string_view name);
