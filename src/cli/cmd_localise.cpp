@@ -158,9 +158,11 @@ void print_missing(const model::Fabric& fabric, const Report& report) {
 }
 
 void print_report(const model::Fabric& fabric, const Report& report) {
-  fmt::print("{} .. {}: {} probes, {} lost, {} late; background loss per link {:.2g}\n",
+  const std::string damaged =
+      report.damaged > 0 ? fmt::format(", {} damaged", report.damaged) : std::string();
+  fmt::print("{} .. {}: {} probes, {} lost, {} late{}; background loss per link {:.2g}\n",
              to_text(report.begin), to_text(report.end), report.probes, report.lost, report.late,
-             report.background);
+             damaged, report.background);
   print_verdicts(fabric, report);
   if (report.verdicts.empty()) fmt::print("nothing found\n");
   if (report.unexplained >= 0.5)

@@ -30,6 +30,8 @@ std::string_view kind_of(Finding finding) {
       return "probe_latency";
     case Finding::dead:
       return "probe_host";
+    case Finding::corruption:
+      return "probe_corruption";
     case Finding::starved:
     case Finding::unused:
     case Finding::unexpected:
@@ -161,6 +163,7 @@ model::EvidenceSet ProbeMonitor::recent() const {
       // Nobody knows what lost or delayed them; but the ends did answer.
       copy.sent -= std::exchange(copy.lost, 0);
       copy.sent -= std::exchange(copy.late, 0);
+      copy.sent -= std::exchange(copy.damaged, 0);
     }
     out.set_path(copy, row.path);
     out.rows.push_back(copy);
@@ -178,15 +181,17 @@ std::string ProbeMonitor::line(const localise::Verdict& verdict, const localise:
       .add("lost", fmt::format("{:.0f}", verdict.lost))
       .add("since", report.begin)
       .add_if("class", verdict.traffic_class);
-  if (kind_of(verdict.finding) == "probe_loss")
+  const std::string_view kind = kind_of(verdict.finding);
+  if (kind == "probe_loss" || kind == "probe_corruption")
     if (const auto flows = failing(verdict.entity); !flows.empty())
       attrs.add("flows", to_text(flows));
   return JsonObject()
-      .add("id", fmt::format("localise-{}-{}", now.ns, entity))
+      .add("id", fmt::format("localise-{}-{}{}", now.ns, entity,
+                             verdict.finding == Finding::corruption ? "-corruption" : ""))
       .add("t", now)
       .add("source", "probe")
       .add("entity", entity)
-      .add("kind", kind_of(verdict.finding))
+      .add("kind", kind)
       .add("value", verdict.loss, digits(6))
       .add("attrs", attrs)
       .text();
@@ -200,7 +205,7 @@ std::vector<port::Flow> ProbeMonitor::failing(const localise::Entity& entity) co
   std::map<port::Flow, Count> flows;
   for (const Row& row : rows_) {
     const model::Evidence& e = row.evidence;
-    if (e.lost == 0) continue;
+    if (e.lost + e.damaged == 0) continue;
     bool is_answer = e.leg == model::Leg::back;
     for (const model::LinkId link : row.path) {
       if (is_of(fabric_, entity, link)) {
@@ -211,7 +216,7 @@ std::vector<port::Flow> ProbeMonitor::failing(const localise::Entity& entity) co
         (is_answer ? flow.dport : flow.sport) = e.sport;
         Count& count = flows[std::move(flow)];
         count.sent += e.sent;
-        count.lost += e.lost;
+        count.lost += e.lost + e.damaged;
       }
       // A round trip's path goes on with the way back.
       const model::NodeId to = fabric_.to(link);

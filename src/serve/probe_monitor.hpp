@@ -42,10 +42,10 @@ class ProbeMonitor {
 
   // When it is time and rows have come since: a record of each verdict as a JSON line, for the
   // feed "record". Its time is `now`, its id the same for the same verdict at the same time.
-  // Of parts that lose, attribute "flows" names flows that were lost there (failing_flows.hpp).
-  // Parts that lose are probe_loss, hosts that answer nobody probe_host, congestion
-  // probe_latency; starved hosts and links without traffic are kind info.
-  // Rows over what is out of service blame nobody; those whose path is old lose it, and say
+  // Of these, attribute "flows" names flows that were lost or damaged there (failing_flows.hpp).
+  // Parts that lose are probe_loss, those that damage payloads probe_corruption, hosts that answer
+  // nobody probe_host, congestion probe_latency; starved hosts and links without traffic are kind
+  // info. Rows over what is out of service blame nobody; those whose path is old lose it, and say
   // only whether their ends answer at all.
   // Cost: that of Localiser::run over the rows kept.
   std::vector<std::string> look(Timestamp now);

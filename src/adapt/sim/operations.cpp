@@ -6,6 +6,7 @@
 
 #include "adapt/sim/sample.hpp"
 #include "base/check.hpp"
+#include "observe/probe/wire.hpp"
 
 namespace weft::adapt::sim {
 
@@ -368,7 +369,11 @@ std::map<LinkId, Operations::Trouble> Operations::troubles() const {
         if (is_late && fault.way != Way::both && is_forward != (fault.way == Way::forward))
           continue;
         Trouble& trouble = out[link];
-        trouble.loss = 1 - (1 - trouble.loss) * (1 - loss_over(fault, link));
+        const double share = loss_over(fault, link);
+        const double damage =
+            fault.kind == FaultKind::corrupt ? share * observe::probe::flip_shows : 0;
+        trouble.damage = 1 - (1 - trouble.damage) * (1 - damage);
+        trouble.loss = 1 - (1 - trouble.loss) * (1 - (share - damage));
         if (is_late)
           (fault.kind == FaultKind::delay ? trouble.delay_ns : trouble.jitter_ns) += fault.delay_ns;
       }

@@ -43,7 +43,7 @@ enum class FaultKind : std::uint8_t {
   host,
   dead_link,     // nothing passes, the carrier stays until sessions time out
   degraded,      // a share of a cable's rate is left
-  corrupt,       // bits of a share of the packets flip, and they are dropped
+  corrupt,       // a bit of a share of the packets flips, and no frame check sees it
   delay,         // a time more
   jitter,        // up to a time more
   reorder,       // neither loss nor delay that a probe would see
@@ -126,6 +126,7 @@ class Operations final : public port::Actuator {
   // What crosses a link suffers just now.
   struct Trouble {
     double loss = 0;
+    double damage = 0;  // of what is not lost: share with a changed payload
     std::int64_t delay_ns = 0, jitter_ns = 0;
   };
   // What a switch drops though all of its cables are well.

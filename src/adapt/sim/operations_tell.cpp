@@ -228,9 +228,10 @@ std::int64_t Operations::tell_grey(const Fault& fault, std::uint32_t index) {
   if (fault.turns == 0)
     return static_cast<std::int64_t>((sight_s + sight_per_loss_s / fault.loss) * 1e9);
   if (!is_in_use(cable)) return settings_.probe_later_ns;
-  say_probe(index, fault.way == Way::both ? fault.part : entity(link), EventKind::probe_loss,
-            fault.loss);
-  if (stories_[index].voice.uniform() < (fault.kind == FaultKind::corrupt ? 1 : 0.2))
+  const bool is_corrupt = fault.kind == FaultKind::corrupt;
+  say_probe(index, fault.way == Way::both ? fault.part : entity(link),
+            is_corrupt ? EventKind::probe_corruption : EventKind::probe_loss, fault.loss);
+  if (!is_corrupt && stories_[index].voice.uniform() < 0.2)
     say(index,
         {Source::gnmi, port_of(model::reverse(link)), EventKind::crc_errors, 1e3 * fault.loss},
         voice(index, 0, 1));

@@ -50,6 +50,20 @@ double Twin::loss(LinkId link, std::uint8_t traffic_class) const {
   return -std::expm1(-intensity_[traffic_class * fabric_.link_count() + link.index()]);
 }
 
+void Twin::set_damage(LinkId link, double share) {
+  if (share > 0)
+    damage_[link] = intensity_of(share);
+  else
+    damage_.erase(link);
+}
+
+double Twin::leg_damage(std::span<const LinkId> path) const {
+  double sum = 0;
+  for (const LinkId link : path)
+    if (const auto at = damage_.find(link); at != damage_.end()) sum += at->second;
+  return -std::expm1(-sum);
+}
+
 void Twin::begin(Window& window) {
   window.intensity = intensity_;
   window.stalled.resize(fabric_.node_count(), 0);
@@ -114,8 +128,13 @@ void Twin::probe(const TwinPlan& plan, const TwinFlow& flow, Window& window, Obs
       row.late = draw_binomial(rng_, met, stalls_.at(host).late_share);
       row.lost += met - row.late;
     }
-    if (dead_[host]) row.lost = sent;
-    sent -= row.lost;
+    if (dead_[host]) {
+      row.lost = sent;
+      row.late = 0;
+    }
+    if (!damage_.empty())
+      row.damaged = draw_binomial(rng_, sent - row.lost - row.late, leg_damage(path));
+    sent -= row.lost + row.damaged;
     out.evidence.rows.push_back(row);
   };
   cross(model::Leg::forward, plan.forward(flow), flow.forward_first, dst);
@@ -176,6 +195,7 @@ void Accumulator::add(const TwinPlan& plan, const EvidenceSet& seen) {
     row.sent += now.sent;
     row.lost += now.lost;
     row.late += now.late;
+    row.damaged += now.damaged;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "adapt/sim/twin.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,9 @@
 #include "adapt/sim/sample.hpp"
 #include "base/config.hpp"
 #include "model/formats/test_fabric.hpp"
+#include "observe/localise/localise.hpp"
+#include "observe/probe/plan.hpp"
+#include "observe/probe/wire.hpp"
 
 namespace weft::adapt::sim {
 namespace {
@@ -257,6 +261,96 @@ TEST_CASE("an accumulator keeps what was seen before a flow was moved") {
   const EvidenceSet total = sum.total();
   CHECK(sum_of(total, [](const model::Evidence&) { return true; }).sent == sent);
   CHECK(total.rows.size() > 2 * plan.flows.size());
+}
+
+// The probes that `weft probe plan` makes for the zone of 252 racks, and where they go.
+class ZoneProbes {
+ public:
+  explicit ZoneProbes(double crossings_per_s) : router_(router()) {
+    constexpr std::int64_t window_s = 10;
+    const auto found = observe::probe::make_plan(
+        router_, {}, {.crossings = static_cast<std::uint64_t>(crossings_per_s * window_s)});
+    REQUIRE(found.has_value());
+    REQUIRE(found->coverage.below.empty());
+    for (const observe::probe::PlannedFlow& one : found->flows) {
+      TwinFlow flow{.src = one.src, .dst = one.dst, .sport = one.source_port};
+      flow.per_s = static_cast<double>(found->probes) / window_s;
+      per_s += flow.per_s;
+      const route::UdpPorts there{one.source_port, observe::probe::default_port};
+      add(one.src, one.dst, there, flow.forward_first, flow.forward_size);
+      add(one.dst, one.src, {there.dst, there.src}, flow.back_first, flow.back_size);
+      plan.flows.push_back(flow);
+    }
+  }
+
+  Fabric fabric = model::testing::make_fabric(
+      "{generator: ai_zone, racks: 252, hosts_per_rack: 2, gpus_per_host: 8, spines: 18, "
+      "link: 400 Gbps}");
+  TwinPlan plan;
+  double per_s = 0;  // probes of all hosts
+
+ private:
+  route::Router router() {
+    auto out = route::Router::create(fabric, {}, 1);
+    REQUIRE(out.has_value());
+    return *std::move(out);
+  }
+  void add(NodeId src, NodeId dst, const route::UdpPorts& ports, std::uint32_t& first,
+           std::uint16_t& size) {
+    route::Path path;
+    REQUIRE(router_.append_udp_path(src, dst, ports, path));
+    first = static_cast<std::uint32_t>(plan.links.size());
+    size = static_cast<std::uint16_t>(path.size());
+    plan.links.insert(plan.links.end(), path.begin(), path.end());
+  }
+  route::Router router_;
+};
+
+TEST_CASE("flips in 1 of 10^5 packets of one of 17,136 links are named first within a minute") {
+  const ZoneProbes probes(12'000);
+  const Fabric& fabric = probes.fabric;
+  std::vector<LinkId> wires;
+  for (const LinkId link : fabric.links())
+    if (fabric.on_wire(link)) wires.push_back(link);
+  REQUIRE(wires.size() == 17'136);
+  const observe::localise::Localiser localiser(fabric);
+  Rng rng(11);
+  Twin twin(fabric, 1, 1);
+  constexpr std::uint64_t planted = 8;
+  std::size_t first = 0;
+  double seen = 0, expected = 0;
+  for (std::uint64_t i = 0; i < planted; ++i) {
+    const LinkId bad = wires[rng.below(wires.size())];
+    twin.set_damage(bad, 1e-5 * observe::probe::flip_shows);
+    const EvidenceSet rows =
+        twin.observe(probes.plan, {0}, Duration{60 * ns_per_s * ps_per_ns}).evidence;
+    twin.set_damage(bad, 0);
+    for (const model::Evidence& row : rows.rows) {
+      seen += row.damaged;
+      if (crosses(rows, row, bad)) expected += row.sent * 1e-5 * observe::probe::flip_shows;
+    }
+    const auto report = localiser.run(rows);
+    if (report.verdicts.empty()) continue;
+    const auto& verdict = report.verdicts.front();
+    const bool is_link = verdict.entity.kind == observe::localise::EntityKind::link;
+    CHECK(verdict.finding == observe::localise::Finding::corruption);
+    first += is_link && verdict.entity.id == bad.value ? 1 : 0;
+  }
+  MESSAGE(fmt::format("{:.0f} probes/s of each host; {} of {} named first, {:.1f} damaged each",
+                      probes.per_s / 504, first, planted, seen / static_cast<double>(planted)));
+  CHECK(first == planted);
+  CHECK(std::abs(seen - expected) < 5 * std::sqrt(expected));
+
+  // 10^9 probes over links of which none is worse than another blame nobody: nothing at all
+  // happens, or what cosmic rays and the like do to memories anywhere.
+  for (const double stray : {0.0, 1e-9}) {
+    for (const LinkId link : wires) twin.set_damage(link, stray);
+    const auto rows = twin.observe(probes.plan, {0}, Duration{60 * ns_per_s * ps_per_ns}).evidence;
+    const auto report = localiser.run(rows);
+    CHECK(report.probes > 1'000'000'000);
+    CHECK((report.damaged > 0) == (stray > 0));
+    CHECK(report.verdicts.empty());
+  }
 }
 
 }  // namespace

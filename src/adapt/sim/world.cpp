@@ -184,9 +184,15 @@ void World::add_path(NodeId src, NodeId dst, const route::UdpPorts& ports,
 }
 
 void World::set_losses() {
-  for (const auto& [link, trouble] : troubles_) twin_.set_loss(link, 0);
+  for (const auto& [link, trouble] : troubles_) {
+    twin_.set_loss(link, 0);
+    twin_.set_damage(link, 0);
+  }
   troubles_ = net_.troubles();
-  for (const auto& [link, trouble] : troubles_) twin_.set_loss(link, trouble.loss);
+  for (const auto& [link, trouble] : troubles_) {
+    twin_.set_loss(link, trouble.loss);
+    twin_.set_damage(link, trouble.damage);
+  }
   twin_.set_black_holes(net_.black_holes());
   for (const NodeId host : fabric_.hosts()) twin_.set_dead(host, net_.is_silent(host));
 }
@@ -212,8 +218,11 @@ void World::say_flow(const EvidenceSet& seen, std::size_t first, std::size_t las
                      const TwinFlow& flow) {
   const model::Evidence& there = seen.rows[first];
   if (there.sent == 0) return;
-  std::uint32_t lost = 0;
-  for (std::size_t i = first; i < last; ++i) lost += seen.rows[i].lost;
+  std::uint32_t lost = 0, damaged = 0;
+  for (std::size_t i = first; i < last; ++i) {
+    lost += seen.rows[i].lost;
+    damaged += seen.rows[i].damaged;
+  }
   EvidenceSet out;
   out.classes = seen.classes;
   const auto forward = plan_.forward(flow), back = plan_.back(flow);
@@ -221,7 +230,7 @@ void World::say_flow(const EvidenceSet& seen, std::size_t first, std::size_t las
     if (row.sent == 0) return;
     row.path_t = routed_at_;
     out.set_path(row, path);
-    if (lost < there.sent) {
+    if (lost + damaged < there.sent) {
       row.rtt_p50_us =
           static_cast<float>((leg_ns(forward, wait_p50, 0.5) + leg_ns(back, wait_p50, 0.5)) / 1e3);
       row.rtt_p99_us = static_cast<float>(
@@ -229,10 +238,12 @@ void World::say_flow(const EvidenceSet& seen, std::size_t first, std::size_t las
     }
     evidence_.push_back(model::to_json(fabric_, out, row));
   };
-  if (lost == there.sent) {
+  if (lost + damaged == there.sent) {
+    // Nor did anybody say what came damaged to the responder.
     model::Evidence row = there;
     row.leg = model::Leg::round_trip;
-    row.lost = lost;
+    row.lost = lost + there.damaged;
+    row.damaged = damaged - there.damaged;
     std::vector<LinkId> path(forward.begin(), forward.end());
     path.insert(path.end(), back.begin(), back.end());
     return say(row, path);

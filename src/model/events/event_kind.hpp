@@ -31,7 +31,8 @@ enum class EventKind : std::uint8_t {
   // Probes.
   probe_loss,
   probe_latency,
-  probe_host,  // a host answers nobody
+  probe_corruption,  // probes come with wrong payloads
+  probe_host,        // a host answers nobody
   // Devices.
   card_fail,
   card_ok,

@@ -32,8 +32,11 @@ class EvidenceReader {
     row.sent = probes(line, "sent", {});
     row.lost = probes(line, "lost", {});
     row.late = probes(line, "late", 0);
-    if (std::uint64_t{row.lost} + row.late > row.sent)
-      refuse(line, fmt::format("{} lost and {} late of {} sent", row.lost, row.late, row.sent),
+    row.damaged = probes(line, "damaged", 0);
+    if (std::uint64_t{row.lost} + row.late + row.damaged > row.sent)
+      refuse(line,
+             fmt::format("{} lost, {} late and {} damaged of {} sent", row.lost, row.late,
+                         row.damaged, row.sent),
              "count each probe once");
     read_leg(line, row);
     read_class(line, row);
@@ -200,6 +203,7 @@ std::string to_json(const Fabric& fabric, const EvidenceSet& set, const Evidence
             set.path(row) | std::views::transform([&](LinkId link) { return fabric.name(link); }));
   out.add_if("path_t", row.path_t);
   out.add("sent", row.sent).add("lost", row.lost).add("late", row.late);
+  if (row.damaged > 0) out.add("damaged", row.damaged);
   if (row.rtt_p50_us >= 0)
     out.add("rtt_us", JsonObject().add("p50", row.rtt_p50_us).add("p99", row.rtt_p99_us));
   return std::move(out).text();

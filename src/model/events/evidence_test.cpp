@@ -26,7 +26,7 @@ TEST_CASE("evidence is read, and written as it was") {
       R"({"t":"2026-03-01T12:00:00Z","src":"nic:0","dst":"nic:1","sport":33000,"class":"46",)"
       R"("leg":"forward","path":["nic:0->rtsw:0","rtsw:0->ctsw:1","ctsw:1->rtsw:1",)"
       R"("rtsw:1->nic:1"],)"
-      R"("sent":100,"lost":2,"late":1,"rtt_us":{"p50":6.5,"p99":12}})"
+      R"("sent":100,"lost":2,"late":1,"damaged":4,"rtt_us":{"p50":6.5,"p99":12}})"
       "\n\n"
       R"({"t":"2026-03-01T12:00:00Z","src":"host:1","dst":"nic:0","sport":0,"class":"0",)"
       R"("leg":"round_trip","path":null,"sent":5,"lost":0,"late":0})"
@@ -35,6 +35,7 @@ TEST_CASE("evidence is read, and written as it was") {
   REQUIRE_MESSAGE(set.has_value(), (set ? "" : set.error().text()));
   REQUIRE(set->rows.size() == 2);
   CHECK(set->rows[0].sent == 100);
+  CHECK(set->rows[0].damaged == 4);
   CHECK(set->rows[0].leg == Leg::forward);
   CHECK(set->path(set->rows[0])[1] == testing::link(fabric, "rtsw:0->ctsw:1"));
   CHECK(set->classes == std::vector<std::string>{"46", "0"});
@@ -45,7 +46,8 @@ TEST_CASE("evidence is read, and written as it was") {
 TEST_CASE("evidence that cannot be is refused by line") {
   const std::string head = R"({"t":0,"src":"nic:0","dst":"nic:1",)";
   CHECK(contains(evidence_refusal("\n" + head + R"("sent":3,"lost":2,"late":2})"),
-                 "e.jsonl:2: 2 lost and 2 late of 3 sent"));
+                 "e.jsonl:2: 2 lost, 2 late and 0 damaged of 3 sent"));
+  CHECK(contains(evidence_refusal(head + R"("sent":3,"lost":1,"damaged":3})"), "3 damaged of 3"));
   CHECK(contains(evidence_refusal(head + R"("sent":3})"), "\"lost\" is missing"));
   CHECK(contains(evidence_refusal(R"({"t":0,"src":"nic:9","dst":"nic:1","sent":1,"lost":0})"),
                  "nic"));

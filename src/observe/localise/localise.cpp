@@ -150,6 +150,16 @@ void fill_coverage(const Structure& structure, const EvidenceIndex& ledger, cons
   }
 }
 
+// Of the probes that came, those that were damaged, told of as lost ones are.
+EvidenceSet damage_in(const EvidenceSet& evidence) {
+  EvidenceSet out = evidence;
+  for (Evidence& row : out.rows) {
+    row.sent -= row.lost;
+    row.lost = row.damaged;
+  }
+  return out;
+}
+
 auto order(const Verdict& v) {
   return std::tuple(-v.probability, v.entity.kind, v.entity.id, v.entity.port_first,
                     v.entity.port_last, v.entity.flow, v.finding, v.traffic_class);
@@ -158,8 +168,9 @@ auto order(const Verdict& v) {
 }  // namespace
 
 std::string_view to_text(Finding finding) {
-  constexpr std::array<std::string_view, 8> names{"loss", "class_loss", "tuple_loss", "congestion",
-                                                  "dead", "starved",    "unused",     "unexpected"};
+  constexpr std::array<std::string_view, 9> names{"loss",       "class_loss", "tuple_loss",
+                                                  "congestion", "dead",       "starved",
+                                                  "unused",     "unexpected", "corruption"};
   return names[static_cast<std::size_t>(finding)];
 }
 
@@ -188,6 +199,8 @@ class Localiser::Impl {
       out.unexplained -= accepted.explained;
     }
     out.unexplained = std::max(0.0, out.unexplained);
+    for (const Evidence& row : evidence.rows) out.damaged += row.damaged;
+    if (out.damaged > 0) find_damage(damage_in(evidence), believed, out);
     for (Verdict& found : find_disagreements(structure_, ledger, evidence, believed))
       out.verdicts.push_back(std::move(found));
     std::ranges::sort(out.verdicts, {}, order);
@@ -199,6 +212,20 @@ class Localiser::Impl {
   }
 
  private:
+  // Switches count frames, not payloads: their counters say nothing of these.
+  void find_damage(const EvidenceSet& damage, const model::State* believed, Report& out) const {
+    const EvidenceIndex index(structure_, damage, believed);
+    const CounterFacts facts;
+    Search search(structure_, index, facts, options_.card_ports);
+    search.run();
+    const Reporter reporter(structure_, index, search);
+    for (const Accepted& accepted : search.accepted()) {
+      Verdict verdict = reporter.verdict(accepted);
+      verdict.finding = Finding::corruption;
+      (verdict.needs_probes > 0 ? out.suspects : out.verdicts).push_back(std::move(verdict));
+    }
+  }
+
   Structure structure_;
   Options options_;
 };

@@ -1,4 +1,5 @@
-// Which links, cables, cards, switches or hosts lose probes: from evidence about paths to causes.
+// Which links, cables, cards, switches or hosts lose or damage probes: from evidence about paths to
+// causes.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +51,7 @@ enum class Finding : std::uint8_t {
   starved,     // a host that loses or delays probes on all its paths: it stalls, its links do not
   unused,      // a link believed up that no path crosses, where chance would have sent many
   unexpected,  // a link believed down that probes crossed
+  corruption,  // probes come through it with wrong payloads
 };
 std::string_view to_text(Finding finding);
 
@@ -57,11 +59,12 @@ struct Verdict {
   Entity entity;
   Finding finding = Finding::loss;
   double probability = 0;  // that this entity, rather than chance or another, is the cause
-  double loss = 0;         // share of probes lost there; tuple_loss: share of tuples hit
+  // Share of probes lost there; tuple_loss: share of tuples hit; corruption: share damaged.
+  double loss = 0;
   double loss_low = 0, loss_high = 0;  // 95 % interval
   std::string traffic_class;           // of class_loss and congestion; else empty
   std::uint64_t probes = 0;            // that crossed the entity
-  double lost = 0;                     // of them, those that this verdict explains
+  double lost = 0;                     // or damaged, of them: those that this verdict explains
   // 0: evidence suffices. Else a suspect rather than a verdict: so many more probes over the entity
   // would decide.
   std::uint64_t needs_probes = 0;
@@ -82,7 +85,7 @@ struct Report {
   std::vector<Verdict> verdicts;  // most probable first, then by entity
   std::vector<Verdict> suspects;  // needs_probes > 0, likeliest first, at most 20
   Coverage coverage;
-  std::uint64_t probes = 0, lost = 0, late = 0;
+  std::uint64_t probes = 0, lost = 0, late = 0, damaged = 0;
   double unexplained = 0;  // lost probes that no verdict explains
   double background = 0;   // loss of a good link, as learned
 };
@@ -103,6 +106,8 @@ struct Options {
 // outweighs how many there are to choose from and how rare they are. A switch is one cause where
 // that is the better explanation than its parts or the hosts at it. One parameter set serves all
 // fabrics and volumes of evidence.
+// Damaged probes are judged apart, by the same model: a loss is then a probe that came damaged, of
+// those that came. Where none did, that costs nothing.
 // Rows without a path count as mixtures over the shortest paths of their pair, and no verdict rests
 // on them alone.
 class Localiser {

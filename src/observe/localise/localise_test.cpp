@@ -128,6 +128,27 @@ TEST_CASE("both directions alike are a cable, unlike ones two links") {
   CHECK(found(0.2, 0.004) == Names{"loss ctsw:1->rtsw:2", "loss rtsw:2->ctsw:1"});
 }
 
+TEST_CASE("a link that damages payloads is told from one that loses, also where it is the same") {
+  const Fabric fabric = zone();
+  const Localiser localiser(fabric);
+  // What one link loses is what another, or the same, damages.
+  const auto found = [&](std::string_view losing, std::string_view damaging) {
+    EvidenceSet rows = Probing(fabric).lose(losing, 0.01).see(1000);
+    const EvidenceSet other = Probing(fabric).lose(damaging, 0.02).see(1000);
+    for (std::size_t i = 0; i < rows.rows.size(); ++i) rows.rows[i].damaged = other.rows[i].lost;
+    return localiser.run(rows);
+  };
+  const Report apart = found("rtsw:2->ctsw:1", "ctsw:3->rtsw:4");
+  CHECK(names(fabric, apart) == Names{"corruption ctsw:3->rtsw:4", "loss rtsw:2->ctsw:1"});
+  CHECK(apart.damaged == 400);
+  for (const Verdict& v : apart.verdicts) {
+    const double share = v.finding == Finding::corruption ? 0.02 : 0.01;
+    CHECK(v.loss == doctest::Approx(share).epsilon(0.03));
+  }
+  CHECK(names(fabric, found("rtsw:2->ctsw:1", "rtsw:2->ctsw:1")) ==
+        Names{"corruption rtsw:2->ctsw:1", "loss rtsw:2->ctsw:1"});
+}
+
 TEST_CASE("a switch is one cause, and two links of it are two") {
   const Fabric fabric = zone();
   const auto found = [&](const Probing& probing) {

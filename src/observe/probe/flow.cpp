@@ -20,6 +20,8 @@ void FlowCounts::merge(const FlowCounts& other) {
   answered += other.answered;
   late += other.late;
   lost += other.lost;
+  damaged_forward += other.damaged_forward;
+  damaged_back += other.damaged_back;
   duplicates += other.duplicates;
   refused += other.refused;
   remarked += other.remarked;

@@ -33,6 +33,8 @@ std::string_view to_text(Unknown why);
 struct FlowCounts {
   std::uint64_t sent = 0, answered = 0, late = 0;  // late ones are among the answered
   std::uint64_t lost = 0;
+  // That came with a wrong payload, on the way there and back: neither lost nor answered.
+  std::uint64_t damaged_forward = 0, damaged_back = 0;
   // Of the lost: before they came to the responder. Nothing: not known.
   std::optional<std::uint64_t> lost_forward = 0;
   std::uint64_t duplicates = 0;
@@ -44,6 +46,7 @@ struct FlowCounts {
   std::uint64_t overflows = 0;  // that the responder's own queue refused meanwhile, of all flows
   Histogram rtt;                // network time: round trip less the responder's own
 
+  std::uint64_t damaged() const { return damaged_forward + damaged_back; }
   void merge(const FlowCounts& other);
 };
 

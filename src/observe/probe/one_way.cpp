@@ -28,7 +28,8 @@ bool OneWay::Stream::forgotten() const {
 
 bool OneWay::Stream::complete() const {
   if (sequence == known_sequence) return true;
-  return answered && (forgotten() || count - known_count >= sequence - known_sequence);
+  return answered &&
+         (forgotten() || count - known_count + newly_damaged() >= sequence - known_sequence);
 }
 
 OneWay::OneWay(std::span<const Flow> flows, std::span<const std::uint32_t> spare_ports,
@@ -161,8 +162,11 @@ OneWay::Answer OneWay::take(const port::Incoming& in, const Message& reply) {
 // Probes that were still on the way at an earlier answer may have come since: the highest count
 // holds.
 void OneWay::note(const Message& reply, Stream& stream, std::size_t slot) {
-  if (stream.complete() || (stream.answered && reply.count <= stream.count)) return;
+  if (stream.complete() ||
+      (stream.answered && reply.count <= stream.count && reply.damaged <= stream.damaged))
+    return;
   stream.answered = true;
+  stream.damaged = reply.damaged;
   stream.count = reply.count;
   stream.generation = reply.generation;
   if (!stream.complete()) return;
@@ -194,12 +198,14 @@ void OneWay::finish(std::uint32_t flow, std::size_t slot, FlowCounts& counts) {
   } else {
     const std::uint64_t came = std::min(counts.sent, stream.count - stream.known_count);
     counts.answered = came;
-    counts.lost = counts.sent - came;
+    counts.damaged_forward = std::min(counts.sent - came, stream.newly_damaged());
+    counts.lost = counts.sent - came - counts.damaged_forward;
     counts.lost_forward = counts.lost;
   }
   stream.lost_track = false;
   stream.known_sequence = stream.sequence;
   stream.known_count = stream.count;
+  stream.known_damaged = stream.damaged;
   stream.known_generation = stream.generation;
 }
 

@@ -80,12 +80,14 @@ class OneWay {
   struct Stream {
     std::uint32_t number = 0;
     std::uint64_t sequence = 0, known_sequence = 0;
-    std::uint64_t count = 0, known_count = 0;  // that came, as the responder said
+    std::uint64_t count = 0, known_count = 0;      // that came, as the responder said
+    std::uint32_t damaged = 0, known_damaged = 0;  // that came with a wrong checksum
     std::uint32_t generation = 0, known_generation = 0;
     bool answered = false;
     bool lost_track = false;  // no `known` is to be had any more
 
     bool forgotten() const;
+    std::uint64_t newly_damaged() const { return damaged - known_damaged; }
     bool complete() const;  // nothing that the responder could say would change anything
   };
   struct FlowState {

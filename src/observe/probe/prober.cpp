@@ -138,9 +138,11 @@ void Prober::take_answer(const port::Incoming& in) {
   const Fault fault =
       in.size > request_bytes_max ? Fault::oversized : decode(in.payload(), options_.key, reply);
   if (fault != Fault::none) {
-    const std::array<std::uint64_t*, 5> counters{nullptr, &counts_.truncated, &counts_.oversized,
-                                                 &counts_.foreign, &counts_.forged};
+    const std::array<std::uint64_t*, 6> counters{
+        nullptr,          &counts_.truncated, &counts_.oversized,
+        &counts_.foreign, &counts_.damaged,   &counts_.forged};
     ++*counters[static_cast<std::size_t>(fault)];
+    if (fault == Fault::damaged && !one_way_) take_damaged(in, reply);
     return;
   }
   if (reply.kind != Kind::reply) {
@@ -170,6 +172,21 @@ void Prober::take_answer(const port::Incoming& in) {
   ledger_.answer(reply.probe);
   note_responder(reply, flow, counts);
   note_round_trip(in, reply, *entry);
+}
+
+// An answer that the network changed on its way back: it has both numbers of the probe, comes from
+// where the answer had to come from, and names the session or the flow, as one flip leaves them.
+// Nothing else of it is believed.
+void Prober::take_damaged(const port::Incoming& in, const Message& reply) {
+  const LedgerEntry* const entry = ledger_.find(reply.probe);
+  if (entry == nullptr || entry->state == LedgerEntry::State::answered) return;
+  const Flow& flow = flows_[entry->flow];
+  const bool is_ours = reply.session == options_.session || reply.flow == entry->flow;
+  if (!is_ours || reply.sequence != entry->sequence || in.from != flow.target ||
+      in.port != flow.port)
+    return;
+  ++counts_of(states_[entry->flow], entry->sent).damaged_back;
+  ledger_.answer(reply.probe);
 }
 
 void Prober::take_counts(const port::Incoming& in, const Message& reply) {
@@ -232,6 +249,9 @@ void Prober::note_responder(const Message& reply, FlowState& flow, FlowCounts& c
     flow.direction_unknown = true;
   else if (!flow.rebase)
     flow.pending += missing - flow.missing;
+  if (flow.generation == 0 || forgotten) flow.damaged = 0;
+  flow.damaged_pending += reply.damaged - flow.damaged;  // modulo 2^32, as it is counted
+  flow.damaged = reply.damaged;
   flow.rebase = false;
   if (reply.overflows != flow.overflows && flow.generation != 0)
     counts.overflows += reply.overflows - flow.overflows;
@@ -441,6 +461,10 @@ void Prober::close_window(Instant end) {
 // Credits what the responder missed to the window, as far as the window's losses allow.
 void Prober::finish_counts(FlowState& flow, FlowCounts& counts) {
   counts.heard = counts.answered > 0;
+  // Damaged ones were not answered, and would count as lost.
+  counts.damaged_forward = std::min(flow.damaged_pending, counts.lost);
+  flow.damaged_pending -= counts.damaged_forward;
+  counts.lost -= counts.damaged_forward;
   const bool unknown = std::exchange(flow.direction_unknown, false);
   if (counts.lost > 0 && (unknown || flow.known < flow.lost_last)) {
     counts.lost_forward.reset();
@@ -448,10 +472,11 @@ void Prober::finish_counts(FlowState& flow, FlowCounts& counts) {
     flow.pending = 0;
     return;
   }
+  const auto damaged = static_cast<std::int64_t>(counts.damaged_forward);
   const std::int64_t there =
-      std::clamp<std::int64_t>(flow.pending, 0, static_cast<std::int64_t>(counts.lost));
-  flow.pending -= there;
-  WEFT_CHECK(counts.answered + counts.lost <= counts.sent);
+      std::clamp<std::int64_t>(flow.pending - damaged, 0, static_cast<std::int64_t>(counts.lost));
+  flow.pending -= there + damaged;
+  WEFT_CHECK(counts.answered + counts.lost + counts.damaged() <= counts.sent);
   counts.lost_forward = static_cast<std::uint64_t>(there);
 }
 

@@ -42,7 +42,9 @@ struct ProberOptions {
 // What happened around the probes.
 struct ProberCounts {
   std::uint64_t truncated = 0, oversized = 0, foreign = 0, forged = 0;  // as Fault
-  std::uint64_t requests = 0;                                           // that are no answers
+  std::uint64_t damaged =
+      0;  // answers, of one-way probes to questions; the flow's counts have them too
+  std::uint64_t requests = 0;        // that are no answers
   std::uint64_t future = 0;          // answers to what was not sent yet
   std::uint64_t stale = 0;           // answers that came after their probe was given up
   std::uint64_t misplaced = 0;       // from another host, session or flow than the probe's
@@ -97,6 +99,8 @@ class Prober {
     // waits in `pending` until a window is closed.
     std::uint64_t known = 0;
     std::int64_t missing = 0, pending = 0;
+    std::uint32_t damaged = 0;          // that came damaged, as it said last
+    std::uint64_t damaged_pending = 0;  // what that grew by, as `pending`
     std::uint32_t generation = 0, overflows = 0;
     std::uint64_t lost_last = 0;     // highest sequence number that was given up
     bool direction_unknown = false;  // since the responder forgot the flow
@@ -126,6 +130,7 @@ class Prober {
   void take_stamps();
   bool take_answers();
   void take_answer(const port::Incoming& in);
+  void take_damaged(const port::Incoming& in, const Message& reply);
   void take_counts(const port::Incoming& in, const Message& reply);
   bool fits(const port::Incoming& in, const Message& reply, const LedgerEntry& entry) const;
   void note_round_trip(const port::Incoming& in, const Message& reply, const LedgerEntry& entry);

@@ -120,6 +120,86 @@ TEST_CASE("duplicates are counted once each, replayed requests not answered") {
   CHECK(other.net.responder().count(Verdict::replayed) == 100);
 }
 
+// The second hand of flip_shows: each bit of a probe, one after another.
+TEST_CASE("of all flips of a bit, those that show are damage with its direction, others losses") {
+  const auto flipping = [] {
+    return [n = std::size_t{0}](std::span<std::byte> bytes) mutable {
+      const std::size_t bit = n++ - 64;  // the first ones make the flow known
+      if (bit < 8 * wire_bytes) bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    };
+  };
+  const auto probed = [](Bench& bench) {
+    Prober prober(options_of(3000), {{.target = far_end}}, bench.net, bench.clock);
+    FlowCounts counts;
+    for (const WindowReport& report : run(prober, bench.net)) counts.merge(report.flows[0]);
+    CHECK(counts.sent == 3000);
+    CHECK(counts.answered + counts.lost + counts.damaged() == 3000);
+    return counts;
+  };
+  Bench there;
+  there.net.mangle = flipping();
+  const FlowCounts forward = probed(there);
+  const double shown = static_cast<double>(forward.damaged_forward) / 8 / (wire_bytes + 28);
+  CHECK(shown == doctest::Approx(flip_shows));
+  CHECK(forward.damaged_back == 0);
+  CHECK(forward.lost == 8 * (5 + 12) + 1);  // magic, version, session, flow; a probe that asks
+  CHECK(forward.lost_forward == forward.lost);
+  Bench back;
+  back.net.mangle_back = flipping();
+  const FlowCounts answers = probed(back);
+  CHECK(answers.damaged_forward == 0);
+  CHECK(answers.lost == 8 * (5 + 16));  // magic, version, both numbers of the probe
+  CHECK(answers.lost_forward == 0);
+}
+
+TEST_CASE("damage is no loss, also where both happen on both ways") {
+  Bench bench;
+  bench.net.there = [](const Message& m) { return TestNet::Fate{.lost = m.sequence % 10 == 3}; };
+  bench.net.back = [](const Message& m) { return TestNet::Fate{.lost = m.sequence % 10 == 5}; };
+  const auto each = [](std::size_t nth) {
+    return [n = std::size_t{0}, nth](std::span<std::byte> bytes) mutable {
+      if (++n % nth == 0) bytes[120] ^= std::byte{16};
+    };
+  };
+  bench.net.mangle = each(7);       // of 9,000: 1,285
+  bench.net.mangle_back = each(8);  // of 7,715: 964, of which a tenth was lost before
+  Prober prober(options_of(10'000), {{.target = far_end}}, bench.net, bench.clock);
+  FlowCounts counts;
+  for (const WindowReport& report : run(prober, bench.net)) counts.merge(report.flows[0]);
+  CHECK(counts.damaged_forward == 1285);
+  CHECK(counts.answered + counts.lost + counts.damaged() == 10'000);
+  REQUIRE(counts.lost_forward.has_value());
+  CHECK(*counts.lost_forward == 1000);
+  CHECK(counts.damaged_back > 800);
+  CHECK(counts.damaged_back <= 964);
+}
+
+TEST_CASE("a damaged answer from elsewhere, or to a probe of another run, is nobody's") {
+  Bench bench;
+  Prober prober(options_of(1000), {{.target = far_end}}, bench.net, bench.clock);
+  bench.net.back = [](const Message&) { return TestNet::Fate{.lost = true}; };
+  for (int i = 0; i < 100; ++i) {
+    prober.step();
+    bench.net.wait(prober.wake_at(), prober.wake());
+  }
+  REQUIRE(bench.net.replies().size() > 10);
+  WireBytes damaged = bench.net.replies()[5];
+  damaged[100] ^= std::byte{1};
+  bench.net.inject(damaged, {far_end.address + 1, far_end.port});
+  Message other;
+  REQUIRE(decode(bench.net.replies()[6], key, other) == Fault::none);
+  other.session += 1;
+  other.flow += 1;
+  encode(other, key, damaged);
+  damaged[100] ^= std::byte{1};
+  bench.net.inject(damaged);
+  FlowCounts counts;
+  for (const WindowReport& report : run(prober, bench.net)) counts.merge(report.flows[0]);
+  CHECK(counts.damaged() == 0);
+  CHECK(counts.lost == 1000);
+  CHECK(prober.counts().damaged == 2);
+}
+
 TEST_CASE("answers that are truncated, forged, replayed or from the future change nothing") {
   Bench bench;
   Prober prober(options_of(1000), {{.target = far_end}}, bench.net, bench.clock);
@@ -137,8 +217,8 @@ TEST_CASE("answers that are truncated, forged, replayed or from the future chang
     bench.net.inject(bytes, from);
   };
   bench.net.inject(std::span(genuine).first(wire_bytes - 1));
-  WireBytes forged = genuine;
-  forged[wire_bytes - 1] ^= std::byte{1};
+  WireBytes forged;
+  encode(message, Key{1, 1}, forged);
   bench.net.inject(forged);
   bench.net.inject(genuine);  // replayed
   Message changed = message;

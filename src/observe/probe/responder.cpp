@@ -15,6 +15,8 @@ Verdict verdict_of(Fault fault) {
       return Verdict::truncated;
     case Fault::oversized:
       return Verdict::oversized;
+    case Fault::damaged:
+      return Verdict::damaged;
     case Fault::forged:
       return Verdict::forged;
     default:
@@ -26,14 +28,15 @@ void fill_counts(Message& reply, const SequenceWindow* window) {
   reply.highest = window != nullptr ? window->highest : 0;
   reply.count = window != nullptr ? window->count : 0;
   reply.generation = window != nullptr ? window->generation : 0;
+  reply.damaged = window != nullptr ? window->damaged : 0;
 }
 
 }  // namespace
 
 std::string_view to_text(Verdict verdict) {
   constexpr std::array<std::string_view, verdict_count> names{
-      "answered", "counted",  "truncated", "oversized", "foreign", "forged",
-      "reply",    "replayed", "stale",     "future",    "limited"};
+      "answered", "counted", "truncated", "oversized", "foreign", "damaged",
+      "forged",   "reply",   "replayed",  "stale",     "future",  "limited"};
   return names[static_cast<std::size_t>(verdict)];
 }
 
@@ -68,8 +71,10 @@ Verdict Responder::judge(const port::Incoming& in, port::Instant now, Timestamp 
                          Message& message) {
   // Cut datagrams are longer than any request.
   if (in.size > request_bytes_max) return Verdict::oversized;
-  if (const Fault fault = decode(in.payload(), options_.key, message); fault != Fault::none)
+  if (const Fault fault = decode(in.payload(), options_.key, message); fault != Fault::none) {
+    if (fault == Fault::damaged) note_damage(in, message);
     return verdict_of(fault);
+  }
   if (message.kind == Kind::reply) return Verdict::reply;
   if (options_.age_max_ns > 0) {
     // Unsigned: any 64 bits may stand there.
@@ -98,6 +103,14 @@ bool Responder::note(const port::Incoming& in, const Message& request, Message& 
   if (entry->address != in.from.address || !entry->take(request.sequence)) return false;
   fill_counts(reply, entry);
   return true;
+}
+
+// Of a flow that is known and sends from there: what the damage spared names it. Nothing else of
+// the message is believed, and it is not answered. Questions are no probes.
+void Responder::note_damage(const port::Incoming& in, const Message& request) {
+  if (request.kind == Kind::ask) return;
+  SequenceWindow* const flow = flows_.find({request.session, request.flow});
+  if (flow != nullptr && flow->address == in.from.address) ++flow->damaged;
 }
 
 // A question about a flow may come by any port and from any address of the prober, but only once.

@@ -28,9 +28,10 @@ struct ResponderOptions {
 enum class Verdict : std::uint8_t {
   answered,
   counted,    // of a one-way flow
-  truncated,  // and the next three: as Fault
+  truncated,  // and the next four: as Fault
   oversized,
   foreign,
+  damaged,
   forged,
   reply,     // someone else's answer, or our own sent back to us
   replayed,  // a sequence number that came before
@@ -38,13 +39,14 @@ enum class Verdict : std::uint8_t {
   future,    // from a clock that is ahead by more than age_max
   limited    // above the source's rate
 };
-inline constexpr std::size_t verdict_count = 11;
+inline constexpr std::size_t verdict_count = 12;
 std::string_view to_text(Verdict verdict);
 
 // What is known of one flow: the numbers that came, exact for the last 64.
 struct SequenceWindow {
   std::uint64_t highest = 0, count = 0, seen = 0;  // bit i of seen: highest - i
   std::uint32_t generation = 0;
+  std::uint32_t damaged = 0;  // messages that came with a wrong checksum
   std::uint32_t address = 0;  // of the prober; from elsewhere its messages can only be replayed
 
   // False when the number came before, or is too old to tell.
@@ -90,6 +92,7 @@ class Responder {
   Verdict judge(const port::Incoming& in, port::Instant now, Timestamp wall, Message& message);
   bool within_rate(std::uint32_t address, port::Instant now);
   bool note(const port::Incoming& in, const Message& request, Message& reply);
+  void note_damage(const port::Incoming& in, const Message& request);
   bool note_question(const Message& question, Message& reply);
 
   ResponderOptions options_;

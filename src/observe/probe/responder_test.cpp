@@ -66,17 +66,45 @@ TEST_CASE("what is no request is counted and not answered") {
   in.size = 9'000;
   CHECK(responder.take(in, start, wall, reply) == Verdict::oversized);
   in = datagram(request(1));
-  in.bytes[40] ^= std::byte{1};
+  WireBytes forged;
+  encode(request(1), Key{1, 1}, forged);
+  std::ranges::copy(forged, in.bytes.begin());
   CHECK(responder.take(in, start, wall, reply) == Verdict::forged);
+  in.bytes[40] ^= std::byte{1};
+  CHECK(responder.take(in, start, wall, reply) == Verdict::damaged);
   in.bytes[0] ^= std::byte{1};
   CHECK(responder.take(in, start, wall, reply) == Verdict::foreign);
   Message own = request(1);
   own.kind = Kind::reply;  // two responders must not play ball
   CHECK(take(responder, own) == Verdict::reply);
-  for (const Verdict verdict :
-       {Verdict::truncated, Verdict::oversized, Verdict::forged, Verdict::foreign, Verdict::reply})
+  for (const Verdict verdict : {Verdict::truncated, Verdict::oversized, Verdict::forged,
+                                Verdict::damaged, Verdict::foreign, Verdict::reply})
     CHECK(responder.count(verdict) == 1);
   CHECK(responder.count(Verdict::answered) == 0);
+}
+
+TEST_CASE("damaged requests are counted for the flow that they come from, and tell no other") {
+  Responder responder({.key = key});
+  const auto damaged = [&](std::uint32_t flow, std::uint32_t address) {
+    port::Incoming in = datagram(request(2, flow), address);
+    in.bytes[130] ^= std::byte{1};
+    Message reply;
+    CHECK(responder.take(in, start, wall, reply) == Verdict::damaged);
+  };
+  const auto told = [&](std::uint64_t sequence, std::uint32_t flow) {
+    Message reply;
+    CHECK(responder.take(datagram(request(sequence, flow)), start, wall, reply) ==
+          Verdict::answered);
+    CHECK(reply.count == sequence);
+    return reply.damaged;
+  };
+  damaged(0, 1);  // of a flow that nobody knows
+  CHECK(told(1, 0) == 0);
+  damaged(0, 1);
+  damaged(0, 2);  // from elsewhere
+  damaged(0, 1);
+  CHECK(told(2, 0) == 2);
+  CHECK(told(1, 1) == 0);
 }
 
 TEST_CASE("a flood of garbage is refused, all of it") {

@@ -23,7 +23,7 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
 
 struct Leg {
   std::string_view name;
-  std::uint64_t sent, lost, late;
+  std::uint64_t sent, lost, late, damaged;
   std::span<const std::string> path, more;
 };
 
@@ -32,8 +32,9 @@ bool half_known(const FlowInfo& info) { return info.forward.empty() != info.back
 
 Leg whole_leg(const FlowInfo& info, const FlowCounts& counts, Direction direction) {
   if (direction == Direction::one_way)
-    return {"forward", counts.sent, counts.lost, 0, info.forward, {}};
-  Leg leg{"round_trip", counts.sent, counts.lost, counts.late, info.forward, info.back};
+    return {"forward", counts.sent, counts.lost, 0, counts.damaged(), info.forward, {}};
+  Leg leg{"round_trip",     counts.sent,  counts.lost, counts.late,
+          counts.damaged(), info.forward, info.back};
   if (half_known(info)) leg.path = leg.more = {};
   return leg;
 }
@@ -65,6 +66,7 @@ JsonObject head_of(const WindowReport& window, const FlowInfo& info, const Leg& 
       .add("path", path_of(leg));
   if (!leg.path.empty()) out.add_if("path_t", info.path_t);
   out.add("sent", leg.sent).add("lost", leg.lost).add("late", leg.late);
+  out.add_if("damaged", leg.damaged);
   return out;
 }
 
@@ -81,7 +83,7 @@ std::string finished(JsonObject line, const FlowInfo& info, const FlowCounts& co
 std::string unknown_line(const WindowReport& window, const FlowInfo& info, const FlowCounts& counts,
                          Direction direction, Unknown why) {
   Leg leg = whole_leg(info, counts, direction);
-  leg.sent = leg.lost = leg.late = 0;
+  leg.sent = leg.lost = leg.late = leg.damaged = 0;
   JsonObject line = head_of(window, info, leg);
   line.add("unknown", counts.sent).add("why", to_text(why));
   return finished(std::move(line), info, counts);
@@ -103,12 +105,15 @@ std::string json_line(const WindowReport& window, const FlowInfo& info, const Fl
 std::string lines_of(const WindowReport& window, const FlowInfo& info, const FlowCounts& counts,
                      Direction direction) {
   if (direction == Direction::one_way || !counts.lost_forward ||
-      (counts.lost == 0 && !half_known(info)))
+      (counts.lost == 0 && counts.damaged() == 0 && !half_known(info)))
     return json_line(window, info, counts, whole_leg(info, counts, direction));
   const std::uint64_t there = *counts.lost_forward;
-  return json_line(window, info, counts, {"forward", counts.sent, there, 0, info.forward, {}}) +
-         json_line(window, info, counts,
-                   {"back", counts.sent - there, counts.lost - there, counts.late, info.back, {}});
+  const std::uint64_t came = counts.sent - there - counts.damaged_forward;
+  return json_line(window, info, counts,
+                   {"forward", counts.sent, there, 0, counts.damaged_forward, info.forward, {}}) +
+         json_line(
+             window, info, counts,
+             {"back", came, counts.lost - there, counts.late, counts.damaged_back, info.back, {}});
 }
 
 // Rows of one kind: by scope and class, or by target.
@@ -227,6 +232,9 @@ std::string Results::table(Direction direction, std::size_t targets_max) const {
   std::string out = by_scope.text() + "\n" + by_target.text();
   if (worst.size() > targets_max)
     out += fmt::format("and {} more with fewer losses\n", worst.size() - targets_max);
+  if (const FlowCounts all = sum(); all.damaged() > 0)
+    out += fmt::format("{} came with a wrong payload: {} there, {} back\n", all.damaged(),
+                       all.damaged_forward, all.damaged_back);
   if (starved_windows_ > 0)
     out += fmt::format("{} of {} windows are not usable because this host was too busy\n",
                        starved_windows_, windows_);
@@ -234,10 +242,11 @@ std::string Results::table(Direction direction, std::size_t targets_max) const {
 }
 
 std::string to_text(const ProberCounts& counts) {
-  const std::array<std::pair<std::string_view, std::uint64_t>, 11> list{{
+  const std::array<std::pair<std::string_view, std::uint64_t>, 12> list{{
       {"truncated", counts.truncated},
       {"oversized", counts.oversized},
       {"foreign", counts.foreign},
+      {"damaged", counts.damaged},
       {"forged", counts.forged},
       {"no answers", counts.requests},
       {"answers to probes not sent yet", counts.future},

@@ -34,7 +34,8 @@ Suppressed find_suppressed(std::span<const FlowCounts> counts, std::span<const F
                            const SuppressOptions& options = {});
 
 // JSON lines as model/evidence.hpp has them, with "latency", "duplicates" and "scope" besides: a
-// flow with losses of known direction gives a line for each leg, else one for the round trip.
+// flow with damage, or losses of known direction, gives a line for each leg, else one for the round
+// trip.
 // Every flow has a line. Where nothing is known of its probes (dead hosts, windows in which we were
 // too busy ourselves, counts that nobody told us, nothing sent) "sent" and "lost" are 0, "unknown"
 // says how many probes there were, and "why" why.

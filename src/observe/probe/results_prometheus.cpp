@@ -60,6 +60,8 @@ std::string Results::to_prometheus(const ProberCounts& around) const {
     row("late", counts.late);
     row("lost", counts.lost);
     if (counts.lost_forward) row("lost_forward", *counts.lost_forward);
+    row("damaged", counts.damaged());
+    row("damaged_forward", counts.damaged_forward);
     row("duplicate", counts.duplicates);
     row("refused", counts.refused);
     row("unknown", counts.unknown);

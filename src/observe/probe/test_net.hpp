@@ -48,6 +48,9 @@ class TestNet : public port::ProbeIo {
   // Whether the network carries the datagram to its target, and the answer to it back.
   std::function<bool(const port::Outgoing&)> carries = [](const port::Outgoing&) { return true; };
   std::function<bool(const port::Outgoing&)> carries_back = carries;
+  // May change the bytes of a probe, and of an answer, on their way.
+  std::function<void(std::span<std::byte>)> mangle = [](std::span<std::byte>) {};
+  std::function<void(std::span<std::byte>)> mangle_back = mangle;
   std::int64_t dwell_ns = 1'000;
   bool stamps = true;  // whether the kernel stamps
   std::uint64_t dropped_count = 0;
@@ -118,6 +121,7 @@ class TestNet : public port::ProbeIo {
     in.size = static_cast<std::uint32_t>(out.payload.size());
     in.when = port::Instant{at};
     std::ranges::copy(out.payload, in.bytes.begin());
+    mangle(std::span(in.bytes).first(in.size));
     Message reply;
     const Timestamp wall{at + clock_.wall_offset};
     if (responder(out.to).take(in, {at}, wall, reply) != Verdict::answered) return;
@@ -127,6 +131,7 @@ class TestNet : public port::ProbeIo {
     encode(reply, key, bytes);
     replies_.push_back(bytes);
     if (!carries_back(out)) return;
+    mangle_back(bytes);
     const Fate fate = back(reply);
     for (int copy = 0; !fate.lost && copy < fate.copies; ++copy)
       deliver(at + dwell_ns + fate.delay_ns, out.to, bytes, out.port);

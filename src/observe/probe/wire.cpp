@@ -1,18 +1,30 @@
 #include "observe/probe/wire.hpp"
 
+#define XXH_INLINE_ALL
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
+#include "base/hash.hpp"
 #include "base/text.hpp"
 
 namespace weft::observe::probe {
 namespace {
 
-constexpr std::size_t code_bytes = 8;
-constexpr std::size_t signed_bytes = wire_bytes - code_bytes;
+constexpr std::size_t signed_bytes = 88;
+constexpr std::size_t checked_bytes = wire_bytes - 8;
+constexpr std::size_t pattern_at = signed_bytes + 8,
+                      pattern_words = (checked_bytes - pattern_at) / 8;
 constexpr std::size_t probe_at = 32;
+
+// XXH3, of 64 bits, rather than a CRC-32: as fast as memory is read, and a burst of flips passes
+// one time in 2^64.
+std::uint64_t checksum(std::span<const std::byte> message) {
+  return XXH3_64bits(message.data(), checked_bytes);
+}
 
 class Writer {
  public:
@@ -48,8 +60,8 @@ class Taker {
 }  // namespace
 
 std::string_view to_text(Fault fault) {
-  constexpr std::array<std::string_view, 5> names{"none", "truncated", "oversized", "foreign",
-                                                  "forged"};
+  constexpr std::array<std::string_view, 6> names{"none",    "truncated", "oversized",
+                                                  "foreign", "damaged",   "forged"};
   return names[static_cast<std::size_t>(fault)];
 }
 
@@ -71,8 +83,21 @@ void encode(const Message& message, const Key& key, std::span<std::byte, wire_by
   writer.put(message.highest);
   writer.put(message.count);
   writer.put(message.generation);
-  writer.put(std::uint32_t{0});
-  writer.put(siphash(key, out.first<signed_bytes>()));
+  writer.put(message.damaged);
+  std::uint64_t word = mix64(message.session ^ message.probe);
+  for (std::size_t i = 0; i < pattern_words; ++i) {
+    // Xorshift: any bits do that differ from probe to probe and word to word.
+    word ^= word << 13;
+    word ^= word >> 7;
+    word ^= word << 17;
+    std::memcpy(out.data() + pattern_at + 8 * i, &word, sizeof word);
+  }
+  seal(key, out);
+}
+
+void seal(const Key& key, std::span<std::byte, wire_bytes> message) {
+  Writer(message.subspan<signed_bytes>()).put(siphash(key, message.first<signed_bytes>()));
+  Writer(message.subspan<checked_bytes>()).put(checksum(message));
 }
 
 Fault decode(std::span<const std::byte> bytes, const Key& key, Message& out) {
@@ -84,9 +109,6 @@ Fault decode(std::span<const std::byte> bytes, const Key& key, Message& out) {
   const auto kind = taker.take<std::uint8_t>();
   out.dscp = taker.take<std::uint8_t>();
   out.dscp_seen = taker.take<std::uint8_t>();
-  if (kind > static_cast<std::uint8_t>(Kind::reply) || out.dscp > 63 || out.dscp_seen > 63)
-    return Fault::foreign;
-  out.kind = static_cast<Kind>(kind);
   out.session = taker.take<std::uint64_t>();
   out.flow = taker.take<std::uint32_t>();
   out.overflows = taker.take<std::uint32_t>();
@@ -98,11 +120,14 @@ Fault decode(std::span<const std::byte> bytes, const Key& key, Message& out) {
   out.highest = taker.take<std::uint64_t>();
   out.count = taker.take<std::uint64_t>();
   out.generation = taker.take<std::uint32_t>();
-  if (taker.take<std::uint32_t>() != 0) return Fault::foreign;
+  out.damaged = taker.take<std::uint32_t>();
+  const auto code = taker.take<std::uint64_t>();
+  const bool is_kind = kind <= static_cast<std::uint8_t>(Kind::reply);
+  out.kind = is_kind ? static_cast<Kind>(kind) : Kind::probe;
+  if (Taker(bytes, checked_bytes).take<std::uint64_t>() != checksum(bytes)) return Fault::damaged;
+  if (!is_kind || out.dscp > 63 || out.dscp_seen > 63) return Fault::foreign;
   // One comparison of whole words takes the same time wherever they differ.
-  const std::uint64_t difference =
-      taker.take<std::uint64_t>() ^ siphash(key, bytes.first(signed_bytes));
-  return difference == 0 ? Fault::none : Fault::forged;
+  return (code ^ siphash(key, bytes.first(signed_bytes))) == 0 ? Fault::none : Fault::forged;
 }
 
 std::optional<std::uint64_t> peek_probe(std::span<const std::byte> bytes) {

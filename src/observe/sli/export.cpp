@@ -29,6 +29,7 @@ class MetricsWriter {
     add("minutes", "gauge", "Minutes in the report by verdict.", [&](const SeriesReport& s) {
       value(s, "verdict=\"good\"", static_cast<double>(s.minutes.good));
       value(s, "verdict=\"bad_loss\"", static_cast<double>(s.minutes.bad_loss));
+      value(s, "verdict=\"bad_corruption\"", static_cast<double>(s.minutes.bad_corruption));
       value(s, "verdict=\"bad_latency\"", static_cast<double>(s.minutes.bad_latency));
       value(s, "verdict=\"no_data\"", static_cast<double>(s.minutes.no_data));
     });
@@ -47,6 +48,8 @@ class MetricsWriter {
         [&](const SeriesReport& s) { value(s, "", static_cast<double>(s.sent)); });
     add("probes_lost", "counter", "Probes lost.",
         [&](const SeriesReport& s) { value(s, "", static_cast<double>(s.lost)); });
+    add("probes_damaged", "counter", "Probes that came with a wrong payload.",
+        [&](const SeriesReport& s) { value(s, "", static_cast<double>(s.damaged)); });
     add("replies", "counter", "Replies timed or late.",
         [&](const SeriesReport& s) { value(s, "", static_cast<double>(s.timed_legs) / 2); });
     add("replies_slow", "counter", "Replies certainly slower than the threshold.",
@@ -152,6 +155,9 @@ std::string to_openslo(const Settings& settings) {
     out += "---\n" +
            to_yaml(slo(o, {"-loss", "loss at most " + to_text(o.loss), "weft_sli_probes_lost_total",
                            "weft_sli_probes_total", whole_ppb - o.loss.ppb}));
+    out += "---\n" + to_yaml(slo(o, {"-corruption", "corruption at most " + to_text(o.corruption),
+                                     "weft_sli_probes_damaged_total", "weft_sli_probes_total",
+                                     whole_ppb - o.corruption.ppb}));
     if (o.latency_p99_us > 0)
       out += "---\n" +
              to_yaml(slo(o, {"-latency", fmt::format("p99 at most {:g} us", o.latency_p99_us),

@@ -23,10 +23,9 @@ std::size_t minute_in_hour(std::int64_t minute) {
   return static_cast<std::size_t>(minute - hour_of(minute) * minutes_per_hour);
 }
 
-bool is_loss_shown(const Cell& cell, double threshold, double confidence) {
-  const std::uint32_t sent = cell.probes();
-  if (cell.lost <= threshold * sent) return false;
-  return upper_tail(cell.lost, sent, threshold) <= (1 - confidence) / 2;
+bool is_shown(std::uint32_t count, std::uint32_t sent, double threshold, double confidence) {
+  if (count <= threshold * sent) return false;
+  return upper_tail(count, sent, threshold) <= (1 - confidence) / 2;
 }
 
 bool is_slow(const Cell& cell, std::size_t scale) {
@@ -54,7 +53,9 @@ struct MinuteCounters::Row {
   std::uint16_t traffic_class;
 
   std::uint64_t legs() const { return row.leg == Leg::round_trip ? 2 : 1; }
-  std::uint64_t on_time() const { return std::uint64_t{row.sent} - row.lost - row.late; }
+  std::uint64_t on_time() const {
+    return std::uint64_t{row.sent} - row.lost - row.late - row.damaged;
+  }
   // Those on time count when they were measured, late ones always.
   std::uint64_t timed_legs() const {
     return legs() * (row.late + (row.rtt_p99_us >= 0 ? on_time() : 0));
@@ -73,8 +74,12 @@ Verdict judge(const Cell& cell, const Objective& objective, double confidence, s
   const double factor = scale_percents[scale] / 100.0;
   const bool enough = cell.probes() >= probes_needed(objective, scale_percents[scale]);
   if ((enough || cell.lost >= losses_needed) &&
-      is_loss_shown(cell, std::min(objective.loss.value() * factor, 1.0), confidence))
+      is_shown(cell.lost, cell.probes(), std::min(objective.loss.value() * factor, 1.0),
+               confidence))
     return Verdict::bad_loss;
+  if (is_shown(cell.damaged, cell.probes(), std::min(objective.corruption.value() * factor, 1.0),
+               confidence))
+    return Verdict::bad_corruption;
   if (objective.latency_p99_us > 0) {
     const bool enough_timed = cell.timed_legs >= 2 * slow_replies_needed;
     if ((enough_timed || cell.slow_legs[scale] >= 2 * losses_needed) && is_slow(cell, scale))
@@ -139,7 +144,8 @@ bool MinuteCounters::is_wanted(std::int64_t minute) {
 Status MinuteCounters::add_row(const Row& row) {
   const Scopes &src = scopes_[row.row.src], &dst = scopes_[row.row.dst];
   explanation_.clear();
-  if (row.row.lost > 0 || row.row.late > 0 || row.row.rtt_p99_us > latency_least_us_)
+  if (row.row.lost > 0 || row.row.damaged > 0 || row.row.late > 0 ||
+      row.row.rtt_p99_us > latency_least_us_)
     causes_.explain(row.row, row.path, explanation_);
   bool used = false;
   for (std::size_t i = 0; i < settings_.objectives.size(); ++i) {
@@ -169,9 +175,9 @@ Status MinuteCounters::add_to(Series& series, const Row& row) {
                      *cell);
   const bool there = e.leg != Leg::back;
   bool fits = add_up(cell->from_there, there ? e.sent : 0) && add_up(cell->lost, e.lost) &&
-              add_up(cell->late_legs, row.legs() * e.late) &&
+              add_up(cell->damaged, e.damaged) && add_up(cell->late_legs, row.legs() * e.late) &&
               add_up(cell->timed_legs, row.timed_legs()) &&
-              add_up(cell->from_back, e.leg == Leg::forward ? e.lost : e.sent);
+              add_up(cell->from_back, e.leg == Leg::forward ? e.lost + e.damaged : e.sent);
   for (std::size_t i = 0; threshold_us > 0 && i < scale_percents.size(); ++i)
     fits =
         fits && add_up(cell->slow_legs[i], row.slow_legs(threshold_us * scale_percents[i] / 100));
@@ -188,13 +194,15 @@ Status MinuteCounters::add_to(Series& series, const Row& row) {
 
 // Equal parts to all that explain the row; what does not divide goes to the first.
 void MinuteCounters::blame(Series& series, const Row& row, std::uint32_t slow_legs) {
-  if (row.row.lost == 0 && slow_legs == 0) return;
+  if (row.row.lost == 0 && row.row.damaged == 0 && slow_legs == 0) return;
   const std::uint64_t n = explanation_.size();
   WEFT_CHECK(n > 0);
-  const std::uint64_t lost = row.row.lost * blame_units, slow = slow_legs * blame_units;
+  const std::uint64_t lost = row.row.lost * blame_units, slow = slow_legs * blame_units,
+                      damaged = row.row.damaged * blame_units;
   for (std::size_t i = 0; i < n; ++i) {
     Blame& part = series.blames[{row.minute, explanation_[i]}];
     part.lost += lost / n + (i == 0 ? lost % n : 0);
+    part.damaged += damaged / n + (i == 0 ? damaged % n : 0);
     part.slow_legs += slow / n + (i == 0 ? slow % n : 0);
   }
 }

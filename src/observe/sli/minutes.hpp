@@ -29,7 +29,7 @@ inline constexpr std::size_t as_asked = 1;
 struct Cell {
   std::uint32_t from_there = 0;  // round trips, and probes that entered the way there
   std::uint32_t from_back = 0;   // round trips, lost on the way there, entered the way back
-  std::uint32_t lost = 0;
+  std::uint32_t lost = 0, damaged = 0;
   // Counted on each leg, a round trip twice.
   std::uint32_t late_legs = 0, timed_legs = 0;
   // Of the timed ones, those certainly slower than the threshold, for each of scale_percents.
@@ -38,19 +38,20 @@ struct Cell {
   std::uint32_t probes() const { return from_there > from_back ? from_there : from_back; }
 };
 
-enum class Verdict : std::uint8_t { no_data, good, bad_loss, bad_latency };
-constexpr bool is_bad(Verdict v) { return v == Verdict::bad_loss || v == Verdict::bad_latency; }
+enum class Verdict : std::uint8_t { no_data, good, bad_loss, bad_corruption, bad_latency };
+constexpr bool is_bad(Verdict v) { return v >= Verdict::bad_loss; }
 
 // bad_loss: more is lost than the threshold, and the exact interval of the loss rate lies above it.
+// bad_corruption: else, the same of damaged probes, however few probes there are.
 // bad_latency: else, when more than 1 % of the replies are certainly slower than the threshold.
 // no_data: fewer probes than needed, and none of the above shown by at least `losses_needed` lost
 // or slow ones. good: the rest.
 Verdict judge(const Cell& cell, const Objective& objective, double confidence,
               std::size_t scale = as_asked);
 
-// A share of a minute's losses and slow replies that an episode accounts for.
+// A share of a minute's losses, damaged probes and slow replies that an episode accounts for.
 struct Blame {
-  std::uint64_t lost = 0, slow_legs = 0;  // in units of 1 / blame_units
+  std::uint64_t lost = 0, damaged = 0, slow_legs = 0;  // in units of 1 / blame_units
 };
 inline constexpr std::uint64_t blame_units = 720'720;  // divides by all numbers to 16
 
@@ -67,7 +68,7 @@ struct Series {
 };
 
 // Takes evidence in any order; the same rows give the same book. Rows are not kept.
-// Memory: 32 bytes a minute of the hours in which a series has probes, at most `cells_max`.
+// Memory: 36 bytes a minute of the hours in which a series has probes, at most `cells_max`.
 class MinuteCounters {
  public:
   struct Options {

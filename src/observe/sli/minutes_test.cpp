@@ -114,6 +114,26 @@ TEST_CASE("bad by latency: more than 1 % certainly slow, of enough replies") {
   CHECK(verdict(4) == Verdict::bad_loss);
 }
 
+TEST_CASE("bad by corruption: more damaged than the threshold, shown by however few probes") {
+  Bench bench(zone_only);  // 0.001 %, where nothing else is said
+  bench.add({{.minute = 0, .sent = 20'000, .damaged = 1},
+             {.minute = 1, .sent = 20'000, .damaged = 4},
+             {.minute = 2, .sent = 100, .damaged = 1},
+             {.minute = 3, .sent = 20'000, .lost = 200, .damaged = 4},
+             {.minute = 4, .sent = 20'000, .lost = 10, .leg = model::Leg::forward, .damaged = 40},
+             {.minute = 4, .sent = 19'950, .leg = model::Leg::back}});
+  const auto verdict = [&](std::int64_t minute) {
+    return judge(only_cell(bench, minute), bench.settings.objectives[0], 0.95);
+  };
+  CHECK(verdict(0) == Verdict::good);  // one of an expected 0.2 is no wonder
+  CHECK(verdict(1) == Verdict::bad_corruption);
+  CHECK(verdict(2) == Verdict::bad_corruption);
+  CHECK(verdict(3) == Verdict::bad_loss);
+  CHECK(verdict(4) == Verdict::bad_corruption);
+  CHECK(only_cell(bench, 4).probes() == 20'000);
+  CHECK(only_cell(bench, 4).from_back == 20'000);  // the damaged ones did not enter the way back
+}
+
 TEST_CASE("ends decide the scope") {
   Bench bench(R"(
 objectives:

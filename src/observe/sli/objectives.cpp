@@ -74,6 +74,7 @@ Objective read_objective(const Config& config, std::set<std::string>& names, Err
   out.span = static_cast<Span>(reader.choice("scope", spans, {}));
   out.traffic_class = reader.text("class", "");
   out.loss = read_share(reader, "loss", out.loss);
+  out.corruption = read_share(reader, "corruption", out.corruption);
   out.latency_p99_us = reader.duration("latency_p99", Duration{0}).us();
   if (reader.has("minimum_probes"))
     out.minimum_probes =

@@ -46,6 +46,7 @@ struct Objective {
   Span span = Span::all;
   std::string traffic_class;  // empty: each class for itself
   Share loss{1'000'000};      // a minute is bad above it
+  Share corruption{10'000};   // the same, of probes that came with a wrong payload
   double latency_p99_us = 0;  // the same; 0: latency does not matter
   // Probes that a minute needs; none: so many that `losses_needed` are expected at the threshold.
   std::optional<std::uint64_t> minimum_probes;
@@ -76,13 +77,13 @@ struct Settings {
 // 14.4 times over 1 h and 5 min, 6 times over 6 h and 30 min, once over 3 d and 6 h.
 // From: Beyer et al., "The Site Reliability Workbook", O'Reilly 2018, chapter 5.
 std::vector<Alert> default_alerts();
-// One objective a span of rack-internal, cross-rack, zone and cross-zone: loss 0.1 %, p99 1 ms,
-// 99.9 % of minutes in 30 days.
+// One objective a span of rack-internal, cross-rack, zone and cross-zone: loss 0.1 %, corruption
+// 0.001 %, p99 1 ms, 99.9 % of minutes in 30 days.
 Settings default_settings();
 
 // Reads a map with `objectives` (list; the defaults when absent), `alerts` (the same), `slack`,
-// `planned`, `confidence`. An objective has name, scope, class, loss, latency_p99,
-// minimum_probes, target, window. Fails: every error found, with its position.
+// `planned`, `confidence`. An objective has name, scope, class, loss, corruption,
+// latency_p99, minimum_probes, target, window. Fails: every error found, with its position.
 Result<Settings> read_settings(const Config& config);
 
 }  // namespace weft::observe::sli

@@ -25,6 +25,9 @@ void count(MinuteCounts& counts, Verdict verdict) {
     case Verdict::bad_loss:
       ++counts.bad_loss;
       break;
+    case Verdict::bad_corruption:
+      ++counts.bad_corruption;
+      break;
     case Verdict::bad_latency:
       ++counts.bad_latency;
       break;
@@ -47,13 +50,17 @@ using CauseSums = std::map<EpisodeIndex, std::int64_t>;
 void attribute(const Series& series, std::int64_t minute, Verdict verdict, CauseSums& sums) {
   __extension__ using Wide = unsigned __int128;
   const Cell& cell = *series.find(minute);
-  const bool by_loss = verdict == Verdict::bad_loss;
-  const Wide all = Wide{by_loss ? cell.lost : cell.slow_legs[as_asked]} * blame_units;
+  const auto of = [verdict](auto lost, auto damaged, auto slow) {
+    return verdict == Verdict::bad_loss         ? lost
+           : verdict == Verdict::bad_corruption ? damaged
+                                                : slow;
+  };
+  const Wide all = Wide{of(cell.lost, cell.damaged, cell.slow_legs[as_asked])} * blame_units;
   Wide explained = 0;
   std::int64_t given = 0;
   const auto end = series.blames.upper_bound({minute, UINT32_MAX});
   for (auto at = series.blames.lower_bound({minute, 0}); at != end; ++at) {
-    explained += by_loss ? at->second.lost : at->second.slow_legs;
+    explained += of(at->second.lost, at->second.damaged, at->second.slow_legs);
     const auto mark = static_cast<std::int64_t>(explained * micro / all);
     if (mark > given) sums[at->first.second] += mark - given;
     given = mark;
@@ -138,6 +145,7 @@ class SeriesReporter {
   void judge_cell(const Cell& cell, std::size_t at) {
     out_.sent += cell.probes();
     out_.lost += cell.lost;
+    out_.damaged += cell.damaged;
     out_.late_legs += cell.late_legs;
     out_.timed_legs += cell.timed_legs;
     out_.slow_legs += cell.slow_legs[as_asked];

@@ -15,10 +15,10 @@
 namespace weft::observe::sli {
 
 struct MinuteCounts {
-  std::int64_t good = 0, bad_loss = 0, bad_latency = 0, no_data = 0;
+  std::int64_t good = 0, bad_loss = 0, bad_corruption = 0, bad_latency = 0, no_data = 0;
   std::int64_t thin = 0;  // of no_data: with probes, but too few
 
-  std::int64_t bad() const { return bad_loss + bad_latency; }
+  std::int64_t bad() const { return bad_loss + bad_corruption + bad_latency; }
   std::int64_t judged() const { return good + bad(); }
   std::int64_t all() const { return judged() + no_data; }
   // Of the judged ones; none when no minute was, or more were thin: among thin minutes only the
@@ -52,7 +52,7 @@ struct SeriesReport {
   bool is_all = false;  // every probe of the objective; the entity then reads "all"
   MinuteCounts minutes;
   std::array<MinuteCounts, scale_percents.size()> scaled;  // at other thresholds
-  std::uint64_t sent = 0, lost = 0, late_legs = 0;
+  std::uint64_t sent = 0, lost = 0, damaged = 0, late_legs = 0;
   std::uint64_t timed_legs = 0, slow_legs = 0;
   Interval loss;
   std::uint64_t probes_median = 0;  // a minute, over minutes with any

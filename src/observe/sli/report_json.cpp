@@ -15,9 +15,13 @@ double minutes_of(std::int64_t micro) { return static_cast<double>(micro) * 1e-6
 double as_double(std::uint64_t value) { return static_cast<double>(value); }
 
 Json to_json(const MinuteCounts& counts) {
-  return {{"good", counts.good},         {"bad", counts.bad()},
-          {"bad_loss", counts.bad_loss}, {"bad_latency", counts.bad_latency},
-          {"no_data", counts.no_data},   {"thin", counts.thin},
+  return {{"good", counts.good},
+          {"bad", counts.bad()},
+          {"bad_loss", counts.bad_loss},
+          {"bad_corruption", counts.bad_corruption},
+          {"bad_latency", counts.bad_latency},
+          {"no_data", counts.no_data},
+          {"thin", counts.thin},
           {"all", counts.all()}};
 }
 
@@ -44,6 +48,7 @@ Json objective_json(const Objective& o) {
           {"scope", to_text(o.span)},
           {"class", o.traffic_class.empty() ? Json(nullptr) : Json(o.traffic_class)},
           {"loss", o.loss.value()},
+          {"corruption", o.corruption.value()},
           {"latency_p99_s", o.latency_p99_us > 0 ? Json(o.latency_p99_us / 1e6) : Json(nullptr)},
           {"probes_needed", probes_needed(o, 100)},
           {"target", o.target.value()},
@@ -107,6 +112,7 @@ Json series_json(const SeriesReport& s, const Settings& settings, const Causes& 
       {"availability_by_gpus", number_or_null(s.availability_by_gpus)},
       {"sent", s.sent},
       {"lost", s.lost},
+      {"damaged", s.damaged},
       {"late", (s.late_legs + 1) / 2},
       {"loss", loss_json(s.sent, s.lost, s.loss)},
       {"probes_median", s.probes_median},

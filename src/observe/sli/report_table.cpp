@@ -103,12 +103,13 @@ class TableWriter {
     Table t({{"objective", Align::left},
              {"scope", Align::left},
              {"loss at most"},
+             {"corruption at most"},
              {"p99 at most"},
              {"probes per minute"},
              {"target"},
              {"window"}});
     for (const Objective& o : settings_.objectives)
-      t.add({o.name, std::string(to_text(o.span)), to_text(o.loss),
+      t.add({o.name, std::string(to_text(o.span)), to_text(o.loss), to_text(o.corruption),
              o.latency_p99_us > 0 ? human_seconds(o.latency_p99_us * 1e-6) : "-",
              fmt::format("{}", probes_needed(o, 100)), to_text(o.target),
              window_text(o.window_minutes)});

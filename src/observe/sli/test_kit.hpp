@@ -39,6 +39,7 @@ struct RowSpec {
   std::string_view traffic_class = "0";
   model::Leg leg = model::Leg::round_trip;
   std::vector<std::string_view> path = {};
+  std::uint32_t damaged = 0;
 };
 
 inline void add_row(const model::Fabric& fabric, model::EvidenceSet& set, const RowSpec& spec) {
@@ -49,6 +50,7 @@ inline void add_row(const model::Fabric& fabric, model::EvidenceSet& set, const 
   row.sent = spec.sent;
   row.lost = spec.lost;
   row.late = spec.late;
+  row.damaged = spec.damaged;
   row.rtt_p50_us = spec.p50;
   row.rtt_p99_us = spec.p99;
   row.leg = spec.leg;

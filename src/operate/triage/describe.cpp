@@ -21,7 +21,8 @@ Relation relation_of(const Board& board, const OpenCase& c, const Observation& s
   if ((bit(said.kind) & board.kinds.session) != 0 || said.kind == EventKind::bgp_up ||
       said.kind == EventKind::bfd_up)
     return Relation::session_over;
-  if (said.kind == EventKind::probe_loss || said.kind == EventKind::probe_latency)
+  if (said.kind == EventKind::probe_loss || said.kind == EventKind::probe_latency ||
+      said.kind == EventKind::probe_corruption)
     return Relation::probe_over;
   if (board.parts.is_cable(said.part)) {
     if (said.part == c.root) return Relation::end_of_link;
