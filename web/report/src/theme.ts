@@ -1,4 +1,5 @@
 // Colours that canvases need, taken from the style sheet so that there is one palette.
+import {el} from './dom';
 
 export interface Theme {
   text: string;
@@ -50,4 +51,11 @@ export function rampColour(ramp: Rgb[], share: number): string {
   if (a === undefined || b === undefined) return 'none';
   const mix = (from: number, to: number) => Math.round(from + (to - from) * (at - low));
   return `rgb(${mix(a[0], b[0])} ${mix(a[1], b[1])} ${mix(a[2], b[2])})`;
+}
+
+// What a legend shows of it, between its ends.
+export function rampBar(theme: Theme) {
+  const bar = el('span', {class: 'ramp', 'aria-hidden': 'true'});
+  bar.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map((at) => rampColour(theme.ramp, at)).join(', ')})`;
+  return bar;
 }
