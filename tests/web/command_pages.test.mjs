@@ -105,7 +105,9 @@ try {
     assert.equal(await page.locator('.fabric-map .node').count(), 4 + 20 + 20);
     assert.equal(await page.locator('.fabric-map .cables').count(), 4 * 20 + 20);
     assert.match(await page.locator('.fabric-map .cables.down title').textContent(),
-                 /^ctsw:1 to rack:0 to rack:1: 2 cables, load \d.* at most, .* in the mean, 1 down$/);
+                 /^ctsw:1 to rack:0 to rack:1: 2 cables, load \d.* at most, .* in the mean, \d.* over the run, 1 down$/);
+    assert.match(await page.locator('.fabric-map + .legend').innerText(), /in the busiest interval, \d.* to \d.*: 0/);
+    assert.ok((await page.locator('.maps .ramp').first().boundingBox()).width > 50);
     assert.equal(await page.locator('.fabric-map + .legend + .scroll tbody tr').count(), 5);
     const inks = await page.locator('.fabric-map .cables:not(.down)').evaluateAll((lines) => new Set(lines.map((line) => line.getAttribute('stroke'))).size);
     assert.ok(inks > 1);  // ECMP loads bundles unequally

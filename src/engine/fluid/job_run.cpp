@@ -299,6 +299,7 @@ Status JobRun::finish() {
       result_.unfinished.push_back(std::move(line));
   }
   result_.link_bytes = network_.link_bytes();
+  result_.busiest = network_.busiest_interval();
   Digest digest;
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
     JobResult& job = result_.jobs[j];
@@ -349,7 +350,9 @@ Result<RunResult> FluidEngine::run(const Work& work, Router& router,
   for (const GraphJob& job : work.graphs)
     iterations += job.stop == GraphJob::Stop::counted ? job.iterations : 1;
   Progress progress(watch.name, iterations, watch.show);
-  WEFT_TRY(JobRunResult result, run_work(work, router, changes, options, progress));
+  NetworkOptions watched = options;
+  watched.simulation.load_windows = watch.load_windows;
+  WEFT_TRY(JobRunResult result, run_work(work, router, changes, watched, progress));
   const double tolerance = options.simulation.solver.tolerance;
   if (tolerance > 0)
     result.notes.push_back(

@@ -371,4 +371,40 @@ TEST_CASE("the completion histogram is good to 1 %") {
   CHECK(histogram.mean() == doctest::Approx(500.5e-6));
 }
 
+TEST_CASE("the busiest interval is that of the job that fills its links") {
+  // 4 GPUs of 50 GB/s. For 10 ms two of them fill their links. From 20 ms on all do, for 4.5 ms.
+  const Fabric fabric = ring_fabric(4);
+  const Case c{fabric, {.ranks = all_gpus(fabric)}, {}, {}};
+  const auto job = [&](Op op, std::vector<NodeId> ranks, double bytes, Duration start) {
+    auto traffic = workload::build_traffic(
+        fabric, {.op = op, .algorithm = "ring", .ranks = ranks, .bytes = bytes});
+    REQUIRE_MESSAGE(traffic.has_value(), (traffic ? "" : traffic.error().text()));
+    return Job{.name = "job",
+               .traffic = *std::move(traffic),
+               .ranks = std::move(ranks),
+               .start = Time{} + start};
+  };
+  const std::vector<NodeId> two{fabric.gpus()[0], fabric.gpus()[1]};
+  const std::vector<Job> jobs{job(Op::all_gather, two, 1e9, Duration{}),
+                              job(Op::all_gather, all_gpus(fabric), 3e8, 20'000_us)};
+  Router router = make_router(c);
+  Progress silent("", 0, Progress::Show::never);
+  const auto run = [&](std::size_t most) {
+    return run_jobs(jobs, {}, router, {}, {.simulation = {.load_windows = most}}, silent);
+  };
+  CHECK(!run(0).busiest.has_value());
+  const JobRunResult result = run(64);
+  REQUIRE(result.busiest.has_value());
+  const BusyInterval& busy = *result.busiest;
+  CHECK(busy.to_s - busy.from_s > result.makespan_s / 64 * (1 - 1e-9));
+  CHECK(busy.to_s - busy.from_s < result.makespan_s / 32);
+  CHECK(busy.from_s >= 0.02);
+  CHECK(busy.to_s <= result.makespan_s);
+  for (const LinkId link : fabric.links())
+    if (fabric.kind(fabric.from(link)) == model::NodeKind::nic && fabric.on_wire(link))
+      CHECK(busy.link_bytes[link.index()] ==
+            doctest::Approx(50e9 * (busy.to_s - busy.from_s)).epsilon(1e-4));
+  CHECK(run(64).digest == run(0).digest);  // looking on changes nothing
+}
+
 }  // namespace weft::engine::fluid

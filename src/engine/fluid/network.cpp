@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "base/check.hpp"
 #include "engine/jobs/host_load.hpp"
 #include "engine/jobs/stage_cost.hpp"
+#include "model/fabric/frontend.hpp"
 #include "model/fabric/goback_n.hpp"
 
 namespace weft::engine::fluid {
@@ -350,19 +352,46 @@ std::vector<Network::Undelivered> Network::undelivered() const {
   return out;
 }
 
-std::vector<double> Network::link_bytes() const {
-  const std::vector<double>& carried = simulation_.carried();
-  WEFT_CHECK(carried.size() >= router_.fabric().link_count());
-  std::vector<double> out(carried.begin(), carried.begin() + static_cast<std::ptrdiff_t>(
-                                                                 router_.fabric().link_count()));
+template <class Numbers>
+std::vector<double> Network::on_links(const Numbers& carried) const {
+  std::vector<double> out(router_.fabric().link_count(), 0);
+  WEFT_CHECK(carried.size() >= out.size());
+  std::copy_n(carried.begin(), out.size(), out.begin());
   for (std::size_t r = out.size(); r < carried.size(); ++r) {
     if (carried[r] == 0) continue;
+    const auto bytes = static_cast<double>(carried[r]);
     const std::span<const LinkId> members = router_.members(LinkId(r));
     double total = 0;
     for (const LinkId link : members) total += router_.capacity(link);
     for (const LinkId link : members)
-      out[link.index()] += total > 0 ? carried[r] * router_.capacity(link) / total
-                                     : carried[r] / static_cast<double>(members.size());
+      out[link.index()] += total > 0 ? bytes * router_.capacity(link) / total
+                                     : bytes / static_cast<double>(members.size());
+  }
+  return out;
+}
+
+std::vector<double> Network::link_bytes() const { return on_links(simulation_.carried()); }
+
+std::optional<BusyInterval> Network::busiest_interval() const {
+  const LoadWindows& windows = simulation_.windows();
+  std::vector<std::pair<LinkId, double>> cables;  // and what they can carry in an interval
+  for (const LinkId link : fabric().links())
+    if (fabric().on_wire(link) && !model::on_front_end(fabric(), link))
+      cables.emplace_back(link, fabric().rate(link).bytes_per_s() * windows.width_s());
+  std::optional<BusyInterval> out;
+  std::pair<double, double> most;  // per cent of the fullest cable, bytes of all
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    std::vector<double> bytes = on_links(windows.bytes(i));
+    std::pair<double, double> here;
+    for (const auto& [link, capacity] : cables) {
+      here.first = std::max(here.first, bytes[link.index()] / capacity);
+      here.second += bytes[link.index()];
+    }
+    here.first = std::round(100 * here.first);
+    if (here.second <= 0 || here <= most) continue;
+    most = here;
+    const double from_s = windows.width_s() * static_cast<double>(i);
+    out = BusyInterval{from_s, from_s + windows.width_s(), std::move(bytes)};
   }
   return out;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -125,6 +126,9 @@ class Network final : Simulation::Listener {
   // Bytes that each link of the fabric has carried; pools are spread over their members by
   // capacity. Complete after run().
   std::vector<double> link_bytes() const;
+  // The interval of Simulation::windows() whose fullest cable of the back end is fullest (to 1 %)
+  // and, of several such, in which all carry most; none where nothing was carried or kept.
+  std::optional<BusyInterval> busiest_interval() const;
 
  private:
   struct Route {
@@ -171,6 +175,9 @@ class Network final : Simulation::Listener {
     std::uint64_t tag = 0;
   };
 
+  // Of resources, by link of the fabric.
+  template <class Numbers>
+  std::vector<double> on_links(const Numbers& carried) const;
   void on_flow_end(FlowId flow, std::uint64_t tag) override;
   void on_timer(std::uint64_t tag) override;
   std::uint32_t new_route(std::span<const Part> parts, Wire wire);

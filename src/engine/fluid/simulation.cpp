@@ -115,7 +115,10 @@ std::uint64_t Simulation::TimerQueue::pop() {
 // ---- flows
 
 Simulation::Simulation(std::span<const double> capacity, const Options& options)
-    : options_(options), solver_(capacity, options.solver), carried_(capacity.size(), 0) {}
+    : options_(options),
+      solver_(capacity, options.solver),
+      carried_(capacity.size(), 0),
+      windows_(options.load_windows) {}
 
 void Simulation::add_resource(double capacity) {
   solver_.add_resource(capacity);
@@ -177,6 +180,20 @@ void Simulation::account_active() {
     flow.since = now_;
     account(flow, flow.left);
     flow.left_at_start = flow.left;
+  }
+}
+
+void Simulation::carried_at(double at, std::vector<double>& out) const {
+  out = carried_;
+  for (const Flow& flow : flow_) {
+    if (!flow.active) continue;
+    const double left = flow.rate == unlimited
+                            ? 0
+                            : std::max(0.0, flow.left - flow.rate * std::max(0.0, at - flow.since));
+    const double bytes = flow.left_at_start - left;
+    if (bytes <= 0) continue;
+    solver_.for_each_hop(flow.entity,
+                         [&](LinkId link, double share) { out[link.index()] += bytes * share; });
   }
 }
 
@@ -274,7 +291,11 @@ void Simulation::run(Listener& listener) {
     const double timer = timers_.empty() ? unlimited : timers_.top_at();
     if (end == unlimited && timer == unlimited) return;
     WEFT_CHECK(timer >= now_);
-    now_ = std::max(now_, std::min(end, timer));
+    const double next = std::max(now_, std::min(end, timer));
+    // Nothing is carried between flows: what ends there is caught up with when one is under way.
+    if (options_.load_windows > 0 && active_count_ > 0)
+      windows_.advance(next, [this](double at, auto& out) { carried_at(at, out); });
+    now_ = next;
     ++events_;
     collect_ends();
     for (std::size_t i = 0; i < ended_.size(); ++i) {

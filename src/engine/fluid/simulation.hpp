@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/fluid/load_windows.hpp"
 #include "engine/fluid/solver.hpp"
 
 namespace weft::engine::fluid {
@@ -29,6 +30,8 @@ class Simulation {
     Solver::Options solver;
     // Compare all rates with a full solve at every n-th event (0: never); see rate_error().
     std::uint64_t audit_every = 0;
+    // Keep what resources carry in so many intervals of the run at most (0: none); see windows().
+    std::size_t load_windows = 0;
   };
 
   Simulation(std::span<const double> capacity, const Options& options);
@@ -61,6 +64,8 @@ class Simulation {
 
   // Bytes that each resource has carried for flows that ended, moved or stopped.
   const std::vector<double>& carried() const { return carried_; }
+  // While flows were under way; empty unless Options::load_windows asks for it.
+  const LoadWindows& windows() const { return windows_; }
   // Adds what flows still active have carried; call once, at the end.
   void account_active();
 
@@ -146,6 +151,8 @@ class Simulation {
   void account(const Flow& flow, double left);
   void collect_ends();
   void audit();
+  // What was carried up to `at`, to which flows keep their rates.
+  void carried_at(double at, std::vector<double>& out) const;
 
   Options options_;
   Solver solver_;
@@ -158,6 +165,7 @@ class Simulation {
   EndQueue ends_;
   TimerQueue timers_;
   std::vector<double> carried_;
+  LoadWindows windows_;
   std::vector<std::uint32_t> ended_;
   std::uint64_t events_ = 0;
   double rate_error_ = 0;

@@ -156,4 +156,48 @@ TEST_CASE("random runs: bytes are conserved, audits agree, reruns are identical"
   }
 }
 
+// A link is full while anything is under way over it. So the second hand is a queue that works
+// without a pause: what it carries in an interval is its capacity times the time it is busy there.
+TEST_CASE("bytes by interval are those of 100 runs of links that are full while they are busy") {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    Rng rng(seed);
+    constexpr std::size_t most = 8, links = 3;
+    const std::vector<double> capacity(links, 10);
+    Simulation sim(capacity, {.load_windows = most});
+    Log log;
+    log.sim = &sim;
+    std::vector<std::vector<std::pair<double, double>>> busy(links);  // from, to; ascending
+    double at = 0, last = 0;
+    const std::uint64_t flows = 1 + rng.below(40);
+    for (std::uint64_t f = 0; f < flows; ++f) {
+      // Now and then nothing for long, or a change of speed by orders of magnitude.
+      at += rng.below(8) == 0 ? 50 * rng.uniform() : rng.uniform() * (seed % 2 == 0 ? 0.01 : 1);
+      const std::size_t link = rng.below(links);
+      const double bytes = 20 * rng.uniform();
+      log.timers[f] = [&sim, link, bytes, f] {
+        sim.start(std::vector{Hop{LinkId(link), 1}}, bytes, f);
+      };
+      sim.timer(at, f);
+      if (busy[link].empty() || busy[link].back().second < at) busy[link].push_back({at, at});
+      last = std::max(last, busy[link].back().second += bytes / capacity[link]);
+    }
+    sim.timer(last + 1'000, 99);  // a change of the fabric after everything
+    log.timers[99] = [] {};
+    sim.run(log);
+    const LoadWindows& windows = sim.windows();
+    CAPTURE(seed);
+    CHECK(windows.size() <= most);
+    CHECK(windows.size() >= most / 2);
+    CHECK(static_cast<double>(windows.size() + 1) * windows.width_s() >= last * (1 - 1e-9));
+    for (std::size_t i = 0; i < windows.size(); ++i)
+      for (std::size_t link = 0; link < links; ++link) {
+        const double from = windows.width_s() * static_cast<double>(i);
+        double expected = 0;
+        for (const auto& [a, b] : busy[link])
+          expected += 10 * std::max(0.0, std::min(b, from + windows.width_s()) - std::max(a, from));
+        CHECK(windows.bytes(i)[link] == doctest::Approx(expected).epsilon(1e-5).scale(10));
+      }
+  }
+}
+
 }  // namespace weft::engine::fluid

@@ -13,10 +13,13 @@
 
 namespace weft::engine {
 
-// Where progress goes, under a name.
+// What is seen of a run: progress, under a name, and its busiest interval.
 struct Watch {
   std::string name;
   Progress::Show show = Progress::Show::never;
+  // RunResult::busiest is one of at most so many, and at least half as many, equal intervals
+  // (fluid engine); 0: none.
+  std::size_t load_windows = 0;
 };
 
 // Runs work to its end on a router's fabric, whose state changes as `changes` say (ascending; those

@@ -202,11 +202,18 @@ struct ServingResult {
   std::optional<Standstill> standstill;  // where requests did not end
 };
 
+// A part of a run, and what was carried in it.
+struct BusyInterval {
+  double from_s = 0, to_s = 0;
+  std::vector<double> link_bytes;  // by LinkId
+};
+
 struct RunResult {
   std::vector<JobResult> jobs;
   std::vector<GraphResult> graphs;
   std::vector<ServingResult> serving;
-  std::vector<double> link_bytes;  // by LinkId; of packets with their headers
+  std::vector<double> link_bytes;       // by LinkId; of packets with their headers
+  std::optional<BusyInterval> busiest;  // where Watch::load_windows asks for it
   TimeHistogram transfer_times;
   std::vector<model::HotLink> hot_links;  // of runs with graphs
   std::vector<std::string> unfinished;    // one line each, at most 100, then "... and N more"

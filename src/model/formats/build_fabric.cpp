@@ -47,9 +47,9 @@ Result<Fabric> read_slurm(Reader& reader, const std::string& path, Errors& error
   reader.finish();
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   WEFT_TRY(const std::string text, read_named_file(reader.where("file"), path));
-  WEFT_TRY(SlurmFabric slurm, read_slurm_topology(text, path, options));
-  WEFT_TRY_STATUS(check_radix(slurm.fabric, common.radix, reader.where("radix")));
-  return std::move(slurm.fabric);
+  WEFT_TRY(Fabric fabric, read_slurm_topology(text, path, options));
+  WEFT_TRY_STATUS(check_radix(fabric, common.radix, reader.where("radix")));
+  return fabric;
 }
 
 Result<Fabric> read_graph(Reader& reader, const std::string& path, Errors& errors) {

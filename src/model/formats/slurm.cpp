@@ -17,8 +17,12 @@ constexpr std::array scopes_by_height{ScopeKind::rack, ScopeKind::pod, ScopeKind
 // Turns a checked tree into a fabric: scopes from the top down, then hosts, then cables upwards.
 class TreeBuilder {
  public:
-  TreeBuilder(const SlurmTree& tree, const SlurmOptions& options)
-      : tree_(tree), options_(options), scope_(tree.switches.size()), node_(tree.switches.size()) {
+  TreeBuilder(const SlurmTree& tree, const SlurmOptions& options, const std::string& file)
+      : tree_(tree),
+        options_(options),
+        file_(file),
+        scope_(tree.switches.size()),
+        node_(tree.switches.size()) {
     by_height_.resize(switch_roles.size());
     for (std::uint32_t i = 0; i < tree.switches.size(); ++i)
       by_height_[tree.switches[i].height - 1].push_back(i);
@@ -32,6 +36,7 @@ class TreeBuilder {
     for (std::size_t height = 1; height < by_height_.size(); ++height)
       for (const std::uint32_t i : by_height_[height]) add_switch(i);
     add_uplinks();
+    add_notes();
     return builder_.freeze();
   }
 
@@ -91,8 +96,30 @@ class TreeBuilder {
     }
   }
 
+  void add_notes() {
+    builder_.add_note(fmt::format(
+        "{}: Slurm's file has neither numbers nor rates of cables: assumed {} from each NIC to its "
+        "leaf switch (\"link\") and, from each switch to each parent, {}",
+        file_, human(options_.link),
+        options_.uplink > Rate{}
+            ? fmt::format("{} (\"uplink\")", human(options_.uplink))
+            : "an equal share of what its nodes can send: no oversubscription; \"uplink\" sets "
+              "the real rate"));
+    std::vector<const SlurmTree::Switch*> with_speed;
+    for (const SlurmTree::Switch& s : tree_.switches)
+      if (!s.link_speed.empty()) with_speed.push_back(&s);
+    if (with_speed.empty()) return;
+    const SlurmTree::Switch& first = *with_speed.front();
+    builder_.add_note(fmt::format("{}: LinkSpeed={} of switch {}{} has no unit and is ignored",
+                                  first.where.text(), first.link_speed, first.name,
+                                  with_speed.size() > 1
+                                      ? fmt::format(", and of {} more,", with_speed.size() - 1)
+                                      : std::string()));
+  }
+
   const SlurmTree& tree_;
   const SlurmOptions& options_;
+  const std::string& file_;
   FabricBuilder builder_;
   std::vector<std::vector<std::uint32_t>> by_height_;
   std::vector<ScopeId> scope_;  // by switch
@@ -126,8 +153,8 @@ Status check_size(const SlurmTree& tree, const SlurmOptions& options, const std:
 
 }  // namespace
 
-Result<SlurmFabric> read_slurm_topology(std::string_view text, const std::string& file,
-                                        const SlurmOptions& options) {
+Result<Fabric> read_slurm_topology(std::string_view text, const std::string& file,
+                                   const SlurmOptions& options) {
   if (options.link <= Rate{})
     return fail(Errc::value, {file, 0, 0}, "the rate of the NIC links is missing",
                 "give the link rate, e.g. \"400 Gbps\"");
@@ -140,12 +167,7 @@ Result<SlurmFabric> read_slurm_topology(std::string_view text, const std::string
                               s.height, switch_roles.size()),
                   "remove levels");
   WEFT_TRY_STATUS(check_size(tree, options, file));
-  SlurmFabric out{TreeBuilder(tree, options).build(), {}};
-  for (const SlurmTree::Switch& s : tree.switches)
-    if (!s.link_speed.empty())
-      out.notes.push_back(fmt::format("{}: LinkSpeed={} of switch {} has no unit and is ignored",
-                                      s.where.text(), s.link_speed, s.name));
-  return out;
+  return TreeBuilder(tree, options, file).build();
 }
 
 }  // namespace weft::model

@@ -47,17 +47,13 @@ struct SlurmOptions {
   FabricLimits limits;
 };
 
-struct SlurmFabric {
-  Fabric fabric;
-  std::vector<std::string> notes;  // what of the file the fabric does not hold (LinkSpeed)
-};
-
 // Hosts keep their Slurm names. Switches get the roles leaf, spine, core, super_core by height
 // and keep their names. Every leaf is a rack; a switch that is the only parent of its children is
-// their pod, zone or building by height. All NICs of a host go to its leaf switch.
+// their pod, zone or building by height. All NICs of a host go to its leaf switch. Fabric::notes()
+// say which rates were assumed, and that LinkSpeed was ignored.
 // Fails: as parse_slurm_topology, and Errc::unsupported on more than four levels.
-Result<SlurmFabric> read_slurm_topology(std::string_view text, const std::string& file,
-                                        const SlurmOptions& options);
+Result<Fabric> read_slurm_topology(std::string_view text, const std::string& file,
+                                   const SlurmOptions& options);
 
 // A switch for each scope that holds hosts: Slurm places jobs by locality, and a tree of scopes
 // says that for every topology, rails and planes included, where switches would form no tree.

@@ -176,6 +176,7 @@ void check_cables(Reader& reader, std::initializer_list<Named> terms) {
 
 HostPlacer::HostPlacer(FabricBuilder& builder, const HostSpec& spec)
     : builder_(builder), spec_(spec) {
+  for (const std::string& note : spec.notes) builder_.add_note(note);
   for (std::uint32_t i = 0; i < spec.parts.size(); ++i)
     if (spec.parts[i].role == "nic") nic_parts_.push_back(i);
 }

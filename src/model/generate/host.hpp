@@ -37,6 +37,7 @@ struct HostSpec {
   std::uint32_t domain_hosts = 1;
   Rate domain_rate = {};
   Duration domain_latency = {};
+  std::vector<std::string> notes = {};  // for Fabric::notes(): what the source leaves open
 
   std::uint32_t gpu_count() const { return count("gpu"); }
   std::uint32_t nic_count() const { return count("nic"); }

@@ -102,6 +102,12 @@ class TopologyReader {
     if (errors_.empty()) check();
     if (errors_.empty()) assign_parts();
     if (errors_.empty()) add_wires();
+    if (nvlinks_.empty() && host_.gpu_count() > 1)
+      host_.notes.push_back(fmt::format(
+          "{}: no <nvlink>, so the {} GPUs of a host reach each other over PCIe alone; if the "
+          "hosts "
+          "have NVLink (clouds ship files without), use one that NCCL_TOPO_DUMP_FILE wrote on them",
+          file_, host_.gpu_count()));
     if (!errors_.empty()) return std::unexpected(combine(std::move(errors_)));
     return std::move(host_);
   }

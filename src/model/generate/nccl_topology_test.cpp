@@ -79,6 +79,7 @@ const std::string two_gpus = R"(<!-- own sample -->
 TEST_CASE("devices become parts in the order of dev") {
   const HostSpec host = read_host(two_gpus);
   CHECK(host.gpu_count() == 2);
+  CHECK(host.notes.empty());
   CHECK(host.nic_count() == 2);
   CHECK(parts(host, "fe_nic") == 1);
   CHECK(parts(host, "nvswitch") == 1);
@@ -152,11 +153,15 @@ TEST_CASE("files of clouds: devices by class code alone") {
     CHECK(parts(host, "pcie") == 8u / gpus_per_switch);
     CHECK(host.wires.size() == 16 + parts(host, "pcie"));
     for (const HostSpec::Wire& w : host.wires) CHECK(w.rate == rate);
+    REQUIRE(host.notes.size() == 1);
+    CHECK(host.notes[0].starts_with("t.xml: no <nvlink>, so the 8 GPUs"));
   }
 }
 
-TEST_CASE("rails and planes reach the fabric") {
+TEST_CASE("rails, planes and notes reach the fabric") {
   const std::string path = "nccl_topology_test.xml";
+  REQUIRE(write_file(path, cloud_host(2, "16.0 GT/s PCIe")).has_value());
+  CHECK(make_fabric("{generator: ai_zone, racks: 2, host: " + path + "}").notes().size() == 1);
   REQUIRE(write_file(path, two_gpus).has_value());
   const Fabric f =
       make_fabric("{generator: ai_zone, racks: 1, hosts_per_rack: 1, host: " + path + "}");

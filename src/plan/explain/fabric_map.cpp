@@ -13,6 +13,7 @@
 #include "base/json_text.hpp"
 #include "base/markup.hpp"
 #include "base/text.hpp"
+#include "model/fabric/frontend.hpp"
 
 namespace weft::plan {
 namespace {
@@ -61,12 +62,14 @@ std::string short_name(const std::string& name) {
 class Mapper {
  public:
   Mapper(const Fabric& fabric, const model::State& state, const HostOwners& owners,
-         std::size_t groups_max, std::span<const double> loads)
+         std::size_t groups_max, const MapLoads& loads)
       : fabric_(fabric), state_(state), owners_(owners), groups_max_(groups_max), loads_(loads) {}
 
   FabricMap run() {
     group_of_.assign(fabric_.node_count(), nowhere);
     map_.owners = owners_.names;
+    map_.from_s = loads_.from_s;
+    map_.to_s = loads_.to_s;
     for (const auto& nodes : layers()) add_layer(nodes);
     count_owners();
     add_edges();
@@ -74,7 +77,15 @@ class Mapper {
   }
 
  private:
-  // Nodes that have cables, by level and role, top first.
+  // From the top: switches by level, hosts, storage, and the front end's switches below them.
+  std::int64_t row_of(NodeId node, LinkId link, std::int64_t level) const {
+    const bool is_front = model::on_front_end(fabric_, link);
+    if (!fabric_.is_switch(node))
+      return is_front && fabric_.role_name(node) == model::storage_role ? 1 : 0;
+    return is_front ? level + 1 : -level;
+  }
+
+  // Nodes that have cables, by row and role, top first.
   std::vector<std::vector<NodeId>> layers() const {
     const auto level = levels_of(fabric_);
     std::map<std::pair<std::int64_t, RoleId>, std::vector<NodeId>> found;
@@ -84,8 +95,7 @@ class Mapper {
       const NodeId node = drawn_as(fabric_, fabric_.from(link));
       if (is_seen[node.index()]) continue;
       is_seen[node.index()] = true;
-      const std::int64_t at = fabric_.is_switch(node) ? std::int64_t{level[node.index()]} : -1;
-      found[{-at, fabric_.role_id(node)}].push_back(node);
+      found[{row_of(node, link, level[node.index()]), fabric_.role_id(node)}].push_back(node);
     }
     std::vector<std::vector<NodeId>> out;
     for (auto& [key, nodes] : found) {
@@ -200,10 +210,11 @@ class Mapper {
       FabricMap::Edge& edge = found[std::minmax(a, b)];
       ++edge.cables;
       edge.bps += static_cast<double>(fabric_.rate(link).bps);
-      if (!loads_.empty())
+      if (!loads_.in_run.empty())
         for (const LinkId one : {link, reverse(link)}) {
-          edge.load_max = std::max(edge.load_max, loads_[one.index()]);
-          edge.load_sum += loads_[one.index()];
+          edge.load_max = std::max(edge.load_max, loads_.in_interval[one.index()]);
+          edge.load_sum += loads_.in_interval[one.index()];
+          edge.run_max = std::max(edge.run_max, loads_.in_run[one.index()]);
         }
       const model::Condition there = state_.link(link), back = state_.link(reverse(link));
       if (there.health == Health::down || back.health == Health::down)
@@ -221,7 +232,7 @@ class Mapper {
   const model::State& state_;
   const HostOwners& owners_;
   std::size_t groups_max_;
-  std::span<const double> loads_;
+  const MapLoads& loads_;
   FabricMap map_;
   std::vector<std::size_t> group_of_;  // by node
 };
@@ -408,7 +419,7 @@ class Drawing {
 }  // namespace
 
 FabricMap fabric_map(const Fabric& fabric, const model::State& state, const HostOwners& owners,
-                     std::size_t groups_max, std::span<const double> loads) {
+                     std::size_t groups_max, const MapLoads& loads) {
   return Mapper(fabric, state, owners, groups_max, loads).run();
 }
 
@@ -440,8 +451,15 @@ std::string to_json(const FabricMap& map) {
                   .add(edge.degraded)
                   .add(edge.bps)
                   .add(edge.load_max, digits(4))
-                  .add(edge.load_sum / (2 * static_cast<double>(edge.cables)), digits(4)));
-  return JsonObject().add("layers", layers).add("edges", edges).add("inside", map.inside).text();
+                  .add(edge.load_sum / (2 * static_cast<double>(edge.cables)), digits(4))
+                  .add(edge.run_max, digits(4)));
+  return JsonObject()
+      .add("layers", layers)
+      .add("edges", edges)
+      .add("inside", map.inside)
+      .add("from_s", map.from_s)
+      .add("to_s", map.to_s)
+      .text();
 }
 
 std::string to_svg(const FabricMap& map, std::string_view title) {

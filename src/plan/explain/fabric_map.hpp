@@ -19,6 +19,13 @@ struct HostOwners {
   std::vector<std::string> names;  // of owners
 };
 
+// Loads of links, by LinkId, as shares of their capacity: in an interval of a run, and over all of
+// it. Both empty: not known.
+struct MapLoads {
+  std::vector<double> in_interval, in_run;
+  double from_s = 0, to_s = 0;  // of the interval; 0 and 0: it is the whole run
+};
+
 struct FabricMap {
   struct Group {
     std::string label, name;  // "3", "rtsw:3"; of several nodes "0-6", "rack:0 to rack:6"
@@ -37,12 +44,14 @@ struct FabricMap {
     std::size_t cables = 0, down = 0, degraded = 0;
     double bps = 0;
     double load_max = 0, load_sum = 0;  // of its links, both directions; 0 without loads
+    double run_max = 0;                 // of its links over the whole run
   };
-  std::vector<Layer> layers;  // furthest from the NICs first, hosts last
+  std::vector<Layer> layers;  // furthest from the NICs first; hosts, then the front end
   std::vector<Group> groups;
   std::vector<Edge> edges;
   std::size_t inside = 0;  // cables within a group
   std::vector<std::string> owners;
+  double from_s = 0, to_s = 0;  // of MapLoads
 };
 
 inline constexpr std::size_t map_groups_max = 40;  // of a layer
@@ -51,14 +60,13 @@ inline constexpr std::size_t map_groups_max = 40;  // of a layer
 // inside a group. Nodes of a role that are too many are folded by the finest of rack, pod, zone,
 // building and region of which there are at most `groups_max`, else into equal runs of racks, or of
 // nodes. Cost: O(nodes + links).
-// `loads`: by link, shares of its capacity; empty: not known.
 FabricMap fabric_map(const model::Fabric& fabric, const model::State& state,
                      const HostOwners& owners, std::size_t groups_max = map_groups_max,
-                     std::span<const double> loads = {});
+                     const MapLoads& loads = {});
 
 // {layers: [{role, folded, nodes, groups: [{label, name, nodes, down, draining}]}],
-//  edges: [[upper, lower, cables, down, degraded, bits/s, highest load, mean load]], inside},
-// groups of all layers numbered together.
+//  edges: [[upper, lower, cables, down, degraded, bits/s, highest load, mean load, highest load of
+//  the run]], inside, from_s, to_s}, groups of all layers numbered together.
 std::string to_json(const FabricMap& map);
 
 // SVG, light or dark as the viewer prefers; each group and edge says in a tooltip what it stands

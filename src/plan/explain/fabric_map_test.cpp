@@ -57,10 +57,11 @@ bool is_well_formed(const std::string& svg) {
 
 TEST_CASE("bundles have the highest and the mean load of their links, in JSON too") {
   const auto fabric = make_fabric("{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 1}");
-  std::vector<double> loads(fabric.link_count(), 0.25);
+  const std::vector<double> even(fabric.link_count(), 0.25), low(fabric.link_count(), 0.125);
+  MapLoads loads{.in_interval = even, .in_run = low, .from_s = 1, .to_s = 1.5};
   const auto hot = fabric.find_link({"rtsw:1->ctsw:0", {}});
   REQUIRE(hot.has_value());
-  loads[hot->index()] = 0.75;
+  loads.in_interval[hot->index()] = 0.75;
   const FabricMap map = fabric_map(fabric, {}, {}, map_groups_max, loads);
   double most = 0, sum = 0;
   for (const FabricMap::Edge& edge : map.edges) {
@@ -72,7 +73,8 @@ TEST_CASE("bundles have the highest and the mean load of their links, in JSON to
   CHECK(sum == doctest::Approx(2 * 18 * 0.25 + 0.5));
   CHECK(most == 0.75);
   CHECK(to_json(map).find("[0,2,1,0,0,") != std::string::npos);
-  CHECK(to_json(map).find(",0.75,0.5]") != std::string::npos);
+  CHECK(to_json(map).find(",0.75,0.5,0.125]") != std::string::npos);
+  CHECK(to_json(map).find("\"from_s\":1,\"to_s\":1.5}") != std::string::npos);
 }
 
 TEST_CASE("a small zone is drawn as it is") {
@@ -91,6 +93,16 @@ TEST_CASE("a small zone is drawn as it is") {
   CHECK(is_well_formed(svg));
   CHECK(svg.find("a &lt;zone&gt; &amp; &quot;more&quot;") != std::string::npos);
   CHECK(svg == to_svg(fabric_map(fabric, {}, {}), "a <zone> & \"more\""));
+}
+
+TEST_CASE("the front end is drawn below the hosts") {
+  const auto fabric =
+      make_fabric("{generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 1, frontend: {}}");
+  const FabricMap map = fabric_map(fabric, {}, {});
+  check_whole(fabric, map, map_groups_max);
+  std::string order;
+  for (const FabricMap::Layer& layer : map.layers) order += layer.role + " ";
+  CHECK(order == "ctsw rtsw host storage rsw fsw ssw ");
 }
 
 TEST_CASE("large fabrics are folded, by racks, pods or runs, and lose nothing") {

@@ -124,6 +124,7 @@ model::Completion completion_of(const engine::RunResult& result) {
 void add_notes(const Setup& setup, const engine::RunResult& result,
                std::vector<model::Note>& notes) {
   using enum model::Note::Severity;
+  for (const std::string& line : setup.fabric.notes()) notes.push_back({info, line});
   for (const std::string& line : setup.notes) notes.push_back({info, line});
   for (const std::string& line : result.unfinished) notes.push_back({warning, line});
   for (const auto& graph : result.graphs) {
@@ -150,14 +151,28 @@ bool has_slow_gpus(const Setup& setup) {
   });
 }
 
-// The fabric with the loads of the whole run and the faults of the moment when most are there.
+// Of a run, one of which the map shows: a step of three then has eleven or more.
+constexpr std::size_t map_intervals_max = 64;
+
+// By link, shares of what it can carry in so many seconds.
+std::vector<double> shares_of(const Fabric& fabric, std::span<const double> bytes, double seconds) {
+  std::vector<double> out(bytes.begin(), bytes.end());
+  for (const model::LinkId link : fabric.links()) {
+    const double most = fabric.rate(link).bytes_per_s() * seconds;
+    out[link.index()] = most > 0 ? out[link.index()] / most : 0;
+  }
+  return out;
+}
+
+// The fabric with its loads and the faults of the moment when most are there.
 std::string map_of(const Setup& setup, const engine::RunResult& result) {
   const Fabric& fabric = setup.fabric;
-  std::vector<double> loads(fabric.link_count(), 0);
-  for (std::size_t l = 0; l < loads.size(); ++l) {
-    const double capacity = fabric.rate(model::LinkId(static_cast<std::uint32_t>(l))).bytes_per_s();
-    if (capacity > 0 && result.makespan_s > 0)
-      loads[l] = result.link_bytes[l] / (capacity * result.makespan_s);
+  MapLoads loads{.in_run = shares_of(fabric, result.link_bytes, result.makespan_s)};
+  loads.in_interval = loads.in_run;
+  if (const auto& busy = result.busiest) {
+    loads.in_interval = shares_of(fabric, busy->link_bytes, busy->to_s - busy->from_s);
+    loads.from_s = busy->from_s;
+    loads.to_s = busy->to_s;
   }
   model::State worst;
   const auto troubles = [](const model::State& state) {
@@ -286,8 +301,9 @@ Result<std::vector<model::VariantOutcome>> run_variants(std::span<const Prepared
   std::size_t ended = 0;
   parallel_for(all.size(), threads, [&](std::size_t i) {
     const engine::Watch watch{
-        fmt::format("{} ({} of {})", all[i].scenario->name, i + 1, all.size()),
-        threads > 1 ? Progress::Show::never : options.progress};
+        .name = fmt::format("{} ({} of {})", all[i].scenario->name, i + 1, all.size()),
+        .show = threads > 1 ? Progress::Show::never : options.progress,
+        .load_windows = options.maps ? map_intervals_max : 0};
     results[i] = run_variant(all[i], watch, options);
     const std::lock_guard lock(mutex);
     together.update(static_cast<double>(++ended));

@@ -4,7 +4,7 @@ import {trainingNames, variantsOf, type Named, type Report, type Timelines, type
 import {el, section} from './dom';
 import {completionChart, completionSummary} from './completion';
 import {fabricMap, mapTop, type FabricMaps} from './fabricmap';
-import {heatMaps, loadMax} from './heatmap';
+import {heatMaps, loadMaxima} from './heatmap';
 import {settings} from './overview';
 import {steps} from './steps';
 import {noteList} from './tables';
@@ -23,14 +23,14 @@ export class Detail {
   private readonly tabs: HTMLElement[];
   private readonly list = el('div', {role: 'tablist', 'aria-label': 'Variants'});
   private readonly panel = el('div', {role: 'tabpanel', id: 'variant-panel', tabindex: '-1'});
-  private readonly max: number;
+  private readonly maxima: Map<string, number>;
   private at = 0;
   private ends: (() => void)[] = [];
 
   constructor(report: Report, private readonly timelines: Timelines, private readonly maps: FabricMaps,
               private readonly changed: (name: string) => void) {
     this.variants = variantsOf(report);
-    this.max = loadMax(report);
+    this.maxima = loadMaxima(report);
     this.tabs = this.variants.map((variant, at) => this.tab(variant.name, at));
     this.list.append(...this.tabs);
     this.list.addEventListener('keydown', (event) => this.key(event));
@@ -80,7 +80,7 @@ export class Detail {
     if (map !== undefined && map.edges.length > 0) {
       const figure = el('figure', {class: 'panel wide'},
                         el('figcaption', {}, el('strong', {}, 'The fabric'),
-                           el('small', {}, 'bundles of cables by load over the whole run; faults as when most were there')));
+                           el('small', {}, 'bundles of cables by load; faults as when most were there')));
       this.panel.append(el('h3', {}, 'Fabric map'), figure);
       this.ends.push(fabricMap(figure, map, mapTop(this.maps), theme));
     }
@@ -92,7 +92,7 @@ export class Detail {
     if (selected.value.heat_maps.length > 0) {
       const heat = el('div', {class: 'maps'});
       this.panel.append(el('h3', {}, 'Load of each link'), heat);
-      this.ends.push(heatMaps(heat, selected.value.heat_maps, this.max, theme));
+      this.ends.push(heatMaps(heat, selected.value.heat_maps, this.maxima, theme));
     }
     this.completion(choice, theme);
   }

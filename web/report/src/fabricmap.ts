@@ -16,13 +16,15 @@ interface Layer {
   nodes: number;
   groups: Group[];
 }
-// Groups of all layers are numbered together; loads are shares of the capacity over the whole run.
+// Groups of all layers are numbered together; loads are shares of the capacity from from_s to to_s, and over the run.
 type Edge = [upper: number, lower: number, cables: number, down: number, degraded: number, bps: number,
-             loadMax: number, loadMean: number];
+             loadMax: number, loadMean: number, runMax: number];
 export interface FabricMap {
   layers: Layer[];
   edges: Edge[];
   inside: number;  // cables within a group
+  from_s: number;
+  to_s: number;  // 0: the loads are those of the whole run
 }
 export type FabricMaps = Record<string, FabricMap>;
 
@@ -38,9 +40,10 @@ const gap = 84, boxHigh = 22, letter = 6.4;
 
 function bundle(map: FabricMap, edge: Edge): string {
   const groups = map.layers.flatMap((layer) => layer.groups);
-  const [upper, lower, cables, down, degraded, , most, mean] = edge;
+  const [upper, lower, cables, down, degraded, , most, mean, run] = edge;
   return `${groups[upper]?.name ?? ''} to ${groups[lower]?.name ?? ''}: ${format.count(cables)} ` +
          `${cables === 1 ? 'cable' : 'cables'}, load ${format.percent(most)} at most, ${format.percent(mean)} in the mean` +
+         (map.to_s > 0 ? `, ${format.percent(run)} over the run` : '') +
          (down > 0 ? `, ${down} down` : '') + (degraded > 0 ? `, ${degraded} degraded` : '');
 }
 
@@ -75,7 +78,7 @@ function draw(map: FabricMap, width: number, top: number, theme: Theme): SVGElem
     const y1 = from.y + from.high;
     const path = from.layer === to.layer
       ? `M${from.x} ${y1}Q${(from.x + to.x) / 2} ${y1 + 24} ${to.x} ${y1}` : `M${from.x} ${y1}L${to.x} ${to.y - titled}`;
-    root.append(svg('path', {d: path, class: `cables ${edge[3] > 0 ? 'down' : bad(edge) ? 'weak' : ''}`,
+    root.append(svg('path', {d: path, class: `cables ${edge[3] > 0 ? 'down' : bad(edge) ? 'weak' : edge[6] > 0 ? '' : 'idle'}`,
                              stroke: rampColour(theme.ramp, top > 0 ? edge[6] / top : 0),
                              'stroke-width': (0.8 + 2.2 * Math.sqrt(edge[5] / widest)).toFixed(2)},
                     svg('title', {}, bundle(map, edge))));
@@ -112,13 +115,16 @@ export function fabricMap(host: HTMLElement, map: FabricMap, top: number, theme:
   const hot = [...map.edges].sort((a, b) => b[6] - a[6] || b[7] - a[7]).slice(0, 5).filter((edge) => edge[6] > 0);
   const groups = map.layers.flatMap((layer) => layer.groups);
   const rows = hot.map((edge) => [groups[edge[0]]?.name ?? '', groups[edge[1]]?.name ?? '', format.count(edge[2]),
-                                  format.percent(edge[6]), format.percent(edge[7])]);
+                                  format.percent(edge[6]), format.percent(edge[7]),
+                                  ...(map.to_s > 0 ? [format.percent(edge[8])] : [])]);
+  const when = map.to_s > 0 ? `in the busiest interval, ${format.seconds(map.from_s)} to ${format.seconds(map.to_s)}`
+    : 'over the whole run';
   const hidden = map.inside === 0 ? '' : ` ${format.count(map.inside)} cables within a box are not drawn.`;
-  host.append(frame, el('p', {class: 'legend'}, el('span', {}, 'Load of the fullest link: 0', rampBar(theme), format.percent(top)),
+  host.append(frame, el('p', {class: 'legend'}, el('span', {}, `Load of the fullest link ${when}: 0`, rampBar(theme), format.percent(top)),
                         el('span', {class: 'key fault'}, 'with a link down'),
                         el('span', {class: 'key weak'}, 'degraded or draining'), hidden),
-              ...(rows.length === 0 ? [] : [table('The hottest bundles of cables, by load', [text('from'), text('to'), number('cables'),
-                number('most'), number('mean')], rows)]));
+              ...(rows.length === 0 ? [] : [table('The hottest bundles of cables', [text('from'), text('to'), number('cables'),
+                number('most'), number('mean'), ...(map.to_s > 0 ? [number('most over the run')] : [])], rows)]));
   let width = 0;
   const show = () => {
     if (frame.clientWidth === width || frame.clientWidth === 0) return;

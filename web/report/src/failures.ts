@@ -90,6 +90,6 @@ export function failuresPage(page: HTMLElement, failures: Failures) {
        el('ul', {class: 'findings'}, ...failures.findings.map((line) => el('li', {}, `${line}.`)))),
     section('failures', 'What each failure costs', 'A dot is a run with that failure from the start, when routing has gone round it.',
             ...jobs.map((job) => chart(failures, job))),
-    section('numbers', 'Numbers', 'Of samples: with 95 % confidence at most the share under “worse unseen” is worse than the worst one run.',
+    section('numbers', 'Numbers', 'Where a role was sampled: with 95 % confidence, no more than the share under “worse unseen” would be worse than the worst that was run.',
             ...jobs.map((job) => effects(failures, job))));
 }

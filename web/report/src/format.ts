@@ -10,8 +10,9 @@ const byteUnits: [number, string][] =
 
 function digits(value: number, significant: number): string {
   if (value === 0) return '0';
-  const whole = Math.floor(Math.log10(Math.abs(value))) + 1;
-  return value.toFixed(Math.max(0, significant - whole));
+  const rounded = Number(value.toPrecision(significant));  // 0.99999 has as many digits as 1
+  const whole = Math.floor(Math.log10(Math.abs(rounded))) + 1;
+  return whole > 5 ? count(Math.round(value)) : value.toFixed(Math.max(0, significant - whole));
 }
 
 function inUnit(value: number, units: [number, string][], significant: number): string {

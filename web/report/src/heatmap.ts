@@ -26,15 +26,20 @@ interface Frame {
 
 const margin = {left: 52, right: 8, top: 6, bottom: 40};
 
-// One scale for all variants and both directions, so that colours compare.
-export function loadMax(report: Report): number {
-  let max = 0;
+const rolesOf = (map: HeatMap) => `${map.row_role} ${map.column_role}`;
+
+// One scale for all variants and both directions of the maps of two roles, so that colours compare.
+export function loadMaxima(report: Report): Map<string, number> {
+  const maxima = new Map<string, number>();
   for (const variant of variantsOf(report)) {
     for (const map of variant.value.heat_maps) {
+      let max = maxima.get(rolesOf(map)) ?? 0;
       for (const row of [...map.up, ...map.down]) for (const v of row) max = Math.max(max, v ?? 0);
+      maxima.set(rolesOf(map), max);
     }
   }
-  return max > 0 ? Math.ceil(max * 20 - 1e-9) / 20 : 1;
+  for (const [roles, max] of maxima) maxima.set(roles, max > 0 ? Math.ceil(max * 20 - 1e-9) / 20 : 1);
+  return maxima;
 }
 
 function frameOf(grid: Grid, width: number): Frame {
@@ -182,9 +187,7 @@ class MapView {
 }
 
 function legend(max: number, theme: Theme) {
-  return el('p', {class: 'legend'}, el('span', {}, 'Link load: 0 %'),
-            rampBar(theme),
-            el('span', {}, format.percent(max)),
+  return el('p', {class: 'legend'}, el('span', {}, 'Link load: 0', rampBar(theme), format.percent(max)),
             el('span', {class: 'key missing'}, 'no live link'));
 }
 
@@ -195,13 +198,13 @@ function blockRule(map: HeatMap): string {
          `${map.column_role}) and shows the hottest link among them.`;
 }
 
-// Appends the maps of one variant to `host`; the result ends them.
-export function heatMaps(host: HTMLElement, maps: HeatMap[], max: number, theme: Theme) {
-  if (maps.length > 0) host.append(legend(max, theme));
+// Appends the maps of one variant to `host`; the result ends them. `maxima`: of loadMaxima().
+export function heatMaps(host: HTMLElement, maps: HeatMap[], maxima: Map<string, number>, theme: Theme) {
   const views = maps.flatMap((map) => [
-    {cells: map.up, map, from: map.row_role, to: map.column_role, max},
-    {cells: map.down, map, from: map.column_role, to: map.row_role, max},
-  ].map((grid) => {
+    {cells: map.up, map, from: map.row_role, to: map.column_role, max: maxima.get(rolesOf(map)) ?? 1},
+    {cells: map.down, map, from: map.column_role, to: map.row_role, max: maxima.get(rolesOf(map)) ?? 1},
+  ].map((grid, direction) => {
+    if (direction === 0) host.append(legend(grid.max, theme));
     const figure = el('figure', {class: 'panel wide'},
                       el('figcaption', {}, el('strong', {}, `${grid.from} → ${grid.to}`),
                          el('small', {}, blockRule(map))));

@@ -1,5 +1,4 @@
 // Colours that canvases need, taken from the style sheet so that there is one palette.
-
 import {el} from './dom';
 
 export interface Theme {

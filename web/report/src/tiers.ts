@@ -20,9 +20,9 @@ export function tierSummary(tier: Tier): string {
           `max ${format.percent(tier.max_load)}`, `MMR ${format.ratio(tier.mmr)}`].join(' · ');
 }
 
-// The axis ends behind the highest load of either variant, at a multiple of ten.
-const axisEnd = (choice: Choice) => {
-  const most = [choice.selected, choice.first].flatMap((one) => tiersOf(one.value).map((tier) => tier.value.max_load));
+// The axis ends behind the highest load of the tier in either variant, at a multiple of ten.
+const axisEnd = (name: string, choice: Choice) => {
+  const most = [choice.selected, choice.first].map((one) => tierOf(one.value, name)?.max_load ?? 0);
   return Math.min(100, Math.max(10, Math.ceil(Math.max(0, ...most) * 10 + 1e-9) * 10));
 };
 
@@ -40,7 +40,7 @@ function tip(name: string, choice: Choice, selected: number[], first: number[] |
 }
 
 function histogram(host: HTMLElement, tier: Named<Tier>, choice: Choice, theme: Theme) {
-  const bins = tier.value.histogram.length, end = axisEnd(choice);
+  const bins = tier.value.histogram.length, end = axisEnd(tier.name, choice);
   const selected = shares(tier.value, bins);
   const compare = choice.first.name !== choice.selected.name;
   const firstTier = compare ? tierOf(choice.first.value, tier.name) : undefined;
