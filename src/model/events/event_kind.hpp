@@ -72,7 +72,7 @@ enum class EventKind : std::uint8_t {
   job_slow,    // a training job waits for it longer than for its like
   corruption,  // a training job's replicas differ because of it
 };
-inline constexpr std::size_t event_kind_count = 48;
+inline constexpr std::size_t event_kind_count = 49;
 
 std::string_view to_text(EventKind kind);
 std::optional<EventKind> event_kind(std::string_view name);
