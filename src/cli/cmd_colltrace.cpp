@@ -282,6 +282,12 @@ int colltrace_command(const Common& common, const ColltraceArgs& args) {
                    "give either dumps of the job's ranks, or --hashes",
                    "weft colltrace FOLDER, or weft colltrace --hashes FOLDER",
                    {}});
+  if (!args.hashes.empty() && args.fabric.empty() != args.records.empty())
+    return report({Errc::value,
+                   {"--fabric", 0, 0},
+                   "with --hashes, --fabric and --records belong together",
+                   "add --records FILE, or leave --fabric out",
+                   {}});
   if (!args.hashes.empty())
     return run_hashes(common, {.paths = args.hashes,
                                .fabric = args.fabric,
@@ -324,8 +330,9 @@ void add_colltrace(Commands& commands) {
       .add_option("--ranks-per-host", args.ranks_per_host,
                   "Where dumps name no hosts: consecutive ranks on one (8)")
       ->check(CLI::Range(1, 1024));
-  command.add_flag("--stalled", args.is_stalled,
-                   "The job makes no progress; without this it is inferred from the dumps");
+  CLI::Option* stalled =
+      command.add_flag("--stalled", args.is_stalled,
+                       "The job makes no progress; without this it is inferred from the dumps");
   CLI::Option* page = command.add_option(
       "--page", args.page, "HTML file: waits by rank and group, who waits for whom, a time line");
   CLI::Option* fabric = command.add_option(
@@ -338,7 +345,7 @@ void add_colltrace(Commands& commands) {
   CLI::Option* hashes =
       command.add_option("--hashes", args.hashes,
                          "Instead of dumps: CSV of hashes; which rank, edge or input differs?");
-  hashes->excludes(page);
+  hashes->excludes(page)->excludes(stalled);
   with_fabric("--evidence", args.evidence, "Evidence of probes as JSON lines")->excludes(hashes);
   with_fabric("--counters", args.counters, "Link counters as JSON lines")->excludes(hashes);
   with_fabric("--records", args.records, "File for what is found, as records for weft triage");

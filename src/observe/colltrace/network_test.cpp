@@ -85,16 +85,18 @@ NetworkScore score_of(EdgeWorld world, int seeds, std::uint64_t first_seed) {
 }
 
 TEST_CASE("figures of the page: is it the network?" * doctest::skip()) {
-  for (int mode = 0; mode < 6; ++mode) {
+  for (int mode = 0; mode < 8; ++mode) {
     EdgeWorld world;
     world.has_edges = mode >= 2;
     world.has_probes = mode == 1 || mode >= 3;
-    world.has_counters = mode >= 4;
+    world.has_counters = mode == 4 || mode == 5;
     world.channels = mode == 5 ? 4 : 2;
-    fmt::print(
-        "{} ranks, {}{}{}, {} channels: {}\n", world.racks * world.hosts_per_rack * world.gpus,
-        world.has_edges ? "edges" : "groups", world.has_probes ? ", probes" : "",
-        world.has_counters ? ", counters" : "", world.channels, score_of(world, 40, 7777).text());
+    if (mode >= 6) world.shows_loss = mode - 6;  // no fault shows in probes; all do
+    fmt::print("{} ranks, {}{}{}, {} channels, {} of faults lose probes: {}\n",
+               world.racks * world.hosts_per_rack * world.gpus,
+               world.has_edges ? "edges" : "groups", world.has_probes ? ", probes" : "",
+               world.has_counters ? ", counters" : "", world.channels, world.shows_loss,
+               score_of(world, 40, 7777).text());
   }
 }
 
