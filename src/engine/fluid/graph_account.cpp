@@ -171,6 +171,85 @@ void GraphRun::find_stragglers() {
   if (current_.stragglers.size() > waits_kept) current_.stragglers.resize(waits_kept);
 }
 
+// Whose operation, of those that had to be ready for this one to start, became ready last.
+std::pair<std::uint32_t, std::uint32_t> GraphRun::held_up_by(std::uint32_t actor,
+                                                             std::uint32_t operation) const {
+  const Operation& o = op(actor, operation);
+  if (o.kind == Kind::compute) return {actor, operation};
+  const std::uint32_t match = graph_program(actor)->match[operation];
+  if (o.kind == Kind::collective) {
+    const std::uint32_t g = graph_.memberships[graph_.actors[actor].group_first + o.slot];
+    const GroupState& group = groups_[g];
+    const std::uint32_t last = last_actor_[group.first + match];
+    const auto member = std::ranges::find(group.actors, last) - group.actors.begin();
+    return {last, call_operation(last, group.slots[static_cast<std::size_t>(member)], match)};
+  }
+  const std::uint32_t peer = graph_.peers[graph_.actors[actor].peer_first + o.slot];
+  if (ready_s_[row(peer, match)] > ready_s_[row(actor, operation)]) return {peer, match};
+  return {actor, operation};
+}
+
+// How far apart the ranks of a communication are. Routes of messages are the sender's.
+model::Distance GraphRun::farthest(std::uint32_t actor, std::uint32_t operation) {
+  const Operation& o = op(actor, operation);
+  const std::array<double, model::distance_count>* shares = nullptr;
+  if (o.kind == Kind::collective) {
+    const std::uint32_t group = graph_.memberships[graph_.actors[actor].group_first + o.slot];
+    shares = &call_of(group, o).traffic->distance_bytes;
+  } else {
+    const std::uint32_t slot = graph_.actors[actor].peer_first + o.slot;
+    if (o.kind == Kind::recv)
+      return farthest(graph_.peers[slot], graph_program(actor)->match[operation]);
+    shares = &peer_routes_[slot].distance_share;
+  }
+  std::size_t at = model::distance_count - 1;
+  while (at > 0 && (*shares)[at] <= 0) --at;
+  return static_cast<model::Distance>(at);
+}
+
+// Communication that is folded into compute operations stays inside the host.
+void GraphRun::add_critical(std::uint32_t actor, std::uint32_t operation, double seconds) {
+  const Operation& o = op(actor, operation);
+  auto& parts = current_.critical.communication_s;
+  if (o.kind != Kind::compute) {
+    const auto distance = static_cast<std::size_t>(farthest(actor, operation));
+    parts[static_cast<std::size_t>(o.dimension)][distance] += seconds;
+    return;
+  }
+  const auto& folded = graph_program(actor)->folded;
+  for (auto f = std::ranges::lower_bound(folded, operation, {}, &model::Folded::operation);
+       f != folded.end() && f->operation == operation; ++f) {
+    const double part = std::min(seconds, f->seconds);
+    parts[static_cast<std::size_t>(f->dimension)][0] += part;
+    seconds -= part;
+  }
+  current_.critical.compute_s += seconds;
+}
+
+// From the operation that ended last back to the begin. A message or collective takes from its
+// start to its end; it started when the last of its ranks was ready, whose path goes on. What lies
+// between an operation's dependencies and its own start, it spent in the queue of its stream.
+void GraphRun::find_critical_path() {
+  current_.critical = {};
+  std::uint32_t actor = none, operation = none;
+  for (std::uint32_t a = 0; a < actors_.size(); ++a)
+    for (std::uint32_t o = 0; o < graph_program(a)->operations.size(); ++o)
+      if (actor == none || end_s_[row(a, o)] > end_s_[row(actor, operation)])
+        actor = a, operation = o;
+  if (actor == none) return;
+  double t = network_.now();
+  while (operation != none && t > operations_begin_s_) {
+    const auto [last, its] = held_up_by(actor, operation);
+    const std::uint32_t before = last_dependency(last, its);
+    const double ended =
+        before == none ? operations_begin_s_ : std::min(t, end_s_[row(last, before)]);
+    add_critical(actor, operation, t - ended);
+    t = ended;
+    actor = last;
+    operation = before;
+  }
+}
+
 // What is left after each actor's last computation, then the means.
 void GraphRun::account_iteration() {
   double compute = 0;
@@ -191,6 +270,7 @@ void GraphRun::account_iteration() {
   for (double& seconds : current_.exposed_s) seconds *= share;
   current_.compute_s = compute * share;
   find_stragglers();
+  find_critical_path();
   rank_waits();
   take_folded(share);
 }

@@ -58,6 +58,11 @@ const GraphRun::Program& GraphRun::program(std::uint32_t actor) const {
   return programs_[graph_.actors[actor].program];
 }
 
+std::uint32_t GraphRun::call_operation(std::uint32_t actor, std::uint32_t slot,
+                                       std::uint32_t number) const {
+  return program(actor).calls[slot][number];
+}
+
 void GraphRun::prepare() {
   for (const model::Program& source : graph_.programs) {
     Program& program = programs_.emplace_back();
@@ -185,6 +190,7 @@ void GraphRun::go_on(bool last) {
 void GraphRun::begin_iteration() {
   WEFT_CHECK(!iterating_ && !working_);
   iterating_ = true;
+  operations_begin_s_ = network_.now();
   operations_ended_ = 0;
   std::ranges::fill(arrived_, 0);
   std::ranges::fill(phase_, Phase::waiting);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
@@ -155,6 +156,7 @@ class GraphRun {
   }
   const model::Operation& op(std::uint32_t actor, std::uint32_t operation) const;
   const Program& program(std::uint32_t actor) const;
+  std::uint32_t call_operation(std::uint32_t actor, std::uint32_t slot, std::uint32_t number) const;
 
   void prepare();
   void ask_iteration();
@@ -207,6 +209,11 @@ class GraphRun {
   void subtract_usual_waits();
   void rank_waits();
   void find_stragglers();
+  void find_critical_path();
+  std::pair<std::uint32_t, std::uint32_t> held_up_by(std::uint32_t actor,
+                                                     std::uint32_t operation) const;
+  void add_critical(std::uint32_t actor, std::uint32_t operation, double seconds);
+  model::Distance farthest(std::uint32_t actor, std::uint32_t operation);
   void account_iteration();
   void account_tail(std::uint32_t actor, std::uint32_t last);
   void take_folded(double share);
@@ -251,7 +258,7 @@ class GraphRun {
   bool working_ = false, iterating_ = false;
   std::uint32_t iteration_ = 0;
   std::size_t operations_ended_ = 0;
-  double iteration_start_s_ = 0;
+  double iteration_start_s_ = 0, operations_begin_s_ = 0;  // with and without the wait for data
   // What the job waits for at the front end.
   enum class Await : std::uint8_t { nothing, start, data, checkpoint, end };
   Await await_ = Await::nothing;

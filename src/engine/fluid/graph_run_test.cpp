@@ -117,6 +117,7 @@ JobRunResult run(const OpGraph& graph, const Setting& setting) {
     const double parts =
         g.compute_s + g.idle_s + std::accumulate(g.exposed_s.begin(), g.exposed_s.end(), 0.0);
     CHECK(parts == doctest::Approx(g.iteration_s.back()).epsilon(1e-9));
+    CHECK(g.critical.total_s() == doctest::Approx(g.iteration_s.back()).epsilon(1e-9));
   }
   return result;
 }
@@ -155,6 +156,62 @@ OpGraph hand_over(double recv_after_s = 0) {
   const auto r = add(second, message(Kind::recv, 50e6), {busy});
   add(second, compute(3e-3), {r});
   return pair_of(first, second);
+}
+
+// Between racks of the zone.
+double critical(const JobRunResult& result, Dimension dimension) {
+  const auto& parts = result.graphs[0].critical.communication_s;
+  return parts[static_cast<std::size_t>(dimension)]
+              [static_cast<std::size_t>(model::Distance::zone)];
+}
+
+// Rank 0 computes 5 ms and is waited for by a collective of 1 ms; rank 1 computes 2 ms after it.
+TEST_CASE("the critical path goes through whoever is waited for") {
+  const Fabric fabric = small_fabric();
+  model::Program first, second;
+  const auto slow = add(first, compute(5e-3));
+  add(first, collective(CollectiveOp::all_to_all, 100e6), {slow});
+  const auto quick = add(second, compute(1e-3));
+  const auto both = add(second, collective(CollectiveOp::all_to_all, 100e6), {quick});
+  add(second, compute(2e-3), {both});
+  const model::RankGroup group{.dimension = Dimension::dp, .ranks = {0, 1}, .actors = 2};
+  const JobRunResult result = run(pair_of(first, second, {group}), {fabric});
+  CHECK(step_s(result) == doctest::Approx(8e-3));
+  CHECK(result.graphs[0].critical.compute_s == doctest::Approx(7e-3));
+  CHECK(critical(result, Dimension::dp) == doctest::Approx(1e-3));
+}
+
+// A chain through four ranks: each computes 1 ms and passes 50 MB on, which takes 1 ms. For three
+// of four, most of the step is idle; the path is 4 ms of compute and 3 ms of messages.
+TEST_CASE("waiting for the messages of others is communication") {
+  const Fabric fabric = small_fabric();
+  OpGraph graph;
+  graph.labels = {"operation"};
+  graph.rank_count = 4;
+  for (std::uint32_t r = 0; r < 4; ++r) {
+    model::Program program;
+    std::uint32_t before = 0;
+    if (r > 0)
+      before = add(program, {.kind = Kind::recv, .dimension = Dimension::pp, .bytes = nic * 1e-3});
+    const auto work = r > 0 ? add(program, compute(1e-3), {before}) : add(program, compute(1e-3));
+    const std::uint32_t next = r > 0 ? 1 : 0;
+    if (r < 3)
+      add(program,
+          {.kind = Kind::send, .dimension = Dimension::pp, .slot = next, .bytes = nic * 1e-3},
+          {work});
+    graph.programs.push_back(program);
+    graph.actors.push_back({r, static_cast<std::uint32_t>(graph.peers.size()), 0});
+    graph.actor_ranks.push_back(r);
+    if (r > 0) graph.peers.push_back(r - 1);
+    if (r < 3) graph.peers.push_back(r + 1);
+  }
+  const Status status = graph.finish();
+  REQUIRE_MESSAGE(status.has_value(), (status ? "" : status.error().text()));
+  const JobRunResult result = run(graph, {fabric});
+  CHECK(step_s(result) == doctest::Approx(7e-3));
+  CHECK(result.graphs[0].critical.compute_s == doctest::Approx(4e-3));
+  CHECK(critical(result, Dimension::pp) == doctest::Approx(3e-3));
+  CHECK(result.graphs[0].idle_s > 3e-3);
 }
 
 }  // namespace

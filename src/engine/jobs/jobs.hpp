@@ -165,6 +165,9 @@ struct GraphResult {
   // Of the last iteration, means over actors.
   double compute_s = 0, idle_s = 0;
   std::array<double, model::dimension_count> exposed_s{};
+  // The last iteration from its end back to its begin, each time along what came last: the parts
+  // add up to its length. Whoever waits for the communication of others is held up by it, too.
+  model::CriticalPath critical;
   // Of all iterations, what ranks sent, by dimension and distance; without what is folded.
   std::array<std::array<double, model::distance_count>, model::dimension_count> bytes{};
   // Who was waited for in the last iteration, largest first: seconds, summed over waiting ranks,

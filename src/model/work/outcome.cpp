@@ -10,4 +10,11 @@ std::string to_text(const Unfinished& unfinished) {
   return fmt::format("unfinished at {}: {}", human_seconds(unfinished.at_s), unfinished.why);
 }
 
+double CriticalPath::total_s() const {
+  double total = compute_s;
+  for (const auto& dimension : communication_s)
+    for (const double seconds : dimension) total += seconds;
+  return total;
+}
+
 }  // namespace weft::model

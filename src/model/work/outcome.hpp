@@ -28,6 +28,14 @@ inline constexpr std::size_t load_bins = 20;
 enum class Distance : std::uint8_t { host, rack, zone, cross_zone };
 inline constexpr std::size_t distance_count = 4;
 
+// Where the time of a chain of operations went, each of which held up the next. Seconds.
+struct CriticalPath {
+  double compute_s = 0;
+  // Of communication, by how far the most distant of its ranks are apart.
+  std::array<std::array<double, distance_count>, dimension_count> communication_s{};
+  double total_s() const;
+};
+
 struct HotLink {
   struct Flow {
     std::string job;
@@ -52,6 +60,7 @@ struct TrainingOutcome {
   double idle_s = no_number;  // waiting for other ranks, not for bytes: pipeline bubble, stragglers
   double bubble = no_number;  // idle_s / (step_time - idle_s - exposed), as published bubbles are
   std::array<double, dimension_count> exposed_s{};  // communication that nothing hides
+  CriticalPath critical;  // of the last step, without the wait for its input
   double tokens_per_s_per_gpu = no_number;
   double tflops_per_gpu = no_number;  // model FLOPs (causal attention, no recomputation)
   double mfu = no_number;             // of the GPU's dense peak in the plan's precision

@@ -82,16 +82,18 @@ Json exposed_of(const TrainingOutcome& training) {
                       [&](std::size_t d) { return training.exposed_s[d] != 0; });
 }
 
-Json bytes_of(const TrainingOutcome& training) {
+// By dimension and distance.
+Json distances_of(
+    const std::array<std::array<double, model::distance_count>, model::dimension_count>& values) {
   const auto by_distance = [&](std::size_t d) -> Json {
-    const auto& [host, rack, zone, cross_zone] = training.bytes[d];
+    const auto& [host, rack, zone, cross_zone] = values[d];
     return {{"host", number(host)},
             {"rack", number(rack)},
             {"zone", number(zone)},
             {"cross_zone", number(cross_zone)}};
   };
   return by_dimension(by_distance, [&](std::size_t d) {
-    return std::ranges::any_of(training.bytes[d], [](double bytes) { return bytes != 0; });
+    return std::ranges::any_of(values[d], [](double value) { return value != 0; });
   });
 }
 
@@ -118,13 +120,15 @@ void add_training(Json& job, const TrainingOutcome& training) {
   job["exposed_s"] = exposed_of(training);
   job["idle_s"] = number(training.idle_s);
   job["bubble"] = number(training.bubble);
+  job["critical_path"] = {{"compute_s", number(training.critical.compute_s)},
+                          {"communication_s", distances_of(training.critical.communication_s)}};
   job["tokens_per_s_per_gpu"] = number(training.tokens_per_s_per_gpu);
   job["tflops_per_gpu"] = number(training.tflops_per_gpu);
   job["mfu"] = number(training.mfu);
   job["memory_bytes"] = number(training.memory_bytes);
   job["roofline_s"] = number(training.roofline_s);
   job["roofline_resource"] = training.roofline_resource;
-  job["bytes"] = bytes_of(training);
+  job["bytes"] = distances_of(training.bytes);
   job["hottest_links"] = list_of(training.hottest_links);
   job["waits"] = list_of(training.waits);
   job["stragglers"] = list_of(training.stragglers);

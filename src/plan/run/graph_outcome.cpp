@@ -44,6 +44,7 @@ void add_times(const PlacedGraph& placed, const GraphResult& result, const model
   out.compute_s = result.compute_s;
   out.idle_s = result.idle_s;
   out.exposed_s = result.exposed_s;
+  out.critical = result.critical;
   if (result.compute_s > 0) out.bubble = result.idle_s / result.compute_s;
   const double iterations = static_cast<double>(result.iteration_s.size());
   for (std::size_t d = 0; d < out.bytes.size(); ++d)

@@ -249,15 +249,15 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, const engine
 }
 
 // What is wrong in one of several variants says in which, and how a fabric of another kind is
-// given.
+// given where a key of the fabric above does not fit it.
 Error in_variant(Error error, const model::ScenarioFile& file, const model::Scenario& variant) {
   if (file.variants.size() == 1) return error;
-  const auto generator = [](const model::Scenario& scenario) {
-    const Config* found = scenario.section("fabric").find("generator");
-    return found == nullptr ? std::string() : found->text;
+  const auto is_there = [&](const Config::Field& field) {
+    return field.where.text() == error.where.text();
   };
   error.what = fmt::format("variant \"{}\": {}", variant.name, error.what);
-  if (error.code == Errc::unknown && generator(variant) != generator(file.variants.front()))
+  if (&variant != &file.variants.front() && error.code == Errc::unknown &&
+      std::ranges::any_of(file.variants.front().section("fabric").fields, is_there))
     error.hint += "; \"fabric: !replace {...}\" leaves out the keys of the fabric above";
   for (Error& more : error.more) more = in_variant(std::move(more), file, variant);
   return error;

@@ -43,6 +43,7 @@ export interface TrainingJob extends Job {
   exposed_s: Record<string, Value>;  // by dimension
   idle_s: Value;
   bubble: Value;
+  critical_path: {compute_s: Value; communication_s: Record<string, Distances>};
   tokens_per_s_per_gpu: Value;
   tflops_per_gpu: Value;
   mfu: Value;
