@@ -36,7 +36,8 @@ std::string name_at(const std::array<std::string_view, n>& names, std::size_t i)
 
 constexpr double million = 1e6;
 std::uint32_t ppm(double share) {
-  return static_cast<std::uint32_t>(std::lround(std::clamp(share, 0.0, 1000.0) * million));
+  constexpr double most = UINT32_MAX / million;
+  return static_cast<std::uint32_t>(std::lround(std::clamp(share, 0.0, most) * million));
 }
 double share_of(std::uint32_t ppm) { return ppm / million; }
 
