@@ -169,7 +169,7 @@ Result<HealthTable> decode(std::string_view bytes, const std::string& file) {
   }
   for (std::uint16_t i = 0; i < head.links; ++i) {
     const auto l = take<layout::Link>(bytes);
-    out.links.push_back({std::string(l.name, ::strnlen(l.name, sizeof l.name)),
+    out.links.push_back({std::string(l.name, ::strnlen(l.name, sizeof l.name - 1)),
                          share_of(l.rate_ppm), share_of(l.loss_ppm), l.evidence, l.rail});
   }
   for (std::uint16_t i = 0; i < head.advice; ++i) out.advice.push_back(take<Advice>(bytes));
