@@ -20,6 +20,7 @@ std::string whole_table(std::string bytes) {
   TableHead head;
   std::memcpy(&head, bytes.data(), sizeof head);
   head.version = version;
+  if (bytes_of(head) > slot_bytes) return bytes;
   head.bytes = static_cast<std::uint32_t>(bytes_of(head));
   bytes.resize(std::max<std::size_t>(bytes.size(), head.bytes));
   std::memcpy(bytes.data(), &head, sizeof head);

@@ -14,6 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       layout::TableHead head;
       std::memcpy(&head, bytes.data(), sizeof head);
       head.version = layout::version;
+      if (layout::bytes_of(head) > layout::slot_bytes) continue;
       head.bytes = static_cast<std::uint32_t>(layout::bytes_of(head));
       bytes.resize(std::max<std::size_t>(bytes.size(), head.bytes));
       std::memcpy(bytes.data(), &head, sizeof head);

@@ -36,7 +36,8 @@ std::string name_at(const std::array<std::string_view, n>& names, std::size_t i)
 
 constexpr double million = 1e6;
 std::uint32_t ppm(double share) {
-  return static_cast<std::uint32_t>(std::lround(std::clamp(share, 0.0, 1000.0) * million));
+  constexpr double most = UINT32_MAX / million;
+  return static_cast<std::uint32_t>(std::lround(std::clamp(share, 0.0, most) * million));
 }
 double share_of(std::uint32_t ppm) { return ppm / million; }
 
@@ -168,7 +169,7 @@ Result<HealthTable> decode(std::string_view bytes, const std::string& file) {
   }
   for (std::uint16_t i = 0; i < head.links; ++i) {
     const auto l = take<layout::Link>(bytes);
-    out.links.push_back({std::string(l.name, ::strnlen(l.name, sizeof l.name)),
+    out.links.push_back({std::string(l.name, ::strnlen(l.name, sizeof l.name - 1)),
                          share_of(l.rate_ppm), share_of(l.loss_ppm), l.evidence, l.rail});
   }
   for (std::uint16_t i = 0; i < head.advice; ++i) out.advice.push_back(take<Advice>(bytes));
