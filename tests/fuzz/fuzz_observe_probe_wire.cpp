@@ -135,7 +135,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (fault == probe::Fault::none) {
     probe::WireBytes again;
     probe::encode(message, key, again);
-    WEFT_CHECK(std::ranges::equal(again, bytes.first(probe::wire_bytes)));
+    constexpr std::size_t fields = 96;  // any pattern will do behind them
+    WEFT_CHECK(std::ranges::equal(std::span(again).first(fields), bytes.first(fields)));
   }
   // The same bytes, signed: the fields' checks rather than the signature's.
   if (size >= probe::wire_bytes) {
