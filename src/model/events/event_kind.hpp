@@ -32,6 +32,8 @@ enum class EventKind : std::uint8_t {
   probe_loss,
   probe_latency,
   probe_corruption,  // probes come with wrong payloads
+  probe_duplicates,  // probes come twice
+  probe_delay,       // probes take longer than any queue explains
   probe_host,        // a host answers nobody
   // Devices.
   card_fail,
@@ -71,7 +73,7 @@ enum class EventKind : std::uint8_t {
   // Jobs.
   job_slow,  // a training job waits for it longer than for its like
 };
-inline constexpr std::size_t event_kind_count = 48;
+inline constexpr std::size_t event_kind_count = 50;
 
 std::string_view to_text(EventKind kind);
 std::optional<EventKind> event_kind(std::string_view name);
