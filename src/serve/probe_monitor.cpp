@@ -32,12 +32,22 @@ std::string_view kind_of(Finding finding) {
       return "probe_host";
     case Finding::corruption:
       return "probe_corruption";
+    case Finding::duplicates:
+      return "probe_duplicates";
+    case Finding::delay:
+      return "probe_delay";
     case Finding::starved:
     case Finding::unused:
     case Finding::unexpected:
       return "info";
   }
   return "info";
+}
+
+// What one part may do beside losing.
+bool is_apart(Finding finding) {
+  return finding == Finding::corruption || finding == Finding::duplicates ||
+         finding == Finding::delay;
 }
 
 constexpr std::size_t epochs_max = 64;           // that paths may be learned in
@@ -82,7 +92,7 @@ std::string entity_name(const model::Fabric& fabric, const localise::Entity& ent
 ProbeMonitor::ProbeMonitor(const model::Fabric& fabric, const ProbeMonitorSettings& settings)
     : fabric_(fabric),
       settings_(settings),
-      localiser_(fabric, {.card_ports = settings.card_ports}) {
+      localiser_(fabric, {.card_ports = settings.card_ports, .delay_us = settings.delay_us}) {
   epochs_.push_back({.since = {INT64_MIN}, .out = {}, .age = {}});
 }
 
@@ -164,6 +174,7 @@ model::EvidenceSet ProbeMonitor::recent() const {
       copy.sent -= std::exchange(copy.lost, 0);
       copy.sent -= std::exchange(copy.late, 0);
       copy.sent -= std::exchange(copy.damaged, 0);
+      copy.duplicates = 0;
     }
     out.set_path(copy, row.path);
     out.rows.push_back(copy);
@@ -187,7 +198,9 @@ std::string ProbeMonitor::line(const localise::Verdict& verdict, const localise:
       attrs.add("flows", to_text(flows));
   return JsonObject()
       .add("id", fmt::format("localise-{}-{}{}", now.ns, entity,
-                             verdict.finding == Finding::corruption ? "-corruption" : ""))
+                             is_apart(verdict.finding)
+                                 ? fmt::format("-{}", localise::to_text(verdict.finding))
+                                 : std::string()))
       .add("t", now)
       .add("source", "probe")
       .add("entity", entity)

@@ -20,6 +20,7 @@ struct ProbeMonitorSettings {
   std::int64_t every_ns = 1'000'000'000;  // how often
   double probability = 0.9;               // verdicts of less are not told
   std::uint32_t card_ports = 0;           // as observe::localise::Options
+  double delay_us = 1000;                 // the same
   std::size_t rows_max = 2'000'000;       // the oldest go first, and are counted
 };
 
@@ -42,11 +43,12 @@ class ProbeMonitor {
 
   // When it is time and rows have come since: a record of each verdict as a JSON line, for the
   // feed "record". Its time is `now`, its id the same for the same verdict at the same time.
-  // Of these, attribute "flows" names flows that were lost or damaged there (failing_flows.hpp).
-  // Parts that lose are probe_loss, those that damage payloads probe_corruption, hosts that answer
-  // nobody probe_host, congestion probe_latency; starved hosts and links without traffic are kind
-  // info. Rows over what is out of service blame nobody; those whose path is old lose it, and say
-  // only whether their ends answer at all.
+  // Parts that lose are probe_loss, those that damage payloads probe_corruption, that double
+  // answers probe_duplicates, that take longer than queues do probe_delay; hosts that answer nobody
+  // probe_host, congestion probe_latency; starved hosts and links without traffic are kind info.
+  // Of loss and corruption, attribute "flows" names flows that suffered there (failing_flows.hpp).
+  // Rows over what is out of service blame nobody; those whose path is old lose it, and say only
+  // whether their ends answer at all.
   // Cost: that of Localiser::run over the rows kept.
   std::vector<std::string> look(Timestamp now);
 

@@ -31,6 +31,7 @@ void read_probe_monitor(const Config* config, ProbeMonitorSettings& out, Errors&
   out.keep_ns = span(reader, "keep", out.keep_ns, 100'000'000);
   out.every_ns = span(reader, "every", out.every_ns, 10'000'000);
   out.probability = reader.number("probability", out.probability, 0.5, 1);
+  out.delay_us = static_cast<double>(span(reader, "delay", 1'000'000, 10'000)) / 1e3;
   out.card_ports =
       static_cast<std::uint32_t>(reader.count("ports_per_card", out.card_ports, 0, 4096));
   reader.finish();

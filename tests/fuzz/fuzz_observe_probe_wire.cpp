@@ -135,7 +135,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (fault == probe::Fault::none) {
     probe::WireBytes again;
     probe::encode(message, key, again);
-    WEFT_CHECK(std::ranges::equal(again, bytes.first(probe::wire_bytes)));
+    constexpr std::size_t fields = 96;  // any pattern will do behind them
+    WEFT_CHECK(std::ranges::equal(std::span(again).first(fields), bytes.first(fields)));
   }
   // The same bytes, signed: the fields' checks rather than the signature's.
   if (size >= probe::wire_bytes) {
@@ -144,12 +145,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     probe::seal(key, made);
     const probe::Fault signed_fault = probe::decode(made, key, message);
     check_response(made, signed_fault);
-    if (signed_fault == probe::Fault::none) check_question(message);
-    // A flip behind the version is damage, wherever it falls.
-    const std::size_t at = 5 + std::to_integer<std::size_t>(made[5]) % (made.size() - 5);
-    made[at] ^= std::byte{1};
-    WEFT_CHECK(probe::decode(made, key, message) == probe::Fault::damaged);
-    check_response(made, probe::Fault::damaged);
+    if (signed_fault == probe::Fault::none) {
+      check_question(message);
+      // A flip behind the version is damage, wherever it falls.
+      const std::size_t at = 5 + std::to_integer<std::size_t>(made[5]) % (made.size() - 5);
+      made[at] ^= std::byte{1};
+      WEFT_CHECK(probe::decode(made, key, message) == probe::Fault::damaged);
+      check_response(made, probe::Fault::damaged);
+    }
   }
   Books().run(bytes.first(std::min<std::size_t>(size, 4096)));
   if (const auto complaint = probe::read_complaint(bytes))

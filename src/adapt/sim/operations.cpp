@@ -362,7 +362,8 @@ std::map<LinkId, Operations::Trouble> Operations::troubles() const {
   for (const std::uint32_t index : lasting_) {
     const Fault& fault = faults_[index];
     const bool is_late = fault.kind == FaultKind::delay || fault.kind == FaultKind::jitter;
-    if (!is_late && loss_now(fault) == 0) continue;
+    const bool doubles = fault.kind == FaultKind::duplicate;
+    if (!is_late && !doubles && loss_now(fault) == 0) continue;
     for (const CableId cable : cables_of(fault.part))
       for (const LinkId link : {model::forward(cable), model::reverse(model::forward(cable))}) {
         const bool is_forward = link == model::forward(cable);
@@ -374,6 +375,7 @@ std::map<LinkId, Operations::Trouble> Operations::troubles() const {
             fault.kind == FaultKind::corrupt ? share * observe::probe::flip_shows : 0;
         trouble.damage = 1 - (1 - trouble.damage) * (1 - damage);
         trouble.loss = 1 - (1 - trouble.loss) * (1 - (share - damage));
+        if (doubles) trouble.duplicates = 1 - (1 - trouble.duplicates) * (1 - fault.loss);
         if (is_late)
           (fault.kind == FaultKind::delay ? trouble.delay_ns : trouble.jitter_ns) += fault.delay_ns;
       }

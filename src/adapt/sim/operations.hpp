@@ -126,7 +126,8 @@ class Operations final : public port::Actuator {
   // What crosses a link suffers just now.
   struct Trouble {
     double loss = 0;
-    double damage = 0;  // of what is not lost: share with a changed payload
+    double damage = 0;      // of what is not lost: share with a changed payload
+    double duplicates = 0;  // the same: share that comes twice
     std::int64_t delay_ns = 0, jitter_ns = 0;
   };
   // What a switch drops though all of its cables are well.

@@ -50,17 +50,20 @@ double Twin::loss(LinkId link, std::uint8_t traffic_class) const {
   return -std::expm1(-intensity_[traffic_class * fabric_.link_count() + link.index()]);
 }
 
-void Twin::set_damage(LinkId link, double share) {
+void Twin::set_damage(LinkId link, double share) { set_share(damage_, link, share); }
+void Twin::set_duplicates(LinkId link, double share) { set_share(duplicates_, link, share); }
+
+void Twin::set_share(Shares& shares, LinkId link, double share) {
   if (share > 0)
-    damage_[link] = intensity_of(share);
+    shares[link] = intensity_of(share);
   else
-    damage_.erase(link);
+    shares.erase(link);
 }
 
-double Twin::leg_damage(std::span<const LinkId> path) const {
+double Twin::share_over(const Shares& shares, std::span<const LinkId> path) {
   double sum = 0;
   for (const LinkId link : path)
-    if (const auto at = damage_.find(link); at != damage_.end()) sum += at->second;
+    if (const auto at = shares.find(link); at != shares.end()) sum += at->second;
   return -std::expm1(-sum);
 }
 
@@ -133,8 +136,11 @@ void Twin::probe(const TwinPlan& plan, const TwinFlow& flow, Window& window, Obs
       row.late = 0;
     }
     if (!damage_.empty())
-      row.damaged = draw_binomial(rng_, sent - row.lost - row.late, leg_damage(path));
+      row.damaged = draw_binomial(rng_, sent - row.lost - row.late, share_over(damage_, path));
     sent -= row.lost + row.damaged;
+    // Responders refuse what comes twice, so that it shows on the way back alone.
+    if (!duplicates_.empty() && leg == model::Leg::back)
+      row.duplicates = draw_binomial(rng_, sent, share_over(duplicates_, path));
     out.evidence.rows.push_back(row);
   };
   cross(model::Leg::forward, plan.forward(flow), flow.forward_first, dst);
@@ -196,6 +202,7 @@ void Accumulator::add(const TwinPlan& plan, const EvidenceSet& seen) {
     row.lost += now.lost;
     row.late += now.late;
     row.damaged += now.damaged;
+    row.duplicates += now.duplicates;
   }
 }
 

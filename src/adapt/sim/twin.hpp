@@ -64,6 +64,8 @@ class Twin {
   // Share of what is not lost on the link that comes with a wrong payload, in [0, 1]; 0: none
   // again.
   void set_damage(LinkId link, double share);
+  // The same of what comes once more.
+  void set_duplicates(LinkId link, double share);
   double loss(LinkId link, std::uint8_t traffic_class) const;
   void add(TupleFault fault) { tuple_faults_.push_back(std::move(fault)); }
   void add(const Bursts& bursts) { bursts_.push_back(bursts); }
@@ -85,7 +87,10 @@ class Twin {
   void begin(Window& window);
   void probe(const TwinPlan& plan, const TwinFlow& flow, Window& window, Observation& out);
   double leg_loss(std::span<const LinkId> path, const TwinFlow& flow, const Window& window) const;
-  double leg_damage(std::span<const LinkId> path) const;
+  // By link: -log(1 - share).
+  using Shares = std::map<LinkId, double>;
+  static void set_share(Shares& shares, LinkId link, double share);
+  static double share_over(const Shares& shares, std::span<const LinkId> path);
   bool is_eaten(std::span<const LinkId> path) const;
   bool hits(const TupleFault& fault, std::span<const LinkId> path, const TwinFlow& flow) const;
   void count(const TwinPlan& plan, const Window& window, Observation& out);
@@ -93,8 +98,8 @@ class Twin {
   const Fabric& fabric_;
   std::size_t class_count_;
   Rng rng_;
-  std::vector<double> intensity_;    // -log(1 - loss), by class, then link
-  std::map<LinkId, double> damage_;  // -log(1 - share)
+  std::vector<double> intensity_;  // -log(1 - loss), by class, then link
+  Shares damage_, duplicates_;
   std::vector<TupleFault> tuple_faults_;
   std::vector<Bursts> bursts_;
   std::vector<Operations::BlackHole> holes_;

@@ -187,11 +187,13 @@ void World::set_losses() {
   for (const auto& [link, trouble] : troubles_) {
     twin_.set_loss(link, 0);
     twin_.set_damage(link, 0);
+    twin_.set_duplicates(link, 0);
   }
   troubles_ = net_.troubles();
   for (const auto& [link, trouble] : troubles_) {
     twin_.set_loss(link, trouble.loss);
     twin_.set_damage(link, trouble.damage);
+    twin_.set_duplicates(link, trouble.duplicates);
   }
   twin_.set_black_holes(net_.black_holes());
   for (const NodeId host : fabric_.hosts()) twin_.set_dead(host, net_.is_silent(host));

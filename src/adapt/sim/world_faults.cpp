@@ -66,6 +66,9 @@ class WorldFaultReader {
       case FaultKind::optic:
         start_.loss = reader_.number("loss", std::nullopt, loss_least, 1);
         return;
+      case FaultKind::duplicate:
+        start_.loss = reader_.number("share", 0.01, loss_least, 1);
+        return;
       case FaultKind::degraded:
         start_.rate_factor = reader_.number("factor", std::nullopt, 1e-9, 1);
         return;

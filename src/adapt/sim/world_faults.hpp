@@ -19,6 +19,7 @@ struct TimedFault {
 //           directions one, "a->b"; a card "ctsw:0/card:1"
 //   at      since the start (0); until  its end by itself (never: people end it)
 //   loss    of *_lossy and corrupt: share of packets
+//   share   of duplicate: share of packets that come twice (1 %)
 //   factor  of link_degraded: share of the rate that is left
 //   delay   of delay and jitter
 //   to      of blackhole: the host that is not reached

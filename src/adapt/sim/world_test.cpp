@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "model/events/evidence.hpp"
 #include "model/formats/test_fabric.hpp"
+#include "observe/probe/wire.hpp"
 
 namespace weft::adapt::sim {
 namespace {
@@ -91,6 +92,32 @@ TEST_CASE("loss is binomial over the paths that cross the link, and over no othe
   CHECK(std::abs(lost - 0.02 * sent) < 5 * std::sqrt(0.02 * 0.98 * sent));
   CHECK(stage.counts(set).second == lost);
   CHECK(stage.counts(set, "rtsw:2->ctsw:1").second < lost);
+}
+
+TEST_CASE("of flipped packets most arrive damaged, and doubled answers come on the way back") {
+  Stage stage;
+  stage.start(
+      "[{kind: corrupt, link: \"ctsw:1->rtsw:2\", loss: 0.05},"
+      " {kind: duplicate, link: \"rtsw:0--ctsw:2\", share: 0.1}]");
+  stage.to(30);
+  const model::EvidenceSet set = stage.seen();
+  double damaged = 0, doubled = 0, back = 0;
+  for (const model::Evidence& row : set.rows) {
+    const auto crosses = [&](std::string_view name) {
+      return std::ranges::any_of(
+          set.path(row), [&](model::LinkId link) { return stage.fabric.name(link) == name; });
+    };
+    damaged += row.damaged;
+    doubled += row.duplicates;
+    CHECK((row.damaged == 0 || crosses("ctsw:1->rtsw:2")));
+    if (row.leg == model::Leg::back && (crosses("rtsw:0->ctsw:2") || crosses("ctsw:2->rtsw:0")))
+      back += row.sent - row.lost - row.damaged;
+  }
+  const auto [sent, lost] = stage.counts(set, "ctsw:1->rtsw:2");
+  const double share = 0.05 * observe::probe::flip_shows;
+  CHECK(std::abs(damaged - share * sent) < 5 * std::sqrt(share * sent));
+  CHECK(std::abs(lost - (0.05 - share) * sent) < 5 * std::sqrt((0.05 - share) * sent));
+  CHECK(std::abs(doubled - 0.1 * back) < 5 * std::sqrt(0.09 * back));
 }
 
 TEST_CASE("a carrier that is lost takes its probes along until routes follow") {

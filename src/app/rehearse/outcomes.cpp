@@ -172,12 +172,13 @@ std::string to_table(const Outcomes& outcomes) {
     table.add({row.kind, row.part, span(row.case_ns), span(row.drain_ns), span(row.return_ns),
                row.cause.empty() ? "-" : row.cause, row.root.empty() ? "-" : row.root,
                row.needs_case ? (row.is_right ? "yes" : "no") : (row.case_ns ? "no" : "yes")});
-  return table.text() +
-         fmt::format(
-             "\n{} cases, {} about no fault; {} drains, {} of healthy parts; {} parts "
-             "still drained\n",
-             outcomes.cases, outcomes.cases_false, outcomes.drains, outcomes.drains_healthy,
-             outcomes.still_drained);
+  const auto count = [](std::size_t n, std::string_view what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  };
+  return fmt::format("{}\n{}, {} about no fault; {}, {} of healthy parts; {} still drained\n",
+                     table.text(), count(outcomes.cases, "case"), outcomes.cases_false,
+                     count(outcomes.drains, "drain"), outcomes.drains_healthy,
+                     count(outcomes.still_drained, "part"));
 }
 
 std::string to_json(const Outcomes& outcomes) {

@@ -32,6 +32,8 @@ enum class EventKind : std::uint8_t {
   probe_loss,
   probe_latency,
   probe_corruption,  // probes come with wrong payloads
+  probe_duplicates,  // probes come twice
+  probe_delay,       // probes take longer than any queue explains
   probe_host,        // a host answers nobody
   // Devices.
   card_fail,
@@ -72,7 +74,7 @@ enum class EventKind : std::uint8_t {
   job_slow,    // a training job waits for it longer than for its like
   corruption,  // a training job's replicas differ because of it
 };
-inline constexpr std::size_t event_kind_count = 49;
+inline constexpr std::size_t event_kind_count = 51;
 
 std::string_view to_text(EventKind kind);
 std::optional<EventKind> event_kind(std::string_view name);

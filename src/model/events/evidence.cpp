@@ -33,6 +33,7 @@ class EvidenceReader {
     row.lost = probes(line, "lost", {});
     row.late = probes(line, "late", 0);
     row.damaged = probes(line, "damaged", 0);
+    row.duplicates = probes(line, "duplicates", 0);
     if (std::uint64_t{row.lost} + row.late + row.damaged > row.sent)
       refuse(line,
              fmt::format("{} lost, {} late and {} damaged of {} sent", row.lost, row.late,
@@ -204,6 +205,7 @@ std::string to_json(const Fabric& fabric, const EvidenceSet& set, const Evidence
   out.add_if("path_t", row.path_t);
   out.add("sent", row.sent).add("lost", row.lost).add("late", row.late);
   if (row.damaged > 0) out.add("damaged", row.damaged);
+  if (row.duplicates > 0) out.add("duplicates", row.duplicates);
   if (row.rtt_p50_us >= 0)
     out.add("rtt_us", JsonObject().add("p50", row.rtt_p50_us).add("p99", row.rtt_p99_us));
   return std::move(out).text();

@@ -32,10 +32,11 @@ struct Evidence {
   std::uint16_t sport = 0;         // UDP source port
   std::uint8_t traffic_class = 0;  // index in EvidenceSet::classes
   Leg leg = Leg::round_trip;
-  std::uint32_t sent = 0;     // entered this leg
-  std::uint32_t lost = 0;     // of those, never seen again
-  std::uint32_t late = 0;     // of those, came after the timeout; not among `lost`
-  std::uint32_t damaged = 0;  // of those, came with a wrong payload; among neither of them
+  std::uint32_t sent = 0;        // entered this leg
+  std::uint32_t lost = 0;        // of those, never seen again
+  std::uint32_t late = 0;        // of those, came after the timeout; not among `lost`
+  std::uint32_t damaged = 0;     // of those, came with a wrong payload; among neither of them
+  std::uint32_t duplicates = 0;  // answers that came once more, on the way back
   float rtt_p50_us = -1, rtt_p99_us = -1;  // network time alone; -1: not measured
 };
 
@@ -54,10 +55,10 @@ struct EvidenceSet {
 };
 
 // Reads JSON lines: {"t", "src", "dst", "sport", "class", "leg", "path": ["a->b", ...] or null,
-// "path_t", "sent", "lost", "late", "damaged", "rtt_us": {"p50", "p99"}}; blank lines are skipped,
-// other keys allowed. Needed are t, src, dst, sent and lost. Fails with up to 100 errors by line:
-// unknown names, lost + late + damaged > sent, links of a path that do not join, more than 64
-// links, more than 256 classes. Cost: some microseconds a line.
+// "path_t", "sent", "lost", "late", "damaged", "duplicates", "rtt_us": {"p50", "p99"}}; blank lines
+// are skipped, other keys allowed. Needed are t, src, dst, sent and lost. Fails with up to 100
+// errors by line: unknown names, lost + late + damaged > sent, links of a path that do not join,
+// more than 64 links, more than 256 classes. Cost: some microseconds a line.
 Result<EvidenceSet> read_evidence(const Fabric& fabric, LineReader& lines);
 
 // The same for streams of any length: `take` gets some thousand rows at a time, in order; classes

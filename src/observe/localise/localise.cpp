@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "observe/localise/delays.hpp"
 #include "observe/localise/search.hpp"
 #include "observe/localise/unused.hpp"
 
@@ -150,12 +151,15 @@ void fill_coverage(const Structure& structure, const EvidenceIndex& ledger, cons
   }
 }
 
-// Of the probes that came, those that were damaged, told of as lost ones are.
-EvidenceSet damage_in(const EvidenceSet& evidence) {
+// Of the probes that came, those that `count` tells of, told of as lost ones are. Empty where there
+// are none.
+EvidenceSet counted_in(const EvidenceSet& evidence, std::uint32_t Evidence::* count) {
+  if (std::ranges::none_of(evidence.rows, [&](const Evidence& row) { return row.*count > 0; }))
+    return {};
   EvidenceSet out = evidence;
   for (Evidence& row : out.rows) {
     row.sent -= row.lost;
-    row.lost = row.damaged;
+    row.lost = std::min(row.sent, row.*count);
   }
   return out;
 }
@@ -168,9 +172,9 @@ auto order(const Verdict& v) {
 }  // namespace
 
 std::string_view to_text(Finding finding) {
-  constexpr std::array<std::string_view, 9> names{"loss",       "class_loss", "tuple_loss",
-                                                  "congestion", "dead",       "starved",
-                                                  "unused",     "unexpected", "corruption"};
+  constexpr std::array<std::string_view, 11> names{
+      "loss",   "class_loss", "tuple_loss", "congestion", "dead", "starved",
+      "unused", "unexpected", "corruption", "duplicates", "delay"};
   return names[static_cast<std::size_t>(finding)];
 }
 
@@ -200,7 +204,10 @@ class Localiser::Impl {
     }
     out.unexplained = std::max(0.0, out.unexplained);
     for (const Evidence& row : evidence.rows) out.damaged += row.damaged;
-    if (out.damaged > 0) find_damage(damage_in(evidence), believed, out);
+    find(counted_in(evidence, &Evidence::damaged), Finding::corruption, believed, out);
+    find(counted_in(evidence, &Evidence::duplicates), Finding::duplicates, believed, out);
+    find(delays_in(structure_.fabric(), evidence, options_.delay_us), Finding::delay, believed,
+         out);
     for (Verdict& found : find_disagreements(structure_, ledger, evidence, believed))
       out.verdicts.push_back(std::move(found));
     std::ranges::sort(out.verdicts, {}, order);
@@ -212,16 +219,20 @@ class Localiser::Impl {
   }
 
  private:
-  // Switches count frames, not payloads: their counters say nothing of these.
-  void find_damage(const EvidenceSet& damage, const model::State* believed, Report& out) const {
-    const EvidenceIndex index(structure_, damage, believed);
+  // Counters of switches say nothing of these.
+  void find(const EvidenceSet& told, Finding finding, const model::State* believed,
+            Report& out) const {
+    if (told.rows.empty()) return;
+    const EvidenceIndex index(structure_, told, believed);
     const CounterFacts facts;
     Search search(structure_, index, facts, options_.card_ports);
     search.run();
     const Reporter reporter(structure_, index, search);
     for (const Accepted& accepted : search.accepted()) {
       Verdict verdict = reporter.verdict(accepted);
-      verdict.finding = Finding::corruption;
+      // A host that is slow to answer on all its paths stalls.
+      const bool stalls = finding == Finding::delay && search.is_end(accepted.candidate.cause);
+      verdict.finding = stalls ? Finding::starved : finding;
       (verdict.needs_probes > 0 ? out.suspects : out.verdicts).push_back(std::move(verdict));
     }
   }

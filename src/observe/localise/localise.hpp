@@ -52,6 +52,8 @@ enum class Finding : std::uint8_t {
   unused,      // a link believed up that no path crosses, where chance would have sent many
   unexpected,  // a link believed down that probes crossed
   corruption,  // probes come through it with wrong payloads
+  duplicates,  // answers come through it twice
+  delay,       // probes take longer over it than queues explain
 };
 std::string_view to_text(Finding finding);
 
@@ -59,7 +61,8 @@ struct Verdict {
   Entity entity;
   Finding finding = Finding::loss;
   double probability = 0;  // that this entity, rather than chance or another, is the cause
-  // Share of probes lost there; tuple_loss: share of tuples hit; corruption: share damaged.
+  // Share of probes lost there; tuple_loss: share of tuples hit; corruption, duplicates: share that
+  // is damaged, or comes twice; delay: share of flows and windows that take longer.
   double loss = 0;
   double loss_low = 0, loss_high = 0;  // 95 % interval
   std::string traffic_class;           // of class_loss and congestion; else empty
@@ -96,6 +99,9 @@ struct Options {
   std::uint32_t card_ports = 0;
   // Coverage tells where a loss of this size could hide.
   double loss_of_interest = 1e-3;
+  // What a flow's median round-trip time may be above that of others over as many links: more than
+  // queues hold at the rates of this fabric.
+  double delay_us = 1000;
 };
 
 // The model. A probe crosses links and, at both ends, hosts. Each has a loss intensity
@@ -106,8 +112,9 @@ struct Options {
 // outweighs how many there are to choose from and how rare they are. A switch is one cause where
 // that is the better explanation than its parts or the hosts at it. One parameter set serves all
 // fabrics and volumes of evidence.
-// Damaged probes are judged apart, by the same model: a loss is then a probe that came damaged, of
-// those that came. Where none did, that costs nothing.
+// Damage, duplicates and delay are judged apart, by the same model: in place of a lost probe stands
+// one that came damaged, or twice, of those that came; or a flow whose median answer in a window
+// took too long, of flows and windows. Where there are none, that costs nothing.
 // Rows without a path count as mixtures over the shortest paths of their pair, and no verdict rests
 // on them alone.
 class Localiser {

@@ -1,9 +1,13 @@
 #include "observe/localise/localise.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "base/hash.hpp"
 #include "base/json_line.hpp"
@@ -147,6 +151,62 @@ TEST_CASE("a link that damages payloads is told from one that loses, also where 
   }
   CHECK(names(fabric, found("rtsw:2->ctsw:1", "rtsw:2->ctsw:1")) ==
         Names{"corruption rtsw:2->ctsw:1", "loss rtsw:2->ctsw:1"});
+}
+
+TEST_CASE("answers that come twice name the link, on the way back") {
+  const Fabric fabric = zone();
+  EvidenceSet rows = Probing(fabric).lose("ctsw:0->rtsw:5", 0.01).see(1000);
+  for (Evidence& row : rows.rows) {
+    row.leg = model::Leg::back;
+    std::swap(row.src, row.dst);
+    row.duplicates = std::exchange(row.lost, 0);
+  }
+  CHECK(names(fabric, Localiser(fabric).run(rows)) == Names{"duplicates ctsw:0->rtsw:5"});
+}
+
+// Round trips that answer over another spine than they come by, some over a link that takes more
+// time; as one row each, or one for each way.
+EvidenceSet timed(const Fabric& fabric, std::string_view slow, double more_us, bool by_leg) {
+  const EvidenceSet ways = Probing(fabric).see(100);
+  std::map<std::tuple<NodeId, NodeId, std::uint32_t>, std::size_t> by_ends;
+  const std::uint32_t spine_first = ways.rows.front().sport;
+  for (std::size_t i = 0; i < ways.rows.size(); ++i)
+    by_ends[{ways.rows[i].src, ways.rows[i].dst, ways.rows[i].sport - spine_first}] = i;
+  EvidenceSet out;
+  out.class_index("0");
+  for (const Evidence& there : ways.rows) {
+    const std::uint32_t spine = there.sport - spine_first;
+    const Evidence& back = ways.rows[by_ends.at({there.dst, there.src, (spine + 1) % 4})];
+    std::vector<LinkId> path(ways.path(there).begin(), ways.path(there).end());
+    path.insert(path.end(), ways.path(back).begin(), ways.path(back).end());
+    Evidence row = there;
+    double us = 3 + 0.1 * spine;
+    for (const LinkId crossed : path)
+      us += fabric.latency(crossed).us() + (crossed == link(fabric, slow) ? more_us : 0);
+    row.rtt_p50_us = row.rtt_p99_us = static_cast<float>(us);
+    row.leg = by_leg ? model::Leg::forward : model::Leg::round_trip;
+    out.set_path(row, by_leg ? ways.path(there) : path);
+    out.rows.push_back(row);
+    if (!by_leg) continue;
+    row.leg = model::Leg::back;
+    out.set_path(row, ways.path(back));
+    out.rows.push_back(row);
+  }
+  return out;
+}
+
+TEST_CASE("a link that takes longer than queues do is named with its direction") {
+  const Fabric fabric = zone();
+  const Localiser localiser(fabric);
+  for (const bool by_leg : {false, true})
+    for (const std::string_view slow : {"rtsw:2->ctsw:1", "ctsw:1->rtsw:2", "ctsw:3->rtsw:0"}) {
+      CHECK(names(fabric, localiser.run(timed(fabric, slow, 2000, by_leg))) ==
+            Names{fmt::format("delay {}", slow)});
+      CHECK(localiser.run(timed(fabric, slow, 900, by_leg)).verdicts.empty());
+    }
+  CHECK(Localiser(fabric, {.delay_us = 100})
+            .run(timed(fabric, "rtsw:2->ctsw:1", 900, false))
+            .verdicts.size() == 1);
 }
 
 TEST_CASE("a switch is one cause, and two links of it are two") {

@@ -23,7 +23,7 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
 
 struct Leg {
   std::string_view name;
-  std::uint64_t sent, lost, late, damaged;
+  std::uint64_t sent, lost, late, damaged, duplicates;
   std::span<const std::string> path, more;
 };
 
@@ -32,9 +32,9 @@ bool half_known(const FlowInfo& info) { return info.forward.empty() != info.back
 
 Leg whole_leg(const FlowInfo& info, const FlowCounts& counts, Direction direction) {
   if (direction == Direction::one_way)
-    return {"forward", counts.sent, counts.lost, 0, counts.damaged(), info.forward, {}};
-  Leg leg{"round_trip",     counts.sent,  counts.lost, counts.late,
-          counts.damaged(), info.forward, info.back};
+    return {"forward", counts.sent, counts.lost, 0, counts.damaged(), 0, info.forward, {}};
+  Leg leg{"round_trip",     counts.sent,       counts.lost,  counts.late,
+          counts.damaged(), counts.duplicates, info.forward, info.back};
   if (half_known(info)) leg.path = leg.more = {};
   return leg;
 }
@@ -66,13 +66,12 @@ JsonObject head_of(const WindowReport& window, const FlowInfo& info, const Leg& 
       .add("path", path_of(leg));
   if (!leg.path.empty()) out.add_if("path_t", info.path_t);
   out.add("sent", leg.sent).add("lost", leg.lost).add("late", leg.late);
-  out.add_if("damaged", leg.damaged);
+  out.add_if("damaged", leg.damaged).add_if("duplicates", leg.duplicates);
   return out;
 }
 
 std::string finished(JsonObject line, const FlowInfo& info, const FlowCounts& counts) {
   return line.add_if("scope", info.scope)
-             .add_if("duplicates", counts.duplicates)
              .add_if("target_overflows", counts.overflows)
              .add_if("refused", counts.refused)
              .text() +
@@ -105,15 +104,22 @@ std::string json_line(const WindowReport& window, const FlowInfo& info, const Fl
 std::string lines_of(const WindowReport& window, const FlowInfo& info, const FlowCounts& counts,
                      Direction direction) {
   if (direction == Direction::one_way || !counts.lost_forward ||
-      (counts.lost == 0 && counts.damaged() == 0 && !half_known(info)))
+      (counts.lost == 0 && counts.damaged() == 0 && counts.duplicates == 0 && !half_known(info)))
     return json_line(window, info, counts, whole_leg(info, counts, direction));
   const std::uint64_t there = *counts.lost_forward;
   const std::uint64_t came = counts.sent - there - counts.damaged_forward;
-  return json_line(window, info, counts,
-                   {"forward", counts.sent, there, 0, counts.damaged_forward, info.forward, {}}) +
-         json_line(
+  return json_line(
              window, info, counts,
-             {"back", came, counts.lost - there, counts.late, counts.damaged_back, info.back, {}});
+             {"forward", counts.sent, there, 0, counts.damaged_forward, 0, info.forward, {}}) +
+         json_line(window, info, counts,
+                   {"back",
+                    came,
+                    counts.lost - there,
+                    counts.late,
+                    counts.damaged_back,
+                    counts.duplicates,
+                    info.back,
+                    {}});
 }
 
 // Rows of one kind: by scope and class, or by target.

@@ -46,12 +46,12 @@ counts:                 # number of records that make a case
 
 groups:                 # names for lists of kinds
   link: [link_down, link_up, interface_down, bgp_down, bgp_up, bfd_down, bfd_up, probe_loss,
-         probe_corruption, job_slow]
+         probe_corruption, probe_duplicates, probe_delay, job_slow]
   optics: [crc_errors, prefec_ber, rx_power, tx_power, optic_temperature]
   carrier: [link_down, interface_down, nic_down]
   session: [bgp_down, bfd_down]
   nic: [nic_down, nic_up, nic_errors, link_down, link_up, interface_down, crc_errors, probe_loss,
-        probe_corruption, job_slow, corruption]
+        probe_corruption, probe_duplicates, probe_delay, job_slow, corruption]
   host: [probe_host, host_boot, agent_silent, oob_unreachable, probe_loss, probe_corruption,
          job_slow, corruption]
   device: [device_unreachable, asic_error, oob_unreachable, device_boot, process_crash,
@@ -77,6 +77,8 @@ events:                 # meaning of each kind, and how long to wait for related
   probe_loss: {says: loss, wait: 30 s}
   probe_latency: {says: congestion, wait: 30 s}
   probe_corruption: {says: loss, wait: 30 s}
+  probe_duplicates: {says: loss, wait: 30 s}
+  probe_delay: {says: loss, wait: 30 s}
   probe_host: {says: silence, wait: 40 s}
   card_fail: {says: fault, wait: 8 s}
   card_ok: {says: clear}

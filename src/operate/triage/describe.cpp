@@ -22,7 +22,8 @@ Relation relation_of(const Board& board, const OpenCase& c, const Observation& s
       said.kind == EventKind::bfd_up)
     return Relation::session_over;
   if (said.kind == EventKind::probe_loss || said.kind == EventKind::probe_latency ||
-      said.kind == EventKind::probe_corruption)
+      said.kind == EventKind::probe_corruption || said.kind == EventKind::probe_duplicates ||
+      said.kind == EventKind::probe_delay)
     return Relation::probe_over;
   if (board.parts.is_cable(said.part)) {
     if (said.part == c.root) return Relation::end_of_link;
