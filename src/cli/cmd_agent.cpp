@@ -105,6 +105,9 @@ Result<std::optional<live::Uplink>> open_uplink(const Common& common, const Agen
   return std::optional(std::move(uplink));
 }
 
+// Tables are believed for seconds.
+constexpr std::int64_t copy_every_ns = 2'000'000'000;
+
 // Null where no file is given.
 Result<std::unique_ptr<app::HealthCopy>> open_health(const AgentArgs& args,
                                                      std::int64_t interval_ns) {
@@ -117,7 +120,7 @@ Result<std::unique_ptr<app::HealthCopy>> open_health(const AgentArgs& args,
                                 .token = std::move(token),
                                 .tls = tls_files(args),
                                 .files = args.health,
-                                .interval_ns = interval_ns});
+                                .interval_ns = std::min(interval_ns, copy_every_ns)});
 }
 
 Status run_agent(const Common& common, const AgentArgs& args) {

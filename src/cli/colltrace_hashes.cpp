@@ -69,7 +69,10 @@ void print_hashes(const colltrace::HashSet& hashes, const colltrace::HashReport&
                unexplained - shown_max);
   if (r.accused.size() == colltrace::accused_max)
     fmt::print("note: the first {} parts are listed\n", colltrace::accused_max);
-  if (r.missing > 0) fmt::print("note: {} of members are missing\n", plural(r.missing, "hash"));
+  if (r.missing > 0)
+    fmt::print("note: {} missing\n", r.missing == 1
+                                         ? "1 hash of a member is"
+                                         : fmt::format("{} hashes of members are", r.missing));
   if (r.alone > 0)
     fmt::print("note: {} one hash only and cannot be compared\n",
                r.alone == 1 ? "1 cohort has" : fmt::format("{} cohorts have", r.alone));

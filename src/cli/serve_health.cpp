@@ -18,8 +18,19 @@ bool same(const health::Call& a, const health::Call& b) {
   return a.job == b.job && a.op == b.op && a.groups == b.groups && a.bytes == b.bytes;
 }
 
+// Losses are estimates that every look refines, and advice does not hang on their last digits.
+bool same(const model::Condition& a, const model::Condition& b) {
+  constexpr double apart = 1.5;
+  return a.health == b.health && a.rate_factor == b.rate_factor && a.loss <= apart * b.loss &&
+         b.loss <= apart * a.loss;
+}
+
 bool same(const model::State& a, const model::State& b) {
-  return a.troubled_links() == b.troubled_links() && a.troubled_nodes() == b.troubled_nodes();
+  return a.troubled_nodes() == b.troubled_nodes() &&
+         std::ranges::equal(a.troubled_links(), b.troubled_links(),
+                            [](const auto& x, const auto& y) {
+                              return x.first == y.first && same(x.second, y.second);
+                            });
 }
 
 }  // namespace
@@ -72,15 +83,19 @@ void ServedHealth::look(const std::stop_token& stop) {
   known_ = std::move(now);
   advised_ = {};
   publish(conditions);
-  advise(stop, conditions);
+  advise(stop);
 }
 
-void ServedHealth::advise(const std::stop_token& stop, const health::Conditions& conditions) {
+// What has changed meanwhile is published as it is, and ends what is no longer true.
+void ServedHealth::advise(const std::stop_token& stop) {
   for (const health::Call& call : known_->calls) {
     if (stop.stop_requested()) return;
     const auto more = health::advise(parts_.setup, {&call, 1}, known_->state, parts_.seed);
+    const health::Conditions conditions = parts_.conditions();
+    if (!same(health::state_of(conditions), known_->state)) return known_.reset();
     if (!more) {
       report("no advice: " + more.error().text());
+      publish(conditions);
       continue;
     }
     advised_.too_large += more->too_large;

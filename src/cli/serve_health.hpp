@@ -41,7 +41,7 @@ class ServedHealth {
  private:
   void run(const std::stop_token& stop);
   void look(const std::stop_token& stop);
-  void advise(const std::stop_token& stop, const operate::health::Conditions& conditions);
+  void advise(const std::stop_token& stop);
   void publish(const operate::health::Conditions& conditions);
   void report(std::string line);
 

@@ -13,13 +13,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     WEFT_CHECK(!read.error().what.empty() && !read.error().hint.empty());
     return 0;
   }
-  const auto text = to_slurm_topology(read->fabric);
+  const auto text = to_slurm_topology(*read);
   if (!text) {  // names that Slurm does not allow, or that become equal
     WEFT_CHECK(text.error().code == weft::Errc::unsupported);
     return 0;
   }
   const auto again = read_slurm_topology(*text, "again.conf", options);
   if (!again) return 0;  // one level more than is read
-  WEFT_CHECK(again->fabric.hosts().size() == read->fabric.hosts().size());
+  WEFT_CHECK(again->hosts().size() == read->hosts().size());
   return 0;
 }

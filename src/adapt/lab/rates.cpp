@@ -1,5 +1,6 @@
 #include "adapt/lab/rates.hpp"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -105,6 +106,11 @@ Result<std::vector<double>> measure_rates(const Lab& lab, std::span<const RateFl
     RateStream stream;
     WEFT_TRY(stream.sender, rate_socket(lab, flow.src, flow.port));
     WEFT_TRY(stream.receiver, rate_socket(lab, flow.dst, rate_port));
+    // What an earlier round left in queues does not count in this one.
+    const sockaddr_in source = rate_address(lab.fabric, flow.src, flow.port);
+    if (::connect(stream.receiver.get(), reinterpret_cast<const sockaddr*>(&source),
+                  sizeof source) != 0)
+      return system_failure("connect", errno);
     stream.target = rate_address(lab.fabric, flow.dst, rate_port);
     streams.push_back(std::move(stream));
   }
@@ -120,9 +126,15 @@ Result<std::vector<double>> measure_rates(const Lab& lab, std::span<const RateFl
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  const double wanted = options.length.seconds() * packets_per_s;
   std::vector<double> out;
   for (RateStream& stream : streams) {
     stream.receive();
+    if (static_cast<double>(stream.sent) < 0.9 * wanted)
+      return fail(Errc::infeasible, {},
+                  fmt::format("this machine sent {:.0f} % of the packets that the rate asks for",
+                              100 * static_cast<double>(stream.sent) / wanted),
+                  "lower --rate, or let nothing else run beside the lab");
     out.push_back(static_cast<double>(std::min(stream.received, stream.sent)) /
                   static_cast<double>(stream.sent));
   }

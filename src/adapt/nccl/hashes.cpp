@@ -102,6 +102,10 @@ WEFT_PUBLIC int weft_hashes_add(weft_hashes* hashes, const char* kind, const cha
                                 uint64_t step, uint64_t seq, int32_t place, uint32_t size,
                                 const void* data, uint64_t bytes, uint32_t slices) {
   const bool has_place = place >= 0;
+  if (hashes == nullptr || kind == nullptr || group == nullptr || (data == nullptr && bytes > 0)) {
+    errno = EINVAL;
+    return -1;
+  }
   if (!is_kind(kind) || !is_plain(group) || has_place != (size > 0) ||
       (has_place && static_cast<uint32_t>(place) >= size) || slices == 0 ||
       slices > weft_slices_max || strlen(group) > 1024) {

@@ -489,6 +489,7 @@ TEST_CASE("hashes: known values, rows that weft reads, and what is refused") {
   const auto open = find(std::type_identity<decltype(weft_hashes_open)>(), "weft_hashes_open");
   const auto add = find(std::type_identity<decltype(weft_hashes_add)>(), "weft_hashes_add");
   const auto close = find(std::type_identity<decltype(weft_hashes_close)>(), "weft_hashes_close");
+  CHECK(add(nullptr, "output", "dp", 7, 1, -1, 0, "w", 1, 1) == -1);  // open() failed, say
   // XXH3's published value of no bytes, and what xxhsum -H3 prints of "weft".
   CHECK(hash("", 0) == 0x2d06800538d394c2u);
   CHECK(hash("weft", 4) == 0x15d05235f1304082u);

@@ -24,14 +24,12 @@ using namespace operate::health::layout;
 constexpr const char* live_path = "/dev/shm/weft-health";
 constexpr std::int64_t ns_per_s = 1'000'000'000;
 constexpr std::int64_t look_every_ns = ns_per_s / 10;
-// A table that all ranks are given at the start is a copy, made once.
-constexpr std::int64_t copy_valid_ns = 3600 * ns_per_s;
 
 struct Settings {
-  char live[256] = {};  // the host's table, for weft_health_read() and with `follows`
+  char live[4096] = {};  // the host's table, for weft_health_read() and with `follows`
   bool follows = false;
   std::uint64_t job = 0;
-  char from[320] = {};  // for the log
+  char from[4096] = {};  // for the log
 };
 
 struct Tuning {
@@ -151,10 +149,7 @@ void begin() {
   std::uint64_t known = 0;
   bool same = false;
   const std::size_t size = read_table(copy, bytes, known, same);
-  if (size == 0) return;
-  TableHead head = head_of(bytes);
-  head.valid_ms = static_cast<std::uint32_t>(copy_valid_ns / 1'000'000);
-  if (is_fresh(head, time_ns(CLOCK_REALTIME))) take_table(bytes, size);
+  if (size > 0) take_table(bytes, size);  // of any age: clocks differ, and what ranks do must not
 }
 
 // The first advice for the call that NCCL can follow here.

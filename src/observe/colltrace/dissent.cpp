@@ -200,8 +200,10 @@ class Diverged {
     const bool is_compute = row.kind == HashKind::compute;
     const auto replica = is_compute ? replica_of(row.rank) : std::set{row.rank};
     const auto add = [&](const Marks& marks) {
-      for (const auto& [rank, mark] : marks) {
-        if (!replica.contains(rank)) continue;
+      for (const std::uint32_t rank : replica) {
+        const auto at = marks.find(rank);
+        if (at == marks.end()) continue;
+        const Mark& mark = at->second;
         out.first = out.label == 0 ? mark.first : std::min(out.first, mark.first);
         out.label += mark.label;
       }

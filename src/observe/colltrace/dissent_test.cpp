@@ -355,6 +355,13 @@ TEST_CASE("hash files that make no sense are refused by line") {
   CHECK(error_of("1,output,g,0,1,a,2,2\n").find("place and size") != std::string::npos);
   CHECK(error_of("1,output,g,0,1,a,,\n1,output,g,0,1,b,,\n").find("run") != std::string::npos);
   CHECK(error_of("1,output,g,0,1,a,,\n1,output,g,0,2,b:c,,\n").find("slices") != std::string::npos);
+  HashSet moved;
+  const Status done = read_hashes(
+      "step,kind,group,seq,rank,hash,run,host\n1,input,g,0,4,a,1,x\n1,input,g,0,4,a,2,y\n", "h.csv",
+      moved);
+  REQUIRE_FALSE(done.has_value());
+  CHECK(done.error().text().find("rank 4 is on host \"y\" here and on host \"x\"") !=
+        std::string::npos);
   CHECK(error_of("1,output,g,0,1,a,0,2\n1,output,g,0,2,b,0,2\n").find("place 0") !=
         std::string::npos);
 }

@@ -119,8 +119,14 @@ class HashReader {
     }
     WEFT_TRY(const auto time, whole(time_column, std::numeric_limits<std::int64_t>::max()));
     out_.last.ns = std::max(out_.last.ns, static_cast<std::int64_t>(time));
-    if (const auto host = trim(csv_.cell(host_column).text); !host.empty())
-      out_.hosts.try_emplace(row.rank, host);
+    const auto host = trim(csv_.cell(host_column).text);
+    if (host.empty()) return {};
+    const auto [at, is_new] = out_.hosts.try_emplace(row.rank, host);
+    if (!is_new && at->second != host)
+      return fail(Errc::value, csv_.cell(host_column).where,
+                  fmt::format("rank {} is on host {} here and on host {} before", row.rank,
+                              quote(host), quote(at->second)),
+                  "give the files of runs on different hosts one at a time");
     return {};
   }
 

@@ -349,7 +349,7 @@ class TimeLine {
     if (report_.is_hang) {
       if (idle != 0) called = std::min(called, idle);
       end_ = std::max(end_, latest_of(job_));
-      begin_ = called - std::max<std::int64_t>((end_ - called) * 2 / 3, 1000);
+      begin_ = called - std::max<std::int64_t>((end_ - called) / 3 * 2, 1000);
     } else {
       std::ranges::sort(begins, std::ranges::greater());
       const std::size_t at = std::min(begins.size() - 1, operations_shown * out.rows.size());

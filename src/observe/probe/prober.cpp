@@ -250,7 +250,9 @@ void Prober::note_responder(const Message& reply, FlowState& flow, FlowCounts& c
   else if (!flow.rebase)
     flow.pending += missing - flow.missing;
   if (flow.generation == 0 || forgotten) flow.damaged = 0;
-  flow.damaged_pending += reply.damaged - flow.damaged;  // modulo 2^32, as it is counted
+  const std::uint32_t damaged = reply.damaged - flow.damaged;  // modulo 2^32, as it is counted
+  if (damaged > UINT32_MAX / 2) return;                        // overtaken
+  flow.damaged_pending += damaged;
   flow.damaged = reply.damaged;
   flow.rebase = false;
   if (reply.overflows != flow.overflows && flow.generation != 0)

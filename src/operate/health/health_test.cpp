@@ -101,6 +101,7 @@ TEST_CASE("what was damaged is no table: every bit of it") {
   }
   for (std::size_t size = 0; size < whole.size(); ++size)
     CHECK_FALSE(decode(std::string_view(whole).substr(0, size), "t").has_value());
+  CHECK_FALSE(decode(whole + '\0', "t").has_value());
 }
 
 TEST_CASE("what finds no place is counted") {

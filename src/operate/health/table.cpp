@@ -67,10 +67,13 @@ std::unexpected<Error> io_error(const std::string& path, std::string_view what, 
 }
 
 // Whole, or not there at all.
-Result<std::string> read_at(int file, std::size_t bytes, std::size_t offset) {
+Result<std::string> read_at(const std::string& path, int file, std::size_t bytes,
+                            std::size_t offset) {
   std::string out(bytes, '\0');
   const ssize_t n = ::pread(file, out.data(), bytes, static_cast<off_t>(offset));
-  if (n < 0) return fail(Errc::io, {}, errno_text(errno), "");
+  if (n < 0)
+    return fail(Errc::io, {path, 0, 0}, errno_text(errno),
+                "name the file of weft serve --health or weft agent --health");
   out.resize(static_cast<std::size_t>(n));
   return out;
 }
@@ -155,7 +158,10 @@ std::string encode(const HealthTable& table) {
 
 Result<HealthTable> decode(std::string_view bytes, const std::string& file) {
   if (!layout::is_table(bytes.data(), bytes.size())) return std::unexpected(no_table(file));
+  const std::size_t size = bytes.size();
   const auto head = take<layout::TableHead>(bytes);
+  if (head.bytes != size || head.written_ns < 0 || head.written_ns > timestamp_ns_max)
+    return std::unexpected(no_table(file));
   HealthTable out{.written = {head.written_ns},
                   .valid_ns = std::int64_t{head.valid_ms} * 1'000'000,
                   .links_more = head.links_more,
@@ -177,16 +183,17 @@ Result<HealthTable> decode(std::string_view bytes, const std::string& file) {
 }
 
 Result<std::string> load(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid())
     return fail(Errc::io, {path, 0, 0}, errno_text(errno),
                 "name the file of weft serve --health or weft agent --health");
   // A slot whose sum is wrong was overtaken by its writer, which sends readers to the other one.
   for (int tries = 0; tries < 3; ++tries) {
-    WEFT_TRY(const std::string bytes, read_at(file.get(), sizeof(layout::FileHead), 0));
+    WEFT_TRY(const std::string bytes, read_at(path, file.get(), sizeof(layout::FileHead), 0));
     const auto head = head_of(bytes);
     if (!head) break;
-    WEFT_TRY(std::string slot, read_at(file.get(), layout::slot_bytes, slot_at(head->sequence)));
+    WEFT_TRY(std::string slot,
+             read_at(path, file.get(), layout::slot_bytes, slot_at(head->sequence)));
     if (!layout::is_table(slot.data(), slot.size())) continue;
     std::string_view rest = slot;
     const auto size = take<layout::TableHead>(rest).bytes;
@@ -197,20 +204,22 @@ Result<std::string> load(const std::string& path) {
 }
 
 Result<Publisher> Publisher::open(const std::string& path) {
-  Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   std::optional<layout::FileHead> head;
   if (file.valid()) {
-    WEFT_TRY(const std::string bytes, read_at(file.get(), sizeof(layout::FileHead), 0));
+    WEFT_TRY(const std::string bytes, read_at(path, file.get(), sizeof(layout::FileHead), 0));
     struct stat found{};
     head = head_of(bytes);
-    if (::fstat(file.get(), &found) != 0 ||
+    // One of another user's could be rewritten by him.
+    if (::fstat(file.get(), &found) != 0 || found.st_uid != ::geteuid() ||
         std::cmp_less(found.st_size, static_cast<off_t>(layout::file_bytes)))
       head.reset();
   }
   if (!head) {
     // Made aside and renamed, so that nobody opens half of one.
     const std::string aside = fmt::format("{}.{}", path, ::getpid());
-    file = Fd(::open(aside.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+    ::unlink(aside.c_str());
+    file = Fd(::open(aside.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (!file.valid()) return io_error(path, "cannot create the table", errno);
     head.emplace();
     std::memcpy(head->magic, layout::file_magic, sizeof head->magic);
@@ -241,7 +250,7 @@ Status Publisher::write(std::string_view bytes, std::size_t offset) {
 }
 
 Status Publisher::publish(std::string_view table) {
-  WEFT_CHECK(layout::is_table(table.data(), table.size()));
+  WEFT_CHECK(layout::is_table(table.data(), table.size()) && table.size() <= layout::slot_bytes);
   const std::uint64_t next = sequence_ + 1;
   WEFT_TRY_STATUS(write(table, slot_at(next)));
   WEFT_TRY_STATUS(write({reinterpret_cast<const char*>(&next), sizeof next},
