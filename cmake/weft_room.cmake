@@ -6,8 +6,8 @@
 # level, or of the same folder and declared before, and nothing else may be included; TEST_LINKS:
 # what the tests alone include, of any level; USES names third-party libraries, which stay private. COLD
 # rooms hold code that runs once: -O1 compiles it in two thirds of the time; HOT names their
-# exceptions, e.g. what sends packets. NOT_FUZZED rooms read nothing from outside but in the FUZZED
-# sources: what fuzz targets look into runs half as fast in the tests under sanitizers. NEEDS: see weft_add_test.
+# exceptions, e.g. what sends packets. A room that has fuzz targets is compiled for them, which makes it half
+# as fast in the tests under sanitizers; NOT_FUZZED rooms are not but for the FUZZED sources. NEEDS: see weft_add_test.
 function(weft_room name)
   cmake_parse_arguments(ROOM "COLD;NOT_FUZZED" "LEVEL" "HOT;FUZZED;LINKS;USES;TEST_LINKS;NEEDS" ${ARGN})
   string(REPLACE "/" "_" flat ${name})
@@ -53,9 +53,10 @@ function(weft_room name)
     weft_unite(weft_${flat})
     set_source_files_properties(${ROOM_HOT} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>"
                                 SKIP_PRECOMPILE_HEADERS ON)
+    file(GLOB fuzz_targets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_${flat}_*.cpp)
     if(WEFT_FUZZ AND ROOM_NOT_FUZZED)
       set_source_files_properties(${ROOM_FUZZED} PROPERTIES COMPILE_OPTIONS "${weft_fuzzed_options}")
-    elseif(WEFT_FUZZ)
+    elseif(WEFT_FUZZ AND fuzz_targets)
       target_compile_options(weft_${flat} PRIVATE ${weft_fuzzed_options})
     endif()
   endif()

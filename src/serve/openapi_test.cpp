@@ -92,8 +92,9 @@ TEST_CASE("the document is an OpenAPI document") {
 
 TEST_CASE("what is registered is documented, and what is documented answers as documented") {
   Bed bed(ApiOptions{.alertmanager = [](std::string_view) -> Result<std::vector<std::string>> {
-    return std::vector<std::string>{"line"};
-  }});
+                       return std::vector<std::string>{"line"};
+                     },
+                     .path_health = []() -> Result<std::string> { return "table"; }});
   REQUIRE(bed.store.commit({.documents = {{"case", "x", {1}, R"({"id":"x"})"},
                                           {"repair", "x", {1}, R"({"id":"x"})"},
                                           {"snapshot", "x", {1}, R"({"id":"x"})"}}}));

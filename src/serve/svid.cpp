@@ -19,6 +19,7 @@
 #include "base/file.hpp"
 #include "base/json_line.hpp"
 #include "base/text.hpp"
+#include "os/digest.hpp"
 #include "os/tls.hpp"
 
 namespace weft::serve {

@@ -31,7 +31,7 @@ TEST_CASE("OpenSLO: a service, and an SLO for each threshold") {
     documents.push_back(*document);
     start = end + 4;
   }
-  REQUIRE(documents.size() == 4);
+  REQUIRE(documents.size() == 6);
   for (const Config& document : documents) CHECK(at(document, {"apiVersion"}) == "openslo/v1");
   CHECK(at(documents[0], {"kind"}) == "Service");
   const Config& loss = documents[1];
@@ -47,10 +47,13 @@ TEST_CASE("OpenSLO: a service, and an SLO for each threshold") {
   const std::string& query = at(
       loss, {"spec", "indicator", "spec", "ratioMetric", "bad", "metricSource", "spec", "query"});
   CHECK(query == R"(sum(weft_sli_probes_lost_total{objective="z",entity="all",class="46"}))");
-  CHECK(at(documents[2], {"metadata", "name"}) == "z-latency");
-  CHECK(at(documents[2], {"spec", "objectives", "", "timeSliceTarget"}) == "0.99");
-  CHECK(at(documents[3], {"metadata", "name"}) == "r-loss");
-  CHECK(at(documents[3], {"spec", "timeWindow", "", "duration"}) == "90m");
+  CHECK(at(documents[2], {"metadata", "name"}) == "z-corruption");
+  CHECK(at(documents[2], {"spec", "objectives", "", "timeSliceTarget"}) == "0.99999");
+  CHECK(at(documents[3], {"metadata", "name"}) == "z-latency");
+  CHECK(at(documents[3], {"spec", "objectives", "", "timeSliceTarget"}) == "0.99");
+  CHECK(at(documents[4], {"metadata", "name"}) == "r-loss");
+  CHECK(at(documents[5], {"metadata", "name"}) == "r-corruption");
+  CHECK(at(documents[4], {"spec", "timeWindow", "", "duration"}) == "90m");
 }
 
 TEST_CASE("metrics: each family once, values by label, odd class names escaped") {

@@ -60,8 +60,10 @@ std::string training_sentence(const JobOutcome& job) {
   const double idle = t.idle_s / t.step_time_s;
   const double input = std::isnan(t.ingest_stall_s) ? 0 : t.ingest_stall_s / t.step_time_s;
   const double compute = t.compute_s / t.step_time_s;
-  const double communication =
-      std::max(exposed, (t.critical.total_s() - t.critical.compute_s) / t.step_time_s);
+  // A path may go through communication that compute hides on every rank: that binds nobody.
+  const double communication = std::max(
+      exposed,
+      std::min((t.critical.total_s() - t.critical.compute_s) / t.step_time_s, exposed + idle));
   const double waiting = 1 - compute - input - communication;
   std::string bound = "compute-bound";
   if (std::max({communication, waiting, input}) >= 0.1)

@@ -254,7 +254,10 @@ TEST_CASE("without assets the page holds the tables and says what is missing") {
 }
 
 TEST_CASE("the page needs nothing from elsewhere") {
-  const std::string page = html_text(outcome()).value();
+  std::string page = html_text(outcome()).value();
+  constexpr std::string_view own = "url(#";  // a part of the page itself
+  for (std::size_t at = page.find(own); at != std::string::npos; at = page.find(own))
+    page.erase(at, own.size());
   for (const std::string_view outside : {"src=", "href=", "@import", "url(", "fetch("})
     CHECK(page.find(outside) == std::string::npos);
   CHECK(page.find("default-src 'none'; script-src 'sha256-") != std::string::npos);
