@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-struct weft_hashes;
+struct weft_hashes;  // NOLINT(readability-identifier-naming): as C names things
 
 // XXH3 with 64 bits and seed 0.
 uint64_t weft_hash(const void* data, uint64_t bytes);
