@@ -42,7 +42,7 @@ static_assert(offsetof(Tuner5, init) == 8 && offsetof(Tuner5, choose) == 16 &&
               offsetof(Tuner5, finalize) == 24);
 
 constexpr int algorithms_n = 7, protocols_n = 3;  // NCCL 2.22 to 2.30
-using Costs = std::array<float, algorithms_n * protocols_n>;
+using Costs = std::array<float, std::size_t{algorithms_n} * protocols_n>;
 enum Algorithm : std::uint8_t { tree = 0, ring = 1, nvls_tree = 5 };
 constexpr std::uint8_t all_reduce = 4, simple = 2;
 constexpr std::size_t gib = std::size_t{1} << 30;
@@ -52,9 +52,11 @@ constexpr std::uint32_t hosts_n = 4, ranks_n = 32;
 Costs usual_costs() {
   Costs out;
   out.fill(-1);
-  for (int p = 0; p < protocols_n; ++p) {
-    out[static_cast<std::size_t>(tree * protocols_n + p)] = static_cast<float>(300 - 10 * p);
-    out[static_cast<std::size_t>(ring * protocols_n + p)] = static_cast<float>(200 - 10 * p);
+  constexpr std::size_t row = protocols_n;
+  float less = 0;
+  for (std::size_t p = 0; p < row; ++p, less += 10) {
+    out[tree * row + p] = 300 - less;
+    out[ring * row + p] = 200 - less;
   }
   return out;
 }
@@ -277,7 +279,7 @@ TEST_CASE("tuner: follows a live table as it changes, grows old, is cut short an
     WEFT_CHECK(::truncate(path.c_str(), 70) == 0);
     WEFT_CHECK(c.ask().channels == 9);  // until it looks
     pause();
-    WEFT_CHECK(is_untouched(c.ask()) || c.ask().channels == 9);
+    WEFT_CHECK(c.ask().channels == 9);  // its head says that nothing is new
     HealthTable none = advice_table(tree, 9);
     none.advice.clear();
     file = health::Publisher::open(folder.file("other"));
