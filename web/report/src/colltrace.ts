@@ -1,6 +1,6 @@
 // The traces of a job: who waits by rank and kind of group, who waits for whom, and the blocked operation in time.
 import {axis, mark} from './bandwidth';
-import {el, number, section, table, text} from './dom';
+import {el, number, section, table, text, svg} from './dom';
 import * as format from './format';
 import {dimensions, rampBar, rampColour, readTheme, type Theme} from './theme';
 
@@ -88,14 +88,6 @@ function waits(trace: JobTrace, theme: Theme) {
              el('span', {class: 'swatch'}, el('i', {class: 'unknown'}), 'no trace'),
              named.size > 0 ? el('span', {class: 'swatch'}, el('i', {class: 'named'}), 'named by a verdict') : undefined),
           el('div', {class: 'panel wide waits'}, ...strips)];
-}
-
-const space = 'http://www.w3.org/2000/svg';
-function svg(name: string, props: Record<string, string | number>, ...children: (Node | string)[]) {
-  const node = document.createElementNS(space, name);
-  for (const [key, value] of Object.entries(props)) node.setAttribute(key, String(value));
-  node.append(...children);
-  return node;
 }
 
 // What is waited for on top; below, level by level, the operations that wait for it.

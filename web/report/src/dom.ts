@@ -9,6 +9,15 @@ export function el(name: string, props: Record<string, string> = {}, ...children
   return node;
 }
 
+// The same for drawings.
+const space = 'http://www.w3.org/2000/svg';
+export function svg(name: string, props: Record<string, string | number>, ...children: (Node | string)[]) {
+  const node = document.createElementNS(space, name);
+  for (const [key, value] of Object.entries(props)) node.setAttribute(key, String(value));
+  node.append(...children);
+  return node;
+}
+
 export function section(id: string, title: string, lead: string, ...children: Child[]) {
   const heading = el('h2', {id: `${id}-title`}, title);
   return el('section', {id, 'aria-labelledby': `${id}-title`}, heading,

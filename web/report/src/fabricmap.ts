@@ -1,5 +1,5 @@
 // The fabric as layers of switches over hosts; bundles of cables coloured by load, faults marked.
-import {el, number, table, text} from './dom';
+import {el, number, table, text, svg} from './dom';
 import * as format from './format';
 import {rampBar, rampColour, type Theme} from './theme';
 
@@ -27,14 +27,6 @@ export interface FabricMap {
   to_s: number;  // 0: the loads are those of the whole run
 }
 export type FabricMaps = Record<string, FabricMap>;
-
-const space = 'http://www.w3.org/2000/svg';
-function svg(name: string, props: Record<string, string | number>, ...children: (Node | string)[]) {
-  const node = document.createElementNS(space, name);
-  for (const [key, value] of Object.entries(props)) node.setAttribute(key, String(value));
-  node.append(...children);
-  return node;
-}
 
 const gap = 84, boxHigh = 22, letter = 6.4;
 
