@@ -96,7 +96,8 @@ MessageMiner::Word MessageMiner::word_of(const Inventory& inventory, model::Node
 
 void MessageMiner::add(const Inventory& inventory, model::NodeId device,
                        const SyslogMessage& message, std::string_view line) {
-  if (message.key.empty() || message.key.contains('*') ||
+  // A catalogue reads "*" of a key as anything and what stands before "#" as a container.
+  if (message.key.empty() || message.key.find_first_of("*#") != std::string_view::npos ||
       std::ranges::any_of(message.key, is_special)) {
     ++dropped_;
     return;
