@@ -134,9 +134,10 @@ TEST_CASE("a fabric with a link to nowhere, and one in two parts") {
 
 TEST_CASE("deep and long files end in a message, at once") {
   constexpr std::size_t size = 10'000'000;
-  check_scenario(std::string(size, '['), "s.yaml:1:101", "nested deeper");
-  check_scenario(std::string(size / 2, '[') + std::string(size / 2, ']'), "s.yaml:1:101",
-                 "nested deeper");
+  check_scenario(std::string(size, '['), "s.yaml:1:1000001", "more than 1000000 values");
+  const std::size_t deep = size / 20;
+  check_scenario(std::string(deep, '['), "s.yaml:1:51", "nested deeper");  // also a map in each
+  check_scenario(std::string(deep, '[') + std::string(deep, ']'), "s.yaml:1:101", "nested deeper");
   std::string block;
   while (block.size() < size) block += "- ";
   check_scenario(block, "s.yaml:1:201", "nested deeper");

@@ -132,23 +132,24 @@ const model::TrainingOutcome& variant_training(const model::Outcome& outcome, st
 
 TEST_CASE("a training step on both engines: within 5 %, the same bytes, all time accounted for") {
   const std::uint64_t batch = 16 * std::max<std::uint64_t>(test_effort(4), 2);
-  const model::Outcome outcome = run(R"(
-fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 2, spines: 16}
-routing: {scheme: e_ecmp, qps: 4}
-transport: {pfc: true, window: 128 KiB}
+  const std::uint64_t layers = std::max<std::uint64_t>(test_effort(8), 2);
+  const model::Outcome outcome = run(fmt::format(R"(
+fabric: {{generator: ai_zone, racks: 4, hosts_per_rack: 2, spines: 16}}
+routing: {{scheme: e_ecmp, qps: 4}}
+transport: {{pfc: true, window: 128 KiB}}
 jobs:
   - name: step
-    model: {layers: 8, hidden: 1024, ffn: 4096, heads: 16, head_size: 64, vocabulary: 32000}
-    parallel: {tp: 2, pp: 2, dp: 16}
+    model: {{layers: {}, hidden: 1024, ffn: 4096, heads: 16, head_size: 64, vocabulary: 32000}}
+    parallel: {{tp: 2, pp: 2, dp: 16}}
     micro_batch: 1
     sequence: 2048
-    batch: )" + std::to_string(batch) +
-                                     R"(
+    batch: {}
 compare:
-  fluid: {engine: fluid}
-  packet: {engine: packet}
-  slow: {engine: packet, faults: [{kind: gpu_slow, gpu: 3, factor: 1.7}]}
-)");
+  fluid: {{engine: fluid}}
+  packet: {{engine: packet}}
+  slow: {{engine: packet, faults: [{{kind: gpu_slow, gpu: 3, factor: 1.7}}]}}
+)",
+                                                 layers, batch));
   const model::TrainingOutcome &fluid = variant_training(outcome, 0),
                                &packet = variant_training(outcome, 1);
   MESSAGE(fmt::format("step: fluid {:.2f} ms, packet {:.2f} ms", fluid.step_time_s * 1e3,
