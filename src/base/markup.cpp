@@ -1,5 +1,7 @@
 #include "base/markup.hpp"
 
+#include <fmt/format.h>
+
 namespace weft {
 inline namespace base {
 
@@ -26,6 +28,16 @@ std::string escape_markup(std::string_view text) {
       default:
         out += c;
     }
+  }
+  return out;
+}
+
+std::string percent_encoded(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '~';
+    out += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return out;
 }

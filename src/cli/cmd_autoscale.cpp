@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -18,6 +17,7 @@
 #include "adapt/live/system_clock.hpp"
 #include "base/file.hpp"
 #include "base/json_text.hpp"
+#include "base/markup.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "plan/scale/live.hpp"
@@ -41,16 +41,6 @@ constexpr std::int64_t history_ns =
     std::int64_t{15} * 24 * ns_per_hour;           // asked of Prometheus at the start
 constexpr std::int64_t range_steps_most = 10'000;  // Prometheus gives 11,000 at a time
 constexpr std::chrono::milliseconds prometheus_timeout{10'000};
-
-std::string percent_encoded(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.')
-      out += c;
-    else
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  return out;
-}
 
 // A service's scaler, and when it asks Prometheus next.
 struct Scaled {

@@ -6,6 +6,7 @@
 #include "adapt/live/http_client.hpp"
 #include "adapt/live/http_post.hpp"
 #include "base/json_line.hpp"
+#include "base/markup.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
@@ -19,17 +20,6 @@ struct CaseArgs {
 };
 
 constexpr std::chrono::milliseconds patience{30'000};
-
-// As one piece of a path.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '~';
-    out += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
 
 std::string word(JsonNode node, std::string_view key) {
   return node.member(key).text().value_or("");
@@ -148,7 +138,7 @@ Status run_case(const Common& common, const CaseArgs& args) {
   const auto get = [&](const std::string& path) {
     return adapt::live::get_text(client, path, token, patience);
   };
-  const std::string path = "/v1/cases/" + escaped(args.id);
+  const std::string path = "/v1/cases/" + percent_encoded(args.id);
   WEFT_TRY(const std::string of_text, get(fmt::format("{}?members={}", path, args.records)));
   WEFT_TRY(const std::string said_text,
            get(fmt::format("{}/records?limit={}", path, args.records)));
@@ -169,7 +159,7 @@ Status run_case(const Common& common, const CaseArgs& args) {
   out.add("case", JsonText{of_text}).add("records", JsonText{said_text});
   if (has_jobs) out.add("jobs", JsonText{jobs_text});
   if (repair) {
-    WEFT_TRY(const std::string text, get("/v1/repairs/" + escaped(word(repair, "id"))));
+    WEFT_TRY(const std::string text, get("/v1/repairs/" + percent_encoded(word(repair, "id"))));
     out.add("repair", JsonText{text});
   }
   fmt::print("{}\n", std::move(out).text());

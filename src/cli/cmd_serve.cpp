@@ -40,6 +40,7 @@
 #include "cli/serve_watch.hpp"
 #include "cli/serve_world.hpp"
 #include "cli/telemetry_files.hpp"
+#include "cli/vendor_link.hpp"
 #include "observe/sli/objectives.hpp"
 #include "observe/telemetry/alertmanager.hpp"
 #include "observe/telemetry/catalogue.hpp"
@@ -47,6 +48,7 @@
 #include "operate/jobs/effects.hpp"
 #include "operate/repair/policy.hpp"
 #include "operate/repair/what_if.hpp"
+#include "operate/snapshot/export.hpp"
 #include "operate/snapshot/snapshot.hpp"
 #include "operate/triage/learned.hpp"
 #include "operate/triage/rules.hpp"
@@ -99,6 +101,7 @@ struct ServeConfig {
   std::vector<live::WebhookSettings> webhooks;
   std::vector<live::AlertmanagerSettings> alertmanagers;
   std::vector<live::TicketSettings> tickets;
+  std::optional<VendorSettings> vendor;
   telemetry::AlertMapping alerts = telemetry::AlertMapping::built_in();
   app::RehearseModel world;  // its people and actuators
 };
@@ -179,6 +182,8 @@ Result<ServeConfig> read_config(const std::string& path, const std::string& key)
     take(out.commands.emplace(), live::read_command_settings(commands), errors);
   if (const Config snapshots = section("snapshots"); !snapshots.fields.empty())
     take(out.devices.emplace(), live::read_device_commands(snapshots), errors);
+  if (const Config vendor = section("vendor"); !vendor.fields.empty())
+    take(out.vendor.emplace(), read_vendor_settings(vendor), errors);
   if (const Config jobs = section("jobs"); !jobs.fields.empty())
     take(out.jobs.emplace(), live::read_job_feed(jobs), errors);
   if (const Config alerts = section("alerts"); !alerts.fields.empty())
@@ -542,6 +547,16 @@ class Server {
         .text();
   }
 
+  Result<std::string> vendor_copy(std::string_view document) const {
+    WEFT_TRY(const JsonLine line, JsonLine::parse(document, {"the snapshot"}));
+    Errors errors;
+    const std::string path = line.text("path", {}, errors);
+    if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+    WEFT_TRY(const snapshot::Snapshot original, snapshot::load(path));
+    WEFT_TRY(const snapshot::Export copy, snapshot::export_copy(original, config_.vendor->redact));
+    return snapshot::pack(copy.snapshot);
+  }
+
   Status listen() {
     serve::ApiOptions options{.listen = args_.listen,
                               .certificate = args_.certificate,
@@ -558,6 +573,13 @@ class Server {
     options.metrics = [this] {
       return syslog_metrics(syslog_counts()) + (job_feed_ ? job_metrics() : "");
     };
+    if (config_.vendor) {
+      options.vendor.is_ours = [this](std::string_view id, std::int64_t expires_s,
+                                      std::string_view signature) {
+        return is_vendor_link(config_.vendor->secret, id, expires_s, signature, clock_.wall());
+      };
+      options.vendor.copy = [this](std::string_view document) { return vendor_copy(document); };
+    }
     if (job_feed_) {
       options.jobs = [this] { return jobs_json(); };
       options.jobs_of_case = [this](std::string_view document) { return jobs_of_case(document); };
@@ -712,7 +734,7 @@ void add_serve(Commands& commands) {
   command.add_option(
       "--config", args.config,
       "YAML: rules, relations, policy, objectives, provisional, localise, keep, actuator, "
-      "snapshots, notify, alerts, jobs");
+      "snapshots, notify, alerts, jobs, vendor");
   command.add_option("--section", args.section,
                      "Key of --config under which these stand, e.g. operate of a site file");
   command.add_flag("--check", args.is_check, "Only read the files and report errors in them");

@@ -4,11 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "adapt/live/http_post.hpp"
+#include "adapt/live/system_clock.hpp"
 #include "base/config.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "cli/vendor_link.hpp"
 #include "operate/snapshot/export.hpp"
 #include "operate/snapshot/snapshot.hpp"
 
@@ -19,6 +22,8 @@ struct SnapshotArgs {
   std::string action;  // the sub-command
   std::string file;
   std::string out, redact, mapping;  // of export
+  std::string key, service;          // of link
+  std::int64_t days = 7;
 };
 
 namespace snapshot = operate::snapshot;
@@ -91,9 +96,22 @@ Status write_copy(const Common& common, const SnapshotArgs& args) {
   return {};
 }
 
+Status print_link(const Common& common, const SnapshotArgs& args) {
+  WEFT_TRY(const std::string secret, adapt::live::read_secret(args.key));
+  const Timestamp until{adapt::live::SystemClock().wall().ns + args.days * 86'400 * ns_per_s};
+  const std::int64_t expires_s = until.ns / ns_per_s;
+  const std::string link = vendor_link(secret, args.service, args.file, expires_s);
+  if (common.json)
+    fmt::print("{}\n", nlohmann::json{{"link", link}, {"expires", to_text(until)}}.dump());
+  else
+    fmt::print("{}\n", link);
+  return {};
+}
+
 int snapshot_command(const Common& common, const SnapshotArgs& args) {
   const Status status = args.action == "show"     ? show(common, args)
                         : args.action == "verify" ? check(common, args)
+                        : args.action == "link"   ? print_link(common, args)
                                                   : write_copy(common, args);
   return status ? done : report(status.error());
 }
@@ -118,6 +136,17 @@ void add_snapshot(Commands& commands) {
   copy->add_option("--redact", args.redact, "YAML file: how to redact names and addresses");
   copy->add_option("--mapping", args.mapping,
                    "File for the mapping of replaced names; keep it private");
+  CLI::App* link = command.add_subcommand(
+      "link", "Print a signed link by which a vendor may fetch the redacted copy from a service");
+  link->fallthrough();
+  link->callback([&args = args] { args.action = "link"; });
+  link->add_option("id", args.file, "Of the snapshot, as /v1/snapshots lists it")->required();
+  link->add_option("--key", args.key, "The service's vendor: key_file")->required();
+  link->add_option("--service", args.service, "https://HOST[:PORT] by which the vendor reaches it")
+      ->required();
+  link->add_option("--days", args.days, "How long it is valid")
+      ->check(CLI::Range(std::int64_t{1}, vendor_days_max))
+      ->capture_default_str();
 }
 
 }  // namespace weft::cli

@@ -53,6 +53,14 @@ struct ApiOptions {
   std::function<Result<std::string>(std::string_view document)> jobs_of_case;
   // A table of path health as bytes. None: nobody writes one. Any thread.
   std::function<Result<std::string>()> path_health;
+  // Redacted copies of snapshots for whoever has a link: whether it is one of ours and not expired;
+  // the copy of a snapshot (its document). None: 501. Any thread.
+  struct VendorCopies {
+    std::function<bool(std::string_view id, std::int64_t expires_s, std::string_view signature)>
+        is_ours;
+    std::function<Result<std::string>(std::string_view document)> copy;
+  };
+  VendorCopies vendor;
   std::function<std::string()> metrics;            // more of them, Prometheus text; any thread
   std::function<void(std::string_view line)> log;  // from any thread
 };

@@ -250,6 +250,32 @@ TEST_CASE("pages of other sites get nothing, and names that others point here ne
   CHECK(client.answer().status == 421);
 }
 
+TEST_CASE("a vendor's link gives one copy without a token, a wrong one nothing") {
+  ApiOptions options;
+  options.vendor.is_ours = [](std::string_view id, std::int64_t expires_s, std::string_view text) {
+    return id == "c.1" && expires_s == 17 && text == "good";
+  };
+  options.vendor.copy = [](std::string_view document) -> Result<std::string> {
+    return "copy of " + std::string(document);
+  };
+  Bed bed(std::move(options));
+  REQUIRE(bed.store.commit({.documents = {{"snapshot", "c.1", {1}, "{}"}}}).has_value());
+  const auto get = [&](std::string_view rest) {
+    return call(*bed.api, "GET", fmt::format("/v1/vendor/snapshots/{}", rest));
+  };
+  const Answer answer = get("c.1?expires=17&signature=good");
+  CHECK(answer.status == 200);
+  CHECK(answer.body == "copy of {}");
+  CHECK(answer.headers.at("content-type") == "application/gzip");
+  CHECK(get("c.1?expires=17&signature=bad").status == 403);
+  CHECK(get("c.1?expires=18&signature=good").status == 403);
+  CHECK(get("c.2?expires=17&signature=good").status == 403);
+  CHECK(get("c.1").status == 400);
+  Bed plain;
+  CHECK(call(*plain.api, "GET", "/v1/vendor/snapshots/c.1?expires=17&signature=good").status ==
+        501);
+}
+
 TEST_CASE("metrics, of the service and of the API itself") {
   Bed bed;
   call(*bed.api, "GET", "/healthz");
@@ -379,7 +405,8 @@ TEST_CASE("roles: every route lets in whom it should, and nobody else") {
       return call(*bed.api, route.method, target, "", headers).status;
     };
     const auto is_let_in = [](int code) { return code != 401 && code != 403; };
-    CHECK(status("") == (route.role ? 401 : 200));
+    // A vendor's link is asked for what the link has.
+    CHECK(status("") == (route.role ? 401 : route.id == "readVendorCopy" ? 400 : 200));
     CHECK((status("Authorization: Bearer wrong\r\n") == 401) == route.role.has_value());
     for (const Role role : {Role::read, Role::ingest, Role::operate}) {
       const std::string header = fmt::format("Authorization: Bearer {}-token\r\n", to_text(role));

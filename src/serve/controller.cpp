@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "model/events/case.hpp"
 #include "operate/repair/repair_stats.hpp"
 #include "operate/repair/what_if.hpp"
@@ -394,8 +395,10 @@ void Controller::outcome(const repair::Outcome& outcome, Timestamp now) {
 }
 
 void Controller::keep_snapshot(const std::string& case_id, std::string json, Timestamp now) {
-  pending_.documents.push_back(
-      {std::string(snapshot_kind), fmt::format("{}.{}", case_id, now.ns), now, std::move(json)});
+  const std::string id = fmt::format("{}.{}", case_id, now.ns);
+  if (const auto line = JsonLine::parse(json, {"a snapshot"}))
+    json = JsonObject().add("id", id).add_all(line->but({"id"})).text();
+  pending_.documents.push_back({std::string(snapshot_kind), id, now, std::move(json)});
 }
 
 std::vector<std::string> Controller::open_cases() const {

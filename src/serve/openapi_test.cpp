@@ -94,7 +94,9 @@ TEST_CASE("what is registered is documented, and what is documented answers as d
   Bed bed(ApiOptions{.alertmanager = [](std::string_view) -> Result<std::vector<std::string>> {
                        return std::vector<std::string>{"line"};
                      },
-                     .path_health = []() -> Result<std::string> { return "table"; }});
+                     .path_health = []() -> Result<std::string> { return "table"; },
+                     .vendor = {[](auto, auto, auto) { return true; },
+                                [](auto) -> Result<std::string> { return "copy"; }}});
   REQUIRE(bed.store.commit({.documents = {{"case", "x", {1}, R"({"id":"x"})"},
                                           {"repair", "x", {1}, R"({"id":"x"})"},
                                           {"snapshot", "x", {1}, R"({"id":"x"})"}}}));

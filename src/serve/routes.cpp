@@ -347,6 +347,36 @@ void add_path_health(const RouteContext& context, std::vector<Route>& out) {
                  }});
 }
 
+// The link is the right to this one copy, until it expires; so nothing else is told without it.
+Result<Reply> vendor_copy(const RouteContext& context, const Call& call) {
+  const ApiOptions::VendorCopies& vendor = context.options.vendor;
+  if (!vendor.is_ours) return fail(Errc::unsupported, {}, "this service gives no links to vendors");
+  const std::string& id = call.pieces.at(0);
+  if (!vendor.is_ours(id, call.query.count("expires", 0), call.query.text("signature")))
+    return reply_of({403, "link", "this link is wrong, or has expired; ask for a new one"});
+  WEFT_TRY(const port::Document document, context.store.document("snapshot", id));
+  Reply out;
+  WEFT_TRY(out.body, vendor.copy(document.body));
+  out.type = "application/gzip";
+  out.headers.emplace_back("Content-Disposition", "attachment; filename=\"snapshot.tar.gz\"");
+  return out;
+}
+
+void add_vendor(const RouteContext& context, std::vector<Route>& out) {
+  out.push_back(
+      {.method = "GET",
+       .path = "/v1/vendor/snapshots/{id}",
+       .id = "readVendorCopy",
+       .summary = "A redacted copy of a snapshot, for a vendor who was given a signed link",
+       .role = {},
+       .query =
+           {{.name = "expires", .meaning = "seconds since 1970", .type = count, .need = needed},
+            {.name = "signature", .meaning = "of the link", .need = needed, .most = 64}},
+       .reply_type = "application/gzip",
+       .problems = {403, 501, 503},
+       .handler = [context](const Call& call) { return vendor_copy(context, call); }});
+}
+
 void add_jobs(const RouteContext& context, std::vector<Route>& out) {
   out.push_back({.method = "GET",
                  .path = "/v1/jobs",
@@ -579,6 +609,7 @@ std::vector<Route> make_routes(const RouteContext& context) {
   add_reading(context, out);
   add_console(context, out);
   add_path_health(context, out);
+  add_vendor(context, out);
   add_jobs(context, out);
   add_commands(context, out);
   add_watching(context, out);

@@ -97,14 +97,16 @@ class Service {
     scratch_.write("server.pem", server.certificate);
     write_secret("server.key", server.key);
     write_secret("hook.key", std::string(hook_key) + "\n");
+    write_secret("vendor.key", "a key of links\n");
     write_secret("tokens", fmt::format("vector ingest {}\nann read,operate {}\n", sha256("feeds-9"),
                                        sha256("ann-7")));
     scratch_.write("zone.yaml", serve_zone);
     scratch_.write("serve.yaml", fmt::format(R"(
 provisional: {{wait: 100 ms, lateness: 1 s}}
 policy: {{timing: {{early: 100 ms}}}}
+vendor: {{key_file: {1}/vendor.key}}
 notify:
-  - webhook: {{url: "{}", sign_with: {}/hook.key}}
+  - webhook: {{url: "{0}", sign_with: {1}/hook.key}}
 snapshots:
   patience: 20 s
   devices:
@@ -227,6 +229,25 @@ std::string alerts(const std::string& rack, const std::string& spine, const std:
   return json{{"version", "4"}, {"status", "firing"}, {"alerts", list}}.dump();
 }
 
+// A vendor has no token; the link alone gives the redacted copy, and nothing else.
+void check_vendor_link(const Service& service, const std::string& id) {
+  const std::string origin = "https://weft.example";
+  const Outcome printed = service.scratch().run(
+      {"snapshot", "link", id, "--key", "vendor.key", "--service", origin, "--days", "1"});
+  REQUIRE_MESSAGE(printed.status == 0, printed.err);
+  REQUIRE(printed.out.starts_with(origin + "/v1/vendor/snapshots/"));
+  std::string path = printed.out.substr(origin.size(), printed.out.find('\n') - origin.size());
+  const auto copy = service.client("").Get(path);
+  REQUIRE(copy);
+  REQUIRE_MESSAGE(copy->status == 200, copy->body);
+  service.scratch().write("copy.tar.gz", copy->body);
+  const Outcome whole = service.scratch().run({"snapshot", "verify", "copy.tar.gz"});
+  CHECK_MESSAGE(whole.status == 0, whole.err);
+  path.back() = path.back() == '0' ? '1' : '0';
+  CHECK(service.status("", path) == 403);
+  CHECK(service.status("", "/v1/snapshots") == 401);
+}
+
 void check_snapshot(const Service& service, const std::string& case_id) {
   json snapshot;
   REQUIRE(eventually([&] {
@@ -247,6 +268,7 @@ void check_snapshot(const Service& service, const std::string& case_id) {
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   service.scratch().write("changed.tar.gz", bytes);
   CHECK(service.scratch().run({"snapshot", "verify", "changed.tar.gz"}).status != 0);
+  check_vendor_link(service, snapshot["id"]);
 }
 
 }  // namespace

@@ -8,14 +8,15 @@
 #include <utility>
 
 #include "adapt/live/http_client.hpp"
-#include "base/text.hpp"
+#include "base/markup.hpp"
 
 namespace weft::adapt::live {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 2> raising{"repair_failed", "repair_replace"};
+constexpr std::array<std::string_view, 3> raising{"repair_overdue", "repair_failed",
+                                                  "repair_replace"};
 
 bool raises(std::string_view event) { return std::ranges::find(raising, event) != raising.end(); }
 
@@ -33,16 +34,6 @@ std::string ticket_word(const json& of, const char* pointer) {
 
 std::string dumped(const json& body) {
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-std::string query_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool is_plain = is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          c == '-' || c == '_' || c == '.' || c == '~';
-    out += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
 }
 
 // By which the ticket of a case is found again; labels of Jira must not contain blanks.
@@ -76,19 +67,20 @@ struct TicketApi {
     const std::string mark = mark_of(case_id);
     switch (s.system) {
       case TicketSystem::github:
-        return {"GET",
-                fmt::format("{}/issues?state=all&per_page=1&labels={}", base, query_text(mark)),
-                {}};
+        return {
+            "GET",
+            fmt::format("{}/issues?state=all&per_page=1&labels={}", base, percent_encoded(mark)),
+            {}};
       case TicketSystem::jira:
         return {"GET",
                 fmt::format("{}{}?maxResults=1&fields=summary&jql={}", base, s.search,
-                            query_text(fmt::format("project = \"{}\" AND labels = \"{}\"",
-                                                   s.project, mark))),
+                            percent_encoded(fmt::format("project = \"{}\" AND labels = \"{}\"",
+                                                        s.project, mark))),
                 {}};
       case TicketSystem::servicenow:
         return {"GET",
                 table(fmt::format("?sysparm_limit=1&sysparm_fields=sys_id&sysparm_query={}",
-                                  query_text("correlation_id=" + mark))),
+                                  percent_encoded("correlation_id=" + mark))),
                 {}};
     }
     return {};
@@ -250,7 +242,7 @@ std::string ticket_text(const TicketSettings& settings, const port::Notice& noti
                     line("Reason", ticket_word(body, "/repair/reason"));
   if (!settings.external_url.empty())
     out += fmt::format("Case, time line and snapshot: {}/#/case/{}\n", settings.external_url,
-                       query_text(notice.case_id));
+                       percent_encoded(notice.case_id));
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/text.hpp"
 
 namespace weft::operate::repair {
 namespace {
@@ -30,6 +31,7 @@ void Driver::drive(Ticket& t) {
   for (int i = 0; i < moves_max && !is_over(t.stage); ++i)
     if (!advance(t)) break;
   tell_cases(t);
+  tell_overdue(t);
   send_messages(t);
   if (is_over(t.stage) && t.messages.empty()) r_.active_.erase(t.id);
 }
@@ -156,6 +158,27 @@ void Driver::tell_cases(Ticket& t) {
     tell_of(t, c.id, c.told.empty() ? "case_opened" : "case_updated", cause);
     c.told = std::move(cause);
   }
+}
+
+std::optional<Driver::Objective> Driver::objective(const Repair& r, const Ticket& t) {
+  const auto part = ttr_part(t, t.stage);
+  const bool is_told =
+      std::ranges::any_of(t.cases, [](const Followed& c) { return !c.told.empty(); });
+  if (!part || !is_told) return std::nullopt;
+  const auto index = static_cast<std::size_t>(*part);
+  const std::int64_t slo_ns = r.policy_.problem(t.kind).slo_ns[index];
+  if ((t.overdue >> index & 1) != 0 || slo_ns == 0) return std::nullopt;
+  return Objective{*part, {t.since.ns + slo_ns - t.spent_ns[index]}};
+}
+
+void Driver::tell_overdue(Ticket& t) {
+  const auto missed = objective(r_, t);
+  if (!missed || !is_due(missed->end)) return;
+  const auto index = static_cast<std::size_t>(missed->part);
+  t.overdue |= 1u << index;
+  tell(t, "repair_overdue",
+       fmt::format("{}: {} takes longer than its objective of {}", name(t), to_text(missed->part),
+                   human_seconds(static_cast<double>(problem(t).slo_ns[index]) / ns_per_s)));
 }
 
 // The case, and the repair that it is part of.
@@ -311,6 +334,7 @@ std::optional<Timestamp> Driver::due(const Repair& r, const Ticket& t) {
   for (const Message& m : t.messages) wake(m.due);
   if (t.snapshot) wake({t.snapshot->since.ns + timing.order_ns});
   if (is_over(t.stage)) return out;
+  if (const auto running = objective(r, t)) wake(running->end);
   if (t.retry_at && !t.is_held) wake(*t.retry_at);
   if (t.pending) wake({t.pending->since.ns + timing.order_ns});
   if (t.stage == Stage::forecasting && !t.pending && !t.is_held && t.snapshot)

@@ -101,6 +101,14 @@ class Driver {
   }
   void tell_of(Ticket& t, std::string case_id, std::string event, std::string summary);
   void tell_cases(Ticket& t);
+  // The part of the time to repair that runs, and when its objective is missed; none where people
+  // do not know of the case, or know that.
+  struct Objective {
+    TtrPart part = TtrPart::drain;
+    Timestamp end;
+  };
+  static std::optional<Objective> objective(const Repair& repair, const Ticket& t);
+  void tell_overdue(Ticket& t);
   std::string notice_body(const Ticket& t, const std::string& case_id) const;
   void send_messages(Ticket& t);
   void message_done(Ticket& t, Message& m, const Outcome& outcome);

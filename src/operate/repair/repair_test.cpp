@@ -57,6 +57,20 @@ TEST_CASE("a broken cable is drained, mended, verified, returned and watched") {
   CHECK_FALSE(s.repair->next_due().has_value());
 }
 
+TEST_CASE("a missed objective is told once for each part, and not after a restart again") {
+  Story s;
+  s.broken();
+  const auto told = [&] { return std::ranges::count(s.world.notices, "repair_overdue"); };
+  s.run_for(23 * 3600);
+  CHECK(told() == 0);
+  s.run_for(2 * 3600);
+  CHECK(told() == 1);
+  s.start();
+  s.run_for(48 * 3600);
+  CHECK(s.stage("c1") == Stage::repairing);
+  CHECK(told() == 1);
+}
+
 TEST_CASE("the parts of the time to repair add up to the whole") {
   Story s;
   s.now = at(100);

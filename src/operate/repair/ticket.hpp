@@ -192,6 +192,7 @@ struct Ticket {
   std::uint32_t rollbacks = 0;
   std::optional<Timestamp> drained_at, returned_at, ended;
   std::vector<Message> messages;
+  std::uint32_t overdue = 0;  // bit i: people were told that TtrPart i missed its objective
 
   bool has_part() const { return part.kind != model::EntityKind::none; }
   // What it stands for among others: its part, or the root where nothing can be drained.

@@ -98,6 +98,7 @@ void state_fields(Archive& ar, T& t) {
   ar("rollbacks", t.rollbacks);
   ar.added("exonerations", t.exonerations);
   ar.added("held_until", t.held_until);
+  ar.added("overdue", t.overdue);
 }
 
 template <class Archive, Of<Ticket> T>
