@@ -331,7 +331,7 @@ TEST_CASE("ports that run slower than their like, or than they did") {
 }
 
 // A host with one NIC, which its agent's restart finds cured, or as it was.
-TEST_CASE("speeds: an agent that begins again ends what was said before, and what is slow stays so") {
+TEST_CASE("speeds: an agent that begins again ends what was said before; what is slow stays so") {
   const model::Fabric fabric = small_zone();
   const model::Entity nic = model::entity(fabric.nics()[0]);
   const LinkId uplink = [&] {

@@ -59,7 +59,7 @@ TEST_CASE("light and bit errors make an optic, also where the link later dies of
   CHECK(single.told() == "cable rtsw:5--ctsw:3 (3)");
 }
 
-TEST_CASE("ports that run slower are a case of their cable, or of the NIC, and one record is none") {
+TEST_CASE("ports that run slower are a case of their cable, or of the NIC; one record is none") {
   const auto told = [](std::string_view part, int times) {
     Story story(small_zone());
     for (int i = 0; i < times; ++i)
