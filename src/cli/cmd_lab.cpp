@@ -45,7 +45,7 @@ struct LabArgs {
   std::string kind, which;           // of fault and heal
   std::vector<adapt::lab::FaultOption> fault_options;
   std::string flows;  // of te
-  bool off = false;
+  bool off = false, split = false;
 };
 
 namespace lab = adapt::lab;
@@ -333,6 +333,7 @@ void print_te_event(const Common& common, const lab::Lab& found, const lab::TeEv
                            .add("moved", d.moved)
                            .add("without_path", d.without)
                            .add("marks", event.step.changes)
+                           .add("over_two_qps", d.divided)
                            .add("worst", d.judgement.worst)
                            .add("bound", d.bound)
                            .add("hashed", d.judgement.hashed)
@@ -348,6 +349,7 @@ void print_te_event(const Common& common, const lab::Lab& found, const lab::TeEv
     if (d.judgement.worst_link.valid())
       fmt::print(" ({})", found.fabric.name(d.judgement.worst_link));
     fmt::print(", bound {:.4g}, ECMP {:.4g}\n", d.bound, d.judgement.hashed);
+    if (d.divided > 0) fmt::print("  {} flows over 2 QPs\n", d.divided);
     if (d.without > 0) fmt::print("  {} flows have no live path\n", d.without);
     if (!d.refused.empty()) fmt::print("  no marks: {}\n", d.refused);
   }
@@ -372,6 +374,7 @@ int te_command(const Common& common, const LabArgs& args) {
   if (!flows) return report_lab(flows.error());
   const Interrupt interrupt("ending; the marks stay (weft lab te --off removes them)");
   lab::TeRun run;
+  run.loop.settings.split = args.split;
   run.stop = [] { return Interrupt::signal() != 0; };
   run.tell = [&](const lab::TeEvent& event) { print_te_event(common, *found, event); };
   run.standby = [&] {
@@ -462,7 +465,8 @@ void add_lab(Commands& commands) {
   add("addresses", "Print node addresses as CSV for weft probe");
   add("doctor", "Check which lab features this machine supports");
   CLI::App* te = add("te", "Send flows over uplinks of a controller's choice, until Ctrl-C");
-  te->add_option("--flows", args.flows, "CSV of flows: src, dst, port");
+  te->add_option("--flows", args.flows, "CSV of flows: src, dst, port, second");
+  te->add_flag("--split", args.split, "Divide flows over two QPs where that helps");
   te->add_flag("--off", args.off, "Remove all marks, and end");
   add("keeper", "")->group("");  // of a lab's own
 }

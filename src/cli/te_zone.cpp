@@ -10,7 +10,6 @@
 #include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "operate/te/flow_file.hpp"
-#include "operate/te/split.hpp"
 #include "plan/run/work_flows.hpp"
 
 namespace weft::cli {
@@ -26,9 +25,7 @@ struct Group {
   std::vector<te::Flow> flows;
 };
 struct Solved {
-  te::Decision before, after;                       // `after`: with --fail
-  std::vector<te::Flow> flows;                      // of the last of them
-  std::uint32_t split_before = 0, split_after = 0;  // flows over two QPs; after: and before
+  te::Decision before, after;  // `after`: with --fail
   double before_ms = 0, after_ms = 0;
 };
 
@@ -116,23 +113,17 @@ std::vector<Solved> solve_groups(ZoneWork& work, const ZoneTeArgs& args) {
   std::vector<Solved> out;
   for (const Group& group : work.groups) {
     Solved solved;
-    solved.flows = group.flows;
     const auto start = Clock::now();
-    solved.before = te::decide(work.zone, work.hashing, work.healthy, solved.flows, {});
-    if (args.split)
-      solved.split_before = te::split_where_it_helps(work.zone, work.hashing, work.healthy,
-                                                     solved.flows, solved.before);
+    solved.before =
+        te::decide(work.zone, work.hashing, work.healthy, group.flows, {}, {.split = args.split});
     const auto middle = Clock::now();
     solved.before_ms = ms(middle - start);
     if (!args.fail.empty()) {
       const te::Settings settings{.others = args.only_hit ? route::Assignment::Others::stay
-                                                          : route::Assignment::Others::may_move};
-      solved.after = te::decide(work.zone, work.hashing, work.failed, solved.flows,
-                                solved.before.marks, settings);
-      solved.split_after = solved.split_before;
-      if (args.split)
-        solved.split_after += te::split_where_it_helps(work.zone, work.hashing, work.failed,
-                                                       solved.flows, solved.after, settings);
+                                                          : route::Assignment::Others::may_move,
+                                  .split = args.split};
+      solved.after = te::decide(work.zone, work.hashing, work.failed, group.flows,
+                                solved.before.marks, settings, solved.before.second);
       solved.after_ms = ms(Clock::now() - middle);
     }
     out.push_back(std::move(solved));
@@ -166,7 +157,7 @@ void print_zone_table(const ZoneWork& work, const std::vector<Solved>& solved,
     }
     if (args.split)
       cells.push_back(
-          std::to_string(args.fail.empty() ? solved[g].split_before : solved[g].split_after));
+          std::to_string((args.fail.empty() ? solved[g].before : solved[g].after).divided));
     table.add(std::move(cells));
   }
   fmt::print("{}\n", table.text());
@@ -203,7 +194,7 @@ void print_zone_json(const ZoneWork& work, const std::vector<Solved>& solved,
     if (!args.fail.empty())
       kind.add("failed", decision_json(work, solved[g].after, solved[g].after_ms));
     if (args.split)
-      kind.add("over_two_qps", args.fail.empty() ? solved[g].split_before : solved[g].split_after);
+      kind.add("over_two_qps", (args.fail.empty() ? solved[g].before : solved[g].after).divided);
     kinds.add(kind);
   }
   fmt::print("{}\n", JsonObject()
@@ -222,8 +213,8 @@ Status write_marks(const ZoneWork& work, const std::vector<Solved>& solved,
                             work.groups.size()),
                 "pass --flows with those that are under way together");
   const te::Decision& d = args.fail.empty() ? solved[0].before : solved[0].after;
-  return write_file(args.marks,
-                    te::marks_csv(work.setup->fabric, work.zone, solved[0].flows, d.marks));
+  const te::MarkedFlows qps = te::by_qp(work.groups[0].flows, d.marks, d.second);
+  return write_file(args.marks, te::marks_csv(work.setup->fabric, work.zone, qps.flows, qps.marks));
 }
 
 Result<int> check_marks(const Common& common, ZoneWork& work, const ZoneTeArgs& args) {

@@ -66,6 +66,15 @@ bool Assignment::assume(std::uint32_t flow, std::uint32_t spine) {
   return true;
 }
 
+std::uint32_t Assignment::divide(std::uint32_t flow) {
+  WEFT_CHECK(used_[flow]);
+  const std::uint32_t spine = spine_[flow];
+  if (spine != none) take(flow);
+  flows_[flow].weight /= 2;
+  if (spine != none) put(flow, spine);
+  return add(Flow(flows_[flow]));
+}
+
 void Assignment::set_capacity(std::uint32_t rack, std::uint32_t spine, double up_capacity,
                               double down_capacity) {
   for (const Side side : {up, down}) {
@@ -170,25 +179,42 @@ bool Assignment::all_equal() const {
   return true;
 }
 
-double Assignment::bound() const {
+double Assignment::cost_of(std::uint32_t flow) const {
+  if (spine_[flow] == none) return 0;
+  return std::max(cost_with(slot_of(up, flow, spine_[flow]), 0),
+                  cost_with(slot_of(down, flow, spine_[flow]), 0));
+}
+
+// 0: without a live path.
+double Assignment::widest(std::uint32_t flow) const {
+  double out = 0;
+  for (std::uint32_t p = 0; p < spines_; ++p)
+    out =
+        std::max(out, std::min(capacity_[slot_of(up, flow, p)], capacity_[slot_of(down, flow, p)]));
+  return out;
+}
+
+double Assignment::floor() const {
   std::vector<double> weight(std::size_t{2} * racks_, 0);
-  double bound = 0;
   for (std::uint32_t f = 0; f < flows_.size(); ++f) {
-    if (!used_[f]) continue;
-    double widest = 0;
-    for (std::uint32_t p = 0; p < spines_; ++p)
-      widest =
-          std::max(widest, std::min(capacity_[slot_of(up, f, p)], capacity_[slot_of(down, f, p)]));
-    if (widest <= 0) continue;  // counted by solve() as without a path
-    bound = std::max(bound, flows_[f].weight / widest);
+    if (!used_[f] || widest(f) <= 0) continue;  // counted by solve() as without a path
     for (const Side side : {up, down})
       weight[std::size_t{side} * racks_ + rack(side, f)] += flows_[f].weight;
   }
+  double out = 0;
   for (std::size_t r = 0; r < weight.size(); ++r) {
     double sum = 0;
     for (std::uint32_t p = 0; p < spines_; ++p) sum += capacity_[r * spines_ + p];
-    if (weight[r] > 0) bound = std::max(bound, weight[r] / sum);
+    if (weight[r] > 0) out = std::max(out, weight[r] / sum);
   }
+  return out;
+}
+
+double Assignment::bound() const {
+  double bound = floor();
+  for (std::uint32_t f = 0; f < flows_.size(); ++f)
+    if (const double width = used_[f] ? widest(f) : 0; width > 0)
+      bound = std::max(bound, flows_[f].weight / width);
   if (bound <= 0 || !all_equal()) return bound;
   const double one = whole_flows();
   return std::ceil(bound / one * (1 - slack)) * one;

@@ -50,6 +50,8 @@ class Assignment {
   // Before the first solve: where the flow goes already. False, and nothing done, if that path is
   // dead; solve() then counts the flow as placed, not as moved.
   bool assume(std::uint32_t flow, std::uint32_t spine);
+  // The flow keeps half of its weight, and its path. Returns the other half: a flow without a path.
+  std::uint32_t divide(std::uint32_t flow);
   // Of the link up to the spine and the one down from it. At 0 their flows lose their paths.
   void set_capacity(std::uint32_t rack, std::uint32_t spine, double up, double down);
   // Places the flows that have no path. Cost for equal flows: O(spines) each, and a chain of at
@@ -59,9 +61,14 @@ class Assignment {
   // none: no live path.
   std::uint32_t spine_of(std::uint32_t flow) const { return spine_[flow]; }
   double worst() const { return tree_[1]; }
-  // The larger of: a rack's weight over its live capacity, each way; a flow over its widest path.
-  // In whole flows where all flows and live links are equal.
+  // Of the worse link of its path; 0 without one.
+  double cost_of(std::uint32_t flow) const;
+  // The larger of floor() and a flow over its widest path. In whole flows where all flows and live
+  // links are equal.
   double bound() const;
+  // No assignment is below, however flows are divided: a rack's weight over its live capacity, each
+  // way.
+  double floor() const;
 
  private:
   enum Side : std::uint8_t { up = 0, down = 1 };
@@ -86,6 +93,7 @@ class Assignment {
     return (load_[slot] + weight) / capacity_[slot];
   }
   double cost_on(std::uint32_t flow, std::uint32_t spine) const;
+  double widest(std::uint32_t flow) const;
   bool all_equal() const;
   double whole_flows() const;
   void put(std::uint32_t flow, std::uint32_t spine);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/rng.hpp"
+#include "route/divide.hpp"
 
 namespace weft::route {
 namespace {
@@ -99,8 +100,9 @@ Zone rings(std::uint32_t racks, std::uint32_t spines, int count, bool equal) {
 }
 
 Zone small_zone(Rng& rng, bool equal, bool healthy) {
-  Zone zone(2 + static_cast<std::uint32_t>(rng.below(3)),
-            2 + static_cast<std::uint32_t>(rng.below(2)));
+  const auto racks = static_cast<std::uint32_t>(2 + rng.below(3));
+  const auto spines = static_cast<std::uint32_t>(2 + rng.below(2));
+  Zone zone(racks, spines);
   for (std::uint64_t flows = 1 + rng.below(7); flows > 0; --flows) {
     const auto from = static_cast<std::uint32_t>(rng.below(zone.racks));
     const auto to = static_cast<std::uint32_t>((from + 1 + rng.below(zone.racks - 1)) % zone.racks);
@@ -152,6 +154,98 @@ TEST_CASE(
   }
   CHECK(at_best >= 2950);  // the others are where one flow more on a link is far from the best
   CHECK(furthest <= 2);
+}
+
+// The least worst link where each flow takes one spine, or two with half of it on each: by trying
+// every choice. Stops where no more flows can make it better.
+class Halves {
+ public:
+  explicit Halves(const Zone& zone) : zone_(zone), sent_(zone.up.size(), 0), received_(sent_) {}
+  double best() {
+    best_ = std::numeric_limits<double>::infinity();
+    visit(0, 0);
+    return best_;
+  }
+
+ private:
+  double put(const Flow& flow, std::uint32_t spine, double weight) {
+    const std::size_t a = zone_.at(flow.from, spine), b = zone_.at(flow.to, spine);
+    sent_[a] += weight;
+    received_[b] += weight;
+    return std::max(sent_[a] / zone_.up[a], received_[b] / zone_.down[b]);
+  }
+  void visit(std::size_t f, double worst) {
+    if (worst >= best_) return;
+    if (f == zone_.flows.size()) {
+      best_ = worst;
+      return;
+    }
+    const Flow& flow = zone_.flows[f];
+    bool any = false;
+    for (std::uint32_t p = 0; p < zone_.spines; ++p)
+      for (std::uint32_t q = p; q < zone_.spines; ++q) {
+        if (!zone_.open(flow, p) || !zone_.open(flow, q)) continue;
+        any = true;
+        const double one = put(flow, p, flow.weight / 2);
+        visit(f + 1, std::max({worst, one, put(flow, q, flow.weight / 2)}));
+        put(flow, p, -flow.weight / 2);
+        put(flow, q, -flow.weight / 2);
+      }
+    if (!any) visit(f + 1, worst);
+  }
+  const Zone& zone_;
+  std::vector<double> sent_, received_;
+  double best_ = 0;
+};
+
+double worst_of_halves(const Zone& zone, const Placement& placed) {
+  Zone halves = zone;
+  std::vector<std::uint32_t> spine_of = placed.first;
+  for (std::size_t f = 0; f < zone.flows.size(); ++f) {
+    if (placed.second[f] == Assignment::none) continue;
+    halves.flows[f].weight /= 2;
+    halves.flows.push_back(halves.flows[f]);
+    spine_of.push_back(placed.second[f]);
+  }
+  return halves.worst(spine_of);
+}
+
+TEST_CASE("divide: between the best of all divisions and whole flows, near the former") {
+  Rng rng(3);
+  int better = 0, at_best = 0, gains = 0;
+  double furthest = 1;
+  for (int i = 0; i < 1500; ++i) {
+    CAPTURE(i);
+    const Zone zone = small_zone(rng, i % 2 == 0, i % 3 == 0);
+    Zone none = zone;
+    none.flows.clear();
+    const Assignment links = none.assignment();
+    const std::vector<bool> all(zone.flows.size(), true);
+    const Placement whole = place(links, zone.flows, {}, {});
+    const Placement placed = place(links, zone.flows, all, {});
+    Assignment alone = zone.assignment();
+    CHECK(whole.worst == alone.solve().worst);
+    CHECK(whole.first == zone.spines_of(alone));
+    CHECK(worst_of_halves(zone, placed) == doctest::Approx(placed.worst));
+    CHECK(placed.worst <= whole.worst);
+    const double best = Halves(zone).best();
+    CHECK(placed.worst >= best * (1 - 1e-9));
+    CHECK(alone.floor() <= best * (1 + 1e-9));
+    // What is installed stays, and nothing is divided in vain.
+    const Placement again = place(links, zone.flows, all, placed);
+    CHECK(again.worst <= placed.worst * (1 + 1e-9));
+    const bool is_divided = std::ranges::count(placed.second, Assignment::none) <
+                            static_cast<std::ptrdiff_t>(zone.flows.size());
+    CHECK(is_divided == (placed.worst < whole.worst));
+    gains += best < whole.worst * (1 - 0.01) ? 1 : 0;
+    better += is_divided ? 1 : 0;
+    at_best += placed.worst <= best * 1.01 ? 1 : 0;
+    if (best > 0) furthest = std::max(furthest, placed.worst / best);
+  }
+  CHECK(gains > 800);
+  CHECK(better > 690);
+  CHECK(at_best >= 1360);
+  CHECK(furthest <= 1.34);
 }
 
 TEST_CASE("assign: a zone of Meta's size, 252 racks") {

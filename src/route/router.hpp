@@ -35,6 +35,8 @@ struct RoutingConfig {
   std::uint32_t entropies = 0;
   std::uint32_t paths = 4;
   Duration te_sees = {};  // how old the state of the fabric is that the controller of `te` has
+  // QPs 2k and 2k + 1 take the same path, and different ones where that helps.
+  bool te_split = false;
   // QPs carry what their paths can, not equal parts: `collectives: {adaptive: true}`.
   bool weigh_qps = false;
   Where where = {};  // of the section, for messages

@@ -55,6 +55,12 @@ RoutingConfig read_routing(const Config& section, Errors& errors) {
           Errc::value, controller.where("sees"),
           fmt::format("a controller cannot see the state of {} ago", to_text(config.te_sees)),
           "give a time from 0 to 1 day; Meta's controller works every 30 s");
+    config.te_split = controller.flag("split", config.te_split);
+    if (config.te_split && config.qps % 2 != 0)
+      controller.error(Errc::value, controller.where("split"),
+                       fmt::format("{} cannot be divided into pairs of QPs",
+                                   config.qps == 1 ? "1 QP" : fmt::format("{} QPs", config.qps)),
+                       "set routing.qps to an even number, e.g. qps: 2");
     controller.finish();
   }
   reader.finish();

@@ -67,6 +67,10 @@ TEST_CASE("routing: what is refused, and how") {
   CHECK(read("{scheme: te, te: {sees: 172800 s}}").errors.starts_with("s.yaml:1:25: a controller"));
   CHECK(read("{scheme: te, te: {seen: 10 s}}").errors.starts_with("s.yaml:1:19: "));
   CHECK(read("{scheme: te, te: {sees: 10 s}}").config.te_sees == 10_s);
+  CHECK(!read("{scheme: te, qps: 2}").config.te_split);
+  CHECK(read("{scheme: te, qps: 2, te: {split: true}}").config.te_split);
+  CHECK(read("{scheme: te, te: {split: true}}")
+            .errors.starts_with("s.yaml:1:26: 1 QP cannot be divided into pairs of QPs"));
   for (const char* yaml :
        {"{qps: 0}", "{qps: -1}", "{qps: 4097}", "{qps: many}", "{qps: [1]}", "{message_mode: both}",
         "{hash: md5}", "{seeds: none}", "{weighted: 2}", "{scheme: [ecmp]}", "{qp: 4}", "[ecmp]",

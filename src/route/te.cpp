@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "route/assign.hpp"
+#include "route/divide.hpp"
 #include "route/scheme.hpp"
 #include "route/zone.hpp"
 
@@ -25,9 +26,8 @@ class Te final : public Scheme {
     if (dirty_) solve();
     const auto found =
         stream.qp < parts_.config.qps ? known_.find(key(from, to, stream.qp)) : known_.end();
-    const std::uint32_t column = found == known_.end()
-                                     ? Assignment::none
-                                     : groups_[found->second.group].spine_of(found->second.flow);
+    const std::uint32_t column =
+        found == known_.end() ? Assignment::none : column_of(found->second, stream.qp);
     if (column == Assignment::none) return beneath_->append_leg(stream, from, to, out);
     const std::array<LinkId, 4> path = zone_.path(from, to, column);
     if (!std::ranges::all_of(path, [&](LinkId link) { return parts_.live.usable(link); }))
@@ -40,17 +40,26 @@ class Te final : public Scheme {
     beneath_->append_usable_leg(from, to, out);
   }
 
-  // A pair that an earlier group has already keeps its path, and is no part of this group.
+  // A pair that an earlier group has already keeps its path, and is no part of this group. With
+  // `split` QPs 2k and 2k + 1 are one flow, and both find it.
   void declare(std::span<const NicDemand> demands) override {
-    Assignment group(zone_.racks, zone_.columns);
+    Group group{Assignment(zone_.racks, zone_.columns), {}, {}};
     for (const NicDemand& d : demands) {
       const std::uint32_t from = zone_.rack_of[d.src], to = zone_.rack_of[d.dst];
       if (from == Zone::none || to == Zone::none || from == to || d.bytes <= 0) continue;
+      if (parts_.config.te_split && d.qp % 2 != 0) continue;  // part of the one before
       const auto [entry, is_new] = known_.try_emplace(key(d.src, d.dst, d.qp));
       if (!is_new) continue;
-      entry->second = {static_cast<std::uint32_t>(groups_.size()), group.add({from, to, d.bytes})};
+      entry->second.group = static_cast<std::uint32_t>(groups_.size());
+      if (parts_.config.te_split) {
+        entry->second.flow = static_cast<std::uint32_t>(group.flows.size());
+        group.flows.push_back({from, to, 2 * d.bytes});
+        known_[key(d.src, d.dst, d.qp + 1)] = entry->second;
+      } else {
+        entry->second.flow = group.assignment.add({from, to, d.bytes});
+      }
     }
-    set_capacities(group, zone_, capacity_);
+    set_capacities(group.assignment, zone_, capacity_);
     groups_.push_back(std::move(group));
     dirty_ = true;
   }
@@ -59,7 +68,7 @@ class Te final : public Scheme {
     const std::vector<double> before = capacity_;
     see(seen);
     if (capacity_ == before) return;
-    for (Assignment& group : groups_) set_capacities(group, zone_, capacity_);
+    for (Group& group : groups_) set_capacities(group.assignment, zone_, capacity_);
     dirty_ = true;
   }
 
@@ -69,6 +78,7 @@ class Te final : public Scheme {
     std::string text =
         fmt::format("te assigned {} streams (kinds: {}), worst link at most {:.3f} x the bound",
                     known_.size(), groups_.size(), furthest_);
+    if (parts_.config.te_split) text += fmt::format("; {} pairs of QPs are divided", divided());
     if (solves_ > 1)
       text += fmt::format(
           "; anew after {} changes: {} streams had lost their paths, {} others made room",
@@ -80,6 +90,27 @@ class Te final : public Scheme {
   struct Place {
     std::uint32_t group = 0, flow = 0;
   };
+  struct Group {
+    Assignment assignment;  // with `split` only the links
+    std::vector<Assignment::Flow> flows;
+    Placement placed;  // of `flows`
+  };
+
+  // Where a pair of QPs is not divided, both take the same path.
+  std::uint32_t column_of(const Place& place, std::uint32_t qp) const {
+    const Group& group = groups_[place.group];
+    if (!parts_.config.te_split) return group.assignment.spine_of(place.flow);
+    const std::uint32_t second = group.placed.second[place.flow];
+    return qp % 2 != 0 && second != Assignment::none ? second : group.placed.first[place.flow];
+  }
+  std::size_t divided() const {
+    std::size_t out = 0;
+    for (const Group& group : groups_)
+      out += group.placed.second.size() -
+             static_cast<std::size_t>(std::ranges::count(group.placed.second, Assignment::none));
+    return out;
+  }
+
   std::uint64_t key(NodeId src, NodeId dst, std::uint32_t qp) const {
     return (std::uint64_t{src.value} * parts_.fabric.node_count() + dst.value) * parts_.config.qps +
            qp;
@@ -87,9 +118,17 @@ class Te final : public Scheme {
 
   void see(const model::State& seen) { capacity_ = zone_capacities(zone_, parts_.fabric, seen); }
 
+  Assignment::Outcome solve(Group& group) const {
+    if (!parts_.config.te_split) return group.assignment.solve();
+    const std::vector<bool> all(group.flows.size(), true);
+    group.placed = place(group.assignment, group.flows, all, group.placed);
+    Assignment::Outcome out = group.placed.outcome;
+    out.worst = group.placed.worst;
+    return out;
+  }
   void solve() {
-    for (Assignment& group : groups_) {
-      const Assignment::Outcome outcome = group.solve();
+    for (Group& group : groups_) {
+      const Assignment::Outcome outcome = solve(group);
       if (outcome.bound > 0) furthest_ = std::max(furthest_, outcome.worst / outcome.bound);
       if (solves_ > 0) hit_ += outcome.placed;
       moved_ += outcome.moved;
@@ -102,7 +141,7 @@ class Te final : public Scheme {
   Zone zone_;
   std::unique_ptr<Scheme> beneath_;
   std::vector<double> capacity_;  // as zone_capacities() has them
-  std::vector<Assignment> groups_;
+  std::vector<Group> groups_;
   std::unordered_map<std::uint64_t, Place> known_;  // never iterated
   bool dirty_ = false;
   double furthest_ = 1;  // of all assignments so far

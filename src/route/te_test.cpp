@@ -100,6 +100,33 @@ TEST_CASE("te: a failure that the controller does not see yet goes by hash, then
       CHECK(fabric.to(l) != node(fabric, "ctsw:3"));
 }
 
+TEST_CASE("te: pairs of QPs take one path, and two where a lost uplink makes that better") {
+  const Fabric fabric =
+      make_fabric("{generator: ai_zone, racks: 6, hosts_per_rack: 1, gpus_per_host: 4, spines: 4}");
+  const std::vector<Demand> demands = permutation(fabric, 4, 1);
+  Router te = make_router(fabric, {.scheme = "te", .qps = 2, .te_split = true});
+  te.declare(demands);
+  const auto divided = [&] {
+    return std::ranges::count_if(demands, [&](const Demand& d) {
+      return path_of(te, {d.from, d.to, 0}) != path_of(te, {d.from, d.to, 1});
+    });
+  };
+  CHECK(divided() == 0);
+  CHECK(fullest(te, demands) == 2);  // a whole flow
+  const std::vector<LinkId> crossed = path_of(te, {demands[0].from, demands[0].to, 0});
+  State failed;
+  for (const LinkId link : {crossed[1], reverse(crossed[1])})
+    failed.set(link, {.health = Health::down});
+  te.set_state(failed);
+  CHECK(fullest(te, demands) == 3);  // 4 flows on 3 uplinks: 8 halves, where whole ones make 4
+  CHECK(divided() > 0);
+  CHECK(divided() <= 8);
+  CHECK(te.controller_report().find(" pairs of QPs are divided") != std::string::npos);
+  te.set_state({});
+  CHECK(divided() == 0);
+  CHECK(fullest(te, demands) == 2);
+}
+
 TEST_CASE("te: a link that is repaired unseen stays unused; one that drains is left") {
   const Fabric fabric = make_fabric("{generator: ai_zone, racks: 4, spines: 2}");
   const std::vector<Demand> demands = permutation(fabric, 16, 1);

@@ -21,6 +21,7 @@ constexpr const char* small_world =
     "faults:\n"
     "  - {kind: link_lossy, link: \"ctsw:1->rtsw:2\", loss: 0.01, at: 1 min, until: 8 min}\n"
     "  - {kind: link_down, link: \"rtsw:0--ctsw:0\", at: 2 min, until: 8 min}\n"
+    "  - {kind: link_degraded, link: \"rtsw:1--ctsw:3\", factor: 0.5, at: 2 min, until: 8 min}\n"
     "  - {kind: icmp_ratelimit, switch: \"ctsw:5\", at: 3 min}\n";
 
 std::vector<std::string> world_command(const Scratch& scratch, const std::string& store,
@@ -71,10 +72,15 @@ TEST_CASE("faults of a simulated network are found, drained and returned, each t
   CHECK(report["cases_false"] == 0);
   CHECK(report["drains_healthy"] == 0);
   CHECK(report["still_drained"] == 0);
-  REQUIRE(report["faults"].size() == 3);
+  REQUIRE(report["faults"].size() == 4);
   for (const json& fault : report["faults"]) {
     CHECK(fault["right"] == true);
     if (fault["kind"] == "icmp_ratelimit") continue;
+    if (fault["kind"] == "link_degraded") {  // after three polls
+      REQUIRE(fault["case_s"].is_number());
+      CHECK(fault["case_s"] < 120);
+      continue;
+    }
     REQUIRE((fault["case_s"].is_number() && fault["drain_s"].is_number()));
     CHECK(fault["case_s"] < 20);
     CHECK(fault["drain_s"] < 40);

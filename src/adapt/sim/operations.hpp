@@ -317,6 +317,7 @@ class Operations final : public port::Actuator {
   void say(std::uint32_t fault, const Word& word, std::int64_t after_ns);
   void say_probe(std::uint32_t fault, const model::Entity& part, model::EventKind kind,
                  double loss);
+  void say_rate(const Fault& fault, std::uint32_t index, double share);
   // Seconds, of this turn's words and of when the fault goes on.
   std::int64_t voice(std::uint32_t fault, double low_s, double high_s);
   std::int64_t pace(std::uint32_t fault, double low_s, double high_s);

@@ -25,6 +25,7 @@ constexpr std::uint32_t quick_probes = 20;
 constexpr std::uint32_t quick_polls = 5;
 constexpr std::int64_t seldom_ns = 10 * ns_per_minute;
 constexpr std::int64_t poll_ns = 30 * ns_per_s;
+constexpr std::int64_t rate_again_ns = 10 * ns_per_s;  // of agents
 // A localiser names a part after so long, and the longer the less it loses.
 constexpr double sight_s = 3, sight_per_loss_s = 0.02;
 
@@ -57,6 +58,22 @@ void Operations::say_probe(std::uint32_t fault, const Entity& part, EventKind ki
                         .add("finding", kind == EventKind::probe_host ? "dead" : "loss")
                         .add("probability", "0.9900"));
   said_.emplace(std::pair(now_, ++serial_), said.text());
+}
+
+// The speeds that drivers report, as agents on both ends tell them.
+void Operations::say_rate(const Fault& fault, std::uint32_t index, double share) {
+  for (const CableId cable : cables_of(fault.part))
+    for (const LinkId out : {model::forward(cable), model::reverse(model::forward(cable))}) {
+      const NodeId node = fabric_.from(out);
+      const bool is_switch = fabric_.is_switch(node);
+      if (is_mute(is_switch ? node : fabric_.host_of(node))) continue;
+      const std::int64_t t = now_.ns + voice(index, 0.1, 1);
+      JsonObject said = line(index, t,
+                             {Source::agent, is_switch ? port_of(out) : entity(node),
+                              share < 1 ? EventKind::link_slow : EventKind::info, share});
+      said.add("attrs", JsonObject().add("rate_share", fmt::format("{:.4g}", share)));
+      said_.emplace(std::pair(Timestamp{t}, ++serial_), said.text());
+    }
 }
 
 // Returns when it goes on, 0: never.
@@ -93,6 +110,8 @@ std::int64_t Operations::tell(Fault& fault, std::uint32_t index) {
     case FaultKind::daemon_hang:
       return tell_daemon(fault, index);
     case FaultKind::degraded:
+      say_rate(fault, index, fault.rate_factor);
+      return fault.turns < quick_probes ? rate_again_ns : seldom_ns;
     case FaultKind::delay:
     case FaultKind::jitter:
     case FaultKind::reorder:
@@ -165,7 +184,6 @@ void Operations::tell_end(Fault& fault, std::uint32_t index) {
   switch (fault.kind) {
     case FaultKind::grey:
     case FaultKind::optic:
-    case FaultKind::degraded:
     case FaultKind::corrupt:
     case FaultKind::delay:
     case FaultKind::jitter:
@@ -176,6 +194,8 @@ void Operations::tell_end(Fault& fault, std::uint32_t index) {
     case FaultKind::blackhole:
     case FaultKind::icmp_ratelimit:
       return;
+    case FaultKind::degraded:
+      return say_rate(fault, index, 1);
     case FaultKind::dead_link:
     case FaultKind::daemon_kill:
     case FaultKind::daemon_stop:

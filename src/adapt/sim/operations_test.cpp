@@ -175,9 +175,9 @@ TEST_CASE("each kind of fault tells of itself, ends, and leaves nothing behind")
       "rtsw:0--ctsw:0", "ctsw:0",         "nic:0",          "ctsw:0",         "ctsw:0",
       "ctsw:0",         "ctsw:0",         "ctsw:0"};
   // Nothing but what probes meet, or nothing at all.
-  const std::set<FaultKind> silent{
-      FaultKind::degraded,  FaultKind::delay,     FaultKind::jitter,        FaultKind::reorder,
-      FaultKind::duplicate, FaultKind::blackhole, FaultKind::icmp_ratelimit};
+  const std::set<FaultKind> silent{FaultKind::delay,     FaultKind::jitter,
+                                   FaultKind::reorder,   FaultKind::duplicate,
+                                   FaultKind::blackhole, FaultKind::icmp_ratelimit};
   for (std::size_t i = 0; i < break_count; ++i) {
     Bench bench({.ports_per_card = 2});
     const auto kind = static_cast<FaultKind>(i);

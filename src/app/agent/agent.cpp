@@ -59,6 +59,7 @@ class Agent {
         reader_(inventory, settings.catalogue, {}),
         counters_({.device = settings.name, .root = {}}),
         detector_(settings.fabric, settings.rules, {.ports_per_card = settings.ports_per_card}),
+        rates_(state_.speeds),
         open_(settings.logs.size()) {
     for (const std::string& path : settings.logs)
       tails_.emplace_back(path, state_.logs[path], state_.generation);
@@ -137,7 +138,8 @@ class Agent {
     measured_ = wall_now_;
     std::vector<operate::health::RateWatch::Reading> speeds;
     for (const port::Sample& sample : counters_.read(monotonic_now_)) take_sample(sample, speeds);
-    for (const auto& [part, share] : rates_.take(speeds)) tell_rate(part, share);
+    for (const auto& [part, share] : rates_.take(speeds, wall_now_)) tell_rate(part, share);
+    state_.speeds = rates_.most();
     if (!is_blocked_) beat();
   }
 
@@ -175,6 +177,8 @@ class Agent {
     row.t = row.until = row.received = wall_now_;
     row.entity = part;
     row.source = model::Source::agent;
+    row.kind = share < 1 ? model::EventKind::link_slow : model::EventKind::info;
+    row.value = share;
     row.id = set.add_id(next_id());
     row.attrs = set.add_attributes({{"rate_share", fmt::format("{:.4g}", share)}});
     lines_.push_back(model::to_json(settings_.fabric, set, row));

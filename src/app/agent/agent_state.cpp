@@ -30,6 +30,8 @@ std::optional<AgentState> AgentState::read(std::string_view text) {
                                   .inode = place.at(1).get<std::uint64_t>(),
                                   .generation = place.at(2).get<std::uint64_t>(),
                                   .offset = place.at(3).get<std::uint64_t>()});
+    for (const json& speed : all.value("speeds", json::array()))
+      out.speeds[speed.at(0).get<double>()] = speed.at(1).get<double>();
   } catch (const json::exception&) {
     return std::nullopt;
   }
@@ -41,10 +43,13 @@ std::string AgentState::text() const {
   for (const auto& [path, places] : logs)
     for (const LogPlace& place : places)
       held[path].push_back({place.device, place.inode, place.generation, place.offset});
+  json rates = json::array();
+  for (const auto& [nominal, most] : speeds) rates.push_back({nominal, most});
   const json all{{"origin", origin},
                  {"sequence", sequence},
                  {"generation", generation},
-                 {"logs", std::move(held)}};
+                 {"logs", std::move(held)},
+                 {"speeds", std::move(rates)}};
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -21,6 +21,7 @@ struct AgentState {
   std::uint64_t sequence = 0;    // the last used of the agent's own records
   std::uint64_t generation = 0;  // the last used of log files
   std::map<std::string, std::deque<adapt::live::LogPlace>> logs;  // where to go on, by path
+  std::map<double, double> speeds = {};  // the most seen, by nominal rate; bits per second
 
   static AgentState fresh(std::string origin, Timestamp now);
   // None where the text is no such state.

@@ -22,34 +22,32 @@ using route::Router;
 using workload::Op;
 using workload::Traffic;
 
-// NCCL's numbers.
+// NCCL's number of that name, if it has one.
+template <std::size_t n>
+constexpr std::optional<std::uint8_t> number_of(const std::array<std::string_view, n>& names,
+                                                std::string_view name) {
+  const auto at = std::ranges::find(names, name);
+  if (at == names.end()) return std::nullopt;
+  return static_cast<std::uint8_t>(at - names.begin());
+}
+
+std::optional<std::uint8_t> operation_number(Op op) {
+  return number_of(nccl_operations, workload::to_text(op));
+}
+
+// What is compared: algorithms that the cost model has.
 struct Numbered {
+  explicit constexpr Numbered(std::string_view its_name, bool divisible = false)
+      : name(its_name),
+        number(number_of(nccl_algorithms, its_name).value()),
+        is_divisible(divisible) {}
   std::string_view name;
   std::uint8_t number;
   bool is_divisible;  // runs on any number of the first channels
 };
-constexpr std::array<Numbered, 5> algorithms{{{"tree", 0, true},
-                                              {"ring", 1, true},
-                                              {"nvls", 4, false},
-                                              {"nvls_tree", 5, false},
-                                              {"pat", 6, false}}};
-
-std::optional<std::uint8_t> operation_number(Op op) {
-  switch (op) {
-    case Op::broadcast:
-      return 0;
-    case Op::all_gather:
-      return 2;
-    case Op::reduce_scatter:
-      return 3;
-    case Op::all_reduce:
-      return 4;
-    case Op::all_to_all:
-    case Op::send_recv:
-      break;
-  }
-  return std::nullopt;
-}
+constexpr std::array<Numbered, 5> algorithms{Numbered("tree", true), Numbered("ring", true),
+                                             Numbered("nvls"), Numbered("nvls_tree"),
+                                             Numbered("pat")};
 
 // The lower ends of ranges of sizes, and where each is computed unless the job's own size lies in
 // it: in the middle, by ratio.

@@ -171,7 +171,7 @@ Conditions Book::conditions(Timestamp now, std::span<const Entity> out_of_servic
   return out;
 }
 
-std::vector<RateWatch::Change> RateWatch::take(std::span<const Reading> readings) {
+std::vector<RateWatch::Change> RateWatch::take(std::span<const Reading> readings, Timestamp now) {
   for (const Reading& r : readings) {
     double& most = most_[r.nominal_bps];
     most = std::max(most, r.speed_bps);
@@ -180,13 +180,12 @@ std::vector<RateWatch::Change> RateWatch::take(std::span<const Reading> readings
   for (const Reading& r : readings) {
     if (!(r.speed_bps > 0)) continue;
     const double share = r.speed_bps / most_[r.nominal_bps];
-    const auto before = shares_.find(r.part);
-    if (share == (before == shares_.end() ? 1 : before->second)) continue;
+    const auto [known, is_new] = told_.try_emplace(r.part);
+    Told& told = known->second;
+    const bool is_due = share < 1 && now.ns - told.at.ns >= again_ns;
+    if (!is_new && share == told.share && !is_due) continue;
     out.push_back({r.part, share});
-    if (share < 1)
-      shares_[r.part] = share;
-    else
-      shares_.erase(before);
+    told = {share, now};
   }
   return out;
 }

@@ -53,7 +53,7 @@ class Book {
 
 // Which ports and NICs of one device run slower than they should, from the speeds that their
 // drivers report. What a port should run at is the most that it, or any other of the device with
-// the same nominal rate, was seen at: in a lab drivers report what no cable has.
+// the same nominal rate, was ever seen at: in a lab drivers report what no cable has.
 class RateWatch {
  public:
   struct Reading {
@@ -64,12 +64,25 @@ class RateWatch {
     model::Entity part;
     double share;  // of what it should run at; 1: all of it again
   };
-  // All readings of one time; speeds that are not above 0 are not known. Returns what changed.
-  std::vector<Change> take(std::span<const Reading> readings);
+  using Most = std::map<double, double>;  // speed, by nominal rate
+  static constexpr std::int64_t again_ns = 10 * ns_per_s;
+
+  // `most`: what a watch of the same device had seen before.
+  explicit RateWatch(Most most = {}) : most_(std::move(most)) {}
+
+  // All readings of one time; speeds that are not above 0 are not known. Returns what is to be
+  // told: what changed; what is slow, again every again_ns; and each part the first time it is
+  // read, since nobody knows what was last told of it.
+  std::vector<Change> take(std::span<const Reading> readings, Timestamp now);
+  const Most& most() const { return most_; }
 
  private:
-  std::map<double, double> most_;           // by nominal rate
-  std::map<model::Entity, double> shares_;  // below 1
+  struct Told {
+    double share = 1;
+    Timestamp at;
+  };
+  Most most_;
+  std::map<model::Entity, Told> told_;
 };
 
 // As a fabric's state has it: what carries nothing is down, what is slow or loses is degraded.

@@ -306,22 +306,64 @@ TEST_CASE("evidence begins, ends and is forgotten") {
 TEST_CASE("ports that run slower than their like, or than they did") {
   const model::Fabric fabric = small_zone();
   const auto port = [&](std::uint32_t i) { return model::port_of(LinkId(i)); };
-  RateWatch watch;
+  using Readings = std::vector<RateWatch::Reading>;
   constexpr double nominal = 400e9, veth = 10e9;
-  CHECK(
-      watch
-          .take(std::vector<RateWatch::Reading>{{port(0), nominal, veth}, {port(2), nominal, veth}})
-          .empty());
-  const auto slow = watch.take(
-      std::vector<RateWatch::Reading>{{port(0), nominal, 400e9}, {port(2), nominal, 200e9}});
+  constexpr auto at = [](std::int64_t s) { return Timestamp{1'000 * ns_per_s + s * ns_per_s}; };
+  RateWatch watch;
+  // Nobody knows what was said of them before.
+  const auto first =
+      watch.take(Readings{{port(0), nominal, veth}, {port(2), nominal, veth}}, at(0));
+  REQUIRE(first.size() == 2);
+  CHECK((first[0].share == 1 && first[1].share == 1));
+  const auto slow =
+      watch.take(Readings{{port(0), nominal, 400e9}, {port(2), nominal, 200e9}}, at(1));
   REQUIRE(slow.size() == 1);
   CHECK(slow[0].part == port(2));
   CHECK(slow[0].share == 0.5);
-  CHECK(watch.take(std::vector<RateWatch::Reading>{{port(2), nominal, 200e9}}).empty());
-  CHECK(watch.take(std::vector<RateWatch::Reading>{{port(2), nominal, -1}}).empty());
-  const auto back = watch.take(std::vector<RateWatch::Reading>{{port(2), nominal, 400e9}});
+  CHECK(watch.take(Readings{{port(2), nominal, 200e9}}, at(2)).empty());
+  CHECK(watch.take(Readings{{port(2), nominal, -1}}, at(3)).empty());
+  CHECK(watch.take(Readings{{port(2), nominal, 200e9}}, at(10)).empty());
+  CHECK(watch.take(Readings{{port(2), nominal, 200e9}}, at(11)).size() == 1);  // again
+  const auto back = watch.take(Readings{{port(2), nominal, 400e9}}, at(32));
   REQUIRE(back.size() == 1);
   CHECK(back[0].share == 1);
+  CHECK(watch.take(Readings{{port(2), nominal, 400e9}}, at(90)).empty());
+}
+
+// A host with one NIC, which its agent's restart finds cured, or as it was.
+TEST_CASE("speeds: an agent that begins again ends what was said before; what is slow stays so") {
+  const model::Fabric fabric = small_zone();
+  const model::Entity nic = model::entity(fabric.nics()[0]);
+  const LinkId uplink = [&] {
+    for (const LinkId link : fabric.out(fabric.nics()[0]))
+      if (fabric.on_wire(link)) return link;
+    return LinkId{};
+  }();
+  using Readings = std::vector<RateWatch::Reading>;
+  for (const bool cured : {true, false}) {
+    CAPTURE(cured);
+    Book book(fabric);
+    const auto tell = [&](std::span<const RateWatch::Change> changes, Timestamp t) {
+      for (const auto& [part, share] : changes) {
+        model::RecordSet set;
+        model::Record row;
+        row.t = row.until = t;
+        row.entity = part;
+        row.kind = share < 1 ? model::EventKind::link_slow : model::EventKind::info;
+        row.attrs = set.add_attributes({{"rate_share", fmt::format("{:.4g}", share)}});
+        book.take(set, row);
+      }
+    };
+    RateWatch before;
+    tell(before.take(Readings{{nic, 400e9, 400e9}}, {1}), {1});
+    tell(before.take(Readings{{nic, 400e9, 100e9}}, {2}), {2});
+    CHECK(book.conditions({3}, {}).at(uplink).rate == 0.25);
+    RateWatch after(before.most());
+    tell(after.take(Readings{{nic, 400e9, cured ? 400e9 : 100e9}}, {4}), {4});
+    const Conditions now = book.conditions({5}, {});
+    CHECK(now.contains(uplink) == !cured);
+    if (!cured) CHECK(now.at(uplink).rate == 0.25);
+  }
 }
 
 TEST_CASE("conditions, states and back") {

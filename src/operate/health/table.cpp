@@ -22,13 +22,6 @@ namespace {
 constexpr std::array<std::string_view, layout::evidence_count> evidence_text{
     "down", "session", "out", "slow", "damage", "loss", "delay", "marks", "pauses"};
 
-// NCCL's numbers.
-constexpr std::array<std::string_view, 5> operation_text{"broadcast", "reduce", "all_gather",
-                                                         "reduce_scatter", "all_reduce"};
-constexpr std::array<std::string_view, 7> algorithm_text{
-    "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
-constexpr std::array<std::string_view, 3> protocol_text{"LL", "LL128", "Simple"};
-
 template <std::size_t n>
 std::string name_at(const std::array<std::string_view, n>& names, std::size_t i) {
   return i < n ? std::string(names[i]) : fmt::format("{}", i);
@@ -306,11 +299,11 @@ std::string to_text(const HealthTable& table, Timestamp now) {
                       {"channels"},
                       {"of the time"}});
     for (const Advice& a : table.advice)
-      rows.add({fmt::format("{:016x}", a.job), name_at(operation_text, a.operation),
+      rows.add({fmt::format("{:016x}", a.job), name_at(nccl_operations, a.operation),
                 fmt::format("{}", a.ranks), fmt::format("{}", a.nodes), size_text(a.bytes_from),
                 size_text(a.bytes_to),
-                fmt::format("{} {}", name_at(algorithm_text, a.algorithm),
-                            name_at(protocol_text, a.protocol)),
+                fmt::format("{} {}", name_at(nccl_algorithms, a.algorithm),
+                            name_at(nccl_protocols, a.protocol)),
                 a.channels == 0 ? std::string("all") : fmt::format("{}", a.channels),
                 percent(share_of(a.share_ppm))});
     out += "\n" + rows.text();
@@ -338,13 +331,13 @@ JsonObject to_json(const HealthTable& table, Timestamp now) {
   for (const Advice& a : table.advice)
     advice.add(JsonObject()
                    .add("job", fmt::format("{:016x}", a.job))
-                   .add("operation", name_at(operation_text, a.operation))
+                   .add("operation", name_at(nccl_operations, a.operation))
                    .add("ranks", a.ranks)
                    .add("hosts", a.nodes)
                    .add("bytes_from", a.bytes_from)
                    .add("bytes_to", a.bytes_to)
-                   .add("algorithm", name_at(algorithm_text, a.algorithm))
-                   .add("protocol", name_at(protocol_text, a.protocol))
+                   .add("algorithm", name_at(nccl_algorithms, a.algorithm))
+                   .add("protocol", name_at(nccl_protocols, a.protocol))
                    .add("channels", a.channels)
                    .add("share", share_of(a.share_ppm), digits(6)));
   layout::TableHead fresh{};

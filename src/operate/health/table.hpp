@@ -2,6 +2,7 @@
 // read at any time without locks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,6 +15,13 @@
 #include "operate/health/layout.hpp"
 
 namespace weft::operate::health {
+
+// NCCL's names, by its numbers, which rows of advice have.
+inline constexpr std::array<std::string_view, 5> nccl_operations{
+    "broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce"};
+inline constexpr std::array<std::string_view, 7> nccl_algorithms{
+    "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
+inline constexpr std::array<std::string_view, 3> nccl_protocols{"LL", "LL128", "Simple"};
 
 struct RailHealth {
   std::uint16_t rail = 0;

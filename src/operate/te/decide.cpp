@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/check.hpp"
+#include "route/divide.hpp"
 #include "route/hash.hpp"
 
 namespace weft::operate::te {
@@ -67,15 +69,58 @@ bool is_live(const Zone& zone, const Flow& flow, std::uint32_t column,
                              [&](LinkId link) { return view.usable(link); });
 }
 
-void put_installed(const Zone& zone, std::span<const Flow> flows, const Marks& installed,
-                   std::span<const std::uint32_t> number, Assignment& assignment) {
-  for (std::size_t f = 0; f < installed.size(); ++f)
-    if (number[f] != Assignment::none && installed[f] < zone.columns)
-      assignment.assume(number[f], installed[f]);
-  WEFT_CHECK(installed.empty() || installed.size() == flows.size());
+// The flows that cross spines, as an assignment has them.
+struct Crossing {
+  std::vector<std::uint32_t> flow;  // its number among all
+  std::vector<Assignment::Flow> flows;
+  std::vector<bool> may_divide;
+  route::Placement before;
+
+  Crossing(const Zone& zone, std::span<const Flow> all, const Settings& settings,
+           const Marks& installed, const Marks& installed_second) {
+    const auto at = [&](const Marks& marks, std::uint32_t f) {
+      return f < marks.size() && marks[f] < zone.columns ? marks[f] : Assignment::none;
+    };
+    for (std::uint32_t f = 0; f < all.size(); ++f) {
+      if (!crosses_spines(zone, all[f])) continue;
+      flow.push_back(f);
+      flows.push_back({.from = zone.rack_of[all[f].src],
+                       .to = zone.rack_of[all[f].dst],
+                       .weight = all[f].weight,
+                       .priority = all[f].priority});
+      may_divide.push_back(settings.split && all[f].second != 0);
+      before.first.push_back(at(installed, f));
+      before.second.push_back(may_divide.back() ? at(installed_second, f) : Assignment::none);
+    }
+  }
+};
+
+// A divided flow is one flow to its owner: hashing is judged undivided, and each counts once.
+Judgement judge_divided(const Zone& zone, route::Router& hashing, const model::State& state,
+                        std::span<const Flow> flows, const Decision& decision) {
+  if (decision.divided == 0) return judge(zone, hashing, state, flows, decision.marks);
+  const MarkedFlows qps = by_qp(flows, decision.marks, decision.second);
+  Judgement out = judge(zone, hashing, state, qps.flows, qps.marks);
+  std::erase_if(out.cut_off, [&](std::uint32_t f) { return f >= flows.size(); });
+  out.hashed = judge(zone, hashing, state, flows, Marks(flows.size(), Zone::none)).hashed;
+  return out;
 }
 
 }  // namespace
+
+MarkedFlows by_qp(std::span<const Flow> flows, const Marks& marks, const Marks& second) {
+  MarkedFlows out{{flows.begin(), flows.end()}, marks};
+  for (std::size_t f = 0; f < second.size(); ++f) {
+    if (second[f] == Zone::none) continue;
+    out.flows[f].weight /= 2;
+    Flow half = out.flows[f];
+    half.port = std::exchange(out.flows[f].second, 0);
+    half.second = 0;
+    out.flows.push_back(half);
+    out.marks.push_back(second[f]);
+  }
+  return out;
+}
 
 Judgement judge(const Zone& zone, route::Router& hashing, const model::State& state,
                 std::span<const Flow> flows, const Marks& marks) {
@@ -108,29 +153,30 @@ Judgement judge(const Zone& zone, route::Router& hashing, const model::State& st
 }
 
 Decision decide(const Zone& zone, route::Router& hashing, const model::State& state,
-                std::span<const Flow> flows, const Marks& installed, const Settings& settings) {
+                std::span<const Flow> flows, const Marks& installed, const Settings& settings,
+                const Marks& installed_second) {
+  WEFT_CHECK(installed.empty() || installed.size() == flows.size());
+  WEFT_CHECK(installed_second.empty() || installed_second.size() == flows.size());
   const Fabric& fabric = hashing.fabric();
-  Assignment assignment(zone.racks, zone.columns);
-  set_capacities(assignment, zone, zone_capacities(zone, fabric, state));
-  std::vector<std::uint32_t> number(flows.size(), Assignment::none);
-  for (std::size_t f = 0; f < flows.size(); ++f)
-    if (crosses_spines(zone, flows[f]))
-      number[f] = assignment.add({.from = zone.rack_of[flows[f].src],
-                                  .to = zone.rack_of[flows[f].dst],
-                                  .weight = flows[f].weight,
-                                  .priority = flows[f].priority});
-  put_installed(zone, flows, installed, number, assignment);
-  const Assignment::Outcome outcome = assignment.solve(settings.others);
+  Assignment links(zone.racks, zone.columns);
+  set_capacities(links, zone, zone_capacities(zone, fabric, state));
+  const Crossing crossing(zone, flows, settings, installed, installed_second);
+  const route::Placement placed =
+      route::place(links, crossing.flows, crossing.may_divide, crossing.before, settings.others);
   Decision out{.marks = Marks(flows.size(), Zone::none),
+               .second = Marks(flows.size(), Zone::none),
                .judgement = {},
-               .bound = outcome.bound,
-               .hit = outcome.placed,
-               .moved = outcome.moved,
-               .without = outcome.without,
+               .bound = placed.outcome.bound,
+               .hit = placed.outcome.placed,
+               .moved = placed.outcome.moved,
+               .without = placed.outcome.without,
                .refused = {}};
-  for (std::size_t f = 0; f < flows.size(); ++f)
-    if (number[f] != Assignment::none) out.marks[f] = assignment.spine_of(number[f]);
-  out.judgement = judge(zone, hashing, state, flows, out.marks);
+  for (std::size_t i = 0; i < crossing.flow.size(); ++i) {
+    out.marks[crossing.flow[i]] = placed.first[i];
+    out.second[crossing.flow[i]] = placed.second[i];
+    out.divided += placed.second[i] == Assignment::none ? 0 : 1;
+  }
+  out.judgement = judge_divided(zone, hashing, state, flows, out);
   const double hashed = out.judgement.hashed;
   if (out.judgement.worst <= hashed * (1 + rounding) && out.judgement.dead.empty()) return out;
   out.refused =
@@ -138,7 +184,9 @@ Decision decide(const Zone& zone, route::Router& hashing, const model::State& st
           ? fmt::format("{} would carry {:.4g}, and with plain ECMP no link more than {:.4g}",
                         fabric.name(out.judgement.worst_link), out.judgement.worst, hashed)
           : fmt::format("{} marks would lead over dead links", out.judgement.dead.size());
+  out.divided = 0;
   out.marks.assign(flows.size(), Zone::none);
+  out.second.assign(flows.size(), Zone::none);
   out.judgement = judge(zone, hashing, state, flows, out.marks);
   return out;
 }

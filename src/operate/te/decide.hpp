@@ -28,6 +28,14 @@ struct Flow {
 // switches' hashing over the routes beneath.
 using Marks = std::vector<std::uint32_t>;
 
+struct MarkedFlows {
+  std::vector<Flow> flows;
+  Marks marks;
+};
+// As switches see them: behind the flows the second QPs of those that have a mark in `second` (by
+// flow, or empty), each with half of the weight.
+MarkedFlows by_qp(std::span<const Flow> flows, const Marks& marks, const Marks& second);
+
 // What becomes of the links between racks and spines. Load is weight over capacity, in shares of
 // the fastest uplink.
 struct Judgement {
@@ -45,12 +53,17 @@ Judgement judge(const route::Zone& zone, route::Router& hashing, const model::St
 struct Settings {
   // Whether flows that were not hit may move to make room.
   route::Assignment::Others others = route::Assignment::Others::may_move;
+  // Whether flows that have a second QP may be divided over both, where that makes the worst link
+  // at least 1 % better (route::place).
+  bool split = false;
 };
 
 struct Decision {
   Marks marks;
-  Judgement judgement;        // of these marks
+  Marks second;               // of second QPs; Zone::none: the flow is not divided
+  Judgement judgement;        // of these marks; `hashed`: of the flows undivided
   double bound = 0;           // no marks of undivided flows have a worst link below
+  std::uint32_t divided = 0;  // flows over two QPs
   std::uint32_t hit = 0;      // had no mark, or one over a dead link
   std::uint32_t moved = 0;    // had a live one and got another
   std::uint32_t without = 0;  // between racks, and no live path
@@ -58,11 +71,12 @@ struct Decision {
   std::string refused;
 };
 
-// Stateless: what was decided before comes in as `installed` (empty: nothing). Flows inside a rack
-// need no mark and get none. The guard: where the worst link would carry more than with plain ECMP,
-// all is left to hashing, and `refused` says why. Deterministic. Cost: that of route::Assignment,
-// and of judge().
+// Stateless: what was decided before comes in as `installed` and `installed_second` (empty:
+// nothing). Flows inside a rack need no mark and get none. The guard: where the worst link would
+// carry more than with plain ECMP, all is left to hashing, and `refused` says why. Deterministic.
+// Cost: that of route::place, and of judge().
 Decision decide(const route::Zone& zone, route::Router& hashing, const model::State& state,
-                std::span<const Flow> flows, const Marks& installed, const Settings& settings = {});
+                std::span<const Flow> flows, const Marks& installed, const Settings& settings = {},
+                const Marks& installed_second = {});
 
 }  // namespace weft::operate::te

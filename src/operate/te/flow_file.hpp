@@ -21,10 +21,6 @@ Result<std::vector<Flow>> read_flows_csv(const Fabric& fabric, std::string_view 
 std::string marks_csv(const Fabric& fabric, const route::Zone& zone, std::span<const Flow> flows,
                       const Marks& marks);
 
-struct MarkedFlows {
-  std::vector<Flow> flows;
-  Marks marks;
-};
 // The inverse, and what any other controller wrote in that form. Fails as read_flows_csv, and with
 // Errc::infeasible for an uplink that does not leave the source's rack.
 Result<MarkedFlows> read_marks_csv(const Fabric& fabric, const route::Zone& zone,

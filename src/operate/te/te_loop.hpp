@@ -40,8 +40,9 @@ class TeLoop {
   void note(std::span<const LinkNews> news, Time now) {
     for (const LinkNews& one : news) history_.note(one.cable, one.is_up, now);
   }
-  // Takes over what is installed, decides, and installs the difference; marks of flows that are
-  // not among `flows` are removed. Fails: as the sink; the next call tries again.
+  // Takes over what is installed, decides, and installs the difference; marks of QPs that are not
+  // among `flows` are removed. A flow is divided while its second QP has a mark; hosts that find it
+  // send half over each. Fails: as the sink; the next call tries again.
   Result<Step> start(std::vector<Flow> flows, Time now);
   // Decides anew if the news change anything. Cost: that of decide(), and of the sink.
   Result<Step> step(std::span<const LinkNews> news, Time now);
@@ -59,7 +60,7 @@ class TeLoop {
         options_(options),
         history_(options.damping) {}
   Result<Step> install(Time now);
-  port::RouteMark mark_of(std::size_t flow, std::uint32_t column) const;
+  port::RouteMark mark_of(std::size_t flow, std::uint16_t port, std::uint32_t column) const;
 
   port::RouteSink* sink_;
   route::Zone zone_;
@@ -67,7 +68,7 @@ class TeLoop {
   LoopOptions options_;
   LinkHistory history_;
   std::vector<Flow> flows_;
-  Marks installed_;  // as the sink has them
+  Marks installed_, second_;  // as the sink has them: of first and of second QPs
 };
 
 }  // namespace weft::operate::te

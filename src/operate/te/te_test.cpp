@@ -9,7 +9,6 @@
 #include "base/rng.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "operate/te/flow_file.hpp"
-#include "operate/te/split.hpp"
 #include "operate/te/te_loop.hpp"
 
 namespace weft::operate::te {
@@ -250,49 +249,65 @@ TEST_CASE("loop: the sink has what was decided, through failures, flaps and a se
   CHECK(crosses(net.zone.uplink(net.zone.rack_of[flows[0].src], 0)) == 0);
 }
 
+// Each NIC of a rack to the same one of the next, with a second QP.
+std::vector<Flow> ring_flows(const Net& net) {
+  std::vector<Flow> out;
+  const auto nics = net.fabric.nics();
+  for (std::uint32_t i = 0; i < nics.size(); ++i)
+    out.push_back({.src = nics[i],
+                   .dst = nics[(i + 4) % nics.size()],
+                   .port = 50'000,
+                   .weight = 1,
+                   .priority = 0,
+                   .second = 51'000});
+  return out;
+}
+
+constexpr std::string_view six_racks =
+    "{generator: ai_zone, racks: 6, hosts_per_rack: 1, gpus_per_host: 4, spines: 4}";
+
 // A rack of 4 flows that has lost one of 4 uplinks carries 2 on some link, and with halves 8/3,
 // rounded up, of them: 1.5. No division is below 4/3.
 TEST_CASE("split: halves where they make the worst link better, and nowhere else") {
-  Net net("{generator: ai_zone, racks: 6, hosts_per_rack: 1, gpus_per_host: 4, spines: 4}");
-  std::vector<Flow> flows;
-  const auto nics = net.fabric.nics();
-  for (std::uint32_t i = 0; i < nics.size(); ++i)
-    flows.push_back({.src = nics[i],
-                     .dst = nics[(i + 4) % nics.size()],
-                     .port = 50'000,
-                     .weight = 1,
-                     .priority = 0,
-                     .second = 51'000});
-  const std::vector<Flow> whole = flows;
-  Decision healthy = decide(net.zone, net.hashing, {}, flows, {});
-  CHECK(split_where_it_helps(net.zone, net.hashing, {}, flows, healthy) == 0);
+  Net net(six_racks);
+  const std::vector<Flow> flows = ring_flows(net);
+  const Settings split{.split = true};
+  const Decision healthy = decide(net.zone, net.hashing, {}, flows, {}, split);
+  CHECK(healthy.divided == 0);
   CHECK(healthy.judgement.worst == 1);
 
   State state;
   cut(state, net.zone.uplink(2, 1));
-  Decision one = decide(net.zone, net.hashing, state, flows, healthy.marks);
-  CHECK(one.judgement.worst == 2);
-  const std::uint32_t divided = split_where_it_helps(net.zone, net.hashing, state, flows, one);
+  CHECK(decide(net.zone, net.hashing, state, flows, healthy.marks).judgement.worst == 2);
+  const Decision one = decide(net.zone, net.hashing, state, flows, healthy.marks, split);
   CHECK(one.judgement.worst == 1.5);
-  CHECK(one.judgement.worst == worst_by_hand(net, flows, one.marks));
-  CHECK(divided > 0);
-  CHECK(divided <= 8);  // of 24: those from and to that rack
-  REQUIRE(flows.size() == whole.size() + divided);
+  CHECK(one.bound == 2);
+  const MarkedFlows qps = by_qp(flows, one.marks, one.second);
+  CHECK(one.judgement.worst == worst_by_hand(net, qps.flows, qps.marks));
+  CHECK(one.divided > 0);
+  CHECK(one.divided <= 8);  // of 24: those from and to that rack
+  REQUIRE(qps.flows.size() == flows.size() + one.divided);
   std::map<std::pair<NodeId, NodeId>, double> weight;
   std::set<std::tuple<NodeId, NodeId, std::uint16_t>> ports;
-  for (const Flow& flow : flows) {
+  for (const Flow& flow : qps.flows) {
     weight[{flow.src, flow.dst}] += flow.weight;
     CHECK(ports.insert({flow.src, flow.dst, flow.port}).second);
   }
-  for (const Flow& flow : whole) CHECK(weight[{flow.src, flow.dst}] == 1);
+  for (const Flow& flow : flows) CHECK(weight[{flow.src, flow.dst}] == 1);
+  // What is installed stays, and is joined again when the cable is back.
+  const Decision again = decide(net.zone, net.hashing, state, flows, one.marks, split, one.second);
+  CHECK(again.marks == one.marks);
+  CHECK(again.second == one.second);
+  const Decision back = decide(net.zone, net.hashing, {}, flows, one.marks, split, one.second);
+  CHECK(back.divided == 0);
+  CHECK(back.judgement.worst == 1);
 
   // Without a second QP there is nothing to divide.
-  std::vector<Flow> single = whole;
+  std::vector<Flow> single = flows;
   for (Flow& flow : single) flow.second = 0;
-  Decision undivided = decide(net.zone, net.hashing, state, single, {});
-  CHECK(split_where_it_helps(net.zone, net.hashing, state, single, undivided) == 0);
+  CHECK(decide(net.zone, net.hashing, state, single, {}, split).divided == 0);
 
-  // Never worse, and never below what no division can be.
+  // Never worse, by flows divided or not, healthy or broken.
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     std::vector<Flow> random = random_flows(net, 30, seed % 2 == 0, seed);
     for (Flow& flow : random) flow.second = static_cast<std::uint16_t>(flow.port + 1'000);
@@ -301,12 +316,57 @@ TEST_CASE("split: halves where they make the worst link better, and nowhere else
     for (int i = 0; i < 3; ++i)
       cut(broken, net.zone.uplink(static_cast<std::uint32_t>(rng.below(6)),
                                   static_cast<std::uint32_t>(rng.below(3))));
-    Decision d = decide(net.zone, net.hashing, broken, random, {});
-    const double before = d.judgement.worst;
-    split_where_it_helps(net.zone, net.hashing, broken, random, d);
-    CHECK(d.judgement.worst <= before);
+    const Decision whole = decide(net.zone, net.hashing, broken, random, {});
+    const Decision d = decide(net.zone, net.hashing, broken, random, {}, split);
+    CHECK(d.judgement.worst <= whole.judgement.worst);
+    CHECK(d.judgement.worst <= d.judgement.hashed * (1 + 1e-9));
+    CHECK(d.judgement.hashed == whole.judgement.hashed);
     CHECK(d.judgement.dead.empty());
   }
+}
+
+TEST_CASE("loop: second QPs have marks while their flows are divided, whoever is the controller") {
+  Net net(six_racks);
+  const std::vector<Flow> flows = ring_flows(net);
+  Table table;
+  const LoopOptions options{.base = {}, .settings = {.split = true}, .damping = {}};
+  auto loop = TeLoop::create(net.fabric, table, 1, options);
+  REQUIRE(loop);
+  REQUIRE(loop->start(flows, {}));
+  const auto seconds = [&] {
+    return std::ranges::count(table.marks, 51'000,
+                              [](const auto& entry) { return entry.first.port; });
+  };
+  CHECK(table.marks.size() == 24);
+  CHECK(seconds() == 0);
+  const model::CableId cable = model::cable_of(net.zone.uplink(2, 1));
+  const auto down = loop->step(std::array{LinkNews{cable, false}}, second);
+  REQUIRE(down);
+  CHECK(down->decision.judgement.worst == 1.5);
+  CHECK(seconds() == down->decision.divided);
+  CHECK(seconds() > 0);
+  CHECK(table.marks.size() == 24 + down->decision.divided);
+  CHECK(loop->step({}, second)->changes == 0);
+
+  // Another controller finds what is divided; one that does not divide joins it again.
+  const auto held = table.marks;
+  auto heir = TeLoop::create(net.fabric, table, 1, options);
+  heir->note(std::array{LinkNews{cable, false}}, second);
+  CHECK(heir->start(flows, second)->changes == 0);
+  CHECK(table.marks == held);
+  auto plain = TeLoop::create(net.fabric, table, 1);
+  plain->note(std::array{LinkNews{cable, false}}, second);
+  CHECK(plain->start(flows, second)->decision.judgement.worst == 2);
+  CHECK(seconds() == 0);
+  CHECK(table.marks.size() == 24);
+
+  // The cable is back, and its hold is over: whole flows again.
+  table.marks = held;
+  REQUIRE(heir->start(flows, second));
+  REQUIRE(heir->step(std::array{LinkNews{cable, true}}, second));
+  REQUIRE(heir->next_step(second));
+  CHECK(heir->step({}, *heir->next_step(second))->decision.judgement.worst == 1);
+  CHECK(seconds() == 0);
 }
 
 TEST_CASE("files: marks come back as they were; what is wrong is named") {

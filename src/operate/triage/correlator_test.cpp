@@ -59,6 +59,19 @@ TEST_CASE("light and bit errors make an optic, also where the link later dies of
   CHECK(single.told() == "cable rtsw:5--ctsw:3 (3)");
 }
 
+TEST_CASE("ports that run slower are a case of their cable, or of the NIC; one record is none") {
+  const auto told = [](std::string_view part, int times) {
+    Story story(small_zone());
+    for (int i = 0; i < times; ++i)
+      story.say(100 + 10 * i, part, "link_slow",
+                {.attrs = {{"rate_share", "0.5"}}, .source = model::Source::agent, .value = 0.5});
+    return story.told();
+  };
+  CHECK(told("rtsw:1->ctsw:2", 1).empty());
+  CHECK(told("rtsw:1->ctsw:2", 4) == "cable rtsw:1--ctsw:2 (4)");
+  CHECK(told("nic:5", 4) == "host_nic nic:5 (4)");
+}
+
 TEST_CASE("a NIC, seen from the host and from its switch") {
   Story story(small_zone());
   story.say(100, "nic:5", "nic_down").say(100.1, "rtsw:1/1", "link_down");

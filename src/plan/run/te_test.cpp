@@ -51,6 +51,29 @@ TEST_CASE("te: whole flows at line rate on both engines, also after failures it 
   }
 }
 
+// 4 NICs of a rack send over 4 uplinks, one of which is down: 2 times the time of a NIC with whole
+// flows, 1.5 with halves.
+TEST_CASE("te: pairs of QPs are divided where that helps, on both engines") {
+  for (const char* engine : {"fluid", "packet"}) {
+    CAPTURE(std::string(engine));
+    const std::vector<double> s = times(fmt::format(
+        "fabric: {{generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 4, spines: 4}}\n"
+        "collectives: {{cost: line_rate}}\n"
+        "jobs: [{{name: pairs, collective: send_recv, gpus: 16, bytes: 16 MiB, place: "
+        "list, ranks: [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15]}}]\n"
+        "engine: {}\n"
+        "routing: {{scheme: te, qps: 2, te: {{split: true}}}}\n"
+        "compare:\n"
+        "  healthy: {{}}\n"
+        "  whole: {{routing: {{qps: 1, te: {{split: false}}}}, faults: [&one {{kind: link_down, "
+        "link: \"rtsw:1--ctsw:2\"}}]}}\n"
+        "  halves: {{faults: [*one]}}\n",
+        engine));
+    CHECK(s[1] / s[0] == doctest::Approx(2).epsilon(0.02));
+    CHECK(s[2] / s[0] == doctest::Approx(1.5).epsilon(0.02));
+  }
+}
+
 TEST_CASE("te: a training step, and other fabrics refused where the scenario says so") {
   const std::vector<double> s = times(
       "fabric: {generator: ai_zone, racks: 4, spines: 16}\n"
