@@ -204,7 +204,8 @@ class TreeBuilder final : public YAML::EventHandler {
 };
 
 // yaml-cpp queues a token for every bracket and comma until the first bracket is closed, so their
-// number is bounded before it starts. Those of quotes and comments count too: a million are no text.
+// number is bounded before it starts. Those of quotes and comments count too: a million are no
+// text.
 Status check_shape(std::string_view text, const std::string& file) {
   std::size_t count = 0;
   std::uint32_t line = 1;

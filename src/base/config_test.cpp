@@ -112,7 +112,8 @@ TEST_CASE("nesting, number and size are bounded") {
   std::string nested;
   for (int i = 0; i < 100; ++i) nested += "[";
   CHECK(parse_yaml(nested + std::string(100, ']'), "s.yaml").has_value());
-  CHECK(parse_yaml("# " + nested + nested + "\na: '" + nested + nested + "'", "s.yaml").has_value());
+  CHECK(
+      parse_yaml("# " + nested + nested + "\na: '" + nested + nested + "'", "s.yaml").has_value());
 }
 
 TEST_CASE("aliases may not multiply a short text into a huge tree") {

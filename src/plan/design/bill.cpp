@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/fields.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 
 namespace weft::plan {
@@ -266,10 +267,10 @@ std::string to_table(const Bill& bill) {
     nics.add({n.role, to_text(n.rate), whole(n.count), kilo(n.watts), money(n.price)});
   return fmt::format(
       "bill of materials, prices of {}\n{}\n{}\n{}\n"
-      "total: {} switches, {} links, {} transceivers, {:.0f} m of fibre, {} NICs; {} kW, {} {}\n",
-      bill.prices, switches.text(), links.text(), nics.text(), bill.switch_count, bill.link_count,
-      bill.transceivers, bill.fibre_m, bill.nic_count, kilo(bill.watts), bill.currency,
-      money(bill.price));
+      "total: {}, {}, {}, {:.0f} m of fibre, {}; {} kW, {} {}\n",
+      bill.prices, switches.text(), links.text(), nics.text(), counted(bill.switch_count, "switch"),
+      counted(bill.link_count, "link"), counted(bill.transceivers, "transceiver"), bill.fibre_m,
+      counted(bill.nic_count, "NIC"), kilo(bill.watts), bill.currency, money(bill.price));
 }
 
 std::string to_json(const Bill& bill) { return write_fields(bill); }
