@@ -100,10 +100,8 @@ Status write_file(const std::string& path, std::string_view content) {
   if (target.has_parent_path() && !std::filesystem::is_directory(target.parent_path(), error)) {
     std::filesystem::create_directories(target.parent_path(), error);
     if (error)
-      return fail(
-          Errc::io, {path, 0, 0},
-          fmt::format("cannot create {}: {}", target.parent_path().string(), error.message()),
-          io_hint);
+      return fail(Errc::io, {path, 0, 0},
+                  fmt::format("cannot create the directory: {}", error.message()), io_hint);
   }
   const std::string temporary = fmt::format("{}.tmp.{}", target.native(), ::getpid());
   Status done = write_plain(temporary, path, content);

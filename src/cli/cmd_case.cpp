@@ -7,6 +7,7 @@
 #include "adapt/live/http_post.hpp"
 #include "base/json_line.hpp"
 #include "base/markup.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
@@ -78,8 +79,9 @@ JsonNode repair_of(JsonNode repairs, std::string_view id) {
 
 std::string job_text(JsonNode job, bool is_simulated) {
   const double slowdown = job.member("slowdown").number().value_or(1);
-  std::string out = fmt::format("job {} {} ({}, {} hosts)", word(job, "id"), word(job, "name"),
-                                word(job, "user"), job.member("host_count").whole().value_or(0));
+  std::string out =
+      fmt::format("job {} {} ({}, {})", word(job, "id"), word(job, "name"), word(job, "user"),
+                  counted(job.member("host_count").whole().value_or(0), "host"));
   if (job.member("stalled").flag().value_or(false))
     out += " stands still";
   else
@@ -122,7 +124,7 @@ void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs) {
   print_jobs(jobs);
   const std::int64_t records = of.member("records").whole().value_or(0);
   const auto listed = static_cast<std::int64_t>(of.member("members").size());
-  fmt::print("{} records{}\n\n{}", records,
+  fmt::print("{}{}\n\n{}", counted(records, "record"),
              listed < records ? fmt::format(", {} of them below", listed) : "", table_of(of, said));
 }
 

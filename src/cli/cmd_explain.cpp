@@ -2,12 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 
 #include "base/file.hpp"
 #include "base/hash.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
@@ -97,10 +99,12 @@ int explain_command(const Common& common, const ExplainArgs& args) {
   const model::State initial = setup->changes.empty() ? model::State{} : setup->changes[0].state;
   if (!args.svg.empty()) {
     const plan::FabricMap map = plan::fabric_map(setup->fabric, initial, {});
-    const Status written = write_file(args.svg, plan::to_svg(map, scenario.name));
+    std::string title = std::filesystem::path(args.file).stem().string();
+    if (file->variants.size() > 1) title += ": " + scenario.name;
+    const Status written = write_file(args.svg, plan::to_svg(map, title));
     if (!written) return report(written.error());
-    fmt::print("{}: {} layers, {} boxes, {} lines\n", args.svg, map.layers.size(),
-               map.groups.size(), map.edges.size());
+    fmt::print("{}: {}, {}, {}\n", args.svg, counted(map.layers.size(), "layer"),
+               counted(map.groups.size(), "box"), counted(map.edges.size(), "line"));
     return done;
   }
   const plan::FabricFacts facts = plan::explain(setup->fabric, initial);

@@ -112,7 +112,7 @@ void add_help(Commands& commands) {
   shell.options.add_option("shell", shell.args.name, "bash, zsh or fish")->required();
   const auto man = add("man", "Print the man page of a command", run_man);
   man.options.add_option("command", man.args.name, "Command; weft itself without one");
-  man.options.add_option("--out", man.args.out,
+  man.options.add_option("-o,--out", man.args.out,
                          "Directory: all man pages and completion scripts instead");
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/json_text.hpp"
 #include "base/line_reader.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
@@ -160,9 +161,9 @@ void print_missing(const model::Fabric& fabric, const Report& report) {
 void print_report(const model::Fabric& fabric, const Report& report) {
   const std::string damaged =
       report.damaged > 0 ? fmt::format(", {} damaged", report.damaged) : std::string();
-  fmt::print("{} .. {}: {} probes, {} lost, {} late{}; background loss per link {:.2g}\n",
-             to_text(report.begin), to_text(report.end), report.probes, report.lost, report.late,
-             damaged, report.background);
+  fmt::print("{} .. {}: {}, {} lost, {} late{}; background loss per link {:.2g}\n",
+             to_text(report.begin), to_text(report.end), counted(report.probes, "probe"),
+             report.lost, report.late, damaged, report.background);
   print_verdicts(fabric, report);
   if (report.verdicts.empty()) fmt::print("nothing found\n");
   if (report.unexplained >= 0.5)
@@ -236,7 +237,8 @@ void add_localise(Commands& commands) {
                      "True faults as JSON lines; prints precision and recall");
   command.add_option("--window", args.window,
                      "Split the evidence into windows, e.g. \"10 s\"; default: one window");
-  command.add_option("--card-ports", args.card_ports, "Ports per line card, if known")
+  command
+      .add_option("--ports-per-card,--card-ports", args.card_ports, "Ports per line card, if known")
       ->check(CLI::Range(1, 100'000));
   command.add_option("--loss", args.loss, "Loss rate for the coverage check (0.001)")
       ->check(CLI::Range(1e-7, 1.0));

@@ -10,6 +10,7 @@
 
 #include "base/file.hpp"
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "model/formats/hostlist.hpp"
@@ -249,7 +250,7 @@ Status write_drawings(Ground& ground, const PlaceArgs& args, const JobPlacement&
   if (args.svg.empty() && args.page.empty()) return {};
   ground.set_owner("the job", placed.hosts);
   const std::string title =
-      fmt::format("{} hosts: {}", placed.hosts.size(), zones_text(ground, placed.zones));
+      fmt::format("{}: {}", counted(placed.hosts.size(), "host"), zones_text(ground, placed.zones));
   if (!args.svg.empty()) {
     const auto map = plan::fabric_map(ground.fabric, {}, ground.owners);
     WEFT_TRY_STATUS(write_file(args.svg, plan::to_svg(map, title)));
@@ -280,7 +281,7 @@ Status place_one(Ground& ground, const Common& common, const PlaceArgs& args) {
     fmt::print("{}\n", placement_json(ground, placed));
     return {};
   }
-  fmt::print("{} hosts: {}\n", placed.hosts.size(), zones_text(ground, placed.zones));
+  fmt::print("{}: {}\n", counted(placed.hosts.size(), "host"), zones_text(ground, placed.zones));
   for (const std::string& line : placed.why) fmt::print("  {}\n", line);
   if (placed.order) {
     fmt::print("order: {}\n", order_text(*placed.order));

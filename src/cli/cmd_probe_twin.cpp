@@ -8,6 +8,7 @@
 #include "adapt/sim/twin.hpp"
 #include "base/file.hpp"
 #include "base/line_reader.hpp"
+#include "base/plural.hpp"
 #include "cli/cli.hpp"
 #include "cli/probe_args.hpp"
 #include "model/events/episode.hpp"
@@ -223,7 +224,8 @@ Status run_twin(const Common& common, const ProbeArgs& args) {
   TwinRun run(setup, router, std::move(lines), scenario.seed);
   run.run(times, common.json);
   if (!common.json)
-    fmt::print("{} probes of {} flows: {} lost\n", run.sent(), run.flows(), run.lost());
+    fmt::print("{} of {}: {} lost\n", counted(run.sent(), "probe"), counted(run.flows(), "flow"),
+               run.lost());
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "base/json_text.hpp"
 #include "base/line_reader.hpp"
 #include "base/parallel.hpp"
+#include "base/plural.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "cli/open_store.hpp"
@@ -91,9 +92,10 @@ std::string replay_table(const Replay& replay, bool states) {
   const Timeline& timeline = replay.timeline;
   double all = 0;
   for (const Interval& interval : timeline.intervals) all += hours(interval);
-  std::string out = fmt::format(
-      "{:.2f} hours, {} intervals of {} states; {} records used, {} of other kinds\n\n", all,
-      timeline.intervals.size(), timeline.states.size(), timeline.used, timeline.ignored);
+  std::string out = fmt::format("{:.2f} hours, {} of {}; {} used, {} of other kinds\n\n", all,
+                                counted(timeline.intervals.size(), "interval"),
+                                counted(timeline.states.size(), "state"),
+                                counted(timeline.used, "record"), timeline.ignored);
   if (states) out += states_table(replay);
   Table table({{"variant", Table::Align::left},
                {"job", Table::Align::left},

@@ -32,6 +32,7 @@
 #include "base/file.hpp"
 #include "base/json_line.hpp"
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
@@ -644,7 +645,7 @@ class Server {
       if (*syslog)
         for (const auto& port : (*syslog)->ports())
           say("listening at " + live::to_text(port.address));
-    say(fmt::format("ready, {} cases open", cases_at_start_));
+    say(fmt::format("ready, {} open", counted(cases_at_start_, "case")));
     ServeWatch watch;
     pollfd waiting{signals.fd(), POLLIN, 0};
     for (Seen seen = Seen::none; seen != Seen::stop; seen = signals.take()) {

@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/line_reader.hpp"
+#include "base/plural.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "model/events/episode.hpp"
@@ -107,11 +108,12 @@ Result<sli::Report> build(const sli::MinuteCounters& book, const sli::OffenderBo
 // It depends on the order of arrival, so it is no part of the report.
 void tell_lateness(const sli::MinuteCounters& book) {
   if (book.counts().too_late > 0)
-    fmt::print(stderr, "weft: note: {} rows were too late and were ignored\n",
-               book.counts().too_late);
+    fmt::print(stderr, "weft: note: ignored {} that came too late\n",
+               counted(book.counts().too_late, "row"));
   const auto revisions = book.revisions();
   if (revisions.empty()) return;
-  fmt::print(stderr, "weft: note: late rows changed the verdict on {} minutes\n", revisions.size());
+  fmt::print(stderr, "weft: note: late rows changed the verdict on {}\n",
+             counted(revisions.size(), "minute"));
   constexpr std::array<std::string_view, 4> verdicts{"no data", "good", "bad", "bad"};
   for (std::size_t i = 0; i < std::min(revisions.size(), revisions_told); ++i) {
     const auto& r = revisions[i];

@@ -132,7 +132,7 @@ void add_snapshot(Commands& commands) {
   add("show", "Show the contents of a snapshot and why it was taken");
   add("verify", "Check the manifest, all sizes and all checksums");
   CLI::App* copy = add("export", "Make a copy without secrets, for a vendor");
-  copy->add_option("--out", args.out, "File for the copy")->required();
+  copy->add_option("-o,--out", args.out, "File for the copy")->required();
   copy->add_option("--redact", args.redact, "YAML file: how to redact names and addresses");
   copy->add_option("--mapping", args.mapping,
                    "File for the mapping of replaced names; keep it private");

@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
@@ -49,8 +50,9 @@ std::string workers_text(const straggler::Timeline& t, const straggler::Report& 
 }
 
 void print_straggler_report(const straggler::Timeline& t, const straggler::Report& r) {
-  fmt::print("{} steps of {} replicas and {} stages, {} operations a step\n\n", t.steps.size(),
-             t.replicas.size(), t.stage_count, t.replicas.size() * t.ops.size());
+  fmt::print("{} of {} and {}, {} a step\n\n", counted(t.steps.size(), "step"),
+             counted(t.replicas.size(), "replica"), counted(t.stage_count, "stage"),
+             counted(t.replicas.size() * t.ops.size(), "operation"));
   fmt::print("step {:.3f} s, {:.3f} s without stragglers: slowdown {:.4f}\n", r.actual_s, r.ideal_s,
              r.slowdown());
   fmt::print("cause: {}: {}\n\n", to_text(r.cause), meaning(r.cause));

@@ -175,9 +175,9 @@ void add_sweep(Commands& commands) {
   c.add_option("scenario", args.scenario, "YAML file with sweep:")->required();
   c.add_option("--csv", args.csv, "CSV file for the rows, written as they come");
   auto* const svg = c.add_option("--svg", args.svg, "Drawing of one column to write");
-  c.add_option("--show", args.plot.column, "Its column, as the CSV has it (time_s, mfu, ...)")
+  c.add_option("--show", args.plot.column, "Column to draw, as the CSV has it: time_s, mfu, ...")
       ->needs(svg);
-  c.add_option("--over", args.plot.key, "The key along its axis; the first one by default")
+  c.add_option("--over", args.plot.key, "Key of sweep: along the axis; the first one by default")
       ->needs(svg);
   c.add_option("--prices", args.prices, "Price table: cost, power and the Pareto front");
   c.add_option("-o,--out", args.out, "Directory for the page, its data and the points so far");

@@ -12,6 +12,7 @@
 #include "adapt/sim/score.hpp"
 #include "base/file.hpp"
 #include "base/line_reader.hpp"
+#include "base/plural.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "cli/telemetry_files.hpp"
@@ -305,7 +306,7 @@ class Replay {
   }
 
   static void note(std::uint64_t count, const char* what) {
-    if (count > 0) fmt::print(stderr, "weft: note: {} records {}\n", count, what);
+    if (count > 0) fmt::print(stderr, "weft: note: {} {}\n", counted(count, "record"), what);
   }
 
   void tell_input_counts() const {

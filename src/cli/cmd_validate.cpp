@@ -11,6 +11,7 @@
 #include "adapt/lab/rates.hpp"
 #include "base/file.hpp"
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
@@ -70,7 +71,7 @@ std::string links_text(const model::Fabric& fabric, const std::vector<model::Lin
   std::string names;
   for (std::size_t i = 0; i < std::min(links_shown, links.size()); ++i)
     names += (i > 0 ? ", " : "") + fabric.name(links[i]);
-  return fmt::format("{} links: {}{}", links.size(), names,
+  return fmt::format("{}: {}{}", counted(links.size(), "link"), names,
                      links.size() > links_shown ? ", ... (all with --json)" : "");
 }
 
@@ -315,7 +316,7 @@ void add_validate(Commands& commands) {
                  "Choose UDP source ports by the hash of the fabric's model");
   plan->add_option("--script", args.script, "A shell script for perftest or nccl-tests, not CSV")
       ->check(CLI::IsMember({"perftest", "nccl-tests"}));
-  plan->add_option("--out", args.out, "Where to write the plan (standard output)");
+  plan->add_option("-o,--out", args.out, "Where to write the plan (standard output)");
   CLI::App* run = app.add_subcommand("run", "Run the rounds in a lab and write the rates");
   run->fallthrough();
   run->callback([&args = args] { args.action = "run"; });
@@ -323,7 +324,7 @@ void add_validate(Commands& commands) {
   run->add_option("--lab", args.lab, "Name of the lab (lab0)");
   run->add_option("--rate", args.rate, "Rate of each flow that stands for its full one (20 Mbps)");
   run->add_option("--length", args.length, "Time of each round (500 ms)");
-  run->add_option("--out", args.out, "Where to write flow,gbps (standard output)");
+  run->add_option("-o,--out", args.out, "Where to write flow,gbps (standard output)");
   CLI::App* judge = add("judge", "Name slow links and hosts by measured rates");
   judge->add_option("--plan", args.plan, "The plan, as CSV")->required();
   judge

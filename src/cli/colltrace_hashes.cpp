@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "observe/colltrace/dissent.hpp"
 #include "plan/place/host_names.hpp"
@@ -14,10 +15,6 @@ namespace weft::cli {
 namespace {
 
 namespace colltrace = observe::colltrace;
-
-std::string plural(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 std::string parts_text(const colltrace::Accused& accused) {
   std::string out = to_text(accused.part);
@@ -37,7 +34,7 @@ std::string dissent_text(const colltrace::HashSet& hashes, const colltrace::Diss
                      to_text(row.kind), row.seq, hashes.groups[row.group],
                      d.ranks.size() == 1 ? "rank" : "ranks",
                      ranks + (d.ranks.size() == 1 ? " differs" : " differ"),
-                     plural(d.members - d.ranks.size(), "other"));
+                     counted(d.members - d.ranks.size(), "other"));
 }
 
 std::size_t followers(const colltrace::HashReport& report, const colltrace::Accused& accused) {
@@ -50,15 +47,15 @@ bool is_unexplained(const colltrace::Dissent& d) { return d.parts.empty() && !d.
 
 void print_hashes(const colltrace::HashSet& hashes, const colltrace::HashReport& r) {
   constexpr std::size_t shown_max = 10;
-  fmt::print("{} of {} in {}, {}; {} cohort{}\n", plural(r.rows, "row"), plural(r.ranks, "rank"),
-             plural(r.steps, "step"), plural(r.cohorts, "cohort"), r.dissents.size(),
+  fmt::print("{} of {} in {}, {}; {} cohort{}\n", counted(r.rows, "row"), counted(r.ranks, "rank"),
+             counted(r.steps, "step"), counted(r.cohorts, "cohort"), r.dissents.size(),
              r.dissents.size() == 1 ? " differs" : "s differ");
   for (const colltrace::Accused& accused : r.accused) {
     fmt::print("corruption: {}: explains {}\n", parts_text(accused),
-               plural(accused.dissents.size(), "cohort"));
+               counted(accused.dissents.size(), "cohort"));
     fmt::print("  first {}\n", dissent_text(hashes, r.dissents[accused.dissents.front()]));
     if (const std::size_t more = followers(r, accused); more > 0)
-      fmt::print("  {} follow{} from it\n", plural(more, "cohort"), more == 1 ? "s" : "");
+      fmt::print("  {} follow{} from it\n", counted(more, "cohort"), more == 1 ? "s" : "");
   }
   std::size_t unexplained = 0;
   for (const colltrace::Dissent& d : r.dissents)
@@ -158,7 +155,7 @@ Status write_hash_records(const Common& common, const HashesArgs& args,
   for (const model::Record& row : records.rows) text += to_json(fabric, records, row) + "\n";
   if (records.rows.size() < found.accused.size())
     fmt::print(stderr, "weft: note: {} not on one host, without a record\n",
-               plural(found.accused.size() - records.rows.size(), "accusation"));
+               counted(found.accused.size() - records.rows.size(), "accusation"));
   return write_file(args.records, text);
 }
 

@@ -1,9 +1,12 @@
 #include "cli/help.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <memory>
+#include <set>
 #include <vector>
 
 #include "base/check.hpp"
@@ -102,6 +105,59 @@ constexpr std::array<CommandHelp, 49> command_help{{
     {"man", about, "weft man sweep | man -l -"},
 }};
 
+// What stands for the value of an option without dashes, or of an argument: by its name alone, or
+// by its command and its name, which goes first. Each name has a comma on both sides.
+struct ValueName {
+  std::string_view value, of;
+};
+constexpr std::array<ValueName, 21> value_names{{
+    {"FILE",
+     ",addresses,background,bulk plan,ca,catalogue,cert,client-ca,config,contracts,copies,"
+     "counters,csv,demands,diff,diff-relations,episodes,evidence,fabric,feeds,file,files,"
+     "flows,groups,hashes,health,ideal,inputs,inventory,jobs,jwt-keys,key,learn,learned,"
+     "log,maintenance,mapping,marks,metrics,objectives,openslo,page,plan,prices,recorded,"
+     "records,redact,regions file,relations,rules,scenario,senders,series,show-health,svg,"
+     "targets,timeline,token,tokens,topology,transfers,truth,world,write-demands,"},
+    {"FILE",
+     ",autoscale config,cases,examples out,export out,infer requests,infer run,model,"
+     "perf compare,place out,policy,rehearse baseline-model,rehearse baseline-policy,"
+     "rehearse compare,snapshot export out,te check,trace system,validate plan out,"
+     "validate run out,"},
+    {"PATH", ",paths,profile,results,snapshot file,store,"},
+    {"DIRECTORY", ",all,directory,out,snapshots,spool,storm,triage truth,"},
+    {"DURATION",
+     ",delay,duration,end,every,for,from-fluid,horizon,interval,jitter,late,lateness,"
+     "length,linger,max-age,move,overhead,period,silence,slot,start-up,timeout,window,"},
+    {"TIME", ",at,day,from,reference,sli to,start,until,"},
+    {"URL", ",case from,to,"},
+    {"SIZE", ",bucket size,ecn,maxbytes,minbytes,queue,spool-size,stepbytes,"},
+    {"RATE", ",capacity,rate,"},
+    {"ADDRESS", ",bind,listen,poll traps,respond listen,syslog,"},
+    {"KEY=VALUE", ",cost,set,"},
+    {"LIST", ",busy,down,exclude,fail,free,hosts,order,policies,ports,types,"},
+    {"ID", ",case id,id,lab heal id,"},
+    {"NUMBER", ",class,count,gap,lab fault interval,lab fault seed,stepfactor,unavailability,"},
+    {"NAME",
+     ",algorithm,audience,baseline,bulk replay,command,daemon,device,dialects,encoding,"
+     "engine,export to,feed,format,gpu,init fabric,init model,job,kind,lab,lab fault to,"
+     "mode,name,node,objective,op,place,place model,probe from,protocol,rankfile,"
+     "replay scheme,section,shell,spread,start-unit,system,target,transport,variant,"
+     "within,"},
+    {"K/N", ",bucket,shard,"},
+    {"SIZE=RATE", ",calibrate,"},
+    {"KEY", ",over,"},
+    {"COLUMN", ",show,"},
+    {"WORDS", ",lab exec command,"},
+    {"PATH", ",on-change,path,"},
+}};
+
+std::string_view value_name(const std::string& command, const std::string& option) {
+  for (const std::string& name : {command + " " + option, option})
+    for (const auto& [value, of] : value_names)
+      if (of.contains(fmt::format(",{},", name))) return value;
+  return "";
+}
+
 const CommandHelp& help_of(const std::string& name) {
   const auto found = std::ranges::find(command_help, name, &CommandHelp::name);
   WEFT_CHECK(found != command_help.end());
@@ -124,11 +180,85 @@ std::string footer_of(const CommandHelp& help) {
   return out;
 }
 
+// Of a type such as "UINT:INT in [1 - 64]" or "TEXT:{on,off}": the type, and what it is limited to.
+std::pair<std::string, std::string> type_and_limits(const CLI::Option& option) {
+  const std::string all = option.get_type_name();
+  const std::size_t colon = all.find(':');
+  std::string type = all.substr(0, colon);
+  if (type == "UINT" || type == "INT") type = "N";
+  if (type == "FLOAT") type = "NUMBER";
+  if (colon == std::string::npos) return {type, ""};
+  std::string limits = all.substr(colon + 1);
+  if (limits.starts_with('{')) {  // a choice
+    std::ranges::replace(limits, ',', '|');
+    return {limits.substr(1, limits.size() - 2), ""};
+  }
+  const std::size_t from = limits.find('['), dash = limits.find(" - ");
+  if (from == std::string::npos || dash == std::string::npos)
+    return {type, limits == "POSITIVE" ? "above 0" : limits};
+  return {type, fmt::format("{} to {}", limits.substr(from + 1, dash - from - 1),
+                            limits.substr(dash + 3, limits.size() - dash - 4))};
+}
+
+// What an option does, then in brackets its default, limits, and the options that it needs or
+// cannot stand beside.
+std::string described(const CLI::Option& option) {
+  const std::string& what = option.get_description();
+  std::vector<std::string> more;
+  std::string value = option.get_default_str();
+  if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
+  const bool is_said = what.contains("default:") || what.contains(fmt::format("({})", value)) ||
+                       what.contains(" by default");
+  const std::array<std::string_view, 4> nothing{"", "0", "-", "{}"};
+  if (!is_said && std::ranges::find(nothing, value) == nothing.end())
+    more.push_back(fmt::format("default: {}", value));
+  if (const std::string limits = type_and_limits(option).second; !limits.empty())
+    more.push_back(limits);
+  if (option.get_required()) more.emplace_back("required");
+  const auto add = [&](const char* how, const std::set<CLI::Option*>& others) {
+    std::vector<std::string> names;
+    for (const CLI::Option* other : others) names.push_back(other->get_name());
+    std::ranges::sort(names);  // the set is in order of addresses
+    if (!names.empty()) more.push_back(fmt::format("{} {}", how, fmt::join(names, " ")));
+  };
+  add("with", option.get_needs());
+  add("not with", option.get_excludes());
+  return more.empty() ? what : fmt::format("{} [{}]", what, fmt::join(more, "; "));
+}
+
+class HelpFormat : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    std::string out = " " + type_and_limits(*option).first;
+    if (option->get_expected_max() == CLI::detail::expected_max_vector_size)
+      out += " ...";
+    else if (option->get_expected_min() > 1)
+      out += fmt::format(" x {}", option->get_expected());
+    return out;
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return described(*option);
+  }
+};
+
+// Names of values instead of types, and defaults.
+void describe_options(CLI::App& command, const std::string& path) {
+  command.formatter(std::make_shared<HelpFormat>());
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_type_size() == 0) continue;
+    option->capture_default_str();
+    if (!option->get_type_name().starts_with("TEXT")) continue;
+    const std::string_view value = value_name(path, option->get_single_name());
+    if (!value.empty()) option->type_name(std::string(value));
+  }
+}
+
 std::vector<const CLI::App*> commands_of(const CLI::App& app) { return app.get_subcommands({}); }
 
 struct OptionText {
   std::vector<std::string> shorts, longs;  // without dashes
-  std::string what, type;
+  std::string what, described, type;
   bool has_value = false;
 };
 // Options and flags with a name; --help last.
@@ -137,7 +267,8 @@ std::vector<OptionText> options_of(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (option->nonpositional() && !option->get_description().empty())
       out.push_back({option->get_snames(), option->get_lnames(), option->get_description(),
-                     option->get_type_name(), option->get_items_expected_max() > 0});
+                     described(*option), type_and_limits(*option).first,
+                     option->get_items_expected_max() > 0});
   }
   return out;
 }
@@ -275,7 +406,7 @@ std::string man_options(const CLI::App& command) {
     for (const std::string& name : option.longs)
       names += fmt::format("{}\\fB\\-\\-{}\\fR", names.empty() ? "" : ", ", roff(name));
     if (option.has_value) names += fmt::format(" \\fI{}\\fR", roff(option.type));
-    out += fmt::format(".TP\n{}\n{}\n", names, roff(option.what));
+    out += fmt::format(".TP\n{}\n{}\n", names, roff(option.described));
   }
   return out;
 }
@@ -290,10 +421,14 @@ std::string man_head(const std::string& name, std::string_view what, const std::
 }  // namespace
 
 void describe_commands(CLI::App& app) {
+  app.formatter(std::make_shared<HelpFormat>());
   for (CLI::App* command : app.get_subcommands({})) {
     const CommandHelp& help = help_of(command->get_name());
     command->group(help.group);
     command->footer(footer_of(help));
+    describe_options(*command, command->get_name());
+    for (CLI::App* sub : command->get_subcommands({}))
+      describe_options(*sub, command->get_name() + " " + sub->get_name());
   }
 }
 

@@ -8,7 +8,8 @@ namespace weft::cli {
 namespace {
 
 void add_what(CLI::App& c, ProbeArgs& args) {
-  c.add_option("targets", args.targets, "ADDRESS or ADDRESS:PORT of responders");
+  c.add_option("targets", args.targets, "ADDRESS or ADDRESS:PORT of responders")
+      ->type_name("ADDRESS");
   c.add_option("--targets", args.list, "File with one target per line");
   c.add_option("--key", args.key, "File with the key shared with the responders");
   c.add_option("--fabric", args.fabric, "Scenario or fabric file, for names, paths, scopes");

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/file.hpp"
 #include "run_weft.hpp"
 
 using namespace weft;
@@ -69,4 +71,26 @@ TEST_CASE("faults that come later have figures of their own") {
   REQUIRE(later != std::string::npos);
   CHECK(text.find("1.333  yes", later) != std::string::npos);
   CHECK(text.find("6 of 18 out of service", later) != std::string::npos);
+}
+
+TEST_CASE("the example price table covers the fabric of every scenario beside it") {
+  const std::string folder = cli_test::tree() + "/scenarios/";
+  const Scratch scratch;
+  std::size_t priced = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".yaml") continue;
+    if (!read_file(entry.path())->contains("\nfabric:")) continue;
+    CAPTURE(entry.path());
+    const Outcome outcome = scratch.run(
+        {"explain", entry.path(), "--prices", folder + "prices-example.yaml", "--json"});
+    REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
+    const json bill = json::parse(outcome.out);
+    CHECK(bill["price"] > 0);
+    // The main job's front end has trunks that no single cable carries.
+    const auto is_bundle = [](const json& link) { return link["bundle"] > 1; };
+    CHECK(std::ranges::any_of(bill["links"], is_bundle) ==
+          (entry.path().filename() == "llama3-405b.yaml"));
+    ++priced;
+  }
+  CHECK(priced >= 12);
 }

@@ -51,6 +51,11 @@ for page in man/weft-*.1; do
   help=$("$weft" help "$name"; for sub in $("$weft" help "$name" | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
     "$weft" "$name" "$sub" --help; done)
   [[ $help == *"Usage: weft $name"*Examples:*"weft $name"* ]] || { echo "FAILED: help $name"; failed=1; }
+  # Values have names that say what they are (value_names in help.cpp).
+  if bad=$(grep -E ' TEXT|UINT|FLOAT|Excludes:|Needs:' <<<"$help"); then
+    echo "FAILED: help $name: $bad"
+    failed=1
+  fi
   # Options of its own examples.
   while read -r option; do
     grep -qE -- "(^|[ ,])$option([ ,=]|\$)" <<<"$help" || { echo "FAILED: example of $name: no $option"; failed=1; }

@@ -1,7 +1,12 @@
 // weft run and weft sweep: what they print, what they write, and that it is always the same.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "run_weft.hpp"
 
@@ -127,6 +132,53 @@ sweep: {fabric.spines: [2, 4], seed: [1, 2, 3]}
   const json run = json::parse(scratch.run(seed_2).out);
   CHECK(rows[4]["time_s"] == run["variants"]["base"]["jobs"]["j"]["time_s"]["mean"]);
   CHECK(rows[4]["time_s"] != rows[3]["time_s"]);
+}
+
+TEST_CASE(
+    "a sweep ends cleanly at Ctrl-C, and --resume ends with the bytes of one that ran through") {
+  const Scratch scratch;
+  scratch.write("s.yaml", R"(
+fabric: {generator: ai_zone, racks: 16}
+jobs: [{name: j, collective: all_to_all, gpus: 128, bytes: 1 MiB, place: random}]
+sweep: {fabric.spines: [4, 8, 16, 18], seed: [1, 2, 3, 4, 5, 6]}
+)");
+  const std::vector<std::string> in_part{"sweep", "s.yaml", "--out", "part", "--threads", "1"};
+  const auto lines = [&](const std::string& file) {
+    const std::string text = scratch.read(file);
+    CHECK((text.empty() || text.ends_with('\n')));
+    return std::ranges::count(text, '\n');
+  };
+  const char* journal = "part/points.jsonl";
+  std::ptrdiff_t points = 0;  // in it
+  for (const int signal : {SIGINT, SIGTERM}) {
+    std::vector<std::string> again = in_part;
+    if (points > 0) again.emplace_back("--resume");
+    const int process = scratch.start(again, "out");
+    const auto written = [&] { return std::ranges::count(scratch.read(journal), '\n'); };
+    for (int ms = 0; ms < 60'000 && written() < points + 4; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ::kill(process, signal);
+    CHECK(cli_test::wait_for(process) == 128 + signal);
+    points = lines(journal) - 1;
+    REQUIRE(points < 24);
+    CHECK(lines("part/rows.csv") == points + 1);
+    const std::string errors = scratch.read("out.err");
+    CHECK(errors.contains("weft: ends after the points in hand; once more ends at once\n"));
+    CHECK(
+        errors.contains(fmt::format("weft: stopped: points {}-23 ({} of 24) did not run; go on "
+                                    "with --resume\n",
+                                    points, 24 - points)));
+  }
+  std::vector<std::string> rest = in_part;
+  rest.emplace_back("--resume");
+  const Outcome resumed = scratch.run(rest);
+  CHECK(resumed.status == 0);
+  const Outcome whole = scratch.run({"sweep", "s.yaml", "--out", "whole", "--threads", "1"});
+  CHECK(whole.status == 0);
+  for (const char* file : {"rows.csv", "sweep.json", "sweep.html", "points.jsonl"}) {
+    CAPTURE(file);
+    CHECK(scratch.read(std::string("part/") + file) == scratch.read(std::string("whole/") + file));
+  }
 }
 
 TEST_CASE("a sweep goes on after a point that cannot run, and tells") {

@@ -7,6 +7,7 @@
 
 #include "base/json_line.hpp"
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "serve/listing.hpp"
 
@@ -172,9 +173,7 @@ std::string to_table(const Outcomes& outcomes) {
     table.add({row.kind, row.part, span(row.case_ns), span(row.drain_ns), span(row.return_ns),
                row.cause.empty() ? "-" : row.cause, row.root.empty() ? "-" : row.root,
                row.needs_case ? (row.is_right ? "yes" : "no") : (row.case_ns ? "no" : "yes")});
-  const auto count = [](std::size_t n, std::string_view what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-  };
+  const auto count = [](std::size_t n, std::string_view what) { return counted(n, what); };
   return fmt::format("{}\n{}, {} about no fault; {}, {} of healthy parts; {} still drained\n",
                      table.text(), count(outcomes.cases, "case"), outcomes.cases_false,
                      count(outcomes.drains, "drain"), outcomes.drains_healthy,

@@ -7,6 +7,7 @@
 
 #include "app/rehearse/rehearse.hpp"
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "model/events/case.hpp"
 
 namespace weft::app {
@@ -150,9 +151,9 @@ std::string to_json(const RehearseReport& r) {
 }
 
 std::string to_table(const RehearseReport& r) {
-  std::string out =
-      fmt::format("{} days, seed {}: {} lines, {} cases ({} false), {} single carrier losses\n\n",
-                  r.days, r.seed, r.lines, r.cases, r.cases_false, r.blips);
+  std::string out = fmt::format("{}, seed {}: {}, {} ({} false), {}\n\n", counted(r.days, "day"),
+                                r.seed, counted(r.lines, "line"), counted(r.cases, "case"),
+                                r.cases_false, counted(r.blips, "single carrier loss"));
   out += fmt::format("{:<16}{:>8}{:>8}{:>8}{:>14}{:>14}\n", "problem", "faults", "found", "named",
                      "bad inside", "bad across");
   std::uint64_t bad = 0;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 
 namespace weft::app {
@@ -307,8 +308,8 @@ std::string decision_text(const RehearseSet& set, const CostWeights& weights, co
                                     b, parts));
   }
   if (better.empty() && worse.empty())
-    return out +
-           fmt::format("Either: {} in {} seeds. More --seeds tell.\n", parts, set.reports.size());
+    return out + fmt::format("Either: {} in {}. More --seeds tell.\n", parts,
+                             counted(set.reports.size(), "seed"));
   if (worse.empty()) return out + choose(b, parts);
   if (better.empty()) return out + choose(a, fmt::format("{} has {}", b, parts));
   return out + fmt::format("It depends: {} has {}. With --cost they can be added.\n", b, parts);

@@ -22,7 +22,7 @@ namespace weft::model {
 inline constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
 // Histogram bin i holds loads in [i, i + 1) / load_bins; the last one also holds 1 and more.
-inline constexpr std::size_t load_bins = 20;
+inline constexpr std::size_t load_bins = 200;
 
 // How far apart the two ends of a message are.
 enum class Distance : std::uint8_t { host, rack, zone, cross_zone };

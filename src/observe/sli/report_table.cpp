@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "observe/sli/report.hpp"
 
@@ -42,9 +43,9 @@ class TableWriter {
   }
 
   std::string text() {
-    out_ += fmt::format("{} to {}: {} minutes\n", to_text(start_of(report_.first_minute)),
+    out_ += fmt::format("{} to {}: {}\n", to_text(start_of(report_.first_minute)),
                         to_text(start_of(report_.last_minute + 1)),
-                        report_.last_minute - report_.first_minute + 1);
+                        counted(report_.last_minute - report_.first_minute + 1, "minute"));
     add_objectives();
     add_minutes();
     add_timelines();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 
 namespace weft::operate::repair {
@@ -151,11 +152,10 @@ Verdict guard_part_rate(const Situation& s, const Entity& part) {
   for (const PastDrain& drain : s.drains)
     if (drain.part == part && is_recent(s, drain)) times.push_back(drain.t);
   if (times.size() < most) return std::nullopt;
-  return refuse(
-      "part rate",
-      fmt::format("{} was drained {} time{} within the last hour; the limit is {}",
-                  model::name(*s.fabric, part), times.size(), times.size() == 1 ? "" : "s", most),
-      Timestamp{times[times.size() - most].ns + ns_per_hour});
+  return refuse("part rate",
+                fmt::format("{} was drained {} within the last hour; the limit is {}",
+                            model::name(*s.fabric, part), counted(times.size(), "time"), most),
+                Timestamp{times[times.size() - most].ns + ns_per_hour});
 }
 
 Verdict guard_rate(const Situation& s) {
@@ -179,8 +179,8 @@ Verdict guard_blast_radius(const Situation& s, const Entity& part) {
   const auto judge = [&](std::string_view where, std::size_t out, std::uint32_t most) -> Verdict {
     if (out < most) return std::nullopt;
     return refuse("blast radius",
-                  fmt::format("{} component{} of {} already out; the limit is {}: {}", out,
-                              out == 1 ? "" : "s", where, most, names(fabric, others)));
+                  fmt::format("{} of {} already out; the limit is {}: {}",
+                              counted(out, "component"), where, most, names(fabric, others)));
   };
   const auto count = [&](auto&& same) {
     return static_cast<std::size_t>(std::ranges::count_if(others, same));
@@ -227,12 +227,10 @@ Verdict guard_isolation(const Situation& s, const Entity& part) {
   std::set<NodeId> hosts;
   for (const NodeId nic : lost)
     if (const NodeId host = s.fabric->host_of(nic); host.valid()) hosts.insert(host);
-  return refuse(
-      "isolation",
-      fmt::format(
-          "without {} {} NIC{} of {} host{} would have no path into the network (first: {})",
-          model::name(*s.fabric, part), lost.size(), lost.size() == 1 ? "" : "s", hosts.size(),
-          hosts.size() == 1 ? "" : "s", s.fabric->name(lost.front())));
+  return refuse("isolation",
+                fmt::format("without {} {} of {} would have no path into the network (first: {})",
+                            model::name(*s.fabric, part), counted(lost.size(), "NIC"),
+                            counted(hosts.size(), "host"), s.fabric->name(lost.front())));
 }
 
 Verdict guard_forecast(const GuardPolicy& policy, const Forecast& forecast) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "operate/triage/report.hpp"
 
@@ -114,8 +115,8 @@ std::string diff_table(const model::Fabric& fabric, const std::vector<Case>& bef
                cause_text(fabric, before, c.before), cause_text(fabric, after, c.after),
                count(before, c.before), count(after, c.after), fmt::format("{}", c.shared)});
   }
-  return fmt::format("{} cases before, {} after, {} changed\n{}", before.size(), after.size(),
-                     changes.size(), changes.empty() ? "" : table.text());
+  return fmt::format("{} before, {} after, {} changed\n{}", counted(before.size(), "case"),
+                     after.size(), changes.size(), changes.empty() ? "" : table.text());
 }
 
 }  // namespace weft::operate::triage

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/fields.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 
 namespace weft::plan {
@@ -30,6 +31,7 @@ void fields(Archive& ar, T& l) {
   ar("metres", l.metres);
   ar("type", l.type);
   ar("count", l.count);
+  ar("bundle", l.bundle);
   ar("transceivers", l.transceivers);
   ar("fibre_m", l.fibre_m);
   ar("watts", l.watts);
@@ -95,11 +97,21 @@ class Floor {
   Column<ScopeId, std::uint32_t> depth_;
 };
 
-// Cables of a node to the network, by rate, ascending.
+// Links of a node to the network, by rate, ascending.
 PortCounts ports_of(const Fabric& fabric, NodeId node) {
   std::map<Rate, std::int64_t> counts;
   for (const LinkId link : fabric.out(node))
     if (fabric.on_wire(link)) ++counts[fabric.rate(link)];
+  return {counts.begin(), counts.end()};
+}
+
+// The cables that they are made of.
+PortCounts cables_of(const PortCounts& links, const Prices& prices) {
+  std::map<Rate, std::int64_t> counts;
+  for (const auto& [rate, count] : links) {
+    const Prices::Bundle bundle = prices.bundle(rate);
+    counts[bundle.each] += count * bundle.cables;
+  }
   return {counts.begin(), counts.end()};
 }
 
@@ -123,7 +135,8 @@ void bill_switches(const Fabric& fabric, Shop& shop, Bill& bill) {
     if (role.kind != NodeKind::fabric_switch) continue;
     std::map<PortCounts, std::size_t> alike;
     for (const NodeId node : role.nodes) ++alike[ports_of(fabric, node)];
-    for (const auto& [cables, count] : alike) {
+    for (const auto& [links, count] : alike) {
+      const PortCounts cables = cables_of(links, shop.prices);
       const Prices::Switch* found = shop.prices.find_switch(cables);
       if (found == nullptr) {
         shop.lacks(
@@ -155,16 +168,18 @@ void bill_links(const Fabric& fabric, Shop& shop, Bill& bill) {
     const auto& [from, to, rate, span] = key;
     const double metres = shop.prices.metres[static_cast<std::size_t>(span)];
     const std::string tier = fabric.role(from).name + "--" + fabric.role(to).name;
-    const Prices::Medium* found = shop.prices.find_medium(rate, metres);
+    const auto [cables, each] = shop.prices.bundle(rate);
+    const Prices::Medium* found = shop.prices.find_medium(each, metres);
     if (found == nullptr) {
-      shop.lacks(fmt::format("nothing carries {} over {} m for {} cables {} ({})", to_text(rate),
-                             metres, count, tier, to_text(span)),
+      shop.lacks(fmt::format("nothing carries {} over {} m for {} cables {} ({})", to_text(each),
+                             metres, count * static_cast<std::size_t>(cables), tier, to_text(span)),
                  "add it to \"cables\" or \"optics\"");
       continue;
     }
-    const auto n = static_cast<double>(count);
-    bill.links.push_back({tier, rate, span, metres, found->type, count,
-                          found->is_optics ? 2 * count : 0, found->is_optics ? n * metres : 0,
+    const std::size_t all = count * static_cast<std::size_t>(cables);
+    const auto n = static_cast<double>(all);
+    bill.links.push_back({tier, rate, span, metres, found->type, count, cables,
+                          found->is_optics ? 2 * all : 0, found->is_optics ? n * metres : 0,
                           n * found->link_watts(), n * found->link_price(metres)});
     bill.link_count += count;
     bill.transceivers += bill.links.back().transceivers;
@@ -244,17 +259,18 @@ std::string to_table(const Bill& bill) {
                {cost}});
   for (const auto& l : bill.links)
     links.add({l.tier, to_text(l.rate), std::string(to_text(l.span)), fmt::format("{:g}", l.metres),
-               l.type, whole(l.count), whole(l.transceivers), fmt::format("{:.0f}", l.fibre_m),
-               kilo(l.watts), money(l.price)});
+               l.bundle == 1 ? l.type : fmt::format("{} x {}", l.bundle, l.type), whole(l.count),
+               whole(l.transceivers), fmt::format("{:.0f}", l.fibre_m), kilo(l.watts),
+               money(l.price)});
   Table nics({{"NIC", Align::left}, {"rate"}, {"count"}, {"kW"}, {cost}});
   for (const auto& n : bill.nics)
     nics.add({n.role, to_text(n.rate), whole(n.count), kilo(n.watts), money(n.price)});
   return fmt::format(
       "bill of materials, prices of {}\n{}\n{}\n{}\n"
-      "total: {} switches, {} links, {} transceivers, {:.0f} m of fibre, {} NICs; {} kW, {} {}\n",
-      bill.prices, switches.text(), links.text(), nics.text(), bill.switch_count, bill.link_count,
-      bill.transceivers, bill.fibre_m, bill.nic_count, kilo(bill.watts), bill.currency,
-      money(bill.price));
+      "total: {}, {}, {}, {:.0f} m of fibre, {}; {} kW, {} {}\n",
+      bill.prices, switches.text(), links.text(), nics.text(), counted(bill.switch_count, "switch"),
+      counted(bill.link_count, "link"), counted(bill.transceivers, "transceiver"), bill.fibre_m,
+      counted(bill.nic_count, "NIC"), kilo(bill.watts), bill.currency, money(bill.price));
 }
 
 std::string to_json(const Bill& bill) { return write_fields(bill); }

@@ -24,8 +24,10 @@ struct Bill {
     Rate rate;
     Span span = Span::hall;
     double metres = 0;  // of each
-    std::string type;   // "DAC"
-    std::size_t count = 0, transceivers = 0;
+    std::string type;   // "DAC", of one cable
+    std::size_t count = 0;
+    std::int64_t bundle = 1;  // cables that make one link: more where none is fast enough alone
+    std::size_t transceivers = 0;
     double fibre_m = 0;           // of all; 0 for cables that come with their ends
     double watts = 0, price = 0;  // of all
   };

@@ -118,6 +118,29 @@ TEST_CASE("a port that can be split carries several slower cables") {
   CHECK_FALSE(s.fits({{Rate{1'600'000'000'000}, 1}}));
 }
 
+// 3 hosts of one 1 Tbps NIC cross a hall on 3 cables of 400 Gbps each.
+TEST_CASE("a link faster than all cables is a bundle of them") {
+  Prices table = prices();
+  table.nics[0].rate = {1'000'000'000'000};
+  const auto out = bill_of(make_fabric("{generator: ai_zone, racks: 3, hosts_per_rack: 1, "
+                                       "gpus_per_host: 1, spines: 2, link: 1 Tbps}"),
+                           table);
+  REQUIRE_MESSAGE(out.has_value(), (out ? "" : out.error().text()));
+  CHECK(out->link_count == 3 + 6);
+  for (const auto& link : out->links) CHECK(link.bundle == 3);
+  // An RTSW has 3 cables down and 6 up, a CTSW 9, of 333.4 Gbps: none fits the 4 ports.
+  for (const auto& s : out->switches) {
+    CHECK(s.ports_used == 9);
+    CHECK(s.type == "64 x 400 Gbps");
+  }
+  CHECK(out->price == 5 * 5000 + 3 * 3 * 10 + 6 * 3 * 100 + 3 * 50);
+  CHECK(to_table(*out).contains("3 x AOC"));
+  CHECK(prices().bundle({400'000'000'001}).cables == 2);
+  CHECK(prices().bundle({400'000'000'001}).each == Rate{200'000'000'001});
+  CHECK(prices().bundle({64 * 400'000'000'000}).cables == bundle_max);
+  CHECK(prices().bundle({64 * 400'000'000'000 + 1}).cables == 1);  // nothing carries it
+}
+
 TEST_CASE("all that a price table lacks is told at once") {
   const auto table = try_prices("switches: [{ports: 2, rate: 400 Gbps, price: 1, watts: 1}]");
   REQUIRE(table.has_value());

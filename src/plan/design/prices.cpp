@@ -91,6 +91,15 @@ Span Prices::span(std::int64_t hosts) const {
   return hosts <= rack_hosts ? Span::in_rack : Span::row;
 }
 
+Prices::Bundle Prices::bundle(Rate link) const {
+  Rate fastest;
+  for (const Medium& m : media) fastest = std::max(fastest, m.rate);
+  if (fastest.bps == 0 || link <= fastest || (link.bps - 1) / fastest.bps >= bundle_max)
+    return {1, link};
+  const std::int64_t cables = (link.bps - 1) / fastest.bps + 1;
+  return {cables, Rate{(link.bps - 1) / cables + 1}};
+}
+
 const Prices::Switch* Prices::find_switch(
     const std::vector<std::pair<Rate, std::int64_t>>& cables) const {
   return best(

@@ -16,6 +16,7 @@ namespace weft::plan {
 // Where the ends of a cable stand to each other.
 enum class Span : std::uint8_t { in_rack, row, hall };
 inline constexpr std::size_t span_count = 3;
+inline constexpr std::int64_t bundle_max = 64;
 std::string_view to_text(Span span);
 
 struct Prices {
@@ -55,6 +56,13 @@ struct Prices {
   // Of a cable whose ends have `hosts` hosts under the smallest scope that holds both; 0: unknown,
   // which counts as the longest.
   Span span(std::int64_t hosts) const;
+  // The cables that a link of that rate is made of: one, but for a link faster than all in `media`
+  // the fewest that carry it, up to bundle_max, with equal shares of its rate (rounded up).
+  struct Bundle {
+    std::int64_t cables = 1;
+    Rate each;
+  };
+  Bundle bundle(Rate link) const;
   // The cheapest that does; of equals the one with fewer watts, then the first. A rate that the
   // table does not list takes the next higher one. nullptr: the table has none.
   const Switch* find_switch(const std::vector<std::pair<Rate, std::int64_t>>& cables) const;

@@ -12,6 +12,7 @@
 
 #include "base/json_text.hpp"
 #include "base/markup.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "model/fabric/frontend.hpp"
 
@@ -311,9 +312,9 @@ class Drawing {
 
   void add_edge(const FabricMap::Edge& edge, double most) {
     const std::string_view kind = edge.down > 0 ? " bad" : edge.degraded > 0 ? " weak" : "";
-    std::string what = fmt::format(
-        "{} to {}: {} cable{}, {}", map_.groups[edge.upper].name, map_.groups[edge.lower].name,
-        edge.cables, edge.cables == 1 ? "" : "s", human(Rate{static_cast<std::int64_t>(edge.bps)}));
+    std::string what = fmt::format("{} to {}: {}, {}", map_.groups[edge.upper].name,
+                                   map_.groups[edge.lower].name, counted(edge.cables, "cable"),
+                                   human(Rate{static_cast<std::int64_t>(edge.bps)}));
     if (edge.down > 0) what += fmt::format(", {} down", edge.down);
     if (edge.degraded > 0) what += fmt::format(", {} degraded", edge.degraded);
     const std::size_t layer = layer_of(edge.upper);

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/plural.hpp"
 #include "plan/explain/explain.hpp"
 
 namespace weft::plan {
@@ -207,9 +208,10 @@ Json losses_json(const FabricFacts& facts) {
 }  // namespace
 
 std::string to_table(const FabricFacts& facts) {
-  std::string out =
-      fmt::format("{} GPUs, {} NICs, {} hosts, {} racks; {} nodes, {} links\n\n", facts.gpus,
-                  facts.nics, facts.hosts, facts.racks, facts.nodes, facts.links);
+  std::string out = fmt::format("{}, {}, {}, {}; {}, {}\n\n", counted(facts.gpus, "GPU"),
+                                counted(facts.nics, "NIC"), counted(facts.hosts, "host"),
+                                counted(facts.racks, "rack"), counted(facts.nodes, "node"),
+                                counted(facts.links, "link"));
   out += role_table(facts) + "\n" + tier_table(facts) + "\n";
   if (!facts.switch_tiers.empty()) out += switch_table(facts) + "\n";
   if (facts.bisection) out += bisection_line(facts) + "\n";

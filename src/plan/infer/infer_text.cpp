@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "plan/infer/infer.hpp"
 
@@ -112,8 +113,10 @@ std::string to_table(const InferReport& report) {
                                 ? fmt::format(" prefill and {} decode", report.decode_replicas)
                                 : "";
   std::string out = table.text();
-  out += fmt::format("\n{} requests on {}{} replica(s), {} until the last token\n", report.requests,
-                     report.replicas, split, human_seconds(report.end_s));
+  out += fmt::format("\n{} on {}{} {}, {} until the last token\n",
+                     counted(report.requests, "request"), report.replicas, split,
+                     plural(report.replicas + report.decode_replicas, "replica"),
+                     human_seconds(report.end_s));
   out += fmt::format("{:.2f} requests/s, {:.1f} prompt and {:.1f} output tokens/s\n",
                      per_second(report.requests, report.end_s),
                      per_second(report.input_tokens, report.end_s),
@@ -122,15 +125,16 @@ std::string to_table(const InferReport& report) {
     out += fmt::format("{:.2f} requests/s meet the objectives\n", *report.goodput);
   out += objective_lines(report.objectives);
   if (report.cost_per_million_output_tokens)
-    out += fmt::format("{} GPUs: {:.2f} for a million output tokens\n", report.gpus,
+    out += fmt::format("{}: {:.2f} for a million output tokens\n", counted(report.gpus, "GPU"),
                        *report.cost_per_million_output_tokens);
-  out += fmt::format("{} steps, {:.1f} % busy, {} preemptions, {} prompt tokens from the cache\n",
-                     report.steps, 100 * report.busy, report.preemptions, report.cached_tokens);
+  out += fmt::format("{}, {:.1f} % busy, {}, {} from the cache\n", counted(report.steps, "step"),
+                     100 * report.busy, counted(report.preemptions, "preemption"),
+                     counted(report.cached_tokens, "prompt token"));
   if (report.decode_replicas > 0)
     out += fmt::format("{} bytes of KV caches moved\n", report.kv_bytes_moved);
   if (report.unfinished > 0)
-    out += fmt::format("{} requests NEVER ENDED, and are left out above: {}\n", report.unfinished,
-                       report.why_unfinished);
+    out += fmt::format("{} NEVER ENDED, left out above: {}\n",
+                       counted(report.unfinished, "request"), report.why_unfinished);
   for (const JobBeside& job : report.jobs) out += job_line(job);
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include "base/json_text.hpp"
 #include "base/line_plot.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "plan/infer/sizing.hpp"
 
@@ -62,11 +63,11 @@ std::string answer_text(const Sizing& sizing) {
                : fmt::format("NOT ENOUGH: more replicas do not fit: {}\n", full->why);
   }
   const SizingTrial& best = sizing.trials[*sizing.answer];
-  std::string out = best.decode == 0 ? fmt::format("{} replica(s)", best.prefill)
-                                     : fmt::format("{} prefill and {} decode replica(s)",
-                                                   best.prefill, best.decode);
-  out += fmt::format(" on {} GPUs keep the objectives, {:.1f} % busy\n", best.report.gpus,
-                     100 * best.report.busy);
+  const std::string prefill = best.decode == 0 ? "" : fmt::format("{} prefill and ", best.prefill);
+  std::string out = prefill + (best.decode == 0 ? counted(best.prefill, "replica")
+                                                : counted(best.decode, "decode replica"));
+  out += fmt::format(" on {} meet the objectives, {:.1f} % busy\n",
+                     counted(best.report.gpus, "GPU"), 100 * best.report.busy);
   return out + objective_lines(best.report.objectives);
 }
 

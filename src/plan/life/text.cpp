@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "plan/life/report.hpp"
 
 namespace weft::plan::life {
@@ -114,11 +115,12 @@ std::string surface_table(const LifeReport& report) {
 std::string to_table(const LifeReport& report) {
   const Life& life = report.life;
   std::string text = fmt::format(
-      "{} hosts and {} spares, {:g} days, {} runs: goodput {} % +- {} (9 of 10 runs: {} to {}).\n"
+      "{} and {}, {:g} days, {}: goodput {} % +- {} (9 of 10 runs: {} to {}).\n"
       "{:.1f} +- {:.1f} interruptions a run",
-      life.hosts, life.spares, life.days, life.runs, percent(report.goodput.mean),
-      percent(report.goodput.within), percent(report.low), percent(report.high),
-      report.interruptions.mean, report.interruptions.within);
+      counted(life.hosts, "host"), counted(life.spares, "spare"), life.days,
+      counted(life.runs, "run"), percent(report.goodput.mean), percent(report.goodput.within),
+      percent(report.low), percent(report.high), report.interruptions.mean,
+      report.interruptions.within);
   if (life.calibrate)
     text += fmt::format(", rates times {:.4f} to have {:g}", report.scale, *life.calibrate);
   text += ".\n";

@@ -11,6 +11,7 @@
 
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
+#include "base/plural.hpp"
 #include "model/fabric/faults.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "plan/explain/explain.hpp"
@@ -49,9 +50,10 @@ model::FabricSummary summarise(const Fabric& fabric, const Config& section) {
   const plan::FabricFacts facts = plan::explain(fabric);
   model::FabricSummary out;
   const Config* generator = section.find("generator");
-  out.text = fmt::format("{}, {} GPUs in {} racks",
+  out.text = fmt::format("{}, {} {} in {} {}",
                          generator != nullptr ? generator->text : "fabric from a file",
-                         thousands(facts.gpus), thousands(facts.racks));
+                         thousands(facts.gpus), plural(facts.gpus, "GPU"), thousands(facts.racks),
+                         plural(facts.racks, "rack"));
   for (const auto& role : facts.roles) out.roles.push_back({role.name, role.count});
   for (const auto& tier : facts.switch_tiers)
     if (tier.worst.under > 0)

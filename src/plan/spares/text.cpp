@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "plan/spares/plan.hpp"
 
 namespace weft::plan::spares {
@@ -87,10 +88,11 @@ std::string out_of_reach(const SparePlan& plan) {
         5 * event.without <= 4 * plan.spares)
       text += fmt::format(
           "{} takes {} hosts, and one is under way {:.2g} % of the time, where the target leaves "
-          "{:.2g} %.\nWithout it {} spares suffice. Rather plan what jobs do then: shrink, wait, "
+          "{:.2g} %.\nWithout it {} suffice. Rather plan what jobs do then: shrink, wait, "
           "or "
           "run elsewhere.\n",
-          event.name, event.hosts, 100 * event.share, 100 * (1 - plan.target), event.without);
+          event.name, event.hosts, 100 * event.share, 100 * (1 - plan.target),
+          counted(event.without, "spare"));
   return text;
 }
 
@@ -98,9 +100,10 @@ std::string out_of_reach(const SparePlan& plan) {
 
 std::string to_table(const SparePlan& plan) {
   std::string text = fmt::format(
-      "{} spares among {} hosts ({:.2f} %) suffice {} of the time; {:.2f} hosts are out in the "
+      "{} among {} ({:.2f} %) suffice{} {} of the time; {:.2f} hosts are out in the "
       "mean.\n",
-      plan.spares, plan.hosts, 100.0 * plan.spares / plan.hosts, percent(plan.target), plan.out);
+      counted(plan.spares, "spare"), counted(plan.hosts, "host"), 100.0 * plan.spares / plan.hosts,
+      plan.spares == 1 ? "s" : "", percent(plan.target), plan.out);
   text += out_of_reach(plan);
   text += "\n" + levels_table(plan) + "\n" + events_table(plan);
   if (plan.zones.size() > 1) {

@@ -130,14 +130,16 @@ Result<Journal> Journal::open(const std::string& directory, const SweepHead& hea
                               PointRows& rows) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
-  if (failed) return fail(Errc::io, {directory, 0, 0}, "cannot be made: " + failed.message());
+  if (failed)
+    return fail(Errc::io, {directory, 0, 0}, "cannot create the directory: " + failed.message(),
+                "specify a writable directory");
   const std::string path = (std::filesystem::path(directory) / journal_name(head)).string();
   const bool is_there = std::filesystem::exists(path, failed);
   if (is_there && !resume)
     return fail(Errc::value, {path, 0, 0}, "has points of an earlier sweep",
                 "go on with --resume, choose another --out, or remove it");
   File file(std::fopen(path.c_str(), "a"));
-  if (!file) return io_error(path, "cannot be written");
+  if (!file) return io_error(path, "write");
   if (flock(fileno(file.get()), LOCK_EX | LOCK_NB) != 0)
     return fail(Errc::io, {path, 0, 0}, "is being written by another weft sweep");
   Journal journal(std::move(file), path);
@@ -152,7 +154,7 @@ Result<Journal> Journal::open(const std::string& directory, const SweepHead& hea
     rows = std::move(lines.rows);
   }
   if (ftruncate(fileno(journal.file_.get()), static_cast<off_t>(lines.bytes)) != 0)
-    return io_error(path, "cannot be written");
+    return io_error(path, "write");
   if (lines.bytes == 0) journal.write(write_fields(head));
   if (!journal.status_) return std::unexpected(journal.status_.error());
   return journal;
@@ -163,7 +165,7 @@ void Journal::write(std::string line) {
   if (!status_) return;
   if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() ||
       std::fflush(file_.get()) != 0)
-    status_ = io_error(path_, "cannot be written");
+    status_ = io_error(path_, "write");
 }
 
 void Journal::add(std::size_t point, const std::vector<SweepRow>& rows) {
@@ -219,7 +221,7 @@ CsvStream::CsvStream(File file, const SweepHead& head)
 
 Result<CsvStream> CsvStream::open(const std::string& path, const SweepHead& head) {
   CsvStream stream(File(std::fopen(path.c_str(), "w")), head);
-  if (!stream.file_) return io_error(path, "cannot be written");
+  if (!stream.file_) return io_error(path, "write");
   fmt::print(stream.file_.get(), "{}", csv_head(head.keys, stream.priced_));
   std::fflush(stream.file_.get());
   return stream;

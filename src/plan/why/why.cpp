@@ -192,6 +192,12 @@ std::string advice(const Answer& answer, std::size_t job) {
   return fmt::format(". Most is gained with: {} ({:.2f}x)", best->name, best->speed[job]);
 }
 
+// The scenario stands alone for the user: what is wrong in it names no variant.
+void drop_variant(Error& error, std::string_view prefix) {
+  if (error.what.starts_with(prefix)) error.what.erase(0, prefix.size());
+  for (Error& more : error.more) drop_variant(more, prefix);
+}
+
 }  // namespace
 
 Result<std::vector<Change>> changes(const Scenario& scenario) { return Changes(scenario).list(); }
@@ -201,7 +207,12 @@ Result<Answer> explain(const Scenario& scenario, const RunOptions& options) {
   model::ScenarioFile file;
   file.variants.push_back(scenario);
   for (const Change& change : list) file.variants.push_back(change.scenario);
-  WEFT_TRY(model::Outcome outcome, run_scenario(file, options));
+  auto ran = run_scenario(file, options);
+  if (!ran) {
+    drop_variant(ran.error(), fmt::format("variant \"{}\": ", scenario.name));
+    return std::unexpected(std::move(ran.error()));
+  }
+  model::Outcome outcome = *std::move(ran);
   Answer answer;
   const auto& jobs = outcome.variants.front().jobs;
   for (std::size_t c = 0; c < list.size(); ++c) {

@@ -11,26 +11,29 @@ export interface Choice {
   first: Named<Variant>;
 }
 
-const shares = (tier: Tier | undefined, bins: number) =>
-  Array.from({length: bins}, (_, bin) =>
-    tier === undefined || tier.links === 0 ? 0 : ((tier.histogram[bin] ?? 0) / tier.links) * 100);
+// Percent of the links in each bar, which takes `step` bins of the report.
+const shares = (tier: Tier, step: number) =>
+  Array.from({length: Math.ceil(tier.histogram.length / step)}, (_, bar) =>
+    tier.links === 0 ? 0
+      : tier.histogram.slice(bar * step, (bar + 1) * step).reduce((sum, n) => sum + n, 0) / tier.links * 100);
 
 export function tierSummary(tier: Tier): string {
   return [`${format.count(tier.links)} links`, `mean ${format.percent(tier.mean_load)}`,
           `max ${format.percent(tier.max_load)}`, `MMR ${format.ratio(tier.mmr)}`].join(' · ');
 }
 
-// The axis ends behind the highest load of the tier in either variant, at a multiple of ten.
-const axisEnd = (name: string, choice: Choice) => {
+// The axis, in percent, ends behind the highest load of the tier in either variant, and has up to 20
+// bars of whole bins.
+function axisOf(name: string, choice: Choice, bins: number) {
   const most = [choice.selected, choice.first].map((one) => tierOf(one.value, name)?.max_load ?? 0);
-  return Math.min(100, Math.max(10, Math.ceil(Math.max(0, ...most) * 10 + 1e-9) * 10));
-};
+  const end = [2, 5, 10, 20, 50, 100].find((percent) => Math.max(0, ...most) * 100 < percent) ?? 100;
+  return {end, step: Math.max(1, Math.ceil(bins * end / 2000))};
+}
 
-function tip(name: string, choice: Choice, selected: number[], first: number[] | undefined) {
+function tip(name: string, choice: Choice, wide: number, selected: number[], first: number[] | undefined) {
   return (x: number) => {
-    const bins = selected.length;
-    const bin = Math.min(Math.max(Math.floor((x / 100) * bins), 0), bins - 1);
-    const edge = (at: number) => ((at * 100) / bins).toFixed(0);
+    const bin = Math.min(Math.max(Math.floor(x / wide), 0), selected.length - 1);
+    const edge = (at: number) => String(+(at * wide).toFixed(2));
     const line = (variant: string, values: number[], kind: string) =>
       el('div', {class: `key ${kind}`}, `${variant}: ${(values[bin] ?? 0).toFixed(1)} % of links`);
     return [el('div', {}, `${format.tierName(name)}, load ${edge(bin)}–${edge(bin + 1)} %`),
@@ -40,12 +43,13 @@ function tip(name: string, choice: Choice, selected: number[], first: number[] |
 }
 
 function histogram(host: HTMLElement, tier: Named<Tier>, choice: Choice, theme: Theme) {
-  const bins = tier.value.histogram.length, end = axisEnd(tier.name, choice);
-  const selected = shares(tier.value, bins);
+  const bins = tier.value.histogram.length, {end, step} = axisOf(tier.name, choice, bins);
+  const wide = step * 100 / bins;
+  const selected = shares(tier.value, step);
   const compare = choice.first.name !== choice.selected.name;
   const firstTier = compare ? tierOf(choice.first.value, tier.name) : undefined;
-  const first = firstTier === undefined ? undefined : shares(firstTier, bins);
-  const left = Array.from({length: bins + 1}, (_, bin) => (bin * 100) / bins);
+  const first = firstTier === undefined ? undefined : shares(firstTier, step);
+  const left = Array.from({length: selected.length + 1}, (_, bar) => bar * wide);
   const close = (values: number[]) => [...values, values[values.length - 1] ?? 0];
   const steps = uPlot.paths.stepped?.({align: 1});
   const series: uPlot.Series[] =
@@ -60,7 +64,7 @@ function histogram(host: HTMLElement, tier: Named<Tier>, choice: Choice, theme: 
     label: `Load of ${tier.name} links under ${choice.selected.name}: ${tierSummary(tier.value)}`,
     height: 190,
     data: [left, close(selected), ...(first === undefined ? [] : [close(first)])],
-    tip: tip(tier.name, choice, selected, first),
+    tip: tip(tier.name, choice, wide, selected, first),
     options: {
       series,
       scales: {x: {time: false, range: [0, end]}, y: {range: [0, marks[marks.length - 1] ?? 1]}},
