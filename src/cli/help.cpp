@@ -129,7 +129,7 @@ constexpr std::array<ValueName, 21> value_names{{
      ",delay,duration,end,every,for,from-fluid,horizon,interval,jitter,late,lateness,"
      "length,linger,max-age,move,overhead,period,silence,slot,start-up,timeout,window,"},
     {"TIME", ",at,day,from,reference,sli to,start,until,"},
-    {"URL", ",case from,to,"},
+    {"URL", ",case from,service,to,"},
     {"SIZE", ",bucket size,ecn,maxbytes,minbytes,queue,spool-size,stepbytes,"},
     {"RATE", ",capacity,rate,"},
     {"ADDRESS", ",bind,listen,poll traps,respond listen,syslog,"},
