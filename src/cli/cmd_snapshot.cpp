@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "adapt/live/http_post.hpp"
+#include "adapt/live/http_client.hpp"
 #include "adapt/live/system_clock.hpp"
 #include "base/config.hpp"
 #include "base/file.hpp"
@@ -97,7 +97,11 @@ Status write_copy(const Common& common, const SnapshotArgs& args) {
 }
 
 Status print_link(const Common& common, const SnapshotArgs& args) {
-  WEFT_TRY(const std::string secret, adapt::live::read_secret(args.key));
+  if (!adapt::live::parse_origin(args.service))
+    return fail(Errc::value, {},
+                fmt::format("--service {} is not the address of a service", quote(args.service)),
+                "give it as https://HOST[:PORT], as the vendor reaches it");
+  WEFT_TRY(const std::string secret, read_vendor_key(args.key));
   const Timestamp until{adapt::live::SystemClock().wall().ns + args.days * 86'400 * ns_per_s};
   const std::int64_t expires_s = until.ns / ns_per_s;
   const std::string link = vendor_link(secret, args.service, args.file, expires_s);

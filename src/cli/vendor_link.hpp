@@ -18,6 +18,9 @@ struct VendorSettings {
   std::string secret;
   operate::snapshot::RedactSettings redact;
 };
+// The secret of that file, of 32 characters or more. Fails: as read_secret(); Errc::value where it
+// is shorter.
+Result<std::string> read_vendor_key(const std::string& path);
 // YAML: key_file, redact. Fails: every error found.
 Result<VendorSettings> read_vendor_settings(const Config& config);
 
@@ -25,7 +28,8 @@ Result<VendorSettings> read_vendor_settings(const Config& config);
 // HMAC-SHA256 of the time and the id.
 std::string vendor_link(std::string_view secret, std::string_view service, std::string_view id,
                         std::int64_t expires_s);
-// Whether such a signature is right and has not expired. Takes equally long wherever it differs.
+// Whether such a signature is right, has not expired, and does so within vendor_days_max and a day.
+// Takes equally long wherever it differs.
 bool is_vendor_link(std::string_view secret, std::string_view id, std::int64_t expires_s,
                     std::string_view signature, Timestamp now);
 

@@ -58,6 +58,10 @@ class Assignment {
   // most two racks' flows per pair of spines; 16,128 flows of 252 racks take about 2 ms.
   Outcome solve(Others others = Others::may_move);
 
+  // Whether the flow's path over that spine is live.
+  bool open(std::uint32_t flow, std::uint32_t spine) const {
+    return capacity_[slot_of(up, flow, spine)] > 0 && capacity_[slot_of(down, flow, spine)] > 0;
+  }
   // none: no live path.
   std::uint32_t spine_of(std::uint32_t flow) const { return spine_[flow]; }
   double worst() const { return tree_[1]; }
@@ -85,9 +89,6 @@ class Assignment {
   }
   std::size_t slot_of(Side side, std::uint32_t flow, std::uint32_t spine) const {
     return slot(side, rack(side, flow), spine);
-  }
-  bool open(std::uint32_t flow, std::uint32_t spine) const {
-    return capacity_[slot_of(up, flow, spine)] > 0 && capacity_[slot_of(down, flow, spine)] > 0;
   }
   double cost_with(std::size_t slot, double weight) const {
     return (load_[slot] + weight) / capacity_[slot];

@@ -210,6 +210,31 @@ double worst_of_halves(const Zone& zone, const Placement& placed) {
   return halves.worst(spine_of);
 }
 
+// Flows are counted by what became of their paths, not by how they were found.
+void check_counts(const Assignment& links, const Zone& zone, const Placement& before,
+                  const Placement& after) {
+  Assignment open = links;
+  std::uint32_t placed = 0, moved = 0, without = 0;
+  for (std::uint32_t f = 0; f < zone.flows.size(); ++f) {
+    open.add(zone.flows[f]);
+    const auto is_live = [&](std::uint32_t spine) {
+      return spine != Assignment::none && open.open(f, spine);
+    };
+    const bool was_live = is_live(before.first[f]) &&
+                          (before.second[f] == Assignment::none || is_live(before.second[f]));
+    if (after.first[f] == Assignment::none)
+      ++without;
+    else if (!was_live)
+      ++placed;
+    else if (std::pair(before.first[f], before.second[f]) !=
+             std::pair(after.first[f], after.second[f]))
+      ++moved;
+  }
+  CHECK(after.outcome.placed == placed);
+  CHECK(after.outcome.moved == moved);
+  CHECK(after.outcome.without == without);
+}
+
 TEST_CASE("divide: between the best of all divisions and whole flows, near the former") {
   Rng rng(3);
   int better = 0, at_best = 0, gains = 0;
@@ -234,6 +259,15 @@ TEST_CASE("divide: between the best of all divisions and whole flows, near the f
     // What is installed stays, and nothing is divided in vain.
     const Placement again = place(links, zone.flows, all, placed);
     CHECK(again.worst <= placed.worst * (1 + 1e-9));
+    check_counts(links, zone, placed, again);
+    // A spine fails: of what was not hit nothing moves, if so wished.
+    Assignment fewer = links;
+    for (std::uint32_t r = 0; r < zone.racks; ++r) fewer.set_capacity(r, 0, 0, 0);
+    const Placement rest = place(fewer, zone.flows, all, placed);
+    check_counts(fewer, zone, placed, rest);
+    const Placement stays = place(fewer, zone.flows, all, placed, Others::stay);
+    check_counts(fewer, zone, placed, stays);
+    CHECK(stays.outcome.moved == 0);
     const bool is_divided = std::ranges::count(placed.second, Assignment::none) <
                             static_cast<std::ptrdiff_t>(zone.flows.size());
     CHECK(is_divided == (placed.worst < whole.worst));

@@ -17,13 +17,14 @@ struct Trial {
   Assignment::Outcome outcome;
 };
 
+std::uint32_t at(const std::vector<std::uint32_t>& spines, std::size_t flow) {
+  return flow < spines.size() ? spines[flow] : none;
+}
+
 Trial solve(const Assignment& links, std::span<const Assignment::Flow> flows,
             const Placement& before, bool divided, Assignment::Others others) {
   Trial out{links, std::vector<std::uint32_t>(flows.size(), none), {}};
   for (const Assignment::Flow& flow : flows) out.assignment.add(flow);
-  const auto at = [](const std::vector<std::uint32_t>& spines, std::size_t f) {
-    return f < spines.size() ? spines[f] : none;
-  };
   const auto assume = [&](std::uint32_t flow, std::uint32_t spine) {
     if (spine != none) out.assignment.assume(flow, spine);
   };
@@ -52,12 +53,30 @@ bool divide_more(Trial& trial, const std::vector<bool>& may_divide, Assignment::
     any = true;
   }
   if (!any) return false;
-  const Assignment::Outcome outcome = tried.assignment.solve(others);
+  tried.assignment.solve(others);
   if (tried.assignment.worst() > worst * (1 - worth_it)) return false;
-  // What this solve placed are halves of flows that were placed already.
-  tried.outcome.moved += outcome.moved;
   trial = std::move(tried);
   return true;
+}
+
+// Whether all that the flow went over is live.
+bool was_live(const Assignment& assignment, const Placement& before, std::uint32_t flow) {
+  const std::uint32_t first = at(before.first, flow), second = at(before.second, flow);
+  return first != none && assignment.open(flow, first) &&
+         (second == none || assignment.open(flow, second));
+}
+
+// By flow, however many solves there were and whatever became of its halves.
+void count(Placement& out, const Assignment& assignment, const Placement& before) {
+  out.outcome.placed = out.outcome.moved = out.outcome.without = 0;
+  for (std::uint32_t f = 0; f < out.first.size(); ++f) {
+    if (out.first[f] == none)
+      ++out.outcome.without;
+    else if (!was_live(assignment, before, f))
+      ++out.outcome.placed;
+    else if (out.first[f] != at(before.first, f) || out.second[f] != at(before.second, f))
+      ++out.outcome.moved;
+  }
 }
 
 }  // namespace
@@ -66,13 +85,19 @@ Placement place(const Assignment& links, std::span<const Assignment::Flow> flows
                 const std::vector<bool>& may_divide, const Placement& before,
                 Assignment::Others others) {
   WEFT_CHECK(may_divide.empty() || may_divide.size() == flows.size());
+  const bool stay = others == Assignment::Others::stay;
+  const bool is_divided =
+      std::ranges::any_of(before.second, [](std::uint32_t spine) { return spine != none; });
   Trial best = solve(links, flows, before, false, others);
   const double bound = best.outcome.bound;
-  if (std::ranges::find(may_divide, true) != may_divide.end()) {
-    const bool is_divided =
-        std::ranges::any_of(before.second, [](std::uint32_t spine) { return spine != none; });
-    Trial divided = is_divided ? solve(links, flows, before, true, others) : best;
-    for (int round = 0; round < rounds_max && divide_more(divided, may_divide, others);) ++round;
+  if (stay && is_divided) best = solve(links, flows, before, true, others);
+  std::vector<bool> may = may_divide;
+  if (stay)
+    for (std::uint32_t f = 0; f < may.size(); ++f)
+      if (was_live(best.assignment, before, f)) may[f] = false;
+  if (std::ranges::find(may, true) != may.end()) {
+    Trial divided = is_divided && !stay ? solve(links, flows, before, true, others) : best;
+    for (int round = 0; round < rounds_max && divide_more(divided, may, others);) ++round;
     if (divided.assignment.worst() < best.assignment.worst() * (1 - worth_it))
       best = std::move(divided);
   }
@@ -83,6 +108,7 @@ Placement place(const Assignment& links, std::span<const Assignment::Flow> flows
     out.first.push_back(best.assignment.spine_of(f));
     out.second.push_back(best.half[f] == none ? none : best.assignment.spine_of(best.half[f]));
   }
+  count(out, best.assignment, before);
   return out;
 }
 

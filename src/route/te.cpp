@@ -19,6 +19,7 @@ class Te final : public Scheme {
  public:
   Te(Parts& parts, Zone zone, std::unique_ptr<Scheme> beneath)
       : parts_(parts), zone_(std::move(zone)), beneath_(std::move(beneath)) {
+    WEFT_CHECK(!parts_.config.te_split || parts_.config.qps % 2 == 0);
     see({});
   }
 

@@ -66,6 +66,7 @@ class CasePublisher {
   void add(const model::RecordSet& set, const model::Record& record, std::uint64_t number);
   // Time has come to `now`.
   void advance(Timestamp now);
+  Timestamp now() const { return now_; }
 
   // What changed since the last call, in order of name: new cases, other members, other states. Of
   // a case that only has more members than before the document comes after a tenth of its age, at

@@ -108,8 +108,11 @@ Status Controller::replay(Timestamp now, const std::function<bool()>& is_cancell
     if (from == replay_from_ && replay_from_ > 1)
       truncated_before_ = {events.front().received.ns + truncated_ns};
     from = events.back().seq + 1;
-    learn(events, now);
-    publisher_.advance(std::min(events.back().received, now));
+    // As they came: what was too late then is too late now.
+    for (std::size_t i = 0, end = 0; i < events.size(); i = end) {
+      while (end < events.size() && events[end].received == events[i].received) ++end;
+      learn(std::span(events).subspan(i, end - i), now);
+    }
   }
 }
 
@@ -142,6 +145,7 @@ void Controller::learn(std::span<const port::StoredEvent> events, Timestamp now)
   for (const model::Record& row : said.records.rows) health_.take(said.records, row);
   for (const model::Evidence& row : seen.rows) feeds_.add_prober(row.src, row.t);
   WEFT_CHECK(said.records.rows.size() == said.numbers.size());
+  publisher_.advance(std::max(publisher_.now(), std::min(events.front().received, now)));
   for (std::size_t i = 0; i < said.numbers.size(); ++i)
     publisher_.add(said.records, said.records.rows[i], said.numbers[i]);
   std::erase_if(seen.rows, [&](const model::Evidence& row) {

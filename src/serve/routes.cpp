@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "base/json_line.hpp"
@@ -348,15 +349,28 @@ void add_path_health(const RouteContext& context, std::vector<Route>& out) {
 }
 
 // The link is the right to this one copy, until it expires; so nothing else is told without it.
-Result<Reply> vendor_copy(const RouteContext& context, const Call& call) {
+// One copy is made at a time: it costs a core and some 100 MB for a moment.
+Result<Reply> vendor_copy(const RouteContext& context, std::mutex& making, const Call& call) {
   const ApiOptions::VendorCopies& vendor = context.options.vendor;
   if (!vendor.is_ours) return fail(Errc::unsupported, {}, "this service gives no links to vendors");
   const std::string& id = call.pieces.at(0);
   if (!vendor.is_ours(id, call.query.count("expires", 0), call.query.text("signature")))
     return reply_of({403, "link", "this link is wrong, or has expired; ask for a new one"});
-  WEFT_TRY(const port::Document document, context.store.document("snapshot", id));
+  const std::unique_lock turn(making, std::try_to_lock);
+  if (!turn.owns_lock()) return busy("another copy is being made; try again in a moment");
+  const auto document = context.store.document("snapshot", id);
+  auto copy = document ? vendor.copy(document->body) : std::unexpected(document.error());
+  const auto log = [&](std::string_view what) {
+    if (context.options.log)
+      context.options.log(fmt::format("a vendor's link to snapshot {}: {}", id, what));
+  };
+  if (!copy) {  // whose text has names that are redacted in copies
+    log(copy.error().text());
+    return reply_of({404, "gone", "this snapshot is no longer kept"});
+  }
+  log("copied");
   Reply out;
-  WEFT_TRY(out.body, vendor.copy(document.body));
+  out.body = *std::move(copy);
   out.type = "application/gzip";
   out.headers.emplace_back("Content-Disposition", "attachment; filename=\"snapshot.tar.gz\"");
   return out;
@@ -374,7 +388,9 @@ void add_vendor(const RouteContext& context, std::vector<Route>& out) {
             {.name = "signature", .meaning = "of the link", .need = needed, .most = 64}},
        .reply_type = "application/gzip",
        .problems = {403, 501, 503},
-       .handler = [context](const Call& call) { return vendor_copy(context, call); }});
+       .handler = [context, making = std::make_shared<std::mutex>()](const Call& call) {
+         return vendor_copy(context, *making, call);
+       }});
 }
 
 void add_jobs(const RouteContext& context, std::vector<Route>& out) {

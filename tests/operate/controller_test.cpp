@@ -234,6 +234,26 @@ TEST_CASE("what is over is kept as long as the settings say") {
   CHECK(snapshots() == 0);
 }
 
+TEST_CASE("records that came too late are too late for a new life as well") {
+  World world;
+  {
+    Life life(world);
+    const std::int64_t then = world.now - 3600 * second;
+    const auto past = [&](std::string_view id, std::string_view port) {
+      return fmt::format(
+          R"({{"id":"{}","t":"{}","received":"{}","source":"syslog","entity":"{}","kind":"link_down"}})",
+          id, then, then + second, port);
+    };
+    REQUIRE(life.say({past("a", "rtsw:1->ctsw:2"), past("b", "ctsw:2->rtsw:1")}));
+    life.pass(60 * second);
+    CHECK(life.store().events(1, 100)->size() == 2);
+    CHECK(cases(life).empty());
+  }
+  Life life(world);
+  life.pass(60 * second);
+  CHECK(cases(life).empty());
+}
+
 TEST_CASE("an order is given again after a death, and acts are looked at first") {
   World world;
   std::vector<Order> orders;

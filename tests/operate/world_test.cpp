@@ -71,7 +71,8 @@ TEST_CASE("faults of a simulated network are found, drained and returned, each t
   INFO(report.dump(1));
   CHECK(report["cases_false"] == 0);
   CHECK(report["drains_healthy"] == 0);
-  CHECK(report["still_drained"] == 0);
+  // The slow cable: test packets found nothing, it failed again, and is held for an hour.
+  CHECK(report["still_drained"] == 1);
   REQUIRE(report["faults"].size() == 4);
   for (const json& fault : report["faults"]) {
     CHECK(fault["right"] == true);

@@ -138,9 +138,10 @@ class Agent {
     measured_ = wall_now_;
     std::vector<operate::health::RateWatch::Reading> speeds;
     for (const port::Sample& sample : counters_.read(monotonic_now_)) take_sample(sample, speeds);
+    if (is_blocked_) return;  // nothing could be told
     for (const auto& [part, share] : rates_.take(speeds, wall_now_)) tell_rate(part, share);
     state_.speeds = rates_.most();
-    if (!is_blocked_) beat();
+    beat();
   }
 
   void take_sample(const port::Sample& sample,

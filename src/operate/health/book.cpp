@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -172,18 +173,23 @@ Conditions Book::conditions(Timestamp now, std::span<const Entity> out_of_servic
 }
 
 std::vector<RateWatch::Change> RateWatch::take(std::span<const Reading> readings, Timestamp now) {
+  std::set<double> unknown;  // nominal rates of which nothing was seen before
   for (const Reading& r : readings) {
+    if (!most_.contains(r.nominal_bps)) unknown.insert(r.nominal_bps);
     double& most = most_[r.nominal_bps];
-    most = std::max(most, r.speed_bps);
+    most = std::max(most, std::min(r.speed_bps, r.nominal_bps));
   }
   std::vector<Change> out;
   for (const Reading& r : readings) {
     if (!(r.speed_bps > 0)) continue;
-    const double share = r.speed_bps / most_[r.nominal_bps];
+    const double share = std::min(1.0, r.speed_bps / most_[r.nominal_bps]);
     const auto [known, is_new] = told_.try_emplace(r.part);
     Told& told = known->second;
-    const bool is_due = share < 1 && now.ns - told.at.ns >= again_ns;
-    if (!is_new && share == told.share && !is_due) continue;
+    const bool is_due = share < 1 && (now < told.at || now.ns - told.at.ns >= again_ns);
+    // The first speed that is seen may itself be a slow one.
+    const bool is_sure = r.speed_bps >= r.nominal_bps || !unknown.contains(r.nominal_bps);
+    const bool is_news = is_new ? share < 1 || is_sure : share != told.share;
+    if (!is_news && !is_due) continue;
     out.push_back({r.part, share});
     told = {share, now};
   }

@@ -1,6 +1,7 @@
 // What feeds have said of links that are not well, link by link: the evidence behind a table.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -53,7 +54,8 @@ class Book {
 
 // Which ports and NICs of one device run slower than they should, from the speeds that their
 // drivers report. What a port should run at is the most that it, or any other of the device with
-// the same nominal rate, was ever seen at: in a lab drivers report what no cable has.
+// the same nominal rate, was ever seen at, but no more than that rate: in a lab drivers report what
+// no cable has.
 class RateWatch {
  public:
   struct Reading {
@@ -68,11 +70,14 @@ class RateWatch {
   static constexpr std::int64_t again_ns = 10 * ns_per_s;
 
   // `most`: what a watch of the same device had seen before.
-  explicit RateWatch(Most most = {}) : most_(std::move(most)) {}
+  explicit RateWatch(Most most = {}) : most_(std::move(most)) {
+    for (auto& [nominal, speed] : most_) speed = std::min(speed, nominal);
+  }
 
   // All readings of one time; speeds that are not above 0 are not known. Returns what is to be
   // told: what changed; what is slow, again every again_ns; and each part the first time it is
-  // read, since nobody knows what was last told of it.
+  // read, since nobody knows what was last told of it, unless nothing shows what its rate should
+  // be.
   std::vector<Change> take(std::span<const Reading> readings, Timestamp now);
   const Most& most() const { return most_; }
 

@@ -310,9 +310,12 @@ TEST_CASE("ports that run slower than their like, or than they did") {
   constexpr double nominal = 400e9, veth = 10e9;
   constexpr auto at = [](std::int64_t s) { return Timestamp{1'000 * ns_per_s + s * ns_per_s}; };
   RateWatch watch;
-  // Nobody knows what was said of them before.
+  // All may be slow, or all as they should be.
+  CHECK(watch.take(Readings{{port(0), nominal, veth}, {port(2), nominal, veth}}, at(0)).empty());
+  // What is known of the rate says that nothing is wrong with them.
+  RateWatch knows(RateWatch::Most{{nominal, 2 * nominal}});
   const auto first =
-      watch.take(Readings{{port(0), nominal, veth}, {port(2), nominal, veth}}, at(0));
+      knows.take(Readings{{port(0), nominal, nominal}, {port(2), nominal, 2 * nominal}}, at(0));
   REQUIRE(first.size() == 2);
   CHECK((first[0].share == 1 && first[1].share == 1));
   const auto slow =
@@ -358,6 +361,7 @@ TEST_CASE("speeds: an agent that begins again ends what was said before; what is
     tell(before.take(Readings{{nic, 400e9, 400e9}}, {1}), {1});
     tell(before.take(Readings{{nic, 400e9, 100e9}}, {2}), {2});
     CHECK(book.conditions({3}, {}).at(uplink).rate == 0.25);
+    CHECK(RateWatch().take(Readings{{nic, 400e9, 100e9}}, {4}).empty());  // knows of nothing
     RateWatch after(before.most());
     tell(after.take(Readings{{nic, 400e9, cured ? 400e9 : 100e9}}, {4}), {4});
     const Conditions now = book.conditions({5}, {});

@@ -176,9 +176,12 @@ void Driver::tell_overdue(Ticket& t) {
   if (!missed || !is_due(missed->end)) return;
   const auto index = static_cast<std::size_t>(missed->part);
   t.overdue |= 1u << index;
-  tell(t, "repair_overdue",
-       fmt::format("{}: {} takes longer than its objective of {}", name(t), to_text(missed->part),
-                   human_seconds(static_cast<double>(problem(t).slo_ns[index]) / ns_per_s)));
+  const auto told =
+      std::ranges::find_if(t.cases, [](const Followed& c) { return !c.told.empty(); });
+  tell_of(
+      t, told->id, "repair_overdue",
+      fmt::format("{}: {} takes longer than its objective of {}", name(t), to_text(missed->part),
+                  human_seconds(static_cast<double>(problem(t).slo_ns[index]) / ns_per_s)));
 }
 
 // The case, and the repair that it is part of.

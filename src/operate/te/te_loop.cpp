@@ -46,6 +46,7 @@ Result<Step> TeLoop::start(std::vector<Flow> flows, Time now) {
     const std::uint32_t rack = zone_.rack_of[mark.src];
     for (std::uint32_t c = 0; rack != Zone::none && c < zone_.columns; ++c)
       if (zone_.uplink(rack, c) == mark.uplink) *found->second = c;
+    if (*found->second == Zone::none) strange.push_back({mark.src, mark.dst, mark.port, {}});
   }
   if (!strange.empty()) WEFT_TRY_STATUS(sink_->apply(strange));
   return install(now);
