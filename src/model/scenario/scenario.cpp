@@ -243,6 +243,7 @@ Result<ScenarioFile> read_scenario(Config root, const std::string& file,
     if (section.key != "compare") refuse_replacements(section.value, errors);
   apply(root, settings, errors);
   check_keys(root, all_keys(), "this file", errors);
+  WEFT_TRY_STATUS(fail_on(errors));
   refuse_unread(settings, options, errors);
   WEFT_TRY_STATUS(fail_on(errors));
   if (!options.keys.empty())
