@@ -384,9 +384,9 @@ void overlay(Config& base, const Config& over) {
       deleted.insert(field.key);
     } else if (old != position.end()) {
       overlay(base.fields[old->second].value, field.value);
-    } else {
-      base.fields.push_back(field);
-      end_replacement(base.fields.back().value);
+    } else {  // onto nothing: what its nulls would remove is not there
+      base.fields.push_back({field.key, field.where, Config::map(field.value.where)});
+      overlay(base.fields.back().value, field.value);
     }
   }
   std::erase_if(base.fields, [&](const auto& field) { return deleted.contains(field.key); });
@@ -400,8 +400,12 @@ Config laid_over(std::string_view defaults, const Config& over) {
 }
 
 Status set_path(Config& config, std::string_view path, const Config& value) {
+  const std::vector<std::string_view> steps = split(path, '.');
+  const bool removes = value.kind == Config::Kind::null;
   Config* at = &config;
-  for (const std::string_view step : split(path, '.')) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::string_view step = steps[i];
+    const bool is_last = i + 1 == steps.size();
     const auto wrong = [&](std::string what) {
       return fail(Errc::unknown, value.where, fmt::format("cannot set \"{}\": {}", path, what),
                   "name a key as section.key");
@@ -412,11 +416,20 @@ Status set_path(Config& config, std::string_view path, const Config& value) {
       const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
       if (error != std::errc{} || end != step.data() + step.size() || index >= at->items.size())
         return wrong(fmt::format("\"{}\" is not an index below {}", step, at->items.size()));
+      if (removes && is_last)
+        return fail(Errc::unsupported, value.where,
+                    fmt::format("cannot remove \"{}\": it is an element of a list", path),
+                    "set the whole list, without the element");
       at = &at->items[index];
     } else if (at->kind == Config::Kind::scalar) {
       return wrong(fmt::format("\"{}\" steps into a plain value", step));
-    } else {
+    } else if (!removes) {
       at = &at->at_or_add(step);
+    } else if (is_last) {
+      std::erase_if(at->fields, [&](const Config::Field& field) { return field.key == step; });
+      return {};
+    } else if (at = at->find(step); at == nullptr) {
+      return {};  // removed with what it stood in
     }
   }
   *at = value;

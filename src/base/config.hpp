@@ -65,7 +65,8 @@ void overlay(Config& base, const Config& over);
 Config laid_over(std::string_view defaults, const Config& over);
 
 // Sets "a.b.c" to a YAML value, making maps on the way ("routing.qps", "16"). A number steps into
-// a list ("jobs.0.bytes"). Fails: Errc::unknown on a step into a scalar or past a list's end.
+// a list ("jobs.0.bytes"). A null removes the key, as in overlay(). Fails: Errc::unknown on a step
+// into a scalar or past a list's end, Errc::unsupported on a null for an element of a list.
 Status set_path(Config& config, std::string_view path, const Config& value);
 
 // Takes one map apart: each call names a key, checks its value and notes that it is known.

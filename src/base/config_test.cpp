@@ -224,6 +224,21 @@ TEST_CASE("set_path makes maps on its way and steps into lists") {
   }
 }
 
+TEST_CASE("set_path removes by null, and makes nothing for that") {
+  Config config = parsed("routing: {qps: 4, scheme: spray}\njobs: [{bytes: 1 B, repeat: 2}, {}]\n");
+  const Config null;
+  for (const char* path :
+       {"routing.qps", "jobs.0.repeat", "routing.none", "fabric.host.kind", "seed"})
+    CHECK(set_path(config, path, null).has_value());
+  CHECK(to_yaml(config) == "{routing: {scheme: spray}, jobs: [{bytes: 1 B}, {}]}\n");
+  CHECK(set_path(config, "routing", null).has_value());
+  CHECK(to_yaml(config) == "{jobs: [{bytes: 1 B}, {}]}\n");
+  for (const char* path : {"jobs.0", "jobs.9", "jobs.0.bytes.deep", "jobs..bytes", ""}) {
+    CAPTURE(path);
+    CHECK_FALSE(set_path(config, path, null).has_value());
+  }
+}
+
 TEST_CASE("a reader takes typed values, fallbacks where keys are missing") {
   const Config config = parsed(
       "racks: 16\nload: 0.5\nbytes: 64 MiB\nlink: 400 Gbps\nlatency: 1 us\npfc: true\n"

@@ -58,6 +58,14 @@ constexpr std::array all_commands{
     add_bulk,      add_faults,   add_forecast, add_scale,   add_autoscale, add_case,
     add_init,      add_examples, add_up,       add_help};
 
+bool reads_no_scenario(std::string_view command) {
+  constexpr std::array<std::string_view, 19> commands{
+      "autoscale", "bulk",      "case",    "examples",   "faults", "forecast", "help",
+      "init",      "merge",     "regions", "respond",    "scale",  "score",    "send",
+      "snapshot",  "straggler", "version", "completion", "man"};
+  return std::ranges::find(commands, command) != commands.end();
+}
+
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
   const std::vector<std::string> rest = app.remaining();
@@ -85,8 +93,10 @@ void Commands::add_common(CLI::App& app) {
          "Seed for hashes and random choices")
       ->type_name("UINT");
   app.add_option("--threads", common.threads, "Threads to use; 0 for one per core");
-  app.add_option("--set", common.set, "KEY.PATH=VALUE: overrides one key of the scenario")
-      ->take_all();
+  CLI::Option* set =
+      app.add_option("--set", common.set, "KEY.PATH=VALUE: overrides one key of the scenario")
+          ->take_all();
+  if (reads_no_scenario(app.get_name())) set->group("");  // not offered
   app.add_flag("-q,--quiet", common.quiet, "No progress output on the terminal");
   app.add_flag("--json", common.json, "Machine-readable output on standard output");
   app.option_defaults()->group(before);
@@ -101,6 +111,7 @@ CLI::App& Commands::add_call(const std::string& name, const std::string& help,
 }
 
 Result<model::LoadOptions> Common::load_options(std::vector<std::string> keys) const {
+  set_is_read_ = true;
   model::LoadOptions out{.set = {}, .seed = seed, .keys = std::move(keys)};
   for (const std::string& item : set) {
     const std::size_t at = item.find('=');
@@ -110,6 +121,13 @@ Result<model::LoadOptions> Common::load_options(std::vector<std::string> keys) c
     out.set.emplace_back(item.substr(0, at), item.substr(at + 1));
   }
   return out;
+}
+
+Status refuse_set(const Common& common, std::string_view what) {
+  if (common.set.empty()) return {};
+  return fail(Errc::unsupported, {"--set", 0, 0},
+              fmt::format("it does not apply to {}, which reads no scenario", what),
+              "leave it out");
 }
 
 Result<const model::Scenario*> choose_variant(const model::ScenarioFile& file,
@@ -182,8 +200,13 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "weft: error: {}\n", usage_error(app, error));
     return bad_input;
   }
+  const std::string called = app.get_subcommands().front()->get_name();
+  if (reads_no_scenario(called))
+    if (const Status ok = refuse_set(common, "weft " + called); !ok) return report(ok.error());
   try {
-    const int status = commands.call();
+    int status = commands.call();
+    if (status != bad_input && common.set_is_unread())  // by a sub-command, or with these options
+      status = report(refuse_set(common, "this use of weft " + called).error());
     return std::fflush(stdout) == 0 ? status : output_lost();
   } catch (const std::system_error&) {  // of fmt::print
     return output_lost();

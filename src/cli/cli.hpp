@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/progress.hpp"
@@ -31,7 +32,14 @@ struct Common {
   }
   // Fails: Errc::parse on a --set without "=".
   Result<model::LoadOptions> load_options(std::vector<std::string> keys = {}) const;
+  bool set_is_unread() const { return !set.empty() && !set_is_read_; }
+
+ private:
+  mutable bool set_is_read_ = false;  // by load_options()
 };
+
+// Refuses a --set where `what` reads no scenario.
+Status refuse_set(const Common& common, std::string_view what);
 
 // Runs all variants, prints the table or JSON, and writes the report where `out` is not empty.
 // `recorded`: traces of PyTorch's profiler, to stand beside the first variant.

@@ -137,6 +137,7 @@ int te_command(const Common& common, const TeArgs& args) {
     zone.scenario = args.topology;
     return run_zone_te(common, zone);
   }
+  if (const Status ok = refuse_set(common, "a backbone's topology"); !ok) return report(ok.error());
   const Status ran = !args.counters.empty()    ? run_fit(common, args)
                      : !args.contracts.empty() ? run_entitlements(common, args)
                                                : run_backbone_te(common, args);

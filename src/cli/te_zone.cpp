@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 
 #include "base/file.hpp"
@@ -100,6 +101,9 @@ Result<ZoneWork> load_work(const Common& common, const ZoneTeArgs& args) {
                   unit};
 }
 
+// Whether there is a load to state: not where a failure leaves no flow with a path.
+bool has_loads(const te::Decision& d) { return d.without == 0 || d.judgement.worst_link.valid(); }
+
 // Load of a link, as time where weights are bytes.
 std::string load_text(const ZoneWork& work, double load) {
   return work.unit > 0 ? human_seconds(load / work.unit) : fmt::format("{:.4g}", load);
@@ -142,6 +146,7 @@ void print_zone_table(const ZoneWork& work, const std::vector<Solved>& solved,
   if (args.split) heads.push_back({"over 2 QPs"});
   Table table(heads);
   const auto loads = [&](const te::Decision& d) {
+    if (!has_loads(d)) return std::vector<std::string>(3, "-");
     return std::vector{load_text(work, d.judgement.hashed), load_text(work, d.judgement.worst),
                        load_text(work, d.bound)};
   };
@@ -169,9 +174,12 @@ void print_zone_table(const ZoneWork& work, const std::vector<Solved>& solved,
 
 JsonObject decision_json(const ZoneWork& work, const te::Decision& d, double milliseconds) {
   JsonObject out;
-  out.add("hashed", d.judgement.hashed)
-      .add("worst", d.judgement.worst)
-      .add("bound", d.bound)
+  const auto load = [&](double value) {
+    return has_loads(d) ? value : std::numeric_limits<double>::quiet_NaN();
+  };
+  out.add("hashed", load(d.judgement.hashed))
+      .add("worst", load(d.judgement.worst))
+      .add("bound", load(d.bound))
       .add("worst_link", d.judgement.worst_link.valid()
                              ? work.setup->fabric.name(d.judgement.worst_link)
                              : std::string())

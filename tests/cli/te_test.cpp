@@ -54,6 +54,16 @@ TEST_CASE("te of a zone: marks are at the bound, are judged sound, and survive a
   CHECK(failed["hit"] == 4);
   CHECK(failed["moved"] == 0);
   CHECK(failed["worst"] == 2);
+  // No spine at all: there is no load to state, rather than one of 0.
+  const std::vector<std::string> cut{"te", "z.yaml", "--fail", "ctsw:0,ctsw:1,ctsw:2,ctsw:3"};
+  const Outcome none = scratch.run(cut);
+  CHECK_FALSE(none.out.contains(" 0 ns"));
+  CHECK(none.out.contains(" -\n"));
+  std::vector<std::string> cut_json = cut;
+  cut_json.push_back("--json");
+  const json nothing = json::parse(scratch.run(cut_json).out)["kinds"][0]["failed"];
+  CHECK(nothing["worst"].is_null());
+  CHECK(nothing["bound"].is_null());
   // All over one spine, by another hand.
   std::string heaped = "src,dst,uplink\n";
   for (int i = 0; i < 4; ++i)

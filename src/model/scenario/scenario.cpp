@@ -1,6 +1,7 @@
 #include "model/scenario/scenario.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -99,6 +100,22 @@ void apply(Config& config, const std::vector<Setting>& settings, Errors& errors)
   for (const Setting& setting : settings)
     if (auto status = set_path(config, setting.path, setting.value); !status)
       errors.push_back(status.error());
+}
+
+// What --set says about a section that is left out would say nothing.
+void refuse_unread(const std::vector<Setting>& settings, const LoadOptions& options,
+                   Errors& errors) {
+  for (const Setting& setting : settings) {
+    const std::string key = setting.path.substr(0, setting.path.find('.'));
+    if (options.keys.empty() || !is_variant_key(key) ||
+        std::ranges::find(options.keys, key) != options.keys.end())
+      continue;
+    errors.push_back({Errc::unsupported,
+                      {fmt::format("--set {}", setting.path), 0, 0},
+                      fmt::format("this command does not read \"{}\"", key),
+                      fmt::format("it reads {}", fmt::join(options.keys, ", ")),
+                      {}});
+  }
 }
 
 Result<std::uint64_t> read_seed(const Config& root, const LoadOptions& options) {
@@ -226,6 +243,8 @@ Result<ScenarioFile> read_scenario(Config root, const std::string& file,
     if (section.key != "compare") refuse_replacements(section.value, errors);
   apply(root, settings, errors);
   check_keys(root, all_keys(), "this file", errors);
+  WEFT_TRY_STATUS(fail_on(errors));
+  refuse_unread(settings, options, errors);
   WEFT_TRY_STATUS(fail_on(errors));
   if (!options.keys.empty())
     std::erase_if(root.fields, [&](const Config::Field& field) {

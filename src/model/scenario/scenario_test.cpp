@@ -71,6 +71,30 @@ TEST_CASE("variants overlay key by key, in file order; null removes") {
   for (const Scenario& s : file->variants) CHECK(s.root.find("compare") == nullptr);
 }
 
+TEST_CASE("null removes however the key is written") {
+  const auto file = parse_file(
+      "routing: {scheme: e_ecmp, qps: 16}\n"
+      "jobs: [{name: a, repeat: 3}]\n"
+      "compare:\n"
+      "  map: {routing: {qps: null}}\n"
+      "  dotted: {routing.qps: null, jobs.0.repeat: ~}\n"
+      "  not there: {engine: {threads: null}, transport.window: null}\n");
+  REQUIRE(file.has_value());
+  CHECK(to_yaml(file->variants[0].section("routing")) == "{scheme: e_ecmp}\n");
+  CHECK(to_yaml(file->variants[1].root) == "{routing: {scheme: e_ecmp}, jobs: [{name: a}]}\n");
+  CHECK(to_yaml(file->variants[2].section("engine")) == "{}\n");
+  CHECK(file->variants[2].root.find("transport") == nullptr);
+  LoadOptions options;
+  options.set = {{"jobs.0.repeat", "null"}, {"routing.qps", "~"}};
+  const auto set = parse_file(
+      "routing: {qps: 16}\njobs: [{name: a, repeat: 3}]\n"
+      "compare: {a: {}, b: {routing: {qps: 4}}}\n",
+      options);
+  REQUIRE(set.has_value());
+  for (const Scenario& s : set->variants)
+    CHECK(to_yaml(s.root) == "{routing: {}, jobs: [{name: a}]}\n");
+}
+
 TEST_CASE("a map under !replace does not merge") {
   const auto file = parse_file(
       "fabric: {generator: ai_zone, racks: 4, host: {gpus: 8, nics: 8}}\n"

@@ -74,9 +74,11 @@ class Planner {
   saddle::Answer plan(const State& state) {
     saddle::Answer out = solve(state, 0);
     const bool is_peaks = options_.objective == BulkObjective::peaks;
-    if (is_peaks && overload(state) > 0) out = solve(state, overload_price);
+    excess_price_ = is_peaks && overload(state) > 0 ? overload_price : 0;
+    if (excess_price_ > 0) out = solve(state, excess_price_);
     return out;
   }
+  double excess_price() const { return excess_price_; }  // of the latest plan
 
   // At a constant rate on the first way.
   template <class Choice>
@@ -209,14 +211,37 @@ class Planner {
   std::vector<double> rate_;             // of each transfer, slot and way
   std::vector<std::size_t> cells_;       // of the columns of the latest problem
   std::vector<double> price_;
-  double weight_ = 0;
+  double weight_ = 0, excess_price_ = 0;
 };
 
-double over_capacity(const Wan& wan, const Loads& loads, const Slots& slots) {
-  double out = 0;
-  for (std::size_t r = 0; r < loads.size(); ++r)
-    out = std::max(out, loads[r] - wan.gbps(r / slots.count));
+// What peaks are above capacity: summed over the links, and of the link that is so most.
+struct Over {
+  double sum = 0, most = 0;
+};
+Over over_capacity(const Wan& wan, const Loads& loads, const Slots& slots) {
+  Over out;
+  for (std::size_t l = 0; l < wan.link_count(); ++l) {
+    const auto first = loads.begin() + static_cast<std::ptrdiff_t>(l * slots.count);
+    const double peak = *std::max_element(first, first + slots.count);
+    const double over = std::max(0.0, peak - wan.gbps(l));
+    out.sum += over;
+    out.most = std::max(out.most, over);
+  }
   return out;
+}
+
+// Value, excess and bound of the loads. `priced_bound`: of value plus price times excess, over all
+// plans; so plans with no more excess than this one have no value below the difference.
+void finish_answer(BulkAnswer& out, const Planner& planner, const Wan& wan, const Slots& slots,
+                   double priced_bound) {
+  out.value = planner.value_of(out.load);
+  const Over over = over_capacity(wan, out.load, slots);
+  out.excess = over.sum;
+  out.over_gbps = over.most;
+  out.uniform_excess = over_capacity(wan, out.uniform_load, slots).sum;
+  out.bound =
+      std::min(out.value, std::max(out.background, priced_bound - out.excess_price * out.excess));
+  out.gap = out.bound > 0 ? out.value / out.bound - 1 : 0;
 }
 
 BulkAnswer begin_answer(const Planner& planner, const Loads& background) {
@@ -241,16 +266,14 @@ BulkAnswer plan_bulk(const Wan& wan, const std::vector<Transfer>& transfers,
   out.sent.assign(transfers.size(), 0.0);
   for (std::uint32_t s = 0; s < options.slots.count; ++s)
     planner.send(s, out.load, out.sent, out.sends);
-  out.value = answer.x.empty() ? out.background : answer.value;
-  out.bound = answer.x.empty() ? out.background : answer.bound;
-  out.gap = answer.gap;
+  out.excess_price = planner.excess_price();
   out.iterations = answer.iterations;
   out.seconds = answer.seconds;
   out.columns = answer.x.size();
   if (!answer.x.empty()) out.price = answer.y;
   for (std::size_t r = 0; r < out.price.size() && options.objective == BulkObjective::mlu; ++r)
     out.price[r] /= wan.gbps(r / options.slots.count);
-  out.over_gbps = over_capacity(wan, out.load, options.slots);
+  finish_answer(out, planner, wan, options.slots, answer.x.empty() ? out.background : answer.bound);
   return out;
 }
 
@@ -311,7 +334,7 @@ BulkAnswer replay_bulk(const Wan& wan, const std::vector<Transfer>& transfers,
   const BulkAnswer clairvoyant = plan_bulk(wan, transfers, background, options);
   Planner planner(wan, transfers, options);
   BulkAnswer out = begin_answer(planner, background);
-  out.bound = clairvoyant.bound;
+  out.excess_price = clairvoyant.excess_price;
   out.price = clairvoyant.price;
   out.columns = clairvoyant.columns;
   out.sent.assign(transfers.size(), 0.0);
@@ -342,9 +365,8 @@ BulkAnswer replay_bulk(const Wan& wan, const std::vector<Transfer>& transfers,
     for (std::size_t l = 0; l < wan.link_count(); ++l)
       seen[l * options.slots.count + now] = background[l * options.slots.count + now];
   }
-  out.value = planner.value_of(out.load);
-  out.gap = out.value / out.bound - 1;
-  out.over_gbps = over_capacity(wan, out.load, options.slots);
+  finish_answer(out, planner, wan, options.slots,
+                clairvoyant.bound + clairvoyant.excess_price * clairvoyant.excess);
   return out;
 }
 

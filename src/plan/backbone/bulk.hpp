@@ -71,14 +71,18 @@ struct BulkAnswer {
   // Gbit/s for the sum of the links' peaks, use of the worst link and slot for mlu.
   double background = 0,
          uniform = 0;  // without transfers; each at a constant rate on its first path
+  // No plan whose excess is not above this one's has a value below `bound`. gap: value / bound - 1.
   double value = 0, bound = 0, gap = 0;
+  // Sums over links of what their peaks are above capacity, Gbit/s.
+  double excess = 0, uniform_excess = 0;
+  double excess_price = 0;  // what a Gbit/s of it cost in Gbit/s of peaks; 0: nothing was short
   std::uint32_t iterations = 0, replans = 0;
   double seconds = 0;
   std::size_t columns = 0;
   Loads load, uniform_load;   // with the background
   std::vector<double> price;  // of each row of Loads, per Gbit/s
   std::vector<double> sent;   // Gbit of each transfer
-  double over_gbps = 0;       // the most by which a link is above its capacity
+  double over_gbps = 0;       // the most by which a link's peak is above its capacity
 
   struct Send {
     std::uint32_t transfer, slot;

@@ -39,7 +39,7 @@ class TransferReader {
         out.gbps_max = static_cast<double>(rate->bps) * 1e-9;
     read_pauses(csv.cell(7), out);
     if (errors_.size() == before) check(out, csv.where());
-    if (errors_.size() == before && out.gbit > 0) transfers_.push_back(std::move(out));
+    if (errors_.size() == before) transfers_.push_back(std::move(out));
   }
 
   bool is_full() const {

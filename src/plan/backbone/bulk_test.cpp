@@ -141,6 +141,57 @@ TEST_CASE("capacity goes before peaks; what does not fit is said") {
   one[0].gbit = 11;  // 9 fit
   const BulkAnswer over = plan_bulk(wan, one, background, options);
   CHECK(over.over_gbps > 0.3);
+  // What is above capacity has its price in the plan, not in what is called the sum of peaks: 2 are
+  // too much on one way or the other, whichever the plan takes.
+  double peaks = 0;
+  for (std::size_t l = 0; l < wan.link_count(); ++l)
+    peaks += std::max(over.load[2 * l], over.load[2 * l + 1]);
+  CHECK(over.value == doctest::Approx(peaks).epsilon(1e-9));
+  CHECK(over.bound <= over.value);
+  CHECK(over.excess >= 1 - 1e-3);  // 2 Gbit in 2 slots do not fit
+  CHECK(over.excess_price > 0);
+  CHECK(over.uniform == doctest::Approx(6.5));  // 1 + 5.5 on the short way
+  CHECK(over.uniform_excess == doctest::Approx(5.5));
+  const std::string text = to_table(wan, one, over, options, 0);
+  CHECK(text.contains("above capacity, over all links' peaks: "));
+  CHECK(text.contains(", with uniform 5.5 Gbps; the worst link by "));
+}
+
+TEST_CASE("where all is short, peaks are those of the links, and the bound holds for them") {
+  // 21.7 Gbit/s more than both ways from a to c carry.
+  const Wan wan{.sites = {"a", "b", "c"},
+                .cables = {{0, 1, 10, {}}, {1, 2, 10, {}}, {0, 2, 10, {}}}};
+  const BulkOptions options{.slots = {.count = 2, .seconds = 10}};
+  const std::vector<Transfer> one{
+      {.id = "t", .from = 0, .to = {2}, .gbit = 834, .deadline = 2, .pauses = {}}};
+  for (const bool is_replay : {false, true}) {
+    CAPTURE(is_replay);
+    const BulkAnswer a = is_replay
+                             ? replay_bulk(wan, one, Loads(12, 0.0), {}, Known::day_ahead, options)
+                             : plan_bulk(wan, one, Loads(12, 0.0), options);
+    // 41.7 sent: the short way 31.7, the long one 10 on each of two links.
+    CHECK(a.value == doctest::Approx(51.7).epsilon(0.01));
+    CHECK(a.excess == doctest::Approx(21.7).epsilon(0.01));
+    CHECK(a.uniform == doctest::Approx(41.7));
+    CHECK(a.uniform_excess == doctest::Approx(31.7));
+    CHECK(a.bound <= 51.7);
+    CHECK(a.gap == doctest::Approx(a.value / a.bound - 1));
+  }
+}
+
+TEST_CASE("a transfer of nothing is one, and no share of nothing is told") {
+  const auto transfers = read_transfers("id,src,dst,size\nx,a,b,0 TB\n", "t", pair, hours);
+  REQUIRE(transfers);
+  const BulkOptions options{.slots = hours};
+  const Loads none(2 * hours.count, 0.0);
+  const BulkAnswer plan = plan_bulk(pair, *transfers, none, options);
+  const BulkAnswer replay = replay_bulk(pair, *transfers, none, {}, Known::release, options);
+  for (const BulkAnswer& a : {plan, replay}) {
+    const std::string text = to_table(pair, *transfers, a, options, 0);
+    CHECK(text.contains("0 bps, - against uniform (0 bps)"));
+    CHECK(text.contains("1 transfer, 0 of them late"));
+    CHECK_FALSE(text.contains("nan"));
+  }
 }
 
 TEST_CASE("one to many: a tree carries one copy on each link") {

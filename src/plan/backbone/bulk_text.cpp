@@ -5,6 +5,8 @@
 
 #include "base/csv.hpp"
 #include "base/json_text.hpp"
+#include "base/percent.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "plan/backbone/bulk.hpp"
 
@@ -23,12 +25,21 @@ std::string value_text(const BulkAnswer& answer, const BulkOptions& options) {
   const auto text = [&](double v) {
     return is_mlu ? fmt::format("{:.2f} %", 100 * v) : bulk_rate(v);
   };
-  return fmt::format(
-      "{}: {}, {:+.1f} % against uniform ({}); background alone {}\n"
-      "no plan below {} (gap {:.4f} %)\n",
-      is_mlu ? "worst link and slot" : "sum of the links' peaks", text(answer.value),
-      100 * (answer.value / answer.uniform - 1), text(answer.uniform), text(answer.background),
-      text(answer.bound), 100 * answer.gap);
+  std::string out = fmt::format("{}: {}, {} against uniform ({}); background alone {}\n",
+                                is_mlu ? "worst link and slot" : "sum of the links' peaks",
+                                text(answer.value), percent_change(answer.value, answer.uniform, 1),
+                                text(answer.uniform), text(answer.background));
+  // What solvers leave above capacity is no shortage.
+  const double least = 1e-6;
+  const bool is_short = answer.over_gbps > least;
+  if (is_short || answer.uniform_excess > least)
+    out += fmt::format(
+        "above capacity, over all links' peaks: {}, with uniform {}{}\n", bulk_rate(answer.excess),
+        bulk_rate(answer.uniform_excess),
+        is_short ? fmt::format("; the worst link by {}", bulk_rate(answer.over_gbps)) : "");
+  return out + fmt::format("no plan{} below {} (gap {:.4f} %)\n",
+                           is_short ? " with no more than that above capacity" : "",
+                           text(answer.bound), 100 * answer.gap);
 }
 
 std::size_t late_count(const std::vector<Transfer>& transfers, const BulkAnswer& answer) {
@@ -69,13 +80,12 @@ std::string to_table(const Wan& wan, const std::vector<Transfer>& transfers,
   if (rows < order.size())
     out += fmt::format("{} of {} links, by use; --rows shows more\n", rows, order.size());
   out += "\n" + value_text(answer, options);
-  if (answer.over_gbps > 1e-6)
-    out += fmt::format("capacity is short: a link is {} above it\n", bulk_rate(answer.over_gbps));
   const std::size_t late = late_count(transfers, answer);
-  out += fmt::format("{} transfers, {} of them late; {} columns, ", transfers.size(), late,
-                     answer.columns);
+  out += fmt::format("{}, {} of them late; {}, ", counted(transfers.size(), "transfer"), late,
+                     counted(answer.columns, "column"));
   if (answer.replans > 0) out += fmt::format("planned {} times, ", answer.replans);
-  return out + fmt::format("{} iterations, {:.3f} s\n", answer.iterations, answer.seconds);
+  return out +
+         fmt::format("{}, {:.3f} s\n", counted(answer.iterations, "iteration"), answer.seconds);
 }
 
 std::string to_json(const Wan& wan, const std::vector<Transfer>& transfers,
@@ -103,6 +113,9 @@ std::string to_json(const Wan& wan, const std::vector<Transfer>& transfers,
              .add("gap", answer.gap)
              .add("background", answer.background)
              .add("uniform", answer.uniform)
+             .add("excess_gbps", answer.excess)
+             .add("uniform_excess_gbps", answer.uniform_excess)
+             .add("excess_price", answer.excess_price)
              .add("over_gbps", answer.over_gbps)
              .add("late", late_count(transfers, answer))
              .add("columns", answer.columns)

@@ -56,8 +56,10 @@ bool PathFinder::search(std::uint32_t from, std::uint32_t to) {
 }
 
 void PathFinder::add_disjoint(std::uint32_t from, std::uint32_t to, std::uint32_t count,
-                              PathSet& out) {
+                              PathSet& out, std::span<const char> dead) {
   ++ban_;
+  for (std::size_t c = 0; c < dead.size(); ++c)
+    if (dead[c] != 0) banned_[2 * c] = banned_[2 * c + 1] = ban_;
   for (std::uint32_t k = 0; k < count && search(from, to); ++k) {
     const auto first = static_cast<std::ptrdiff_t>(out.links.size());
     for (std::uint32_t site = to; site != from; site = wan_.from(came_by_[site])) {

@@ -30,8 +30,10 @@ class PathFinder {
   // To every site by breadth-first search; no_path where there is none.
   std::vector<std::uint32_t> hops_from(std::uint32_t site);
   // Up to `count` paths without a link in common: the one of fewest links, then of fewest among the
-  // links that are left. Among equals the links of lower number. Appends to `out`.
-  void add_disjoint(std::uint32_t from, std::uint32_t to, std::uint32_t count, PathSet& out);
+  // links that are left. Among equals the links of lower number. None over a cable of `dead` (of
+  // each cable; empty: all live). Appends to `out`.
+  void add_disjoint(std::uint32_t from, std::uint32_t to, std::uint32_t count, PathSet& out,
+                    std::span<const char> dead = {});
   // Least sums of `price` (of each link, >= 0) to every site; infinity where there is no path.
   std::vector<double> distances(std::uint32_t from, std::span<const double> price) const;
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <ctime>
 #include <map>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "base/parallel.hpp"
@@ -19,18 +21,20 @@ double thread_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// A saddle problem over those paths that have no dead link, and where its columns come from.
+// A saddle problem over those paths that have no dead link, and where its columns come from. A
+// demand that has lost all its paths gets those of the network that is left.
 struct Routing {
   saddle::Problem problem;
-  std::vector<std::uint32_t> path;    // of each column
+  std::vector<std::uint32_t> path;    // of each column; no_path: found after the failure
   std::vector<std::uint32_t> demand;  // of each block
-  double unroutable_gbps = 0;
+  double routable_gbps = 0, unroutable_gbps = 0;
   std::size_t unroutable = 0;
 };
 
+// `count`: paths of a demand that has lost all of its own.
 Routing make_routing(const Wan& wan, const std::vector<Demand>& demands, const PathSet& paths,
                      Objective objective, const std::vector<double>& used,
-                     const std::vector<char>& dead) {
+                     const std::vector<char>& dead, std::uint32_t count = 0) {
   const bool is_mlu = objective == Objective::mlu;
   Routing out;
   saddle::Problem& p = out.problem;
@@ -44,16 +48,26 @@ Routing make_routing(const Wan& wan, const std::vector<Demand>& demands, const P
   }
   p.entry_begin.push_back(0);
   p.entries.reserve(paths.links.size());
+  const auto add_column = [&](std::span<const std::uint32_t> links, std::uint32_t path) {
+    p.entries.insert(p.entries.end(), links.begin(), links.end());
+    p.entry_begin.push_back(static_cast<std::uint32_t>(p.entries.size()));
+    p.cost.push_back(is_mlu ? 0 : -1);
+    out.path.push_back(path);
+  };
+  std::optional<PathFinder> finder;
   for (std::uint32_t d = 0; d < demands.size(); ++d) {
     const auto first = static_cast<std::uint32_t>(p.cost.size());
     for (std::uint32_t q = paths.first_path[d]; q < paths.first_path[d + 1]; ++q) {
       const auto links = paths.path(q);
       if (!dead.empty() && std::ranges::any_of(links, [&](auto l) { return dead[l / 2] != 0; }))
         continue;
-      p.entries.insert(p.entries.end(), links.begin(), links.end());
-      p.entry_begin.push_back(static_cast<std::uint32_t>(p.entries.size()));
-      p.cost.push_back(is_mlu ? 0 : -1);
-      out.path.push_back(q);
+      add_column(links, q);
+    }
+    if (p.cost.size() == first && !dead.empty()) {
+      if (!finder) finder.emplace(wan);
+      PathSet others;
+      finder->add_disjoint(demands[d].from, demands[d].to, count, others, dead);
+      for (std::size_t q = 0; q < others.path_count(); ++q) add_column(others.path(q), no_path);
     }
     if (p.cost.size() == first) {
       out.unroutable_gbps += demands[d].gbps;
@@ -63,8 +77,19 @@ Routing make_routing(const Wan& wan, const std::vector<Demand>& demands, const P
     p.column_blocks.push_back(
         {first, demands[d].gbps, is_mlu ? saddle::Fill::exactly : saddle::Fill::at_most});
     out.demand.push_back(d);
+    out.routable_gbps += demands[d].gbps;
   }
   return out;
+}
+
+// A throughput's bound by prices may be above what is asked for, which no routing sends more of.
+double capped(double bound, const Routing& routing, Objective objective) {
+  return objective == Objective::mlu ? bound : std::min(bound, routing.routable_gbps);
+}
+
+double gap_of(double value, double bound) {
+  const double apart = std::abs(value - bound);
+  return apart > 0 ? apart / std::min(value, bound) : 0;
 }
 
 // The bound were every path allowed: prices again, and the cheapest path by Dijkstra's algorithm.
@@ -112,10 +137,13 @@ class Engineer {
     out_.path_seconds += thread_seconds() - began;
     const Routing routing =
         make_routing(wan_, demands, paths, options_.objective, out_.load_gbps, {});
+    const double asked = routing.routable_gbps + routing.unroutable_gbps;
     if (routing.demand.empty())
       return out_.classes.push_back({.priority = c,
                                      .demands = demands.size(),
                                      .unroutable = routing.unroutable,
+                                     .asked_gbps = asked,
+                                     .unroutable_gbps = routing.unroutable_gbps,
                                      .price = std::vector<double>(wan_.link_count(), 0.0)});
     const saddle::Answer answer = saddle::solve(routing.problem, {.gap = options_.gap});
     const double sign = options_.objective == Objective::mlu ? 1 : -1;
@@ -123,16 +151,19 @@ class Engineer {
                     .demands = demands.size(),
                     .paths = paths.path_count(),
                     .unroutable = routing.unroutable,
+                    .asked_gbps = asked,
+                    .unroutable_gbps = routing.unroutable_gbps,
                     .value = sign * answer.value,
-                    .bound = sign * answer.bound,
-                    .gap = answer.gap,
+                    .bound = capped(sign * answer.bound, routing, options_.objective),
                     .iterations = answer.iterations,
                     .seconds = answer.seconds};
-    for (const std::uint32_t d : routing.demand) one.asked_gbps += demands[d].gbps;
+    one.gap = gap_of(one.value, one.bound);
     for (const double x : answer.x) one.sent_gbps += x;
     one.price = answer.y;  // per Gbit/s
     for (std::size_t l = 0; l < one.price.size(); ++l) one.price[l] *= routing.problem.scale[l];
-    one.all_paths = bound_on_all_paths(wan_, demands, routing, options_.objective, one.price);
+    one.all_paths =
+        capped(bound_on_all_paths(wan_, demands, routing, options_.objective, one.price), routing,
+               options_.objective);
     for (std::size_t q = 0; q < answer.x.size(); ++q)
       for (const std::uint32_t l : paths.path(routing.path[q])) out_.load_gbps[l] += answer.x[q];
     out_.classes.push_back(std::move(one));
@@ -152,7 +183,10 @@ class Engineer {
     const PathSet paths = find_paths(wan_, demands, options_.paths);
     const std::vector<double> none(wan_.link_count(), 0.0);
     const Routing healthy = make_routing(wan_, demands, paths, options_.objective, none, {});
-    if (healthy.demand.empty()) return;
+    if (healthy.demand.empty()) {
+      for (FailureAnswer& one : out_.failures) one.unroutable_gbps = healthy.unroutable_gbps;
+      return;
+    }
     const saddle::Answer before = saddle::solve(healthy.problem, {.gap = options_.gap});
     parallel_for(out_.failures.size(), options_.threads,
                  [&](std::size_t i) { fail_one(out_.failures[i], demands, paths, before.next); });
@@ -168,14 +202,16 @@ class Engineer {
     for (const std::uint32_t c : one.cables) dead[c] = 1;
     const double began = thread_seconds();
     const std::vector<double> none(wan_.link_count(), 0.0);
-    const Routing routing = make_routing(wan_, demands, paths, options_.objective, none, dead);
+    const Routing routing =
+        make_routing(wan_, demands, paths, options_.objective, none, dead, options_.paths);
     one.unroutable_gbps = routing.unroutable_gbps;
     if (routing.demand.empty()) return;
     saddle::Start start{.x = {}, .y = before.y, .weight = before.weight};
-    for (const std::uint32_t q : routing.path) start.x.push_back(before.x[q]);
+    for (const std::uint32_t q : routing.path) start.x.push_back(q == no_path ? 0 : before.x[q]);
     const saddle::Answer answer = saddle::solve(routing.problem, {.gap = options_.gap}, &start);
-    one.value = options_.objective == Objective::mlu ? answer.value : -answer.value;
-    one.gap = answer.gap;
+    const double sign = options_.objective == Objective::mlu ? 1 : -1;
+    one.value = sign * answer.value;
+    one.gap = gap_of(one.value, capped(sign * answer.bound, routing, options_.objective));
     one.seconds = thread_seconds() - began;
   }
 

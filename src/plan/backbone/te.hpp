@@ -33,7 +33,8 @@ struct TeOptions {
 struct ClassAnswer {
   std::uint8_t priority = 0;
   std::size_t demands = 0, paths = 0, unroutable = 0;
-  double asked_gbps = 0, sent_gbps = 0;  // asked: without what has no path
+  double asked_gbps = 0, sent_gbps = 0;
+  double unroutable_gbps = 0;  // of what is asked: has no path
   // Gbit/s for throughput, use of the worst link for mlu. all_paths bounds it were there any number
   // of paths: what k costs at most.
   double value = 0, bound = 0, all_paths = 0, gap = 0;
@@ -45,8 +46,8 @@ struct ClassAnswer {
 struct FailureAnswer {
   std::string name;  // of a group, or of a cable
   std::vector<std::uint32_t> cables;
-  double value = 0, gap = 0;  // as in ClassAnswer, all classes alike
-  double unroutable_gbps = 0;
+  double value = 0, gap = 0;   // as in ClassAnswer, all classes alike
+  double unroutable_gbps = 0;  // of demands whose sites are cut off from each other
   double seconds = 0;
 };
 

@@ -107,7 +107,8 @@ TEST_CASE("values lie within their certificate, loads within capacity") {
       const ClassAnswer& one = a.classes.at(0);
       CHECK(one.gap <= 1e-3);
       const double all = all_paths_bound(wan, demands, one.price, objective);
-      CHECK(one.all_paths == doctest::Approx(all).epsilon(1e-9));
+      const bool is_capped = objective == Objective::throughput && all > one.asked_gbps;
+      CHECK(one.all_paths == doctest::Approx(is_capped ? one.asked_gbps : all).epsilon(1e-9));
       double worst = 0;
       for (std::size_t l = 0; l < wan.link_count(); ++l)
         worst = std::max(worst, a.load_gbps[l] / wan.gbps(l));
@@ -176,11 +177,68 @@ TEST_CASE("demands without a path are counted, alone or after a failure") {
         engineer(apart, {{0, 2, 1, 3}}, {.objective = objective, .failures = true});
     CHECK(none.classes.at(0).unroutable == 1);
     CHECK(none.classes[0].value == 0);
+    CHECK(none.failures.at(0).unroutable_gbps == 1);
     const TeAnswer cut =
         engineer(apart, {{0, 1, 1, 3}}, {.objective = objective, .failures = true});
     CHECK(cut.failures.at(0).unroutable_gbps == 1);
     CHECK(cut.failures[0].value == 0);
   }
+  // What has no path is asked for all the same.
+  const ClassAnswer half =
+      solve(apart, {{0, 2, 15, 3}, {0, 1, 5, 3}}, Objective::throughput).classes.at(0);
+  CHECK(half.asked_gbps == 20);
+  CHECK(half.unroutable_gbps == 15);
+  CHECK(half.bound == doctest::Approx(1).epsilon(1e-3));
+  const TeAnswer nothing = solve(apart, {{0, 2, 20, 3}}, Objective::throughput);
+  CHECK(nothing.classes.at(0).asked_gbps == 20);
+  CHECK(to_table(apart, nothing, {}, 0).contains("0 bps sent of 20 Gbps, no routing above 0 bps"));
+}
+
+TEST_CASE("a demand whose k paths all died goes over what is left") {
+  // One cable to d: k = 1 path from a, over a - c; after its failure a - b - c - d lives.
+  const Wan tail{.sites = {"a", "b", "c", "d"},
+                 .cables = {{0, 1, 10, {}}, {1, 2, 10, {}}, {0, 2, 10, {}}, {2, 3, 5, {}}}};
+  for (const Objective objective : {Objective::throughput, Objective::mlu}) {
+    const TeAnswer a =
+        engineer(tail, {{0, 3, 3, 3}}, {.objective = objective, .gap = 1e-4, .failures = true});
+    REQUIRE(a.failures.size() == 4);
+    for (const FailureAnswer& one : a.failures) {
+      CAPTURE(one.name);
+      const bool is_cut = one.name == "c--d";
+      CHECK(one.unroutable_gbps == (is_cut ? 3 : 0));
+      const double expected = is_cut ? 0 : objective == Objective::throughput ? 3 : 0.6;
+      CHECK(one.value == doctest::Approx(expected).epsilon(1e-3));
+    }
+  }
+}
+
+TEST_CASE("what has no path after a failure is what no walk reaches") {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    const Wan wan = random_wan(8, 1, seed);
+    const auto demands = gravity_demands(wan, {.load = 0.6, .seed = seed});
+    for (const FailureAnswer& one :
+         engineer(wan, demands, {.gap = 1e-2, .failures = true}).failures) {
+      // Sites joined by the cables that are left, by colours until nothing changes.
+      std::vector<std::uint32_t> colour(wan.sites.size());
+      std::iota(colour.begin(), colour.end(), 0U);
+      for (std::size_t round = 0; round < wan.sites.size(); ++round)
+        for (std::uint32_t c = 0; c < wan.cables.size(); ++c)
+          if (std::ranges::find(one.cables, c) == one.cables.end())
+            colour[wan.cables[c].a] = colour[wan.cables[c].b] =
+                std::min(colour[wan.cables[c].a], colour[wan.cables[c].b]);
+      double cut = 0;
+      for (const Demand& d : demands) cut += colour[d.from] == colour[d.to] ? 0 : d.gbps;
+      CHECK(one.unroutable_gbps == doctest::Approx(cut));
+    }
+  }
+}
+
+TEST_CASE("no bound is above what is asked for") {
+  const std::vector<Demand> demands{{0, 3, 3, 3}};  // exactly what fits
+  const ClassAnswer one = solve(square, demands, Objective::throughput, 0.01).classes.at(0);
+  CHECK(one.bound <= 3);
+  CHECK(one.all_paths <= 3);
+  CHECK(one.gap == doctest::Approx(one.bound / one.value - 1));
 }
 
 TEST_CASE("cables that share a risk fail together") {

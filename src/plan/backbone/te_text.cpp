@@ -37,7 +37,8 @@ std::string summary(const ClassAnswer& one, const TeOptions& options) {
                               rate_text(one.asked_gbps), text(one.bound));
   out += fmt::format(" (gap {:.4f} %; {} on any paths)\n", 100 * one.gap, text(one.all_paths));
   if (one.unroutable > 0)
-    out += fmt::format("{} of {} demands have no path\n", one.unroutable, one.demands);
+    out += fmt::format("{} of {} demands have no path: {}\n", one.unroutable, one.demands,
+                       rate_text(one.unroutable_gbps));
   out += fmt::format("{} demands, {} paths, {} iterations, {:.3f} s\n", one.demands, one.paths,
                      one.iterations, one.seconds);
   return out;
@@ -77,6 +78,7 @@ JsonObject class_json(const ClassAnswer& one) {
       .add("paths", one.paths)
       .add("unroutable", one.unroutable)
       .add("asked_gbps", one.asked_gbps)
+      .add("unroutable_gbps", one.unroutable_gbps)
       .add("sent_gbps", one.sent_gbps)
       .add("value", one.value)
       .add("bound", one.bound)
