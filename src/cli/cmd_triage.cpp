@@ -46,43 +46,94 @@ namespace telemetry = observe::telemetry;
 namespace triage = operate::triage;
 
 constexpr std::size_t piece_rows = 8192;
+constexpr std::size_t pieces_ahead = 64;  // that an input is looked at before its first record
 constexpr std::uint64_t prune_every = 65'536;
 
-// One file, read a piece ahead by a thread of its own where more than one may be used.
+// One file in order of receipt, read a piece ahead by a thread of its own where more than one may
+// be used. So many pieces are sorted and merged that disorder within half a million records does
+// not matter; where they overlap by more than the lateness, the whole file is taken first.
 class RecordInput {
  public:
   static Result<std::unique_ptr<RecordInput>> open(const model::Fabric& fabric,
-                                                   const std::string& path, std::launch policy) {
+                                                   const std::string& path, std::launch policy,
+                                                   std::int64_t lateness_ns) {
     WEFT_TRY(LineReader lines, LineReader::open(path));
-    auto out = std::make_unique<RecordInput>(fabric, std::move(lines), policy);
-    WEFT_TRY_STATUS(out->turn());
+    auto out = std::make_unique<RecordInput>(fabric, std::move(lines), policy, lateness_ns);
+    WEFT_TRY_STATUS(out->settle());
     return out;
   }
-  RecordInput(const model::Fabric& fabric, LineReader lines, std::launch policy)
-      : lines_(std::move(lines)), stream_(std::in_place, fabric, *lines_), policy_(policy) {
+  RecordInput(const model::Fabric& fabric, LineReader lines, std::launch policy,
+              std::int64_t lateness_ns)
+      : lines_(std::move(lines)),
+        stream_(std::in_place, fabric, *lines_),
+        policy_(policy),
+        lateness_ns_(lateness_ns) {
     prefetch();
   }
   // Records that are there already.
-  explicit RecordInput(model::RecordSet set) : set_(std::move(set)) {}
+  explicit RecordInput(model::RecordSet set) {
+    if (set.rows.empty()) return;
+    take(std::move(set));
+    std::swap(current_, waiting_.front());
+    waiting_.clear();
+  }
 
   // nullptr at the end.
-  const model::Record* head() const { return at_ < set_.rows.size() ? &set_.rows[at_] : nullptr; }
-  const model::RecordSet& set() const { return set_; }
-  Status pop() { return ++at_ < set_.rows.size() ? Status{} : turn(); }
+  const model::Record* head() const { return current_ ? &current_->head() : nullptr; }
+  const model::RecordSet& set() const { return current_->set; }
+  Status pop() {
+    released_ns_ = head()->received.ns;
+    if (++current_->at == current_->set.rows.size()) current_.reset();
+    return settle();
+  }
+  // Records that came behind later ones which had been let go already; only at the end.
+  std::uint64_t misplaced() const { return misplaced_; }
+  const std::string& file() const { return lines_->file(); }
   // Only at the end.
   model::RecordCounts counts() const { return stream_ ? stream_->counts() : model::RecordCounts{}; }
   Errors refused() const { return stream_ ? stream_->refused() : Errors{}; }
 
  private:
+  struct Piece {
+    model::RecordSet set;  // its rows by time of receipt
+    std::size_t at = 0;
+    std::uint64_t number = 0;  // as the file has them
+    const model::Record& head() const { return set.rows[at]; }
+  };
+  static bool is_after(const std::unique_ptr<Piece>& a, const std::unique_ptr<Piece>& b) {
+    return std::pair(a->head().received, a->number) > std::pair(b->head().received, b->number);
+  }
+
   void prefetch() {
     ahead_ = std::async(policy_, [this] { return stream_->next(piece_rows); });
   }
-  Status turn() {
-    at_ = 0;
-    set_ = {};
-    if (!ahead_.valid()) return {};  // at the end, or all was there
-    WEFT_TRY(set_, ahead_.get());
-    if (!set_.rows.empty()) prefetch();
+  void take(model::RecordSet set) {
+    std::ranges::stable_sort(set.rows, {}, &model::Record::received);
+    const std::int64_t first = set.rows.empty() ? newest_ns_ : set.rows.front().received.ns;
+    if (first < newest_ns_ - lateness_ns_) is_mixed_ = true;
+    for (const model::Record& row : set.rows) {
+      if (row.received.ns >= released_ns_ - lateness_ns_) break;
+      ++misplaced_;
+    }
+    if (!set.rows.empty()) newest_ns_ = std::max(newest_ns_, set.rows.back().received.ns);
+    waiting_.push_back(std::make_unique<Piece>(std::move(set), 0, pieces_++));
+    std::ranges::push_heap(waiting_, is_after);
+  }
+  // Fills up, and makes the piece the current one that has the next record.
+  Status settle() {
+    while (ahead_.valid() && (is_mixed_ || waiting_.size() < pieces_ahead)) {
+      WEFT_TRY(model::RecordSet set, ahead_.get());
+      if (set.rows.empty()) break;
+      prefetch();
+      take(std::move(set));
+    }
+    if (waiting_.empty() || (current_ && !is_after(current_, waiting_.front()))) return {};
+    std::ranges::pop_heap(waiting_, is_after);
+    std::swap(current_, waiting_.back());
+    if (waiting_.back())
+      std::ranges::push_heap(waiting_, is_after);
+    else
+      waiting_.pop_back();
     return {};
   }
 
@@ -90,8 +141,12 @@ class RecordInput {
   std::optional<model::RecordStream> stream_;
   std::launch policy_ = std::launch::deferred;
   std::future<Result<model::RecordSet>> ahead_;
-  model::RecordSet set_;
-  std::size_t at_ = 0;
+  std::unique_ptr<Piece> current_;               // none: at the end
+  std::vector<std::unique_ptr<Piece>> waiting_;  // a heap, the next record on top
+  std::int64_t lateness_ns_ = 0;
+  std::int64_t newest_ns_ = INT64_MIN / 2, released_ns_ = INT64_MIN / 2;
+  std::uint64_t pieces_ = 0, misplaced_ = 0;
+  bool is_mixed_ = false;
 };
 
 // Raw syslog, as the catalogue and the inventory of --inventory and --catalogue understand it; what
@@ -207,7 +262,7 @@ class Replay {
                make_context(fabric_, args_, args_.diff.empty() ? args_.rules : args_.diff,
                             args_.diff_relations.empty() ? args_.relations : args_.diff_relations));
     }
-    WEFT_TRY_STATUS(open_inputs());
+    WEFT_TRY_STATUS(open_inputs(context->rules.timing.lateness_ns));
     triage::Triage first(*context, [this](model::Case c) { take(std::move(c)); });
     std::optional<triage::Triage> second;
     if (other) second.emplace(*other, [this](model::Case c) { after_.push_back(std::move(c)); });
@@ -215,8 +270,9 @@ class Replay {
     first.finish();
     if (second) second->finish();
     tell_counts(first.counts());
-    WEFT_TRY_STATUS(refuse_rubbish());
-    return print();
+    WEFT_TRY_STATUS(refuse_rubbish(first.counts().records.unplaced));
+    WEFT_TRY_STATUS(print());
+    return refuse_disorder();
   }
 
  private:
@@ -226,7 +282,7 @@ class Replay {
 
   // Writes down which kinds of events lead to which in the inputs.
   Status learn(const triage::Context& context) {
-    WEFT_TRY_STATUS(open_inputs());
+    WEFT_TRY_STATUS(open_inputs(context.rules.timing.lateness_ns));
     triage::Learner learner(context.parts, context.rules);
     std::uint64_t records = 0;
     for (RecordInput* input = next_input(); input != nullptr; input = next_input(), ++records) {
@@ -235,6 +291,7 @@ class Replay {
     }
     tell_input_counts();
     WEFT_TRY_STATUS(refuse_rubbish());
+    WEFT_TRY_STATUS(refuse_disorder());
     const auto relations = learner.learn();
     WEFT_TRY_STATUS(write_file(
         args_.learn,
@@ -257,7 +314,7 @@ class Replay {
     return triage::to_json(fabric_, c, [this](std::uint64_t serial) { return ids_.of(serial); });
   }
 
-  Status open_inputs() {
+  Status open_inputs(std::int64_t lateness_ns) {
     const auto policy = common_.threads == 1 ? std::launch::deferred : std::launch::async;
     if (args_.format == "syslog")
       for (std::size_t i = 0; i < args_.inputs.size(); ++i) {
@@ -267,7 +324,7 @@ class Replay {
     for (const auto* paths : {args_.format == "syslog" ? nullptr : &args_.inputs, &args_.records})
       if (paths != nullptr)
         for (const std::string& path : *paths) {
-          WEFT_TRY(inputs_.emplace_back(), RecordInput::open(fabric_, path, policy));
+          WEFT_TRY(inputs_.emplace_back(), RecordInput::open(fabric_, path, policy, lateness_ns));
         }
     return {};
   }
@@ -297,12 +354,31 @@ class Replay {
     return {};
   }
 
-  // An input of which nothing is a record is the wrong file.
-  Status refuse_rubbish() const {
+  // An input of which nothing is a record is the wrong file; so is one with lines that are none,
+  // where the records between them, `unplaced`, speak of nothing that the fabric has.
+  Status refuse_rubbish(std::uint64_t unplaced = 0) const {
+    std::uint64_t records = 0;
+    for (const auto& input : inputs_) records += input->counts().lines;
     for (const auto& input : inputs_)
-      if (const auto counts = input->counts(); counts.lines == 0 && counts.malformed > 0)
+      if (const auto counts = input->counts();
+          counts.malformed > 0 && (counts.lines == 0 || records == unplaced))
         return std::unexpected(combine(input->refused()));
     return {};
+  }
+
+  // Where not even the records looked at ahead were enough to put an input in order.
+  Status refuse_disorder() const {
+    Errors errors;
+    for (const auto& input : inputs_)
+      if (input->misplaced() > 0)
+        errors.push_back(
+            {Errc::value,
+             {input->file(), 0, 0},
+             fmt::format("{} behind more than {} that were received later",
+                         counted(input->misplaced(), "record"), piece_rows * pieces_ahead),
+             "name the files one by one: several are merged by time",
+             {}});
+    return errors.empty() ? Status{} : std::unexpected(combine(std::move(errors)));
   }
 
   static void note(std::uint64_t count, const char* what) {

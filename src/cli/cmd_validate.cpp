@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <ranges>
 
 #include "adapt/lab/rates.hpp"
 #include "base/file.hpp"
@@ -31,11 +32,12 @@ struct ValidateArgs {
   std::optional<std::string> free;
   std::vector<std::string> busy;
   std::uint32_t crossings = 3;
+  double least = validate::least_share;
   bool ports = false;
 };
 
-constexpr int not_sound = 1;  // exit status
-constexpr std::size_t links_shown = 12;
+constexpr int not_sound = 1;             // exit status
+constexpr std::size_t links_shown = 12;  // and hosts, and flows
 
 Where validate_option(const char* name) { return {name, 0, 0}; }
 
@@ -173,24 +175,49 @@ Result<validate::Measured> read_results(const std::string& path) {
   return out;
 }
 
-void print_validation(const model::Fabric& fabric, const validate::Verdicts& v) {
+// Of a list of which the first few were printed.
+void print_rest(std::size_t count, std::string_view what) {
+  if (count > links_shown)
+    fmt::print("... and {} more (all with --json)\n", counted(count - links_shown, what));
+}
+
+// Flows against the planned rate, where links and hosts do not tell it all.
+void print_low(const validate::Verdicts& v, double least) {
+  if (v.below_plan)
+    fmt::print("{} slow: {} of {} flows are below {:g} % of the planned rate\n",
+               v.low == v.flows ? "everything is" : "the fabric is", v.low, v.flows, 100 * least);
+  if (v.odd.empty()) return;
+  std::string flows;
+  for (std::size_t i = 0; i < std::min(links_shown, v.odd.size()); ++i)
+    flows += fmt::format("{}{}", i > 0 ? ", " : "", v.odd[i]);
+  fmt::print("{} below {:g} % of the planned rate over no link and to no host that is slow: {}{}\n",
+             counted(v.odd.size(), "flow"), 100 * least, flows,
+             v.odd.size() > links_shown ? ", ... (all with --json)" : "");
+}
+
+void print_validation(const model::Fabric& fabric, const validate::Verdicts& v, double least) {
   fmt::print(
       "{} flows, {} without a result; they reach {:.1f} % of the planned rate, noise {:.1f} %\n",
       v.flows, v.missing, 100 * v.share, 100 * v.noise);
-  for (const auto& link : v.links)
-    fmt::print("link {}: {:.0f} % of the others, {} flows\n", fabric.name(link.link),
-               100 * link.share, link.flows);
-  for (const auto& host : v.hosts)
-    fmt::print("host {}: {:.0f} % of the others, {} flows\n", fabric.name(host.host),
-               100 * host.share, host.flows);
-  if (v.links.empty() && v.hosts.empty())
+  const char* const of = v.below_plan ? "planned rate" : "others";
+  print_low(v, least);
+  for (const auto& link : v.links | std::views::take(links_shown))
+    fmt::print("link {}: {:.0f} % of the {}, {} flows\n", fabric.name(link.link), 100 * link.share,
+               of, link.flows);
+  print_rest(v.links.size(), "link");
+  for (const auto& host : v.hosts | std::views::take(links_shown))
+    fmt::print("host {}: {:.0f} % of the {}, {} flows\n", fabric.name(host.host), 100 * host.share,
+               of, host.flows);
+  print_rest(v.hosts.size(), "host");
+  if (v.links.empty() && v.hosts.empty() && v.odd.empty() && !v.below_plan)
     fmt::print("no {}link and no host is slow\n", v.unjudged.empty() ? "" : "judged ");
   if (!v.unjudged.empty())
     fmt::print("not judged, fewer than two results: {}\n", links_text(fabric, v.unjudged));
 }
 
 void print_validation_json(const model::Fabric& fabric, const validate::Verdicts& v) {
-  JsonList links, hosts, unjudged;
+  JsonList links, hosts, unjudged, odd;
+  for (const std::uint32_t flow : v.odd) odd.add(flow);
   for (const model::LinkId link : v.unjudged) unjudged.add(fabric.name(link));
   for (const auto& link : v.links)
     links.add(JsonObject()
@@ -207,6 +234,9 @@ void print_validation_json(const model::Fabric& fabric, const validate::Verdicts
                          .add("missing", v.missing)
                          .add("share", v.share, digits(4))
                          .add("noise", v.noise, digits(4))
+                         .add("below_plan", v.below_plan)
+                         .add("low_flows", v.low)
+                         .add("odd_flows", odd)
                          .add("links", links)
                          .add("hosts", hosts)
                          .add("unjudged", unjudged)
@@ -222,13 +252,12 @@ int judge_command(const Common& common, const model::Fabric& fabric, const Valid
   if (!measured) return report(measured.error());
   if (const Status fit = check_results(fabric, *rounds, *measured, args.results); !fit)
     return report(fit.error());
-  const validate::Verdicts verdicts = judge(fabric, *rounds, *measured);
+  const validate::Verdicts verdicts = judge(fabric, *rounds, *measured, args.least);
   if (common.json)
     print_validation_json(fabric, verdicts);
   else
-    print_validation(fabric, verdicts);
-  return verdicts.links.empty() && verdicts.hosts.empty() && verdicts.unjudged.empty() ? done
-                                                                                       : not_sound;
+    print_validation(fabric, verdicts, args.least);
+  return verdicts.is_sound() ? done : not_sound;
 }
 
 // In a lab a NIC's line rate stands for the rate of each flow's path.
@@ -327,6 +356,10 @@ void add_validate(Commands& commands) {
   run->add_option("-o,--out", args.out, "Where to write flow,gbps (standard output)");
   CLI::App* judge = add("judge", "Name slow links and hosts by measured rates");
   judge->add_option("--plan", args.plan, "The plan, as CSV")->required();
+  judge
+      ->add_option("--least", args.least,
+                   "Share of the planned rate below which a flow is slow (0.85)")
+      ->check(CLI::Range(0.0, 1.0));
   judge
       ->add_option("results", args.results,
                    "CSV of flow,gbps; or the folder of FLOW.txt that the scripts leave")

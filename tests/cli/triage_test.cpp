@@ -1,7 +1,10 @@
 // `weft triage` as a user runs it: storms replayed from records and from raw syslog.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <sstream>
 
 #include "run_weft.hpp"
 
@@ -71,6 +74,30 @@ TEST_CASE("triage: the same bytes on any number of threads, and a table for peop
   CHECK(storm.triage({"storm/records.jsonl"}).out.find("ctsw:") != std::string::npos);
 }
 
+// As `zcat *.jsonl.gz` joins files, or worse.
+TEST_CASE("triage: records in any order give the cases of records in order") {
+  const Storm storm("records");
+  const Outcome sorted = storm.triage({"storm/records.jsonl", "--json"});
+  REQUIRE(sorted.status == 0);
+  REQUIRE(sorted.out.find("\"cause\"") != std::string::npos);
+  std::vector<std::string> lines;
+  std::istringstream text(storm.scratch.read("storm/records.jsonl"));
+  for (std::string line; std::getline(text, line);) lines.push_back(line + "\n");
+  REQUIRE(lines.size() > 16'384);  // pieces that are read at once
+  const auto joined = [&] { return std::accumulate(lines.begin(), lines.end(), std::string()); };
+  std::ranges::reverse(lines);
+  storm.scratch.write("reversed.jsonl", joined());
+  std::ranges::stable_partition(lines,
+                                [&](const std::string& line) { return line.size() % 2 > 0; });
+  storm.scratch.write("joined.jsonl", joined());
+  for (const char* file : {"reversed.jsonl", "joined.jsonl"}) {
+    const Outcome outcome = storm.triage({file, "--json", "--threads", "1"});
+    CHECK(outcome.status == 0);
+    CHECK(outcome.out == sorted.out);
+    CHECK(outcome.err == sorted.err);
+  }
+}
+
 TEST_CASE("triage: wrong input is refused with its place") {
   Scratch scratch;
   scratch.write("f.yaml", fabric);
@@ -88,6 +115,10 @@ TEST_CASE("triage: wrong input is refused with its place") {
   refuses({"r.jsonl"}, "--fabric");
   refuses({"none.jsonl", "--fabric", "f.yaml"}, "none.jsonl");
   refuses({"broken.jsonl", "--fabric", "f.yaml"}, "broken.jsonl:2");
+  // Lines that are no records, and one of which nothing is in the fabric.
+  scratch.write("useless.jsonl",
+                "[]\n{\"t\":1,\"source\":\"snmp\",\"kind\":\"link_down\",\"entity\":\"x\"}\n");
+  refuses({"useless.jsonl", "--fabric", "f.yaml"}, "useless.jsonl:1");
   refuses({"r.jsonl", "--fabric", "f.yaml", "--rules", "rules.yaml"}, "rules.yaml:1");
   refuses({"r.jsonl", "--fabric", "f.yaml", "--format", "json"}, "--format");
 }

@@ -99,6 +99,32 @@ TEST_CASE("dumps that are refused") {
   CHECK(evil.error().text().find("posix.system") != std::string::npos);
 }
 
+// As a rank leaves it that was killed while it wrote.
+TEST_CASE("a dump that was cut short is left out with a note, and its rank has no trace") {
+  const TestFolder folder;
+  const std::string good = dump_with("");
+  const std::string one = folder.write("r_1", good);
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, good.size() / 2, good.size() - 1})
+    for (const bool is_named : {false, true}) {
+      CAPTURE(size);
+      const std::string cut = folder.write("r_7", good.substr(0, size));
+      const auto job = is_named ? load_job({one, cut}) : load_job({folder.path()});
+      REQUIRE(job.has_value());
+      CHECK(job->ranks.size() == 1);
+      REQUIRE(job->notes.size() == 1);
+      CHECK(job->notes[0].starts_with(cut + ": "));
+      if (size < 2) continue;  // of no format
+      CHECK(judge(*job).missing_count == 7);
+      CHECK(job->notes[0].find(fmt::format("byte {}: ", size)) != std::string::npos);
+    }
+  const std::string two = folder.write("r_2", good.substr(0, 60));
+  const auto none = load_job({folder.write("r_1", good.substr(0, 50)), two});
+  REQUIRE(!none);
+  CHECK(none.error().text().find("r_1: byte 50") != std::string::npos);
+  CHECK(none.error().text().find("r_2: byte 60") != std::string::npos);
+  CHECK(!load_job({folder.write("r_1", good), folder.write("r_2", "text")}));  // the wrong file
+}
+
 TEST_CASE("NCCL Inspector, Kineto and RAS") {
   const TestFolder folder;
   std::string lines = "==> a mark of tail <==\n";

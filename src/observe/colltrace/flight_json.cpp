@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "observe/colltrace/flight.hpp"
 #include "observe/colltrace/flight_sink.hpp"
 
@@ -153,6 +156,21 @@ Status read_top(od::document& document, FlightSink& sink) {
   return {};
 }
 
+// What is wrong, and where as far as that is known: `document` is null where the text was refused
+// before its values, for its strings.
+std::string place_of(const simdjson::simdjson_error& error, const std::string& content,
+                     od::document* document) {
+  const char* at = nullptr;
+  const bool is_cut = error.error() == simdjson::UNCLOSED_STRING ||
+                      error.error() == simdjson::INCOMPLETE_ARRAY_OR_OBJECT;
+  if (is_cut) return fmt::format("byte {}: the JSON text ends too early", content.size());
+  if (document == nullptr || document->current_location().get(at) != simdjson::SUCCESS)
+    return error.what();
+  return fmt::format("byte {}: {}",
+                     std::min<std::ptrdiff_t>(at - content.data(), std::ssize(content)),
+                     error.what());
+}
+
 }  // namespace
 
 Status read_flight_json(std::string& content, const std::string& file, FlightSink& sink) {
@@ -166,10 +184,7 @@ Status read_flight_json(std::string& content, const std::string& file, FlightSin
     is_open = true;
     return read_top(document, sink);
   } catch (const simdjson::simdjson_error& error) {
-    const char* at = nullptr;
-    const bool is_known = is_open && document.current_location().get(at) == simdjson::SUCCESS;
-    return fail(Errc::parse, {file, 0, 0},
-                fmt::format("byte {}: {}", is_known ? at - content.data() : 0, error.what()),
+    return fail(Errc::parse, {file, 0, 0}, place_of(error, content, is_open ? &document : nullptr),
                 "give a dump of the flight recorder as JSON, whole");
   }
 }

@@ -67,7 +67,35 @@ class Loader {
  public:
   explicit Loader(std::size_t files) : files_(files) {}
 
+  // What is cut short, as where a rank was killed while it wrote, is left out with a note. Its rank
+  // counts as one without a trace where the file's name ends with it.
   Status load(const Input& input) {
+    is_whole_job_ = false;
+    Status status = read(input);
+    if (status || status.error().code != Errc::parse || is_whole_job_) return status;
+    const Error& error = status.error();
+    const std::string line =
+        error.where.line > 0 ? fmt::format("line {}: ", error.where.line) : std::string();
+    job_.job().notes.push_back(
+        fmt::format("{}: {}{}: not read, left out", input.path, line, error.what));
+    std::string name = input.path;
+    if (name.ends_with(".gz")) name.resize(name.size() - 3);
+    if (const auto rank = rank_of_file(name); rank && !name.ends_with(".ring"))
+      job_.job().world = std::max(job_.job().world, *rank + 1);
+    broken_.push_back(std::move(status).error());
+    return {};
+  }
+
+  // Of the files that were left out.
+  Errors& broken() { return broken_; }
+
+  Result<Job> finish() {
+    WEFT_TRY_STATUS(add_rings(rings_, ring_files_, job_));
+    return job_.finish();
+  }
+
+ private:
+  Status read(const Input& input) {
     if (input.path.ends_with(".ring")) return load_one_ring(input.path);
     WEFT_TRY_STATUS(read_into(input.path, content_));
     if (input.path.ends_with(".gz")) {
@@ -88,8 +116,11 @@ class Loader {
     } else if (format == Format::kineto) {
       return read_kineto(content_, input.path, job_);
     } else if (format == Format::ras) {
+      is_whole_job_ = true;
       return read_ras(content_, input.path, job_);
     } else if (input.was_named) {
+      const std::string_view text = trim(content_);  // the wrong file, or the head of a dump
+      is_whole_job_ = !text.empty() && !text.starts_with('{');
       return fail(Errc::parse, {input.path, 0, 0}, "no trace of collectives that weft knows",
                   "see docs/commands/colltrace.md for the formats");
     } else {
@@ -98,12 +129,6 @@ class Loader {
     return {};
   }
 
-  Result<Job> finish() {
-    WEFT_TRY_STATUS(add_rings(rings_, ring_files_, job_));
-    return job_.finish();
-  }
-
- private:
   Status load_one_ring(const std::string& path) {
     WEFT_TRY(const std::string content, load_ring(path));
     WEFT_TRY(RingTrace trace, read_ring(content, path));
@@ -122,6 +147,8 @@ class Loader {
   std::string content_;
   std::vector<RingTrace> rings_;
   std::vector<std::string> ring_files_;
+  Errors broken_;
+  bool is_whole_job_ = false;  // of the file that is read: there is no job without it
 };
 
 }  // namespace
@@ -136,6 +163,11 @@ Result<Job> load_job(const std::vector<std::string>& paths) {
   }
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   WEFT_TRY(Job job, loader.finish());
+  if (job.ranks.empty() && !loader.broken().empty()) {
+    Errors& broken = loader.broken();
+    if (broken.size() > errors_max) broken.erase(broken.begin() + errors_max, broken.end());
+    return std::unexpected(combine(std::move(broken)));
+  }
   if (job.ranks.empty())
     return fail(Errc::value, {paths.empty() ? "" : paths.front(), 0, 0}, "no traces of collectives",
                 "give a folder with dumps, see docs/commands/colltrace.md");

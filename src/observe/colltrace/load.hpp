@@ -10,8 +10,9 @@
 namespace weft::observe::colltrace {
 
 // Files and folders (their files, not those of folders below). What is no trace is left out with a
-// note where it lies in a folder, and an error where it was named.
-// Fails: Errc::io, and as the readers do, for all files at once.
+// note where it lies in a folder, and an error where it was named. A broken file of a rank, e.g.
+// one that was cut short, is left out with a note; its rank then has no trace. Fails: Errc::io, and
+// as the readers do, for all files at once; Errc::parse if all are broken.
 Result<Job> load_job(const std::vector<std::string>& paths);
 
 }  // namespace weft::observe::colltrace

@@ -25,7 +25,7 @@ double median(std::vector<double> values) {
 
 class Judge {
  public:
-  Judge(const Fabric& fabric, const Rounds& rounds, const Measured& measured)
+  Judge(const Fabric& fabric, const Rounds& rounds, const Measured& measured, double least)
       : fabric_(fabric), rounds_(rounds) {
     std::vector<double> all;
     for (std::uint32_t f = 0; f < rounds.flows.size(); ++f) {
@@ -36,14 +36,18 @@ class Judge {
       }
       const double planned = planned_gbps(fabric, rounds.path(rounds.flows[f]));
       // A flow without any traffic is as slow as can be told.
-      tests_.push_back({f, std::log(std::max(it->second / planned, 1e-6))});
+      const bool is_low = it->second < least * planned;
+      out_.low += is_low ? 1 : 0;
+      tests_.push_back({f, std::log(std::max(it->second / planned, 1e-6)), is_low});
       all.push_back(tests_.back().low);
     }
     out_.flows = tests_.size();
     const double middle = median(all);
     out_.share = std::exp(middle);
-    for (Test& test : tests_) test.low -= middle;
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::abs(tests_[i].low);
+    out_.below_plan = out_.share < least;
+    reference_ = out_.below_plan ? std::log(least) : middle;
+    for (Test& test : tests_) test.low -= reference_;
+    for (double& each : all) each = std::abs(each - middle);
     constexpr double to_deviation = 1.4826;  // of a normal distribution, from the median
     out_.noise = std::max(to_deviation * median(std::move(all)), 1e-3);
   }
@@ -51,15 +55,23 @@ class Judge {
   Verdicts run() {
     find_links();
     find_hosts();
+    find_odd();
     return std::move(out_);
   }
 
  private:
   struct Test {
     std::uint32_t flow;
-    double low;  // logarithm of its rate by the median's
+    double low;   // logarithm of its rate by the reference
+    bool is_low;  // below the least share of the planned rate
     bool is_explained = false;
   };
+
+  // `slow` of the median; where that is below the plan, of the least share, which is slow already.
+  double slow_from(double slow) const { return out_.below_plan ? 0 : std::log(slow); }
+
+  // As a verdict tells it: of what others reach, or of the plan.
+  double share_of(double low) const { return std::exp(out_.below_plan ? low + reference_ : low); }
 
   // Links over which all flows are slow, two at least; flows of `hosts` say nothing.
   std::vector<Verdicts::SlowLink> slow_links(const std::set<NodeId>& hosts) const {
@@ -73,9 +85,9 @@ class Judge {
             !hosts.contains(fabric_.host_of(flow.dst)))
           lows.push_back(tests_[t].low);
       }
-      if (lows.size() < 2 || std::ranges::max(lows) >= std::log(slow) + out_.noise) continue;
+      if (lows.size() < 2 || std::ranges::max(lows) >= slow_from(slow) + out_.noise) continue;
       const auto count = static_cast<std::uint32_t>(lows.size());
-      found.push_back({link, std::exp(median(std::move(lows))), count});
+      found.push_back({link, share_of(median(std::move(lows))), count});
     }
     return found;
   }
@@ -122,7 +134,7 @@ class Judge {
     constexpr double slow = 0.975, errors = 5, error_of_median = 1.25;
     const double middle = median(lows);
     const double error = error_of_median * out_.noise / std::sqrt(static_cast<double>(lows.size()));
-    return middle < std::log(slow) && middle < -errors * error;
+    return middle < slow_from(slow) && middle < -errors * error;
   }
 
   void find_hosts() {
@@ -136,7 +148,18 @@ class Judge {
       // Well with others: it only had a slow partner, as in racks of few hosts.
       if (others[host].size() >= flows_least && !is_slow(others[host])) continue;
       const std::vector<double>& lows = all.at(host);
-      out_.hosts.push_back({host, std::exp(median(lows)), static_cast<std::uint32_t>(lows.size())});
+      out_.hosts.push_back({host, share_of(median(lows)), static_cast<std::uint32_t>(lows.size())});
+    }
+  }
+
+  void find_odd() {
+    std::set<NodeId> slow;
+    for (const Verdicts::SlowHost& host : out_.hosts) slow.insert(host.host);
+    for (const Test& test : tests_) {
+      const Flow& flow = rounds_.flows[test.flow];
+      if (test.is_low && !test.is_explained && !slow.contains(fabric_.host_of(flow.src)) &&
+          !slow.contains(fabric_.host_of(flow.dst)))
+        out_.odd.push_back(test.flow);
     }
   }
 
@@ -144,6 +167,7 @@ class Judge {
   const Rounds& rounds_;
   std::vector<Test> tests_;
   std::map<LinkId, std::vector<std::uint32_t>> over_;  // tests by link
+  double reference_ = 0;                               // logarithm of a share of the planned rate
   Verdicts out_;
 };
 
@@ -168,8 +192,8 @@ Status check_results(const Fabric& fabric, const Rounds& rounds, const Measured&
   return {};
 }
 
-Verdicts judge(const Fabric& fabric, const Rounds& rounds, const Measured& measured) {
-  return Judge(fabric, rounds, measured).run();
+Verdicts judge(const Fabric& fabric, const Rounds& rounds, const Measured& measured, double least) {
+  return Judge(fabric, rounds, measured, least).run();
 }
 
 }  // namespace weft::operate::validate

@@ -229,6 +229,62 @@ TEST_CASE("a host that is slow as a whole is named, and not its cables") {
   CHECK(found.unjudged.empty());
 }
 
+TEST_CASE("a fabric that is slow as a whole is not sound, however alike its flows are") {
+  const Fabric fabric = make_fabric(zone);
+  const auto rounds = plan_rounds(fabric, all_idle(fabric)).value();
+  const std::size_t flows = rounds.flows.size();
+  for (const double left : {0.0, 0.12, 0.25, 0.8}) {
+    Rng rng(4);
+    std::map<NodeId, double> hosts;
+    for (const NodeId host : fabric.hosts()) hosts[host] = left;
+    const Verdicts found = judge(fabric, rounds, measure(fabric, rounds, {}, hosts, 0.01, rng));
+    CHECK(found.below_plan);
+    CHECK(found.low == flows);
+    CHECK(!found.is_sound());
+    REQUIRE(found.hosts.size() == fabric.hosts().size());
+    CHECK(found.hosts[0].share == doctest::Approx(0.98 * left).epsilon(0.02));  // of the plan
+  }
+  Rng rng(5);
+  const Measured good = measure(fabric, rounds, {}, {}, 0.01, rng);
+  CHECK(judge(fabric, rounds, good).is_sound());
+  CHECK(judge(fabric, rounds, good, 0.99).below_plan);
+}
+
+TEST_CASE("hosts at half rate make a fabric unsound, also where most flows meet one") {
+  const Fabric fabric = make_fabric(zone);
+  const auto rounds = plan_rounds(fabric, all_idle(fabric)).value();
+  const std::size_t count = fabric.hosts().size();
+  for (std::size_t slow = 1; slow <= count / 2; ++slow) {
+    Rng rng(slow);
+    std::map<NodeId, double> hosts;
+    for (std::size_t h = 0; h < slow; ++h) hosts[fabric.hosts()[h * count / slow]] = 0.5;
+    const Measured measured = measure(fabric, rounds, {}, hosts, 0.01, rng);
+    const auto low = std::ranges::count_if(
+        rounds.flows, [&](const Flow& flow) {  // without the noise, which is far from the limit
+          return hosts.contains(fabric.host_of(flow.src)) ||
+                 hosts.contains(fabric.host_of(flow.dst));
+        });
+    const Verdicts found = judge(fabric, rounds, measured);
+    CAPTURE(slow);
+    CHECK(found.low == static_cast<std::size_t>(low));
+    CHECK(!found.is_sound());
+  }
+}
+
+TEST_CASE("slow flows that no link and no host explains are listed") {
+  const Fabric fabric = make_fabric(zone);
+  const auto rounds = plan_rounds(fabric, all_idle(fabric)).value();
+  Rng rng(6);
+  Measured measured = measure(fabric, rounds, {}, {}, 0.01, rng);
+  measured[7] = 100;
+  const Verdicts found = judge(fabric, rounds, measured);
+  CHECK(found.odd == std::vector<std::uint32_t>{7});
+  CHECK(found.low == 1);
+  CHECK(!found.below_plan);
+  CHECK(!found.is_sound());
+  CHECK(judge(fabric, rounds, measured, 0.25).is_sound());  // 100 of 400
+}
+
 TEST_CASE("the one other host of a rack is not accused with a slow one") {
   const Fabric fabric = make_fabric("{generator: ai_zone, racks: 6, spines: 4}");
   REQUIRE(fabric.hosts().size() == 12);
