@@ -76,14 +76,20 @@ Status write_page(const InferArgs& args, const Variants<Answer>& all,
                      {.title = title, .command = "infer", .table = table_of(all), .data = data}));
 }
 
-Status run_sizes(const Common& common, const model::ScenarioFile& file) {
+// Status 2 where a variant has no answer, as for other plans that cannot be made.
+Status run_sizes(const Common& common, const InferArgs& args, const model::ScenarioFile& file) {
+  std::string short_of;
   Variants<plan::Sizing> answers;
   for (const model::Scenario& scenario : file.variants) {
     WEFT_TRY(plan::Sizing sizing, plan::size_replicas(scenario));
+    if (!sizing.answer) short_of += (short_of.empty() ? "" : ", ") + scenario.name;
     answers.emplace_back(scenario.name, std::move(sizing));
   }
   print_variants(common, answers);
-  return {};
+  if (short_of.empty()) return {};
+  return fail(Errc::infeasible, {args.scenario, 0, 0},
+              "no number of replicas keeps the objectives: " + short_of,
+              "give more GPUs, or weaker objectives in inference.slo");
 }
 
 Status run_curves(const Common& common, const InferArgs& args, const model::ScenarioFile& file) {
@@ -102,7 +108,7 @@ Status run_curves(const Common& common, const InferArgs& args, const model::Scen
 
 Status run_infer(const Common& common, const InferArgs& args) {
   WEFT_TRY(const model::ScenarioFile file, read_infer_scenario(common, args));
-  if (args.size) return run_sizes(common, file);
+  if (args.size) return run_sizes(common, args, file);
   if (args.curve) return run_curves(common, args, file);
   Variants<plan::InferReport> reports;
   for (const model::Scenario& scenario : file.variants) {

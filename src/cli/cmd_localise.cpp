@@ -68,6 +68,9 @@ Result<Inputs> load(const Common& common, const LocaliseArgs& args) {
   out.believed = faults.initial();
   WEFT_TRY(LineReader lines, LineReader::open(args.evidence));
   WEFT_TRY(out.evidence, model::read_evidence(out.fabric, lines));
+  if (out.evidence.rows.empty())
+    return fail(Errc::value, {args.evidence, 0, 0}, "no evidence",
+                "give a file with rows, as weft probe --json prints them");
   if (!args.counters.empty()) {
     WEFT_TRY(LineReader counter_lines, LineReader::open(args.counters));
     WEFT_TRY(out.counters, localise::read_counters(out.fabric, counter_lines));
@@ -140,12 +143,18 @@ void print_verdicts(const model::Fabric& fabric, const Report& report) {
 }
 
 void print_missing(const model::Fabric& fabric, const Report& report) {
-  for (const Verdict& v : report.suspects)
+  if (!report.suspects.empty()) {
+    const Verdict& v = *std::ranges::max_element(report.suspects, {}, &Verdict::probability);
+    const std::string rest = report.suspects.size() > 1
+                                 ? fmt::format("; {} with less (all with --json)",
+                                               counted(report.suspects.size() - 1, "other suspect"))
+                                 : std::string();
     fmt::print(
         "insufficient evidence: {} {} (perhaps {}, probability {:.2g}): send {} more probes over "
-        "it\n",
+        "it{}\n",
         to_text(v.entity.kind), name(fabric, v.entity), percent(v.loss), v.probability,
-        v.needs_probes);
+        v.needs_probes, rest);
+  }
   const localise::Coverage& c = report.coverage;
   if (c.links_short == 0) return;
   std::string links;

@@ -135,6 +135,14 @@ TEST_CASE("documents come in pages that lose none, whatever their times") {
   CHECK(seen.size() == 10);
   CHECK(json::parse(call(*bed.api, "GET", "/v1/cases?state=open").body)["items"].size() == 5);
   CHECK(json::parse(call(*bed.api, "GET", "/v1/repairs").body)["items"].empty());
+  CHECK(call(*bed.api, "GET", "/v1/repairs?state=soaking").status == 200);
+  for (const auto& [path, choices] :
+       {std::pair("/v1/cases?state=foo", "one of provisional, open, closed, superseded, withdrawn"),
+        std::pair("/v1/repairs?state=open", "draining, ")}) {
+    const Answer refused = call(*bed.api, "GET", path);
+    CHECK(refused.status == 400);
+    CHECK_MESSAGE(refused.body.find(choices) != std::string::npos, refused.body);
+  }
 }
 
 TEST_CASE("one document, by any name") {

@@ -5,11 +5,14 @@
 #include <charconv>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "base/json_line.hpp"
 #include "base/json_text.hpp"
 #include "base/text.hpp"
+#include "operate/repair/ticket.hpp"
+#include "serve/case_publisher.hpp"
 #include "serve/event_feed.hpp"
 #include "serve/listing.hpp"
 #include "serve/page.hpp"
@@ -103,8 +106,13 @@ void add_feeds(const RouteContext& context, std::vector<Route>& out) {
   out.push_back(alertmanager_route(context));
 }
 
-std::vector<Param> page_params() {
-  return {{.name = "state", .meaning = "only those in this state", .least = 1, .most = 40},
+// `states`: those that there are; none: any text.
+std::vector<Param> page_params(std::span<const std::string_view> states) {
+  return {{.name = "state",
+           .meaning = "only those in this state",
+           .least = 1,
+           .most = 40,
+           .choices = {states.begin(), states.end()}},
           {.name = "limit",
            .meaning = "approximately how many; default 100",
            .type = count,
@@ -127,10 +135,11 @@ std::optional<MemberWish> member_wish(std::string_view kind, const Call& call,
 
 struct Kind {
   std::string_view kind, path, one_path, list_id, one_id, plural;
+  std::span<const std::string_view> states{};
 };
 
 void add_documents(const RouteContext& context, const Kind& of, std::vector<Route>& out) {
-  std::vector<Param> list_params = page_params(), one_params;
+  std::vector<Param> list_params = page_params(of.states), one_params;
   if (of.kind == case_kind) {
     list_params.push_back(members_param("how many members of each case; default 100"));
     one_params = {members_param("how many members; default 1000"),
@@ -200,11 +209,11 @@ Result<Reply> sli(const RouteContext& context, const Call& call) {
 void add_reading(const RouteContext& context, std::vector<Route>& out) {
   add_documents(context,
                 {case_kind, "/v1/cases", "/v1/cases/{id}", "listCases", "readCase",
-                 "Cases, last updated first"},
+                 "Cases, last updated first", standing_names},
                 out);
   add_documents(context,
                 {"repair", "/v1/repairs", "/v1/repairs/{id}", "listRepairs", "readRepair",
-                 "Repairs, last updated first"},
+                 "Repairs, last updated first", operate::repair::stage_names},
                 out);
   add_documents(context,
                 {"snapshot", "/v1/snapshots", "/v1/snapshots/{id}", "listSnapshots", "readSnapshot",

@@ -23,7 +23,7 @@ constexpr std::size_t feeds_max = 1'000;
 
 // A key of a feed and the option it becomes.
 struct FeedKey {
-  enum class Type : std::uint8_t { text, file, udp_port, texts };
+  enum class Type : std::uint8_t { text, file, udp_port, texts, files };
   std::string_view key, option;
   Type type = Type::text;
   bool is_required = false;
@@ -54,7 +54,7 @@ constexpr std::array gnmi_keys{FeedKey{"targets", "--targets", file, true},
                                FeedKey{"paths", "--path", texts},
                                FeedKey{"on_change", "--on-change", texts}};
 constexpr std::array agent_keys{FeedKey{"device", "--device", text, true},
-                                FeedKey{"logs", "--log", texts}, FeedKey{"rules", "--rules", file},
+                                FeedKey{"logs", "--log", files}, FeedKey{"rules", "--rules", file},
                                 FeedKey{"interval", "--interval"},
                                 FeedKey{"ports_per_card", "--ports-per-card"}};
 
@@ -213,8 +213,13 @@ class SiteReader {
   }
 
   void read_key(Reader& reader, const FeedKey& key, SiteFeed& feed) {
-    if (key.type == texts) {
-      for (const Token& value : reader.texts(key.key)) add(feed, key.option, value.text);
+    if (key.type == texts || key.type == files) {
+      for (const Token& value : reader.texts(key.key)) {
+        add(feed, key.option, value.text);
+        if (key.type == files)
+          out_.files.push_back(
+              {fmt::format("{}.{}", feed.name, key.key), std::string(value.text)});
+      }
       return;
     }
     const std::string value =

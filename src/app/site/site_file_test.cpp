@@ -83,6 +83,7 @@ TEST_CASE("what is missing is found before anything starts") {
 fabric: {0}/zone.yaml
 state: {0}/state
 service: {{listen: "127.0.0.1:1", syslog: ["udp://192.0.2.1:5514"]}}
+feeds: [agent: {{device: "rtsw:0", logs: [{0}/zone.yaml, /nowhere/a.log]}}]
 probes: {{key: {0}/key, addresses: {0}/names.csv, at: [/nowhere/ssh, "{{host}}"]}}
 )",
                                         folder.path()));
@@ -95,7 +96,7 @@ probes: {{key: {0}/key, addresses: {0}/names.csv, at: [/nowhere/ssh, "{{host}}"]
     if (!check.problem.empty())
       problems += fmt::format("{}: {}; {}\n", check.what, check.problem, check.advice);
   for (const char* part :
-       {"/key: No such file or directory; create it", "udp 192.0.2.1:5514: Cannot assign",
+       {"agent.logs /nowhere/a.log: No such file", "/key: No such file or directory; create it", "udp 192.0.2.1:5514: Cannot assign",
         "probes.at /nowhere/ssh: No such file", "address of nic:1: unknown; add it to"})
     CHECK_MESSAGE(problems.find(part) != std::string::npos, part << " in " << problems);
 }
