@@ -399,11 +399,15 @@ Status place_command(const Common& common, const PlaceArgs& args) {
 }  // namespace
 
 void add_place(Commands& commands) {
+  const auto at_least_one = [](const std::string& text) {
+    const bool is_zero = !text.empty() && text.find_first_not_of('0') == std::string::npos;
+    return is_zero ? text + " is too few; write at least 1" : std::string();
+  };
   const auto [c, args] = commands.add<PlaceArgs>(
       "place", "Choose hosts and the order of ranks for a job, or replay a list of jobs",
       place_command);
   c.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
-  c.add_option("--gpus", args.gpus, "GPUs of the job: whole hosts");
+  c.add_option("--gpus", args.gpus, "GPUs of the job: whole hosts")->check(at_least_one);
   c.add_option("--jobs", args.jobs, "List of jobs: start,JOB,HOSTS and stop,JOB; may be gzipped");
   c.add_option("--free", args.free, "Hosts that are free; all others are not: host[0-63],rack:40");
   c.add_option("--busy", args.busy, "Hosts of a running job, [NAME=]LIST; may be repeated");
@@ -413,7 +417,7 @@ void add_place(Commands& commands) {
   c.add_option("--feeds", args.feeds, "CSV of name,feed: power feeds of hosts, racks or pods");
   c.add_option("--model", args.model, "Model whose ranks are ordered: llama3-8b");
   c.add_option("--order", args.order, "How it is spread: tp=8,pp=4,dp=16, also cp, ep, vp");
-  c.add_option("--batch", args.batch, "Sequences of a step");
+  c.add_option("--batch", args.batch, "Sequences of a step")->check(at_least_one);
   c.add_option("--gpu", args.gpu, "Rates of its GPUs, where the fabric does not say: h100");
   c.add_option("--rankfile", args.rankfile, "Write the order for slurm, openmpi or pytorch");
   c.add_option("-o,--out", args.out, "File for it; - for standard output");

@@ -43,6 +43,9 @@ TEST_CASE("place: errors name the conflict") {
   CHECK(error_of({"--gpus", "8", "--spread", "power"}).contains("--feeds FILE"));
   CHECK(error_of({"--gpus", "8", "--spread", "power", "--feeds", "feeds.csv"})
             .contains("host24 has no feed"));
+  CHECK(error_of({"--gpus", "0"}).contains("--gpus: 0 is too few; write at least 1"));
+  CHECK(error_of({"--gpus", "8", "--model", "llama3-8b", "--order", "tp=8", "--batch", "0"})
+            .contains("--batch: 0 is too few"));
   CHECK(error_of({"--gpus", "9999"}).contains("9999 GPUs requested, but the fabric has 256"));
   CHECK(error_of({"--gpus", "8", "--rankfile", "slrum"}).contains("did you mean \"slurm\""));
   CHECK(error_of({"--jobs", "twice.csv"}).contains("twice.csv:2:1: job \"a\" starts, but runs"));

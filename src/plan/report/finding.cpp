@@ -55,6 +55,7 @@ std::string critical_path(const TrainingOutcome& t) {
 // communicate counts as communication: the critical path goes through them.
 std::string training_sentence(const JobOutcome& job) {
   const TrainingOutcome& t = *job.training;
+  if (!(t.step_time_s > 0)) return fmt::format("{}: a step takes no time", job.name);
   const double exposed =
       std::accumulate(t.exposed_s.begin(), t.exposed_s.end(), 0.0) / t.step_time_s;
   const double idle = t.idle_s / t.step_time_s;
