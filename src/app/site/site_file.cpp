@@ -217,8 +217,7 @@ class SiteReader {
       for (const Token& value : reader.texts(key.key)) {
         add(feed, key.option, value.text);
         if (key.type == files)
-          out_.files.push_back(
-              {fmt::format("{}.{}", feed.name, key.key), std::string(value.text)});
+          out_.files.push_back({fmt::format("{}.{}", feed.name, key.key), std::string(value.text)});
       }
       return;
     }

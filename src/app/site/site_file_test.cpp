@@ -96,8 +96,9 @@ probes: {{key: {0}/key, addresses: {0}/names.csv, at: [/nowhere/ssh, "{{host}}"]
     if (!check.problem.empty())
       problems += fmt::format("{}: {}; {}\n", check.what, check.problem, check.advice);
   for (const char* part :
-       {"agent.logs /nowhere/a.log: No such file", "/key: No such file or directory; create it", "udp 192.0.2.1:5514: Cannot assign",
-        "probes.at /nowhere/ssh: No such file", "address of nic:1: unknown; add it to"})
+       {"agent.logs /nowhere/a.log: No such file", "/key: No such file or directory; create it",
+        "udp 192.0.2.1:5514: Cannot assign", "probes.at /nowhere/ssh: No such file",
+        "address of nic:1: unknown; add it to"})
     CHECK_MESSAGE(problems.find(part) != std::string::npos, part << " in " << problems);
 }
 
