@@ -240,9 +240,9 @@ TEST_CASE("records that came too late are too late for a new life as well") {
     Life life(world);
     const std::int64_t then = world.now - 3600 * second;
     const auto past = [&](std::string_view id, std::string_view port) {
-      return fmt::format(
-          R"({{"id":"{}","t":"{}","received":"{}","source":"syslog","entity":"{}","kind":"link_down"}})",
-          id, then, then + second, port);
+      return fmt::format(R"({{"id":"{}","t":"{}","received":"{}",)"
+                         R"("source":"syslog","entity":"{}","kind":"link_down"}})",
+                         id, then, then + second, port);
     };
     REQUIRE(life.say({past("a", "rtsw:1->ctsw:2"), past("b", "ctsw:2->rtsw:1")}));
     life.pass(60 * second);
