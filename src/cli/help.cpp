@@ -110,7 +110,7 @@ constexpr std::array<CommandHelp, 49> command_help{{
 struct ValueName {
   std::string_view value, of;
 };
-constexpr std::array<ValueName, 21> value_names{{
+constexpr std::array<ValueName, 20> value_names{{
     {"FILE",
      ",addresses,background,bulk plan,ca,catalogue,cert,client-ca,config,contracts,copies,"
      "counters,csv,demands,diff,diff-relations,episodes,evidence,fabric,feeds,file,files,"
@@ -123,7 +123,7 @@ constexpr std::array<ValueName, 21> value_names{{
      "perf compare,place out,policy,rehearse baseline-model,rehearse baseline-policy,"
      "rehearse compare,snapshot export out,te check,trace system,validate plan out,"
      "validate run out,"},
-    {"PATH", ",paths,profile,results,snapshot file,store,"},
+    {"PATH", ",on-change,path,paths,profile,results,snapshot file,store,"},
     {"DIRECTORY", ",all,directory,out,snapshots,spool,storm,triage truth,"},
     {"DURATION",
      ",delay,duration,end,every,for,from-fluid,horizon,interval,jitter,late,lateness,"
@@ -148,11 +148,10 @@ constexpr std::array<ValueName, 21> value_names{{
     {"KEY", ",over,"},
     {"COLUMN", ",show,"},
     {"WORDS", ",lab exec command,"},
-    {"PATH", ",on-change,path,"},
 }};
 
 std::string_view value_name(const std::string& command, const std::string& option) {
-  for (const std::string& name : {command + " " + option, option})
+  for (const std::string& name : {fmt::format("{} {}", command, option), option})
     for (const auto& [value, of] : value_names)
       if (of.contains(fmt::format(",{},", name))) return value;
   return "";

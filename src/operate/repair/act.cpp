@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/plural.hpp"
 #include "operate/repair/driver.hpp"
 
 namespace weft::operate::repair {
@@ -244,8 +245,8 @@ void Driver::confirmed(Ticket& t) {
 
 void Driver::gave_up(Ticket& t, std::string why) {
   const bool is_drain = t.deed->kind == ActionKind::drain;
-  why = fmt::format("{} {} failed {} time{}: {}", is_drain ? "draining" : "returning", name(t),
-                    t.deed->tries, t.deed->tries == 1 ? "" : "s", why);
+  why = fmt::format("{} {} failed {}: {}", is_drain ? "draining" : "returning", name(t),
+                    counted(t.deed->tries, "time"), why);
   t.deed.reset();
   if (!is_drain) return fail(t, t.stage, std::move(why));
   if (t.service != Service::in_service) return undo(t, Stage::failed, std::move(why));

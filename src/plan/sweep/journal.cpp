@@ -10,6 +10,7 @@
 #include "base/fields.hpp"
 #include "base/file.hpp"
 #include "base/hash.hpp"
+#include "base/plural.hpp"
 
 namespace weft::plan {
 namespace {
@@ -212,8 +213,7 @@ std::string describe_points(const std::vector<std::size_t>& points, std::uint64_
     out += last == i ? fmt::format("{}", points[i]) : fmt::format("{}-{}", points[i], points[last]);
     i = last + 1;
   }
-  return fmt::format("point{} {} ({} of {})", points.size() == 1 ? "" : "s", out, points.size(),
-                     of);
+  return fmt::format("{} {} ({} of {})", plural(points.size(), "point"), out, points.size(), of);
 }
 
 CsvStream::CsvStream(File file, const SweepHead& head)
