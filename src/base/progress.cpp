@@ -13,10 +13,15 @@ Progress::Progress(std::string what, double total, Show show)
     : what_(std::move(what)),
       total_(total),
       active_(show == Show::automatic && ::isatty(STDERR_FILENO) == 1),
+      silent_(show == Show::never),
       start_(std::chrono::steady_clock::now()),
       last_(start_) {}
 
 Progress::~Progress() { finish(); }
+
+void Progress::announce(std::string_view line) {
+  if (!silent_) fmt::print(stderr, "weft: note: {}\n", line);
+}
 
 void Progress::update(double done) {
   if (!active_) return;

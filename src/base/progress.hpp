@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace weft {
 inline namespace base {
@@ -18,13 +19,15 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  // A line on standard error before long work begins, for people and for logs.
+  void announce(std::string_view line);
   void update(double done);
   void finish();
 
  private:
   std::string what_;
   double total_;
-  bool active_;
+  bool active_, silent_;
   bool drawn_ = false;
   std::chrono::steady_clock::time_point start_, last_;
 };

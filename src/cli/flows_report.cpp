@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -45,6 +46,20 @@ Json to_json(const std::vector<model::TierOutcome>& tiers) {
   return out;
 }
 
+Json to_json(const plan::Slowdowns::Class& one) {
+  return {{"bytes_max", one.bytes_max},
+          {"flows", one.flows},
+          {"p50", one.p50},
+          {"p99", one.p99},
+          {"max", one.max}};
+}
+
+Json to_json(const plan::Slowdowns& slowdown) {
+  Json out = Json::array();
+  for (const auto& one : slowdown.by_size) out.push_back(to_json(one));
+  return out;
+}
+
 // One flow a line.
 void print_flows(const model::FlowIds& ids, std::span<const plan::FlowSpan> flows) {
   fmt::print("  \"flows\": [");
@@ -52,8 +67,9 @@ void print_flows(const model::FlowIds& ids, std::span<const plan::FlowSpan> flow
     return std::isnan(us) ? "null" : fmt::format("{}", us / us_per_s);
   };
   for (std::size_t i = 0; i < flows.size(); ++i)
-    fmt::print("{}\n    {{\"id\": {}, \"start_s\": {}, \"end_s\": {}}}", i > 0 ? "," : "",
-               dumped(Json(ids[i])), time(flows[i].start_us), time(flows[i].end_us));
+    fmt::print("{}\n    {{\"id\": {}, \"start_s\": {}, \"end_s\": {}, \"ideal_s\": {}}}",
+               i > 0 ? "," : "", dumped(Json(ids[i])), time(flows[i].start_us),
+               time(flows[i].end_us), time(flows[i].ideal_us));
   fmt::print("{}]", flows.empty() ? "" : "\n  ");
 }
 
@@ -64,6 +80,26 @@ void print_tiers(const std::vector<model::TierOutcome>& tiers) {
                fmt::format("{:.4f}", tier.max_load),
                tier.mean_load > 0 ? fmt::format("{:.3f}", tier.mmr) : "-"});
   fmt::print("{}", table.text());
+}
+
+// 10 KB, 100 KB, 1 MB, ...
+std::string decade_text(double bytes) {
+  constexpr std::array units{"KB", "MB", "GB", "TB", "PB", "EB"};
+  double count = bytes / 1e3;
+  std::size_t unit = 0;
+  for (; count > 999 && unit + 1 < units.size(); ++unit) count /= 1e3;
+  return fmt::format("{:.0f} {}", count, units[unit]);
+}
+
+void print_slowdowns(const plan::Slowdowns& slowdown) {
+  Table table({{"flows of up to"}, {"flows"}, {"slowdown p50"}, {"p99"}, {"max"}});
+  const auto add = [&](const std::string& name, const plan::Slowdowns::Class& one) {
+    table.add({name, std::to_string(one.flows), fmt::format("{:.3f}", one.p50),
+               fmt::format("{:.3f}", one.p99), fmt::format("{:.3f}", one.max)});
+  };
+  for (const auto& one : slowdown.by_size) add(decade_text(one.bytes_max), one);
+  if (slowdown.by_size.size() > 1) add("all", slowdown.all);
+  if (slowdown.all.flows > 0) fmt::print("\n{}", table.text());
 }
 
 std::string bytes_text(double bytes) {
@@ -113,6 +149,8 @@ void print_json(const model::FlowIds& ids, const plan::FlowsResult& result) {
   fmt::print(",\n");
   print_member("fct_s", to_json(result.fct));
   fmt::print(",\n");
+  print_member("slowdown", to_json(result.slowdown));
+  fmt::print(",\n");
   print_flows(ids, result.flows);
   fmt::print(",\n");
   print_member("tiers", to_json(result.tiers));
@@ -138,6 +176,7 @@ void print_text(const plan::FlowsResult& result) {
              human_seconds(fct.p50 * 1e-6), human_seconds(fct.p99 * 1e-6),
              human_seconds(fct.max * 1e-6));
   print_tiers(result.tiers);
+  print_slowdowns(result.slowdown);
   if (!result.packet) return;
   print_queues(*result.packet);
   print_counters(*result.packet);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "run_weft.hpp"
 
@@ -170,6 +171,43 @@ TEST_CASE("--from-fluid: packets take over where the fluid engine has come to") 
   // Behind the end nothing is left to do.
   CHECK(chain.result({"--engine", "packet", "--from-fluid", "1 s"})["flows"] == fluid["flows"]);
   refuses(chain, {"--engine", "fluid", "--from-fluid", "1 us"}, "--from-fluid");
+}
+
+TEST_CASE(
+    "slowdown: a flow alone takes its ideal time on either engine, two on one NIC twice that") {
+  // One after the other, of 1 byte and more, over links of three speeds.
+  std::mt19937_64 random(7);
+  std::string alone = "id,src,dst,bytes,after\n";
+  for (int i = 0; i < 40; ++i) {
+    const auto src = random() % 8, dst = (src + 1 + random() % 7) % 8;
+    const auto bytes = 1 + random() % (std::uint64_t{10} << (random() % 20));
+    alone += std::to_string(i) + "," + std::to_string(src) + "," + std::to_string(dst) + "," +
+             std::to_string(bytes) + " B," + (i > 0 ? std::to_string(i - 1) : "") + "\n";
+  }
+  Flows flows(alone);
+  flows.write("f.yaml", std::string(flows_fabric) +
+                            "faults:\n"
+                            "  - {kind: link_degraded, link: \"nic:1->rtsw:0\", factor: 0.25}\n"
+                            "  - {kind: link_degraded, tier: ctsw->rtsw, count: 2, pick: random, factor: 0.5}\n"
+                            "transport: {last_packet: exact}\n");
+  for (const char* engine : {"fluid", "packet"}) {
+    const json result = flows.result({"--engine", engine});
+    std::size_t count = 0;
+    for (const json& one : result["slowdown"]) {
+      count += one["flows"].get<std::size_t>();
+      CHECK(one["p50"].get<double>() == doctest::Approx(1).epsilon(1e-6));
+      CHECK(one["max"].get<double>() == doctest::Approx(1).epsilon(1e-6));
+    }
+    CHECK(count == 40);
+    for (const json& flow : result["flows"])
+      CHECK(flow["end_s"].get<double>() - flow["start_s"].get<double>() ==
+            doctest::Approx(flow["ideal_s"].get<double>()).epsilon(1e-6));
+  }
+  // 4 MB at 400 Gb/s: 80 us, and 2 us for two links. Two of them: 162 us.
+  const json two = Flows("id,src,dst,bytes\na,0,2,4 MB\nb,1,2,4 MB\n").result();
+  CHECK(two["flows"][0]["ideal_s"].get<double>() == doctest::Approx(82e-6));
+  CHECK(two["slowdown"][0]["bytes_max"] == 1e7);
+  CHECK(two["slowdown"][0]["p99"].get<double>() == doctest::Approx(162.0 / 82));
 }
 
 // Hashes that meet are what the fluid engine is for: with queues that hold what the windows allow

@@ -112,6 +112,12 @@ struct PacketRunResult {
   std::string digest;
 };
 
+// Packet hops that the messages need at least, before they run: data packets and, one each, their
+// acknowledgements, on the shortest paths in the router's state. What is sent again, grants and
+// credits come on top. Cost: a path a connection.
+std::uint64_t expected_hops(const MessageSet& set, route::Router& router, const Options& options);
+
+// A run of half a minute or more says so at first, by expected_hops().
 // Fails: Errc::value for options that fit neither each other nor the fabric (an MTU larger than a
 // buffer, headrooms larger than the memory); Errc::unsupported for a balance the fabric has no use
 // for. Deterministic for any number of threads. Cost: some 100 ns a hop; 70 bytes a message, 64

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <thread>
 #include <tuple>
 
 #include "base/check.hpp"
+#include "base/text.hpp"
 
 namespace weft::engine::packet {
 namespace {
@@ -361,6 +363,40 @@ PacketRunResult Simulator::result() {
   return out;
 }
 
+std::uint64_t expected_hops(const MessageSet& set, route::Router& router, const Options& options) {
+  std::vector<std::uint64_t> packets(set.connections.size());
+  const auto mtu = static_cast<std::uint64_t>(options.wire.mtu.count);
+  for (std::size_t m = 0; m < set.size(); ++m)
+    packets[set.messages[m].connection] += (set.messages[m].bytes + mtu - 1) / mtu;
+  std::uint64_t out = 0;
+  std::vector<route::Hop> path;
+  for (std::size_t c = 0; c < packets.size(); ++c) {
+    const Connection& one = set.connections[c];
+    path.clear();
+    if (packets[c] == 0 || !router.append_gpu_path(one.src, one.dst, one.qp, one.qp, path))
+      continue;
+    double length = 0;
+    for (const route::Hop& hop : path) length += hop.share;
+    out += 2 * packets[c] * static_cast<std::uint64_t>(std::llround(length));
+  }
+  return out;
+}
+
+namespace {
+
+// Speed on one thread; docs/benchmarks.md has 3 (many pauses) to 9 million hops a second.
+constexpr double hops_per_s = 6e6;
+
+void announce(std::uint64_t hops, Progress& progress) {
+  const double s = static_cast<double>(hops) / hops_per_s;
+  if (s >= 30)
+    progress.announce(fmt::format("{:.2g} packet hops to simulate: some {} on one thread",
+                                  static_cast<double>(hops),
+                                  human_seconds(std::round(s / 10) * 10)));
+}
+
+}  // namespace
+
 Result<PacketRunResult> run_messages(const MessageSet& set, route::Router& router,
                                      std::span<const StateChange> changes, const Options& options,
                                      Progress& progress) {
@@ -370,6 +406,7 @@ Result<PacketRunResult> run_messages(const MessageSet& set, route::Router& route
   for (const StateChange& change : changes)
     if (change.at.ps <= 0) initial = &change.state;
   router.set_state(*initial);
+  announce(expected_hops(set, router, options), progress);
   const std::uint32_t parts = partition_count_for(set, router.fabric(), options.threads);
   Partitioning partitioning = make_partitions(set, router.fabric(), parts);
   WEFT_TRY_STATUS(build_world(world, *initial, partitioning));

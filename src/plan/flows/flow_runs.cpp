@@ -57,17 +57,19 @@ double payload_of(const model::FlowSet& set) {
   return bytes;
 }
 
-std::vector<FlowSpan> spans_of(std::span<const engine::packet::FlowTimes> times) {
-  std::vector<FlowSpan> out(times.size());
+void set_times(std::span<const engine::packet::FlowTimes> times, std::vector<FlowSpan>& out) {
   for (std::size_t i = 0; i < times.size(); ++i) {
     using engine::packet::never;
     if (times[i].start != never) out[i].start_us = static_cast<double>(times[i].start) / 1e6;
     if (times[i].end != never) out[i].end_us = static_cast<double>(times[i].end) / 1e6;
   }
-  return out;
 }
 
 }  // namespace
+
+double nearest_rank(std::span<const double> sorted, std::size_t percent) {
+  return sorted[(sorted.size() * percent + 99) / 100 - 1];
+}
 
 CompletionTimes completion_times(std::span<const FlowSpan> flows) {
   std::vector<double> times;
@@ -77,17 +79,36 @@ CompletionTimes completion_times(std::span<const FlowSpan> flows) {
   CompletionTimes out{.finished = times.size(), .unfinished = flows.size() - times.size()};
   if (times.empty()) return out;
   std::ranges::sort(times);
-  const auto rank = [&](std::size_t percent) {
-    return times[(times.size() * percent + 99) / 100 - 1];
-  };
   for (const double t : times) out.mean += t;
   out.mean /= static_cast<double>(times.size());
   out.min = times.front();
-  out.p50 = rank(50);
-  out.p99 = rank(99);
+  out.p50 = nearest_rank(times, 50);
+  out.p99 = nearest_rank(times, 99);
   out.max = times.back();
   return out;
 }
+
+namespace {
+
+// The spans of a set before it runs, with what each flow takes alone.
+std::vector<FlowSpan> spans_before(const model::FlowSet& set, const plan::Setup& setup,
+                                   route::Router& router, const engine::packet::WireFormat* wire) {
+  set_first_state(router, setup);
+  const std::vector<double> ideal = ideal_times_us(set, router, wire);
+  std::vector<FlowSpan> out(ideal.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i].ideal_us = ideal[i];
+    out[i].bytes = static_cast<double>(set.flows[i].size.count);
+  }
+  return out;
+}
+
+void add_statistics(FlowsResult& result) {
+  result.fct = completion_times(result.flows);
+  result.slowdown = slowdowns(result.flows);
+}
+
+}  // namespace
 
 void set_first_state(route::Router& router, const plan::Setup& setup) {
   for (const auto& change : setup.changes)
@@ -95,20 +116,21 @@ void set_first_state(route::Router& router, const plan::Setup& setup) {
 }
 
 FlowsResult run_fluid(const model::FlowSet& set, const plan::Setup& setup, route::Router& router) {
+  std::vector<FlowSpan> spans = spans_before(set, setup, router, nullptr);
   const engine::fluid::FlowRunResult run =
       engine::fluid::run_flows(set, router, setup.changes, setup.fluid.options);
   FlowsResult out{
+      .flows = std::move(spans),
       .makespan_s = run.makespan_s,
       .tiers = plan::tier_loads(setup.fabric, run.link_bytes, run.usable, run.makespan_s),
       .digest = run.digest,
       .unfinished = unfinished_lines(set, setup.fabric, run.flows),
       .rate_error = run.rate_error};
-  out.flows.resize(run.flows.size());
   for (std::size_t i = 0; i < run.flows.size(); ++i) {
     if (run.flows[i].started) out.flows[i].start_us = run.flows[i].start_s * 1e6;
     if (run.flows[i].finished) out.flows[i].end_us = run.flows[i].end_s * 1e6;
   }
-  out.fct = completion_times(out.flows);
+  add_statistics(out);
   return out;
 }
 
@@ -123,9 +145,9 @@ struct Handover {
 };
 
 Handover hand_over(const model::FlowSet& set, std::span<const engine::fluid::FlowMoment> moments,
-                   Time at) {
+                   std::vector<FlowSpan> spans, Time at) {
   Handover out;
-  out.spans.resize(moments.size());
+  out.spans = std::move(spans);
   std::vector<std::uint32_t> place(moments.size(), model::FlowSet::none);
   for (std::uint32_t i = 0; i < moments.size(); ++i) {
     const engine::fluid::FlowMoment& moment = moments[i];
@@ -202,9 +224,10 @@ struct Beginning {
   std::span<const double> rates;
   Time begin;
   std::span<const Watched> watched;
+  std::vector<FlowSpan> spans;  // of the flows, without their times
 };
 
-Result<FlowsResult> run_messages_of(model::FlowSet set, const Beginning& beginning,
+Result<FlowsResult> run_messages_of(model::FlowSet set, Beginning beginning,
                                     const plan::Setup& setup, route::Router& router,
                                     Progress::Show progress) {
   set_first_state(router, setup);
@@ -222,10 +245,10 @@ Result<FlowsResult> run_messages_of(model::FlowSet set, const Beginning& beginni
   shown.finish();
   messages = {};
 
-  FlowsResult out{.digest = run.digest};
-  out.flows = spans_of(engine::packet::flow_times(run.messages, flow_count, parts));
+  FlowsResult out{.flows = std::move(beginning.spans), .digest = run.digest};
+  set_times(engine::packet::flow_times(run.messages, flow_count, parts), out.flows);
   run.messages = {};
-  out.fct = completion_times(out.flows);
+  add_statistics(out);
   for (const FlowSpan& flow : out.flows)
     if (flow.finished()) out.makespan_s = std::max(out.makespan_s, flow.end_us / 1e6);
   engine::packet::PacketTotals totals(setup.fabric);
@@ -242,13 +265,14 @@ Result<FlowsResult> run_messages_of(model::FlowSet set, const Beginning& beginni
 
 Result<FlowsResult> run_packet_from(model::FlowSet set, const plan::Setup& setup,
                                     route::Router& router, Time at, Progress::Show progress) {
+  std::vector<FlowSpan> spans = spans_before(set, setup, router, nullptr);
   const auto moments = engine::fluid::flows_at(set, router, setup.changes, setup.fluid.options, at);
   WEFT_TRY(std::vector<Watched> watched, watched_flows(set.ids, set.flows.size(), setup));
-  Handover handover = hand_over(set, moments, at);
+  Handover handover = hand_over(set, moments, std::move(spans), at);
   const model::FlowIds ids = std::move(set.ids);
   if (handover.rest.flows.empty()) {
     FlowsResult out{.flows = std::move(handover.spans), .digest = "-"};
-    out.fct = completion_times(out.flows);
+    add_statistics(out);
     for (const FlowSpan& flow : out.flows)
       out.makespan_s = std::max(out.makespan_s, flow.end_us / 1e6);
     return out;
@@ -261,22 +285,26 @@ Result<FlowsResult> run_packet_from(model::FlowSet set, const plan::Setup& setup
                   "remove it, or start earlier with --from-fluid");
     w.flow = static_cast<std::size_t>(place - handover.flow_of.begin());
   }
-  WEFT_TRY(FlowsResult out, run_messages_of(std::move(handover.rest), {handover.rate, at, watched},
-                                            setup, router, progress));
+  std::vector<FlowSpan> rest(handover.flow_of.size());
+  WEFT_TRY(FlowsResult out,
+           run_messages_of(std::move(handover.rest), {handover.rate, at, watched, std::move(rest)},
+                           setup, router, progress));
   for (std::size_t i = 0; i < handover.flow_of.size(); ++i) {
     FlowSpan& span = handover.spans[handover.flow_of[i]];
     if (span.start_us != span.start_us) span.start_us = out.flows[i].start_us;
     span.end_us = out.flows[i].end_us;
   }
   out.flows = std::move(handover.spans);
-  out.fct = completion_times(out.flows);
+  add_statistics(out);
   return out;
 }
 
 Result<FlowsResult> run_packet(model::FlowSet set, const plan::Setup& setup, route::Router& router,
                                Progress::Show progress) {
   WEFT_TRY(const std::vector<Watched> watched, watched_flows(set.ids, set.flows.size(), setup));
-  return run_messages_of(std::move(set), {{}, Time{}, watched}, setup, router, progress);
+  std::vector<FlowSpan> spans = spans_before(set, setup, router, &setup.packet.options.wire);
+  return run_messages_of(std::move(set), {{}, Time{}, watched, std::move(spans)}, setup, router,
+                         progress);
 }
 
 }  // namespace weft::plan

@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "model/fabric/flow_set.hpp"
 #include "model/work/outcome.hpp"
+#include "plan/flows/slowdown.hpp"
 #include "plan/run/setup.hpp"
 #include "route/router.hpp"
 
@@ -20,7 +21,10 @@ namespace weft::plan {
 struct FlowSpan {
   double start_us = model::no_number;
   double end_us = model::no_number;
+  double ideal_us = model::no_number;  // alone on its path: ideal_times_us()
+  double bytes = 0;
   bool finished() const { return end_us == end_us; }
+  double slowdown() const { return (end_us - start_us) / ideal_us; }
 };
 
 // Of the flows that finished, from start to end in microseconds; percentiles by nearest rank.
@@ -29,10 +33,13 @@ struct CompletionTimes {
   double min = 0, mean = 0, p50 = 0, p99 = 0, max = 0;
 };
 CompletionTimes completion_times(std::span<const FlowSpan> flows);
+// Of values in ascending order, at least one: the least that `percent` of them do not exceed.
+double nearest_rank(std::span<const double> sorted, std::size_t percent);
 
 struct FlowsResult {
   std::vector<FlowSpan> flows;  // as in the set
   CompletionTimes fct;
+  Slowdowns slowdown;
   double makespan_s = 0;
   std::vector<model::TierOutcome> tiers;
   std::string digest;
