@@ -169,18 +169,5 @@ TEST_CASE("losses of all kinds: the same on any number of threads") {
   }
 }
 
-TEST_CASE("hops are known before the run where nothing is lost, granted or credited") {
-  const Fabric fabric = fat_tree();
-  Options options;
-  options.pfc = fixed_pfc();
-  for (const Load& load : {permutation(fabric, 100'001, 5), incast(fabric, 7, 4'096),
-                           all_to_all(fabric, 9'000), ring(fabric, 3, 50'000)}) {
-    auto router = route::Router::create(fabric, {}, 1);
-    REQUIRE(router.has_value());
-    CHECK(expected_hops(make_messages(load.connections, load.drafts), *router, options) ==
-          run(fabric, load, options).counters.hops);
-  }
-}
-
 }  // namespace
 }  // namespace weft::engine::packet::testing
