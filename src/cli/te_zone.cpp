@@ -229,8 +229,12 @@ Result<int> check_marks(const Common& common, ZoneWork& work, const ZoneTeArgs& 
   WEFT_TRY(const std::string text, read_file(args.check));
   WEFT_TRY(const te::MarkedFlows file,
            te::read_marks_csv(work.setup->fabric, work.zone, text, args.check));
-  const te::Judgement j = te::judge(work.zone, work.hashing, work.failed, file.flows, file.marks);
-  const te::Decision best = te::decide(work.zone, work.hashing, work.failed, file.flows, {});
+  te::Judgement j = te::judge(work.zone, work.hashing, work.failed, file.flows, file.marks);
+  const std::vector<te::Flow> whole = te::whole_flows(file.flows);
+  const te::Decision best = te::decide(work.zone, work.hashing, work.failed, whole, {});
+  j.hashed = te::judge(work.zone, work.hashing, work.failed, whole,
+                       te::Marks(whole.size(), route::Zone::none))
+                 .hashed;
   const bool sound = j.dead.empty() && j.cut_off.empty() && j.worst <= j.hashed * (1 + 1e-9);
   const std::string worst =
       j.worst_link.valid() ? work.setup->fabric.name(j.worst_link) : std::string("none");

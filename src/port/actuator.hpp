@@ -42,6 +42,9 @@ struct Action {
 // What test traffic met that was sent over a part alone, drained or not.
 struct Check {
   std::uint64_t sent = 0, lost = 0;
+  // The least share of its nominal rate that the part, or a cable of it, was found to run at; 1
+  // where nobody measures it.
+  double rate_share = 1;
   friend bool operator==(const Check&, const Check&) = default;
 };
 

@@ -32,9 +32,10 @@ std::size_t NextHops::Hash::operator()(const TargetKey& key) const {
 }
 
 NextHops::NextHops(const Fabric& fabric, const LiveLinks& live, Weighting weighting,
-                   std::vector<bool> dear)
+                   std::vector<bool> dear, const LiveLinks* noticed)
     : fabric_(fabric),
       live_(live),
+      noticed_(noticed),
       weighting_(weighting),
       dear_(std::move(dear)),
       switch_of_(fabric.node_count()),
@@ -300,6 +301,27 @@ Cost NextHops::distance(SwitchId at, const Target& target) const {
 }
 
 Choices NextHops::next(NodeId at, const Goal& goal) {
+  const Choices routed = routed_next(at, goal);
+  const auto dead = [&](LinkId link) { return !noticed_->usable(link); };
+  const bool some = noticed_ != nullptr && std::ranges::any_of(routed.links, dead);
+  return some ? without_dead(routed) : routed;
+}
+
+Choices NextHops::without_dead(const Choices& routed) {
+  alive_links_.clear();
+  alive_cumulative_.clear();
+  for (std::size_t i = 0; i < routed.links.size(); ++i) {
+    if (!noticed_->usable(routed.links[i])) continue;
+    alive_links_.push_back(routed.links[i]);
+    if (routed.cumulative.empty()) continue;
+    const double weight = routed.cumulative[i] - (i == 0 ? 0 : routed.cumulative[i - 1]);
+    alive_cumulative_.push_back(weight +
+                                (alive_cumulative_.empty() ? 0 : alive_cumulative_.back()));
+  }
+  return alive_links_.empty() ? routed : Choices{alive_links_, alive_cumulative_};
+}
+
+Choices NextHops::routed_next(NodeId at, const Goal& goal) {
   const SwitchId here = switch_of_[at];
   if (!here.valid()) return first_links(at, goal);
   const Target& target = targets_[goal.target];

@@ -52,9 +52,10 @@ enum class Weighting : std::uint8_t { equal, capacity };
 class NextHops {
  public:
   // `live` must outlive this. `dear` marks links that paths avoid as if they were long (by LinkId;
-  // empty: none).
+  // empty: none). `noticed`, where given, is what each node knows of its own links beside that: it
+  // must outlive this, too.
   NextHops(const Fabric& fabric, const LiveLinks& live, Weighting weighting,
-           std::vector<bool> dear = {});
+           std::vector<bool> dear = {}, const LiveLinks* noticed = nullptr);
 
   // To be called after `live` has changed. Goals become invalid. Distances that still hold are
   // kept.
@@ -68,7 +69,8 @@ class NextHops {
   Goal goal_any(std::span<const NodeId> switches);
   bool reached(NodeId at, const Goal& goal) const;
   // The live links by which a shortest path leaves `at` (a NIC where the path starts, or a switch)
-  // for the goal; empty when there is none. `at` has not reached the goal.
+  // for the goal; empty when there is none. `at` has not reached the goal. Those that `at` has
+  // noticed to be down are left out, unless they are all that it has a route over.
   Choices next(NodeId at, const Goal& goal);
   // Whether that path has only the links to the goal itself left after `at`'s neighbour.
   bool arrives(NodeId at, const Goal& goal) const;
@@ -147,6 +149,8 @@ class NextHops {
   Cost distance(SwitchId at, const Target& target) const;
   const Member* arrival(SwitchId at, const Target& target) const;
   Cost last_cost(NodeId nic) const;
+  Choices routed_next(NodeId at, const Goal& goal);
+  Choices without_dead(const Choices& routed);
   Choices first_links(NodeId nic, const Goal& goal);
   Choices last_links(NodeId at, NodeId goal);
   void clear_scratch();
@@ -155,6 +159,7 @@ class NextHops {
 
   const Fabric& fabric_;
   const LiveLinks& live_;
+  const LiveLinks* noticed_;
   Weighting weighting_;
   std::vector<bool> dear_;
   Column<NodeId, SwitchId> switch_of_;
@@ -173,6 +178,8 @@ class NextHops {
   std::vector<LinkId> scratch_links_;
   std::vector<double> scratch_cumulative_;
   Cost scratch_cost_ = cost_unreachable;
+  std::vector<LinkId> alive_links_;  // what without_dead() returned
+  std::vector<double> alive_cumulative_;
 };
 
 }  // namespace weft::route

@@ -48,9 +48,14 @@ class Router::Impl {
         config_(config),
         row_(*find_scheme(config.scheme)),
         live_(fabric),
-        next_hops_(fabric, live_, config.weighted ? Weighting::capacity : Weighting::equal),
+        late_(config.convergence ? std::make_unique<Late>(fabric) : nullptr),
+        next_hops_(fabric, late_ ? late_->routed : live_,
+                   config.weighted ? Weighting::capacity : Weighting::equal, {},
+                   late_ ? &late_->noticed : nullptr),
         pools_(fabric, live_),
-        parts_{fabric, config_, live_, next_hops_, pools_, Hasher(fabric, config_, seed)},
+        parts_{
+            fabric,     config_, late_ ? late_->routed : live_, late_ ? &late_->noticed : nullptr,
+            next_hops_, pools_,  Hasher(fabric, config_, seed)},
         domains_(fabric),
         host_paths_(fabric, live_, domains_) {
     if (config_.weigh_qps && stream_count() > 1)
@@ -69,8 +74,12 @@ class Router::Impl {
     const std::vector<LinkChange> changes = live_.set_state(state);
     scheme_->on_sight(state.seen());
     if (weights_) weights_->on_change();
+    if (late_) {
+      static_cast<void>(late_->noticed.set_state(state.noticed()));
+      next_hops_.on_change(late_->routed.set_state(state.routed()));
+    }
     if (changes.empty()) return;
-    next_hops_.on_change(changes);
+    if (!late_) next_hops_.on_change(changes);
     pools_.on_change();
     host_paths_.on_change(changes);
     scheme_->on_change(changes);
@@ -173,8 +182,15 @@ class Router::Impl {
 
   const Fabric& fabric_;
   RoutingConfig config_;
+  // What routes and switches go by where they hear late.
+  struct Late {
+    explicit Late(const Fabric& fabric) : routed(fabric), noticed(fabric) {}
+    LiveLinks routed, noticed;
+  };
+
   const SchemeRow& row_;
   LiveLinks live_;
+  std::unique_ptr<Late> late_;
   NextHops next_hops_;
   Pools pools_;
   Parts parts_;

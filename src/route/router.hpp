@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,13 @@ struct RoutingConfig {
   std::uint32_t entropies = 0;
   std::uint32_t paths = 4;
   Duration te_sees = {};  // how old the state of the fabric is that the controller of `te` has
+  bool te_dead = false;   // the controller has assigned paths, and died
+  // How long failures take to be routed round; none: no time. See heard_late().
+  struct Convergence {
+    Duration detect, bgp;       // from the failure: to the link's own switch, to all routes
+    Duration compute, install;  // of the controller of `te`, which hears of it after `detect`
+  };
+  std::optional<Convergence> convergence;
   // QPs 2k and 2k + 1 take the same path, and different ones where that helps.
   bool te_split = false;
   // QPs carry what their paths can, not equal parts: `collectives: {adaptive: true}`.
@@ -107,6 +115,10 @@ class Router {
   // Paths asked for from now on avoid what is down, and what is draining where they can. Ask again
   // for every path that crosses a changed link or starts or ends in a host with one. Cost: what
   // changed is forgotten and found again on demand.
+  //
+  // With RoutingConfig::convergence paths are those that State::routed() and seen() gave, except
+  // that a switch leaves out what noticed() has of its own links while it has others: they may
+  // cross links that are down.
   void set_state(const model::State& state);
 
   // Tells the controller of scheme `te`, and whoever weighs QPs, of flows that may be under way

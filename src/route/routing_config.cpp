@@ -27,6 +27,57 @@ std::string read_scheme(Reader& reader, std::string fallback) {
   return fallback;
 }
 
+// Measured in a lab of 4 racks and 4 spines with FRRouting; docs/routing.md says how.
+constexpr RoutingConfig::Convergence lab_convergence{
+    .detect = 300_us, .bgp = 120'000_us, .compute = 200_us, .install = 1'000_us};
+
+void read_convergence(const Config& section, RoutingConfig& config, Errors& errors) {
+  Reader reader(section, "routing.convergence", errors);
+  RoutingConfig::Convergence& out = config.convergence.emplace(lab_convergence);
+  const auto read = [&](const char* key, Duration& value) {
+    value = reader.duration(key, value);
+    if (value < Duration{} || value > te_sees_max)
+      reader.error(Errc::value, reader.where(key),
+                   fmt::format("convergence cannot take {}", to_text(value)),
+                   "give a time from 0 to 1 day");
+  };
+  read("detect", out.detect);
+  read("bgp", out.bgp);
+  read("compute", out.compute);
+  read("install", out.install);
+  if (out.bgp < out.detect)
+    reader.error(Errc::value, reader.where("bgp"),
+                 fmt::format("routes cannot change after {}, before the link's own switch has "
+                             "noticed ({})",
+                             to_text(out.bgp), to_text(out.detect)),
+                 "both count from the failure: set bgp to detect or more");
+  reader.finish();
+}
+
+void read_te(const Config& section, RoutingConfig& config, Errors& errors) {
+  Reader reader(section, "routing.te", errors);
+  if (const auto& heard = config.convergence; heard && config.scheme == "te")
+    config.te_sees = heard->detect + heard->compute + heard->install;
+  config.te_sees = reader.duration("sees", config.te_sees);
+  if (config.te_sees < Duration{} || config.te_sees > te_sees_max)
+    reader.error(
+        Errc::value, reader.where("sees"),
+        fmt::format("a controller cannot see the state of {} ago", to_text(config.te_sees)),
+        "give a time from 0 to 1 day; Meta's controller works every 30 s");
+  config.te_split = reader.flag("split", config.te_split);
+  if (config.te_split && config.qps % 2 != 0)
+    reader.error(Errc::value, reader.where("split"),
+                 fmt::format("{} cannot be divided into pairs of QPs",
+                             config.qps == 1 ? "1 QP" : fmt::format("{} QPs", config.qps)),
+                 "set routing.qps to an even number, e.g. qps: 2");
+  const std::array<std::string, 2> lives{"live", "dead"};
+  config.te_dead = reader.choice("controller", lives, 0) == 1;
+  if (config.te_dead && reader.has("sees"))
+    reader.error(Errc::value, reader.where("sees"), "a dead controller sees nothing",
+                 "remove one of sees and controller: dead");
+  reader.finish();
+}
+
 }  // namespace
 
 RoutingConfig read_routing(const Config& section, Errors& errors) {
@@ -47,22 +98,10 @@ RoutingConfig read_routing(const Config& section, Errors& errors) {
   config.entropies =
       static_cast<std::uint32_t>(reader.count("entropies", config.entropies, 0, entropy_count_max));
   config.paths = static_cast<std::uint32_t>(reader.count("paths", config.paths, 1, path_count_max));
-  if (const Config* te = reader.child("te"); te != nullptr) {
-    Reader controller(*te, "routing.te", errors);
-    config.te_sees = controller.duration("sees", config.te_sees);
-    if (config.te_sees < Duration{} || config.te_sees > te_sees_max)
-      controller.error(
-          Errc::value, controller.where("sees"),
-          fmt::format("a controller cannot see the state of {} ago", to_text(config.te_sees)),
-          "give a time from 0 to 1 day; Meta's controller works every 30 s");
-    config.te_split = controller.flag("split", config.te_split);
-    if (config.te_split && config.qps % 2 != 0)
-      controller.error(Errc::value, controller.where("split"),
-                       fmt::format("{} cannot be divided into pairs of QPs",
-                                   config.qps == 1 ? "1 QP" : fmt::format("{} QPs", config.qps)),
-                       "set routing.qps to an even number, e.g. qps: 2");
-    controller.finish();
-  }
+  const Config* const convergence = reader.child("convergence");
+  if (convergence != nullptr) read_convergence(*convergence, config, errors);
+  const Config* const te = reader.child("te");
+  read_te(te != nullptr ? *te : Config::map(section.where), config, errors);
   reader.finish();
   return config;
 }

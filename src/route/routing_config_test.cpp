@@ -71,6 +71,20 @@ TEST_CASE("routing: what is refused, and how") {
   CHECK(read("{scheme: te, qps: 2, te: {split: true}}").config.te_split);
   CHECK(read("{scheme: te, te: {split: true}}")
             .errors.starts_with("s.yaml:1:26: 1 QP cannot be divided into pairs of QPs"));
+  const RoutingConfig slow =
+      read("{scheme: te, convergence: {detect: 2 ms, install: 5 ms}}").config;
+  REQUIRE(slow.convergence.has_value());
+  CHECK(slow.te_sees == slow.convergence->detect + slow.convergence->compute + 5'000_us);
+  CHECK(read("{scheme: te, convergence: {}, te: {sees: 1 s}}").config.te_sees == 1_s);
+  CHECK(read("{scheme: e_ecmp, convergence: {}}").config.te_sees == Duration{});
+  CHECK(!read("{scheme: te}").config.convergence);
+  CHECK(read("{te: {controller: dead}}").config.te_dead);
+  for (const char* yaml : {"{convergence: {bgp: 1 us}}", "{convergence: {detect: 2 weeks}}",
+                           "{convergence: {ospf: 1 s}}", "{convergence: 1 s}",
+                           "{te: {controller: ill}}", "{te: {controller: dead, sees: 1 s}}"}) {
+    CAPTURE(yaml);
+    CHECK(read(yaml).errors.starts_with("s.yaml:1:"));
+  }
   for (const char* yaml :
        {"{qps: 0}", "{qps: -1}", "{qps: 4097}", "{qps: many}", "{qps: [1]}", "{message_mode: both}",
         "{hash: md5}", "{seeds: none}", "{weighted: 2}", "{scheme: [ecmp]}", "{qp: 4}", "[ecmp]",

@@ -61,7 +61,8 @@ class Hasher {
 struct Parts {
   const Fabric& fabric;
   const RoutingConfig& config;
-  const LiveLinks& live;
+  const LiveLinks& live;     // as routes have it
+  const LiveLinks* noticed;  // by each switch, of its own links; null: they are as `live`
   NextHops& next_hops;
   Pools& pools;
   Hasher hasher;

@@ -31,7 +31,9 @@ class Te final : public Scheme {
         found == known_.end() ? Assignment::none : column_of(found->second, stream.qp);
     if (column == Assignment::none) return beneath_->append_leg(stream, from, to, out);
     const std::array<LinkId, 4> path = zone_.path(from, to, column);
-    if (!std::ranges::all_of(path, [&](LinkId link) { return parts_.live.usable(link); }))
+    const auto usable = [&](LinkId link) { return parts_.live.usable(link); };
+    const bool uplink_gone = parts_.noticed != nullptr && !parts_.noticed->usable(path[1]);
+    if (uplink_gone || !std::ranges::all_of(path, usable))
       return beneath_->append_leg(stream, from, to, out);
     for (const LinkId link : path) out.push_back({link, 1});
     return true;

@@ -71,15 +71,15 @@ TEST_CASE("faults of a simulated network are found, drained and returned, each t
   INFO(report.dump(1));
   CHECK(report["cases_false"] == 0);
   CHECK(report["drains_healthy"] == 0);
-  // The slow cable: test packets found nothing, it failed again, and is held for an hour.
-  CHECK(report["still_drained"] == 1);
+  CHECK(report["still_drained"] == 0);
   REQUIRE(report["faults"].size() == 4);
   for (const json& fault : report["faults"]) {
     CHECK(fault["right"] == true);
     if (fault["kind"] == "icmp_ratelimit") continue;
-    if (fault["kind"] == "link_degraded") {  // after three polls
-      REQUIRE(fault["case_s"].is_number());
+    if (fault["kind"] == "link_degraded") {  // after three polls; test traffic finds it slow, too
+      REQUIRE((fault["case_s"].is_number() && fault["drain_s"].is_number()));
       CHECK(fault["case_s"] < 120);
+      CHECK(fault["return_s"] > 5 * 60);
       continue;
     }
     REQUIRE((fault["case_s"].is_number() && fault["drain_s"].is_number()));

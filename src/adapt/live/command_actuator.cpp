@@ -167,6 +167,7 @@ Result<CommandSettings> read_command_settings(const Config& config) {
   out.state_value = read_extract(read, "state", errors);
   out.sent = read_extract(read, "sent", errors);
   out.lost = read_extract(read, "lost", errors);
+  out.rate = read_extract(read, "rate", errors);
   read.finish();
   if (!out.state_value.is_given() ||
       (!out.check.empty() && !(out.sent.is_given() && out.lost.is_given())))
@@ -232,7 +233,16 @@ Result<port::Check> CommandActuator::check(std::string_view entity) {
     return fail(Errc::io, {},
                 fmt::format("the output of {} has no packet counts: {}", settings_.check.front(),
                             last_words(said)));
-  return port::Check{static_cast<std::uint64_t>(sent), static_cast<std::uint64_t>(lost)};
+  port::Check out{static_cast<std::uint64_t>(sent), static_cast<std::uint64_t>(lost)};
+  if (!settings_.rate.is_given()) return out;
+  const auto text = extract(settings_.rate, said.output);
+  const double share = text ? parse_number({*text, {}}).value_or(-1) : -1;
+  if (!(share >= 0))
+    return fail(Errc::io, {},
+                fmt::format("the output of {} has no share of the rate: {}",
+                            settings_.check.front(), last_words(said)));
+  out.rate_share = std::min(1.0, share);
+  return out;
 }
 
 }  // namespace weft::adapt::live

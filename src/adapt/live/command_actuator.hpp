@@ -33,11 +33,13 @@ struct CommandSettings {
   std::size_t output_bytes_max = 65'536;
   std::vector<int> exit_done{0}, exit_harm, exit_unknown;
   Extract state_value, sent, lost;
+  Extract rate;  // share of the nominal rate; may be missing
   std::vector<std::string> in_service, draining, drained;  // values of the state, any case
 };
 
 // YAML: drain, undrain, state: argv lists; check; environment; timeout; output; exit: {done, harm,
-// unknown}; read: {state: {json|pattern}, sent, lost}; states: {in_service, draining, drained}.
+// unknown}; read: {state: {json|pattern}, sent, lost, rate}; states: {in_service, draining,
+// drained}.
 // Fails: every error found, also of unknown placeholders and patterns.
 Result<CommandSettings> read_command_settings(const Config& config);
 

@@ -95,6 +95,24 @@ TEST_CASE("programs that lie or fail are not believed") {
   CHECK(check.error().code == Errc::io);
 }
 
+TEST_CASE("a check may measure the rate too") {
+  ActuatorBench bench;
+  const auto check = [&](const std::string& rate) {
+    return bench
+        .actuator(
+            "{drain: [/bin/true], undrain: [/bin/true], state: [/bin/true], read: {state: "
+            "{pattern: "
+            "'is (\\w+)'}, sent: {json: /sent}, lost: {json: /lost}, rate: {json: /rate}}, check: "
+            "[/bin/echo, '{\"sent\": 5, \"lost\": 0" +
+            rate + "}']}")
+        .check("ctsw:0");
+  };
+  CHECK(check(", \"rate\": 0.25").value() == port::Check{5, 0, 0.25});
+  CHECK(check(", \"rate\": 1.02").value() == port::Check{5, 0, 1});
+  for (const char* bad : {"", ", \"rate\": \"fast\"", ", \"rate\": -1"})
+    CHECK(check(bad).error().text().find("no share of the rate") != std::string::npos);
+}
+
 TEST_CASE("settings are checked, with every error and its place") {
   const auto config = parse_yaml(
       "drain: [netctl, \"{entty}\"]\nundrain: [/bin/true, \"{\"]\nread: {state: {pattern: \"(\"}}\n"

@@ -316,6 +316,15 @@ double Operations::loss_of_check(CableId cable) const {
   return 1 - passes;
 }
 
+// The share of its rate that is left.
+double Operations::rate_of(CableId cable) const {
+  double share = 1;
+  for (const std::uint32_t index : lasting_)
+    if (faults_[index].kind == FaultKind::degraded && CableId(faults_[index].part.id) == cable)
+      share = std::min(share, faults_[index].rate_factor);
+  return share;
+}
+
 // What a fault costs from now on, of those that lose some packets.
 void Operations::weigh(std::uint32_t index) {
   const Fault& fault = faults_[index];
@@ -564,6 +573,7 @@ Result<port::Check> Operations::check(std::string_view name) {
   for (const CableId cable : cables) {
     out.sent += each;
     out.lost += draw_binomial(packets, each, loss_of_check(cable));
+    out.rate_share = std::min(out.rate_share, rate_of(cable));
   }
   return out;
 }

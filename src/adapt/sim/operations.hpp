@@ -276,6 +276,7 @@ class Operations final : public port::Actuator {
   double loss_now(const Fault& fault) const;
   double loss_over(const Fault& fault, model::LinkId link) const;
   double loss_of_check(model::CableId cable) const;
+  double rate_of(model::CableId cable) const;
   void weigh(std::uint32_t index);
   void weigh_all();
   void open_harm(std::uint32_t fault, const model::Entity& part, double loss);

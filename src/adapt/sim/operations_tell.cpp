@@ -70,7 +70,7 @@ void Operations::say_rate(const Fault& fault, std::uint32_t index, double share)
       const std::int64_t t = now_.ns + voice(index, 0.1, 1);
       JsonObject said = line(index, t,
                              {Source::agent, is_switch ? port_of(out) : entity(node),
-                              share < 1 ? EventKind::link_slow : EventKind::info, share});
+                              share < 1 ? EventKind::link_slow : EventKind::link_speed_ok, share});
       said.add("attrs", JsonObject().add("rate_share", fmt::format("{:.4g}", share)));
       said_.emplace(std::pair(Timestamp{t}, ++serial_), said.text());
     }

@@ -139,7 +139,7 @@ class Agent {
     std::vector<operate::health::RateWatch::Reading> speeds;
     for (const port::Sample& sample : counters_.read(monotonic_now_)) take_sample(sample, speeds);
     if (is_blocked_) return;  // nothing could be told
-    for (const auto& [part, share] : rates_.take(speeds, wall_now_)) tell_rate(part, share);
+    for (const auto& change : rates_.take(speeds, wall_now_)) tell_rate(change);
     state_.speeds = rates_.most();
     beat();
   }
@@ -172,13 +172,15 @@ class Agent {
     return 0;
   }
   // What path health is made of (operate/health/book.hpp).
-  void tell_rate(const model::Entity& part, double share) {
+  void tell_rate(const operate::health::RateWatch::Change& change) {
+    const auto& [part, share, is_back] = change;
     model::RecordSet set;
     model::Record row;
     row.t = row.until = row.received = wall_now_;
     row.entity = part;
     row.source = model::Source::agent;
-    row.kind = share < 1 ? model::EventKind::link_slow : model::EventKind::info;
+    using enum model::EventKind;
+    row.kind = share < 1 ? link_slow : is_back ? link_speed_ok : info;
     row.value = share;
     row.id = set.add_id(next_id());
     row.attrs = set.add_attributes({{"rate_share", fmt::format("{:.4g}", share)}});

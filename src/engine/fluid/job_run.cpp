@@ -352,7 +352,10 @@ Result<RunResult> FluidEngine::run(const Work& work, Router& router,
   Progress progress(watch.name, iterations, watch.show);
   NetworkOptions watched = options;
   watched.simulation.load_windows = watch.load_windows;
+  std::optional<FailureLog> failures;
+  if (router.config().convergence) watched.failures = &failures.emplace(router.fabric(), changes);
   WEFT_TRY(JobRunResult result, run_work(work, router, changes, watched, progress));
+  if (failures) result.failures = failures->take_outcomes();
   const double tolerance = options.simulation.solver.tolerance;
   if (tolerance > 0)
     result.notes.push_back(

@@ -23,6 +23,15 @@ constexpr std::uint64_t timer_tag(TimerKind kind, std::uint64_t value) {
   return (static_cast<std::uint64_t>(kind) << kind_shift) | value;
 }
 
+// How a FailureWatch knows a stream: its transfer, and its place among the streams of its parts.
+constexpr std::uint64_t stream_key(std::uint32_t transfer, std::uint32_t stream) {
+  return std::uint64_t{transfer} << 32 | stream;
+}
+constexpr std::uint32_t transfer_of(std::uint64_t key) {
+  return static_cast<std::uint32_t>(key >> 32);
+}
+constexpr std::uint32_t stream_of(std::uint64_t key) { return static_cast<std::uint32_t>(key); }
+
 std::vector<double> capacities(const Router& router) {
   std::vector<double> out;
   out.reserve(router.resource_count());
@@ -45,6 +54,7 @@ Network::Network(Router& router, std::span<const StateChange> changes,
       changes_(changes),
       options_(options),
       simulation_(capacities(router), options.simulation) {
+  if (options.failures != nullptr) watch_.emplace(*options.failures, Time{});
   for (std::size_t i = 0; i < changes_.size(); ++i) {
     if (changes_[i].at.ps > 0) {
       simulation_.timer(changes_[i].at.seconds(), timer_tag(TimerKind::change, i));
@@ -114,6 +124,8 @@ void Network::run(Client& client) {
     if (transfer.active && transfer.flow.valid())
       transfer.still_since_s = simulation_.rate_since(transfer.flow);
   simulation_.account_active();
+  if (watch_)
+    watch_->finish([&](std::uint64_t key) { return transfers_[transfer_of(key)].active; });
 }
 
 double Network::delay_s(const Transfer& transfer) const {
@@ -202,25 +214,29 @@ bool Network::find_path(const Route& route) {
   return reachable_;
 }
 
-void Network::append_part(const Part& part, std::span<const NodeId> via) {
+bool Network::append_stream(const Part& part, std::uint32_t stream, std::span<const NodeId> via,
+                            std::vector<Hop>& out) {
   using model::NodeKind;
   const Fabric& fabric = router_.fabric();
-  const bool wire =
-      fabric.kind(part.from) == NodeKind::nic && fabric.kind(part.to) == NodeKind::nic;
-  const bool cable = is_cable(fabric, part.from, part.to);
+  const std::uint32_t qp = part.qp + stream, message = part.message + stream;
+  if (is_cable(fabric, part.from, part.to)) return append_cable(part.from, part.to, router_, out);
+  if (fabric.kind(part.from) == NodeKind::nic && fabric.kind(part.to) == NodeKind::nic)
+    return router_.append_path({part.from, part.to, qp, message, via}, out);
+  return router_.append_gpu_path(part.from, part.to, qp, message, out);
+}
+
+std::span<const double> Network::shares_of(const Part& part) {
   const bool divided = part.streams > 1 && part.streams == router_.stream_count();
-  const std::span<const double> shares =
-      divided && !cable ? router_.qp_shares(part.from, part.to) : std::span<const double>();
+  return divided && !is_cable(router_.fabric(), part.from, part.to)
+             ? router_.qp_shares(part.from, part.to)
+             : std::span<const double>();
+}
+
+void Network::append_part(const Part& part, std::span<const NodeId> via) {
+  const std::span<const double> shares = shares_of(part);
   for (std::uint32_t s = 0; s < part.streams && reachable_; ++s) {
     const std::size_t before = raw_.size();
-    const std::uint32_t qp = part.qp + s, message = part.message + s;
-    if (cable) {
-      reachable_ = append_cable(part.from, part.to, router_, raw_);
-    } else if (wire) {
-      reachable_ = router_.append_path({part.from, part.to, qp, message, via}, raw_);
-    } else {
-      reachable_ = router_.append_gpu_path(part.from, part.to, qp, message, raw_);
-    }
+    reachable_ = append_stream(part, s, via, raw_);
     const double scale = part.weight * (shares.empty() ? 1.0 / part.streams : shares[s]);
     if (scale != 1)
       for (std::size_t h = before; h < raw_.size(); ++h) raw_[h].share *= scale;
@@ -296,6 +312,10 @@ void Network::enter_state(std::size_t change) {
 }
 
 void Network::apply_change(std::size_t index) {
+  if (watch_) {
+    watch_->pass(changes_[index].at);
+    note_hits();
+  }
   router_.set_state(changes_[index].state);
   enter_state(index);
   if (options_.contention == NetworkOptions::Contention::off) {
@@ -306,6 +326,65 @@ void Network::apply_change(std::size_t index) {
     simulation_.set_capacity(id, router_.capacity(id));
   for (std::uint32_t id = 0; id < transfers_.size(); ++id)
     if (transfers_[id].active) reroute(id);
+  if (watch_)
+    watch_->settle(changes_[index].at, [&](std::uint64_t key) { return stream_has_path(key); });
+}
+
+void Network::note_hits() {
+  if (!watch_->any_down()) return;
+  for (std::uint32_t id = 0; id < transfers_.size(); ++id) {
+    if (!transfers_[id].active || !transfers_[id].flow.valid()) continue;
+    bool meets = false;
+    simulation_.for_each_hop(transfers_[id].flow,
+                             [&](LinkId link, double) { meets = meets || is_dead(link); });
+    if (meets) note_hits(id);
+  }
+}
+
+// Paths are still those of the state before.
+void Network::note_hits(std::uint32_t id) {
+  const Transfer& transfer = transfers_[id];
+  const Route& route = routes_[transfer.route];
+  const double rate = simulation_.rate(transfer.flow);
+  std::uint32_t stream = 0;  // over all parts
+  for (std::uint32_t p = 0; p < route.part_count; ++p) {
+    const Part part = *parts_.at(route.parts + p);
+    for (std::uint32_t s = 0; s < part.streams; ++s, ++stream) {
+      raw_.clear();
+      if (!append_stream(part, s, route.via, raw_)) continue;
+      const auto dead =
+          std::ranges::find_if(raw_, [&](const Hop& hop) { return is_dead(hop.link); });
+      if (dead == raw_.end()) continue;
+      const std::span<const double> shares = shares_of(part);
+      const double bytes_per_s =
+          rate * part.weight * (shares.empty() ? 1.0 / part.streams : shares[s]);
+      watch_->hit({.key = stream_key(id, stream),
+                   .from = part.from,
+                   .to = part.to,
+                   .qp = part.qp + s,
+                   .bytes_per_s = bytes_per_s,
+                   .lost_bytes = bytes_per_s * delay_s(transfer)},
+                  dead->link);
+    }
+  }
+}
+
+bool Network::stream_has_path(std::uint64_t key) {
+  const Transfer& transfer = transfers_[transfer_of(key)];
+  if (!transfer.active) return true;  // got through
+  const Route& route = routes_[transfer.route];
+  std::uint32_t stream = stream_of(key);
+  for (std::uint32_t p = 0; p < route.part_count; ++p) {
+    const Part part = *parts_.at(route.parts + p);
+    if (stream >= part.streams) {
+      stream -= part.streams;
+      continue;
+    }
+    raw_.clear();
+    return append_stream(part, stream, route.via, raw_) &&
+           std::ranges::none_of(raw_, [&](const Hop& hop) { return is_dead(hop.link); });
+  }
+  return true;
 }
 
 void Network::reroute(std::uint32_t id) {
@@ -329,7 +408,7 @@ void Network::reroute(std::uint32_t id) {
     transfer.waiting = true;
     transfer.still_since_s = now();
     transfer.flow = {};
-  } else if (!same_path(transfer.flow, path_of(route))) {
+  } else if (in_flight > 0 || !same_path(transfer.flow, path_of(route))) {
     simulation_.move(transfer.flow, path_of(route), in_flight);
   }
 }

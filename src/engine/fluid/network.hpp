@@ -11,6 +11,7 @@
 #include "base/units.hpp"
 #include "engine/fluid/hops.hpp"
 #include "engine/fluid/simulation.hpp"
+#include "engine/jobs/failures.hpp"
 #include "engine/jobs/jobs.hpp"
 #include "model/fabric/faults.hpp"
 #include "route/router.hpp"
@@ -54,6 +55,8 @@ struct NetworkOptions {
   // NVLinks and NICs needs for it alone.
   enum class Contention : std::uint8_t { on, off } contention = Contention::on;
   Bytes mtu = 4096_B;  // of packets on lossy links
+  // Where given: what failures did to flows goes there. Must outlive the network.
+  FailureLog* failures = nullptr;
 };
 
 // Keeps every transfer on live paths: after a state change all paths are asked for again; a
@@ -187,6 +190,11 @@ class Network final : Simulation::Listener {
   // Fills path_ with the route's hops, unmerged; false where some part has no path.
   bool find_path(const Route& route);
   void append_part(const Part& part, std::span<const NodeId> via);
+  // Appends the path of a part's stream, at its whole size; false where there is none.
+  bool append_stream(const Part& part, std::uint32_t stream, std::span<const NodeId> via,
+                     std::vector<Hop>& out);
+  // What each of a part's streams carries of it; empty: equal parts.
+  std::span<const double> shares_of(const Part& part);
   void inflate_for_loss(std::size_t first_hop, const Part& part);
   std::span<const Hop> path_of(const Route& route);
   double delay_s(const Transfer& transfer) const;
@@ -196,6 +204,13 @@ class Network final : Simulation::Listener {
   void enter_state(std::size_t change);
   void apply_change(std::size_t index);
   void reroute(std::uint32_t id);
+  // Tells of the transfers that cross dead links, stream by stream.
+  bool is_dead(LinkId link) const {  // pools are never
+    return link.index() < fabric().link_count() && watch_->is_down(link);
+  }
+  void note_hits();
+  void note_hits(std::uint32_t id);
+  bool stream_has_path(std::uint64_t key);
   bool same_path(FlowId flow, std::span<const Hop> path) const;
 
   Router& router_;
@@ -217,6 +232,7 @@ class Network final : Simulation::Listener {
   std::vector<Hop> path_;  // scratch: merged, or a kept path
   std::vector<Hop> raw_;   // scratch: as the router gave it
   bool reachable_ = true;
+  std::optional<FailureWatch> watch_;
 };
 
 }  // namespace weft::engine::fluid

@@ -222,8 +222,9 @@ struct RunResult {
   std::vector<std::string> unfinished;    // one line each, at most 100, then "... and N more"
   double makespan_s = 0;
   std::string digest;
-  std::vector<model::Note> notes;              // what a person should know of the engine's work
-  std::optional<model::PacketOutcome> packet;  // of an engine that has packets
+  std::vector<model::Note> notes;               // what a person should know of the engine's work
+  std::optional<model::PacketOutcome> packet;   // of an engine that has packets
+  std::vector<model::FailureOutcome> failures;  // where the router's convergence takes time
 };
 
 // How far apart two GPUs of a job are.

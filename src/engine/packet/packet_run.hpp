@@ -9,6 +9,7 @@
 
 #include "base/progress.hpp"
 #include "base/result.hpp"
+#include "engine/jobs/failures.hpp"
 #include "engine/packet/message.hpp"
 #include "engine/packet/options.hpp"
 #include "model/fabric/faults.hpp"
@@ -122,8 +123,12 @@ std::uint64_t expected_hops(const MessageSet& set, route::Router& router, const 
 // buffer, headrooms larger than the memory); Errc::unsupported for a balance the fabric has no use
 // for. Deterministic for any number of threads. Cost: some 100 ns a hop; 70 bytes a message, 64
 // a link (twice that in several partitions) and 24 a packet under way.
+//
+// `failures`, where given, is told what failures did to connections; times of the run count from
+// `start` of its own.
 Result<PacketRunResult> run_messages(const MessageSet& set, route::Router& router,
                                      std::span<const StateChange> changes, const Options& options,
-                                     Progress& progress);
+                                     Progress& progress, FailureLog* failures = nullptr,
+                                     Ps start = 0);
 
 }  // namespace weft::engine::packet

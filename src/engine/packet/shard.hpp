@@ -73,6 +73,11 @@ class Shard {
   void drop_link(std::uint32_t link);  // all that waits or is on the wire is lost
   void watch_all();                    // after links have got other rates, or died
   void reroute(std::uint32_t connection, Ps t);
+  // Packets that were lost at the far end of a link, which lead to a node of this shard.
+  std::uint64_t lost_at_far_end(std::uint32_t link) const {
+    const auto found = lost_here_.find(link);
+    return found == lost_here_.end() ? 0 : found->second;
+  }
   void activate(std::uint32_t connection);
 
  private:

@@ -237,8 +237,42 @@ void Simulator::show_progress() {
   progress_.update(done);
 }
 
+void Simulator::watch(FailureLog& failures, Ps start) {
+  start_ = start;
+  watch_.emplace(failures, Time{static_cast<std::int64_t>(start)}, [this](LinkId link) {
+    std::uint64_t lost = world_.rare[link.index()].dropped;
+    for (const auto& shard : shards_) lost += shard->lost_at_far_end(link.value);
+    return lost;
+  });
+}
+
+// A link of the connection's path that is dead; `none` without.
+std::uint32_t Simulator::dead_link(std::uint32_t connection) const {
+  std::uint32_t at = world_.senders[connection].path;
+  if (at == none) return none;
+  for (; world_.paths[at] != none; ++at)
+    if (watch_->is_down(LinkId(world_.paths[at]))) return world_.paths[at];
+  return none;
+}
+
+void Simulator::note_hits() {
+  if (!watch_->any_down()) return;
+  for (std::uint32_t c = 0; c < world_.senders.size(); ++c) {
+    const std::uint32_t dead = is_busy(c) ? dead_link(c) : none;
+    if (dead == none) continue;
+    const Connection& connection = world_.set.connections[c / world_.fanout];
+    watch_->hit({.key = c, .from = connection.src, .to = connection.dst, .qp = connection.qp},
+                LinkId(dead));
+  }
+}
+
 void Simulator::apply_change(const StateChange& change, Ps at) {
   for (const auto& shard : shards_) shard->settle_all(at);
+  const Time now{static_cast<std::int64_t>(start_ + at)};
+  if (watch_) {
+    watch_->pass(now);
+    note_hits();
+  }
   world_.router.set_state(change.state);
   world_.protocols.routes_since = at;
   std::vector<std::uint32_t> died;
@@ -253,6 +287,12 @@ void Simulator::apply_change(const StateChange& change, Ps at) {
     shards_[world_.partition[src.index()]]->reroute(c, at);
   }
   if (world_.options.balance == Balance::ugal) find_candidates(world_);
+  if (watch_)
+    watch_->settle(now, [this](std::uint64_t key) {
+      const auto connection = static_cast<std::uint32_t>(key);
+      return !is_busy(key) ||
+             (world_.senders[connection].path != none && dead_link(connection) == none);
+    });
 }
 
 // The link that keeps a paused one waiting: at its far end, a paused link for which packets that
@@ -320,6 +360,7 @@ TrafficSpan Simulator::traffic_span() const {
 
 PacketRunResult Simulator::result() {
   PacketRunResult out;
+  if (watch_) watch_->finish([this](std::uint64_t key) { return is_busy(key); });
   if (end_ > 0)
     for (const auto& shard : shards_)
       shard->settle_all(end_ - 1);  // what has started has been sent
@@ -399,7 +440,7 @@ void announce(std::uint64_t hops, Progress& progress) {
 
 Result<PacketRunResult> run_messages(const MessageSet& set, route::Router& router,
                                      std::span<const StateChange> changes, const Options& options,
-                                     Progress& progress) {
+                                     Progress& progress, FailureLog* failures, Ps start) {
   World world(set, router, options);
   const model::State healthy;
   const model::State* initial = &healthy;
@@ -412,6 +453,7 @@ Result<PacketRunResult> run_messages(const MessageSet& set, route::Router& route
   WEFT_TRY_STATUS(build_world(world, *initial, partitioning));
   WEFT_TRY(Sampler sampler, Sampler::create(world));
   Simulator simulator(world, changes, std::move(partitioning), std::move(sampler), progress);
+  if (failures != nullptr) simulator.watch(*failures, start);
   simulator.run();
   if (const std::uint32_t id = simulator.overrun(); id != none)
     return fail(Errc::infeasible, {},

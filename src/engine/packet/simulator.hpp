@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,8 @@ class Simulator {
  public:
   Simulator(World& world, std::span<const StateChange> changes, Partitioning partitioning,
             Sampler sampler, Progress& progress);
+  // Before run(): failures are told of, as run_messages() says.
+  void watch(FailureLog& failures, Ps start);
   void run();
   PacketRunResult result();
   Ps end() const { return end_; }
@@ -46,6 +49,9 @@ class Simulator {
   Ps between_windows(Ps end, Ps next_event);
   Ps next_appointment() const;
   void apply_change(const StateChange& change, Ps at);
+  void note_hits();
+  std::uint32_t dead_link(std::uint32_t connection) const;
+  bool is_busy(std::uint64_t connection) const { return world_.senders[connection].oldest != none; }
   void look(Ps at, Ps next_event);
   void look_for_deadlock(Ps at);
   std::uint32_t blocked_by(std::uint32_t link) const;
@@ -67,6 +73,8 @@ class Simulator {
   Ps last_look_ = 0;
   std::uint64_t kept_hops_ = 0;  // when counts were set back last
   bool stopped_ = false;
+  std::optional<FailureWatch> watch_;
+  Ps start_ = 0;  // of this run, in the time of `watch_`
 };
 
 // Fills what a user reads from the world's columns.

@@ -100,6 +100,7 @@ class PacketJobs {
         is_chancy_((options_.balance != Balance::path && options_.balance != Balance::multipath) ||
                    options_.ecn.on || loses_packets(changes)),
         totals_(router.fabric()) {
+    if (router.config().convergence) failures_.emplace(router.fabric(), changes);
     out_.jobs.resize(jobs_.size());
   }
 
@@ -175,6 +176,7 @@ class PacketJobs {
   PacketTotals totals_;
   Digest digest_;
   std::size_t unfinished_ = 0;
+  std::optional<engine::FailureLog> failures_;
   RunResult out_;
 };
 
@@ -185,7 +187,8 @@ Result<PacketRunResult> PacketJobs::simulate(const MessageSet& set, Ps start,
   if (is_chancy_ && iteration > 0) engine.seed = mix64(engine.seed + iteration);
   Progress progress(watch_.name, payload_of(set), watch_.show);
   const std::vector<StateChange> changes = changes_from(changes_, start);
-  WEFT_TRY(PacketRunResult run, run_messages(set, router_, changes, engine, progress));
+  WEFT_TRY(PacketRunResult run, run_messages(set, router_, changes, engine, progress,
+                                             failures_ ? &*failures_ : nullptr, start));
   totals_.add(run, start);
   return run;
 }
@@ -415,8 +418,11 @@ Status PacketJobs::run_apart() {
   std::map<Likeness, Known> all_known;
   auto start = static_cast<Ps>(job.start.ps);
   for (std::uint32_t i = 0; i < job.iterations; ++i) {
+    const std::ptrdiff_t state = changes_until(start);
+    const bool settled =
+        state == 0 || changes_[static_cast<std::size_t>(state - 1)].state.is_settled();
     const bool may_repeat = memoise_ == Memoise::on && !is_chancy_ && (i > 0 || job.late.empty()) &&
-                            options_.end == never;
+                            options_.end == never && settled;
     const Likeness like = likeness(i, start);
     const auto found = may_repeat ? all_known.find(like) : all_known.end();
     Known fresh;
@@ -592,6 +598,7 @@ RunResult PacketJobs::finish() {
     out_.makespan_s = std::max(out_.makespan_s, result.end_s);
     digest_.add(std::string_view(jobs_[j].name));
   }
+  if (failures_) out_.failures = failures_->take_outcomes();
   out_.link_bytes = totals_.link_bytes();
   out_.digest = digest_.hex();
   out_.packet = totals_.outcome(options_.transport);

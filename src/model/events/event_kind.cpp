@@ -11,6 +11,7 @@ constexpr std::array<std::string_view, event_kind_count> event_kinds{"info",
                                                                      "link_up",
                                                                      "interface_down",
                                                                      "link_slow",
+                                                                     "link_speed_ok",
                                                                      "crc_errors",
                                                                      "discards",
                                                                      "prefec_ber",
@@ -86,6 +87,8 @@ EventKind clears(EventKind kind) {
     case link_down:
     case interface_down:
       return link_up;
+    case link_slow:
+      return link_speed_ok;
     case bgp_down:
       return bgp_up;
     case bfd_down:

@@ -17,6 +17,7 @@ enum class EventKind : std::uint8_t {
   link_up,
   interface_down,  // found so by a poll, not told
   link_slow,       // runs at less than its rate; attribute "rate_share": how much of it is left
+  link_speed_ok,   // at its rate again
   crc_errors,
   discards,
   // Optics.
@@ -75,7 +76,7 @@ enum class EventKind : std::uint8_t {
   job_slow,    // a training job waits for it longer than for its like
   corruption,  // a training job's replicas differ because of it
 };
-inline constexpr std::size_t event_kind_count = 52;
+inline constexpr std::size_t event_kind_count = 53;
 
 std::string_view to_text(EventKind kind);
 std::optional<EventKind> event_kind(std::string_view name);

@@ -514,26 +514,56 @@ Result<FaultTimeline> read_faults(const Fabric& fabric, const Config& section, s
   return out;
 }
 
-std::vector<FaultTimeline::Snapshot> seen_late(std::span<const FaultTimeline::Snapshot> snapshots,
-                                               Duration late) {
+namespace {
+
+// `news` without what `routes` still have as down.
+State not_before(const State& news, const State& routes) {
+  State out = news;
+  const auto keep = [&](auto id, const Condition& condition, Condition known) {
+    if (condition.health != Health::down) return;
+    known.health = Health::down;
+    out.set(id, known);
+  };
+  for (const auto& [link, condition] : routes.troubled_links())
+    keep(link, condition, news.link(link));
+  for (const auto& [node, condition] : routes.troubled_nodes())
+    keep(node, condition, news.node(node));
+  return out;
+}
+
+}  // namespace
+
+std::vector<FaultTimeline::Snapshot> heard_late(std::span<const FaultTimeline::Snapshot> snapshots,
+                                                const Lateness& late) {
   std::vector<Time> times;
   for (const auto& [at, state] : snapshots)
-    for (const Time time : {at, at + late})
-      if (time == at || at.ps > 0) times.push_back(time);
+    for (const Duration delay : {Duration{}, late.seen, late.routed, late.noticed})
+      if (at.ps > 0 || delay == Duration{}) times.push_back(at + delay);
   std::ranges::sort(times);
   const auto repeats = std::ranges::unique(times);
   times.erase(repeats.begin(), repeats.end());
   // The last that holds at a time, where those after the start count from `delay` on.
+  const State healthy;
   const auto last = [&](Time time, Duration delay) {
     const auto after = std::ranges::find_if(snapshots, [&](const auto& snapshot) {
       return snapshot.at.ps > 0 && snapshot.at + delay > time;
     });
-    return after == snapshots.begin() ? State{} : std::prev(after)->state;
+    return after == snapshots.begin() ? &healthy : &std::prev(after)->state;
   };
   std::vector<FaultTimeline::Snapshot> out;
   for (const Time time : times) {
-    out.push_back({time, last(time, Duration{})});
-    out.back().state.set_seen(std::make_shared<const State>(last(time, late)));
+    const State* const now = last(time, Duration{});
+    const State* const routed = last(time, late.routed);
+    const auto view = [&](const State* then, bool before_routes) {
+      if (before_routes && then != routed)
+        return std::make_shared<const State>(not_before(*then, *routed));
+      return then == now ? nullptr : std::make_shared<const State>(*then);
+    };
+    out.push_back({time, *now});
+    State& state = out.back().state;
+    state.set_seen(view(last(time, late.seen), late.seen < late.routed));
+    state.set_routed(view(routed, false));
+    state.set_noticed(view(last(time, late.noticed), false));
   }
   return out;
 }

@@ -52,10 +52,14 @@ struct FaultTimeline {
 Result<FaultTimeline> read_faults(const Fabric& fabric, const Config& section,
                                   std::uint64_t seed = 1, const FaultLimits& limits = {});
 
-// The same states as a controller sees them that hears of every change `late`: each snapshot has
-// State::seen() set, and there is one more wherever it hears of something. What holds from the
-// start it knows.
-std::vector<FaultTimeline::Snapshot> seen_late(std::span<const FaultTimeline::Snapshot> snapshots,
-                                               Duration late);
+// How long after a change it is heard of: State::seen(), routed() and noticed().
+struct Lateness {
+  Duration seen = {}, routed = {}, noticed = {};
+};
+// The same states as those see them who hear of every change late: there is one more snapshot
+// wherever somebody hears of something. What holds from the start all know. Who hears before the
+// routes does not count on what they still avoid.
+std::vector<FaultTimeline::Snapshot> heard_late(std::span<const FaultTimeline::Snapshot> snapshots,
+                                                const Lateness& late);
 
 }  // namespace weft::model

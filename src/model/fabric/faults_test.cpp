@@ -402,7 +402,8 @@ TEST_CASE("faults seen late: at every moment the state as it was so long ago") {
                "- {kind: switch_down, switch: ctsw:1, at: 2 us, until: 3 us}\n"
                "- {kind: switch_drain, switch: ctsw:1, at: 9 us}\n");
   for (const std::int64_t late : {1, 2, 5}) {
-    const auto seen = seen_late(t.snapshots, Duration{late * 1'000'000});
+    const Duration by{late * 1'000'000};
+    const auto seen = heard_late(t.snapshots, {.seen = by, .routed = by * 2, .noticed = 500_ns});
     CHECK(std::ranges::is_sorted(seen, {}, [](const auto& s) { return s.at; }));
     const auto at = [](const auto& snapshots, std::int64_t us) -> const State& {
       const State* current = &snapshots.front().state;
@@ -415,12 +416,22 @@ TEST_CASE("faults seen late: at every moment the state as it was so long ago") {
         CAPTURE(us);
         const NodeId n = node(f, name);
         CHECK(at(seen, us).node(n) == at(t.snapshots, us).node(n));
-        CHECK(at(seen, us).seen().node(n) ==
-              at(t.snapshots, std::max<std::int64_t>(0, us - late)).node(n));
+        const auto before = [&](std::int64_t past) {
+          return at(t.snapshots, std::max<std::int64_t>(0, us - past)).node(n);
+        };
+        // Who hears before the routes does not count on what they avoid.
+        Condition heard = before(late);
+        heard.health = before(2 * late).health == Health::down ? Health::down : heard.health;
+        CHECK(at(seen, us).seen().node(n) == heard);
+        CHECK(at(seen, us).routed().node(n) == before(2 * late));
+        // Half a microsecond after the change that happened now, or long after the others.
+        CHECK(at(seen, us).noticed().node(n) == before(1));
       }
   }
-  CHECK(seen_late({}, 1_us).empty());
+  CHECK(heard_late({}, {.seen = 1_us}).empty());
   CHECK(&t.initial().seen() == &t.initial());
+  for (const auto& snapshot : heard_late(t.snapshots, {.seen = 500_us}))
+    CHECK(snapshot.state.is_settled() == (snapshot.at == Time{} || snapshot.at == Time{} + 509_us));
 }
 
 }  // namespace

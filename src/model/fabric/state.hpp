@@ -38,9 +38,15 @@ class State {
   void set(LinkId link, Condition condition);
   void set(NodeId node, Condition condition);
 
-  // What a central controller takes the state to be: this one, unless it looks late.
+  // What a central controller takes the state to be, what the routes of all switches were made for,
+  // and what each switch has noticed of its own links: this state, unless they hear late.
   const State& seen() const { return seen_ ? *seen_ : *this; }
+  const State& routed() const { return routed_ ? *routed_ : *this; }
+  const State& noticed() const { return noticed_ ? *noticed_ : *this; }
   void set_seen(std::shared_ptr<const State> seen) { seen_ = std::move(seen); }
+  void set_routed(std::shared_ptr<const State> routed) { routed_ = std::move(routed); }
+  void set_noticed(std::shared_ptr<const State> noticed) { noticed_ = std::move(noticed); }
+  bool is_settled() const { return !seen_ && !routed_ && !noticed_; }  // all have heard of it
 
   // Exceptions in id order.
   const std::map<LinkId, Condition>& troubled_links() const { return links_; }
@@ -50,7 +56,7 @@ class State {
   std::uint64_t version_ = 0;
   std::map<LinkId, Condition> links_;
   std::map<NodeId, Condition> nodes_;
-  std::shared_ptr<const State> seen_;
+  std::shared_ptr<const State> seen_, routed_, noticed_;
 };
 
 // A State spread over all links, for inner loops: a link is down when it or one of its ends is.

@@ -200,6 +200,26 @@ struct PacketOutcome {
   std::vector<std::string> deadlocks, storms, lossless_drops;  // in words
 };
 
+// A failure of links within a run, and how long routing took to lead round it. A flow is what
+// switches see as one: a QP between two ends. Hit is a flow that was under way over a link that
+// died, or began over it before routing led round.
+struct FailureOutcome {
+  double at_s = 0;
+  std::string what;            // "rtsw:1--ctsw:2", or "ctsw:3"
+  std::uint64_t hit = 0;       // flows
+  std::uint64_t stranded = 0;  // of these, still without a path when the run ended
+  double path_again_p50_s = no_number, path_again_max_s = no_number;  // since the failure
+  double stalled_bytes = no_number;  // fluid engine: rate before x time without a path, summed
+  double lost_bytes = no_number;     // fluid engine: on the way when the links died
+  std::optional<std::uint64_t> lost_packets;  // packet engine: of any kind, on the dead links
+  struct Flow {
+    std::string from, to;
+    std::uint32_t qp = 0;
+    double path_again_s = no_number;
+  };
+  std::vector<Flow> flows;  // the first ones, by their ends
+};
+
 struct FabricSummary {
   struct Count {
     std::string role;
@@ -227,7 +247,8 @@ struct VariantOutcome {
   std::string scenario_text;    // effective, as YAML
   std::string scenario_digest;  // of that text
   std::vector<Span> spans;
-  std::optional<PacketOutcome> packet;  // of runs on the packet engine
+  std::optional<PacketOutcome> packet;   // of runs on the packet engine
+  std::vector<FailureOutcome> failures;  // of runs with `routing: {convergence: ...}`
   std::string fabric_map;  // JSON for the page (plan/explain/fabric_map.hpp); empty: not asked for
 };
 

@@ -190,7 +190,7 @@ std::vector<RateWatch::Change> RateWatch::take(std::span<const Reading> readings
     const bool is_sure = r.speed_bps >= r.nominal_bps || !unknown.contains(r.nominal_bps);
     const bool is_news = is_new ? share < 1 || is_sure : share != told.share;
     if (!is_news && !is_due) continue;
-    out.push_back({r.part, share});
+    out.push_back({r.part, share, !is_new && told.share < 1 && share >= 1});
     told = {share, now};
   }
   return out;

@@ -64,7 +64,8 @@ class RateWatch {
   };
   struct Change {
     model::Entity part;
-    double share;  // of what it should run at; 1: all of it again
+    double share;  // of what it should run at; 1: all of it
+    bool is_back;  // and less was told of it before
   };
   using Most = std::map<double, double>;  // speed, by nominal rate
   static constexpr std::int64_t again_ns = 10 * ns_per_s;

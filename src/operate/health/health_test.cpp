@@ -347,11 +347,12 @@ TEST_CASE("speeds: an agent that begins again ends what was said before; what is
     CAPTURE(cured);
     Book book(fabric);
     const auto tell = [&](std::span<const RateWatch::Change> changes, Timestamp t) {
-      for (const auto& [part, share] : changes) {
+      for (const auto& [part, share, is_back] : changes) {
         model::RecordSet set;
         model::Record row;
         row.t = row.until = t;
         row.entity = part;
+        CHECK(!is_back);
         row.kind = share < 1 ? model::EventKind::link_slow : model::EventKind::info;
         row.attrs = set.add_attributes({{"rate_share", fmt::format("{:.4g}", share)}});
         book.take(set, row);
@@ -362,6 +363,8 @@ TEST_CASE("speeds: an agent that begins again ends what was said before; what is
     tell(before.take(Readings{{nic, 400e9, 100e9}}, {2}), {2});
     CHECK(book.conditions({3}, {}).at(uplink).rate == 0.25);
     CHECK(RateWatch().take(Readings{{nic, 400e9, 100e9}}, {4}).empty());  // knows of nothing
+    RateWatch same = before;
+    CHECK(same.take(Readings{{nic, 400e9, 400e9}}, {3}).at(0).is_back);
     RateWatch after(before.most());
     tell(after.take(Readings{{nic, 400e9, cured ? 400e9 : 100e9}}, {4}), {4});
     const Conditions now = book.conditions({5}, {});

@@ -220,7 +220,7 @@ bool Driver::forecasting(Ticket& t) {
   if (t.is_held) return false;
   if (t.snapshot && !is_due({t.seen.ns + r_.policy_.timing.snapshot_ns})) return false;
   if (must_check_first(t)) {
-    const bool is_clean = t.verify.lost <= problem(t).lost_max;
+    const bool is_clean = passes(t, t.verify);
     if (is_clean && t.verify.sent >= packets_needed(t)) {
       exonerate(t);
       return true;

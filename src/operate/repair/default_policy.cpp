@@ -16,7 +16,7 @@ defaults:               # for all problem types, unless overridden
   forecast: required    # of the slowdown of jobs: none, advisory or required
   soak: 30 min          # observation time after a return
   checks_first: true    # test traffic before a drain based only on lost probes
-  verify: {packets: 10000, lost: 0, quiet: 0 s}  # quiet: time without new evidence
+  verify: {packets: 10000, lost: 0, rate: 0.99, quiet: 0 s}  # quiet: time without new evidence
   slo: {detect: 1 min, triage: 2 min, drain: 5 min, repair: 24 h, verify: 1 h}
 
 problems:               # everything not listed here needs a person

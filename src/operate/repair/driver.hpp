@@ -82,6 +82,7 @@ class Driver {
   bool repairing(Ticket& t);
   bool verifying(Ticket& t);
   bool judge_round(Ticket& t);
+  bool passes(const Ticket& t, const port::Check& check) const;
   bool baseline_known(Ticket& t);
   std::uint64_t packets_needed(const Ticket& t) const;
   bool clean(Ticket& t);

@@ -50,6 +50,7 @@ void read_verify(const Config& config, Problem& out, Errors& errors) {
   Reader reader(config, "verify", errors);
   out.packets = static_cast<std::uint64_t>(reader.count("packets", {}, 1, 1'000'000'000));
   out.lost_max = static_cast<std::uint64_t>(reader.count("lost", {}, 0, 1'000'000));
+  out.rate_min = reader.number("rate", {}, 0, 1);
   out.quiet_ns = read_ns(reader, "quiet");
   reader.finish();
 }

@@ -49,6 +49,7 @@ struct Problem {
   std::int64_t soak_ns = 0;    // returned under watch for so long
   std::uint64_t packets = 0;   // of test traffic that have to cross it
   std::uint64_t lost_max = 0;  // of them
+  double rate_min = 0;         // share of its rate that it has to run at
   std::int64_t quiet_ns = 0;   // and nothing is said of it for so long meanwhile
   bool checks_first = true;    // before a drain, where only probes report loss
   std::array<std::int64_t, ttr_part_count> slo_ns{};  // each part's objective

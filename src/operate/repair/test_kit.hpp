@@ -89,6 +89,7 @@ struct World {
   std::set<std::string> faulty;      // test traffic is lost on them
   std::deque<std::uint64_t> losses;  // of the next checks, whatever is faulty
   Hand hand = Hand::works;
+  double rate_share = 1;  // that all checks measure
   bool is_blind = false;  // states and checks cannot be had
   bool has_no_check = false;
   Forecast forecast{.jobs = 1};
@@ -128,6 +129,7 @@ struct World {
           out.check.lost = losses.front();
           losses.pop_front();
         }
+        out.check.rate_share = rate_share;
         if (is_blind) out.error = error(Errc::io);
         if (has_no_check) out.error = error(Errc::unsupported);
         break;

@@ -12,6 +12,7 @@ template <class Archive, Of<Check> T>
 void fields(Archive& ar, T& c) {
   ar("sent", c.sent);
   ar("lost", c.lost);
+  ar.added("rate_share", c.rate_share);
 }
 
 }  // namespace weft::port

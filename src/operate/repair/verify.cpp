@@ -10,6 +10,19 @@
 namespace weft::operate::repair {
 namespace {
 
+std::string words_of(const port::Check& check) {
+  std::string text = fmt::format("{} of {} test packets lost", check.lost, check.sent);
+  if (check.rate_share < 1)
+    text += fmt::format(", at {:.3g} % of its rate", 100 * check.rate_share);
+  return text;
+}
+
+void add(port::Check& sum, const port::Check& more) {
+  sum.sent += more.sent;
+  sum.lost += more.lost;
+  sum.rate_share = std::min(sum.rate_share, more.rate_share);
+}
+
 Outcome no_result(const Pending& pending) {
   return {.order = pending.id, .error = Error{Errc::io, {}, "no result received", {}, {}}};
 }
@@ -31,6 +44,12 @@ void Driver::mended(Ticket& t) {
   close(t);
 }
 
+// No more packets lost, and no slower, than the policy allows.
+bool Driver::passes(const Ticket& t, const port::Check& check) const {
+  const Problem& allowed = problem(t);
+  return check.lost <= allowed.lost_max && check.rate_share >= allowed.rate_min;
+}
+
 // How many packets have to get through before a part counts as healthy. One that lost k of n lets
 // 7 n / k pass by chance once in 1,000 times (e^-7), the policy's number perhaps much more often.
 std::uint64_t Driver::packets_needed(const Ticket& t) const {
@@ -43,8 +62,7 @@ std::uint64_t Driver::packets_needed(const Ticket& t) const {
 // Losses are known at once, that there are none only after as many packets as a repair is verified
 // with.
 bool Driver::baseline_known(Ticket& t) {
-  const bool is_enough =
-      t.baseline.lost > problem(t).lost_max || t.baseline.sent >= packets_needed(t);
+  const bool is_enough = !passes(t, t.baseline) || t.baseline.sent >= packets_needed(t);
   return is_enough || t.no_means || t.checks_failed >= r_.policy_.retries.checks;
 }
 
@@ -60,10 +78,8 @@ bool Driver::drained(Ticket& t) {
     return false;
   }
   std::string found = "it is not known whether test traffic gets through";
-  if (t.baseline.sent > 0)
-    found = fmt::format("{} of {} test packets lost", t.baseline.lost, t.baseline.sent);
-  const bool is_well =
-      t.baseline.sent >= packets_needed(t) && t.baseline.lost <= problem(t).lost_max;
+  if (t.baseline.sent > 0) found = words_of(t.baseline);
+  const bool is_well = t.baseline.sent >= packets_needed(t) && passes(t, t.baseline);
   if (is_well && !t.held_until && is_due(quiet_until(r_, t))) {  // nothing is to be mended
     t.verify = t.baseline;
     return clean(t);
@@ -73,7 +89,7 @@ bool Driver::drained(Ticket& t) {
                          to_text(*t.held_until));
   move(t, Stage::repairing, found);
   t.check_at = in(r_.policy_.timing.recheck_ns);
-  const bool looks_well = t.baseline.sent > 0 && t.baseline.lost <= problem(t).lost_max;
+  const bool looks_well = t.baseline.sent > 0 && passes(t, t.baseline);
   if (looks_well || !t.has_open_case()) t.check_at = now();
   tell(t, "repair_drained",
        fmt::format("{} is drained and waits for repair ({}): {}", name(t), to_text(t.kind), found));
@@ -124,7 +140,7 @@ bool Driver::verifying(Ticket& t) {
     return true;
   }
   if (t.no_means) return clean(t);
-  if (t.verify.lost <= problem(t).lost_max && t.verify.sent < packets_needed(t)) {
+  if (passes(t, t.verify) && t.verify.sent < packets_needed(t)) {
     issue(t, OrderKind::check);
     return false;
   }
@@ -142,8 +158,8 @@ void Driver::put_off_check(Ticket& t) {
 
 bool Driver::judge_round(Ticket& t) {
   WEFT_CHECK(t.has_part() && !t.pending);
-  if (t.verify.lost <= problem(t).lost_max) return clean(t);
-  refute(t, fmt::format("{} of {} test packets lost", t.verify.lost, t.verify.sent));
+  if (passes(t, t.verify)) return clean(t);
+  refute(t, words_of(t.verify));
   return true;
 }
 
@@ -170,7 +186,7 @@ bool Driver::clean(Ticket& t) {
     tell(t, "repair_replace", fmt::format("{}: {}", name(t), t.reason));
     return true;
   }
-  const bool was_well = t.baseline.sent > 0 && t.baseline.lost <= problem(t).lost_max;
+  const bool was_well = t.baseline.sent > 0 && passes(t, t.baseline);
   if (t.resolution == Resolution::none && t.is_orphan())
     t.resolution = Resolution::moved;
   else if (t.resolution == Resolution::none)
@@ -178,8 +194,7 @@ bool Driver::clean(Ticket& t) {
                        ? Resolution::no_fault_found
                        : Resolution::repaired;
   begin(t, port::ActionKind::undrain, Stage::returning,
-        t.no_means ? std::string("test traffic cannot be sent over it")
-                   : fmt::format("{} of {} test packets lost", t.verify.lost, t.verify.sent));
+        t.no_means ? std::string("test traffic cannot be sent over it") : words_of(t.verify));
   return true;
 }
 
@@ -203,8 +218,11 @@ bool Driver::soaking(Ticket& t) {
 
 void Driver::checked(Ticket& t, const Outcome& outcome) {
   const port::Check& c = outcome.check;
-  say_outcome(t, outcome, "check",
-              outcome.error ? JsonObject() : JsonObject().add("sent", c.sent).add("lost", c.lost));
+  JsonObject found;
+  if (!outcome.error) found.add("sent", c.sent).add("lost", c.lost);
+  if (!outcome.error && c.rate_share < 1)
+    found.add("rate_share", fmt::format("{:.4g}", c.rate_share));
+  say_outcome(t, outcome, "check", std::move(found));
   r_.touch(t);
   if (outcome.error && outcome.error->code == Errc::unsupported) {
     t.no_means = true;
@@ -223,14 +241,12 @@ void Driver::checked(Ticket& t, const Outcome& outcome) {
     t.loss.lost += c.lost;
   }
   if (t.stage == Stage::drained) {
-    t.baseline.sent += c.sent;
-    t.baseline.lost += c.lost;
+    add(t.baseline, c);
     t.checks_failed = 0;
     return;
   }
   t.checks_failed = 0;
-  t.verify.sent += c.sent;
-  t.verify.lost += c.lost;
+  add(t.verify, c);
 }
 
 }  // namespace weft::operate::repair

@@ -72,4 +72,27 @@ TEST_CASE("a closed case ends the listening") {
   CHECK(f.stage("c1") == Stage::soaking);
 }
 
+TEST_CASE("a cable that loses nothing, but is slower than the policy wants, is not returned") {
+  static const model::Fabric fabric = small_zone();
+  Bench b(fabric, policy_with("{defaults: {verify: {rate: 0.9}}}"));
+  b.world.rate_share = 0.25;
+  b.see(make_case(fabric, "c1", CauseKind::link, "rtsw:0--ctsw:0", b.now));
+  CHECK(b.ticket("c1").baseline.lost == 0);
+  CHECK(b.ticket("c1").baseline.rate_share == 0.25);
+  CHECK(b.stage("c1") == Stage::repairing);
+  CHECK(b.ticket("c1").reason.find("lost, at 25 % of its rate") != std::string::npos);
+  b.run_for(3 * 60 * minute);
+  CHECK(b.stage("c1") == Stage::repairing);
+  CHECK(b.world.acts.size() == 1);
+  const Attribution ann{"ann", "because"};
+  REQUIRE(b.repair->repaired("c1", ann, b.now).has_value());  // it is not
+  b.run_for(minute);
+  CHECK(b.stage("c1") == Stage::repairing);
+  b.world.rate_share = 0.9;
+  REQUIRE(b.repair->repaired("c1", ann, b.now).has_value());
+  b.run_for(minute);
+  CHECK(b.stage("c1") == Stage::soaking);
+  CHECK(b.ticket("c1").resolution == Resolution::repaired);
+}
+
 }  // namespace weft::operate::repair

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/check.hpp"
@@ -110,14 +112,36 @@ Judgement judge_divided(const Zone& zone, route::Router& hashing, const model::S
 
 MarkedFlows by_qp(std::span<const Flow> flows, const Marks& marks, const Marks& second) {
   MarkedFlows out{{flows.begin(), flows.end()}, marks};
-  for (std::size_t f = 0; f < second.size(); ++f) {
-    if (second[f] == Zone::none) continue;
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    const bool is_divided = f < second.size() && second[f] != Zone::none;
+    if (!is_divided) {
+      out.flows[f].second = 0;
+      continue;
+    }
     out.flows[f].weight /= 2;
     Flow half = out.flows[f];
-    half.port = std::exchange(out.flows[f].second, 0);
-    half.second = 0;
+    half.port = std::exchange(half.second, 0);
     out.flows.push_back(half);
     out.marks.push_back(second[f]);
+  }
+  return out;
+}
+
+std::vector<Flow> whole_flows(std::span<const Flow> by_qp) {
+  using Key = std::tuple<NodeId, NodeId, std::uint16_t>;
+  std::map<Key, double> halves;  // weight, of those that are the second of another
+  for (const Flow& flow : by_qp)
+    if (flow.second != 0) halves[{flow.src, flow.dst, flow.second}] = 0;
+  for (const Flow& flow : by_qp)
+    if (const auto half = halves.find({flow.src, flow.dst, flow.port}); half != halves.end())
+      half->second = flow.weight;
+  std::vector<Flow> out;
+  for (const Flow& flow : by_qp) {
+    if (halves.contains({flow.src, flow.dst, flow.port})) continue;
+    out.push_back(flow);
+    if (flow.second == 0) continue;
+    out.back().weight += halves[{flow.src, flow.dst, flow.second}];
+    out.back().second = 0;
   }
   return out;
 }

@@ -33,7 +33,7 @@ struct MarkedFlows {
   Marks marks;
 };
 // As switches see them: behind the flows the second QPs of those that have a mark in `second` (by
-// flow, or empty), each with half of the weight.
+// flow, or empty), each with half of the weight. Flow::second stays where a flow is divided.
 MarkedFlows by_qp(std::span<const Flow> flows, const Marks& marks, const Marks& second);
 
 // What becomes of the links between racks and spines. Load is weight over capacity, in shares of
@@ -49,6 +49,10 @@ struct Judgement {
 // how marks were found. Cost: two paths a flow, some 100 ns each.
 Judgement judge(const route::Zone& zone, route::Router& hashing, const model::State& state,
                 std::span<const Flow> flows, const Marks& marks);
+
+// What by_qp() divided as flows again, as their owner has them: of each flow whose `second` is the
+// port of another flow between the same NICs, both. In the order of the flows.
+std::vector<Flow> whole_flows(std::span<const Flow> by_qp);
 
 struct Settings {
   // Whether flows that were not hit may move to make room.

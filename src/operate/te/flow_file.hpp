@@ -17,7 +17,8 @@ Result<std::vector<Flow>> read_flows_csv(const Fabric& fabric, std::string_view 
                                          const std::string& file);
 
 // Columns src, dst, port, weight, priority, uplink: the link from the source's rack that each flow
-// is sent over, empty where hashing chooses.
+// is sent over, empty where hashing chooses. Where flows are divided also second: the port of the
+// row that is the other half.
 std::string marks_csv(const Fabric& fabric, const route::Zone& zone, std::span<const Flow> flows,
                       const Marks& marks);
 

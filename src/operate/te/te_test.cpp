@@ -294,6 +294,17 @@ TEST_CASE("split: halves where they make the worst link better, and nowhere else
     CHECK(ports.insert({flow.src, flow.dst, flow.port}).second);
   }
   for (const Flow& flow : flows) CHECK(weight[{flow.src, flow.dst}] == 1);
+  // They come back whole from a file, too.
+  const std::string text = marks_csv(net.fabric, net.zone, qps.flows, qps.marks);
+  const auto file = read_marks_csv(net.fabric, net.zone, text, "marks.csv");
+  REQUIRE_MESSAGE(file.has_value(), (file ? "" : file.error().text()));
+  CHECK(file->marks == qps.marks);
+  const std::vector<Flow> whole = whole_flows(file->flows);
+  REQUIRE(whole.size() == flows.size());
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    CHECK(whole[f].port == flows[f].port);
+    CHECK(whole[f].weight == 1);
+  }
   // What is installed stays, and is joined again when the cable is back.
   const Decision again = decide(net.zone, net.hashing, state, flows, one.marks, split, one.second);
   CHECK(again.marks == one.marks);
@@ -391,6 +402,10 @@ TEST_CASE("files: marks come back as they were; what is wrong is named") {
             .starts_with("m.csv:3:1: nic:0 to nic:20 with port 49152 is there twice"));
   CHECK(error("src,dst,uplink\nnic:0,nic:20,rtsw:1->ctsw:0\n")
             .starts_with("m.csv:2:14: rtsw:1->ctsw:0 is not an uplink of the rack of nic:0"));
+  for (const char* rows : {"1,2", "1,1", "1,2\nnic:0,nic:20,2,1", "1,3\nnic:0,nic:20,2,3"})
+    CHECK(error(std::string("src,dst,port,second\nnic:0,nic:20,") + rows + "\n")
+              .find("that could be the other half") != std::string::npos);
+  CHECK(error("src,dst,port,second\nnic:0,nic:20,1,2\nnic:0,nic:20,2,\n") == "none");
 }
 
 }  // namespace

@@ -72,6 +72,24 @@ TEST_CASE("ports that run slower are a case of their cable, or of the NIC; one r
   CHECK(told("nic:5", 4) == "host_nic nic:5 (4)");
 }
 
+TEST_CASE(
+    "a port that runs at its rate again has recovered, and one that slows down again has not") {
+  const model::Attributes half{{"rate_share", "0.5"}}, full{{"rate_share", "1"}};
+  for (const bool slows_again : {false, true}) {
+    Story story(small_zone());
+    const auto say = [&](double t, const char* kind, const model::Attributes& attrs) {
+      story.say(t, "rtsw:1->ctsw:2", kind, {.attrs = attrs, .source = model::Source::agent});
+    };
+    for (int i = 0; i < 4; ++i) say(100 + 10 * i, "link_slow", half);
+    say(300, "link_speed_ok", full);
+    for (int i = 0; slows_again && i < 4; ++i) say(330 + 10 * i, "link_slow", half);
+    const auto cases = story.cases();
+    REQUIRE(cases.size() == 1);
+    CHECK(cases[0].closed.has_value() == !slows_again);
+    if (!slows_again) CHECK(cases[0].closed->ns == at_ns(300));
+  }
+}
+
 TEST_CASE("a NIC, seen from the host and from its switch") {
   Story story(small_zone());
   story.say(100, "nic:5", "nic_down").say(100.1, "rtsw:1/1", "link_down");

@@ -45,13 +45,14 @@ counts:                 # number of records that make a case
   racks: 4              # racks that lose power together: attributed to the zone
 
 groups:                 # names for lists of kinds
-  link: [link_down, link_up, interface_down, link_slow, bgp_down, bgp_up, bfd_down, bfd_up,
-         probe_loss, probe_corruption, probe_duplicates, probe_delay, job_slow]
+  link: [link_down, link_up, interface_down, link_slow, link_speed_ok, bgp_down, bgp_up, bfd_down,
+         bfd_up, probe_loss, probe_corruption, probe_duplicates, probe_delay, job_slow]
   optics: [crc_errors, prefec_ber, rx_power, tx_power, optic_temperature]
   carrier: [link_down, interface_down, nic_down]
   session: [bgp_down, bfd_down]
-  nic: [nic_down, nic_up, nic_errors, link_down, link_up, interface_down, link_slow, crc_errors,
-        probe_loss, probe_corruption, probe_duplicates, probe_delay, job_slow, corruption]
+  nic: [nic_down, nic_up, nic_errors, link_down, link_up, interface_down, link_slow,
+        link_speed_ok, crc_errors, probe_loss, probe_corruption, probe_duplicates, probe_delay,
+        job_slow, corruption]
   host: [probe_host, host_boot, agent_silent, oob_unreachable, probe_loss, probe_corruption,
          job_slow, corruption]
   device: [device_unreachable, asic_error, oob_unreachable, device_boot, process_crash,
@@ -65,6 +66,7 @@ events:                 # meaning of each kind, and how long to wait for related
   link_up: {says: clear}
   interface_down: {says: down, wait: 5 s, spread: 30 s}
   link_slow: {says: loss, wait: 30 s}
+  link_speed_ok: {says: clear}
   crc_errors: {says: soft}
   discards: {says: congestion, wait: 30 s}
   prefec_ber: {says: light}

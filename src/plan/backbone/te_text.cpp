@@ -5,6 +5,7 @@
 
 #include "base/csv.hpp"
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "plan/backbone/te.hpp"
 
@@ -37,10 +38,10 @@ std::string summary(const ClassAnswer& one, const TeOptions& options) {
                               rate_text(one.asked_gbps), text(one.bound));
   out += fmt::format(" (gap {:.4f} %; {} on any paths)\n", 100 * one.gap, text(one.all_paths));
   if (one.unroutable > 0)
-    out += fmt::format("{} of {} demands have no path: {}\n", one.unroutable, one.demands,
-                       rate_text(one.unroutable_gbps));
-  out += fmt::format("{} demands, {} paths, {} iterations, {:.3f} s\n", one.demands, one.paths,
-                     one.iterations, one.seconds);
+    out += fmt::format("{} of {} {} no path: {}\n", one.unroutable, counted(one.demands, "demand"),
+                       one.unroutable == 1 ? "has" : "have", rate_text(one.unroutable_gbps));
+  out += fmt::format("{}, {}, {}, {:.3f} s\n", counted(one.demands, "demand"),
+                     counted(one.paths, "path"), counted(one.iterations, "iteration"), one.seconds);
   return out;
 }
 

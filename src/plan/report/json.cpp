@@ -19,6 +19,7 @@ using Json = nlohmann::ordered_json;
 using model::Completion;
 using model::Dimension;
 using model::FabricSummary;
+using model::FailureOutcome;
 using model::HeatMap;
 using model::HotLink;
 using model::JobOutcome;
@@ -99,6 +100,7 @@ Json distances_of(
 
 Json json_of(const HeatMap& map);
 Json json_of(const Note& note);
+Json json_of(const FailureOutcome& failure);
 Json json_of(const PacketOutcome::Tier& tier);
 Json json_of(const PacketOutcome::Series& series);
 Json json_of(const VariantOutcome& variant);
@@ -311,6 +313,26 @@ Json json_of(const PacketOutcome& packet) {
           {"lossless_drops", packet.lossless_drops}};
 }
 
+Json json_of(const FailureOutcome& failure) {
+  Json flows = Json::array();
+  for (const FailureOutcome::Flow& flow : failure.flows)
+    flows.push_back({{"from", flow.from},
+                     {"to", flow.to},
+                     {"qp", flow.qp},
+                     {"path_again_s", number(flow.path_again_s)}});
+  return {
+      {"at_s", number(failure.at_s)},
+      {"what", failure.what},
+      {"flows_hit", failure.hit},
+      {"flows_stranded", failure.stranded},
+      {"path_again_s",
+       {{"median", number(failure.path_again_p50_s)}, {"max", number(failure.path_again_max_s)}}},
+      {"stalled_bytes", number(failure.stalled_bytes)},
+      {"lost_bytes", number(failure.lost_bytes)},
+      {"lost_packets", failure.lost_packets ? Json(*failure.lost_packets) : Json(nullptr)},
+      {"flows", std::move(flows)}};
+}
+
 Json json_of(const VariantOutcome& variant) {
   Json out = {{"fabric", json_of(variant.fabric)},
               {"scheme", variant.scheme},
@@ -322,6 +344,7 @@ Json json_of(const VariantOutcome& variant) {
               {"tiers", by_name(variant.tiers)},
               {"heat_maps", list_of(variant.heat_maps)},
               {"flow_completion", json_of(variant.completion)},
+              {"failures", list_of(variant.failures)},
               {"notes", list_of(variant.notes)},
               {"digest", variant.digest},
               {"scenario_digest", variant.scenario_digest},

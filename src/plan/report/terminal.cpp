@@ -209,6 +209,12 @@ std::string time_cell(double seconds) {
   return std::isfinite(seconds) ? human_seconds(seconds) : "-";
 }
 
+std::string bytes_cell(double bytes) {
+  if (!(bytes > 0)) return "-";
+  if (bytes >= 0x1p62) return fmt::format("{:.3g} B", bytes);
+  return human(Bytes{static_cast<std::int64_t>(bytes)});
+}
+
 // At most `columns` characters of UTF-8; what is cut ends in "..".
 std::string clipped(std::string_view text, std::size_t columns) {
   std::size_t seen = 0, keep = 0;
@@ -274,6 +280,8 @@ std::string table_text(const Outcome& outcome) {
   out += fabric_lines(outcome) + "\n";
   out += tables(outcome);
   out += finding_lines(outcome);
+  if (const std::string failures = failures_text(outcome); !failures.empty())
+    out += "\n" + failures;
   if (const std::string packet = packet_text(outcome); !packet.empty()) out += "\n" + packet;
   const std::string notes = note_lines(outcome);
   if (!notes.empty()) out += '\n';

@@ -24,6 +24,9 @@ std::string training_text(const model::Outcome& outcome);
 // What queues did in runs on the packet engine, by tier; "" when there are none.
 std::string packet_text(const model::Outcome& outcome);
 
+// What failures did to flows, where routing takes time to lead round them; "" when there are none.
+std::string failures_text(const model::Outcome& outcome);
+
 // A byte of UTF-8 that continues a character.
 inline bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 // At most `columns` characters of UTF-8; what is cut ends in "..".
@@ -44,5 +47,6 @@ std::string unfinished_lines(const model::Outcome& outcome,
 // "-" for what has no value.
 std::string cell(double value, int decimals);
 std::string time_cell(double seconds);
+std::string bytes_cell(double bytes);  // for 0 too
 
 }  // namespace weft::plan::report

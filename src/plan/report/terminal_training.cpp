@@ -65,12 +65,6 @@ std::string fitted(auto table_of) {
   return out;
 }
 
-std::string bytes_cell(double bytes) {
-  if (!(bytes > 0)) return "-";
-  if (bytes >= 0x1p62) return fmt::format("{:.3g} B", bytes);
-  return human(Bytes{static_cast<std::int64_t>(bytes)});
-}
-
 std::string percent_cell(double share) { return cell(share * 100, 1); }
 
 std::vector<Dimension> exposed_dimensions(const std::vector<JobRow>& rows) {

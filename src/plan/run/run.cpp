@@ -200,6 +200,7 @@ Result<model::VariantOutcome> run_variant(const Prepared& prepared, const engine
   WEFT_TRY(engine::RunResult result, setup.run({jobs, graphs}, router, watch));
   out.notes = std::move(result.notes);
   out.packet = std::move(result.packet);
+  out.failures = std::move(result.failures);
   out.qps = setup.routing.qps;
   out.faults = setup.fault_lines;
   for (const Jobs::Entry entry : prepared.jobs.order) {

@@ -16,6 +16,7 @@ namespace {
 
 // Keys of `transport:` that matter to the fluid engine, which has no queues.
 constexpr std::array<std::string_view, 2> fluid_keys{"step_overhead", "mtu"};
+constexpr Duration never_heard = 86'400_s * 30;  // after any run
 
 // One section serves both engines, and is checked for both; how it goes with `routing:` matters to
 // the packet engine alone.
@@ -92,6 +93,17 @@ void check_scheme(const Setup& setup, Errors& errors) {
          fmt::format("scheme {} pools links, which the packet engine cannot", setup.routing.scheme),
          "use engine: fluid, or spray",
          {}});
+  // Known here alone: a transport may have chosen the scheme.
+  constexpr std::array<std::string_view, 3> converging{"ecmp", "e_ecmp", "te"};
+  if (setup.routing.convergence &&
+      std::ranges::find(converging, setup.routing.scheme) == converging.end())
+    errors.push_back(
+        {Errc::unsupported,
+         where,
+         fmt::format("convergence is not modelled for scheme {}", setup.routing.scheme),
+         fmt::format("choose one of {}, or remove routing.convergence",
+                     fmt::join(converging, ", ")),
+         {}});
 }
 
 void add_fault_spans(const model::FaultTimeline& timeline, Setup& setup) {
@@ -106,6 +118,24 @@ void add_fault_spans(const model::FaultTimeline& timeline, Setup& setup) {
                                  .duration_s = 0,
                                  .args = {}});
   }
+}
+
+// The states of the fabric as switches and a controller hear of them.
+void hear_late(Setup& setup) {
+  const route::RoutingConfig& routing = setup.routing;
+  model::Lateness late;
+  if (routing.scheme == "te") late.seen = routing.te_dead ? never_heard : routing.te_sees;
+  if (routing.convergence) {
+    late.routed = routing.convergence->bgp;
+    late.noticed = routing.convergence->detect;
+  }
+  if (routing.te_sees > Duration{} && routing.scheme != "te") {
+    setup.notes.push_back(
+        fmt::format("routing.te.sees has no effect with scheme {}: switches see the state as it is",
+                    routing.scheme));
+  }
+  if (late.seen > Duration{} || routing.convergence)
+    setup.changes = model::heard_late(setup.changes, late);
 }
 
 void append(Errors& errors, Error error) {
@@ -145,12 +175,7 @@ Result<Setup> read_setup(const model::Scenario& scenario) {
       setup.changes = timeline->snapshots;
       setup.fault_lines = timeline->lines;
       add_fault_spans(*timeline, setup);
-      if (setup.routing.te_sees > Duration{} && setup.routing.scheme != "te")
-        setup.notes.push_back(fmt::format(
-            "routing.te.sees has no effect with scheme {}: switches see the state as it is",
-            setup.routing.scheme));
-      else if (setup.routing.te_sees > Duration{})
-        setup.changes = model::seen_late(setup.changes, setup.routing.te_sees);
+      hear_late(setup);
     } else {
       append(errors, std::move(timeline).error());
     }

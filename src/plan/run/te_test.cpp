@@ -94,5 +94,106 @@ TEST_CASE("te: a training step, and other fabrics refused where the scenario say
       "test.yaml:2:10: traffic engineering assigns the paths of a"));
 }
 
+// Rack 1 loses one of its 4 uplinks, over each of which one flow at line rate leaves and one comes
+// in: its own switch turns to another uplink after 50 us, the other racks when the controller
+// (200 us) or BGP (600 us) has led round.
+TEST_CASE("convergence: flows hit, time without a path and bytes lost, on both engines") {
+  constexpr double line_rate = 50e9;  // bytes per second
+  const auto outcomes = [](const char* engine) {
+    return run(fmt::format(
+                   "fabric: {{generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 4, "
+                   "spines: 4}}\n"
+                   "collectives: {{cost: line_rate}}\n"
+                   "jobs: [{{name: pairs, collective: send_recv, gpus: 16, bytes: 64 MiB, place: "
+                   "list, ranks: [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15]}}]\n"
+                   "engine: {}\n"
+                   "routing: {{scheme: te, convergence: {{detect: 50 us, bgp: 600 us, compute: 50 "
+                   "us, install: 100 us}}}}\n"
+                   "faults: [{{kind: link_down, link: \"rtsw:1--ctsw:2\", at: 200 us}}]\n"
+                   "compare:\n"
+                   "  te: {{}}\n"
+                   "  dead: {{routing: {{te: {{controller: dead}}}}}}\n"
+                   "  e_ecmp: {{routing: {{scheme: e_ecmp}}}}\n"
+                   "  at once: {{routing: {{convergence: null}}}}\n",
+                   engine))
+        .variants;
+  };
+  std::vector<std::uint64_t> hit;  // of the fluid engine, by variant
+  for (const char* engine : {"fluid", "packet"}) {
+    CAPTURE(std::string(engine));
+    const std::vector<model::VariantOutcome> variants = outcomes(engine);
+    CHECK(variants[3].failures.empty());
+    for (std::size_t v = 0; v < 3; ++v) {
+      CAPTURE(variants[v].name);
+      REQUIRE(variants[v].failures.size() == 1);
+      const model::FailureOutcome& failure = variants[v].failures[0];
+      CHECK(failure.what == "rtsw:1--ctsw:2");
+      CHECK(failure.at_s == doctest::Approx(200e-6));
+      CHECK(failure.stranded == 0);
+      CHECK(failure.flows.size() == failure.hit);
+      CHECK(failure.path_again_p50_s == doctest::Approx(50e-6));
+      CHECK(failure.path_again_max_s == doctest::Approx(v == 0 ? 200e-6 : 600e-6));
+      if (v < hit.size()) CHECK(failure.hit == hit[v]);
+      hit.push_back(failure.hit);
+      if (v == 2) continue;  // hashed flows share links, and are no closed form
+      CHECK(failure.hit == 2);
+      const double stalled = line_rate * (50e-6 + failure.path_again_max_s);
+      if (failure.lost_packets) {
+        const double packets = stalled / (4096 + 62);
+        CHECK(static_cast<double>(*failure.lost_packets) == doctest::Approx(packets).epsilon(0.02));
+      } else {
+        CHECK(failure.stalled_bytes == doctest::Approx(stalled));
+      }
+    }
+  }
+}
+
+// A single flow is over later by the time that it had no path, and by nothing else.
+TEST_CASE("convergence: a flow ends later by its blackout") {
+  for (const char* engine : {"fluid", "packet"}) {
+    CAPTURE(std::string(engine));
+    int crossed = 0;
+    for (const char* spine : {"ctsw:0", "ctsw:1"}) {
+      const std::vector<double> s = times(fmt::format(
+          "fabric: {{generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 1, spines: "
+          "2}}\n"
+          "collectives: {{cost: line_rate}}\n"
+          "jobs: [{{name: one, collective: all_to_all, gpus: 2, matrix: [[0 B, 64 MiB], [0 B, 0 "
+          "B]]}}]\n"
+          "engine: {}\n"
+          "routing: {{scheme: ecmp, convergence: {{detect: 10 us, bgp: 700 us}}}}\n"
+          "compare:\n"
+          "  healthy: {{}}\n"
+          "  up: {{faults: [{{kind: link_down, link: \"rtsw:0->{}\", at: 300 us}}]}}\n"
+          "  down: {{faults: [{{kind: link_down, link: \"{}->rtsw:1\", at: 300 us}}]}}\n"
+          "  spine: {{faults: [{{kind: switch_down, switch: \"{}\", at: 300 us}}]}}\n",
+          engine, spine, spine, spine));
+      if (s[1] == s[0]) {  // over the other spine
+        CHECK(s[2] == s[0]);
+        CHECK(s[3] == s[0]);
+        continue;
+      }
+      ++crossed;
+      const double round_trip = 20e-6;  // at most: what was on the way is sent again
+      CHECK(s[1] - s[0] == doctest::Approx(10e-6).scale(1).epsilon(round_trip));
+      CHECK(s[2] - s[0] == doctest::Approx(700e-6).scale(1).epsilon(round_trip));
+      CHECK(s[3] - s[0] == doctest::Approx(10e-6).scale(1).epsilon(round_trip));
+    }
+    CHECK(crossed == 1);
+  }
+}
+
+TEST_CASE("convergence: schemes without one path for each flow are refused") {
+  const auto file = model::parse_scenario(
+      "fabric: {generator: ai_zone, racks: 2}\nrouting: {scheme: spray, convergence: {}}\n"
+      "jobs: [{name: a, collective: all_reduce, gpus: 16, bytes: 1 MiB}]\n",
+      "test.yaml", {});
+  REQUIRE(file.has_value());
+  const auto outcome = run_scenario(*file, {});
+  REQUIRE(!outcome.has_value());
+  CHECK(outcome.error().text().find("convergence is not modelled for scheme spray") !=
+        std::string::npos);
+}
+
 }  // namespace
 }  // namespace weft::plan

@@ -149,6 +149,18 @@ export interface Fabric {
   oversubscription: string[];
 }
 
+// Links that died within the run, until routing led round them.
+export interface LinkFailure {
+  at_s: number;
+  what: string;
+  flows_hit: number;
+  flows_stranded: number;
+  path_again_s: {median: number | null; max: number | null};
+  stalled_bytes: number | null;
+  lost_bytes: number | null;
+  lost_packets: number | null;
+}
+
 export interface Variant {
   fabric: Fabric;
   scheme: string;
@@ -160,6 +172,7 @@ export interface Variant {
   tiers: Record<string, Tier>;
   heat_maps: HeatMap[];
   flow_completion: Completion;
+  failures: LinkFailure[];
   notes: Note[];
   digest: string;
   scenario_digest: string;

@@ -83,6 +83,19 @@ function queueTable(report: Report) {
   return table('Queues', columns, packetsOf(report).flatMap(of));
 }
 
+function failureTable(report: Report) {
+  const columns = [text('Variant'), text('Failure'), number('At'), number('Flows hit'),
+                   number('Path again, median'), number('last'), number('Never'),
+                   number('Stalled'), number('Bytes lost'), number('Packets lost')];
+  const rows = variantsOf(report).flatMap(({name, value}) => value.failures.map((failure) => [
+    name, failure.what, format.seconds(failure.at_s), format.count(failure.flows_hit),
+    format.seconds(failure.path_again_s.median), format.seconds(failure.path_again_s.max),
+    format.count(failure.flows_stranded), format.bytes(failure.stalled_bytes),
+    format.bytes(failure.lost_bytes),
+    failure.lost_packets === null ? format.none : format.count(failure.lost_packets)]));
+  return rows.length > 0 ? table('Failures', columns, rows) : undefined;
+}
+
 function variantTable(report: Report) {
   const columns = [text('Variant'), text('Settings'), text('Flow completion'), text('Digest')];
   const rows = variantsOf(report).map(({name, value}) =>
@@ -94,7 +107,7 @@ export function numbers(report: Report) {
   return section('numbers', 'All numbers', '', variantTable(report),
                  trainingNames(report).length > 0 ? trainingTable(report) : undefined,
                  collectiveNames(report).length > 0 ? jobTable(report) : undefined,
-                 tierTable(report),
+                 failureTable(report), tierTable(report),
                  ...(packetsOf(report).length > 0 ? [packetTable(report), queueTable(report)]
                                                   : []));
 }
