@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/percentile.hpp"
 #include "base/text.hpp"
 #include "engine/fluid/flow_run.hpp"
 #include "engine/packet/flow_messages.hpp"
@@ -77,14 +78,11 @@ CompletionTimes completion_times(std::span<const FlowSpan> flows) {
   CompletionTimes out{.finished = times.size(), .unfinished = flows.size() - times.size()};
   if (times.empty()) return out;
   std::ranges::sort(times);
-  const auto rank = [&](std::size_t percent) {
-    return times[(times.size() * percent + 99) / 100 - 1];
-  };
   for (const double t : times) out.mean += t;
   out.mean /= static_cast<double>(times.size());
   out.min = times.front();
-  out.p50 = rank(50);
-  out.p99 = rank(99);
+  out.p50 = percentile(std::span<const double>(times), 50);
+  out.p99 = percentile(std::span<const double>(times), 99);
   out.max = times.back();
   return out;
 }
