@@ -181,6 +181,7 @@ void add_training(py::module_& m) {
         std::pair{"checkpoint_s", &T::checkpoint_s},
         std::pair{"checkpoint_stall_s", &T::checkpoint_stall_s}})
     c.def_readonly(name, member);
+  c.def_readonly("checkpoints", &T::checkpoints);
   c.def_readonly("roofline_resource", &T::roofline_resource)
       .def_readonly("step_times_s", &T::step_times_s)
       .def_property_readonly("exposed_s", [](const T& t) {

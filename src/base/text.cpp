@@ -152,10 +152,17 @@ std::string exact(std::int64_t value, std::span<const Unit> large_to_small) {
 }
 
 std::string human_in(double value, std::span<const Unit> large_to_small) {
+  const auto in = [](double count, const Unit& unit) {
+    // Four digits, without exponents as long as one can read the number.
+    const bool is_long = std::abs(count) >= 9999.5 && std::abs(count) < 1e15;
+    return is_long ? fmt::format("{:.0f} {}", count, unit.name)
+                   : fmt::format("{:.4g} {}", count, unit.name);
+  };
   for (const Unit& unit : large_to_small)
-    if (std::abs(value) >= unit.scale)
-      return fmt::format("{:.4g} {}", value / unit.scale, unit.name);
-  return fmt::format("{:.4g} {}", value / large_to_small.back().scale, large_to_small.back().name);
+    if (std::abs(value) >= unit.scale) return in(value / unit.scale, unit);
+  const Unit& least = large_to_small.back();
+  const double count = value / least.scale;
+  return in(std::abs(count) < 1e-4 ? 0 : count, least);
 }
 
 // Insertions, deletions, substitutions and swaps of neighbours, each of them one step.

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <initializer_list>
+#include <span>
 #include <string>
 
+#include "base/percentile.hpp"
 #include "base/rng.hpp"
 
 using namespace weft;
@@ -163,6 +165,11 @@ TEST_CASE("quantities for people") {
   CHECK(human_seconds(0.0376) == "37.6 ms");
   CHECK(human_seconds(0) == "0 ns");
   CHECK(human_seconds(7200) == "2 h");
+  CHECK(human_seconds(5e4 * 3600) == "50000 h");
+  CHECK(human_seconds(9999.4 * 3600) == "9999 h");
+  CHECK(human_seconds(6.6e-54) == "0 ns");
+  CHECK(human_seconds(-90e-9) == "-90 ns");
+  CHECK(human(Bytes{std::int64_t{20'000} << 40}) == "20000 TiB");
 }
 
 TEST_CASE("messages show input in printable, bounded form") {
@@ -215,6 +222,21 @@ TEST_CASE("near names are suggested, far ones are not") {
   CHECK_FALSE(nearest(std::string(1'000'000, 'r'), names).has_value());
   CHECK(did_you_mean("rakcs", names) == " (did you mean \"racks\"?)");
   CHECK(did_you_mean("colour", names).empty());
+}
+
+// In whole numbers: of n values, the least k with k in n at least so many tenths of a per cent.
+TEST_CASE("percentiles are those of the nearest rank") {
+  for (std::size_t n = 1; n <= 2000; n = n < 120 ? n + 1 : n + 47)
+    for (const std::size_t tenths : {1u, 10u, 333u, 500u, 900u, 950u, 990u, 999u, 1000u}) {
+      std::size_t k = 1;
+      while (k * 1000 < tenths * n) ++k;
+      CAPTURE(n);
+      CAPTURE(tenths);
+      CHECK(nearest_rank(n, static_cast<double>(tenths) / 10) == k - 1);
+    }
+  constexpr std::array sorted{1.0, 2.0, 3.0, 4.0};
+  CHECK(percentile(std::span<const double>(sorted), 50) == 2);
+  CHECK(percentile(std::span<const double>(sorted), 99) == 4);
 }
 
 TEST_CASE("a table aligns its columns and leaves no blanks at the ends of lines") {

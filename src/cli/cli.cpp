@@ -159,6 +159,12 @@ std::vector<std::string> fabric_file_keys() {
   return {"name", "fabric", "routing", "transport", "faults", "engine", "seed"};
 }
 
+std::vector<std::string> collective_file_keys() {
+  std::vector<std::string> keys = fabric_file_keys();
+  keys.emplace_back("collectives");
+  return keys;
+}
+
 Result<model::Fabric> load_fabric(const Common& common, const std::string& path) {
   WEFT_TRY(const model::LoadOptions options, common.load_options(fabric_file_keys()));
   WEFT_TRY(const model::ScenarioFile file, model::load_scenario(path, options));

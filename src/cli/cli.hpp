@@ -64,6 +64,8 @@ inline constexpr std::int64_t turn_ns = ns_per_s / 10;
 
 // The top-level keys of a file that is used as a fabric.
 std::vector<std::string> fabric_file_keys();
+// The same where collectives run or are predicted on it.
+std::vector<std::string> collective_file_keys();
 // The fabric of such a file. Fails with every error of its sections.
 Result<model::Fabric> load_fabric(const Common& common, const std::string& path);
 

@@ -95,7 +95,8 @@ class Autoscaler {
       if (text.starts_with("\x1f\x8b")) {
         WEFT_TRY(text, gunzip(text, path));
       }
-      WEFT_TRY(history, observe::forecast::read_series(text, path));
+      WEFT_TRY(history,
+               observe::forecast::read_series(text, path, observe::forecast::SeriesKind::demand));
     }
     return scale::LiveScaler::open(settings, std::move(history));
   }

@@ -175,9 +175,13 @@ Result<std::vector<model::NodeId>> places_of_ranks(const model::Fabric& fabric, 
 Result<TraceNetwork> judge_trace_network(const Common& common, const ColltraceArgs& args,
                                          TraceJob& job, const colltrace::Report& result) {
   TraceNetwork out;
-  WEFT_TRY(const model::LoadOptions options, common.load_options(fabric_file_keys()));
+  WEFT_TRY(const model::LoadOptions options, common.load_options(collective_file_keys()));
   WEFT_TRY(const model::ScenarioFile file, model::load_scenario(args.fabric, options));
   WEFT_TRY(out.fabric, model::build_fabric(file.variants.front().section("fabric")));
+  Errors errors;
+  const workload::Library library =
+      workload::read_library(file.variants.front().section("collectives"), errors);
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
   WEFT_TRY(out.gpus, places_of_ranks(out.fabric, job, args));
   if (!args.evidence.empty()) {
     WEFT_TRY(LineReader lines, LineReader::open(args.evidence));
@@ -191,7 +195,8 @@ Result<TraceNetwork> judge_trace_network(const Common& common, const ColltraceAr
                                                 {.fabric = out.fabric,
                                                  .gpus = out.gpus,
                                                  .probes = &out.probes,
-                                                 .counters = out.counters}));
+                                                 .counters = out.counters,
+                                                 .library = library}));
   if (args.records.empty()) return out;
   const model::RecordSet records = to_records(out.fabric, job, args.job, out.report);
   std::string text;

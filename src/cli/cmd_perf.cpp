@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <map>
+#include <utility>
 
 #include "base/file.hpp"
 #include "base/rng.hpp"
@@ -53,7 +55,7 @@ Status check_name(std::string_view option, const std::string& name, const Names&
 }
 
 Result<Place> read_place(const Common& common, const PerfArgs& args) {
-  WEFT_TRY(const model::LoadOptions options, common.load_options(fabric_file_keys()));
+  WEFT_TRY(const model::LoadOptions options, common.load_options(collective_file_keys()));
   constexpr std::string_view one_host =
       "fabric: {generator: ai_zone, racks: 1, hosts_per_rack: 1, spines: 1}\n";
   WEFT_TRY(const model::ScenarioFile file,
@@ -63,6 +65,10 @@ Result<Place> read_place(const Common& common, const PerfArgs& args) {
   Place place{.setup = {}, .seed = scenario.seed};
   WEFT_TRY(place.setup, plan::read_setup(scenario));
   WEFT_TRY_STATUS(plan::require_fluid(place.setup, "weft perf"));
+  if (place.setup.library.adaptive)
+    return fail(Errc::unsupported, scenario.section("collectives").where,
+                "weft perf does not adapt a collective to the state of its paths",
+                "use weft run, or add --set collectives.adaptive=false");
   std::vector<std::string> names = plan::placement_names();
   std::erase(names, "list");
   WEFT_TRY_STATUS(check_name("--place", args.place, names));
@@ -101,7 +107,47 @@ Result<workload::Library> read_library(const PerfArgs& args, const Place& place)
   return library;
 }
 
-// The request refers to `place` and `args`, which must outlive it.
+// Each algorithm runs on the fabric once, for all sizes.
+class Runs {
+ public:
+  Runs(const Place& place, Op op, std::uint32_t channels)
+      : place_(place), op_(op), channels_(channels) {}
+
+  workload::Request request(const std::string& algorithm) const {
+    return {.op = op_, .algorithm = algorithm, .ranks = place_.ranks, .channels = channels_};
+  }
+  Result<const plan::LoneCollective*> of(const std::string& algorithm) {
+    auto found = known_.find(algorithm);
+    if (found == known_.end()) {
+      WEFT_TRY(plan::LoneCollective lone,
+               plan::LoneCollective::run(place_.setup, place_.seed, request(algorithm)));
+      found = known_.emplace(algorithm, std::move(lone)).first;
+    }
+    return &found->second;
+  }
+
+ private:
+  const Place& place_;
+  Op op_;
+  std::uint32_t channels_;
+  std::map<std::string, plan::LoneCollective> known_;
+};
+
+// What asks a library cannot be asked where there is none.
+Status check_line_rate(const PerfArgs& args) {
+  const std::array<std::pair<const char*, bool>, 4> given{
+      {{"--protocol", args.protocol != "auto"},
+       {"--system", !args.system.empty()},
+       {"--transport", !args.transport.empty()},
+       {"--calibrate", !args.calibrate.empty()}}};
+  for (const auto& [option, is_given] : given)
+    if (is_given)
+      return fail(Errc::value, {option, 0, 0}, "has no effect with collectives.cost line_rate",
+                  "remove it, or add --set collectives.cost=nccl");
+  return {};
+}
+
+// The request refers to `place`, which must outlive it.
 Result<PerfRequest> read_request(const Common& common, const PerfArgs& args, Place& place) {
   PerfRequest request;
   const std::vector<std::string> ops = workload::op_names();
@@ -118,30 +164,35 @@ Result<PerfRequest> read_request(const Common& common, const PerfArgs& args, Pla
   }
   WEFT_TRY(place, read_place(common, args));
   WEFT_TRY(const workload::Library library, read_library(args, place));
-  if (library.cost == workload::Library::Cost::line_rate)
-    return fail(Errc::unsupported, {args.fabric, 0, 0},
-                "weft perf predicts what a library costs, and collectives.cost is line_rate",
-                "add --set collectives.cost=nccl, or use weft run");
+  const bool line_rate = library.cost == workload::Library::Cost::line_rate;
+  if (line_rate) WEFT_TRY_STATUS(check_line_rate(args));
   WEFT_TRY(request.machine, workload::machine_of(library, place.setup.fabric, place.ranks));
-  const bool one_host = request.machine.shape.hosts == 1;
-  if (args.channels > 0 && one_host)
+  const workload::GroupShape& shape = request.machine.shape;
+  if (args.channels > 0 && shape.hosts == 1)
     return fail(Errc::value, {"--channels", 0, 0}, "channels have no effect inside one host",
                 "remove them, or use a --fabric with several hosts");
-  if (one_host) return request;
-  request.on_fabric =
-      [&place, &args, op = request.op, known = std::map<std::string, plan::LoneCollective>()](
-          const workload::PlannedCall& call, double bytes) mutable -> Result<double> {
-    auto found = known.find(call.pick.algorithm);
-    if (found == known.end()) {
-      WEFT_TRY(plan::LoneCollective lone,
-               plan::LoneCollective::run(place.setup, place.seed,
-                                         {.op = op,
-                                          .algorithm = call.pick.algorithm,
-                                          .ranks = place.ranks,
-                                          .channels = args.channels}));
-      found = known.emplace(call.pick.algorithm, std::move(lone)).first;
-    }
-    return found->second.seconds(call.cost, bytes);
+  Runs runs(place, request.op, args.channels);
+  if (line_rate) {
+    const std::uint32_t channels = shape.hosts == 1 ? 1 : shape.nics_per_host;
+    request.at_line_rate = [&place, runs, channels, algorithm = args.algorithm](
+                               double bytes) mutable -> Result<PerfRequest::LineRate> {
+      workload::Request wanted = runs.request(algorithm);
+      wanted.bytes = bytes;
+      PerfRequest::LineRate out{.algorithm = algorithm, .channels = channels};
+      if (algorithm == "auto") {
+        WEFT_TRY(out.algorithm, workload::default_algorithm(place.setup.fabric, wanted));
+      }
+      WEFT_TRY(const plan::LoneCollective* lone, runs.of(out.algorithm));
+      out.seconds = lone->line_rate_seconds(bytes);
+      return out;
+    };
+    return request;
+  }
+  if (args.fabric.empty() && !library.system.empty()) return request;  // a host of that system
+  request.on_fabric = [runs](const workload::PlannedCall& call,
+                             double bytes) mutable -> Result<double> {
+    WEFT_TRY(const plan::LoneCollective* lone, runs.of(call.pick.algorithm));
+    return lone->seconds(call.cost, bytes);
   };
   return request;
 }

@@ -7,9 +7,11 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "base/file.hpp"
 #include "base/json_text.hpp"
+#include "base/percentile.hpp"
 #include "base/plural.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
@@ -173,7 +175,7 @@ Result<std::optional<HostGrid>> read_grid(const Ground& ground, const PlaceArgs&
   auto grid = host_grid(cost, ground.gpus_per_host);
   if (!grid)
     return fail(Errc::unsupported, option("--order"),
-                fmt::format(" GPUs do not form a block of {} GPUs do not form a block of {}",
+                fmt::format("hosts of {} GPUs do not divide {} into equal blocks",
                             ground.gpus_per_host, training->plan.text()),
                 "let the inner dimensions fill whole hosts");
   return grid;
@@ -274,7 +276,8 @@ Status place_one(Ground& ground, const Common& common, const PlaceArgs& args) {
   if (!args.rankfile.empty()) {
     std::vector<std::string> hosts;
     for (const std::uint32_t host : placed.hosts) hosts.push_back(ground.names.name(host));
-    WEFT_TRY_STATUS(write_file(args.out, rank_file(args.rankfile, hosts, ground.gpus_per_host)));
+    WEFT_TRY_STATUS(
+        write_file(args.out, rank_file(args.rankfile, hosts, ground.gpus_per_host, args.gpus)));
     if (args.out == "-") return {};
   }
   if (common.json) {
@@ -312,8 +315,8 @@ std::string replay_json(const Ground& ground, const ReplayResult& result, std::i
       .add("zones_least", result.zones_least)
       .add("racks", result.racks)
       .add("racks_least", result.racks_least)
-      .add("decision_s_p50", static_cast<double>(p50) / 1e9)
-      .add("decision_s_p99", static_cast<double>(p99) / 1e9)
+      .add("decision_p50_s", static_cast<double>(p50) / 1e9)
+      .add("decision_p99_s", static_cast<double>(p99) / 1e9)
       .add("decisions", decisions)
       .text();
 }
@@ -328,8 +331,9 @@ Status place_list(Ground& ground, const Common& common, const PlaceArgs& args) {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   });
   const auto& times = result.decision_ns;
-  const std::int64_t p50 = times.empty() ? 0 : times[times.size() / 2];
-  const std::int64_t p99 = times.empty() ? 0 : times[times.size() * 99 / 100];
+  const std::span<const std::int64_t> ns = times;
+  const std::int64_t p50 = ns.empty() ? 0 : percentile(ns, 50);
+  const std::int64_t p99 = ns.empty() ? 0 : percentile(ns, 99);
   if (common.json) {
     fmt::print("{}\n", replay_json(ground, result, p50, p99));
     return {};

@@ -57,12 +57,9 @@ Status run_scale(const Common& common, const ScaleArgs& args) {
   if (text.starts_with("\x1f\x8b")) {
     WEFT_TRY(text, gunzip(text, args.path));
   }
-  WEFT_TRY(const observe::forecast::Series series, observe::forecast::read_series(text, args.path));
+  WEFT_TRY(const observe::forecast::Series series,
+           observe::forecast::read_series(text, args.path, observe::forecast::SeriesKind::demand));
   const scale::Demand demand = scale::demand_of(series);
-  for (std::size_t t = 0; t < demand.values.size(); ++t)
-    if (demand.values[t] < 0)
-      return fail(Errc::value, {args.path, 0, 0},
-                  fmt::format("demand {} is below 0", demand.values[t]), "give requests per step");
   WEFT_TRY(const std::int64_t start_up, read_span_ns(args.start_up, "--start-up"));
   scale::Service service = args.service;
   service.step_hours = static_cast<double>(series.step_ns) / static_cast<double>(ns_per_hour);

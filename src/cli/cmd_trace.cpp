@@ -61,7 +61,7 @@ Result<model::ScenarioFile> scenario_of(const Common& common, const TraceArgs& a
   if (args.fabric.empty()) {
     WEFT_TRY(root.at_or_add("fabric"), zone_for(jobs.items.front()));
   } else {
-    WEFT_TRY(const auto options, common.load_options(fabric_file_keys()));
+    WEFT_TRY(const auto options, common.load_options(collective_file_keys()));
     WEFT_TRY(model::ScenarioFile file, model::load_scenario(args.fabric, options));
     root = file.variants.front().root;
   }

@@ -2,9 +2,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "run_weft.hpp"
@@ -110,4 +113,62 @@ TEST_CASE("a fabric takes away bandwidth: oversubscribed hosts, failed switches"
   const Outcome down = scratch.run({"perf", "all_reduce", "--fabric", "down.yaml"});
   CHECK(down.status == 2);
   CHECK(down.err.find("cannot finish") != std::string::npos);
+}
+
+TEST_CASE("run and perf price a call alike, whatever the scenario says of the library") {
+  const Scratch scratch;
+  const auto times = [&](int hosts, const std::string& keys, const std::string& op) {
+    scratch.write("s.yaml", fmt::format("fabric: {{generator: ai_zone, racks: {}, "
+                                        "hosts_per_rack: 1, spines: 16}}\n"
+                                        "routing: {{scheme: spray}}\n"
+                                        "transport: {{step_overhead: 2 us}}\n"
+                                        "collectives: {{{}}}\n"
+                                        "jobs: [{{name: j, collective: {}, gpus: {}, "
+                                        "bytes: 4 MiB}}]\n",
+                                        hosts, keys, op, 8 * hosts));
+    const Outcome ran = scratch.run({"run", "s.yaml", "--json"});
+    REQUIRE_MESSAGE(ran.status == 0, ran.err);
+    const json job = json::parse(ran.out)["variants"].front()["jobs"]["j"];
+    const json row = rows(scratch, {op, "--fabric", "s.yaml", "-b", "4M", "-e", "4M"})[0];
+    CHECK(row["algorithm"] == job["algorithm"]);
+    return std::pair(job["time_s"]["mean"].get<double>(), row["time_s"].get<double>());
+  };
+  for (const int hosts : {1, 2})
+    for (const char* op : {"all_reduce", "all_gather", "all_to_all"}) {
+      double plain = 0;
+      for (const char* keys : {"cost: nccl", "cost: line_rate", "step: 50 us", "transport: efa",
+                               "transport: infiniband", "launch: 90 us", "system: b200"}) {
+        CAPTURE(hosts);
+        CAPTURE(op);
+        CAPTURE(keys);
+        const auto [run_s, perf_s] = times(hosts, keys, op);
+        CHECK(perf_s == doctest::Approx(run_s).epsilon(1e-9));
+        if (plain == 0) {
+          plain = perf_s;
+        } else if (hosts == 2 && !std::string_view(keys).starts_with("launch") &&
+                   !std::string_view(keys).starts_with("system")) {
+          CHECK(std::abs(perf_s / plain - 1) > 0.01);  // between hosts these keys matter
+        }
+      }
+    }
+}
+
+TEST_CASE("line rate: no protocol, and no options of a library") {
+  const Scratch scratch;
+  scratch.write("s.yaml",
+                "fabric: {generator: ai_zone, racks: 2}\ncollectives: {cost: line_rate}\n");
+  const json row = rows(scratch, {"all_reduce", "--fabric", "s.yaml", "-n", "32"})[0];
+  CHECK_FALSE(row.contains("protocol"));
+  for (const auto& [option, value] : {std::pair("--protocol", "LL"),
+                                      {"--system", "p5"},
+                                      {"--transport", "efa"},
+                                      {"--calibrate", "4M=100"}}) {
+    const Outcome out = scratch.run({"perf", "all_reduce", "--fabric", "s.yaml", option, value});
+    CHECK(out.status == 2);
+    CHECK(out.err.contains(std::string(option) + ": has no effect with collectives.cost"));
+  }
+  scratch.write("a.yaml",
+                "fabric: {generator: ai_zone, racks: 2}\ncollectives: {adaptive: true}\n");
+  CHECK(scratch.run({"perf", "all_reduce", "--fabric", "a.yaml"})
+            .err.starts_with("weft: error: a.yaml:2:"));
 }

@@ -53,6 +53,15 @@ TEST_CASE("place: errors name the conflict") {
             .contains("use a multiple of 24 GPUs"));
 }
 
+TEST_CASE("place: as many ranks as GPUs were asked for") {
+  const Scratch scratch;
+  scratch.write("f.yaml", four_pods);
+  const Outcome out =
+      scratch.run({"place", "--fabric", "f.yaml", "--gpus", "7", "--rankfile", "openmpi"});
+  CHECK(std::ranges::count(out.out, '\n') == 7);
+  CHECK(out.out.contains("rank 6="));
+}
+
 TEST_CASE("place: the rank files say what the JSON says") {
   const Scratch scratch;
   scratch.write("f.yaml", four_pods);

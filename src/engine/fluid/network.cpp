@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "engine/jobs/busiest.hpp"
 #include "engine/jobs/host_load.hpp"
 #include "engine/jobs/stage_cost.hpp"
 #include "model/fabric/frontend.hpp"
@@ -453,26 +454,8 @@ std::vector<double> Network::link_bytes() const { return on_links(simulation_.ca
 
 std::optional<BusyInterval> Network::busiest_interval() const {
   const LoadWindows& windows = simulation_.windows();
-  std::vector<std::pair<LinkId, double>> cables;  // and what they can carry in an interval
-  for (const LinkId link : fabric().links())
-    if (fabric().on_wire(link) && !model::on_front_end(fabric(), link))
-      cables.emplace_back(link, fabric().rate(link).bytes_per_s() * windows.width_s());
-  std::optional<BusyInterval> out;
-  std::pair<double, double> most;  // per cent of the fullest cable, bytes of all
-  for (std::size_t i = 0; i < windows.size(); ++i) {
-    std::vector<double> bytes = on_links(windows.bytes(i));
-    std::pair<double, double> here;
-    for (const auto& [link, capacity] : cables) {
-      here.first = std::max(here.first, bytes[link.index()] / capacity);
-      here.second += bytes[link.index()];
-    }
-    here.first = std::round(100 * here.first);
-    if (here.second <= 0 || here <= most) continue;
-    most = here;
-    const double from_s = windows.width_s() * static_cast<double>(i);
-    out = BusyInterval{from_s, from_s + windows.width_s(), std::move(bytes)};
-  }
-  return out;
+  return engine::busiest_interval(fabric(), windows.width_s(), windows.size(),
+                                  [&](std::size_t i) { return on_links(windows.bytes(i)); });
 }
 
 }  // namespace weft::engine::fluid

@@ -17,8 +17,8 @@ namespace weft::engine {
 struct Watch {
   std::string name;
   Progress::Show show = Progress::Show::never;
-  // RunResult::busiest is one of at most so many, and at least half as many, equal intervals
-  // (fluid engine); 0: none.
+  // RunResult::busiest is one of at most so many, and at least half as many, equal intervals; 0:
+  // none.
   std::size_t load_windows = 0;
 };
 

@@ -154,6 +154,8 @@ struct Options {
   CtsOptions cts;
   Scheduler scheduler;
   SeriesOptions series;
+  // PacketRunResult::loads has at most so many intervals, and at least half as many; 0: none.
+  std::size_t load_windows = 0;
   Ps end = never;             // stop then
   std::uint32_t threads = 0;  // 0: one
   std::uint64_t seed = 1;

@@ -96,9 +96,18 @@ struct Counters {
   std::uint64_t buffer_max = 0;
 };
 
+// What links carried in equal intervals of a run.
+struct LinkLoads {
+  Ps width = 0;                           // of an interval; the first begins with the run
+  std::vector<std::uint32_t> links;       // numbers of LinkIds
+  std::vector<std::vector<float>> bytes;  // by interval and position in `links`; shorter: then 0
+  std::vector<float> total;               // of all intervals
+};
+
 struct PacketRunResult {
   std::vector<MessageEnd> messages;
   std::vector<LinkCounters> links;  // by LinkId
+  LinkLoads loads;                  // where Options::load_windows asks for it
   std::vector<TierCounters> tiers;  // of switches and NICs, by TierId
   std::vector<Series> series;
   std::vector<Deadlock> deadlocks;

@@ -11,6 +11,7 @@
 
 #include "base/check.hpp"
 #include "engine/packet/build.hpp"
+#include "engine/packet/loads.hpp"
 #include "engine/packet/phase_classes.hpp"
 #include "engine/packet/pristine.hpp"
 #include "engine/packet/shard.hpp"
@@ -34,6 +35,7 @@ struct GroupOutcome {
   std::vector<TierCounters> tiers;
   std::vector<LosslessDrops> lossless_drops;
   std::vector<std::pair<std::uint32_t, LinkCounters>> links;
+  LinkLoads loads;  // where they are recorded
   std::uint64_t times = 0;
 };
 
@@ -69,10 +71,13 @@ struct Group {
   Beginning now{};                    // not yet part of the history
   bool merged = false;                // what is known of its history must be looked for anew
   Known* known = nullptr;
-  std::size_t told = 0;          // outputs of `known`
-  std::unique_ptr<Shard> shard;  // while it is simulated
-  Ps over = never;               // when simulated and all messages have ended, from its start
-  Ps next = never;               // when something happens in it
+  std::size_t told = 0;                 // outputs of `known`
+  std::unique_ptr<Shard> shard;         // while it is simulated
+  LoadRecorder recorder;                // of the shard
+  std::vector<std::uint32_t> recorded;  // links that the phases use
+  std::size_t phases_recorded = 0;      // of `phases`
+  Ps over = never;  // when simulated and all messages have ended, from its start
+  Ps next = never;  // when something happens in it
 };
 
 class PhaseRun {
@@ -93,7 +98,8 @@ class PhaseRun {
         group_of_(phases.size(), nullptr),
         slot_(phases.size(), none),
         waits_(set_.size()),
-        ends_(set_.size()) {
+        ends_(set_.size()),
+        loads_(world.options.load_windows, world.fabric.link_count()) {
     world_.phases = classes_.phase_by_message();
     counts_ = {.phases = phases.size()};
     totals_.links.resize(world_.fabric.link_count());
@@ -121,6 +127,10 @@ class PhaseRun {
   bool replay(Group& group, Ps until);
   bool simulate(Group& group, Ps until);
   void take_outputs(Group& group);
+  enum class Until : std::uint8_t { time, output };
+  void run_shard(Group& group, Ps until, Until what);
+  void record_loads(Group& group);
+  void find_recorded(Group& group);
   void enter(std::uint32_t phase);
   void merge(Group& into, Group& other);
   void deliver();
@@ -166,6 +176,7 @@ class PhaseRun {
   std::vector<Fired> fired_;
   std::vector<std::uint32_t> inputs_;  // messages in phases
   std::vector<std::unique_ptr<Shard>> idle_shards_;
+  LoadSum loads_;
   std::deque<Known> known_{1};  // the first: before anything has begun
   PacketRunResult totals_, scratch_;
 };
@@ -265,7 +276,7 @@ bool PhaseRun::replay(Group& group, Ps until) {
   if (group.start + known.until >= until) return true;
   // Last time something else began here.
   start_shard(group);
-  group.shard->run(known.until + 1);
+  run_shard(group, known.until + 1, Until::time);
   group.shard->outputs().clear();
   return simulate(group, until);
 }
@@ -274,10 +285,10 @@ bool PhaseRun::simulate(Group& group, Ps until) {
   Shard& shard = *group.shard;
   const Ps last = until - group.start;
   if (group.over == never) {
-    shard.run_to_output(last + 1, group.messages);
+    run_shard(group, last + 1, Until::output);
     if (!shard.outputs().empty()) {
       now_ = group.start + shard.now();
-      shard.run(shard.now() + 1);
+      run_shard(group, shard.now() + 1, Until::time);
       take_outputs(group);
     }
     if (shard.messages_over() == group.messages) {
@@ -291,7 +302,7 @@ bool PhaseRun::simulate(Group& group, Ps until) {
   if (group.over == never) return true;
   // What has just been told of may make something begin.
   const Ps clock = fired_.empty() ? last : std::min(last, now_ - group.start);
-  shard.run(std::min(clock, group.over) + 1);
+  run_shard(group, std::min(clock, group.over) + 1, Until::time);
   if (group.over > clock) return true;
   if (quiet(group)) {
     close(group);
@@ -299,6 +310,43 @@ bool PhaseRun::simulate(Group& group, Ps until) {
   }
   group.over += std::max<Ps>(idle_, 1'000'000);
   return true;
+}
+
+// Shard::run() or run_to_output(), with stops where loads are recorded.
+void PhaseRun::run_shard(Group& group, Ps until, Until what) {
+  Shard& shard = *group.shard;
+  for (Ps stop = 0; stop < until;) {
+    stop = std::min(until, group.recorder.next());
+    if (what == Until::time) {
+      shard.run(stop);
+    } else {
+      shard.run_to_output(stop, group.messages);
+      if (!shard.outputs().empty() || shard.messages_over() == group.messages) return;
+    }
+    if (stop == group.recorder.next()) record_loads(group);
+  }
+}
+
+// Links of phases that have begun since are added.
+void PhaseRun::find_recorded(Group& group) {
+  std::vector<std::uint32_t>& links = group.recorded;
+  std::vector<bool> known(classes_.cables(), false);
+  for (const std::uint32_t id : links) known[id / 2] = true;
+  for (; group.phases_recorded < group.phases.size(); ++group.phases_recorded)
+    for (const std::uint32_t r : classes_.of(group.phases[group.phases_recorded]).resources) {
+      if (r >= classes_.cables() || known[r]) continue;
+      known[r] = true;
+      links.push_back(2 * r);
+      links.push_back(2 * r + 1);
+    }
+}
+
+void PhaseRun::record_loads(Group& group) {
+  if (group.phases_recorded < group.phases.size()) find_recorded(group);
+  const Ps at = group.recorder.next();
+  for (const std::uint32_t id : group.recorded)
+    if (world_.links[id].waiting > 0) group.shard->waiting_at(id, at);  // some may have left
+  group.recorder.sample(group.recorded, [&](std::uint32_t id) { return world_.tallies[id].bytes; });
 }
 
 void PhaseRun::take_outputs(Group& group) {
@@ -449,8 +497,12 @@ void PhaseRun::start_shard(Group& group) {
   idle_shards_.pop_back();
   group.shard->restart();
   group.shard->open(shape_.width, shape_.bits);
+  // Finer than what is asked for: intervals of groups do not begin with those of the run.
+  group.recorder = LoadRecorder(2 * world_.options.load_windows);
+  group.recorded.clear();
+  group.phases_recorded = 0;
   for (const Beginning& beginning : group.history) {
-    group.shard->run(beginning.t - group.start + 1);
+    run_shard(group, beginning.t - group.start + 1, Until::time);
     group.shard->outputs().clear();  // known already
     inject(group, beginning);
   }
@@ -489,6 +541,11 @@ bool PhaseRun::quiet(const Group& group) {
 std::unique_ptr<GroupOutcome> PhaseRun::outcome_of(Group& group) {
   auto out = std::make_unique<GroupOutcome>();
   out->at = group.over;
+  if (world_.options.load_windows > 0) {
+    find_recorded(group);
+    out->loads = group.recorder.take(group.recorded,
+                                     [&](std::uint32_t id) { return world_.tallies[id].bytes; });
+  }
   PacketRunResult& all = scratch_;
   group.shard->add_to(all);
   for (const std::uint32_t p : group.phases) {
@@ -531,6 +588,7 @@ void PhaseRun::close(Group& group) {
   }
   GroupOutcome& outcome = fresh != nullptr ? *fresh : *group.known->over;
   ++outcome.times;
+  loads_.add(group.start, outcome.loads);
   std::size_t i = 0;
   for (const std::uint32_t p : group.phases)
     for (std::uint32_t m = phases_[p].first; m < phases_[p].last; ++m, ++i) {
@@ -641,6 +699,7 @@ std::optional<PacketRunResult> PhaseRun::result() {
     traffic.end = std::max(traffic.end, message.end);
   }
   out.end = traffic.end;
+  out.loads = loads_.take();
   for (std::size_t i = 0; i < out.tiers.size(); ++i)
     out.tiers[i].tier = world_.fabric.tiers()[model::TierId(i)].name;
   for (std::uint32_t id = 0; id < out.links.size(); ++id) {

@@ -99,12 +99,46 @@ void compare(const PacketRunResult& a, const PacketRunResult& b, const std::stri
   CHECK(a.digest == b.digest);
 }
 
+// Bytes of a link up to `at`, even within intervals.
+double carried(const LinkLoads& loads, std::uint32_t link, double at) {
+  const auto k =
+      static_cast<std::size_t>(std::ranges::find(loads.links, link) - loads.links.begin());
+  const auto width = static_cast<double>(loads.width);
+  double sum = 0;
+  for (std::size_t i = 0; i < loads.bytes.size(); ++i)
+    if (k < loads.bytes[i].size())
+      sum += static_cast<double>(loads.bytes[i][k]) *
+             std::clamp(at / width - static_cast<double>(i), 0.0, 1.0);
+  return sum;
+}
+
+// Of each link, in all and up to any time; `late`: by how much one may be off.
+void compare_loads(const PacketRunResult& a, const PacketRunResult& b, Ps late) {
+  const auto end = static_cast<double>(std::max(a.end, b.end)) * 2;
+  std::size_t differ = 0;
+  for (std::uint32_t id = 0; id < a.links.size(); ++id) {
+    if (a.links[id].bytes == 0) continue;
+    const auto all = static_cast<double>(a.links[id].bytes), rounding = 1e-5 * all;
+    differ += std::abs(carried(a.loads, id, end) - all) > rounding ? 1 : 0;
+    differ += std::abs(carried(b.loads, id, end) - all) > rounding ? 1 : 0;
+    for (std::size_t i = 0; i <= a.loads.bytes.size(); ++i) {
+      const auto at = static_cast<double>(a.loads.width * i), off = static_cast<double>(late);
+      const double here = carried(b.loads, id, at);
+      differ += here > carried(a.loads, id, at + off) + rounding ? 1 : 0;
+      differ += here < carried(a.loads, id, at - off) - rounding ? 1 : 0;
+    }
+  }
+  CHECK(differ == 0);
+}
+
 TEST_CASE("random runs in phases: what is replayed is what would have been simulated") {
   std::uint64_t repeated = 0, phases = 0, applied = 0, chancy = 0, overlapped = 0;
   for (std::uint64_t seed = 1; seed <= 240; ++seed) {
-    const PhasedCase c = phased_case(seed);
+    PhasedCase c = phased_case(seed);
     if (!phases_apply(c.random.options, {})) continue;
     PhaseCounts simulated_counts, counts;
+    const auto unseen = run(c, Repeat::replayed, counts);
+    c.random.options.load_windows = 16;
     const auto simulated = run(c, Repeat::simulated, simulated_counts);
     const auto replayed = run(c, Repeat::replayed, counts);
     REQUIRE(simulated.has_value() == replayed.has_value());
@@ -113,6 +147,8 @@ TEST_CASE("random runs in phases: what is replayed is what would have been simul
     CHECK(simulated_counts.repeated == 0);
     CHECK(simulated_counts.hops_simulated >= simulated->counters.hops);
     compare(*simulated, *replayed, c.random.text);
+    CHECK(unseen->digest == replayed->digest);  // looking on changes nothing
+    compare_loads(*simulated, *replayed, 0);
     repeated += counts.repeated;
     phases += counts.phases;
     chancy += by_chance(c.random.options) && counts.repeated > 0 ? 1 : 0;
@@ -135,6 +171,7 @@ TEST_CASE("random runs in phases without chance are as in one run") {
     options.congestion = Congestion::none;
     options.balance = Balance::path;
     options.ecn.on = false;
+    options.load_windows = 64;
     if (!phases_apply(options, {})) continue;
     PhaseCounts counts;
     const auto replayed = run(c, Repeat::replayed, counts);
@@ -144,6 +181,8 @@ TEST_CASE("random runs in phases without chance are as in one run") {
     ++applied;
     repeated += counts.repeated;
     compare(whole, *replayed, c.random.text);
+    // Intervals of groups are half as long as those of the run, at most.
+    compare_loads(whole, *replayed, whole.loads.width + replayed->loads.width);
   }
   MESSAGE(applied << " cases, " << repeated << " phases repeat");
   CHECK(applied >= 100);

@@ -89,5 +89,45 @@ TEST_CASE("series of what does not exist are refused") {
   CHECK(refusal({.interval = 1_us, .links = {"nic:0->s:0"}, .flows = {"0"}}) == "accepted");
 }
 
+// The rates of the series, sampled at the recorder's interval, are a second hand.
+TEST_CASE("loads in intervals: what the series say, on any number of threads, and nothing else") {
+  const Fabric fabric = star(equal(3));
+  const Load load = Load{}
+                        .add(fabric, 0, 2, 600 * payload)
+                        .add(fabric, 1, 2, 600 * payload, 20 * us)
+                        .add(fabric, 2, 0, payload, 300 * us);
+  const std::string names[] = {"s:0->nic:2", "nic:0->s:0", "nic:2->s:0"};
+  Options plain;
+  const PacketRunResult without = run(fabric, load, plain);
+  CHECK(without.loads.bytes.empty());
+  for (const std::size_t most : {2u, 16u, 64u}) {
+    CAPTURE(most);
+    Options options;
+    options.load_windows = most;
+    const PacketRunResult one = run(fabric, load, options);
+    options.threads = 2;
+    const PacketRunResult two = run(fabric, load, options);
+    CHECK(one.digest == without.digest);
+    CHECK(one.loads.bytes == two.loads.bytes);
+    CHECK(one.loads.bytes.size() <= most);
+    CHECK(one.loads.bytes.size() >= most / 2);
+    options.series = {.interval = Duration{static_cast<std::int64_t>(one.loads.width)},
+                      .links = {names[0], names[1], names[2]},
+                      .samples_max = 1000};
+    const PacketRunResult seen = run(fabric, load, options);
+    for (const std::string& name : names) {
+      const Series& rate = find(seen, "rate " + name);
+      const std::uint32_t id = link(fabric, name).value;
+      const auto at = std::ranges::find(one.loads.links, id) - one.loads.links.begin();
+      const auto k = static_cast<std::size_t>(at);
+      REQUIRE(k < one.loads.links.size());
+      CHECK(one.loads.total[k] == static_cast<float>(one.links[id].bytes));
+      for (std::size_t i = 0; i < std::min(rate.value.size(), one.loads.bytes.size() - 1); ++i)
+        CHECK(rate.value[i] * seconds(one.loads.width) ==
+              doctest::Approx(static_cast<double>(one.loads.bytes[i][k])).epsilon(1e-6));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft::engine::packet::testing

@@ -84,6 +84,10 @@ Simulator::Simulator(World& world, std::span<const StateChange> changes, Partiti
   while (next_change_ < changes_.size() && changes_[next_change_].at.ps <= 0) ++next_change_;
   open_shards();
   release_first();
+  recorder_ = LoadRecorder(world_.options.load_windows);
+  for (const LinkId link : world_.fabric.links())
+    if (world_.options.load_windows > 0 && world_.fabric.on_wire(link))
+      recorded_.push_back(link.value);
 }
 
 void Simulator::open_shards() {
@@ -162,7 +166,7 @@ void Simulator::run_threads(std::uint32_t thread_count) {
 }
 
 Ps Simulator::next_appointment() const {
-  Ps at = std::min({world_.options.end, next_look_, sampler_.next()});
+  Ps at = std::min({world_.options.end, next_look_, sampler_.next(), recorder_.next()});
   if (next_change_ < changes_.size())
     at = std::min(at, static_cast<Ps>(changes_[next_change_].at.ps));
   return at;
@@ -177,6 +181,7 @@ Ps Simulator::between_windows(Ps end, Ps next_event) {
     next_event = end;
   }
   if (end >= sampler_.next()) sampler_.sample(world_, shards_, end);
+  if (end >= recorder_.next()) record_loads(end);
   if (end >= next_look_) look(end, next_event);
   if (next_event == never && next_change_ < changes_.size())
     next_event = static_cast<Ps>(changes_[next_change_].at.ps);
@@ -229,6 +234,21 @@ std::uint32_t Simulator::overrun() const {
   std::uint32_t first = none;
   for (const auto& shard : shards_) first = std::min(first, shard->overrun());
   return first;
+}
+
+std::size_t Simulator::messages_over() const {
+  std::size_t over = 0;
+  for (const auto& shard : shards_) over += shard->messages_over();
+  return over;
+}
+
+void Simulator::record_loads(Ps at) {
+  for (const std::uint32_t id : recorded_)
+    if (world_.links[id].waiting > 0)  // some of which may have left
+      shards_[world_.partition[world_.fabric.from(LinkId(id)).index()]]->waiting_at(id, at);
+  recorder_.sample(recorded_, [&](std::uint32_t id) { return world_.tallies[id].bytes; });
+  // Behind the last message only timers are left, which may run long.
+  if (messages_over() == world_.set.size()) recorder_.stop();
 }
 
 void Simulator::show_progress() {
@@ -399,6 +419,7 @@ PacketRunResult Simulator::result() {
     out.counters.buffer_max = std::max(out.counters.buffer_max, node.waiting_max);
   }
   out.series = sampler_.take();
+  out.loads = recorder_.take(recorded_, [&](std::uint32_t id) { return world_.tallies[id].bytes; });
   out.deadlocks = std::move(deadlocks_);
   out.digest = digest_of(out);
   return out;

@@ -9,6 +9,7 @@
 
 #include "base/progress.hpp"
 #include "engine/packet/build.hpp"
+#include "engine/packet/loads.hpp"
 #include "engine/packet/packet_run.hpp"
 #include "engine/packet/series.hpp"
 #include "engine/packet/shard.hpp"
@@ -55,6 +56,8 @@ class Simulator {
   void look(Ps at, Ps next_event);
   void look_for_deadlock(Ps at);
   std::uint32_t blocked_by(std::uint32_t link) const;
+  std::size_t messages_over() const;
+  void record_loads(Ps at);
   void show_progress();
   void keep_counts();
 
@@ -62,6 +65,8 @@ class Simulator {
   std::span<const StateChange> changes_;
   Partitioning partitioning_;
   Sampler sampler_;
+  std::vector<std::uint32_t> recorded_;  // links whose loads are recorded
+  LoadRecorder recorder_;
   Progress& progress_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::size_t next_change_ = 0;

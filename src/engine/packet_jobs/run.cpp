@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/hash.hpp"
 #include "engine/jobs/adapt.hpp"
+#include "engine/jobs/busiest.hpp"
 #include "engine/jobs/stage_cost.hpp"
+#include "engine/packet/loads.hpp"
 #include "engine/packet/packet_run.hpp"
 #include "engine/packet_jobs/graph.hpp"
 #include "engine/packet_jobs/lowering.hpp"
@@ -143,6 +146,7 @@ class PacketJobs {
   void fold_graphs(std::span<const LoweredGraph> lowered, const MessageSet& set,
                    std::span<const MessageEnd> ends);
   void add_hot_links();
+  std::optional<BusyInterval> busiest() const;
   Status run_apart();
   Result<Known> run_iteration(std::uint32_t iteration, Ps start);
   Result<PacketRunResult> simulate(const MessageSet& set, Ps start, std::uint32_t iteration);
@@ -177,12 +181,14 @@ class PacketJobs {
   Digest digest_;
   std::size_t unfinished_ = 0;
   std::optional<engine::FailureLog> failures_;
+  LinkLoads loads_;  // of the whole run
   RunResult out_;
 };
 
 Result<PacketRunResult> PacketJobs::simulate(const MessageSet& set, Ps start,
                                              std::uint32_t iteration) {
   Options engine = options_;
+  engine.load_windows = watch_.load_windows;
   if (engine.end != never) engine.end -= std::min(engine.end, start);
   if (is_chancy_ && iteration > 0) engine.seed = mix64(engine.seed + iteration);
   Progress progress(watch_.name, payload_of(set), watch_.show);
@@ -200,11 +206,13 @@ Result<PacketRunResult> PacketJobs::simulate_graphs(const MessageSet& set,
   std::vector<Phase> phases;
   for (const LoweredGraph& graph : lowered)
     phases.insert(phases.end(), graph.phases.begin(), graph.phases.end());
+  Options engine = options_;
+  engine.load_windows = watch_.load_windows;
   const Repeat repeat = memoise_ == Memoise::on ? Repeat::replayed : Repeat::simulated;
   Progress progress(watch_.name, payload_of(set), watch_.show);
   PhaseCounts counts;
   WEFT_TRY(std::optional<PacketRunResult> run,
-           run_phases(set, phases, router_, changes_, options_, repeat, progress, counts));
+           run_phases(set, phases, router_, changes_, engine, repeat, progress, counts));
   if (!run) return simulate(set, 0, 0);
   totals_.add(*run, 0);
   if (counts.repeated > 0)
@@ -311,8 +319,8 @@ Status PacketJobs::run_together() {
   WEFT_TRY(const std::vector<LoweredGraph> graphs, lower_graphs(graph));
   const MessageSet set = graph.take();
   WEFT_TRY_STATUS(check_circles(set, graphs));
-  WEFT_TRY(const PacketRunResult run,
-           jobs.empty() ? simulate_graphs(set, graphs) : simulate(set, 0, 0));
+  WEFT_TRY(PacketRunResult run, jobs.empty() ? simulate_graphs(set, graphs) : simulate(set, 0, 0));
+  loads_ = std::move(run.loads);
   digest_.add(std::string_view(run.digest));
   add_transfers(set, run.messages, out_.transfer_times);
   fold_jobs(jobs, set, run.messages);
@@ -369,6 +377,19 @@ void PacketJobs::add_hot_links() {
   if (out_.hot_links.size() > kept) out_.hot_links.resize(kept);
 }
 
+std::optional<BusyInterval> PacketJobs::busiest() const {
+  const model::Fabric& fabric = router_.fabric();
+  std::size_t count = loads_.bytes.size();
+  // The last interval may go on when the run is over.
+  if (count > 1 && seconds(loads_.width) * static_cast<double>(count) > out_.makespan_s) --count;
+  return engine::busiest_interval(fabric, seconds(loads_.width), count, [&](std::size_t i) {
+    std::vector<double> bytes(fabric.link_count(), 0);
+    for (std::size_t k = 0; k < loads_.bytes[i].size(); ++k)
+      bytes[loads_.links[k]] = static_cast<double>(loads_.bytes[i][k]);
+    return bytes;
+  });
+}
+
 // Of the fabric, up to and at `time`.
 std::ptrdiff_t PacketJobs::changes_until(Ps time) const {
   const auto at = [](const StateChange& change) { return change.at.ps; };
@@ -416,6 +437,7 @@ Status PacketJobs::run_apart() {
   const Job& job = jobs_[0];
   WEFT_TRY_STATUS(check_message_count(message_count(job.traffic, job.ranks.size(), router_)));
   std::map<Likeness, Known> all_known;
+  LoadSum loads(watch_.load_windows, router_.fabric().link_count());
   auto start = static_cast<Ps>(job.start.ps);
   for (std::uint32_t i = 0; i < job.iterations; ++i) {
     const std::ptrdiff_t state = changes_until(start);
@@ -435,6 +457,7 @@ Status PacketJobs::run_apart() {
       out_.transfer_times.add(fresh.transfers, 1);
     }
     digest_.add(std::string_view(known->run.digest));
+    loads.add(start, known->run.loads);
     if (known->duration == never) break;
     for (JobResult::Span span : known->stages) {
       if (out_.jobs[0].stages.size() == engine::span_count_max) break;
@@ -449,6 +472,7 @@ Status PacketJobs::run_apart() {
       all_known.try_emplace(like, std::move(fresh));
     start = end;
   }
+  loads_ = loads.take();
   std::uint64_t repeats = 0;
   for (const auto& [like, known] : all_known) {
     repeats += known.repeats;
@@ -600,6 +624,7 @@ RunResult PacketJobs::finish() {
   }
   if (failures_) out_.failures = failures_->take_outcomes();
   out_.link_bytes = totals_.link_bytes();
+  out_.busiest = busiest();
   out_.digest = digest_.hex();
   out_.packet = totals_.outcome(options_.transport);
   add_warnings(*out_.packet);

@@ -63,9 +63,9 @@ route::Router router_of(const model::Fabric& fabric, const route::RoutingConfig&
 }
 
 RunResult run(const model::Fabric& fabric, std::span<const Job> jobs, const PacketEngine& options,
-              std::span<const StateChange> changes = {}) {
+              std::span<const StateChange> changes = {}, const Watch& watch = {}) {
   route::Router router = router_of(fabric);
-  auto result = options.run({jobs, {}}, router, changes, {});
+  auto result = options.run({jobs, {}}, router, changes, watch);
   REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().text()));
   CHECK(result->packet->sent_bytes == result->packet->received_bytes +
                                           result->packet->dropped_bytes +
@@ -222,6 +222,52 @@ TEST_CASE("threads change nothing") {
     CHECK(one.link_bytes == two.link_bytes);
     CHECK(one.jobs[1].iteration_s == two.jobs[1].iteration_s);
   }
+}
+
+// Two GPUs exchange small messages for less than 400 us; from then on all fill their links.
+TEST_CASE("the busiest interval is that of the job that fills its links") {
+  const model::Fabric fabric = hosts_in_racks(8, 4, 2);
+  const Watch watch{.name = "", .load_windows = 64};
+  std::vector<Job> jobs{
+      job_of(fabric, {.op = Op::all_gather, .bytes = 1.2e5, .iterations = 50, .gpus = 2}),
+      job_of(fabric, {.op = Op::all_gather, .bytes = 16e6, .gpus = 16})};
+  jobs[1].start = Time{(400_us).ps};
+  const RunResult result = run(fabric, jobs, lossless(), {}, watch);
+  CHECK(run(fabric, jobs, lossless()).digest == result.digest);  // looking on changes nothing
+  REQUIRE(result.busiest.has_value());
+  const BusyInterval& busy = *result.busiest;
+  CHECK(result.jobs[0].end_s < 400e-6);
+  CHECK(busy.from_s >= 400e-6 - result.makespan_s / 32);
+  CHECK(busy.to_s <= result.makespan_s);
+  CHECK(busy.to_s - busy.from_s >= result.makespan_s / 64 * (1 - 1e-9));
+  CHECK(busy.to_s - busy.from_s <= result.makespan_s / 31);
+  std::size_t nics_busy = 0;
+  for (const model::LinkId link : fabric.links()) {
+    const double most = fabric.rate(link).bytes_per_s() * (busy.to_s - busy.from_s);
+    CHECK(busy.link_bytes[link.index()] <= most * 1.01);
+    nics_busy += fabric.on_wire(link) && fabric.kind(fabric.from(link)) == model::NodeKind::nic &&
+                         busy.link_bytes[link.index()] > 0.5 * most
+                     ? 1
+                     : 0;
+  }
+  CHECK(nics_busy == 16);
+}
+
+TEST_CASE("the busiest interval of iterations is the same whether they are simulated or known") {
+  const model::Fabric fabric = hosts_in_racks(6, 1);
+  std::vector<Job> jobs{job_of(fabric, {.iterations = 5, .gpus = 6})};
+  jobs[0].start = Time{(20_us).ps};
+  const Watch watch{.name = "", .load_windows = 64};
+  PacketEngine options = lossless();
+  const RunResult on = run(fabric, jobs, options, {}, watch);
+  options.memoise = Memoise::off;
+  const RunResult off = run(fabric, jobs, options, {}, watch);
+  REQUIRE(on.busiest.has_value());
+  REQUIRE(off.busiest.has_value());
+  CHECK(on.digest == off.digest);
+  CHECK(on.busiest->from_s == off.busiest->from_s);
+  CHECK(on.busiest->link_bytes == off.busiest->link_bytes);
+  CHECK(on.busiest->from_s > 19e-6);
 }
 
 TEST_CASE("a change of the fabric ends the likeness, and its own state has one of its own") {

@@ -86,11 +86,12 @@ struct TrainingOutcome {
   std::vector<Straggler> stragglers;  // worst first, at most 10
   std::vector<double> step_times_s;
   // Over the front-end network.
-  double start_s = no_number;             // from the job's start to its first step's
-  double bootstrap_s = no_number;         // communicator set-up
-  double ingest_s = no_number;            // fetching the data of a step, mean
-  double ingest_stall_s = no_number;      // what the last step waited for its data
-  double checkpoint_s = no_number;        // writing a checkpoint, mean
+  double start_s = no_number;         // from the job's start to its first step's
+  double bootstrap_s = no_number;     // communicator set-up
+  double ingest_s = no_number;        // fetching the data of a step, mean
+  double ingest_stall_s = no_number;  // what the last step waited for its data
+  double checkpoint_s = no_number;    // writing a checkpoint, mean
+  std::uint64_t checkpoints = 0;
   double checkpoint_stall_s = no_number;  // what steps wait for a checkpoint, mean; in no step time
 };
 

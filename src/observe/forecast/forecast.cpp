@@ -98,12 +98,30 @@ std::vector<double> half_widths(const std::vector<HoldOut>& past,
     for (const auto& list : errors)
       near.insert(near.end(), list.begin() + static_cast<std::ptrdiff_t>(from),
                   list.begin() + static_cast<std::ptrdiff_t>(to));
+    // A limit for the next value, which is one of n + 1 alike: one rank above the percentile.
     const auto rank = std::min(near.size() - 1,
                                static_cast<std::size_t>(level * static_cast<double>(near.size())));
     std::ranges::nth_element(near, near.begin() + static_cast<std::ptrdiff_t>(rank));
     widths[h] = widening * near[rank];
   }
   return widths;
+}
+
+// Of what is too small to matter beside the rest, 0 is left: no 6.6e-54 for a reader.
+void tidy(Forecast& f) {
+  constexpr double tiny = 1e-9;
+  double most = 0;
+  for (const auto* list : {&f.values, &f.low, &f.high})
+    for (const double v : *list) most = std::max(most, std::abs(v));
+  const auto round = [](double& v, double scale) {
+    if (std::abs(v) < tiny * scale) v = 0;
+  };
+  for (auto* list : {&f.values, &f.low, &f.high})
+    for (double& v : *list) round(v, most);
+  for (Weight& w : f.weights) {
+    round(w.weight, 1);
+    round(w.error, most);
+  }
 }
 
 }  // namespace
@@ -150,6 +168,7 @@ Result<Forecast> predict(const Series& series, Options options, const std::strin
     out.high.push_back(out.values[h] + widths[h]);
   }
   std::ranges::stable_sort(out.weights, std::ranges::greater{}, &Weight::weight);
+  tidy(out);
   return out;
 }
 

@@ -133,6 +133,31 @@ TEST_CASE("two seasons without noise come back, also over a gap of two days") {
         1);
 }
 
+TEST_CASE("values below 0 are no outage, and no demand") {
+  Values y = waves(840);
+  double least = y[0];
+  for (const double v : y) least = std::min(least, v);
+  for (double& v : y) v -= least + 50;  // all between -50 and some hundred
+  for (std::size_t t = 500; t < 548; ++t) y[t] = -400;
+  const Forecast out = predict(hourly(y), {}, "s.csv").value();
+  CHECK(out.outage_count == 0);
+  CHECK(out.values == predict(hourly(y), {.outages = Options::Outages::kept}, "s.csv")->values);
+  const std::string text =
+      "time,value\n2026-01-01T00:00:00Z,1\n2026-01-01T01:00:00Z,-2\n2026-01-01T02:00:00Z,3\n";
+  CHECK(read_series(text, "s.csv")->values == Values{1, -2, 3});
+  CHECK(read_series(text, "s.csv", SeriesKind::demand)
+            .error()
+            .text()
+            .starts_with("s.csv:3:22: demand -2 is below 0"));
+}
+
+TEST_CASE("weights and values too small to matter are 0") {
+  const Forecast out = predict(hourly(waves(840)), {}, "s.csv").value();
+  for (const Weight& w : out.weights) CHECK((w.weight == 0 || w.weight >= 1e-9));
+  CHECK_FALSE(to_json(out).contains("e-2"));
+  CHECK_FALSE(to_table(out).contains("e-2"));
+}
+
 TEST_CASE("an outage: not what is low every night, nor what stays low, nor an event") {
   const auto dropped = [](const Values& y, Hindsight hindsight = Hindsight::live) {
     Series series = hourly(y);

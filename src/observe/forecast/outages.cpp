@@ -17,6 +17,8 @@ std::size_t drop_outages(Series& series, Hindsight hindsight) {
   if (series.step_ns <= 0 || day_ns % series.step_ns != 0) return 0;
   const auto day = static_cast<std::size_t>(day_ns / series.step_ns);
   std::vector<double>& values = series.values;
+  // Of what may be negative, little is not less than nothing.
+  if (std::ranges::any_of(values, [](double v) { return v < 0; })) return 0;
   // Earlier outages count: what is down at the same time again is a habit.
   const std::vector<double> measured = values;
   std::size_t dropped = 0;

@@ -72,7 +72,7 @@ double between(const std::vector<double>& values, std::size_t at) {
 
 }  // namespace
 
-Result<Series> read_series(std::string_view text, const std::string& file) {
+Result<Series> read_series(std::string_view text, const std::string& file, SeriesKind kind) {
   static const std::array<std::string, 2> required{"time", "value"};
   static const std::array<std::string, 1> optional{"event"};
   CsvReader csv(text, file);
@@ -92,6 +92,9 @@ Result<Series> read_series(std::string_view text, const std::string& file) {
     WEFT_TRY(const double value, parse_number(csv.cell(1)));
     if (std::abs(value) > 1e100)
       return fail(Errc::value, csv.cell(1).where, "a value beyond 1e100", "use a larger unit");
+    if (value < 0 && kind == SeriesKind::demand)
+      return fail(Errc::value, csv.cell(1).where, fmt::format("demand {} is below 0", value),
+                  "write requests in the step, or leave the value empty where none was measured");
     series.values.resize(step, missing);
     series.values.push_back(value);
     ++known;

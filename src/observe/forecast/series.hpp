@@ -1,6 +1,7 @@
 // A series measured at even steps, with gaps and named events.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,10 +21,15 @@ struct Series {
 
 inline constexpr std::size_t points_max = 4'000'000;
 
+// What a series holds: anything, or demand, which is nowhere below 0.
+enum class SeriesKind : std::uint8_t { any, demand };
+
 // Columns time, value and, optionally, event. The first two times give the step; all others must
 // be whole steps further on. Times without a row and rows without a value are gaps; rows after the
-// last value announce the events to come.
-Result<Series> read_series(std::string_view text, const std::string& file);
+// last value announce the events to come. Fails at the line: Errc::value on what `kind` excludes,
+// too.
+Result<Series> read_series(std::string_view text, const std::string& file,
+                           SeriesKind kind = SeriesKind::any);
 
 // What a fit sees: gaps and events replaced by what the seasons around them say.
 struct Cleaned {

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
+
+#include "base/percentile.hpp"
 
 namespace weft::operate::repair {
 namespace {
@@ -15,8 +18,8 @@ Spread spread_of(std::vector<std::int64_t> ns) {
   Spread out{.count = ns.size()};
   if (ns.empty()) return out;
   std::ranges::sort(ns);
-  const auto rank = [&](std::size_t percent) {
-    return seconds(ns[std::max<std::size_t>(1, (ns.size() * percent + 99) / 100) - 1]);
+  const auto rank = [&](double percent) {
+    return seconds(percentile(std::span<const std::int64_t>(ns), percent));
   };
   double sum = 0;
   for (const std::int64_t value : ns) sum += seconds(value);

@@ -105,16 +105,6 @@ PortCounts ports_of(const Fabric& fabric, NodeId node) {
   return {counts.begin(), counts.end()};
 }
 
-// The cables that they are made of.
-PortCounts cables_of(const PortCounts& links, const Prices& prices) {
-  std::map<Rate, std::int64_t> counts;
-  for (const auto& [rate, count] : links) {
-    const Prices::Bundle bundle = prices.bundle(rate);
-    counts[bundle.each] += count * bundle.cables;
-  }
-  return {counts.begin(), counts.end()};
-}
-
 std::string describe(const PortCounts& cables) {
   std::string out;
   for (const auto& [rate, count] : cables)
@@ -124,7 +114,23 @@ std::string describe(const PortCounts& cables) {
 
 struct Shop {
   const Prices& prices;
+  const Floor& floor;
   Errors errors;
+
+  Span span(const Fabric& fabric, LinkId link) const {
+    return prices.span(floor.hosts_around(fabric.from(link), fabric.to(link)));
+  }
+  // On a node, of all its links to the network, by rate, ascending.
+  PortCounts cables_on(const Fabric& fabric, NodeId node) const {
+    std::map<Rate, std::int64_t> counts;
+    for (const LinkId link : fabric.out(node)) {
+      if (!fabric.on_wire(link)) continue;
+      const auto [cables, each] =
+          prices.bundle(fabric.rate(link), prices.metres_of(span(fabric, link)));
+      counts[each] += cables;
+    }
+    return {counts.begin(), counts.end()};
+  }
   void lacks(std::string what, std::string hint) {
     errors.push_back({Errc::unknown, {.file = prices.file}, std::move(what), std::move(hint), {}});
   }
@@ -134,9 +140,8 @@ void bill_switches(const Fabric& fabric, Shop& shop, Bill& bill) {
   for (const Fabric::Role& role : fabric.roles()) {
     if (role.kind != NodeKind::fabric_switch) continue;
     std::map<PortCounts, std::size_t> alike;
-    for (const NodeId node : role.nodes) ++alike[ports_of(fabric, node)];
-    for (const auto& [links, count] : alike) {
-      const PortCounts cables = cables_of(links, shop.prices);
+    for (const NodeId node : role.nodes) ++alike[shop.cables_on(fabric, node)];
+    for (const auto& [cables, count] : alike) {
       const Prices::Switch* found = shop.prices.find_switch(cables);
       if (found == nullptr) {
         shop.lacks(
@@ -155,20 +160,18 @@ void bill_switches(const Fabric& fabric, Shop& shop, Bill& bill) {
 }
 
 void bill_links(const Fabric& fabric, Shop& shop, Bill& bill) {
-  const Floor floor(fabric);
   std::map<std::tuple<RoleId, RoleId, Rate, Span>, std::size_t> counts;
   for (const CableId cable : ids<CableId>(fabric.cable_count())) {
     const LinkId link = forward(cable);
     if (!fabric.on_wire(link)) continue;
-    const NodeId a = fabric.from(link), b = fabric.to(link);
-    ++counts[{fabric.role_id(a), fabric.role_id(b), fabric.rate(link),
-              shop.prices.span(floor.hosts_around(a, b))}];
+    ++counts[{fabric.role_id(fabric.from(link)), fabric.role_id(fabric.to(link)), fabric.rate(link),
+              shop.span(fabric, link)}];
   }
   for (const auto& [key, count] : counts) {
     const auto& [from, to, rate, span] = key;
-    const double metres = shop.prices.metres[static_cast<std::size_t>(span)];
+    const double metres = shop.prices.metres_of(span);
     const std::string tier = fabric.role(from).name + "--" + fabric.role(to).name;
-    const auto [cables, each] = shop.prices.bundle(rate);
+    const auto [cables, each] = shop.prices.bundle(rate, metres);
     const Prices::Medium* found = shop.prices.find_medium(each, metres);
     if (found == nullptr) {
       shop.lacks(fmt::format("nothing carries {} over {} m for {} cables {} ({})", to_text(each),
@@ -229,7 +232,8 @@ Result<Bill> bill_of(const Fabric& fabric, const Prices& prices) {
   Bill bill;
   bill.prices = prices.file;
   bill.currency = prices.currency;
-  Shop shop{prices, {}};
+  const Floor floor(fabric);
+  Shop shop{prices, floor, {}};
   bill_switches(fabric, shop, bill);
   bill_links(fabric, shop, bill);
   bill_nics(fabric, shop, bill);

@@ -135,10 +135,35 @@ TEST_CASE("a link faster than all cables is a bundle of them") {
   }
   CHECK(out->price == 5 * 5000 + 3 * 3 * 10 + 6 * 3 * 100 + 3 * 50);
   CHECK(to_table(*out).contains("3 x AOC"));
-  CHECK(prices().bundle({400'000'000'001}).cables == 2);
-  CHECK(prices().bundle({400'000'000'001}).each == Rate{200'000'000'001});
-  CHECK(prices().bundle({64 * 400'000'000'000}).cables == bundle_max);
-  CHECK(prices().bundle({64 * 400'000'000'000 + 1}).cables == 1);  // nothing carries it
+  CHECK(prices().bundle({400'000'000'001}, 2).cables == 2);
+  CHECK(prices().bundle({400'000'000'001}, 2).each == Rate{200'000'000'001});
+  CHECK(prices().bundle({64 * 400'000'000'000}, 2).cables == bundle_max);
+  CHECK(prices().bundle({64 * 400'000'000'000 + 1}, 2).cables == 1);  // nothing carries it
+}
+
+// 800G reaches 5 m here: the NICs' 2 m take one cable, the 10 m between switches two of 400G.
+TEST_CASE("a bundle is made of cables that reach so far") {
+  Prices table = prices();
+  table.nics[0].rate = {800'000'000'000};
+  table.media.push_back({.type = "DAC800", .rate = {800'000'000'000}, .reach_m = 5, .price = 40});
+  const auto out = bill_of(make_fabric("{generator: ai_zone, racks: 3, hosts_per_rack: 1, "
+                                       "gpus_per_host: 1, spines: 2, link: 800 Gbps}"),
+                           table);
+  REQUIRE_MESSAGE(out.has_value(), (out ? "" : out.error().text()));
+  REQUIRE(out->links.size() == 2);
+  for (const auto& link : out->links) {
+    const bool is_up = link.tier == "rtsw--ctsw";
+    CHECK(link.bundle == (is_up ? 2 : 1));
+    CHECK(link.type == (is_up ? "AOC" : "DAC800"));
+  }
+  // An RTSW has 1 cable of 800G and 4 of 400G, a CTSW 6 of 400G.
+  REQUIRE(out->switches.size() == 2);
+  for (const auto& s : out->switches) {
+    CHECK(s.ports_used == (s.role == "rtsw" ? 5 : 6));
+    CHECK(s.type == (s.role == "rtsw" ? "1000 x 800 Gbps" : "64 x 400 Gbps"));
+  }
+  CHECK(table.bundle({800'000'000'000}, 6).cables == 2);
+  CHECK(table.bundle({800'000'000'000}, 5).cables == 1);
 }
 
 TEST_CASE("all that a price table lacks is told at once") {

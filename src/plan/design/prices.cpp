@@ -91,9 +91,10 @@ Span Prices::span(std::int64_t hosts) const {
   return hosts <= rack_hosts ? Span::in_rack : Span::row;
 }
 
-Prices::Bundle Prices::bundle(Rate link) const {
+Prices::Bundle Prices::bundle(Rate link, double metres) const {
   Rate fastest;
-  for (const Medium& m : media) fastest = std::max(fastest, m.rate);
+  for (const Medium& m : media)
+    if (m.reach_m >= metres) fastest = std::max(fastest, m.rate);
   if (fastest.bps == 0 || link <= fastest || (link.bps - 1) / fastest.bps >= bundle_max)
     return {1, link};
   const std::int64_t cables = (link.bps - 1) / fastest.bps + 1;

@@ -56,13 +56,15 @@ struct Prices {
   // Of a cable whose ends have `hosts` hosts under the smallest scope that holds both; 0: unknown,
   // which counts as the longest.
   Span span(std::int64_t hosts) const;
-  // The cables that a link of that rate is made of: one, but for a link faster than all in `media`
-  // the fewest that carry it, up to bundle_max, with equal shares of its rate (rounded up).
+  // The cables that a link of that rate and length is made of: one, but for a link faster than all
+  // in `media` that reach so far the fewest of those that carry it, up to bundle_max, with equal
+  // shares of its rate (rounded up).
   struct Bundle {
     std::int64_t cables = 1;
     Rate each;
   };
-  Bundle bundle(Rate link) const;
+  Bundle bundle(Rate link, double metres) const;
+  double metres_of(Span span) const { return metres[static_cast<std::size_t>(span)]; }
   // The cheapest that does; of equals the one with fewer watts, then the first. A rate that the
   // table does not list takes the next higher one. nullptr: the table has none.
   const Switch* find_switch(const std::vector<std::pair<Rate, std::int64_t>>& cables) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/percentile.hpp"
 #include "base/text.hpp"
 #include "engine/fluid/flow_run.hpp"
 #include "engine/packet/flow_messages.hpp"
@@ -67,10 +68,6 @@ void set_times(std::span<const engine::packet::FlowTimes> times, std::vector<Flo
 
 }  // namespace
 
-double nearest_rank(std::span<const double> sorted, std::size_t percent) {
-  return sorted[(sorted.size() * percent + 99) / 100 - 1];
-}
-
 CompletionTimes completion_times(std::span<const FlowSpan> flows) {
   std::vector<double> times;
   times.reserve(flows.size());
@@ -82,8 +79,8 @@ CompletionTimes completion_times(std::span<const FlowSpan> flows) {
   for (const double t : times) out.mean += t;
   out.mean /= static_cast<double>(times.size());
   out.min = times.front();
-  out.p50 = nearest_rank(times, 50);
-  out.p99 = nearest_rank(times, 99);
+  out.p50 = percentile(std::span<const double>(times), 50);
+  out.p99 = percentile(std::span<const double>(times), 99);
   out.max = times.back();
   return out;
 }

@@ -33,8 +33,6 @@ struct CompletionTimes {
   double min = 0, mean = 0, p50 = 0, p99 = 0, max = 0;
 };
 CompletionTimes completion_times(std::span<const FlowSpan> flows);
-// Of values in ascending order, at least one: the least that `percent` of them do not exceed.
-double nearest_rank(std::span<const double> sorted, std::size_t percent);
 
 struct FlowsResult {
   std::vector<FlowSpan> flows;  // as in the set

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/percentile.hpp"
 #include "plan/flows/flow_runs.hpp"
 
 namespace weft::plan {
@@ -93,8 +94,8 @@ namespace {
 
 Slowdowns::Class class_of(std::vector<double>& slowdowns, double bytes_max) {
   std::ranges::sort(slowdowns);
-  return {bytes_max, slowdowns.size(), nearest_rank(slowdowns, 50), nearest_rank(slowdowns, 99),
-          slowdowns.back()};
+  const std::span<const double> sorted(slowdowns);
+  return {bytes_max, sorted.size(), percentile(sorted, 50), percentile(sorted, 99), sorted.back()};
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
+#include <utility>
 
+#include "base/percentile.hpp"
 #include "plan/infer/inference_config.hpp"
 #include "plan/infer/network.hpp"
 #include "plan/run/front_end.hpp"
@@ -16,11 +19,12 @@ using namespace workload;
 
 Spread spread_of(std::vector<double> values) {
   std::ranges::sort(values);
-  const auto rank = [&](std::size_t percent) { return values[values.size() * percent / 100]; };
+  const auto at = [&](double percent) {
+    return percentile(std::span(std::as_const(values)), percent);
+  };
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  Spread out{sum / static_cast<double>(values.size()), rank(50), rank(90), rank(99), {}};
-  for (std::size_t percent = 0; percent < 100; ++percent) out.quantiles.push_back(rank(percent));
-  out.quantiles.push_back(values.back());
+  Spread out{sum / static_cast<double>(values.size()), at(50), at(90), at(99), {values.front()}};
+  for (int percent = 1; percent <= 100; ++percent) out.quantiles.push_back(at(percent));
   return out;
 }
 
@@ -86,11 +90,9 @@ bool keeps(const RequestTimes& one, const Objective& objective) {
 }
 
 // At the percentile, of all requests of the objective; infinite where that one never ended.
-double at_percentile(std::vector<double>& values, double percentile) {
+double at_percentile(std::vector<double>& values, double percent) {
   if (values.empty()) return 0;
-  const auto rank =
-      std::min(values.size() - 1,
-               static_cast<std::size_t>(static_cast<double>(values.size()) * percentile / 100));
+  const std::size_t rank = nearest_rank(values.size(), percent);
   std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(rank));
   return values[rank];
 }

@@ -13,7 +13,7 @@
 
 namespace weft::plan {
 
-// Seconds. A percentile is the value of that rank, rounded down.
+// Seconds; percentiles by nearest rank.
 struct Spread {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
   std::vector<double> quantiles;  // of 0 %, 1 %, ... 100 %; none without requests

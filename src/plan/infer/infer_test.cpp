@@ -1,7 +1,9 @@
 #include "plan/infer/infer.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <cmath>
 #include <string>
 
 #include "base/test_folder.hpp"
@@ -126,6 +128,22 @@ TEST_CASE("a job beside the replicas: both are slower where they share a link") 
         "s.yaml:2:3: jobs beside the replicas need a network; add a fabric\n"
         "s.yaml:2:3: jobs do not meet KV caches that have kv_link of their own; remove kv_link, so "
         "that caches cross the fabric");
+}
+
+// Of 200 requests the 198th is p99: a bar at its time is kept, one a picosecond below is not.
+TEST_CASE("an objective holds exactly where so many requests are within the bar") {
+  const std::string service =
+      "inference:\n  model: llama3-8b\n  gpu: h100\n"
+      "  requests: {poisson: {rate: 20, count: 200, input: 2000, output: 2}}\n";
+  const double p99 = report_of(service).latencies[0].ours.p99;
+  for (const int more_ps : {0, -1}) {
+    const auto ps = static_cast<std::int64_t>(std::llround(p99 * 1e12)) + more_ps;
+    const InferReport out = report_of(service + fmt::format("  slo: {{ttft: {} ps}}\n", ps));
+    REQUIRE(out.objectives.size() == 1);
+    CHECK(out.objectives[0].ttft_s == p99);
+    CHECK(out.objectives[0].met == (more_ps == 0 ? 198 : 197));
+    CHECK(out.objectives[0].holds() == (more_ps == 0));
+  }
 }
 
 TEST_CASE("a recorded run's settings lie under the section's own") {

@@ -155,10 +155,12 @@ TEST_CASE("ranks that are no block of a host have no grid") {
 
 TEST_CASE("rank files read back to the same hosts") {
   const std::vector<std::string> hosts{"host7", "host0"};
-  CHECK(rank_file("slurm", hosts, 2) == "host7\nhost7\nhost0\nhost0\n");
-  CHECK(rank_file("openmpi", hosts, 2) ==
+  CHECK(rank_file("slurm", hosts, 2, 4) == "host7\nhost7\nhost0\nhost0\n");
+  CHECK(rank_file("openmpi", hosts, 2, 4) ==
         "rank 0=host7 slot=0\nrank 1=host7 slot=1\nrank 2=host0 slot=0\nrank 3=host0 slot=1\n");
-  CHECK(rank_file("pytorch", hosts, 2) == "0 host7\n1 host0\n");
+  CHECK(rank_file("pytorch", hosts, 2, 4) == "0 host7\n1 host0\n");
+  CHECK(rank_file("slurm", hosts, 2, 3) == "host7\nhost7\nhost0\n");
+  CHECK(rank_file("openmpi", hosts, 2, 3).ends_with("rank 2=host0 slot=0\n"));
 }
 
 }  // namespace weft::plan::place

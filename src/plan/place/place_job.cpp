@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "base/percent.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "plan/place/rack_match.hpp"
@@ -90,8 +91,7 @@ std::string bytes_text(std::int64_t bytes) { return human(Bytes{bytes}); }
 std::string order_text(const JobPlacement::Order& order) {
   std::string gap = "gap 0 %";
   if (order.bound > 0)
-    gap = fmt::format("gap {:.1f} %",
-                      100.0 * static_cast<double>(order.gap()) / static_cast<double>(order.bound));
+    gap = "gap " + percent(static_cast<double>(order.gap()) / static_cast<double>(order.bound), 1);
   else if (order.cost > 0)
     gap = "no bound is known";
   return fmt::format(

@@ -16,14 +16,16 @@ namespace weft::plan::place {
 std::vector<std::string> rank_file_formats() { return {"slurm", "openmpi", "pytorch"}; }
 
 std::string rank_file(std::string_view format, std::span<const std::string> hosts,
-                      std::uint32_t gpus_per_host) {
+                      std::uint32_t gpus_per_host, std::uint64_t ranks) {
+  WEFT_CHECK(ranks <= std::uint64_t{gpus_per_host} * hosts.size());
   std::string out;
   for (std::size_t node = 0; node < hosts.size(); ++node) {
     if (format == "pytorch") out += fmt::format("{} {}\n", node, hosts[node]);
     for (std::uint32_t slot = 0; slot < gpus_per_host; ++slot) {
+      const std::uint64_t rank = std::uint64_t{node} * gpus_per_host + slot;
+      if (rank == ranks) break;
       if (format == "slurm") out += hosts[node] + "\n";
-      if (format == "openmpi")
-        out += fmt::format("rank {}={} slot={}\n", node * gpus_per_host + slot, hosts[node], slot);
+      if (format == "openmpi") out += fmt::format("rank {}={} slot={}\n", rank, hosts[node], slot);
     }
   }
   WEFT_CHECK(!out.empty() || hosts.empty());

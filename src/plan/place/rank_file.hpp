@@ -19,9 +19,10 @@ std::vector<std::string> rank_file_formats();
 //   slurm    a line for each rank: for SLURM_HOSTFILE with --distribution=arbitrary
 //   openmpi  "rank 3=host0 slot=3": for mpirun --rankfile
 //   pytorch  "0 host5": a line for each node rank of torchrun; the first is the master
-// `format` must be one of the formats.
+// `ranks` of them: the last host may have fewer, all others have G. `format` must be one of the
+// formats.
 std::string rank_file(std::string_view format, std::span<const std::string> hosts,
-                      std::uint32_t gpus_per_host);
+                      std::uint32_t gpus_per_host, std::uint64_t ranks);
 
 // The next ranks of a job, as one line of a rank file gives them.
 struct RankLine {

@@ -6,14 +6,11 @@
 
 #include "base/csv.hpp"
 #include "base/json_text.hpp"
+#include "base/percent.hpp"
 #include "plan/regions/regions.hpp"
 
 namespace weft::plan::regions {
 namespace {
-
-std::string percent(double load, double gpus) {
-  return gpus > 0 ? fmt::format("{:.1f} %", 100 * load / gpus) : "-";
-}
 
 // As data sets are counted.
 std::string in_bytes(double bytes) {
@@ -44,8 +41,8 @@ std::string to_table(const Problem& problem, const Plan& plan) {
                {"copies in"}});
   for (std::size_t r = 0; r < problem.regions.size(); ++r)
     table.add({problem.regions[r].name, fmt::format("{:.0f}", problem.regions[r].gpus),
-               percent(plan.home_load[r], problem.regions[r].gpus),
-               percent(plan.load[r], problem.regions[r].gpus), std::to_string(jobs[r]),
+               percent(plan.home_load[r] / problem.regions[r].gpus, 1),
+               percent(plan.load[r] / problem.regions[r].gpus, 1), std::to_string(jobs[r]),
                std::to_string(copies[r])});
   std::string out = table.text();
   out += fmt::format(
@@ -57,7 +54,7 @@ std::string to_table(const Problem& problem, const Plan& plan) {
   if (plan.bytes <= plan.bound * (1 + 1e-9))
     out += plan.exhaustive ? " (all plans were compared)" : " (optimal)";
   else if (plan.bound > 0)
-    out += fmt::format(" (gap {:.1f} %)", 100 * (plan.bytes / plan.bound - 1));
+    out += fmt::format(" (gap {})", percent(plan.bytes / plan.bound - 1, 1));
   out += "\n";
   if (plan.copies.empty()) return out;
   Table list({{"data set", Table::Align::left},

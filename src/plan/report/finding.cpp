@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/plural.hpp"
 #include "base/text.hpp"
 
 namespace weft::plan::report {
@@ -51,6 +52,19 @@ std::string critical_path(const TrainingOutcome& t) {
       percent(communication / t.step_time_s), list.empty() ? "" : fmt::format(" ({})", list));
 }
 
+// Of the whole run, what steps wait for checkpoints, which is in no step time.
+double checkpoint_share(const TrainingOutcome& t) {
+  if (t.checkpoints == 0 || !(t.checkpoint_stall_s > 0)) return 0;
+  const double stalls = static_cast<double>(t.checkpoints) * t.checkpoint_stall_s;
+  return stalls / (stalls + std::accumulate(t.step_times_s.begin(), t.step_times_s.end(), 0.0));
+}
+
+// "84 % of the run waits for checkpoints (3 in 12 steps)".
+std::string checkpoint_text(const TrainingOutcome& t) {
+  return fmt::format("{} of the run waits for checkpoints ({} in {})", percent(checkpoint_share(t)),
+                     t.checkpoints, counted(t.step_times_s.size(), "step"));
+}
+
 // What takes the largest part beyond compute is what the job is bound by. Waiting for ranks that
 // communicate counts as communication: the critical path goes through them.
 std::string training_sentence(const JobOutcome& job) {
@@ -71,8 +85,13 @@ std::string training_sentence(const JobOutcome& job) {
     bound = input >= std::max(communication, waiting) ? "input-bound"
             : communication >= waiting                ? "communication-bound"
                                                       : "bound by waiting";
-  std::string out = fmt::format("{}: {}: of {} a step, {} compute", job.name, bound,
-                                human_seconds(t.step_time_s), percent(compute));
+  const double stalled = checkpoint_share(t);
+  const bool is_stalled =
+      stalled >= 0.1 && stalled >= (1 - stalled) * std::max({communication, waiting, input});
+  std::string out = job.name + ": ";
+  if (is_stalled) out += fmt::format("checkpoint-bound: {}; its steps are ", checkpoint_text(t));
+  out += fmt::format("{}: of {} a step, {} compute", bound, human_seconds(t.step_time_s),
+                     percent(compute));
   Parts parts;
   for (std::size_t d = 0; d < t.exposed_s.size(); ++d)
     parts.emplace_back(t.exposed_s[d] / t.step_time_s, name_of(d));
@@ -83,6 +102,7 @@ std::string training_sentence(const JobOutcome& job) {
     out += fmt::format(", {} waiting for other ranks (pipeline, stragglers)", percent(idle));
   if (input >= 0.005) out += fmt::format(", {} waiting for input", percent(input));
   if (t.critical.total_s() > 0) out += "; critical path: " + critical_path(t);
+  if (!is_stalled && stalled >= 0.005) out += "; " + checkpoint_text(t);
   return out;
 }
 

@@ -12,7 +12,8 @@ namespace weft::plan::report {
 double time_of(const model::JobOutcome& job);
 
 // "llama3: compute-bound: of 12.75 s a step, 83 % compute, ...". What takes the largest part beyond
-// compute, from a tenth of the step on, is what the job is bound by.
+// compute, from a tenth of the step on, is what the job is bound by; waits for checkpoints count as
+// a share of the run, since they are in no step.
 std::string finding(const model::JobOutcome& job);
 // "busiest links: rtsw->ctsw, 90 % at most, 17 % in the mean", of all jobs; "" without load.
 std::string busiest_links(const model::VariantOutcome& variant);

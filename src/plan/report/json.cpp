@@ -140,6 +140,7 @@ void add_training(Json& job, const TrainingOutcome& training) {
   job["ingest_s"] = number(training.ingest_s);
   job["ingest_stall_s"] = number(training.ingest_stall_s);
   job["checkpoint_s"] = number(training.checkpoint_s);
+  job["checkpoints"] = training.checkpoints;
   job["checkpoint_stall_s"] = number(training.checkpoint_stall_s);
 }
 
@@ -261,6 +262,16 @@ Json by_name(const std::vector<T>& items) {
   return out;
 }
 
+// [upper edge in seconds, pauses] of each bin with some.
+Json pause_histogram(const PacketOutcome::Tier& tier) {
+  Json out = Json::array();
+  for (std::size_t bin = 0; bin < tier.pause_histogram.size(); ++bin)
+    if (tier.pause_histogram[bin] > 0)
+      out.push_back(Json::array(
+          {bin == 0 ? 0 : std::ldexp(1e-12, static_cast<int>(bin)), tier.pause_histogram[bin]}));
+  return out;
+}
+
 Json json_of(const PacketOutcome::Tier& tier) {
   return {{"packets", tier.packets},
           {"drops", tier.drops},
@@ -274,7 +285,7 @@ Json json_of(const PacketOutcome::Tier& tier) {
           {"pause_s",
            {{"p50", number(tier.pause_p50_s)},
             {"p99", number(tier.pause_p99_s)},
-            {"histogram_ps", tier.pause_histogram}}},
+            {"histogram_s", pause_histogram(tier)}}},
           {"paused_max_s", number(tier.paused_max_s)},
           {"paused_total_s", number(tier.paused_total_s)}};
 }

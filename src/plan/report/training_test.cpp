@@ -109,6 +109,22 @@ TEST_CASE("report.json: training jobs keep their contract") {
   CHECK(job["model"] == "llama3-405b");
 }
 
+// 4.5 + 4 s of steps, 42.5 s of waiting: 83 % of the run.
+TEST_CASE("finding: waits for checkpoints, which are in no step") {
+  model::JobOutcome job = training_report().variants[0].jobs[0];
+  job.training->checkpoints = 1;
+  job.training->checkpoint_stall_s = 42.5;
+  CHECK(finding(job).starts_with(
+      "llama3: checkpoint-bound: 83 % of the run waits for checkpoints (1 in 2 steps); its steps "
+      "are communication-bound: of 4 s a step, 62 % compute"));
+  job.training->checkpoints = 2;
+  job.training->checkpoint_stall_s = 0.25;  // 0.5 of 9 s
+  CHECK(finding(job).starts_with("llama3: communication-bound: of 4 s"));
+  CHECK(finding(job).ends_with("; 6 % of the run waits for checkpoints (2 in 2 steps)"));
+  job.training->checkpoint_stall_s = 0;
+  CHECK(finding(job) == finding(training_report().variants[0].jobs[0]));
+}
+
 TEST_CASE("report.json: what has no value is null, and other shows only where it is") {
   Outcome input = training_report();
   TrainingOutcome& some = *input.variants[0].jobs[0].training;

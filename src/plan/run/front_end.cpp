@@ -99,6 +99,7 @@ void add_front_end_times(const std::string& job, const engine::FrontEndResult& r
   if (!result.ingest_s.empty())
     out.ingest_stall_s = result.ingest_stall_s.empty() ? 0 : result.ingest_stall_s.back();
   out.checkpoint_s = mean_of(result.checkpoint_s);
+  out.checkpoints = result.checkpoint_stall_s.size();
   out.checkpoint_stall_s = mean_of(result.checkpoint_stall_s);
   if (out.ingest_stall_s > 0)
     notes.push_back({model::Note::Severity::warning,

@@ -28,8 +28,8 @@ Result<LoneCollective> LoneCollective::run(const Setup& setup, std::uint64_t see
     const engine::StageLatency latency(job.traffic.stages[s], router);
     const auto& span = result.jobs[0].stages[s];
     const double bytes_s = span.end_s - span.start_s - latency.seconds({});
-    out.stages_.push_back(
-        {shares[s], latency.beyond_library_s(setup.step_overhead), std::max(0.0, bytes_s) / large});
+    out.stages_.push_back({shares[s], latency.beyond_library_s(setup.step_overhead),
+                           latency.seconds(setup.step_overhead), std::max(0.0, bytes_s) / large});
   }
   return out;
 }
@@ -41,6 +41,12 @@ double LoneCollective::seconds(const workload::CallCost& cost, double bytes) con
     total += cost.lead_s * stage.share.lead + stage.path_s +
              std::max(cost.bytes_s * stage.share.bytes, fabric_s);
   }
+  return total;
+}
+
+double LoneCollective::line_rate_seconds(double bytes) const {
+  double total = 0;
+  for (const Stage& stage : stages_) total += stage.latency_s + bytes * stage.s_per_byte;
   return total;
 }
 

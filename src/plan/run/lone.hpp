@@ -19,11 +19,14 @@ class LoneCollective {
 
   // As `weft run` times a call of that cost: workload::StageShare.
   double seconds(const workload::CallCost& cost, double bytes) const;
+  // The same where no library is in the way: workload::Library::Cost::line_rate.
+  double line_rate_seconds(double bytes) const;
 
  private:
   struct Stage {
     workload::StageShare share;
     double path_s;      // latency beyond the library's
+    double latency_s;   // all of it
     double s_per_byte;  // of data, on the fabric
   };
   std::vector<Stage> stages_;

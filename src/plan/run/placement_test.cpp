@@ -173,10 +173,14 @@ TEST_CASE("rank files: every form gives back what rank_file() wrote") {
   for (const std::string& form : place::rank_file_formats()) {
     CAPTURE(form);
     const std::string text =
-        place::rank_file(form, std::array<std::string, 2>{"host5", "host0"}, 4);
+        place::rank_file(form, std::array<std::string, 2>{"host5", "host0"}, 4, 8);
     CHECK(indices(fabric, *from_file(fabric, text)) == wanted);
   }
   CHECK(indices(fabric, *from_file(fabric, "# mpi\nhost5 slots=4\n\nhost:0 slots=4\n")) == wanted);
+  // Seven ranks of eight GPUs.
+  CHECK(from_file(fabric,
+                  place::rank_file("openmpi", std::array<std::string, 2>{"host5", "host0"}, 4, 7))
+            ->size() == 7);
   // Lines in any order; slots are GPUs of the host.
   CHECK(indices(fabric, *from_file(fabric, "rank 1=host0 slot=3\nrank 0=host0 slot=1")) ==
         Indices{1, 3});

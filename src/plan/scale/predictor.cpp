@@ -155,6 +155,7 @@ class Predictor {
       take(there - std::min(there, windows_.around), std::min(there + windows_.around, t + 1));
     }
     if (seen_.empty()) return factor_unknown;
+    // A limit for the next value, which is one of n + 1 alike: one rank above the percentile.
     const auto rank =
         std::min(seen_.size() - 1,
                  static_cast<std::size_t>(options_.quantile * static_cast<double>(seen_.size())));

@@ -60,20 +60,29 @@ Result<std::vector<PerfRow>> perf_rows(const PerfRequest& request) {
   rows.reserve(sizes.size());
   for (const Bytes size : sizes) {
     const auto bytes = static_cast<double>(size.count);
-    WEFT_TRY(PlannedCall call, plan_call(request.machine, request.op, bytes, request.rules));
-    double seconds = call.cost.seconds();
-    if (request.on_fabric) {
-      WEFT_TRY(seconds, request.on_fabric(call, bytes));
-    }
     PerfRow row;
+    double seconds = 0;
+    if (request.at_line_rate) {
+      WEFT_TRY(PerfRequest::LineRate call, request.at_line_rate(bytes));
+      seconds = call.seconds;
+      row.algorithm = std::move(call.algorithm);
+      row.channels = call.channels;
+      row.why = "line rate: the rule of the operation";
+    } else {
+      WEFT_TRY(PlannedCall call, plan_call(request.machine, request.op, bytes, request.rules));
+      seconds = call.cost.seconds();
+      if (request.on_fabric) {
+        WEFT_TRY(seconds, request.on_fabric(call, bytes));
+      }
+      row.algorithm = std::move(call.pick.algorithm);
+      row.protocol = call.pick.protocol;
+      row.channels = call.pick.channels;
+      row.why = std::move(call.pick.why);
+    }
     row.size_bytes = static_cast<std::uint64_t>(size.count);
     row.time_us = seconds * 1e6;
     row.algbw_GBps = bytes / seconds / 1e9;
     row.busbw_GBps = row.algbw_GBps * busbw_factor(request.op, request.machine.shape.ranks);
-    row.algorithm = std::move(call.pick.algorithm);
-    row.protocol = call.pick.protocol;
-    row.channels = call.pick.channels;
-    row.why = std::move(call.pick.why);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -230,15 +239,17 @@ std::string perf_json(const PerfRequest& request, std::span<const PerfRow> rows,
   out["ranks"] = request.machine.shape.ranks;
   out["hosts"] = request.machine.shape.hosts;
   out["rows"] = ordered_json::array();
-  for (const PerfRow& row : rows)
-    out["rows"].push_back({{"size_bytes", row.size_bytes},
-                           {"time_s", row.time_us / 1e6},
-                           {"algbw_GBps", row.algbw_GBps},
-                           {"busbw_GBps", row.busbw_GBps},
-                           {"algorithm", row.algorithm},
-                           {"protocol", to_text(row.protocol)},
-                           {"channels", row.channels},
-                           {"why", row.why}});
+  for (const PerfRow& row : rows) {
+    ordered_json one{{"size_bytes", row.size_bytes},
+                     {"time_s", row.time_us / 1e6},
+                     {"algbw_GBps", row.algbw_GBps},
+                     {"busbw_GBps", row.busbw_GBps},
+                     {"algorithm", row.algorithm}};
+    if (row.protocol) one["protocol"] = to_text(*row.protocol);
+    one["channels"] = row.channels;
+    one["why"] = row.why;
+    out["rows"].push_back(std::move(one));
+  }
   out["avg_busbw_GBps"] = average_busbw(rows);
   for (const Compared& row : compared)
     out["compared"].push_back({{"size_bytes", row.size_bytes},

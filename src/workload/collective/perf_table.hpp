@@ -32,18 +32,26 @@ struct PerfRequest {
   TunerRules rules;
   // Seconds of a call on the real fabric, as an engine finds them; empty: on one without limits.
   std::function<Result<double>(const PlannedCall& call, double bytes)> on_fabric;
+  // A call of so many bytes where no library is in the way (Library::Cost::line_rate); set: nothing
+  // above but the sizes and the machine's shape matters.
+  struct LineRate {
+    std::string algorithm;
+    double seconds = 0;
+    std::uint32_t channels = 0;
+  };
+  std::function<Result<LineRate>(double bytes)> at_line_rate;
 };
 
 struct PerfRow {
   std::uint64_t size_bytes = 0;
   double time_us = 0, algbw_GBps = 0, busbw_GBps = 0;  // 10^9 bytes per second
   std::string algorithm;
-  Protocol protocol = Protocol::simple;
+  std::optional<Protocol> protocol;  // none at line rate
   std::uint32_t channels = 0;
   std::string why;
 };
 
-// One row per size. Fails: as sizes_of(), plan_call() and `on_fabric`.
+// One row per size. Fails: as sizes_of(), plan_call(), `on_fabric` and `at_line_rate`.
 Result<std::vector<PerfRow>> perf_rows(const PerfRequest& request);
 
 // One measured row, "SIZE=BUSBW" with a size as nccl-tests write it and GB/s: "4M=132.41".

@@ -322,7 +322,7 @@ std::vector<std::string> other_choices(std::span<const PerfRow> rows,
     out.push_back(fmt::format("{}: NCCL chose {} {}, the model {} {}",
                               human(Bytes{static_cast<std::int64_t>(row.size_bytes)}),
                               choice->algorithm, to_text(choice->protocol), row.algorithm,
-                              to_text(row.protocol)));
+                              row.protocol ? to_text(*row.protocol) : "line rate"));
   }
   return out;
 }
