@@ -90,7 +90,8 @@ class TracedService {
         for (std::uint32_t spine = 0; spine < 4 && from / 2 != to / 2; ++spine)
           lines += fmt::format(
               R"({{"t":"{}","src":"nic:{}","dst":"nic:{}","sport":{},"leg":"forward",)"
-              R"("path":["nic:{}->rtsw:{}","rtsw:{}->ctsw:{}","ctsw:{}->rtsw:{}","rtsw:{}->nic:{}"],)"
+              R"("path":["nic:{}->rtsw:{}","rtsw:{}->ctsw:{}",)"
+              R"("ctsw:{}->rtsw:{}","rtsw:{}->nic:{}"],)"
               R"("sent":1000,"lost":{}}})"
               "\n",
               t, from * 2, to * 2, 49'152 + spine, from * 2, from / 2, from / 2, spine, spine,

@@ -14,8 +14,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -225,10 +223,10 @@ class Rank {
 }  // namespace
 
 int main(int argc, char** argv) {
-  WEFT_CHECK(argc == 3);
+  WEFT_CHECK(argc == 3 && argv[2][0] >= '0' && argv[2][0] < '0' + ranks);
   void* const library = ::dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   WEFT_CHECK(library != nullptr);
   const auto* const plugin = static_cast<const Plugin5*>(::dlsym(library, "ncclProfiler_v6"));
   WEFT_CHECK(plugin != nullptr);
-  Rank(*plugin, std::atoi(argv[2])).run();
+  Rank(*plugin, argv[2][0] - '0').run();
 }

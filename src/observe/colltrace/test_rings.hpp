@@ -2,9 +2,11 @@
 // files whose sends over one link wait for long.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/hash.hpp"
@@ -23,11 +25,11 @@ class RingFile {
     head_.rank = rank;
     head_.opened = {1, static_cast<std::uint64_t>(opened_ns)};
     head_.rings = 1;
-    std::strcpy(head_.host, "a-pod");
-    std::strcpy(head_.boot_id, "of-no-machine");
+    copy("a-pod", head_.host);
+    copy("of-no-machine", head_.boot_id);
     for (const char* name : {"AllReduce", "ncclFloat32"}) {
       ring::Name entry{.is_set = 1, .text = {}};
-      std::strcpy(entry.text, name);
+      copy(name, entry.text);
       put(ring::name_offset + head_.names++ * sizeof entry, entry);
     }
   }
@@ -35,7 +37,7 @@ class RingFile {
   void communicator(std::uint64_t id, std::int32_t rank, std::int32_t ranks) {
     ring::Communicator c{
         .id = id, .rank = rank, .rank_count = ranks, .node_count = ranks, .state = 1};
-    std::strcpy(c.name, "dp");
+    copy("dp", c.name);
     put(ring::comm_offset + head_.communicators++ * sizeof c, c);
   }
 
@@ -84,6 +86,10 @@ class RingFile {
   static constexpr std::uint64_t bytes_per_send = 1 << 20;
   std::uint64_t ticks(std::int64_t ns) const {
     return static_cast<std::uint64_t>(ns - opened_ns_) + 1;
+  }
+  template <std::size_t n>
+  static void copy(std::string_view text, char (&to)[n]) {
+    std::memcpy(to, text.data(), std::min(text.size(), n - 1));
   }
   template <class T>
   void put(std::size_t at, const T& value) {
