@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "adapt/live/uplink.hpp"
 #include "app/agent/agent.hpp"
 #include "app/agent/health_copy.hpp"
+#include "app/agent/trace_copy.hpp"
 #include "base/file.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
@@ -30,6 +32,7 @@ struct AgentArgs {
   bool show_rules = false;
   std::vector<std::string> health;
   std::string show_health;
+  std::string traces, trace_every = "30 s", job;
 };
 
 namespace detect = observe::detect;
@@ -123,12 +126,44 @@ Result<std::unique_ptr<app::HealthCopy>> open_health(const AgentArgs& args,
                                 .interval_ns = std::min(interval_ns, copy_every_ns)});
 }
 
+// Null where no folder is given.
+Result<std::unique_ptr<app::TraceCopy>> open_traces(const AgentArgs& args,
+                                                    const app::AgentSettings& settings) {
+  if (args.traces.empty()) return std::unique_ptr<app::TraceCopy>();
+  if (args.to.empty())
+    return fail(Errc::value, {"--traces", 0, 0}, "no service to send traces to",
+                "specify it with --to");
+  if (settings.fabric.kind(settings.device) != model::NodeKind::host)
+    return fail(Errc::value, {"--traces", 0, 0}, quote(args.device) + " is not a host",
+                "leave --traces out: jobs run on hosts");
+  WEFT_TRY(const Duration every, parse_duration({args.trace_every, {"--trace-every", 0, 0}}));
+  if (every < 1_s || every > 300_s)
+    return fail(Errc::value, {"--trace-every", 0, 0}, "must be from 1 s to 5 min",
+                "write e.g. \"30 s\"");
+  const auto is_of_url = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("-._/:").find(c) != std::string_view::npos;
+  };
+  if (!std::ranges::all_of(args.job, is_of_url))
+    return fail(Errc::value, {"--job", 0, 0}, quote(args.job) + " is not the name of a job",
+                "use letters, digits and - . _ / :");
+  WEFT_TRY(std::string token, read_token(args));
+  return app::TraceCopy::open({.service = {args.to, "--to"},
+                               .token = std::move(token),
+                               .tls = tls_files(args),
+                               .host = settings.name,
+                               .folder = args.traces,
+                               .job = args.job,
+                               .every_ns = every.ps / ps_per_ns});
+}
+
 Status run_agent(const Common& common, const AgentArgs& args) {
   WEFT_TRY(const app::AgentSettings settings, load_settings(common, args));
   WEFT_TRY(telemetry::Inventory inventory, load_inventory(settings.fabric, args.inventory));
   WEFT_TRY(live::Signals signals, live::Signals::open());  // before there are threads
   WEFT_TRY(std::optional<live::Uplink> uplink, open_uplink(common, args));
   WEFT_TRY(const auto health, open_health(args, settings.interval_ns));
+  WEFT_TRY(const auto traces, open_traces(args, settings));
   return app::run_agent(settings, inventory, uplink, signals);
 }
 
@@ -183,6 +218,12 @@ void add_agent(Commands& commands) {
   command.add_option("--catalogue", args.catalogue, "YAML with additional log messages");
   command.add_option("--health", args.health,
                      "File for the service's table of path health; may be repeated");
+  CLI::Option* traces = command.add_option(
+      "--traces", args.traces, "Folder of libweft-nccl.so's rings to send, e.g. /dev/shm");
+  command.add_option("--trace-every", args.trace_every, "How often a trace that changed is sent")
+      ->needs(traces);
+  command.add_option("--job", args.job, "Job of the traces; else the service's list of jobs says")
+      ->needs(traces);
   command.add_option("--show-health", args.show_health, "Print the table of path health in a file");
   command.add_option("--ports-per-card", args.ports_per_card, "Ports per line card")
       ->check(CLI::Range(1, 4096));

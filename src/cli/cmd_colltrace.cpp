@@ -2,14 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/file.hpp"
-#include "base/json_text.hpp"
 #include "base/line_reader.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
@@ -19,6 +17,7 @@
 #include "observe/colltrace/load.hpp"
 #include "observe/colltrace/network.hpp"
 #include "observe/colltrace/picture.hpp"
+#include "observe/colltrace/trace_json.hpp"
 #include "observe/colltrace/verdict.hpp"
 #include "plan/place/host_names.hpp"
 #include "plan/report/report.hpp"
@@ -104,41 +103,6 @@ Status write_trace_page(const TraceJob& job, const colltrace::Report& report,
                                                         .data = {{"colltrace-data", json}}}));
 }
 
-struct TraceNetwork;
-JsonObject trace_network_json(const TraceNetwork& network);
-
-void print_trace_json(const TraceJob& job, const colltrace::Report& report,
-                      const TraceNetwork* network) {
-  JsonList verdicts;
-  for (const TraceVerdict& v : report.verdicts) {
-    JsonList groups;
-    for (const std::uint32_t g : v.groups)
-      groups.add(JsonObject()
-                     .add("name", job.groups[g].name)
-                     .add("description", job.groups[g].description)
-                     .add("members", job.groups[g].members));
-    JsonObject one;
-    one.add("finding", v.finding).add("ranks", v.ranks).add("groups", groups);
-    if (v.factor > 0)
-      one.add("factor", v.factor, digits(4));
-    else
-      one.add("seq", v.seq);
-    one.add_if("operation", v.operation).add_if("expected", v.expected).add_if("found", v.found);
-    verdicts.add(one.add("meaning", meaning(v.finding)));
-  }
-  JsonObject keys;
-  for (const auto& [key, times] : job.unknown_keys) keys.add(key, times);
-  JsonObject out;
-  out.add("ranks", report.rank_count)
-      .add("missing", report.missing_count)
-      .add("operations", report.entry_count)
-      .add("waiting", report.waiting_count)
-      .add("hang", report.is_hang)
-      .add("verdicts", verdicts);
-  if (network != nullptr) out.add("network", trace_network_json(*network));
-  fmt::print("{}\n", out.add("unknown_keys", keys).add("notes", job.notes).text());
-}
-
 // What --fabric brings in.
 struct TraceNetwork {
   model::Fabric fabric;
@@ -152,24 +116,15 @@ struct TraceNetwork {
 Result<std::vector<model::NodeId>> places_of_ranks(const model::Fabric& fabric, TraceJob& job,
                                                    const ColltraceArgs& args) {
   const plan::place::HostNames names(fabric);
-  std::vector<model::NodeId> out(job.world);
-  std::map<std::uint32_t, std::size_t> taken;  // host -> ranks on it
-  const auto put = [&](std::uint32_t rank, std::uint32_t host) {
-    const auto gpus = fabric.gpus_of(fabric.hosts()[host]);
-    if (const std::size_t at = taken[host]++; at < gpus.size()) out[rank] = gpus[at];
-  };
+  std::vector<std::optional<std::uint32_t>> of_rank(job.world);
   if (!args.hosts.empty()) {
     WEFT_TRY(const auto hosts, names.read({args.hosts, {"--hosts", 0, 0}}));
     for (std::uint32_t r = 0; r < job.world; ++r)
-      if (const std::size_t i = r / args.ranks_per_host; i < hosts.size()) put(r, hosts[i]);
+      if (const std::size_t i = r / args.ranks_per_host; i < hosts.size()) of_rank[r] = hosts[i];
   } else {
-    for (const colltrace::RankTrace& r : job.ranks)
-      if (const auto host = names.find(r.host)) put(r.rank, *host);
+    for (const colltrace::RankTrace& r : job.ranks) of_rank[r.rank] = names.find(r.host);
   }
-  const auto lost = std::ranges::count_if(out, [](model::NodeId g) { return !g.valid(); });
-  if (lost > 0)
-    job.notes.push_back(fmt::format("{} of {} ranks have no place in the fabric", lost, job.world));
-  return out;
+  return place_ranks(fabric, job, of_rank);
 }
 
 Result<TraceNetwork> judge_trace_network(const Common& common, const ColltraceArgs& args,
@@ -247,37 +202,11 @@ void print_trace_network(const TraceNetwork& n) {
                r.slow_fabric);
 }
 
-JsonObject trace_network_json(const TraceNetwork& n) {
-  const colltrace::NetworkReport& r = n.report;
-  JsonList suspects, expected;
-  for (const colltrace::Suspect& s : r.suspects) {
-    JsonObject one;
-    one.add("cause", to_text(s.cause)).add("probability", s.probability, digits(4));
-    if (s.cause != colltrace::Cause::nothing) one.add("entity", model::name(n.fabric, s.entity));
-    if (s.rank) one.add("rank", *s.rank);
-    suspects.add(one.add("factor", s.factor, digits(3)).add("edges", s.edges));
-  }
-  for (const colltrace::Expected& e : r.expected)
-    expected.add(JsonObject()
-                     .add("operation", e.operation)
-                     .add("group", e.description)
-                     .add("bytes", e.bytes, digits(15))
-                     .add("groups", e.groups)
-                     .add("measured_us", e.measured_us, digits(6))
-                     .add("expected_us", e.expected_us, digits(6)));
-  return JsonObject()
-      .add("judged", r.is_judged)
-      .add("network", r.network, digits(4))
-      .add("compute", r.compute, digits(4))
-      .add("load", r.load, digits(4))
-      .add("nothing", r.nothing, digits(4))
-      .add("suspects", suspects)
-      .add("expected", expected)
-      .add("slow_fabric", r.slow_fabric, digits(4))
-      .add("edges", r.edge_count)
-      .add("groups", r.group_count)
-      .add("probe_rows", r.probe_rows)
-      .add("counter_rows", r.counter_rows);
+void print_trace_json(const TraceJob& job, const colltrace::Report& report,
+                      const TraceNetwork* network) {
+  std::optional<colltrace::JudgedNetwork> judged;
+  if (network != nullptr) judged.emplace(network->fabric, network->report);
+  fmt::print("{}\n", to_json(job, report, judged ? &*judged : nullptr).text());
 }
 
 int colltrace_command(const Common& common, const ColltraceArgs& args) {

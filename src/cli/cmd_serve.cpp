@@ -38,6 +38,7 @@
 #include "cli/commands.hpp"
 #include "cli/open_store.hpp"
 #include "cli/serve_health.hpp"
+#include "cli/serve_traces.hpp"
 #include "cli/serve_watch.hpp"
 #include "cli/serve_world.hpp"
 #include "cli/telemetry_files.hpp"
@@ -72,6 +73,7 @@ struct ServeArgs {
   std::string tokens, certificate, key, client_ca;
   std::string lab;                  // the lab whose fabric is served; its actuator and syslog
   std::string snapshots;            // directory; empty: none are taken
+  std::string traces;               // directory; empty: none are kept
   std::vector<std::string> health;  // files for the table of path health
   std::string world;                // scenario whose network is simulated, in place of a real one
   double speed = 0;                 // of its time; 0: as fast as it goes
@@ -99,6 +101,7 @@ struct ServeConfig {
   std::optional<live::CommandSettings> commands;
   std::optional<live::DeviceCommands> devices;
   std::optional<live::JobFeedSettings> jobs;
+  TraceSettings traces;
   std::vector<live::WebhookSettings> webhooks;
   std::vector<live::AlertmanagerSettings> alertmanagers;
   std::vector<live::TicketSettings> tickets;
@@ -187,6 +190,7 @@ Result<ServeConfig> read_config(const std::string& path, const std::string& key)
     take(out.vendor.emplace(), read_vendor_settings(vendor), errors);
   if (const Config jobs = section("jobs"); !jobs.fields.empty())
     take(out.jobs.emplace(), live::read_job_feed(jobs), errors);
+  take(out.traces, read_trace_settings(section("traces")), errors);
   if (const Config alerts = section("alerts"); !alerts.fields.empty())
     take(out.alerts, telemetry::AlertMapping::from_yaml(alerts), errors);
   take(out.world, app::read_rehearse_model(section("world")), errors);
@@ -262,6 +266,7 @@ class Server {
         },
         serve::ThreadLimits{}, world_.get());
     WEFT_TRY_STATUS(begin_health());
+    WEFT_TRY_STATUS(begin_traces());
     WEFT_TRY_STATUS(listen());
     wait_for_end(signals);
     stop();
@@ -391,6 +396,49 @@ class Server {
                                           .conditions = [this] { return loop_->link_conditions(); },
                                           .calls = [this] { return calls(); },
                                           .say = [this](std::string_view line) { say(line); }}));
+    return {};
+  }
+
+  // The names of the jobs that run on a host: by the scheduler's list, else by the scenario.
+  std::vector<std::string> jobs_on(std::uint32_t host) const {
+    std::vector<std::string> out;
+    if (job_feed_) {
+      const auto state = job_feed_->state();
+      if (state.is_stale) return out;
+      for (const jobs::RunningJob& job : *state.jobs)
+        if (std::ranges::find(job.hosts, host) != job.hosts.end()) out.push_back(job.id);
+      return out;
+    }
+    const auto add = [&](const std::string& name, const std::vector<model::NodeId>& ranks) {
+      const auto is_there = [&](model::NodeId gpu) {
+        return fabric_->host_of(gpu) == fabric_->hosts()[host];
+      };
+      if (std::ranges::any_of(ranks, is_there)) out.push_back(name);
+    };
+    for (const plan::PlacedJob& job : jobs_.collectives) add(job.job.name, job.job.ranks);
+    for (const plan::PlacedGraph& job : jobs_.graphs) add(job.name, job.ranks);
+    return out;
+  }
+
+  Status begin_traces() {
+    if (args_.traces.empty()) return {};
+    config_.traces.limits.ranks_max = fabric_->gpus().size();
+    names_ = std::make_unique<jobs::NodeNames>(job_feed_ ? job_feed_->names()
+                                                         : jobs::NodeNames(*fabric_));
+    WEFT_TRY(traces_,
+             ServedTraces::open({.fabric = *fabric_,
+                                 .names = *names_,
+                                 .folder = args_.traces,
+                                 .settings = config_.traces,
+                                 .probes = [this] { return loop_->recent_evidence(); },
+                                 .jobs_on = [this](std::uint32_t host) { return jobs_on(host); },
+                                 .hand_on = [this](std::vector<std::string> lines) -> Status {
+                                   WEFT_TRY(const serve::Receipt receipt,
+                                            loop_->accept("record", std::move(lines), ""));
+                                   if (receipt.state == serve::Receipt::State::durable) return {};
+                                   return fail(Errc::io, {}, "too much is queued");
+                                 },
+                                 .say = [this](std::string_view line) { say(line); }}));
     return {};
   }
 
@@ -581,6 +629,14 @@ class Server {
       };
       options.vendor.copy = [this](std::string_view document) { return vendor_copy(document); };
     }
+    if (traces_) {
+      options.traces.keep = [this](std::string_view host, std::string_view name,
+                                   std::string_view job, std::string_view packed) {
+        return traces_->keep(host, name, job, packed);
+      };
+      options.traces.list = [this] { return traces_->list(); };
+      options.traces.of_job = [this](std::string_view job) { return traces_->of_job(job); };
+    }
     if (job_feed_) {
       options.jobs = [this] { return jobs_json(); };
       options.jobs_of_case = [this](std::string_view document) { return jobs_of_case(document); };
@@ -668,6 +724,7 @@ class Server {
       if (*syslog) ends.emplace_back([syslog] { (*syslog)->stop(); });
     api_->stop();
     health_.reset();
+    traces_.reset();
   }
 
   void reload() {
@@ -707,6 +764,8 @@ class Server {
   std::vector<operate::health::Call> calls_;  // of the thread of health_, as calls_read_
   std::optional<Timestamp> calls_read_;
   std::unique_ptr<ServedHealth> health_;
+  std::unique_ptr<jobs::NodeNames> names_;
+  std::unique_ptr<ServedTraces> traces_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<live::SyslogListener> syslog_, lab_syslog_;
 };
@@ -735,7 +794,7 @@ void add_serve(Commands& commands) {
   command.add_option(
       "--config", args.config,
       "YAML: rules, relations, policy, objectives, provisional, localise, keep, actuator, "
-      "snapshots, notify, alerts, jobs, vendor");
+      "snapshots, notify, alerts, jobs, traces, vendor");
   command.add_option("--section", args.section,
                      "Key of --config under which these stand, e.g. operate of a site file");
   command.add_flag("--check", args.is_check, "Only read the files and report errors in them");
@@ -754,6 +813,8 @@ void add_serve(Commands& commands) {
   command.add_option("--lab", args.lab, "Running lab to use for drains, snapshots and syslog")
       ->excludes(world);
   command.add_option("--snapshots", args.snapshots, "Directory for snapshots");
+  command.add_option("--traces", args.traces, "Directory for traces of running jobs")
+      ->excludes(world);
   command.add_option(
       "--health", args.health,
       "File for the table of path health, e.g. /dev/shm/weft-health; may be repeated");

@@ -100,6 +100,8 @@ class Controller {
   std::string view(View view, Timestamp now) const;
   // Links that are not well, by what feeds said and what is out of service.
   operate::health::Conditions link_conditions(Timestamp now) const;
+  // What probes met in the last `localise.keep`.
+  model::EvidenceSet recent_evidence() const { return probe_monitor_.recent(); }
   // As Service has it; reads events from number `event` on. Any thread.
   Result<std::string> records(const RecordWish& wish, std::uint64_t event) const {
     return records_view({context_.fabric, context_.inventory, context_.catalogue}, store_, wish,

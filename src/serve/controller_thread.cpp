@@ -424,6 +424,10 @@ operate::health::Conditions ControllerThread::link_conditions() {
   return ask([&] { return controller_.link_conditions(clock_.wall()); });
 }
 
+model::EvidenceSet ControllerThread::recent_evidence() {
+  return ask([&] { return controller_.recent_evidence(); });
+}
+
 Result<std::string> ControllerThread::view(View view) {
   return ask([&] { return controller_.view(view, clock_.wall()); });
 }

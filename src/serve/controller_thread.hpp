@@ -79,6 +79,7 @@ class ControllerThread final : public Service {
   Result<std::string> ledger() override;
   Result<std::string> view(View view) override;
   operate::health::Conditions link_conditions();  // any thread
+  model::EvidenceSet recent_evidence();           // the same
   Result<std::string> records(const RecordWish& wish) override;
   std::string metrics() override;
   Health health() override;

@@ -36,6 +36,8 @@ bool takes(Route::Body body, std::string_view type) {
   // What curl says unless told.
   if (type.empty() || type == "application/x-www-form-urlencoded")
     return body == Route::Body::lines;
+  if (body == Route::Body::packed)
+    return type == "application/gzip" || type == "application/octet-stream";
   if (body != Route::Body::lines) return type == "application/json";
   constexpr std::array<std::string_view, 5> known{"application/x-ndjson", "application/jsonl",
                                                   "application/json", "text/plain",
@@ -148,8 +150,9 @@ Checked Visit::check_body(const Route& route) {
         fmt::format("a body has at most {} bytes; send several", front_.limits_.body_bytes));
   if (size > 0 && !takes(route.body, media_type(head_.field("content-type"))))
     return refuse(415, "media-type",
-                  route.body == Route::Body::lines ? "send text/plain or application/x-ndjson"
-                                                   : "send application/json");
+                  route.body == Route::Body::lines    ? "send text/plain or application/x-ndjson"
+                  : route.body == Route::Body::packed ? "send application/gzip"
+                                                      : "send application/json");
   const std::string_view encoding = head_.field("content-encoding");
   if (!encoding.empty() && encoding != "identity" && encoding != "gzip")
     return refuse(415, "encoding", "send it plain or as gzip");

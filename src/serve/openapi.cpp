@@ -117,6 +117,31 @@ constexpr std::string_view schemas = R"json({
         "description": "bounded: jobs that do nothing but communicate across the network"},
       "jobs": {"type": "array", "items": {"$ref": "#/components/schemas/Job"}},
       "unaffected": {"type": "integer"}, "stale": {"type": "boolean"}}},
+  "Traces": {"type": "object", "required": ["items"], "properties": {
+      "items": {"type": "array", "items": {"type": "object",
+        "required": ["job", "processes", "bytes", "oldest", "newest", "analysed", "hang",
+          "verdicts", "suspects"],
+        "properties": {"job": {"type": "string"}, "processes": {"type": "integer"},
+          "bytes": {"type": "integer", "description": "as kept, compressed"},
+          "oldest": {"type": "string", "format": "date-time"},
+          "newest": {"type": "string", "format": "date-time"},
+          "analysed": {"type": ["string", "null"], "format": "date-time"},
+          "hang": {"type": "boolean"}, "verdicts": {"type": "integer"},
+          "suspects": {"type": "array", "description": "of a probability of 0.5 or more",
+            "items": {"type": "string"}}}}}}},
+  "JobTrace": {"type": "object", "required": ["job", "analysed"], "properties": {
+      "job": {"type": "string"},
+      "analysed": {"type": ["string", "null"], "format": "date-time",
+        "description": "null: not yet, and nothing follows"},
+      "error": {"type": "string", "description": "why it could not be analysed"},
+      "took_s": {"type": "number"},
+      "ranks": {"type": "integer"}, "missing": {"type": "integer"},
+      "operations": {"type": "integer"}, "waiting": {"type": "integer"},
+      "hang": {"type": "boolean"},
+      "verdicts": {"type": "array", "items": {"type": "object",
+        "description": "finding, ranks, hosts, groups, seq or factor, operation, meaning"}},
+      "network": {"type": "object",
+        "description": "network, compute, load, nothing: probabilities; suspects, expected"}}},
   "Health": {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}}},
   "Any": {"type": "object"}
 })json";
@@ -232,6 +257,9 @@ Json body_of(const Route& route) {
       break;
     case Route::Body::json:
       content["application/json"]["schema"] = {{"type", "object"}};
+      break;
+    case Route::Body::packed:
+      content["application/gzip"]["schema"] = {{"type", "string"}, {"format", "binary"}};
       break;
   }
   return {{"required", is_body_needed(route)}, {"content", content}};

@@ -64,7 +64,7 @@ struct Call {
 };
 
 struct Route {
-  enum class Body : std::uint8_t { none, lines, fields, json };
+  enum class Body : std::uint8_t { none, lines, fields, json, packed };  // packed: gzip
 
   std::string_view method, path;  // "/v1/cases/{id}"
   std::string_view id, summary;   // operationId

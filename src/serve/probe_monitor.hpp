@@ -52,6 +52,8 @@ class ProbeMonitor {
   // Cost: that of Localiser::run over the rows kept.
   std::vector<std::string> look(Timestamp now);
 
+  // The rows of the last `keep_ns`, as look() takes them.
+  model::EvidenceSet recent() const;
   // What the rows of the last `keep_ns` say of racks and links. Cost: O(links of their paths).
   ProbeView view(Timestamp now) const;
 
@@ -76,7 +78,6 @@ class ProbeMonitor {
   // Whether the row's path was learned in an earlier epoch and is not the way any more.
   bool is_old(const Row& row);
   void drop_old_paths();
-  model::EvidenceSet recent() const;
   std::vector<port::Flow> failing(const observe::localise::Entity& entity) const;
   std::string line(const observe::localise::Verdict& verdict,
                    const observe::localise::Report& report, Timestamp now) const;

@@ -434,6 +434,54 @@ void add_jobs(const RouteContext& context, std::vector<Route>& out) {
                  }});
 }
 
+std::unexpected<Error> no_traces() {
+  return fail(Errc::unsupported, {}, "this service keeps no traces of jobs",
+              "start it with --traces FOLDER");
+}
+
+void add_traces(const RouteContext& context, std::vector<Route>& out) {
+  out.push_back({.method = "PUT",
+                 .path = "/v1/traces/{host}/{name}",
+                 .id = "sendTrace",
+                 .summary = "The latest trace of a process of a job: a ring of libweft-nccl.so",
+                 .role = Role::ingest,
+                 .query = {{.name = "job",
+                            .meaning = "whose process it is; default: the one job on the host",
+                            .least = 1,
+                            .most = 200}},
+                 .body = Body::packed,
+                 .reply_schema = "Health",
+                 .problems = {404, 409, 501, 503},
+                 .handler = [context](const Call& call) -> Result<Reply> {
+                   if (!context.options.traces.keep) return no_traces();
+                   WEFT_TRY_STATUS(context.options.traces.keep(call.pieces.at(0), call.pieces.at(1),
+                                                               call.query.text("job"), call.body));
+                   return json_reply(JsonObject().add("ok", true).text());
+                 }});
+  out.push_back({.method = "GET",
+                 .path = "/v1/traces",
+                 .id = "listTraces",
+                 .summary = "Jobs whose processes are traced, and what was found last",
+                 .role = Role::read,
+                 .reply_schema = "Traces",
+                 .handler = [context](const Call&) -> Result<Reply> {
+                   if (!context.options.traces.list) return json_reply(R"({"items":[]})");
+                   return json_reply(context.options.traces.list());
+                 }});
+  out.push_back({.method = "GET",
+                 .path = "/v1/jobs/{job}/trace",
+                 .id = "readJobTrace",
+                 .summary = "Who keeps a job waiting: verdicts, and parts of the network",
+                 .role = Role::read,
+                 .reply_schema = "JobTrace",
+                 .problems = {501, 503},
+                 .handler = [context](const Call& call) -> Result<Reply> {
+                   if (!context.options.traces.of_job) return no_traces();
+                   WEFT_TRY(std::string body, context.options.traces.of_job(call.pieces.at(0)));
+                   return json_reply(std::move(body));
+                 }});
+}
+
 Result<Reply> run(const RouteContext& context, const Command& command, std::string_view name) {
   WEFT_TRY_STATUS(context.service.command(command));
   return json_reply(JsonObject()
@@ -636,6 +684,7 @@ std::vector<Route> make_routes(const RouteContext& context) {
   add_path_health(context, out);
   add_vendor(context, out);
   add_jobs(context, out);
+  add_traces(context, out);
   add_commands(context, out);
   add_watching(context, out);
   out.push_back({.method = "GET",

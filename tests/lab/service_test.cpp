@@ -51,19 +51,21 @@ class ServiceLab : public TestLab {
   }
 
   // A lab, its ways learned, the service, and probes from every host to every other.
-  void begin() {
+  void begin(const std::string& more_config = "", const std::vector<std::string>& options = {}) {
     up({"--syslog"});
     learn("1000", "1 s");
-    serve();
+    serve(more_config, options);
     probe();
     std::this_thread::sleep_for(3s);
   }
-  void serve() {
-    scratch().write("serve.yaml", config);
-    server_ = scratch().start(
-        {"serve", "--fabric", "zone.yaml", "--lab", name(), "--config", "serve.yaml", "--store",
-         "weft.db", "--snapshots", "snapshots", "--listen", "unix:" + socket()},
-        "serve.out");
+  void serve(const std::string& more_config = "", const std::vector<std::string>& options = {}) {
+    scratch().write("serve.yaml", config + more_config);
+    std::vector<std::string> words{
+        "serve",     "--fabric",   "zone.yaml",       "--lab",   name(),
+        "--config",  "serve.yaml", "--store",         "weft.db", "--snapshots",
+        "snapshots", "--listen",   "unix:" + socket()};
+    words.insert(words.end(), options.begin(), options.end());
+    server_ = scratch().start(words, "serve.out");
     REQUIRE_MESSAGE(wait_until(10s, [this] { return get("/readyz").has_value(); }),
                     scratch().read("serve.out.err"));
   }
@@ -188,9 +190,9 @@ class ServiceLab : public TestLab {
     return so();
   }
   std::string socket() { return scratch().path() + "/api.sock"; }
+  httplib::Client client() { return cli_test::socket_client(socket()); }
 
  private:
-  httplib::Client client() { return cli_test::socket_client(socket()); }
   int server_ = 0;
 };
 
@@ -311,6 +313,74 @@ TEST_CASE("a spine that eats some flows costs no healthy part, and no part more 
     CHECK_MESSAGE(part.ends_with("ctsw:2"), story(lab));
     CHECK_MESSAGE(times.size() <= 2, story(lab));
   }
+  CHECK(lab.stop(SIGTERM) == 0);
+  lab.down();
+}
+
+// A job of one rank on each host, traced by the plugin as in production, whose rings the agents
+// send. Nothing is drained, so that the job goes on over the bad cable.
+TEST_CASE("a lossy cable under a traced job: one case that names the cable and the job") {
+  if (skips_without_lab()) return;
+  const auto start = Clock::now();
+  ServiceLab lab;
+  lab.scratch().write("queue", "17|ann|0|host[0-7]|llama\n");
+  lab.begin("traces: {every: 1 s}\njobs: {from: slurm, every: 1 s, run: [/bin/cat, queue]}\n",
+            {"--traces", "traces"});
+  REQUIRE(lab.client().Put("/v1/kill-switch", R"({"reason":"the job shall go on"})",
+                           "application/json"));
+  for (int host = 0; host < host_count; ++host) {
+    const std::string rings = fmt::format("{}/rings{}", lab.scratch().path(), host);
+    lab.scratch().write(fmt::format("rings{}/about", host), "of one host");
+    lab.keep(
+        lab.start_program(host,
+                          {"/usr/bin/env", "WEFT_NCCL_DIR=" + rings, fmt::format("RANK={}", host),
+                           WEFT_RING_JOB, WEFT_NCCL_PLUGIN, std::to_string(host)},
+                          fmt::format("j{}", host)));
+    lab.keep(lab.start(host,
+                       {"agent", "--fabric", "zone.yaml", "--device", fmt::format("host:{}", host),
+                        "--to", "unix:" + lab.socket(), "--traces", rings, "--trace-every", "2 s",
+                        "--spool", fmt::format("agent{}", host), "--quiet"},
+                       fmt::format("a{}", host)));
+  }
+  // Sound: every rank is there, and nothing is said against any part.
+  const auto trace = [&] { return lab.get("/v1/jobs/17/trace").value_or(json::object()); };
+  REQUIRE_MESSAGE(lab.wait_until(30s,
+                                 [&] {
+                                   const json t = trace();
+                                   return t.value("ranks", 0) == host_count &&
+                                          t.value("/network/edges"_json_pointer, 0) == 48;
+                                 }),
+                  trace().dump(1) << story(lab));
+  MESSAGE("sound: " << trace()["network"].dump());
+  CHECK(lab.causes().ever.empty());
+
+  constexpr const char* cable = "rtsw:1--ctsw:2";
+  for (const char* link : {"rtsw:1->ctsw:2", "ctsw:2->rtsw:1"})
+    CHECK(lab.lab({"fault", "link_lossy", link, "--rate", "4%"}).status == 0);
+  const auto fault = Clock::now();
+  // Ids of the job's records in the case of the cable.
+  const auto words = [&] {
+    std::vector<std::string> out;
+    const auto found = lab.find_case(cable);
+    if (found)
+      for (const json& member : (*found)["members"])
+        if (const std::string id = member["record"]; id.starts_with("job:17/")) out.push_back(id);
+    return out;
+  };
+  const bool is_named = lab.wait_until(60s, [&] { return !words().empty(); });
+  MESSAGE("the case has the job after " << seconds_since(fault) << " s: " << trace().dump());
+  REQUIRE_MESSAGE(is_named, story(lab));
+  for (const std::string& id : words())
+    CHECK_MESSAGE((id.find("rtsw:1--ctsw:2") != id.npos || id.find("rtsw:1->ctsw:2") != id.npos ||
+                   id.find("ctsw:2->rtsw:1") != id.npos),
+                  id);
+  CHECK(trace()["network"]["network"] > 0.5);
+  const std::set<std::string> only{fmt::format("cable {}", cable)};
+  CHECK_MESSAGE(lab.causes().final.size() <= 1, story(lab));
+  for (const std::string& cause : lab.causes().ever)
+    CHECK_MESSAGE(only.contains(cause), story(lab));
+  CHECK(lab.drains().empty());
+  MESSAGE("all of it took " << seconds_since(start) << " s");
   CHECK(lab.stop(SIGTERM) == 0);
   lab.down();
 }

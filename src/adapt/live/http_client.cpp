@@ -52,6 +52,16 @@ Status show_own(SSL_CTX* context, const TlsFiles& files) {
   return use_certificate(context, files.certificate, files.key);
 }
 
+// What a service answered instead of 200.
+std::unexpected<Error> refusal(int status, const std::string& text) {
+  const auto problem = JsonLine::parse(text, {});
+  const std::string why = problem ? problem->node().member("detail").text().value_or("") : "";
+  return fail(status == 404                    ? Errc::unknown
+              : status == 429 || status >= 500 ? Errc::io
+                                               : Errc::value,
+              {}, fmt::format("the service answers {}{}{}", status, why.empty() ? "" : ": ", why));
+}
+
 }  // namespace
 
 bool HttpOrigin::is_this_machine() const {
@@ -241,11 +251,22 @@ Result<std::string> get_text(HttpClient& client, const std::string& path, const 
   if (!answer)
     return fail(Errc::io, {}, "the service does not answer: " + client.trouble(answer.error()));
   if (answer->status == 200) return text;
-  const auto problem = JsonLine::parse(text, {});
-  const std::string why = problem ? problem->node().member("detail").text().value_or("") : "";
-  return fail(
-      answer->status == 404 ? Errc::unknown : Errc::value, {},
-      fmt::format("the service answers {}{}{}", answer->status, why.empty() ? "" : ": ", why));
+  return refusal(answer->status, text);
+}
+
+Status put_bytes(HttpClient& client, const std::string& path, const std::string& body,
+                 const std::string& type, const std::string& token,
+                 std::chrono::milliseconds timeout) {
+  httplib::Headers headers;
+  if (!token.empty()) headers.emplace("Authorization", "Bearer " + token);
+  const Watchdog watchdog(client, std::chrono::steady_clock::now() + timeout);
+  const auto answer = client.use([&](httplib::ClientImpl& http) {
+    return http.Put(path.c_str(), headers, body, type.c_str());
+  });
+  if (!answer)
+    return fail(Errc::io, {}, "the service does not answer: " + client.trouble(answer.error()));
+  if (answer->status == 200) return {};
+  return refusal(answer->status, answer->body);
 }
 
 }  // namespace weft::adapt::live

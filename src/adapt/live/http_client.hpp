@@ -100,10 +100,16 @@ struct ServiceUrl {
 };
 Result<HttpClient> open_service(const ServiceUrl& service, const TlsFiles& files,
                                 std::chrono::milliseconds timeout);
-// What it answers to GET, at most 64 MiB; `token`: "" for none. Fails: Errc::io; Errc::unknown on
-// 404 and Errc::value on other refusals, with the service's words.
+// What it answers to GET, at most 64 MiB; `token`: "" for none. Fails: Errc::io where it does not
+// answer, or with 429 and 5xx; Errc::unknown on 404 and Errc::value on other refusals, with its
+// words.
 Result<std::string> get_text(HttpClient& client, const std::string& path, const std::string& token,
                              std::chrono::milliseconds timeout);
+
+// PUT of bytes of that media type, answered by 200. Fails: as get_text.
+Status put_bytes(HttpClient& client, const std::string& path, const std::string& body,
+                 const std::string& type, const std::string& token,
+                 std::chrono::milliseconds timeout);
 
 // Breaks a client's work off when its time is over: the library's own limits hold for each read,
 // and a peer that sends a byte a second would never meet them.

@@ -54,9 +54,13 @@ constexpr std::array gnmi_keys{FeedKey{"targets", "--targets", file, true},
                                FeedKey{"paths", "--path", texts},
                                FeedKey{"on_change", "--on-change", texts}};
 constexpr std::array agent_keys{FeedKey{"device", "--device", text, true},
-                                FeedKey{"logs", "--log", files}, FeedKey{"rules", "--rules", file},
+                                FeedKey{"logs", "--log", files},
+                                FeedKey{"rules", "--rules", file},
                                 FeedKey{"interval", "--interval"},
-                                FeedKey{"ports_per_card", "--ports-per-card"}};
+                                FeedKey{"ports_per_card", "--ports-per-card"},
+                                FeedKey{"traces", "--traces"},
+                                FeedKey{"job", "--job"},
+                                FeedKey{"trace_every", "--trace-every"}};
 
 struct FeedKind {
   std::string_view name;
@@ -119,6 +123,7 @@ class SiteReader {
     out_.store = reader.text("store", out_.state + "/weft.db");
     out_.listen = reader.text("listen", "127.0.0.1:8630");
     out_.snapshots = reader.text("snapshots", "");
+    out_.traces = reader.text("traces", "");
     out_.tokens = need(reader, "tokens", "", "service.");
     out_.certificate = need(reader, "cert", "", "service.");
     out_.key = need(reader, "key", "", "service.");
@@ -332,6 +337,7 @@ std::vector<std::string> serve_arguments(const Site& site) {
   add("--client-ca", site.client_ca);
   add("--lab", site.lab);
   add("--snapshots", site.snapshots);
+  add("--traces", site.traces);
   return out;
 }
 

@@ -53,7 +53,7 @@ struct SiteProbes {
 struct Site {
   std::string file;  // absolute
   std::string name, fabric, state, lab, inventory, catalogue;
-  std::string store, listen, tokens, certificate, key, client_ca, snapshots;
+  std::string store, listen, tokens, certificate, key, client_ca, snapshots, traces;
   std::vector<std::string> syslog;
   std::string config;           // file with the sections of weft serve --config; "": none
   bool is_config_here = false;  // they are the `operate` section of the site file itself

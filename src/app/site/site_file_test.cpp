@@ -28,20 +28,20 @@ TEST_CASE("a site becomes the options of weft serve and of its feeds") {
   const auto site = site_of(R"(
 fabric: zone.yaml
 inventory: names.csv
-service: {listen: "127.0.0.1:8630", syslog: ["udp://0.0.0.0:514"], snapshots: snaps}
+service: {listen: "127.0.0.1:8630", syslog: ["udp://0.0.0.0:514"], snapshots: snaps, traces: t}
 operate: {policy: {}}
 feeds:
   - snmp: {targets: a.csv, every: 30 s, traps: "0.0.0.0:162", senders: s.csv}
   - snmp: {targets: b.csv}
   - gnmi: {targets: g.csv, paths: [/a, /b]}
-  - agent: {device: "rtsw:0", logs: [/var/log/syslog]}
+  - agent: {device: "host:0", logs: [/var/log/syslog], traces: /dev/shm, trace_every: 10 s}
 probes: {key: k, window: 2 s, renew: 60 s}
 )");
   REQUIRE(site.has_value());
   CHECK(joined(serve_arguments(*site)) ==
         "serve --fabric zone.yaml --store site.state/weft.db --listen 127.0.0.1:8630 --config "
         "/etc/weft/site.yaml --section operate --syslog udp://0.0.0.0:514 --inventory names.csv "
-        "--snapshots snaps");
+        "--snapshots snaps --traces t");
   REQUIRE(site->feeds.size() == 4);
   CHECK(site->feeds[1].name == "snmp 2");
   CHECK(joined(site->feeds[0].arguments) ==
@@ -50,8 +50,9 @@ probes: {key: k, window: 2 s, renew: 60 s}
   CHECK(joined(site->feeds[2].arguments) ==
         "gnmi --fabric zone.yaml --addresses names.csv --targets g.csv --path /a --path /b");
   CHECK(joined(site->feeds[3].arguments) ==
-        "agent --fabric zone.yaml --inventory names.csv --device rtsw:0 --log /var/log/syslog --to "
-        "http://127.0.0.1:8630 --spool site.state/spool-agent");
+        "agent --fabric zone.yaml --inventory names.csv --device host:0 --log /var/log/syslog "
+        "--traces /dev/shm --trace-every 10 s --to http://127.0.0.1:8630 --spool "
+        "site.state/spool-agent");
   CHECK(site->feeds[3].sends);
   CHECK(site->probes->window == "2s");
   CHECK(site->ports.size() == 3);

@@ -6,6 +6,8 @@
 #include "base/test_folder.hpp"
 #include "observe/colltrace/flight.hpp"
 #include "observe/colltrace/load.hpp"
+#include "observe/colltrace/ring.hpp"
+#include "observe/colltrace/test_rings.hpp"
 #include "observe/colltrace/test_world.hpp"
 #include "observe/colltrace/verdict.hpp"
 #include "os/tar.hpp"
@@ -123,6 +125,45 @@ TEST_CASE("a dump that was cut short is left out with a note, and its rank has n
   CHECK(none.error().text().find("r_1: byte 50") != std::string::npos);
   CHECK(none.error().text().find("r_2: byte 60") != std::string::npos);
   CHECK(!load_job({folder.write("r_1", good), folder.write("r_2", "text")}));  // the wrong file
+}
+
+TEST_CASE(
+    "a ring that leaves its machine: the latest and the open entries, and what is known there") {
+  constexpr std::int64_t begin = 1'800'000'000'000'000'000, ms = 1'000'000;
+  test::RingFile file(3, begin);
+  file.communicator(0x77, 3, 8);
+  file.collective(begin + ms, 0, {});  // it never ends
+  for (int i = 1; i < 6000; ++i)
+    file.collective(begin + i * ms, begin + i * ms + ms / 2, {{.peer = 4, .wait_ns = 5'000}});
+  std::string content = file.bytes();
+  const std::string whole = content;
+  REQUIRE(cut_ring(content, "a.ring", 100).has_value());
+  CHECK(content.size() == whole.size());
+  auto trace = read_ring(content, "a.ring");
+  REQUIRE(trace.has_value());
+  REQUIRE(trace->operations.size() == 51);
+  CHECK(trace->operations[0].order == 0);
+  CHECK(trace->operations[0].state == RingOperation::State::started);
+  CHECK(trace->operations[1].order == 5950);
+  CHECK(trace->operations.back().ended_ns == begin + 5999 * ms + ms / 2);
+  CHECK(trace->proxies.size() == 50);
+  CHECK(trace->proxies.back().operation == 50u);
+  CHECK(trace->communicators[0].id == 0x77);
+  CHECK_FALSE(trace->is_gone);
+
+  stamp_ring(content, ring::ClockPair{2'000'000, begin + 4'000'000}, begin + 9 * ms);
+  trace = read_ring(content, "a.ring");
+  REQUIRE(trace.has_value());
+  CHECK(trace->is_gone);
+  CHECK(trace->operations.size() == 51);
+
+  const TestFolder folder;
+  const auto job = load_job({folder.write("a.ring.gz", *gzip(whole))});
+  REQUIRE_MESSAGE(job.has_value(), (job ? "" : job.error().text()));
+  CHECK(job->ranks.at(0).rank == 3);
+  CHECK(job->entries.size() == 6000);
+  content.resize(content.size() - 1);
+  CHECK_FALSE(cut_ring(content, "a.ring", 100).has_value());
 }
 
 TEST_CASE("NCCL Inspector, Kineto and RAS") {

@@ -96,7 +96,10 @@ class Loader {
 
  private:
   Status read(const Input& input) {
-    if (input.path.ends_with(".ring")) return load_one_ring(input.path);
+    if (input.path.ends_with(".ring")) {
+      WEFT_TRY(const std::string ring, load_ring(input.path));
+      return load_one_ring(ring, input.path);
+    }
     WEFT_TRY_STATUS(read_into(input.path, content_));
     if (input.path.ends_with(".gz")) {
       WEFT_TRY(content_, gunzip(content_, input.path));
@@ -108,7 +111,7 @@ class Loader {
       // So that the list of entries moves once: what one file has, all have.
       if (job_.job().ranks.size() == 1) job_.reserve(job_.job().entries.size() * files_ * 11 / 10);
     } else if (format == Format::ring) {
-      return load_one_ring(input.path);
+      return load_one_ring(content_, input.path);
     } else if (format == Format::inspector) {
       WEFT_TRY(RingTrace trace, read_inspector(content_, input.path));
       rings_.push_back(std::move(trace));
@@ -129,13 +132,12 @@ class Loader {
     return {};
   }
 
-  Status load_one_ring(const std::string& path) {
-    WEFT_TRY(const std::string content, load_ring(path));
+  Status load_one_ring(const std::string& content, const std::string& path) {
     WEFT_TRY(RingTrace trace, read_ring(content, path));
     const auto now = clock_of(trace.boot_id, trace.clock);
     if (now) {
       WEFT_TRY(trace, read_ring(content, path, now));
-      trace.is_gone = is_process_gone(trace);
+      trace.is_gone |= is_process_gone(trace);
     }
     rings_.push_back(std::move(trace));
     ring_files_.push_back(path);

@@ -425,12 +425,6 @@ class Network {
   NetworkReport out_;
 };
 
-std::int64_t latest_ns(const Job& job) {
-  std::int64_t out = 0;
-  for (const Entry& e : job.entries) out = std::max({out, e.created_ns, e.started_ns, e.ended_ns});
-  return out;
-}
-
 // Ranks with an edge over the part, as text.
 std::string message_of(const model::Fabric& fabric, std::string_view job, const Suspect& s) {
   const std::string what = s.cause == Cause::compute && s.rank
@@ -451,24 +445,46 @@ std::string_view to_text(Cause cause) {
   return names[static_cast<std::size_t>(cause)];
 }
 
+std::int64_t latest_ns(const Job& job) {
+  std::int64_t out = 0;
+  for (const Entry& e : job.entries) out = std::max({out, e.created_ns, e.started_ns, e.ended_ns});
+  return out;
+}
+
+std::vector<NodeId> place_ranks(const model::Fabric& fabric, Job& job,
+                                std::span<const std::optional<std::uint32_t>> hosts) {
+  std::vector<NodeId> out(job.world);
+  std::map<std::uint32_t, std::size_t> taken;  // host -> ranks on it
+  for (std::size_t rank = 0; rank < std::min(out.size(), hosts.size()); ++rank) {
+    if (!hosts[rank]) continue;
+    const auto gpus = fabric.gpus_of(fabric.hosts()[*hosts[rank]]);
+    if (const std::size_t at = taken[*hosts[rank]]++; at < gpus.size()) out[rank] = gpus[at];
+  }
+  const auto lost = std::ranges::count_if(out, [](NodeId g) { return !g.valid(); });
+  if (lost > 0)
+    job.notes.push_back(fmt::format("{} of {} ranks have no place in the fabric", lost, job.world));
+  return out;
+}
+
 Result<NetworkReport> judge_network(const Job& job, const Report& report,
                                     const NetworkInput& input) {
   return Network(job, report, input).run();
 }
 
 model::RecordSet to_records(const model::Fabric& fabric, const Job& job, std::string_view job_name,
-                            const NetworkReport& report) {
+                            const NetworkReport& report, std::optional<Timestamp> at) {
   constexpr double said_min = 0.5;
+  const std::int64_t latest = latest_ns(job);
   model::RecordSet out;
   for (const Suspect& s : report.suspects) {
     if (s.cause == Cause::nothing || s.probability < said_min) continue;
     model::Record row;
-    row.t = row.until = row.received = {latest_ns(job)};
+    row.t = row.until = row.received = at.value_or(Timestamp{latest});
     row.entity = s.entity;
     row.kind = s.cause == Cause::load ? model::EventKind::queue_depth : model::EventKind::job_slow;
     row.source = model::Source::colltrace;
     row.value = s.probability;
-    row.id = out.add_id(fmt::format("job:{}/{}/{}", job_name, name(fabric, s.entity), row.t.ns));
+    row.id = out.add_id(fmt::format("job:{}/{}/{}", job_name, name(fabric, s.entity), latest));
     row.attrs = out.add_attributes({{"job", std::string(job_name)},
                                     {"cause", std::string(to_text(s.cause))},
                                     {"factor", fmt::format("{:.2f}", s.factor)},

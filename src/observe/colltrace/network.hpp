@@ -79,10 +79,19 @@ struct NetworkReport {
 Result<NetworkReport> judge_network(const Job& job, const Report& report,
                                     const NetworkInput& input);
 
+// Where ranks run: those of a host (of Fabric::hosts(); none: not known) use its GPUs in order, as
+// they come in `hosts`, which is by rank. Of ranks that have no place it is noted in the job.
+std::vector<model::NodeId> place_ranks(const model::Fabric& fabric, Job& job,
+                                       std::span<const std::optional<std::uint32_t>> hosts);
+
+// Of the job's latest event; 0: it has none.
+std::int64_t latest_ns(const Job& job);
+
 // What the report holds against parts of the fabric with a probability of at least 0.5, as records
-// for triage: of kind job_slow, or queue_depth where it is load. Attributes: "job", "ranks",
-// "factor", "message". At the time of the job's latest event.
+// for triage: of kind job_slow, or queue_depth where it is load. Attributes: "job", "cause",
+// "factor", "message". At the time of the job's latest event, which their ids end with; or `at`,
+// for whoever judges a job while it runs.
 model::RecordSet to_records(const model::Fabric& fabric, const Job& job, std::string_view job_name,
-                            const NetworkReport& report);
+                            const NetworkReport& report, std::optional<Timestamp> at = {});
 
 }  // namespace weft::observe::colltrace

@@ -111,6 +111,7 @@ class Reader {
     out_.rank = head_.rank;
     out_.pid_namespace = head_.pid_namespace;
     out_.is_finished = head_.finished_ns != 0;
+    out_.is_gone = head_.gone_ns != 0;
     out_.untraced_threads = head_.untraced_threads;
     out_.untraced_events = head_.untraced_events;
     const std::uint32_t communicators = std::min(head_.communicators, communicators_max);
@@ -269,6 +270,33 @@ Result<std::string> load_ring(const std::string& path) {
   if (std::ferror(file.get()) != 0) return io_error(path, "read");
   content.resize(ring_offset + rest);
   return content;
+}
+
+Status cut_ring(std::string& content, const std::string& file, std::uint32_t records) {
+  WEFT_TRY_STATUS(read_ring(content, file));
+  for (std::size_t at = ring_offset; at < content.size(); at += ring_stride) {
+    const std::uint64_t head = copy_at<RingHead>(content, at).head;
+    for (std::size_t slot = 0; slot < records_per_ring; ++slot) {
+      const std::size_t record_at = at + page + slot * sizeof(Record);
+      const auto r = copy_at<Record>(content, record_at);
+      // Serials wrap at 32 bits, as the plugin counts them.
+      const bool is_late = r.serial != 0 && static_cast<std::uint32_t>(head) - r.serial < records;
+      if (!is_late && r.host_open == 0 && r.device_open == 0)
+        std::memset(content.data() + record_at, 0, sizeof(Record));
+    }
+  }
+  return {};
+}
+
+void stamp_ring(std::string& content, const std::optional<ClockPair>& now, std::int64_t gone_ns) {
+  auto process = copy_at<ProcessHead>(content, 0);
+  process.gone_ns = static_cast<std::uint64_t>(gone_ns);
+  std::memcpy(content.data(), &process, sizeof process);
+  if (!now || content.size() < ring_offset + ring_stride) return;
+  auto head = copy_at<RingHead>(content, ring_offset);
+  head.pair_count = std::max(head.pair_count, 1u);
+  head.pairs[(head.pair_count - 1) % 2] = *now;
+  std::memcpy(content.data() + ring_offset, &head, sizeof head);
 }
 
 std::optional<ClockPair> clock_of(std::string_view boot_id, ClockKind kind) {

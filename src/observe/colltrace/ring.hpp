@@ -55,7 +55,7 @@ struct RingTrace {
   std::int32_t pid = 0, rank = -1;
   std::uint64_t pid_namespace = 0;
   bool is_finished = false;  // the process ended by exit()
-  bool is_gone = false;      // it was of this machine, and is there no more
+  bool is_gone = false;      // its machine has it no more, and it had not finished
   std::uint64_t dropped = 0, stale = 0, untraced_events = 0;
   std::uint32_t untraced_threads = 0, untraced_communicators = 0;
   double ns_per_tick = 0;
@@ -76,6 +76,15 @@ Result<RingTrace> read_ring(std::string_view content, const std::string& file,
 
 // Copies the parts of a file that hold anything: most of it is holes.
 Result<std::string> load_ring(const std::string& path);
+
+// For a copy that leaves its machine. Of what load_ring() gave, the latest `records` of each ring
+// and the open ones; the others become zeros, which compress to nothing. Its size stays.
+// Fails: as read_ring.
+Status cut_ring(std::string& content, const std::string& file, std::uint32_t records);
+// Writes down what only this machine knows: its clocks now, and that the process is gone.
+// `content` is one that cut_ring() took.
+void stamp_ring(std::string& content, const std::optional<ring::ClockPair>& now,
+                std::int64_t gone_ns);
 
 class JobBuilder;
 // The processes of a job, each as one rank. Fails: Errc::value on a rank that is there twice.

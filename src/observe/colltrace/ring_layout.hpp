@@ -54,6 +54,8 @@ struct ProcessHead {
   std::uint64_t pid_namespace;     // inode; 0: not known. In which the pid means this process
   char host[64];
   char boot_id[40];
+  // Of a copy, by who made it where the process ran: it was no more. The plugin leaves it 0.
+  std::uint64_t gone_ns;
 };
 
 struct Communicator {

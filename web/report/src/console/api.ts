@@ -55,6 +55,21 @@ export interface Audit {
   detail: unknown;
 }
 
+export interface JobTrace {
+  job: string;
+  analysed: string | null;
+  error?: string;
+  ranks?: number;
+  missing?: number;
+  waiting?: number;
+  hang?: boolean;
+  verdicts?: {finding: string; meaning: string; ranks: number[]; hosts?: string[]; factor?: number;
+              operation?: string; groups: {name: string; description: string}[]}[];
+  network?: {judged: boolean; network: number; compute: number; load: number; nothing: number;
+             suspects: {cause: string; probability: number; entity?: string; rank?: number; factor: number}[];
+             edges: number; probe_rows: number};
+}
+
 export interface Fabric {
   roles: Record<string, number>;
   tiers: {rows: string; columns: string; row_names: string[]; column_names: string[];

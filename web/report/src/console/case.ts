@@ -1,7 +1,7 @@
 // One case: what is wrong, who said so and in which words, what is done about it.
 import {el, section, table, text, type Column} from '../dom';
 import * as format from '../format';
-import {ask, part, send, type Audit, type Case, type Fabric, type JobEffects, type Repair, type Said} from './api';
+import {ask, part, send, type Audit, type Case, type Fabric, type JobEffects, type JobTrace, type Repair, type Said} from './api';
 import type {Live} from './live';
 import {neighbourhood} from './map';
 import {age, badge, button, caseLink, cards, commands, label, nodesOf, severity, svg, texts, time} from './ui';
@@ -94,6 +94,37 @@ function jobsOf(effects: JobEffects) {
         job.spares.map(({host, spare}) => `${host} by ${spare}`).join(', ') || format.none])));
 }
 
+// Jobs whose traces speak of the case: ids of their records begin with "job:NAME/".
+function tracedJobs(item: Case) {
+  const jobs = item.members.map(({record}) => /^job:(.+)\/[^/]+\/\d+$/.exec(record)?.[1]);
+  return [...new Set(jobs.filter((job) => job !== undefined))].slice(0, 8);
+}
+
+function traceOf(trace: JobTrace) {
+  const {network, verdicts = []} = trace;
+  const suspects = network?.judged === true ? network.suspects.slice(0, 6) : [];
+  const sums = network?.judged !== true ? undefined : (['network', 'compute', 'load', 'nothing'] as const)
+    .map((cause) => `${cause} ${format.percent(network[cause])}`).join(', ');
+  return el('div', {}, el('h3', {}, `Job ${trace.job}`),
+    facts([
+      ['Analysed', trace.analysed === null ? 'not yet' : el('span', {}, time(trace.analysed), ` (${age(trace.analysed)} ago)`)],
+      ['Not analysed', trace.error],
+      ['Ranks', trace.ranks === undefined ? undefined
+        : `${format.count(trace.ranks)}, ${format.count(trace.missing ?? 0)} without a trace` +
+          (trace.hang === true ? `, ${format.count(trace.waiting ?? 0)} stand still` : '')],
+      ['Is it the network?', sums],
+      ['By', network === undefined ? undefined
+        : `${format.count(network.edges)} edges, ${format.count(network.probe_rows)} rows of probes`]]),
+    verdicts.length === 0 ? undefined : el('ul', {}, ...verdicts.slice(0, 12).map((verdict) => el('li', {},
+      el('strong', {}, label(verdict.finding)),
+      verdict.ranks.length === 0 ? '' : ` ranks ${verdict.ranks.slice(0, 16).join(', ')}`,
+      verdict.hosts === undefined ? '' : ` on ${verdict.hosts.slice(0, 16).join(', ')}`, `: ${verdict.meaning}`))),
+    suspects.length === 0 ? undefined : table(`Suspects of job ${trace.job}`, [...texts('Part', 'Cause'),
+      {title: 'Probability', align: 'right'}, {title: 'Time', align: 'right'}], suspects.map((one) => [
+        `${one.entity ?? format.none}${one.rank === undefined ? '' : `, rank ${one.rank}`}`, label(one.cause),
+        format.percent(one.probability), one.factor > 1 ? `${format.ratio(one.factor)} x` : format.none])));
+}
+
 export class CasePage {
   readonly root = el('section', {'aria-label': 'Case'}, el('p', {class: 'lead'}, 'Reading …'));
   private item: Case | undefined;
@@ -101,6 +132,7 @@ export class CasePage {
   private readonly repair = el('div');
   private readonly head = el('div');
   private readonly jobs = el('div');
+  private readonly traces = el('div');
   private readonly story = el('div');
   private readonly log = el('div');
 
@@ -117,6 +149,7 @@ export class CasePage {
       if (isFirst) await this.frame(item);
       this.showHead(item);
       if (isNew) await this.readLines(Math.max(this.lines.length, pageRows));
+      await this.showTraces(item);
       this.showRepair();
       await this.showLog();
     } catch (error) {
@@ -128,7 +161,7 @@ export class CasePage {
     const fabric = await ask<Fabric>('/v1/fabric').catch(() => undefined);
     const map = fabric === undefined ? undefined : neighbourhood(fabric, nodesOf(item.cause.entity));
     this.root.replaceChildren(this.head, el('div', {class: 'split'}, this.repair, map ?? el('div')), this.jobs,
-                              this.story, this.log);
+                              this.traces, this.story, this.log);
     if (item.closed === null) void this.showJobs();
   }
 
@@ -136,6 +169,14 @@ export class CasePage {
   private async showJobs() {
     const effects = await ask<JobEffects>(`/v1/cases/${part(this.id)}/jobs`).catch(() => undefined);
     if (effects !== undefined && effects.from !== null) this.jobs.replaceChildren(jobsOf(effects));
+  }
+
+  private async showTraces(item: Case) {
+    const found = await Promise.all(tracedJobs(item).map((job) =>
+      ask<JobTrace>(`/v1/jobs/${part(job)}/trace`).catch(() => undefined)));
+    const known = found.filter((trace) => trace !== undefined);
+    this.traces.replaceChildren(...(known.length === 0 ? [] : [section('traces', 'Traced jobs',
+      'What the collectives of jobs that this part slows say now.', ...known.map(traceOf))]));
   }
 
   private showHead(item: Case) {

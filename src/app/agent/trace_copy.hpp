@@ -1,0 +1,66 @@
+// Traces of this host's training processes, sent to the service.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "adapt/live/http_client.hpp"
+#include "base/result.hpp"
+
+namespace weft::app {
+
+struct TraceCopySettings {
+  adapt::live::ServiceUrl service;
+  std::string token;  // with the role ingest; "": none
+  adapt::live::TlsFiles tls;
+  std::string host;    // as the fabric calls it
+  std::string folder;  // of the rings
+  std::string job;     // "": the service's list says which
+  std::int64_t every_ns = 30 * ns_per_s;
+};
+
+// A thread that looks at every multiple of `every_ns` since 1970, so that all hosts copy at about
+// the same time; it sends what it copied spread over half of that, each host at its own place. What
+// has not changed is sent again every five minutes alone, lest the service forget it. A trace that
+// the service refuses or cannot take is not kept: the next one replaces it. Trouble is reported
+// once on standard error, and its end.
+class TraceCopy {
+ public:
+  // Fails: Errc::io where the folder cannot be read.
+  static Result<std::unique_ptr<TraceCopy>> open(TraceCopySettings settings);
+  explicit TraceCopy(TraceCopySettings settings);  // for open()
+
+ private:
+  struct Trace {
+    std::string name, packed;
+    std::uint64_t digest = 0;
+  };
+  struct Sent {
+    std::uint64_t digest = 0;
+    std::int64_t at_ns = 0;
+  };
+
+  void run(const std::stop_token& stop);
+  bool rest(const std::stop_token& stop, std::int64_t until_ns);
+  std::vector<Trace> copy(std::int64_t now_ns);
+  Result<Trace> copy_one(const std::string& path, std::int64_t now_ns) const;
+  Status send(const Trace& trace);
+  void report(std::string trouble);
+
+  TraceCopySettings settings_;
+  std::map<std::string, Sent> sent_;  // by name
+  std::optional<adapt::live::HttpClient> client_;
+  std::string trouble_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;
+};
+
+}  // namespace weft::app
