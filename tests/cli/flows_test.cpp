@@ -185,11 +185,13 @@ TEST_CASE(
              std::to_string(bytes) + " B," + (i > 0 ? std::to_string(i - 1) : "") + "\n";
   }
   Flows flows(alone);
-  flows.write("f.yaml", std::string(flows_fabric) +
-                            "faults:\n"
-                            "  - {kind: link_degraded, link: \"nic:1->rtsw:0\", factor: 0.25}\n"
-                            "  - {kind: link_degraded, tier: ctsw->rtsw, count: 2, pick: random, factor: 0.5}\n"
-                            "transport: {last_packet: exact}\n");
+  flows.write(
+      "f.yaml",
+      std::string(flows_fabric) +
+          "faults:\n"
+          "  - {kind: link_degraded, link: \"nic:1->rtsw:0\", factor: 0.25}\n"
+          "  - {kind: link_degraded, tier: ctsw->rtsw, count: 2, pick: random, factor: 0.5}\n"
+          "transport: {last_packet: exact}\n");
   for (const char* engine : {"fluid", "packet"}) {
     const json result = flows.result({"--engine", engine});
     std::size_t count = 0;

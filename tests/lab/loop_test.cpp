@@ -77,8 +77,8 @@ TEST_CASE("a silent loss and flipped bits are found, healed and drained around")
     const double planted = verdict["kind"] == "corruption" ? 0.042  // 84 % of 5 %
                            : verdict["entity"] == other    ? 0.008  // the rest
                                                            : 0.01;
-    // The interval is one of 95 %, so one draw in twenty lies outside: the draw itself is judged, by
-    // five standard deviations.
+    // The interval is one of 95 %, so one draw in twenty lies outside: the draw itself is judged,
+    // by five standard deviations.
     const double loss = verdict["loss"];
     const double sigma = std::sqrt(planted * (1 - planted) / verdict["probes"].get<double>());
     CHECK(std::abs(loss - planted) < 5 * sigma);
