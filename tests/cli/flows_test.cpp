@@ -205,6 +205,14 @@ TEST_CASE(
       CHECK(flow["end_s"].get<double>() - flow["start_s"].get<double>() ==
             doctest::Approx(flow["ideal_s"].get<double>()).epsilon(1e-6));
   }
+  // What no acknowledgement comes back for has no ideal time.
+  Flows one_way("id,src,dst,bytes\na,0,4,4 MB\n");
+  one_way.write("f.yaml", std::string(flows_fabric) +
+                              "faults:\n"
+                              "  - {kind: link_down, link: \"rtsw:1->ctsw:0\"}\n"
+                              "  - {kind: link_down, link: \"rtsw:1->ctsw:1\"}\n");
+  const Outcome outcome = one_way.run({"--engine", "packet", "--end", "1 ms", "--json"});
+  CHECK(json::parse(outcome.out)["flows"][0]["ideal_s"].is_null());
   // 4 MB at 400 Gb/s: 80 us, and 2 us for two links. Two of them: 162 us.
   const json two = Flows("id,src,dst,bytes\na,0,2,4 MB\nb,1,2,4 MB\n").result();
   CHECK(two["flows"][0]["ideal_s"].get<double>() == doctest::Approx(82e-6));

@@ -127,7 +127,11 @@ struct PacketRunResult {
 // credits come on top. Cost: a path a connection.
 std::uint64_t expected_hops(const MessageSet& set, route::Router& router, const Options& options);
 
-// A run of half a minute or more says so at first, by expected_hops().
+// Says before a run of half a minute or more how many hops there are and how long that may take.
+// `runs`: how often the messages are simulated.
+void announce_hops(const MessageSet& set, route::Router& router, const Options& options,
+                   std::uint32_t runs, Progress& progress);
+
 // Fails: Errc::value for options that fit neither each other nor the fabric (an MTU larger than a
 // buffer, headrooms larger than the memory); Errc::unsupported for a balance the fabric has no use
 // for. Deterministic for any number of threads. Cost: some 100 ns a hop; 70 bytes a message, 64

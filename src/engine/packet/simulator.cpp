@@ -444,20 +444,16 @@ std::uint64_t expected_hops(const MessageSet& set, route::Router& router, const 
   return out;
 }
 
-namespace {
-
-// Speed on one thread; docs/benchmarks.md has 3 (many pauses) to 9 million hops a second.
-constexpr double hops_per_s = 6e6;
-
-void announce(std::uint64_t hops, Progress& progress) {
-  const double s = static_cast<double>(hops) / hops_per_s;
+void announce_hops(const MessageSet& set, route::Router& router, const Options& options,
+                   std::uint32_t runs, Progress& progress) {
+  // On one thread; docs/benchmarks.md has 3 (many pauses) to 9 million.
+  constexpr double hops_per_s = 6e6;
+  const double hops = runs * static_cast<double>(expected_hops(set, router, options));
+  const double s = hops / hops_per_s;
   if (s >= 30)
-    progress.announce(fmt::format("{:.2g} packet hops to simulate: some {} on one thread",
-                                  static_cast<double>(hops),
+    progress.announce(fmt::format("{:.2g} packet hops to simulate: some {} on one thread", hops,
                                   human_seconds(std::round(s / 10) * 10)));
 }
-
-}  // namespace
 
 Result<PacketRunResult> run_messages(const MessageSet& set, route::Router& router,
                                      std::span<const StateChange> changes, const Options& options,
@@ -468,7 +464,6 @@ Result<PacketRunResult> run_messages(const MessageSet& set, route::Router& route
   for (const StateChange& change : changes)
     if (change.at.ps <= 0) initial = &change.state;
   router.set_state(*initial);
-  announce(expected_hops(set, router, options), progress);
   const std::uint32_t parts = partition_count_for(set, router.fabric(), options.threads);
   Partitioning partitioning = make_partitions(set, router.fabric(), parts);
   WEFT_TRY_STATUS(build_world(world, *initial, partitioning));

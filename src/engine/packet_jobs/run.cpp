@@ -140,6 +140,7 @@ class PacketJobs {
   Result<std::vector<LoweredJob>> lower_jobs(MessageGraph& graph);
   Result<std::vector<LoweredGraph>> lower_graphs(MessageGraph& graph);
   Status check_circles(const MessageSet& set, std::span<const LoweredGraph> lowered) const;
+  void announce(const MessageSet& set, Progress& progress);
   Status run_together();
   void fold_jobs(std::span<const LoweredJob> lowered, const MessageSet& set,
                  std::span<const MessageEnd> ends);
@@ -180,6 +181,8 @@ class PacketJobs {
   PacketTotals totals_;
   Digest digest_;
   std::size_t unfinished_ = 0;
+  std::uint32_t simulations_ = 1;  // of a set of messages
+  bool is_announced_ = false;
   std::optional<engine::FailureLog> failures_;
   LinkLoads loads_;  // of the whole run
   RunResult out_;
@@ -192,11 +195,19 @@ Result<PacketRunResult> PacketJobs::simulate(const MessageSet& set, Ps start,
   if (engine.end != never) engine.end -= std::min(engine.end, start);
   if (is_chancy_ && iteration > 0) engine.seed = mix64(engine.seed + iteration);
   Progress progress(watch_.name, payload_of(set), watch_.show);
+  announce(set, progress);
   const std::vector<StateChange> changes = changes_from(changes_, start);
   WEFT_TRY(PacketRunResult run, run_messages(set, router_, changes, engine, progress,
                                              failures_ ? &*failures_ : nullptr, start));
   totals_.add(run, start);
   return run;
+}
+
+// Once a run, for all of it; phases that recur will take less.
+void PacketJobs::announce(const MessageSet& set, Progress& progress) {
+  if (is_announced_) return;
+  is_announced_ = true;
+  announce_hops(set, router_, options_, simulations_, progress);
 }
 
 // Operation graphs alone: phase by phase, unless not all of it ends.
@@ -210,6 +221,7 @@ Result<PacketRunResult> PacketJobs::simulate_graphs(const MessageSet& set,
   engine.load_windows = watch_.load_windows;
   const Repeat repeat = memoise_ == Memoise::on ? Repeat::replayed : Repeat::simulated;
   Progress progress(watch_.name, payload_of(set), watch_.show);
+  announce(set, progress);
   PhaseCounts counts;
   WEFT_TRY(std::optional<PacketRunResult> run,
            run_phases(set, phases, router_, changes_, engine, repeat, progress, counts));
@@ -436,6 +448,7 @@ Result<PacketJobs::Known> PacketJobs::run_iteration(std::uint32_t iteration, Ps 
 Status PacketJobs::run_apart() {
   const Job& job = jobs_[0];
   WEFT_TRY_STATUS(check_message_count(message_count(job.traffic, job.ranks.size(), router_)));
+  if (is_chancy_ || memoise_ == Memoise::off) simulations_ = job.iterations;
   std::map<Likeness, Known> all_known;
   LoadSum loads(watch_.load_windows, router_.fabric().link_count());
   auto start = static_cast<Ps>(job.start.ps);

@@ -236,6 +236,7 @@ Result<FlowsResult> run_messages_of(model::FlowSet set, Beginning beginning,
   engine::packet::Options options = setup.packet.options;
   watch(options.series, beginning.watched, parts);
   Progress shown("packets", payload_of(set), progress);
+  engine::packet::announce_hops(messages, router, options, 1, shown);
   set.flows = {};
   WEFT_TRY(engine::packet::PacketRunResult run,
            engine::packet::run_messages(messages, router, setup.changes, options, shown));

@@ -84,8 +84,9 @@ std::vector<double> ideal_times_us(const FlowSet& set, route::Router& router,
     if (bytes == 0 || !router.append_path({flow.src, flow.dst, 0, 0, set.via_of(flow)}, hops))
       continue;
     const PathOf path = path_of(hops, router);
-    out[i] = wire != nullptr ? packets_us(path, bytes, *wire)
-                             : bytes * path.slowest_us_per_byte + path.latency_us;
+    const double us = wire != nullptr ? packets_us(path, bytes, *wire)
+                                      : bytes * path.slowest_us_per_byte + path.latency_us;
+    if (std::isfinite(us)) out[i] = us;  // a dead link, either way, takes forever
   }
   return out;
 }
