@@ -29,7 +29,7 @@ std::string read_scheme(Reader& reader, std::string fallback) {
 
 // Measured in a lab of 4 racks and 4 spines with FRRouting; docs/routing.md says how.
 constexpr RoutingConfig::Convergence lab_convergence{
-    .detect = 300_us, .bgp = 120'000_us, .compute = 200_us, .install = 1'000_us};
+    .detect = 1'200_us, .bgp = 130'000_us, .compute = 100_us, .install = 1'000_us};
 
 void read_convergence(const Config& section, RoutingConfig& config, Errors& errors) {
   Reader reader(section, "routing.convergence", errors);

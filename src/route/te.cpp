@@ -31,10 +31,12 @@ class Te final : public Scheme {
         found == known_.end() ? Assignment::none : column_of(found->second, stream.qp);
     if (column == Assignment::none) return beneath_->append_leg(stream, from, to, out);
     const std::array<LinkId, 4> path = zone_.path(from, to, column);
+    // Switches give up a mark over an uplink of their own that is dead, and no other: where they
+    // hear late, one to a spine that has lost the other rack stays until the controller changes it.
     const auto usable = [&](LinkId link) { return parts_.live.usable(link); };
-    const bool uplink_gone = parts_.noticed != nullptr && !parts_.noticed->usable(path[1]);
-    if (uplink_gone || !std::ranges::all_of(path, usable))
-      return beneath_->append_leg(stream, from, to, out);
+    const bool holds = parts_.noticed != nullptr ? parts_.noticed->usable(path[1])
+                                                 : std::ranges::all_of(path, usable);
+    if (!holds) return beneath_->append_leg(stream, from, to, out);
     for (const LinkId link : path) out.push_back({link, 1});
     return true;
   }

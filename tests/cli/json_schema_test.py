@@ -26,7 +26,7 @@ FILES = {
   - {name: ring, collective: all_reduce, gpus: 16, bytes: 64 MiB}
 compare:
   healthy: {}
-  cut: {faults: [{kind: switch_down, switch: "ctsw:0", at: 1 ms}, {kind: switch_down, switch: "ctsw:1", at: 1 ms}]}
+  cut: {routing: {convergence: {}}, faults: [{kind: switch_down, switch: "ctsw:0", at: 1 ms}, {kind: switch_down, switch: "ctsw:1", at: 1 ms}]}
 ''',
     'packet.yaml': SMALL + 'engine: packet\njobs: [{name: ring, collective: all_reduce, gpus: 32, bytes: 1 MiB}]\n',
     'small.yaml': SMALL + 'jobs: [{name: x, collective: all_to_all, gpus: 32, bytes: 1 MiB, place: random}]\n',

@@ -222,7 +222,7 @@ void Driver::checked(Ticket& t, const Outcome& outcome) {
   if (!outcome.error) found.add("sent", c.sent).add("lost", c.lost);
   if (!outcome.error && c.rate_share < 1)
     found.add("rate_share", fmt::format("{:.4g}", c.rate_share));
-  say_outcome(t, outcome, "check", std::move(found));
+  say_outcome(t, outcome, "check", found);
   r_.touch(t);
   if (outcome.error && outcome.error->code == Errc::unsupported) {
     t.no_means = true;
