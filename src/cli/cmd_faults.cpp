@@ -57,7 +57,8 @@ std::string to_json(const FaultEntry& entry) {
   out.add("kind", entry.name).add("on", words(entry.on)).add("made_by", makers_of(entry));
   out.add("does", entry.does).add("size", size_key(entry)).add("says", words(entry.says));
   out.add("when", entry.when).add("lab", entry.lab).add("causes", words(entry.cause));
-  if (entry.per_month > 0) out.add("per_month", entry.per_month).add("source", entry.source);
+  if (entry.per_month > 0)
+    out.add("per_year", entry.per_month * 365 / 30, digits(6)).add("source", entry.source);
   return out.text();
 }
 

@@ -116,7 +116,7 @@ void print_hashes_json(const colltrace::HashSet& hashes, const colltrace::HashRe
                          .add("missing", r.missing)
                          .add("alone", r.alone)
                          .add("bytes", hashes.bytes)
-                         .add("ns", hashes.ns)
+                         .add("hashing_s", static_cast<double>(hashes.ns) * 1e-9)
                          .text());
 }
 

@@ -207,7 +207,7 @@ void print_zone_json(const ZoneWork& work, const std::vector<Solved>& solved,
   }
   fmt::print("{}\n", JsonObject()
                          .add("scenario", args.scenario)
-                         .add("bytes_per_s_of_an_uplink", work.unit)
+                         .add("uplink_bps", 8 * work.unit)
                          .add("kinds", kinds)
                          .text());
 }

@@ -114,6 +114,25 @@ NOT_RUN = {
     'case': 'needs a service; documents of docs/api.md', 'snapshot': 'needs a snapshot of a lab',
     'trace': 'prints what run does', 'up': 'needs a running site',
 }
+# One unit for each quantity (docs/json.md): words in the name of a number that are units, those that
+# everybody uses, and keys that have another one, with the reason.
+UNITS = {'s', 'seconds', 'sec', 'ms', 'us', 'ns', 'ps', 'minutes', 'minute', 'h', 'hours', 'hour', 'days', 'day',
+         'weeks', 'month', 'months', 'year', 'years', 'bytes', 'byte', 'b', 'kb', 'mb', 'gb', 'tb', 'kib', 'mib', 'gib',
+         'bit', 'bits', 'gbit', 'mbit', 'bps', 'kbps', 'mbps', 'gbps', 'tbps', 'Bps', 'KBps', 'MBps', 'GBps', 'percent',
+         'pct', 'permille', 'watts', 'w', 'kw', 'mw', 'm', 'metres', 'km', 'million', 'thousand', 'hz', 'mhz', 'ghz', 'tflops'}
+USUAL = {'s', 'seconds', 'bytes', 'bps', 'watts', 'm', 'metres'}
+OTHER_UNITS = {
+    **{key: 'bandwidth of a collective, as nccl-tests print it' for key in (
+        'algbw_GBps', 'busbw_GBps', 'avg_busbw_GBps', 'roofline_busbw_GBps', 'measured_busbw_GBps', 'model_busbw_GBps')},
+    **{key: 'FLOPs of a GPU, as published' for key in ('tflops_per_gpu',)},
+    **{key: 'a count of minutes that an objective judges' for key in (
+        'minutes', 'bad_minutes', 'allowed_minutes', 'planned_minutes', 'long_minutes', 'rack_minutes')},
+    **{key: 'a count of days with some' for key in ('days_seen', 'days_suspicious')},
+    **{key: 'the time of a resource, as it is billed' for key in ('gain_gpu_hours', 'replica_hours', 'drained_cable_hours')},
+    **{key: 'a frequency of what is rare' for key in ('per_year', 'shortages_per_year')},
+    'years': 'what --years asked for',
+    'cost_per_million_output_tokens': 'a price, as it is quoted',
+}
 # Objects whose keys are names of things, not of the format.
 BY_NAME = {'variants', 'jobs', 'tiers', 'roles', 'exposed_s', 'settings', 'steps'}
 
@@ -287,6 +306,39 @@ def commands_with_json(source):
             yield name[4:-4].split('_')[0]
 
 
+def numbers(schema, key=''):
+    """Names of all keys that hold numbers, also in lists and in objects whose keys are names."""
+    types = schema.get('type', [])
+    if {'number', 'integer'} & set([types] if isinstance(types, str) else types):
+        yield key
+    for name, inner in schema.get('properties', {}).items():
+        yield from numbers(inner, name)
+    for inner in (schema.get('items'), schema.get('additionalProperties')):
+        if isinstance(inner, dict):
+            yield from numbers(inner, key)
+    for form in schema.get('oneOf', []):
+        yield from numbers(form)
+
+
+def check_units(weft):
+    """Every unit in a name is a usual one, at its end or behind "per"; or the key is listed above."""
+    wrong, seen = [], set()
+    names = subprocess.run([weft, 'help', '--schema'], text=True, capture_output=True, check=True).stdout.split()
+    for command in names:
+        schema = json.loads(subprocess.run([weft, 'help', command, '--schema'], text=True, capture_output=True, check=True).stdout)
+        for key in sorted(set(numbers(schema))):
+            words = key.split('_')
+            units = [w for w in words if w in UNITS - USUAL]
+            if any(a in ('s', 'bps') and b != 'per' and (i == 0 or words[i - 1] != 'per')
+                   for i, (a, b) in enumerate(zip(words, words[1:]))):
+                units.append('a unit before the end')
+            if units and key in OTHER_UNITS:
+                seen.add(key)
+            elif units:
+                wrong.append(f'{command}: {key}: {units[0]} is no unit of docs/json.md')
+    return wrong + [f'{key}: listed, but in no schema' for key in sorted(OTHER_UNITS.keys() - seen)]
+
+
 def main():
     weft, source = (os.path.abspath(path) for path in sys.argv[1:3])
     shell = Shell(weft, source)
@@ -295,6 +347,7 @@ def main():
         return
     wrong = [f'{c}: has --json and neither a case nor a reason' for c in sorted(set(commands_with_json(source)))
              if c not in CASES and c not in NOT_RUN]
+    wrong += check_units(weft)
     for command in CASES:
         wrong += [f'{command}: {error}' for error in check_command(shell, command)]
     if wrong:

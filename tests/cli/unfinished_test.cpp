@@ -149,5 +149,6 @@ TEST_CASE("in a sweep too") {
   scratch.write("s.yaml", fmt::format("{}{}\nsweep: {{seed: [1, 2]}}\n", ring_job, rack_dies));
   const Outcome outcome = scratch.run({"sweep", "s.yaml"});
   CHECK(outcome.status == 1);
-  CHECK(contains(outcome.out, "failed: unfinished at 420 us: iteration 4 of 10: gpu:"));
+  CHECK(contains(outcome.out, "failed: seed=1, variant base, job "));
+  CHECK(contains(outcome.out, ": unfinished at 420 us: iteration 4 of 10: gpu:"));
 }

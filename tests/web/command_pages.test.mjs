@@ -88,7 +88,7 @@ try {
     page.on('pageerror', (error) => problems.push(error.message));
     await page.goto(pathToFileURL(join(scratch, 'run.html')).href);
     await page.waitForSelector('#distribution canvas');
-    assert.match(await page.locator('.findings').innerText(), /^one: TTFT p99 .* on 1 GPUs\. MISSED by .*all others/);
+    assert.match(await page.locator('.findings').innerText(), /^one: TTFT p99 .* on 1 GPU\. MISSED by .*all others/);
     assert.equal(await page.locator('#objectives tbody tr').count(), 4);
     assert.equal(await page.locator('#latencies tbody tr').count(), 12);
     assert.equal(await page.locator('#jobs tbody tr').count(), 2);

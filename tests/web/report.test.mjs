@@ -251,6 +251,26 @@ const cases = {
       return boxes.slice(1).filter((box, at) => box.left < boxes[at].right + 2).length;
     }));
     assert.deepEqual(overlaps, [0, 0, 0]);
+    // Spans of a pixel or two side by side would be hatching: no row of a lane may have many.
+    const slivers = await page.locator('.timeline canvas').evaluate((node) => {
+      const rows = new Uint32Array(node.getContext('2d').getImageData(0, 0, node.width, 14).data.buffer);
+      let most = 0;
+      for (let y = 1; y < 14; y += 1) {
+        const row = rows.subarray(y * node.width, (y + 1) * node.width);
+        let [count, length] = [0, 1];
+        for (let x = 1; x < row.length; x += 1) {
+          if (row[x] === row[x - 1]) {
+            length += 1;
+          } else {
+            count += length < 3 ? 1 : 0;
+            length = 1;
+          }
+        }
+        most = Math.max(most, count);
+      }
+      return most;
+    });
+    assert.ok(slivers < 40, `${slivers} slivers in a row of the timeline`);
     assert.deepEqual(problems, []);
   },
 

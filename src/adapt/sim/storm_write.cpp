@@ -101,9 +101,9 @@ std::string storm_summary(const Storm& storm, const StormOptions& options) {
 
 std::string storm_json(const Storm& storm, const StormOptions& options) {
   std::string out = fmt::format(
-      "{{\"lines\": {}, \"fault_lines\": {}, \"faults\": {}, \"hours\": {}, \"adjacent\": {}, "
+      "{{\"lines\": {}, \"fault_lines\": {}, \"faults\": {}, \"span_s\": {}, \"adjacent\": {}, "
       "\"seed\": {}, \"ports_per_card\": {},\n \"start\": \"{}\", \"end\": \"{}\",\n \"types\": {{",
-      storm.lines.size(), fault_lines_of(storm), storm.truth.size(), options.hours,
+      storm.lines.size(), fault_lines_of(storm), storm.truth.size(), 3600 * options.hours,
       options.adjacent, options.seed, options.ports_per_card, to_text(options.start),
       to_text(storm.end));
   const char* comma = "";

@@ -122,7 +122,7 @@ std::string to_json(const RehearseReport& r) {
                            .add("bad_across", p.bad_across));
   for (const auto& [guard, count] : r.refused) refused.add(guard, count);
   return JsonObject()
-      .add("days", r.days)
+      .add("span_s", 86400.0 * r.days)
       .add("seed", r.seed)
       .add("rack_minutes", r.rack_minutes)
       .add("bad_with_case", r.bad_known)

@@ -327,7 +327,7 @@ std::string to_json(const RehearseSet& set) {
     figures.add(row.name, figure);
   }
   return JsonObject()
-             .add("days", first.days)
+             .add("span_s", 86400.0 * first.days)
              .add("seed", first.seed)
              .add("seeds", set.reports.size())
              .add("figures", figures)

@@ -42,7 +42,8 @@ void LoadRecorder::close_interval() {
   }
   before_.swap(now_);
   if (loads_.bytes.size() == most_) double_width(loads_);
-  next_ = loads_.width * (loads_.bytes.size() + 1);
+  // Beyond what is reached, and within a Ps.
+  next_ = loads_.width < never / (2 * most_) ? loads_.width * (loads_.bytes.size() + 1) : never;
 }
 
 LinkLoads LoadRecorder::finish(std::span<const std::uint32_t> links) {

@@ -161,6 +161,27 @@ TEST_CASE("random runs in phases: what is replayed is what would have been simul
   CHECK(chancy >= 10);
 }
 
+TEST_CASE("phases that never end: nothing is returned, whether loads are recorded or not") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    PhasedCase c = phased_case(seed);
+    if (!phases_apply(c.random.options, {})) continue;
+    std::vector<StateChange> dead(1);
+    for (const LinkId link : c.random.fabric.links())
+      dead[0].state.set(link, {.health = model::Health::down});
+    for (const std::size_t windows : {0u, 16u}) {
+      c.random.options.load_windows = windows;
+      auto router = route::Router::create(c.random.fabric, c.random.routing, c.random.routing_seed);
+      REQUIRE(router.has_value());
+      Progress progress("", 0, Progress::Show::never);
+      PhaseCounts counts;
+      const auto result = run_phases(c.set, c.phases, *router, dead, c.random.options,
+                                     Repeat::replayed, progress, counts);
+      REQUIRE(result.has_value());
+      CHECK_FALSE(result->has_value());
+    }
+  }
+}
+
 // Without chance and congestion control a phase that begins on an idle fabric has nothing to
 // forget.
 TEST_CASE("random runs in phases without chance are as in one run") {

@@ -52,7 +52,7 @@ Json objective_json(const Objective& o) {
           {"latency_p99_s", o.latency_p99_us > 0 ? Json(o.latency_p99_us / 1e6) : Json(nullptr)},
           {"probes_needed", probes_needed(o, 100)},
           {"target", o.target.value()},
-          {"window_minutes", o.window_minutes}};
+          {"window_s", o.window_minutes * 60}};
 }
 
 Json period_json(const BadPeriod& p, const Causes& causes) {
@@ -159,7 +159,7 @@ std::string to_json(const Report& report, const MinuteCounters& book) {
   const Json out{{"from", to_text(start_of(report.first_minute))},
                  {"to", to_text(start_of(report.last_minute + 1))},
                  {"minutes", report.last_minute - report.first_minute + 1},
-                 {"timeline_hours", report.timeline_hours},
+                 {"timeline_s", report.timeline_hours * 3600},
                  {"confidence", book.settings().confidence},
                  {"objectives", std::move(objectives)},
                  {"series", std::move(series)},

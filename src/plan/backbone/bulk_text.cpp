@@ -90,33 +90,39 @@ std::string to_table(const Wan& wan, const std::vector<Transfer>& transfers,
 
 std::string to_json(const Wan& wan, const std::vector<Transfer>& transfers,
                     const BulkAnswer& answer, const BulkOptions& options) {
+  // Of values; of prices, per bit/s.
+  const double unit = options.objective == BulkObjective::peaks ? bps(1) : 1;
   JsonList links, items;
   for (std::size_t l = 0; l < wan.link_count(); ++l) {
     const std::size_t first = l * options.slots.count, end = first + options.slots.count;
-    const std::span loads(answer.load), prices(answer.price);
+    JsonList load, price;
+    for (std::size_t at = first; at < end; ++at) {
+      load.add(bps(answer.load[at]));
+      price.add(answer.price[at] * unit / bps(1));
+    }
     links.add(JsonObject()
                   .add("src", wan.sites[wan.from(l)])
                   .add("dst", wan.sites[wan.to(l)])
-                  .add("gbps", wan.gbps(l))
-                  .add("load_gbps", loads.subspan(first, end - first))
-                  .add("price", prices.subspan(first, end - first)));
+                  .add("rate_bps", bps(wan.gbps(l)))
+                  .add("load_bps", load)
+                  .add("price", price));
   }
   for (std::size_t i = 0; i < transfers.size(); ++i)
     items.add(JsonObject()
                   .add("id", transfers[i].id)
-                  .add("gbit", transfers[i].gbit)
-                  .add("sent_gbit", answer.sent[i]));
+                  .add("bytes", bytes_of(transfers[i].gbit))
+                  .add("sent_bytes", bytes_of(answer.sent[i])));
   return JsonObject()
              .add("objective", options.objective)
-             .add("value", answer.value)
-             .add("bound", answer.bound)
+             .add("value", unit * answer.value)
+             .add("bound", unit * answer.bound)
              .add("gap", answer.gap)
-             .add("background", answer.background)
-             .add("uniform", answer.uniform)
-             .add("excess_gbps", answer.excess)
-             .add("uniform_excess_gbps", answer.uniform_excess)
+             .add("background", unit * answer.background)
+             .add("uniform", unit * answer.uniform)
+             .add("excess_bps", bps(answer.excess))
+             .add("uniform_excess_bps", bps(answer.uniform_excess))
              .add("excess_price", answer.excess_price)
-             .add("over_gbps", answer.over_gbps)
+             .add("over_bps", bps(answer.over_gbps))
              .add("late", late_count(transfers, answer))
              .add("columns", answer.columns)
              .add("replans", answer.replans)

@@ -67,7 +67,7 @@ std::string to_json(const Wan& wan, const std::vector<Contract>& contracts,
     one.add("contract", contracts[c].name)
         .add("class", contracts[c].priority + 1)
         .add("ends", ends_text(wan, contracts[c]))
-        .add("gbps", contracts[c].gbps)
+        .add("rate_bps", bps(contracts[c].gbps))
         .add("asked", contracts[c].availability)
         .add("availability", verdict.availability)
         .add("granted", verdict.granted);

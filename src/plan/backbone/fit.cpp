@@ -157,8 +157,8 @@ std::string to_json(const Wan& wan, const std::vector<Counter>& counters, const 
   for (const Counter& c : counters)
     rows.add(JsonObject()
                  .add("link", link_name(wan, c.link))
-                 .add("counter_gbps", c.gbps)
-                 .add("fitted_gbps", fit.loads[c.link]));
+                 .add("counter_bps", bps(c.gbps))
+                 .add("fitted_bps", bps(fit.loads[c.link])));
   return JsonObject()
              .add("worst", fit.worst)
              .add("worst_before", fit.worst_before)

@@ -72,18 +72,23 @@ std::string failure_table(const TeAnswer& answer, const TeOptions& options, std:
                      table.row_count(), 1e3 * median_seconds(answer));
 }
 
-JsonObject class_json(const ClassAnswer& one) {
+// What an objective's value is in: bits per second, or a share. Prices are such units per bit/s.
+double unit_of(const TeOptions& options) {
+  return options.objective == Objective::throughput ? bps(1) : 1;
+}
+
+JsonObject class_json(const ClassAnswer& one, double unit) {
   return JsonObject()
       .add("class", one.priority + 1)
       .add("demands", one.demands)
       .add("paths", one.paths)
       .add("unroutable", one.unroutable)
-      .add("asked_gbps", one.asked_gbps)
-      .add("unroutable_gbps", one.unroutable_gbps)
-      .add("sent_gbps", one.sent_gbps)
-      .add("value", one.value)
-      .add("bound", one.bound)
-      .add("bound_all_paths", one.all_paths)
+      .add("asked_bps", bps(one.asked_gbps))
+      .add("unroutable_bps", bps(one.unroutable_gbps))
+      .add("sent_bps", bps(one.sent_gbps))
+      .add("value", unit * one.value)
+      .add("bound", unit * one.bound)
+      .add("bound_all_paths", unit * one.all_paths)
       .add("gap", one.gap)
       .add("iterations", one.iterations)
       .add("seconds", one.seconds);
@@ -112,25 +117,26 @@ std::string to_table(const Wan& wan, const TeAnswer& answer, const TeOptions& op
 }
 
 std::string to_json(const Wan& wan, const TeAnswer& answer, const TeOptions& options) {
+  const double unit = unit_of(options);
   JsonList classes, links, failures;
-  for (const ClassAnswer& one : answer.classes) classes.add(class_json(one));
+  for (const ClassAnswer& one : answer.classes) classes.add(class_json(one, unit));
   for (std::size_t l = 0; l < wan.link_count(); ++l) {
     JsonList price;
-    for (const ClassAnswer& one : answer.classes) price.add(one.price[l]);
+    for (const ClassAnswer& one : answer.classes) price.add(one.price[l] * unit / bps(1));
     links.add(JsonObject()
                   .add("src", wan.sites[wan.from(l)])
                   .add("dst", wan.sites[wan.to(l)])
-                  .add("gbps", wan.gbps(l))
-                  .add("load_gbps", answer.load_gbps[l])
+                  .add("rate_bps", bps(wan.gbps(l)))
+                  .add("load_bps", bps(answer.load_gbps[l]))
                   .add("price", price));
   }
   for (const FailureAnswer& one : answer.failures)
     failures.add(JsonObject()
                      .add("name", one.name)
                      .add("cables", one.cables)
-                     .add("value", one.value)
+                     .add("value", unit * one.value)
                      .add("gap", one.gap)
-                     .add("unroutable_gbps", one.unroutable_gbps)
+                     .add("unroutable_bps", bps(one.unroutable_gbps))
                      .add("seconds", one.seconds));
   JsonObject out;
   out.add("objective", options.objective)

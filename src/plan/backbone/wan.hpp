@@ -17,6 +17,10 @@ namespace weft::plan::backbone {
 inline constexpr std::size_t site_count_max = 20'000, cable_count_max = 200'000;
 inline constexpr std::size_t class_count = 4;
 
+// As JSON has them: bits per second, bytes.
+inline double bps(double gbps) { return 1e9 * gbps; }
+inline double bytes_of(double gbit) { return 1e9 / 8 * gbit; }
+
 struct Cable {
   std::uint32_t a = 0, b = 0;
   double gbps = 0;                            // each way

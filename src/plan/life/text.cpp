@@ -19,7 +19,7 @@ template <class Archive, Of<PartShare> T>
 void fields(Archive& ar, T& part) {
   ar("part", part.part);
   ar("share", part.share, digits(8));
-  ar("hours", part.hours, digits(6));
+  ar("seconds", 3600 * part.hours, digits(6));
 }
 template <class Archive, Of<GroupCost> T>
 void fields(Archive& ar, T& group) {
@@ -144,13 +144,13 @@ std::string to_json(const LifeReport& report) {
   JsonObject out;
   out.add("hosts", life.hosts)
       .add("spares", life.spares)
-      .add("days", life.days)
+      .add("span_s", 86400 * life.days)
       .add("runs", life.runs)
       .add_if("rates", life.source)
       .add("rates_times", report.scale, digits(6))
       .add("goodput", report.goodput)
-      .add("goodput_5_percent", report.low, digits(6))
-      .add("goodput_95_percent", report.high, digits(6))
+      .add("goodput_p5", report.low, digits(6))
+      .add("goodput_p95", report.high, digits(6))
       .add("interruptions", report.interruptions)
       .add("parts", report.parts)
       .add("groups", report.groups)

@@ -13,7 +13,7 @@ void fields(Archive& ar, T& level) {
   ar("target", level.target);
   ar("spares", level.spares);
   ar("shortages_per_year", level.shortages_per_year, digits(4));
-  ar("hours_each", level.hours_each, digits(4));
+  ar("mean_s", 3600 * level.hours_each, digits(4));
   ar("simulated_spares", level.simulated);
 }
 template <class Archive, Of<ZonePlan> T>

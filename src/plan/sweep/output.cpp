@@ -1,6 +1,7 @@
 // A sweep as table, CSV and JSON: one list of columns for all three.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 
 #include "base/csv.hpp"
 #include "base/line_plot.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "plan/sweep/sweep.hpp"
 
@@ -24,10 +26,10 @@ struct Column {
   Shown shown = Shown::jobs;
 };
 
-// A price table adds iterations a second per million of price and per MW.
+// A price table adds iterations a second per price and per watt.
 std::optional<double> rate_per(const SweepRow& row, std::optional<double> what) {
   if (!row.time_s || !what || *row.time_s * *what <= 0) return std::nullopt;
-  return 1e6 / (*row.time_s * *what);
+  return 1 / (*row.time_s * *what);
 }
 
 using Row = const SweepRow&;
@@ -53,9 +55,9 @@ constexpr std::array<Column, 21> columns{{
     {"cost/M tokens", "token_cost", 1, [](Row r) { return r.token_cost; }, Shown::serving},
     {"cost", "cost", 1, [](Row r) { return r.price; }, Shown::priced},
     {"kW", "watts", 1e-3, [](Row r) { return r.watts; }, Shown::priced},
-    {"1/s per M", "per_s_per_million", 1, [](Row r) { return rate_per(r, r.price); },
+    {"1/s per M", "per_s_per_cost", 1e6, [](Row r) { return rate_per(r, r.price); }, Shown::priced},
+    {"1/s per MW", "per_s_per_watt", 1e6, [](Row r) { return rate_per(r, r.watts); },
      Shown::priced},
-    {"1/s per MW", "per_s_per_mw", 1, [](Row r) { return rate_per(r, r.watts); }, Shown::priced},
 }};
 
 bool is_training(const SweepRow& row) {
@@ -65,7 +67,10 @@ bool is_training(const SweepRow& row) {
 bool is_serving(const SweepRow& row) { return row.ttft_p99_s.has_value(); }
 
 std::string shown(std::optional<double> value, double scale) {
-  return value ? fmt::format("{:.4g}", *value * scale) : "-";
+  if (!value) return "-";
+  const double number = *value * scale;
+  const bool is_long = std::abs(number) >= 9999.5 && std::abs(number) < 1e15;
+  return is_long ? fmt::format("{:.0f}", number) : fmt::format("{:.4g}", number);
 }
 const char* front_text(const SweepRow& row) {
   return row.is_best ? "best" : row.on_front ? "front" : "";
@@ -198,6 +203,41 @@ Result<std::string> to_svg(const SweepResult& result, const SweepPlot& plot) {
   return to_svg(out);
 }
 
+namespace {
+
+// Errors by cause, below the table: "failed: fabric.spines=0, job a (and 1 more row): ...".
+std::string failures_of(const SweepResult& result) {
+  struct Cause {
+    const SweepRow* first;
+    std::size_t rows;
+  };
+  std::vector<Cause> causes;
+  for (const SweepRow& row : result.rows) {
+    if (row.error.empty()) continue;
+    const auto known =
+        std::ranges::find(causes, row.error, [](const Cause& c) { return c.first->error; });
+    if (known != causes.end()) ++known->rows;
+    if (known == causes.end()) causes.push_back({&row, 1});
+  }
+  std::string out;
+  for (const auto& [first, rows] : causes) {
+    std::string point;
+    const auto add = [&](std::string_view name, std::string_view value, char between) {
+      if (!value.empty())
+        point += fmt::format("{}{}{}{}", point.empty() ? "" : ", ", name, between, value);
+    };
+    for (std::size_t key = 0; key < result.keys.size(); ++key)
+      add(result.keys[key], first->values[key], '=');
+    add("variant", first->variant, ' ');
+    add("job", first->job, ' ');
+    if (rows > 1) point += fmt::format(" (and {})", counted(rows - 1, "more row"));
+    out += fmt::format("failed: {}: {}\n", point, first->error);
+  }
+  return out.empty() ? out : "\n" + out;
+}
+
+}  // namespace
+
 std::string to_table(const SweepResult& result) {
   using enum Table::Align;
   const bool priced = !result.currency.empty();
@@ -224,14 +264,13 @@ std::string to_table(const SweepResult& result) {
     std::vector<std::string> cells = row.values;
     cells.push_back(row.variant);
     const std::string_view gap = row.job.empty() ? "" : " ";
-    cells.push_back(row.error.empty() ? row.job
-                                      : fmt::format("{}{}failed: {}", row.job, gap, row.error));
+    cells.push_back(row.error.empty() ? row.job : fmt::format("{}{}failed", row.job, gap));
     for (const Column& column : columns)
       if (has(column)) cells.push_back(shown(column.value(row), column.scale));
     if (priced) cells.push_back(front_text(row));
     table.add(std::move(cells));
   }
-  return table.text();
+  return table.text() + failures_of(result);
 }
 
 std::string csv_head(const std::vector<std::string>& keys, bool priced) {

@@ -59,6 +59,7 @@ export interface TrainingJob extends Job {
   ingest_s: Value;
   ingest_stall_s: Value;
   checkpoint_s: Value;
+  checkpoints: number;
   checkpoint_stall_s: Value;
 }
 
@@ -115,7 +116,7 @@ export interface PacketTier {
   ecn_marks: number;
   pauses: number;
   queue_bytes: {p50: Value; p99: Value; max: Value; histogram: number[]};
-  pause_s: {p50: Value; p99: Value; histogram_ps: number[]};
+  pause_s: {p50: Value; p99: Value; histogram_s: [number, number][]};
   paused_max_s: Value;
   paused_total_s: Value;
 }

@@ -118,7 +118,7 @@ function finding(name: string, served: Served) {
   const kept = served.objectives.length === 0 ? '' : missed.length === 0 ? ' All objectives are kept.' : ` MISSED by ${missed.join(', ')}.`;
   const never = served.unfinished === 0 ? '' : ` ${format.count(served.unfinished)} requests never ended: ${served.why_unfinished}.`;
   return `${name}: TTFT p99 ${format.seconds(served.latency_s['ttft']?.p99 ?? null)}, TPOT p99 ${format.seconds(served.latency_s['tpot']?.p99 ?? null)}, ` +
-    `${format.number(served.requests_per_s)} requests/s on ${served.gpus} GPUs.${kept}${never}`;
+    `${format.number(served.requests_per_s)} requests/s on ${served.gpus} GPU${served.gpus === 1 ? '' : 's'}.${kept}${never}`;
 }
 
 function objectives(all: [string, Served][]) {

@@ -10,15 +10,15 @@ interface Mean {
 export interface Life {
   hosts: number;
   spares: number;
-  days: number;
+  span_s: number;
   runs: number;
-  rates: string;
+  rates?: string;
   rates_times: number;
   goodput: Mean;
-  goodput_5_percent: number;
-  goodput_95_percent: number;
+  goodput_p5: number;
+  goodput_p95: number;
   interruptions: Mean;
-  parts: {part: string; share: number; hours: number}[];
+  parts: {part: string; share: number; seconds: number}[];
   groups: {group: string; interruptions: number; cost: number}[];
   every_s: number;
   closed_form: number;
@@ -86,14 +86,14 @@ export function lifePage(host: HTMLElement, life: Life) {
   const worst = life.parts.filter((part) => part.part !== 'compute').reduce((a, b) => (b.share > a.share ? b : a));
   const best = life.what_ifs.filter(({change}) => change.mean - change.within_95 > 0).sort((a, b) => b.change.mean - a.change.mean)[0];
   const findings = [
-    `Goodput ${points(life.goodput.mean)} % ± ${points(life.goodput.within_95)}; 9 of 10 runs between ${points(life.goodput_5_percent)} and ${points(life.goodput_95_percent)} %.`,
-    `Most goes to ${worst.part}: ${points(worst.share)} %, ${format.number(worst.hours)} h.`,
+    `Goodput ${points(life.goodput.mean)} % ± ${points(life.goodput.within_95)}; 9 of 10 runs between ${points(life.goodput_p5)} and ${points(life.goodput_p95)} %.`,
+    `Most goes to ${worst.part}: ${points(worst.share)} %, ${format.number(worst.seconds / 3600)} h.`,
     `${format.number(life.interruptions.mean)} interruptions; checkpoints every ${format.seconds(life.every_s)}, the best interval is ${format.seconds(life.best_every_s)}.`,
     ...(best === undefined ? [] : [`Of what was asked, ${best.what_if} gains most: +${points(best.change.mean)} points.`])];
   host.append(el('header', {}, el('p', {class: 'brand'}, 'weft life'), el('h1', {}, document.title.replace(/ - weft life$/, '')),
-                 el('p', {class: 'lead'}, `${format.count(life.hosts)} hosts and ${format.count(life.spares)} spares, ${life.days} days, ${format.count(life.runs)} runs`),
+                 el('p', {class: 'lead'}, `${format.count(life.hosts)} hosts and ${format.count(life.spares)} spares, ${Number((life.span_s / 86400).toPrecision(6))} days, ${format.count(life.runs)} runs`),
                  el('ul', {class: 'findings'}, ...findings.map((line) => el('li', {}, line)))),
-              section('waterfall', 'From all time to goodput', life.rates === '' ? '' : `Rates: ${life.rates}.`, waterfall(life)),
+              section('waterfall', 'From all time to goodput', life.rates === undefined ? '' : `Rates: ${life.rates}.`, waterfall(life)),
               section('groups', 'What interrupts', '', table('What interrupts', [text('Group'), number('Times a run'), number('% of the time')],
                 life.groups.map((group) => [group.group, group.interruptions.toFixed(1), points(group.cost)]))),
               ...whatIfs(life), ...surface(life));

@@ -11,7 +11,7 @@ function cell(job: Job | undefined, worst: number, best: number | undefined) {
   const ratio = job.ratio;
   if (ratio === null) return el('td', {class: 'ratio'}, format.none);
   const bar = el('span', {class: 'bar'});
-  const excess = worst > 1 ? (ratio - 1) / (worst - 1) : 0;
+  const excess = worst >= 1.005 ? (ratio - 1) / (worst - 1) : 0;  // else all read 1.00
   bar.style.width = `${Math.min(Math.max(excess, 0), 1) * 100}%`;
   const fastest = best !== undefined && format.ratio(ratio) === format.ratio(best);
   const number = el(fastest ? 'strong' : 'span', {class: 'value'}, format.ratio(ratio));

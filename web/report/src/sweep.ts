@@ -29,8 +29,8 @@ interface Row {
   token_cost?: Value;
   cost?: Value;
   watts?: Value;
-  per_s_per_million?: Value;
-  per_s_per_mw?: Value;
+  per_s_per_cost?: Value;
+  per_s_per_watt?: Value;
 }
 
 export interface Sweep {
@@ -66,8 +66,8 @@ const metrics: Metric[] = [
   {name: 'worst_mmr', title: 'Worst max/mean load of a tier', show: plain},
   {name: 'cost', title: 'Cost', show: plain},
   {name: 'watts', title: 'Power (kW)', show: (v) => (v === null ? format.none : `${plain(v / 1e3)} kW`), scale: 1e-3},
-  {name: 'per_s_per_million', title: 'Iterations/s per million', show: plain},
-  {name: 'per_s_per_mw', title: 'Iterations/s per MW', show: plain},
+  {name: 'per_s_per_cost', title: 'Iterations/s per million', show: (v) => plain(v === null ? v : v * 1e6), scale: 1e6},
+  {name: 'per_s_per_watt', title: 'Iterations/s per MW', show: (v) => plain(v === null ? v : v * 1e6), scale: 1e6},
 ];
 
 const valueOf = (row: Row, metric: Metric): number | null => {

@@ -7,6 +7,7 @@ import type {Theme} from './theme';
 const ticks = 65536;
 const zoomMax = 2048;
 const bottom = 26;
+const narrow = 4;  // pixels; below it pieces are not told apart
 
 interface Piece {
   start: number;
@@ -84,7 +85,8 @@ class Chart {
 
   private caption() {
     const {lanes_left_out: left, merged_s: merged} = this.timeline;
-    return ['One lane per role: compute above, communication below, blank is idle. Drag to zoom.',
+    return ['One lane per role: compute above, communication below, blank is idle. Drag to zoom. Where ' +
+              'spans are too narrow to tell apart, the height of a colour is its share of the time.',
             left > 0 ? `${format.count(left)} roles are left out.` : '',
             merged > 0 ? `Neighbours shorter than ${format.seconds(merged)} are merged.` : '']
       .filter((part) => part !== '').join(' ');
@@ -181,14 +183,50 @@ class Chart {
 
   private drawPieces(pen: CanvasRenderingContext2D, pieces: Piece[], top: number, height: number,
                      colour: (piece: Piece) => string) {
-    for (const piece of pieces) {
-      if (piece.end <= this.view.from || piece.start >= this.view.to) continue;
+    const seen = pieces.filter((piece) => piece.end > this.view.from && piece.start < this.view.to);
+    const long = seen.reduce((sum, piece) => sum + this.x(piece.end) - this.x(piece.start), 0);
+    if (seen.length > 1 && long < narrow * seen.length) {
+      this.drawShares(pen, seen, Math.max(narrow, (3 * long) / seen.length), top, height, colour);
+      return;
+    }
+    for (const piece of seen) {
       const from = Math.max(this.x(piece.start), this.left);
       const to = Math.min(this.x(piece.end), this.left + this.width);
       pen.fillStyle = colour(piece);
       // A hairline between neighbours that are wide enough to have one.
       const gap = to - from > 3 ? 0.5 : 0;
       pen.fillRect(from, top, Math.max(to - from - gap, 0.3), height);
+    }
+  }
+
+  // Pieces too narrow to tell apart would look like hatching: columns of some of them show what share
+  // of the time each colour has, in the order of first appearance, from below.
+  private drawShares(pen: CanvasRenderingContext2D, pieces: Piece[], column: number, top: number,
+                     height: number, colour: (piece: Piece) => string) {
+    const colours = [...new Set(pieces.map(colour))];
+    const columns = Math.ceil(this.width / column);
+    const shares = colours.map(() => new Float64Array(columns));
+    for (const piece of pieces) {
+      const share = shares[colours.indexOf(colour(piece))];
+      const from = (Math.max(this.x(piece.start), this.left) - this.left) / column;
+      const to = (Math.min(this.x(piece.end), this.left + this.width) - this.left) / column;
+      for (let at = Math.floor(from); share !== undefined && at < Math.min(to, columns); at += 1) {
+        share[at] = (share[at] ?? 0) + Math.min(to, at + 1) - Math.max(from, at);
+      }
+    }
+    for (let at = 0; at < columns; at += 1) {
+      let bottom = top + height;
+      const left = this.left + at * column;
+      const width = Math.min(column, this.left + this.width - left);
+      const all = shares.reduce((sum, share) => sum + (share[at] ?? 0), 0);
+      shares.forEach((share, kind) => {
+        const part = share[at] ?? 0;
+        if (part === 0) return;
+        const tall = Math.max((part / Math.max(all, 1)) * height, 1.5);
+        pen.fillStyle = colours[kind] ?? '';
+        pen.fillRect(left, bottom - tall, width, tall);
+        bottom -= tall;
+      });
     }
   }
 
