@@ -155,6 +155,11 @@ TEST_CASE("traces of a job: what agents send and probes see makes one case of li
   CHECK(list[0]["processes"] == 16);
   CHECK(list[0]["suspects"] == json::array({"rtsw:0->ctsw:1"}));
 
+  const auto metrics = service.client().Get("/metrics");
+  REQUIRE(metrics);
+  CHECK(metrics->body.find("\nweft_traces 16\n") != std::string::npos);
+  CHECK(metrics->body.find("\nweft_traces_failures_total 0\n") != std::string::npos);
+
   // The job's record is said once, and the case of the cable has it.
   const auto is_one = [&] {
     const json cases = service.cases();
