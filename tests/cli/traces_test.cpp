@@ -124,6 +124,24 @@ std::int64_t now_of_day() {
   return std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
+void check_refusals(const TracedService& service, const RingJob& job) {
+  const std::string good = *weft::gzip(job.file(3));
+  CHECK(service.put("/v1/traces/host:99/a.ring", good) == 404);
+  CHECK(service.put("/v1/traces/host:8/a.ring", good) == 409);  // no job is there
+  CHECK(service.put("/v1/traces/host:8/a.ring?job=18", good) == 200);
+  CHECK(service.put("/v1/traces/host:1/a.txt", good) == 400);
+  CHECK(service.put("/v1/traces/host:1/..%2Fa.ring", good) == 200);  // a name like another
+  CHECK(service.put("/v1/traces/host:1/a.ring", "no gzip") == 400);
+  CHECK(service.put("/v1/traces/host:1/a.ring", *weft::gzip("no ring")) == 400);
+  CHECK(service.put("/v1/traces/host:1/a.ring", *weft::gzip(job.file(3).substr(0, 300'000))) ==
+        400);
+  CHECK(service.put("/v1/traces/host:1/a.ring", std::string(3 << 20, 'x')) == 400);
+  CHECK(service.put("/v1/traces/host:1/a.ring", good, "text/plain") == 415);
+  CHECK(service.get("/v1/jobs/19/trace").empty());
+  CHECK(service.scratch().files().size() < 60);
+  CHECK_FALSE(service.scratch().has("traces/a.ring.gz"));
+}
+
 }  // namespace
 
 TEST_CASE("traces of a job: what agents send and probes see makes one case of link and job, once") {
@@ -155,6 +173,11 @@ TEST_CASE("traces of a job: what agents send and probes see makes one case of li
   CHECK(list[0]["processes"] == 16);
   CHECK(list[0]["suspects"] == json::array({"rtsw:0->ctsw:1"}));
 
+  const auto metrics = service.client().Get("/metrics");
+  REQUIRE(metrics);
+  CHECK(metrics->body.find("\nweft_traces 16\n") != std::string::npos);
+  CHECK(metrics->body.find("\nweft_traces_failures_total 0\n") != std::string::npos);
+
   // The job's record is said once, and the case of the cable has it.
   const auto is_one = [&] {
     const json cases = service.cases();
@@ -175,23 +198,7 @@ TEST_CASE("traces of a job: what agents send and probes see makes one case of li
     CHECK(again[0]["id"] == found["id"]);
     CHECK(TracedService::count_of_job(again[0]) == told);
   }
-  SUBCASE("what is refused") {
-    const std::string good = *weft::gzip(job.file(3));
-    CHECK(service.put("/v1/traces/host:99/a.ring", good) == 404);
-    CHECK(service.put("/v1/traces/host:8/a.ring", good) == 409);  // no job is there
-    CHECK(service.put("/v1/traces/host:8/a.ring?job=18", good) == 200);
-    CHECK(service.put("/v1/traces/host:1/a.txt", good) == 400);
-    CHECK(service.put("/v1/traces/host:1/..%2Fa.ring", good) == 200);  // a name like another
-    CHECK(service.put("/v1/traces/host:1/a.ring", "no gzip") == 400);
-    CHECK(service.put("/v1/traces/host:1/a.ring", *weft::gzip("no ring")) == 400);
-    CHECK(service.put("/v1/traces/host:1/a.ring", *weft::gzip(job.file(3).substr(0, 300'000))) ==
-          400);
-    CHECK(service.put("/v1/traces/host:1/a.ring", std::string(3 << 20, 'x')) == 400);
-    CHECK(service.put("/v1/traces/host:1/a.ring", good, "text/plain") == 415);
-    CHECK(service.get("/v1/jobs/19/trace").empty());
-    CHECK(service.scratch().files().size() < 60);
-    CHECK_FALSE(service.scratch().has("traces/a.ring.gz"));
-  }
+  SUBCASE("what is refused") { check_refusals(service, job); }
   ::kill(agent, SIGKILL);
   weft::cli_test::wait_for(agent);
 }

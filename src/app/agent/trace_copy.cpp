@@ -56,10 +56,9 @@ void TraceCopy::run(const std::stop_token& stop) {
       mix64(hash_text(settings_.host)) % static_cast<std::uint64_t>(settings_.every_ns / 2));
   while (rest(stop, (now_ns() / settings_.every_ns + 1) * settings_.every_ns)) {
     const std::int64_t began_ns = now_ns();
-    const std::vector<Trace> traces = copy(began_ns);
-    if (traces.empty()) continue;
-    if (!rest(stop, began_ns + spread_ns)) return;
     std::string trouble;
+    const std::vector<Trace> traces = copy(began_ns, trouble);
+    if (!traces.empty() && !rest(stop, began_ns + spread_ns)) return;
     for (const Trace& trace : traces) {
       if (const Status sent = send(trace); !sent) {
         trouble = sent.error().text();
@@ -73,18 +72,25 @@ void TraceCopy::run(const std::stop_token& stop) {
   }
 }
 
-std::vector<TraceCopy::Trace> TraceCopy::copy(std::int64_t now_ns) {
+std::vector<TraceCopy::Trace> TraceCopy::copy(std::int64_t now_ns, std::string& trouble) {
   std::vector<std::string> paths;
   std::error_code error;
   for (auto entry = fs::directory_iterator(settings_.folder, error);
        !error && entry != fs::directory_iterator(); entry.increment(error))
     if (entry->path().extension() == ".ring") paths.push_back(entry->path().string());
   std::ranges::sort(paths);
-  if (paths.size() > processes_max) paths.resize(processes_max);
+  if (error) trouble = fmt::format("{}: {}", settings_.folder, error.message());
+  if (paths.size() > processes_max) {
+    trouble = fmt::format("only {} of {} processes are sent", processes_max, paths.size());
+    paths.resize(processes_max);
+  }
   std::vector<Trace> out;
   for (const std::string& path : paths) {
     auto trace = copy_one(path, now_ns);
-    if (!trace) continue;  // it has ended meanwhile, or is being made
+    if (!trace) {
+      if (fs::exists(path, error)) trouble = trace.error().text();  // else it has ended meanwhile
+      continue;
+    }
     const Sent& last = sent_[trace->name];
     if (last.digest != trace->digest || now_ns >= last.at_ns + again_ns)
       out.push_back(*std::move(trace));
@@ -121,8 +127,8 @@ Status TraceCopy::send(const Trace& trace) {
 
 void TraceCopy::report(std::string trouble) {
   if (trouble.empty() != trouble_.empty())
-    fmt::print(stderr, "weft agent: traces {}\n",
-               trouble.empty() ? "are sent again" : "are not sent: " + trouble);
+    fmt::print(stderr, "weft agent: traces: {}\n",
+               trouble.empty() ? "all are sent again" : trouble);
   trouble_ = std::move(trouble);
 }
 

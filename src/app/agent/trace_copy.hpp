@@ -49,7 +49,7 @@ class TraceCopy {
 
   void run(const std::stop_token& stop);
   bool rest(const std::stop_token& stop, std::int64_t until_ns);
-  std::vector<Trace> copy(std::int64_t now_ns);
+  std::vector<Trace> copy(std::int64_t now_ns, std::string& trouble);
   Result<Trace> copy_one(const std::string& path, std::int64_t now_ns) const;
   Status send(const Trace& trace);
   void report(std::string trouble);
