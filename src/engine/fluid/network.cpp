@@ -126,7 +126,8 @@ void Network::run(Client& client) {
       transfer.still_since_s = simulation_.rate_since(transfer.flow);
   simulation_.account_active();
   if (watch_)
-    watch_->finish([&](std::uint64_t key) { return transfers_[transfer_of(key)].active; });
+    watch_->finish(Time{from_seconds(now()).ps},
+                   [&](std::uint64_t key) { return transfers_[transfer_of(key)].active; });
 }
 
 double Network::delay_s(const Transfer& transfer) const {
@@ -356,6 +357,10 @@ void Network::note_hits(std::uint32_t id) {
       const auto dead =
           std::ranges::find_if(raw_, [&](const Hop& hop) { return is_dead(hop.link); });
       if (dead == raw_.end()) continue;
+      double latency_s = 0;  // of its path
+      for (const Hop& hop : raw_)
+        if (hop.link.index() < fabric().link_count())
+          latency_s += fabric().latency(hop.link).seconds();
       const std::span<const double> shares = shares_of(part);
       const double bytes_per_s =
           rate * part.weight * (shares.empty() ? 1.0 / part.streams : shares[s]);
@@ -364,7 +369,7 @@ void Network::note_hits(std::uint32_t id) {
                    .to = part.to,
                    .qp = part.qp + s,
                    .bytes_per_s = bytes_per_s,
-                   .lost_bytes = bytes_per_s * delay_s(transfer)},
+                   .lost_bytes = bytes_per_s * latency_s},
                   dead->link);
     }
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/percentile.hpp"
 
 namespace weft::engine {
 namespace {
@@ -68,7 +69,7 @@ std::vector<model::FailureOutcome> FailureLog::take_outcomes() {
     std::vector<double>& again = tally.again_s;
     std::ranges::sort(again);
     if (!again.empty()) {
-      tally.outcome.path_again_p50_s = again[(again.size() - 1) / 2];
+      tally.outcome.path_again_p50_s = percentile(std::span<const double>(again), 50);
       tally.outcome.path_again_max_s = again.back();
     }
     out.push_back(std::move(tally.outcome));
@@ -142,9 +143,14 @@ void FailureWatch::settle(Time at, const std::function<bool(std::uint64_t key)>&
   });
 }
 
-void FailureWatch::finish(const std::function<bool(std::uint64_t key)>& is_busy) {
+void FailureWatch::finish(Time at, const std::function<bool(std::uint64_t key)>& is_busy) {
   for (const auto& [key, hit] : hits_) {
-    if (is_busy(key)) ++log_.failures_[hit.failure].outcome.stranded;
+    if (is_busy(key)) {
+      model::FailureOutcome& outcome = log_.failures_[hit.failure].outcome;
+      ++outcome.stranded;
+      if (!packets_lost_)
+        outcome.stalled_bytes += hit.flow.bytes_per_s * (at.seconds() - outcome.at_s);
+    }
     close(hit, model::no_number);
   }
   hits_.clear();

@@ -73,8 +73,8 @@ class FailureWatch {
   void hit(const Flow& flow, LinkId dead);
   // `has_path(key)`: whether it leads over no dead link now. Cost: O(flows hit).
   void settle(Time at, const std::function<bool(std::uint64_t key)>& has_path);
-  // At the end; `is_busy(key)`: the flow has not got through.
-  void finish(const std::function<bool(std::uint64_t key)>& is_busy);
+  // At the end, `at` of the run; `is_busy(key)`: the flow has not got through.
+  void finish(Time at, const std::function<bool(std::uint64_t key)>& is_busy);
 
  private:
   struct Hit {

@@ -380,7 +380,9 @@ TrafficSpan Simulator::traffic_span() const {
 
 PacketRunResult Simulator::result() {
   PacketRunResult out;
-  if (watch_) watch_->finish([this](std::uint64_t key) { return is_busy(key); });
+  if (watch_)
+    watch_->finish(Time{static_cast<std::int64_t>(start_ + end_)},
+                   [this](std::uint64_t key) { return is_busy(key); });
   if (end_ > 0)
     for (const auto& shard : shards_)
       shard->settle_all(end_ - 1);  // what has started has been sent

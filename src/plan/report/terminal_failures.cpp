@@ -11,9 +11,12 @@ using model::FailureOutcome;
 
 constexpr std::size_t failure_rows_max = 60;
 
+// "-" is for what the engine does not count.
+std::string counted_cell(double bytes) { return bytes == 0 ? "0 B" : bytes_cell(bytes); }
+
 std::string lost_cell(const FailureOutcome& failure) {
   return failure.lost_packets ? fmt::format("{} packets", *failure.lost_packets)
-                              : bytes_cell(failure.lost_bytes);
+                              : counted_cell(failure.lost_bytes);
 }
 
 }  // namespace
@@ -36,7 +39,7 @@ std::string failures_text(const model::Outcome& outcome) {
       table.add({printable(f.what), time_cell(f.at_s), printable(variant.name),
                  std::to_string(f.hit), time_cell(f.path_again_p50_s),
                  time_cell(f.path_again_max_s), std::to_string(f.stranded),
-                 bytes_cell(f.stalled_bytes), lost_cell(f)});
+                 counted_cell(f.stalled_bytes), lost_cell(f)});
     }
   if (rows == 0) return "";
   const std::string more =

@@ -134,6 +134,9 @@ void hear_late(Setup& setup) {
         fmt::format("routing.te.sees has no effect with scheme {}: switches see the state as it is",
                     routing.scheme));
   }
+  if (routing.te_dead && routing.scheme != "te")
+    setup.notes.push_back(fmt::format(
+        "routing.te.controller has no effect with scheme {}: there is none", routing.scheme));
   if (late.seen > Duration{} || routing.convergence)
     setup.changes = model::heard_late(setup.changes, late);
 }

@@ -104,7 +104,7 @@ TEST_CASE("convergence: flows hit, time without a path and bytes lost, on both e
   const auto outcomes = [](const char* engine) {
     return run(fmt::format(
                    "fabric: {{generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 4, "
-                   "spines: 4}}\n"
+                   "spines: 4, latency: 500 ns}}\n"
                    "collectives: {{cost: line_rate}}\n"
                    "jobs: [{{name: pairs, collective: send_recv, gpus: 16, bytes: 64 MiB, place: "
                    "list, ranks: [0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15]}}]\n"
@@ -147,6 +147,7 @@ TEST_CASE("convergence: flows hit, time without a path and bytes lost, on both e
         CHECK(static_cast<double>(*failure.lost_packets) == doctest::Approx(packets).epsilon(0.02));
       } else {
         CHECK(failure.stalled_bytes == doctest::Approx(stalled));
+        CHECK(failure.lost_bytes == doctest::Approx(2 * line_rate * 4 * 500e-9));
       }
     }
   }
@@ -165,7 +166,7 @@ TEST_CASE("convergence: a flow ends later by its blackout") {
           "jobs: [{{name: one, collective: all_to_all, gpus: 2, matrix: [[0 B, 64 MiB], [0 B, 0 "
           "B]]}}]\n"
           "engine: {}\n"
-          "routing: {{scheme: ecmp, convergence: {{detect: 10 us, bgp: 700 us}}}}\n"
+          "routing: {{scheme: ecmp, convergence: {{detect: 300 us, bgp: 700 us}}}}\n"
           "compare:\n"
           "  healthy: {{}}\n"
           "  up: {{faults: [{{kind: link_down, link: \"rtsw:0->{}\", at: 300 us}}]}}\n"
@@ -179,9 +180,9 @@ TEST_CASE("convergence: a flow ends later by its blackout") {
       }
       ++crossed;
       const double round_trip = 20e-6;  // at most: what was on the way is sent again
-      CHECK(s[1] - s[0] == doctest::Approx(10e-6).scale(1).epsilon(round_trip));
+      CHECK(s[1] - s[0] == doctest::Approx(300e-6).scale(1).epsilon(round_trip));
       CHECK(s[2] - s[0] == doctest::Approx(700e-6).scale(1).epsilon(round_trip));
-      CHECK(s[3] - s[0] == doctest::Approx(10e-6).scale(1).epsilon(round_trip));
+      CHECK(s[3] - s[0] == doctest::Approx(300e-6).scale(1).epsilon(round_trip));
     }
     CHECK(crossed == 1);
   }
