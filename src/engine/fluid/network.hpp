@@ -204,10 +204,10 @@ class Network final : Simulation::Listener {
   void enter_state(std::size_t change);
   void apply_change(std::size_t index);
   void reroute(std::uint32_t id);
-  // Tells of the transfers that cross dead links, stream by stream.
   bool is_dead(LinkId link) const {  // pools are never
     return link.index() < fabric().link_count() && watch_->is_down(link);
   }
+  // Tells watch_ of the transfers that cross dead links, stream by stream.
   void note_hits();
   void note_hits(std::uint32_t id);
   bool stream_has_path(std::uint64_t key);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/check.hpp"
@@ -20,8 +21,9 @@ std::string names_of(const Fabric& fabric, std::span<const LinkId> died,
     return state.node(node).health == model::Health::down;
   };
   std::vector<std::string> names;
-  const auto add = [&](std::string name) {
-    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  std::set<std::string> known;
+  const auto add = [&](const std::string& name) {
+    if (known.insert(name).second) names.push_back(name);
   };
   for (const LinkId link : died)
     if (node_down(fabric.from(link))) add(fabric.name(fabric.from(link)));
