@@ -38,11 +38,13 @@ Result<const CLI::App*> find_command(const HelpArgs& args) {
 // one.
 Status print_schema(const CLI::App* command) {
   std::vector<std::string> names;
+  const std::string asked = command == nullptr ? "" : command->get_name();
+  const std::string wanted = asked == "trace" ? "run" : asked;  // a trace is run as a scenario
   for (const Embedded& schema : schemas()) {
     names.emplace_back(schema.name.substr(0, schema.name.find('.')));
     if (command == nullptr)
       fmt::print("{}\n", names.back());
-    else if (names.back() == command->get_name()) {
+    else if (names.back() == wanted) {
       fmt::print("{}", schema.text);
       return {};
     }
