@@ -151,7 +151,7 @@ TEST_CASE("traces of a job: what agents send and probes see makes one case of li
     service.scratch().write(fmt::format("rings/weft-nccl-{}-0.ring", 100 + rank), job.file(rank));
   const int agent = service.scratch().start(
       {"agent", "--fabric", "zone.yaml", "--device", "host:0", "--to", "unix:api.sock", "--traces",
-       "rings", "--trace-every", "1 s", "--quiet"},
+       "rings", "--trace-every", "1 s", "--job", "17", "--quiet"},
       "agent");
   service.probe(now_of_day(), 0, 1);
   for (std::uint32_t rank = 2; rank < 16; ++rank) CHECK(service.send_rank(job, rank) == 200);
