@@ -11,6 +11,7 @@
 #include "adapt/live/system_clock.hpp"
 #include "base/file.hpp"
 #include "base/hash.hpp"
+#include "base/markup.hpp"
 #include "base/text.hpp"
 #include "observe/colltrace/ring.hpp"
 
@@ -119,8 +120,9 @@ Status TraceCopy::send(const Trace& trace) {
   if (!client_) {
     WEFT_TRY(client_, live::open_service(settings_.service, settings_.tls, send_patience));
   }
-  std::string path = fmt::format("/v1/traces/{}/{}", settings_.host, trace.name);
-  if (!settings_.job.empty()) path += "?job=" + settings_.job;
+  std::string path =
+      fmt::format("/v1/traces/{}/{}", percent_encoded(settings_.host), percent_encoded(trace.name));
+  if (!settings_.job.empty()) path += "?job=" + percent_encoded(settings_.job);
   return live::put_bytes(*client_, path, trace.packed, "application/gzip", settings_.token,
                          send_patience);
 }

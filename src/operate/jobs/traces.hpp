@@ -29,7 +29,7 @@ struct TraceLimits {
   std::int64_t keep_ns = 15 * ns_per_minute;  // after it was sent last
 };
 
-// FOLDER/JOB/HOST+NAME.gz, with %XX for what is no letter, digit, '.', '_' or '-'. Any thread.
+// FOLDER/JOB/HOST+NAME.gz, each percent-encoded. Any thread.
 class TraceFolder {
  public:
   struct JobTraces {
