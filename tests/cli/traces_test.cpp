@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <httplib.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -129,8 +131,21 @@ std::int64_t now_of_day() {
 TEST_CASE("traces of a job: what agents send and probes see makes one case of link and job, once") {
   TracedService service;
   const RingJob job{.end_ns = now_of_day()};
-  for (const std::uint32_t rank : {0u, 1u})  // of host:0, whose agent sends them
-    service.scratch().write(fmt::format("rings/weft-nccl-{}-0.ring", 100 + rank), job.file(rank));
+  // Of host:0, whose agent sends them. Beside them what it must leave alone: a process of the same
+  // rank before a restart, one that ended in order, one of another machine, and a pipe.
+  const auto ring = [&](const std::string& name, const std::string& content) {
+    service.scratch().write("rings/" + name + ".ring", content);
+  };
+  ring("weft-nccl-100-0", job.file(0));
+  ring("weft #1?%23", job.file(1));
+  ring("weft-nccl-90-0", RingJob{.end_ns = job.end_ns - 600'000'000'000}.file(0));
+  auto other = job.ring(2);
+  other.head().finished_ns = 1;
+  ring("weft-nccl-102-0", other.bytes());
+  other = job.ring(4);
+  other.head().boot_id[0] = '?';
+  ring("weft-nccl-104-0", other.bytes());
+  REQUIRE(::mkfifo((service.scratch().path() + "/rings/a.ring").c_str(), 0600) == 0);
   const int agent = service.scratch().start(
       {"agent", "--fabric", "zone.yaml", "--device", "host:0", "--to", "unix:api.sock", "--traces",
        "rings", "--trace-every", "1 s", "--quiet"},
@@ -191,7 +206,15 @@ TEST_CASE("traces of a job: what agents send and probes see makes one case of li
     CHECK(service.get("/v1/jobs/19/trace").empty());
     CHECK(service.scratch().files().size() < 60);
     CHECK_FALSE(service.scratch().has("traces/a.ring.gz"));
+    // Without a list of jobs nobody is told that there are none.
+    std::filesystem::remove(service.scratch().path() + "/queue");
+    REQUIRE(
+        TracedService::until([&] { return service.put("/v1/traces/host:1/a.ring", good) == 503; }));
+    const auto answer = service.client().Put("/v1/traces/host:1/a.ring", good, "application/gzip");
+    REQUIRE(answer);
+    CHECK(answer->body.find("the list of jobs is stale, last read at 20") != std::string::npos);
+    CHECK(answer->has_header("Retry-After"));
   }
-  ::kill(agent, SIGKILL);
-  weft::cli_test::wait_for(agent);
+  ::kill(agent, SIGTERM);
+  CHECK(weft::cli_test::wait_for(agent) == 0);
 }
