@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <utility>
 
@@ -140,13 +139,6 @@ Result<std::unique_ptr<app::TraceCopy>> open_traces(const AgentArgs& args,
   if (every < 1_s || every > 300_s)
     return fail(Errc::value, {"--trace-every", 0, 0}, "must be from 1 s to 5 min",
                 "write e.g. \"30 s\"");
-  const auto is_of_url = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("-._/:").find(c) != std::string_view::npos;
-  };
-  if (!std::ranges::all_of(args.job, is_of_url))
-    return fail(Errc::value, {"--job", 0, 0}, quote(args.job) + " is not the name of a job",
-                "use letters, digits and - . _ / :");
   WEFT_TRY(std::string token, read_token(args));
   return app::TraceCopy::open({.service = {args.to, "--to"},
                                .token = std::move(token),

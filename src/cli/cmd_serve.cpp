@@ -626,7 +626,8 @@ class Server {
     options.path_health = [this] { return health_->table(); };
     WEFT_TRY_STATUS(listen_to_syslog());
     options.metrics = [this] {
-      return syslog_metrics(syslog_counts()) + (job_feed_ ? job_metrics() : "");
+      return syslog_metrics(syslog_counts()) + (job_feed_ ? job_metrics() : "") +
+             (traces_ ? traces_->metrics() : "");
     };
     if (config_.vendor) {
       options.vendor.is_ours = [this](std::string_view id, std::int64_t expires_s,

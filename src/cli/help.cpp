@@ -124,10 +124,12 @@ constexpr std::array<ValueName, 20> value_names{{
      "rehearse compare,snapshot export out,te check,trace system,validate plan out,"
      "validate run out,"},
     {"PATH", ",on-change,path,paths,profile,results,snapshot file,store,"},
-    {"DIRECTORY", ",all,directory,out,snapshots,spool,storm,triage truth,"},
+    {"DIRECTORY",
+     ",agent traces,all,directory,out,serve traces,snapshots,spool,storm,triage truth,"},
     {"DURATION",
      ",delay,duration,end,every,for,from-fluid,horizon,interval,jitter,late,lateness,"
-     "length,linger,max-age,move,overhead,period,silence,slot,start-up,timeout,window,"},
+     "length,linger,max-age,move,overhead,period,silence,slot,start-up,timeout,"
+     "trace-every,window,"},
     {"TIME", ",at,day,from,reference,sli to,start,until,"},
     {"URL", ",case from,service,to,"},
     {"SIZE", ",bucket size,ecn,maxbytes,minbytes,queue,spool-size,stepbytes,"},

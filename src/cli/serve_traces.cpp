@@ -106,6 +106,27 @@ Result<std::string> ServedTraces::of_job(std::string_view job) const {
   return JsonObject().add("job", job).add("analysed", std::optional<Timestamp>()).text();
 }
 
+std::string ServedTraces::metrics() const {
+  std::size_t processes = 0;
+  std::uint64_t bytes = 0;
+  const std::vector<Traces> jobs = folder_->jobs();
+  for (const Traces& job : jobs) {
+    processes += job.processes;
+    bytes += job.bytes;
+  }
+  const std::scoped_lock lock(mutex_);
+  return fmt::format(
+      "# HELP weft_traces Processes whose latest trace is kept.\n"
+      "# TYPE weft_traces gauge\nweft_traces {}\n"
+      "# HELP weft_traces_bytes Bytes of these traces.\n"
+      "# TYPE weft_traces_bytes gauge\nweft_traces_bytes {}\n"
+      "# HELP weft_traces_analyses_total Jobs that were analysed by their traces.\n"
+      "# TYPE weft_traces_analyses_total counter\nweft_traces_analyses_total {}\n"
+      "# HELP weft_traces_failures_total Of these: their traces could not be read.\n"
+      "# TYPE weft_traces_failures_total counter\nweft_traces_failures_total {}\n",
+      processes, bytes, analyses_, failures_);
+}
+
 void ServedTraces::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     folder_->forget(clock_.wall());
@@ -139,8 +160,11 @@ void ServedTraces::look(const std::stop_token& stop) {
     const bool is_time = clock_.wall().ns >= known.analysed.ns + parts_.settings.every_ns;
     if (known.change == job.change || !is_time) continue;
     judge(job, known);
+    const bool has_failed = known.has_failed;
     const std::scoped_lock lock(mutex_);
     known_[job.job] = std::move(known);
+    ++analyses_;
+    failures_ += has_failed ? 1 : 0;
   }
 }
 
@@ -151,6 +175,7 @@ void ServedTraces::judge(const Traces& job, Known& known) {
   const std::uint64_t change_before = std::exchange(known.change, job.change);
   known.analysed = now;
   known.suspects.clear();
+  known.has_failed = !found.has_value();
   if (!found) {
     known.is_hang = false;
     known.verdicts = 0;

@@ -51,6 +51,7 @@ class ServedTraces {
               std::string_view packed);
   std::string list() const;
   Result<std::string> of_job(std::string_view job) const;
+  std::string metrics() const;  // Prometheus text
 
  private:
   using Traces = operate::jobs::TraceFolder::JobTraces;
@@ -58,7 +59,7 @@ class ServedTraces {
     std::uint64_t change = 0;  // of the traces that were judged
     Timestamp analysed;
     std::string json;  // for the API
-    bool is_hang = false;
+    bool has_failed = false, is_hang = false;
     std::size_t verdicts = 0;
     std::vector<std::string> suspects;
     std::map<std::string, std::int64_t> told;  // entity -> the last operation it rested on
@@ -72,7 +73,8 @@ class ServedTraces {
   Parts parts_;
   std::unique_ptr<operate::jobs::TraceFolder> folder_;
   adapt::live::SystemClock clock_;
-  mutable std::mutex mutex_;  // of known_; its thread alone writes there
+  mutable std::mutex mutex_;  // of the next three; its thread alone writes there
+  std::uint64_t analyses_ = 0, failures_ = 0;
   std::map<std::string, Known, std::less<>> known_;
   std::mutex rest_;
   std::condition_variable_any wake_;

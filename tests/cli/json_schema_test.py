@@ -84,7 +84,12 @@ CASES = {
     'forecast': [('', ['weft forecast $S/scenarios/forecast-requests.csv --json'], [])],
     'scale': [('', ['weft scale $S/scenarios/forecast-requests.csv --capacity 40 --start-up "1 h" --json'], [])],
     'colltrace': [('dumps', ['mkdir -p job && tar xzf $S/tests/docs/inputs/colltrace-stuck.tar.gz -C job && weft colltrace job --json',
-                        'mkdir -p sizes && tar xzf $S/tests/docs/inputs/colltrace-size.tar.gz -C sizes && weft colltrace sizes --json'], []),
+                        'mkdir -p sizes && tar xzf $S/tests/docs/inputs/colltrace-size.tar.gz -C sizes && weft colltrace sizes --json',
+                        # NCCL's RAS: rank 3 has begun one operation less.
+                        'for r in 0 1 2 3; do echo "{\\"rank\\": $r, \\"host\\": \\"h$((r / 2))\\", \\"pid\\": $r, \\"cuda_dev\\": $r,'
+                        ' \\"collective_counts\\": {\\"AllReduce\\": $((42 - r / 3))}}"; done | paste -sd, |'
+                        ' sed \'s/.*/{"nccl_version": "2.29.1", "communicators": [{"hash": "0x1", "size": 4, "ranks": [&], "missing_ranks": []}]}/\''
+                        ' > ras.json; weft colltrace ras.json --json'], []),
                   ('hashes', ['weft colltrace --hashes hashes.csv --json'], ['@docs/commands/colltrace.md'])],
     'straggler': [('', ['weft straggler $S/tests/docs/inputs/straggler-stage.json.gz --json'], [])],
     'validate': [('plan', ['weft validate plan --fabric zone.yaml --json'], []),

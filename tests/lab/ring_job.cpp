@@ -140,7 +140,7 @@ class Rank {
     Event e{.type = event_collective};
     e.collective = {.seq = call,
                     .function = "AllReduce",
-                    .count = channels * pieces * piece_bytes / 4,
+                    .count = std::size_t{channels} * pieces * piece_bytes / 4,
                     .type = "ncclFloat32",
                     .channels = channels,
                     .algorithm = "RING",

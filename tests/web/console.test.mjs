@@ -210,9 +210,16 @@ async function network(page, base, name) {
 
 // A host cut off, and the job that stands still: from what squeue printed to the page.
 async function jobs(browser, base, problems) {
+  // As a service with --traces answers; this one keeps none.
+  const trace = {job: '4711', analysed: new Date().toISOString(), ranks: 40, missing: 1, waiting: 7, hang: true,
+    verdicts: [{finding: 'stuck', meaning: 'is outside of any collective', ranks: [4], hosts: ['host12'], groups: []}],
+    network: {judged: true, network: 0.98, compute: 0.01, load: 0.005, nothing: 0.005, edges: 80, probe_rows: 12,
+      suspects: [{cause: 'up_link', probability: 0.97, entity: 'nic:12->rtsw:6', factor: 4.5}]}};
   const t = `${BigInt(Date.now()) * 1000000n}`;
   await post(base, 'records', ['nic:12->rtsw:6', 'rtsw:6->nic:12'].map((entity, i) =>
     JSON.stringify({id: `cut-${i}`, t, source: 'syslog', kind: 'link_down', entity})));
+  await post(base, 'records', [JSON.stringify({id: 'job:4711/nic:12->rtsw:6/1', t, source: 'colltrace',
+    kind: 'job_slow', entity: 'nic:12->rtsw:6', attrs: {job: '4711', message: 'job 4711 is slowed'}})]);
   const {id} = await until('the case of a host', async () =>
     (await open_cases(base)).find((of) => of.cause.entity.startsWith('nic:12')));
   const effects = await get(base, `/v1/cases/${id}/jobs`);
@@ -223,9 +230,13 @@ async function jobs(browser, base, problems) {
     const context = await browser.newContext({viewport: {width, height: 900}, colorScheme});
     const page = await context.newPage();
     page.on('pageerror', (error) => problems.push(error.message));
-    await visit(page, base, `case/${id}`, () => document.querySelector('#jobs-title') !== null);
+    await page.route('**/v1/jobs/4711/trace', (route) => route.fulfill({json: trace}));
+    await visit(page, base, `case/${id}`, () => document.querySelector('#jobs-title') !== null &&
+                                                document.querySelector('#traces-title') !== null);
     const text = await page.textContent('main');
-    for (const words of ['4711 llama', 'stands still', 'host12 by host13', '1 lose nothing']) assert.ok(text.includes(words), words);
+    for (const words of ['4711 llama', 'stands still', 'host12 by host13', '1 lose nothing', 'Traced jobs', '7 stand still',
+                         'stuck ranks 4 on host12', 'network 98']) assert.ok(text.includes(words), `${words}: ${text}`);
+    assert.match(await page.textContent('#traces table'), /nic:12->rtsw:6.*up link.*97.*4\.5/);
     await inspect(page, `case with jobs ${width}`);
     await context.close();
   }

@@ -114,7 +114,8 @@ std::vector<TraceCopy::Trace> TraceCopy::copy(const std::stop_token& stop, std::
   for (const auto& [when, path] : files) {
     if (stop.stop_requested()) return {};
     auto trace = copy_one(path, now_ns);
-    if (trace && *trace) all.push_back(**std::move(trace));  // else it has ended, or is being made
+    if (trace && *trace) all.push_back(**std::move(trace));
+    if (!trace && fs::exists(path, error)) trouble = trace.error().text();  // else it has ended
   }
   std::vector<colltrace::RingLife> lives;
   for (const Trace& trace : all) lives.push_back(trace.life);
@@ -166,8 +167,8 @@ Status TraceCopy::send(const std::stop_token& stop, const Trace& trace) {
 
 void TraceCopy::report(std::string trouble) {
   if (trouble.empty() != trouble_.empty())
-    fmt::print(stderr, "weft agent: traces {}\n",
-               trouble.empty() ? "are sent again" : "are not sent: " + trouble);
+    fmt::print(stderr, "weft agent: traces: {}\n",
+               trouble.empty() ? "all are sent again" : trouble);
   trouble_ = std::move(trouble);
 }
 

@@ -13,6 +13,7 @@
 
 #include "adapt/live/http_client.hpp"
 #include "base/result.hpp"
+#include "base/timestamp.hpp"
 #include "observe/colltrace/ring.hpp"
 
 namespace weft::app {

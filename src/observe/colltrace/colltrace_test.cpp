@@ -202,6 +202,34 @@ TEST_CASE("processes of now, and those that they have replaced") {
         Expected{true, true});
 }
 
+TEST_CASE("rings of a job that was started again: those of earlier processes are left out") {
+  constexpr std::int64_t day = 1'800'000'000'000'000'000, s = 1'000'000'000;
+  const TestFolder folder;
+  const auto add = [&](const char* name, std::uint32_t rank, std::int64_t end_ns) {
+    return folder.write(name, test::RingJob{.end_ns = end_ns}.file(rank));
+  };
+  add("a-1.ring", 0, day);
+  const std::string second = add("a-2.ring", 0, day + 2 * s);
+  add("b-2.ring", 1, day + 2 * s);
+  add("a-0.ring", 0, day - 2 * s);
+  const auto job = load_job({folder.path()});
+  REQUIRE_MESSAGE(job.has_value(), (job ? "" : job.error().text()));
+  REQUIRE(job->ranks.size() == 2);
+  CHECK(job->ranks[0].rank == 0);
+  CHECK(job->ranks[0].file == second);
+  CHECK(job->ranks[1].rank == 1);
+  const auto said = [&](std::string_view words) {
+    return std::ranges::count_if(
+        job->notes, [&](const std::string& note) { return note.find(words) != std::string::npos; });
+  };
+  CHECK(said("of an earlier process of rank 0, left out") == 2);
+  // Two at one time are of two jobs, and have no numbers of one.
+  add("c.ring", 0, day + 2 * s + s / 10);
+  const auto mixed = load_job({folder.path()});
+  REQUIRE(mixed.has_value());
+  CHECK(mixed->ranks.size() == 3);
+}
+
 TEST_CASE("NCCL Inspector, Kineto and RAS") {
   const TestFolder folder;
   std::string lines = "==> a mark of tail <==\n";

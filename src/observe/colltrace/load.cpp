@@ -90,6 +90,7 @@ class Loader {
   Errors& broken() { return broken_; }
 
   Result<Job> finish() {
+    leave_out_earlier();
     WEFT_TRY_STATUS(add_rings(rings_, ring_files_, job_));
     return job_.finish();
   }
@@ -142,6 +143,41 @@ class Loader {
     rings_.push_back(std::move(trace));
     ring_files_.push_back(path);
     return {};
+  }
+
+  // Where a job was started again its earlier processes may have left their files: of a rank, those
+  // that had done all before a later one began. Others with one rank are of several jobs.
+  void leave_out_earlier() {
+    struct Span {
+      std::int32_t rank;
+      std::int64_t first, last;
+      std::size_t at;
+    };
+    std::vector<Span> spans;
+    for (std::size_t i = 0; i < rings_.size(); ++i) {
+      if (rings_[i].rank < 0 || rings_[i].operations.empty()) continue;
+      const auto [first, last] =
+          std::ranges::minmax(rings_[i].operations, {}, &RingOperation::called_ns);
+      spans.push_back({rings_[i].rank, first.called_ns, last.called_ns, i});
+    }
+    std::ranges::sort(spans, {}, [](const Span& s) { return std::pair(s.rank, s.last); });
+    std::vector<bool> is_left(rings_.size());
+    for (std::size_t i = 1; i < spans.size(); ++i) {
+      const Span& earlier = spans[i - 1];
+      if (earlier.rank != spans[i].rank || earlier.last >= spans[i].first) continue;
+      is_left[earlier.at] = true;
+      job_.job().notes.push_back(fmt::format("{}: of an earlier process of rank {}, left out",
+                                             ring_files_[earlier.at], earlier.rank));
+    }
+    std::vector<RingTrace> rings;
+    std::vector<std::string> files;
+    for (std::size_t i = 0; i < rings_.size(); ++i) {
+      if (is_left[i]) continue;
+      rings.push_back(std::move(rings_[i]));
+      files.push_back(std::move(ring_files_[i]));
+    }
+    rings_ = std::move(rings);
+    ring_files_ = std::move(files);
   }
 
   std::size_t files_;

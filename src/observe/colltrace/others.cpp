@@ -287,7 +287,10 @@ Status read_ras(std::string& content, const std::string& file, JobBuilder& job) 
     std::map<std::uint32_t, std::vector<Entry>> entries;
     for (const dom::element comm : list_in(top, "communicators"))
       add_ras_communicator(comm, rank_of, job, entries);
-    for (auto& [rank, list] : entries) WEFT_TRY_STATUS(job.add({.rank = rank, .file = file}, list));
+    std::map<std::uint32_t, std::string> hosts;
+    for (const auto& [key, rank] : rank_of) hosts[rank] = key.substr(0, key.find(' '));
+    for (auto& [rank, list] : entries)
+      WEFT_TRY_STATUS(job.add({.rank = rank, .file = file, .host = hosts[rank]}, list));
     return {};
   });
 }

@@ -129,19 +129,19 @@ struct RingJob {
     std::int32_t at = 0;
     while (order[at] != rank / 2) ++at;
     constexpr std::int64_t ms = 1'000'000;
-    const std::int64_t begin = end_ns - operations * 25 * ms;
+    const std::int64_t begin = end_ns - std::int64_t{operations} * 25 * ms;
     RingFile out(static_cast<std::int32_t>(rank), begin - ms);
     out.communicator(0x77 + rank % 2, at, 8);
     for (int op = 0; op < operations; ++op) {
       std::vector<RingFile::Send> sends;
       for (std::uint8_t c = 0; c < 4; ++c) {
         const std::uint64_t chance =
-            mix64(rank * 1'000'003 + static_cast<std::uint64_t>(op) * 64 + c);
+            mix64(std::uint64_t{rank} * 1'000'003 + static_cast<std::uint64_t>(op) * 64 + c);
         const double noise = static_cast<double>(chance % 1000) / 1000 - 0.5;
         const double wait = (c == spine && rank / 4 == rack ? factor : 1) * (1 + 0.1 * noise);
         sends.push_back({(at + 1) % 8, c, static_cast<std::int64_t>(wait * 1e6)});
       }
-      const std::int64_t t = begin + op * 25 * ms;
+      const std::int64_t t = begin + std::int64_t{op} * 25 * ms;
       out.collective(t, t + 12 * ms, sends);
     }
     return out;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/markup.hpp"
 #include "base/text.hpp"
 #include "observe/colltrace/job.hpp"
 #include "observe/colltrace/network.hpp"
@@ -29,19 +30,10 @@ namespace fs = std::filesystem;
 constexpr std::size_t name_bytes_max = 200;
 constexpr std::string_view incoming = ".incoming", packed_end = ".gz", ring_packed_end = ".ring.gz";
 
-bool is_plain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-' || c == '.';
-}
-
 // As a file's name, which never begins with a dot.
 std::string file_name(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    if (is_plain(c) && !(out.empty() && c == '.'))
-      out += c;
-    else
-      out += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  std::string out = percent_encoded(text);
+  if (out.starts_with('.')) out.replace(0, 1, "%2E");
   return out;
 }
 

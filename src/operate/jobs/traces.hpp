@@ -38,7 +38,7 @@ struct TraceLimits {
   std::size_t records_max() const { return std::max(records_least, 4096 * ranks_max); }
 };
 
-// FOLDER/JOB/HOST+NAME.gz, with %XX for what is no letter, digit, '.', '_' or '-'. Any thread.
+// FOLDER/JOB/HOST+NAME.gz, each percent-encoded. Any thread.
 class TraceFolder {
  public:
   struct JobTraces {

@@ -48,9 +48,9 @@ TEST_CASE("traces: the latest of each process is kept, within bounds, and over a
   CHECK(jobs[1].processes == 1);
   CHECK(jobs[1].bytes == other.size());
   CHECK(jobs[1].newest == after(10));
-  CHECK(std::filesystem::exists(disk.path() + "/traces/ml%2ftrain/host0+a.ring.gz"));
-  CHECK(std::filesystem::exists(disk.path() + "/traces/%2e./host1+a.ring.gz"));
-  CHECK(TraceFolder::host_of("traces/ml%2ftrain/host0+a.ring.gz") == "host0");
+  CHECK(std::filesystem::exists(disk.path() + "/traces/ml%2Ftrain/host0+a.ring.gz"));
+  CHECK(std::filesystem::exists(disk.path() + "/traces/%2E./host1+a.ring.gz"));
+  CHECK(TraceFolder::host_of("traces/ml%2Ftrain/host0+a.ring.gz") == "host0");
 
   CHECK(put("..", "host2", "a.ring", other, 20).has_value());
   const auto full = put("..", "host3", "a.ring", one, 20);
@@ -69,7 +69,7 @@ TEST_CASE("traces: the latest of each process is kept, within bounds, and over a
   folder->forget(after(75));
   jobs = folder->jobs();
   REQUIRE(jobs.size() == 1);  // that of ml/train is 65 s old
-  CHECK_FALSE(std::filesystem::exists(disk.path() + "/traces/ml%2ftrain"));
+  CHECK_FALSE(std::filesystem::exists(disk.path() + "/traces/ml%2Ftrain"));
   folder = *TraceFolder::open(disk.path() + "/traces", limits);
   REQUIRE(folder->jobs().size() == 1);
   CHECK(folder->jobs()[0].job == "..");
