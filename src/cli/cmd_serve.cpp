@@ -400,11 +400,17 @@ class Server {
   }
 
   // The names of the jobs that run on a host: by the scheduler's list, else by the scenario.
-  std::vector<std::string> jobs_on(std::uint32_t host) const {
+  // Fails: Errc::io while the list is not to be relied on.
+  Result<std::vector<std::string>> jobs_on(std::uint32_t host) const {
     std::vector<std::string> out;
     if (job_feed_) {
       const auto state = job_feed_->state();
-      if (state.is_stale) return out;
+      if (state.is_stale)
+        return fail(Errc::io, {},
+                    (state.jobs ? "the list of jobs is stale, last read at " + to_text(state.read)
+                                : std::string("the list of jobs has not been read yet")) +
+                        (state.error.empty() ? "" : ": " + state.error),
+                    "say whose trace it is by ?job= (weft agent --job)");
       for (const jobs::RunningJob& job : *state.jobs)
         if (std::ranges::find(job.hosts, host) != job.hosts.end()) out.push_back(job.id);
       return out;

@@ -28,11 +28,12 @@ Result<TraceSettings> read_trace_settings(const Config& config) {
     const Duration given = reader.duration(key, Duration{fallback * ps_per_ns});
     if (given < least || given > 86'400_s)
       reader.error(Errc::value, reader.where(key), fmt::format("{} is out of range", key),
-                   "use 100 ms to 24 h for every, 1 s to 24 h for keep");
+                   "use 100 ms to 24 h for every, 6 min to 24 h for keep: agents send what has not "
+                   "changed every 5 min");
     return given.ps / ps_per_ns;
   };
   out.every_ns = time("every", out.every_ns, 100_us * 1000);
-  out.limits.keep_ns = time("keep", out.limits.keep_ns, 1_s);
+  out.limits.keep_ns = time("keep", out.limits.keep_ns, 360_s);
   const Bytes bytes = reader.bytes("bytes", Bytes{static_cast<std::int64_t>(out.limits.bytes_max)});
   if (bytes < 1_MiB || bytes > 1024_GiB)
     reader.error(Errc::value, reader.where("bytes"), "bytes must be from 1 MiB to 1 TiB");
@@ -60,7 +61,7 @@ Status ServedTraces::keep(std::string_view host, std::string_view name, std::str
                 "name a host of the fabric");
   std::string whose(job);
   if (whose.empty()) {
-    const std::vector<std::string> running = parts_.jobs_on(*number);
+    WEFT_TRY(const std::vector<std::string> running, parts_.jobs_on(*number));
     if (running.size() != 1)
       return fail(Errc::infeasible, {},
                   running.empty() ? fmt::format("no job is known to run on {}", host)
@@ -171,7 +172,7 @@ void ServedTraces::judge(const Traces& job, Known& known) {
   const Timestamp now = clock_.wall();
   auto found =
       traced::judge_traces(parts_.fabric, parts_.names, *folder_, job.job, parts_.probes(), now);
-  known.change = job.change;
+  const std::uint64_t change_before = std::exchange(known.change, job.change);
   known.analysed = now;
   known.suspects.clear();
   known.has_failed = !found.has_value();
@@ -188,10 +189,13 @@ void ServedTraces::judge(const Traces& job, Known& known) {
   known.json = std::move(found->json);
   known.is_hang = found->is_hang;
   known.verdicts = found->verdicts;
-  tell(*found, known);
+  if (const Status done = tell(*found, known); !done) {
+    known.change = change_before;  // judged again after a while, though nothing new has come
+    parts_.say("records of traces were not taken, tried again: " + done.error().text());
+  }
 }
 
-void ServedTraces::tell(const traced::TraceFindings& found, Known& known) {
+Status ServedTraces::tell(const traced::TraceFindings& found, Known& known) {
   std::vector<std::string> lines;
   std::vector<std::string> entities;
   for (const model::Record& row : found.records.rows) {
@@ -203,10 +207,10 @@ void ServedTraces::tell(const traced::TraceFindings& found, Known& known) {
     lines.push_back(model::to_json(parts_.fabric, found.records, row));
     entities.push_back(entity);
   }
-  if (lines.empty()) return;
-  if (const Status done = parts_.hand_on(std::move(lines)); !done)
-    return parts_.say("records of traces were not taken, tried again: " + done.error().text());
+  if (lines.empty()) return {};
+  WEFT_TRY_STATUS(parts_.hand_on(std::move(lines)));
   for (const std::string& entity : entities) known.told[entity] = found.last_ns;
+  return {};
 }
 
 }  // namespace weft::cli

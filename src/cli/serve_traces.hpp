@@ -36,9 +36,10 @@ class ServedTraces {
     const operate::jobs::NodeNames& names;  // the same
     std::string folder;
     TraceSettings settings;
-    std::function<model::EvidenceSet()> probes;                           // what they meet now
-    std::function<std::vector<std::string>(std::uint32_t host)> jobs_on;  // that run there
-    std::function<Status(std::vector<std::string> records)> hand_on;      // JSON lines
+    std::function<model::EvidenceSet()> probes;  // what they meet now
+    // That run there; fails where nobody knows now.
+    std::function<Result<std::vector<std::string>>(std::uint32_t host)> jobs_on;
+    std::function<Status(std::vector<std::string> records)> hand_on;  // JSON lines
     std::function<void(std::string_view line)> say;
   };
   // Fails: as TraceFolder::open.
@@ -67,7 +68,7 @@ class ServedTraces {
   void run(const std::stop_token& stop);
   void look(const std::stop_token& stop);
   void judge(const Traces& job, Known& known);
-  void tell(const operate::jobs::TraceFindings& found, Known& known);
+  Status tell(const operate::jobs::TraceFindings& found, Known& known);
 
   Parts parts_;
   std::unique_ptr<operate::jobs::TraceFolder> folder_;

@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const RingOperation& o : trace->operations)
       WEFT_CHECK(o.communicator < trace->communicators.size());
     std::string copy(input);  // as an agent sends it
-    WEFT_CHECK(cut_ring(copy, "fuzz.ring", 5).has_value());
+    cut_ring(copy, 5);
     stamp_ring(copy, {}, 7);
     const auto sent = read_ring(copy, "fuzz.ring");
     WEFT_CHECK(sent && sent->is_gone && sent->operations.size() <= trace->operations.size());

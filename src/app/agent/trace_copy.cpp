@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <utility>
 
 #include "adapt/live/system_clock.hpp"
@@ -25,7 +26,7 @@ namespace live = adapt::live;
 // Of the threads that call, as many collectives; of the network's threads, what they did for some
 // dozens. The service compares the latest third of these.
 constexpr std::uint32_t records_a_thread = 1024;
-constexpr std::size_t processes_max = 256;  // on one host; beyond, the first by name
+constexpr std::size_t processes_max = 256;  // on one host, with those that have ended
 constexpr std::int64_t again_ns = 5 * ns_per_minute;
 constexpr std::chrono::milliseconds send_patience{10'000};
 
@@ -58,71 +59,108 @@ void TraceCopy::run(const std::stop_token& stop) {
   while (rest(stop, (now_ns() / settings_.every_ns + 1) * settings_.every_ns)) {
     const std::int64_t began_ns = now_ns();
     std::string trouble;
-    const std::vector<Trace> traces = copy(began_ns, trouble);
+    const std::vector<Trace> traces = copy(stop, began_ns, trouble);
     if (!traces.empty() && !rest(stop, began_ns + spread_ns)) return;
     for (const Trace& trace : traces) {
-      if (const Status sent = send(trace); !sent) {
-        trouble = sent.error().text();
-        client_.reset();
-        if (sent.error().code == Errc::io) break;  // it does not answer, or has no room
+      const Status sent = send_patiently(stop, trace, began_ns + settings_.every_ns);
+      if (stop.stop_requested()) return;
+      if (sent) {
+        sent_[trace.name] = {trace.digest, began_ns};
         continue;
       }
-      sent_[trace.name] = {trace.digest, began_ns};
+      trouble = sent.error().text();
+      if (sent.error().code == Errc::io) break;  // for as long as this copy is of now
     }
-    report(std::move(trouble));
+    if (!traces.empty() || !trouble.empty()) report(std::move(trouble));
   }
 }
 
-std::vector<TraceCopy::Trace> TraceCopy::copy(std::int64_t now_ns, std::string& trouble) {
-  std::vector<std::string> paths;
+// A service that does not answer, or is busy with another trace, is asked again until `until_ns`,
+// after 1 s, 2 s, 4 s..., each host at its own time.
+Status TraceCopy::send_patiently(const std::stop_token& stop, const Trace& trace,
+                                 std::int64_t until_ns) {
+  const auto own_ns = static_cast<std::int64_t>(mix64(hash_text(settings_.host)) % ns_per_s);
+  for (std::int64_t wait_ns = ns_per_s;; wait_ns *= 2) {
+    Status sent = send(stop, trace);
+    if (sent || sent.error().code != Errc::io) return sent;
+    client_.reset();
+    const std::int64_t next_ns = now_ns() + wait_ns + own_ns;
+    if (next_ns >= until_ns || !rest(stop, next_ns)) return sent;
+  }
+}
+
+std::vector<TraceCopy::Trace> TraceCopy::copy(const std::stop_token& stop, std::int64_t now_ns,
+                                              std::string& trouble) {
+  using When = fs::file_time_type;
+  std::vector<std::pair<When, std::string>> files;  // the newest first
   std::error_code error;
   for (auto entry = fs::directory_iterator(settings_.folder, error);
-       !error && entry != fs::directory_iterator(); entry.increment(error))
-    if (entry->path().extension() == ".ring") paths.push_back(entry->path().string());
-  std::ranges::sort(paths);
-  if (error) trouble = fmt::format("{}: {}", settings_.folder, error.message());
-  if (paths.size() > processes_max) {
-    trouble = fmt::format("only {} of {} processes are sent", processes_max, paths.size());
-    paths.resize(processes_max);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code gone;
+    if (entry->path().extension() == ".ring" &&
+        entry->symlink_status(gone).type() == fs::file_type::regular)
+      files.emplace_back(entry->last_write_time(gone), entry->path().string());
   }
-  std::vector<Trace> out;
-  for (const std::string& path : paths) {
+  if (error)
+    trouble = fmt::format("cannot read the folder {}: {}", settings_.folder, error.message());
+  std::ranges::sort(files, std::ranges::greater());
+  const bool are_too_many = files.size() > processes_max;
+  if (are_too_many && !were_too_many_)
+    fmt::print(stderr, "weft agent: {} holds {} rings: only the newest {} are read\n",
+               settings_.folder, files.size(), processes_max);
+  were_too_many_ = are_too_many;
+  if (are_too_many) files.resize(processes_max);
+  std::vector<Trace> all;
+  for (const auto& [when, path] : files) {
+    if (stop.stop_requested()) return {};
     auto trace = copy_one(path, now_ns);
-    if (!trace) {
-      if (fs::exists(path, error)) trouble = trace.error().text();  // else it has ended meanwhile
-      continue;
-    }
-    const Sent& last = sent_[trace->name];
-    if (last.digest != trace->digest || now_ns >= last.at_ns + again_ns)
-      out.push_back(*std::move(trace));
+    if (trace && *trace) all.push_back(**std::move(trace));
+    if (!trace && fs::exists(path, error)) trouble = trace.error().text();  // else it has ended
   }
+  std::vector<colltrace::RingLife> lives;
+  for (const Trace& trace : all) lives.push_back(trace.life);
+  const std::vector<bool> are_current = colltrace::are_current(lives);
+  std::vector<Trace> out;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (are_current[i] && !all[i].packed.empty()) out.push_back(std::move(all[i]));
   std::erase_if(sent_, [&](const auto& sent) {
-    return std::ranges::none_of(paths,
-                                [&](const std::string& p) { return p.ends_with(sent.first); });
+    return std::ranges::none_of(files, [&](const auto& file) {
+      return file.second.substr(file.second.rfind('/') + 1) == sent.first;
+    });
   });
   return out;
 }
 
-Result<TraceCopy::Trace> TraceCopy::copy_one(const std::string& path, std::int64_t now_ns) const {
+// None: of a process that has ended in order, or of another machine's. Without `packed`: it was
+// sent not long ago, and nothing has changed.
+Result<std::optional<TraceCopy::Trace>> TraceCopy::copy_one(const std::string& path,
+                                                            std::int64_t now_ns) const {
   Trace out{.name = path.substr(path.rfind('/') + 1), .packed = {}};
-  WEFT_TRY(std::string ring, colltrace::load_ring(path));
-  WEFT_TRY_STATUS(colltrace::cut_ring(ring, path, records_a_thread));
-  WEFT_TRY(const colltrace::RingTrace trace, colltrace::read_ring(ring, path));
-  const bool is_gone = colltrace::is_process_gone(trace);
-  out.digest = mix64(hash_text(ring) + (is_gone ? 1 : 0));
+  WEFT_TRY(std::string ring, colltrace::load_ring(path, colltrace::Links::refuse));
+  WEFT_TRY(colltrace::RingTrace trace, colltrace::read_ring(ring, path));
+  if (trace.is_finished || !colltrace::is_of_this_machine(trace)) return std::nullopt;
+  trace.is_gone = colltrace::is_process_gone(trace);
+  out.life = colltrace::life_of(trace, settings_.host);
+  colltrace::cut_ring(ring, records_a_thread);
+  out.digest = mix64(hash_text(ring) + (trace.is_gone ? 1 : 0));
+  const auto last = sent_.find(out.name);
+  if (last != sent_.end() && last->second.digest == out.digest &&
+      now_ns < last->second.at_ns + again_ns)
+    return out;
   colltrace::stamp_ring(ring, colltrace::clock_of(trace.boot_id, trace.clock),
-                        is_gone ? now_ns : 0);
+                        trace.is_gone ? now_ns : 0);
   WEFT_TRY(out.packed, gzip(ring));
   return out;
 }
 
-Status TraceCopy::send(const Trace& trace) {
+Status TraceCopy::send(const std::stop_token& stop, const Trace& trace) {
   if (!client_) {
     WEFT_TRY(client_, live::open_service(settings_.service, settings_.tls, send_patience));
   }
   std::string path =
       fmt::format("/v1/traces/{}/{}", percent_encoded(settings_.host), percent_encoded(trace.name));
   if (!settings_.job.empty()) path += "?job=" + percent_encoded(settings_.job);
+  const std::stop_callback end_at_once(stop, [this] { client_->stop(); });
   return live::put_bytes(*client_, path, trace.packed, "application/gzip", settings_.token,
                          send_patience);
 }

@@ -14,6 +14,7 @@
 #include "adapt/live/http_client.hpp"
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
+#include "observe/colltrace/ring.hpp"
 
 namespace weft::app {
 
@@ -29,9 +30,11 @@ struct TraceCopySettings {
 
 // A thread that looks at every multiple of `every_ns` since 1970, so that all hosts copy at about
 // the same time; it sends what it copied spread over half of that, each host at its own place. What
-// has not changed is sent again every five minutes alone, lest the service forget it. A trace that
-// the service refuses or cannot take is not kept: the next one replaces it. Trouble is reported
-// once on standard error, and its end.
+// has not changed is sent again every five minutes alone, lest the service forget it. Not sent are
+// the traces of processes that ended in order, of other machines that share the folder, and of
+// processes that others have replaced (colltrace::are_current). A trace that the service refuses is
+// not kept; one that it cannot take now is tried again until the next copy replaces it. Trouble is
+// reported once on standard error, and its end.
 class TraceCopy {
  public:
   // Fails: Errc::io where the folder cannot be read.
@@ -42,6 +45,7 @@ class TraceCopy {
   struct Trace {
     std::string name, packed;
     std::uint64_t digest = 0;
+    observe::colltrace::RingLife life = {};
   };
   struct Sent {
     std::uint64_t digest = 0;
@@ -50,15 +54,17 @@ class TraceCopy {
 
   void run(const std::stop_token& stop);
   bool rest(const std::stop_token& stop, std::int64_t until_ns);
-  std::vector<Trace> copy(std::int64_t now_ns, std::string& trouble);
-  Result<Trace> copy_one(const std::string& path, std::int64_t now_ns) const;
-  Status send(const Trace& trace);
+  std::vector<Trace> copy(const std::stop_token& stop, std::int64_t now_ns, std::string& trouble);
+  Result<std::optional<Trace>> copy_one(const std::string& path, std::int64_t now_ns) const;
+  Status send_patiently(const std::stop_token& stop, const Trace& trace, std::int64_t until_ns);
+  Status send(const std::stop_token& stop, const Trace& trace);
   void report(std::string trouble);
 
   TraceCopySettings settings_;
   std::map<std::string, Sent> sent_;  // by name
   std::optional<adapt::live::HttpClient> client_;
   std::string trouble_;
+  bool were_too_many_ = false;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::jthread thread_;

@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <filesystem>
 
 #include "base/file.hpp"
 #include "base/test_effort.hpp"
@@ -137,7 +140,7 @@ TEST_CASE(
     file.collective(begin + i * ms, begin + i * ms + ms / 2, {{.peer = 4, .wait_ns = 5'000}});
   std::string content = file.bytes();
   const std::string whole = content;
-  REQUIRE(cut_ring(content, "a.ring", 100).has_value());
+  cut_ring(content, 100);
   CHECK(content.size() == whole.size());
   auto trace = read_ring(content, "a.ring");
   REQUIRE(trace.has_value());
@@ -162,8 +165,41 @@ TEST_CASE(
   REQUIRE_MESSAGE(job.has_value(), (job ? "" : job.error().text()));
   CHECK(job->ranks.at(0).rank == 3);
   CHECK(job->entries.size() == 6000);
-  content.resize(content.size() - 1);
-  CHECK_FALSE(cut_ring(content, "a.ring", 100).has_value());
+  CHECK(trace->opened_ns == begin);
+}
+
+TEST_CASE("no trace is waited for: a pipe is refused, and a link where it is not to be followed") {
+  const TestFolder folder;
+  for (const char* name : {"a.ring", "r_1"}) {
+    const std::string pipe = folder.file(name);
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    const auto job = load_job({pipe});
+    REQUIRE_FALSE(job.has_value());
+    CHECK(job.error().text().find("no regular file") != std::string::npos);
+  }
+  CHECK_FALSE(load_ring(folder.file("a.ring")).has_value());
+  const std::string link = folder.file("b.ring");
+  std::filesystem::create_symlink(folder.write("c.ring", test::RingFile(3, 1).bytes()), link);
+  CHECK(load_ring(link).has_value());
+  CHECK_FALSE(load_ring(link, Links::refuse).has_value());
+}
+
+TEST_CASE("processes of now, and those that they have replaced") {
+  constexpr std::int64_t s = 1'000'000'000;
+  const auto current = [](const std::vector<RingLife>& lives) { return are_current(lives); };
+  using Expected = std::vector<bool>;
+  // Both live, as far as one knows: the newer one.
+  CHECK(current({{"a", 3, 100 * s, 110 * s}, {"a", 3, 200 * s, 210 * s}}) == Expected{false, true});
+  // The same rank on another host: one that is gone has moved, two that live are two jobs' or none.
+  CHECK(current({{"a", 3, 100 * s, 190 * s, true}, {"b", 3, 200 * s, 210 * s}}) ==
+        Expected{false, true});
+  CHECK(current({{"a", 3, 100 * s, 190 * s}, {"b", 3, 200 * s, 210 * s}}) == Expected{true, true});
+  // Of a job before: it ended before any of these began. One that died among them is their own.
+  CHECK(current({{"a", 9, 100 * s, 130 * s, true},
+                 {"a", 2, 200 * s, 250 * s, true},
+                 {"a", 1, 201 * s, 300 * s}}) == Expected{false, true, true});
+  CHECK(current({{"a", -1, 100 * s, 110 * s}, {"a", -1, 200 * s, 210 * s}}) ==
+        Expected{true, true});
 }
 
 TEST_CASE("rings of a job that was started again: those of earlier processes are left out") {

@@ -39,7 +39,7 @@ class Hang {
   void find_roots();
   bool find_stuck();
   std::int64_t called_ns(const Blocked& wait) const;
-  void find_dead_or_network();
+  bool find_dead_or_network();
   void name_dead(const Blocked& first, const std::vector<const Blocked*>& candidates);
   void find_divergence();
   Verdict verdict(Finding finding, const Blocked& wait) const;
@@ -247,8 +247,7 @@ void Hang::find_mismatches() {
 
 void Hang::find_roots() {
   if (find_stuck()) return;
-  find_dead_or_network();
-  if (verdicts_.empty()) find_divergence();
+  if (!find_dead_or_network()) find_divergence();
 }
 
 bool Hang::find_stuck() {
@@ -276,7 +275,8 @@ std::int64_t Hang::called_ns(const Blocked& wait) const {
 // An operation that all members are in waits for nobody: it is a cause. One that lacks only ranks
 // without a dump may be another; it is one if the others began to wait there before they did
 // anywhere else. Sends tell less, because a receiver waits in the normal course of a pipeline.
-void Hang::find_dead_or_network() {
+// True where there is one of either, though it may not be called by its name.
+bool Hang::find_dead_or_network() {
   using Order = std::pair<bool, std::int64_t>;
   std::optional<Order> first_full, first_dead;
   const Blocked* first = nullptr;
@@ -298,9 +298,10 @@ void Hang::find_dead_or_network() {
     for (const Blocked& wait : waits_)
       if (wait.absent.empty() && named.insert(wait.group).second)
         verdicts_.push_back(verdict(Finding::network, wait));
-  } else if (first != nullptr) {
+  } else if (first != nullptr && options_.has_all_dumps) {
     name_dead(*first, candidates);
   }
+  return first_full || first != nullptr;
 }
 
 // Those that `first` lacks, and whom others wait for on the same host.

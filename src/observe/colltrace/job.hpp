@@ -60,6 +60,7 @@ struct EdgeWait {
   std::uint8_t channel = 0;
   std::uint32_t operations = 0;  // that it rests on: the latest third
   double over = 0;               // log of the wait per byte over the median of the same calls
+  std::int64_t from_ns = 0;      // begin of the first of them
 };
 
 struct Job {

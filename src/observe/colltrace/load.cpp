@@ -57,7 +57,7 @@ Result<std::vector<Input>> inputs_in(const std::vector<std::string>& paths) {
 
 // With room behind it for the reader of JSON.
 Status read_into(const std::string& path, std::string& content) {
-  WEFT_TRY(const File file, open_file(path));
+  WEFT_TRY(const File file, open_trace_file(path));
   content.clear();
   content.reserve(file_size_hint(path) + json_padding);
   return read_rest(file.get(), path, file_bytes_max, content);

@@ -445,9 +445,11 @@ std::string_view to_text(Cause cause) {
   return names[static_cast<std::size_t>(cause)];
 }
 
-std::int64_t latest_ns(const Job& job) {
+std::int64_t latest_ns(const Job& job, std::int64_t until_ns) {
   std::int64_t out = 0;
-  for (const Entry& e : job.entries) out = std::max({out, e.created_ns, e.started_ns, e.ended_ns});
+  for (const Entry& e : job.entries)
+    for (const std::int64_t t : {e.created_ns, e.started_ns, e.ended_ns})
+      if (t <= until_ns) out = std::max(out, t);
   return out;
 }
 
@@ -474,7 +476,7 @@ Result<NetworkReport> judge_network(const Job& job, const Report& report,
 model::RecordSet to_records(const model::Fabric& fabric, const Job& job, std::string_view job_name,
                             const NetworkReport& report, std::optional<Timestamp> at) {
   constexpr double said_min = 0.5;
-  const std::int64_t latest = latest_ns(job);
+  const std::int64_t latest = at ? latest_ns(job, at->ns) : latest_ns(job);
   model::RecordSet out;
   for (const Suspect& s : report.suspects) {
     if (s.cause == Cause::nothing || s.probability < said_min) continue;

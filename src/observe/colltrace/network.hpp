@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -84,8 +85,10 @@ Result<NetworkReport> judge_network(const Job& job, const Report& report,
 std::vector<model::NodeId> place_ranks(const model::Fabric& fabric, Job& job,
                                        std::span<const std::optional<std::uint32_t>> hosts);
 
-// Of the job's latest event; 0: it has none.
-std::int64_t latest_ns(const Job& job);
+// Of the job's latest event, but for those after `until_ns`, which a broken clock has put there; 0:
+// it has none.
+std::int64_t latest_ns(const Job& job,
+                       std::int64_t until_ns = std::numeric_limits<std::int64_t>::max());
 
 // What the report holds against parts of the fabric with a probability of at least 0.5, as records
 // for triage: of kind job_slow, or queue_depth where it is load. Attributes: "job", "cause",

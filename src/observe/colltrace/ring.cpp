@@ -1,17 +1,21 @@
 #include "observe/colltrace/ring.hpp"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 #ifdef __x86_64__
 #include <x86intrin.h>
 #endif
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/file.hpp"
 #include "base/file_stream.hpp"
@@ -110,6 +114,7 @@ class Reader {
     out_.pid = head_.pid;
     out_.rank = head_.rank;
     out_.pid_namespace = head_.pid_namespace;
+    out_.opened_ns = static_cast<std::int64_t>(head_.opened.realtime_ns);
     out_.is_finished = head_.finished_ns != 0;
     out_.is_gone = head_.gone_ns != 0;
     out_.untraced_threads = head_.untraced_threads;
@@ -258,8 +263,23 @@ Result<RingTrace> read_ring(std::string_view content, const std::string& file,
   return Reader(content, file).read(now);
 }
 
-Result<std::string> load_ring(const std::string& path) {
-  WEFT_TRY(const File file, open_file(path));
+Result<File> open_trace_file(const std::string& path, Links links) {
+  const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (links == Links::refuse ? O_NOFOLLOW : 0);
+  const int descriptor = ::open(path.c_str(), flags);
+  if (descriptor < 0) return io_error(path, "open");
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    return fail(Errc::io, {path, 0, 0}, "is no regular file",
+                "write what it gives to a file first");
+  }
+  File in(::fdopen(descriptor, "rb"));
+  if (!in) return io_error(path, "open");
+  return in;
+}
+
+Result<std::string> load_ring(const std::string& path, Links links) {
+  WEFT_TRY(const File file, open_trace_file(path, links));
   std::string content(ring_offset, '\0');
   content.resize(std::fread(content.data(), 1, content.size(), file.get()));
   if (!is_ring(content) || content.size() < ring_offset) return content;
@@ -272,8 +292,7 @@ Result<std::string> load_ring(const std::string& path) {
   return content;
 }
 
-Status cut_ring(std::string& content, const std::string& file, std::uint32_t records) {
-  WEFT_TRY_STATUS(read_ring(content, file));
+void cut_ring(std::string& content, std::uint32_t records) {
   for (std::size_t at = ring_offset; at < content.size(); at += ring_stride) {
     const std::uint64_t head = copy_at<RingHead>(content, at).head;
     for (std::size_t slot = 0; slot < records_per_ring; ++slot) {
@@ -285,7 +304,6 @@ Status cut_ring(std::string& content, const std::string& file, std::uint32_t rec
         std::memset(content.data() + record_at, 0, sizeof(Record));
     }
   }
-  return {};
 }
 
 void stamp_ring(std::string& content, const std::optional<ClockPair>& now, std::int64_t gone_ns) {
@@ -299,9 +317,17 @@ void stamp_ring(std::string& content, const std::optional<ClockPair>& now, std::
   std::memcpy(content.data() + ring_offset, &head, sizeof head);
 }
 
-std::optional<ClockPair> clock_of(std::string_view boot_id, ClockKind kind) {
+namespace {
+
+bool is_own_boot(std::string_view boot_id) {
   const auto own = read_file("/proc/sys/kernel/random/boot_id", 100);
-  if (!own || trim(*own) != boot_id || kind != ClockKind::cpu_counter) return {};
+  return own && trim(*own) == boot_id;
+}
+
+}  // namespace
+
+std::optional<ClockPair> clock_of(std::string_view boot_id, ClockKind kind) {
+  if (kind != ClockKind::cpu_counter || !is_own_boot(boot_id)) return {};
 #ifdef __x86_64__
   timespec t{};
   ::clock_gettime(CLOCK_REALTIME, &t);
@@ -312,10 +338,55 @@ std::optional<ClockPair> clock_of(std::string_view boot_id, ClockKind kind) {
 #endif
 }
 
+bool is_of_this_machine(const RingTrace& trace) { return is_own_boot(trace.boot_id); }
+
 bool is_process_gone(const RingTrace& trace) {
   struct stat own{};
-  return !trace.is_finished && ::stat("/proc/self/ns/pid", &own) == 0 &&
-         own.st_ino == trace.pid_namespace && ::kill(trace.pid, 0) != 0 && errno == ESRCH;
+  return !trace.is_finished && is_of_this_machine(trace) &&
+         ::stat("/proc/self/ns/pid", &own) == 0 && own.st_ino == trace.pid_namespace &&
+         ::kill(trace.pid, 0) != 0 && errno == ESRCH;
+}
+
+RingLife life_of(const RingTrace& trace, std::string host) {
+  RingLife out{.host = std::move(host),
+               .rank = trace.rank,
+               .opened_ns = trace.opened_ns,
+               .latest_ns = trace.opened_ns,
+               .is_gone = trace.is_gone};
+  for (const RingOperation& o : trace.operations)
+    out.latest_ns = std::max({out.latest_ns, o.called_ns, o.started_ns, o.ended_ns});
+  if (!trace.proxies.empty())
+    out.latest_ns = std::max(out.latest_ns, trace.proxies.back().begin_ns);
+  return out;
+}
+
+std::vector<bool> are_current(const std::vector<RingLife>& lives) {
+  constexpr std::int64_t patience_ns = 60'000'000'000;  // processes of a job begin one by one
+  std::map<std::pair<std::string_view, std::int32_t>, std::size_t> latest;
+  std::map<std::int32_t, std::int64_t> living;  // rank -> when the latest was opened
+  std::int64_t first_living_ns = 0;
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    const RingLife& life = lives[i];
+    if (!life.is_gone) {
+      first_living_ns =
+          first_living_ns == 0 ? life.opened_ns : std::min(first_living_ns, life.opened_ns);
+      std::int64_t& opened_ns = living[life.rank];
+      opened_ns = std::max(opened_ns, life.opened_ns);
+    }
+    const auto [at, is_new] = latest.try_emplace({life.host, life.rank}, i);
+    if (!is_new && lives[at->second].opened_ns < life.opened_ns) at->second = i;
+  }
+  std::vector<bool> out;
+  for (std::size_t i = 0; i < lives.size(); ++i) {
+    const RingLife& life = lives[i];
+    const bool is_latest = life.rank < 0 || latest.at({life.host, life.rank}) == i;
+    const auto other = living.find(life.rank);
+    const bool is_replaced =
+        life.is_gone && life.rank >= 0 && other != living.end() && other->second > life.opened_ns;
+    const bool is_before = life.is_gone && life.latest_ns < first_living_ns - patience_ns;
+    out.push_back(is_latest && !is_replaced && !is_before);
+  }
+  return out;
 }
 
 }  // namespace weft::observe::colltrace

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_stream.hpp"
 #include "base/result.hpp"
 #include "observe/colltrace/ring_layout.hpp"
 
@@ -54,8 +55,9 @@ struct RingTrace {
   ring::ClockKind clock = ring::ClockKind::monotonic_ns;
   std::int32_t pid = 0, rank = -1;
   std::uint64_t pid_namespace = 0;
-  bool is_finished = false;  // the process ended by exit()
-  bool is_gone = false;      // its machine has it no more, and it had not finished
+  std::int64_t opened_ns = 0;  // when the process began to trace
+  bool is_finished = false;    // the process ended by exit()
+  bool is_gone = false;        // its machine has it no more, and it had not finished
   std::uint64_t dropped = 0, stale = 0, untraced_events = 0;
   std::uint32_t untraced_threads = 0, untraced_communicators = 0;
   double ns_per_tick = 0;
@@ -74,15 +76,18 @@ bool is_ring(std::string_view content);
 Result<RingTrace> read_ring(std::string_view content, const std::string& file,
                             const std::optional<ring::ClockPair>& now = {});
 
-// Copies the parts of a file that hold anything: most of it is holes.
-Result<std::string> load_ring(const std::string& path);
+// A regular file, which is never waited for as the other end of a pipe is. Fails: Errc::io.
+enum class Links : std::uint8_t { follow, refuse };
+Result<File> open_trace_file(const std::string& path, Links links = Links::follow);
 
-// For a copy that leaves its machine. Of what load_ring() gave, the latest `records` of each ring
+// Copies the parts of such a file that hold anything: most of it is holes. Fails: Errc::io.
+Result<std::string> load_ring(const std::string& path, Links links = Links::follow);
+
+// For a copy that leaves its machine. Of what read_ring() took, the latest `records` of each ring
 // and the open ones; the others become zeros, which compress to nothing. Its size stays.
-// Fails: as read_ring.
-Status cut_ring(std::string& content, const std::string& file, std::uint32_t records);
+void cut_ring(std::string& content, std::uint32_t records);
 // Writes down what only this machine knows: its clocks now, and that the process is gone.
-// `content` is one that cut_ring() took.
+// `content` is one that read_ring() took.
 void stamp_ring(std::string& content, const std::optional<ring::ClockPair>& now,
                 std::int64_t gone_ns);
 
@@ -93,7 +98,23 @@ Status add_rings(const std::vector<RingTrace>& traces, const std::vector<std::st
 
 // This machine's clocks, if it is the one with that boot id and its counter is the writer's.
 std::optional<ring::ClockPair> clock_of(std::string_view boot_id, ring::ClockKind kind);
+// Written by this machine since it booted: a folder may be shared with others.
+bool is_of_this_machine(const RingTrace& trace);
 // Its process was of this machine and of our pid namespace, and is there no more.
 bool is_process_gone(const RingTrace& trace);
+
+// What tells a job's processes of now from those that it, or another job, had before.
+struct RingLife {
+  std::string host;
+  std::int32_t rank = -1;
+  std::int64_t opened_ns = 0, latest_ns = 0;  // its last event
+  bool is_gone = false;
+};
+RingLife life_of(const RingTrace& trace, std::string host);
+// Which of them are of the job as it runs now. Left out are: of the same rank on the same host all
+// but the one that was opened last (without a rank nothing is known to be the same); one that is
+// gone, if one of the same rank that lives was opened after it, on whatever host, or if its last
+// event came more than a minute before any that lives was opened.
+std::vector<bool> are_current(const std::vector<RingLife>& lives);
 
 }  // namespace weft::observe::colltrace

@@ -209,7 +209,13 @@ class RingJob {
     std::vector<double> over;
     for (const Waited& w : std::span(calls).last(kept)) over.push_back(w.log_ns - usual[w.kind]);
     const auto& [group, from, to, channel] = key;
-    return {group, from, to, channel, static_cast<std::uint32_t>(kept), median(over)};
+    return {group,
+            from,
+            to,
+            channel,
+            static_cast<std::uint32_t>(kept),
+            median(over),
+            calls[calls.size() - kept].at};
   }
 
   std::uint32_t signature_of(const RingTrace& t, const RingOperation& o) {

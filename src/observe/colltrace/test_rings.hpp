@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.hpp"
 #include "base/hash.hpp"
 #include "observe/colltrace/ring_layout.hpp"
 
@@ -26,7 +27,8 @@ class RingFile {
     head_.opened = {1, static_cast<std::uint64_t>(opened_ns)};
     head_.rings = 1;
     copy("a-pod", head_.host);
-    copy("of-no-machine", head_.boot_id);
+    if (const auto id = read_file("/proc/sys/kernel/random/boot_id", 100))
+      copy(std::string_view(*id).substr(0, id->find('\n')), head_.boot_id);
     for (const char* name : {"AllReduce", "ncclFloat32"}) {
       ring::Name entry{.is_set = 1, .text = {}};
       copy(name, entry.text);
@@ -76,6 +78,7 @@ class RingFile {
     }
   }
 
+  ring::ProcessHead& head() { return head_; }
   std::string bytes() {
     put(0, head_);
     put(ring::ring_offset, ring_);
@@ -120,7 +123,8 @@ struct RingJob {
   int operations = 30;
   std::int64_t end_ns = 0;
 
-  std::string file(std::uint32_t rank) const {
+  std::string file(std::uint32_t rank) const { return ring(rank).bytes(); }
+  RingFile ring(std::uint32_t rank) const {
     constexpr std::uint32_t order[] = {0, 2, 4, 6, 1, 3, 5, 7};
     std::int32_t at = 0;
     while (order[at] != rank / 2) ++at;
@@ -140,7 +144,7 @@ struct RingJob {
       const std::int64_t t = begin + std::int64_t{op} * 25 * ms;
       out.collective(t, t + 12 * ms, sends);
     }
-    return out.bytes();
+    return out;
   }
 };
 

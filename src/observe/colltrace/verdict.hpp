@@ -72,6 +72,9 @@ struct Report {
 struct AnalysisOptions {
   std::uint32_t ranks_per_host = 8;  // where dumps name no hosts
   bool is_stalled = false;           // somebody knows that it is; else it is inferred
+  // Whoever lives has left a dump, so that a rank without one may be called dead. Not so where
+  // dumps come in from hosts while the job runs.
+  bool has_all_dumps = true;
 };
 
 // Cost: a few passes over the entries. Deterministic.
