@@ -190,10 +190,13 @@ TEST_CASE("processes of now, and those that they have replaced") {
   using Expected = std::vector<bool>;
   // Both live, as far as one knows: the newer one.
   CHECK(current({{"a", 3, 100 * s, 110 * s}, {"a", 3, 200 * s, 210 * s}}) == Expected{false, true});
-  // The same rank on another host: one that is gone has moved, two that live are two jobs' or none.
+  // The same rank on another host: it has moved; two that go on at one time are of two jobs.
   CHECK(current({{"a", 3, 100 * s, 190 * s, true}, {"b", 3, 200 * s, 210 * s}}) ==
         Expected{false, true});
-  CHECK(current({{"a", 3, 100 * s, 190 * s}, {"b", 3, 200 * s, 210 * s}}) == Expected{true, true});
+  CHECK(current({{"a", 3, 100 * s, 205 * s, true}, {"b", 3, 200 * s, 210 * s}}) ==
+        Expected{false, true});
+  CHECK(current({{"a", 3, 100 * s, 190 * s}, {"b", 3, 200 * s, 210 * s}}) == Expected{false, true});
+  CHECK(current({{"a", 3, 100 * s, 205 * s}, {"b", 3, 200 * s, 210 * s}}) == Expected{true, true});
   // Of a job before: it ended before any of these began. One that died among them is their own.
   CHECK(current({{"a", 9, 100 * s, 130 * s, true},
                  {"a", 2, 200 * s, 250 * s, true},

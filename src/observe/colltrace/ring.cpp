@@ -363,10 +363,11 @@ RingLife life_of(const RingTrace& trace, std::string host) {
 std::vector<bool> are_current(const std::vector<RingLife>& lives) {
   constexpr std::int64_t patience_ns = 60'000'000'000;  // processes of a job begin one by one
   std::map<std::pair<std::string_view, std::int32_t>, std::size_t> latest;
-  std::map<std::int32_t, std::int64_t> living;  // rank -> when the latest was opened
+  std::map<std::int32_t, std::int64_t> newest, living;  // rank -> when the latest was opened
   std::int64_t first_living_ns = 0;
   for (std::size_t i = 0; i < lives.size(); ++i) {
     const RingLife& life = lives[i];
+    newest[life.rank] = std::max(newest[life.rank], life.opened_ns);
     if (!life.is_gone) {
       first_living_ns =
           first_living_ns == 0 ? life.opened_ns : std::min(first_living_ns, life.opened_ns);
@@ -382,7 +383,9 @@ std::vector<bool> are_current(const std::vector<RingLife>& lives) {
     const bool is_latest = life.rank < 0 || latest.at({life.host, life.rank}) == i;
     const auto other = living.find(life.rank);
     const bool is_replaced =
-        life.is_gone && life.rank >= 0 && other != living.end() && other->second > life.opened_ns;
+        life.rank >= 0 &&
+        (newest.at(life.rank) > life.latest_ns ||
+         (life.is_gone && other != living.end() && other->second > life.opened_ns));
     const bool is_before = life.is_gone && life.latest_ns < first_living_ns - patience_ns;
     out.push_back(is_latest && !is_replaced && !is_before);
   }

@@ -112,9 +112,10 @@ struct RingLife {
 };
 RingLife life_of(const RingTrace& trace, std::string host);
 // Which of them are of the job as it runs now. Left out are: of the same rank on the same host all
-// but the one that was opened last (without a rank nothing is known to be the same); one that is
-// gone, if one of the same rank that lives was opened after it, on whatever host, or if its last
-// event came more than a minute before any that lives was opened.
+// but the one that was opened last (without a rank nothing is known to be the same); on whatever
+// host, one that had done all before another of its rank was opened; and one that is gone, if one
+// of its rank that lives was opened after it, or if its last event came more than a minute before
+// any that lives was opened.
 std::vector<bool> are_current(const std::vector<RingLife>& lives);
 
 }  // namespace weft::observe::colltrace
