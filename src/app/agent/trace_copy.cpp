@@ -114,8 +114,11 @@ std::vector<TraceCopy::Trace> TraceCopy::copy(const std::stop_token& stop, std::
   for (const auto& [when, path] : files) {
     if (stop.stop_requested()) return {};
     auto trace = copy_one(path, now_ns);
-    if (trace && *trace) all.push_back(**std::move(trace));
-    if (!trace && fs::exists(path, error)) trouble = trace.error().text();  // else it has ended
+    if (trace) {
+      if (*trace) all.push_back(**std::move(trace));
+    } else if (fs::exists(path, error)) {  // else it has ended meanwhile
+      trouble = trace.error().text();
+    }
   }
   std::vector<colltrace::RingLife> lives;
   for (const Trace& trace : all) lives.push_back(trace.life);
