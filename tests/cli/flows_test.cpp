@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
-#include <random>
 
+#include "base/rng.hpp"
 #include "run_weft.hpp"
 
 using namespace weft;
@@ -176,11 +176,11 @@ TEST_CASE("--from-fluid: packets take over where the fluid engine has come to") 
 TEST_CASE(
     "slowdown: a flow alone takes its ideal time on either engine, two on one NIC twice that") {
   // One after the other, of 1 byte and more, over links of three speeds.
-  std::mt19937_64 random(7);
+  Rng rng(7);
   std::string alone = "id,src,dst,bytes,after\n";
   for (int i = 0; i < 40; ++i) {
-    const auto src = random() % 8, dst = (src + 1 + random() % 7) % 8;
-    const auto bytes = 1 + random() % (std::uint64_t{10} << (random() % 20));
+    const auto src = rng.below(8), dst = (src + 1 + rng.below(7)) % 8;
+    const auto bytes = 1 + rng.below(std::uint64_t{10} << rng.below(20));
     alone += std::to_string(i) + "," + std::to_string(src) + "," + std::to_string(dst) + "," +
              std::to_string(bytes) + " B," + (i > 0 ? std::to_string(i - 1) : "") + "\n";
   }
