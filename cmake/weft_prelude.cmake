@@ -67,7 +67,7 @@ if(WEFT_SANITIZE STREQUAL thread) # a few tests: half the time to compile counts
 else()
   target_compile_options(weft_cold_flags INTERFACE -O1)
 endif()
-if(WEFT_SANITIZE) # cold rooms of level 6 and above, which wait for sockets, clocks and people
+if(WEFT_SANITIZE) # adapters, apps and commands, which wait for sockets, clocks and people
   add_library(weft_waiting_flags INTERFACE)
   target_link_libraries(weft_waiting_flags INTERFACE weft_flags)
   target_compile_options(weft_waiting_flags INTERFACE -O0)

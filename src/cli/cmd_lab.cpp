@@ -372,7 +372,7 @@ int te_command(const Common& common, const LabArgs& args) {
   if (!text) return report_lab(text.error());
   auto flows = operate::te::read_flows_csv(found->fabric, *text, args.flows);
   if (!flows) return report_lab(flows.error());
-  const Interrupt interrupt("ending; the marks stay (weft lab te --off removes them)");
+  const Interrupt interrupt("ending; the marks hold for 3 s (weft lab te --off removes them)");
   lab::TeRun run;
   run.loop.settings.split = args.split;
   run.stop = [] { return Interrupt::signal() != 0; };

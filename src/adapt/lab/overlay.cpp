@@ -1,8 +1,11 @@
 #include "adapt/lab/overlay.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <map>
 
@@ -10,6 +13,7 @@
 #include "adapt/lab/netlink.hpp"
 #include "adapt/lab/netns.hpp"
 #include "base/text.hpp"
+#include "os/error.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -23,6 +27,7 @@ constexpr std::uint32_t overlay_mark_base = 0x7e000001;  // of the first port
 constexpr std::uint32_t overlay_table_base = 20'000;
 constexpr std::uint32_t overlay_priority = 1'000;  // before the main table's 32,766
 constexpr std::uint8_t overlay_protocol = 0x58;
+constexpr std::uint16_t renewal_port = 4'797;  // of the switch's loopback alone
 
 std::uint32_t mark_of(const Uplink& uplink) { return overlay_mark_base + uplink.place; }
 std::uint32_t table_of(const Uplink& uplink) { return overlay_table_base + uplink.place; }
@@ -74,6 +79,21 @@ Status write_rules(const LabNode& node, std::span<const Uplink> uplinks, RuleWri
   });
 }
 
+Result<Fd> renewal_socket(const LabNode& node) {
+  Fd out;
+  WEFT_TRY_STATUS(run_in_netns(node.netns, [&]() -> Status {
+    out = Fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(renewal_port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (!out.valid() || ::connect(out.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) != 0)
+      return system_failure(node.name, errno);
+    return {};
+  }));
+  return out;
+}
+
 // "10.0.0.1 . 10.0.0.9 . 49152"
 std::string key_text(const model::Fabric& fabric, const RouteMark& mark) {
   return fmt::format("{} . {} . {}", ipv4_text(fabric.address(mark.src)),
@@ -103,6 +123,7 @@ std::map<std::string, std::uint32_t> listed_marks(std::string_view text) {
 struct Overlay::Rack {
   std::vector<Uplink> uplinks;
   Nft nft;
+  Fd renewal;                                  // a packet on it renews the lease
   std::map<std::string, std::uint32_t> marks;  // installed, by key_text()
 };
 
@@ -125,18 +146,37 @@ Status Overlay::open_rack(LabNodeId id) {
   if (!listed) {
     static_cast<void>(write_rules(node, uplinks, RuleWrite::remove));  // remains of a killed one
     WEFT_TRY_STATUS(write_rules(node, uplinks, RuleWrite::add));
+    // The lease holds 0, the mark that packets come with, while somebody renews it. Packets do
+    // that, since a transaction would make those of apply() wait for it.
     WEFT_TRY_STATUS(nft.run(
         fmt::format("table ip {} {{\n"
                     " map paths {{ type ipv4_addr . ipv4_addr . inet_service : mark; }}\n"
+                    " set lease {{ type mark; flags dynamic, timeout; size 16; }}\n"
                     " chain choose {{ type filter hook prerouting priority mangle; policy accept;\n"
-                    "  meta mark set ip saddr . ip daddr . udp sport map @paths; }}\n}}\n",
-                    overlay_table)));
+                    "  meta mark @lease meta mark set "
+                    "ip saddr . ip daddr . udp sport map @paths; }}\n"
+                    " chain renew {{ type filter hook input priority filter; policy accept;\n"
+                    "  iifname lo udp dport {} update @lease {{ meta mark timeout {}s }} drop; "
+                    "}}\n}}\n",
+                    overlay_table, renewal_port, overlay_lease.ps / (1'000 * ps_per_ms))));
   }
   WEFT_TRY_STATUS(write_routes(lab_->plan, node, uplinks));
-  Rack rack{.uplinks = std::move(uplinks), .nft = std::move(nft), .marks = {}};
+  WEFT_TRY(Fd renewal, renewal_socket(node));
+  Rack rack{.uplinks = std::move(uplinks),
+            .nft = std::move(nft),
+            .renewal = std::move(renewal),
+            .marks = {}};
   if (listed) rack.marks = listed_marks(*listed);
   racks_.emplace(id, std::move(rack));
   return {};
+}
+
+Status Overlay::renew() {
+  Status out;
+  for (auto& [node, rack] : racks_)
+    if (::send(rack.renewal.get(), "", 0, 0) < 0 && out)
+      out = system_failure(lab_->plan.nodes[node].name, errno);
+  return out;
 }
 
 Status Overlay::restore(LabNodeId node) {

@@ -19,8 +19,12 @@ struct OverlayUplink {
 // At each rack switch, nftables give the packets of a marked flow (UDP; addresses and source port)
 // the mark of an uplink, a rule sends that mark to a table of its own, and the table's one route
 // leads over the uplink. Where the uplink is down, the table has no route and the packet goes on to
-// the main table: what BGP found. The same holds for flows without a mark. All of it stays when the
-// process ends; remove() takes it away.
+// the main table: what BGP found. The same holds for flows without a mark, and for all flows when
+// nobody has called renew() for overlay_lease: a mark over a live uplink to a spine that has lost
+// the other rack would otherwise lead nowhere. What is installed stays when the process ends, for
+// the next one to renew; remove() takes it away.
+inline constexpr Duration overlay_lease = 3_s;
+
 class Overlay final : public port::RouteSink {
   struct Key {};  // open() alone makes one
 
@@ -34,6 +38,9 @@ class Overlay final : public port::RouteSink {
   // One transaction a switch. Cost: 1 to 2 ms a switch, and some 10 us a mark.
   Status apply(std::span<const port::RouteMark> changes) override;
   Result<std::vector<port::RouteMark>> installed() override;
+  // The marks hold for overlay_lease from now. Cost: a packet a switch. Fails: Errc::io with the
+  // first switch that refused; the others are renewed.
+  Status renew();
   // Writes the routes of a switch's tables again: the kernel forgets one when its interface is set
   // down. Nothing for switches without NICs.
   Status restore(LabNodeId node);

@@ -28,6 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds te_poll{20};
 constexpr std::chrono::milliseconds te_ask{200};
 constexpr Duration te_retry = 1_s;
+constexpr Duration te_renew = 1_s;  // well within overlay_lease
 
 Duration since(Clock::time_point start) {
   return {std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count() *
@@ -203,6 +204,8 @@ Status run_te(const Lab& lab, std::vector<te::Flow> flows, const TeRun& run) {
   te::LoopOptions options = run.loop;
   options.base = drained_state(lab);
   WEFT_TRY(te::TeLoop loop, te::TeLoop::create(lab.fabric, *overlay, 1, options));
+  WEFT_TRY_STATUS(overlay->renew());
+  Duration renewed = since(start);
   std::optional<Time> next;
   std::vector<te::LinkNews> news = cables.wait(std::chrono::milliseconds(0));
   Returning returning(lab);
@@ -225,6 +228,8 @@ Status run_te(const Lab& lab, std::vector<te::Flow> flows, const TeRun& run) {
     if (news.empty()) returning.add_ready(cables.dark(), news);
     const Duration heard = since(start);
     const Time now = Time{} + heard;
+    // A switch that refuses is asked again at once; it falls back on BGP after the lease.
+    if (news.empty() && heard - renewed >= te_renew && overlay->renew()) renewed = heard;
     if (news.empty() && (!next || *next > now)) continue;
     Status done = restore_racks(lab, *overlay, news);
     if (done) {

@@ -28,10 +28,11 @@ struct TeRun {
 
 // Hears of cables from the kernels of all switches, as from agents on them, and keeps the marks of
 // `flows` right until `stop` says so. A cable that comes back counts as up once both of its
-// switches have their routes; then the hold of LoopOptions::damping begins. The marks stay:
-// Overlay::remove() takes them away. One controller of a lab is at work at a time; others wait, and
-// take over what it left when it ends or is killed. Drains are those of the start. Fails: Errc::io,
-// Errc::unsupported for what is no two-tier Clos; a switch that refuses is tried again each second.
+// switches have their routes; then the hold of LoopOptions::damping begins. The marks stay, and
+// hold for overlay_lease: then all is left to the routes beneath. One controller of a lab is at
+// work at a time; others wait, and take over what it left when it ends or is killed. Drains are
+// those of the start. Fails: Errc::io, Errc::unsupported for what is no two-tier Clos; a switch
+// that refuses is tried again each second.
 Status run_te(const Lab& lab, std::vector<operate::te::Flow> flows, const TeRun& run);
 
 }  // namespace weft::adapt::lab
