@@ -80,17 +80,13 @@ Status write_rules(const LabNode& node, std::span<const Uplink> uplinks, RuleWri
 }
 
 Result<Fd> renewal_socket(const LabNode& node) {
-  Fd out;
-  WEFT_TRY_STATUS(run_in_netns(node.netns, [&]() -> Status {
-    out = Fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(renewal_port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (!out.valid() || ::connect(out.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) != 0)
-      return system_failure(node.name, errno);
-    return {};
-  }));
+  WEFT_TRY(Fd out, socket_in_netns(node.netns, AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(renewal_port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(out.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
+    return system_failure(node.name, errno);
   return out;
 }
 

@@ -47,7 +47,7 @@ Result<Fd> rate_socket(const Lab& lab, model::NodeId nic, std::uint16_t port) {
   return out;
 }
 
-// Marks for as long as the object lives.
+// Marks for as long as the object lives and is renewed each second.
 class RateMarks {
  public:
   static Result<RateMarks> install(const Lab& lab, std::span<const RateFlow> flows) {
@@ -60,6 +60,7 @@ class RateMarks {
     for (const RateFlow& flow : flows)
       if (flow.uplink.valid()) marks.push_back({flow.src, flow.dst, flow.port, flow.uplink});
     WEFT_TRY_STATUS(overlay->apply(marks));
+    WEFT_TRY_STATUS(overlay->renew());
     return RateMarks(std::move(overlay), std::move(marks));
   }
   ~RateMarks() {
@@ -67,6 +68,7 @@ class RateMarks {
     for (port::RouteMark& mark : marks_) mark.uplink = {};
     static_cast<void>(overlay_->apply(marks_));
   }
+  Status renew() { return overlay_->renew(); }
   RateMarks(RateMarks&&) noexcept = default;
   RateMarks& operator=(RateMarks&&) = delete;
   RateMarks(const RateMarks&) = delete;
@@ -114,11 +116,16 @@ Result<std::vector<double>> measure_rates(const Lab& lab, std::span<const RateFl
     stream.target = rate_address(lab.fabric, flow.dst, rate_port);
     streams.push_back(std::move(stream));
   }
-  WEFT_TRY(const RateMarks marks, RateMarks::install(lab, flows));
+  WEFT_TRY(RateMarks marks, RateMarks::install(lab, flows));
   const double packets_per_s = static_cast<double>(options.rate.bps) / (8.0 * rate_packet);
   const auto start = RateClock::now();
+  double renewed = 0;
   for (double elapsed = 0; elapsed < options.length.seconds();) {
     elapsed = std::chrono::duration<double>(RateClock::now() - start).count();
+    if (elapsed >= renewed + 1) {
+      WEFT_TRY_STATUS(marks.renew());
+      renewed = elapsed;
+    }
     const double until = std::min(elapsed, options.length.seconds());
     for (RateStream& stream : streams) {
       stream.send(static_cast<std::int64_t>(until * packets_per_s) + 1);

@@ -318,7 +318,8 @@ TEST_CASE("te: fifty cables cut under traffic, BGP beneath") {
     for (const double seconds : s) text += fmt::format(" {:.1f}", seconds * 1e3);
     MESSAGE(fmt::format("{}: ms without a path, by flow:{}", marked ? "marks left" : "BGP", text));
     if (marked) CHECK(s.size() <= 6);
-    CHECK((s.empty() || s.back() < (marked ? overlay_lease.seconds() : 0) + 0.9));
+    const double most = (marked ? overlay_lease.seconds() : 0) + 0.9;
+    if (cuts >= 50) CHECK((s.empty() || s.back() < most));
   }
   if (cuts < 50) return;  // under sanitizers times mean nothing
   CHECK(median(installed_ms) <= 50);
