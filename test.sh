@@ -126,11 +126,14 @@ run_tests build/release -LE "^(lab|$left_out)\$" || status=$?
 
 say "Labs of the release build" # they are timed: beside them only a build that takes the time they leave
 tsan_log=build/tsan-build.log
-if [ "$mode" != quick ]; then build_thread_tests >"$tsan_log" 2>&1 & fi
+if [ "$mode" != quick ]; then
+  build_thread_tests >"$tsan_log" 2>&1 &
+  tsan_build=$!
+fi
 run_tests build/release -L '^lab$' -LE "^$left_out\$" || status=$?
 if [ "$mode" != quick ]; then
   say "Tests under ThreadSanitizer"
-  wait $! || die "they do not build: $(tail -n 40 "$tsan_log")"
+  wait "$tsan_build" || die "they do not build: $(tail -n 40 "$tsan_log")"
   run_tests build/tsan -L "$threads" || status=$?
 fi
 exit "$status"
