@@ -229,7 +229,7 @@ Status run_te(const Lab& lab, std::vector<te::Flow> flows, const TeRun& run) {
     const Duration heard = since(start);
     const Time now = Time{} + heard;
     // A switch that refuses is asked again at once; it falls back on BGP after the lease.
-    if (news.empty() && heard - renewed >= te_renew && overlay->renew()) renewed = heard;
+    if (heard - renewed >= te_renew && overlay->renew()) renewed = heard;
     if (news.empty() && (!next || *next > now)) continue;
     Status done = restore_racks(lab, *overlay, news);
     if (done) {
