@@ -175,7 +175,7 @@ TEST_CASE("no trace is waited for: a pipe is refused, and a link where it is not
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
     const auto job = load_job({pipe});
     REQUIRE_FALSE(job.has_value());
-    CHECK(job.error().text().find("no regular file") != std::string::npos);
+    CHECK(job.error().text().find("not a regular file") != std::string::npos);
   }
   CHECK_FALSE(load_ring(folder.file("a.ring")).has_value());
   const std::string link = folder.file("b.ring");

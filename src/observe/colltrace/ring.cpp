@@ -270,8 +270,7 @@ Result<File> open_trace_file(const std::string& path, Links links) {
   struct stat status{};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(descriptor);
-    return fail(Errc::io, {path, 0, 0}, "is no regular file",
-                "write what it gives to a file first");
+    return fail(Errc::io, {path, 0, 0}, "not a regular file", "copy its contents to a file first");
   }
   File in(::fdopen(descriptor, "rb"));
   if (!in) return io_error(path, "open");

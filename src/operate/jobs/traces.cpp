@@ -95,7 +95,7 @@ bool is_own_temporary(std::string_view name) {
 
 Status stranger(const std::string& folder, std::string_view what) {
   return fail(Errc::value, {folder, 0, 0},
-              fmt::format("is no folder of traces: it holds {}", quote(what)),
+              fmt::format("not a folder of traces: it holds {}", quote(what)),
               "give --traces a folder of its own");
 }
 
