@@ -67,10 +67,11 @@ Grid stuck(std::uint32_t width, std::uint32_t copies) {
   constexpr std::uint32_t done = 6;
   return {width, copies, done + 2,
           [=](std::uint32_t rank, std::uint32_t i) -> std::optional<Times> {
-            if (i < done) return Times{1000 * i, 1000 * i + 800};
+            if (i < done) return Times{std::int64_t{1000} * i, std::int64_t{1000} * i + 800};
             const bool is_beside = rank / width == 0;
             if (rank == 5 || (is_beside && i > done)) return {};
-            return Times{1000 * i, is_beside || i > done ? 0 : 1000 * i + 800};
+            return Times{std::int64_t{1000} * i,
+                         is_beside || i > done ? 0 : std::int64_t{1000} * i + 800};
           }};
 }
 
