@@ -17,6 +17,7 @@
 #include "observe/colltrace/load.hpp"
 #include "observe/colltrace/network.hpp"
 #include "observe/colltrace/picture.hpp"
+#include "observe/colltrace/records.hpp"
 #include "observe/colltrace/trace_json.hpp"
 #include "observe/colltrace/verdict.hpp"
 #include "plan/place/host_names.hpp"
@@ -153,7 +154,8 @@ Result<TraceNetwork> judge_trace_network(const Common& common, const ColltraceAr
                                                  .counters = out.counters,
                                                  .library = library}));
   if (args.records.empty()) return out;
-  const model::RecordSet records = to_records(out.fabric, job, args.job, out.report);
+  model::RecordSet records = to_records(out.fabric, job, args.job, out.report);
+  add_hang_records(out.fabric, job, result, out.gpus, args.job, {}, records);
   std::string text;
   for (const model::Record& row : records.rows) text += to_json(out.fabric, records, row) + "\n";
   WEFT_TRY_STATUS(write_file(args.records, text));
@@ -229,7 +231,7 @@ int colltrace_command(const Common& common, const ColltraceArgs& args) {
                                .records = args.records,
                                .job = args.job,
                                .ranks_per_host = args.ranks_per_host});
-  auto job = colltrace::load_job(args.paths);
+  auto job = colltrace::load_job(args.paths, args.job);
   if (!job) return report(job.error());
   const colltrace::Report result = colltrace::analyse(
       *job, {.ranks_per_host = args.ranks_per_host, .is_stalled = args.is_stalled});
@@ -283,7 +285,8 @@ void add_colltrace(Commands& commands) {
   with_fabric("--evidence", args.evidence, "Evidence of probes as JSON lines")->excludes(hashes);
   with_fabric("--counters", args.counters, "Link counters as JSON lines")->excludes(hashes);
   with_fabric("--records", args.records, "File for what is found, as records for weft triage");
-  with_fabric("--job", args.job, "Name of the job in the records (job)");
+  command.add_option("--job", args.job,
+                     "Which job, where the rings name several; its name in the records (job)");
 }
 
 }  // namespace weft::cli

@@ -294,10 +294,20 @@ class Server {
     WEFT_TRY(world_, ServedWorld::create({.setup = *setup_,
                                           .faults = faults_,
                                           .jobs = has_jobs ? what_if_.get() : nullptr,
+                                          .traced = has_jobs ? traced_jobs() : TracedJobs(),
                                           .model = config_.world,
                                           .seed = seed_},
                                          {.speed = args_.speed, .span_ns = span_ns}));
     return {};
+  }
+
+  using TracedJobs = std::vector<adapt::sim::TracedJob>;
+  TracedJobs traced_jobs() const {
+    TracedJobs out;
+    for (const plan::PlacedJob& job : jobs_.collectives)
+      out.push_back({job.job.name, job.job.ranks});
+    for (const plan::PlacedGraph& job : jobs_.graphs) out.push_back({job.name, job.ranks});
+    return out;
   }
 
   // What became of its faults, where it came to its end.

@@ -18,6 +18,7 @@
 #include "cli/commands.hpp"
 #include "cli/find_lab.hpp"
 #include "operate/validate/judge.hpp"
+#include "operate/validate/superbench.hpp"
 #include "plan/place/host_names.hpp"
 
 namespace weft::cli {
@@ -107,6 +108,7 @@ std::string plan_json(const model::Fabric& fabric, const validate::Rounds& round
 Status write_plan(const model::Fabric& fabric, const ValidateArgs& args,
                   const validate::Rounds& rounds) {
   if (args.script.empty()) return write_file(args.out, to_csv(fabric, rounds));
+  if (args.script == "superbench") return write_file(args.out, superbench_script(fabric, rounds));
   return write_file(args.out, script(fabric, rounds,
                                      args.script == "perftest" ? validate::Tool::perftest
                                                                : validate::Tool::nccl_tests));
@@ -135,17 +137,23 @@ int plan_command(const Common& common, const model::Fabric& fabric, const Valida
   fmt::print(to, "{} rounds (at least {}), {} flows; {} links are crossed {} times or more\n",
              rounds->count, rounds->least, rounds->flows.size(), rounds->covered, args.crossings);
   print_gaps(to, fabric, *rounds);
+  if (args.script == "superbench")
+    if (const std::size_t count = left_out_of_superbench(fabric, *rounds); count > 0)
+      fmt::print(to, "  {} flows are left out: their NICs have different places in their hosts\n",
+                 count);
   if (without_port.value_or(0) > 0)
     fmt::print(to, "  {} flows have no source port that leads them over their path\n",
                *without_port);
   return done;
 }
 
-// Of a CSV, or of a folder with what the tool printed for each flow.
-Result<validate::Measured> read_results(const std::string& path) {
+// Of a CSV, of SuperBench's summary, or of a folder with what the tool printed for each flow.
+Result<validate::Measured> read_results(const model::Fabric& fabric, const validate::Rounds& rounds,
+                                        const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) {
     WEFT_TRY(const std::string text, read_file(path));
+    if (path.ends_with(".jsonl")) return read_superbench(fabric, rounds, text, path);
     return validate::read_measured_csv(text, path);
   }
   validate::Measured out;
@@ -248,7 +256,7 @@ int judge_command(const Common& common, const model::Fabric& fabric, const Valid
   if (!text) return report(text.error());
   const auto rounds = validate::read_csv(fabric, *text, args.plan);
   if (!rounds) return report(rounds.error());
-  const auto measured = read_results(args.results);
+  const auto measured = read_results(fabric, *rounds, args.results);
   if (!measured) return report(measured.error());
   if (const Status fit = check_results(fabric, *rounds, *measured, args.results); !fit)
     return report(fit.error());
@@ -343,8 +351,9 @@ void add_validate(Commands& commands) {
       ->check(CLI::Range(1, 1000));
   plan->add_flag("--ports", args.ports,
                  "Choose UDP source ports by the hash of the fabric's model");
-  plan->add_option("--script", args.script, "A shell script for perftest or nccl-tests, not CSV")
-      ->check(CLI::IsMember({"perftest", "nccl-tests"}));
+  plan->add_option("--script", args.script,
+                   "A shell script for perftest, nccl-tests or superbench, not CSV")
+      ->check(CLI::IsMember({"perftest", "nccl-tests", "superbench"}));
   plan->add_option("-o,--out", args.out, "Where to write the plan (standard output)");
   CLI::App* run = app.add_subcommand("run", "Run the rounds in a lab and write the rates");
   run->fallthrough();
@@ -361,8 +370,10 @@ void add_validate(Commands& commands) {
                    "Share of the planned rate below which a flow is slow (0.85)")
       ->check(CLI::Range(0.0, 1.0));
   judge
-      ->add_option("results", args.results,
-                   "CSV of flow,gbps; or the folder of FLOW.txt that the scripts leave")
+      ->add_option(
+          "results", args.results,
+          "CSV of flow,gbps; the folder of FLOW.txt that the scripts leave; or SuperBench's "
+          "results-summary.jsonl")
       ->required();
 }
 

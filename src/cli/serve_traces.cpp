@@ -27,12 +27,14 @@ Result<TraceSettings> read_trace_settings(const Config& config) {
   const auto time = [&](std::string_view key, std::int64_t fallback, Duration least) {
     const Duration given = reader.duration(key, Duration{fallback * ps_per_ns});
     if (given < least || given > 86'400_s)
-      reader.error(Errc::value, reader.where(key), fmt::format("{} is out of range", key),
-                   "use 100 ms to 24 h for every, 6 min to 24 h for keep: agents send what has not "
-                   "changed every 5 min");
+      reader.error(
+          Errc::value, reader.where(key), fmt::format("{} is out of range", key),
+          "use 100 ms to 24 h for every, 1 s to 24 h for hang, 6 min to 24 h for keep: agents "
+          "send what has not changed every 5 min");
     return given.ps / ps_per_ns;
   };
   out.every_ns = time("every", out.every_ns, 100_us * 1000);
+  out.hang_ns = time("hang", out.hang_ns, 1_s);
   out.limits.keep_ns = time("keep", out.limits.keep_ns, 360_s);
   const Bytes bytes = reader.bytes("bytes", Bytes{static_cast<std::int64_t>(out.limits.bytes_max)});
   if (bytes < 1_MiB || bytes > 1024_GiB)
@@ -123,8 +125,11 @@ std::string ServedTraces::metrics() const {
       "# HELP weft_traces_analyses_total Jobs that were analysed by their traces.\n"
       "# TYPE weft_traces_analyses_total counter\nweft_traces_analyses_total {}\n"
       "# HELP weft_traces_failures_total Of these: their traces could not be read.\n"
-      "# TYPE weft_traces_failures_total counter\nweft_traces_failures_total {}\n",
-      processes, bytes, analyses_, failures_);
+      "# TYPE weft_traces_failures_total counter\nweft_traces_failures_total {}\n"
+      "# HELP weft_jobs_hanging Traced jobs that stand still, as of their last analysis.\n"
+      "# TYPE weft_jobs_hanging gauge\nweft_jobs_hanging {}\n",
+      processes, bytes, analyses_, failures_,
+      std::ranges::count_if(known_, [](const auto& job) { return job.second.is_hang; }));
 }
 
 void ServedTraces::run(const std::stop_token& stop) {
@@ -170,8 +175,8 @@ void ServedTraces::look(const std::stop_token& stop) {
 
 void ServedTraces::judge(const Traces& job, Known& known) {
   const Timestamp now = clock_.wall();
-  auto found =
-      traced::judge_traces(parts_.fabric, parts_.names, *folder_, job.job, parts_.probes(), now);
+  auto found = traced::judge_traces(parts_.fabric, parts_.names, *folder_, job.job, parts_.probes(),
+                                    now, parts_.settings.hang_ns);
   const std::uint64_t change_before = std::exchange(known.change, job.change);
   known.analysed = now;
   known.suspects.clear();
@@ -197,19 +202,20 @@ void ServedTraces::judge(const Traces& job, Known& known) {
 
 Status ServedTraces::tell(const traced::TraceFindings& found, Known& known) {
   std::vector<std::string> lines;
-  std::vector<std::string> entities;
+  std::vector<std::string> told;
   for (const model::Record& row : found.records.rows) {
     const std::string entity = model::name(parts_.fabric, row.entity);
     known.suspects.push_back(entity);
-    if (const auto at = known.told.find(entity);
+    const std::string key = fmt::format("{} {}", to_text(row.kind), entity);
+    if (const auto at = known.told.find(key);
         at != known.told.end() && found.first_ns <= at->second)
       continue;
     lines.push_back(model::to_json(parts_.fabric, found.records, row));
-    entities.push_back(entity);
+    told.push_back(key);
   }
   if (lines.empty()) return {};
   WEFT_TRY_STATUS(parts_.hand_on(std::move(lines)));
-  for (const std::string& entity : entities) known.told[entity] = found.last_ns;
+  for (const std::string& key : told) known.told[key] = found.last_ns;
   return {};
 }
 

@@ -22,8 +22,9 @@ namespace weft::cli {
 struct TraceSettings {
   operate::jobs::TraceLimits limits;
   std::int64_t every_ns = 30 * ns_per_s;  // between two analyses of one job
+  std::int64_t hang_ns = 120 * ns_per_s;  // a job that stands still for that long gives a record
 };
-// YAML: traces: {every, keep, bytes}. Fails with every error found.
+// YAML: traces: {every, hang, keep, bytes}. Fails with every error found.
 Result<TraceSettings> read_trace_settings(const Config& config);
 
 // A thread that judges each job whose traces have changed, one after the other, and rests four
@@ -62,7 +63,7 @@ class ServedTraces {
     bool has_failed = false, is_hang = false;
     std::size_t verdicts = 0;
     std::vector<std::string> suspects;
-    std::map<std::string, std::int64_t> told;  // entity -> the last operation it rested on
+    std::map<std::string, std::int64_t> told;  // kind, entity -> the last operation it rested on
   };
 
   void run(const std::stop_token& stop);

@@ -19,7 +19,7 @@ Timestamp on_grid(Timestamp t) {
 
 }  // namespace
 
-Result<std::unique_ptr<ServedWorld>> ServedWorld::create(const Parts& parts, const Pace& pace) {
+Result<std::unique_ptr<ServedWorld>> ServedWorld::create(Parts parts, const Pace& pace) {
   auto out = std::make_unique<ServedWorld>(pace);
   WEFT_TRY(const std::vector<sim::TimedFault> faults,
            sim::read_world_faults(parts.setup.fabric, parts.faults, world_start));
@@ -33,6 +33,11 @@ Result<std::unique_ptr<ServedWorld>> ServedWorld::create(const Parts& parts, con
   out->people_ = std::make_unique<sim::People>(
       out->world_->net(),
       sim::PeopleSettings{.seed = parts.seed, .approve_mean_ns = parts.model.approve_ns});
+  auto tracer = std::make_unique<sim::JobTracer>(*out->world_, std::move(parts.traced), parts.seed);
+  if (tracer->jobs().empty()) return out;
+  out->tracer_ = std::move(tracer);
+  out->look_ = {world_start.ns + sim::JobTracer::look_every_ns};
+  out->world_->take_probes();  // from now on they are kept for it
   return out;
 }
 
@@ -50,6 +55,7 @@ Result<serve::Simulation::Turn> ServedWorld::advance(std::optional<Timestamp> du
   Timestamp to = world_->next_due();
   for (const auto& other : {due, people_->next_due()})
     if (other) to = std::min(to, *other);
+  if (tracer_) to = std::min(to, look_);
   to = on_grid(std::max(to, {world_->now().ns + 1}));
   const Timestamp end{world_start.ns + pace_.span_ns};
   if (pace_.span_ns > 0 && to >= end) {
@@ -64,6 +70,11 @@ Result<serve::Simulation::Turn> ServedWorld::advance(std::optional<Timestamp> du
     out.batches.push_back({serve::Feed::record, std::move(lines), "world"});
   if (auto lines = world_->evidence(); !lines.empty())
     out.batches.push_back({serve::Feed::evidence, std::move(lines), "world"});
+  if (tracer_ && world_->now() >= look_) {
+    look_ = {look_.ns + sim::JobTracer::look_every_ns};
+    WEFT_TRY(auto lines, tracer_->look());
+    if (!lines.empty()) out.batches.push_back({serve::Feed::record, std::move(lines), "traces"});
+  }
   for (sim::People::Word& word : people_->words()) {
     const bool approves = word.kind == sim::People::Word::Kind::approve;
     out.commands.push_back(

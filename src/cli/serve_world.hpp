@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "adapt/sim/job_tracer.hpp"
 #include "adapt/sim/people.hpp"
 #include "adapt/sim/world.hpp"
 #include "app/rehearse/rehearse.hpp"
@@ -29,11 +30,12 @@ class ServedWorld final : public serve::Simulation {
     const plan::Setup& setup;
     const Config& faults;                 // the scenario's section
     const operate::repair::WhatIf* jobs;  // null: none run
-    const app::RehearseModel& model;      // of people and actuators; its rates are not used
+    std::vector<adapt::sim::TracedJob> traced;
+    const app::RehearseModel& model;  // of people and actuators; its rates are not used
     std::uint64_t seed;
   };
   // `setup` and `jobs` must outlive it. Fails: as World::create and read_world_faults.
-  static Result<std::unique_ptr<ServedWorld>> create(const Parts& parts, const Pace& pace);
+  static Result<std::unique_ptr<ServedWorld>> create(Parts parts, const Pace& pace);
 
   std::optional<std::int64_t> wait_ns() override;
   Result<Turn> advance(std::optional<Timestamp> due) override;
@@ -48,7 +50,9 @@ class ServedWorld final : public serve::Simulation {
   Pace pace_;
   std::unique_ptr<adapt::sim::World> world_;
   std::unique_ptr<adapt::sim::People> people_;
-  std::optional<std::int64_t> begun_ns_;  // monotonic, of the first turn
+  std::unique_ptr<adapt::sim::JobTracer> tracer_;  // null: no job crosses the network
+  Timestamp look_;                                 // of the tracer, next
+  std::optional<std::int64_t> begun_ns_;           // monotonic, of the first turn
   std::atomic<bool> is_over_{false};
 };
 

@@ -5,6 +5,7 @@
 #include "fuzz.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "operate/validate/judge.hpp"
+#include "operate/validate/superbench.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weft;
@@ -19,6 +20,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   WEFT_CHECK(gbps ? *gbps >= 0 : gbps.error().where.file == "m.txt");
   const auto measured = read_measured_csv(text, "m.csv");
   if (!measured) WEFT_CHECK(measured.error().where.file == "m.csv");
+  static const Rounds planned = [] {
+    RoundOptions options;
+    options.is_idle.assign(fabric.hosts().size(), true);
+    return *plan_rounds(fabric, options);
+  }();
+  const auto bench = read_superbench(fabric, planned, text, "s.jsonl");
+  if (!bench) WEFT_CHECK(bench.error().where.file == "s.jsonl");
   const auto rounds = read_csv(fabric, text, "p.csv");
   if (!rounds) {
     WEFT_CHECK(rounds.error().where.file == "p.csv");

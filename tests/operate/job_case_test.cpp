@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "observe/colltrace/dissent.hpp"
+#include "observe/colltrace/records.hpp"
 #include "observe/colltrace/test_edges.hpp"
 #include "observe/localise/localise.hpp"
 #include "operate/triage/report.hpp"
@@ -89,6 +90,36 @@ TEST_CASE("a lossy cable and a job that it slows are one case, which names both"
     CHECK(with_job == 1);
     CHECK(cases.size() == 2);
   }
+}
+
+TEST_CASE("a job that stands still is a case of the host that it waits for, and of no other") {
+  const EdgeRun run({.operations = 1, .has_probes = false}, 17);
+  const auto& fabric = run.fabric();
+  std::vector<model::NodeId> gpus;
+  for (const model::NodeId host : fabric.hosts()) gpus.push_back(fabric.gpus_of(host).front());
+  using observe::colltrace::Finding;
+  observe::colltrace::Job job;
+  job.entries.emplace_back().created_ns = 1'798'000'000'000'000'000;
+  const auto records_of = [&](std::vector<observe::colltrace::Verdict> verdicts) {
+    model::RecordSet out;
+    add_hang_records(fabric, job, {.verdicts = std::move(verdicts), .is_hang = true}, gpus, "llama",
+                     {}, out);
+    return out;
+  };
+  CHECK(records_of({{.finding = Finding::size, .ranks = {5}}}).rows.empty());      // the program
+  CHECK(records_of({{.finding = Finding::stuck, .ranks = {4, 5}}}).rows.empty());  // either host
+  CHECK(records_of({{.finding = Finding::dead, .ranks = {9999}}}).rows.empty());
+  CHECK(records_of({{.finding = Finding::network, .groups = {0}}}).rows.empty());
+  const model::RecordSet records = records_of({{.finding = Finding::stuck, .ranks = {5}}});
+  REQUIRE(records.rows.size() == 1);
+  using namespace operate::triage;
+  const Context context(fabric, default_rules(), {});
+  std::vector<model::Case> cases;
+  Triage triage(context, [&](model::Case c) { cases.push_back(std::move(c)); });
+  triage.add(records, records.rows[0], records.rows[0].id);
+  triage.finish();
+  REQUIRE(cases.size() == 1);
+  CHECK(cases[0].root == model::entity(fabric.hosts()[5]));
 }
 
 TEST_CASE("one proof of corruption is a case of its host, with what else is wrong with that") {

@@ -219,6 +219,8 @@ void open_process() {
   if (stat("/proc/self/ns/pid", &pid_namespace) == 0) head.pid_namespace = pid_namespace.st_ino;
   gethostname(head.host, sizeof head.host - 1);
   read_boot_id(head.boot_id, sizeof head.boot_id);
+  const char* job = secure_getenv("WEFT_NCCL_JOB");
+  copy_text(head.job, sizeof head.job, job != nullptr ? job : secure_getenv("SLURM_JOB_ID"));
   std::atomic_thread_fence(std::memory_order_release);
   memcpy(head.magic, magic, sizeof magic);
 }

@@ -239,6 +239,10 @@ void World::say_flow(const EvidenceSet& seen, std::size_t first, std::size_t las
           (leg_ns(forward, wait_p99, 0.99) + leg_ns(back, wait_p99, 0.99)) / 1e3);
     }
     evidence_.push_back(model::to_json(fabric_, out, row));
+    if (!probes_) return;
+    probes_->classes = out.classes;
+    probes_->set_path(row, path);
+    probes_->rows.push_back(row);
   };
   if (lost + damaged == there.sent) {
     // Nor did anybody say what came damaged to the responder.
@@ -252,6 +256,34 @@ void World::say_flow(const EvidenceSet& seen, std::size_t first, std::size_t las
   }
   for (std::size_t i = first; i < last; ++i)
     say(seen.rows[i], seen.rows[i].leg == model::Leg::back ? back : forward);
+}
+
+model::EvidenceSet World::take_probes() {
+  model::EvidenceSet out;
+  if (probes_) out = *std::move(probes_);
+  probes_.emplace();
+  return out;
+}
+
+route::Path World::path(NodeId src_nic, NodeId dst_nic, const route::UdpPorts& ports) {
+  route::Path out;
+  router_.append_udp_path(src_nic, dst_nic, ports, out);
+  return out;
+}
+
+World::Way World::way(std::span<const LinkId> path) const {
+  Way out{.bytes_per_s = path.empty() ? 0 : router_.capacity(path.front())};
+  double comes = 1;
+  for (const LinkId link : path) {
+    out.bytes_per_s = std::min(out.bytes_per_s, router_.capacity(link));
+    out.delay_ns += static_cast<double>(fabric_.latency(link).ps) / ps_per_ns;
+    const auto at = troubles_.find(link);
+    if (at == troubles_.end()) continue;
+    comes *= (1 - at->second.loss) * (1 - at->second.damage);
+    out.delay_ns += static_cast<double>(at->second.delay_ns);
+  }
+  out.loss = 1 - comes;
+  return out;
 }
 
 double World::leg_ns(std::span<const LinkId> path, double waits, double jitter) const {

@@ -75,6 +75,17 @@ class World final : public port::Actuator, public port::DeviceState {
   std::vector<std::string> records() { return std::exchange(records_, {}); }
   std::vector<std::string> evidence() { return std::exchange(evidence_, {}); }
   std::size_t flow_count() const { return plan_.flows.size(); }
+  // The same rows as evidence(), since the last call; kept from the first call on.
+  model::EvidenceSet take_probes();
+
+  const Fabric& fabric() const { return fabric_; }
+  // Between two NICs as routes are now; empty: there is no way.
+  route::Path path(NodeId src_nic, NodeId dst_nic, const route::UdpPorts& ports);
+  // What a packet meets there, one way, without the traffic of jobs; of the rate the least.
+  struct Way {
+    double loss = 0, delay_ns = 0, bytes_per_s = 0;
+  };
+  Way way(std::span<const LinkId> path) const;
 
   Status act(const port::Action& action) override;
   Result<port::Service> state(std::string_view entity) override { return net_.state(entity); }
@@ -120,6 +131,7 @@ class World final : public port::Actuator, public port::DeviceState {
   Timestamp window_, edge_;  // start and end of the window
   std::uint64_t version_ = 0;
   std::vector<std::string> records_, evidence_;
+  std::optional<model::EvidenceSet> probes_;
 };
 
 }  // namespace weft::adapt::sim

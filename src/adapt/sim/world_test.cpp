@@ -1,12 +1,18 @@
 #include "adapt/sim/world.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
+#include <string>
 
+#include "adapt/sim/job_tracer.hpp"
 #include "adapt/sim/people.hpp"
 #include "adapt/sim/world_faults.hpp"
+#include "base/json_line.hpp"
 #include "base/line_reader.hpp"
 #include "base/text.hpp"
 #include "model/events/evidence.hpp"
@@ -241,6 +247,57 @@ TEST_CASE("mistakes in faults are told with their place") {
   CHECK(errors("[{kind: blackhole, switch: \"ctsw:0\", to: \"ctsw:1\"}]").contains("not a host"));
   CHECK(errors("[{kind: nic_down, nic: \"nic:0\", at: 5 s, until: 4 s}]").contains("ends before"));
   CHECK(errors("[{kind: link_down, link: \"rtsw:0--ctsw:0\", speed: 3}]").contains("speed"));
+}
+
+// A job on all GPUs of a zone, looked at every half a minute.
+struct TracedStage : Stage {
+  explicit TracedStage(std::uint64_t seed = 1) : Stage(seed) {
+    TracedJob job{.name = "llama", .gpus = {}};
+    for (const NodeId gpu : fabric.gpus()) job.gpus.push_back(gpu);
+    tracer = std::make_unique<JobTracer>(*world, std::vector{job}, seed);
+    world->take_probes();
+  }
+  // Parts named by records of these kinds in looks up to then, with how often.
+  std::map<std::string, int> look_to(double seconds, std::string_view kind) {
+    std::map<std::string, int> out;
+    for (; at + 30 <= seconds; at += 30) {
+      to(at + 30);
+      const auto lines = tracer->look();
+      REQUIRE_MESSAGE(lines.has_value(), (lines ? "" : lines.error().text()));
+      for (const std::string& line : *lines) {
+        const auto record = JsonLine::parse(line, {"record", 0, 0});
+        REQUIRE(record.has_value());
+        Errors errors;
+        if (record->text("kind", {}, errors) == kind) ++out[record->text("entity", {}, errors)];
+        CHECK(errors.empty());
+      }
+    }
+    return out;
+  }
+  std::unique_ptr<JobTracer> tracer;
+  double at = 0;
+};
+
+TEST_CASE("job traces: what they name is what is broken, and nothing where nothing is") {
+  CHECK(TracedStage().look_to(3600, "job_slow").empty());
+  int slowed = 0;
+  for (int spine = 0; spine < 4; ++spine) {
+    TracedStage stage;
+    const std::string link = fmt::format("ctsw:{}->rtsw:2", spine);
+    stage.start(fmt::format("[{{kind: link_lossy, link: '{}', loss: 0.02, at: 1 min}}]", link));
+    const auto named = stage.look_to(600, "job_slow");
+    if (named.empty()) continue;  // the job does not cross it
+    ++slowed;
+    CAPTURE(link);
+    for (const auto& [entity, often] : named)
+      CHECK((entity == link || entity == fmt::format("rtsw:2--ctsw:{}", spine)));
+  }
+  CHECK(slowed > 0);
+  TracedStage stage;
+  stage.start("[{kind: host_down, host: 'host:3', at: 1 min, until: 10 min}]");
+  CHECK(stage.look_to(150, "job_hang").empty());  // for less than two minutes
+  CHECK(stage.look_to(600, "job_hang") == std::map<std::string, int>{{"host:3", 1}});
+  CHECK(stage.look_to(900, "job_hang").empty());
 }
 
 }  // namespace

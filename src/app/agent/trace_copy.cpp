@@ -65,7 +65,9 @@ void TraceCopy::run(const std::stop_token& stop) {
       const Status sent = send_patiently(stop, trace, began_ns + settings_.every_ns);
       if (stop.stop_requested()) return;
       if (sent) {
-        sent_[trace.name] = {trace.digest, began_ns};
+        Sent& last = sent_[trace.name];
+        const bool is_new = last.first_ns == 0 || last.digest != trace.digest;
+        last = {trace.digest, is_new ? began_ns : last.first_ns, began_ns};
         continue;
       }
       trouble = sent.error().text();
@@ -147,9 +149,10 @@ Result<std::optional<TraceCopy::Trace>> TraceCopy::copy_one(const std::string& p
   colltrace::cut_ring(ring, records_a_thread);
   out.digest = mix64(hash_text(ring) + (trace.is_gone ? 1 : 0));
   const auto last = sent_.find(out.name);
-  if (last != sent_.end() && last->second.digest == out.digest &&
-      now_ns < last->second.at_ns + again_ns)
-    return out;
+  if (last != sent_.end() && last->second.digest == out.digest) {
+    const std::int64_t age_ns = last->second.at_ns - last->second.first_ns;
+    if (now_ns - last->second.at_ns < std::min(std::max(age_ns, ns_per_s), again_ns)) return out;
+  }
   colltrace::stamp_ring(ring, colltrace::clock_of(trace.boot_id, trace.clock),
                         trace.is_gone ? now_ns : 0);
   WEFT_TRY(out.packed, gzip(ring));
@@ -162,7 +165,8 @@ Status TraceCopy::send(const std::stop_token& stop, const Trace& trace) {
   }
   std::string path =
       fmt::format("/v1/traces/{}/{}", percent_encoded(settings_.host), percent_encoded(trace.name));
-  if (!settings_.job.empty()) path += "?job=" + percent_encoded(settings_.job);
+  const std::string& job = settings_.job.empty() ? trace.life.job : settings_.job;
+  if (!job.empty()) path += "?job=" + percent_encoded(job);
   const std::stop_callback end_at_once(stop, [this] { client_->stop(); });
   return live::put_bytes(*client_, path, trace.packed, "application/gzip", settings_.token,
                          send_patience);

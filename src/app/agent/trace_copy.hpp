@@ -24,13 +24,14 @@ struct TraceCopySettings {
   adapt::live::TlsFiles tls;
   std::string host;    // as the fabric calls it
   std::string folder;  // of the rings
-  std::string job;     // "": the service's list says which
+  std::string job;     // "": its rings say, or the service's list
   std::int64_t every_ns = 30 * ns_per_s;
 };
 
 // A thread that looks at every multiple of `every_ns` since 1970, so that all hosts copy at about
 // the same time; it sends what it copied spread over half of that, each host at its own place. What
-// has not changed is sent again every five minutes alone, lest the service forget it. Not sent are
+// has not changed is sent again when it is twice as old, so that the service sees that it stands
+// still, and every five minutes, lest the service forget it. Not sent are
 // the traces of processes that ended in order, of other machines that share the folder, and of
 // processes that others have replaced (colltrace::are_current). A trace that the service refuses is
 // not kept; one that it cannot take now is tried again until the next copy replaces it. Trouble is
@@ -49,7 +50,7 @@ class TraceCopy {
   };
   struct Sent {
     std::uint64_t digest = 0;
-    std::int64_t at_ns = 0;
+    std::int64_t first_ns = 0, at_ns = 0;
   };
 
   void run(const std::stop_token& stop);

@@ -58,6 +58,7 @@ constexpr std::array<std::string_view, event_kind_count> event_kinds{"info",
                                                                      "undrain",
                                                                      "maintenance",
                                                                      "job_slow",
+                                                                     "job_hang",
                                                                      "corruption"};
 static_assert(static_cast<std::size_t>(EventKind::corruption) + 1 == event_kind_count);
 

@@ -189,20 +189,28 @@ TEST_CASE("processes of now, and those that they have replaced") {
   const auto current = [](const std::vector<RingLife>& lives) { return are_current(lives); };
   using Expected = std::vector<bool>;
   // Both live, as far as one knows: the newer one.
-  CHECK(current({{"a", 3, 100 * s, 110 * s}, {"a", 3, 200 * s, 210 * s}}) == Expected{false, true});
+  CHECK(current({{"a", "", 3, 100 * s, 110 * s}, {"a", "", 3, 200 * s, 210 * s}}) ==
+        Expected{false, true});
   // The same rank on another host: it has moved; two that go on at one time are of two jobs.
-  CHECK(current({{"a", 3, 100 * s, 190 * s, true}, {"b", 3, 200 * s, 210 * s}}) ==
+  CHECK(current({{"a", "", 3, 100 * s, 190 * s, true}, {"b", "", 3, 200 * s, 210 * s}}) ==
         Expected{false, true});
-  CHECK(current({{"a", 3, 100 * s, 205 * s, true}, {"b", 3, 200 * s, 210 * s}}) ==
+  CHECK(current({{"a", "", 3, 100 * s, 205 * s, true}, {"b", "", 3, 200 * s, 210 * s}}) ==
         Expected{false, true});
-  CHECK(current({{"a", 3, 100 * s, 190 * s}, {"b", 3, 200 * s, 210 * s}}) == Expected{false, true});
-  CHECK(current({{"a", 3, 100 * s, 205 * s}, {"b", 3, 200 * s, 210 * s}}) == Expected{true, true});
-  // Of a job before: it ended before any of these began. One that died among them is their own.
-  CHECK(current({{"a", 9, 100 * s, 130 * s, true},
-                 {"a", 2, 200 * s, 250 * s, true},
-                 {"a", 1, 201 * s, 300 * s}}) == Expected{false, true, true});
-  CHECK(current({{"a", -1, 100 * s, 110 * s}, {"a", -1, 200 * s, 210 * s}}) ==
+  CHECK(current({{"a", "", 3, 100 * s, 190 * s}, {"b", "", 3, 200 * s, 210 * s}}) ==
+        Expected{false, true});
+  CHECK(current({{"a", "", 3, 100 * s, 205 * s}, {"b", "", 3, 200 * s, 210 * s}}) ==
         Expected{true, true});
+  // Of a job before: it ended before any of these began. One that died among them is their own.
+  CHECK(current({{"a", "", 9, 100 * s, 130 * s, true},
+                 {"a", "", 2, 200 * s, 250 * s, true},
+                 {"a", "", 1, 201 * s, 300 * s}}) == Expected{false, true, true});
+  CHECK(current({{"a", "", -1, 100 * s, 110 * s}, {"a", "", -1, 200 * s, 210 * s}}) ==
+        Expected{true, true});
+  // Two jobs on one host number their ranks alike.
+  CHECK(
+      current({{.host = "a", .job = "x", .rank = 3, .opened_ns = 100 * s, .latest_ns = 110 * s},
+               {.host = "a", .job = "y", .rank = 3, .opened_ns = 200 * s, .latest_ns = 210 * s}}) ==
+      Expected{true, true});
 }
 
 TEST_CASE("rings of a job that was started again: those of earlier processes are left out") {
@@ -226,11 +234,30 @@ TEST_CASE("rings of a job that was started again: those of earlier processes are
         job->notes, [&](const std::string& note) { return note.find(words) != std::string::npos; });
   };
   CHECK(said("of an earlier process of rank 0, left out") == 2);
-  // Two at one time are of two jobs, and have no numbers of one.
+  // Two at one time are no restart, and have no numbers of one job.
   add("c.ring", 0, day + 2 * s + s / 10);
   const auto mixed = load_job({folder.path()});
   REQUIRE(mixed.has_value());
   CHECK(mixed->ranks.size() == 3);
+}
+
+TEST_CASE("rings of several jobs in one folder: one of them is asked for") {
+  const TestFolder folder;
+  for (const std::string job : {"17", "18"})
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      std::string ring = test::RingJob{.end_ns = 1'800'000'000'000'000'000}.file(rank);
+      job.copy(ring.data() + offsetof(ring::ProcessHead, job), job.size());
+      folder.write(fmt::format("{}-{}.ring", job, rank).c_str(), ring);
+    }
+  const auto all = load_job({folder.path()});
+  REQUIRE_FALSE(all.has_value());
+  CHECK(all.error().text().find(R"(several jobs: "17", "18")") != std::string::npos);
+  CHECK_FALSE(load_job({folder.path()}, "19").has_value());
+  const auto one = load_job({folder.path()}, "18");
+  REQUIRE_MESSAGE(one.has_value(), (one ? "" : one.error().text()));
+  CHECK(one->ranks.size() == 2);
+  REQUIRE(one->notes.size() >= 2);
+  CHECK(one->notes[0].find("of job \"17\", left out") != std::string::npos);
 }
 
 TEST_CASE("NCCL Inspector, Kineto and RAS") {

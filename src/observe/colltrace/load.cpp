@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "base/file.hpp"
 #include "base/file_stream.hpp"
@@ -89,7 +90,9 @@ class Loader {
   // Of the files that were left out.
   Errors& broken() { return broken_; }
 
-  Result<Job> finish() {
+  // `wanted`: of several jobs.
+  Result<Job> finish(std::string_view wanted) {
+    WEFT_TRY_STATUS(choose_job(wanted));
     leave_out_earlier();
     WEFT_TRY_STATUS(add_rings(rings_, ring_files_, job_));
     return job_.finish();
@@ -145,34 +148,52 @@ class Loader {
     return {};
   }
 
-  // Where a job was started again its earlier processes may have left their files: of a rank, those
-  // that had done all before a later one began. Others with one rank are of several jobs.
+  // Where a job was started again its earlier processes may have left their files. Two that were at
+  // work at one time are no restart: each has a path of its own, so neither replaces the other.
   void leave_out_earlier() {
-    struct Span {
-      std::int32_t rank;
-      std::int64_t first, last;
-      std::size_t at;
-    };
-    std::vector<Span> spans;
-    for (std::size_t i = 0; i < rings_.size(); ++i) {
-      if (rings_[i].rank < 0 || rings_[i].operations.empty()) continue;
-      const auto [first, last] =
-          std::ranges::minmax(rings_[i].operations, {}, &RingOperation::called_ns);
-      spans.push_back({rings_[i].rank, first.called_ns, last.called_ns, i});
+    std::vector<RingLife> lives;
+    for (std::size_t i = 0; i < rings_.size(); ++i)
+      lives.push_back(life_of(rings_[i], ring_files_[i]));
+    const std::vector<bool> are_of_now = are_current(lives);
+    keep_rings([&](std::size_t i) {
+      if (!are_of_now[i])
+        job_.job().notes.push_back(fmt::format("{}: of an earlier process of rank {}, left out",
+                                               ring_files_[i], rings_[i].rank));
+      return are_of_now[i];
+    });
+  }
+
+  // A host's folder may hold the rings of several jobs.
+  Status choose_job(std::string_view wanted) {
+    std::map<std::string, std::size_t> jobs;  // -> rings
+    for (const RingTrace& ring : rings_)
+      if (!ring.job.empty()) ++jobs[ring.job];
+    if (jobs.size() < 2) return {};
+    const auto at = jobs.find(std::string(wanted));
+    if (at == jobs.end()) {
+      std::string names;
+      for (const auto& [job, rings] : jobs) names += (names.empty() ? "" : ", ") + quote(job);
+      return fail(Errc::value, {"--job", 0, 0}, "the rings are of several jobs: " + names,
+                  "say which one by --job");
     }
-    std::ranges::sort(spans, {}, [](const Span& s) { return std::pair(s.rank, s.last); });
-    std::vector<bool> is_left(rings_.size());
-    for (std::size_t i = 1; i < spans.size(); ++i) {
-      const Span& earlier = spans[i - 1];
-      if (earlier.rank != spans[i].rank || earlier.last >= spans[i].first) continue;
-      is_left[earlier.at] = true;
-      job_.job().notes.push_back(fmt::format("{}: of an earlier process of rank {}, left out",
-                                             ring_files_[earlier.at], earlier.rank));
-    }
+    const std::string& chosen = at->first;
+    keep_rings([&](std::size_t i) {
+      const bool is_kept = rings_[i].job == chosen;
+      if (!is_kept)
+        job_.job().notes.push_back(fmt::format(
+            "{}: of {}, left out", ring_files_[i],
+            rings_[i].job.empty() ? "a job without a name" : "job " + quote(rings_[i].job)));
+      return is_kept;
+    });
+    return {};
+  }
+
+  template <class IsKept>
+  void keep_rings(IsKept&& is_kept) {
     std::vector<RingTrace> rings;
     std::vector<std::string> files;
     for (std::size_t i = 0; i < rings_.size(); ++i) {
-      if (is_left[i]) continue;
+      if (!is_kept(i)) continue;
       rings.push_back(std::move(rings_[i]));
       files.push_back(std::move(ring_files_[i]));
     }
@@ -191,7 +212,7 @@ class Loader {
 
 }  // namespace
 
-Result<Job> load_job(const std::vector<std::string>& paths) {
+Result<Job> load_job(const std::vector<std::string>& paths, std::string_view wanted) {
   WEFT_TRY(const std::vector<Input> inputs, inputs_in(paths));
   Loader loader(inputs.size());
   Errors errors;
@@ -200,7 +221,7 @@ Result<Job> load_job(const std::vector<std::string>& paths) {
     if (errors.size() == errors_max) break;
   }
   if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
-  WEFT_TRY(Job job, loader.finish());
+  WEFT_TRY(Job job, loader.finish(wanted));
   if (job.ranks.empty() && !loader.broken().empty()) {
     Errors& broken = loader.broken();
     if (broken.size() > errors_max) broken.erase(broken.begin() + errors_max, broken.end());

@@ -426,15 +426,6 @@ class Network {
 };
 
 // Ranks with an edge over the part, as text.
-std::string message_of(const model::Fabric& fabric, std::string_view job, const Suspect& s) {
-  const std::string what = s.cause == Cause::compute && s.rank
-                               ? fmt::format("rank {} on {}", *s.rank, name(fabric, s.entity))
-                               : name(fabric, s.entity);
-  return fmt::format(
-      "job {} is slowed by {} ({}): {:.2f} times the time of its like, probability "
-      "{:.3f}",
-      job, what, to_text(s.cause), s.factor, s.probability);
-}
 
 }  // namespace
 
@@ -471,29 +462,6 @@ std::vector<NodeId> place_ranks(const model::Fabric& fabric, Job& job,
 Result<NetworkReport> judge_network(const Job& job, const Report& report,
                                     const NetworkInput& input) {
   return Network(job, report, input).run();
-}
-
-model::RecordSet to_records(const model::Fabric& fabric, const Job& job, std::string_view job_name,
-                            const NetworkReport& report, std::optional<Timestamp> at) {
-  constexpr double said_min = 0.5;
-  const std::int64_t latest = at ? latest_ns(job, at->ns) : latest_ns(job);
-  model::RecordSet out;
-  for (const Suspect& s : report.suspects) {
-    if (s.cause == Cause::nothing || s.probability < said_min) continue;
-    model::Record row;
-    row.t = row.until = row.received = at.value_or(Timestamp{latest});
-    row.entity = s.entity;
-    row.kind = s.cause == Cause::load ? model::EventKind::queue_depth : model::EventKind::job_slow;
-    row.source = model::Source::colltrace;
-    row.value = s.probability;
-    row.id = out.add_id(fmt::format("job:{}/{}/{}", job_name, name(fabric, s.entity), latest));
-    row.attrs = out.add_attributes({{"job", std::string(job_name)},
-                                    {"cause", std::string(to_text(s.cause))},
-                                    {"factor", fmt::format("{:.2f}", s.factor)},
-                                    {"message", message_of(fabric, job_name, s)}});
-    out.rows.push_back(row);
-  }
-  return out;
 }
 
 }  // namespace weft::observe::colltrace

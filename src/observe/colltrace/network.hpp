@@ -11,7 +11,6 @@
 
 #include "model/events/entity.hpp"
 #include "model/events/evidence.hpp"
-#include "model/events/record.hpp"
 #include "model/fabric/fabric.hpp"
 #include "observe/colltrace/job.hpp"
 #include "observe/colltrace/verdict.hpp"
@@ -89,12 +88,5 @@ std::vector<model::NodeId> place_ranks(const model::Fabric& fabric, Job& job,
 // it has none.
 std::int64_t latest_ns(const Job& job,
                        std::int64_t until_ns = std::numeric_limits<std::int64_t>::max());
-
-// What the report holds against parts of the fabric with a probability of at least 0.5, as records
-// for triage: of kind job_slow, or queue_depth where it is load. Attributes: "job", "cause",
-// "factor", "message". At the time of the job's latest event, which their ids end with; or `at`,
-// for whoever judges a job while it runs.
-model::RecordSet to_records(const model::Fabric& fabric, const Job& job, std::string_view job_name,
-                            const NetworkReport& report, std::optional<Timestamp> at = {});
 
 }  // namespace weft::observe::colltrace

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/test_effort.hpp"
+#include "observe/colltrace/records.hpp"
 #include "observe/colltrace/test_edges.hpp"
 
 namespace weft::observe::colltrace {

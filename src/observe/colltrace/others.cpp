@@ -99,6 +99,7 @@ class Inspector {
     const std::uint64_t dumped_us = number_in(meta, "dump_timestamp_us");
     if (dumped_us < 9'000'000'000'000'000)
       o.called_ns = static_cast<std::int64_t>(dumped_us * 1000);
+    if (out_.operations.empty()) out_.opened_ns = o.called_ns;
     out_.operations.push_back(o);
   }
   RingTrace take() {

@@ -109,6 +109,7 @@ class Reader {
 
   void read_tables() {
     out_.host = text_of(head_.host);
+    out_.job = text_of(head_.job);
     out_.boot_id = text_of(head_.boot_id);
     out_.clock = head_.clock;
     out_.pid = head_.pid;
@@ -348,6 +349,7 @@ bool is_process_gone(const RingTrace& trace) {
 
 RingLife life_of(const RingTrace& trace, std::string host) {
   RingLife out{.host = std::move(host),
+               .job = trace.job,
                .rank = trace.rank,
                .opened_ns = trace.opened_ns,
                .latest_ns = trace.opened_ns,
@@ -360,32 +362,37 @@ RingLife life_of(const RingTrace& trace, std::string host) {
 }
 
 std::vector<bool> are_current(const std::vector<RingLife>& lives) {
-  constexpr std::int64_t patience_ns = 60'000'000'000;  // processes of a job begin one by one
-  std::map<std::pair<std::string_view, std::int32_t>, std::size_t> latest;
-  std::map<std::int32_t, std::int64_t> newest, living;  // rank -> when the latest was opened
-  std::int64_t first_living_ns = 0;
+  constexpr std::int64_t patience_ns = 60'000'000'000;     // processes of a job begin one by one
+  using Rank = std::pair<std::string_view, std::int32_t>;  // of a job
+  std::map<std::pair<std::string_view, Rank>, std::size_t> latest;  // on a host
+  std::map<Rank, std::int64_t> newest, living;                      // when the latest was opened
+  std::map<std::string_view, std::int64_t> first_living_ns;         // by job
   for (std::size_t i = 0; i < lives.size(); ++i) {
     const RingLife& life = lives[i];
-    newest[life.rank] = std::max(newest[life.rank], life.opened_ns);
+    const Rank rank{life.job, life.rank};
+    newest[rank] = std::max(newest[rank], life.opened_ns);
     if (!life.is_gone) {
-      first_living_ns =
-          first_living_ns == 0 ? life.opened_ns : std::min(first_living_ns, life.opened_ns);
-      std::int64_t& opened_ns = living[life.rank];
+      std::int64_t& first = first_living_ns.try_emplace(life.job, life.opened_ns).first->second;
+      first = std::min(first, life.opened_ns);
+      std::int64_t& opened_ns = living[rank];
       opened_ns = std::max(opened_ns, life.opened_ns);
     }
-    const auto [at, is_new] = latest.try_emplace({life.host, life.rank}, i);
+    const auto [at, is_new] = latest.try_emplace({life.host, rank}, i);
     if (!is_new && lives[at->second].opened_ns < life.opened_ns) at->second = i;
   }
   std::vector<bool> out;
   for (std::size_t i = 0; i < lives.size(); ++i) {
     const RingLife& life = lives[i];
-    const bool is_latest = life.rank < 0 || latest.at({life.host, life.rank}) == i;
-    const auto other = living.find(life.rank);
+    const Rank rank{life.job, life.rank};
+    const bool is_latest = life.rank < 0 || latest.at({life.host, rank}) == i;
+    const auto other = living.find(rank);
     const bool is_replaced =
         life.rank >= 0 &&
-        (newest.at(life.rank) > life.latest_ns ||
+        (newest.at(rank) > life.latest_ns ||
          (life.is_gone && other != living.end() && other->second > life.opened_ns));
-    const bool is_before = life.is_gone && life.latest_ns < first_living_ns - patience_ns;
+    const auto first = first_living_ns.find(life.job);
+    const bool is_before = life.is_gone && first != first_living_ns.end() &&
+                           life.latest_ns < first->second - patience_ns;
     out.push_back(is_latest && !is_replaced && !is_before);
   }
   return out;

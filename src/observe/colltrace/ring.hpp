@@ -52,6 +52,7 @@ struct RingProxy {
 
 struct RingTrace {
   std::string host, boot_id;
+  std::string job;  // as the job's environment has it; empty: it does not say
   ring::ClockKind clock = ring::ClockKind::monotonic_ns;
   std::int32_t pid = 0, rank = -1;
   std::uint64_t pid_namespace = 0;
@@ -105,17 +106,17 @@ bool is_process_gone(const RingTrace& trace);
 
 // What tells a job's processes of now from those that it, or another job, had before.
 struct RingLife {
-  std::string host;
+  std::string host, job;
   std::int32_t rank = -1;
   std::int64_t opened_ns = 0, latest_ns = 0;  // its last event
   bool is_gone = false;
 };
 RingLife life_of(const RingTrace& trace, std::string host);
-// Which of them are of the job as it runs now. Left out are: of the same rank on the same host all
-// but the one that was opened last (without a rank nothing is known to be the same); on whatever
-// host, one that had done all before another of its rank was opened; and one that is gone, if one
-// of its rank that lives was opened after it, or if its last event came more than a minute before
-// any that lives was opened.
+// Which of them are of their jobs as these run now. Left out are, within a job: of the same rank on
+// the same host all but the one that was opened last (without a rank nothing is known to be the
+// same); on whatever host, one that had done all before another of its rank was opened; and one
+// that is gone, if one of its rank that lives was opened after it, or if its last event came more
+// than a minute before any that lives was opened.
 std::vector<bool> are_current(const std::vector<RingLife>& lives);
 
 }  // namespace weft::observe::colltrace

@@ -56,6 +56,7 @@ struct ProcessHead {
   char boot_id[40];
   // Of a copy, by who made it where the process ran: it was no more. The plugin leaves it 0.
   std::uint64_t gone_ns;
+  char job[64];  // by the environment; empty: not known
 };
 
 struct Communicator {

@@ -17,6 +17,7 @@
 #include "base/text.hpp"
 #include "observe/colltrace/job.hpp"
 #include "observe/colltrace/network.hpp"
+#include "observe/colltrace/records.hpp"
 #include "observe/colltrace/ring.hpp"
 #include "observe/colltrace/trace_json.hpp"
 #include "observe/colltrace/verdict.hpp"
@@ -301,6 +302,17 @@ std::vector<std::string> TraceFolder::files(std::string_view job) const {
   return out;
 }
 
+Timestamp TraceFolder::half_sent(std::string_view job) const {
+  const std::scoped_lock lock(mutex_);
+  const auto at = jobs_.find(job);
+  if (at == jobs_.end()) return {};
+  std::vector<Timestamp> sent;
+  for (const auto& [name, file] : at->second.files) sent.push_back(file.sent);
+  const auto middle = sent.begin() + std::ssize(sent) / 2;
+  std::ranges::nth_element(sent, middle);
+  return *middle;
+}
+
 std::vector<TraceFolder::JobTraces> TraceFolder::jobs() const {
   const std::scoped_lock lock(mutex_);
   std::vector<JobTraces> out;
@@ -414,7 +426,8 @@ std::uint32_t gpus_per_host(const model::Fabric& fabric) {
 
 Result<TraceFindings> judge_traces(const model::Fabric& fabric, const NodeNames& names,
                                    const TraceFolder& folder, std::string_view job,
-                                   const model::EvidenceSet& probes, Timestamp now) {
+                                   const model::EvidenceSet& probes, Timestamp now,
+                                   std::int64_t hang_ns) {
   const auto begin = std::chrono::steady_clock::now();
   WEFT_TRY(colltrace::Job traced, JobLoader(folder.limits()).load(job, folder.files(job)));
   std::vector<std::optional<std::uint32_t>> hosts(traced.world);
@@ -432,6 +445,8 @@ Result<TraceFindings> judge_traces(const model::Fabric& fabric, const NodeNames&
   out.last_ns = colltrace::latest_ns(traced, now.ns);
   out.first_ns = std::min(begin_of_latest(traced), out.last_ns);
   out.records = to_records(fabric, traced, job, network, now);
+  if (folder.half_sent(job).ns - out.last_ns >= hang_ns)
+    add_hang_records(fabric, traced, report, gpus, job, now, out.records);
   const colltrace::JudgedNetwork judged{fabric, network};
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   out.json = JsonObject()

@@ -66,6 +66,8 @@ class TraceFolder {
   // Deletes what was not sent again for long.
   void forget(Timestamp now);
   std::vector<JobTraces> jobs() const;  // by name
+  // The moment after which half of a job's traces were sent; the beginning of time without any.
+  Timestamp half_sent(std::string_view job) const;
   std::string folder(std::string_view job) const;
   const TraceLimits& limits() const { return limits_; }
   std::vector<std::string> files(std::string_view job) const;  // paths, by name
@@ -112,11 +114,13 @@ struct TraceFindings {
 
 // What the traces of a job say, with what probes say meanwhile. Each trace is of the host whose
 // agent has sent it; those of processes that others have replaced are left out (are_current). A
-// rank without a trace is not called dead: its agent may be. Fails: Errc::value where there are
-// none, or more members of communicators or records than the limits have. Cost: as load_job,
-// analyse, judge_network.
+// rank without a trace is not called dead: its agent may be. A job that stands still gives a record
+// when half of its traces were sent at least `hang_ns` after its latest event. Fails: Errc::value
+// where there are none, or more members of communicators or records than the limits have. Cost: as
+// load_job, analyse, judge_network.
 Result<TraceFindings> judge_traces(const model::Fabric& fabric, const NodeNames& names,
                                    const TraceFolder& folder, std::string_view job,
-                                   const model::EvidenceSet& probes, Timestamp now);
+                                   const model::EvidenceSet& probes, Timestamp now,
+                                   std::int64_t hang_ns);
 
 }  // namespace weft::operate::jobs

@@ -191,20 +191,28 @@ constexpr const char* traced_zone =
     "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 2, spines: 4, "
     "link: 400 Gbps}";
 
+constexpr std::int64_t hang_ns = 2 * ns_per_s;
+
 // A job of 16 ranks on hosts of two, as agents send it.
 class SentJob {
  public:
+  std::int64_t sent_s = 0;  // after the day's begin
+
   Status put(std::uint32_t rank, const std::string& ring, const std::string& name = "",
              std::optional<std::uint32_t> host = {}) {
     return folder_->put("17", "host" + std::to_string(host.value_or(rank / 2)),
                         (name.empty() ? std::to_string(rank) : name) + ".ring", *gzip(ring),
-                        after(0));
+                        after(sent_s));
   }
   Result<TraceFindings> judge(TraceLimits limits = {}) {
     folder_ = *TraceFolder::open(disk_.path(), limits);
-    return judge_traces(fabric_, NodeNames(fabric_), *folder_, "17", {}, after(1));
+    return judge_now();
+  }
+  Result<TraceFindings> judge_now() {
+    return judge_traces(fabric_, NodeNames(fabric_), *folder_, "17", {}, after(1), hang_ns);
   }
   const std::string& path() const { return disk_.path(); }
+  const model::Fabric& fabric() const { return fabric_; }
   std::size_t processes() const { return folder_->jobs().at(0).processes; }
 
  private:
@@ -259,10 +267,25 @@ TEST_CASE("traces: a rank without a trace is not called dead, one whose process 
     observe::colltrace::stamp_ring(ring, {}, day_ns);
     REQUIRE(sent.put(rank, ring));
   }
-  found = sent.judge();
+  found = sent.judge_now();
   REQUIRE(found.has_value());
   CHECK(found->is_hang);
   CHECK(found->json.find(R"("finding":"dead")") != std::string::npos);
+  CHECK(found->records.rows.empty());  // it may only just have begun
+  // Half of the hosts and one say that nothing has happened for two seconds more.
+  sent.sent_s = 2;
+  for (std::uint32_t rank = 0; rank < 7; ++rank) REQUIRE(sent.put(rank, ring_of(rank, true)));
+  CHECK(sent.judge_now()->records.rows.empty());
+  for (std::uint32_t rank = 7; rank < 9; ++rank) REQUIRE(sent.put(rank, ring_of(rank, true)));
+  found = sent.judge_now();
+  REQUIRE(found.has_value());
+  REQUIRE(found->records.rows.size() == 1);  // both ranks are on one host
+  const model::Record& row = found->records.rows[0];
+  CHECK(row.kind == model::EventKind::job_hang);
+  CHECK(row.entity == model::entity(sent.fabric().hosts()[7]));
+  const std::string text = model::to_json(sent.fabric(), found->records, row);
+  CAPTURE(text);
+  CHECK(text.find("job 17 stands still and waits for ranks 14, 15 on host:7") != std::string::npos);
 }
 
 TEST_CASE("traces: what cannot be analysed within bounds is refused in words") {
@@ -312,7 +335,7 @@ TEST_CASE("traces: a job is placed by the hosts that sent its traces, and its li
                 ->put("17", "host" + std::to_string(rank / 2), std::to_string(rank) + ".ring",
                       *gzip(job.file(rank)), after(0))
                 .has_value());
-  const auto found = judge_traces(fabric, names, *folder, "17", {}, after(1));
+  const auto found = judge_traces(fabric, names, *folder, "17", {}, after(1), hang_ns);
   REQUIRE_MESSAGE(found.has_value(), (found ? "" : found.error().text()));
   CHECK(found->verdicts == 0);
   CHECK(found->last_ns < day_ns);
@@ -350,7 +373,8 @@ TEST_CASE("figures of the page: what traces cost" * doctest::skip()) {
       REQUIRE(folder->put("17", host, std::to_string(rank) + ".ring", packed, after(0)));
     });
   }
-  timed(judging, [&] { REQUIRE(judge_traces(fabric, names, *folder, "17", {}, after(1))); });
+  timed(judging,
+        [&] { REQUIRE(judge_traces(fabric, names, *folder, "17", {}, after(1), hang_ns)); });
   MESSAGE("of a process: " << bytes / 16 << " bytes; cut and compressed in " << copying / 16
                            << " ms, kept in " << keeping / 16 << " ms, judged in " << judging / 16
                            << " ms of CPU time");

@@ -54,7 +54,7 @@ groups:                 # names for lists of kinds
         link_speed_ok, crc_errors, probe_loss, probe_corruption, probe_duplicates, probe_delay,
         job_slow, corruption]
   host: [probe_host, host_boot, agent_silent, oob_unreachable, probe_loss, probe_corruption,
-         job_slow, corruption]
+         job_slow, job_hang, corruption]
   device: [device_unreachable, asic_error, oob_unreachable, device_boot, process_crash,
            process_start, card_fail, card_ok]
   platform: [memory_error, storage_error, cpu_high, temperature_high, fan_fail, psu_fail]
@@ -113,6 +113,7 @@ events:                 # meaning of each kind, and how long to wait for related
   undrain: {says: planned}
   maintenance: {says: planned}
   job_slow: {says: loss, wait: 30 s}
+  job_hang: {says: fault, wait: 40 s}
   corruption: {says: fault, wait: 40 s}
 
 # price    of assuming the cause

@@ -192,14 +192,14 @@ std::optional<CauseKind> leaf_of_cable(const Board& board, const Pending& pendin
 std::optional<CauseKind> leaf_of_node(const Board& board, const Pending& pending) {
   const Tally& tally = pending.tally;
   const auto& counts = board.rules.counts;
-  constexpr KindMask corruption = bit(EventKind::corruption);  // once is proof
+  constexpr KindMask proof = bit(EventKind::corruption) | bit(EventKind::job_hang);  // once
   switch (board.parts.fabric().kind(board.parts.node(pending.part))) {
     case model::NodeKind::nic:
-      if (tally.has(board.kinds.down | corruption) || tally.losses >= counts.losses)
+      if (tally.has(board.kinds.down | proof) || tally.losses >= counts.losses)
         return CauseKind::nic;
       return std::nullopt;
     case model::NodeKind::host:
-      if (tally.has(corruption)) return CauseKind::host;
+      if (tally.has(proof)) return CauseKind::host;
       if (tally.records >= counts.silences && tally.has(board.kinds.silence))
         return CauseKind::host;
       break;

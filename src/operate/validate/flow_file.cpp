@@ -44,11 +44,8 @@ Result<NodeId> read_nic(const Fabric& fabric, const Token& cell) {
               "write e.g. nic:12");
 }
 
-// A host as the network knows it, and the place of a NIC in it.
-struct End {
-  std::string host;
-  std::size_t nic;
-};
+}  // namespace
+
 End end_of(const Fabric& fabric, NodeId nic) {
   const NodeId host = fabric.host_of(nic);
   std::string name = fabric.name(host);
@@ -56,8 +53,6 @@ End end_of(const Fabric& fabric, NodeId nic) {
   const auto nics = fabric.nics_of(host);
   return {std::move(name), static_cast<std::size_t>(std::ranges::find(nics, nic) - nics.begin())};
 }
-
-}  // namespace
 
 std::string to_csv(const Fabric& fabric, const Rounds& rounds) {
   std::string out = "flow,round,src,dst,gbps,port,path\n";

@@ -16,6 +16,13 @@ std::string to_csv(const model::Fabric& fabric, const Rounds& rounds);
 Result<Rounds> read_csv(const model::Fabric& fabric, std::string_view text,
                         const std::string& file);
 
+// A host as the network knows it (host-3), and the place of a NIC in it.
+struct End {
+  std::string host;
+  std::size_t nic = 0;
+};
+End end_of(const model::Fabric& fabric, model::NodeId nic);
+
 // A shell script that runs the rounds one after another, the flows of a round at once, and leaves
 // each result in out/FLOW.txt.
 enum class Tool : std::uint8_t { perftest, nccl_tests };

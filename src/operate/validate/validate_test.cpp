@@ -8,8 +8,10 @@
 #include <set>
 
 #include "base/rng.hpp"
+#include "base/text.hpp"
 #include "model/formats/test_fabric.hpp"
 #include "operate/validate/judge.hpp"
+#include "operate/validate/superbench.hpp"
 
 namespace weft::operate::validate {
 namespace {
@@ -337,6 +339,73 @@ TEST_CASE("results that cannot be those of the plan are refused") {
   CHECK(code({}) == Errc::infeasible);
   CHECK(code({{static_cast<std::uint32_t>(rounds.flows.size()), 1}}) == Errc::unknown);
   CHECK(code({{0, 391'000}}) == Errc::value);  // Mbps
+}
+
+// Rates as SuperBench's ib-traffic names them, for the pairs that a script lists.
+std::string run_script(const std::string& script) {
+  std::vector<std::string> hosts;
+  std::string out = R"({"node": "host-0", "gpu-copy/x": 3, "y": null)", nic;
+  std::size_t line = 0;
+  bool is_hosts = false;
+  for (const std::string_view row : split(script, '\n')) {
+    if (row.starts_with("cat > ")) {
+      is_hosts = row.starts_with("cat > hosts.ini");
+      nic = row.starts_with("cat > nic") ? row.substr(6, row.find('.') - 6) : "";
+      line = 0;
+    } else if (row == "END") {
+      is_hosts = false;
+      nic.clear();
+    } else if (is_hosts && row != "[all]") {
+      hosts.emplace_back(row);
+    } else if (!nic.empty()) {
+      std::size_t pair = 0;
+      for (const std::string_view one : split(row, ';')) {
+        const auto ends = split(one, ',');
+        const std::string server = hosts.at(std::stoul(std::string(ends.at(0)))),
+                          client = hosts.at(std::stoul(std::string(ends.at(1))));
+        const bool has_failed = server == "host-11";
+        out += fmt::format(R"(, "ib-traffic:{}/ib_write_bw_8388608_cpu-to-cpu_{}_{}:{}_{}:0": {})",
+                           nic, line, pair++, server, client,
+                           has_failed           ? -1
+                           : client == "host-3" ? 20
+                                                : 48.75);
+      }
+      ++line;
+    }
+  }
+  return out + "}\n{\"node\": \"host-1\"}\n";
+}
+
+TEST_CASE("SuperBench: its metrics are the flows of the plan, and other hosts are refused") {
+  const Fabric fabric =
+      make_fabric("{generator: ai_zone, racks: 4, hosts_per_rack: 4, gpus_per_host: 2, spines: 4}");
+  const auto rounds = plan_rounds(fabric, all_idle(fabric)).value();
+  const std::string script = superbench_script(fabric, rounds);
+  CHECK(script.find("[all]\nhost-0\nhost-1\nhost-10\n") != std::string::npos);
+  CHECK(script.find("ib_dev: ${DEV}1, direction: cpu-to-cpu") != std::string::npos);
+  const std::string results = run_script(script);
+  const auto measured = read_superbench(fabric, rounds, results, "s.jsonl");
+  REQUIRE_MESSAGE(measured.has_value(), (measured ? "" : measured.error().text()));
+  std::size_t to_failed = 0;
+  for (std::uint32_t f = 0; f < rounds.flows.size(); ++f) {
+    const End src = end_of(fabric, rounds.flows[f].src), dst = end_of(fabric, rounds.flows[f].dst);
+    const bool is_listed = src.nic == dst.nic && dst.host != "host-11";
+    to_failed += src.nic == dst.nic && !is_listed;
+    REQUIRE(measured->contains(f) == is_listed);
+    if (is_listed) CHECK(measured->at(f) == (src.host == "host-3" ? 160 : 390));
+  }
+  CHECK(to_failed > 0);
+  CHECK(measured->size() + to_failed + left_out_of_superbench(fabric, rounds) ==
+        rounds.flows.size());
+  const auto refused = [&](std::string text, std::string_view from, std::string_view to) {
+    text.replace(text.find(from), from.size(), to);
+    return read_superbench(fabric, rounds, text, "s.jsonl").error();
+  };
+  CHECK(refused(results, ":host-", ":most-").code == Errc::infeasible);
+  CHECK(refused(results, "nic0/ib_write_bw_8388608_cpu-to-cpu_0", "nic0/ib_write_bw_1_c_99").code ==
+        Errc::unknown);
+  CHECK(refused(results, "}", "").code == Errc::parse);
+  CHECK(read_superbench(fabric, rounds, "{}", "s.jsonl").error().code == Errc::value);
 }
 
 TEST_CASE("files: results of the tools, and refusals with their place") {
