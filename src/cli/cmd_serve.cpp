@@ -653,6 +653,7 @@ class Server {
       };
       options.traces.list = [this] { return traces_->list(); };
       options.traces.of_job = [this](std::string_view job) { return traces_->of_job(job); };
+      options.traces.picture = [this](std::string_view job) { return traces_->picture(job); };
     }
     if (job_feed_) {
       options.jobs = [this] { return jobs_json(); };

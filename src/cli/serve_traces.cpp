@@ -108,6 +108,14 @@ Result<std::string> ServedTraces::of_job(std::string_view job) const {
   return JsonObject().add("job", job).add("analysed", std::optional<Timestamp>()).text();
 }
 
+Result<std::string> ServedTraces::picture(std::string_view job) const {
+  const std::scoped_lock lock(mutex_);
+  const auto at = known_.find(job);
+  if (at != known_.end() && !at->second.picture.empty()) return at->second.picture;
+  return fail(Errc::unknown, {}, fmt::format("no analysed traces of job {}", quote(job)),
+              "/v1/traces lists the jobs that have traces, and when they were analysed");
+}
+
 std::string ServedTraces::metrics() const {
   std::size_t processes = 0;
   std::uint64_t bytes = 0;
@@ -184,6 +192,7 @@ void ServedTraces::judge(const Traces& job, Known& known) {
   if (!found) {
     known.is_hang = false;
     known.verdicts = 0;
+    known.picture.clear();
     known.json = JsonObject()
                      .add("job", job.job)
                      .add("analysed", now)
@@ -192,6 +201,7 @@ void ServedTraces::judge(const Traces& job, Known& known) {
     return parts_.say(fmt::format("traces of job {}: {}", job.job, found.error().text()));
   }
   known.json = std::move(found->json);
+  known.picture = std::move(found->picture);
   known.is_hang = found->is_hang;
   known.verdicts = found->verdicts;
   if (const Status done = tell(*found, known); !done) {

@@ -52,6 +52,7 @@ class ServedTraces {
               std::string_view packed);
   std::string list() const;
   Result<std::string> of_job(std::string_view job) const;
+  Result<std::string> picture(std::string_view job) const;
   std::string metrics() const;  // Prometheus text
 
  private:
@@ -59,7 +60,7 @@ class ServedTraces {
   struct Known {
     std::uint64_t change = 0;  // of the traces that were judged
     Timestamp analysed;
-    std::string json;  // for the API
+    std::string json, picture;  // for the API
     bool has_failed = false, is_hang = false;
     std::size_t verdicts = 0;
     std::vector<std::string> suspects;

@@ -52,13 +52,14 @@ struct ApiOptions {
   std::function<Result<std::string>()> jobs;
   std::function<Result<std::string>(std::string_view document)> jobs_of_case;
   // Traces of jobs. `keep`: one of a process on a host, packed; `job` "": the one that runs there.
-  // `list`, `of_job`: JSON. None: nothing keeps traces. Any thread.
+  // `list`, `of_job`, `picture` (colltrace::make_picture): JSON. None: nothing keeps traces. Any
+  // thread.
   struct Traces {
     std::function<Status(std::string_view host, std::string_view name, std::string_view job,
                          std::string_view packed)>
         keep;
     std::function<std::string()> list;
-    std::function<Result<std::string>(std::string_view job)> of_job;
+    std::function<Result<std::string>(std::string_view job)> of_job, picture;
   };
   Traces traces;
   // A table of path health as bytes. None: nobody writes one. Any thread.

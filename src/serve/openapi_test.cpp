@@ -103,7 +103,8 @@ TEST_CASE("what is registered is documented, and what is documented answers as d
                      },
                      .traces = {.keep = [](auto, auto, auto, auto) { return Status(); },
                                 .list = [] { return std::string(R"({"items":[]})"); },
-                                .of_job = [](auto) -> Result<std::string> { return "{}"; }},
+                                .of_job = [](auto) -> Result<std::string> { return "{}"; },
+                                .picture = [](auto) -> Result<std::string> { return "{}"; }},
                      .path_health = []() -> Result<std::string> { return "table"; },
                      .vendor = {[](auto, auto, auto) { return true; },
                                 [](auto) -> Result<std::string> { return "copy"; }}});

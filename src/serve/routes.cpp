@@ -480,6 +480,18 @@ void add_traces(const RouteContext& context, std::vector<Route>& out) {
                    WEFT_TRY(std::string body, context.options.traces.of_job(call.pieces.at(0)));
                    return json_reply(std::move(body));
                  }});
+  out.push_back({.method = "GET",
+                 .path = "/v1/jobs/{job}/trace/picture",
+                 .id = "readJobTracePicture",
+                 .summary = "Waits by rank and group, who waits for whom, and a time line, folded",
+                 .role = Role::read,
+                 .reply_schema = "Any",
+                 .problems = {501, 503},
+                 .handler = [context](const Call& call) -> Result<Reply> {
+                   if (!context.options.traces.picture) return no_traces();
+                   WEFT_TRY(std::string body, context.options.traces.picture(call.pieces.at(0)));
+                   return json_reply(std::move(body));
+                 }});
 }
 
 Result<Reply> run(const RouteContext& context, const Command& command, std::string_view name) {

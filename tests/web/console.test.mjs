@@ -216,6 +216,14 @@ async function jobs(browser, base, problems) {
     verdicts: [{finding: 'stuck', meaning: 'is outside of any collective', ranks: [4], hosts: ['host12'], groups: []}],
     network: {judged: true, network: 0.98, compute: 0.01, load: 0.005, nothing: 0.005, edges: 80, probe_rows: 12,
       suspects: [{cause: 'up_link', probability: 0.97, entity: 'nic:12->rtsw:6', factor: 4.5}]}};
+  const picture = {world: 40, ranks: 39, missing: 1, operations: 320, waiting: 7, hang: true, verdicts: [],
+    waits: {ranks_per_cell: 1, share: false, rows: [{kind: 'dp', cells: Array.from({length: 40}, (_, i) => (i === 9 ? -1 : i / 10))}]},
+    graph: {nodes: [{title: 'rank 4: stuck', example: '', level: 0, groups: 1, ranks: 1},
+                    {title: 'dp', example: 'AllReduce 21', level: 1, groups: 1, ranks: 7}],
+            edges: [{from: 1, to: 0, groups: 1}], unconnected: 0},
+    timeline: {operation: 'AllReduce 21', window_s: 2, kinds: ['dp'], operations: ['AllReduce'], left_out: 0,
+               rows: [{rank: 4, named: true, traced: true, spans: [{begin: 0, end: 0.5, kind: 0, operation: 0, seq: 20, open: false, blocked: false}]},
+                      {rank: 5, named: false, traced: true, spans: [{begin: 1, end: 2, kind: 0, operation: 0, seq: 21, open: true, blocked: true}]}]}};
   const t = `${BigInt(Date.now()) * 1000000n}`;
   await post(base, 'records', ['nic:12->rtsw:6', 'rtsw:6->nic:12'].map((entity, i) =>
     JSON.stringify({id: `cut-${i}`, t, source: 'syslog', kind: 'link_down', entity})));
@@ -232,12 +240,19 @@ async function jobs(browser, base, problems) {
     const page = await context.newPage();
     page.on('pageerror', (error) => problems.push(error.message));
     await page.route('**/v1/jobs/4711/trace', (route) => route.fulfill({json: trace}));
+    await page.route('**/v1/jobs/4711/trace/picture', (route) => route.fulfill({json: picture}));
     await visit(page, base, `case/${id}`, () => document.querySelector('#jobs-title') !== null &&
                                                 document.querySelector('#traces-title') !== null);
     const text = await page.textContent('main');
-    for (const words of ['4711 llama', 'stands still', 'host12 by host13', '1 lose nothing', 'Traced jobs', '7 stand still',
-                         'stuck ranks 4 on host12', 'network 98']) assert.ok(text.includes(words), `${words}: ${text}`);
+    for (const words of ['4711 llama', 'stands still', 'host12 by host13', '1 other loses nothing', 'Traced jobs', '7 stand still',
+                         'stuck rank 4 on host12', 'network 98']) assert.ok(text.includes(words), `${words}: ${text}`);
     assert.match(await page.textContent('#traces table'), /nic:12->rtsw:6.*up link.*97.*4\.5/);
+    await page.click('#traces summary');
+    await wait(page, () => document.querySelector('.wait-graph svg') !== null);
+    assert.equal((await page.$$('#trace-4711-waits .squares i')).length, 40);
+    assert.match(await page.textContent('.wait-graph'), /rank 4: stuck.*dp/s);
+    assert.equal((await page.$$('#trace-4711-timeline .bar-row[role=listitem]')).length, 2);
+    await page.locator('#traces').scrollIntoViewIfNeeded();
     await inspect(page, `case with jobs ${width}`);
     await context.close();
   }

@@ -14,9 +14,9 @@
 namespace weft::observe::colltrace {
 
 // What the report holds against parts of the fabric with a probability of at least 0.5, and with
-// some effect on the job, as records for triage: of kind job_slow, or queue_depth where it is load. Attributes: "job", "cause",
-// "factor", "message". At the time of the job's latest event, which their ids end with; or `at`,
-// for whoever judges a job while it runs.
+// some effect on the job, as records for triage: of kind job_slow, or queue_depth where it is load.
+// Attributes: "job", "cause", "factor", "message". At the time of the job's latest event, which
+// their ids end with; or `at`, for whoever judges a job while it runs.
 model::RecordSet to_records(const model::Fabric& fabric, const Job& job, std::string_view job_name,
                             const NetworkReport& report, std::optional<Timestamp> at = {});
 

@@ -17,6 +17,7 @@
 #include "base/text.hpp"
 #include "observe/colltrace/job.hpp"
 #include "observe/colltrace/network.hpp"
+#include "observe/colltrace/picture.hpp"
 #include "observe/colltrace/records.hpp"
 #include "observe/colltrace/ring.hpp"
 #include "observe/colltrace/trace_json.hpp"
@@ -447,6 +448,7 @@ Result<TraceFindings> judge_traces(const model::Fabric& fabric, const NodeNames&
   out.records = to_records(fabric, traced, job, network, now);
   if (folder.half_sent(job).ns - out.last_ns >= hang_ns)
     add_hang_records(fabric, traced, report, gpus, job, now, out.records);
+  out.picture = to_json(make_picture(traced, report), traced, report);
   const colltrace::JudgedNetwork judged{fabric, network};
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   out.json = JsonObject()

@@ -104,7 +104,8 @@ class TraceFolder {
 };
 
 struct TraceFindings {
-  std::string json;  // keys of colltrace::to_json; job, analysed, took_s
+  std::string json;     // keys of colltrace::to_json; job, analysed, took_s
+  std::string picture;  // colltrace::make_picture
   bool is_hang = false;
   std::size_t verdicts = 0;
   model::RecordSet records;  // for triage, at `now`

@@ -141,7 +141,7 @@ function drawGraph(trace: JobTrace, width: number, theme: Theme): SVGElement {
                                             markerUnits: 'userSpaceOnUse', orient: 'auto'}, svg('path', {d: 'M0 0 L8 4 L0 8 z'}))), ...lines, ...boxes);
 }
 
-function graph(trace: JobTrace, theme: Theme) {
+function graph(trace: JobTrace, id: string, theme: Theme) {
   const {nodes, unconnected} = trace.graph;
   if (nodes.length === 0) return [];
   const frame = el('div', {class: 'panel wide wait-graph'});
@@ -153,13 +153,13 @@ function graph(trace: JobTrace, theme: Theme) {
     frame.replaceChildren(drawGraph(trace, width, theme));
   }).observe(frame);
   const rest = unconnected === 0 ? '' : ` ${counted(unconnected, 'blocked operation')} lead to no verdict and are left out.`;
-  return [section('graph', 'Who waits for whom',
+  return [section(`${id}graph`, 'Who waits for whom',
                   `On top what others wait for; below, the operations that lack it, and those that lack their members, by kind of group.${rest}`, frame,
                   table('Blocked operations', [text('Operations'), number('Level'), number('Groups'), number('Ranks'), text('One of them')],
                         [...nodes].sort((a, b) => a.level - b.level).map((node) => [node.title, String(node.level), format.count(node.groups), format.count(node.ranks), node.example])))];
 }
 
-function timeline(trace: JobTrace, theme: Theme) {
+function timeline(trace: JobTrace, id: string, theme: Theme) {
   const {timeline: time} = trace;
   if (time.rows.length === 0) return [];
   const place = (at: number) => (at / time.window_s) * 100;
@@ -183,7 +183,7 @@ function timeline(trace: JobTrace, theme: Theme) {
     box.style.background = kindColour(kind, theme);
     return el('span', {class: 'swatch'}, box, kind);
   });
-  return [section('timeline', trace.hang ? 'The blocked operation' : 'The latest operations',
+  return [section(`${id}timeline`, trace.hang ? 'The blocked operation' : 'The latest operations',
                   `${time.operation}. By the clock of each rank's host; hatched is what has not ended.` +
                   (time.left_out > 0 ? ` ${counted(time.left_out, 'more member')} of the group not shown.` : ''),
                   el('p', {class: 'legend'}, ...legend),
@@ -191,8 +191,17 @@ function timeline(trace: JobTrace, theme: Theme) {
                      axis(unit.name, format.ticks(length, 5).filter((at) => at <= length), length)))];
 }
 
-export function colltracePage(host: HTMLElement, trace: JobTrace) {
+// Waits by rank and group, who waits for whom, and the operations in time; `id` begins the sections' ids.
+export function traceSections(trace: JobTrace, id = '') {
   const theme = readTheme();
+  return [section(`${id}waits`, 'Waits by rank and group',
+                  (trace.hang ? 'How long each rank has been in what it is in. ' : 'Time in operations beyond what they take on the last member to come, as a share of the traced time. ') +
+                  `In the order of ranks${trace.waits.ranks_per_cell > 1 ? `; a cell is the longest wait of ${trace.waits.ranks_per_cell} ranks` : ''}.`,
+                  ...waits(trace, theme)),
+          ...graph(trace, id, theme), ...timeline(trace, id, theme)];
+}
+
+export function colltracePage(host: HTMLElement, trace: JobTrace) {
   const lead = `${counted(trace.ranks, 'rank')}, ${format.count(trace.missing)} without a trace, ${counted(trace.operations, 'operation')}; ${format.count(trace.waiting)} ranks wait in one`;
   const columns = [text('Who'), text('Finding'), text('Operation'), text('Expected'), text('Found')];
   const rest = trace.verdicts.length - 12;
@@ -201,11 +210,7 @@ export function colltracePage(host: HTMLElement, trace: JobTrace) {
                  el('ul', {class: 'findings'}, ...(trace.verdicts.length === 0 ? [el('li', {}, 'Nothing found.')]
                    : trace.verdicts.slice(0, 12).map((verdict) => el('li', {}, finding(verdict)))),
                     rest > 0 ? el('li', {}, `and ${format.count(rest)} more below`) : undefined)),
-              section('waits', 'Waits by rank and group',
-                      (trace.hang ? 'How long each rank has been in what it is in. ' : 'Time in operations beyond what they take on the last member to come, as a share of the traced time. ') +
-                      `In the order of ranks${trace.waits.ranks_per_cell > 1 ? `; a cell is the longest wait of ${trace.waits.ranks_per_cell} ranks` : ''}.`,
-                      ...waits(trace, theme)),
-              ...graph(trace, theme), ...timeline(trace, theme),
+              ...traceSections(trace),
               ...(trace.verdicts.length === 0 ? [] : [section('verdicts', 'What was called', '', table('Verdicts', columns, trace.verdicts.map((verdict) =>
                 [who(verdict), verdict.finding, verdict.operation === '' ? format.none : `${verdict.operation} (${verdict.seq})`,
                  verdict.expected === '' ? format.none : verdict.expected, verdict.found === '' ? format.none : verdict.found])))]));

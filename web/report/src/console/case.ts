@@ -1,6 +1,7 @@
 // One case: what is wrong, who said so and in which words, what is done about it.
 import {el, section, table, text, type Column} from '../dom';
 import * as format from '../format';
+import {traceSections, type JobTrace as JobPicture} from '../colltrace';
 import {ask, part, send, type Audit, type Case, type Fabric, type JobEffects, type JobTrace, type Repair, type Said} from './api';
 import type {Live} from './live';
 import {neighbourhood} from './map';
@@ -84,7 +85,7 @@ function repairFacts(repair: Repair) {
 function jobsOf(effects: JobEffects) {
   const bound = effects.method === 'simulated' ? '' : 'at most ';
   return section('jobs', 'Jobs',
-    `What the running jobs lose without ${effects.part}. ${format.count(effects.unaffected)} lose nothing.` +
+    `What the running jobs lose without ${effects.part}. ${format.count(effects.unaffected)} other${effects.unaffected === 1 ? ' loses' : 's lose'} nothing.` +
     (effects.stale ? ' The scheduler has not answered for long.' : ''),
     effects.jobs.length === 0 ? undefined : cards('Jobs', [...texts('Job', 'User'), {title: 'Hosts', align: 'right'},
       ...texts('Without the part', 'Its hosts there', 'Replace')],
@@ -94,9 +95,9 @@ function jobsOf(effects: JobEffects) {
         job.spares.map(({host, spare}) => `${host} by ${spare}`).join(', ') || format.none])));
 }
 
-// Jobs whose traces speak of the case: ids of their records begin with "job:NAME/".
+// Jobs whose traces speak of the case, by the ids of their records: "job:NAME/PART/TIME", "job:NAME/hang/PART/TIME".
 function tracedJobs(item: Case) {
-  const jobs = item.members.map(({record}) => /^job:(.+)\/[^/]+\/\d+$/.exec(record)?.[1]);
+  const jobs = item.members.map(({record}) => /^job:(.+?)(?:\/hang)?\/[^/]+\/\d+$/.exec(record)?.[1]);
   return [...new Set(jobs.filter((job) => job !== undefined))].slice(0, 8);
 }
 
@@ -117,12 +118,26 @@ function traceOf(trace: JobTrace) {
         : `${format.count(network.edges)} edges, ${format.count(network.probe_rows)} rows of probes`]]),
     verdicts.length === 0 ? undefined : el('ul', {}, ...verdicts.slice(0, 12).map((verdict) => el('li', {},
       el('strong', {}, label(verdict.finding)),
-      verdict.ranks.length === 0 ? '' : ` ranks ${verdict.ranks.slice(0, 16).join(', ')}`,
+      verdict.ranks.length === 0 ? '' : ` ${verdict.ranks.length === 1 ? 'rank' : 'ranks'} ${verdict.ranks.slice(0, 16).join(', ')}`,
       verdict.hosts === undefined ? '' : ` on ${verdict.hosts.slice(0, 16).join(', ')}`, `: ${verdict.meaning}`))),
     suspects.length === 0 ? undefined : table(`Suspects of job ${trace.job}`, [...texts('Part', 'Cause'),
       {title: 'Probability', align: 'right'}, {title: 'Time', align: 'right'}], suspects.map((one) => [
         `${one.entity ?? format.none}${one.rank === undefined ? '' : `, rank ${one.rank}`}`, label(one.cause),
-        format.percent(one.probability), one.factor > 1 ? `${format.ratio(one.factor)} x` : format.none])));
+        format.percent(one.probability), one.factor > 1 ? `${format.ratio(one.factor)} x` : format.none])),
+    trace.ranks === undefined ? undefined : picture(trace.job));
+}
+
+// Some hundred kilobytes: read when somebody opens it, as it is then.
+function picture(job: string) {
+  const place = el('div');
+  const box = el('details', {}, el('summary', {}, 'Waits, who waits for whom, and the time line'), place) as HTMLDetailsElement;
+  box.addEventListener('toggle', () => {
+    if (!box.open) return place.replaceChildren();
+    ask<JobPicture>(`/v1/jobs/${part(job)}/trace/picture`)
+      .then((found) => place.replaceChildren(...traceSections(found, `trace-${job}-`)))
+      .catch((error: Error) => place.replaceChildren(el('p', {class: 'lead'}, error.message)));
+  });
+  return box;
 }
 
 export class CasePage {
@@ -175,6 +190,8 @@ export class CasePage {
     const found = await Promise.all(tracedJobs(item).map((job) =>
       ask<JobTrace>(`/v1/jobs/${part(job)}/trace`).catch(() => undefined)));
     const known = found.filter((trace) => trace !== undefined);
+    // What somebody has opened stays until it is closed.
+    if (this.traces.querySelector('details[open]') !== null) return;
     this.traces.replaceChildren(...(known.length === 0 ? [] : [section('traces', 'Traced jobs',
       'What the collectives of jobs that this part slows say now.', ...known.map(traceOf))]));
   }
