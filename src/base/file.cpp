@@ -15,7 +15,21 @@
 namespace weft::inline base {
 namespace {
 
-constexpr const char* io_hint = "check the path, its permissions and the free disk space";
+const char* io_hint(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return "check the path";
+    case EACCES:
+    case EPERM:
+      return "check its permissions";
+    case ENOSPC:
+    case EDQUOT:
+      return "free some disk space";
+    default:
+      return "check the path, its permissions and the free disk space";
+  }
+}
 
 // Messages name `shown`, the path that the user gave.
 Status write_plain(const std::string& path, const std::string& shown, std::string_view content) {
@@ -38,8 +52,9 @@ void feed(z_stream& z, std::string_view& content) {
 }  // namespace
 
 std::unexpected<Error> io_error(const std::string& path, std::string_view doing) {
-  return fail(Errc::io, {path, 0, 0}, fmt::format("cannot {}: {}", doing, std::strerror(errno)),
-              io_hint);
+  const int error = errno;
+  return fail(Errc::io, {path, 0, 0}, fmt::format("cannot {}: {}", doing, std::strerror(error)),
+              io_hint(error));
 }
 
 Result<File> open_file(const std::string& path) {

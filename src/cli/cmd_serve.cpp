@@ -120,8 +120,18 @@ void take(T& out, Result<T> result, Errors& errors) {
 
 // notify: a list of {webhook: {...}}, {alertmanager: {...}} and {tickets: {...}}.
 void read_notify(const Config& config, ServeConfig& out, Errors& errors) {
+  const bool is_absent = config.kind == Config::Kind::map && config.fields.empty();
+  if (config.kind != Config::Kind::list && !is_absent)
+    errors.push_back({Errc::value,
+                      config.where,
+                      "notify is not a list",
+                      "begin each entry with \"- \", e.g. \"- webhook: {url: ...}\"",
+                      {}});
   for (const Config& item : config.items) {
     Reader reader(item, "notify", errors);
+    if (item.kind == Config::Kind::map && item.fields.empty())
+      reader.error(Errc::value, item.where, "this entry names nobody to tell",
+                   "write webhook, alertmanager or tickets, or remove it");
     if (const Config* webhook = reader.child("webhook")) {
       live::WebhookSettings settings;
       take(settings, live::read_webhook_settings(*webhook), errors);
@@ -139,9 +149,6 @@ void read_notify(const Config& config, ServeConfig& out, Errors& errors) {
     }
     reader.finish();
   }
-  if (config.kind != Config::Kind::list && config.kind != Config::Kind::map)
-    errors.push_back(
-        {Errc::value, config.where, "notify is not a list", "begin each entry with \"-\"", {}});
 }
 
 // relations: the file that weft triage --learn wrote.
@@ -173,25 +180,36 @@ Result<ServeConfig> read_config(const std::string& path, const std::string& key)
     if (at != config.fields.end()) config.fields.erase(at);
     return found;
   };
+  // One that may be left out.
+  const auto mapping = [&](std::string_view key) {
+    Config found = section(key);
+    if (found.kind == Config::Kind::map || found.kind == Config::Kind::null) return found;
+    errors.push_back({Errc::value,
+                      found.where,
+                      fmt::format("{} is not a mapping", key),
+                      "write its keys below it, indented, or remove it",
+                      {}});
+    return Config::map();
+  };
   take(out.rules, triage::read_rules(section("rules")), errors);
   if (config.find("relations") != nullptr)
     take(out.relations, load_relations(section("relations"), out.rules), errors);
   take(out.policy, repair::read_policy(section("policy")), errors);
-  const Config objectives = section("objectives");
+  const Config objectives = mapping("objectives");
   out.objectives = observe::sli::default_settings();
   if (!objectives.fields.empty())
     take(out.objectives, observe::sli::read_settings(objectives), errors);
   read_notify(section("notify"), out, errors);
-  if (const Config commands = section("actuator"); !commands.fields.empty())
+  if (const Config commands = mapping("actuator"); !commands.fields.empty())
     take(out.commands.emplace(), live::read_command_settings(commands), errors);
-  if (const Config snapshots = section("snapshots"); !snapshots.fields.empty())
+  if (const Config snapshots = mapping("snapshots"); !snapshots.fields.empty())
     take(out.devices.emplace(), live::read_device_commands(snapshots), errors);
-  if (const Config vendor = section("vendor"); !vendor.fields.empty())
+  if (const Config vendor = mapping("vendor"); !vendor.fields.empty())
     take(out.vendor.emplace(), read_vendor_settings(vendor), errors);
-  if (const Config jobs = section("jobs"); !jobs.fields.empty())
+  if (const Config jobs = mapping("jobs"); !jobs.fields.empty())
     take(out.jobs.emplace(), live::read_job_feed(jobs), errors);
   take(out.traces, read_trace_settings(section("traces")), errors);
-  if (const Config alerts = section("alerts"); !alerts.fields.empty())
+  if (const Config alerts = mapping("alerts"); !alerts.fields.empty())
     take(out.alerts, telemetry::AlertMapping::from_yaml(alerts), errors);
   take(out.world, app::read_rehearse_model(section("world")), errors);
   take(out.controller, serve::read_controller_settings(config), errors);
@@ -234,9 +252,9 @@ class Server {
   }
 
   Status run() {
+    WEFT_TRY_STATUS(load());  // a signal meanwhile ends it at once: a file may be a pipe
     WEFT_TRY(live::Signals signals, live::Signals::open(live::Signals::Hangup::is_kept));
     live::prefer_early_turns();  // seconds count, also on a busy machine; its threads inherit it
-    WEFT_TRY_STATUS(load());
     WEFT_TRY_STATUS(ask_for_jobs());
     settled_ = std::make_unique<triage::Context>(*fabric_, config_.rules, config_.relations);
     provisional_ = std::make_unique<triage::Context>(

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -65,6 +66,34 @@ Result<Loaded> load(const UpArgs& args) {
   WEFT_TRY(out.site, app::read_site(config, file.string()));
   out.identity = fmt::format("{:016x}", hash_text(text));
   WEFT_TRY(out.program, own_program());
+  return out;
+}
+
+// A file that was broken since its site began to run still says which one that is: by name and
+// state, or the file's own name.
+Result<Loaded> load_running(const UpArgs& args) {
+  auto loaded = load(args);
+  if (loaded) return loaded;
+  const fs::path file = args.is_lab ? "site.yaml" : fs::path(args.file).filename();
+  Loaded out;
+  out.site.file = file.string();
+  out.site.name = file.stem().string();
+  const auto text = read_file(out.site.file, std::uint64_t{1} << 26);
+  if (!text) return loaded;
+  if (const auto config = parse_yaml(*text, out.site.file)) {
+    const auto scalar = [&](std::string_view key, std::string& to) {
+      const Config* value = config->find(key);
+      if (value != nullptr && value->kind == Config::Kind::scalar) to = value->text;
+    };
+    scalar("name", out.site.name);
+    out.site.state = out.site.name + ".state";
+    scalar("state", out.site.state);
+  } else {
+    out.site.state = out.site.name + ".state";
+  }
+  if (!app::is_site_running(out.site.state)) return loaded;
+  fmt::print(stderr, "weft: note: the site runs as it was read; its file is broken now: {}\n",
+             loaded.error().text());
   return out;
 }
 
@@ -146,9 +175,13 @@ int show(const Common& common, const Loaded& loaded) {
   return is_ready ? done : work_failed;
 }
 
-int take_down(const Site& site) {
+int take_down(const Site& site, bool is_lab) {
   if (!app::is_site_running(site.state)) {
     fmt::print("{} does not run\n", site.name);
+    // One that was killed has left its lab.
+    if (!is_lab || site.lab.empty() || !adapt::lab::open_lab(site.lab)) return done;
+    if (const Status down = stop_lab(site.lab); !down) return report(down.error());
+    fmt::print("its lab {} is down\n", site.lab);
     return done;
   }
   // Written at its start, and every second.
@@ -238,6 +271,7 @@ std::size_t print_checks(const Common& common, const std::vector<SiteCheck>& che
 Status run(const Common& common, Loaded& loaded, const model::Fabric& fabric, const UpArgs& args) {
   Site& site = loaded.site;
   WEFT_TRY(adapt::live::Signals signals, adapt::live::Signals::open());
+  std::signal(SIGPIPE, SIG_IGN);  // whoever read the log has gone: the site goes on
   WEFT_TRY_STATUS(write_file(site.state + "/pid", fmt::format("{}\n", ::getpid())));
   std::optional<LabTour> tour;
   if (args.is_lab) tour.emplace(site.lab, site.url, site.file, !args.has_no_fault);
@@ -331,10 +365,10 @@ int up_command(const Common& common, const UpArgs& given) {
     args.file = "weft-lab";
   }
   if (args.is_lab && !args.checks && !args.shows && !args.stops) return up_lab(common, args);
-  auto loaded = load(args);
+  auto loaded = args.shows || args.stops ? load_running(args) : load(args);
   if (!loaded) return report(loaded.error());
   if (args.shows) return show(common, *loaded);
-  if (args.stops) return take_down(loaded->site);
+  if (args.stops) return take_down(loaded->site, args.is_lab);
   if (app::is_site_running(loaded->site.state)) return show(common, *loaded);
   return start(common, *loaded, args);
 }

@@ -54,6 +54,10 @@ std::int64_t late_ns(const Case& c, Timestamp now) {
 triage::Rules provisional_rules(const triage::Rules& rules, const ProvisionalSettings& settings) {
   triage::Rules out = rules;
   out.timing.lateness_ns = settings.lateness_ns;
+  // Stamps of whole seconds, and clocks that are off by little: they are placed where they came,
+  // lest they are too late for whoever does not wait.
+  out.clock.behind_ns = settings.lateness_ns;
+  out.clock.delay_ns = settings.lateness_ns / 2;
   for (triage::EventRule& event : out.events)
     event.wait_ns =
         std::min(event.wait_ns,

@@ -31,7 +31,8 @@ struct World {
   std::uint64_t number = 0;
   std::int64_t now = 1'800'000'000 * s;
 
-  void say(std::int64_t at, std::string_view entity, std::string_view kind) {
+  void say(std::int64_t at, std::string_view entity, std::string_view kind,
+           std::int64_t received_after = 0) {
     const std::string line =
         fmt::format(R"({{"id":"r{}","t":"{}","source":"syslog","entity":"{}","kind":"{}"}})",
                     number + 1, 1'800'000'000 * s + at, entity, kind);
@@ -39,7 +40,9 @@ struct World {
     model::RecordCounts counts;
     const auto set = model::read_records(fabric, reader, counts);
     REQUIRE(set.has_value());
-    publisher.add(*set, set->rows.front(), ++number);
+    model::Record row = set->rows.front();
+    row.received.ns = row.t.ns + received_after;
+    publisher.add(*set, row, ++number);
   }
   // Looks ten times a second until then.
   std::vector<CaseStatus> until(std::int64_t at) {
@@ -79,6 +82,21 @@ TEST_CASE("a dead cable is a case within two seconds, and the same one for good"
   CHECK(end.back().state == CaseStatus::State::closed);
   CHECK(end.back().body.id == early[0].body.id);
   for (const CaseStatus& standing : end) CHECK(standing.body.id == early[0].body.id);
+}
+
+TEST_CASE(
+    "stamps of whole seconds and clocks that are off by little do not wait for the final case") {
+  for (const std::int64_t behind : {0, 300, 700, 1'500, 5'000}) {
+    CAPTURE(behind);
+    World world;
+    world.until(9'990 * ms);
+    world.say((9'990 - behind) * ms, "rtsw:1->ctsw:2", "link_down", behind * ms);
+    world.say((9'995 - behind) * ms, "ctsw:2->rtsw:1", "link_down", behind * ms);
+    const auto early = world.until(11'900 * ms);
+    REQUIRE(early.size() == 1);
+    CHECK(early[0].state == CaseStatus::State::provisional);
+    CHECK(model::root_name(world.fabric, early[0].body) == "rtsw:1--ctsw:2");
+  }
 }
 
 TEST_CASE("what looked like several faults ends in the case that explains them") {

@@ -30,6 +30,10 @@ void read_probe_monitor(const Config* config, ProbeMonitorSettings& out, Errors&
   Reader reader(*config, "localise", errors);
   out.keep_ns = span(reader, "keep", out.keep_ns, 100'000'000);
   out.every_ns = span(reader, "every", out.every_ns, 10'000'000);
+  if (out.every_ns > out.keep_ns)
+    reader.error(Errc::value, reader.where(reader.has("every") ? "every" : "keep"),
+                 "evidence would be forgotten between two looks: every is longer than keep",
+                 "make keep longer, or every shorter");
   out.probability = reader.number("probability", out.probability, 0.5, 1);
   out.delay_us = static_cast<double>(span(reader, "delay", 1'000'000, 10'000)) / 1e3;
   out.card_ports =

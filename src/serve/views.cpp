@@ -97,7 +97,8 @@ std::string fabric_view(const Fabric& fabric) {
 CapacityView capacity_view(const repair::Repair& repair, Timestamp now) {
   const Fabric& fabric = repair.fabric();
   const repair::GuardPolicy& guards = repair.policy().guards;
-  CapacityView out{.kill_switch = repair.kill_switch() == repair::Switch::on,
+  CapacityView out{.now = now,
+                   .kill_switch = repair.kill_switch() == repair::Switch::on,
                    .rack_share = guards.rack_share,
                    .plane_share = guards.plane_share,
                    .demand_share = guards.demand_share,
@@ -146,6 +147,7 @@ std::string to_json(const CapacityView& view) {
                    .add("share", row.share, decimals(4))
                    .add("share_without_suspects", row.share_without_suspects, decimals(4)));
   return JsonObject()
+      .add("now", view.now)
       .add("kill_switch", view.kill_switch)
       .add("rack_share", view.rack_share, digits(4))
       .add("plane_share", view.plane_share, digits(4))

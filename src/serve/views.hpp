@@ -33,6 +33,7 @@ struct CapacityRow {
   double share = 1, share_without_suspects = 1;
 };
 struct CapacityView {
+  Timestamp now;
   bool kill_switch = false;
   double rack_share = 0, plane_share = 0, demand_share = 0;  // that the policy keeps in reserve
   std::uint32_t out_max = 0;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -59,6 +60,11 @@ SiteCheck check_port(const SitePort& port) {
   }
   std::string host = port.address.substr(0, colon);
   const std::string service = port.address.substr(colon + 1);
+  if (const auto number = parse_count({service, {}}); !number || *number < 1 || *number > 65535) {
+    out.problem = fmt::format("{} is not a port", quote(service));
+    out.advice = "write a number from 1 to 65535";
+    return out;
+  }
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo hints{};
   hints.ai_socktype = is_tcp ? SOCK_STREAM : SOCK_DGRAM;
@@ -93,6 +99,29 @@ SiteCheck check_state(const std::string& folder) {
   return out;
 }
 
+// The folder of the store, which may be a database elsewhere.
+void check_store(const Site& site, std::vector<SiteCheck>& out) {
+  if (site.store.find("://") != std::string::npos || site.store.find('=') != std::string::npos)
+    return;
+  const std::filesystem::path folder = std::filesystem::path(site.store).parent_path();
+  if (folder.empty() || folder == site.state || ::access(folder.c_str(), W_OK | X_OK) == 0) return;
+  out.push_back(
+      {"store " + site.store, std::strerror(errno),
+       fmt::format("create {}, or give this user the right to write there", folder.string())});
+}
+
+void check_feeds(const Site& site, const model::Fabric& fabric, std::vector<SiteCheck>& out) {
+  for (const SiteFeed& feed : site.feeds) {
+    const auto option = std::ranges::find(feed.arguments, "--device");
+    if (option == feed.arguments.end()) continue;
+    const std::string& device = *std::next(option);
+    if (const auto node = fabric.find_node({device, {}}); !node)
+      out.push_back(
+          {fmt::format("{}.device {}", feed.name, device), node.error().what,
+           node.error().hint.empty() ? "name a device of the fabric" : node.error().hint});
+  }
+}
+
 void check_probes(const Site& site, const model::Fabric& fabric, std::vector<SiteCheck>& out) {
   const SiteProbes& probes = *site.probes;
   if (!probes.at.empty()) out.push_back(check_program("probes.at", probes.at.front()));
@@ -123,6 +152,8 @@ std::vector<SiteCheck> check_site(const Site& site, const model::Fabric& fabric)
   for (const SiteNeed& need : site.files) out.push_back(check_file(need));
   for (const SitePort& port : site.ports) out.push_back(check_port(port));
   out.push_back(check_state(site.state));
+  check_store(site, out);
+  check_feeds(site, fabric, out);
   if (site.probes) check_probes(site, fabric, out);
   return out;
 }

@@ -23,44 +23,40 @@ constexpr std::size_t feeds_max = 1'000;
 
 // A key of a feed and the option it becomes.
 struct FeedKey {
-  enum class Type : std::uint8_t { text, file, udp_port, texts, files };
+  enum class Type : std::uint8_t { text, time, file, udp_port, texts, files };
   std::string_view key, option;
   Type type = Type::text;
   bool is_required = false;
 };
 using enum FeedKey::Type;
 
-constexpr std::array snmp_keys{FeedKey{"targets", "--targets", file, true},
-                               FeedKey{"rules", "--rules", file},
-                               FeedKey{"every", "--every"},
-                               FeedKey{"timeout", "--timeout"},
-                               FeedKey{"traps", "--traps", udp_port},
-                               FeedKey{"senders", "--senders", file}};
+constexpr std::array snmp_keys{
+    FeedKey{"targets", "--targets", file, true}, FeedKey{"rules", "--rules", file},
+    FeedKey{"every", "--every", time},           FeedKey{"timeout", "--timeout", time},
+    FeedKey{"traps", "--traps", udp_port},       FeedKey{"senders", "--senders", file}};
 constexpr std::array prometheus_keys{FeedKey{"targets", "--targets", file, true},
                                      FeedKey{"rules", "--rules", file},
                                      FeedKey{"mapping", "--mapping", file},
                                      FeedKey{"ca", "--ca", file},
                                      FeedKey{"cert", "--cert", file},
                                      FeedKey{"key", "--key", file},
-                                     FeedKey{"every", "--every"},
-                                     FeedKey{"timeout", "--timeout"}};
+                                     FeedKey{"every", "--every", time},
+                                     FeedKey{"timeout", "--timeout", time}};
 constexpr std::array traps_keys{FeedKey{"listen", "--listen", udp_port, true},
                                 FeedKey{"senders", "--senders", file, true}};
-constexpr std::array gnmi_keys{FeedKey{"targets", "--targets", file, true},
-                               FeedKey{"rules", "--rules", file},
-                               FeedKey{"encoding", "--encoding"},
-                               FeedKey{"every", "--every"},
-                               FeedKey{"silence", "--silence"},
-                               FeedKey{"paths", "--path", texts},
-                               FeedKey{"on_change", "--on-change", texts}};
+constexpr std::array gnmi_keys{
+    FeedKey{"targets", "--targets", file, true}, FeedKey{"rules", "--rules", file},
+    FeedKey{"encoding", "--encoding"},           FeedKey{"every", "--every", time},
+    FeedKey{"silence", "--silence", time},       FeedKey{"paths", "--path", texts},
+    FeedKey{"on_change", "--on-change", texts}};
 constexpr std::array agent_keys{FeedKey{"device", "--device", text, true},
                                 FeedKey{"logs", "--log", files},
                                 FeedKey{"rules", "--rules", file},
-                                FeedKey{"interval", "--interval"},
+                                FeedKey{"interval", "--interval", time},
                                 FeedKey{"ports_per_card", "--ports-per-card"},
                                 FeedKey{"traces", "--traces"},
                                 FeedKey{"job", "--job"},
-                                FeedKey{"trace_every", "--trace-every"}};
+                                FeedKey{"trace_every", "--trace-every", time}};
 
 struct FeedKind {
   std::string_view name;
@@ -229,6 +225,13 @@ class SiteReader {
     const std::string value =
         reader.text(key.key, key.is_required ? std::nullopt : std::optional<std::string>(""));
     if (value.empty()) return;
+    if (key.type == time) {
+      const auto length = parse_duration({value, reader.where(key.key)});
+      if (!length || *length <= Duration{})
+        reader.error(Errc::value, reader.where(key.key),
+                     fmt::format("{} is not a time above 0: {}", key.key, quote(value)),
+                     "write e.g. 10 s");
+    }
     add(feed, key.option, value);
     const std::string what = fmt::format("{}.{}", feed.name, key.key);
     if (key.type == file) out_.files.push_back({what, value});

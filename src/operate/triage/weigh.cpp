@@ -205,6 +205,11 @@ std::optional<CauseKind> leaf_of_node(const Board& board, const Pending& pending
       break;
     case model::NodeKind::fabric_switch:
       if (tally.has(bit(EventKind::process_crash))) return CauseKind::control_plane;
+      if (tally.losses >= counts.losses)  // it loses packets wherever they go
+        for (const SuspectId suspect : board.suspects.of(pending.part))
+          if (const auto& s = board.suspects[suspect];
+              is_device(s.kind) && s.root == board.parts.entity(pending.part))
+            return s.kind;
       break;
     default:
       break;

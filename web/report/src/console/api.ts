@@ -77,6 +77,7 @@ export interface Fabric {
 }
 
 export interface Capacity {
+  now: string;
   kill_switch: boolean;
   rack_share: number;
   plane_share: number;

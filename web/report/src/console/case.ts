@@ -256,16 +256,20 @@ export class CasePage {
           ` with ${format.percent(of.confidence)}`, of.is_open ? ', open' : of.is_moved ? ', dropped' : ', over'))))));
   }
 
+  private showsAll = false;  // of the audit log
   private async showLog() {
     const [audit, snapshots] = await Promise.all([
-      ask<{items: Audit[]}>(`/v1/audit?case=${part(this.id)}&limit=1000`),
+      ask<{items: Audit[]}>(`/v1/audit?case=${part(this.id)}&limit=10000`),
       ask<{items: Record<string, unknown>[]}>('/v1/snapshots?limit=1000').catch(() => ({items: []}))]);
     const taken = snapshots.items.filter((one) => one['case'] === this.id || one['case_id'] === this.id);
+    const shown = this.showsAll ? audit.items : audit.items.slice(-pageRows);
+    const left = audit.items.length - shown.length;
     this.log.replaceChildren(
       section('snapshot', 'Snapshot', taken.length === 0 ? 'None was taken.' : '',
               ...taken.map((one) => el('pre', {tabindex: '0'}, JSON.stringify(one, null, 1)))),
-      section('log', 'What was done', '', cards('Audit log', texts('Time', 'Who', 'What', 'Details'),
-        audit.items.map((entry) => [time(entry.t), entry.actor, label(entry.action),
+      section('log', 'What was done', left > 0 ? `The latest ${shown.length} of ${format.count(audit.items.length)} entries.` : '',
+        left > 0 ? button(`Show ${format.count(left)} earlier ones`, () => { this.showsAll = true; void this.showLog(); }) : undefined,
+        cards('Audit log', texts('Time', 'Who', 'What', 'Details'), shown.map((entry) => [time(entry.t), entry.actor, label(entry.action),
           el('span', {class: 'words'}, Object.entries((entry.detail ?? {}) as Record<string, unknown>)
             .filter(([, value]) => value !== '' && value !== null).map(([key, value]) =>
               `${label(key)}: ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`).join(', '))]))));

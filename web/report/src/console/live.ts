@@ -1,5 +1,6 @@
 // The cases and repairs that are known, kept up to date by the service's events.
 import {ask, pages, type Capacity, type Case, type Repair} from './api';
+import {setServiceNow} from './ui';
 
 type Listener = (about: {cases: Set<string>; all: boolean}) => void;
 
@@ -89,7 +90,10 @@ export class Live {
     window.clearTimeout(this.capacityTimer);
     this.capacityTimer = 0;
     this.capacityAt = Date.now();
-    this.capacity = await ask<Capacity>('/v1/capacity').catch(() => this.capacity);
+    try {
+      this.capacity = await ask<Capacity>('/v1/capacity');
+      setServiceNow(this.capacity.now);
+    } catch { /* what is known stays */ }
     this.tell('', true);
   }
 

@@ -5,7 +5,7 @@ import {rampColour, readTheme} from '../theme';
 import {ask, send, type Count, type Fabric, type Feeds, type Probes, type Series} from './api';
 import type {Live} from './live';
 import {cableOf, matrix} from './map';
-import {age, badge, button, cards, caseLink, cell, cellOf, commands, label, link, nodesOf, redraw, texts, time} from './ui';
+import {age, badge, button, cards, caseLink, cell, cellOf, commands, label, link, nodesOf, redraw, serviceNow, texts, time} from './ui';
 
 const lossyShare = 1e-3;
 const share = ({sent, lost}: Count) => (sent === 0 ? 0 : lost / sent);
@@ -44,7 +44,7 @@ export abstract class Page<T> {
 }
 
 interface State {
-  name: 'ok' | 'lossy' | 'suspected' | 'out';
+  name: 'ok' | 'unprobed' | 'lossy' | 'suspected' | 'out';
   words: string;
   to?: string;
 }
@@ -52,8 +52,10 @@ interface State {
 // Of each cable, by cell(), and of each switch, by name: the worst of what is known.
 class States {
   private readonly of = new Map<string, State>();
+  private readonly probed = new Set<string>();
 
   constructor(live: Live, probes: Probes | undefined) {
+    for (const found of probes?.links ?? []) this.probed.add(cellOf(found.link) ?? '');
     for (const found of probes?.links ?? [])
       if (share(found) >= lossyShare) this.set(found.link, {name: 'lossy', words: told(found)});
     for (const part of live.capacity?.suspected ?? []) this.set(part, {name: 'suspected', words: 'suspected'});
@@ -70,7 +72,8 @@ class States {
   }
   get(key: string) { return this.of.get(key); }
   cable(a: string, b: string): State {
-    return this.of.get(cell(a, b)) ?? this.of.get(a) ?? this.of.get(b) ?? {name: 'ok', words: 'nothing is known to be wrong'};
+    return this.of.get(cell(a, b)) ?? this.of.get(a) ?? this.of.get(b) ??
+      (this.probed.has(cell(a, b)) ? {name: 'ok', words: 'no probe was lost'} : {name: 'unprobed', words: 'no probe crosses it'});
   }
 }
 
@@ -106,10 +109,10 @@ export class FabricPage extends Page<[Fabric, Probes | undefined]> {
       });
       const bad = [...nodes(tier.column_names), ...nodes(tier.row_names)];
       return section(`tier-${tier.rows}`, `${tier.rows} × ${tier.columns}`,
-        ['ok', 'lossy', 'suspected', 'out'].map((name) => `${format.count(counts.get(name) ?? 0)} ${name === 'out' ? 'out of service' : name}`).join(', ') +
+        ['ok', 'unprobed', 'lossy', 'suspected', 'out'].map((name) => `${format.count(counts.get(name) ?? 0)} ${name === 'out' ? 'out of service' : name}`).join(', ') +
           ` of ${format.count(tier.cables.reduce((sum, cable) => sum + cable[2], 0))} cables` +
           (tier.left_out > 0 ? `; ${format.count(tier.left_out)} more are not shown` : ''),
-        legend(['ok', 'nothing known'], ['lossy', 'probes lost'], ['suspected', 'open case'], ['out', 'out of service']),
+        legend(['ok', 'no probe lost'], ['unprobed', 'no probes'], ['lossy', 'probes lost'], ['suspected', 'open case'], ['out', 'out of service']),
         map.root, bad.length === 0 ? undefined : el('ul', {class: 'parts'}, ...bad));
     });
     this.body.replaceChildren(...tiers, el('p', {class: 'lead'},
@@ -146,7 +149,7 @@ export class ProbePage extends Page<Probes> {
     this.body.replaceChildren(
       el('p', {class: 'lead'}, `${format.count(of.links_probed)} of ${format.count(of.links_all)} links probed (${format.percent(of.links_probed / Math.max(of.links_all, 1))}), ` +
         `${format.count(of.rows)} rows, ${format.count(of.rows_without_path)} without a path, windows of `, time(of.from), ' to ', time(of.to)),
-      section('pairs', `Rack to rack, ${this.by}`, `From the row to the column; the darkest is ${scale}.`, flip, map.root),
+      section('pairs', `Rack to rack, ${this.by}`, `From the row to the column; the strongest colour is ${scale}.`, flip, map.root),
       section('links', 'Links', '', lossy.length === 0 ? el('p', {class: 'lead'}, 'No probe was lost on a path that is known.') :
         cards('Links of paths with losses', [text('Link'), number('Sent'), number('Lost'), number('Loss'), number('p99')],
               lossy.map((row) => [row.link, format.count(row.sent), format.count(row.lost), format.percent(share(row)), latency(row.p99_us)]))));
@@ -161,7 +164,7 @@ export class MinutePage extends Page<Sli> {
     super('Minutes', 'Good and bad minutes by objective and scope, with what is left of the budget.', live);
   }
   protected get() {
-    const now = Date.now();
+    const now = serviceNow();
     return ask<Sli>(`/v1/sli?from=${new Date(now - this.hours * 3600e3).toISOString()}&to=${new Date(now).toISOString()}`);
   }
   protected show(of: Sli) {
@@ -207,15 +210,15 @@ export class CapacityPage extends Page<void> {
         commands(of.kill_switch ? [{words: 'Allow actions again', run: (reason) => send('DELETE', '/v1/kill-switch', {reason})}]
           : [{words: 'Stop all actions', run: (reason) => send('PUT', '/v1/kill-switch', {reason})},
              {words: 'No new drains for 1 h', run: (reason) => send('POST', '/v1/freeze',
-               {reason, until: new Date(Date.now() + 3600e3).toISOString()})}], done)));
+               {reason, until: new Date(serviceNow() + 3600e3).toISOString()})}], done)));
     }
     this.table.replaceChildren(
       of.frozen.length === 0 ? '' : section('frozen', 'Freezes', '', cards('No new drains', texts('From', 'Until', 'Who', 'Why'),
         of.frozen.map((row) => [time(row.from), time(row.until), row.who, row.why]))),
-      section('out', 'Out of service', `${of.out.length} parts by weft; at most ${of.out_max} may be.`,
+      section('out', 'Out of service', `${of.out.length} part${of.out.length === 1 ? '' : 's'} by weft; at most ${of.out_max} may be.`,
         of.out.length === 0 ? undefined : cards('Out of service', texts('Part', 'Stage', 'Why', 'Case'), of.out.map(part))),
-      section('left', 'Uplink capacity', `${of.groups.length} groups lack some or would, were all ${of.suspected.length} suspected parts gone; ` +
-        `${format.count(of.groups_whole)} are whole. The policy keeps ${format.percent(of.rack_share)} of a rack's.`,
+      section('left', 'Uplink capacity', `Groups of uplinks that lack cables, or would without the ${of.suspected.length} suspected parts: ${of.groups.length}; ` +
+        `whole: ${format.count(of.groups_whole)}. The policy keeps ${format.percent(of.rack_share)} of a rack's.`,
         of.groups.length === 0 ? undefined : cards('Groups', [text('Group'), number('Cables in service'), number('Capacity left'), number('Left without suspects')],
           of.groups.slice(0, 300).map((row) => [row.name, `${row.live} of ${row.cables}`, format.percent(row.share),
             row.share_without_suspects < of.rack_share ? badge('high', format.percent(row.share_without_suspects)) : format.percent(row.share_without_suspects)]))));

@@ -17,8 +17,13 @@ export const link = (to: string, ...children: (Node | string)[]) =>
 export const caseLink = (id: string, shown: Node | string = id) =>
   link(`case/${encodeURIComponent(id)}`, shown);
 
+// The service's time, which a browser's clock need not have, and which is another one where the network is simulated.
+let ahead = 0;  // of the browser's clock, ms
+export const setServiceNow = (now: string) => { ahead = Date.parse(now) - Date.now(); };
+export const serviceNow = () => Date.now() + ahead;
+
 // "3 min", "2 h 05 min", "4 d": what passed since.
-export function age(from: string, to = Date.now()): string {
+export function age(from: string, to = serviceNow()): string {
   const s = Math.max(0, Math.round((to - Date.parse(from)) / 1000));
   if (s < 60) return `${s} s`;
   if (s < 3600) return `${Math.floor(s / 60)} min`;
@@ -30,7 +35,7 @@ export function age(from: string, to = Date.now()): string {
 export function time(stamp: string) {
   const at = new Date(stamp);
   const two = (n: number) => String(n).padStart(2, '0');
-  const day = new Date().toDateString() === at.toDateString() ? '' :
+  const day = new Date(serviceNow()).toDateString() === at.toDateString() ? '' :
     `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} `;
   return el('time', {datetime: stamp, title: stamp},
             `${day}${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`);
