@@ -116,13 +116,16 @@ Status write_file(const std::string& path, std::string_view content) {
     std::filesystem::create_directories(target.parent_path(), error);
     if (error)
       return fail(Errc::io, {path, 0, 0},
-                  fmt::format("cannot create the directory: {}", error.message()), io_hint);
+                  fmt::format("cannot create the directory: {}", error.message()),
+                  io_hint(error.value()));
   }
   const std::string temporary = fmt::format("{}.tmp.{}", target.native(), ::getpid());
   Status done = write_plain(temporary, path, content);
   if (done) {
     std::filesystem::rename(temporary, target, error);
-    if (error) done = fail(Errc::io, {path, 0, 0}, "cannot replace: " + error.message(), io_hint);
+    if (error)
+      done = fail(Errc::io, {path, 0, 0}, "cannot replace: " + error.message(),
+                  io_hint(error.value()));
   }
   if (!done) std::filesystem::remove(temporary, error);
   return done;
