@@ -184,7 +184,8 @@ constexpr std::string_view schemas = R"json({
       "error": {"type": ["string", "null"], "description": "of the last try"},
       "items": {"type": "array", "items": {"$ref": "#/components/schemas/Job"}}}},
   "JobEffects": {"type": "object", "required": ["from", "part", "method", "jobs", "unaffected",
-      "stale"], "properties": {"from": {"type": ["string", "null"], "enum": ["slurm", "kubernetes", null]},
+      "stale"], "properties": {
+      "from": {"type": ["string", "null"], "enum": ["slurm", "kubernetes", null]},
       "part": {"type": "string"},
       "method": {"type": "string", "enum": ["simulated", "bounded"],
         "description": "bounded: jobs that do nothing but communicate across the network"},
