@@ -2,11 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
+
+#include "base/field_schema.hpp"
 
 namespace weft::fields_test {
 
@@ -179,6 +182,33 @@ TEST_CASE("values that have a text in a context") {
   const auto wrong = read_fields<Booking>(R"({"others":["circel"]})", {}, hall);
   REQUIRE_FALSE(wrong.has_value());
   CHECK(wrong.error().what == "\"others[0]\": \"circel\" is not known (did you mean \"circle\"?)");
+}
+
+// Every member that is written is declared with its type, and nothing else is.
+TEST_CASE("a list of fields has a schema") {
+  const auto schema = ordered_json::parse(schema_of_fields<Sheet>());
+  const auto fits = [](const ordered_json& value, const ordered_json& of) {
+    const ordered_json types = of["type"].is_array() ? of["type"] : ordered_json{of["type"]};
+    const bool is_whole = value.is_number_integer() || value.is_number_unsigned();
+    return std::ranges::any_of(types, [&](const std::string& type) {
+      return type == value.type_name() || (type == "integer" && is_whole);
+    });
+  };
+  const auto written = ordered_json::parse(write_fields(full()));
+  for (const auto& [key, value] : written.items()) {
+    REQUIRE_MESSAGE(schema["properties"].contains(key), key);
+    CHECK_MESSAGE(fits(value, schema["properties"][key]), key);
+  }
+  CHECK(schema["properties"].size() == written.size());
+  const auto least = ordered_json::parse(write_fields(Sheet{}));
+  CHECK(schema["required"].size() == least.size());
+  for (const auto& key : schema["required"]) CHECK(least.contains(key.get<std::string>()));
+  CHECK(fits(least["centre"], schema["properties"]["centre"]));
+  CHECK(schema["properties"]["dots"]["items"] ==
+        ordered_json::parse(R"({"type":"object","properties":{"x":{"type":"integer"},)"
+                            R"("share":{"type":["number","null"]}},"required":["x","share"]})"));
+  CHECK(ordered_json::parse(schema_of_fields<Booking, Hall>())["properties"]["others"]["items"] ==
+        ordered_json{{"type", "string"}});
 }
 
 TEST_CASE("objects without a struct") {

@@ -8,6 +8,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
+#include "cli/command_schema.hpp"
 #include "cli/commands.hpp"
 #include "cli/embedded.hpp"
 #include "cli/help.hpp"
@@ -38,14 +39,12 @@ Result<const CLI::App*> find_command(const HelpArgs& args) {
 // one.
 Status print_schema(const CLI::App* command) {
   std::vector<std::string> names;
-  const std::string asked = command == nullptr ? "" : command->get_name();
-  const std::string wanted = asked == "trace" ? "run" : asked;  // a trace is run as a scenario
   for (const Embedded& schema : schemas()) {
     names.emplace_back(schema.name.substr(0, schema.name.find('.')));
     if (command == nullptr)
       fmt::print("{}\n", names.back());
-    else if (names.back() == wanted) {
-      fmt::print("{}", schema.text);
+    else if (names.back() == command->get_name()) {
+      fmt::print("{}", command_schema(schema));
       return {};
     }
   }

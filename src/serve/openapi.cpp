@@ -8,144 +8,12 @@
 
 #include "base/json_line.hpp"
 #include "base/text.hpp"
+#include "serve/api_schemas.hpp"
 
 namespace weft::serve {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Documents of the store are open: they may have more members than these.
-constexpr std::string_view schemas = R"json({
-  "Problem": {"type": "object", "required": ["type", "title", "status", "detail"],
-    "properties": {"type": {"type": "string"}, "title": {"type": "string"},
-      "status": {"type": "integer"}, "detail": {"type": "string"}}},
-  "Receipt": {"type": "object", "required": ["acknowledged", "known", "refused", "refused_count"],
-    "properties": {
-      "acknowledged": {"type": "integer", "description": "lines that are durable now"},
-      "known": {"type": "integer", "description": "of them: taken before"},
-      "refused": {"type": "array", "description": "the first hundred", "items": {
-        "type": "object", "required": ["line", "why"], "properties": {
-          "line": {"type": "integer", "minimum": 1}, "why": {"type": "string"}}}},
-      "refused_count": {"type": "integer"}}},
-  "Document": {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"},
-      "state": {"type": "string"}}},
-  "Documents": {"type": "object", "required": ["items", "next"], "properties": {
-      "items": {"type": "array", "items": {"$ref": "#/components/schemas/Document"}},
-      "next": {"type": ["string", "null"], "description": "give it as `before` for what follows"}}},
-  "AuditEntry": {"type": "object", "required": ["seq", "t", "actor", "case", "action", "detail"],
-    "properties": {"seq": {"type": "integer", "minimum": 1},
-      "t": {"type": "string", "format": "date-time"}, "actor": {"type": "string"},
-      "case": {"type": "string"}, "action": {"type": "string"}, "detail": {}}},
-  "Audit": {"type": "object", "required": ["items", "next"], "properties": {
-      "items": {"type": "array", "items": {"$ref": "#/components/schemas/AuditEntry"}},
-      "next": {"type": "integer", "description": "give it as `since` for what follows"}}},
-  "Done": {"type": "object", "required": ["command", "who"], "properties": {
-      "command": {"type": "string"}, "case": {"type": "string"}, "who": {"type": "string"}}},
-  "Record": {"type": "object", "required": ["id", "seq", "received", "feed", "line"],
-    "properties": {"id": {"type": "string"}, "seq": {"type": "integer", "minimum": 1},
-      "received": {"type": "string", "format": "date-time"}, "feed": {"type": "string"},
-      "line": {"type": "string", "description": "as it came; of syslog behind @NS FROM"},
-      "record": {"type": "object", "description": "what it was taken for"}}},
-  "Records": {"type": "object", "required": ["items", "missing"], "properties": {
-      "items": {"type": "array", "items": {"$ref": "#/components/schemas/Record"}},
-      "missing": {"type": "array", "description": "not kept, or not found in 500,000 events",
-        "items": {"type": "string"}}}},
-  "Fabric": {"type": "object", "required": ["roles", "tiers"], "properties": {
-      "roles": {"type": "object", "description": "number of nodes by role"},
-      "tiers": {"type": "array", "items": {"type": "object", "required": ["rows", "columns",
-        "row_names", "column_names", "racks", "cables", "left_out"], "properties": {
-          "rows": {"type": "string"}, "columns": {"type": "string"},
-          "row_names": {"type": "array", "items": {"type": "string"}},
-          "column_names": {"type": "array", "items": {"type": "string"}},
-          "racks": {"type": "array", "description": "of the rows; may be \"\"",
-            "items": {"type": "string"}},
-          "cables": {"type": "array", "description": "[row, column, parallel cables]",
-            "items": {"type": "array", "items": {"type": "integer"}}},
-          "left_out": {"type": "integer"}}}}}},
-  "Capacity": {"type": "object", "required": ["now", "kill_switch", "rack_share", "plane_share",
-      "demand_share", "out_max", "out", "suspected", "frozen", "groups", "groups_whole"],
-    "properties": {"now": {"type": "string", "format": "date-time",
-        "description": "the service's time"}, "kill_switch": {"type": "boolean"},
-      "rack_share": {"type": "number"}, "plane_share": {"type": "number"},
-      "demand_share": {"type": "number"}, "out_max": {"type": "integer"},
-      "out": {"type": "array", "items": {"type": "string"}},
-      "suspected": {"type": "array", "items": {"type": "string"}},
-      "frozen": {"type": "array", "items": {"type": "object"}},
-      "groups": {"type": "array", "description": "of uplinks, that lack some", "items": {
-        "type": "object", "properties": {"name": {"type": "string"},
-          "cables": {"type": "integer"}, "live": {"type": "integer"},
-          "share": {"type": "number"}, "share_without_suspects": {"type": "number"}}}},
-      "groups_whole": {"type": "integer"}}},
-  "Probes": {"type": "object", "required": ["from", "to", "rows", "rows_without_path",
-      "links_all", "links_probed", "racks", "pairs", "links"], "properties": {
-      "from": {"type": "string", "format": "date-time"},
-      "to": {"type": "string", "format": "date-time"},
-      "rows": {"type": "integer"}, "rows_without_path": {"type": "integer"},
-      "links_all": {"type": "integer"}, "links_probed": {"type": "integer"},
-      "racks": {"type": "array", "items": {"type": "string"}},
-      "pairs": {"type": "array", "items": {"type": "object",
-        "description": "from, to: indexes in racks; sent, lost, p99_us (-1: not measured)"}},
-      "links": {"type": "array", "items": {"type": "object",
-        "description": "link, sent, lost, p99_us; most losses first, at most 20,000"}}}},
-  "Feeds": {"type": "object", "required": ["speakers", "silent_switches", "unknown",
-      "unknown_left_out"], "properties": {
-      "speakers": {"type": "array", "items": {"type": "object",
-        "description": "device, source, lines, last"}},
-      "silent_switches": {"type": "array", "items": {"type": "string"}},
-      "unknown": {"type": "array", "items": {"type": "object",
-        "description": "device, text, lines, last; numbers aside, each text once"}},
-      "unknown_left_out": {"type": "integer"}}},
-  "Job": {"type": "object", "required": ["id", "name", "user", "since", "host_count", "hosts"],
-    "properties": {"id": {"type": "string"}, "name": {"type": "string"},
-      "user": {"type": "string"}, "since": {"type": ["string", "null"], "format": "date-time"},
-      "host_count": {"type": "integer"}, "hosts": {"type": "string", "description": "host list"},
-      "unknown_nodes": {"type": "string", "description": "that the fabric does not have"},
-      "stalled": {"type": "boolean"}, "slowdown": {"type": "number"},
-      "hosts_at_part": {"type": "array", "items": {"type": "string"}},
-      "spares": {"type": "array", "items": {"type": "object",
-        "properties": {"host": {"type": "string"}, "spare": {"type": "string"}}}}}},
-  "Jobs": {"type": "object", "required": ["from", "read", "stale", "error", "items"],
-    "properties": {"from": {"enum": ["slurm", "kubernetes", null],
-        "description": "null: the service is not told which jobs run"},
-      "read": {"type": ["string", "null"], "format": "date-time"},
-      "stale": {"type": "boolean", "description": "too old to be relied on"},
-      "error": {"type": ["string", "null"], "description": "of the last try"},
-      "items": {"type": "array", "items": {"$ref": "#/components/schemas/Job"}}}},
-  "JobEffects": {"type": "object", "required": ["from", "part", "method", "jobs", "unaffected",
-      "stale"], "properties": {"from": {"enum": ["slurm", "kubernetes", null]},
-      "part": {"type": "string"},
-      "method": {"enum": ["simulated", "bounded"],
-        "description": "bounded: jobs that do nothing but communicate across the network"},
-      "jobs": {"type": "array", "items": {"$ref": "#/components/schemas/Job"}},
-      "unaffected": {"type": "integer"}, "stale": {"type": "boolean"}}},
-  "Traces": {"type": "object", "required": ["items"], "properties": {
-      "items": {"type": "array", "items": {"type": "object",
-        "required": ["job", "processes", "bytes", "oldest", "newest", "analysed", "hang",
-          "verdicts", "suspects"],
-        "properties": {"job": {"type": "string"}, "processes": {"type": "integer"},
-          "bytes": {"type": "integer", "description": "as kept, compressed"},
-          "oldest": {"type": "string", "format": "date-time"},
-          "newest": {"type": "string", "format": "date-time"},
-          "analysed": {"type": ["string", "null"], "format": "date-time"},
-          "hang": {"type": "boolean"}, "verdicts": {"type": "integer"},
-          "suspects": {"type": "array", "description": "of a probability of 0.5 or more",
-            "items": {"type": "string"}}}}}}},
-  "JobTrace": {"type": "object", "required": ["job", "analysed"], "properties": {
-      "job": {"type": "string"},
-      "analysed": {"type": ["string", "null"], "format": "date-time",
-        "description": "null: not yet, and nothing follows"},
-      "error": {"type": "string", "description": "why it could not be analysed"},
-      "took_s": {"type": "number"},
-      "ranks": {"type": "integer"}, "missing": {"type": "integer"},
-      "operations": {"type": "integer"}, "waiting": {"type": "integer"},
-      "hang": {"type": "boolean"},
-      "verdicts": {"type": "array", "items": {"type": "object",
-        "description": "finding, ranks, hosts, groups, seq or factor, operation, meaning"}},
-      "network": {"type": "object",
-        "description": "network, compute, load, nothing: probabilities; suspects, expected"}}},
-  "Health": {"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}}},
-  "Any": {"type": "object"}
-})json";
 
 std::vector<std::string_view> pieces_of(std::string_view path) {
   return path == "/" ? std::vector<std::string_view>() : split(path.substr(1), '/');
@@ -407,7 +275,7 @@ std::string openapi_document(std::span<const Route> routes) {
              {"version", "1"},
              {"description", "Ingest feeds; read cases, repairs and their history."}}}};
   out["paths"] = std::move(paths);
-  out["components"] = {{"schemas", Json::parse(schemas)},
+  out["components"] = {{"schemas", Json::parse(api_schemas())},
                        {"securitySchemes",
                         {{"token", {{"type", "http"}, {"scheme", "bearer"}}},
                          {"password", {{"type", "http"}, {"scheme", "basic"}}},

@@ -134,7 +134,7 @@ std::optional<MemberWish> member_wish(std::string_view kind, const Call& call,
 }
 
 struct Kind {
-  std::string_view kind, path, one_path, list_id, one_id, plural;
+  std::string_view kind, path, one_path, list_id, one_id, plural, schema, list_schema;
   std::span<const std::string_view> states{};
 };
 
@@ -153,7 +153,7 @@ void add_documents(const RouteContext& context, const Kind& of, std::vector<Rout
                  .summary = of.plural,
                  .role = Role::read,
                  .query = std::move(list_params),
-                 .reply_schema = "Documents",
+                 .reply_schema = of.list_schema,
                  .problems = {503},
                  .handler = [context, kind = of.kind](const Call& call) -> Result<Reply> {
                    const std::string state = call.query.text("state");
@@ -169,7 +169,7 @@ void add_documents(const RouteContext& context, const Kind& of, std::vector<Rout
                  .summary = "One of them, with full details",
                  .role = Role::read,
                  .query = std::move(one_params),
-                 .reply_schema = "Document",
+                 .reply_schema = of.schema,
                  .problems = {503},
                  .handler = [context, kind = of.kind](const Call& call) -> Result<Reply> {
                    WEFT_TRY(port::Document document,
@@ -209,15 +209,15 @@ Result<Reply> sli(const RouteContext& context, const Call& call) {
 void add_reading(const RouteContext& context, std::vector<Route>& out) {
   add_documents(context,
                 {case_kind, "/v1/cases", "/v1/cases/{id}", "listCases", "readCase",
-                 "Cases, last updated first", standing_names},
+                 "Cases, last updated first", "Case", "Cases", standing_names},
                 out);
   add_documents(context,
                 {"repair", "/v1/repairs", "/v1/repairs/{id}", "listRepairs", "readRepair",
-                 "Repairs, last updated first", operate::repair::stage_names},
+                 "Repairs, last updated first", "Repair", "Repairs", operate::repair::stage_names},
                 out);
   add_documents(context,
                 {"snapshot", "/v1/snapshots", "/v1/snapshots/{id}", "listSnapshots", "readSnapshot",
-                 "Manifests of snapshots, last updated first"},
+                 "Manifests of snapshots, last updated first", "Snapshot", "Snapshots"},
                 out);
   out.push_back(
       {.method = "GET",

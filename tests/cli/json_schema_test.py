@@ -38,6 +38,23 @@ compare:
     'flows.csv': 'id,src,dst,bytes,start\n0,nic:0,nic:20,1 MiB,0 s\n1,nic:1,nic:20,1 MiB,0 s\n',
     'jobs.csv': 'start,a,2\nstart,b,1\nstop,a\nstart,c,9\n',
     'counters.jsonl': '{"t":0,"link":"rtsw:0->ctsw:1","class":"0","packets":1000,"marks":0,"drops":0,"errors":0}\n',
+    'site.yaml': 'fabric: site-zone.yaml\nservice: {listen: "unix:api.sock"}\noperate:\n'
+                 '  jobs: {from: slurm, run: [/bin/echo, "7|ann|2026-03-01T00:00:00|n[0-1],other|llama"], names: nodes.csv}\n'
+                 'feeds:\n  - agent: {device: "host:0", logs: [log]}\n',
+    'health-zone.yaml': 'fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 1, spines: 8}\nrouting: {scheme: e_ecmp, qps: 4}\n'
+                        'jobs: [{name: llama, collective: all_reduce, gpus: 32, bytes: 1 GiB}]\n',
+    'nodes.csv': 'node,host\nn0,host:0\nn1,host:1\n',
+    'site-zone.yaml': 'fabric: {generator: ai_zone, racks: 4, gpus_per_host: 1, spines: 4}\n',
+    'exporter.prom': 'node_hwmon_temp_celsius{chip="asic",sensor="temp1"} 120\n',
+    'odd.log': ('<189>1 2026-03-01T00:00:00Z rtsw-0 bgpd - - - odd news of peer 7\n'
+                '<189>1 2026-03-01T00:00:01Z rtsw-0 kernel - - - %OPTIC-3-ALARM: link down on optic 7 of lane 2\n') * 30,
+    'quick.yaml': 'timing: {together: 1 s, lesser: 1 s}\n',
+    'loud.yaml': 'rules: {port_down: {below: 2}}\n',
+    'names.csv': 'address,device\n127.0.0.1,rtsw:0\n',
+    'senders.csv': 'community\npublic\n',
+    'vendor.key': 'k' * 40,
+    'served.yaml': 'fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 2, spines: 4}\n'
+                   'faults: [{kind: link_lossy, link: "rtsw:0--ctsw:1", loss: 0.05, at: 1 min, until: 5 min}]\n',
     'log': '<189>1 2026-03-01T00:00:00Z rtsw1 bgpd - - - odd news of peer 7\n' * 30,
 }
 PROBED = [
@@ -47,6 +64,74 @@ PROBED = [
     'weft probe --twin --fabric lossy.yaml --plan plan.jsonl --duration "2 min" --truth truth.jsonl --json > evidence.jsonl',
 ]
 STORM = ['weft storm --fabric zone.yaml --faults 40 --lines 8000 --hours 3 --out storm']
+
+# A site that runs: a service, told of jobs and of a cable of a host that is down, and an agent.
+SITE = ['''(weft up site.yaml >up.out 2>up.err &)
+get() { curl -s --unix-socket api.sock "http://x/v1/$1" "${@:2}"; }
+for i in $(seq 300); do weft up site.yaml --status --json 2>/dev/null | grep -q '"ready":true' && break; sleep 0.1; done
+now() { date -u +%FT%T.%NZ; }
+for at in 'nic:0->rtsw:0' 'rtsw:0->nic:0'; do
+  echo '{"id": "'$at'", "t": "'$(now)'", "until": "'$(now)'", "received": "'$(now)'", "source": "snmp", "entity": "'$at'", "kind": "link_down", "attrs": {"message": "down"}}'
+done | get records --data-binary @- >/dev/null
+for i in $(seq 300); do get repairs | grep -q '"stage":' && break; sleep 0.1; done
+weft up site.yaml --status --json > up.json
+weft case "$(get cases | sed 's/.*"items":\\[{"id":"\\([^"]*\\).*/\\1/')" --from unix:api.sock --json > case.json
+weft up site.yaml --down >/dev/null''']
+# A table of path health, by a service that was told of a slow NIC.
+HEALTH = ['''(weft serve --fabric health-zone.yaml --store health.db --listen unix:health.sock --health service.health >/dev/null 2>&1 & echo $! > pid)
+for i in $(seq 300); do curl -sf --unix-socket health.sock http://x/readyz >/dev/null && break; sleep 0.1; done
+curl -s --unix-socket health.sock http://x/v1/records -d '{"id": "r1", "t": "'$(date -u +%FT%T.%NZ)'", "source": "agent", "kind": "info", "entity": "nic:7", "attrs": {"rate_share": "0.5"}}' >/dev/null
+for i in $(seq 100); do weft agent --show-health service.health --json 2>/dev/null | grep -q '"slow"' && break; sleep 0.1; done
+kill $(cat pid)''']
+# As weft serve collects one, with something in it of each kind.
+SNAPSHOT = ['''python3 - <<'END'
+import hashlib, io, json, tarfile
+text = b'up\\n'
+manifest = {"format": "weft snapshot", "version": 1, "case": "c", "cause": {"kind": "optic", "entity": "rtsw:0--ctsw:1"},
+            "trigger": "repair", "taken": "2026-03-01T00:00:00Z", "devices_left_out": 1, "devices": [
+                {"name": "rtsw:0", "standing": "suspect", "ms": 9, "pieces": [
+                    {"name": "links", "file": "rtsw-0/links.txt", "bytes": len(text),
+                     "sha256": hashlib.sha256(text).hexdigest(), "ms": 4, "cut": True}, {"name": "log", "error": "timed out"}]},
+                {"name": "ctsw:1", "standing": "neighbour", "ms": 5, "error": "refused", "pieces": []}],
+            "redacted": {"password": 2}}
+with tarfile.open("shot.tar.gz", "w:gz") as tar:
+    for name, body in (("manifest.json", json.dumps(manifest).encode()), ("rtsw-0/links.txt", text)):
+        info = tarfile.TarInfo(name)
+        info.size = len(body)
+        tar.addfile(info, io.BytesIO(body))
+END''']
+# Something that a command asks, run beside it: it writes its port to FILE.port.
+BESIDE = 'beside() { (timeout 60 "$@" >/dev/null 2>&1 &); for i in $(seq 200); do [ -s port ] && break; sleep 0.05; done; }; rm -f port; '
+GNMI = BESIDE + 'beside python3 $S/tests/cli/gnmi_target.py $S/tests/fuzz/corpus/adapt_gnmi_answer/{update,sync}; ' \
+    'printf "device,address,security\nrtsw:0,127.0.0.1:$(cat port),plain\n" > gnmi.csv; ' \
+    'weft gnmi --targets gnmi.csv --encoding proto --mode once --json'
+# An SNMPv2c trap, coldStart, until it was heard.
+TRAP = '''python3 - <<'END'
+import socket, subprocess
+def ber(tag, *parts):
+    body = b"".join(parts)
+    return bytes([tag, len(body)]) + body
+number, up_time, trap = ber(2, b"\\1"), "2b06010201010300", "2b060106030101040100"
+bindings = ber(48, ber(48, ber(6, bytes.fromhex(up_time)), ber(67, b"\\1")),
+               ber(48, ber(6, bytes.fromhex(trap)), ber(6, bytes.fromhex("2b0601060301010501"))))
+packet = ber(48, number, ber(4, b"public"), ber(167, number, ber(2, b"\\0"), ber(2, b"\\0"), bindings))
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+    probe.bind(("127.0.0.1", 0))
+    port = probe.getsockname()[1]
+weft = subprocess.Popen(["weft", "traps", "--fabric", "zone.yaml", "--listen", f"127.0.0.1:{port}", "--senders", "senders.csv",
+                         "--addresses", "names.csv", "--count", "1", "--json"])
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+    for _ in range(100):
+        out.sendto(packet, ("127.0.0.1", port))
+        try:
+            weft.wait(0.1)
+            break
+        except subprocess.TimeoutExpired:
+            pass
+weft.kill()
+END'''
+# What runs until it is stopped ends by SIGTERM, with what was printed so far.
+FOR = 'timeout -s TERM 1.5 '
 
 # By command: its forms, each a name, a list of commands whose outputs it describes, and what is
 # run before.
@@ -105,20 +190,34 @@ CASES = {
     'storm': [('storm', ['weft storm --fabric zone.yaml --faults 40 --lines 8000 --hours 3 --out storm --json'], []),
               ('score', ['weft triage storm/records.jsonl --fabric zone.yaml --json > cases.jsonl; '
                          'weft storm score cases.jsonl --storm storm --json'], [])],
-    'triage': [('', ['weft triage storm/records.jsonl --fabric zone.yaml --json'], STORM)],
+    'triage': [('cases', ['weft triage storm/records.jsonl --fabric zone.yaml --json'], STORM),
+               ('diff', ['weft triage storm/records.jsonl --fabric zone.yaml --diff quick.yaml --json'], []),
+               ('propose', ['weft triage odd.log --format syslog --propose --fabric zone.yaml --json'], []),
+               ('score', ['weft triage storm/records.jsonl --fabric zone.yaml --truth storm --json'], [])],
     'rehearse': [('one', ['weft rehearse zone.yaml --days 3 --json'], []),
                  ('seeds', ['weft rehearse zone.yaml --days 3 --seeds 2 --policy policy.yaml --baseline-policy default --json'],
                   ['echo "{}" > policy.yaml'])],
+    'agent': [('records', [FOR + 'weft agent --fabric zone.yaml --device host:0 --log log --interval "200 ms" --json || true'], []),
+              ('path health', ['weft agent --show-health service.health --json'], HEALTH)],
+    'poll': [('', [BESIDE + 'beside python3 -c \'import http.server; s = http.server.HTTPServer(("127.0.0.1", 0), '
+                   'http.server.SimpleHTTPRequestHandler); open("port", "w").write(str(s.server_port)); s.handle_request()\'; '
+                   'weft poll prometheus --fabric zone.yaml --targets rtsw:0=http://127.0.0.1:$(cat port)/exporter.prom '
+                   'rtsw:1=http://127.0.0.1:1/gone --count 1 --json',
+                   'cat storm/records.jsonl'], STORM)],  # as files have them
+    'traps': [('', [TRAP], [])],
+    'gnmi': [('samples', [GNMI], []), ('records', [GNMI + ' --fabric zone.yaml --rules loud.yaml'], [])],
+    'case': [('', ['cat case.json'], SITE)],
+    'up': [('check', ['weft up site.yaml --check --json'], []), ('running', ['cat up.json'], SITE),
+           ('not running', ['weft up site.yaml --status --json'], SITE)],
+    'snapshot': [('show', ['weft snapshot show shot.tar.gz --json'], SNAPSHOT), ('verify', ['weft snapshot verify shot.tar.gz --json'], []),
+                 ('link', ['weft snapshot link x --key vendor.key --service https://weft.example --json'], [])],
+    'serve': [('', [FOR.replace('1.5', '20') + 'weft serve --world served.yaml --for "30 min" --speed 5000 --store w.db --listen unix:w.sock --json'], [])],
+    'autoscale': [('', ['weft autoscale $S/scenarios/autoscale.yaml --once --json'], [])],
     'lab': [('', ['weft lab doctor --json'], [])],
     # Last: the page writes another zone.yaml.
     'replay': [('', ['weft replay zone.yaml --records day.jsonl --states --json'], ['@docs/commands/replay.md'])],
 }
-NOT_RUN = {
-    'agent': 'prints the records of the service, docs/api.md; a table of path health, docs/path-health.md', 'traps': 'as agent',
-    'poll': 'needs devices; prints records as agent', 'gnmi': 'needs a target',
-    'case': 'needs a service; documents of docs/api.md', 'snapshot': 'needs a snapshot of a lab',
-    'trace': 'prints what run does', 'up': 'needs a running site',
-}
+NOT_RUN = {'trace': 'prints what run does'}
 # One unit for each quantity (docs/json.md): words in the name of a number that are units, those that
 # everybody uses, and keys that have another one, with the reason.
 UNITS = {'s', 'seconds', 'sec', 'ms', 'us', 'ns', 'ps', 'minutes', 'minute', 'h', 'hours', 'hour', 'days', 'day',
@@ -135,6 +234,9 @@ OTHER_UNITS = {
     **{key: 'a count of days with some' for key in ('days_seen', 'days_suspicious')},
     **{key: 'the time of a resource, as it is billed' for key in ('gain_gpu_hours', 'replica_hours', 'drained_cable_hours')},
     **{key: 'a frequency of what is rare' for key in ('per_year', 'shortages_per_year')},
+    **{key: 'a duration in a stored repair, of which the service adds up many' for key in (
+        'detect_ns', 'triage_ns', 'drain_ns', 'repair_ns', 'verify_ns')},
+    'ms': 'in the manifest of a snapshot, a format of its own',
     'years': 'what --years asked for',
     'cost_per_million_output_tokens': 'a price, as it is quoted',
 }
@@ -241,7 +343,7 @@ class Shell:
         self.env = dict(os.environ, S=source, PATH=os.path.dirname(weft) + ':' + os.environ['PATH'])
         self.source, self.done = source, set()
         for name, text in FILES.items():
-            open(os.path.join(self.folder.name, name), 'w').write(text)
+            open(os.path.join(self.folder.name, name), 'w', opener=lambda path, flags: os.open(path, flags, 0o600)).write(text)
 
     def prepare(self, commands):
         for command in commands:
@@ -283,23 +385,33 @@ def draft(shell, command):
             **(forms[0] if len(forms) == 1 else {'oneOf': forms})}
 
 
-def check_command(shell, command):
+def check_command(shell, command, seen):
+    """What is wrong; what appears is added to `seen`, by schema: commands may share one."""
     schema = json.loads(shell.run(f'weft help {command} --schema'))
     if jsonschema:
         jsonschema.Draft202012Validator.check_schema(schema)
-    errors, seen = [], set()
+    errors = []
     forms = {form.get('title', ''): form for form in schema.get('oneOf', [])} or {'': schema}
     for form, documents in outputs_of(shell, command):
         if form not in forms:
             errors.append(f'the schema has no form {form!r}')
             continue
         for document in documents:
-            check(document, forms[form], form, seen, errors)
+            check(document, forms[form], '', seen.setdefault(text_of(forms[form]), set()), errors)
             if jsonschema:
                 errors += [e.message[:200] for e in jsonschema.Draft202012Validator(schema).iter_errors(document)]
-    errors += [f'{path}: declared, and in no output' for title, form in forms.items()
-               for path in declared(form, title) if path not in seen]
     return sorted(set(errors))
+
+
+def text_of(form):
+    return json.dumps({key: value for key, value in form.items() if key not in ('$schema', 'title')}, sort_keys=True)
+
+
+def unseen(shell, command, seen):
+    schema = json.loads(shell.run(f'weft help {command} --schema'))
+    return [f'{form.get("title", "")}{path}: declared, and in no output' for form in schema.get('oneOf', [schema])
+            if not form.get('x-rare')
+            for path in declared(form, '') if path not in seen.get(text_of(form), set())]
 
 
 def commands_with_json(source):
@@ -307,7 +419,7 @@ def commands_with_json(source):
     folder = os.path.join(source, 'src', 'cli')
     for name in sorted(os.listdir(folder)):
         text = open(os.path.join(folder, name)).read() if name.startswith('cmd_') else ''
-        if 'common.json' in text:
+        if re.search(r'\bcommon_?\.json', text):
             yield name[4:-4].split('_')[0]
 
 
@@ -353,8 +465,11 @@ def main():
     wrong = [f'{c}: has --json and neither a case nor a reason' for c in sorted(set(commands_with_json(source)))
              if c not in CASES and c not in NOT_RUN]
     wrong += check_units(weft)
+    seen = {}
     for command in CASES:
-        wrong += [f'{command}: {error}' for error in check_command(shell, command)]
+        wrong += [f'{command}: {error}' for error in check_command(shell, command, seen)]
+    for command in CASES:
+        wrong += [f'{command}: {error}' for error in unseen(shell, command, seen)]
     if wrong:
         sys.exit('\n'.join(wrong[:60]))
     print(f'{len(CASES)} commands' + ('' if jsonschema else '; jsonschema is not installed, not asked'))

@@ -53,8 +53,8 @@ JsonObject network_json(const JudgedNetwork& n) {
                      .add("group", e.description)
                      .add("bytes", e.bytes, digits(15))
                      .add("groups", e.groups)
-                     .add("measured_us", e.measured_us, digits(6))
-                     .add("expected_us", e.expected_us, digits(6)));
+                     .add("measured_s", e.measured_us * 1e-6, digits(6))
+                     .add("expected_s", e.expected_us * 1e-6, digits(6)));
   return JsonObject()
       .add("judged", r.is_judged)
       .add("network", r.network, digits(4))

@@ -215,6 +215,7 @@ std::optional<TtrPart> ttr_part(const Ticket& ticket, Stage stage);
 // All of it as one JSON object, and the same back: parts by name. Fails: Errc::parse, Errc::unknown
 // for parts that this fabric does not have.
 std::string to_json(const model::Fabric& fabric, const Ticket& ticket);
+std::string ticket_schema();  // the JSON Schema of that
 Result<Ticket> read_ticket(const model::Fabric& fabric, std::string_view json);
 
 }  // namespace weft::operate::repair

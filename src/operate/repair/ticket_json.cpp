@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "base/fields.hpp"
+#include "base/field_schema.hpp"
 #include "operate/repair/ticket.hpp"
 
 namespace weft::port {
@@ -196,6 +196,8 @@ std::string_view nonsense(const Ticket& t) {
 std::string to_json(const model::Fabric& fabric, const Ticket& ticket) {
   return write_fields(ticket, Spelling{fabric});
 }
+
+std::string ticket_schema() { return schema_of_fields<Ticket, Spelling>(); }
 
 Result<Ticket> read_ticket(const model::Fabric& fabric, std::string_view text) {
   const auto bad = [](std::string_view what) {
