@@ -10,6 +10,7 @@
 #include "adapt/sim/world.hpp"
 #include "app/rehearse/rehearse.hpp"
 #include "base/config.hpp"
+#include "base/json_text.hpp"
 #include "base/result.hpp"
 #include "operate/repair/what_if.hpp"
 #include "plan/run/setup.hpp"
@@ -31,6 +32,7 @@ class ServedWorld final : public serve::Simulation {
     const operate::repair::WhatIf* jobs;  // null: none run
     const app::RehearseModel& model;      // of people and actuators; its rates are not used
     std::uint64_t seed;
+    std::vector<operate::te::Flow> flows;  // of scheme te
   };
   // `setup` and `jobs` must outlive it. Fails: as World::create and read_world_faults.
   static Result<std::unique_ptr<ServedWorld>> create(const Parts& parts, const Pace& pace);
@@ -38,6 +40,10 @@ class ServedWorld final : public serve::Simulation {
   std::optional<std::int64_t> wait_ns() override;
   Result<Turn> advance(std::optional<Timestamp> due) override;
   bool is_over() const { return is_over_; }  // any thread
+
+  // What a controller of traffic engineering did, as a table, and for --json; empty without one.
+  std::string te_table() const;
+  JsonObject te_json() const;
 
   adapt::sim::World& world() { return *world_; }
   adapt::sim::People& people() { return *people_; }
