@@ -41,6 +41,7 @@
 #include "cli/serve_traces.hpp"
 #include "cli/serve_watch.hpp"
 #include "cli/serve_world.hpp"
+#include "cli/te_zone.hpp"
 #include "cli/telemetry_files.hpp"
 #include "cli/vendor_link.hpp"
 #include "observe/sli/objectives.hpp"
@@ -314,7 +315,8 @@ class Server {
                                           .jobs = has_jobs ? what_if_.get() : nullptr,
                                           .traced = has_jobs ? traced_jobs() : TracedJobs(),
                                           .model = config_.world,
-                                          .seed = seed_},
+                                          .seed = seed_,
+                                          .flows = te_flows_},
                                          {.speed = args_.speed, .span_ns = span_ns}));
     return {};
   }
@@ -333,7 +335,13 @@ class Server {
     if (!world_ || !world_->is_over()) return {};
     loop_.reset();  // the last orders
     WEFT_TRY(const app::Outcomes found, app::outcomes(*fabric_, world_->world().net(), *store_));
-    fmt::print("{}", common_.json ? app::to_json(found) : app::to_table(found));
+    if (common_.json) {
+      JsonObject out = app::to_json(found);
+      if (world_->world().te() != nullptr) out.add("te", world_->te_json());
+      fmt::print("{}\n", out.text());
+    } else {
+      fmt::print("{}{}", app::to_table(found), world_->te_table());
+    }
     return {};
   }
 
@@ -356,6 +364,14 @@ class Server {
       WEFT_TRY(jobs_, plan::read_jobs(*setup_, described_, seed_));
     }
     what_if_ = std::make_unique<repair::WhatIf>(*setup_, jobs_, seed_);
+    if (!args_.world.empty() && setup_->routing.scheme == "te") {
+      WEFT_TRY(const std::vector<TeGroup> groups, te_groups_of_jobs(scenario, *setup_));
+      te_flows_ = te_merged(groups);
+      if (te_flows_.empty())
+        return fail(Errc::infeasible, setup_->routing.where,
+                    "no job of the scenario sends anything over the network, and te has no flows",
+                    "add jobs, or remove scheme: te");
+    }
     return {};
   }
 
@@ -787,6 +803,7 @@ class Server {
   telemetry::Catalogue catalogue_ = telemetry::Catalogue::built_in();
   std::unique_ptr<triage::Context> settled_, provisional_;
   std::unique_ptr<port::Store> store_;
+  std::vector<operate::te::Flow> te_flows_;  // of a world with scheme te
   std::unique_ptr<ServedWorld> world_;
   std::unique_ptr<serve::Controller> controller_;
   std::unique_ptr<port::Actuator> actuator_;

@@ -11,6 +11,7 @@
 #include "adapt/sim/world.hpp"
 #include "app/rehearse/rehearse.hpp"
 #include "base/config.hpp"
+#include "base/json_text.hpp"
 #include "base/result.hpp"
 #include "operate/repair/what_if.hpp"
 #include "plan/run/setup.hpp"
@@ -33,6 +34,7 @@ class ServedWorld final : public serve::Simulation {
     std::vector<adapt::sim::TracedJob> traced;
     const app::RehearseModel& model;  // of people and actuators; its rates are not used
     std::uint64_t seed;
+    std::vector<operate::te::Flow> flows;  // of scheme te
   };
   // `setup` and `jobs` must outlive it. Fails: as World::create and read_world_faults.
   static Result<std::unique_ptr<ServedWorld>> create(Parts parts, const Pace& pace);
@@ -40,6 +42,10 @@ class ServedWorld final : public serve::Simulation {
   std::optional<std::int64_t> wait_ns() override;
   Result<Turn> advance(std::optional<Timestamp> due) override;
   bool is_over() const { return is_over_; }  // any thread
+
+  // What a controller of traffic engineering did, as a table, and for --json; empty without one.
+  std::string te_table() const;
+  JsonObject te_json() const;
 
   adapt::sim::World& world() { return *world_; }
   adapt::sim::People& people() { return *people_; }

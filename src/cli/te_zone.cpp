@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
+#include <tuple>
 
 #include "base/file.hpp"
 #include "base/json_text.hpp"
 #include "base/text.hpp"
 #include "operate/te/flow_file.hpp"
+#include "operate/te/predict.hpp"
 #include "plan/run/work_flows.hpp"
 
 namespace weft::cli {
@@ -18,19 +22,16 @@ namespace {
 
 namespace te = operate::te;
 
-constexpr std::uint16_t first_qp_port = 0xC000;  // of QP 0; the next ones follow
+using Group = TeGroup;
 
-// Flows that are assigned together.
-struct Group {
-  std::string name;
-  std::vector<te::Flow> flows;
-};
 struct Solved {
   te::Decision before, after;  // `after`: with --fail
   double before_ms = 0, after_ms = 0;
+  model::FailureOutcome failure;  // the same
 };
 
 struct ZoneWork {
+  std::uint64_t seed = 1;
   std::unique_ptr<const plan::Setup> setup;  // in one place: the router refers to its fabric
   route::Zone zone;
   route::Router hashing;
@@ -42,27 +43,6 @@ struct ZoneWork {
 model::State state_at_start(const plan::Setup& setup) {
   const bool has = !setup.changes.empty() && setup.changes.front().at.ps <= 0;
   return has ? setup.changes.front().state : model::State{};
-}
-
-Result<std::vector<Group>> groups_of_jobs(const model::Scenario& scenario,
-                                          const plan::Setup& setup) {
-  route::RoutingConfig config = setup.routing;
-  config.scheme = "te";
-  WEFT_TRY(route::Router router, route::Router::create(setup.fabric, config, scenario.seed));
-  WEFT_TRY(const plan::ScenarioFlows found, plan::scenario_flows(scenario, setup, router));
-  for (const model::Note& note : found.notes) fmt::print(stderr, "weft: warning: {}\n", note.text);
-  std::vector<Group> out;
-  for (const plan::WorkFlows& kind : found.kinds) {
-    out.push_back({kind.kind, {}});
-    for (const route::NicDemand& d : kind.flows)
-      out.back().flows.push_back(
-          {.src = d.src,
-           .dst = d.dst,
-           .port = static_cast<std::uint16_t>(first_qp_port + d.qp),
-           .weight = d.bytes,
-           .second = static_cast<std::uint16_t>(first_qp_port + setup.routing.qps + d.qp)});
-  }
-  return out;
 }
 
 Result<ZoneWork> load_work(const Common& common, const ZoneTeArgs& args) {
@@ -80,7 +60,7 @@ Result<ZoneWork> load_work(const Common& common, const ZoneTeArgs& args) {
     WEFT_TRY(auto flows, te::read_flows_csv(fabric, text, args.flows));
     groups.push_back({"flows", std::move(flows)});
   } else if (args.check.empty()) {
-    WEFT_TRY(groups, groups_of_jobs(*scenario, *setup));
+    WEFT_TRY(groups, te_groups_of_jobs(*scenario, *setup));
     if (groups.empty())
       return fail(Errc::infeasible, {args.scenario, 0, 0},
                   "no job of the scenario sends anything over the network",
@@ -92,13 +72,8 @@ Result<ZoneWork> load_work(const Common& common, const ZoneTeArgs& args) {
   WEFT_TRY(model::State failed, read_down(fabric, args.fail, "--fail", healthy));
   WEFT_TRY(route::Router hashing,
            route::Router::create(fabric, {.hash = setup->routing.hash}, scenario->seed));
-  return ZoneWork{std::move(setup),
-                  std::move(zone),
-                  std::move(hashing),
-                  healthy,
-                  std::move(failed),
-                  std::move(groups),
-                  unit};
+  return ZoneWork{scenario->seed, std::move(setup),  std::move(zone),   std::move(hashing),
+                  healthy,        std::move(failed), std::move(groups), unit};
 }
 
 // Whether there is a load to state: not where a failure leaves no flow with a path.
@@ -109,7 +84,23 @@ std::string load_text(const ZoneWork& work, double load) {
   return work.unit > 0 ? human_seconds(load / work.unit) : fmt::format("{:.4g}", load);
 }
 
-std::vector<Solved> solve_groups(ZoneWork& work, const ZoneTeArgs& args) {
+// The flows of a kind end together: on the link between racks and spines, or of a NIC, that takes
+// longest.
+double bytes_per_s(const ZoneWork& work, const Group& group, const te::Decision& before) {
+  if (work.unit <= 0) return 0;
+  std::map<model::LinkId, double> bytes;  // of NICs
+  for (const te::Flow& flow : group.flows) {
+    bytes[work.zone.port_of[flow.src]] += flow.weight;
+    bytes[reverse(work.zone.port_of[flow.dst])] += flow.weight;
+  }
+  double seconds = before.judgement.worst / work.unit;
+  for (const auto& [link, sum] : bytes)
+    if (link.valid())
+      seconds = std::max(seconds, sum / work.setup->fabric.rate(link).bytes_per_s());
+  return seconds > 0 ? 1 / seconds : 0;
+}
+
+Result<std::vector<Solved>> solve_groups(ZoneWork& work, const ZoneTeArgs& args) {
   using Clock = std::chrono::steady_clock;
   const auto ms = [](Clock::duration span) {
     return std::chrono::duration<double, std::milli>(span).count();
@@ -129,6 +120,16 @@ std::vector<Solved> solve_groups(ZoneWork& work, const ZoneTeArgs& args) {
       solved.after = te::decide(work.zone, work.hashing, work.failed, group.flows,
                                 solved.before.marks, settings, solved.before.second);
       solved.after_ms = ms(Clock::now() - middle);
+      WEFT_TRY(solved.failure,
+               te::predict({.fabric = work.setup->fabric,
+                            .routing = work.setup->routing,
+                            .seed = work.seed,
+                            .healthy = work.healthy,
+                            .failed = work.failed,
+                            .flows = group.flows,
+                            .before = solved.before,
+                            .after = solved.after,
+                            .bytes_per_s = bytes_per_s(work, group, solved.before)}));
     }
     out.push_back(std::move(solved));
   }
@@ -172,6 +173,43 @@ void print_zone_table(const ZoneWork& work, const std::vector<Solved>& solved,
       work.unit > 0 ? ": how long its bytes take" : ": its weight per capacity");
 }
 
+// How the failure converges.
+void print_convergence(const ZoneWork& work, const std::vector<Solved>& solved) {
+  Table table({{"kind", Table::Align::left},
+               {"flows hit"},
+               {"path again, median"},
+               {"last"},
+               {"never"},
+               {"stalled"},
+               {"lost"}});
+  const auto time = [](double s) { return std::isnan(s) ? std::string("-") : human_seconds(s); };
+  const auto bytes = [](double b) {
+    return std::isnan(b) ? std::string("-") : human(Bytes{std::llround(b)});
+  };
+  for (std::size_t g = 0; g < solved.size(); ++g) {
+    const model::FailureOutcome& f = solved[g].failure;
+    table.add({work.groups[g].name, std::to_string(f.hit), time(f.path_again_p50_s),
+               time(f.path_again_max_s), std::to_string(f.stranded), bytes(f.stalled_bytes),
+               bytes(f.lost_bytes)});
+  }
+  fmt::print("\n{}\n", table.text());
+  fmt::print(
+      "From the failure until flows have a path again. Stalled: what they would have sent "
+      "meanwhile; lost: what was on the way.\n");
+}
+
+// Names as in `weft run --json`.
+JsonObject failure_json(const model::FailureOutcome& f) {
+  JsonObject out;
+  out.add("flows_hit", f.hit)
+      .add("flows_stranded", f.stranded)
+      .add("path_again_s",
+           JsonObject().add("median", f.path_again_p50_s).add("max", f.path_again_max_s))
+      .add("stalled_bytes", f.stalled_bytes)
+      .add("lost_bytes", f.lost_bytes);
+  return out;
+}
+
 JsonObject decision_json(const ZoneWork& work, const te::Decision& d, double milliseconds) {
   JsonObject out;
   const auto load = [&](double value) {
@@ -200,7 +238,8 @@ void print_zone_json(const ZoneWork& work, const std::vector<Solved>& solved,
         .add("flows", work.groups[g].flows.size())
         .add("healthy", decision_json(work, solved[g].before, solved[g].before_ms));
     if (!args.fail.empty())
-      kind.add("failed", decision_json(work, solved[g].after, solved[g].after_ms));
+      kind.add("failed", decision_json(work, solved[g].after, solved[g].after_ms))
+          .add("convergence", failure_json(solved[g].failure));
     if (args.split)
       kind.add("over_two_qps", (args.fail.empty() ? solved[g].before : solved[g].after).divided);
     kinds.add(kind);
@@ -263,16 +302,50 @@ Result<int> check_marks(const Common& common, ZoneWork& work, const ZoneTeArgs& 
 Result<int> zone_te(const Common& common, const ZoneTeArgs& args) {
   WEFT_TRY(ZoneWork work, load_work(common, args));
   if (!args.check.empty()) return check_marks(common, work, args);
-  const std::vector<Solved> solved = solve_groups(work, args);
+  WEFT_TRY(const std::vector<Solved> solved, solve_groups(work, args));
   WEFT_TRY_STATUS(write_marks(work, solved, args));
   if (common.json)
     print_zone_json(work, solved, args);
   else
     print_zone_table(work, solved, args);
+  if (!common.json && !args.fail.empty()) print_convergence(work, solved);
   return done;
 }
 
 }  // namespace
+
+Result<std::vector<TeGroup>> te_groups_of_jobs(const model::Scenario& scenario,
+                                               const plan::Setup& setup) {
+  route::RoutingConfig config = setup.routing;
+  config.scheme = "te";
+  WEFT_TRY(route::Router router, route::Router::create(setup.fabric, config, scenario.seed));
+  WEFT_TRY(const plan::ScenarioFlows found, plan::scenario_flows(scenario, setup, router));
+  for (const model::Note& note : found.notes) fmt::print(stderr, "weft: warning: {}\n", note.text);
+  std::vector<TeGroup> out;
+  for (const plan::WorkFlows& kind : found.kinds) {
+    out.push_back({kind.kind, {}});
+    for (const route::NicDemand& d : kind.flows)
+      out.back().flows.push_back(
+          {.src = d.src,
+           .dst = d.dst,
+           .port = static_cast<std::uint16_t>(te_first_port + d.qp),
+           .weight = d.bytes,
+           .second = static_cast<std::uint16_t>(te_first_port + setup.routing.qps + d.qp)});
+  }
+  return out;
+}
+
+std::vector<te::Flow> te_merged(const std::vector<TeGroup>& groups) {
+  std::map<std::tuple<model::NodeId, model::NodeId, std::uint16_t>, te::Flow> all;
+  for (const TeGroup& group : groups)
+    for (const te::Flow& flow : group.flows) {
+      const auto [at, is_new] = all.try_emplace({flow.src, flow.dst, flow.port}, flow);
+      if (!is_new) at->second.weight += flow.weight;
+    }
+  std::vector<te::Flow> out;
+  for (const auto& [key, flow] : all) out.push_back(flow);
+  return out;
+}
 
 int run_zone_te(const Common& common, const ZoneTeArgs& args) {
   const Result<int> status = zone_te(common, args);

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/cli.hpp"
+#include "model/scenario/scenario.hpp"
+#include "operate/te/decide.hpp"
+#include "plan/run/setup.hpp"
 
 namespace weft::cli {
 
@@ -16,6 +20,19 @@ struct ZoneTeArgs {
   std::string marks;      // CSV to write
   std::string check;      // CSV of marks to judge
 };
+
+inline constexpr std::uint16_t te_first_port = 0xC000;  // of QP 0; the next ones follow
+
+// Flows of the scenario's jobs that are assigned together, kind by kind, with bytes as weights.
+// Prints the warnings. Fails as plan::scenario_flows.
+struct TeGroup {
+  std::string name;
+  std::vector<operate::te::Flow> flows;
+};
+Result<std::vector<TeGroup>> te_groups_of_jobs(const model::Scenario& scenario,
+                                               const plan::Setup& setup);
+// All kinds together: a QP that several use is one flow, with the sum of their bytes.
+std::vector<operate::te::Flow> te_merged(const std::vector<TeGroup>& groups);
 
 // Where the assigned marks of --check are worse than hashing, or lead over dead links: work_failed.
 int run_zone_te(const Common& common, const ZoneTeArgs& args);

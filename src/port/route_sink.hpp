@@ -20,7 +20,8 @@ struct RouteMark {
 };
 
 // What packets must fall back on where a mark is gone, or its uplink is down, is the sink's part:
-// nothing may depend on the controller's being there.
+// nothing may depend on the controller's being there. Marks hold for the sink's lease after the
+// last renew(), and then all is left to the routes beneath, whatever is installed.
 class RouteSink {
  public:
   virtual ~RouteSink() = default;
@@ -29,6 +30,11 @@ class RouteSink {
   virtual Status apply(std::span<const RouteMark> changes) = 0;
   // What is installed, ascending: whoever starts takes over what is there. Fails: Errc::io.
   virtual Result<std::vector<RouteMark>> installed() = 0;
+  // Fails: Errc::io with the first switch that refused; the others are renewed.
+  virtual Status renew() = 0;
+  // Before marks lead over cables that are back: what switches forgot of them is written again.
+  // Fails: Errc::io.
+  virtual Status restore(std::span<const model::CableId> cables) = 0;
 };
 
 }  // namespace weft::port

@@ -331,6 +331,25 @@ void Assignment::try_by_count(std::span<const std::uint32_t> flows, double bound
   if (worst() >= first_worst) restore(first);
 }
 
+// Equal flows that have paths may crowd links beside emptier ones, as where a link is back, and
+// search does not find the way that a chain does: those beyond k are placed again.
+void Assignment::level() {
+  const std::vector<std::uint32_t> first = spine_;
+  const double first_worst = worst();
+  const std::uint32_t k = least_count();
+  std::vector<std::uint32_t> crowded;
+  undo_.clear();
+  for (const Side side : {up, down})
+    for (std::uint32_t r = 0; r < racks_; ++r)
+      for (std::uint32_t p = 0; p < spines_; ++p)
+        for (const std::size_t at = slot(side, r, p); count_[at] > k;) {
+          crowded.push_back(head_[at]);
+          move(head_[at], none);
+        }
+  place(crowded, By::count, Others::may_move);
+  if (worst() >= first_worst) restore(first);
+}
+
 Assignment::Outcome Assignment::solve(Others others) {
   before_ = spine_;
   std::vector<std::uint32_t> flows;
@@ -345,6 +364,7 @@ Assignment::Outcome Assignment::solve(Others others) {
   place(flows, equal ? By::count : By::weight, others);
   if (others == Others::may_move) {
     search(least);
+    if (equal && worst() > least * close_enough) level();
     if (!equal && worst() > least * far_off) try_by_count(flows, least);
   }
   Outcome out{.worst = worst(), .bound = least};

@@ -115,6 +115,7 @@ class Assignment {
   void try_by_count(std::span<const std::uint32_t> flows, double bound);
   void restore(std::span<const std::uint32_t> spines);
   void search(double bound);
+  void level();
   bool relieve(std::size_t worst_slot);
   std::vector<std::uint32_t> on(Side side, std::size_t slot) const;
   bool find_room(std::uint32_t flow, double limit, std::uint32_t pushes);

@@ -323,6 +323,29 @@ TEST_CASE("assign: after a failure only hit flows move when the others shall sta
   CHECK(outcome.worst <= 2);
 }
 
+TEST_CASE("assign: when lost links are back, equal flows are where they were at their best") {
+  Rng rng(7);
+  for (std::uint32_t cut = 0; cut < 30; ++cut) {
+    Zone zone(6, 4);
+    for (std::uint32_t from = 0; from < 6; ++from)
+      for (std::uint32_t i = 0; i < 20; ++i)  // as many out of each rack as into it
+        zone.flows.push_back({.from = from, .to = (from + 1 + i % 5) % 6});
+    Assignment assignment = zone.assignment();
+    const double healthy = assignment.solve().worst;
+    CHECK(healthy == zone.worst(zone.spines_of(assignment)));
+    CHECK(healthy == 5);  // 20 flows over 4 links
+    for (std::uint32_t links = 1 + cut % 3; links > 0; --links)
+      assignment.set_capacity(static_cast<std::uint32_t>(rng.below(6)),
+                              static_cast<std::uint32_t>(rng.below(4)), 0, 0);
+    const double failed = assignment.solve().worst;
+    CHECK(failed > healthy);
+    for (std::uint32_t rack = 0; rack < 6; ++rack)
+      for (std::uint32_t spine = 0; spine < 4; ++spine) assignment.set_capacity(rack, spine, 1, 1);
+    CHECK(assignment.solve().worst == healthy);
+    CHECK(zone.worst(zone.spines_of(assignment)) == healthy);
+  }
+}
+
 TEST_CASE("assign: the outcome counts what moved; jobs come and go") {
   const Zone zone = rings(40, 12, 24, true);
   Assignment assignment = zone.assignment();

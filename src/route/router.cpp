@@ -72,7 +72,7 @@ class Router::Impl {
 
   void set_state(const model::State& state) {
     const std::vector<LinkChange> changes = live_.set_state(state);
-    scheme_->on_sight(state.seen());
+    scheme_->on_sight(state);
     if (weights_) weights_->on_change();
     if (late_) {
       static_cast<void>(late_->noticed.set_state(state.noticed()));

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/config.hpp"
@@ -35,12 +37,20 @@ struct RoutingConfig {
   Duration flowlet_gap = 100_us;
   std::uint32_t entropies = 0;
   std::uint32_t paths = 4;
-  Duration te_sees = {};  // how old the state of the fabric is that the controller of `te` has
-  bool te_dead = false;   // the controller has assigned paths, and died
-  // How long failures take to be routed round; none: no time. See heard_late().
+  Duration te_sees = {};    // how old the state of the fabric is that the controller of `te` has
+  bool te_dead = false;     // the controller has assigned paths, and died at time 0
+  Duration te_lease = 3_s;  // marks hold for so long after the controller renewed them
+  // By source and destination NIC and QP: the uplink of the source's rack.
+  using Marks = std::map<std::tuple<NodeId, NodeId, std::uint32_t>, LinkId>;
+  // Where given, `te` assigns nothing itself: these are installed, and other streams are hashed.
+  std::shared_ptr<const Marks> te_marks = nullptr;
+  // How long failures take to be routed round; none: no time. See heard_late(). The defaults were
+  // measured in a lab of 4 racks and 4 spines with FRRouting (docs/routing.md).
   struct Convergence {
-    Duration detect, bgp;       // from the failure: to the link's own switch, to all routes
-    Duration compute, install;  // of the controller of `te`, which hears of it after `detect`
+    Duration detect = 1'200_us;  // from the failure: to the link's own switch
+    Duration bgp = 130'000_us;   // the same: to all routes
+    // Of the controller of `te`, which hears of it after `detect`.
+    Duration compute = 100_us, install = 1'000_us;
   };
   std::optional<Convergence> convergence;
   // QPs 2k and 2k + 1 take the same path, and different ones where that helps.

@@ -27,13 +27,9 @@ std::string read_scheme(Reader& reader, std::string fallback) {
   return fallback;
 }
 
-// Measured in a lab of 4 racks and 4 spines with FRRouting; docs/routing.md says how.
-constexpr RoutingConfig::Convergence lab_convergence{
-    .detect = 1'200_us, .bgp = 130'000_us, .compute = 100_us, .install = 1'000_us};
-
 void read_convergence(const Config& section, RoutingConfig& config, Errors& errors) {
   Reader reader(section, "routing.convergence", errors);
-  RoutingConfig::Convergence& out = config.convergence.emplace(lab_convergence);
+  RoutingConfig::Convergence& out = config.convergence.emplace(RoutingConfig::Convergence{});
   const auto read = [&](const char* key, Duration& value) {
     value = reader.duration(key, value);
     if (value < Duration{} || value > te_sees_max)
@@ -75,6 +71,11 @@ void read_te(const Config& section, RoutingConfig& config, Errors& errors) {
   if (config.te_dead && reader.has("sees"))
     reader.error(Errc::value, reader.where("sees"), "a dead controller sees nothing",
                  "remove one of sees and controller: dead");
+  config.te_lease = reader.duration("lease", config.te_lease);
+  if (config.te_lease <= Duration{} || config.te_lease > te_sees_max)
+    reader.error(Errc::value, reader.where("lease"),
+                 fmt::format("marks cannot hold for {}", to_text(config.te_lease)),
+                 "give a time above 0, up to 1 day");
   reader.finish();
 }
 

@@ -65,6 +65,9 @@ TEST_CASE("routing: what is refused, and how") {
         "reps, multipath, te\n");
   CHECK(read("{scheme: te, te: {sees: 2 weeks}}").errors.starts_with("s.yaml:1:25: "));
   CHECK(read("{scheme: te, te: {sees: 172800 s}}").errors.starts_with("s.yaml:1:25: a controller"));
+  CHECK(read("{scheme: te}").config.te_lease == 3_s);
+  CHECK(read("{scheme: te, te: {lease: 500 ms}}").config.te_lease == 500'000_us);
+  CHECK(read("{scheme: te, te: {lease: 0 s}}").errors.starts_with("s.yaml:1:26: marks cannot"));
   CHECK(read("{scheme: te, te: {seen: 10 s}}").errors.starts_with("s.yaml:1:19: "));
   CHECK(read("{scheme: te, te: {sees: 10 s}}").config.te_sees == 10_s);
   CHECK(!read("{scheme: te, qps: 2}").config.te_split);

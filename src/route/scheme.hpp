@@ -84,9 +84,9 @@ class Scheme {
   virtual bool may_repeat() const { return false; }
   virtual void on_change(std::span<const LinkChange>) {}
   // For schemes with a controller: flows that may be under way together, and the state of the
-  // fabric as the controller has it.
+  // fabric now, of which the controller has seen().
   virtual void declare(std::span<const NicDemand>) {}
-  virtual void on_sight(const model::State& /*seen*/) {}
+  virtual void on_sight(const model::State& /*state*/) {}
   // In words, what the controller did; empty without one.
   virtual std::string report() const { return {}; }
   // Drops caches; called when those of NextHops may go.

@@ -24,11 +24,8 @@ class Te final : public Scheme {
   }
 
   bool append_leg(const Stream& stream, NodeId from, NodeId to, std::vector<Hop>& out) override {
-    if (dirty_) solve();
-    const auto found =
-        stream.qp < parts_.config.qps ? known_.find(key(from, to, stream.qp)) : known_.end();
-    const std::uint32_t column =
-        found == known_.end() ? Assignment::none : column_of(found->second, stream.qp);
+    felt_lapse_ = felt_lapse_ || lapsed_;
+    const std::uint32_t column = lapsed_ ? Assignment::none : column_of(from, to, stream.qp);
     if (column == Assignment::none) return beneath_->append_leg(stream, from, to, out);
     const std::array<LinkId, 4> path = zone_.path(from, to, column);
     // Switches give up a mark over an uplink of their own that is dead, and no other: where they
@@ -48,6 +45,7 @@ class Te final : public Scheme {
   // A pair that an earlier group has already keeps its path, and is no part of this group. With
   // `split` QPs 2k and 2k + 1 are one flow, and both find it.
   void declare(std::span<const NicDemand> demands) override {
+    if (parts_.config.te_marks != nullptr) return;
     Group group{Assignment(zone_.racks, zone_.columns), {}, {}};
     for (const NicDemand& d : demands) {
       const std::uint32_t from = zone_.rack_of[d.src], to = zone_.rack_of[d.dst];
@@ -69,9 +67,10 @@ class Te final : public Scheme {
     dirty_ = true;
   }
 
-  void on_sight(const model::State& seen) override {
+  void on_sight(const model::State& state) override {
+    lapsed_ = state.marks_lapsed();
     const std::vector<double> before = capacity_;
-    see(seen);
+    see(state.seen());
     if (capacity_ == before) return;
     for (Group& group : groups_) set_capacities(group.assignment, zone_, capacity_);
     dirty_ = true;
@@ -80,6 +79,8 @@ class Te final : public Scheme {
   void trim() override { beneath_->trim(); }
 
   std::string report() const override {
+    if (const auto& marks = parts_.config.te_marks; marks != nullptr)
+      return fmt::format("{} marks are installed", marks->size());
     std::string text =
         fmt::format("te assigned {} streams (kinds: {}), worst link at most {:.3f} x the bound",
                     known_.size(), groups_.size(), furthest_);
@@ -88,6 +89,7 @@ class Te final : public Scheme {
       text += fmt::format(
           "; anew after {} changes: {} streams had lost their paths, {} others made room",
           solves_ - 1, hit_, moved_);
+    if (felt_lapse_) text += "; its marks lapsed, and all was hashed";
     return text;
   }
 
@@ -100,6 +102,22 @@ class Te final : public Scheme {
     std::vector<Assignment::Flow> flows;
     Placement placed;  // of `flows`
   };
+
+  // `none`: hashed.
+  std::uint32_t column_of(NodeId from, NodeId to, std::uint32_t qp) {
+    if (const auto& marks = parts_.config.te_marks; marks != nullptr) {
+      const auto mark = marks->find({from, to, qp});
+      if (mark == marks->end()) return Assignment::none;
+      const std::uint32_t column = zone_.column_of(from, mark->second);
+      const std::uint32_t rack = zone_.rack_of[to];
+      const bool is_path = column != Zone::none && rack != Zone::none &&
+                           rack != zone_.rack_of[from] && zone_.uplink(rack, column).valid();
+      return is_path ? column : Assignment::none;
+    }
+    if (dirty_) solve();
+    const auto found = qp < parts_.config.qps ? known_.find(key(from, to, qp)) : known_.end();
+    return found == known_.end() ? Assignment::none : column_of(found->second, qp);
+  }
 
   // Where a pair of QPs is not divided, both take the same path.
   std::uint32_t column_of(const Place& place, std::uint32_t qp) const {
@@ -149,7 +167,9 @@ class Te final : public Scheme {
   std::vector<Group> groups_;
   std::unordered_map<std::uint64_t, Place> known_;  // never iterated
   bool dirty_ = false;
-  double furthest_ = 1;  // of all assignments so far
+  bool lapsed_ = false;      // switches ignore marks
+  bool felt_lapse_ = false;  // some stream was under way then
+  double furthest_ = 1;      // of all assignments so far
   std::uint64_t solves_ = 0, hit_ = 0, moved_ = 0;
 };
 

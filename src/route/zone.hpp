@@ -29,6 +29,13 @@ struct Zone {
   LinkId uplink(std::uint32_t rack, std::uint32_t column) const {
     return up[std::size_t{rack} * columns + column];
   }
+  // Whose cable `link` is, of the NIC's rack; `none` where it is no uplink of it. Cost: O(columns).
+  std::uint32_t column_of(NodeId nic, LinkId link) const {
+    const std::uint32_t rack = rack_of[nic];
+    for (std::uint32_t c = 0; rack != none && link.valid() && c < columns; ++c)
+      if (uplink(rack, c) == link) return c;
+    return none;
+  }
   // Between NICs of two racks that both have that column's cable.
   std::array<LinkId, 4> path(NodeId src, NodeId dst, std::uint32_t column) const {
     return {port_of[src], uplink(rack_of[src], column), reverse(uplink(rack_of[dst], column)),

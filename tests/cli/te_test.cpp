@@ -73,6 +73,43 @@ TEST_CASE("te of a zone: marks are at the bound, are judged sound, and survive a
   CHECK(bad.out.contains("worst link 4 ("));
 }
 
+TEST_CASE("te of a zone: a failure is predicted as a run of the fluid engine finds it") {
+  const Scratch scratch;
+  const std::string faults = "faults: [{kind: link_down, link: \"rtsw:1--ctsw:2\", at: 100 ms}]\n";
+  const std::string zone =
+      "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 4, spines: 4}\n"
+      "routing: {scheme: te, convergence: {}}\n"
+      "collectives: {cost: line_rate}\n"
+      "jobs: [{name: pairs, collective: send_recv, gpus: 16, bytes: 16 GiB, place: list, ranks: "
+      "[0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15]}]\n";
+  scratch.write("z.yaml", zone);
+  scratch.write("run.yaml", zone + faults);
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{},
+        {"--set", "routing.te.controller=dead", "--set", "routing.te.lease=400 ms"}}) {
+    std::vector<std::string> te{"te", "z.yaml", "--fail", "rtsw:1--ctsw:2", "--json"};
+    std::vector<std::string> run{"run", "run.yaml", "--json"};
+    te.insert(te.end(), more.begin(), more.end());
+    run.insert(run.end(), more.begin(), more.end());
+    const Outcome predicted = scratch.run(te), simulated = scratch.run(run);
+    REQUIRE_MESSAGE(predicted.status == 0, predicted.err);
+    REQUIRE_MESSAGE(simulated.status == 0, simulated.err);
+    const json a = json::parse(predicted.out)["kinds"][0]["convergence"];
+    const json b = json::parse(simulated.out)["variants"]["base"]["failures"][0];
+    CHECK(a["flows_hit"] == b["flows_hit"]);
+    CHECK(a["flows_hit"] == 2);
+    CHECK(a["path_again_s"]["median"].get<double>() ==
+          doctest::Approx(b["path_again_s"]["median"].get<double>()));
+    CHECK(a["lost_bytes"].get<double>() == doctest::Approx(b["lost_bytes"].get<double>()));
+    // A controller that died renewed its marks when the link did, in a run 100 ms before.
+    const double earlier_s = more.empty() ? 0 : 0.1;
+    const double last = b["path_again_s"]["max"].get<double>() + earlier_s;
+    CHECK(a["path_again_s"]["max"].get<double>() == doctest::Approx(last));
+    if (more.empty())
+      CHECK(a["stalled_bytes"].get<double>() == doctest::Approx(b["stalled_bytes"].get<double>()));
+  }
+}
+
 TEST_CASE("te of a zone: the flows of jobs, and errors") {
   const Scratch scratch;
   scratch.write("z.yaml", te_zone);

@@ -175,10 +175,14 @@ Status Overlay::renew() {
   return out;
 }
 
-Status Overlay::restore(LabNodeId node) {
-  const auto found = racks_.find(node);
-  if (found == racks_.end()) return {};
-  return write_routes(lab_->plan, lab_->plan.nodes[node], found->second.uplinks);
+Status Overlay::restore(std::span<const model::CableId> cables) {
+  for (const LabCable& cable : lab_->plan.cables) {
+    if (std::ranges::find(cables, cable.cable) == cables.end()) continue;
+    for (const CableEnd& end : cable.ends)
+      if (const auto rack = racks_.find(end.node); rack != racks_.end())
+        WEFT_TRY_STATUS(write_routes(lab_->plan, lab_->plan.nodes[end.node], rack->second.uplinks));
+  }
+  return {};
 }
 
 Status Overlay::apply(std::span<const RouteMark> changes) {

@@ -38,12 +38,11 @@ class Overlay final : public port::RouteSink {
   // One transaction a switch. Cost: 1 to 2 ms a switch, and some 10 us a mark.
   Status apply(std::span<const port::RouteMark> changes) override;
   Result<std::vector<port::RouteMark>> installed() override;
-  // The marks hold for overlay_lease from now. Cost: a packet a switch. Fails: Errc::io with the
-  // first switch that refused; the others are renewed.
-  Status renew();
-  // Writes the routes of a switch's tables again: the kernel forgets one when its interface is set
-  // down. Nothing for switches without NICs.
-  Status restore(LabNodeId node);
+  // Cost: a packet a switch.
+  Status renew() override;
+  // Writes the routes of the tables of both switches again: the kernel forgets one when its
+  // interface is set down.
+  Status restore(std::span<const model::CableId> cables) override;
 
   // Also of an overlay that was left half done; nothing there is no failure.
   static Status remove(const Lab& lab);

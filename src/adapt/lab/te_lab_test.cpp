@@ -13,7 +13,9 @@
 #include "adapt/lab/netlink.hpp"
 #include "adapt/lab/overlay.hpp"
 #include "adapt/lab/te_run.hpp"
+#include "adapt/sim/test_te_stage.hpp"
 #include "base/test_effort.hpp"
+#include "operate/te/controller_story.hpp"
 
 namespace weft::adapt::lab {
 namespace {
@@ -23,22 +25,10 @@ namespace te = operate::te;
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-constexpr std::string_view four_by_four =
-    "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}";
-constexpr std::uint16_t first_port = 50'000;
-constexpr std::chrono::milliseconds hold{300};
-
-// Each NIC to each of another rack.
-std::vector<te::Flow> all_to_all(const model::Fabric& fabric) {
-  std::vector<te::Flow> out;
-  for (std::uint32_t a = 0; a < 8; ++a)
-    for (std::uint32_t b = 0; b < 8; ++b)
-      if (a / 2 != b / 2)
-        out.push_back({.src = fabric.nics()[a],
-                       .dst = fabric.nics()[b],
-                       .port = static_cast<std::uint16_t>(first_port + out.size())});
-  return out;
-}
+namespace story = te::testing;
+constexpr std::string_view four_by_four = story::story_fabric;
+constexpr std::uint16_t first_port = story::story_port;
+constexpr std::chrono::milliseconds hold{story::story_damping.hold.ps / ps_per_ms};
 
 const LabNode& host_of(const Lab& lab, model::NodeId nic) {
   return lab.plan.nodes[lab.plan.lab_of[nic]];
@@ -57,6 +47,7 @@ class FlowTraffic {
   }
   // One packet of each flow.
   void send() {
+    ++rounds;
     for (std::size_t f = 0; f < senders_.size(); ++f)
       if (sendto(senders_[f].get(), "x", 1, 0, reinterpret_cast<const sockaddr*>(&targets_[f]),
                  sizeof targets_[f]) == 1)
@@ -70,7 +61,7 @@ class FlowTraffic {
         ++arrived[f];
       }
   }
-  std::size_t sent = 0, received = 0;
+  std::size_t sent = 0, received = 0, rounds = 0;
   std::vector<std::size_t> arrived;  // by flow
 
  private:
@@ -99,9 +90,7 @@ class Running {
   Running(const Lab& lab, std::vector<te::Flow> flows)
       : thread_([this, &lab, flows = std::move(flows)] {
           TeRun run;
-          run.loop.damping = {.hold = {hold.count() * ps_per_ms},
-                              .hold_max = {hold.count() * ps_per_ms},
-                              .forget = 600_s};
+          run.loop.damping = story::story_damping;
           run.stop = [this] { return stop_.load(); };
           run.tell = [this](const TeEvent& event) {
             const std::lock_guard lock(mutex_);
@@ -119,6 +108,10 @@ class Running {
   std::size_t count() const {
     const std::lock_guard lock(mutex_);
     return events_.size();
+  }
+  std::vector<TeEvent> events() const {
+    const std::lock_guard lock(mutex_);
+    return events_;
   }
   // The first event from number `from` on with this in its news, and when it was told.
   std::optional<std::pair<TeEvent, Clock::time_point>> find(std::size_t from,
@@ -160,36 +153,156 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Seconds that each flow is without a path, shortest first, after a cable is cut at one end, for
-// `watched` after that; flows that lost nothing are left out.
-std::vector<double> blackouts(const Lab& lab, FlowTraffic& traffic, EndId at,
-                              std::chrono::milliseconds watched) {
-  std::ranges::fill(traffic.arrived, 0);
-  std::size_t rounds = 0;
-  const auto send_for = [&](std::chrono::milliseconds time) {
-    for (const auto end = Clock::now() + time; Clock::now() < end; ++rounds) {
-      traffic.send();
-      traffic.receive();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  };
-  send_for(std::chrono::milliseconds(100));
-  const auto cut = Clock::now();
-  const std::size_t before = rounds;
-  REQUIRE(set_link(lab.plan.node_of(at).netns, lab.plan.end(at).interface, AdminState::down));
-  send_for(watched);
-  const double each_s = std::chrono::duration<double>(Clock::now() - cut).count() /
-                        static_cast<double>(rounds - before);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  traffic.receive();
-  REQUIRE(set_link(lab.plan.node_of(at).netns, lab.plan.end(at).interface, AdminState::up));
+// Packets of all flows, some 1 ms apart, until the end.
+class SteadyTraffic {
+ public:
+  SteadyTraffic(const Lab& lab, std::span<const te::Flow> flows)
+      : traffic_(lab, flows), thread_([this](const std::stop_token& end) {
+          for (; !end.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+            const std::lock_guard lock(mutex_);
+            traffic_.send();
+            traffic_.receive();
+          }
+        }) {}
+  // Seconds that each flow lost packets for since the last call.
+  std::vector<double> dark_s() {
+    const std::lock_guard lock(mutex_);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // what is on its way
+    traffic_.receive();
+    const auto now = Clock::now();
+    const double each_s = std::chrono::duration<double>(now - since_).count() /
+                          static_cast<double>(std::max<std::size_t>(traffic_.rounds, 1));
+    std::vector<double> out;
+    for (const std::size_t arrived : traffic_.arrived)
+      out.push_back(static_cast<double>(traffic_.rounds - std::min(arrived, traffic_.rounds)) *
+                    each_s);
+    std::ranges::fill(traffic_.arrived, 0);
+    traffic_.rounds = 0;
+    since_ = now;
+    return out;
+  }
+
+ private:
+  std::mutex mutex_;
+  FlowTraffic traffic_;
+  Clock::time_point since_ = Clock::now();
+  std::jthread thread_;  // last: it uses the others
+};
+
+void set_cable(const Lab& lab, EndId at, AdminState state) {
+  REQUIRE(set_link(lab.plan.node_of(at).netns, lab.plan.end(at).interface, state));
+  if (state == AdminState::down) return;
   REQUIRE(restore_interface(lab, at));
   REQUIRE(restore_interface(lab, at.peer()));
-  std::vector<double> out;
-  for (const std::size_t arrived : traffic.arrived)
-    if (arrived < rounds) out.push_back(static_cast<double>(rounds - arrived) * each_s);
-  std::ranges::sort(out);
-  return out;
+}
+
+class LabStage final : public story::Stage {
+ public:
+  LabStage(const Lab& lab, std::span<const te::Flow> flows)
+      : lab_(lab), controller_(lab, {flows.begin(), flows.end()}), traffic_(lab, flows) {
+    REQUIRE(controller_.wait(1));
+  }
+  void cut(model::CableId cable) override {
+    news_ = lab_.fabric.name(cable) + " down";
+    seen_ = controller_.count();
+    cut_ = Clock::now();
+    set_cable(lab_, spine_end(cable), AdminState::down);
+  }
+  void mend(model::CableId cable) override { set_cable(lab_, spine_end(cable), AdminState::up); }
+  void slow(model::CableId cable) override {
+    const EndId at = spine_end(cable);
+    REQUIRE(add_rate_limit(lab_.plan.node_of(at).netns, lab_.plan.end(at).interface, 1,
+                           Rate{500'000'000}, 1_MB));
+  }
+  void unslow(model::CableId cable) override {
+    const EndId at = spine_end(cable);
+    REQUIRE(remove_rate_limit(lab_.plan.node_of(at).netns, lab_.plan.end(at).interface, 1));
+  }
+  void wait(Duration span) override {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(span.ps / ps_per_ns));
+  }
+  void wait_for(std::size_t events) override {
+    for (int i = 0; i < 20'000 && controller_.count() < events; ++i) wait(1'000_us);
+  }
+  void stop_controller() override { controller_.stop(); }
+  std::vector<te::Event> events() override {
+    std::vector<te::Event> out;
+    for (const TeEvent& event : controller_.events())
+      out.push_back({.at = event.at, .news = {}, .step = event.step, .is_first = event.is_first});
+    return out;
+  }
+  double mark_s() override {
+    const auto event = controller_.wait_for(seen_, news_);
+    return event ? std::chrono::duration<double>(event->second - cut_).count() : 1e9;
+  }
+  std::vector<port::RouteMark> marks() override {
+    return Overlay::open(lab_).value()->installed().value();
+  }
+  std::vector<double> dark_s() override { return traffic_.dark_s(); }
+
+ private:
+  EndId spine_end(model::CableId cable) const {
+    for (const LabCableId id : ids<LabCableId>(lab_.plan.cables.size())) {
+      if (lab_.plan.cables[id].cable != cable) continue;
+      const EndId end{id, 0};
+      return lab_.plan.node_of(end).name.starts_with("ctsw") ? end : end.peer();
+    }
+    FAIL("no such cable");
+    return {};
+  }
+
+  const Lab& lab_;
+  Running controller_;
+  SteadyTraffic traffic_;
+  std::string news_;
+  std::size_t seen_ = 0;
+  Clock::time_point cut_;
+};
+
+// The same story in the simulated network: the same decisions, and times that are nearly so.
+void compare_with_world(const Lab& lab, std::span<const te::Flow> flows) {
+  std::vector<story::Scene> real, simulated;
+  {
+    LabStage stage(lab, flows);
+    real = story::Story(lab.fabric, stage).play();
+  }
+  sim::testing::WorldStage world(lab.fabric);
+  simulated = story::Story(lab.fabric, world).play();
+  REQUIRE(real.size() == simulated.size());
+  for (std::size_t i = 0; i < real.size(); ++i) {
+    CAPTURE(real[i].name);
+    if (i + 1 < real.size()) CHECK(real[i].marks == simulated[i].marks);  // then they lapse
+    CHECK(real[i].hit == simulated[i].hit);
+    CHECK(real[i].moved == simulated[i].moved);
+    CHECK(real[i].changing == simulated[i].changing);
+    MESSAGE(fmt::format("{}: longest s without a path: lab {:.4f}, world {:.4f}", real[i].name,
+                        std::ranges::max(real[i].dark_s), std::ranges::max(simulated[i].dark_s)));
+  }
+  MESSAGE(fmt::format("cut to marks installed: lab {:.4f} s, world {:.4f} s", real[1].mark_s,
+                      simulated[1].mark_s));
+  if (test_effort(50) < 50) return;  // under sanitizers times mean nothing
+  story::check_story(lab.fabric, real,
+                     {.notice_s = 0,
+                      .mark_s = 0.1,
+                      .bgp_s = 0.9,
+                      .lease_s = overlay_lease.seconds(),
+                      .slack_s = 0.05});
+}
+
+// Without marks: a rack turns from a dead uplink by itself, and what comes in waits for BGP.
+void measure_bgp(const Lab& lab, std::span<const te::Flow> flows) {
+  REQUIRE(Overlay::remove(lab));
+  const EndId at = lab.plan.find_sender(lab.fabric, {"ctsw:1->rtsw:1", {}}).value();
+  SteadyTraffic unmarked(lab, flows);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  static_cast<void>(unmarked.dark_s());
+  set_cable(lab, at, AdminState::down);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1'000));
+  std::vector<double> dark_s = unmarked.dark_s();
+  std::erase(dark_s, 0.0);
+  std::ranges::sort(dark_s);
+  MESSAGE(fmt::format("BGP: s without a path, by flow: {:.4f}", fmt::join(dark_s, " ")));
+  if (test_effort(50) >= 50) CHECK((dark_s.empty() || dark_s.back() < 0.9));
 }
 
 TEST_CASE("te: packets take the uplinks of their marks, and hashing's where there is none") {
@@ -243,7 +356,7 @@ TEST_CASE("te: packets take the uplinks of their marks, and hashing's where ther
   REQUIRE(set_link(rack.netns, lab.plan.end(last).interface, AdminState::up));
   REQUIRE(restore_interface(lab, last));
   REQUIRE(restore_interface(lab, last.peer()));
-  REQUIRE((*overlay)->restore(node(lab.plan, lab.fabric, "rtsw:0")));
+  REQUIRE((*overlay)->restore(std::array{lab.plan.cables[last.cable].cable}));
   REQUIRE((*overlay)->renew());
   CHECK(burst().at("rtsw:0->ctsw:3") >= 50);
   // Another process finds what is installed, and takes it away.
@@ -260,14 +373,14 @@ TEST_CASE("te: fifty cables cut under traffic, BGP beneath") {
   const std::string lab_is = lab_name("tec");
   const DownAfter down(lab_is);
   const Lab lab = bring_up_and_open(lab_is, Routing::frr, four_by_four);
-  const std::vector<te::Flow> flows = all_to_all(lab.fabric);
+  const std::vector<te::Flow> flows = story::story_flows(lab.fabric);
   Running controller(lab, flows);
   REQUIRE(controller.wait(1));
-  FlowTraffic traffic(lab, flows);
+  auto traffic = std::make_unique<FlowTraffic>(lab, flows);
   std::jthread sender([&](const std::stop_token& end) {
     while (!end.stop_requested()) {
-      traffic.send();
-      traffic.receive();
+      traffic->send();
+      traffic->receive();
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   });
@@ -296,29 +409,20 @@ TEST_CASE("te: fifty cables cut under traffic, BGP beneath") {
   sender.request_stop();
   sender.join();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  traffic.receive();
+  traffic->receive();
   controller.stop();
   REQUIRE_MESSAGE(controller.status.has_value(),
                   (controller.status ? "" : controller.status.error().text()));
   const double worst = *std::ranges::max_element(installed_ms);
-  const std::size_t sent = traffic.sent, lost = traffic.sent - traffic.received;
+  const std::size_t sent = traffic->sent, lost = traffic->sent - traffic->received;
   MESSAGE(
       fmt::format("cable cut to marks installed: median {:.1f} ms, worst {:.1f} ms (of "
                   "which after the news {:.1f} ms); {} of {} packets lost in {} cuts",
                   median(installed_ms), worst, median(heard_ms), lost, sent, cuts));
-  // Nobody at work. A rack turns from a dead uplink to others by itself. What comes in waits for
-  // BGP, and, where it has the mark of that spine, until the marks no longer hold.
-  for (const bool marked : {true, false}) {
-    if (!marked) REQUIRE(Overlay::remove(lab));
-    const std::string cut = fmt::format("ctsw:{}->rtsw:1", marked ? 0 : 1);
-    const std::vector<double> s =
-        blackouts(lab, traffic, lab.plan.find_sender(lab.fabric, {cut, {}}).value(),
-                  std::chrono::milliseconds(marked ? 5'000 : 1'000));
-    MESSAGE(fmt::format("{}: s without a path, by flow: {:.4f}", marked ? "marks left" : "BGP",
-                        fmt::join(s, " ")));
-    if (marked) CHECK(s.size() <= 6);
-    if (cuts >= 50) CHECK((s.empty() || s.back() < (marked ? overlay_lease.seconds() : 0) + 0.9));
-  }
+  traffic.reset();                // its ports
+  REQUIRE(Overlay::remove(lab));  // both begin with nothing
+  compare_with_world(lab, flows);
+  measure_bgp(lab, flows);
   if (cuts < 50) return;  // under sanitizers times mean nothing
   CHECK(median(installed_ms) <= 50);
   CHECK(worst <= 100);

@@ -26,17 +26,27 @@ namespace te = operate::te;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds te_poll{20};
-constexpr std::chrono::milliseconds te_ask{200};
-constexpr Duration te_retry = 1_s;
-constexpr Duration te_renew = 1_s;  // well within overlay_lease
 
 Duration since(Clock::time_point start) {
   return {std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count() *
           ps_per_ns};
 }
 
-// A cable has carrier where both of its ends have.
-class CableWatch {
+model::State drained_state(const Lab& lab) {
+  model::State out;
+  for (const std::string& name : lab.drained) {
+    if (const auto cable = lab.fabric.find_cable({name, {}})) {
+      out.set(forward(*cable), {.health = model::Health::draining});
+      out.set(reverse(forward(*cable)), {.health = model::Health::draining});
+    } else if (const auto node = lab.fabric.find_node({name, {}})) {
+      out.set(*node, {.health = model::Health::draining});
+    }
+  }
+  return out;
+}
+
+// From the kernels of all switches. A cable has carrier where both of its ends have.
+class CableWatch final : public port::LinkFeed {
  public:
   static Result<CableWatch> open(const Lab& lab) {
     CableWatch out(lab);
@@ -50,8 +60,8 @@ class CableWatch {
     return out;
   }
 
-  // Waits for news, at most `patience`. Changes of cables since the last call.
-  std::vector<te::LinkNews> wait(std::chrono::milliseconds patience) {
+  // Waits for news, at most `patience`.
+  void wait(std::chrono::milliseconds patience) {
     std::vector<pollfd> fds;
     for (const LinkWatch& watch : watches_) fds.push_back({watch.fd(), POLLIN, 0});
     const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(patience.count()));
@@ -59,16 +69,30 @@ class CableWatch {
       if (ready > 0 && (fds[id.index()].revents & POLLIN) != 0)
         watches_[id.index()].read(
             [&](std::string_view interface, bool carrier) { note(id, interface, carrier); });
-    return std::exchange(news_, {});
   }
 
-  // Cables without carrier at an end.
-  std::vector<LabCableId> dark() const {
-    std::vector<LabCableId> out;
+  std::vector<te::LinkNews> news() override { return std::exchange(news_, {}); }
+
+  // Those without carrier are no part of the routes that there should be. A switch that cannot be
+  // read is not relied upon.
+  std::vector<model::CableId> routed(std::span<const model::CableId> cables) override {
+    Without without = without_of(*lab_);
     for (const auto& [cable, ends] : dark_)
-      if (ends[0] || ends[1]) out.push_back(cable);
+      if (ends[0] || ends[1]) without.cables.push_back(cable);
+    const Routes routes = Routes::shortest(lab_->plan, without).met_by_traffic(lab_->plan);
+    std::vector<model::CableId> out;
+    for (const model::CableId id : cables) {
+      const auto cable = std::ranges::find(lab_->plan.cables, id, &LabCable::cable);
+      if (cable == lab_->plan.cables.end()) continue;
+      std::vector<LabNodeId> ends{cable->ends[0].node, cable->ends[1].node};
+      if (cable->to_host || count_missing_routes(lab_->plan, routes, ends).value_or(1) == 0)
+        out.push_back(id);
+    }
     return out;
   }
+
+  // As of when the lab was read.
+  model::State drained() override { return drained_state(*lab_); }
 
  private:
   explicit CableWatch(const Lab& lab) : lab_(&lab) {}
@@ -104,61 +128,6 @@ class CableWatch {
   std::vector<te::LinkNews> news_;
 };
 
-// Cables that have carrier again, and are of no use before the routes beneath are back.
-class Returning {
- public:
-  explicit Returning(const Lab& lab) : lab_(lab) {}
-
-  // Keeps cables that came up from `news`.
-  void hold_back(std::vector<te::LinkNews>& news) {
-    for (const te::LinkNews& one : news) std::erase(waiting_, one.cable);
-    for (const te::LinkNews& one : news)
-      if (one.is_up) waiting_.push_back(one.cable);
-    std::erase_if(news, [](const te::LinkNews& one) { return one.is_up; });
-  }
-
-  // Looks every te_ask. Cables whose two switches have all routes that they should, `dark` ones
-  // being out.
-  void add_ready(std::vector<LabCableId> dark, std::vector<te::LinkNews>& news) {
-    if (waiting_.empty() || Clock::now() - looked_ < te_ask) return;
-    Without without = without_of(lab_);
-    without.cables.insert(without.cables.end(), dark.begin(), dark.end());
-    const Routes routes = Routes::shortest(lab_.plan, without).met_by_traffic(lab_.plan);
-    std::erase_if(waiting_, [&](model::CableId id) {
-      const auto cable = std::ranges::find(lab_.plan.cables, id, &LabCable::cable);
-      if (cable == lab_.plan.cables.end()) return true;
-      const bool ready = cable->to_host || has_routes(*cable, routes);
-      if (ready) news.push_back({id, true});
-      return ready;
-    });
-    looked_ = Clock::now();
-  }
-
- private:
-  // A switch that cannot be read is not relied upon.
-  bool has_routes(const LabCable& cable, const Routes& routes) const {
-    std::vector<LabNodeId> ends{cable.ends[0].node, cable.ends[1].node};
-    return count_missing_routes(lab_.plan, routes, ends).value_or(1) == 0;
-  }
-
-  const Lab& lab_;
-  std::vector<model::CableId> waiting_;
-  Clock::time_point looked_{};
-};
-
-model::State drained_state(const Lab& lab) {
-  model::State out;
-  for (const std::string& name : lab.drained) {
-    if (const auto cable = lab.fabric.find_cable({name, {}})) {
-      out.set(forward(*cable), {.health = model::Health::draining});
-      out.set(reverse(forward(*cable)), {.health = model::Health::draining});
-    } else if (const auto node = lab.fabric.find_node({name, {}})) {
-      out.set(*node, {.health = model::Health::draining});
-    }
-  }
-  return out;
-}
-
 // The kernel lets go of it when the process that has it ends, however it does.
 Result<Fd> wait_for_lease(const Lab& lab, const TeRun& run) {
   const std::string path = lab.directory + "/te.lock";
@@ -173,17 +142,6 @@ Result<Fd> wait_for_lease(const Lab& lab, const TeRun& run) {
     static_cast<void>(::poll(nullptr, 0, static_cast<int>(te_poll.count())));
   }
   return file;
-}
-
-// Interfaces that came back have lost their routes.
-Status restore_racks(const Lab& lab, Overlay& overlay, std::span<const te::LinkNews> news) {
-  for (const te::LinkNews& one : news) {
-    if (!one.is_up) continue;
-    for (const LabCable& cable : lab.plan.cables)
-      if (cable.cable == one.cable)
-        for (const CableEnd& end : cable.ends) WEFT_TRY_STATUS(overlay.restore(end.node));
-  }
-  return {};
 }
 
 std::vector<std::string> words_of(const Lab& lab, std::span<const te::LinkNews> news) {
@@ -201,47 +159,21 @@ Status run_te(const Lab& lab, std::vector<te::Flow> flows, const TeRun& run) {
   const auto start = Clock::now();
   WEFT_TRY(CableWatch cables, CableWatch::open(lab));
   WEFT_TRY(const std::unique_ptr<Overlay> overlay, Overlay::open(lab));
-  te::LoopOptions options = run.loop;
-  options.base = drained_state(lab);
-  WEFT_TRY(te::TeLoop loop, te::TeLoop::create(lab.fabric, *overlay, 1, options));
-  WEFT_TRY_STATUS(overlay->renew());
-  Duration renewed = since(start);
-  std::optional<Time> next;
-  std::vector<te::LinkNews> news = cables.wait(std::chrono::milliseconds(0));
-  Returning returning(lab);
-  loop.note(news, Time{});
-  bool is_first = true;
-  const auto tell = [&](std::vector<std::string> words, const te::Step& step, Duration from) {
+  WEFT_TRY(te::Controller controller,
+           te::Controller::create(lab.fabric, cables, *overlay, 1, run.loop));
+  const auto tell = [&](const te::Event& event) {
     if (run.tell)
-      run.tell({.at = Time{} + since(start),
-                .news = std::move(words),
-                .step = step,
-                .is_first = std::exchange(is_first, false),
-                .took = since(start) - from});
+      run.tell({.at = event.at,
+                .news = words_of(lab, event.news),
+                .step = event.step,
+                .is_first = event.is_first,
+                .took = Time{} + since(start) - event.at});
   };
-  WEFT_TRY(const te::Step first, loop.start(std::move(flows), Time{}));
-  tell(words_of(lab, news), first, {});
-  next = loop.next_step(Time{});
+  WEFT_TRY(const te::Event first, controller.start(std::move(flows), Time{} + since(start)));
+  tell(first);
   while (!run.stop()) {
-    news = cables.wait(te_poll);
-    returning.hold_back(news);
-    if (news.empty()) returning.add_ready(cables.dark(), news);
-    const Duration heard = since(start);
-    const Time now = Time{} + heard;
-    // A switch that refuses is asked again at once; it falls back on BGP after the lease.
-    if (heard - renewed >= te_renew && overlay->renew()) renewed = heard;
-    if (news.empty() && (!next || *next > now)) continue;
-    Status done = restore_racks(lab, *overlay, news);
-    if (done) {
-      const Result<te::Step> step = loop.step(news, now);
-      if (step)
-        tell(words_of(lab, news), *step, heard);
-      else
-        done = std::unexpected(step.error());
-    } else {
-      loop.note(news, now);
-    }
-    next = done ? loop.next_step(now) : std::optional(now + te_retry);
+    cables.wait(te_poll);
+    if (const auto event = controller.turn(Time{} + since(start))) tell(*event);
   }
   return {};
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "adapt/lab/lab.hpp"
-#include "operate/te/te_loop.hpp"
+#include "operate/te/controller.hpp"
 
 namespace weft::adapt::lab {
 
@@ -26,10 +26,9 @@ struct TeRun {
   std::function<void()> standby = {};  // another controller has the lab: this one waits for its end
 };
 
-// Hears of cables from the kernels of all switches, as from agents on them, and keeps the marks of
-// `flows` right until `stop` says so. A cable that comes back counts as up once both of its
-// switches have their routes; then the hold of LoopOptions::damping begins. The marks stay, and
-// hold for overlay_lease: then all is left to the routes beneath. One controller of a lab is at
+// A te::Controller that hears of cables from the kernels of all switches, as from agents on them,
+// and keeps the marks of `flows` right until `stop` says so. The marks stay, and hold for
+// overlay_lease: then all is left to the routes beneath. One controller of a lab is at
 // work at a time; others wait, and take over what it left when it ends or is killed. Drains are
 // those of the start. Fails: Errc::io, Errc::unsupported for what is no two-tier Clos; a switch
 // that refuses is tried again each second.

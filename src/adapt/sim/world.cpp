@@ -9,6 +9,7 @@
 
 #include "base/check.hpp"
 #include "base/text.hpp"
+#include "route/hash.hpp"
 
 namespace weft::adapt::sim {
 namespace {
@@ -19,11 +20,14 @@ constexpr double packet_bytes = 4'096, load_max = 0.99;
 // The wait of M/D/1 is exponential from its mean on: median and 99th percentile, in means.
 constexpr double wait_p50 = 0.6931471805599453, wait_p99 = 4.605170185988092;
 
-std::string key_of(const model::State& state) {
+std::string key_of(const model::State& state, std::span<const port::RouteMark> marks) {
   std::string out;
   for (const auto& [link, condition] : state.troubled_links())
     out += fmt::format("{}:{}:{} ", link.value, static_cast<int>(condition.health),
                        condition.rate_factor);
+  for (const port::RouteMark& mark : marks)
+    out +=
+        fmt::format("{}>{}@{}={} ", mark.src.value, mark.dst.value, mark.port, mark.uplink.value);
   return out;
 }
 
@@ -46,7 +50,7 @@ World::World(const Fabric& fabric, const WorldSettings& settings, Timestamp star
       clock_(start),
       router_(std::move(router)),
       twin_(fabric, 1, settings.operations.seed),
-      routed_at_(start),
+      paths_at_(start),
       changed_(start),
       window_(start),
       edge_(start) {}
@@ -56,10 +60,18 @@ Result<std::unique_ptr<World>> World::create(const Fabric& fabric,
                                              const WorldSettings& settings, Timestamp start) {
   WorldSettings drawn = settings;
   drawn.operations.tells_probes = false;
-  WEFT_TRY(route::Router router, route::Router::create(fabric, routing, settings.operations.seed));
+  route::RoutingConfig config = routing;
+  config.convergence.reset();  // time passes here
+  if (drawn.notice_ns) config.convergence.emplace(route::RoutingConfig::Convergence{});
+  WEFT_TRY(route::Router router, route::Router::create(fabric, config, settings.operations.seed));
   auto out = std::make_unique<World>(fabric, drawn, start, std::move(router));
   WEFT_TRY_STATUS(out->plan_probes());
-  WEFT_TRY_STATUS(out->find_routes());
+  if (drawn.te) {
+    WEFT_TRY(out->te_, WorldTe::create(fabric, out->net_, *drawn.te));
+    out->dark_.resize(drawn.te->flows.size(), 0);
+  }
+  out->routed_ = out->noticed_ = out->net_.routing();
+  WEFT_TRY_STATUS(out->find_paths());
   out->edge_ = {start.ns + drawn.quiet_window_ns};
   return out;
 }
@@ -85,7 +97,8 @@ Status World::plan_probes() {
 Timestamp World::next_due() const {
   if (!records_.empty() || !evidence_.empty()) return now();
   Timestamp out = edge_;
-  if (reroute_) out = std::min(out, *reroute_);
+  for (const auto& due : {reroute_, notice_, te_ ? te_->next_change() : std::nullopt})
+    if (due) out = std::min(out, *due);
   if (const auto due = net_.next_due()) out = std::min(out, *due);
   return out;
 }
@@ -93,7 +106,9 @@ Timestamp World::next_due() const {
 Status World::advance(Timestamp to) {
   while (net_.now() < to) {
     Timestamp t = std::min(to, edge_);
-    if (reroute_) t = std::min(t, *reroute_);
+    for (const auto& due : {reroute_, notice_})
+      if (due) t = std::min(t, *due);
+    if (te_) t = std::min(t, std::max(te_->next_due(), net_.now()));
     if (const auto due = net_.next_due()) t = std::min(t, std::max(*due, net_.now()));
     net_.advance(t);
     for (Operations::Line& line : net_.lines()) records_.push_back(std::move(line.text));
@@ -105,25 +120,44 @@ Status World::advance(Timestamp to) {
 
 // Ends the window where something changed, or where it is long enough.
 Status World::settle() {
-  const bool is_due = reroute_ && *reroute_ <= now();
-  if (net_.version() == version_ && !is_due && now() < edge_) return {};
+  const auto is_due = [&](std::optional<Timestamp>& at) {
+    if (!at || *at > now()) return false;
+    at.reset();
+    return true;
+  };
+  const bool has_changed = net_.version() != version_;
+  const bool is_rerouted = is_due(reroute_), is_noticed = is_due(notice_);
+  if (is_rerouted) routed_ = net_.routing();
+  bool is_marked = false;
+  if (te_ && (has_changed || is_rerouted || te_->next_due() <= now())) {
+    WEFT_TRY(is_marked, te_->advance(routed_));
+  }
+  if (!has_changed && !is_rerouted && !is_noticed && !is_marked && now() < edge_) return {};
   close_window();
-  if (is_due) {
-    reroute_.reset();
+  if (has_changed) note_change();
+  const bool is_moved = is_rerouted || is_noticed || is_marked;
+  if (is_moved) {
     changed_ = now();
-    WEFT_TRY_STATUS(find_routes());
+    if (is_noticed) noticed_ = net_.routing();
+    WEFT_TRY_STATUS(find_paths());
   }
-  if (net_.version() != version_) {
-    version_ = net_.version();
-    changed_ = now();
-    set_losses();
-    if (!reroute_ && net_.routing().troubled_links() != routed_.troubled_links())
-      reroute_ = Timestamp{now().ns + settings_.converge_ns};
-  }
+  if (te_ && (has_changed || is_moved)) find_blackouts();
   window_ = now();
   const std::int64_t length = window_length();
   edge_ = {(now().ns / length + 1) * length};
   return {};
+}
+
+// What follows of it later: switches turn from links of their own, then routes.
+void World::note_change() {
+  version_ = net_.version();
+  changed_ = now();
+  set_losses();
+  const model::State state = net_.routing();
+  if (!reroute_ && state.troubled_links() != routed_.troubled_links())
+    reroute_ = Timestamp{now().ns + settings_.converge_ns};
+  if (settings_.notice_ns && !notice_ && state.troubled_links() != noticed_.troubled_links())
+    notice_ = Timestamp{now().ns + *settings_.notice_ns};
 }
 
 // Long where no probe suffers; short after a change, and longer while it stays as it is, but less
@@ -144,10 +178,11 @@ Status World::act(const port::Action& action) {
 
 // ---- routes and what they cost ----
 
-Status World::find_routes() {
-  routed_ = net_.routing();
-  routed_at_ = now();
-  router_.set_state(routed_);
+Status World::find_paths() {
+  paths_at_ = now();
+  model::State state = routed_;
+  if (settings_.notice_ns) state.set_noticed(std::make_shared<const model::State>(noticed_));
+  router_.set_state(state);
   const TwinPlan before = plan_;
   plan_.links.clear();
   for (TwinFlow& flow : plan_.flows) {
@@ -160,9 +195,10 @@ Status World::find_routes() {
   }
   wait_ns_.clear();
   if (!settings_.loads) return {};
-  const auto [at, is_new] = waits_.try_emplace(key_of(routed_));
+  const std::vector<port::RouteMark> marks = te_ ? te_->marks() : std::vector<port::RouteMark>();
+  const auto [at, is_new] = waits_.try_emplace(key_of(routed_, marks));
   if (is_new) {
-    WEFT_TRY(const std::vector<double> loads, settings_.loads(routed_));
+    WEFT_TRY(const std::vector<double> loads, settings_.loads(routed_, te_ ? &marks : nullptr));
     for (std::size_t i = 0; i < loads.size(); ++i) {
       const LinkId link(static_cast<std::uint32_t>(i));
       const double left = router_.capacity(link);
@@ -173,14 +209,46 @@ Status World::find_routes() {
   return {};
 }
 
+// As switches send packets. A mark over an uplink that its switch knows to be down is passed over.
+bool World::packet_path(NodeId src, NodeId dst, const route::UdpPorts& ports, route::Path& out) {
+  const LinkId uplink = te_ ? te_->uplink_of(src, dst, ports.src) : LinkId{};
+  const model::State& known = settings_.notice_ns ? noticed_ : routed_;
+  const auto is_known_dark = [&] {
+    return !net_.has_carrier(model::cable_of(uplink)) &&
+           known.link(uplink).health == model::Health::down;
+  };
+  if (uplink.valid() && !is_known_dark()) out = te_->path_of(src, dst, uplink);
+  return !out.empty() || router_.append_udp_path(src, dst, ports, out);
+}
+
 // Where no way is left, probes go on as before and are lost.
 void World::add_path(NodeId src, NodeId dst, const route::UdpPorts& ports,
                      const std::vector<LinkId>& before, std::uint32_t& first, std::uint16_t& size) {
   route::Path path;
-  if (!router_.append_udp_path(src, dst, ports, path)) path = before;
+  if (!packet_path(src, dst, ports, path)) path = before;
   first = static_cast<std::uint32_t>(plan_.links.size());
   size = static_cast<std::uint16_t>(path.size());
   plan_.links.insert(plan_.links.end(), path.begin(), path.end());
+}
+
+void World::find_blackouts() {
+  for (std::uint32_t f = 0; f < dark_.size(); ++f) {
+    const operate::te::Flow& flow = te_->flows()[f];
+    route::Path path;
+    const bool has_path = packet_path(flow.src, flow.dst, {flow.port, route::roce_port}, path) &&
+                          std::ranges::none_of(path, [&](LinkId link) {
+                            const auto trouble = troubles_.find(link);
+                            return !net_.has_carrier(model::cable_of(link)) ||
+                                   (trouble != troubles_.end() && trouble->second.loss >= 1);
+                          });
+    if (has_path && dark_[f] > 0) {
+      blackouts_[dark_[f] - 1].to = now();
+      dark_[f] = 0;
+    } else if (!has_path && dark_[f] == 0) {
+      blackouts_.push_back({f, now(), {}});
+      dark_[f] = static_cast<std::uint32_t>(blackouts_.size());
+    }
+  }
 }
 
 void World::set_losses() {
@@ -230,7 +298,7 @@ void World::say_flow(const EvidenceSet& seen, std::size_t first, std::size_t las
   const auto forward = plan_.forward(flow), back = plan_.back(flow);
   const auto say = [&](model::Evidence row, std::span<const LinkId> path) {
     if (row.sent == 0) return;
-    row.path_t = routed_at_;
+    row.path_t = paths_at_;
     out.set_path(row, path);
     if (lost + damaged < there.sent) {
       row.rtt_p50_us =

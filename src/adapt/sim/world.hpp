@@ -20,6 +20,7 @@
 
 #include "adapt/sim/operations.hpp"
 #include "adapt/sim/twin.hpp"
+#include "adapt/sim/world_te.hpp"
 #include "observe/probe/plan.hpp"
 #include "port/clock.hpp"
 #include "port/device_state.hpp"
@@ -32,9 +33,23 @@ struct WorldSettings {
   double crossings_per_s = 500;  // of each link by probes
   std::int64_t window_ns = ns_per_s, quiet_window_ns = ns_per_minute;
   std::int64_t converge_ns = 300'000'000;  // until routes follow a change
+  // Until a switch turns from a link of its own that is down to others that it has a route over;
+  // none: it waits for routes, too.
+  std::optional<std::int64_t> notice_ns;
+  std::optional<WorldTeSettings> te;
   // How busy running jobs keep each link, a mean share of its rate by LinkId, in a state of the
-  // fabric; empty: nothing runs. Asked for anew where routes change.
-  std::function<Result<std::vector<double>>(const model::State&)> loads;
+  // fabric and with the marks that hold (null without `te`); empty: nothing runs. Asked for anew
+  // where paths change.
+  std::function<Result<std::vector<double>>(const model::State&,
+                                            const std::vector<port::RouteMark>*)>
+      loads;
+};
+
+// A flow of `te` without a path: over a dead link, or none at all.
+struct Blackout {
+  std::uint32_t flow = 0;  // in WorldTe::flows()
+  Timestamp from;
+  std::optional<Timestamp> to;  // it lasts
 };
 
 // The time of day of a world; any thread. Its monotonic time is the machine's, for those who watch
@@ -66,6 +81,10 @@ class World final : public port::Actuator, public port::DeviceState {
   const Operations& net() const { return net_; }
   WorldClock& clock() { return clock_; }
   Timestamp now() const { return net_.now(); }
+  const Fabric& fabric() const { return fabric_; }
+  WorldTe* te() { return te_.get(); }  // null without
+  // In the order of their beginnings. Empty without `te`.
+  const std::vector<Blackout>& blackouts() const { return blackouts_; }
 
   // Everything until then happens. Time does not go back. Fails: as `loads`.
   Status advance(Timestamp to);
@@ -105,7 +124,10 @@ class World final : public port::Actuator, public port::DeviceState {
  private:
   Status plan_probes();
   Status settle();
-  Status find_routes();
+  void note_change();
+  Status find_paths();
+  void find_blackouts();
+  bool packet_path(NodeId src, NodeId dst, const route::UdpPorts& ports, route::Path& out);
   void add_path(NodeId src, NodeId dst, const route::UdpPorts& ports,
                 const std::vector<LinkId>& before, std::uint32_t& first, std::uint16_t& size);
   void set_losses();
@@ -122,11 +144,14 @@ class World final : public port::Actuator, public port::DeviceState {
   Twin twin_;
   TwinPlan plan_;
   std::map<LinkId, Operations::Trouble> troubles_;
-  model::State routed_;          // as routes are
-  Timestamp routed_at_;          // since when
-  std::vector<double> wait_ns_;  // by LinkId: mean wait behind the traffic of jobs
+  std::unique_ptr<WorldTe> te_;
+  std::vector<Blackout> blackouts_;
+  std::vector<std::uint32_t> dark_;  // by flow of te_: number of its blackout, from 1; 0: none
+  model::State routed_, noticed_;    // as routes are, and as switches know their own links
+  Timestamp paths_at_;               // since when paths are as they are
+  std::vector<double> wait_ns_;      // by LinkId: mean wait behind the traffic of jobs
   std::map<std::string, std::vector<double>> waits_;  // by state, as far as found
-  std::optional<Timestamp> reroute_;
+  std::optional<Timestamp> reroute_, notice_;
   Timestamp changed_;        // state or routes, last
   Timestamp window_, edge_;  // start and end of the window
   std::uint64_t version_ = 0;

@@ -204,7 +204,8 @@ TEST_CASE("delay and the load of jobs are seen in round-trip times") {
   CHECK(p50(late) == doctest::Approx(before + 2000).epsilon(0.001));
   WorldSettings busy;
   const std::size_t links = idle.fabric.link_count();
-  busy.loads = [links](const model::State&) -> Result<std::vector<double>> {
+  busy.loads = [links](const model::State&,
+                       const std::vector<port::RouteMark>*) -> Result<std::vector<double>> {
     return std::vector<double>(links, 0.9);
   };
   Stage loaded(1, busy);

@@ -180,7 +180,7 @@ std::string to_table(const Outcomes& outcomes) {
                      count(outcomes.still_drained, "part"));
 }
 
-std::string to_json(const Outcomes& outcomes) {
+JsonObject to_json(const Outcomes& outcomes) {
   const auto seconds = [](const std::optional<std::int64_t>& ns) {
     return ns ? std::optional(static_cast<double>(*ns) / 1e9) : std::nullopt;
   };
@@ -197,15 +197,14 @@ std::string to_json(const Outcomes& outcomes) {
                  .add("cause", row.cause)
                  .add("root", row.root)
                  .add("right", row.needs_case ? row.is_right : !row.case_ns));
-  return JsonObject()
-             .add("faults", rows)
-             .add("cases", outcomes.cases)
-             .add("cases_false", outcomes.cases_false)
-             .add("drains", outcomes.drains)
-             .add("drains_healthy", outcomes.drains_healthy)
-             .add("still_drained", outcomes.still_drained)
-             .text() +
-         "\n";
+  JsonObject out;
+  out.add("faults", rows)
+      .add("cases", outcomes.cases)
+      .add("cases_false", outcomes.cases_false)
+      .add("drains", outcomes.drains)
+      .add("drains_healthy", outcomes.drains_healthy)
+      .add("still_drained", outcomes.still_drained);
+  return out;
 }
 
 }  // namespace weft::app

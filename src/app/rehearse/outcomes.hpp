@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "adapt/sim/operations.hpp"
+#include "base/json_text.hpp"
 #include "base/result.hpp"
 #include "port/store.hpp"
 
@@ -35,6 +36,6 @@ struct Outcomes {
 Result<Outcomes> outcomes(const model::Fabric& fabric, const adapt::sim::Operations& net,
                           port::Store& store);
 std::string to_table(const Outcomes& outcomes);
-std::string to_json(const Outcomes& outcomes);
+JsonObject to_json(const Outcomes& outcomes);
 
 }  // namespace weft::app

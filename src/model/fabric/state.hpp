@@ -47,6 +47,9 @@ class State {
   void set_routed(std::shared_ptr<const State> routed) { routed_ = std::move(routed); }
   void set_noticed(std::shared_ptr<const State> noticed) { noticed_ = std::move(noticed); }
   bool is_settled() const { return !seen_ && !routed_ && !noticed_; }  // all have heard of it
+  // Nobody has renewed what a central controller installed for so long that switches ignore it.
+  bool marks_lapsed() const { return marks_lapsed_; }
+  void lapse_marks() { marks_lapsed_ = true; }
 
   // Exceptions in id order.
   const std::map<LinkId, Condition>& troubled_links() const { return links_; }
@@ -54,6 +57,7 @@ class State {
 
  private:
   std::uint64_t version_ = 0;
+  bool marks_lapsed_ = false;
   std::map<LinkId, Condition> links_;
   std::map<NodeId, Condition> nodes_;
   std::shared_ptr<const State> seen_, routed_, noticed_;

@@ -100,8 +100,10 @@ std::size_t WhatIf::rank_count() const {
   return out;
 }
 
-Result<WhatIf::Run> WhatIf::simulate(const model::State& state) const {
-  WEFT_TRY(route::Router router, route::Router::create(setup_.fabric, setup_.routing, seed_));
+Result<WhatIf::Run> WhatIf::simulate(const model::State& state, const Marks& marks) const {
+  route::RoutingConfig routing = setup_.routing;
+  routing.te_marks = marks;
+  WEFT_TRY(route::Router router, route::Router::create(setup_.fabric, routing, seed_));
   std::vector<engine::Job> jobs;
   for (const plan::PlacedJob& placed : jobs_.collectives) {
     jobs.push_back(placed.job);
@@ -129,11 +131,11 @@ Result<WhatIf::Run> WhatIf::simulate(const model::State& state) const {
   return out;
 }
 
-Result<std::vector<double>> WhatIf::loads(const model::State& state) const {
+Result<std::vector<double>> WhatIf::loads(const model::State& state, const Marks& marks) const {
   const Fabric& fabric = setup_.fabric;
   std::vector<double> out(fabric.link_count(), 0.0);
   if (rank_count() == 0 || rank_count() > options_.ranks_max) return out;
-  WEFT_TRY(const Run run, simulate(state));
+  WEFT_TRY(const Run run, simulate(state, marks));
   if (run.makespan_s <= 0) return out;
   for (const LinkId link : fabric.links()) {
     if (link.index() >= run.link_bytes.size()) break;

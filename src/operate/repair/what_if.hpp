@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,8 +61,10 @@ class WhatIf {
 
   // How busy the jobs keep each link in that state: bytes that cross it in one step or collective
   // of all jobs, by what it could carry meanwhile at its nominal rate; by LinkId, 0 to 1. Zeros
-  // where there are more ranks than `ranks_max`, or no jobs. Fails and costs as one run.
-  Result<std::vector<double>> loads(const model::State& state) const;
+  // where there are more ranks than `ranks_max`, or no jobs. `marks`: of scheme te, those that are
+  // installed; null: it assigns paths itself. Fails and costs as one run.
+  using Marks = std::shared_ptr<const route::RoutingConfig::Marks>;
+  Result<std::vector<double>> loads(const model::State& state, const Marks& marks = nullptr) const;
 
  private:
   // Seconds by job; 0 where it never ends.
@@ -71,7 +74,7 @@ class WhatIf {
     std::vector<double> link_bytes;  // by LinkId
     double makespan_s = 0;
   };
-  Result<Run> simulate(const model::State& state) const;
+  Result<Run> simulate(const model::State& state, const Marks& marks = nullptr) const;
   Result<Run> bound(const model::State& state) const;
   std::size_t rank_count() const;
 

@@ -43,9 +43,7 @@ Result<Step> TeLoop::start(std::vector<Flow> flows, Time now) {
       strange.push_back({mark.src, mark.dst, mark.port, {}});
       continue;
     }
-    const std::uint32_t rack = zone_.rack_of[mark.src];
-    for (std::uint32_t c = 0; rack != Zone::none && c < zone_.columns; ++c)
-      if (zone_.uplink(rack, c) == mark.uplink) *found->second = c;
+    *found->second = zone_.column_of(mark.src, mark.uplink);
     if (*found->second == Zone::none) strange.push_back({mark.src, mark.dst, mark.port, {}});
   }
   if (!strange.empty()) WEFT_TRY_STATUS(sink_->apply(strange));

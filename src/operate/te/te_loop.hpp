@@ -6,14 +6,12 @@
 
 #include "operate/te/damping.hpp"
 #include "operate/te/decide.hpp"
+#include "port/link_feed.hpp"
 #include "port/route_sink.hpp"
 
 namespace weft::operate::te {
 
-struct LinkNews {
-  model::CableId cable;
-  bool is_up = false;
-};
+using port::LinkNews;
 
 // What a call did.
 struct Step {
@@ -36,6 +34,8 @@ class TeLoop {
   static Result<TeLoop> create(const Fabric& fabric, port::RouteSink& sink, std::uint64_t seed,
                                const LoopOptions& options = {});
 
+  // Of LoopOptions, from the next decision on.
+  void set_base(const model::State& base) { options_.base = base; }
   // News without a decision: start() or step() makes one.
   void note(std::span<const LinkNews> news, Time now) {
     for (const LinkNews& one : news) history_.note(one.cable, one.is_up, now);

@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/rng.hpp"
 #include "model/formats/test_fabric.hpp"
+#include "operate/te/controller.hpp"
 #include "operate/te/flow_file.hpp"
-#include "operate/te/te_loop.hpp"
+#include "operate/te/predict.hpp"
 
 namespace weft::operate::te {
 namespace {
@@ -188,8 +191,18 @@ class Table final : public port::RouteSink {
     }
     return out;
   }
+  Status renew() override {
+    ++renewals;
+    return {};
+  }
+  Status restore(std::span<const model::CableId> cables) override {
+    restored.insert(restored.end(), cables.begin(), cables.end());
+    return {};
+  }
   std::map<port::RouteMark, LinkId> marks;
   bool fails = false;
+  int renewals = 0;
+  std::vector<model::CableId> restored;
 };
 
 TEST_CASE("loop: the sink has what was decided, through failures, flaps and a second controller") {
@@ -378,6 +391,161 @@ TEST_CASE("loop: second QPs have marks while their flows are divided, whoever is
   REQUIRE(heir->next_step(second));
   CHECK(heir->step({}, *heir->next_step(second))->decision.judgement.worst == 1);
   CHECK(seconds() == 0);
+}
+
+// Cables as a test has them.
+class Cables final : public port::LinkFeed {
+ public:
+  std::vector<LinkNews> news() override { return std::exchange(coming, {}); }
+  std::vector<model::CableId> routed(std::span<const model::CableId> cables) override {
+    ++asked;
+    std::vector<model::CableId> out;
+    for (const model::CableId cable : cables)
+      if (ready.contains(cable)) out.push_back(cable);
+    return out;
+  }
+  State drained() override { return drains; }
+  std::vector<LinkNews> coming;
+  std::set<model::CableId> ready;
+  State drains;
+  int asked = 0;
+};
+
+TEST_CASE("controller: renews, and waits for routes and holds of cables that come back") {
+  Net net(six_racks);
+  const std::vector<Flow> flows = ring_flows(net);
+  Table table;
+  Cables cables;
+  const LinkId uplink = net.zone.uplink(2, 1);
+  const model::CableId cable = model::cable_of(uplink);
+  const auto over = [&] {
+    return std::ranges::count(table.marks, uplink, [](const auto& entry) { return entry.second; });
+  };
+  cables.coming = {{cable, false}};  // down before the controller began
+  auto controller = Controller::create(net.fabric, cables, table, 1);
+  REQUIRE(controller);
+  const auto first = controller->start(flows, {});
+  REQUIRE(first);
+  CHECK(first->is_first);
+  CHECK(first->news.size() == 1);
+  CHECK(over() == 0);
+  CHECK(table.renewals == 1);
+  CHECK(controller->next_turn() == Time{} + 1_s);
+  CHECK(!controller->turn(Time{} + 1_s));
+  CHECK(table.renewals == 2);
+
+  // Down again before it was up, in one batch: it is not asked about its routes.
+  cables.coming = {{cable, true}, {cable, false}};
+  cables.ready = {cable};
+  Time now = Time{} + 1'500'000_us;
+  REQUIRE(controller->turn(now));
+  CHECK(!controller->turn(Time{} + 2_s));
+  CHECK(cables.asked == 0);
+  // Up: its routes are waited for, then its hold.
+  cables.ready.clear();
+  cables.coming = {{cable, true}};
+  now = Time{} + 3_s;
+  CHECK(!controller->turn(now));
+  CHECK(controller->next_turn() == now + 200'000_us);
+  cables.ready = {cable};
+  const auto up = controller->turn(now + 200'000_us);
+  REQUIRE(up);
+  CHECK(table.restored == std::vector{cable});
+  CHECK(over() == 0);
+  now = now + 200'000_us;
+  std::optional<Event> released;
+  for (int turns = 0; turns < 100 && !released; ++turns) {
+    now = controller->next_turn();
+    released = controller->turn(now);
+  }
+  REQUIRE(released);
+  CHECK(over() == 1);
+  CHECK(released->step.decision.judgement.worst == 1);
+}
+
+TEST_CASE("controller: tries again what a sink refused, and leaves what is drained") {
+  Net net(six_racks);
+  Table table;
+  Cables cables;
+  const auto over = [&](LinkId uplink) {
+    return std::ranges::count(table.marks, uplink, [](const auto& entry) { return entry.second; });
+  };
+  const LinkId uplink = net.zone.uplink(2, 1);
+  const Time now = Time{} + 500'000_us;
+  auto controller = Controller::create(net.fabric, cables, table, 1);
+  REQUIRE(controller);
+  REQUIRE(controller->start(ring_flows(net), {}));
+  // What is refused is tried again a second later, though no news come.
+  table.fails = true;
+  cables.coming = {{model::cable_of(uplink), false}};
+  CHECK(!controller->turn(now));
+  CHECK(over(uplink) == 1);
+  table.fails = false;
+  CHECK(!controller->turn(now + 999'000_us));
+  CHECK(controller->next_turn() <= now + 1_s);
+  REQUIRE(controller->turn(now + 1_s));
+  CHECK(over(uplink) == 0);
+
+  // Drains are heard of as they happen.
+  const LinkId drained = net.zone.uplink(4, 3);
+  for (const LinkId link : {drained, reverse(drained)})
+    cables.drains.set(link, {.health = model::Health::draining});
+  const auto decided = controller->turn(now + 1'100'000_us);
+  REQUIRE(decided);
+  CHECK(decided->step.changes >= 2);
+  CHECK(over(drained) == 0);
+}
+
+TEST_CASE("predict: flows hit, seconds without a path and bytes, in closed form") {
+  Net net(six_racks);  // one flow over each uplink, each way
+  const std::vector<Flow> flows = ring_flows(net);
+  const Decision before = decide(net.zone, net.hashing, {}, flows, {});
+  State failed;
+  cut(failed, net.zone.uplink(2, 1));
+  const Decision after = decide(net.zone, net.hashing, failed, flows, before.marks);
+  route::RoutingConfig routing;
+  const auto predicted = [&](const State& state, const Decision& then) {
+    auto out = predict({.fabric = net.fabric,
+                        .routing = routing,
+                        .seed = 1,
+                        .healthy = {},
+                        .failed = state,
+                        .flows = flows,
+                        .before = before,
+                        .after = then,
+                        .bytes_per_s = 50e9});
+    REQUIRE(out);
+    return *std::move(out);
+  };
+  const model::FailureOutcome live = predicted(failed, after);
+  CHECK(live.hit == 2);
+  CHECK(live.stranded == 0);
+  CHECK(live.path_again_p50_s == doctest::Approx(1.2e-3));
+  CHECK(live.path_again_max_s == doctest::Approx(2.3e-3));
+  CHECK(live.stalled_bytes == doctest::Approx(50e9 * 3.5e-3));
+  const auto path = net.zone.path(flows[0].src, flows[0].dst, 0);
+  double latency_s = 0;
+  for (const LinkId link : path) latency_s += net.fabric.latency(link).seconds();
+  CHECK(live.lost_bytes == doctest::Approx(2 * 50e9 * latency_s));
+
+  // Nobody there: until the lease is over, or BGP has led round, whichever is later.
+  routing.te_dead = true;
+  CHECK(predicted(failed, after).path_again_max_s == doctest::Approx(3));
+  routing.te_lease = 50'000_us;
+  routing.convergence.emplace(route::RoutingConfig::Convergence{}).bgp = 200'000_us;
+  const double last = predicted(failed, after).path_again_max_s;
+  CHECK((last == doctest::Approx(0.05) || last == doctest::Approx(0.2)));  // as it is hashed
+  CHECK(predicted(failed, after).path_again_p50_s == doctest::Approx(1.2e-3));
+
+  // All uplinks of a rack: its flows have no path any more.
+  State gone;
+  for (std::uint32_t column = 0; column < 4; ++column) cut(gone, net.zone.uplink(2, column));
+  const model::FailureOutcome never =
+      predicted(gone, decide(net.zone, net.hashing, gone, flows, before.marks));
+  CHECK(never.hit == 8);
+  CHECK(never.stranded == 8);
+  CHECK(std::isnan(never.path_again_max_s));
+  CHECK(predicted({}, before).hit == 0);
 }
 
 TEST_CASE("files: marks come back as they were; what is wrong is named") {

@@ -120,6 +120,16 @@ void add_fault_spans(const model::FaultTimeline& timeline, Setup& setup) {
   }
 }
 
+// Without a controller's renewals switches ignore its marks from then on.
+void lapse_marks(std::vector<model::FaultTimeline::Snapshot>& changes, Time at) {
+  auto first = std::ranges::lower_bound(changes, at, {}, &model::FaultTimeline::Snapshot::at);
+  if (first == changes.end() || first->at != at) {
+    const model::State before = first == changes.begin() ? model::State{} : std::prev(first)->state;
+    first = changes.insert(first, {at, before});
+  }
+  for (; first != changes.end(); ++first) first->state.lapse_marks();
+}
+
 // The states of the fabric as switches and a controller hear of them.
 void hear_late(Setup& setup) {
   const route::RoutingConfig& routing = setup.routing;
@@ -139,6 +149,8 @@ void hear_late(Setup& setup) {
         "routing.te.controller has no effect with scheme {}: there is none", routing.scheme));
   if (late.seen > Duration{} || routing.convergence)
     setup.changes = model::heard_late(setup.changes, late);
+  if (routing.scheme == "te" && routing.te_dead)
+    lapse_marks(setup.changes, Time{} + routing.te_lease);
 }
 
 void append(Errors& errors, Error error) {
