@@ -124,7 +124,7 @@ class UdpIo::Impl {
     std::uint32_t dropped = 0;
   };
 
-  Status open_socket(const Endpoint& at);
+  Status open_socket(const Endpoint& at, int tries = 16);
   Status open_icmp();
   void set_options(const Socket& socket) const;
   void prepare(const port::Outgoing& datagram, std::size_t i, const Socket& socket);
@@ -184,7 +184,7 @@ std::size_t UdpIo::Impl::complaints(std::span<port::Complaint> batch) {
   return count;
 }
 
-Status UdpIo::Impl::open_socket(const Endpoint& at) {
+Status UdpIo::Impl::open_socket(const Endpoint& at, int tries) {
   Socket socket{.fd = Fd(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)),
                 .any = at.address == 0};
   if (!socket.fd.valid())
@@ -198,6 +198,10 @@ Status UdpIo::Impl::open_socket(const Endpoint& at) {
   socklen_t size = sizeof name;
   if (::getsockname(socket.fd.get(), reinterpret_cast<sockaddr*>(&name), &size) != 0)
     return system_failure("cannot read a socket's address", errno);
+  // From here on are the ports that probes name: one that the kernel chooses shall be none of them.
+  constexpr std::uint16_t first_probe_port = 49'152;
+  if (at.port == 0 && endpoint_of(name).port >= first_probe_port && tries > 1)
+    return open_socket(at, tries - 1);
   WEFT_TRY_STATUS(watch(socket.fd.get(), static_cast<std::uint32_t>(sockets_.size())));
   bound_.push_back(endpoint_of(name));
   sockets_.push_back(std::move(socket));
