@@ -1,8 +1,13 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "adapt/live/signals.hpp"
@@ -47,6 +52,24 @@ Result<detect::Rules> load_rules(const AgentArgs& args) {
   return detect::read_rules(config);
 }
 
+// A log may come later; what is there must be one.
+Status check_logs(const std::vector<std::string>& logs) {
+  for (const std::string& path : logs) {
+    std::error_code error;
+    const auto type = std::filesystem::status(path, error).type();
+    if (type == std::filesystem::file_type::not_found)
+      fmt::print(stderr, "weft agent: {} does not exist: followed once it does\n", path);
+    else if (type != std::filesystem::file_type::regular)
+      return fail(Errc::value, {"--log", 0, 0},
+                  fmt::format("{} is not a regular file{}", path,
+                              error ? ": " + error.message() : std::string()),
+                  "name a log file");
+    else if (::access(path.c_str(), R_OK) != 0)
+      fmt::print(stderr, "weft agent: {} cannot be read now: {}\n", path, std::strerror(errno));
+  }
+  return {};
+}
+
 Result<app::AgentSettings> load_settings(const Common& common, const AgentArgs& args) {
   WEFT_TRY(detect::Rules rules, load_rules(args));
   WEFT_TRY(const Duration interval, parse_duration({args.interval, {"--interval", 0, 0}}));
@@ -56,6 +79,7 @@ Result<app::AgentSettings> load_settings(const Common& common, const AgentArgs& 
   if (args.logs.size() > logs_max)
     return fail(Errc::value, {"--log", 0, 0},
                 fmt::format("{} logs, more than {}", args.logs.size(), logs_max), "follow fewer");
+  WEFT_TRY_STATUS(check_logs(args.logs));
   WEFT_TRY(model::Fabric fabric, load_fabric(common, args.fabric));
   WEFT_TRY(const NodeId device, fabric.find_node({args.device, {"--device", 0, 0}}));
   if (!fabric.is_switch(device) && fabric.kind(device) != model::NodeKind::host)
