@@ -30,6 +30,7 @@ compare:
 ''',
     'packet.yaml': SMALL + 'engine: packet\njobs: [{name: ring, collective: all_reduce, gpus: 32, bytes: 1 MiB}]\n',
     'small.yaml': SMALL + 'jobs: [{name: x, collective: all_to_all, gpus: 32, bytes: 1 MiB, place: random}]\n',
+    'step.yaml': SMALL + 'jobs: [{name: t, model: llama3-8b, parallel: {tp: 8, dp: 4}, batch: 4}]\n',
     'late.yaml': SMALL + 'faults: [{kind: link_down, link: "rtsw:0--ctsw:0", at: 1 ms, until: 2 ms}]\n'
                  'jobs: [{name: x, collective: all_to_all, gpus: 32, bytes: 1 MiB}]\n',
     'sweep.yaml': SMALL + 'jobs: [{name: x, collective: all_to_all, gpus: 32, bytes: 1 MiB}]\n'
@@ -138,7 +139,7 @@ FOR = 'timeout -s TERM 1.5 '
 CASES = {
     'run': [('', ['weft run fluid.yaml --json', 'weft run packet.yaml --json', 'weft run company.yaml --json'],
              ['@docs/scenario.md'])],
-    'why': [('', ['weft why small.yaml --json'], [])],
+    'why': [('', ['weft why small.yaml --json', 'weft why step.yaml --json'], [])],
     'sweep': [('', ['weft sweep sweep.yaml --json', 'weft sweep sweep.yaml --json --prices $S/scenarios/prices-example.yaml'], [])],
     'failures': [('', ['weft failures small.yaml --pairs --samples 2 --json'], [])],
     'flows': [('', ['weft flows --fabric zone.yaml --flows flows.csv --json',
@@ -211,9 +212,10 @@ CASES = {
            ('not running', ['weft up site.yaml --status --json'], SITE)],
     'snapshot': [('show', ['weft snapshot show shot.tar.gz --json'], SNAPSHOT), ('verify', ['weft snapshot verify shot.tar.gz --json'], []),
                  ('link', ['weft snapshot link x --key vendor.key --service https://weft.example --json'], [])],
-    'serve': [('', [FOR.replace('1.5', '20') + 'weft serve --world served.yaml --for "30 min" --speed 5000 --store w.db --listen unix:w.sock --json'], [])],
+    'serve': [('', [FOR.replace('1.5', '20') + 'weft serve --world served.yaml --for "10 min" --speed 5000 --store w.db --listen unix:w.sock --json'], [])],
     'autoscale': [('', ['weft autoscale $S/scenarios/autoscale.yaml --once --json'], [])],
-    'lab': [('', ['weft lab doctor --json'], [])],
+    'lab': [('doctor', ['weft lab doctor --json'], []),
+            ('down', ['weft lab down --name nosuch --json'], [])],
     # Last: the page writes another zone.yaml.
     'replay': [('', ['weft replay zone.yaml --records day.jsonl --states --json'], ['@docs/commands/replay.md'])],
 }
@@ -236,6 +238,7 @@ OTHER_UNITS = {
     **{key: 'a frequency of what is rare' for key in ('per_year', 'shortages_per_year')},
     **{key: 'a duration in a stored repair, of which the service adds up many' for key in (
         'detect_ns', 'triage_ns', 'drain_ns', 'repair_ns', 'verify_ns')},
+    'cpu_pressure_percent': 'as the kernel has it',
     'ms': 'in the manifest of a snapshot, a format of its own',
     'years': 'what --years asked for',
     'cost_per_million_output_tokens': 'a price, as it is quoted',

@@ -208,12 +208,15 @@ model::Distance GraphRun::farthest(std::uint32_t actor, std::uint32_t operation)
 }
 
 // Communication that is folded into compute operations stays inside the host.
-void GraphRun::add_critical(std::uint32_t actor, std::uint32_t operation, double seconds) {
+void GraphRun::add_critical(std::uint32_t actor, std::uint32_t operation, double from_s,
+                            double to_s) {
   const Operation& o = op(actor, operation);
+  double seconds = to_s - from_s;
   auto& parts = current_.critical.communication_s;
   if (o.kind != Kind::compute) {
     const auto distance = static_cast<std::size_t>(farthest(actor, operation));
     parts[static_cast<std::size_t>(o.dimension)][distance] += seconds;
+    if (network_.notes_limits()) add_limits(actor, operation, from_s, to_s);
     return;
   }
   const auto& folded = graph_program(actor)->folded;
@@ -221,9 +224,36 @@ void GraphRun::add_critical(std::uint32_t actor, std::uint32_t operation, double
        f != folded.end() && f->operation == operation; ++f) {
     const double part = std::min(seconds, f->seconds);
     parts[static_cast<std::size_t>(f->dimension)][0] += part;
+    if (current_.critical_links) current_.critical_links->folded_s += part;
     seconds -= part;
   }
   current_.critical.compute_s += seconds;
+}
+
+// What the communication waited for: a message, as its sender's; a collective, by call.
+void GraphRun::add_limits(std::uint32_t actor, std::uint32_t operation, double from_s,
+                          double to_s) {
+  const Operation& o = op(actor, operation);
+  const std::uint32_t match = graph_program(actor)->match[operation];
+  if (o.kind == Kind::collective) {
+    const std::uint32_t group = graph_.memberships[graph_.actors[actor].group_first + o.slot];
+    return critical_limits_.add(call_limits_.at(groups_[group].first + match), from_s, to_s);
+  }
+  const std::uint32_t peer = graph_.peers[graph_.actors[actor].peer_first + o.slot];
+  const std::uint32_t at = o.kind == Kind::recv ? row(peer, match) : row(actor, operation);
+  critical_limits_.add(message_limits_.at(at), from_s, to_s);
+}
+
+void GraphRun::take_limits() {
+  if (!current_.critical_links) return;
+  GraphResult::LinkWaits& out = *current_.critical_links;
+  out.latency_s = critical_limits_.seconds(limit::latency);
+  out.library_s = critical_limits_.seconds(limit::library);
+  out.no_path_s = critical_limits_.seconds(limit::no_path);
+  const std::vector<double> seconds = network_.by_link(critical_limits_);
+  for (const LinkId link : ids<LinkId>(seconds.size()))
+    if (seconds[link.index()] > 0) out.links.emplace_back(link, seconds[link.index()]);
+  std::ranges::stable_sort(out.links, std::ranges::greater{}, &std::pair<LinkId, double>::second);
 }
 
 // From the operation that ended last back to the begin. A message or collective takes from its
@@ -231,6 +261,8 @@ void GraphRun::add_critical(std::uint32_t actor, std::uint32_t operation, double
 // between an operation's dependencies and its own start, it spent in the queue of its stream.
 void GraphRun::find_critical_path() {
   current_.critical = {};
+  critical_limits_ = {};
+  if (network_.notes_limits()) current_.critical_links = GraphResult::LinkWaits{};
   std::uint32_t actor = none, operation = none;
   for (std::uint32_t a = 0; a < actors_.size(); ++a)
     for (std::uint32_t o = 0; o < graph_program(a)->operations.size(); ++o)
@@ -243,11 +275,12 @@ void GraphRun::find_critical_path() {
     const std::uint32_t before = last_dependency(last, its);
     const double ended =
         before == none ? operations_begin_s_ : std::min(t, end_s_[row(last, before)]);
-    add_critical(actor, operation, t - ended);
+    add_critical(actor, operation, ended, t);
     t = ended;
     actor = last;
     operation = before;
   }
+  take_limits();
 }
 
 // What is left after each actor's last computation, then the means.

@@ -483,6 +483,10 @@ void GraphRun::on_delivered(std::uint64_t value) {
   const auto operation = static_cast<std::uint32_t>(value & ((1u << operation_bits) - 1));
   const auto sender = static_cast<std::uint32_t>(value >> operation_bits & timer_begin);
   if (--left_[row(sender, operation)] > 0) return;
+  if (network_.notes_limits()) {
+    message_limits_.resize(phase_.size());
+    message_limits_[row(sender, operation)] = network_.limits();
+  }
   const std::uint32_t peer =
       graph_.peers[graph_.actors[sender].peer_first + op(sender, operation).slot];
   communicate(sender, -1);
@@ -545,6 +549,10 @@ void GraphRun::on_played(std::uint64_t token) {
   const GroupState& state = groups_[group];
   WEFT_CHECK(arrived_[state.first + number] > 0);
   if (--arrived_[state.first + number] > 0) return;
+  if (network_.notes_limits()) {
+    call_limits_.resize(arrived_.size());
+    call_limits_[state.first + number] = player_.limits();
+  }
   for (std::size_t m = 0; m < state.actors.size(); ++m) {
     communicate(state.actors[m], -1);
     end_operation(state.actors[m], program(state.actors[m]).calls[state.slots[m]][number]);

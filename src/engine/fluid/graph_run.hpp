@@ -212,7 +212,9 @@ class GraphRun {
   void find_critical_path();
   std::pair<std::uint32_t, std::uint32_t> held_up_by(std::uint32_t actor,
                                                      std::uint32_t operation) const;
-  void add_critical(std::uint32_t actor, std::uint32_t operation, double seconds);
+  void add_critical(std::uint32_t actor, std::uint32_t operation, double from_s, double to_s);
+  void add_limits(std::uint32_t actor, std::uint32_t operation, double from_s, double to_s);
+  void take_limits();
   model::Distance farthest(std::uint32_t actor, std::uint32_t operation);
   void account_iteration();
   void account_tail(std::uint32_t actor, std::uint32_t last);
@@ -266,6 +268,9 @@ class GraphRun {
   double await_since_s_ = 0;
   std::optional<FrontEndRun> front_end_;
   std::map<std::pair<std::uint32_t, model::Dimension>, double> waits_;
+  // Where the network notes_limits(): of messages, by the sender's operation; of calls.
+  std::vector<LimitHistory> message_limits_, call_limits_;
+  LimitSum critical_limits_;
   GraphResult current_, result_;  // of this iteration; of all that have ended
 };
 

@@ -99,6 +99,13 @@ struct Setting {
   std::uint32_t iterations = 1;
 };
 
+// What the communication of the critical path waited for, all together.
+double waited_s(const GraphResult::LinkWaits& waits) {
+  double out = waits.latency_s + waits.library_s + waits.no_path_s + waits.folded_s;
+  for (const auto& [link, seconds] : waits.links) out += seconds;
+  return out;
+}
+
 JobRunResult run(const OpGraph& graph, const Setting& setting) {
   const auto section = parse_yaml(setting.faults, "faults.yaml");
   const auto timeline = model::read_faults(setting.fabric, *section);
@@ -110,14 +117,19 @@ JobRunResult run(const OpGraph& graph, const Setting& setting) {
   job.iterations = setting.iterations;
   job.overlap_slowdown = setting.overlap_slowdown;
   Progress silent("", 1, Progress::Show::never);
-  JobRunResult result =
-      run_jobs({}, {&job, 1}, *router, timeline->snapshots, setting.options, silent);
+  NetworkOptions options = setting.options;
+  options.simulation.limits = options.contention == NetworkOptions::Contention::on;
+  JobRunResult result = run_jobs({}, {&job, 1}, *router, timeline->snapshots, options, silent);
   const GraphResult& g = result.graphs[0];
   if (g.finished) {
     const double parts =
         g.compute_s + g.idle_s + std::accumulate(g.exposed_s.begin(), g.exposed_s.end(), 0.0);
     CHECK(parts == doctest::Approx(g.iteration_s.back()).epsilon(1e-9));
     CHECK(g.critical.total_s() == doctest::Approx(g.iteration_s.back()).epsilon(1e-9));
+    CHECK(g.critical_links.has_value() == options.simulation.limits);
+    if (g.critical_links)
+      CHECK(waited_s(*g.critical_links) + g.critical.compute_s ==
+            doctest::Approx(g.critical.total_s()).epsilon(1e-9));
   }
   return result;
 }
@@ -179,6 +191,51 @@ TEST_CASE("the critical path goes through whoever is waited for") {
   CHECK(step_s(result) == doctest::Approx(8e-3));
   CHECK(result.graphs[0].critical.compute_s == doctest::Approx(7e-3));
   CHECK(critical(result, Dimension::dp) == doctest::Approx(1e-3));
+}
+
+double waited_s(const JobRunResult& result, const Fabric& fabric, std::string_view link) {
+  for (const auto& [id, seconds] : result.graphs[0].critical_links->links)
+    if (fabric.name(id) == link) return seconds;
+  return 0;
+}
+
+// Rank 0 computes 2 ms and sends 50 MB, 1 ms of its NIC and of the receiver's; rank 1 computes 3 ms
+// after it. Half of the message is sent when the receiver's link falls to a quarter: it alone holds
+// up the rest, which takes 2 ms, and shares the first 0.5 ms with the sender's. Then the same with
+// a link that is down for 1 ms, and latencies of 1 us on each of four cables.
+TEST_CASE("the critical path knows the links that it waits for") {
+  const Fabric fabric = small_fabric();
+  const OpGraph graph = hand_over();
+  const JobRunResult quarter =
+      run(graph,
+          {fabric, "[{kind: link_degraded, link: \"rtsw:1--nic:1\", factor: 0.25, at: 2.5 ms}]"});
+  CHECK(step_s(quarter) == doctest::Approx(7.5e-3));
+  CHECK(waited_s(quarter, fabric, "rtsw:1->nic:1") == doctest::Approx(2.25e-3));
+  CHECK(waited_s(quarter, fabric, "nic:0->rtsw:0") == doctest::Approx(0.25e-3));
+  CHECK(quarter.graphs[0].critical_links->links.size() == 2);
+  CHECK(quarter.graphs[0].critical_links->latency_s == doctest::Approx(0).epsilon(1e-12));
+  const Fabric far = small_fabric("1 us");
+  const JobRunResult cut =
+      run(graph, {far, "[{kind: link_down, link: \"rtsw:1--nic:1\", at: 2.5 ms, until: 3.5 ms}]"});
+  const GraphResult::LinkWaits& waits = *cut.graphs[0].critical_links;
+  CHECK(waits.no_path_s == doctest::Approx(1e-3));
+  CHECK(waits.latency_s == doctest::Approx(4e-6));
+  // What was in flight is sent again.
+  CHECK(waited_s(cut, far, "rtsw:1->nic:1") == doctest::Approx(0.5e-3 + 2e-6));
+  CHECK(waited_s(cut, far, "nic:0->rtsw:0") == doctest::Approx(0.5e-3 + 2e-6));
+}
+
+// An all-gather of 80 MB by four ranks moves 60 MB into and out of each NIC: at a tenth of the rate
+// 12 ms, for which both directions of the slow NIC are waited for alike.
+TEST_CASE("a collective on the critical path waits for its slowest links") {
+  const Fabric fabric = small_fabric();
+  model::Program program;
+  add(program, collective(CollectiveOp::all_gather, 80e6));
+  const JobRunResult result =
+      run(group_of(program, 4), {fabric, "[{kind: nic_degraded, nic: nic:2, factor: 0.1}]"});
+  CHECK(waited_s(result, fabric, "nic:2->rtsw:2") == doctest::Approx(6e-3));
+  CHECK(waited_s(result, fabric, "rtsw:2->nic:2") == doctest::Approx(6e-3));
+  CHECK(step_s(result) == doctest::Approx(12e-3));
 }
 
 // A chain through four ranks: each computes 1 ms and passes 50 MB on, which takes 1 ms. For three

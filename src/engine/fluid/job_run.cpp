@@ -352,6 +352,7 @@ Result<RunResult> FluidEngine::run(const Work& work, Router& router,
   Progress progress(watch.name, iterations, watch.show);
   NetworkOptions watched = options;
   watched.simulation.load_windows = watch.load_windows;
+  watched.simulation.limits = watch.limits && options.contention == NetworkOptions::Contention::on;
   std::optional<FailureLog> failures;
   if (router.config().convergence) watched.failures = &failures.emplace(router.fabric(), changes);
   WEFT_TRY(JobRunResult result, run_work(work, router, changes, watched, progress));

@@ -110,6 +110,10 @@ void Network::send_along(std::uint32_t route, double bytes, double overhead_s, s
   routes_[route].bytes_sent += bytes;
   transfers_[id] = {
       .flow = {}, .route = route, .active = true, .overhead_s = overhead_s, .tag = tag};
+  if (notes_limits()) {
+    limits_.resize(transfers_.size());
+    limits_[id].clear();
+  }
   launch(id, bytes);
 }
 
@@ -153,6 +157,7 @@ void Network::launch(std::uint32_t id, double bytes) {
     transfer.waiting = true;
     transfer.waiting_bytes = bytes;
     transfer.still_since_s = now();
+    if (notes_limits()) limits_[id].push_back({limit::no_path, now()});
   }
 }
 
@@ -270,14 +275,23 @@ void Network::add_new_pools() {
 void Network::on_flow_end(FlowId, std::uint64_t tag) {
   const auto id = static_cast<std::uint32_t>(tag);
   WEFT_CHECK(transfers_[id].active && transfers_[id].flow.valid());
+  if (notes_limits()) note_limits(id, limit::latency);
   const double delay = delay_s(transfers_[id]);
   if (delay <= 0) return deliver(id);
   transfers_[id].flow = {};
   simulation_.timer(now() + delay, timer_tag(TimerKind::delivery, id));
 }
 
+// What its flow has met so far, which ends here, and what follows.
+void Network::note_limits(std::uint32_t id, LimitId next) {
+  const LimitHistory& met = simulation_.limits(transfers_[id].flow);
+  limits_[id].insert(limits_[id].end(), met.begin(), met.end());
+  limits_[id].push_back({next, now()});
+}
+
 void Network::deliver(std::uint32_t id) {
   Transfer& transfer = transfers_[id];
+  delivered_ = id;
   WEFT_CHECK(transfer.active && !transfer.waiting);
   transfer.active = false;
   const Route& route = routes_[transfer.route];
@@ -410,6 +424,7 @@ void Network::reroute(std::uint32_t id) {
   refresh(transfer.route);
   const Route& route = routes_[transfer.route];
   if (!route.reachable) {
+    if (notes_limits()) note_limits(id, limit::no_path);
     transfer.waiting_bytes = simulation_.stop(transfer.flow) + in_flight;
     transfer.waiting = true;
     transfer.still_since_s = now();

@@ -126,6 +126,14 @@ class Network final : Simulation::Listener {
     double since_s;
   };
   std::vector<Undelivered> undelivered() const;
+  // What held up the transfer whose delivery is being reported, from its sending on; only where
+  // notes_limits().
+  const LimitHistory& limits() const { return limits_[delivered_]; }
+  bool notes_limits() const { return options_.simulation.limits; }
+  // Of resources, by link of the fabric: what pools have is spread as in link_bytes().
+  std::vector<double> by_link(const LimitSum& sum) const {
+    return on_links(sum.by_resource(simulation_.limit_sets(), router_.resource_count()));
+  }
   // Bytes that each link of the fabric has carried; pools are spread over their members by
   // capacity. Complete after run().
   std::vector<double> link_bytes() const;
@@ -200,6 +208,7 @@ class Network final : Simulation::Listener {
   double delay_s(const Transfer& transfer) const;
   void launch(std::uint32_t id, double bytes);
   void deliver(std::uint32_t id);
+  void note_limits(std::uint32_t id, LimitId next);
   void add_new_pools();
   void enter_state(std::size_t change);
   void apply_change(std::size_t index);
@@ -233,6 +242,8 @@ class Network final : Simulation::Listener {
   std::vector<Hop> raw_;   // scratch: as the router gave it
   bool reachable_ = true;
   std::optional<FailureWatch> watch_;
+  std::vector<LimitHistory> limits_;  // by transfer, of what was before its present hops
+  std::uint32_t delivered_ = 0;
 };
 
 }  // namespace weft::engine::fluid

@@ -11,6 +11,7 @@
 namespace weft::engine::fluid {
 namespace {
 
+constexpr double same_rate = 1e-9;  // rates closer than this share are one
 constexpr double together = 1e-11;  // events closer than this share of the time are one
 
 }  // namespace
@@ -154,6 +155,10 @@ FlowId Simulation::start(std::span<const Hop> hops, double bytes, std::uint64_t 
                .order = next_order_++,
                .active = true};
   ++active_count_;
+  if (options_.limits) {
+    limits_.resize(flow_.size());
+    limits_[id].clear();
+  }
   return FlowId(id);
 }
 
@@ -251,6 +256,7 @@ void Simulation::refresh_rates() {
     const std::uint32_t id = flow_of_entity_[entity.index()].value;
     Flow& flow = flow_[id];
     const double rate = solver_.rate(entity);
+    if (options_.limits) note_limit(id);
     if (rate == flow.rate && flow.since != now_) continue;
     if (flow.rate == unlimited) {
       flow.left = 0;
@@ -263,6 +269,21 @@ void Simulation::refresh_rates() {
     if (end < ends_.key(id)) ends_.set(id, end);
   }
   solver_.clear_changed();
+}
+
+// Resources whose level, or whose capacity where nobody else is there, is the flow's rate.
+void Simulation::note_limit(std::uint32_t flow) {
+  const EntityId entity = flow_[flow].entity;
+  const double most = solver_.rate(entity) * (1 + same_rate);
+  limiting_.clear();
+  solver_.for_each_hop(entity, [&](LinkId link, double share) {
+    if (std::min(solver_.level(link), solver_.capacity(link) / share) <= most)
+      limiting_.push_back(link);
+  });
+  const LimitId what = limiting_.empty() ? limit::latency : limit_sets_.id_of(limiting_);
+  LimitHistory& history = limits_[flow];
+  if (!history.empty() && history.back().from_s == now_) history.pop_back();
+  if (history.empty() || history.back().what != what) history.push_back({what, now_});
 }
 
 void Simulation::collect_ends() {

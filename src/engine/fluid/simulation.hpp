@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/fluid/limits.hpp"
 #include "engine/fluid/load_windows.hpp"
 #include "engine/fluid/solver.hpp"
 
@@ -32,6 +33,8 @@ class Simulation {
     std::uint64_t audit_every = 0;
     // Keep what resources carry in so many intervals of the run at most (0: none); see windows().
     std::size_t load_windows = 0;
+    // Keep what limits each flow; see limits().
+    bool limits = false;
   };
 
   Simulation(std::span<const double> capacity, const Options& options);
@@ -58,6 +61,12 @@ class Simulation {
     solver_.for_each_hop(flow_[flow.index()].entity, visit);
   }
   std::size_t active_count() const { return active_count_; }
+
+  // What has limited an active flow, or one whose end is being reported, on its present hops, where
+  // Options::limits asks for it: the resources that allow it no more than its rate. Those that come
+  // to the same rate while it stays the same are not seen.
+  const LimitHistory& limits(FlowId flow) const { return limits_[flow.index()]; }
+  const LimitSets& limit_sets() const { return limit_sets_; }
 
   // Runs until nothing more can happen. Flows that then still have a rate of 0 stay active.
   void run(Listener& listener);
@@ -151,6 +160,7 @@ class Simulation {
   void account(const Flow& flow, double left);
   void collect_ends();
   void audit();
+  void note_limit(std::uint32_t flow);
   // What was carried up to `at`, to which flows keep their rates.
   void carried_at(double at, std::vector<double>& out) const;
 
@@ -169,6 +179,9 @@ class Simulation {
   std::vector<std::uint32_t> ended_;
   std::uint64_t events_ = 0;
   double rate_error_ = 0;
+  std::vector<LimitHistory> limits_;  // by flow
+  LimitSets limit_sets_;
+  std::vector<LinkId> limiting_;  // scratch
 };
 
 }  // namespace weft::engine::fluid

@@ -45,6 +45,8 @@ class Solver {
   void add_resource(double capacity);
   std::size_t resource_count() const { return level_.size(); }
   double capacity(LinkId resource) const { return capacity_[resource.index()]; }
+  // No rate through the resource is above it; unlimited where it is not full.
+  double level(LinkId resource) const { return level_[resource.index()]; }
 
   // Each needs a settle() before rates are read again. Hops may name a resource several times;
   // shares add up. Merged hops (see HopMerger) are taken as they are. No hop at all means an

@@ -29,6 +29,7 @@ void TrafficPlayer::play(const Play& play) {
   const std::uint32_t id = take(playing_, free_playing_);
   playing_[id].play = play;
   playing_[id].stage = 0;
+  playing_[id].limits.clear();
   prepare_stage(id);
 }
 
@@ -50,6 +51,9 @@ void TrafficPlayer::on_timer(std::uint64_t value) {
       playing_[timer.playing].exchanges[timer.item].wake(timer.rank);
       return send_ready(timer.playing, timer.item);
     case Timer::What::paced:
+      // Its lead is the library's, too.
+      if (network_.notes_limits() && playing_[timer.playing].outstanding == 1)
+        playing_[timer.playing].limits.back().what = limit::library;
       return release(timer.playing);
   }
 }
@@ -60,9 +64,11 @@ void TrafficPlayer::prepare_stage(std::uint32_t id) {
   if (playing.stage == known_[playing.play.traffic.index()].stages.size()) {
     const std::uint64_t token = playing.play.token;
     free_playing_.push_back(id);
+    if (network_.notes_limits()) std::swap(played_limits_, playing.limits);
     return listener_.on_played(token);
   }
   playing.stage_start_s = network_.now();
+  if (network_.notes_limits()) playing.limits.push_back({limit::latency, network_.now()});
   const double lead = lead_s(id);
   if (lead <= 0) return begin_stage(id);
   set_timer(network_.now() + lead, {.playing = id, .what = Timer::What::begin_stage});
@@ -186,6 +192,9 @@ void TrafficPlayer::on_delivered(std::uint64_t value) {
   const Sent sent = sent_[value];
   free_sent_.push_back(static_cast<std::uint32_t>(value));
   transfer_times_.add(network_.now() - sent.start_s);
+  if (Playing& playing = playing_[sent.playing];
+      network_.notes_limits() && playing.outstanding == 1)
+    playing.limits.insert(playing.limits.end(), network_.limits().begin(), network_.limits().end());
   if (sent.exchange == no_exchange) return release(sent.playing);
   playing_[sent.playing].exchanges[sent.exchange].ended(sent.message);
   send_ready(sent.playing, sent.exchange);

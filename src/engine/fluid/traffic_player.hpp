@@ -57,6 +57,9 @@ class TrafficPlayer {
   void on_delivered(std::uint64_t value);
   void on_timer(std::uint64_t value);
 
+  // What the play whose end is being reported waited for, from its begin on, along the last of each
+  // stage; only where the network notes_limits().
+  const LimitHistory& limits() const { return played_limits_; }
   const TimeHistogram& transfer_times() const { return transfer_times_; }
   // What an undelivered transfer belongs to: its play's token, stage, and the ends of a message of
   // an exchange (else invalid nodes).
@@ -82,6 +85,7 @@ class TrafficPlayer {
     std::size_t outstanding = 0;  // transfers and timers that this stage waits for
     double stage_start_s = 0;
     std::vector<ExchangeRounds> exchanges;
+    LimitHistory limits;
   };
   // What a transfer's tag stands for.
   struct Sent {
@@ -145,6 +149,7 @@ class TrafficPlayer {
   std::vector<std::uint32_t> free_timers_;
   std::vector<Known> known_;
   TimeHistogram transfer_times_;
+  LimitHistory played_limits_;
 };
 
 }  // namespace weft::engine::fluid

@@ -20,6 +20,7 @@ struct Watch {
   // RunResult::busiest is one of at most so many, and at least half as many, equal intervals; 0:
   // none.
   std::size_t load_windows = 0;
+  bool limits = false;  // also GraphResult::critical_links
 };
 
 // Runs work to its end on a router's fabric, whose state changes as `changes` say (ascending; those

@@ -168,6 +168,17 @@ struct GraphResult {
   // The last iteration from its end back to its begin, each time along what came last: the parts
   // add up to its length. Whoever waits for the communication of others is held up by it, too.
   model::CriticalPath critical;
+  // What its communication waited for; where Watch::limits asks for it, and the engine knows. Links
+  // that limit a transfer together share its time equally; largest first. All of it adds up to the
+  // communication of `critical`.
+  struct LinkWaits {
+    std::vector<std::pair<model::LinkId, double>> links;
+    double latency_s = 0;  // of paths and software, from the last byte sent to its arrival
+    double library_s = 0;  // collectives that the library's own pace holds up, not a link
+    double no_path_s = 0;
+    double folded_s = 0;  // inside hosts, folded into compute: part of no transfer
+  };
+  std::optional<LinkWaits> critical_links;
   // Of all iterations, what ranks sent, by dimension and distance; without what is folded.
   std::array<std::array<double, model::distance_count>, model::dimension_count> bytes{};
   // Who was waited for in the last iteration, largest first: seconds, summed over waiting ranks,

@@ -36,6 +36,19 @@ struct CriticalPath {
   double total_s() const;
 };
 
+// What the communication of a critical path waited for. Seconds, of the last step; all together,
+// they are its communication.
+struct LinkWaits {
+  struct Link {
+    std::string link;
+    double seconds = 0;
+  };
+  std::vector<Link> links;  // largest first, at most 5
+  double other_links_s = 0;
+  std::uint32_t other_links = 0;
+  double latency_s = 0, library_s = 0, no_path_s = 0, folded_s = 0;  // as GraphResult has them
+};
+
 struct HotLink {
   struct Flow {
     std::string job;
@@ -60,7 +73,8 @@ struct TrainingOutcome {
   double idle_s = no_number;  // waiting for other ranks, not for bytes: pipeline bubble, stragglers
   double bubble = no_number;  // idle_s / (step_time - idle_s - exposed), as published bubbles are
   std::array<double, dimension_count> exposed_s{};  // communication that nothing hides
-  CriticalPath critical;  // of the last step, without the wait for its input
+  CriticalPath critical;                // of the last step, without the wait for its input
+  std::optional<LinkWaits> link_waits;  // where asked for
   double tokens_per_s_per_gpu = no_number;
   double tflops_per_gpu = no_number;  // model FLOPs (causal attention, no recomputation)
   double mfu = no_number;             // of the GPU's dense peak in the plan's precision

@@ -36,6 +36,24 @@ void add_steps(const GraphResult& result, model::JobOutcome& out) {
   out.time_max_s = *std::ranges::max_element(steps);
 }
 
+model::LinkWaits link_waits_of(const GraphResult::LinkWaits& waits, const model::Fabric& fabric) {
+  constexpr std::size_t links_shown = 5;
+  model::LinkWaits out{.links = {},
+                       .latency_s = waits.latency_s,
+                       .library_s = waits.library_s,
+                       .no_path_s = waits.no_path_s,
+                       .folded_s = waits.folded_s};
+  for (const auto& [link, seconds] : waits.links) {
+    if (out.links.size() < links_shown) {
+      out.links.push_back({fabric.name(link), seconds});
+    } else {
+      out.other_links_s += seconds;
+      ++out.other_links;
+    }
+  }
+  return out;
+}
+
 void add_times(const PlacedGraph& placed, const GraphResult& result, const model::Fabric& fabric,
                model::TrainingOutcome& out) {
   out.step_times_s = result.iteration_s;
@@ -45,6 +63,7 @@ void add_times(const PlacedGraph& placed, const GraphResult& result, const model
   out.idle_s = result.idle_s;
   out.exposed_s = result.exposed_s;
   out.critical = result.critical;
+  if (result.critical_links) out.link_waits = link_waits_of(*result.critical_links, fabric);
   if (result.compute_s > 0) out.bubble = result.idle_s / result.compute_s;
   const double iterations = static_cast<double>(result.iteration_s.size());
   for (std::size_t d = 0; d < out.bytes.size(); ++d)

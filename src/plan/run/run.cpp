@@ -306,7 +306,8 @@ Result<std::vector<model::VariantOutcome>> run_variants(std::span<const Prepared
     const engine::Watch watch{
         .name = fmt::format("{} ({} of {})", all[i].scenario->name, i + 1, all.size()),
         .show = threads > 1 ? Progress::Show::never : options.progress,
-        .load_windows = options.maps ? map_intervals_max : 0};
+        .load_windows = options.maps ? map_intervals_max : 0,
+        .limits = options.link_waits && i == 0};
     results[i] = run_variant(all[i], watch, options);
     const std::lock_guard lock(mutex);
     together.update(static_cast<double>(++ended));

@@ -16,6 +16,7 @@ struct RunOptions {
   // threads of its own.
   std::uint32_t threads = 1;
   bool maps = false;  // also VariantOutcome::fabric_map, for a page
+  bool link_waits = false;  // also TrainingOutcome::link_waits, of the first variant
 };
 
 // Runs all variants. Fails with every error of the first broken variant, before any variant has

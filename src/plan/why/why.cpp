@@ -207,7 +207,9 @@ Result<Answer> explain(const Scenario& scenario, const RunOptions& options) {
   model::ScenarioFile file;
   file.variants.push_back(scenario);
   for (const Change& change : list) file.variants.push_back(change.scenario);
-  auto ran = run_scenario(file, options);
+  RunOptions with_links = options;
+  with_links.link_waits = true;
+  auto ran = run_scenario(file, with_links);
   if (!ran) {
     drop_variant(ran.error(), fmt::format("variant \"{}\": ", scenario.name));
     return std::unexpected(std::move(ran.error()));

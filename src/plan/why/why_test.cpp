@@ -51,6 +51,28 @@ TEST_CASE("two jobs on one uplink: twice as fast without the other, and with twi
   CHECK(answer.findings[0].find("2.00 times the least that its links allow") != std::string::npos);
 }
 
+// Data parallelism over two hosts: all that crosses the slow NIC waits for it, and the rest of the
+// communication is inside hosts.
+TEST_CASE("the critical path of a step names the link that it waits for") {
+  const Answer answer = answer_of(
+      "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, spines: 2, latency: 0 s}\n"
+      "collectives: {cost: line_rate}\n"
+      "jobs: [{name: t, model: llama3-8b, parallel: {tp: 8, dp: 2}, batch: 4}]\n"
+      "faults: [{kind: link_degraded, link: \"nic:3->rtsw:0\", factor: 0.1}]\n");
+  const model::TrainingOutcome& step = *answer.base.jobs[0].training;
+  REQUIRE(step.link_waits.has_value());
+  const model::LinkWaits& waits = *step.link_waits;
+  REQUIRE_FALSE(waits.links.empty());
+  CHECK(waits.links[0].link == "nic:3->rtsw:0");
+  const auto& dp = step.critical.communication_s[static_cast<std::size_t>(model::Dimension::dp)];
+  CHECK(waits.links[0].seconds ==
+        doctest::Approx(dp[static_cast<std::size_t>(model::Distance::zone)]));
+  double sum =
+      waits.other_links_s + waits.latency_s + waits.library_s + waits.no_path_s + waits.folded_s;
+  for (const auto& [link, seconds] : waits.links) sum += seconds;
+  CHECK(sum == doctest::Approx(step.critical.total_s() - step.critical.compute_s).epsilon(1e-9));
+}
+
 TEST_CASE("cables between routers with a rate of their own are as much faster as NICs") {
   for (const char* fabric :
        {"generator: torus, dimensions: [2, 2], gpus_per_host: 1, torus_link: 100 Gbps",
