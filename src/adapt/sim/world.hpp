@@ -97,7 +97,6 @@ class World final : public port::Actuator, public port::DeviceState {
   // The same rows as evidence(), since the last call; kept from the first call on.
   model::EvidenceSet take_probes();
 
-  const Fabric& fabric() const { return fabric_; }
   // Between two NICs as routes are now; empty: there is no way.
   route::Path path(NodeId src_nic, NodeId dst_nic, const route::UdpPorts& ports);
   // What a packet meets there, one way, without the traffic of jobs; of the rate the least.
