@@ -30,6 +30,16 @@ compare:
 ''',
     'packet.yaml': SMALL + 'engine: packet\njobs: [{name: ring, collective: all_reduce, gpus: 32, bytes: 1 MiB}]\n',
     'small.yaml': SMALL + 'jobs: [{name: x, collective: all_to_all, gpus: 32, bytes: 1 MiB, place: random}]\n',
+    # ask.py SOCKET PATH [-]: GET, or POST of standard input.
+    'ask.py': '''import http.client, socket, sys
+connection = http.client.HTTPConnection("weft")
+connection.sock = socket.socket(socket.AF_UNIX)
+connection.sock.connect(sys.argv[1])
+connection.request(*(("POST", sys.argv[2], sys.stdin.buffer.read()) if sys.argv[3:] else ("GET", sys.argv[2])))
+answer = connection.getresponse()
+print(answer.read().decode())
+sys.exit(answer.status != 200)
+''',
     'step.yaml': SMALL + 'jobs: [{name: t, model: llama3-8b, parallel: {tp: 8, dp: 4}, batch: 4}]\n',
     'late.yaml': SMALL + 'faults: [{kind: link_down, link: "rtsw:0--ctsw:0", at: 1 ms, until: 2 ms}]\n'
                  'jobs: [{name: x, collective: all_to_all, gpus: 32, bytes: 1 MiB}]\n',
@@ -68,20 +78,20 @@ STORM = ['weft storm --fabric zone.yaml --faults 40 --lines 8000 --hours 3 --out
 
 # A site that runs: a service, told of jobs and of a cable of a host that is down, and an agent.
 SITE = ['''(weft up site.yaml >up.out 2>up.err &)
-get() { curl -s --unix-socket api.sock "http://x/v1/$1" "${@:2}"; }
+get() { python3 ask.py api.sock "/v1/$1" "${@:2}"; }
 for i in $(seq 300); do weft up site.yaml --status --json 2>/dev/null | grep -q '"ready":true' && break; sleep 0.1; done
 now() { date -u +%FT%T.%NZ; }
 for at in 'nic:0->rtsw:0' 'rtsw:0->nic:0'; do
   echo '{"id": "'$at'", "t": "'$(now)'", "until": "'$(now)'", "received": "'$(now)'", "source": "snmp", "entity": "'$at'", "kind": "link_down", "attrs": {"message": "down"}}'
-done | get records --data-binary @- >/dev/null
+done | get records - >/dev/null
 for i in $(seq 300); do get repairs | grep -q '"stage":' && break; sleep 0.1; done
 weft up site.yaml --status --json > up.json
 weft case "$(get cases | sed 's/.*"items":\\[{"id":"\\([^"]*\\).*/\\1/')" --from unix:api.sock --json > case.json
 weft up site.yaml --down >/dev/null''']
 # A table of path health, by a service that was told of a slow NIC.
 HEALTH = ['''(weft serve --fabric health-zone.yaml --store health.db --listen unix:health.sock --health service.health >/dev/null 2>&1 & echo $! > pid)
-for i in $(seq 300); do curl -sf --unix-socket health.sock http://x/readyz >/dev/null && break; sleep 0.1; done
-curl -s --unix-socket health.sock http://x/v1/records -d '{"id": "r1", "t": "'$(date -u +%FT%T.%NZ)'", "source": "agent", "kind": "info", "entity": "nic:7", "attrs": {"rate_share": "0.5"}}' >/dev/null
+for i in $(seq 300); do python3 ask.py health.sock /readyz >/dev/null 2>&1 && break; sleep 0.1; done
+echo '{"id": "r1", "t": "'$(date -u +%FT%T.%NZ)'", "source": "agent", "kind": "info", "entity": "nic:7", "attrs": {"rate_share": "0.5"}}' | python3 ask.py health.sock /v1/records - >/dev/null
 for i in $(seq 100); do weft agent --show-health service.health --json 2>/dev/null | grep -q '"slow"' && break; sleep 0.1; done
 kill $(cat pid)''']
 # As weft serve collects one, with something in it of each kind.
