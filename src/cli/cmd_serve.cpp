@@ -367,6 +367,8 @@ class Server {
     if (!args_.world.empty() && setup_->routing.scheme == "te") {
       WEFT_TRY(const std::vector<TeGroup> groups, te_groups_of_jobs(scenario, *setup_));
       te_flows_ = te_merged(groups);
+      if (setup_->routing.te_split)
+        say("note: routing.te.split has no effect in a simulated network: QPs are separate flows");
       if (te_flows_.empty())
         return fail(Errc::infeasible, setup_->routing.where,
                     "no job of the scenario sends anything over the network, and te has no flows",
