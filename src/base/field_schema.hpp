@@ -44,7 +44,9 @@ class FieldSchema {
 
   template <class T>
   static JsonObject of(const T& value, Null null) {
-    if constexpr (requires(const Context& context) { context.text(value); }) {
+    constexpr bool has_text = requires(const Context& context) { context.text(value); };
+    if constexpr (has_text || std::is_enum_v<T> ||
+                  std::is_convertible_v<const T&, std::string_view>) {
       return type("string", null);
     } else if constexpr (std::is_same_v<T, bool>) {
       return type("boolean", null);
@@ -52,8 +54,6 @@ class FieldSchema {
       return type("integer", null);
     } else if constexpr (std::is_floating_point_v<T>) {
       return type("number", Null::yes);  // what is not finite
-    } else if constexpr (std::is_enum_v<T> || std::is_convertible_v<const T&, std::string_view>) {
-      return type("string", null);
     } else if constexpr (std::is_same_v<T, Timestamp>) {
       return type("string", null).add("format", "date-time");
     } else if constexpr (json_detail::is_optional<T>) {
