@@ -1,14 +1,41 @@
 #include "base/line_reader.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace weft::inline base {
 namespace {
 constexpr std::size_t block_bytes = 1 << 18;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+constexpr int corrupt = EBADMSG;  // errno where gzip data cannot be unpacked
+
+ssize_t read_unpacked(void* from, char* out, std::size_t bytes) {
+  gzFile const in = static_cast<gzFile>(from);
+  const int got = gzread(in, out, static_cast<unsigned>(std::min<std::size_t>(bytes, 1u << 30)));
+  int error = Z_OK;
+  if (got <= 0) gzerror(in, &error);
+  if (error == Z_OK) return got;
+  if (error != Z_ERRNO) errno = corrupt;
+  return -1;
+}
+
+// What is left of a file: unpacked where it is gzip, else as it is.
+Result<File> unpacked(const File& packed, const std::string& name) {
+  gzFile const in = gzdopen(dup(fileno(packed.get())), "rb");
+  if (in == nullptr) return io_error(name, "open");
+  File out(fopencookie(
+      in, "rb", {.read = read_unpacked, .write = nullptr, .seek = nullptr, .close = [](void* of) {
+                   return gzclose(static_cast<gzFile>(of));
+                 }}));
+  if (out) return out;
+  gzclose(in);
+  return io_error(name, "open");
+}
 }  // namespace
 
 LineReader::LineReader(std::string_view text, std::string file)
@@ -20,9 +47,11 @@ LineReader::LineReader(File stream, std::string file, std::uint64_t size_hint)
 }
 
 Result<LineReader> LineReader::open(const std::string& path) {
-  if (path == "-") return LineReader(File(stdin), "<stdin>", 0);
-  WEFT_TRY(File stream, open_file(path));
-  return LineReader(std::move(stream), path, file_size_hint(path));
+  const bool is_input = path == "-";
+  const std::string name = is_input ? "<stdin>" : path;
+  WEFT_TRY(const File packed, is_input ? Result<File>(File(stdin)) : open_file(path));
+  WEFT_TRY(File stream, unpacked(packed, name));
+  return LineReader(std::move(stream), name, is_input ? 0 : file_size_hint(path));
 }
 
 bool LineReader::refuse(Error error) {
@@ -38,7 +67,11 @@ bool LineReader::fill() {
   const std::size_t kept = ahead_.size();
   const std::size_t got = std::fread(block_.data() + kept, 1, block_.size() - kept, stream_.get());
   ahead_ = {block_.data(), kept + got};
-  if (std::ferror(stream_.get()) != 0) return refuse(io_error(file_, "read").error());
+  if (std::ferror(stream_.get()) != 0) {
+    if (errno != corrupt) return refuse(io_error(file_, "read").error());
+    return refuse(
+        {Errc::parse, where(), "gzip data is corrupt or truncated", "compress it again", {}});
+  }
   return got > 0;
 }
 

@@ -81,6 +81,29 @@ TEST_CASE("a look ahead takes nothing, and the rest is what no line has taken") 
   CHECK(memory.rest() == "two");
 }
 
+TEST_CASE("gzip is unpacked, and broken gzip is an error") {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += std::to_string(i * 7919) + "\n";
+  const TestFolder folder;
+  const std::string packed = *gzip(text.substr(0, 1000)) + *gzip(text.substr(1000));
+  auto reader = LineReader::open(folder.write("lines.gz", packed));
+  REQUIRE(reader.has_value());
+  std::string got;
+  while (reader->next()) (got += reader->line()) += '\n';
+  CHECK(reader->error() == nullptr);
+  CHECK(got == text);
+  std::string damaged = packed;
+  damaged[packed.size() / 2] ^= 0x55;
+  for (const std::string& broken : {packed.substr(0, packed.size() - 9), damaged}) {
+    auto bad = LineReader::open(folder.write("broken.gz", broken));
+    REQUIRE(bad.has_value());
+    while (bad->next()) {
+    }
+    REQUIRE(bad->error() != nullptr);
+    CHECK(bad->error()->what == "gzip data is corrupt or truncated");
+  }
+}
+
 TEST_CASE("what cannot be read") {
   CHECK(LineReader::open("/nowhere/at/all").error().code == Errc::io);
   CHECK(LineReader::open("/").error().text().find("is a directory") != std::string::npos);

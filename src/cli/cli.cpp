@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <system_error>
 #include <utility>
@@ -64,6 +65,46 @@ bool reads_no_scenario(std::string_view command) {
       "init",      "merge",     "regions", "respond",    "scale",  "score",    "send",
       "snapshot",  "straggler", "version", "completion", "man"};
   return std::ranges::find(commands, command) != commands.end();
+}
+
+// Options that name a file to be written; the last ones in some commands only.
+constexpr std::array<std::string_view, 17> outputs{
+    "--out",     "--page",    "--svg",    "--csv",           "--health", "--ideal",
+    "--learn",   "--marks",   "--prices", "--write-demands", "--copies", "--openslo",
+    "--metrics", "--mapping", "--plan",   "--records",       "--truth"};
+
+// Two options, or arguments, that name the same file, however they spell it; one of them writes it.
+Status refuse_overwriting(const CLI::App& app) {
+  struct Named {
+    std::string option, path;
+  };
+  std::vector<Named> files;
+  const auto collect = [&](const auto& self, const CLI::App& command) -> void {
+    for (const CLI::Option* option : command.get_options())
+      for (const std::string& path : option->results()) {
+        std::error_code none;
+        if (std::filesystem::is_regular_file(path, none))
+          files.push_back({option->get_name(), path});
+      }
+    for (const CLI::App* next : command.get_subcommands()) self(self, *next);
+  };
+  collect(collect, app);
+  std::ranges::stable_sort(files, {}, [](const Named& file) {
+    return std::ranges::find(outputs, file.option) - outputs.begin();
+  });
+  for (const Named& out : files) {
+    if (std::ranges::find(outputs, out.option) == outputs.end()) break;
+    for (const Named& in : files) {
+      std::error_code none;
+      if (in.option == out.option || !std::filesystem::equivalent(in.path, out.path, none))
+        continue;
+      return fail(
+          Errc::value, {out.option, 0, 0},
+          fmt::format("it would write over {}, which {} names too", quote(out.path), in.option),
+          "name another file");
+    }
+  }
+  return {};
 }
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -206,6 +247,7 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "weft: error: {}\n", usage_error(app, error));
     return bad_input;
   }
+  if (const Status ok = refuse_overwriting(app); !ok) return report(ok.error());
   const std::string called = app.get_subcommands().front()->get_name();
   if (reads_no_scenario(called))
     if (const Status ok = refuse_set(common, "weft " + called); !ok) return report(ok.error());

@@ -109,9 +109,12 @@ void print_jobs(JsonNode jobs) {
 void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs) {
   fmt::print("case {}: {}, {:.0f} % sure\n", word(of, "id"), cause_text(of),
              100 * of.member("confidence").number().value_or(0));
+  const bool is_open = word(of, "standing") == "open";  // more may join
   fmt::print("{} since {}{}{}{}{}\n", word(of, "standing"), word(of, "opened"),
-             of.member("closed") ? ", closed " : "", word(of, "closed"),
-             of.member("into") ? ", part of " : "", word(of, "into"));
+             !of.member("closed") ? ""
+             : is_open            ? ", recovery seen, last heard "
+                                  : ", closed ",
+             word(of, "closed"), of.member("into") ? ", part of " : "", word(of, "into"));
   if (!repair) {
     fmt::print("repair: none\n");
   } else {
@@ -128,7 +131,7 @@ void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs) {
              listed < records ? fmt::format(", {} of them below", listed) : "", table_of(of, said));
 }
 
-Status run_case(const Common& common, const CaseArgs& args) {
+Status show_case(const Common& common, const CaseArgs& args) {
   WEFT_TRY(auto client,
            adapt::live::open_service(
                {args.from, "--from"},
@@ -138,7 +141,9 @@ Status run_case(const Common& common, const CaseArgs& args) {
     WEFT_TRY(token, adapt::live::read_secret(args.token));
   }
   const auto get = [&](const std::string& path) {
-    return adapt::live::get_text(client, path, token, patience);
+    auto text = adapt::live::get_text(client, path, token, patience);
+    if (!text) text.error().where.file = args.from;
+    return text;
   };
   const std::string path = "/v1/cases/" + percent_encoded(args.id);
   WEFT_TRY(const std::string of_text, get(fmt::format("{}?members={}", path, args.records)));
@@ -168,11 +173,19 @@ Status run_case(const Common& common, const CaseArgs& args) {
   return {};
 }
 
+int case_command(const Common& common, const CaseArgs& args) {
+  const Status shown = show_case(common, args);
+  if (shown) return done;
+  const int status = report(shown.error());
+  const bool is_silent = shown.error().code == Errc::io && shown.error().where.file == args.from;
+  return is_silent ? work_failed : status;
+}
+
 }  // namespace
 
 void add_case(Commands& commands) {
   const auto [command, args] = commands.add<CaseArgs>(
-      "case", "Show a case of a service: its root, what was said, its repair", run_case);
+      "case", "Show a case of a service: its root, what was said, its repair", case_command);
   command.add_option("id", args.id, "The case")->required();
   command
       .add_option("--from", args.from, "https://HOST[:PORT], http:// on this machine, or unix:PATH")

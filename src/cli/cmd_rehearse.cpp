@@ -12,6 +12,7 @@
 #include "app/rehearse/learn.hpp"
 #include "app/rehearse/rehearse.hpp"
 #include "app/rehearse/seeds.hpp"
+#include "base/plural.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "cli/open_store.hpp"
@@ -80,7 +81,14 @@ Status learn(const Common& common, const RehearseArgs& args) {
     return fail(Errc::value, {args.learn, 0, 0}, "the store's audit log covers no time",
                 "learn from a service that has run for a while");
   WEFT_TRY(const auto rows, operate::repair::ledger_rows(audit));
-  fmt::print("{}", app::to_yaml(app::learn_rates(fabric, rows, audit.front().t, audit.back().t)));
+  const auto rates = app::learn_rates(fabric, rows, audit.front().t, audit.back().t);
+  if (rates.unknown > 0)
+    fmt::print(
+        stderr,
+        "weft: note: {} of parts that the fabric does not have; check that {} is the store of "
+        "a service of this fabric\n",
+        counted(rates.unknown, "repair"), args.learn);
+  fmt::print("{}", app::to_yaml(rates));
   return {};
 }
 

@@ -92,10 +92,11 @@ std::string replay_table(const Replay& replay, bool states) {
   const Timeline& timeline = replay.timeline;
   double all = 0;
   for (const Interval& interval : timeline.intervals) all += hours(interval);
-  std::string out = fmt::format("{:.2f} hours, {} of {}; {} used, {} of other kinds\n\n", all,
-                                counted(timeline.intervals.size(), "interval"),
-                                counted(timeline.states.size(), "state"),
-                                counted(timeline.used, "record"), timeline.ignored);
+  std::string out = fmt::format(
+      "{:.2f} hours, {} of {}; {} used, {} of other kinds{}\n\n", all,
+      counted(timeline.intervals.size(), "interval"), counted(timeline.states.size(), "state"),
+      counted(timeline.used, "record"), timeline.ignored,
+      timeline.unknown == 0 ? "" : fmt::format(", {} of unknown parts", timeline.unknown));
   if (states) out += states_table(replay);
   Table table({{"variant", Table::Align::left},
                {"job", Table::Align::left},
@@ -136,6 +137,7 @@ std::string replay_json(const Replay& replay) {
   return JsonObject()
       .add("records_used", replay.timeline.used)
       .add("records_ignored", replay.timeline.ignored)
+      .add("records_unknown", replay.timeline.unknown)
       .add("states", states)
       .add("intervals", intervals)
       .add("jobs", lines)
@@ -154,6 +156,11 @@ Status replay_command(const Common& common, const ReplayArgs& args) {
   WEFT_TRY(const model::RecordSet records, read_input(args, fabric, others));
   WEFT_TRY(Timeline timeline, plan::replay::timeline_of(fabric, records, window));
   timeline.ignored += others;
+  if (timeline.unknown > 0)
+    fmt::print(stderr,
+               "weft: note: {} of parts that the fabric does not have; check that the scenario has "
+               "the fabric of the records\n",
+               counted(timeline.unknown, "record"));
   WEFT_TRY(const Replay replay, plan::replay::replay(file, std::move(timeline),
                                                      {.command = common.command,
                                                       .threads = threads_or_all(common.threads)}));

@@ -308,7 +308,13 @@ class Server {
     std::int64_t span_ns = 0;
     if (!args_.span.empty()) {
       WEFT_TRY(span_ns, read_span_ns(args_.span, "--for"));
+      if (span_ns <= 0)
+        return fail(Errc::value, {"--for", 0, 0}, "must be more than 0",
+                    "leave it out to go on until you stop it");
     }
+    if (has_unused_sections())
+      say("the network is simulated: notify:, actuator:, snapshots: and jobs: of " + args_.config +
+          " were checked and are not used");
     const bool has_jobs = described_.kind != Config::Kind::null;
     WEFT_TRY(world_, ServedWorld::create({.setup = *setup_,
                                           .faults = faults_,
@@ -384,6 +390,7 @@ class Server {
       WEFT_TRY(const std::string csv, read_file(path));
       WEFT_TRY_STATUS(names.add_csv(csv, path));
     }
+    if (!args_.world.empty()) return {};  // its jobs are those of the scenario
     job_feed_ = std::make_unique<live::JobFeed>(*config_.jobs, std::move(names));
     return {};
   }
@@ -577,13 +584,7 @@ class Server {
                                                           live::CommandActuator::Log{});
     }
     if (actuator_) out.actuator = actuator_.get();
-    for (const auto& settings : config_.webhooks)
-      notifiers_.push_back(
-          std::make_unique<live::WebhookNotifier>(settings, std::make_shared<live::SystemClock>()));
-    for (const auto& settings : config_.alertmanagers)
-      notifiers_.push_back(std::make_unique<live::AlertmanagerNotifier>(settings));
-    for (const auto& settings : config_.tickets)
-      notifiers_.push_back(std::make_unique<live::TicketNotifier>(settings));
+    if (!world_) make_notifiers();
     for (const auto& notifier : notifiers_) out.notifiers.push_back(notifier.get());
     if (!args_.snapshots.empty()) {
       WEFT_TRY_STATUS(open_taker());
@@ -597,6 +598,22 @@ class Server {
                   "add --snapshots DIRECTORY");
     }
     return out;
+  }
+
+  void make_notifiers() {
+    for (const auto& settings : config_.webhooks)
+      notifiers_.push_back(
+          std::make_unique<live::WebhookNotifier>(settings, std::make_shared<live::SystemClock>()));
+    for (const auto& settings : config_.alertmanagers)
+      notifiers_.push_back(std::make_unique<live::AlertmanagerNotifier>(settings));
+    for (const auto& settings : config_.tickets)
+      notifiers_.push_back(std::make_unique<live::TicketNotifier>(settings));
+  }
+
+  // Nobody is to be called, and no program run, for what did not happen.
+  bool has_unused_sections() const {
+    return config_.jobs || config_.commands || config_.devices || !config_.webhooks.empty() ||
+           !config_.alertmanagers.empty() || !config_.tickets.empty();
   }
 
   Result<std::vector<std::string>> read_alerts(std::string_view body) {
@@ -845,7 +862,12 @@ void add_serve(Commands& commands) {
       ->needs(world);
   command.add_option("--speed", args.speed, "With --world: simulated seconds a second (no limit)")
       ->needs(world)
-      ->check(CLI::PositiveNumber);
+      ->check(
+          [](const std::string& text) -> std::string {
+            const auto speed = parse_number({text, {}});
+            return speed && *speed > 0 ? "" : fmt::format("{} is not more than 0", quote(text));
+          },
+          "more than 0");
   command.add_option(
       "--config", args.config,
       "YAML: rules, relations, policy, objectives, provisional, localise, keep, actuator, "

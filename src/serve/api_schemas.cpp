@@ -12,10 +12,13 @@ constexpr std::string_view schemas = R"json({
   "Problem": {"type": "object", "required": ["type", "title", "status", "detail"],
     "properties": {"type": {"type": "string"}, "title": {"type": "string"},
       "status": {"type": "integer"}, "detail": {"type": "string"}}},
-  "Receipt": {"type": "object", "required": ["acknowledged", "known", "refused", "refused_count"],
+  "Receipt": {"type": "object", "required": ["acknowledged", "known", "unknown_kinds",
+      "unknown_entities", "refused", "refused_count"],
     "properties": {
       "acknowledged": {"type": "integer", "description": "lines that are durable now"},
       "known": {"type": "integer", "description": "of them: taken before"},
+      "unknown_kinds": {"type": "integer", "description": "kept, and of no case"},
+      "unknown_entities": {"type": "integer", "description": "the same"},
       "refused": {"type": "array", "description": "the first hundred", "items": {
         "type": "object", "required": ["line", "why"], "properties": {
           "line": {"type": "integer", "minimum": 1}, "why": {"type": "string"}}}},

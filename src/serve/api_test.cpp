@@ -28,7 +28,9 @@ TEST_CASE("lines are acknowledged one by one") {
   Bed bed;
   const Answer answer = call(*bed.api, "POST", "/v1/records", "{\"a\":1}\r\nbad\n\n{\"b\":2}");
   CHECK(answer.status == 200);
-  CHECK(json::parse(answer.body) == json::parse(R"({"acknowledged":3,"known":0,"refused_count":1,
+  CHECK(json::parse(answer.body) ==
+        json::parse(
+            R"({"acknowledged":3,"known":0,"unknown_kinds":0,"unknown_entities":0,"refused_count":1,
                         "refused":[{"line":2,"why":"is \"bad\""}]})"));
   CHECK(bed.service.taken == std::vector<std::string>{"{\"a\":1}", "", "{\"b\":2}"});
   CHECK(bed.service.last_feed == "record");
@@ -187,12 +189,13 @@ TEST_CASE("commands carry who wants them and why") {
              R"({"until":"2026-03-01T12:00:00Z",
                  "reason":"launch"})")
             .status == 200);
+  CHECK(call(*bed.api, "DELETE", "/v1/freeze", R"({"reason":"launched"})").status == 200);
   const auto& got = bed.service.commands;
-  REQUIRE(got.size() == 9);
+  REQUIRE(got.size() == 10);
   using Kind = Command::Kind;
-  constexpr std::array kinds{Kind::approve, Kind::reject,  Kind::repaired,
-                             Kind::hold,    Kind::release, Kind::kill_switch,
-                             Kind::revive,  Kind::revive,  Kind::freeze};
+  constexpr std::array kinds{Kind::approve, Kind::reject,      Kind::repaired, Kind::hold,
+                             Kind::release, Kind::kill_switch, Kind::revive,   Kind::revive,
+                             Kind::freeze,  Kind::thaw};
   for (std::size_t i = 0; i < kinds.size(); ++i) CHECK(got[i].kind == kinds[i]);
   CHECK(got[0].case_id == "c:1");
   CHECK(got[0].who == "local");
@@ -201,7 +204,7 @@ TEST_CASE("commands carry who wants them and why") {
   CHECK(got[8].until == noon);
   CHECK(call(*bed.api, "POST", "/v1/cases/none/hold", R"({"reason":"r"})").status == 404);
   CHECK(call(*bed.api, "POST", "/v1/cases/done/hold", R"({"reason":"r"})").status == 409);
-  CHECK(got.size() == 9);
+  CHECK(got.size() == 10);
 }
 
 TEST_CASE("what a request must not say") {
@@ -233,6 +236,7 @@ TEST_CASE("what a request must not say") {
   CHECK(status("POST", "/v1/cases/c/hold", R"({"reason":"r"})", "Content-Type: text/plain\r\n") ==
         415);
   CHECK(status("POST", "/v1/freeze", R"({"reason":"r","until":"soon"})") == 400);
+  CHECK(status("DELETE", "/v1/freeze", "{}") == 400);
   CHECK(bed.service.commands.empty());
   Answer answer = call(*bed.api, "DELETE", "/v1/records");
   CHECK(answer.status == 405);

@@ -143,13 +143,23 @@ void Controller::learn(std::span<const port::StoredEvent> events, Timestamp now)
   failing_.add(said.records);
   feeds_.add(said.records);
   for (const model::Record& row : said.records.rows) health_.take(said.records, row);
-  for (const model::Evidence& row : seen.rows) feeds_.add_prober(row.src, row.t);
+  const Timestamp received = events.front().received;
+  for (const model::Evidence& row : seen.rows) feeds_.add_prober(row.src, received);
   WEFT_CHECK(said.records.rows.size() == said.numbers.size());
-  publisher_.advance(std::max(publisher_.now(), std::min(events.front().received, now)));
+  publisher_.advance(std::max(publisher_.now(), std::min(received, now)));
   for (std::size_t i = 0; i < said.numbers.size(); ++i)
     publisher_.add(said.records, said.records.rows[i], said.numbers[i]);
   std::erase_if(seen.rows, [&](const model::Evidence& row) {
-    return row.t.ns < now.ns - settings_.probe_monitor.keep_ns;
+    const std::int64_t keep_ns = settings_.probe_monitor.keep_ns;
+    counts_.evidence_late += row.t.ns < received.ns - keep_ns ? 1 : 0;  // not by our restart
+    return row.t.ns < now.ns - keep_ns;
+  });
+  // Such a row would stay in the window until its time has come: long after it was true.
+  const std::int64_t ahead_ns = context_.settled.rules.clock.ahead_ns;
+  counts_.evidence_ahead += std::erase_if(seen.rows, [&](const model::Evidence& row) {
+    if (row.t.ns <= received.ns + ahead_ns) return false;
+    feeds_.add_ignored(row, received);
+    return true;
   });
   probe_monitor_.add(seen);
   mark(events.front().seq, events.front().received);
@@ -433,6 +443,8 @@ Status Controller::command(const Command& command, Timestamp now) {
       return {};
     case freeze:
       return repair_.freeze(now, command.until, word, now);
+    case thaw:
+      return repair_.thaw(word, now);
   }
   return {};
 }
@@ -470,6 +482,10 @@ std::string Controller::metrics(Timestamp now) const {
   add("lines_total", "counter", "Lines of all feeds.", intake.lines);
   add("lines_refused_total", "counter", "Lines that are invalid for their feed.", intake.refused);
   add("lines_known_total", "counter", "Records received before (duplicates).", intake.known);
+  add("records_unknown_kind_total", "counter", "Records of a kind that is not known.",
+      intake.unknown_kinds);
+  add("records_unknown_entity_total", "counter", "Records of what the fabric does not have.",
+      intake.unknown_entities);
   add("events_total", "counter", "Events kept since the service started.", counts_.events);
   add("events_unreadable_total", "counter", "Kept events that are no longer valid.",
       intake.unreadable);
@@ -482,6 +498,10 @@ std::string Controller::metrics(Timestamp now) const {
   add("evidence_rows_total", "counter", "Rows of probe results.", probe_monitor_.counts().rows);
   add("evidence_dropped_total", "counter", "Rows dropped for lack of space.",
       probe_monitor_.counts().dropped);
+  add("evidence_late_total", "counter", "Rows of before the window that is looked at.",
+      counts_.evidence_late);
+  add("evidence_ahead_total", "counter", "Rows from the future, by a wrong clock; not used.",
+      counts_.evidence_ahead);
   add("localise_runs_total", "counter", "Runs of the localiser.", probe_monitor_.counts().runs);
   add("verdicts_total", "counter", "Components named by the localiser.",
       probe_monitor_.counts().verdicts);

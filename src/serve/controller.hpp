@@ -159,6 +159,7 @@ class Controller {
   bool is_restoring_ = false;
   struct Counts {
     std::uint64_t commits = 0, failures = 0, events = 0, orders = 0, cases = 0;
+    std::uint64_t evidence_late = 0, evidence_ahead = 0;  // rows that were not looked at
   } counts_;
 };
 

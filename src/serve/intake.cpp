@@ -50,6 +50,7 @@ Intake::Intake(const model::Fabric& fabric, const observe::telemetry::Inventory&
 Receipt Intake::check(Feed feed, const std::vector<std::string>& lines, std::string_view sender,
                       Timestamp received, std::vector<port::StoredEvent>& events) {
   Receipt out;
+  const model::RecordCounts before = lines_.counts();
   for (std::size_t i = 0; i < lines.size(); ++i) {
     ++counts_.lines;
     Checked line = is_blank(lines[i]) ? Checked{.is_known = true}
@@ -67,6 +68,11 @@ Receipt Intake::check(Feed feed, const std::vector<std::string>& lines, std::str
       events.push_back({0, received, std::string(stored_name(feed)), line.kept});
     }
   }
+  // What a newer agent may say is kept for a newer service, and not passed over in silence.
+  out.unknown_kinds = lines_.counts().unknown_kinds - before.unknown_kinds;
+  out.unknown_entities = lines_.counts().unknown_entities - before.unknown_entities;
+  counts_.unknown_kinds += out.unknown_kinds;
+  counts_.unknown_entities += out.unknown_entities;
   WEFT_CHECK(out.acknowledged + out.refused_count == lines.size());
   return out;
 }

@@ -36,7 +36,8 @@ class Intake {
  public:
   struct Counts {
     std::uint64_t lines = 0, refused = 0, known = 0;
-    std::uint64_t unreadable = 0;  // kept once, and no longer understood
+    std::uint64_t unreadable = 0;                           // kept once, and no longer understood
+    std::uint64_t unknown_kinds = 0, unknown_entities = 0;  // of records
   };
 
   // All must outlive the intake.
@@ -61,7 +62,6 @@ class Intake {
 
   const Counts& counts() const { return counts_; }
   const observe::telemetry::SyslogCounts& syslog_counts() const { return syslog_.counts(); }
-  const model::RecordCounts& record_counts() const { return lines_.counts(); }
 
  private:
   static constexpr std::size_t ids_max = 1'000'000;

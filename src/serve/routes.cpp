@@ -45,6 +45,8 @@ std::string receipt_json(const Receipt& receipt) {
   return JsonObject()
       .add("acknowledged", receipt.acknowledged)
       .add("known", receipt.known)
+      .add("unknown_kinds", receipt.unknown_kinds)
+      .add("unknown_entities", receipt.unknown_entities)
       .add("refused", refused)
       .add("refused_count", receipt.refused_count)
       .text();
@@ -572,6 +574,25 @@ Route freeze_route(const RouteContext& context) {
           }};
 }
 
+Route thaw_route(const RouteContext& context) {
+  return {
+      .method = "DELETE",
+      .path = "/v1/freeze",
+      .id = "thaw",
+      .summary = "End all freezes set by POST; those of the policy stay",
+      .role = Role::operate,
+      .body = Body::fields,
+      .fields = {reason(needed)},
+      .reply_schema = "Done",
+      .problems = {409, 503},
+      .handler = [context](const Call& call) {
+        return run(
+            context,
+            {.kind = Command::Kind::thaw, .who = call.who, .reason = call.fields.text("reason")},
+            "thaw");
+      }};
+}
+
 void add_commands(const RouteContext& context, std::vector<Route>& out) {
   using enum Command::Kind;
   out.push_back(case_command(context, "/v1/cases/{id}/approve", "approveCase", approve, "approve",
@@ -589,6 +610,7 @@ void add_commands(const RouteContext& context, std::vector<Route>& out) {
   out.push_back(wide_command(context, "DELETE", "liftKillSwitch", revive, Param::Need::optional,
                              "Allow actions again (kill switch off)"));
   out.push_back(freeze_route(context));
+  out.push_back(thaw_route(context));
 }
 
 Result<Reply> events(const RouteContext& context, const Call& call) {

@@ -24,7 +24,8 @@ struct Receipt {
   State state = State::durable;
   std::uint64_t acknowledged = 0;  // lines: taken now, known already, or empty
   std::uint64_t known = 0;         // of them: had been taken before
-  std::vector<Refused> refused;    // the first hundred
+  std::uint64_t unknown_kinds = 0, unknown_entities = 0;  // of them: records of no use as they are
+  std::vector<Refused> refused;                           // the first hundred
   std::uint64_t refused_count = 0;
 };
 
@@ -39,6 +40,7 @@ struct Command {
     kill_switch,  // no action at all from now on
     revive,       // the end of that
     freeze,       // no new drains until `until`
+    thaw,         // the end of all freezes set so
   };
   Kind kind = Kind::approve;
   std::string case_id;  // of the first five

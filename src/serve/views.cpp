@@ -203,10 +203,23 @@ void FeedLog::add(const model::RecordSet& records) {
       ++who.lines;
       who.last = std::max(who.last, row.received);
     }
-    if (!text.empty())
-      add_unknown(node.valid() ? fabric_.name(node) : std::string("not in the fabric"), text,
-                  row.received);
+    const std::string device(node.valid() ? fabric_.name(node) : "not in the fabric");
+    if (!text.empty()) add_unknown(device, text, row.received);
+    if (row.kind == model::EventKind::info)
+      if (const std::string_view kind = records.attribute(row, "kind"); !kind.empty())
+        add_unknown(device, fmt::format("the kind {} is not known", quote(kind)), row.received);
+    if (row.entity.kind != model::EntityKind::none) continue;
+    if (const std::string_view entity = records.attribute(row, "entity"); !entity.empty())
+      add_unknown(device, fmt::format("{} is not in the fabric", quote(entity)), row.received);
   }
+}
+
+void FeedLog::add_ignored(const model::Evidence& row, Timestamp received) {
+  add_unknown(std::string(fabric_.name(row.src)),
+              fmt::format("probe results of {} came {} s before their time and are not used: set "
+                          "its clock",
+                          fabric_.name(row.src), (row.t.ns - received.ns) / ns_per_s),
+              received);
 }
 
 void FeedLog::add_prober(NodeId node, Timestamp received) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/timestamp.hpp"
+#include "model/events/evidence.hpp"
 #include "model/events/record.hpp"
 #include "model/fabric/fabric.hpp"
 #include "observe/telemetry/catalogue.hpp"
@@ -72,6 +73,8 @@ class FeedLog {
   explicit FeedLog(const model::Fabric& fabric) : fabric_(fabric) {}
   void add(const model::RecordSet& records);
   void add_prober(model::NodeId node, Timestamp received);
+  // A row that is stamped later than it came.
+  void add_ignored(const model::Evidence& row, Timestamp received);
   std::string json() const;
 
  private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -67,6 +68,34 @@ void check_usage(const std::vector<std::string>& arguments, const std::string& t
 }
 
 }  // namespace
+
+TEST_CASE("no command writes over a file that it is given to read") {
+  const Scratch scratch;
+  scratch.write("in", zone);
+  scratch.write("other", zone);
+  std::filesystem::create_symlink("in", scratch.path() + "/link");
+  std::filesystem::create_hard_link(scratch.path() + "/in", scratch.path() + "/hard");
+  const std::string whole = scratch.path() + "/in";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> calls{
+      {{"snapshot", "export", "in", "--out", whole}, "--out"},
+      {{"serve", "--fabric", "in", "--health", "link"}, "--health"},
+      {{"validate", "plan", "--fabric", "in", "--out", "./in"}, "--out"},
+      {{"validate", "plan", "--fabric", "in", "-o", "hard"}, "--out"},
+      {{"triage", "in", "--learn", "in"}, "--learn"},
+      {{"replay", "other", "--records", "in", "--page", "hard"}, "--page"},
+      {{"straggler", "link", "--ideal", "in"}, "--ideal"},
+      {{"explain", "in", "--svg", "in"}, "--svg"},
+      {{"export", "in", "--to", "yaml", "-o", "in"}, "--out"},
+      {{"sli", "other", "--fabric", "in", "--openslo", "in"}, "--openslo"}};
+  for (const auto& [arguments, option] : calls) {
+    CAPTURE(fmt::format("{}", fmt::join(arguments, " ")));
+    check_message(scratch.run(arguments), option, "name another file");
+    CHECK(scratch.read("in") == zone);
+  }
+  // The same file read twice, and one written anew, are no harm.
+  CHECK(scratch.run({"explain", "in", "--svg", "other"}).status == 0);
+  CHECK(scratch.read("other").starts_with("<svg"));
+}
 
 TEST_CASE("every command applies --set or refuses it") {
   const Scratch scratch;

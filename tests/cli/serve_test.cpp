@@ -372,3 +372,22 @@ TEST_CASE("serve: TLS, and tokens that decide who may do what, until others are 
   CHECK(service.status("bob-1", "/v1/cases") == 200);
   CHECK(service.stop(SIGTERM) == 0);
 }
+
+TEST_CASE("serve --world: what a configuration sends to people and runs stays unused") {
+  const Scratch scratch;
+  const Webhook hook;
+  scratch.write("world.yaml",
+                "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 1, gpus_per_host: 2, "
+                "spines: 4}\nfaults: [{kind: link_down, link: \"rtsw:0--ctsw:0\", at: 10 s}]\n");
+  scratch.write("serve.yaml",
+                fmt::format("notify: [{{webhook: {{url: \"{}\"}}}}]\n"
+                            "jobs: {{from: slurm, run: [/bin/touch, {}/touched], every: 1 s}}\n",
+                            hook.url(), scratch.path()));
+  const Outcome out = scratch.run({"serve", "--world", "world.yaml", "--config", "serve.yaml",
+                                   "--for", "2 min", "--store", "w.db", "--listen", "unix:w.sock"});
+  CHECK_MESSAGE(out.status == 0, out.err);
+  CHECK_MESSAGE(out.out.find("1 case,") != std::string::npos, out.out);
+  CHECK(out.err.find("serve.yaml were checked and are not used") != std::string::npos);
+  CHECK(hook.notices().empty());
+  CHECK_FALSE(scratch.has("touched"));
+}

@@ -135,6 +135,55 @@ TEST_CASE("a record is found with the line that was said, by its own id or its e
   CHECK(body["missing"] == nlohmann::json{"e9", "b"});
 }
 
+TEST_CASE("a kind or part that is not known is kept, counted, told in the receipt and shown") {
+  World world;
+  Life life(world);
+  const auto got = life.say({Life::record("a", world.now, "rtsw:1->ctsw:2", "link_downn"),
+                             Life::record("b", world.now, "rtsw:77--ctsw:0", "link_down"),
+                             Life::record("c", world.now, "rtsw:1->ctsw:2", "link_up")});
+  REQUIRE(got.has_value());
+  CHECK(got->acknowledged == 3);
+  CHECK(got->unknown_kinds == 1);
+  CHECK(got->unknown_entities == 1);
+  const std::string metrics = life.controller().metrics({world.now});
+  CHECK(metrics.find("weft_records_unknown_kind_total 1\n") != std::string::npos);
+  CHECK(metrics.find("weft_records_unknown_entity_total 1\n") != std::string::npos);
+  const auto feeds = nlohmann::json::parse(life.controller().view(serve::View::feeds, {world.now}));
+  REQUIRE(feeds["unknown"].size() == 2);
+  CHECK(feeds["unknown"][0]["text"] == "\"rtsw:77--ctsw:0\" is not in the fabric");
+  CHECK(feeds["unknown"][1]["text"] == "the kind \"link_downn\" is not known");
+  CHECK(feeds["unknown"][1]["device"] == "rtsw:1");
+}
+
+TEST_CASE("a prober whose clock runs ahead blames nobody, and is named") {
+  World world;
+  Life life(world);
+  const auto row = [&](std::int64_t t, int lost) {
+    return fmt::format(
+        R"({{"t":"{}","src":"nic:0","dst":"nic:4","sport":1,"class":"0","leg":"forward",)"
+        R"("path":["nic:0->rtsw:0","rtsw:0->ctsw:1","ctsw:1->rtsw:2","rtsw:2->nic:4"],)"
+        R"("sent":1000,"lost":{},"late":0,"rtt_us":{{"p50":5,"p99":9}}}})",
+        t, lost);
+  };
+  const std::int64_t began = world.now;
+  REQUIRE(life.say({row(began + 600 * second, 500), row(began - 86'400 * second, 500)},
+                   serve::Feed::evidence));
+  REQUIRE(life.say({row(began + second, 0)}, serve::Feed::evidence));
+  life.pass(3 * second);
+  const std::string metrics = life.controller().metrics({world.now});
+  CHECK(metrics.find("weft_evidence_ahead_total 1\n") != std::string::npos);
+  CHECK(metrics.find("weft_evidence_late_total 1\n") != std::string::npos);
+  CHECK(metrics.find("weft_evidence_rows_total 1\n") != std::string::npos);
+  CHECK(metrics.find("weft_verdicts_total 0\n") != std::string::npos);
+  const auto feeds = nlohmann::json::parse(life.controller().view(serve::View::feeds, {world.now}));
+  REQUIRE(feeds["unknown"].size() == 1);
+  CHECK(feeds["unknown"][0]["device"] == "nic:0");
+  CHECK(feeds["unknown"][0]["text"] ==
+        "probe results of nic:0 came 600 s before their time and "
+        "are not used: set its clock");
+  CHECK(feeds["speakers"][0]["last"] == to_text(Timestamp{began}));
+}
+
 TEST_CASE("views of the network: cables, probes, capacity, feeds, and the same as metrics") {
   World world;
   Life life(world);

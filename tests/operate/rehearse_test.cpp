@@ -353,8 +353,10 @@ TEST_CASE("rates learned from repairs, as a model that is read again") {
   add(model::CauseKind::link, trunk, Resolution::healed, 100);
   add(model::CauseKind::link, leaf, Resolution::replaced, 4);
   add(model::CauseKind::congestion, "rtsw:0", Resolution::repaired, 2);
+  add(model::CauseKind::host, "host:99999", Resolution::rejected, 1);
   const auto learned = app::learn_rates(fabric, rows, from, {from.ns + 60 * day});
-  CHECK(learned.left_out == 5);
+  CHECK(learned.left_out == 6);
+  CHECK(learned.unknown == 1);
   const auto rate = [&](std::string_view key) {
     const auto at = std::ranges::find(learned.rates, key, &app::LearnedRate::key);
     REQUIRE(at != learned.rates.end());

@@ -198,6 +198,14 @@ async function network(page, base, name) {
   for (const words of ['flux capacitor', 'starboard lamp', 'not in the fabric', 'rtsw:17']) assert.ok(feeds.includes(words), words);
   await inspect(page, `feeds ${name}`);
   await visit(page, base, 'capacity', () => document.querySelector('#kill-title') !== null);
+  await page.fill('.commands input', 'a launch');
+  await page.click('text=No new drains for 1 h');
+  await wait(page, () => document.querySelector('#frozen-title') !== null);
+  await page.fill('.commands input', 'it is off');
+  await page.click('text=Lift freezes');
+  await wait(page, () => document.querySelector('#frozen-title') === null &&
+    !document.querySelector('.kill').textContent.includes('Lift freezes'));
+  assert.deepEqual((await get(base, '/v1/capacity')).frozen, []);
   await page.fill('.commands input', 'a test');
   await page.click('text=Stop all actions');
   await wait(page, () => document.querySelector('.alarm:not([hidden])') !== null);

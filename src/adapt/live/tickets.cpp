@@ -36,6 +36,17 @@ std::string dumped(const json& body) {
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+// Nothing is left to do about the case: it is closed, and the part that was drained for it is back
+// for good. Of a repair with several cases the end is told of the last one.
+bool is_done(const port::Notice& notice) {
+  const json body = ticket_json(notice.body);
+  if (notice.event != "case_closed" && body.value("open", true)) return false;
+  const json repair = body.value("repair", json::object());
+  const json cases = repair.value("cases", json::array());
+  const bool is_last = cases.empty() || cases.back().value("id", "") == notice.case_id;
+  return !is_last || !repair.value("was_drained", false) || repair.contains("ended");
+}
+
 // By which the ticket of a case is found again; labels of Jira must not contain blanks.
 std::string mark_of(const std::string& case_id) {
   std::string out = "weft-" + case_id;
@@ -306,7 +317,11 @@ Status TicketNotifier::notify(const port::Notice& notice) {
     WEFT_TRY_STATUS(once("comment", api.comment(here.ticket, notice)));
   if (raises(notice.event) && !settings_.raised_priority.empty())
     WEFT_TRY_STATUS(once("raise", api.raise(here.ticket)));
-  if (notice.event == "case_closed") WEFT_TRY_STATUS(once("close", api.close(here.ticket, notice)));
+  if (is_done(notice) && !here.is_closed) {
+    WEFT_TRY_STATUS(once("close", api.close(here.ticket, notice)));
+    here.is_closed = true;
+  }
+  if (notice.event == "case_opened") here.is_closed = false;
   return {};
 }
 

@@ -55,8 +55,8 @@ using TicketAnswer = HttpAnswer;
 
 // One ticket for a case: it is looked up by the case's id before it is made, so that neither a
 // restart nor a second service makes another. Notices become comments; a change of the cause
-// changes the title; repair_failed and repair_replace raise the priority;
-// case_closed closes it.
+// changes the title; repair_failed and repair_replace raise the priority. It is closed by
+// case_closed, and where the part is out of service or under watch then, by the end of its repair.
 class TicketNotifier : public port::Notifier {
  public:
   using Send = std::function<Result<TicketAnswer>(const TicketRequest&)>;
@@ -75,6 +75,7 @@ class TicketNotifier : public port::Notifier {
   struct Known {
     std::string ticket;             // its number, key or sys_id
     std::deque<std::string> steps;  // that notices led to, the last ones
+    bool is_closed = false;
   };
   Result<std::string> call(const TicketRequest& request);
   // "" where there is none and the case is over.

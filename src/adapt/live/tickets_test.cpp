@@ -265,8 +265,21 @@ TEST_CASE("a case is one ticket: made once, commented, raised, renamed, closed")
     CHECK(notifier.notify(other).has_value());
     CHECK(issue.title == "line_card at ctsw:1/0");
     CHECK(issue.state == "open");
-    CHECK(notifier.notify(notice("C/5", "case_closed")).has_value());
+    // The case is closed while its part is under watch: the end of the watch closes the ticket.
+    port::Notice end = notice("C/5", "case_closed");
+    end.body = R"({"open":false,"repair":{"was_drained":true,"stage":"soaking",)"
+               R"("cases":[{"id":"older"},{"id":"79fb656b217f"}]}})";
+    CHECK(notifier.notify(end).has_value());
+    CHECK(issue.state == "open");
+    end.id = "C/6", end.event = "repair_closed";
+    end.body.insert(end.body.size() - 2, R"(,"ended":"2026-11-26T11:00:00Z")");
+    CHECK(notifier.notify(end).has_value());
     CHECK(issue.state == "closed");
+    CHECK(issue.comments.back().starts_with("repair_closed"));
+    const std::size_t calls = tracker.calls.size();
+    end.id = "C/7";
+    CHECK(notifier.notify(end).has_value());
+    CHECK(tracker.calls.size() == calls + 1);  // a comment
     CHECK(tracker.issues.size() == 1);
   }
 }

@@ -85,6 +85,8 @@ LearnedRates learn_rates(const model::Fabric& fabric, std::span<const RepairRow>
   std::map<std::string_view, double> count;
   for (const RepairRow& row : rows) {
     if (row.opened < from || row.opened >= until) continue;
+    out.unknown +=
+        !row.entity.empty() && !model::find_entity(fabric, {row.entity, {}}).has_value() ? 1 : 0;
     const std::string_view key = is_fault(row) ? key_of(fabric, row) : "";
     if (key.empty())
       ++out.left_out;

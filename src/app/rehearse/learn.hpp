@@ -24,6 +24,7 @@ struct LearnedRates {
   Timestamp from, until;
   std::vector<LearnedRate> rates;  // of parts that the fabric has
   std::uint64_t left_out = 0;      // repairs that are no fault of one of these kinds
+  std::uint64_t unknown = 0;       // repairs of parts that the fabric does not have
 };
 
 // Repairs opened in [from, until). Those that were rejected, found nothing or moved to another part

@@ -25,6 +25,7 @@ void Driver::start_over(Ticket& t, std::string why) {
 
 // Nothing was done, or what was done is undone.
 void Driver::close(Ticket& t) {
+  const bool is_end_told = !t.was_drained || t.stage == Stage::undoing;  // by who is undone
   t.is_reserved = false;
   if (t.is_rejected)
     t.resolution = Resolution::rejected;
@@ -38,6 +39,8 @@ void Driver::close(Ticket& t) {
     move(t, t.returned_at ? Stage::returned : Stage::rolled_back, "its cases are closed");
   else
     move(t, Stage::closed, t.is_orphan() ? "the cause is elsewhere" : "its cases are closed");
+  if (!is_end_told)
+    tell(t, "repair_closed", fmt::format("{} is left as it is: {}", name(t), t.reason));
 }
 
 bool Driver::watch(Ticket& t, std::string why) {

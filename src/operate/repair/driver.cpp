@@ -77,7 +77,7 @@ void Driver::move(Ticket& t, Stage to, std::string why) {
   WEFT_CHECK(does_act(to) == t.deed.has_value());
   WEFT_CHECK(to == Stage::failed || t.is_reserved == needs_reserve(t, to));
   // A clock that was set back while nobody ran takes nothing back.
-  if (const auto part = ttr_part(t, t.stage))
+  if (const auto part = ttr_part(t, t.stage, to))
     t.spent_ns[static_cast<std::size_t>(*part)] += std::max<std::int64_t>(0, now().ns - t.since.ns);
   const Stage from = std::exchange(t.stage, to);
   t.since = now();

@@ -157,8 +157,9 @@ Timestamp read_time(Reader& reader, std::string_view key) {
   const std::string text = reader.text(key, {});
   if (text.empty()) return {};  // told already
   auto t = parse_timestamp({text, reader.where(key)});
-  if (t) return *t;
-  reader.error(std::move(t.error()));
+  Status fits = t ? check_range(*t, reader.where(key)) : std::unexpected(std::move(t.error()));
+  if (fits) return *t;
+  reader.error(std::move(fits.error()));
   return {};
 }
 
@@ -207,6 +208,13 @@ Result<Policy> read(const Config& config) {
 
 std::string_view to_text(TtrPart part) { return parts[static_cast<std::size_t>(part)]; }
 std::string_view to_text(Mode mode) { return modes[static_cast<std::size_t>(mode)]; }
+
+Status check_range(Timestamp t, const Where& where) {
+  if (t.ns <= time_ns_max && t.ns >= -time_ns_max) return {};
+  return fail(Errc::value, where, fmt::format("{} is out of range", weft::to_text(t)),
+              fmt::format("specify a time from {} to {}", weft::to_text(Timestamp{-time_ns_max}),
+                          weft::to_text(Timestamp{time_ns_max})));
+}
 
 Policy default_policy() {
   auto policy = read_policy(Config{});

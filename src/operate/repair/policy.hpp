@@ -96,6 +96,11 @@ struct Retries {
   std::uint32_t rollbacks = 0;  // of one repair; then the part is to be replaced
 };
 
+// Times that are kept are added to and subtracted from each other: a bound that cannot overflow,
+// some 126 years from 1970. Fails beyond it.
+inline constexpr std::int64_t time_ns_max = 4'000'000'000'000'000'000;
+Status check_range(Timestamp t, const Where& where = {});
+
 inline constexpr std::size_t freezes_max = 1'000;
 // No new drains in [from, until).
 struct Freeze {

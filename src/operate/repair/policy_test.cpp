@@ -77,6 +77,9 @@ TEST_CASE("mistakes are told with their place and the nearest name") {
   CHECK(contains(refusal("{freezes: {}}"), "not a list"));
   CHECK(contains(refusal("{freezes: [{from: 2026-01-02T00:00:00Z, until: 2026-01-01T00:00:00Z}]}"),
                  "ends before it begins"));
+  CHECK(
+      contains(refusal("freezes:\n  - {from: 2026-01-02T00:00:00Z, until: 2226-01-01T00:00:00Z}\n"),
+               "2226-01-01T00:00:00Z is out of range"));
   CHECK(contains(refusal("{retries: {acts: 0}}"), "acts"));
 }
 

@@ -404,6 +404,8 @@ void Repair::set_kill_switch(Switch state, const Attribution& word, Timestamp no
 Status Repair::freeze(Timestamp from, Timestamp until, const Attribution& word, Timestamp now) {
   advance_clock(now);
   if (until <= from) return fail(Errc::value, {}, "the freeze ends before it begins");
+  WEFT_TRY_STATUS(check_range(from));
+  WEFT_TRY_STATUS(check_range(until));
   if (machine_.freezes.size() >= freezes_max)
     return fail(Errc::infeasible, {}, fmt::format("{} freezes are already set", freezes_max),
                 "end some first");
@@ -414,11 +416,21 @@ Status Repair::freeze(Timestamp from, Timestamp until, const Attribution& word, 
   return {};
 }
 
-void Repair::thaw(const Attribution& word, Timestamp now) {
+Status Repair::thaw(const Attribution& word, Timestamp now) {
   advance_clock(now);
+  if (machine_.freezes.empty())
+    return fail(Errc::infeasible, {}, "no freeze is set",
+                "one of the policy is lifted in the configuration");
   machine_.freezes.clear();
   machine_dirty_ = true;
   say(word.who, nullptr, "thawed", why(word));
+  for (const std::string& id : active_) {
+    Ticket& t = tickets_.find(id)->second;
+    if (t.stage != Stage::blocked || t.refused_by != "freeze") continue;
+    t.retry_at = now_;
+    touch(t);
+  }
+  return {};
 }
 
 Situation Repair::situation(const Ticket* but) const {

@@ -127,11 +127,12 @@ class Repair {
   // On: no act is ordered from now on, and may_act() forbids those that were; undrains only where
   // the policy allows them.
   void set_kill_switch(Switch state, const Attribution& word, Timestamp now);
-  // No new drains in [from, until). Fails: Errc::value for an empty window, Errc::infeasible for
-  // more than 1,000 of them.
+  // No new drains in [from, until). Fails: Errc::value for an empty window and for times beyond
+  // time_ns_max, Errc::infeasible for more than 1,000 of them.
   Status freeze(Timestamp from, Timestamp until, const Attribution& word, Timestamp now);
-  // Ends all windows that people set, now or in future.
-  void thaw(const Attribution& word, Timestamp now);
+  // Ends all windows that people set, now or in future; drains that waited for them are tried again
+  // at once. Fails: Errc::infeasible without such a window.
+  Status thaw(const Attribution& word, Timestamp now);
 
   // Everything that is due by `now`. Deterministic. Cost: O(tickets under way) and, for each drain
   // that is considered, O(links).

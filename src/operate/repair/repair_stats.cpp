@@ -12,7 +12,7 @@
 namespace weft::operate::repair {
 namespace {
 
-double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+double seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 Spread spread_of(std::vector<std::int64_t> ns) {
   Spread out{.count = ns.size()};

@@ -35,7 +35,7 @@ ordered_json problem_json(const ProblemAccount& p) {
   out["healed"] = spread_json(p.healed);
   for (std::size_t i = 0; i < ttr_part_count; ++i) {
     ordered_json part = spread_json(p.parts[i]);
-    part["slo_s"] = static_cast<double>(p.slo_ns[i]) * 1e-9;
+    part["slo_s"] = static_cast<double>(p.slo_ns[i]) / 1e9;
     part["attained"] = p.attained[i];
     out["parts"][std::string(to_text(static_cast<TtrPart>(i)))] = std::move(part);
   }
@@ -108,7 +108,7 @@ class Replay {
   static void advance(const port::AuditEntry& entry, const StageChange& change, Story& story) {
     describe(change.subject, story);
     RepairRow& row = story.row;
-    if (const auto part = ttr_part(story.ticket, change.from))
+    if (const auto part = ttr_part(story.ticket, change.from, change.to))
       row.spent_ns[static_cast<std::size_t>(*part)] += entry.t.ns - story.since.ns;
     story.since = entry.t;
     row.stage = change.to;

@@ -97,6 +97,26 @@ TEST_CASE("the parts of the time to repair add up to the whole") {
   CHECK(t.spent_ns[3] == mended.ns - t.drained_at->ns);
 }
 
+TEST_CASE("a verification that fails is repair time; only the one that passes is verify time") {
+  Story s("{problems: {cable: {verify: {quiet: 10 min}}}}");
+  model::Case c = s.broken();
+  s.run_for(60);
+  REQUIRE(s.repair->repaired("c1", s.ann, s.now).has_value());
+  s.settle();
+  REQUIRE(s.stage("c1") == Stage::verifying);
+  s.run_until(at(700));
+  REQUIRE(s.stage("c1") == Stage::repairing);
+  s.world.faulty.clear();
+  c.members.push_back({s.now, 2, model::Relation::itself});
+  s.see(c);
+  REQUIRE(s.repair->repaired("c1", s.ann, s.now).has_value());
+  s.run_until(at(1400));
+  const Ticket& t = s.ticket("c1");
+  REQUIRE(t.returned_at == at(1300));
+  CHECK(t.spent_ns[3] == 700 * ns_per_s);
+  CHECK(t.spent_ns[4] == 600 * ns_per_s);
+}
+
 TEST_CASE("what heals by itself before it is drained is left alone") {
   Story s("{problems: {cable: {acts_early: false}}}");
   model::Case c = s.fault();
@@ -285,6 +305,35 @@ TEST_CASE("no drain inside a freeze, and the first after it") {
   CHECK(s.world.acts.empty());
   s.run_until(at(1001));
   CHECK(s.stage("c1") == Stage::soaking);
+}
+
+TEST_CASE("a freeze is lifted: what waited for it goes on, in this run or the next") {
+  for (const bool restarts : {false, true}) {
+    Story s;
+    CHECK(s.repair->thaw(s.ann, s.now).error().code == Errc::infeasible);
+    REQUIRE(s.repair->freeze(s.now, at(100'000), s.ann, s.now).has_value());
+    s.see(s.fault());
+    s.run_for(100);
+    CHECK(s.stage("c1") == Stage::blocked);
+    if (restarts) s.start();
+    REQUIRE(s.repair->thaw(s.ann, s.now).has_value());
+    CHECK(s.repair->freezes().empty());
+    s.settle();
+    CHECK(s.stage("c1") == Stage::soaking);
+  }
+}
+
+TEST_CASE("what a freeze takes, the next start reads") {
+  Story s;
+  const Timestamp last{time_ns_max}, beyond{time_ns_max + 1};
+  CHECK(s.repair->freeze(s.now, beyond, s.ann, s.now).error().code == Errc::value);
+  CHECK(s.repair->freeze({-beyond.ns}, at(10), s.ann, s.now).error().code == Errc::value);
+  REQUIRE(s.repair->freeze(s.now, last, s.ann, s.now).has_value());
+  s.see(s.fault());
+  CHECK(s.ticket("c1").retry_at == last);
+  s.start();
+  CHECK(s.ticket("c1").retry_at == last);
+  CHECK(s.repair->freezes().at(0).until == last);
 }
 
 TEST_CASE("a hold keeps a part as it is") {

@@ -19,8 +19,7 @@ json time_json(Timestamp t) { return weft::to_text(t); }
 Timestamp time_of(const json& from) {
   const auto t = parse_timestamp({from.get_ref<const std::string&>(), {}});
   if (!t) throw std::invalid_argument(t.error().what);
-  if (t->ns > time_ns_max || t->ns < -time_ns_max)
-    throw std::invalid_argument("a time is out of range");
+  if (const Status fits = check_range(*t); !fits) throw std::invalid_argument(fits.error().what);
   return *t;
 }
 

@@ -22,7 +22,7 @@ bool needs_reserve(const Ticket& ticket, Stage stage) {
          does_act(stage);
 }
 
-std::optional<TtrPart> ttr_part(const Ticket& ticket, Stage stage) {
+std::optional<TtrPart> ttr_part(const Ticket& ticket, Stage stage, std::optional<Stage> next) {
   switch (stage) {
     case Stage::detected:
       return TtrPart::triage;
@@ -38,6 +38,7 @@ std::optional<TtrPart> ttr_part(const Ticket& ticket, Stage stage) {
     case Stage::failed:
       return TtrPart::repair;
     case Stage::verifying:
+      return next == Stage::repairing ? TtrPart::repair : TtrPart::verify;
     case Stage::returning:
     case Stage::undoing:
       return TtrPart::verify;

@@ -22,9 +22,7 @@ namespace weft::operate::repair {
 
 using model::Entity;
 
-// Times and spans of documents are added to and subtracted from each other: bounds that cannot
-// overflow, some 126 and some 31 years.
-inline constexpr std::int64_t time_ns_max = 4'000'000'000'000'000'000;
+// Spans of documents are added to each other: a bound that cannot overflow, some 31 years.
 inline constexpr std::int64_t spent_ns_max = 1'000'000'000'000'000'000;
 
 // detected > triaged > [forecasting] > draining > drained > repairing > verifying > returning >
@@ -209,8 +207,9 @@ struct Ticket {
 bool needs_reserve(const Ticket& ticket, Stage stage);
 
 // The part of the time to repair that a stage belongs to; none of what is soaking or over. Where
-// nothing is drained, waiting for a person is repair.
-std::optional<TtrPart> ttr_part(const Ticket& ticket, Stage stage);
+// nothing is drained, waiting for a person is repair. `next`: the stage that followed, if it is
+// over: a verification after which the repair goes on is repair.
+std::optional<TtrPart> ttr_part(const Ticket& ticket, Stage stage, std::optional<Stage> next = {});
 
 // All of it as one JSON object, and the same back: parts by name. Fails: Errc::parse, Errc::unknown
 // for parts that this fabric does not have.

@@ -144,8 +144,7 @@ struct Spelling {
   }
   Status read(const Token& token, Timestamp& out) const {
     WEFT_TRY(const Timestamp t, parse_timestamp(token));
-    if (t.ns > time_ns_max || t.ns < -time_ns_max)
-      return fail(Errc::value, token.where, "a time is out of range");
+    WEFT_TRY_STATUS(check_range(t, token.where));
     out = t;
     return {};
   }

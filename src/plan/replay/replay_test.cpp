@@ -42,6 +42,28 @@ Timestamp at(const char* minute) {
   return *parse_timestamp({fmt::format("2026-01-05T10:{}:00Z", minute), {}});
 }
 
+TEST_CASE("replay: records of another fabric are counted apart, and windows without time refused") {
+  const std::vector<Said> lines{{"00", "link_down", "rtsw:0->ctsw:1"},
+                                {"02", "link_down", "rtsw:77--ctsw:1"},
+                                {"04", "crc_errors", "rtsw:0->ctsw:1"},
+                                {"05", "link_up", "rtsw:0->ctsw:1"}};
+  const auto found = timeline(lines);
+  REQUIRE(found.has_value());
+  CHECK(found->used == 2);
+  CHECK(found->ignored == 1);
+  CHECK(found->unknown == 1);
+  const auto error = [](const std::vector<Said>& of, const Window& window) {
+    const auto refused = timeline(of, window);
+    REQUIRE_FALSE(refused.has_value());
+    return refused.error().text();
+  };
+  CHECK(error({lines[1]}, {}).starts_with("1 of 1 records are of parts that the fabric does not"));
+  CHECK(
+      error({lines[0]}, {}).starts_with("nothing lies between 2026-01-05T10:00:00Z and 2026-01-"));
+  CHECK(error({lines[0]}, {}).ends_with("specify them"));
+  CHECK(error(lines, {at("05"), at("04")}) == "--until is not after --from");
+}
+
 TEST_CASE("replay: a cable is down until every end is back; states repeat; order does not matter") {
   const std::vector<Said> lines{{"00", "link_down", "rtsw:0->ctsw:1"},
                                 {"01", "link_down", "ctsw:1->rtsw:0"},

@@ -1,5 +1,7 @@
 #include "plan/replay/timeline.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -114,18 +116,33 @@ Result<Timeline> timeline_of(const Fabric& fabric, const model::RecordSet& recor
                              const Window& window) {
   Timeline out;
   StateChanges read(fabric);
-  for (const model::Record& record : records.rows) ++(read.add(record) ? out.used : out.ignored);
+  for (const model::Record& record : records.rows) {
+    const bool is_unknown =
+        record.entity.kind == EntityKind::none && !records.attribute(record, "entity").empty();
+    ++(is_unknown ? out.unknown : read.add(record) ? out.used : out.ignored);
+  }
   std::ranges::stable_sort(read.changes, {}, &Change::at);
-  if (read.changes.empty() && (!window.from || !window.until))
+  if (read.changes.empty() && (!window.from || !window.until)) {
+    if (out.unknown > 0)
+      return fail(Errc::value, {},
+                  fmt::format("{} of {} records are of parts that the fabric does not have, and "
+                              "none says that another one changed its state",
+                              out.unknown, records.rows.size()),
+                  "check that the scenario has the fabric that the records are of");
     return fail(Errc::value, {}, "no record says that a link, NIC or switch changed its state",
                 "give records of link_down, link_up, nic_down, nic_up, drain or undrain");
+  }
   const Timestamp from =
       window.from.value_or(read.changes.empty() ? Timestamp{} : read.changes.front().at);
   const Timestamp until =
       window.until.value_or(read.changes.empty() ? from : read.changes.back().at);
+  if (!(from < until) && window.from && window.until)
+    return fail(Errc::value, {}, "--until is not after --from");
   if (!(from < until))
-    return fail(Errc::value, {}, "nothing lies between the first and the last change",
-                "give --from and --to");
+    return fail(
+        Errc::value, {},
+        fmt::format("nothing lies between {} and {}", weft::to_text(from), weft::to_text(until)),
+        "without --from and --until the first and the last change are taken; specify them");
   std::map<Trouble, std::set<std::string>> now;  // by whom
   std::map<State, std::uint32_t> known;
   Timestamp at = from;

@@ -29,6 +29,7 @@ struct Timeline {
   std::vector<State> states;  // distinct, in order of appearance
   std::vector<Interval> intervals;
   std::uint64_t used = 0, ignored = 0;  // records
+  std::uint64_t unknown = 0;            // of a part that the fabric does not have
 };
 
 struct Window {
@@ -38,8 +39,9 @@ struct Window {
 // link_down, interface_down and link_up of a cable, port or link (a cable is up when every end that
 // said otherwise says so); nic_down and nic_up of a NIC's ports; drain and undrain of cables,
 // switches and NICs, also by the end that a drain names. Everything else is ignored and counted, as
-// is what was down before the first record. Records may be in any order.
-// Fails: Errc::value where nothing lies in the window. Cost: O(records log records).
+// is what was down before the first record; so are, apart, records of parts that the fabric does
+// not have. Records may be in any order. Fails: Errc::value where nothing lies in the window. Cost:
+// O(records log records).
 Result<Timeline> timeline_of(const model::Fabric& fabric, const model::RecordSet& records,
                              const Window& window);
 

@@ -202,15 +202,18 @@ export class CapacityPage extends Page<void> {
       const of = repair?.cases.find(({is_open}) => is_open) ?? repair?.cases.at(-1);
       return [name, repair === undefined ? '' : label(repair.stage), repair?.reason ?? '', of === undefined ? '' : caseLink(of.id)];
     };
-    if (this.control !== String(of.kill_switch)) {
-      this.control = String(of.kill_switch);
+    const lifts = of.frozen.some((row) => row.who !== 'policy') ?
+      [{words: 'Lift freezes', run: (reason: string) => send('DELETE', '/v1/freeze', {reason})}] : [];
+    const control = `${of.kill_switch} ${lifts.length}`;
+    if (this.control !== control) {
+      this.control = control;
       const done = () => void this.live.refresh().then(() => this.show());
       this.body.firstElementChild?.replaceChildren(section('kill', 'Kill switch', of.kill_switch
         ? 'On: weft takes no action.' : 'Off: weft acts as the policy says.',
-        commands(of.kill_switch ? [{words: 'Allow actions again', run: (reason) => send('DELETE', '/v1/kill-switch', {reason})}]
+        commands(of.kill_switch ? [{words: 'Allow actions again', run: (reason) => send('DELETE', '/v1/kill-switch', {reason})}, ...lifts]
           : [{words: 'Stop all actions', run: (reason) => send('PUT', '/v1/kill-switch', {reason})},
              {words: 'No new drains for 1 h', run: (reason) => send('POST', '/v1/freeze',
-               {reason, until: new Date(serviceNow() + 3600e3).toISOString()})}], done)));
+               {reason, until: new Date(serviceNow() + 3600e3).toISOString()})}, ...lifts], done)));
     }
     this.table.replaceChildren(
       of.frozen.length === 0 ? '' : section('frozen', 'Freezes', '', cards('No new drains', texts('From', 'Until', 'Who', 'Why'),
