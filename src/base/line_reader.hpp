@@ -22,7 +22,7 @@ class LineReader {
  public:
   // A text in memory, which must outlive the reader.
   LineReader(std::string_view text, std::string file);
-  // "-" is standard input. Fails: Errc::io.
+  // "-" is standard input. Gzip is unpacked as it is read. Fails: Errc::io.
   static Result<LineReader> open(const std::string& path);
 
   // The next line without its end ("\n" or "\r\n"); false at the end and at an error. A UTF-8 byte
