@@ -189,7 +189,7 @@ async function network(page, base, name) {
   await visit(page, base, 'probes', () => document.querySelector('#links-title') !== null);
   const probes = await page.textContent('main');
   assert.match(probes, /rtsw:3->ctsw:17/);
-  assert.match(probes, /the darkest is 25.0 %/);
+  assert.match(probes, /the strongest colour is 25.0 %/);
   await inspect(page, `probes ${name}`);
   await visit(page, base, 'minutes', () => document.querySelector('.cards tbody tr') !== null);
   await inspect(page, `minutes ${name}`);
