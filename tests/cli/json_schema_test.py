@@ -64,8 +64,8 @@ sys.exit(answer.status != 200)
     'names.csv': 'address,device\n127.0.0.1,rtsw:0\n',
     'senders.csv': 'community\npublic\n',
     'vendor.key': 'k' * 40,
-    'served.yaml': 'fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 2, spines: 4}\n'
-                   'faults: [{kind: link_lossy, link: "rtsw:0--ctsw:1", loss: 0.05, at: 1 min, until: 5 min}]\n',
+    'served.yaml': 'fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 1, gpus_per_host: 1, spines: 4}\n'
+                   'faults: [{kind: link_down, link: "rtsw:0--ctsw:1", at: 10 s, until: 20 s}]\n',
     'log': '<189>1 2026-03-01T00:00:00Z rtsw1 bgpd - - - odd news of peer 7\n' * 30,
 }
 PROBED = [
@@ -222,7 +222,7 @@ CASES = {
            ('not running', ['weft up site.yaml --status --json'], SITE)],
     'snapshot': [('show', ['weft snapshot show shot.tar.gz --json'], SNAPSHOT), ('verify', ['weft snapshot verify shot.tar.gz --json'], []),
                  ('link', ['weft snapshot link x --key vendor.key --service https://weft.example --json'], [])],
-    'serve': [('', [FOR.replace('1.5', '20') + 'weft serve --world served.yaml --for "10 min" --speed 5000 --store w.db --listen unix:w.sock --json'], [])],
+    'serve': [('', ['weft serve --world served.yaml --for "2 min" --store w.db --listen unix:w.sock --json'], [])],
     'autoscale': [('', ['weft autoscale $S/scenarios/autoscale.yaml --once --json'], [])],
     'lab': [('doctor', ['weft lab doctor --json'], []),
             ('down', ['weft lab down --name nosuch --json'], [])],
