@@ -92,7 +92,7 @@ weft up site.yaml --down >/dev/null''']
 HEALTH = ['''(weft serve --fabric health-zone.yaml --store health.db --listen unix:health.sock --health service.health >/dev/null 2>&1 & echo $! > pid)
 for i in $(seq 300); do python3 ask.py health.sock /readyz >/dev/null 2>&1 && break; sleep 0.1; done
 echo '{"id": "r1", "t": "'$(date -u +%FT%T.%NZ)'", "source": "agent", "kind": "info", "entity": "nic:7", "attrs": {"rate_share": "0.5"}}' | python3 ask.py health.sock /v1/records - >/dev/null
-for i in $(seq 100); do weft agent --show-health service.health --json 2>/dev/null | grep -q '"slow"' && break; sleep 0.1; done
+for i in $(seq 600); do weft agent --show-health service.health --json 2>/dev/null | grep -q '"operation"' && break; sleep 0.1; done
 kill $(cat pid)''']
 # As weft serve collects one, with something in it of each kind.
 SNAPSHOT = ['''python3 - <<'END'

@@ -83,12 +83,14 @@ async function check(base, page) {
   // What is published early may still change: the last of four records come, a case gets another
   // id. Page and API are compared once all is settled.
   const stages = new Map();
+  // Stages move on between two looks; most have the same one in both, sooner or later.
+  const alike = (now) => now.rows.filter(([, , , , , repair, id]) => repair === stages.get(id));
   const seen = await until('a page that shows all', async () => {
     const repairs = await all(base, '/v1/repairs?');
     for (const repair of repairs) for (const {id} of repair.cases) stages.set(id, repair.stage);
     const now = await shown(page);
     return now.rows.length > 0 && now.heading.startsWith(`${wanted} open`) &&
-      now.rows.every((row) => row[4] === '4' && stages.has(row[6])) && now;
+      now.rows.every((row) => row[4] === '4' && stages.has(row[6])) && alike(now).length > now.rows.length / 2 && now;
   });
   assert.equal(seen.heading, `${wanted} open, the ${seen.rows.length} most recently changed are shown`);
   assert.equal(seen.rows.length, 200);
@@ -99,10 +101,6 @@ async function check(base, page) {
     assert.ok(['open', 'provisional'].includes(state));
     assert.notEqual(repair, 'none');
   }
-  // Stages move on between two looks; most have the same one in both.
-  const equal = seen.rows.filter(([, , , , , repair, id]) => repair === stages.get(id));
-  assert.ok(equal.length > seen.rows.length / 2,
-            `${equal.length} of ${seen.rows.length} stages are those of the API`);
   console.log(`${seen.heading}; repairs shown: ` +
     [...new Set(seen.rows.map((row) => row[5]))].join(', '));
 }
