@@ -142,7 +142,7 @@ Result<Measured> read_superbench(const model::Fabric& fabric, const Rounds& roun
       const std::uint32_t f = of_nic->second[metric->line][metric->pair];
       const std::string src = end_of(fabric, rounds.flows[f].src).host,
                         dst = end_of(fabric, rounds.flows[f].dst).host;
-      if (metric->hosts != dst + "_" + src)
+      if (metric->hosts != fmt::format("{}_{}", dst, src))
         return fail(Errc::infeasible, where,
                     fmt::format("{} ran from {}, flow {} of the plan goes {} -> {}", quote(key),
                                 quote(metric->hosts), f, src, dst),
