@@ -15,7 +15,7 @@ struct RunOptions {
   // Variants that run at a time. One only where a variant is of the packet engine, which has
   // threads of its own.
   std::uint32_t threads = 1;
-  bool maps = false;  // also VariantOutcome::fabric_map, for a page
+  bool maps = false;        // also VariantOutcome::fabric_map, for a page
   bool link_waits = false;  // also TrainingOutcome::link_waits, of the first variant
 };
 
