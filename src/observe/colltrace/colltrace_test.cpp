@@ -247,7 +247,7 @@ TEST_CASE("rings of several jobs in one folder: one of them is asked for") {
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
       std::string ring = test::RingJob{.end_ns = 1'800'000'000'000'000'000}.file(rank);
       job.copy(ring.data() + offsetof(ring::ProcessHead, job), job.size());
-      folder.write(fmt::format("{}-{}.ring", job, rank).c_str(), ring);
+      folder.write(fmt::format("{}-{}.ring", job, rank), ring);
     }
   const auto all = load_job({folder.path()});
   REQUIRE_FALSE(all.has_value());
