@@ -456,7 +456,7 @@ KindResult try_kind(ServiceLab& lab, const Kind& kind) {
   const auto is_quiet = [&] {
     const auto list = lab.get("/v1/repairs");
     return list && std::ranges::none_of(*list, [](const json& repair) {
-             return repair["ended"].is_null() && repair.value("part", "") != "";
+             return repair["ended"].is_null() && !repair.value("part", std::string()).empty();
            });
   };
   if (lab.wait_until(90s, is_quiet) && out.drain_s) out.back_s = seconds_since(healed);
