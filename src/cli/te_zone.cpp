@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "operate/te/flow_file.hpp"
 #include "operate/te/predict.hpp"
+#include "plan/report/terminal.hpp"
 #include "plan/run/work_flows.hpp"
 
 namespace weft::cli {
@@ -175,22 +176,13 @@ void print_zone_table(const ZoneWork& work, const std::vector<Solved>& solved,
 
 // How the failure converges.
 void print_convergence(const ZoneWork& work, const std::vector<Solved>& solved) {
-  Table table({{"kind", Table::Align::left},
-               {"flows hit"},
-               {"path again, median"},
-               {"last"},
-               {"never"},
-               {"stalled"},
-               {"lost"}});
-  const auto time = [](double s) { return std::isnan(s) ? std::string("-") : human_seconds(s); };
-  const auto bytes = [](double b) {
-    return std::isnan(b) ? std::string("-") : human(Bytes{std::llround(b)});
-  };
+  std::vector<Table::Head> heads{{"kind", Table::Align::left}};
+  plan::report::add_failure_heads(heads);
+  Table table(heads);
   for (std::size_t g = 0; g < solved.size(); ++g) {
-    const model::FailureOutcome& f = solved[g].failure;
-    table.add({work.groups[g].name, std::to_string(f.hit), time(f.path_again_p50_s),
-               time(f.path_again_max_s), std::to_string(f.stranded), bytes(f.stalled_bytes),
-               bytes(f.lost_bytes)});
+    std::vector<std::string> cells{work.groups[g].name};
+    plan::report::add_failure_cells(solved[g].failure, cells);
+    table.add(std::move(cells));
   }
   fmt::print("\n{}\n", table.text());
   fmt::print(

@@ -26,6 +26,10 @@ std::string packet_text(const model::Outcome& outcome);
 
 // What failures did to flows, where routing takes time to lead round them; "" when there are none.
 std::string failures_text(const model::Outcome& outcome);
+// The part of such a table that is the same wherever a failure has a row: flows hit, when they have
+// a path again, how many never, what stalled and was lost.
+void add_failure_heads(std::vector<Table::Head>& heads);
+void add_failure_cells(const model::FailureOutcome& failure, std::vector<std::string>& cells);
 
 // A byte of UTF-8 that continues a character.
 inline bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }

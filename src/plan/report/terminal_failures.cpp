@@ -21,25 +21,30 @@ std::string lost_cell(const FailureOutcome& failure) {
 
 }  // namespace
 
+void add_failure_heads(std::vector<Table::Head>& heads) {
+  for (const char* name : {"flows hit", "path again, median", "last", "never", "stalled", "lost"})
+    heads.push_back({name});
+}
+
+void add_failure_cells(const FailureOutcome& failure, std::vector<std::string>& cells) {
+  for (std::string cell : {std::to_string(failure.hit), time_cell(failure.path_again_p50_s),
+                           time_cell(failure.path_again_max_s), std::to_string(failure.stranded),
+                           counted_cell(failure.stalled_bytes), lost_cell(failure)})
+    cells.push_back(std::move(cell));
+}
+
 std::string failures_text(const model::Outcome& outcome) {
   using enum Table::Align;
-  Table table({{"failure", left},
-               {"at"},
-               {"variant", left},
-               {"flows hit"},
-               {"path again, median"},
-               {"last"},
-               {"never"},
-               {"stalled"},
-               {"lost"}});
+  std::vector<Table::Head> heads{{"failure", left}, {"at"}, {"variant", left}};
+  add_failure_heads(heads);
+  Table table(heads);
   std::size_t rows = 0;
   for (const model::VariantOutcome& variant : outcome.variants)
     for (const FailureOutcome& f : variant.failures) {
       if (++rows > failure_rows_max) continue;
-      table.add({printable(f.what), time_cell(f.at_s), printable(variant.name),
-                 std::to_string(f.hit), time_cell(f.path_again_p50_s),
-                 time_cell(f.path_again_max_s), std::to_string(f.stranded),
-                 counted_cell(f.stalled_bytes), lost_cell(f)});
+      std::vector<std::string> cells{printable(f.what), time_cell(f.at_s), printable(variant.name)};
+      add_failure_cells(f, cells);
+      table.add(std::move(cells));
     }
   if (rows == 0) return "";
   const std::string more =
