@@ -1,26 +1,23 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 
-#include "adapt/live/http_client.hpp"
-#include "adapt/live/http_post.hpp"
 #include "base/json_line.hpp"
 #include "base/markup.hpp"
 #include "base/plural.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "cli/service_client.hpp"
 
 namespace weft::cli {
 namespace {
 
 struct CaseArgs {
-  std::string id, from, token, ca, certificate, key;
+  std::string id, action, reason;
+  ServiceArgs service;
   std::size_t records = 100;
 };
-
-constexpr std::chrono::milliseconds patience{30'000};
 
 std::string word(JsonNode node, std::string_view key) {
   return node.member(key).text().value_or("");
@@ -131,31 +128,19 @@ void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs) {
              listed < records ? fmt::format(", {} of them below", listed) : "", table_of(of, said));
 }
 
-Status show_case(const Common& common, const CaseArgs& args) {
-  WEFT_TRY(auto client,
-           adapt::live::open_service(
-               {args.from, "--from"},
-               {.ca = args.ca, .certificate = args.certificate, .key = args.key}, patience));
-  std::string token;
-  if (!args.token.empty()) {
-    WEFT_TRY(token, adapt::live::read_secret(args.token));
-  }
-  const auto get = [&](const std::string& path) {
-    auto text = adapt::live::get_text(client, path, token, patience);
-    if (!text) text.error().where.file = args.from;
-    return text;
-  };
+Status show_case(const Common& common, const CaseArgs& args, ServiceClient& service) {
   const std::string path = "/v1/cases/" + percent_encoded(args.id);
-  WEFT_TRY(const std::string of_text, get(fmt::format("{}?members={}", path, args.records)));
+  WEFT_TRY(const std::string of_text,
+           service.get(fmt::format("{}?members={}", path, args.records)));
   WEFT_TRY(const std::string said_text,
-           get(fmt::format("{}/records?limit={}", path, args.records)));
+           service.get(fmt::format("{}/records?limit={}", path, args.records)));
   WEFT_TRY(const JsonLine of, JsonLine::parse(of_text, {"the case"}));
   WEFT_TRY(const JsonLine said, JsonLine::parse(said_text, {"the records"}));
   // Repairs are listed by their last change: those of open cases are among the first.
-  WEFT_TRY(const std::string repairs_text, get("/v1/repairs?limit=1000"));
+  WEFT_TRY(const std::string repairs_text, service.get("/v1/repairs?limit=1000"));
   WEFT_TRY(const JsonLine repairs, JsonLine::parse(repairs_text, {"the repairs"}));
   const JsonNode repair = repair_of(repairs.node(), args.id);
-  WEFT_TRY(const std::string jobs_text, get(path + "/jobs"));
+  WEFT_TRY(const std::string jobs_text, service.get(path + "/jobs"));
   WEFT_TRY(const JsonLine jobs, JsonLine::parse(jobs_text, {"the jobs"}));
   const bool has_jobs = jobs.has("from");  // the service is told which jobs run
   if (!common.json) {
@@ -166,37 +151,105 @@ Status show_case(const Common& common, const CaseArgs& args) {
   out.add("case", JsonText{of_text}).add("records", JsonText{said_text});
   if (has_jobs) out.add("jobs", JsonText{jobs_text});
   if (repair) {
-    WEFT_TRY(const std::string text, get("/v1/repairs/" + percent_encoded(word(repair, "id"))));
+    WEFT_TRY(const std::string text,
+             service.get("/v1/repairs/" + percent_encoded(word(repair, "id"))));
     out.add("repair", JsonText{text});
   }
   fmt::print("{}\n", std::move(out).text());
   return {};
 }
 
+std::vector<std::string> cells_of(JsonNode of, JsonNode repair) {
+  const bool is_held = repair.member("is_held").flag().value_or(false);
+  return {word(of, "id"),
+          cause_text(of),
+          fmt::format("{:.0f} %", 100 * of.member("confidence").number().value_or(0)),
+          word(of, "standing"),
+          word(of, "opened"),
+          repair ? word(repair, "stage") + (is_held ? " (on hold)" : "") : "none"};
+}
+
+// All that are open or may yet be; with --json a line a page of the service.
+Status list_cases(const Common& common, ServiceClient& service) {
+  using Align = Table::Align;
+  WEFT_TRY(const std::string repairs_text, service.get("/v1/repairs?limit=1000"));
+  WEFT_TRY(const JsonLine repairs, JsonLine::parse(repairs_text, {"the repairs"}));
+  Table table({{"case", Align::left},
+               {"cause", Align::left},
+               {"sure"},
+               {"standing", Align::left},
+               {"since", Align::left},
+               {"repair", Align::left}});
+  std::size_t listed = 0;
+  for (const std::string_view state : {"open", "provisional"}) {
+    std::string before;
+    do {
+      WEFT_TRY(
+          const std::string text,
+          service.get(fmt::format("/v1/cases?state={}&members=1&limit=1000{}", state,
+                                  before.empty() ? "" : "&before=" + percent_encoded(before))));
+      WEFT_TRY(const JsonLine page, JsonLine::parse(text, {"the cases"}));
+      if (common.json) fmt::print("{}\n", text);
+      const JsonNode items = page.node().member("items");
+      listed += items.size();
+      for (std::size_t i = 0; i < items.size(); ++i)
+        table.add(cells_of(items.item(i), repair_of(repairs.node(), word(items.item(i), "id"))));
+      before = word(page.node(), "next");
+    } while (!before.empty());
+  }
+  if (!common.json) fmt::print("{}", listed == 0 ? "no case is open\n" : table.text());
+  return {};
+}
+
+// Approve, reject, hold, release, repaired.
+Status command_case(const Common& common, const CaseArgs& args, ServiceClient& service) {
+  WEFT_TRY(
+      const std::string answer,
+      service.send("POST", fmt::format("/v1/cases/{}/{}", percent_encoded(args.id), args.action),
+                   JsonObject().add("reason", args.reason).text()));
+  if (common.json) {
+    fmt::print("{}\n", answer);
+    return {};
+  }
+  WEFT_TRY(const JsonLine what, JsonLine::parse(answer, {"the answer"}));
+  fmt::print("{} of case {}, in the audit log as of {}\n", args.action, args.id,
+             word(what.node(), "who"));
+  return {};
+}
+
+Status run_case(const Common& common, const CaseArgs& args) {
+  if (args.action.empty() != args.reason.empty())
+    return fail(Errc::value, {"--do"}, "--do and --reason belong together",
+                "say why: it stands in the audit log");
+  if (!args.action.empty() && args.id.empty())
+    return fail(Errc::value, {"--do"}, "of which case?", "weft case ID --do ...");
+  WEFT_TRY(ServiceClient service, ServiceClient::open(args.service));
+  if (args.id.empty()) return list_cases(common, service);
+  if (!args.action.empty()) return command_case(common, args, service);
+  return show_case(common, args, service);
+}
+
 int case_command(const Common& common, const CaseArgs& args) {
-  const Status shown = show_case(common, args);
-  if (shown) return done;
-  const int status = report(shown.error());
-  const bool is_silent = shown.error().code == Errc::io && shown.error().where.file == args.from;
-  return is_silent ? work_failed : status;
+  return service_status(run_case(common, args), args.service);
 }
 
 }  // namespace
 
 void add_case(Commands& commands) {
   const auto [command, args] = commands.add<CaseArgs>(
-      "case", "Show a case of a service: its root, what was said, its repair", case_command);
-  command.add_option("id", args.id, "The case")->required();
-  command
-      .add_option("--from", args.from, "https://HOST[:PORT], http:// on this machine, or unix:PATH")
-      ->required();
+      "case", "Cases of a service: list them, show one with its records and repair, act on it",
+      case_command);
+  command.add_option("id", args.id, "The case; without one all open cases are listed");
+  add_service_options(command, args.service);
   command.add_option("--records", args.records, "How many records to show")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command.add_option("--token", args.token, "File with the token for the service");
-  command.add_option("--ca", args.ca, "Certificates to trust, PEM");
-  command.add_option("--cert", args.certificate, "Client certificate, if the service requires one");
-  command.add_option("--key", args.key, "Key of --cert");
+  command
+      .add_option("--do", args.action,
+                  "approve or reject the proposed drain, hold: no action until release, repaired: "
+                  "verify it and return it to service")
+      ->check(CLI::IsMember({"approve", "reject", "hold", "release", "repaired"}));
+  command.add_option("--reason", args.reason, "Why, for the audit log");
 }
 
 }  // namespace weft::cli

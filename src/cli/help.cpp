@@ -24,7 +24,7 @@ constexpr const char *simulate = "Simulate", *fabrics = "Fabrics", *plan = "Plan
                      *wan = "Backbone and edge", *monitor = "Monitor", *operate = "Operate",
                      *about = "About weft";
 
-constexpr std::array<CommandHelp, 49> command_help{{
+constexpr std::array<CommandHelp, 50> command_help{{
     {"run", simulate,
      "weft run scenarios/llama3-405b.yaml --out report  the report as a page\n"
      "weft run zone.yaml --set fabric.spines=32 --json"},
@@ -91,7 +91,14 @@ constexpr std::array<CommandHelp, 49> command_help{{
      "weft up --lab  a first site on this machine, with a fault to find\n"
      "weft up site.yaml --check\n"
      "weft up site.yaml"},
-    {"case", operate, "weft case 79fb656b217f --from https://weft.example --token token"},
+    {"case", operate,
+     "weft case --from https://weft.example --token token\n"
+     "weft case 79fb656b217f --from https://weft.example --token token\n"
+     "weft case 79fb656b217f --from https://weft.example --token token --do approve --reason "
+     "\"spare optic is on site\""},
+    {"drains", operate,
+     "weft drains --from https://weft.example --token token\n"
+     "weft drains --from unix:api.sock --freeze 2026-12-01T06:00:00Z --reason \"release run\""},
     {"triage", operate, "weft triage records.jsonl --fabric zone.yaml"},
     {"snapshot", operate, "weft snapshot show FILE"},
     {"storm", operate, "weft storm --fabric zone.yaml --faults 400 --out storm"},
@@ -110,7 +117,7 @@ constexpr std::array<CommandHelp, 49> command_help{{
 struct ValueName {
   std::string_view value, of;
 };
-constexpr std::array<ValueName, 20> value_names{{
+constexpr std::array<ValueName, 21> value_names{{
     {"FILE",
      ",addresses,background,bulk plan,ca,catalogue,cert,client-ca,config,contracts,copies,"
      "counters,csv,demands,diff,diff-relations,episodes,evidence,fabric,feeds,file,files,"
@@ -130,10 +137,11 @@ constexpr std::array<ValueName, 20> value_names{{
      ",delay,duration,end,every,for,from-fluid,horizon,interval,jitter,late,lateness,"
      "length,linger,max-age,move,overhead,period,silence,slot,start-up,timeout,"
      "trace-every,window,"},
-    {"TIME", ",at,day,from,reference,sli to,start,until,"},
-    {"URL", ",case from,service,to,"},
+    {"TIME", ",at,day,freeze,from,reference,sli to,start,until,"},
+    {"URL", ",case from,drains from,service,to,"},
     {"SIZE", ",bucket size,ecn,maxbytes,minbytes,queue,spool-size,stepbytes,"},
     {"RATE", ",capacity,rate,"},
+    {"WORDS", ",reason,"},
     {"ADDRESS", ",bind,listen,poll traps,respond listen,syslog,"},
     {"KEY=VALUE", ",cost,set,"},
     {"LIST", ",busy,down,exclude,fail,free,hosts,order,policies,ports,types,"},

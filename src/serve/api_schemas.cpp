@@ -146,9 +146,13 @@ constexpr std::string_view schemas = R"json({
       "demand_share": {"type": "number"}, "out_max": {"type": "integer"},
       "out": {"type": "array", "items": {"type": "string"}},
       "suspected": {"type": "array", "items": {"type": "string"}},
-      "frozen": {"type": "array", "items": {"type": "object"}},
+      "frozen": {"type": "array", "items": {"type": "object",
+        "required": ["from", "until", "why", "who"], "properties": {
+          "from": {"type": "string", "format": "date-time"},
+          "until": {"type": "string", "format": "date-time"},
+          "why": {"type": "string"}, "who": {"type": "string"}}}},
       "groups": {"type": "array", "description": "of uplinks, that lack some", "items": {
-        "type": "object", "properties": {"name": {"type": "string"},
+        "type": "object", "x-rare": true, "properties": {"name": {"type": "string"},
           "cables": {"type": "integer"}, "live": {"type": "integer"},
           "share": {"type": "number"}, "share_without_suspects": {"type": "number"}}}},
       "groups_whole": {"type": "integer"}}},

@@ -86,7 +86,12 @@ for at in 'nic:0->rtsw:0' 'rtsw:0->nic:0'; do
 done | get records - >/dev/null
 for i in $(seq 300); do get repairs | grep -q '"stage":' && break; sleep 0.1; done
 weft up site.yaml --status --json > up.json
-weft case "$(get cases | sed 's/.*"items":\\[{"id":"\\([^"]*\\).*/\\1/')" --from unix:api.sock --json > case.json
+id=$(get cases | sed 's/.*"items":\\[{"id":"\\([^"]*\\).*/\\1/')
+weft case "$id" --from unix:api.sock --json > case.json
+weft case --from unix:api.sock --json > cases.json
+weft case "$id" --from unix:api.sock --do hold --reason look --json > held.json
+weft drains --from unix:api.sock --freeze 2096-01-01T00:00:00Z --reason look --json > frozen.json
+weft drains --from unix:api.sock --json > drains.json
 weft up site.yaml --down >/dev/null''']
 # A table of path health, by a service that was told of a slow NIC.
 HEALTH = ['''(weft serve --fabric health-zone.yaml --store health.db --listen unix:health.sock --health service.health >/dev/null 2>&1 & echo $! > pid)
@@ -217,7 +222,9 @@ CASES = {
                    'cat storm/records.jsonl'], STORM)],  # as files have them
     'traps': [('', [TRAP], [])],
     'gnmi': [('samples', [GNMI], []), ('records', [GNMI + ' --fabric zone.yaml --rules loud.yaml'], [])],
-    'case': [('', ['cat case.json'], SITE)],
+    'case': [('a case', ['cat case.json'], SITE), ('all that are open, a line a page', ['cat cases.json'], []),
+             ('--do', ['cat held.json'], [])],
+    'drains': [('what is out', ['cat drains.json'], SITE), ('a command', ['cat frozen.json'], [])],
     'up': [('check', ['weft up site.yaml --check --json'], []), ('running', ['cat up.json'], SITE),
            ('not running', ['weft up site.yaml --status --json'], SITE)],
     'snapshot': [('show', ['weft snapshot show shot.tar.gz --json'], SNAPSHOT), ('verify', ['weft snapshot verify shot.tar.gz --json'], []),
@@ -311,6 +318,10 @@ def fits(value, schema):
 
 def check(value, schema, path, seen, errors):
     """Marks the keys that appear, as paths; appends what is wrong."""
+    forms = schema.get('anyOf', [schema])
+    if isinstance(value, dict):
+        forms = [form for form in forms if all(key in value for key in form.get('required', []))] or forms
+    schema = forms[0]
     if not fits(value, schema):
         errors.append(f'{path}: {type_of(value)}, not {schema["type"]}')
     elif isinstance(value, list):
@@ -331,7 +342,8 @@ def check(value, schema, path, seen, errors):
 
 
 def declared(schema, path):
-    """Paths of all keys, without those marked x-rare."""
+    """Paths of all keys, without those marked x-rare; of several forms those of the first."""
+    schema = schema.get('anyOf', [schema])[0]
     if 'items' in schema and not schema['items'].get('x-rare'):
         yield from declared(schema['items'], path + '[]')
     for key, inner in schema.get('properties', {}).items():

@@ -234,13 +234,23 @@ Result<HttpClient> open_service(const ServiceUrl& service, const TlsFiles& files
   return HttpClient::open(*origin, files, timeout);
 }
 
-Result<std::string> get_text(HttpClient& client, const std::string& path, const std::string& token,
+namespace {
+
+struct Exchange {
+  std::string_view method;
+  const std::string &path, &token;
+  std::string body, type;  // of what is sent
+};
+
+Result<std::string> exchange(HttpClient& client, const Exchange& of,
                              std::chrono::milliseconds timeout) {
   constexpr std::size_t bytes_max = std::size_t{64} << 20;
   httplib::Request request;
-  request.method = "GET";
-  request.path = path;
-  if (!token.empty()) request.headers.emplace("Authorization", "Bearer " + token);
+  request.method = of.method;
+  request.path = of.path;
+  if (!of.token.empty()) request.headers.emplace("Authorization", "Bearer " + of.token);
+  if (!of.type.empty()) request.headers.emplace("Content-Type", of.type);
+  request.body = of.body;
   std::string text;
   request.content_receiver = [&](const char* data, std::size_t size, std::uint64_t, std::uint64_t) {
     text.append(data, size);
@@ -254,19 +264,24 @@ Result<std::string> get_text(HttpClient& client, const std::string& path, const 
   return refusal(answer->status, text);
 }
 
+}  // namespace
+
+Result<std::string> get_text(HttpClient& client, const std::string& path, const std::string& token,
+                             std::chrono::milliseconds timeout) {
+  return exchange(client, {"GET", path, token, {}, {}}, timeout);
+}
+
 Status put_bytes(HttpClient& client, const std::string& path, const std::string& body,
                  const std::string& type, const std::string& token,
                  std::chrono::milliseconds timeout) {
-  httplib::Headers headers;
-  if (!token.empty()) headers.emplace("Authorization", "Bearer " + token);
-  const Watchdog watchdog(client, std::chrono::steady_clock::now() + timeout);
-  const auto answer = client.use([&](httplib::ClientImpl& http) {
-    return http.Put(path.c_str(), headers, body, type.c_str());
-  });
-  if (!answer)
-    return fail(Errc::io, {}, "the service does not answer: " + client.trouble(answer.error()));
-  if (answer->status == 200) return {};
-  return refusal(answer->status, answer->body);
+  WEFT_TRY_STATUS(exchange(client, {"PUT", path, token, body, type}, timeout));
+  return {};
+}
+
+Result<std::string> send_json(HttpClient& client, std::string_view method, const std::string& path,
+                              const std::string& json, const std::string& token,
+                              std::chrono::milliseconds timeout) {
+  return exchange(client, {method, path, token, json, "application/json"}, timeout);
 }
 
 }  // namespace weft::adapt::live

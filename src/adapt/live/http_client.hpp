@@ -110,6 +110,10 @@ Result<std::string> get_text(HttpClient& client, const std::string& path, const 
 Status put_bytes(HttpClient& client, const std::string& path, const std::string& body,
                  const std::string& type, const std::string& token,
                  std::chrono::milliseconds timeout);
+// A command: JSON sent by a method, and what is answered with 200. Fails: as get_text.
+Result<std::string> send_json(HttpClient& client, std::string_view method, const std::string& path,
+                              const std::string& json, const std::string& token,
+                              std::chrono::milliseconds timeout);
 
 // Breaks a client's work off when its time is over: the library's own limits hold for each read,
 // and a peer that sends a byte a second would never meet them.

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/json_line.hpp"
+#include "base/json_text.hpp"
+#include "base/text.hpp"
+#include "cli/cli.hpp"
+#include "cli/commands.hpp"
+#include "cli/service_client.hpp"
+
+namespace weft::cli {
+namespace {
+
+struct DrainsArgs {
+  ServiceArgs service;
+  std::string freeze, reason;
+  bool thaw = false, stop = false, resume = false;
+};
+
+std::string text_of(JsonNode node, std::string_view key) {
+  return node.member(key).text().value_or("");
+}
+
+std::string list_of(JsonNode items) {
+  std::string out;
+  for (std::size_t i = 0; i < items.size(); ++i)
+    out += (i == 0 ? "" : ", ") + items.item(i).text().value_or("");
+  return out.empty() ? "none" : out;
+}
+
+void print_drains(JsonNode capacity) {
+  fmt::print("kill switch: {}\n",
+             capacity.member("kill_switch").flag().value_or(false) ? "ON, nothing is done" : "off");
+  const JsonNode frozen = capacity.member("frozen");
+  for (std::size_t i = 0; i < frozen.size(); ++i)
+    fmt::print("frozen from {} until {} by {}: {}\n", text_of(frozen.item(i), "from"),
+               text_of(frozen.item(i), "until"), text_of(frozen.item(i), "who"),
+               text_of(frozen.item(i), "why"));
+  if (frozen.size() == 0) fmt::print("frozen: no\n");
+  const JsonNode out = capacity.member("out");
+  fmt::print("out of service ({} of at most {}): {}\n", out.size(),
+             capacity.member("out_max").whole().value_or(0), list_of(out));
+  fmt::print("suspected: {}\n", list_of(capacity.member("suspected")));
+  const JsonNode groups = capacity.member("groups");
+  fmt::print("uplink groups whole: {}\n", capacity.member("groups_whole").whole().value_or(0));
+  if (groups.size() == 0) return;
+  Table table({{"uplinks of", Table::Align::left}, {"in service"}, {"of"}, {"without suspects"}});
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const JsonNode group = groups.item(i);
+    table.add({text_of(group, "name"), fmt::format("{}", group.member("live").whole().value_or(0)),
+               fmt::format("{}", group.member("cables").whole().value_or(0)),
+               fmt::format("{:.0f} %",
+                           100 * group.member("share_without_suspects").number().value_or(0))});
+  }
+  fmt::print("\n{}", table.text());
+}
+
+// What is asked for, as method, path and body; no method: nothing but to look.
+struct Request {
+  std::string_view method, path;
+  std::string body, told;
+};
+
+Result<Request> request_of(const DrainsArgs& args) {
+  const int asked = int(!args.freeze.empty()) + int(args.thaw) + int(args.stop) + int(args.resume);
+  if (asked > 1)
+    return fail(Errc::value, {"--freeze"},
+                "one of --freeze, --thaw, --stop and --resume at a time");
+  if ((asked == 1) == args.reason.empty())
+    return fail(Errc::value, {"--reason"}, "it belongs to --freeze, --thaw, --stop or --resume",
+                "say why: it stands in the audit log");
+  JsonObject body;
+  body.add("reason", args.reason);
+  if (args.stop)
+    return Request{"PUT", "/v1/kill-switch", body.text(), "kill switch on: nothing is done"};
+  if (args.resume) return Request{"DELETE", "/v1/kill-switch", body.text(), "kill switch off"};
+  if (args.thaw)
+    return Request{"DELETE", "/v1/freeze", body.text(), "no freeze but those of the policy"};
+  if (args.freeze.empty()) return Request{};
+  body.add("until", args.freeze);
+  return Request{"POST", "/v1/freeze", body.text(), "no new drains until " + args.freeze};
+}
+
+Status run_drains(const Common& common, const DrainsArgs& args) {
+  WEFT_TRY(const Request request, request_of(args));
+  WEFT_TRY(ServiceClient service, ServiceClient::open(args.service));
+  if (request.method.empty()) {
+    WEFT_TRY(const std::string text, service.get("/v1/capacity"));
+    WEFT_TRY(const JsonLine capacity, JsonLine::parse(text, {"the capacity"}));
+    if (common.json)
+      fmt::print("{}\n", text);
+    else
+      print_drains(capacity.node());
+    return {};
+  }
+  WEFT_TRY(const std::string answer,
+           service.send(request.method, std::string(request.path), request.body));
+  fmt::print("{}\n", common.json ? answer : request.told);
+  return {};
+}
+
+int drains_command(const Common& common, const DrainsArgs& args) {
+  return service_status(run_drains(common, args), args.service);
+}
+
+}  // namespace
+
+void add_drains(Commands& commands) {
+  const auto [command, args] = commands.add<DrainsArgs>(
+      "drains", "Drains of a service: what is out, and the switches that stop new ones",
+      drains_command);
+  add_service_options(command, args.service);
+  command.add_option("--freeze", args.freeze,
+                     "No new drains until this time, as 2026-12-01T06:00:00Z");
+  command.add_flag("--thaw", args.thaw, "End the freezes set by hand");
+  command.add_flag("--stop", args.stop, "Kill switch on: neither drains nor returns");
+  command.add_flag("--resume", args.resume, "Kill switch off");
+  command.add_option("--reason", args.reason, "Why, for the audit log");
+}
+
+}  // namespace weft::cli
