@@ -96,6 +96,7 @@ void add_storm(Commands& commands);
 void add_straggler(Commands& commands);
 void add_sweep(Commands& commands);
 void add_te(Commands& commands);
+void add_tenants(Commands& commands);
 void add_trace(Commands& commands);
 void add_traps(Commands& commands);
 void add_triage(Commands& commands);

@@ -24,7 +24,7 @@ constexpr const char *simulate = "Simulate", *fabrics = "Fabrics", *plan = "Plan
                      *wan = "Backbone and edge", *monitor = "Monitor", *operate = "Operate",
                      *about = "About weft";
 
-constexpr std::array<CommandHelp, 50> command_help{{
+constexpr std::array<CommandHelp, 51> command_help{{
     {"run", simulate,
      "weft run scenarios/llama3-405b.yaml --out report  the report as a page\n"
      "weft run zone.yaml --set fabric.spines=32 --json"},
@@ -70,6 +70,9 @@ constexpr std::array<CommandHelp, 50> command_help{{
     {"forecast", wan, "weft forecast series.csv --horizon 96"},
     {"autoscale", wan, "weft autoscale scenarios/autoscale.yaml --once"},
     {"scale", wan, "weft scale scenarios/forecast-requests.csv --capacity 40 --start-up \"1 h\""},
+    {"tenants", wan,
+     "weft tenants scenarios/tenants.yaml\n"
+     "weft tenants scenarios/tenants.yaml --to nftables | nft -f -"},
     {"probe", monitor,
      "weft probe 10.0.0.5 10.0.0.6:8620 --key probe.key --duration \"30 s\"\n"
      "weft probe plan --fabric zone.yaml  pairs and ports that cross every link"},
@@ -117,7 +120,7 @@ constexpr std::array<CommandHelp, 50> command_help{{
 struct ValueName {
   std::string_view value, of;
 };
-constexpr std::array<ValueName, 21> value_names{{
+constexpr std::array<ValueName, 22> value_names{{
     {"FILE",
      ",addresses,background,bulk plan,ca,catalogue,cert,client-ca,config,contracts,copies,"
      "counters,csv,demands,diff,diff-relations,episodes,evidence,fabric,feeds,file,files,"
@@ -142,6 +145,7 @@ constexpr std::array<ValueName, 21> value_names{{
     {"SIZE", ",bucket size,ecn,maxbytes,minbytes,queue,spool-size,stepbytes,"},
     {"RATE", ",capacity,rate,"},
     {"WORDS", ",reason,"},
+    {"FLOW", ",tenants flow,"},
     {"ADDRESS", ",bind,listen,poll traps,respond listen,syslog,"},
     {"KEY=VALUE", ",cost,set,"},
     {"LIST", ",busy,down,exclude,fail,free,hosts,order,policies,ports,types,"},

@@ -230,6 +230,8 @@ CASES = {
     'snapshot': [('show', ['weft snapshot show shot.tar.gz --json'], SNAPSHOT), ('verify', ['weft snapshot verify shot.tar.gz --json'], []),
                  ('link', ['weft snapshot link x --key vendor.key --service https://weft.example --json'], [])],
     'serve': [('', ['weft serve --world served.yaml --for "2 min" --store w.db --listen unix:w.sock --json'], [])],
+    'tenants': [('pairs', ['weft tenants $S/scenarios/tenants.yaml --json'], []),
+                ('flow', ['weft tenants $S/scenarios/tenants.yaml --flow 10.20.0.5,10.30.0.9,443/tcp --json'], [])],
     'autoscale': [('', ['weft autoscale $S/scenarios/autoscale.yaml --once --json'], [])],
     'lab': [('doctor', ['weft lab doctor --json'], []),
             ('down', ['weft lab down --name nosuch --json'], [])],
