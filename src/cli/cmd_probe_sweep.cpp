@@ -94,7 +94,9 @@ int probe_sweep_command(const Common& common, const ProbeArgs& args) {
   adapt::live::SystemClock clock;
   auto io = adapt::live::UdpIo::open({.ports = work->ports,
                                       .send_stamps = port::Stamp::none,
-                                      .complaints = adapt::live::UdpIoOptions::Complaints::heard},
+                                      .complaints = adapt::live::UdpIoOptions::Complaints::heard,
+                                      .use = args.answers ? adapt::live::UdpIoOptions::Ports::raw
+                                                          : adapt::live::UdpIoOptions::Ports::bound},
                                      clock);
   if (!io) return report(io.error());
   std::vector<std::uint16_t> source_ports;
@@ -109,8 +111,10 @@ int probe_sweep_command(const Common& common, const ProbeArgs& args) {
     io->wait(sweep.wake_at(), port::Wake::timer);
   }
   const auto results = sweep.results();
+  // Ports that answers go to need not be open: there a hop that was seen is a result.
   bool reached = false;
-  for (const probe::SweptFlow& flow : results) reached = reached || flow.reached;
+  for (const probe::SweptFlow& flow : results)
+    reached = reached || flow.reached || (args.answers && !flow.hops.empty());
   if (common.json) {
     for (std::size_t i = 0; i < results.size(); ++i)
       fmt::print("{}", json_of(*work, work->infos[i], work->flows[i], results[i], begin));

@@ -19,6 +19,7 @@ struct ProbeArgs {
   std::string duration, timeout = "100 ms", late = "1 s", window = "10 s";
   std::uint32_t stamp_every = 0;  // 0: by the rate
   bool one_way = false, sweep = false;
+  bool answers = false;     // a sweep of the paths that answers take
   bool twin = false;        // a simulated fabric answers
   std::string truth;        // file for its faults
   bool hash_paths = false;  // of targets; a plan says its own

@@ -36,6 +36,8 @@ std::string_view kind_of(Finding finding) {
       return "probe_duplicates";
     case Finding::delay:
       return "probe_delay";
+    case Finding::route:
+      return "probe_route";
     case Finding::starved:
     case Finding::unused:
     case Finding::unexpected:
@@ -47,7 +49,7 @@ std::string_view kind_of(Finding finding) {
 // What one part may do beside losing.
 bool is_apart(Finding finding) {
   return finding == Finding::corruption || finding == Finding::duplicates ||
-         finding == Finding::delay;
+         finding == Finding::delay || finding == Finding::route;
 }
 
 constexpr std::size_t epochs_max = 64;           // that paths may be learned in
@@ -192,15 +194,16 @@ std::string ProbeMonitor::line(const localise::Verdict& verdict, const localise:
       .add("lost", fmt::format("{:.0f}", verdict.lost))
       .add("since", report.begin)
       .add_if("class", verdict.traffic_class);
+  if (verdict.destination.valid()) attrs.add("to", fabric_.name(verdict.destination));
   const std::string_view kind = kind_of(verdict.finding);
   if (kind == "probe_loss" || kind == "probe_corruption")
     if (const auto flows = failing(verdict.entity); !flows.empty())
       attrs.add("flows", to_text(flows));
+  std::string id = fmt::format("localise-{}-{}", now.ns, entity);
+  if (is_apart(verdict.finding)) id += fmt::format("-{}", localise::to_text(verdict.finding));
+  if (verdict.destination.valid()) id += fmt::format("-{}", fabric_.name(verdict.destination));
   return JsonObject()
-      .add("id", fmt::format("localise-{}-{}{}", now.ns, entity,
-                             is_apart(verdict.finding)
-                                 ? fmt::format("-{}", localise::to_text(verdict.finding))
-                                 : std::string()))
+      .add("id", id)
       .add("t", now)
       .add("source", "probe")
       .add("entity", entity)

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -30,10 +31,11 @@ constexpr const char* config = R"(
 policy:
   defaults: {soak: 3 s, verify: {packets: 8000, lost: 0}}  # 0.2 % in one direction: 8 lost
   timing: {recheck: 1 s, recheck_max: 2 s, grace: 2 s}
-localise: {keep: 4 s, every: 500 ms}
 objectives:
   objectives: [{name: cross-rack, scope: cross-rack, loss: 0.01 %, minimum_probes: 1000}]
 )";
+
+constexpr const char* forgets_soon = "localise: {keep: 4 s, every: 500 ms}\n";
 
 // Sanitizers make everything some times slower: there only what happens counts, not when.
 #ifdef WEFT_SANITIZED
@@ -53,14 +55,16 @@ class ServiceLab : public TestLab {
   }
 
   // A lab, its ways learned, the service, and probes from every host to every other.
-  void begin(const std::string& more_config = "", const std::vector<std::string>& options = {}) {
+  void begin(const std::string& more_config = forgets_soon,
+             const std::vector<std::string>& options = {}) {
     up({"--syslog"});
-    learn("1000", "1 s");
+    learn("1000", "1 s", "64");
     serve(more_config, options);
     probe();
     std::this_thread::sleep_for(3s);
   }
-  void serve(const std::string& more_config = "", const std::vector<std::string>& options = {}) {
+  void serve(const std::string& more_config = forgets_soon,
+             const std::vector<std::string>& options = {}) {
     scratch().write("serve.yaml", config + more_config);
     std::vector<std::string> words{
         "serve",     "--fabric",   "zone.yaml",       "--lab",   name(),
@@ -84,7 +88,7 @@ class ServiceLab : public TestLab {
           "mkfifo pipe{1} && {{ {0} send --to unix:{2} --feed evidence --spool spool{1} --linger "
           "1s < pipe{1} & }} && "
           "exec {0} probe --plan plan.jsonl --fabric zone.yaml --from host:{1} --addresses "
-          "addresses.csv --key key --one-way --window 1s --late 400ms --timeout 100ms "
+          "addresses.csv --key key --window 1s --late 400ms --timeout 100ms "
           "--duration 1200s --json > pipe{1}",
           WEFT_BINARY, host, socket());
       keep(start_program(host, {"/bin/sh", "-c", command}, fmt::format("p{}", host)));
@@ -326,7 +330,8 @@ TEST_CASE("a lossy cable under a traced job: one case that names the cable and t
   const auto start = Clock::now();
   ServiceLab lab;
   lab.scratch().write("queue", "17|ann|0|host[0-7]|llama\n");
-  lab.begin("traces: {every: 1 s}\njobs: {from: slurm, every: 1 s, run: [/bin/cat, queue]}\n",
+  lab.begin(std::string(forgets_soon) +
+                "traces: {every: 1 s}\njobs: {from: slurm, every: 1 s, run: [/bin/cat, queue]}\n",
             {"--traces", "traces"});
   REQUIRE(lab.client().Put("/v1/kill-switch", R"({"reason":"the job shall go on"})",
                            "application/json"));
@@ -449,7 +454,7 @@ KindResult try_kind(ServiceLab& lab, const Kind& kind) {
   };
   if (lab.wait_until(30s, is_found)) {
     out.case_s = seconds_since(start);
-    if (lab.wait_until(20s, is_drained)) out.drain_s = seconds_since(start);
+    if (lab.wait_until(15s, is_drained)) out.drain_s = seconds_since(start);
   }
   CHECK(lab.lab({"heal", "all"}).status == 0);
   const auto healed = Clock::now();
@@ -459,7 +464,7 @@ KindResult try_kind(ServiceLab& lab, const Kind& kind) {
              return repair["ended"].is_null() && !repair.value("part", std::string()).empty();
            });
   };
-  if (lab.wait_until(90s, is_quiet) && out.drain_s) out.back_s = seconds_since(healed);
+  if (lab.wait_until(out.drain_s ? 90s : 5s, is_quiet) && out.drain_s) out.back_s = seconds_since(healed);
   std::this_thread::sleep_for(10s);
   for (const std::string& cause : lab.causes().ever)
     if (!before.contains(cause)) out.roots.insert(cause);
@@ -478,10 +483,18 @@ TEST_CASE("every kind of fault that the lab makes: found, drained, healed, retur
   const auto seconds = [](const std::optional<double>& s) {
     return s ? fmt::format("{:.1f}", *s) : std::string("-");
   };
-  for (const Kind& kind : kinds()) {
+  // WEFT_KINDS=6,7,12: these of the list alone.
+  const char* const chosen = std::getenv("WEFT_KINDS");
+  const std::string some = chosen == nullptr ? "" : fmt::format(",{},", chosen);
+  std::size_t tried = 0;
+  for (std::size_t i = 0; i < kinds().size(); ++i) {
+    if (!some.empty() && some.find(fmt::format(",{},", i)) == some.npos) continue;
+    const Kind kind = kinds()[i];
+    ++tried;
     // A lab of its own: what a fault leaves in the service's memory is not the next one's.
+    // The localiser is as it comes.
     ServiceLab lab;
-    lab.begin();
+    lab.begin("");
     const KindResult result = try_kind(lab, kind);
     found += result.case_s.has_value() || (kind.parts.empty() && result.roots.empty());
     table += fmt::format("{:15} {:15} {:>6}  {:>7}  {:>6}  {}; {}\n", kind.kind, kind.target,
@@ -496,8 +509,8 @@ TEST_CASE("every kind of fault that the lab makes: found, drained, healed, retur
     CHECK(lab.stop(SIGTERM) == 0);
     lab.down();
   }
-  MESSAGE(table << found << " of " << kinds().size());
-  CHECK(found >= 11);  // of 21; docs/world.md names those that are missed, and why
+  MESSAGE(table << found << " of " << tried);
+  if (some.empty()) CHECK(found >= 11);  // of 21; docs/world.md names those that are missed, and why
 }
 
 }  // namespace

@@ -204,8 +204,15 @@ void ProbePlan::queue_copies(const std::vector<std::string>& files) {
                  copy_of(host, file)));
 }
 
+// Of probes, and of their answers where there are any.
 void ProbePlan::queue_sweeps() {
   for (const NodeId nic : nics_) {
+    queue_sweep(nic, false);
+    if (!probes_.one_way) queue_sweep(nic, true);
+  }
+}
+
+void ProbePlan::queue_sweep(NodeId nic, bool of_answers) {
     std::vector<std::string> arguments{"probe",     "--sweep",
                                        "--json",    "--quiet",
                                        "--key",     there(probes_.key),
@@ -216,6 +223,7 @@ void ProbePlan::queue_sweeps() {
                                        "--count",   std::string(sweep_rounds),
                                        "--rate",    fmt::format("{:g}", probes_.sweep_rate),
                                        "--ttl-max", fmt::format("{}", probes_.ttl_max)};
+    if (of_answers) arguments.emplace_back("--answers");
     if (!probes_.addresses.empty()) {
       arguments.emplace_back("--addresses");
       arguments.push_back(there(probes_.addresses));
@@ -223,10 +231,9 @@ void ProbePlan::queue_sweeps() {
     for (const NodeId target :
          sweep_targets(fabric_, nics_, nic, static_cast<std::size_t>(probes_.targets)))
       arguments.push_back(addresses_[target]);
-    queue_.push_back(once(fmt::format("sweep from {}", fabric_.name(nic)),
+    queue_.push_back(once(fmt::format("sweep from {}{}", fabric_.name(nic), of_answers ? ", answers" : ""),
                           at(fabric_.host_of(nic), std::move(arguments))));
   }
-}
 
 void ProbePlan::step() {
   for (; running_ < at_once_max && !queue_.empty(); ++running_) {

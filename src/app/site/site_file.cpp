@@ -288,7 +288,7 @@ class SiteReader {
     if (p.renew_ns < 10 * ns_per_s)
       reader.error(Errc::value, reader.where("renew"), "renew must be at least 10 s");
     p.responders = reader.flag("responders", true);
-    p.one_way = reader.flag("one_way", true);
+    p.one_way = reader.flag("one_way", false);
     if (!p.at.empty() && !out_.lab.empty())
       reader.error(Errc::value, reader.where("at"), "programs of a lab run in its namespaces",
                    "remove at, or lab");

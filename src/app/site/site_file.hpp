@@ -47,7 +47,7 @@ struct SiteProbes {
   std::int64_t targets = 0, ttl_max = 0;       // of a sweep from one NIC
   double sweep_rate = 0;                       // probes a second
   std::int64_t renew_ns = 0;                   // the longest life of a plan
-  bool responders = true, one_way = true;
+  bool responders = true, one_way = false;
 };
 
 struct Site {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "observe/localise/structure.hpp"
@@ -63,7 +64,7 @@ struct EvidenceIndex {
   std::vector<Entry> entry;
   std::uint64_t total_sent = 0, total_lost = 0, total_late = 0;
   Timestamp begin, end;
-  std::size_t windows = 0;               // different start times
+  std::size_t windows = 0;               // periods as long as the shortest window
   std::vector<std::uint32_t> window_of;  // by lossy row
 
  private:
@@ -77,7 +78,7 @@ struct EvidenceIndex {
 
   void rank_classes(const EvidenceSet& evidence);
 
-  std::vector<Timestamp> starts_;          // of windows
+  std::vector<std::pair<NodeId, Timestamp>> starts_;  // of each prober's windows
   std::vector<std::uint16_t> class_rank_;  // of EvidenceSet::classes
 };
 

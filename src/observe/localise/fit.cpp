@@ -35,6 +35,12 @@ Entity Search::entity(CauseId cause) const {
 
 bool Search::is_end(CauseId cause) const { return !structure_.is_link(members(cause).front()); }
 
+bool Search::is_even(CauseId end) const {
+  return is_end(end) && std::ranges::all_of(members(end), [this](ComponentId one) {
+           return even_[one.index() - structure_.link_count()];
+         });
+}
+
 std::span<const ComponentId> Search::rivals(CauseId group) const {
   const std::size_t atoms = ledger_.components, fixed = atoms + structure_.groups().size();
   if (group.index() < fixed) return structure_.groups()[GroupId(group.index() - atoms)].rivals;
