@@ -39,8 +39,7 @@ Result<probe::Plan> plan_learned(const std::string& path, const model::Fabric& f
   using Answer = std::tuple<model::NodeId, model::NodeId, std::uint16_t>;  // from, to, port there
   std::map<Answer, const probe::PlanLine*> answers;
   for (const probe::PlanLine& row : rows)
-    if (is_answer(row) && !row.forward.empty())
-      answers[{row.src, row.dst, row.target_port}] = &row;
+    if (is_answer(row) && !row.forward.empty()) answers[{row.src, row.dst, row.target_port}] = &row;
   for (probe::PlanLine& row : rows) {
     if (is_answer(row)) continue;
     if (row.target_port != options.target_port)

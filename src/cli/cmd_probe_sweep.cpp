@@ -92,12 +92,13 @@ int probe_sweep_command(const Common& common, const ProbeArgs& args) {
   auto signals = Signals::open();
   if (!signals) return report(signals.error());
   adapt::live::SystemClock clock;
-  auto io = adapt::live::UdpIo::open({.ports = work->ports,
-                                      .send_stamps = port::Stamp::none,
-                                      .complaints = adapt::live::UdpIoOptions::Complaints::heard,
-                                      .use = args.answers ? adapt::live::UdpIoOptions::Ports::raw
-                                                          : adapt::live::UdpIoOptions::Ports::bound},
-                                     clock);
+  auto io =
+      adapt::live::UdpIo::open({.ports = work->ports,
+                                .send_stamps = port::Stamp::none,
+                                .complaints = adapt::live::UdpIoOptions::Complaints::heard,
+                                .use = args.answers ? adapt::live::UdpIoOptions::Ports::raw
+                                                    : adapt::live::UdpIoOptions::Ports::bound},
+                               clock);
   if (!io) return report(io.error());
   std::vector<std::uint16_t> source_ports;
   for (const port::Endpoint& own : io->ports()) source_ports.push_back(own.port);

@@ -58,9 +58,9 @@ void add_probe(Commands& commands) {
   plan->add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
   plan->add_option("--crossings", args.crossings, "Probes over each directed link per window")
       ->check(CLI::Range(1, 1'000'000));
-  plan->add_option("--flows", args.flows_each, "Distinct flows over each link")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  plan->add_option("--flows", args.flows_each,
+                   "Distinct flows over each link (64; 4 in large fabrics)")
+      ->check(CLI::Range(1, 64));
   plan->add_option("--window", args.window, "Length of a window (10 s)");
   plan->add_option("--rate-max", args.rate_max, "Maximum probes per second per NIC")
       ->check(CLI::Range(0.0, 1e7));

@@ -244,7 +244,8 @@ Result<ProbeWork> work_of_targets(const ProbeArgs& args, const std::vector<Endpo
         if (names != nullptr) names->describe(self, names->node(target.address), info);
         if (names != nullptr && args.hash_paths)
           names->hash_paths(self, names->node(target.address), {from, to.port}, info);
-        work.flows.push_back({.port = ports.index({own, from}), .target = to, .dscp = traffic.dscp});
+        work.flows.push_back(
+            {.port = ports.index({own, from}), .target = to, .dscp = traffic.dscp});
         work.infos.push_back(std::move(info));
       }
   return work;

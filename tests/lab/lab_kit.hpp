@@ -124,8 +124,7 @@ class TestLab {
 
   // Which ways packets take, learned hop by hop, and plan.jsonl that crosses all of them so often
   // in each window.
-  void learn(const std::string& crossings, const std::string& window,
-             const std::string& flows = "4") const {
+  void learn(const std::string& crossings, const std::string& window) const {
     const auto sweep = [](int host, bool of_answers) {
       std::vector<std::string> words{"probe",       "--sweep",
                                      "--key",       "key",
@@ -147,7 +146,7 @@ class TestLab {
                                      on_hosts([&](int host) { return sweep(host, true); }));
     const Outcome plan =
         scratch_.run({"probe", "plan", "--fabric", "zone.yaml", "--learned", "ways.jsonl",
-                      "--crossings", crossings, "--window", window, "--flows", flows, "--json"});
+                      "--crossings", crossings, "--window", window, "--json"});
     CHECK_MESSAGE(plan.status == 0, plan.err);
     scratch_.write("plan.jsonl", plan.out);
     const Outcome coverage =

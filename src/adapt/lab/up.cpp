@@ -206,10 +206,10 @@ class Builder {
     if (settings.bfd) daemons.emplace_back("bfdd");
     for (const LabNodeId id : lab_.plan.switches()) {
       WEFT_TRY_STATUS(signals_.check());
-      WEFT_TRY(const LabProcess watchdog,
-               start_process(
-                   watchfrr_process(lab_.plan.nodes[id], lab_.node_directory(id), daemons),
-                   lab_.journal()));
+      WEFT_TRY(
+          const LabProcess watchdog,
+          start_process(watchfrr_process(lab_.plan.nodes[id], lab_.node_directory(id), daemons),
+                        lab_.journal()));
     }
     return {};
   }

@@ -192,8 +192,8 @@ port::SendResult UdpIo::Impl::send_raw(const port::Outgoing& datagram) {
   udp.dest = htons(datagram.to.port);
   udp.len = htons(static_cast<std::uint16_t>(sizeof udp + datagram.payload.size()));
   std::vector<std::byte> bytes;
-  for (const auto part : {std::as_bytes(std::span(&ip, 1)), std::as_bytes(std::span(&udp, 1)),
-                          datagram.payload})
+  for (const auto part :
+       {std::as_bytes(std::span(&ip, 1)), std::as_bytes(std::span(&udp, 1)), datagram.payload})
     bytes.insert(bytes.end(), part.begin(), part.end());
   const sockaddr_in to = address_of({datagram.to.address, 0});
   if (::sendto(raw_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT,

@@ -110,6 +110,7 @@ void EvidenceIndex::count(const Structure& structure, const EvidenceSet& evidenc
     each_end(structure, row, [&](ComponentId end) { add(of_class[end.index()], row, 1); });
     if (row.lost > 0)
       lossy.push_back({i,
+                       0,
                        class_rank_[row.traffic_class],
                        row.path_size > 0,
                        static_cast<double>(row.sent),
@@ -143,6 +144,12 @@ void EvidenceIndex::sort_lossy(const EvidenceSet& evidence) {
     return std::ranges::lexicographical_compare(evidence.path(evidence.rows[a.row]),
                                                 evidence.path(evidence.rows[b.row]));
   });
+  const auto flow_of = [&](const LossyRow& lossy) {
+    const Evidence& row = evidence.rows[lossy.row];
+    return std::tuple(row.dst, row.src, row.sport, row.leg, lossy.traffic_class);
+  };
+  for (std::size_t i = 1; i < lossy.size(); ++i)
+    lossy[i].flow = lossy[i - 1].flow + (flow_of(lossy[i]) == flow_of(lossy[i - 1]) ? 0 : 1);
 }
 
 void EvidenceIndex::index_lossy(const Structure& structure, const EvidenceSet& evidence,

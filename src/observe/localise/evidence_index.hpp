@@ -20,7 +20,8 @@ struct Crossing {
 
 // A row that lost something.
 struct LossyRow {
-  std::uint32_t row = 0;  // in the EvidenceSet
+  std::uint32_t row = 0;   // in the EvidenceSet
+  std::uint32_t flow = 0;  // ends, port, class and leg: the same number in all windows
   std::uint16_t traffic_class = 0;
   bool known_path = true;
   double sent = 0, lost = 0;
@@ -79,7 +80,7 @@ struct EvidenceIndex {
   void rank_classes(const EvidenceSet& evidence);
 
   std::vector<std::pair<NodeId, Timestamp>> starts_;  // of each prober's windows
-  std::vector<std::uint16_t> class_rank_;  // of EvidenceSet::classes
+  std::vector<std::uint16_t> class_rank_;             // of EvidenceSet::classes
 };
 
 }  // namespace weft::observe::localise

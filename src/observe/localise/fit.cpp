@@ -232,6 +232,7 @@ Candidate Search::score(CauseId cause, Shape shape) {
 // is a mixture, and a clean row has weight 1 - f at least. Needs several tuples.
 Candidate Search::score_tuples(CauseId cause) {
   double hit = 0, gain = 0;
+  std::vector<std::uint32_t> flows;
   for (const Entry& e : gather(cause)) {
     const LossyRow& row = ledger_.lossy[e.row];
     if (lost_[e.row] == 0 || mu_[e.row] > explained_mu || !is_hit_tuple(row) || e.weight < 1.0F)
@@ -239,11 +240,16 @@ Candidate Search::score_tuples(CauseId cause) {
     const double kept = row.sent - row.lost;
     const double share = std::min(row.lost / row.sent, 1 - 1e-9);
     hit += 1;
+    flows.push_back(row.flow);
     gain += row.lost * (std::log(share) - std::log(-std::expm1(-mu_[e.row]))) +
             kept * (std::log1p(-share) + mu_[e.row]);
   }
   const Shape shape{Shape::Type::tuples, 0};
-  if (hit < parameters_.tuples_min) return {cause, shape, -100, 0, 0};
+  std::ranges::sort(flows);
+  const auto twice = std::ranges::unique(flows);
+  flows.erase(twice.begin(), twice.end());
+  // One flow that lost everything in three windows is one tuple.
+  if (static_cast<double>(flows.size()) < parameters_.tuples_min) return {cause, shape, -100, 0, 0};
   double rows = tally(cause, {}).rows;
   // A path through a switch crosses two of its links.
   if (entity(cause).kind == EntityKind::fabric_switch) rows /= 2;

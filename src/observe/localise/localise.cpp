@@ -107,7 +107,8 @@ class Reporter {
     const Fabric& fabric = structure_.fabric();
     std::optional<model::CableId> out;
     const auto nics = fabric.nics_of(end);
-    for (const NodeId nic : nics.empty() ? std::span<const NodeId>(&end, 1) : std::span<const NodeId>(nics))
+    for (const NodeId nic :
+         nics.empty() ? std::span<const NodeId>(&end, 1) : std::span<const NodeId>(nics))
       for (const LinkId link : fabric.out(nic)) {
         if (!fabric.on_wire(link)) continue;
         if (out) return std::nullopt;
@@ -197,7 +198,7 @@ auto order(const Verdict& v) {
 
 std::string_view to_text(Finding finding) {
   constexpr std::array<std::string_view, 12> names{
-      "loss",   "class_loss", "tuple_loss", "congestion", "dead", "starved",
+      "loss",   "class_loss", "tuple_loss", "congestion", "dead",  "starved",
       "unused", "unexpected", "corruption", "duplicates", "delay", "route"};
   return names[static_cast<std::size_t>(finding)];
 }
@@ -211,8 +212,7 @@ class Localiser::Impl {
     Report out;
     if (may_have_lost_routes(structure_.fabric(), all, believed)) {
       EvidenceSet others = all;
-      for (const LostRoute& route :
-           take_lost_routes(structure_.fabric(), others, believed))
+      for (const LostRoute& route : take_lost_routes(structure_.fabric(), others, believed))
         out.verdicts.push_back(verdict_on(route));
       judge(others, counters, believed, out);
     } else {

@@ -300,6 +300,23 @@ TEST_CASE("a switch that drops some tuples whole") {
   CHECK(report.verdicts.front().loss == doctest::Approx(0.1).epsilon(0.3));
 }
 
+TEST_CASE("two dead flows are no tuple-selective switch, however long they are seen") {
+  const Fabric fabric = zone();
+  EvidenceSet one = Probing(fabric).see(50);
+  int left = 2;
+  for (Evidence& row : one.rows)
+    if (fabric.to(one.path(row)[1]) == node(fabric, "ctsw:2") && row.src == node(fabric, "nic:0") &&
+        left-- > 0)
+      row.lost = row.sent;
+  EvidenceSet set;
+  for (int window = 0; window < 10; ++window) {
+    for (Evidence& row : one.rows) row.t = {window};
+    append(set, one);
+  }
+  for (const std::string& found : names(fabric, Localiser(fabric).run(set)))
+    CHECK(found.find("tuple_loss") == std::string::npos);
+}
+
 TEST_CASE("one class only: congestion where the counters say so") {
   const Fabric fabric = zone();
   EvidenceSet set = Probing(fabric).lose("rtsw:2->ctsw:1", 0.01).see(1000, "lossy");
@@ -451,21 +468,22 @@ TEST_CASE("a switch that does not forward to one host is named, with the host, a
     const Verdict& found = report.verdicts.front();
     CHECK(fabric.name(found.destination) == "nic:5");
     CHECK(found.probability > 0.99);
-    CHECK(found.loss == doctest::Approx(window == 1 ? 0.1 : window == 2 ? 0.55 : 0.7).epsilon(0.05));
+    CHECK(found.loss == doctest::Approx(window == 1   ? 0.1
+                                        : window == 2 ? 0.55
+                                                      : 0.7)
+                            .epsilon(0.05));
     CHECK(to_json_lines(fabric, report).find("\"destination\":\"nic:5\"") != std::string::npos);
   }
   // A lossy cable besides: both are told.
   for (Evidence& row : set.rows)
     if (row.lost == 0 && std::ranges::count(set.path(row), link(fabric, "rtsw:0->ctsw:1")) > 0)
       row.lost = 1;
-  CHECK(names(fabric, Localiser(fabric).run(set)) ==
-        Names{"loss rtsw:0->ctsw:1", "route ctsw:3"});
+  CHECK(names(fabric, Localiser(fabric).run(set)) == Names{"loss rtsw:0->ctsw:1", "route ctsw:3"});
 }
 
 TEST_CASE("no route is to blame where the cable loses all, the host is dead, or flows are few") {
   const Fabric fabric = zone();
-  CHECK(names(fabric,
-              Localiser(fabric).run(Probing(fabric).lose("ctsw:3->rtsw:2", 1).see(50))) ==
+  CHECK(names(fabric, Localiser(fabric).run(Probing(fabric).lose("ctsw:3->rtsw:2", 1).see(50))) ==
         Names{"loss ctsw:3->rtsw:2"});
   EvidenceSet dead = Probing(fabric).see(50);
   for (Evidence& row : dead.rows)
@@ -475,8 +493,8 @@ TEST_CASE("no route is to blame where the cable loses all, the host is dead, or 
   EvidenceSet few = Probing(fabric).see(50);
   int left = 3;
   for (Evidence& row : few.rows)
-    if (row.dst == node(fabric, "nic:5") &&
-        fabric.to(few.path(row)[1]) == node(fabric, "ctsw:3") && left-- > 0)
+    if (row.dst == node(fabric, "nic:5") && fabric.to(few.path(row)[1]) == node(fabric, "ctsw:3") &&
+        left-- > 0)
       row.lost = row.sent;
   for (const std::string& found : names(fabric, Localiser(fabric).run(few)))
     CHECK(found.find("route") == std::string::npos);

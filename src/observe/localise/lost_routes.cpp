@@ -19,11 +19,11 @@ using model::LinkId;
 using model::NodeId;
 
 constexpr std::size_t flows_min = 4;
-constexpr double hit_share = 0.05;     // of a window's probes: what a fault that has just begun takes
-constexpr double accept = 12;          // a chance of one in 160,000, and as many routes
+constexpr double hit_share = 0.05;  // of a window's probes: what a fault that has just begun takes
+constexpr double accept = 12;       // a chance of one in 160,000, and as many routes
 constexpr std::size_t routes_max = 16;  // that are looked at: those with most flows
 
-using Route = std::pair<NodeId, NodeId>;  // switch, end
+using Route = std::pair<NodeId, NodeId>;  // switch; NIC, or host with several
 using Rows = std::vector<const Evidence*>;
 using FlowKey = std::tuple<NodeId, NodeId, std::uint16_t, std::uint8_t, Leg>;
 
@@ -32,6 +32,11 @@ FlowKey key_of(const Evidence& row) {
 }
 
 bool is_hit(const Evidence& row) { return row.lost > 0 && row.lost >= hit_share * row.sent; }
+
+// The NIC itself, or its host.
+bool is_at(const Fabric& fabric, NodeId nic, NodeId end) {
+  return nic == end || fabric.host_of(nic) == end;
+}
 
 // Calls visit(link in, link out, end) for each switch that the row's packets pass, on their way to
 // that end.
@@ -56,16 +61,24 @@ std::vector<Route> candidates_in(const Fabric& fabric, const EvidenceSet& eviden
     if (is_hit(*row))
       each_hop(fabric, evidence, *row, [&](LinkId in, LinkId, NodeId end) {
         hits[{fabric.to(in), end}].insert(key_of(*row));
+        if (const NodeId host = fabric.host_of(end);
+            host.valid() && host != end && fabric.nics_of(host).size() > 1)
+          hits[{fabric.to(in), host}].insert(key_of(*row));
       });
   std::erase_if(hits, [](const auto& one) { return one.second.size() < flows_min; });
   if (hits.empty()) return {};
   std::vector<bool> is_reached(fabric.node_count());
   for (const Evidence* row : rows)
-    if (!is_hit(*row)) is_reached[row->dst.index()] = is_reached[row->src.index()] = true;
+    if (!is_hit(*row))
+      for (const NodeId nic : {row->src, row->dst}) {
+        is_reached[nic.index()] = true;
+        if (const NodeId host = fabric.host_of(nic); host.valid()) is_reached[host.index()] = true;
+      }
   std::vector<std::pair<std::size_t, Route>> found;
   for (const auto& [route, flows] : hits)
     if (is_reached[route.second.index()]) found.emplace_back(flows.size(), route);
-  std::ranges::stable_sort(found, std::ranges::greater(), [](const auto& one) { return one.first; });
+  std::ranges::stable_sort(found, std::ranges::greater(),
+                           [](const auto& one) { return one.first; });
   if (found.size() > routes_max) found.resize(routes_max);
   std::vector<Route> out;
   for (const auto& [flows, route] : found) out.push_back(route);
@@ -80,16 +93,14 @@ struct Count {
     hit += is_hit(row) ? 1 : 0;
   }
   // The share of hit ones, were one more hit: 1 where there are no rows.
-  double share() const {
-    return static_cast<double>(hit + 1) / static_cast<double>(rows + 1);
-  }
+  double share() const { return static_cast<double>(hit + 1) / static_cast<double>(rows + 1); }
 };
 
 bool goes_over(const Fabric& fabric, const EvidenceSet& evidence, const Evidence& row,
                const Route& route) {
   bool out = false;
   each_hop(fabric, evidence, row, [&](LinkId in, LinkId, NodeId end) {
-    out |= fabric.to(in) == route.first && end == route.second;
+    out |= fabric.to(in) == route.first && is_at(fabric, end, route.second);
   });
   return out;
 }
@@ -115,7 +126,7 @@ LostRoute judge(const Fabric& fabric, const EvidenceSet& evidence, const Rows& r
     out.probes += row->sent;
     out.lost += row->lost;
     each_hop(fabric, evidence, *row, [&](LinkId in, LinkId next, NodeId to) {
-      if (fabric.to(in) != device || to != end) return;
+      if (fabric.to(in) != device || !is_at(fabric, to, end)) return;
       in_links.insert(in);
       out_links.insert(next);
     });
@@ -126,7 +137,7 @@ LostRoute judge(const Fabric& fabric, const EvidenceSet& evidence, const Rows& r
     if (row->t < begin || goes_over(fabric, evidence, *row, route)) continue;
     bool is_to_end = false, is_by_switch = false, is_by_in = false, is_by_out = false;
     each_hop(fabric, evidence, *row, [&](LinkId in, LinkId next, NodeId to) {
-      is_to_end |= to == end;
+      is_to_end |= is_at(fabric, to, end);
       is_by_switch |= fabric.to(in) == device;
       is_by_in |= in_links.contains(in);
       is_by_out |= out_links.contains(next);
@@ -136,8 +147,7 @@ LostRoute judge(const Fabric& fabric, const EvidenceSet& evidence, const Rows& r
     if (is_by_in) by_in.add(*row);
     if (is_by_out) by_out.add(*row);
   }
-  const double usual =
-      std::max({by_switch.share(), by_in.share(), by_out.share(), to_end.share()});
+  const double usual = std::max({by_switch.share(), by_in.share(), by_out.share(), to_end.share()});
   out.score = -static_cast<double>(flows.size()) * std::log(usual);
   return out;
 }

@@ -12,9 +12,9 @@
 namespace weft::observe::localise {
 
 struct LostRoute {
-  model::NodeId device, to;           // switch; NIC or host that its packets do not reach
+  model::NodeId device, to;            // switch; NIC or host that its packets do not reach
   std::uint64_t probes = 0, lost = 0;  // of the rows that tell of it
-  double score = 0;                   // log odds against chance
+  double score = 0;                    // log odds against chance
 };
 
 // By score, then by ids. A route is lost where since some time every row over the switch to that

@@ -75,7 +75,7 @@ struct Parameters {
   double decisive = 3;        // score that tells it from what explains as much
   double suspect = -10;       // least score of a suspect
   double losses_min = 3;      // of a fabric verdict
-  double tuples_min = 3;      // of a tuple-selective one
+  double tuples_min = 3;      // different tuples of a tuple-selective one
   double group_shape = 4;     // Gamma shape of rates within a group
   double normal_losses = 0.5, normal_probes = 5e5;  // Gamma prior of the background
 };
