@@ -95,8 +95,12 @@ void EvidenceIndex::count(const Structure& structure, const EvidenceSet& evidenc
     if (total_sent == 0) begin = end = row.t;
     begin = std::min(begin, row.t);
     end = std::max(end, row.t);
-    if (starts_.empty() || starts_.back() != std::pair(row.src, row.t))
-      starts_.emplace_back(row.src, row.t);
+    if (!prober_.valid() || row.src < prober_) {
+      prober_ = row.src;
+      starts_.clear();
+    }
+    if (row.src == prober_ && (starts_.empty() || starts_.back() != row.t))
+      starts_.push_back(row.t);
     total_sent += row.sent;
     total_lost += row.lost;
     total_late += row.late;
@@ -187,8 +191,8 @@ void EvidenceIndex::index_lossy(const Structure& structure, const EvidenceSet& e
       entry[next[c.component.index()]++] = {i, c.weight, c.times};
 }
 
-// Probers begin their windows each at a time of its own. Periods are as long as the shortest
-// window, so that each prober has one in each.
+// Probers begin their windows each at a time of its own. Periods are as long as the shortest window
+// of one of them, so that each prober has a window in each.
 void EvidenceIndex::find_windows(const EvidenceSet& evidence) {
   constexpr std::int64_t windows_max = 100'000;
   std::ranges::sort(starts_);
@@ -197,8 +201,7 @@ void EvidenceIndex::find_windows(const EvidenceSet& evidence) {
   const std::int64_t all = end.ns - begin.ns;
   std::int64_t length = all + 1;
   for (std::size_t i = 1; i < starts_.size(); ++i)
-    if (starts_[i].first == starts_[i - 1].first)
-      length = std::min(length, starts_[i].second.ns - starts_[i - 1].second.ns);
+    length = std::min(length, starts_[i].ns - starts_[i - 1].ns);
   length = std::max(length, all / windows_max + 1);
   windows = starts_.empty() ? 0 : static_cast<std::size_t>(all / length) + 1;
   window_of.reserve(lossy.size());

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "observe/localise/structure.hpp"
@@ -65,7 +64,7 @@ struct EvidenceIndex {
   std::vector<Entry> entry;
   std::uint64_t total_sent = 0, total_lost = 0, total_late = 0;
   Timestamp begin, end;
-  std::size_t windows = 0;               // periods as long as the shortest window
+  std::size_t windows = 0;               // periods as long as one
   std::vector<std::uint32_t> window_of;  // by lossy row
 
  private:
@@ -79,7 +78,8 @@ struct EvidenceIndex {
 
   void rank_classes(const EvidenceSet& evidence);
 
-  std::vector<std::pair<NodeId, Timestamp>> starts_;  // of each prober's windows
+  NodeId prober_;                          // with the lowest number
+  std::vector<Timestamp> starts_;          // of its windows
   std::vector<std::uint16_t> class_rank_;             // of EvidenceSet::classes
 };
 
