@@ -870,8 +870,9 @@ void add_serve(Commands& commands) {
             return speed && *speed > 0 ? "" : fmt::format("{} is not more than 0", quote(text));
           },
           "more than 0");
-  command.add_option("--probe-flows", args.probe_flows,
-                     "With --world: distinct flows of probes over each link")
+  command
+      .add_option("--probe-flows", args.probe_flows,
+                  "With --world: distinct flows of probes over each link")
       ->needs(world)
       ->check(CLI::Range(1, 64))
       ->capture_default_str();

@@ -192,7 +192,8 @@ TEST_CASE("the localiser names the switch and the host of a black hole that enou
   Stage stage(1, {.flows_each = 48});
   stage.start("[{kind: blackhole, switch: \"ctsw:1\", to: \"host:5\"}]");
   stage.to(10);
-  const observe::localise::Report report = observe::localise::Localiser(stage.fabric).run(stage.seen());
+  const observe::localise::Report report =
+      observe::localise::Localiser(stage.fabric).run(stage.seen());
   REQUIRE_FALSE(report.verdicts.empty());
   for (const observe::localise::Verdict& found : report.verdicts) {
     CHECK(found.finding == observe::localise::Finding::route);

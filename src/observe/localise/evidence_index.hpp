@@ -80,7 +80,7 @@ struct EvidenceIndex {
 
   NodeId prober_;                          // with the lowest number
   std::vector<Timestamp> starts_;          // of its windows
-  std::vector<std::uint16_t> class_rank_;             // of EvidenceSet::classes
+  std::vector<std::uint16_t> class_rank_;  // of EvidenceSet::classes
 };
 
 }  // namespace weft::observe::localise

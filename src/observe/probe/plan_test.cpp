@@ -130,8 +130,8 @@ TEST_CASE("from learned ways: all that any crosses, by few flows, and none over 
 }
 
 TEST_CASE("by default links of small fabrics get 64 flows, those of large ones 4") {
-  const Fabric small = make_fabric(
-      "{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}");
+  const Fabric small =
+      make_fabric("{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}");
   CHECK(usual_flows_each(small) == 64);  // 48 links
   const Fabric large = make_fabric("{generator: fat_tree, k: 16, link: 100 Gbps}");
   CHECK(usual_flows_each(large) == 5);  // 6,144 links
