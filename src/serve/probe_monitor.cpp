@@ -167,11 +167,24 @@ std::vector<std::string> ProbeMonitor::look(Timestamp now) {
 }
 
 model::EvidenceSet ProbeMonitor::recent() const {
+  // By NIC: whether anything of it came to anybody, and anything to it.
+  std::vector<bool> sends(fabric_.node_count()), receives(fabric_.node_count());
+  for (const Row& row : rows_) {
+    const model::Evidence& e = row.evidence;
+    if (e.lost == e.sent) continue;
+    if (e.leg != model::Leg::back) sends[e.src.index()] = receives[e.dst.index()] = true;
+    if (e.leg != model::Leg::forward) sends[e.dst.index()] = receives[e.src.index()] = true;
+  }
+  const auto is_end_dead = [&](const model::Evidence& e) {
+    const bool there = sends[e.src.index()] && receives[e.dst.index()];
+    const bool back = sends[e.dst.index()] && receives[e.src.index()];
+    return !((there || e.leg == model::Leg::back) && (back || e.leg == model::Leg::forward));
+  };
   model::EvidenceSet out;
   out.classes = classes_;
   for (const Row& row : rows_) {
     model::Evidence copy = row.evidence;
-    if (row.lost_its_path && copy.lost < copy.sent) {
+    if (row.lost_its_path && !(copy.lost == copy.sent && is_end_dead(copy))) {
       // Nobody knows what lost or delayed them; but the ends did answer.
       copy.sent -= std::exchange(copy.lost, 0);
       copy.sent -= std::exchange(copy.late, 0);

@@ -22,7 +22,10 @@ using model::LinkId;
 using model::NodeId;
 
 constexpr std::size_t flows_min = 4;
-constexpr double hit_share = 0.05;  // of a window's probes: what a fault that has just begun takes
+// Of a row's probes, lost: what a fault that has just begun takes. Fewer than three a row may be an
+// outage so short that it met the flows to one end alone, whose probes leave one behind the other.
+constexpr std::uint32_t losses_min = 3;
+constexpr double hit_share = 0.05;
 constexpr double accept = 12;       // a chance of one in 160,000, and as many routes
 
 using Route = std::pair<NodeId, NodeId>;  // switch; NIC, or host with several
@@ -33,14 +36,16 @@ FlowKey key_of(const Evidence& row) {
   return {row.src, row.dst, row.sport, row.traffic_class, row.leg};
 }
 
-bool is_hit(const Evidence& row) { return row.lost > 0 && row.lost >= hit_share * row.sent; }
+bool is_hit(const Evidence& row) {
+  return row.lost >= losses_min && row.lost >= hit_share * row.sent;
+}
 
-// Rows, and how many of them were hit.
+// Rows, and how many of them lost anything.
 struct Count {
   std::uint64_t rows = 0, hit = 0;
   void add(const Evidence& row) {
     ++rows;
-    hit += is_hit(row) ? 1 : 0;
+    hit += row.lost > 0 ? 1 : 0;
   }
   // The share of hit ones, were one more hit: 1 where there are no rows.
   double share() const { return static_cast<double>(hit + 1) / static_cast<double>(rows + 1); }
