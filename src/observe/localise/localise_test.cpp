@@ -418,7 +418,8 @@ EvidenceSet windows_of(const EvidenceSet& one, int count) {
   EvidenceSet out;
   for (int window = 0; window < count; ++window) {
     EvidenceSet next = one;
-    for (Evidence& row : next.rows) row.t = {1'000 * window + 70 * static_cast<int>(row.src.value % 13)};
+    for (Evidence& row : next.rows)
+      row.t = {1'000 * window + 70 * static_cast<int>(row.src.value % 13)};
     append(out, next);
   }
   return out;

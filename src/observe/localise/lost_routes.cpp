@@ -26,7 +26,7 @@ constexpr std::size_t flows_min = 4;
 // outage so short that it met the flows to one end alone, whose probes leave one behind the other.
 constexpr std::uint32_t losses_min = 3;
 constexpr double hit_share = 0.05;
-constexpr double accept = 12;       // a chance of one in 160,000, and as many routes
+constexpr double accept = 12;  // a chance of one in 160,000, and as many routes
 
 using Route = std::pair<NodeId, NodeId>;  // switch; NIC, or host with several
 using FlowKey = std::tuple<NodeId, NodeId, std::uint16_t, std::uint8_t, Leg>;
