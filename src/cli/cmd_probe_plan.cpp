@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "cli/cli.hpp"
 #include "cli/probe_args.hpp"
@@ -31,14 +33,28 @@ Result<probe::Plan> plan_learned(const std::string& path, const model::Fabric& f
   WEFT_TRY(LineReader lines, LineReader::open(path));
   WEFT_TRY(std::vector<probe::PlanLine> rows, probe::read_plan(fabric, lines));
   std::vector<probe::LearnedFlow> learned;
+  const auto is_answer = [&](const probe::PlanLine& row) {
+    return row.source_port == options.target_port && row.target_port != options.target_port;
+  };
+  using Answer = std::tuple<model::NodeId, model::NodeId, std::uint16_t>;  // from, to, port there
+  std::map<Answer, const probe::PlanLine*> answers;
+  for (const probe::PlanLine& row : rows)
+    if (is_answer(row) && !row.forward.empty()) answers[{row.src, row.dst, row.target_port}] = &row;
   for (probe::PlanLine& row : rows) {
+    if (is_answer(row)) continue;
     if (row.target_port != options.target_port)
       return fail(Errc::value, {path, 0, 0},
                   fmt::format("a path was learned for port {}", row.target_port),
                   "plan for the same port with --port");
-    if (!row.forward.empty())
-      learned.push_back({row.src, row.dst, row.source_port, std::move(row.forward),
-                         std::move(row.back), row.learned});
+    if (row.forward.empty()) continue;
+    if (const auto at = answers.find({row.dst, row.src, row.source_port});
+        at != answers.end() && row.back.empty()) {
+      row.back = at->second->forward;
+      if (row.learned && at->second->learned)
+        row.learned = std::min(*row.learned, *at->second->learned);
+    }
+    learned.push_back({row.src, row.dst, row.source_port, std::move(row.forward),
+                       std::move(row.back), row.learned});
   }
   return probe::make_plan(fabric, state, learned, options);
 }

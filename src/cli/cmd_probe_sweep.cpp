@@ -92,10 +92,13 @@ int probe_sweep_command(const Common& common, const ProbeArgs& args) {
   auto signals = Signals::open();
   if (!signals) return report(signals.error());
   adapt::live::SystemClock clock;
-  auto io = adapt::live::UdpIo::open({.ports = work->ports,
-                                      .send_stamps = port::Stamp::none,
-                                      .complaints = adapt::live::UdpIoOptions::Complaints::heard},
-                                     clock);
+  auto io =
+      adapt::live::UdpIo::open({.ports = work->ports,
+                                .send_stamps = port::Stamp::none,
+                                .complaints = adapt::live::UdpIoOptions::Complaints::heard,
+                                .use = args.answers ? adapt::live::UdpIoOptions::Ports::raw
+                                                    : adapt::live::UdpIoOptions::Ports::bound},
+                               clock);
   if (!io) return report(io.error());
   std::vector<std::uint16_t> source_ports;
   for (const port::Endpoint& own : io->ports()) source_ports.push_back(own.port);
@@ -109,8 +112,10 @@ int probe_sweep_command(const Common& common, const ProbeArgs& args) {
     io->wait(sweep.wake_at(), port::Wake::timer);
   }
   const auto results = sweep.results();
+  // Ports that answers go to need not be open: there a hop that was seen is a result.
   bool reached = false;
-  for (const probe::SweptFlow& flow : results) reached = reached || flow.reached;
+  for (const probe::SweptFlow& flow : results)
+    reached = reached || flow.reached || (args.answers && !flow.hops.empty());
   if (common.json) {
     for (std::size_t i = 0; i < results.size(); ++i)
       fmt::print("{}", json_of(*work, work->infos[i], work->flows[i], results[i], begin));

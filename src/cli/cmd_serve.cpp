@@ -78,6 +78,7 @@ struct ServeArgs {
   std::vector<std::string> health;  // files for the table of path health
   std::string world;                // scenario whose network is simulated, in place of a real one
   double speed = 0;                 // of its time; 0: as fast as it goes
+  std::uint32_t probe_flows = 4;    // over each link, in it
   std::string span;                 // so long; empty: until it is stopped
 };
 
@@ -322,7 +323,8 @@ class Server {
                                           .traced = has_jobs ? traced_jobs() : TracedJobs(),
                                           .model = config_.world,
                                           .seed = seed_,
-                                          .flows = te_flows_},
+                                          .flows = te_flows_,
+                                          .probe_flows = args_.probe_flows},
                                          {.speed = args_.speed, .span_ns = span_ns}));
     return {};
   }
@@ -868,6 +870,12 @@ void add_serve(Commands& commands) {
             return speed && *speed > 0 ? "" : fmt::format("{} is not more than 0", quote(text));
           },
           "more than 0");
+  command
+      .add_option("--probe-flows", args.probe_flows,
+                  "With --world: distinct flows of probes over each link")
+      ->needs(world)
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   command.add_option(
       "--config", args.config,
       "YAML: rules, relations, policy, objectives, provisional, localise, keep, actuator, "

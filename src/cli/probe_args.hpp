@@ -19,6 +19,7 @@ struct ProbeArgs {
   std::string duration, timeout = "100 ms", late = "1 s", window = "10 s";
   std::uint32_t stamp_every = 0;  // 0: by the rate
   bool one_way = false, sweep = false;
+  bool answers = false;     // a sweep of the paths that answers take
   bool twin = false;        // a simulated fabric answers
   std::string truth;        // file for its faults
   bool hash_paths = false;  // of targets; a plan says its own
@@ -26,10 +27,10 @@ struct ProbeArgs {
   // Of `weft probe plan`, which takes `fabric` and `window` too.
   bool make_plan = false;
   std::string learned;
-  std::string down;             // cables and switches out of service
-  std::uint64_t crossings = 1;  // of each link in a window
-  std::uint32_t flows_each = 4;
-  double rate_max = 0;  // probes a second of one host; 0: no bound
+  std::string down;              // cables and switches out of service
+  std::uint64_t crossings = 1;   // of each link in a window
+  std::uint32_t flows_each = 0;  // 0: by the size of the fabric
+  double rate_max = 0;           // probes a second of one host; 0: no bound
   std::uint16_t target_port = 8620;
 };
 

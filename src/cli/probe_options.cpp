@@ -34,7 +34,11 @@ void add_how(CLI::App& c, ProbeArgs& args) {
   c.add_option("--stamp-every", args.stamp_every, "Time every N-th probe; 0 chooses by the rate");
   c.add_option("--metrics", args.metrics, "File for results in Prometheus format");
   CLI::Option* one_way = c.add_flag("--one-way", args.one_way, "Only count probes (one-way)");
-  c.add_flag("--sweep", args.sweep, "Probe hop by hop, by TTL")->excludes(one_way);
+  CLI::Option* sweep =
+      c.add_flag("--sweep", args.sweep, "Probe hop by hop, by TTL")->excludes(one_way);
+  c.add_flag("--answers", args.answers,
+             "Sweep the paths of answers: from the responder's port here to --ports of the targets")
+      ->needs(sweep);
   CLI::Option* twin =
       c.add_flag("--twin", args.twin, "Run --plan against a simulation of the fabric file");
   c.add_option("--truth", args.truth, "File for the twin's faults, as episodes")->needs(twin);
@@ -54,9 +58,9 @@ void add_probe(Commands& commands) {
   plan->add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
   plan->add_option("--crossings", args.crossings, "Probes over each directed link per window")
       ->check(CLI::Range(1, 1'000'000));
-  plan->add_option("--flows", args.flows_each, "Distinct flows over each link")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  plan->add_option("--flows", args.flows_each,
+                   "Distinct flows over each link (64; 4 in large fabrics)")
+      ->check(CLI::Range(1, 64));
   plan->add_option("--window", args.window, "Length of a window (10 s)");
   plan->add_option("--rate-max", args.rate_max, "Maximum probes per second per NIC")
       ->check(CLI::Range(0.0, 1e7));

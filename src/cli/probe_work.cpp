@@ -88,10 +88,13 @@ class Names {
     return out;
   }
 
-  std::vector<std::string> path_of(const probe::FlowInfo& info,
-                                   const probe::SweptFlow& swept) const {
+  // Of answers to ports that need not be open: the path that was seen up to the target's switch is
+  // all of it.
+  std::vector<std::string> path_of(const probe::FlowInfo& info, const probe::SweptFlow& swept,
+                                   bool are_answers) const {
     const auto src = fabric().find_node({info.src, {}});
-    if (!src || !swept.reached) return {};
+    const auto dst = fabric().find_node({info.dst, {}});
+    if (!src || !dst || (!swept.reached && !are_answers)) return {};
     route::Path path;
     NodeId at = *src;
     for (const probe::Hop& hop : swept.hops) {
@@ -101,6 +104,11 @@ class Names {
       if (links.size() != 1) return {};
       path.push_back(links.front());
       at = next;
+    }
+    if (at != *dst) {
+      const auto links = fabric().links_between(at, *dst);
+      if (swept.reached || links.size() != 1) return {};
+      path.push_back(links.front());
     }
     return names_of(path);
   }
@@ -225,16 +233,19 @@ Result<ProbeWork> work_of_targets(const ProbeArgs& args, const std::vector<Endpo
     for (std::size_t i = 0; i < range.count(); ++i)
       for (const Endpoint& target : targets) {
         const auto port = static_cast<std::uint16_t>(range.first + i);
+        // An answer goes from the port that probes are sent to, to the one that they came from.
+        const std::uint16_t from = args.answers ? target.port : port;
+        const Endpoint to{target.address, args.answers ? port : target.port};
         probe::FlowInfo info{.src = own == 0 ? "here" : ipv4_text(own),
                              .dst = probe::to_text(target),
                              .host = ipv4_text(target.address),
                              .traffic_class = traffic.name,
-                             .source_port = port};
+                             .source_port = from};
         if (names != nullptr) names->describe(self, names->node(target.address), info);
         if (names != nullptr && args.hash_paths)
-          names->hash_paths(self, names->node(target.address), {port, target.port}, info);
+          names->hash_paths(self, names->node(target.address), {from, to.port}, info);
         work.flows.push_back(
-            {.port = ports.index({own, port}), .target = target, .dscp = traffic.dscp});
+            {.port = ports.index({own, from}), .target = to, .dscp = traffic.dscp});
         work.infos.push_back(std::move(info));
       }
   return work;
@@ -315,8 +326,9 @@ Result<ProbeWork> load_probe_work(const Common& common, const ProbeArgs& args) {
       const NodeId node = names->node(address);
       return node.valid() ? names->fabric().name(node) : std::string();
     };
-    work.path_of = [names](const probe::FlowInfo& info, const probe::SweptFlow& swept) {
-      return names->path_of(info, swept);
+    work.path_of = [names, are_answers = args.answers](const probe::FlowInfo& info,
+                                                       const probe::SweptFlow& swept) {
+      return names->path_of(info, swept, are_answers);
     };
   }
   return work;

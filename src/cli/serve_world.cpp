@@ -79,7 +79,8 @@ Result<std::unique_ptr<ServedWorld>> ServedWorld::create(Parts parts, const Pace
   auto out = std::make_unique<ServedWorld>(pace);
   WEFT_TRY(const std::vector<sim::TimedFault> faults,
            sim::read_world_faults(parts.setup.fabric, parts.faults, world_start));
-  sim::WorldSettings settings{.operations = parts.model.operations};
+  sim::WorldSettings settings{.operations = parts.model.operations,
+                              .flows_each = parts.probe_flows};
   settings.operations.seed = parts.seed;
   const route::RoutingConfig& routing = parts.setup.routing;
   take_convergence(routing, settings);

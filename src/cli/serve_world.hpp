@@ -35,6 +35,7 @@ class ServedWorld final : public serve::Simulation {
     const app::RehearseModel& model;  // of people and actuators; its rates are not used
     std::uint64_t seed;
     std::vector<operate::te::Flow> flows;  // of scheme te
+    std::uint32_t probe_flows = 4;         // over each link
   };
   // `setup` and `jobs` must outlive it. Fails: as World::create and read_world_faults.
   static Result<std::unique_ptr<ServedWorld>> create(Parts parts, const Pace& pace);

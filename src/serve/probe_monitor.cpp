@@ -36,6 +36,8 @@ std::string_view kind_of(Finding finding) {
       return "probe_duplicates";
     case Finding::delay:
       return "probe_delay";
+    case Finding::route:
+      return "probe_route";
     case Finding::starved:
     case Finding::unused:
     case Finding::unexpected:
@@ -47,7 +49,7 @@ std::string_view kind_of(Finding finding) {
 // What one part may do beside losing.
 bool is_apart(Finding finding) {
   return finding == Finding::corruption || finding == Finding::duplicates ||
-         finding == Finding::delay;
+         finding == Finding::delay || finding == Finding::route;
 }
 
 constexpr std::size_t epochs_max = 64;           // that paths may be learned in
@@ -165,11 +167,24 @@ std::vector<std::string> ProbeMonitor::look(Timestamp now) {
 }
 
 model::EvidenceSet ProbeMonitor::recent() const {
+  // By NIC: whether anything of it came to anybody, and anything to it.
+  std::vector<bool> sends(fabric_.node_count()), receives(fabric_.node_count());
+  for (const Row& row : rows_) {
+    const model::Evidence& e = row.evidence;
+    if (e.lost == e.sent) continue;
+    if (e.leg != model::Leg::back) sends[e.src.index()] = receives[e.dst.index()] = true;
+    if (e.leg != model::Leg::forward) sends[e.dst.index()] = receives[e.src.index()] = true;
+  }
+  const auto is_end_dead = [&](const model::Evidence& e) {
+    const bool there = sends[e.src.index()] && receives[e.dst.index()];
+    const bool back = sends[e.dst.index()] && receives[e.src.index()];
+    return !((there || e.leg == model::Leg::back) && (back || e.leg == model::Leg::forward));
+  };
   model::EvidenceSet out;
   out.classes = classes_;
   for (const Row& row : rows_) {
     model::Evidence copy = row.evidence;
-    if (row.lost_its_path && copy.lost < copy.sent) {
+    if (row.lost_its_path && !(copy.lost == copy.sent && is_end_dead(copy))) {
       // Nobody knows what lost or delayed them; but the ends did answer.
       copy.sent -= std::exchange(copy.lost, 0);
       copy.sent -= std::exchange(copy.late, 0);
@@ -192,15 +207,16 @@ std::string ProbeMonitor::line(const localise::Verdict& verdict, const localise:
       .add("lost", fmt::format("{:.0f}", verdict.lost))
       .add("since", report.begin)
       .add_if("class", verdict.traffic_class);
+  if (verdict.destination.valid()) attrs.add("to", fabric_.name(verdict.destination));
   const std::string_view kind = kind_of(verdict.finding);
   if (kind == "probe_loss" || kind == "probe_corruption")
     if (const auto flows = failing(verdict.entity); !flows.empty())
       attrs.add("flows", to_text(flows));
+  std::string id = fmt::format("localise-{}-{}", now.ns, entity);
+  if (is_apart(verdict.finding)) id += fmt::format("-{}", localise::to_text(verdict.finding));
+  if (verdict.destination.valid()) id += fmt::format("-{}", fabric_.name(verdict.destination));
   return JsonObject()
-      .add("id", fmt::format("localise-{}-{}{}", now.ns, entity,
-                             is_apart(verdict.finding)
-                                 ? fmt::format("-{}", localise::to_text(verdict.finding))
-                                 : std::string()))
+      .add("id", id)
       .add("t", now)
       .add("source", "probe")
       .add("entity", entity)

@@ -44,12 +44,12 @@ class ProbeMonitor {
   // When it is time and rows have come since: a record of each verdict as a JSON line, for the
   // feed "record". Its time is `now`, its id the same for the same verdict at the same time.
   // Parts that lose are probe_loss, those that damage payloads probe_corruption, that double
-  // answers probe_duplicates, that take longer than queues do probe_delay; hosts that answer nobody
-  // probe_host, congestion probe_latency; starved hosts and links without traffic are kind info.
-  // Of loss and corruption, attribute "flows" names flows that suffered there (failing_flows.hpp).
-  // Rows over what is out of service blame nobody; those whose path is old lose it, and say only
-  // whether their ends answer at all.
-  // Cost: that of Localiser::run over the rows kept.
+  // answers probe_duplicates, that take longer than queues do probe_delay; switches that do not
+  // forward to one destination (attribute "to") probe_route; hosts that answer nobody probe_host,
+  // congestion probe_latency; starved hosts and links without traffic are kind info. Of loss and
+  // corruption, attribute "flows" names flows that suffered there (failing_flows.hpp). Rows over
+  // what is out of service blame nobody; those whose path is old lose it, and say only whether
+  // their ends answer at all. Cost: that of Localiser::run over the rows kept.
   std::vector<std::string> look(Timestamp now);
 
   // The rows of the last `keep_ns`, as look() takes them.

@@ -119,5 +119,29 @@ TEST_CASE("a path that was learned before routes changed is kept only while it h
   CHECK(verdicts(elsewhere, 5, false) == 1);  // other racks choose as before
 }
 
+TEST_CASE("what was lost on an old path blames no end that answers others, and one that does not") {
+  const model::Fabric fabric = zone();
+  const auto verdicts = [&](auto is_lost) {
+    ProbeMonitor monitor(fabric, {});
+    monitor.set_out_of_service(without(fabric, "rtsw:1->ctsw:0"), at(10));
+    model::EvidenceSet rows = Rows(fabric).lossy("rtsw:1->ctsw:0", at(11), at(5));
+    for (model::Evidence& row : rows.rows) {
+      const auto path = rows.path(row);
+      row.lost = is_lost(row, fabric.name(path[2])) ? row.sent : 0;
+    }
+    monitor.add(rows);
+    return monitor.look(at(12));
+  };
+  // Of before the switches knew of the drain: some flows to both hosts of rack 1.
+  CHECK(verdicts([&](const model::Evidence&, std::string_view down) {
+          return down == "ctsw:0->rtsw:1" || down == "ctsw:1->rtsw:1";
+        }).empty());
+  const auto dead = verdicts([&](const model::Evidence& row, std::string_view) {
+    return row.dst == node(fabric, "nic:2");
+  });
+  REQUIRE(dead.size() == 1);
+  CHECK_MESSAGE(dead.front().find(R"("kind":"probe_host")") != std::string::npos, dead.front());
+}
+
 }  // namespace
 }  // namespace weft::serve

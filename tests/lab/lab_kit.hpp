@@ -125,22 +125,25 @@ class TestLab {
   // Which ways packets take, learned hop by hop, and plan.jsonl that crosses all of them so often
   // in each window.
   void learn(const std::string& crossings, const std::string& window) const {
-    scratch_.write("ways.jsonl", on_hosts([](int host) {
-                     std::vector<std::string> words{"probe",       "--sweep",
-                                                    "--key",       "key",
-                                                    "--fabric",    "zone.yaml",
-                                                    "--from",      fmt::format("host:{}", host),
-                                                    "--addresses", "addresses.csv",
-                                                    "--ports",     "49152-49167",
-                                                    "--count",     "2",
-                                                    "--rate",      "20000",
-                                                    "--ttl-max",   "6",
-                                                    "--json"};
-                     for (int other = 0; other < host_count; ++other)
-                       if (other / 2 != host / 2)
-                         words.push_back(fmt::format("10.0.0.{}", other + 1));
-                     return words;
-                   }));
+    const auto sweep = [](int host, bool of_answers) {
+      std::vector<std::string> words{"probe",       "--sweep",
+                                     "--key",       "key",
+                                     "--fabric",    "zone.yaml",
+                                     "--from",      fmt::format("host:{}", host),
+                                     "--bind",      fmt::format("10.0.0.{}", host + 1),
+                                     "--addresses", "addresses.csv",
+                                     "--ports",     "49152-49167",
+                                     "--count",     "2",
+                                     "--rate",      "20000",
+                                     "--ttl-max",   "6",
+                                     "--json"};
+      if (of_answers) words.emplace_back("--answers");
+      for (int other = 0; other < host_count; ++other)
+        if (other / 2 != host / 2) words.push_back(fmt::format("10.0.0.{}", other + 1));
+      return words;
+    };
+    scratch_.write("ways.jsonl", on_hosts([&](int host) { return sweep(host, false); }) +
+                                     on_hosts([&](int host) { return sweep(host, true); }));
     const Outcome plan =
         scratch_.run({"probe", "plan", "--fabric", "zone.yaml", "--learned", "ways.jsonl",
                       "--crossings", crossings, "--window", window, "--json"});

@@ -30,10 +30,11 @@ constexpr const char* config = R"(
 policy:
   defaults: {soak: 3 s, verify: {packets: 8000, lost: 0}}  # 0.2 % in one direction: 8 lost
   timing: {recheck: 1 s, recheck_max: 2 s, grace: 2 s}
-localise: {keep: 4 s, every: 500 ms}
 objectives:
   objectives: [{name: cross-rack, scope: cross-rack, loss: 0.01 %, minimum_probes: 1000}]
 )";
+
+constexpr const char* forgets_soon = "localise: {keep: 4 s, every: 500 ms}\n";
 
 // Sanitizers make everything some times slower: there only what happens counts, not when.
 #ifdef WEFT_SANITIZED
@@ -53,14 +54,16 @@ class ServiceLab : public TestLab {
   }
 
   // A lab, its ways learned, the service, and probes from every host to every other.
-  void begin(const std::string& more_config = "", const std::vector<std::string>& options = {}) {
+  void begin(const std::string& more_config = forgets_soon,
+             const std::vector<std::string>& options = {}) {
     up({"--syslog"});
     learn("1000", "1 s");
     serve(more_config, options);
     probe();
     std::this_thread::sleep_for(3s);
   }
-  void serve(const std::string& more_config = "", const std::vector<std::string>& options = {}) {
+  void serve(const std::string& more_config = forgets_soon,
+             const std::vector<std::string>& options = {}) {
     scratch().write("serve.yaml", config + more_config);
     std::vector<std::string> words{
         "serve",     "--fabric",   "zone.yaml",       "--lab",   name(),
@@ -84,7 +87,7 @@ class ServiceLab : public TestLab {
           "mkfifo pipe{1} && {{ {0} send --to unix:{2} --feed evidence --spool spool{1} --linger "
           "1s < pipe{1} & }} && "
           "exec {0} probe --plan plan.jsonl --fabric zone.yaml --from host:{1} --addresses "
-          "addresses.csv --key key --one-way --window 1s --late 400ms --timeout 100ms "
+          "addresses.csv --key key --window 1s --late 400ms --timeout 100ms "
           "--duration 1200s --json > pipe{1}",
           WEFT_BINARY, host, socket());
       keep(start_program(host, {"/bin/sh", "-c", command}, fmt::format("p{}", host)));
@@ -326,7 +329,8 @@ TEST_CASE("a lossy cable under a traced job: one case that names the cable and t
   const auto start = Clock::now();
   ServiceLab lab;
   lab.scratch().write("queue", "17|ann|0|host[0-7]|llama\n");
-  lab.begin("traces: {every: 1 s}\njobs: {from: slurm, every: 1 s, run: [/bin/cat, queue]}\n",
+  lab.begin(std::string(forgets_soon) +
+                "traces: {every: 1 s}\njobs: {from: slurm, every: 1 s, run: [/bin/cat, queue]}\n",
             {"--traces", "traces"});
   REQUIRE(lab.client().Put("/v1/kill-switch", R"({"reason":"the job shall go on"})",
                            "application/json"));
@@ -392,6 +396,7 @@ struct Kind {
   std::string kind, target;
   std::vector<std::string> options;
   std::set<std::string> parts;  // any of these is the right root; none: it needs no case
+  enum class Found : std::uint8_t { yes, no } found = Found::yes;  // docs/world.md says why not
 };
 
 std::vector<Kind> kinds() {
@@ -402,12 +407,16 @@ std::vector<Kind> kinds() {
       {"link_lossy", "ctsw:2->rtsw:2", {"--rate", "1%"}, cable("rtsw:2--ctsw:2")},
       {"link_lossy", "rtsw:3--ctsw:3", {"--bucket", "3/64"}, cable("rtsw:3--ctsw:3")},
       {"link_lossy", "nic:4--rtsw:2", {"--rate", "1%"}, {"nic:4", "nic:4--rtsw:2", "host:4"}},
-      {"link_degraded", "rtsw:3--ctsw:0", {"--rate", "20 Mbps"}, cable("rtsw:3--ctsw:0")},
+      {"link_degraded",
+       "rtsw:3--ctsw:0",
+       {"--rate", "20 Mbps"},
+       cable("rtsw:3--ctsw:0"),
+       Kind::Found::no},
       {"port_flap", "rtsw:0--ctsw:1", {"--period", "2 s", "--count", "8"}, cable("rtsw:0--ctsw:1")},
       {"corrupt", "rtsw:1->ctsw:2", {"--rate", "1%"}, cable("rtsw:1--ctsw:2")},
       {"delay", "rtsw:2->ctsw:3", {"--delay", "2 ms"}, cable("rtsw:2--ctsw:3")},
       {"jitter", "rtsw:3->ctsw:1", {"--jitter", "4 ms"}, cable("rtsw:3--ctsw:1")},
-      {"reorder", "rtsw:0->ctsw:2", {"--rate", "5%"}, cable("rtsw:0--ctsw:2")},
+      {"reorder", "rtsw:0->ctsw:2", {"--rate", "5%"}, cable("rtsw:0--ctsw:2"), Kind::Found::no},
       {"duplicate", "rtsw:1->ctsw:3", {"--rate", "1%"}, cable("rtsw:1--ctsw:3")},
       {"switch_down", "ctsw:0", {}, {"ctsw:0"}},
       {"switch_lossy", "ctsw:1", {"--rate", "1%"}, {"ctsw:1"}},
@@ -417,7 +426,7 @@ std::vector<Kind> kinds() {
       {"daemon_hang", "ctsw:0", {}, {"ctsw:0"}},
       {"daemon_hang", "ctsw:1", {"--daemon", "zebra"}, {"ctsw:1"}},
       {"blackhole", "ctsw:3", {"--to", "host:5"}, {"ctsw:3"}},
-      {"icmp_ratelimit", "ctsw:2", {}, {}},
+      {"icmp_ratelimit", "ctsw:2", {}, {}, Kind::Found::no},
   };
 }
 
@@ -449,7 +458,7 @@ KindResult try_kind(ServiceLab& lab, const Kind& kind) {
   };
   if (lab.wait_until(30s, is_found)) {
     out.case_s = seconds_since(start);
-    if (lab.wait_until(20s, is_drained)) out.drain_s = seconds_since(start);
+    if (lab.wait_until(15s, is_drained)) out.drain_s = seconds_since(start);
   }
   CHECK(lab.lab({"heal", "all"}).status == 0);
   const auto healed = Clock::now();
@@ -459,7 +468,8 @@ KindResult try_kind(ServiceLab& lab, const Kind& kind) {
              return repair["ended"].is_null() && !repair.value("part", std::string()).empty();
            });
   };
-  if (lab.wait_until(90s, is_quiet) && out.drain_s) out.back_s = seconds_since(healed);
+  if (lab.wait_until(out.drain_s ? 90s : 5s, is_quiet) && out.drain_s)
+    out.back_s = seconds_since(healed);
   std::this_thread::sleep_for(10s);
   for (const std::string& cause : lab.causes().ever)
     if (!before.contains(cause)) out.roots.insert(cause);
@@ -470,34 +480,39 @@ KindResult try_kind(ServiceLab& lab, const Kind& kind) {
   return out;
 }
 
+// One kind, or those that -sc="blackhole*" names, in a lab of its own each: what a fault leaves in
+// the service's memory is not the next one's. The localiser is as it comes.
 TEST_CASE("every kind of fault that the lab makes: found, drained, healed, returned" *
           doctest::skip()) {
   if (skips_without_lab()) return;
-  std::string table = "fault           target          case s  drain s  back s  cases and drains\n";
-  std::size_t found = 0;
   const auto seconds = [](const std::optional<double>& s) {
     return s ? fmt::format("{:.1f}", *s) : std::string("-");
   };
   for (const Kind& kind : kinds()) {
-    // A lab of its own: what a fault leaves in the service's memory is not the next one's.
-    ServiceLab lab;
-    lab.begin();
-    const KindResult result = try_kind(lab, kind);
-    found += result.case_s.has_value() || (kind.parts.empty() && result.roots.empty());
-    table += fmt::format("{:15} {:15} {:>6}  {:>7}  {:>6}  {}; {}\n", kind.kind, kind.target,
-                         seconds(result.case_s), seconds(result.drain_s), seconds(result.back_s),
-                         fmt::join(result.roots, ", "), fmt::join(result.drained, ", "));
-    for (const std::string& part : result.drained) {
-      const bool is_of_it = std::ranges::any_of(
-          kind.parts, [&](const std::string& one) { return part.find(one) != part.npos; });
-      CHECK_MESSAGE(is_of_it, kind.kind << " drained " << part);
+    const std::string name =
+        fmt::format("{} {} {}", kind.kind, kind.target, fmt::join(kind.options, " "));
+    SUBCASE(name.c_str()) {
+      ServiceLab lab;
+      lab.begin("");
+      const KindResult result = try_kind(lab, kind);
+      fmt::print(stderr,
+                 "{:45} case {:>5} s, drain {:>5} s, back {:>5} s; cases: {}; drained: {}\n", name,
+                 seconds(result.case_s), seconds(result.drain_s), seconds(result.back_s),
+                 fmt::join(result.roots, ", "), fmt::join(result.drained, ", "));
+      if (kind.found == Kind::Found::yes)
+        CHECK_MESSAGE(result.case_s.value_or(99) <= 20, story(lab));
+      if (kind.parts.empty()) CHECK_MESSAGE(result.roots.empty(), story(lab));
+      const auto is_of_it = [&](const std::string& what) {
+        return std::ranges::any_of(
+            kind.parts, [&](const std::string& one) { return what.find(one) != what.npos; });
+      };
+      // Cases and drains of parts that are well.
+      for (const std::string& root : result.roots) CHECK_MESSAGE(is_of_it(root), story(lab));
+      for (const std::string& part : result.drained) CHECK_MESSAGE(is_of_it(part), story(lab));
+      CHECK(lab.stop(SIGTERM) == 0);
+      lab.down();
     }
-    fmt::print(stderr, "{}\n", table);
-    CHECK(lab.stop(SIGTERM) == 0);
-    lab.down();
   }
-  MESSAGE(table << found << " of " << kinds().size());
-  CHECK(found >= 11);  // of 21; docs/world.md names those that are missed, and why
 }
 
 }  // namespace

@@ -2,11 +2,16 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "adapt/sqlite/store.hpp"
+#include "base/rng.hpp"
 #include "run_weft.hpp"
 
 using nlohmann::json;
@@ -108,6 +113,74 @@ TEST_CASE("faults of a simulated network are found, drained and returned, each t
     CHECK(again.status != 0);
     CHECK_MESSAGE(again.err.contains("begins anew"), again.err);
   }
+}
+
+// Two or three faults that overlap, each at a spine of its own.
+std::string sequence(std::uint64_t number) {
+  weft::Rng rng = weft::Rng(number).stream("sequence");
+  constexpr std::array kinds{"link_down",   "dead_link",   "link_lossy",   "link_degraded",
+                             "port_flap",   "corrupt",     "delay",        "jitter",
+                             "duplicate",   "switch_down", "switch_lossy", "daemon_kill",
+                             "daemon_stop", "daemon_hang", "blackhole"};
+  const auto is_of = [](std::string_view kind, std::initializer_list<std::string_view> list) {
+    return std::ranges::find(list, kind) != list.end();
+  };
+  std::string out =
+      "fabric: {generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 8, "
+      "link: 400 Gbps}\nfaults:\n";
+  std::set<std::uint64_t> used;
+  for (std::uint64_t left = 2 + rng.below(2); left > 0; --left) {
+    const std::string_view kind = kinds[rng.below(kinds.size())];
+    std::uint64_t spine = rng.below(8);
+    while (!used.insert(spine).second) spine = rng.below(8);
+    std::string upper = fmt::format("ctsw:{}", spine), lower = fmt::format("rtsw:{}", rng.below(4));
+    if (is_of(kind, {"switch_down", "switch_lossy", "blackhole"}) || kind.starts_with("daemon"))
+      out += fmt::format("  - {{kind: {}, switch: \"{}\"", kind, upper);
+    else if (is_of(kind, {"link_lossy", "corrupt", "delay", "jitter"}))
+      out += fmt::format("  - {{kind: {}, link: \"{}\"", kind,
+                         rng.below(2) == 0 ? lower + "->" + upper : upper + "->" + lower);
+    else
+      out += fmt::format("  - {{kind: {}, link: \"{}--{}\"", kind, lower, upper);
+    if (is_of(kind, {"link_lossy", "corrupt", "switch_lossy"}))
+      out += fmt::format(", loss: {:.4f}", 0.005 * std::pow(20, rng.uniform()));
+    if (is_of(kind, {"delay", "jitter"})) out += fmt::format(", delay: {} ms", 3 + rng.below(6));
+    if (kind == "link_degraded") out += ", factor: 0.5";
+    if (kind == "blackhole") out += fmt::format(", to: \"host:{}\"", rng.below(8));
+    out += fmt::format(", at: {} s, until: {} s}}\n", 60 + rng.below(90), 480 + rng.below(120));
+  }
+  return out;
+}
+
+TEST_CASE("a hundred sequences of faults that overlap" * doctest::skip()) {
+  constexpr std::uint64_t sequences = 100;
+  std::uint64_t right = 0, faults = 0, faults_right = 0, cases_false = 0;
+  for (std::uint64_t number = 1; number <= sequences; ++number) {
+    const Scratch scratch;
+    const std::string text = sequence(number);
+    CAPTURE(text);
+    std::vector<std::string> command = world_command(scratch, "s.db", std::to_string(number));
+    scratch.write("world.yaml", text);
+    std::ranges::replace(command, std::string("25 min"), std::string("100 min"));
+    command.insert(command.end(), {"--probe-flows", "16"});
+    const Outcome outcome = scratch.run(command);
+    REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
+    const json report = json::parse(outcome.out);
+    CHECK_MESSAGE(report["drains_healthy"] == 0, report.dump(1));
+    CHECK_MESSAGE(report["still_drained"] == 0, report.dump(1));
+    bool is_right = true;
+    for (const json& fault : report["faults"]) {
+      ++faults;
+      faults_right += fault["right"] == true ? 1 : 0;
+      is_right &= fault["right"] == true;
+    }
+    right += is_right ? 1 : 0;
+    cases_false += report["cases_false"].get<std::uint64_t>();
+    if (!is_right || report["cases_false"] != 0) MESSAGE(text << report["faults"].dump());
+  }
+  MESSAGE(right << " of " << sequences << " sequences right, " << faults_right << " of " << faults
+                << " faults; " << cases_false << " cases about no fault");
+  CHECK(right >= 98);
+  CHECK(cases_false <= 2);
 }
 
 }  // namespace

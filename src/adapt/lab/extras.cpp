@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <map>
 
+#include "adapt/lab/frr.hpp"
 #include "adapt/lab/lab.hpp"
 #include "adapt/lab/link_watch.hpp"
 #include "adapt/lab/netns.hpp"
@@ -73,7 +74,7 @@ class Tail {
 // What the keeper has of one switch.
 struct Watched {
   std::string host;
-  Tail log;
+  Tail log, watchdog;  // of the daemons, and of watchfrr
   LinkWatch links;
   Fd socket;                                              // to the collector
   std::map<std::string, std::string, std::less<>> names;  // of interfaces, as the fabric has them
@@ -84,6 +85,7 @@ Result<Watched> watch(const Lab& lab, LabNodeId id) {
   WEFT_TRY(LinkWatch links, LinkWatch::open(node));
   Watched out{.host = node.name,
               .log = Tail(lab.node_directory(id) + "/frr.log"),
+              .watchdog = Tail(lab.node_directory(id) + "/watchfrr.out"),
               .links = std::move(links),
               .socket = {},
               .names = {}};
@@ -150,6 +152,18 @@ ProcessSpec snmpd_process(const LabNode& node, const std::string& directory) {
           .output = directory + "/snmpd.out"};
 }
 
+ProcessSpec watchfrr_process(const LabNode& node, const std::string& directory,
+                             std::span<const std::string_view> daemons) {
+  ProcessSpec out{.role = "watchfrr",
+                  .node = node.name,
+                  .netns = node.netns,
+                  .argv = {fmt::format("{}/watchfrr", frr_programs), "--dry", "-S", directory, "-i",
+                           "3", "-t", "10", "-p", directory + "/watchfrr.pid"},
+                  .output = directory + "/watchfrr.out"};
+  out.argv.insert(out.argv.end(), daemons.begin(), daemons.end());
+  return out;
+}
+
 std::string syslog_message(int severity, std::string_view time, std::string_view host,
                            std::string_view app, std::string_view text) {
   return fmt::format("<{}>1 {} {} {} - - - {}", local7 * 8 + severity, time.empty() ? "-" : time,
@@ -165,9 +179,11 @@ std::string forwarded_line(std::string_view line, std::string_view now, std::str
   const std::size_t colon = rest.find(": ");
   if (colon == std::string_view::npos || rest.substr(0, colon).contains(' ')) return "";
   const std::string_view text = rest.substr(colon + 2);
-  const bool bad = text.contains("Down") || text.contains("rror");
-  return syslog_message(bad ? severity_error : severity_notice, now, host, rest.substr(0, colon),
-                        text);
+  // "[EC 268435457]": an error of FRRouting's list.
+  const bool bad = text.contains("Down") || text.contains("rror") || text.contains("[EC ");
+  std::string_view app = rest.substr(0, colon);
+  if (app == "WATCHFRR") app = "watchfrr";  // as it calls itself where syslog is its own
+  return syslog_message(bad ? severity_error : severity_notice, now, host, app, text);
 }
 
 Status keep(const Lab& lab) {
@@ -186,10 +202,11 @@ Status keep(const Lab& lab) {
     for (Watched& one : watched) {
       one.links.read(
           [&](std::string_view name, bool carrier) { tell_carrier(one, name, carrier); });
-      one.log.read_lines([&](std::string_view line) {
-        const std::string text = forwarded_line(line, syslog_now(), one.host);
-        if (!text.empty()) send_text(one, text);
-      });
+      for (Tail* tail : {&one.log, &one.watchdog})
+        tail->read_lines([&](std::string_view line) {
+          const std::string text = forwarded_line(line, syslog_now(), one.host);
+          if (!text.empty()) send_text(one, text);
+        });
     }
   }
 }

@@ -24,6 +24,11 @@ std::string snmpd_config();
 // The agent of a switch: version 2c over UDP, on port 161 of its management address only.
 ProcessSpec snmpd_process(const LabNode& node, const std::string& directory);
 
+// The watchdog that FRRouting's packages run on each switch: it logs which of `daemons` ended, do
+// not respond for 10 s, or are back. It restarts none: faults last until they are healed.
+ProcessSpec watchfrr_process(const LabNode& node, const std::string& directory,
+                             std::span<const std::string_view> daemons);
+
 // An RFC 5424 message of facility local7, without its time where `time` is empty.
 std::string syslog_message(int severity, std::string_view time, std::string_view host,
                            std::string_view app, std::string_view text);
@@ -31,7 +36,7 @@ std::string syslog_message(int severity, std::string_view time, std::string_view
 // empty for what is no such line. `now`: its time, RFC 3339.
 std::string forwarded_line(std::string_view line, std::string_view now, std::string_view host);
 
-// The loop of the keeper: sends every new line of every switch's log file to the collector, and a
+// The loop of the keeper: sends every new line of the logs of every switch to the collector, and a
 // message for every interface that goes up or down; ends with SIGTERM, or with the lab's files.
 // Fails: Errc::io where it cannot begin.
 Status keep(const Lab& lab);

@@ -77,6 +77,11 @@ TEST_CASE("lines of a daemon's log become RFC 5424 messages; others are dropped"
         "<189>1 2024-05-01T12:00:00Z rtsw:0 BGP - - - [M59KS-A3ZXZ] neighbor 10.128.0.1 Up");
   CHECK(forwarded_line("2024/05/01 12:00:00 BGP: [X] neighbor 1.2.3.4 Down", "t", "h")
             .starts_with("<187>1 "));
+  CHECK(forwarded_line("2026/11/27 06:15:37 WATCHFRR: [T58XM-TP956][EC 268435457] zebra state -> "
+                       "unresponsive : no response yet to ping sent 6 seconds ago",
+                       "t", "h") ==
+        "<187>1 t h watchfrr - - - [T58XM-TP956][EC 268435457] zebra state -> unresponsive : no "
+        "response yet to ping sent 6 seconds ago");
   for (const char* line : {"", "no log", "a b c d", "2024/05/01 12:00:00 no colon"})
     CHECK(forwarded_line(line, "t", "h").empty());
 }

@@ -194,7 +194,23 @@ class Builder {
     steps_.done("zebra", 0.5);
     if (settings.bfd) WEFT_TRY_STATUS(start_everywhere("bfdd", daemons_at_once));
     WEFT_TRY_STATUS(start_everywhere("bgpd", daemons_at_once));
+    if (has(lab_.options.syslog)) WEFT_TRY_STATUS(start_watchdogs(settings));
     steps_.done("bgpd", 0.75);
+    return {};
+  }
+
+  // Only its log is of use. FRRouting without it is complete enough.
+  Status start_watchdogs(const FrrSettings& settings) {
+    if (!fs::exists(fmt::format("{}/watchfrr", frr_programs))) return {};
+    std::vector<std::string_view> daemons{"zebra", "bgpd"};
+    if (settings.bfd) daemons.emplace_back("bfdd");
+    for (const LabNodeId id : lab_.plan.switches()) {
+      WEFT_TRY_STATUS(signals_.check());
+      WEFT_TRY(
+          const LabProcess watchdog,
+          start_process(watchfrr_process(lab_.plan.nodes[id], lab_.node_directory(id), daemons),
+                        lab_.journal()));
+    }
     return {};
   }
 

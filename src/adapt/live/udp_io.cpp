@@ -6,6 +6,8 @@
 #include <linux/icmp.h>
 #include <linux/net_tstamp.h>
 #include <netinet/in.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -126,6 +128,8 @@ class UdpIo::Impl {
 
   Status open_socket(const Endpoint& at, int tries = 16);
   Status open_icmp();
+  Status open_raw();
+  port::SendResult send_raw(const port::Outgoing& datagram);
   void set_options(const Socket& socket) const;
   void prepare(const port::Outgoing& datagram, std::size_t i, const Socket& socket);
   std::size_t receive_from(std::uint32_t index, std::span<port::Incoming> batch);
@@ -139,7 +143,7 @@ class UdpIo::Impl {
 
   port::Clock& clock_;
   StampReader arrivals_, departures_;
-  Fd epoll_, icmp_;
+  Fd epoll_, icmp_, raw_;
   std::vector<Socket> sockets_;
   std::vector<std::uint32_t> ready_, stamp_list_;
   std::array<mmsghdr, batch_max> in_, out_;
@@ -153,8 +157,50 @@ class UdpIo::Impl {
 Status UdpIo::Impl::open() {
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_.valid()) return system_failure("cannot watch sockets", errno);
-  for (const Endpoint& at : options_.ports) WEFT_TRY_STATUS(open_socket(at));
+  if (options_.use == UdpIoOptions::Ports::raw) {
+    WEFT_TRY_STATUS(open_raw());
+  } else {
+    for (const Endpoint& at : options_.ports) WEFT_TRY_STATUS(open_socket(at));
+  }
   return options_.complaints == UdpIoOptions::Complaints::heard ? open_icmp() : Status{};
+}
+
+// Such a socket receives nothing; the kernel fills in the IP header's checksum and identification,
+// and the source where it is 0.
+Status UdpIo::Impl::open_raw() {
+  raw_ = Fd(::socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_RAW));
+  if (!raw_.valid())
+    return system_failure("cannot send from ports that others use", errno,
+                          "run as root, or grant the capability: setcap cap_net_raw+ep weft");
+  bound_ = options_.ports;
+  return {};
+}
+
+port::SendResult UdpIo::Impl::send_raw(const port::Outgoing& datagram) {
+  constexpr std::uint8_t default_ttl = 64;
+  const Endpoint& from = bound_[datagram.port];
+  iphdr ip{};
+  ip.version = 4;
+  ip.ihl = sizeof ip / 4;
+  ip.tos = static_cast<std::uint8_t>(datagram.dscp << 2);
+  ip.ttl = datagram.ttl == 0 ? default_ttl : datagram.ttl;
+  ip.protocol = IPPROTO_UDP;
+  ip.saddr = htonl(datagram.local != 0 ? datagram.local : from.address);
+  ip.daddr = htonl(datagram.to.address);
+  udphdr udp{};  // without a checksum, as those of the sockets
+  udp.source = htons(from.port);
+  udp.dest = htons(datagram.to.port);
+  udp.len = htons(static_cast<std::uint16_t>(sizeof udp + datagram.payload.size()));
+  std::vector<std::byte> bytes;
+  for (const auto part :
+       {std::as_bytes(std::span(&ip, 1)), std::as_bytes(std::span(&udp, 1)), datagram.payload})
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  const sockaddr_in to = address_of({datagram.to.address, 0});
+  if (::sendto(raw_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT,
+               reinterpret_cast<const sockaddr*>(&to), sizeof to) >= 0)
+    return {1, 0};
+  const bool no_room = errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR;
+  return {0, no_room ? std::size_t{0} : std::size_t{1}};
 }
 
 Status UdpIo::Impl::open_icmp() {
@@ -260,6 +306,7 @@ void UdpIo::Impl::prepare(const port::Outgoing& datagram, std::size_t i, const S
 
 port::SendResult UdpIo::Impl::send(std::span<const port::Outgoing> batch) {
   if (batch.empty()) return {};
+  if (raw_.valid()) return send_raw(batch.front());
   const std::uint32_t index = batch.front().port;
   const Socket& socket = sockets_[index];
   const std::size_t count = std::min(batch.size(), batch_max);

@@ -16,6 +16,9 @@ struct UdpIoOptions {
   port::Stamp send_stamps = port::Stamp::wanted;
   // Whether routers' complaints are heard, which needs CAP_NET_RAW.
   enum class Complaints : std::uint8_t { ignored, heard } complaints = Complaints::ignored;
+  // `raw`: datagrams leave with the ports as their source, which need not be free, and nothing is
+  // received on them. Needs CAP_NET_RAW.
+  enum class Ports : std::uint8_t { bound, raw } use = Ports::bound;
 };
 
 class UdpIo : public port::ProbeIo {

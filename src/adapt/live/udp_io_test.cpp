@@ -3,7 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "adapt/live/system_clock.hpp"
+#include "base/test_skip.hpp"
 #include "observe/probe/probe_server.hpp"
 #include "observe/probe/prober.hpp"
 #include "observe/probe/targets.hpp"
@@ -88,6 +91,32 @@ TEST_CASE("a port that is taken, and an address that is not ours, are said") {
   const auto foreign = UdpIo::open({.ports = {{0xc0000201, 0}}}, clock);
   REQUIRE_FALSE(foreign.has_value());
   CHECK(foreign.error().text().find("of this host") != std::string::npos);
+}
+
+TEST_SUITE("needs raw") {
+  TEST_CASE("with the right to, datagrams leave from a port that another socket holds") {
+    SystemClock clock;
+    UdpIo holder = open_io(clock, {{loopback_v4, 0}});
+    UdpIo target = open_io(clock, {{loopback_v4, 0}});
+    auto raw = UdpIo::open({.ports = holder.ports(), .use = UdpIoOptions::Ports::raw}, clock);
+    if (!raw) {
+      CHECK(raw.error().text().find("cap_net_raw") != std::string::npos);
+      return skip_test("needs CAP_NET_RAW");
+    }
+    const std::array<std::byte, 300> payload{std::byte{7}};
+    const port::Outgoing out{.to = target.ports()[0], .dscp = 26, .ttl = 9, .payload = payload};
+    REQUIRE(raw->send({&out, 1}).sent == 1);
+    std::vector<port::Incoming> got(2);
+    std::size_t count = 0;
+    for (const port::Instant end = clock.now() + ns_per_s; count == 0 && clock.now() < end;)
+      count = target.receive(got);
+    REQUIRE(count == 1);
+    CHECK(got[0].from == holder.ports()[0]);
+    CHECK(got[0].size == payload.size());
+    CHECK(std::ranges::equal(got[0].payload(), payload));
+    CHECK(got[0].dscp == 26);
+    CHECK(raw->receive(got) == 0);
+  }
 }
 
 TEST_CASE("a flood of garbage is counted and not answered, and costs little") {

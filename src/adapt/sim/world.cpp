@@ -82,6 +82,7 @@ Status World::plan_probes() {
   WEFT_TRY(const probe::Plan found,
            probe::make_plan(router_, {},
                             {.crossings = static_cast<std::uint64_t>(std::max(1.0, crossings)),
+                             .flows_each = settings_.flows_each,
                              .window_ns = plan_window_ns,
                              .seed = settings_.operations.seed}));
   for (const probe::PlannedFlow& flow : found.flows) {

@@ -30,7 +30,8 @@ namespace weft::adapt::sim {
 
 struct WorldSettings {
   OperationsSettings operations;
-  double crossings_per_s = 500;  // of each link by probes
+  double crossings_per_s = 500;  // of each link by probes,
+  std::uint32_t flows_each = 4;  // by so many flows at least
   std::int64_t window_ns = ns_per_s, quiet_window_ns = ns_per_minute;
   std::int64_t converge_ns = 300'000'000;  // until routes follow a change
   // Until a switch turns from a link of its own that is down to others that it has a route over;

@@ -17,6 +17,7 @@
 #include "base/text.hpp"
 #include "model/events/evidence.hpp"
 #include "model/formats/test_fabric.hpp"
+#include "observe/localise/localise.hpp"
 #include "observe/probe/wire.hpp"
 
 namespace weft::adapt::sim {
@@ -185,6 +186,20 @@ TEST_CASE("a black hole eats what goes to one host over one switch; its own flow
                                        .dst = std::string(stage.fabric.name(nic)),
                                        .traffic_class = "0"}};
   CHECK(stage.world->check_flows("ctsw:1", flows)->lost == 10'000);
+}
+
+TEST_CASE("the localiser names the switch and the host of a black hole that enough flows meet") {
+  Stage stage(1, {.flows_each = 48});
+  stage.start("[{kind: blackhole, switch: \"ctsw:1\", to: \"host:5\"}]");
+  stage.to(10);
+  const observe::localise::Report report =
+      observe::localise::Localiser(stage.fabric).run(stage.seen());
+  REQUIRE_FALSE(report.verdicts.empty());
+  for (const observe::localise::Verdict& found : report.verdicts) {
+    CHECK(found.finding == observe::localise::Finding::route);
+    CHECK(name(stage.fabric, found.entity) == "ctsw:1");
+    CHECK(stage.fabric.name(stage.fabric.host_of(found.destination)) == "host:5");
+  }
 }
 
 TEST_CASE("delay and the load of jobs are seen in round-trip times") {

@@ -204,28 +204,36 @@ void ProbePlan::queue_copies(const std::vector<std::string>& files) {
                  copy_of(host, file)));
 }
 
+// Of probes, and of their answers where there are any.
 void ProbePlan::queue_sweeps() {
   for (const NodeId nic : nics_) {
-    std::vector<std::string> arguments{"probe",     "--sweep",
-                                       "--json",    "--quiet",
-                                       "--key",     there(probes_.key),
-                                       "--fabric",  there(site_.fabric),
-                                       "--from",    std::string(fabric_.name(nic)),
-                                       "--bind",    addresses_[nic],
-                                       "--ports",   ports(),
-                                       "--count",   std::string(sweep_rounds),
-                                       "--rate",    fmt::format("{:g}", probes_.sweep_rate),
-                                       "--ttl-max", fmt::format("{}", probes_.ttl_max)};
-    if (!probes_.addresses.empty()) {
-      arguments.emplace_back("--addresses");
-      arguments.push_back(there(probes_.addresses));
-    }
-    for (const NodeId target :
-         sweep_targets(fabric_, nics_, nic, static_cast<std::size_t>(probes_.targets)))
-      arguments.push_back(addresses_[target]);
-    queue_.push_back(once(fmt::format("sweep from {}", fabric_.name(nic)),
-                          at(fabric_.host_of(nic), std::move(arguments))));
+    queue_sweep(nic, false);
+    if (!probes_.one_way) queue_sweep(nic, true);
   }
+}
+
+void ProbePlan::queue_sweep(NodeId nic, bool of_answers) {
+  std::vector<std::string> arguments{"probe",     "--sweep",
+                                     "--json",    "--quiet",
+                                     "--key",     there(probes_.key),
+                                     "--fabric",  there(site_.fabric),
+                                     "--from",    std::string(fabric_.name(nic)),
+                                     "--bind",    addresses_[nic],
+                                     "--ports",   ports(),
+                                     "--count",   std::string(sweep_rounds),
+                                     "--rate",    fmt::format("{:g}", probes_.sweep_rate),
+                                     "--ttl-max", fmt::format("{}", probes_.ttl_max)};
+  if (of_answers) arguments.emplace_back("--answers");
+  if (!probes_.addresses.empty()) {
+    arguments.emplace_back("--addresses");
+    arguments.push_back(there(probes_.addresses));
+  }
+  for (const NodeId target :
+       sweep_targets(fabric_, nics_, nic, static_cast<std::size_t>(probes_.targets)))
+    arguments.push_back(addresses_[target]);
+  queue_.push_back(
+      once(fmt::format("sweep from {}{}", fabric_.name(nic), of_answers ? ", answers" : ""),
+           at(fabric_.host_of(nic), std::move(arguments))));
 }
 
 void ProbePlan::step() {
@@ -292,8 +300,11 @@ void ProbePlan::plan() {
   std::vector<std::string> argv{
       program_,   "probe",        "plan",        "--json",
       "--fabric", site_.fabric,   "--crossings", fmt::format("{}", probes_.crossings),
-      "--window", probes_.window, "--flows",     fmt::format("{}", probes_.flows),
-      "--ports",  ports()};
+      "--window", probes_.window, "--ports",     ports()};
+  if (probes_.flows > 0) {
+    argv.emplace_back("--flows");
+    argv.push_back(fmt::format("{}", probes_.flows));
+  }
   if (!now_->down.empty()) {
     argv.emplace_back("--down");
     argv.push_back(fmt::format("{}", fmt::join(now_->down, ",")));

@@ -74,6 +74,7 @@ class ProbePlan {
   void begin(Renewal renewal);
   void queue_copies(const std::vector<std::string>& files);
   void queue_sweeps();
+  void queue_sweep(model::NodeId nic, bool of_answers);
   void advance();  // to the next phase, when nothing is queued or under way
   void plan();
   void start_probers(const std::string& lines);

@@ -280,7 +280,7 @@ class SiteReader {
     p.timeout = without_blanks(reader.text("timeout", "100 ms"));
     p.late = without_blanks(reader.text("late", "400 ms"));
     p.crossings = reader.count("crossings", 1'000, 1, 1'000'000);
-    p.flows = reader.count("flows", 4, 1, 64);
+    p.flows = reader.count("flows", 0, 0, 64);
     p.targets = reader.count("targets", 8, 1, 1'000);
     p.ttl_max = reader.count("ttl_max", 6, 1, 32);
     p.sweep_rate = reader.number("sweep_rate", 5'000, 1, 1e6);
@@ -288,7 +288,7 @@ class SiteReader {
     if (p.renew_ns < 10 * ns_per_s)
       reader.error(Errc::value, reader.where("renew"), "renew must be at least 10 s");
     p.responders = reader.flag("responders", true);
-    p.one_way = reader.flag("one_way", true);
+    p.one_way = reader.flag("one_way", false);
     if (!p.at.empty() && !out_.lab.empty())
       reader.error(Errc::value, reader.where("at"), "programs of a lab run in its namespaces",
                    "remove at, or lab");

@@ -36,6 +36,7 @@ enum class EventKind : std::uint8_t {
   probe_corruption,  // probes come with wrong payloads
   probe_duplicates,  // probes come twice
   probe_delay,       // probes take longer than any queue explains
+  probe_route,       // a switch does not forward what goes to one host
   probe_host,        // a host answers nobody
   // Devices.
   card_fail,
@@ -77,7 +78,7 @@ enum class EventKind : std::uint8_t {
   job_hang,    // a training job stands still and waits for it
   corruption,  // a training job's replicas differ because of it
 };
-inline constexpr std::size_t event_kind_count = 54;
+inline constexpr std::size_t event_kind_count = 55;
 
 std::string_view to_text(EventKind kind);
 std::optional<EventKind> event_kind(std::string_view name);

@@ -95,7 +95,12 @@ void EvidenceIndex::count(const Structure& structure, const EvidenceSet& evidenc
     if (total_sent == 0) begin = end = row.t;
     begin = std::min(begin, row.t);
     end = std::max(end, row.t);
-    if (starts_.empty() || starts_.back() != row.t) starts_.push_back(row.t);
+    if (!prober_.valid() || row.src < prober_) {
+      prober_ = row.src;
+      starts_.clear();
+    }
+    if (row.src == prober_ && (starts_.empty() || starts_.back() != row.t))
+      starts_.push_back(row.t);
     total_sent += row.sent;
     total_lost += row.lost;
     total_late += row.late;
@@ -109,6 +114,7 @@ void EvidenceIndex::count(const Structure& structure, const EvidenceSet& evidenc
     each_end(structure, row, [&](ComponentId end) { add(of_class[end.index()], row, 1); });
     if (row.lost > 0)
       lossy.push_back({i,
+                       0,
                        class_rank_[row.traffic_class],
                        row.path_size > 0,
                        static_cast<double>(row.sent),
@@ -142,6 +148,12 @@ void EvidenceIndex::sort_lossy(const EvidenceSet& evidence) {
     return std::ranges::lexicographical_compare(evidence.path(evidence.rows[a.row]),
                                                 evidence.path(evidence.rows[b.row]));
   });
+  const auto flow_of = [&](const LossyRow& lossy) {
+    const Evidence& row = evidence.rows[lossy.row];
+    return std::tuple(row.dst, row.src, row.sport, row.leg, lossy.traffic_class);
+  };
+  for (std::size_t i = 1; i < lossy.size(); ++i)
+    lossy[i].flow = lossy[i - 1].flow + (flow_of(lossy[i]) == flow_of(lossy[i - 1]) ? 0 : 1);
 }
 
 void EvidenceIndex::index_lossy(const Structure& structure, const EvidenceSet& evidence,
@@ -179,15 +191,23 @@ void EvidenceIndex::index_lossy(const Structure& structure, const EvidenceSet& e
       entry[next[c.component.index()]++] = {i, c.weight, c.times};
 }
 
+// Probers begin their windows each at a time of its own. Periods are as long as the shortest window
+// of one of them, so that each prober has a window in each.
 void EvidenceIndex::find_windows(const EvidenceSet& evidence) {
+  constexpr std::int64_t windows_max = 100'000;
   std::ranges::sort(starts_);
   const auto twice = std::ranges::unique(starts_);
   starts_.erase(twice.begin(), twice.end());
-  windows = starts_.size();
+  const std::int64_t all = end.ns - begin.ns;
+  std::int64_t length = all + 1;
+  for (std::size_t i = 1; i < starts_.size(); ++i)
+    length = std::min(length, starts_[i].ns - starts_[i - 1].ns);
+  length = std::max(length, all / windows_max + 1);
+  windows = starts_.empty() ? 0 : static_cast<std::size_t>(all / length) + 1;
   window_of.reserve(lossy.size());
   for (const LossyRow& row : lossy)
-    window_of.push_back(static_cast<std::uint32_t>(
-        std::ranges::lower_bound(starts_, evidence.rows[row.row].t) - starts_.begin()));
+    window_of.push_back(
+        static_cast<std::uint32_t>((evidence.rows[row.row].t.ns - begin.ns) / length));
 }
 
 }  // namespace weft::observe::localise

@@ -19,7 +19,8 @@ struct Crossing {
 
 // A row that lost something.
 struct LossyRow {
-  std::uint32_t row = 0;  // in the EvidenceSet
+  std::uint32_t row = 0;   // in the EvidenceSet
+  std::uint32_t flow = 0;  // ends, port, class and leg: the same number in all windows
   std::uint16_t traffic_class = 0;
   bool known_path = true;
   double sent = 0, lost = 0;
@@ -63,7 +64,7 @@ struct EvidenceIndex {
   std::vector<Entry> entry;
   std::uint64_t total_sent = 0, total_lost = 0, total_late = 0;
   Timestamp begin, end;
-  std::size_t windows = 0;               // different start times
+  std::size_t windows = 0;               // periods as long as one
   std::vector<std::uint32_t> window_of;  // by lossy row
 
  private:
@@ -77,7 +78,8 @@ struct EvidenceIndex {
 
   void rank_classes(const EvidenceSet& evidence);
 
-  std::vector<Timestamp> starts_;          // of windows
+  NodeId prober_;                          // with the lowest number
+  std::vector<Timestamp> starts_;          // of its windows
   std::vector<std::uint16_t> class_rank_;  // of EvidenceSet::classes
 };
 

@@ -35,6 +35,12 @@ Entity Search::entity(CauseId cause) const {
 
 bool Search::is_end(CauseId cause) const { return !structure_.is_link(members(cause).front()); }
 
+bool Search::is_even(CauseId end) const {
+  return is_end(end) && std::ranges::all_of(members(end), [this](ComponentId one) {
+           return even_[one.index() - structure_.link_count()];
+         });
+}
+
 std::span<const ComponentId> Search::rivals(CauseId group) const {
   const std::size_t atoms = ledger_.components, fixed = atoms + structure_.groups().size();
   if (group.index() < fixed) return structure_.groups()[GroupId(group.index() - atoms)].rivals;
@@ -226,6 +232,7 @@ Candidate Search::score(CauseId cause, Shape shape) {
 // is a mixture, and a clean row has weight 1 - f at least. Needs several tuples.
 Candidate Search::score_tuples(CauseId cause) {
   double hit = 0, gain = 0;
+  std::vector<std::uint32_t> flows;
   for (const Entry& e : gather(cause)) {
     const LossyRow& row = ledger_.lossy[e.row];
     if (lost_[e.row] == 0 || mu_[e.row] > explained_mu || !is_hit_tuple(row) || e.weight < 1.0F)
@@ -233,11 +240,16 @@ Candidate Search::score_tuples(CauseId cause) {
     const double kept = row.sent - row.lost;
     const double share = std::min(row.lost / row.sent, 1 - 1e-9);
     hit += 1;
+    flows.push_back(row.flow);
     gain += row.lost * (std::log(share) - std::log(-std::expm1(-mu_[e.row]))) +
             kept * (std::log1p(-share) + mu_[e.row]);
   }
   const Shape shape{Shape::Type::tuples, 0};
-  if (hit < parameters_.tuples_min) return {cause, shape, -100, 0, 0};
+  std::ranges::sort(flows);
+  const auto twice = std::ranges::unique(flows);
+  flows.erase(twice.begin(), twice.end());
+  // One flow that lost everything in three windows is one tuple.
+  if (static_cast<double>(flows.size()) < parameters_.tuples_min) return {cause, shape, -100, 0, 0};
   double rows = tally(cause, {}).rows;
   // A path through a switch crosses two of its links.
   if (entity(cause).kind == EntityKind::fabric_switch) rows /= 2;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "observe/localise/delays.hpp"
+#include "observe/localise/lost_routes.hpp"
 #include "observe/localise/search.hpp"
 #include "observe/localise/unused.hpp"
 
@@ -100,6 +102,21 @@ class Reporter {
   }
 
  private:
+  // Nothing where the host, or NIC on its own, has several.
+  std::optional<model::CableId> only_cable(NodeId end) const {
+    const Fabric& fabric = structure_.fabric();
+    std::optional<model::CableId> out;
+    const auto nics = fabric.nics_of(end);
+    for (const NodeId nic :
+         nics.empty() ? std::span<const NodeId>(&end, 1) : std::span<const NodeId>(nics))
+      for (const LinkId link : fabric.out(nic)) {
+        if (!fabric.on_wire(link)) continue;
+        if (out) return std::nullopt;
+        out = cable_of(link);
+      }
+    return out;
+  }
+
   Verdict describe(const Candidate& candidate, double lost) const {
     Verdict out;
     const Tally tally = search_.tally(candidate.cause, candidate.shape);
@@ -117,8 +134,16 @@ class Reporter {
       out.traffic_class = ledger_.classes[candidate.shape.traffic_class];
     }
     if (tuples) out.finding = Finding::tuple_loss;
-    if (search_.is_end(candidate.cause))
+    if (search_.is_end(candidate.cause)) {
       out.finding = out.loss > 0.95 ? Finding::dead : Finding::starved;
+      // What passes the only cable of a host passes the host.
+      if (const auto cable = only_cable(NodeId(out.entity.id));
+          out.finding == Finding::starved && cable && search_.is_even(candidate.cause)) {
+        out.alternatives.push_back(out.entity);
+        out.entity = {EntityKind::cable, cable->value, 0, 0, Flow::both};
+        out.finding = Finding::loss;
+      }
+    }
     return out;
   }
 
@@ -172,9 +197,9 @@ auto order(const Verdict& v) {
 }  // namespace
 
 std::string_view to_text(Finding finding) {
-  constexpr std::array<std::string_view, 11> names{
-      "loss",   "class_loss", "tuple_loss", "congestion", "dead", "starved",
-      "unused", "unexpected", "corruption", "duplicates", "delay"};
+  constexpr std::array<std::string_view, 12> names{
+      "loss",   "class_loss", "tuple_loss", "congestion", "dead",  "starved",
+      "unused", "unexpected", "corruption", "duplicates", "delay", "route"};
   return names[static_cast<std::size_t>(finding)];
 }
 
@@ -182,14 +207,45 @@ class Localiser::Impl {
  public:
   Impl(const Fabric& fabric, const Options& options) : structure_(fabric), options_(options) {}
 
-  Report run(const EvidenceSet& evidence, std::span<const LinkCounters> counters,
+  Report run(const EvidenceSet& all, std::span<const LinkCounters> counters,
              const model::State* believed) const {
+    Report out;
+    if (may_have_lost_routes(structure_.fabric(), all, believed)) {
+      EvidenceSet others = all;
+      for (const LostRoute& route : take_lost_routes(structure_.fabric(), others, believed))
+        out.verdicts.push_back(verdict_on(route));
+      judge(others, counters, believed, out);
+    } else {
+      judge(all, counters, believed, out);
+    }
+    return out;
+  }
+
+ private:
+  static Verdict verdict_on(const LostRoute& route) {
+    Verdict out;
+    out.entity = {EntityKind::fabric_switch, route.device.value, 0, 0, Flow::both};
+    out.finding = Finding::route;
+    out.destination = route.to;
+    out.probability = 1 - std::exp(-route.score);
+    out.probes = route.probes;
+    out.lost = static_cast<double>(route.lost);
+    const double n = static_cast<double>(route.probes), p = out.lost / n;
+    const double spread = 1.96 * std::sqrt(p * (1 - p) / n);
+    out.loss = p;
+    out.loss_low = p - spread;
+    out.loss_high = std::min(1.0, p + spread);
+    return out;
+  }
+
+  // Of all that no route explains.
+  void judge(const EvidenceSet& evidence, std::span<const LinkCounters> counters,
+             const model::State* believed, Report& out) const {
     const EvidenceIndex ledger(structure_, evidence, believed);
     const CounterFacts facts = facts_of(structure_.fabric(), ledger, counters);
     Search search(structure_, ledger, facts, options_.card_ports);
     search.run();
     const Reporter reporter(structure_, ledger, search);
-    Report out;
     out.begin = ledger.begin;
     out.end = ledger.end;
     out.probes = ledger.total_sent;
@@ -215,10 +271,8 @@ class Localiser::Impl {
       if (out.suspects.size() < suspects_max) out.suspects.push_back(reporter.suspect(candidate));
     fill_coverage(structure_, ledger, search, reporter, options_.loss_of_interest, believed,
                   out.coverage);
-    return out;
   }
 
- private:
   // Counters of switches say nothing of these.
   void find(const EvidenceSet& told, Finding finding, const model::State* believed,
             Report& out) const {

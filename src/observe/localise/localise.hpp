@@ -54,12 +54,14 @@ enum class Finding : std::uint8_t {
   corruption,  // probes come through it with wrong payloads
   duplicates,  // answers come through it twice
   delay,       // probes take longer over it than queues explain
+  route,       // a switch does not forward what goes to one destination
 };
 std::string_view to_text(Finding finding);
 
 struct Verdict {
   Entity entity;
   Finding finding = Finding::loss;
+  NodeId destination;      // of route: the NIC or host that is not reached
   double probability = 0;  // that this entity, rather than chance or another, is the cause
   // Share of probes lost there; tuple_loss: share of tuples hit; corruption, duplicates: share that
   // is damaged, or comes twice; delay: share of flows and windows that take longer.

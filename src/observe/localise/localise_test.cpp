@@ -300,6 +300,23 @@ TEST_CASE("a switch that drops some tuples whole") {
   CHECK(report.verdicts.front().loss == doctest::Approx(0.1).epsilon(0.3));
 }
 
+TEST_CASE("two dead flows are no tuple-selective switch, however long they are seen") {
+  const Fabric fabric = zone();
+  EvidenceSet one = Probing(fabric).see(50);
+  int left = 2;
+  for (Evidence& row : one.rows)
+    if (fabric.to(one.path(row)[1]) == node(fabric, "ctsw:2") && row.src == node(fabric, "nic:0") &&
+        left-- > 0)
+      row.lost = row.sent;
+  EvidenceSet set;
+  for (int window = 0; window < 10; ++window) {
+    for (Evidence& row : one.rows) row.t = {window};
+    append(set, one);
+  }
+  for (const std::string& found : names(fabric, Localiser(fabric).run(set)))
+    CHECK(found.find("tuple_loss") == std::string::npos);
+}
+
 TEST_CASE("one class only: congestion where the counters say so") {
   const Fabric fabric = zone();
   EvidenceSet set = Probing(fabric).lose("rtsw:2->ctsw:1", 0.01).see(1000, "lossy");
@@ -394,6 +411,101 @@ TEST_CASE("a host that stalls is told from its switch by time") {
   };
   CHECK(found(false) == Names{"starved host:2", "starved host:3"});
   CHECK(found(true).size() == 1);
+}
+
+// All rows of ten windows, in which the hosts begin at times of their own.
+EvidenceSet windows_of(const EvidenceSet& one, int count) {
+  EvidenceSet out;
+  for (int window = 0; window < count; ++window) {
+    EvidenceSet next = one;
+    for (Evidence& row : next.rows)
+      row.t = {1'000 * window + 70 * static_cast<int>(row.src.value % 13)};
+    append(out, next);
+  }
+  return out;
+}
+
+TEST_CASE("a host that loses evenly on its only cable is that cable; in bursts it stalls") {
+  const Fabric fabric = zone();
+  const EvidenceSet even = windows_of(
+      Probing(fabric).lose("nic:8->rtsw:4", 0.01).lose("rtsw:4->nic:8", 0.01).see(100), 10);
+  const Report report = Localiser(fabric).run(even);
+  REQUIRE(names(fabric, report) == Names{"loss nic:8--rtsw:4"});
+  CHECK(report.verdicts.front().loss == doctest::Approx(0.01).epsilon(0.1));
+  REQUIRE(report.verdicts.front().alternatives.size() == 1);
+  CHECK(name(fabric, report.verdicts.front().alternatives.front()) == "host:8");
+  // It began three windows ago: too few to tell.
+  EvidenceSet late = even;
+  for (Evidence& row : late.rows)
+    if (row.t.ns < 7'000) row.lost = 0;
+  CHECK(names(fabric, Localiser(fabric).run(late)) == Names{"starved host:8"});
+  EvidenceSet bursts = even;
+  for (Evidence& row : bursts.rows) row.lost *= row.t.ns / 1'000 % 3 == 0 ? 3 : 0;
+  CHECK(names(fabric, Localiser(fabric).run(bursts)) == Names{"starved host:8"});
+}
+
+TEST_CASE("a switch that does not forward to one host is named, with the host, and no cable") {
+  const Fabric fabric = zone();
+  const auto is_lost = [&](const EvidenceSet& set, const Evidence& row) {
+    return row.dst == node(fabric, "nic:5") &&
+           fabric.to(set.path(row)[1]) == node(fabric, "ctsw:3");
+  };
+  EvidenceSet set;
+  for (int window = 0; window < 4; ++window) {
+    EvidenceSet one = Probing(fabric).see(50);
+    for (Evidence& row : one.rows) {
+      row.t = {window};
+      // It begins late in the second window.
+      if (window >= 1 && is_lost(one, row)) row.lost = window == 1 ? 5 : 50;
+    }
+    append(set, one);
+    const Report report = Localiser(fabric).run(set);
+    CAPTURE(window);
+    if (window == 0) {
+      CHECK(report.verdicts.empty());
+      continue;
+    }
+    REQUIRE(names(fabric, report) == Names{"route ctsw:3"});
+    const Verdict& found = report.verdicts.front();
+    CHECK(fabric.name(found.destination) == "nic:5");
+    CHECK(found.probability > 0.99);
+    CHECK(found.loss == doctest::Approx(window == 1   ? 0.1
+                                        : window == 2 ? 0.55
+                                                      : 0.7)
+                            .epsilon(0.05));
+    CHECK(to_json_lines(fabric, report).find("\"destination\":\"nic:5\"") != std::string::npos);
+  }
+  // A lossy cable besides: both are told.
+  for (Evidence& row : set.rows)
+    if (row.lost == 0 && std::ranges::count(set.path(row), link(fabric, "rtsw:0->ctsw:1")) > 0)
+      row.lost = 1;
+  CHECK(names(fabric, Localiser(fabric).run(set)) == Names{"loss rtsw:0->ctsw:1", "route ctsw:3"});
+}
+
+TEST_CASE("no route is to blame where the cable loses all, the host is dead, or flows are few") {
+  const Fabric fabric = zone();
+  CHECK(names(fabric, Localiser(fabric).run(Probing(fabric).lose("ctsw:3->rtsw:2", 1).see(50))) ==
+        Names{"loss ctsw:3->rtsw:2"});
+  EvidenceSet dead = Probing(fabric).see(50);
+  for (Evidence& row : dead.rows)
+    if (row.dst == node(fabric, "nic:5")) row.lost = row.sent;
+  CHECK(names(fabric, Localiser(fabric).run(dead)) == Names{"dead host:5"});
+  // A short outage of the cable meets the flows to one host more than those to the other.
+  EvidenceSet cut = Probing(fabric).see(50);
+  for (Evidence& row : cut.rows)
+    if (std::ranges::count(cut.path(row), link(fabric, "ctsw:3->rtsw:2")) > 0)
+      row.lost = row.dst == node(fabric, "nic:5") ? 3 : 2;
+  for (const std::string& found : names(fabric, Localiser(fabric).run(cut)))
+    CHECK(found.find("route") == std::string::npos);
+  // Three flows, whatever else they are.
+  EvidenceSet few = Probing(fabric).see(50);
+  int left = 3;
+  for (Evidence& row : few.rows)
+    if (row.dst == node(fabric, "nic:5") && fabric.to(few.path(row)[1]) == node(fabric, "ctsw:3") &&
+        left-- > 0)
+      row.lost = row.sent;
+  for (const std::string& found : names(fabric, Localiser(fabric).run(few)))
+    CHECK(found.find("route") == std::string::npos);
 }
 
 TEST_CASE("verdicts are JSON lines, and compare with the truth") {

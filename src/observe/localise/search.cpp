@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <queue>
 #include <ranges>
 
@@ -82,11 +83,34 @@ void Search::count_kinds() {
       kind_total_[static_cast<std::size_t>(group.entity.kind)] += 1;
 }
 
+namespace {
+
+// Variance over mean: 1 where losses fall independently.
+double dispersion_of(std::span<const double> by_window) {
+  const auto windows = static_cast<double>(by_window.size());
+  const double mean = std::reduce(by_window.begin(), by_window.end()) / windows;
+  double squares = 0;
+  for (const double y : by_window) squares += (y - mean) * (y - mean);
+  return squares / mean / (windows - 1);
+}
+
+// Without the first with losses, in which they may have begun, and the last, in which not every
+// prober has told yet.
+std::span<const double> since_it_began(std::span<const double> by_window) {
+  const auto first = std::ranges::find_if(by_window, [](double y) { return y > 0; });
+  const auto from = static_cast<std::size_t>(first - by_window.begin()) + 1;
+  return from + 1 < by_window.size() ? by_window.subspan(from, by_window.size() - from - 1)
+                                     : std::span<const double>();
+}
+
+}  // namespace
+
 // Hosts stall in bursts and answer late; what goes on evenly from window to window is less like a
 // host. The dispersion of losses over windows is 1 where they fall independently.
 void Search::judge_ends() {
   const double usual = -std::log(parameters_.end_odds);
   end_cost_.assign(ledger_.components - structure_.link_count(), usual);
+  even_.assign(end_cost_.size(), false);
   const double late_share = static_cast<double>(ledger_.total_late) /
                             std::max(1.0, static_cast<double>(ledger_.total_sent));
   for (std::size_t i = 0; i < end_cost_.size(); ++i) {
@@ -106,10 +130,10 @@ void Search::judge_ends() {
       lost += ledger_.lossy[e.row].lost;
     }
     if (lost < 20) continue;
-    const double mean = lost / static_cast<double>(windows);
-    double squares = 0;
-    for (const double y : by_window) squares += (y - mean) * (y - mean);
-    const double dispersion = squares / mean / static_cast<double>(windows - 1);
+    const std::span<const double> since = since_it_began(by_window);
+    even_[i] = since.size() >= 4 && std::ranges::max(since) > 0 && dispersion_of(since) < 2 &&
+               end_cost_[i] >= usual;  // less: it answers late
+    const double dispersion = dispersion_of(by_window);
     if (dispersion > 4) end_cost_[i] = std::min(end_cost_[i], std::log(10));
     if (dispersion < 2) end_cost_[i] = std::max(end_cost_[i], usual + std::log(100));
   }

@@ -75,7 +75,7 @@ struct Parameters {
   double decisive = 3;        // score that tells it from what explains as much
   double suspect = -10;       // least score of a suspect
   double losses_min = 3;      // of a fabric verdict
-  double tuples_min = 3;      // of a tuple-selective one
+  double tuples_min = 3;      // different tuples of a tuple-selective one
   double group_shape = 4;     // Gamma shape of rates within a group
   double normal_losses = 0.5, normal_probes = 5e5;  // Gamma prior of the background
 };
@@ -101,6 +101,8 @@ class Search {
   Entity entity(CauseId cause) const;
   std::span<const ComponentId> rivals(CauseId group) const;
   bool is_end(CauseId cause) const;
+  // Of an end: it loses as much in one window as in another since it began, which stalls do not.
+  bool is_even(CauseId end) const;
   // Crossings of the cause's members.
   Tally tally(CauseId cause, Shape shape) const;
   double mean_intensity() const;  // of a path, without faults
@@ -193,6 +195,7 @@ class Search {
   std::set<std::vector<ComponentId>> known_ranges_;
   std::array<double, 6> kind_total_{};  // causes by EntityKind
   std::vector<double> end_cost_;        // by end
+  std::vector<bool> even_;              // the same
   std::size_t fabric_faults_ = 0;
   std::vector<Accepted> accepted_;
   std::vector<std::uint8_t> taken_;  // by CauseId: accepted or refused in this pass

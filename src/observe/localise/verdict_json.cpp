@@ -22,6 +22,7 @@ class Writer {
         .add("entity_kind", to_text(v.entity.kind));
     if (suspect) out.add("suspected", to_text(v.finding));
     if (v.entity.kind == EntityKind::card) out.add("flow", to_text(v.entity.flow));
+    if (v.destination.valid()) out.add("destination", fabric_.name(v.destination));
     out.add_if("class", v.traffic_class)
         .add("loss", v.loss, digits(4))
         .add("loss_interval", std::array{v.loss_low, v.loss_high}, digits(4))

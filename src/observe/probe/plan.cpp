@@ -139,12 +139,17 @@ std::size_t host_index(const Fabric& fabric, NodeId nic) {
   return host.valid() ? host.index() : nic.index();
 }
 
+PlanOptions complete(PlanOptions options, const Fabric& fabric) {
+  if (options.flows_each == 0) options.flows_each = usual_flows_each(fabric);
+  return options;
+}
+
 class Planner {
  public:
   Planner(route::Router& router, const model::State& state, const PlanOptions& options)
       : router_(router),
         fabric_(router.fabric()),
-        options_(options),
+        options_(complete(options, fabric_)),
         live_(fabric_, state),
         near_(fabric_, live_),
         rng_(Rng(options.seed).stream("probe plan")),
@@ -306,6 +311,15 @@ class Planner {
 
 }  // namespace
 
+std::uint32_t usual_flows_each(const Fabric& fabric) {
+  constexpr std::size_t flows_max = 4'096, least = 4, most = 64;
+  constexpr std::size_t links_of_flow = 8;  // there and back, between racks under spines
+  std::size_t links = 0;
+  for (const LinkId link : fabric.links()) links += fabric.on_wire(link) ? 1 : 0;
+  return static_cast<std::uint32_t>(
+      std::clamp(flows_max * links_of_flow / std::max<std::size_t>(links, 1), least, most));
+}
+
 Coverage::Tier Coverage::total() const {
   Tier all;
   for (const Tier& tier : tiers) {
@@ -326,7 +340,8 @@ Result<Plan> make_plan(route::Router& router, const model::State& state,
 }
 
 Result<Plan> make_plan(const Fabric& fabric, const model::State& state,
-                       std::span<const LearnedFlow> learned, const PlanOptions& options) {
+                       std::span<const LearnedFlow> learned, const PlanOptions& asked) {
+  const PlanOptions options = complete(asked, fabric);
   const model::LiveView live(fabric, state);
   std::vector<std::uint32_t> crossed(fabric.link_count(), 0);
   std::vector<std::uint32_t> host_flows(fabric.node_count(), 0);

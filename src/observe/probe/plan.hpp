@@ -14,10 +14,14 @@
 
 namespace weft::observe::probe {
 
+// Distinct flows over each link. One alone cannot tell losses of a link from those of its ends,
+// four can; routes and hash buckets that fail alone need more. 64, unless that were more than
+// 4,096 flows in all, but no less than 4.
+std::uint32_t usual_flows_each(const model::Fabric& fabric);
+
 struct PlanOptions {
-  std::uint64_t crossings = 1;  // of each link in a window
-  // By so many flows at least: one alone cannot tell losses of a link from those of its ends.
-  std::uint32_t flows_each = 4;
+  std::uint64_t crossings = 1;   // of each link in a window
+  std::uint32_t flows_each = 0;  // over each link at least; 0: usual_flows_each()
   std::int64_t window_ns = 10 * ns_per_s;
   double rate_max = 0;            // probes a second of one host; 0: no bound
   PortRange ports{49152, 65535};  // to choose source ports from

@@ -106,7 +106,7 @@ TEST_CASE("from learned ways: all that any crosses, by few flows, and none over 
         REQUIRE(router.append_udp_path(src, dst, {port, default_port}, flow.forward));
         learned.push_back(std::move(flow));
       }
-  const auto plan = make_plan(fabric, {}, learned, {.crossings = 5});
+  const auto plan = make_plan(fabric, {}, learned, {.crossings = 5, .flows_each = 4});
   REQUIRE(plan.has_value());
   CHECK(plan->coverage.below.empty());
   CHECK(plan->coverage.total().least >= 5);
@@ -122,11 +122,25 @@ TEST_CASE("from learned ways: all that any crosses, by few flows, and none over 
   model::State state;
   const LinkId down = learned.front().forward[1];
   state.set(down, {.health = model::Health::down});
-  const auto rest = make_plan(fabric, state, learned, {.crossings = 5});
+  const auto rest = make_plan(fabric, state, learned, {.crossings = 5, .flows_each = 4});
   REQUIRE(rest.has_value());
   for (const PlannedFlow& flow : rest->flows)
     for (const LinkId link : rest->forward(flow)) CHECK(link != down);
   CHECK_FALSE(make_plan(fabric, {}, std::span<const LearnedFlow>{}, {}).has_value());
+}
+
+TEST_CASE("by default links of small fabrics get 64 flows, those of large ones 4") {
+  const Fabric small =
+      make_fabric("{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}");
+  CHECK(usual_flows_each(small) == 64);  // 48 links
+  const Fabric large = make_fabric("{generator: fat_tree, k: 16, link: 100 Gbps}");
+  CHECK(usual_flows_each(large) == 5);  // 6,144 links
+  route::Router router = router_of(small);
+  const auto plan = make_plan(router, {}, {.crossings = 1'000});
+  REQUIRE(plan.has_value());
+  CHECK(plan->flows.size() >= 64 * 48 / 8);
+  CHECK(plan->flows.size() <= 64 * 48 / 4);
+  CHECK(plan->probes == 16);
 }
 
 TEST_CASE("the rate bounds what is reached, and the plan says by how much") {
@@ -168,7 +182,7 @@ TEST_CASE("the zone: 9,072 directed links between switches, in well under a seco
 TEST_CASE("plans are the same each time, and are read back") {
   const Fabric fabric = make_fabric("{generator: fat_tree, k: 4, link: 100 Gbps}");
   route::Router router = router_of(fabric);
-  const PlanOptions options{.crossings = 12};
+  const PlanOptions options{.crossings = 12, .flows_each = 4};
   const auto plan = make_plan(router, {}, options), again = make_plan(router, {}, options);
   REQUIRE((plan.has_value() && again.has_value()));
   const std::string text = to_json_lines(fabric, *plan, options);

@@ -247,14 +247,13 @@ void Prober::note_responder(const Message& reply, FlowState& flow, FlowCounts& c
   if (known < flow.known) return;  // overtaken
   if (forgotten)
     flow.direction_unknown = true;
-  else if (!flow.rebase)
+  else
     flow.pending += missing - flow.missing;
   if (flow.generation == 0 || forgotten) flow.damaged = 0;
   const std::uint32_t damaged = reply.damaged - flow.damaged;  // modulo 2^32, as it is counted
   if (damaged > UINT32_MAX / 2) return;                        // overtaken
   flow.damaged_pending += damaged;
   flow.damaged = reply.damaged;
-  flow.rebase = false;
   if (reply.overflows != flow.overflows && flow.generation != 0)
     counts.overflows += reply.overflows - flow.overflows;
   flow.known = known;
@@ -460,26 +459,33 @@ void Prober::close_window(Instant end) {
   ++closed_;
 }
 
-// Credits what the responder missed to the window, as far as the window's losses allow.
+// Credits what the responder missed to the window, as far as the window's losses allow. Some of it
+// may be of windows before, whose direction was not known then: where these may have lost more or
+// fewer on the way there, this one's direction is not known either.
 void Prober::finish_counts(FlowState& flow, FlowCounts& counts) {
   counts.heard = counts.answered > 0;
   // Damaged ones were not answered, and would count as lost.
   counts.damaged_forward = std::min(flow.damaged_pending, counts.lost);
   flow.damaged_pending -= counts.damaged_forward;
   counts.lost -= counts.damaged_forward;
-  const bool unknown = std::exchange(flow.direction_unknown, false);
-  if (counts.lost > 0 && (unknown || flow.known < flow.lost_last)) {
+  const auto lost = static_cast<std::int64_t>(counts.lost);
+  const bool forgotten = std::exchange(flow.direction_unknown, false);
+  if (forgotten) flow.pending = flow.untold = 0;
+  const bool is_told = flow.known >= flow.lost_last;
+  if (lost > 0 && (forgotten || !is_told)) {
     counts.lost_forward.reset();
-    flow.rebase = true;
-    flow.pending = 0;
+    if (!is_told) flow.untold += lost;
     return;
   }
-  const auto damaged = static_cast<std::int64_t>(counts.damaged_forward);
-  const std::int64_t there =
-      std::clamp<std::int64_t>(flow.pending - damaged, 0, static_cast<std::int64_t>(counts.lost));
-  flow.pending -= there + damaged;
+  flow.pending =
+      std::max<std::int64_t>(0, flow.pending - static_cast<std::int64_t>(counts.damaged_forward));
+  const std::int64_t least = std::clamp<std::int64_t>(flow.pending - flow.untold, 0, lost);
+  const std::int64_t most = std::min(flow.pending, lost);
   WEFT_CHECK(counts.answered + counts.lost + counts.damaged() <= counts.sent);
-  counts.lost_forward = static_cast<std::uint64_t>(there);
+  counts.lost_forward.reset();
+  if (least == most) counts.lost_forward = static_cast<std::uint64_t>(least);
+  flow.pending -= least;
+  if (flow.known > 0) flow.pending -= std::min(flow.pending, std::exchange(flow.untold, 0));
 }
 
 bool Prober::settled(Instant now) const {

@@ -104,7 +104,8 @@ class Prober {
     std::uint32_t generation = 0, overflows = 0;
     std::uint64_t lost_last = 0;     // highest sequence number that was given up
     bool direction_unknown = false;  // since the responder forgot the flow
-    bool rebase = false;             // what it misses by now was told of
+    // Losses of windows of unknown direction, of which the responder tells with its next answer.
+    std::int64_t untold = 0;
   };
   struct Port {
     std::vector<std::uint32_t> flows;

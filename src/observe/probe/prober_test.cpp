@@ -82,6 +82,33 @@ TEST_CASE("where nothing comes back the direction is not known") {
   CHECK_FALSE(counts.lost_forward.has_value());
 }
 
+TEST_CASE("the window in which a dead way comes back has its losses on that way") {
+  for (const bool is_there : {true, false}) {
+    CAPTURE(is_there);
+    Bench bench;
+    // Dead from the middle of the first window to that of the third, of 12,000 probes each.
+    const auto dies = [](const Message& m) {
+      return Fate{.lost = m.sequence > 6'000 && m.sequence <= 30'000};
+    };
+    (is_there ? bench.net.there : bench.net.back) = dies;
+    ProberOptions options = options_of(48'000);
+    options.window_ns = 1'200 * ns_per_ms;
+    Prober prober(options, {{.target = far_end}}, bench.net, bench.clock);
+    const std::vector<WindowReport> reports = run(prober, bench.net);
+    REQUIRE(reports.size() >= 4);
+    // The first is reported before the way comes back.
+    CHECK_FALSE(reports[0].flows[0].lost_forward.has_value());
+    for (const std::size_t i : {1u, 2u}) {
+      const FlowCounts& counts = reports[i].flows[0];
+      CHECK(counts.lost == doctest::Approx(i == 1 ? 12'000 : 6'000).epsilon(0.01));
+      REQUIRE(counts.lost_forward.has_value());
+      CHECK(*counts.lost_forward == (is_there ? counts.lost : 0));
+    }
+    CHECK(reports[3].flows[0].lost == 0);
+    CHECK(reports[3].flows[0].lost_forward == 0);
+  }
+}
+
 TEST_CASE("late is not lost, and too late is") {
   Bench bench;
   bench.net.back = [](const Message& m) {

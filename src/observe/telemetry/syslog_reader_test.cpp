@@ -91,6 +91,9 @@ TEST_CASE("FRR") {
                  "default Down Admin. shutdown") == "bgp_down rtsw:0/8 reason=policy");
   CHECK(bed.said("<27>Nov 21 04:05:06 rtsw-0 watchfrr[7]: [EC 268435457] bgpd state -> down : read "
                  "returned EOF") == "process_crash rtsw:0");
+  CHECK(bed.said("<187>1 2026-11-27T06:15:37Z rtsw-0 watchfrr - - - [T58XM-TP956][EC 268435457] "
+                 "zebra state -> unresponsive : no response yet to ping sent 6 seconds ago") ==
+        "process_crash rtsw:0");
   CHECK(bed.said("<29>Nov 21 04:05:06 rtsw-0 watchfrr[7]: bgpd state -> up : connect succeeded") ==
         "process_start rtsw:0");
 }

@@ -199,6 +199,13 @@ TEST_CASE("control plane: sessions end, links stay up") {
   CHECK(story.told() == "control_plane rtsw:2 (5)");
 }
 
+TEST_CASE("a switch that does not forward to a host has lost its control plane, once and for all") {
+  Story story(small_zone());
+  for (int second = 0; second < 30; ++second)
+    story.say(100 + second, "ctsw:2", "probe_route", {.attrs = {{"to", "nic:5"}}});
+  CHECK(story.told() == "control_plane ctsw:2 (30)");
+}
+
 TEST_CASE("a change pushed to several devices is one case, named by the change") {
   Story story(small_zone());
   for (int rack = 1; rack < 4; ++rack) {

@@ -82,6 +82,7 @@ events:                 # meaning of each kind, and how long to wait for related
   probe_corruption: {says: loss, wait: 30 s}
   probe_duplicates: {says: loss, wait: 30 s}
   probe_delay: {says: loss, wait: 30 s}
+  probe_route: {says: fault, wait: 8 s}
   probe_host: {says: silence, wait: 40 s}
   card_fail: {says: fault, wait: 8 s}
   card_ok: {says: clear}
@@ -146,9 +147,9 @@ causes:
     price: 12
     silent: 3
     expects: [session]
-    explains: [session, bgp_up, bfd_up, probe_loss, process_crash, process_start,
+    explains: [session, bgp_up, bfd_up, probe_loss, probe_route, process_crash, process_start,
                device_unreachable, cpu_high, memory_error]
-    direct: {process_crash: 12}
+    direct: {process_crash: 12, probe_route: 12}
   rack_switch:
     price: 13
     silent: 7

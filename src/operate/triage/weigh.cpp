@@ -204,7 +204,8 @@ std::optional<CauseKind> leaf_of_node(const Board& board, const Pending& pending
         return CauseKind::host;
       break;
     case model::NodeKind::fabric_switch:
-      if (tally.has(bit(EventKind::process_crash))) return CauseKind::control_plane;
+      if (tally.has(bit(EventKind::process_crash) | bit(EventKind::probe_route)))
+        return CauseKind::control_plane;
       if (tally.losses >= counts.losses)  // it loses packets wherever they go
         for (const SuspectId suspect : board.suspects.of(pending.part))
           if (const auto& s = board.suspects[suspect];
