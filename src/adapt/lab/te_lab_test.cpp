@@ -10,9 +10,9 @@
 
 #include "adapt/lab/injector.hpp"
 #include "adapt/lab/lab_test_kit.hpp"
-#include "adapt/lab/netlink.hpp"
 #include "adapt/lab/overlay.hpp"
 #include "adapt/lab/te_run.hpp"
+#include "adapt/linux_switch/netlink.hpp"
 #include "adapt/sim/test_te_stage.hpp"
 #include "base/test_effort.hpp"
 #include "operate/te/controller_story.hpp"

@@ -1,4 +1,4 @@
-#include "adapt/lab/netlink.hpp"
+#include "adapt/linux_switch/netlink.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -23,11 +23,12 @@
 #include <functional>
 #include <system_error>
 
-#include "adapt/lab/netns.hpp"
 #include "base/fd.hpp"
+#include "base/text.hpp"
 #include "os/error.hpp"
 
-namespace weft::adapt::lab {
+namespace weft::adapt {
+inline namespace linux_switch {
 namespace {
 
 // Well below the socket's send buffer, and few enough that all errors fit its receive buffer.
@@ -168,6 +169,9 @@ KernelRoute read_route(nlmsghdr* header) {
                        break;
                      case RTA_OIF:
                        single.interface = read_attribute<std::uint32_t>(attribute);
+                       break;
+                     case RTA_PREFSRC:
+                       out.source = read_ipv4(attribute);
                        break;
                      case RTA_MULTIPATH:
                        read_next_hops(attribute, out.hops);
@@ -414,6 +418,7 @@ Status Netlink::add_route(const KernelRoute& route, RouteWrite write) {
   header.rtm_type = route.type == 0 ? std::uint8_t{RTN_UNICAST} : route.type;
   const bool direct = route.hops.size() == 1 && route.hops.front().gateway == 0;
   header.rtm_scope = direct ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
+  if (route.onlink) header.rtm_flags |= RTNH_F_ONLINK;
   Message message(RTM_NEWROUTE,
                   write == RouteWrite::create ? create_flags : NLM_F_CREATE | NLM_F_REPLACE);
   message.header(header).put(RTA_TABLE, route.table);
@@ -521,4 +526,5 @@ Result<std::vector<KernelRoute>> Netlink::routes(RouteTables tables) {
   return out;
 }
 
-}  // namespace weft::adapt::lab
+}  // namespace linux_switch
+}  // namespace weft::adapt
