@@ -412,7 +412,15 @@ class Session : public std::enable_shared_from_this<Session> {
         [this, body = std::move(parser_->get().body())]() mutable {
           return visit_->answer(std::move(body));
         },
-        [this](Reply reply) { write(std::move(reply)); });
+        [this](Reply reply) { reply.later ? hold(reply) : write(std::move(reply)); });
+  }
+
+  void hold(const Reply& reply) {
+    reply.later([self = shared_from_this(), busy = asio::make_work_guard(server_.io)](Reply late) {
+      asio::post(busy.get_executor(), [self, late = std::make_shared<Reply>(std::move(late))] {
+        self->write(std::move(*late));
+      });
+    });
   }
 
   void write(Reply reply) {

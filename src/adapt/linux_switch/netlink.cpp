@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -309,6 +310,15 @@ struct Netlink::Socket {
         final);
   }
 };
+
+// Anything but blanks, '/' and ':'; the first two letters of an interface must not make it "." or
+// "..", which "Ethernet1/7" and the like never are.
+std::string kernel_name(std::string_view name) {
+  std::string out(name);
+  for (char& c : out)
+    if (c == '/' || c == ':' || std::isspace(static_cast<unsigned char>(c)) != 0) c = '-';
+  return out;
+}
 
 Netlink::Netlink(std::unique_ptr<Socket> socket) : socket_(std::move(socket)) {}
 Netlink::~Netlink() = default;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,9 @@ inline namespace linux_switch {
 
 using Mac = std::array<std::uint8_t, 6>;
 using Ipv4 = std::uint32_t;  // host byte order; 0: none
+
+// An interface's name as the kernel can have it: "Ethernet1-7" of "Ethernet1/7".
+std::string kernel_name(std::string_view name);
 
 struct VethEnd {
   std::string interface;

@@ -62,8 +62,7 @@ class SwitchOverlay {
   // over interfaces that are down cannot be written, and are not missed. Fails: Errc::io.
   Status write_routes();
   // From the next write_routes() on.
-  void set_gateway(std::size_t uplink, Ipv4 gateway) { uplinks_[uplink].gateway = gateway; }
-  const std::vector<OverlayUplink>& uplinks() const { return uplinks_; }
+  void set_uplink(std::size_t place, OverlayUplink uplink) { uplinks_[place] = std::move(uplink); }
 
   // Also of an overlay that was left half done; nothing there is no failure. As open(), of
   // `uplinks` so many.

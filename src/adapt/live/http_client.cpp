@@ -269,4 +269,20 @@ Status put_bytes(HttpClient& client, const std::string& path, const std::string&
   return refusal(answer->status, answer->body);
 }
 
+Result<std::string> post_json(HttpClient& client, const std::string& path, const std::string& body,
+                              const std::string& token, std::chrono::milliseconds timeout) {
+  httplib::Headers headers;
+  if (!token.empty()) headers.emplace("Authorization", "Bearer " + token);
+  const Watchdog watchdog(client, std::chrono::steady_clock::now() + timeout);
+  const auto answer = client.use([&](httplib::ClientImpl& http) {
+    http.set_keep_alive(true);
+    http.set_tcp_nodelay(true);  // head and body are two packets: the second would wait
+    return http.Post(path.c_str(), headers, body, "application/json");
+  });
+  if (!answer)
+    return fail(Errc::io, {}, "the service does not answer: " + client.trouble(answer.error()));
+  if (answer->status == 200) return answer->body;
+  return refusal(answer->status, answer->body);
+}
+
 }  // namespace weft::adapt::live

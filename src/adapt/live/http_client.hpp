@@ -111,6 +111,11 @@ Status put_bytes(HttpClient& client, const std::string& path, const std::string&
                  const std::string& type, const std::string& token,
                  std::chrono::milliseconds timeout);
 
+// POST of JSON, answered by 200; its answer is at most 64 MiB. The connection is kept for the next
+// one, and small requests leave at once. Fails: as get_text.
+Result<std::string> post_json(HttpClient& client, const std::string& path, const std::string& body,
+                              const std::string& token, std::chrono::milliseconds timeout);
+
 // Breaks a client's work off when its time is over: the library's own limits hold for each read,
 // and a peer that sends a byte a second would never meet them.
 class Watchdog {
