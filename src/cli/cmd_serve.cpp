@@ -254,6 +254,9 @@ class Server {
     WEFT_TRY(config_, read_config(args_.config, args_.section));
     WEFT_TRY_STATUS(load_scenario());
     fabric_ = &setup_->fabric;
+    if (config_.te)
+      if (const auto te = ServedTe::read(*fabric_, *config_.te); !te)
+        return std::unexpected(te.error());
     return load_names();
   }
 
@@ -319,8 +322,10 @@ class Server {
                     "leave it out to go on until you stop it");
     }
     if (has_unused_sections())
-      say("the network is simulated: notify:, actuator:, snapshots:, te: and jobs: of " + args_.config +
-          " were checked and are not used");
+      say(fmt::format(
+          "the network is simulated: notify:, actuator:, snapshots:, te: and jobs: of {} were "
+          "checked and are not used",
+          args_.config));
     const bool has_jobs = described_.kind != Config::Kind::null;
     WEFT_TRY(world_, ServedWorld::create({.setup = *setup_,
                                           .faults = faults_,
@@ -627,8 +632,8 @@ class Server {
 
   // Nobody is to be called, and no program run, for what did not happen.
   bool has_unused_sections() const {
-    return config_.jobs || config_.te || config_.commands || config_.devices || !config_.webhooks.empty() ||
-           !config_.alertmanagers.empty() || !config_.tickets.empty();
+    return config_.jobs || config_.te || config_.commands || config_.devices ||
+           !config_.webhooks.empty() || !config_.alertmanagers.empty() || !config_.tickets.empty();
   }
 
   Result<std::vector<std::string>> read_alerts(std::string_view body) {
@@ -709,8 +714,8 @@ class Server {
     };
     if (te_) {
       options.limits.connections += te_connections * te_->switch_count();
-      options.te.report = [this](std::string_view name, std::string_view body,
-                                 std::int64_t wait_ns, auto answer) {
+      options.te.report = [this](std::string_view name, std::string_view body, std::int64_t wait_ns,
+                                 auto answer) {
         te_->report(name, body, wait_ns, std::move(answer));
       };
       options.te.state = [this] { return te_->state(); };

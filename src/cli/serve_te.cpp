@@ -98,22 +98,25 @@ Result<std::map<model::NodeId, std::uint32_t>> read_nic_addresses(const model::F
   return out;
 }
 
-Result<std::unique_ptr<ServedTe>> ServedTe::open(Parts parts) {
-  WEFT_TRY(const std::string text, read_file(parts.settings.flows));
-  WEFT_TRY(std::vector<te::Flow> flows,
-           te::read_flows_csv(parts.fabric, text, parts.settings.flows));
-  WEFT_TRY(auto addresses, read_nic_addresses(parts.fabric, parts.settings.addresses));
-  WEFT_TRY(route::Zone zone, route::find_zone(parts.fabric));
-  return std::make_unique<ServedTe>(std::move(parts), std::move(zone), std::move(addresses),
-                                    std::move(flows));
+Result<ServedTe::Inputs> ServedTe::read(const model::Fabric& fabric, const TeSettings& settings) {
+  Inputs out;
+  WEFT_TRY(out.zone, route::find_zone(fabric));
+  WEFT_TRY(const std::string text, read_file(settings.flows));
+  WEFT_TRY(out.flows, te::read_flows_csv(fabric, text, settings.flows));
+  WEFT_TRY(out.addresses, read_nic_addresses(fabric, settings.addresses));
+  return out;
 }
 
-ServedTe::ServedTe(Parts parts, route::Zone zone, std::map<model::NodeId, std::uint32_t> addresses,
-                   std::vector<te::Flow> flows)
+Result<std::unique_ptr<ServedTe>> ServedTe::open(Parts parts) {
+  WEFT_TRY(Inputs inputs, read(parts.fabric, parts.settings));
+  return std::make_unique<ServedTe>(std::move(parts), std::move(inputs));
+}
+
+ServedTe::ServedTe(Parts parts, Inputs inputs)
     : parts_(std::move(parts)),
       switches_({.fabric = parts_.fabric,
-                 .zone = std::move(zone),
-                 .addresses = std::move(addresses),
+                 .zone = std::move(inputs.zone),
+                 .addresses = std::move(inputs.addresses),
                  .epoch = fmt::format("{:x}", clock_.wall().ns),
                  .clock = clock_,
                  .lease_ns = overlay_lease.ps / ps_per_ns,
@@ -123,7 +126,7 @@ ServedTe::ServedTe(Parts parts, route::Zone zone, std::map<model::NodeId, std::u
                        is_woken_ = true;
                        changed_.notify_all();
                      }}),
-      flows_(std::move(flows)),
+      flows_(std::move(inputs.flows)),
       flow_count_(flows_.size()),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 

@@ -44,10 +44,16 @@ class ServedTe {
     std::function<std::vector<model::Entity>()> out_of_service;
     std::function<void(std::string_view line)> say;
   };
-  // Fails: as read_flows_csv, read_nic_addresses and TeLoop::create.
+  struct Inputs {
+    route::Zone zone;
+    std::map<model::NodeId, std::uint32_t> addresses;
+    std::vector<operate::te::Flow> flows;
+  };
+  // Fails: as read_flows_csv, read_nic_addresses and route::find_zone.
+  static Result<Inputs> read(const model::Fabric& fabric, const TeSettings& settings);
+  // Fails: as read().
   static Result<std::unique_ptr<ServedTe>> open(Parts parts);
-  ServedTe(Parts parts, route::Zone zone, std::map<model::NodeId, std::uint32_t> addresses,
-           std::vector<operate::te::Flow> flows);  // for open()
+  ServedTe(Parts parts, Inputs inputs);  // for open()
   ~ServedTe();
 
   // As serve::ApiOptions::TrafficEngineering has them. Any thread.

@@ -14,6 +14,7 @@
 #include "adapt/lab/te_test_kit.hpp"
 #include "adapt/sim/test_te_stage.hpp"
 #include "base/test_effort.hpp"
+#include "base/text.hpp"
 #include "operate/te/controller_story.hpp"
 #include "run_weft.hpp"
 #include "socket_client.hpp"
@@ -119,6 +120,11 @@ class Site {
       return out.has_value();
     }));
     return out;
+  }
+  // What weft te prints of it.
+  std::string show() {
+    const cli_test::Outcome shown = scratch_.run({"te", "--from", "unix:" + socket()});
+    return shown.out + shown.err;
   }
   std::string errors() {
     std::string out = scratch_.read("serve.err");
@@ -252,6 +258,8 @@ TEST_CASE("te live: agents and the service on FRRouting, cut fifty times, killed
   {
     Site site(lab, flows);
     REQUIRE_MESSAGE(site.is_ready(flows.size()), site.errors());
+    const std::string shown = site.show();
+    CHECK_MESSAGE(shown.starts_with("48 flows, 48 marks; all cables up\n"), shown);
     check_faults(site, flows);
     // The last scene killed the service after which a cable was cut. Another one finds the marks as
     // they are, and moves those that were hit.
@@ -266,6 +274,13 @@ TEST_CASE("te live: agents and the service on FRRouting, cut fifty times, killed
     REQUIRE(site.installed(seen, "rtsw:1--ctsw:0 up"));
     std::this_thread::sleep_for(std::chrono::milliseconds(400));
     check_cuts(site, flows);
+    // Somebody reloads the switch's firewall: the agent looks every ten seconds.
+    const std::string& netns = lab.plan.nodes[node(lab.plan, lab.fabric, "rtsw:0")].netns;
+    REQUIRE(open_nft(netns)->run("flush ruleset\n"));
+    CHECK(site.wait_until([&] {
+      const auto listed = open_nft(netns)->run("list map ip weft_te paths\n");
+      return listed && split(*listed, ':').size() > flows.size() / 4;
+    }));
   }
   REQUIRE(Overlay::remove(lab));
 }

@@ -127,17 +127,26 @@ Result<SwitchOverlay> SwitchOverlay::open(const std::string& where,
   WEFT_TRY(Fd renewal, renewal_socket(where));
   SwitchOverlay out(where, std::move(uplinks), std::move(netlink), std::move(nft),
                     std::move(renewal));
-  const auto listed = out.nft_.run(fmt::format("list map ip {} paths\n", overlay_table));
-  if (listed) {
-    WEFT_TRY(out.marks_, listed_marks(*listed, out.uplinks_.size(), where));
-  } else {
-    // Remains of a killed one.
-    static_cast<void>(write_rules(out.netlink_, out.uplinks_.size(), RuleWrite::remove));
-    WEFT_TRY_STATUS(write_rules(out.netlink_, out.uplinks_.size(), RuleWrite::add));
-    WEFT_TRY_STATUS(out.nft_.run(table_text()));
-  }
+  if (const auto read = out.reread(); !read) return std::unexpected(read.error());
   WEFT_TRY_STATUS(out.write_routes());
   return out;
+}
+
+Result<bool> SwitchOverlay::reread() {
+  std::map<FlowKey, std::uint32_t> there;
+  const auto listed = nft_.run(fmt::format("list map ip {} paths\n", overlay_table));
+  if (listed) {
+    WEFT_TRY(there, listed_marks(*listed, uplinks_.size(), where_));
+  } else {
+    // Remains of a killed one.
+    static_cast<void>(write_rules(netlink_, uplinks_.size(), RuleWrite::remove));
+    WEFT_TRY_STATUS(write_rules(netlink_, uplinks_.size(), RuleWrite::add));
+    WEFT_TRY_STATUS(nft_.run(
+        fmt::format("add table ip {0}\ndelete table ip {0}\n{1}", overlay_table, table_text())));
+  }
+  const bool is_same = there == marks_;
+  marks_ = std::move(there);
+  return is_same;
 }
 
 Status SwitchOverlay::write_routes() {

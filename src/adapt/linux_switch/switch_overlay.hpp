@@ -54,6 +54,10 @@ class SwitchOverlay {
   // One transaction. Idempotent. Cost: 1 to 2 ms, and some 10 us a mark. Fails: Errc::unknown for a
   // place without an uplink, Errc::io.
   Status apply(std::span<const FlowMark> changes);
+  // Looks at what is there: somebody may have flushed it all. False: it was not what installed()
+  // said, which now says what is there; what was missing of the table was made again, without
+  // marks. Fails: as open().
+  Result<bool> reread();
   // By flow, the place of the uplink.
   const std::map<FlowKey, std::uint32_t>& installed() const { return marks_; }
   // Cost: a packet. Fails: Errc::io.

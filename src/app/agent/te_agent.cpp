@@ -30,6 +30,8 @@ constexpr milliseconds te_look{10'000};  // at all interfaces and neighbours, wi
 constexpr milliseconds te_hold{1'500};   // that the service may hold a request for
 constexpr milliseconds te_patience{4'000};
 constexpr milliseconds te_fresh{2'000};  // an answer that took longer renews nothing
+constexpr milliseconds te_refused{5'000};
+constexpr milliseconds te_stop{50};
 constexpr milliseconds te_again{1'000};  // after orders that could not be carried out
 
 constexpr std::string_view rights_hint =
@@ -78,6 +80,16 @@ void name_interfaces(const model::Fabric& fabric, const std::vector<adapt::LinkS
     port.index = found == interfaces.end() ? 0 : found->index;
     set_carrier(port, found != interfaces.end() && found->carrier);
   }
+}
+
+// A service that is away is looked for again at once; one that refuses has its reasons.
+milliseconds pause_after(const Error& error) {
+  return error.code == Errc::io ? te_turn : te_refused;
+}
+
+void rest(milliseconds pause, const std::stop_token& stop) {
+  for (milliseconds slept{0}; slept < pause && !stop.stop_requested(); slept += te_stop)
+    std::this_thread::sleep_for(te_stop);
 }
 
 }  // namespace
@@ -208,6 +220,8 @@ Status TeAgent::look() {
   name_interfaces(settings_.fabric, interfaces, ports_,
                   [this](Port& port, bool carrier) { set_carrier(port, carrier); });
   if (!overlay_) return {};
+  WEFT_TRY(const bool is_same, overlay_->reread());
+  if (!is_same) is_resync_ = true;
   for (std::size_t i = 0; i < ports_.size(); ++i) {
     if (const adapt::Ipv4 found = table.neighbour(ports_[i].index); found != 0)
       ports_[i].gateway = found;
@@ -248,6 +262,17 @@ Status TeAgent::look_at_routes() {
   return {};
 }
 
+Result<std::string> TeAgent::send(std::optional<live::HttpClient>& client, const std::string& path,
+                                  const te::SwitchReport& report, const std::stop_token& stop) {
+  if (!client) {
+    WEFT_TRY(client, live::open_service(settings_.service, settings_.tls, te_patience));
+  }
+  const std::stop_callback end_at_once(stop, [&] { client->stop(); });
+  auto out = live::post_json(*client, path, te::to_json(report), settings_.token, te_patience);
+  if (!out) client.reset();
+  return out;
+}
+
 void TeAgent::watch_cables(const std::stop_token& stop) {
   std::optional<live::HttpClient> client;
   std::string said_looks, said_reports;
@@ -279,23 +304,11 @@ void TeAgent::watch_cables(const std::stop_token& stop) {
       is_unsent |= compose().routes != before;
     }
     if (!is_unsent) continue;
-    Status sent;
-    if (!client) {
-      auto made = live::open_service(settings_.service, settings_.tls, te_patience);
-      if (made)
-        client = *std::move(made);
-      else
-        sent = std::unexpected(made.error());
-    }
-    if (client)
-      if (auto done =
-              live::post_json(*client, path_, te::to_json(compose()), settings_.token, te_patience);
-          !done) {
-        sent = std::unexpected(done.error());
-        client.reset();
-      }
+    const auto sent = send(client, path_, compose(), stop);
+    if (stop.stop_requested()) return;
     is_unsent = !sent;
-    say("reports", sent, said_reports);
+    say("reports", sent ? Status() : std::unexpected(sent.error()), said_reports);
+    if (!sent) rest(pause_after(sent.error()), stop);
   }
 }
 
@@ -336,6 +349,8 @@ void TeAgent::carry_out(const te::SwitchOrders& orders, Clock::time_point asked,
                     : fail(Errc::unknown, {}, name_ + " is a spine: it holds no marks");
   if (done && orders.renewals != 0 && overlay_ && Clock::now() - asked <= te_fresh)
     done = overlay_->renew();
+  if (!done && overlay_)
+    if (const auto is_same = overlay_->reread(); is_same && !*is_same) is_resync_ = true;
   next.trouble = done ? "" : done.error().text();
   if (done) next.done = orders.place;
 }
@@ -346,36 +361,20 @@ void TeAgent::keep_marks(const std::stop_token& stop) {
   const std::string path = fmt::format("{}?wait_ms={}", path_, te_hold.count());
   te::SwitchReport next{.done = te::OrderPlace{}};
   std::pair<std::string, std::uint64_t> renewed;
-  const auto rest = [&](milliseconds pause) {
-    for (milliseconds slept{0}; slept < pause && !stop.stop_requested(); slept += milliseconds(50))
-      std::this_thread::sleep_for(milliseconds(50));
-  };
   while (!stop.stop_requested()) {
-    Result<te::SwitchOrders> orders = fail(Errc::io, {}, "");
+    if (is_resync_.exchange(false)) next.done = te::OrderPlace{};
+    te::SwitchReport report = compose();
+    report.done = next.done;
+    report.marks = next.marks;
+    report.trouble = next.trouble;
     const auto asked = Clock::now();
-    if (!client) {
-      auto made = live::open_service(settings_.service, settings_.tls, te_patience);
-      if (made)
-        client = *std::move(made);
-      else
-        orders = std::unexpected(made.error());
-    }
-    if (client) {
-      te::SwitchReport report = compose();
-      report.done = next.done;
-      report.marks = next.marks;
-      report.trouble = next.trouble;
-      const std::stop_callback end_at_once(stop, [&] { client->stop(); });
-      const auto text =
-          live::post_json(*client, path, te::to_json(report), settings_.token, te_patience);
-      orders = text ? te::parse_orders(*text, settings_.service.url)
-                    : Result<te::SwitchOrders>(std::unexpected(text.error()));
-    }
+    const auto text = send(client, path, report, stop);
+    auto orders = text ? te::parse_orders(*text, settings_.service.url)
+                       : Result<te::SwitchOrders>(std::unexpected(text.error()));
     if (stop.stop_requested()) return;
     say("orders", orders ? Status() : std::unexpected(orders.error()), said_service);
     if (!orders) {
-      client.reset();
-      rest(te_turn);
+      rest(pause_after(orders.error()), stop);
       continue;
     }
     next.marks.reset();
@@ -397,7 +396,7 @@ void TeAgent::keep_marks(const std::stop_token& stop) {
     if (std::exchange(renewed, renewal) == renewal) to_do.renewals = 0;
     carry_out(to_do, asked, next);
     say("orders", next.trouble.empty() ? Status() : fail(Errc::io, {}, next.trouble), said_orders);
-    if (!next.trouble.empty()) rest(te_again);
+    if (!next.trouble.empty()) rest(te_again, stop);
   }
 }
 

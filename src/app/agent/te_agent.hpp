@@ -2,6 +2,7 @@
 // the marks that it is told.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -67,8 +68,8 @@ class TeAgent {
   using Clock = std::chrono::steady_clock;
   void watch_cables(const std::stop_token& stop);
   void keep_marks(const std::stop_token& stop);
-  Result<operate::te::SwitchOrders> ask(adapt::live::HttpClient& client,
-                                        const operate::te::SwitchReport& report);
+  Result<std::string> send(std::optional<adapt::live::HttpClient>& client, const std::string& path,
+                           const operate::te::SwitchReport& report, const std::stop_token& stop);
   void carry_out(const operate::te::SwitchOrders& orders, Clock::time_point asked,
                  operate::te::SwitchReport& next);
   operate::te::SwitchReport compose();
@@ -93,7 +94,8 @@ class TeAgent {
   std::mutex mutex_;  // of the next two
   std::vector<Port> ports_;
   std::uint64_t serial_ = 0;
-  std::jthread cables_, marks_;  // last: they use the others
+  std::atomic<bool> is_resync_ = false;  // what is installed is not what the service knows
+  std::jthread cables_, marks_;          // last: they use the others
 };
 
 }  // namespace weft::app
