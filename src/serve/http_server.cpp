@@ -415,11 +415,21 @@ class Session : public std::enable_shared_from_this<Session> {
         [this](Reply reply) { reply.later ? hold(reply) : write(std::move(reply)); });
   }
 
+  // Whoever gives the answer may keep what he was called with: it holds nothing any more.
   void hold(const Reply& reply) {
-    reply.later([self = shared_from_this(), busy = asio::make_work_guard(server_.io)](Reply late) {
-      asio::post(busy.get_executor(), [self, late = std::make_shared<Reply>(std::move(late))] {
-        self->write(std::move(*late));
-      });
+    struct Ticket {
+      std::shared_ptr<Session> self;
+      asio::executor_work_guard<Executor> busy;
+    };
+    auto held = std::make_shared<std::optional<Ticket>>(
+        Ticket{shared_from_this(), asio::make_work_guard(server_.io)});
+    reply.later([held](Reply late) {
+      Ticket ticket = std::move(held->value());
+      held->reset();
+      asio::post(ticket.busy.get_executor(),
+                 [self = std::move(ticket.self), late = std::move(late)]() mutable {
+                   self->write(std::move(late));
+                 });
     });
   }
 

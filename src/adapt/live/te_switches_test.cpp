@@ -45,7 +45,8 @@ class Zone {
                                                        .clock = clock,
                                                        .lease_ns = 3 * ns_per_s,
                                                        .wake = [this] { ++wakes; }});
-    for (const model::LinkId up : route::find_zone(fabric).value().up)
+    const route::Zone zone = route::find_zone(fabric).value();
+    for (const model::LinkId up : zone.up)
       for (const model::LinkId link : {up, model::reverse(up)}) {
         te::SwitchReport& report = reports[fabric.name(fabric.from(link))];
         report.agent = "a";
