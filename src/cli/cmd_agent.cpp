@@ -15,10 +15,12 @@
 #include "adapt/live/uplink.hpp"
 #include "app/agent/agent.hpp"
 #include "app/agent/health_copy.hpp"
+#include "app/agent/te_agent.hpp"
 #include "app/agent/trace_copy.hpp"
 #include "base/file.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "cli/serve_te.hpp"
 #include "cli/telemetry_files.hpp"
 #include "observe/detect/detector.hpp"
 
@@ -37,6 +39,8 @@ struct AgentArgs {
   std::vector<std::string> health;
   std::string show_health;
   std::string traces, trace_every = "30 s", job;
+  bool te = false, te_off = false;
+  std::string addresses;
 };
 
 namespace detect = observe::detect;
@@ -173,13 +177,32 @@ Result<std::unique_ptr<app::TraceCopy>> open_traces(const AgentArgs& args,
                                .every_ns = every.ps / ps_per_ns});
 }
 
+// Null where that is not asked for.
+Result<std::unique_ptr<app::TeAgent>> open_te(const AgentArgs& args,
+                                              const app::AgentSettings& settings) {
+  if (!args.te) return std::unique_ptr<app::TeAgent>();
+  if (args.to.empty())
+    return fail(Errc::value, {"--te", 0, 0}, "no service to take marks from",
+                "specify it with --to");
+  WEFT_TRY(std::string token, read_token(args));
+  WEFT_TRY(auto addresses, read_nic_addresses(settings.fabric, args.addresses));
+  return app::TeAgent::open({.service = {args.to, "--to"},
+                             .token = std::move(token),
+                             .tls = tls_files(args),
+                             .fabric = settings.fabric,
+                             .device = settings.device,
+                             .addresses = std::move(addresses)});
+}
+
 Status run_agent(const Common& common, const AgentArgs& args) {
   WEFT_TRY(const app::AgentSettings settings, load_settings(common, args));
   WEFT_TRY(telemetry::Inventory inventory, load_inventory(settings.fabric, args.inventory));
+  if (args.te_off) return app::TeAgent::remove(settings.fabric, settings.device);
   WEFT_TRY(live::Signals signals, live::Signals::open());  // before there are threads
   WEFT_TRY(std::optional<live::Uplink> uplink, open_uplink(common, args));
   WEFT_TRY(const auto health, open_health(args, settings.interval_ns));
   WEFT_TRY(const auto traces, open_traces(args, settings));
+  WEFT_TRY(const auto te, open_te(args, settings));
   return app::run_agent(settings, inventory, uplink, signals);
 }
 
@@ -240,6 +263,10 @@ void add_agent(Commands& commands) {
       ->needs(traces);
   command.add_option("--job", args.job, "Job of the traces; else the service's list of jobs says")
       ->needs(traces);
+  CLI::Option* te = command.add_flag(
+      "--te", args.te, "On a switch: report cables, and install marks of traffic engineering");
+  command.add_option("--addresses", args.addresses, "CSV with node,address of NICs")->needs(te);
+  command.add_flag("--te-off", args.te_off, "Remove this switch's marks, and end")->excludes(te);
   command.add_option("--show-health", args.show_health, "Print the table of path health in a file");
   command.add_option("--ports-per-card", args.ports_per_card, "Ports per line card")
       ->check(CLI::Range(1, 4096));

@@ -38,6 +38,7 @@
 #include "cli/commands.hpp"
 #include "cli/open_store.hpp"
 #include "cli/serve_health.hpp"
+#include "cli/serve_te.hpp"
 #include "cli/serve_traces.hpp"
 #include "cli/serve_watch.hpp"
 #include "cli/serve_world.hpp"
@@ -92,6 +93,7 @@ namespace triage = operate::triage;
 
 // For requests that are under way at a stop; the loop needs some of the time that is left to it.
 constexpr std::chrono::milliseconds api_farewell{2'000};
+constexpr std::size_t te_connections = 2;  // of each switch's agent
 
 // The file of --config, each section for the room that it belongs to.
 struct ServeConfig {
@@ -108,6 +110,7 @@ struct ServeConfig {
   std::vector<live::AlertmanagerSettings> alertmanagers;
   std::vector<live::TicketSettings> tickets;
   std::optional<VendorSettings> vendor;
+  std::optional<TeSettings> te;
   telemetry::AlertMapping alerts = telemetry::AlertMapping::built_in();
   app::RehearseModel world;  // its people and actuators
 };
@@ -208,6 +211,8 @@ Result<ServeConfig> read_config(const std::string& path, const std::string& key)
     take(out.devices.emplace(), live::read_device_commands(snapshots), errors);
   if (const Config vendor = mapping("vendor"); !vendor.fields.empty())
     take(out.vendor.emplace(), read_vendor_settings(vendor), errors);
+  if (const Config te = mapping("te"); !te.fields.empty())
+    take(out.te.emplace(), read_te_settings(te), errors);
   if (const Config jobs = mapping("jobs"); !jobs.fields.empty())
     take(out.jobs.emplace(), live::read_job_feed(jobs), errors);
   take(out.traces, read_trace_settings(section("traces")), errors);
@@ -250,6 +255,9 @@ class Server {
     WEFT_TRY(config_, read_config(args_.config, args_.section));
     WEFT_TRY_STATUS(load_scenario());
     fabric_ = &setup_->fabric;
+    if (config_.te)
+      if (const auto te = ServedTe::read(*fabric_, *config_.te); !te)
+        return std::unexpected(te.error());
     return load_names();
   }
 
@@ -287,6 +295,7 @@ class Server {
         serve::ThreadLimits{}, world_.get());
     WEFT_TRY_STATUS(begin_health());
     WEFT_TRY_STATUS(begin_traces());
+    WEFT_TRY_STATUS(begin_te());
     WEFT_TRY_STATUS(listen());
     wait_for_end(signals);
     stop();
@@ -314,8 +323,10 @@ class Server {
                     "leave it out to go on until you stop it");
     }
     if (has_unused_sections())
-      say("the network is simulated: notify:, actuator:, snapshots: and jobs: of " + args_.config +
-          " were checked and are not used");
+      say(fmt::format(
+          "the network is simulated: notify:, actuator:, snapshots:, te: and jobs: of {} were "
+          "checked and are not used",
+          args_.config));
     const bool has_jobs = described_.kind != Config::Kind::null;
     WEFT_TRY(world_, ServedWorld::create({.setup = *setup_,
                                           .faults = faults_,
@@ -503,6 +514,15 @@ class Server {
     return {};
   }
 
+  Status begin_te() {
+    if (!config_.te || world_) return {};
+    WEFT_TRY(te_, ServedTe::open({.fabric = *fabric_,
+                                  .settings = *config_.te,
+                                  .out_of_service = [this] { return loop_->out_of_service(); },
+                                  .say = [this](std::string_view line) { say(line); }}));
+    return {};
+  }
+
   std::string jobs_json() const {
     const auto state = job_feed_->state();
     JsonList items;
@@ -614,8 +634,8 @@ class Server {
 
   // Nobody is to be called, and no program run, for what did not happen.
   bool has_unused_sections() const {
-    return config_.jobs || config_.commands || config_.devices || !config_.webhooks.empty() ||
-           !config_.alertmanagers.empty() || !config_.tickets.empty();
+    return config_.jobs || config_.te || config_.commands || config_.devices ||
+           !config_.webhooks.empty() || !config_.alertmanagers.empty() || !config_.tickets.empty();
   }
 
   Result<std::vector<std::string>> read_alerts(std::string_view body) {
@@ -692,8 +712,16 @@ class Server {
     WEFT_TRY_STATUS(listen_to_syslog());
     options.metrics = [this] {
       return syslog_metrics(syslog_counts()) + (job_feed_ ? job_metrics() : "") +
-             (traces_ ? traces_->metrics() : "");
+             (traces_ ? traces_->metrics() : "") + (te_ ? te_->metrics() : "");
     };
+    if (te_) {
+      options.limits.connections += te_connections * te_->switch_count();
+      options.te.report = [this](std::string_view name, std::string_view body, std::int64_t wait_ns,
+                                 auto answer) {
+        te_->report(name, body, wait_ns, std::move(answer));
+      };
+      options.te.state = [this] { return te_->state(); };
+    }
     if (config_.vendor) {
       options.vendor.is_ours = [this](std::string_view id, std::int64_t expires_s,
                                       std::string_view signature) {
@@ -795,7 +823,9 @@ class Server {
     std::vector<std::jthread> ends;
     for (auto* syslog : {&syslog_, &lab_syslog_})
       if (*syslog) ends.emplace_back([syslog] { (*syslog)->stop(); });
+    if (te_) te_->close();
     api_->stop();
+    te_.reset();
     health_.reset();
     traces_.reset();
   }
@@ -805,6 +835,7 @@ class Server {
       say("tokens and certificates reloaded");
     else
       say("tokens and certificates not reloaded, the old ones stay in use: " + done.error().text());
+    if (te_) te_->reload();
   }
 
   const Common& common_;
@@ -840,6 +871,7 @@ class Server {
   std::unique_ptr<ServedHealth> health_;
   std::unique_ptr<jobs::NodeNames> names_;
   std::unique_ptr<ServedTraces> traces_;
+  std::unique_ptr<ServedTe> te_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<live::SyslogListener> syslog_, lab_syslog_;
 };

@@ -6,6 +6,7 @@
 #include "base/parallel.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "cli/te_status.hpp"
 #include "cli/te_zone.hpp"
 #include "plan/backbone/entitle.hpp"
 #include "plan/backbone/fit.hpp"
@@ -27,6 +28,7 @@ struct TeArgs {
   std::string contracts, unavailability = "0.1 %";
   std::uint32_t order = 2;
   ZoneTeArgs zone;
+  TeStatusArgs status;
   std::vector<const CLI::Option*> of_zone, of_backbone;  // to reject those that say nothing
 };
 
@@ -123,6 +125,16 @@ Status run_entitlements(const Common& common, const TeArgs& args) {
 }
 
 int te_command(const Common& common, const TeArgs& args) {
+  if (!args.status.from.empty()) {
+    const Status shown = show_te_status(common, args.status);
+    return shown ? int{done} : report(shown.error());
+  }
+  if (args.topology.empty())
+    return report(Error{Errc::value,
+                        {"topology", 0, 0},
+                        "is required",
+                        "name a scenario or a backbone's topology, or a service by --from",
+                        {}});
   const bool is_zone = is_scenario(args.topology);
   for (const CLI::Option* option : is_zone ? args.of_backbone : args.of_zone)
     if (option->count() > 0)
@@ -149,9 +161,20 @@ int te_command(const Common& common, const TeArgs& args) {
 void add_te(Commands& commands) {
   const auto [c, args] =
       commands.add<TeArgs>("te", "Traffic engineering of a zone or a backbone", te_command);
-  c.add_option("topology", args.topology,
-               "Scenario of a zone; GraphML, SNDlib XML or CSV of a backbone")
-      ->required();
+  CLI::Option* const topology = c.add_option(
+      "topology", args.topology, "Scenario of a zone; GraphML, SNDlib XML or CSV of a backbone");
+  CLI::Option* const from =
+      c.add_option("--from", args.status.from,
+                   "Service whose state to show: https://HOST[:PORT] or unix:PATH")
+          ->group("Live")
+          ->excludes(topology);
+  const auto live = [&](const char* name, std::string& value, const char* meaning) {
+    c.add_option(name, value, meaning)->group("Live")->needs(from);
+  };
+  live("--token", args.status.token, "File with the token for the service");
+  live("--ca", args.status.ca, "Certificates to trust, PEM");
+  live("--cert", args.status.certificate, "Client certificate, if the service requires one");
+  live("--key", args.status.key, "Key of --cert");
   const auto zone = [&args = args](CLI::Option* option) {
     args.of_zone.push_back(option->group("Zone"));
     return option;

@@ -62,6 +62,15 @@ struct ApiOptions {
     std::function<Result<std::string>(std::string_view job)> of_job, picture;
   };
   Traces traces;
+  // Traffic engineering. `report`: what the agent on a switch says, a te::SwitchReport, answered
+  // once, at once or within `wait_ns`; `state`: JSON. None: 501. Any thread.
+  struct TrafficEngineering {
+    std::function<void(std::string_view name, std::string_view report, std::int64_t wait_ns,
+                       std::function<void(Result<std::string>)> answer)>
+        report;
+    std::function<std::string()> state;
+  };
+  TrafficEngineering te;
   // A table of path health as bytes. None: nobody writes one. Any thread.
   std::function<Result<std::string>()> path_health;
   // Redacted copies of snapshots for whoever has a link: whether it is one of ours and not expired;

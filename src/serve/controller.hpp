@@ -98,6 +98,8 @@ class Controller {
   std::vector<Announcement> announcements() { return std::exchange(announcements_, {}); }
   std::string metrics(Timestamp now) const;
   std::string view(View view, Timestamp now) const;
+  // Parts that are drained, by us or by orders of others.
+  std::vector<model::Entity> out_of_service(Timestamp now) const;
   // Links that are not well, by what feeds said and what is out of service.
   operate::health::Conditions link_conditions(Timestamp now) const;
   // What probes met in the last `localise.keep`.
@@ -125,7 +127,6 @@ class Controller {
   void note_orders(const Numbered& said);
   // Tells the probe monitor which parts are drained, by us or by orders of others.
   void note_out_of_service(Timestamp now);
-  std::vector<model::Entity> out_of_service(Timestamp now) const;
   Status commit_pending();
   Status tidy(Timestamp now);
   Timestamp forgettable(Timestamp now) const;

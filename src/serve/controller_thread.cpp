@@ -424,6 +424,10 @@ operate::health::Conditions ControllerThread::link_conditions() {
   return ask([&] { return controller_.link_conditions(clock_.wall()); });
 }
 
+std::vector<model::Entity> ControllerThread::out_of_service() {
+  return ask([&] { return controller_.out_of_service(clock_.wall()); });
+}
+
 model::EvidenceSet ControllerThread::recent_evidence() {
   return ask([&] { return controller_.recent_evidence(); });
 }

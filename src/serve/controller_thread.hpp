@@ -78,7 +78,8 @@ class ControllerThread final : public Service {
   Result<std::string> sli(Timestamp from, Timestamp to) override;
   Result<std::string> ledger() override;
   Result<std::string> view(View view) override;
-  operate::health::Conditions link_conditions();  // any thread
+  std::vector<model::Entity> out_of_service();    // any thread
+  operate::health::Conditions link_conditions();  // the same
   model::EvidenceSet recent_evidence();           // the same
   Result<std::string> records(const RecordWish& wish) override;
   std::string metrics() override;

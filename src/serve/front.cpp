@@ -227,7 +227,14 @@ Reply Visit::ask(std::string body) {
 Reply Visit::answer(std::string body) {
   try {
     Reply reply = ask(std::move(body));
-    is_stream_ = reply.stream != nullptr;
+    is_stream_ = reply.stream != nullptr || reply.later != nullptr;
+    if (reply.later) {
+      Reply held;
+      held.later = [this, wait = std::move(reply.later)](std::function<void(Reply)> done) {
+        wait([this, done = std::move(done)](Reply late) { done(finished(std::move(late))); });
+      };
+      return held;
+    }
     return finished(std::move(reply));
   } catch (const std::exception& e) {  // of the libraries below; memory above all
     return finished(reply_of({500, "internal", e.what()}));
@@ -244,7 +251,7 @@ Reply Visit::finished(Reply reply) const {
 
 void Visit::finish(int status) const {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began_;
-  // How long somebody listened to events is no latency.
+  // How long somebody listened to events, or an answer was held, is no latency.
   if (!refused_.empty())
     front_.log_refusal(fmt::format(
         "refused with {}: {} {} from {}, {}", status, quote(head_.method), quote(head_.target),

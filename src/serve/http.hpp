@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,6 +47,9 @@ struct Reply {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
   std::unique_ptr<ByteStream> stream;  // instead of the body
+  // Instead of all else: an answer that is not there yet, and keeps no thread busy until it is.
+  // Called once, with whom to give it to: exactly once, from any thread, while the server runs.
+  std::function<void(std::function<void(Reply)>)> later;
 };
 // application/problem+json, with the headers that its status asks for.
 Reply reply_of(const Problem& problem);

@@ -412,7 +412,25 @@ class Session : public std::enable_shared_from_this<Session> {
         [this, body = std::move(parser_->get().body())]() mutable {
           return visit_->answer(std::move(body));
         },
-        [this](Reply reply) { write(std::move(reply)); });
+        [this](Reply reply) { reply.later ? hold(reply) : write(std::move(reply)); });
+  }
+
+  // Whoever gives the answer may keep what he was called with: it holds nothing any more.
+  void hold(const Reply& reply) {
+    struct Ticket {
+      std::shared_ptr<Session> self;
+      asio::executor_work_guard<Executor> busy;
+    };
+    auto held = std::make_shared<std::optional<Ticket>>(
+        Ticket{shared_from_this(), asio::make_work_guard(server_.io)});
+    reply.later([held](Reply late) {
+      Ticket ticket = std::move(held->value());
+      held->reset();
+      asio::post(ticket.busy.get_executor(),
+                 [self = std::move(ticket.self), late = std::move(late)]() mutable {
+                   self->write(std::move(late));
+                 });
+    });
   }
 
   void write(Reply reply) {

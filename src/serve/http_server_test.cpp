@@ -1,7 +1,11 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 #include "base/rng.hpp"
 #include "serve/api_kit.hpp"
@@ -178,6 +182,44 @@ TEST_CASE("requests wait for a free worker, and clients that left do not hold on
   }
   for (const auto& sender : senders) CHECK(sender->answer().status == 200);
   CHECK(bed.service.taken_count() == 8);
+}
+
+TEST_CASE(
+    "an answer that is held keeps no worker busy, nor the next request of its connection out") {
+  std::mutex mutex;
+  std::vector<std::function<void(Result<std::string>)>> held;
+  const auto count = [&] {
+    const std::scoped_lock lock(mutex);
+    return held.size();
+  };
+  Bed bed(ApiOptions{.limits = {.event_clients = 1, .workers = 1},
+                     .te = {[&](auto, auto, auto, auto answer) {
+                              const std::scoped_lock lock(mutex);
+                              held.push_back(std::move(answer));
+                            },
+                            {}}});
+  std::vector<std::unique_ptr<Client>> waiting;
+  for (int i = 0; i < 20; ++i) {
+    waiting.push_back(std::make_unique<Client>(bed.api->port()));
+    waiting.back()->send(Client::request("POST", "/v1/te/switches/x", "{}"));
+  }
+  for (int i = 0; i < 500 && count() < 20; ++i) std::this_thread::sleep_for(10ms);
+  REQUIRE(count() == 20);
+  CHECK(call(*bed.api, "GET", "/healthz").status == 200);
+  waiting[3].reset();  // who leaves is not missed
+  for (std::size_t i = 0; i < held.size(); ++i)
+    held[i](i == 5 ? Result<std::string>(fail(Errc::unknown, {}, "no such switch"))
+                   : Result<std::string>("{\"a\":1}"));
+  std::size_t answered = 0, refused = 0;
+  for (const auto& client : waiting) {
+    if (!client) continue;
+    const Answer answer = client->answer();
+    answered += answer.status == 200 && answer.body == "{\"a\":1}" ? 1 : 0;
+    refused += answer.status == 404 ? 1 : 0;
+    CHECK(client->call("GET", "/healthz").status == 200);
+  }
+  CHECK(answered == 18);
+  CHECK(refused == 1);
 }
 
 TEST_CASE("stopping: what is under way is answered, the rest ends") {

@@ -28,6 +28,7 @@ constexpr std::int64_t reason_bytes_max = 1000;
 constexpr std::int64_t page_rows_max = 1000;
 constexpr std::int64_t members_max = 10'000;
 constexpr std::int64_t list_members = 100, one_members = 1000;  // unless told
+constexpr std::int64_t te_wait_ms_max = 5'000;
 constexpr std::int64_t sli_ns_max = std::int64_t{400} * 24 * 60 * ns_per_minute;
 
 Reply json_reply(std::string body) {
@@ -496,6 +497,52 @@ void add_traces(const RouteContext& context, std::vector<Route>& out) {
                  }});
 }
 
+std::unexpected<Error> no_te() {
+  return fail(Errc::unsupported, {}, "this service places no flows",
+              "add te: {flows: FILE} to the file of --config");
+}
+
+void add_te(const RouteContext& context, std::vector<Route>& out) {
+  out.push_back({.method = "POST",
+                 .path = "/v1/te/switches/{switch}",
+                 .id = "reportSwitch",
+                 .summary = "Ports of a switch, by its agent; answered by changes of its marks",
+                 .role = Role::ingest,
+                 .query = {{.name = "wait_ms",
+                            .meaning = "how long the answer may be held until there is a change",
+                            .type = count,
+                            .least = 0,
+                            .most = te_wait_ms_max}},
+                 .body = Body::json,
+                 .reply_schema = "SwitchOrders",
+                 .problems = {404, 501},
+                 .handler = [context](const Call& call) -> Result<Reply> {
+                   if (!context.options.te.report) return no_te();
+                   Reply out;
+                   out.later = [&report = context.options.te.report, name = call.pieces.at(0),
+                                body = call.body, wait_ms = call.query.count("wait_ms", 0)](
+                                   std::function<void(Reply)> done) {
+                     report(name, body, wait_ms * 1'000'000,
+                            [done = std::move(done)](Result<std::string> orders) {
+                              done(orders ? json_reply(*std::move(orders))
+                                          : reply_of(serve::problem_of(orders.error())));
+                            });
+                   };
+                   return out;
+                 }});
+  out.push_back({.method = "GET",
+                 .path = "/v1/te",
+                 .id = "readTe",
+                 .summary = "Traffic engineering: switches, their marks, and the last decisions",
+                 .role = Role::read,
+                 .reply_schema = "Te",
+                 .problems = {501},
+                 .handler = [context](const Call&) -> Result<Reply> {
+                   if (!context.options.te.state) return no_te();
+                   return json_reply(context.options.te.state());
+                 }});
+}
+
 Result<Reply> run(const RouteContext& context, const Command& command, std::string_view name) {
   WEFT_TRY_STATUS(context.service.command(command));
   return json_reply(JsonObject()
@@ -719,6 +766,7 @@ std::vector<Route> make_routes(const RouteContext& context) {
   add_vendor(context, out);
   add_jobs(context, out);
   add_traces(context, out);
+  add_te(context, out);
   add_commands(context, out);
   add_watching(context, out);
   out.push_back({.method = "GET",

@@ -1,11 +1,15 @@
 // weft te on a zone: what it writes, read back; options and files that contradict each other.
 #include <doctest/doctest.h>
+#include <signal.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "base/text.hpp"
 #include "run_weft.hpp"
+#include "socket_client.hpp"
 
 namespace weft::cli_test {
 namespace {
@@ -135,6 +139,61 @@ TEST_CASE("te of a zone: the flows of jobs, and errors") {
   CHECK(error({"none.yaml"}).contains("jobs must be a list"));
   scratch.write("torus.yaml", "fabric: {generator: torus, dimensions: [4, 4]}\n");
   CHECK(error({"torus.yaml", "--flows", "bad.csv"}).contains("a two-tier Clos fabric"));
+}
+
+// This test speaks for the agents: tests/lab has real ones.
+TEST_CASE("te in the service: a held request is answered by marks, and the state shows them") {
+  const Scratch scratch;
+  scratch.write("z.yaml", "fabric: {generator: ai_zone, racks: 2, gpus_per_host: 2, spines: 2}\n");
+  scratch.write("f.csv", "src,dst\nnic:0,nic:4\n");
+  scratch.write("serve.yaml", "te: {flows: none.csv, holt: 1 s}\n");
+  const auto check = [&] {
+    return scratch.run({"serve", "--fabric", "z.yaml", "--config", "serve.yaml", "--check"}).err;
+  };
+  CHECK(check().find("did you mean \"hold\"?") != std::string::npos);
+  scratch.write("serve.yaml", "te: {flows: none.csv}\n");
+  CHECK(check().find("none.csv: cannot open") != std::string::npos);
+  scratch.write("serve.yaml", "te: {flows: f.csv}\n");
+  const int service = scratch.start({"serve", "--fabric", "z.yaml", "--config", "serve.yaml",
+                                     "--store", "weft.db", "--listen", "unix:api.sock"},
+                                    "serve");
+  httplib::Client client = socket_client(scratch.path() + "/api.sock");
+  const auto is_up = [&] { return client.Get("/readyz") && client.Get("/readyz")->status == 200; };
+  for (int i = 0; i < 500 && !is_up(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const auto ask = [&](const std::string& name, json report, int wait_ms = 0) {
+    report["agent"] = "a";
+    report["serial"] = 1;
+    report["ports"] = json::array();
+    const auto answer =
+        client.Post("/v1/te/switches/" + name + "?wait_ms=" + std::to_string(wait_ms),
+                    report.dump(), "application/json");
+    REQUIRE(answer);
+    CHECK_MESSAGE(answer->status == 200, answer->body);
+    return json::parse(answer->body);
+  };
+  json done{{"epoch", ""}, {"version", 0}};
+  for (const char* name : {"rtsw:0", "rtsw:1", "ctsw:0", "ctsw:1"}) {
+    done["epoch"] = "";
+    const json asked = ask(name, {{"done", done}});
+    CHECK(asked["wants_marks"] == true);
+    done["epoch"] = asked["epoch"];
+    ask(name, {{"done", done}, {"marks", json::array()}});
+  }
+  CHECK(client.Post("/v1/te/switches/host:0", R"({"agent": "a", "serial": 1})", "application/json")
+            ->status == 404);
+  CHECK(client.Post("/v1/te/switches/rtsw:0", "{}", "application/json")->status == 400);
+  const json orders = ask("rtsw:0", {{"done", done}}, 4'000);
+  REQUIRE(orders["changes"].size() == 1);
+  CHECK(orders["changes"][0]["src"] == "10.0.0.1");
+  CHECK(orders["changes"][0]["dst"] == "10.0.0.5");
+  CHECK(orders["changes"][0]["uplink"].get<std::string>().starts_with("rtsw:0->ctsw:"));
+  const Outcome shown = scratch.run({"te", "--from", "unix:api.sock"});
+  CHECK_MESSAGE(shown.out.starts_with("1 flow, 0 marks; all cables up\n"), (shown.out + shown.err));
+  CHECK(shown.out.find("rtsw:0  0") != std::string::npos);
+  CHECK(client.Get("/metrics")->body.find("weft_te_switches_silent 0\n") != std::string::npos);
+  ::kill(service, SIGTERM);
+  CHECK(wait_for(service) == 0);
 }
 
 }  // namespace weft::cli_test

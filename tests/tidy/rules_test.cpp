@@ -160,6 +160,7 @@ TEST_CASE("levels") {
   rooms["adapt/sim"] = {6, {}};
   rooms["cli"] = {8, {"adapt/sim"}};
   rooms["app/agent"] = {7, {"adapt/sim"}};
+  rooms["adapt/lab"] = {6, {"adapt/sim"}};
   CHECK(check_levels(rooms).empty());
 }
 

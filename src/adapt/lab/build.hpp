@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "adapt/lab/netlink.hpp"
 #include "adapt/lab/plan.hpp"
 #include "adapt/lab/routes.hpp"
+#include "adapt/linux_switch/netlink.hpp"
 #include "base/result.hpp"
 
 namespace weft::adapt::lab {

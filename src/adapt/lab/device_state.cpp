@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "adapt/lab/frr.hpp"
-#include "adapt/lab/netlink.hpp"
 #include "adapt/lab/netns.hpp"
+#include "adapt/linux_switch/netlink.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "os/error.hpp"

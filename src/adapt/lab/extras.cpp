@@ -20,8 +20,8 @@
 
 #include "adapt/lab/frr.hpp"
 #include "adapt/lab/lab.hpp"
-#include "adapt/lab/link_watch.hpp"
 #include "adapt/lab/netns.hpp"
+#include "adapt/linux_switch/link_watch.hpp"
 #include "base/text.hpp"
 #include "os/error.hpp"
 
@@ -82,7 +82,7 @@ struct Watched {
 
 Result<Watched> watch(const Lab& lab, LabNodeId id) {
   const LabNode& node = lab.plan.nodes[id];
-  WEFT_TRY(LinkWatch links, LinkWatch::open(node));
+  WEFT_TRY(LinkWatch links, watch_links(node.netns));
   Watched out{.host = node.name,
               .log = Tail(lab.node_directory(id) + "/frr.log"),
               .watchdog = Tail(lab.node_directory(id) + "/watchfrr.out"),

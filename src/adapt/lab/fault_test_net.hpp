@@ -27,10 +27,10 @@
 
 #include "adapt/lab/doctor.hpp"
 #include "adapt/lab/injector.hpp"
-#include "adapt/lab/netlink.hpp"
 #include "adapt/lab/netns.hpp"
 #include "adapt/lab/process.hpp"
 #include "adapt/lab/user_namespace.hpp"
+#include "adapt/linux_switch/netlink.hpp"
 #include "base/test_skip.hpp"
 #include "os/error.hpp"
 
@@ -74,7 +74,7 @@ class TestNet {
 
   // Rules, queues, links, routes and neighbours of a namespace: for "identical to before".
   static std::string kernel_state(const std::string& netns) {
-    auto nft = Nft::open(netns);
+    auto nft = open_nft(netns);
     REQUIRE(nft.has_value());
     const auto rules = nft->run("list ruleset\n");
     REQUIRE(rules.has_value());

@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
-#include "adapt/lab/netlink.hpp"
 #include "adapt/lab/plan.hpp"
+#include "adapt/linux_switch/netlink.hpp"
 #include "base/result.hpp"
 
 namespace weft::adapt::lab {

@@ -1,6 +1,5 @@
 #include "adapt/lab/injector.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <linux/if.h>
 #include <linux/rtnetlink.h>
@@ -10,7 +9,6 @@
 #include <netlink/route/qdisc/tbf.h>
 #include <netlink/route/route.h>
 #include <netlink/route/tc.h>
-#include <nftables/libnftables.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -114,71 +112,11 @@ std::uint64_t number_behind(std::string_view text, std::string_view word) {
   return value;
 }
 
-// libnftables, loaded when it is first needed: it brings five more libraries, which every other
-// command would load at its start too.
-struct NftLibrary {
-  decltype(&nft_ctx_new) open = nullptr;
-  decltype(&nft_ctx_free) close = nullptr;
-  decltype(&nft_ctx_buffer_output) keep_output = nullptr;
-  decltype(&nft_ctx_buffer_error) keep_errors = nullptr;
-  decltype(&nft_ctx_get_output_buffer) output = nullptr;
-  decltype(&nft_ctx_get_error_buffer) errors = nullptr;
-  decltype(&nft_run_cmd_from_buffer) run = nullptr;
-  bool is_complete = false;
-};
-
-NftLibrary load_nft_library() {
-  NftLibrary out;
-  void* const library = dlopen("libnftables.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return out;
-  const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-    return function != nullptr;
-  };
-  out.is_complete = find(out.open, "nft_ctx_new") && find(out.close, "nft_ctx_free") &&
-                    find(out.keep_output, "nft_ctx_buffer_output") &&
-                    find(out.keep_errors, "nft_ctx_buffer_error") &&
-                    find(out.output, "nft_ctx_get_output_buffer") &&
-                    find(out.errors, "nft_ctx_get_error_buffer") &&
-                    find(out.run, "nft_run_cmd_from_buffer");
-  return out;
-}
-
-const NftLibrary& nft_library() {
-  static const NftLibrary library = load_nft_library();
-  return library;
-}
-
 }  // namespace
 
-void Nft::Free::operator()(nft_ctx* context) const { nft_library().close(context); }
-
-Result<Nft> Nft::open(const std::string& netns) {
+Result<Nft> open_nft(const std::string& netns) {
   WEFT_TRY(const InNetns inside, InNetns::enter(netns));
-  return here();
-}
-
-Result<Nft> Nft::here() {
-  const NftLibrary& library = nft_library();
-  if (!library.is_complete)
-    return fail(Errc::unsupported, {}, "libnftables.so.1 cannot be loaded",
-                "install the package libnftables1");
-  Nft nft(library.open(NFT_CTX_DEFAULT));
-  if (!nft.context_ || library.keep_output(nft.context_.get()) != 0 ||
-      library.keep_errors(nft.context_.get()) != 0)
-    return fail(Errc::unsupported, {}, "nftables cannot be opened",
-                "the kernel needs CONFIG_NF_TABLES and the netdev egress hook (Linux 5.16)");
-  return nft;
-}
-
-Result<std::string> Nft::run(const std::string& commands) {
-  const NftLibrary& library = nft_library();
-  const int status = library.run(context_.get(), commands.c_str());
-  const char* const printed = library.output(context_.get());
-  const char* const said = library.errors(context_.get());
-  if (status == 0) return std::string(printed == nullptr ? "" : printed);
-  const std::string_view message = trim(said == nullptr ? "" : said);
-  return fail(Errc::io, {}, fmt::format("nftables: {}", message.substr(0, message.find('\n'))));
+  return Nft::here();
 }
 
 std::string filter_table(const std::string& table, std::span<const std::string> interfaces,
@@ -194,7 +132,7 @@ std::string filter_table(const std::string& table, std::span<const std::string> 
 
 Status add_filter(const std::string& netns, const std::string& table,
                   std::span<const std::string> interfaces, const FilterSpec& spec) {
-  WEFT_TRY(Nft nft, Nft::open(netns));
+  WEFT_TRY(Nft nft, open_nft(netns));
   // "create" fails where the table exists, so that two faults never share one.
   WEFT_TRY_STATUS(nft.run(
       fmt::format("create table netdev {}\n{}", table, filter_table(table, interfaces, spec))));
@@ -202,13 +140,13 @@ Status add_filter(const std::string& netns, const std::string& table,
 }
 
 Result<FilterCount> filter_count(const std::string& netns, const std::string& table) {
-  WEFT_TRY(Nft nft, Nft::open(netns));
+  WEFT_TRY(Nft nft, open_nft(netns));
   WEFT_TRY(const std::string text, nft.run(fmt::format("list counter netdev {} hit\n", table)));
   return FilterCount{number_behind(text, "packets "), number_behind(text, "bytes ")};
 }
 
 Status remove_filter(const std::string& netns, const std::string& table) {
-  WEFT_TRY(Nft nft, Nft::open(netns));
+  WEFT_TRY(Nft nft, open_nft(netns));
   // Adding what may be there makes the deletion succeed either way, in one transaction.
   WEFT_TRY_STATUS(nft.run(fmt::format("add table netdev {0}\ndelete table netdev {0}\n", table)));
   return {};

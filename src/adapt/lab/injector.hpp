@@ -6,17 +6,15 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "adapt/lab/fault_spec.hpp"
+#include "adapt/linux_switch/nft.hpp"
 #include "base/result.hpp"
 #include "base/units.hpp"
-
-struct nft_ctx;
 
 namespace weft::adapt::lab {
 
@@ -25,23 +23,8 @@ namespace weft::adapt::lab {
 inline constexpr std::uint32_t wire_mark_base = 0x57460000;
 inline constexpr std::uint32_t wire_mark_last = 0x574600ff;
 
-// nftables of one namespace, in this process.
-class Nft {
- public:
-  // Fails: as InNetns; Errc::unsupported where the kernel has no nftables.
-  static Result<Nft> open(const std::string& netns);
-  // Of the calling thread's namespace.
-  static Result<Nft> here();
-  // Runs commands, all or none, and returns what they print. Fails: Errc::io with nft's message.
-  Result<std::string> run(const std::string& commands);
-
- private:
-  struct Free {
-    void operator()(nft_ctx* context) const;
-  };
-  explicit Nft(nft_ctx* context) : context_(context) {}
-  std::unique_ptr<nft_ctx, Free> context_;
-};
+// Of that namespace. Fails: as InNetns and Nft::here().
+Result<Nft> open_nft(const std::string& netns);
 
 struct FilterSpec {
   enum class Action : std::uint8_t { drop, mark_ce };

@@ -145,6 +145,11 @@ Result<Fd> socket_in_netns(const std::string& name, int domain, int type, int pr
   return out;
 }
 
+Result<LinkWatch> watch_links(const std::string& netns) {
+  WEFT_TRY(const InNetns inside, InNetns::enter(netns));
+  return LinkWatch::open();
+}
+
 Status write_sysctl(std::string_view key, std::string_view value) {
   const Fd file(open(sysctl_path(key).c_str(), O_WRONLY | O_CLOEXEC));
   if (!file.valid()) return sysctl_failure(key, errno);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "adapt/linux_switch/link_watch.hpp"
 #include "base/fd.hpp"
 #include "base/result.hpp"
 
@@ -56,6 +57,9 @@ Status run_in_each_netns(std::span<const std::string> names, unsigned threads,
 
 // A socket that lives in that namespace, close-on-exec; the caller stays outside.
 Result<Fd> socket_in_netns(const std::string& name, int domain, int type, int protocol);
+
+// The news of a namespace's interfaces. Fails: Errc::io, and where the namespace is gone.
+Result<LinkWatch> watch_links(const std::string& netns);
 
 // Writes `value` to /proc/sys/<key>, e.g. "net/ipv4/ip_forward", of the calling thread's namespace.
 // Fails: Errc::unsupported where the kernel has no such key, Errc::io else.

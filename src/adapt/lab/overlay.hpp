@@ -6,25 +6,12 @@
 #include <vector>
 
 #include "adapt/lab/lab.hpp"
+#include "adapt/linux_switch/switch_overlay.hpp"
 #include "port/route_sink.hpp"
 
 namespace weft::adapt::lab {
 
-// A rack's end of a cable to a spine; its place among the switch's ends gives mark and table.
-struct OverlayUplink {
-  std::uint32_t place = 0;
-  EndId end;
-};
-
-// At each rack switch, nftables give the packets of a marked flow (UDP; addresses and source port)
-// the mark of an uplink, a rule sends that mark to a table of its own, and the table's one route
-// leads over the uplink. Where the uplink is down, the table has no route and the packet goes on to
-// the main table: what BGP found. The same holds for flows without a mark, and for all flows when
-// nobody has called renew() for overlay_lease: a mark over a live uplink to a spine that has lost
-// the other rack would otherwise lead nowhere. What is installed stays when the process ends, for
-// the next one to renew; remove() takes it away.
-inline constexpr Duration overlay_lease = 3_s;
-
+// A SwitchOverlay at each rack switch.
 class Overlay final : public port::RouteSink {
   struct Key {};  // open() alone makes one
 
@@ -48,7 +35,10 @@ class Overlay final : public port::RouteSink {
   static Status remove(const Lab& lab);
 
  private:
-  struct Rack;
+  struct Rack {
+    std::vector<EndId> uplinks;  // its ends of cables to spines, in the overlay's order
+    SwitchOverlay overlay;
+  };
   Status open_rack(LabNodeId node);
   Status write_rack(Rack& rack, std::span<const port::RouteMark> changes);
 

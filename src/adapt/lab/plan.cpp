@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 #include <utility>
@@ -29,15 +28,6 @@ constexpr std::size_t suffix_length_max = 40;
 NodeId owner(const Fabric& fabric, NodeId device) {
   const NodeId host = fabric.is_switch(device) ? NodeId{} : fabric.host_of(device);
   return host.valid() ? host : device;
-}
-
-// Kernel names may hold anything but blanks, '/' and ':'; the first two letters of an interface
-// must not make it "." or "..", which "Ethernet1/7" and the like never are.
-std::string kernel_name(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c == '/' || c == ':' || std::isspace(static_cast<unsigned char>(c)) != 0) c = '-';
-  return out;
 }
 
 Status refuse(std::string what, std::string hint) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "adapt/linux_switch/netlink.hpp"
 #include "base/id.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
@@ -17,8 +18,8 @@ namespace weft::adapt::lab {
 
 using LabNodeId = Id<struct LabNodeTag>;    // row of LabPlan::nodes
 using LabCableId = Id<struct LabCableTag>;  // row of LabPlan::cables
-using Mac = std::array<std::uint8_t, 6>;
-using Ipv4 = std::uint32_t;  // host byte order; 0: none
+using adapt::Ipv4;
+using adapt::Mac;
 
 inline constexpr std::size_t lab_switch_count_max = 1'000;
 inline constexpr std::size_t lab_node_count_max = 4'000;

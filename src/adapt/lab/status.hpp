@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "adapt/lab/lab.hpp"
-#include "adapt/lab/netlink.hpp"
+#include "adapt/linux_switch/netlink.hpp"
 #include "base/result.hpp"
 
 namespace weft::adapt::lab {

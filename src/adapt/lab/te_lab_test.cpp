@@ -10,9 +10,10 @@
 
 #include "adapt/lab/injector.hpp"
 #include "adapt/lab/lab_test_kit.hpp"
-#include "adapt/lab/netlink.hpp"
 #include "adapt/lab/overlay.hpp"
 #include "adapt/lab/te_run.hpp"
+#include "adapt/lab/te_test_kit.hpp"
+#include "adapt/linux_switch/netlink.hpp"
 #include "adapt/sim/test_te_stage.hpp"
 #include "base/test_effort.hpp"
 #include "operate/te/controller_story.hpp"
@@ -29,45 +30,6 @@ namespace story = te::testing;
 constexpr std::string_view four_by_four = story::story_fabric;
 constexpr std::uint16_t first_port = story::story_port;
 constexpr std::chrono::milliseconds hold{story::story_damping.hold.ps / ps_per_ms};
-
-const LabNode& host_of(const Lab& lab, model::NodeId nic) {
-  return lab.plan.nodes[lab.plan.lab_of[nic]];
-}
-
-// UDP packets of given flows, and how many arrive.
-class FlowTraffic {
- public:
-  FlowTraffic(const Lab& lab, std::span<const te::Flow> flows) {
-    for (const te::Flow& flow : flows) {
-      senders_.push_back(udp_in(host_of(lab, flow.src).netns, flow.port));
-      targets_.push_back(ipv4(lab.fabric.address(flow.dst), flow.port));
-      receivers_.push_back(udp_in(host_of(lab, flow.dst).netns, flow.port));
-    }
-    arrived.assign(flows.size(), 0);
-  }
-  // One packet of each flow.
-  void send() {
-    ++rounds;
-    for (std::size_t f = 0; f < senders_.size(); ++f)
-      if (sendto(senders_[f].get(), "x", 1, 0, reinterpret_cast<const sockaddr*>(&targets_[f]),
-                 sizeof targets_[f]) == 1)
-        ++sent;
-  }
-  void receive() {
-    char byte = 0;
-    for (std::size_t f = 0; f < receivers_.size(); ++f)
-      while (recv(receivers_[f].get(), &byte, 1, 0) == 1) {
-        ++received;
-        ++arrived[f];
-      }
-  }
-  std::size_t sent = 0, received = 0, rounds = 0;
-  std::vector<std::size_t> arrived;  // by flow
-
- private:
-  std::vector<Fd> senders_, receivers_;
-  std::vector<sockaddr_in> targets_;
-};
 
 // Packets that left by each uplink of a rack, by the kernel's counters.
 std::map<std::string, std::uint64_t> sent_by_uplink(const Lab& lab, const LabNode& rack) {
@@ -148,78 +110,17 @@ class Running {
   std::thread thread_;  // last: it uses the others
 };
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
-// Packets of all flows, some 1 ms apart, until the end.
-class SteadyTraffic {
+// With the controller in this process.
+class OwnStage final : public LabStage {
  public:
-  SteadyTraffic(const Lab& lab, std::span<const te::Flow> flows)
-      : traffic_(lab, flows), thread_([this](const std::stop_token& end) {
-          for (; !end.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
-            const std::lock_guard lock(mutex_);
-            traffic_.send();
-            traffic_.receive();
-          }
-        }) {}
-  // Seconds that each flow lost packets for since the last call.
-  std::vector<double> dark_s() {
-    const std::lock_guard lock(mutex_);
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));  // what is on its way
-    traffic_.receive();
-    const auto now = Clock::now();
-    const double each_s = std::chrono::duration<double>(now - since_).count() /
-                          static_cast<double>(std::max<std::size_t>(traffic_.rounds, 1));
-    std::vector<double> out;
-    for (const std::size_t arrived : traffic_.arrived)
-      out.push_back(static_cast<double>(traffic_.rounds - std::min(arrived, traffic_.rounds)) *
-                    each_s);
-    std::ranges::fill(traffic_.arrived, 0);
-    traffic_.rounds = 0;
-    since_ = now;
-    return out;
-  }
-
- private:
-  std::mutex mutex_;
-  FlowTraffic traffic_;
-  Clock::time_point since_ = Clock::now();
-  std::jthread thread_;  // last: it uses the others
-};
-
-void set_cable(const Lab& lab, EndId at, AdminState state) {
-  REQUIRE(set_link(lab.plan.node_of(at).netns, lab.plan.end(at).interface, state));
-  if (state == AdminState::down) return;
-  REQUIRE(restore_interface(lab, at));
-  REQUIRE(restore_interface(lab, at.peer()));
-}
-
-class LabStage final : public story::Stage {
- public:
-  LabStage(const Lab& lab, std::span<const te::Flow> flows)
-      : lab_(lab), controller_(lab, {flows.begin(), flows.end()}), traffic_(lab, flows) {
+  OwnStage(const Lab& lab, std::span<const te::Flow> flows)
+      : LabStage(lab, flows), controller_(lab, {flows.begin(), flows.end()}) {
     REQUIRE(controller_.wait(1));
   }
   void cut(model::CableId cable) override {
-    news_ = lab_.fabric.name(cable) + " down";
     seen_ = controller_.count();
-    cut_ = Clock::now();
-    set_cable(lab_, spine_end(cable), AdminState::down);
-  }
-  void mend(model::CableId cable) override { set_cable(lab_, spine_end(cable), AdminState::up); }
-  void slow(model::CableId cable) override {
-    const EndId at = spine_end(cable);
-    REQUIRE(add_rate_limit(lab_.plan.node_of(at).netns, lab_.plan.end(at).interface, 1,
-                           Rate{500'000'000}, 1_MB));
-  }
-  void unslow(model::CableId cable) override {
-    const EndId at = spine_end(cable);
-    REQUIRE(remove_rate_limit(lab_.plan.node_of(at).netns, lab_.plan.end(at).interface, 1));
-  }
-  void wait(Duration span) override {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(span.ps / ps_per_ns));
+    began_ = Clock::now();
+    LabStage::cut(cable);
   }
   void wait_for(std::size_t events) override {
     for (int i = 0; i < 20'000 && controller_.count() < events; ++i) wait(1'000_us);
@@ -233,37 +134,20 @@ class LabStage final : public story::Stage {
   }
   double mark_s() override {
     const auto event = controller_.wait_for(seen_, news_);
-    return event ? std::chrono::duration<double>(event->second - cut_).count() : 1e9;
+    return event ? std::chrono::duration<double>(event->second - began_).count() : 1e9;
   }
-  std::vector<port::RouteMark> marks() override {
-    return Overlay::open(lab_).value()->installed().value();
-  }
-  std::vector<double> dark_s() override { return traffic_.dark_s(); }
 
  private:
-  EndId spine_end(model::CableId cable) const {
-    for (const LabCableId id : ids<LabCableId>(lab_.plan.cables.size())) {
-      if (lab_.plan.cables[id].cable != cable) continue;
-      const EndId end{id, 0};
-      return lab_.plan.node_of(end).name.starts_with("ctsw") ? end : end.peer();
-    }
-    FAIL("no such cable");
-    return {};
-  }
-
-  const Lab& lab_;
   Running controller_;
-  SteadyTraffic traffic_;
-  std::string news_;
   std::size_t seen_ = 0;
-  Clock::time_point cut_;
+  Clock::time_point began_;
 };
 
 // The same story in the simulated network: the same decisions, and times that are nearly so.
 void compare_with_world(const Lab& lab, std::span<const te::Flow> flows) {
   std::vector<story::Scene> real, simulated;
   {
-    LabStage stage(lab, flows);
+    OwnStage stage(lab, flows);
     real = story::Story(lab.fabric, stage).play();
   }
   sim::testing::WorldStage world(lab.fabric);

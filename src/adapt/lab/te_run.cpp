@@ -12,11 +12,11 @@
 #include <map>
 
 #include "adapt/lab/build.hpp"
-#include "adapt/lab/link_watch.hpp"
-#include "adapt/lab/netlink.hpp"
 #include "adapt/lab/netns.hpp"
 #include "adapt/lab/overlay.hpp"
 #include "adapt/lab/routes.hpp"
+#include "adapt/linux_switch/link_watch.hpp"
+#include "adapt/linux_switch/netlink.hpp"
 #include "os/error.hpp"
 
 namespace weft::adapt::lab {
@@ -52,7 +52,7 @@ class CableWatch final : public port::LinkFeed {
     CableWatch out(lab);
     for (const LabNodeId id : lab.plan.switches()) {
       const LabNode& node = lab.plan.nodes[id];
-      WEFT_TRY(LinkWatch watch, LinkWatch::open(node));
+      WEFT_TRY(LinkWatch watch, watch_links(node.netns));
       out.watches_.push_back(std::move(watch));
       for (const EndId end : node.ends) out.ends_[id][lab.plan.end(end).interface] = end;
       WEFT_TRY_STATUS(out.look(id));
@@ -67,8 +67,8 @@ class CableWatch final : public port::LinkFeed {
     const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(patience.count()));
     for (const LabNodeId id : lab_->plan.switches())
       if (ready > 0 && (fds[id.index()].revents & POLLIN) != 0)
-        watches_[id.index()].read(
-            [&](std::string_view interface, bool carrier) { note(id, interface, carrier); });
+        static_cast<void>(watches_[id.index()].read(
+            [&](std::string_view interface, bool carrier) { note(id, interface, carrier); }));
   }
 
   std::vector<te::LinkNews> news() override { return std::exchange(news_, {}); }

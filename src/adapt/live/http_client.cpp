@@ -257,7 +257,11 @@ Result<std::string> exchange(HttpClient& client, const Exchange& of,
     return text.size() <= bytes_max;
   };
   const Watchdog watchdog(client, std::chrono::steady_clock::now() + timeout);
-  const auto answer = client.use([&](httplib::ClientImpl& http) { return http.send(request); });
+  const auto answer = client.use([&](httplib::ClientImpl& http) {
+    http.set_keep_alive(true);
+    http.set_tcp_nodelay(true);  // head and body are two packets: the second would wait
+    return http.send(request);
+  });
   if (!answer)
     return fail(Errc::io, {}, "the service does not answer: " + client.trouble(answer.error()));
   if (answer->status == 200) return text;

@@ -110,7 +110,8 @@ Result<std::string> get_text(HttpClient& client, const std::string& path, const 
 Status put_bytes(HttpClient& client, const std::string& path, const std::string& body,
                  const std::string& type, const std::string& token,
                  std::chrono::milliseconds timeout);
-// A command: JSON sent by a method, and what is answered with 200. Fails: as get_text.
+// JSON sent by a method, and what is answered with 200. The connection is kept for the next
+// request, and small ones leave at once. Fails: as get_text.
 Result<std::string> send_json(HttpClient& client, std::string_view method, const std::string& path,
                               const std::string& json, const std::string& token,
                               std::chrono::milliseconds timeout);

@@ -1,4 +1,4 @@
-#include "adapt/lab/link_watch.hpp"
+#include "adapt/linux_switch/link_watch.hpp"
 
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -8,32 +8,35 @@
 #include <array>
 #include <cerrno>
 
-#include "adapt/lab/netns.hpp"
 #include "os/error.hpp"
 
-namespace weft::adapt::lab {
+namespace weft::adapt {
+inline namespace linux_switch {
 namespace {
 
 constexpr std::size_t link_news_bytes = 1 << 15;
 
 }  // namespace
 
-Result<LinkWatch> LinkWatch::open(const LabNode& node) {
-  WEFT_TRY(Fd socket,
-           socket_in_netns(node.netns, AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK, NETLINK_ROUTE));
+Result<LinkWatch> LinkWatch::open() {
+  Fd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE));
+  if (!socket.valid()) return system_failure("watching interfaces", errno);
   sockaddr_nl groups{};
   groups.nl_family = AF_NETLINK;
   groups.nl_groups = RTMGRP_LINK;
   if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&groups), sizeof groups) != 0)
-    return system_failure("watching the interfaces of " + node.name, errno);
+    return system_failure("watching interfaces", errno);
   return LinkWatch(std::move(socket));
 }
 
-void LinkWatch::read(const std::function<void(std::string_view, bool)>& tell) {
+bool LinkWatch::read(const std::function<void(std::string_view, bool)>& tell) {
   alignas(nlmsghdr) std::array<char, link_news_bytes> buffer{};
+  bool is_whole = true;
   for (;;) {
     const ssize_t size = recv(socket_.get(), buffer.data(), buffer.size(), 0);
-    if (size <= 0) return;
+    if (size < 0 && errno == ENOBUFS) is_whole = false;
+    if (size < 0 && (errno == ENOBUFS || errno == EINTR)) continue;
+    if (size <= 0) return is_whole;
     auto left = static_cast<unsigned>(size);
     for (auto* header = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(header, left);
          header = NLMSG_NEXT(header, left)) {
@@ -52,4 +55,5 @@ void LinkWatch::read(const std::function<void(std::string_view, bool)>& tell) {
   }
 }
 
-}  // namespace weft::adapt::lab
+}  // namespace linux_switch
+}  // namespace weft::adapt

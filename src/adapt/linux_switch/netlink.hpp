@@ -1,20 +1,28 @@
 // The kernel's routing socket: interfaces, addresses, neighbours, routes; changes in batches.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "adapt/lab/plan.hpp"
 #include "base/fd.hpp"
 #include "base/result.hpp"
 
-namespace weft::adapt::lab {
+namespace weft::adapt {
+inline namespace linux_switch {
+
+using Mac = std::array<std::uint8_t, 6>;
+using Ipv4 = std::uint32_t;  // host byte order; 0: none
+
+// An interface's name as the kernel can have it: "Ethernet1-7" of "Ethernet1/7".
+std::string kernel_name(std::string_view name);
 
 struct VethEnd {
   std::string interface;
@@ -34,6 +42,8 @@ struct KernelRoute {
   std::uint8_t protocol = 0;  // RTPROT_*
   std::uint8_t type = 0;      // RTN_*
   std::uint32_t table = 254;  // RT_TABLE_MAIN
+  Ipv4 source = 0;            // preferred source address; read, not written
+  bool onlink = false;        // its one gateway need not be of a network of the interface; not read
 };
 
 struct LinkState {
@@ -97,4 +107,5 @@ class Netlink {
   std::unique_ptr<Socket> socket_;
 };
 
-}  // namespace weft::adapt::lab
+}  // namespace linux_switch
+}  // namespace weft::adapt

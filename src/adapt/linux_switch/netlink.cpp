@@ -1,4 +1,4 @@
-#include "adapt/lab/netlink.hpp"
+#include "adapt/linux_switch/netlink.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -18,16 +18,18 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <functional>
 #include <system_error>
 
-#include "adapt/lab/netns.hpp"
 #include "base/fd.hpp"
+#include "base/text.hpp"
 #include "os/error.hpp"
 
-namespace weft::adapt::lab {
+namespace weft::adapt {
+inline namespace linux_switch {
 namespace {
 
 // Well below the socket's send buffer, and few enough that all errors fit its receive buffer.
@@ -169,6 +171,9 @@ KernelRoute read_route(nlmsghdr* header) {
                      case RTA_OIF:
                        single.interface = read_attribute<std::uint32_t>(attribute);
                        break;
+                     case RTA_PREFSRC:
+                       out.source = read_ipv4(attribute);
+                       break;
                      case RTA_MULTIPATH:
                        read_next_hops(attribute, out.hops);
                        break;
@@ -306,6 +311,15 @@ struct Netlink::Socket {
   }
 };
 
+// Anything but blanks, '/' and ':'; the first two letters of an interface must not make it "." or
+// "..", which "Ethernet1/7" and the like never are.
+std::string kernel_name(std::string_view name) {
+  std::string out(name);
+  for (char& c : out)
+    if (c == '/' || c == ':' || std::isspace(static_cast<unsigned char>(c)) != 0) c = '-';
+  return out;
+}
+
 Netlink::Netlink(std::unique_ptr<Socket> socket) : socket_(std::move(socket)) {}
 Netlink::~Netlink() = default;
 Netlink::Netlink(Netlink&&) noexcept = default;
@@ -414,6 +428,7 @@ Status Netlink::add_route(const KernelRoute& route, RouteWrite write) {
   header.rtm_type = route.type == 0 ? std::uint8_t{RTN_UNICAST} : route.type;
   const bool direct = route.hops.size() == 1 && route.hops.front().gateway == 0;
   header.rtm_scope = direct ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
+  if (route.onlink) header.rtm_flags |= RTNH_F_ONLINK;
   Message message(RTM_NEWROUTE,
                   write == RouteWrite::create ? create_flags : NLM_F_CREATE | NLM_F_REPLACE);
   message.header(header).put(RTA_TABLE, route.table);
@@ -521,4 +536,5 @@ Result<std::vector<KernelRoute>> Netlink::routes(RouteTables tables) {
   return out;
 }
 
-}  // namespace weft::adapt::lab
+}  // namespace linux_switch
+}  // namespace weft::adapt
