@@ -155,7 +155,10 @@ void World::note_change() {
   changed_ = now();
   set_losses();
   const model::State state = net_.routing();
-  if (!reroute_ && state.troubled_links() != routed_.troubled_links())
+  // Paths are found anew after each drain, also of what carried nothing any more: who judges probes
+  // cannot know that no path is another one.
+  if (!reroute_ &&
+      (state.troubled_links() != routed_.troubled_links() || net_.drained() != drained_))
     reroute_ = Timestamp{now().ns + settings_.converge_ns};
   if (settings_.notice_ns && !notice_ && state.troubled_links() != noticed_.troubled_links())
     notice_ = Timestamp{now().ns + *settings_.notice_ns};
@@ -181,6 +184,7 @@ Status World::act(const port::Action& action) {
 
 Status World::find_paths() {
   paths_at_ = now();
+  drained_ = net_.drained();
   model::State state = routed_;
   if (settings_.notice_ns) state.set_noticed(std::make_shared<const model::State>(noticed_));
   router_.set_state(state);
