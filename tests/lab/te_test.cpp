@@ -190,7 +190,7 @@ void check_cuts(Site& site, std::span<const te::Flow> flows) {
   const Lab& lab = site.lab();
   SteadyTraffic traffic(lab, flows);
   static_cast<void>(traffic.dark_s());
-  std::vector<double> marks_s;
+  std::vector<double> marks_s, heard_s;
   double dark_s = 0;
   const auto cuts = static_cast<int>(test_effort(50));
   for (int i = 0; i < cuts; ++i) {
@@ -202,6 +202,10 @@ void check_cuts(Site& site, std::span<const te::Flow> flows) {
     const auto decision = site.installed(seen, lab.fabric.name(cable) + " down");
     REQUIRE_MESSAGE(decision, site.errors());
     marks_s.push_back(since_s(*decision, cut));
+    heard_s.push_back(marks_s.back() - (*decision)["installed_ms"].get<double>() / 1e3);
+    if (marks_s.back() > 0.05)
+      MESSAGE(fmt::format("{}: decided after {:.1f} ms, installed after {:.1f} ms",
+                          lab.fabric.name(cable), heard_s.back() * 1e3, marks_s.back() * 1e3));
     CHECK((*decision)["refused"] == "");
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     for (const double one : traffic.dark_s()) dark_s += one;
