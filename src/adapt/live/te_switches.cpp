@@ -88,7 +88,7 @@ Status TeSwitches::take(Switch& of, const te::SwitchReport& report) {
   }
   if (report.done) {
     of.trouble = report.trouble;
-    WEFT_TRY_STATUS(take_place(of, report));
+    take_place(of, report);
   }
   settle();
   return {};
@@ -125,7 +125,8 @@ Status TeSwitches::take_ports(Switch& of, const te::SwitchReport& report) {
 }
 
 // What is installed there, by what its agent has carried out.
-Status TeSwitches::take_place(Switch& of, const te::SwitchReport& report) {
+void TeSwitches::take_place(Switch& of, const te::SwitchReport& report) {
+  const bool is_ours = report.done->epoch == parts_.epoch;
   if (report.marks) {
     of.has.clear();
     of.strange.clear();
@@ -141,19 +142,16 @@ Status TeSwitches::take_place(Switch& of, const te::SwitchReport& report) {
     of.version = report.done->version;
     of.in_flight.reset();
     parts_.wake();
-  } else if (report.done->epoch != parts_.epoch) {
-    of.is_synced = false;
-  } else if (of.in_flight && report.done->version == of.in_flight->version) {
+  } else if (is_ours && of.in_flight && report.done->version == of.in_flight->version) {
     of.has = std::move(of.in_flight->table);
     of.strange.clear();
     of.version = of.in_flight->version;
     of.in_flight.reset();
-  } else if (report.done->version == of.version) {
+  } else if (is_ours && report.done->version == of.version) {
     of.in_flight.reset();  // it did not arrive, or was refused
   } else {
     of.is_synced = false;
   }
-  return {};
 }
 
 bool TeSwitches::is_silent(const Switch& of) const {

@@ -115,7 +115,7 @@ class TeSwitches final : public port::LinkFeed, public port::RouteSink {
 
   Status take(Switch& of, const operate::te::SwitchReport& report);
   Status take_ports(Switch& of, const operate::te::SwitchReport& report);
-  Status take_place(Switch& of, const operate::te::SwitchReport& report);
+  void take_place(Switch& of, const operate::te::SwitchReport& report);
   Result<model::LinkId> link_of(const Switch& of, const std::string& name) const;
   bool is_due(const Switch& of) const;
   operate::te::SwitchOrders orders(Switch& of);

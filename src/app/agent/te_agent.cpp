@@ -10,6 +10,7 @@
 #include <functional>
 #include <utility>
 
+#include "adapt/live/signals.hpp"
 #include "adapt/live/system_clock.hpp"
 #include "base/file.hpp"
 #include "base/markup.hpp"
@@ -274,6 +275,7 @@ Result<std::string> TeAgent::send(std::optional<live::HttpClient>& client, const
 }
 
 void TeAgent::watch_cables(const std::stop_token& stop) {
+  live::prefer_early_turns();  // flows wait for it, whatever else the switch has to do
   std::optional<live::HttpClient> client;
   std::string said_looks, said_reports;
   Clock::time_point looked = Clock::now(), turned = looked;
@@ -356,6 +358,7 @@ void TeAgent::carry_out(const te::SwitchOrders& orders, Clock::time_point asked,
 }
 
 void TeAgent::keep_marks(const std::stop_token& stop) {
+  live::prefer_early_turns();
   std::optional<live::HttpClient> client;
   std::string said_service, said_orders;
   const std::string path = fmt::format("{}?wait_ms={}", path_, te_hold.count());
