@@ -50,20 +50,20 @@ std::uint64_t seed_of(const std::string& text) {
 
 // In the order of --help.
 constexpr std::array all_commands{
-    add_run,       add_explain,  add_flows,    add_perf,    add_trace,     add_sweep,
-    add_merge,     add_failures, add_place,    add_infer,   add_export,    add_agent,
-    add_colltrace, add_lab,      add_localise, add_gnmi,    add_poll,      add_traps,
-    add_rehearse,  add_send,     add_snapshot, add_serve,   add_sli,       add_respond,
-    add_probe,     add_storm,    add_triage,   add_spares,  add_straggler, add_validate,
-    add_life,      add_why,      add_replay,   add_regions, add_advise,    add_te,
-    add_bulk,      add_faults,   add_forecast, add_scale,   add_autoscale, add_case,
-    add_init,      add_examples, add_up,       add_help};
+    add_run,       add_explain,  add_flows,    add_perf,     add_trace,     add_sweep,
+    add_merge,     add_failures, add_place,    add_infer,    add_export,    add_agent,
+    add_colltrace, add_lab,      add_localise, add_gnmi,     add_poll,      add_traps,
+    add_rehearse,  add_send,     add_snapshot, add_serve,    add_sli,       add_respond,
+    add_probe,     add_storm,    add_triage,   add_spares,   add_straggler, add_validate,
+    add_life,      add_why,      add_replay,   add_regions,  add_edge,      add_advise,
+    add_te,        add_bulk,     add_faults,   add_forecast, add_scale,     add_autoscale,
+    add_case,      add_init,     add_examples, add_up,       add_help};
 
 bool reads_no_scenario(std::string_view command) {
-  constexpr std::array<std::string_view, 19> commands{
-      "autoscale", "bulk",      "case",    "examples",   "faults", "forecast", "help",
-      "init",      "merge",     "regions", "respond",    "scale",  "score",    "send",
-      "snapshot",  "straggler", "version", "completion", "man"};
+  constexpr std::array<std::string_view, 20> commands{
+      "autoscale", "bulk",     "case",      "edge",    "examples",   "faults", "forecast",
+      "help",      "init",     "merge",     "regions", "respond",    "scale",  "score",
+      "send",      "snapshot", "straggler", "version", "completion", "man"};
   return std::ranges::find(commands, command) != commands.end();
 }
 

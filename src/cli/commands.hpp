@@ -63,6 +63,7 @@ void add_autoscale(Commands& commands);
 void add_bulk(Commands& commands);
 void add_case(Commands& commands);
 void add_colltrace(Commands& commands);
+void add_edge(Commands& commands);
 void add_explain(Commands& commands);
 void add_export(Commands& commands);
 void add_failures(Commands& commands);
