@@ -64,6 +64,7 @@ void add_bulk(Commands& commands);
 void add_case(Commands& commands);
 void add_drains(Commands& commands);
 void add_colltrace(Commands& commands);
+void add_edge(Commands& commands);
 void add_explain(Commands& commands);
 void add_export(Commands& commands);
 void add_failures(Commands& commands);

@@ -24,7 +24,7 @@ constexpr const char *simulate = "Simulate", *fabrics = "Fabrics", *plan = "Plan
                      *wan = "Backbone and edge", *monitor = "Monitor", *operate = "Operate",
                      *about = "About weft";
 
-constexpr std::array<CommandHelp, 51> command_help{{
+constexpr std::array<CommandHelp, 52> command_help{{
     {"run", simulate,
      "weft run scenarios/llama3-405b.yaml --out report  the report as a page\n"
      "weft run zone.yaml --set fabric.spines=32 --json"},
@@ -67,6 +67,9 @@ constexpr std::array<CommandHelp, 51> command_help{{
      "--objective mlu"},
     {"bulk", wan,
      "weft bulk scenarios/backbone/abilene.csv --transfers scenarios/backbone/transfers.csv"},
+    {"edge", wan,
+     "weft edge scenarios/edge.yaml\n"
+     "weft edge scenarios/edge.yaml --down frankfurt"},
     {"forecast", wan, "weft forecast series.csv --horizon 96"},
     {"autoscale", wan, "weft autoscale scenarios/autoscale.yaml --once"},
     {"scale", wan, "weft scale scenarios/forecast-requests.csv --capacity 40 --start-up \"1 h\""},

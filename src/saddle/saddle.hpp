@@ -41,15 +41,17 @@ struct Group {
   double cap = unbounded;
 };
 
-// Entries of A are `scale` of the row, at the rows that `entries` lists for each column. Where a
-// block of rows has no end (high), all column blocks must be at_most, offsets must not be above
-// limits, and groups are not supported: answers are then made feasible by scaling down.
+// Entries of A are `scale` of the row, at the rows that `entries` lists for each column; times
+// `weights`, unless that is empty. Where a block of rows has no end (high), all column blocks must
+// be at_most, offsets must not be above limits, and groups and weights are not supported: answers
+// are then made feasible by scaling down.
 struct Problem {
   std::vector<double> scale, offset;  // of each row; scale > 0
   std::vector<RowBlock> row_blocks;
   std::vector<double> cost;                // of each column
   std::vector<std::uint32_t> entry_begin;  // of each column, and one more
   std::vector<std::uint32_t> entries;
+  std::vector<double> weights;  // of each entry, >= 0; none: all 1
   std::vector<ColumnBlock> column_blocks;
   std::vector<Group> groups;
 

@@ -27,6 +27,7 @@ Problem one_peak(const std::vector<double>& offset, double volume) {
 }
 
 // Rows in blocks of up to three, columns of up to four rows, blocks of up to five columns.
+// Every fourth one that is no packing has weights, some of them 0.
 Problem random_problem(std::uint64_t seed, bool is_packing) {
   Rng rng(seed);
   Problem p;
@@ -61,6 +62,9 @@ Problem random_problem(std::uint64_t seed, bool is_packing) {
     }
     p.column_blocks.push_back(block);
   }
+  if (seed % 4 == 1)
+    for (std::size_t e = 0; e < p.entries.size(); ++e)
+      p.weights.push_back(rng.below(8) == 0 ? 0 : number(0.2, 4));
   return p;
 }
 
@@ -129,6 +133,22 @@ TEST_CASE("a warm start loses the price of a row that nothing meets any more") {
   const Answer a = solve(p, {.gap = 1e-4, .iterations_max = 2000}, &start);
   CHECK(a.value == doctest::Approx(-1).epsilon(1e-3));
   CHECK(a.gap <= 1e-4);
+}
+
+TEST_CASE("weights: rows are met in unequal parts, and what meets no row takes the cheapest") {
+  // One unit on two columns of a row: it may carry 1, and they load it with 4 and 1/2 a unit.
+  Problem p{.scale = {1}, .offset = {0}};
+  p.row_blocks = {{0, 0, 100, 1}};
+  p.cost = {1, 3, 2, 1};
+  p.entry_begin = {0, 1, 2, 2, 2};
+  p.entries = {0, 0};
+  p.weights = {4, 0.5};
+  p.column_blocks = {{0, 1}, {2, 1}};
+  const Answer a = solve(p, {.gap = 1e-6});
+  // 4 x + (1 - x) / 2 = 1: x = 1/7. The second block costs 1.
+  CHECK(a.value == doctest::Approx(1.0 / 7 + 3 * 6.0 / 7 + 1).epsilon(1e-5));
+  CHECK(a.x[0] == doctest::Approx(1.0 / 7).epsilon(1e-3));
+  CHECK(a.x[3] == doctest::Approx(1));
 }
 
 TEST_CASE("CLP finds the same optimum" * doctest::test_suite("needs clp")) {

@@ -37,7 +37,7 @@ double sum_at(const double* values, const Index* at, const Index* end) {
 
 // A problem and what one pass over its columns computes. `Index`: the narrowest type that numbers
 // the rows, since reading entries is most of the work.
-template <class Index>
+template <class Index, bool is_weighted>
 class Columns {
  public:
   explicit Columns(const Problem& problem)
@@ -57,8 +57,22 @@ class Columns {
   std::size_t row_end(std::size_t block) const {
     return block + 1 < p_.row_blocks.size() ? p_.row_blocks[block + 1].begin : p_.row_count();
   }
+  // Adds a column's loads, without scale.
+  void add(std::size_t q, double flow, std::vector<double>& loads) const {
+    const Index* const at = entries_.data();
+    double* const out = loads.data();
+    for (std::uint32_t e = p_.entry_begin[q], end = p_.entry_begin[q + 1]; e < end; ++e)
+      out[at[e]] += is_weighted ? flow * p_.weights[e] : flow;
+  }
+  double weight(std::size_t e) const { return is_weighted ? p_.weights[e] : 1; }
   double reduced_cost(std::size_t q, const std::vector<double>& price) const {
     const Index* const at = entries_.data();
+    if constexpr (is_weighted) {
+      double out = p_.cost[q];
+      for (std::uint32_t e = p_.entry_begin[q]; e < p_.entry_begin[q + 1]; ++e)
+        out += price[at[e]] * p_.weights[e];
+      return out;
+    }
     return p_.cost[q] + sum_at(price.data(), at + p_.entry_begin[q], at + p_.entry_begin[q + 1]);
   }
 
@@ -66,8 +80,7 @@ class Columns {
   std::vector<double> loads(const std::vector<double>& x) const {
     std::vector<double> out(p_.row_count(), 0.0);
     for (std::size_t q = 0; q < x.size(); ++q)
-      if (x[q] != 0)
-        for (const Index r : rows_of(q)) out[r] += x[q];
+      if (x[q] != 0) add(q, x[q], out);
     for (std::size_t r = 0; r < out.size(); ++r) out[r] = out[r] * p_.scale[r] + p_.offset[r];
     return out;
   }
@@ -194,21 +207,22 @@ struct Steps {
   std::vector<double> column,
       row;  // 1 / the largest sum of a column of the block; 1 / sum of the row
 
-  template <class Index>
-  explicit Steps(const Columns<Index>& columns) {
+  template <class Columns>
+  explicit Steps(const Columns& columns) {
     const Problem& p = columns.problem();
     std::vector<double> sums(p.row_count(), 0.0);
     for (std::size_t b = 0; b < p.column_blocks.size(); ++b) {
       double longest = 0;
       for (std::size_t q = p.column_blocks[b].begin; q < columns.column_end(b); ++q) {
         double sum = 0;
-        for (const Index r : columns.rows_of(q)) {
-          sum += p.scale[r];
-          sums[r] += p.scale[r];
+        for (std::uint32_t e = p.entry_begin[q]; e < p.entry_begin[q + 1]; ++e) {
+          const std::uint32_t r = p.entries[e];
+          sum += p.scale[r] * columns.weight(e);
+          sums[r] += p.scale[r] * columns.weight(e);
         }
         longest = std::max(longest, sum);
       }
-      column.push_back(longest > 0 ? 1 / longest : 0);
+      column.push_back(longest > 0 ? 1 / longest : 1);  // one that meets no row takes any step
     }
     // A row that no column meets takes any step, and needs one to lose a price of a warm start.
     for (std::size_t r = 0; r < sums.size(); ++r)
@@ -220,7 +234,7 @@ struct Steps {
 // iterations.
 constexpr double relaxation = 1.8, pace_max = 4, pace_growth = 1.1;
 
-template <class Index>
+template <class Index, bool is_weighted>
 class Solver {
  public:
   Solver(const Problem& problem, const Options& options, const Start* start)
@@ -301,8 +315,7 @@ class Solver {
   void raw_loads(const std::vector<double>& x, std::vector<double>& out) const {
     out.assign(p_.row_count(), 0.0);
     for (std::size_t q = 0; q < x.size(); ++q)
-      if (x[q] != 0)
-        for (const Index r : columns_.rows_of(q)) out[r] += x[q];
+      if (x[q] != 0) columns_.add(q, x[q], out);
   }
 
   void step() {
@@ -324,9 +337,9 @@ class Solver {
         own += change * change;
         if (v == 0) continue;
         x_sum_[q] += v;
-        for (const Index r : columns_.rows_of(q)) load_[r] += v;
+        columns_.add(q, v, load_);
       }
-      if (steps_.column[b] > 0) moved += own / steps_.column[b];
+      moved += own / steps_.column[b];
     }
     set_pace(moved);
     step_prices();
@@ -504,7 +517,6 @@ class Solver {
   void restart() {
     double dx = 0, dy = 0;
     for (std::size_t b = 0; b < p_.column_blocks.size(); ++b) {
-      if (steps_.column[b] == 0) continue;
       double sum = 0;
       for (std::size_t q = p_.column_blocks[b].begin; q < columns_.column_end(b); ++q)
         sum += (x_[q] - x_from_[q]) * (x_[q] - x_from_[q]);
@@ -524,7 +536,7 @@ class Solver {
 
   const Problem& p_;
   const Options options_;
-  const Columns<Index> columns_;
+  const Columns<Index, is_weighted> columns_;
   const Steps steps_;
   double weight_ = 1, began_ = 0, pace_ = 1;
   std::vector<double> x_, y_, price_, sigma_;
@@ -542,9 +554,10 @@ constexpr std::size_t narrow_max = 65'536;
 void check_problem(const Problem& p) {
   WEFT_CHECK(p.entry_begin.size() == p.column_count() + 1 && p.offset.size() == p.row_count());
   WEFT_CHECK(p.entry_begin.back() == p.entries.size() && !p.row_blocks.empty());
+  WEFT_CHECK(p.weights.empty() || p.weights.size() == p.entries.size());
   for (const RowBlock& block : p.row_blocks) {
     if (block.high != unbounded) continue;
-    WEFT_CHECK(p.groups.empty());
+    WEFT_CHECK(p.groups.empty() && p.weights.empty());
     for (const ColumnBlock& c : p.column_blocks) WEFT_CHECK(c.fill == Fill::at_most);
     break;
   }
@@ -554,18 +567,21 @@ void check_problem(const Problem& p) {
 
 Answer solve(const Problem& problem, const Options& options, const Start* start) {
   check_problem(problem);
+  if (!problem.weights.empty()) return Solver<std::uint32_t, true>(problem, options, start).run();
   if (problem.row_count() <= narrow_max)
-    return Solver<std::uint16_t>(problem, options, start).run();
-  return Solver<std::uint32_t>(problem, options, start).run();
+    return Solver<std::uint16_t, false>(problem, options, start).run();
+  return Solver<std::uint32_t, false>(problem, options, start).run();
 }
 
 double bound_of(const Problem& problem, const std::vector<double>& y) {
-  return Columns<std::uint32_t>(problem).bound(y);
+  if (!problem.weights.empty()) return Columns<std::uint32_t, true>(problem).bound(y);
+  return Columns<std::uint32_t, false>(problem).bound(y);
 }
 
 double value_of(const Problem& problem, const std::vector<double>& x) {
-  const Columns<std::uint32_t> columns(problem);
-  return columns.value(x, columns.loads(x));
+  const auto of = [&](const auto& columns) { return columns.value(x, columns.loads(x)); };
+  if (!problem.weights.empty()) return of(Columns<std::uint32_t, true>(problem));
+  return of(Columns<std::uint32_t, false>(problem));
 }
 
 }  // namespace weft::saddle

@@ -51,7 +51,8 @@ inline std::string to_mps(const Problem& p) {
   for (std::size_t q = 0; q < p.column_count(); ++q) {
     columns += fmt::format(" x{} obj {:.17g}\n", q, p.cost[q]) + of[q];
     for (std::uint32_t e = p.entry_begin[q]; e < p.entry_begin[q + 1]; ++e)
-      columns += fmt::format(" x{} r{} {:.17g}\n", q, p.entries[e], p.scale[p.entries[e]]);
+      columns += fmt::format(" x{} r{} {:.17g}\n", q, p.entries[e],
+                             p.scale[p.entries[e]] * (p.weights.empty() ? 1 : p.weights[e]));
   }
   for (std::size_t b = 0; b < p.row_blocks.size(); ++b) {  // load <= peak <= limit + excess
     const RowBlock& block = p.row_blocks[b];

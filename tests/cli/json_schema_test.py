@@ -172,6 +172,9 @@ CASES = {
     'advise': [('', ['weft advise $S/scenarios/advise.yaml --moves 3 --json'], [])],
     'spares': [('', ['weft spares $S/scenarios/spares.yaml --years 20 --json'], [])],
     'life': [('', ['weft life $S/scenarios/life-llama3.yaml --set life.runs=20 --json'], [])],
+    'edge': [('', ['weft edge $S/scenarios/edge.yaml --json', 'weft edge $S/scenarios/edge.yaml --down madrid --json',
+                   'weft edge tight.yaml --json'], [
+        "sed 's/uplink: [0-9]* Gbps/uplink: 2 Gbps/' $S/scenarios/edge.yaml > tight.yaml"])],
     'regions': [('', ['weft regions $S/scenarios/regions.yaml --json'], [])],
     'infer': [('service', ['weft infer service.yaml --json', 'weft infer beside.yaml --json'], ['@docs/commands/infer.md']),
               ('size', ['weft infer size.yaml --size --json'], ['@docs/commands/infer.md'])],
