@@ -269,7 +269,8 @@ Result<std::string> TeAgent::send(std::optional<live::HttpClient>& client, const
     WEFT_TRY(client, live::open_service(settings_.service, settings_.tls, te_patience));
   }
   const std::stop_callback end_at_once(stop, [&] { client->stop(); });
-  auto out = live::send_json(*client, "POST", path, te::to_json(report), settings_.token, te_patience);
+  auto out =
+      live::send_json(*client, "POST", path, te::to_json(report), settings_.token, te_patience);
   if (!out) client.reset();
   return out;
 }
