@@ -290,11 +290,11 @@ std::string ServedTe::state() const {
                       .add("hashed", d.judgement.hashed)
                       .add("bound", d.bound)
                       .add("refused", d.refused)
-                      .add("installed_ms",
+                      .add("installed_s",
                            settled ? std::optional(std::max(
-                                         0.0, static_cast<double>(*settled - done.at) / 1e6))
+                                         0.0, static_cast<double>(*settled - done.at) / 1e9))
                                    : std::nullopt,
-                           decimals(3)));
+                           decimals(6)));
   }
   return JsonObject()
       .add("flows", flow_count_)

@@ -66,7 +66,7 @@ std::string decisions_table(const JsonNode& decisions) {
     const auto share = [&](std::string_view key) {
       return fmt::format("{:.4g}", one.member(key).number().value_or(0));
     };
-    const auto installed = one.member("installed_ms").number();
+    const auto installed = one.member("installed_s").number();
     const std::string refused = one.member("refused").text().value_or("");
     const auto news = texts_of(one.member("news"));
     table.add({one.member("t").text().value_or(""),
@@ -75,7 +75,7 @@ std::string decisions_table(const JsonNode& decisions) {
                : one.member("first").flag().value_or(false) ? "start"
                                                             : "a hold or a drain",
                whole("hit"), whole("moved"), whole("changes"), share("worst"), share("hashed"),
-               installed ? fmt::format("{:.1f} ms", *installed) : "not yet"});
+               installed ? fmt::format("{:.1f} ms", 1e3 * *installed) : "not yet"});
   }
   return table.text();
 }

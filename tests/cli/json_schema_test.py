@@ -99,6 +99,12 @@ for i in $(seq 300); do python3 ask.py health.sock /readyz >/dev/null 2>&1 && br
 echo '{"id": "r1", "t": "'$(date -u +%FT%T.%NZ)'", "source": "agent", "kind": "info", "entity": "nic:7", "attrs": {"rate_share": "0.5"}}' | python3 ask.py health.sock /v1/records - >/dev/null
 for i in $(seq 600); do weft agent --show-health service.health --json 2>/dev/null | grep -q '"operation"' && break; sleep 0.1; done
 kill $(cat pid)''']
+# A service that places flows, whose switches have no agents.
+TE = ['''printf 'src,dst\\nnic:0,nic:4\\n' > te-flows.csv; echo 'te: {flows: te-flows.csv}' > te-serve.yaml
+(weft serve --fabric zone.yaml --config te-serve.yaml --store te.db --listen unix:te.sock >/dev/null 2>&1 & echo $! > te.pid)
+for i in $(seq 300); do python3 ask.py te.sock /readyz >/dev/null 2>&1 && break; sleep 0.1; done
+weft te --from unix:te.sock --json > te.json
+kill $(cat te.pid)''']
 # As weft serve collects one, with something in it of each kind.
 SNAPSHOT = ['''python3 - <<'END'
 import hashlib, io, json, tarfile
@@ -182,7 +188,8 @@ CASES = {
                         'weft te $S/scenarios/backbone/abilene.csv --demands $S/scenarios/backbone/demands.csv --objective mlu --failures --json'], []),
            ('contracts', ['weft te $S/scenarios/backbone/abilene.csv --contracts $S/scenarios/backbone/contracts.csv --json'], []),
            ('counters', ['weft te $S/scenarios/backbone/abilene.csv --demands $S/scenarios/backbone/demands.csv --counters $S/scenarios/backbone/counters.csv --json'], []),
-           ('zone', ['weft te fluid.yaml --fail ctsw:1 --split --json'], [])],
+           ('zone', ['weft te fluid.yaml --fail ctsw:1 --split --json'], []),
+           ('state of a service, as GET /v1/te', ['cat te.json'], TE)],
     'bulk': [('', ['weft bulk $S/scenarios/backbone/abilene.csv --transfers $S/scenarios/backbone/transfers.csv '
                    '--background $S/scenarios/backbone/day.csv --slots 24 --slot "1 h" --json'], [])],
     'forecast': [('', ['weft forecast $S/scenarios/forecast-requests.csv --json'], [])],

@@ -116,7 +116,7 @@ class Site {
       const auto& all = decisions();
       for (std::size_t i = from; i < all.size(); ++i)
         for (const json& one : all[i]["news"])
-          if (one == news && !all[i]["installed_ms"].is_null()) out = all[i];
+          if (one == news && !all[i]["installed_s"].is_null()) out = all[i];
       return out.has_value();
     }));
     return out;
@@ -149,8 +149,7 @@ class Site {
 double since_s(const json& decision, std::chrono::system_clock::time_point from) {
   const auto at = parse_timestamp({decision["t"].get<std::string>(), {}});
   REQUIRE(at);
-  return static_cast<double>(at->ns - wall_ns(from)) / 1e9 +
-         decision["installed_ms"].get<double>() / 1e3;
+  return static_cast<double>(at->ns - wall_ns(from)) / 1e9 + decision["installed_s"].get<double>();
 }
 
 class LiveStage final : public LabStage {
@@ -202,7 +201,7 @@ void check_cuts(Site& site, std::span<const te::Flow> flows) {
     const auto decision = site.installed(seen, lab.fabric.name(cable) + " down");
     REQUIRE_MESSAGE(decision, site.errors());
     marks_s.push_back(since_s(*decision, cut));
-    heard_s.push_back(marks_s.back() - (*decision)["installed_ms"].get<double>() / 1e3);
+    heard_s.push_back(marks_s.back() - (*decision)["installed_s"].get<double>());
     if (marks_s.back() > 0.05)
       MESSAGE(fmt::format("{}: decided after {:.1f} ms, installed after {:.1f} ms",
                           lab.fabric.name(cable), heard_s.back() * 1e3, marks_s.back() * 1e3));
