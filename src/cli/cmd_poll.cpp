@@ -124,8 +124,9 @@ std::string poll_counts_text(const snmp::PollerCounts& counts) {
       counts.early, counts.requests, counts.loops, counts.garbage, counts.cut);
 }
 
-Status poll_snmp(const Common& common, const PollArgs& args, const Context& context,
-                 telemetry::MetricReader& reader, live::Signals& signals) {
+// Whether any device answered.
+Result<bool> poll_snmp(const Common& common, const PollArgs& args, const Context& context,
+                       telemetry::MetricReader& reader, live::Signals& signals) {
   WEFT_TRY(std::vector<snmp::Target> targets, read_targets(args.targets));
   snmp::PollerOptions options;
   WEFT_TRY(options.every, read_span_ms(args.every, "--every"));
@@ -153,7 +154,7 @@ Status poll_snmp(const Common& common, const PollArgs& args, const Context& cont
   }
   if (!common.quiet)
     fmt::print(stderr, "{}{}", poll_counts_text(poller.counts()), traps ? traps->told() : "");
-  return {};
+  return poller.counts().complete + poller.counts().partial > 0;
 }
 
 // --- Prometheus
@@ -200,8 +201,9 @@ void scrape_all(std::vector<Page>& pages, const live::ScrapeOptions& options) {
   for (std::size_t i = 0; i < std::min(scrapers_max, pages.size()); ++i) threads.emplace_back(work);
 }
 
-Status poll_prometheus(const Common& common, const PollArgs& args, const Context& context,
-                       telemetry::MetricReader& reader, live::Signals& signals) {
+// Whether any page was there.
+Result<bool> poll_prometheus(const Common& common, const PollArgs& args, const Context& context,
+                             telemetry::MetricReader& reader, live::Signals& signals) {
   WEFT_TRY(std::vector<Page> pages, read_pages(args.targets));
   WEFT_TRY(const telemetry::PrometheusMapping mapping, load_mapping(args.mapping));
   WEFT_TRY(const milliseconds every, read_span_ms(args.every, "--every"));
@@ -211,10 +213,12 @@ Status poll_prometheus(const Common& common, const PollArgs& args, const Context
   telemetry::PrometheusReader lines(mapping);
   live::SystemClock clock;
   port::Instant due = clock.now();
+  bool has_answer = false;
   for (std::uint64_t round = 0; args.count == 0 || round < args.count; ++round) {
     scrape_all(pages, options);
     for (const Page& page : pages) {
       std::vector<port::Sample> samples;
+      has_answer |= page.text.has_value();
       if (page.text)
         lines.read(*page.text, page.device, page.received, samples);
       else if (!common.quiet)
@@ -226,15 +230,15 @@ Status poll_prometheus(const Common& common, const PollArgs& args, const Context
     print_records(context, reader.take_records());
     due = std::max(due + every.count() * 1'000'000, clock.now());
     while (clock.now() < due && round + 1 != args.count) {
-      if (signals.take() == live::Signals::Seen::stop) return {};
+      if (signals.take() == live::Signals::Seen::stop) return has_answer;
       std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(due - clock.now(), turn_ns)));
     }
   }
   if (!common.quiet) fmt::print(stderr, "{}", to_text(lines.counts()));
-  return {};
+  return has_answer;
 }
 
-Status run_poll(const Common& common, const PollArgs& args) {
+Result<bool> poll(const Common& common, const PollArgs& args) {
   if (args.feed != "snmp" && !(args.traps + args.senders).empty())
     return fail(Errc::value, {"--traps", 0, 0}, "traps need devices polled by SNMP",
                 "remove it, or use snmp");
@@ -249,9 +253,19 @@ Status run_poll(const Common& common, const PollArgs& args) {
       context->inventory, rules,
       {.source = is_snmp ? model::Source::snmp : model::Source::prometheus,
        .id_prefix = is_snmp ? "snmp" : "prom"});
-  WEFT_TRY_STATUS((is_snmp ? poll_snmp : poll_prometheus)(common, args, *context, reader, signals));
+  WEFT_TRY(const bool has_answer,
+           (is_snmp ? poll_snmp : poll_prometheus)(common, args, *context, reader, signals));
   if (!common.quiet) fmt::print(stderr, "{}", to_text(reader.counts()));
-  return {};
+  return has_answer;
+}
+
+// A single look that nobody answered has failed; a feed that was stopped has not.
+int run_poll(const Common& common, const PollArgs& args) {
+  const auto has_answer = poll(common, args);
+  if (!has_answer) return report(has_answer.error());
+  if (*has_answer || args.count == 0) return done;
+  fmt::print(stderr, "weft: error: no target answered\n");
+  return work_failed;
 }
 
 }  // namespace

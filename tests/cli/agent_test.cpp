@@ -340,3 +340,13 @@ TEST_CASE("agent: wrong input is refused") {
   scratch.write("own.yaml", rules.out);
   CHECK(scratch.run({"agent", "--show-rules", "--rules", "own.yaml"}).status == 0);
 }
+
+TEST_CASE("poll: a look that no target answered has failed") {
+  const Scratch scratch;
+  scratch.write("zone.yaml", agent_zone);
+  const Outcome polled = scratch.run({"poll", "prometheus", "--fabric", "zone.yaml", "--targets",
+                                      "rtsw:0=http://127.0.0.1:1/none", "--count", "1"});
+  CHECK(polled.status == 1);
+  CHECK_MESSAGE(polled.err.find("no target answered") != std::string::npos, polled.err);
+  CHECK(polled.out.find("rtsw:0") != std::string::npos);  // a record says so, too
+}
