@@ -348,5 +348,4 @@ TEST_CASE("poll: a look that no target answered has failed") {
                                       "rtsw:0=http://127.0.0.1:1/none", "--count", "1"});
   CHECK(polled.status == 1);
   CHECK_MESSAGE(polled.err.find("no target answered") != std::string::npos, polled.err);
-  CHECK(polled.out.find("rtsw:0") != std::string::npos);  // a record says so, too
 }
