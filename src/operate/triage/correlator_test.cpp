@@ -90,17 +90,6 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a cable that came back and fell again is not closed") {
-  for (const bool falls_again : {false, true}) {
-    Story story(small_zone());
-    story.link_down(100, 5, 3).say(160, "rtsw:5->ctsw:3", "link_up");
-    if (falls_again) story.link_down(190, 5, 3);
-    const auto cases = story.cases();
-    REQUIRE(cases.size() == 1);
-    CHECK(cases[0].closed.has_value() == !falls_again);
-  }
-}
-
 TEST_CASE("a NIC, seen from the host and from its switch") {
   Story story(small_zone());
   story.say(100, "nic:5", "nic_down").say(100.1, "rtsw:1/1", "link_down");

@@ -66,10 +66,7 @@ void join(Board& board, CaseSlot slot, const Evidence& e, bool is_repeat) {
     state.is_clear = true;
     c.clear_at(e.at);
   } else if (rule.meaning == Meaning::down || rule.meaning == Meaning::session) {
-    if (rule.spread_ns == 0) {
-      state.is_clear = false;
-      if (e.part == c.root && e.at > c.cleared_at) c.is_clear = false;  // it fell again
-    }
+    if (rule.spread_ns == 0) state.is_clear = false;
   } else if (rule.meaning == Meaning::loss && e.begin > c.cleared_at) {
     c.is_clear = false;  // well again, as its carrier says, and probes are lost all the same
   }
