@@ -144,9 +144,13 @@ class TestLab {
     };
     scratch_.write("ways.jsonl", on_hosts([&](int host) { return sweep(host, false); }) +
                                      on_hosts([&](int host) { return sweep(host, true); }));
-    const Outcome plan =
-        scratch_.run({"probe", "plan", "--fabric", "zone.yaml", "--learned", "ways.jsonl",
-                      "--crossings", crossings, "--window", window, "--json"});
+    std::vector<std::string> words{"probe",     "plan",       "--fabric",    "zone.yaml",
+                                   "--learned", "ways.jsonl", "--crossings", crossings,
+                                   "--window",  window,       "--json"};
+#ifdef WEFT_SANITIZED  // each flow is a row of evidence in each window
+    words.insert(words.end(), {"--flows", "8"});
+#endif
+    const Outcome plan = scratch_.run(words);
     CHECK_MESSAGE(plan.status == 0, plan.err);
     scratch_.write("plan.jsonl", plan.out);
     const Outcome coverage =
