@@ -19,28 +19,24 @@ struct CaseArgs {
   std::size_t records = 100;
 };
 
-std::string word(JsonNode node, std::string_view key) {
-  return node.member(key).text().value_or("");
-}
-
 // "optic at rtsw:3--ctsw:7".
 std::string cause_text(JsonNode of) {
   const JsonNode cause = of.member("cause");
-  return word(cause, "kind") + " at " + word(cause, "entity");
+  return text_of(cause, "kind") + " at " + text_of(cause, "entity");
 }
 
 // The words of the device where there are any, else what the record says.
 std::string said_text(JsonNode item) {
   const JsonNode record = item.member("record");
-  if (word(item, "feed") == "syslog") {
-    const std::string line = word(item, "line");  // "@NS FROM MESSAGE"
+  if (text_of(item, "feed") == "syslog") {
+    const std::string line = text_of(item, "line");  // "@NS FROM MESSAGE"
     const std::size_t from = line.find(' ');
     return from == std::string::npos ? line : line.substr(line.find(' ', from + 1) + 1);
   }
-  const std::string message = word(record.member("attrs"), "message");
+  const std::string message = text_of(record.member("attrs"), "message");
   if (!message.empty()) return message;
   const auto value = record.member("value").number();
-  return value ? fmt::format("{} {:g}", word(record, "kind"), *value) : word(record, "kind");
+  return value ? fmt::format("{} {:g}", text_of(record, "kind"), *value) : text_of(record, "kind");
 }
 
 std::string table_of(JsonNode of, JsonNode said) {
@@ -53,12 +49,12 @@ std::string table_of(JsonNode of, JsonNode said) {
   const JsonNode members = of.member("members"), items = said.member("items");
   for (std::size_t i = 0, next = 0; i < members.size(); ++i) {
     const JsonNode member = members.item(i), item = items.item(next);
-    const bool is_kept = word(item, "id") == word(member, "record");
+    const bool is_kept = text_of(item, "id") == text_of(member, "record");
     const JsonNode record = is_kept ? item.member("record") : JsonNode();
     if (is_kept) ++next;
-    table.add({word(record, "t"), word(record, "source"), word(record, "entity"),
-               word(member, "relation"),
-               is_kept ? said_text(item) : word(member, "record") + ", no longer kept"});
+    table.add({text_of(record, "t"), text_of(record, "source"), text_of(record, "entity"),
+               text_of(member, "relation"),
+               is_kept ? said_text(item) : text_of(member, "record") + ", no longer kept"});
   }
   return table.text();
 }
@@ -69,24 +65,24 @@ JsonNode repair_of(JsonNode repairs, std::string_view id) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     const JsonNode cases = items.item(i).member("cases");
     for (std::size_t k = 0; k < cases.size(); ++k)
-      if (word(cases.item(k), "id") == id) return items.item(i);
+      if (text_of(cases.item(k), "id") == id) return items.item(i);
   }
   return {};
 }
 
 std::string job_text(JsonNode job, bool is_simulated) {
   const double slowdown = job.member("slowdown").number().value_or(1);
-  std::string out =
-      fmt::format("job {} {} ({}, {})", word(job, "id"), word(job, "name"), word(job, "user"),
-                  counted(job.member("host_count").whole().value_or(0), "host"));
+  std::string out = fmt::format("job {} {} ({}, {})", text_of(job, "id"), text_of(job, "name"),
+                                text_of(job, "user"),
+                                counted(job.member("host_count").whole().value_or(0), "host"));
   if (job.member("stalled").flag().value_or(false))
     out += " stands still";
   else
     out += fmt::format(" takes {}{:.3f} times as long", is_simulated ? "" : "at most ", slowdown);
   const JsonNode spares = job.member("spares"), at = job.member("hosts_at_part");
   for (std::size_t i = 0; i < spares.size(); ++i)
-    out += fmt::format("{} {} by {}", i == 0 ? "; replace" : ",", word(spares.item(i), "host"),
-                       word(spares.item(i), "spare"));
+    out += fmt::format("{} {} by {}", i == 0 ? "; replace" : ",", text_of(spares.item(i), "host"),
+                       text_of(spares.item(i), "spare"));
   if (spares.size() == 0 && at.size() > 0) out += fmt::format("; {} of its hosts there", at.size());
   return out;
 }
@@ -96,30 +92,30 @@ void print_jobs(JsonNode jobs) {
   if (!jobs) return;
   const bool is_stale = jobs.member("stale").flag().value_or(false);
   const JsonNode hit = jobs.member("jobs");
-  fmt::print("jobs without {}{}:\n", word(jobs, "part"),
+  fmt::print("jobs without {}{}:\n", text_of(jobs, "part"),
              is_stale ? " (the scheduler has not answered for long)" : "");
   for (std::size_t i = 0; i < hit.size(); ++i)
-    fmt::print("  {}\n", job_text(hit.item(i), word(jobs, "method") == "simulated"));
+    fmt::print("  {}\n", job_text(hit.item(i), text_of(jobs, "method") == "simulated"));
   fmt::print("  {} not affected\n", jobs.member("unaffected").whole().value_or(0));
 }
 
 void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs) {
-  fmt::print("case {}: {}, {:.0f} % sure\n", word(of, "id"), cause_text(of),
+  fmt::print("case {}: {}, {:.0f} % sure\n", text_of(of, "id"), cause_text(of),
              100 * of.member("confidence").number().value_or(0));
-  const bool is_open = word(of, "standing") == "open";  // more may join
-  fmt::print("{} since {}{}{}{}{}\n", word(of, "standing"), word(of, "opened"),
+  const bool is_open = text_of(of, "standing") == "open";  // more may join
+  fmt::print("{} since {}{}{}{}{}\n", text_of(of, "standing"), text_of(of, "opened"),
              !of.member("closed") ? ""
              : is_open            ? ", recovery seen, last heard "
                                   : ", closed ",
-             word(of, "closed"), of.member("into") ? ", part of " : "", word(of, "into"));
+             text_of(of, "closed"), of.member("into") ? ", part of " : "", text_of(of, "into"));
   if (!repair) {
     fmt::print("repair: none\n");
   } else {
-    const std::string part = word(repair, "part"), reason = word(repair, "reason");
-    fmt::print("repair: {}{}{}{}{} since {}\n", word(repair, "stage"),
+    const std::string part = text_of(repair, "part"), reason = text_of(repair, "reason");
+    fmt::print("repair: {}{}{}{}{} since {}\n", text_of(repair, "stage"),
                repair.member("is_held").flag().value_or(false) ? " (on hold)" : "",
                part.empty() ? "" : " " + part, reason.empty() ? "" : ": ", reason,
-               word(repair, "since"));
+               text_of(repair, "since"));
   }
   print_jobs(jobs);
   const std::int64_t records = of.member("records").whole().value_or(0);
@@ -152,7 +148,7 @@ Status show_case(const Common& common, const CaseArgs& args, ServiceClient& serv
   if (has_jobs) out.add("jobs", JsonText{jobs_text});
   if (repair) {
     WEFT_TRY(const std::string text,
-             service.get("/v1/repairs/" + percent_encoded(word(repair, "id"))));
+             service.get("/v1/repairs/" + percent_encoded(text_of(repair, "id"))));
     out.add("repair", JsonText{text});
   }
   fmt::print("{}\n", std::move(out).text());
@@ -161,12 +157,12 @@ Status show_case(const Common& common, const CaseArgs& args, ServiceClient& serv
 
 std::vector<std::string> cells_of(JsonNode of, JsonNode repair) {
   const bool is_held = repair.member("is_held").flag().value_or(false);
-  return {word(of, "id"),
+  return {text_of(of, "id"),
           cause_text(of),
           fmt::format("{:.0f} %", 100 * of.member("confidence").number().value_or(0)),
-          word(of, "standing"),
-          word(of, "opened"),
-          repair ? word(repair, "stage") + (is_held ? " (on hold)" : "") : "none"};
+          text_of(of, "standing"),
+          text_of(of, "opened"),
+          repair ? text_of(repair, "stage") + (is_held ? " (on hold)" : "") : "none"};
 }
 
 // All that are open or may yet be; with --json a line a page of the service.
@@ -193,8 +189,8 @@ Status list_cases(const Common& common, ServiceClient& service) {
       const JsonNode items = page.node().member("items");
       listed += items.size();
       for (std::size_t i = 0; i < items.size(); ++i)
-        table.add(cells_of(items.item(i), repair_of(repairs.node(), word(items.item(i), "id"))));
-      before = word(page.node(), "next");
+        table.add(cells_of(items.item(i), repair_of(repairs.node(), text_of(items.item(i), "id"))));
+      before = text_of(page.node(), "next");
     } while (!before.empty());
   }
   if (!common.json) fmt::print("{}", listed == 0 ? "no case is open\n" : table.text());
@@ -213,7 +209,7 @@ Status command_case(const Common& common, const CaseArgs& args, ServiceClient& s
   }
   WEFT_TRY(const JsonLine what, JsonLine::parse(answer, {"the answer"}));
   fmt::print("{} of case {}, in the audit log as of {}\n", args.action, args.id,
-             word(what.node(), "who"));
+             text_of(what.node(), "who"));
   return {};
 }
 

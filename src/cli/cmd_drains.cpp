@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 
@@ -18,15 +19,8 @@ struct DrainsArgs {
   bool thaw = false, stop = false, resume = false;
 };
 
-std::string text_of(JsonNode node, std::string_view key) {
-  return node.member(key).text().value_or("");
-}
-
 std::string list_of(JsonNode items) {
-  std::string out;
-  for (std::size_t i = 0; i < items.size(); ++i)
-    out += (i == 0 ? "" : ", ") + items.item(i).text().value_or("");
-  return out.empty() ? "none" : out;
+  return items.size() == 0 ? "none" : fmt::format("{}", fmt::join(texts_of(items), ", "));
 }
 
 void print_drains(JsonNode capacity) {

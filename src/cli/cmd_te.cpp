@@ -28,7 +28,7 @@ struct TeArgs {
   std::string contracts, unavailability = "0.1 %";
   std::uint32_t order = 2;
   ZoneTeArgs zone;
-  TeStatusArgs status;
+  ServiceArgs service;
   std::vector<const CLI::Option*> of_zone, of_backbone;  // to reject those that say nothing
 };
 
@@ -125,10 +125,7 @@ Status run_entitlements(const Common& common, const TeArgs& args) {
 }
 
 int te_command(const Common& common, const TeArgs& args) {
-  if (!args.status.from.empty()) {
-    const Status shown = show_te_status(common, args.status);
-    return shown ? int{done} : report(shown.error());
-  }
+  if (!args.service.from.empty()) return te_status_command(common, args.service);
   if (args.topology.empty())
     return report(Error{Errc::value,
                         {"topology", 0, 0},
@@ -164,17 +161,17 @@ void add_te(Commands& commands) {
   CLI::Option* const topology = c.add_option(
       "topology", args.topology, "Scenario of a zone; GraphML, SNDlib XML or CSV of a backbone");
   CLI::Option* const from =
-      c.add_option("--from", args.status.from,
+      c.add_option("--from", args.service.from,
                    "Service whose state to show: https://HOST[:PORT] or unix:PATH")
           ->group("Live")
           ->excludes(topology);
   const auto live = [&](const char* name, std::string& value, const char* meaning) {
     c.add_option(name, value, meaning)->group("Live")->needs(from);
   };
-  live("--token", args.status.token, "File with the token for the service");
-  live("--ca", args.status.ca, "Certificates to trust, PEM");
-  live("--cert", args.status.certificate, "Client certificate, if the service requires one");
-  live("--key", args.status.key, "Key of --cert");
+  live("--token", args.service.token, "File with the token for the service");
+  live("--ca", args.service.ca, "Certificates to trust, PEM");
+  live("--cert", args.service.certificate, "Client certificate, if the service requires one");
+  live("--key", args.service.key, "Key of --cert");
   const auto zone = [&args = args](CLI::Option* option) {
     args.of_zone.push_back(option->group("Zone"));
     return option;

@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <map>
 #include <memory>
 #include <optional>
 
-#include "base/csv.hpp"
-#include "base/file.hpp"
 #include "base/line_reader.hpp"
 #include "observe/probe/plan_file.hpp"
 #include "observe/probe/targets.hpp"
@@ -120,18 +117,10 @@ class Names {
     node_of_[address] = node;
   }
   Status read_addresses(const std::string& path) {
-    WEFT_TRY(const std::string text, read_file(path));
-    CsvReader csv(text, path);
-    const std::array<std::string, 2> columns{"node", "address"};
-    WEFT_TRY_STATUS(csv.header(columns, {}));
+    WEFT_TRY(const auto rows, probe::read_address_rows(fabric(), path));
     address_of_.clear();
     node_of_.clear();
-    while (csv.next()) {
-      WEFT_TRY(const NodeId node, fabric().find_node(csv.cell(0)));
-      WEFT_TRY(const std::uint32_t address, probe::parse_address(csv.cell(1)));
-      set(node, address);
-    }
-    if (csv.error() != nullptr) return std::unexpected(*csv.error());
+    for (const auto& [node, address] : rows) set(node, address);
     return {};
   }
   std::string scope_of(NodeId a, NodeId b) const {

@@ -4,13 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <memory>
 #include <utility>
 
 #include "adapt/linux_switch/switch_overlay.hpp"
-#include "base/csv.hpp"
 #include "base/file.hpp"
 #include "base/json_text.hpp"
 #include "base/plural.hpp"
@@ -81,16 +79,8 @@ Result<std::map<model::NodeId, std::uint32_t>> read_nic_addresses(const model::F
     for (const model::NodeId nic : fabric.nics()) out[nic] = fabric.address(nic);
     return out;
   }
-  WEFT_TRY(const std::string text, read_file(path));
-  CsvReader csv(text, path);
-  const std::array<std::string, 2> columns{"node", "address"};
-  WEFT_TRY_STATUS(csv.header(columns, {}));
-  while (csv.next()) {
-    WEFT_TRY(const model::NodeId node, fabric.find_node(csv.cell(0)));
-    WEFT_TRY(const std::uint32_t address, observe::probe::parse_address(csv.cell(1)));
-    out.emplace(node, address);
-  }
-  if (csv.error() != nullptr) return std::unexpected(*csv.error());
+  WEFT_TRY(const auto rows, observe::probe::read_address_rows(fabric, path));
+  for (const auto& [node, address] : rows) out.emplace(node, address);
   for (const model::NodeId nic : fabric.nics())
     if (!out.contains(nic))
       return fail(Errc::value, {path, 0, 0}, fabric.name(nic) + " has no address here",

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <chrono>
 #include <vector>
 
-#include "adapt/live/http_client.hpp"
-#include "adapt/live/http_post.hpp"
 #include "base/json_line.hpp"
 #include "base/plural.hpp"
 #include "base/text.hpp"
@@ -15,14 +12,7 @@
 namespace weft::cli {
 namespace {
 
-constexpr std::chrono::milliseconds status_patience{10'000};
 constexpr std::size_t decisions_shown = 5;
-
-std::vector<std::string> texts_of(const JsonNode& list) {
-  std::vector<std::string> out;
-  for (std::size_t i = 0; i < list.size(); ++i) out.push_back(list.item(i).text().value_or(""));
-  return out;
-}
 
 std::string switches_table(const JsonNode& switches) {
   Table table(
@@ -40,9 +30,8 @@ std::string switches_table(const JsonNode& switches) {
     const auto number = [&](std::string_view key) {
       return is_rack ? fmt::format("{}", one.member(key).whole().value_or(0)) : std::string("-");
     };
-    table.add({one.member("name").text().value_or(""),
-               heard_s ? fmt::format("{:.1f} s ago", *heard_s) : "never", number("marks"),
-               number("wanted"), fmt::format("{}", fmt::join(notes, "; "))});
+    table.add({text_of(one, "name"), heard_s ? fmt::format("{:.1f} s ago", *heard_s) : "never",
+               number("marks"), number("wanted"), fmt::format("{}", fmt::join(notes, "; "))});
   }
   return table.text();
 }
@@ -67,9 +56,9 @@ std::string decisions_table(const JsonNode& decisions) {
       return fmt::format("{:.4g}", one.member(key).number().value_or(0));
     };
     const auto installed = one.member("installed_s").number();
-    const std::string refused = one.member("refused").text().value_or("");
+    const std::string refused = text_of(one, "refused");
     const auto news = texts_of(one.member("news"));
-    table.add({one.member("t").text().value_or(""),
+    table.add({text_of(one, "t"),
                !refused.empty() ? "refused: " + refused
                : !news.empty()  ? fmt::format("{}", fmt::join(news, ", "))
                : one.member("first").flag().value_or(false) ? "start"
@@ -80,25 +69,16 @@ std::string decisions_table(const JsonNode& decisions) {
   return table.text();
 }
 
-}  // namespace
-
-Status show_te_status(const Common& common, const TeStatusArgs& args) {
-  WEFT_TRY(auto client,
-           adapt::live::open_service(
-               {args.from, "--from"},
-               {.ca = args.ca, .certificate = args.certificate, .key = args.key}, status_patience));
-  std::string token;
-  if (!args.token.empty()) {
-    WEFT_TRY(token, adapt::live::read_secret(args.token));
-  }
-  WEFT_TRY(const std::string text, adapt::live::get_text(client, "/v1/te", token, status_patience));
+Status show_te_status(const Common& common, const ServiceArgs& args) {
+  WEFT_TRY(ServiceClient service, ServiceClient::open(args));
+  WEFT_TRY(const std::string text, service.get("/v1/te"));
   if (common.json) {
     fmt::print("{}\n", text);
     return {};
   }
   WEFT_TRY(const JsonLine line, JsonLine::parse(text, {args.from, 0, 0}));
   const JsonNode state = line.node();
-  const std::string error = state.member("error").text().value_or("");
+  const std::string error = text_of(state, "error");
   const auto down = texts_of(state.member("cables_down"));
   fmt::print("{}, {}; {}{}\n", counted(state.member("flows").whole().value_or(0), "flow"),
              counted(state.member("marks").whole().value_or(0), "mark"),
@@ -109,6 +89,12 @@ Status show_te_status(const Common& common, const TeStatusArgs& args) {
   fmt::print("\n{}\n{}", switches_table(state.member("switches")),
              decisions_table(state.member("decisions")));
   return {};
+}
+
+}  // namespace
+
+int te_status_command(const Common& common, const ServiceArgs& args) {
+  return service_status(show_te_status(common, args), args);
 }
 
 }  // namespace weft::cli

@@ -1,17 +1,12 @@
 // weft te --from: what a service's traffic engineering does now.
 #pragma once
 
-#include <string>
-
 #include "cli/cli.hpp"
+#include "cli/service_client.hpp"
 
 namespace weft::cli {
 
-struct TeStatusArgs {
-  std::string from, token, ca, certificate, key;  // of the service
-};
-
-// With --json what the service says. Fails: as adapt::live::get_text.
-Status show_te_status(const Common& common, const TeStatusArgs& args);
+// With --json what the service says. The exit status.
+int te_status_command(const Common& common, const ServiceArgs& args);
 
 }  // namespace weft::cli

@@ -1,5 +1,7 @@
 // read_policy: no input crashes, what is refused is told, and what is accepted opens nothing
 // between tenants that only one of them agrees to.
+#include <algorithm>
+
 #include "fuzz.hpp"
 #include "operate/tenants/tenants.hpp"
 

@@ -116,8 +116,10 @@ class TestLab {
       running.push_back(start(host, arguments(host), fmt::format("o{}", host)));
     std::string out;
     for (int host = 0; host < host_count; ++host) {
-      CHECK(cli_test::wait_for(running[static_cast<std::size_t>(host)]) == 0);
-      out += scratch_.read(fmt::format("o{}", host));
+      const std::string file = fmt::format("o{}", host);
+      const int status = cli_test::wait_for(running[static_cast<std::size_t>(host)]);
+      CHECK_MESSAGE(status == 0, scratch_.read(file + ".err"));
+      out += scratch_.read(file);
     }
     return out;
   }

@@ -195,7 +195,11 @@ class ServiceLab : public TestLab {
     return so();
   }
   std::string socket() { return scratch().path() + "/api.sock"; }
-  httplib::Client client() { return cli_test::socket_client(socket()); }
+  httplib::Client client() {
+    httplib::Client out = cli_test::socket_client(socket());
+    out.set_read_timeout(static_cast<time_t>(5 * slower));
+    return out;
+  }
 
  private:
   int server_ = 0;

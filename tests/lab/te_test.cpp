@@ -232,24 +232,7 @@ void check_faults(Site& site, std::span<const te::Flow> flows) {
     real = story::Story(lab.fabric, stage).play();
   }
   adapt::sim::testing::WorldStage world(lab.fabric);
-  const std::vector<story::Scene> simulated = story::Story(lab.fabric, world).play();
-  REQUIRE(real.size() == simulated.size());
-  for (std::size_t i = 0; i < real.size(); ++i) {
-    CAPTURE(real[i].name);
-    if (i + 1 < real.size()) CHECK(real[i].marks == simulated[i].marks);  // then they lapse
-    CHECK(real[i].hit == simulated[i].hit);
-    CHECK(real[i].moved == simulated[i].moved);
-    CHECK(real[i].changing == simulated[i].changing);
-    MESSAGE(fmt::format("{}: longest s without a path: agents {:.4f}, world {:.4f}", real[i].name,
-                        std::ranges::max(real[i].dark_s), std::ranges::max(simulated[i].dark_s)));
-  }
-  if (test_effort(50) < 50) return;
-  story::check_story(lab.fabric, real,
-                     {.notice_s = 0,
-                      .mark_s = 0.1,
-                      .bgp_s = 0.9,
-                      .lease_s = adapt::overlay_lease.seconds(),
-                      .slack_s = 0.05});
+  compare_scenes(lab, "agents", real, story::Story(lab.fabric, world).play());
 }
 
 TEST_CASE("te agents: every flow gets a mark, and another one when its cable is cut") {

@@ -143,34 +143,15 @@ class OwnStage final : public LabStage {
   Clock::time_point began_;
 };
 
-// The same story in the simulated network: the same decisions, and times that are nearly so.
+// The same story here and in the simulated network.
 void compare_with_world(const Lab& lab, std::span<const te::Flow> flows) {
-  std::vector<story::Scene> real, simulated;
+  std::vector<story::Scene> real;
   {
     OwnStage stage(lab, flows);
     real = story::Story(lab.fabric, stage).play();
   }
   sim::testing::WorldStage world(lab.fabric);
-  simulated = story::Story(lab.fabric, world).play();
-  REQUIRE(real.size() == simulated.size());
-  for (std::size_t i = 0; i < real.size(); ++i) {
-    CAPTURE(real[i].name);
-    if (i + 1 < real.size()) CHECK(real[i].marks == simulated[i].marks);  // then they lapse
-    CHECK(real[i].hit == simulated[i].hit);
-    CHECK(real[i].moved == simulated[i].moved);
-    CHECK(real[i].changing == simulated[i].changing);
-    MESSAGE(fmt::format("{}: longest s without a path: lab {:.4f}, world {:.4f}", real[i].name,
-                        std::ranges::max(real[i].dark_s), std::ranges::max(simulated[i].dark_s)));
-  }
-  MESSAGE(fmt::format("cut to marks installed: lab {:.4f} s, world {:.4f} s", real[1].mark_s,
-                      simulated[1].mark_s));
-  if (test_effort(50) < 50) return;  // under sanitizers times mean nothing
-  story::check_story(lab.fabric, real,
-                     {.notice_s = 0,
-                      .mark_s = 0.1,
-                      .bgp_s = 0.9,
-                      .lease_s = overlay_lease.seconds(),
-                      .slack_s = 0.05});
+  compare_scenes(lab, "lab", real, story::Story(lab.fabric, world).play());
 }
 
 // Without marks: a rack turns from a dead uplink by itself, and what comes in waits for BGP.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include "adapt/lab/injector.hpp"
 #include "adapt/lab/lab_test_kit.hpp"
 #include "adapt/lab/overlay.hpp"
+#include "base/test_effort.hpp"
 #include "operate/te/controller_story.hpp"
 
 namespace weft::adapt::lab::testing {
@@ -155,5 +157,31 @@ class LabStage : public te::testing::Stage {
  private:
   SteadyTraffic traffic_;
 };
+
+// The story as it went on real packets (`who` made it), beside that of the simulated network: the
+// same decisions, and times that a network may take.
+inline void compare_scenes(const Lab& lab, std::string_view who,
+                           const std::vector<te::testing::Scene>& real,
+                           const std::vector<te::testing::Scene>& simulated) {
+  REQUIRE(real.size() == simulated.size());
+  for (std::size_t i = 0; i < real.size(); ++i) {
+    CAPTURE(real[i].name);
+    if (i + 1 < real.size()) CHECK(real[i].marks == simulated[i].marks);  // then they lapse
+    CHECK(real[i].hit == simulated[i].hit);
+    CHECK(real[i].moved == simulated[i].moved);
+    CHECK(real[i].changing == simulated[i].changing);
+    MESSAGE(fmt::format("{}: longest s without a path: {} {:.4f}, world {:.4f}", real[i].name, who,
+                        std::ranges::max(real[i].dark_s), std::ranges::max(simulated[i].dark_s)));
+  }
+  MESSAGE(fmt::format("cut to marks installed: {} {:.4f} s, world {:.4f} s", who, real[1].mark_s,
+                      simulated[1].mark_s));
+  if (test_effort(50) < 50) return;  // under sanitizers times mean nothing
+  te::testing::check_story(lab.fabric, real,
+                           {.notice_s = 0,
+                            .mark_s = 0.1,
+                            .bgp_s = 0.9,
+                            .lease_s = overlay_lease.seconds(),
+                            .slack_s = 0.05});
+}
 
 }  // namespace weft::adapt::lab::testing

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "adapt/live/command_template.hpp"
-#include "base/csv.hpp"
 #include "base/file.hpp"
 #include "base/json_line.hpp"
 #include "base/text.hpp"
@@ -42,16 +41,8 @@ Result<NodeAddresses> read_addresses(const model::Fabric& fabric, const std::str
     for (const NodeId nic : fabric.nics()) out.emplace(nic, ipv4_text(fabric.address(nic)));
     return out;
   }
-  WEFT_TRY(const std::string text, read_file(path));
-  CsvReader csv(text, path);
-  const std::array<std::string, 2> columns{"node", "address"};
-  WEFT_TRY_STATUS(csv.header(columns, {}));
-  while (csv.next()) {
-    WEFT_TRY(const NodeId node, fabric.find_node(csv.cell(0)));
-    WEFT_TRY(const std::uint32_t address, observe::probe::parse_address(csv.cell(1)));
-    out.emplace(node, ipv4_text(address));
-  }
-  if (csv.error() != nullptr) return std::unexpected(*csv.error());
+  WEFT_TRY(const auto rows, observe::probe::read_address_rows(fabric, path));
+  for (const auto& [node, address] : rows) out.emplace(node, ipv4_text(address));
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <queue>
 #include <utility>
 
@@ -350,22 +351,32 @@ Result<Plan> make_plan(const Fabric& fabric, const model::State& state,
     return std::ranges::count_if(flow.forward, fresh) + std::ranges::count_if(flow.back, fresh);
   };
   const auto usable = [&](LinkId link) { return live.usable(link); };
-  // The largest gain first, then the first of the list; gains only shrink.
-  using Entry = std::pair<std::ptrdiff_t, std::size_t>;
-  std::priority_queue<Entry> queue;
+  // The largest gain first, of these the host with the fewest flows, then the first of the list.
+  // Ranks only fall.
+  struct Rank {
+    std::ptrdiff_t gain, idle, order;
+    auto operator<=>(const Rank&) const = default;
+  };
+  const auto rank_of = [&](std::size_t i) {
+    return Rank{gain_of(learned[i]),
+                -std::ptrdiff_t{host_flows[host_index(fabric, learned[i].src)]},
+                -static_cast<std::ptrdiff_t>(i)};
+  };
+  std::priority_queue<Rank> queue;
   for (std::size_t i = 0; i < learned.size(); ++i)
     if (std::ranges::all_of(learned[i].forward, usable) &&
         std::ranges::all_of(learned[i].back, usable))
-      queue.emplace(gain_of(learned[i]), learned.size() - i);
+      queue.push(rank_of(i));
   Plan plan;
   while (!queue.empty()) {
-    const auto [expected, rank] = queue.top();
+    const Rank expected = queue.top();
     queue.pop();
-    const LearnedFlow& flow = learned[learned.size() - rank];
-    const auto gain = gain_of(flow);
-    if (gain == 0) continue;
-    if (gain < expected) {
-      queue.emplace(gain, rank);
+    const auto i = static_cast<std::size_t>(-expected.order);
+    const LearnedFlow& flow = learned[i];
+    const Rank rank = rank_of(i);
+    if (rank.gain == 0) continue;
+    if (rank < expected) {
+      queue.push(rank);
       continue;
     }
     plan.flows.push_back({.src = flow.src,

@@ -85,8 +85,9 @@ struct LearnedFlow {
   std::optional<Timestamp> learned;          // as PlannedFlow::learned
 };
 // The same from learned ways: of those whose links are all live, as few as cover what any of them
-// crosses `flows_each` times where they can, those with most uncovered links first. Rates are not
-// evened out. Fails: Errc::infeasible when none is left. Cost: O(links of all ways * log flows).
+// crosses `flows_each` times where they can, those with most uncovered links first, of these the
+// one whose host has the fewest flows yet. Rates are not evened out beyond that. Fails:
+// Errc::infeasible when none is left. Cost: O(links of all ways * flows of a host * log flows).
 Result<Plan> make_plan(const model::Fabric& fabric, const model::State& state,
                        std::span<const LearnedFlow> learned, const PlanOptions& options);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <ranges>
 
 #include "base/config.hpp"
 #include "model/formats/test_fabric.hpp"
@@ -127,6 +128,29 @@ TEST_CASE("from learned ways: all that any crosses, by few flows, and none over 
   for (const PlannedFlow& flow : rest->flows)
     for (const LinkId link : rest->forward(flow)) CHECK(link != down);
   CHECK_FALSE(make_plan(fabric, {}, std::span<const LearnedFlow>{}, {}).has_value());
+}
+
+TEST_CASE("from learned ways there and back: every host probes, and about as much as any other") {
+  const Fabric fabric =
+      make_fabric("{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}");
+  route::Router router = router_of(fabric);
+  std::vector<LearnedFlow> learned;
+  for (const NodeId src : fabric.nics())
+    for (const NodeId dst : fabric.nics())
+      for (std::uint16_t port = 50'000; src != dst && port < 50'016; ++port) {
+        LearnedFlow flow{.src = src, .dst = dst, .source_port = port};
+        REQUIRE(router.append_udp_path(src, dst, {port, default_port}, flow.forward));
+        REQUIRE(router.append_udp_path(dst, src, {default_port, port}, flow.back));
+        learned.push_back(std::move(flow));
+      }
+  const auto plan = make_plan(fabric, {}, learned, {.crossings = 8, .flows_each = 8});
+  REQUIRE(plan.has_value());
+  std::map<NodeId, std::size_t> flows;
+  for (const PlannedFlow& flow : plan->flows) ++flows[flow.src];
+  REQUIRE(flows.size() == fabric.nics().size());
+  const auto [least, most] = std::ranges::minmax(std::views::values(flows));
+  CAPTURE(plan->flows.size());
+  CHECK(most <= 2 * least);
 }
 
 TEST_CASE("by default links of small fabrics get 64 flows, those of large ones 4") {

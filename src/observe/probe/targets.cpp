@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <optional>
+
+#include "base/csv.hpp"
+#include "base/file.hpp"
 
 namespace weft::observe::probe {
 namespace {
@@ -36,6 +40,22 @@ Result<std::uint32_t> parse_address(const Token& token) {
     return bad(token, "an IPv4 address",
                "write e.g. \"10.0.0.1\"; names and IPv6 are not looked up");
   return address;
+}
+
+Result<std::vector<std::pair<model::NodeId, std::uint32_t>>> read_address_rows(
+    const model::Fabric& fabric, const std::string& path) {
+  WEFT_TRY(const std::string text, read_file(path));
+  CsvReader csv(text, path);
+  const std::array<std::string, 2> columns{"node", "address"};
+  WEFT_TRY_STATUS(csv.header(columns, {}));
+  std::vector<std::pair<model::NodeId, std::uint32_t>> out;
+  while (csv.next()) {
+    WEFT_TRY(const model::NodeId node, fabric.find_node(csv.cell(0)));
+    WEFT_TRY(const std::uint32_t address, parse_address(csv.cell(1)));
+    out.emplace_back(node, address);
+  }
+  if (csv.error() != nullptr) return std::unexpected(*csv.error());
+  return out;
 }
 
 Result<port::Endpoint> parse_endpoint(const Token& token, std::uint16_t port) {

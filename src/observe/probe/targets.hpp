@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
 #include "base/text.hpp"
+#include "model/fabric/fabric.hpp"
 #include "port/probe_io.hpp"
 
 namespace weft::observe::probe {
@@ -26,6 +28,10 @@ Result<PortRange> parse_ports(const Token& token);
 // "10.0.0.1", "10.0.0.1:8620" or "10.0.0.1:8620-8623": each port. Fails: Errc::parse.
 Result<std::vector<port::Endpoint>> parse_listen(const Token& token);
 Result<std::uint32_t> parse_address(const Token& token);
+// Rows of a CSV with the columns node and address, in their order; a node may have several. Fails:
+// Errc::io, Errc::parse, Errc::unknown for nodes that the fabric does not have, Errc::value.
+Result<std::vector<std::pair<model::NodeId, std::uint32_t>>> read_address_rows(
+    const model::Fabric& fabric, const std::string& path);
 
 // A traffic class: its name in results and the DSCP of its probes.
 struct TrafficClass {

@@ -23,8 +23,12 @@ bool is_name(std::string_view text) {
          std::ranges::all_of(text, fits) && text != outside;
 }
 
+std::string_view stem_of(std::string_view interface) {
+  return interface.substr(0, interface.size() - (interface.ends_with('*') ? 1 : 0));
+}
+
 bool is_interface(std::string_view text) {
-  const std::string_view name = text.ends_with('*') ? text.substr(0, text.size() - 1) : text;
+  const std::string_view name = stem_of(text);
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';
@@ -35,11 +39,9 @@ bool is_interface(std::string_view text) {
 // Whether some interface has both names.
 bool meet(std::string_view a, std::string_view b) {
   if (!a.ends_with('*') && !b.ends_with('*')) return a == b;
-  if (!a.ends_with('*')) std::swap(a, b);
-  const std::string_view start = a.substr(0, a.size() - 1);
-  if (!b.ends_with('*')) return b.starts_with(start);
-  const std::string_view other = b.substr(0, b.size() - 1);
-  return other.starts_with(start) || start.starts_with(other);
+  if (!a.ends_with('*')) return a.starts_with(stem_of(b));
+  if (!b.ends_with('*')) return b.starts_with(stem_of(a));
+  return stem_of(a).starts_with(stem_of(b)) || stem_of(b).starts_with(stem_of(a));
 }
 
 std::vector<Ports> read_ports(Reader& reader, std::string_view key) {
@@ -123,12 +125,13 @@ class PolicyReader {
     out.addresses = read_addresses(reader);
     if (is_tenant) {
       for (const Token& token : reader.texts("interfaces")) {
-        if (!is_interface(token.text))
+        if (is_interface(token.text))
+          out.interfaces.emplace_back(token.text);
+        else
           reader.error(
               Errc::value, token.where,
               fmt::format("{} is not the name of an interface", quote(token.text)),
               "up to 15 letters, digits, - _ and ., or the beginning of one with * behind it");
-        out.interfaces.emplace_back(token.text);
       }
       if (out.interfaces.empty())
         reader.error(Errc::value, reader.where("interfaces"), "interfaces is missing or empty",
@@ -178,8 +181,8 @@ class PolicyReader {
     }
   }
 
-  // Prefixes either are apart or one lies in the other: in order, a prefix that lies in an earlier
-  // one lies in one that is still open.
+  // In order, what lies in a prefix follows it at once: what is between two such lies in the first
+  // as well.
   void check_addresses(Reader& reader) {
     std::vector<std::pair<Prefix, const Party*>> all;
     for (const Party& party : out_.parties)
@@ -209,7 +212,7 @@ class PolicyReader {
       for (std::size_t k = i + 1; k < all.size(); ++k) {
         const auto& [a, first] = all[i];
         const auto& [b, second] = all[k];
-        if (!a.empty() && !b.empty() && a[0] != b[0] && a != "*") break;
+        if (!b.starts_with(stem_of(a))) break;  // '*' comes before all that a name may hold
         if (meet(a, b))
           reader.error(Errc::value, reader.where("tenants"),
                        fmt::format("interfaces {} of {} and {} of {} can be the same", a,
