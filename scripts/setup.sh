@@ -8,12 +8,12 @@ weft_packages_build=(
   libnl-3-dev libnl-route-3-dev libnftables-dev
   libsqlite3-dev libpq-dev libssl-dev libboost1.81-dev libcpp-httplib-dev libre2-dev libsnmp-dev
   libgrpc++-dev libgrpc-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  libsimdjson-dev libxxhash-dev doctest-dev
+  libnats-dev libsimdjson-dev libxxhash-dev doctest-dev
 )
 weft_packages_python=(pybind11-dev python3-dev python3-pandas python3-wheel) # for the module and its wheel
 weft_packages_test=(
   clang-19 clang-tidy-19 clang-format-19 lld-19 libclang-rt-19-dev llvm-19 libbenchmark-dev chromium
-  frr snmpd snmp iproute2 iputils-ping fping postgresql prometheus prometheus-alertmanager scotch slurmctld slurmd
+  frr nats-server snmpd snmp iproute2 iputils-ping fping postgresql prometheus prometheus-alertmanager scotch slurmctld slurmd
   slurm-client infiniband-diags ibsim-utils coinor-cbc coinor-clp dpkg-dev systemd
   "${weft_packages_python[@]}" zsh fish groff-base python3-matplotlib python3-nbclient python3-ipykernel python3-pip
 )

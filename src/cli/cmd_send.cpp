@@ -124,7 +124,10 @@ Status run_send(const Common& common, const SendArgs& args) {
 void add_send(Commands& commands) {
   const auto [command, args] = commands.add<SendArgs>(
       "send", "Send lines from standard input to a service until they are acknowledged", run_send);
-  command.add_option("--to", args.to, "https://HOST[:PORT], http:// on this machine, or unix:PATH")
+  command
+      .add_option("--to", args.to,
+                  "https://HOST[:PORT], http:// on this machine, unix:PATH, or "
+                  "tls://HOST,.../SUBJECT of NATS")
       ->required();
   command.add_option("--feed", args.feed, "Type of the lines")
       ->check(CLI::IsMember({"records", "syslog", "evidence"}))

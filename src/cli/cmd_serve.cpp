@@ -38,6 +38,7 @@
 #include "cli/commands.hpp"
 #include "cli/open_store.hpp"
 #include "cli/serve_health.hpp"
+#include "cli/serve_nats.hpp"
 #include "cli/serve_te.hpp"
 #include "cli/serve_traces.hpp"
 #include "cli/serve_watch.hpp"
@@ -111,6 +112,7 @@ struct ServeConfig {
   std::vector<live::TicketSettings> tickets;
   std::optional<VendorSettings> vendor;
   std::optional<TeSettings> te;
+  std::optional<live::NatsFeedSettings> nats;
   telemetry::AlertMapping alerts = telemetry::AlertMapping::built_in();
   app::RehearseModel world;  // its people and actuators
 };
@@ -213,6 +215,8 @@ Result<ServeConfig> read_config(const std::string& path, const std::string& key)
     take(out.vendor.emplace(), read_vendor_settings(vendor), errors);
   if (const Config te = mapping("te"); !te.fields.empty())
     take(out.te.emplace(), read_te_settings(te), errors);
+  if (const Config nats = mapping("nats"); !nats.fields.empty())
+    take(out.nats.emplace(), live::read_nats_feed(nats), errors);
   if (const Config jobs = mapping("jobs"); !jobs.fields.empty())
     take(out.jobs.emplace(), live::read_job_feed(jobs), errors);
   take(out.traces, read_trace_settings(section("traces")), errors);
@@ -271,6 +275,10 @@ class Server {
         *fabric_, serve::provisional_rules(config_.rules, config_.controller.provisional),
         config_.relations);
     WEFT_TRY(store_, open_store(args_.store));
+    if (!wait_for_turn(signals)) {
+      say("stopped while another service was at work");
+      return {};
+    }
     if (!args_.world.empty()) {
       WEFT_TRY_STATUS(begin_world());
     }
@@ -299,13 +307,50 @@ class Server {
     WEFT_TRY_STATUS(listen());
     wait_for_end(signals);
     stop();
+    if (is_superseded())
+      return fail(Errc::io, {args_.store, 0, 0},
+                  "another service took over while this one had no connection to the store",
+                  "start it again, as systemd does: it waits until the other ends");
     return tell_world();
   }
+
+  // Whether another service took over its store.
+  bool is_superseded() const { return store_ != nullptr && store_->is_superseded(); }
 
  private:
   port::Clock& clock() {
     if (world_) return world_->world().clock();
     return clock_;
+  }
+
+  // Only one service at a time writes to a store: until that is this one it knows nothing, and
+  // listens to nobody. False: it is to stop.
+  bool wait_for_turn(live::Signals& signals) const {
+    constexpr int look_ms = 500;
+    std::string told;
+    for (;;) {
+      const Status claimed = store_->claim();
+      if (claimed) return true;
+      if (const std::string why = claimed.error().what; why != told) {
+        told = why;
+        say("standby, takes over when it can: " + why);
+      }
+      pollfd waiting{signals.fd(), POLLIN, 0};
+      ::poll(&waiting, 1, look_ms);
+      if (signals.take() == live::Signals::Seen::stop) return false;
+    }
+  }
+
+  // A service that nothing happens to would not notice that it lost the store to another.
+  void stay_writer(const std::stop_token& stop) const {
+    constexpr std::chrono::seconds every{1};
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::unique_lock lock(mutex);
+    while (!stop.stop_requested()) {
+      static_cast<void>(store_->claim());  // trouble shows at the next commit
+      changed.wait_for(lock, stop, every, [] { return false; });
+    }
   }
 
   // A world begins anew: what a store knows of another one would be taken for its past.
@@ -324,8 +369,8 @@ class Server {
     }
     if (has_unused_sections())
       say(fmt::format(
-          "the network is simulated: notify:, actuator:, snapshots:, te: and jobs: of {} were "
-          "checked and are not used",
+          "the network is simulated: notify:, actuator:, snapshots:, te:, nats: and jobs: of {} "
+          "were checked and are not used",
           args_.config));
     const bool has_jobs = described_.kind != Config::Kind::null;
     WEFT_TRY(world_, ServedWorld::create({.setup = *setup_,
@@ -634,7 +679,7 @@ class Server {
 
   // Nobody is to be called, and no program run, for what did not happen.
   bool has_unused_sections() const {
-    return config_.jobs || config_.te || config_.commands || config_.devices ||
+    return config_.jobs || config_.te || config_.nats || config_.commands || config_.devices ||
            !config_.webhooks.empty() || !config_.alertmanagers.empty() || !config_.tickets.empty();
   }
 
@@ -712,7 +757,8 @@ class Server {
     WEFT_TRY_STATUS(listen_to_syslog());
     options.metrics = [this] {
       return syslog_metrics(syslog_counts()) + (job_feed_ ? job_metrics() : "") +
-             (traces_ ? traces_->metrics() : "") + (te_ ? te_->metrics() : "");
+             (traces_ ? traces_->metrics() : "") + (te_ ? te_->metrics() : "") +
+             (nats_ ? nats_->metrics() : "");
     };
     if (te_) {
       options.limits.connections += te_connections * te_->switch_count();
@@ -742,6 +788,9 @@ class Server {
       options.jobs = [this] { return jobs_json(); };
       options.jobs_of_case = [this](std::string_view document) { return jobs_of_case(document); };
     }
+    if (config_.nats && !world_)
+      nats_ = std::make_unique<ServedNats>(*config_.nats, *loop_,
+                                           [this](std::string_view line) { say(line); });
     WEFT_TRY(api_, serve::Api::listen(std::move(options), *loop_, *store_, bus_));
     return {};
   }
@@ -804,10 +853,12 @@ class Server {
           say("listening at " + live::to_text(port.address));
     say(fmt::format("ready, {} open", counted(cases_at_start_, "case")));
     ServeWatch watch;
+    const std::jthread still_writer([this](const std::stop_token& stop) { stay_writer(stop); });
     pollfd waiting{signals.fd(), POLLIN, 0};
     for (Seen seen = Seen::none; seen != Seen::stop; seen = signals.take()) {
       if (seen == Seen::hangup) reload();
       if (world_ && world_->is_over() && !args_.span.empty()) break;
+      if (is_superseded()) break;
       for (const std::string& line : watch.news(clock().now(), loop_->health(), syslog_counts()))
         say(line);
       ::poll(&waiting, 1, look_ms);
@@ -825,6 +876,7 @@ class Server {
       if (*syslog) ends.emplace_back([syslog] { (*syslog)->stop(); });
     if (te_) te_->close();
     api_->stop();
+    nats_.reset();
     te_.reset();
     health_.reset();
     traces_.reset();
@@ -874,12 +926,15 @@ class Server {
   std::unique_ptr<ServedTe> te_;
   std::unique_ptr<serve::Api> api_;
   std::unique_ptr<live::SyslogListener> syslog_, lab_syslog_;
+  std::unique_ptr<ServedNats> nats_;
 };
 
 int serve_command(const Common& common, const ServeArgs& args) {
   Server server(common, args);
   const Status status = args.is_check ? server.load() : server.run();
-  return status ? done : report(status.error());
+  if (status) return done;
+  const int out = report(status.error());
+  return server.is_superseded() ? work_failed : out;
 }
 
 }  // namespace
@@ -911,7 +966,7 @@ void add_serve(Commands& commands) {
   command.add_option(
       "--config", args.config,
       "YAML: rules, relations, policy, objectives, provisional, localise, keep, actuator, "
-      "snapshots, notify, alerts, jobs, traces, vendor");
+      "snapshots, notify, alerts, jobs, traces, te, nats, vendor");
   command.add_option("--section", args.section,
                      "Key of --config under which these stand, e.g. operate of a site file");
   command.add_flag("--check", args.is_check, "Only read the files and report errors in them");

@@ -78,6 +78,13 @@ class Store {
   virtual Result<std::vector<AuditEntry>> audit(std::uint64_t seq, std::string_view subject,
                                                 std::size_t rows_max) = 0;
 
+  // Becomes the writer, as commit() does where it has to. Fails: Errc::io, while another is, naming
+  // it. Stores that only one can open have nothing to do.
+  virtual Status claim() { return {}; }
+  // Whether another took over since this was the writer: what its user knows is out of date, and no
+  // commit is taken any more. Begin anew. Any thread; does not wait.
+  virtual bool is_superseded() const { return false; }
+
   // Forgets events before number `seq`, and documents of a kind last updated before a time.
   // Returns how many. The audit log is never forgotten.
   virtual Result<std::uint64_t> forget_events(std::uint64_t seq) = 0;

@@ -15,10 +15,11 @@
 namespace weft::adapt::live {
 
 struct UplinkOptions {
-  // "https://host[:port]"; "http://" only to this machine; "unix:/path/of/socket".
+  // "https://host[:port]"; "http://" only to this machine; "unix:/path/of/socket"; or NATS, see
+  // parse_nats_url(), where a batch is a message of SUBJECT.FEED, FEED being the end of `path`.
   std::string url;
   std::string path = "/v1/records";
-  std::string token;  // sent as "Authorization: Bearer"; "": none
+  std::string token;  // sent as "Authorization: Bearer", or to NATS as its token; "": none
   TlsFiles tls;       // read again after a failure: others renew them
   SpoolOptions spool;
   std::size_t batch_lines = 1000;
@@ -30,7 +31,8 @@ struct UplinkOptions {
 // POST URL/PATH, lines; answered 200 {"acknowledged": n} once the first n are durable
 // there. 429 and 503 wait as long as Retry-After says (a minute at most), other failures longer
 // each time. Lines come at least once, in order; their ids tell those who receive what came twice.
-// A single line that is refused (400, 413, 422) is put aside in the spool's refused.jsonl.
+// A single line that is refused (400, 413, 422, too long for NATS) is put aside in the spool's
+// refused.jsonl. NATS acknowledges what its stream has on disk.
 class Uplink {
  public:
   struct Counts {

@@ -94,6 +94,13 @@ class PostgresStore final : public port::Store {
     return writer_.commit(commit);
   }
 
+  Status claim() override {
+    const std::lock_guard lock(write_mutex_);
+    return writer_.claim();
+  }
+
+  bool is_superseded() const override { return writer_.is_superseded(); }
+
   Result<std::vector<port::StoredEvent>> events(std::uint64_t seq, std::size_t rows_max) override {
     return ask({"events", {count(seq), count(rows_max)}}, event_of);
   }

@@ -21,7 +21,8 @@ struct Patience {
 // dbname=..." or "postgresql://..."; passwords are best left to ~/.pgpass), and makes it where
 // there is none. Instances share it: all read, and the first that writes is the writer until it
 // closes or loses its connection. Writing fails for the others, naming the writer; they take over
-// when it is gone.
+// when it is gone. One that lost its connection, and another took over, is superseded: it writes no
+// more.
 //
 // A call that finds the server gone fails with Errc::io, the next connects again. A commit whose
 // answer was lost is looked up as soon as the server can be reached, by the same call where that is

@@ -25,7 +25,7 @@ constexpr std::size_t row_bytes = 64;  // of a row beside its texts
 constexpr std::chrono::milliseconds lock_patience{500};
 
 // The counters have been moved by now: $1 is how far behind its end a piece begins, less one.
-constexpr std::array<Prepared, 11> statements{{
+constexpr std::array<Prepared, 12> statements{{
     {"begin", "BEGIN"},
     {"commit", "COMMIT"},
     {"count_events", port::sql_count_events},
@@ -53,6 +53,7 @@ constexpr std::array<Prepared, 11> statements{{
      " VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint, 0, 0)"
      " ON CONFLICT (instance) DO UPDATE SET since = excluded.since"
      " RETURNING commit_number, first_event"},
+    {"others", "SELECT coalesce(sum(commit_number), 0)::bigint FROM writers WHERE instance <> $1"},
     {"forget_events", port::sql_forget_events},
     {"forget_documents", port::sql_forget_documents},
 }};
@@ -163,6 +164,12 @@ void add_documents(std::span<const port::Document> all, std::vector<Call>& calls
   });
 }
 
+Status superseded() {
+  return fail(Errc::infeasible, {},
+              "another weft took over this store while this one had no connection to it",
+              "start this one again: it then reads what is new");
+}
+
 }  // namespace
 
 Writer::Writer(Target target, std::string instance)
@@ -171,12 +178,22 @@ Writer::Writer(Target target, std::string instance)
 }
 
 Status Writer::ready() {
+  if (is_superseded_) return superseded();
   if (session_ && !session_->lost()) return {};
   WEFT_TRY(Session session, connect_store(target_, statements));
   WEFT_TRY_STATUS(take_lock(session));
   WEFT_TRY_STATUS(settle(session));
   session_ = std::move(session);
   return {};
+}
+
+// A connection that stood idle may have been lost long ago, and with it the lock.
+Status Writer::claim() {
+  if (session_ && !session_->lost()) {
+    const std::array<Call, 1> ask{{{"others", {instance_}}}};
+    if (session_->run(ask)) return {};
+  }
+  return ready();
 }
 
 // A session that has just ended, ours or another's, keeps the lock for some milliseconds more.
@@ -201,7 +218,13 @@ Status Writer::end_our_earlier_session(Session& session) {
   return {};
 }
 
+// Who had the lock and finds another with it will never know again what is true.
 Status Writer::name_holder(Session& session) {
+  WEFT_TRY(const std::string strangers,
+           session.script(
+               fmt::format("SELECT count(*) {} AND a.application_name IS DISTINCT FROM 'weft {}'",
+                           from_holders(), instance_)));
+  is_superseded_ = others_.has_value() && strangers != "0";
   WEFT_TRY(const std::string holder,
            session.script("SELECT coalesce(w.holder, 'connection ' || l.pid || ' of the server') " +
                           from_holders()));
@@ -212,8 +235,10 @@ Status Writer::name_holder(Session& session) {
 
 // With the lock in hand nothing of an earlier session of ours can change any more.
 Status Writer::settle(Session& session) {
-  const std::array<Call, 1> enter{{{"enter", {instance_, this_process()}}}};
+  const std::array<Call, 2> enter{
+      {{"enter", {instance_, this_process()}}, {"others", {instance_}}}};
   WEFT_TRY(const std::vector<Rows> rows, session.run(enter));
+  WEFT_TRY_STATUS(check_others(rows[1].integer(0, 0)));
   if (!doubt_ || doubt_->first) return {};
   if (rows[0].integer(0, 0) == doubt_->number) {
     doubt_->first = static_cast<std::uint64_t>(rows[0].integer(0, 1));
@@ -221,6 +246,14 @@ Status Writer::settle(Session& session) {
     doubt_.reset();
   }
   return {};
+}
+
+// The same where it gets the lock back after another had it.
+Status Writer::check_others(std::int64_t commits) {
+  if (!others_) others_ = commits;
+  if (*others_ == commits) return {};
+  is_superseded_ = true;
+  return superseded();
 }
 
 Result<std::uint64_t> Writer::commit(const port::Commit& commit) {

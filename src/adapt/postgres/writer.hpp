@@ -1,6 +1,7 @@
 // The connection that writes: its lease, and commits that happen once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@ class Writer {
   Writer(Target target, std::string instance);
 
   // As port::Store.
+  Status claim();
+  bool is_superseded() const { return is_superseded_; }  // any thread
   Result<std::uint64_t> commit(const port::Commit& commit);
   // Runs forget_events or forget_documents; how many rows.
   Result<std::uint64_t> forget(Call call);
@@ -37,14 +40,18 @@ class Writer {
   Status ready();
   Status take_lock(Session& session);
   Status end_our_earlier_session(Session& session);
-  static Status name_holder(Session& session);
+  Status name_holder(Session& session);
   Status settle(Session& session);
+  Status check_others(std::int64_t commits);
   Result<std::uint64_t> ask_again(const port::Commit& commit, Error failure);
 
   Target target_;
   std::string instance_;
   std::optional<Session> session_;
   std::int64_t number_ = 0;  // of the last commit
+  std::optional<std::int64_t>
+      others_;  // commits of all other instances, when this became the writer
+  std::atomic<bool> is_superseded_ = false;
   std::optional<Doubt> doubt_;
 };
 

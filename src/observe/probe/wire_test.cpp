@@ -57,7 +57,7 @@ TEST_CASE("any flipped bit is noticed") {
     WireBytes bad = good;
     bad[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
     Message out;
-    const bool in_magic = bit < 8 * 5;
+    const bool in_magic = bit < std::size_t{8} * 5;
     CHECK(decode(bad, wire_key, out) == (in_magic ? Fault::foreign : Fault::damaged));
   }
 }
