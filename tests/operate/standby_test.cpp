@@ -6,15 +6,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "adapt/live/test_nats.hpp"
+#include "adapt/live/uplink.hpp"
 #include "adapt/postgres/store.hpp"
 #include "adapt/postgres/test_server.hpp"
 #include "base/test_effort.hpp"
@@ -96,11 +97,11 @@ std::map<std::string, int> kept(const TestServer& server) {
   return out;
 }
 
-// `weft send` again and again, some records at a time, until told to stop: ids acknowledged.
+// Some records at a time, until told to stop: ids that the bus acknowledged.
 class Sender {
  public:
-  Sender(const Scratch& scratch, std::string url)
-      : scratch_(scratch), url_(std::move(url)), thread_([this](const std::stop_token& stop) {
+  Sender(const Scratch& scratch, const std::string& url)
+      : uplink_(open(scratch, url)), thread_([this](const std::stop_token& stop) {
           while (!stop.stop_requested()) send();
         }) {}
   std::set<std::string> finish() {
@@ -110,25 +111,29 @@ class Sender {
   }
 
  private:
+  using Uplink = adapt::live::Uplink;
+  static Uplink open(const Scratch& scratch, const std::string& url) {
+    auto out = Uplink::open({.url = url, .spool = {.directory = scratch.path() + "/spool"}});
+    REQUIRE_MESSAGE(out.has_value(), (out ? "" : out.error().text()));
+    return *std::move(out);
+  }
   void send() {
     std::set<std::string> ids;
-    std::string lines;
+    std::vector<std::string> lines;
     for (int i = 0; i < 20; ++i, ++number_) {
       const std::string id = fmt::format("r{}", number_);
       ids.insert(id);
-      lines += line(id, cable(number_ / 100, number_ % 2), "link_down");
+      lines.push_back(line(id, cable(number_ / 100, number_ % 2), "link_down"));
+      lines.back().pop_back();  // its end
     }
-    scratch_.write("lines.jsonl", lines);
-    const std::string command =
-        fmt::format("cd {} && exec {} send --to {} --linger 60s < lines.jsonl 2> send.err",
-                    scratch_.path(), WEFT_BINARY, url_);
-    const int status = std::system(command.c_str());
-    CHECK_MESSAGE(status == 0, scratch_.read("send.err"));
-    if (status == 0) acknowledged_.merge(ids);
+    CHECK(uplink_.send(lines).has_value());
+    const bool is_done = uplink_.flush(60s);
+    CHECK_MESSAGE(is_done, uplink_.trouble());
+    if (is_done) acknowledged_.merge(ids);
+    std::this_thread::sleep_for(20ms);
   }
 
-  const Scratch& scratch_;
-  std::string url_;
+  Uplink uplink_;
   int number_ = 0;
   std::set<std::string> acknowledged_;
   std::jthread thread_;  // last: it uses the others
