@@ -24,7 +24,7 @@ constexpr milliseconds fetch_wait{200};  // for the first of them
 constexpr milliseconds retry{500};
 constexpr milliseconds flush_wait{1'000};              // for acknowledgements to leave
 constexpr std::int64_t redelivery_ns = 5'000'000'000;  // of what was not acknowledged
-constexpr std::int64_t unacknowledged_most = 4 * fetch_most;
+constexpr std::int64_t unacknowledged_most = std::int64_t{4} * fetch_most;
 constexpr std::size_t accept_bytes = std::size_t{4} << 20;  // more goes in several calls
 constexpr milliseconds count_every{5'000};
 constexpr std::size_t replicas_most = 5;  // the server's own limit
