@@ -23,6 +23,7 @@ struct FlowsArgs {
   std::string end;         // of the packet engine's run; empty: when all is over
   std::string from_fluid;  // the fluid engine runs until then; empty: packets from the start
   bool compare = false;    // both engines
+  bool pauses = false;     // who made whom wait by PFC
 };
 
 using StartUnit = model::ConnectionMatrixOptions::StartUnit;
@@ -58,6 +59,22 @@ Status read_end(const FlowsArgs& args, plan::Setup& setup) {
   return {};
 }
 
+Status read_pauses(const FlowsArgs& args, plan::Setup& setup) {
+  if (!args.pauses) return {};
+  const Where where{"--pauses", 0, 0};
+  if (setup.engine_name == plan::EngineName::fluid)
+    return fail(Errc::unsupported, where, "the fluid engine has no pauses",
+                "remove the option, or add --engine packet");
+  if (args.compare)
+    return fail(Errc::unsupported, where, "a comparison shows no pause trees",
+                "use --engine packet instead of --compare");
+  if (!setup.packet.options.pfc.on)
+    return fail(Errc::value, where, "transport.pfc is off, so nothing pauses",
+                "add --set transport.pfc=true, or remove the option");
+  setup.packet.options.pause_trees = true;
+  return {};
+}
+
 // When packets take over from the fluid engine; nothing: they begin.
 Result<std::optional<Time>> read_from_fluid(const FlowsArgs& args, const plan::Setup& setup) {
   if (args.from_fluid.empty()) return std::nullopt;
@@ -87,6 +104,7 @@ Result<plan::Setup> load_setup(const model::Scenario& scenario, const Common& co
                     setup.routing.scheme),
         "use spray, ecmp or e_ecmp");
   WEFT_TRY_STATUS(read_end(args, setup));
+  WEFT_TRY_STATUS(read_pauses(args, setup));
   return setup;
 }
 
@@ -165,6 +183,8 @@ void add_flows(Commands& commands) {
   CLI::Option* from =
       c.add_option("--from-fluid", args.from_fluid,
                    "Packet engine: take over from the fluid engine at this time, e.g. \"200 us\"");
+  c.add_flag("--pauses", args.pauses,
+             "Packet engine: show which port made which others wait (PFC)");
   c.add_flag("--compare", args.compare, "Run both engines and explain the difference")
       ->excludes(engine)
       ->excludes(from);

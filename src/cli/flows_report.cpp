@@ -141,6 +141,65 @@ void print_counters(const PacketOutcome& packet) {
   for (const std::string& line : packet.storms) fmt::print("pause storm: {}\n", line);
 }
 
+// "a 12.5 us, b 3 us, 5 more"
+std::string held_text(const std::vector<PacketOutcome::PauseTree::Held>& flows) {
+  constexpr std::size_t shown = 3;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(flows.size(), shown); ++i)
+    out +=
+        fmt::format("{}{} {}", i > 0 ? ", " : "", flows[i].flow, human_seconds(flows[i].stopped_s));
+  if (flows.size() > shown) out += fmt::format(", {} more", flows.size() - shown);
+  return out;
+}
+
+// Of each port, the time that it and all below it were paused.
+std::vector<double> sums_of(const PacketOutcome::PauseTree& tree) {
+  std::vector<double> out(tree.ports.size());
+  std::vector<std::size_t> above;  // the port, and those over it
+  for (std::size_t i = 0; i < tree.ports.size(); ++i) {
+    above.resize(tree.ports[i].depth);
+    above.push_back(i);
+    for (const std::size_t port : above) out[port] += tree.ports[i].paused_s;
+  }
+  return out;
+}
+
+// The trees that matter, with their first ports; what is left out is counted.
+void print_pauses(const std::vector<PacketOutcome::PauseTree>& trees) {
+  constexpr std::size_t trees_shown = 3, ports_shown = 16;
+  constexpr double share_shown = 0.01;
+  double all = 0;
+  for (const auto& tree : trees) all += tree.paused_s;
+  fmt::print("\npaused by PFC, all links: {}\n", human_seconds(all));
+  Table table({{"port, and below it what it paused", Table::Align::left},
+               {"pauses"},
+               {"paused"},
+               {"with all below"},
+               {"flows that stood still", Table::Align::left}});
+  std::size_t shown = 0;
+  double left = all;
+  for (; shown < std::min(trees.size(), trees_shown); ++shown) {
+    const auto& ports = trees[shown].ports;
+    if (trees[shown].paused_s < share_shown * all) break;
+    left -= trees[shown].paused_s;
+    const std::vector<double> sums = sums_of(trees[shown]);
+    for (std::size_t i = 0; i < std::min(ports.size(), ports_shown); ++i) {
+      const PacketOutcome::PauseTree::Port& port = ports[i];
+      const bool paused = port.paused_s > 0;
+      table.add({std::string(2 * port.depth, ' ') + port.name + (port.circle ? " (circle)" : ""),
+                 paused ? std::to_string(port.pauses) : "-",
+                 paused ? human_seconds(port.paused_s) : "-", human_seconds(sums[i]),
+                 held_text(port.flows)});
+    }
+    if (ports.size() > ports_shown)
+      table.add({fmt::format("  and {} more", ports.size() - ports_shown), "", "", "", ""});
+  }
+  if (shown > 0) fmt::print("{}", table.text());
+  if (shown < trees.size())
+    fmt::print("other trees: {}, with {} (--json has all)\n", trees.size() - shown,
+               human_seconds(left));
+}
+
 }  // namespace
 
 void print_json(const model::FlowIds& ids, const plan::FlowsResult& result) {
@@ -180,6 +239,7 @@ void print_text(const plan::FlowsResult& result) {
   if (!result.packet) return;
   print_queues(*result.packet);
   print_counters(*result.packet);
+  if (result.packet->pause_trees) print_pauses(*result.packet->pause_trees);
 }
 
 int print_troubles(const plan::FlowsResult& result) {

@@ -182,6 +182,53 @@ TEST_CASE("pause storms of a run of 2 ms are named, though ACK timers would run 
   CHECK(nics == 8);
 }
 
+TEST_CASE("--pauses: all pauses of a run, below the ports at fault, with flows by their ids") {
+  Scratch scratch;
+  scratch.write("f.yaml", std::string(two_racks) + "transport: {pfc: true}\n");
+  std::string flows = "id,src,dst,bytes\nvictim,7,14,1 MB\n";
+  for (int i = 0; i < 7; ++i) flows += fmt::format("to-8-{0},{0},8,1 MB\n", i);
+  scratch.write("flows.csv", flows);
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> args{"flows", "--fabric", "f.yaml", "--flows", "flows.csv"};
+    args.insert(args.end(), more.begin(), more.end());
+    return scratch.run(args);
+  };
+  const json plain = json::parse(run({"--engine", "packet", "--json"}).out);
+  CHECK_FALSE(plain["packet"].contains("pause_trees"));
+  for (const char* parts : {"1", "4"}) {
+    const Outcome outcome =
+        run({"--engine", "packet", "--json", "--pauses", "--set",
+             fmt::format("routing={{scheme: e_ecmp, message_mode: split, qps: {}}}", parts)});
+    REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
+    const json packet = json::parse(outcome.out)["packet"];
+    double of_links = 0, of_trees = 0, of_ports = 0;
+    for (const json& tier : packet["tiers"]) of_links += tier["paused_total_s"].get<double>();
+    bool victim = false;
+    for (const json& tree : packet["pause_trees"]) {
+      of_trees += tree["paused_s"].get<double>();
+      for (const json& port : tree["ports"]) {
+        of_ports += port["paused_s"].get<double>();
+        for (const json& flow : port["flows"]) {
+          CHECK(flow["stopped_s"] <= port["paused_s"]);
+          victim = victim || flow["id"] == "victim";
+          CHECK((flow["id"] == "victim" || flow["id"].get<std::string>().starts_with("to-8-")));
+        }
+      }
+    }
+    CHECK(of_links > 0);
+    CHECK(of_trees == doctest::Approx(of_links).epsilon(1e-9));
+    CHECK(of_ports == doctest::Approx(of_links).epsilon(1e-9));
+    CHECK(packet["pause_trees"][0]["ports"][0]["port"] == "rtsw:1->nic:8");
+    CHECK(victim);
+  }
+  CHECK(run({"--engine", "packet", "--pauses"}).out.find("rtsw:1->nic:8") != std::string::npos);
+  CHECK(run({"--pauses"}).err.find("the fluid engine has no pauses") != std::string::npos);
+  CHECK(run({"--compare", "--pauses"}).status == 2);
+  const Outcome off = run({"--engine", "packet", "--pauses", "--set", "transport.pfc=false"});
+  CHECK(off.status == 2);
+  CHECK(off.err.find("transport.pfc is off") != std::string::npos);
+}
+
 TEST_CASE("series of flows are asked for by the ids of the file") {
   Scratch scratch;
   scratch.write("flows.csv", "id,src,dst,bytes\nweights,0,9,1 MB\n0,1,10,2 MB\n");

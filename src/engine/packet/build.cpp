@@ -81,6 +81,7 @@ void Builder::size_columns() {
   world_.links = LargeArray<Link>(std::size_t{world_.link_count} * (parts_.count > 1 ? 2 : 1));
   world_.tallies = LargeArray<LinkTally>(world_.link_count);
   world_.rare.resize(world_.link_count);
+  if (options.pause_trees) world_.queue_pauses.resize(world_.link_count);
   if (world_.class_count > 1)
     world_.queues.resize(std::size_t{world_.link_count} * world_.class_count);
 }

@@ -416,6 +416,7 @@ void Shard::note_source(const NodeBuffer& node, std::uint32_t out_id, const Link
   std::uint64_t* sources = world_.sources_at(node, port_out);
   if (out.waiting == 0) {
     std::fill_n(sources, node.set_words, 0);
+    if (!world_.queue_pauses.empty()) world_.queue_pauses[out_id].built = now_;
     add_port(world_.port_set(node, PortSet::queued), port_out);
   }
   add_port(sources, port);
@@ -516,6 +517,7 @@ void Shard::check_pause(NodeBuffer& node, const Link& in, std::uint32_t in_id,
       UINT32_MAX, std::max<std::uint64_t>(xoff, ingress.bytes) + world_.headroom[in.kind]));
   ++node.paused;
   add_port(world_.port_set(node, PortSet::paused), in.port);
+  if (!world_.queue_pauses.empty()) record_decision(node, in.port, in_id, traffic_class);
   send_frame(in_id, traffic_class, EventKind::pause);
   if (!world_.reliefs.empty()) return watch(node, in.port);
   for_each_port(world_.port_set(node, PortSet::queued), node.set_words, [&](std::uint32_t port) {
@@ -639,6 +641,8 @@ void Shard::on_departure(std::uint32_t id) {
 void Shard::on_pause(std::uint32_t id, std::uint32_t traffic_class) {
   Link& link = world_.links[id];
   settle(id, link, now_);
+  if (!world_.queue_pauses.empty())
+    pauses_.push_back({.t = now_, .kind = PauseRecord::Kind::begun, .link = id});
   if (!link.paused) world_.rare[id].paused_since = now_;
   ++world_.rare[id].pauses;
   link.paused = static_cast<std::uint8_t>(link.paused | 1u << traffic_class);
@@ -656,6 +660,7 @@ void Shard::on_resume(std::uint32_t id, std::uint32_t traffic_class) {
   Link& link = world_.links[id];
   settle(id, link, now_);
   const bool was_paused = link.paused != 0;
+  if (link.paused == 1u << traffic_class) record_end(id, link, now_);
   link.paused = static_cast<std::uint8_t>(link.paused & ~(1u << traffic_class));
   if (was_paused && !link.paused) {
     WEFT_CHECK(now_ >= world_.rare[id].paused_since);

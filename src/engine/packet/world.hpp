@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,12 @@ struct Ingress {
 struct Relief {
   Ps at = never;
   std::uint32_t node = none;
+};
+
+// What decides whether a pause is passed on, of a port with a queue.
+struct QueuePauses {
+  Ps built = 0;    // when a packet came to wait in its empty queue
+  Ps resumed = 0;  // when its last pause ended
 };
 
 // A node that buffers: a switch, or a NIC that cannot drain at line rate.
@@ -167,6 +174,7 @@ struct World {
   LargeArray<LinkTally> tallies;
   std::vector<LinkSums> sums;  // empty until a count could wrap
   std::vector<RareTally> rare;
+  std::vector<QueuePauses> queue_pauses;  // by link; empty unless pause trees are asked for
   std::vector<LinkKind> kinds;
   std::vector<std::uint32_t> headroom;  // by kind
   std::vector<ClassQueue> queues;       // by link and class, where there are several
@@ -244,6 +252,10 @@ struct World {
   // The ingresses whose packets may wait for a link that leaves by `port`.
   std::uint64_t* sources_at(const NodeBuffer& node, std::uint32_t port) {
     return port_set(node, PortSet::first_sources) + std::size_t{port} * node.set_words;
+  }
+  std::string port_name(std::uint32_t link) const {
+    return links[link].drain ? fabric.name(NodeId(links[link].to)) + "->host"
+                             : fabric.name(LinkId(link));
   }
   static constexpr std::uint32_t reverse(std::uint32_t link) { return link ^ 1u; }
   const Ingress& ingress(const NodeBuffer& node, std::uint32_t port,
