@@ -141,7 +141,7 @@ void Shard::record_decision(NodeBuffer& node, std::uint32_t port, std::uint32_t 
 
 // `link`, which is paused, goes on at `t`, or the run ends.
 void Shard::record_end(std::uint32_t id, const Link& link, Ps t) {
-  if (world_.queue_pauses.empty()) return;
+  if (!world_.records_pauses) return;
   world_.queue_pauses[id].resumed = t;
   const Ps since = world_.rare[id].paused_since;
   const auto hold = [&](std::uint32_t connection) {
