@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/text.hpp"
 #include "cli/cli.hpp"
@@ -200,9 +203,73 @@ void print_pauses(const std::vector<PacketOutcome::PauseTree>& trees) {
                human_seconds(left));
 }
 
+using engine::packet::LinkCounters;
+
+// The links that counted anything.
+std::vector<model::LinkId> counting_ports(const model::Fabric& fabric,
+                                          const std::vector<LinkCounters>& links) {
+  std::vector<model::LinkId> out;
+  for (const model::LinkId id : fabric.links()) {
+    const LinkCounters& c = links[id.index()];
+    if (c.bytes > 0 || c.dropped > 0 || c.pauses > 0) out.push_back(id);
+  }
+  return out;
+}
+
+// One port a line.
+void print_ports_json(const model::Fabric& fabric, const std::vector<LinkCounters>& links) {
+  fmt::print("  \"ports\": [");
+  const char* before = "";
+  for (const model::LinkId id : counting_ports(fabric, links)) {
+    const LinkCounters& c = links[id.index()];
+    const Json port = {{"port", fabric.name(id)},
+                       {"bytes", c.bytes},
+                       {"packets", c.packets},
+                       {"control", c.control},
+                       {"ecn_marked", c.ecn_marked},
+                       {"dropped", c.dropped},
+                       {"trimmed", c.trimmed},
+                       {"pauses", c.pauses},
+                       {"paused_s", engine::packet::seconds(c.paused_ps)},
+                       {"queue_max_bytes", c.queue_max}};
+    fmt::print("{}\n    {}", before, dumped(port));
+    before = ",";
+  }
+  fmt::print("\n  ],\n");
+}
+
+// Those with the longest queues.
+void print_ports(const model::Fabric& fabric, const std::vector<LinkCounters>& links) {
+  constexpr std::size_t shown = 20;
+  std::vector<model::LinkId> ports = counting_ports(fabric, links);
+  std::ranges::stable_sort(ports, std::greater{},
+                           [&](model::LinkId id) { return links[id.index()].queue_max; });
+  Table table({{"port", Table::Align::left},
+               {"queue max"},
+               {"sent"},
+               {"packets"},
+               {"control"},
+               {"ECN marks"},
+               {"drops"},
+               {"trims"},
+               {"pauses"},
+               {"paused"}});
+  for (const model::LinkId id : std::span(ports).first(std::min(ports.size(), shown))) {
+    const LinkCounters& c = links[id.index()];
+    table.add({fabric.name(id), bytes_text(c.queue_max), bytes_text(static_cast<double>(c.bytes)),
+               std::to_string(c.packets), std::to_string(c.control), std::to_string(c.ecn_marked),
+               std::to_string(c.dropped), std::to_string(c.trimmed), std::to_string(c.pauses),
+               c.pauses > 0 ? human_seconds(engine::packet::seconds(c.paused_ps)) : "-"});
+  }
+  fmt::print("\n{}", table.text());
+  if (ports.size() > shown)
+    fmt::print("{} more ports with shorter queues (--json has all)\n", ports.size() - shown);
+}
+
 }  // namespace
 
-void print_json(const model::FlowIds& ids, const plan::FlowsResult& result) {
+void print_json(const model::FlowIds& ids, const plan::FlowsResult& result,
+                const model::Fabric* ports_of) {
   fmt::print("{{\n");
   print_member("makespan_s", result.makespan_s);
   fmt::print(",\n");
@@ -217,6 +284,7 @@ void print_json(const model::FlowIds& ids, const plan::FlowsResult& result) {
   print_member("unfinished", result.fct.unfinished);
   fmt::print(",\n");
   if (result.packet) {
+    if (ports_of != nullptr) print_ports_json(*ports_of, result.links);
     print_member("packet", Json::parse(plan::report::json_text(*result.packet)));
   } else {
     print_member("rate_error", result.rate_error.value_or(0));
@@ -226,7 +294,7 @@ void print_json(const model::FlowIds& ids, const plan::FlowsResult& result) {
   fmt::print("\n}}\n");
 }
 
-void print_text(const plan::FlowsResult& result) {
+void print_text(const plan::FlowsResult& result, const model::Fabric* ports_of) {
   const plan::CompletionTimes& fct = result.fct;
   fmt::print("{} flows, {} finished, makespan {:.9f} s, digest {}\n", result.flows.size(),
              fct.finished, result.makespan_s, result.digest);
@@ -239,6 +307,7 @@ void print_text(const plan::FlowsResult& result) {
   if (!result.packet) return;
   print_queues(*result.packet);
   print_counters(*result.packet);
+  if (ports_of != nullptr) print_ports(*ports_of, result.links);
   if (result.packet->pause_trees) print_pauses(*result.packet->pause_trees);
 }
 
