@@ -23,6 +23,8 @@ struct FlowsArgs {
   std::string end;         // of the packet engine's run; empty: when all is over
   std::string from_fluid;  // the fluid engine runs until then; empty: packets from the start
   bool compare = false;    // both engines
+  bool ports = false;      // what each port counted
+  bool pauses = false;     // who made whom wait by PFC
 };
 
 using StartUnit = model::ConnectionMatrixOptions::StartUnit;
@@ -58,6 +60,20 @@ Status read_end(const FlowsArgs& args, plan::Setup& setup) {
   return {};
 }
 
+Status read_more(const FlowsArgs& args, plan::Setup& setup) {
+  if (!args.pauses && !args.ports) return {};
+  const Where where{args.pauses ? "--pauses" : "--ports", 0, 0};
+  if (setup.engine_name == plan::EngineName::fluid)
+    return fail(Errc::unsupported, where, "the fluid engine has neither pauses nor port counters",
+                "remove the option, or add --engine packet");
+  if (!args.pauses) return {};
+  if (!setup.packet.options.pfc.on)
+    return fail(Errc::value, where, "transport.pfc is off, so nothing pauses",
+                "add --set transport.pfc=true, or remove the option");
+  setup.packet.options.pause_trees = true;
+  return {};
+}
+
 // When packets take over from the fluid engine; nothing: they begin.
 Result<std::optional<Time>> read_from_fluid(const FlowsArgs& args, const plan::Setup& setup) {
   if (args.from_fluid.empty()) return std::nullopt;
@@ -87,11 +103,14 @@ Result<plan::Setup> load_setup(const model::Scenario& scenario, const Common& co
                     setup.routing.scheme),
         "use spray, ecmp or e_ecmp");
   WEFT_TRY_STATUS(read_end(args, setup));
+  WEFT_TRY_STATUS(read_more(args, setup));
   return setup;
 }
 
-int print(const Common& common, const model::FlowIds& ids, const plan::FlowsResult& result) {
-  common.json ? print_json(ids, result) : print_text(result);
+// `ports_of`: with the counters of its ports; none: without.
+int print(const Common& common, const model::FlowIds& ids, const plan::FlowsResult& result,
+          const model::Fabric* ports_of = nullptr) {
+  common.json ? print_json(ids, result, ports_of) : print_text(result, ports_of);
   return print_troubles(result);
 }
 
@@ -147,7 +166,8 @@ int flows_command(const Common& common, const FlowsArgs& args) {
   const auto result =
       *from ? plan::run_packet_from(*std::move(set), *setup, *router, **from, common.progress())
             : plan::run_packet(*std::move(set), *setup, *router, common.progress());
-  return result ? print(common, ids, *result) : report(result.error());
+  if (!result) return report(result.error());
+  return print(common, ids, *result, args.ports ? &setup->fabric : nullptr);
 }
 
 }  // namespace
@@ -165,9 +185,15 @@ void add_flows(Commands& commands) {
   CLI::Option* from =
       c.add_option("--from-fluid", args.from_fluid,
                    "Packet engine: take over from the fluid engine at this time, e.g. \"200 us\"");
+  CLI::Option* pauses = c.add_flag("--pauses", args.pauses,
+                                   "Packet engine: show which port made which others wait (PFC)");
+  CLI::Option* ports =
+      c.add_flag("--ports", args.ports, "Packet engine: show counters of each port");
   c.add_flag("--compare", args.compare, "Run both engines and explain the difference")
       ->excludes(engine)
-      ->excludes(from);
+      ->excludes(from)
+      ->excludes(pauses)
+      ->excludes(ports);
 }
 
 }  // namespace weft::cli

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/text.hpp"
 #include "cli/cli.hpp"
@@ -141,9 +144,132 @@ void print_counters(const PacketOutcome& packet) {
   for (const std::string& line : packet.storms) fmt::print("pause storm: {}\n", line);
 }
 
+// "a 12.5 us, b 3 us, 5 more"
+std::string held_text(const std::vector<PacketOutcome::PauseTree::Held>& flows) {
+  constexpr std::size_t shown = 3;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(flows.size(), shown); ++i)
+    out +=
+        fmt::format("{}{} {}", i > 0 ? ", " : "", flows[i].flow, human_seconds(flows[i].stopped_s));
+  if (flows.size() > shown) out += fmt::format(", {} more", flows.size() - shown);
+  return out;
+}
+
+// Of each port, the time that it and all below it were paused.
+std::vector<double> sums_of(const PacketOutcome::PauseTree& tree) {
+  std::vector<double> out(tree.ports.size());
+  std::vector<std::size_t> above;  // the port, and those over it
+  for (std::size_t i = 0; i < tree.ports.size(); ++i) {
+    above.resize(tree.ports[i].depth);
+    above.push_back(i);
+    for (const std::size_t port : above) out[port] += tree.ports[i].paused_s;
+  }
+  return out;
+}
+
+// The trees that matter, with their first ports; what is left out is counted.
+void print_pauses(const std::vector<PacketOutcome::PauseTree>& trees) {
+  constexpr std::size_t trees_shown = 3, ports_shown = 16;
+  constexpr double share_shown = 0.01;
+  double all = 0;
+  for (const auto& tree : trees) all += tree.paused_s;
+  fmt::print("\npaused by PFC, all links: {}\n", human_seconds(all));
+  Table table({{"port, and below it what it paused", Table::Align::left},
+               {"pauses"},
+               {"paused"},
+               {"with all below"},
+               {"flows that stood still", Table::Align::left}});
+  std::size_t shown = 0;
+  double left = all;
+  for (; shown < std::min(trees.size(), trees_shown); ++shown) {
+    const auto& ports = trees[shown].ports;
+    if (trees[shown].paused_s < share_shown * all) break;
+    left -= trees[shown].paused_s;
+    const std::vector<double> sums = sums_of(trees[shown]);
+    for (std::size_t i = 0; i < std::min(ports.size(), ports_shown); ++i) {
+      const PacketOutcome::PauseTree::Port& port = ports[i];
+      const bool paused = port.paused_s > 0;
+      table.add({std::string(2 * port.depth, ' ') + port.name + (port.circle ? " (circle)" : ""),
+                 paused ? std::to_string(port.pauses) : "-",
+                 paused ? human_seconds(port.paused_s) : "-", human_seconds(sums[i]),
+                 held_text(port.flows)});
+    }
+    if (ports.size() > ports_shown)
+      table.add({fmt::format("  and {} more", ports.size() - ports_shown), "", "", "", ""});
+  }
+  if (shown > 0) fmt::print("{}", table.text());
+  if (shown < trees.size())
+    fmt::print("other trees: {}, with {} (--json has all)\n", trees.size() - shown,
+               human_seconds(left));
+}
+
+using engine::packet::LinkCounters;
+
+// The links that counted anything.
+std::vector<model::LinkId> counting_ports(const model::Fabric& fabric,
+                                          const std::vector<LinkCounters>& links) {
+  std::vector<model::LinkId> out;
+  for (const model::LinkId id : fabric.links()) {
+    const LinkCounters& c = links[id.index()];
+    if (c.bytes > 0 || c.dropped > 0 || c.pauses > 0) out.push_back(id);
+  }
+  return out;
+}
+
+// One port a line.
+void print_ports_json(const model::Fabric& fabric, const std::vector<LinkCounters>& links) {
+  fmt::print("  \"ports\": [");
+  const char* before = "";
+  for (const model::LinkId id : counting_ports(fabric, links)) {
+    const LinkCounters& c = links[id.index()];
+    const Json port = {{"port", fabric.name(id)},
+                       {"bytes", c.bytes},
+                       {"packets", c.packets},
+                       {"control", c.control},
+                       {"ecn_marked", c.ecn_marked},
+                       {"dropped", c.dropped},
+                       {"trimmed", c.trimmed},
+                       {"pauses", c.pauses},
+                       {"paused_s", engine::packet::seconds(c.paused_ps)},
+                       {"queue_max_bytes", c.queue_max}};
+    fmt::print("{}\n    {}", before, dumped(port));
+    before = ",";
+  }
+  fmt::print("\n  ],\n");
+}
+
+// Those with the longest queues.
+void print_ports(const model::Fabric& fabric, const std::vector<LinkCounters>& links) {
+  constexpr std::size_t shown = 20;
+  std::vector<model::LinkId> ports = counting_ports(fabric, links);
+  std::ranges::stable_sort(ports, std::greater{},
+                           [&](model::LinkId id) { return links[id.index()].queue_max; });
+  Table table({{"port", Table::Align::left},
+               {"queue max"},
+               {"sent"},
+               {"packets"},
+               {"control"},
+               {"ECN marks"},
+               {"drops"},
+               {"trims"},
+               {"pauses"},
+               {"paused"}});
+  for (const model::LinkId id : std::span(ports).first(std::min(ports.size(), shown))) {
+    const LinkCounters& c = links[id.index()];
+    table.add({fabric.name(id), bytes_text(c.queue_max), bytes_text(static_cast<double>(c.bytes)),
+               std::to_string(c.packets), std::to_string(c.control), std::to_string(c.ecn_marked),
+               std::to_string(c.dropped), std::to_string(c.trimmed), std::to_string(c.pauses),
+               c.pauses > 0 ? human_seconds(engine::packet::seconds(c.paused_ps)) : "-"});
+  }
+  fmt::print("\n{}", table.text());
+  if (ports.size() > shown)
+    fmt::print("{} more ports with shorter queues (--json has all)\n", ports.size() - shown);
+}
+
 }  // namespace
 
-void print_json(const model::FlowIds& ids, const plan::FlowsResult& result) {
+void print_json(const model::FlowIds& ids, const plan::FlowsResult& result,
+                const model::Fabric* ports_of) {
   fmt::print("{{\n");
   print_member("makespan_s", result.makespan_s);
   fmt::print(",\n");
@@ -158,6 +284,7 @@ void print_json(const model::FlowIds& ids, const plan::FlowsResult& result) {
   print_member("unfinished", result.fct.unfinished);
   fmt::print(",\n");
   if (result.packet) {
+    if (ports_of != nullptr) print_ports_json(*ports_of, result.links);
     print_member("packet", Json::parse(plan::report::json_text(*result.packet)));
   } else {
     print_member("rate_error", result.rate_error.value_or(0));
@@ -167,7 +294,7 @@ void print_json(const model::FlowIds& ids, const plan::FlowsResult& result) {
   fmt::print("\n}}\n");
 }
 
-void print_text(const plan::FlowsResult& result) {
+void print_text(const plan::FlowsResult& result, const model::Fabric* ports_of) {
   const plan::CompletionTimes& fct = result.fct;
   fmt::print("{} flows, {} finished, makespan {:.9f} s, digest {}\n", result.flows.size(),
              fct.finished, result.makespan_s, result.digest);
@@ -180,6 +307,8 @@ void print_text(const plan::FlowsResult& result) {
   if (!result.packet) return;
   print_queues(*result.packet);
   print_counters(*result.packet);
+  if (ports_of != nullptr) print_ports(*ports_of, result.links);
+  if (result.packet->pause_trees) print_pauses(*result.packet->pause_trees);
 }
 
 int print_troubles(const plan::FlowsResult& result) {

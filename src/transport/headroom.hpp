@@ -22,7 +22,7 @@ struct HeadroomParts {
   Bytes packet_here{4160};   // the largest that this end may have begun; the pause waits behind it
   Bytes packet_there{4160};  // the largest that the other end may have begun when the pause comes
   Bytes pause{64};
-  Bytes response{0};  // what the other end still sends before it obeys; models obey at once
+  Duration response{0};  // of the other end, from the pause's arrival until it obeys
 };
 
 // Bytes that can come in after the decision. Tight: when both packets have only just begun, a
@@ -32,9 +32,10 @@ struct HeadroomParts {
 constexpr Bytes standard_headroom(const HeadroomParts& parts) {
   __extension__ using Wide = __int128;
   constexpr Wide bit_ps_of_byte = Wide{8} * 1'000'000'000'000;
-  const Wide on_wire = Wide{2} * parts.latency.ps * parts.rate.bps;  // both ways, in bit ps
-  return parts.packet_here + parts.pause + parts.response + parts.packet_there +
-         Bytes{static_cast<std::int64_t>((on_wire + bit_ps_of_byte - 1) / bit_ps_of_byte)};
+  const Wide delay = Wide{2} * parts.latency.ps + parts.response.ps;
+  return parts.packet_here + parts.pause + parts.packet_there +
+         Bytes{static_cast<std::int64_t>((delay * parts.rate.bps + bit_ps_of_byte - 1) /
+                                         bit_ps_of_byte)};
 }
 
 }  // namespace weft::transport

@@ -19,8 +19,7 @@ Bytes arrives_after_decision(const HeadroomParts& parts, Duration mine) {
   const Duration slot = parts.packet_there / parts.rate;
   Duration pause_waits = parts.packet_here / parts.rate - mine;
   if (pause_waits.ps < 0) pause_waits = {};
-  const Duration heard =
-      pause_waits + parts.pause / parts.rate + parts.latency + parts.response / parts.rate;
+  const Duration heard = pause_waits + parts.pause / parts.rate + parts.latency + parts.response;
   // At the decision (time 0) a packet has just arrived, so the other end began one at -latency.
   Bytes out;
   for (Duration begin = Duration{} - parts.latency; begin < heard; begin = begin + slot)
@@ -37,7 +36,8 @@ TEST_CASE("covers all that comes in, and at most a packet more than the worst ca
     const HeadroomParts parts{.rate = rate,
                               .latency = {up_to(5'000'000)},
                               .packet_here = {64 + up_to(9'000)},
-                              .packet_there = {64 + up_to(9'000)}};
+                              .packet_there = {64 + up_to(9'000)},
+                              .response = {up_to(2'000'000)}};
     const Bytes headroom = standard_headroom(parts);
     const Duration slot = parts.packet_here / parts.rate;
     for (const Duration mine : {Duration{}, Duration{slot.ps / 2}, slot})
@@ -53,7 +53,7 @@ TEST_CASE("the vendors' form has the same parts") {
                                         .packet_here = 9'216_B,
                                         .packet_there = 9'216_B,
                                         .pause = 0_B,
-                                        .response = 3'840_B});
+                                        .response = 3'840_B / 10_Gbps});
   const Bytes vendors = 9'216_B + 9'216_B + 3'840_B + 130_B * 10;
   CHECK(static_cast<double>(ours.count) ==
         doctest::Approx(static_cast<double>(vendors.count)).epsilon(0.005));

@@ -182,6 +182,91 @@ TEST_CASE("pause storms of a run of 2 ms are named, though ACK timers would run 
   CHECK(nics == 8);
 }
 
+TEST_CASE("--pauses: all pauses of a run, below the ports at fault, with flows by their ids") {
+  Scratch scratch;
+  scratch.write("f.yaml", std::string(two_racks) + "transport: {pfc: true}\n");
+  std::string flows = "id,src,dst,bytes\nvictim,7,14,1 MB\n";
+  for (int i = 0; i < 7; ++i) flows += fmt::format("to-8-{0},{0},8,1 MB\n", i);
+  scratch.write("flows.csv", flows);
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> args{"flows", "--fabric", "f.yaml", "--flows", "flows.csv"};
+    args.insert(args.end(), more.begin(), more.end());
+    return scratch.run(args);
+  };
+  const json plain = json::parse(run({"--engine", "packet", "--json"}).out);
+  CHECK_FALSE(plain["packet"].contains("pause_trees"));
+  for (const char* parts : {"1", "4"}) {
+    const Outcome outcome =
+        run({"--engine", "packet", "--json", "--pauses", "--ports", "--set",
+             fmt::format("routing={{scheme: e_ecmp, message_mode: split, qps: {}}}", parts)});
+    REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
+    const json all = json::parse(outcome.out);
+    const json& packet = all["packet"];
+    double of_links = 0, of_trees = 0, of_ports = 0, by_port = 0;
+    std::uint64_t packets = 0, of_tiers = 0, deepest = 0;
+    for (const json& port : all["ports"]) {
+      by_port += port["paused_s"].get<double>();
+      packets += port["packets"].get<std::uint64_t>();
+      deepest = std::max(deepest, port["queue_max_bytes"].get<std::uint64_t>());
+    }
+    for (const json& tier : packet["tiers"]) {
+      of_tiers += tier["packets"].get<std::uint64_t>();
+      CHECK(tier["queue_bytes"]["max"] <= deepest);
+    }
+    CHECK(packets == of_tiers);
+    for (const json& tier : packet["tiers"]) of_links += tier["paused_total_s"].get<double>();
+    bool victim = false;
+    for (const json& tree : packet["pause_trees"]) {
+      of_trees += tree["paused_s"].get<double>();
+      for (const json& port : tree["ports"]) {
+        of_ports += port["paused_s"].get<double>();
+        for (const json& flow : port["flows"]) {
+          CHECK(flow["stopped_s"] <= port["paused_s"]);
+          victim = victim || flow["id"] == "victim";
+          CHECK((flow["id"] == "victim" || flow["id"].get<std::string>().starts_with("to-8-")));
+        }
+      }
+    }
+    CHECK(of_links > 0);
+    CHECK(by_port == doctest::Approx(of_links).epsilon(1e-9));
+    CHECK(of_trees == doctest::Approx(of_links).epsilon(1e-9));
+    CHECK(of_ports == doctest::Approx(of_links).epsilon(1e-9));
+    CHECK(packet["pause_trees"][0]["ports"][0]["port"] == "rtsw:1->nic:8");
+    CHECK(victim);
+  }
+  CHECK(run({"--engine", "packet", "--pauses"}).out.find("rtsw:1->nic:8") != std::string::npos);
+  CHECK(run({"--engine", "packet", "--ports"}).out.find("queue max") != std::string::npos);
+  for (const char* option : {"--pauses", "--ports"})
+    CHECK(run({option}).err.find("the fluid engine has neither") != std::string::npos);
+  CHECK(run({"--compare", "--pauses"}).status == 2);
+  const Outcome off = run({"--engine", "packet", "--pauses", "--set", "transport.pfc=false"});
+  CHECK(off.status == 2);
+  CHECK(off.err.find("transport.pfc is off") != std::string::npos);
+}
+
+TEST_CASE("--from-fluid: flows that go on as packets keep their ids") {
+  Scratch scratch;
+  scratch.write("f.yaml", std::string(two_racks) + "transport: {pfc: true}\n");
+  scratch.write("flows.csv",
+                "id,src,dst,bytes\nover,0,9,10 kB\na,1,8,40 MB\nb,2,8,40 MB\nc,3,8,40 MB\n");
+  const Outcome outcome =
+      scratch.run({"flows", "--fabric", "f.yaml", "--flows", "flows.csv", "--engine", "packet",
+                   "--from-fluid", "100 us", "--end", "400 us", "--pauses", "--json"});
+  CHECK(outcome.status == 1);
+  CHECK(outcome.err.find("flow a (nic:1 to nic:8, ") != std::string::npos);
+  const json result = json::parse(outcome.out);
+  const json& ports = result["packet"]["pause_trees"][0]["ports"];
+  std::size_t found = 0;
+  for (const json& port : ports)
+    for (const json& flow : port["flows"]) {
+      CHECK(port["port"] == (flow["id"] == "a"   ? "nic:1->rtsw:0"
+                             : flow["id"] == "b" ? "nic:2->rtsw:0"
+                                                 : "nic:3->rtsw:0"));
+      ++found;
+    }
+  CHECK(found > 0);
+}
+
 TEST_CASE("series of flows are asked for by the ids of the file") {
   Scratch scratch;
   scratch.write("flows.csv", "id,src,dst,bytes\nweights,0,9,1 MB\n0,1,10,2 MB\n");

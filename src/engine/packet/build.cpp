@@ -75,12 +75,15 @@ void Builder::size_columns() {
   world_.control_size = static_cast<std::uint32_t>(options.wire.control.count);
   world_.class_count = static_cast<std::uint32_t>(options.scheduler.weights.size());
   world_.partition = parts_.of_node;
+  if (options.pfc.on) world_.reserve = static_cast<std::uint32_t>(options.pfc.reserve.count);
   world_.accounts = options.pfc.on || !options.buffers.empty() || options.round_trip_queues;
   const std::size_t drains = options.receive_rate > 0 ? fabric_.nics().size() : 0;
   world_.link_count = static_cast<std::uint32_t>(fabric_.link_count() + drains);
   world_.links = LargeArray<Link>(std::size_t{world_.link_count} * (parts_.count > 1 ? 2 : 1));
   world_.tallies = LargeArray<LinkTally>(world_.link_count);
   world_.rare.resize(world_.link_count);
+  world_.records_pauses = options.pause_trees;
+  if (options.pause_trees) world_.queue_pauses.resize(world_.link_count);
   if (world_.class_count > 1)
     world_.queues.resize(std::size_t{world_.link_count} * world_.class_count);
 }
@@ -183,13 +186,11 @@ Status Builder::make_buffers() {
   const Options& options = world_.options;
   for (const LinkKind& kind : world_.kinds) {
     const Bytes room =
-        options.pfc.headroom.count >= 0
-            ? options.pfc.headroom
-            : headroom_for(kind.rate, Duration{static_cast<std::int64_t>(kind.latency)},
-                           options.wire);
+        headroom_of(options, kind.rate, Duration{static_cast<std::int64_t>(kind.latency)});
     world_.headroom.push_back(static_cast<std::uint32_t>(
         std::min(4e9, static_cast<double>(room.count) * options.pfc.headroom_factor)));
   }
+  world_.response = static_cast<Ps>(options.pfc.response.ps);
   world_.shares_pool = options.pfc.on && options.pfc.threshold == Pfc::Threshold::dynamic;
   if (options.pfc.on && !world_.shares_pool && world_.class_count == 1) foresee_reliefs();
   for (const NodeId node : fabric_.nodes()) {
@@ -211,7 +212,8 @@ Status Builder::make_buffers() {
       for (std::uint32_t i = 0; i < buffer.port_count; ++i) {
         const std::uint32_t out = world_.ports[buffer.first_port + i];
         if (out < fabric_.link_count())
-          reserved += world_.headroom[world_.links[World::reverse(out)].kind];
+          reserved += world_.headroom[world_.links[World::reverse(out)].kind] +
+                      std::uint64_t{world_.reserve} * world_.class_count;
       }
     const auto memory = static_cast<std::uint64_t>(found->second.shared.count);
     if (reserved >= memory)
@@ -284,13 +286,22 @@ Status Builder::build() {
 
 }  // namespace
 
-Bytes headroom_for(Rate rate, Duration latency, const WireFormat& wire) {
+Bytes headroom_for(Rate rate, Duration latency, const WireFormat& wire, Duration response) {
   const Bytes packet = wire.mtu + wire.header;
   return transport::standard_headroom({.rate = rate,
                                        .latency = latency,
                                        .packet_here = packet,
                                        .packet_there = packet,
-                                       .pause = wire.pause});
+                                       .pause = wire.pause,
+                                       .response = response});
+}
+
+Bytes headroom_of(const Options& options, Rate rate, Duration latency) {
+  const Pfc& pfc = options.pfc;
+  if (pfc.headroom.count >= 0) return pfc.headroom;
+  if (pfc.headroom_rule == Pfc::Rule::simulator)
+    return transport::simulator_headroom(rate, latency);
+  return headroom_for(rate, latency, options.wire, pfc.response);
 }
 
 Status build_world(World& world, const model::State& state, const Partitioning& partitioning) {

@@ -155,6 +155,10 @@ void Checker::check_thresholds() {
           fmt::format("pfc.xoff {} is not within a full packet ({}) .. 4 GiB", to_text(pfc.xoff),
                       to_text(full_packet())),
           "10 to 100 packets is typical");
+  if (pfc.reserve > queue_max)
+    error(Errc::value, where("pfc", "reserve"),
+          fmt::format("pfc.reserve {} is above 4 GiB", to_text(pfc.reserve)),
+          "a few packets is typical");
   if (pfc.headroom > queue_max)
     error(Errc::value, where("pfc", "headroom"),
           fmt::format("pfc.headroom {} is above 4 GiB", to_text(pfc.headroom)),
@@ -251,12 +255,12 @@ bool Checker::check_switch(const Fabric& fabric, NodeId node, const Buffer& buff
   const Pfc& pfc = options_.pfc;
   std::map<std::int64_t, std::size_t> ports;  // by headroom
   double reserved = 0;
+  const double reserves = static_cast<double>(pfc.reserve.count) *
+                          static_cast<double>(options_.scheduler.weights.size());
   for (const LinkId out : fabric.out(node)) {
     const LinkId in = reverse(out);
-    const Bytes room = pfc.headroom.count >= 0
-                           ? pfc.headroom
-                           : headroom_for(fabric.rate(in), fabric.latency(in), options_.wire);
-    const double bytes = static_cast<double>(room.count) * pfc.headroom_factor;
+    const Bytes room = headroom_of(options_, fabric.rate(in), fabric.latency(in));
+    const double bytes = static_cast<double>(room.count) * pfc.headroom_factor + reserves;
     ++ports[static_cast<std::int64_t>(std::min(bytes, 4e18))];
     reserved += bytes;
   }
@@ -267,8 +271,9 @@ bool Checker::check_switch(const Fabric& fabric, NodeId node, const Buffer& buff
   for (const auto& [room, count] : ports)
     sum += fmt::format("{}{} ports x {} B", sum.empty() ? "" : " + ", count, room);
   error(Errc::infeasible, transport_.where("buffers"),
-        fmt::format("the headroom of {} takes {} = {:.0f} B, but its memory has {} B",
-                    fabric.name(node), sum, reserved, buffer.shared.count),
+        fmt::format("the headroom{} of {} takes {} = {:.0f} B, but its memory has {} B",
+                    reserves > 0 ? " and reserve" : "", fabric.name(node), sum, reserved,
+                    buffer.shared.count),
         "increase its memory, or set pfc.headroom");
   return false;
 }

@@ -49,6 +49,85 @@ TEST_CASE("headrooms one tenth too small: a saturated two-way load drops, and sa
   CHECK(small.lossless_drops[0].packets == small.counters.drops);
 }
 
+// Both ways: what is needed is enough, and what the same network needs otherwise is not.
+TEST_CASE("headroom by cable length, response time and HPCC's rule: enough, or drops") {
+  const auto drops = [](Duration latency, auto change) {
+    const Fabric fabric = star({400_Gbps, 400_Gbps, 1_Gbps}, latency);
+    Load load = Load{}.add(fabric, 0, 2, 200 * payload).add(fabric, 1, 0, 3000 * payload);
+    Options options;
+    options.ack_timeout = 10'000_us;
+    options.pfc = fixed_pfc(2, 1);
+    change(options.pfc);
+    const PacketRunResult result = run(fabric, load, options);
+    CHECK(result.complete);
+    CHECK(result.counters.pause_frames > 0);
+    CHECK(result.counters.drops == result.counters.drops_headroom);
+    return result.counters.drops;
+  };
+  const auto standard = [](Pfc&) {};
+  const auto bytes = [](Bytes room) { return [room](Pfc& pfc) { pfc.headroom = room; }; };
+  // 2 x 400 Gb/s x latency + 2 x 4,160 B + 64 B, at 100 m, 500 m and 2 km of fibre (5 ns a metre).
+  CHECK(headroom_for(400_Gbps, 500_ns, {}) == 58'384_B);
+  for (const Duration latency : {500_ns, 2'500_ns, 10'000_ns}) {
+    CHECK(drops(latency, standard) == 0);
+    CHECK(drops(latency, bytes(headroom_for(400_Gbps, {latency.ps * 8 / 10}, {}))) > 0);
+  }
+  // A port that obeys 500 ns late sends 25,000 B meanwhile.
+  CHECK(headroom_for(400_Gbps, 1_us, {}, 500_ns) == 108'384_B + 25'000_B);
+  CHECK(drops(1_us, [](Pfc& pfc) { pfc.response = 500_ns; }) == 0);
+  CHECK(drops(1_us, [](Pfc& pfc) {
+          pfc.response = 500_ns;
+          pfc.headroom = 108'384_B;
+        }) > 0);
+  // Rate x delay x 3 is one delay more than the wire holds both ways. That is enough for two
+  // packets and a frame from 8,384 B on, 168 ns at 400 Gb/s.
+  const auto simulator = [](Pfc& pfc) { pfc.headroom_rule = Pfc::Rule::simulator; };
+  for (const Duration latency : {168_ns, 1'000_ns, 5'000_ns}) CHECK(drops(latency, simulator) == 0);
+  for (const Duration latency : {20_ns, 80_ns}) {
+    CHECK(drops(latency, simulator) > 0);
+    CHECK(drops(latency, standard) == 0);
+  }
+}
+
+TEST_CASE("a reserve: an ingress is not paused below it, and leaves the shared memory alone") {
+  // What waits for 1 Gb/s stays. Packets come each 83.2 ns from 1.0832 us on; the first goes at
+  // once.
+  const Fabric fabric = star({400_Gbps, 1_Gbps, 400_Gbps, 400_Gbps});
+  Options options;
+  options.pfc.on = true;
+  options.pfc.alpha = 1e-6;  // beyond the reserve nothing may wait
+  options.buffers[""].shared = 2'000'000_B;
+  const std::size_t sender = link(fabric, "nic:0->s:0").index();
+  for (const std::int64_t reserve : {0, 1, 7, 20}) {
+    options.pfc.reserve = packets_of(reserve);
+    const Ps decided = (static_cast<Ps>(reserve) + 2) * full + us, heard = decided + 1'280 + us;
+    const auto pauses = [&](Ps end) {
+      options.end = end;
+      return run(fabric, Load{}.add(fabric, 0, 1, 100 * payload), options).links[sender].pauses;
+    };
+    CHECK(pauses(heard) == 0);
+    CHECK(pauses(heard + 1) == 1);
+  }
+  // At alpha 1 one ingress may hold as much beyond its reserve R as it leaves: with M bytes of
+  // memory, four headrooms H and four reserves, n packets wait when n - R > M - 4H - 4R - (n - R).
+  options.pfc.alpha = 1;
+  for (const std::int64_t reserve : {0, 3, 9}) {
+    options.pfc.reserve = packets_of(reserve);
+    const Bytes rooms =
+        headroom_for(400_Gbps, 1_us, options.wire) * 3 + headroom_for(1_Gbps, 1_us, options.wire);
+    const std::int64_t free_packets = 61;
+    options.buffers[""].shared = rooms + packets_of(4 * reserve + free_packets);
+    const auto waiting = static_cast<Ps>(free_packets / 2 + 1 + reserve);
+    const Ps heard = (waiting + 1) * full + us + 1'280 + us;
+    const auto pauses = [&](Ps end) {
+      options.end = end;
+      return run(fabric, Load{}.add(fabric, 0, 1, 100 * payload), options).links[sender].pauses;
+    };
+    CHECK(pauses(heard) == 0);
+    CHECK(pauses(heard + 1) == 1);
+  }
+}
+
 TEST_CASE("a full egress buffer drops in a lossless class, and says so; without PFC it may") {
   const Fabric fabric = star(equal(3));
   Options options;

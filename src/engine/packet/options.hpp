@@ -39,10 +39,15 @@ struct Pfc {
   Bytes xoff{62'400}, xon{49'920};
   double alpha = 0.125;
   Bytes resume_offset{8'320};
-  // What an ingress may take beyond its threshold; -1: what its link can still send until a pause
-  // reaches it (headroom_for()).
+  // What an ingress may take beyond its threshold; -1: by the rule, for its link (headroom_of()).
   Bytes headroom{-1};
+  // `standard`: all that its link can still send (IEEE 802.1Qbb); `simulator`: HPCC's rate x delay
+  // x 3, which is less where the delay is short.
+  enum class Rule : std::uint8_t { standard, simulator } headroom_rule = Rule::standard;
   double headroom_factor = 1;  // of the headroom above; below 1 makes drops possible
+  Duration response{0};        // from the arrival of a frame until its receiver obeys
+  // What an ingress may hold without taking of the shared memory; `dynamic` only.
+  Bytes reserve{0};
 };
 
 // Marks data packets that find more than kmin waiting at their egress (RED on the present queue).
@@ -154,6 +159,7 @@ struct Options {
   CtsOptions cts;
   Scheduler scheduler;
   SeriesOptions series;
+  bool pause_trees = false;  // PacketRunResult::pause_trees
   // PacketRunResult::loads has at most so many intervals, and at least half as many; 0: none.
   std::size_t load_windows = 0;
   Ps end = never;             // stop then
@@ -163,7 +169,11 @@ struct Options {
 };
 
 // Bytes that may still come in after a pause was decided: what is on the wire both ways, a full
-// packet that has just begun at each end, and the pause frame itself.
-Bytes headroom_for(Rate rate, Duration latency, const WireFormat& wire);
+// packet that has just begun at each end, the pause frame itself, and what the other end still
+// sends before it obeys.
+Bytes headroom_for(Rate rate, Duration latency, const WireFormat& wire, Duration response = {});
+
+// The memory that options.pfc keeps for each ingress at the end of such a link.
+Bytes headroom_of(const Options& options, Rate rate, Duration latency);
 
 }  // namespace weft::engine::packet

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/progress.hpp"
@@ -69,6 +70,30 @@ struct Deadlock {
   std::vector<LinkId> circle;
 };
 
+// Who made whom wait by PFC. A switch pauses the link by which packets came in because they wait
+// for a port; that port is at fault, of several the one with most bytes from that link. Where the
+// port is paused itself, or has been since its queue was last empty, the pause is passed on, and
+// stands below that of the port; else the port is a root: it is slower than what comes for it. A
+// port that is paused later takes along what it has paused, from then on. The times of all ports of
+// all trees are those of LinkCounters::paused_ps.
+struct PauseTree {
+  struct Port {
+    std::uint32_t link = 0;    // beyond the fabric's: what a slow NIC drains into its host
+    std::string name;          // "rtsw:0->nic:3"
+    std::uint32_t depth = 0;   // 0: the root; what a port paused follows it, one deeper
+    bool circle = false;       // a port below paused this one
+    std::uint64_t pauses = 0;  // that ended here
+    Ps paused_ps = 0;
+    // Of a link that hosts send on: messages with something to send when a pause ended, and for how
+    // long they had stood still, since its begin or their own. With several classes: those of the
+    // class that went on last.
+    std::vector<std::pair<std::uint32_t, Ps>> held;
+  };
+  Ps paused_ps = 0;  // of all ports
+  // The root first; of what a port paused, what waited longest with all below it.
+  std::vector<Port> ports;
+};
+
 // Data packets that found no room although PFC makes their class lossless.
 struct LosslessDrops {
   enum class Cause : std::uint8_t { small_headroom, full_port };
@@ -111,7 +136,8 @@ struct PacketRunResult {
   std::vector<TierCounters> tiers;  // of switches and NICs, by TierId
   std::vector<Series> series;
   std::vector<Deadlock> deadlocks;
-  std::vector<std::string> storms;  // links paused most of the time, in words
+  std::vector<PauseTree> pause_trees;  // where Options::pause_trees asks; the longest first
+  std::vector<std::string> storms;     // links paused most of the time, in words
   std::vector<LosslessDrops> lossless_drops;
   Counters counters;
   Conservation conservation;

@@ -1,4 +1,6 @@
 // PFC beyond one link: back-pressure from slow hosts, victims, priorities, and circles of pauses.
+#include <fmt/format.h>
+
 #include "engine/packet/test_kit.hpp"
 
 namespace weft::engine::packet::testing {
@@ -237,6 +239,194 @@ TEST_CASE("a deadlock is found before any timer, and says since when nothing has
       CHECK(stopped.deadlocks.empty());
       CHECK(microseconds(since) < 20);
     }
+}
+
+// Pause trees. ------------------------------------------------------------------------------------
+
+const PauseTree::Port* port_of(const PauseTree& tree, std::string_view name) {
+  const auto found = std::ranges::find(tree.ports, name, &PauseTree::Port::name);
+  return found == tree.ports.end() ? nullptr : &*found;
+}
+
+// The port that paused `tree.ports[i]`.
+std::string above(const PauseTree& tree, std::string_view name) {
+  auto i = static_cast<std::size_t>(port_of(tree, name) - tree.ports.data());
+  const std::uint32_t depth = tree.ports[i].depth;
+  while (i > 0 && tree.ports[i].depth >= depth) --i;
+  return tree.ports[i].name;
+}
+
+// Every picosecond of a pause is in one place, and every pause is below what made it.
+void check_sums(const Fabric& fabric, const PacketRunResult& result) {
+  std::vector<Ps> paused(fabric.link_count());
+  for (const PauseTree& tree : result.pause_trees) {
+    REQUIRE(!tree.ports.empty());
+    CHECK(tree.ports[0].depth == 0);
+    CHECK((tree.ports[0].paused_ps == 0 || tree.ports[0].circle));
+    Ps sum = 0;
+    for (std::size_t i = 0; i < tree.ports.size(); ++i) {
+      const PauseTree::Port& port = tree.ports[i];
+      sum += port.paused_ps;
+      if (port.link < paused.size()) paused[port.link] += port.paused_ps;
+      if (i == 0) continue;
+      CHECK(port.depth >= 1);
+      CHECK(port.depth <= tree.ports[i - 1].depth + 1);
+      for (const auto& [message, held] : port.held) CHECK(held <= port.paused_ps);
+    }
+    CHECK(tree.paused_ps == sum);
+  }
+  for (std::size_t l = 0; l < paused.size(); ++l) {
+    CAPTURE(fabric.name(LinkId(l)));
+    CHECK(paused[l] == result.links[l].paused_ps);
+  }
+}
+
+TEST_CASE("pause tree: by hand, one sender above a slow port") {
+  // One packet takes 16 packet times out of the slow port. The switch pauses nic:0 when the third
+  // waits, behind the one on the wire, and lets it go on when one is left: an exact period.
+  const Fabric fabric = star({400_Gbps, 25_Gbps});
+  Options options;
+  options.pfc = fixed_pfc(2, 1);
+  options.pause_trees = true;
+  const PacketRunResult result =
+      run(fabric, Load{}.add(fabric, 0, 1, 100 * payload, 10 * us), options);
+  check_sums(fabric, result);
+  REQUIRE(result.pause_trees.size() == 1);
+  const PauseTree& tree = result.pause_trees[0];
+  REQUIRE(tree.ports.size() == 2);
+  CHECK(tree.ports[0].name == "s:0->nic:1");
+  CHECK(tree.ports[0].pauses == 0);
+  CHECK(tree.ports[1].name == "nic:0->s:0");
+  CHECK(tree.ports[1].depth == 1);
+  CHECK(tree.ports[1].pauses == result.links[link(fabric, "nic:0->s:0").index()].pauses);
+  REQUIRE(tree.ports[1].held.size() == 1);
+  CHECK(tree.ports[1].held[0].first == 0);
+  // It had something to send in all pauses but, when it had sent its last packet, the last one.
+  CHECK(tree.ports[1].held[0].second <= tree.ports[1].paused_ps);
+  CHECK(tree.ports[1].held[0].second > tree.ports[1].paused_ps / 2);
+  // The first packet is there after 83.2 ns and 1 us, and leaves at once; the next three wait. The
+  // pause comes back after the frame and 1 us.
+  Options early = options;
+  const Ps decided = 10 * us + 4 * full + us, heard = decided + 1'280 + us;
+  early.end = heard;
+  CHECK(run(fabric, Load{}.add(fabric, 0, 1, 100 * payload, 10 * us), early).pause_trees.empty());
+  early.end = heard + 1'000;
+  const PacketRunResult begun =
+      run(fabric, Load{}.add(fabric, 0, 1, 100 * payload, 10 * us), early);
+  check_sums(fabric, begun);
+  REQUIRE(begun.pause_trees.size() == 1);
+  CHECK(begun.pause_trees[0].paused_ps == 1'000);
+  CHECK(begun.pause_trees[0].ports[1].held == std::vector{std::pair{0u, Ps{1'000}}});
+}
+
+TEST_CASE("pause tree: incast over two tiers hangs below the receiver's port, victims too") {
+  // nic:0, nic:3 and nic:7, each in a rack of its own, send to nic:6; nic:1, beside nic:0, sends to
+  // nic:8, which nobody else does, over the same spine.
+  const Fabric fabric = leaf_spine(3, 3, 1, 400_Gbps);
+  Options options;
+  options.pfc = fixed_pfc();
+  options.pause_trees = true;
+  Load load;
+  load.add(fabric, 0, 6, 800 * payload).add(fabric, 3, 6, 800 * payload);
+  load.add(fabric, 7, 6, 800 * payload).add(fabric, 1, 8, 800 * payload);
+  std::string digest;
+  for (const std::uint32_t threads : {1u, 2u, 3u}) {
+    options.threads = threads;
+    const PacketRunResult result = run(fabric, load, options);
+    check_sums(fabric, result);
+    const PauseTree& tree = result.pause_trees.at(0);
+    Ps all = 0;  // before the first pause comes to the spine, its port may be a root
+    for (const PauseTree& one : result.pause_trees) all += one.paused_ps;
+    CHECK(static_cast<double>(tree.paused_ps) > 0.98 * static_cast<double>(all));
+    CHECK(tree.ports[0].name == "leaf:2->nic:6");
+    CHECK(above(tree, "nic:7->leaf:2") == "leaf:2->nic:6");
+    CHECK(above(tree, "spine:0->leaf:2") == "leaf:2->nic:6");
+    CHECK(above(tree, "leaf:0->spine:0") == "spine:0->leaf:2");
+    CHECK(above(tree, "leaf:1->spine:0") == "spine:0->leaf:2");
+    CHECK(above(tree, "nic:0->leaf:0") == "leaf:0->spine:0");
+    CHECK(above(tree, "nic:3->leaf:1") == "leaf:1->spine:0");
+    CHECK(above(tree, "nic:1->leaf:0") == "leaf:0->spine:0");
+    const auto& victim = port_of(tree, "nic:1->leaf:0")->held;
+    CHECK(std::ranges::any_of(victim, [](const auto& held) { return held.first == 3; }));
+    std::string text;
+    for (const PauseTree& one : result.pause_trees)
+      for (const PauseTree::Port& port : one.ports) {
+        text += fmt::format("{} {} {} {};", port.depth, port.name, port.pauses, port.paused_ps);
+        for (const auto& [message, ps] : port.held) text += fmt::format(" {}:{}", message, ps);
+      }
+    if (digest.empty()) digest = text + result.digest;
+    CHECK(text + result.digest == digest);
+  }
+  options.pause_trees = false;
+  const PacketRunResult without = run(fabric, load, options);
+  CHECK(without.pause_trees.empty());
+  CHECK(digest.ends_with(without.digest));
+}
+
+TEST_CASE("pause trees: a slow host is the root; a circle says that it is one") {
+  const Fabric fabric = star(equal(3));
+  Options options;
+  options.pfc = fixed_pfc();
+  options.pause_trees = true;
+  options.receive_rate = 0.25;
+  const PacketRunResult slow = run(fabric, Load{}.add(fabric, 0, 2, 400 * payload), options);
+  check_sums(fabric, slow);
+  REQUIRE(slow.pause_trees.size() == 1);
+  CHECK(slow.pause_trees[0].ports[0].name == "nic:2->host");
+  CHECK(above(slow.pause_trees[0], "s:0->nic:2") == "nic:2->host");
+  CHECK(above(slow.pause_trees[0], "nic:0->s:0") == "s:0->nic:2");
+
+  const Triangle net;
+  options.receive_rate = 0;
+  options.pfc = fixed_pfc(2, 1);
+  const PacketRunResult stuck = run(net.fabric, net.load, options);
+  check_sums(net.fabric, stuck);
+  REQUIRE(stuck.deadlocks.size() == 1);
+  // All began at once and each because of the next, so that any of the three may stand first.
+  REQUIRE(stuck.pause_trees.size() == 1);
+  const std::vector<PauseTree::Port>& ports = stuck.pause_trees[0].ports;
+  REQUIRE(ports.size() == 6);
+  CHECK(std::ranges::count(ports, true, &PauseTree::Port::circle) == 1);
+  CHECK(ports[0].circle);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::string own = fmt::format("s:{}->s:{}", i, (i + 1) % 3);
+    CHECK(std::ranges::count(ports, own, &PauseTree::Port::name) == 1);
+    CHECK(above(stuck.pause_trees[0], fmt::format("nic:{}->s:{}", i, i)) == own);
+  }
+}
+
+TEST_CASE("pause trees of random runs hold every pause once, on any number of threads") {
+  std::size_t trees = 0;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    RandomCase random =
+        random_case(i * losses_count + static_cast<std::uint64_t>(Losses::none_paused));
+    CAPTURE(random.text);
+    Setting setting{.options = random.options, .routing = random.routing};
+    setting.seed = random.routing_seed;
+    setting.options.pause_trees = true;
+    if (i % 4 == 0) {
+      setting.changes = {{Time{20'000'000}, {}}, {Time{90'000'000}, {}}};
+      for (const LinkId id : random.fabric.links())
+        if (random.fabric.is_switch(random.fabric.from(id)) &&
+            random.fabric.is_switch(random.fabric.to(id))) {
+          setting.changes[0].state.set(id, {.health = Health::down});
+          break;
+        }
+    }
+    std::size_t ports = 0;
+    for (const std::uint32_t threads : {1u, 3u}) {
+      setting.options.threads = threads;
+      const PacketRunResult result =
+          run(random.fabric, {random.connections, random.drafts, {}}, setting);
+      check_sums(random.fabric, result);
+      std::size_t count = 0;
+      for (const PauseTree& tree : result.pause_trees) count += tree.ports.size();
+      if (threads > 1) CHECK(count == ports);
+      ports = count;
+      trees += result.pause_trees.size();
+    }
+  }
+  CHECK(trees > 20);
 }
 
 }  // namespace

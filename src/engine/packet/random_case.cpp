@@ -258,6 +258,21 @@ void draw_pfc(Rng& rng, const Fabric& fabric, Losses losses, Options& options) {
   if (once_in(rng, 3)) options.buffers["spine"].shared = headrooms + full_packets(options.wire, 50);
 }
 
+// A time to respond and reserves, with the memory that both take of every switch.
+void draw_guards(Rng& rng, const Fabric& fabric, Options& options) {
+  Pfc& pfc = options.pfc;
+  if (once_in(rng, 2)) pfc.response = Duration{static_cast<std::int64_t>(rng.below(2'000'000))};
+  if (pfc.threshold == Pfc::Threshold::dynamic && once_in(rng, 2))
+    pfc.reserve = Bytes{static_cast<std::int64_t>(rng.below(40'000))};
+  Bytes more{0};
+  for (const LinkId link : fabric.links())
+    more = std::max(more, headroom_for(fabric.rate(link), {}, options.wire, pfc.response));
+  std::size_t ports = 0;
+  for (const NodeId node : fabric.nodes()) ports = std::max(ports, fabric.out(node).size());
+  for (auto& [role, buffer] : options.buffers)
+    buffer.shared = buffer.shared + (more + pfc.reserve) * static_cast<std::int64_t>(ports);
+}
+
 void draw_buffers(Rng& rng, Options& options) {
   const std::uint64_t kind = rng.below(3);
   Buffer buffer;
@@ -278,6 +293,7 @@ void draw_options(Rng& rng, RandomCase& random, Losses losses) {
     options.ack_timeout = 1_us * static_cast<std::int64_t>(between(rng, 20, 500));
   if (once_in(rng, 8)) options.end = between(rng, 1, 200) * Ps{1'000'000};
   options.seed = rng.next();
+  if (options.pfc.on) draw_guards(rng, random.fabric, options);
   random.text += fmt::format(
       "; mtu {}, window {}, {}{}{}", options.wire.mtu.count, options.window.count,
       options.pfc.on ? options.pfc.threshold == Pfc::Threshold::fixed ? "fixed PFC" : "dynamic PFC"

@@ -236,7 +236,17 @@ void OptionsReader::read_pfc() {
     read_thresholds(reader);
     const Bytes unset = pfc.headroom;
     pfc.headroom = reader.bytes("headroom", unset);
+    const Names rules{"standard", "hpcc"};
+    pfc.headroom_rule = static_cast<Pfc::Rule>(reader.choice("headroom_rule", rules, 0));
+    if (reader.has("headroom") && reader.has("headroom_rule"))
+      reader.error(Errc::infeasible, reader.where("headroom_rule"),
+                   "pfc.headroom and pfc.headroom_rule are mutually exclusive", "keep one of them");
     pfc.headroom_factor = reader.number("headroom_factor", 1.0, 0, 100);
+    pfc.response = reader.duration("response", pfc.response);
+    constexpr Duration response_max = 1000_us;
+    if (pfc.response > response_max)
+      reader.error(Errc::value, reader.where("response"), "pfc.response is above 1 ms",
+                   "ports obey within 1 us or so");
   });
 }
 
@@ -249,7 +259,8 @@ void OptionsReader::read_thresholds(Reader& reader) {
   pfc.resume_offset = reader.bytes("resume_offset", pfc.resume_offset);
   if (fixed) pfc.threshold = Pfc::Threshold::fixed;
   const bool is_fixed = pfc.threshold == Pfc::Threshold::fixed;
-  for (const char* key : {"alpha", "resume_offset"})
+  pfc.reserve = reader.bytes("reserve", pfc.reserve);
+  for (const char* key : {"alpha", "resume_offset", "reserve"})
     if (is_fixed && reader.has(key))
       reader.error(Errc::infeasible, reader.where(key),
                    fixed ? fmt::format("pfc.xoff and pfc.{} are mutually exclusive", key)

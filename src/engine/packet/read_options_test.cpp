@@ -158,7 +158,8 @@ TEST_CASE("transport: every key") {
       "{name: roce, cc: dcqcn, overflow: trim, reliability: selective, mtu: 1024 B, header: 80 B, "
       "control: 90 B, pause_frame: 72 B, last_packet: exact, "
       "buffers: {rtsw: 64 MB, ctsw: {shared: 1 GB, per_port: 8 MB}, others: 2 MB}, "
-      "pfc: {alpha: 0.25, resume_offset: 4 kB, headroom: 100 kB, headroom_factor: 1.5}, "
+      "pfc: {alpha: 0.25, resume_offset: 4 kB, headroom: 100 kB, headroom_factor: 1.5, "
+      "response: 600 ns, reserve: 4 kB}, "
       "ecn: {kmin: 5 kB, kmax: 200 kB, pmax: 0.01}, "
       "dcqcn: {preset: paper, alpha_timer: 40 us, decrease_timer: 41 us, increase_timer: 42 us, "
       "cnp_interval: 43 us, gain: 0.01, additive: 40 Mbps, hyper: 400 Mbps, minimum: 1 Gbps, "
@@ -185,6 +186,9 @@ TEST_CASE("transport: every key") {
   CHECK(all.pfc.resume_offset == 4000_B);
   CHECK(all.pfc.headroom == 100'000_B);
   CHECK(all.pfc.headroom_factor == 1.5);
+  CHECK(all.pfc.response == 600_ns);
+  CHECK(all.pfc.reserve == 4000_B);
+  CHECK(all.pfc.headroom_rule == Pfc::Rule::standard);
   CHECK(all.ecn.on);
   CHECK(all.ecn.kmin == 5000_B);
   CHECK(all.ecn.kmax == 200'000_B);
@@ -267,6 +271,15 @@ TEST_CASE("transport: headrooms that leave no memory, with the arithmetic") {
   CHECK(read("{pfc: true, buffers: {rtsw: 1955072 B}}").errors == "");
   CHECK(read("{pfc: true, buffers: {rtsw: 1955071 B}}").errors != "");
   CHECK(read("{pfc: {headroom: 10 kB}, buffers: 1 MB}").errors == "");
+  // 18 ports of 150,000 B; and with a reserve of 2,000 B and a packet of 4,160 B.
+  CHECK(read("{pfc: {headroom_rule: hpcc}, buffers: 2704160 B}").errors == "");
+  CHECK(read("{pfc: {headroom_rule: hpcc}, buffers: 2704159 B}").errors != "");
+  CHECK(read("{pfc: {headroom_rule: hpcc, reserve: 2 kB}, buffers: 2740160 B}").errors == "");
+  CHECK(read("{pfc: {headroom_rule: hpcc, reserve: 2 kB}, buffers: 2740159 B}")
+            .errors.find("the headroom and reserve of rtsw:0 takes 18 ports x 152000 B") !=
+        std::string::npos);
+  CHECK(read("{pfc: {response: 500 ns}, buffers: 2405071 B}").errors != "");
+  CHECK(read("{pfc: {response: 500 ns}, buffers: 2405072 B}").errors == "");
   CHECK(read("{pfc: {headroom: 10 kB, headroom_factor: 10}, buffers: 1 MB}").errors != "");
   CHECK(read("{pfc: false, buffers: {rtsw: 1 MB}}").errors == "");  // no headroom without pauses
 }
@@ -305,6 +318,12 @@ constexpr Refusal refusals[] = {
     {"{pfc: {xoff: 1 MB, alpha: 1}}", "pfc.xoff and pfc.alpha are mutually exclusive"},
     {"{pfc: {alpha: 1}}", "pfc.alpha needs shared memory"},
     {"{pfc: {alpha: 0}, buffers: 64 MB}", "0 is not within"},
+    {"{pfc: {xoff: 1 MB, reserve: 4 kB}}", "pfc.xoff and pfc.reserve are mutually exclusive"},
+    {"{pfc: {reserve: 4 kB}}", "pfc.reserve needs shared memory"},
+    {"{pfc: {reserve: 5 GB}, buffers: 1 TB}", "pfc.reserve 5 GB is above 4 GiB"},
+    {"{pfc: {headroom: 10 kB, headroom_rule: hpcc}}", "are mutually exclusive"},
+    {"{pfc: {headroom_rule: vendor}}", "choose one of: standard, hpcc"},
+    {"{pfc: {response: 2 ms}}", "pfc.response is above 1 ms"},
     {"{pfc: {headroom: 5 GB}}", "pfc.headroom 5 GB is above 4 GiB"},
     {"{pfc: {headroom_factor: -1}}", "-1 is not within"},
     {"{ecn: {kmin: 2 MB, kmax: 1 MB}}", "ecn.kmin (2 MB) is above ecn.kmax (1 MB)"},

@@ -100,6 +100,7 @@ class Reference {
     std::deque<std::uint32_t> ring;  // connections that can send; of a first link
   };
   struct Switch {
+    NodeId node;
     std::uint64_t pool = 0, per_port = 0, held = 0;  // bytes; no bound at 0
   };
   // Of a switch, for one link into it.
@@ -155,11 +156,13 @@ class Reference {
     auto found = options_.buffers.find(fabric_.role_name(node));
     if (found == options_.buffers.end()) found = options_.buffers.find("");
     if (found == options_.buffers.end() || !fabric_.is_switch(node)) return;
+    at.node = node;
     at.per_port = count(found->second.per_port);
     at.pool = count(found->second.shared);
     if (at.pool == 0 || !options_.pfc.on) return;
     std::uint64_t headrooms = 0;
-    for (const LinkId out : fabric_.out(node)) headrooms += headroom(reverse(out));
+    for (const LinkId out : fabric_.out(node))
+      headrooms += headroom(reverse(out)) + count(options_.pfc.reserve);
     WEFT_CHECK(headrooms < at.pool);
     at.pool -= headrooms;
   }
@@ -278,18 +281,35 @@ class Reference {
     if (options_.pfc.threshold == Pfc::Threshold::fixed)
       return static_cast<double>(options_.pfc.xoff.count);
     if (at.pool == 0) return std::numeric_limits<double>::infinity();
-    return options_.pfc.alpha * static_cast<double>(at.pool - std::min(at.pool, at.held));
+    return static_cast<double>(options_.pfc.reserve.count) + shared_threshold(at);
+  }
+
+  // A share of what is left of the memory that is nobody's. Of an ingress only what is beyond its
+  // reserve is held in there.
+  double shared_threshold(const Switch& at) const {
+    const std::uint64_t reserve = count(options_.pfc.reserve);
+    std::uint64_t shared = at.held;
+    if (reserve > 0) {
+      shared = 0;
+      for (const LinkId out : fabric_.out(at.node))
+        shared += std::max(ingresses_[reverse(out).index()].held, reserve) - reserve;
+    }
+    return options_.pfc.alpha * static_cast<double>(at.pool - std::min(at.pool, shared));
   }
 
   double resume_threshold(const Switch& at) const {
     if (options_.pfc.threshold == Pfc::Threshold::fixed)
       return static_cast<double>(options_.pfc.xon.count);
-    return std::max(0.0, threshold(at) - static_cast<double>(options_.pfc.resume_offset.count));
+    return static_cast<double>(options_.pfc.reserve.count) +
+           std::max(0.0, threshold(at) - static_cast<double>(options_.pfc.reserve.count +
+                                                             options_.pfc.resume_offset.count));
   }
 
   std::uint64_t headroom(LinkId in) const {
     Bytes room = options_.pfc.headroom;
-    if (room.count < 0) room = headroom_for(fabric_.rate(in), fabric_.latency(in), options_.wire);
+    if (room.count < 0)
+      room =
+          headroom_for(fabric_.rate(in), fabric_.latency(in), options_.wire, options_.pfc.response);
     return static_cast<std::uint64_t>(static_cast<double>(room.count) *
                                       options_.pfc.headroom_factor);
   }
@@ -346,7 +366,7 @@ class Reference {
     result_.links[back].bytes += bytes;
     ++result_.links[back].control;
     ++result_.counters.pause_frames;
-    push(links_[back].free + latency(back), kind, in);
+    push(links_[back].free + latency(back) + ps(options_.pfc.response), kind, in);
     look_again(back);
   }
 

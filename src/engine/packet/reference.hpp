@@ -50,9 +50,10 @@ namespace weft::engine::packet {
 //            kmin, pmax at kmax, all beyond. A packet is marked once, and never when dropped.
 // PFC        By ingress (a link into a switch). A frame goes before what waits on the reverse link
 //            and after what is on it, paused or not, and takes its time on the wire; it acts one
-//            latency later. A packet that starts then still goes. Dynamic thresholds follow what
-//            is left of the switch's memory after the headrooms of its ports; without a bound on
-//            it nothing pauses.
+//            latency and the response time later. A packet that starts then still goes. Dynamic
+//            thresholds follow what is left of the switch's memory after the headrooms and reserves
+//            of its ports, which only what an ingress holds beyond its reserve takes; without a
+//            bound on it nothing pauses.
 // Losses     By a coin at the end of a link, before anything else.
 // Drops      Data that must wait is dropped where its egress queue would outgrow per_port; without
 //            PFC where its switch would outgrow its memory; with it where a paused ingress would

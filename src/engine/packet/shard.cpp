@@ -415,6 +415,8 @@ void Shard::note_source(const NodeBuffer& node, std::uint32_t out_id, const Link
   const std::uint32_t port_out = world_.tallies[out_id].port;
   std::uint64_t* sources = world_.sources_at(node, port_out);
   if (out.waiting == 0) {
+    if (world_.records_pauses) [[unlikely]]
+      world_.queue_pauses[out_id].built = now_;
     std::fill_n(sources, node.set_words, 0);
     add_port(world_.port_set(node, PortSet::queued), port_out);
   }
@@ -508,14 +510,15 @@ void Shard::close_batch(NodeBuffer& node) {
 void Shard::check_pause(NodeBuffer& node, const Link& in, std::uint32_t in_id,
                         std::uint32_t traffic_class) {
   Ingress& ingress = world_.ingress(node, in.port, traffic_class);
-  if (ingress.bound != 0 || ingress.bytes <= world_.xoff(node)) return;
+  if (ingress.bound != 0 || ingress.bytes <= world_.xoff(node, node.waiting)) return;
   look_exactly(node);
-  const std::uint64_t xoff = world_.xoff(node);
+  const std::uint64_t xoff = world_.xoff(node, world_.shared(node));
   if (ingress.bytes <= xoff) return;
   ingress.bound = static_cast<std::uint32_t>(std::min<std::uint64_t>(
       UINT32_MAX, std::max<std::uint64_t>(xoff, ingress.bytes) + world_.headroom[in.kind]));
   ++node.paused;
   add_port(world_.port_set(node, PortSet::paused), in.port);
+  if (world_.records_pauses) record_decision(node, in.port, in_id, traffic_class);
   send_frame(in_id, traffic_class, EventKind::pause);
   if (!world_.reliefs.empty()) return watch(node, in.port);
   for_each_port(world_.port_set(node, PortSet::queued), node.set_words, [&](std::uint32_t port) {
@@ -622,7 +625,8 @@ void Shard::send_frame(std::uint32_t in_id, std::uint32_t traffic_class, EventKi
   world_.tallies[back_id].bytes += size;
   ++world_.tallies[back_id].control;
   ++counters_.pause_frames;
-  post(back.free + link_kind.latency, kind, in_id * class_count_max + traffic_class,
+  post(back.free + link_kind.latency + world_.response, kind,
+       in_id * class_count_max + traffic_class,
        world_.partition[world_.fabric.from(LinkId(in_id)).index()]);
 }
 
@@ -639,6 +643,8 @@ void Shard::on_departure(std::uint32_t id) {
 void Shard::on_pause(std::uint32_t id, std::uint32_t traffic_class) {
   Link& link = world_.links[id];
   settle(id, link, now_);
+  if (world_.records_pauses)
+    pauses_.push_back({.t = now_, .kind = PauseRecord::Kind::begun, .link = id});
   if (!link.paused) world_.rare[id].paused_since = now_;
   ++world_.rare[id].pauses;
   link.paused = static_cast<std::uint8_t>(link.paused | 1u << traffic_class);
@@ -656,6 +662,7 @@ void Shard::on_resume(std::uint32_t id, std::uint32_t traffic_class) {
   Link& link = world_.links[id];
   settle(id, link, now_);
   const bool was_paused = link.paused != 0;
+  if (link.paused == 1u << traffic_class) record_end(id, link, now_);
   link.paused = static_cast<std::uint8_t>(link.paused & ~(1u << traffic_class));
   if (was_paused && !link.paused) {
     WEFT_CHECK(now_ >= world_.rare[id].paused_since);

@@ -15,6 +15,17 @@
 
 namespace weft::engine::packet {
 
+// Of a link's pauses, for PauseForest: decided by the switch it leads to, and what it did itself.
+struct PauseRecord {
+  enum class Kind : std::uint8_t { decided, begun, held, ended };  // in this order at one time
+  Ps t;
+  Ps length = 0;  // held, ended
+  Kind kind;
+  bool passed_on = false;      // decided: the port at fault was paused itself
+  std::uint32_t link;          // that is paused
+  std::uint32_t other = none;  // decided: the port at fault; held: a message
+};
+
 // Advances the links that leave its nodes, and the hosts among them. What concerns another
 // partition is left in an outbox, or in the ring of a link that crosses, until both have reached
 // the end of a window that is no longer than the least latency between them.
@@ -64,6 +75,11 @@ class Shard {
 
   // Whether a packet that came in by `port` waits for `link`.
   bool holds_from(std::uint32_t link, std::uint32_t port) const;
+
+  // Moves what it has recorded of pauses to `out`.
+  void take_pauses(std::vector<PauseRecord>& out);
+  // Records those that last when the run ends.
+  void end_pauses(Ps t);
 
   // Bytes that wait for `link` at `t`, the end of a window.
   std::uint32_t waiting_at(std::uint32_t link, Ps t);
@@ -129,6 +145,11 @@ class Shard {
     return node.paused > 0 && world_.reliefs.empty() &&
            (world_.shares_pool || holds_paused(node, link));
   }
+  void record_decision(NodeBuffer& node, std::uint32_t port, std::uint32_t in_id,
+                       std::uint32_t traffic_class);
+  void record_end(std::uint32_t id, const Link& link, Ps t);
+  std::uint32_t bytes_from(std::uint32_t link, std::uint32_t port,
+                           std::uint32_t traffic_class) const;
   bool holds_paused(const NodeBuffer& node, std::uint32_t link) const;
   void note_source(const NodeBuffer& node, std::uint32_t out_id, const Link& out,
                    std::uint32_t port);
@@ -233,6 +254,7 @@ class Shard {
   // By class, cause and port.
   std::map<std::tuple<std::uint8_t, LosslessDrops::Cause, std::uint32_t>, std::uint64_t>
       lossless_drops_;
+  std::vector<PauseRecord> pauses_;  // where pause trees are asked for
   std::vector<Output> outputs_;
   std::multiset<LossNotice> notices_;        // for senders here, not yet due
   std::map<std::uint32_t, Repair> repairs_;  // by connection

@@ -41,6 +41,7 @@ void Shard::drop_link(std::uint32_t id) {
   }
   WEFT_CHECK(link.cur - link.head <= link.capacity);
   link.waiting = 0;
+  if (link.paused) record_end(id, link, now_);
   if (link.paused) world_.rare[id].paused_total += now_ - world_.rare[id].paused_since;
   link.paused = 0;
   // Who was paused because of what waited here may go on.
@@ -98,6 +99,83 @@ bool Shard::holds_from(std::uint32_t id, std::uint32_t port) const {
   return false;
 }
 
+// Bytes of one class that came in by `port` and wait for `link`.
+std::uint32_t Shard::bytes_from(std::uint32_t id, std::uint32_t port,
+                                std::uint32_t traffic_class) const {
+  std::uint32_t bytes = 0;
+  const auto add = [&](const auto& ring, std::uint32_t first) {
+    for (std::uint32_t i = first; i != ring.tail; ++i)
+      if (ring.at(i).port() == port) bytes += ring.at(i).size;
+  };
+  if (world_.class_count == 1) {
+    const Link& link = world_.links[id];
+    add(link, link.cur);
+  } else {
+    const ClassQueue& queue = world_.queues[std::size_t{id} * world_.class_count + traffic_class];
+    add(queue, queue.head);
+  }
+  return bytes;
+}
+
+// `in_id`, which comes in by `port`, is about to be paused; all queues of the node are settled.
+void Shard::record_decision(NodeBuffer& node, std::uint32_t port, std::uint32_t in_id,
+                            std::uint32_t traffic_class) {
+  if (world_.links[World::reverse(in_id)].dead) return;  // there goes no frame
+  std::uint32_t at_fault = none, most = 0;
+  for_each_port(world_.port_set(node, PortSet::queued), node.set_words, [&](std::uint32_t out) {
+    if (!has_port(world_.sources_at(node, out), port)) return;
+    const std::uint32_t id = world_.ports[node.first_port + out];
+    const std::uint32_t bytes = bytes_from(id, port, traffic_class);
+    if (bytes <= most) return;
+    most = bytes;
+    at_fault = id;
+  });
+  WEFT_CHECK(at_fault != none);  // what has just come in waits
+  const QueuePauses& known = world_.queue_pauses[at_fault];
+  pauses_.push_back({.t = now_,
+                     .kind = PauseRecord::Kind::decided,
+                     .passed_on = world_.links[at_fault].paused || known.resumed > known.built,
+                     .link = in_id,
+                     .other = at_fault});
+}
+
+// `link`, which is paused, goes on at `t`, or the run ends.
+void Shard::record_end(std::uint32_t id, const Link& link, Ps t) {
+  if (!world_.records_pauses) return;
+  world_.queue_pauses[id].resumed = t;
+  const Ps since = world_.rare[id].paused_since;
+  const auto hold = [&](std::uint32_t connection) {
+    const Sender& sender = world_.senders[connection];
+    const std::uint32_t message = sender.sending != none ? sender.sending : sender.oldest;
+    if ((link.paused >> sender.traffic_class & 1) == 0 || message == none) return;
+    const Ps from = std::max(since, world_.ends[message].start);
+    if (from < t)
+      pauses_.push_back({.t = t,
+                         .length = t - from,
+                         .kind = PauseRecord::Kind::held,
+                         .link = id,
+                         .other = message});
+  };
+  if (link.source && world_.sources[link.owner].last != none) {
+    const std::uint32_t last = world_.sources[link.owner].last;
+    std::uint32_t c = last;
+    do hold(c = world_.senders[c].next_in_turn);
+    while (c != last);
+  }
+  pauses_.push_back({.t = t, .length = t - since, .kind = PauseRecord::Kind::ended, .link = id});
+}
+
+void Shard::take_pauses(std::vector<PauseRecord>& out) {
+  out.insert(out.end(), pauses_.begin(), pauses_.end());
+  pauses_.clear();
+}
+
+void Shard::end_pauses(Ps t) {
+  for (const std::uint32_t id : owned_)
+    if (world_.links[id].paused && t > world_.rare[id].paused_since)
+      record_end(id, world_.links[id], t);
+}
+
 void Shard::add_to(PacketRunResult& result) const {
   Counters& c = result.counters;
   c.hops += counters_.hops;
@@ -118,10 +196,7 @@ void Shard::add_to(PacketRunResult& result) const {
   for (const auto& [link, count] : lost_here_) result.links[link].dropped += count;
   for (const auto& [where, count] : lossless_drops_) {
     const auto [traffic_class, cause, link] = where;
-    const std::string port = world_.links[link].drain
-                                 ? world_.fabric.name(NodeId(world_.links[link].to)) + "->host"
-                                 : world_.fabric.name(LinkId(link));
-    result.lossless_drops.push_back({traffic_class, cause, link, port, count});
+    result.lossless_drops.push_back({traffic_class, cause, link, world_.port_name(link), count});
   }
   for (std::size_t t = 0; t < tiers_.size(); ++t) {
     for (std::size_t bin = 0; bin < LogHistogram{}.size(); ++bin) {

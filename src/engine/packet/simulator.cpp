@@ -79,7 +79,8 @@ Simulator::Simulator(World& world, std::span<const StateChange> changes, Partiti
       changes_(changes),
       partitioning_(std::move(partitioning)),
       sampler_(std::move(sampler)),
-      progress_(progress) {
+      progress_(progress),
+      pauses_(world.options.pause_trees ? world.link_count : 0) {
   // The states up to time 0 are in the world already.
   while (next_change_ < changes_.size() && changes_[next_change_].at.ps <= 0) ++next_change_;
   open_shards();
@@ -206,6 +207,7 @@ void Simulator::look(Ps at, Ps next_event) {
   look_for_deadlock(at);
   show_progress();
   keep_counts();
+  pauses_.take(shards_);
   stopped_ = stopped_ || overrun() != none;
   next_look_ = (at / look_interval + 1) * look_interval;
   Ps quiet_until = next_event;
@@ -299,6 +301,7 @@ void Simulator::apply_change(const StateChange& change, Ps at) {
   apply_state(world_, change.state, died);
   for (const std::uint32_t id : died)
     shards_[world_.partition[world_.fabric.from(LinkId(id)).index()]]->drop_link(id);
+  pauses_.take(shards_);
   for (const auto& shard : shards_) shard->watch_all();
   // Tables out of bounds would have shown at the start: their size is that of the whole fabric.
   if (needs_table(world_.options)) WEFT_CHECK(build_table(world_, change.state).has_value());
@@ -386,14 +389,17 @@ PacketRunResult Simulator::result() {
   if (end_ > 0)
     for (const auto& shard : shards_)
       shard->settle_all(end_ - 1);  // what has started has been sent
-  out.messages = std::move(world_.ends);
-  out.complete = std::ranges::all_of(out.messages, [](const auto& m) { return m.end != never; });
+  out.complete = std::ranges::all_of(world_.ends, [](const auto& m) { return m.end != never; });
   if (out.complete) {
     // What is left behind the last message are timers that found nothing to do.
     end_ = 0;
-    for (const MessageEnd& message : out.messages) end_ = std::max(end_, message.end);
+    for (const MessageEnd& message : world_.ends) end_ = std::max(end_, message.end);
   }
   out.end = end_;
+  for (const auto& shard : shards_) shard->end_pauses(end_);
+  pauses_.take(shards_);
+  out.pause_trees = pauses_.trees(world_);
+  out.messages = std::move(world_.ends);
   out.links.resize(world_.fabric.link_count());
   for (std::uint32_t id = 0; id < world_.fabric.link_count(); ++id) {
     const LinkTally& t = world_.tallies[id];

@@ -11,6 +11,7 @@
 #include "engine/packet/build.hpp"
 #include "engine/packet/loads.hpp"
 #include "engine/packet/packet_run.hpp"
+#include "engine/packet/pauses.hpp"
 #include "engine/packet/series.hpp"
 #include "engine/packet/shard.hpp"
 
@@ -72,6 +73,7 @@ class Simulator {
   std::size_t next_change_ = 0;
   Ps next_look_ = 0;
   Ps end_ = 0;
+  PauseForest pauses_;
   std::vector<Deadlock> deadlocks_;
   std::vector<LinkId> last_circle_;
   std::uint64_t last_circle_sent_ = 0;  // packets that its links have sent

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,12 @@ struct Ingress {
 struct Relief {
   Ps at = never;
   std::uint32_t node = none;
+};
+
+// What decides whether a pause is passed on, of a port with a queue.
+struct QueuePauses {
+  Ps built = 0;    // when a packet came to wait in its empty queue
+  Ps resumed = 0;  // when its last pause ended
 };
 
 // A node that buffers: a switch, or a NIC that cannot drain at line rate.
@@ -167,6 +174,7 @@ struct World {
   LargeArray<LinkTally> tallies;
   std::vector<LinkSums> sums;  // empty until a count could wrap
   std::vector<RareTally> rare;
+  std::vector<QueuePauses> queue_pauses;  // by link, where pauses are recorded
   std::vector<LinkKind> kinds;
   std::vector<std::uint32_t> headroom;  // by kind
   std::vector<ClassQueue> queues;       // by link and class, where there are several
@@ -190,8 +198,11 @@ struct World {
   Protocols protocols;
   std::uint32_t fanout = 1;  // queue pairs that stand for one connection of the set (multipath)
 
-  bool accounts = false;     // buffers matter
-  bool shares_pool = false;  // PFC thresholds follow what is left of the pool
+  std::uint32_t reserve = 0;    // of an ingress, in bytes
+  Ps response = 0;              // to a pause frame that has arrived
+  bool accounts = false;        // buffers matter
+  bool records_pauses = false;  // for pause trees
+  bool shares_pool = false;     // PFC thresholds follow what is left of the pool
   std::uint32_t full_size = 0, control_size = 0, payload = 0;
 
   // Packets of a message with bytes on a connection, and the number of the first.
@@ -245,6 +256,10 @@ struct World {
   std::uint64_t* sources_at(const NodeBuffer& node, std::uint32_t port) {
     return port_set(node, PortSet::first_sources) + std::size_t{port} * node.set_words;
   }
+  std::string port_name(std::uint32_t link) const {
+    return links[link].drain ? fabric.name(NodeId(links[link].to)) + "->host"
+                             : fabric.name(LinkId(link));
+  }
   static constexpr std::uint32_t reverse(std::uint32_t link) { return link ^ 1u; }
   const Ingress& ingress(const NodeBuffer& node, std::uint32_t port,
                          std::uint32_t traffic_class) const {
@@ -253,19 +268,28 @@ struct World {
   Ingress& ingress(const NodeBuffer& node, std::uint32_t port, std::uint32_t traffic_class) {
     return ingresses[node.first_ingress + port * class_count + traffic_class];
   }
-  std::uint64_t xoff(const NodeBuffer& node) const {
+  // Bytes that ingresses hold of the shared memory; node.waiting is no less.
+  std::uint64_t shared(const NodeBuffer& node) const {
+    if (reserve == 0) return node.waiting;
+    std::uint64_t out = 0;
+    for (std::uint32_t i = 0; i < node.port_count * class_count; ++i)
+      out += std::max(ingresses[node.first_ingress + i].bytes, reserve) - reserve;
+    return out;
+  }
+  // Where `used` bytes are held of the shared memory.
+  std::uint64_t xoff(const NodeBuffer& node, std::uint64_t used) const {
     const Pfc& pfc = options.pfc;
     if (pfc.threshold == Pfc::Threshold::fixed) return static_cast<std::uint64_t>(pfc.xoff.count);
     if (node.pool == 0) return UINT64_MAX;
-    const std::uint64_t left = node.pool > node.waiting ? node.pool - node.waiting : 0;
-    return static_cast<std::uint64_t>(pfc.alpha * static_cast<double>(left));
+    const std::uint64_t left = node.pool > used ? node.pool - used : 0;
+    return reserve + static_cast<std::uint64_t>(pfc.alpha * static_cast<double>(left));
   }
   std::uint64_t xon(const NodeBuffer& node) const {
     const Pfc& pfc = options.pfc;
     if (pfc.threshold == Pfc::Threshold::fixed) return static_cast<std::uint64_t>(pfc.xon.count);
-    const std::uint64_t off = xoff(node);
+    const std::uint64_t off = xoff(node, shared(node));
     const auto offset = static_cast<std::uint64_t>(pfc.resume_offset.count);
-    return off > offset ? off - offset : 0;
+    return off > offset + reserve ? off - offset : reserve;
   }
 };
 

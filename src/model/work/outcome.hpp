@@ -213,6 +213,24 @@ struct PacketOutcome {
   };
   std::vector<Series> series;
   std::vector<std::string> deadlocks, storms, lossless_drops;  // in words
+  // Who made whom wait by PFC: engine/packet's PauseTree, with flows by their ids.
+  struct PauseTree {
+    struct Held {
+      std::string flow;
+      double stopped_s = 0;
+    };
+    struct Port {
+      std::string name;
+      std::uint64_t depth = 0;
+      bool circle = false;
+      std::uint64_t pauses = 0;
+      double paused_s = 0;
+      std::vector<Held> flows;  // those that stood still longest come first
+    };
+    double paused_s = 0;
+    std::vector<Port> ports;  // the root first, each before what it paused
+  };
+  std::optional<std::vector<PauseTree>> pause_trees;  // where they were asked for
 };
 
 // A failure of links within a run, and how long routing took to lead round it. A flow is what

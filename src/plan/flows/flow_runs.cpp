@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 
 #include "base/percentile.hpp"
 #include "base/text.hpp"
@@ -17,9 +19,17 @@ namespace {
 
 constexpr std::size_t unfinished_shown = 20;
 
+// The ids of the flows that run as packets: all of a set, or those at `place` in it.
+struct RunningIds {
+  const model::FlowIds& ids;
+  std::span<const std::uint32_t> place = {};
+
+  std::string operator[](std::size_t flow) const { return ids[place.empty() ? flow : place[flow]]; }
+};
+
 // The engine says "message 17 (...": as one line a flow, with its id.
 std::vector<std::string> lines_of_flows(const std::vector<std::string>& lines,
-                                        const model::FlowIds& ids, std::size_t flow_count,
+                                        const RunningIds& ids, std::size_t flow_count,
                                         std::uint32_t parts) {
   constexpr std::string_view head = "message ";
   std::vector<std::string> out;
@@ -215,6 +225,34 @@ void watch(engine::packet::SeriesOptions& series, std::span<const Watched> watch
     }
 }
 
+// Of a flow in several parts the part that stood still longest counts.
+std::vector<model::PacketOutcome::PauseTree> pause_trees_of(
+    std::span<const engine::packet::PauseTree> trees, const RunningIds& ids, std::uint32_t parts) {
+  using Tree = model::PacketOutcome::PauseTree;
+  std::vector<Tree> out;
+  for (const engine::packet::PauseTree& tree : trees) {
+    out.push_back({.paused_s = engine::packet::seconds(tree.paused_ps), .ports = {}});
+    for (const engine::packet::PauseTree::Port& port : tree.ports) {
+      std::map<std::uint32_t, engine::packet::Ps> longest;
+      for (const auto& [message, ps] : port.held) {
+        engine::packet::Ps& known = longest[message / parts];
+        known = std::max(known, ps);
+      }
+      std::vector<Tree::Held> flows;
+      for (const auto& [flow, ps] : longest)
+        flows.push_back({ids[flow], engine::packet::seconds(ps)});
+      std::ranges::stable_sort(flows, std::greater{}, &Tree::Held::stopped_s);
+      out.back().ports.push_back({.name = port.name,
+                                  .depth = port.depth,
+                                  .circle = port.circle,
+                                  .pauses = port.pauses,
+                                  .paused_s = engine::packet::seconds(port.paused_ps),
+                                  .flows = std::move(flows)});
+    }
+  }
+  return out;
+}
+
 // What begins as packets: `rates`, by flow, are those that connections have at `begin`; none: as
 // connections begin.
 struct Beginning {
@@ -222,6 +260,7 @@ struct Beginning {
   Time begin;
   std::span<const Watched> watched;
   std::vector<FlowSpan> spans;  // of the flows, without their times
+  RunningIds ids;
 };
 
 Result<FlowsResult> run_messages_of(model::FlowSet set, Beginning beginning,
@@ -252,10 +291,13 @@ Result<FlowsResult> run_messages_of(model::FlowSet set, Beginning beginning,
   engine::packet::PacketTotals totals(setup.fabric);
   totals.add(run, 0);
   out.packet = totals.outcome(setup.packet.options.transport);
+  if (options.pause_trees)
+    out.packet->pause_trees = pause_trees_of(run.pause_trees, beginning.ids, parts);
   const double span_s =
       out.fct.unfinished > 0 ? static_cast<double>(run.end) * 1e-12 : out.makespan_s;
   out.tiers = plan::tier_loads(setup.fabric, totals.link_bytes(), usable, span_s);
-  out.unfinished = lines_of_flows(run.unfinished, set.ids, flow_count, parts);
+  out.links = std::move(run.links);
+  out.unfinished = lines_of_flows(run.unfinished, beginning.ids, flow_count, parts);
   return out;
 }
 
@@ -285,7 +327,8 @@ Result<FlowsResult> run_packet_from(model::FlowSet set, const plan::Setup& setup
   }
   std::vector<FlowSpan> rest(handover.flow_of.size());
   WEFT_TRY(FlowsResult out,
-           run_messages_of(std::move(handover.rest), {handover.rate, at, watched, std::move(rest)},
+           run_messages_of(std::move(handover.rest),
+                           {handover.rate, at, watched, std::move(rest), {ids, handover.flow_of}},
                            setup, router, progress));
   for (std::size_t i = 0; i < handover.flow_of.size(); ++i) {
     FlowSpan& span = handover.spans[handover.flow_of[i]];
@@ -301,8 +344,9 @@ Result<FlowsResult> run_packet(model::FlowSet set, const plan::Setup& setup, rou
                                Progress::Show progress) {
   WEFT_TRY(const std::vector<Watched> watched, watched_flows(set.ids, set.flows.size(), setup));
   std::vector<FlowSpan> spans = spans_before(set, setup, router, &setup.packet.options.wire);
-  return run_messages_of(std::move(set), {{}, Time{}, watched, std::move(spans)}, setup, router,
-                         progress);
+  const model::FlowIds ids = std::move(set.ids);
+  return run_messages_of(std::move(set), {{}, Time{}, watched, std::move(spans), {ids}}, setup,
+                         router, progress);
 }
 
 }  // namespace weft::plan

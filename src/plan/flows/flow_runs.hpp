@@ -9,6 +9,7 @@
 
 #include "base/progress.hpp"
 #include "base/result.hpp"
+#include "engine/packet/packet_run.hpp"
 #include "model/fabric/flow_set.hpp"
 #include "model/work/outcome.hpp"
 #include "plan/flows/slowdown.hpp"
@@ -41,9 +42,10 @@ struct FlowsResult {
   double makespan_s = 0;
   std::vector<model::TierOutcome> tiers;
   std::string digest;
-  std::vector<std::string> unfinished;         // in words; the first ones, a line each
-  std::optional<double> rate_error;            // of the fluid engine
-  std::optional<model::PacketOutcome> packet;  // of the packet engine
+  std::vector<std::string> unfinished;              // in words; the first ones, a line each
+  std::optional<double> rate_error;                 // of the fluid engine
+  std::optional<model::PacketOutcome> packet;       // of the packet engine
+  std::vector<engine::packet::LinkCounters> links;  // by LinkId, of the packet engine
 };
 
 // Puts the router into the state that the fabric is in at the start.

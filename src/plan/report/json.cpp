@@ -103,6 +103,7 @@ Json json_of(const Note& note);
 Json json_of(const FailureOutcome& failure);
 Json json_of(const PacketOutcome::Tier& tier);
 Json json_of(const PacketOutcome::Series& series);
+Json json_of(const PacketOutcome::PauseTree& tree);
 Json json_of(const VariantOutcome& variant);
 Json json_of(const FabricSummary& fabric);
 
@@ -297,31 +298,49 @@ Json json_of(const PacketOutcome::Series& series) {
           {"value", numbers(series.value)}};
 }
 
+Json json_of(const PacketOutcome::PauseTree& tree) {
+  Json ports = Json::array();
+  for (const PacketOutcome::PauseTree::Port& port : tree.ports) {
+    Json flows = Json::array();
+    for (const PacketOutcome::PauseTree::Held& held : port.flows)
+      flows.push_back({{"id", held.flow}, {"stopped_s", number(held.stopped_s)}});
+    ports.push_back({{"port", port.name},
+                     {"depth", port.depth},
+                     {"circle", port.circle},
+                     {"pauses", port.pauses},
+                     {"paused_s", number(port.paused_s)},
+                     {"flows", std::move(flows)}});
+  }
+  return {{"paused_s", number(tree.paused_s)}, {"ports", std::move(ports)}};
+}
+
 Json json_of(const PacketOutcome& packet) {
-  return {{"transport", packet.transport},
-          {"hops", packet.hops},
-          {"pause_frames", packet.pause_frames},
-          {"ecn_marks", packet.ecn_marks},
-          {"cnps", packet.cnps},
-          {"drops", packet.drops},
-          {"drops_headroom", packet.drops_headroom},
-          {"drops_link", packet.drops_link},
-          {"drops_control", packet.drops_control},
-          {"trims", packet.trims},
-          {"retransmissions", packet.retransmissions},
-          {"timeouts", packet.timeouts},
-          {"buffer_max_bytes", number(packet.buffer_max_bytes)},
-          {"payload_bytes",
-           {{"sent", number(packet.sent_bytes)},
-            {"received", number(packet.received_bytes)},
-            {"dropped", number(packet.dropped_bytes)},
-            {"in_flight", number(packet.in_flight_bytes)}}},
-          {"tier_order", order_of(packet.tiers)},
-          {"tiers", by_name(packet.tiers)},
-          {"series", list_of(packet.series)},
-          {"deadlocks", packet.deadlocks},
-          {"storms", packet.storms},
-          {"lossless_drops", packet.lossless_drops}};
+  Json out = {{"transport", packet.transport},
+              {"hops", packet.hops},
+              {"pause_frames", packet.pause_frames},
+              {"ecn_marks", packet.ecn_marks},
+              {"cnps", packet.cnps},
+              {"drops", packet.drops},
+              {"drops_headroom", packet.drops_headroom},
+              {"drops_link", packet.drops_link},
+              {"drops_control", packet.drops_control},
+              {"trims", packet.trims},
+              {"retransmissions", packet.retransmissions},
+              {"timeouts", packet.timeouts},
+              {"buffer_max_bytes", number(packet.buffer_max_bytes)},
+              {"payload_bytes",
+               {{"sent", number(packet.sent_bytes)},
+                {"received", number(packet.received_bytes)},
+                {"dropped", number(packet.dropped_bytes)},
+                {"in_flight", number(packet.in_flight_bytes)}}},
+              {"tier_order", order_of(packet.tiers)},
+              {"tiers", by_name(packet.tiers)},
+              {"series", list_of(packet.series)},
+              {"deadlocks", packet.deadlocks},
+              {"storms", packet.storms},
+              {"lossless_drops", packet.lossless_drops}};
+  if (packet.pause_trees) out["pause_trees"] = list_of(*packet.pause_trees);
+  return out;
 }
 
 Json json_of(const FailureOutcome& failure) {
