@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "adapt/live/nats.hpp"
 #include "adapt/live/signals.hpp"
 #include "adapt/live/system_clock.hpp"
 #include "adapt/live/uplink.hpp"
@@ -135,6 +136,18 @@ Result<std::optional<live::Uplink>> open_uplink(const Common& common, const Agen
   return std::optional(std::move(uplink));
 }
 
+// What an option needs besides records: an answer, which a bus does not give.
+Result<live::ServiceUrl> service_for(const AgentArgs& args, const char* option,
+                                     std::string_view purpose) {
+  if (args.to.empty())
+    return fail(Errc::value, {option, 0, 0}, fmt::format("no service to {}", purpose),
+                "specify it with --to");
+  if (live::is_nats(args.to))
+    return fail(Errc::value, {option, 0, 0}, "NATS, which --to names, carries records alone",
+                "run a second agent with this option, and --to https://HOST[:PORT]");
+  return live::ServiceUrl{args.to, "--to"};
+}
+
 // Tables are believed for seconds.
 constexpr std::int64_t copy_every_ns = 2'000'000'000;
 
@@ -142,11 +155,9 @@ constexpr std::int64_t copy_every_ns = 2'000'000'000;
 Result<std::unique_ptr<app::HealthCopy>> open_health(const AgentArgs& args,
                                                      std::int64_t interval_ns) {
   if (args.health.empty()) return std::unique_ptr<app::HealthCopy>();
-  if (args.to.empty())
-    return fail(Errc::value, {"--health", 0, 0}, "no service to ask for path health",
-                "specify it with --to");
+  WEFT_TRY(live::ServiceUrl service, service_for(args, "--health", "ask for path health"));
   WEFT_TRY(std::string token, read_token(args));
-  return app::HealthCopy::open({.service = {args.to, "--to"},
+  return app::HealthCopy::open({.service = std::move(service),
                                 .token = std::move(token),
                                 .tls = tls_files(args),
                                 .files = args.health,
@@ -157,9 +168,7 @@ Result<std::unique_ptr<app::HealthCopy>> open_health(const AgentArgs& args,
 Result<std::unique_ptr<app::TraceCopy>> open_traces(const AgentArgs& args,
                                                     const app::AgentSettings& settings) {
   if (args.traces.empty()) return std::unique_ptr<app::TraceCopy>();
-  if (args.to.empty())
-    return fail(Errc::value, {"--traces", 0, 0}, "no service to send traces to",
-                "specify it with --to");
+  WEFT_TRY(live::ServiceUrl service, service_for(args, "--traces", "send traces to"));
   if (settings.fabric.kind(settings.device) != model::NodeKind::host)
     return fail(Errc::value, {"--traces", 0, 0}, quote(args.device) + " is not a host",
                 "leave --traces out: jobs run on hosts");
@@ -168,7 +177,7 @@ Result<std::unique_ptr<app::TraceCopy>> open_traces(const AgentArgs& args,
     return fail(Errc::value, {"--trace-every", 0, 0}, "must be from 1 s to 5 min",
                 "write e.g. \"30 s\"");
   WEFT_TRY(std::string token, read_token(args));
-  return app::TraceCopy::open({.service = {args.to, "--to"},
+  return app::TraceCopy::open({.service = std::move(service),
                                .token = std::move(token),
                                .tls = tls_files(args),
                                .host = settings.name,
@@ -181,12 +190,10 @@ Result<std::unique_ptr<app::TraceCopy>> open_traces(const AgentArgs& args,
 Result<std::unique_ptr<app::TeAgent>> open_te(const AgentArgs& args,
                                               const app::AgentSettings& settings) {
   if (!args.te) return std::unique_ptr<app::TeAgent>();
-  if (args.to.empty())
-    return fail(Errc::value, {"--te", 0, 0}, "no service to take marks from",
-                "specify it with --to");
+  WEFT_TRY(live::ServiceUrl service, service_for(args, "--te", "take marks from"));
   WEFT_TRY(std::string token, read_token(args));
   WEFT_TRY(auto addresses, read_nic_addresses(settings.fabric, args.addresses));
-  return app::TeAgent::open({.service = {args.to, "--to"},
+  return app::TeAgent::open({.service = std::move(service),
                              .token = std::move(token),
                              .tls = tls_files(args),
                              .fabric = settings.fabric,
@@ -245,7 +252,8 @@ void add_agent(Commands& commands) {
   command.add_option("--rules", args.rules, "YAML file merged over the built-in detections");
   command.add_flag("--show-rules", args.show_rules, "Print the built-in detections");
   command.add_option("--interval", args.interval, "Interval between heartbeats and counter reads");
-  command.add_option("--to", args.to, "Service: https://HOST[:PORT] or unix:/PATH");
+  command.add_option("--to", args.to,
+                     "Service: https://HOST[:PORT], unix:/PATH, or tls://HOST,.../SUBJECT of NATS");
   command.add_option("--token", args.token, "File with the token for the service");
   command.add_option("--ca", args.ca, "Certificates to trust instead of the system's");
   command.add_option("--cert", args.certificate, "Client certificate, if the service requires one");

@@ -216,26 +216,22 @@ std::vector<model::LinkId> counting_ports(const model::Fabric& fabric,
   return out;
 }
 
-// One port a line.
-void print_ports_json(const model::Fabric& fabric, const std::vector<LinkCounters>& links) {
-  fmt::print("  \"ports\": [");
-  const char* before = "";
+Json to_json(const model::Fabric& fabric, const std::vector<LinkCounters>& links) {
+  Json out = Json::array();
   for (const model::LinkId id : counting_ports(fabric, links)) {
     const LinkCounters& c = links[id.index()];
-    const Json port = {{"port", fabric.name(id)},
-                       {"bytes", c.bytes},
-                       {"packets", c.packets},
-                       {"control", c.control},
-                       {"ecn_marked", c.ecn_marked},
-                       {"dropped", c.dropped},
-                       {"trimmed", c.trimmed},
-                       {"pauses", c.pauses},
-                       {"paused_s", engine::packet::seconds(c.paused_ps)},
-                       {"queue_max_bytes", c.queue_max}};
-    fmt::print("{}\n    {}", before, dumped(port));
-    before = ",";
+    out.push_back({{"port", fabric.name(id)},
+                   {"bytes", c.bytes},
+                   {"packets", c.packets},
+                   {"control", c.control},
+                   {"ecn_marked", c.ecn_marked},
+                   {"dropped", c.dropped},
+                   {"trimmed", c.trimmed},
+                   {"pauses", c.pauses},
+                   {"paused_s", engine::packet::seconds(c.paused_ps)},
+                   {"queue_max_bytes", c.queue_max}});
   }
-  fmt::print("\n  ],\n");
+  return out;
 }
 
 // Those with the longest queues.
@@ -284,7 +280,10 @@ void print_json(const model::FlowIds& ids, const plan::FlowsResult& result,
   print_member("unfinished", result.fct.unfinished);
   fmt::print(",\n");
   if (result.packet) {
-    if (ports_of != nullptr) print_ports_json(*ports_of, result.links);
+    if (ports_of != nullptr) {
+      print_member("ports", to_json(*ports_of, result.links));
+      fmt::print(",\n");
+    }
     print_member("packet", Json::parse(plan::report::json_text(*result.packet)));
   } else {
     print_member("rate_error", result.rate_error.value_or(0));

@@ -330,6 +330,12 @@ TEST_CASE("agent: wrong input is refused") {
   refuses({"--fabric", "z.yaml", "--json", "--device", "nic:0"}, "neither a switch nor a host");
   refuses(with({}), "no destination");
   refuses(with({"--to", "http://example.net"}), "without TLS");
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"--health", "h"}, {"--traces", "rings"}, {"--te"}}) {
+    std::vector<std::string> bus = with({"--to", "nats://127.0.0.1"});
+    bus.insert(bus.end(), more.begin(), more.end());
+    refuses(bus, more[0] + ": NATS, which --to names, carries records alone");
+  }
   refuses(with({"--json", "--interval", "1 us"}), "100 ms to 1 h");
   refuses(with({"--to", "unix:/x", "--token", "none"}), "none");
   for (const char* what : {"bad.yaml:2:30", "bad.yaml:2:60", "link_down", "card_fail"})

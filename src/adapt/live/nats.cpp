@@ -79,7 +79,7 @@ Result<NatsUrl> parse_nats_url(const ServiceUrl& service) {
                 "write tls://HOST[:PORT],...[/SUBJECT], or nats://127.0.0.1:PORT on this machine");
   };
   if (!is_nats(service.url))
-    return refuse(Errc::parse, quote(service.url) + " is no address of NATS");
+    return refuse(Errc::parse, quote(service.url) + " is not an address of NATS");
   NatsUrl out{.servers = {},
               .is_tls = service.url.starts_with(nats_tls_mark),
               .subject = std::string(usual_subject)};
@@ -89,13 +89,14 @@ Result<NatsUrl> parse_nats_url(const ServiceUrl& service) {
     out.subject = rest.substr(slash + 1);
     rest = rest.substr(0, slash);
     if (!is_subject(out.subject))
-      return refuse(Errc::value, quote(out.subject) +
-                                     " is no subject: words of letters, digits, - and _, with dots "
-                                     "between them");
+      return refuse(Errc::value,
+                    quote(out.subject) +
+                        " is not a subject: words of letters, digits, - and _, with dots "
+                        "between them");
   }
   for (const std::string_view server : split(rest, ',')) {
     auto origin = parse_origin("http://" + with_port(server));
-    if (!origin) return refuse(Errc::parse, quote(server) + " is no host and port");
+    if (!origin) return refuse(Errc::parse, quote(server) + " is not a host and port");
     if (!out.is_tls && !origin->is_this_machine())
       return refuse(Errc::value,
                     "without TLS the token and all lines could be read on the network");

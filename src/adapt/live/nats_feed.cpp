@@ -116,7 +116,10 @@ Result<NatsFeedSettings> read_nats_feed(const Config& config) {
 class NatsFeed::Session {
  public:
   Session(NatsFeed& feed, NatsConnection connection)
-      : feed_(feed), connection_(std::move(connection)), stream_(stream_name(feed.settings_.url)) {}
+      : feed_(feed),
+        connection_(std::move(connection)),
+        stream_(stream_name(feed.settings_.url)),
+        subjects_(feed.settings_.url.subject + ".*") {}
 
   ~Session() { natsConnection_FlushTimeout(connection_.get(), flush_wait.count()); }
   Session(const Session&) = delete;
@@ -124,7 +127,6 @@ class NatsFeed::Session {
 
   Status begin() {
     WEFT_TRY_STATUS(find_stream());
-    const std::string subject = feed_.settings_.url.subject + ".*";
     jsSubOptions options;
     jsSubOptions_Init(&options);
     options.Stream = stream_.c_str();
@@ -133,7 +135,7 @@ class NatsFeed::Session {
     options.Config.AckWait = redelivery_ns;
     options.Config.MaxAckPending = unacknowledged_most;
     natsSubscription* made = nullptr;
-    const natsStatus status = js_PullSubscribe(&made, connection_.stream(), subject.c_str(),
+    const natsStatus status = js_PullSubscribe(&made, connection_.stream(), subjects_.c_str(),
                                                consumer_name, nullptr, &options, nullptr);
     if (status != NATS_OK)
       return failed(
@@ -180,8 +182,7 @@ class NatsFeed::Session {
   }
 
   Status make_stream() {
-    const std::string subject = feed_.settings_.url.subject + ".*";
-    std::array<const char*, 1> subjects{subject.c_str()};
+    std::array<const char*, 1> subjects{subjects_.c_str()};
     jsStreamConfig config;
     jsStreamConfig_Init(&config);
     config.Name = stream_.c_str();
@@ -197,7 +198,7 @@ class NatsFeed::Session {
     if (status != NATS_OK)
       return failed(fmt::format("stream {} cannot be made", stream_), status,
                     "it needs as many servers as replicas, and room for size: on each");
-    feed_.log_(fmt::format("NATS: stream {} made for {}, {}", stream_, subject,
+    feed_.log_(fmt::format("NATS: stream {} made for {}, {}", stream_, subjects_,
                            counted(feed_.settings_.replicas, "replica")));
     return {};
   }
@@ -206,8 +207,10 @@ class NatsFeed::Session {
   Result<std::size_t> take_some(std::span<natsMsg* const> messages, const std::stop_token& stop) {
     const std::string_view feed = feed_of(messages[0]);
     if (feed.empty()) {
-      feed_.log_(fmt::format("NATS: a message of subject {} was dropped: it is no feed",
-                             natsMsg_GetSubject(messages[0])));
+      feed_.log_(
+          fmt::format("NATS: a message of subject {} was dropped: the subject does not end with "
+                      "the name of a feed",
+                      natsMsg_GetSubject(messages[0])));
       natsMsg_Term(messages[0], nullptr);
       const std::scoped_lock lock(feed_.mutex_);
       ++feed_.counts_.dropped;
@@ -263,7 +266,7 @@ class NatsFeed::Session {
 
   NatsFeed& feed_;
   NatsConnection connection_;
-  std::string stream_;
+  std::string stream_, subjects_;
   NatsHandle<natsSubscription, natsSubscription_Destroy> subscription_;
   std::optional<std::chrono::steady_clock::time_point> counted_;
 };

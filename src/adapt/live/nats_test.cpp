@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <string>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "adapt/live/nats_feed.hpp"
+#include "adapt/live/test_identity.hpp"
 #include "adapt/live/test_nats.hpp"
 #include "adapt/live/uplink.hpp"
 #include "base/file.hpp"
@@ -41,14 +44,14 @@ TEST_CASE("addresses of NATS") {
   for (const auto& [text, part] : std::vector<std::pair<std::string, std::string>>{
            {"nats://far.example", "without TLS"},
            {"nats://127.0.0.1,far.example", "without TLS"},
-           {"nats://", "no host"},
-           {"nats://127.0.0.1,,localhost", "no host"},
-           {"nats://user@127.0.0.1", "no host"},
-           {"nats://127.0.0.1:0", "no host"},
-           {"tls://n1/", "no subject"},
-           {"tls://n1/a..b", "no subject"},
-           {"tls://n1/a.*", "no subject"},
-           {"https://n1", "no address of NATS"}}) {
+           {"nats://", "not a host"},
+           {"nats://127.0.0.1,,localhost", "not a host"},
+           {"nats://user@127.0.0.1", "not a host"},
+           {"nats://127.0.0.1:0", "not a host"},
+           {"tls://n1/", "not a subject"},
+           {"tls://n1/a..b", "not a subject"},
+           {"tls://n1/a.*", "not a subject"},
+           {"https://n1", "not an address of NATS"}}) {
     CAPTURE(text);
     const auto refused = parse_nats_url({text, "--to"});
     REQUIRE_FALSE(refused.has_value());
@@ -61,7 +64,7 @@ TEST_CASE("the section nats: names every error") {
   const auto config = parse_yaml("{url: \"http://a\", replicas: 7, size: 10 kB, colour: red}", "c");
   const auto refused = read_nats_feed(*config);
   REQUIRE_FALSE(refused.has_value());
-  for (const char* part : {"no address of NATS", "replicas", "size must be 1 MiB", "colour"})
+  for (const char* part : {"not an address of NATS", "replicas", "size must be 1 MiB", "colour"})
     CHECK_MESSAGE(refused.error().text().find(part) != std::string::npos, refused.error().text());
   CHECK_FALSE(read_nats_feed(Config::map()).has_value());
 }
@@ -189,7 +192,7 @@ TEST_CASE("lines cross a stream: kept while nobody reads, given again while they
 TEST_CASE("a full stream keeps what it has; a line too long for NATS is put aside" *
           doctest::test_suite("needs nats")) {
   if (!NatsServers::are_there()) return;
-  const NatsServers servers(1, "authorization {token: secret}");
+  const NatsServers servers(1, "authorization {token: secret}", {.token = "secret"});
   const TestFolder folder;
   NatsFeedSettings settings = settings_of(servers.url());
   settings.bytes_max = std::uint64_t{1} << 20;
@@ -219,6 +222,94 @@ TEST_CASE("a full stream keeps what it has; a line too long for NATS is put asid
   CHECK(uplink.flush(20s));
   CHECK(taker.waits_for(20));
   CHECK(taker.got() == numbered("syslog " + std::string(100'000, 'x'), 0, 20));
+}
+
+TEST_CASE(
+    "a message of a subject that is no feed is dropped and counted; a stream that drops is told" *
+    doctest::test_suite("needs nats")) {
+  if (!NatsServers::are_there()) return;
+  const NatsServers servers(1);
+  const NatsFeedSettings settings = settings_of(servers.url());
+  const auto connection = NatsConnection::open(settings.url, {}, 2s);
+  REQUIRE_MESSAGE(connection.has_value(), (connection ? "" : connection.error().text()));
+  // Made by somebody else, with the library's usual settings and an age.
+  std::array<const char*, 1> subjects{"weft.*"};
+  jsStreamConfig config;
+  jsStreamConfig_Init(&config);
+  config.Name = "WEFT";
+  config.Subjects = subjects.data();
+  config.SubjectsLen = 1;
+  config.MaxAge = 3'600'000'000'000;
+  REQUIRE(js_AddStream(nullptr, connection->stream(), &config, nullptr, nullptr) == NATS_OK);
+  for (const auto& [subject, body] : std::vector<std::pair<const char*, std::string>>{
+           {"weft.rumours", "x"}, {"weft.records", "one\n\ntwo\n"}, {"weft.records", ""}})
+    REQUIRE(js_Publish(nullptr, connection->stream(), subject, body.data(),
+                       static_cast<int>(body.size()), nullptr, nullptr) == NATS_OK);
+  Taker taker;
+  const NatsFeed feed(settings, taker.accept(), taker.log());
+  CHECK(taker.waits_for(2));
+  CHECK(taker.got() == std::vector<std::string>{"record one", "record two"});
+  for (int i = 0; i < 500 && feed.counts().messages < 2; ++i) std::this_thread::sleep_for(10ms);
+  CHECK(feed.counts().messages == 2);
+  CHECK(feed.counts().dropped == 1);
+  CHECK(taker.said().find("a message of subject weft.rumours was dropped") != std::string::npos);
+  CHECK(taker.said().find("stream WEFT drops its oldest messages") != std::string::npos);
+}
+
+TEST_CASE(
+    "TLS to NATS: only to who proves its name, with a certificate of ours where it is asked for" *
+    doctest::test_suite("needs nats")) {
+  if (!NatsServers::are_there()) return;
+  const TestFolder folder;
+  using test::TestIdentity;
+  const TestIdentity authority(folder, "ca", {.name = "ours"}),
+      stranger(folder, "stranger", {.name = "another"});
+  const TestIdentity here(folder, "here",
+                          {.authority = &authority, .alternatives = "DNS:localhost"});
+  const TestIdentity client(folder, "client", {.authority = &authority, .name = "agent"});
+  const auto tls = [&](const TestIdentity& of) {
+    return fmt::format("tls {{cert_file: \"{}\", key_file: \"{}\", ca_file: \"{}\", verify: true}}",
+                       of.certificate(), of.key(), authority.certificate());
+  };
+  const TlsFiles files{authority.certificate(), client.certificate(), client.key()};
+  NatsServers servers(1, tls(here), {"localhost", files});
+  const auto open = [&](const std::string& host, const TlsFiles& with) {
+    const auto url = parse_nats_url({fmt::format("tls://{}:{}", host, servers.port(0)), "--to"});
+    REQUIRE(url.has_value());
+    const auto out = NatsConnection::open(*url, {.tls = with, .token = ""}, 2s);
+    return out ? std::string() : out.error().text();
+  };
+  CHECK(open("localhost", files).empty());
+  CHECK_FALSE(open("127.0.0.1", files).empty());  // not among its names
+  CHECK_FALSE(
+      open("localhost", {stranger.certificate(), client.certificate(), client.key()}).empty());
+  CHECK_FALSE(open("localhost", {"", client.certificate(), client.key()}).empty());
+  CHECK_FALSE(open("localhost", {authority.certificate(), "", ""}).empty());
+  CHECK(open("localhost", {authority.certificate(), client.certificate(), ""})
+            .find("both required") != std::string::npos);
+  CHECK(open("localhost", {folder.file("none"), "", ""}).find("no TLS") != std::string::npos);
+
+  // Lines by TLS, through the death of the server.
+  NatsFeedSettings settings = settings_of("nats://127.0.0.1");
+  settings.url = *parse_nats_url({fmt::format("tls://localhost:{}", servers.port(0)), "url"});
+  settings.access.tls = files;
+  Taker taker;
+  const NatsFeed feed(settings, taker.accept(), taker.log());
+  auto uplink = Uplink::open({.url = fmt::format("tls://localhost:{}", servers.port(0)),
+                              .tls = files,
+                              .spool = {.directory = folder.file("spool")},
+                              .timeout = 1'000ms,
+                              .retry_first = 10ms,
+                              .retry_max = 100ms});
+  REQUIRE(uplink.has_value());
+  REQUIRE(uplink->send(numbered("a", 0, 10)).has_value());
+  CHECK_MESSAGE(uplink->flush(20s), uplink->trouble());
+  servers.kill(0);
+  REQUIRE(uplink->send(numbered("a", 10, 20)).has_value());
+  servers.start(0);
+  CHECK_MESSAGE(uplink->flush(20s), uplink->trouble());
+  CHECK(taker.waits_for(20));
+  CHECK(taker.got() == numbered("record a", 0, 20));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -21,24 +20,19 @@
 #include <vector>
 
 #include "adapt/live/nats.hpp"
-#include "base/fd.hpp"
 #include "base/file.hpp"
 #include "base/test_folder.hpp"
+#include "base/test_port.hpp"
 #include "base/test_skip.hpp"
 
 namespace weft::adapt::live::testing {
 
-// A TCP port of 127.0.0.1 that was free just now.
-inline std::uint16_t free_tcp_port() {
-  const Fd fd(::socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&at), size) != 0) return 0;
-  ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &size);
-  return ntohs(at.sin_port);
-}
+// How a test itself gets in: by this name, with this.
+struct NatsDoor {
+  std::string host = "127.0.0.1";
+  TlsFiles tls = {};
+  std::string token = {};
+};
 
 // One server, or a cluster of several.
 class NatsServers {
@@ -51,8 +45,11 @@ class NatsServers {
     return false;
   }
 
-  explicit NatsServers(int count, std::string more = "") : more_(std::move(more)) {
-    for (int i = 0; i < count; ++i) servers_.push_back({free_tcp_port(), free_tcp_port(), -1});
+  // `more`: of each server's configuration.
+  explicit NatsServers(int count, std::string more = "", NatsDoor door = {})
+      : more_(std::move(more)), door_(std::move(door)) {
+    for (int i = 0; i < count; ++i)
+      servers_.push_back({free_port(SOCK_STREAM), free_port(SOCK_STREAM), -1});
     for (std::size_t i = 0; i < servers_.size(); ++i) start(i);
     REQUIRE_MESSAGE(is_up(), read_file(folder_.file("log")).value_or(""));
   }
@@ -93,6 +90,7 @@ class NatsServers {
     ::waitpid(std::exchange(server.process, -1), nullptr, 0);
   }
 
+  std::uint16_t port(std::size_t which) const { return servers_[which].port; }
   // "nats://127.0.0.1:PORT,...".
   std::string url() const {
     std::vector<std::string> out;
@@ -110,9 +108,11 @@ class NatsServers {
   bool is_up() const {
     using namespace std::chrono_literals;
     const auto deadline = std::chrono::steady_clock::now() + 20s;
-    const auto parsed = parse_nats_url({url(), "url"});
+    NatsUrl at{.servers = {}, .is_tls = !door_.tls.ca.empty(), .subject = "weft"};
+    for (const Server& server : servers_)
+      at.servers.push_back({.host = door_.host, .port = server.port});
     while (std::chrono::steady_clock::now() < deadline) {
-      if (const auto connection = NatsConnection::open(*parsed, access(), 1s)) {
+      if (const auto connection = NatsConnection::open(at, {door_.tls, door_.token}, 1s)) {
         jsAccountInfo* info = nullptr;
         const natsStatus status = js_GetAccountInfo(&info, connection->stream(), nullptr, nullptr);
         jsAccountInfo_Destroy(info);
@@ -122,11 +122,8 @@ class NatsServers {
     }
     return false;
   }
-  NatsAccess access() const {
-    return {.tls = {}, .token = more_.find("token") == std::string::npos ? "" : "secret"};
-  }
-
   std::string more_;
+  NatsDoor door_;
   TestFolder folder_;
   std::vector<Server> servers_;
 };

@@ -25,6 +25,7 @@
 #include "base/fd.hpp"
 #include "base/file.hpp"
 #include "base/test_folder.hpp"
+#include "base/test_port.hpp"
 #include "base/test_skip.hpp"
 
 namespace weft::adapt::live {
@@ -314,21 +315,13 @@ TEST_CASE("alerts: labels of the case, ends, and a cause that becomes another") 
 class Alertmanager {
  public:
   explicit Alertmanager(const std::string& directory) {
-    Fd probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-    socklen_t size = sizeof address;
-    getsockname(probe.get(), reinterpret_cast<sockaddr*>(&address), &size);
-    origin = fmt::format("http://127.0.0.1:{}", ntohs(address.sin_port));
+    const std::string address = fmt::format("127.0.0.1:{}", free_port(SOCK_STREAM));
+    origin = "http://" + address;
     REQUIRE(
         write_file(directory + "/am.yml", "route: {receiver: none}\nreceivers: [{name: none}]\n"));
     const std::string config = "--config.file=" + directory + "/am.yml",
                       storage = "--storage.path=" + directory + "/am",
-                      listen =
-                          fmt::format("--web.listen-address=127.0.0.1:{}", ntohs(address.sin_port));
-    probe.reset();
+                      listen = "--web.listen-address=" + address;
     pid_ = fork();
     if (pid_ == 0) {
       freopen("/dev/null", "w", stderr);

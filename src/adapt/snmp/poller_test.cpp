@@ -248,7 +248,7 @@ struct TrapBed {
                     "override -rw .1.3.6.1.2.1.2.2.1.8.1001 integer 1\n"
                     "override .1.3.6.1.2.1.2.2.1.2.1001 octet_str \"Ethernet1/8\"\n"
                     "override .1.3.6.1.2.1.31.1.1.1.1.1001 octet_str \"Ethernet1/8\"\n"};
-  std::uint16_t port = test::free_port();
+  std::uint16_t port = free_port(SOCK_DGRAM);
   TrapReceiver receiver = open_receiver();
   std::optional<SnmpPoller> poller;
   std::vector<std::pair<port::Instant, double>> states;  // when known, and which

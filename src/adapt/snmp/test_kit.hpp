@@ -19,6 +19,7 @@
 #include "adapt/snmp/value.hpp"
 #include "base/fd.hpp"
 #include "base/test_folder.hpp"
+#include "base/test_port.hpp"
 #include "port/clock.hpp"
 
 namespace weft::adapt::snmp::test {
@@ -43,18 +44,6 @@ class WallClock : public port::Clock {
     return std::int64_t{t.tv_sec} * ns_per_s + t.tv_nsec;
   }
 };
-
-// A UDP port of 127.0.0.1 that was free just now.
-inline std::uint16_t free_port() {
-  const Fd fd(::socket(AF_INET, SOCK_DGRAM, 0));
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&at), size) != 0) return 0;
-  ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &size);
-  return ntohs(at.sin_port);
-}
 
 // A child process; killed and reaped at the end.
 class Child {
@@ -98,7 +87,7 @@ inline bool has_program(const char* path) { return ::access(path, X_OK) == 0; }
 // snmpd with the lines given, and nothing of the system's.
 class Agent {
  public:
-  explicit Agent(const std::string& lines, std::uint16_t port = free_port())
+  explicit Agent(const std::string& lines, std::uint16_t port = free_port(SOCK_DGRAM))
       : port_(port), child_(command(lines), folder_.path()) {}
   std::uint16_t port() const { return port_; }
   void stop() { child_.stop(); }

@@ -99,7 +99,7 @@ std::vector<std::string> sending(const std::vector<std::string>& words, std::uin
 }
 // A receiver that one community and one user, of a known engine and of any, may talk to.
 struct Station {
-  std::uint16_t port = test::free_port();
+  std::uint16_t port = free_port(SOCK_DGRAM);
   std::string engine = "80001f88805a4b3c2d1e0f0102";
   WallClock clock;
   TestFolder folder;
@@ -220,7 +220,7 @@ TEST_CASE("real traps of a user, and informs" * doctest::test_suite("needs snmpt
 
 TEST_CASE("what cannot be opened is said") {
   WallClock clock;
-  const std::uint16_t port = test::free_port();
+  const std::uint16_t port = free_port(SOCK_DGRAM);
   CHECK_FALSE(TrapReceiver::open({.listen = {"127.0.0.1", port}}, clock).has_value());
   const auto first =
       TrapReceiver::open({.listen = {"127.0.0.1", port}, .communities = {"lab"}}, clock);

@@ -96,17 +96,25 @@ TEST_CASE("what is down is neither crossed nor probed") {
   }
 }
 
+// So many ports of every pair; with their ways back, or without.
+std::vector<LearnedFlow> learned_flows(const Fabric& fabric, route::Router& router,
+                                       std::uint16_t ports, bool with_back) {
+  std::vector<LearnedFlow> out;
+  for (const NodeId src : fabric.nics())
+    for (const NodeId dst : fabric.nics())
+      for (std::uint16_t port = 50'000; src != dst && port < 50'000 + ports; ++port) {
+        LearnedFlow flow{.src = src, .dst = dst, .source_port = port};
+        REQUIRE(router.append_udp_path(src, dst, {port, default_port}, flow.forward));
+        if (with_back) REQUIRE(router.append_udp_path(dst, src, {default_port, port}, flow.back));
+        out.push_back(std::move(flow));
+      }
+  return out;
+}
+
 TEST_CASE("from learned ways: all that any crosses, by few flows, and none over what is down") {
   const Fabric fabric = make_fabric("{generator: fat_tree, k: 4, link: 100 Gbps}");
   route::Router router = router_of(fabric);
-  std::vector<LearnedFlow> learned;
-  for (const NodeId src : fabric.nics())
-    for (const NodeId dst : fabric.nics())
-      for (std::uint16_t port = 50'000; src != dst && port < 50'008; ++port) {
-        LearnedFlow flow{.src = src, .dst = dst, .source_port = port};
-        REQUIRE(router.append_udp_path(src, dst, {port, default_port}, flow.forward));
-        learned.push_back(std::move(flow));
-      }
+  const std::vector<LearnedFlow> learned = learned_flows(fabric, router, 8, false);
   const auto plan = make_plan(fabric, {}, learned, {.crossings = 5, .flows_each = 4});
   REQUIRE(plan.has_value());
   CHECK(plan->coverage.below.empty());
@@ -134,15 +142,7 @@ TEST_CASE("from learned ways there and back: every host probes, and about as muc
   const Fabric fabric =
       make_fabric("{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}");
   route::Router router = router_of(fabric);
-  std::vector<LearnedFlow> learned;
-  for (const NodeId src : fabric.nics())
-    for (const NodeId dst : fabric.nics())
-      for (std::uint16_t port = 50'000; src != dst && port < 50'016; ++port) {
-        LearnedFlow flow{.src = src, .dst = dst, .source_port = port};
-        REQUIRE(router.append_udp_path(src, dst, {port, default_port}, flow.forward));
-        REQUIRE(router.append_udp_path(dst, src, {default_port, port}, flow.back));
-        learned.push_back(std::move(flow));
-      }
+  const std::vector<LearnedFlow> learned = learned_flows(fabric, router, 16, true);
   const auto plan = make_plan(fabric, {}, learned, {.crossings = 8, .flows_each = 8});
   REQUIRE(plan.has_value());
   std::map<NodeId, std::size_t> flows;
