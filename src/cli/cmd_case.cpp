@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <optional>
 
 #include "base/json_line.hpp"
 #include "base/markup.hpp"
@@ -14,7 +17,7 @@ namespace weft::cli {
 namespace {
 
 struct CaseArgs {
-  std::string id, action, reason;
+  std::string id, action, reason, owner;
   ServiceArgs service;
   std::size_t records = 100;
 };
@@ -99,7 +102,42 @@ void print_jobs(JsonNode jobs) {
   fmt::print("  {} not affected\n", jobs.member("unaffected").whole().value_or(0));
 }
 
-void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs) {
+// Who takes care of the case, and what people said about it.
+struct People {
+  std::optional<JsonLine> handling, audit;  // none where nobody ever did or said anything
+};
+
+Result<People> people_of(ServiceClient& service, const std::string& id) {
+  People out;
+  const auto text = service.get("/v1/handling/" + percent_encoded(id));
+  if (!text && text.error().code != Errc::unknown) return std::unexpected(text.error());
+  if (!text) return out;
+  WEFT_TRY(out.handling, JsonLine::parse(*text, {"who takes care of it"}));
+  WEFT_TRY(const std::string audit,
+           service.get(fmt::format("/v1/audit?case={}&limit=10000", percent_encoded(id))));
+  WEFT_TRY(out.audit, JsonLine::parse(audit, {"the audit log"}));
+  return out;
+}
+
+void print_owner(const People& people) {
+  if (!people.handling) return;
+  const JsonNode handling = people.handling->node();
+  const std::string owner = text_of(handling, "owner"), by = text_of(handling, "by");
+  if (owner.empty()) return;
+  fmt::print("owner: {} since {}{}\n", owner, text_of(handling, "since"),
+             by == owner ? "" : ", by " + by);
+}
+
+void print_comments(const People& people) {
+  if (!people.audit) return;
+  const JsonNode items = people.audit->node().member("items");
+  for (std::size_t i = 0; i < items.size(); ++i)
+    if (const JsonNode item = items.item(i); text_of(item, "action") == "comment")
+      fmt::print("{} {}: {}\n", text_of(item, "t"), text_of(item, "actor"),
+                 text_of(item.member("detail"), "text"));
+}
+
+void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs, const People& people) {
   fmt::print("case {}: {}, {:.0f} % sure\n", text_of(of, "id"), cause_text(of),
              100 * of.member("confidence").number().value_or(0));
   const bool is_open = text_of(of, "standing") == "open";  // more may join
@@ -117,7 +155,9 @@ void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs) {
                part.empty() ? "" : " " + part, reason.empty() ? "" : ": ", reason,
                text_of(repair, "since"));
   }
+  print_owner(people);
   print_jobs(jobs);
+  print_comments(people);
   const std::int64_t records = of.member("records").whole().value_or(0);
   const auto listed = static_cast<std::int64_t>(of.member("members").size());
   fmt::print("{}{}\n\n{}", counted(records, "record"),
@@ -139,12 +179,14 @@ Status show_case(const Common& common, const CaseArgs& args, ServiceClient& serv
   WEFT_TRY(const std::string jobs_text, service.get(path + "/jobs"));
   WEFT_TRY(const JsonLine jobs, JsonLine::parse(jobs_text, {"the jobs"}));
   const bool has_jobs = jobs.has("from");  // the service is told which jobs run
+  WEFT_TRY(const People people, people_of(service, args.id));
   if (!common.json) {
-    print_case(of.node(), said.node(), repair, has_jobs ? jobs.node() : JsonNode());
+    print_case(of.node(), said.node(), repair, has_jobs ? jobs.node() : JsonNode(), people);
     return {};
   }
   JsonObject out;
   out.add("case", JsonText{of_text}).add("records", JsonText{said_text});
+  if (people.handling) out.add("handling", people.handling->but({}));
   if (has_jobs) out.add("jobs", JsonText{jobs_text});
   if (repair) {
     WEFT_TRY(const std::string text,
@@ -155,14 +197,28 @@ Status show_case(const Common& common, const CaseArgs& args, ServiceClient& serv
   return {};
 }
 
-std::vector<std::string> cells_of(JsonNode of, JsonNode repair) {
+// By case.
+using Owners = std::map<std::string, std::string, std::less<>>;
+
+Result<Owners> owners_of(ServiceClient& service) {
+  Owners out;
+  WEFT_TRY(const std::string text, service.get("/v1/handling?limit=1000"));
+  WEFT_TRY(const JsonLine page, JsonLine::parse(text, {"who takes care of cases"}));
+  const JsonNode items = page.node().member("items");
+  for (std::size_t i = 0; i < items.size(); ++i)
+    out[text_of(items.item(i), "id")] = text_of(items.item(i), "owner");
+  return out;
+}
+
+std::vector<std::string> cells_of(JsonNode of, JsonNode repair, const Owners& owners) {
   const bool is_held = repair.member("is_held").flag().value_or(false);
   return {text_of(of, "id"),
           cause_text(of),
           fmt::format("{:.0f} %", 100 * of.member("confidence").number().value_or(0)),
           text_of(of, "standing"),
           text_of(of, "opened"),
-          repair ? text_of(repair, "stage") + (is_held ? " (on hold)" : "") : "none"};
+          repair ? text_of(repair, "stage") + (is_held ? " (on hold)" : "") : "none",
+          owners.contains(text_of(of, "id")) ? owners.at(text_of(of, "id")) : ""};
 }
 
 // All that are open or may yet be; with --json a line a page of the service.
@@ -170,12 +226,14 @@ Status list_cases(const Common& common, ServiceClient& service) {
   using Align = Table::Align;
   WEFT_TRY(const std::string repairs_text, service.get("/v1/repairs?limit=1000"));
   WEFT_TRY(const JsonLine repairs, JsonLine::parse(repairs_text, {"the repairs"}));
+  WEFT_TRY(const Owners owners, owners_of(service));
   Table table({{"case", Align::left},
                {"cause", Align::left},
                {"sure"},
                {"standing", Align::left},
                {"since", Align::left},
-               {"repair", Align::left}});
+               {"repair", Align::left},
+               {"owner", Align::left}});
   std::size_t listed = 0;
   for (const std::string_view state : {"open", "provisional"}) {
     std::string before;
@@ -189,7 +247,8 @@ Status list_cases(const Common& common, ServiceClient& service) {
       const JsonNode items = page.node().member("items");
       listed += items.size();
       for (std::size_t i = 0; i < items.size(); ++i)
-        table.add(cells_of(items.item(i), repair_of(repairs.node(), text_of(items.item(i), "id"))));
+        table.add(cells_of(items.item(i), repair_of(repairs.node(), text_of(items.item(i), "id")),
+                           owners));
       before = text_of(page.node(), "next");
     } while (!before.empty());
   }
@@ -197,12 +256,17 @@ Status list_cases(const Common& common, ServiceClient& service) {
   return {};
 }
 
-// Approve, reject, hold, release, repaired.
+// What it does in the network needs a reason; who takes care of it does not.
+bool needs_words(std::string_view action) { return action != "own" && action != "disown"; }
+
 Status command_case(const Common& common, const CaseArgs& args, ServiceClient& service) {
   WEFT_TRY(
       const std::string answer,
       service.send("POST", fmt::format("/v1/cases/{}/{}", percent_encoded(args.id), args.action),
-                   JsonObject().add("reason", args.reason).text()));
+                   JsonObject()
+                       .add_if(args.action == "comment" ? "text" : "reason", args.reason)
+                       .add_if("owner", args.owner)
+                       .text()));
   if (common.json) {
     fmt::print("{}\n", answer);
     return {};
@@ -214,9 +278,12 @@ Status command_case(const Common& common, const CaseArgs& args, ServiceClient& s
 }
 
 Status run_case(const Common& common, const CaseArgs& args) {
-  if (args.action.empty() != args.reason.empty())
+  if (args.action.empty() ? !args.reason.empty() : needs_words(args.action) && args.reason.empty())
     return fail(Errc::value, {"--do"}, "--do and --reason belong together",
                 "say why: it stands in the audit log");
+  if (!args.owner.empty() && args.action != "own")
+    return fail(Errc::value, {"--owner"}, "only --do own gives a case to somebody",
+                "weft case ID --do own --owner NAME ...");
   if (!args.action.empty() && args.id.empty())
     return fail(Errc::value, {"--do"}, "of which case?", "weft case ID --do ...");
   WEFT_TRY(ServiceClient service, ServiceClient::open(args.service));
@@ -243,9 +310,12 @@ void add_case(Commands& commands) {
   command
       .add_option("--do", args.action,
                   "approve or reject the proposed drain, hold: no action until release, repaired: "
-                  "verify it and return it to service")
-      ->check(CLI::IsMember({"approve", "reject", "hold", "release", "repaired"}));
-  command.add_option("--reason", args.reason, "Why, for the audit log");
+                  "verify it and return it to service, own: you take care of it, until disown, "
+                  "comment")
+      ->check(CLI::IsMember(
+          {"approve", "reject", "hold", "release", "repaired", "own", "disown", "comment"}));
+  command.add_option("--owner", args.owner, "With --do own: who takes care of it, if not you");
+  command.add_option("--reason", args.reason, "Why, for the audit log; the text of a comment");
 }
 
 }  // namespace weft::cli

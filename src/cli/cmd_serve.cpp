@@ -57,6 +57,7 @@
 #include "operate/snapshot/snapshot.hpp"
 #include "operate/triage/learned.hpp"
 #include "operate/triage/rules.hpp"
+#include "os/service_manager.hpp"
 #include "serve/api.hpp"
 #include "serve/controller_thread.hpp"
 #include "serve/settings.hpp"
@@ -286,8 +287,10 @@ class Server {
         serve::Controller::Context{*fabric_, *inventory_, catalogue_, *settled_, *provisional_},
         config_.controller, config_.policy, *store_);
     bool is_stopped = false;  // by a signal, before it was ready
-    const Status restored = controller_->restore(
-        clock().wall(), [&] { return is_stopped = signals.take() == live::Signals::Seen::stop; });
+    const Status restored = controller_->restore(clock().wall(), [&] {
+      manager_.alive();
+      return is_stopped = signals.take() == live::Signals::Seen::stop;
+    });
     if (is_stopped) {
       say("stopped before it was ready");
       return {};
@@ -334,7 +337,9 @@ class Server {
       if (const std::string why = claimed.error().what; why != told) {
         told = why;
         say("standby, takes over when it can: " + why);
+        manager_.ready("standby: " + why);
       }
+      manager_.alive();
       pollfd waiting{signals.fd(), POLLIN, 0};
       ::poll(&waiting, 1, look_ms);
       if (signals.take() == live::Signals::Seen::stop) return false;
@@ -852,6 +857,7 @@ class Server {
         for (const auto& port : (*syslog)->ports())
           say("listening at " + live::to_text(port.address));
     say(fmt::format("ready, {} open", counted(cases_at_start_, "case")));
+    manager_.ready("at work");
     ServeWatch watch;
     const std::jthread still_writer([this](const std::stop_token& stop) { stay_writer(stop); });
     pollfd waiting{signals.fd(), POLLIN, 0};
@@ -859,6 +865,7 @@ class Server {
       if (seen == Seen::hangup) reload();
       if (world_ && world_->is_over() && !args_.span.empty()) break;
       if (is_superseded()) break;
+      if (loop_->health().is_alive) manager_.alive();
       for (const std::string& line : watch.news(clock().now(), loop_->health(), syslog_counts()))
         say(line);
       ::poll(&waiting, 1, look_ms);
@@ -869,6 +876,7 @@ class Server {
   // server is destroyed.
   void stop() {
     say("stopping");
+    manager_.stopping();
     deadline_.emplace(
         [this] { say("stopped with work in progress; it resumes at the next start"); });
     std::vector<std::jthread> ends;
@@ -892,6 +900,7 @@ class Server {
 
   const Common& common_;
   const ServeArgs& args_;
+  ServiceManager manager_;
   std::optional<StopDeadline> deadline_;  // of all below: it ends after them
   live::SystemClock clock_;
   std::size_t cases_at_start_ = 0;

@@ -106,6 +106,7 @@ void add_validate(Commands& commands);
 void add_advise(Commands& commands);
 void add_regions(Commands& commands);
 void add_why(Commands& commands);
+void add_zones(Commands& commands);
 void add_replay(Commands& commands);
 
 }  // namespace weft::cli

@@ -24,7 +24,7 @@ constexpr const char *simulate = "Simulate", *fabrics = "Fabrics", *plan = "Plan
                      *wan = "Backbone and edge", *monitor = "Monitor", *operate = "Operate",
                      *about = "About weft";
 
-constexpr std::array<CommandHelp, 52> command_help{{
+constexpr std::array<CommandHelp, 53> command_help{{
     {"run", simulate,
      "weft run scenarios/llama3-405b.yaml --out report  the report as a page\n"
      "weft run zone.yaml --set fabric.spines=32 --json"},
@@ -105,6 +105,7 @@ constexpr std::array<CommandHelp, 52> command_help{{
     {"drains", operate,
      "weft drains --from https://weft.example --token token\n"
      "weft drains --from unix:api.sock --freeze 2026-12-01T06:00:00Z --reason \"release run\""},
+    {"zones", operate, "weft zones zones.yaml\nweft zones zones.yaml --listen 127.0.0.1:8640"},
     {"triage", operate, "weft triage records.jsonl --fabric zone.yaml"},
     {"snapshot", operate, "weft snapshot show FILE"},
     {"storm", operate, "weft storm --fabric zone.yaml --faults 400 --out storm"},
@@ -157,7 +158,7 @@ constexpr std::array<ValueName, 22> value_names{{
     {"NAME",
      ",algorithm,audience,baseline,bulk replay,command,daemon,device,dialects,encoding,"
      "engine,export to,feed,format,gpu,init fabric,init model,job,kind,lab,lab fault to,"
-     "mode,name,node,objective,op,place,place model,probe from,protocol,rankfile,"
+     "mode,name,node,objective,op,owner,place,place model,probe from,protocol,rankfile,"
      "replay scheme,section,shell,spread,start-unit,system,target,transport,variant,"
      "within,"},
     {"K/N", ",bucket,shard,"},

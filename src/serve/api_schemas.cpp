@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "operate/repair/ticket.hpp"
+#include "serve/handling.hpp"
 
 namespace weft::serve {
 namespace {
@@ -68,6 +69,10 @@ constexpr std::string_view schemas = R"json({
       "next": {"type": ["string", "null"], "description": "give it as `before` for what follows"}}},
   "Repairs": {"type": "object", "required": ["items", "next"], "properties": {
       "items": {"type": "array", "items": {"anyOf": [{"$ref": "#/components/schemas/Repair"},
+        {"$ref": "#/components/schemas/Damaged"}]}},
+      "next": {"type": ["string", "null"], "description": "give it as `before` for what follows"}}},
+  "Handlings": {"type": "object", "required": ["items", "next"], "properties": {
+      "items": {"type": "array", "items": {"anyOf": [{"$ref": "#/components/schemas/Handling"},
         {"$ref": "#/components/schemas/Damaged"}]}},
       "next": {"type": ["string", "null"], "description": "give it as `before` for what follows"}}},
   "Manifest": {"type": "object",
@@ -280,7 +285,11 @@ constexpr std::string_view schemas = R"json({
 }  // namespace
 
 std::string api_schemas() {
-  return std::string(schemas).append(operate::repair::ticket_schema()).append("}");
+  return std::string(schemas)
+      .append(operate::repair::ticket_schema())
+      .append(", \"Handling\": ")
+      .append(handling_schema())
+      .append("}");
 }
 
 }  // namespace weft::serve

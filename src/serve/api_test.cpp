@@ -190,21 +190,30 @@ TEST_CASE("commands carry who wants them and why") {
                  "reason":"launch"})")
             .status == 200);
   CHECK(call(*bed.api, "DELETE", "/v1/freeze", R"({"reason":"launched"})").status == 200);
+  CHECK(call(*bed.api, "POST", "/v1/cases/c/own").status == 200);
+  CHECK(call(*bed.api, "POST", "/v1/cases/c/own", R"({"owner":"bob","reason":"r"})").status == 200);
+  CHECK(call(*bed.api, "POST", "/v1/cases/c/disown").status == 200);
+  CHECK(call(*bed.api, "POST", "/v1/cases/c/comment", R"({"text":"words"})").status == 200);
   const auto& got = bed.service.commands;
-  REQUIRE(got.size() == 10);
+  REQUIRE(got.size() == 14);
   using Kind = Command::Kind;
   constexpr std::array kinds{Kind::approve, Kind::reject,      Kind::repaired, Kind::hold,
                              Kind::release, Kind::kill_switch, Kind::revive,   Kind::revive,
-                             Kind::freeze,  Kind::thaw};
+                             Kind::freeze,  Kind::thaw,        Kind::own,      Kind::own,
+                             Kind::disown,  Kind::comment};
   for (std::size_t i = 0; i < kinds.size(); ++i) CHECK(got[i].kind == kinds[i]);
   CHECK(got[0].case_id == "c:1");
   CHECK(got[0].who == "local");
   CHECK(got[5].reason == "stop");
   CHECK(got[6].reason.empty());
   CHECK(got[8].until == noon);
+  CHECK(got[10].owner.empty());
+  CHECK(got[11].owner == "bob");
+  CHECK(got[11].reason == "r");
+  CHECK(got[13].reason == "words");
   CHECK(call(*bed.api, "POST", "/v1/cases/none/hold", R"({"reason":"r"})").status == 404);
   CHECK(call(*bed.api, "POST", "/v1/cases/done/hold", R"({"reason":"r"})").status == 409);
-  CHECK(got.size() == 10);
+  CHECK(got.size() == 14);
 }
 
 TEST_CASE("what a request must not say") {
@@ -228,6 +237,8 @@ TEST_CASE("what a request must not say") {
   CHECK(status("PATCH", "/v1/cases") == 405);
   CHECK(status("GET", "/v1/cases", "body") == 400);
   CHECK(status("POST", "/v1/cases/c/hold", "{}") == 400);
+  CHECK(status("POST", "/v1/cases/c/comment", R"({"reason":"r"})") == 400);
+  CHECK(status("POST", "/v1/cases/c/own", R"({"owner":""})") == 400);
   CHECK(status("POST", "/v1/cases/c/hold", R"({"reason":""})") == 400);
   CHECK(status("POST", "/v1/cases/c/hold", R"({"reason":7})") == 400);
   CHECK(status("POST", "/v1/cases/c/hold", R"({"reason":null})") == 400);

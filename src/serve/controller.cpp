@@ -67,6 +67,8 @@ Status Controller::restore(Timestamp now, const std::function<bool()>& is_cancel
   WEFT_TRY(const auto repairs,
            store_.documents(repair::Repair::document_kind, end_of_time, SIZE_MAX));
   WEFT_TRY_STATUS(repair_.restore(repairs, now));
+  WEFT_TRY(const auto handlings, store_.documents(handling_kind, end_of_time, SIZE_MAX));
+  WEFT_TRY_STATUS(handlings_.restore(handlings));
   WEFT_TRY_STATUS(replay(now, is_cancelled));
   is_restoring_ = true;
   publisher_.advance(now);
@@ -310,6 +312,7 @@ void Controller::take(const CaseStatus& standing, Timestamp now) {
   if (standing.state == CaseStatus::State::superseded ||
       standing.state == CaseStatus::State::withdrawn) {
     repair_.retract(standing.body.id, standing.into, now);
+    if (!standing.into.empty()) handlings_.merge(standing.body.id, standing.into, now, pending_);
     return;
   }
   model::Case seen = standing.body;
@@ -349,6 +352,9 @@ Status Controller::commit_pending() {
     return std::unexpected(done.error());
   }
   ++counts_.commits;
+  for (const port::Document& document : pending_.documents)
+    if (document.kind == handling_kind)
+      announcements_.push_back({std::string(handling_kind), document.body});
   for (const port::AuditEntry& entry : pending_.audit)
     announcements_.push_back(
         {"audit", JsonObject()
@@ -387,7 +393,7 @@ Status Controller::tidy(Timestamp now) {
     forgotten_ = useless;
     while (marks_.size() > 1 && marks_[1].second <= useless) marks_.pop_front();
   }
-  for (const std::string_view kind : {case_kind, snapshot_kind})
+  for (const std::string_view kind : {case_kind, snapshot_kind, handling_kind})
     WEFT_TRY_STATUS(done(store_.forget_documents(kind, forgettable(now))));
   return {};
 }
@@ -445,8 +451,22 @@ Status Controller::command(const Command& command, Timestamp now) {
       return repair_.freeze(now, command.until, word, now);
     case thaw:
       return repair_.thaw(word, now);
+    case own:
+    case disown:
+    case comment:
+      return handle(command, now);
   }
   return {};
+}
+
+Status Controller::handle(const Command& command, Timestamp now) {
+  WEFT_TRY(const port::Document document, store_.document(case_kind, command.case_id));
+  WEFT_TRY(const JsonLine line, JsonLine::parse(document.body, {"case " + document.id}));
+  if (const auto into = line.node().member("into").text(); into && !into->empty())
+    return fail(Errc::infeasible, {},
+                fmt::format("case {} became part of case {}", document.id, *into),
+                "say it of that one");
+  return handlings_.take(command, now, pending_);
 }
 
 std::string Controller::ledger() const {

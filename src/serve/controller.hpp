@@ -24,6 +24,7 @@
 #include "port/store.hpp"
 #include "serve/case_publisher.hpp"
 #include "serve/failing_flows.hpp"
+#include "serve/handling.hpp"
 #include "serve/intake.hpp"
 #include "serve/probe_monitor.hpp"
 #include "serve/service.hpp"
@@ -124,6 +125,7 @@ class Controller {
   void announce_order(const operate::repair::Order& order, Timestamp now);
   void announce_ends(Timestamp now);
   void announce_again(Timestamp now);
+  Status handle(const Command& command, Timestamp now);
   void note_orders(const Numbered& said);
   // Tells the probe monitor which parts are drained, by us or by orders of others.
   void note_out_of_service(Timestamp now);
@@ -138,6 +140,7 @@ class Controller {
   CasePublisher publisher_;
   ProbeMonitor probe_monitor_;
   operate::repair::Repair repair_;
+  Handlings handlings_;
   // What waits for the store: documents, audit and the orders that depend on them.
   port::Commit pending_;
   std::vector<operate::repair::Order> orders_;

@@ -8,6 +8,7 @@
 
 #include "base/json_text.hpp"
 #include "base/text.hpp"
+#include "serve/handling.hpp"
 #include "serve/listing.hpp"
 
 namespace weft::serve {
@@ -87,7 +88,7 @@ Result<std::string> EventFeed::changed_documents() {
   WEFT_TRY(const auto entries, needs_.store.audit(seq_, "", 1));
   if (entries.empty()) return "";  // it saw none, and there is none
   std::string out;
-  for (const std::string_view kind : {case_kind, std::string_view("repair")}) {
+  for (const std::string_view kind : {case_kind, std::string_view("repair"), handling_kind}) {
     WEFT_TRY(auto rows, needs_.store.documents(kind, end_of_time, documents_max));
     const bool is_cut = rows.size() == documents_max && rows.back().updated >= entries[0].t;
     if (is_cut) out += event_text("reset", "", why("too much changed: read all anew"));

@@ -112,7 +112,8 @@ TEST_CASE("what is registered is documented, and what is documented answers as d
                                 [](auto) -> Result<std::string> { return "copy"; }}});
   REQUIRE(bed.store.commit({.documents = {{"case", "x", {1}, R"({"id":"x"})"},
                                           {"repair", "x", {1}, R"({"id":"x"})"},
-                                          {"snapshot", "x", {1}, R"({"id":"x"})"}}}));
+                                          {"snapshot", "x", {1}, R"({"id":"x"})"},
+                                          {"handling", "x", {1}, R"({"id":"x"})"}}}));
   const json api = document(*bed.api);
   std::size_t count = 0;
   for (const auto& [path, item] : api["paths"].items())

@@ -121,6 +121,23 @@ std::pair<std::string, std::string> content_policy(std::string_view style_hash,
 
 }  // namespace
 
+Reply plain_page(std::string_view title, std::string_view main, const PageUpkeep& upkeep) {
+  const auto refresh = upkeep.refresh_s > 0
+                           ? fmt::format("<meta http-equiv=refresh content={}>\n", upkeep.refresh_s)
+                           : "";
+  Reply out;
+  out.type = "text/html; charset=utf-8";
+  out.body = fmt::format(
+      "<!doctype html><html lang=en><meta charset=utf-8><title>{0}</title>\n"
+      "<meta name=viewport content=\"width=device-width\">\n{1}"
+      "<style>{2}</style>\n<header><h1>{0}</h1><span id=live></span></header>\n"
+      "<main>{3}</main>\n{4}</html>\n",
+      escape_markup(title), refresh, style, main,
+      upkeep.script.empty() ? "" : fmt::format("<script>{}</script>", upkeep.script));
+  out.headers.push_back(content_policy(sha256_base64(style), sha256_base64(upkeep.script)));
+  return out;
+}
+
 Result<Reply> console_page(port::Store& store, const Health& health) {
   const plan::report::PageAssets& built = plan::report::console_assets;
   if (built.script.empty()) return status_page(store, health);
@@ -146,22 +163,16 @@ Result<Reply> status_page(port::Store& store, const Health& health) {
     rows += case_row(row, at == repairs.end() ? "" : at->second);
   }
   const bool is_well = health.is_alive && health.is_ready;
-  Reply out;
-  out.type = "text/html; charset=utf-8";
-  out.body = fmt::format(
-      "<!doctype html><html lang=en><meta charset=utf-8><title>weft</title>\n"
-      "<meta name=viewport content=\"width=device-width\">\n"
-      "<style>{}</style>\n<header><h1>weft</h1><span id=live></span></header>\n"
-      "<main><p class={}>{}</p>\n<h2>{}</h2>\n{}</main>\n<script>{}</script></html>\n",
-      style, is_well ? "good" : "bad", is_well ? "at work" : escape_markup(health.why),
-      heading(std::max(health.cases_open, cases.size()), cases.size()),
-      rows.empty()
-          ? "<p class=dim>Nothing is known to be broken.</p>"
-          : "<table><tr><th>since<th>cause<th>root<th>state<th>records<th>repair<th>case\n" + rows +
-                "</table>\n",
-      script);
-  out.headers.push_back(content_policy(sha256_base64(style), sha256_base64(script)));
-  return out;
+  return plain_page(
+      "weft",
+      fmt::format("<p class={}>{}</p>\n<h2>{}</h2>\n{}", is_well ? "good" : "bad",
+                  is_well ? "at work" : escape_markup(health.why),
+                  heading(std::max(health.cases_open, cases.size()), cases.size()),
+                  rows.empty() ? "<p class=dim>Nothing is known to be broken.</p>"
+                               : "<table><tr><th>since<th>cause<th>root<th>state<th>records<th>"
+                                 "repair<th>case\n" +
+                                     rows + "</table>\n"),
+      {.script = script});
 }
 
 }  // namespace weft::serve

@@ -14,6 +14,7 @@
 #include "operate/repair/ticket.hpp"
 #include "serve/case_publisher.hpp"
 #include "serve/event_feed.hpp"
+#include "serve/handling.hpp"
 #include "serve/listing.hpp"
 #include "serve/page.hpp"
 
@@ -24,7 +25,7 @@ using enum Param::Type;
 using enum Param::Need;
 using Body = Route::Body;
 
-constexpr std::int64_t reason_bytes_max = 1000;
+constexpr std::int64_t reason_bytes_max = 1000, owner_bytes_max = 200, comment_bytes_max = 10'000;
 constexpr std::int64_t page_rows_max = 1000;
 constexpr std::int64_t members_max = 10'000;
 constexpr std::int64_t list_members = 100, one_members = 1000;  // unless told
@@ -221,6 +222,10 @@ void add_reading(const RouteContext& context, std::vector<Route>& out) {
   add_documents(context,
                 {"snapshot", "/v1/snapshots", "/v1/snapshots/{id}", "listSnapshots", "readSnapshot",
                  "Manifests of snapshots, last updated first", "Snapshot", "Snapshots"},
+                out);
+  add_documents(context,
+                {handling_kind, "/v1/handling", "/v1/handling/{id}", "listHandling", "readHandling",
+                 "Who takes care of cases, last updated first", "Handling", "Handlings"},
                 out);
   out.push_back(
       {.method = "GET",
@@ -560,23 +565,27 @@ Param reason(Param::Need need) {
           .most = reason_bytes_max};
 }
 
+// `fields`: those of its body, of which the first is the reason.
 Route case_command(const RouteContext& context, std::string_view path, std::string_view id,
-                   Command::Kind kind, std::string_view name, std::string_view summary) {
+                   Command::Kind kind, std::string_view name, std::string_view summary,
+                   std::vector<Param> fields = {reason(needed)}) {
+  const std::string_view words = fields.front().name;
   return {.method = "POST",
           .path = path,
           .id = id,
           .summary = summary,
           .role = Role::operate,
           .body = Body::fields,
-          .fields = {reason(needed)},
+          .fields = std::move(fields),
           .reply_schema = "Done",
           .problems = {409, 503},
-          .handler = [context, kind, name](const Call& call) {
+          .handler = [context, kind, name, words](const Call& call) {
             return run(context,
                        {.kind = kind,
                         .case_id = call.pieces.at(0),
                         .who = call.who,
-                        .reason = call.fields.text("reason")},
+                        .reason = call.fields.text(words),
+                        .owner = call.fields.text("owner")},
                        name);
           }};
 }
@@ -652,6 +661,23 @@ void add_commands(const RouteContext& context, std::vector<Route>& out) {
                              "Take no further action on this case"));
   out.push_back(case_command(context, "/v1/cases/{id}/release", "releaseCase", release, "release",
                              "Resume a case on hold"));
+  out.push_back(case_command(context, "/v1/cases/{id}/own", "ownCase", own, "own",
+                             "Take care of this case from now on, or give it to somebody",
+                             {reason(Param::Need::optional),
+                              {.name = "owner",
+                               .meaning = "who takes care of it; default: who asks",
+                               .least = 1,
+                               .most = owner_bytes_max}}));
+  out.push_back(case_command(context, "/v1/cases/{id}/disown", "disownCase", disown, "disown",
+                             "Nobody takes care of this case any more",
+                             {reason(Param::Need::optional)}));
+  out.push_back(case_command(context, "/v1/cases/{id}/comment", "commentCase", comment, "comment",
+                             "Words about this case, kept in the audit log",
+                             {{.name = "text",
+                               .meaning = "the words",
+                               .need = needed,
+                               .least = 1,
+                               .most = comment_bytes_max}}));
   out.push_back(wide_command(context, "PUT", "throwKillSwitch", kill_switch, needed,
                              "Stop all actions (kill switch on)"));
   out.push_back(wide_command(context, "DELETE", "liftKillSwitch", revive, Param::Need::optional,
@@ -688,17 +714,18 @@ Reply health_reply(bool is_well, const std::string& why) {
 }
 
 void add_watching(const RouteContext& context, std::vector<Route>& out) {
-  out.push_back({.method = "GET",
-                 .path = "/v1/events",
-                 .id = "watchEvents",
-                 .summary = "Server-sent events: case, repair, audit; ids number audit entries",
-                 .role = Role::read,
-                 .query = {{.name = "since",
-                            .meaning = "the last number seen, as Last-Event-ID",
-                            .type = count}},
-                 .reply_type = "text/event-stream",
-                 .problems = {503},
-                 .handler = [context](const Call& call) { return events(context, call); }});
+  out.push_back(
+      {.method = "GET",
+       .path = "/v1/events",
+       .id = "watchEvents",
+       .summary = "Server-sent events: case, repair, handling, audit; ids number audit entries",
+       .role = Role::read,
+       .query = {{.name = "since",
+                  .meaning = "the last number seen, as Last-Event-ID",
+                  .type = count}},
+       .reply_type = "text/event-stream",
+       .problems = {503},
+       .handler = [context](const Call& call) { return events(context, call); }});
   out.push_back({.method = "GET",
                  .path = "/metrics",
                  .id = "readMetrics",

@@ -41,10 +41,14 @@ struct Command {
     revive,       // the end of that
     freeze,       // no new drains until `until`
     thaw,         // the end of all freezes set so
+    own,          // somebody takes care of this case from now on
+    disown,       // nobody does any more
+    comment,      // words about this case
   };
   Kind kind = Kind::approve;
-  std::string case_id;  // of the first five
-  std::string who, reason;
+  std::string case_id;      // of the first five and the last three
+  std::string who, reason;  // of a comment: its text
+  std::string owner;        // of own; "": who asks
   Timestamp until;
 };
 

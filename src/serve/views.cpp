@@ -12,6 +12,7 @@
 #include "observe/telemetry/syslog_reader.hpp"
 #include "operate/repair/reserve.hpp"
 #include "serve/listing.hpp"
+#include "serve/metric_text.hpp"
 
 namespace weft::serve {
 
@@ -276,38 +277,6 @@ std::string FeedLog::json() const {
       .add("unknown_left_out", unknown_left_out_)
       .text();
 }
-
-namespace {
-
-using Label = std::pair<std::string_view, std::string_view>;
-
-class MetricText {
- public:
-  void family(std::string_view name, std::string_view help) {
-    name_ = name;
-    fmt::format_to(std::back_inserter(out_), "# HELP weft_{0} {1}\n# TYPE weft_{0} gauge\n", name,
-                   help);
-  }
-  // `value` of a label is a name of the fabric or one of ours.
-  void row(double value, std::initializer_list<Label> labels) {
-    std::string text;
-    for (const auto& [key, name] : labels) {
-      std::string quoted;
-      for (const char c : name) {
-        if (c == '\\' || c == '"') quoted += '\\';
-        quoted += c;
-      }
-      text += fmt::format("{}{}=\"{}\"", text.empty() ? "" : ",", key, quoted);
-    }
-    fmt::format_to(std::back_inserter(out_), "weft_{}{{{}}} {}\n", name_, text, value);
-  }
-  std::string take() { return std::move(out_); }
-
- private:
-  std::string name_, out_;
-};
-
-}  // namespace
 
 std::string network_metrics(const ProbeView& probes, const CapacityView& capacity,
                             const std::map<std::string, std::uint64_t>& cases_by_kind) {

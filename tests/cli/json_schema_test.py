@@ -87,8 +87,11 @@ done | get records - >/dev/null
 for i in $(seq 300); do get repairs | grep -q '"stage":' && break; sleep 0.1; done
 weft up site.yaml --status --json > up.json
 id=$(get cases | sed 's/.*"items":\\[{"id":"\\([^"]*\\).*/\\1/')
+weft case "$id" --from unix:api.sock --do own > own.txt
 weft case "$id" --from unix:api.sock --json > case.json
 weft case --from unix:api.sock --json > cases.json
+echo 'zones: [{name: z1, urls: ["unix:api.sock"]}, {name: z2, urls: ["unix:none.sock"]}]' > zones.yaml
+weft zones zones.yaml --json > zones.json
 weft case "$id" --from unix:api.sock --do hold --reason look --json > held.json
 weft drains --from unix:api.sock --freeze 2096-01-01T00:00:00Z --reason look --json > frozen.json
 weft drains --from unix:api.sock --json > drains.json
@@ -236,6 +239,7 @@ CASES = {
     'case': [('a case', ['cat case.json'], SITE), ('all that are open, a line a page', ['cat cases.json'], []),
              ('--do', ['cat held.json'], [])],
     'drains': [('what is out', ['cat drains.json'], SITE), ('a command', ['cat frozen.json'], [])],
+    'zones': [('', ['cat zones.json'], SITE)],
     'up': [('check', ['weft up site.yaml --check --json'], []), ('running', ['cat up.json'], SITE),
            ('not running', ['weft up site.yaml --status --json'], SITE)],
     'snapshot': [('show', ['weft snapshot show shot.tar.gz --json'], SNAPSHOT), ('verify', ['weft snapshot verify shot.tar.gz --json'], []),

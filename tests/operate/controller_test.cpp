@@ -89,6 +89,43 @@ TEST_CASE("a new life knows what the last one knew") {
   CHECK(cases(life)[0].body.find(R"("record":"b")") != std::string::npos);
 }
 
+TEST_CASE("who has a case is kept over lives; of a case that is not there nobody says anything") {
+  World world;
+  std::string id;
+  const auto say = [&](Life& life, serve::Command::Kind kind) {
+    return life.controller().command(
+        {.kind = kind, .case_id = id, .who = "ann", .reason = "words", .owner = {}, .until = {}},
+        {world.now});
+  };
+  {
+    Life life(world);
+    for (const char* lane : {"a", "b", "c"})
+      REQUIRE(life.say({Life::record(lane, world.now, "rtsw:1->ctsw:1", "link_down")}));
+    life.pass(60 * second);
+    const auto cases = life.controller().open_cases();
+    REQUIRE(cases.size() == 1);
+    id = "nobody";
+    CHECK(say(life, serve::Command::Kind::own).error().code == Errc::unknown);
+    id = cases.front();
+    REQUIRE(say(life, serve::Command::Kind::own));
+    life.pass(second);
+  }
+  Life life(world);
+  REQUIRE(say(life, serve::Command::Kind::comment));
+  life.pass(second);
+  const auto kept = life.store().document(serve::handling_kind, id);
+  REQUIRE(kept.has_value());
+  CHECK(kept->body.find(R"("owner":"ann")") != std::string::npos);
+  CHECK(kept->body.find(R"("comments":1)") != std::string::npos);
+  // It became part of another: words about it belong there.
+  REQUIRE(life.store().commit(
+      {.documents = {{"case", id, {world.now}, R"({"standing":"superseded","into":"c9"})"}}}));
+  const Status refused = say(life, serve::Command::Kind::own);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == Errc::infeasible);
+  CHECK(refused.error().text().find("c9") != std::string::npos);
+}
+
 TEST_CASE("feeds are read back in the order of their events") {
   World world;
   {

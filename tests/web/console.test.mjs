@@ -172,6 +172,32 @@ async function casePage(page, base, name) {
   await wait(page, () => !document.querySelector('#repair-title').parentNode.textContent.includes('on hold'));
 }
 
+// Who takes care of it and what people say: by the page, the command and the API alike.
+async function people(page, base, name) {
+  const {id} = (await open_cases(base)).find((of) => of.cause.entity === 'rtsw:5--ctsw:1');
+  const said = `a comment, ${name}`;
+  await visit(page, base, `case/${id}`, () => document.querySelector('#people') !== null);
+  assert.match(await page.textContent('#people'), /Nobody has taken this case/);
+  await page.fill('#people input', 'ann');
+  await page.click('text=Set owner');
+  await wait(page, () => document.querySelector('#people').textContent.includes('ann for'));
+  await page.fill('#people textarea', said);
+  await page.click('#people button:text-is("Comment")');
+  await wait(page, (words) => document.querySelector('#people .comment:last-of-type')?.textContent.includes(words) ||
+    document.querySelector('#people').textContent.includes(words), said);
+  await inspect(page, `case with owner ${name}`);
+  const told = execFileSync(weft, ['case', id, '--from', base], {encoding: 'utf8'});
+  assert.match(told, new RegExp(`\nowner: ann since \\S+, by local\n(?:.*\n)*\\S+ local: ${said}\n`));
+  assert.match(execFileSync(weft, ['case', '--from', base], {encoding: 'utf8'}), new RegExp(`^ *${id} .* ann$`, 'm'));
+  await visit(page, base, 'cases?owner=ann', () => document.querySelectorAll('.cards tbody tr').length === 1);
+  assert.match(await page.textContent('.cards tbody'), /rtsw:5--ctsw:1.*ann/s);
+  // A page that is open hears of it.
+  execFileSync(weft, ['case', id, '--from', base, '--do', 'disown']);
+  await wait(page, () => document.querySelectorAll('.cards tbody tr').length === 0);
+  assert.deepEqual((await get(base, `/v1/handling/${id}`)).owner, '');
+  assert.equal(spawnSync(weft, ['case', id, '--from', base, '--do', 'disown']).status, 2);
+}
+
 async function network(page, base, name) {
   await probe(base);
   await visit(page, base, 'fabric', () => document.querySelector('canvas') !== null);
@@ -325,6 +351,7 @@ try {
     page.on('console', (said) => { if (said.type() === 'error') problems.push(said.text()); });
     await caseList(page, base, name);
     await casePage(page, base, name);
+    await people(page, base, name);
     await network(page, base, name);
     await context.close();
   }

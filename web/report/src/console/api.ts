@@ -38,6 +38,14 @@ export interface Repair {
           confidence: number}[];
 }
 
+export interface Handling {
+  id: string;
+  owner: string;
+  by: string;
+  since: string;
+  comments: number;
+}
+
 export interface Said {
   id: string;
   received: string;

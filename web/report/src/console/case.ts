@@ -146,6 +146,7 @@ export class CasePage {
   private lines: Line[] = [];
   private readonly repair = el('div');
   private readonly head = el('div');
+  private readonly people = el('div');
   private readonly jobs = el('div');
   private readonly traces = el('div');
   private readonly story = el('div');
@@ -175,8 +176,8 @@ export class CasePage {
   private async frame(item: Case) {
     const fabric = await ask<Fabric>('/v1/fabric').catch(() => undefined);
     const map = fabric === undefined ? undefined : neighbourhood(fabric, nodesOf(item.cause.entity));
-    this.root.replaceChildren(this.head, el('div', {class: 'split'}, this.repair, map ?? el('div')), this.jobs,
-                              this.traces, this.story, this.log);
+    this.root.replaceChildren(this.head, el('div', {class: 'split'}, this.repair, map ?? el('div')), this.people,
+                              this.jobs, this.traces, this.story, this.log);
     if (item.closed === null) void this.showJobs();
   }
 
@@ -256,11 +257,45 @@ export class CasePage {
           ` with ${format.percent(of.confidence)}`, of.is_open ? ', open' : of.is_moved ? ', dropped' : ', over'))))));
   }
 
+  // Who takes care of the case, and what people said about it.
+  private showPeople(comments: Audit[]) {
+    const fields = [...this.people.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>('input, textarea')];
+    if (fields.some((field) => field.value !== '')) return;  // something is being written
+    const handling = this.live.handlingOf.get(this.id);
+    const owner = handling?.owner ?? '';
+    const said = el('p', {role: 'status', class: 'said'});
+    const run = (command: string, body: Record<string, string>) => {
+      send('POST', `/v1/cases/${part(this.id)}/${command}`, body).then(() => {
+        for (const field of [name, words]) field.value = '';
+        void this.read();
+      }).catch((error: Error) => { said.textContent = `Refused: ${error.message}`; });
+    };
+    const name = el('input', {type: 'text', placeholder: 'Name (empty: you)', maxlength: '200',
+                              'aria-label': 'Owner'}) as HTMLInputElement;
+    const words = el('textarea', {rows: '2', placeholder: 'Comment', maxlength: '2500',
+                                  'aria-label': 'Comment'}) as HTMLTextAreaElement;
+    const filled = (key: string, field: HTMLInputElement | HTMLTextAreaElement): Record<string, string> =>
+      field.value.trim() === '' ? {} : {[key]: field.value.trim()};
+    this.people.replaceChildren(section('people', 'Owner and comments', '',
+      owner === '' ? el('p', {class: 'lead'}, 'Nobody has taken this case.') : facts([
+        ['Owner', el('span', {}, el('strong', {}, owner), ` for ${age(handling?.since ?? '')}`,
+                     handling?.by === owner ? '' : `, by ${handling?.by ?? ''}`)]]),
+      ...comments.map((one) => el('p', {class: 'comment'}, el('strong', {}, one.actor), ' ', time(one.t), el('br'),
+        el('span', {class: 'words'}, (one.detail as {text?: string}).text ?? ''))),
+      el('div', {class: 'commands'}, name, button('Set owner', () => run('own', filled('owner', name))),
+        owner === '' ? undefined : button('Clear owner', () => run('disown', {}))),
+      el('div', {class: 'commands'}, words, button('Comment', () => {
+        if (words.value.trim() === '') words.focus();
+        else run('comment', filled('text', words));
+      })), said));
+  }
+
   private showsAll = false;  // of the audit log
   private async showLog() {
     const [audit, snapshots] = await Promise.all([
       ask<{items: Audit[]}>(`/v1/audit?case=${part(this.id)}&limit=10000`),
       ask<{items: Record<string, unknown>[]}>('/v1/snapshots?limit=1000').catch(() => ({items: []}))]);
+    this.showPeople(audit.items.filter((entry) => entry.action === 'comment'));
     const taken = snapshots.items.filter((one) => one['case'] === this.id || one['case_id'] === this.id);
     const shown = this.showsAll ? audit.items : audit.items.slice(-pageRows);
     const left = audit.items.length - shown.length;

@@ -13,7 +13,7 @@ interface Row {
   item: Case;
   severity: string;
   stage: string;
-  who: string;
+  owner: string;
   words: string;  // that a search looks at
 }
 
@@ -41,6 +41,7 @@ export class CaseList {
       select('severity', 'Severity', [['', 'any severity'], ...severities.map((s): [string, string] => [s, s])]),
       select('kind', 'Cause', [['', 'any cause']]),
       select('stage', 'Repair', [['', 'any repair']]),
+      select('owner', 'Owner', [['', 'any owner']]),
       select('sort', 'Order', Object.entries(sorts)));
     for (const [key, node] of this.controls) {
       node.value = query.get(key) ?? (key === 'sort' ? 'severity' : '');
@@ -73,10 +74,10 @@ export class CaseList {
     return items.map((item) => {
       const repair = this.live.repairOf.get(item.id);
       const stage = repair?.stage ?? '';
-      const who = repair?.is_held === true ? 'on hold' : repair?.approved_by ?? '';
-      return {item, severity: severity(item.cause.kind), stage, who,
+      const owner = this.live.handlingOf.get(item.id)?.owner ?? '';
+      return {item, severity: severity(item.cause.kind), stage, owner: owner === '' ? 'nobody' : owner,
               words: `${item.id} ${item.cause.kind} ${label(item.cause.kind)} ${item.cause.entity} ` +
-                     `${stage} ${repair?.reason ?? ''}`.toLowerCase()};
+                     `${stage} ${repair?.reason ?? ''} ${owner}`.toLowerCase()};
     });
   }
 
@@ -103,14 +104,19 @@ export class CaseList {
     node.value = chosen;
   }
 
+  private stageOf(id: string, stage: string) {
+    return this.live.repairOf.get(id)?.is_held === true ? `${label(stage)}, on hold` : label(stage);
+  }
+
   show() {
     const all = this.rows();
     this.options('kind', 'any cause', all.map((row) => row.item.cause.kind));
     this.options('stage', 'any repair', all.map((row) => row.stage).filter((stage) => stage !== ''));
+    this.options('owner', 'any owner', all.map((row) => row.owner));
     const wanted = (this.query.get('q') ?? '').toLowerCase().split(/\s+/).filter((word) => word !== '');
     const is = (key: string, value: string) => (this.query.get(key) ?? value) === value;
     const found = this.sorted(all.filter((row) => is('severity', row.severity) && is('kind', row.item.cause.kind) &&
-      is('stage', row.stage) && wanted.every((word) => row.words.includes(word))));
+      is('stage', row.stage) && is('owner', row.owner) && wanted.every((word) => row.words.includes(word))));
     const standing = this.query.get('standing') ?? 'open';
     this.count.textContent = this.live.failure !== '' ? this.live.failure :
       !this.live.loaded || (standing === 'closed' && this.closed === undefined) ? 'Reading …' :
@@ -118,12 +124,13 @@ export class CaseList {
         (found.length === all.length ? '' : `, ${format.count(found.length)} found`) +
         (found.length > this.limit ? `, ${format.count(this.limit)} shown` : '');
     if (!this.live.loaded) return;
-    const shown = found.slice(0, this.limit).map(({item, severity: how, stage, who}) => [
+    const shown = found.slice(0, this.limit).map(({item, severity: how, stage, owner}) => [
       badge(how, how), caseLink(item.id, item.cause.entity), label(item.cause.kind),
       el('span', {}, age(item.opened), ' ', el('small', {}, time(item.opened))), String(item.records ?? 0),
-      item.standing === 'provisional' ? badge('dim', 'provisional') : item.standing, label(stage), who]);
+      item.standing === 'provisional' ? badge('dim', 'provisional') : item.standing, this.stageOf(item.id, stage),
+      owner === 'nobody' ? '' : owner]);
     const columns = [text('Severity'), text('Root'), text('Cause'), text('Age'), number('Records'),
-                     text('State'), text('Repair'), text('By')];
+                     text('State'), text('Repair'), text('Owner')];
     const more = found.length > this.limit
       ? [button(`Show all ${format.count(found.length)}`, () => { this.limit = Infinity; this.show(); }, {id: 'more'})] : [];
     redraw(this.body, () => this.body.replaceChildren(found.length > 0 ? cards('Cases', columns, shown)

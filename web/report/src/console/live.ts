@@ -1,5 +1,5 @@
 // The cases and repairs that are known, kept up to date by the service's events.
-import {ask, pages, type Capacity, type Case, type Repair} from './api';
+import {ask, pages, type Capacity, type Case, type Handling, type Repair} from './api';
 import {setServiceNow} from './ui';
 
 type Listener = (about: {cases: Set<string>; all: boolean}) => void;
@@ -11,6 +11,7 @@ const capacityMs = 2000;
 export class Live {
   readonly cases = new Map<string, Case>();      // that are open
   readonly repairOf = new Map<string, Repair>();  // by case: the one that changed last
+  readonly handlingOf = new Map<string, Handling>();
   state: 'connecting' | 'live' | 'connection lost' = 'connecting';
   loaded = false;
   failure = '';
@@ -37,6 +38,11 @@ export class Live {
       // The kill switch and freezes come as a document without cases.
       if (repair.cases !== undefined) this.takeRepair(repair as Repair, true);
       void this.readCapacity();
+    });
+    events.addEventListener('handling', (event) => {
+      const handling = JSON.parse(event.data as string) as Handling;
+      this.handlingOf.set(handling.id, handling);
+      this.tell(handling.id, false);
     });
     // A command such as the kill switch changes no document of a case.
     events.addEventListener('audit', () => void this.readCapacity());
@@ -69,6 +75,9 @@ export class Live {
       this.failure = '';
       this.tell('', true);
       await this.readCapacity();
+      await pages<Handling>('/v1/handling?limit=1000', (items) => {
+        for (const item of items) this.handlingOf.set(item.id, item);
+      });
       const repairs: Repair[] = [];
       await pages<Repair>('/v1/repairs?limit=1000', (items) => repairs.push(...items));
       for (const repair of repairs.reverse()) this.takeRepair(repair, false);
