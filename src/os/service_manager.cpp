@@ -25,7 +25,7 @@ std::string one_line(std::string_view text) {
 }  // namespace
 
 ServiceManager::ServiceManager() {
-  const char* const name = std::getenv("NOTIFY_SOCKET");
+  const char* const name = secure_getenv("NOTIFY_SOCKET");
   const std::string_view given = name == nullptr ? "" : name;
   if (given.size() < sizeof(sockaddr_un::sun_path) && given.size() > 1) socket_ = given;
 }
