@@ -24,7 +24,7 @@ constexpr const char *simulate = "Simulate", *fabrics = "Fabrics", *plan = "Plan
                      *wan = "Backbone and edge", *monitor = "Monitor", *operate = "Operate",
                      *about = "About weft";
 
-constexpr std::array<CommandHelp, 52> command_help{{
+constexpr std::array<CommandHelp, 53> command_help{{
     {"run", simulate,
      "weft run scenarios/llama3-405b.yaml --out report  the report as a page\n"
      "weft run zone.yaml --set fabric.spines=32 --json"},
@@ -107,6 +107,11 @@ constexpr std::array<CommandHelp, 52> command_help{{
      "weft drains --from unix:api.sock --freeze 2026-12-01T06:00:00Z --reason \"release run\""},
     {"triage", operate, "weft triage records.jsonl --fabric zone.yaml"},
     {"snapshot", operate, "weft snapshot show FILE"},
+    {"store", operate,
+     "weft store backup weft.tar --store /var/lib/weft/weft.db\n"
+     "weft store info weft.tar  checks it\n"
+     "weft store restore weft.tar --store new.db --snapshots snapshots\n"
+     "weft store accept zone.yaml --store weft.db  the fabric was changed on purpose"},
     {"storm", operate, "weft storm --fabric zone.yaml --faults 400 --out storm"},
     {"rehearse", operate, "weft rehearse zone.yaml --days 90"},
     {"help", about, "weft help sweep"},
