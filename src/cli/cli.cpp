@@ -58,7 +58,7 @@ constexpr std::array all_commands{
     add_life,      add_why,      add_replay,   add_regions, add_advise,    add_te,
     add_bulk,      add_faults,   add_forecast, add_scale,   add_autoscale, add_case,
     add_drains,    add_init,     add_examples, add_up,      add_tenants,   add_edge,
-    add_zones,     add_help};
+    add_zones,     add_store,    add_help};
 
 bool reads_no_scenario(std::string_view command) {
   constexpr std::array<std::string_view, 23> commands{

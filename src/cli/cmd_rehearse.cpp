@@ -12,10 +12,10 @@
 #include "app/rehearse/learn.hpp"
 #include "app/rehearse/rehearse.hpp"
 #include "app/rehearse/seeds.hpp"
+#include "app/store/open_store.hpp"
 #include "base/plural.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
-#include "cli/open_store.hpp"
 
 namespace weft::cli {
 namespace {
@@ -67,7 +67,7 @@ Result<std::optional<app::RehearseOptions>> read_baseline(const Common& common,
 
 // Rates by what the service of a store has repaired so far.
 Status learn(const Common& common, const RehearseArgs& args) {
-  WEFT_TRY(const auto store, open_existing_store(args.learn));
+  WEFT_TRY(const auto store, app::open_existing_store(args.learn));
   WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
   std::vector<port::AuditEntry> audit;
   constexpr std::size_t page = 10'000;

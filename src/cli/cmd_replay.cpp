@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "app/store/open_store.hpp"
 #include "base/file.hpp"
 #include "base/json_text.hpp"
 #include "base/line_reader.hpp"
@@ -11,7 +12,6 @@
 #include "base/plural.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
-#include "cli/open_store.hpp"
 #include "model/formats/build_fabric.hpp"
 #include "plan/replay/replay.hpp"
 #include "plan/report/report.hpp"
@@ -33,7 +33,7 @@ struct ReplayArgs {
 Result<model::RecordSet> records_of_store(const std::string& where, const model::Fabric& fabric,
                                           std::uint64_t& others) {
   constexpr std::size_t rows = 10'000;
-  WEFT_TRY(const auto store, open_existing_store(where));
+  WEFT_TRY(const auto store, app::open_existing_store(where));
   model::RecordLines lines(fabric);
   for (std::uint64_t next = 1;;) {
     WEFT_TRY(const std::vector<port::StoredEvent> events, store->events(next, rows));

@@ -29,6 +29,8 @@
 #include "adapt/live/tickets.hpp"
 #include "adapt/live/webhook.hpp"
 #include "app/rehearse/outcomes.hpp"
+#include "app/store/fabric_mark.hpp"
+#include "app/store/open_store.hpp"
 #include "base/file.hpp"
 #include "base/json_line.hpp"
 #include "base/json_text.hpp"
@@ -36,7 +38,6 @@
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
-#include "cli/open_store.hpp"
 #include "cli/serve_health.hpp"
 #include "cli/serve_nats.hpp"
 #include "cli/serve_te.hpp"
@@ -275,7 +276,7 @@ class Server {
     provisional_ = std::make_unique<triage::Context>(
         *fabric_, serve::provisional_rules(config_.rules, config_.controller.provisional),
         config_.relations);
-    WEFT_TRY(store_, open_store(args_.store));
+    WEFT_TRY(store_, app::open_store(args_.store));
     if (!wait_for_turn(signals)) {
       say("stopped while another service was at work");
       return {};
@@ -283,6 +284,8 @@ class Server {
     if (!args_.world.empty()) {
       WEFT_TRY_STATUS(begin_world());
     }
+    WEFT_TRY_STATUS(app::check_fabric(*store_, app::mark_of(*fabric_, name_),
+                                      app::IfChanged::refuse, clock().wall()));
     controller_ = std::make_unique<serve::Controller>(
         serve::Controller::Context{*fabric_, *inventory_, catalogue_, *settled_, *provisional_},
         config_.controller, config_.policy, *store_);
@@ -427,6 +430,7 @@ class Server {
       faults_ = std::exchange(*faults, Config());
     WEFT_TRY(plan::Setup setup, plan::read_setup(scenario));
     setup_ = std::make_unique<plan::Setup>(std::move(setup));
+    if (const Config* name = scenario.root.find("name")) name_ = name->text;
     described_ = scenario.section("jobs");
     seed_ = scenario.seed;
     if (described_.kind != Config::Kind::null) {
@@ -906,6 +910,7 @@ class Server {
   std::size_t cases_at_start_ = 0;
   ServeConfig config_;
   std::unique_ptr<plan::Setup> setup_;
+  std::string name_;  // of the scenario
   Config described_;  // the scenario's jobs:
   Config faults_;     // and its faults:, where it is simulated
   std::uint64_t seed_ = 1;

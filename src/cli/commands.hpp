@@ -93,6 +93,7 @@ void add_serve(Commands& commands);
 void add_sli(Commands& commands);
 void add_snapshot(Commands& commands);
 void add_spares(Commands& commands);
+void add_store(Commands& commands);
 void add_storm(Commands& commands);
 void add_straggler(Commands& commands);
 void add_sweep(Commands& commands);

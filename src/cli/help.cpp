@@ -24,7 +24,7 @@ constexpr const char *simulate = "Simulate", *fabrics = "Fabrics", *plan = "Plan
                      *wan = "Backbone and edge", *monitor = "Monitor", *operate = "Operate",
                      *about = "About weft";
 
-constexpr std::array<CommandHelp, 53> command_help{{
+constexpr std::array<CommandHelp, 54> command_help{{
     {"run", simulate,
      "weft run scenarios/llama3-405b.yaml --out report  the report as a page\n"
      "weft run zone.yaml --set fabric.spines=32 --json"},
@@ -108,6 +108,11 @@ constexpr std::array<CommandHelp, 53> command_help{{
     {"zones", operate, "weft zones zones.yaml\nweft zones zones.yaml --listen 127.0.0.1:8640"},
     {"triage", operate, "weft triage records.jsonl --fabric zone.yaml"},
     {"snapshot", operate, "weft snapshot show FILE"},
+    {"store", operate,
+     "weft store backup weft.tar --store /var/lib/weft/weft.db\n"
+     "weft store info weft.tar  checks it\n"
+     "weft store restore weft.tar --store new.db --snapshots snapshots\n"
+     "weft store accept zone.yaml --store weft.db  the fabric was changed on purpose"},
     {"storm", operate, "weft storm --fabric zone.yaml --faults 400 --out storm"},
     {"rehearse", operate, "weft rehearse zone.yaml --days 90"},
     {"help", about, "weft help sweep"},

@@ -23,13 +23,33 @@ Digest256 sha256(std::string_view bytes) {
   return out;
 }
 
-}  // namespace
-
-std::string sha256_hex(std::string_view bytes) {
+std::string hex_of(const Digest256& digest) {
   std::string out;
-  for (const unsigned char byte : sha256(bytes)) out += fmt::format("{:02x}", byte);
+  for (const unsigned char byte : digest) out += fmt::format("{:02x}", byte);
   return out;
 }
+
+EVP_MD_CTX* of(void* context) { return static_cast<EVP_MD_CTX*>(context); }
+
+}  // namespace
+
+std::string sha256_hex(std::string_view bytes) { return hex_of(sha256(bytes)); }
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  WEFT_CHECK(EVP_DigestInit_ex(of(context_.get()), EVP_sha256(), nullptr) == 1);
+}
+
+void Sha256::add(std::string_view bytes) {
+  WEFT_CHECK(EVP_DigestUpdate(of(context_.get()), bytes.data(), bytes.size()) == 1);
+}
+
+std::string Sha256::hex() {
+  Digest256 out{};
+  WEFT_CHECK(EVP_DigestFinal_ex(of(context_.get()), out.data(), nullptr) == 1);
+  return hex_of(out);
+}
+
+void Sha256::Free::operator()(void* context) const { EVP_MD_CTX_free(of(context)); }
 
 std::string sha256_base64(std::string_view bytes) {
   const Digest256 digest = sha256(bytes);

@@ -9,6 +9,13 @@ TEST_CASE("SHA-256 of the published examples") {  // FIPS 180-4, and of no bytes
   CHECK(sha256_base64("") == "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
 }
 
+TEST_CASE("SHA-256 in pieces is that of the whole") {
+  Sha256 digest;
+  for (const char* piece : {"a", "", "bc"}) digest.add(piece);
+  CHECK(digest.hex() == sha256_hex("abc"));
+  CHECK(Sha256().hex() == sha256_hex(""));
+}
+
 TEST_CASE("base64 of RFC 4648, and what is not base64") {
   CHECK(from_base64("Zg==") == "f");
   CHECK(from_base64("Zm8=") == "fo");

@@ -1,13 +1,20 @@
 #include "os/tar.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <set>
+
+#include "os/digest.hpp"
+#include "os/error.hpp"
 
 namespace weft {
 inline namespace os {
@@ -136,19 +143,47 @@ void put_octal(std::string& block, Field field, std::uint64_t value) {
   put(block, field, fmt::format("{:0{}o}", value, field.size - 1));
 }
 
-std::string header_of(const ArchiveFile& file, Timestamp modified) {
+// Larger ones than octal digits hold, as GNU tar writes them.
+void put_size(std::string& block, std::uint64_t bytes) {
+  if (bytes < content_bytes_max) return put_octal(block, size_field, bytes);
+  block[size_field.at] = '\x80';
+  for (std::size_t i = 0; i < 8; ++i)
+    block[size_field.at + size_field.size - 1 - i] = static_cast<char>(bytes >> 8 * i & 0xff);
+}
+
+std::string header_of(std::string_view name, std::uint64_t bytes, Timestamp modified) {
   std::string block(block_bytes, '\0');
-  put(block, name_field, file.name);
+  put(block, name_field, name);
   put_octal(block, mode_field, 0600);
   put_octal(block, uid_field, 0);
   put_octal(block, gid_field, 0);
-  put_octal(block, size_field, file.content.size());
+  put_size(block, bytes);
   put_octal(block, time_field,
             static_cast<std::uint64_t>(std::max<std::int64_t>(modified.ns / ns_per_s, 0)));
   put(block, type_field, "0");
   put(block, magic_field, magic);
   put(block, sum_field, fmt::format("{:06o}", checksum(block)) + std::string("\0 ", 2));
   return block;
+}
+
+constexpr std::uint64_t max_seconds = timestamp_ns_max / ns_per_s;
+constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+
+constexpr std::uint64_t padding_of(std::uint64_t bytes) {
+  return (block_bytes - bytes % block_bytes) % block_bytes;
+}
+
+// Reads until `piece` is full or the file ends; how many bytes.
+Result<std::size_t> read_piece(const Fd& file, const std::string& path, std::string& piece) {
+  std::size_t got = 0;
+  while (got < piece.size()) {
+    const ssize_t size = ::read(file.get(), piece.data() + got, piece.size() - got);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return system_failure("reading", errno, "", {path});
+    if (size == 0) break;
+    got += static_cast<std::size_t>(size);
+  }
+  return got;
 }
 
 }  // namespace
@@ -185,7 +220,7 @@ Result<std::string> write_tar(const std::vector<ArchiveFile>& files, Timestamp m
         file.content.size() >= content_bytes_max)
       return fail(Errc::value, {}, fmt::format("\"{}\" cannot be archived", file.name),
                   "names must be unique and short, with only letters, digits and ._-/");
-    out += header_of(file, modified);
+    out += header_of(file.name, file.content.size(), modified);
     out += file.content;
     out.resize((out.size() + block_bytes - 1) / block_bytes * block_bytes, '\0');
   }
@@ -208,6 +243,108 @@ Result<std::vector<ArchiveFile>> read_plain_tar(std::string_view content, const 
         return {};
       }));
   return out;
+}
+
+Result<TarWriter> TarWriter::create(const std::string& path, Timestamp modified) {
+  WEFT_TRY(NewFile file, NewFile::create(path));
+  return TarWriter(std::move(file), modified);
+}
+
+Status TarWriter::begin_member(const std::string& name, std::uint64_t bytes) {
+  if (!is_plain_name(name) || !names_.insert(name).second)
+    return fail(Errc::value, {}, fmt::format("\"{}\" cannot be archived", name));
+  return file_.write(header_of(name, bytes, modified_));
+}
+
+Status TarWriter::end_member(std::uint64_t bytes) {
+  return file_.write(std::string(padding_of(bytes), '\0'));
+}
+
+Result<TarWriter::Added> TarWriter::add(const std::string& name, std::string_view content) {
+  WEFT_TRY_STATUS(begin_member(name, content.size()));
+  WEFT_TRY_STATUS(file_.write(content));
+  WEFT_TRY_STATUS(end_member(content.size()));
+  return Added{content.size(), sha256_hex(content)};
+}
+
+Result<TarWriter::Added> TarWriter::add_file(const std::string& name, const Fd& file,
+                                             const std::string& from) {
+  struct stat about{};
+  if (::fstat(file.get(), &about) != 0) return system_failure("reading", errno, "", {from});
+  const auto bytes = static_cast<std::uint64_t>(about.st_size);
+  WEFT_TRY_STATUS(begin_member(name, bytes));
+  Sha256 digest;
+  for (std::uint64_t left = bytes; left > 0;) {
+    std::string piece(std::min<std::uint64_t>(left, piece_bytes), '\0');
+    WEFT_TRY(const std::size_t got, read_piece(file, from, piece));
+    if (got < piece.size())
+      return fail(Errc::io, {from}, "became shorter while it was read", "try again");
+    digest.add(piece);
+    WEFT_TRY_STATUS(file_.write(piece));
+    left -= got;
+  }
+  WEFT_TRY_STATUS(end_member(bytes));
+  return Added{bytes, digest.hex()};
+}
+
+Status TarWriter::finish() {
+  WEFT_TRY_STATUS(file_.write(std::string(2 * block_bytes, '\0')));
+  return file_.commit();
+}
+
+Result<TarReader> TarReader::open(const std::string& path) {
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return system_failure("opening", errno, "check the path", {path});
+  return TarReader(std::move(file), path);
+}
+
+Result<std::string> TarReader::read(std::size_t bytes) {
+  std::string out(bytes, '\0');
+  WEFT_TRY(const std::size_t got, read_piece(file_, path_, out));
+  if (got < bytes)
+    return broken(path_, at_ + got, "the file ends before its archive does: it was cut");
+  at_ += got;
+  return out;
+}
+
+Result<std::optional<TarReader::Member>> TarReader::next() {
+  const std::uint64_t begin = at_;
+  WEFT_TRY(const std::string header, read(block_bytes));
+  if (std::ranges::all_of(header, [](char c) { return c == '\0'; })) {
+    WEFT_TRY_STATUS(end_of_archive());
+    return std::nullopt;
+  }
+  const auto size = number_of(header, size_field);
+  const auto time = number_of(header, time_field);
+  const std::string name(text_of(header, name_field));
+  // Any other byte than those that we would have written is a fault, whatever it means to others.
+  if (!size || !time || !is_plain_name(name) || *time > max_seconds ||
+      header != header_of(name, *size, {static_cast<std::int64_t>(*time) * ns_per_s}))
+    return broken(path_, begin, "not the header of a file as weft writes it");
+  left_ = *size;
+  padding_ = padding_of(*size);
+  return Member{name, *size};
+}
+
+Status TarReader::end_of_archive() {
+  WEFT_TRY(const std::string second, read(block_bytes));
+  std::string more(1, '\0');
+  WEFT_TRY(const std::size_t got, read_piece(file_, path_, more));
+  if (got > 0 || second.find_first_not_of('\0') != std::string::npos)
+    return broken(path_, at_, "bytes after the end of the archive");
+  return {};
+}
+
+Status TarReader::content(const Take& take) {
+  while (left_ > 0) {
+    WEFT_TRY(const std::string piece, read(std::min<std::uint64_t>(left_, piece_bytes)));
+    left_ -= piece.size();
+    WEFT_TRY_STATUS(take(piece));
+  }
+  WEFT_TRY(const std::string zeros, read(std::exchange(padding_, 0)));
+  if (zeros.find_first_not_of('\0') != std::string::npos)
+    return broken(path_, at_, "bytes other than zero behind a file");
+  return {};
 }
 
 }  // namespace os

@@ -1,6 +1,13 @@
 #include "os/tar.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/test_folder.hpp"
+#include "os/digest.hpp"
 
 using namespace weft;
 
@@ -74,4 +81,74 @@ TEST_CASE("every single byte of a header matters, and every block of the archive
   }
   for (std::size_t size = 0; size < 1'536; ++size)  // up to the first block of the end
     CHECK_FALSE(read_plain_tar(std::string_view(tar).substr(0, size), "f").has_value());
+}
+
+namespace {
+
+// Everything in it, or the first error.
+Result<std::vector<ArchiveFile>> read_all(const std::string& path) {
+  WEFT_TRY(TarReader reader, TarReader::open(path));
+  std::vector<ArchiveFile> out;
+  for (;;) {
+    WEFT_TRY(const auto member, reader.next());
+    if (!member) return out;
+    out.push_back({member->name, ""});
+    WEFT_TRY_STATUS(reader.content([&](std::string_view piece) -> Status {
+      out.back().content += piece;
+      return {};
+    }));
+    REQUIRE(out.back().content.size() == member->bytes);
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "an archive written file by file is the one written at once, and read as it was written") {
+  const TestFolder folder;
+  const std::vector<ArchiveFile> files{
+      {"a/b.txt", std::string(513, 'x')}, {"empty", ""}, {"large", std::string(3 << 20, 'y')}};
+  const Timestamp t{1'700'000'000 * ns_per_s};
+  auto writer = TarWriter::create(folder.file("f.tar"), t);
+  REQUIRE(writer.has_value());
+  REQUIRE(writer->add("a/b.txt", files[0].content).has_value());
+  REQUIRE(writer->add("empty", "").has_value());
+  const std::string path = folder.write("content", files[2].content);
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto added = writer->add_file("large", file, path);
+  REQUIRE(added.has_value());
+  CHECK(added->bytes == files[2].content.size());
+  CHECK(added->sha256 == sha256_hex(files[2].content));
+  CHECK_FALSE(writer->add("empty", "").has_value());
+  CHECK_FALSE(std::filesystem::exists(folder.file("f.tar")));
+  REQUIRE(writer->finish().has_value());
+  CHECK(*read_file(folder.file("f.tar")) == *write_tar(files, t));
+  const auto again = read_all(folder.file("f.tar"));
+  REQUIRE(again.has_value());
+  REQUIRE(again->size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK((*again)[i].name == files[i].name);
+    CHECK((*again)[i].content == files[i].content);
+  }
+}
+
+TEST_CASE(
+    "an archive read file by file: cut anywhere or one bit changed, it is refused or differs") {
+  const TestFolder folder;
+  const std::vector<ArchiveFile> files{{"x", "content"}, {"y", ""}};
+  const std::string whole = *write_tar(files, {1'700'000'000 * ns_per_s});
+  const auto is_same = [&](const std::string& bytes) {
+    const auto found = read_all(folder.write("f.tar", bytes));
+    return found && found->size() == 2 && (*found)[0].name == "x" && (*found)[1].name == "y" &&
+           (*found)[0].content == "content" && (*found)[1].content.empty();
+  };
+  CHECK(is_same(whole));
+  CHECK_FALSE(is_same(whole + '\0'));
+  for (std::size_t size = 0; size < whole.size(); size += 7)
+    CHECK_FALSE_MESSAGE(is_same(whole.substr(0, size)), size);
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ (1 << at % 8));
+    CHECK_FALSE_MESSAGE(is_same(changed), at);
+  }
 }

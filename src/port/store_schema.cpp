@@ -101,6 +101,18 @@ Status check_store_version(std::int64_t found, std::size_t known, const Where& w
       "run that version, or restore the backup made before the update");
 }
 
+Status check_store_is_current(std::int64_t found, std::size_t known, const Where& where) {
+  WEFT_TRY_STATUS(check_store_version(found, known, where));
+  if (std::cmp_equal(found, known)) return {};
+  if (found == 0)
+    return fail(Errc::unknown, where, "there is no weft store here", "name what weft serve uses");
+  return fail(Errc::unsupported, where,
+              fmt::format("this store was written by an older weft: its schema is {}, this weft "
+                          "reads {}",
+                          found, known),
+              "use the weft that wrote it, or start weft serve on it once, which upgrades it");
+}
+
 Status check_store_name(std::string_view what, std::string_view name) {
   if (name.size() > store_name_bytes_max)
     return fail(Errc::value, {},

@@ -23,6 +23,9 @@ std::vector<std::string> store_migrations(SqlDialect dialect);
 // Fails: Errc::unsupported when a newer weft has been there. `where` names the database.
 Status check_store_version(std::int64_t found, std::size_t known, const Where& where);
 
+// The same where nothing may be upgraded: also when an older weft has been there and no newer.
+Status check_store_is_current(std::int64_t found, std::size_t known, const Where& where);
+
 // feed, kind, id, actor, subject and action are UTF-8 without control characters but tabs and line
 // ends, and short enough for an index. line, body and detail are any bytes.
 inline constexpr std::size_t store_name_bytes_max = 512;
@@ -65,6 +68,12 @@ inline constexpr const char* sql_count_events =
     "UPDATE meta SET value = value + $1 WHERE name = 'events' RETURNING value";
 inline constexpr const char* sql_count_audit =
     "UPDATE meta SET value = value + $1 WHERE name = 'audit' RETURNING value";
+// Of a whole store: all documents by name, and the counters.
+inline constexpr const char* sql_documents_from =
+    "SELECT kind, id, updated, body FROM documents WHERE (kind, id) >= ($1, $2)"
+    " ORDER BY kind, id LIMIT $3";
+inline constexpr const char* sql_last_event = "SELECT value FROM meta WHERE name = 'events'";
+inline constexpr const char* sql_last_audit = "SELECT value FROM meta WHERE name = 'audit'";
 inline constexpr const char* sql_version = "SELECT value FROM meta WHERE name = 'schema'";
 
 }  // namespace weft::port

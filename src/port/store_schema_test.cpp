@@ -24,6 +24,13 @@ TEST_CASE("a newer schema is refused, an older one is not") {
   CHECK(refused.error().where.file == "weft.db");
 }
 
+TEST_CASE("what only reads takes neither a newer schema, nor an older one, nor none") {
+  CHECK(check_store_is_current(3, 3, {"weft.db"}).has_value());
+  CHECK(check_store_is_current(4, 3, {"weft.db"}).error().code == Errc::unsupported);
+  CHECK(check_store_is_current(2, 3, {"weft.db"}).error().code == Errc::unsupported);
+  CHECK(check_store_is_current(0, 3, {"weft.db"}).error().code == Errc::unknown);
+}
+
 TEST_CASE("a commit has a bound") {
   Commit commit;
   for (std::size_t bytes = 0; bytes + (60 << 20) < store_commit_bytes_max; bytes += 60 << 20)

@@ -125,6 +125,12 @@ with tarfile.open("shot.tar.gz", "w:gz") as tar:
         info.size = len(body)
         tar.addfile(info, io.BytesIO(body))
 END''']
+# A store that was used, with a snapshot that is there and one that is not.
+STORE = SNAPSHOT + ['weft serve --world served.yaml --for "30 s" --store s.db --listen unix:s.sock >/dev/null 2>&1',
+                    """python3 -c 'import sqlite3
+with sqlite3.connect("s.db") as db:
+    for name in ("shot.tar.gz", "gone.tar.gz"):
+        db.execute("INSERT INTO documents VALUES (?, ?, 1, CAST(? AS BLOB))", ("snapshot", name, "{\\"path\\": \\"%s\\"}" % name))'"""]
 # Something that a command asks, run beside it: it writes its port to FILE.port.
 BESIDE = 'beside() { (timeout 60 "$@" >/dev/null 2>&1 &); for i in $(seq 200); do [ -s port ] && break; sleep 0.05; done; }; rm -f port; '
 GNMI = BESIDE + 'beside python3 $S/tests/cli/gnmi_target.py $S/tests/fuzz/corpus/adapt_gnmi_answer/{update,sync}; ' \
@@ -245,6 +251,10 @@ CASES = {
     'snapshot': [('show', ['weft snapshot show shot.tar.gz --json'], SNAPSHOT), ('verify', ['weft snapshot verify shot.tar.gz --json'], []),
                  ('link', ['weft snapshot link x --key vendor.key --service https://weft.example --json'], [])],
     'serve': [('', ['weft serve --world served.yaml --for "2 min" --store w.db --listen unix:w.sock --json'], [])],
+    'store': [('backup, restore, and info of a backup', [
+        'weft store backup s.tar --store s.db --json', 'weft store info s.tar --json',
+        'weft store restore s.tar --store r.db --snapshots shots --json'], STORE), ('info --store', ['weft store info --store s.db --json'], []),
+              ('accept', ['weft store accept served.yaml --store s.db --json'], [])],
     'tenants': [('pairs', ['weft tenants $S/scenarios/tenants.yaml --json'], []),
                 ('flow', ['weft tenants $S/scenarios/tenants.yaml --flow 10.20.0.5,10.30.0.9,443/tcp --json'], [])],
     'autoscale': [('', ['weft autoscale $S/scenarios/autoscale.yaml --once --json'], [])],

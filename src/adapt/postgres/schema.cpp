@@ -43,6 +43,12 @@ Status migrate(Session& session, std::span<const std::string> steps) {
   return {};
 }
 
+Status check_current(Session& session) {
+  WEFT_TRY(const std::int64_t found, version_of(session));
+  const std::size_t known = port::store_migrations(port::SqlDialect::postgres).size();
+  return port::check_store_is_current(found, known, {session.where()});
+}
+
 Result<Session> connect_store(const Target& target, std::span<const Prepared> statements) {
   WEFT_TRY(Session session, Session::connect(target));
   WEFT_TRY_STATUS(migrate(session, port::store_migrations(port::SqlDialect::postgres)));

@@ -19,6 +19,10 @@ inline constexpr std::int64_t writer_lock = 0x77656674'00000001;
 // one has been.
 Status migrate(Session& session, std::span<const std::string> steps);
 
+// Changes nothing: whether there is a store of this version.
+// Fails: Errc::io, Errc::unknown (none), Errc::unsupported (an older or newer one).
+Status check_current(Session& session);
+
 // A session on an up-to-date schema, with these statements.
 Result<Session> connect_store(const Target& target, std::span<const Prepared> statements);
 

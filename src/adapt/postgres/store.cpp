@@ -1,14 +1,12 @@
 #include "adapt/postgres/store.hpp"
 
-#include <fmt/format.h>
-#include <sys/random.h>
-
 #include <array>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "adapt/postgres/rows.hpp"
 #include "adapt/postgres/schema.hpp"
 #include "adapt/postgres/session.hpp"
 #include "adapt/postgres/writer.hpp"
@@ -52,26 +50,6 @@ class Reader {
   Target target_;
   std::optional<Session> session_;
 };
-
-port::StoredEvent event_of(const Rows& rows, int row) {
-  return {static_cast<std::uint64_t>(rows.integer(row, 0)),
-          {rows.integer(row, 1)},
-          rows.bytes(row, 2),
-          rows.bytes(row, 3)};
-}
-
-port::Document document_of(const Rows& rows, int row) {
-  return {rows.bytes(row, 0), rows.bytes(row, 1), {rows.integer(row, 2)}, rows.bytes(row, 3)};
-}
-
-port::AuditEntry audit_of(const Rows& rows, int row) {
-  return {static_cast<std::uint64_t>(rows.integer(row, 0)),
-          {rows.integer(row, 1)},
-          rows.bytes(row, 2),
-          rows.bytes(row, 3),
-          rows.bytes(row, 4),
-          rows.bytes(row, 5)};
-}
 
 class PostgresStore final : public port::Store {
  public:
@@ -138,32 +116,17 @@ class PostgresStore final : public port::Store {
   }
 
  private:
-  static std::string count(std::uint64_t n) { return number(port::sql_number(n)); }
-
   template <class Row>
   Result<std::vector<Row>> ask(const Call& call, Row (*make)(const Rows&, int)) {
     WEFT_TRY(const auto reader, readers_.borrow());
     WEFT_TRY(const Rows rows, reader->ask(call));
-    std::vector<Row> out;
-    out.reserve(static_cast<std::size_t>(rows.count()));
-    for (int row = 0; row < rows.count(); ++row) out.push_back(make(rows, row));
-    return out;
+    return rows_of(rows, make);
   }
 
   Pool<Reader> readers_;
   std::mutex write_mutex_;
   Writer writer_;  // guarded by write_mutex_
 };
-
-// Chance, not weft::Rng: no two instances, on no two machines, may ever have the same.
-Result<std::string> new_instance() {
-  std::array<unsigned char, 16> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return fail(Errc::io, {}, "the operating system provides no random numbers");
-  std::string out;
-  for (const unsigned char byte : bytes) out += fmt::format("{:02x}", byte);
-  return out;
-}
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "adapt/postgres/writer.hpp"
 
 #include <fmt/format.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <array>
@@ -170,7 +171,25 @@ Status superseded() {
               "start this one again: it then reads what is new");
 }
 
+constexpr const char* delete_all =
+    "ALTER TABLE audit DISABLE TRIGGER audit_only_grows; TRUNCATE events, documents, audit;"
+    "ALTER TABLE audit ENABLE TRIGGER audit_only_grows; UPDATE meta SET value = 0"
+    " WHERE name IN ('events', 'audit')";
+constexpr const char* how_used =
+    "SELECT (SELECT coalesce(sum(value), 0) FROM meta WHERE name IN ('events', 'audit'))"
+    " + (SELECT count(*) FROM documents)";
+
 }  // namespace
+
+// Chance, not weft::Rng: no two instances, on no two machines, may ever have the same.
+Result<std::string> new_instance() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return fail(Errc::io, {}, "the operating system provides no random numbers");
+  std::string out;
+  for (const unsigned char byte : bytes) out += fmt::format("{:02x}", byte);
+  return out;
+}
 
 Writer::Writer(Target target, std::string instance)
     : target_(std::move(target)), instance_(std::move(instance)) {
@@ -296,6 +315,48 @@ Result<std::uint64_t> Writer::forget(Call call) {
   const std::array<Call, 1> calls{std::move(call)};
   WEFT_TRY(const std::vector<Rows> rows, session_->run(calls));
   return rows[0].changed();
+}
+
+Status Writer::take(port::StoreImage& image, port::IfUsed if_used) {
+  WEFT_TRY_STATUS(ready());
+  WEFT_TRY_STATUS(session_->script("BEGIN"));
+  const Status done = fill(image, if_used);
+  if (!done && !session_->lost()) static_cast<void>(session_->script("ROLLBACK"));
+  return done;
+}
+
+// In a transaction. The counters are moved to before the first row; each piece moves them on.
+Status Writer::fill(port::StoreImage& image, port::IfUsed if_used) {
+  WEFT_TRY(const std::string used, session_->script(how_used));
+  if (used != "0" && if_used == port::IfUsed::refuse)
+    return fail(Errc::infeasible, {session_->where()}, "this store has been used",
+                "name another database, or delete what is there with --replace");
+  WEFT_TRY_STATUS(session_->script(delete_all));
+  WEFT_TRY(const port::StoreNumbers last, image.numbers());
+  WEFT_TRY(const auto first_event, image.events(0, 1));
+  WEFT_TRY(const auto first_audit, image.audit(0, 1));
+  const auto start = [&](std::string_view name, std::uint64_t before) {
+    return session_->script(
+        fmt::format("UPDATE meta SET value = {} WHERE name = '{}'", before, name));
+  };
+  WEFT_TRY_STATUS(start("events", first_event.empty() ? last.events : first_event.front().seq - 1));
+  WEFT_TRY_STATUS(start("audit", first_audit.empty() ? last.audit : first_audit.front().seq - 1));
+  WEFT_TRY_STATUS(port::each_piece(image, [&](const port::Commit& rows) -> Status {
+    std::vector<Call> calls;
+    add_events(rows.events, calls);
+    add_documents(rows.documents, calls);
+    add_audit(rows.audit, calls);
+    WEFT_TRY_STATUS(session_->run(calls));
+    return {};
+  }));
+  // As many commits as microseconds since 1970: a service that wrote here before and comes back
+  // finds that others have written since.
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  number_ = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  const std::array<Call, 2> end{
+      {{"note", {number(number_), number(0), instance_}}, {"commit", {}}}};
+  WEFT_TRY_STATUS(session_->run(end));
+  return {};
 }
 
 }  // namespace weft::adapt::postgres

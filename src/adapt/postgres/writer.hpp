@@ -9,8 +9,12 @@
 #include "adapt/postgres/session.hpp"
 #include "base/result.hpp"
 #include "port/store.hpp"
+#include "port/store_image.hpp"
 
 namespace weft::adapt::postgres {
+
+// A name unlike that of any other store that was ever opened, for a Writer. Fails: Errc::io.
+Result<std::string> new_instance();
 
 // Only one session of a database writes: the one that holds the advisory lock `writer_lock`. The
 // server gives the lock to the next when that session has ended, which also means that nothing of
@@ -29,6 +33,9 @@ class Writer {
   Result<std::uint64_t> commit(const port::Commit& commit);
   // Runs forget_events or forget_documents; how many rows.
   Result<std::uint64_t> forget(Call call);
+  // Everything in the image, with its numbers, in one transaction, in place of what is there.
+  // Fails: Errc::infeasible where the store has been used and that is refused.
+  Status take(port::StoreImage& image, port::IfUsed if_used);
 
  private:
   // A commit of which it is not known whether it was carried out.
@@ -43,6 +50,7 @@ class Writer {
   Status name_holder(Session& session);
   Status settle(Session& session);
   Status check_others(std::int64_t commits);
+  Status fill(port::StoreImage& image, port::IfUsed if_used);
   Result<std::uint64_t> ask_again(const port::Commit& commit, Error failure);
 
   Target target_;

@@ -35,13 +35,15 @@ Diagnosis read_write_failure(int system_error) {
 // errno of the call that failed; 0 where it is not known.
 int system_error_of(sqlite3* db) {
   if (const int error = sqlite3_system_errno(db); error != 0) return error;
-  // A commit that fails has been rolled back by now; what still knows is the file of the log.
+  // A commit that fails has been rolled back by now; what still knows is the file of the log, or
+  // without one that of the database.
   sqlite3_file* log = nullptr;
   int error = 0;
   if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, static_cast<void*>(&log)) ==
           SQLITE_OK &&
       log != nullptr && log->pMethods != nullptr)
     log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &error);
+  if (error == 0) sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &error);
   return error;
 }
 

@@ -36,4 +36,10 @@ Status migrate(Database& db, const std::string& path, std::span<const std::strin
   return {};
 }
 
+Status check_current(Database& db, const std::string& path) {
+  WEFT_TRY(const std::int64_t found, version_of(db, path));
+  const std::size_t known = port::store_migrations(port::SqlDialect::sqlite).size();
+  return port::check_store_is_current(found, known, {path});
+}
+
 }  // namespace weft::adapt::sqlite

@@ -15,4 +15,8 @@ namespace weft::adapt::sqlite {
 // Errc::unsupported where a newer weft wrote it.
 Status migrate(Database& db, const std::string& path, std::span<const std::string> steps);
 
+// Changes nothing: whether the database at `path` is a store of this version.
+// Fails: Errc::io, Errc::unknown (an empty file), Errc::unsupported (an older or newer one).
+Status check_current(Database& db, const std::string& path);
+
 }  // namespace weft::adapt::sqlite

@@ -11,6 +11,7 @@
 
 #include "adapt/sqlite/database.hpp"
 #include "adapt/sqlite/file_lock.hpp"
+#include "adapt/sqlite/rows.hpp"
 #include "adapt/sqlite/schema.hpp"
 #include "base/pool.hpp"
 #include "base/text.hpp"
@@ -28,14 +29,6 @@ constexpr const char* writer_setup =
     "PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384;"
     "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON";
 constexpr const char* reader_setup = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON";
-
-constexpr const char* insert_event =
-    "INSERT INTO events (seq, received, feed, line) VALUES ($1, $2, $3, $4)";
-constexpr const char* insert_document =
-    "INSERT INTO documents (kind, id, updated, body) VALUES ($1, $2, $3, $4)"
-    " ON CONFLICT (kind, id) DO UPDATE SET updated = excluded.updated, body = excluded.body";
-constexpr const char* insert_audit =
-    "INSERT INTO audit (seq, t, actor, subject, action, detail) VALUES ($1, $2, $3, $4, $5, $6)";
 
 struct Writer {
   Database db;
@@ -60,32 +53,25 @@ struct Writer {
   }
 
   // Takes the next `count` numbers; the first of them, 0 where there is none to take.
-  static Result<std::int64_t> numbers(Statement& counter, std::size_t count) {
+  static Result<std::uint64_t> numbers(Statement& counter, std::size_t count) {
     if (count == 0) return 0;
     const auto wanted = static_cast<std::int64_t>(count);
     std::int64_t last = 0;
     WEFT_TRY_STATUS(
         counter.bind(wanted).each([&](const Statement& row) { last = row.integer(0); }));
-    return last - wanted + 1;
+    return static_cast<std::uint64_t>(last - wanted + 1);
   }
 
   Result<std::uint64_t> commit(const port::Commit& commit) {
     WEFT_TRY(Transaction transaction, Transaction::begin(db));
-    WEFT_TRY(const std::int64_t first, numbers(count_events, commit.events.size()));
-    std::int64_t seq = first;
-    for (const port::StoredEvent& row : commit.events)
-      WEFT_TRY_STATUS(event.bind(seq++, row.received.ns, Text{row.feed}, Blob{row.line}).run());
-    for (const port::Document& row : commit.documents)
-      WEFT_TRY_STATUS(
-          document.bind(Text{row.kind}, Text{row.id}, row.updated.ns, Blob{row.body}).run());
+    WEFT_TRY(const std::uint64_t first, numbers(count_events, commit.events.size()));
+    std::uint64_t seq = first;
+    for (const port::StoredEvent& row : commit.events) WEFT_TRY_STATUS(insert(event, seq++, row));
+    for (const port::Document& row : commit.documents) WEFT_TRY_STATUS(insert(document, row));
     WEFT_TRY(seq, numbers(count_audit, commit.audit.size()));
-    for (const port::AuditEntry& row : commit.audit)
-      WEFT_TRY_STATUS(audit
-                          .bind(seq++, row.t.ns, Text{row.actor}, Text{row.subject},
-                                Text{row.action}, Blob{row.detail})
-                          .run());
+    for (const port::AuditEntry& row : commit.audit) WEFT_TRY_STATUS(insert(audit, seq++, row));
     WEFT_TRY_STATUS(transaction.commit());
-    return static_cast<std::uint64_t>(first);
+    return first;
   }
 
   // Runs a statement that deletes; how many rows.
@@ -115,30 +101,6 @@ struct Reader {
                                            std::move(audit_of)});
   }
 };
-
-port::StoredEvent event_of(const Statement& row) {
-  return {static_cast<std::uint64_t>(row.integer(0)), {row.integer(1)}, row.bytes(2), row.bytes(3)};
-}
-
-port::Document document_of(const Statement& row) {
-  return {row.bytes(0), row.bytes(1), {row.integer(2)}, row.bytes(3)};
-}
-
-port::AuditEntry audit_of(const Statement& row) {
-  return {static_cast<std::uint64_t>(row.integer(0)),
-          {row.integer(1)},
-          row.bytes(2),
-          row.bytes(3),
-          row.bytes(4),
-          row.bytes(5)};
-}
-
-template <class Row>
-Result<std::vector<Row>> rows_of(Statement& statement, Row (*make)(const Statement&)) {
-  std::vector<Row> out;
-  WEFT_TRY_STATUS(statement.each([&](const Statement& row) { out.push_back(make(row)); }));
-  return out;
-}
 
 class SqliteStore final : public port::Store {
  public:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/field_schema.hpp"
+#include "base/text.hpp"
 #include "operate/repair/ticket.hpp"
 
 namespace weft::port {
@@ -190,6 +191,20 @@ std::string_view nonsense(const Ticket& t) {
   return "";
 }
 
+// A part in it that the fabric does not have, or had; "" where that is not what is wrong.
+std::string gone_part(const model::Fabric& fabric, std::string_view text) {
+  const auto line = JsonLine::parse(text, {});
+  if (!line) return "";
+  std::vector<std::string> parts{line->node().member("root").text().value_or(""),
+                                 line->node().member("part").text().value_or("")};
+  const JsonNode cases = line->node().member("cases");
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    parts.push_back(cases.item(i).member("root").text().value_or(""));
+  for (std::string& part : parts)
+    if (!part.empty() && !model::find_entity(fabric, {part, {}})) return std::move(part);
+  return "";
+}
+
 }  // namespace
 
 std::string to_json(const model::Fabric& fabric, const Ticket& ticket) {
@@ -204,6 +219,9 @@ Result<Ticket> read_ticket(const model::Fabric& fabric, std::string_view text) {
                 "it is damaged, or was written by another version or for another fabric");
   };
   auto read = read_fields<Ticket>(text, {}, Spelling{fabric});
+  if (const std::string gone = read ? "" : gone_part(fabric, text); !gone.empty())
+    return fail(Errc::unknown, {}, fmt::format("this fabric has no {}", quote(gone)),
+                "it was written for another fabric");
   if (!read) return bad(read.error().text());
   if (const std::string_view what = nonsense(*read); !what.empty()) return bad(what);
   return read;

@@ -1,22 +1,19 @@
 #include "operate/snapshot/retention.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <set>
 #include <system_error>
 
-#include "base/fd.hpp"
 #include "base/hash.hpp"
 #include "os/error.hpp"
+#include "os/new_file.hpp"
 
 namespace weft::operate::snapshot {
 namespace {
@@ -81,17 +78,6 @@ Result<std::vector<Held>> held_in(const std::string& directory) {
   return out;
 }
 
-Status write_all(const Fd& file, const std::string& path, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t size = write(file.get(), content.data(), content.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return failure(path, "writing", errno);
-    content.remove_prefix(static_cast<std::size_t>(size));
-  }
-  if (fsync(file.get()) != 0) return failure(path, "making it durable", errno);
-  return {};
-}
-
 }  // namespace
 
 std::string snapshot_file_name(std::string_view case_id, Timestamp taken) {
@@ -130,24 +116,9 @@ Status write_durable(const std::string& path, std::string_view content) {
   if (fs::create_directories(directory, error) && !error)
     fs::permissions(directory, fs::perms::owner_all, error);
   if (error) return failure(directory, "creating the directory", error.value());
-  const std::string temporary = fmt::format("{}.tmp.{}", path, getpid());
-  const auto write_temporary = [&]() -> Status {
-    const Fd file(
-        open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file.valid()) return failure(temporary, "creating", errno);
-    WEFT_TRY_STATUS(write_all(file, temporary, content));
-    if (std::rename(temporary.c_str(), path.c_str()) != 0)
-      return failure(path, "renaming to it", errno);
-    return {};
-  };
-  if (Status done = write_temporary(); !done) {
-    unlink(temporary.c_str());
-    return done;
-  }
-  const Fd folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid() || fsync(folder.get()) != 0)
-    return failure(directory, "making it durable", errno);
-  return {};
+  WEFT_TRY(NewFile file, NewFile::create(path));
+  WEFT_TRY_STATUS(file.write(content));
+  return file.commit();
 }
 
 }  // namespace weft::operate::snapshot
