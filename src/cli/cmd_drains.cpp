@@ -134,7 +134,8 @@ JsonObject to_json(const devices::Plan& plan) {
       .add("reads", plan.state);
 }
 
-void print_plan(const std::vector<devices::Plan>& plans, const devices::Settings& settings) {
+void print_plan(const std::vector<devices::Plan>& plans, const devices::Settings& settings,
+                port::ActionKind kind) {
   for (const devices::Plan& plan : plans) {
     fmt::print("{}{}{} at {}, {} by {}\n", plan.device->name,
                plan.interface_name.empty() ? "" : " ", plan.interface_name, plan.device->address,
@@ -147,7 +148,8 @@ void print_plan(const std::vector<devices::Plan>& plans, const devices::Settings
       for (const std::string& command : plan.steps[i]) fmt::print("  sends  {}\n", command);
     }
   }
-  if (plans.size() > 1) fmt::print("the second end only when it has lost its signal\n");
+  if (plans.size() > 1 && kind == port::ActionKind::drain)
+    fmt::print("the second end only when it has lost its signal\n");
 }
 
 // Sends nothing; with --look it asks.
@@ -173,7 +175,7 @@ Status run_plan(const Common& common, const DrainsArgs& args) {
                            .text());
     return {};
   }
-  print_plan(plans, settings);
+  print_plan(plans, settings, kind);
   if (state) fmt::print("state: {}\n", port::to_text(*state));
   return {};
 }

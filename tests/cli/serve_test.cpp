@@ -417,8 +417,13 @@ TEST_CASE("serve: a dry run says what would be sent to switches, and counts noth
   REQUIRE(eventually([&] { return !get("/readyz").empty(); }));
   std::string lines;
   for (const std::string end : {"rtsw:1->ctsw:2", "ctsw:2->rtsw:1"})
-    lines += json{{"id", end}, {"t", now_text()}, {"source", "syslog"}, {"entity", end},
-                  {"kind", "link_down"}}.dump() + "\n";
+    lines += json{{"id", end},
+                  {"t", now_text()},
+                  {"source", "syslog"},
+                  {"entity", end},
+                  {"kind", "link_down"}}
+                 .dump() +
+             "\n";
   const auto posted = client().Post("/v1/records", lines, "application/x-ndjson");
   REQUIRE(posted);
   CHECK_MESSAGE(posted->status == 200, posted->body);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "adapt/devices/recorded.hpp"
+#include "adapt/devices/test_recorded.hpp"
 
 namespace weft::adapt::devices {
 namespace {
@@ -166,9 +166,10 @@ TEST_CASE("a switch that refuses the second step gets back the first") {
     std::vector<std::string>& sent;
     const std::string& refused;
   };
-  DeviceActuator actuator = made(DeviceActuator::create(
-      fabric, recorded.settings(),
-      [&](const Device&, const Settings&) { return std::make_unique<Fake>(sent, refused); }));
+  DeviceActuator actuator =
+      made(DeviceActuator::create(fabric, recorded.settings(), [&](const Device&, const Settings&) {
+        return std::make_unique<Fake>(sent, refused);
+      }));
   CHECK(actuator.act(action("ctsw:0")).error().code == Errc::unsupported);
   CHECK(sent == std::vector<std::string>{"'bgp graceful-shutdown'", "'no bgp shutdown'",
                                          "'no bgp graceful-shutdown'"});

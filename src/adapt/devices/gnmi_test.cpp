@@ -2,7 +2,7 @@
 #include <atomic>
 
 #include "adapt/devices/actuator.hpp"
-#include "adapt/devices/recorded.hpp"
+#include "adapt/devices/test_recorded.hpp"
 #include "adapt/gnmi/gnmi_test_target.hpp"
 
 namespace weft::adapt::devices {

@@ -14,7 +14,7 @@ namespace {
 // A forecast costs the engine's time, and jobs do not change quickly; nor does what an actuator
 // takes for harm, or a dry run.
 constexpr std::int64_t slow_patience = 10;  // times that of other refusals
-constexpr double slowdown_bound = 1e9;          // what JSON can say, of what is no number too
+constexpr double slowdown_bound = 1e9;      // what JSON can say, of what is no number too
 
 }  // namespace
 

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +13,8 @@
 #include "adapt/devices/actuator.hpp"
 #include "base/config.hpp"
 #include "base/file.hpp"
+#include "base/json_line.hpp"
+#include "base/json_text.hpp"
 #include "base/test_folder.hpp"
 #include "model/formats/test_fabric.hpp"
 
@@ -23,9 +24,9 @@ namespace weft::adapt::devices::testing {
 // the host before it.
 inline constexpr std::string_view ssh_script = R"sh(#!/bin/sh
 dir=$(dirname "$0"); n=$(cat "$dir/next")
-printf '%s\n' "$@" > "$dir/argv"
 host=; for last; do before=$host; host=$last; done
-[ "$before $last" = "$(cat "$dir/$n.send" 2>/dev/null)" ] || { echo "not recorded: $before $last" >&2; exit 99; }
+asked="$before $last"
+[ "$asked" = "$(cat "$dir/$n.send" 2>/dev/null)" ] || { echo "not recorded: $asked" >&2; exit 99; }
 echo $((n + 1)) > "$dir/next"
 cat "$dir/$n.answer"; cat "$dir/$n.error" >&2; exit "$(cat "$dir/$n.exit")"
 )sh";
@@ -75,8 +76,6 @@ class Recorded {
             .settle = std::chrono::milliseconds(1),
             .ssh = folder_.file("ssh")};
   }
-  // Arguments of the last ssh, a line each.
-  std::string last_ssh() const { return *read_file(folder_.file("argv")); }
   bool is_over() const {
     const std::size_t played = next_ + std::stoul(*read_file(folder_.file("next")));
     return played == exchanges_.size();
@@ -101,19 +100,26 @@ class Recorded {
     REQUIRE(write_file(folder_.file("ssh"), ssh_script));
     REQUIRE(::chmod(folder_.file("ssh").c_str(), 0700) == 0);
   }
-  // The commands of a request, as the file has them; "" where it is none.
+  // The commands of a request, as the file has them; none where it is no such request.
   static std::vector<std::string> commands_of(const httplib::Request& request) {
-    const auto body = nlohmann::json::parse(request.body, nullptr, false);
+    const auto body = JsonLine::parse(JsonObject().add("it", JsonText{request.body}).text(), {});
+    if (!body) return {};
     std::vector<std::string> out;
-    if (request.path == "/command-api" && body.value("method", "") == "runCmds" &&
-        body["params"].value("version", 0) == 1 && body["params"].value("format", "") == "json")
-      for (const auto& command : body["params"]["cmds"]) out.push_back(command);
-    if (request.path == "/ins" &&
-        request.get_header_value("Content-Type") == "application/json-rpc")
-      for (const auto& call : body)
-        if (call.value("jsonrpc", "") == "2.0" && call.value("id", 0U) == out.size() + 1 &&
-            call["params"].value("version", 0) == 1)
-          out.push_back(call.value("method", "") + " " + call["params"].value("cmd", ""));
+    const JsonNode it = body->node().member("it");
+    const JsonNode params = it.member("params"), commands = params.member("cmds");
+    if (request.path == "/command-api" && it.member("method").text() == "runCmds" &&
+        params.member("version").whole() == 1 && params.member("format").text() == "json")
+      for (std::size_t i = 0; i < commands.size(); ++i) out.push_back(*commands.item(i).text());
+    if (request.path != "/ins" ||
+        request.get_header_value("Content-Type") != "application/json-rpc")
+      return out;
+    for (std::size_t i = 0; i < it.size(); ++i) {
+      const JsonNode call = it.item(i), its = call.member("params");
+      if (call.member("jsonrpc").text() != "2.0" || its.member("version").whole() != 1 ||
+          call.member("id").whole() != static_cast<std::int64_t>(i) + 1)
+        return {};
+      out.push_back(*call.member("method").text() + " " + *its.member("cmd").text());
+    }
     return out;
   }
   void answer(const httplib::Request& request, httplib::Response& response) {
