@@ -14,13 +14,11 @@
 #include <thread>
 #include <utility>
 
-#include "adapt/lab/actuator.hpp"
 #include "adapt/lab/device_state.hpp"
 #include "adapt/lab/extras.hpp"
 #include "adapt/lab/lab.hpp"
 #include "adapt/lab/netns.hpp"
 #include "adapt/live/alertmanager.hpp"
-#include "adapt/live/command_actuator.hpp"
 #include "adapt/live/command_device_state.hpp"
 #include "adapt/live/job_feed.hpp"
 #include "adapt/live/signals.hpp"
@@ -38,6 +36,7 @@
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "cli/serve_actuator.hpp"
 #include "cli/serve_health.hpp"
 #include "cli/serve_nats.hpp"
 #include "cli/serve_te.hpp"
@@ -105,7 +104,7 @@ struct ServeConfig {
   triage::LearnedRelations relations;
   repair::Policy policy;
   observe::sli::Settings objectives;
-  std::optional<live::CommandSettings> commands;
+  std::optional<ActuatorSettings> actuator;
   std::optional<live::DeviceCommands> devices;
   std::optional<live::JobFeedSettings> jobs;
   TraceSettings traces;
@@ -209,8 +208,8 @@ Result<ServeConfig> read_config(const std::string& path, const std::string& key)
   if (!objectives.fields.empty())
     take(out.objectives, observe::sli::read_settings(objectives), errors);
   read_notify(section("notify"), out, errors);
-  if (const Config commands = mapping("actuator"); !commands.fields.empty())
-    take(out.commands.emplace(), live::read_command_settings(commands), errors);
+  if (const Config actuator = mapping("actuator"); !actuator.fields.empty())
+    take(out.actuator.emplace(), read_actuator_settings(actuator), errors);
   if (const Config snapshots = mapping("snapshots"); !snapshots.fields.empty())
     take(out.devices.emplace(), live::read_device_commands(snapshots), errors);
   if (const Config vendor = mapping("vendor"); !vendor.fields.empty())
@@ -261,6 +260,9 @@ class Server {
     WEFT_TRY(config_, read_config(args_.config, args_.section));
     WEFT_TRY_STATUS(load_scenario());
     fabric_ = &setup_->fabric;
+    if (config_.actuator)
+      if (const auto actuator = make_actuator(*fabric_, *config_.actuator); !actuator)
+        return std::unexpected(actuator.error());
     if (config_.te)
       if (const auto te = ServedTe::read(*fabric_, *config_.te); !te)
         return std::unexpected(te.error());
@@ -649,15 +651,13 @@ class Server {
       out.actuator = &world_->world();
       out.notifiers.push_back(&world_->people());
     } else if (!args_.lab.empty()) {
-      if (config_.commands)
+      if (config_.actuator)
         return fail(Errc::value, {args_.config, 0, 0},
                     "actuator: and --lab are mutually exclusive: each defines how to drain",
                     "remove --lab or actuator:");
-      WEFT_TRY(lab::LabActuator actuator, lab::LabActuator::create(args_.lab));
-      actuator_ = std::make_unique<lab::LabActuator>(std::move(actuator));
-    } else if (config_.commands) {
-      actuator_ = std::make_unique<live::CommandActuator>(*fabric_, *config_.commands,
-                                                          live::CommandActuator::Log{});
+      WEFT_TRY(actuator_, make_lab_actuator(args_.lab));
+    } else if (config_.actuator) {
+      WEFT_TRY(actuator_, make_actuator(*fabric_, *config_.actuator));
     }
     if (actuator_) out.actuator = actuator_.get();
     if (!world_) make_notifiers();
@@ -688,7 +688,7 @@ class Server {
 
   // Nobody is to be called, and no program run, for what did not happen.
   bool has_unused_sections() const {
-    return config_.jobs || config_.te || config_.nats || config_.commands || config_.devices ||
+    return config_.jobs || config_.te || config_.nats || config_.actuator || config_.devices ||
            !config_.webhooks.empty() || !config_.alertmanagers.empty() || !config_.tickets.empty();
   }
 

@@ -104,7 +104,8 @@ constexpr std::array<CommandHelp, 54> command_help{{
      "\"spare optic is on site\""},
     {"drains", operate,
      "weft drains --from https://weft.example --token token\n"
-     "weft drains --from unix:api.sock --freeze 2026-12-01T06:00:00Z --reason \"release run\""},
+     "weft drains --from unix:api.sock --freeze 2026-12-01T06:00:00Z --reason \"release run\"\n"
+     "weft drains --plan rtsw:3--ctsw:1 --fabric zone.yaml --config serve.yaml"},
     {"zones", operate, "weft zones zones.yaml\nweft zones zones.yaml --listen 127.0.0.1:8640"},
     {"triage", operate, "weft triage records.jsonl --fabric zone.yaml"},
     {"snapshot", operate, "weft snapshot show FILE"},
@@ -161,7 +162,7 @@ constexpr std::array<ValueName, 22> value_names{{
     {"ID", ",case id,id,lab heal id,"},
     {"NUMBER", ",class,count,gap,lab fault interval,lab fault seed,stepfactor,unavailability,"},
     {"NAME",
-     ",algorithm,audience,baseline,bulk replay,command,daemon,device,dialects,encoding,"
+     ",algorithm,audience,baseline,bulk replay,command,daemon,device,dialects,drains plan,encoding,"
      "engine,export to,feed,format,gpu,init fabric,init model,job,kind,lab,lab fault to,"
      "mode,name,node,objective,op,owner,place,place model,probe from,protocol,rankfile,"
      "replay scheme,section,shell,spread,start-unit,system,target,transport,variant,"

@@ -96,6 +96,9 @@ weft case "$id" --from unix:api.sock --do hold --reason look --json > held.json
 weft drains --from unix:api.sock --freeze 2096-01-01T00:00:00Z --reason look --json > frozen.json
 weft drains --from unix:api.sock --json > drains.json
 weft up site.yaml --down >/dev/null''']
+# Switches that are never reached.
+SWITCHES = ['''printf 'device,dialect,address\\nrtsw:1,sonic,10.0.0.1\\nctsw:0,frr,10.0.0.2\\nctsw:1,frr,10.0.0.3\\n' > switches.csv
+printf 'actuator: {switches: switches.csv}\\n' > switches.yaml''']
 # A table of path health, by a service that was told of a slow NIC.
 HEALTH = ['''(weft serve --fabric health-zone.yaml --store health.db --listen unix:health.sock --health service.health >/dev/null 2>&1 & echo $! > pid)
 for i in $(seq 300); do python3 ask.py health.sock /readyz >/dev/null 2>&1 && break; sleep 0.1; done
@@ -244,7 +247,9 @@ CASES = {
     'gnmi': [('samples', [GNMI], []), ('records', [GNMI + ' --fabric zone.yaml --rules loud.yaml'], [])],
     'case': [('a case', ['cat case.json'], SITE), ('all that are open, a line a page', ['cat cases.json'], []),
              ('--do', ['cat held.json'], [])],
-    'drains': [('what is out', ['cat drains.json'], SITE), ('a command', ['cat frozen.json'], [])],
+    'drains': [('what is out', ['cat drains.json'], SITE), ('a command', ['cat frozen.json'], []),
+               ('--plan', ['weft drains --plan rtsw:1--ctsw:0 --fabric zone.yaml --config switches.yaml --json',
+                           'weft drains --plan ctsw:1 --undrain --fabric zone.yaml --config switches.yaml --json'], SWITCHES)],
     'zones': [('', ['cat zones.json'], SITE)],
     'up': [('check', ['weft up site.yaml --check --json'], []), ('running', ['cat up.json'], SITE),
            ('not running', ['weft up site.yaml --status --json'], SITE)],

@@ -26,6 +26,7 @@
 #include "adapt/gnmi/test_certificates.hpp"
 #include "base/timestamp.hpp"
 #include "run_weft.hpp"
+#include "socket_client.hpp"
 #include "webhook.hpp"
 
 using nlohmann::json;
@@ -371,6 +372,76 @@ TEST_CASE("serve: TLS, and tokens that decide who may do what, until others are 
       [&] { return service.log().find("the old ones stay in use") != std::string::npos; }));
   CHECK(service.status("bob-1", "/v1/cases") == 200);
   CHECK(service.stop(SIGTERM) == 0);
+}
+
+// Every switch of serve_zone is a SONiC switch in service; what else it is told is written down.
+constexpr const char* fake_ssh = R"sh(#!/bin/sh
+for last; do :; done
+case "$last" in
+  *HGET*) echo up ;;
+  *TSC) echo "System Mode: Normal" ;;
+  *) echo "$last" >> "$(dirname "$0")/sent" ;;
+esac
+)sh";
+
+TEST_CASE("serve: a dry run says what would be sent to switches, and counts nothing as drained") {
+  const Scratch scratch;
+  scratch.write("zone.yaml", serve_zone);
+  scratch.write("ssh", fake_ssh);
+  REQUIRE(::chmod((scratch.path() + "/ssh").c_str(), 0755) == 0);
+  std::string csv = "device,dialect,address\n";
+  for (int i = 0; i < 4; ++i) csv += fmt::format("rtsw:{0},sonic,r{0}\nctsw:{0},sonic,c{0}\n", i);
+  scratch.write("switches.csv", csv);
+  const std::string config = fmt::format(
+      "provisional: {{wait: 100 ms, lateness: 1 s}}\n"
+      "policy: {{defaults: {{forecast: none}}, timing: {{early: 100 ms, snapshot: 10 ms}}}}\n"
+      "actuator: {{switches: {0}/switches.csv, ssh: {0}/ssh}}\n",
+      scratch.path());
+  scratch.write("serve.yaml", config);
+  const std::vector<std::string> serve{"serve", "--fabric", "zone.yaml", "--config", "serve.yaml"};
+  auto check = serve;
+  check.emplace_back("--check");
+  CHECK(scratch.run(check).status == 0);
+  scratch.write("switches.csv", csv + "rtsw:9,sonic,r9\n");
+  CHECK(scratch.run(check).err.contains("switches.csv:10:1: "));
+  scratch.write("switches.csv", csv);
+
+  auto words = serve;
+  words.insert(words.end(), {"--store", "w.db", "--listen", "unix:" + scratch.path() + "/s"});
+  const int process = scratch.start(words, "out");
+  const auto client = [&] { return weft::cli_test::socket_client(scratch.path() + "/s"); };
+  const auto get = [&](const char* path) {
+    const auto answer = client().Get(path);
+    return answer ? answer->body : std::string();
+  };
+  REQUIRE(eventually([&] { return !get("/readyz").empty(); }));
+  std::string lines;
+  for (const std::string end : {"rtsw:1->ctsw:2", "ctsw:2->rtsw:1"})
+    lines += json{{"id", end},
+                  {"t", now_text()},
+                  {"source", "syslog"},
+                  {"entity", end},
+                  {"kind", "link_down"}}
+                 .dump() +
+             "\n";
+  const auto posted = client().Post("/v1/records", lines, "application/x-ndjson");
+  REQUIRE(posted);
+  CHECK_MESSAGE(posted->status == 200, posted->body);
+  const std::string said =
+      "dry run, nothing was sent: rtsw:1 (sonic, r1): sudo -n config interface shutdown "
+      "Ethernet1/2 | ctsw:2 (sonic, c2): sudo -n config interface shutdown Ethernet1/1";
+  CHECK_MESSAGE(eventually([&] { return get("/v1/audit").contains(said); }), get("/v1/audit"));
+  const json repairs = json::parse(get("/v1/repairs"))["items"];
+  REQUIRE(repairs.size() == 1);
+  CHECK(repairs[0]["stage"] == "blocked");
+  CHECK(repairs[0]["reason"] == said);
+  CHECK(json::parse(get("/v1/capacity"))["out"].empty());
+  CHECK_FALSE(scratch.has("sent"));
+  const Outcome looked = scratch.run({"drains", "--plan", "rtsw:1--ctsw:2", "--fabric", "zone.yaml",
+                                      "--config", "serve.yaml", "--look"});
+  CHECK_MESSAGE(looked.out.ends_with("state: in_service\n"), looked.out << looked.err);
+  ::kill(process, SIGTERM);
+  CHECK(weft::cli_test::wait_for(process) == 0);
 }
 
 TEST_CASE("serve --world: what a configuration sends to people and runs stays unused") {

@@ -22,6 +22,9 @@ using TestStream = grpc::ServerReaderWriter<::gnmi::SubscribeResponse, ::gnmi::S
 using TestScript =
     std::function<grpc::Status(TestStream&, const ::gnmi::SubscribeRequest&, int session)>;
 
+// What it does with a change.
+using TestSet = std::function<grpc::Status(const ::gnmi::SetRequest&)>;
+
 struct TestTargetOptions {
   std::vector<::gnmi::Encoding> encodings{::gnmi::JSON_IETF, ::gnmi::PROTO};
   bool has_capabilities = true;
@@ -29,6 +32,7 @@ struct TestTargetOptions {
   TestKey key;                     // none: no TLS
   std::string client_ca;           // clients need a certificate of it
   int port = 0;                    // 0: any
+  TestSet set;                     // none: no such call
 };
 
 // One leaf: "interfaces/interface[name=e1]/state/mtu" without escapes.
@@ -134,6 +138,13 @@ class TestTarget final : private ::gnmi::gNMI::Service {
     for (const auto encoding : options_.encodings) response->add_supported_encodings(encoding);
     response->set_gnmi_version("0.10.0");
     return grpc::Status::OK;
+  }
+  grpc::Status Set(  // NOLINT(readability-identifier-naming): gRPC's name
+      grpc::ServerContext* context, const ::gnmi::SetRequest* request,
+      ::gnmi::SetResponse*) override {
+    if (!knows(*context)) return not_known();
+    if (!options_.set) return {grpc::StatusCode::UNIMPLEMENTED, "no such call"};
+    return options_.set(*request);
   }
   grpc::Status Subscribe(  // NOLINT(readability-identifier-naming): gRPC's name
       grpc::ServerContext* context, TestStream* stream) override {

@@ -25,15 +25,6 @@ namespace {
   return ::gnmi::SubscriptionList::STREAM;
 }
 
-void fill_path(const TreePath& from, ::gnmi::Path& out) {
-  out.set_origin(from.origin);
-  for (const PathElement& element : from.elements) {
-    auto& made = *out.add_elem();
-    made.set_name(element.name);
-    for (const auto& [name, value] : element.keys) (*made.mutable_key())[name] = value;
-  }
-}
-
 bool is_address(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || text.size() > 300) return false;
@@ -94,6 +85,15 @@ void check_options(const SubscriberOptions& options, Errors& errors) {
 }
 
 }  // namespace
+
+void fill_path(const TreePath& from, ::gnmi::Path& out) {
+  out.set_origin(from.origin);
+  for (const PathElement& element : from.elements) {
+    auto& made = *out.add_elem();
+    made.set_name(element.name);
+    for (const auto& [name, value] : element.keys) (*made.mutable_key())[name] = value;
+  }
+}
 
 std::vector<Subscription> default_subscriptions() {
   using enum Trigger;

@@ -4,10 +4,12 @@
 #include <span>
 #include <vector>
 
+#include "adapt/gnmi/path.hpp"
 #include "adapt/gnmi/subscriber.hpp"
 
 namespace gnmi {
 class CapabilityResponse;
+class Path;
 class SubscribeRequest;
 }
 
@@ -15,6 +17,8 @@ namespace weft::adapt::gnmi {
 
 // Every option and target that cannot be is an error.
 Errors check(const std::vector<Target>& targets, const SubscriberOptions& options);
+
+void fill_path(const TreePath& from, ::gnmi::Path& out);
 
 // Options that were checked; of their n subscriptions those with the numbers in `paths`, where
 // n + i is number i as samples.

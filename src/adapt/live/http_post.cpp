@@ -46,8 +46,9 @@ PostAnswer send_once(const HttpTarget& target, const std::string& method, Millis
   request.method = method;
   request.path = target.path;
   request.body = body;
-  if (!body.empty()) request.headers.emplace("Content-Type", "application/json");
   for (const auto& [name, value] : headers) request.headers.emplace(name, value);
+  if (!body.empty() && !request.has_header("Content-Type"))
+    request.headers.emplace("Content-Type", "application/json");
   request.content_receiver = [&](const char* data, std::size_t size, std::uint64_t, std::uint64_t) {
     out.text.append(data, std::min(size, answer_bytes_max - out.text.size()));
     return out.text.size() < answer_bytes_max;

@@ -11,9 +11,10 @@
 namespace weft::operate::repair {
 namespace {
 
-// A forecast costs the engine's time, and jobs do not change quickly.
-constexpr std::int64_t forecast_patience = 10;  // times that of other refusals
-constexpr double slowdown_bound = 1e9;          // what JSON can say, of what is no number too
+// A forecast costs the engine's time, and jobs do not change quickly; nor does what an actuator
+// takes for harm, or a dry run.
+constexpr std::int64_t slow_patience = 10;  // times that of other refusals
+constexpr double slowdown_bound = 1e9;      // what JSON can say, of what is no number too
 
 }  // namespace
 
@@ -151,7 +152,8 @@ bool Driver::block(Ticket& t, const Refusal& refusal) {
     r_.say("weft", &t, "refused", JsonObject().add("guard", refusal.guard).add("why", refusal.why));
   if (t.stage != Stage::blocked) move(t, Stage::blocked, refusal.why);
   t.reason = refusal.why;
-  const std::int64_t factor = refusal.guard == "forecast" ? forecast_patience : 1;
+  const bool changes_slowly = refusal.guard == "forecast" || refusal.guard == "actuator";
+  const std::int64_t factor = changes_slowly ? slow_patience : 1;
   t.retry_at = in(r_.policy_.timing.blocked_ns * factor);
   if (refusal.until && *refusal.until > *t.retry_at) t.retry_at = refusal.until;
   if (t.refused_by != refusal.guard)

@@ -257,7 +257,9 @@ TEST_CASE("what the actuator refuses is blocked and tried again later") {
   CHECK(s.stage("c1") == Stage::blocked);
   CHECK(contains(s.ticket("c1").reason, "the world says no"));
   s.world.hand = Hand::works;
-  s.run_for(31);
+  s.run_for(4.9 * minute);
+  CHECK(s.stage("c1") == Stage::blocked);
+  s.run_for(0.2 * minute);
   CHECK(s.stage("c1") == Stage::soaking);
 }
 
