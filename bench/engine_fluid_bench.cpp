@@ -1,4 +1,4 @@
-// The fluid solver's hot paths: a drain of concurrent flows, and a windowed exchange.
+// The fluid solver's hot paths: drains of concurrent flows, and a windowed exchange.
 #include <benchmark/benchmark.h>
 
 #include "base/hash.hpp"
@@ -41,6 +41,34 @@ void drain(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 BENCHMARK(drain)->Arg(1000)->Arg(8000)->Unit(benchmark::kMillisecond);
+
+// Flows between 32 NICs of one switch, so that many have the same path.
+void drain_few_nics(benchmark::State& state, Simulation::Options::Bundles bundles) {
+  constexpr std::uint64_t nics = 32;
+  const std::vector<double> capacity(2 * nics, 50e9);
+  for (auto _ : state) {
+    Simulation simulation(capacity, {.solver = {}, .bundles = bundles});
+    Quiet quiet;
+    for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(state.range(0)); ++i) {
+      const std::uint64_t draw = weft::mix64(i);
+      const std::uint64_t src = draw % nics, dst = nics + draw / nics % nics;
+      const Hop hops[] = {{LinkId(src), 1}, {LinkId(dst), 1}};
+      simulation.start(hops, static_cast<double>(draw >> 32), 0);
+    }
+    simulation.run(quiet);
+    benchmark::DoNotOptimize(simulation.now());
+  }
+}
+using Bundles = Simulation::Options::Bundles;
+BENCHMARK_CAPTURE(drain_few_nics, bundles, Bundles::on)
+    ->Arg(16'000)
+    ->Arg(64'000)
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(drain_few_nics, single_flows, Bundles::off)
+    ->Arg(16'000)
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
 
 // Each of 256 ranks keeps one message in flight, through hashed spines.
 struct Exchange final : Simulation::Listener {

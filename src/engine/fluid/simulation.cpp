@@ -16,70 +16,6 @@ constexpr double together = 1e-11;  // events closer than this share of the time
 
 }  // namespace
 
-// ---- the queue of ends: a 4-ary heap with positions
-
-void Simulation::EndQueue::resize(std::size_t flows) {
-  if (position_.size() < flows) position_.resize(flows, UINT32_MAX);
-}
-
-double Simulation::EndQueue::key(std::uint32_t flow) const {
-  const std::uint32_t at = position_[flow];
-  return at == UINT32_MAX ? unlimited : heap_[at].key;
-}
-
-void Simulation::EndQueue::up(std::size_t at, Item item) {
-  while (at > 0) {
-    const std::size_t parent = (at - 1) / 4;
-    if (heap_[parent].key <= item.key) break;
-    place(at, heap_[parent]);
-    at = parent;
-  }
-  place(at, item);
-}
-
-void Simulation::EndQueue::down(std::size_t at, Item item) {
-  for (;;) {
-    const std::size_t first = 4 * at + 1;
-    if (first >= heap_.size()) break;
-    std::size_t best = first;
-    for (std::size_t c = first + 1; c < std::min(first + 4, heap_.size()); ++c)
-      if (heap_[c].key < heap_[best].key) best = c;
-    if (heap_[best].key >= item.key) break;
-    place(at, heap_[best]);
-    at = best;
-  }
-  place(at, item);
-}
-
-void Simulation::EndQueue::set(std::uint32_t flow, double key) {
-  if (key == unlimited) return erase(flow);
-  const std::uint32_t at = position_[flow];
-  if (at == UINT32_MAX) {
-    heap_.push_back({key, flow});
-    return up(heap_.size() - 1, {key, flow});
-  }
-  if (key < heap_[at].key) {
-    up(at, {key, flow});
-  } else {
-    down(at, {key, flow});
-  }
-}
-
-void Simulation::EndQueue::erase(std::uint32_t flow) {
-  const std::uint32_t at = position_[flow];
-  if (at == UINT32_MAX) return;
-  WEFT_CHECK(heap_[at].flow == flow);
-  position_[flow] = UINT32_MAX;
-  const Item last = heap_.back();
-  heap_.pop_back();
-  if (last.flow == flow) return;
-  if (at > 0 && heap_[(at - 1) / 4].key > last.key) {
-    up(at, last);
-  } else {
-    down(at, last);
-  }
-}
-
 // ---- the queue of timers
 
 void Simulation::TimerQueue::push(double at, std::uint64_t tag) {
@@ -137,23 +73,14 @@ FlowId Simulation::start(std::span<const Hop> hops, double bytes, std::uint64_t 
   if (free_flows_.empty()) {
     id = static_cast<std::uint32_t>(flow_.size());
     flow_.emplace_back();
-    ends_.resize(flow_.size());
+    queue_position_.push_back(KeyHeap::absent);
   } else {
     id = free_flows_.back();
     free_flows_.pop_back();
   }
-  WEFT_CHECK(!flow_[id].active && ends_.key(id) == unlimited);
-  const EntityId entity = solver_.insert(hops);
-  if (flow_of_entity_.size() <= entity.index()) flow_of_entity_.resize(entity.index() + 1);
-  flow_of_entity_[entity.index()] = FlowId(id);
-  flow_[id] = {.entity = entity,
-               .left = bytes,
-               .since = now_,
-               .rate = 0,
-               .left_at_start = bytes,
-               .tag = tag,
-               .order = next_order_++,
-               .active = true};
+  WEFT_CHECK(!flow_[id].active);
+  flow_[id] = {.entity = {}, .active = true, .tag = tag, .order = next_order_++};
+  join(id, hops, bytes);
   ++active_count_;
   if (options_.limits) {
     limits_.resize(flow_.size());
@@ -162,13 +89,128 @@ FlowId Simulation::start(std::span<const Hop> hops, double bytes, std::uint64_t 
   return FlowId(id);
 }
 
-double Simulation::bytes_left(FlowId flow) const {
-  const Flow& f = flow_[flow.index()];
-  if (f.rate == unlimited) return 0;
-  return std::max(0.0, f.left - f.rate * (now_ - f.since));
+// ---- bundles
+
+void Simulation::join(std::uint32_t id, std::span<const Hop> hops, double bytes) {
+  if (!is_merged(hops)) {
+    merger_.merge(hops, merged_);
+    hops = merged_;
+  }
+  // Without hops there is no limit and no clock.
+  const bool may_share = options_.bundles == Options::Bundles::on && !hops.empty();
+  const std::uint64_t hash = may_share ? path_hash(hops) : 0;
+  EntityId entity = may_share ? paths_.find(hash, hops, solver_) : EntityId();
+  const bool is_new = !entity.valid();
+  if (is_new) {
+    entity = new_bundle(hops);
+    if (may_share) paths_.add(hash, entity);
+  } else {
+    resized_.push_back(entity);
+  }
+  Bundle& b = bundle(entity);
+  Flow& flow = flow_[id];
+  flow.entity = entity;
+  flow.since = now_;
+  flow.left_at_start = bytes;
+  ++b.flows;
+  if (is_new) {
+    flow.mark = b.left = bytes;
+    b.head = id;
+    return;
+  }
+  WEFT_CHECK(b.rate != unlimited);  // such a one has ended
+  const double sent = b.rate * (now_ - b.since);
+  flow.mark = flow_[b.head].mark - b.left + sent + bytes;
+  if (flow.mark >= flow_[b.head].mark) return add_other(b, id);
+  add_other(b, b.head);
+  b.head = id;
+  b.left = sent + bytes;
+  set_end(entity.value, end_time(b));
 }
 
-double Simulation::rate(FlowId flow) const { return flow_[flow.index()].rate; }
+EntityId Simulation::new_bundle(std::span<const Hop> hops) {
+  const EntityId entity = solver_.insert(hops);
+  if (bundle_.size() <= entity.index()) {
+    bundle_.resize(entity.index() + 1);
+    end_position_.resize(bundle_.size(), KeyHeap::absent);
+  }
+  WEFT_CHECK(bundle(entity).flows == 0 && end_position_[entity.index()] == KeyHeap::absent);
+  bundle(entity) = {.since = now_};
+  return entity;
+}
+
+void Simulation::add_other(Bundle& b, std::uint32_t flow) {
+  if (b.others == none && free_queues_.empty()) {
+    b.others = static_cast<std::uint32_t>(queues_.size());
+    queues_.emplace_back();
+  } else if (b.others == none) {
+    b.others = free_queues_.back();
+    free_queues_.pop_back();
+  }
+  queues_[b.others].set(flow, flow_[flow].mark, queue_position_);
+}
+
+void Simulation::drop_head(Bundle& b) {
+  const std::uint32_t head = b.head;
+  b.head = none;
+  if (b.others == none || queues_[b.others].empty()) return;
+  KeyHeap& others = queues_[b.others];
+  b.head = others.top().id;
+  b.left += flow_[b.head].mark - flow_[head].mark;
+  others.erase(b.head, queue_position_);
+}
+
+void Simulation::leave(std::uint32_t id) {
+  const EntityId entity = flow_[id].entity;
+  Bundle& b = bundle(entity);
+  if (b.head == id) {
+    drop_head(b);
+  } else {
+    queues_[b.others].erase(id, queue_position_);
+  }
+  shrink(entity);
+}
+
+void Simulation::shrink(EntityId entity) {
+  Bundle& b = bundle(entity);
+  if (--b.flows > 0) return resized_.push_back(entity);
+  WEFT_CHECK(b.head == none);
+  if (b.others != none) free_queues_.push_back(b.others);
+  ends_.erase(entity.value, end_position_);
+  paths_.erase(entity);
+  solver_.remove(entity);
+}
+
+template <class Visit>
+void Simulation::for_each_flow(const Bundle& b, Visit visit) const {
+  visit(b.head);
+  if (b.others == none) return;
+  for (const KeyHeap::Item& item : queues_[b.others].items()) visit(item.id);
+}
+
+// Rounding must not give back what was sent.
+double Simulation::left_at(const Flow& flow, double at) const {
+  const Bundle& b = bundle(flow.entity);
+  if (b.rate == unlimited) return 0;
+  const double left = b.left - b.rate * std::max(0.0, at - b.since);
+  const double behind = flow.mark - flow_[b.head].mark;
+  return std::clamp(left + behind, 0.0, flow.left_at_start);
+}
+
+double Simulation::bytes_left(FlowId flow) const {
+  const Flow& f = flow_[flow.index()];
+  return f.active ? left_at(f, now_) : 0;
+}
+
+double Simulation::rate(FlowId flow) const {
+  const Flow& f = flow_[flow.index()];
+  return f.active ? bundle(f.entity).rate : 0;
+}
+
+double Simulation::rate_since(FlowId flow) const {
+  const Flow& f = flow_[flow.index()];
+  return std::max(f.since, bundle(f.entity).since);
+}
 
 void Simulation::account(const Flow& flow, double left) {
   const double bytes = flow.left_at_start - left;
@@ -178,13 +220,11 @@ void Simulation::account(const Flow& flow, double left) {
 }
 
 void Simulation::account_active() {
-  for (std::uint32_t id = 0; id < flow_.size(); ++id) {
-    Flow& flow = flow_[id];
+  for (Flow& flow : flow_) {
     if (!flow.active) continue;
-    flow.left = bytes_left(FlowId(id));
-    flow.since = now_;
-    account(flow, flow.left);
-    flow.left_at_start = flow.left;
+    const double left = left_at(flow, now_);
+    account(flow, left);
+    flow.left_at_start = left;
   }
 }
 
@@ -192,10 +232,7 @@ void Simulation::carried_at(double at, std::vector<double>& out) const {
   out = carried_;
   for (const Flow& flow : flow_) {
     if (!flow.active) continue;
-    const double left = flow.rate == unlimited
-                            ? 0
-                            : std::max(0.0, flow.left - flow.rate * std::max(0.0, at - flow.since));
-    const double bytes = flow.left_at_start - left;
+    const double bytes = flow.left_at_start - left_at(flow, at);
     if (bytes <= 0) continue;
     solver_.for_each_hop(flow.entity,
                          [&](LinkId link, double share) { out[link.index()] += bytes * share; });
@@ -205,26 +242,18 @@ void Simulation::carried_at(double at, std::vector<double>& out) const {
 void Simulation::move(FlowId flow, std::span<const Hop> hops, double extra_bytes) {
   Flow& f = flow_[flow.index()];
   WEFT_CHECK(f.active);
-  f.left = bytes_left(flow);
-  f.since = now_;
-  account(f, f.left);
-  f.left += extra_bytes;
-  f.left_at_start = f.left;
-  f.rate = 0;
-  ends_.erase(flow.value);
-  solver_.remove(f.entity);
-  f.entity = solver_.insert(hops);
-  if (flow_of_entity_.size() <= f.entity.index()) flow_of_entity_.resize(f.entity.index() + 1);
-  flow_of_entity_[f.entity.index()] = flow;
+  const double left = left_at(f, now_);
+  account(f, left);
+  leave(flow.value);
+  join(flow.value, hops, left + extra_bytes);
 }
 
 double Simulation::stop(FlowId flow) {
   Flow& f = flow_[flow.index()];
   WEFT_CHECK(f.active);
-  const double left = bytes_left(flow);
+  const double left = left_at(f, now_);
   account(f, left);
-  ends_.erase(flow.value);
-  solver_.remove(f.entity);
+  leave(flow.value);
   f.active = false;
   free_flows_.push_back(flow.value);
   --active_count_;
@@ -235,70 +264,83 @@ void Simulation::timer(double at, std::uint64_t tag) { timers_.push(std::max(at,
 
 // ---- time
 
-double Simulation::end_time(const Flow& flow) const {
-  if (flow.left <= 0 || flow.rate == unlimited) return flow.since;
-  return flow.rate > 0 ? flow.since + flow.left / flow.rate : unlimited;
+double Simulation::end_time(const Bundle& b) const {
+  if (b.left <= 0 || b.rate == unlimited) return b.since;
+  return b.rate > 0 ? b.since + b.left / b.rate : unlimited;
+}
+
+void Simulation::set_end(std::uint32_t entity, double end) {
+  if (end == unlimited) return ends_.erase(entity, end_position_);
+  ends_.set(entity, end, end_position_);
+}
+
+double Simulation::end_key(std::uint32_t entity) const {
+  const std::uint32_t at = end_position_[entity];
+  return at == KeyHeap::absent ? unlimited : ends_.items()[at].key;
 }
 
 void Simulation::refresh_top() {
   while (!ends_.empty()) {
-    const std::uint32_t id = ends_.top();
-    const double end = end_time(flow_[id]);
-    if (end <= ends_.top_key() * (1 + 1e-15)) return;
-    ends_.set(id, end);
+    const KeyHeap::Item top = ends_.top();
+    const double end = end_time(bundle_[top.id]);
+    if (end <= top.key * (1 + 1e-15)) return;
+    set_end(top.id, end);
   }
 }
 
 void Simulation::refresh_rates() {
+  for (const EntityId entity : resized_)
+    if (solver_.alive(entity)) solver_.set_flows(entity, bundle(entity).flows);
+  resized_.clear();
   solver_.settle();
   for (const EntityId entity : solver_.changed()) {
     if (!solver_.alive(entity)) continue;
-    const std::uint32_t id = flow_of_entity_[entity.index()].value;
-    Flow& flow = flow_[id];
+    Bundle& b = bundle(entity);
     const double rate = solver_.rate(entity);
-    if (options_.limits) note_limit(id);
-    if (rate == flow.rate && flow.since != now_) continue;
-    if (flow.rate == unlimited) {
-      flow.left = 0;
-    } else {
-      flow.left = std::max(0.0, flow.left - flow.rate * (now_ - flow.since));
-    }
-    flow.since = now_;
-    flow.rate = rate;
-    const double end = end_time(flow);
-    if (end < ends_.key(id)) ends_.set(id, end);
+    if (options_.limits) note_limit(entity);
+    if (rate == b.rate && b.since != now_) continue;
+    b.left = b.rate == unlimited ? 0 : std::max(0.0, b.left - b.rate * (now_ - b.since));
+    b.since = now_;
+    b.rate = rate;
+    const double end = end_time(b);
+    if (end < end_key(entity.value)) set_end(entity.value, end);
   }
   solver_.clear_changed();
 }
 
-// Resources whose level, or whose capacity where nobody else is there, is the flow's rate.
-void Simulation::note_limit(std::uint32_t flow) {
-  const EntityId entity = flow_[flow].entity;
+// Resources whose level, or whose capacity where nobody else is there, is the rate of its flows.
+void Simulation::note_limit(EntityId entity) {
+  const Bundle& b = bundle(entity);
   const double most = solver_.rate(entity) * (1 + same_rate);
   limiting_.clear();
   solver_.for_each_hop(entity, [&](LinkId link, double share) {
-    if (std::min(solver_.level(link), solver_.capacity(link) / share) <= most)
+    if (std::min(solver_.level(link), solver_.capacity(link) / (share * b.flows)) <= most)
       limiting_.push_back(link);
   });
   const LimitId what = limiting_.empty() ? limit::latency : limit_sets_.id_of(limiting_);
-  LimitHistory& history = limits_[flow];
-  if (!history.empty() && history.back().from_s == now_) history.pop_back();
-  if (history.empty() || history.back().what != what) history.push_back({what, now_});
+  for_each_flow(b, [&](std::uint32_t flow) {
+    LimitHistory& history = limits_[flow];
+    if (!history.empty() && history.back().from_s == now_) history.pop_back();
+    if (history.empty() || history.back().what != what) history.push_back({what, now_});
+  });
 }
 
 void Simulation::collect_ends() {
   ended_.clear();
   const double limit = now_ + now_ * together;
-  for (refresh_top(); !ends_.empty() && ends_.top_key() <= limit; refresh_top()) {
-    ended_.push_back(ends_.top());
-    ends_.erase(ends_.top());
+  for (refresh_top(); !ends_.empty() && ends_.top().key <= limit; refresh_top()) {
+    const std::uint32_t entity = ends_.top().id;
+    Bundle& b = bundle_[entity];
+    ended_.push_back(b.head);
+    drop_head(b);
+    set_end(entity, b.head == none ? unlimited : end_time(b));
   }
   std::ranges::sort(ended_, {}, [&](std::uint32_t id) { return flow_[id].order; });
   for (const std::uint32_t id : ended_) {
     Flow& flow = flow_[id];
     WEFT_CHECK(flow.active && active_count_ > 0);
     account(flow, 0);
-    solver_.remove(flow.entity);
+    shrink(flow.entity);
     flow.active = false;
     --active_count_;
   }
@@ -308,7 +350,7 @@ void Simulation::run(Listener& listener) {
   for (;;) {
     refresh_rates();
     refresh_top();
-    const double end = ends_.empty() ? unlimited : ends_.top_key();
+    const double end = ends_.empty() ? unlimited : ends_.top().key;
     const double timer = timers_.empty() ? unlimited : timers_.top_at();
     if (end == unlimited && timer == unlimited) return;
     WEFT_CHECK(timer >= now_);
@@ -342,7 +384,7 @@ void Simulation::audit() {
     std::vector<Hop>& path = paths.emplace_back();
     solver_.for_each_hop(flow.entity,
                          [&](LinkId link, double share) { path.push_back({link, share}); });
-    rates.push_back(flow.rate);
+    rates.push_back(bundle(flow.entity).rate);
   }
   const std::vector<double> exact = reference_rates(capacity, paths);
   for (std::size_t i = 0; i < rates.size(); ++i)

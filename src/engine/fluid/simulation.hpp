@@ -6,8 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "engine/fluid/key_heap.hpp"
 #include "engine/fluid/limits.hpp"
 #include "engine/fluid/load_windows.hpp"
+#include "engine/fluid/path_index.hpp"
 #include "engine/fluid/solver.hpp"
 
 namespace weft::engine::fluid {
@@ -18,6 +20,12 @@ using FlowId = Id<struct FlowTag>;
 // Time is in seconds as double inside; events closer than one part in 10^11 are one event, so that
 // rounding does not split what happens together. Deterministic: simultaneous ends are reported in
 // order of start.
+//
+// Flows of equal hops always have equal rates: they are one *bundle*, an entity of the solver. Its
+// clock counts the bytes that each of them has sent since the bundle came to be, so that a flow
+// ends when the clock comes to what it said at its start plus the flow's bytes: a mark that no
+// change of rate moves. So a change of rate costs O(1) a bundle, and only the flow that ends first,
+// the *head*, has a place in the queue of ends.
 class Simulation {
  public:
   // Reacts to events; may start, move and stop flows, set capacities and timers from within.
@@ -29,6 +37,8 @@ class Simulation {
   };
   struct Options {
     Solver::Options solver;
+    // Off: every flow is an entity of its own, for comparison. The rates are the same to rounding.
+    enum class Bundles : std::uint8_t { on, off } bundles = Bundles::on;
     // Compare all rates with a full solve at every n-th event (0: never); see rate_error().
     std::uint64_t audit_every = 0;
     // Keep what resources carry in so many intervals of the run at most (0: none); see windows().
@@ -54,7 +64,7 @@ class Simulation {
   double rate(FlowId flow) const;
   double bytes_left(FlowId flow) const;
   // When the flow came to its present rate.
-  double rate_since(FlowId flow) const { return flow_[flow.index()].since; }
+  double rate_since(FlowId flow) const;
   // Calls visit(LinkId, double share) for every hop of the flow.
   template <class Visit>
   void for_each_hop(FlowId flow, Visit visit) const {
@@ -86,14 +96,23 @@ class Simulation {
  private:
   struct Flow {
     EntityId entity;
-    double left = 0;  // bytes, at `since`
-    double since = 0;
-    double rate = 0;
+    bool active = false;
+    double mark = 0;           // of its bundle's clock, at its end
+    double since = 0;          // it has its present hops
     double left_at_start = 0;  // bytes left when the present hops were taken
     std::uint64_t tag = 0;
     std::uint64_t order = 0;
-    bool active = false;
   };
+  // By entity. The clock is the head's mark less its `left`.
+  struct Bundle {
+    double left = 0;  // of the head, bytes, at `since`
+    double since = 0;
+    double rate = 0;  // of each flow
+    std::uint32_t flows = 0;
+    std::uint32_t head = none;
+    std::uint32_t others = none;  // their place in queues_, by mark; none before there are any
+  };
+  static constexpr std::uint32_t none = UINT32_MAX;
   // Timers by time, then by order of push. Ranks in lockstep set many for the very same time, so
   // what follows on a time known already joins its bucket.
   class TimerQueue {
@@ -126,41 +145,30 @@ class Simulation {
     std::uint64_t next_order_ = 0;
   };
 
-  // Ends by predicted time. A flow that slows down leaves its key in place, too early; the key is
-  // put right when it comes to the top. Most such keys change again before that.
-  class EndQueue {
-   public:
-    void resize(std::size_t flows);
-    void set(std::uint32_t flow, double key);
-    void erase(std::uint32_t flow);
-    bool empty() const { return heap_.empty(); }
-    std::uint32_t top() const { return heap_[0].flow; }
-    double top_key() const { return heap_[0].key; }
-    // The key held for the flow, or unlimited when it is not in the queue.
-    double key(std::uint32_t flow) const;
-
-   private:
-    struct Item {
-      double key;
-      std::uint32_t flow;
-    };
-    void up(std::size_t at, Item item);
-    void down(std::size_t at, Item item);
-    void place(std::size_t at, Item item) {
-      heap_[at] = item;
-      position_[item.flow] = static_cast<std::uint32_t>(at);
-    }
-    std::vector<Item> heap_;
-    std::vector<std::uint32_t> position_;
-  };
-
-  double end_time(const Flow& flow) const;
+  Bundle& bundle(EntityId entity) { return bundle_[entity.index()]; }
+  const Bundle& bundle(EntityId entity) const { return bundle_[entity.index()]; }
+  // Puts the flow into the bundle of these hops, or a new one, at the present time.
+  void join(std::uint32_t flow, std::span<const Hop> hops, double bytes);
+  EntityId new_bundle(std::span<const Hop> hops);
+  void add_other(Bundle& bundle, std::uint32_t flow);
+  // The next flow, if any, is the head.
+  void drop_head(Bundle& bundle);
+  void leave(std::uint32_t flow);
+  // One flow less; the last one was its head and has been dropped.
+  void shrink(EntityId entity);
+  template <class Visit>
+  void for_each_flow(const Bundle& bundle, Visit visit) const;
+  double left_at(const Flow& flow, double at) const;
+  double end_time(const Bundle& bundle) const;
+  // Unlimited: none.
+  void set_end(std::uint32_t entity, double end);
+  double end_key(std::uint32_t entity) const;
   void refresh_top();
   void refresh_rates();
   void account(const Flow& flow, double left);
   void collect_ends();
   void audit();
-  void note_limit(std::uint32_t flow);
+  void note_limit(EntityId entity);
   // What was carried up to `at`, to which flows keep their rates.
   void carried_at(double at, std::vector<double>& out) const;
 
@@ -169,10 +177,20 @@ class Simulation {
   double now_ = 0;
   std::vector<Flow> flow_;
   std::vector<std::uint32_t> free_flows_;
-  std::vector<FlowId> flow_of_entity_;
+  std::vector<Bundle> bundle_;     // by entity
+  std::vector<EntityId> resized_;  // bundles that the solver must be told of
+  std::vector<KeyHeap> queues_;    // of bundles of several flows
+  std::vector<std::uint32_t> free_queues_;
+  KeyHeap::Positions queue_position_;  // by flow
+  PathIndex paths_;                    // of bundles that flows may join
+  HopMerger merger_;
+  std::vector<Hop> merged_;  // scratch of join
   std::size_t active_count_ = 0;
   std::uint64_t next_order_ = 0;
-  EndQueue ends_;
+  // Bundles by predicted end of the head. One that slows down leaves its key in place, too early;
+  // the key is put right when it comes to the top. Most such keys change again before that.
+  KeyHeap ends_;
+  KeyHeap::Positions end_position_;  // by entity
   TimerQueue timers_;
   std::vector<double> carried_;
   LoadWindows windows_;

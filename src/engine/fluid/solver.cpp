@@ -69,7 +69,7 @@ EntityId Solver::insert(std::span<const Hop> hops) {
     *hops_.at<0>(first + h) = hops[h].link.value;
     *hops_.at<1>(first + h) = hops[h].share;
   }
-  path_[id] = {first, count};
+  path_[id] = {first, count, 1};
   cap_[id] = cap_of(path_[id]);
   alive_[id] = 1;
   if (is_long(id) && long_.size() <= id) long_.resize(path_.size());
@@ -162,10 +162,35 @@ void Solver::unlink_hop(std::uint32_t place) {
   if (target_[at] != unlimited || level_[at] != unlimited) mark_dirty(at);
 }
 
+// The load that a resource sees at given levels elsewhere grows by the new flows' at most, as the
+// cap falls, and does not grow when there are fewer: bounds stay bounds.
+void Solver::set_flows(EntityId entity, std::uint32_t flows) {
+  const std::uint32_t id = entity.value;
+  WEFT_CHECK(alive_[id] != 0 && flows > 0);
+  note_changed(id);
+  Path& path = path_[id];
+  if (path.flows == flows) return;
+  const double more = static_cast<double>(flows) - path.flows;
+  path.flows = flows;
+  cap_[id] = cap_of(path);
+  rescan(id);
+  for (std::uint32_t place = path.first; place < path.first + path.count; ++place) {
+    const std::uint32_t at = hop_at(place);
+    const double weight = load_weight(path, place);
+    member_weight(list_[at].first + hop_slot(place)) = weight;
+    if (weight != 1) weighted_[at] = 1;
+    if (target_[at] == unlimited) {
+      if (more > 0) bound_[at] += more * hop_weight(place) * demand(id, at);
+      if (bound_[at] <= capacity_[at] * (1 + noise)) continue;
+    }
+    mark_dirty(at);
+  }
+}
+
 double Solver::cap_of(const Path& path) const {
   double cap = unlimited;
   for (std::uint32_t place = path.first; place < path.first + path.count; ++place)
-    cap = std::min(cap, capacity_[hop_at(place)] / hop_weight(place));
+    cap = std::min(cap, capacity_[hop_at(place)] / load_weight(path, place));
   return cap;
 }
 
@@ -189,6 +214,15 @@ void Solver::set_capacity(LinkId resource, double capacity) {
     const std::uint32_t entity = member(list.first + i) & ~long_bit;
     if (cap_of(path_[entity]) != cap_[entity]) change_cap(entity);
   }
+}
+
+bool Solver::has_hops(EntityId entity, std::span<const Hop> hops) const {
+  const Path path = path_[entity.index()];
+  if (path.count != hops.size()) return false;
+  for (std::uint32_t h = 0; h < path.count; ++h)
+    if (hop_at(path.first + h) != hops[h].link.value || hop_weight(path.first + h) != hops[h].share)
+      return false;
+  return true;
 }
 
 void Solver::clear_changed() {
@@ -385,7 +419,7 @@ void Solver::raise_short(std::uint32_t entity, std::uint32_t resource, double be
     const std::uint32_t at = hops[h];
     if (at == resource || target_[at] <= before) continue;
     if (was_lowest) {
-      touch(at, hop_weight(path.first + h), before, at == low_at ? second : low);
+      touch(at, load_weight(path, path.first + h), before, at == low_at ? second : low);
     } else {
       mark_dirty(at);
     }
@@ -396,7 +430,7 @@ double Solver::weight_on(std::uint32_t entity, std::uint32_t resource) const {
   const Path path = path_[entity];
   const std::uint32_t* const begin = hops_.at<0>(path.first);
   const auto hop = std::lower_bound(begin, begin + path.count, resource) - begin;
-  return hop_weight(path.first + static_cast<std::uint32_t>(hop));
+  return load_weight(path, path.first + static_cast<std::uint32_t>(hop));
 }
 
 // Brings the two lowest levels up to date and wakes the resources for which the demand moved.
@@ -442,7 +476,8 @@ void Solver::wake_long(std::uint32_t entity, std::uint32_t resource, double low,
     const Path path = path_[entity];
     for (std::uint32_t h = 0; h < path.count; ++h) {
       const std::uint32_t at = hop_at(path.first + h);
-      if (at != resource) touch(at, hop_weight(path.first + h), demand_before(at), demand_now(at));
+      if (at != resource)
+        touch(at, load_weight(path, path.first + h), demand_before(at), demand_now(at));
     }
     return;
   }
@@ -571,7 +606,7 @@ bool Solver::is_cap_narrow(std::uint32_t entity) const {
   const Path path = path_[entity];
   for (std::uint32_t place = path.first; place < path.first + path.count; ++place) {
     const std::uint32_t at = hop_at(place);
-    if (open_[at] != 0 && capacity_[at] / hop_weight(place) == cap_[entity]) return true;
+    if (open_[at] != 0 && capacity_[at] / load_weight(path, place) == cap_[entity]) return true;
   }
   return false;
 }
@@ -610,8 +645,9 @@ void Solver::freeze(std::uint32_t entity, double share) {
   for (std::uint32_t place = path.first; place < path.first + path.count; ++place) {
     const std::uint32_t at = hop_at(place);
     if (open_[at] == 0) continue;
-    left_[at] -= hop_weight(place) * share;
-    weight_left_[at] -= hop_weight(place);
+    const double weight = load_weight(path, place);
+    left_[at] -= weight * share;
+    weight_left_[at] -= weight;
     --open_[at];
   }
 }

@@ -23,12 +23,12 @@ inline constexpr double unlimited = std::numeric_limits<double>::infinity();
 // an entity of rate x loads a resource with weight * x. After a change only touched resources are
 // recomputed, in order of the smaller of old and new level: all below that key is final, so every
 // repair is exact. When a change spreads to most resources, a full progressive filling takes over.
-// An entity's *cap*, the lowest capacity / weight on its path, counts as the level of a resource
-// that it has to itself. That changes no rate, as the cap follows from the capacities; but what has
-// its path to itself then moves no level, and resources that all caps fit into stay out of it all.
-// From: Bertsekas & Gallager, Data Networks, 6.5 (max-min and its bottleneck certificate);
-// Ros-Giralt et al., "On the bottleneck structure of congestion-controlled networks", 2019
-// (levels). We differ: weights, and repair ordered by level.
+// An entity's *cap*, the lowest capacity / weight of all its flows on its path, counts as the level
+// of a resource that it has to itself. That changes no rate, as the cap follows from the
+// capacities; but what has its path to itself then moves no level, and resources that all caps fit
+// into stay out of it all. From: Bertsekas & Gallager, Data Networks, 6.5 (max-min and its
+// bottleneck certificate); Ros-Giralt et al., "On the bottleneck structure of congestion-controlled
+// networks", 2019 (levels). We differ: weights, and repair ordered by level.
 class Solver {
  public:
   struct Options {
@@ -53,20 +53,25 @@ class Solver {
   // unlimited rate.
   EntityId insert(std::span<const Hop> hops);
   void remove(EntityId entity);
+  // The entity stands for so many flows (at least 1) that each have its rate on its hops. Rates
+  // are those of as many entities of one flow. It is among changed() afterwards.
+  void set_flows(EntityId entity, std::uint32_t flows);
   void set_capacity(LinkId resource, double capacity);
 
   // Cost: proportional to what changes; about 0.5 us per level that moves.
   void settle();
 
-  // Bytes per second per unit of weight; 0 when a hop has no capacity.
+  // Bytes per second of each of its flows, per unit of weight; 0 when a hop has no capacity.
   double rate(EntityId entity) const { return rate_[entity.index()]; }
-  // Calls visit(LinkId, double share) for every hop, in id order.
+  // Calls visit(LinkId, double share) for every hop of one of its flows, in id order.
   template <class Visit>
   void for_each_hop(EntityId entity, Visit visit) const {
     const Path path = path_[entity.index()];
     for (std::uint32_t h = path.first; h < path.first + path.count; ++h)
       visit(LinkId(hop_at(h)), hop_weight(h));
   }
+  // Whether these are the entity's, merged as they are.
+  bool has_hops(EntityId entity, std::span<const Hop> hops) const;
   // Entities whose rate may differ since the last clear_changed(); removed ones may be among them.
   std::span<const EntityId> changed() const { return changed_; }
   void clear_changed();
@@ -86,6 +91,7 @@ class Solver {
   struct Path {  // an entity's hops: a block of the hop arenas
     std::uint32_t first = 0;
     std::uint32_t count = 0;
+    std::uint32_t flows = 1;
   };
   // Short entities look at all their levels when one of them moves; long ones (rings, sprayed
   // flows) remember the two lowest and where they are.
@@ -103,6 +109,10 @@ class Solver {
 
   const std::uint32_t& hop_at(std::uint32_t place) const { return *hops_.at<0>(place); }
   double hop_weight(std::uint32_t place) const { return *hops_.at<1>(place); }
+  // Of all flows of the entity.
+  double load_weight(const Path& path, std::uint32_t place) const {
+    return hop_weight(place) * path.flows;
+  }
   std::uint32_t& hop_slot(std::uint32_t place) { return *hops_.at<2>(place); }
   std::uint32_t& member(std::uint32_t slot) { return *members_.at<0>(slot); }
   double& member_weight(std::uint32_t slot) { return *members_.at<1>(slot); }
@@ -162,10 +172,11 @@ class Solver {
   std::vector<std::uint8_t> alive_, is_changed_;
   std::vector<LongPath> long_;  // of long entities; empty until there is one
   std::vector<std::uint32_t> free_entities_;
-  // Members of resources: entity with long_bit, weight, index of its hop in hops_.
+  // Members of resources: entity with long_bit, weight of all its flows, index of its hop in
+  // hops_.
   BlockArena<std::uint32_t, double, std::uint32_t> members_;
-  // Hops of entities, by resource in ascending order: resource, weight, place in the resource's
-  // list.
+  // Hops of entities, by resource in ascending order: resource, weight of one flow, place in the
+  // resource's list.
   BlockArena<std::uint32_t, double, std::uint32_t> hops_;
   std::vector<std::uint32_t> dirty_;
   std::vector<Pending> pending_;

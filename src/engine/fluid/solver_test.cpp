@@ -20,6 +20,10 @@ class Pair {
     const EntityId id = solver_.insert(hops);
     alive_.push_back({id, hops});
   }
+  void set_flows(std::size_t k, std::uint32_t flows) {
+    solver_.set_flows(alive_[k].id, flows);
+    alive_[k].flows = flows;
+  }
   void remove(std::size_t k) {
     solver_.remove(alive_[k].id);
     alive_[k] = alive_.back();
@@ -36,11 +40,15 @@ class Pair {
   double error() {
     solver_.settle();
     std::vector<std::vector<Hop>> lists;
-    for (const Alive& a : alive_) lists.push_back(a.hops);
+    std::vector<EntityId> entity;  // of each list
+    for (const Alive& a : alive_) {
+      lists.insert(lists.end(), a.flows, a.hops);
+      entity.insert(entity.end(), a.flows, a.id);
+    }
     const std::vector<double> want = reference_rates(capacity_, lists);
     double worst = 0;
     for (std::size_t i = 0; i < want.size(); ++i) {
-      const double got = solver_.rate(alive_[i].id);
+      const double got = solver_.rate(entity[i]);
       if (got == want[i]) continue;
       worst = std::max(worst, std::abs(got - want[i]) / std::max(got, want[i]));
     }
@@ -51,6 +59,7 @@ class Pair {
   struct Alive {
     EntityId id;
     std::vector<Hop> hops;
+    std::uint32_t flows = 1;
   };
   std::vector<double> capacity_;
   Solver solver_;
@@ -144,6 +153,44 @@ TEST_CASE("rates equal the reference after every one of many random events") {
           pair.set_capacity(rng.below(shape.resources), static_cast<double>(rng.below(4)) * 25e9);
         }
         worst = std::max(worst, pair.error());
+      }
+      CAPTURE(seed);
+      CAPTURE(shape.resources);
+      CHECK(worst < 1e-9);
+    }
+  }
+}
+
+TEST_CASE("an entity of several flows has the rate of as many entities after random events") {
+  struct Shape {
+    std::size_t resources, hops, entities;
+    Weights weights;
+  };
+  for (const Shape& shape : {Shape{6, 3, 8, Weights::one}, Shape{40, 6, 40, Weights::mixed},
+                             Shape{60, 40, 12, Weights::mixed}, Shape{200, 4, 30, Weights::one}}) {
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      Rng rng = Rng(seed).stream("flows of entities");
+      std::vector<double> capacity;
+      for (std::size_t r = 0; r < shape.resources; ++r)
+        capacity.push_back(static_cast<double>(1 + rng.below(3)) * 25e9);
+      Pair pair(capacity);
+      double worst = 0;
+      for (int event = 0; event < 150; ++event) {
+        const std::uint64_t kind = rng.below(10);
+        if (kind < 3 || pair.size() == 0) {
+          if (pair.size() < shape.entities)
+            pair.insert(random_path(rng, shape.resources, shape.hops, shape.weights));
+        } else if (kind < 5) {
+          pair.remove(rng.below(pair.size()));
+        } else if (kind < 9) {
+          const std::size_t which = rng.below(pair.size());
+          pair.set_flows(which, static_cast<std::uint32_t>(1 + rng.below(5)));
+        } else {
+          const std::size_t which = rng.below(shape.resources);
+          pair.set_capacity(which, static_cast<double>(rng.below(4)) * 25e9);
+        }
+        if (rng.below(3) > 0)
+          worst = std::max(worst, pair.error());  // else several changes at once
       }
       CAPTURE(seed);
       CAPTURE(shape.resources);
