@@ -429,7 +429,7 @@ TEST_CASE("serve: a dry run says what would be sent to switches, and counts noth
   CHECK_MESSAGE(posted->status == 200, posted->body);
   const std::string said =
       "dry run, nothing was sent: rtsw:1 (sonic, r1): sudo -n config interface shutdown "
-      "Ethernet1/2 | ctsw:2 (sonic, c2): sudo -n config interface shutdown Ethernet1/1";
+      "Ethernet1/4 | ctsw:2 (sonic, c2): sudo -n config interface shutdown Ethernet1/1";
   CHECK_MESSAGE(eventually([&] { return get("/v1/audit").contains(said); }), get("/v1/audit"));
   const json repairs = json::parse(get("/v1/repairs"))["items"];
   REQUIRE(repairs.size() == 1);
