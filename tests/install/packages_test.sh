@@ -45,14 +45,20 @@ for verb in serve agent; do
     fail "$unit is more exposed than 2.0"
 done
 
-# The sample configuration is one that the service takes.
+# The unit's own command line, with the sample configuration, is one that the service takes.
 echo "fabric: {generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 1, spines: 2}" >"$out/fabric.yaml"
-"$out/root/usr/bin/weft" serve --fabric "$out/fabric.yaml" --config "$out/root/etc/weft/serve.yaml" \
-  --store "$out/weft.db" --listen "unix:$out/api" 2>"$out/log" &
+command=$(sed -n '/^ExecStart=/,/[^\\]$/p' "$out/root/usr/lib/systemd/system/weft.service" | sed 's/^ExecStart=weft//' | tr -d '\\\n')
+command=${command//\$\{WEFT_STORE\}/$out/weft.db}
+command=${command//\$\{WEFT_LISTEN\}/unix:$out/api}
+command=${command//\$WEFT_SERVE_OPTIONS/}
+command=${command//\/etc\/weft\/fabric.yaml/$out/fabric.yaml}
+# Words are split as systemd does.
+"$out/root/usr/bin/weft" ${command//\/etc\/weft\//$out/root/etc/weft/} 2>"$out/log" &
 service=$!
 for _ in $(seq 300); do
   [ ! -S "$out/api" ] && kill -0 "$service" 2>/dev/null || break
   sleep 0.1
 done
 kill "$service" 2>/dev/null || true # it may have ended, which wait tells
-wait "$service" || fail "weft serve: $(cat "$out/log")"
+wait "$service" || fail "weft$command: $(cat "$out/log")"
+grep -q "ready, 0 cases open" "$out/log" || fail "weft$command: $(cat "$out/log")"
