@@ -9,10 +9,15 @@
 namespace weft::engine::fluid {
 
 std::uint64_t path_hash(std::span<const Hop> hops) {
+  // A sum, so that no hop waits for the one before: rings have thousands. Merged hops have one
+  // order.
   std::uint64_t hash = hops.size();
-  for (const Hop& hop : hops)
-    hash = (std::rotl(hash, 29) ^ (std::bit_cast<std::uint64_t>(hop.share) + hop.link.value)) *
-           0x9e3779b97f4a7c15ull;
+  for (const Hop& hop : hops) {
+    const std::uint64_t word =
+        (std::bit_cast<std::uint64_t>(hop.share) ^ std::uint64_t{hop.link.value} << 20) *
+        0x9e3779b97f4a7c15ull;
+    hash += word ^ word >> 32;
+  }
   return mix64(hash);
 }
 

@@ -129,7 +129,7 @@ void Simulation::join(std::uint32_t id, std::span<const Hop> hops, double bytes)
 }
 
 EntityId Simulation::new_bundle(std::span<const Hop> hops) {
-  const EntityId entity = solver_.insert(hops);
+  const EntityId entity = solver_.insert_merged(hops);
   if (bundle_.size() <= entity.index()) {
     bundle_.resize(entity.index() + 1);
     end_position_.resize(bundle_.size(), KeyHeap::absent);

@@ -43,10 +43,12 @@ bool Solver::same(double a, double b) const {
 // ---- coming and going
 
 EntityId Solver::insert(std::span<const Hop> hops) {
-  if (!is_merged(hops)) {
-    merger_.merge(hops, merged_);
-    hops = merged_;
-  }
+  if (is_merged(hops)) return insert_merged(hops);
+  merger_.merge(hops, merged_);
+  return insert_merged(merged_);
+}
+
+EntityId Solver::insert_merged(std::span<const Hop> hops) {
   std::uint32_t id = 0;
   if (free_entities_.empty()) {
     id = static_cast<std::uint32_t>(path_.size());

@@ -49,9 +49,10 @@ class Solver {
   double level(LinkId resource) const { return level_[resource.index()]; }
 
   // Each needs a settle() before rates are read again. Hops may name a resource several times;
-  // shares add up. Merged hops (see HopMerger) are taken as they are. No hop at all means an
+  // shares add up. insert_merged() takes them as HopMerger makes them. No hop at all means an
   // unlimited rate.
   EntityId insert(std::span<const Hop> hops);
+  EntityId insert_merged(std::span<const Hop> hops);
   void remove(EntityId entity);
   // The entity stands for so many flows (at least 1) that each have its rate on its hops. Rates
   // are those of as many entities of one flow. It is among changed() afterwards.
