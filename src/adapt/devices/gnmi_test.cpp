@@ -15,7 +15,7 @@ constexpr const char* gnmi_cable = "rtsw:0--ctsw:0";
 
 struct Ends {
   std::array<std::atomic<bool>, 2> enabled{true, true};
-  std::atomic<bool> is_read_only = false;
+  std::atomic<bool> is_read_only = false, has_states = true;
 
   grpc::Status set(std::size_t end, const ::gnmi::SetRequest& request) {
     if (is_read_only) return {grpc::StatusCode::PERMISSION_DENIED, "this target is read only"};
@@ -29,6 +29,7 @@ struct Ends {
   grpc::Status subscribe(std::size_t end, gnmi::TestStream& stream,
                          const ::gnmi::SubscribeRequest& request) const {
     for (const auto& one : request.subscribe().subscription()) {
+      if (!has_states) break;
       const auto& path = one.path();
       const bool is_admin = path.elem(path.elem_size() - 1).name() == "admin-status";
       const bool is_up = enabled[end] && (is_admin || enabled[1 - end]);
@@ -79,6 +80,11 @@ TEST_CASE("a cable is drained by gNMI Set, and its state is read back") {
   CHECK(refused.error().code == Errc::unsupported);
   CHECK(refused.error().what.contains("this target is read only"));
   CHECK(actuator->state(gnmi_cable) == Service::in_service);
+  ends.has_states = false;
+  const auto silent = actuator->state(gnmi_cable);
+  REQUIRE(!silent);
+  CHECK(silent.error().code == Errc::io);
+  CHECK(silent.error().what.contains("gives no value for /interfaces/interface[name="));
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ class GnmiSession final : public Session {
         if (sample.metric == wanted && path.contains("[name=" + sample.component + "]"))
           found = sample.value > 0 ? "up" : "down";
     if (found) return *std::move(found);
-    const std::string& error = subscriber.targets().front().last_error;
+    const std::string error = subscriber.targets().front().last_error;
     return fail(Errc::io, {},
                 fmt::format("{} gives no value for {}{}{}", device_.name, path,
                             error.empty() ? "" : ": ", error));
