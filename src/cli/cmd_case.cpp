@@ -15,6 +15,7 @@ namespace {
 
 struct CaseArgs {
   std::string id, action, reason;
+  std::string step, number;  // of rma
   ServiceArgs service;
   std::size_t records = 100;
 };
@@ -99,6 +100,15 @@ void print_jobs(JsonNode jobs) {
   fmt::print("  {} not affected\n", jobs.member("unaffected").whole().value_or(0));
 }
 
+// Nothing where its part did not go back to a vendor.
+void print_rma(JsonNode rma) {
+  if (!rma) return;
+  fmt::print("vendor's RMA {}:", text_of(rma, "number"));
+  for (const char* step : {"ordered", "shipped", "received"})
+    if (rma.member(step)) fmt::print(" {} {}", step, text_of(rma, step));
+  fmt::print("\n");
+}
+
 void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs) {
   fmt::print("case {}: {}, {:.0f} % sure\n", text_of(of, "id"), cause_text(of),
              100 * of.member("confidence").number().value_or(0));
@@ -117,6 +127,7 @@ void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs) {
                part.empty() ? "" : " " + part, reason.empty() ? "" : ": ", reason,
                text_of(repair, "since"));
   }
+  print_rma(repair.member("rma"));
   print_jobs(jobs);
   const std::int64_t records = of.member("records").whole().value_or(0);
   const auto listed = static_cast<std::int64_t>(of.member("members").size());
@@ -197,12 +208,16 @@ Status list_cases(const Common& common, ServiceClient& service) {
   return {};
 }
 
-// Approve, reject, hold, release, repaired.
+// Approve, reject, hold, release, repaired, rma.
 Status command_case(const Common& common, const CaseArgs& args, ServiceClient& service) {
   WEFT_TRY(
       const std::string answer,
       service.send("POST", fmt::format("/v1/cases/{}/{}", percent_encoded(args.id), args.action),
-                   JsonObject().add("reason", args.reason).text()));
+                   JsonObject()
+                       .add("reason", args.reason)
+                       .add_if("step", args.step)
+                       .add_if("number", args.number)
+                       .text()));
   if (common.json) {
     fmt::print("{}\n", answer);
     return {};
@@ -217,6 +232,11 @@ Status run_case(const Common& common, const CaseArgs& args) {
   if (args.action.empty() != args.reason.empty())
     return fail(Errc::value, {"--do"}, "--do and --reason belong together",
                 "say why: it stands in the audit log");
+  if ((args.action == "rma") == args.step.empty())
+    return fail(Errc::value, {"--step"}, "--do rma and --step belong together",
+                "weft case ID --do rma --step ordered --number NUMBER --reason ...");
+  if (!args.number.empty() && args.step != "ordered")
+    return fail(Errc::value, {"--number"}, "it belongs to --step ordered");
   if (!args.action.empty() && args.id.empty())
     return fail(Errc::value, {"--do"}, "of which case?", "weft case ID --do ...");
   WEFT_TRY(ServiceClient service, ServiceClient::open(args.service));
@@ -243,8 +263,11 @@ void add_case(Commands& commands) {
   command
       .add_option("--do", args.action,
                   "approve or reject the proposed drain, hold: no action until release, repaired: "
-                  "verify it and return it to service")
-      ->check(CLI::IsMember({"approve", "reject", "hold", "release", "repaired"}));
+                  "verify it and return it to service, rma: it goes back to its vendor")
+      ->check(CLI::IsMember({"approve", "reject", "hold", "release", "repaired", "rma"}));
+  command.add_option("--step", args.step, "Of --do rma")
+      ->check(CLI::IsMember({"ordered", "shipped", "received"}));
+  command.add_option("--number", args.number, "The vendor's number, with --step ordered");
   command.add_option("--reason", args.reason, "Why, for the audit log");
 }
 

@@ -35,6 +35,7 @@ struct Command {
     approve,      // a proposed drain
     reject,       // the same
     repaired,     // the part was mended: verify it
+    rma,          // it goes back to its vendor: `step` of that
     hold,         // do nothing more about this case
     release,      // go on
     kill_switch,  // no action at all from now on
@@ -43,9 +44,10 @@ struct Command {
     thaw,         // the end of all freezes set so
   };
   Kind kind = Kind::approve;
-  std::string case_id;  // of the first five
+  std::string case_id;  // of the first six
   std::string who, reason;
   Timestamp until;
+  std::string step, number;  // of rma: "ordered", "shipped" or "received"; the vendor's number
 };
 
 // What the console shows of the network now.
