@@ -18,6 +18,7 @@ namespace {
 
 struct CaseArgs {
   std::string id, action, reason, owner;
+  std::string step, number;  // of rma
   ServiceArgs service;
   std::size_t records = 100;
 };
@@ -137,6 +138,15 @@ void print_comments(const People& people) {
                  text_of(item.member("detail"), "text"));
 }
 
+// Nothing where its part did not go back to a vendor.
+void print_rma(JsonNode rma) {
+  if (!rma) return;
+  fmt::print("vendor's RMA {}:", text_of(rma, "number"));
+  for (const char* step : {"ordered", "shipped", "received"})
+    if (rma.member(step)) fmt::print(" {} {}", step, text_of(rma, step));
+  fmt::print("\n");
+}
+
 void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs, const People& people) {
   fmt::print("case {}: {}, {:.0f} % sure\n", text_of(of, "id"), cause_text(of),
              100 * of.member("confidence").number().value_or(0));
@@ -155,6 +165,7 @@ void print_case(JsonNode of, JsonNode said, JsonNode repair, JsonNode jobs, cons
                part.empty() ? "" : " " + part, reason.empty() ? "" : ": ", reason,
                text_of(repair, "since"));
   }
+  print_rma(repair.member("rma"));
   print_owner(people);
   print_jobs(jobs);
   print_comments(people);
@@ -266,6 +277,8 @@ Status command_case(const Common& common, const CaseArgs& args, ServiceClient& s
                    JsonObject()
                        .add_if(args.action == "comment" ? "text" : "reason", args.reason)
                        .add_if("owner", args.owner)
+                       .add_if("step", args.step)
+                       .add_if("number", args.number)
                        .text()));
   if (common.json) {
     fmt::print("{}\n", answer);
@@ -284,6 +297,11 @@ Status run_case(const Common& common, const CaseArgs& args) {
   if (!args.owner.empty() && args.action != "own")
     return fail(Errc::value, {"--owner"}, "only --do own gives a case to somebody",
                 "weft case ID --do own --owner NAME ...");
+  if ((args.action == "rma") == args.step.empty())
+    return fail(Errc::value, {"--step"}, "--do rma and --step belong together",
+                "weft case ID --do rma --step ordered --number NUMBER --reason ...");
+  if (!args.number.empty() && args.step != "ordered")
+    return fail(Errc::value, {"--number"}, "it belongs to --step ordered");
   if (!args.action.empty() && args.id.empty())
     return fail(Errc::value, {"--do"}, "of which case?", "weft case ID --do ...");
   WEFT_TRY(ServiceClient service, ServiceClient::open(args.service));
@@ -308,12 +326,16 @@ void add_case(Commands& commands) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command
-      .add_option("--do", args.action,
-                  "approve or reject the proposed drain, hold: no action until release, repaired: "
-                  "verify it and return it to service, own: you take care of it, until disown, "
-                  "comment")
+      .add_option(
+          "--do", args.action,
+          "approve or reject the proposed drain, hold: no action until release, repaired: "
+          "verify it and return it to service, rma: it goes back to its vendor, own: you take "
+          "care of it, until disown, comment")
       ->check(CLI::IsMember(
-          {"approve", "reject", "hold", "release", "repaired", "own", "disown", "comment"}));
+          {"approve", "reject", "hold", "release", "repaired", "rma", "own", "disown", "comment"}));
+  command.add_option("--step", args.step, "Of --do rma")
+      ->check(CLI::IsMember({"ordered", "shipped", "received"}));
+  command.add_option("--number", args.number, "The vendor's number, with --step ordered");
   command.add_option("--owner", args.owner, "With --do own: who takes care of it, if not you");
   command.add_option("--reason", args.reason, "Why, for the audit log; the text of a comment");
 }

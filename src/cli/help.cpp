@@ -159,7 +159,7 @@ constexpr std::array<ValueName, 22> value_names{{
     {"ADDRESS", ",bind,listen,poll traps,respond listen,syslog,"},
     {"KEY=VALUE", ",cost,set,"},
     {"LIST", ",busy,down,exclude,fail,free,hosts,order,policies,ports,types,"},
-    {"ID", ",case id,id,lab heal id,"},
+    {"ID", ",case id,case number,id,lab heal id,"},
     {"NUMBER", ",class,count,gap,lab fault interval,lab fault seed,stepfactor,unavailability,"},
     {"NAME",
      ",algorithm,audience,baseline,bulk replay,command,daemon,device,dialects,drains plan,encoding,"

@@ -437,6 +437,10 @@ Status Controller::command(const Command& command, Timestamp now) {
       return repair_.reject(command.case_id, word, now);
     case repaired:
       return repair_.repaired(command.case_id, word, now);
+    case rma: {
+      WEFT_TRY(const auto step, from_name<repair::RmaStep>({command.step, {}}));
+      return repair_.rma(command.case_id, step, command.number, word, now);
+    }
     case hold:
       return repair_.hold(command.case_id, repair::Switch::on, word, now);
     case release:
@@ -533,6 +537,10 @@ std::string Controller::metrics(Timestamp now) const {
   add("repairs_under_way", "gauge", "Repairs in progress.",
       static_cast<std::uint64_t>(std::ranges::count_if(
           repair_.tickets(), [](const auto& row) { return !is_over(row.second.stage); })));
+  add("repairs_at_vendor", "gauge", "Repairs whose part went back to its vendor.",
+      static_cast<std::uint64_t>(std::ranges::count_if(repair_.tickets(), [](const auto& row) {
+        return row.second.stage == repair::Stage::rma;
+      })));
   add("kill_switch", "gauge", "1 while the kill switch is on.",
       repair_.kill_switch() == repair::Switch::on ? 1 : 0);
   add("orders_total", "counter", "Orders given to actuators.", counts_.orders);

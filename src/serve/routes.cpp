@@ -26,6 +26,7 @@ using enum Param::Need;
 using Body = Route::Body;
 
 constexpr std::int64_t reason_bytes_max = 1000, owner_bytes_max = 200, comment_bytes_max = 10'000;
+constexpr std::int64_t rma_number_bytes = 128;
 constexpr std::int64_t page_rows_max = 1000;
 constexpr std::int64_t members_max = 10'000;
 constexpr std::int64_t list_members = 100, one_members = 1000;  // unless told
@@ -590,6 +591,35 @@ Route case_command(const RouteContext& context, std::string_view path, std::stri
           }};
 }
 
+Route rma_route(const RouteContext& context) {
+  return {.method = "POST",
+          .path = "/v1/cases/{id}/rma",
+          .id = "returnToVendor",
+          .summary = "The part goes back to its vendor: its repair waits from ordered to received",
+          .role = Role::operate,
+          .body = Body::fields,
+          .fields = {{.name = "step",
+                      .meaning = "what happened",
+                      .need = needed,
+                      .choices = {"ordered", "shipped", "received"}},
+                     {.name = "number",
+                      .meaning = "the vendor's number of the return; needed with ordered",
+                      .most = rma_number_bytes},
+                     reason(needed)},
+          .reply_schema = "Done",
+          .problems = {409, 503},
+          .handler = [context](const Call& call) {
+            return run(context,
+                       {.kind = Command::Kind::rma,
+                        .case_id = call.pieces.at(0),
+                        .who = call.who,
+                        .reason = call.fields.text("reason"),
+                        .step = call.fields.text("step"),
+                        .number = call.fields.text("number")},
+                       "rma");
+          }};
+}
+
 Route wide_command(const RouteContext& context, std::string_view method, std::string_view id,
                    Command::Kind kind, Param::Need need, std::string_view summary) {
   return {.method = method,
@@ -657,6 +687,7 @@ void add_commands(const RouteContext& context, std::vector<Route>& out) {
                              "Reject the proposed drain"));
   out.push_back(case_command(context, "/v1/cases/{id}/repaired", "repairedCase", repaired,
                              "repaired", "Report the entity as repaired: verify it"));
+  out.push_back(rma_route(context));
   out.push_back(case_command(context, "/v1/cases/{id}/hold", "holdCase", hold, "hold",
                              "Take no further action on this case"));
   out.push_back(case_command(context, "/v1/cases/{id}/release", "releaseCase", release, "release",

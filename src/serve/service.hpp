@@ -35,6 +35,7 @@ struct Command {
     approve,      // a proposed drain
     reject,       // the same
     repaired,     // the part was mended: verify it
+    rma,          // it goes back to its vendor: `step` of that
     hold,         // do nothing more about this case
     release,      // go on
     kill_switch,  // no action at all from now on
@@ -46,10 +47,11 @@ struct Command {
     comment,      // words about this case
   };
   Kind kind = Kind::approve;
-  std::string case_id;      // of the first five and the last three
+  std::string case_id;      // of the first six and the last three
   std::string who, reason;  // of a comment: its text
   std::string owner;        // of own; "": who asks
   Timestamp until;
+  std::string step, number;  // of rma: "ordered", "shipped" or "received"; the vendor's number
 };
 
 // What the console shows of the network now.

@@ -286,7 +286,7 @@ OTHER_UNITS = {
     **{key: 'the time of a resource, as it is billed' for key in ('gain_gpu_hours', 'replica_hours', 'drained_cable_hours')},
     **{key: 'a frequency of what is rare' for key in ('per_year', 'shortages_per_year')},
     **{key: 'a duration in a stored repair, of which the service adds up many' for key in (
-        'detect_ns', 'triage_ns', 'drain_ns', 'repair_ns', 'verify_ns')},
+        'detect_ns', 'triage_ns', 'drain_ns', 'repair_ns', 'verify_ns', 'rma_ns')},
     'cpu_pressure_percent': 'as the kernel has it',
     'ms': 'in the manifest of a snapshot, a format of its own',
     'years': 'what --years asked for',

@@ -48,13 +48,13 @@ std::map<std::string, int> stages(Service& service) {
   return out;
 }
 
-// What stays as it is while a repair goes on with its test traffic.
+// What stays as it is while notices are sent.
 json lasting(const json& repairs) {
   json out = json::array();
   for (const json& one : repairs) {
     json kept;
     for (const char* key : {"id", "part", "kind", "drained_at", "returned_at", "resolution",
-                            "ended", "approved_by", "rollbacks"})
+                            "ended", "approved_by", "rollbacks", "stage", "rma"})
       kept[key] = one[key];
     for (const json& of : one["cases"]) kept["cases"].push_back(of["id"]);
     out.push_back(std::move(kept));
@@ -95,14 +95,36 @@ void make_good(Service& service, int k) {
     REQUIRE(service.post(line(fmt::format("up{}-{}", k, end), cable(k, end), "link_up")));
 }
 
-// One cable was drained, verified and returned; another one is drained and waits for its repair.
+// The second part goes back to its vendor, as an operator says by the command line.
+void tell_vendor_step(Service& service, const std::string& step) {
+  std::string id;
+  for (const json& repair : items(service, "repairs"))
+    if (repair["part"] == "rtsw:1--ctsw:1") id = repair["cases"][0]["id"];
+  std::vector<std::string> words{"case", id,       "--from", "unix:s",   "--do",
+                                 "rma",  "--step", step,     "--reason", "no spare"};
+  if (step == "ordered") words.insert(words.end(), {"--number", "RMA-4711"});
+  const auto said = service.scratch().run(words);
+  REQUIRE_MESSAGE(said.status == 0, said.err);
+  const auto shown = service.scratch().run({"case", id, "--from", "unix:s"});
+  CHECK(shown.out.find("vendor's RMA RMA-4711: ordered 2") != std::string::npos);
+}
+
+// One cable was drained, verified and returned; another one is drained and went to its vendor.
 void make_history(Service& service) {
   make_bad(service, 0);
   REQUIRE(waits_until([&] { return stages(service)["repairing"] == 1; }));
   make_good(service, 0);
   REQUIRE(waits_until([&] { return stages(service)["returned"] == 1; }));
   make_bad(service, 5);
+  // Between two rounds of test traffic.
   REQUIRE(waits_until([&] { return stages(service)["repairing"] == 1; }));
+  std::this_thread::sleep_for(2s);
+  REQUIRE(waits_until([&] { return stages(service)["repairing"] == 1; }));
+  tell_vendor_step(service, "ordered");
+  REQUIRE(waits_until([&] { return stages(service)["rma"] == 1; }));
+  const auto metrics = service.client().Get("/metrics");
+  REQUIRE(metrics);
+  CHECK(metrics->body.find("weft_repairs_at_vendor 1\n") != std::string::npos);
 }
 
 // Lines about what is well: news, and nothing to do about it.
@@ -136,6 +158,7 @@ void check(Service& restored, const Seen& before, const std::string& effects) {
   // Nothing is done again; what people repair is returned, once.
   std::this_thread::sleep_for(500ms);
   CHECK(restored.scratch().read("effects") == effects);
+  tell_vendor_step(restored, "received");
   make_good(restored, 5);
   REQUIRE(waits_until(
       [&] { return std::ranges::count(restored.scratch().read("effects"), '\n') == 4; }));
@@ -226,6 +249,7 @@ TEST_CASE("a store is opened with its own fabric, or what that grew to, or one t
   zone(5, "a");
   REQUIRE(scratch.run({"store", "accept", "zone.yaml", "--store", "weft.db"}).status == 0);
   service.start({"--snapshots", "shots"});
+  tell_vendor_step(service, "received");
   make_good(service, 5);
   REQUIRE(waits_until([&] { return stages(service)["returned"] == 2; }));
   CHECK(service.stop(SIGTERM) == 0);

@@ -11,8 +11,9 @@
 namespace weft::engine::fluid {
 namespace {
 
-constexpr double same_rate = 1e-9;  // rates closer than this share are one
-constexpr double together = 1e-11;  // events closer than this share of the time are one
+constexpr double same_rate = 1e-9;           // rates closer than this share are one
+constexpr double together = 1e-11;           // events closer than this share of the time are one
+constexpr std::size_t shared_hops_max = 16;  // of flows that may be one bundle
 
 }  // namespace
 
@@ -96,8 +97,10 @@ void Simulation::join(std::uint32_t id, std::span<const Hop> hops, double bytes)
     merger_.merge(hops, merged_);
     hops = merged_;
   }
-  // Without hops there is no limit and no clock.
-  const bool may_share = options_.bundles == Options::Bundles::on && !hops.empty();
+  // Without hops there is no limit and no clock. Rings and sprayed flows have paths of their own,
+  // so long that looking for another one costs more than it can save.
+  const bool may_share =
+      options_.bundles == Options::Bundles::on && !hops.empty() && hops.size() <= shared_hops_max;
   const std::uint64_t hash = may_share ? path_hash(hops) : 0;
   EntityId entity = may_share ? paths_.find(hash, hops, solver_) : EntityId();
   const bool is_new = !entity.valid();

@@ -17,7 +17,7 @@ defaults:               # for all problem types, unless overridden
   soak: 30 min          # observation time after a return
   checks_first: true    # test traffic before a drain based only on lost probes
   verify: {packets: 10000, lost: 0, rate: 0.99, quiet: 0 s}  # quiet: time without new evidence
-  slo: {detect: 1 min, triage: 2 min, drain: 5 min, repair: 24 h, verify: 1 h}
+  slo: {detect: 1 min, triage: 2 min, drain: 5 min, repair: 24 h, verify: 1 h, rma: 14 d}
 
 problems:               # everything not listed here needs a person
   port_flap: {mode: auto, drain: cable, acts_early: true}

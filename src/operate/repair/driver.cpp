@@ -64,6 +64,8 @@ bool Driver::advance(Ticket& t) {
       return soaking(t);
     case Stage::failed:
       return failed(t);
+    case Stage::rma:
+      return away(t);
     case Stage::returned:
     case Stage::rolled_back:
     case Stage::closed:

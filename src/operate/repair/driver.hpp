@@ -22,6 +22,8 @@ class Driver {
   void resume(Ticket& t);                       // a person approved
   void give_back(Ticket& t, std::string why);   // a person rejected
   void mended(Ticket& t);                       // a person repaired
+  void send_away(Ticket& t, std::string why);   // to its vendor; back_from_vendor() ends that
+  void back_from_vendor(Ticket& t, std::string why);
   // Of a ticket that was read from its document: what was under way is taken up.
   void take_up(Ticket& t);
 
@@ -80,6 +82,7 @@ class Driver {
   // Test traffic and the way back (verify.cpp).
   bool drained(Ticket& t);
   bool repairing(Ticket& t);
+  bool away(Ticket& t);
   bool verifying(Ticket& t);
   bool judge_round(Ticket& t);
   bool passes(const Ticket& t, const port::Check& check) const;

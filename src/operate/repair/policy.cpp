@@ -16,8 +16,8 @@ constexpr std::int64_t span_ns_max = std::int64_t{90} * 24 * 3600 * ns_per_s;
 constexpr std::int64_t count_max = 1'000'000;
 
 constexpr std::array<std::string_view, 4> modes{"observe", "propose", "approve", "auto"};
-constexpr std::array<std::string_view, ttr_part_count> parts{"detect", "triage", "drain", "repair",
-                                                             "verify"};
+constexpr std::array<std::string_view, ttr_part_count> parts{"detect", "triage", "drain",
+                                                             "repair", "verify", "rma"};
 
 // In [least, 90 d].
 std::int64_t read_ns(Reader& reader, std::string_view key, std::int64_t least = 0) {

@@ -17,8 +17,8 @@ namespace weft::operate::repair {
 using model::CauseKind;
 
 // The parts that the time to repair is split into.
-enum class TtrPart : std::uint8_t { detect, triage, drain, repair, verify };
-inline constexpr std::size_t ttr_part_count = 5;
+enum class TtrPart : std::uint8_t { detect, triage, drain, repair, verify, rma };
+inline constexpr std::size_t ttr_part_count = 6;
 std::string_view to_text(TtrPart part);
 
 enum class Mode : std::uint8_t {

@@ -25,7 +25,8 @@ Timestamp evidence_of(const model::Case& c) {
 }
 
 bool is_out(Stage stage) {
-  return stage == Stage::drained || stage == Stage::repairing || stage == Stage::verifying;
+  return stage == Stage::drained || stage == Stage::repairing || stage == Stage::verifying ||
+         stage == Stage::rma;
 }
 
 // Of clocks that may be far off.
@@ -370,9 +371,13 @@ Status Repair::repaired(std::string_view id, const Attribution& word, Timestamp 
   WEFT_TRY(Ticket * t, under_way(id));
   const bool is_without_drain = t->stage == Stage::proposed && !t->has_part();
   if (!is_without_drain && t->stage != Stage::drained && t->stage != Stage::repairing &&
-      t->stage != Stage::verifying && t->stage != Stage::failed)
+      t->stage != Stage::verifying && t->stage != Stage::failed && t->stage != Stage::rma)
     return not_now(*t, "it is not out of service",
                    "its repair ends automatically when its case closes");
+  if (t->stage == Stage::rma) {
+    if (!t->rma->received) t->rma->received = now_;
+    Driver(*this).back_from_vendor(*t, fmt::format("{} reports it as repaired", word.who));
+  }
   say(word.who, t, "repaired", why(word));
   t->repaired_by = word.who;
   if (t->is_offender) {
@@ -382,6 +387,37 @@ Status Repair::repaired(std::string_view id, const Attribution& word, Timestamp 
     machine_dirty_ = true;
   }
   Driver(*this).mended(*t);
+  return {};
+}
+
+Status Repair::rma(std::string_view id, RmaStep step, std::string_view number,
+                   const Attribution& word, Timestamp now) {
+  advance_clock(now);
+  WEFT_TRY(Ticket * t, under_way(id));
+  const bool is_without_drain = t->stage == Stage::proposed && !t->has_part();
+  const bool is_away = t->stage == Stage::rma;
+  if (step != RmaStep::ordered && !is_away)
+    return not_now(*t, "nothing is with a vendor", "order it first");
+  if (!is_away && !is_without_drain && t->stage != Stage::repairing)
+    return not_now(*t, "nothing waits for a person's repair", {});
+  if (step == RmaStep::ordered && (number.empty() || number.size() > rma_number_bytes_max ||
+                                   find_not_text(number) != std::string_view::npos))
+    return fail(Errc::value, {}, "the vendor's number is missing, too long or not text",
+                fmt::format("give 1 to {} bytes", rma_number_bytes_max));
+  if (step == RmaStep::ordered && !is_away) t->rma = Rma{.ordered = now_, .from = t->stage};
+  if (step == RmaStep::ordered) t->rma->number = number;
+  if (step == RmaStep::shipped) t->rma->shipped = now_;
+  if (step == RmaStep::received) t->rma->received = now_;
+  touch(*t);
+  say(word.who, t, fmt::format("rma_{}", to_text(step)), why(word).add("number", t->rma->number));
+  const std::string reason =
+      fmt::format("RMA {} {} by {}", t->rma->number, to_text(step), word.who);
+  if (step == RmaStep::received)
+    Driver(*this).back_from_vendor(*t, reason);
+  else if (!is_away)
+    Driver(*this).send_away(*t, reason);
+  else
+    t->reason = reason;
   return {};
 }
 

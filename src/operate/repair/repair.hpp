@@ -122,6 +122,11 @@ class Repair {
   Status reject(std::string_view id, const Attribution& word, Timestamp now);
   // The part was mended (of a repeat offender: replaced): verify it.
   Status repaired(std::string_view id, const Attribution& word, Timestamp now);
+  // The part goes back to its vendor under the vendor's number, is on its way, or its replacement
+  // is there: from `ordered` to `received` (or repaired()) the repair waits for that. `ordered`
+  // again changes the number. Fails: as repaired(); Errc::value for a number that is none.
+  Status rma(std::string_view id, RmaStep step, std::string_view number, const Attribution& word,
+             Timestamp now);
   // On: nothing is done to the part any more, whatever happens; looks and checks go on.
   Status hold(std::string_view id, Switch state, const Attribution& word, Timestamp now);
   // On: no act is ordered from now on, and may_act() forbids those that were; undrains only where

@@ -34,6 +34,7 @@ Spread spread_of(std::vector<std::int64_t> ns) {
 bool took_place(const RepairRow& row, TtrPart part) {
   if (part == TtrPart::detect || part == TtrPart::triage) return true;
   if (part == TtrPart::drain) return row.was_drained;
+  if (part == TtrPart::rma) return row.spent_ns[static_cast<std::size_t>(part)] > 0;
   return row.was_drained || row.resolution == Resolution::repaired;
 }
 

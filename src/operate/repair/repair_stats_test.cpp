@@ -34,7 +34,7 @@ TEST_CASE("times to repair, objectives, offenders and no-fault-found, by hand") 
   const ProblemAccount& cable = ledger.problems[1];
   CHECK(cable.kind == link);
   CHECK(cable.repairs == 3);
-  CHECK(cable.attained == std::array<std::uint64_t, 5>{2, 3, 2, 3, 2});
+  CHECK(cable.attained == std::array<std::uint64_t, 6>{2, 3, 2, 3, 2, 0});
   CHECK(cable.parts[3].mean_s == doctest::Approx(300));
   CHECK(cable.parts[3].p50_s == 200);
   CHECK(cable.parts[3].max_s == 600);

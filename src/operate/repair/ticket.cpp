@@ -18,6 +18,7 @@ const Followed& Ticket::lead() const {
 
 bool needs_reserve(const Ticket& ticket, Stage stage) {
   if (stage == Stage::verifying) return ticket.has_part();
+  if (stage == Stage::rma) return ticket.has_part();
   return stage == Stage::forecasting || stage == Stage::drained || stage == Stage::repairing ||
          does_act(stage);
 }
@@ -37,6 +38,8 @@ std::optional<TtrPart> ttr_part(const Ticket& ticket, Stage stage, std::optional
     case Stage::repairing:
     case Stage::failed:
       return TtrPart::repair;
+    case Stage::rma:
+      return TtrPart::rma;
     case Stage::verifying:
       return next == Stage::repairing ? TtrPart::repair : TtrPart::verify;
     case Stage::returning:

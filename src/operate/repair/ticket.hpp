@@ -26,7 +26,8 @@ using model::Entity;
 inline constexpr std::int64_t spent_ns_max = 1'000'000'000'000'000'000;
 
 // detected > triaged > [forecasting] > draining > drained > repairing > verifying > returning >
-// soaking > returned is the way of all that goes well.
+// soaking > returned is the way of all that goes well; a part that goes back to its vendor is in
+// rma between repairing and repairing.
 enum class Stage : std::uint8_t {
   detected,     // a case, not to be believed yet
   watched,      // policy only observes, confidence is low, or maintenance explains it
@@ -42,13 +43,14 @@ enum class Stage : std::uint8_t {
   soaking,      // in service again, under watch
   undoing,      // a drain that failed or lost its reason is taken back
   failed,       // needs a person
+  rma,          // with its vendor
   returned,     // over: in service
   rolled_back,  // over: in service, and the drain was not what it took
   closed,       // over: nothing was done
 };
 inline constexpr auto stage_names = std::to_array<std::string_view>(
     {"detected", "watched", "triaged", "proposed", "blocked", "forecasting", "draining", "drained",
-     "repairing", "verifying", "returning", "soaking", "undoing", "failed", "returned",
+     "repairing", "verifying", "returning", "soaking", "undoing", "failed", "rma", "returned",
      "rolled_back", "closed"});
 inline constexpr std::size_t stage_count = stage_names.size();
 constexpr std::span<const std::string_view> names_of(Stage) { return stage_names; }
@@ -134,6 +136,22 @@ struct Pending {
   friend bool operator==(const Pending&, const Pending&) = default;
 };
 
+// A return of the part to its vendor, step by step.
+enum class RmaStep : std::uint8_t { ordered, shipped, received };
+inline constexpr auto rma_step_names =
+    std::to_array<std::string_view>({"ordered", "shipped", "received"});
+constexpr std::span<const std::string_view> names_of(RmaStep) { return rma_step_names; }
+constexpr std::string_view to_text(RmaStep step) { return name_of(step); }
+
+struct Rma {
+  std::string number;  // the vendor's
+  Timestamp ordered;
+  std::optional<Timestamp> shipped, received;  // the old part; the new one
+  Stage from = Stage::repairing;               // where the repair goes on
+  friend bool operator==(const Rma&, const Rma&) = default;
+};
+inline constexpr std::size_t rma_number_bytes_max = 128;
+
 // Something people are to be told.
 struct Message {
   std::string id, case_id, event, summary;
@@ -190,6 +208,7 @@ struct Ticket {
   std::uint32_t rollbacks = 0;
   std::optional<Timestamp> drained_at, returned_at, ended;
   std::vector<Message> messages;
+  std::optional<Rma> rma;     // the last one
   std::uint32_t overdue = 0;  // bit i: people were told that TtrPart i missed its objective
 
   bool has_part() const { return part.kind != model::EntityKind::none; }

@@ -69,6 +69,15 @@ void fields(Archive& ar, T& m) {
   ar("is_pending", m.is_pending);
 }
 
+template <class Archive, Of<Rma> T>
+void fields(Archive& ar, T& r) {
+  ar("number", r.number);
+  ar("ordered", r.ordered);
+  ar("shipped", r.shipped);
+  ar("received", r.received);
+  ar("from", r.from);
+}
+
 template <class Archive, Of<Ticket> T>
 void state_fields(Archive& ar, T& t) {
   ar("is_reserved", t.is_reserved);
@@ -119,13 +128,19 @@ void fields(Archive& ar, T& t) {
   ar("reason", t.reason);
   ar("retry_at", t.retry_at);
   ar("resolution", t.resolution);
-  for (std::size_t i = 0; i < ttr_part_count; ++i)
-    ar(fmt::format("{}_ns", to_text(static_cast<TtrPart>(i))), t.spent_ns[i]);
+  for (std::size_t i = 0; i < ttr_part_count; ++i) {
+    const std::string key = fmt::format("{}_ns", to_text(static_cast<TtrPart>(i)));
+    if (static_cast<TtrPart>(i) == TtrPart::rma)
+      ar.added(key, t.spent_ns[i]);
+    else
+      ar(key, t.spent_ns[i]);
+  }
   state_fields(ar, t);
   ar("drained_at", t.drained_at);
   ar("returned_at", t.returned_at);
   ar("ended", t.ended);
   ar("messages", t.messages);
+  ar.added("rma", t.rma);
 }
 
 namespace {
@@ -185,6 +200,9 @@ std::string_view nonsense(const Ticket& t) {
     return "it has ended, but an action is in progress";
   if ((t.is_reserved || acts) && !t.has_part()) return "it has no drain target";
   if (t.stage == Stage::soaking && !t.returned_at) return "it was never returned";
+  if (t.stage == Stage::rma &&
+      (!t.rma || t.rma->from != (t.has_part() ? Stage::repairing : Stage::proposed)))
+    return "its stage and its return to a vendor are inconsistent";
   for (const std::int64_t ns : t.spent_ns)
     if (ns < 0 || ns > spent_ns_max) return "a phase duration is out of range";
   if (t.snapshot && t.root.kind == model::EntityKind::none) return "a snapshot without a target";

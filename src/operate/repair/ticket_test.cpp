@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/json_line.hpp"
 #include "operate/repair/test_kit.hpp"
 
 namespace weft::operate::repair {
@@ -25,7 +26,7 @@ Ticket full(const model::Fabric& fabric) {
   t.reason = "because\n\xc3\xa4";
   t.retry_at = at(5);
   t.resolution = Resolution::replaced;
-  t.spent_ns = {1, 2, 3, 4, 5};
+  t.spent_ns = {1, 2, 3, 4, 5, 6};
   t.is_reserved = t.was_drained = t.is_rejected = t.has_relapsed = t.is_offender = true;
   t.is_held = t.no_means = true;
   t.approved_by = "ann";
@@ -53,6 +54,8 @@ Ticket full(const model::Fabric& fabric) {
   t.drained_at = at(11);
   t.returned_at = at(12);
   t.ended = at(13);
+  t.rma = Rma{"R 1", at(16), at(17), at(18), Stage::failed};
+  t.overdue = 33;
   t.messages = {{"7.5", "C", "repair_drained", "drained", 2, at(14), true}};
   return t;
 }
@@ -100,6 +103,46 @@ TEST_CASE("documents that are cut, changed or of another fabric are refused") {
   CHECK(contains(with("\"tries\":2,\"due\"", "\"tries\":0,\"due\""), "never sent"));
   CHECK(read_ticket(fabric, "null").has_value() == false);
   CHECK(read_ticket(fabric, "[]").has_value() == false);
+}
+
+TEST_CASE("a ticket of weft 0.1.0 is read, without the keys that came since") {
+  const model::Fabric fabric = small_zone();
+  const std::string json = to_json(fabric, full(fabric));
+  const auto older = JsonLine::parse(json, {})
+                         ->but({"exonerations", "held_until", "overdue", "loss", "rma", "rma_ns"})
+                         .text();
+  REQUIRE(older.size() < json.size());
+  const auto read = read_ticket(fabric, older);
+  REQUIRE_MESSAGE(read.has_value(), (read ? "" : read.error().text()));
+  CHECK(read->cases == full(fabric).cases);
+  CHECK(read->spent_ns[0] == 1);
+  CHECK_FALSE(read->rma.has_value());
+}
+
+TEST_CASE("a ticket has all keys that weft 0.1.0 reads, to which one may go back") {
+  const model::Fabric fabric = small_zone();
+  const auto json = JsonLine::parse(to_json(fabric, full(fabric)), {});
+  REQUIRE(json.has_value());
+  std::set<std::string> keys;
+  for (const auto& [key, value] : json->members()) keys.insert(key);
+  for (const char* key : {"id",          "serial",        "orders",
+                          "kind",        "root",          "part",
+                          "cases",       "stage",         "since",
+                          "opened",      "seen",          "reason",
+                          "retry_at",    "resolution",    "detect_ns",
+                          "triage_ns",   "drain_ns",      "repair_ns",
+                          "verify_ns",   "is_reserved",   "was_drained",
+                          "is_rejected", "has_relapsed",  "is_offender",
+                          "is_held",     "no_means",      "approved_by",
+                          "repaired_by", "service",       "deed",
+                          "after_undo",  "retry",         "refused_by",
+                          "pending",     "snapshot",      "snapshot_tries",
+                          "look_at",     "forecast",      "baseline",
+                          "verify",      "checks_failed", "verifications",
+                          "check_at",    "told_at",       "rollbacks",
+                          "drained_at",  "returned_at",   "ended",
+                          "messages"})
+    CHECK_MESSAGE(keys.contains(key), key);
 }
 
 TEST_CASE("names of stages and resolutions are unique") {

@@ -44,6 +44,26 @@ void Driver::mended(Ticket& t) {
   close(t);
 }
 
+// With its vendor nothing is sent over it. What is no longer its case, or needs it no more, is not
+// waited for.
+bool Driver::away(Ticket& t) {
+  WEFT_CHECK(t.rma.has_value());
+  if (t.has_part() ? !t.is_orphan() : t.has_open_case()) return false;
+  back_from_vendor(t, "it is not waited for any more");
+  return true;
+}
+
+void Driver::send_away(Ticket& t, std::string why) {
+  t.repaired_by.clear();
+  move(t, Stage::rma, std::move(why));
+}
+
+void Driver::back_from_vendor(Ticket& t, std::string why) {
+  WEFT_CHECK(t.stage == Stage::rma && t.rma);
+  move(t, t.rma->from, std::move(why));
+  t.check_at = t.is_orphan() ? now() : in(r_.policy_.timing.recheck_ns);
+}
+
 // No more packets lost, and no slower, than the policy allows.
 bool Driver::passes(const Ticket& t, const port::Check& check) const {
   const Problem& allowed = problem(t);

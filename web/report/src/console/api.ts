@@ -30,6 +30,7 @@ export interface Repair {
   retry_at: string | null;
   is_held: boolean;
   approved_by: string;
+  rma?: {number: string; ordered: string; shipped: string | null; received: string | null} | null;
   ended: string | null;
   forecast: {jobs: number; stalled: number; slowdown_max: number; worst: string} | null;
   baseline: {sent: number; lost: number};

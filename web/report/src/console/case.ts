@@ -65,6 +65,7 @@ function facts(rows: [string, Node | string | undefined][]) {
 
 function repairFacts(repair: Repair) {
   const {forecast, baseline, verify} = repair;
+  const rma = repair.rma ?? null;  // of an older version: absent
   const packets = ({sent, lost}: {sent: number; lost: number}) =>
     sent === 0 ? undefined : `${format.count(lost)} of ${format.count(sent)} test packets lost`;
   return facts([
@@ -78,6 +79,9 @@ function repairFacts(repair: Repair) {
       `${forecast.jobs} jobs, slowest ${format.ratio(forecast.slowdown_max)} x` +
       `${forecast.worst === '' ? '' : ` (${forecast.worst})`}, ${forecast.stalled} stalled`],
     ['Before', packets(baseline)], ['Now', packets(verify)],
+    ["Vendor's RMA", rma === null ? undefined : el('span', {}, el('strong', {}, rma.number), ', ordered ', time(rma.ordered),
+      rma.shipped === null ? '' : ', shipped ', rma.shipped === null ? '' : time(rma.shipped),
+      rma.received === null ? '' : ', received ', rma.received === null ? '' : time(rma.received))],
     ['Approved by', repair.approved_by === '' ? undefined : repair.approved_by],
     ['Resolution', repair.resolution === 'none' ? undefined : label(repair.resolution)]]);
 }
@@ -251,7 +255,7 @@ export class CasePage {
       repair === undefined || repair.ended !== null ? undefined : commands([
         {words: 'Approve', run: run('approve')}, {words: 'Reject', run: run('reject')},
         repair.is_held ? {words: 'Release', run: run('release')} : {words: 'Hold', run: run('hold')},
-        {words: 'Repaired', run: run('repaired')}], () => void this.read()),
+        {words: 'Repaired', run: run('repaired')}, ...this.vendorSteps(repair)], () => void this.read()),
       others.length === 0 ? undefined : el('div', {}, el('h3', {}, 'What else it was taken for'),
         el('ul', {}, ...others.map((of) => el('li', {}, caseLink(of.id, `${label(of.kind)} at ${of.root}`),
           ` with ${format.percent(of.confidence)}`, of.is_open ? ', open' : of.is_moved ? ', dropped' : ', over'))))));
@@ -288,6 +292,18 @@ export class CasePage {
         if (words.value.trim() === '') words.focus();
         else run('comment', filled('text', words));
       })), said));
+  }
+
+  // Where it waits for people, or for the vendor.
+  private readonly number = el('input', {type: 'text', placeholder: "Vendor's number", maxlength: '128',
+                                         'aria-label': "Vendor's number of the return"}) as HTMLInputElement;
+  private vendorSteps(repair: Repair) {
+    const step = (words: string, name: string) => ({words, run: (reason: string) =>
+      send('POST', `/v1/cases/${part(this.id)}/rma`,
+           name === 'ordered' ? {step: name, number: this.number.value.trim(), reason} : {step: name, reason})});
+    if (repair.stage === 'rma') return [step('Shipped', 'shipped'), step('Received', 'received')];
+    const waits = repair.stage === 'repairing' || (repair.stage === 'proposed' && repair.part === '');
+    return waits ? [{...step('To vendor', 'ordered'), field: this.number}] : [];
   }
 
   private showsAll = false;  // of the audit log

@@ -93,7 +93,7 @@ export function redraw(root: HTMLElement, draw: () => void) {
 }
 
 // Asks for the reason that every command needs, in place.
-export function commands(rows: {words: string; run: (reason: string) => Promise<unknown>}[],
+export function commands(rows: {words: string; run: (reason: string) => Promise<unknown>; field?: HTMLElement}[],
                          done: () => void) {
   const reason = el('input', {type: 'text', placeholder: 'Reason, for the audit log', maxlength: '1000',
                               'aria-label': 'Reason, for the audit log'}) as HTMLInputElement;
@@ -115,5 +115,6 @@ export function commands(rows: {words: string; run: (reason: string) => Promise<
     }
   };
   return el('div', {class: 'commands'}, reason,
-            ...rows.map((row) => button(row.words, () => void run(row))), said);
+            ...rows.flatMap((row) => [...(row.field === undefined ? [] : [row.field]),
+                                      button(row.words, () => void run(row))]), said);
 }
