@@ -45,7 +45,9 @@ std::string body_for(const json& operation) {
   const json& schema = content["application/json"]["schema"];
   if (!schema.contains("properties")) return R"({"version":"4"})";
   for (const auto& [name, field] : schema["properties"].items())
-    body[name] = field.value("format", "") == "date-time" ? "2026-03-01T12:00:00Z" : "because";
+    body[name] = field.contains("enum")                     ? field["enum"][0].get<std::string>()
+                 : field.value("format", "") == "date-time" ? "2026-03-01T12:00:00Z"
+                                                            : "because";
   return body.dump();
 }
 
