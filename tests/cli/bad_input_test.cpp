@@ -123,7 +123,8 @@ TEST_CASE("every command applies --set or refuses it") {
                                                    {"sli", "empty --fabric s.yaml"},
                                                    {"localise", "empty --fabric s.yaml"},
                                                    {"triage", "empty --fabric s.yaml"},
-                                                   {"te", "s.yaml"}};
+                                                   {"te", "s.yaml"},
+                                                   {"store", "accept s.yaml --store s.db"}};
   // What needs more than files to come that far; no use of --set is left unread there either.
   const std::set<std::string> live{"agent", "colltrace", "gnmi",  "lab", "poll",
                                    "traps", "probe",     "serve", "up",  "validate"};
