@@ -213,11 +213,17 @@ using Owners = std::map<std::string, std::string, std::less<>>;
 
 Result<Owners> owners_of(ServiceClient& service) {
   Owners out;
-  WEFT_TRY(const std::string text, service.get("/v1/handling?limit=1000"));
-  WEFT_TRY(const JsonLine page, JsonLine::parse(text, {"who takes care of cases"}));
-  const JsonNode items = page.node().member("items");
-  for (std::size_t i = 0; i < items.size(); ++i)
-    out[text_of(items.item(i), "id")] = text_of(items.item(i), "owner");
+  std::string before;
+  do {
+    WEFT_TRY(const std::string text,
+             service.get(fmt::format("/v1/handling?limit=1000{}",
+                                     before.empty() ? "" : "&before=" + percent_encoded(before))));
+    WEFT_TRY(const JsonLine page, JsonLine::parse(text, {"who takes care of cases"}));
+    const JsonNode items = page.node().member("items");
+    for (std::size_t i = 0; i < items.size(); ++i)
+      out[text_of(items.item(i), "id")] = text_of(items.item(i), "owner");
+    before = text_of(page.node(), "next");
+  } while (!before.empty());
   return out;
 }
 

@@ -33,9 +33,6 @@ ServiceManager::ServiceManager() {
 void ServiceManager::ready(std::string_view status) const {
   tell(fmt::format("READY=1\nSTATUS={}\n", one_line(status)));
 }
-void ServiceManager::status(std::string_view status) const {
-  tell(fmt::format("STATUS={}\n", one_line(status)));
-}
 void ServiceManager::stopping() const { tell("STOPPING=1\n"); }
 void ServiceManager::alive() const { tell("WATCHDOG=1\n"); }
 

@@ -14,7 +14,6 @@ class ServiceManager {
 
   bool is_there() const { return !socket_.empty(); }
   void ready(std::string_view status) const;
-  void status(std::string_view status) const;
   void stopping() const;
   // That this process is alive. Where that is not said for the unit's WatchdogSec, it is killed.
   void alive() const;

@@ -48,8 +48,6 @@ TEST_CASE("a service manager hears what is said to it, as sd_notify(3) has it") 
     CHECK(heard(socket) == "READY=1\nSTATUS=two lines\n");
     manager.alive();
     CHECK(heard(socket) == "WATCHDOG=1\n");
-    manager.status("standby");
-    CHECK(heard(socket) == "STATUS=standby\n");
     manager.stopping();
     CHECK(heard(socket) == "STOPPING=1\n");
   }

@@ -5,22 +5,31 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "adapt/live/http_post.hpp"
 #include "base/json_line.hpp"
 #include "base/markup.hpp"
+#include "operate/repair/ticket.hpp"
 
 namespace weft::app {
 namespace {
 
 namespace live = adapt::live;
+namespace repair = operate::repair;
 
-// A service's own bound is 1,000 open cases a page; one with more than this has other troubles.
+// No zone has so many; a service that goes on giving pages is not asked for ever.
 constexpr std::size_t cases_max = 100'000;
-const std::set<std::string, std::less<>> waits_for_person{"proposed", "repairing", "failed"};
-const std::set<std::string, std::less<>> is_over{"returned", "rolled_back", "closed"};
+
+// A stage of a later version counts as one that is under way.
+repair::Stage stage_named(const std::string& name) {
+  return from_name<repair::Stage>({name, {}}).value_or(repair::Stage::detected);
+}
+
+bool waits_for_person(repair::Stage stage) {
+  using enum repair::Stage;
+  return stage == proposed || stage == repairing || stage == failed;
+}
 
 std::string text_of(JsonNode node, std::string_view key) {
   return node.member(key).text().value_or("");
@@ -36,7 +45,10 @@ class Round {
     WEFT_TRY(const JsonLine ready, get("/readyz"));
     WEFT_TRY(const JsonLine capacity, get("/v1/capacity"));
     take_capacity(capacity.node());
-    WEFT_TRY_STATUS(pages("/v1/repairs?", [&](JsonNode item) { take_repair(item); }));
+    // Of those that changed last: all of them would be years of repairs, every few seconds.
+    WEFT_TRY(const JsonLine repairs, get("/v1/repairs?limit=1000"));
+    const JsonNode items = repairs.node().member("items");
+    for (std::size_t i = 0; i < items.size(); ++i) take_repair(items.item(i));
     WEFT_TRY_STATUS(pages("/v1/handling?", [&](JsonNode item) {
       owner_[text_of(item, "id")] = text_of(item, "owner");
     }));
@@ -65,7 +77,9 @@ class Round {
       const JsonNode items = page.node().member("items");
       for (std::size_t i = 0; i < items.size(); ++i) take(items.item(i));
       before = text_of(page.node(), "next");
-    } while (!before.empty() && out_.cases < cases_max);
+      if (out_.cases > cases_max)
+        return fail(Errc::value, {}, fmt::format("it lists more than {} open cases", cases_max));
+    } while (!before.empty());
     return {};
   }
 
@@ -78,14 +92,14 @@ class Round {
   }
 
   // They come last changed first: of several repairs of a case the first counts.
-  void take_repair(JsonNode repair) {
-    const std::string stage = text_of(repair, "stage");
-    const JsonNode cases = repair.member("cases");
+  void take_repair(JsonNode item) {
+    const std::string stage = text_of(item, "stage");
+    const JsonNode cases = item.member("cases");
     for (std::size_t i = 0; i < cases.size(); ++i)
       stage_.emplace(text_of(cases.item(i), "id"), stage);
-    if (stage.empty() || is_over.contains(stage)) return;
+    if (stage.empty() || is_over(stage_named(stage))) return;
     ++out_.repairs;
-    if (waits_for_person.contains(stage)) ++out_.waiting;
+    if (waits_for_person(stage_named(stage))) ++out_.waiting;
   }
 
   void take_case(JsonNode item) {
