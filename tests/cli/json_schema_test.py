@@ -447,6 +447,7 @@ def check_command(shell, command, seen):
     schema = json.loads(shell.run(f'weft help {command} --schema'))
     if jsonschema:
         jsonschema.Draft202012Validator.check_schema(schema)
+        validator = jsonschema.Draft202012Validator(schema)
     errors = []
     forms = {form.get('title', ''): form for form in schema.get('oneOf', [])} or {'': schema}
     for form, documents in outputs_of(shell, command):
@@ -455,8 +456,8 @@ def check_command(shell, command, seen):
             continue
         for document in documents:
             check(document, forms[form], '', seen.setdefault(text_of(forms[form]), set()), errors)
-            if jsonschema:
-                errors += [e.message[:200] for e in jsonschema.Draft202012Validator(schema).iter_errors(document)]
+        for document in documents[::len(documents) // 200 + 1] if jsonschema else []:  # it takes 10 ms for each
+            errors += [e.message[:200] for e in validator.iter_errors(document)]
     return sorted(set(errors))
 
 

@@ -192,14 +192,19 @@ TEST_CASE("a wire carries a busy link") {
   WEFT_TEST_NET(net);
   const WireSpec spec = spec_on(net, {.delay = ms(1)});
   const LabProcess wire = start(net, spec);
-  const Heard heard = exchange(net, {.count = 50'000, .flows = 8, .gap_us = 20, .bytes = 100});
+#ifdef WEFT_SANITIZED  // what carries it is ten times slower
+  constexpr std::uint32_t packets = 5'000, gap_us = 200;
+#else
+  constexpr int packets = 50'000, gap_us = 20;
+#endif
+  const Heard heard = exchange(net, {.count = packets, .flows = 8, .gap_us = gap_us, .bytes = 100});
   end(wire);
   const WireCount count = count_of(spec);
-  MESSAGE("50 kpps: heard ", heard.total(), " of 50000, p50 ", heard.latency(0.5), " p99 ",
+  MESSAGE("heard ", heard.total(), " of ", packets, ", p50 ", heard.latency(0.5), " p99 ",
           heard.latency(0.99), " us; unread ", count.unread, ", latest ",
           static_cast<double>(count.late_ns_max) * 1e-3, " us");
-  CHECK(heard.total() + count.unread + count.unsent == 50'000);
-  CHECK(heard.total() > 45'000);
+  CHECK(heard.total() + count.unread + count.unsent == packets);
+  CHECK(heard.total() > 0.9 * packets);
 }
 
 TEST_CASE("segmented and checksummed by the kernel: a stream passes a wire unharmed") {
