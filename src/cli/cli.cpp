@@ -126,10 +126,10 @@ bool reads_no_scenario(std::string_view command) {
 }
 
 // Options that name a file to be written; the last ones in some commands only.
-constexpr std::array<std::string_view, 17> outputs{
-    "--out",     "--page",    "--svg",    "--csv",           "--health", "--ideal",
-    "--learn",   "--marks",   "--prices", "--write-demands", "--copies", "--openslo",
-    "--metrics", "--mapping", "--plan",   "--records",       "--truth"};
+constexpr std::array<std::string_view, 18> outputs{
+    "--out",     "--page",    "--svg",     "--csv",           "--health",  "--ideal",
+    "--learn",   "--marks",   "--prices",  "--write-demands", "--copies",  "--write-transfers",
+    "--openslo", "--metrics", "--mapping", "--plan",          "--records", "--truth"};
 
 // Two options, or arguments, that name the same file, however they spell it; one of them writes it.
 Status refuse_overwriting(const CLI::App& app) {

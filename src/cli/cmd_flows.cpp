@@ -159,6 +159,9 @@ int flows_command(const Common& common, const FlowsArgs& args) {
   declare(*set, *router);
 
   for (const std::string& note : setup->notes) fmt::print(stderr, "weft: note: {}\n", note);
+  if (!set->classes.empty() && (args.compare || setup->engine_name == plan::EngineName::fluid))
+    fmt::print(stderr,
+               "weft: note: the fluid engine has no queues, so that classes change nothing\n");
   if (args.compare) return compare(common, *set, *setup, *router);
   const model::FlowIds ids = set->ids;
   if (setup->engine_name == plan::EngineName::fluid)
@@ -176,7 +179,7 @@ void add_flows(Commands& commands) {
   const auto [c, args] = commands.add<FlowsArgs>("flows", "Run a set of flows", flows_command);
   c.add_option("--fabric", args.fabric, "Scenario or fabric file")->required();
   c.add_option("--flows", args.flows,
-               "CSV with id,src,dst,bytes,start,after,via, or an htsim connection matrix")
+               "CSV with id,src,dst,bytes,start,after,via,class, or an htsim connection matrix")
       ->required();
   CLI::Option* engine = c.add_option("--engine", args.engine, "fluid or packet");
   c.add_option("--end", args.end, "Packet engine: stop at this time, e.g. \"500 us\"");

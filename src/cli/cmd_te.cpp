@@ -10,6 +10,7 @@
 #include "cli/te_zone.hpp"
 #include "plan/backbone/entitle.hpp"
 #include "plan/backbone/fit.hpp"
+#include "plan/backbone/growth.hpp"
 #include "plan/backbone/te.hpp"
 
 namespace weft::cli {
@@ -19,7 +20,7 @@ namespace backbone = plan::backbone;
 
 struct TeArgs {
   std::string topology, demands, at, objective = "throughput", gap = "1", prices, write_demands;
-  std::string counters;
+  std::string counters, before;
   std::vector<std::string> capacity;
   std::uint32_t k = 4;
   double load = 0.5, pairs = 1;
@@ -46,6 +47,15 @@ Result<backbone::WanFile> load_topology(const Common& common, const TeArgs& args
   return backbone::load_wan(args.topology, options);
 }
 
+Result<std::vector<backbone::Demand>> read_demand_file(const std::string& path,
+                                                       const std::string& time,
+                                                       const backbone::Wan& wan) {
+  WEFT_TRY(const std::string text, backbone::read_text(path));
+  if (!backbone::is_series(text)) return backbone::read_demands(text, path, wan, time);
+  WEFT_TRY(const backbone::Series series, backbone::read_series(text, path, wan));
+  return backbone::demands_at(series, time);
+}
+
 Result<std::vector<backbone::Demand>> load_demands(const Common& common, const TeArgs& args,
                                                    backbone::WanFile& file) {
   if (args.demands.empty()) {
@@ -60,10 +70,7 @@ Result<std::vector<backbone::Demand>> load_demands(const Common& common, const T
                                                 .by_class = args.classes,
                                                 .seed = common.seed.value_or(1)});
   }
-  WEFT_TRY(const std::string text, backbone::read_text(args.demands));
-  if (!backbone::is_series(text)) return backbone::read_demands(text, args.demands, file.wan);
-  WEFT_TRY(const backbone::Series series, backbone::read_series(text, args.demands, file.wan));
-  return backbone::demands_at(series, args.at);
+  return read_demand_file(args.demands, args.at, file.wan);
 }
 
 Status run_backbone_te(const Common& common, const TeArgs& args) {
@@ -108,6 +115,17 @@ Status run_fit(const Common& common, const TeArgs& args) {
   return {};
 }
 
+// By cause, what the demands are above or below those of an earlier file.
+Status run_growth(const Common& common, const TeArgs& args) {
+  WEFT_TRY(backbone::WanFile file, load_topology(common, args));
+  WEFT_TRY(const auto now, load_demands(common, args, file));
+  WEFT_TRY(const auto before, read_demand_file(args.before, args.at, file.wan));
+  const backbone::Growth growth = backbone::growth(file.wan, before, now);
+  fmt::print("{}", common.json ? backbone::to_json(file.wan, growth)
+                               : backbone::to_table(file.wan, growth, args.rows));
+  return {};
+}
+
 Status run_entitlements(const Common& common, const TeArgs& args) {
   WEFT_TRY(const backbone::WanFile file, load_topology(common, args));
   WEFT_TRY(const std::string text, backbone::read_text(args.contracts));
@@ -148,9 +166,37 @@ int te_command(const Common& common, const TeArgs& args) {
   }
   if (const Status ok = refuse_set(common, "a backbone's topology"); !ok) return report(ok.error());
   const Status ran = !args.counters.empty()    ? run_fit(common, args)
+                     : !args.before.empty()    ? run_growth(common, args)
                      : !args.contracts.empty() ? run_entitlements(common, args)
                                                : run_backbone_te(common, args);
   return ran ? int{done} : report(ran.error());
+}
+
+// Asked instead of where traffic goes: each excludes the options that it does not read.
+template <class Backbone>
+void add_other_questions(CLI::App& c, TeArgs& args, const Backbone& backbone) {
+  auto* const contracts = backbone(
+      c.add_option("--contracts", args.contracts, "CSV of contracts: which can be promised?"));
+  backbone(c.add_option("--unavailability", args.unavailability,
+                        "With --contracts: share of the time in which a cable is down"))
+      ->needs(contracts);
+  backbone(c.add_option("--order", args.order, "With --contracts: failures at a time"))
+      ->check(CLI::Range(0, 64))
+      ->needs(contracts);
+  for (const char* other : {"--demands", "--at", "--objective", "--k", "--gap", "--load", "--pairs",
+                            "--classes", "--failures", "--rows", "--prices", "--write-demands"})
+    contracts->excludes(c.get_option(other));
+  auto* const counters = backbone(c.add_option(
+      "--counters", args.counters, "CSV of links' counters: which demands explain them?"));
+  for (const char* other :
+       {"--objective", "--k", "--gap", "--classes", "--failures", "--prices", "--contracts"})
+    counters->excludes(c.get_option(other));
+  auto* const before = backbone(c.add_option(
+      "--before", args.before, "CSV of earlier demands: what has traffic grown by, and why?"));
+  before->needs(c.get_option("--demands"));
+  for (const char* other : {"--objective", "--k", "--gap", "--classes", "--failures", "--prices",
+                            "--contracts", "--counters", "--load", "--pairs", "--write-demands"})
+    before->excludes(c.get_option(other));
 }
 
 }  // namespace
@@ -188,8 +234,8 @@ void add_te(Commands& commands) {
   zone(c.add_option("--check", args.zone.check, "CSV of marks to judge"));
   zone(c.add_option("--variant", args.zone.variant, "Variant of compare: (the first)"));
   backbone(c.add_option("--demands", args.demands, "CSV of demands, or of measured matrices"));
-  backbone(
-      c.add_option("--at", args.at, "Interval of the matrices; else that with the largest sum"));
+  backbone(c.add_option("--at", args.at,
+                        "Time of the demands or matrices; else that with the largest sum"));
   backbone(c.add_option("--objective", args.objective, "throughput or mlu"));
   backbone(c.add_option("--k", args.k, "Paths of each demand"))->check(CLI::Range(1, 64));
   backbone(c.add_option("--gap", args.gap, "Percent from the optimum at which to stop"));
@@ -204,25 +250,10 @@ void add_te(Commands& commands) {
   backbone(c.add_flag("--classes", args.classes, "Classes 1 to 4 in strict priority"));
   backbone(
       c.add_flag("--failures", args.failures, "Every cable and group of cables that share a risk"));
-  auto* const contracts = backbone(
-      c.add_option("--contracts", args.contracts, "CSV of contracts: which can be promised?"));
-  backbone(c.add_option("--unavailability", args.unavailability,
-                        "With --contracts: share of the time in which a cable is down"))
-      ->needs(contracts);
-  backbone(c.add_option("--order", args.order, "With --contracts: failures at a time"))
-      ->check(CLI::Range(0, 64))
-      ->needs(contracts);
   backbone(c.add_option("--rows", args.rows, "Rows of each table"));
   backbone(c.add_option("--prices", args.prices, "CSV to write the prices of links to"));
   backbone(c.add_option("--write-demands", args.write_demands, "CSV to write the demands to"));
-  for (const char* other : {"--demands", "--at", "--objective", "--k", "--gap", "--load", "--pairs",
-                            "--classes", "--failures", "--rows", "--prices", "--write-demands"})
-    contracts->excludes(c.get_option(other));
-  auto* const counters = backbone(c.add_option(
-      "--counters", args.counters, "CSV of links' counters: which demands explain them?"));
-  for (const char* other :
-       {"--objective", "--k", "--gap", "--classes", "--failures", "--prices", "--contracts"})
-    counters->excludes(c.get_option(other));
+  add_other_questions(c, args, backbone);
 }
 
 }  // namespace weft::cli

@@ -137,7 +137,8 @@ constexpr std::array<ValueName, 22> value_names{{
      "flows,groups,hashes,health,ideal,inputs,inventory,jobs,jwt-keys,key,learn,learned,"
      "log,maintenance,mapping,marks,metrics,objectives,openslo,page,plan,prices,recorded,"
      "records,redact,regions file,relations,rules,scenario,senders,series,show-health,svg,"
-     "targets,timeline,token,tokens,topology,transfers,truth,world,write-demands,"},
+     "targets,te before,timeline,token,tokens,topology,transfers,truth,world,write-demands,"
+     "write-transfers,"},
     {"FILE",
      ",autoscale config,cases,examples out,export out,infer requests,infer run,model,"
      "perf compare,place out,policy,rehearse baseline-model,rehearse baseline-policy,"

@@ -194,13 +194,15 @@ CASES = {
     'edge': [('', ['weft edge $S/scenarios/edge.yaml --json', 'weft edge $S/scenarios/edge.yaml --down madrid --json',
                    'weft edge tight.yaml --json'], [
         "sed 's/uplink: [0-9]* Gbps/uplink: 2 Gbps/' $S/scenarios/edge.yaml > tight.yaml"])],
-    'regions': [('', ['weft regions $S/scenarios/regions.yaml --json'], [])],
+    'regions': [('', ['weft regions $S/scenarios/regions.yaml --json', 'weft regions $S/scenarios/backbone/life-cycle.yaml --json'], [])],
     'infer': [('service', ['weft infer service.yaml --json', 'weft infer beside.yaml --json'], ['@docs/commands/infer.md']),
               ('size', ['weft infer size.yaml --size --json'], ['@docs/commands/infer.md'])],
     'te': [('backbone', ['weft te $S/scenarios/backbone/abilene.csv --demands $S/scenarios/backbone/demands.csv --objective mlu --json',
                         'weft te $S/scenarios/backbone/abilene.csv --demands $S/scenarios/backbone/demands.csv --objective mlu --failures --json'], []),
            ('contracts', ['weft te $S/scenarios/backbone/abilene.csv --contracts $S/scenarios/backbone/contracts.csv --json'], []),
            ('counters', ['weft te $S/scenarios/backbone/abilene.csv --demands $S/scenarios/backbone/demands.csv --counters $S/scenarios/backbone/counters.csv --json'], []),
+           ('growth', ['weft te $S/scenarios/backbone/abilene.csv --demands now.csv --before $S/scenarios/backbone/demands.csv --json'], [
+               'weft regions $S/scenarios/backbone/life-cycle.yaml --write-demands now.csv']),
            ('zone', ['weft te fluid.yaml --fail ctsw:1 --split --json'], []),
            ('state of a service, as GET /v1/te', ['cat te.json'], TE)],
     'bulk': [('', ['weft bulk $S/scenarios/backbone/abilene.csv --transfers $S/scenarios/backbone/transfers.csv '

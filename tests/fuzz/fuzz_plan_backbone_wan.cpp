@@ -1,4 +1,5 @@
-// read_wan, read_demands, read_series: no input crashes, what is accepted holds together.
+// read_wan, read_demands, read_series, read_demand_series: no input crashes, what is accepted
+// holds together.
 #include "fuzz.hpp"
 #include "plan/backbone/wan.hpp"
 
@@ -31,6 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const auto demands = backbone::read_demands(text, "fuzz", wan);
+  const auto timed = backbone::read_demand_series(text, "fuzz", wan);
+  if (timed) WEFT_CHECK(demands && timed->mbps.size() == timed->times.size() * timed->pairs.size());
   if (!demands) return 0;
   check({wan, *demands});
   const auto back = backbone::read_demands(write_demands(wan, *demands), "again", wan);

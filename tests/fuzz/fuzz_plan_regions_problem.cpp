@@ -15,6 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!plan) return 0;
   WEFT_CHECK(regions::check_plan(*problem, *plan).empty());
   WEFT_CHECK(plan->bound <= plan->bytes * (1 + 1e-9) + 1);
+  for (const regions::TrafficDemand& d : regions::traffic_of(*problem, *plan).demands)
+    for (const double bps : d.bps) WEFT_CHECK(bps >= 0 && d.from != d.to);
+  WEFT_CHECK(!regions::transfers_csv(*problem, *plan).empty());
   WEFT_CHECK(!regions::to_json(*problem, *plan).empty());
   WEFT_CHECK(!regions::to_table(*problem, *plan).empty());
   return 0;

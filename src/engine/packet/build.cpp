@@ -245,6 +245,11 @@ Status Builder::make_connections() {
     world_.receivers[c].in_order = transport::GobackReceiver(world_.options.first_psn);
     sender.payload = static_cast<std::uint16_t>(world_.payload);
     const std::uint32_t wanted = set.connections[c / world_.fanout].traffic_class;
+    if (wanted >= world_.class_count)
+      return fail(
+          Errc::value, {},
+          fmt::format("a message of class {}, and there are {}", wanted, world_.class_count),
+          "give transport.classes.weights an entry for each class, from 0");
     sender.traffic_class =
         (wanted > 0 ? wanted : world_.options.scheduler.data_class) & (class_count_max - 1);
     find_path(world_, c);

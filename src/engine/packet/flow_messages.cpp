@@ -34,8 +34,10 @@ std::vector<std::uint32_t> by_pair(const FlowSet& flows, std::size_t node_count)
 struct ConnectionKey {
   std::span<const NodeId> via;
   std::uint32_t qp;
+  std::uint8_t traffic_class;
   friend bool operator<(const ConnectionKey& a, const ConnectionKey& b) {
     if (a.qp != b.qp) return a.qp < b.qp;
+    if (a.traffic_class != b.traffic_class) return a.traffic_class < b.traffic_class;
     return std::ranges::lexicographical_compare(a.via, b.via);
   }
 };
@@ -86,7 +88,8 @@ class FlowMessages {
     for (std::size_t k = 0; k < flows.size(); ++k) {
       const FlowSet::Flow& flow = flows_.flows[flows[k]];
       const ConnectionKey key{flows_.via_of(flow),
-                              in_turns ? static_cast<std::uint32_t>(k % config.qps) : 0};
+                              in_turns ? static_cast<std::uint32_t>(k % config.qps) : 0,
+                              flows_.class_of(flows[k])};
       const auto next = static_cast<std::uint32_t>(out_.connections.size());
       const auto [found, is_new] = connections.try_emplace(key, next);
       if (is_new) add_connections(flow, key);
@@ -102,7 +105,8 @@ class FlowMessages {
                                   .dst = flow.dst,
                                   .qp = key.qp + part,
                                   .via = via,
-                                  .via_count = static_cast<std::uint32_t>(key.via.size())});
+                                  .via_count = static_cast<std::uint32_t>(key.via.size()),
+                                  .traffic_class = key.traffic_class});
   }
 
   void add_flow(std::uint32_t index, std::uint32_t connection) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/csv.hpp"
+#include "base/whole_number.hpp"
 #include "model/fabric/flow_set.hpp"
 
 namespace weft::model {
@@ -20,10 +21,11 @@ enum CsvColumn : std::size_t {
   bytes_column,
   start_column,
   after_column,
-  via_column
+  via_column,
+  class_column
 };
 const std::vector<std::string> required{"id", "src", "dst", "bytes"};
-const std::vector<std::string> optional{"start", "after", "via"};
+const std::vector<std::string> optional{"start", "after", "via", "class"};
 
 class FlowReader {
  public:
@@ -83,7 +85,25 @@ class FlowReader {
       waits_for_later_ |= flow.after == FlowSet::none;
     }
     flow.via = read_via(csv.cell(via_column));
+    read_class(csv.cell(class_column));
     set_.flows.push_back(flow);
+  }
+
+  // Before the flow is added. Sets without classes keep no column of them.
+  void read_class(const Token& cell) {
+    std::optional<unsigned> number = 0;
+    if (!cell.text.empty()) number = whole_number<unsigned>(cell.text);
+    if (!number || *number > flow_class_max || (*number == 0 && !cell.text.empty()))
+      errors_.push_back(
+          {Errc::value,
+           cell.where,
+           fmt::format("{} is not a class", quote(cell.text)),
+           fmt::format("write 1 to {}, or nothing for the transport's data class", flow_class_max),
+           {}});
+    else if (*number > 0)
+      set_.classes.resize(set_.flows.size());
+    if (!set_.classes.empty() || number.value_or(0) > 0)
+      set_.classes.push_back(static_cast<std::uint8_t>(number.value_or(0)));
   }
 
   void add_id(const Token& id) {

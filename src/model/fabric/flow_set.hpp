@@ -28,6 +28,8 @@ struct FlowSet {
   FlowIds ids;                            // by flow
   std::vector<NodeId> via;                // lists, one after the other
   std::vector<std::uint32_t> via_ends{};  // of each list, in `via`
+  // By flow: the class of its data on the packet engine; 0: the transport's. Empty: all 0.
+  std::vector<std::uint8_t> classes{};
 
   // Switches that the flow's path passes, in order.
   std::span<const NodeId> via_of(const Flow& flow) const {
@@ -35,14 +37,17 @@ struct FlowSet {
     const std::uint32_t begin = flow.via == 0 ? 0 : via_ends[flow.via - 1];
     return std::span(via).subspan(begin, via_ends[flow.via] - begin);
   }
+  std::uint8_t class_of(std::size_t flow) const { return classes.empty() ? 0 : classes[flow]; }
   // For Flow::via: `none` for an empty list.
   std::uint32_t add_via(std::span<const NodeId> list);
 };
 static_assert(sizeof(FlowSet::Flow) == 32);
 
 inline constexpr std::size_t flow_count_max = 50'000'000;
+inline constexpr std::uint8_t flow_class_max = 7;
 
-// Reads the CSV `id,src,dst,bytes,start,after,via` (start, after and via may be missing or empty).
+// Reads the CSV `id,src,dst,bytes,start,after,via,class` (from start on they may be missing or
+// empty).
 // Ends are GPUs (bare index or name: their NIC is meant) or NICs. Fails with every error up to a
 // hundred, each with line and column: unknown nodes, flows from a node to itself, ids that stand
 // twice, `after` of an unknown flow or in a circle (the circle is named). Reads twice where a flow

@@ -49,6 +49,20 @@ TEST_CASE("flows.csv: every column") {
   CHECK(set.ids[2] == "third");
 }
 
+TEST_CASE("flows.csv: classes, where flows have them") {
+  const Fabric fabric = two_rack_zone();
+  CHECK(flows_of(fabric, "id,src,dst,bytes,class\na,0,1,1 MB,\nb,1,0,1 MB,\n").classes.empty());
+  const FlowSet set =
+      flows_of(fabric, "id,src,dst,bytes,class\na,0,1,1 MB,\nb,1,0,1 MB,7\nc,1,0,1 MB,\n");
+  CHECK(set.classes == std::vector<std::uint8_t>{0, 7, 0});
+  CHECK(set.class_of(1) == 7);
+  CHECK(
+      flows_refusal(fabric, "id,src,dst,bytes,class\na,0,1,1 MB,0\nb,0,1,1 MB,8\nc,0,1,1 MB,x\n") ==
+      "f.csv:2:12: \"0\" is not a class; write 1 to 7, or nothing for the transport's data class\n"
+      "f.csv:3:12: \"8\" is not a class; write 1 to 7, or nothing for the transport's data class\n"
+      "f.csv:4:12: \"x\" is not a class; write 1 to 7, or nothing for the transport's data class");
+}
+
 TEST_CASE("a flow may wait for one that stands further down") {
   const Fabric fabric = two_rack_zone();
   const FlowSet set = flows_of(fabric,

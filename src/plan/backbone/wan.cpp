@@ -329,9 +329,23 @@ Result<std::uint32_t> SiteNames::find(std::string_view name, const Where& where)
               "use a site of the topology");
 }
 
-bool is_series(std::string_view text) { return first_line(text).starts_with("time,"); }
+namespace {
+
+// Of demands, one a row, in any order of columns.
+bool has_rate_column(std::string_view head) {
+  return std::ranges::any_of(split(head, ','),
+                             [](std::string_view cell) { return trim(cell) == "rate"; });
+}
+
+}  // namespace
+
+bool is_series(std::string_view text) {
+  const std::string_view head = first_line(text);
+  return head.starts_with("time,") && !has_rate_column(head);
+}
 
 Result<Series> read_series(std::string_view text, const std::string& file, const Wan& wan) {
+  if (has_rate_column(first_line(text))) return read_demand_series(text, file, wan);
   std::vector<std::string> heads;
   for (const std::string_view cell : split(first_line(text), ',')) heads.emplace_back(trim(cell));
   CsvReader csv(text, file);
@@ -390,50 +404,6 @@ Result<std::vector<Demand>> demands_at(const Series& series, const std::string& 
         mbps > 0 && series.pairs[p].from != series.pairs[p].to)
       out.push_back({series.pairs[p].from, series.pairs[p].to, static_cast<double>(mbps) * 1e-3,
                      class_count - 1});
-  return out;
-}
-
-Result<std::vector<Demand>> read_demands(std::string_view text, const std::string& file,
-                                         const Wan& wan) {
-  CsvReader csv(text, file);
-  const std::vector<std::string> required{"src", "dst", "rate"}, optional{"class"};
-  WEFT_TRY_STATUS(csv.header(required, optional));
-  const SiteNames names(wan);
-  std::vector<Demand> out;
-  Errors errors;
-  const auto keep = [&](Error e) { errors.push_back(std::move(e)); };
-  while (csv.next() && errors.size() < errors_max) {
-    const auto from = names.find(csv.cell(0).text, csv.cell(0).where);
-    const auto to = names.find(csv.cell(1).text, csv.cell(1).where);
-    const auto rate = parse_rate(csv.cell(2));
-    const Token priority = csv.cell(3);
-    const auto number = priority.text.empty() ? std::optional<unsigned>(class_count)
-                                              : whole_number<unsigned>(priority.text);
-    if (!from) keep(from.error());
-    if (!to) keep(to.error());
-    if (!rate) keep(rate.error());
-    if (!number || *number < 1 || *number > class_count)
-      keep({Errc::value,
-            priority.where,
-            fmt::format("{} is not a class", quote(priority.text)),
-            "write 1 (served first) to 4",
-            {}});
-    else if (from && to && rate && *from == *to)
-      keep({Errc::value, csv.where(), "a demand to its own site", "remove it", {}});
-    else if (from && to && rate && rate->bps > 0)
-      out.push_back({*from, *to, static_cast<double>(rate->bps) * 1e-9,
-                     static_cast<std::uint8_t>(*number - 1)});
-  }
-  if (csv.error() != nullptr) keep(*csv.error());
-  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
-  return out;
-}
-
-std::string write_demands(const Wan& wan, const std::vector<Demand>& demands) {
-  std::string out = "src,dst,rate,class\n";
-  for (const Demand& d : demands)
-    out += fmt::format("{},{},{} bps,{}\n", csv_cell(wan.sites[d.from]), csv_cell(wan.sites[d.to]),
-                       std::llround(d.gbps * 1e9), d.priority + 1);
   return out;
 }
 

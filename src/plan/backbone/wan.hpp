@@ -1,13 +1,16 @@
 // A backbone: sites, directed links, and demands between sites. Rates are in Gbit/s.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -15,7 +18,7 @@
 namespace weft::plan::backbone {
 
 inline constexpr std::size_t site_count_max = 20'000, cable_count_max = 200'000;
-inline constexpr std::size_t class_count = 4;
+inline constexpr std::size_t class_count = 4, series_cells_max = 20'000'000;
 
 // As JSON has them: bits per second, bytes.
 inline double bps(double gbps) { return 1e9 * gbps; }
@@ -42,10 +45,19 @@ struct Wan {
   double gbps(std::size_t link) const { return cables[link / 2].gbps; }
 };
 
+// What the traffic is for: stages in the life of a model, and the rest.
+enum class Cause : std::uint8_t { ingest, replication, freshness, checkpoints, inference, other };
+inline constexpr auto cause_names = std::to_array<std::string_view>(
+    {"ingest", "replication", "freshness", "checkpoints", "inference", "other"});
+constexpr std::span<const std::string_view> names_of(Cause) { return cause_names; }
+constexpr std::string_view to_text(Cause cause) { return name_of(cause); }
+inline constexpr std::size_t cause_count = cause_names.size();
+
 struct Demand {
   std::uint32_t from = 0, to = 0;
   double gbps = 0;
   std::uint8_t priority = 0;  // 0 goes first; below class_count
+  Cause cause = Cause::other;
 };
 
 struct WanFile {
@@ -84,7 +96,7 @@ class SiteNames {
 };
 
 // Measured matrices: one row per interval, one column per pair, in Mbit/s.
-struct Series {
+struct Series {  // at most series_cells_max where it is read from demands
   struct Pair {
     std::uint32_t from = 0, to = 0;
   };
@@ -95,15 +107,22 @@ struct Series {
   const float* row(std::size_t i) const { return &mbps[i * pairs.size()]; }
 };
 
-// CSV with the columns time and SRC>DST.
+// CSV with the columns time and SRC>DST; or demands with the column time, whose classes and causes
+// are added up.
 Result<Series> read_series(std::string_view text, const std::string& file, const Wan& wan);
 bool is_series(std::string_view text);
 // One interval; "": that with the largest sum. Fails: Errc::unknown on a time that is not there.
 Result<std::vector<Demand>> demands_at(const Series& series, const std::string& time);
 
-// CSV: src, dst, rate ("1.5 Gbps"), perhaps class (1 to 4; 1 goes first, 4 where it is empty).
+// CSV: src, dst, rate ("1.5 Gbps"), perhaps class (1 to 4; 1 goes first, 4 where it is empty),
+// cause (other where it is empty) and time. `time`: the interval to take; "": that with the largest
+// sum. Fails with every error: unknown sites, classes and causes, demands to their own site; a
+// `time` that is not there.
 Result<std::vector<Demand>> read_demands(std::string_view text, const std::string& file,
-                                         const Wan& wan);
+                                         const Wan& wan, const std::string& time = "");
+// Demands with the column time, in the order in which times and pairs first come.
+Result<Series> read_demand_series(std::string_view text, const std::string& file, const Wan& wan);
+// With the column cause where one is not `other`.
 std::string write_demands(const Wan& wan, const std::vector<Demand>& demands);
 // The bytes of a file, unpacked where it is gzip.
 Result<std::string> read_text(const std::string& path);

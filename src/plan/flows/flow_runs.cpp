@@ -173,6 +173,7 @@ Handover hand_over(const model::FlowSet& set, std::span<const engine::fluid::Flo
     out.flow_of.push_back(i);
     out.rate.push_back(moment.end.started ? moment.rate : 0);
     out.rest.flows.push_back(flow);
+    if (!set.classes.empty()) out.rest.classes.push_back(set.class_of(i));
   }
   for (model::FlowSet::Flow& flow : out.rest.flows)
     if (flow.after != model::FlowSet::none) flow.after = place[flow.after];

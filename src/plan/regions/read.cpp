@@ -10,6 +10,7 @@
 #include "base/csv.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "plan/regions/read_life_cycle.hpp"
 #include "plan/regions/regions.hpp"
 
 namespace weft::plan::regions {
@@ -35,6 +36,7 @@ class ProblemReader {
     read_regions(reader);
     for (const Row& row : read_rows(reader, data_columns)) add_data(row);
     for (const Row& row : read_rows(reader, job_columns)) add_job(row);
+    read_life_cycle(reader, problem_, errors_);
     reader.finish();
     if (errors_.empty()) check_room(root.where);
     if (!errors_.empty()) return std::unexpected(combine(std::move(errors_)));
@@ -76,6 +78,8 @@ class ProblemReader {
       Region region{.name = entry.text("name", std::nullopt)};
       region.gpus = static_cast<double>(
           entry.count("gpus", std::nullopt, 0, static_cast<std::int64_t>(gpus_max)));
+      region.site = entry.text("site", region.name);
+      region.utc = static_cast<std::int32_t>(entry.number("utc", 0.0, -12, 14));
       entry.finish();
       name_once(regions_, "region", region.name, item.where, problem_.regions.size());
       region_names_.push_back(region.name);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "plan/regions/life_cycle.hpp"
 
 namespace weft::plan::regions {
 
@@ -15,6 +16,8 @@ inline constexpr std::uint32_t regions_max = 64, items_max = 100'000, data_per_j
 struct Region {
   std::string name;
   double gpus = 0;
+  std::string site = {};  // of the backbone; empty: as the region is named
+  std::int32_t utc = 0;   // hours that its clocks are ahead
 };
 struct DataSet {
   std::string name;
@@ -31,11 +34,13 @@ struct Problem {
   std::vector<Region> regions;
   std::vector<DataSet> data;
   std::vector<Job> jobs;
+  LifeCycle life_cycle;
 };
 
 // A YAML file with regions: [{name, gpus}], data: [{name, bytes, at: [region, ...]}] and jobs:
 // [{name, gpus, data: [set, ...], within: [region, ...]}]. data: and jobs: may instead name a CSV
-// file, its path relative to the file, with these columns; lists are separated by ';'. Fails with
+// file, its path relative to the file, with these columns; lists are separated by ';'. And what
+// makes traffic between regions: docs/commands/regions.md, "Traffic". Fails with
 // every error found: unknown or double names, a data set that is nowhere, a job that no region can
 // hold, more demand than supply, numbers out of bounds.
 Result<Problem> read_problem(std::string_view yaml, const std::string& file);
@@ -74,6 +79,18 @@ Result<Plan> plan_regions(const Problem& problem, const SearchOptions& options);
 std::string check_plan(const Problem& problem, const Plan& plan);
 // The Lagrangian's value at prices: a bound for any prices that are not negative.
 double bound_at(const Problem& problem, const std::vector<double>& prices);
+
+// What the jobs, placed by the plan, send between regions, hour by hour of a day in UTC. Rows of
+// one pair, cause and class are one demand; by cause, then sites. What stays within a site is
+// counted, and no demand. Cost: O(rows x regions).
+Traffic traffic_of(const Problem& problem, const Plan& plan);
+// src,dst,rate,class,cause,time, as `weft te` and `weft bulk` read them. `replication`: with it, or
+// without, where it goes as transfers.
+enum class Replication : std::uint8_t { as_demands, as_transfers };
+std::string demands_csv(const Traffic& traffic, Replication replication);
+// id,src,dst,size,release,deadline, as `weft bulk` reads them: one for each data set, to all sites
+// that get a copy, with the part that is due on one day.
+std::string transfers_csv(const Problem& problem, const Plan& plan);
 
 std::string to_table(const Problem& problem, const Plan& plan);
 std::string to_json(const Problem& problem, const Plan& plan);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "base/csv.hpp"
 #include "base/json_text.hpp"
@@ -24,6 +26,75 @@ double worst(const Problem& problem, const std::vector<double>& load) {
   double out = 0;
   for (std::size_t r = 0; r < load.size(); ++r)
     if (problem.regions[r].gpus > 0) out = std::max(out, load[r] / problem.regions[r].gpus);
+  return out;
+}
+
+std::string traffic_table(const Traffic& traffic) {
+  struct Row {
+    Hourly bps{};
+    std::uint8_t priority = 0;
+    std::size_t pairs = 0;
+  };
+  std::array<Row, cause_count + 1> rows;  // and all
+  for (const TrafficDemand& d : traffic.demands)
+    for (Row* row : {&rows[static_cast<std::size_t>(d.cause)], &rows.back()}) {
+      row->priority = d.priority;
+      ++row->pairs;
+      for (std::size_t h = 0; h < hours; ++h) row->bps[h] += d.bps[h];
+    }
+  Table table({{"traffic, Gbit/s", Table::Align::left},
+               {"class"},
+               {"pairs"},
+               {"mean"},
+               {"peak"},
+               {"hour, UTC"},
+               {"within a site"}});
+  const auto add = [&](std::string name, const Row& row, std::string priority, double local) {
+    const auto peak = std::ranges::max_element(row.bps);
+    table.add(
+        {std::move(name), std::move(priority), std::to_string(row.pairs),
+         fmt::format("{:.3f}", std::accumulate(row.bps.begin(), row.bps.end(), 0.0) / hours * 1e-9),
+         fmt::format("{:.3f}", *peak * 1e-9), fmt::format("{:02}:00", peak - row.bps.begin()),
+         fmt::format("{:.3f}", local * 1e-9)});
+  };
+  for (std::size_t c = 0; c < cause_count; ++c)
+    if (rows[c].pairs > 0 || traffic.local_bps[c] > 0)
+      add(std::string(backbone::cause_names[c]), rows[c],
+          rows[c].pairs > 0 ? std::to_string(rows[c].priority) : "-", traffic.local_bps[c]);
+  add("all", rows.back(), "",
+      std::accumulate(traffic.local_bps.begin(), traffic.local_bps.end(), 0.0));
+  return "\n" + table.text();
+}
+
+JsonObject traffic_json(const Traffic& traffic) {
+  JsonList demands;
+  for (const TrafficDemand& d : traffic.demands)
+    demands.add(JsonObject()
+                    .add("src", d.from)
+                    .add("dst", d.to)
+                    .add("cause", d.cause)
+                    .add("class", d.priority)
+                    .add("bps", d.bps));
+  JsonObject local;
+  for (std::size_t c = 0; c < cause_count; ++c)
+    local.add(backbone::cause_names[c], traffic.local_bps[c]);
+  return JsonObject().add("demands", demands).add("within_sites_bps", local);
+}
+
+std::string copies_table(const Problem& problem, const Plan& plan) {
+  Table list({{"data set", Table::Align::left},
+              {"bytes"},
+              {"from", Table::Align::left},
+              {"to", Table::Align::left}});
+  constexpr std::size_t shown = 40;
+  for (std::size_t i = 0; i < std::min(shown, plan.copies.size()); ++i) {
+    const Copy& copy = plan.copies[i];
+    list.add({problem.data[copy.data].name, in_bytes(problem.data[copy.data].bytes),
+              problem.regions[copy.from].name, problem.regions[copy.to].name});
+  }
+  std::string out = "\n" + list.text();
+  if (plan.copies.size() > shown)
+    out += fmt::format("... and {} more (--copies FILE writes all)\n", plan.copies.size() - shown);
   return out;
 }
 
@@ -56,20 +127,8 @@ std::string to_table(const Problem& problem, const Plan& plan) {
   else if (plan.bound > 0)
     out += fmt::format(" (gap {})", percent(plan.bytes / plan.bound - 1, 1));
   out += "\n";
-  if (plan.copies.empty()) return out;
-  Table list({{"data set", Table::Align::left},
-              {"bytes"},
-              {"from", Table::Align::left},
-              {"to", Table::Align::left}});
-  constexpr std::size_t shown = 40;
-  for (std::size_t i = 0; i < std::min(shown, plan.copies.size()); ++i) {
-    const Copy& copy = plan.copies[i];
-    list.add({problem.data[copy.data].name, in_bytes(problem.data[copy.data].bytes),
-              problem.regions[copy.from].name, problem.regions[copy.to].name});
-  }
-  out += "\n" + list.text();
-  if (plan.copies.size() > shown)
-    out += fmt::format("... and {} more (--copies FILE writes all)\n", plan.copies.size() - shown);
+  if (!plan.copies.empty()) out += copies_table(problem, plan);
+  if (problem.life_cycle.given) out += traffic_table(traffic_of(problem, plan));
   return out;
 }
 
@@ -107,6 +166,7 @@ std::string to_json(const Problem& problem, const Plan& plan) {
              .add("regions", regions)
              .add("jobs", jobs)
              .add("copies", copies)
+             .add("traffic", traffic_json(traffic_of(problem, plan)))
              .text() +
          "\n";
 }
