@@ -110,6 +110,10 @@ class NsccSender {
 
   // Bytes that may be in flight; at least one packet.
   double window() const { return window_; }
+  // What round trips are taken for that cannot be measured.
+  Ps mean_rtt(const NsccParameters& p) const {
+    return p.base_rtt + static_cast<Ps>(std::max(mean_delay_, 0.0));
+  }
 
  private:
   static constexpr double no_delay = 1e6;  // ps: 1 us

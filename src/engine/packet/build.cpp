@@ -76,6 +76,7 @@ void Builder::size_columns() {
   world_.class_count = static_cast<std::uint32_t>(options.scheduler.weights.size());
   world_.partition = parts_.of_node;
   if (options.pfc.on) world_.reserve = static_cast<std::uint32_t>(options.pfc.reserve.count);
+  world_.gathers = options.gathers_acks();
   world_.accounts = options.pfc.on || !options.buffers.empty() || options.round_trip_queues;
   const std::size_t drains = options.receive_rate > 0 ? fabric_.nics().size() : 0;
   world_.link_count = static_cast<std::uint32_t>(fabric_.link_count() + drains);

@@ -206,6 +206,7 @@ void ProtocolBuilder::tune_nscc() {
                                     .payload = Bytes{world_.payload},
                                     .trims = options_.overflow == Overflow::trim},
                                    base);
+    if (world_.gathers) p_.nscc_profiles[i].gather = 0;  // the receiver does it
   }
   fit_queues(longest);
 }
@@ -245,6 +246,10 @@ void ProtocolBuilder::make_selective() {
   p_.selective_receivers.assign(count_, transport::SelectiveReceiver(options_.first_psn));
   p_.in_flight.assign(count_, 0);
   p_.round_trips.assign(count_, 0);
+  if (!world_.gathers) return;
+  p_.came = LargeArray<Protocols::Came>(count_ * window);
+  p_.heard.assign(count_, 0);
+  p_.counted.assign(count_, 0);
 }
 
 void ProtocolBuilder::make_admission() {

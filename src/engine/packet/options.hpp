@@ -91,6 +91,7 @@ struct NsccOptions {
   Duration target_delay{0};  // queueing delay aimed at; 0: by the longest round trip
 };
 
+inline constexpr std::uint32_t ack_every_max = 1'000;
 inline constexpr std::uint32_t channel_count_max = 64;
 struct CtsOptions {
   Bytes channel_buffer{Bytes{1 << 20}};
@@ -150,7 +151,12 @@ struct Options {
   // sent, and not before `retransmit_least`; twice as long after each time.
   std::uint32_t retransmit_round_trips = 3;
   Duration retransmit_least{Duration{25'000'000}};
-  Duration ack_delay{0};    // receivers gather ACKs so long; 0: one each
+  // A receiver answers when so many packets have come since its last answer, so long after the
+  // first of them, or when something is urgent (Shard::answer). 0 packets: without bound; 1, or no
+  // delay: each one.
+  std::uint32_t ack_every = 0;
+  Duration ack_delay{0};
+  bool gathers_acks() const { return ack_delay.ps > 0 && ack_every != 1; }
   double message_rate = 0;  // messages per second that a NIC can start; 0: without bound
   double receive_rate = 0;  // share of its link that every NIC can drain; 0: all
   DcqcnOptions dcqcn;

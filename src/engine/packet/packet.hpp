@@ -10,8 +10,9 @@ namespace weft::engine::packet {
 
 inline constexpr std::uint32_t none = UINT32_MAX;
 
-// `data` and `request` go from the sender to the receiver, the others back.
-enum class PacketType : std::uint32_t { data, request, ack, nack, cnp, grant };
+// `data`, what trimming leaves of it, and `request` go from the sender to the receiver, the others
+// back.
+enum class PacketType : std::uint32_t { data, trimmed, request, ack, nack, cnp, grant };
 constexpr bool goes_forward(PacketType type) { return type <= PacketType::request; }
 
 inline constexpr std::uint32_t psn_bits = 24;  // as on the wire
@@ -27,7 +28,9 @@ struct Packet {
   std::uint32_t type : 3 = 0;
   std::uint32_t traffic_class : 3 = 0;
   std::uint32_t marked : 1 = 0;
-  std::uint32_t trimmed : 1 = 0;
+  // Data: its sender waits for the answer. ACK: the answer was late, so that it tells no round
+  // trip.
+  std::uint32_t asks : 1 = 0;
   // Into the path table (its links, then `none`); or the entropy that next hops are chosen by.
   std::uint32_t path = 0;
   std::uint16_t size = 0;
@@ -42,7 +45,7 @@ struct Packet {
   std::uint16_t place = 0;
 
   PacketType kind() const { return static_cast<PacketType>(type); }
-  bool is_data() const { return kind() == PacketType::data; }
+  bool is_data() const { return kind() == PacketType::data; }  // with its payload
 };
 static_assert(sizeof(Packet) == 24);
 

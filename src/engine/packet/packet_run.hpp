@@ -148,9 +148,9 @@ struct PacketRunResult {
   std::string digest;
 };
 
-// Packet hops that the messages need at least, before they run: data packets and, one each, their
-// acknowledgements, on the shortest paths in the router's state. What is sent again, grants and
-// credits come on top. Cost: a path a connection.
+// Packet hops that the messages need at least, before they run: data packets and
+// their acknowledgements, on the shortest paths in the router's state. What is sent again, grants
+// and credits come on top. Cost: a path a connection.
 std::uint64_t expected_hops(const MessageSet& set, route::Router& router, const Options& options);
 
 // Says before a run of half a minute or more how many hops there are and how long that may take.

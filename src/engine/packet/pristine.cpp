@@ -48,6 +48,7 @@ void Pristine::restore_connection(World& world, std::uint32_t c) const {
     p.selective_receivers[c] = transport::SelectiveReceiver(world.options.first_psn);
     p.in_flight[c] = 0;
     p.round_trips[c] = 0;
+    if (world.gathers) p.heard[c] = p.counted[c] = 0;
   }
   if (!nscc_.empty()) p.nscc_senders[c] = nscc_[c];
   if (!hpcc_.empty()) p.hpcc_senders[c] = hpcc_[c];

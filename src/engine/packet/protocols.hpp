@@ -50,6 +50,15 @@ struct Protocols {
   std::vector<std::uint32_t> in_flight;    // packets, lost ones not counted
   std::vector<std::uint16_t> round_trips;  // measured last, in steps of 2^17 ps; 0: none yet
   Ps routes_since = 0;                     // tables are of this time
+  // Where acknowledgements are gathered, each tells how many packets have come, and this which: the
+  // receiver writes, the sender reads what an acknowledgement has told of. A window of packets, as
+  // no more can have come of which the sender has not heard.
+  struct Came {
+    std::uint32_t psn, path;
+  };
+  LargeArray<Came> came;               // by connection and number
+  std::vector<std::uint32_t> heard;    // of how many senders know
+  std::vector<std::uint32_t> counted;  // by receivers
 
   // Congestion control; parameters by `profile`, as rates and round trips differ.
   std::vector<std::uint8_t> profile;
@@ -83,6 +92,10 @@ struct Protocols {
   std::span<std::uint64_t> sent_words(std::uint32_t connection) {
     return {&words[std::size_t{3} * window_words * connection + window_words],
             std::size_t{2} * window_words};
+  }
+  Came& came_of(std::uint32_t connection, std::uint32_t number) {
+    const std::uint32_t window = window_words * 64;
+    return came[std::size_t{connection} * window + (number & (window - 1))];
   }
   transport::IntHop* telemetry_of(std::uint32_t connection, std::uint32_t psn) {
     const std::size_t row = std::size_t{connection} * int_window + (psn & (int_window - 1));

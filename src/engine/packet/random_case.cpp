@@ -294,11 +294,17 @@ void draw_options(Rng& rng, RandomCase& random, Losses losses) {
   if (once_in(rng, 8)) options.end = between(rng, 1, 200) * Ps{1'000'000};
   options.seed = rng.next();
   if (options.pfc.on) draw_guards(rng, random.fabric, options);
+  if (once_in(rng, 2)) {
+    options.ack_every = any_of(rng, std::array<std::uint32_t, 5>{0, 2, 4, 16, 256});
+    options.ack_delay = Duration{static_cast<std::int64_t>(between(rng, 1, 30'000'000))};
+  }
   random.text += fmt::format(
-      "; mtu {}, window {}, {}{}{}", options.wire.mtu.count, options.window.count,
+      "; mtu {}, window {}, {}{}{}, ACK every {} or {}", options.wire.mtu.count,
+      options.window.count,
       options.pfc.on ? options.pfc.threshold == Pfc::Threshold::fixed ? "fixed PFC" : "dynamic PFC"
                      : "no PFC",
-      options.ecn.on ? ", ECN" : "", losses == Losses::buffer ? ", small buffers" : "");
+      options.ecn.on ? ", ECN" : "", losses == Losses::buffer ? ", small buffers" : "",
+      options.ack_every, to_text(options.ack_delay));
 }
 
 }  // namespace

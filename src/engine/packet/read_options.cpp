@@ -90,6 +90,8 @@ class OptionsReader {
   void read_hpcc();
   void read_nscc();
   void read_cts();
+  std::uint32_t answered_by_nics() const;
+  void read_answers();
   void read_limits();
   void read_classes();
   void read_series();
@@ -378,6 +380,30 @@ void OptionsReader::read_cts() {
   });
 }
 
+// How many packets NICs answer at once: HPCC's senders need the telemetry of each packet; else as
+// Linux's drivers set up ConnectX NICs (mlx4, mlx5: a request in 2^8 packets), and as Ultra
+// Ethernet's public simulator answers.
+std::uint32_t OptionsReader::answered_by_nics() const {
+  if (options_.congestion == Congestion::hpcc) return 1;
+  if (options_.reliability == Reliability::goback_n) return 256;
+  constexpr Bytes gathered{16'384};
+  const std::int64_t packet = full_packet().count;
+  return static_cast<std::uint32_t>((gathered.count + packet - 1) / packet);
+}
+
+void OptionsReader::read_answers() {
+  const std::uint32_t fallback = reader_.has("ack_delay") ? answered_by_nics() : 1;
+  options_.ack_every =
+      static_cast<std::uint32_t>(reader_.count("ack_every", fallback, 1, ack_every_max));
+  const Duration quarter{options_.ack_timeout.ps / 4};
+  options_.ack_delay = reader_.duration("ack_delay", std::min<Duration>(25_us, quarter));
+  if (reader_.has("ack_every") && options_.ack_every > 1 && options_.ack_delay.ps == 0)
+    context_.notes.emplace_back("transport.ack_every has no effect with ack_delay: 0 s");
+  if (reader_.has("ack_delay") && options_.ack_delay.ps > 0 && options_.ack_every == 1)
+    context_.notes.emplace_back(
+        "transport.ack_delay has no effect where each packet is acknowledged");
+}
+
 void OptionsReader::read_limits() {
   options_.window = reader_.bytes("window", options_.window);
   options_.ack_timeout = reader_.duration("ack_timeout", options_.ack_timeout);
@@ -389,10 +415,7 @@ void OptionsReader::read_limits() {
                 inner.count("round_trips", options_.retransmit_round_trips, 1, 1000));
             options_.retransmit_least = inner.duration("at_least", options_.retransmit_least);
           });
-  options_.ack_delay = reader_.duration("ack_delay", options_.ack_delay);
-  // Selective receivers answer every packet: the sender's law needs each mark and each trip time.
-  if (options_.ack_delay.ps > 0 && options_.reliability == Reliability::selective)
-    context_.notes.emplace_back("transport.ack_delay has no effect without reliability: go_back_n");
+  read_answers();
   options_.message_rate = reader_.number("message_rate", 0.0, 0, 1e12);
   if (reader_.has("receive_rate"))
     options_.receive_rate = reader_.number("receive_rate", 1.0, 1e-3, 1);

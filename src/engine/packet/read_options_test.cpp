@@ -69,6 +69,33 @@ TEST_CASE("transport: the timer of selective repeat") {
   CHECK(contains(read("{retransmit: {rounds: 2}}").errors, "unknown key"));
 }
 
+TEST_CASE("transport: how many packets one acknowledgement answers") {
+  const auto is = [](std::string_view yaml, std::uint32_t every, Duration delay) {
+    const Options options = accepted(yaml);
+    CHECK(options.ack_every == every);
+    CHECK(options.ack_delay == delay);
+  };
+  for (const char* name : {"roce", "cts", "hpcc", "nscc", "eqds"}) {
+    is(name, 1, 25_us);
+    CHECK_FALSE(accepted(name).gathers_acks());
+  }
+  is("{ack_delay: 3 us}", 256, 3_us);
+  is("{cc: dcqcn, ack_delay: 3 us}", 256, 3_us);
+  is("{name: cts, ack_delay: 3 us}", 256, 3_us);
+  is("{name: nscc, ack_delay: 3 us}", 4, 3_us);
+  is("{name: eqds, ack_delay: 3 us}", 4, 3_us);
+  is("{name: nscc, mtu: 1 kB, header: 24 B, ack_delay: 3 us}", 16, 3_us);
+  is("{name: nscc, mtu: 1000 B, header: 25 B, ack_delay: 3 us}", 16, 3_us);
+  is("{ack_every: 8}", 8, 25_us);
+  is("{ack_every: 8, ack_timeout: 20 us}", 8, 5_us);
+  is("{ack_every: 1000, ack_delay: 7 us}", 1000, 7_us);
+  CHECK(accepted("{ack_every: 8}").gathers_acks());
+  CHECK(accepted("{name: hpcc, ack_every: 2}").gathers_acks());
+  CHECK_FALSE(accepted("{ack_delay: 0 s}").gathers_acks());
+  CHECK(contains(read("{ack_every: 0}").errors, "ack_every"));
+  CHECK(contains(read("{ack_every: 1001}").errors, "ack_every"));
+}
+
 TEST_CASE("transport: nothing given is plain RoCE without bounds") {
   const Options none = accepted("{}");
   CHECK(none.transport == "roce");
@@ -163,7 +190,8 @@ TEST_CASE("transport: every key") {
       "ecn: {kmin: 5 kB, kmax: 200 kB, pmax: 0.01}, "
       "dcqcn: {preset: paper, alpha_timer: 40 us, decrease_timer: 41 us, increase_timer: 42 us, "
       "cnp_interval: 43 us, gain: 0.01, additive: 40 Mbps, hyper: 400 Mbps, minimum: 1 Gbps, "
-      "byte_counter: 1 MB}, window: 1 MB, ack_timeout: 2 ms, ack_delay: 3 us, message_rate: 2e8, "
+      "byte_counter: 1 MB}, window: 1 MB, ack_timeout: 2 ms, ack_every: 9, ack_delay: 3 us, "
+      "message_rate: 2e8, "
       "receive_rate: 0.5, classes: {weights: [8 kB, 4 kB, 0], data: 0, ack: 1, control: 2}, "
       "series: {interval: 10 us, links: [\"rtsw:0->ctsw:1\"], flows: [7, a], samples_max: 1000}, "
       "end: 5 ms}");
@@ -205,6 +233,7 @@ TEST_CASE("transport: every key") {
   CHECK(all.dcqcn.byte_counter == 1_MB);
   CHECK(all.window == 1_MB);
   CHECK(all.ack_timeout == Duration{2'000'000'000});
+  CHECK(all.ack_every == 9);
   CHECK(all.ack_delay == 3_us);
   CHECK(all.message_rate == 2e8);
   CHECK(all.receive_rate == 0.5);
@@ -403,8 +432,9 @@ TEST_CASE("transport: what is understood and changes nothing is noted") {
         Refusal{"{hpcc: {eta: 0.9}}", "transport.hpcc has no effect without cc: hpcc"},
         Refusal{"{nscc: {target_delay: 1 us}}", "transport.nscc has no effect without cc: nscc"},
         Refusal{"{cts: {channels: 1}}", "transport.cts has no effect without name: cts"},
-        Refusal{"{name: nscc, ack_delay: 3 us}",
-                "transport.ack_delay has no effect without reliability: go_back_n"},
+        Refusal{"{ack_every: 1, ack_delay: 3 us}", "ack_delay has no effect where each packet"},
+        Refusal{"{name: hpcc, ack_delay: 3 us}", "ack_delay has no effect where each packet"},
+        Refusal{"{ack_every: 8, ack_delay: 0 s}", "ack_every has no effect with ack_delay: 0"},
         Refusal{"{name: nscc, pfc: true, overflow: trim}", "none trims"}}) {
     CAPTURE(yaml);
     const Outcome out = read(yaml);

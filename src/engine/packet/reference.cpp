@@ -28,6 +28,7 @@ enum class Kind : std::uint8_t {
   resume,
   message,
   timeout,
+  answer,
   loss
 };
 
@@ -82,7 +83,9 @@ class Reference {
     // Selective repeat. Of an ACK: those of the packet that it answers.
     std::uint64_t order = 0;  // among all that its connection sent
     Ps sent = 0;
-    Ps answered = 0;  // when the ACK was made
+    Ps answered = 0;         // when the ACK was made
+    std::uint64_t came = 0;  // and how many packets had come
+    bool asks = false;       // data: nothing may follow it; an ACK: it tells no round trip
   };
   struct Event {
     Ps at;
@@ -123,7 +126,14 @@ class Reference {
     std::uint32_t timeouts = 0;
     std::uint32_t told = 0;  // by acknowledgements of later ones that it did not come
   };
+  struct Came {
+    Ps at = 0;  // first
+    std::uint64_t order = 0;
+  };
   struct Pair {
+    std::uint64_t unanswered = 0;          // packets that came since the last ACK
+    Ps answer_by = 0;                      // where there are some
+    Packet last;                           // of selective repeat: that came last
     std::vector<std::size_t> out, back;    // links
     std::vector<Sending> messages;         // in the order in which they became ready
     std::size_t arriving = 0, ending = 0;  // into messages: the first that did not yet
@@ -132,8 +142,8 @@ class Reference {
     std::uint32_t retries = 0;                                 // since then
     bool in_ring = false, failed = false, complained = false;  // of the present hole
     // Selective repeat.
-    std::map<std::uint64_t, Sent> sent;    // by PSN
-    std::map<std::uint64_t, Ps> received;  // by PSN: when first
+    std::map<std::uint64_t, Sent> sent;      // by PSN
+    std::map<std::uint64_t, Came> received;  // by PSN
     std::uint64_t orders = 0;
     std::uint16_t round_trip = 0;  // steps, measured last
   };
@@ -184,6 +194,8 @@ class Reference {
         return begin(event.id);
       case Kind::timeout:
         return check_timeout(event.id);
+      case Kind::answer:
+        return answer_late(event.id);
       case Kind::loss:
         return selective() ? look_for_losses(event.id, event.packet) : void();
     }
@@ -258,7 +270,7 @@ class Reference {
     result_.end = now_;
     const std::vector<std::size_t>& route = route_of(packet);
     if (!loss_.empty() &&
-        coin(options_.seed ^ now_, packet.connection, static_cast<std::uint32_t>(packet.psn),
+        coin(options_.seed ^ now_, packet.connection, static_cast<std::uint32_t>(number_of(packet)),
              static_cast<std::uint32_t>(link)) < loss_[link]) {
       ++result_.links[link].dropped;
       if (packet.type == Packet::Type::data) {
@@ -272,7 +284,8 @@ class Reference {
     if (packet.type == Packet::Type::data)
       return selective() ? receive_any(packet) : receive(packet);
     if (packet.type == Packet::Type::ack)
-      return selective() ? acknowledge_one(packet) : acknowledge(packet.connection, packet.psn);
+      return selective() ? acknowledge_any(packet) : acknowledge(packet.connection, packet.psn);
+    if (packet.psn > 0) acknowledge(packet.connection, packet.psn - 1);
     go_back(packet.connection, packet.psn);
   }
 
@@ -432,7 +445,8 @@ class Reference {
     if (selective()) return send_any(connection);
     Pair& pair = pairs_[connection];
     const std::uint64_t psn = pair.next++;
-    const Packet packet{Packet::Type::data, connection, psn, packet_bytes(pair, psn), 0};
+    Packet packet{Packet::Type::data, connection, psn, packet_bytes(pair, psn), 0};
+    packet.asks = gathers() && !can_send(pair);
     result_.conservation.sent += packet.bytes - header_;
     if (psn < pair.sent_max) ++result_.counters.retransmissions;
     pair.sent_max = std::max(pair.sent_max, pair.next);
@@ -451,16 +465,46 @@ class Reference {
       pair.complained = true;
       return;
     }
-    if (packet.psn == pair.expected) {
+    const bool fresh = packet.psn == pair.expected;
+    if (fresh) {
       ++pair.expected;
       pair.complained = false;
     }
-    answer(Packet::Type::ack, packet.connection, pair.expected - 1);
-    if (pair.arriving == pair.messages.size() || pair.expected < pair.messages[pair.arriving].last)
-      return;
+    const bool ends =
+        pair.arriving < pair.messages.size() && pair.expected >= pair.messages[pair.arriving].last;
+    if (may_wait(packet, !fresh || ends) == Wait::no)
+      answer(Packet::Type::ack, packet.connection, pair.expected - 1);
+    if (!ends) return;
     const std::uint32_t message = pair.messages[pair.arriving++].message;
     result_.messages[message].arrived = now_;
     release_dependents(message, Dependent::When::arrived);
+  }
+
+  // Gathered acknowledgements.
+
+  bool gathers() const { return options_.ack_delay.ps > 0 && options_.ack_every != 1; }
+
+  enum class Wait : std::uint8_t { no, yes };
+  // Whether what has come is acknowledged later, with others.
+  Wait may_wait(const Packet& packet, bool urgent) {
+    Pair& pair = pairs_[packet.connection];
+    if (pair.unanswered++ == 0) pair.answer_by = now_ + ps(options_.ack_delay);
+    const bool enough = options_.ack_every > 0 && pair.unanswered >= options_.ack_every;
+    if (gathers() && !urgent && !packet.asks && !enough) {
+      push(pair.answer_by, Kind::answer, packet.connection);
+      return Wait::yes;
+    }
+    pair.unanswered = 0;
+    return Wait::no;
+  }
+
+  // A timer of every packet that was not answered; most were since.
+  void answer_late(std::uint32_t connection) {
+    Pair& pair = pairs_[connection];
+    if (pair.unanswered == 0 || now_ < pair.answer_by) return;
+    pair.unanswered = 0;
+    if (!selective()) return answer(Packet::Type::ack, connection, pair.expected - 1);
+    answer_any(pair.last, true);
   }
 
   void answer(Packet::Type type, std::uint32_t connection, std::uint64_t psn) {
@@ -529,7 +573,8 @@ class Reference {
   void send_any(std::uint32_t connection) {
     Pair& pair = pairs_[connection];
     auto lost = std::ranges::find_if(pair.sent, [](const auto& s) { return s.second.again; });
-    if (lost != pair.sent.end()) {
+    const bool again = lost != pair.sent.end();
+    if (again) {
       ++result_.counters.retransmissions;
     } else {
       if (pair.sent.empty()) {
@@ -543,6 +588,7 @@ class Reference {
     sent.at = now_;
     sent.again = false;
     Packet packet{Packet::Type::data, connection, psn, packet_bytes(pair, psn), 0};
+    packet.asks = gathers() && (again || !can_send_any(pair));
     packet.order = sent.order;
     packet.sent = now_;
     result_.conservation.sent += packet.bytes - header_;
@@ -552,40 +598,63 @@ class Reference {
   void receive_any(const Packet& packet) {
     result_.conservation.received += packet.bytes - header_;
     Pair& pair = pairs_[packet.connection];
-    pair.received.try_emplace(packet.psn, now_);
+    const bool gap = packet.psn > pair.expected;
+    const bool fresh = pair.received.try_emplace(packet.psn, now_, packet.order).second;
     while (pair.received.contains(pair.expected)) ++pair.expected;
+    bool ends = false;
     while (pair.arriving < pair.messages.size() &&
            pair.expected >= pair.messages[pair.arriving].last) {
+      ends = true;
       const std::uint32_t message = pair.messages[pair.arriving++].message;
       result_.messages[message].arrived = now_;
       release_dependents(message, Dependent::When::arrived);
     }
+    pair.last = packet;
+    if (may_wait(packet, !fresh || gap || ends || packet.marked) == Wait::no)
+      answer_any(packet, false);
+  }
+
+  void answer_any(const Packet& packet, bool late) {
     Packet ack = packet;
     ack.type = Packet::Type::ack;
     ack.bytes = count(options_.wire.control);
     ack.hop = 0;
     ack.marked = false;
     ack.answered = now_;
-    enter(pair.back.front(), ack);
+    ack.came = pairs_[packet.connection].received.size();
+    ack.asks = late;
+    enter(pairs_[packet.connection].back.front(), ack);
   }
 
-  void acknowledge_one(const Packet& ack) {
+  // What stands on the wire as its number.
+  std::uint64_t number_of(const Packet& packet) const {
+    const bool counts = selective() && gathers() && packet.type == Packet::Type::ack;
+    return counts ? packet.came : packet.psn;
+  }
+
+  // All that an ACK tells of, in the order in which it came; without gathering only its own.
+  std::vector<std::uint64_t> told_by(const Packet& ack) const {
+    const Pair& pair = pairs_[ack.connection];
+    if (!gathers()) return {ack.psn};
+    std::vector<std::uint64_t> out;
+    for (const auto& [psn, sent] : pair.sent) {
+      const auto came = pair.received.find(psn);
+      if (came != pair.received.end() && came->second.at <= ack.answered) out.push_back(psn);
+    }
+    std::ranges::sort(out, {}, [&](std::uint64_t psn) { return pair.received.at(psn).at; });
+    return out;
+  }
+
+  void acknowledge_any(const Packet& ack) {
     Pair& pair = pairs_[ack.connection];
-    if (pair.sent.erase(ack.psn) == 0) return;
+    const std::vector<std::uint64_t> told = told_by(ack);
+    if (!gathers() && !pair.sent.contains(ack.psn)) return;
     pair.progress = now_;
     push(now_ + ps(options_.ack_timeout), Kind::timeout, ack.connection);
-    pair.round_trip = static_cast<std::uint16_t>(steps(now_) - steps(ack.sent));
-    for (auto at = pair.sent.begin(); at != pair.sent.end();) {
-      auto& [psn, sent] = *at;
-      const auto came = pair.received.find(psn);
-      const bool known = !sent.again && sent.order < ack.order;
-      if (known && came != pair.received.end() && came->second <= ack.answered) {
-        at = pair.sent.erase(at);
-        continue;
-      }
-      if (known && ++sent.told >= options_.retransmit_gap) lose_hold(sent);
-      ++at;
-    }
+    if (!ack.asks) pair.round_trip = static_cast<std::uint16_t>(steps(now_) - steps(ack.sent));
+    for (const std::uint64_t psn : told) pair.sent.erase(psn);
+    for (const std::uint64_t psn : told)
+      look_behind(pair, gathers() ? pair.received.at(psn).order : ack.order, ack.answered);
     const std::uint64_t before = pair.unacknowledged;
     pair.unacknowledged = pair.sent.empty() ? pair.next : pair.sent.begin()->first;
     if (pair.unacknowledged > before) pair.retries = 0;
@@ -596,6 +665,21 @@ class Reference {
       release_dependents(message, Dependent::When::acknowledged);
     }
     join_ring(ack.connection);
+  }
+
+  // A packet came that was sent as the `order`th: those before it that did not are lost.
+  void look_behind(Pair& pair, std::uint64_t order, Ps answered) const {
+    for (auto at = pair.sent.begin(); at != pair.sent.end();) {
+      auto& [psn, sent] = *at;
+      const auto came = pair.received.find(psn);
+      const bool known = !sent.again && sent.order < order;
+      if (known && came != pair.received.end() && came->second.at <= answered) {
+        at = pair.sent.erase(at);
+        continue;
+      }
+      if (known && ++sent.told >= options_.retransmit_gap) lose_hold(sent);
+      ++at;
+    }
   }
 
   // `hop`: the link that the packet does not reach.
@@ -612,8 +696,12 @@ class Reference {
     Pair& pair = pairs_[connection];
     if (pair.failed) return;
     if (lost.bytes > 0) {
-      const auto at = pair.sent.find(lost.psn);
-      if (at != pair.sent.end() && !at->second.again && at->second.order == lost.order) {
+      const bool ack = gathers() && lost.type == Packet::Type::ack;
+      for (const std::uint64_t psn : ack ? told_by(lost) : std::vector{lost.psn}) {
+        const bool first = ack && pair.received.at(psn).order == pair.sent.at(psn).order;
+        const auto at = pair.sent.find(psn);
+        if (at == pair.sent.end() || at->second.again || at->second.open) continue;
+        if (!first && (at->second.order != lost.order || psn != lost.psn)) continue;
         at->second.open = true;
         at->second.due = (at->second.at >> 17 << 17) + patience(pair, at->second.timeouts);
         if (at->second.due > now_) push(at->second.due, Kind::loss, connection);
@@ -710,7 +798,7 @@ PacketRunResult run_reference(const MessageSet& set, route::Router& router, cons
   WEFT_CHECK(options.overflow == Overflow::drop);
   WEFT_CHECK(loss.empty() || loss.size() == router.fabric().link_count());
   WEFT_CHECK(options.congestion == Congestion::none && options.scheduler.weights.size() == 1);
-  WEFT_CHECK(options.message_rate == 0 && options.receive_rate == 0 && options.ack_delay.ps == 0);
+  WEFT_CHECK(options.message_rate == 0 && options.receive_rate == 0);
   return Reference(set, router, options, loss).run();
 }
 

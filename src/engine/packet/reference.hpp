@@ -28,7 +28,8 @@ namespace weft::engine::packet {
 //            again when it has sent a packet and has another.
 // Receiver   Go-back-N. The expected packet is accepted and acknowledged; an earlier one makes it
 //            repeat the last acknowledgement; a later one is discarded, and the first such since
-//            the last accepted one makes a NACK. These go the reverse links at once.
+//            the last accepted one makes a NACK, which acknowledges all before it. These go the
+//            reverse links at once.
 // Sender     The timer of a connection runs while something is unacknowledged. It starts anew when
 //            an acknowledgement brings progress and when a packet goes out with none before it.
 //            At its end, as at a NACK, the next packet is the first unacknowledged one. At the
@@ -46,6 +47,15 @@ namespace weft::engine::packet {
 //            (the latency of the whole path after it, or for an acknowledgement that of the rest of
 //            its way); before the first, that of an empty network. At the end of the connection's
 //            timer all that is unacknowledged is sent again.
+// Gathered   With an ack_delay and an ack_every other than 1 a receiver does not acknowledge a
+// packet
+//            that it takes, unless it is the ack_every-th since the last acknowledgement, ends a
+//            message, or carries its sender's request: the sender has no more that it may send, or
+//            (selective) sends the packet again. ack_delay after the first such packet all of them
+//            are acknowledged. Selective: at once also what was there already, is marked, or came
+//            behind a gap; an acknowledgement tells of all that has come, and one that is lost of
+//            all that none before told of; its number is how many packets have come. One at the end
+//            of the delay measures no round trip.
 // ECN        RED on the bytes that wait before the packet, control packets included: no mark up to
 //            kmin, pmax at kmax, all beyond. A packet is marked once, and never when dropped.
 // PFC        By ingress (a link into a switch). A frame goes before what waits on the reverse link

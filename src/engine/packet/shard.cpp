@@ -311,7 +311,7 @@ std::uint32_t Shard::next_by_table(const Link& in, std::uint32_t id, const Packe
   const std::uint64_t hash = mix64(
       (std::uint64_t{packet.connection} << 16 | (packet.path & 0xFFFF)) + world_.nodes[in.to].salt);
   const std::size_t hashed = route::scale(hash, links.size());
-  if (!packet.is_data() || packet.trimmed) return links[hashed].value;
+  if (!packet.is_data()) return links[hashed].value;
   if (world_.options.balance == Balance::adaptive) return least_queue(links, hash);
   if (world_.options.balance == Balance::flowlet && world_.links[id].source) {
     transport::FlowletEntry& flowlet = p.flowlets[packet.connection];
@@ -378,7 +378,7 @@ void Shard::forward(std::uint32_t in_id, const Link& in, std::uint32_t out_id,
   const bool goes = idle(out, packet.traffic_class);
   const bool accounted = !goes && out.buffered && world_.accounts;
   NodeBuffer& node = world_.nodes[in.to];
-  if (accounted && packet.is_data() && !packet.trimmed) {
+  if (accounted && packet.is_data()) {
     const Room room = room_for(node, in, out_id, packet);
     if (room != Room::enough) {
       if (world_.options.overflow == Overflow::trim) return forward_trimmed(in, out_id, packet);
@@ -389,8 +389,7 @@ void Shard::forward(std::uint32_t in_id, const Link& in, std::uint32_t out_id,
   place = packet;
   const std::uint32_t step = goes_forward(packet.kind()) ? 1u : static_cast<std::uint32_t>(-1);
   place.set_place(in.port, packet.hop() + (out.drain ? 0 : step));
-  if (packet.is_data() && !packet.trimmed && out.waiting > world_.kinds[out.kind].kmin &&
-      marks(out, out_id, packet)) {
+  if (packet.is_data() && out.waiting > world_.kinds[out.kind].kmin && marks(out, out_id, packet)) {
     counters_.ecn_marks += place.marked ? 0 : 1;
     place.marked = 1;
   }
@@ -438,7 +437,7 @@ void Shard::forward_trimmed(const Link& in, std::uint32_t out_id, const Packet& 
   ++world_.rare[out_id].trimmed;
   conservation_.dropped += payload_of(packet);
   Packet header = packet;
-  header.trimmed = 1;
+  header.type = static_cast<std::uint32_t>(PacketType::trimmed) & 7;
   header.size = static_cast<std::uint16_t>(world_.control_size);
   header.traffic_class = world_.options.scheduler.control_class & 7;
   header.set_place(in.port, packet.hop() + 1);
@@ -719,7 +718,7 @@ void Shard::lose_here(std::uint32_t link, const Packet& packet) {
 }
 
 void Shard::count_loss(const Packet& packet) {
-  if (!packet.is_data() || packet.trimmed) {
+  if (!packet.is_data()) {
     ++counters_.drops_control;
     return;
   }

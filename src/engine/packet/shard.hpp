@@ -172,6 +172,7 @@ class Shard {
   void skip_paused(Source& source, const Link& link);
   std::uint32_t in_flight(std::uint32_t connection, const Sender& sender) const;
   bool has_more(std::uint32_t connection, const Sender& sender) const;
+  bool is_again(std::uint32_t connection) const;
   bool may_send(std::uint32_t connection, const Sender& sender) const;
   std::uint32_t choose_queue_pair(std::uint32_t message) const;
   void send_next(std::uint32_t connection, std::uint32_t link);
@@ -187,7 +188,7 @@ class Shard {
   void on_data(std::uint32_t link, const Packet& packet);
   void receive_in_order(std::uint32_t link, const Packet& packet);
   void receive_any_order(std::uint32_t link, const Packet& packet);
-  void accept_below(std::uint32_t connection, std::uint32_t from, std::uint32_t to);
+  bool accept_below(std::uint32_t connection, std::uint32_t from, std::uint32_t to);
   void on_ack(const Packet& packet);
   void on_selective_ack(const Packet& packet);
   void on_nack(const Packet& packet);
@@ -204,7 +205,8 @@ class Shard {
   void note_drop(std::uint32_t link, const Packet& packet);
   void take_notice(const LossNotice& notice);
   void read_notice(const LossNotice& notice);
-  void learn_of_losses(std::uint32_t connection, std::uint32_t psn, const Packet& ack);
+  void open_entry(const LossNotice& notice, std::uint32_t psn);
+  void learn_of_losses(std::uint32_t connection, std::uint32_t psn, std::uint32_t path);
   Ps patience(std::uint32_t connection, const Repair& repair, std::uint32_t timeouts) const;
   void on_loss(std::uint32_t connection);
   void hold_lost(std::uint32_t connection, std::uint32_t psn);
@@ -223,8 +225,13 @@ class Shard {
   void clear_slot(std::uint32_t connection);
   void send_back(std::uint32_t connection, PacketType type, std::uint32_t psn,
                  std::uint32_t traffic_class);
-  bool delays_ack(std::uint32_t connection);
+  // Acknowledgements.
+  enum class Urgent : std::uint8_t { no, yes };
+  void answer(std::uint32_t link, const Packet& packet, std::uint32_t number, Urgent urgent);
   void on_ack_due(std::uint32_t connection);
+  bool take_received(std::uint32_t connection, std::uint32_t psn);
+  std::uint32_t hear(const Packet& ack);
+
   void arm_timeout(std::uint32_t connection);
   void on_timeout(std::uint32_t connection);
   void reply(std::uint32_t link, const Packet& to, PacketType type, std::uint32_t psn);

@@ -84,6 +84,7 @@ void Shard::send_back(std::uint32_t connection, PacketType type, std::uint32_t p
   packet.type = static_cast<std::uint32_t>(type) & 7;
   packet.psn = psn & ((1u << psn_bits) - 1);
   packet.traffic_class = traffic_class & 7;
+  packet.asks = type == PacketType::ack ? 1 : 0;
   packet.path = receiver.last_route;
   packet.set_place(0, receiver.last_hop);
   packet.size = static_cast<std::uint16_t>(world_.control_size);

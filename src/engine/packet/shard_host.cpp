@@ -104,7 +104,11 @@ std::uint32_t Shard::in_flight(std::uint32_t connection, const Sender& sender) c
 }
 
 bool Shard::has_more(std::uint32_t connection, const Sender& sender) const {
-  if (sender.sending != none) return true;
+  return sender.sending != none || is_again(connection);
+}
+
+// Whether the next packet has been sent before, under selective repeat.
+bool Shard::is_again(std::uint32_t connection) const {
   return world_.protocols.selective() &&
          world_.protocols.selective_senders[connection].lost_count() > 0;
 }
@@ -300,6 +304,7 @@ void Shard::send_next(std::uint32_t connection, std::uint32_t id) {
     world_.protocols.slotted[connection] = sender.next + 1;
   }
   std::uint32_t message = none;
+  const bool again = world_.gathers && is_again(connection);
   const std::uint32_t psn = take_psn(connection, message);
   Packet packet;
   packet.connection = connection;
@@ -310,6 +315,9 @@ void Shard::send_next(std::uint32_t connection, std::uint32_t id) {
   conservation_.sent += payload_of(packet);
   if (world_.options.admission == Admission::pull)
     world_.protocols.pull_senders[connection].on_sent(1);
+  // Where nothing follows that would be answered sooner.
+  if (world_.gathers)
+    packet.asks = again || !has_more(connection, sender) || !may_send(connection, sender) ? 1 : 0;
   if (world_.options.congestion != Congestion::none) pace(connection, packet.size);
   send(id, packet);
   arm_timeout(connection);
@@ -396,6 +404,7 @@ void Shard::rewind(Sender& sender, std::uint32_t psn) {
 void Shard::deliver(std::uint32_t link, const Packet& packet) {
   switch (packet.kind()) {
     case PacketType::data:
+    case PacketType::trimmed:
       return on_data(link, packet);
     case PacketType::request:
       return on_request(packet);
@@ -419,7 +428,7 @@ void Shard::reply(std::uint32_t link, const Packet& to, PacketType type, std::ui
   const Scheduler& scheduler = world_.options.scheduler;
   packet.traffic_class =
       (type == PacketType::ack ? scheduler.ack_class : scheduler.control_class) & 7;
-  packet.trimmed = 0;
+  packet.asks = 0;
   if (type != PacketType::ack) packet.marked = 0;  // an ACK tells what its packet met
   const std::uint32_t last =
       world_.protocols.by_table(to.connection)
@@ -431,9 +440,9 @@ void Shard::reply(std::uint32_t link, const Packet& to, PacketType type, std::ui
 void Shard::on_data(std::uint32_t link, const Packet& packet) {
   Receiver& receiver = world_.receivers[packet.connection];
   receiver.last_route = packet.path;
-  receiver.last_hop = packet.hop() & 255;
+  receiver.last_hop = packet.hop() & 31;
   if (!world_.links[link].drain) receiver.last_link = link;
-  if (packet.trimmed) return reply(link, packet, PacketType::nack, packet.psn);
+  if (!packet.is_data()) return reply(link, packet, PacketType::nack, packet.psn);
   conservation_.received += payload_of(packet);
   Protocols& p = world_.protocols;
   if (packet.marked && !p.dcqcn_receivers.empty() &&
@@ -450,13 +459,13 @@ void Shard::receive_in_order(std::uint32_t link, const Packet& packet) {
   transport::GobackReceiver& receiver = world_.receivers[packet.connection].in_order;
   const std::uint32_t psn = extend_psn(packet.psn, receiver.expected());
   switch (receiver.on_packet(psn)) {
-    case transport::Arrival::fresh:
-      accept_below(packet.connection, psn, psn + 1);
+    case transport::Arrival::fresh: {
+      const bool ended = accept_below(packet.connection, psn, psn + 1);
       if (world_.options.admission == Admission::cts) clear_slot(packet.connection);
-      if (!delays_ack(packet.connection)) reply(link, packet, PacketType::ack, psn);
-      return;
+      return answer(link, packet, psn, ended ? Urgent::yes : Urgent::no);
+    }
     case transport::Arrival::duplicate:
-      return reply(link, packet, PacketType::ack, receiver.expected() - 1);
+      return answer(link, packet, receiver.expected() - 1, Urgent::yes);
     case transport::Arrival::gap:
       return reply(link, packet, PacketType::nack, receiver.expected());
     case transport::Arrival::ignored:
@@ -464,44 +473,30 @@ void Shard::receive_in_order(std::uint32_t link, const Packet& packet) {
   }
 }
 
-// Whether the acknowledgement of a packet that came in order can wait for those behind it.
-bool Shard::delays_ack(std::uint32_t connection) {
-  const auto delay = static_cast<Ps>(world_.options.ack_delay.ps);
-  if (delay == 0) return false;
-  Receiver& receiver = world_.receivers[connection];
-  if (receiver.to_come == 0 || now_ >= receiver.last_ack + delay) {
-    receiver.last_ack = now_;
-    return false;
-  }
-  if (receiver.ack_due == 0) push(receiver.last_ack + delay, EventKind::ack, connection);
-  receiver.ack_due = 1;
-  return true;
-}
-
-void Shard::on_ack_due(std::uint32_t connection) {
-  Receiver& receiver = world_.receivers[connection];
-  receiver.ack_due = 0;
-  receiver.last_ack = now_;
-  send_back(connection, PacketType::ack, receiver.in_order.expected() - 1,
-            world_.options.scheduler.ack_class);
-}
-
 void Shard::receive_any_order(std::uint32_t link, const Packet& packet) {
   Protocols& p = world_.protocols;
-  transport::SelectiveReceiver& selective = p.selective_receivers[packet.connection];
+  const std::uint32_t c = packet.connection;
+  transport::SelectiveReceiver& selective = p.selective_receivers[c];
   const std::uint32_t before = selective.cumulative();
-  const auto arrival =
-      selective.on_packet(p.received_words(packet.connection), extend_psn(packet.psn, before));
+  const std::uint32_t psn = extend_psn(packet.psn, before);
+  const auto arrival = selective.on_packet(p.received_words(c), psn);
   if (arrival == transport::Arrival::ignored) return;
-  accept_below(packet.connection, before, selective.cumulative());
-  reply(link, packet, PacketType::ack, packet.psn);
+  const bool ended = accept_below(c, before, selective.cumulative());
+  if (!world_.gathers) return reply(link, packet, PacketType::ack, psn);
+  const bool fresh = arrival == transport::Arrival::fresh;
+  if (fresh) p.came_of(c, p.counted[c]++) = {psn, packet.path};
+  // Where packets keep to one path, one that is missing is lost.
+  const bool gap = psn != before && p.drawn.empty();
+  const bool urgent = ended || gap || !fresh || packet.marked;
+  answer(link, packet, p.counted[c], urgent ? Urgent::yes : Urgent::no);
 }
 
-// All packets from `from` up to `to` have come in order: ends the messages among them. The link
-// from one message to the next is read only when a packet of the next is there, so that its sender
-// has written it.
-void Shard::accept_below(std::uint32_t connection, std::uint32_t from, std::uint32_t to) {
+// All packets from `from` up to `to` have come in order: ends the messages among them, and tells
+// whether there was one. The link from one message to the next is read only when a packet of the
+// next is there, so that its sender has written it.
+bool Shard::accept_below(std::uint32_t connection, std::uint32_t from, std::uint32_t to) {
   Receiver& receiver = world_.receivers[connection];
+  bool ended = false;
   for (std::uint64_t fresh = to - from; fresh > 0;) {
     if (receiver.to_come == 0) {
       receiver.message =
@@ -512,11 +507,13 @@ void Shard::accept_below(std::uint32_t connection, std::uint32_t from, std::uint
     const std::uint64_t taken = std::min<std::uint64_t>(fresh, receiver.to_come);
     receiver.to_come = (receiver.to_come - taken) & (2 * message_packets_max - 1);
     fresh -= taken;
-    if (receiver.to_come > 0) return;
+    if (receiver.to_come > 0) break;
     WEFT_CHECK(world_.ends[receiver.message].arrived == never);
     world_.ends[receiver.message].arrived = now_;
+    ended = true;
     release(receiver.message, Dependent::When::arrived);
   }
+  return ended;
 }
 
 void Shard::on_ack(const Packet& packet) {
@@ -530,28 +527,31 @@ void Shard::on_selective_ack(const Packet& packet) {
   Protocols& p = world_.protocols;
   const std::uint32_t c = packet.connection;
   Sender& sender = world_.senders[c];
-  transport::SelectiveSender& selective = p.selective_senders[c];
   const std::uint32_t psn = extend_psn(packet.psn, sender.unacked);
-  const bool was_lost = selective.is_lost(p.sent_words(c), psn);
-  if (!selective.on_ack(p.sent_words(c), psn)) return;
-  if (!was_lost) --p.in_flight[c];
+  const std::uint32_t heard = world_.gathers ? p.heard[c] : 0;
+  const std::uint32_t fresh = world_.gathers ? hear(packet) : take_received(c, psn) ? 1u : 0u;
+  if (fresh == 0 && !world_.gathers) return;
   sender.progress = now_;
-  const bool by_table = p.by_table(c);
-  if (by_table) p.round_trips[c] = static_cast<std::uint16_t>(stamp_of(now_) - (packet.path >> 16));
+  const bool timed = p.by_table(c) && !packet.asks;
+  if (timed) p.round_trips[c] = static_cast<std::uint16_t>(stamp_of(now_) - (packet.path >> 16));
   const auto mark = packet.marked ? transport::Mark::congested : transport::Mark::clear;
   if (!p.caches.empty())
     p.caches[c].on_ack(static_cast<transport::Entropy>(packet.path & 0xFFFF), mark);
   if (!p.nscc_senders.empty()) {
     const transport::NsccParameters& profile = p.nscc_profiles[p.profile[c]];
-    const Ps rtt = by_table ? Ps{p.round_trips[c]} << stamp_shift : profile.base_rtt;
     transport::NsccSender& nscc = p.nscc_senders[c];
-    nscc.on_ack(profile, world_.full_size, mark, rtt,
+    const Ps untimed = packet.asks ? nscc.mean_rtt(profile) : profile.base_rtt;
+    nscc.on_ack(profile, static_cast<double>(fresh) * world_.full_size, mark,
+                timed ? Ps{p.round_trips[c]} << stamp_shift : untimed,
                 static_cast<double>(p.in_flight[c]) * world_.full_size, now_);
     sender.window = world_.window_packets(nscc.window());
   }
-  if (!repairs_.empty()) [[unlikely]]
-    learn_of_losses(c, psn, packet);
-  acknowledge_below(c, selective.base());
+  if (!repairs_.empty()) [[unlikely]] {
+    if (!world_.gathers) learn_of_losses(c, psn, packet.path);
+    for (std::uint32_t i = heard; world_.gathers && i != p.heard[c]; ++i)
+      learn_of_losses(c, p.came_of(c, i).psn, p.came_of(c, i).path);
+  }
+  acknowledge_below(c, p.selective_senders[c].base());
   if (sender.turn == Turn::held) activate(c);
 }
 

@@ -14,8 +14,9 @@ inline void Shard::depart(std::uint32_t id, Link& link, Packet& packet, Ps start
   ++counters_.hops;
   LinkTally& tally = world_.tallies[id];
   tally.bytes += packet.size;
-  (packet.is_data() && !packet.trimmed ? tally.data : tally.control) += 1;
-  tally.marked += packet.marked & (packet.is_data() ? 1u : 0u);  // an ACK carries it back
+  (packet.is_data() ? tally.data : tally.control) += 1;
+  // An ACK carries the mark back.
+  tally.marked += packet.marked & (packet.kind() <= PacketType::trimmed ? 1u : 0u);
   if (world_.protocols.int_window != 0 && packet.is_data() && packet.hop() < transport::int_hop_max)
       [[unlikely]]
     world_.protocols.telemetry_of(packet.connection, packet.psn)[packet.hop()] = {

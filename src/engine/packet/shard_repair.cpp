@@ -91,6 +91,7 @@ void Shard::note_loss(const Packet& packet, std::uint32_t at) {
                     .lost = now_};
   switch (packet.kind()) {
     case PacketType::data:
+    case PacketType::trimmed:
     case PacketType::nack:
       break;
     case PacketType::ack:
@@ -132,17 +133,34 @@ void Shard::read_notice(const LossNotice& notice) {
   const std::uint32_t c = notice.connection;
   Protocols& p = world_.protocols;
   if (world_.senders[c].failed) return;
-  const Way way = way_of(c, notice.path);
   if (notice.what == LossNotice::What::credit) {
     Repair& repair = repairs_[c];
-    repair.round_trip = std::max(repair.round_trip, way.round_trip);
+    repair.round_trip = std::max(repair.round_trip, way_of(c, notice.path).round_trip);
     repair.credits.push_back({notice.sent + patience(c, repair, 0), notice.psn});
     return;
   }
+  if (notice.what == LossNotice::What::data || !world_.gathers)
+    return open_entry(notice, extend_psn(notice.psn, world_.senders[c].unacked));
+  // All packets that the lost acknowledgement would have told of.
+  LossNotice one = notice;
+  const std::uint32_t until = extend_psn(notice.psn, p.heard[c]);
+  for (std::uint32_t i = p.heard[c]; transport::psn_distance(i, until) > 0; ++i) {
+    const Protocols::Came came = p.came_of(c, i);
+    one.path = came.path;
+    if (p.by_table(c)) one.sent = sent_at(came.path, notice.lost);
+    open_entry(one, came.psn);
+    open_entry(notice, came.psn);  // it answered a packet that had come before
+  }
+}
+
+// The sender does not know what became of packet `psn`, which took the notice's path.
+void Shard::open_entry(const LossNotice& notice, std::uint32_t psn) {
+  const std::uint32_t c = notice.connection;
+  Protocols& p = world_.protocols;
   const transport::SelectiveSender& selective = p.selective_senders[c];
-  const std::uint32_t psn = extend_psn(notice.psn, world_.senders[c].unacked);
   if (selective.is_acked(p.sent_words(c), psn)) return;
   Repair& repair = repairs_[c];
+  const Way way = way_of(c, notice.path);
   repair.round_trip = std::max(repair.round_trip, way.round_trip);
   const auto [found, is_new] = repair.entries.try_emplace(psn);
   Repair::Entry& entry = found->second;
@@ -167,12 +185,12 @@ void Shard::read_notice(const LossNotice& notice) {
 
 // The first acknowledgement of packet `psn` has come. It tells of the packets of the same path that
 // were sent before and did not come; and that those came whose own acknowledgements were lost.
-void Shard::learn_of_losses(std::uint32_t connection, std::uint32_t psn, const Packet& ack) {
+void Shard::learn_of_losses(std::uint32_t connection, std::uint32_t psn, std::uint32_t path) {
   const auto found = repairs_.find(connection);
   if (found == repairs_.end()) return;
   Repair& repair = found->second;
   const bool by_table = world_.protocols.by_table(connection);
-  const auto stamp = static_cast<std::uint16_t>(ack.path >> 16);
+  const auto stamp = static_cast<std::uint16_t>(path >> 16);
   SendOrder order = order_of_new(psn);
   bool ordered = true;  // else it answers an earlier time that the packet was sent
   if (const auto own = repair.entries.find(psn); own != repair.entries.end()) {
@@ -185,10 +203,10 @@ void Shard::learn_of_losses(std::uint32_t connection, std::uint32_t psn, const P
     if (ordered) return entry.order < order;
     return static_cast<std::int16_t>(stamp - stamp_of(entry.sent)) > 0;
   };
-  const std::uint64_t way = repair.open_until.empty() ? 0 : way_of(connection, ack.path).key;
+  const std::uint64_t way = repair.open_until.empty() ? 0 : way_of(connection, path).key;
   const auto tells_of = [&](const Repair::Entry& entry) {
     if (!is_later(entry)) return false;
-    if (entry.came) return true;
+    if (entry.came) return !world_.gathers;  // else the list has it
     if (entry.way != way) return false;
     // Packets overtake each other: only one sent a round trip later is taken as proof.
     if (world_.options.balance != Balance::adaptive || !by_table) return true;

@@ -205,8 +205,7 @@ void Shard::add_to(PacketRunResult& result) const {
     }
   }
   const auto count = [&](const Packet& packet) {
-    if (packet.is_data() && !packet.trimmed && packet.size > 0)
-      result.conservation.in_flight += payload_of(packet);
+    if (packet.is_data() && packet.size > 0) result.conservation.in_flight += payload_of(packet);
   };
   for (const std::uint32_t id : owned_) {
     const Link& link = world_.links[id];

@@ -436,8 +436,13 @@ PacketRunResult Simulator::result() {
 std::uint64_t expected_hops(const MessageSet& set, route::Router& router, const Options& options) {
   std::vector<std::uint64_t> packets(set.connections.size());
   const auto mtu = static_cast<std::uint64_t>(options.wire.mtu.count);
-  for (std::size_t m = 0; m < set.size(); ++m)
-    packets[set.messages[m].connection] += (set.messages[m].bytes + mtu - 1) / mtu;
+  for (std::size_t m = 0; m < set.size(); ++m) {
+    const std::uint64_t data = (set.messages[m].bytes + mtu - 1) / mtu;
+    const std::uint64_t gathered = options.ack_every > 0 ? data / options.ack_every : 0;
+    const std::uint64_t answers =
+        options.gathers_acks() && data > 0 ? std::max<std::uint64_t>(gathered, 1) : data;
+    packets[set.messages[m].connection] += data + answers;
+  }
   std::uint64_t out = 0;
   std::vector<route::Hop> path;
   for (std::size_t c = 0; c < packets.size(); ++c) {
@@ -447,7 +452,7 @@ std::uint64_t expected_hops(const MessageSet& set, route::Router& router, const 
       continue;
     double length = 0;
     for (const route::Hop& hop : path) length += hop.share;
-    out += 2 * packets[c] * static_cast<std::uint64_t>(std::llround(length));
+    out += packets[c] * static_cast<std::uint64_t>(std::llround(length));
   }
   return out;
 }

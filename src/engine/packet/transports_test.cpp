@@ -61,8 +61,23 @@ Options cts(CtsOptions::Queue queue) {
   return options;
 }
 
+// Receivers answer several packets at once.
+Options gathered(Options options, std::uint32_t every) {
+  options.ack_every = every;
+  options.ack_delay = 5_us;
+  return options;
+}
+
 std::vector<Combination> combinations() {
-  return {{"go-back-N, PFC", goback_n(Congestion::none)},
+  return {{"go-back-N, gathered", gathered(goback_n(Congestion::none), 256)},
+          {"DCQCN, gathered", gathered(goback_n(Congestion::dcqcn), 16)},
+          {"CTS, gathered", gathered(cts(CtsOptions::Queue::high), 256)},
+          {"selective, gathered", gathered(selective(Congestion::none, Balance::path), 4)},
+          {"NSCC, gathered", gathered(trimmed(Congestion::nscc, Balance::spray), 4)},
+          {"NSCC, adaptive, gathered", gathered(selective(Congestion::nscc, Balance::adaptive), 9)},
+          {"NSCC, reps, gathered", gathered(selective(Congestion::nscc, Balance::reps), 4)},
+          {"pull, gathered", gathered(pull(Balance::spray), 4)},
+          {"go-back-N, PFC", goback_n(Congestion::none)},
           {"go-back-N, DCQCN", goback_n(Congestion::dcqcn)},
           {"go-back-N, HPCC", goback_n(Congestion::hpcc)},
           {"go-back-N, multipath", goback_n(Congestion::none, Balance::multipath)},
@@ -139,6 +154,7 @@ TEST_CASE("losses of all kinds: the same on any number of threads") {
   all.push_back(selective(Congestion::none, Balance::spray));
   all.back().admission = Admission::pull;
   all.back().overflow = Overflow::trim;
+  for (std::size_t i = 0, plain = all.size(); i < plain; ++i) all.push_back(gathered(all[i], 4));
   for (Options& options : all) {
     CAPTURE(static_cast<int>(options.balance));
     options.window = packets_of(16);

@@ -136,11 +136,13 @@ struct Receiver {
   std::uint32_t last_route = 0;  // of the last packet, for what is sent back unasked
   std::uint32_t last_link = none;
   std::uint64_t to_come : 48 = 0;  // packets of `message` that are missing
-  std::uint64_t last_hop : 8 = 0;
-  std::uint64_t ack_due : 1 = 0;  // an event will acknowledge what has come
-  Ps last_ack = 0;
+  std::uint64_t last_hop : 5 = 0;
+  std::uint64_t ack_due : 1 = 0;      // an event will look whether something is to be acknowledged
+  std::uint64_t unanswered : 10 = 0;  // packets since the last acknowledgement
+  Ps answer_by = 0;                   // where there are some
 };
 static_assert(sizeof(Receiver) == 40);
+static_assert(ack_every_max < 1u << 10);
 inline constexpr std::uint64_t message_packets_max = std::uint64_t{1} << 47;
 
 // What a message is doing.
@@ -203,6 +205,7 @@ struct World {
   bool accounts = false;        // buffers matter
   bool records_pauses = false;  // for pause trees
   bool shares_pool = false;     // PFC thresholds follow what is left of the pool
+  bool gathers = false;         // an acknowledgement may answer several packets
   std::uint32_t full_size = 0, control_size = 0, payload = 0;
 
   // Packets of a message with bytes on a connection, and the number of the first.
