@@ -48,14 +48,13 @@ namespace weft::engine::packet {
 //            its way); before the first, that of an empty network. At the end of the connection's
 //            timer all that is unacknowledged is sent again.
 // Gathered   With an ack_delay and an ack_every other than 1 a receiver does not acknowledge a
-// packet
-//            that it takes, unless it is the ack_every-th since the last acknowledgement, ends a
-//            message, or carries its sender's request: the sender has no more that it may send, or
-//            (selective) sends the packet again. ack_delay after the first such packet all of them
-//            are acknowledged. Selective: at once also what was there already, is marked, or came
-//            behind a gap; an acknowledgement tells of all that has come, and one that is lost of
-//            all that none before told of; its number is how many packets have come. One at the end
-//            of the delay measures no round trip.
+//            packet that it takes, unless it is the ack_every-th since the last acknowledgement,
+//            ends a message, or carries its sender's request: the sender has no more that it may
+//            send, or (selective) sends the packet again. ack_delay after the first such packet all
+//            of them are acknowledged. Selective: at once also what was there already, is marked,
+//            or came behind a gap; an acknowledgement tells of all that has come, and one that is
+//            lost of all that none before told of; its number is how many packets have come. One at
+//            the end of the delay measures no round trip.
 // ECN        RED on the bytes that wait before the packet, control packets included: no mark up to
 //            kmin, pmax at kmax, all beyond. A packet is marked once, and never when dropped.
 // PFC        By ingress (a link into a switch). A frame goes before what waits on the reverse link
