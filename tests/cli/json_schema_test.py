@@ -72,7 +72,7 @@ PROBED = [
     'cat zone.yaml > lossy.yaml; echo \'faults: [{kind: link_lossy, link: "rtsw:0--ctsw:1", loss: 0.02}, '
     '{kind: link_down, link: "rtsw:1--ctsw:2", at: 5 s}]\' >> lossy.yaml',
     'weft probe plan --fabric zone.yaml --crossings 1000 --json > plan.jsonl',
-    'weft probe --twin --fabric lossy.yaml --plan plan.jsonl --duration "2 min" --truth truth.jsonl --json > evidence.jsonl',
+    'weft probe --twin --fabric lossy.yaml --plan plan.jsonl --duration "40 s" --truth truth.jsonl --json > evidence.jsonl',
 ]
 STORM = ['weft storm --fabric zone.yaml --faults 40 --lines 8000 --hours 3 --out storm']
 
@@ -235,8 +235,8 @@ CASES = {
                ('diff', ['weft triage storm/records.jsonl --fabric zone.yaml --diff quick.yaml --json'], []),
                ('propose', ['weft triage odd.log --format syslog --propose --fabric zone.yaml --json'], []),
                ('score', ['weft triage storm/records.jsonl --fabric zone.yaml --truth storm --json'], [])],
-    'rehearse': [('one', ['weft rehearse zone.yaml --days 3 --json'], []),
-                 ('seeds', ['weft rehearse zone.yaml --days 3 --seeds 2 --policy policy.yaml --baseline-policy default --json'],
+    'rehearse': [('one', ['weft rehearse zone.yaml --days 2 --json'], []),
+                 ('seeds', ['weft rehearse zone.yaml --days 2 --seeds 2 --policy policy.yaml --baseline-policy default --json'],
                   ['echo "{}" > policy.yaml'])],
     'agent': [('records', [FOR + 'weft agent --fabric zone.yaml --device host:0 --log log --interval "200 ms" --json || true'], []),
               ('path health', ['weft agent --show-health service.health --json'], HEALTH)],
