@@ -236,7 +236,7 @@ CASES = {
                ('propose', ['weft triage odd.log --format syslog --propose --fabric zone.yaml --json'], []),
                ('score', ['weft triage storm/records.jsonl --fabric zone.yaml --truth storm --json'], [])],
     'rehearse': [('one', ['weft rehearse zone.yaml --days 2 --json'], []),
-                 ('seeds', ['weft rehearse zone.yaml --days 2 --seeds 2 --policy policy.yaml --baseline-policy default --json'],
+                 ('seeds', ['weft rehearse zone.yaml --days 1 --seeds 2 --policy policy.yaml --baseline-policy default --json'],
                   ['echo "{}" > policy.yaml'])],
     'agent': [('records', [FOR + 'weft agent --fabric zone.yaml --device host:0 --log log --interval "200 ms" --json || true'], []),
               ('path health', ['weft agent --show-health service.health --json'], HEALTH)],
