@@ -241,7 +241,7 @@ TEST_CASE("random runs are equal to the picosecond and the packet") {
   hold_against_plain(test_effort(800), 1);
 }
 
-TEST_CASE("so they are in partitions") { hold_against_plain(test_effort(200), 2); }
+TEST_CASE("so they are in partitions") { hold_against_plain(test_effort(400), 2); }
 
 TEST_CASE("random runs with selective repeat are equal to the picosecond and the packet") {
   hold_against_plain(test_effort(3000), 1, Reliability::selective);
