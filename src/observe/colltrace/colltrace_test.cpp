@@ -467,6 +467,29 @@ TEST_CASE("slow ranks, hosts and networks") {
   CHECK(score_of({.has_coarse_times = false, .window = 120}, test_effort(32)).wrong == 0);
 }
 
+// As rings show a job of which one rank is far behind, or was read long ago.
+TEST_CASE("ranks that have no records in common are not compared") {
+  Job job;
+  job.world = 3;
+  job.has_measured_times = true;
+  job.groups.push_back({.name = "0", .description = "", .members = {0, 1, 2}});
+  job.signatures.push_back({.operation = "AllReduce", .type = "", .size = ""});
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    const std::uint32_t first = 100 * rank;
+    job.ranks.push_back({.rank = rank, .begin = job.entries.size(), .end = job.entries.size() + 2});
+    job.ranks.back().first_record = first;
+    for (const std::uint32_t seq : {first, first + 1})
+      job.entries.push_back({.created_ns = 1'000 + seq,
+                             .started_ns = 2'000 + seq,
+                             .ended_ns = 2'001 + seq,
+                             .seq = seq,
+                             .state = EntryState::completed});
+  }
+  const Report report = judge(job);
+  CHECK(report.paces.empty());
+  for (const Verdict& v : report.verdicts) CHECK(v.finding != Finding::slow_rank);
+}
+
 // A watchdog that looks every 100 ms says nothing of how long a rank computes.
 TEST_CASE("no slow rank from times that nobody has measured") {
   for (const bool has_durations : {false, true}) {

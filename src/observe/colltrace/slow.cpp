@@ -84,9 +84,9 @@ class Slow {
     }
     length_ = to > from_ ? to - from_ : 0;
     gaps_.assign(job_.world, {});
+    if (length_ == 0) return;  // one rank's records end before another's begin
     for (const RankTrace& r : job_.ranks) {
-      const auto entries = r.in(job_.entries).subspan(from_ - std::min(from_, r.first_record));
-      if (length_ == 0 || entries.size() < length_) continue;
+      const auto entries = r.in(job_.entries).subspan(from_ - r.first_record);
       std::uint64_t role = 0;
       std::int64_t busy_until = 0;
       auto& gaps = gaps_[r.rank];
