@@ -161,7 +161,7 @@ int flows_command(const Common& common, const FlowsArgs& args) {
   for (const std::string& note : setup->notes) fmt::print(stderr, "weft: note: {}\n", note);
   if (!set->classes.empty() && (args.compare || setup->engine_name == plan::EngineName::fluid))
     fmt::print(stderr,
-               "weft: note: the fluid engine has no queues, so that classes change nothing\n");
+               "weft: note: classes have no effect on the fluid engine, which has no queues\n");
   if (args.compare) return compare(common, *set, *setup, *router);
   const model::FlowIds ids = set->ids;
   if (setup->engine_name == plan::EngineName::fluid)

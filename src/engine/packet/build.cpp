@@ -249,7 +249,7 @@ Status Builder::make_connections() {
     if (wanted >= world_.class_count)
       return fail(
           Errc::value, {},
-          fmt::format("a message of class {}, and there are {}", wanted, world_.class_count),
+          fmt::format("traffic class {} is not declared: there are {}", wanted, world_.class_count),
           "give transport.classes.weights an entry for each class, from 0");
     sender.traffic_class =
         (wanted > 0 ? wanted : world_.options.scheduler.data_class) & (class_count_max - 1);

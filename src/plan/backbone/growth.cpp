@@ -65,11 +65,11 @@ std::string link_table(const Wan& wan, const Growth& growth, std::size_t rows) {
     const std::size_t link = order[i];
     const Change all = growth.links[link].all();
     const Cause main = growth.links[link].main();
+    const double most = growth.links[link].of[static_cast<std::size_t>(main)].by();
     table.add({fmt::format("{}>{}", wan.sites[wan.from(link)], wan.sites[wan.to(link)]),
                gbps_text(bps(wan.gbps(link))), gbps_text(all.before), gbps_text(all.now),
-               percent(all.now / bps(wan.gbps(link)), 1), std::string(to_text(main)),
-               fmt::format("{:+.3f}",
-                           growth.links[link].of[static_cast<std::size_t>(main)].by() * 1e-9)});
+               percent(all.now / bps(wan.gbps(link)), 1),
+               std::string(most == 0 ? "-" : to_text(main)), fmt::format("{:+.3f}", most * 1e-9)});
   }
   return table.text() + fmt::format("{} of {} links, by change; on paths of fewest links\n",
                                     std::min(rows, order.size()), order.size());

@@ -79,7 +79,11 @@ class ProblemReader {
       region.gpus = static_cast<double>(
           entry.count("gpus", std::nullopt, 0, static_cast<std::int64_t>(gpus_max)));
       region.site = entry.text("site", region.name);
-      region.utc = static_cast<std::int32_t>(entry.number("utc", 0.0, -12, 14));
+      const double utc = entry.number("utc", 0.0, -12, 14);
+      region.utc = static_cast<std::int32_t>(utc);
+      if (region.utc != utc)
+        entry.error(Errc::value, entry.where("utc"), "\"utc\" must be whole hours",
+                    "round it: traffic is by the hour");
       entry.finish();
       name_once(regions_, "region", region.name, item.where, problem_.regions.size());
       region_names_.push_back(region.name);

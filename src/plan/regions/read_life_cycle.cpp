@@ -101,8 +101,7 @@ class LifeCycleReader {
                 "send what is due before the next is");
     else if (out.within < out.every &&
              (parts < 1 || std::abs(parts - std::round(parts)) > period_slack * parts))
-      row.error(Errc::value, row.where("every"),
-                "\"within\" with a period that is no part of a day",
+      row.error(Errc::value, row.where("every"), "\"within\" needs an \"every\" that divides a day",
                 "give e.g. every: 6 h, or leave within out: then it is sent evenly");
     if (out.at >= day_seconds)
       row.error(Errc::value, row.where("at"), "\"at\" is not within the day", "give 0 h to 23 h");

@@ -246,12 +246,19 @@ TEST_CASE("what is wrong with the life cycle is said at once, with lines") {
         "hour, from midnight of their clocks\n"
         "r.yaml:4:17: there is no data set \"y\" (did you mean \"x\"?); name one of the file's "
         "data sets\n"
-        "r.yaml:5:44: \"within\" with a period that is no part of a day; give e.g. every: 6 h, or "
+        "r.yaml:5:44: \"within\" needs an \"every\" that divides a day; give e.g. every: 6 h, or "
         "leave within out: then it is sent evenly\n"
         "r.yaml:7:8: \"other\" must be a list of 1 to 100000; write one {...} for each");
   CHECK(error_in("freshness: [{data: x, every: 6 h}]\n") ==
         "r.yaml:4:13: \"bytes\" is missing, and nothing is ingested; give the bytes that change in "
         "each period, or the set's ingest:");
+  const auto half = read_problem(
+      "regions: [{name: u, gpus: 1, utc: 5.5}]\ndata: [{name: x, bytes: 1 TB, at: u}]\n"
+      "jobs: [{name: a, gpus: 1, data: x}]\n",
+      "r.yaml");
+  REQUIRE_FALSE(half.has_value());
+  CHECK(half.error().text() ==
+        "r.yaml:1:35: \"utc\" must be whole hours; round it: traffic is by the hour");
   CHECK(error_in("replication: {within: 1 s}\n") ==
         "r.yaml:4:23: \"within\" below 1 min; give 1 min or more");
   CHECK(error_in("inference: [{job: a, users: u, tokens_per_s: 1, bytes_per_token: 1}]\n") ==
