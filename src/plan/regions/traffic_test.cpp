@@ -170,7 +170,7 @@ TEST_CASE("traffic of jobs: hour by hour what each minute sends") {
         total += d.bps[h] * 3600 / 8;
       }
     CHECK(total == Approx(by_minute.total()).epsilon(1e-9));  // and none is missing
-    CHECK(86'400 / 8 * std::accumulate(traffic.local_bps.begin(), traffic.local_bps.end(), 0.0) ==
+    CHECK(86'400.0 / 8 * std::accumulate(traffic.local_bps.begin(), traffic.local_bps.end(), 0.0) ==
           Approx(by_minute.local).epsilon(1e-9));
     local += by_minute.local;
   }
