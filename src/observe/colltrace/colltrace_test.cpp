@@ -478,12 +478,14 @@ TEST_CASE("ranks that have no records in common are not compared") {
     const std::uint32_t first = 100 * rank;
     job.ranks.push_back({.rank = rank, .begin = job.entries.size(), .end = job.entries.size() + 2});
     job.ranks.back().first_record = first;
-    for (const std::uint32_t seq : {first, first + 1})
-      job.entries.push_back({.created_ns = 1'000 + seq,
-                             .started_ns = 2'000 + seq,
-                             .ended_ns = 2'001 + seq,
-                             .seq = seq,
-                             .state = EntryState::completed});
+    for (const std::uint32_t seq : {first, first + 1}) {
+      Entry& entry = job.entries.emplace_back();
+      entry.created_ns = 1'000 + seq;
+      entry.started_ns = 2'000 + seq;
+      entry.ended_ns = 2'001 + seq;
+      entry.seq = seq;
+      entry.state = EntryState::completed;
+    }
   }
   const Report report = judge(job);
   CHECK(report.paces.empty());
