@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "base/file.hpp"
+#include "cli/backbone_args.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "plan/backbone/bulk.hpp"
+#include "plan/report/report.hpp"
 
 namespace weft::cli {
 namespace {
@@ -13,9 +16,9 @@ namespace {
 namespace backbone = plan::backbone;
 
 struct BulkArgs {
-  std::string topology, transfers, background, day, slot = "15 min", objective = "peaks",
-                                                    gap = "0.5", known, plan;
-  std::vector<std::string> capacity;
+  BackboneArgs wan;
+  std::string page, transfers, background, day, slot = "15 min", objective = "peaks", gap = "0.5",
+                                                known, plan;
   std::uint32_t slots = 96, k = 3;
   std::size_t rows = 20;
 };
@@ -58,22 +61,25 @@ Result<backbone::BulkAnswer> plan(const BulkArgs& args, const backbone::Wan& wan
 
 Status run_bulk(const Common& common, const BulkArgs& args) {
   WEFT_TRY(const backbone::BulkOptions options, read_options(args));
-  backbone::WanOptions wan_options{.capacity = {}, .seed = common.seed.value_or(1)};
-  for (const std::string& text : args.capacity) {
-    WEFT_TRY(const Rate rate, parse_rate({text, {"--capacity", 0, 0}}));
-    wan_options.capacity.push_back(rate);
-  }
-  WEFT_TRY(const backbone::WanFile file, backbone::load_wan(args.topology, wan_options));
+  WEFT_TRY(const backbone::WanFile file, load_backbone(common, args.wan));
   WEFT_TRY(const std::string text, backbone::read_text(args.transfers));
   WEFT_TRY(const auto transfers,
            backbone::read_transfers(text, args.transfers, file.wan, options.slots));
   WEFT_TRY(const backbone::BulkAnswer answer, plan(args, file.wan, transfers, options));
   if (!args.plan.empty())
     WEFT_TRY_STATUS(write_file(args.plan, backbone::write_plan(file.wan, transfers, answer)));
-  fmt::print("{}", common.json
-                       ? backbone::to_json(file.wan, transfers, answer, options)
-                       : backbone::to_table(file.wan, transfers, answer, options, args.rows));
-  return {};
+  const std::string json = backbone::to_json(file.wan, transfers, answer, options);
+  const std::string table = backbone::to_table(file.wan, transfers, answer, options, args.rows);
+  fmt::print("{}", common.json ? json : table);
+  if (args.page.empty()) return {};
+  return write_file(args.page,
+                    plan::report::page_text(
+                        {.title = std::filesystem::path(args.wan.topology).stem().string(),
+                         .command = "bulk",
+                         .table = table,
+                         .data = {{"bulk-data", json},
+                                  {"bulk-plan", plan_json(file.wan, transfers, answer, options)},
+                                  {"sites-data", sites_json(file.wan)}}}));
 }
 
 }  // namespace
@@ -81,7 +87,7 @@ Status run_bulk(const Common& common, const BulkArgs& args) {
 void add_bulk(Commands& commands) {
   const auto [c, args] =
       commands.add<BulkArgs>("bulk", "Bulk transfers over a backbone, off its peaks", run_bulk);
-  c.add_option("topology", args.topology, "GraphML, SNDlib XML or CSV of links")->required();
+  c.add_option("topology", args.wan.topology, "GraphML, SNDlib XML or CSV of links")->required();
   c.add_option("--transfers", args.transfers, "CSV of transfers")->required();
   c.add_option("--background", args.background, "CSV of measured matrices");
   c.add_option("--day", args.day, "What the times of that day begin with; else all intervals");
@@ -92,10 +98,14 @@ void add_bulk(Commands& commands) {
   c.add_option("--gap", args.gap, "Percent from the optimum at which to stop");
   c.add_option("--replay", args.known,
                "Plan again in every slot on a forecast; transfers known day_ahead or at release");
-  c.add_option("--capacity", args.capacity, "Of cables that state none; several: drawn by --seed")
+  c.add_option("--capacity", args.wan.capacity,
+               "Of cables that state none; several: drawn by --seed")
       ->delimiter(',');
   c.add_option("--rows", args.rows, "Rows of the table");
   c.add_option("--plan", args.plan, "CSV to write the plan to");
+  c.add_option("--page", args.page, "HTML file: the day of links and transfers, map of links");
+  c.add_option("--sites", args.wan.sites, "CSV of id, lon, lat: places for the map")
+      ->needs("--page");
 }
 
 }  // namespace weft::cli

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "base/file.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "observe/forecast/forecast.hpp"
+#include "plan/report/report.hpp"
 
 namespace weft::cli {
 namespace {
@@ -13,7 +15,7 @@ namespace {
 namespace forecast = observe::forecast;
 
 struct ForecastArgs {
-  std::string path;
+  std::string path, page;
   forecast::Options options;
   double percent = 95;
   bool keep_outages = false;
@@ -29,8 +31,19 @@ Status run_forecast(const Common& common, const ForecastArgs& args) {
   options.level = args.percent / 100;
   if (args.keep_outages) options.outages = forecast::Options::Outages::kept;
   WEFT_TRY(const auto result, forecast::predict(series, options, args.path));
-  fmt::print("{}{}", common.json ? to_json(result) : to_table(result), common.json ? "\n" : "");
-  return {};
+  const std::string json = to_json(result), table = to_table(result);
+  fmt::print("{}{}", common.json ? json : table, common.json ? "\n" : "");
+  if (args.page.empty()) return {};
+  // A whole season before it, so that both are seen.
+  const std::size_t season = result.seasons.empty() ? 0 : result.seasons.back();
+  const std::size_t before = std::max(season, 2 * options.horizon);
+  return write_file(
+      args.page,
+      plan::report::page_text(
+          {.title = std::filesystem::path(args.path).stem().string(),
+           .command = "forecast",
+           .table = table,
+           .data = {{"forecast-data", json}, {"forecast-history", history_json(series, before)}}}));
 }
 
 }  // namespace
@@ -46,6 +59,7 @@ void add_forecast(Commands& commands) {
       ->check(CLI::Range(2, 1000000));
   c.add_option("--level", args.percent, "Percent of the values that the interval is to hold")
       ->check(CLI::Range(1.0, 99.9));
+  c.add_option("--page", args.page, "HTML file: the series, its forecast and interval");
   c.add_flag("--keep-outages", args.keep_outages, "What looks like an outage is demand, too");
 }
 

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "base/file.hpp"
 #include "base/parallel.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "plan/report/report.hpp"
 #include "plan/scale/scale_text.hpp"
 
 namespace weft::cli {
@@ -14,7 +16,7 @@ namespace {
 namespace scale = plan::scale;
 
 struct ScaleArgs {
-  std::string path, start_up = "15 min", from, svg, csv;
+  std::string path, start_up = "15 min", from, svg, csv, page;
   std::vector<std::string> policies;
   std::vector<double> at{0.5, 1.5, 4};
   double capacity = 0;
@@ -80,8 +82,15 @@ Status run_scale(const Common& common, const ScaleArgs& args) {
                      .at = args.at};
   if (!args.svg.empty()) WEFT_TRY_STATUS(write_file(args.svg, scale::to_svg(study)));
   if (!args.csv.empty()) WEFT_TRY_STATUS(write_file(args.csv, scale::to_csv(study)));
-  fmt::print("{}", common.json ? scale::to_json(study) : scale::to_table(study));
-  return {};
+  const std::string json = scale::to_json(study), table = scale::to_table(study);
+  fmt::print("{}", common.json ? json : table);
+  if (args.page.empty()) return {};
+  return write_file(args.page,
+                    plan::report::page_text(
+                        {.title = std::filesystem::path(args.path).stem().string(),
+                         .command = "scale",
+                         .table = table,
+                         .data = {{"scale-data", json}, {"scale-columns", columns_json(study)}}}));
 }
 
 }  // namespace
@@ -108,6 +117,7 @@ void add_scale(Commands& commands) {
   c.add_option("--max", args.service.most, "Most replicas: the budget")
       ->check(CLI::Range(1, 1'000'000));
   c.add_option("--svg", args.svg, "Drawing to write: demand, capacity and violations by time");
+  c.add_option("--page", args.page, "HTML file: cost against violations, and the days");
   c.add_option("--csv", args.csv, "Replicas by step and policy, to write");
 }
 

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "base/file.hpp"
 #include "base/parallel.hpp"
+#include "cli/backbone_args.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
 #include "cli/te_status.hpp"
@@ -12,6 +14,7 @@
 #include "plan/backbone/fit.hpp"
 #include "plan/backbone/growth.hpp"
 #include "plan/backbone/te.hpp"
+#include "plan/report/report.hpp"
 
 namespace weft::cli {
 namespace {
@@ -19,9 +22,9 @@ namespace {
 namespace backbone = plan::backbone;
 
 struct TeArgs {
-  std::string topology, demands, at, objective = "throughput", gap = "1", prices, write_demands;
+  BackboneArgs wan;
+  std::string demands, at, objective = "throughput", gap = "1", prices, write_demands, page;
   std::string counters, before;
-  std::vector<std::string> capacity;
   std::uint32_t k = 4;
   double load = 0.5, pairs = 1;
   std::size_t rows = 20;
@@ -36,15 +39,6 @@ struct TeArgs {
 // A scenario; topologies of a backbone are GraphML, XML or CSV.
 bool is_scenario(const std::string& path) {
   return path.ends_with(".yaml") || path.ends_with(".yml");
-}
-
-Result<backbone::WanFile> load_topology(const Common& common, const TeArgs& args) {
-  backbone::WanOptions options{.capacity = {}, .seed = common.seed.value_or(1)};
-  for (const std::string& text : args.capacity) {
-    WEFT_TRY(const Rate rate, parse_rate({text, {"--capacity", 0, 0}}));
-    options.capacity.push_back(rate);
-  }
-  return backbone::load_wan(args.topology, options);
 }
 
 Result<std::vector<backbone::Demand>> read_demand_file(const std::string& path,
@@ -80,7 +74,7 @@ Status run_backbone_te(const Common& common, const TeArgs& args) {
   if (!(percent >= 0.0001 && percent <= 50))
     return fail(Errc::value, {"--gap", 0, 0}, "a gap below 0.0001 % or above 50 %",
                 "pass e.g. --gap 0.1, in percent");
-  WEFT_TRY(backbone::WanFile file, load_topology(common, args));
+  WEFT_TRY(backbone::WanFile file, load_backbone(common, args.wan));
   WEFT_TRY(const auto demands, load_demands(common, args, file));
   if (demands.empty())
     return fail(Errc::value, {args.demands, 0, 0}, "no demands above 0", "pass at least one");
@@ -95,14 +89,21 @@ Status run_backbone_te(const Common& common, const TeArgs& args) {
     WEFT_TRY_STATUS(write_file(args.prices, backbone::write_prices(file.wan, answer)));
   if (!args.write_demands.empty())
     WEFT_TRY_STATUS(write_file(args.write_demands, backbone::write_demands(file.wan, demands)));
-  fmt::print("{}", common.json ? backbone::to_json(file.wan, answer, options)
-                               : backbone::to_table(file.wan, answer, options, args.rows));
-  return {};
+  const std::string json = backbone::to_json(file.wan, answer, options);
+  const std::string table = backbone::to_table(file.wan, answer, options, args.rows);
+  fmt::print("{}", common.json ? json : table);
+  if (args.page.empty()) return {};
+  return write_file(
+      args.page,
+      plan::report::page_text({.title = std::filesystem::path(args.wan.topology).stem().string(),
+                               .command = "te",
+                               .table = table,
+                               .data = {{"te-data", json}, {"sites-data", sites_json(file.wan)}}}));
 }
 
 // Demands that explain what the counters say, on the paths of fewest links.
 Status run_fit(const Common& common, const TeArgs& args) {
-  WEFT_TRY(backbone::WanFile file, load_topology(common, args));
+  WEFT_TRY(backbone::WanFile file, load_backbone(common, args.wan));
   WEFT_TRY(const auto demands, load_demands(common, args, file));
   WEFT_TRY(const std::string text, backbone::read_text(args.counters));
   WEFT_TRY(const auto counters, backbone::read_counters(text, args.counters, file.wan));
@@ -117,7 +118,7 @@ Status run_fit(const Common& common, const TeArgs& args) {
 
 // By cause, what the demands are above or below those of an earlier file.
 Status run_growth(const Common& common, const TeArgs& args) {
-  WEFT_TRY(backbone::WanFile file, load_topology(common, args));
+  WEFT_TRY(backbone::WanFile file, load_backbone(common, args.wan));
   WEFT_TRY(const auto now, load_demands(common, args, file));
   WEFT_TRY(const auto before, read_demand_file(args.before, args.at, file.wan));
   const backbone::Growth growth = backbone::growth(file.wan, before, now);
@@ -127,7 +128,7 @@ Status run_growth(const Common& common, const TeArgs& args) {
 }
 
 Status run_entitlements(const Common& common, const TeArgs& args) {
-  WEFT_TRY(const backbone::WanFile file, load_topology(common, args));
+  WEFT_TRY(const backbone::WanFile file, load_backbone(common, args.wan));
   WEFT_TRY(const std::string text, backbone::read_text(args.contracts));
   WEFT_TRY(const auto contracts, backbone::read_contracts(text, args.contracts, file.wan));
   WEFT_TRY(const double unavailability,
@@ -144,24 +145,24 @@ Status run_entitlements(const Common& common, const TeArgs& args) {
 
 int te_command(const Common& common, const TeArgs& args) {
   if (!args.service.from.empty()) return te_status_command(common, args.service);
-  if (args.topology.empty())
+  if (args.wan.topology.empty())
     return report(Error{Errc::value,
                         {"topology", 0, 0},
                         "is required",
                         "name a scenario or a backbone's topology, or a service by --from",
                         {}});
-  const bool is_zone = is_scenario(args.topology);
+  const bool is_zone = is_scenario(args.wan.topology);
   for (const CLI::Option* option : is_zone ? args.of_backbone : args.of_zone)
     if (option->count() > 0)
       return report(Error{
           Errc::value,
           {option->get_name(), 0, 0},
           fmt::format("this option is for a {}, and {} is a {}", is_zone ? "backbone" : "zone",
-                      args.topology, is_zone ? "scenario of a zone" : "backbone's topology"),
+                      args.wan.topology, is_zone ? "scenario of a zone" : "backbone's topology"),
           "leave it out"});
   if (is_zone) {
     ZoneTeArgs zone = args.zone;
-    zone.scenario = args.topology;
+    zone.scenario = args.wan.topology;
     return run_zone_te(common, zone);
   }
   if (const Status ok = refuse_set(common, "a backbone's topology"); !ok) return report(ok.error());
@@ -183,19 +184,21 @@ void add_other_questions(CLI::App& c, TeArgs& args, const Backbone& backbone) {
   backbone(c.add_option("--order", args.order, "With --contracts: failures at a time"))
       ->check(CLI::Range(0, 64))
       ->needs(contracts);
-  for (const char* other : {"--demands", "--at", "--objective", "--k", "--gap", "--load", "--pairs",
-                            "--classes", "--failures", "--rows", "--prices", "--write-demands"})
+  for (const char* other :
+       {"--demands", "--at", "--objective", "--k", "--gap", "--load", "--pairs", "--classes",
+        "--failures", "--rows", "--prices", "--write-demands", "--page"})
     contracts->excludes(c.get_option(other));
   auto* const counters = backbone(c.add_option(
       "--counters", args.counters, "CSV of links' counters: which demands explain them?"));
-  for (const char* other :
-       {"--objective", "--k", "--gap", "--classes", "--failures", "--prices", "--contracts"})
+  for (const char* other : {"--objective", "--k", "--gap", "--classes", "--failures", "--prices",
+                            "--contracts", "--page"})
     counters->excludes(c.get_option(other));
   auto* const before = backbone(c.add_option(
       "--before", args.before, "CSV of earlier demands: what has traffic grown by, and why?"));
   before->needs(c.get_option("--demands"));
-  for (const char* other : {"--objective", "--k", "--gap", "--classes", "--failures", "--prices",
-                            "--contracts", "--counters", "--load", "--pairs", "--write-demands"})
+  for (const char* other :
+       {"--objective", "--k", "--gap", "--classes", "--failures", "--prices", "--contracts",
+        "--counters", "--load", "--pairs", "--write-demands", "--page"})
     before->excludes(c.get_option(other));
 }
 
@@ -204,8 +207,9 @@ void add_other_questions(CLI::App& c, TeArgs& args, const Backbone& backbone) {
 void add_te(Commands& commands) {
   const auto [c, args] =
       commands.add<TeArgs>("te", "Traffic engineering of a zone or a backbone", te_command);
-  CLI::Option* const topology = c.add_option(
-      "topology", args.topology, "Scenario of a zone; GraphML, SNDlib XML or CSV of a backbone");
+  CLI::Option* const topology =
+      c.add_option("topology", args.wan.topology,
+                   "Scenario of a zone; GraphML, SNDlib XML or CSV of a backbone");
   CLI::Option* const from =
       c.add_option("--from", args.service.from,
                    "Service whose state to show: https://HOST[:PORT] or unix:PATH")
@@ -239,7 +243,7 @@ void add_te(Commands& commands) {
   backbone(c.add_option("--objective", args.objective, "throughput or mlu"));
   backbone(c.add_option("--k", args.k, "Paths of each demand"))->check(CLI::Range(1, 64));
   backbone(c.add_option("--gap", args.gap, "Percent from the optimum at which to stop"));
-  backbone(c.add_option("--capacity", args.capacity,
+  backbone(c.add_option("--capacity", args.wan.capacity,
                         "Of cables that state none; several: drawn by --seed"))
       ->delimiter(',');
   backbone(c.add_option("--load", args.load, "Of the gravity model, over all capacity"))
@@ -252,6 +256,9 @@ void add_te(Commands& commands) {
       c.add_flag("--failures", args.failures, "Every cable and group of cables that share a risk"));
   backbone(c.add_option("--rows", args.rows, "Rows of each table"));
   backbone(c.add_option("--prices", args.prices, "CSV to write the prices of links to"));
+  backbone(c.add_option("--page", args.page, "HTML file: map of links, headroom, failures"));
+  backbone(c.add_option("--sites", args.wan.sites, "CSV of id, lon, lat: places for the map"))
+      ->needs("--page");
   backbone(c.add_option("--write-demands", args.write_demands, "CSV to write the demands to"));
   add_other_questions(c, args, backbone);
 }

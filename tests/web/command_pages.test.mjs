@@ -1,4 +1,4 @@
-// node command_pages.test.mjs WEFT: the pages of weft infer, life, place, replay and colltrace in Chromium, wide and narrow, light and dark:
+// node command_pages.test.mjs WEFT: the pages of weft infer, life, place, replay, colltrace, te, bulk, forecast and scale in Chromium, wide and narrow, light and dark:
 // findings first, drawings, choices by keyboard, nothing fetched. Exit status 77 means skipped.
 import assert from 'node:assert/strict';
 import {execFileSync, spawnSync} from 'node:child_process';
@@ -72,6 +72,19 @@ for (let rank = 0; rank < 16; rank += 1) {
   writeFileSync(join(scratch, 'job', `rank_${rank}`), JSON.stringify({entries, pg_config: groups, version: '2.9'}));
 }
 spawnSync(weft, ['colltrace', 'job', '--page', 'colltrace.html'], {cwd: scratch});
+
+writeFileSync(join(scratch, 'wan.csv'), 'src,dst,capacity\n<b>a</b>,b,10 Gbps\nb,c,10 Gbps\nc,<b>a</b>,5 Gbps\n');
+writeFileSync(join(scratch, 'sites.csv'), 'id,lon,lat\n<b>a</b>,0,0\nb,10,0\nc,10,8\n');
+writeFileSync(join(scratch, 'demands.csv'), 'src,dst,rate,class\n<b>a</b>,b,4 Gbps,1\n<b>a</b>,c,9 Gbps,2\n');
+writeFileSync(join(scratch, 'transfers.csv'), 'id,src,dst,size,release,deadline\n<i>t</i>,<b>a</b>,c,4 TB,2 h,10 h\nlate,b,c,1 TB,12 h,24 h\n');
+const hours = Array.from({length: 240}, (_, h) => [new Date(Date.UTC(2026, 0, 5, h)).toISOString().replace('.000', ''),
+                                                  h === 50 ? '' : 1000 + Math.round(400 * Math.sin(h * Math.PI / 12) + (7919 * h) % 97), h % 100 === 7 ? '<i>match</i>' : '']);
+writeFileSync(join(scratch, 'series.csv'), `time,value,event\n${hours.map((row) => row.join(',')).join('\n')}\n`);
+execFileSync(weft, ['te', 'wan.csv', '--demands', 'demands.csv', '--classes', '--failures', '--sites', 'sites.csv', '--page', 'te.html'], {cwd: scratch});
+execFileSync(weft, ['te', 'wan.csv', '--demands', 'demands.csv', '--objective', 'mlu', '--failures', '--page', 'mlu.html'], {cwd: scratch});
+execFileSync(weft, ['bulk', 'wan.csv', '--transfers', 'transfers.csv', '--sites', 'sites.csv', '--page', 'bulk.html'], {cwd: scratch});
+execFileSync(weft, ['forecast', 'series.csv', '--horizon', '24', '--page', 'forecast.html'], {cwd: scratch});
+execFileSync(weft, ['scale', 'series.csv', '--capacity', '40', '--start-up', '1 h', '--page', 'scale.html'], {cwd: scratch});
 
 const browser = await chromium.launch({executablePath, args: ['--no-sandbox', '--disable-gpu']});
 const drawn = (page, id) => page.locator(`#${id} canvas`).evaluate((node) => {
@@ -156,6 +169,44 @@ try {
     assert.equal(await page.locator('#timeline .bar-row[role=listitem]').count(), 4);
     assert.equal(await page.locator('#timeline .bar.open').count(), 3);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    const narrow = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+    await page.goto(pathToFileURL(join(scratch, 'te.html')).href);
+    assert.match(await page.locator('.findings').innerText(), /^Class 1: 4 Gbps sent of 4 Gbps.*Class 2: 9 Gbps sent of 9 Gbps.*Busiest: .*Worst failure: .* sent\.$/s);
+    assert.equal(await page.locator('#map .wan-link').count(), 6);
+    assert.equal(await page.locator('#map .node').count(), 3);
+    // East is to the right and north is up.
+    const [a, b, c] = await page.locator('#map circle').evaluateAll((nodes) => nodes.map((node) => [Number(node.getAttribute('cx')), Number(node.getAttribute('cy'))]));
+    assert.ok(b[0] > a[0] && b[1] === a[1] && c[0] === b[0] && c[1] < b[1]);
+    assert.equal(await page.locator('#links tbody tr').count(), 6);
+    assert.equal(await page.locator('#failures .bar-row').count(), 3);
+    assert.ok(await narrow());
+    await page.goto(pathToFileURL(join(scratch, 'mlu.html')).href);
+    assert.match(await page.locator('.findings').innerText(), /^worst link at/i);
+    assert.match(await page.locator('#map .legend').innerText(), /--sites adds them/);
+    await page.goto(pathToFileURL(join(scratch, 'bulk.html')).href);
+    await page.waitForSelector('#day canvas');
+    assert.match(await page.locator('.findings').innerText(), /Every transfer meets its deadline/);
+    assert.ok(await drawn(page, 'transfers') > 3);
+    assert.ok(await drawn(page, 'use') > 3);
+    await page.locator('#transfers canvas').focus();
+    await page.keyboard.press('ArrowRight');
+    assert.match(await page.locator('#transfers .tooltip').innerText(), /^<i>t<\/i>\n0 h: –$/);
+    await page.getByLabel('Link').focus();
+    await page.keyboard.press('ArrowDown');
+    assert.equal(await page.locator('#list tbody tr').count(), 2);
+    assert.ok(await narrow());
+    await page.goto(pathToFileURL(join(scratch, 'forecast.html')).href);
+    await page.waitForSelector('#series canvas');
+    assert.ok(await drawn(page, 'series') > 5);
+    assert.match(await page.locator('.findings').innerText(), /^Highest on 2026-01-15 .*1 gaps filled/s);
+    assert.equal(await page.locator('#values tbody tr').count(), 24);
+    assert.ok(await narrow());
+    await page.goto(pathToFileURL(join(scratch, 'scale.html')).href);
+    await page.waitForSelector('#curves canvas');
+    assert.match(await page.locator('.findings').innerText(), /^At 0\.5\d* % violated: reactive \(HPA\) /);
+    assert.equal(await page.locator('#equal tbody tr').count(), 3);
+    assert.ok(await drawn(page, 'days-0') > 5);
+    assert.ok(await narrow());
     assert.deepEqual(problems, []);
     await context.close();
   }

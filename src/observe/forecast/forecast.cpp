@@ -218,4 +218,19 @@ std::string to_json(const Forecast& f) {
       .text();
 }
 
+std::string history_json(const Series& series, std::size_t most) {
+  const std::size_t count = series.values.size();
+  JsonList rows;
+  for (std::size_t i = count - std::min(count, most); i < count; ++i)
+    rows.add(
+        JsonObject()
+            .add("time", Timestamp{series.start.ns + static_cast<std::int64_t>(i) * series.step_ns})
+            .add("value", series.values[i], digits(9))
+            .add("event", i < series.events.size() ? series.events[i] : std::string()));
+  return JsonObject()
+      .add("step_s", static_cast<double>(series.step_ns) * 1e-9)
+      .add("values", rows)
+      .text();
+}
+
 }  // namespace weft::observe::forecast

@@ -34,5 +34,8 @@ Result<Forecast> predict(const Series& series, Options options, const std::strin
 
 std::string to_table(const Forecast& forecast);
 std::string to_json(const Forecast& forecast);
+// The last `most` values of the series: step_s, and for each its time, value (null: a gap) and
+// event.
+std::string history_json(const Series& series, std::size_t most);
 
 }  // namespace weft::observe::forecast

@@ -111,6 +111,11 @@ std::string to_table(const Wan& wan, const std::vector<Transfer>& transfers,
                      const BulkAnswer& answer, const BulkOptions& options, std::size_t rows);
 std::string to_json(const Wan& wan, const std::vector<Transfer>& transfers,
                     const BulkAnswer& answer, const BulkOptions& options);
+// What a drawing shows besides: seconds of a slot; of each transfer the slots from release to
+// before deadline and its rate by slot; of each link the loads by slot before the plan and if
+// uniform.
+std::string plan_json(const Wan& wan, const std::vector<Transfer>& transfers,
+                      const BulkAnswer& answer, const BulkOptions& options);
 // CSV: id, slot, gbps, links ("a>b;b>c").
 std::string write_plan(const Wan& wan, const std::vector<Transfer>& transfers,
                        const BulkAnswer& answer);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "base/csv.hpp"
 #include "base/json_text.hpp"
@@ -18,6 +19,20 @@ std::string bulk_rate(double gbps) { return human(Rate{static_cast<std::int64_t>
 double peak_of(const Loads& loads, std::size_t link, const Slots& slots) {
   const auto first = loads.begin() + static_cast<std::ptrdiff_t>(link * slots.count);
   return *std::max_element(first, first + slots.count);
+}
+
+// Without the transfers.
+Loads loads_before(const BulkAnswer& answer, const Slots& slots) {
+  Loads out = answer.load;
+  for (const BulkAnswer::Send& one : answer.sends)
+    for (const std::uint32_t l : one.links) out[l * slots.count + one.slot] -= one.gbps;
+  return out;
+}
+
+JsonList rates_json(std::span<const double> gbps) {
+  JsonList out;
+  for (const double one : gbps) out.add(bps(one), digits(6));
+  return out;
 }
 
 std::string value_text(const BulkAnswer& answer, const BulkOptions& options) {
@@ -65,9 +80,7 @@ std::string to_table(const Wan& wan, const std::vector<Transfer>& transfers,
     return peak_of(answer.load, l, options.slots) / wan.gbps(l);
   };
   std::ranges::stable_sort(order, std::greater<>{}, use);
-  Loads before = answer.load;
-  for (const BulkAnswer::Send& one : answer.sends)
-    for (const std::uint32_t l : one.links) before[l * options.slots.count + one.slot] -= one.gbps;
+  const Loads before = loads_before(answer, options.slots);
   for (std::size_t i = 0; i < std::min(rows, order.size()); ++i) {
     const std::size_t l = order[i];
     table.add({fmt::format("{}>{}", wan.sites[wan.from(l)], wan.sites[wan.to(l)]),
@@ -132,6 +145,34 @@ std::string to_json(const Wan& wan, const std::vector<Transfer>& transfers,
              .add("links", links)
              .text() +
          "\n";
+}
+
+std::string plan_json(const Wan& wan, const std::vector<Transfer>& transfers,
+                      const BulkAnswer& answer, const BulkOptions& options) {
+  const std::size_t slots = options.slots.count;
+  Loads rates(transfers.size() * slots, 0.0);
+  // A transfer to several sites counts each bit once, on however many links.
+  for (const BulkAnswer::Send& one : answer.sends)
+    rates[one.transfer * slots + one.slot] += one.gbps;
+  const Loads before = loads_before(answer, options.slots);
+  const auto row = [&](const Loads& loads, std::size_t at) {
+    return rates_json(std::span(loads).subspan(at * slots, slots));
+  };
+  JsonList items, links;
+  for (std::size_t i = 0; i < transfers.size(); ++i)
+    items.add(JsonObject()
+                  .add("release", transfers[i].release)
+                  .add("deadline", transfers[i].deadline)
+                  .add("rate_bps", row(rates, i)));
+  for (std::size_t l = 0; l < wan.link_count(); ++l)
+    links.add(JsonObject()
+                  .add("before_bps", row(before, l))
+                  .add("uniform_bps", row(answer.uniform_load, l)));
+  return JsonObject()
+      .add("slot_s", options.slots.seconds)
+      .add("transfers", items)
+      .add("links", links)
+      .text();
 }
 
 std::string write_plan(const Wan& wan, const std::vector<Transfer>& transfers,

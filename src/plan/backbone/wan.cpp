@@ -12,6 +12,7 @@
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
+#include "base/json_text.hpp"
 #include "base/line_index.hpp"
 #include "base/rng.hpp"
 #include "base/text.hpp"
@@ -49,6 +50,15 @@ class WanBuilder {
     if (!names_.try_emplace(name, sites_u32()).second) name = fmt::format("{}#{}", name, id);
     names_.try_emplace(name, sites_u32());
     out_.wan.sites.push_back(std::move(name));
+    out_.wan.places.emplace_back();
+  }
+  // Of the last site; nowhere unless both are stated.
+  void set_place(const Token& lon, const Token& lat) {
+    if (trim(lon.text).empty() || trim(lat.text).empty() || out_.wan.places.empty()) return;
+    const auto x = parse_number(lon), y = parse_number(lat);
+    if (!x) return error(x.error());
+    if (!y) return error(y.error());
+    out_.wan.places.back() = {.lon = *x, .lat = *y};
   }
   std::optional<std::uint32_t> site(std::string_view id, const Where& where) {
     if (const auto it = by_id_.find(id); it != by_id_.end()) return it->second;
@@ -123,6 +133,7 @@ Result<WanFile> read_links_csv(std::string_view text, const std::string& file, b
     const Token first = csv.cell(0), second = csv.cell(1), third = csv.cell(2);
     if (is_zoo && first.text == "node") {
       out.add_site(std::string(second.text), std::string(third.text), second.where);
+      out.set_place(csv.cell(3), csv.cell(4));
     } else if (is_zoo && first.text == "link") {
       const auto a = out.site(second.text, second.where), b = out.site(third.text, third.where);
       if (a && b) out.add_cable(*a, *b, std::nullopt, {}, first.where);
@@ -199,6 +210,7 @@ class XmlWan {
         continue;
       }
       out_.add_site(id, label.empty() ? id : label, at(node));
+      set_place(data(node, "longitude"), data(node, "latitude"));
     }
     for (const pugi::xml_node edge : graph.children("edge")) {
       const auto a = out_.site(edge.attribute("source").value(), at(edge));
@@ -212,6 +224,10 @@ class XmlWan {
       }
       out_.add_cable(*a, *b, gbps, std::string(trim(data(edge, "group").child_value())), at(edge));
     }
+  }
+
+  void set_place(const pugi::xml_node& lon, const pugi::xml_node& lat) {
+    if (lon && lat) out_.set_place({lon.child_value(), at(lon)}, {lat.child_value(), at(lat)});
   }
 
   // A rate with a unit, or a number in `unit` Gbit/s where that is not 0.
@@ -238,8 +254,10 @@ class XmlWan {
       out_.error(Errc::unsupported, at(unit_node), fmt::format("unit {}", quote(unit)),
                  "use KBITPERSEC, MBITPERSEC or GBITPERSEC");
     const pugi::xml_node structure = network.child("networkStructure");
-    for (const pugi::xml_node node : structure.child("nodes").children("node"))
+    for (const pugi::xml_node node : structure.child("nodes").children("node")) {
       out_.add_site(node.attribute("id").value(), node.attribute("id").value(), at(node));
+      set_place(node.child("coordinates").child("x"), node.child("coordinates").child("y"));
+    }
     for (const pugi::xml_node link : structure.child("links").children("link")) {
       const auto ends = ends_of(link);
       std::optional<double> capacity;
@@ -314,6 +332,39 @@ Result<std::string> read_text(const std::string& path) {
 Result<WanFile> load_wan(const std::string& path, const WanOptions& options) {
   WEFT_TRY(const std::string text, read_text(path));
   return read_wan(text, path, options);
+}
+
+Status read_places(std::string_view text, const std::string& file, Wan& wan) {
+  CsvReader csv(text, file);
+  const std::vector<std::string> wanted{"id", "lon", "lat"};
+  WEFT_TRY_STATUS(csv.header(wanted, {}));
+  const SiteNames sites(wan);
+  wan.places.assign(wan.sites.size(), {});
+  Errors errors;
+  while (csv.next() && errors.size() < errors_max) {
+    const auto site = sites.find(csv.cell(0).text, csv.cell(0).where);
+    const auto lon = parse_number(csv.cell(1)), lat = parse_number(csv.cell(2));
+    if (site && lon && lat)
+      wan.places[*site] = {.lon = *lon, .lat = *lat};
+    else
+      errors.push_back(!site ? site.error() : !lon ? lon.error() : lat.error());
+  }
+  if (csv.error() != nullptr) errors.push_back(*csv.error());
+  if (!errors.empty()) return std::unexpected(combine(std::move(errors)));
+  return {};
+}
+
+std::string sites_json(const Wan& wan) {
+  JsonList out;
+  for (std::size_t i = 0; i < wan.sites.size(); ++i) {
+    std::optional<double> lon, lat;
+    if (i < wan.places.size() && wan.places[i]) {
+      lon = wan.places[i]->lon;
+      lat = wan.places[i]->lat;
+    }
+    out.add(JsonObject().add("name", wan.sites[i]).add("lon", lon).add("lat", lat));
+  }
+  return out.text();
 }
 
 SiteNames::SiteNames(const Wan& wan) : wan_(wan) {

@@ -31,9 +31,15 @@ struct Cable {
   std::optional<double> unavailability = {};  // share of the time in which it is down
 };
 
+// In degrees; on a plane, whatever unit the file has.
+struct Place {
+  double lon = 0, lat = 0;
+};
+
 // Cable c is the links 2c (from a to b) and 2c + 1 (from b to a).
 struct Wan {
   std::vector<std::string> sites;
+  std::vector<std::optional<Place>> places;  // of each site that has one, or empty
   std::vector<Cable> cables;
 
   std::size_t link_count() const { return 2 * cables.size(); }
@@ -74,12 +80,17 @@ struct WanOptions {
 // GraphML (Topology Zoo: LinkSpeedRaw; `rate` or `capacity` with a unit), SNDlib XML (Mbit/s unless
 // <unit> says otherwise; preInstalledModule, else the largest additionalModule), or CSV: src, dst
 // and one of capacity ("100 Gbps"), capacity_mbps, none, and perhaps group and unavailability
-// ("0.1 %"); or kind,a,b,c,d with
-// rows "node,index,label" and "link,index,index". Cables are bidirectional. Fails with every error:
-// unknown ends, loops, capacities that are missing or not positive.
+// ("0.1 %"); or kind,a,b,c,d with rows "node,index,label,lon,lat" and "link,index,index". Cables
+// are bidirectional. Fails with every error: unknown ends, loops, capacities that are missing or
+// not positive.
 Result<WanFile> read_wan(std::string_view text, const std::string& file,
                          const WanOptions& options = {});
 Result<WanFile> load_wan(const std::string& path, const WanOptions& options = {});
+
+// CSV: id, lon, lat. Places of sites, instead of what the topology states. Fails with every error.
+Status read_places(std::string_view text, const std::string& file, Wan& wan);
+// A list of {name, lon, lat}, for maps; without a place, both are null.
+std::string sites_json(const Wan& wan);
 
 // A share of the time, "99.9 %" or "0.999", from 0 to 1.
 Result<double> parse_share(const Token& token);

@@ -41,24 +41,44 @@ TEST_CASE("what is wrong is said at once, with lines") {
 
 TEST_CASE("Topology Zoo: GraphML with LinkSpeedRaw, or rows of nodes and links") {
   const auto file = read_wan(R"(<graphml><key attr.name="LinkSpeedRaw" for="edge" id="d1"/>
-<key attr.name="label" for="node" id="d2"/><graph edgedefault="undirected">
-<node id="0"><data key="d2">Rome</data></node><node id="1"><data key="d2">Rome</data></node>
+<key attr.name="label" for="node" id="d2"/><key attr.name="Longitude" for="node" id="d3"/>
+<key attr.name="Latitude" for="node" id="d4"/><graph edgedefault="undirected"><node id="0">
+<data key="d2">Rome</data><data key="d3">12.5</data><data key="d4">41.9</data></node>
+<node id="1"><data key="d2">Rome</data></node>
 <edge source="0" target="1"><data key="d1">1.0E10</data></edge></graph></graphml>)",
                              "t");
   REQUIRE(file);
   CHECK(file->wan.sites == std::vector<std::string>{"Rome", "Rome#1"});
   CHECK(file->wan.cables.at(0).gbps == 10);
+  CHECK(sites_json(file->wan) == R"([{"name":"Rome","lon":12.5,"lat":41.9},)"
+                                 R"({"name":"Rome#1","lon":null,"lat":null}])");
   const WanOptions options{.capacity = {Rate{100'000'000'000}}};
   const auto rows =
-      read_wan("kind,a,b,c,d\nnode,0,Rome,1,2\nnode,1,Oslo,1,2\nlink,0,1,,\n", "t", options);
+      read_wan("kind,a,b,c,d\nnode,0,Rome,1,2\nnode,1,Oslo,3,4\nlink,0,1,,\n", "t", options);
   REQUIRE(rows);
   CHECK(rows->wan.sites == std::vector<std::string>{"Rome", "Oslo"});
   CHECK(rows->wan.cables.at(0).gbps == 100);
+  CHECK(rows->wan.places.at(1)->lat == 4);
+  CHECK(refusal("kind,a,b,c,d\nnode,0,Rome,east,2\n") ==
+        "t:2:13: \"east\" is not a number; write e.g. 4 or 0.5");
+}
+
+TEST_CASE("places of sites from a file of their own") {
+  auto file = read_wan("src,dst,capacity\na,b,10 Gbps\n", "t");
+  REQUIRE(file);
+  REQUIRE(read_places("id,lon,lat\nb,-3.5,50\n", "p", file->wan));
+  CHECK(sites_json(file->wan) ==
+        R"([{"name":"a","lon":null,"lat":null},{"name":"b","lon":-3.5,"lat":50}])");
+  const Status bad = read_places("id,lon,lat\nc,1,2\na,x,2\n", "p", file->wan);
+  REQUIRE_FALSE(bad);
+  CHECK(to_text(bad.error()) ==
+        "p:2:1: no site \"c\"; use a site of the topology\n"
+        "p:3:3: \"x\" is not a number; write e.g. 4 or 0.5");
 }
 
 TEST_CASE("SNDlib: modules, units and demands") {
   const auto file = read_wan(R"(<network><meta><unit>MBITPERSEC</unit></meta><networkStructure>
-<nodes><node id="A"/><node id="B"/></nodes><links><link id="1"><source>A</source><target>B</target>
+<nodes><node id="A"><coordinates><x>-84.4</x><y>33.8</y></coordinates></node><node id="B"/></nodes><links><link id="1"><source>A</source><target>B</target>
 <preInstalledModule><capacity>0</capacity></preInstalledModule><additionalModules>
 <addModule><capacity>1000</capacity></addModule><addModule><capacity>4000</capacity></addModule>
 </additionalModules></link></links></networkStructure>
@@ -67,6 +87,8 @@ TEST_CASE("SNDlib: modules, units and demands") {
                              "t");
   REQUIRE(file);
   CHECK(file->wan.cables.at(0).gbps == 4);
+  CHECK(file->wan.places.at(0)->lon == -84.4);
+  CHECK_FALSE(file->wan.places.at(1));
   REQUIRE(file->demands.size() == 1);
   CHECK(file->demands[0].from == 1);
   CHECK(file->demands[0].gbps == 0.5);

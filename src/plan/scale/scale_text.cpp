@@ -70,24 +70,38 @@ std::vector<const Outcome*> shown_outcomes(const Study& study) {
 constexpr double svg_width = 1'100, panel_height = 150, svg_left = 70, svg_top = 30;
 constexpr std::size_t columns_max = 1'000;
 
-// One panel: demand as an area, capacity as a line, violated columns marked. A column of several
-// steps shows the one of the highest utilisation.
+// The step of the highest utilisation among those of a column.
+struct Bar {
+  double demand = 0, capacity = 0;
+  bool violated = false;
+};
+
+std::size_t steps_each(const Outcome& outcome) {
+  return (outcome.serving.size() + columns_max - 1) / columns_max;
+}
+
+std::vector<Bar> bars_of(const Study& study, const Outcome& outcome) {
+  const std::size_t steps = outcome.serving.size(), each = steps_each(outcome);
+  std::vector<Bar> out;
+  for (std::size_t first = 0; first < steps; first += each) {
+    Bar bar;
+    for (std::size_t i = first; i < std::min(steps, first + each); ++i) {
+      const double demand = study.demand.values[study.from + i];
+      const double capacity = study.service.limit * study.service.capacity * outcome.serving[i];
+      if (i == first || demand * bar.capacity > bar.demand * capacity)
+        bar = {.demand = demand, .capacity = capacity, .violated = demand > capacity};
+    }
+    out.push_back(bar);
+  }
+  return out;
+}
+
+// One panel: demand as an area, capacity as a line, violated columns marked.
 class Panel {
  public:
-  Panel(const Study& study, const Outcome& outcome, double top) : outcome_(outcome), top_(top) {
-    const std::size_t steps = outcome.serving.size();
-    each_ = (steps + columns_max - 1) / columns_max;
-    for (std::size_t first = 0; first < steps; first += each_) {
-      Bar bar;
-      for (std::size_t i = first; i < std::min(steps, first + each_); ++i) {
-        const double demand = study.demand.values[study.from + i];
-        const double capacity = study.service.limit * study.service.capacity * outcome.serving[i];
-        if (i == first || demand * bar.capacity > bar.demand * capacity)
-          bar = {.demand = demand, .capacity = capacity, .violated = demand > capacity};
-      }
-      bars_.push_back(bar);
-      most_ = std::max({most_, bar.demand, bar.capacity});
-    }
+  Panel(const Study& study, const Outcome& outcome, double top)
+      : outcome_(outcome), top_(top), bars_(bars_of(study, outcome)) {
+    for (const Bar& bar : bars_) most_ = std::max({most_, bar.demand, bar.capacity});
   }
 
   std::string text() const {
@@ -120,17 +134,12 @@ class Panel {
   }
 
  private:
-  struct Bar {
-    double demand = 0, capacity = 0;
-    bool violated = false;
-  };
   double y(double value) const {
     return top_ + panel_height * (1 - (most_ > 0 ? value / most_ : 0));
   }
 
   const Outcome& outcome_;
   double top_;
-  std::size_t each_ = 1;
   std::vector<Bar> bars_;
   double most_ = 0;
 };
@@ -197,6 +206,27 @@ std::string to_csv(const Study& study) {
     out += "\n";
   }
   return out;
+}
+
+std::string columns_json(const Study& study) {
+  JsonList policies;
+  std::size_t each = 1;
+  for (const Outcome* outcome : shown_outcomes(study)) {
+    JsonList demand, capacity;
+    for (const Bar& bar : bars_of(study, *outcome)) {
+      demand.add(bar.demand, digits(6));
+      capacity.add(bar.capacity, digits(6));
+    }
+    each = steps_each(*outcome);
+    policies.add(JsonObject()
+                     .add("policy", to_text(outcome->policy))
+                     .add("demand", demand)
+                     .add("capacity", capacity));
+  }
+  return JsonObject()
+      .add("hours_each", study.service.step_hours * static_cast<double>(each))
+      .add("policies", policies)
+      .text();
 }
 
 std::string to_svg(const Study& study) {

@@ -26,5 +26,8 @@ std::string to_csv(const Study& study);
 // curves were run, those policies that come nearest to the middle of `at`. Light or dark as the
 // viewer prefers.
 std::string to_svg(const Study& study);
+// What that drawing shows: hours of a column, and of each policy the demand and what it could serve
+// below the limit, by column.
+std::string columns_json(const Study& study);
 
 }  // namespace weft::plan::scale

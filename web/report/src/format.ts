@@ -8,6 +8,9 @@ const timeUnits: [number, string][] =
 const byteUnits: [number, string][] =
   [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [1, 'B']];
 
+const decimalUnits: [number, string][] = [[1e15, 'PB'], [1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']];
+const rateUnits: [number, string][] = [[1e12, 'Tbps'], [1e9, 'Gbps'], [1e6, 'Mbps'], [1e3, 'kbps'], [1, 'bps']];
+
 function digits(value: number, significant: number): string {
   if (value === 0) return '0';
   const rounded = Number(value.toPrecision(significant));  // 0.99999 has as many digits as 1
@@ -24,11 +27,20 @@ function inUnit(value: number, units: [number, string][], significant: number): 
 export const seconds = (value: number | null) =>
   value === null ? none : value === 0 ? '0 s' : inUnit(value, timeUnits, 4);
 
+// Without zeros behind the point: of lengths that somebody chose.
+const trimmed = (text: string) => text.replace(/(\.\d*?)0+(?= |$)/, '$1').replace(/\.(?= |$)/, '');
+export const span = (value: number) => trimmed(seconds(value));
+export const plain = (value: number) => trimmed(number(value));
+export const decimalBytes = (value: number) => trimmed(inUnit(value, decimalUnits, 4));
+
 export function bytes(value: number | null): string {
   if (value === null) return none;
   const text = inUnit(value, byteUnits, 4);
   return text.replace(/\.0+ /, ' ');
 }
+
+export const rate = (bps: number | null) =>
+  bps === null ? none : bps === 0 ? '0' : trimmed(inUnit(bps, rateUnits, 4));
 
 export const number = (value: number | null, significant = 4) =>
   value === null ? none : digits(value, significant);

@@ -1,4 +1,4 @@
-// Load of every link between two roles of switches, as a map on a canvas.
+// A grid of coloured cells on a canvas: load of every link between two roles of switches, or anything by time.
 import type {HeatMap, Report} from './data';
 import {variantsOf} from './data';
 import {el, Tooltip} from './dom';
@@ -7,12 +7,14 @@ import {rampBar, rampColour, type Theme} from './theme';
 
 type Cells = (number | null)[][];
 
-interface Grid {
-  cells: Cells;  // [row][column], rows of the map along x
-  map: HeatMap;
-  from: string;
-  to: string;
-  max: number;
+export interface Grid {
+  cells: Cells;  // [along x][along y]; null: there is nothing
+  max: number;   // of the scale
+  label: string;
+  titles: [x: string, y: string];
+  per: [x: number, y: number];  // what a cell stands for, in units of the axes
+  names?: string[];             // of the rows, instead of numbers
+  describe: (x: number, y: number) => Node[];
 }
 
 interface Frame {
@@ -22,9 +24,12 @@ interface Frame {
   height: number;
   across: number;  // cells along x
   down: number;    // cells along y
+  named: boolean;  // rows have their names beside them
 }
 
 const margin = {left: 52, right: 8, top: 6, bottom: 40};
+const letter = 6.4, nameMax = 26;
+const short = (name: string) => (name.length <= nameMax ? name : `${name.slice(0, nameMax - 1)}…`);
 
 const rolesOf = (map: HeatMap) => `${map.row_role} ${map.column_role}`;
 
@@ -44,10 +49,12 @@ export function loadMaxima(report: Report): Map<string, number> {
 
 function frameOf(grid: Grid, width: number): Frame {
   const across = grid.cells.length;
-  const down = grid.map.columns.length;
-  const cell = Math.min(Math.max(Math.floor(240 / down), 4), 14);
-  return {left: margin.left, top: margin.top, width: width - margin.left - margin.right,
-          height: cell * down, across, down};
+  const down = grid.cells[0]?.length ?? 1;
+  const cell = grid.names === undefined ? Math.min(Math.max(Math.floor(240 / down), 4), 14)
+    : Math.min(Math.max(Math.floor(600 / down), 4), 18);
+  const named = grid.names !== undefined && cell >= 12 && width > 560;
+  const left = named ? 16 + letter * Math.max(...grid.names?.map((name) => short(name).length) ?? []) : margin.left;
+  return {left, top: margin.top, width: width - left - margin.right, height: cell * down, across, down, named};
 }
 
 // Cells that a link is missing from are crossed, so that "no load" and "no link" differ.
@@ -81,38 +88,31 @@ function drawAxes(pen: CanvasRenderingContext2D, grid: Grid, frame: Frame, theme
   pen.textAlign = 'right';
   const marks = (cells: number, per: number, wanted: number) =>
     format.ticks(cells * per, wanted).filter((v) => Number.isInteger(v / per) && v / per < cells);
-  for (const mark of marks(frame.down, grid.map.columns_per_cell, 6)) {
-    const at = mark / grid.map.columns_per_cell + 0.5;
-    pen.fillText(String(mark), frame.left - 6, frame.top + (at * frame.height) / frame.down);
+  if (frame.named) {
+    grid.names?.forEach((name, at) => pen.fillText(short(name), frame.left - 6, frame.top + ((at + 0.5) * frame.height) / frame.down));
+  } else {
+    for (const mark of marks(frame.down, grid.per[1], 6)) {
+      const at = mark / grid.per[1] + 0.5;
+      pen.fillText(String(mark), frame.left - 6, frame.top + (at * frame.height) / frame.down);
+    }
   }
   pen.textAlign = 'center';
   pen.textBaseline = 'top';
   const bottom = frame.top + frame.height;
-  for (const mark of marks(frame.across, grid.map.rows_per_cell, Math.max(frame.width / 90, 2))) {
-    const at = mark / grid.map.rows_per_cell + 0.5;
+  for (const mark of marks(frame.across, grid.per[0], Math.max(frame.width / 90, 2))) {
+    const at = mark / grid.per[0] + 0.5;
     pen.fillText(String(mark), frame.left + (at * frame.width) / frame.across, bottom + 5);
   }
-  pen.fillText(`${grid.map.row_role} index`, frame.left + frame.width / 2, bottom + 22);
+  pen.fillText(grid.titles[0], frame.left + frame.width / 2, bottom + 22);
+  if (frame.named) return;
   pen.save();
   pen.translate(8, frame.top + frame.height / 2);
   pen.rotate(-Math.PI / 2);
-  pen.fillText(`${grid.map.column_role} index`, 0, -6);
+  pen.fillText(grid.titles[1], 0, -6);
   pen.restore();
 }
 
-function describe(grid: Grid, row: number, column: number): Node[] {
-  const load = grid.cells[row]?.[column] ?? null;
-  const ends = {
-    [grid.map.row_role]: grid.map.rows[row] ?? '',
-    [grid.map.column_role]: grid.map.columns[column] ?? '',
-  };
-  const text = load === null ? 'no live link' : `load ${format.percent(load)}`;
-  const merged = grid.map.rows_per_cell * grid.map.columns_per_cell > 1;
-  return [el('div', {}, `${ends[grid.from] ?? ''} → ${ends[grid.to] ?? ''}`),
-          el('div', {}, merged ? `${text} (the hottest of this block)` : text)];
-}
-
-class MapView {
+export class MapView {
   private readonly canvas = el('canvas', {tabindex: '0', role: 'img'}) as HTMLCanvasElement;
   private readonly box = el('div', {class: 'heat'}, this.canvas);
   private readonly tooltip = new Tooltip(this.box);
@@ -121,8 +121,7 @@ class MapView {
 
   constructor(host: HTMLElement, private readonly grid: Grid, private readonly theme: Theme) {
     host.append(this.box);
-    this.canvas.setAttribute('aria-label', `Load of ${grid.from} to ${grid.to} links; ` +
-                             'arrow keys move from link to link');
+    this.canvas.setAttribute('aria-label', `${grid.label}; arrow keys move from cell to cell`);
     this.frame = frameOf(grid, this.box.clientWidth);
     this.draw();
     this.canvas.addEventListener('pointermove', (event) => this.point(event));
@@ -182,13 +181,28 @@ class MapView {
     if (at === undefined) return this.tooltip.hide();
     this.tooltip.show(this.frame.left + ((at.row + 0.5) * this.frame.width) / this.frame.across,
                       this.frame.top + (at.column * this.frame.height) / this.frame.down,
-                      describe(this.grid, at.row, at.column));
+                      this.grid.describe(at.row, at.column));
   }
 }
 
 function legend(max: number, theme: Theme) {
   return el('p', {class: 'legend'}, el('span', {}, 'Link load: 0', rampBar(theme), format.percent(max)),
             el('span', {class: 'key missing'}, 'no live link'));
+}
+
+function describe(map: HeatMap, cells: Cells, from: string, to: string, row: number, column: number): Node[] {
+  const load = cells[row]?.[column] ?? null;
+  const ends = {[map.row_role]: map.rows[row] ?? '', [map.column_role]: map.columns[column] ?? ''};
+  const text = load === null ? 'no live link' : `load ${format.percent(load)}`;
+  const merged = map.rows_per_cell * map.columns_per_cell > 1;
+  return [el('div', {}, `${ends[from] ?? ''} → ${ends[to] ?? ''}`),
+          el('div', {}, merged ? `${text} (the hottest of this block)` : text)];
+}
+
+function gridOf(map: HeatMap, cells: Cells, from: string, to: string, max: number): Grid {
+  return {cells, max, label: `Load of ${from} to ${to} links`, titles: [`${map.row_role} index`, `${map.column_role} index`],
+          per: [map.rows_per_cell, map.columns_per_cell],
+          describe: (row, column) => describe(map, cells, from, to, row, column)};
 }
 
 function blockRule(map: HeatMap): string {
@@ -200,17 +214,17 @@ function blockRule(map: HeatMap): string {
 
 // Appends the maps of one variant to `host`; the result ends them. `maxima`: of loadMaxima().
 export function heatMaps(host: HTMLElement, maps: HeatMap[], maxima: Map<string, number>, theme: Theme) {
-  const views = maps.flatMap((map) => [
-    {cells: map.up, map, from: map.row_role, to: map.column_role, max: maxima.get(rolesOf(map)) ?? 1},
-    {cells: map.down, map, from: map.column_role, to: map.row_role, max: maxima.get(rolesOf(map)) ?? 1},
-  ].map((grid, direction) => {
-    if (direction === 0) host.append(legend(grid.max, theme));
-    const figure = el('figure', {class: 'panel wide'},
-                      el('figcaption', {}, el('strong', {}, `${grid.from} → ${grid.to}`),
-                         el('small', {}, blockRule(map))));
-    host.append(figure);
-    return new MapView(figure, grid, theme);
-  }));
+  const views = maps.flatMap((map) => {
+    const max = maxima.get(rolesOf(map)) ?? 1;
+    host.append(legend(max, theme));
+    return [{cells: map.up, from: map.row_role, to: map.column_role},
+            {cells: map.down, from: map.column_role, to: map.row_role}].map(({cells, from, to}) => {
+      const figure = el('figure', {class: 'panel wide'},
+                        el('figcaption', {}, el('strong', {}, `${from} → ${to}`), el('small', {}, blockRule(map))));
+      host.append(figure);
+      return new MapView(figure, gridOf(map, cells, from, to, max), theme);
+    });
+  });
   const observer = new ResizeObserver(() => views.forEach((view) => view.draw()));
   observer.observe(host);
   return () => observer.disconnect();

@@ -65,9 +65,9 @@ const colourOf = (theme: Theme, at: number) =>
   [theme.selected, theme.first, ...dimensions.map((d) => theme.parts[d] ?? theme.other)][at] ?? theme.other;
 
 // Each with places of its own along the axis.
-export function lines(host: HTMLElement, label: string, all: Line[], titles: [string, string], top: number, theme: Theme) {
+export function lines(host: HTMLElement, label: string, all: Line[], titles: [string, string], top: number, theme: Theme, least = 0) {
   const xs = [...new Set(all.flatMap((line) => line.x))].sort((a, b) => a - b);
-  const marks = format.ticks(top, 5);
+  const marks = format.ticks(top - least, 5).map((mark) => mark + least);
   const end = plot(host, {
     label,
     height: 320,
@@ -83,7 +83,7 @@ export function lines(host: HTMLElement, label: string, all: Line[], titles: [st
     })],
     options: {
       series: [{}, ...all.map((_, i) => ({stroke: colourOf(theme, i), width: 2, spanGaps: true, points: {show: false}}))],
-      scales: {x: {time: false, range: [0, xs.at(-1) ?? 1]}, y: {range: [0, marks.at(-1) ?? 1]}},
+      scales: {x: {time: false, range: [0, xs.at(-1) ?? 1]}, y: {range: [least, marks.at(-1) ?? 1]}},
       axes: [axis(theme, titles[0], {size: 30, space: 60}), axis(theme, titles[1], {splits: marks, size: 50})],
     } as Partial<uPlot.Options>,
   });

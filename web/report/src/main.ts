@@ -1,10 +1,12 @@
 // Builds the page from what is embedded in it: a run's report or another command's. Nothing is fetched.
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
+import {bulkPage, tePage, type Bulk, type BulkPlan, type Engineered} from './backbone';
 import {bandwidth} from './bandwidth';
 import {colltracePage, type JobTrace} from './colltrace';
 import {collectiveNames, fabricsOf, trainingNames, variantsOf, type Fabric, type Report,
         type Timelines} from './data';
+import {forecastPage, scalePage, type Columns, type Forecast, type History, type Scaled} from './demand';
 import {Detail} from './detail';
 import {el} from './dom';
 import type {FabricMaps} from './fabricmap';
@@ -18,6 +20,7 @@ import {placePage, type Placement} from './place';
 import {replayPage, type Replay} from './replay';
 import {numbers, scenarios} from './tables';
 import {training} from './training';
+import type {Site} from './wanmap';
 
 function fact(term: string, ...values: (Node | string)[]) {
   return el('div', {}, el('dt', {}, term), el('dd', {}, ...values));
@@ -98,6 +101,10 @@ const life = embedded('life-data') as Life | null;
 const placement = embedded('place-data') as Placement | null;
 const replay = embedded('replay-data') as Replay | null;
 const trace = embedded('colltrace-data') as JobTrace | null;
+const engineered = embedded('te-data') as Engineered | null;
+const bulk = embedded('bulk-data') as Bulk | null;
+const forecast = embedded('forecast-data') as Forecast | null;
+const scaled = embedded('scale-data') as Scaled | null;
 if (page !== null && sweep !== null) sweepPage(page, sweep);
 else if (page !== null && failures !== null) failuresPage(page, failures);
 else if (page !== null && service !== null) inferPage(page, service, embedded('infer-quantiles') as Quantiles);
@@ -106,4 +113,8 @@ else if (page !== null && life !== null) lifePage(page, life);
 else if (page !== null && placement !== null) placePage(page, placement);
 else if (page !== null && replay !== null) replayPage(page, replay);
 else if (page !== null && trace !== null) colltracePage(page, trace);
+else if (page !== null && engineered !== null) tePage(page, engineered, embedded('sites-data') as Site[]);
+else if (page !== null && bulk !== null) bulkPage(page, bulk, embedded('bulk-plan') as BulkPlan, embedded('sites-data') as Site[]);
+else if (page !== null && forecast !== null) forecastPage(page, forecast, embedded('forecast-history') as History);
+else if (page !== null && scaled !== null) scalePage(page, scaled, embedded('scale-columns') as Columns);
 else if (page !== null) runPage(page);
