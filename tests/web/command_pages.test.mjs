@@ -181,7 +181,7 @@ try {
     assert.equal(await page.locator('#failures .bar-row').count(), 3);
     assert.ok(await narrow());
     await page.goto(pathToFileURL(join(scratch, 'mlu.html')).href);
-    assert.match(await page.locator('.findings').innerText(), /^worst link at/i);
+    assert.match(await page.locator('.findings').innerText(), /^Worst link at/);
     assert.match(await page.locator('#map .legend').innerText(), /--sites adds them/);
     await page.goto(pathToFileURL(join(scratch, 'bulk.html')).href);
     await page.waitForSelector('#day canvas');
@@ -191,7 +191,7 @@ try {
     await page.locator('#transfers canvas').focus();
     await page.keyboard.press('ArrowRight');
     assert.match(await page.locator('#transfers .tooltip').innerText(), /^<i>t<\/i>\n0 h: –$/);
-    await page.getByLabel('Link').focus();
+    await page.getByLabel('Link', {exact: true}).focus();
     await page.keyboard.press('ArrowDown');
     assert.equal(await page.locator('#list tbody tr').count(), 2);
     assert.ok(await narrow());

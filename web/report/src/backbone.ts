@@ -62,11 +62,14 @@ function header(command: string, lead: string, findings: string[]) {
             el('p', {class: 'lead'}, lead), el('ul', {class: 'findings'}, ...findings.map((line) => el('li', {}, line))));
 }
 
+// For mlu, prices times capacities sum up to 1, and a link's capacity changes the value by value times price: in percent per Gbps.
+const price = (te: Engineered, y: number) => format.number(te.objective === 'mlu' ? y * (te.classes.at(-1)?.value ?? 1) * 1e11 : y);
+
 function classFinding(te: Engineered, one: Class) {
   const whose = te.classes.length > 1 ? `Class ${one.class}: ` : '';
   const lost = one.unroutable === 0 ? '' : ` ${format.count(one.unroutable)} of its demands have no path: ${format.rate(one.unroutable_bps)}.`;
   return te.objective === 'mlu'
-    ? `${whose}worst link at ${format.percent(one.value)}; no routing on these paths is below ${format.percent(one.bound)}, none on any below ${format.percent(one.bound_all_paths)}.${lost}`
+    ? `${whose}Worst link at ${format.percent(one.value)}; no routing on these paths is below ${format.percent(one.bound)}, none on any below ${format.percent(one.bound_all_paths)}.${lost}`
     : `${whose}${format.rate(one.value)} sent of ${format.rate(one.asked_bps)}; no routing on these paths sends more than ${format.rate(one.bound)}, none on any more than ${format.rate(one.bound_all_paths)}.${lost}`;
 }
 
@@ -110,10 +113,11 @@ export function tePage(host: HTMLElement, te: Engineered, sites: Site[]) {
     ...(te.classes.length < 2 ? [] : [section('classes', 'Classes', 'In strict priority: each gets what those before it leave.',
       table('Classes', [text('Class'), number('Demands'), number('Asked'), number('Sent'), number('Gap')],
             te.classes.map((one) => [String(one.class), format.count(one.demands), format.rate(one.asked_bps), format.rate(one.sent_bps), format.percent(one.gap)])))]),
-    section('links', 'Links and their room', 'The price is what one more unit of capacity would bring.',
+    section('links', 'Links and their room', te.objective === 'mlu' ? 'The price is by how many percentage points one more Gbps of capacity would lower the worst link.'
+      : 'The price is how much more would be sent for each unit of capacity more.',
             table('Links', [text('From'), text('To'), number('Capacity'), number('Load'), number('Use'), number('Headroom'), number('Price')],
                   links.slice(0, rowsMax).map((link) => [link.src, link.dst, format.rate(link.rate_bps), format.rate(link.load_bps), format.percent(use(link)),
-                                                         format.rate(Math.max(0, link.rate_bps - link.load_bps)), format.number(link.price.at(-1) ?? null)])),
+                                                         format.rate(Math.max(0, link.rate_bps - link.load_bps)), price(te, link.price.at(-1) ?? 0)])),
             el('p', {class: 'lead'}, shown(links.length))),
     ...failureSection(te));
   let end = () => {};
