@@ -21,10 +21,11 @@ struct BulkArgs {
                                                 known, plan;
   std::uint32_t slots = 96, k = 3;
   std::size_t rows = 20;
+  bool store = false;
 };
 
 Result<backbone::BulkOptions> read_options(const BulkArgs& args) {
-  backbone::BulkOptions out{.paths = args.k};
+  backbone::BulkOptions out{.paths = args.k, .store = args.store};
   WEFT_TRY(out.objective,
            from_name<backbone::BulkObjective>({args.objective, {"--objective", 0, 0}}));
   WEFT_TRY(const double percent, parse_number({args.gap, {"--gap", 0, 0}}));
@@ -98,6 +99,8 @@ void add_bulk(Commands& commands) {
   c.add_option("--gap", args.gap, "Percent from the optimum at which to stop");
   c.add_option("--replay", args.known,
                "Plan again in every slot on a forecast; transfers known day_ahead or at release");
+  c.add_flag("--store", args.store, "Sites between may hold data for later slots")
+      ->excludes("--replay");
   c.add_option("--capacity", args.wan.capacity,
                "Of cables that state none; several: drawn by --seed")
       ->delimiter(',');

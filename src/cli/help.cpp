@@ -132,12 +132,14 @@ struct ValueName {
 };
 constexpr std::array<ValueName, 22> value_names{{
     {"FILE",
-     ",addresses,background,bulk plan,ca,catalogue,cert,client-ca,config,contracts,copies,"
+     ",addresses,background,bulk plan,bulk "
+     "sites,ca,catalogue,cert,client-ca,config,contracts,copies,"
      "counters,csv,demands,diff,diff-relations,episodes,evidence,fabric,feeds,file,files,"
      "flows,groups,hashes,health,ideal,inputs,inventory,jobs,jwt-keys,key,learn,learned,"
      "log,maintenance,mapping,marks,metrics,objectives,openslo,page,plan,prices,recorded,"
      "records,redact,regions file,relations,rules,scenario,senders,series,show-health,svg,"
-     "targets,te before,timeline,token,tokens,topology,transfers,truth,world,write-demands,"
+     "targets,te before,te "
+     "sites,timeline,token,tokens,topology,transfers,truth,world,write-demands,"
      "write-transfers,"},
     {"FILE",
      ",autoscale config,cases,examples out,export out,infer requests,infer run,model,"

@@ -19,8 +19,15 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 
 const [, , weft, prometheus, screenshots] = process.argv;
 const [racks, spines, wanted] = [252, 18, 1000];
+// How many times longer this machine takes, at the moment, to sort a million numbers than the 60 ms of one like that
+// of docs/benchmarks.md; at least 1.
+function machinePace() {
+  const begin = performance.now();
+  Float64Array.from({length: 1e6}, (_, i) => (i * 2654435761) % 4294967296).sort();
+  return Math.max(1, (performance.now() - begin) / 60);
+}
 // Of all rows of the first page, from a cold start of the page; sanitizers slow the service down.
-const paintMs = 1000 * Number(process.env.WEFT_SLOWER ?? 1);
+const paintMs = () => 1000 * Number(process.env.WEFT_SLOWER ?? machinePace());
 const scratch = mkdtempSync(join(tmpdir(), 'weft-console-'));
 writeFileSync(join(scratch, 'zone.yaml'),
   `fabric: {generator: ai_zone, racks: ${racks}, hosts_per_rack: 2, gpus_per_host: 1, spines: ${spines}}\n`);
@@ -108,7 +115,9 @@ async function visit(page, base, hash, ready) {
 async function caseList(page, base, name) {
   // The best of five: other tests run beside this one.
   let [ms, paints] = [Infinity, Infinity];
-  for (let i = 0; i < 5 && Math.max(ms, paints) > paintMs; ++i) {
+  let bar = paintMs();
+  for (let i = 0; i < 5 && Math.max(ms, paints) > bar; ++i) {
+    bar = paintMs();
     await page.goto('about:blank');
     await page.goto(`${base}/`);
     await wait(page, () => document.querySelectorAll('.cards tbody tr').length >= 200);
@@ -119,7 +128,7 @@ async function caseList(page, base, name) {
   assert.match(policy, /^default-src 'none'; connect-src 'self'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+';/);
   assert.match(await page.textContent('#count'), /^1,000 open, 200 shown/);
   console.log(`${name}: first paint ${paints.toFixed(0)} ms, 200 of 1,000 cases shown ${ms.toFixed(0)} ms after navigation`);
-  assert.ok(Math.max(paints, ms) <= paintMs, `${name} takes ${ms} ms`);
+  assert.ok(Math.max(paints, ms) <= bar, `${name} takes ${ms} ms; the bar is ${bar.toFixed(0)} ms`);
   await wait(page, () => document.querySelector('#live').textContent === 'live');
   await inspect(page, `cases ${name}`);
   // Search, by keyboard; the address holds the filter.

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "plan/backbone/timed_ways.hpp"
 #include "saddle/saddle.hpp"
 
 namespace weft::plan::backbone {
@@ -60,6 +61,7 @@ class Planner {
       cells += ways_.back().size() * (t.deadline - t.release);
     }
     rate_.assign(cells, 0.0);
+    stored_.resize(transfers.size());
   }
 
   const std::vector<Way>& ways(std::size_t i) const { return ways_[i]; }
@@ -72,10 +74,11 @@ class Planner {
 
   // Sets the rates of the slots from state.now on.
   saddle::Answer plan(const State& state) {
-    saddle::Answer out = solve(state, 0);
+    saddle::Answer out = solve(state, 0, options_.gap);
     const bool is_peaks = options_.objective == BulkObjective::peaks;
     excess_price_ = is_peaks && overload(state) > 0 ? overload_price : 0;
-    if (excess_price_ > 0) out = solve(state, excess_price_);
+    if (excess_price_ > 0) out = solve(state, excess_price_, options_.gap);
+    if (options_.store) use_storage(state, out);
     return out;
   }
   double excess_price() const { return excess_price_; }  // of the latest plan
@@ -108,6 +111,9 @@ class Planner {
         sent_gbit[i] += gbps * options_.slots.seconds;
         out.push_back({static_cast<std::uint32_t>(i), slot, gbps, ways_[i][w]});
       }
+      for (const Stored& one : stored_[i])
+        if (one.departure == slot && rate_[one.cell] > 0)
+          send_stored(static_cast<std::uint32_t>(i), one, loads, sent_gbit, out);
     }
   }
 
@@ -128,8 +134,133 @@ class Planner {
   }
 
  private:
+  // A way that waits somewhere, or that is none of ways_.
+  struct Stored {
+    std::uint32_t departure;
+    std::vector<std::uint32_t> rows;  // in order of time
+    std::size_t cell;
+  };
+
   std::size_t row(std::size_t link, std::uint32_t slot) const {
     return link * options_.slots.count + slot;
+  }
+
+  void send_stored(std::uint32_t i, const Stored& way, Loads& loads, std::vector<double>& sent_gbit,
+                   std::vector<BulkAnswer::Send>& out) const {
+    const double gbps = rate_[way.cell];
+    sent_gbit[i] += gbps * options_.slots.seconds;
+    std::uint32_t stage = 0;
+    for (std::size_t at = 0; at < way.rows.size(); ++stage) {
+      BulkAnswer::Send one{i, way.rows[at] % options_.slots.count, gbps, {}, stage};
+      for (; at < way.rows.size() && way.rows[at] % options_.slots.count == one.slot; ++at) {
+        loads[way.rows[at]] += gbps;
+        one.links.push_back(way.rows[at] / options_.slots.count);
+      }
+      out.push_back(std::move(one));
+    }
+  }
+
+  // What a transfer's volume costs at least, where no slot takes more than its largest rate; and
+  // what the dearest part of it does.
+  struct Filled {
+    double cost = 0, dearest = 0;
+  };
+  static Filled fill(const Transfer& t, double volume, const std::vector<double>& costs) {
+    std::vector<double> sorted;
+    for (const double cost : costs)
+      if (std::isfinite(cost)) sorted.push_back(cost);
+    std::ranges::sort(sorted);
+    Filled out;
+    for (const double cost : sorted) {
+      const double part = std::min(volume, t.gbps_max);
+      if (part <= 0) break;
+      out = {out.cost + part * cost, cost};
+      volume -= part;
+    }
+    return out;
+  }
+
+  // The cheapest that the problem has for each slot in which the transfer may leave.
+  std::vector<double> known_costs(std::size_t i, std::uint32_t now,
+                                  const std::vector<double>& price) const {
+    const Transfer& t = transfers_[i];
+    std::vector<double> out(options_.slots.count, std::numeric_limits<double>::infinity());
+    for (std::uint32_t s = std::max(t.release, now); s < t.deadline; ++s) {
+      if (!t.may_send(s)) continue;
+      for (const Way& way : ways_[i]) {
+        double cost = 0;
+        for (const std::uint32_t l : way) cost += price[row(l, s)];
+        out[s] = std::min(out[s], cost);
+      }
+    }
+    for (const Stored& one : stored_[i]) {
+      double cost = 0;
+      for (const std::uint32_t r : one.rows) cost += price[r];
+      out[one.departure] = std::min(out[one.departure], cost);
+    }
+    return out;
+  }
+
+  // Adds the ways that would be cheaper at these prices. Returns by how much all transfers together
+  // would be: what the bound of the ways so far is above that of all ways.
+  double add_cheaper_ways(const State& state, const std::vector<double>& price, bool& has_added) {
+    double out = 0;
+    TimedWays ways(wan_, options_.slots);
+    for (std::size_t i = 0; i < transfers_.size(); ++i) {
+      const Transfer& t = transfers_[i];
+      if (!(state.left_gbit[i] > 0) || ways_[i].empty() || t.to.size() != 1) continue;
+      const std::uint32_t first = std::max(t.release, state.now);
+      const double volume = state.left_gbit[i] / options_.slots.seconds;
+      const std::vector<double> known = known_costs(i, state.now, price);
+      ways.find(t, first, price);
+      std::vector<double> any(options_.slots.count, std::numeric_limits<double>::infinity());
+      for (std::uint32_t s = first; s < t.deadline; ++s)
+        if (t.may_send(s)) any[s] = std::min(known[s], ways.cost(s));
+      const Filled by_known = fill(t, volume, known);
+      out += by_known.cost - fill(t, volume, any).cost;
+      for (std::uint32_t s = first; s < t.deadline; ++s) {
+        // What is dearer than all that is used now would not be used.
+        if (!(any[s] < std::min(known[s], by_known.dearest) * (1 - 1e-9))) continue;
+        stored_[i].push_back({s, ways.rows(s), rate_.size()});
+        rate_.push_back(0);
+        has_added = true;
+      }
+    }
+    return std::max(0.0, out);
+  }
+
+  // Column generation (Dantzig & Wolfe, Operations Research 8, 1960): ways that the latest prices
+  // call for, until value and bound over all ways are near enough. Any prices prove a bound: the
+  // best one stays.
+  void use_storage(const State& state, saddle::Answer& out) {
+    constexpr std::uint32_t rounds_max = 60;
+    double best = -std::numeric_limits<double>::infinity(), seconds = 0;
+    std::vector<double> proof;
+    std::uint32_t iterations = 0;
+    for (std::uint32_t round = 0; round < rounds_max && !out.x.empty(); ++round) {
+      std::vector<double> price = out.y;
+      if (options_.objective == BulkObjective::mlu)
+        for (std::size_t r = 0; r < price.size(); ++r)
+          price[r] /= wan_.gbps(r / options_.slots.count);
+      bool has_added = false;
+      const double bound = out.bound - add_cheaper_ways(state, price, has_added);
+      if (bound > best) {
+        best = bound;
+        proof = out.y;
+      }
+      seconds += std::exchange(out.seconds, 0);
+      iterations += std::exchange(out.iterations, 0);
+      const double gap = out.value / best - 1;
+      if (!has_added || gap <= options_.gap) break;
+      // Near enough for the ways so far to tell which are missing.
+      out = solve(state, excess_price_, std::max(options_.gap / 2, best > 0 ? gap / 5 : 0));
+    }
+    if (!out.x.empty()) {
+      out.bound = best;
+      out.y = proof;
+    }
+    out.seconds += seconds;
+    out.iterations += iterations;
   }
 
   saddle::Problem make_problem(const State& state, double penalty) {
@@ -166,6 +297,13 @@ class Planner {
         p.cost.push_back(0);
         cells_.push_back(cell(i, s, w));
       }
+      for (const Stored& one : stored_[i]) {
+        if (one.departure != s) continue;
+        p.entries.insert(p.entries.end(), one.rows.begin(), one.rows.end());
+        p.entry_begin.push_back(static_cast<std::uint32_t>(p.entries.size()));
+        p.cost.push_back(0);
+        cells_.push_back(one.cell);
+      }
       if (is_capped)
         p.groups.push_back({begin, static_cast<std::uint32_t>(p.cost.size()), t.gbps_max});
     }
@@ -174,16 +312,17 @@ class Planner {
     if (block.begin < p.cost.size()) p.column_blocks.push_back(block);
   }
 
-  saddle::Answer solve(const State& state, double penalty) {
+  saddle::Answer solve(const State& state, double penalty, double gap) {
     const saddle::Problem problem = make_problem(state, penalty);
+    const saddle::Options options{.gap = gap};
     saddle::Answer out;
     if (problem.column_blocks.empty()) return out;
     if (weight_ > 0) {
       saddle::Start start{.x = {}, .y = price_, .weight = weight_};
       for (const std::size_t c : cells_) start.x.push_back(rate_[c]);
-      out = saddle::solve(problem, {.gap = options_.gap}, &start);
+      out = saddle::solve(problem, options, &start);
     } else {
-      out = saddle::solve(problem, {.gap = options_.gap});
+      out = saddle::solve(problem, options);
     }
     for (std::size_t q = 0; q < cells_.size(); ++q) rate_[cells_[q]] = out.x[q];
     price_ = out.next.y;
@@ -208,8 +347,9 @@ class Planner {
   const BulkOptions& options_;
   std::vector<std::vector<Way>> ways_;   // of each transfer
   std::vector<std::size_t> first_cell_;  // of each transfer
-  std::vector<double> rate_;             // of each transfer, slot and way
-  std::vector<std::size_t> cells_;       // of the columns of the latest problem
+  std::vector<double> rate_;             // of each transfer, slot and way; then of what is stored
+  std::vector<std::vector<Stored>> stored_;  // of each transfer
+  std::vector<std::size_t> cells_;           // of the columns of the latest problem
   std::vector<double> price_;
   double weight_ = 0, excess_price_ = 0;
 };
@@ -266,6 +406,11 @@ BulkAnswer plan_bulk(const Wan& wan, const std::vector<Transfer>& transfers,
   out.sent.assign(transfers.size(), 0.0);
   for (std::uint32_t s = 0; s < options.slots.count; ++s)
     planner.send(s, out.load, out.sent, out.sends);
+  double waited = 0;
+  for (const BulkAnswer::Send& one : out.sends)
+    if (one.stage == 1) waited += one.gbps * options.slots.seconds;
+  const double all = std::accumulate(out.sent.begin(), out.sent.end(), 0.0);
+  out.waited = all > 0 ? waited / all : 0;
   out.excess_price = planner.excess_price();
   out.iterations = answer.iterations;
   out.seconds = answer.seconds;

@@ -64,6 +64,9 @@ struct BulkOptions {
   BulkObjective objective = BulkObjective::peaks;
   std::uint32_t paths = 3;
   double gap = 0.005;
+  // Sites between may hold data for later slots. Then transfers to one receiver take any way
+  // through the network and time, and the bound holds for all of them.
+  bool store = false;
   Slots slots;
 };
 
@@ -82,12 +85,14 @@ struct BulkAnswer {
   Loads load, uniform_load;   // with the background
   std::vector<double> price;  // of each row of Loads, per Gbit/s
   std::vector<double> sent;   // Gbit of each transfer
+  double waited = 0;          // share of all Gbit sent that waited on the way
   double over_gbps = 0;       // the most by which a link's peak is above its capacity
 
   struct Send {
     std::uint32_t transfer, slot;
     double gbps;
     std::vector<std::uint32_t> links;
+    std::uint32_t stage = 0;  // how often it has waited on its way
   };
   std::vector<Send> sends;
 };
@@ -116,7 +121,7 @@ std::string to_json(const Wan& wan, const std::vector<Transfer>& transfers,
 // uniform.
 std::string plan_json(const Wan& wan, const std::vector<Transfer>& transfers,
                       const BulkAnswer& answer, const BulkOptions& options);
-// CSV: id, slot, gbps, links ("a>b;b>c").
+// CSV: id, slot, gbps, links ("a>b;b>c"), stage (as in Send).
 std::string write_plan(const Wan& wan, const std::vector<Transfer>& transfers,
                        const BulkAnswer& answer);
 

@@ -96,6 +96,8 @@ std::string to_table(const Wan& wan, const std::vector<Transfer>& transfers,
   const std::size_t late = late_count(transfers, answer);
   out += fmt::format("{}, {} of them late; {}, ", counted(transfers.size(), "transfer"), late,
                      counted(answer.columns, "column"));
+  if (options.store)
+    out += fmt::format("{:.1f} % of the volume waits on its way, ", 100 * answer.waited);
   if (answer.replans > 0) out += fmt::format("planned {} times, ", answer.replans);
   return out +
          fmt::format("{}, {:.3f} s\n", counted(answer.iterations, "iteration"), answer.seconds);
@@ -137,6 +139,7 @@ std::string to_json(const Wan& wan, const std::vector<Transfer>& transfers,
              .add("excess_price", answer.excess_price)
              .add("over_bps", bps(answer.over_gbps))
              .add("late", late_count(transfers, answer))
+             .add("waited", answer.waited)
              .add("columns", answer.columns)
              .add("replans", answer.replans)
              .add("iterations", answer.iterations)
@@ -153,7 +156,7 @@ std::string plan_json(const Wan& wan, const std::vector<Transfer>& transfers,
   Loads rates(transfers.size() * slots, 0.0);
   // A transfer to several sites counts each bit once, on however many links.
   for (const BulkAnswer::Send& one : answer.sends)
-    rates[one.transfer * slots + one.slot] += one.gbps;
+    if (one.stage == 0) rates[one.transfer * slots + one.slot] += one.gbps;
   const Loads before = loads_before(answer, options.slots);
   const auto row = [&](const Loads& loads, std::size_t at) {
     return rates_json(std::span(loads).subspan(at * slots, slots));
@@ -177,14 +180,14 @@ std::string plan_json(const Wan& wan, const std::vector<Transfer>& transfers,
 
 std::string write_plan(const Wan& wan, const std::vector<Transfer>& transfers,
                        const BulkAnswer& answer) {
-  std::string out = "id,slot,gbps,links\n";
+  std::string out = "id,slot,gbps,links,stage\n";
   for (const BulkAnswer::Send& one : answer.sends) {
     std::string links;
     for (const std::uint32_t l : one.links)
       links += fmt::format("{}{}>{}", links.empty() ? "" : ";", wan.sites[wan.from(l)],
                            wan.sites[wan.to(l)]);
-    out += fmt::format("{},{},{},{}\n", csv_cell(transfers[one.transfer].id), one.slot, one.gbps,
-                       csv_cell(links));
+    out += fmt::format("{},{},{},{},{}\n", csv_cell(transfers[one.transfer].id), one.slot, one.gbps,
+                       csv_cell(links), one.stage);
   }
   return out;
 }

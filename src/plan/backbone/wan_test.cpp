@@ -60,7 +60,7 @@ TEST_CASE("Topology Zoo: GraphML with LinkSpeedRaw, or rows of nodes and links")
   CHECK(rows->wan.cables.at(0).gbps == 100);
   CHECK(rows->wan.places.at(1)->lat == 4);
   CHECK(refusal("kind,a,b,c,d\nnode,0,Rome,east,2\n") ==
-        "t:2:13: \"east\" is not a number; write e.g. 4 or 0.5");
+        "t:2:13: \"east\" is not a number; write a number such as 1.5");
 }
 
 TEST_CASE("places of sites from a file of their own") {
@@ -71,14 +71,15 @@ TEST_CASE("places of sites from a file of their own") {
         R"([{"name":"a","lon":null,"lat":null},{"name":"b","lon":-3.5,"lat":50}])");
   const Status bad = read_places("id,lon,lat\nc,1,2\na,x,2\n", "p", file->wan);
   REQUIRE_FALSE(bad);
-  CHECK(to_text(bad.error()) ==
-        "p:2:1: no site \"c\"; use a site of the topology\n"
-        "p:3:3: \"x\" is not a number; write e.g. 4 or 0.5");
+  CHECK(bad.error().text() ==
+        "p:2:1: no site \"c\" (did you mean \"a\"?); use a site of the topology\n"
+        "p:3:3: \"x\" is not a number; write a number such as 1.5");
 }
 
 TEST_CASE("SNDlib: modules, units and demands") {
   const auto file = read_wan(R"(<network><meta><unit>MBITPERSEC</unit></meta><networkStructure>
-<nodes><node id="A"><coordinates><x>-84.4</x><y>33.8</y></coordinates></node><node id="B"/></nodes><links><link id="1"><source>A</source><target>B</target>
+<nodes><node id="A"><coordinates><x>-84.4</x><y>33.8</y></coordinates></node>
+<node id="B"/></nodes><links><link id="1"><source>A</source><target>B</target>
 <preInstalledModule><capacity>0</capacity></preInstalledModule><additionalModules>
 <addModule><capacity>1000</capacity></addModule><addModule><capacity>4000</capacity></addModule>
 </additionalModules></link></links></networkStructure>
