@@ -234,7 +234,7 @@ class Planner {
   // best one stays.
   void use_storage(const State& state, saddle::Answer& out) {
     constexpr std::uint32_t rounds_max = 60;
-    double best = -std::numeric_limits<double>::infinity(), seconds = 0;
+    double best = -std::numeric_limits<double>::infinity(), seconds = 0, wanted = options_.gap;
     std::vector<double> proof;
     std::uint32_t iterations = 0;
     for (std::uint32_t round = 0; round < rounds_max && !out.x.empty(); ++round) {
@@ -250,10 +250,12 @@ class Planner {
       }
       seconds += std::exchange(out.seconds, 0);
       iterations += std::exchange(out.iterations, 0);
-      const double gap = out.value / best - 1;
-      if (!has_added || gap <= options_.gap) break;
+      const double gap = best > 0 ? out.value / best - 1 : 0;
+      if (out.value - best <= options_.gap * best || (!has_added && wanted <= options_.gap / 2))
+        break;
       // Near enough for the ways so far to tell which are missing.
-      out = solve(state, excess_price_, std::max(options_.gap / 2, best > 0 ? gap / 5 : 0));
+      wanted = has_added ? std::max(options_.gap / 2, gap / 5) : options_.gap / 2;
+      out = solve(state, excess_price_, wanted);
     }
     if (!out.x.empty()) {
       out.bound = best;
