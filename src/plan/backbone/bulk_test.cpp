@@ -255,7 +255,7 @@ TEST_CASE("a transfer of nothing is one, and no share of nothing is told") {
   const auto transfers = read_transfers("id,src,dst,size\nx,a,b,0 TB\n", "t", pair, hours);
   REQUIRE(transfers);
   const BulkOptions options{.slots = hours};
-  const Loads none(2 * hours.count, 0.0);
+  const Loads none(std::size_t{2} * hours.count, 0.0);
   const BulkAnswer plan = plan_bulk(pair, *transfers, none, options);
   const BulkAnswer replay = replay_bulk(pair, *transfers, none, {}, Known::release, options);
   for (const BulkAnswer& a : {plan, replay}) {
