@@ -426,9 +426,8 @@ BulkAnswer plan_bulk(const Wan& wan, const std::vector<Transfer>& transfers,
 
 Loads forecast(const Loads& seen, const std::vector<Loads>& history, std::uint32_t now,
                const Slots& slots) {
-  constexpr std::uint32_t recent = 8, around = 2;  // slots to compare days by; to smooth over
-  constexpr double decay = 0.97;  // of what the day differs by from those before, from slot to slot
-  constexpr double memory = 0.8;  // the weight of a day over that of the next
+  constexpr std::uint32_t recent = 16, around = 5;  // slots to compare days by; to smooth over
+  constexpr double memory = 0.8;                    // the weight of a day over that of the next
   const auto mean_near = [&](const double* loads, std::uint32_t s, std::uint32_t end) {
     const std::uint32_t from = s > around ? s - around : 0;
     const std::uint32_t to = std::min(end, s + around + 1);
@@ -451,9 +450,7 @@ Loads forecast(const Loads& seen, const std::vector<Loads>& history, std::uint32
       before += usual(s);
     }
     const double ratio = before > 0 ? std::clamp(today / before, 0.5, 2.0) : 1;
-    double part = 1;
-    for (std::uint32_t s = now; s < slots.count; ++s, part *= decay)
-      out[first + s] = usual(s) * (1 + (ratio - 1) * part);
+    for (std::uint32_t s = now; s < slots.count; ++s) out[first + s] = usual(s) * ratio;
   }
   return out;
 }
