@@ -83,6 +83,8 @@ writeFileSync(join(scratch, 'series.csv'), `time,value,event\n${hours.map((row) 
 execFileSync(weft, ['te', 'wan.csv', '--demands', 'demands.csv', '--classes', '--failures', '--sites', 'sites.csv', '--page', 'te.html'], {cwd: scratch});
 execFileSync(weft, ['te', 'wan.csv', '--demands', 'demands.csv', '--objective', 'mlu', '--failures', '--page', 'mlu.html'], {cwd: scratch});
 execFileSync(weft, ['bulk', 'wan.csv', '--transfers', 'transfers.csv', '--sites', 'sites.csv', '--page', 'bulk.html'], {cwd: scratch});
+writeFileSync(join(scratch, 'none.csv'), 'id,src,dst,size\n');
+execFileSync(weft, ['bulk', 'wan.csv', '--transfers', 'none.csv', '--page', 'none.html'], {cwd: scratch});
 execFileSync(weft, ['forecast', 'series.csv', '--horizon', '24', '--page', 'forecast.html'], {cwd: scratch});
 execFileSync(weft, ['scale', 'series.csv', '--capacity', '40', '--start-up', '1 h', '--page', 'scale.html'], {cwd: scratch});
 
@@ -195,6 +197,8 @@ try {
     await page.keyboard.press('ArrowDown');
     assert.equal(await page.locator('#list tbody tr').count(), 2);
     assert.ok(await narrow());
+    await page.goto(pathToFileURL(join(scratch, 'none.html')).href);
+    assert.match(await page.locator('.lead').first().innerText(), /^0 transfers over 3 sites/);
     await page.goto(pathToFileURL(join(scratch, 'forecast.html')).href);
     await page.waitForSelector('#series canvas');
     assert.ok(await drawn(page, 'series') > 5);

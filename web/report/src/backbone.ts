@@ -195,8 +195,10 @@ export function bulkPage(host: HTMLElement, bulk: Bulk, plan: BulkPlan, sites: S
     header('bulk', `${format.count(bulk.transfers.length)} transfers over ${format.count(sites.length)} sites, ` +
       `${format.count(plan.links[0]?.before_bps.length ?? 0)} slots of ${format.span(plan.slot_s)}`, findings),
     ...(byUse.length === 0 ? [] : [section('day', 'A link over the day', 'With the plan, with every transfer at one rate from release to deadline, and without transfers.', day)]),
-    section('transfers', 'When each transfer sends', bulk.transfers.length <= rowsMax ? '' : `The ${rowsMax} largest of ${format.count(bulk.transfers.length)}.`, transfers),
-    section('use', 'Links by slot', byUse.length <= rowsMax ? 'By their busiest slot.' : `The ${rowsMax} busiest of ${format.count(bulk.links.length)}.`, use),
+    ...(bySize.length === 0 ? [] : [section('transfers', 'When each transfer sends',
+      bySize.length === bulk.transfers.length ? '' : `The ${rowsMax} largest of ${format.count(bulk.transfers.length)}.`, transfers)]),
+    ...(byUse.length === 0 ? [] : [section('use', 'Links by slot',
+      byUse.length <= rowsMax ? 'By their busiest slot.' : `The ${rowsMax} busiest of ${format.count(bulk.links.length)}.`, use)]),
     section('map', 'The busiest slot of each link', '', map),
     section('list', 'Transfers', '', table('Transfers', [text('Transfer'), number('Size'), number('Release'), number('Deadline'), number('Most at a time'), number('Sent')],
       bySize.map((at) => {
@@ -215,11 +217,12 @@ export function bulkPage(host: HTMLElement, bulk: Bulk, plan: BulkPlan, sites: S
   redrawn(() => {
     ends.forEach((end) => end());
     const theme = readTheme();
-    const [sent, used] = [transferMap(bulk, plan, bySize, transfers, theme), linkMap(bulk, plan, byUse.slice(0, rowsMax), use, theme)];
+    const maps = [...(bySize.length === 0 ? [] : [transferMap(bulk, plan, bySize, transfers, theme)]),
+                  ...(byUse.length === 0 ? [] : [linkMap(bulk, plan, byUse.slice(0, rowsMax), use, theme)])];
     const peaks = bulk.links.map((link) => ({src: link.src, dst: link.dst, rate_bps: link.rate_bps, load_bps: peak(link.load_bps)}));
-    ends = [sent.end, used.end, wanMap(map, sites, peaks, theme)];
-    views = [sent.view, used.view];
-    showDay();
+    ends = [...maps.map(({end}) => end), wanMap(map, sites, peaks, theme)];
+    views = maps.map(({view}) => view);
+    if (byUse.length > 0) showDay();
   });
   new ResizeObserver(() => views.forEach((view) => view.draw())).observe(transfers);
 }
