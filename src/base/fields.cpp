@@ -93,7 +93,8 @@ Result<std::size_t> find_name(const Token& token, std::span<const std::string_vi
     if (names[i] == token.text) return i;
   const std::vector<std::string> known(names.begin(), names.end());
   return fail(Errc::unknown, token.where,
-              fmt::format("{} is not known{}", quote(token.text), did_you_mean(token.text, known)));
+              fmt::format("{} is not known{}", quote(token.text), did_you_mean(token.text, known)),
+              fmt::format("choose one of {}", fmt::join(names, ", ")));
 }
 
 }  // namespace base

@@ -25,7 +25,8 @@ constexpr std::string_view name_of(Enum value) {
   return names_of(value)[static_cast<std::size_t>(value)];
 }
 
-// Where the name stands in the list. Fails: Errc::unknown, with the nearest name.
+// Where the name stands in the list. Fails: Errc::unknown, with the nearest name and all
+// of them.
 Result<std::size_t> find_name(const Token& token, std::span<const std::string_view> names);
 
 // from_name<Stage>({"done", where})

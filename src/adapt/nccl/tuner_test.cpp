@@ -20,6 +20,7 @@
 #include "base/rng.hpp"
 #include "base/test_effort.hpp"
 #include "base/test_folder.hpp"
+#include "base/test_pace.hpp"
 #include "model/scenario/scenario.hpp"
 #include "operate/health/advise.hpp"
 #include "operate/health/book.hpp"
@@ -366,7 +367,9 @@ TEST_CASE("tuner: time of a call") {
     }
     fmt::print("tuner: {:.0f} ns a call with the last of 96 rows\n", least);
     std::fflush(stdout);
-    WEFT_CHECK(least < 5'000);
+#ifdef NDEBUG  // says nothing of a build that is not optimised
+    WEFT_CHECK(least < 5'000 * machine_pace());
+#endif
   });
 }
 

@@ -98,7 +98,9 @@ TEST_CASE("demands with causes and times: written and read again, refused with l
         std::string::npos);
   CHECK(read_demands("src,dst,rate,cause,time\na,b,1 Gbps,ingst,1\na,b,1 Gbps,,\n", "d", file->wan)
             .error()
-            .text() == "d:2:12: \"ingst\" is not known (did you mean \"ingest\"?)");
+            .text() ==
+        "d:2:12: \"ingst\" is not known (did you mean \"ingest\"?); choose one of ingest, "
+        "replication, freshness, checkpoints, inference, other");
   CHECK(read_demands("src,dst,rate,time\na,b,1 Gbps,1\na,b,1 Gbps,\n", "d", file->wan)
             .error()
             .text()
