@@ -83,6 +83,14 @@ class Planner {
   }
   double excess_price() const { return excess_price_; }  // of the latest plan
 
+  // Prices of the solver's rows, whose loads are shares of a capacity for mlu.
+  std::vector<double> per_gbps(std::vector<double> price) const {
+    if (options_.objective == BulkObjective::mlu)
+      for (std::size_t r = 0; r < price.size(); ++r)
+        price[r] /= wan_.gbps(r / options_.slots.count);
+    return price;
+  }
+
   // At a constant rate on the first way.
   template <class Choice>
   void add_uniform(Loads& loads, const Choice& is_chosen) const {
@@ -238,12 +246,8 @@ class Planner {
     std::vector<double> proof;
     std::uint32_t iterations = 0;
     for (std::uint32_t round = 0; round < rounds_max && !out.x.empty(); ++round) {
-      std::vector<double> price = out.y;
-      if (options_.objective == BulkObjective::mlu)
-        for (std::size_t r = 0; r < price.size(); ++r)
-          price[r] /= wan_.gbps(r / options_.slots.count);
       bool has_added = false;
-      const double bound = out.bound - add_cheaper_ways(state, price, has_added);
+      const double bound = out.bound - add_cheaper_ways(state, per_gbps(out.y), has_added);
       if (bound > best) {
         best = bound;
         proof = out.y;
@@ -417,9 +421,7 @@ BulkAnswer plan_bulk(const Wan& wan, const std::vector<Transfer>& transfers,
   out.iterations = answer.iterations;
   out.seconds = answer.seconds;
   out.columns = answer.x.size();
-  if (!answer.x.empty()) out.price = answer.y;
-  for (std::size_t r = 0; r < out.price.size() && options.objective == BulkObjective::mlu; ++r)
-    out.price[r] /= wan.gbps(r / options.slots.count);
+  if (!answer.x.empty()) out.price = planner.per_gbps(answer.y);
   finish_answer(out, planner, wan, options.slots, answer.x.empty() ? out.background : answer.bound);
   return out;
 }

@@ -1,6 +1,6 @@
 // A backbone: where traffic goes, the room that is left and what failures cost; and the day of bulk transfers.
 import {mark} from './bandwidth';
-import {el, number, section, table, text} from './dom';
+import {el, number, pageHeader, section, table, text} from './dom';
 import * as format from './format';
 import {MapView} from './heatmap';
 import {lines, redrawn} from './infer';
@@ -57,11 +57,6 @@ const use = (link: Link) => link.load_bps / link.rate_bps;
 const peak = (rates: number[]) => rates.reduce((a, b) => Math.max(a, b), 0);
 const shown = (all: number) => (all <= rowsMax ? '' : `The ${rowsMax} first of ${format.count(all)}.`);
 
-function header(command: string, lead: string, findings: string[]) {
-  return el('header', {}, el('p', {class: 'brand'}, `weft ${command}`), el('h1', {}, document.title.replace(` - weft ${command}`, '')),
-            el('p', {class: 'lead'}, lead), el('ul', {class: 'findings'}, ...findings.map((line) => el('li', {}, line))));
-}
-
 // For mlu, prices times capacities sum up to 1, and a link's capacity changes the value by value times price: in percent per Gbps.
 const price = (te: Engineered, y: number) => format.number(te.objective === 'mlu' ? y * (te.classes.at(-1)?.value ?? 1) * 1e11 : y);
 
@@ -108,7 +103,7 @@ export function tePage(host: HTMLElement, te: Engineered, sites: Site[]) {
     findings.push(`Worst failure: ${worst.name}, ${te.objective === 'mlu' ? `the worst link then at ${format.percent(worst.value)}` : `${format.rate(worst.value)} sent`}.`);
   const map = el('div', {class: 'panel wide'});
   host.append(
-    header('te', `${format.count(sites.length)} sites, ${format.count(links.length / 2)} cables, ${te.k} paths for a demand`, findings),
+    pageHeader('te', `${format.count(sites.length)} sites, ${format.count(links.length / 2)} cables, ${te.k} paths for a demand`, findings),
     section('map', 'Where traffic goes', 'Each direction of a cable keeps to the right of it; wider ones carry more.', map),
     ...(te.classes.length < 2 ? [] : [section('classes', 'Classes', 'In strict priority: each gets what those before it leave.',
       table('Classes', [text('Class'), number('Demands'), number('Asked'), number('Sent'), number('Gap')],
@@ -192,7 +187,7 @@ export function bulkPage(host: HTMLElement, bulk: Bulk, plan: BulkPlan, sites: S
   const plot = el('div', {});
   day.append(el('label', {for: 'which-link'}, 'Link '), choice, plot);
   host.append(
-    header('bulk', `${format.count(bulk.transfers.length)} transfers over ${format.count(sites.length)} sites, ` +
+    pageHeader('bulk', `${format.count(bulk.transfers.length)} transfers over ${format.count(sites.length)} sites, ` +
       `${format.count(plan.links[0]?.before_bps.length ?? 0)} slots of ${format.span(plan.slot_s)}`, findings),
     ...(byUse.length === 0 ? [] : [section('day', 'A link over the day', 'With the plan, with every transfer at one rate from release to deadline, and without transfers.', day)]),
     ...(bySize.length === 0 ? [] : [section('transfers', 'When each transfer sends',

@@ -1,6 +1,6 @@
 // The traces of a job: who waits by rank and kind of group, who waits for whom, and the blocked operation in time.
 import {axis, mark} from './bandwidth';
-import {el, number, section, table, text, svg} from './dom';
+import {el, number, pageHeader, section, table, text, svg} from './dom';
 import * as format from './format';
 import {dimensions, rampBar, rampColour, readTheme, type Theme} from './theme';
 
@@ -205,11 +205,8 @@ export function colltracePage(host: HTMLElement, trace: JobTrace) {
   const lead = `${counted(trace.ranks, 'rank')}, ${format.count(trace.missing)} without a trace, ${counted(trace.operations, 'operation')}; ${format.count(trace.waiting)} ranks wait in one`;
   const columns = [text('Who'), text('Finding'), text('Operation'), text('Expected'), text('Found')];
   const rest = trace.verdicts.length - 12;
-  host.append(el('header', {}, el('p', {class: 'brand'}, 'weft colltrace'), el('h1', {}, document.title.replace(/ - weft colltrace$/, '')),
-                 el('p', {class: 'lead'}, lead),
-                 el('ul', {class: 'findings'}, ...(trace.verdicts.length === 0 ? [el('li', {}, 'Nothing found.')]
-                   : trace.verdicts.slice(0, 12).map((verdict) => el('li', {}, finding(verdict)))),
-                    rest > 0 ? el('li', {}, `and ${format.count(rest)} more below`) : undefined)),
+  host.append(pageHeader('colltrace', lead, trace.verdicts.length === 0 ? ['Nothing found.']
+                : [...trace.verdicts.slice(0, 12).map(finding), ...(rest > 0 ? [`and ${format.count(rest)} more below`] : [])]),
               ...traceSections(trace),
               ...(trace.verdicts.length === 0 ? [] : [section('verdicts', 'What was called', '', table('Verdicts', columns, trace.verdicts.map((verdict) =>
                 [who(verdict), verdict.finding, verdict.operation === '' ? format.none : `${verdict.operation} (${verdict.seq})`,

@@ -1,6 +1,6 @@
 // A series and its forecast; and auto-scalers on a day's demand.
 import uPlot from 'uplot';
-import {el, number, section, table, text} from './dom';
+import {el, number, pageHeader, section, swatch, table, text} from './dom';
 import * as format from './format';
 import {lines, redrawn, type Line} from './infer';
 import {axis, plot} from './plot';
@@ -34,11 +34,6 @@ export interface Columns {
 
 const when = (time: string) => time.replace('T', ' ').replace('Z', '');
 
-function header(command: string, lead: string, findings: string[]) {
-  return el('header', {}, el('p', {class: 'brand'}, `weft ${command}`), el('h1', {}, document.title.replace(` - weft ${command}`, '')),
-            el('p', {class: 'lead'}, lead), el('ul', {class: 'findings'}, ...findings.map((line) => el('li', {}, line))));
-}
-
 // What was measured, then what is expected, with the interval behind it.
 function bands(host: HTMLElement, forecast: Forecast, history: History, theme: Theme) {
   const rows = [...history.values.map(({time}) => time), ...forecast.forecast.map(({time}) => time)];
@@ -49,11 +44,6 @@ function bands(host: HTMLElement, forecast: Forecast, history: History, theme: T
   const all = series.flat().filter((value) => value !== null);
   const [least, most] = [Math.min(0, ...all), Math.max(0, ...all)];
   const hidden = {stroke: 'transparent', width: 0, points: {show: false}};
-  const key = (name: string, colour: string) => {
-    const node = el('span', {class: 'swatch'}, el('i'), name);
-    (node.firstChild as HTMLElement).style.background = colour;
-    return node;
-  };
   const end = plot(host, {
     label: `${past} values and a forecast of ${forecast.forecast.length}`,
     height: 360,
@@ -72,7 +62,7 @@ function bands(host: HTMLElement, forecast: Forecast, history: History, theme: T
       axes: [axis(theme, 'UTC', {size: 40, space: 80}), axis(theme, '', {size: 60})],
     } as Partial<uPlot.Options>,
   });
-  const legend = el('p', {class: 'legend'}, key('measured', theme.selected), key('forecast', theme.first), key('interval', `${theme.first}40`));
+  const legend = el('p', {class: 'legend'}, swatch('measured', theme.selected), swatch('forecast', theme.first), swatch('interval', `${theme.first}40`));
   host.append(legend);
   return () => {
     end();
@@ -90,7 +80,7 @@ export function forecastPage(host: HTMLElement, forecast: Forecast, history: His
     ...(best === undefined ? [] : [`A mean of ${forecast.weights.length} forecasters by their errors on ${forecast.hold_outs} hold-outs; ${format.percent(best.weight)} of it ${best.forecaster}.`])];
   const panel = el('div', {class: 'panel wide'});
   host.append(
-    header('forecast', `${format.count(forecast.forecast.length)} steps of ${format.span(history.step_s)}, ${when(first?.time ?? '')} to ${when(last?.time ?? '')}; ` +
+    pageHeader('forecast', `${format.count(forecast.forecast.length)} steps of ${format.span(history.step_s)}, ${when(first?.time ?? '')} to ${when(last?.time ?? '')}; ` +
       `seasons of ${forecast.seasons.length === 0 ? 'no' : forecast.seasons.join(', ')} steps`, findings),
     section('series', 'The series and what comes', '', panel),
     section('weights', 'Who forecasts', 'Weights by the mean absolute error on hold-outs of the series itself.',
@@ -132,7 +122,7 @@ export function scalePage(host: HTMLElement, scaled: Scaled, columns: Columns) {
   const curve = el('div', {class: 'panel wide'});
   const days = columns.policies.map((one) => ({one, panel: el('div', {class: 'panel wide'}), end: () => {}}));
   host.append(
-    header('scale', `${format.count(scaled.steps)} steps scored from ${when(scaled.from)} on; ${scaled.gaps} gaps and ${scaled.outages} values of outages taken as the value before`,
+    pageHeader('scale', `${format.count(scaled.steps)} steps scored from ${when(scaled.from)} on; ${scaled.gaps} gaps and ${scaled.outages} values of outages taken as the value before`,
            findings.length > 0 ? findings : scaled.policies.slice(0, 8).map((one) =>
              `${one.policy}: ${format.percent(one.violated)} violated, ${format.number(one.replica_hours)} replica-hours.`)),
     ...(kinds.length === 0 ? [] : [section('curves', 'Cost against violations',

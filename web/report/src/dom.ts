@@ -24,6 +24,19 @@ export function section(id: string, title: string, lead: string, ...children: Ch
             lead === '' ? undefined : el('p', {class: 'lead'}, lead), ...children);
 }
 
+// The head of a command's page: its title, what it is about, and what it found.
+export function pageHeader(command: string, lead: string, findings: string[]) {
+  return el('header', {}, el('p', {class: 'brand'}, `weft ${command}`), el('h1', {}, document.title.replace(new RegExp(` - weft ${command}$`), '')),
+            el('p', {class: 'lead'}, lead), el('ul', {class: 'findings'}, ...findings.map((line) => el('li', {}, line))));
+}
+
+// A colour and what it stands for.
+export function swatch(label: string, colour?: string, name = 'span') {
+  const box = el('i');
+  if (colour !== undefined) box.style.background = colour;
+  return el(name, {class: 'swatch'}, box, label);
+}
+
 export interface Column {
   title: string;
   align?: 'left' | 'right';

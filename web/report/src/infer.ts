@@ -1,6 +1,6 @@
 // A service: how its latencies are distributed, which objectives it keeps, what it carries; or its goodput over rates.
 import uPlot from 'uplot';
-import {el, number, section, table, text} from './dom';
+import {el, number, pageHeader, section, swatch, table, text} from './dom';
 import * as format from './format';
 import {axis, plot} from './plot';
 import {dimensions, readTheme, type Theme} from './theme';
@@ -77,9 +77,7 @@ export function lines(host: HTMLElement, label: string, all: Line[], titles: [st
     })],
     tip: (x) => [el('div', {}, `${titles[0]}: ${format.number(x)}`), ...all.map((line, i) => {
       const last = line.x.filter((place) => place <= x).length - 1;
-      const node = el('div', {class: 'swatch'}, el('i'), `${line.name}: ${last < 0 ? format.none : format.number(line.y[last] ?? null)}`);
-      (node.firstChild as HTMLElement).style.background = colourOf(theme, i);
-      return node;
+      return swatch(`${line.name}: ${last < 0 ? format.none : format.number(line.y[last] ?? null)}`, colourOf(theme, i), 'div');
     })],
     options: {
       series: [{}, ...all.map((_, i) => ({stroke: colourOf(theme, i), width: 2, spanGaps: true, points: {show: false}}))],
@@ -87,11 +85,7 @@ export function lines(host: HTMLElement, label: string, all: Line[], titles: [st
       axes: [axis(theme, titles[0], {size: 30, space: 60}), axis(theme, titles[1], {splits: marks, size: 50})],
     } as Partial<uPlot.Options>,
   });
-  const legend = el('p', {class: 'legend'}, ...all.map((line, i) => {
-    const node = el('span', {class: 'swatch'}, el('i'), line.name);
-    (node.firstChild as HTMLElement).style.background = colourOf(theme, i);
-    return node;
-  }));
+  const legend = el('p', {class: 'legend'}, ...all.map((line, i) => swatch(line.name, colourOf(theme, i))));
   host.append(legend);
   return () => {
     end();
@@ -103,11 +97,6 @@ export function redrawn(draw: () => void) {
   draw();
   for (const query of ['(prefers-color-scheme: dark)', 'print']) window.matchMedia(query).addEventListener('change', draw);
 }
-
-const titleOf = () => document.title.replace(/ - weft infer$/, '');
-const header = (lead: string, findings: string[]) => el('header', {}, el('p', {class: 'brand'}, 'weft infer'),
-  el('h1', {}, titleOf()), el('p', {class: 'lead'}, lead),
-  el('ul', {class: 'findings'}, ...findings.map((line) => el('li', {}, line))));
 
 const whose = (objective: Objective) => (objective.class === '' ? 'all others' : objective.class);
 const bar = (value: number | null, limit: number | null) =>
@@ -180,7 +169,7 @@ export function inferPage(host: HTMLElement, service: Service, quantiles: Quanti
   list.addEventListener('change', draw);
   const notes = all.flatMap(([name, served]) => served.notes.map((note) => el('li', {}, el('strong', {}, `${name}: `), note)));
   const requests = all[0]?.[1].requests ?? 0;
-  host.append(header(`${format.count(requests)} requests`, all.map(([name, served]) => finding(name, served))),
+  host.append(pageHeader('infer', `${format.count(requests)} requests`, all.map(([name, served]) => finding(name, served))),
               section('distribution', 'How latencies are distributed', '', el('div', {class: 'choices'}, el('label', {}, 'Show ', list)), drawing),
               ...objectives(all), parts(all), loads(all), ...jobs(all),
               ...(notes.length === 0 ? [] : [section('notes', 'Notes', '', el('ul', {}, ...notes))]));
@@ -200,7 +189,7 @@ export function curvesPage(host: HTMLElement, curves: Curves) {
   };
   const rows = all.flatMap(([name, curve]) => curve.points.map((point) =>
     [name, format.number(point.rate_per_s), format.number(point.goodput_per_s), format.percent(point.kept), point.holds ? 'kept' : 'missed']));
-  host.append(header('The same requests, faster and slower', all.map(([name, curve]) =>
+  host.append(pageHeader('infer', 'The same requests, faster and slower', all.map(([name, curve]) =>
     `${name}: ${curve.capacity_per_s === 0 ? 'no rate that was tried keeps' : `${format.number(curve.capacity_per_s)} requests/s keep`} the objectives` +
     (curve.over_per_s === null ? '.' : `, ${format.number(curve.over_per_s)} do not.`))),
               section('curve', 'Goodput', '', drawing),

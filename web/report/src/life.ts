@@ -1,6 +1,6 @@
 // A cluster's weeks: what takes the time that is not goodput as a waterfall, what interrupts, and what would change it.
 import {axis, mark} from './bandwidth';
-import {el, number, section, table, text} from './dom';
+import {el, number, pageHeader, section, table, text} from './dom';
 import * as format from './format';
 
 interface Mean {
@@ -90,9 +90,7 @@ export function lifePage(host: HTMLElement, life: Life) {
     `Most goes to ${worst.part}: ${points(worst.share)} %, ${format.number(worst.seconds / 3600)} h.`,
     `${format.number(life.interruptions.mean)} interruptions; checkpoints every ${format.seconds(life.every_s)}, the best interval is ${format.seconds(life.best_every_s)}.`,
     ...(best === undefined ? [] : [`Of what was asked, ${best.what_if} gains most: +${points(best.change.mean)} points.`])];
-  host.append(el('header', {}, el('p', {class: 'brand'}, 'weft life'), el('h1', {}, document.title.replace(/ - weft life$/, '')),
-                 el('p', {class: 'lead'}, `${format.count(life.hosts)} hosts and ${format.count(life.spares)} spares, ${Number((life.span_s / 86400).toPrecision(6))} days, ${format.count(life.runs)} runs`),
-                 el('ul', {class: 'findings'}, ...findings.map((line) => el('li', {}, line)))),
+  host.append(pageHeader('life', `${format.count(life.hosts)} hosts and ${format.count(life.spares)} spares, ${Number((life.span_s / 86400).toPrecision(6))} days, ${format.count(life.runs)} runs`, findings),
               section('waterfall', 'From all time to goodput', life.rates === undefined ? '' : `Rates: ${life.rates}.`, waterfall(life)),
               section('groups', 'What interrupts', '', table('What interrupts', [text('Group'), number('Times a run'), number('% of the time')],
                 life.groups.map((group) => [group.group, group.interruptions.toFixed(1), points(group.cost)]))),

@@ -1,5 +1,5 @@
 // A placement: hosts in the order of their ranks, and the fabric's hosts coloured by who has them.
-import {el, number, section, table, text} from './dom';
+import {el, number, pageHeader, section, swatch, table, text} from './dom';
 import * as format from './format';
 
 interface Host {
@@ -28,11 +28,7 @@ function square(title: string, colour: string | undefined, gap: boolean) {
 }
 
 function legend(names: string[], colours: (string | undefined)[], counts: number[]) {
-  return el('p', {class: 'legend'}, ...names.map((name, at) => {
-    const node = el('span', {class: 'swatch'}, el('i'), `${name}: ${format.count(counts[at] ?? 0)}`);
-    if (colours[at] !== undefined) (node.firstChild as HTMLElement).style.background = colours[at] ?? '';
-    return node;
-  }));
+  return el('p', {class: 'legend'}, ...names.map((name, at) => swatch(`${name}: ${format.count(counts[at] ?? 0)}`, colours[at])));
 }
 
 // Coloured by zone; a gap where the rack changes.
@@ -73,9 +69,7 @@ export function placePage(host: HTMLElement, placement: Placement) {
     const zone = placement.hosts[at]?.zone ?? 0;
     counts.set(zone, (counts.get(zone) ?? 0) + 1);
   }
-  host.append(el('header', {}, el('p', {class: 'brand'}, 'weft place'), el('h1', {}, document.title.replace(/ - weft place$/, '')),
-                 el('p', {class: 'lead'}, `${format.count(placement.order.length)} hosts, ${format.count(placement.order.length * placement.gpus_per_host)} ranks`),
-                 el('ul', {class: 'findings'}, ...facts.map((line) => el('li', {}, line)))),
+  host.append(pageHeader('place', `${format.count(placement.order.length)} hosts, ${format.count(placement.order.length * placement.gpus_per_host)} ranks`, facts),
               section('ranks', 'Hosts in rank order', 'Coloured by zone; a gap where the rack changes.', el('div', {class: 'panel wide'}, ...rankMap(placement))),
               section('fabric', 'The fabric', 'Every host, coloured by who has it.', el('div', {class: 'panel wide'}, ...fabricMap(placement))),
               section('zones', 'Why', '', el('ul', {}, ...placement.why.map((line) => el('li', {}, line))),

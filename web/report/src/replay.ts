@@ -1,5 +1,5 @@
 // A recorded day under other schemes: how long a step took in every interval, and what it cost.
-import {el, number, section, table, text} from './dom';
+import {el, number, pageHeader, section, table, text} from './dom';
 import * as format from './format';
 import {lines, redrawn, type Line} from './infer';
 import {readTheme} from './theme';
@@ -52,10 +52,9 @@ export function replayPage(host: HTMLElement, replay: Replay) {
   const best = [...replay.jobs].sort((a, b) => a.mean_s - b.mean_s || a.lost_s - b.lost_s);
   const drawings = names.map((name) => ({name, panel: el('div', {class: 'panel wide'}), end: () => {}}));
   host.append(
-    el('header', {}, el('p', {class: 'brand'}, 'weft replay'), el('h1', {}, document.title.replace(/ - weft replay$/, '')),
-       el('p', {class: 'lead'}, `${time(first?.from ?? '')} to ${time(last?.until ?? '')}: ${format.count(replay.intervals.length)} intervals of ` +
-         `${format.count(replay.states.length)} states; ${format.count(replay.records_used)} records used, ${format.count(replay.records_ignored)} of other kinds`),
-       el('ul', {class: 'findings'}, ...best.slice(0, 8).map((job) => el('li', {}, finding(job))))),
+    pageHeader('replay', `${time(first?.from ?? '')} to ${time(last?.until ?? '')}: ${format.count(replay.intervals.length)} intervals of ` +
+         `${format.count(replay.states.length)} states; ${format.count(replay.records_used)} records used, ${format.count(replay.records_ignored)} of other kinds`,
+               best.slice(0, 8).map(finding)),
     ...drawings.map(({name, panel}, at) => section(`steps-${at}`, `Steps of ${name}`, 'Time of a step in each interval; 0 where the job stands still.', panel)),
     section('cost', 'What the day cost', 'Minutes are lost against the same variant on the healthy fabric.',
             table('Cost', [text('Variant'), text('Job'), number('Healthy'), number('Mean'), number('Worst'), number('Minutes lost'), number('Of them still')],

@@ -1,6 +1,6 @@
 // A sweep: what is best, curves over any of its keys, cost against time with the Pareto front, rows.
 import uPlot from 'uplot';
-import {el, number, section, table, text} from './dom';
+import {el, number, section, swatch, table, text} from './dom';
 import * as format from './format';
 import {axis, plot} from './plot';
 import {dimensions, readTheme, type Theme} from './theme';
@@ -144,9 +144,7 @@ function curves(host: HTMLElement, rows: Row[], keys: string[], x: string, y: Me
     tip: (_, index) => [
       el('div', {}, `${x}: ${place(xs[index] ?? 0)}`),
       ...lines.slice(0, 12).map((line, at) => {
-        const node = el('div', {class: 'swatch'}, el('i'), `${line.name}: ${y.show(line.points.get(xs[index] ?? 0) ?? null)}`);
-        (node.firstChild as HTMLElement).style.background = colour(at);
-        return node;
+        return swatch(`${line.name}: ${y.show(line.points.get(xs[index] ?? 0) ?? null)}`, colour(at), 'div');
       }),
       ...(lines.length > 12 ? [el('div', {}, `and ${lines.length - 12} more`)] : [])],
     options: {
@@ -163,9 +161,7 @@ function curves(host: HTMLElement, rows: Row[], keys: string[], x: string, y: Me
     },
   });
   const key = el('p', {class: 'legend'}, ...lines.slice(0, palette.length).map((line, at) => {
-    const node = el('span', {class: 'swatch'}, el('i'), line.name);
-    (node.firstChild as HTMLElement).style.background = colour(at);
-    return node;
+    return swatch(line.name, colour(at));
   }), lines.length > palette.length ? el('span', {class: 'key'}, `${lines.length - palette.length} more`) : undefined);
   if (lines.length > 1) host.append(key);
   return () => {
