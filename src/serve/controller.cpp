@@ -277,8 +277,11 @@ std::vector<model::Entity> Controller::out_of_service(Timestamp now) const {
 
 void Controller::note_out_of_service(Timestamp now) {
   std::erase_if(out_by_others_, [&](const auto& out) { return out.second <= now; });
-  probe_monitor_.set_out_of_service(repair::state_without(context_.fabric, out_of_service(now)),
-                                    now);
+  const model::State out = repair::state_without(context_.fabric, out_of_service(now));
+  model::State routes = out;
+  for (const auto& [link, at] : health_.conditions(now, {}))
+    if (at.rate <= 0) routes.set(link, {.health = model::Health::down});
+  probe_monitor_.set_out_of_service(out, routes, now);
 }
 
 operate::health::Conditions Controller::link_conditions(Timestamp now) const {

@@ -56,6 +56,10 @@ constexpr std::size_t epochs_max = 64;           // that paths may be learned in
 constexpr std::size_t flows_max = 16;            // that a verdict names
 constexpr std::size_t links_shown_max = 20'000;  // in a view
 
+bool has_same_troubles(const model::State& a, const model::State& b) {
+  return a.troubled_links() == b.troubled_links() && a.troubled_nodes() == b.troubled_nodes();
+}
+
 // Whether the link is the entity, or one of it.
 bool is_of(const model::Fabric& fabric, const localise::Entity& entity, model::LinkId link) {
   const auto is_at = [&](model::LinkId out, model::NodeId node) {
@@ -95,7 +99,7 @@ ProbeMonitor::ProbeMonitor(const model::Fabric& fabric, const ProbeMonitorSettin
     : fabric_(fabric),
       settings_(settings),
       localiser_(fabric, {.card_ports = settings.card_ports, .delay_us = settings.delay_us}) {
-  epochs_.push_back({.since = {INT64_MIN}, .out = {}, .age = {}});
+  epochs_.push_back({.since = {INT64_MIN}, .routes = {}, .ages = {}});
 }
 
 void ProbeMonitor::add(const model::EvidenceSet& rows) {
@@ -113,17 +117,19 @@ void ProbeMonitor::add(const model::EvidenceSet& rows) {
   has_new_ = true;
 }
 
-void ProbeMonitor::set_out_of_service(const model::State& out, Timestamp now) {
-  Epoch& current = epochs_.back();
-  if (current.out.troubled_links() == out.troubled_links() &&
-      current.out.troubled_nodes() == out.troubled_nodes())
-    return;
-  // Paths learned in earlier epochs are judged against the new one, when they are asked for.
-  for (Epoch& epoch : epochs_) epoch.age.reset();
-  epochs_.push_back({.since = std::max(now, current.since), .out = out, .age = {}});
-  if (epochs_.size() > epochs_max) epochs_.pop_front();
-  const Timestamp since = epochs_.back().since;
-  std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < since; });
+void ProbeMonitor::set_out_of_service(const model::State& out, const model::State& routes,
+                                      Timestamp now) {
+  if (!has_same_troubles(out, out_)) {
+    out_ = out;
+    out_since_ = std::max(now, epochs_.back().since);
+    std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < out_since_; });
+  }
+  if (has_same_troubles(routes, epochs_.back().routes)) return;
+  epochs_.push_back({std::max(now, epochs_.back().since), routes, {}});
+  if (epochs_.size() > epochs_max) {
+    epochs_.pop_front();
+    ++epochs_gone_;
+  }
 }
 
 void ProbeMonitor::drop_old_paths() {
@@ -140,10 +146,22 @@ bool ProbeMonitor::is_old(const Row& row) {
   if (!learned || row.path.empty() || *learned >= epochs_.back().since) return false;
   // Of before the first epoch: what was out then is not known, and the first one stands for it.
   const auto after = std::ranges::upper_bound(epochs_, *learned, {}, &Epoch::since);
-  Epoch& epoch = after == epochs_.begin() ? *after : *std::prev(after);
-  if (&epoch == &epochs_.back()) return false;
-  if (!epoch.age) epoch.age.emplace(fabric_, epoch.out, epochs_.back().out);
-  return !epoch.age->holds(row.path);
+  const std::size_t from =
+      after == epochs_.begin() ? 0 : static_cast<std::size_t>(after - epochs_.begin()) - 1;
+  Epoch& then = epochs_[from];
+  for (std::size_t i = epochs_.size() - 1; i > from; --i) {
+    const auto age =
+        then.ages.try_emplace(epochs_gone_ + i, fabric_, then.routes, epochs_[i].routes);
+    if (!age.first->second.holds(row.path)) return true;
+    if (epochs_[i].since <= row.evidence.t) break;  // the one before had ended
+  }
+  return false;
+}
+
+// Which nobody asks for any more: the rows that are kept began after those epochs.
+void ProbeMonitor::forget_ages(Timestamp oldest) {
+  for (std::size_t i = 0; i + 1 < epochs_.size() && epochs_[i + 1].since <= oldest; ++i)
+    for (Epoch& epoch : epochs_) epoch.ages.erase(epochs_gone_ + i);
 }
 
 std::vector<std::string> ProbeMonitor::look(Timestamp now) {
@@ -151,13 +169,13 @@ std::vector<std::string> ProbeMonitor::look(Timestamp now) {
   if (now < next_ || !has_new_) return out;
   next_ = {now.ns + settings_.every_ns};
   has_new_ = false;
-  const Epoch& current = epochs_.back();
-  const Timestamp oldest = std::max(Timestamp{now.ns - settings_.keep_ns}, current.since);
+  const Timestamp oldest = std::max(Timestamp{now.ns - settings_.keep_ns}, out_since_);
   std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < oldest; });
+  forget_ages(oldest);
   if (rows_.empty()) return out;
   drop_old_paths();
   ++counts_.runs;
-  const localise::Report report = localiser_.run(recent(), {}, &current.out);
+  const localise::Report report = localiser_.run(recent(), {}, &out_);
   // What crosses a part that is out has an old path: of interest to nobody who repairs.
   for (const localise::Verdict& verdict : report.verdicts)
     if (verdict.probability >= settings_.probability && verdict.finding != Finding::unexpected)

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,9 +38,10 @@ class ProbeMonitor {
   void add(const model::EvidenceSet& rows);
   // What is out of service from `now` on. Where that is a change, what was seen so far speaks of
   // the past only: rows of windows that began before are dropped, also those that are still on
-  // their way; and a row whose path was learned before keeps it only while it holds
+  // their way. `routes`: the same, and what devices say carries nothing, so that routes avoid it,
+  // too. A row whose path was learned before a change of routes keeps it only while it holds
   // (route/path_age).
-  void set_out_of_service(const model::State& out, Timestamp now);
+  void set_out_of_service(const model::State& out, const model::State& routes, Timestamp now);
 
   // When it is time and rows have come since: a record of each verdict as a JSON line, for the
   // feed "record". Its time is `now`, its id the same for the same verdict at the same time.
@@ -69,15 +71,18 @@ class ProbeMonitor {
     std::vector<model::LinkId> path;
     bool lost_its_path = false;  // it was old
   };
-  // What was out of service since when; the last one is now.
+  // What routes avoided since when; the last one is now.
   struct Epoch {
     Timestamp since;
-    model::State out;
-    std::optional<route::PathAge> age;  // of paths learned in it; made when a row asks
+    model::State routes;
+    // By the number of a later epoch: of paths learned in this one; made when a row asks.
+    std::map<std::uint64_t, route::PathAge> ages;
   };
-  // Whether the row's path was learned in an earlier epoch and is not the way any more.
+  // Whether the row's path was learned in an earlier epoch and was not the way all the time since
+  // its window began.
   bool is_old(const Row& row);
   void drop_old_paths();
+  void forget_ages(Timestamp oldest);
   std::vector<port::Flow> failing(const observe::localise::Entity& entity) const;
   std::string line(const observe::localise::Verdict& verdict,
                    const observe::localise::Report& report, Timestamp now) const;
@@ -87,7 +92,10 @@ class ProbeMonitor {
   observe::localise::Localiser localiser_;
   std::vector<std::string> classes_;
   std::deque<Row> rows_;
+  model::State out_;
+  Timestamp out_since_{INT64_MIN};
   std::deque<Epoch> epochs_;
+  std::uint64_t epochs_gone_ = 0;  // the number of the first one that is kept
   Timestamp next_;
   bool has_new_ = false;
   Counts counts_;

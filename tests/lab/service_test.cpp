@@ -51,9 +51,76 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-class ServiceLab : public TestLab {
+// What a service says, over its API.
+class Service {
  public:
-  ~ServiceLab() {
+  virtual ~Service() = default;
+  virtual httplib::Client client() = 0;
+
+  std::optional<json> get(const std::string& path) {
+    const auto answer = client().Get(path);
+    if (!answer || answer->status != 200) return std::nullopt;
+    json out = json::parse(answer->body, nullptr, false);
+    return out.contains("items") ? out["items"] : out;
+  }
+  // Documents whose cause or part is `entity`.
+  std::optional<json> find_case(const std::string& entity) {
+    const auto list = get("/v1/cases");
+    if (list)
+      for (const json& c : *list)
+        if (c["cause"]["entity"] == entity && c["standing"] != "superseded") return c;
+    return std::nullopt;
+  }
+  // Causes of the cases that were ever published, of those that are still believed in, and of those
+  // that will not change any more.
+  struct Causes {
+    std::set<std::string> ever, believed, final;
+  };
+  Causes causes() {
+    Causes out;
+    const auto list = get("/v1/cases?limit=1000");
+    if (!list) return out;
+    for (const json& c : *list) {
+      const std::string cause = fmt::format("{} {}", c["cause"]["kind"].get<std::string>(),
+                                            c["cause"]["entity"].get<std::string>());
+      out.ever.insert(cause);
+      const bool is_gone = c["standing"] == "superseded" || c["standing"] == "withdrawn";
+      if (!is_gone) out.believed.insert(cause);
+      if (c["standing"] == "open" || c["standing"] == "closed") out.final.insert(cause);
+    }
+    return out;
+  }
+  // When each part was drained, by the audit log.
+  std::map<std::string, std::vector<std::string>> drains() {
+    std::map<std::string, std::vector<std::string>> out;
+    const auto list = get("/v1/audit?limit=1000");
+    if (!list) return out;
+    for (const json& entry : *list)
+      if (entry["action"] == "stage" && entry["detail"].value("to", "") == "drained")
+        out[entry["detail"].value("part", "")].push_back(entry["t"]);
+    return out;
+  }
+  std::string stage(const std::string& part) {
+    const auto list = get("/v1/repairs");
+    std::string out;
+    if (list)
+      for (const json& repair : *list)
+        if (repair.value("part", "") == part && out.empty()) out = repair["stage"];
+    return out;
+  }
+  static bool wait_until(std::chrono::milliseconds patience, const std::function<bool()>& so) {
+    const auto start = Clock::now();
+    while (seconds_since(start) < slower * std::chrono::duration<double>(patience).count()) {
+      if (so()) return true;
+      std::this_thread::sleep_for(50ms);
+    }
+    return so();
+  }
+};
+
+class ServiceLab : public TestLab, public Service {
+ public:
+  ~ServiceLab() override {
     if (server_ > 0) stop(SIGTERM);
   }
 
@@ -98,54 +165,6 @@ class ServiceLab : public TestLab {
     }
   }
 
-  std::optional<json> get(const std::string& path) {
-    const auto answer = client().Get(path);
-    if (!answer || answer->status != 200) return std::nullopt;
-    json out = json::parse(answer->body, nullptr, false);
-    return out.contains("items") ? out["items"] : out;
-  }
-  // Documents whose cause or part is `entity`.
-  std::optional<json> find_case(const std::string& entity) {
-    const auto list = get("/v1/cases");
-    if (list)
-      for (const json& c : *list)
-        if (c["cause"]["entity"] == entity && c["standing"] != "superseded") return c;
-    return std::nullopt;
-  }
-  // Causes of the cases that were ever published, and of those that are still believed in.
-  struct Causes {
-    std::set<std::string> ever, final;
-  };
-  Causes causes() {
-    Causes out;
-    const auto list = get("/v1/cases?limit=1000");
-    if (!list) return out;
-    for (const json& c : *list) {
-      const std::string cause = fmt::format("{} {}", c["cause"]["kind"].get<std::string>(),
-                                            c["cause"]["entity"].get<std::string>());
-      out.ever.insert(cause);
-      if (c["standing"] == "open" || c["standing"] == "closed") out.final.insert(cause);
-    }
-    return out;
-  }
-  // When each part was drained, by the audit log.
-  std::map<std::string, std::vector<std::string>> drains() {
-    std::map<std::string, std::vector<std::string>> out;
-    const auto list = get("/v1/audit?limit=1000");
-    if (!list) return out;
-    for (const json& entry : *list)
-      if (entry["action"] == "stage" && entry["detail"].value("to", "") == "drained")
-        out[entry["detail"].value("part", "")].push_back(entry["t"]);
-    return out;
-  }
-  std::string stage(const std::string& part) {
-    const auto list = get("/v1/repairs");
-    std::string out;
-    if (list)
-      for (const json& repair : *list)
-        if (repair.value("part", "") == part && out.empty()) out = repair["stage"];
-    return out;
-  }
   // Taken within a second of the case, and whole.
   void check_snapshot(const std::string& case_id) {
     const auto list = get("/v1/snapshots");
@@ -190,16 +209,8 @@ class ServiceLab : public TestLab {
                std::chrono::system_clock::now().time_since_epoch())
         .count();
   }
-  static bool wait_until(std::chrono::milliseconds patience, const std::function<bool()>& so) {
-    const auto start = Clock::now();
-    while (seconds_since(start) < slower * std::chrono::duration<double>(patience).count()) {
-      if (so()) return true;
-      std::this_thread::sleep_for(50ms);
-    }
-    return so();
-  }
   std::string socket() { return scratch().path() + "/api.sock"; }
-  httplib::Client client() {
+  httplib::Client client() override {
     httplib::Client out = cli_test::socket_client(socket());
     out.set_read_timeout(static_cast<time_t>(5 * slower));
     return out;
@@ -210,7 +221,7 @@ class ServiceLab : public TestLab {
 };
 
 // The cases, and the words of the audit log, in order.
-std::string story(ServiceLab& lab) {
+std::string story(Service& lab) {
   std::string out = lab.get("/v1/cases").value_or(json()).dump() + "\n";
   const auto list = lab.get("/v1/audit?limit=1000");
   if (list)
@@ -522,6 +533,146 @@ TEST_CASE("every kind of fault that the lab makes: found, drained, healed, retur
       lab.down();
     }
   }
+}
+
+// The lab and the site of `weft up --lab`, which plans its probes anew when routes change.
+class SiteLab : public Service {
+ public:
+  SiteLab() : name_(fmt::format("u{}", ::getpid() % 1'000'000)) {
+    up_ = scratch_.start({"up", "--lab", "site", "--name", name_, "--no-fault"}, "up.out");
+    const auto is_up = [&] { return scratch_.read("up.out").contains("all hosts probe"); };
+    REQUIRE_MESSAGE(wait_until(60s, is_up), scratch_.read("up.out.err"));
+    std::this_thread::sleep_for(5s);
+  }
+  ~SiteLab() override {
+    ::kill(up_, SIGTERM);
+    cli_test::wait_for(up_);
+    scratch_.run({"lab", "down", "--name", name_});
+  }
+  Outcome lab(std::vector<std::string> words) const {
+    words.insert(words.begin(), "lab");
+    words.insert(words.end(), {"--name", name_});
+    return scratch_.run(words);
+  }
+  httplib::Client client() override { return httplib::Client("127.0.0.1", 8630); }
+
+ private:
+  Scratch scratch_;
+  std::string name_;
+  int up_ = 0;
+};
+
+// Two or three faults at once, each at a spine of its own, and when each comes.
+struct Planted {
+  Kind fault;
+  double after_s;
+};
+
+std::vector<Planted> sequence(std::uint64_t number) {
+  Rng rng = Rng(number).stream("sequence");
+  const auto any = [&](std::uint64_t count) { return rng.below(count); };
+  std::vector<Planted> out;
+  std::set<std::uint64_t> used;
+  for (std::uint64_t left = 2 + any(2); left > 0; --left) {
+    std::uint64_t spine = any(spine_count);
+    while (!used.insert(spine).second) spine = any(spine_count);
+    const std::string upper = fmt::format("ctsw:{}", spine);
+    const std::string lower = fmt::format("rtsw:{}", any(rack_count));
+    const std::string cable = lower + "--" + upper;
+    const std::string one_way = any(2) == 0 ? lower + "->" + upper : upper + "->" + lower;
+    const std::vector<Kind> choice{
+        {"link_down", cable, {}, {cable}},
+        {"dead_link", cable, {}, {cable}},
+        {"link_lossy", one_way, {"--rate", fmt::format("{}%", 1 + any(9))}, {cable}},
+        {"port_flap", cable, {"--period", "2 s", "--count", "8"}, {cable}},
+        {"corrupt", one_way, {"--rate", fmt::format("{}%", 1 + any(9))}, {cable}},
+        {"delay", one_way, {"--delay", fmt::format("{} ms", 3 + any(6))}, {cable}},
+        {"jitter", one_way, {"--jitter", fmt::format("{} ms", 5 + any(5))}, {cable}},
+        {"duplicate", one_way, {"--rate", "1%"}, {cable}},
+        {"switch_down", upper, {}, {upper}},
+        {"switch_lossy", upper, {"--rate", fmt::format("{}%", 1 + any(9))}, {upper}},
+        {"daemon_kill", upper, {}, {upper}},
+        {"daemon_kill", upper, {"--daemon", "zebra"}, {upper}},
+        {"daemon_stop", upper, {}, {upper}},
+        {"daemon_hang", upper, {}, {upper}},
+        {"daemon_hang", upper, {"--daemon", "zebra"}, {upper}},
+        {"blackhole", upper, {"--to", fmt::format("host:{}", any(host_count))}, {upper}}};
+    out.push_back({choice[any(choice.size())], 10 * rng.uniform()});
+  }
+  std::ranges::sort(out, {}, &Planted::after_s);
+  return out;
+}
+
+// What came of a sequence: cases believed in at the end, parts drained, and parts never returned.
+struct SequenceResult {
+  std::set<std::string> roots, drained, kept_out;
+};
+
+SequenceResult try_sequence(SiteLab& lab, const std::vector<Planted>& sequence) {
+  const auto start = Clock::now();
+  for (const auto& [fault, after_s] : sequence) {
+    std::this_thread::sleep_until(start + std::chrono::duration<double>(after_s));
+    std::vector<std::string> words{"fault", fault.kind, fault.target};
+    words.insert(words.end(), fault.options.begin(), fault.options.end());
+    const Outcome injected = lab.lab(words);
+    REQUIRE_MESSAGE(injected.status == 0, injected.err);
+  }
+  lab.wait_until(40s, [&] {
+    return std::ranges::all_of(sequence, [&](const Planted& planted) {
+      return std::ranges::any_of(planted.fault.parts,
+                                 [&](const auto& part) { return lab.find_case(part).has_value(); });
+    });
+  });
+  std::this_thread::sleep_for(10s);
+  CHECK(lab.lab({"heal", "all"}).status == 0);
+  SequenceResult out;
+  lab.wait_until(120s, [&] {
+    out.kept_out.clear();
+    for (const auto& [part, times] : lab.drains())
+      if (lab.stage(part) != "returned") out.kept_out.insert(part);
+    return out.kept_out.empty();
+  });
+  // For evidence that may still come.
+  std::this_thread::sleep_for(15s);
+  out.roots = lab.causes().believed;
+  for (const auto& [part, times] : lab.drains()) out.drained.insert(part);
+  return out;
+}
+
+// Some: -sc="sequence 01?". A minute and a half each.
+TEST_CASE("a hundred sequences of faults that overlap" * doctest::skip()) {
+  if (skips_without_lab()) return;
+  for (std::uint64_t number = 1; number <= 100; ++number)
+    SUBCASE(fmt::format("sequence {:03}", number).c_str()) {
+      const std::vector<Planted> planted = sequence(number);
+      SiteLab lab;
+      const SequenceResult result = try_sequence(lab, planted);
+      std::string text = fmt::format("sequence {:03}:", number);
+      for (const auto& [fault, after_s] : planted)
+        text += fmt::format(" {} {} {} at {:.1f} s;", fault.kind, fault.target,
+                            fmt::join(fault.options, " "), after_s);
+      fmt::print(stderr, "{} cases: {}; drained: {}; kept out: {}\n", text,
+                 fmt::join(result.roots, ", "), fmt::join(result.drained, ", "),
+                 fmt::join(result.kept_out, ", "));
+      const auto is_about = [](const Planted& one, const std::string& what) {
+        return std::ranges::any_of(one.fault.parts,
+                                   [&](const auto& part) { return what.ends_with(part); });
+      };
+      const auto is_planted = [&](const std::string& what) {
+        return std::ranges::any_of(planted,
+                                   [&](const Planted& one) { return is_about(one, what); });
+      };
+      for (const Planted& one : planted)
+        CHECK_MESSAGE(std::ranges::any_of(result.roots,
+                                          [&](const auto& root) { return is_about(one, root); }),
+                      text << " not found: " << one.fault.target << "\n"
+                           << story(lab));
+      for (const std::string& root : result.roots)
+        CHECK_MESSAGE(is_planted(root), text << " false: " << root << "\n" << story(lab));
+      for (const std::string& part : result.drained)
+        CHECK_MESSAGE(is_planted(part), text << " drained: " << part << "\n" << story(lab));
+      CHECK_MESSAGE(result.kept_out.empty(), text << "\n" << story(lab));
+    }
 }
 
 }  // namespace

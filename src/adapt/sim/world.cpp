@@ -50,7 +50,6 @@ World::World(const Fabric& fabric, const WorldSettings& settings, Timestamp star
       clock_(start),
       router_(std::move(router)),
       twin_(fabric, 1, settings.operations.seed),
-      paths_at_(start),
       changed_(start),
       window_(start),
       edge_(start) {}
@@ -183,7 +182,6 @@ Status World::act(const port::Action& action) {
 // ---- routes and what they cost ----
 
 Status World::find_paths() {
-  paths_at_ = now();
   drained_ = net_.drained();
   model::State state = routed_;
   if (settings_.notice_ns) state.set_noticed(std::make_shared<const model::State>(noticed_));
@@ -303,7 +301,7 @@ void World::say_flow(const EvidenceSet& seen, std::size_t first, std::size_t las
   const auto forward = plan_.forward(flow), back = plan_.back(flow);
   const auto say = [&](model::Evidence row, std::span<const LinkId> path) {
     if (row.sent == 0) return;
-    row.path_t = paths_at_;
+    row.path_t = row.t;  // each window has paths of its own
     out.set_path(row, path);
     if (lost + damaged < there.sent) {
       row.rtt_p50_us =
