@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -85,13 +86,12 @@ class Names {
     return out;
   }
 
-  // Of answers to ports that need not be open: the path that was seen up to the target's switch is
-  // all of it.
-  std::vector<std::string> path_of(const probe::FlowInfo& info, const probe::SweptFlow& swept,
-                                   bool are_answers) const {
+  // What was not seen of it, since a host is silent, a port is not open or a switch drops what goes
+  // there, is added where it is the only way: flows that arrive nowhere are those to be probed.
+  std::vector<std::string> path_of(const probe::FlowInfo& info, const probe::SweptFlow& swept) {
     const auto src = fabric().find_node({info.src, {}});
     const auto dst = fabric().find_node({info.dst, {}});
-    if (!src || !dst || (!swept.reached && !are_answers)) return {};
+    if (!src || !dst || swept.hops.empty()) return {};
     route::Path path;
     NodeId at = *src;
     for (const probe::Hop& hop : swept.hops) {
@@ -102,15 +102,23 @@ class Names {
       path.push_back(links.front());
       at = next;
     }
-    if (at != *dst) {
-      const auto links = fabric().links_between(at, *dst);
-      if (swept.reached || links.size() != 1) return {};
-      path.push_back(links.front());
-    }
+    if (at != *dst && (swept.reached || !append_only_way(at, *dst, path))) return {};
     return names_of(path);
   }
 
  private:
+  // False: there are several shortest ways from the switch, or none.
+  bool append_only_way(NodeId at, NodeId dst, route::Path& path) {
+    std::vector<model::LinkId> usable;
+    router_->append_usable({.src = at, .dst = dst}, usable);
+    while (at != dst) {
+      const auto leaves = [&](model::LinkId link) { return fabric().from(link) == at; };
+      if (std::ranges::count_if(usable, leaves) != 1) return false;
+      path.push_back(*std::ranges::find_if(usable, leaves));
+      at = fabric().to(path.back());
+    }
+    return true;
+  }
   // A node may have several addresses; the first is that which it is probed by.
   void set(NodeId node, std::uint32_t address) {
     address_of_.emplace(node, address);
@@ -315,9 +323,8 @@ Result<ProbeWork> load_probe_work(const Common& common, const ProbeArgs& args) {
       const NodeId node = names->node(address);
       return node.valid() ? names->fabric().name(node) : std::string();
     };
-    work.path_of = [names, are_answers = args.answers](const probe::FlowInfo& info,
-                                                       const probe::SweptFlow& swept) {
-      return names->path_of(info, swept, are_answers);
+    work.path_of = [names](const probe::FlowInfo& info, const probe::SweptFlow& swept) {
+      return names->path_of(info, swept);
     };
   }
   return work;

@@ -144,8 +144,9 @@ void Controller::learn(std::span<const port::StoredEvent> events, Timestamp now)
   note_orders(said);
   failing_.add(said.records);
   feeds_.add(said.records);
-  for (const model::Record& row : said.records.rows) health_.take(said.records, row);
   const Timestamp received = events.front().received;
+  for (const model::Record& row : said.records.rows)
+    if (health_.take(said.records, row)) probe_monitor_.set_down(health_.cut_off(), received);
   for (const model::Evidence& row : seen.rows) feeds_.add_prober(row.src, received);
   WEFT_CHECK(said.records.rows.size() == said.numbers.size());
   publisher_.advance(std::max(publisher_.now(), std::min(received, now)));
@@ -277,11 +278,8 @@ std::vector<model::Entity> Controller::out_of_service(Timestamp now) const {
 
 void Controller::note_out_of_service(Timestamp now) {
   std::erase_if(out_by_others_, [&](const auto& out) { return out.second <= now; });
-  const model::State out = repair::state_without(context_.fabric, out_of_service(now));
-  model::State routes = out;
-  for (const auto& [link, at] : health_.conditions(now, {}))
-    if (at.rate <= 0) routes.set(link, {.health = model::Health::down});
-  probe_monitor_.set_out_of_service(out, routes, now);
+  probe_monitor_.set_out_of_service(repair::state_without(context_.fabric, out_of_service(now)),
+                                    now);
 }
 
 operate::health::Conditions Controller::link_conditions(Timestamp now) const {

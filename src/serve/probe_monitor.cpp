@@ -117,15 +117,25 @@ void ProbeMonitor::add(const model::EvidenceSet& rows) {
   has_new_ = true;
 }
 
-void ProbeMonitor::set_out_of_service(const model::State& out, const model::State& routes,
-                                      Timestamp now) {
-  if (!has_same_troubles(out, out_)) {
-    out_ = out;
-    out_since_ = std::max(now, epochs_.back().since);
-    std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < out_since_; });
-  }
-  if (has_same_troubles(routes, epochs_.back().routes)) return;
-  epochs_.push_back({std::max(now, epochs_.back().since), routes, {}});
+void ProbeMonitor::set_out_of_service(const model::State& out, Timestamp now) {
+  if (has_same_troubles(out, out_)) return;
+  out_ = out;
+  note_routes(now);
+  out_since_ = epochs_.back().since;
+  std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < out_since_; });
+}
+
+void ProbeMonitor::set_down(const std::set<model::LinkId>& links, Timestamp now) {
+  if (links == down_) return;
+  down_ = links;
+  note_routes(now);
+}
+
+void ProbeMonitor::note_routes(Timestamp now) {
+  for (Epoch& epoch : epochs_) epoch.ages.clear();  // most are of no use any more
+  epochs_.push_back({std::max(now, epochs_.back().since), out_, {}});
+  for (const model::LinkId link : down_)
+    epochs_.back().routes.set(link, {.health = model::Health::down});
   if (epochs_.size() > epochs_max) {
     epochs_.pop_front();
     ++epochs_gone_;
@@ -149,19 +159,14 @@ bool ProbeMonitor::is_old(const Row& row) {
   const std::size_t from =
       after == epochs_.begin() ? 0 : static_cast<std::size_t>(after - epochs_.begin()) - 1;
   Epoch& then = epochs_[from];
-  for (std::size_t i = epochs_.size() - 1; i > from; --i) {
+  for (std::size_t i = from + 1; i < epochs_.size(); ++i) {
+    const bool had_ended = i + 1 < epochs_.size() && epochs_[i + 1].since <= row.evidence.t;
+    if (had_ended && epochs_[i].since.ns >= learned->ns + sweep_ns) continue;
     const auto age =
         then.ages.try_emplace(epochs_gone_ + i, fabric_, then.routes, epochs_[i].routes);
     if (!age.first->second.holds(row.path)) return true;
-    if (epochs_[i].since <= row.evidence.t) break;  // the one before had ended
   }
   return false;
-}
-
-// Which nobody asks for any more: the rows that are kept began after those epochs.
-void ProbeMonitor::forget_ages(Timestamp oldest) {
-  for (std::size_t i = 0; i + 1 < epochs_.size() && epochs_[i + 1].since <= oldest; ++i)
-    for (Epoch& epoch : epochs_) epoch.ages.erase(epochs_gone_ + i);
 }
 
 std::vector<std::string> ProbeMonitor::look(Timestamp now) {
@@ -171,7 +176,6 @@ std::vector<std::string> ProbeMonitor::look(Timestamp now) {
   has_new_ = false;
   const Timestamp oldest = std::max(Timestamp{now.ns - settings_.keep_ns}, out_since_);
   std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < oldest; });
-  forget_ages(oldest);
   if (rows_.empty()) return out;
   drop_old_paths();
   ++counts_.runs;

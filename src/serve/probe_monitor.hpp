@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,16 @@ class ProbeMonitor {
   void add(const model::EvidenceSet& rows);
   // What is out of service from `now` on. Where that is a change, what was seen so far speaks of
   // the past only: rows of windows that began before are dropped, also those that are still on
-  // their way. `routes`: the same, and what devices say carries nothing, so that routes avoid it,
-  // too. A row whose path was learned before a change of routes keeps it only while it holds
-  // (route/path_age).
-  void set_out_of_service(const model::State& out, const model::State& routes, Timestamp now);
+  // their way; and routes change.
+  void set_out_of_service(const model::State& out, Timestamp now);
+  // The links over which devices say that no route leads, from `now` on. Where that is a change,
+  // routes change.
+  //
+  // A row whose path was found out before routes changed keeps it only while it holds
+  // (route/path_age), and only if it also held whatever changed in the sweep_ns that finding it out
+  // may have taken.
+  void set_down(const std::set<model::LinkId>& links, Timestamp now);
+  static constexpr std::int64_t sweep_ns = 5'000'000'000;
 
   // When it is time and rows have come since: a record of each verdict as a JSON line, for the
   // feed "record". Its time is `now`, its id the same for the same verdict at the same time.
@@ -82,7 +89,7 @@ class ProbeMonitor {
   // its window began.
   bool is_old(const Row& row);
   void drop_old_paths();
-  void forget_ages(Timestamp oldest);
+  void note_routes(Timestamp now);
   std::vector<port::Flow> failing(const observe::localise::Entity& entity) const;
   std::string line(const observe::localise::Verdict& verdict,
                    const observe::localise::Report& report, Timestamp now) const;
@@ -93,6 +100,7 @@ class ProbeMonitor {
   std::vector<std::string> classes_;
   std::deque<Row> rows_;
   model::State out_;
+  std::set<model::LinkId> down_;
   Timestamp out_since_{INT64_MIN};
   std::deque<Epoch> epochs_;
   std::uint64_t epochs_gone_ = 0;  // the number of the first one that is kept

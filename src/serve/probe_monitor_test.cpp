@@ -72,7 +72,7 @@ TEST_CASE("rows over what is drained blame nobody, whatever else they say") {
   const auto rows = Rows(fabric).lossy("rtsw:1->ctsw:2", at(1));
   const auto lines = [&](const model::State& out) {
     ProbeMonitor monitor(fabric, {});
-    monitor.set_out_of_service(out, out, at(0));
+    monitor.set_out_of_service(out, at(0));
     monitor.add(rows);
     return monitor.look(at(2));
   };
@@ -87,12 +87,10 @@ TEST_CASE("rows of before a drain or a return are dropped, also late ones") {
   const Rows rows(fabric);
   ProbeMonitor monitor(fabric, {});
   monitor.add(rows.lossy("rtsw:1->ctsw:2", at(1)));
-  monitor.set_out_of_service(without(fabric, "rtsw:3->ctsw:0"), without(fabric, "rtsw:3->ctsw:0"),
-                             at(2));
+  monitor.set_out_of_service(without(fabric, "rtsw:3->ctsw:0"), at(2));
   monitor.add(rows.lossy("rtsw:1->ctsw:2", at(1)));
   CHECK(monitor.look(at(3)).empty());
-  monitor.set_out_of_service(without(fabric, "rtsw:3->ctsw:0"), without(fabric, "rtsw:3->ctsw:0"),
-                             at(4));  // no change
+  monitor.set_out_of_service(without(fabric, "rtsw:3->ctsw:0"), at(4));  // no change
   monitor.add(rows.lossy("rtsw:1->ctsw:2", at(3)));
   CHECK(monitor.look(at(5)).size() == 1);
 }
@@ -104,8 +102,8 @@ TEST_CASE("a path that was learned before routes changed is kept only while it h
                          elsewhere = "rtsw:3->ctsw:2";
   const auto verdicts = [&](std::string_view cable, std::int64_t learned, bool returned) {
     ProbeMonitor monitor(fabric, {});
-    monitor.set_out_of_service(without(fabric, drained), without(fabric, drained), at(10));
-    if (returned) monitor.set_out_of_service({}, {}, at(20));
+    monitor.set_out_of_service(without(fabric, drained), at(10));
+    if (returned) monitor.set_out_of_service({}, at(20));
     monitor.add(rows.lossy(cable, at(21), at(learned)));
     const std::size_t out = monitor.look(at(22)).size();
     // rtsw:1 hashes anew: only paths of, and to, its rack are old.
@@ -130,8 +128,9 @@ TEST_CASE("what devices say is down moves paths, and drops nothing whose path ho
   // up again since 12 s.
   const auto verdicts = [&](std::string_view lossy, std::int64_t t, std::int64_t learned, bool up) {
     ProbeMonitor monitor(fabric, {});
-    monitor.set_out_of_service({}, without(fabric, down), at(10));
-    if (up) monitor.set_out_of_service({}, {}, at(12));
+    const model::LinkId one = link(fabric, down);
+    monitor.set_down({one, model::reverse(one)}, at(10));
+    if (up) monitor.set_down({}, at(12));
     monitor.add(rows.lossy(lossy, at(t), at(learned)));
     return monitor.look(at(14)).size();
   };
@@ -143,14 +142,14 @@ TEST_CASE("what devices say is down moves paths, and drops nothing whose path ho
   CHECK(verdicts(beside, 11, 5, true) == 0);  // while it was down, though it is up by now
   CHECK(verdicts(beside, 12, 5, true) == 1);
   CHECK(verdicts(beside, 12, 11, true) == 0);
+  CHECK(verdicts(beside, 12, 8, true) == 0);  // a sweep that was still under way at 10 s
 }
 
 TEST_CASE("what was lost on an old path blames no end that answers others, and one that does not") {
   const model::Fabric fabric = zone();
   const auto verdicts = [&](auto is_lost) {
     ProbeMonitor monitor(fabric, {});
-    monitor.set_out_of_service(without(fabric, "rtsw:1->ctsw:0"), without(fabric, "rtsw:1->ctsw:0"),
-                               at(10));
+    monitor.set_out_of_service(without(fabric, "rtsw:1->ctsw:0"), at(10));
     model::EvidenceSet rows = Rows(fabric).lossy("rtsw:1->ctsw:0", at(11), at(5));
     for (model::Evidence& row : rows.rows) {
       const auto path = rows.path(row);

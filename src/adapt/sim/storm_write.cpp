@@ -100,29 +100,29 @@ std::string storm_summary(const Storm& storm, const StormOptions& options) {
 }
 
 std::string storm_json(const Storm& storm, const StormOptions& options) {
-  std::string out = fmt::format(
-      "{{\"lines\": {}, \"fault_lines\": {}, \"faults\": {}, \"span_s\": {}, \"adjacent\": {}, "
-      "\"seed\": {}, \"ports_per_card\": {},\n \"start\": \"{}\", \"end\": \"{}\",\n \"types\": {{",
-      storm.lines.size(), fault_lines_of(storm), storm.truth.size(), 3600 * options.hours,
-      options.adjacent, options.seed, options.ports_per_card, to_text(options.start),
-      to_text(storm.end));
-  const char* comma = "";
+  JsonObject types, sources;
   const auto counts = count_types(storm);
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i].faults == 0) continue;
-    out += fmt::format("{}\"{}\": {{\"faults\": {}, \"lines\": {}}}", comma, problem_type_names[i],
-                       counts[i].faults, counts[i].lines);
-    comma = ", ";
-  }
-  out += "},\n \"sources\": {";
-  comma = "";
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts[i].faults > 0)
+      types.add(problem_type_names[i],
+                JsonObject().add("faults", counts[i].faults).add("lines", counts[i].lines));
   const auto said = count_sources(storm);
-  for (std::size_t i = 0; i < said.size(); ++i) {
-    if (said[i] == 0) continue;
-    out += fmt::format("{}\"{}\": {}", comma, to_text(static_cast<model::Source>(i)), said[i]);
-    comma = ", ";
-  }
-  return out + "}}\n";
+  for (std::size_t i = 0; i < said.size(); ++i)
+    if (said[i] > 0) sources.add(to_text(static_cast<model::Source>(i)), said[i]);
+  return JsonObject()
+             .add("lines", storm.lines.size())
+             .add("fault_lines", fault_lines_of(storm))
+             .add("faults", storm.truth.size())
+             .add("span_s", 3600 * options.hours)
+             .add("adjacent", options.adjacent)
+             .add("seed", options.seed)
+             .add("ports_per_card", options.ports_per_card)
+             .add("start", options.start)
+             .add("end", storm.end)
+             .add("types", types)
+             .add("sources", sources)
+             .text() +
+         "\n";
 }
 
 }  // namespace weft::adapt::sim

@@ -110,24 +110,27 @@ std::optional<double> share(std::string_view text) {
 
 }  // namespace
 
-void Book::end(const Entity& part, std::uint16_t evidence) {
+bool Book::end(const Entity& part, std::uint16_t evidence) {
   const auto cable = cable_of(part);
-  std::erase_if(marks_, [&](const auto& entry) {
-    const auto& [other, bit] = entry.first;
-    if (bit != evidence) return false;
-    if (other == part) return true;
-    // Said of the whole cable it is for both ends, and the other way round.
-    return cable && cable_of(other) == cable && !(is_end(other) && is_end(part));
-  });
+  return 0 < std::erase_if(marks_, [&](const auto& entry) {
+           const auto& [other, bit] = entry.first;
+           if (bit != evidence) return false;
+           if (other == part) return true;
+           // Said of the whole cable it is for both ends, and the other way round.
+           return cable && cable_of(other) == cable && !(is_end(other) && is_end(part));
+         });
 }
 
-void Book::take(const model::RecordSet& set, const model::Record& row) {
+bool Book::take(const model::RecordSet& set, const model::Record& row) {
   // What is said of a whole switch, card or host says nothing of one link: its cables' other ends
   // do.
-  if (links_of(fabric_, row.entity).empty()) return;
-  if (const std::uint16_t ended = ended_by(row.kind); ended != 0) end(row.entity, ended);
+  if (links_of(fabric_, row.entity).empty()) return false;
+  bool is_change = false;
+  if (const std::uint16_t ended = ended_by(row.kind); ended != 0)
+    is_change = end(row.entity, ended);
   if (const std::uint16_t bit = evidence_of(row.kind); bit != 0) {
     const Timestamp until = lasts(bit) ? end_of_time : Timestamp{std::max(row.t, row.until).ns};
+    is_change |= lasts(bit) && !marks_.contains({row.entity, bit});
     marks_[{row.entity, bit}] = {.value = row.value,
                                  .until = lasts(bit) ? until : Timestamp{until.ns + hold_ns}};
   }
@@ -135,6 +138,19 @@ void Book::take(const model::RecordSet& set, const model::Record& row) {
     end(row.entity, layout::evidence_slow);
     if (*left < 1) marks_[{row.entity, layout::evidence_slow}] = {*left, end_of_time};
   }
+  return is_change;
+}
+
+std::set<LinkId> Book::cut_off() const {
+  std::set<LinkId> out;
+  for (const auto& [key, mark] : marks_) {
+    if (!lasts(key.second)) continue;
+    for (const LinkId link : links_of(fabric_, key.first)) {
+      out.insert(link);
+      out.insert(model::reverse(link));
+    }
+  }
+  return out;
 }
 
 Conditions Book::conditions(Timestamp now, std::span<const Entity> out_of_service) const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -34,11 +35,14 @@ class Book {
   static constexpr std::int64_t hold_ns = 60 * ns_per_s;
   explicit Book(const model::Fabric& fabric) : fabric_(fabric) {}  // which must outlive it
 
-  // Cost: O(parts that are not well).
-  void take(const model::RecordSet& set, const model::Record& row);
+  // Whether it changed which links are cut off. Cost: O(parts that are not well).
+  bool take(const model::RecordSet& set, const model::Record& row);
   // `out`: what is out of service. Cost: O(links) where something is down or out, else O(parts that
   // are not well).
   Conditions conditions(Timestamp now, std::span<const model::Entity> out) const;
+
+  // Links that are down or have lost their session, both ways. Cost: O(parts that are not well).
+  std::set<model::LinkId> cut_off() const;
 
  private:
   struct Mark {
@@ -46,7 +50,7 @@ class Book {
     Timestamp until;
   };
   using Key = std::pair<model::Entity, std::uint16_t>;  // part, one bit of evidence
-  void end(const model::Entity& part, std::uint16_t evidence);
+  bool end(const model::Entity& part, std::uint16_t evidence);
 
   const model::Fabric& fabric_;
   std::map<Key, Mark> marks_;
