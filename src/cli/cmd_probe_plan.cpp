@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -28,11 +29,12 @@ std::string coverage_text(const model::Fabric& fabric, const probe::Coverage& co
   return table.text();
 }
 
-Result<probe::Plan> plan_learned(const std::string& path, const model::Fabric& fabric,
+Result<probe::Plan> plan_learned(const std::string& path, route::Router& router,
                                  const model::State& state, const probe::PlanOptions& options) {
+  const model::Fabric& fabric = router.fabric();
   WEFT_TRY(LineReader lines, LineReader::open(path));
   WEFT_TRY(std::vector<probe::PlanLine> rows, probe::read_plan(fabric, lines));
-  std::vector<probe::LearnedFlow> learned;
+  std::vector<probe::LearnedFlow> learned, partial;
   const auto is_answer = [&](const probe::PlanLine& row) {
     return row.source_port == options.target_port && row.target_port != options.target_port;
   };
@@ -46,7 +48,12 @@ Result<probe::Plan> plan_learned(const std::string& path, const model::Fabric& f
       return fail(Errc::value, {path, 0, 0},
                   fmt::format("a path was learned for port {}", row.target_port),
                   "plan for the same port with --port");
-    if (row.forward.empty()) continue;
+    if (row.forward.empty()) {
+      if (!row.seen.empty())
+        partial.push_back(
+            {row.src, row.dst, row.source_port, std::move(row.seen), {}, row.learned});
+      continue;
+    }
     if (const auto at = answers.find({row.dst, row.src, row.source_port});
         at != answers.end() && row.back.empty()) {
       row.back = at->second->forward;
@@ -56,6 +63,8 @@ Result<probe::Plan> plan_learned(const std::string& path, const model::Fabric& f
     learned.push_back({row.src, row.dst, row.source_port, std::move(row.forward),
                        std::move(row.back), row.learned});
   }
+  probe::complete_ways(router, learned, partial);
+  std::ranges::move(partial, std::back_inserter(learned));
   return probe::make_plan(fabric, state, learned, options);
 }
 
@@ -112,9 +121,8 @@ int probe_plan_command(const Common& common, const ProbeArgs& args) {
       read_down(setup->fabric, args.down, "--down",
                 setup->changes.empty() ? model::State() : setup->changes.front().state);
   if (!state) return report(state.error());
-  const auto plan = args.learned.empty()
-                        ? probe::make_plan(*router, *state, options)
-                        : plan_learned(args.learned, setup->fabric, *state, options);
+  const auto plan = args.learned.empty() ? probe::make_plan(*router, *state, options)
+                                         : plan_learned(args.learned, *router, *state, options);
   if (!plan) return report(plan.error());
   return print(common, setup->fabric, *plan, options,
                args.learned.empty() ? "replaying the hash" : "the learned paths");

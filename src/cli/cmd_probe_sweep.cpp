@@ -55,7 +55,7 @@ std::string json_of(const ProbeWork& work, const probe::FlowInfo& info, const pr
                  .add("at", hop_name(work, hop))
                  .add("sent", hop.sent)
                  .add("answered", hop.answered));
-  const auto links = work.path_of ? work.path_of(info, swept) : std::vector<std::string>{};
+  const SeenPath path = work.path_of ? work.path_of(info, swept) : SeenPath{};
   return JsonObject()
              .add("t", now)
              .add("src", info.src)
@@ -63,7 +63,8 @@ std::string json_of(const ProbeWork& work, const probe::FlowInfo& info, const pr
              .add("sport", info.source_port)
              .add("dport", flow.target.port)
              .add("class", info.traffic_class)
-             .add("forward", links.empty() ? std::nullopt : std::optional(links))
+             .add("forward", path.is_whole ? std::optional(path.links) : std::nullopt)
+             .add("seen", path.is_whole ? std::nullopt : std::optional(path.links))
              .add("reached", swept.reached)
              .add("suspect_hop", swept.suspect)
              .add("hops", hops)

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -88,7 +87,7 @@ class Names {
 
   // What was not seen of it, since a host is silent, a port is not open or a switch drops what goes
   // there, is added where it is the only way: flows that arrive nowhere are those to be probed.
-  std::vector<std::string> path_of(const probe::FlowInfo& info, const probe::SweptFlow& swept) {
+  SeenPath path_of(const probe::FlowInfo& info, const probe::SweptFlow& swept) {
     const auto src = fabric().find_node({info.src, {}});
     const auto dst = fabric().find_node({info.dst, {}});
     if (!src || !dst || swept.hops.empty()) return {};
@@ -102,22 +101,17 @@ class Names {
       path.push_back(links.front());
       at = next;
     }
-    if (at != *dst && (swept.reached || !append_only_way(at, *dst, path))) return {};
-    return names_of(path);
+    if (at != *dst && swept.reached) return {};
+    const bool is_whole = at == *dst || append_only_way(at, *dst, path);
+    return {names_of(path), is_whole};
   }
 
  private:
   // False: there are several shortest ways from the switch, or none.
   bool append_only_way(NodeId at, NodeId dst, route::Path& path) {
-    std::vector<model::LinkId> usable;
-    router_->append_usable({.src = at, .dst = dst}, usable);
-    while (at != dst) {
-      const auto leaves = [&](model::LinkId link) { return fabric().from(link) == at; };
-      if (std::ranges::count_if(usable, leaves) != 1) return false;
-      path.push_back(*std::ranges::find_if(usable, leaves));
-      at = fabric().to(path.back());
-    }
-    return true;
+    const route::Path rest = probe::only_way(*router_, at, dst);
+    path.insert(path.end(), rest.begin(), rest.end());
+    return !rest.empty();
   }
   // A node may have several addresses; the first is that which it is probed by.
   void set(NodeId node, std::uint32_t address) {

@@ -15,16 +15,21 @@
 
 namespace weft::cli {
 
+// The links of a swept way, as far as they were seen.
+struct SeenPath {
+  std::vector<std::string> links;
+  bool is_whole = false;
+};
+
 struct ProbeWork {
   std::vector<port::Endpoint> ports;  // own ones
   std::vector<observe::probe::Flow> flows;
   std::vector<observe::probe::FlowInfo> infos;  // of each flow
   double rate = 0;  // probes a second that a plan asks for; 0: it does not
-  // Where a fabric is known: the node that has an address, "" for none; and the links of a swept
-  // way, none where a hop is not known or two cables join it to the next.
+  // Where a fabric is known: the node that has an address, "" for none; and a swept way, without
+  // links where a hop is not known or two cables join it to the next.
   std::function<std::string(std::uint32_t)> name_of;
-  std::function<std::vector<std::string>(const observe::probe::FlowInfo&,
-                                         const observe::probe::SweptFlow&)>
+  std::function<SeenPath(const observe::probe::FlowInfo&, const observe::probe::SweptFlow&)>
       path_of;
 };
 

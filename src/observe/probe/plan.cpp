@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <compare>
+#include <map>
 #include <queue>
+#include <set>
 #include <utility>
 
 #include "base/rng.hpp"
@@ -402,6 +404,55 @@ Result<Plan> make_plan(const Fabric& fabric, const model::State& state,
   for (std::uint64_t& count : crossings) count *= plan.probes;
   plan.coverage = coverage_of(fabric, state, crossings, options);
   return plan;
+}
+
+route::Path only_way(route::Router& router, NodeId at, NodeId dst) {
+  const model::Fabric& fabric = router.fabric();
+  std::vector<LinkId> usable;
+  router.append_usable({.src = at, .dst = dst}, usable);
+  route::Path out;
+  while (at != dst) {
+    const auto leaves = [&](LinkId link) { return fabric.from(link) == at; };
+    if (std::ranges::count_if(usable, leaves) != 1) return {};
+    out.push_back(*std::ranges::find_if(usable, leaves));
+    at = fabric.to(out.back());
+  }
+  return out;
+}
+
+void complete_ways(route::Router& router, std::span<const LearnedFlow> whole,
+                   std::vector<LearnedFlow>& partial) {
+  const model::Fabric& fabric = router.fabric();
+  std::vector<bool> is_used(fabric.link_count());
+  std::set<std::pair<NodeId, NodeId>> passed;  // a switch, on some way to the NIC
+  std::map<NodeId, std::size_t> ways_to;
+  for (const LearnedFlow& flow : whole) {
+    ++ways_to[flow.dst];
+    for (const LinkId link : flow.forward) {
+      is_used[link.index()] = true;
+      passed.emplace(fabric.to(link), flow.dst);
+    }
+  }
+  const auto rest_of = [&](const LearnedFlow& flow) -> route::Path {
+    const NodeId at = fabric.to(flow.forward.back());
+    std::vector<LinkId> usable;
+    router.append_usable({.src = at, .dst = flow.dst}, usable);
+    std::erase_if(usable, [&](LinkId l) { return fabric.from(l) != at || !is_used[l.index()]; });
+    const auto choices = static_cast<double>(usable.size());
+    const auto ways = static_cast<double>(ways_to[flow.dst]);
+    if (choices < 2 || std::pow(1 - 1 / choices, ways) > 1e-4) return {};
+    std::erase_if(usable, [&](LinkId l) { return passed.contains({fabric.to(l), flow.dst}); });
+    if (usable.size() != 1) return {};
+    route::Path out = only_way(router, fabric.to(usable.front()), flow.dst);
+    if (!out.empty()) out.insert(out.begin(), usable.front());
+    return out;
+  };
+  for (LearnedFlow& flow : partial) {
+    const route::Path rest = rest_of(flow);
+    if (rest.empty()) flow.forward.clear();
+    flow.forward.insert(flow.forward.end(), rest.begin(), rest.end());
+  }
+  std::erase_if(partial, [](const LearnedFlow& flow) { return flow.forward.empty(); });
 }
 
 Coverage replay(route::Router& router, const model::State& state, const Plan& plan,

@@ -84,6 +84,17 @@ struct LearnedFlow {
   std::vector<model::LinkId> forward, back;  // back empty: not known, and not counted
   std::optional<Timestamp> learned;          // as PlannedFlow::learned
 };
+// The one shortest way from a switch to a NIC; empty: there are several, or none.
+route::Path only_way(route::Router& router, model::NodeId at, model::NodeId dst);
+// Completes ways (`forward`) that were seen only up to a switch with several next hops, since some
+// switch swallows what goes to `dst`. Each is led over that next hop which no whole way to `dst`
+// passes, though other ways do; where that is one switch, so many whole ways go to `dst` that none
+// of them would pass it by chance (1 in 10,000), and one way is left from there. All others are
+// removed. What a switch does to such flows is then found by probing them.
+// Cost: O(links of all ways + partial x hops).
+void complete_ways(route::Router& router, std::span<const LearnedFlow> whole,
+                   std::vector<LearnedFlow>& partial);
+
 // The same from learned ways: of those whose links are all live, as few as cover what any of them
 // crosses `flows_each` times where they can, those with most uncovered links first, of these the
 // one whose host has the fewest flows yet. Rates are not evened out beyond that. Fails:

@@ -36,6 +36,7 @@ class PlanReader {
     row.window_s = line.number("window_s", 0, 0, 86'400, errors_);
     row.forward = links(line, "forward");
     row.back = links(line, "back");
+    row.seen = links(line, "seen");
     if (line.has("t")) row.learned = line.time("t", {}, errors_);
     rows_.push_back(std::move(row));
   }

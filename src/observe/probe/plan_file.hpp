@@ -22,6 +22,7 @@ struct PlanLine {
   std::uint64_t probes = 1;
   double window_s = 0;                       // 0: not said
   std::vector<model::LinkId> forward, back;  // empty: not said
+  std::vector<model::LinkId> seen;           // of a path that was not seen to its end
   std::optional<Timestamp> learned;          // as PlannedFlow::learned
 };
 // Needed are src, dst and sport. Fails with up to 100 errors by line. At most a million lines.

@@ -153,6 +153,39 @@ TEST_CASE("from learned ways there and back: every host probes, and about as muc
   CHECK(most <= 2 * least);
 }
 
+TEST_CASE("ways that a switch swallows are completed by what the others do not pass") {
+  const Fabric fabric =
+      make_fabric("{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}");
+  route::Router router = router_of(fabric);
+  const NodeId spine = model::testing::node(fabric, "ctsw:2");
+  const NodeId other = model::testing::node(fabric, "ctsw:1");
+  const NodeId host = model::testing::node(fabric, "nic:5");
+  // `lost`: whether a flow to `host` over the spine is; `unused`: nobody's way leads over `other`.
+  const auto check = [&](std::uint16_t ports, bool unused, bool is_completed) {
+    std::vector<LearnedFlow> whole, partial, truth;
+    for (LearnedFlow& flow : learned_flows(fabric, router, ports, false)) {
+      const auto crosses = [&](NodeId node) {
+        return std::ranges::any_of(flow.forward, [&](LinkId l) { return fabric.to(l) == node; });
+      };
+      if (unused && crosses(other)) continue;
+      const bool is_lost = flow.dst == host && crosses(spine);
+      (is_lost ? truth : whole).push_back(flow);
+    }
+    REQUIRE_FALSE(truth.empty());
+    partial = truth;
+    for (LearnedFlow& flow : partial) flow.forward.resize(1);  // the spine says nothing either
+    complete_ways(router, whole, partial);
+    REQUIRE(partial.size() == (is_completed ? truth.size() : 0));
+    for (std::size_t i = 0; i < partial.size(); ++i)
+      CHECK((partial[i].forward == truth[i].forward));
+  };
+  check(16, false, true);
+  check(16, true, true);   // a spine that takes no part at all is no candidate
+  check(2, false, false);  // so few that it may be chance
+  CHECK(only_way(router, spine, host).size() == 2);
+  CHECK(only_way(router, model::testing::node(fabric, "rtsw:0"), host).empty());
+}
+
 TEST_CASE("by default links of small fabrics get 64 flows, those of large ones 4") {
   const Fabric small =
       make_fabric("{generator: ai_zone, racks: 4, hosts_per_rack: 2, gpus_per_host: 1, spines: 4}");
