@@ -29,42 +29,50 @@ std::string coverage_text(const model::Fabric& fabric, const probe::Coverage& co
   return table.text();
 }
 
+// Ways by flow, those that were not seen to their end among them as far as they can be told.
+void add_partial(route::Router& router, std::vector<probe::LearnedFlow>& whole,
+                 std::vector<probe::LearnedFlow> partial) {
+  probe::complete_ways(router, whole, partial);
+  std::ranges::move(partial, std::back_inserter(whole));
+}
+
 Result<probe::Plan> plan_learned(const std::string& path, route::Router& router,
                                  const model::State& state, const probe::PlanOptions& options) {
   const model::Fabric& fabric = router.fabric();
   WEFT_TRY(LineReader lines, LineReader::open(path));
   WEFT_TRY(std::vector<probe::PlanLine> rows, probe::read_plan(fabric, lines));
-  std::vector<probe::LearnedFlow> learned, partial;
-  const auto is_answer = [&](const probe::PlanLine& row) {
-    return row.source_port == options.target_port && row.target_port != options.target_port;
-  };
-  using Answer = std::tuple<model::NodeId, model::NodeId, std::uint16_t>;  // from, to, port there
-  std::map<Answer, const probe::PlanLine*> answers;
-  for (const probe::PlanLine& row : rows)
-    if (is_answer(row) && !row.forward.empty()) answers[{row.src, row.dst, row.target_port}] = &row;
+  std::vector<probe::LearnedFlow> learned, partial, answers, partial_answers;
   for (probe::PlanLine& row : rows) {
-    if (is_answer(row)) continue;
-    if (row.target_port != options.target_port)
+    const bool is_answer =
+        row.source_port == options.target_port && row.target_port != options.target_port;
+    if (!is_answer && row.target_port != options.target_port)
       return fail(Errc::value, {path, 0, 0},
                   fmt::format("a path was learned for port {}", row.target_port),
                   "plan for the same port with --port");
-    if (row.forward.empty()) {
-      if (!row.seen.empty())
-        partial.push_back(
-            {row.src, row.dst, row.source_port, std::move(row.seen), {}, row.learned});
-      continue;
-    }
-    if (const auto at = answers.find({row.dst, row.src, row.source_port});
-        at != answers.end() && row.back.empty()) {
-      row.back = at->second->forward;
-      if (row.learned && at->second->learned)
-        row.learned = std::min(*row.learned, *at->second->learned);
-    }
-    learned.push_back({row.src, row.dst, row.source_port, std::move(row.forward),
-                       std::move(row.back), row.learned});
+    const bool is_whole = !row.forward.empty();
+    if (!is_whole && row.seen.empty()) continue;
+    probe::LearnedFlow flow{row.src,
+                            row.dst,
+                            is_answer ? row.target_port : row.source_port,
+                            std::move(is_whole ? row.forward : row.seen),
+                            std::move(row.back),
+                            row.learned};
+    (is_answer ? (is_whole ? answers : partial_answers) : (is_whole ? learned : partial))
+        .push_back(std::move(flow));
   }
-  probe::complete_ways(router, learned, partial);
-  std::ranges::move(partial, std::back_inserter(learned));
+  add_partial(router, learned, std::move(partial));
+  add_partial(router, answers, std::move(partial_answers));
+  using Answer = std::tuple<model::NodeId, model::NodeId, std::uint16_t>;  // from, to, port there
+  std::map<Answer, const probe::LearnedFlow*> answer_of;
+  for (const probe::LearnedFlow& answer : answers)
+    answer_of[{answer.src, answer.dst, answer.source_port}] = &answer;
+  for (probe::LearnedFlow& flow : learned) {
+    const auto at = answer_of.find({flow.dst, flow.src, flow.source_port});
+    if (at == answer_of.end() || !flow.back.empty()) continue;
+    flow.back = at->second->forward;
+    if (flow.learned && at->second->learned)
+      flow.learned = std::min(*flow.learned, *at->second->learned);
+  }
   return probe::make_plan(fabric, state, learned, options);
 }
 
