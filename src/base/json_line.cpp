@@ -101,16 +101,6 @@ std::optional<std::int64_t> JsonNode::whole() const {
                         : json.is_number_integer();
   return fits ? std::optional(json.get<std::int64_t>()) : std::nullopt;
 }
-std::string text_of(JsonNode node, std::string_view key) {
-  return node.member(key).text().value_or("");
-}
-
-std::vector<std::string> texts_of(JsonNode list) {
-  std::vector<std::string> out;
-  for (std::size_t i = 0; i < list.size(); ++i) out.push_back(list.item(i).text().value_or(""));
-  return out;
-}
-
 std::string JsonNode::shown() const {
   return json_of(tree_)
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)

@@ -40,9 +40,6 @@ class JsonNode {
  private:
   const void* tree_ = nullptr;
 };
-// A member that is a text; "" where it is absent or of another type.
-std::string text_of(JsonNode node, std::string_view key);
-std::vector<std::string> texts_of(JsonNode list);  // the same of all items
 
 // One line. Each call names a key and checks its value; errors go to the list given, and a failed
 // read returns the fallback, or nothing of the type. Keys that nobody asks for are allowed: streams

@@ -406,11 +406,11 @@ Result<Plan> make_plan(const Fabric& fabric, const model::State& state,
   return plan;
 }
 
-route::Path only_way(route::Router& router, NodeId at, NodeId dst) {
+Path only_way(route::Router& router, NodeId at, NodeId dst) {
   const model::Fabric& fabric = router.fabric();
   std::vector<LinkId> usable;
   router.append_usable({.src = at, .dst = dst}, usable);
-  route::Path out;
+  Path out;
   while (at != dst) {
     const auto leaves = [&](LinkId link) { return fabric.from(link) == at; };
     if (std::ranges::count_if(usable, leaves) != 1) return {};
@@ -433,22 +433,28 @@ void complete_ways(route::Router& router, std::span<const LearnedFlow> whole,
       passed.emplace(fabric.to(link), flow.dst);
     }
   }
-  const auto rest_of = [&](const LearnedFlow& flow) -> route::Path {
+  const auto rest_of = [&](const LearnedFlow& flow) -> Path {
     const NodeId at = fabric.to(flow.forward.back());
     std::vector<LinkId> usable;
     router.append_usable({.src = at, .dst = flow.dst}, usable);
-    std::erase_if(usable, [&](LinkId l) { return fabric.from(l) != at || !is_used[l.index()]; });
-    const auto choices = static_cast<double>(usable.size());
+    std::vector<Path> silent;
+    double choices = 0;
+    for (const LinkId link : usable) {
+      if (fabric.from(link) != at) continue;
+      Path rest = only_way(router, fabric.to(link), flow.dst);
+      if (rest.empty()) return {};
+      rest.insert(rest.begin(), link);
+      // Others do not come this way either where it is down.
+      if (!std::ranges::all_of(rest, [&](LinkId l) { return is_used[l.index()]; })) continue;
+      ++choices;
+      if (!passed.contains({fabric.to(link), flow.dst})) silent.push_back(std::move(rest));
+    }
     const auto ways = static_cast<double>(ways_to[flow.dst]);
-    if (choices < 2 || std::pow(1 - 1 / choices, ways) > 1e-4) return {};
-    std::erase_if(usable, [&](LinkId l) { return passed.contains({fabric.to(l), flow.dst}); });
-    if (usable.size() != 1) return {};
-    route::Path out = only_way(router, fabric.to(usable.front()), flow.dst);
-    if (!out.empty()) out.insert(out.begin(), usable.front());
-    return out;
+    const bool may_be_chance = choices < 2 || std::pow(1 - 1 / choices, ways) > 1e-4;
+    return silent.size() == 1 && !may_be_chance ? silent.front() : Path{};
   };
   for (LearnedFlow& flow : partial) {
-    const route::Path rest = rest_of(flow);
+    const Path rest = rest_of(flow);
     if (rest.empty()) flow.forward.clear();
     flow.forward.insert(flow.forward.end(), rest.begin(), rest.end());
   }

@@ -88,10 +88,10 @@ struct LearnedFlow {
 route::Path only_way(route::Router& router, model::NodeId at, model::NodeId dst);
 // Completes ways (`forward`) that were seen only up to a switch with several next hops, since some
 // switch swallows what goes to `dst`. Each is led over that next hop which no whole way to `dst`
-// passes, though other ways do; where that is one switch, so many whole ways go to `dst` that none
-// of them would pass it by chance (1 in 10,000), and one way is left from there. All others are
-// removed. What a switch does to such flows is then found by probing them.
-// Cost: O(links of all ways + partial x hops).
+// passes, though ways to others pass it and all links from there to `dst`; where that is one hop,
+// so many whole ways go to `dst` that none of them would pass it by chance (1 in 10,000), and one
+// way is left from there. All others are removed. What a switch does to such flows is then found by
+// probing them. Cost: O(links of all ways + partial x hops).
 void complete_ways(route::Router& router, std::span<const LearnedFlow> whole,
                    std::vector<LearnedFlow>& partial);
 

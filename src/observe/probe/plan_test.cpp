@@ -160,14 +160,17 @@ TEST_CASE("ways that a switch swallows are completed by what the others do not p
   const NodeId spine = model::testing::node(fabric, "ctsw:2");
   const NodeId other = model::testing::node(fabric, "ctsw:1");
   const NodeId host = model::testing::node(fabric, "nic:5");
-  // `lost`: whether a flow to `host` over the spine is; `unused`: nobody's way leads over `other`.
-  const auto check = [&](std::uint16_t ports, bool unused, bool is_completed) {
+  // `cut`: no way leads over this node, or from it to the rack of `host`.
+  enum class Cut : std::uint8_t { nowhere, near, everywhere };
+  using enum Cut;
+  const auto check = [&](std::uint16_t ports, Cut cut, bool is_completed) {
     std::vector<LearnedFlow> whole, partial, truth;
     for (LearnedFlow& flow : learned_flows(fabric, router, ports, false)) {
       const auto crosses = [&](NodeId node) {
         return std::ranges::any_of(flow.forward, [&](LinkId l) { return fabric.to(l) == node; });
       };
-      if (unused && crosses(other)) continue;
+      const bool is_near = flow.dst == host || flow.dst == model::testing::node(fabric, "nic:4");
+      if ((cut == everywhere || (cut == near && is_near)) && crosses(other)) continue;
       const bool is_lost = flow.dst == host && crosses(spine);
       (is_lost ? truth : whole).push_back(flow);
     }
@@ -179,9 +182,10 @@ TEST_CASE("ways that a switch swallows are completed by what the others do not p
     for (std::size_t i = 0; i < partial.size(); ++i)
       CHECK((partial[i].forward == truth[i].forward));
   };
-  check(16, false, true);
-  check(16, true, true);   // a spine that takes no part at all is no candidate
-  check(2, false, false);  // so few that it may be chance
+  check(16, nowhere, true);
+  check(16, everywhere, true);  // a spine that takes no part at all is no candidate
+  check(16, near, true);        // nor is one whose cable to that rack is down
+  check(2, nowhere, false);     // so few that it may be chance
   CHECK(only_way(router, spine, host).size() == 2);
   CHECK(only_way(router, model::testing::node(fabric, "rtsw:0"), host).empty());
 }
