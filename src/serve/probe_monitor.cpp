@@ -191,8 +191,11 @@ std::vector<std::string> ProbeMonitor::look(Timestamp now) {
 model::EvidenceSet ProbeMonitor::recent() const {
   // By NIC: whether anything of it came to anybody, and anything to it.
   std::vector<bool> sends(fabric_.node_count()), receives(fabric_.node_count());
+  // By prober: whether it knows paths at all.
+  std::vector<bool> knows(fabric_.node_count());
   for (const Row& row : rows_) {
     const model::Evidence& e = row.evidence;
+    if (!row.path.empty()) knows[e.src.index()] = true;
     if (e.lost == e.sent) continue;
     if (e.leg != model::Leg::back) sends[e.src.index()] = receives[e.dst.index()] = true;
     if (e.leg != model::Leg::forward) sends[e.dst.index()] = receives[e.src.index()] = true;
@@ -206,7 +209,8 @@ model::EvidenceSet ProbeMonitor::recent() const {
   out.classes = classes_;
   for (const Row& row : rows_) {
     model::Evidence copy = row.evidence;
-    if (row.lost_its_path && !(copy.lost == copy.sent && is_end_dead(copy))) {
+    const bool is_lost = row.lost_its_path || (row.path.empty() && knows[copy.src.index()]);
+    if (is_lost && !(copy.lost == copy.sent && is_end_dead(copy))) {
       // Nobody knows what lost or delayed them; but the ends did answer.
       copy.sent -= std::exchange(copy.lost, 0);
       copy.sent -= std::exchange(copy.late, 0);

@@ -58,7 +58,8 @@ class ProbeMonitor {
   // congestion probe_latency; starved hosts and links without traffic are kind info. Of loss and
   // corruption, attribute "flows" names flows that suffered there (failing_flows.hpp). Rows over
   // what is out of service blame nobody; those whose path is old lose it, and say only whether
-  // their ends answer at all. Cost: that of Localiser::run over the rows kept.
+  // their ends answer at all, as do those without one whose prober has paths for others. Cost: that
+  // of Localiser::run over the rows kept.
   std::vector<std::string> look(Timestamp now);
 
   // The rows of the last `keep_ns`, as look() takes them.

@@ -145,6 +145,24 @@ TEST_CASE("what devices say is down moves paths, and drops nothing whose path ho
   CHECK(verdicts(beside, 12, 8, true) == 0);  // a sweep that was still under way at 10 s
 }
 
+TEST_CASE("what was lost on a path that was not found blames no end that answers others") {
+  const model::Fabric fabric = zone();
+  const auto verdicts = [&](bool finds_paths) {
+    model::EvidenceSet rows = Rows(fabric).lossy("rtsw:1->ctsw:0", at(1));
+    for (model::Evidence& row : rows.rows) {
+      const bool is_swallowed =
+          row.dst == node(fabric, "nic:5") && fabric.name(rows.path(row)[2]).starts_with("ctsw:2");
+      row.lost = is_swallowed ? row.sent : 0;
+      if (is_swallowed || !finds_paths) row.path_size = 0;
+    }
+    ProbeMonitor monitor(fabric, {});
+    monitor.add(rows);
+    return monitor.look(at(2)).size();
+  };
+  CHECK(verdicts(true) == 0);
+  CHECK(verdicts(false) > 0);  // where no paths are known, ends are all that can be told
+}
+
 TEST_CASE("what was lost on an old path blames no end that answers others, and one that does not") {
   const model::Fabric fabric = zone();
   const auto verdicts = [&](auto is_lost) {
