@@ -79,28 +79,55 @@ struct Repair {
 
   using Entries = std::map<std::uint32_t, Entry, Before>;
 
-  // The sender does not know what became of the packet until it is told, or until `due`.
+  // The sender does not know what became of the packet until it is told, or until `due`. Neither
+  // its order nor its way changes meanwhile.
   void open(Entries::iterator at, State state, Ps due) {
     at->second.state = state;
     at->second.due = due;
     at->second.told = 0;
     open_until.emplace(due, at->first);
+    (at->second.came ? came : on_way[at->second.way]).emplace(at->second.order, at->first);
   }
   void close(Entries::iterator at) {
     if (at->second.state == State::resent) return;
     open_until.erase({at->second.due, at->first});
+    stop_telling(at);
     at->second.state = State::resent;
+  }
+  // An acknowledgement of the packet was lost.
+  void mark_came(Entries::iterator at) {
+    if (at->second.came) return;
+    const bool is_open = at->second.state != State::resent;
+    if (is_open) stop_telling(at);
+    at->second.came = true;
+    if (is_open) came.emplace(at->second.order, at->first);
   }
 
   Entries entries;  // by packet number
-  // The open ones, that is, all that are not `resent`.
+  // The open ones, that is, all that are not `resent`: by `due`, and in the order of sending. One
+  // acknowledgement may find thousands of them, and looks only at those that it may tell of.
+  using InOrder = std::set<std::pair<SendOrder, std::uint32_t>>;
   std::set<std::pair<Ps, std::uint32_t>> open_until;
-  std::vector<Credit> credits;  // that got lost
+  std::map<std::uint64_t, InOrder> on_way;  // by way, those of which no acknowledgement was lost
+  InOrder came;                             // the others
+  std::vector<Credit> credits;              // that got lost
   std::uint32_t turn = 0;
   Ps round_trip = 0;  // without queues
   Ps timer = never;   // when an event will look at what is due
 
   bool empty() const { return entries.empty() && credits.empty(); }
+
+ private:
+  void stop_telling(Entries::iterator at) {
+    const std::pair key{at->second.order, at->first};
+    if (at->second.came) {
+      came.erase(key);
+      return;
+    }
+    const auto way = on_way.find(at->second.way);
+    way->second.erase(key);
+    if (way->second.empty()) on_way.erase(way);
+  }
 };
 
 // What the links from a connection's sender to its receiver have in common.

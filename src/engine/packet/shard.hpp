@@ -263,8 +263,9 @@ class Shard {
       lossless_drops_;
   std::vector<PauseRecord> pauses_;  // where pause trees are asked for
   std::vector<Output> outputs_;
-  std::multiset<LossNotice> notices_;        // for senders here, not yet due
-  std::map<std::uint32_t, Repair> repairs_;  // by connection
+  std::multiset<LossNotice> notices_;               // for senders here, not yet due
+  std::map<std::uint32_t, Repair> repairs_;         // by connection
+  std::vector<std::pair<Ps, std::uint32_t>> told_;  // packets, while losses are learned of
   std::size_t messages_over_ = 0;
   Counters counters_;
   std::vector<std::uint64_t> to_check_;  // ports, while resumes are sent

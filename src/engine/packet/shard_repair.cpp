@@ -1,5 +1,6 @@
 // Selective repeat: how a sender learns of lost packets, and when it sends them again.
 #include <algorithm>
+#include <ranges>
 
 #include "engine/packet/shard_link.hpp"
 #include "route/hash.hpp"
@@ -165,7 +166,7 @@ void Shard::open_entry(const LossNotice& notice, std::uint32_t psn) {
   const auto [found, is_new] = repair.entries.try_emplace(psn);
   Repair::Entry& entry = found->second;
   if (is_new) entry.order = order_of_new(psn);
-  if (notice.what == LossNotice::What::ack) entry.came = true;
+  if (notice.what == LossNotice::What::ack) repair.mark_came(found);
   if (selective.is_lost(p.sent_words(c), psn)) return;  // about to be sent again
   if (is_new) {
     entry.sent = notice.sent;
@@ -199,28 +200,35 @@ void Shard::learn_of_losses(std::uint32_t connection, std::uint32_t psn, std::ui
     repair.close(own);
     repair.entries.erase(own);
   }
-  const auto is_later = [&](const Repair::Entry& entry) {
-    if (ordered) return entry.order < order;
-    return static_cast<std::int16_t>(stamp - stamp_of(entry.sent)) > 0;
+  told_.clear();
+  const auto look_at = [&](const Repair::InOrder& opened, std::uint16_t least) {
+    for (const auto& [sent_order, number] : opened) {
+      // In the order of sending, so that none behind the first later one is told of.
+      if (ordered && !(sent_order < order)) break;
+      Repair::Entry& entry = repair.entries.find(number)->second;
+      const auto age = static_cast<std::uint16_t>(stamp - stamp_of(entry.sent));
+      if (!ordered && static_cast<std::int16_t>(age) <= 0) continue;
+      if (least > 0 && age < least) continue;
+      if (!entry.came && ++entry.told < world_.options.retransmit_gap) continue;
+      told_.emplace_back(entry.due, number);
+    }
   };
-  const std::uint64_t way = repair.open_until.empty() ? 0 : way_of(connection, path).key;
-  const auto tells_of = [&](const Repair::Entry& entry) {
-    if (!is_later(entry)) return false;
-    if (entry.came) return !world_.gathers;  // else the list has it
-    if (entry.way != way) return false;
+  if (!world_.gathers) look_at(repair.came, 0);  // else the list has them
+  if (!repair.on_way.empty()) {
+    const auto same = repair.on_way.find(way_of(connection, path).key);
     // Packets overtake each other: only one sent a round trip later is taken as proof.
-    if (world_.options.balance != Balance::adaptive || !by_table) return true;
-    return static_cast<std::uint16_t>(stamp - stamp_of(entry.sent)) >= stamp_of(repair.round_trip);
-  };
-  for (auto next = repair.open_until.begin(); next != repair.open_until.end();) {
-    const auto at = repair.entries.find((next++)->second);
-    if (!tells_of(at->second)) continue;
-    if (!at->second.came && ++at->second.told < world_.options.retransmit_gap) continue;
+    const bool overtakes = world_.options.balance == Balance::adaptive && by_table;
+    if (same != repair.on_way.end())
+      look_at(same->second, overtakes ? stamp_of(repair.round_trip) : std::uint16_t{0});
+  }
+  std::ranges::sort(told_);
+  for (const std::uint32_t number : told_ | std::views::values) {
+    const auto at = repair.entries.find(number);
     repair.close(at);
     if (!at->second.came) {
-      hold_lost(connection, at->first);
+      hold_lost(connection, number);
     } else {
-      hold_received(connection, at->first);
+      hold_received(connection, number);
       repair.entries.erase(at);
     }
   }
