@@ -1,6 +1,8 @@
 // What the service says of an instant that is over, against what it said at that instant.
 #include "serve/past.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -229,6 +231,33 @@ TEST_CASE("an instant that the log does not reach is refused") {
       days.life().controller().past({begin}, {world.now}, {}, [&] { return is_cancelled = true; });
   CHECK(is_cancelled);
   CHECK_FALSE(none.has_value());
+}
+
+// What docs/api.md says an instant costs.
+TEST_CASE("measure an instant of a long log" * doctest::skip()) {
+  World world;
+  Days days(world);
+  constexpr int lines = 200'000, at_once = 1'000;
+  for (int i = 0; i < lines; i += at_once) {
+    std::vector<std::string> batch;
+    for (int k = i; k < i + at_once; ++k)  // a flapping link, and light that is measured again
+      batch.push_back(Life::record(fmt::format("m{}", k), world.now - (k % 900) * 1'000'000,
+                                   fmt::format("rtsw:{}->ctsw:{}", k % 4, k / 4 % 4),
+                                   k % 16 == 0   ? "link_down"
+                                   : k % 16 == 1 ? "link_up"
+                                                 : "rx_power"));
+    REQUIRE(days.life().say(batch).has_value());
+    days.pass(60);
+  }
+  timespec begin{}, end{};
+  ::clock_gettime(CLOCK_MONOTONIC, &begin);
+  const auto past = days.past(world.now - 60 * second);
+  ::clock_gettime(CLOCK_MONOTONIC, &end);
+  REQUIRE(past.has_value());
+  MESSAGE(fmt::format("{:.2f} s; {}",
+                      static_cast<double>(end.tv_sec - begin.tv_sec) +
+                          1e-9 * static_cast<double>(end.tv_nsec - begin.tv_nsec),
+                      (*past)->network.substr((*past)->network.rfind(",\"past\":"), 120)));
 }
 
 TEST_CASE("the log's nearest entries lie on both sides of an instant") {

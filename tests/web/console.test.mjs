@@ -324,6 +324,7 @@ async function past(browser, base, then, problems) {
     await wait(page, () => document.querySelector('#time').textContent.includes('events of the log'));
     assert.match(await page.textContent('#time'), /The network as it was at 2\d{3}-/);
     assert.match(await page.textContent('tbody'), /not kept/);
+    assert.equal(await page.textContent('#live'), 'past');
     await inspect(page, `past cases ${width}`);
     // From event to event, and back to now, by keyboard; the address holds the instant, and links keep it.
     await page.keyboard.press(',');

@@ -25,9 +25,14 @@ const main = el('main', {id: 'main', tabindex: '-1'});
 let view: View | undefined;
 const bar = new TimeBar(liveNow);
 
+// In sight wherever the page is scrolled to.
+function showState() {
+  state.textContent = isPast() ? 'past' : live.state;
+  state.className = live.state === 'live' && !isPast() ? 'good' : 'bad';
+}
+
 const live = new Live(({cases, all}) => {
-  state.textContent = live.state;
-  state.className = live.state === 'live' ? 'good' : 'bad';
+  showState();
   alarm.hidden = live.capacity?.kill_switch !== true;
   if (!isPast()) view?.update(cases, all);
 });
@@ -87,6 +92,7 @@ function open() {
   const of = new URLSearchParams(query);
   const at = of.get('at') ?? undefined;
   setInstant(at);
+  showState();
   const known = at === undefined ? live : wasAt(at);
   bar.show(at, at === undefined ? undefined : was?.network, at === undefined ? '' : was?.failure ?? '');
   view = viewOf(name, rest, of, known);
