@@ -116,13 +116,27 @@ std::span<const Command> commands_to_declare(int argc, char** argv) {
   return {called, 1};
 }
 
+// `command`: by name; a sub-command behind its command, where others of that command read one.
 bool reads_no_scenario(std::string_view command) {
-  constexpr std::array<std::string_view, 23> commands{
-      "autoscale", "bulk",     "case",       "drains", "edge",     "examples",
-      "faults",    "forecast", "help",       "init",   "merge",    "regions",
-      "respond",   "scale",    "score",      "send",   "snapshot", "straggler",
-      "tenants",   "version",  "completion", "man",    "zones"};
+  constexpr std::array<std::string_view, 37> commands{
+      "autoscale",     "bulk",        "case",        "completion", "drains",       "edge",
+      "examples",      "faults",      "forecast",    "help",       "init",         "lab addresses",
+      "lab doctor",    "lab down",    "lab drain",   "lab exec",   "lab fault",    "lab faults",
+      "lab heal",      "lab status",  "lab undrain", "man",        "merge",        "regions",
+      "respond",       "scale",       "send",        "snapshot",   "store backup", "store info",
+      "store restore", "storm score", "straggler",   "tenants",    "validate run", "version",
+      "zones"};
   return std::ranges::find(commands, command) != commands.end();
+}
+
+// "store backup": the command that was called, with its sub-commands.
+std::string called_command(const CLI::App& app) {
+  std::string out;
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    out += (out.empty() ? "" : " ") + at->get_name();
+  }
+  return out;
 }
 
 // Options that name a file to be written; the last ones in some commands only.
@@ -194,8 +208,11 @@ void Commands::add_common(CLI::App& app) {
   app.add_option("--threads", common.threads, "Threads to use; 0 for one per core");
   CLI::Option* set =
       app.add_option("--set", common.set, "KEY.PATH=VALUE: overrides one key of the scenario")
-          ->take_all();
-  if (reads_no_scenario(app.get_name())) set->group("");  // not offered
+          ->take_all()
+          ->allow_extra_args(false);  // what stands behind it is no second one, but the file
+  const bool is_sub = app.get_parent() != nullptr && app.get_parent() != &app_;
+  if (reads_no_scenario((is_sub ? app.get_parent()->get_name() + " " : "") + app.get_name()))
+    set->group("");  // not offered
   app.add_flag("-q,--quiet", common.quiet, "No progress output on the terminal");
   app.add_flag("--json", common.json, "Machine-readable output on standard output");
   app.option_defaults()->group(before);
@@ -306,8 +323,9 @@ int run(int argc, char** argv) {
     return bad_input;
   }
   if (const Status ok = refuse_overwriting(app); !ok) return report(ok.error());
-  const std::string called = app.get_subcommands().front()->get_name();
-  if (reads_no_scenario(called))
+  const std::string called = called_command(app),
+                    command = app.get_subcommands().front()->get_name();
+  if (reads_no_scenario(called) || reads_no_scenario(command))
     if (const Status ok = refuse_set(common, "weft " + called); !ok) return report(ok.error());
   try {
     int status = commands.call();

@@ -135,6 +135,14 @@ class FakeService final : public Service {
       if (id != "none") items.add(JsonObject().add("id", id).add("line", "said"));
     return JsonObject().add("items", items).add("missing", JsonList()).text();
   }
+  Result<std::shared_ptr<const Past>> past(Timestamp at, const IsCancelled&) override {
+    if (at > past_end) return fail(Errc::value, {"at", 0, 0}, "it is not over");
+    WEFT_TRY(auto documents, past_documents(past_store, at, {}));
+    return std::make_shared<const Past>(Past{std::move(documents), R"({"then":1})", "{}"});
+  }
+  MemoryStore past_store;
+  Timestamp past_end{1'000};
+
   std::string metrics() override { return "# TYPE weft_cases gauge\nweft_cases 2\n"; }
   Health health() override {
     return {true, !is_broken, is_broken ? "the disk is full" : "", cases_open};

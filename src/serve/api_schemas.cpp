@@ -161,6 +161,32 @@ constexpr std::string_view schemas = R"json({
           "cables": {"type": "integer"}, "live": {"type": "integer"},
           "share": {"type": "number"}, "share_without_suspects": {"type": "number"}}}},
       "groups_whole": {"type": "integer"}}},
+  "Network": {"type": "object", "required": ["at", "out", "cases", "links", "past"],
+    "properties": {"at": {"type": "string", "format": "date-time"},
+      "out": {"type": "array", "description": "parts that orders took out of service", "items": {
+        "type": "object", "x-rare": true, "required": ["part", "by", "since"], "properties": {
+          "part": {"type": "string"}, "by": {"type": "string", "enum": ["weft", "others"]},
+          "since": {"type": ["string", "null"], "format": "date-time"}}}},
+      "cases": {"type": "array", "description": "that are not over", "items": {
+        "type": "object", "x-rare": true, "required": ["id", "kind", "entity", "standing"],
+        "properties": {"id": {"type": "string"}, "kind": {"type": "string"},
+          "entity": {"type": "string"}, "standing": {"type": "string"}}}},
+      "links": {"type": "array", "description": "that are not well, by what feeds said", "items": {
+        "type": "object", "x-rare": true, "required": ["link", "rate", "loss"], "properties": {
+          "link": {"type": "string"},
+          "rate": {"type": "number", "description": "share of the nominal one; 0: down"},
+          "loss": {"type": "number"}}}},
+      "past": {"type": ["object", "null"], "description": "null: it is the network now",
+        "properties": {"log_from": {"type": "string", "format": "date-time",
+            "description": "instants from here on can be told"},
+          "read_from": {"type": "string", "format": "date-time",
+            "description": "events received since then were read again"},
+          "events": {"type": "integer", "description": "so many"},
+          "not_known": {"type": "array", "items": {"type": "string"},
+            "description": "ids of cases that began before and changed since"},
+          "previous": {"type": ["string", "null"], "format": "date-time",
+            "description": "the entry of the audit log before"},
+          "next": {"type": ["string", "null"], "format": "date-time"}}}}},
   "Probes": {"type": "object", "required": ["from", "to", "rows", "rows_without_path",
       "links_all", "links_probed", "racks", "pairs", "links"], "properties": {
       "from": {"type": "string", "format": "date-time"},

@@ -412,6 +412,43 @@ TEST_CASE("members of cases come in pages that lose none") {
   CHECK(get("/v1/repairs/r") == json::parse(R"({"id":"r","members":[1,2]})"));
 }
 
+TEST_CASE("an instant that is over has its own answers, and what is not kept is refused") {
+  Bed bed;
+  bed.service.past_end = {noon.ns + 10 * ns_per_s};
+  REQUIRE(bed.service.past_store.commit(
+      {.events = {},
+       .documents = {document("case", "c1", 1, R"({"id":"c1","standing":"open","members":[]})"),
+                     document("case", "c2", 5, R"({"id":"c2","standing":"open","members":[]})"),
+                     document("handling", "c1", 2, R"({"id":"c1","owner":"ann"})")},
+       .audit = {}}));
+  const auto get = [&](const std::string& path, std::int64_t second) {
+    return call(*bed.api, "GET",
+                fmt::format("{}{}at={}", path, path.find('?') == std::string::npos ? '?' : '&',
+                            noon.ns + second * ns_per_s));
+  };
+  const auto count = [](const Answer& answer) {
+    CHECK(answer.status == 200);
+    return json::parse(answer.body)["items"].size();
+  };
+  CHECK(count(get("/v1/cases", 0)) == 0);
+  CHECK(count(get("/v1/cases", 1)) == 1);
+  CHECK(count(get("/v1/cases?state=open&limit=1000", 9)) == 2);
+  CHECK(count(get("/v1/handling", 9)) == 1);
+  CHECK(get("/v1/cases/c2", 4).status == 404);
+  CHECK(json::parse(get("/v1/cases/c2", 5).body)["id"] == "c2");
+  CHECK(get("/v1/cases/c1/records", 5).status == 200);
+  CHECK(get("/v1/network", 5).body == R"({"then":1})");
+  CHECK(get("/v1/probes", 5).body == "{}");
+  // Now there is nothing.
+  CHECK(json::parse(call(*bed.api, "GET", "/v1/cases").body)["items"].empty());
+  CHECK(get("/v1/cases", 11).status == 400);
+  for (const char* path : {"/v1/repairs", "/v1/capacity", "/v1/feeds", "/v1/jobs", "/v1/fabric"}) {
+    const Answer refused = get(path, 5);
+    CHECK(refused.status == 400);
+    CHECK(refused.body.find("unknown name") != std::string::npos);
+  }
+}
+
 TEST_CASE("roles: every route lets in whom it should, and nobody else") {
   const TestFolder folder;
   std::string tokens;

@@ -9,6 +9,7 @@
 #include "base/json_line.hpp"
 #include "base/json_text.hpp"
 #include "model/events/case.hpp"
+#include "model/events/entity.hpp"
 #include "operate/repair/repair_stats.hpp"
 #include "operate/repair/what_if.hpp"
 #include "serve/listing.hpp"
@@ -266,11 +267,20 @@ void Controller::note_orders(const Numbered& said) {
       ordered_out_[name(context_.fabric, row.entity)] = {row.t, row.received};
     else
       ordered_out_.erase(name(context_.fabric, row.entity));
+    if (is_looking_back_) note_out_of_service(row.t);
   }
 }
 
+std::vector<model::Entity> Controller::ordered_out() const {
+  std::vector<model::Entity> out;
+  for (const auto& [part, since] : ordered_out_)
+    if (const auto entity = model::find_entity(context_.fabric, {part, {}})) out.push_back(*entity);
+  return out;
+}
+
 std::vector<model::Entity> Controller::out_of_service(Timestamp now) const {
-  std::vector<model::Entity> out = repair_.held();
+  // There are no repairs where only the log is read.
+  std::vector<model::Entity> out = is_looking_back_ ? ordered_out() : repair_.held();
   for (const auto& [part, until] : out_by_others_)
     if (until > now) out.push_back(part);
   return out;
@@ -489,6 +499,8 @@ std::string Controller::view(View view, Timestamp now) const {
       return to_json(probe_monitor_.view(now));
     case View::feeds:
       return feeds_.json();
+    case View::network:
+      return to_json(context_.fabric, network(now), nullptr);
   }
   return "{}";
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -26,6 +27,7 @@
 #include "serve/failing_flows.hpp"
 #include "serve/handling.hpp"
 #include "serve/intake.hpp"
+#include "serve/past.hpp"
 #include "serve/probe_monitor.hpp"
 #include "serve/service.hpp"
 #include "serve/views.hpp"
@@ -110,6 +112,13 @@ class Controller {
     return records_view({context_.fabric, context_.inventory, context_.catalogue}, store_, wish,
                         event);
   }
+  // The network as it was at `at`, by reading the log again with the code that reads it at a start.
+  // `open`: open_cases() of `now`. Any thread, beside all other calls. Cost: that of reading the
+  // events of `replay_ns` before the oldest case that changed since, at most 2,000,000 of them.
+  // Fails: Errc::value for an instant that the log does not reach; Errc::io.
+  Result<std::unique_ptr<const Past>> past(Timestamp at, Timestamp now,
+                                           const std::vector<std::string>& open,
+                                           const IsCancelled& is_cancelled) const;
   const operate::repair::Repair& repair() const { return repair_; }
   // A number at or before that of the first event received at or after `t`.
   std::uint64_t event_before(Timestamp t) const;
@@ -132,6 +141,20 @@ class Controller {
   Status commit_pending();
   Status tidy(Timestamp now);
   Timestamp forgettable(Timestamp now) const;
+  // Of a controller that only looks back. Cases as they were published, by id.
+  struct LookedBack {
+    std::map<std::string, port::Document> cases;
+    std::uint64_t events = 0;
+    Timestamp from;
+  };
+  // `whole_from`: nothing is missing of cases that began since; none: that is not known before.
+  Result<LookedBack> look_back(std::uint64_t from, std::optional<Timestamp> whole_from,
+                               Timestamp at, const IsCancelled& is_cancelled);
+  void publish_past(Timestamp now, LookedBack& out);
+  void publish_past_until(Timestamp t, LookedBack& out);
+  NetworkView network(Timestamp now) const;
+  // Parts that orders took out, by what the log says.
+  std::vector<model::Entity> ordered_out() const;
 
   const Context context_;
   ControllerSettings settings_;
@@ -160,7 +183,7 @@ class Controller {
   // While restoring: cases of before may lack records that were not read, and are no news.
   Timestamp truncated_before_{std::numeric_limits<std::int64_t>::min()};
   Timestamp tidied_, updated_;
-  bool is_restoring_ = false;
+  bool is_restoring_ = false, is_looking_back_ = false;
   struct Counts {
     std::uint64_t commits = 0, failures = 0, events = 0, orders = 0, cases = 0;
     std::uint64_t evidence_late = 0, evidence_ahead = 0;  // rows that were not looked at

@@ -46,6 +46,7 @@ std::size_t lane(OrderKind kind) {
   return 0;
 }
 constexpr std::size_t partial_notices_max = 10'000;
+constexpr std::size_t pasts_max = 8;
 
 Error missing(std::string_view what) {
   return {Errc::unsupported,
@@ -440,6 +441,35 @@ Result<std::string> ControllerThread::records(const RecordWish& wish) {
   const std::uint64_t event =
       ask([&] { return controller_.event_before({wish.since.ns - ns_per_minute}); });
   return controller_.records(wish, event);
+}
+
+Result<std::shared_ptr<const Past>> ControllerThread::past(Timestamp at,
+                                                           const IsCancelled& is_cancelled) {
+  std::promise<Result<std::shared_ptr<const Past>>> promise;
+  {
+    std::unique_lock lock(past_mutex_);
+    const auto known = std::ranges::find(pasts_, at, [](const auto& past) { return past.first; });
+    if (known != pasts_.end()) {
+      const Answer answer = known->second;
+      lock.unlock();
+      return answer.get();
+    }
+    if (is_reading_past_)
+      return fail(Errc::io, {}, "another instant is being read", "try again in a moment");
+    is_reading_past_ = true;
+    pasts_.emplace_back(at, promise.get_future().share());
+    if (pasts_.size() > pasts_max) pasts_.pop_front();
+  }
+  const auto [now, open] = ask([&] { return std::pair(clock_.wall(), controller_.open_cases()); });
+  auto found = controller_.past(at, now, open, is_cancelled);
+  const Result<std::shared_ptr<const Past>> out =
+      found ? Result<std::shared_ptr<const Past>>(*std::move(found))
+            : std::unexpected(found.error());
+  promise.set_value(out);
+  const std::scoped_lock lock(past_mutex_);
+  is_reading_past_ = false;
+  if (!out) std::erase_if(pasts_, [&](const auto& past) { return past.first == at; });
+  return out;
 }
 
 std::string ControllerThread::metrics() {

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "operate/repair/repair.hpp"
@@ -82,6 +83,7 @@ class ControllerThread final : public Service {
   operate::health::Conditions link_conditions();  // the same
   model::EvidenceSet recent_evidence();           // the same
   Result<std::string> records(const RecordWish& wish) override;
+  Result<std::shared_ptr<const Past>> past(Timestamp at, const IsCancelled& is_cancelled) override;
   std::string metrics() override;
   Health health() override;
 
@@ -138,6 +140,11 @@ class ControllerThread final : public Service {
   std::size_t cases_open_ = 0;  // as of the last turn
   // Notices that some have and others have not: tried again, they go to those others.
   std::map<std::string, std::set<std::size_t>> have_;
+  // Instants that were asked for, the latest last, and whether one of them is still being read.
+  using Answer = std::shared_future<Result<std::shared_ptr<const Past>>>;
+  std::mutex past_mutex_;
+  std::deque<std::pair<Timestamp, Answer>> pasts_;
+  bool is_reading_past_ = false;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::jthread thread_;
 };

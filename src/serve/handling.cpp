@@ -29,6 +29,27 @@ port::AuditEntry entry(Timestamp now, const std::string& who, const std::string&
 
 std::string handling_schema() { return schema_of_fields<Handling>(); }
 
+Result<std::optional<port::Document>> handling_of(const std::string& id,
+                                                  std::span<const port::AuditEntry> entries) {
+  std::optional<port::Document> out;
+  Handling of{.id = id, .owner = {}, .by = {}, .since = {}, .comments = 0};
+  for (const port::AuditEntry& entry : entries) {
+    if (entry.action == "comment") {
+      ++of.comments;
+    } else if (entry.action == "own" || entry.action == "disown") {
+      WEFT_TRY(const JsonLine line,
+               JsonLine::parse(entry.detail, {fmt::format("audit entry {}", entry.seq)}));
+      of.owner = entry.action == "own" ? line.node().member("owner").text().value_or("") : "";
+      of.by = entry.actor;
+      of.since = entry.t;
+    } else {
+      continue;
+    }
+    out = {std::string(handling_kind), id, entry.t, write_fields(of)};
+  }
+  return out;
+}
+
 Status Handlings::restore(const std::vector<port::Document>& documents) {
   Errors errors;
   for (const port::Document& document : documents) {

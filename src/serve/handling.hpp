@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +25,11 @@ struct Handling {
   Timestamp since;    // when
   std::uint64_t comments = 0;  // their texts are entries of the audit log
 };
+
+// What take() and merge() wrote after these entries of a case's audit log, in order; none where
+// nobody had done or said anything. Fails: Errc::parse.
+Result<std::optional<port::Document>> handling_of(const std::string& id,
+                                                  std::span<const port::AuditEntry> entries);
 
 // JSON Schema of a Handling.
 std::string handling_schema();

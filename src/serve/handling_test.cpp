@@ -3,6 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 using namespace weft;
 using namespace weft::serve;
@@ -78,4 +82,23 @@ TEST_CASE("a case that becomes part of another brings its owner, unless that one
   CHECK(last_of(more)["owner"] == "ann");
   kept.front().body = R"({"id":"c1","owner":7})";
   CHECK_FALSE(Handlings().restore(kept));
+}
+
+TEST_CASE("the audit log says who had a case at each instant") {
+  using enum Command::Kind;
+  Handlings handlings;
+  port::Commit commit;
+  std::vector<std::size_t> entries;  // so far, after each command
+  std::int64_t ns = t0.ns;
+  for (const auto& [kind, owner] : std::vector<std::pair<Command::Kind, std::string>>{
+           {comment, ""}, {own, ""}, {own, "bob"}, {comment, ""}, {disown, ""}, {comment, ""}}) {
+    REQUIRE(handlings.take(command(kind, "ann", owner), Timestamp{ns += ns_per_s}, commit));
+    entries.push_back(commit.audit.size());
+  }
+  CHECK_FALSE(handling_of("c1", {}).value().has_value());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto then = handling_of("c1", std::span(commit.audit).first(entries[i]));
+    REQUIRE(then.has_value());
+    CHECK(**then == commit.documents[i]);
+  }
 }

@@ -138,6 +138,28 @@ std::optional<MemberWish> member_wish(std::string_view kind, const Call& call,
                     static_cast<std::size_t>(call.query.count("members", fallback))};
 }
 
+Param at_param() {
+  return {.name = "at", .meaning = "as it stood then; default: now", .type = time};
+}
+
+// Of an instant that is over.
+Result<std::shared_ptr<const Past>> past_of(const RouteContext& context, const Call& call) {
+  return context.service.past(call.query.time("at", {}),
+                              [&context] { return context.is_stopping.load(); });
+}
+
+// Documents of now, or as they stood at `at`.
+struct Standing {
+  std::shared_ptr<const Past> past;  // that `store` belongs to
+  port::Store& store;
+};
+Result<Standing> standing_of(const RouteContext& context, const Call& call) {
+  if (!call.query.has("at")) return Standing{nullptr, context.store};
+  WEFT_TRY(auto past, past_of(context, call));
+  port::Store& store = *past->documents;
+  return Standing{std::move(past), store};
+}
+
 struct Kind {
   std::string_view kind, path, one_path, list_id, one_id, plural, schema, list_schema;
   std::span<const std::string_view> states{};
@@ -152,6 +174,10 @@ void add_documents(const RouteContext& context, const Kind& of, std::vector<Rout
                    .meaning = "start at this member: the `next_member` of the previous page",
                    .type = count}};
   }
+  if (of.kind == case_kind || of.kind == handling_kind) {
+    list_params.push_back(at_param());
+    one_params.push_back(at_param());
+  }
   out.push_back({.method = "GET",
                  .path = of.path,
                  .id = of.list_id,
@@ -164,8 +190,9 @@ void add_documents(const RouteContext& context, const Kind& of, std::vector<Rout
                    const std::string state = call.query.text("state");
                    const auto limit = static_cast<std::size_t>(call.query.count("limit", 100));
                    const Timestamp before = call.query.time("before", end_of_time);
+                   WEFT_TRY(const Standing standing, standing_of(context, call));
                    WEFT_TRY(const Page page,
-                            read_page(context.store, {kind, state, before, limit}));
+                            read_page(standing.store, {kind, state, before, limit}));
                    return json_reply(page_json(page, member_wish(kind, call, list_members)));
                  }});
   out.push_back({.method = "GET",
@@ -177,8 +204,9 @@ void add_documents(const RouteContext& context, const Kind& of, std::vector<Rout
                  .reply_schema = of.schema,
                  .problems = {503},
                  .handler = [context, kind = of.kind](const Call& call) -> Result<Reply> {
+                   WEFT_TRY(const Standing standing, standing_of(context, call));
                    WEFT_TRY(port::Document document,
-                            context.store.document(kind, call.pieces.at(0)));
+                            standing.store.document(kind, call.pieces.at(0)));
                    const auto members = member_wish(kind, call, one_members);
                    return json_reply(members ? with_member_page(std::move(document.body), *members)
                                              : std::move(document.body));
@@ -271,7 +299,8 @@ void add_reading(const RouteContext& context, std::vector<Route>& out) {
 constexpr std::int64_t case_slack_ns = 10 * ns_per_minute;
 
 Result<Reply> case_records(const RouteContext& context, const Call& call) {
-  WEFT_TRY(const port::Document document, context.store.document(case_kind, call.pieces.at(0)));
+  WEFT_TRY(const Standing standing, standing_of(context, call));
+  WEFT_TRY(const port::Document document, standing.store.document(case_kind, call.pieces.at(0)));
   WEFT_TRY(const JsonLine line, JsonLine::parse(document.body, {"case " + document.id}));
   const auto from = static_cast<std::size_t>(call.query.count("from", 0));
   const auto most = static_cast<std::size_t>(call.query.count("limit", 100));
@@ -322,19 +351,28 @@ void add_console(const RouteContext& context, std::vector<Route>& out) {
                             .meaning = "how many; default 100",
                             .type = count,
                             .least = 1,
-                            .most = page_rows_max}},
+                            .most = page_rows_max},
+                           at_param()},
                  .reply_schema = "Records",
                  .problems = {503},
                  .handler = [context](const Call& call) { return case_records(context, call); }});
+  // `past`: which text of an instant that is over; none: it is not kept.
   const auto add_view = [&](std::string_view path, std::string_view id, View view,
-                            std::string_view schema, std::string_view summary) {
+                            std::string_view schema, std::string_view summary,
+                            std::string Past::* past = nullptr) {
     out.push_back({.method = "GET",
                    .path = path,
                    .id = id,
                    .summary = summary,
                    .role = Role::read,
+                   .query = past == nullptr ? std::vector<Param>{} : std::vector{at_param()},
                    .reply_schema = schema,
-                   .handler = [context, view](const Call&) -> Result<Reply> {
+                   .problems = past == nullptr ? std::vector<int>{} : std::vector{503},
+                   .handler = [context, view, past](const Call& call) -> Result<Reply> {
+                     if (call.query.has("at")) {
+                       WEFT_TRY(const auto then, past_of(context, call));
+                       return json_reply((*then).*past);
+                     }
                      WEFT_TRY(std::string body, context.service.view(view));
                      return json_reply(std::move(body));
                    }});
@@ -343,7 +381,10 @@ void add_console(const RouteContext& context, std::vector<Route>& out) {
   add_view("/v1/capacity", "readCapacity", View::capacity, "Capacity",
            "Parts out of service, kill switch, freezes and the uplink capacity that is left");
   add_view("/v1/probes", "readProbes", View::probes, "Probes",
-           "Recent probes by pair of racks and by link");
+           "Recent probes by pair of racks and by link", &Past::probes);
+  add_view("/v1/network", "readNetwork", View::network, "Network",
+           "What the log says: parts ordered out, open cases, links that are not well",
+           &Past::network);
   add_view("/v1/feeds", "readFeeds", View::feeds, "Feeds",
            "When each device was last heard, and messages that were not understood");
 }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
+#include "serve/past.hpp"
 
 namespace weft::serve {
 
@@ -54,8 +56,8 @@ struct Command {
   std::string step, number;  // of rma: "ordered", "shipped" or "received"; the vendor's number
 };
 
-// What the console shows of the network now.
-enum class View : std::uint8_t { fabric, capacity, probes, feeds };
+// What the console shows of the network now; `network`: what the log says of it.
+enum class View : std::uint8_t { fabric, capacity, probes, feeds, network };
 
 // Records by id that were received within a time; of ids that repeat the first.
 struct RecordWish {
@@ -94,6 +96,11 @@ class Service {
   // {"items": [{"id", "seq", "received", "feed", "line", "record"}], "missing": [ids]}.
   // Fails: Errc::io.
   virtual Result<std::string> records(const RecordWish& wish) = 0;
+  // The network as it was. Kept for the last few instants, so that the pages of one are one
+  // reading. Fails: Errc::value for an instant that the log does not reach; Errc::io, also while
+  // another one is being read, and where `is_cancelled` says so.
+  virtual Result<std::shared_ptr<const Past>> past(Timestamp at,
+                                                   const IsCancelled& is_cancelled) = 0;
   // Prometheus text format.
   virtual std::string metrics() = 0;
   virtual Health health() = 0;

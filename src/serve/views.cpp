@@ -162,6 +162,30 @@ std::string to_json(const CapacityView& view) {
       .text();
 }
 
+std::string to_json(const Fabric& fabric, const NetworkView& view, const PastFacts* past) {
+  JsonList out, cases, links;
+  for (const NetworkView::Out& row : view.out)
+    out.add(JsonObject().add("part", row.part).add("by", row.by).add("since", row.since));
+  for (const NetworkView::Open& row : view.cases)
+    cases.add(JsonObject()
+                  .add("id", row.id)
+                  .add("kind", row.kind)
+                  .add("entity", row.entity)
+                  .add("standing", row.standing));
+  for (const auto& [link, of] : view.links)
+    links.add(JsonObject()
+                  .add("link", fabric.name(link))
+                  .add("rate", of.rate, digits(4))
+                  .add("loss", of.loss, digits(4)));
+  return JsonObject()
+      .add("at", view.at)
+      .add("out", out)
+      .add("cases", cases)
+      .add("links", links)
+      .add("past", JsonText{past == nullptr ? "null" : to_json(*past)})
+      .text();
+}
+
 void ProbeCount::add(std::uint64_t more, std::uint64_t of_them_lost, double p99) {
   sent += more;
   lost += of_them_lost;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,10 @@
 #include "model/fabric/fabric.hpp"
 #include "observe/telemetry/catalogue.hpp"
 #include "observe/telemetry/inventory.hpp"
+#include "operate/health/book.hpp"
 #include "operate/repair/repair.hpp"
 #include "port/store.hpp"
+#include "serve/past.hpp"
 #include "serve/service.hpp"
 
 namespace weft::serve {
@@ -46,6 +49,24 @@ struct CapacityView {
 // Cost: O(links).
 CapacityView capacity_view(const operate::repair::Repair& repair, Timestamp now);
 std::string to_json(const CapacityView& view);
+
+// What the log says of the network at an instant: the same whether it is read then or later.
+struct NetworkView {
+  // Ordered out by weft and not ordered back, or taken out by others who said so.
+  struct Out {
+    std::string part, by;  // "weft", "others"
+    std::optional<Timestamp> since;
+  };
+  struct Open {
+    std::string id, kind, entity, standing;
+  };
+  Timestamp at;
+  std::vector<Out> out;
+  std::vector<Open> cases;            // that are not over
+  operate::health::Conditions links;  // that are not well, by what feeds said
+};
+// `past`: of an instant that is over.
+std::string to_json(const model::Fabric& fabric, const NetworkView& view, const PastFacts* past);
 
 // Probes of a few seconds. One that is lost counts for all links of its path.
 struct ProbeCount {

@@ -158,6 +158,24 @@ TEST_CASE("every command applies --set or refuses it") {
               "--set jobs.0.bytes: this command does not read \"jobs\"");
 }
 
+TEST_CASE("--set of a sub-command, and in front of a file") {
+  // Sub-commands beside one that reads a scenario: refused before anything is looked at,
+  // wherever the option stands.
+  for (const char* sub : {"store backup new.tar --store s.db",
+                          "store restore b.tar --store new.tar", "store info b.tar", "lab down",
+                          "lab heal all", "validate run --plan p.csv --out new.tar"}) {
+    CAPTURE(sub);
+    std::vector<std::string> arguments{"--set", "no.such=1"};
+    for (const std::string_view part : split(sub, ' ')) arguments.emplace_back(part);
+    const std::string name = arguments[2] + " " + arguments[3];
+    check_usage(arguments, "--set: it does not apply to weft " + name);
+    std::ranges::rotate(arguments, arguments.begin() + 2);
+    check_usage(arguments, "--set: it does not apply to weft " + name);
+  }
+  // What stands behind it is the file, not another key.
+  check_usage({"explain", "--set", "no.such=1", "s.yaml"}, "unknown key \"no\"");
+}
+
 TEST_CASE("wrong quantities are refused where they stand") {
   check_job("gpus: 8, bytes: 64", "s.yaml:3:55", "has no unit");
   check_job("gpus: 8, bytes: NaN", "s.yaml:3:55", "not a number");

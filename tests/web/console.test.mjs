@@ -303,6 +303,58 @@ async function jobs(browser, base, problems) {
                /job 4711 llama \(ann, 5 hosts\) stands still; replace host12 by host13\n {2}1 not affected/);
 }
 
+// An instant that is over: the pages show what was said then, in numbers what the API said then, and nothing can be done.
+async function past(browser, base, then, problems) {
+  const {past: facts, ...network} = await get(base, `/v1/network?at=${then.network.at}`);
+  assert.deepEqual({...network, past: null}, then.network);
+  assert.deepEqual(await all(base, `/v1/cases?at=${then.network.at}&`), then.cases);
+  assert.ok(facts.events > 4 * wanted && facts.not_known.length === 0, JSON.stringify(facts));
+  for (const [at, words] of [['2020-01-01T00:00:00Z', 'the log reaches back to'], ['2090-01-01T00:00:00Z', 'is not over']]) {
+    const refused = await fetch(`${base}/v1/cases?at=${at}`);
+    assert.deepEqual([refused.status, (await refused.json()).detail.includes(words)], [400, true], words);
+  }
+  assert.equal((await fetch(`${base}/v1/repairs?at=${then.network.at}`)).status, 400);
+  for (const [width, colorScheme] of [[1280, 'light'], [400, 'dark']]) {
+    const context = await browser.newContext({viewport: {width, height: 900}, colorScheme});
+    const page = await context.newPage();
+    page.on('pageerror', (error) => problems.push(error.message));
+    // There is a case more now.
+    await visit(page, base, 'cases', () => document.querySelector('#count')?.textContent.startsWith('1,001 open'));
+    await visit(page, base, `cases?at=${then.network.at}`, () => document.querySelector('#count')?.textContent.startsWith('1,000 open'));
+    await wait(page, () => document.querySelector('#time').textContent.includes('events of the log'));
+    assert.match(await page.textContent('#time'), /The network as it was at 2\d{3}-/);
+    assert.match(await page.textContent('tbody'), /not kept/);
+    assert.equal(await page.textContent('#live'), 'past');
+    await inspect(page, `past cases ${width}`);
+    // From event to event, and back to now, by keyboard; the address holds the instant, and links keep it.
+    await page.keyboard.press(',');
+    await wait(page, (at) => location.hash.includes(encodeURIComponent(at)), facts.previous);
+    await wait(page, () => document.querySelector('#time').textContent.includes('events of the log'));
+    await page.goBack();
+    await wait(page, () => document.querySelectorAll('.cards tbody tr').length >= 200 &&
+      document.querySelector('#time').textContent.includes('events of the log'));
+    assert.match(await page.getAttribute('nav a[data-page=fabric]', 'href'), /^#\/fabric\?at=/);
+    await page.fill('#search', 'rtsw:4--ctsw:1');
+    await wait(page, () => document.querySelectorAll('.cards tbody tr').length === 1);
+    await page.click('.cards tbody a');
+    await wait(page, () => document.querySelectorAll('#said ~ * tr, #said tbody tr').length === 4);
+    assert.match(await page.textContent('main'), /Where the repair stood then is not kept/);
+    assert.equal(await page.locator('main .commands').count(), 0);
+    await inspect(page, `past case ${width}`);
+    await visit(page, base, `fabric?at=${then.network.at}`, () => /1,000 suspected.* of 4,536 cables/.test(document.querySelector('main').textContent));
+    await inspect(page, `past fabric ${width}`);
+    for (const [name, words] of [['capacity', 'Not kept for instants that are over'], ['feeds', 'is not kept'], ['minutes', 'known today']]) {
+      await visit(page, base, `${name}?at=${then.network.at}`, () => document.querySelector('main h1') !== null);
+      await wait(page, (text) => document.querySelector('main').textContent.includes(text), words);
+      assert.equal(await page.locator('main .commands').count(), 0, name);
+    }
+    await page.keyboard.press('l');
+    await wait(page, () => !location.hash.includes('at=') && document.querySelector('#time[hidden]') !== null);
+    await visit(page, base, 'cases?at=2020-01-01T00:00:00Z', () => document.querySelector('#time').textContent.includes('the log reaches back to'));
+    await context.close();
+  }
+}
+
 // The metrics of the network, against the same numbers of the API.
 async function metrics(base) {
   await probe(base);
@@ -350,6 +402,7 @@ try {
     const cases = await open_cases(base);
     return cases.length === wanted && cases.every((of) => of.standing === 'open' && of.records === 4);
   });
+  const then = {network: await get(base, '/v1/network'), cases: await all(base, '/v1/cases?')};
   await probe(base);
   const problems = [];
   for (const [width, colorScheme] of [[1280, 'light'], [400, 'dark']]) {
@@ -366,6 +419,7 @@ try {
   }
   await metrics(base);
   await jobs(browser, base, problems);
+  await past(browser, base, then, problems);
   assert.deepEqual(problems, []);
 } finally {
   await browser.close();

@@ -100,6 +100,16 @@ export interface Capacity {
   groups_whole: number;
 }
 
+// What the log says of the network, now or at an instant.
+export interface Network {
+  at: string;
+  out: {part: string; by: string; since: string | null}[];
+  cases: {id: string; kind: string; entity: string; standing: string}[];
+  links: {link: string; rate: number; loss: number}[];
+  past: {log_from: string; read_from: string; events: number; not_known: string[];
+         previous: string | null; next: string | null} | null;
+}
+
 export interface Count {
   sent: number;
   lost: number;
@@ -141,8 +151,16 @@ export interface Series {
 // What the service says is wrong, in its words.
 export class ApiError extends Error {}
 
+const busyMs = 1000;
+const triesMax = 60;
+
 export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
-  const reply = await fetch(path, {cache: 'no-store', ...init});
+  let reply = await fetch(path, {cache: 'no-store', ...init});
+  // Instants are read one at a time.
+  for (let i = 0; reply.status === 503 && /[?&]at=/.test(path) && i < triesMax; ++i) {
+    await new Promise((done) => { window.setTimeout(done, busyMs); });
+    reply = await fetch(path, {cache: 'no-store', ...init});
+  }
   if (reply.ok) return await reply.json() as T;
   const problem = await reply.json().catch(() => ({})) as {detail?: string};
   throw new ApiError(problem.detail ?? `the service answered ${reply.status}`);

@@ -3,9 +3,9 @@ import {el, section, table, text, type Column} from '../dom';
 import * as format from '../format';
 import {traceSections, type JobTrace as JobPicture} from '../colltrace';
 import {ask, part, send, type Audit, type Case, type Fabric, type JobEffects, type JobTrace, type Repair, type Said} from './api';
-import type {Live} from './live';
+import type {Known} from './live';
 import {neighbourhood} from './map';
-import {age, badge, button, caseLink, cards, commands, label, nodesOf, severity, svg, texts, time} from './ui';
+import {age, badge, button, caseLink, cards, commands, isPast, label, nodesOf, serviceNow, severity, svg, texts, then, time} from './ui';
 
 const pageRows = 100;
 
@@ -156,14 +156,14 @@ export class CasePage {
   private readonly story = el('div');
   private readonly log = el('div');
 
-  constructor(private readonly live: Live, private readonly id: string) {
+  constructor(private readonly live: Known, private readonly id: string) {
     void this.read(true);
   }
 
   async read(isFirst = false) {
     try {
       const path = `/v1/cases/${part(this.id)}`;
-      const item = await ask<Case>(`${path}?members=1000`);
+      const item = await ask<Case>(then(`${path}?members=1000`));
       const isNew = JSON.stringify(item.members) !== JSON.stringify(this.item?.members);
       this.item = item;
       if (isFirst) await this.frame(item);
@@ -182,7 +182,7 @@ export class CasePage {
     const map = fabric === undefined ? undefined : neighbourhood(fabric, nodesOf(item.cause.entity));
     this.root.replaceChildren(this.head, el('div', {class: 'split'}, this.repair, map ?? el('div')), this.people,
                               this.jobs, this.traces, this.story, this.log);
-    if (item.closed === null) void this.showJobs();
+    if (item.closed === null && !isPast()) void this.showJobs();
   }
 
   // Simulated when it is asked for.
@@ -192,6 +192,7 @@ export class CasePage {
   }
 
   private async showTraces(item: Case) {
+    if (isPast()) return;
     const found = await Promise.all(tracedJobs(item).map((job) =>
       ask<JobTrace>(`/v1/jobs/${part(job)}/trace`).catch(() => undefined)));
     const known = found.filter((trace) => trace !== undefined);
@@ -220,7 +221,8 @@ export class CasePage {
   private async readLines(rows: number) {
     const item = this.item;
     if (item === undefined) return;
-    const found = await ask<{items: Said[]}>(`/v1/cases/${part(this.id)}/records?limit=${Math.min(rows, 1000)}`);
+    const found = await ask<{items: Said[]}>(
+      then(`/v1/cases/${part(this.id)}/records?limit=${Math.min(rows, 1000)}`));
     const said = new Map(found.items.map((one) => [one.id, one]));
     this.lines = item.members.slice(0, rows).map(({record, relation}) => lineOf(record, relation, said.get(record)));
     this.showLines(item);
@@ -244,6 +246,9 @@ export class CasePage {
   }
 
   showRepair() {
+    if (isPast())
+      return this.repair.replaceChildren(section('repair', 'Repair',
+        'Where the repair stood then is not kept: its steps are below, under What was done. Jobs and their traces of then are not kept either.'));
     const repair = this.live.repairOf.get(this.id);
     // While a reason is being written its field stays.
     if (this.repair.contains(document.activeElement) && this.repair.querySelector('input')?.value !== '') return;
@@ -286,12 +291,12 @@ export class CasePage {
                      handling?.by === owner ? '' : `, by ${handling?.by ?? ''}`)]]),
       ...comments.map((one) => el('p', {class: 'comment'}, el('strong', {}, one.actor), ' ', time(one.t), el('br'),
         el('span', {class: 'words'}, (one.detail as {text?: string}).text ?? ''))),
-      el('div', {class: 'commands'}, name, button('Set owner', () => run('own', filled('owner', name))),
+      ...(isPast() ? [] : [el('div', {class: 'commands'}, name, button('Set owner', () => run('own', filled('owner', name))),
         owner === '' ? undefined : button('Clear owner', () => run('disown', {}))),
       el('div', {class: 'commands'}, words, button('Comment', () => {
         if (words.value.trim() === '') words.focus();
         else run('comment', filled('text', words));
-      })), said));
+      })), said])));
   }
 
   // Where it waits for people, or for the vendor.
@@ -311,8 +316,10 @@ export class CasePage {
     const [audit, snapshots] = await Promise.all([
       ask<{items: Audit[]}>(`/v1/audit?case=${part(this.id)}&limit=10000`),
       ask<{items: Record<string, unknown>[]}>('/v1/snapshots?limit=1000').catch(() => ({items: []}))]);
+    audit.items = audit.items.filter((entry) => !isPast() || Date.parse(entry.t) <= serviceNow());
     this.showPeople(audit.items.filter((entry) => entry.action === 'comment'));
-    const taken = snapshots.items.filter((one) => one['case'] === this.id || one['case_id'] === this.id);
+    const taken = snapshots.items.filter((one) => (one['case'] === this.id || one['case_id'] === this.id) &&
+      (!isPast() || Number(/\.(\d+)$/.exec(String(one['id']))?.[1] ?? 0) / 1e6 <= serviceNow()));
     const shown = this.showsAll ? audit.items : audit.items.slice(-pageRows);
     const left = audit.items.length - shown.length;
     this.log.replaceChildren(

@@ -2,8 +2,8 @@
 import {el, number, text} from '../dom';
 import * as format from '../format';
 import {pages, type Case} from './api';
-import type {Live} from './live';
-import {age, badge, button, cards, caseLink, label, redraw, severities, severity, time} from './ui';
+import type {Known} from './live';
+import {age, badge, button, cards, caseLink, isPast, label, notKept, redraw, severities, severity, then, time} from './ui';
 
 const rowsAtFirst = 200;
 const sorts: Record<string, string> = {severity: 'severity', age: 'newest first', oldest: 'oldest first',
@@ -25,7 +25,7 @@ export class CaseList {
   private limit = rowsAtFirst;
   private closed: Case[] | undefined;
 
-  constructor(private readonly live: Live, private readonly query: URLSearchParams,
+  constructor(private readonly live: Known, private readonly query: URLSearchParams,
               private readonly changed: (query: URLSearchParams) => void) {
     const search = el('input', {type: 'search', placeholder: 'Search place, cause, case  ( / )', id: 'search',
                                 'aria-label': 'Search'}) as HTMLInputElement;
@@ -43,6 +43,7 @@ export class CaseList {
       select('stage', 'Repair', [['', 'any repair']]),
       select('owner', 'Owner', [['', 'any owner']]),
       select('sort', 'Order', Object.entries(sorts)));
+    if (isPast()) this.controls.get('stage')?.setAttribute('disabled', '');
     for (const [key, node] of this.controls) {
       node.value = query.get(key) ?? (key === 'sort' ? 'severity' : '');
       node.addEventListener('input', () => this.filter(key, node.value));
@@ -63,7 +64,7 @@ export class CaseList {
   // The last thousand.
   private async readClosed() {
     const found: Case[] = [];
-    await pages<Case>('/v1/cases?state=closed&limit=1000&members=0', (items) => found.push(...items))
+    await pages<Case>(then('/v1/cases?state=closed&limit=1000&members=0'), (items) => found.push(...items))
       .catch((error: Error) => { this.live.failure = error.message; });
     this.closed = found;
     this.show();
@@ -105,6 +106,7 @@ export class CaseList {
   }
 
   private stageOf(id: string, stage: string) {
+    if (isPast()) return notKept;
     return this.live.repairOf.get(id)?.is_held === true ? `${label(stage)}, on hold` : label(stage);
   }
 

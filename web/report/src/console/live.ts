@@ -1,5 +1,5 @@
 // The cases and repairs that are known, kept up to date by the service's events.
-import {ask, pages, type Capacity, type Case, type Handling, type Repair} from './api';
+import {ask, pages, type Capacity, type Case, type Handling, type Network, type Repair} from './api';
 import {setServiceNow} from './ui';
 
 type Listener = (about: {cases: Set<string>; all: boolean}) => void;
@@ -7,6 +7,39 @@ type Listener = (about: {cases: Set<string>; all: boolean}) => void;
 const isOpen = (standing: string) => standing === 'open' || standing === 'provisional';
 const redrawMs = 250;  // at most so often, whatever comes
 const capacityMs = 2000;
+
+// What the pages show, of now or of an instant.
+export type Known = Pick<Live, 'cases' | 'repairOf' | 'handlingOf' | 'loaded' | 'failure' | 'capacity' |
+                               'readCapacity' | 'refresh'> & {network?: Network | undefined};
+
+// The same as it was at an instant, read once. Repairs and capacity of then are not kept.
+export class Then implements Known {
+  readonly cases = new Map<string, Case>();
+  readonly repairOf = new Map<string, Repair>();
+  readonly handlingOf = new Map<string, Handling>();
+  readonly capacity = undefined;
+  loaded = false;
+  failure = '';
+  network: Network | undefined;
+
+  constructor(readonly at: string, listener: (then: Then) => void) {
+    void this.read().catch((error: Error) => { this.failure = error.message; }).finally(() => listener(this));
+  }
+  private async read() {
+    const at = `at=${encodeURIComponent(this.at)}`;
+    this.network = await ask<Network>(`/v1/network?${at}`);
+    for (const standing of ['open', 'provisional'])
+      await pages<Case>(`/v1/cases?state=${standing}&limit=1000&members=0&${at}`, (items) => {
+        for (const item of items) this.cases.set(item.id, item);
+      });
+    await pages<Handling>(`/v1/handling?limit=1000&${at}`, (items) => {
+      for (const item of items) this.handlingOf.set(item.id, item);
+    });
+    this.loaded = true;
+  }
+  readCapacity() { return Promise.resolve(); }
+  refresh() { return Promise.resolve(); }
+}
 
 export class Live {
   readonly cases = new Map<string, Case>();      // that are open

@@ -3,9 +3,9 @@ import {el, number, section, text} from '../dom';
 import * as format from '../format';
 import {rampColour, readTheme} from '../theme';
 import {ask, send, type Count, type Fabric, type Feeds, type Probes, type Series} from './api';
-import type {Live} from './live';
+import type {Known} from './live';
 import {cableOf, matrix} from './map';
-import {age, badge, button, cards, caseLink, cell, cellOf, commands, label, link, nodesOf, redraw, serviceNow, texts, time} from './ui';
+import {age, badge, button, cards, caseLink, cell, cellOf, commands, isPast, label, link, nodesOf, redraw, serviceNow, texts, then, time} from './ui';
 
 const lossyShare = 1e-3;
 const share = ({sent, lost}: Count) => (sent === 0 ? 0 : lost / sent);
@@ -23,7 +23,7 @@ export abstract class Page<T> {
   protected readonly body = el('div');
   private isReading = false;
 
-  constructor(title: string, lead: string, protected readonly live: Live) {
+  constructor(title: string, lead: string, protected readonly live: Known) {
     this.root = el('section', {'aria-label': title}, el('h1', {}, title), el('p', {class: 'lead'}, lead), this.said, this.body);
   }
   protected abstract get(): Promise<T>;
@@ -34,6 +34,7 @@ export abstract class Page<T> {
     this.isReading = true;
     try {
       const found = await this.get();
+      if (this.live.failure !== '' && isPast()) throw new Error(this.live.failure);
       redraw(this.body, () => this.show(found));
       this.said.textContent = '';
     } catch (error) {
@@ -54,14 +55,16 @@ class States {
   private readonly of = new Map<string, State>();
   private readonly probed = new Set<string>();
 
-  constructor(live: Live, probes: Probes | undefined) {
+  constructor(live: Known, probes: Probes | undefined) {
     for (const found of probes?.links ?? []) this.probed.add(cellOf(found.link) ?? '');
     for (const found of probes?.links ?? [])
       if (share(found) >= lossyShare) this.set(found.link, {name: 'lossy', words: told(found)});
+    for (const {link: name, rate, loss} of live.network?.links ?? [])
+      this.set(name, {name: 'lossy', words: rate === 0 ? 'down' : loss > 0 ? `loses ${format.percent(loss)}` : `at ${format.percent(rate)} of its rate`});
     for (const part of live.capacity?.suspected ?? []) this.set(part, {name: 'suspected', words: 'suspected'});
     for (const item of live.cases.values())
-      this.set(item.cause.entity, {name: 'suspected', words: `case: ${label(item.cause.kind)}`, to: `#/case/${encodeURIComponent(item.id)}`});
-    for (const part of live.capacity?.out ?? []) {
+      this.set(item.cause.entity, {name: 'suspected', words: `case: ${label(item.cause.kind)}`, to: then(`#/case/${encodeURIComponent(item.id)}`)});
+    for (const part of live.capacity?.out ?? live.network?.out.map((row) => row.part) ?? []) {
       const key = cellOf(part) ?? nodesOf(part)[0] ?? '';
       this.set(part, {...this.of.get(key), name: 'out', words: `out of service${this.of.has(key) ? `, ${this.of.get(key)?.words}` : ''}`});
     }
@@ -80,12 +83,12 @@ class States {
 export class FabricPage extends Page<[Fabric, Probes | undefined]> {
   private fabric: Promise<Fabric> | undefined;
 
-  constructor(live: Live) {
+  constructor(live: Known) {
     super('Fabric', 'Every cable between two layers of switches as a cell. A part with an open case is suspected.', live);
   }
   protected async get(): Promise<[Fabric, Probes | undefined]> {
     this.fabric ??= ask<Fabric>('/v1/fabric');  // it is the same for the life of the service
-    return [await this.fabric, await ask<Probes>('/v1/probes').catch(() => undefined)];
+    return [await this.fabric, await ask<Probes>(then('/v1/probes')).catch(() => undefined)];
   }
   protected show([fabric, probes]: [Fabric, Probes | undefined]) {
     const states = new States(this.live, probes);
@@ -122,13 +125,14 @@ export class FabricPage extends Page<[Fabric, Probes | undefined]> {
 
 export class ProbePage extends Page<Probes> {
   private by: 'loss' | 'p99' = 'loss';
-  constructor(live: Live) {
+  constructor(live: Known) {
     super('Probes', 'What probes met in the last seconds. A lost probe counts for every link of its path.', live);
   }
-  protected get() { return ask<Probes>('/v1/probes'); }
+  protected get() { return ask<Probes>(then('/v1/probes')); }
   protected show(of: Probes) {
     if (of.rows === 0) {
-      this.body.replaceChildren(el('p', {class: 'lead'}, 'No prober has spoken lately. `weft probe` results go to POST /v1/evidence.'));
+      this.body.replaceChildren(el('p', {class: 'lead'}, isPast() ? 'No prober had spoken in the seconds before.'
+        : 'No prober has spoken lately. `weft probe` results go to POST /v1/evidence.'));
       return;
     }
     const theme = readTheme();
@@ -160,8 +164,9 @@ interface Sli { series: Series[] }
 
 export class MinutePage extends Page<Sli> {
   private hours = 24;
-  constructor(live: Live) {
-    super('Minutes', 'Good and bad minutes by objective and scope, with what is left of the budget.', live);
+  constructor(live: Known) {
+    super('Minutes', 'Good and bad minutes by objective and scope, with what is left of the budget.' +
+      (isPast() ? ' Up to that instant, from the probes that are still kept; causes as they are known today.' : ''), live);
   }
   protected get() {
     const now = serviceNow();
@@ -188,12 +193,13 @@ export class MinutePage extends Page<Sli> {
 export class CapacityPage extends Page<void> {
   private readonly table = el('div');
   private control: string | undefined;  // what the commands are for, so that they are not replaced
-  constructor(live: Live) {
+  constructor(live: Known) {
     super('Capacity', 'What is out of service, what is left of the uplinks, and the switch that stops all actions.', live);
     this.body.append(el('div', {class: 'kill'}), this.table);
   }
   protected get() { return this.live.readCapacity(); }
   protected show() {
+    if (isPast()) return this.showPast();
     const of = this.live.capacity;
     if (of === undefined) return;
     const repairs = new Map([...this.live.repairOf.values()].map((repair) => [repair.part, repair]));
@@ -226,10 +232,26 @@ export class CapacityPage extends Page<void> {
           of.groups.slice(0, 300).map((row) => [row.name, `${row.live} of ${row.cables}`, format.percent(row.share),
             row.share_without_suspects < of.rack_share ? badge('high', format.percent(row.share_without_suspects)) : format.percent(row.share_without_suspects)]))));
   }
+
+  // What orders had taken out, by the log.
+  private showPast() {
+    const out = this.live.network?.out ?? [];
+    this.table.replaceChildren(
+      section('out', 'Out of service', `${out.length} part${out.length === 1 ? '' : 's'} by orders that the log holds.`,
+        out.length === 0 ? undefined : cards('Out of service', texts('Part', 'By', 'Since'),
+          out.map((row) => [row.part, row.by, row.since === null ? format.none : time(row.since)]))),
+      section('left', 'Kill switch, freezes, uplinks', 'Not kept for instants that are over; the audit log has who set them when.'));
+  }
+}
+
+export class PastFeedPage {
+  readonly root = el('section', {'aria-label': 'Feeds'}, el('h1', {}, 'Feeds'),
+    el('p', {class: 'lead'}, 'Who had spoken when, and what was not understood, is not kept for instants that are over.'));
+  read() { return Promise.resolve(); }
 }
 
 export class FeedPage extends Page<Feeds> {
-  constructor(live: Live) {
+  constructor(live: Known) {
     super('Feeds', 'When each device was last heard, and messages that no rule understands.', live);
   }
   protected get() { return ask<Feeds>('/v1/feeds'); }

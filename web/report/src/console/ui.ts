@@ -12,15 +12,25 @@ export function svg(name: string, props: Record<string, string | number> = {}, .
 }
 
 export const label = (word: string) => word.replaceAll('_', ' ');
+// The instant whose pages are shown; undefined: now.
+let instant: string | undefined;
+export const setInstant = (at: string | undefined) => { instant = at; };
+export const isPast = () => instant !== undefined;
+// The same path, of the API or of a page, at that instant.
+export const then = (path: string) => (instant === undefined ? path
+  : `${path}${path.includes('?') ? '&' : '?'}at=${encodeURIComponent(instant)}`);
+export const notKept = 'not kept';
+
 export const link = (to: string, ...children: (Node | string)[]) =>
-  el('a', {href: `#/${to}`}, ...children);
+  el('a', {href: then(`#/${to}`)}, ...children);
 export const caseLink = (id: string, shown: Node | string = id) =>
   link(`case/${encodeURIComponent(id)}`, shown);
 
 // The service's time, which a browser's clock need not have, and which is another one where the network is simulated.
 let ahead = 0;  // of the browser's clock, ms
 export const setServiceNow = (now: string) => { ahead = Date.parse(now) - Date.now(); };
-export const serviceNow = () => Date.now() + ahead;
+export const liveNow = () => Date.now() + ahead;
+export const serviceNow = () => (instant === undefined ? liveNow() : Date.parse(instant));
 
 // "3 min", "2 h 05 min", "4 d": what passed since.
 export function age(from: string, to = serviceNow()): string {
