@@ -307,7 +307,6 @@ Findings check_banned(const File& file) {
 
 Paths json_by_hand() {
   return {
-      "src/adapt/sim/storm_write.cpp",  // storm.json, laid out for people
       "src/cli/flows_report.cpp",       // one flow a line
       "src/serve/api_schemas.cpp",      // the schemas, as they stand in the document
   };
