@@ -42,6 +42,8 @@ void print_drains(JsonNode capacity) {
   const JsonNode out = capacity.member("out");
   fmt::print("out of service ({} of at most {}): {}\n", out.size(),
              capacity.member("out_max").whole().value_or(0), list_of(out));
+  if (const JsonNode moving = capacity.member("moving"); moving.size() > 0)
+    fmt::print("drain or return under way: {}\n", list_of(moving));
   fmt::print("suspected: {}\n", list_of(capacity.member("suspected")));
   const JsonNode groups = capacity.member("groups");
   fmt::print("uplink groups whole: {}\n", capacity.member("groups_whole").whole().value_or(0));

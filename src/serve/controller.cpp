@@ -288,8 +288,13 @@ std::vector<model::Entity> Controller::out_of_service(Timestamp now) const {
 
 void Controller::note_out_of_service(Timestamp now) {
   std::erase_if(out_by_others_, [&](const auto& out) { return out.second <= now; });
-  probe_monitor_.set_out_of_service(repair::state_without(context_.fabric, out_of_service(now)),
-                                    now);
+  std::vector<model::Entity> out = out_of_service(now);
+  const model::State state = repair::state_without(context_.fabric, out);
+  const std::vector<model::Entity> moving = repair_.moving();
+  std::erase_if(out,
+                [&](const auto& part) { return std::ranges::find(moving, part) != moving.end(); });
+  probe_monitor_.set_out_of_service(
+      state, moving.empty() ? state : repair::state_without(context_.fabric, out), now);
 }
 
 operate::health::Conditions Controller::link_conditions(Timestamp now) const {

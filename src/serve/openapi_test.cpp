@@ -107,7 +107,7 @@ TEST_CASE("what is registered is documented, and what is documented answers as d
                                 .list = [] { return std::string(R"({"items":[]})"); },
                                 .of_job = [](auto) -> Result<std::string> { return "{}"; },
                                 .picture = [](auto) -> Result<std::string> { return "{}"; }},
-                     .te = {[](auto, auto, auto, auto answer) { answer(std::string("{}")); },
+                     .te = {[](auto, auto, auto, const auto& answer) { answer(std::string("{}")); },
                             [] { return std::string("{}"); }},
                      .path_health = []() -> Result<std::string> { return "table"; },
                      .vendor = {[](auto, auto, auto) { return true; },

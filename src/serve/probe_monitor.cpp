@@ -99,7 +99,7 @@ ProbeMonitor::ProbeMonitor(const model::Fabric& fabric, const ProbeMonitorSettin
     : fabric_(fabric),
       settings_(settings),
       localiser_(fabric, {.card_ports = settings.card_ports, .delay_us = settings.delay_us}) {
-  epochs_.push_back({.since = {INT64_MIN}, .routes = {}, .ages = {}});
+  epochs_.push_back({.since = {INT64_MIN}, .routes = {{}}, .ages = {}});
 }
 
 void ProbeMonitor::add(const model::EvidenceSet& rows) {
@@ -117,10 +117,14 @@ void ProbeMonitor::add(const model::EvidenceSet& rows) {
   has_new_ = true;
 }
 
-void ProbeMonitor::set_out_of_service(const model::State& out, Timestamp now) {
-  if (has_same_troubles(out, out_)) return;
+void ProbeMonitor::set_out_of_service(const model::State& out, const model::State& or_only,
+                                      Timestamp now) {
+  const bool is_same = has_same_troubles(out, out_);
+  if (is_same && has_same_troubles(or_only, or_only_)) return;
   out_ = out;
+  or_only_ = or_only;
   note_routes(now);
+  if (is_same) return;
   out_since_ = epochs_.back().since;
   std::erase_if(rows_, [&](const Row& row) { return row.evidence.t < out_since_; });
 }
@@ -133,9 +137,10 @@ void ProbeMonitor::set_down(const std::set<model::LinkId>& links, Timestamp now)
 
 void ProbeMonitor::note_routes(Timestamp now) {
   for (Epoch& epoch : epochs_) epoch.ages.clear();  // most are of no use any more
-  epochs_.push_back({std::max(now, epochs_.back().since), out_, {}});
-  for (const model::LinkId link : down_)
-    epochs_.back().routes.set(link, {.health = model::Health::down});
+  epochs_.push_back({std::max(now, epochs_.back().since), {out_}, {}});
+  if (!has_same_troubles(out_, or_only_)) epochs_.back().routes.push_back(or_only_);
+  for (model::State& routes : epochs_.back().routes)
+    for (const model::LinkId link : down_) routes.set(link, {.health = model::Health::down});
   if (epochs_.size() > epochs_max) {
     epochs_.pop_front();
     ++epochs_gone_;
@@ -153,20 +158,29 @@ void ProbeMonitor::drop_old_paths() {
 
 bool ProbeMonitor::is_old(const Row& row) {
   const std::optional<Timestamp> learned = row.evidence.path_t;
-  if (!learned || row.path.empty() || *learned >= epochs_.back().since) return false;
+  if (!learned || row.path.empty()) return false;
   // Of before the first epoch: what was out then is not known, and the first one stands for it.
   const auto after = std::ranges::upper_bound(epochs_, *learned, {}, &Epoch::since);
   const std::size_t from =
       after == epochs_.begin() ? 0 : static_cast<std::size_t>(after - epochs_.begin()) - 1;
-  Epoch& then = epochs_[from];
-  for (std::size_t i = from + 1; i < epochs_.size(); ++i) {
+  for (std::size_t i = from; i < epochs_.size(); ++i) {
     const bool had_ended = i + 1 < epochs_.size() && epochs_[i + 1].since <= row.evidence.t;
     if (had_ended && epochs_[i].since.ns >= learned->ns + sweep_ns) continue;
-    const auto age =
-        then.ages.try_emplace(epochs_gone_ + i, fabric_, then.routes, epochs_[i].routes);
-    if (!age.first->second.holds(row.path)) return true;
+    if (!holds(epochs_[from], i, row.path)) return true;
   }
   return false;
+}
+
+bool ProbeMonitor::holds(Epoch& then, std::size_t later, std::span<const model::LinkId> path) {
+  const Epoch& now = epochs_[later];
+  for (std::size_t i = 0; i < then.routes.size(); ++i)
+    for (std::size_t k = 0; k < now.routes.size(); ++k) {
+      if (&then == &now && i == k) continue;
+      const auto age = then.ages.try_emplace({epochs_gone_ + later, {i, k}}, fabric_,
+                                             then.routes[i], now.routes[k]);
+      if (!age.first->second.holds(path)) return false;
+    }
+  return true;
 }
 
 std::vector<std::string> ProbeMonitor::look(Timestamp now) {

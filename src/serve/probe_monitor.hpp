@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,14 +40,18 @@ class ProbeMonitor {
   void add(const model::EvidenceSet& rows);
   // What is out of service from `now` on. Where that is a change, what was seen so far speaks of
   // the past only: rows of windows that began before are dropped, also those that are still on
-  // their way; and routes change.
-  void set_out_of_service(const model::State& out, Timestamp now);
+  // their way; and routes change. As long as drains and returns are under way, routes may be those
+  // of `out` or those of `or_only`; else they are equal.
+  void set_out_of_service(const model::State& out, const model::State& or_only, Timestamp now);
+  void set_out_of_service(const model::State& out, Timestamp now) {
+    set_out_of_service(out, out, now);
+  }
   // The links over which devices say that no route leads, from `now` on. Where that is a change,
   // routes change.
   //
   // A row whose path was found out before routes changed keeps it only while it holds
-  // (route/path_age), and only if it also held whatever changed in the sweep_ns that finding it out
-  // may have taken.
+  // (route/path_age), whichever routes they may be, and only if it also held whatever changed in
+  // the sweep_ns that finding it out may have taken.
   void set_down(const std::set<model::LinkId>& links, Timestamp now);
   static constexpr std::int64_t sweep_ns = 5'000'000'000;
 
@@ -79,16 +84,19 @@ class ProbeMonitor {
     std::vector<model::LinkId> path;
     bool lost_its_path = false;  // it was old
   };
-  // What routes avoided since when; the last one is now.
+  // What routes avoided since when, or else avoided; the last one is now.
   struct Epoch {
+    // Of paths that were learned by the first number of `routes`, by those of this epoch.
+    using Pair = std::pair<std::size_t, std::size_t>;
     Timestamp since;
-    model::State routes;
-    // By the number of a later epoch: of paths learned in this one; made when a row asks.
-    std::map<std::uint64_t, route::PathAge> ages;
+    std::vector<model::State> routes;  // one or two
+    // By the number of the same or a later epoch; made when a row asks.
+    std::map<std::pair<std::uint64_t, Pair>, route::PathAge> ages;
   };
-  // Whether the row's path was learned in an earlier epoch and was not the way all the time since
-  // its window began.
+  // Whether the row's path was learned in an earlier epoch, or in one of several routes, and may
+  // not have been the way all the time since its window began.
   bool is_old(const Row& row);
+  bool holds(Epoch& then, std::size_t later, std::span<const model::LinkId> path);
   void drop_old_paths();
   void note_routes(Timestamp now);
   std::vector<port::Flow> failing(const observe::localise::Entity& entity) const;
@@ -100,7 +108,7 @@ class ProbeMonitor {
   observe::localise::Localiser localiser_;
   std::vector<std::string> classes_;
   std::deque<Row> rows_;
-  model::State out_;
+  model::State out_, or_only_;
   std::set<model::LinkId> down_;
   Timestamp out_since_{INT64_MIN};
   std::deque<Epoch> epochs_;

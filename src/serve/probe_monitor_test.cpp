@@ -119,6 +119,34 @@ TEST_CASE("a path that was learned before routes changed is kept only while it h
   CHECK(verdicts(elsewhere, 5, false) == 1);  // other racks choose as before
 }
 
+TEST_CASE("while a drain or a return is under way, a path must hold before and after it") {
+  const model::Fabric fabric = zone();
+  const Rows rows(fabric);
+  const std::string_view drained = "rtsw:1->ctsw:0", lossy = "rtsw:1->ctsw:2",
+                         elsewhere = "rtsw:3->ctsw:2";
+  // A drain is ordered at 10 s and has its effect by 13 s, its return is ordered at 30 s and has
+  // its by 33 s.
+  const auto verdicts = [&](std::string_view cable, std::int64_t learned, std::int64_t t) {
+    const model::State out = without(fabric, drained);
+    ProbeMonitor monitor(fabric, {});
+    monitor.set_out_of_service(out, {}, at(10));
+    if (t >= 13) monitor.set_out_of_service(out, out, at(13));
+    if (t >= 30) monitor.set_out_of_service(out, {}, at(30));
+    if (t >= 33) monitor.set_out_of_service({}, {}, at(33));
+    monitor.add(rows.lossy(cable, at(t), at(learned)));
+    return monitor.look(at(t + 1)).size();
+  };
+  CHECK(verdicts(lossy, 11, 12) == 0);
+  CHECK(verdicts(lossy, 11, 14) == 0);  // perhaps of before the effect
+  CHECK(verdicts(lossy, 13, 14) == 1);
+  CHECK(verdicts(lossy, 13, 31) == 0);  // perhaps it is back
+  CHECK(verdicts(lossy, 31, 32) == 0);
+  CHECK(verdicts(lossy, 31, 34) == 0);
+  CHECK(verdicts(lossy, 33, 34) == 1);
+  CHECK(verdicts(lossy, 5, 34) == 1);  // of before it all
+  for (const std::int64_t t : {12, 14, 31, 34}) CHECK(verdicts(elsewhere, t - 1, t) == 1);
+}
+
 TEST_CASE("what devices say is down moves paths, and drops nothing whose path holds") {
   const model::Fabric fabric = zone();
   const Rows rows(fabric);

@@ -109,6 +109,7 @@ CapacityView capacity_view(const repair::Repair& repair, Timestamp now) {
     gone.add(part);
     out.out.push_back(name(fabric, part));
   }
+  for (const model::Entity& part : repair.moving()) out.moving.push_back(name(fabric, part));
   const repair::Reserve reserve(fabric);
   const auto now_left = reserve.uplinks(gone);
   for (const model::Entity& part : repair.suspected()) {
@@ -155,6 +156,7 @@ std::string to_json(const CapacityView& view) {
       .add("demand_share", view.demand_share, digits(4))
       .add("out_max", view.out_max)
       .add("out", view.out)
+      .add("moving", view.moving)
       .add("suspected", view.suspected)
       .add("frozen", frozen)
       .add("groups", groups)

@@ -41,7 +41,8 @@ struct CapacityView {
   bool kill_switch = false;
   double rack_share = 0, plane_share = 0, demand_share = 0;  // that the policy keeps in reserve
   std::uint32_t out_max = 0;
-  std::vector<std::string> out, suspected;      // parts
+  // Parts; of those that are out, `moving` are those whose drain or return is under way.
+  std::vector<std::string> out, moving, suspected;
   std::vector<operate::repair::Freeze> frozen;  // not over yet
   std::vector<CapacityRow> groups;              // that lack something, least first
   std::size_t groups_whole = 0;                 // the others

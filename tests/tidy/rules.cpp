@@ -307,8 +307,8 @@ Findings check_banned(const File& file) {
 
 Paths json_by_hand() {
   return {
-      "src/cli/flows_report.cpp",       // one flow a line
-      "src/serve/api_schemas.cpp",      // the schemas, as they stand in the document
+      "src/cli/flows_report.cpp",   // one flow a line
+      "src/serve/api_schemas.cpp",  // the schemas, as they stand in the document
   };
 }
 

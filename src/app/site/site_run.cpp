@@ -138,23 +138,23 @@ class SiteRun {
     Errors errors;
     const auto view = JsonLine::parse(*text, {"/v1/capacity", 0, 0});
     if (!view) return;
-    std::vector<std::string> out = view->texts("out", errors),
-                             suspects = view->texts("suspected", errors);
+    Parts seen{.out = view->texts("out", errors),
+               .moving = view->texts("moving", errors),
+               .suspected = view->texts("suspected", errors)};
     if (!errors.empty()) return;
-    std::ranges::sort(out);
-    std::ranges::sort(suspects);
-    // A part under suspicion may be down, and routes then avoid it; nobody knows before a look.
-    auto seen = std::pair{std::move(out), std::move(suspects)};
+    for (auto* parts : {&seen.out, &seen.moving, &seen.suspected}) std::ranges::sort(*parts);
     if (seen_ && *seen_ == seen) return;
     std::string reason = "start";
-    if (seen_ && seen.first == seen_->first) {
+    if (seen_ && seen.out != seen_->out) {
+      reason = "parts out of service changed";
+    } else if (seen_ && seen.moving != seen_->moving) {
+      reason = "a drain or a return took effect";
+    } else if (seen_) {
       reason = "cases changed";
       if (now < renew_at_) return;  // in a storm; it is seen again
-    } else if (seen_) {
-      reason = "parts out of service changed";
     }
     renew_at_ = now + suspects_every_ns;
-    plan_->renew(std::move(reason), seen.first);
+    plan_->renew(std::move(reason), seen.out);
     seen_ = std::move(seen);
   }
 
@@ -273,7 +273,13 @@ class SiteRun {
   std::optional<ProbePlan> plan_;
   Supervisor supervisor_;
   bool is_ready_ = false;
-  std::optional<std::pair<std::vector<std::string>, std::vector<std::string>>> seen_;
+  // What routes depend on. A part under suspicion may be down, and routes then avoid it; nobody
+  // knows before a look.
+  struct Parts {
+    std::vector<std::string> out, moving, suspected;
+    bool operator==(const Parts&) const = default;
+  };
+  std::optional<Parts> seen_;
   port::Instant look_at_, renew_at_, write_at_, complain_at_;
 };
 

@@ -498,6 +498,16 @@ std::vector<Refusal> Repair::refusals(const Entity& part, Timestamp now) const {
 std::vector<Entity> Repair::held() const { return situation(nullptr).held; }
 std::vector<Entity> Repair::suspected() const { return situation(nullptr).suspected; }
 
+std::vector<Entity> Repair::moving() const {
+  std::vector<Entity> out;
+  for (const std::string& id : active_) {
+    const Ticket& t = tickets_.find(id)->second;
+    if (t.is_reserved && (does_act(t.stage) || t.stage == Stage::forecasting))
+      out.push_back(t.part);
+  }
+  return out;
+}
+
 std::map<std::string, std::uint32_t> Repair::repairs_of_parts() const {
   std::map<std::string, std::uint32_t> out;
   for (const Past& past : machine_.past) ++out[past.part];

@@ -162,6 +162,8 @@ class Repair {
   // Parts that count as out by our hands, and those that are suspected or out by others'.
   std::vector<Entity> held() const;
   std::vector<Entity> suspected() const;
+  // Of held(): those whose drain or return is under way, so that routes may or may not avoid them.
+  std::vector<Entity> moving() const;
   // Repairs of each part that are remembered, by name: its history as an offender.
   std::map<std::string, std::uint32_t> repairs_of_parts() const;
 
