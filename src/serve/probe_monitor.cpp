@@ -224,13 +224,8 @@ model::EvidenceSet ProbeMonitor::recent() const {
   for (const Row& row : rows_) {
     model::Evidence copy = row.evidence;
     const bool is_lost = row.lost_its_path || (row.path.empty() && knows[copy.src.index()]);
-    if (is_lost && !(copy.lost == copy.sent && is_end_dead(copy))) {
-      // Nobody knows what lost or delayed them; but the ends did answer.
-      copy.sent -= std::exchange(copy.lost, 0);
-      copy.sent -= std::exchange(copy.late, 0);
-      copy.sent -= std::exchange(copy.damaged, 0);
-      copy.duplicates = 0;
-    }
+    // Nobody knows what lost or delayed them. Those that came would speak for all ways there are.
+    if (is_lost && !(copy.lost == copy.sent && is_end_dead(copy))) continue;
     out.set_path(copy, row.path);
     out.rows.push_back(copy);
   }

@@ -62,8 +62,8 @@ class ProbeMonitor {
   // forward to one destination (attribute "to") probe_route; hosts that answer nobody probe_host,
   // congestion probe_latency; starved hosts and links without traffic are kind info. Of loss and
   // corruption, attribute "flows" names flows that suffered there (failing_flows.hpp). Rows over
-  // what is out of service blame nobody; those whose path is old lose it, and say only whether
-  // their ends answer at all, as do those without one whose prober has paths for others. Cost: that
+  // what is out of service blame nobody; those whose path is old, and those without one whose
+  // prober has paths for others, say only that an end answers nobody, where that is so. Cost: that
   // of Localiser::run over the rows kept.
   std::vector<std::string> look(Timestamp now);
 

@@ -191,6 +191,19 @@ TEST_CASE("what was lost on a path that was not found blames no end that answers
   CHECK(verdicts(false) > 0);  // where no paths are known, ends are all that can be told
 }
 
+TEST_CASE("a rack whose paths are old does not speak for the other paths of a lossy spine") {
+  const model::Fabric fabric = zone();
+  ProbeMonitor monitor(fabric, {});
+  monitor.set_out_of_service(without(fabric, "rtsw:1->ctsw:0"), at(10));
+  model::EvidenceSet rows = Rows(fabric).lossy("rtsw:1->ctsw:0", at(11), at(5));
+  for (model::Evidence& row : rows.rows)
+    row.lost = fabric.name(rows.path(row)[1]).ends_with("->ctsw:2") ? 30 : 0;
+  monitor.add(rows);
+  const std::vector<std::string> lines = monitor.look(at(12));
+  REQUIRE(lines.size() == 1);
+  CHECK(lines.front().find(R"("entity":"ctsw:2")") != std::string::npos);
+}
+
 TEST_CASE("what was lost on an old path blames no end that answers others, and one that does not") {
   const model::Fabric fabric = zone();
   const auto verdicts = [&](auto is_lost) {
