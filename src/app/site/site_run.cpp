@@ -30,6 +30,7 @@ using std::chrono::milliseconds;
 
 constexpr std::int64_t turn_ns = 100'000'000;
 constexpr std::int64_t look_every_ns = 500'000'000;
+constexpr std::int64_t settle_ns = 3 * ns_per_s;
 constexpr std::int64_t suspects_every_ns = 10 * ns_per_s;
 constexpr std::int64_t write_every_ns = ns_per_s;
 constexpr milliseconds http_patience{1'000};
@@ -143,7 +144,14 @@ class SiteRun {
                .suspected = view->texts("suspected", errors)};
     if (!errors.empty()) return;
     for (auto* parts : {&seen.out, &seen.moving, &seen.suspected}) std::ranges::sort(*parts);
+    // Paths that are found before a drain has its effect are those of before; mostly it has it
+    // soon.
+    if (seen.moving.empty())
+      moving_since_.reset();
+    else if (!moving_since_)
+      moving_since_ = now;
     if (seen_ && *seen_ == seen) return;
+    if (seen_ && moving_since_ && now < *moving_since_ + settle_ns) return;
     std::string reason = "start";
     if (seen_ && seen.out != seen_->out) {
       reason = "parts out of service changed";
@@ -280,6 +288,7 @@ class SiteRun {
     bool operator==(const Parts&) const = default;
   };
   std::optional<Parts> seen_;
+  std::optional<port::Instant> moving_since_;
   port::Instant look_at_, renew_at_, write_at_, complain_at_;
 };
 
