@@ -187,10 +187,19 @@ TEST_CASE("traces of a job: what agents send and probes see makes one case of li
       {"agent", "--fabric", "zone.yaml", "--device", "host:0", "--to", "unix:api.sock", "--traces",
        "rings", "--trace-every", "1 s", "--job", "17", "--quiet"},
       "agent");
-  service.probe(now_of_day(), 0, 1);
-  for (std::uint32_t rank = 2; rank < 16; ++rank) CHECK(service.send_rank(job, rank) == 200);
+  // Probers send a window a second, however long the rest takes.
+  auto probe = [&, probed = std::int64_t{0}]() mutable {
+    const std::int64_t now = now_of_day();
+    if (now - probed >= 1'000'000'000) service.probe(probed = now, 0, 1);
+  };
+  probe();
+  for (std::uint32_t rank = 2; rank < 16; ++rank) {
+    CHECK(service.send_rank(job, rank) == 200);
+    probe();
+  }
 
   const auto is_whole = [&] {
+    probe();
     const json trace = service.get("/v1/jobs/17/trace");
     return trace.value("ranks", 0) == 16 && trace.value("missing", -1) == 0;
   };
@@ -213,9 +222,8 @@ TEST_CASE("traces of a job: what agents send and probes see makes one case of li
   CHECK(metrics->body.find("\nweft_traces_failures_total 0\n") != std::string::npos);
 
   // The job's record is said once, and the case of the cable has it.
-  const auto is_one = [&, probed = std::int64_t{0}]() mutable {
-    const std::int64_t now = now_of_day();  // probers send a window a second
-    if (now - probed >= 1'000'000'000) service.probe(probed = now, 0, 1);
+  const auto is_one = [&] {
+    probe();
     const json cases = service.cases();
     return cases.size() == 1 && TracedService::count_of_job(cases[0]) > 0;
   };
