@@ -164,7 +164,7 @@ TEST_CASE("thousands of lost packets at once: what each acknowledgement tells of
     const json result = json::parse(outcome.out);
     CHECK(result["makespan_s"].get<double>() == doctest::Approx(c.makespan_s).epsilon(1e-12));
     CHECK(result["fct_s"]["mean"].get<double>() == doctest::Approx(c.mean_s).epsilon(1e-12));
-    const json packet = result["packet"];
+    const json& packet = result["packet"];
     CHECK(packet["drops"] == c.drops);
     CHECK(packet["drops_control"] == c.drops_control);
     CHECK(packet["retransmissions"] == c.retransmissions);

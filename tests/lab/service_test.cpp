@@ -578,8 +578,9 @@ std::vector<Planted> sequence(std::uint64_t number) {
     while (!used.insert(spine).second) spine = any(spine_count);
     const std::string upper = fmt::format("ctsw:{}", spine);
     const std::string lower = fmt::format("rtsw:{}", any(rack_count));
-    const std::string cable = lower + "--" + upper;
-    const std::string one_way = any(2) == 0 ? lower + "->" + upper : upper + "->" + lower;
+    const std::string cable = fmt::format("{}--{}", lower, upper);
+    const std::string one_way =
+        any(2) == 0 ? fmt::format("{}->{}", lower, upper) : fmt::format("{}->{}", upper, lower);
     const std::vector<Kind> choice{
         {"link_down", cable, {}, {cable}},
         {"dead_link", cable, {}, {cable}},
