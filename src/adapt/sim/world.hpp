@@ -148,7 +148,7 @@ class World final : public port::Actuator, public port::DeviceState {
   std::vector<Blackout> blackouts_;
   std::vector<std::uint32_t> dark_;     // by flow of te_: number of its blackout, from 1; 0: none
   model::State routed_, noticed_;       // as routes are, and as switches know their own links
-  std::vector<model::Entity> drained_;  // at that time
+  std::vector<model::Entity> drained_;  // when paths were found
   std::vector<double> wait_ns_;         // by LinkId: mean wait behind the traffic of jobs
   std::map<std::string, std::vector<double>> waits_;  // by state, as far as found
   std::optional<Timestamp> reroute_, notice_;
