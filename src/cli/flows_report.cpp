@@ -205,13 +205,19 @@ void print_pauses(const std::vector<PacketOutcome::PauseTree>& trees) {
 
 using engine::packet::LinkCounters;
 
+// The frames by which the device at a link's start stopped the one at its end.
+std::uint64_t pauses_sent(const std::vector<LinkCounters>& links, model::LinkId id) {
+  return links[model::reverse(id).index()].pauses;
+}
+
 // The links that counted anything.
 std::vector<model::LinkId> counting_ports(const model::Fabric& fabric,
                                           const std::vector<LinkCounters>& links) {
   std::vector<model::LinkId> out;
   for (const model::LinkId id : fabric.links()) {
     const LinkCounters& c = links[id.index()];
-    if (c.bytes > 0 || c.dropped > 0 || c.pauses > 0) out.push_back(id);
+    if (c.bytes > 0 || c.dropped > 0 || c.pauses > 0 || pauses_sent(links, id) > 0)
+      out.push_back(id);
   }
   return out;
 }
@@ -229,6 +235,7 @@ Json to_json(const model::Fabric& fabric, const std::vector<LinkCounters>& links
                    {"trimmed", c.trimmed},
                    {"pauses", c.pauses},
                    {"paused_s", engine::packet::seconds(c.paused_ps)},
+                   {"pauses_sent", pauses_sent(links, id)},
                    {"queue_max_bytes", c.queue_max}});
   }
   return out;
@@ -249,13 +256,15 @@ void print_ports(const model::Fabric& fabric, const std::vector<LinkCounters>& l
                {"drops"},
                {"trims"},
                {"pauses"},
-               {"paused"}});
+               {"paused"},
+               {"pauses sent"}});
   for (const model::LinkId id : std::span(ports).first(std::min(ports.size(), shown))) {
     const LinkCounters& c = links[id.index()];
     table.add({fabric.name(id), bytes_text(c.queue_max), bytes_text(static_cast<double>(c.bytes)),
                std::to_string(c.packets), std::to_string(c.control), std::to_string(c.ecn_marked),
                std::to_string(c.dropped), std::to_string(c.trimmed), std::to_string(c.pauses),
-               c.pauses > 0 ? human_seconds(engine::packet::seconds(c.paused_ps)) : "-"});
+               c.pauses > 0 ? human_seconds(engine::packet::seconds(c.paused_ps)) : "-",
+               std::to_string(pauses_sent(links, id))});
   }
   fmt::print("\n{}", table.text());
   if (ports.size() > shown)

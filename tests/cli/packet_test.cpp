@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -263,7 +265,12 @@ TEST_CASE("--pauses: all pauses of a run, below the ports at fault, with flows b
     const json& packet = all["packet"];
     double of_links = 0, of_trees = 0, of_ports = 0, by_port = 0;
     std::uint64_t packets = 0, of_tiers = 0, deepest = 0;
+    std::map<std::string, std::uint64_t> stopped, stops;
     for (const json& port : all["ports"]) {
+      const std::string name = port["port"];
+      const std::size_t arrow = name.find("->");
+      stopped[name] = port["pauses"];
+      stops[name.substr(arrow + 2) + "->" + name.substr(0, arrow)] = port["pauses_sent"];
       by_port += port["paused_s"].get<double>();
       packets += port["packets"].get<std::uint64_t>();
       deepest = std::max(deepest, port["queue_max_bytes"].get<std::uint64_t>());
@@ -273,6 +280,9 @@ TEST_CASE("--pauses: all pauses of a run, below the ports at fault, with flows b
       CHECK(tier["queue_bytes"]["max"] <= deepest);
     }
     CHECK(packets == of_tiers);
+    // What one end sends stops the other.
+    for (const auto& [name, count] : stops) CHECK(stopped[name] == count);
+    CHECK(std::ranges::any_of(stops, [](const auto& one) { return one.second > 0; }));
     for (const json& tier : packet["tiers"]) of_links += tier["paused_total_s"].get<double>();
     bool victim = false;
     for (const json& tree : packet["pause_trees"]) {

@@ -382,19 +382,23 @@ void OptionsReader::read_cts() {
 
 // How many packets NICs answer at once: HPCC's senders need the telemetry of each packet; else as
 // Linux's drivers set up ConnectX NICs (mlx4, mlx5: a request in 2^8 packets), and as Ultra
-// Ethernet's public simulator answers.
+// Ethernet's public simulator answers; four times in a window at least, or senders would stop for
+// the round trip of each.
 std::uint32_t OptionsReader::answered_by_nics() const {
   if (options_.congestion == Congestion::hpcc) return 1;
-  if (options_.reliability == Reliability::goback_n) return 256;
   constexpr Bytes gathered{16'384};
   const std::int64_t packet = full_packet().count;
-  return static_cast<std::uint32_t>((gathered.count + packet - 1) / packet);
+  std::int64_t packets = options_.reliability == Reliability::goback_n
+                             ? 256
+                             : (gathered.count + packet - 1) / packet;
+  if (reader_.has("window"))
+    packets = std::clamp<std::int64_t>(options_.window.count / packet / 4, 1, packets);
+  return static_cast<std::uint32_t>(packets);
 }
 
 void OptionsReader::read_answers() {
-  const std::uint32_t fallback = reader_.has("ack_delay") ? answered_by_nics() : 1;
   options_.ack_every =
-      static_cast<std::uint32_t>(reader_.count("ack_every", fallback, 1, ack_every_max));
+      static_cast<std::uint32_t>(reader_.count("ack_every", answered_by_nics(), 1, ack_every_max));
   const Duration quarter{options_.ack_timeout.ps / 4};
   options_.ack_delay = reader_.duration("ack_delay", std::min<Duration>(25_us, quarter));
   if (reader_.has("ack_every") && options_.ack_every > 1 && options_.ack_delay.ps == 0)
