@@ -72,8 +72,46 @@ def ring(group: int) -> Iterator[Chain]:
     )
 
 
-def write_matrix(path: Path, nodes: int, chains: Callable[[], Iterator[Chain]], size: int) -> int:
-    """Writes a connection matrix; returns its number of flows. One chain in memory at a time."""
+@dataclass(frozen=True)
+class Arrival:
+    flow: tuple[int, int]
+    start_us: int  # whole ones: one peer reads no others
+    size: int
+
+
+def poisson(nodes: int, flows: int, load: float, seed: int) -> list[Arrival]:
+    """Flows at random times, that fill `load` of the hosts' 400 Gb/s; sizes of a Pareto distribution
+    with the exponent 1.05 between 4 kB and 4 MB. No two between the same hosts: to weft those are
+    messages of one queue pair, to the peer they are connections."""
+    def uniform(n: int) -> float:
+        return (mixed((seed << 32) + n) + 0.5) / 2**64
+
+    low, high, exponent = 4e3, 4e6, 1.05
+    span = 1 - (low / high) ** exponent
+    sizes = [int(low * (1 - uniform(2 * i) * span) ** (-1 / exponent)) for i in range(flows)]
+    between_us = statistics.fmean(sizes) / (nodes * load * 50e3)
+    pairs = sorted(((src, dst) for src in range(nodes) for dst in range(nodes) if src != dst),
+                   key=lambda pair: mixed((seed << 48) + pair[0] * nodes + pair[1]))
+    out, now_us = [], 0.0
+    for i, (pair, size) in enumerate(zip(pairs, sizes)):
+        now_us -= math.log(uniform(2 * i + 1)) * between_us
+        out.append(Arrival(pair, int(now_us), size))
+    return out
+
+
+def write_arrivals(path: Path, nodes: int, arrivals: list[Arrival]) -> dict[int, int]:
+    """Writes a connection matrix; returns the start of each flow in us."""
+    with path.open("w", encoding="ascii") as out:
+        out.write(f"Nodes {nodes}\nConnections {len(arrivals)}\n")
+        for i, it in enumerate(arrivals, 1):
+            out.write(f"{it.flow[0]}->{it.flow[1]} id {i} start {it.start_us} size {it.size}\n")
+    return {i: it.start_us for i, it in enumerate(arrivals, 1)}
+
+
+def write_matrix(path: Path, nodes: int, chains: Callable[[], Iterator[Chain]],
+                 size: int) -> dict[int, int]:
+    """Writes a connection matrix; returns the start of each flow, 0 for chained ones as well. One
+    chain in memory at a time."""
     lengths = [len(chain) for chain in chains()]
     flows = sum(lengths)
     triggers = flows - len(lengths)
@@ -92,7 +130,23 @@ def write_matrix(path: Path, nodes: int, chains: Callable[[], Iterator[Chain]], 
                     line += f" send_done_trigger {trigger}"
                 out.write(line + "\n")
         out.writelines(f"trigger id {i} oneshot\n" for i in range(1, triggers + 1))
-    return flows
+    return dict.fromkeys(range(1, flows + 1), 0)
+
+
+@dataclass(frozen=True)
+class LeafSpine:
+    """A fabric of two tiers, for the peer that builds trees of three by itself."""
+    leaves: int
+    hosts: int  # of each leaf
+    spines: int
+
+    def write(self, path: Path) -> None:
+        nodes = self.leaves * self.hosts
+        cables = "Downlink_speed_Gbps 400\nDownlink_Latency_ns 1000\nSwitch_Latency_ns 0\n"
+        path.write_text(f"Nodes {nodes}\nTiers 2\nPodsize {nodes}\n\nTier 0\n{cables}"
+                        f"Radix_Down {self.hosts}\nRadix_Up {self.spines}\n"
+                        f"Oversubscribed {max(1, self.hosts // self.spines)}\n\nTier 1\n{cables}"
+                        f"Radix_Down {self.leaves}\n", encoding="ascii")
 
 
 # --- Rows and programs ---------------------------------------------------------------------------
@@ -107,6 +161,8 @@ class Row:
     chains: Callable[[], Iterator[Chain]]
     size: int
     peer: Optional[str]  # a key of PEERS
+    arrivals: Optional[Callable[[], list[Arrival]]] = None  # instead of chains
+    topology: Optional[LeafSpine] = None
 
 
 ROWS = [
@@ -131,14 +187,25 @@ ROWS = [
     Row("N-incast", "incast of 64, 1 MB, NSCC", "nscc.yaml", 128, lambda: incast(64), 1_000_000, "uec"),
     Row("N-a2a", "all-to-all, 64 ranks, window 8, NSCC", "nscc.yaml", 128,
         lambda: all_to_all(64, 8), 262_144, "uec"),
+    Row("N-poisson", "Poisson arrivals of 4 kB to 4 MB at 60 % load, NSCC", "nscc.yaml", 128,
+        lambda: iter(()), 0, "uec", arrivals=lambda: poisson(128, 12_000, 0.6, 1)),
+    Row("N-4to1", "permutation of 2 MB, 4:1 oversubscribed, NSCC", "nscc-4to1.yaml", 128,
+        lambda: permutation(128, 1), 2_000_000, "uec", topology=LeafSpine(8, 16, 4)),
+    Row("N-dead", "permutation of 2 MB, 8 of 16 spines dead, NSCC", "nscc-dead.yaml", 128,
+        lambda: permutation(128, 1), 2_000_000, "uec", topology=LeafSpine(8, 16, 8)),
     Row("S6-ring", "ring all-reduce, 1,024 ranks, 2.1 M flows", "s6-ring.yaml", 1024,
         lambda: ring(1024), 16_384, None),
 ]
 
 
 def peer_options(row: Row, matrix: Path, log: Path) -> list[str]:
-    return ["-nodes", str(row.nodes), "-linkspeed", "400000", "-mtu", "4096",
-            "-end", str(PEER_END_US), "-tm", str(matrix), "-o", str(log)]
+    options = ["-nodes", str(row.nodes), "-linkspeed", "400000", "-mtu", "4096",
+               "-end", str(PEER_END_US), "-tm", str(matrix), "-o", str(log)]
+    if row.topology:
+        tree = matrix.with_suffix(".topo")
+        row.topology.write(tree)
+        options += ["-topo", str(tree)]
+    return options
 
 
 def roce_options(seed: int) -> list[str]:
@@ -168,7 +235,7 @@ class Failure(Exception):
 class Run:
     cpu_s: float  # user and system, less what it takes to start a program
     memory_mb: float  # 10^6 bytes at the peak
-    fct_us: tuple[float, float, float, float]  # min, mean, p99 (nearest rank), max of end times
+    fct_us: tuple[float, float, float, float]  # min, mean, p99 (nearest rank), max
     again: Optional[int]  # packets sent again, where that is told
 
 
@@ -207,28 +274,31 @@ def start_cpu_s() -> float:
         return statistics.median(timed(["true"], Path(folder))[1] for _ in range(15))
 
 
-def measured(command: list[str], folder: Path, ends_of: Callable[[Path], list[float]],
-             flows: int) -> Run:
+def measured(command: list[str], folder: Path, ends_of: Callable[[Path], dict[int, float]],
+             starts_us: dict[int, int]) -> Run:
     """Runs `command` in `folder`."""
     status, cpu_s = timed(command, folder)
     if status != 0:
         said = (folder / "stderr").read_text(errors="replace").strip().splitlines()
         raise Failure(f"exit status {status}" + (f": {said[0]}" if said else ""))
-    ends = sorted(ends_of(folder / "stdout"))
-    if len(ends) != flows:
-        raise Failure(f"{len(ends)} of {flows} flows ended")
+    ends = ends_of(folder / "stdout")
+    if ends.keys() != starts_us.keys():
+        raise Failure(f"{len(ends)} of {len(starts_us)} flows ended")
+    times = sorted(end - starts_us[flow] for flow, end in ends.items())
     peak_kib = int((folder / "peak").read_text().split()[-1])
     return Run(cpu_s=cpu_s - start_cpu_s(), memory_mb=peak_kib * 1024 / 1e6,
-               fct_us=(ends[0], statistics.fmean(ends), ends[math.ceil(len(ends) * 0.99) - 1],
-                       ends[-1]), again=sent_again(folder / "stdout"))
+               fct_us=(times[0], statistics.fmean(times), times[math.ceil(len(times) * 0.99) - 1],
+                       times[-1]), again=sent_again(folder / "stdout"))
 
 
-def peer_ends(out: Path) -> list[float]:
+def peer_ends(out: Path) -> dict[int, float]:
     """End times in microseconds, out of the lines that both peers print for flows that end."""
     text = out.read_text(errors="replace")
     if "LOSSLESS not working" in text:
         raise Failure("a lossless queue overflowed")
-    return [float(end) for end in re.findall(r"^Flow .* finished at (\S+)", text, re.MULTILINE)]
+    ends = re.findall(r"^Flow (?:.* flowId (\d+))?.* finished at (\S+)", text, re.MULTILINE)
+    # One peer does not print numbers; its flows start together, so that any number serves.
+    return {int(flow or at): float(end) for at, (flow, end) in enumerate(ends, 1)}
 
 
 def sent_again(out: Path) -> Optional[int]:
@@ -237,18 +307,19 @@ def sent_again(out: Path) -> Optional[int]:
     return int(told[-1]) if told else None
 
 
-def weft_ends(out: Path) -> list[float]:
+def weft_ends(out: Path) -> dict[int, float]:
     def flow_end(fields: dict) -> object:  # millions of flows need not stay dictionaries
         if "end_s" not in fields:
             return fields
-        return None if fields["end_s"] is None else fields["end_s"] * 1e6
+        end_s = fields["end_s"]
+        return None if end_s is None else (int(fields["id"]), end_s * 1e6)
 
     try:
         with out.open(encoding="utf-8") as file:
             ends = json.load(file, object_hook=flow_end)["flows"]
     except (ValueError, KeyError) as error:
         raise Failure(f"its output is not what `weft flows --json` prints: {error}") from None
-    return [end for end in ends if end is not None]
+    return dict(end for end in ends if end is not None)
 
 
 # --- Rounds and tables ---------------------------------------------------------------------------
@@ -308,16 +379,20 @@ def sides_of(row: Row, binaries: Binaries, folder: Path, result: Result) -> list
         say(f"{row.name}: nothing to run")
         return []
     matrix = folder / f"{row.name}.cm"
-    flows = write_matrix(matrix, row.nodes, row.chains, row.size)
+    if row.arrivals:
+        starts_us = write_arrivals(matrix, row.nodes, row.arrivals())
+    else:
+        starts_us = write_matrix(matrix, row.nodes, row.chains, row.size)
 
     def run_peer(seed: int) -> Run:
         options = peer_options(row, matrix, folder / "log") + PEERS[row.peer].options(seed)
-        return measured([peer, *options], folder, peer_ends, flows)
+        return measured([peer, *options], folder, peer_ends, starts_us)
 
     def run_weft(seed: int) -> Run:
         options = ["flows", "--fabric", str(fabric), "--flows", str(matrix), "--engine", "packet",
-                   "--json", "--quiet", "--threads", "1", "--seed", str(seed)]
-        return measured([binaries.weft, *options], folder, weft_ends, flows)
+                   "--json", "--quiet", "--threads", "1", "--seed", str(seed),
+                   "--start-unit", "us"]
+        return measured([binaries.weft, *options], folder, weft_ends, starts_us)
 
     sides = [("peer", result.peer_runs, run_peer)] if peer else []
     return sides + ([("weft", result.weft_runs, run_weft)] if has_weft else [])
