@@ -399,17 +399,21 @@ void PhaseRun::merge(Group& into, Group& other) {
       drop_shard(*group);
     }
   }
+  const auto take_over = [&](const Beginning& beginning) {
+    for (const std::uint32_t p : beginning.phases) {
+      group_of_[p] = &into;
+      for (const std::uint32_t r : classes_.of(p).resources) owner_[r] = &into;
+    }
+  };
+  // Not `other.phases`: it may have merged others itself just now.
+  for (const Beginning& beginning : other.history) take_over(beginning);
+  take_over(other.now);
   std::vector<Beginning> both;
   std::ranges::merge(into.history, other.history, std::back_inserter(both), {}, &Beginning::turn,
                      &Beginning::turn);
   into.history = std::move(both);
   into.now.phases.insert(into.now.phases.end(), other.now.phases.begin(), other.now.phases.end());
   into.merged = true;
-  for (const std::vector<std::uint32_t>* phases : {&other.phases, &other.now.phases})
-    for (const std::uint32_t p : *phases) {
-      group_of_[p] = &into;
-      for (const std::uint32_t r : classes_.of(p).resources) owner_[r] = &into;
-    }
   groups_.erase(&other);
 }
 

@@ -7,6 +7,7 @@
 #include "base/rng.hpp"
 #include "engine/packet/packet_run.hpp"
 #include "engine/packet/random_case.hpp"
+#include "engine/packet/test_kit.hpp"
 
 namespace weft::engine::packet {
 namespace {
@@ -159,6 +160,41 @@ TEST_CASE("random runs in phases: what is replayed is what would have been simul
   CHECK(applied >= 100);
   CHECK(repeated >= phases / 5);
   CHECK(chancy >= 10);
+}
+
+// Three phases on cables of their own; a fourth that shares one with each, so that two of the three
+// groups are merged into the third, one by way of the other; a fifth that meets only the one which
+// went that way.
+TEST_CASE("a phase that brings three groups together: none of their cables is left behind") {
+  const Fabric fabric = testing::star(testing::equal(8));
+  const auto between = [](std::uint32_t src, std::uint32_t dst) {
+    return Connection{.src = NodeId(1 + src), .dst = NodeId(1 + dst)};  // 0 is the switch
+  };
+  struct Flow {
+    std::uint32_t phase, src, dst;
+  };
+  const Flow flows[] = {{0, 4, 5}, {1, 2, 3}, {2, 0, 1}, {3, 0, 2}, {3, 4, 2}, {4, 6, 1}};
+  std::vector<Connection> connections;
+  std::vector<MessageDraft> drafts;
+  for (std::uint32_t phase = 0; phase < 5; ++phase)  // a phase begins 1 us after the one before
+    drafts.push_back({.not_before_ps = phase * testing::us + 1});
+  PhasedCase c{.random = {.text = "three groups", .fabric = fabric}, .set = {}, .phases = {}};
+  for (const Flow& flow : flows) {
+    const auto id = static_cast<std::uint32_t>(drafts.size());
+    if (c.phases.size() == flow.phase) c.phases.push_back({id, id});
+    c.phases.back().last = id + 1;
+    drafts.push_back({.connection = static_cast<std::uint32_t>(connections.size()),
+                      .bytes = 1000 * testing::payload,
+                      .waits = {{flow.phase}}});
+    connections.push_back(between(flow.src, flow.dst));
+  }
+  c.set = make_messages(connections, drafts);
+  PhaseCounts counts;
+  const auto simulated = run(c, Repeat::simulated, counts);
+  const auto replayed = run(c, Repeat::replayed, counts);
+  REQUIRE((simulated && replayed));
+  compare(*simulated, *replayed, c.random.text);
+  compare(run_as_one(c), *replayed, c.random.text);
 }
 
 TEST_CASE("phases that never end: nothing is returned, whether loads are recorded or not") {
