@@ -20,16 +20,32 @@ void Wheel::clear() {
   free_chained_ = none;
   tick_ = 0;
   present_.clear();
+  early_.clear();
   at_ = 0;
   pending_ = 0;
   far_ = {};
 }
 
+// Most belong behind all others, or nearly. Where thousands of hosts go in step, a few do not, and
+// would move thousands.
 void Wheel::insert_present(const Event& event) {
+  constexpr std::size_t near = 32;
   std::size_t i = present_.size();
+  if (i - at_ > near && before(event, present_[i - near])) {
+    early_.push_back(event);
+    std::ranges::push_heap(early_, after());
+    return;
+  }
   present_.push_back(event);
   for (; i > at_ && before(event, present_[i - 1]); --i) present_[i] = present_[i - 1];
   present_[i] = event;
+}
+
+Event Wheel::pop_early() {
+  std::ranges::pop_heap(early_, after());
+  const Event event = early_.back();
+  early_.pop_back();
+  return event;
 }
 
 // The first bucket with events after the present one, unwrapped; UINT64_MAX when there is none.

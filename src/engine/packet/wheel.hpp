@@ -47,14 +47,14 @@ class Wheel {
   void push(Ps t, EventKind kind, std::uint32_t id);
   // Time of the first event; `never` when there is none.
   Ps next_time() {
-    while (at_ == present_.size())
+    while (at_ == present_.size() && early_.empty())
       if (!advance()) return never;
-    return present_[at_].t;
+    return early_is_next() ? early_.front().t : present_[at_].t;
   }
   // Only after next_time() has given a time.
   Event pop() {
     --pending_;
-    return present_[at_++];
+    return early_is_next() ? pop_early() : present_[at_++];
   }
 
  private:
@@ -70,6 +70,13 @@ class Wheel {
     if (a.kind != b.kind) return a.kind < b.kind;
     return order_id(a) < order_id(b);
   }
+  auto after() const {
+    return [this](const Event& a, const Event& b) { return before(b, a); };
+  }
+  bool early_is_next() const {
+    return !early_.empty() && (at_ == present_.size() || before(early_.front(), present_[at_]));
+  }
+  Event pop_early();
   void insert_present(const Event& event);
   void mark(std::uint32_t bucket) { busy_[bucket >> 6] |= std::uint64_t{1} << (bucket & 63); }
   std::uint64_t next_busy() const;
@@ -87,9 +94,10 @@ class Wheel {
   std::vector<std::uint64_t> busy_;  // a bit for each bucket
   std::vector<Chained> chained_;
   std::uint32_t free_chained_ = none;
-  std::uint64_t tick_ = 0;  // the bucket that is being emptied, unwrapped
-  std::vector<Event> present_;
+  std::uint64_t tick_ = 0;      // the bucket that is being emptied, unwrapped
+  std::vector<Event> present_;  // sorted
   std::size_t at_ = 0;
+  std::vector<Event> early_;  // of the same bucket: a heap of those that would move many
   std::uint64_t pending_ = 0;
   struct Later {
     bool operator()(const Event& a, const Event& b) const { return a.t > b.t; }
