@@ -157,6 +157,7 @@ class Planner {
         near_(fabric_, live_),
         rng_(Rng(options.seed).stream("probe plan")),
         crossed_(fabric_.link_count(), 0),
+        hopeless_(fabric_.link_count(), false),
         nic_flows_(fabric_.node_count(), 0),
         host_flows_(fabric_.node_count(), 0) {
     router_.set_state(state);
@@ -165,8 +166,9 @@ class Planner {
   Result<Plan> run() {
     for (wanted_ = 1; wanted_ <= options_.flows_each; ++wanted_)
       for (const LinkId link : fabric_.links())
-        if (live_.usable(link) && fabric_.on_wire(link) && crossed_[link.index()] < wanted_)
-          cover(link);
+        if (live_.usable(link) && fabric_.on_wire(link) && crossed_[link.index()] < wanted_ &&
+            !hopeless_[link.index()])
+          hopeless_[link.index()] = !cover(link);
     if (plan_.flows.empty())
       return fail(Errc::infeasible, {}, "no two NICs of the fabric have a live path between them",
                   "check the fabric's cables and faults");
@@ -217,9 +219,10 @@ class Planner {
     return static_cast<std::uint16_t>(options_.ports.first + rng_.below(options_.ports.count()));
   }
 
-  void cover(LinkId link) {
+  // False when no flow crosses it, as far as seen.
+  bool cover(LinkId link) {
     const auto sources = near_.near(fabric_.from(link)), targets = near_.near(fabric_.to(link));
-    if (sources.empty() || targets.empty()) return;
+    if (sources.empty() || targets.empty()) return false;
     Candidate best, candidate;
     std::size_t found = 0;
     for (std::size_t i = 0; i < candidates_max && found < candidates_wanted; ++i) {
@@ -238,6 +241,7 @@ class Planner {
         std::swap(best, candidate);
     }
     if (found > 0) take(best);
+    return found > 0;
   }
 
   void take(const Candidate& candidate) {
@@ -308,6 +312,7 @@ class Planner {
   Rng rng_;
   std::uint32_t wanted_ = 1;                           // flows over each link, for now
   std::vector<std::uint32_t> crossed_;                 // flows, by link
+  std::vector<bool> hopeless_;                         // links that no flow was found to cross
   std::vector<std::uint32_t> nic_flows_, host_flows_;  // by node
   Plan plan_;
 };
