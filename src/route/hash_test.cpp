@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/test_effort.hpp"
 #include "route/test_net.hpp"
 
 namespace weft::route {
@@ -65,7 +66,7 @@ TEST_CASE("a header: what the pair decides and what the QP decides") {
 TEST_CASE("flows spread over uplinks as independent draws would") {
   const Fabric fabric = make_fabric("{generator: ai_zone, racks: 64, spines: 18}");
   for (const std::string& hash : hash_names())
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    for (std::uint64_t seed = 1; seed <= test_effort(4); ++seed) {
       CAPTURE(hash);
       CAPTURE(seed);
       Router router = make_router(fabric, {.scheme = "e_ecmp", .qps = 4, .hash = hash}, seed);

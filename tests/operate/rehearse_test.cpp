@@ -249,8 +249,9 @@ TEST_CASE("seeds: the same report on any number of threads, and pairs against a 
   };
   const auto one = set(1);
   CHECK(done == doctest::Approx(2 * 3 * 4));
-  CHECK(app::to_json(one) == app::to_json(set(3)));
-  CHECK(app::to_table(one) == app::to_table(set(8)));
+  const auto three = set(3);
+  CHECK(app::to_json(one) == app::to_json(three));
+  CHECK(app::to_table(one) == app::to_table(three));
   REQUIRE(one.reports.size() == 3);
   auto alone = options;
   alone.seed = options.seed + 2;

@@ -27,6 +27,7 @@
 #include "adapt/sqlite/store.hpp"
 #include "base/fd.hpp"
 #include "base/rng.hpp"
+#include "base/test_effort.hpp"
 #include "base/test_skip.hpp"
 #include "service_kit.hpp"
 #include "webhook.hpp"
@@ -253,7 +254,10 @@ void stop_after_full_disk(int stops) {
 
 }  // namespace
 
-TEST_CASE("stopped twenty times under load") { stop_under_load(20); }
+// Under sanitizers fewer times.
+TEST_CASE("stopped twenty times under load") {
+  stop_under_load(std::max(10, static_cast<int>(test_effort(20))));
+}
 
 TEST_CASE("stopped two hundred times under load" * doctest::skip(true)) { stop_under_load(200); }
 

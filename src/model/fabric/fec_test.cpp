@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/rng.hpp"
+#include "base/test_effort.hpp"
 
 namespace weft::model {
 
@@ -22,7 +24,7 @@ TEST_CASE("codewords fail as often as thrown bits make them") {
   };
   for (const Case& c : {Case{Fec::rs544, 544, 15, 2e-3}, Case{Fec::rs528, 528, 7, 1e-3}}) {
     Rng rng(7);
-    constexpr int words = 4000;
+    constexpr auto words = static_cast<int>(std::max<std::uint64_t>(test_effort(4000), 2000));
     int failed = 0;
     for (int w = 0; w < words; ++w) {
       int wrong = 0;
