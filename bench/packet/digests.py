@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from peers import HERE, ROWS, write_matrix
+from peers import HERE, ROWS, write_traffic
 
 
 def main() -> int:
@@ -24,12 +24,13 @@ def main() -> int:
             if row.name not in wanted:
                 continue
             matrix = Path(folder) / "matrix.cm"
-            write_matrix(matrix, row.nodes, row.chains, row.size)
+            write_traffic(row, matrix)
             digests = []
             for threads in (1, 2) * 3:
                 run = subprocess.run(
                     [weft, "flows", "--fabric", str(HERE / row.fabric), "--flows", str(matrix),
-                     "--engine", "packet", "--json", "--quiet", "--threads", str(threads)],
+                     "--engine", "packet", "--json", "--quiet", "--start-unit", "us",
+                     "--threads", str(threads)],
                     check=True, stdout=subprocess.PIPE)
                 digests.append(json.loads(run.stdout)["digest"])
             same = len(set(digests)) == 1

@@ -198,6 +198,13 @@ ROWS = [
 ]
 
 
+def write_traffic(row: Row, path: Path) -> dict[int, int]:
+    """The connection matrix of a row; returns the starts of its flows in us."""
+    if row.arrivals:
+        return write_arrivals(path, row.nodes, row.arrivals())
+    return write_matrix(path, row.nodes, row.chains, row.size)
+
+
 def peer_options(row: Row, matrix: Path, log: Path) -> list[str]:
     options = ["-nodes", str(row.nodes), "-linkspeed", "400000", "-mtu", "4096",
                "-end", str(PEER_END_US), "-tm", str(matrix), "-o", str(log)]
@@ -379,10 +386,7 @@ def sides_of(row: Row, binaries: Binaries, folder: Path, result: Result) -> list
         say(f"{row.name}: nothing to run")
         return []
     matrix = folder / f"{row.name}.cm"
-    if row.arrivals:
-        starts_us = write_arrivals(matrix, row.nodes, row.arrivals())
-    else:
-        starts_us = write_matrix(matrix, row.nodes, row.chains, row.size)
+    starts_us = write_traffic(row, matrix)
 
     def run_peer(seed: int) -> Run:
         options = peer_options(row, matrix, folder / "log") + PEERS[row.peer].options(seed)

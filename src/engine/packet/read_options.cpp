@@ -388,9 +388,8 @@ std::uint32_t OptionsReader::answered_by_nics() const {
   if (options_.congestion == Congestion::hpcc) return 1;
   constexpr Bytes gathered{16'384};
   const std::int64_t packet = full_packet().count;
-  std::int64_t packets = options_.reliability == Reliability::goback_n
-                             ? 256
-                             : (gathered.count + packet - 1) / packet;
+  std::int64_t packets =
+      options_.reliability == Reliability::goback_n ? 256 : (gathered.count + packet - 1) / packet;
   if (reader_.has("window"))
     packets = std::clamp<std::int64_t>(options_.window.count / packet / 4, 1, packets);
   return static_cast<std::uint32_t>(packets);
