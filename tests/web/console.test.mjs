@@ -254,6 +254,31 @@ async function network(page, base, name) {
   await wait(page, () => document.querySelector('.alarm[hidden]') !== null);
 }
 
+// Hosts 8 to 12 are in racks 4 to 6, hosts 20 to 40 in racks 10 to 20; the host that is cut off is number 12.
+async function jobsByRack(page, base, width) {
+  await visit(page, base, 'cases', () => document.querySelector('.cards tbody tr') !== null);
+  await page.keyboard.press('g');
+  await page.keyboard.press('j');
+  await wait(page, () => document.querySelector('#list-title') !== null);
+  const roots = (await open_cases(base)).map((of) => of.cause.entity);
+  const wrong = (first, last) => roots.filter((root) => {
+    const rack = /^rtsw:(\d+)--/.exec(root);
+    return rack !== null && Number(rack[1]) >= first && Number(rack[1]) <= last;
+  }).length;
+  assert.ok(roots.some((root) => root.startsWith('nic:12')));
+  // By what is wrong: 11 racks, then 3 and the host. Four are named.
+  await wait(page, (expected) => [...document.querySelectorAll('#list tbody tr')].map(({cells}) =>
+    `${cells[0].textContent}: ${/ and ([\d,]+) more$/.exec(cells[5].textContent)?.[1]}`).join() === expected,
+    `4712 bert: ${wrong(10, 20) - 4},4711 llama: ${wrong(4, 6) + 1 - 4}`);
+  assert.match(await page.textContent('#list tbody tr:nth-child(2) a'), / at nic:12/);
+  await page.focus('canvas');
+  for (const key of ['ArrowRight', 'ArrowLeft']) await page.keyboard.press(key);
+  assert.equal(await page.textContent('.matrix .lead'), '4712 bert and rack:4: nothing between them');
+  await page.keyboard.press('ArrowDown');
+  assert.match(await page.textContent('.matrix .lead'), /^4711 llama and rack:4: 2 hosts; optic at rtsw:4--ctsw/);
+  await inspect(page, `jobs ${width}`);
+}
+
 // A host cut off, and the job that stands still: from what squeue printed to the page.
 async function jobs(browser, base, problems) {
   // As a service with --traces answers; this one keeps none.
@@ -299,6 +324,7 @@ async function jobs(browser, base, problems) {
     assert.equal((await page.$$('#trace-4711-timeline .bar-row[role=listitem]')).length, 2);
     await page.locator('#traces').scrollIntoViewIfNeeded();
     await inspect(page, `case with jobs ${width}`);
+    await jobsByRack(page, base, width);
     await context.close();
   }
   assert.match(execFileSync(weft, ['case', id, '--from', base], {encoding: 'utf8'}),
@@ -348,7 +374,7 @@ async function past(browser, base, then, problems) {
     await visit(page, base, `fabric?at=${then.network.at}`, (words) => new RegExp(`${words}.* of 4,536 cables`).test(document.querySelector('main').textContent),
                 `${counted(wanted)} suspected`);
     await inspect(page, `past fabric ${width}`);
-    for (const [name, words] of [['capacity', 'Not kept for instants that are over'], ['feeds', 'is not kept'], ['minutes', 'known today']]) {
+    for (const [name, words] of [['capacity', 'Not kept for instants that are over'], ['feeds', 'is not kept'], ['jobs', 'is not kept'], ['minutes', 'known today']]) {
       await visit(page, base, `${name}?at=${then.network.at}`, () => document.querySelector('main h1') !== null);
       await wait(page, (text) => document.querySelector('main').textContent.includes(text), words);
       assert.equal(await page.locator('main .commands').count(), 0, name);

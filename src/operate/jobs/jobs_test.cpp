@@ -98,7 +98,9 @@ TEST_CASE("jobs as squeue lists them") {
   CHECK(jobs[2].hosts.empty());
   CHECK(to_json(jobs[0], *site.names).text() ==
         R"({"id":"4711","name":"llama|of May","user":"alice","since":"2026-11-23T20:00:00Z",)"
-        R"("host_count":3,"hosts":"host[3,0-1]"})");
+        R"("host_count":3,"hosts":"host[3,0-1]","racks":[)"
+        R"({"rack":"rack:1","host_count":1,"parts":"host:3,nic:[6-7]"},)"
+        R"({"rack":"rack:0","host_count":2,"parts":"host:[0-1],nic:[0-3]"}]})");
   const auto bad = read_squeue("1|a|2|host0|x\nsqueue: error\n2|a|0|host[3|x\n", *site.names, "s");
   REQUIRE_FALSE(bad.has_value());
   CHECK(bad.error().text().find("s:2") != std::string::npos);

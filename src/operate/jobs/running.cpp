@@ -52,6 +52,34 @@ void NodeNames::add(RunningJob& job, const std::string& node) const {
     job.hosts.push_back(*host);
 }
 
+namespace {
+
+JsonList racks_of(const RunningJob& job, const model::Fabric& fabric) {
+  std::vector<model::ScopeId> order;
+  std::map<model::ScopeId, std::vector<model::NodeId>> hosts;
+  for (const std::uint32_t host : job.hosts) {
+    const model::NodeId node = fabric.hosts()[host];
+    const model::ScopeId rack = fabric.enclosing(node, model::ScopeKind::rack);
+    std::vector<model::NodeId>& here = hosts[rack];
+    if (here.empty()) order.push_back(rack);
+    here.push_back(node);
+  }
+  JsonList out;
+  for (const model::ScopeId rack : order) {
+    std::vector<std::string> parts;
+    for (const model::NodeId host : hosts[rack]) parts.push_back(fabric.name(host));
+    for (const model::NodeId host : hosts[rack])
+      for (const model::NodeId nic : fabric.nics_of(host)) parts.push_back(fabric.name(nic));
+    out.add(JsonObject()
+                .add("rack", rack.valid() ? fabric.name(rack) : "")
+                .add("host_count", hosts[rack].size())
+                .add("parts", model::compress_hostlist(parts)));
+  }
+  return out;
+}
+
+}  // namespace
+
 JsonObject to_json(const RunningJob& job, const NodeNames& names) {
   std::vector<std::string> hosts;
   for (const std::uint32_t host : job.hosts) hosts.push_back(names.name(host));
@@ -61,7 +89,8 @@ JsonObject to_json(const RunningJob& job, const NodeNames& names) {
       .add("user", job.user)
       .add("since", job.since)
       .add("host_count", job.hosts.size())
-      .add("hosts", model::compress_hostlist(hosts));
+      .add("hosts", model::compress_hostlist(hosts))
+      .add("racks", racks_of(job, names.fabric()));
   if (!job.strangers.empty()) out.add("unknown_nodes", model::compress_hostlist(job.strangers));
   return out;
 }

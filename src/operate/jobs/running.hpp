@@ -27,7 +27,8 @@ struct RunningJob {
 // The scheduler's names of hosts.
 class NodeNames {
  public:
-  explicit NodeNames(const model::Fabric& fabric) : hosts_(fabric) {}
+  explicit NodeNames(const model::Fabric& fabric) : fabric_(&fabric), hosts_(fabric) {}
+  const model::Fabric& fabric() const { return *fabric_; }
 
   // CSV with the columns node and host, for nodes that the scheduler calls something else.
   // Fails with every host that is unknown and every node that is named twice.
@@ -40,6 +41,7 @@ class NodeNames {
   void add(RunningJob& job, const std::string& node) const;
 
  private:
+  const model::Fabric* fabric_;
   plan::place::HostNames hosts_;
   std::map<std::string, std::uint32_t, std::less<>> called_;
 };
@@ -59,7 +61,9 @@ Result<std::vector<RunningJob>> read_pods(std::string_view json, const NodeNames
                                           std::span<const std::string> resources,
                                           const std::string& file);
 
-// id, name, user, since, hosts and strangers as host lists, host_count.
+// id, name, user, since, hosts and strangers as host lists, host_count, and its racks in their
+// order of first appearance: how many of its hosts are there, and these hosts and their NICs by the
+// fabric's names, as a host list.
 JsonObject to_json(const RunningJob& job, const NodeNames& names);
 
 }  // namespace weft::operate::jobs

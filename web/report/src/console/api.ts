@@ -199,3 +199,19 @@ export interface JobEffects {
     spares: {host: string; spare: string}[];
   }[];
 }
+
+export interface Jobs {
+  from: string | null;  // null: the service is not told which jobs run
+  read: string | null;
+  stale: boolean;
+  error: string | null;
+  items: {
+    id: string;
+    name: string;
+    user: string;
+    since: string | null;
+    host_count: number;
+    racks: {rack: string; host_count: number; parts: string}[];
+    unknown_nodes?: string;
+  }[];
+}

@@ -4,8 +4,9 @@ import './console.css';
 import {el} from '../dom';
 import {CasePage} from './case';
 import {CaseList} from './cases';
+import {JobPage} from './jobs';
 import {Live, Then} from './live';
-import {CapacityPage, FabricPage, FeedPage, MinutePage, PastFeedPage, ProbePage} from './network';
+import {CapacityPage, FabricPage, FeedPage, MinutePage, notKeptPage, ProbePage} from './network';
 import {TimeBar} from './past';
 import {isPast, liveNow, setInstant, then} from './ui';
 
@@ -14,7 +15,7 @@ interface View {
   update: (cases: Set<string>, all: boolean) => void;
 }
 
-const names = ['cases', 'fabric', 'probes', 'minutes', 'capacity', 'feeds'];
+const names = ['cases', 'jobs', 'fabric', 'probes', 'minutes', 'capacity', 'feeds'];
 const slowMs = 3000;  // pages that cost the service something are read at most so often
 
 const state = el('span', {role: 'status', id: 'live'});
@@ -77,7 +78,11 @@ function viewOf(name: string, rest: string, query: URLSearchParams, known: Live 
   if (name === 'probes') return slow(new ProbePage(known));
   if (name === 'minutes') return slow(new MinutePage(known));
   if (name === 'capacity') return slow(new CapacityPage(known));
-  if (name === 'feeds') return slow(isPast() ? new PastFeedPage() : new FeedPage(known));
+  if (name === 'feeds')
+    return slow(isPast() ? notKeptPage('Feeds', 'Who had spoken when, and what was not understood, is not kept for instants that are over.')
+      : new FeedPage(known));
+  if (name === 'jobs')
+    return slow(isPast() ? notKeptPage('Jobs', 'Which jobs ran is not kept for instants that are over.') : new JobPage(known));
   const list = new CaseList(known, query, (changed) => {
     const text = changed.toString();
     history.replaceState(null, '', `#/cases${text === '' ? '' : `?${text}`}`);
@@ -108,7 +113,7 @@ function open() {
 }
 
 const goTo: Record<string, string> =
-  {c: 'cases', f: 'fabric', p: 'probes', m: 'minutes', a: 'capacity', e: 'feeds'};
+  {c: 'cases', j: 'jobs', f: 'fabric', p: 'probes', m: 'minutes', a: 'capacity', e: 'feeds'};
 // "/" searches and Enter goes to what was found, "g" and one of these goes there, j and k walk through the cases.
 let wantsPage = false;
 function keys(event: KeyboardEvent) {

@@ -13,7 +13,7 @@ const latency = (us: number) => (us < 0 ? 'not measured' : format.seconds(us / 1
 const told = (of: Count) => `${format.count(of.lost)} of ${format.count(of.sent)} probes lost ` +
   `(${format.percent(share(of))}), p99 ${latency(of.p99_us)}`;
 
-const legend = (...rows: [string, string][]) => el('p', {class: 'legend'}, ...rows.map(([name, words]) =>
+export const legend = (...rows: [string, string][]) => el('p', {class: 'legend'}, ...rows.map(([name, words]) =>
   el('span', {class: `key state-${name}`}, words)));
 
 // A page that reads something, and shows it again when told to.
@@ -244,10 +244,10 @@ export class CapacityPage extends Page<void> {
   }
 }
 
-export class PastFeedPage {
-  readonly root = el('section', {'aria-label': 'Feeds'}, el('h1', {}, 'Feeds'),
-    el('p', {class: 'lead'}, 'Who had spoken when, and what was not understood, is not kept for instants that are over.'));
-  read() { return Promise.resolve(); }
+// Of what is not kept for instants that are over.
+export function notKeptPage(title: string, words: string) {
+  const root = el('section', {'aria-label': title}, el('h1', {}, title), el('p', {class: 'lead'}, words));
+  return {root, read: () => Promise.resolve()};
 }
 
 export class FeedPage extends Page<Feeds> {
