@@ -310,18 +310,18 @@ void WireRelay::wait() {
 }
 
 void WireRelay::read_ring() {
-  // In this order: to be interrupted in between makes frames look younger and go later; the other
-  // way round they would go before their time.
-  const std::int64_t wall_ns = clock_ns(CLOCK_REALTIME);
-  const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
   // One turn of the ring at most, so that sending has its turn too.
   for (std::uint32_t i = 0; i < frame_count_; ++i) {
     auto* const header =
         reinterpret_cast<tpacket2_hdr*>(frames_.data() + std::size_t{next_} * frame_bytes_);
     std::atomic_ref<std::uint32_t> status(header->tp_status);
     if ((status.load(std::memory_order_acquire) & TP_STATUS_USER) == 0) return;
-    // The kernel stamped its arrival, so that waking up late does not add to the delay. The wall
-    // clock may have stepped since: hence the bounds.
+    // The kernel stamped its arrival, so that waking up late does not add to the delay. The clocks
+    // are read once the frame is there and in this order: to be interrupted in between makes it
+    // look younger and go later; otherwise it would go before its time. The wall clock may have
+    // stepped since: hence the bounds.
+    const std::int64_t wall_ns = clock_ns(CLOCK_REALTIME);
+    const std::int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     const std::int64_t stamp_ns = std::int64_t{header->tp_sec} * second_ns + header->tp_nsec;
     const std::int64_t age_ns = std::clamp<std::int64_t>(wall_ns - stamp_ns, 0, second_ns);
     queue_.admit(now_ns - age_ns, {reinterpret_cast<const std::uint8_t*>(header) + header->tp_mac,
