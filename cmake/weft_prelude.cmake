@@ -34,7 +34,12 @@ endfunction()
 option(WEFT_UNITY "Compile several sources at a time" ON)
 function(weft_unite target)
   if(WEFT_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    # In as few parts as 26 at a time make, of one size: two cores then share a large room.
+    get_target_property(sources ${target} SOURCES)
+    list(LENGTH sources count)
+    math(EXPR parts "(${count} + 25) / 26")
+    math(EXPR batch "(${count} + ${parts} - 1) / ${parts}")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
   endif()
 endfunction()
 

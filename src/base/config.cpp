@@ -510,7 +510,7 @@ std::int64_t Reader::count(std::string_view key, std::optional<std::int64_t> fal
 double Reader::number(std::string_view key, std::optional<double> fallback, double least,
                       double most) {
   return read<double>(key, fallback, [&](const Token& token) -> Result<double> {
-    WEFT_TRY(const double x, parse_number(token));
+    WEFT_TRY(const double x, most <= 1 ? parse_fraction(token) : parse_number(token));
     if (!(x >= least && x <= most))
       return fail(Errc::value, token.where,
                   fmt::format("{} is not within {} .. {}", x, least, most),

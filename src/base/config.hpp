@@ -84,6 +84,7 @@ class Reader {
   // With a fallback the key is optional, without it is required.
   std::int64_t count(std::string_view key, std::optional<std::int64_t> fallback,
                      std::int64_t least = 0, std::int64_t most = INT64_MAX);
+  // Where `most` is at most 1 a percentage counts too: "2 %" is 0.02.
   double number(std::string_view key, std::optional<double> fallback, double least, double most);
   Bytes bytes(std::string_view key, std::optional<Bytes> fallback);
   Rate rate(std::string_view key, std::optional<Rate> fallback);

@@ -245,7 +245,7 @@ TEST_CASE("set_path removes by null, and makes nothing for that") {
 
 TEST_CASE("a reader takes typed values, fallbacks where keys are missing") {
   const Config config = parsed(
-      "racks: 16\nload: 0.5\nbytes: 64 MiB\nlink: 400 Gbps\nlatency: 1 us\npfc: true\n"
+      "racks: 16\nload: 50 %\nbytes: 64 MiB\nlink: 400 Gbps\nlatency: 1 us\npfc: true\n"
       "name: x\nscheme: spray\none: a\nmany: [a, b]\n");
   const std::vector<std::string> schemes{"ecmp", "spray"};
   Errors errors;

@@ -116,6 +116,16 @@ JsonObject JsonLine::but(std::initializer_list<std::string_view> keys) const {
   return out;
 }
 
+std::string text_of(JsonNode object, std::string_view key) {
+  return object.member(key).text().value_or("");
+}
+
+std::vector<std::string> texts_of(JsonNode list) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < list.size(); ++i) out.push_back(list.item(i).text().value_or(""));
+  return out;
+}
+
 JsonLine::JsonLine(std::unique_ptr<Impl> impl, Where where)
     : impl_(std::move(impl)), where_(std::move(where)) {}
 JsonLine::JsonLine(JsonLine&&) noexcept = default;

@@ -40,6 +40,9 @@ class JsonNode {
  private:
   const void* tree_ = nullptr;
 };
+// Of trees that someone else made and whose checks are theirs: what is no text reads as empty.
+std::string text_of(JsonNode object, std::string_view key);
+std::vector<std::string> texts_of(JsonNode list);
 
 // One line. Each call names a key and checks its value; errors go to the list given, and a failed
 // read returns the fallback, or nothing of the type. Keys that nobody asks for are allowed: streams

@@ -291,6 +291,13 @@ Result<double> parse_number(const Token& token) {
   return number.value;
 }
 
+Result<double> parse_fraction(const Token& token) {
+  const std::string_view text = trim(token.text);
+  if (!text.ends_with('%')) return parse_number(token);
+  WEFT_TRY(const double percent, parse_number({text.substr(0, text.size() - 1), token.where}));
+  return percent / 100;
+}
+
 Result<std::int64_t> parse_count(const Token& token) {
   return parse_quantity(token, count_units, "count", "a whole number such as 64 or 16 Ki", 0.0);
 }

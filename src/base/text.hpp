@@ -28,6 +28,8 @@ struct Token {
 Result<std::int64_t> parse_count(const Token& token);
 // Bare finite number: "1.3", "2e-3".
 Result<double> parse_number(const Token& token);
+// A bare number or a percentage: "0.02", "2 %".
+Result<double> parse_fraction(const Token& token);
 // B, kB, MB, GB, TB (10^3n) and KiB, MiB, GiB, TiB (2^10n). "16G" and "8" as nccl-tests write
 // sizes (K, M, G = 2^10n, bare = bytes) only through parse_nccl_size.
 Result<Bytes> parse_bytes(const Token& token);

@@ -74,6 +74,11 @@ TEST_CASE("counts and numbers") {
   check_refused(parse_count(token("0.0001 k")), "not a whole number");
   CHECK(parse_number(token("2e-3")) == 0.002);
   CHECK(parse_number(token("-4")) == -4.0);
+  CHECK(parse_fraction(token("2 %")) == 0.02);
+  CHECK(parse_fraction(token(" 0.02 ")) == 0.02);
+  check_refused(parse_fraction(token("%")), "not a number");
+  check_refused(parse_fraction(token("2 %%")), "after the number");
+  check_refused(parse_number(token("2 %")), "after the number");
   check_refused(parse_number(token("3 B")), "after the number");
   check_refused(parse_number(token("NaN")), "not a number");
   check_refused(parse_number(token("inf")), "not a number");

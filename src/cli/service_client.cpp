@@ -46,16 +46,6 @@ Result<std::string> ServiceClient::send(std::string_view method, const std::stri
   return text;
 }
 
-std::string text_of(JsonNode node, std::string_view key) {
-  return node.member(key).text().value_or("");
-}
-
-std::vector<std::string> texts_of(JsonNode list) {
-  std::vector<std::string> out;
-  for (std::size_t i = 0; i < list.size(); ++i) out.push_back(list.item(i).text().value_or(""));
-  return out;
-}
-
 int service_status(const Status& status, const ServiceArgs& args) {
   if (status) return done;
   const int out = report(status.error());

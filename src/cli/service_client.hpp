@@ -38,10 +38,6 @@ class ServiceClient {
   std::string from_, token_;
 };
 
-// Of what it answered; "" and nothing where it is absent or of another type.
-std::string text_of(JsonNode node, std::string_view key);
-std::vector<std::string> texts_of(JsonNode list);
-
 // Exit status of a command that asked it: work_failed where it did not answer, else as report().
 int service_status(const Status& status, const ServiceArgs& args);
 

@@ -24,11 +24,10 @@ std::unexpected<Error> not_reached(std::string what, std::string_view help) {
 void add_open(const port::Document& document, std::vector<NetworkView::Open>& out) {
   const auto line = JsonLine::parse(document.body, {});
   if (!line) return;
-  const auto text = [](const JsonNode& node) { return std::string(node.text().value_or("")); };
-  const std::string standing = text(line->node().member("standing"));
+  const std::string standing = text_of(line->node(), "standing");
   if (standing != "open" && standing != "provisional") return;
   const JsonNode cause = line->node().member("cause");
-  out.push_back({document.id, text(cause.member("kind")), text(cause.member("entity")), standing});
+  out.push_back({document.id, text_of(cause, "kind"), text_of(cause, "entity"), standing});
 }
 
 }  // namespace

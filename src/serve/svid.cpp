@@ -109,10 +109,6 @@ Held<EVP_PKEY> ec_key(const Curve& curve, std::string_view x, std::string_view y
   return make_key("EC", builder.get());
 }
 
-std::string text_of(const JsonNode& node, std::string_view name) {
-  return node.member(name).text().value_or("");
-}
-
 // r and s side by side, as JWTs have them, to the DER that OpenSSL verifies.
 std::string der_signature(std::string_view raw) {
   const std::size_t half = raw.size() / 2;

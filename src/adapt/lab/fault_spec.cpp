@@ -106,11 +106,7 @@ std::string places_text(std::uint8_t places) {
 
 // "1%", "0.5 %", "0.01".
 Result<double> parse_share(const Token& token) {
-  std::string_view text = trim(token.text);
-  const bool percent = text.ends_with('%');
-  if (percent) text.remove_suffix(1);
-  const auto number = parse_number({text, token.where});
-  const double share = !number ? -1 : percent ? *number / 100 : *number;
+  const double share = parse_fraction(token).value_or(-1);
   if (!(share >= share_min * (1 - 1e-9) && share <= 1))
     return fail(Errc::value, token.where,
                 fmt::format("{} is not a share of frames from 0.0001% to 100%", quote(token.text)),

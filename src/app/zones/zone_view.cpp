@@ -31,10 +31,6 @@ bool waits_for_person(repair::Stage stage) {
   return stage == proposed || stage == repairing || stage == failed;
 }
 
-std::string text_of(JsonNode node, std::string_view key) {
-  return node.member(key).text().value_or("");
-}
-
 // One round of questions to one service.
 class Round {
  public:

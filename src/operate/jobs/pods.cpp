@@ -29,15 +29,13 @@ constexpr std::array<std::string_view, 4> index_labels{
     "batch.kubernetes.io/job-completion-index", "training.kubeflow.org/replica-index",
     "leaderworkerset.sigs.k8s.io/worker-index", "volcano.sh/task-index"};
 
-std::string word(JsonNode of, std::string_view key) { return of.member(key).text().value_or(""); }
-
 bool asks_for(JsonNode spec, std::span<const std::string> resources) {
   const JsonNode containers = spec.member("containers");
   for (std::size_t i = 0; i < containers.size(); ++i) {
     const JsonNode wants = containers.item(i).member("resources");
     for (const std::string& resource : resources)
       for (const char* kind : {"limits", "requests"})
-        if (const std::string count = word(wants.member(kind), resource);
+        if (const std::string count = text_of(wants.member(kind), resource);
             !count.empty() && count != "0")
           return true;
   }
@@ -47,18 +45,18 @@ bool asks_for(JsonNode spec, std::span<const std::string> resources) {
 std::string job_of(JsonNode metadata) {
   const JsonNode labels = metadata.member("labels");
   for (const std::string_view label : job_labels)
-    if (std::string name = word(labels, label); !name.empty()) return name;
+    if (std::string name = text_of(labels, label); !name.empty()) return name;
   const JsonNode owners = metadata.member("ownerReferences");
   for (std::size_t i = 0; i < owners.size(); ++i)
-    if (std::string name = word(owners.item(i), "name"); !name.empty()) return name;
-  return word(metadata, "name");
+    if (std::string name = text_of(owners.item(i), "name"); !name.empty()) return name;
+  return text_of(metadata, "name");
 }
 
 // The first of the labels that is a number, whether a label or an annotation.
 std::int64_t number_of(JsonNode metadata, std::span<const std::string_view> labels) {
   for (const std::string_view label : labels)
     for (const char* where : {"labels", "annotations"}) {
-      const std::string text = word(metadata.member(where), label);
+      const std::string text = text_of(metadata.member(where), label);
       std::int64_t value = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
       if (!text.empty() && error == std::errc{} && end == text.data() + text.size()) return value;
@@ -86,12 +84,13 @@ Result<std::vector<RunningJob>> read_pods(std::string_view json, const NodeNames
   for (std::size_t i = 0; i < items.size(); ++i) {
     const JsonNode pod = items.item(i), metadata = pod.member("metadata");
     const JsonNode spec = pod.member("spec"), status = pod.member("status");
-    const std::string node = word(spec, "nodeName");
-    if (word(status, "phase") != "Running" || node.empty() || !asks_for(spec, resources)) continue;
-    const auto since = parse_timestamp({word(status, "startTime"), {file, 0, 0}});
-    jobs[{word(metadata, "namespace"), job_of(metadata)}].push_back(
+    const std::string node = text_of(spec, "nodeName");
+    if (text_of(status, "phase") != "Running" || node.empty() || !asks_for(spec, resources))
+      continue;
+    const auto since = parse_timestamp({text_of(status, "startTime"), {file, 0, 0}});
+    jobs[{text_of(metadata, "namespace"), job_of(metadata)}].push_back(
         {number_of(metadata, group_labels), number_of(metadata, index_labels),
-         word(metadata, "name"), node, since ? std::optional(*since) : std::nullopt});
+         text_of(metadata, "name"), node, since ? std::optional(*since) : std::nullopt});
   }
   std::vector<RunningJob> out;
   for (auto& [key, pods] : jobs) {

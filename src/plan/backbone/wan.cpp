@@ -312,11 +312,7 @@ Result<WanFile> read_wan(std::string_view text, const std::string& file,
 }
 
 Result<double> parse_share(const Token& token) {
-  std::string_view text = trim(token.text);
-  const bool percent = text.ends_with('%');
-  if (percent) text.remove_suffix(1);
-  WEFT_TRY(const double number, parse_number({text, token.where}));
-  const double out = percent ? number / 100 : number;
+  WEFT_TRY(const double out, parse_fraction(token));
   if (out >= 0 && out <= 1) return out;
   return fail(Errc::value, token.where,
               fmt::format("{} is not a valid share of the time", quote(token.text)),
