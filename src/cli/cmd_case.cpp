@@ -299,7 +299,7 @@ Status command_case(const Common& common, const CaseArgs& args, ServiceClient& s
 Status run_case(const Common& common, const CaseArgs& args) {
   if (args.action.empty() ? !args.reason.empty() : needs_words(args.action) && args.reason.empty())
     return fail(Errc::value, {"--do"}, "--do and --reason belong together",
-                "say why: it stands in the audit log");
+                "give the reason for the audit log");
   if (!args.owner.empty() && args.action != "own")
     return fail(Errc::value, {"--owner"}, "only --do own gives a case to somebody",
                 "weft case ID --do own --owner NAME ...");

@@ -72,7 +72,7 @@ Result<Request> request_of(const DrainsArgs& args) {
                 "one of --freeze, --thaw, --stop and --resume at a time");
   if ((asked == 1) == args.reason.empty())
     return fail(Errc::value, {"--reason"}, "it belongs to --freeze, --thaw, --stop or --resume",
-                "say why: it stands in the audit log");
+                "give the reason for the audit log");
   JsonObject body;
   body.add("reason", args.reason);
   if (args.stop)
@@ -115,7 +115,7 @@ Result<devices::Settings> read_switches(const DrainsArgs& args) {
   if (found != nullptr) found = found->find("actuator");
   if (found == nullptr)
     return fail(Errc::unknown, {args.config, 0, 0}, "there is no section actuator",
-                "name the key under which it stands with --section, or add it");
+                "give its parent key with --section, or add it");
   WEFT_TRY(const ActuatorSettings settings, read_actuator_settings(*found));
   if (const auto* switches = std::get_if<devices::Settings>(&settings)) return *switches;
   return fail(Errc::unsupported, found->where, "the actuator runs programs of your own",

@@ -31,10 +31,11 @@ class Names {
     Names out;
     const Config& routing = scenario.section("routing");
     if (args.hash_paths && routing.find("hash") == nullptr)
-      return fail(Errc::unsupported, {"--hash-paths", 0, 0},
-                  fmt::format("{} does not say how its switches hash", args.fabric),
-                  "use it only where they hash as \"routing: {hash: ...}\" says; else learn the "
-                  "paths: weft probe --sweep");
+      return fail(
+          Errc::unsupported, {"--hash-paths", 0, 0},
+          fmt::format("{} does not specify how its switches hash", args.fabric),
+          "use it only where they hash as \"routing: {hash: ...}\" specifies; else learn the "
+          "paths: weft probe --sweep");
     WEFT_TRY(plan::Setup setup, plan::read_setup(scenario));
     out.setup_ = std::make_unique<plan::Setup>(std::move(setup));
     WEFT_TRY(out.router_,

@@ -35,7 +35,7 @@ void read_notify(const Config& config, ServeConfig& out, Errors& errors) {
   for (const Config& item : config.items) {
     Reader reader(item, "notify", errors);
     if (item.kind == Config::Kind::map && item.fields.empty())
-      reader.error(Errc::value, item.where, "this entry names nobody to tell",
+      reader.error(Errc::value, item.where, "this entry has no recipient",
                    "write webhook, alertmanager or tickets, or remove it");
     if (const Config* webhook = reader.child("webhook")) {
       live::WebhookSettings settings;

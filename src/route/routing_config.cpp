@@ -69,7 +69,7 @@ void read_te(const Config& section, RoutingConfig& config, Errors& errors) {
   const std::array<std::string, 2> lives{"live", "dead"};
   config.te_dead = reader.choice("controller", lives, 0) == 1;
   if (config.te_dead && reader.has("sees"))
-    reader.error(Errc::value, reader.where("sees"), "a dead controller sees nothing",
+    reader.error(Errc::value, reader.where("sees"), "a dead controller does not react to failures",
                  "remove one of sees and controller: dead");
   config.te_lease = reader.duration("lease", config.te_lease);
   if (config.te_lease <= Duration{} || config.te_lease > te_sees_max)

@@ -485,7 +485,7 @@ Status Controller::handle(const Command& command, Timestamp now) {
   if (const auto into = line.node().member("into").text(); into && !into->empty())
     return fail(Errc::infeasible, {},
                 fmt::format("case {} became part of case {}", document.id, *into),
-                "say it of that one");
+                "send the command for that case");
   return handlings_.take(command, now, pending_);
 }
 

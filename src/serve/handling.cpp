@@ -72,8 +72,7 @@ Status Handlings::take(const Command& command, Timestamp now, port::Commit& comm
         entry(now, command.who, of.id, "comment", JsonObject().add("text", command.reason)));
   } else {
     if (command.kind == disown && of.owner.empty())
-      return fail(Errc::infeasible, {},
-                  fmt::format("nobody has case {}: there is nothing to give up", of.id));
+      return fail(Errc::infeasible, {}, fmt::format("case {} has no owner", of.id));
     const std::string was = std::exchange(of.owner, command.kind == disown  ? std::string()
                                                     : command.owner.empty() ? command.who
                                                                             : command.owner);

@@ -76,7 +76,7 @@ Problem problem_of(error_code error, std::string_view rest, std::size_t head_byt
     return {411, "length-required", "send the body whole, with a Content-Length"};
   const std::string_view line = rest.substr(0, rest.find('\n'));
   if (error == bad_version && line.ends_with('\r') && split(line, ' ').size() == 3)
-    return {505, "version", "speak HTTP/1.1"};
+    return {505, "version", "use HTTP/1.1"};
   if (error == bad_method || error == bad_target || error == bad_version)
     return {400, "bad-request", "the first line is not METHOD TARGET HTTP/1.1"};
   return {400, "bad-request", fmt::format("the head is not HTTP/1.1: {}", error.message())};

@@ -285,7 +285,7 @@ Result<JwtKeys> JwtKeys::parse(std::string_view text, const std::string& file) {
   }
   if (out.keys_.empty())
     return fail(Errc::value, {file}, "none of the keys is for JWT-SVIDs",
-                "their use is \"jwt-svid\", or not said");
+                "their use is \"jwt-svid\" or absent");
   return out;
 }
 

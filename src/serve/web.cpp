@@ -104,7 +104,7 @@ Result<std::unique_ptr<Web>> Web::listen(ApiOptions options, const MakeRoutes& m
   impl->log(fmt::format("listening at {}{}", impl->address.text(),
                         secrets.tls == nullptr ? "" : " with TLS"));
   if (access_of(address, impl->options) != Front::Access::guarded)
-    impl->log("no tokens were given: whoever can connect may do everything");
+    impl->log("no tokens are configured: anyone who can connect has full access");
   return std::make_unique<Web>(std::move(impl));
 }
 

@@ -321,7 +321,8 @@ TEST_CASE("which policy to choose: by a sum of costs, else only where nothing ge
         "Choose b: 41.7 % fewer bad minutes.\n");
   CHECK(said(set_of(a, {{100, 50, 20}, {120, 60, 21}, {140, 55, 22}})) ==
         "Choose a: b has 90.9 % more drained cable-hours.\n");
-  CHECK(said(set_of(a, a)) == "Either: nothing differs for sure in 3 seeds. More --seeds tell.\n");
+  CHECK(said(set_of(a, a)) ==
+        "Either: nothing differs significantly in 3 seeds. Try more --seeds.\n");
   CHECK(app::read_cost_weights("visit=2, bad_minute=0.5")->visit == 2);
   CHECK(
       app::read_cost_weights("visits=2").error().text() ==

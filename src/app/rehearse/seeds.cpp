@@ -288,7 +288,7 @@ std::string decision_text(const RehearseSet& set, const CostWeights& weights, co
     (row.difference->mean < 0 ? better : worse).push_back(change_text(row));
   }
   std::string out = table.text() + "\n";
-  const std::string parts = better.empty() && worse.empty() ? "nothing differs for sure"
+  const std::string parts = better.empty() && worse.empty() ? "nothing differs significantly"
                             : worse.empty()                 ? listed(better)
                             : better.empty()                ? listed(worse)
                                              : listed(better) + ", for " + listed(worse);
@@ -299,7 +299,8 @@ std::string decision_text(const RehearseSet& set, const CostWeights& weights, co
     const FigureEstimate& cost = rows.back();
     if (!cost.difference->is_significant())
       return out + fmt::format(
-                       "Either: the costs do not differ for sure ({} has {}). More --seeds tell.\n",
+                       "Either: the difference in cost is not significant ({} has {}). Try more "
+                       "--seeds.\n",
                        b, parts);
     return out + choose(cost.difference->mean < 0 ? b : a,
                         fmt::format("it costs {:.1f} % less ({} has {})",
@@ -308,7 +309,7 @@ std::string decision_text(const RehearseSet& set, const CostWeights& weights, co
                                     b, parts));
   }
   if (better.empty() && worse.empty())
-    return out + fmt::format("Either: {} in {}. More --seeds tell.\n", parts,
+    return out + fmt::format("Either: {} in {}. Try more --seeds.\n", parts,
                              counted(set.reports.size(), "seed"));
   if (worse.empty()) return out + choose(b, parts);
   if (better.empty()) return out + choose(a, fmt::format("{} has {}", b, parts));

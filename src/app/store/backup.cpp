@@ -137,7 +137,7 @@ Status check_unused(const std::string& where) {
   if (!is_postgres(where) && !fs::exists(where)) return {};
   const auto used = [&] {
     return fail(Errc::infeasible, {is_postgres(where) ? "the database" : where},
-                "this store has been used", "name another one, or say --replace");
+                "this store has been used", "name another one, or pass --replace");
   };
   const auto image = open_store_image(where);
   if (!image && image.error().code == Errc::unknown) return {};
@@ -170,7 +170,7 @@ Result<std::map<std::string, std::string>> snapshot_targets(const BackupManifest
       if (there == one.sha256) continue;
       if (options.if_used == port::IfUsed::refuse)
         return fail(Errc::infeasible, {to}, "another snapshot has this name",
-                    "name another directory, or say --replace");
+                    "name another directory, or pass --replace");
     }
     out.emplace(one.file, to);
   }

@@ -166,7 +166,7 @@ class TreeReader {
       last = *size;
     }
     if (line.size() > 1)
-      error(Errc::parse, line[1].key_where, "BlockSizes stands with other keys",
+      error(Errc::parse, line[1].key_where, "BlockSizes shares its line with other keys",
             "give it a line of its own");
   }
 

@@ -54,7 +54,7 @@ Status FlightSink::version(std::string_view text) {
   constexpr std::int64_t newest = 10;
   if (*minor > newest)
     job_.job().notes.push_back(
-        fmt::format("{}: version {} is newer than what weft knows (2.10)", file_, text));
+        fmt::format("{}: version {} is newer than the latest supported one (2.10)", file_, text));
   has_version_ = true;
   return {};
 }

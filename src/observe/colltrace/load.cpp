@@ -128,7 +128,8 @@ class Loader {
     } else if (input.was_named) {
       const std::string_view text = trim(content_);  // the wrong file, or the head of a dump
       is_whole_job_ = !text.empty() && !text.starts_with('{');
-      return fail(Errc::parse, {input.path, 0, 0}, "no trace of collectives that weft knows",
+      return fail(Errc::parse, {input.path, 0, 0},
+                  "not a collective trace in a format that weft reads",
                   "see docs/commands/colltrace.md for the formats");
     } else {
       job_.job().notes.push_back(fmt::format("{}: no trace, left out", input.path));
@@ -174,7 +175,7 @@ class Loader {
       std::string names;
       for (const auto& [job, rings] : jobs) names += (names.empty() ? "" : ", ") + quote(job);
       return fail(Errc::value, {"--job", 0, 0}, "the rings are of several jobs: " + names,
-                  "say which one by --job");
+                  "choose one with --job");
     }
     const std::string& chosen = at->first;
     keep_rings([&](std::size_t i) {

@@ -88,7 +88,7 @@ void add_hang_records(const model::Fabric& fabric, const Job& job, const Report&
         to.add_attributes({{"job", std::string(job_name)},
                            {"finding", to_text(finding)},
                            {"ranks", fmt::format("{}", fmt::join(ranks, ","))},
-                           {"message", fmt::format("job {} stands still and waits for {} on {}: {}",
+                           {"message", fmt::format("job {} is stalled, waiting for {} on {}: {}",
                                                    job_name, who, name, meaning(finding))}});
     to.rows.push_back(row);
   }

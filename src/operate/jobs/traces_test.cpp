@@ -285,7 +285,7 @@ TEST_CASE("traces: a rank without a trace is not called dead, one whose process 
   CHECK(row.entity == model::entity(sent.fabric().hosts()[7]));
   const std::string text = model::to_json(sent.fabric(), found->records, row);
   CAPTURE(text);
-  CHECK(text.find("job 17 stands still and waits for ranks 14, 15 on host:7") != std::string::npos);
+  CHECK(text.find("job 17 is stalled, waiting for ranks 14, 15 on host:7") != std::string::npos);
 }
 
 TEST_CASE("traces: what cannot be analysed within bounds is refused in words") {

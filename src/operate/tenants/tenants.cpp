@@ -159,7 +159,7 @@ class PolicyReader {
       named_.push_back({permit.party, inner.where(party)});
       if (!inner.has("ports"))
         inner.error(Errc::value, inner.where(), "ports is missing",
-                    "write ports: [443/tcp], or [all]: nothing is open that nobody named");
+                    "write ports: [443/tcp], or [all]; ports that are not listed are closed");
       inner.finish();
       out.push_back(std::move(permit));
     }
@@ -200,7 +200,7 @@ class PolicyReader {
             Errc::value, reader.where("tenants"),
             fmt::format("{} of {} lies in {} of {}", all[i].first.text(), all[i].second->name,
                         all[i - 1].first.text(), all[i - 1].second->name),
-            "an address belongs to one party, and stands there once");
+            "list each address once, under one party");
   }
 
   void check_interfaces(Reader& reader) {

@@ -278,7 +278,7 @@ Result<Advice> advise(const model::Scenario& scenario, const Options& options) {
   std::vector<Placed> placed = placed_jobs(jobs);
   if (placed.size() != section.items.size())
     return fail(Errc::unsupported, section.where,
-                "a row of jobs: stands for several jobs, and each would move for itself",
+                "a row of jobs: describes several jobs, which would move independently",
                 "write one row for each job");
   return Adviser(scenario, setup, std::move(placed), options).run();
 }

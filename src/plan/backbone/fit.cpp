@@ -70,7 +70,7 @@ Result<std::vector<Counter>> read_counters(std::string_view text, const std::str
     const auto at = links.find({from, to});
     if (at == links.end())
       return fail(Errc::value, csv.where(),
-                  fmt::format("no cable from {} to {}, or its counter stands there twice",
+                  fmt::format("no cable from {} to {}, or its counter is listed twice",
                               quote(csv.cell(0).text), quote(csv.cell(1).text)),
                   "give each link of the topology once");
     for (const std::uint32_t link : at->second)

@@ -155,8 +155,7 @@ class Section {
     }
     if (profile) return;
     if (!gpu || !spec)
-      reader_.error(Errc::parse, reader_.where(),
-                    "there is no profile to tell how long kernels take",
+      reader_.error(Errc::parse, reader_.where(), "kernel times are unknown without a profile",
                     "give profile: PREFIX, or a model by name and gpu: h100 for its roofline");
   }
   void read_shape(const Config& value, ServedModel& model) {
@@ -215,7 +214,7 @@ class Section {
       out.all_reduce_up_to = reader.bytes("up_to", std::nullopt);
       if (out.all_reduce.algorithm == "auto" && !out.all_reduce.protocol)
         reader.error(Errc::value, reader.where("up_to"), "up_to without algorithm or protocol",
-                     "say what AllReduces up to this size use, e.g. algorithm: flat");
+                     "set what AllReduces up to this size use, e.g. algorithm: flat");
     }
     const std::uint32_t ep = small(reader, "ep", 1, 1, 1024);
     if (ep != 1 && ep != out.tp)

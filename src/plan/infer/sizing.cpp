@@ -99,7 +99,7 @@ Result<InferenceConfig> read_objective_section(const model::Scenario& scenario) 
   WEFT_TRY(InferenceConfig config, read_inference(scenario));
   if (config.objectives.empty())
     return fail(Errc::parse, scenario.section("inference").where,
-                "\"slo\" is missing: nothing says what is fast enough",
+                "\"slo\" is missing: there is no latency target to size for",
                 "add e.g. slo: {ttft: 500 ms, tpot: 50 ms, percentile: 99}");
   return config;
 }

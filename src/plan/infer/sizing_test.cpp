@@ -178,7 +178,8 @@ TEST_CASE("classes have objectives of their own") {
         "s.yaml:5:50: an objective without ttft and tpot; write e.g. {ttft: 500 ms, tpot: 50 ms, "
         "percentile: 99}");
   CHECK(size_replicas(sized_scenario(yaml)).error().text() ==
-        "s.yaml:2:3: \"slo\" is missing: nothing says what is fast enough; add e.g. slo: {ttft: "
+        "s.yaml:2:3: \"slo\" is missing: there is no latency target to size for; add e.g. slo: "
+        "{ttft: "
         "500 ms, tpot: 50 ms, percentile: 99}");
 }
 

@@ -235,7 +235,7 @@ class LifeReader {
     const auto scale = life_.calibrate ? calibration(life_, *life_.calibrate) : 1.0;
     if (life_.calibrate && life_.stops_per_host_day() <= 0)
       reader_.error(Errc::value, reader_.where("calibrate"),
-                    "\"calibrate\" asks for interruptions, but no cause has a rate",
+                    "\"calibrate\" needs interruptions, but no cause has a rate",
                     "give a cause with a rate, or remove \"calibrate\"");
     else if (life_.calibrate && !scale)
       reader_.error(Errc::value, reader_.where("calibrate"),

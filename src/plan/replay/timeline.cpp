@@ -126,10 +126,10 @@ Result<Timeline> timeline_of(const Fabric& fabric, const model::RecordSet& recor
     if (out.unknown > 0)
       return fail(Errc::value, {},
                   fmt::format("{} of {} records are of parts that the fabric does not have, and "
-                              "none says that another one changed its state",
+                              "the others contain no change of state",
                               out.unknown, records.rows.size()),
                   "check that the scenario has the fabric that the records are of");
-    return fail(Errc::value, {}, "no record says that a link, NIC or switch changed its state",
+    return fail(Errc::value, {}, "no record of a link, NIC or switch that changed its state",
                 "give records of link_down, link_up, nic_down, nic_up, drain or undrain");
   }
   const Timestamp from =

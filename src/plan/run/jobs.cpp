@@ -135,7 +135,7 @@ class JobReader {
     if (reader.has("bytes"))
       reader.error(Errc::value, reader.where("bytes"),
                    "the job has both \"bytes:\" and \"matrix:\"",
-                   "remove one: the matrix says what every rank sends");
+                   "remove one: the matrix sets what every rank sends");
     std::vector<double> out;
     for (const Config& row : rows->items) {
       if (row.kind != Config::Kind::list || row.items.size() != rows->items.size()) {
@@ -394,7 +394,7 @@ class JobReader {
     } else if (listed && count && *count > 0 && *count != gpus->size()) {
       reader.error(Errc::value, reader.where(file ? "rank_file" : "ranks"),
                    fmt::format("{} ranks are listed, but the job has {}", gpus->size(), *count),
-                   "list one GPU per rank; a host stands for all of its GPUs");
+                   "list one GPU per rank; a host means all of its GPUs");
     } else {
       out = *std::move(gpus);
     }

@@ -102,7 +102,8 @@ LiveSettings read_service(const Config& config, Errors& errors) {
       !policy)
     reader.error(std::move(policy).error());
   else if (policy->kind == PolicyKind::oracle)
-    reader.error(Errc::value, reader.where("policy"), "nobody knows what comes",
+    reader.error(Errc::value, reader.where("policy"),
+                 "the oracle needs the future load, which a live service does not have",
                  "use reactive, predictive or hybrid");
   else
     out.policy = *policy;
@@ -135,7 +136,7 @@ Result<LiveConfig> read_live(const Config& config) {
   for (const LiveSettings& service : out.services) {
     if (!names.insert({service.tenant, service.name}).second)
       reader.error(Errc::value, reader.where("services"),
-                   fmt::format("{}/{} stands there twice", service.tenant, service.name),
+                   fmt::format("{}/{} is listed twice", service.tenant, service.name),
                    "give each its own name");
     if (!service.query.empty() && out.prometheus.empty())
       reader.error(Errc::value, reader.where("prometheus"),

@@ -41,7 +41,7 @@ Status take_point(const JournalPoint& read, const Where& where, JournalLines& li
   std::optional<std::vector<SweepRow>>& rows = lines.rows[read.point];
   if (rows && line_of(read.point, *rows) != line_of(read.point, read.rows))
     return fail(Errc::value, where,
-                fmt::format("point {} stands there twice, with different rows", read.point));
+                fmt::format("point {} appears twice with different rows", read.point));
   rows = read.rows;
   return {};
 }

@@ -59,11 +59,7 @@ class ProfileCsv {
     return 0;
   }
   void repeated(const std::string& what) {
-    add({Errc::value,
-         csv_.where(),
-         what + " stands there a second time",
-         "keep one of the rows",
-         {}});
+    add({Errc::value, csv_.where(), what + " is listed a second time", "keep one of the rows", {}});
   }
   void add(Error error) { errors_.push_back(std::move(error)); }
 

@@ -103,7 +103,7 @@ TEST_CASE("bad profiles say where") {
         "d.csv:2:5: time_us is -2, and must be above 0 and at most 1000000000; remove the row, or "
         "measure it again\nd.csv:3:3: \"x\" is not a number; write a whole number such as 64 or 16 "
         "Ki\n"
-        "d.csv:5:1: \"a\" of 2 tokens stands there a second time; keep one of the rows");
+        "d.csv:5:1: \"a\" of 2 tokens is listed a second time; keep one of the rows");
   CHECK(text("layer,tokens\n").starts_with("d.csv:1:"));
   CHECK(text("layer,tokens,time_us\n") == "d.csv: there are no rows; profile the kernels first");
 }
