@@ -83,7 +83,7 @@ port::Notice notice(std::string event = "case_opened", std::string kind = "cable
       .body = json{{"cause", {{"kind", kind}, {"entity", entity}}}, {"confidence", 0.9}}.dump()};
 }
 
-WebhookSettings settings_of(const std::string& yaml) {
+WebhookSettings webhook_settings(const std::string& yaml) {
   const auto config = parse_yaml(yaml, "hook.yaml");
   REQUIRE_MESSAGE(config.has_value(), (config ? "" : config.error().text()));
   auto settings = read_webhook_settings(*config);
@@ -120,7 +120,7 @@ TEST_CASE("a notice arrives, signed, in the generic form and in that of others")
   HookServer server({200});
   const std::string yaml = quick(server.url()) + "sign_with: " + key + "\nsecrets: {pd: " + token +
                            "}\nheaders: {Authorization: \"Bearer {secret:pd}\"}\n";
-  REQUIRE(notify(settings_of(yaml), notice()).has_value());
+  REQUIRE(notify(webhook_settings(yaml), notice()).has_value());
   REQUIRE(server.got.size() == 1);
   const Got& got = server.got[0];
   const auto header = [&](const char* name) { return got.headers.find(name)->second; };
@@ -133,7 +133,7 @@ TEST_CASE("a notice arrives, signed, in the generic form and in that of others")
   CHECK(generic["summary"] == "a \"cable\" is\nbad");
   CHECK(generic["body"]["confidence"] == 0.9);
 
-  REQUIRE(notify(settings_of(yaml + R"(messages:
+  REQUIRE(notify(webhook_settings(yaml + R"(messages:
   - events: [case_opened]
     body:
       routing_key: "{secret:pd}"
@@ -148,8 +148,8 @@ TEST_CASE("a notice arrives, signed, in the generic form and in that of others")
   CHECK(made["payload"]["source"] == "rtsw:1--ctsw:0 {x} ");
   CHECK(made["list"] == json({"c-1", "fixed", 0.9}));
   // Nothing is sent for events that no message is for.
-  REQUIRE(
-      notify(settings_of(yaml + "messages: [{events: [x], body: {}}]\n"), notice()).has_value());
+  REQUIRE(notify(webhook_settings(yaml + "messages: [{events: [x], body: {}}]\n"), notice())
+              .has_value());
   CHECK(server.got.size() == 2);
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("the examples of the documentation make what their receivers take") {
     for (std::size_t at = text->find("/etc/weft/"); at != std::string::npos;
          at = text->find("/etc/weft/"))
       text->replace(at, text->find_first_of(",}\n", at) - at, token);
-    const WebhookSettings settings = settings_of(*text);
+    const WebhookSettings settings = webhook_settings(*text);
     const auto body = webhook_body(settings, settings.messages.at(0), notice());
     REQUIRE(body.has_value());
     const json made = json::parse(*body);
@@ -181,23 +181,23 @@ TEST_CASE("the examples of the documentation make what their receivers take") {
 
 TEST_CASE("who is busy or broken is asked again, who refuses is not") {
   HookServer busy({500, 429, 204});
-  CHECK(notify(settings_of(quick(busy.url())), notice()).has_value());
+  CHECK(notify(webhook_settings(quick(busy.url())), notice()).has_value());
   CHECK(busy.got.size() == 3);
   CHECK(busy.got[0].body == busy.got[2].body);
   HookServer broken({503});
-  const Status failed = notify(settings_of(quick(broken.url())), notice());
+  const Status failed = notify(webhook_settings(quick(broken.url())), notice());
   REQUIRE(!failed.has_value());
   CHECK(failed.error().code == Errc::io);
   CHECK(failed.error().text().find("503") != std::string::npos);
   CHECK(broken.got.size() == 3);
   for (const int status : {400, 401, 301}) {
     HookServer refusing({status});
-    const Status refused = notify(settings_of(quick(refusing.url())), notice());
+    const Status refused = notify(webhook_settings(quick(refusing.url())), notice());
     REQUIRE(!refused.has_value());
     CHECK(refused.error().code == Errc::value);
     CHECK(refusing.got.size() == 1);
   }
-  CHECK(!notify(settings_of(quick("http://127.0.0.1:1/")), notice()).has_value());
+  CHECK(!notify(webhook_settings(quick("http://127.0.0.1:1/")), notice()).has_value());
 }
 
 // Takes connections, and does to each what it is told to.
@@ -233,7 +233,7 @@ TEST_CASE("a server that hangs, drips, floods or hangs up costs no more than its
   const auto take = [](const RawServer& server) {
     const auto start = Clock::now();
     const Status status = notify(
-        settings_of(fmt::format(
+        webhook_settings(fmt::format(
             "url: http://127.0.0.1:{}/\ntimeout: 200 ms\ntries: 2\nbackoff: 10 ms\n", server.port)),
         notice());
     CHECK(!status.has_value());
@@ -258,10 +258,10 @@ TEST_CASE("a server that hangs, drips, floods or hangs up costs no more than its
   }));
   const auto start = Clock::now();
   HookServer slow({200}, 600ms);
-  CHECK(
-      !notify(settings_of("url: " + slow.url() + "\ntimeout: 100 ms\ntries: 9\npatience: 300 ms\n"),
-              notice())
-           .has_value());
+  CHECK(!notify(webhook_settings("url: " + slow.url() +
+                                 "\ntimeout: 100 ms\ntries: 9\npatience: 300 ms\n"),
+                notice())
+             .has_value());
   CHECK(Clock::now() - start < 1500ms);
 }
 
