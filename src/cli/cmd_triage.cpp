@@ -248,9 +248,9 @@ Result<std::unique_ptr<triage::Context>> make_context(const model::Fabric& fabri
 }
 
 // All inputs through one or two sets of rules.
-class Replay {
+class RecordReplay {
  public:
-  Replay(const Common& common, const TriageArgs& args, const model::Fabric& fabric)
+  RecordReplay(const Common& common, const TriageArgs& args, const model::Fabric& fabric)
       : common_(common), args_(args), fabric_(fabric) {}
 
   Status run() {
@@ -459,7 +459,7 @@ Status run_triage(const Common& common, const TriageArgs& args) {
                 "use weft triage RECORDS --fabric F");
   WEFT_TRY(const model::Fabric fabric, load_fabric(common, args.fabric));
   if (args.propose) return propose(common, args, fabric);
-  return Replay(common, args, fabric).run();
+  return RecordReplay(common, args, fabric).run();
 }
 
 }  // namespace

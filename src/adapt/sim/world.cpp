@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t plan_window_ns = 10 * ns_per_s;
 constexpr std::int64_t steady_windows = 5;
-constexpr double packet_bytes = 4'096, load_max = 0.99;
+constexpr double queued_packet_bytes = 4'096, load_max = 0.99;
 // The wait of M/D/1 is exponential from its mean on: median and 99th percentile, in means.
 constexpr double wait_p50 = 0.6931471805599453, wait_p99 = 4.605170185988092;
 
@@ -39,7 +39,7 @@ port::Instant WorldClock::now() {
 
 double mean_wait_ns(double load, double bytes_per_s) {
   const double busy = std::clamp(load, 0.0, load_max);
-  return busy / (2 * (1 - busy)) * packet_bytes / bytes_per_s * 1e9;
+  return busy / (2 * (1 - busy)) * queued_packet_bytes / bytes_per_s * 1e9;
 }
 
 World::World(const Fabric& fabric, const WorldSettings& settings, Timestamp start,
