@@ -26,7 +26,7 @@ constexpr milliseconds flush_wait{1'000};              // for acknowledgements t
 constexpr std::int64_t redelivery_ns = 5'000'000'000;  // of what was not acknowledged
 constexpr std::int64_t unacknowledged_most = std::int64_t{4} * fetch_most;
 constexpr std::size_t accept_bytes = std::size_t{4} << 20;  // more goes in several calls
-constexpr milliseconds count_every{5'000};
+constexpr milliseconds look_every{5'000};
 constexpr std::size_t replicas_most = 5;  // the server's own limit
 
 struct FeedName {
@@ -157,8 +157,7 @@ class NatsFeed::Session {
       messages.settle(count);
       rest = rest.subspan(count);
     }
-    count_waiting();
-    return {};
+    return look_after_consumer();
   }
 
  private:
@@ -251,24 +250,40 @@ class NatsFeed::Session {
     }
   }
 
-  void count_waiting() {
+  // Now and then: how much waits, and whether what comes will be delivered.
+  Status look_after_consumer() {
     const auto now = std::chrono::steady_clock::now();
-    if (counted_ && now - *counted_ < count_every) return;
-    counted_ = now;
+    if (looked_ && now - *looked_ < look_every) return {};
+    looked_ = now;
     jsConsumerInfo* found = nullptr;
-    const natsStatus status =
-        natsSubscription_GetConsumerInfo(&found, subscription_.get(), nullptr, nullptr);
-    const NatsHandle<jsConsumerInfo, jsConsumerInfo_Destroy> info(found);
-    if (status != NATS_OK) return;  // the next fetch tells
-    const std::scoped_lock lock(feed_.mutex_);
-    feed_.counts_.waiting = found->NumPending + static_cast<std::uint64_t>(found->NumAckPending);
+    natsStatus status = js_GetConsumerInfo(&found, connection_.stream(), stream_.c_str(),
+                                           consumer_name, nullptr, nullptr);
+    const NatsHandle<jsConsumerInfo, jsConsumerInfo_Destroy> consumer(found);
+    if (status != NATS_OK) return {};  // the next fetch tells
+    {
+      const std::scoped_lock lock(feed_.mutex_);
+      feed_.counts_.waiting = found->NumPending + static_cast<std::uint64_t>(std::max<std::int64_t>(
+                                                      found->NumAckPending, 0));
+    }
+    jsStreamInfo* read = nullptr;  // after the consumer, whom it is never behind
+    status = js_GetStreamInfo(&read, connection_.stream(), stream_.c_str(), nullptr, nullptr);
+    const NatsHandle<jsStreamInfo, jsStreamInfo_Destroy> stream(read);
+    if (status != NATS_OK || read->State.LastSeq >= found->Delivered.Stream) return {};
+    // A server (seen with 2.9.10) that is killed while the stream is empty numbers it from 1 again,
+    // and the consumer would pass over as many messages as it ever had.
+    js_DeleteConsumer(connection_.stream(), stream_.c_str(), consumer_name, nullptr, nullptr);
+    return fail(
+        Errc::io, {},
+        fmt::format("NATS: stream {} starts again at message {}, and {} were read of it: the "
+                    "server lost its count; reading from the start",
+                    stream_, read->State.FirstSeq, found->Delivered.Stream));
   }
 
   NatsFeed& feed_;
   NatsConnection connection_;
   std::string stream_, subjects_;
   NatsHandle<natsSubscription, natsSubscription_Destroy> subscription_;
-  std::optional<std::chrono::steady_clock::time_point> counted_;
+  std::optional<std::chrono::steady_clock::time_point> looked_;
 };
 
 NatsFeed::NatsFeed(NatsFeedSettings settings, Accept accept, Log log)
