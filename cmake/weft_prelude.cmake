@@ -34,7 +34,7 @@ endfunction()
 option(WEFT_UNITY "Compile several sources at a time" ON)
 function(weft_unite target)
   if(WEFT_UNITY)
-    # In as few parts as 26 at a time make, of one size: two cores then share a large room.
+    # At most 26 in a part, and parts of one size, which two cores share well.
     get_target_property(sources ${target} SOURCES)
     list(LENGTH sources count)
     math(EXPR parts "(${count} + 25) / 26")

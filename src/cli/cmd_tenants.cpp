@@ -68,7 +68,7 @@ Result<std::string> tokens_of(const tenants::Policy& policy, const std::string& 
 Result<tenants::Flow> parse_flow(const std::string& text) {
   const std::vector<std::string_view> parts = split(text, ',');
   if (parts.size() != 3)
-    return fail(Errc::value, {"--flow"}, fmt::format("{} is no flow", quote(text)),
+    return fail(Errc::value, {"--flow"}, fmt::format("{} is not a flow", quote(text)),
                 "write SOURCE,TARGET,PORT, as in 10.20.0.5,10.30.0.9,443/tcp");
   const auto token = [&](std::size_t i) { return Token{trim(parts[i]), {"--flow"}}; };
   WEFT_TRY(const tenants::Prefix source, tenants::parse_prefix(token(0)));

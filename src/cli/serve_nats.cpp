@@ -47,8 +47,8 @@ std::string ServedNats::metrics() const {
   add("connected", "gauge", "Whether there is a connection to NATS.", counts.is_connected ? 1 : 0);
   add("messages_total", "counter", "Messages acknowledged to NATS.", counts.messages);
   add("lines_total", "counter", "Lines in them.", counts.lines);
-  add("lines_rejected_total", "counter", "Those that are no lines of their feed.", rejected_);
-  add("messages_dropped_total", "counter", "Messages of subjects that are no feed.",
+  add("lines_rejected_total", "counter", "Lines that their feed does not accept.", rejected_);
+  add("messages_dropped_total", "counter", "Messages whose subject does not name a feed.",
       counts.dropped);
   add("failures_total", "counter", "Connections lost, and lines that the store did not take.",
       counts.failures);

@@ -452,6 +452,8 @@ void add_vendor(const RouteContext& context, std::vector<Route>& out) {
        }});
 }
 
+constexpr std::optional<std::string_view> unknown;  // of jobs, where no scheduler is asked
+
 void add_jobs(const RouteContext& context, std::vector<Route>& out) {
   out.push_back({.method = "GET",
                  .path = "/v1/jobs",
@@ -461,8 +463,13 @@ void add_jobs(const RouteContext& context, std::vector<Route>& out) {
                  .reply_schema = "Jobs",
                  .handler = [context](const Call&) -> Result<Reply> {
                    if (!context.options.jobs)
-                     return json_reply(
-                         R"({"from":null,"read":null,"stale":true,"error":null,"items":[]})");
+                     return json_reply(JsonObject()
+                                           .add("from", unknown)
+                                           .add("read", unknown)
+                                           .add("stale", true)
+                                           .add("error", unknown)
+                                           .add("items", JsonList())
+                                           .text());
                    WEFT_TRY(std::string body, context.options.jobs());
                    return json_reply(std::move(body));
                  }});
@@ -477,8 +484,14 @@ void add_jobs(const RouteContext& context, std::vector<Route>& out) {
                    WEFT_TRY(const port::Document document,
                             context.store.document(case_kind, call.pieces.at(0)));
                    if (!context.options.jobs_of_case)
-                     return json_reply(R"({"from":null,"part":"","method":"bounded","jobs":[],)"
-                                       R"("unaffected":0,"stale":true})");
+                     return json_reply(JsonObject()
+                                           .add("from", unknown)
+                                           .add("part", "")
+                                           .add("method", "bounded")
+                                           .add("jobs", JsonList())
+                                           .add("unaffected", 0)
+                                           .add("stale", true)
+                                           .text());
                    WEFT_TRY(std::string body, context.options.jobs_of_case(document.body));
                    return json_reply(std::move(body));
                  }});
@@ -515,7 +528,8 @@ void add_traces(const RouteContext& context, std::vector<Route>& out) {
                  .role = Role::read,
                  .reply_schema = "Traces",
                  .handler = [context](const Call&) -> Result<Reply> {
-                   if (!context.options.traces.list) return json_reply(R"({"items":[]})");
+                   if (!context.options.traces.list)
+                     return json_reply(JsonObject().add("items", JsonList()).text());
                    return json_reply(context.options.traces.list());
                  }});
   out.push_back({.method = "GET",

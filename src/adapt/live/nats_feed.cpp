@@ -157,7 +157,7 @@ class NatsFeed::Session {
       messages.settle(count);
       rest = rest.subspan(count);
     }
-    return look_after_consumer();
+    return check_consumer();
   }
 
  private:
@@ -251,7 +251,7 @@ class NatsFeed::Session {
   }
 
   // Now and then: how much waits, and whether what comes will be delivered.
-  Status look_after_consumer() {
+  Status check_consumer() {
     const auto now = std::chrono::steady_clock::now();
     if (looked_ && now - *looked_ < look_every) return {};
     looked_ = now;

@@ -204,6 +204,32 @@ TEST_CASE("lines cross a stream: kept while nobody reads, given again while they
   CHECK(got == sorted(wanted));
 }
 
+TEST_CASE("a stream that its server numbers anew is read from its start" *
+          doctest::test_suite("needs nats")) {
+  if (!NatsServers::are_there()) return;
+  NatsServers servers(1);
+  const TestFolder folder;
+  const std::string url = servers.url() + "/weft.z1";
+  Taker taker;
+  Uplink records = uplink_to(url, "records", folder);
+  const NatsFeed feed(settings_of(url), taker.accept(), taker.log());
+  for (int i = 0; i < 3; ++i) {  // messages of their own
+    REQUIRE(records.send(numbered("r", i, i + 1)).has_value());
+    REQUIRE(records.flush(20s));
+  }
+  REQUIRE(taker.waits_for(3));
+  std::this_thread::sleep_for(1s);  // the server writes what was read a moment later
+  servers.kill(0);
+  servers.lose_messages(0);
+  servers.start(0);
+  REQUIRE(records.send(numbered("r", 3, 4)).has_value());
+  REQUIRE(records.flush(20s));
+  CHECK(taker.waits_for_line("record r3"));
+  CHECK_MESSAGE(
+      taker.said().find("starts again at message 1, and 3 were read of it") != std::string::npos,
+      taker.said());
+}
+
 TEST_CASE("a full stream keeps what it has; a line too long for NATS is put aside" *
           doctest::test_suite("needs nats")) {
   if (!NatsServers::are_there()) return;

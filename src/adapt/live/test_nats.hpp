@@ -90,6 +90,16 @@ class NatsServers {
     ::waitpid(std::exchange(server.process, -1), nullptr, 0);
   }
 
+  // Of a server that was killed: its streams are empty and numbered from 1, as after a crash at the
+  // wrong moment; what consumers have read of them is still known.
+  void lose_messages(std::size_t which) const {
+    namespace fs = std::filesystem;
+    for (const auto& entry :
+         fs::recursive_directory_iterator(folder_.file(fmt::format("store{}", which))))
+      if (entry.is_directory() && entry.path().filename() == "msgs")
+        for (const auto& block : fs::directory_iterator(entry)) fs::remove(block);
+  }
+
   std::uint16_t port(std::size_t which) const { return servers_[which].port; }
   // "nats://127.0.0.1:PORT,...".
   std::string url() const {

@@ -17,7 +17,7 @@ bool bit(const std::array<std::uint8_t, 16>& bytes, unsigned at) {
 
 std::unexpected<Error> no_prefix(const Token& token) {
   return fail(Errc::value, token.where,
-              fmt::format("{} is no address and no prefix", quote(token.text)),
+              fmt::format("{} is neither an address nor a prefix", quote(token.text)),
               "write 10.20.0.0/24 or fd00:20::/64");
 }
 
