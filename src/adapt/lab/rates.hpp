@@ -24,9 +24,10 @@ struct RateOptions {
 
 // Sends UDP packets of 1,400 bytes at that rate from all sources to their destinations (port 4791),
 // by marks that the overlay has for that long, and returns the share of each flow's bytes that had
-// arrived when sending ended. One thread sends and receives, so that a busy machine slows both.
-// Fails: Errc::infeasible where marks of traffic engineering are installed, Errc::unsupported
-// without nftables, Errc::io. Cost: the length, and a core.
+// arrived when sending ended. One thread sends and receives, so that a busy machine slows both;
+// where it could not send nine tenths of a flow's packets the round is sent again, five times at
+// most. Fails: Errc::infeasible where that did not help or marks of traffic engineering are
+// installed, Errc::unsupported without nftables, Errc::io. Cost: the length, and a core.
 Result<std::vector<double>> measure_rates(const Lab& lab, std::span<const RateFlow> flows,
                                           const RateOptions& options = {});
 
