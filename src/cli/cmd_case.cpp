@@ -80,7 +80,7 @@ std::string job_text(JsonNode job, bool is_simulated) {
                                 text_of(job, "user"),
                                 counted(job.member("host_count").whole().value_or(0), "host"));
   if (job.member("stalled").flag().value_or(false))
-    out += " stands still";
+    out += " is stalled";
   else
     out += fmt::format(" takes {}{:.3f} times as long", is_simulated ? "" : "at most ", slowdown);
   const JsonNode spares = job.member("spares"), at = job.member("hosts_at_part");

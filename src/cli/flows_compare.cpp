@@ -66,7 +66,7 @@ Json to_json(const FlowsResult& result) {
           {"digest", result.digest}};
 }
 
-// Time that the links of NICs stood still, over that of all links of NICs that were of use.
+// Time that the links of NICs were paused, over that of all links of NICs that were of use.
 double paused_share(const FlowsResult& packet) {
   double paused = 0, all = 0;
   for (const model::PacketOutcome::Tier& tier : packet.packet->tiers) {

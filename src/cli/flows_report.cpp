@@ -178,7 +178,7 @@ void print_pauses(const std::vector<PacketOutcome::PauseTree>& trees) {
                {"pauses"},
                {"paused"},
                {"with all below"},
-               {"flows that stood still", Table::Align::left}});
+               {"stalled flows", Table::Align::left}});
   std::size_t shown = 0;
   double left = all;
   for (; shown < std::min(trees.size(), trees_shown); ++shown) {

@@ -134,7 +134,7 @@ std::string ServedTraces::metrics() const {
       "# TYPE weft_traces_analyses_total counter\nweft_traces_analyses_total {}\n"
       "# HELP weft_traces_failures_total Of these: their traces could not be read.\n"
       "# TYPE weft_traces_failures_total counter\nweft_traces_failures_total {}\n"
-      "# HELP weft_jobs_hanging Traced jobs that stand still, as of their last analysis.\n"
+      "# HELP weft_jobs_hanging Traced jobs that are stalled, as of their last analysis.\n"
       "# TYPE weft_jobs_hanging gauge\nweft_jobs_hanging {}\n",
       processes, bytes, analyses_, failures_,
       std::ranges::count_if(known_, [](const auto& job) { return job.second.is_hang; }));

@@ -22,7 +22,7 @@ namespace weft::cli {
 struct TraceSettings {
   operate::jobs::TraceLimits limits;
   std::int64_t every_ns = 30 * ns_per_s;  // between two analyses of one job
-  std::int64_t hang_ns = 120 * ns_per_s;  // a job that stands still for that long gives a record
+  std::int64_t hang_ns = 120 * ns_per_s;  // a job that is stalled for that long gives a record
 };
 // YAML: traces: {every, hang, keep, bytes}. Fails with every error found.
 Result<TraceSettings> read_trace_settings(const Config& config);

@@ -25,7 +25,7 @@ class ServedWorld final : public serve::Simulation {
  public:
   struct Pace {
     double speed = 0;          // simulated seconds a second; 0: as fast as it goes
-    std::int64_t span_ns = 0;  // after so long time stands still; 0: never
+    std::int64_t span_ns = 0;  // after so long time stops; 0: never
   };
   struct Parts {
     const plan::Setup& setup;

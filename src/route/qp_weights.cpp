@@ -55,7 +55,7 @@ void QpWeights::find_paths() {
   for (Pair& pair : pairs_) {
     pair.decided = pair.uneven = false;
     for (std::uint32_t qp = 0; qp < qps_; ++qp) {
-      // Without a live path the connection stands still, however its bytes are shared.
+      // Without a live path the connection is stalled, however its bytes are shared.
       if (!append_path_({.src = pair.src, .dst = pair.dst, .qp = qp}, hops_)) pair.decided = true;
       hop_begin_.push_back(static_cast<std::uint32_t>(hops_.size()));
     }

@@ -49,7 +49,7 @@ class Simulation {
     std::vector<Command> commands;  // of simulated people; those that come too late are dropped
   };
   virtual ~Simulation() = default;
-  // Nanoseconds until the next turn may begin; none: time stands still from now on.
+  // Nanoseconds until the next turn may begin; none: time stops here.
   virtual std::optional<std::int64_t> wait_ns() = 0;
   // Moves the clock on to when something happens next, or to `due`, when the controller has
   // something to do.

@@ -92,7 +92,7 @@ TEST_CASE("a lossy cable and a job that it slows are one case, which names both"
   }
 }
 
-TEST_CASE("a job that stands still is a case of the host that it waits for, and of no other") {
+TEST_CASE("a job that is stalled is a case of the host that it waits for, and of no other") {
   const EdgeRun run({.operations = 1, .has_probes = false}, 17);
   const auto& fabric = run.fabric();
   std::vector<model::NodeId> gpus;

@@ -27,7 +27,7 @@ constexpr std::size_t rate_packet = 1400;
 constexpr int rate_buffer = 4 << 20;
 constexpr std::int64_t rate_burst_max = 64;  // packets of one flow in a row
 constexpr double rate_sent_least = 0.9;      // of a flow's packets, for its rate to count
-constexpr int rate_attempts = 5;             // a busy machine may stand still for a while
+constexpr int rate_attempts = 5;             // a busy machine may stall for a while
 constexpr std::chrono::milliseconds rate_drain{
     200};  // what queues hold of a failed attempt arrives
 

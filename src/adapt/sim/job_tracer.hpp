@@ -22,7 +22,7 @@ struct TracedJob {
 // of its like on the next host. What an edge waits for the network follows from the state of its
 // path as routing gives it: bytes by the slowest link, what go-back-N leaves of that under its loss
 // (model::goodput_share), delays; times 5 % of noise. All members wait for the slowest edge. Where
-// an edge has no way, or a host is dead, the call under way never ends, and the job stands still
+// an edge has no way, or a host is dead, the call under way never ends, and the job is stalled
 // until that is over. A rank computes as long as any other. Deterministic by seed and time.
 class JobTracer {
  public:

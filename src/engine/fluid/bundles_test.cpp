@@ -239,7 +239,7 @@ TEST_CASE("bundles: equal flows cost the solver one entity") {
   CHECK(recomputes(Bundles::on) < recomputes(Bundles::off));
 }
 
-TEST_CASE("bundles: a flow that joins a stalled one has stood still since it came") {
+TEST_CASE("bundles: a flow that joins a stalled one has been stalled since it came") {
   struct Joins final : Simulation::Listener {
     Simulation* sim = nullptr;
     FlowId late;

@@ -29,7 +29,7 @@ class FrontEndRun {
   void begin_checkpoint();
   bool checkpoint_blocks() const { return blocks_; }
   bool idle() const { return !fetching_ && !writing_ && !blocks_; }
-  std::string why(std::uint64_t tag) const;  // a transfer of this tag stands still
+  std::string why(std::uint64_t tag) const;  // a transfer of this tag is stalled
 
   FrontEndResult result;
 

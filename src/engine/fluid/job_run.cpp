@@ -225,7 +225,7 @@ std::string JobRun::unfinished_line(std::uint64_t tag) const {
                      jobs_[job].name, states_[job].iteration + 1, origin.stage->name, what);
 }
 
-// Of a transfer that stands still, without the job it belongs to.
+// Of a transfer that is stalled, without the job it belongs to.
 std::string JobRun::why(std::uint64_t tag) const {
   const std::uint64_t value = owned_value(tag);
   if (owner_of(tag) == Owner::graph) return graphs_[GraphRun::index_of(value)]->why_transfer(value);

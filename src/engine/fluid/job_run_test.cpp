@@ -334,7 +334,7 @@ TEST_CASE("a job whose rank is cut off is reported, not lost") {
   CHECK(result.jobs[0].standstill->why.find("has no live path to") != std::string::npos);
 }
 
-TEST_CASE("a job stands still since its last path went, whatever else changes after") {
+TEST_CASE("a job is stalled since its last path went, whatever else changes after") {
   const Fabric fabric = ring_fabric(4);
   workload::Request request{.op = Op::all_reduce, .ranks = all_gpus(fabric), .bytes = 50e6};
   const Job job{.name = "cut",

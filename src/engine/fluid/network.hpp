@@ -119,7 +119,7 @@ class Network final : Simulation::Listener {
       if (t.active && t.flow.valid())
         visit(t.tag, simulation_.bytes_left(t.flow), simulation_.rate(t.flow));
   }
-  // What was sent and could not be delivered, and since when it has stood still; tags ascend.
+  // What was sent and could not be delivered, and since when it has been stalled; tags ascend.
   // Complete after run().
   struct Undelivered {
     std::uint64_t tag;

@@ -22,9 +22,9 @@ class ServingPlayer {
   void on_timer();
   void on_delivered(std::uint64_t tag);
   // Nothing of it can happen any more: all requests have ended, or what is left waits for transfers
-  // that stand still, and the fabric will not change.
+  // that are stalled, and the fabric will not change.
   bool is_over() const;
-  // Of a transfer that stands still.
+  // Of a transfer that is stalled.
   std::string why(std::uint64_t tag) const;
   const std::string& name() const { return job_->name; }
   // Fails: as workload::ServingCluster::take_result().

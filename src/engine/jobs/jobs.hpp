@@ -119,7 +119,7 @@ struct Work {
 };
 
 // How a job came to a stop that did not end: since when the first of its transfers that never
-// arrived has stood still, and why.
+// arrived has been stalled, and why.
 struct Standstill {
   double since_s = 0;
   std::string why;  // "gpu:0 has no live path to gpu:8 (dp)"
@@ -206,7 +206,7 @@ struct GraphResult {
   };
   std::vector<Span> spans;
   std::vector<std::string> notes;
-  // Where it stands still: operations that never ended, one line each, bounded.
+  // Where it is stalled: operations that never ended, one line each, bounded.
   std::vector<std::string> stuck;
   std::optional<FrontEndResult> front_end;
 };

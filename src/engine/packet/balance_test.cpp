@@ -151,7 +151,7 @@ TEST_CASE("UGAL: detours where minimal paths are full, minimal ones where they a
   CHECK(end("ugal", 1, 60) * 4 < end("valiant", 1, 60) * 3);
 }
 
-TEST_CASE("a dragonfly with one lossless class comes to stand still, which is told") {
+TEST_CASE("a dragonfly with one lossless class deadlocks, which is told") {
   // Minimal paths (local, global, local) need two classes to be free of circles.
   const Fabric fabric = dragonfly();
   Setting setting{.routing = {.scheme = "minimal"}};

@@ -45,7 +45,7 @@ void describe_unfinished(const World& world, Ps end, std::vector<std::string>& o
   if (more > 0) out.push_back(fmt::format("... and {} more", more));
 }
 
-// Links that stood still for most of the time that traffic lasted, because of pauses.
+// Links that were paused for most of the time that traffic lasted, because of pauses.
 void describe_storms(const Fabric& fabric, std::span<const LinkCounters> links, TrafficSpan traffic,
                      std::vector<std::string>& out) {
   constexpr double most = 0.5;

@@ -25,7 +25,7 @@ TEST_CASE("1,000 random networks and loads with PFC and room for what is under w
 }
 
 TEST_CASE("headrooms one tenth too small: a saturated two-way load drops, and says so") {
-  // What goes to nic:2 stands still, and the pause frames for nic:0 wait behind what comes to it.
+  // What goes to nic:2 is stalled, and the pause frames for nic:0 wait behind what comes to it.
   const Fabric fabric = star({400_Gbps, 400_Gbps, 1_Gbps});
   Load load = Load{}.add(fabric, 0, 2, 200 * payload).add(fabric, 1, 0, 3000 * payload);
   Options options;

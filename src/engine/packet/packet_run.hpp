@@ -85,7 +85,7 @@ struct PauseTree {
     std::uint64_t pauses = 0;  // that ended here
     Ps paused_ps = 0;
     // Of a link that hosts send on: messages with something to send when a pause ended, and for how
-    // long they had stood still, since its begin or their own. With several classes: those of the
+    // long they had been stalled, since its begin or their own. With several classes: those of the
     // class that went on last.
     std::vector<std::pair<std::uint32_t, Ps>> held;
   };

@@ -6,7 +6,7 @@
 namespace weft::engine::packet::testing {
 namespace {
 
-TEST_CASE("links that stand still for most of the traffic are named, however late timers are") {
+TEST_CASE("links that are paused for most of the traffic are named, however late timers are") {
   const Fabric fabric = star(equal(4));
   for (const Ps start : {Ps{0}, 20'000 * us})
     for (const Duration ack_timeout : {300_us, 16'777_us}) {

@@ -323,7 +323,7 @@ void PhaseRun::run_shard(Group& group, Ps until, Until what) {
       shard.run_to_output(stop, group.messages);
       if (!shard.outputs().empty() || shard.messages_over() == group.messages) return;
     }
-    // What stands still is not looked at: the time may be `never`.
+    // What is stalled is not looked at: the time may be `never`.
     if (shard.next_time() == never) return;
     if (stop == group.recorder.next()) record_loads(group);
   }

@@ -534,7 +534,7 @@ std::string PacketJobs::why(const Connection& connection) {
   return has_path(connection) ? "was not delivered" : "has no live path";
 }
 
-// A message that never arrived stands still since it began without a path, or since the change that
+// A message that never arrived is stalled since it began without a path, or since the change that
 // took its last one. Those with a path to the end were stopped with the run.
 engine::Standstill PacketJobs::standstill(const Messages& messages) {
   struct Stuck {

@@ -75,7 +75,7 @@ enum class EventKind : std::uint8_t {
   maintenance,
   // Jobs.
   job_slow,    // a training job waits for it longer than for its like
-  job_hang,    // a training job stands still and waits for it
+  job_hang,    // a training job is stalled and waits for it
   corruption,  // a training job's replicas differ because of it
 };
 inline constexpr std::size_t event_kind_count = 55;

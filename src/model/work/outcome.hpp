@@ -111,7 +111,7 @@ struct TrainingOutcome {
 
 // A job that came to a stop before its end.
 struct Unfinished {
-  double at_s = 0;  // since when its first transfer that never arrived has stood still
+  double at_s = 0;  // since when its first transfer that never arrived has been stalled
   std::string why;  // "iteration 4 of 10: gpu:0 has no live path to gpu:8"
 };
 // "unfinished at 1.2 s: iteration 4 of 10: ..."
@@ -225,7 +225,7 @@ struct PacketOutcome {
       bool circle = false;
       std::uint64_t pauses = 0;
       double paused_s = 0;
-      std::vector<Held> flows;  // those that stood still longest come first
+      std::vector<Held> flows;  // those stalled longest come first
     };
     double paused_s = 0;
     std::vector<Port> ports;  // the root first, each before what it paused

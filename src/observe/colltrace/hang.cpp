@@ -109,7 +109,7 @@ bool Hang::is_one_moment() const {
 }
 
 // Of a job that runs, most ranks compute, and those that wait are waited for by many. Where it
-// stands still, all ranks end up waiting but for a few.
+// is stalled, all ranks end up waiting but for a few.
 bool Hang::stands_still() {
   if (waits_.empty()) return false;
   if (options_.is_stalled) return true;

@@ -1,4 +1,4 @@
-// Why a job stands still.
+// Why a job is stalled.
 #pragma once
 
 #include "observe/colltrace/cohorts.hpp"
@@ -6,7 +6,7 @@
 
 namespace weft::observe::colltrace {
 
-// Fills in what waits, and the verdicts of a hang if the job stands still.
+// Fills in what waits, and the verdicts of a hang if the job is stalled.
 void find_hang(const Job& job, const Cohorts& cohorts, const AnalysisOptions& options,
                Report& report);
 

@@ -59,7 +59,7 @@ struct Picture {
 
 inline constexpr std::size_t wait_cells_max = 1024, time_rows_max = 32, time_spans_max = 160;
 
-// Waits: of a job that stands still, how long each rank has been in what it is in, up to the
+// Waits: of a job that is stalled, how long each rank has been in what it is in, up to the
 // latest event of any rank; else, the time of each operation beyond its shortest on any member, as
 // a share of the time that the rank's trace spans. Ranks fold into at most wait_cells_max cells.
 // Levels: an operation that lacks a named rank, or that a verdict names, is on level 1; one that

@@ -20,7 +20,7 @@ namespace weft::observe::colltrace {
 model::RecordSet to_records(const model::Fabric& fabric, const Job& job, std::string_view job_name,
                             const NetworkReport& report, std::optional<Timestamp> at = {});
 
-// Of a job that stands still, for each host with a rank that is stuck or dead: a record of kind
+// Of a job that is stalled, for each host with a rank that is stuck or dead: a record of kind
 // job_hang, with the attributes "job", "finding", "ranks" and "message", and an id as above. None
 // where the ranks of one verdict are on several hosts, or where none is known, and none of what the
 // program did (another operation, size, type or order): that is no fault of a host. `gpus`: by

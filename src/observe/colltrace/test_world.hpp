@@ -284,7 +284,7 @@ inline void Run::execute() {
 
 inline std::string Run::dump(std::uint32_t rank) {
   if (lost_.contains(rank)) return "";
-  // A running job is dumped somewhere in its last step but one; one that stands still, after its
+  // A running job is dumped somewhere in its last step but one; one that is stalled, after its
   // end.
   const bool runs = w_.fault == Fault::none || w_.fault >= Fault::slow_rank;
   Rng rng = rng_.stream(rank);

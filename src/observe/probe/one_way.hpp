@@ -14,7 +14,7 @@
 namespace weft::observe::probe {
 
 // On the wire a flow has two numbers, which windows use in turns: while the counts of one window
-// are asked for, only the other number is sent on. The counts stand still, can be asked for at any
+// are asked for, only the other number is sent on. The counts stay, can be asked for at any
 // time and on any flow, and no loss of one window is ever booked into another.
 //
 // A question first travels on the flow that it is about, and again, while some of the flow's probes

@@ -205,8 +205,7 @@ TEST_CASE("what cannot be read is refused with the reason") {
   says(refusal(twice), "step 7 of replica 0 has forward-compute 0 of stage 0 twice");
 }
 
-TEST_CASE(
-    "kernels of a profiler's trace: what is computed, what nothing hides, what stands still") {
+TEST_CASE("kernels of a profiler's trace: what is computed, what nothing hides, what is stalled") {
   // Device 0, two steps in 100 us: compute 10-40 and 30-60, NCCL 50-90, compute 95-110.
   const auto event = [](const char* category, const char* name, int start, int length,
                         const char* row) {

@@ -40,7 +40,7 @@ struct JobEffect {
   std::size_t job = 0;  // of `running`
   repair::JobImpact impact;
   std::vector<std::uint32_t> at_part;  // its hosts that lose a link, or all
-  // For a job that would stand still: such a host, and the free host nearest to it.
+  // For a job that would stall: such a host, and the free host nearest to it.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> spares;
 };
 struct Effects {

@@ -115,7 +115,7 @@ struct TraceFindings {
 
 // What the traces of a job say, with what probes say meanwhile. Each trace is of the host whose
 // agent has sent it; those of processes that others have replaced are left out (are_current). A
-// rank without a trace is not called dead: its agent may be. A job that stands still gives a record
+// rank without a trace is not called dead: its agent may be. A job that is stalled gives a record
 // when half of its traces were sent at least `hang_ns` after its latest event. Fails: Errc::value
 // where there are none, or more members of communicators or records than the limits have. Cost: as
 // load_job, analyse, judge_network.

@@ -64,7 +64,7 @@ struct GuardPolicy {
   std::uint32_t drains_per_hour = 0;
   std::uint32_t part_drains_per_hour = 0;  // of one part
   double slowdown_max = 1;                 // of any running job, as forecast
-  std::uint32_t stalled_max = 0;           // jobs that would stand still
+  std::uint32_t stalled_max = 0;           // jobs that would stall
   bool undrain_when_killed = false;
   bool undrain_when_frozen = true;
   std::uint32_t offender_repairs = 0;  // a part repaired so often within so long is not returned

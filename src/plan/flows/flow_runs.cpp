@@ -226,7 +226,7 @@ void watch(engine::packet::SeriesOptions& series, std::span<const Watched> watch
     }
 }
 
-// Of a flow in several parts the part that stood still longest counts.
+// Of a flow in several parts the part stalled longest counts.
 std::vector<model::PacketOutcome::PauseTree> pause_trees_of(
     std::span<const engine::packet::PauseTree> trees, const RunningIds& ids, std::uint32_t parts) {
   using Tree = model::PacketOutcome::PauseTree;

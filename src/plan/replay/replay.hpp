@@ -17,9 +17,9 @@ inline constexpr std::size_t states_max = 2000;
 struct Line {
   std::string variant, job;
   double healthy_s = 0;            // of a step, or of an iteration
-  std::vector<double> states_s;    // by state; no_number where the job stands still
-  double mean_s = 0, worst_s = 0;  // over time; of states in which it does not stand still
-  double still_s = 0;              // for how long it stands still
+  std::vector<double> states_s;    // by state; no_number where the job is stalled
+  double mean_s = 0, worst_s = 0;  // over time; of states in which it is not stalled
+  double still_s = 0;              // for how long it is stalled
   double lost_s = 0;               // time that the healthy fabric would have needed less
 };
 
@@ -31,7 +31,7 @@ struct Replay {
 // Runs every variant once on the healthy fabric and once for each distinct state, as if the state
 // had held from the start: how jobs pass from one to the next is not simulated. The file's own
 // faults are left out. In an interval of length d with steps of t instead of t0 a job loses d (1 -
-// t0 / t), and d where it stands still.
+// t0 / t), and d where it is stalled.
 // Fails: as run_scenario(), and Errc::value on more than states_max states.
 Result<Replay> replay(const model::ScenarioFile& file, Timeline timeline,
                       const RunOptions& options);

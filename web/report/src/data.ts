@@ -1,6 +1,6 @@
 // The shape of report.json (docs/report.md) as it is embedded in the page.
 
-// Since when and why a job stood still that did not come to its end; its times are null.
+// Since when and why a job stalled that did not come to its end; its times are null.
 export interface Unfinished {
   at_s: number | null;
   why: string;

@@ -12,7 +12,7 @@ interface Job {
   worst_s: number;
   lost_s: number;
   still_s: number;
-  by_state_s: (number | null)[];  // null: stands still
+  by_state_s: (number | null)[];  // null: is stalled
 }
 export interface Replay {
   records_used: number;
@@ -25,7 +25,7 @@ export interface Replay {
 const minutes = (seconds: number) => (seconds / 60).toFixed(1);
 const time = (at: string) => at.replace('T', ' ').replace('Z', '');
 
-// Steps of one job in milliseconds over hours: level in an interval, and 0 where it stands still.
+// Steps of one job in milliseconds over hours: level in an interval, and 0 where it is stalled.
 function steps(replay: Replay, job: Job): Line {
   const begin = Date.parse(replay.intervals[0]?.from ?? '');
   const hours = (at: string) => (Date.parse(at) - begin) / 3.6e6;
@@ -55,7 +55,7 @@ export function replayPage(host: HTMLElement, replay: Replay) {
     pageHeader('replay', `${time(first?.from ?? '')} to ${time(last?.until ?? '')}: ${format.count(replay.intervals.length)} intervals of ` +
          `${format.count(replay.states.length)} states; ${format.count(replay.records_used)} records used, ${format.count(replay.records_ignored)} of other kinds`,
                best.slice(0, 8).map(finding)),
-    ...drawings.map(({name, panel}, at) => section(`steps-${at}`, `Steps of ${name}`, 'Time of a step in each interval; 0 where the job stands still.', panel)),
+    ...drawings.map(({name, panel}, at) => section(`steps-${at}`, `Steps of ${name}`, 'Time of a step in each interval; 0 where the job is stalled.', panel)),
     section('cost', 'What the day cost', 'Minutes are lost against the same variant on the healthy fabric.',
             table('Cost', [text('Variant'), text('Job'), number('Healthy'), number('Mean'), number('Worst'), number('Minutes lost'), number('Of them still')],
                   replay.jobs.map((job) => [job.variant, job.job, format.seconds(job.healthy_s), format.seconds(job.mean_s), format.seconds(job.worst_s),

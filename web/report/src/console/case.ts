@@ -94,7 +94,7 @@ function jobsOf(effects: JobEffects) {
     effects.jobs.length === 0 ? undefined : cards('Jobs', [...texts('Job', 'User'), {title: 'Hosts', align: 'right'},
       ...texts('Without the part', 'Its hosts there', 'Replace')],
       effects.jobs.map((job) => [`${job.id} ${job.name}`, job.user, format.count(job.host_count),
-        job.stalled ? el('strong', {}, 'stands still') : `${bound}${format.ratio(job.slowdown)} times as long`,
+        job.stalled ? el('strong', {}, 'is stalled') : `${bound}${format.ratio(job.slowdown)} times as long`,
         job.hosts_at_part.join(', ') || format.none,
         job.spares.map(({host, spare}) => `${host} by ${spare}`).join(', ') || format.none])));
 }
@@ -116,7 +116,7 @@ function traceOf(trace: JobTrace) {
       ['Not analysed', trace.error],
       ['Ranks', trace.ranks === undefined ? undefined
         : `${format.count(trace.ranks)}, ${format.count(trace.missing ?? 0)} without a trace` +
-          (trace.hang === true ? `, ${format.count(trace.waiting ?? 0)} stand still` : '')],
+          (trace.hang === true ? `, ${format.count(trace.waiting ?? 0)} stalled` : '')],
       ['Is it the network?', sums],
       ['By', network === undefined ? undefined
         : `${format.count(network.edges)} edges, ${format.count(network.probe_rows)} rows of probes`]]),
