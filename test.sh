@@ -74,20 +74,23 @@ lint() {
     xargs -0 clang-format-19 --dry-run -Werror || die "run scripts/format.sh"
   local sources
   mapfile -t sources < <(changed_sources)
-  # A source that is compiled together with others is checked together with them.
-  local units=() source unit
+  # A source that is compiled together with others is checked alone, with the options of its unit.
+  local build=build/asan-ubsan source unit entry checked=()
+  mkdir -p "$build/lint"
   for source in "${sources[@]}"; do
-    unit=$(find build/asan-ubsan -path '*/Unity/*.cxx' -exec grep -lxF "#include \"$PWD/$source\"" {} +) ||
-      unit=$(grep -qF "\"file\": \"$PWD/$source\"" build/asan-ubsan/compile_commands.json && echo "$source") ||
-      continue # comparisons with other programs are built by hand
-    mapfile -t -O ${#units[@]} units <<<"$unit"
-  done
-  [ ${#units[@]} -gt 0 ] || return 0
-  mapfile -t units < <(printf '%s\n' "${units[@]}" | sort -u)
-  say "clang-tidy on ${#sources[@]} changed sources, in ${#units[@]} units"
-  printf '%s\0' "${units[@]}" |
-    xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 --quiet -p build/asan-ubsan \
-      --checks=-bugprone-suspicious-include 2> >(grep -v ' warnings\? generated' >&2)
+    source=$PWD/$source
+    for unit in "$source" $(grep -rlxF "#include \"$source\"" "$PWD/$build" --include='*.cxx'); do
+      entry=$(grep -B 2 -F "\"file\": \"$unit\"" "$build/compile_commands.json") || continue
+      printf '{%s},\n' "${entry//"$unit"/"$source"}"
+      checked+=("$source")
+      break
+    done # without a unit: comparisons with other programs, which are built by hand
+  done >"$build/lint/commands"
+  [ ${#checked[@]} -gt 0 ] || return 0
+  sed '1s/^/[/; $s/,$/]/' "$build/lint/commands" >"$build/lint/compile_commands.json"
+  say "clang-tidy on ${#checked[@]} changed sources"
+  printf '%s\0' "${checked[@]}" |
+    xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 --quiet -p "$build/lint" 2> >(grep -v ' warnings\? generated' >&2)
 }
 
 # Tests labelled threads, with --long also threads_long, are run under ThreadSanitizer.

@@ -1,15 +1,16 @@
-# weft_room(NAME LEVEL n [COLD [HOT source...]] [NOT_FUZZED [FUZZED source...]] [LINKS room...] [USES library...]
-#           [TEST_LINKS room...] [NEEDS what...])
+# weft_room(NAME LEVEL n [COLD [HOT source...]] [TESTS_OPTIMISED] [NOT_FUZZED [FUZZED source...]] [LINKS room...]
+#           [USES library...] [TEST_LINKS room...] [NEEDS what...])
 #
 # One folder is one room. Its library is weft_<NAME> (slashes become underscores), made of the
 # folder's *.cpp (but main.cpp); its *_test.cpp become the test program <NAME>_test. LINKS names rooms of a lower
 # level, or of the same folder and declared before, and nothing else may be included; TEST_LINKS:
 # what the tests alone include, of any level; USES names third-party libraries, which stay private. COLD
 # rooms hold code that runs once: -O1 compiles it in two thirds of the time; HOT names their
-# exceptions, e.g. what sends packets. A room that has fuzz targets is compiled for them, which makes it half
+# exceptions, e.g. what sends packets. TESTS_OPTIMISED: its tests compute for long themselves, by oracles
+# and generators. A room that has fuzz targets is compiled for them, which makes it half
 # as fast in the tests under sanitizers; NOT_FUZZED rooms are not but for the FUZZED sources. NEEDS: see weft_add_test.
 function(weft_room name)
-  cmake_parse_arguments(ROOM "COLD;NOT_FUZZED" "LEVEL" "HOT;FUZZED;LINKS;USES;TEST_LINKS;NEEDS" ${ARGN})
+  cmake_parse_arguments(ROOM "COLD;NOT_FUZZED;TESTS_OPTIMISED" "LEVEL" "HOT;FUZZED;LINKS;USES;TEST_LINKS;NEEDS" ${ARGN})
   string(REPLACE "/" "_" flat ${name})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
@@ -65,8 +66,12 @@ function(weft_room name)
 
   if(BUILD_TESTING AND tests)
     add_executable(${flat}_test ${tests})
-    target_link_libraries(${flat}_test PRIVATE weft_${flat} ${test_links} ${ROOM_USES} weft_test_main)
-    weft_use_prelude(${flat}_test test)
+    set(heat test)
+    if(ROOM_TESTS_OPTIMISED AND NOT WEFT_SANITIZE)
+      set(heat cold)
+    endif()
+    target_link_libraries(${flat}_test PRIVATE weft_${flat} ${test_links} ${ROOM_USES} weft_test_main weft_${heat}_flags)
+    weft_use_prelude(${flat}_test ${heat})
     weft_unite(${flat}_test)
     weft_add_test(${flat} ${flat}_test NEEDS ${ROOM_NEEDS} PROPERTIES TIMEOUT 300)
     set(${flat}_tests ${${flat}_tests} PARENT_SCOPE)

@@ -8,6 +8,10 @@
 
 #include "base/rng.hpp"
 
+#if defined(NDEBUG) && !defined(__OPTIMIZE__)
+#error "the pace would be that of unoptimised code: give the room TESTS_OPTIMISED"
+#endif
+
 namespace weft {
 inline namespace base {
 
