@@ -41,12 +41,12 @@ case_of() { ask /v1/cases | sed -n 's/.*"id":"\([^"]*\)".*/\1/p' | head -1; }
 case_is_open() { [ -n "$(case_of)" ]; }
 wait_for "case" case_is_open
 effects() { ask "/v1/cases/$(case_of)/jobs"; }
-stands_still() { effects | grep -q '"stalled":true.*"hosts_at_part":\["host5"\],"spares":\[{"host":"host5","spare":"host4"}\]'; }
-wait_for "job that stands still" stands_still
+is_stalled() { effects | grep -q '"stalled":true.*"hosts_at_part":\["host5"\],"spares":\[{"host":"host5","spare":"host4"}\]'; }
+wait_for "job that is stalled" is_stalled
 effects
 echo
 "$weft" case "$(case_of)" --from unix:api.sock | tee case.txt
-grep -q 'job .* llama|of May .*stands still.*host5 by host4' case.txt
+grep -q 'job .* llama|of May .*is stalled.*host5 by host4' case.txt
 
 scancel "$job"
 job_is_over() { ask /v1/jobs | grep -q '"items":\[\]'; }
