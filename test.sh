@@ -75,11 +75,12 @@ lint() {
   local sources
   mapfile -t sources < <(changed_sources)
   # A source that is compiled together with others is checked alone, with the options of its unit.
-  local build=build/asan-ubsan source unit entry checked=()
+  local build=build/asan-ubsan source unit entry units checked=()
   mkdir -p "$build/lint"
   for source in "${sources[@]}"; do
     source=$PWD/$source
-    for unit in "$source" $(grep -rlxF "#include \"$source\"" "$PWD/$build" --include='*.cxx'); do
+    mapfile -t units < <(grep -rlxF "#include \"$source\"" "$PWD/$build" --include='*.cxx')
+    for unit in "$source" "${units[@]}"; do
       entry=$(grep -B 2 -F "\"file\": \"$unit\"" "$build/compile_commands.json") || continue
       printf '{%s},\n' "${entry//"$unit"/"$source"}"
       checked+=("$source")

@@ -142,6 +142,14 @@ TEST_CASE("validate: a slow link is named by rounds that were run in the lab, an
   CHECK_MESSAGE(sound["hosts"].empty(), sound.dump());
   CHECK(sound["unjudged"].empty());
   CHECK(sound["missing"] == 0);
+  // More than any machine sends by 64 packets of a flow a millisecond; what comes after is not
+  // disturbed.
+  const Outcome refused =
+      scratch.run({"validate", "run", "--plan", "plan.csv", "--lab", name, "--rate", "20 Gbps",
+                   "--length", "50 ms", "--out", "refused.csv"});
+  CHECK(refused.status == 2);
+  CHECK_MESSAGE(refused.err.find("in each of 5 attempts") != std::string::npos, refused.err);
+  CHECK_FALSE(scratch.has("refused.csv"));
   REQUIRE(scratch
               .run({"lab", "fault", "link_degraded", "ctsw:1->rtsw:2", "--rate", "14 Mbps",
                     "--name", name})

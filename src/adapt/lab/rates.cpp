@@ -28,8 +28,7 @@ constexpr int rate_buffer = 4 << 20;
 constexpr std::int64_t rate_burst_max = 64;  // packets of one flow in a row
 constexpr double rate_sent_least = 0.9;      // of a flow's packets, for its rate to count
 constexpr int rate_attempts = 5;             // a busy machine may stall for a while
-constexpr std::chrono::milliseconds rate_drain{
-    200};  // what queues hold of a failed attempt arrives
+constexpr auto rate_drain = std::chrono::milliseconds(200);  // for what queues hold of an attempt
 
 sockaddr_in rate_address(const model::Fabric& fabric, model::NodeId nic, std::uint16_t port) {
   sockaddr_in out{};
