@@ -27,19 +27,19 @@ constexpr std::int64_t tidy_every_ns = ns_per_minute;
 // Cases of records that reach further back than what was replayed begin so soon after its start.
 constexpr std::int64_t truncated_ns = 10 * ns_per_minute;
 
-// A record that the service itself makes of what becomes of its orders.
-port::StoredEvent order_record(Timestamp now, std::string_view id, Timestamp t,
-                               std::string_view entity, port::ActionKind kind,
-                               const JsonObject& attrs) {
-  return {0, now, "record",
-          JsonObject()
-              .add("id", id)
-              .add("t", t)
-              .add("source", model::Source::controller)
-              .add("entity", entity)
-              .add("kind", kind)
-              .add("attrs", attrs)
-              .text()};
+// A record that the service itself makes: of what becomes of its orders, and of its fabric.
+port::StoredEvent record_of_ours(Timestamp now, std::string_view id, Timestamp t,
+                                 std::string_view entity, model::EventKind kind,
+                                 const JsonObject& attrs,
+                                 std::optional<double> value = std::nullopt) {
+  JsonObject out;
+  out.add("id", id)
+      .add("t", t)
+      .add("source", model::Source::controller)
+      .add("entity", entity)
+      .add("kind", kind);
+  if (value) out.add("value", *value, decimals(4));
+  return {0, now, "record", out.add("attrs", attrs).text()};
 }
 
 // How much was forgotten is of no interest.
@@ -59,6 +59,7 @@ Controller::Controller(const Context& context, const ControllerSettings& setting
       publisher_(context.settled, context.provisional),
       probe_monitor_(context.fabric, settings.probe_monitor),
       repair_(context.fabric, std::move(policy)),
+      capacity_watch_(context.fabric, repair_.reserve(), repair_.policy()),
       failing_(context.fabric),
       feeds_(context.fabric),
       health_(context.fabric) {}
@@ -205,6 +206,7 @@ Result<std::vector<repair::Order>> Controller::tick(Timestamp now) {
     orders_.push_back(std::move(order));
   }
   announce_ends(now);
+  announce_capacity(now);
   WEFT_TRY_STATUS(tidy(now));
   WEFT_TRY_STATUS(commit_pending());
   // No order goes out before what it rests on is kept.
@@ -222,8 +224,9 @@ void Controller::announce_order(const repair::Order& order, Timestamp now) {
   const repair::Ticket* ticket = repair_.find(order.ticket);
   if (!is_drain && ticket != nullptr && ticket->stage == repair::Stage::returning)
     attrs.add("verified", ticket->reason);
+  const auto kind = is_drain ? model::EventKind::drain : model::EventKind::undrain;
   pending_.events.push_back(
-      order_record(now, "order-" + order.id, now, order.action.entity, order.action.kind, attrs));
+      record_of_ours(now, "order-" + order.id, now, order.action.entity, kind, attrs));
 }
 
 // Drains that were ordered and came to nothing: what happens to the part later is no effect of
@@ -234,9 +237,21 @@ void Controller::announce_ends(Timestamp now) {
   for (const model::Entity& part : repair_.held()) out.insert(name(context_.fabric, part));
   for (const auto& [part, since] : ordered_out_)
     if (!out.contains(part))
-      pending_.events.push_back(order_record(
-          now, fmt::format("order-end-{}-{}", part, now.ns), now, part, port::ActionKind::undrain,
+      pending_.events.push_back(record_of_ours(
+          now, fmt::format("order-end-{}-{}", part, now.ns), now, part, model::EventKind::undrain,
           JsonObject().add("who", "weft").add("why", "the drain came to nothing")));
+}
+
+void Controller::announce_capacity(Timestamp now) {
+  std::vector<model::Entity> gone = repair_.held();
+  const std::vector<model::Entity> suspected = repair_.suspected();
+  gone.insert(gone.end(), suspected.begin(), suspected.end());
+  for (const repair::CapacityNews& news : capacity_watch_.look(std::move(gone), now)) {
+    const std::string at = name(context_.fabric, news.at);
+    pending_.events.push_back(record_of_ours(now, fmt::format("capacity-{}-{}", at, now.ns), now,
+                                             at, news.kind, JsonObject().add("message", news.words),
+                                             news.share));
+  }
 }
 
 // What goes on for long is said again, so that a new life need not read back to its beginning.
@@ -244,13 +259,15 @@ void Controller::announce_again(Timestamp now) {
   for (const auto& [part, since] : ordered_out_)
     if (now.ns - since.said.ns > settings_.replay_ns / 2)
       pending_.events.push_back(
-          order_record(now, fmt::format("order-again-{}-{}", part, now.ns), since.ordered, part,
-                       port::ActionKind::drain,
-                       JsonObject().add("who", "weft").add("why", "it is still drained")));
+          record_of_ours(now, fmt::format("order-again-{}-{}", part, now.ns), since.ordered, part,
+                         model::EventKind::drain,
+                         JsonObject().add("who", "weft").add("why", "it is still drained")));
 }
 
 void Controller::note_orders(const Numbered& said) {
   for (const model::Record& row : said.records.rows) {
+    if (row.source == model::Source::controller)
+      capacity_watch_.recall(row.entity, row.kind, row.t);
     const bool is_drain = row.kind == model::EventKind::drain;
     if (!is_drain && row.kind != model::EventKind::undrain) continue;
     if (row.entity.kind == model::EntityKind::none) continue;
@@ -305,7 +322,8 @@ std::optional<Timestamp> Controller::next_due() const {
   if (!pending_.documents.empty() || !pending_.audit.empty() || !pending_.events.empty())
     return Timestamp{};
   std::optional<Timestamp> out;
-  for (const auto& due : {publisher_.next_due(), probe_monitor_.next_due(), repair_.next_due()})
+  for (const auto& due : {publisher_.next_due(), probe_monitor_.next_due(), repair_.next_due(),
+                          capacity_watch_.next_due()})
     if (due && (!out || *due < *out)) out = due;
   return out;
 }

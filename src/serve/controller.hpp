@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "operate/health/book.hpp"
+#include "operate/repair/capacity_watch.hpp"
 #include "operate/repair/repair.hpp"
 #include "operate/triage/triage.hpp"
 #include "port/store.hpp"
@@ -134,6 +135,8 @@ class Controller {
   void announce_order(const operate::repair::Order& order, Timestamp now);
   void announce_ends(Timestamp now);
   void announce_again(Timestamp now);
+  // Racks that several faults leave with too few uplinks, or that have enough again.
+  void announce_capacity(Timestamp now);
   Status handle(const Command& command, Timestamp now);
   void note_orders(const Numbered& said);
   // Tells the probe monitor which parts are drained, by us or by orders of others.
@@ -163,6 +166,7 @@ class Controller {
   CasePublisher publisher_;
   ProbeMonitor probe_monitor_;
   operate::repair::Repair repair_;
+  operate::repair::CapacityWatch capacity_watch_;
   Handlings handlings_;
   // What waits for the store: documents, audit and the orders that depend on them.
   port::Commit pending_;

@@ -110,7 +110,7 @@ CapacityView capacity_view(const repair::Repair& repair, Timestamp now) {
     out.out.push_back(name(fabric, part));
   }
   for (const model::Entity& part : repair.moving()) out.moving.push_back(name(fabric, part));
-  const repair::Reserve reserve(fabric);
+  const repair::Reserve& reserve = repair.reserve();
   const auto now_left = reserve.uplinks(gone);
   for (const model::Entity& part : repair.suspected()) {
     gone.add(part);

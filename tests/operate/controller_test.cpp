@@ -271,6 +271,44 @@ TEST_CASE("views of the network: cables, probes, capacity, feeds, and the same a
     CHECK_MESSAGE(metrics.find(wanted) != std::string::npos, wanted);
 }
 
+TEST_CASE("a rack that two faults leave below its reserve is a case of its own") {
+  World world;
+  world.policy = policy_of("{problems: {cable: {mode: observe}}}");
+  const auto capacity_case = [&](Life& life) -> nlohmann::json {
+    for (const port::Document& document : cases(life))
+      if (auto body = nlohmann::json::parse(document.body); body["cause"]["kind"] == "capacity")
+        return body;
+    return nullptr;
+  };
+  const auto fail_cable = [&](Life& life, int spine, std::string_view kind) {
+    const std::string link = fmt::format("rtsw:1->ctsw:{}", spine);
+    REQUIRE(life.say({Life::record(fmt::format("{}-{}", kind, spine), world.now, link, kind)}));
+  };
+  {
+    Life life(world);
+    fail_cable(life, 0, "link_down");
+    life.pass(90 * second);
+    CHECK(capacity_case(life).is_null());
+    fail_cable(life, 2, "link_down");
+    life.pass(50 * second);
+    CHECK(capacity_case(life).is_null());
+    life.pass(60 * second);
+    const auto body = capacity_case(life);
+    REQUIRE_FALSE(body.is_null());
+    CHECK(body["cause"]["entity"] == "rack:1");
+    CHECK(life.controller().open_count() == 3);
+  }
+  Life life(world);  // of another life, and neither forgotten nor told twice
+  const auto records = life.store().events(1, 100)->size();
+  life.pass(60 * second);
+  CHECK(life.store().events(1, 100)->size() == records);
+  CHECK(capacity_case(life)["closed"].is_null());
+  fail_cable(life, 0, "link_up");
+  life.pass(1200 * second);
+  CHECK(capacity_case(life)["closed"].is_string());
+  CHECK(capacity_case(life)["members"].size() == 2);  // low, and enough again
+}
+
 TEST_CASE("a store that fails costs time and nothing else") {
   World world;
   bool is_broken = false;

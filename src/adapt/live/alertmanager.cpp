@@ -15,8 +15,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view api_path = "api/v2/alerts";
-constexpr std::array<std::string_view, 5> critical{"switch", "rack_switch", "rack", "power",
-                                                   "zone"};
+constexpr std::array<std::string_view, 6> critical{"switch", "rack_switch", "rack",
+                                                   "power",  "zone",        "capacity"};
 constexpr std::array<std::string_view, 2> informative{"port_flap", "unknown"};
 constexpr std::int64_t ps_per_s = 1'000'000'000'000;
 

@@ -29,9 +29,9 @@ Result<AlertmanagerSettings> read_alertmanager_settings(const Config& config);
 using AlertLabels = std::map<std::string, std::string>;
 
 // alertname ("weft_" and the kind of cause), case, device and interface of what it is traced back
-// to (of a cable also peer), severity: critical for whole switches, racks, power and zones, info
-// for flaps and what is unknown, warning else. From the notice's body: {"cause": {"kind",
-// "entity"}}.
+// to (of a cable also peer), severity: critical for whole switches, racks, power, zones and
+// capacity, info for flaps and what is unknown, warning else. From the notice's body: {"cause":
+// {"kind", "entity"}}.
 AlertLabels alert_labels(const AlertmanagerSettings& settings, const port::Notice& notice);
 
 class AlertmanagerNotifier : public port::Notifier {

@@ -34,13 +34,14 @@ enum class CauseKind : std::uint8_t {
   zone,           // all that stands in a pod, zone, building or region
   config,         // a change pushed to several devices
   congestion,     // a switch whose ports fill up
+  capacity,       // a rack that independent faults leave with too few of its uplinks
   unknown,
 };
 // As truths spell them too.
 inline constexpr auto cause_kind_text = std::to_array<std::string_view>(
     {"port_flap", "optic", "cable", "host_nic", "host", "platform", "line_card", "switch_part",
      "control_plane", "rack_switch", "switch", "rack", "power", "zone", "misconfiguration",
-     "congestion", "unknown"});
+     "congestion", "capacity", "unknown"});
 inline constexpr std::size_t cause_kind_count = cause_kind_text.size();
 static_assert(static_cast<std::size_t>(CauseKind::unknown) + 1 == cause_kind_count);
 constexpr std::span<const std::string_view> names_of(CauseKind) { return cause_kind_text; }

@@ -60,8 +60,10 @@ constexpr std::array<std::string_view, event_kind_count> event_kinds{"info",
                                                                      "maintenance",
                                                                      "job_slow",
                                                                      "job_hang",
-                                                                     "corruption"};
-static_assert(static_cast<std::size_t>(EventKind::corruption) + 1 == event_kind_count);
+                                                                     "corruption",
+                                                                     "capacity_low",
+                                                                     "capacity_ok"};
+static_assert(static_cast<std::size_t>(EventKind::capacity_ok) + 1 == event_kind_count);
 
 constexpr std::array<std::string_view, source_count> sources{
     "syslog",    "snmp",       "gnmi",         "probe", "agent",     "oob",
@@ -103,6 +105,8 @@ EventKind clears(EventKind kind) {
       return power_ok;
     case nic_down:
       return nic_up;
+    case capacity_low:
+      return capacity_ok;
     default:
       return info;
   }

@@ -77,8 +77,11 @@ enum class EventKind : std::uint8_t {
   job_slow,    // a training job waits for it longer than for its like
   job_hang,    // a training job is stalled and waits for it
   corruption,  // a training job's replicas differ because of it
+  // Capacity: what weft itself makes of several faults.
+  capacity_low,  // a rack, or one plane of it, keeps less of its uplinks than the policy wants
+  capacity_ok,
 };
-inline constexpr std::size_t event_kind_count = 55;
+inline constexpr std::size_t event_kind_count = 57;
 
 std::string_view to_text(EventKind kind);
 std::optional<EventKind> event_kind(std::string_view name);

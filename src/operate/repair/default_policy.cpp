@@ -33,6 +33,7 @@ problems:               # everything not listed here needs a person
   switch: {mode: auto, drain: switch, acts_early: true}
   misconfiguration: {counts_as_gone: false}
   congestion: {counts_as_gone: false}
+  capacity: {mode: observe, counts_as_gone: false}  # the faults behind it are repaired
   unknown: {mode: observe}
 
 guards:
@@ -62,6 +63,7 @@ timing:
   failed_look: 5 min    # interval for checking a failed repair
   notice: 10 s          # a failed notice is sent again, doubling
   early: 1500 ms        # a provisional case must last this long: links blink
+  short: 1 min          # a rack below its share of uplinks for so long is a case
   grace: 10 s           # evidence this soon after a return is due to the return
   again: 24 h           # a part that fails again this soon after a return
   hold: 1 h             # is kept out at least this long, doubling with each such return

@@ -95,6 +95,21 @@ Verdict refuse(std::string guard, std::string why, std::optional<Timestamp> unti
   return Refusal{std::move(guard), std::move(why), until};
 }
 
+}  // namespace
+
+double needed_bps(const GuardPolicy& policy, const Uplinks& row) {
+  const double share = row.of == Uplinks::Of::plane ? policy.plane_share : policy.rack_share;
+  const double demand =
+      row.of == Uplinks::Of::plane ? 0 : std::min(policy.demand_share * row.nic_bps, row.whole_bps);
+  return std::max(share * row.whole_bps, demand);
+}
+
+bool is_short(const GuardPolicy& policy, const Uplinks& row) {
+  // A switch that is drained itself keeps nothing; its rack is what counts.
+  if (row.of == Uplinks::Of::first_switch && row.is_gone) return false;
+  return row.live_bps < needed_bps(policy, row) - tolerance * row.whole_bps;
+}
+
 std::string names(const Fabric& fabric, std::span<const Entity> parts) {
   std::string out;
   for (std::size_t i = 0; i < parts.size() && i < 4; ++i)
@@ -103,22 +118,14 @@ std::string names(const Fabric& fabric, std::span<const Entity> parts) {
   return out;
 }
 
-// What a row has to keep, in bit/s, and what that is a share of.
-double needed_bps(const GuardPolicy& policy, const Uplinks& row) {
-  const double share = row.of == Uplinks::Of::plane ? policy.plane_share : policy.rack_share;
-  const double demand =
-      row.of == Uplinks::Of::plane ? 0 : std::min(policy.demand_share * row.nic_bps, row.whole_bps);
-  return std::max(share * row.whole_bps, demand);
-}
+namespace {
 
 Verdict check_row(const Situation& s, const Entity& part, const Uplinks& before,
                   const Uplinks& after) {
   const bool loses = after.live_bps < before.live_bps - tolerance * before.whole_bps;
   if (!loses) return std::nullopt;
-  // A switch that is drained itself keeps nothing; its rack is what counts.
-  if (after.of == Uplinks::Of::first_switch && after.is_gone) return std::nullopt;
+  if (!is_short(*s.policy, after)) return std::nullopt;
   const double needed = needed_bps(*s.policy, after);
-  if (after.live_bps >= needed - tolerance * after.whole_bps) return std::nullopt;
   return refuse(
       "capacity",
       fmt::format("without {} {} would keep {:.4g} of {:.4g} Gbps upwards ({} of {} cables), but "

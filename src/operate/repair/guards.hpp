@@ -42,6 +42,13 @@ struct Situation {
   bool is_killed = false;
 };
 
+// What a row has to keep, in bit/s.
+double needed_bps(const GuardPolicy& policy, const Uplinks& row);
+// Whether it keeps less.
+bool is_short(const GuardPolicy& policy, const Uplinks& row);
+// The first four, and how many more.
+std::string names(const model::Fabric& fabric, std::span<const Entity> parts);
+
 // Kill switch on.
 Verdict guard_kill_switch(const Situation& s);
 // Inside a freeze window.

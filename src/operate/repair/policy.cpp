@@ -134,6 +134,7 @@ Timing read_timing(const Config& config, Errors& errors) {
   out.failed_look_ns = read_ns(reader, "failed_look", ns_per_ms);
   out.notice_ns = read_ns(reader, "notice", ns_per_ms);
   out.early_ns = read_ns(reader, "early");
+  out.short_ns = read_ns(reader, "short");
   out.grace_ns = read_ns(reader, "grace");
   out.again_ns = read_ns(reader, "again");
   out.hold_ns = read_ns(reader, "hold");

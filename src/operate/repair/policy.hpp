@@ -82,6 +82,7 @@ struct Timing {
   std::int64_t failed_look_ns = 0;    // what has failed is looked at so often
   std::int64_t notice_ns = 0;         // a notice is sent again, doubling
   std::int64_t early_ns = 0;          // a provisional case has to last so long
+  std::int64_t short_ns = 0;          // capacity below its reserve has to last so long
   std::int64_t grace_ns = 0;          // evidence so soon after a return is of the return
   // A part that fails again within `again` of a return is kept out of service for `hold` at least,
   // doubling with each such return up to `hold_max`.

@@ -156,6 +156,7 @@ class Repair {
   Switch kill_switch() const { return machine_.kill_switch; }
   const std::vector<Freeze>& freezes() const { return machine_.freezes; }
   const Policy& policy() const { return policy_; }
+  const Reserve& reserve() const { return reserve_; }
   const model::Fabric& fabric() const { return fabric_; }
   // Why a drain of `part` would be refused now: all guards' words; empty: it would not.
   std::vector<Refusal> refusals(const Entity& part, Timestamp now) const;

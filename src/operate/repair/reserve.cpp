@@ -123,17 +123,21 @@ void Reserve::find_groups() {
   const std::vector<double> all = shares(nothing);
   for (const std::uint32_t at : first_) {
     const NodeId node = order_[at].node;
-    groups_.push_back({{.name = fabric_.name(node)}, {at}});
     const ScopeId rack = rack_below(fabric_, node);
+    const Entity place = rack.valid() ? model::entity(rack) : model::entity(node);
+    groups_.push_back({{.name = fabric_.name(node), .at = place}, {at}});
     if (!rack.valid()) continue;
     racks[rack].push_back(at);
     if (fabric_.plane(node) != model::no_lane) planes[{rack, fabric_.plane(node)}].push_back(at);
   }
   for (auto& [rack, switches] : racks)
-    groups_.push_back({{.name = fabric_.name(rack), .of = Uplinks::Of::rack}, switches});
+    groups_.push_back(
+        {{.name = fabric_.name(rack), .of = Uplinks::Of::rack, .at = model::entity(rack)},
+         switches});
   for (auto& [key, switches] : planes)
     groups_.push_back({{.name = fmt::format("{} in plane {}", fabric_.name(key.first), key.second),
-                        .of = Uplinks::Of::plane},
+                        .of = Uplinks::Of::plane,
+                        .at = model::entity(key.first)},
                        switches});
   for (Group& group : groups_) {
     for (const std::uint32_t at : group.switches) add_row(all, nothing, group.base, at);

@@ -43,7 +43,8 @@ struct Uplinks {
   double nic_bps = 0;                 // what hangs below it
   std::uint32_t live = 0, whole = 0;  // cables
   enum class Of : std::uint8_t { first_switch, rack, plane } of = Of::first_switch;
-  bool is_gone = false;  // the switch itself
+  model::Entity at = {};  // the rack that it is in; the switch itself where there are no racks
+  bool is_gone = false;   // the switch itself
   double share() const { return whole_bps > 0 ? live_bps / whole_bps : 1; }
 };
 

@@ -227,6 +227,21 @@ TEST_CASE("congestion: the queue to a NIC, and who was paused because of it") {
   CHECK(story.told() == "congestion nic:13 (24)");
 }
 
+TEST_CASE("capacity of a rack is a case beside those of the faults, until it is enough again") {
+  Story story(small_zone());
+  story.say(100, "rtsw:1->ctsw:0", "link_down").say(100, "ctsw:0->rtsw:1", "link_down");
+  story.say(140, "rtsw:1->ctsw:1", "link_down").say(140, "ctsw:1->rtsw:1", "link_down");
+  story.say(200, "rack:1", "capacity_low", {.source = model::Source::controller});
+  story.say(2000, "rack:1", "capacity_low", {.source = model::Source::controller});
+  story.say(2100, "rack:1", "capacity_ok", {.source = model::Source::controller});
+  CHECK(story.told() == "capacity rack:1 (3); cable rtsw:1--ctsw:0 (2); cable rtsw:1--ctsw:1 (2)");
+  const auto cases = story.cases();
+  REQUIRE(cases.size() == 3);
+  CHECK(cases[0].closed.has_value());
+  CHECK_FALSE(cases[1].closed.has_value());
+  CHECK(cases[0].confidence > 0.7);
+}
+
 // A record that names a peer is placed on the cable between them, not on a switch that is full.
 TEST_CASE("a NIC is paused and names its peer") {
   Story story(small_zone());

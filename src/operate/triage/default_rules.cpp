@@ -116,6 +116,8 @@ events:                 # meaning of each kind, and how long to wait for related
   job_slow: {says: loss, wait: 30 s}
   job_hang: {says: fault, wait: 40 s}
   corruption: {says: fault, wait: 40 s}
+  capacity_low: {says: fault, wait: 0 s}
+  capacity_ok: {says: clear}
 
 # price    of assuming the cause
 # silent   for each part that is expected to report but does not
@@ -183,6 +185,7 @@ causes:
   congestion:
     price: 9
     explains: [pfc_pauses, ecn_marks, queue_depth, probe_latency, discards]
+  capacity: {price: 9, explains: [capacity_low, capacity_ok]}
   unknown:
     price: 12
     explains: [device, platform, power, host]

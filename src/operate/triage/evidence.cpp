@@ -121,6 +121,13 @@ void Interpreter::place_congestion(const model::Entity& entity, Evidence& out) c
   out.part = parts_.congestion_of(node);
 }
 
+// Apart from the rack itself: that has not failed, and the faults that cost it uplinks are cases of
+// their own.
+void Interpreter::place_capacity(const model::Entity& entity, Evidence& out) const {
+  if (entity.kind == EntityKind::node) out.part = parts_.capacity_of(NodeId(entity.id));
+  if (entity.kind == EntityKind::scope) out.part = parts_.capacity_of(model::ScopeId(entity.id));
+}
+
 // Sessions and interfaces that are said of a device, with the other end as an attribute.
 void Interpreter::place_session(const model::RecordSet& set, const model::Record& record,
                                 Evidence& out) {
@@ -173,6 +180,8 @@ std::optional<Evidence> Interpreter::interpret(const model::RecordSet& set,
     announcements_.try_emplace(out.content, set.ids[record.id]);
   if (meaning == Meaning::congestion)
     place_congestion(record.entity, out);
+  else if (record.kind == EventKind::capacity_low || record.kind == EventKind::capacity_ok)
+    place_capacity(record.entity, out);
   else
     place(record.entity, out);
   if (record.attrs != 0 && meaning != Meaning::planned) {

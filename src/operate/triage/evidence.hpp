@@ -66,6 +66,7 @@ class Interpreter {
   void set_order_times(const model::Record& record, Evidence& out) const;
   void place(const model::Entity& entity, Evidence& out) const;
   void place_congestion(const model::Entity& entity, Evidence& out) const;
+  void place_capacity(const model::Entity& entity, Evidence& out) const;
   void place_paused(model::LinkId out_link, Evidence& out) const;
   void place_session(const model::RecordSet& set, const model::Record& record, Evidence& out);
   void place_change(const model::RecordSet& set, const model::Record& record, Evidence& out);

@@ -30,12 +30,14 @@ void add_parts(const Parts& parts, const Suspects& suspects, const Entity& entit
     case EntityKind::node:
       out.push_back(parts.of(model::NodeId(entity.id)));
       out.push_back(parts.congestion_of(model::NodeId(entity.id)));
+      out.push_back(parts.capacity_of(model::NodeId(entity.id)));
       return;
     case EntityKind::card:
       out.push_back(parts.of_card(model::NodeId(entity.id), entity.card));
       return;
     case EntityKind::scope:
       out.push_back(parts.of(model::ScopeId(entity.id)));
+      out.push_back(parts.capacity_of(model::ScopeId(entity.id)));
       return;
     case EntityKind::none:
       return;

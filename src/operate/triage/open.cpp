@@ -129,7 +129,9 @@ void open_leaf(Board& board, CauseKind kind, PartId part, std::int64_t now) {
     entity = model::entity(board.parts.nic_of(board.parts.cable(part)));
   const std::int64_t onset = std::min(pending->onset(), now);
   const CaseSlot slot = board.open_case(kind, part, entity, onset);
-  board.cases[slot].confidence = confidence(board.rules, pending->tally);
+  // Capacity is counted, not inferred.
+  board.cases[slot].confidence =
+      kind == CauseKind::capacity ? 1 : confidence(board.rules, pending->tally);
   for (const SuspectId suspect : board.suspects.of(part))
     if (board.suspects[suspect].root == entity && board.suspects[suspect].kind == kind) {
       board.cases.name_suspect(slot, suspect);

@@ -25,7 +25,9 @@ Parts::Parts(const Fabric& fabric, const Rules::Cards& cards)
       first_node_(static_cast<std::uint32_t>(fabric.cable_count())),
       first_scope_(first_node_ + static_cast<std::uint32_t>(fabric.node_count())),
       first_congestion_(first_scope_ + static_cast<std::uint32_t>(fabric.scopes().size())),
-      first_card_(first_congestion_ + static_cast<std::uint32_t>(fabric.node_count())),
+      first_capacity_(first_congestion_ + static_cast<std::uint32_t>(fabric.node_count())),
+      first_scope_capacity_(first_capacity_ + static_cast<std::uint32_t>(fabric.node_count())),
+      first_card_(first_scope_capacity_ + static_cast<std::uint32_t>(fabric.scopes().size())),
       size_(first_card_),
       cable_part_(fabric.cable_count()),
       node_part_(fabric.node_count()),
@@ -96,6 +98,10 @@ model::Entity Parts::entity(PartId part) const {
   if (is_node(part)) return model::entity(node(part));
   if (is_scope(part)) return model::entity(scope(part));
   if (is_congestion(part)) return model::entity(congested(part));
+  if (is_capacity(part))
+    return part.value < first_scope_capacity_
+               ? model::entity(NodeId(part.value - first_capacity_))
+               : model::entity(ScopeId(part.value - first_scope_capacity_));
   const NodeId node = card_node_[part.value - first_card_];
   return model::card_of(node, part.value - card_first_[node]);
 }

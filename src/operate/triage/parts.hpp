@@ -16,7 +16,7 @@ namespace weft::operate::triage {
 using model::CauseKind;
 
 // What evidence is put on: a cable (with both of its ports; also the NIC that has no other), a
-// node, a line card, a scope, or the congestion of a switch.
+// node, a line card, a scope, the congestion of a switch, or the capacity of a switch or scope.
 using PartId = Id<struct PartTag>;
 // One thing that may have failed, and its footprint.
 using SuspectId = Id<struct SuspectTag>;
@@ -36,6 +36,10 @@ class Parts {
   // The card's part; the switch itself where it has no such card.
   PartId of_card(model::NodeId node, std::uint32_t card) const;
   PartId congestion_of(model::NodeId node) const { return PartId(first_congestion_ + node.value); }
+  PartId capacity_of(model::NodeId node) const { return PartId(first_capacity_ + node.value); }
+  PartId capacity_of(model::ScopeId scope) const {
+    return PartId(first_scope_capacity_ + scope.value);
+  }
 
   bool is_cable(PartId part) const { return part.value < first_node_; }
   bool is_node(PartId part) const { return part.value >= first_node_ && part.value < first_scope_; }
@@ -43,7 +47,10 @@ class Parts {
     return part.value >= first_scope_ && part.value < first_congestion_;
   }
   bool is_congestion(PartId part) const {
-    return part.value >= first_congestion_ && part.value < first_card_;
+    return part.value >= first_congestion_ && part.value < first_capacity_;
+  }
+  bool is_capacity(PartId part) const {
+    return part.value >= first_capacity_ && part.value < first_card_;
   }
   bool is_card(PartId part) const { return part.value >= first_card_; }
   model::CableId cable(PartId part) const { return model::CableId(part.value); }
@@ -74,7 +81,8 @@ class Parts {
 
   const model::Fabric& fabric_;
   Rules::Cards cards_;
-  std::uint32_t first_node_ = 0, first_scope_ = 0, first_congestion_ = 0, first_card_ = 0;
+  std::uint32_t first_node_ = 0, first_scope_ = 0, first_congestion_ = 0;
+  std::uint32_t first_capacity_ = 0, first_scope_capacity_ = 0, first_card_ = 0;
   std::uint32_t size_ = 0;
   Column<model::CableId, PartId> cable_part_;
   Column<model::NodeId, PartId> node_part_;

@@ -329,6 +329,7 @@ std::optional<CauseKind> leaf(const Board& board, const Pending& pending) {
   if (parts.is_cable(part)) return leaf_of_cable(board, pending);
   if (parts.is_node(part)) return leaf_of_node(board, pending);
   if (parts.is_card(part)) return CauseKind::card;
+  if (parts.is_capacity(part)) return CauseKind::capacity;
   if (parts.is_congestion(part))
     return pending.tally.full >= board.rules.counts.congestion
                ? std::optional(CauseKind::congestion)

@@ -52,7 +52,7 @@ export function time(stamp: string) {
 }
 
 // By how much of the network the cause takes with it. The service itself ranks no cases.
-const severe = ['power', 'zone', 'rack', 'switch', 'rack_switch', 'misconfiguration'];
+const severe = ['power', 'zone', 'rack', 'switch', 'rack_switch', 'misconfiguration', 'capacity'];
 const minor = ['port_flap', 'optic', 'cable', 'host_nic', 'platform'];
 export const severities = ['high', 'medium', 'low'];
 export const severity = (kind: string) =>
