@@ -13,7 +13,7 @@ weft_packages_build=(
 weft_packages_python=(pybind11-dev python3-dev python3-pandas python3-wheel) # for the module and its wheel
 weft_packages_test=(
   clang-19 clang-tidy-19 clang-format-19 lld-19 libclang-rt-19-dev llvm-19 libbenchmark-dev chromium
-  frr openssh-server nats-server snmpd snmp iproute2 iputils-ping fping postgresql prometheus prometheus-alertmanager scotch slurmctld slurmd
+  frr openssh-server nats-server snmpd snmp iproute2 iputils-ping fping postgresql prometheus prometheus-alertmanager scotch slurmctld slurmd lldpd
   slurm-client infiniband-diags ibsim-utils coinor-cbc coinor-clp dpkg-dev systemd
   "${weft_packages_python[@]}" zsh fish groff-base python3-matplotlib python3-nbclient python3-ipykernel python3-pip
 )
@@ -51,6 +51,8 @@ install_packages() {
   local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q
     --no-install-recommends -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "${missing[@]}")
   # A list of packages that is missing or old is the usual reason to fail: fetch it and try again.
+  # This daemon would begin to send on every interface of the machine as soon as it is installed.
+  case " ${missing[*]} " in *" lldpd "*) ! command -v systemctl >/dev/null 2>&1 || as_root systemctl mask lldpd.service ;; esac
   as_root apt-get update -q || die "apt-get update failed; check the network and /etc/apt"
   as_root "${install[@]}" || as_root "${install[@]}" || die "apt-get could not install ${missing[*]}"
 }

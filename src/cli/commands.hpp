@@ -62,6 +62,7 @@ void add_agent(Commands& commands);
 void add_autoscale(Commands& commands);
 void add_bulk(Commands& commands);
 void add_case(Commands& commands);
+void add_discover(Commands& commands);
 void add_drains(Commands& commands);
 void add_colltrace(Commands& commands);
 void add_edge(Commands& commands);

@@ -24,7 +24,7 @@ constexpr const char *simulate = "Simulate", *fabrics = "Fabrics", *plan = "Plan
                      *wan = "Backbone and edge", *monitor = "Monitor", *operate = "Operate",
                      *about = "About weft";
 
-constexpr std::array<CommandHelp, 54> command_help{{
+constexpr std::array<CommandHelp, 55> command_help{{
     {"run", simulate,
      "weft run scenarios/llama3-405b.yaml --out report  the report as a page\n"
      "weft run zone.yaml --set fabric.spines=32 --json"},
@@ -83,6 +83,9 @@ constexpr std::array<CommandHelp, 54> command_help{{
     {"localise", monitor, "weft localise evidence.jsonl --fabric zone.yaml"},
     {"sli", monitor, "weft sli evidence.jsonl --fabric zone.yaml --objectives objectives.yaml"},
     {"agent", monitor, "weft agent --fabric zone.yaml --device rtsw:3 --log /var/log/syslog"},
+    {"discover", fabrics,
+     "weft discover --targets switches.csv --fabric zone.yaml\n"
+     "weft discover --targets switches.csv --out cables.csv"},
     {"poll", monitor,
      "weft poll snmp --fabric zone.yaml --targets switches.csv --every \"30 s\" --json"},
     {"traps", monitor, "weft traps --fabric zone.yaml"},
@@ -142,7 +145,7 @@ constexpr std::array<ValueName, 22> value_names{{
      "sites,timeline,token,tokens,topology,transfers,truth,world,write-demands,"
      "write-transfers,"},
     {"FILE",
-     ",autoscale config,cases,examples out,export out,infer requests,infer run,model,"
+     ",autoscale config,cases,discover out,examples out,export out,infer requests,infer run,model,"
      "perf compare,place out,policy,rehearse baseline-model,rehearse baseline-policy,"
      "rehearse compare,snapshot export out,te check,trace system,validate plan out,"
      "validate run out,"},

@@ -126,8 +126,8 @@ TEST_CASE("every command applies --set or refuses it") {
                                                    {"te", "s.yaml"},
                                                    {"store", "accept s.yaml --store s.db"}};
   // What needs more than files to come that far; no use of --set is left unread there either.
-  const std::set<std::string> live{"agent", "colltrace", "gnmi",  "lab", "poll",
-                                   "traps", "probe",     "serve", "up",  "validate"};
+  const std::set<std::string> live{"agent", "colltrace", "discover", "gnmi", "lab",     "poll",
+                                   "traps", "probe",     "serve",    "up",   "validate"};
   const std::string help = scratch.run({"--help"}).out;
   std::size_t found = 0;
   for (const std::string_view line : split(help, '\n')) {

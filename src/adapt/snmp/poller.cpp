@@ -63,6 +63,10 @@ struct SnmpPoller::Impl {
 
   Impl(const PollerOptions& how, port::Clock& time) : options(how), clock(time) {}
 
+  const std::vector<Group>& asked() const {
+    return options.asked == Asked::neighbours ? lldp_groups() : groups();
+  }
+
   void schedule(port::Instant now);
   void schedule_soon(std::size_t i, port::Instant now);
   void begin(std::size_t agent, port::Instant now);
@@ -113,7 +117,7 @@ void SnmpPoller::Impl::begin(std::size_t agent, port::Instant now) {
   run.agent = agent;
   run.deadline = now + to_ns(options.patience);
   run.repetitions = options.repetitions;
-  run.answers.resize(groups().size() + 1);
+  run.answers.resize(asked().size() + 1);
   if (open(run))
     runs.push_back(std::move(run));
   else
@@ -136,8 +140,8 @@ bool SnmpPoller::Impl::open(Run& run) {
 
 // The next request; false where there is none left.
 bool SnmpPoller::Impl::ask(Run& run) {
-  for (; run.group < groups().size(); ++run.group, run.walk.reset()) {
-    if (!run.walk) run.walk.emplace(groups()[run.group].columns, options.rows_max);
+  for (; run.group < asked().size(); ++run.group, run.walk.reset()) {
+    if (!run.walk) run.walk.emplace(asked()[run.group].columns, options.rows_max);
     const std::vector<Oid> next = run.walk->next();
     if (next.empty()) continue;
     if (++run.requests > options.requests_max) {
@@ -171,7 +175,7 @@ bool SnmpPoller::Impl::take_answer(Run& run, const Reply& reply) {
     counts.cut += seen.cut;
   }
   if (ask(run)) return true;
-  finish(run, run.group == groups().size() ? End::complete : End::partial);
+  finish(run, run.group == asked().size() ? End::complete : End::partial);
   return false;
 }
 
@@ -214,7 +218,11 @@ void SnmpPoller::Impl::finish(Run& run, End end, const std::string& error) {
   // A v3 agent that starts anew may have another id, and then has nothing to say to the old one.
   if (end != End::complete) agent.engine.clear();
   Poll poll{agent.target.device, clock.wall(), {}, error};
-  if (run.has_scalars) poll.samples = measure(agent.target.device, run.answers, agent.memory);
+  poll.is_complete = end == End::complete;
+  if (options.asked == Asked::neighbours)
+    poll.neighbours = lldp_neighbours(run.answers);
+  else if (run.has_scalars)
+    poll.samples = measure(agent.target.device, run.answers, agent.memory);
   // Whoever refuses us is there.
   poll.samples.push_back({poll.received, agent.target.device, "", port::Metric::reachable, 0,
                           end == End::silent ? 0.0 : 1.0});

@@ -10,13 +10,18 @@
 #include <vector>
 
 #include "adapt/snmp/credentials.hpp"
+#include "adapt/snmp/lldp.hpp"
 #include "base/result.hpp"
 #include "port/clock.hpp"
 #include "port/sample.hpp"
 
 namespace weft::adapt::snmp {
 
+// What is asked for: measurements, or who is at the other ends of the cables (LLDP).
+enum class Asked : std::uint8_t { measurements, neighbours };
+
 struct PollerOptions {
+  Asked asked = Asked::measurements;
   std::chrono::milliseconds every{30'000};   // between the starts of two polls of one agent
   std::chrono::milliseconds timeout{1'000};  // before each retry
   int retries = 2;
@@ -48,6 +53,8 @@ struct Poll {
   Timestamp received;
   std::vector<port::Sample> samples;  // always `reachable`, and what was measured
   std::string error;                  // of a refusal
+  Neighbours neighbours = {};         // where they were asked for
+  bool is_complete = false;
 };
 
 // A table whose identifiers do not grow is left at that point and counted, as is one that is too
