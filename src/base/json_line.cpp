@@ -78,8 +78,14 @@ JsonNode JsonNode::member(std::string_view key) const {
   const auto it = json_of(tree_).find(std::string(key));
   return it == json_of(tree_).end() || it->is_null() ? JsonNode() : JsonNode(&*it);
 }
-JsonNode JsonNode::item(std::size_t i) const { return JsonNode(&json_of(tree_)[i]); }
-std::size_t JsonNode::size() const { return json_of(tree_).size(); }
+JsonNode JsonNode::item(std::size_t i) const {
+  const auto& list = json_of(tree_);
+  return list.is_array() && i < list.size() ? JsonNode(&list[i]) : JsonNode();
+}
+std::size_t JsonNode::size() const {
+  const auto& tree = json_of(tree_);
+  return tree.is_structured() ? tree.size() : 0;
+}
 bool JsonNode::is_object() const { return json_of(tree_).is_object(); }
 bool JsonNode::is_list() const { return json_of(tree_).is_array(); }
 std::optional<std::string> JsonNode::text() const {

@@ -26,8 +26,8 @@ class JsonNode {
   explicit operator bool() const { return tree_ != nullptr; }
 
   JsonNode member(std::string_view key) const;  // of an object; nothing otherwise
-  JsonNode item(std::size_t i) const;           // of a list with more than i items
-  std::size_t size() const;
+  JsonNode item(std::size_t i) const;           // of a list; nothing otherwise
+  std::size_t size() const;                     // of an object or list; 0 otherwise
   bool is_object() const;
   bool is_list() const;
   // None where it is absent or of another type.

@@ -88,5 +88,20 @@ TEST_CASE("text becomes a JSON string") {
   CHECK(json_string("\xff") == "\"\xef\xbf\xbd\"");
 }
 
+TEST_CASE("members and items of what is no object or list are nothing") {
+  const auto line = JsonLine::parse(R"({"n":7,"t":"x","l":[1],"o":{"a":1},"z":null})", {"x"});
+  REQUIRE(line.has_value());
+  for (const std::string_view key : {"n", "t", "z", "none"}) {
+    const JsonNode node = line->node().member(key);
+    CHECK(node.size() == 0);
+    CHECK_FALSE(node.item(0));
+    CHECK_FALSE(node.member("a"));
+  }
+  CHECK(line->node().member("l").item(0).whole() == 1);
+  CHECK_FALSE(line->node().member("l").item(1));
+  CHECK_FALSE(line->node().member("o").item(0));
+  CHECK(line->node().member("o").size() == 1);
+}
+
 }  // namespace
 }  // namespace weft

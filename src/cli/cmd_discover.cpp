@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "adapt/live/http_post.hpp"
+#include "adapt/live/netbox.hpp"
 #include "adapt/live/signals.hpp"
 #include "adapt/live/system_clock.hpp"
 #include "adapt/snmp/poller.hpp"
@@ -29,7 +31,8 @@ using model::CableDiff;
 using model::SeenCable;
 
 struct DiscoverArgs {
-  std::vector<std::string> targets;  // CSV files
+  std::vector<std::string> targets;       // CSV files
+  std::string netbox, token, ca, filter;  // instead
   std::string fabric, out;
   std::string timeout = "2 s";
 };
@@ -103,6 +106,41 @@ Result<Discovery> ask_devices(const DiscoverArgs& args) {
   return out;
 }
 
+// URL of --netbox: the origin, and the path under which it is.
+std::pair<std::string, std::string> origin_and_prefix(const std::string& url) {
+  const std::size_t scheme = url.find("://");
+  const std::size_t slash = url.find('/', scheme == std::string::npos ? 0 : scheme + 3);
+  std::string prefix = slash == std::string::npos ? "" : url.substr(slash);
+  while (prefix.ends_with('/')) prefix.pop_back();
+  return {url.substr(0, slash), prefix};
+}
+
+Result<Discovery> ask_netbox(const Common& common, const DiscoverArgs& args) {
+  WEFT_TRY(const Duration timeout, parse_duration({args.timeout, {"--timeout", 0, 0}}));
+  const std::chrono::milliseconds silence(timeout.ps / ps_per_ms);
+  const auto [origin, prefix] = origin_and_prefix(args.netbox);
+  adapt::live::NetBoxQuery query{.prefix = prefix, .filter = args.filter};
+  if (!args.token.empty()) {
+    WEFT_TRY(query.token, adapt::live::read_secret(args.token));
+  }
+  WEFT_TRY(auto client, adapt::live::open_service({origin, "--netbox"}, {.ca = args.ca}, silence));
+  WEFT_TRY(auto read, read_netbox_cables(client, query));
+  if (!common.quiet) {
+    if (read.not_connected + read.others > 0)
+      fmt::print(stderr,
+                 "weft: note: left out: {} planned or being removed, {} of power, circuits "
+                 "and the like\n",
+                 counted(read.not_connected, "cable"), read.others);
+    if (!read.panels.empty())
+      fmt::print(stderr,
+                 "weft: note: {} end at patch panels: {}{}; connect interfaces with "
+                 "interfaces\n",
+                 counted(read.panels.size(), "cable"), read.panels.front(),
+                 read.panels.size() > 1 ? ", ..." : "");
+  }
+  return Discovery{.devices = {}, .cables = std::move(read.cables)};
+}
+
 std::string diff_line(const CableDiff::Row& row) {
   if (row.kind == CableDiff::Kind::missing)
     return fmt::format("missing    {} -- {}: neither end sees the other\n", row.port, row.said);
@@ -112,7 +150,8 @@ std::string diff_line(const CableDiff::Row& row) {
                      row.said);
 }
 
-void print_devices(const Discovery& found) {
+void print_devices(const Discovery& found, bool is_netbox) {
+  if (is_netbox) return fmt::print("NetBox has {}\n", counted(found.cables.size(), "cable"));
   const auto answered = std::ranges::count_if(found.devices, &Asked::has_answered);
   fmt::print("{} of {} devices answered; they see {}\n", answered, found.devices.size(),
              counted(found.cables.size(), "cable"));
@@ -168,12 +207,16 @@ std::string to_json(const Discovery& found, const CableDiff* diff) {
 
 // Whether everybody answered and all is as in the fabric.
 Result<bool> discover(const Common& common, const DiscoverArgs& args) {
+  if (args.targets.empty() && args.netbox.empty())
+    return fail(Errc::value, {"discover", 0, 0}, "whom to ask is missing",
+                "give --targets FILE, or --netbox URL");
   std::optional<model::Fabric> fabric;
   if (!args.fabric.empty()) {
     WEFT_TRY(auto loaded, load_fabric(common, args.fabric));
     fabric = std::move(loaded);
   }
-  WEFT_TRY(const Discovery found, ask_devices(args));
+  WEFT_TRY(const Discovery found,
+           args.netbox.empty() ? ask_devices(args) : ask_netbox(common, args));
   if (!args.out.empty()) WEFT_TRY_STATUS(write_file(args.out, to_cable_list(found.cables)));
   std::vector<std::string> heard;
   for (const Asked& asked : found.devices)
@@ -183,7 +226,7 @@ Result<bool> discover(const Common& common, const DiscoverArgs& args) {
   if (common.json) {
     fmt::print("{}\n", to_json(found, diff ? &*diff : nullptr));
   } else {
-    print_devices(found);
+    print_devices(found, !args.netbox.empty());
     if (diff) print_diff(*diff);
   }
   return heard.size() == found.devices.size() && (!diff || diff->rows.empty());
@@ -199,10 +242,18 @@ int run_discover(const Common& common, const DiscoverArgs& args) {
 
 void add_discover(Commands& commands) {
   const auto [command, args] = commands.add<DiscoverArgs>(
-      "discover", "Ask switches for their cables (LLDP by SNMP), and compare with a fabric",
+      "discover",
+      "Read the cables from switches (LLDP by SNMP) or NetBox, and compare with a fabric",
       run_discover);
-  command.add_option("--targets", args.targets, "CSV of devices and credentials, as of weft poll")
-      ->required();
+  auto* const targets = command.add_option("--targets", args.targets,
+                                           "CSV of devices and credentials, as of weft poll");
+  auto* const netbox =
+      command.add_option("--netbox", args.netbox, "Root of a NetBox to read instead, https://...");
+  targets->excludes(netbox);
+  command.add_option("--token", args.token, "File with the token for NetBox")->needs(netbox);
+  command.add_option("--ca", args.ca, "Certificates to trust, PEM")->needs(netbox);
+  command.add_option("--filter", args.filter, "Of NetBox's cables, e.g. \"site=ams1\"")
+      ->needs(netbox);
   command.add_option("--fabric", args.fabric, "Scenario or fabric file to compare with");
   command.add_option("-o,--out", args.out,
                      "Write the cables as a list that fabric: {file: ...} reads");

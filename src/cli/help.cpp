@@ -85,7 +85,7 @@ constexpr std::array<CommandHelp, 55> command_help{{
     {"agent", monitor, "weft agent --fabric zone.yaml --device rtsw:3 --log /var/log/syslog"},
     {"discover", fabrics,
      "weft discover --targets switches.csv --fabric zone.yaml\n"
-     "weft discover --targets switches.csv --out cables.csv"},
+     "weft discover --netbox https://netbox.example --token token --out planned.csv"},
     {"poll", monitor,
      "weft poll snmp --fabric zone.yaml --targets switches.csv --every \"30 s\" --json"},
     {"traps", monitor, "weft traps --fabric zone.yaml"},
@@ -133,7 +133,7 @@ constexpr std::array<CommandHelp, 55> command_help{{
 struct ValueName {
   std::string_view value, of;
 };
-constexpr std::array<ValueName, 22> value_names{{
+constexpr std::array<ValueName, 23> value_names{{
     {"FILE",
      ",addresses,background,bulk plan,bulk "
      "sites,ca,catalogue,cert,client-ca,config,contracts,copies,"
@@ -157,10 +157,11 @@ constexpr std::array<ValueName, 22> value_names{{
      "length,linger,max-age,move,overhead,period,silence,slot,start-up,timeout,"
      "trace-every,window,"},
     {"TIME", ",at,day,freeze,from,reference,sli to,start,until,"},
-    {"URL", ",case from,drains from,service,to,"},
+    {"URL", ",case from,drains from,netbox,service,to,"},
     {"SIZE", ",bucket size,ecn,maxbytes,minbytes,queue,spool-size,stepbytes,"},
     {"RATE", ",capacity,rate,"},
     {"WORDS", ",reason,"},
+    {"QUERY", ",filter,"},
     {"FLOW", ",tenants flow,"},
     {"ADDRESS", ",bind,listen,poll traps,respond listen,syslog,"},
     {"KEY=VALUE", ",cost,set,"},

@@ -240,6 +240,7 @@ struct Exchange {
   std::string_view method;
   const std::string &path, &token;
   std::string body, type;  // of what is sent
+  TokenScheme scheme = TokenScheme::bearer;
 };
 
 Result<std::string> exchange(HttpClient& client, const Exchange& of,
@@ -248,7 +249,8 @@ Result<std::string> exchange(HttpClient& client, const Exchange& of,
   httplib::Request request;
   request.method = of.method;
   request.path = of.path;
-  if (!of.token.empty()) request.headers.emplace("Authorization", "Bearer " + of.token);
+  const std::string word = of.scheme == TokenScheme::token ? "Token " : "Bearer ";
+  if (!of.token.empty()) request.headers.emplace("Authorization", word + of.token);
   if (!of.type.empty()) request.headers.emplace("Content-Type", of.type);
   request.body = of.body;
   std::string text;
@@ -271,8 +273,8 @@ Result<std::string> exchange(HttpClient& client, const Exchange& of,
 }  // namespace
 
 Result<std::string> get_text(HttpClient& client, const std::string& path, const std::string& token,
-                             std::chrono::milliseconds timeout) {
-  return exchange(client, {"GET", path, token, {}, {}}, timeout);
+                             std::chrono::milliseconds timeout, TokenScheme scheme) {
+  return exchange(client, {"GET", path, token, {}, {}, scheme}, timeout);
 }
 
 Status put_bytes(HttpClient& client, const std::string& path, const std::string& body,

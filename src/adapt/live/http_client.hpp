@@ -100,11 +100,15 @@ struct ServiceUrl {
 };
 Result<HttpClient> open_service(const ServiceUrl& service, const TlsFiles& files,
                                 std::chrono::milliseconds timeout);
+// By which word a token is given: "Bearer T", or "Token T" as NetBox has it.
+enum class TokenScheme : std::uint8_t { bearer, token };
+
 // What it answers to GET, at most 64 MiB; `token`: "" for none. Fails: Errc::io where it does not
 // answer, or with 429 and 5xx; Errc::unknown on 404 and Errc::value on other refusals, with its
 // words.
 Result<std::string> get_text(HttpClient& client, const std::string& path, const std::string& token,
-                             std::chrono::milliseconds timeout);
+                             std::chrono::milliseconds timeout,
+                             TokenScheme scheme = TokenScheme::bearer);
 
 // PUT of bytes of that media type, answered by 200. Fails: as get_text.
 Status put_bytes(HttpClient& client, const std::string& path, const std::string& body,
