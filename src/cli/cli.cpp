@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
+#include "os/log.hpp"
 #include "plan/run/setup.hpp"
 
 namespace weft::cli {
@@ -198,6 +199,19 @@ int output_lost() {
 
 }  // namespace
 
+void Commands::add_log_level(CLI::App& command) {
+  const auto names = names_of(LogLevel());
+  command
+      .add_option_function<std::string>(
+          "--log-level",
+          [names](const std::string& name) {
+            set_log_level(static_cast<LogLevel>(std::ranges::find(names, name) - names.begin()));
+          },
+          "What is said on standard error: error, warning or info")
+      ->default_str("info")
+      ->check(CLI::IsMember(std::vector<std::string>(names.begin(), names.end())));
+}
+
 void Commands::add_common(CLI::App& app) {
   Common& common = common_;
   const std::string before = app.option_defaults()->get_group();
@@ -324,6 +338,7 @@ int run(int argc, char** argv) {
     return bad_input;
   }
   if (const Status ok = refuse_overwriting(app); !ok) return report(ok.error());
+  if (common.quiet) set_log_level(LogLevel::error);
   const std::string called = called_command(app),
                     command = app.get_subcommands().front()->get_name();
   if (reads_no_scenario(called) || reads_no_scenario(command))

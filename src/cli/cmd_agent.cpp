@@ -24,6 +24,7 @@
 #include "cli/serve_te.hpp"
 #include "cli/telemetry_files.hpp"
 #include "observe/detect/detector.hpp"
+#include "os/log.hpp"
 
 namespace weft::cli {
 namespace {
@@ -63,14 +64,15 @@ Status check_logs(const std::vector<std::string>& logs) {
     std::error_code error;
     const auto type = std::filesystem::status(path, error).type();
     if (type == std::filesystem::file_type::not_found)
-      fmt::print(stderr, "weft agent: {} does not exist: followed once it does\n", path);
+      log(LogLevel::warning, "weft agent", path + " does not exist: followed once it does");
     else if (type != std::filesystem::file_type::regular)
       return fail(Errc::value, {"--log", 0, 0},
                   fmt::format("{} is not a regular file{}", path,
                               error ? ": " + error.message() : std::string()),
                   "name a log file");
     else if (::access(path.c_str(), R_OK) != 0)
-      fmt::print(stderr, "weft agent: {} cannot be read now: {}\n", path, std::strerror(errno));
+      log(LogLevel::warning, "weft agent",
+          fmt::format("{} cannot be read now: {}", path, std::strerror(errno)));
   }
   return {};
 }
@@ -246,6 +248,7 @@ int agent_command(const Common& common, const AgentArgs& args) {
 void add_agent(Commands& commands) {
   const auto [command, args] = commands.add<AgentArgs>(
       "agent", "Monitor the local machine and report faults", agent_command);
+  Commands::add_log_level(command);
   command.add_option("--fabric", args.fabric, "Scenario or fabric file");
   command.add_option("--device", args.device, "Switch or host on which the agent runs");
   command.add_option("--log", args.logs, "Log file to follow; may be repeated");

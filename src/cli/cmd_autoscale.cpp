@@ -20,6 +20,7 @@
 #include "base/markup.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "os/log.hpp"
 #include "plan/scale/live.hpp"
 #include "serve/external_metrics.hpp"
 #include "serve/web.hpp"
@@ -76,14 +77,15 @@ class Autoscaler {
   }
 
  private:
-  void say(std::string_view line) const {
-    if (!common_.quiet) fmt::print(stderr, "weft autoscale: {}\n", line);
-  }
+  static void say(LogLevel level, std::string_view line) { log(level, "weft autoscale", line); }
 
   void reload() {
     const Status done = web_->reload();
-    say(done ? "tokens, keys and certificates reloaded"
-             : "not reloaded, what was read before stays in use: " + done.error().text());
+    if (done)
+      say(LogLevel::info, "tokens, keys and certificates reloaded");
+    else
+      say(LogLevel::error,
+          "not reloaded, what was read before stays in use: " + done.error().text());
   }
 
   Result<std::unique_ptr<scale::LiveScaler>> open(const scale::LiveSettings& settings) const {
@@ -123,7 +125,7 @@ class Autoscaler {
       const auto asked = ask_range(*service.scaler, now);
       if (!asked) {
         ++service.failures;
-        return say(fmt::format("{}: {}", settings.name, asked.error().text()));
+        return say(LogLevel::warning, fmt::format("{}: {}", settings.name, asked.error().text()));
       }
       is_more = *asked;
     }
@@ -192,7 +194,7 @@ class Autoscaler {
                               .tokens = args_.tokens,
                               .jwt_keys = args_.jwt_keys,
                               .audience = args_.audience};
-    options.log = [this](std::string_view line) { say(line); };
+    options.log = say;
     serve::ExternalMetricSource source{
         .names = {std::string(replicas_metric)},
         .read = [this](auto tenant, auto name) { return read(tenant, name); },
@@ -285,6 +287,7 @@ void add_autoscale(Commands& commands) {
   const auto [c, args] = commands.add<AutoscaleArgs>(
       "autoscale", "Tell Kubernetes how many replicas edge services need: external metrics API",
       run_autoscale);
+  Commands::add_log_level(c);
   c.add_option("config", args.config, "YAML: services, and where their demand is read")->required();
   c.add_option("--listen", args.listen, "HOST:PORT or unix:PATH")->capture_default_str();
   c.add_flag("--once", args.once, "Print what is asked for, and end");

@@ -57,6 +57,7 @@
 #include "operate/snapshot/snapshot.hpp"
 #include "operate/triage/learned.hpp"
 #include "operate/triage/rules.hpp"
+#include "os/log.hpp"
 #include "os/service_manager.hpp"
 #include "serve/api.hpp"
 #include "serve/controller_thread.hpp"
@@ -311,7 +312,8 @@ class Server {
       WEFT_TRY(const std::vector<TeGroup> groups, te_groups_of_jobs(scenario, *setup_));
       te_flows_ = te_merged(groups);
       if (setup_->routing.te_split)
-        say("note: routing.te.split has no effect in a simulated network: QPs are separate flows");
+        say("routing.te.split has no effect in a simulated network: QPs are separate flows",
+            LogLevel::warning);
       if (te_flows_.empty())
         return fail(Errc::infeasible, setup_->routing.where,
                     "no job of the scenario sends anything over the network, and te has no flows",
@@ -385,7 +387,8 @@ class Server {
                                           .files = args_.health,
                                           .conditions = [this] { return loop_->link_conditions(); },
                                           .calls = [this] { return calls(); },
-                                          .say = [this](std::string_view line) { say(line); }}));
+                                          .say = [](LogLevel level,
+                                                    std::string_view line) { say(line, level); }}));
     return {};
   }
 
@@ -422,28 +425,30 @@ class Server {
     names_ = std::make_unique<jobs::NodeNames>(job_feed_ ? job_feed_->names()
                                                          : jobs::NodeNames(*fabric_));
     WEFT_TRY(traces_,
-             ServedTraces::open({.fabric = *fabric_,
-                                 .names = *names_,
-                                 .folder = args_.traces,
-                                 .settings = config_.traces,
-                                 .probes = [this] { return loop_->recent_evidence(); },
-                                 .jobs_on = [this](std::uint32_t host) { return jobs_on(host); },
-                                 .hand_on = [this](std::vector<std::string> lines) -> Status {
-                                   WEFT_TRY(const serve::Receipt receipt,
-                                            loop_->accept("record", std::move(lines), ""));
-                                   if (receipt.state == serve::Receipt::State::durable) return {};
-                                   return fail(Errc::io, {}, "too much is queued");
-                                 },
-                                 .say = [this](std::string_view line) { say(line); }}));
+             ServedTraces::open(
+                 {.fabric = *fabric_,
+                  .names = *names_,
+                  .folder = args_.traces,
+                  .settings = config_.traces,
+                  .probes = [this] { return loop_->recent_evidence(); },
+                  .jobs_on = [this](std::uint32_t host) { return jobs_on(host); },
+                  .hand_on = [this](std::vector<std::string> lines) -> Status {
+                    WEFT_TRY(const serve::Receipt receipt,
+                             loop_->accept("record", std::move(lines), ""));
+                    if (receipt.state == serve::Receipt::State::durable) return {};
+                    return fail(Errc::io, {}, "too much is queued");
+                  },
+                  .say = [](LogLevel level, std::string_view line) { say(line, level); }}));
     return {};
   }
 
   Status begin_te() {
     if (!config_.te || world_) return {};
-    WEFT_TRY(te_, ServedTe::open({.fabric = *fabric_,
-                                  .settings = *config_.te,
-                                  .out_of_service = [this] { return loop_->out_of_service(); },
-                                  .say = [this](std::string_view line) { say(line); }}));
+    WEFT_TRY(te_, ServedTe::open(
+                      {.fabric = *fabric_,
+                       .settings = *config_.te,
+                       .out_of_service = [this] { return loop_->out_of_service(); },
+                       .say = [](LogLevel level, std::string_view line) { say(line, level); }}));
     return {};
   }
 
@@ -599,7 +604,7 @@ class Server {
     WEFT_TRY(const snapshot::Taken taken,
              taker_->take(*fabric_, c, "repair of " + order.entity, clock().wall(), open));
     for (const std::string& path : taken.removed)
-      say("an old snapshot was deleted to make room: " + path);
+      say("an old snapshot was deleted to make room: " + path, LogLevel::warning);
     return JsonObject()
         .add("case", c.id)
         .add("path", taken.path)
@@ -629,7 +634,7 @@ class Server {
     alerts_ = std::make_unique<telemetry::AlertReader>(*inventory_, config_.alerts,
                                                        fmt::format("alert-{}-", clock().wall().ns));
     options.alertmanager = [this](std::string_view body) { return read_alerts(body); };
-    options.log = [this](std::string_view line) { say(line); };
+    options.log = [](LogLevel level, std::string_view line) { say(line, level); };
     options.path_health = [this] { return health_->table(); };
     WEFT_TRY_STATUS(listen_to_syslog());
     options.metrics = [this] {
@@ -717,8 +722,8 @@ class Server {
     return sum(out);
   }
 
-  void say(std::string_view line) const {
-    if (!common_.quiet) fmt::print(stderr, "weft serve: {}\n", line);
+  static void say(std::string_view line, LogLevel level = LogLevel::info) {
+    log(level, "weft serve", line);
   }
 
   void wait_for_end(live::Signals& signals) {
@@ -766,7 +771,8 @@ class Server {
     if (const Status done = api_->reload(); done)
       say("tokens and certificates reloaded");
     else
-      say("tokens and certificates not reloaded, the old ones stay in use: " + done.error().text());
+      say("tokens and certificates not reloaded, the old ones stay in use: " + done.error().text(),
+          LogLevel::error);
     if (te_) te_->reload();
   }
 
@@ -825,6 +831,7 @@ void add_serve(Commands& commands) {
   const auto [command, args] = commands.add<ServeArgs>(
       "serve", "Run all of operations as one service: cases, repairs, SLI minutes, HTTP API",
       serve_command);
+  Commands::add_log_level(command);
   auto* const fabric = command.add_option("--fabric", args.fabric, "Scenario or fabric file");
   auto* const world = command.add_option(
       "--world", args.world, "Scenario to simulate: its network, faults, jobs, and people");

@@ -18,6 +18,7 @@
 #include "base/config.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
+#include "os/log.hpp"
 #include "serve/web.hpp"
 
 namespace weft::cli {
@@ -114,11 +115,9 @@ std::vector<serve::Route> routes_of(const Zones& zones, serve::Meters& meters) {
           })};
 }
 
-Status serve_zones(const Common& common, const ZonesArgs& args, Zones& zones) {
+Status serve_zones(const ZonesArgs& args, Zones& zones) {
   WEFT_TRY(live::Signals signals, live::Signals::open(live::Signals::Hangup::is_kept));
-  const auto say = [&common](std::string_view line) {
-    if (!common.quiet) fmt::print(stderr, "weft zones: {}\n", line);
-  };
+  const auto say = [](LogLevel level, std::string_view line) { log(level, "weft zones", line); };
   serve::ApiOptions options{.listen = args.listen,
                             .certificate = args.certificate,
                             .key = args.key,
@@ -135,8 +134,11 @@ Status serve_zones(const Common& common, const ZonesArgs& args, Zones& zones) {
   for (Seen seen = Seen::none; seen != Seen::stop; seen = signals.take()) {
     if (seen == Seen::hangup) {
       const Status done = web->reload();
-      say(done ? "tokens and certificates reloaded"
-               : "not reloaded, what was read before stays in use: " + done.error().text());
+      if (done)
+        say(LogLevel::info, "tokens and certificates reloaded");
+      else
+        say(LogLevel::error,
+            "not reloaded, what was read before stays in use: " + done.error().text());
     }
     ::poll(&waiting, 1, 1'000);
   }
@@ -162,7 +164,7 @@ Result<bool> run_zones(const Common& common, const ZonesArgs& args) {
   WEFT_TRY(app::ZoneList list, app::read_zone_list(yaml, args.file));
   Zones zones(std::move(list));
   if (args.listen.empty()) return print_zones(common, zones);
-  WEFT_TRY_STATUS(serve_zones(common, args, zones));
+  WEFT_TRY_STATUS(serve_zones(args, zones));
   return true;
 }
 
@@ -178,6 +180,7 @@ void add_zones(Commands& commands) {
   const auto [c, args] = commands.add<ZonesArgs>(
       "zones", "The services of several zones at a glance: cases, repairs, capacity",
       zones_command);
+  Commands::add_log_level(c);
   c.add_option("file", args.file, "YAML: zones, and the addresses of their services")->required();
   auto* const listen =
       c.add_option("--listen", args.listen, "HOST:PORT or unix:PATH of a page, JSON and metrics");

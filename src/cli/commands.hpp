@@ -45,6 +45,8 @@ class Commands {
   }
   // Global options may stand behind any command; a sub-command that takes them says so.
   void add_common(CLI::App& command);
+  // --log-level, of a command that runs until it is stopped.
+  static void add_log_level(CLI::App& command);
 
   const CLI::App& app() const { return app_; }
   // Runs the command that was parsed; the exit status.

@@ -171,7 +171,7 @@ constexpr std::array<ValueName, 23> value_names{{
     {"NAME",
      ",algorithm,audience,baseline,bulk replay,command,daemon,device,dialects,drains plan,encoding,"
      "engine,export to,feed,format,gpu,init fabric,init model,job,kind,lab,lab fault to,"
-     "mode,name,node,objective,op,owner,place,place model,probe from,protocol,rankfile,"
+     "log-level,mode,name,node,objective,op,owner,place,place model,probe from,protocol,rankfile,"
      "replay scheme,section,shell,spread,start-unit,system,target,transport,variant,"
      "within,"},
     {"K/N", ",bucket,shard,"},

@@ -125,7 +125,7 @@ void ServedHealth::publish(const health::Conditions& conditions) {
 // The same is not said every second.
 void ServedHealth::report(std::string line) {
   if (line == reported_) return;
-  parts_.say("path health: " + line);
+  parts_.say(LogLevel::warning, "path health: " + line);
   reported_ = std::move(line);
 }
 

@@ -15,6 +15,7 @@
 #include "operate/health/advise.hpp"
 #include "operate/health/book.hpp"
 #include "operate/health/table.hpp"
+#include "os/log.hpp"
 
 namespace weft::cli {
 
@@ -29,7 +30,7 @@ class ServedHealth {
     std::vector<std::string> files;  // may be none
     std::function<operate::health::Conditions()> conditions;
     std::function<std::vector<operate::health::Call>()> calls;
-    std::function<void(std::string_view line)> say;
+    LogSink say;
   };
   // Fails: as Publisher::open.
   static Result<std::unique_ptr<ServedHealth>> open(Parts parts);

@@ -135,7 +135,7 @@ void ServedTe::run(const std::stop_token& stop) {
         const std::scoped_lock lock(mutex_);
         if (!started && error_ != started.error().text()) {
           error_ = started.error().text();
-          parts_.say("traffic engineering: " + error_);
+          parts_.say(LogLevel::warning, "traffic engineering: " + error_);
         }
         is_started_ = started.has_value();
         if (started) error_.clear();
@@ -182,11 +182,14 @@ void ServedTe::read_flows() {
   auto flows =
       text ? te::read_flows_csv(parts_.fabric, *text, path) : std::unexpected(text.error());
   if (!flows)
-    return parts_.say("traffic engineering: flows stay as they were: " + flows.error().text());
+    return parts_.say(LogLevel::warning,
+                      "traffic engineering: flows stay as they were: " + flows.error().text());
   flows_ = *std::move(flows);
   const Status started = controller_ ? start() : Status();
-  if (!started) return parts_.say("traffic engineering: " + started.error().text());
-  parts_.say(fmt::format("traffic engineering: {}", counted(flows_.size(), "flow")));
+  if (!started)
+    return parts_.say(LogLevel::warning, "traffic engineering: " + started.error().text());
+  parts_.say(LogLevel::info,
+             fmt::format("traffic engineering: {}", counted(flows_.size(), "flow")));
   const std::scoped_lock lock(mutex_);
   flow_count_ = flows_.size();
 }
@@ -204,7 +207,8 @@ void ServedTe::keep(te::Event event) {
   done.wall = {clock_.wall().ns - (clock_.now() - done.at)};
   done.applied = switches_.applied();
   const te::Decision& d = done.event.step.decision;
-  if (!d.refused.empty()) parts_.say("traffic engineering: left to hashing: " + d.refused);
+  if (!d.refused.empty())
+    parts_.say(LogLevel::warning, "traffic engineering: left to hashing: " + d.refused);
   const std::scoped_lock lock(mutex_);
   ++decisions_;
   refused_ += d.refused.empty() ? 0 : 1;
@@ -219,15 +223,16 @@ void ServedTe::tell_silent() {
     if (one.is_silent) silent.push_back(one.name);
   if (silent == silent_) return;
   silent_ = std::move(silent);
-  if (silent_.empty()) return parts_.say("traffic engineering: all agents report");
+  if (silent_.empty()) return parts_.say(LogLevel::info, "traffic engineering: all agents report");
   constexpr std::size_t named = 5;
   const std::vector<std::string> first(
       silent_.begin(),
       silent_.begin() + static_cast<std::ptrdiff_t>(std::min(named, silent_.size())));
-  parts_.say(fmt::format(
-      "traffic engineering: {} silent ({}{}): their marks lapse after {:.0f} s, BGP has the flows",
-      counted(silent_.size(), "switch"), fmt::join(first, ", "),
-      silent_.size() > named ? ", ..." : "", overlay_lease.seconds()));
+  parts_.say(LogLevel::warning,
+             fmt::format("traffic engineering: {} silent ({}{}): their marks lapse after {:.0f} s, "
+                         "BGP has the flows",
+                         counted(silent_.size(), "switch"), fmt::join(first, ", "),
+                         silent_.size() > named ? ", ..." : "", overlay_lease.seconds()));
 }
 
 // Until there is news, or something is due.

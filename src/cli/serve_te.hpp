@@ -16,6 +16,7 @@
 #include "adapt/live/te_switches.hpp"
 #include "base/config.hpp"
 #include "operate/te/controller.hpp"
+#include "os/log.hpp"
 
 namespace weft::cli {
 
@@ -42,7 +43,7 @@ class ServedTe {
     const model::Fabric& fabric;  // must outlive it
     TeSettings settings;
     std::function<std::vector<model::Entity>()> out_of_service;
-    std::function<void(std::string_view line)> say;
+    LogSink say;
   };
   struct Inputs {
     route::Zone zone;

@@ -198,7 +198,8 @@ void ServedTraces::judge(const Traces& job, Known& known) {
                      .add("analysed", now)
                      .add("error", found.error().text())
                      .text();
-    return parts_.say(fmt::format("traces of job {}: {}", job.job, found.error().text()));
+    return parts_.say(LogLevel::warning,
+                      fmt::format("traces of job {}: {}", job.job, found.error().text()));
   }
   known.json = std::move(found->json);
   known.picture = std::move(found->picture);
@@ -206,7 +207,8 @@ void ServedTraces::judge(const Traces& job, Known& known) {
   known.verdicts = found->verdicts;
   if (const Status done = tell(*found, known); !done) {
     known.change = change_before;  // judged again after a while, though nothing new has come
-    parts_.say("records of traces were not taken, tried again: " + done.error().text());
+    parts_.say(LogLevel::warning,
+               "records of traces were not taken, tried again: " + done.error().text());
   }
 }
 

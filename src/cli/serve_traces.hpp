@@ -16,6 +16,7 @@
 #include "adapt/live/system_clock.hpp"
 #include "base/config.hpp"
 #include "operate/jobs/traces.hpp"
+#include "os/log.hpp"
 
 namespace weft::cli {
 
@@ -41,7 +42,7 @@ class ServedTraces {
     // That run there; fails where nobody knows now.
     std::function<Result<std::vector<std::string>>(std::uint32_t host)> jobs_on;
     std::function<Status(std::vector<std::string> records)> hand_on;  // JSON lines
-    std::function<void(std::string_view line)> say;
+    LogSink say;
   };
   // Fails: as TraceFolder::open.
   static Result<std::unique_ptr<ServedTraces>> open(Parts parts);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "os/log.hpp"
 #include "port/store.hpp"
 #include "serve/bus.hpp"
 #include "serve/openapi.hpp"
@@ -81,8 +82,8 @@ struct ApiOptions {
     std::function<Result<std::string>(std::string_view document)> copy;
   };
   VendorCopies vendor;
-  std::function<std::string()> metrics;            // more of them, Prometheus text; any thread
-  std::function<void(std::string_view line)> log;  // from any thread
+  std::function<std::string()> metrics;  // more of them, Prometheus text; any thread
+  LogSink log;                           // from any thread
 };
 
 class Api {

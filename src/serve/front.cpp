@@ -96,7 +96,8 @@ void Front::log_refusal(std::string_view text) {
     }
     unsaid = std::exchange(unsaid_, 0);
   }
-  log_(unsaid == 0 ? std::string(text) : fmt::format("{} ({} more were left out)", text, unsaid));
+  log_(LogLevel::warning,
+       unsaid == 0 ? std::string(text) : fmt::format("{} ({} more were left out)", text, unsaid));
 }
 
 Visit::Visit(Front& front, const Head& head, const Peer& peer, std::string id)

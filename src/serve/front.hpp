@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "os/log.hpp"
 #include "serve/api.hpp"
 #include "serve/auth.hpp"
 #include "serve/http.hpp"
@@ -43,7 +44,7 @@ class Front {
 
   // Gets a line for each request that was refused for who asked (401, 403), at most ten a second;
   // the next line says how many were left out. From any thread. Before the first request.
-  void set_log(std::function<void(std::string_view line)> log) { log_ = std::move(log); }
+  void set_log(LogSink log) { log_ = std::move(log); }
   // None: certificates alone let in, and to everything.
   void set_tokens(std::shared_ptr<const Tokens> tokens);
 
@@ -57,7 +58,7 @@ class Front {
   const ApiLimits& limits_;
   std::span<const Route> routes_;
   Meters& meters_;
-  std::function<void(std::string_view line)> log_;
+  LogSink log_;
   mutable std::mutex mutex_;
   std::chrono::steady_clock::time_point second_;  // in which `said_` lines were logged
   std::size_t said_ = 0, unsaid_ = 0;

@@ -204,7 +204,8 @@ struct HttpServer::Impl {
         io.run();
         return;
       } catch (const std::exception& e) {  // memory; the session at fault is gone
-        if (needs.options.log) needs.options.log(fmt::format("a connection broke: {}", e.what()));
+        if (needs.options.log)
+          needs.options.log(LogLevel::info, fmt::format("a connection broke: {}", e.what()));
       }
     }
   }

@@ -419,15 +419,15 @@ Result<Reply> vendor_copy(const RouteContext& context, std::mutex& making, const
   if (!turn.owns_lock()) return busy("another copy is being made; try again in a moment");
   const auto document = context.store.document("snapshot", id);
   auto copy = document ? vendor.copy(document->body) : std::unexpected(document.error());
-  const auto log = [&](std::string_view what) {
+  const auto log = [&](LogLevel level, std::string_view what) {
     if (context.options.log)
-      context.options.log(fmt::format("a vendor's link to snapshot {}: {}", id, what));
+      context.options.log(level, fmt::format("a vendor's link to snapshot {}: {}", id, what));
   };
   if (!copy) {  // whose text has names that are redacted in copies
-    log(copy.error().text());
+    log(LogLevel::warning, copy.error().text());
     return reply_of({404, "gone", "this snapshot is no longer kept"});
   }
-  log("copied");
+  log(LogLevel::info, "copied");
   Reply out;
   out.body = *std::move(copy);
   out.type = "application/gzip";

@@ -235,7 +235,7 @@ TEST_CASE("tenants of an API: own namespace, nothing else; refusals are logged")
   std::vector<std::string> log;
   std::mutex mutex;
   ApiOptions options = tenant_options(folder, authority, server, signer);
-  options.log = [&](std::string_view line) {
+  options.log = [&](LogLevel, std::string_view line) {
     const std::lock_guard lock(mutex);
     log.emplace_back(line);
   };

@@ -75,8 +75,8 @@ struct Web::Impl {
     front.set_tokens(secrets.tokens);
     server->set_tls(secrets.tls);
   }
-  void log(std::string_view line) const {
-    if (options.log) options.log(line);
+  void log(LogLevel level, std::string_view line) const {
+    if (options.log) options.log(level, line);
   }
 
   const ApiOptions options;
@@ -101,10 +101,11 @@ Result<std::unique_ptr<Web>> Web::listen(ApiOptions options, const MakeRoutes& m
            HttpServer::start({impl->options, impl->front, impl->meters, impl->is_stopping},
                              std::move(listener)));
   impl->use(secrets);
-  impl->log(fmt::format("listening at {}{}", impl->address.text(),
-                        secrets.tls == nullptr ? "" : " with TLS"));
+  impl->log(LogLevel::info, fmt::format("listening at {}{}", impl->address.text(),
+                                        secrets.tls == nullptr ? "" : " with TLS"));
   if (access_of(address, impl->options) != Front::Access::guarded)
-    impl->log("no tokens are configured: anyone who can connect has full access");
+    impl->log(LogLevel::warning,
+              "no tokens are configured: anyone who can connect has full access");
   return std::make_unique<Web>(std::move(impl));
 }
 

@@ -18,6 +18,7 @@
 #include "observe/detect/detector.hpp"
 #include "observe/telemetry/syslog_reader.hpp"
 #include "operate/health/book.hpp"
+#include "os/log.hpp"
 
 namespace weft::app {
 namespace {
@@ -245,9 +246,9 @@ class Agent {
     const Status sent = send();
     if (!sent) {
       if (!std::exchange(is_blocked_, true))
-        fmt::print(stderr, "weft agent: log reading suspended: {}\n", sent.error().text());
+        log(LogLevel::warning, "weft agent", "log reading suspended: " + sent.error().text());
     } else if (std::exchange(is_blocked_, false)) {
-      fmt::print(stderr, "weft agent: log reading resumed\n");
+      log(LogLevel::info, "weft agent", "log reading resumed");
     }
   }
 

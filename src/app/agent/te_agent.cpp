@@ -15,6 +15,7 @@
 #include "base/file.hpp"
 #include "base/markup.hpp"
 #include "base/text.hpp"
+#include "os/log.hpp"
 
 namespace weft::app {
 namespace {
@@ -120,8 +121,9 @@ Result<std::unique_ptr<TeAgent>> TeAgent::open(TeAgentSettings settings) {
                 "name them in the fabric file as the kernel does; a switch whose kernel does not "
                 "have its ports cannot be told by marks");
   if (!without.empty())
-    fmt::print(stderr, "weft agent: {}: the kernel has no interface {}: taken for down\n", name,
-               fmt::join(without, ", "));
+    log(LogLevel::warning, "weft agent",
+        fmt::format("{}: the kernel has no interface {}: taken for down", name,
+                    fmt::join(without, ", ")));
   std::optional<SwitchOverlay> overlay;
   if (is_rack(fabric, zone, settings.device)) {
     std::vector<adapt::OverlayUplink> uplinks;
@@ -168,8 +170,8 @@ void TeAgent::say(std::string_view what, const Status& status, std::string& said
   const std::string text = status ? "" : status.error().text();
   if (text == said) return;
   said = text;
-  fmt::print(stderr, "weft agent: traffic engineering: {}{}\n", what,
-             text.empty() ? ": well again" : ": " + text);
+  log(text.empty() ? LogLevel::info : LogLevel::warning, "weft agent",
+      fmt::format("traffic engineering: {}: {}", what, text.empty() ? "well again" : text));
 }
 
 te::SwitchReport TeAgent::compose() {

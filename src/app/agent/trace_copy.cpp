@@ -15,6 +15,7 @@
 #include "base/markup.hpp"
 #include "base/text.hpp"
 #include "observe/colltrace/ring.hpp"
+#include "os/log.hpp"
 
 namespace weft::app {
 namespace {
@@ -108,8 +109,9 @@ std::vector<TraceCopy::Trace> TraceCopy::copy(const std::stop_token& stop, std::
   std::ranges::sort(files, std::ranges::greater());
   const bool are_too_many = files.size() > processes_max;
   if (are_too_many && !were_too_many_)
-    fmt::print(stderr, "weft agent: {} holds {} rings: only the newest {} are read\n",
-               settings_.folder, files.size(), processes_max);
+    log(LogLevel::warning, "weft agent",
+        fmt::format("{} holds {} rings: only the newest {} are read", settings_.folder,
+                    files.size(), processes_max));
   were_too_many_ = are_too_many;
   if (are_too_many) files.resize(processes_max);
   std::vector<Trace> all;
@@ -174,8 +176,8 @@ Status TraceCopy::send(const std::stop_token& stop, const Trace& trace) {
 
 void TraceCopy::report(std::string trouble) {
   if (trouble.empty() != trouble_.empty())
-    fmt::print(stderr, "weft agent: traces: {}\n",
-               trouble.empty() ? "all are sent again" : trouble);
+    log(trouble.empty() ? LogLevel::info : LogLevel::warning, "weft agent",
+        "traces: " + (trouble.empty() ? "all are sent again" : trouble));
   trouble_ = std::move(trouble);
 }
 
