@@ -672,7 +672,7 @@ class Server {
     }
     if (config_.nats && !world_)
       nats_ = std::make_unique<ServedNats>(*config_.nats, *loop_,
-                                           [this](std::string_view line) { say(line); });
+                                           [](std::string_view line) { say(line); });
     WEFT_TRY(api_, serve::Api::listen(std::move(options), *loop_, *store_, bus_));
     return {};
   }
@@ -754,8 +754,7 @@ class Server {
   void stop() {
     say("stopping");
     manager_.stopping();
-    deadline_.emplace(
-        [this] { say("stopped with work in progress; it resumes at the next start"); });
+    deadline_.emplace([] { say("stopped with work in progress; it resumes at the next start"); });
     std::vector<std::jthread> ends;
     for (auto* syslog : {&syslog_, &lab_syslog_})
       if (*syslog) ends.emplace_back([syslog] { (*syslog)->stop(); });

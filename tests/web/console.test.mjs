@@ -3,20 +3,12 @@
 // axe-core. Exit status 77 means skipped.
 import assert from 'node:assert/strict';
 import {execFileSync, spawn, spawnSync} from 'node:child_process';
-import {existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
-import {createRequire} from 'node:module';
+import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
-import {setTimeout as sleep} from 'node:timers/promises';
-import {chromium} from 'playwright-core';
+import {inspect as inspectPage, openBrowser, until as pageUntil} from './page_check.mjs';
 
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
-if (executablePath === undefined) {
-  console.log('SKIPPED: console: Chromium is not installed (apt-get install chromium)');
-  process.exit(77);
-}
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
+const browser = await openBrowser('console');
 const [, , weft, prometheus, screenshots] = process.argv;
 // A service that sanitizers slow down has fewer cases, and one width: the other asks it for the same.
 const slowed = process.env.WEFT_SLOWER !== undefined;
@@ -47,14 +39,7 @@ const service = spawn(weft, ['serve', '--fabric', 'zone.yaml', '--config', 'serv
 let log = '';
 service.stderr.on('data', (text) => { log += text; });
 
-async function until(what, condition) {
-  for (let i = 0; i < 1500; ++i) {
-    const found = await condition();
-    if (found) return found;
-    await sleep(20);
-  }
-  throw new Error(`never: ${what}\n${log.slice(-2000)}`);
-}
+const until = (what, condition) => pageUntil(what, condition, () => log);
 // As page.waitForFunction(), which the page's content-security policy stops.
 const wait = (page, condition, given) => until(String(condition), () => page.evaluate(condition, given));
 const get = async (base, path) => (await fetch(base + path)).json();
@@ -100,16 +85,7 @@ function probe(base) {
   return post(base, 'evidence', lines);
 }
 
-// No overflow, no violations; and a picture for people.
-async function inspect(page, name) {
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-  assert.ok(wide <= 0, `${name} is ${wide} px too wide`);
-  if (screenshots !== undefined) await page.screenshot({path: `${screenshots}/${name.replaceAll(/[ ,/]+/g, '-')}.png`});
-  await page.evaluate(axe);
-  const found = await page.evaluate(() => window.axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']}));
-  assert.ok(found.passes.length > 5, `axe looked at ${name}`);
-  assert.deepEqual(found.violations.map((of) => `${of.id}: ${of.nodes[0].html.slice(0, 160)} ${of.nodes[0].failureSummary}`), [], name);
-}
+const inspect = (page, name) => inspectPage(page, name, screenshots);
 
 async function visit(page, base, hash, ready, given) {
   await page.goto(`${base}/#/${hash}`);
@@ -420,11 +396,6 @@ async function metrics(base) {
   }
 }
 
-const browser = await chromium.launch({
-  executablePath,
-  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync',
-         '--disable-background-networking', '--disable-component-update'],
-});
 try {
   const base = await until('it listens', () => log.match(/listening at (\S+)/)).then(([, address]) => `http://${address}`);
   await breakCables(base);
