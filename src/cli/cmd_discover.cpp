@@ -17,6 +17,7 @@
 #include "adapt/snmp/poller.hpp"
 #include "base/file.hpp"
 #include "base/json_text.hpp"
+#include "base/plural.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"

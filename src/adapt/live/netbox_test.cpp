@@ -126,8 +126,8 @@ TEST_CASE("what is no cable between interfaces is left out, and counted") {
                  cable(6, one + "," + interface("leaf1", "Ethernet3"), two),
                  R"({"id":7})",
                  R"("not an object")",
-                 R"({"id":8,"a_terminations":[{"object_type":"dcim.interface","object":null}],)"
-                 R"("b_terminations":7})"};
+                 fmt::format(R"({{"id":8,"a_terminations":[{}],"b_terminations":7}})",
+                             R"({"object_type":"dcim.interface","object":null})")};
   const auto read = server.read();
   CHECK(list_of(read) == "leaf1/Ethernet1 leaf2/Ethernet1; leaf1/Ethernet2 leaf2/Ethernet2");
   CHECK(read->not_connected == 1);
