@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +21,7 @@
 #include "base/text.hpp"
 #include "cli/cli.hpp"
 #include "cli/commands.hpp"
-#include "cli/context.hpp"
+#include "cli/telemetry_files.hpp"
 #include "model/formats/cabling.hpp"
 #include "model/formats/seen_cables.hpp"
 
@@ -35,7 +35,7 @@ struct DiscoverArgs {
   std::vector<std::string> targets;       // CSV files
   std::string netbox, token, ca, filter;  // instead
   std::string fabric, out;
-  std::string timeout = "2 s";
+  std::string timeout;  // "": 2 s of a device, 60 s of NetBox, which may take that for a page
 };
 
 // A device that was asked.
@@ -49,16 +49,6 @@ struct Discovery {
   std::vector<Asked> devices;
   std::vector<SeenCable> cables;
 };
-
-Result<std::vector<adapt::snmp::Target>> read_discover_targets(const DiscoverArgs& args) {
-  std::vector<adapt::snmp::Target> out;
-  for (const std::string& path : args.targets) {
-    WEFT_TRY(const std::string text, read_file(path));
-    WEFT_TRY(std::vector<adapt::snmp::Target> more, adapt::snmp::read_targets(text, path));
-    std::ranges::move(more, std::back_inserter(out));
-  }
-  return out;
-}
 
 void take_poll(const adapt::snmp::Poll& poll, Discovery& out) {
   Asked asked{.device = poll.device, .system_name = poll.neighbours.system_name};
@@ -76,13 +66,16 @@ void take_poll(const adapt::snmp::Poll& poll, Discovery& out) {
   out.devices.push_back(std::move(asked));
 }
 
+Result<std::chrono::milliseconds> timeout_of(const DiscoverArgs& args, const char* usual) {
+  return read_span_ms(args.timeout.empty() ? usual : args.timeout, "--timeout");
+}
+
 // Each device once.
 Result<Discovery> ask_devices(const DiscoverArgs& args) {
-  WEFT_TRY(std::vector<adapt::snmp::Target> targets, read_discover_targets(args));
-  WEFT_TRY(const Duration timeout, parse_duration({args.timeout, {"--timeout", 0, 0}}));
+  WEFT_TRY(std::vector<adapt::snmp::Target> targets, load_snmp_targets(args.targets));
   adapt::snmp::PollerOptions options{.asked = adapt::snmp::Asked::neighbours,
                                      .every = std::chrono::hours(24)};
-  options.timeout = std::chrono::milliseconds(timeout.ps / ps_per_ms);
+  WEFT_TRY(options.timeout, timeout_of(args, "2 s"));
   options.patience = std::max(options.patience, options.timeout * (options.retries + 2));
   const std::size_t wanted = targets.size();
   WEFT_TRY(adapt::live::Signals signals, adapt::live::Signals::open());
@@ -99,10 +92,10 @@ Result<Discovery> ask_devices(const DiscoverArgs& args) {
   std::ranges::sort(out.devices, model::natural_less, &Asked::device);
   // A device may call itself otherwise than the list of targets does; its neighbours know only
   // that.
+  std::map<std::string, std::string> named;
+  for (const Asked& asked : out.devices) named.emplace(asked.system_name, asked.device);
   for (SeenCable& cable : out.cables)
-    for (const Asked& asked : out.devices)
-      if (!asked.system_name.empty() && cable.b.device == asked.system_name)
-        cable.b.device = asked.device;
+    if (const auto at = named.find(cable.b.device); at != named.end()) cable.b.device = at->second;
   out.cables = each_once(std::move(out.cables));
   return out;
 }
@@ -117,14 +110,13 @@ std::pair<std::string, std::string> origin_and_prefix(const std::string& url) {
 }
 
 Result<Discovery> ask_netbox(const Common& common, const DiscoverArgs& args) {
-  WEFT_TRY(const Duration timeout, parse_duration({args.timeout, {"--timeout", 0, 0}}));
-  const std::chrono::milliseconds silence(timeout.ps / ps_per_ms);
+  WEFT_TRY(const std::chrono::milliseconds timeout, timeout_of(args, "60 s"));
   const auto [origin, prefix] = origin_and_prefix(args.netbox);
-  adapt::live::NetBoxQuery query{.prefix = prefix, .filter = args.filter};
+  adapt::live::NetBoxQuery query{.prefix = prefix, .filter = args.filter, .timeout = timeout};
   if (!args.token.empty()) {
     WEFT_TRY(query.token, adapt::live::read_secret(args.token));
   }
-  WEFT_TRY(auto client, adapt::live::open_service({origin, "--netbox"}, {.ca = args.ca}, silence));
+  WEFT_TRY(auto client, adapt::live::open_service({origin, "--netbox"}, {.ca = args.ca}, timeout));
   WEFT_TRY(auto read, read_netbox_cables(client, query));
   if (!common.quiet) {
     if (read.not_connected + read.others > 0)
@@ -258,7 +250,7 @@ void add_discover(Commands& commands) {
   command.add_option("--fabric", args.fabric, "Scenario or fabric file to compare with");
   command.add_option("-o,--out", args.out,
                      "Write the cables as a list that fabric: {file: ...} reads");
-  command.add_option("--timeout", args.timeout, "Timeout for an answer");
+  command.add_option("--timeout", args.timeout, "For an answer; default: 2 s, of NetBox 60 s");
 }
 
 }  // namespace weft::cli

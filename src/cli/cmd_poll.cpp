@@ -16,7 +16,6 @@
 #include "adapt/snmp/poller.hpp"
 #include "adapt/snmp/trap.hpp"
 #include "adapt/snmp/trap_receiver.hpp"
-#include "base/file.hpp"
 #include "cli/cli.hpp"
 #include "cli/cmd_traps.hpp"
 #include "cli/commands.hpp"
@@ -46,12 +45,6 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t scrapers_max = 16, urls_max = 10'000;
 
-Result<milliseconds> read_span_ms(const std::string& text, const char* option) {
-  WEFT_TRY(const Duration span, parse_duration({text, {option, 0, 0}}));
-  if (span.ps >= 100 * ps_per_ms) return milliseconds(span.ps / ps_per_ms);
-  return fail(Errc::value, {option, 0, 0}, "less than 100 ms", "write e.g. \"30 s\"");
-}
-
 Result<telemetry::PrometheusMapping> load_mapping(const std::string& path) {
   if (path.empty()) return telemetry::PrometheusMapping::built_in();
   WEFT_TRY(const Config config, load_yaml(path));
@@ -59,16 +52,6 @@ Result<telemetry::PrometheusMapping> load_mapping(const std::string& path) {
 }
 
 // --- SNMP
-
-Result<std::vector<snmp::Target>> read_targets(const std::vector<std::string>& paths) {
-  std::vector<snmp::Target> out;
-  for (const std::string& path : paths) {
-    WEFT_TRY(const std::string text, read_file(path));
-    WEFT_TRY(std::vector<snmp::Target> more, snmp::read_targets(text, path));
-    std::ranges::move(more, std::back_inserter(out));
-  }
-  return out;
-}
 
 // Traps that come beside the polls: records of their own, and a reason to ask at once.
 class TrapsBesides {
@@ -127,7 +110,7 @@ std::string poll_counts_text(const snmp::PollerCounts& counts) {
 // Whether any device answered.
 Result<bool> poll_snmp(const Common& common, const PollArgs& args, const Context& context,
                        telemetry::MetricReader& reader, live::Signals& signals) {
-  WEFT_TRY(std::vector<snmp::Target> targets, read_targets(args.targets));
+  WEFT_TRY(std::vector<snmp::Target> targets, load_snmp_targets(args.targets));
   snmp::PollerOptions options;
   WEFT_TRY(options.every, read_span_ms(args.every, "--every"));
   WEFT_TRY(options.timeout, read_span_ms(args.timeout, "--timeout"));

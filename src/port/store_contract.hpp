@@ -371,4 +371,16 @@ inline void measure_commits(Store& store, int rounds) {
   }
 }
 
+// The rows that databases as schema 1 was released hold in the tests of each dialect; goes on.
+inline void check_rows_of_schema_1(Store& store) {
+  const std::vector<StoredEvent> events{{6, {60}, "syslog", "six"},
+                                        {7, {70}, "record", std::string("\0\xff", 2)}};
+  CHECK(must(store.events(0, all)) == events);
+  const std::vector<AuditEntry> audit{{1, {3}, "weft", "c1", "case_open", "{}"},
+                                      {2, {4}, "ann", "c1", "approved", R"({"why":"x"})"}};
+  CHECK(must(store.audit(0, "", all)) == audit);
+  CHECK(must(store.document("case", "c1")).body == R"({"id":"c1"})");
+  CHECK(must(store.commit({.events = lines("next", 1), .documents = {}, .audit = {}})) == 8);
+}
+
 }  // namespace weft::port::testing

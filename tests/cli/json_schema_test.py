@@ -247,8 +247,8 @@ CASES = {
                    'cat storm/records.jsonl'], STORM)],  # as files have them
     'traps': [('', [TRAP], [])],
     'discover': [('', ['printf "device,address,port,community\\nrtsw:0,127.0.0.1,1,x\\n" > snmp.csv; '
-                       'weft discover --targets snmp.csv --timeout "10 ms" --json; '
-                       'weft discover --targets snmp.csv --timeout "10 ms" --fabric zone.yaml --json; true'], [])],
+                       'weft discover --targets snmp.csv --timeout "100 ms" --json; '
+                       'weft discover --targets snmp.csv --timeout "100 ms" --fabric zone.yaml --json; true'], [])],
     'gnmi': [('samples', [GNMI], []), ('records', [GNMI + ' --fabric zone.yaml --rules loud.yaml'], [])],
     'case': [('a case', ['cat case.json'], SITE), ('all that are open, a line a page', ['cat cases.json'], []),
              ('--do', ['cat held.json'], [])],

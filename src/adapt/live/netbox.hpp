@@ -15,7 +15,7 @@ struct NetBoxQuery {
   std::string prefix;  // of the path, before "/api": "" or "/netbox"
   std::string token;
   std::string filter;  // of /api/dcim/cables/, as "site=ams1&status=connected"; "": all cables
-  std::chrono::milliseconds timeout{30'000};  // of a page
+  std::chrono::milliseconds timeout{60'000};  // of a page
 };
 
 struct NetBoxCables {

@@ -301,6 +301,7 @@ TEST_CASE("alerts: labels of the case, ends, and a cause that becomes another") 
   const AlertLabels port_labels = alert_labels(settings, notice("x", "optic", "ctsw:5/Ethernet7"));
   CHECK(port_labels.at("interface") == "Ethernet7");
   CHECK(alert_labels(settings, notice("x", "switch", "ctsw:5")).at("severity") == "critical");
+  CHECK(alert_labels(settings, notice("x", "capacity", "rack:5")).at("severity") == "critical");
   const json one = json::parse(alerts_json(settings, notice(), {}));
   REQUIRE(one.size() == 1);
   CHECK(one[0]["startsAt"] == "2030-03-17T17:46:40Z");

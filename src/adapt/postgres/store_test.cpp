@@ -211,14 +211,7 @@ TEST_CASE("a store as schema 1 was released is opened with all its rows, and goe
   clear(*server);
   REQUIRE(server->sql(schema_1).has_value());
   const auto store = must(open_postgres(server->conninfo()));
-  const std::vector<port::StoredEvent> events{{6, {60}, "syslog", "six"},
-                                              {7, {70}, "record", std::string("\0\xff", 2)}};
-  CHECK(must(store->events(0, all)) == events);
-  const std::vector<port::AuditEntry> audit{{1, {3}, "weft", "c1", "case_open", "{}"},
-                                            {2, {4}, "ann", "c1", "approved", R"({"why":"x"})"}};
-  CHECK(must(store->audit(0, "", all)) == audit);
-  CHECK(must(store->document("case", "c1")).body == R"({"id":"c1"})");
-  CHECK(must(store->commit({.events = lines("next", 1), .documents = {}, .audit = {}})) == 8);
+  port::testing::check_rows_of_schema_1(*store);
 }
 
 TEST_CASE("one instance writes, others read; who writes is named, and can be followed" *

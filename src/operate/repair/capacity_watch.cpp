@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "operate/repair/guards.hpp"
 
@@ -66,8 +67,9 @@ void CapacityWatch::weigh(Timestamp now) {
     if (rows[i].share() <= rows[other].share()) shortest[rows[i].at] = i;
   }
   std::erase_if(low_, [&](const auto& low) { return !shortest.contains(low.first); });
+  const std::map<Entity, std::vector<Entity>> independent = independent_parts(shortest);
   for (const auto& [at, row] : shortest) {
-    const std::vector<Entity> parts = independent_parts(row, rows[row]);
+    const std::vector<Entity>& parts = independent.at(at);
     if (parts.empty() && !low_.contains(at)) continue;
     Low& low = low_.try_emplace(at, Low{.since = now}).first->second;
     low.share = rows[row].share();
@@ -75,21 +77,25 @@ void CapacityWatch::weigh(Timestamp now) {
   }
 }
 
-std::vector<Entity> CapacityWatch::independent_parts(std::size_t row,
-                                                     const Uplinks& now_left) const {
-  std::vector<Entity> out;
+std::map<Entity, std::vector<Entity>> CapacityWatch::independent_parts(
+    const std::map<Entity, std::size_t>& rows) const {
+  std::map<Entity, std::vector<Entity>> out;
+  std::set<Entity> is_one_enough;
+  for (const auto& [at, row] : rows) out[at];
   for (const Entity& part : gone_) {
-    // Parts of other racks cost this one nothing; what stands above the racks may.
-    std::vector<Entity> racks;
-    for (const model::ScopeId rack : reserve_.racks_of(part)) racks.push_back(model::entity(rack));
-    if (!racks.empty() && std::ranges::find(racks, now_left.at) == racks.end()) continue;
+    // Parts of other racks cost these nothing; what stands above the racks may.
+    const std::vector<model::ScopeId> racks = reserve_.racks_of(part);
+    const auto is_of_them = [&](model::ScopeId rack) { return rows.contains(model::entity(rack)); };
+    if (!racks.empty() && std::ranges::none_of(racks, is_of_them)) continue;
     Gone alone(fabric_);
     alone.add(part);
-    const Uplinks left = reserve_.uplinks(alone)[row];
-    if (left.live_bps >= left.whole_bps) continue;
-    if (is_short(policy_.guards, left)) return {};
-    out.push_back(part);
+    const std::vector<Uplinks> left = reserve_.uplinks(alone);
+    for (const auto& [at, row] : rows) {
+      if (is_short(policy_.guards, left[row])) is_one_enough.insert(at);
+      if (left[row].live_bps < left[row].whole_bps) out[at].push_back(part);
+    }
   }
+  for (const Entity& at : is_one_enough) out[at].clear();
   return out;
 }
 

@@ -41,8 +41,8 @@ class CapacityWatch {
   // `gone`: every part that counts as out of service (Repair::held(), suspected()). A place is low
   // once at least two parts cost it uplinks, none of them enough alone, for timing.short; and then
   // until it has its reserve again. Ascending by place.
-  // Cost: O(parts) when nothing changed, else O(links) and as much again for each part that costs a
-  // place uplinks that has become short.
+  // Cost: O(parts) when nothing changed, else O(links); while a place is short as much again for
+  // each part of such a place or above the racks.
   std::vector<CapacityNews> look(std::vector<model::Entity> gone, Timestamp now);
   // When look() has something to do though `gone` stays as it is; none: never.
   std::optional<Timestamp> next_due() const;
@@ -59,8 +59,9 @@ class CapacityWatch {
   };
 
   void weigh(Timestamp now);
-  // Of the parts, those that cost the row uplinks; none if one of them alone makes it short.
-  std::vector<model::Entity> independent_parts(std::size_t row, const Uplinks& now_left) const;
+  // By place, of the parts those that cost its row uplinks; none if one of them alone is enough.
+  std::map<model::Entity, std::vector<model::Entity>> independent_parts(
+      const std::map<model::Entity, std::size_t>& rows) const;
   std::string words_of(const Uplinks& row, std::span<const model::Entity> parts) const;
 
   const model::Fabric& fabric_;
