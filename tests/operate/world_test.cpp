@@ -68,6 +68,25 @@ std::string contents(const Scratch& scratch, const std::string& store) {
   return out;
 }
 
+TEST_CASE("a rack that two faults leave short of uplinks is a case beside theirs, about no less") {
+  const Scratch scratch;
+  scratch.write("world.yaml",
+                "fabric: {generator: ai_zone, racks: 3, hosts_per_rack: 1, gpus_per_host: 1, "
+                "spines: 4}\n"
+                "faults:\n"
+                "  - {kind: link_down, link: \"rtsw:1--ctsw:0\", at: 20 s}\n"
+                "  - {kind: link_down, link: \"rtsw:1--ctsw:2\", at: 40 s}\n");
+  const Outcome run = scratch.run({"serve", "--world", "world.yaml", "--for", "5 min", "--store",
+                                   "a.db", "--listen", "unix:a.sock", "--json"});
+  REQUIRE_MESSAGE(run.status == 0, run.err);
+  const json report = json::parse(run.out);
+  INFO(report.dump(1));
+  CHECK(report["cases"] == 3);
+  CHECK(report["cases_false"] == 0);
+  CHECK(contents(scratch, "a.db").find(R"("kind":"capacity","entity":"rack:1")") !=
+        std::string::npos);
+}
+
 TEST_CASE("faults of a simulated network are found, drained and returned, each time the same") {
   const Scratch scratch;
   const Outcome first = scratch.run(world_command(scratch, "a.db", "1"));
