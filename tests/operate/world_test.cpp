@@ -157,7 +157,8 @@ std::string sequence(std::uint64_t number) {
       out += fmt::format("  - {{kind: {}, switch: \"{}\"", kind, upper);
     else if (is_of(kind, {"link_lossy", "corrupt", "delay", "jitter"}))
       out += fmt::format("  - {{kind: {}, link: \"{}\"", kind,
-                         rng.below(2) == 0 ? lower + "->" + upper : upper + "->" + lower);
+                         rng.below(2) == 0 ? fmt::format("{}->{}", lower, upper)
+                                           : fmt::format("{}->{}", upper, lower));
     else
       out += fmt::format("  - {{kind: {}, link: \"{}--{}\"", kind, lower, upper);
     if (is_of(kind, {"link_lossy", "corrupt", "switch_lossy"}))

@@ -9,6 +9,7 @@
 #include "base/json_text.hpp"
 #include "base/plural.hpp"
 #include "base/text.hpp"
+#include "model/events/case.hpp"
 #include "serve/listing.hpp"
 
 namespace weft::app {
