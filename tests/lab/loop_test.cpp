@@ -148,7 +148,7 @@ TEST_CASE("validate: a slow link is named by rounds that were run in the lab, an
       scratch.run({"validate", "run", "--plan", "plan.csv", "--lab", name, "--rate", "20 Gbps",
                    "--length", "50 ms", "--out", "refused.csv"});
   CHECK(refused.status == 2);
-  CHECK_MESSAGE(refused.err.find("in each of 5 attempts") != std::string::npos, refused.err);
+  CHECK_MESSAGE(refused.err.find("in each of 10 attempts") != std::string::npos, refused.err);
   CHECK_FALSE(scratch.has("refused.csv"));
   REQUIRE(scratch
               .run({"lab", "fault", "link_degraded", "ctsw:1->rtsw:2", "--rate", "14 Mbps",
