@@ -13,7 +13,7 @@ weft_packages_build=(
 weft_packages_python=(pybind11-dev python3-dev python3-pandas python3-wheel) # for the module and its wheel
 weft_packages_test=(
   clang-19 clang-tidy-19 clang-format-19 lld-19 libclang-rt-19-dev llvm-19 libbenchmark-dev chromium
-  frr openssh-server nats-server snmpd snmp iproute2 iputils-ping fping postgresql prometheus prometheus-alertmanager scotch slurmctld slurmd lldpd
+  frr frr-snmp openssh-server nats-server snmpd snmp iproute2 iputils-ping fping postgresql prometheus prometheus-alertmanager scotch slurmctld slurmd lldpd
   slurm-client infiniband-diags ibsim-utils coinor-cbc coinor-clp dpkg-dev systemd
   "${weft_packages_python[@]}" zsh fish groff-base python3-matplotlib python3-nbclient python3-ipykernel python3-pip
 )

@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "adapt/gnmi/neighbours.hpp"
+#include "adapt/gnmi/subscriber.hpp"
+#include "adapt/gnmi/target_file.hpp"
 #include "adapt/live/http_post.hpp"
 #include "adapt/live/netbox.hpp"
 #include "adapt/live/signals.hpp"
@@ -23,81 +26,127 @@
 #include "cli/commands.hpp"
 #include "cli/telemetry_files.hpp"
 #include "model/formats/cabling.hpp"
+#include "model/formats/neighbours.hpp"
 #include "model/formats/seen_cables.hpp"
 
 namespace weft::cli {
 namespace {
 
 using model::CableDiff;
+using model::NeighbourProtocol;
+using model::Neighbours;
 using model::SeenCable;
 
 struct DiscoverArgs {
-  std::vector<std::string> targets;       // CSV files
+  std::vector<std::string> targets;       // CSV files of agents
+  std::string gnmi;                       // CSV file of targets, instead
   std::string netbox, token, ca, filter;  // instead
+  std::string by = "lldp";
   std::string fabric, out;
-  std::string timeout;  // "": 2 s of a device, 60 s of NetBox, which may take that for a page
+  // "": 2 s of an agent, 10 s of a gNMI target, 60 s of NetBox, which may take that for a page
+  std::string timeout;
 };
 
 // A device that was asked.
 struct Asked {
-  std::string device, system_name, error;
-  std::size_t neighbours = 0;
-  bool has_answered = false;
+  Neighbours said;
+  std::string error;  // "": it has answered
 };
 
 struct Discovery {
   std::vector<Asked> devices;
   std::vector<SeenCable> cables;
+  std::size_t unplaced = 0;  // sessions of BGP
 };
-
-void take_poll(const adapt::snmp::Poll& poll, Discovery& out) {
-  Asked asked{.device = poll.device, .system_name = poll.neighbours.system_name};
-  asked.neighbours = poll.neighbours.rows.size();
-  asked.has_answered = poll.is_complete;
-  if (!poll.error.empty())
-    asked.error = poll.error;
-  else if (!poll.is_complete)
-    asked.error = "no answer, or none to the end";
-  else if (asked.system_name.empty() && asked.neighbours == 0)
-    asked.error = "answers, but has no LLDP-MIB";
-  asked.has_answered &= asked.error.empty();
-  for (const adapt::snmp::Neighbour& row : poll.neighbours.rows)
-    out.cables.push_back({{poll.device, row.port}, {row.device, row.device_port}});
-  out.devices.push_back(std::move(asked));
-}
 
 Result<std::chrono::milliseconds> timeout_of(const DiscoverArgs& args, const char* usual) {
   return read_span_ms(args.timeout.empty() ? usual : args.timeout, "--timeout");
 }
 
+Result<NeighbourProtocol> protocol_of(const DiscoverArgs& args) {
+  if (args.by == "lldp") return NeighbourProtocol::lldp;
+  if (args.by == "bgp") return NeighbourProtocol::bgp;
+  return fail(Errc::unknown, {"--by", 0, 0}, fmt::format("unknown name {}", quote(args.by)),
+              "choose one of: lldp, bgp");
+}
+
+// What is wrong with an answer that came to its end.
+std::string lack_of(const Neighbours& said, NeighbourProtocol by) {
+  if (by == NeighbourProtocol::lldp)
+    return said.system_name.empty() && said.lldp.empty() ? "answers, but has no LLDP" : "";
+  if (said.sessions.empty()) return "answers, but has no neighbours of BGP";
+  return said.addresses.empty() ? "answers, but has no addresses of interfaces" : "";
+}
+
+Discovery discovery_of(std::vector<Asked> devices) {
+  std::ranges::sort(devices, model::natural_less, [](const Asked& one) { return one.said.device; });
+  std::vector<Neighbours> said;
+  for (const Asked& one : devices) said.push_back(one.said);
+  model::NeighbourCables cables = model::cables_of(said);
+  return {std::move(devices), std::move(cables.cables), cables.unplaced};
+}
+
+Asked answer_of(adapt::snmp::Poll poll, NeighbourProtocol by) {
+  Asked out{.said = std::move(poll.neighbours), .error = std::move(poll.error)};
+  if (out.error.empty())
+    out.error = poll.is_complete ? lack_of(out.said, by) : "no answer, or none to the end";
+  return out;
+}
+
+constexpr const char* stopped = "stopped before all devices had answered";
+
 // Each device once.
-Result<Discovery> ask_devices(const DiscoverArgs& args) {
+Result<Discovery> ask_agents(const DiscoverArgs& args) {
+  WEFT_TRY(const NeighbourProtocol by, protocol_of(args));
   WEFT_TRY(std::vector<adapt::snmp::Target> targets, load_snmp_targets(args.targets));
-  adapt::snmp::PollerOptions options{.asked = adapt::snmp::Asked::neighbours,
-                                     .every = std::chrono::hours(24)};
+  adapt::snmp::PollerOptions options{.neighbours = by, .every = std::chrono::hours(24)};
   WEFT_TRY(options.timeout, timeout_of(args, "2 s"));
   options.patience = std::max(options.patience, options.timeout * (options.retries + 2));
   const std::size_t wanted = targets.size();
   WEFT_TRY(adapt::live::Signals signals, adapt::live::Signals::open());
   adapt::live::SystemClock clock;
   WEFT_TRY(auto poller, adapt::snmp::SnmpPoller::create(std::move(targets), options, clock));
-  Discovery out;
-  while (out.devices.size() < wanted) {
-    if (signals.take() == adapt::live::Signals::Seen::stop)
-      return fail(Errc::io, {}, "stopped before all devices had answered");
+  std::vector<Asked> devices;
+  while (devices.size() < wanted) {
+    if (signals.take() == adapt::live::Signals::Seen::stop) return fail(Errc::io, {}, stopped);
     poller.step();
-    while (const auto poll = poller.take()) take_poll(*poll, out);
+    while (auto poll = poller.take()) devices.push_back(answer_of(*std::move(poll), by));
     poller.wait(clock.now() + turn_ns, -1);
   }
-  std::ranges::sort(out.devices, model::natural_less, &Asked::device);
-  // A device may call itself otherwise than the list of targets does; its neighbours know only
-  // that.
-  std::map<std::string, std::string> named;
-  for (const Asked& asked : out.devices) named.emplace(asked.system_name, asked.device);
-  for (SeenCable& cable : out.cables)
-    if (const auto at = named.find(cable.b.device); at != named.end()) cable.b.device = at->second;
-  out.cables = each_once(std::move(out.cables));
-  return out;
+  return discovery_of(std::move(devices));
+}
+
+Result<Discovery> ask_gnmi(const DiscoverArgs& args) {
+  namespace gnmi = adapt::gnmi;
+  WEFT_TRY(const NeighbourProtocol by, protocol_of(args));
+  WEFT_TRY(const std::string text, read_file(args.gnmi));
+  WEFT_TRY(const std::vector<gnmi::Target> targets, gnmi::read_targets(text, args.gnmi));
+  WEFT_TRY(const std::chrono::milliseconds timeout, timeout_of(args, "10 s"));
+  gnmi::NeighbourReader reader;
+  gnmi::SubscriberOptions options{.mode = gnmi::Mode::once,
+                                  .subscriptions = gnmi::neighbour_subscriptions(by)};
+  options.silence_ns = std::chrono::nanoseconds(timeout).count();
+  options.sink = [&](std::string_view device, const gnmi::Leaf& leaf) {
+    reader.take(device, leaf);
+  };
+  WEFT_TRY(adapt::live::Signals signals, adapt::live::Signals::open());
+  adapt::live::SystemClock clock;
+  WEFT_TRY(auto subscriber, gnmi::GnmiSubscriber::open(targets, options, clock));
+  constexpr std::size_t samples_max = 10'000;  // whether devices are there, which is not asked
+  while (!subscriber.done()) {
+    if (signals.take() == adapt::live::Signals::Seen::stop) return fail(Errc::io, {}, stopped);
+    subscriber.take(samples_max, clock.now() + turn_ns);
+  }
+  std::map<std::string, Neighbours> said;
+  for (Neighbours& one : reader.finish()) said.emplace(one.device, std::move(one));
+  std::vector<Asked> devices;
+  for (const gnmi::TargetReport& report : subscriber.targets()) {
+    Neighbours& one = said[report.device];
+    one.device = report.device;
+    std::string error = report.is_synced ? lack_of(one, by) : report.last_error;
+    devices.push_back({std::move(one), std::move(error)});
+  }
+  return discovery_of(std::move(devices));
 }
 
 // URL of --netbox: the origin, and the path under which it is.
@@ -131,7 +180,7 @@ Result<Discovery> ask_netbox(const Common& common, const DiscoverArgs& args) {
                  counted(read.panels.size(), "cable"), read.panels.front(),
                  read.panels.size() > 1 ? ", ..." : "");
   }
-  return Discovery{.devices = {}, .cables = std::move(read.cables)};
+  return Discovery{.devices = {}, .cables = std::move(read.cables), .unplaced = 0};
 }
 
 std::string diff_line(const CableDiff::Row& row) {
@@ -145,15 +194,17 @@ std::string diff_line(const CableDiff::Row& row) {
 
 void print_devices(const Discovery& found, bool is_netbox) {
   if (is_netbox) return fmt::print("NetBox has {}\n", counted(found.cables.size(), "cable"));
-  const auto answered = std::ranges::count_if(found.devices, &Asked::has_answered);
+  const auto answered = std::ranges::count(found.devices, "", &Asked::error);
   fmt::print("{} of {} devices answered; they see {}\n", answered, found.devices.size(),
              counted(found.cables.size(), "cable"));
-  for (const Asked& asked : found.devices) {
-    if (!asked.error.empty()) fmt::print("silent     {}: {}\n", asked.device, asked.error);
-    const std::string short_name = asked.system_name.substr(0, asked.system_name.find('.'));
-    if (!asked.system_name.empty() && asked.system_name != asked.device &&
-        short_name != asked.device)
-      fmt::print("named      {} calls itself {}\n", asked.device, asked.system_name);
+  if (found.unplaced > 0)
+    fmt::print("left out   {} of BGP that no two interfaces of these devices have\n",
+               counted(found.unplaced, "session"));
+  for (const auto& [said, error] : found.devices) {
+    if (!error.empty()) fmt::print("silent     {}: {}\n", said.device, error);
+    const std::string short_name = said.system_name.substr(0, said.system_name.find('.'));
+    if (!said.system_name.empty() && said.system_name != said.device && short_name != said.device)
+      fmt::print("named      {} calls itself {}\n", said.device, said.system_name);
   }
 }
 
@@ -168,13 +219,13 @@ void print_diff(const CableDiff& diff) {
 
 std::string to_json(const Discovery& found, const CableDiff* diff) {
   JsonList devices, cables, rows;
-  for (const Asked& asked : found.devices)
+  for (const auto& [said, error] : found.devices)
     devices.add(JsonObject()
-                    .add("device", asked.device)
-                    .add("answered", asked.has_answered)
-                    .add("system_name", asked.system_name)
-                    .add("neighbours", asked.neighbours)
-                    .add("error", asked.error));
+                    .add("device", said.device)
+                    .add("answered", error.empty())
+                    .add("system_name", said.system_name)
+                    .add("neighbours", said.lldp.size() + said.sessions.size())
+                    .add("error", error));
   for (const SeenCable& cable : found.cables)
     cables.add(JsonObject()
                    .add("a_device", cable.a.device)
@@ -182,7 +233,7 @@ std::string to_json(const Discovery& found, const CableDiff* diff) {
                    .add("b_device", cable.b.device)
                    .add("b_port", cable.b.port));
   JsonObject out;
-  out.add("devices", devices).add("cables", cables);
+  out.add("devices", devices).add("cables", cables).add("unplaced", found.unplaced);
   if (diff == nullptr) return out.text();
   for (const CableDiff::Row& row : diff->rows)
     rows.add(JsonObject()
@@ -200,20 +251,21 @@ std::string to_json(const Discovery& found, const CableDiff* diff) {
 
 // Whether everybody answered and all is as in the fabric.
 Result<bool> discover(const Common& common, const DiscoverArgs& args) {
-  if (args.targets.empty() && args.netbox.empty())
+  if (args.targets.empty() && args.gnmi.empty() && args.netbox.empty())
     return fail(Errc::value, {"discover", 0, 0}, "whom to ask is missing",
-                "give --targets FILE, or --netbox URL");
+                "give --targets FILE, --gnmi FILE or --netbox URL");
   std::optional<model::Fabric> fabric;
   if (!args.fabric.empty()) {
     WEFT_TRY(auto loaded, load_fabric(common, args.fabric));
     fabric = std::move(loaded);
   }
-  WEFT_TRY(const Discovery found,
-           args.netbox.empty() ? ask_devices(args) : ask_netbox(common, args));
+  WEFT_TRY(const Discovery found, !args.netbox.empty() ? ask_netbox(common, args)
+                                  : !args.gnmi.empty() ? ask_gnmi(args)
+                                                       : ask_agents(args));
   if (!args.out.empty()) WEFT_TRY_STATUS(write_file(args.out, to_cable_list(found.cables)));
   std::vector<std::string> heard;
-  for (const Asked& asked : found.devices)
-    if (asked.has_answered) heard.push_back(asked.device);
+  for (const auto& [said, error] : found.devices)
+    if (error.empty()) heard.push_back(said.device);
   std::optional<CableDiff> diff;
   if (fabric) diff = compare_cables(*fabric, found.cables, heard);
   if (common.json) {
@@ -236,13 +288,18 @@ int run_discover(const Common& common, const DiscoverArgs& args) {
 void add_discover(Commands& commands) {
   const auto [command, args] = commands.add<DiscoverArgs>(
       "discover",
-      "Read the cables from switches (LLDP by SNMP) or NetBox, and compare with a fabric",
+      "Read the cables from switches (LLDP or BGP) or NetBox, and compare with a fabric",
       run_discover);
   auto* const targets = command.add_option("--targets", args.targets,
                                            "CSV of devices and credentials, as of weft poll");
   auto* const netbox =
       command.add_option("--netbox", args.netbox, "Root of a NetBox to read instead, https://...");
-  targets->excludes(netbox);
+  auto* const gnmi =
+      command.add_option("--gnmi", args.gnmi, "CSV of gNMI targets instead, as of weft gnmi");
+  targets->excludes(netbox)->excludes(gnmi);
+  gnmi->excludes(netbox);
+  command.add_option("--by", args.by, "What switches are asked for: lldp, or bgp")
+      ->excludes(netbox);
   command.add_option("--token", args.token, "File with the token for NetBox")->needs(netbox);
   command.add_option("--ca", args.ca, "Certificates to trust, PEM")->needs(netbox);
   command.add_option("--filter", args.filter, "Of NetBox's cables, e.g. \"site=ams1\"")
@@ -250,7 +307,8 @@ void add_discover(Commands& commands) {
   command.add_option("--fabric", args.fabric, "Scenario or fabric file to compare with");
   command.add_option("-o,--out", args.out,
                      "Write the cables as a list that fabric: {file: ...} reads");
-  command.add_option("--timeout", args.timeout, "For an answer; default: 2 s, of NetBox 60 s");
+  command.add_option("--timeout", args.timeout,
+                     "For an answer; default: 2 s by SNMP, 10 s by gNMI, 60 s of NetBox");
 }
 
 }  // namespace weft::cli

@@ -71,8 +71,8 @@ Result<tenants::Flow> parse_flow(const std::string& text) {
     return fail(Errc::value, {"--flow"}, fmt::format("{} is not a flow", quote(text)),
                 "write SOURCE,TARGET,PORT, as in 10.20.0.5,10.30.0.9,443/tcp");
   const auto token = [&](std::size_t i) { return Token{trim(parts[i]), {"--flow"}}; };
-  WEFT_TRY(const tenants::Prefix source, tenants::parse_prefix(token(0)));
-  WEFT_TRY(const tenants::Prefix target, tenants::parse_prefix(token(1)));
+  WEFT_TRY(const IpPrefix source, parse_ip_prefix(token(0)));
+  WEFT_TRY(const IpPrefix target, parse_ip_prefix(token(1)));
   WEFT_TRY(const tenants::Ports port, tenants::parse_ports(token(2)));
   return tenants::Flow{.source = source, .target = target, .port = port};
 }

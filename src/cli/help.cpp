@@ -85,6 +85,7 @@ constexpr std::array<CommandHelp, 55> command_help{{
     {"agent", monitor, "weft agent --fabric zone.yaml --device rtsw:3 --log /var/log/syslog"},
     {"discover", fabrics,
      "weft discover --targets switches.csv --fabric zone.yaml\n"
+     "weft discover --gnmi switches.csv --by bgp --fabric zone.yaml\n"
      "weft discover --netbox https://netbox.example --token token --out planned.csv"},
     {"poll", monitor,
      "weft poll snmp --fabric zone.yaml --targets switches.csv --every \"30 s\" --json"},
@@ -138,7 +139,7 @@ constexpr std::array<ValueName, 23> value_names{{
      ",addresses,background,bulk plan,bulk "
      "sites,ca,catalogue,cert,client-ca,config,contracts,copies,"
      "counters,csv,demands,diff,diff-relations,episodes,evidence,fabric,feeds,file,files,"
-     "flows,groups,hashes,health,ideal,inputs,inventory,jobs,jwt-keys,key,learn,learned,"
+     "flows,gnmi,groups,hashes,health,ideal,inputs,inventory,jobs,jwt-keys,key,learn,learned,"
      "log,maintenance,mapping,marks,metrics,objectives,openslo,page,plan,prices,recorded,"
      "records,redact,regions file,relations,rules,scenario,senders,series,show-health,svg,"
      "targets,te before,te "
@@ -169,7 +170,8 @@ constexpr std::array<ValueName, 23> value_names{{
     {"ID", ",case id,case number,id,lab heal id,"},
     {"NUMBER", ",class,count,gap,lab fault interval,lab fault seed,stepfactor,unavailability,"},
     {"NAME",
-     ",algorithm,audience,baseline,bulk replay,command,daemon,device,dialects,drains plan,encoding,"
+     ",algorithm,audience,baseline,bulk replay,command,daemon,device,dialects,discover by,drains "
+     "plan,encoding,"
      "engine,export to,feed,format,gpu,init fabric,init model,job,kind,lab,lab fault to,"
      "log-level,mode,name,node,objective,op,owner,place,place model,probe from,protocol,rankfile,"
      "replay scheme,section,shell,spread,start-unit,system,target,transport,variant,"

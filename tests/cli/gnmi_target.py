@@ -1,5 +1,5 @@
-"""gnmi_target.py MESSAGE...: a gNMI target, HTTP/2 in the clear, that answers one Subscribe with the
-SubscribeResponses in the files. Writes its port to the file `port`."""
+"""gnmi_target.py MESSAGE...: a gNMI target, HTTP/2 in the clear, that answers Subscribe with the
+SubscribeResponses in the files, and Capabilities with none. Writes its port to the file `port`."""
 import socket
 import struct
 import sys
@@ -37,7 +37,7 @@ while True:
     elif kind == DATA and body:
         # :status 200 of the static table; content-type and grpc-status as they are.
         out = frame(HEADERS, 4, stream, b'\x88\x0f\x10\x10application/grpc')
-        for name in sys.argv[1:]:
-            message = open(name, 'rb').read()
+        is_capabilities = body[1:5] == bytes(4)  # the one request that is empty
+        for message in [b''] if is_capabilities else [open(name, 'rb').read() for name in sys.argv[1:]]:
             out += frame(DATA, 0, stream, b'\0' + struct.pack('>I', len(message)) + message)
         connection.sendall(out + frame(HEADERS, 5, stream, b'\0\x0bgrpc-status\x010'))

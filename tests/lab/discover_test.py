@@ -2,9 +2,10 @@
 """discover_test.py WEFT: `weft discover` against real daemons.
 
 Two leaves, a spine and a host in network namespaces, each with lldpd; the switches with snmpd, to which lldpd gives its
-tables by AgentX. Every namespace has a veth to the one in which weft runs. The cabling differs from the fabric file in what
-WRONG says, and weft must find just that.
+tables by AgentX, and with FRR, whose bgpd gives its own. Every namespace has a veth to the one in which weft runs. The
+cabling differs from the fabric file in what WRONG says, and weft must find just that.
 """
+import glob
 import json
 import os
 import shutil
@@ -30,6 +31,8 @@ WRONG = {('elsewhere', 'leaf1/Ethernet2', 'spine1/Ethernet3', 'spine1/Ethernet2'
          ('elsewhere', 'spine1/Ethernet2', 'leaf2/Ethernet1', 'leaf1/Ethernet2'),
          ('elsewhere', 'spine1/Ethernet3', 'leaf1/Ethernet2', 'leaf2/Ethernet1'),
          ('missing', 'gpu1/eth1', '', 'leaf2/Ethernet9')}
+FRR = '/usr/lib/frr/'
+MODULE = glob.glob('/usr/lib/*/frr/modules/bgpd_snmp.so')
 daemons = []
 
 
@@ -44,8 +47,8 @@ def ip(*words):
         raise OSError(f'ip {" ".join(words)}: {done.stderr.strip()}')
 
 
-def start(namespace, *command):
-    daemons.append(subprocess.Popen(['ip', 'netns', 'exec', NAME + namespace, *command],
+def start(namespace, *command, **environment):
+    daemons.append(subprocess.Popen(['ip', 'netns', 'exec', NAME + namespace, *command], env=os.environ | environment,
                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                     start_new_session=True))
 
@@ -59,10 +62,13 @@ def lay():
         for where, link, last in (('weft', f'm{i}', 1), (name, 'mgmt', 2)):
             ip('-n', NAME + where, 'addr', 'add', f'10.255.{i}.{last}/30', 'dev', link)
             ip('-n', NAME + where, 'link', 'set', link, 'up')
-    for a, a_port, b, b_port in LAID:
+    for i, (a, a_port, b, b_port) in enumerate(LAID):
         ip('link', 'add', a_port, 'netns', NAME + a, 'type', 'veth', 'peer', 'name', b_port, 'netns', NAME + b)
         ip('-n', NAME + a, 'link', 'set', a_port, 'up')
         ip('-n', NAME + b, 'link', 'set', b_port, 'up')
+        if a != 'gpu1':
+            ip('-n', NAME + a, 'addr', 'add', f'10.1.0.{2 * i}/31', 'dev', a_port)
+            ip('-n', NAME + b, 'addr', 'add', f'10.1.0.{2 * i + 1}/31', 'dev', b_port)
 
 
 def serve(folder):
@@ -85,6 +91,30 @@ def serve(folder):
                     break
                 time.sleep(0.05)
         start(name, '/usr/sbin/lldpd', '-d', '-u', at + '.ctl', '-O', at + '.lldpd', *agent)
+
+
+def route(folder):
+    """BGP over each cable between switches, and between the loopbacks of leaf1 and the spine, over which no cable is seen."""
+    for number, name in enumerate(SWITCHES):
+        at = os.path.join(folder, name + '-frr')
+        os.mkdir(at)
+        os.chmod(at, 0o777)  # FRR drops its rights
+        with open(os.path.join(at, 'frr.conf'), 'w') as out:  # of its AgentX library
+            out.write(f'agentXSocket {folder}/{name}.agentx\n')
+        peers = [(f'10.1.0.{2 * i + (name == a)}', SWITCHES.index(b if name == a else a))
+                 for i, (a, _, b, _) in enumerate(LAID) if name in (a, b) and 'gpu1' not in (a, b)]
+        lines = [f'hostname {name}', 'agentx', f'router bgp {65000 + number}', f' bgp router-id 10.0.0.{number}',
+                 ' no bgp ebgp-requires-policy', f' network 10.0.0.{number}/32', ' timers bgp 1 3']
+        lines += [f' neighbor {peer} remote-as {65000 + other}' for peer, other in peers]
+        for other in {'leaf1': [2], 'spine1': [0]}.get(name, []):
+            lines += [f' neighbor 10.0.0.{other} remote-as {65000 + other}', f' neighbor 10.0.0.{other} ebgp-multihop 4',
+                      f' neighbor 10.0.0.{other} update-source lo']
+        ip('-n', NAME + name, 'addr', 'add', f'10.0.0.{number}/32', 'dev', 'lo')
+        for daemon, text, more in (('zebra', [f'hostname {name}'], []), ('bgpd', lines, ['-M', 'snmp'])):
+            with open(f'{at}/{daemon}.conf', 'w') as out:
+                out.write('\n'.join(text) + '\n')
+            start(name, FRR + daemon, '-P', '0', '-z', at + '/zserv', '--vty_socket', at,
+                  '-i', f'{at}/{daemon}.pid', '-f', f'{at}/{daemon}.conf', *more, SNMPCONFPATH=at)
 
 
 def weft(folder, *words):
@@ -126,16 +156,49 @@ def check(folder):
     again = weft(folder, '--fabric', 'seen.yaml')
     assert again.returncode == 0 and '5 cables as in the fabric, 0 differences' in again.stdout, again
     # Who does not answer is named, and what it has is not missing.
+    with open(os.path.join(folder, 'switches.csv')) as file:
+        switches = file.read()
     with open(os.path.join(folder, 'switches.csv'), 'a') as out:
         out.write('leaf3,10.255.0.1,public\n')
     silent = weft(folder, '--timeout', '200 ms')
     assert silent.returncode == 1 and 'silent     leaf3: no answer' in silent.stdout, silent
+    with open(os.path.join(folder, 'switches.csv'), 'w') as out:
+        out.write(switches)
+
+
+def check_bgp(folder):
+    """The same cables but for the host's, who has no BGP; and what is said of a cable that is out."""
+    end = time.monotonic() + 60
+    while True:
+        done = weft(folder, '--by', 'bgp', '--fabric', 'zone.yaml', '--json')
+        answer = json.loads(done.stdout) if done.returncode in (0, 1) else {}
+        if len(answer.get('cables', [])) == 4 and answer['unplaced'] == 2:
+            break
+        assert time.monotonic() < end, f'{done.stdout}{done.stderr}'
+        time.sleep(0.5)
+    found = {tuple(row.values()) for row in answer['differences']}
+    assert found == {row for row in WRONG if 'gpu1' not in row[1]}, found
+    assert (answer['confirmed'], answer['unverified'], answer['outside']) == (2, 2, 0), answer
+    with open(os.path.join(folder, 'laid.csv'), 'w') as out:
+        out.write(cable_list(LAID))
+    with open(os.path.join(folder, 'laid.yaml'), 'w') as out:
+        out.write('fabric: {file: laid.csv, rate: 400 Gbps}\n')
+    good = weft(folder, '--by', 'bgp', '--fabric', 'laid.yaml')
+    assert good.returncode == 0 and '4 cables as in the fabric, 0 differences' in good.stdout, good
+    assert 'left out   2 sessions of BGP' in good.stdout, good
+    ip('-n', NAME + 'leaf1', 'link', 'set', 'Ethernet1', 'down')
+    while '3 cables as in the fabric' not in (cut := weft(folder, '--by', 'bgp', '--fabric', 'laid.yaml')).stdout:
+        assert time.monotonic() < end, cut
+        time.sleep(0.5)
+    assert 'missing    leaf1/Ethernet1 -- spine1/Ethernet1: neither end sees the other' in cut.stdout, cut
 
 
 def main():
-    for program in ('/usr/sbin/snmpd', '/usr/sbin/lldpd'):
+    for program in ('/usr/sbin/snmpd', '/usr/sbin/lldpd', FRR + 'bgpd'):
         if not os.access(program, os.X_OK):
             skip(f'{program} is not installed')
+    if not MODULE:
+        skip("FRR's module for SNMP is not installed")
     if os.geteuid() != 0:
         skip('needs root, for network namespaces')
     folder = tempfile.mkdtemp(prefix='weft-discover-')
@@ -146,7 +209,9 @@ def main():
         except OSError as error:
             skip(f'no network namespaces here: {error}')
         serve(folder)
+        route(folder)
         check(folder)
+        check_bgp(folder)
     finally:
         for daemon in reversed(daemons):
             try:

@@ -20,14 +20,9 @@ namespace {
 using Json = nlohmann::json;
 
 // Leaves by which OpenConfig names the entries of the lists that are mapped.
-constexpr std::array<std::string_view, 8> list_keys{"name",
-                                                    "index",
-                                                    "id",
-                                                    "interface-id",
-                                                    "neighbor-address",
-                                                    "dot1p",
-                                                    "identifier",
-                                                    "local-discriminator"};
+constexpr std::array<std::string_view, 9> list_keys{"name",  "index",        "id",
+                                                    "ip",    "interface-id", "neighbor-address",
+                                                    "dot1p", "identifier",   "local-discriminator"};
 
 bool is_list_key(std::string_view name) {
   return std::ranges::find(list_keys, name) != list_keys.end();
@@ -54,9 +49,14 @@ double decimal(const ::gnmi::Decimal64& value) {
 }  // namespace
 
 struct Decoder::Impl {
-  Impl(std::string device, MisreadTable& table)
-      : mapper(std::move(device), table), misread(table) {}
+  Impl(std::string its_device, MisreadTable& table, LeafSink its_sink)
+      : device(std::move(its_device)),
+        sink(std::move(its_sink)),
+        mapper(device, table),
+        misread(table) {}
 
+  std::string device;
+  LeafSink sink;
   Mapper mapper;
   MisreadTable& misread;
   DecodeCounts counts;
@@ -104,7 +104,11 @@ struct Decoder::Impl {
   void walk_members(const Json& object);
   void leaf(const Value& value) {
     ++counts.leaves;
-    mapper.take({path, elements, keys, value}, t, *out);
+    const Leaf one{path, elements, keys, value};
+    if (sink)
+      sink(device, one);
+    else
+      mapper.take(one, t, *out);
   }
 };
 
@@ -279,8 +283,8 @@ void Decoder::Impl::walk_members(const Json& object) {
   }
 }
 
-Decoder::Decoder(std::string device, MisreadTable& misread)
-    : impl_(std::make_unique<Impl>(std::move(device), misread)) {
+Decoder::Decoder(std::string device, MisreadTable& misread, LeafSink sink)
+    : impl_(std::make_unique<Impl>(std::move(device), misread, std::move(sink))) {
   // What targets send must not reach standard error by way of a library's complaints.
   google::protobuf::SetLogHandler(nullptr);
 }

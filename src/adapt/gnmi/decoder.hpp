@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "adapt/gnmi/leaf.hpp"
 #include "adapt/gnmi/misread.hpp"
 #include "base/result.hpp"
 #include "base/timestamp.hpp"
@@ -24,6 +26,9 @@ struct DecodeCounts {
   std::uint64_t wrong_times = 0;  // notifications that were given the time of their arrival
 };
 
+// Is given each leaf that a device sends.
+using LeafSink = std::function<void(std::string_view device, const Leaf&)>;
+
 class Decoder {
  public:
   enum class Said : std::uint8_t { update, sync, error, nothing };
@@ -33,8 +38,9 @@ class Decoder {
   // values that are still true when a subscription starts.
   static constexpr std::int64_t clock_error_ns_max = 5 * ns_per_minute;
 
-  // `misread` must outlive this. `device` is what samples are said to be of.
-  Decoder(std::string device, MisreadTable& misread);
+  // `misread` must outlive this. `device` is what samples are said to be of. With a sink, leaves go
+  // there and no samples are made.
+  Decoder(std::string device, MisreadTable& misread, LeafSink sink = {});
   Decoder(Decoder&&) noexcept;
   Decoder& operator=(Decoder&&) noexcept;
   ~Decoder();

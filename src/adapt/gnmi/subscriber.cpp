@@ -66,8 +66,10 @@ struct Session {
 
 // A target and all that is known of it.
 struct Line {
-  Line(Target its, PathSearch its_search, MisreadTable& misread)
-      : target(std::move(its)), decoder(target.device, misread), search(std::move(its_search)) {
+  Line(Target its, PathSearch its_search, MisreadTable& misread, const LeafSink& sink)
+      : target(std::move(its)),
+        decoder(target.device, misread, sink),
+        search(std::move(its_search)) {
     report.device = target.device;
   }
 
@@ -102,7 +104,8 @@ struct GnmiSubscriber::Impl {
     const Instant now = clock.now();
     last_seen = next_check = now;
     for (Target& target : targets) {
-      Line& line = lines.emplace_back(std::move(target), path_search(options), misread);
+      Line& line =
+          lines.emplace_back(std::move(target), path_search(options), misread, options.sink);
       line.last_heard = now;
       line.next_try = now + static_cast<std::int64_t>(lines.size() - 1) * ns_per_ms;
     }

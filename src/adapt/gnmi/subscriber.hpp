@@ -49,6 +49,7 @@ struct SubscriberOptions {
   std::int64_t silence_ns = 30 * ns_per_s;
   std::int64_t backoff_least_ns = ns_per_s / 2, backoff_most_ns = 60 * ns_per_s;
   std::size_t message_bytes_max = std::size_t{16} << 20;
+  LeafSink sink;  // takes the leaves in place of samples, inside of take()
 };
 inline constexpr std::size_t targets_max = 10'000, subscriptions_max = 256;
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "adapt/snmp/neighbours.hpp"
 #include "adapt/snmp/session.hpp"
 #include "adapt/snmp/tables.hpp"
 #include "adapt/snmp/walk.hpp"
@@ -64,7 +65,7 @@ struct SnmpPoller::Impl {
   Impl(const PollerOptions& how, port::Clock& time) : options(how), clock(time) {}
 
   const std::vector<Group>& asked() const {
-    return options.asked == Asked::neighbours ? lldp_groups() : groups();
+    return options.neighbours ? neighbour_groups(*options.neighbours) : groups();
   }
 
   void schedule(port::Instant now);
@@ -219,10 +220,14 @@ void SnmpPoller::Impl::finish(Run& run, End end, const std::string& error) {
   if (end != End::complete) agent.engine.clear();
   Poll poll{agent.target.device, clock.wall(), {}, error};
   poll.is_complete = end == End::complete;
-  if (options.asked == Asked::neighbours)
-    poll.neighbours = lldp_neighbours(run.answers);
-  else if (run.has_scalars)
+  if (options.neighbours) {
+    poll.neighbours = *options.neighbours == model::NeighbourProtocol::lldp
+                          ? lldp_neighbours(run.answers)
+                          : bgp_neighbours(run.answers);
+    poll.neighbours.device = agent.target.device;
+  } else if (run.has_scalars) {
     poll.samples = measure(agent.target.device, run.answers, agent.memory);
+  }
   // Whoever refuses us is there.
   poll.samples.push_back({poll.received, agent.target.device, "", port::Metric::reachable, 0,
                           end == End::silent ? 0.0 : 1.0});

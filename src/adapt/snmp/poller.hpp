@@ -10,18 +10,15 @@
 #include <vector>
 
 #include "adapt/snmp/credentials.hpp"
-#include "adapt/snmp/lldp.hpp"
 #include "base/result.hpp"
+#include "model/formats/neighbours.hpp"
 #include "port/clock.hpp"
 #include "port/sample.hpp"
 
 namespace weft::adapt::snmp {
 
-// What is asked for: measurements, or who is at the other ends of the cables (LLDP).
-enum class Asked : std::uint8_t { measurements, neighbours };
-
 struct PollerOptions {
-  Asked asked = Asked::measurements;
+  std::optional<model::NeighbourProtocol> neighbours;  // asked for in place of measurements
   std::chrono::milliseconds every{30'000};   // between the starts of two polls of one agent
   std::chrono::milliseconds timeout{1'000};  // before each retry
   int retries = 2;
@@ -53,7 +50,7 @@ struct Poll {
   Timestamp received;
   std::vector<port::Sample> samples;  // always `reachable`, and what was measured
   std::string error;                  // of a refusal
-  Neighbours neighbours = {};         // where they were asked for
+  model::Neighbours neighbours = {};  // where they were asked for
   bool is_complete = false;
 };
 

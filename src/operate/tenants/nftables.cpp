@@ -17,9 +17,9 @@ std::string word_of(std::string_view name) {
   return out;
 }
 
-std::vector<std::string> prefixes_of(const Party& party, Family family) {
+std::vector<std::string> prefixes_of(const Party& party, IpFamily family) {
   std::vector<std::string> out;
-  for (const Prefix& prefix : party.addresses)
+  for (const IpPrefix& prefix : party.addresses)
     if (prefix.family == family) out.push_back(prefix.text());
   return out;
 }
@@ -49,18 +49,18 @@ class Rules {
     out_ += fmt::format(format, std::forward<Args>(args)...) + '\n';
   }
 
-  bool has(const Party& party, Family family) const {
-    return std::ranges::find(party.addresses, family, &Prefix::family) != party.addresses.end();
+  bool has(const Party& party, IpFamily family) const {
+    return std::ranges::find(party.addresses, family, &IpPrefix::family) != party.addresses.end();
   }
 
-  void add_set(std::string_view name, Family family, const std::vector<std::string>& prefixes) {
-    line("  set {}_{} {{ type {}; flags interval;{} }}", name, family == Family::ipv4 ? 4 : 6,
-         family == Family::ipv4 ? "ipv4_addr" : "ipv6_addr",
+  void add_set(std::string_view name, IpFamily family, const std::vector<std::string>& prefixes) {
+    line("  set {}_{} {{ type {}; flags interval;{} }}", name, family == IpFamily::ipv4 ? 4 : 6,
+         family == IpFamily::ipv4 ? "ipv4_addr" : "ipv6_addr",
          prefixes.empty() ? "" : fmt::format(" elements = {{ {} }}", fmt::join(prefixes, ", ")));
   }
 
   void add_sets() {
-    for (const Family family : {Family::ipv4, Family::ipv6}) {
+    for (const IpFamily family : {IpFamily::ipv4, IpFamily::ipv6}) {
       std::vector<std::string> all;
       for (const Party& party : policy_.parties) {
         const std::vector<std::string> prefixes = prefixes_of(party, family);
@@ -95,21 +95,21 @@ class Rules {
 
   // `where` and ports, of both families.
   void add_accepts(std::string_view address, const Party* party, const std::vector<Ports>& ports) {
-    for (const Family family : {Family::ipv4, Family::ipv6}) {
+    for (const IpFamily family : {IpFamily::ipv4, IpFamily::ipv6}) {
       if (party != nullptr && !has(*party, family)) continue;
       const std::string set = party == nullptr ? "!= @known" : "@net_" + word_of(party->name);
       const std::string where =
-          fmt::format("    {} {} {}_{}", family == Family::ipv4 ? "ip" : "ip6", address, set,
-                      family == Family::ipv4 ? 4 : 6);
+          fmt::format("    {} {} {}_{}", family == IpFamily::ipv4 ? "ip" : "ip6", address, set,
+                      family == IpFamily::ipv4 ? 4 : 6);
       for (const Ports& one : ports) line("{}{} accept", where, match_of(one, family));
     }
   }
 
-  static std::string match_of(const Ports& ports, Family family) {
+  static std::string match_of(const Ports& ports, IpFamily family) {
     using enum Ports::Protocol;
     if (ports.protocol == all) return "";
     if (ports.protocol == icmp)
-      return family == Family::ipv4 ? " icmp type echo-request" : " icmpv6 type echo-request";
+      return family == IpFamily::ipv4 ? " icmp type echo-request" : " icmpv6 type echo-request";
     const std::string_view name = ports.protocol == tcp ? "tcp" : "udp";
     return ports.first == ports.last
                ? fmt::format(" {} dport {}", name, ports.first)
@@ -155,9 +155,9 @@ class Rules {
     if (offers(67)) line("    udp sport 68 udp dport 67 accept");
     if (offers(547)) line("    ip6 saddr fe80::/10 udp dport 547 accept");
     refuse_foreign_sources(party);
-    for (const Family family : {Family::ipv4, Family::ipv6})
+    for (const IpFamily family : {IpFamily::ipv4, IpFamily::ipv6})
       for (const Ports& one : policy_.host)
-        line("    meta nfproto {}{} accept", family == Family::ipv4 ? "ipv4" : "ipv6",
+        line("    meta nfproto {}{} accept", family == IpFamily::ipv4 ? "ipv4" : "ipv6",
              match_of(one, family));
     line("    goto refused_{}", word_of(party.name));
     line("  }}");

@@ -56,10 +56,10 @@ std::vector<Ports> read_ports(Reader& reader, std::string_view key) {
   return out;
 }
 
-std::vector<Prefix> read_addresses(Reader& reader) {
-  std::vector<Prefix> out;
+std::vector<IpPrefix> read_addresses(Reader& reader) {
+  std::vector<IpPrefix> out;
   for (const Token& token : reader.texts("addresses")) {
-    auto prefix = parse_prefix(token);
+    auto prefix = parse_ip_prefix(token);
     if (!prefix)
       reader.error(std::move(prefix).error());
     else
@@ -184,9 +184,9 @@ class PolicyReader {
   // In order, what lies in a prefix follows it at once: what is between two such lies in the first
   // as well.
   void check_addresses(Reader& reader) {
-    std::vector<std::pair<Prefix, const Party*>> all;
+    std::vector<std::pair<IpPrefix, const Party*>> all;
     for (const Party& party : out_.parties)
-      for (const Prefix& prefix : party.addresses) all.emplace_back(prefix, &party);
+      for (const IpPrefix& prefix : party.addresses) all.emplace_back(prefix, &party);
     if (all.size() > prefixes_max)
       return reader.error(
           Errc::value, reader.where("tenants"),
@@ -329,9 +329,9 @@ const Party* Policy::find(std::string_view name) const {
   return found == parties.end() ? nullptr : &*found;
 }
 
-const Party* Policy::owner(const Prefix& address) const {
+const Party* Policy::owner(const IpPrefix& address) const {
   for (const Party& party : parties)
-    for (const Prefix& prefix : party.addresses)
+    for (const IpPrefix& prefix : party.addresses)
       if (prefix.covers(address)) return &party;
   return nullptr;
 }

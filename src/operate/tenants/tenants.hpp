@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/config.hpp"
+#include "base/ip_prefix.hpp"
 #include "base/result.hpp"
-#include "operate/tenants/address.hpp"
 
 namespace weft::operate::tenants {
 
@@ -37,7 +37,7 @@ struct Identity {
 struct Party {
   std::string name;
   bool is_tenant = false;  // else a shared service
-  std::vector<Prefix> addresses;
+  std::vector<IpPrefix> addresses;
   std::vector<std::string> interfaces;  // of the hosts, "tap-shop-*"; of tenants alone
   std::vector<Permit> allow, accept;    // what it may open, and what may be opened to it
   std::vector<Identity> identities;
@@ -53,7 +53,7 @@ struct Policy {
       nflog;  // the group that refusals are told to; none: the kernel's log
 
   const Party* find(std::string_view name) const;
-  const Party* owner(const Prefix& address) const;  // nullptr: outside
+  const Party* owner(const IpPrefix& address) const;  // nullptr: outside
 };
 
 // YAML: tenants: [{name, addresses, interfaces, allow: [{to, ports}], accept: [{from, ports}],
@@ -69,8 +69,8 @@ Result<Policy> read_policy(const Config& config);
 std::vector<Ports> reach(const Policy& policy, std::string_view from, std::string_view to);
 
 struct Flow {
-  Prefix source, target;  // addresses
-  Ports port;             // one
+  IpPrefix source, target;  // addresses
+  Ports port;               // one
 };
 struct Judgement {
   bool is_allowed = false;

@@ -22,7 +22,7 @@ std::string refusal(std::string_view yaml) {
   return policy.error().text();
 }
 
-Prefix prefix(std::string_view text) { return parse_prefix({text, {}}).value(); }
+IpPrefix prefix(std::string_view text) { return parse_ip_prefix({text, {}}).value(); }
 Ports ports(std::string_view text) { return parse_ports({text, {}}).value(); }
 
 constexpr std::string_view three = R"(
@@ -109,7 +109,7 @@ TEST_CASE("prefixes cover as their bits say, in both families") {
       return prefix(is_v6 ? fmt::format("fd0{:x}::/{}", kept, 14 + cut)
                           : fmt::format("10.{}.0.0/{}", kept, 14 + cut));
     };
-    const Prefix outer = made(a, length), inner = made(b, 2);
+    const IpPrefix outer = made(a, length), inner = made(b, 2);
     CHECK(outer.covers(inner) == (a >> (2 - length) == b >> (2 - length)));
     CHECK(prefix(outer.text()).text() == outer.text());
   }
@@ -117,7 +117,7 @@ TEST_CASE("prefixes cover as their bits say, in both families") {
   CHECK(prefix("::/0").covers(prefix("fd00::1")));
   for (const char* wrong : {"", "/", "10.0.0.0/33", "10.0.0.0/", "10.0.0/8", "10.0.0.0/8x",
                             "::/129", "fe80::1%eth0", "10.0.0.1 "})
-    CHECK_MESSAGE(!parse_prefix({wrong, {}}).has_value(), wrong);
+    CHECK_MESSAGE(!parse_ip_prefix({wrong, {}}).has_value(), wrong);
 }
 
 }  // namespace

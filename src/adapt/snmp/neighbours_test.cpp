@@ -1,4 +1,4 @@
-#include "adapt/snmp/lldp.hpp"
+#include "adapt/snmp/neighbours.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ constexpr int is_mac = 3, is_name = 5, is_local = 7, chassis_is_mac = 4;
 
 // Answers of an agent, by hand from IEEE 802.1AB-2005, 12.
 struct Speaker {
-  std::vector<Answered> answers{lldp_groups().size() + 1};
+  std::vector<Answered> answers{neighbour_groups(model::NeighbourProtocol::lldp).size() + 1};
 
   void put(std::string_view at, Value value) {
     const auto oid = parse_oid(at);
@@ -42,7 +42,7 @@ struct Speaker {
   }
   std::string seen() const {
     std::string out;
-    for (const Neighbour& row : lldp_neighbours(answers).rows)
+    for (const model::LldpNeighbour& row : lldp_neighbours(answers).lldp)
       out += fmt::format("{}{}: {} {}", out.empty() ? "" : "; ", row.port, row.device,
                          row.device_port);
     return out;
@@ -72,9 +72,47 @@ TEST_CASE("several neighbours at one port, rows cut short, and rows of other tab
   d.put("1.0.8802.1.1.2.1.4.2.1.9.1.1.1", text("a management address"));
   d.put("1.0.8802.1.1.2.1.4.1.1.7.5.1.3", text("a port of nobody"));
   CHECK(d.seen() == "swp1: a swp3; swp1: b swp2");
-  CHECK(lldp_neighbours({}).rows.empty());
+  CHECK(lldp_neighbours({}).lldp.empty());
   d.put("1.0.8802.1.1.2.1.3.3.0", text("leaf1"));
   CHECK(lldp_neighbours(d.answers).system_name == "leaf1");
+}
+
+// By hand from RFC 4273 (bgpPeerTable) and RFC 1213 (ipAddrTable).
+struct Router {
+  Speaker rows;
+
+  void address(const std::string& ip, int index, const std::string& mask) {
+    rows.put("1.3.6.1.2.1.4.20.1.2." + ip, integer(index));
+    rows.put("1.3.6.1.2.1.4.20.1.3." + ip, {.kind = Value::Kind::address, .text = mask});
+  }
+  void peer(const std::string& ip, int state) {
+    rows.put("1.3.6.1.2.1.15.3.1.2." + ip, integer(state));
+  }
+  std::string seen() const {
+    const model::Neighbours said = bgp_neighbours(rows.answers);
+    std::string out;
+    for (const model::PortAddress& one : said.addresses)
+      out += fmt::format("{} {}; ", one.port, one.address.text());
+    for (const model::BgpSession& one : said.sessions)
+      out += fmt::format("{}{}; ", one.peer.text(), one.is_established ? " up" : "");
+    return out;
+  }
+};
+
+TEST_CASE("BGP: sessions by state, addresses with their masks, interfaces by name") {
+  Router d;
+  d.rows.put("1.3.6.1.2.1.2.2.1.2.7", text("et7"));
+  d.rows.put("1.3.6.1.2.1.31.1.1.1.1.7", text("Ethernet7"));
+  d.rows.put("1.3.6.1.2.1.2.2.1.2.1", text("lo"));
+  d.address("10.1.0.2", 7, std::string("\xff\xff\xff\xfe", 4));
+  d.address("10.0.0.1", 1, std::string("\xff\xff\xff\xff", 4));
+  d.address("10.9.0.1", 99, std::string("\xff\xff\0\0", 4));  // of no interface
+  d.address("10.8.0.1", 1, "x");                              // no mask
+  d.peer("10.1.0.3", 6);
+  d.peer("10.1.0.5", 3);
+  d.rows.put("1.3.6.1.2.1.15.3.1.2.10.1.0", integer(6));      // too short
+  d.rows.put("1.3.6.1.2.1.15.3.1.2.10.1.0.256", integer(6));  // no address
+  CHECK(d.seen() == "lo 10.0.0.1; Ethernet7 10.1.0.2/31; lo 10.8.0.1; 10.1.0.3 up; 10.1.0.5; ");
 }
 
 TEST_CASE("whatever an agent says is taken, or left out") {
@@ -93,8 +131,17 @@ TEST_CASE("whatever an agent says is taken, or left out") {
       for (std::uint64_t n = rng.below(9); n > 0; --n)
         value.text += static_cast<char>(rng.below(256));
       d.answers[rng.below(d.answers.size())].values[oid] = value;
+      for (Oid column : {Oid{1, 3, 6, 1, 2, 1, 15, 3, 1, 2}, Oid{1, 3, 6, 1, 2, 1, 4, 20, 1, 2},
+                         Oid{1, 3, 6, 1, 2, 1, 4, 20, 1, 3}, if_name}) {
+        for (std::uint64_t n = rng.below(6); n > 0; --n)
+          column.push_back(static_cast<std::uint32_t>(rng.below(300)));
+        d.answers[0].values[column] = value;
+      }
     }
-    for (const Neighbour& row : lldp_neighbours(d.answers).rows) CHECK_FALSE(row.device.empty());
+    for (const model::PortAddress& row : bgp_neighbours(d.answers).addresses)
+      CHECK(row.address.length <= 32);
+    for (const model::LldpNeighbour& row : lldp_neighbours(d.answers).lldp)
+      CHECK_FALSE(row.device.empty());
   }
 }
 
