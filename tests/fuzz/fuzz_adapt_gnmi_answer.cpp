@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "adapt/gnmi/decoder.hpp"
+#include "adapt/gnmi/neighbours.hpp"
 #include "adapt/gnmi/path.hpp"
 #include "fuzz.hpp"
 
@@ -32,6 +33,24 @@ std::vector<std::string> decode(std::string_view bytes) {
   return out;
 }
 
+// Neighbours have names, and addresses lengths, whatever leaves there are.
+void discover(std::string_view bytes) {
+  feed::MisreadTable misread;
+  feed::NeighbourReader reader;
+  feed::Decoder decoder("leaf1", misread, [&](std::string_view device, const feed::Leaf& leaf) {
+    reader.take(device, leaf);
+  });
+  std::vector<weft::port::Sample> samples;
+  if (!decoder.take_bytes(bytes, {1'800'000'000'000'000'000}, samples)) return;
+  WEFT_CHECK(samples.empty());
+  const auto said = reader.finish();
+  for (const weft::model::Neighbours& one : said) {
+    for (const auto& row : one.lldp) WEFT_CHECK(!row.device.empty() && !row.port.empty());
+    for (const auto& row : one.addresses) WEFT_CHECK(row.address.length <= row.address.bits());
+  }
+  static_cast<void>(weft::model::cables_of(said));
+}
+
 // A field of a message: its tag, its length and its bytes.
 std::string field(char tag, const std::string& bytes) {
   std::string out{tag};
@@ -54,6 +73,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   WEFT_CHECK(decode(bytes) == decode(bytes));
   const std::string answer = json_answer(bytes);
   WEFT_CHECK(decode(answer) == decode(answer));
+  discover(bytes);
+  discover(answer);
   if (const auto path = feed::parse_path({bytes, {}}))
     WEFT_CHECK(path->elements.size() <= feed::path_elements_max);
   return 0;

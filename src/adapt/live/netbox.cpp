@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -76,13 +75,9 @@ void take_cable(JsonNode cable, NetBoxCables& out) {
     out.cables.push_back({interface_of(a.objects[i].second), interface_of(b.objects[i].second)});
 }
 
-// One page; where the next one is, as path and query.
-Result<std::optional<std::string>> read_page(HttpClient& client, const NetBoxQuery& query,
-                                             const std::string& path, NetBoxCables& out) {
-  // Tokens of version 2 (NetBox 4.5) begin so, and are bearer tokens.
-  const auto scheme = query.token.starts_with("nbt_") ? TokenScheme::bearer : TokenScheme::token;
-  WEFT_TRY(const std::string text, get_text(client, path, query.token, query.timeout, scheme));
-  const Where where{path, 0, 0};
+}  // namespace
+
+Result<std::string> take_netbox_page(std::string_view text, const Where& where, NetBoxCables& out) {
   WEFT_TRY(const JsonLine page, JsonLine::parse(text, where));
   const JsonNode results = page.node().member("results");
   if (!results.is_list())
@@ -94,30 +89,31 @@ Result<std::optional<std::string>> read_page(HttpClient& client, const NetBoxQue
     return fail(Errc::value, where, fmt::format("more than {} cables", cables_max),
                 "limit them by --filter, as \"site=ams1\"");
   const std::string next = text_of(page.node(), "next");
-  if (next.empty()) return std::nullopt;
+  if (next.empty()) return next;
   // Of whatever host: behind a proxy NetBox may call itself otherwise.
   const std::size_t api = next.find("/api/dcim/cables/");
   if (api == std::string::npos || next.find_first_of(" \r\n") != std::string::npos)
     return fail(Errc::parse, where, fmt::format("{} is not the next page of cables", quote(next)));
-  return query.prefix + next.substr(api);
+  return next.substr(api);
 }
-
-}  // namespace
 
 Result<NetBoxCables> read_netbox_cables(HttpClient& client, const NetBoxQuery& query) {
   if (query.filter.find_first_of(" \r\n#") != std::string::npos)
     return fail(Errc::value, {"--filter", 0, 0}, quote(query.filter) + " is no query of a URL",
                 "write e.g. site=ams1&status=connected");
+  // Tokens of version 2 (NetBox 4.5) begin so, and are bearer tokens.
+  const auto scheme = query.token.starts_with("nbt_") ? TokenScheme::bearer : TokenScheme::token;
   NetBoxCables out;
-  std::optional<std::string> path =
-      fmt::format("{}/api/dcim/cables/?limit={}{}{}", query.prefix, page_rows,
-                  query.filter.empty() ? "" : "&", query.filter);
+  std::string next = fmt::format("/api/dcim/cables/?limit={}{}{}", page_rows,
+                                 query.filter.empty() ? "" : "&", query.filter);
   // A server that always names another page ends here, too.
-  for (std::size_t pages = 0; path && pages <= cables_max / page_rows; ++pages) {
-    WEFT_TRY(path, read_page(client, query, *path, out));
+  for (std::size_t pages = 0; !next.empty() && pages <= cables_max / page_rows; ++pages) {
+    const std::string path = query.prefix + next;
+    WEFT_TRY(const std::string text, get_text(client, path, query.token, query.timeout, scheme));
+    WEFT_TRY(next, take_netbox_page(text, {path, 0, 0}, out));
   }
-  if (path)
-    return fail(Errc::value, {*path, 0, 0}, fmt::format("more than {} cables", cables_max),
+  if (!next.empty())
+    return fail(Errc::value, {next, 0, 0}, fmt::format("more than {} cables", cables_max),
                 "limit them by --filter, as \"site=ams1\"");
   out.cables = model::each_once(std::move(out.cables));
   return out;

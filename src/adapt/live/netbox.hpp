@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "adapt/live/http_client.hpp"
@@ -32,5 +33,8 @@ struct NetBoxCables {
 // that is not of that API; Errc::value beyond 1,000,000 cables.
 // From: NetBox, docs/integrations/rest-api.md and netbox/dcim/api/serializers_/cables.py.
 Result<NetBoxCables> read_netbox_cables(HttpClient& client, const NetBoxQuery& query);
+
+// Adds the cables of one page; where the next one is, from "/api" on, or "". Fails: as above.
+Result<std::string> take_netbox_page(std::string_view text, const Where& where, NetBoxCables& out);
 
 }  // namespace weft::adapt::live
