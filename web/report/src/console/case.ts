@@ -76,7 +76,7 @@ function repairFacts(repair: Repair) {
     ['Guard', repair.refused_by === '' ? undefined : `${repair.refused_by} refuses`],
     ['Tried again', repair.retry_at === null ? undefined : time(repair.retry_at)],
     ['Forecast', forecast === null ? undefined :
-      `${forecast.jobs} jobs, slowest ${format.ratio(forecast.slowdown_max)} x` +
+      `${forecast.jobs} job${forecast.jobs === 1 ? '' : 's'}, slowest ${format.ratio(forecast.slowdown_max)} x` +
       `${forecast.worst === '' ? '' : ` (${forecast.worst})`}, ${forecast.stalled} stalled`],
     ['Before', packets(baseline)], ['Now', packets(verify)],
     ["Vendor's RMA", rma === null ? undefined : el('span', {}, el('strong', {}, rma.number), ', ordered ', time(rma.ordered),
