@@ -198,8 +198,9 @@ void print_devices(const Discovery& found, bool is_netbox) {
   fmt::print("{} of {} devices answered; they see {}\n", answered, found.devices.size(),
              counted(found.cables.size(), "cable"));
   if (found.unplaced > 0)
-    fmt::print("left out   {} of BGP that no two interfaces of these devices have\n",
-               counted(found.unplaced, "session"));
+    fmt::print(
+        "left out   {} of BGP over no subnet that interfaces of two of these devices share\n",
+        counted(found.unplaced, "neighbour"));
   for (const auto& [said, error] : found.devices) {
     if (!error.empty()) fmt::print("silent     {}: {}\n", said.device, error);
     const std::string short_name = said.system_name.substr(0, said.system_name.find('.'));

@@ -185,7 +185,7 @@ def check_bgp(folder):
         out.write('fabric: {file: laid.csv, rate: 400 Gbps}\n')
     good = weft(folder, '--by', 'bgp', '--fabric', 'laid.yaml')
     assert good.returncode == 0 and '4 cables as in the fabric, 0 differences' in good.stdout, good
-    assert 'left out   2 sessions of BGP' in good.stdout, good
+    assert 'left out   2 neighbours of BGP' in good.stdout, good
     ip('-n', NAME + 'leaf1', 'link', 'set', 'Ethernet1', 'down')
     while '3 cables as in the fabric' not in (cut := weft(folder, '--by', 'bgp', '--fabric', 'laid.yaml')).stdout:
         assert time.monotonic() < end, cut

@@ -43,8 +43,8 @@ struct Neighbours {
 
 struct NeighbourCables {
   std::vector<SeenCable> cables;  // as each_once() has them
-  // Established sessions of which no cable follows: over no subnet of an interface (between
-  // loopbacks), or with an address that none of the devices has, or several.
+  // Established sessions, as each end sees them, of which no cable follows: over no subnet of an
+  // interface (between loopbacks), or with an address that none of the devices has, or several.
   std::size_t unplaced = 0;
 };
 
