@@ -19,6 +19,14 @@ class Domains {
 
   // Whether a path leads from `a` to `b` through nodes of the medium, or a cable does directly.
   bool connected(NodeId a, NodeId b, Medium medium) const;
+  // The one domain of the medium that a node belongs to or touches; no_domain where that does not
+  // tell all that it reaches directly.
+  static constexpr std::uint32_t no_domain = UINT32_MAX;
+  std::uint32_t only_domain(NodeId node, Medium medium) const {
+    const Touched& touched = touched_[node.index()];
+    const std::uint32_t domain = touched.of(medium);
+    return domain == several || touched.outside ? no_domain : domain;
+  }
 
  private:
   // The one domain of each medium that a node belongs to or touches. Most nodes touch one, and then

@@ -79,11 +79,21 @@ std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* bytes, std::size_t co
 
 FlowHeader header_of(const model::Fabric& fabric, model::NodeId src, model::NodeId dst,
                      std::uint32_t qp) {
-  FlowHeader header{.src_address = address_of(fabric, src), .dst_address = address_of(fabric, dst)};
+  return header_between(address_of(fabric, src), address_of(fabric, dst), qp);
+}
+
+FlowHeader header_between(std::uint32_t src_address, std::uint32_t dst_address, std::uint32_t qp) {
+  FlowHeader header{.src_address = src_address, .dst_address = dst_address};
   const std::uint64_t pair = mix64(std::uint64_t{header.src_address} << 32 | header.dst_address);
   header.src_port = static_cast<std::uint16_t>(0xC000u | (pair & 0x3FFFu));
   header.dst_qp = static_cast<std::uint32_t>((pair >> 32) + qp) & 0xFFFFFFu;
   return header;
+}
+
+Column<model::NodeId, std::uint32_t> addresses_of(const model::Fabric& fabric) {
+  Column<model::NodeId, std::uint32_t> addresses(fabric.node_count());
+  for (const model::NodeId node : fabric.nodes()) addresses[node] = address_of(fabric, node);
+  return addresses;
 }
 
 FlowHeader header_of(const model::Fabric& fabric, model::NodeId src, model::NodeId dst,

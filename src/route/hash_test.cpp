@@ -31,6 +31,16 @@ TEST_CASE("crc32 has the check value of IEEE 802.3 and is linear") {
         (crc32(0, a.data(), 3) ^ crc32(0, b.data(), 3) ^ crc32(0, c.data(), 3)));
 }
 
+TEST_CASE("headers from the table of addresses are those of the two nodes") {
+  const Fabric fabric = make_fabric(
+      "{generator: ai_zone, racks: 2, hosts_per_rack: 2, gpus_per_host: 2, spines: 2, "
+      "frontend: {storage_hosts: 1}}");
+  const auto addresses = addresses_of(fabric);
+  for (const NodeId a : fabric.nodes())
+    for (const NodeId b : fabric.nodes())
+      CHECK(header_between(addresses[a], addresses[b], 3) == header_of(fabric, a, b, 3));
+}
+
 TEST_CASE("scale covers every outcome, evenly, for any count") {
   for (const std::size_t count : {1u, 2u, 3u, 7u, 18u, 60u, 1000u}) {
     CHECK(scale(0, count) == 0);

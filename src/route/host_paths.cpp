@@ -52,15 +52,13 @@ HostPaths::HostPaths(const Fabric& fabric, const LiveLinks& live, const Domains&
       domains_(domains),
       search_(fabric, live),
       dag_(fabric, search_),
-      to_nic_(fabric.gpus().size()),
-      from_nic_(fabric.gpus().size()) {}
+      ways_(fabric.gpus().size()) {}
 
 void HostPaths::on_change(std::span<const LinkChange> changes) {
   const bool inside = std::ranges::any_of(
       changes, [&](const LinkChange& change) { return is_inside_host(fabric_, change.link); });
   if (!inside) return;
-  to_nic_.assign(to_nic_.size(), {});
-  from_nic_.assign(from_nic_.size(), {});
+  ways_.assign(ways_.size(), {});
   hops_.clear();
 }
 
@@ -103,10 +101,12 @@ bool HostPaths::append_from_nic(NodeId gpu, std::vector<Hop>& out) {
 }
 
 bool HostPaths::append_cached(NodeId gpu, Way way, std::vector<Hop>& out) {
-  const NodeId host = fabric_.host_of(gpu);
-  if (!host.valid()) return true;
-  Range& range = (way == Way::to_nic ? to_nic_ : from_nic_)[fabric_.role_index(gpu)];
-  if (range.count == unknown) find_host(host, way);
+  Range& range = ways_[fabric_.role_index(gpu)].of(way);
+  if (range.count == unknown) {
+    range = {0, 0};  // of a GPU in no host
+    if (const NodeId host = fabric_.host_of(gpu); host.valid()) find_host(host, way);
+  }
+  if (range.count == 0) return true;
   if (range.count == broken) return false;
   const auto first = hops_.begin() + range.first;
   out.insert(out.end(), first, first + range.count);
@@ -115,12 +115,11 @@ bool HostPaths::append_cached(NodeId gpu, Way way, std::vector<Hop>& out) {
 
 // All GPUs of a host at once, as whether a link limits depends on all that use it.
 void HostPaths::find_host(NodeId host, Way way) {
-  Ranges& ranges = way == Way::to_nic ? to_nic_ : from_nic_;
   std::vector<Hop> path;
   std::vector<Use> uses;
   std::vector<std::size_t> ends;
   for (const NodeId gpu : fabric_.gpus_of(host)) {
-    Range& range = ranges[fabric_.role_index(gpu)];
+    Range& range = ways_[fabric_.role_index(gpu)].of(way);
     range = {0, 0};
     const NodeId nic = fabric_.nic_of(gpu);
     if (nic.valid() && domains_.connected(gpu, nic, Medium::pcie)) {
@@ -136,7 +135,7 @@ void HostPaths::find_host(NodeId host, Way way) {
   std::size_t at = 0;
   WEFT_CHECK(ends.size() == fabric_.gpus_of(host).size());
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    Range& range = ranges[fabric_.role_index(fabric_.gpus_of(host)[i])];
+    Range& range = ways_[fabric_.role_index(fabric_.gpus_of(host)[i])].of(way);
     range.first = static_cast<std::uint32_t>(hops_.size());
     for (; at < ends[i]; ++at)
       if (std::ranges::binary_search(limiting, path[at].link)) {

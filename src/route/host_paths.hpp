@@ -72,7 +72,10 @@ class HostPaths {
     NodeId nic;
     friend auto operator<=>(const Use&, const Use&) = default;
   };
-  using Ranges = std::vector<Range>;  // by GPU index
+  struct Ways {
+    Range to_nic, from_nic;
+    Range& of(Way way) { return way == Way::to_nic ? to_nic : from_nic; }
+  };
 
   bool append_cached(NodeId gpu, Way way, std::vector<Hop>& out);
   void find_host(NodeId host, Way way);
@@ -86,7 +89,7 @@ class HostPaths {
   const Domains& domains_;
   InnerSearch search_;
   Dag<InnerSearch> dag_;
-  Ranges to_nic_, from_nic_;
+  std::vector<Ways> ways_;  // by GPU index
   std::vector<Hop> hops_;
 };
 

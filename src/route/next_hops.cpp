@@ -38,10 +38,11 @@ NextHops::NextHops(const Fabric& fabric, const LiveLinks& live, Weighting weight
       noticed_(noticed),
       weighting_(weighting),
       dear_(std::move(dear)),
-      switch_of_(fabric.node_count()),
-      target_of_node_(fabric.node_count()) {
+      seat_(fabric.node_count()) {
   for (const NodeId node : fabric.nodes())
-    if (fabric.is_switch(node)) switch_of_[node] = node_of_.push_back(node);
+    if (fabric.is_switch(node)) seat_[node].self = node_of_.push_back(node);
+  for (const NodeId node : fabric.nodes())
+    if (fabric.kind(node) == model::NodeKind::nic) note_plug(node);
   WEFT_CHECK(node_of_.size() <= switch_count_max);
   switch_first_.push_back(0);
   for (const NodeId node : node_of_) {
@@ -51,9 +52,22 @@ NextHops::NextHops(const Fabric& fabric, const LiveLinks& live, Weighting weight
   }
 }
 
+void NextHops::note_plug(NodeId node) {
+  const auto leads_on = [&](LinkId link) {
+    const NodeId to = fabric_.to(link);
+    return is_switch(to) || fabric_.kind(to) == model::NodeKind::nic;
+  };
+  const std::span<const LinkId> out = fabric_.out(node);
+  const auto plug = std::ranges::find_if(out, leads_on);
+  if (plug == out.end() || !neighbour(*plug).valid()) return;
+  if (std::ranges::count_if(out, leads_on) > 1) return;
+  seat_[node].plug = *plug;
+  seat_[node].behind = neighbour(*plug);
+}
+
 void NextHops::forget_targets() {
   if (targets_.empty()) return;
-  target_of_node_.assign(fabric_.node_count(), TargetId{});
+  for (const NodeId node : fabric_.nodes()) seat_[node].target = {};
   targets_ = {};
   target_ids_.clear();
 }
@@ -70,7 +84,7 @@ void NextHops::on_change(std::span<const LinkChange> changes) {
   forget_targets();
   std::vector<SwitchId> touched;
   for (const LinkChange& change : changes) {
-    const SwitchId from = switch_of_[fabric_.from(change.link)];
+    const SwitchId from = seat_[fabric_.from(change.link)].self;
     const bool matters =
         weighting_ == Weighting::capacity || change.old_health != live_.health(change.link);
     if (matters && from.valid() && neighbour(change.link).valid()) touched.push_back(from);
@@ -112,11 +126,11 @@ bool NextHops::still_holds(Group& group, std::span<const SwitchId> touched) cons
 }
 
 Goal NextHops::goal(NodeId node) {
-  TargetId& known = target_of_node_[node];
+  TargetId& known = seat_[node].target;
   if (known.valid()) return {node, known};
   TargetKey key;
   if (is_switch(node)) {
-    key.push_back({switch_of_[node], 0});
+    key.push_back({seat_[node].self, 0});
   } else {
     for (const LinkId link : fabric_.out(node))
       if (neighbour(link).valid() && live_.usable(reverse(link)))
@@ -134,7 +148,7 @@ Goal NextHops::goal(NodeId node) {
 
 Goal NextHops::goal_any(std::span<const NodeId> switches) {
   TargetKey key;
-  for (const NodeId node : switches) key.push_back({switch_of_[node], 0});
+  for (const NodeId node : switches) key.push_back({seat_[node].self, 0});
   std::ranges::sort(key, {}, &Member::at);
   return {NodeId{}, target_of(std::move(key))};
 }
@@ -272,18 +286,19 @@ NextHops::Range NextHops::find_hops(Group& group, SwitchId at) {
 }
 
 const NextHops::Member* NextHops::arrival(SwitchId at, const Target& target) const {
+  if (target.arrivals.size() == 1)  // most often: a NIC hangs on one switch
+    return target.arrivals.front().at == at ? &target.arrivals.front() : nullptr;
   const auto it = std::ranges::lower_bound(target.arrivals, at, {}, &Member::at);
   return it != target.arrivals.end() && it->at == at ? &*it : nullptr;
 }
 
-bool NextHops::reached(NodeId at, const Goal& goal) const {
-  if (goal.node.valid()) return at == goal.node;
-  return is_switch(at) && arrival(switch_of_[at], targets_[goal.target]) != nullptr;
+bool NextHops::reached_any(NodeId at, const Goal& goal) const {
+  return is_switch(at) && arrival(seat_[at].self, targets_[goal.target]) != nullptr;
 }
 
 bool NextHops::arrives(NodeId at, const Goal& goal) const {
   if (!is_switch(at)) return false;
-  const SwitchId here = switch_of_[at];
+  const SwitchId here = seat_[at].self;
   const Target& target = targets_[goal.target];
   return arrival(here, target) != nullptr ||
          groups_[target.group.index()].hops[here].count == Range::at_goal;
@@ -300,14 +315,9 @@ Cost NextHops::distance(SwitchId at, const Target& target) const {
   return rest == cost_unreachable ? rest : target.base + rest;
 }
 
-Choices NextHops::next(NodeId at, const Goal& goal) {
-  const Choices routed = routed_next(at, goal);
-  const auto dead = [&](LinkId link) { return !noticed_->usable(link); };
-  const bool some = noticed_ != nullptr && std::ranges::any_of(routed.links, dead);
-  return some ? without_dead(routed) : routed;
-}
-
 Choices NextHops::without_dead(const Choices& routed) {
+  const auto dead = [&](LinkId link) { return !noticed_->usable(link); };
+  if (std::ranges::none_of(routed.links, dead)) return routed;
   alive_links_.clear();
   alive_cumulative_.clear();
   for (std::size_t i = 0; i < routed.links.size(); ++i) {
@@ -322,7 +332,7 @@ Choices NextHops::without_dead(const Choices& routed) {
 }
 
 Choices NextHops::routed_next(NodeId at, const Goal& goal) {
-  const SwitchId here = switch_of_[at];
+  const SwitchId here = seat_[at].self;
   if (!here.valid()) return first_links(at, goal);
   const Target& target = targets_[goal.target];
   if (arrival(here, target) != nullptr) return last_links(at, goal.node);
@@ -352,7 +362,16 @@ Cost NextHops::last_cost(NodeId goal) const {
   return least;
 }
 
+// As first_links() would find, weights apart: there is nothing to choose from.
+Choices NextHops::plug_to(const Seat& nic, const Goal& goal) const {
+  const bool leads_there = node_of_[nic.behind] == goal.node ||
+                           distance(nic.behind, targets_[goal.target]) != cost_unreachable;
+  return leads_there && live_.usable(nic.plug) ? Choices{{&nic.plug, 1}} : Choices{};
+}
+
 Choices NextHops::first_links(NodeId nic, const Goal& goal) {
+  if (const Seat& seat = seat_[nic]; seat.plug.valid() && weighting_ == Weighting::equal)
+    return plug_to(seat, goal);
   const Target& target = targets_[goal.target];
   const Group& group = groups_[target.group.index()];
   const Cost last = last_cost(goal.node);
@@ -374,6 +393,11 @@ Choices NextHops::first_links(NodeId nic, const Goal& goal) {
 }
 
 Choices NextHops::last_links(NodeId at, NodeId goal) {
+  if (const Seat& seat = seat_[goal]; seat.plug.valid() && weighting_ == Weighting::equal) {
+    last_link_ = reverse(seat.plug);
+    const bool leads_there = seat.behind == seat_[at].self && live_.usable(last_link_);
+    return leads_there ? Choices{{&last_link_, 1}} : Choices{};
+  }
   clear_scratch();
   for (const LinkId out : fabric_.out(goal)) {
     const LinkId link = reverse(out);

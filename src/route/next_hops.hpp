@@ -63,15 +63,20 @@ class NextHops {
   // Drops everything when the cache has grown beyond its bound. Goals become invalid then.
   void trim();
 
-  bool is_switch(NodeId node) const { return switch_of_[node].valid(); }
+  bool is_switch(NodeId node) const { return seat_[node].self.valid(); }
   // `node`: a NIC or a fabric switch.
   Goal goal(NodeId node);
   Goal goal_any(std::span<const NodeId> switches);
-  bool reached(NodeId at, const Goal& goal) const;
+  bool reached(NodeId at, const Goal& goal) const {
+    return goal.node.valid() ? at == goal.node : reached_any(at, goal);
+  }
   // The live links by which a shortest path leaves `at` (a NIC where the path starts, or a switch)
   // for the goal; empty when there is none. `at` has not reached the goal. Those that `at` has
   // noticed to be down are left out, unless they are all that it has a route over.
-  Choices next(NodeId at, const Goal& goal);
+  Choices next(NodeId at, const Goal& goal) {
+    const Choices routed = routed_next(at, goal);
+    return noticed_ == nullptr ? routed : without_dead(routed);
+  }
   // Whether that path has only the links to the goal itself left after `at`'s neighbour.
   bool arrives(NodeId at, const Goal& goal) const;
   // The switch at which all paths to the goal arrive, or an invalid id when there are several.
@@ -120,6 +125,13 @@ class NextHops {
     Cost cost;
     LinkId link;
   };
+  // What a walk asks of a node, together: walks over large fabrics wait for memory.
+  struct Seat {
+    SwitchId self;    // of a switch
+    SwitchId behind;  // its plug leads there
+    LinkId plug;      // of a NIC, its only link to a switch or NIC; invalid: it has several
+    TargetId target;  // where it was a goal
+  };
   struct Hash {
     std::size_t operator()(const GroupKey& key) const;
     std::size_t operator()(const TargetKey& key) const;
@@ -133,7 +145,7 @@ class NextHops {
     return {switch_link_.data() + switch_first_[at.index()],
             switch_link_.data() + switch_first_[at.index() + 1]};
   }
-  SwitchId neighbour(LinkId link) const { return switch_of_[fabric_.to(link)]; }
+  SwitchId neighbour(LinkId link) const { return seat_[fabric_.to(link)].self; }
 
   TargetId target_of(TargetKey key);
   Target make_target(const TargetKey& key);
@@ -146,6 +158,9 @@ class NextHops {
   static std::size_t words_of(const Group& group);
   bool on_shortest(const Group& group, SwitchId at, LinkId link) const;
   bool still_holds(Group& group, std::span<const SwitchId> touched) const;
+  bool reached_any(NodeId at, const Goal& goal) const;
+  void note_plug(NodeId node);
+  Choices plug_to(const Seat& nic, const Goal& goal) const;
   Cost distance(SwitchId at, const Target& target) const;
   const Member* arrival(SwitchId at, const Target& target) const;
   Cost last_cost(NodeId nic) const;
@@ -162,12 +177,11 @@ class NextHops {
   const LiveLinks* noticed_;
   Weighting weighting_;
   std::vector<bool> dear_;
-  Column<NodeId, SwitchId> switch_of_;
+  Column<NodeId, Seat> seat_;
   Column<SwitchId, NodeId> node_of_;
   std::vector<std::uint32_t> switch_first_;
   std::vector<LinkId> switch_link_;  // links between switches, by sender
 
-  Column<NodeId, TargetId> target_of_node_;
   Column<TargetId, Target> targets_;
   std::unordered_map<TargetKey, TargetId, Hash> target_ids_;  // never iterated
   std::vector<Group> groups_;
@@ -178,6 +192,7 @@ class NextHops {
   std::vector<LinkId> scratch_links_;
   std::vector<double> scratch_cumulative_;
   Cost scratch_cost_ = cost_unreachable;
+  LinkId last_link_;                 // what last_links() returned of a plug
   std::vector<LinkId> alive_links_;  // what without_dead() returned
   std::vector<double> alive_cumulative_;
 };

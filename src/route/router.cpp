@@ -58,6 +58,7 @@ class Router::Impl {
             next_hops_, pools_,  Hasher(fabric, config_, seed)},
         domains_(fabric),
         host_paths_(fabric, live_, domains_) {
+    note_doors();
     if (config_.weigh_qps && stream_count() > 1)
       weights_ = std::make_unique<QpWeights>(
           stream_count(),
@@ -259,7 +260,40 @@ class Router::Impl {
   Duration network_latency(NodeId src, NodeId dst);
   std::vector<NodeId> relays_of(NodeId end) const;
   bool find_ends(NodeId src, NodeId dst, Ends& ends) const;
+  bool meet_at_doors(NodeId src, NodeId dst, Ends& ends) const;
+  void note_doors();
+
+  // What decides how a GPU meets others, together: pairs are asked for one by one, by the million.
+  struct Door {
+    NodeId nic;  // invalid where this does not tell all
+    NodeId host;
+    std::uint32_t nvlink = Domains::no_domain;   // of the GPU
+    std::uint32_t network = Domains::no_domain;  // of the NIC
+  };
+  std::vector<Door> doors_;  // by GPU index
 };
+
+void Router::Impl::note_doors() {
+  doors_.resize(fabric_.gpus().size());
+  for (std::size_t i = 0; i < doors_.size(); ++i) {
+    const NodeId gpu = fabric_.gpus()[i], nic = fabric_.nic_of(gpu);
+    if (!nic.valid()) continue;
+    const Door door{nic, fabric_.host_of(gpu), domains_.only_domain(gpu, Medium::nvlink),
+                    domains_.only_domain(nic, Medium::network)};
+    if (door.nvlink != Domains::no_domain && door.network != Domains::no_domain) doors_[i] = door;
+  }
+}
+
+// Whether two GPUs certainly have nothing but a network between their own NICs, which then are the
+// ends. False tells nothing.
+bool Router::Impl::meet_at_doors(NodeId src, NodeId dst, Ends& ends) const {
+  if (!is_gpu(src) || !is_gpu(dst)) return false;
+  const Door &from = doors_[fabric_.role_index(src)], &to = doors_[fabric_.role_index(dst)];
+  const bool meet = from.nic.valid() && to.nic.valid() && from.nic != to.nic &&
+                    from.host != to.host && from.nvlink != to.nvlink && from.network == to.network;
+  if (meet) ends = {src, dst, from.nic, to.nic};
+  return meet;
+}
 
 void Router::Impl::append_candidate_paths(NodeId src, NodeId dst, std::uint32_t qp,
                                           std::uint32_t count, std::vector<Path>& minimal,
@@ -313,11 +347,13 @@ std::vector<NicDemand> Router::Impl::nic_demands(std::span<const Demand> togethe
 bool Router::Impl::append_between_ends(NodeId src, NodeId dst, std::uint32_t qp,
                                        std::uint32_t message, std::vector<Hop>& out) {
   if (src == dst) return true;
-  if (is_gpu(src) && is_gpu(dst))
-    if (const Medium inner = host_paths_.medium_between(src, dst); inner != Medium::none)
-      return host_paths_.append_between(src, dst, inner, out);
   Ends ends;
-  if (!find_ends(src, dst, ends)) return false;
+  if (!meet_at_doors(src, dst, ends)) {
+    if (is_gpu(src) && is_gpu(dst))
+      if (const Medium inner = host_paths_.medium_between(src, dst); inner != Medium::none)
+        return host_paths_.append_between(src, dst, inner, out);
+    if (!find_ends(src, dst, ends)) return false;
+  }
   return append_inner(src, ends.src_relay, out) &&
          append_to_door(ends.src_relay, ends.src_nic, out) &&
          append_path({.src = ends.src_nic, .dst = ends.dst_nic, .qp = qp, .message = message},

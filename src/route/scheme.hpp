@@ -25,10 +25,12 @@ class Hasher {
       : fabric_(fabric),
         function_(*find_hash(config.hash)),
         seed_(mix64(seed ^ hash_text("route"))),
-        equal_seeds_(config.same_hash_seed) {}
+        equal_seeds_(config.same_hash_seed),
+        addresses_(addresses_of(fabric)) {}
 
   std::uint64_t digest(const Stream& stream, QpField qp) const {
-    return function_.digest(header_of(fabric_, stream.src, stream.dst, stream.qp), qp);
+    return function_.digest(
+        header_between(addresses_[stream.src], addresses_[stream.dst], stream.qp), qp);
   }
   std::uint64_t digest(NodeId src, NodeId dst, const UdpPorts& ports) const {
     return function_.digest(header_of(fabric_, src, dst, ports), QpField::ignored);
@@ -55,6 +57,7 @@ class Hasher {
   const HashFunction& function_;
   std::uint64_t seed_;
   bool equal_seeds_;
+  Column<NodeId, std::uint32_t> addresses_;
 };
 
 // What a scheme works with; owned by the router and stable in memory.
