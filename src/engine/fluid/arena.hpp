@@ -10,7 +10,6 @@
 #include <memory>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
 #include "base/check.hpp"
 
@@ -24,32 +23,43 @@ class GrowingArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
   void resize(std::size_t size) {
-    if (size > capacity_) {
-      const std::size_t capacity = std::max(size, 2 * capacity_);
-      void* const grown = std::realloc(items_.get(), capacity * sizeof(T));
-      if (grown == nullptr) throw std::bad_alloc();
-      static_cast<void>(items_.release());  // realloc() has freed or kept it
-      items_.reset(static_cast<T*>(grown));
-      capacity_ = capacity;
-    }
+    if (size > capacity_) grow(size);
     size_ = size;
   }
-  void push_back(const T& item) {
+  [[gnu::always_inline]] void push_back(T item) {
     resize(size_ + 1);
     items_.get()[size_ - 1] = item;
   }
+  void pop_back() { --size_; }
   void clear() { size_ = 0; }
+  bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
+  T& operator[](std::size_t at) { return items_.get()[at]; }
+  T& back() { return items_.get()[size_ - 1]; }
+  T* begin() { return items_.get(); }
+  T* end() { return items_.get() + size_; }
   T* data() { return items_.get(); }
   const T* data() const { return items_.get(); }
 
  private:
+  // Apart, so that push_back() is a few instructions wherever it stands.
+  [[gnu::noinline]] void grow(std::size_t size) {
+    const std::size_t capacity = std::max(size, 2 * capacity_);
+    void* const grown = std::realloc(items_.get(), capacity * sizeof(T));
+    if (grown == nullptr) throw std::bad_alloc();
+    static_cast<void>(items_.release());  // realloc() has freed or kept it
+    items_.reset(static_cast<T*>(grown));
+    capacity_ = capacity;
+  }
   struct Free {
     void operator()(T* items) const { std::free(items); }
   };
   std::unique_ptr<T, Free> items_;
   std::size_t size_ = 0, capacity_ = 0;
 };
+
+// Rows to be used again, and the like: many are put in and taken out per event.
+using Ids = GrowingArray<std::uint32_t>;
 
 template <class... Columns>
 class BlockArena {
@@ -60,7 +70,7 @@ class BlockArena {
   }
 
   std::uint32_t take(std::uint32_t size_class) {
-    std::vector<std::uint32_t>& free = free_[size_class];
+    Ids& free = free_[size_class];
     if (!free.empty()) {
       const std::uint32_t first = free.back();
       free.pop_back();
@@ -90,7 +100,7 @@ class BlockArena {
  private:
   std::tuple<GrowingArray<Columns>...> columns_;
   std::size_t size_ = 0;
-  std::array<std::vector<std::uint32_t>, 33> free_;
+  std::array<Ids, 33> free_;
 };
 
 }  // namespace weft::engine::fluid

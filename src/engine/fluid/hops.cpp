@@ -6,17 +6,21 @@
 namespace weft::engine::fluid {
 namespace {
 
-// By insertion: paths are short and nearly sorted.
+// By insertion, in place: paths are short and nearly sorted.
 void merge_few(std::span<const Hop> hops, std::vector<Hop>& out) {
+  out.resize(hops.size());
+  std::size_t count = 0;
   for (const Hop& hop : hops) {
-    std::size_t at = out.size();
+    std::size_t at = count;
     while (at > 0 && out[at - 1].link > hop.link) --at;
     if (at > 0 && out[at - 1].link == hop.link) {
       out[at - 1].share += hop.share;
     } else {
-      out.insert(out.begin() + static_cast<std::ptrdiff_t>(at), hop);
+      for (std::size_t later = count++; later > at; --later) out[later] = out[later - 1];
+      out[at] = hop;
     }
   }
+  out.resize(count);
 }
 
 }  // namespace
@@ -42,7 +46,8 @@ void HopMerger::merge(std::span<const Hop> hops, std::vector<Hop>& out) {
     std::ranges::sort(out, {}, &Hop::link);
     for (Hop& hop : out) hop.share = std::exchange(share_[hop.link.index()], 0);
   }
-  std::erase_if(out, [](const Hop& hop) { return hop.share <= 0; });
+  const auto is_empty = [](const Hop& hop) { return hop.share <= 0; };
+  if (std::ranges::any_of(out, is_empty)) std::erase_if(out, is_empty);
 }
 
 }  // namespace weft::engine::fluid

@@ -16,13 +16,25 @@ void KeyHeap::up(std::size_t at, Item item, Positions& position) {
   place(at, item, position);
 }
 
+// Of up to four siblings; of equals, the first.
+std::size_t KeyHeap::least_of(std::size_t first) const {
+  const Item* const items = items_.data();
+  if (first + 4 <= items_.size()) {  // in pairs: no guess of a branch to go wrong
+    const std::size_t low = first + (items[first + 1].key < items[first].key ? 1 : 0);
+    const std::size_t high = first + 2 + (items[first + 3].key < items[first + 2].key ? 1 : 0);
+    return items[high].key < items[low].key ? high : low;
+  }
+  std::size_t best = first;
+  for (std::size_t c = first + 1; c < items_.size(); ++c)
+    if (items[c].key < items[best].key) best = c;
+  return best;
+}
+
 void KeyHeap::down(std::size_t at, Item item, Positions& position) {
   for (;;) {
     const std::size_t first = 4 * at + 1;
     if (first >= items_.size()) break;
-    std::size_t best = first;
-    for (std::size_t c = first + 1; c < std::min(first + 4, items_.size()); ++c)
-      if (items_[c].key < items_[best].key) best = c;
+    const std::size_t best = least_of(first);
     if (items_[best].key >= item.key) break;
     place(at, items_[best], position);
     at = best;

@@ -29,6 +29,7 @@ class KeyHeap {
 
  private:
   void up(std::size_t at, Item item, Positions& position);
+  std::size_t least_of(std::size_t first) const;
   void down(std::size_t at, Item item, Positions& position);
   void place(std::size_t at, Item item, Positions& position) {
     items_[at] = item;

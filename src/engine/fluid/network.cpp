@@ -75,9 +75,13 @@ std::uint32_t Network::new_route(std::span<const Part> parts, Wire wire) {
     free_routes_.pop_back();
   }
   const auto count = static_cast<std::uint32_t>(parts.size());
-  const std::uint32_t first = parts_.take(BlockArena<Part>::class_for(count));
-  std::ranges::copy(parts, parts_.at(first));
-  routes_[id] = {.parts = first, .part_count = count, .wire = wire, .via = {}};
+  Route& route = routes_[id] = {.only = {}, .part_count = count, .wire = wire, .via = {}};
+  if (count == 1) {
+    route.only = parts.front();
+  } else {
+    route.parts = parts_.take(BlockArena<Part>::class_for(count));
+    std::ranges::copy(parts, parts_.at(route.parts));
+  }
   return id;
 }
 
@@ -195,7 +199,7 @@ void Network::refresh(std::uint32_t id) {
 double Network::route_latency_s(RouteId id) {
   const Route& route = routes_[id.index()];
   if (route.wire == Wire::ignored || route.part_count == 0) return 0;
-  const Part& part = *parts_.at(route.parts);
+  const Part& part = part_of(route, 0);
   const Duration latency = router_.latency(part.from, part.to);
   return latency == duration_max ? 0 : latency.seconds();
 }
@@ -205,7 +209,7 @@ double Network::route_floor(RouteId id) {
   if (route.floor >= 0) return route.floor;
   HostLoad load(router_.fabric());
   for (std::uint32_t i = 0; i < route.part_count; ++i) {
-    const Part& part = *parts_.at(route.parts + i);
+    const Part& part = part_of(route, i);
     load.add(part.from, part.to, part.weight);
   }
   return route.floor = load.seconds();
@@ -214,9 +218,8 @@ double Network::route_floor(RouteId id) {
 bool Network::find_path(const Route& route) {
   raw_.clear();
   reachable_ = true;
-  const Part* const parts = parts_.at(route.parts);
   for (std::uint32_t i = 0; i < route.part_count && reachable_; ++i)
-    append_part(parts[i], route.via);
+    append_part(part_of(route, i), route.via);
   add_new_pools();
   return reachable_;
 }
@@ -296,7 +299,8 @@ void Network::deliver(std::uint32_t id) {
   transfer.active = false;
   const Route& route = routes_[transfer.route];
   if (route.life == Route::Life::once) {
-    parts_.give_back(route.parts, BlockArena<Part>::class_for(route.part_count));
+    if (route.part_count != 1)
+      parts_.give_back(route.parts, BlockArena<Part>::class_for(route.part_count));
     free_routes_.push_back(transfer.route);
   }
   const std::uint64_t tag = transfer.tag;
@@ -364,7 +368,7 @@ void Network::note_hits(std::uint32_t id) {
   const double rate = simulation_.rate(transfer.flow);
   std::uint32_t stream = 0;  // over all parts
   for (std::uint32_t p = 0; p < route.part_count; ++p) {
-    const Part part = *parts_.at(route.parts + p);
+    const Part part = part_of(route, p);
     for (std::uint32_t s = 0; s < part.streams; ++s, ++stream) {
       raw_.clear();
       if (!append_stream(part, s, route.via, raw_)) continue;
@@ -395,7 +399,7 @@ bool Network::stream_has_path(std::uint64_t key) {
   const Route& route = routes_[transfer.route];
   std::uint32_t stream = stream_of(key);
   for (std::uint32_t p = 0; p < route.part_count; ++p) {
-    const Part part = *parts_.at(route.parts + p);
+    const Part part = part_of(route, p);
     if (stream >= part.streams) {
       stream -= part.streams;
       continue;

@@ -143,6 +143,7 @@ class Network final : Simulation::Listener {
 
  private:
   struct Route {
+    Part only;  // where part_count is 1; else the parts are in parts_
     std::uint32_t parts = 0, part_count = 0;
     std::uint32_t hops = 0, hop_count = 0;  // merged, by link; of kept routes
     std::uint32_t round = 0;                // of state changes, when the path was found; 0: never
@@ -192,6 +193,9 @@ class Network final : Simulation::Listener {
   void on_flow_end(FlowId flow, std::uint64_t tag) override;
   void on_timer(std::uint64_t tag) override;
   std::uint32_t new_route(std::span<const Part> parts, Wire wire);
+  const Part& part_of(const Route& route, std::uint32_t at) const {
+    return route.part_count == 1 ? route.only : *parts_.at(route.parts + at);
+  }
   void send_along(std::uint32_t route, double bytes, double overhead_s, std::uint64_t tag);
   // Brings the route's path and latency up to the present state.
   void refresh(std::uint32_t route);
@@ -232,9 +236,9 @@ class Network final : Simulation::Listener {
   const model::State* lossy_state_ = nullptr;  // the present one, where some link of it loses
   std::uint32_t round_ = 1;                    // counts state changes
   std::vector<Transfer> transfers_;
-  std::vector<std::uint32_t> free_transfers_;
+  Ids free_transfers_;
   std::vector<Route> routes_;
-  std::vector<std::uint32_t> free_routes_;
+  Ids free_routes_;
   BlockArena<Part> parts_;
   KeptHops kept_;
   HopMerger merger_;

@@ -176,7 +176,7 @@ class Simulation {
   Solver solver_;
   double now_ = 0;
   std::vector<Flow> flow_;
-  std::vector<std::uint32_t> free_flows_;
+  Ids free_flows_;
   std::vector<Bundle> bundle_;     // by entity
   std::vector<EntityId> resized_;  // bundles that the solver must be told of
   std::vector<KeyHeap> queues_;    // of bundles of several flows
@@ -194,7 +194,7 @@ class Simulation {
   TimerQueue timers_;
   std::vector<double> carried_;
   LoadWindows windows_;
-  std::vector<std::uint32_t> ended_;
+  Ids ended_;
   std::uint64_t events_ = 0;
   double rate_error_ = 0;
   std::vector<LimitHistory> limits_;  // by flow

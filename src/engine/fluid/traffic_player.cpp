@@ -6,7 +6,7 @@ namespace weft::engine::fluid {
 namespace {
 
 template <class T>
-std::uint32_t take(std::vector<T>& rows, std::vector<std::uint32_t>& free) {
+std::uint32_t take(std::vector<T>& rows, Ids& free) {
   if (free.empty()) {
     rows.emplace_back();
     return static_cast<std::uint32_t>(rows.size() - 1);
@@ -171,21 +171,24 @@ void TrafficPlayer::begin_exchange(std::uint32_t id, std::uint32_t index) {
 
 void TrafficPlayer::send_ready(std::uint32_t id, std::uint32_t index) {
   const workload::Exchange& exchange = stage_of(id).exchanges[index];
-  const Play play = playing_[id].play;
-  while (const auto message = playing_[id].exchanges[index].next_ready()) {
+  // Nothing is played or ends while it sends: `rounds` stays where it is.
+  ExchangeRounds& rounds = playing_[id].exchanges[index];
+  const double scale = scale_of(playing_[id].play);
+  const std::uint32_t first_message = playing_[id].play.message;
+  while (const auto message = rounds.next_ready()) {
     const std::uint32_t peer = exchange.receiver(message->rank, message->round);
-    const double bytes = exchange.bytes(message->rank, peer) * scale_of(play);
+    const double bytes = exchange.bytes(message->rank, peer) * scale;
     if (bytes <= 0) {
-      playing_[id].exchanges[index].ended(*message);
+      rounds.ended(*message);
       continue;
     }
     const Part part{exchange.ranks[message->rank],    exchange.ranks[peer], 0,
-                    network_.router().stream_count(), play.message,         1};
+                    network_.router().stream_count(), first_message,        1};
     network_.send({.parts = {&part, 1},
                    .bytes = bytes,
                    .tag = note_sent({.playing = id, .exchange = index, .message = *message})});
   }
-  if (playing_[id].exchanges[index].finished()) release(id);
+  if (rounds.finished()) release(id);
 }
 
 void TrafficPlayer::on_delivered(std::uint64_t value) {

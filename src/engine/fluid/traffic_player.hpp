@@ -142,11 +142,11 @@ class TrafficPlayer {
   Network& network_;
   Listener& listener_;
   std::vector<Playing> playing_;
-  std::vector<std::uint32_t> free_playing_;
+  Ids free_playing_;
   std::vector<Sent> sent_;
-  std::vector<std::uint32_t> free_sent_;
+  Ids free_sent_;
   std::vector<Timer> timers_;
-  std::vector<std::uint32_t> free_timers_;
+  Ids free_timers_;
   std::vector<Known> known_;
   TimeHistogram transfer_times_;
   LimitHistory played_limits_;
