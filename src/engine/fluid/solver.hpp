@@ -1,6 +1,7 @@
 // Max-min fair rates, kept up to date as flows come and go.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -43,10 +44,10 @@ class Solver {
   Solver(std::span<const double> capacity, const Options& options);
 
   void add_resource(double capacity);
-  std::size_t resource_count() const { return level_.size(); }
-  double capacity(LinkId resource) const { return capacity_[resource.index()]; }
+  std::size_t resource_count() const { return levels_.size(); }
+  double capacity(LinkId resource) const { return resources_[resource.index()].capacity; }
   // No rate through the resource is above it; unlimited where it is not full.
-  double level(LinkId resource) const { return level_[resource.index()]; }
+  double level(LinkId resource) const { return levels_[resource.index()].level; }
 
   // Each needs a settle() before rates are read again. Hops may name a resource several times;
   // shares add up. insert_merged() takes them as HopMerger makes them. No hop at all means an
@@ -63,11 +64,11 @@ class Solver {
   void settle();
 
   // Bytes per second of each of its flows, per unit of weight; 0 when a hop has no capacity.
-  double rate(EntityId entity) const { return rate_[entity.index()]; }
+  double rate(EntityId entity) const { return entities_[entity.index()].rate; }
   // Calls visit(LinkId, double share) for every hop of one of its flows, in id order.
   template <class Visit>
   void for_each_hop(EntityId entity, Visit visit) const {
-    const Path path = path_[entity.index()];
+    const Path path = entities_[entity.index()].path;
     for (std::uint32_t h = path.first; h < path.first + path.count; ++h)
       visit(LinkId(hop_at(h)), hop_weight(h));
   }
@@ -77,14 +78,18 @@ class Solver {
   std::span<const EntityId> changed() const { return changed_; }
   void clear_changed();
 
-  bool alive(EntityId entity) const { return alive_[entity.index()] != 0; }
+  bool alive(EntityId entity) const { return entities_[entity.index()].alive != 0; }
   const Counters& counters() const { return counters_; }
 
  private:
   static constexpr std::uint32_t no_block = UINT32_MAX;
   static constexpr std::uint8_t no_class = UINT8_MAX;
-  // Columns instead of one struct per resource or entity: the inner loops touch few fields of many
-  // rows, and these have to stay in the cache.
+  // What is looked at together lies together, by resource and by entity: most of the time goes into
+  // waiting for memory.
+  struct Level {
+    double level = unlimited;
+    double target = unlimited;  // the level it should have
+  };
   struct List {  // a resource's members: a block of the member arenas
     std::uint32_t first = 0;
     std::uint32_t count = 0;
@@ -94,11 +99,34 @@ class Solver {
     std::uint32_t count = 0;
     std::uint32_t flows = 1;
   };
+  struct Resource {
+    double capacity;
+    double bound = 0;  // while the target is unlimited: at least the load
+    List list = {};
+    std::uint32_t used_slot = 0;         // its place in used_
+    std::uint8_t size_class = no_class;  // of its block; no_class before the first member
+    std::uint8_t is_dirty = 0;
+    std::uint8_t weighted = 0;  // some member's weight is not 1
+  };
+  static constexpr std::uint32_t near_max = 8;
+  struct alignas(64) Entity {
+    double rate = unlimited;  // the lowest level on its path, or its cap
+    double cap = unlimited;
+    Path path = {};
+    std::array<std::uint32_t, near_max> near =
+        {};  // its resources, where there are no more of them
+    // is_rising: while fill_progressively() runs, it awaits its turn.
+    std::uint8_t alive = 0, is_changed = 0, is_rising = 0;
+  };
   // Short entities look at all their levels when one of them moves; long ones (rings, sprayed
   // flows) remember the two lowest and where they are.
   struct LongPath {
     std::uint32_t low_at = no_block, second_at = no_block;
     double second = unlimited;
+  };
+  struct Member {          // of a resource
+    std::uint32_t entity;  // with long_bit
+    std::uint32_t hop;     // its index in hops_
   };
   struct Pending {
     double key;
@@ -106,25 +134,25 @@ class Solver {
     bool operator<(const Pending& other) const { return key > other.key; }
   };
   static constexpr std::uint32_t short_hops_max = 16;
-  static constexpr std::uint32_t long_bit = 1u << 31;  // in members_: the entity is a long one
+  static constexpr std::uint32_t long_bit = 1u << 31;  // of members: the entity is a long one
 
-  const std::uint32_t& hop_at(std::uint32_t place) const { return *hops_.at<0>(place); }
-  double hop_weight(std::uint32_t place) const { return *hops_.at<1>(place); }
+  std::uint32_t hop_at(std::uint32_t place) const { return *hops_.at<0>(place); }
+  const std::uint32_t* hops_of(const Entity& entity) const {
+    return entity.path.count <= near_max ? entity.near.data() : hops_.at<0>(entity.path.first);
+  }
+  double hop_weight(std::uint32_t place) const { return *hops_.at<2>(place); }
   // Of all flows of the entity.
   double load_weight(const Path& path, std::uint32_t place) const {
     return hop_weight(place) * path.flows;
   }
-  std::uint32_t& hop_slot(std::uint32_t place) { return *hops_.at<2>(place); }
-  std::uint32_t& member(std::uint32_t slot) { return *members_.at<0>(slot); }
-  double& member_weight(std::uint32_t slot) { return *members_.at<1>(slot); }
-  std::uint32_t& member_hop(std::uint32_t slot) { return *members_.at<2>(slot); }
+  std::uint32_t member(std::uint32_t slot) const { return members_.at<0>(slot)->entity; }
   bool same(double a, double b) const;
-  void link_hop(std::uint32_t entity, std::uint32_t place);
+  void link_hop(std::uint32_t entity, std::uint32_t resource, std::uint32_t place);
   void make_room(std::uint32_t resource);
   void note_used(std::uint32_t resource);
   void note_unused(std::uint32_t resource);
-  void unlink_hop(std::uint32_t place);
-  bool is_long(std::uint32_t entity) const { return path_[entity].count > short_hops_max; }
+  void unlink_hop(std::uint32_t resource, std::uint32_t place);
+  bool is_long(std::uint32_t entity) const { return entities_[entity].path.count > short_hops_max; }
   void rescan(std::uint32_t entity);
   double lowest_elsewhere(std::uint32_t entity, std::uint32_t resource) const;
   double demand(std::uint32_t entity, std::uint32_t resource) const;
@@ -157,29 +185,16 @@ class Solver {
   Options options_;
   double epsilon_;
   Counters counters_;
-  // By resource.
-  std::vector<double> level_;
-  std::vector<double> target_;  // the level it should have
-  std::vector<double> capacity_;
-  std::vector<double> bound_;  // while the target is unlimited: at least the load
-  std::vector<List> list_;
-  std::vector<std::uint8_t> size_class_;  // of its block; no_class before the first member
-  std::vector<std::uint8_t> is_dirty_;
-  std::vector<std::uint8_t> weighted_;  // some member's weight is not 1
-  // By entity.
-  std::vector<double> rate_;  // the lowest level on its path, or its cap
-  std::vector<double> cap_;
-  std::vector<Path> path_;
-  std::vector<std::uint8_t> alive_, is_changed_;
-  std::vector<LongPath> long_;  // of long entities; empty until there is one
-  std::vector<std::uint32_t> free_entities_;
-  // Members of resources: entity with long_bit, weight of all its flows, index of its hop in
-  // hops_.
-  BlockArena<std::uint32_t, double, std::uint32_t> members_;
-  // Hops of entities, by resource in ascending order: resource, weight of one flow, place in the
-  // resource's list.
-  BlockArena<std::uint32_t, double, std::uint32_t> hops_;
-  std::vector<std::uint32_t> dirty_;
+  std::vector<Level> levels_;        // by resource
+  std::vector<Resource> resources_;  // by resource
+  std::vector<Entity> entities_;     // by entity
+  std::vector<LongPath> long_;       // of long entities; empty until there is one
+  Ids free_entities_;
+  // Of resources, with the weight of all flows of the entity.
+  BlockArena<Member, double> members_;
+  // Of entities: resource in ascending order, place in its list, weight of one flow.
+  BlockArena<std::uint32_t, std::uint32_t, double> hops_;
+  Ids dirty_;
   std::vector<Pending> pending_;
   std::vector<EntityId> changed_;
   std::vector<double> demand_;  // scratch of water_fill
@@ -187,12 +202,10 @@ class Solver {
   std::vector<Hop> merged_;  // scratch of insert
   std::vector<double> left_, weight_left_;
   // Scratch of fill_progressively: entities to freeze by resource (0: not one of those that may
-  // fill); resources that may fill; whether an entity awaits its turn.
+  // fill); resources that may fill.
   std::vector<std::uint32_t> open_, narrow_;
-  std::vector<char> is_rising_;
   std::uint64_t pop_limit_ = 0;
-  std::vector<std::uint32_t> used_;       // resources with at least one member, in no order
-  std::vector<std::uint32_t> used_slot_;  // by resource: its place in used_
+  Ids used_;  // resources with at least one member, in no order
 };
 
 }  // namespace weft::engine::fluid

@@ -131,10 +131,11 @@ TEST_CASE("rates equal the reference after every one of many random events") {
     std::size_t resources, hops, entities;
     Weights weights;
   };
-  // Few equal capacities make ties, the hard case; many hops make long entities.
+  // Few equal capacities make ties, the hard case; many hops make long entities, and those of up to
+  // 8 lie beside the entity.
   for (const Shape& shape : {Shape{6, 3, 12, Weights::one}, Shape{40, 4, 60, Weights::one},
                              Shape{40, 6, 60, Weights::mixed}, Shape{60, 40, 20, Weights::mixed},
-                             Shape{120, 30, 80, Weights::one}}) {
+                             Shape{30, 10, 60, Weights::mixed}, Shape{120, 30, 80, Weights::one}}) {
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       Rng rng = Rng(seed).stream("solver");
       std::vector<double> capacity;
