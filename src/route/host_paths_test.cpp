@@ -41,6 +41,7 @@ TEST_CASE("GPUs of hosts that share an NVSwitch send over it, others over NICs o
   Router router = make_router(fabric, {});
   CHECK(gpu_names(router, 0, 7) == "gpu:0->nvswitch:0 nvswitch:0->gpu:7");
   CHECK(router.latency(fabric.gpus()[0], fabric.gpus()[7]) == 50_ns);
+  CHECK(gpu_names(router, 0, 4) == "gpu:0->nvswitch:0 nvswitch:0->gpu:4");  // also on one rail
   CHECK(gpu_names(router, 0, 8) == "nic:0->rail:0 rail:0->nic:8");
   CHECK(gpu_names(router, 0, 9) ==
         "gpu:0->nvswitch:0 nvswitch:0->gpu:1 nic:1->rail:1 rail:1->nic:9");
@@ -113,6 +114,30 @@ TEST_CASE("NVLink stripes over switches; PCIe serves where NVLink is not cabled"
   set_health(state, link(fabric, "gpu:0->nvswitch:1"), Health::down);
   router.set_state(state);
   CHECK(gpu_names(router, 0, 1) == "gpu:0->nvswitch:0 nvswitch:0->gpu:1");
+}
+
+// Two NVLink islands in one host, each GPU with a NIC on one switch.
+TEST_CASE("GPUs of one host that share no NVLink use PCIe, though their NICs would meet") {
+  model::FabricBuilder b;
+  const model::ScopeId none{};
+  const NodeId s = b.add_node({NodeKind::fabric_switch, "s", none});
+  const NodeId host = b.add_node({NodeKind::host, "host", none});
+  const NodeId pcie = b.add_node({NodeKind::pcie_switch, "pcie", none, host});
+  std::vector<NodeId> island;
+  for (int i = 0; i < 2; ++i)
+    island.push_back(b.add_node({NodeKind::nvswitch, "nvswitch", none, host}));
+  for (std::size_t i = 0; i < 4; ++i) {
+    const NodeId gpu = b.add_node({NodeKind::gpu, "gpu", none, host});
+    const NodeId nic = b.add_node({NodeKind::nic, "nic", none, host});
+    b.add_circuit(gpu, island[i / 2], {400_Gbps, {}});
+    b.add_circuit(gpu, pcie, {100_Gbps, {}});
+    b.add_circuit(nic, pcie, {100_Gbps, {}});
+    b.add_circuit(nic, s, {100_Gbps, {}});
+  }
+  const Fabric fabric = b.freeze();
+  Router router = make_router(fabric, {});
+  CHECK(gpu_names(router, 0, 1) == "gpu:0->nvswitch:0 nvswitch:0->gpu:1");
+  CHECK(gpu_names(router, 0, 2) == "gpu:0->pcie:0 pcie:0->gpu:2");
 }
 
 TEST_CASE("rail-only: other rails are reached over NVLink at the source (PXN)") {
