@@ -19,9 +19,9 @@ class Domains {
 
   // Whether a path leads from `a` to `b` through nodes of the medium, or a cable does directly.
   bool connected(NodeId a, NodeId b, Medium medium) const;
-  // The one domain of the medium that a node belongs to or touches; no_domain where that does not
-  // tell all that it reaches directly.
   static constexpr std::uint32_t no_domain = UINT32_MAX;
+  // The one domain of the medium that a node belongs to or touches; no_domain where there is none,
+  // or where it reaches others too.
   std::uint32_t only_domain(NodeId node, Medium medium) const {
     const Touched& touched = touched_[node.index()];
     const std::uint32_t domain = touched.of(medium);
@@ -36,7 +36,7 @@ class Domains {
     bool outside = false;  // some cable leads to a node of no medium: GPU to GPU, NIC to NIC
     std::uint32_t of(Medium medium) const;
   };
-  static constexpr std::uint32_t none = UINT32_MAX, several = UINT32_MAX - 1;
+  static constexpr std::uint32_t none = no_domain, several = UINT32_MAX - 1;
 
   std::uint32_t root(std::uint32_t node) const;
   void note_touched();

@@ -31,8 +31,8 @@ struct FlowHeader {
 // anywhere in the 24 bits, as an allocator would hand them out.
 FlowHeader header_of(const model::Fabric& fabric, model::NodeId src, model::NodeId dst,
                      std::uint32_t qp);
+// The same from the two addresses, as addresses_of() lists them for all nodes.
 FlowHeader header_between(std::uint32_t src_address, std::uint32_t dst_address, std::uint32_t qp);
-// Of all nodes.
 Column<model::NodeId, std::uint32_t> addresses_of(const model::Fabric& fabric);
 
 // The same two ends, with any other UDP traffic between them.

@@ -38,11 +38,11 @@ NextHops::NextHops(const Fabric& fabric, const LiveLinks& live, Weighting weight
       noticed_(noticed),
       weighting_(weighting),
       dear_(std::move(dear)),
-      seat_(fabric.node_count()) {
+      rows_(fabric.node_count()) {
   for (const NodeId node : fabric.nodes())
-    if (fabric.is_switch(node)) seat_[node].self = node_of_.push_back(node);
+    if (fabric.is_switch(node)) rows_[node].id = node_of_.push_back(node);
   for (const NodeId node : fabric.nodes())
-    if (fabric.kind(node) == model::NodeKind::nic) note_plug(node);
+    if (fabric.kind(node) == model::NodeKind::nic) note_uplink(node);
   WEFT_CHECK(node_of_.size() <= switch_count_max);
   switch_first_.push_back(0);
   for (const NodeId node : node_of_) {
@@ -52,22 +52,23 @@ NextHops::NextHops(const Fabric& fabric, const LiveLinks& live, Weighting weight
   }
 }
 
-void NextHops::note_plug(NodeId node) {
-  const auto leads_on = [&](LinkId link) {
-    const NodeId to = fabric_.to(link);
-    return is_switch(to) || fabric_.kind(to) == model::NodeKind::nic;
-  };
-  const std::span<const LinkId> out = fabric_.out(node);
-  const auto plug = std::ranges::find_if(out, leads_on);
-  if (plug == out.end() || !neighbour(*plug).valid()) return;
-  if (std::ranges::count_if(out, leads_on) > 1) return;
-  seat_[node].plug = *plug;
-  seat_[node].behind = neighbour(*plug);
+// Its links to GPUs and PCIe switches lead to no goal.
+void NextHops::note_uplink(NodeId nic) {
+  LinkId uplink;
+  for (const LinkId link : fabric_.out(nic)) {
+    if (!is_switch(fabric_.to(link)) && fabric_.kind(fabric_.to(link)) != model::NodeKind::nic)
+      continue;
+    if (uplink.valid()) return;
+    uplink = link;
+  }
+  if (!uplink.valid() || !neighbour(uplink).valid()) return;
+  rows_[nic].uplink = uplink;
+  rows_[nic].uplink_switch = neighbour(uplink);
 }
 
 void NextHops::forget_targets() {
   if (targets_.empty()) return;
-  for (const NodeId node : fabric_.nodes()) seat_[node].target = {};
+  for (const NodeId node : fabric_.nodes()) rows_[node].target = {};
   targets_ = {};
   target_ids_.clear();
 }
@@ -84,7 +85,7 @@ void NextHops::on_change(std::span<const LinkChange> changes) {
   forget_targets();
   std::vector<SwitchId> touched;
   for (const LinkChange& change : changes) {
-    const SwitchId from = seat_[fabric_.from(change.link)].self;
+    const SwitchId from = rows_[fabric_.from(change.link)].id;
     const bool matters =
         weighting_ == Weighting::capacity || change.old_health != live_.health(change.link);
     if (matters && from.valid() && neighbour(change.link).valid()) touched.push_back(from);
@@ -126,11 +127,11 @@ bool NextHops::still_holds(Group& group, std::span<const SwitchId> touched) cons
 }
 
 Goal NextHops::goal(NodeId node) {
-  TargetId& known = seat_[node].target;
+  TargetId& known = rows_[node].target;
   if (known.valid()) return {node, known};
   TargetKey key;
   if (is_switch(node)) {
-    key.push_back({seat_[node].self, 0});
+    key.push_back({rows_[node].id, 0});
   } else {
     for (const LinkId link : fabric_.out(node))
       if (neighbour(link).valid() && live_.usable(reverse(link)))
@@ -148,7 +149,7 @@ Goal NextHops::goal(NodeId node) {
 
 Goal NextHops::goal_any(std::span<const NodeId> switches) {
   TargetKey key;
-  for (const NodeId node : switches) key.push_back({seat_[node].self, 0});
+  for (const NodeId node : switches) key.push_back({rows_[node].id, 0});
   std::ranges::sort(key, {}, &Member::at);
   return {NodeId{}, target_of(std::move(key))};
 }
@@ -293,12 +294,12 @@ const NextHops::Member* NextHops::arrival(SwitchId at, const Target& target) con
 }
 
 bool NextHops::reached_any(NodeId at, const Goal& goal) const {
-  return is_switch(at) && arrival(seat_[at].self, targets_[goal.target]) != nullptr;
+  return is_switch(at) && arrival(rows_[at].id, targets_[goal.target]) != nullptr;
 }
 
 bool NextHops::arrives(NodeId at, const Goal& goal) const {
   if (!is_switch(at)) return false;
-  const SwitchId here = seat_[at].self;
+  const SwitchId here = rows_[at].id;
   const Target& target = targets_[goal.target];
   return arrival(here, target) != nullptr ||
          groups_[target.group.index()].hops[here].count == Range::at_goal;
@@ -332,7 +333,7 @@ Choices NextHops::without_dead(const Choices& routed) {
 }
 
 Choices NextHops::routed_next(NodeId at, const Goal& goal) {
-  const SwitchId here = seat_[at].self;
+  const SwitchId here = rows_[at].id;
   if (!here.valid()) return first_links(at, goal);
   const Target& target = targets_[goal.target];
   if (arrival(here, target) != nullptr) return last_links(at, goal.node);
@@ -363,15 +364,15 @@ Cost NextHops::last_cost(NodeId goal) const {
 }
 
 // As first_links() would find, weights apart: there is nothing to choose from.
-Choices NextHops::plug_to(const Seat& nic, const Goal& goal) const {
-  const bool leads_there = node_of_[nic.behind] == goal.node ||
-                           distance(nic.behind, targets_[goal.target]) != cost_unreachable;
-  return leads_there && live_.usable(nic.plug) ? Choices{{&nic.plug, 1}} : Choices{};
+Choices NextHops::uplink_to(const NodeRow& nic, const Goal& goal) const {
+  const bool leads_there = node_of_[nic.uplink_switch] == goal.node ||
+                           distance(nic.uplink_switch, targets_[goal.target]) != cost_unreachable;
+  return leads_there && live_.usable(nic.uplink) ? Choices{{&nic.uplink, 1}} : Choices{};
 }
 
 Choices NextHops::first_links(NodeId nic, const Goal& goal) {
-  if (const Seat& seat = seat_[nic]; seat.plug.valid() && weighting_ == Weighting::equal)
-    return plug_to(seat, goal);
+  if (const NodeRow& row = rows_[nic]; row.uplink.valid() && weighting_ == Weighting::equal)
+    return uplink_to(row, goal);
   const Target& target = targets_[goal.target];
   const Group& group = groups_[target.group.index()];
   const Cost last = last_cost(goal.node);
@@ -393,9 +394,9 @@ Choices NextHops::first_links(NodeId nic, const Goal& goal) {
 }
 
 Choices NextHops::last_links(NodeId at, NodeId goal) {
-  if (const Seat& seat = seat_[goal]; seat.plug.valid() && weighting_ == Weighting::equal) {
-    last_link_ = reverse(seat.plug);
-    const bool leads_there = seat.behind == seat_[at].self && live_.usable(last_link_);
+  if (const NodeRow& row = rows_[goal]; row.uplink.valid() && weighting_ == Weighting::equal) {
+    last_link_ = reverse(row.uplink);
+    const bool leads_there = row.uplink_switch == rows_[at].id && live_.usable(last_link_);
     return leads_there ? Choices{{&last_link_, 1}} : Choices{};
   }
   clear_scratch();

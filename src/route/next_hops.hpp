@@ -63,7 +63,7 @@ class NextHops {
   // Drops everything when the cache has grown beyond its bound. Goals become invalid then.
   void trim();
 
-  bool is_switch(NodeId node) const { return seat_[node].self.valid(); }
+  bool is_switch(NodeId node) const { return rows_[node].id.valid(); }
   // `node`: a NIC or a fabric switch.
   Goal goal(NodeId node);
   Goal goal_any(std::span<const NodeId> switches);
@@ -126,11 +126,11 @@ class NextHops {
     LinkId link;
   };
   // What a walk asks of a node, together: walks over large fabrics wait for memory.
-  struct Seat {
-    SwitchId self;    // of a switch
-    SwitchId behind;  // its plug leads there
-    LinkId plug;      // of a NIC, its only link to a switch or NIC; invalid: it has several
-    TargetId target;  // where it was a goal
+  struct NodeRow {
+    SwitchId id;             // of a switch
+    SwitchId uplink_switch;  // at the other end of `uplink`
+    LinkId uplink;           // of a NIC whose only link to switches and NICs leads to a switch
+    TargetId target;         // where it was a goal
   };
   struct Hash {
     std::size_t operator()(const GroupKey& key) const;
@@ -145,7 +145,7 @@ class NextHops {
     return {switch_link_.data() + switch_first_[at.index()],
             switch_link_.data() + switch_first_[at.index() + 1]};
   }
-  SwitchId neighbour(LinkId link) const { return seat_[fabric_.to(link)].self; }
+  SwitchId neighbour(LinkId link) const { return rows_[fabric_.to(link)].id; }
 
   TargetId target_of(TargetKey key);
   Target make_target(const TargetKey& key);
@@ -159,8 +159,8 @@ class NextHops {
   bool on_shortest(const Group& group, SwitchId at, LinkId link) const;
   bool still_holds(Group& group, std::span<const SwitchId> touched) const;
   bool reached_any(NodeId at, const Goal& goal) const;
-  void note_plug(NodeId node);
-  Choices plug_to(const Seat& nic, const Goal& goal) const;
+  void note_uplink(NodeId nic);
+  Choices uplink_to(const NodeRow& nic, const Goal& goal) const;
   Cost distance(SwitchId at, const Target& target) const;
   const Member* arrival(SwitchId at, const Target& target) const;
   Cost last_cost(NodeId nic) const;
@@ -177,7 +177,7 @@ class NextHops {
   const LiveLinks* noticed_;
   Weighting weighting_;
   std::vector<bool> dear_;
-  Column<NodeId, Seat> seat_;
+  Column<NodeId, NodeRow> rows_;
   Column<SwitchId, NodeId> node_of_;
   std::vector<std::uint32_t> switch_first_;
   std::vector<LinkId> switch_link_;  // links between switches, by sender
@@ -192,7 +192,7 @@ class NextHops {
   std::vector<LinkId> scratch_links_;
   std::vector<double> scratch_cumulative_;
   Cost scratch_cost_ = cost_unreachable;
-  LinkId last_link_;                 // what last_links() returned of a plug
+  LinkId last_link_;                 // what last_links() returned of a NIC's only link
   std::vector<LinkId> alive_links_;  // what without_dead() returned
   std::vector<double> alive_cumulative_;
 };

@@ -265,7 +265,7 @@ class Router::Impl {
 
   // What decides how a GPU meets others, together: pairs are asked for one by one, by the million.
   struct Door {
-    NodeId nic;  // invalid where this does not tell all
+    NodeId nic;  // invalid where the rest does not tell all
     NodeId host;
     std::uint32_t nvlink = Domains::no_domain;   // of the GPU
     std::uint32_t network = Domains::no_domain;  // of the NIC
@@ -284,8 +284,8 @@ void Router::Impl::note_doors() {
   }
 }
 
-// Whether two GPUs certainly have nothing but a network between their own NICs, which then are the
-// ends. False tells nothing.
+// Whether nothing but the network joins two GPUs, by their own NICs, which then are the ends. False
+// where that takes a closer look.
 bool Router::Impl::meet_at_doors(NodeId src, NodeId dst, Ends& ends) const {
   if (!is_gpu(src) || !is_gpu(dst)) return false;
   const Door &from = doors_[fabric_.role_index(src)], &to = doors_[fabric_.role_index(dst)];
