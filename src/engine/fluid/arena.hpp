@@ -58,7 +58,7 @@ class GrowingArray {
   std::size_t size_ = 0, capacity_ = 0;
 };
 
-// Rows to be used again, and the like: many are put in and taken out per event.
+// Row numbers, such as those to be used again: many are put in and taken out per event.
 using Ids = GrowingArray<std::uint32_t>;
 
 template <class... Columns>

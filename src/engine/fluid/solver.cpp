@@ -70,7 +70,6 @@ EntityId Solver::insert_merged(std::span<const Hop> hops) {
   return EntityId(id);
 }
 
-// `place` is the hop's index in hops_.
 void Solver::link_hop(std::uint32_t entity, std::uint32_t at, std::uint32_t place) {
   const double weight = hop_weight(place);
   make_room(at);

@@ -113,11 +113,11 @@ class Solver {
     double rate = unlimited;  // the lowest level on its path, or its cap
     double cap = unlimited;
     Path path = {};
-    std::array<std::uint32_t, near_max> near =
-        {};  // its resources, where there are no more of them
+    std::array<std::uint32_t, near_max> near = {};  // its resources, of up to near_max hops
     // is_rising: while fill_progressively() runs, it awaits its turn.
     std::uint8_t alive = 0, is_changed = 0, is_rising = 0;
   };
+  static_assert(sizeof(Entity) == 64);  // one line of the cache
   // Short entities look at all their levels when one of them moves; long ones (rings, sprayed
   // flows) remember the two lowest and where they are.
   struct LongPath {
@@ -126,7 +126,7 @@ class Solver {
   };
   struct Member {          // of a resource
     std::uint32_t entity;  // with long_bit
-    std::uint32_t hop;     // its index in hops_
+    std::uint32_t hop;     // its place in hops_
   };
   struct Pending {
     double key;
@@ -136,6 +136,7 @@ class Solver {
   static constexpr std::uint32_t short_hops_max = 16;
   static constexpr std::uint32_t long_bit = 1u << 31;  // of members: the entity is a long one
 
+  // `place`: a hop's index in hops_.
   std::uint32_t hop_at(std::uint32_t place) const { return *hops_.at<0>(place); }
   const std::uint32_t* hops_of(const Entity& entity) const {
     return entity.path.count <= near_max ? entity.near.data() : hops_.at<0>(entity.path.first);
