@@ -121,6 +121,31 @@ inline constexpr std::array published_rows{
     PublishedRow{"gb200", 32, 8, 4, "ring", 16 * GiB, 0, 200},  // 4 ports of 400 Gbps a tray
 };
 
+// 8 x MI300X, RCCL 2.22.3: AMD, "Understanding RCCL Bandwidth and xGMI Performance on AMD Instinct
+// MI300X", rocm.blogs.amd.com, March 2025.
+inline constexpr std::array mi300x_rows{
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 1 * KiB, 13.11, 0.14},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 16 * KiB, 13.54, 2.12},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 128 * KiB, 14.14, 16.22},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 256 * KiB, 16.87, 27.20},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 512 * KiB, 24.41, 37.59},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 1 * MiB, 27.42, 66.93},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 2 * MiB, 34.81, 105.43},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 4 * MiB, 51.72, 141.91},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 8 * MiB, 83.68, 175.43},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 16 * MiB, 148.8, 197.26},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 32 * MiB, 244.1, 240.57},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 64 * MiB, 429.1, 273.66},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 128 * MiB, 797.4, 294.55},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 256 * MiB, 1537.1, 305.62},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 512 * MiB, 3026.2, 310.46},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 1 * GiB, 5970.6, 314.72},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 2 * GiB, 11891, 316.04},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 4 * GiB, 23680, 317.40},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 8 * GiB, 47278, 317.96},
+    PublishedRow{"mi300x", 8, 1, 8, "auto", 16 * GiB, 94254, 318.98},
+};
+
 // Several hosts, where the tuner chooses unless the page names the algorithm.
 // 2 x p5 (8 GPUs, 32 EFA NICs of 100 Gbps, counted as 8 of 400) and 2 x p4de:
 // github.com/aws-samples/awsome-distributed-training, micro-benchmarks/nccl-tests/README.md; 16 of

@@ -212,8 +212,27 @@ TEST_CASE("host presets: rates per direction, wires of every part") {
     CHECK(count(f, "pcie") == 2 * 4);
     CHECK(count(f, "nvswitch") == 2);
   }
-  CHECK(host_preset_names().size() == 7);
+  CHECK(host_preset_names().size() == 8);
   CHECK(count(make_fabric("{generator: ai_zone, racks: 1, gpus_per_host: 1}"), "nvswitch") == 0);
+}
+
+TEST_CASE("MI300X: GPUs are cabled one to each other") {
+  const Fabric f = make_fabric("{generator: ai_zone, racks: 1, host: mi300x}");
+  CHECK(count(f, "nvswitch") == 0);
+  CHECK(f.rate(link(f, "gpu:0->gpu:7")) == 512_Gbps);
+  CHECK(f.rate(link(f, "gpu:6->gpu:3")) == 512_Gbps);
+  CHECK(f.rate(link(f, "nic:3->rtsw:0")) == 400_Gbps);
+  CHECK_FALSE(f.find_link({"gpu:7->gpu:8", {}}));  // of two hosts
+  for (std::uint32_t i = 0; i < 16; ++i) CHECK(f.nic_of(f.gpus()[i]) == f.nics()[i]);
+  const Fabric few = make_fabric("{generator: ai_zone, racks: 1, host: mi300x, gpus_per_host: 4}");
+  // Each of two hosts has less: cables of the mesh, of GPUs, NICs and PCIe switches, and uplinks.
+  constexpr std::size_t less = 28 - 6 + 4 + 4 + 2 + 4;
+  CHECK(few.cable_count() == f.cable_count() - 2 * less);
+  CHECK(contains(refusal("{generator: ai_zone, racks: 1, host: mi300x, gpus_per_host: 9}"),
+                 "test.yaml:1:61: the GPUs of mi300x are cabled one to each other, 8 at most"));
+  CHECK(
+      contains(refusal("{generator: ai_zone, racks: 2, host: mi300x, hosts_per_nvlink_domain: 2}"),
+               "have no NVSwitch that hosts could share"));
 }
 
 // Replaces, removes and adds scalars at random.

@@ -15,11 +15,25 @@ namespace {
 
 HostSpec read_preset(Reader& reader, const std::string& name, const CommonDefaults& defaults) {
   const HostCounts usual = host_counts(name);
-  const std::int64_t gpus =
+  std::int64_t gpus =
       reader.count("gpus_per_host", std::min(defaults.gpus_per_host, usual.gpus), 1, per_host_max);
   const std::int64_t nics = reader.count("nics_per_host", gpus, 1, per_host_max);
-  const std::int64_t domain =
+  std::int64_t domain =
       reader.count("hosts_per_nvlink_domain", usual.domain_hosts, 1, per_host_max);
+  const std::uint32_t mesh_max = gpus_in_mesh_max(name);
+  if (gpus > mesh_max) {
+    reader.error(
+        Errc::infeasible, reader.where("gpus_per_host"),
+        fmt::format("the GPUs of {} are cabled one to each other, {} at most", name, mesh_max),
+        "use fewer GPUs a host, or a host with an NVSwitch");
+    gpus = mesh_max;
+  }
+  if (domain > 1 && mesh_max != UINT32_MAX) {
+    reader.error(Errc::infeasible, reader.where("hosts_per_nvlink_domain"),
+                 fmt::format("the GPUs of {} have no NVSwitch that hosts could share", name),
+                 "remove the key");
+    domain = 1;
+  }
   return host_preset(name, static_cast<std::uint32_t>(gpus), static_cast<std::uint32_t>(nics),
                      static_cast<std::uint32_t>(domain));
 }

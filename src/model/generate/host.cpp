@@ -8,12 +8,16 @@
 namespace weft::model {
 namespace {
 
+// How the GPUs of a host reach each other.
+enum class Inside : std::uint8_t { nvswitch, mesh };
+
 struct Preset {
   std::string_view name;
-  Rate nvlink;  // of one GPU, one direction
-  Rate pcie;    // x16, one direction
+  Rate gpu_link;  // one direction: of one GPU to the NVSwitch, or to each other GPU of the mesh
+  Rate pcie;      // x16, one direction
   Rate nic;
   HostCounts counts = {};
+  Inside inside = Inside::nvswitch;
 };
 
 // 16 lanes at 16 and 32 GT/s with 128b/130b coding (PCI Express base specifications 4.0, 5.0), and
@@ -28,7 +32,10 @@ constexpr Rate pcie_gen6{968'000'000'000};
 // B300 and GB300 NVL72 (their user guides). A compute tray of NVL72 has 4 GPUs and 4 NICs; 18 trays
 // share the rack's NVSwitches (GB200 NVL72 user guide). Its GPUs reach the Grace processors over
 // NVLink-C2C, which is no bottleneck to a NIC: wires of a PCIe x16 stand for both.
-constexpr std::array<Preset, 7> presets{{
+// MI300X: each GPU has an Infinity Fabric (xGMI) link of 64 GB/s per direction to each of the seven
+// others, and PCIe 5.0 (AMD Instinct MI300X platform data sheet; rocm.blogs.amd.com, "Understanding
+// RCCL Bandwidth and xGMI Performance on AMD Instinct MI300X"). NICs at 400 Gbps, one per GPU.
+constexpr std::array<Preset, 8> presets{{
     {"h100", 3600_Gbps, pcie_gen5, 400_Gbps},
     {"h200", 3600_Gbps, pcie_gen5, 400_Gbps},
     {"a100", 2400_Gbps, pcie_gen4, 200_Gbps},
@@ -36,6 +43,7 @@ constexpr std::array<Preset, 7> presets{{
     {"b300", 7200_Gbps, pcie_gen6, 800_Gbps},
     {"gb200", 7200_Gbps, pcie_gen5, 400_Gbps, {.gpus = 4, .domain_hosts = 18}},
     {"gb300", 7200_Gbps, pcie_gen6, 800_Gbps, {.gpus = 4, .domain_hosts = 18}},
+    {"mi300x", 512_Gbps, pcie_gen5, 400_Gbps, {}, Inside::mesh},
 }};
 
 }  // namespace
@@ -60,13 +68,19 @@ const Preset& preset_of(std::string_view name) {
 
 HostCounts host_counts(std::string_view name) { return preset_of(name).counts; }
 
+std::uint32_t gpus_in_mesh_max(std::string_view name) {
+  constexpr std::uint32_t mi300x_ports = 7;
+  return preset_of(name).inside == Inside::mesh ? mi300x_ports + 1 : UINT32_MAX;
+}
+
 HostSpec host_preset(std::string_view name, std::uint32_t gpus, std::uint32_t nics,
                      std::uint32_t domain_hosts) {
   WEFT_CHECK(gpus > 0 && domain_hosts > 0);
   const Preset& preset = preset_of(name);
+  WEFT_CHECK(domain_hosts == 1 || preset.inside == Inside::nvswitch);
   // A preset is called after its GPU.
   HostSpec host{std::string(name), std::string(name), {}, {}, preset.nic, domain_hosts,
-                preset.nvlink,     nvlink_latency};
+                preset.gpu_link,   nvlink_latency};
   const auto add = [&](NodeKind kind, std::string_view role, std::uint32_t count) {
     const auto first = static_cast<std::uint32_t>(host.parts.size());
     host.parts.insert(host.parts.end(), count, {kind, std::string(role)});
@@ -78,10 +92,14 @@ HostSpec host_preset(std::string_view name, std::uint32_t gpus, std::uint32_t ni
   const std::uint32_t fe_nic = add(NodeKind::nic, "fe_nic", 1);
   const std::uint32_t pcie = add(NodeKind::pcie_switch, "pcie", pcie_count);
 
-  if (gpus > 1 && domain_hosts == 1) {
+  if (preset.inside == Inside::mesh) {
+    for (std::uint32_t i = 0; i < gpus; ++i)
+      for (std::uint32_t j = i + 1; j < gpus; ++j)
+        host.wires.push_back({gpu + i, gpu + j, preset.gpu_link, nvlink_latency});
+  } else if (gpus > 1 && domain_hosts == 1) {
     const std::uint32_t nvswitch = add(NodeKind::nvswitch, "nvswitch", 1);
     for (std::uint32_t i = 0; i < gpus; ++i)
-      host.wires.push_back({gpu + i, nvswitch, preset.nvlink, nvlink_latency});
+      host.wires.push_back({gpu + i, nvswitch, preset.gpu_link, nvlink_latency});
   }
   for (std::uint32_t i = 0; i < gpus; ++i)
     host.wires.push_back({gpu + i, pcie + i / 2, preset.pcie, {}});

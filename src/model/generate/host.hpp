@@ -60,9 +60,13 @@ struct HostCounts {
   std::int64_t domain_hosts = 1;
 };
 HostCounts host_counts(std::string_view name);
+// Where the GPUs of a host are cabled one to each other: how many can be. UINT32_MAX: they meet at
+// an NVSwitch.
+std::uint32_t gpus_in_mesh_max(std::string_view name);
 
-// A server of DGX kind: GPUs on one NVSwitch (the switch chips of a host form one crossbar), a PCIe
-// switch for each two GPUs and their NICs, and one front-end NIC (role "fe_nic") at the processors.
+// A server of DGX kind: GPUs on one NVSwitch (the switch chips of a host form one crossbar) or in a
+// full mesh (mi300x), a PCIe switch for each two GPUs and their NICs, and one front-end NIC (role
+// "fe_nic") at the processors.
 // With `domain_hosts` above 1 the NVSwitch stands outside, one for so many hosts.
 // `name` is one of host_preset_names(); counts other than the product's scale it.
 HostSpec host_preset(std::string_view name, std::uint32_t gpus, std::uint32_t nics,

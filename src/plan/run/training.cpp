@@ -99,7 +99,9 @@ class HostTimes {
  private:
   // An operation that the tuner does not time: every GPU's links at ring speed.
   double plain_seconds(CollectiveOp op, double bytes) const {
-    return bytes * workload::busbw_factor(op, ranks_) / system_->link.ring;
+    const workload::GroupShape shape{
+        .ranks = ranks_, .hosts = 1, .gpus_per_host = ranks_, .nics_per_host = 1};
+    return bytes * workload::busbw_factor(op, ranks_) / ring_bytes_per_s(*system_, shape);
   }
   Result<workload::System> system_;
   std::uint32_t ranks_;

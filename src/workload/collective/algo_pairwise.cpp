@@ -33,8 +33,13 @@ std::vector<Exchange> exchanges_of(const Job& job) {
     for (const Rank from : order)
       for (const Rank to : order)
         all.matrix.push_back(job.request.matrix[std::size_t{from} * n + to]);
+  // In a mesh each peer has a cable of its own: one after the other would leave the rest idle.
+  const std::uint32_t inside_window =
+      job.layout.is_mesh(0) ? std::max(all.window, local - 1) : all.window;
+  if (local == n && n > 1) all.window = inside_window;
   if (local == 1 || local == n) return {std::move(all)};
   Exchange inside = all;
+  inside.window = inside_window;
   all.first_round = inside.end_round = local;
   return {std::move(all), std::move(inside)};
 }

@@ -1,8 +1,10 @@
 // Pipelined ring, one per channel. Channel k leaves every host through the host's k-th NIC and
-// enters the next one at its k-th NIC, so that on a rail-aligned fabric it stays on one rail.
+// enters the next one at its k-th NIC, so that on a rail-aligned fabric it stays on one rail. Over
+// GPUs in a mesh the channels of one NIC take different ways through the host.
 #include <algorithm>
 
 #include "workload/collective/algorithm.hpp"
+#include "workload/collective/mesh.hpp"
 
 namespace weft::workload {
 namespace {
@@ -18,7 +20,7 @@ Ring ring_of(const Layout& layout, std::uint32_t channel) {
   ring.order.reserve(layout.rank_count());
   ring.relay.assign(layout.rank_count(), no_rank);
   for (std::uint32_t h = 0; h < layout.host_count(); ++h) {
-    const auto members = layout.members(h);
+    const std::vector<Rank> members = order_in_host(layout, h, channel);
     const auto [in, out] = layout.lane(h, channel);
     const auto start = std::ranges::find(members, in) - members.begin();
     for (std::size_t i = 0; i < members.size(); ++i) {

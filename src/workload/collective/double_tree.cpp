@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "workload/collective/mesh.hpp"
+
 namespace weft::workload {
 namespace {
 
@@ -21,8 +23,7 @@ std::uint32_t parent_label(std::uint32_t label, std::uint32_t n) {
 
 // The ranks of a host in the order of the channel's chain.
 std::vector<Rank> host_chain(const Job& job, std::uint32_t host, std::uint32_t channel) {
-  const auto members = job.layout.members(host);
-  std::vector<Rank> chain(members.begin(), members.end());
+  std::vector<Rank> chain = order_in_host(job.layout, host, channel);
   std::ranges::rotate(chain, std::ranges::find(chain, job.layout.lane(host, channel).in));
   // A broadcast begins at its root, and goes to the rank beside the NIC next.
   if (job.op() == Op::broadcast && host == 0) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "workload/collective/mesh.hpp"
+
 namespace weft::workload {
 
 using model::Fabric;
@@ -10,6 +12,7 @@ using model::NodeId;
 Layout::Layout(const Fabric& fabric, std::span<const NodeId> ranks) {
   group_by_host(fabric, ranks);
   find_lanes(fabric, ranks);
+  find_meshes(fabric, ranks);
 }
 
 void Layout::group_by_host(const Fabric& fabric, std::span<const NodeId> ranks) {
@@ -60,6 +63,15 @@ void Layout::find_lanes(const Fabric& fabric, std::span<const NodeId> ranks) {
     }
     lane_first_.push_back(static_cast<std::uint32_t>(lanes_.size()));
     lane_count_max_ = std::max(lane_count_max_, static_cast<std::uint32_t>(nics.size()));
+  }
+}
+
+void Layout::find_meshes(const Fabric& fabric, std::span<const NodeId> ranks) {
+  std::vector<NodeId> gpus;
+  for (std::uint32_t h = 0; h < host_count(); ++h) {
+    gpus.clear();
+    for (const Rank r : members(h)) gpus.push_back(ranks[r]);
+    is_mesh_.push_back(gpus.size() > 2 && workload::is_mesh(fabric, gpus) ? 1 : 0);
   }
 }
 

@@ -22,7 +22,7 @@ struct Lane {
 // Hosts in order of their first rank, so rank 0 is on host 0. The members of a host are in order of
 // their GPU, whatever their rank: the same place on two hosts is the same rail. GPUs that belong to
 // no host count as a host of their own.
-// Cost: O(ranks log(GPUs per host) + hosts of the fabric).
+// Cost: O(ranks log(GPUs per host) + hosts of the fabric), and O(links) of GPUs in a mesh.
 class Layout {
  public:
   Layout(const model::Fabric& fabric, std::span<const model::NodeId> ranks);
@@ -39,17 +39,22 @@ class Layout {
   }
   std::uint32_t lane_count_max() const { return lane_count_max_; }
   std::uint32_t members_max() const { return members_max_; }
+  // Whether the host's ranks are cabled one to each other, three at least: rings have to take turns
+  // to use all of these cables.
+  bool is_mesh(std::uint32_t host) const { return is_mesh_[host] != 0; }
   // Every host holds the same number of ranks.
   bool even() const { return members_max_ * host_count() == rank_count(); }
 
  private:
   void group_by_host(const model::Fabric& fabric, std::span<const model::NodeId> ranks);
   void find_lanes(const model::Fabric& fabric, std::span<const model::NodeId> ranks);
+  void find_meshes(const model::Fabric& fabric, std::span<const model::NodeId> ranks);
 
   std::vector<Rank> members_;
   std::vector<std::uint32_t> first_;
   std::vector<Lane> lanes_;
   std::vector<std::uint32_t> lane_first_;
+  std::vector<std::uint8_t> is_mesh_;  // by host
   std::uint32_t lane_count_max_ = 0, members_max_ = 0;
 };
 

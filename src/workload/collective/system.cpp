@@ -7,8 +7,10 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 
 #include "base/text.hpp"
+#include "workload/collective/mesh.hpp"
 
 namespace weft::workload {
 namespace {
@@ -16,17 +18,20 @@ namespace {
 struct GenerationFacts {
   Generation generation;
   std::string_view name;
-  Rate nvlink;  // of one GPU, one direction
+  Rate nvlink;  // of one GPU, one direction; of a mesh, to one other GPU
   LinkSpeed link;
 };
 
 // Bandwidths are fitted to published nccl-tests rows, docs/collectives-timing.md: 81 %, 84 % and
 // 79 % of the line rate for a ring, which is what NCCL's own per-link figures (20.0, 20.6, 40.1
 // GB/s) and its maintainers say of the protocol overhead.
-constexpr std::array<GenerationFacts, 3> generations{{
+// xGMI: 71 % of seven links of 64 GB/s, from AMD's table for 8 x MI300X; AMD itself measures 45 to
+// 48 GB/s a link, and says that a ring goes at the pace of the slowest.
+constexpr std::array<GenerationFacts, 4> generations{{
     {Generation::nvlink3, "nvlink3", 2400_Gbps, {.ring = 244e9, .nvls = 0}},
     {Generation::nvlink4, "nvlink4", 3600_Gbps, {.ring = 383e9, .nvls = 313e9}},
     {Generation::nvlink5, "nvlink5", 7200_Gbps, {.ring = 714e9, .nvls = 545e9}},
+    {Generation::xgmi, "xgmi", 512_Gbps, {.ring = 319.5e9, .nvls = 0, .pair = 319.5e9 / 7}},
 }};
 
 const GenerationFacts& facts(Generation generation) {
@@ -43,6 +48,8 @@ constexpr Duration efa_step = 23_us;
 constexpr Duration rack_step = 40_us;
 // What a call costs on top of NCCL's table where nobody has measured.
 constexpr Duration host_default = 5_us;
+// RCCL on 8 x MI300X: less than NCCL's table has. From the rows up to 128 KiB.
+constexpr Duration xgmi_host{-2'000'000};
 
 Duration default_step(Transport transport) {
   switch (transport) {
@@ -74,13 +81,14 @@ struct Preset {
 
 constexpr Duration tenths_us(std::int64_t tenths) { return {tenths * 100'000}; }
 
-constexpr std::array<Preset, 11> presets{{
+constexpr std::array<Preset, 12> presets{{
     {"a100", Generation::nvlink3, 200_Gbps, Transport::infiniband, host_default, {}},
     {"h100", Generation::nvlink4, 400_Gbps, Transport::infiniband, host_default, {}},
     {"h200", Generation::nvlink4, 400_Gbps, Transport::infiniband, host_default, {}},
     {"b200", Generation::nvlink5, 400_Gbps, Transport::infiniband, host_default, {}},
     {"gb200", Generation::nvlink5, 400_Gbps, Transport::infiniband, host_default, rack_step},
     {"gb300", Generation::nvlink5, 800_Gbps, Transport::infiniband, host_default, rack_step},
+    {"mi300x", Generation::xgmi, 400_Gbps, Transport::roce, xgmi_host, {}},
     // Declared from the rows of that system. "torch": measured from PyTorch, whose launch costs
     // more.
     {"p5", Generation::nvlink4, 400_Gbps, Transport::efa, {}, {}},
@@ -108,11 +116,38 @@ void set_generation(System& system, Rate nvlink) {
   const auto distance = [&](const GenerationFacts& f) {
     return std::abs(std::log(static_cast<double>(f.nvlink.bps) / static_cast<double>(nvlink.bps)));
   };
-  const auto nearest = std::ranges::min_element(generations, {}, distance);
+  const auto switched = std::span(generations).first(3);
+  const auto nearest = std::ranges::min_element(switched, {}, distance);
   const double scale = static_cast<double>(nvlink.bps) / static_cast<double>(nearest->nvlink.bps);
   system.generation = nearest->generation;
   system.link = {nearest->link.ring * scale, nearest->link.nvls * scale};
   system.name = nearest->name;
+}
+
+// From `gpu` to one other GPU, one direction, where it has a cable to each of the ranks of its host
+// and they have them to each other; 0 elsewhere (GPUs in a cube, a ring, or behind a switch).
+Rate mesh_rate(const Fabric& fabric, std::span<const NodeId> ranks, NodeId gpu) {
+  std::vector<NodeId> mates;
+  for (const NodeId rank : ranks)
+    if (fabric.share_domain(rank, gpu)) mates.push_back(rank);
+  if (mates.size() > 1 && !is_mesh(fabric, mates)) return {};
+  NodeId other;
+  Rate rate;
+  for (const LinkId link : fabric.out(gpu)) {
+    if (fabric.kind(fabric.to(link)) != NodeKind::gpu) continue;
+    if (!other.valid()) other = fabric.to(link);
+    if (fabric.to(link) == other) rate = rate + fabric.rate(link);
+  }
+  return rate;
+}
+
+void set_mesh(System& system, Rate link) {
+  const GenerationFacts& known = facts(Generation::xgmi);
+  const double scale = link.bytes_per_s() / known.nvlink.bytes_per_s();
+  system.generation = Generation::xgmi;
+  system.link = {.ring = known.link.ring * scale, .nvls = 0, .pair = known.link.pair * scale};
+  system.name = known.name;
+  system.host_latency = xgmi_host;
 }
 
 }  // namespace
@@ -163,13 +198,19 @@ void set_network(System& system, Rate nic_rate, Transport transport) {
 Result<System> system_of(const Fabric& fabric, std::span<const NodeId> ranks, Transport transport) {
   WEFT_TRY(const GroupShape shape, shape_of(fabric, ranks));
   const NodeId gpu = ranks.front();
-  const Rate nvlink = rate_to(fabric, gpu, NodeKind::nvswitch);
-  if (nvlink.bps == 0 && shape.gpus_per_host > 1)
-    return fail(Errc::infeasible, {}, fmt::format("{} has no NVLink", fabric.name(gpu)),
-                "the time model covers GPUs on an NVSwitch; give the host a preset such as h100");
+  const Rate nvlink = rate_to(fabric, gpu, NodeKind::nvswitch),
+             mesh = mesh_rate(fabric, ranks, gpu);
+  if (nvlink.bps == 0 && mesh.bps == 0 && shape.gpus_per_host > 1)
+    return fail(
+        Errc::infeasible, {}, fmt::format("{} has no NVLink", fabric.name(gpu)),
+        "the time model covers GPUs on an NVSwitch, or with a cable between each two; give the "
+        "host a preset such as h100");
   System system;
-  set_generation(system, nvlink.bps > 0 ? nvlink : generations[1].nvlink);
   system.host_latency = host_default;
+  if (nvlink.bps == 0 && mesh.bps > 0)
+    set_mesh(system, mesh);
+  else
+    set_generation(system, nvlink.bps > 0 ? nvlink : generations[1].nvlink);
   const NodeId nic = fabric.nic_of(gpu);
   if (nic.valid()) set_network(system, rate_to(fabric, nic, NodeKind::fabric_switch), transport);
   if (shape.hosts > 1 && system.nic_rate.bps == 0)
@@ -213,6 +254,15 @@ Status check(const GroupShape& shape) {
     return fail(Errc::value, {}, fmt::format("{} hosts without NICs", shape.hosts),
                 "set nics_per_host");
   return {};
+}
+
+double pair_bytes_per_s(const System& system) {
+  return system.link.pair > 0 ? system.link.pair : system.link.ring;
+}
+
+double ring_bytes_per_s(const System& system, const GroupShape& shape) {
+  if (system.link.pair == 0 || shape.gpus_per_host < 2) return system.link.ring;
+  return std::min(system.link.ring, system.link.pair * (shape.gpus_per_host - 1));
 }
 
 double network_bytes_per_s(const System& system, const GroupShape& shape) {

@@ -13,7 +13,8 @@
 
 namespace weft::workload {
 
-enum class Generation : std::uint8_t { nvlink3, nvlink4, nvlink5 };  // A100; H100, H200; B200, B300
+// Of the links between GPUs: A100; H100, H200; B200, B300; MI300X, whose GPUs are a full mesh.
+enum class Generation : std::uint8_t { nvlink3, nvlink4, nvlink5, xgmi };
 enum class Transport : std::uint8_t { infiniband, roce, efa };
 std::string_view to_text(Generation generation);
 std::string_view to_text(Transport transport);
@@ -21,8 +22,9 @@ std::vector<std::string> transport_names();
 
 // Bytes per second and direction that a GPU sustains, by what limits it.
 struct LinkSpeed {
-  double ring = 0;  // ring over NVLink, Simple protocol
+  double ring = 0;  // rings over all its links, Simple protocol
   double nvls = 0;  // reduction in the NVSwitch; 0 where the switch cannot
+  double pair = 0;  // of a mesh: the link to one other GPU; 0: all links lead everywhere
   bool operator==(const LinkSpeed&) const = default;
 };
 
@@ -53,7 +55,8 @@ struct GroupShape {
   bool operator==(const GroupShape&) const = default;
 };
 
-// Presets: a generation with its usual NICs ("a100", "h100", "h200", "b200", "gb200", "gb300"), and
+// Presets: a generation with its usual NICs ("a100", "h100", "h200", "b200", "gb200", "gb300",
+// "mi300x"), and
 // systems whose latency was measured ("p5", "p4de", "a100-torch", "h200-torch", "b200-torch").
 std::vector<std::string> system_names();
 // Fails: Errc::unknown with the nearest name.
@@ -63,7 +66,8 @@ Result<System> system_by_name(std::string_view name);
 void set_network(System& system, Rate nic_rate, Transport transport);
 
 // The machine under `ranks` (GPUs): generation by the NVLink rate of the first GPU, scaled where
-// the rate is none of a product; NIC rate by the network side of its NIC. Latencies are defaults.
+// the rate is none of a product; xgmi where its GPUs are cabled one to each other; NIC rate by the
+// network side of its NIC. Latencies are defaults.
 // Fails: Errc::infeasible when the GPU has no NVLink, or hosts lie apart and it has no NIC.
 Result<System> system_of(const model::Fabric& fabric, std::span<const model::NodeId> ranks,
                          Transport transport);
@@ -75,6 +79,12 @@ Result<GroupShape> shape_of(const model::Fabric& fabric, std::span<const model::
 // Fails: Errc::value where there are fewer than 2 ranks, more or fewer than fit such hosts, or no
 // NICs where they are needed.
 Status check(const GroupShape& shape);
+
+// Rings over the ranks of one host, bytes per second and direction: of a mesh, only the links
+// between these ranks count.
+double ring_bytes_per_s(const System& system, const GroupShape& shape);
+// From one GPU to one other of its host.
+double pair_bytes_per_s(const System& system);
 
 // What all NICs of a host carry, payload bytes per second and direction.
 double network_bytes_per_s(const System& system, const GroupShape& shape);

@@ -17,6 +17,7 @@ namespace weft::workload::test {
 
 struct FabricSpec {
   std::uint32_t hosts = 2, gpus = 4, nics = 4, nvswitches = 1, leaves = 1, spines = 2;
+  bool is_mesh = false;  // each two GPUs of a host have a cable; no NVSwitch
   enum class Spines : std::uint8_t { joined, none } joined = Spines::joined;
 };
 
@@ -41,7 +42,7 @@ inline Fabric make_fabric(const FabricSpec& spec) {
   for (std::uint32_t h = 0; h < spec.hosts; ++h) {
     const NodeId host = node(NodeKind::host, "host");
     std::vector<NodeId> switches, gpus, nics;
-    for (std::uint32_t i = 0; i < spec.nvswitches; ++i)
+    for (std::uint32_t i = 0; !spec.is_mesh && i < spec.nvswitches; ++i)
       switches.push_back(node(NodeKind::nvswitch, "nvswitch", host));
     for (std::uint32_t i = 0; i < spec.gpus; ++i) gpus.push_back(node(NodeKind::gpu, "gpu", host));
     for (std::uint32_t i = 0; i < spec.nics; ++i) nics.push_back(node(NodeKind::nic, "nic", host));
@@ -49,6 +50,8 @@ inline Fabric make_fabric(const FabricSpec& spec) {
       cable(gpu, host);
       for (const NodeId s : switches) cable(gpu, s);
     }
+    for (std::size_t i = 0; spec.is_mesh && i < gpus.size(); ++i)
+      for (std::size_t j = i + 1; j < gpus.size(); ++j) cable(gpus[i], gpus[j]);
     for (std::uint32_t k = 0; k < spec.nics; ++k) {
       cable(nics[k], host);
       cable(nics[k], leaves[k % spec.leaves]);
@@ -72,7 +75,8 @@ inline std::vector<NodeId> first_gpus(const Fabric& fabric, std::uint32_t n) {
 }
 
 // Ways to lay n ranks on hosts: one host, one rank a host, two and three a host, NICs shared by two
-// GPUs, ranks dealt out to hosts in turn, and a random choice from larger hosts.
+// GPUs, ranks dealt out to hosts in turn, a random choice from larger hosts, and hosts whose GPUs
+// are a mesh.
 inline std::vector<Group> groups(std::uint32_t n) {
   std::vector<Group> all;
   const auto add = [&](std::string name, const FabricSpec& spec, auto choose, bool even) {
@@ -105,6 +109,10 @@ inline std::vector<Group> groups(std::uint32_t n) {
         return ranks;
       },
       false);
+  add("meshes", {.hosts = (n + 7) / 8, .gpus = 8, .nics = 8, .is_mesh = true}, first,
+      n % 8 == 0 || n < 8);
+  add("meshes that share NICs", {.hosts = (n + 3) / 4, .gpus = 4, .nics = 2, .is_mesh = true},
+      first, n % 4 == 0 || n < 4);
   return all;
 }
 

@@ -44,6 +44,8 @@ constexpr double peer_s = 0.7e-6, crowd_power = 0.07;
 // a ring is alpha-beta, and NVLSTree and SHARP take NVLS's.
 constexpr double ring_exponent = 0.5, ring_ll_exponent = 0.773, nvls_exponent = 0.655;
 constexpr double tree_exponent = 0.52, additive = 1;
+// Rings over a mesh of xGMI: from 8 x MI300X, 1 MiB to 16 GiB.
+constexpr double ring_mesh_exponent = 0.65;
 
 // Two stages that work on different chunks at a time take little longer than the slower one.
 double overlapped(double a, double b) {
@@ -57,6 +59,8 @@ struct Inputs {
   const Call& call;
   double network;  // bytes per second of a host
 
+  double ring() const { return ring_bytes_per_s(system, shape); }
+  double pair() const { return pair_bytes_per_s(system); }
   double ranks() const { return shape.ranks; }
   double local() const { return shape.gpus_per_host; }
   double hosts() const { return shape.hosts; }
@@ -94,13 +98,17 @@ double ring_share(const Inputs& in) {
 
 Terms ring(const Inputs& in) {
   const double sent = in.call.bytes * ring_share(in) / payload(in);
-  const double link = sent / in.system.link.ring;
+  const double link = sent / in.ring();
   const double crossings = rounds(in) * (in.hosts() - 1);
   const double hops = rounds(in) * (in.ranks() - 1) - crossings;
   const double latency = ring_base_s + hops * hop_s;
-  if (in.is_one_host())
+  if (in.is_one_host()) {
+    const bool is_mesh = in.system.generation == Generation::xgmi;
     return one_host(in, latency, link,
-                    in.call.protocol == Protocol::ll ? ring_ll_exponent : ring_exponent);
+                    in.call.protocol == Protocol::ll ? ring_ll_exponent
+                    : is_mesh                        ? ring_mesh_exponent
+                                                     : ring_exponent);
+  }
   // The rings of all channels leave a host through all its NICs.
   const double step = in.step(by_protocol(in, ring_ll_step, ring_ll128_step, simple_step));
   return {0, latency + crossings * step, std::max(link, sent / in.network), additive};
@@ -116,7 +124,7 @@ double tree_sent(const Inputs& in) {
 // Up for the sum, and down again.
 Terms tree(const Inputs& in) {
   const double ways = rounds(in);
-  const double link = ways * in.call.bytes / payload(in) / in.system.link.ring;
+  const double link = ways * in.call.bytes / payload(in) / in.ring();
   const bool is_far_ll128 = !in.is_one_host() && in.call.protocol == Protocol::ll128;
   const double hop = is_far_ll128 ? ll128_hop_s : hop_s;
   const double latency =
@@ -165,21 +173,21 @@ Terms direct(const Inputs& in) {
   const bool is_shift = in.call.op == Op::send_recv;
   const double link = in.call.bytes * (is_shift ? 1 : rounds(in) * (g - 1) / n);
   const double latency = ring_base_s + rounds(in) * hop_s;
-  if (in.is_one_host()) return one_host(in, latency, link / in.system.link.ring, ring_exponent);
+  const double link_s = link / (is_shift ? in.pair() : in.ring());
+  if (in.is_one_host()) return one_host(in, latency, link_s, ring_exponent);
   const double out = is_shift ? in.shape.nics_per_host : rounds(in) * g * (n - g) / n;
   const double network_s = in.call.bytes * out / in.network;
   const double latency_s = latency + rounds(in) * in.step();
-  if (in.call.op != Op::all_to_all)
-    return {0, latency_s, std::max(link / in.system.link.ring, network_s), additive};
+  if (in.call.op != Op::all_to_all) return {0, latency_s, std::max(link_s, network_s), additive};
   const double crowd = std::pow(in.hosts() / 2, crowd_power);
-  return {0, latency + in.step(1) + (n - g) * peer_s,
-          std::max(link / in.system.link.ring, network_s * crowd), nvls_exponent};
+  return {0, latency + in.step(1) + (n - g) * peer_s, std::max(link_s, network_s * crowd),
+          nvls_exponent};
 }
 
 // In stages: reduce-scatter in the host, all-reduce per rail, all-gather in the host.
 Terms hierarchical(const Inputs& in) {
   const double g = in.local(), k = in.hosts();
-  const double link = in.call.bytes * rounds(in) * (g - 1) / g / in.system.link.ring;
+  const double link = in.call.bytes * rounds(in) * (g - 1) / g / in.ring();
   const double latency = ring_base_s + rounds(in) * (g - 1) * hop_s;
   if (in.is_one_host()) return one_host(in, latency, link, ring_exponent);
   const double out = in.call.bytes * rounds(in) * (k - 1) / k / in.network;
@@ -194,7 +202,7 @@ class Rounds {
   Rounds(const Inputs& in, Kind kind) : in_(in), kind_(kind) {}
 
   void add(double bytes, std::uint32_t distance) {
-    const double link = bytes / in_.system.link.ring;
+    const double link = bytes / in_.pair();
     const double crossing = crossing_ranks(distance);
     if (crossing == 0) {
       latency_s_ += hop_s;
@@ -263,7 +271,7 @@ Terms flat(const Inputs& in) {
   const double each = in.call.op == Op::all_gather ? in.call.bytes / n : in.call.bytes;
   const double nics = in.shape.nics_per_host;  // the root has one
   const double senders = in.call.op == Op::broadcast ? nics : g;
-  const double link = each * (n - 1) / in.system.link.ring;
+  const double link = each * (n - 1) / in.ring();
   if (in.is_one_host()) return one_host(in, ring_base_s + hop_s, link, additive);
   return {0, ring_base_s + in.step(), std::max(link, each * senders * (n - g) / in.network),
           additive};

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "workload/collective/algorithm.hpp"
+#include "workload/collective/mesh.hpp"
 #include "workload/collective/nvswitch.hpp"
 
 namespace weft::workload {
@@ -115,6 +116,14 @@ std::string_view default_name(const Job& job) {
   std::unreachable();
 }
 
+// Rings over a host, for all of its cables to be used.
+std::uint32_t rings_in_host(const Layout& layout) {
+  for (std::uint32_t h = 0; h < layout.host_count(); ++h)
+    if (layout.is_mesh(h) && layout.members(h).size() == layout.members_max())
+      return static_cast<std::uint32_t>(mesh_rings(layout.members_max()).size());
+  return 1;
+}
+
 }  // namespace
 
 std::string_view to_text(Op op) {
@@ -145,7 +154,8 @@ Result<Job> make_job(const Fabric& fabric, const Request& request) {
   WEFT_TRY_STATUS(check_ranks(fabric, request.ranks));
   WEFT_TRY_STATUS(check_numbers(request));
   Layout layout(fabric, request.ranks);
-  const std::uint32_t natural = layout.host_count() == 1 ? 1 : layout.lane_count_max();
+  const std::uint32_t lanes = layout.host_count() == 1 ? 1 : layout.lane_count_max();
+  const std::uint32_t natural = lanes * rings_in_host(layout);
   const std::uint32_t channels =
       request.channels != 0 ? request.channels : std::min(natural, channel_count_max);
   return Job{fabric, request, std::move(layout), channels};

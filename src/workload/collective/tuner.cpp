@@ -12,9 +12,9 @@ namespace weft::workload {
 namespace {
 
 // All constants of this file: NCCL 2.30, src/graph/tuning.cc (commit 5067397c), times in us, rates
-// in bytes/s, by protocol (LL, LL128, Simple) or by generation (NVLink 3, 4, 5).
+// in bytes/s, by protocol (LL, LL128, Simple) or by generation (NVLink 3, 4, 5; xGMI).
 using PerProtocol = std::array<double, 3>;
-using PerGeneration = std::array<double, 3>;
+using PerGeneration = std::array<double, 4>;
 
 constexpr PerProtocol ring_base{6.6, 14.0, 8.4}, tree_base{6.8, 14.0, 8.4};
 constexpr PerProtocol ring_hop{0.6, 1.9, 3.4}, tree_hop{0.6, 1.25, 4.0};
@@ -24,8 +24,9 @@ constexpr double nvls_hop = 25, nvls_crossing = 18, nvls_tree_crossing = 20.9, p
 constexpr double pat_rank = 2.8, pat_overlap = 3.5, pat_share = 0.75;
 constexpr double ring_plateau = 1.4;  // Simple rings between hosts
 
-constexpr PerGeneration nvls_efficiency{0, 0.85, 0.74};
-constexpr PerGeneration ll_max{87.7e9, 141e9, 282e9};       // one host
+constexpr PerGeneration nvls_efficiency{0, 0.85, 0.74, 0};
+// In one host. xGMI: AMD's rows for 8 x MI300X leave LL between 256 and 512 KiB.
+constexpr PerGeneration ll_max{87.7e9, 141e9, 282e9, 24.6e9};
 constexpr double ll_max_pair = 39e9, ll_max_many = 20.4e9;  // 2 and more hosts, Intel
 constexpr double ll_tree_share = 1 / 3.8, tree_share = 0.92, ring_ll128_share = 0.92;
 constexpr double tree_ll128_share_host = 7.0 / 9, tree_ll128_share = 120.0 / 128;
@@ -71,6 +72,7 @@ struct Question {
 
   double n() const { return shape.ranks; }
   double g() const { return shape.gpus_per_host; }
+  double ring() const { return ring_bytes_per_s(system, shape); }
   double k() const { return shape.hosts; }
   bool is_one_host() const { return shape.hosts == 1; }
   double depth() const { return std::bit_width(shape.hosts) - 1.0; }
@@ -83,7 +85,7 @@ struct Question {
 
 Cost ring_cost(const Question& q, Protocol protocol) {
   const std::size_t p = index(protocol);
-  double bus = q.system.link.ring;
+  double bus = q.ring();
   if (!q.is_one_host()) bus = std::min(bus, q.network);
   if (protocol == Protocol::ll) {
     const double cap = q.is_one_host()      ? ll_max[index(q.system.generation)]
@@ -105,7 +107,7 @@ Cost ring_cost(const Question& q, Protocol protocol) {
 
 Cost tree_cost(const Question& q, Protocol protocol) {
   const std::size_t p = index(protocol);
-  double bus = q.system.link.ring;
+  double bus = q.ring();
   if (!q.is_one_host()) bus = std::min(bus, q.tree_network());
   bus *= tree_share;
   if (q.system.generation != Generation::nvlink3) bus *= chain_share;
@@ -120,7 +122,7 @@ Cost tree_cost(const Question& q, Protocol protocol) {
 // NVSwitch reduction as bus bandwidth: a GPU moves 1 + 1/g per byte where a ring moves 2(g-1)/g.
 double nvls_bus(const Question& q) {
   const double usable = (host_channels - 1.0) / host_channels;
-  const double link = q.system.link.ring * nvls_efficiency[index(q.system.generation)] * usable;
+  const double link = q.ring() * nvls_efficiency[index(q.system.generation)] * usable;
   const double gain = q.op == Op::all_reduce ? 2 * (q.g() - 1) / (q.g() + 1) : (q.g() - 1) / q.g();
   return link * gain;
 }
@@ -242,8 +244,8 @@ Candidate from_row(std::span<const PluginRow> rows, std::uint32_t hosts, double 
 void prefer_plugin(std::vector<Candidate>& list, const System& system, const GroupShape& shape,
                    double bytes) {
   const double mib = bytes / mebi;
-  if (system.transport != Transport::efa || system.generation == Generation::nvlink3 ||
-      shape.hosts < 2 || shape.gpus_per_host != 8 || mib < plugin_from_mib)
+  if (system.transport != Transport::efa || system.link.nvls == 0 || shape.hosts < 2 ||
+      shape.gpus_per_host != 8 || mib < plugin_from_mib)
     return;
   const bool is_nvlink4 = system.generation == Generation::nvlink4;
   const Candidate chosen = is_nvlink4 ? from_row(plugin_nvlink4, shape.hosts, mib)
@@ -263,7 +265,9 @@ std::vector<Candidate> candidates(const System& system, const GroupShape& shape,
   List list(q);
   if (op == Op::all_to_all || op == Op::send_recv) return {};
   const bool is_all_reduce = op == Op::all_reduce;
-  if (is_all_reduce) list.add_all_protocols("tree", tree_cost);
+  // RCCL's rows for one host of MI300X are nearly flat up to 256 KiB, as rings of LL are.
+  const bool is_mesh = q.is_one_host() && system.generation == Generation::xgmi;
+  if (is_all_reduce && !is_mesh) list.add_all_protocols("tree", tree_cost);
   list.add_all_protocols("ring", ring_cost);
   if (op == Op::broadcast) return list.take();
   const bool has_nvls = system.link.nvls > 0 && shape.gpus_per_host > 1;

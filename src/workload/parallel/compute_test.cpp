@@ -128,6 +128,7 @@ TEST_CASE("a faster GPU, a smaller share and fp8 never take longer") {
 
 TEST_CASE("fitted scalars lie in their documented ranges") {
   for (const std::string& name : gpu_names()) {
+    if (name == "mi300x") continue;  // its products are as measured alone, and nothing is fitted
     const GpuSpec gpu = gpu_by_name({name, {}}).value();
     for (const Calibration& fitted : {gpu.bf16, gpu.fp8}) {
       CHECK(fitted.gemm >= 0.5);

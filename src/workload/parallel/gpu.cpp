@@ -23,7 +23,27 @@ constexpr double b200_gemm = 0.515, gb300_gemm = 0.665, blackwell_tp_overlap = 0
 
 // Dense peaks, bandwidths and sizes: NVIDIA's data sheets (A100 80 GB SXM, H100 SXM, H200 SXM, HGX
 // B200, GB200 NVL72 per GPU, HGX B300, GB300 NVL72 per GPU). Sheets give sizes in "GB" of 2^30.
-std::array<GpuSpec, 7> table() {
+// MI300X: AMD's data sheet. No training row of it is fitted or compared: large products reach what
+// AMD measures as most (708 and 1,273 TFLOP/s: rocm.blogs.amd.com, "Measuring Max-Achievable FLOPs,
+// part 2"), an upper bound, and the rest is as on H100.
+constexpr double mi300x_bf16_gemm = 708 / 1307.4, mi300x_fp8_gemm = 1273 / 2614.9;
+
+GpuSpec mi300x() {
+  Calibration bf16 = fitted_bf16, fp8 = fitted_fp8;
+  bf16.gemm = mi300x_bf16_gemm;
+  fp8.gemm = mi300x_fp8_gemm;
+  return {.name = "mi300x",
+          .bf16_flops = 1307.4e12,
+          .fp8_flops = 2614.9e12,
+          .memory_bytes_per_s = 5.3e12,
+          .memory_bytes = 192 * gib,
+          .multiprocessors = 304,
+          .bf16 = bf16,
+          .bf16_of_2025 = bf16,
+          .fp8 = fp8};
+}
+
+std::array<GpuSpec, 8> table() {
   const auto gpu = [](std::string name, double bf16, double fp8, double bandwidth, double size,
                       std::uint32_t multiprocessors, double gemm = 0) {
     Calibration of_2025 = fitted_fp8;
@@ -49,7 +69,8 @@ std::array<GpuSpec, 7> table() {
           gpu("b200", 2250e12, 4500e12, 7.7e12, 180, 148, b200_gemm),
           gpu("gb200", 2500e12, 5000e12, 8e12, 186, 148, b200_gemm),
           gpu("b300", 2250e12, 4500e12, 8e12, 270, 148, b200_gemm),
-          gpu("gb300", 2500e12, 5000e12, 8e12, 278, 148, gb300_gemm)};
+          gpu("gb300", 2500e12, 5000e12, 8e12, 278, 148, gb300_gemm),
+          mi300x()};
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ enum class Software : std::uint8_t { of_2024, of_2025 };
 // The only fitted numbers of the compute model; docs/training-model.md says from which rows, and
 // why the ranges are what they are.
 struct Calibration {
-  double gemm = 0;        // share of dense peak that a large GEMM reaches, 0.5 .. 0.8
+  double gemm = 0;        // share of dense peak that a large GEMM reaches, 0.5 .. 0.8 where fitted
   double attention = 0;   // share of bf16 peak of causal attention's forward core, 0.5 .. 0.65
   double tp_overlap = 0;  // share of tensor-parallel communication that GEMMs hide, 0.3 .. 0.9
   // Of grouped products of experts, relative to `gemm`: one product for all experts of a rank,
@@ -60,7 +60,7 @@ struct GpuSpec {
   }
 };
 
-// "a100", "h100", "h200", "b200", "gb200", "b300", "gb300".
+// "a100", "h100", "h200", "b200", "gb200", "b300", "gb300", "mi300x".
 std::vector<std::string> gpu_names();
 // Fails: Errc::unknown with the nearest name.
 Result<GpuSpec> gpu_by_name(const Token& name);
