@@ -2,11 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,7 @@
 #include "adapt/snmp/poller.hpp"
 #include "base/file.hpp"
 #include "base/json_text.hpp"
+#include "base/names.hpp"
 #include "base/plural.hpp"
 #include "base/text.hpp"
 #include "cli/cli.hpp"
@@ -57,6 +61,7 @@ struct Discovery {
   std::vector<Asked> devices;
   std::vector<SeenCable> cables;
   std::size_t unplaced = 0;  // sessions of BGP
+  std::uint64_t cut = 0;     // tables (SNMP) or values (gNMI) of more rows than are taken
 };
 
 Result<std::chrono::milliseconds> timeout_of(const DiscoverArgs& args, const char* usual) {
@@ -64,26 +69,25 @@ Result<std::chrono::milliseconds> timeout_of(const DiscoverArgs& args, const cha
 }
 
 Result<NeighbourProtocol> protocol_of(const DiscoverArgs& args) {
-  if (args.by == "lldp") return NeighbourProtocol::lldp;
-  if (args.by == "bgp") return NeighbourProtocol::bgp;
-  return fail(Errc::unknown, {"--by", 0, 0}, fmt::format("unknown name {}", quote(args.by)),
-              "choose one of: lldp, bgp");
+  constexpr std::array<std::string_view, 2> names{"lldp", "bgp"};
+  WEFT_TRY(const std::size_t name, find_name({args.by, {"--by", 0, 0}}, names));
+  return static_cast<NeighbourProtocol>(name);
 }
 
 // What is wrong with an answer that came to its end.
 std::string lack_of(const Neighbours& said, NeighbourProtocol by) {
   if (by == NeighbourProtocol::lldp)
     return said.system_name.empty() && said.lldp.empty() ? "answers, but has no LLDP" : "";
-  if (said.sessions.empty()) return "answers, but has no neighbours of BGP";
+  if (said.sessions.empty()) return "answers, but has no neighbours of BGP with addresses";
   return said.addresses.empty() ? "answers, but has no addresses of interfaces" : "";
 }
 
-Discovery discovery_of(std::vector<Asked> devices) {
+Discovery discovery_of(std::vector<Asked> devices, std::uint64_t cut) {
   std::ranges::sort(devices, model::natural_less, [](const Asked& one) { return one.said.device; });
   std::vector<Neighbours> said;
   for (const Asked& one : devices) said.push_back(one.said);
   model::NeighbourCables cables = model::cables_of(said);
-  return {std::move(devices), std::move(cables.cables), cables.unplaced};
+  return {std::move(devices), std::move(cables.cables), cables.unplaced, cut};
 }
 
 Asked answer_of(adapt::snmp::Poll poll, NeighbourProtocol by) {
@@ -93,13 +97,15 @@ Asked answer_of(adapt::snmp::Poll poll, NeighbourProtocol by) {
   return out;
 }
 
+constexpr std::size_t rows_max = adapt::gnmi::NeighbourReader::rows_max;
 constexpr const char* stopped = "stopped before all devices had answered";
 
 // Each device once.
 Result<Discovery> ask_agents(const DiscoverArgs& args) {
   WEFT_TRY(const NeighbourProtocol by, protocol_of(args));
   WEFT_TRY(std::vector<adapt::snmp::Target> targets, load_snmp_targets(args.targets));
-  adapt::snmp::PollerOptions options{.neighbours = by, .every = std::chrono::hours(24)};
+  adapt::snmp::PollerOptions options{
+      .neighbours = by, .every = std::chrono::hours(24), .rows_max = rows_max};
   WEFT_TRY(options.timeout, timeout_of(args, "2 s"));
   options.patience = std::max(options.patience, options.timeout * (options.retries + 2));
   const std::size_t wanted = targets.size();
@@ -113,7 +119,7 @@ Result<Discovery> ask_agents(const DiscoverArgs& args) {
     while (auto poll = poller.take()) devices.push_back(answer_of(*std::move(poll), by));
     poller.wait(clock.now() + turn_ns, -1);
   }
-  return discovery_of(std::move(devices));
+  return discovery_of(std::move(devices), poller.counts().cut);
 }
 
 Result<Discovery> ask_gnmi(const DiscoverArgs& args) {
@@ -146,7 +152,7 @@ Result<Discovery> ask_gnmi(const DiscoverArgs& args) {
     std::string error = report.is_synced ? lack_of(one, by) : report.last_error;
     devices.push_back({std::move(one), std::move(error)});
   }
-  return discovery_of(std::move(devices));
+  return discovery_of(std::move(devices), reader.left_out());
 }
 
 // URL of --netbox: the origin, and the path under which it is.
@@ -180,7 +186,7 @@ Result<Discovery> ask_netbox(const Common& common, const DiscoverArgs& args) {
                  counted(read.panels.size(), "cable"), read.panels.front(),
                  read.panels.size() > 1 ? ", ..." : "");
   }
-  return Discovery{.devices = {}, .cables = std::move(read.cables), .unplaced = 0};
+  return Discovery{.devices = {}, .cables = std::move(read.cables), .unplaced = 0, .cut = 0};
 }
 
 std::string diff_line(const CableDiff::Row& row) {
@@ -201,6 +207,9 @@ void print_devices(const Discovery& found, bool is_netbox) {
     fmt::print(
         "left out   {} of BGP over no subnet that interfaces of two of these devices share\n",
         counted(found.unplaced, "neighbour"));
+  if (found.cut > 0)
+    fmt::print("cut        {} of more than {} rows; what is behind was not taken\n",
+               counted(found.cut, "answer"), rows_max);
   for (const auto& [said, error] : found.devices) {
     if (!error.empty()) fmt::print("silent     {}: {}\n", said.device, error);
     const std::string short_name = said.system_name.substr(0, said.system_name.find('.'));
@@ -234,7 +243,10 @@ std::string to_json(const Discovery& found, const CableDiff* diff) {
                    .add("b_device", cable.b.device)
                    .add("b_port", cable.b.port));
   JsonObject out;
-  out.add("devices", devices).add("cables", cables).add("unplaced", found.unplaced);
+  out.add("devices", devices)
+      .add("cables", cables)
+      .add("unplaced", found.unplaced)
+      .add("cut", found.cut);
   if (diff == nullptr) return out.text();
   for (const CableDiff::Row& row : diff->rows)
     rows.add(JsonObject()
@@ -250,7 +262,7 @@ std::string to_json(const Discovery& found, const CableDiff* diff) {
       .text();
 }
 
-// Whether everybody answered and all is as in the fabric.
+// Whether everybody answered, in full, and all is as in the fabric.
 Result<bool> discover(const Common& common, const DiscoverArgs& args) {
   if (args.targets.empty() && args.gnmi.empty() && args.netbox.empty())
     return fail(Errc::value, {"discover", 0, 0}, "whom to ask is missing",
@@ -275,7 +287,7 @@ Result<bool> discover(const Common& common, const DiscoverArgs& args) {
     print_devices(found, !args.netbox.empty());
     if (diff) print_diff(*diff);
   }
-  return heard.size() == found.devices.size() && (!diff || diff->rows.empty());
+  return heard.size() == found.devices.size() && found.cut == 0 && (!diff || diff->rows.empty());
 }
 
 int run_discover(const Common& common, const DiscoverArgs& args) {

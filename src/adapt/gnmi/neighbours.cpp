@@ -25,14 +25,6 @@ std::string entry_key(const Leaf& leaf, std::string_view element, std::string_vi
   return {};
 }
 
-// The entry of `key`, made where there is none; nullptr where there are too many.
-template <class Map>
-typename Map::mapped_type* bounded_entry(Map& map, const typename Map::key_type& key) {
-  const auto at = map.find(key);
-  if (at != map.end()) return &at->second;
-  return map.size() < NeighbourReader::rows_max ? &map[key] : nullptr;
-}
-
 // An address that is the same on no other link.
 std::optional<IpPrefix> global_address(const std::string& text) {
   const auto out = parse_ip_prefix({text, {}});
@@ -56,11 +48,20 @@ std::vector<Subscription> neighbour_subscriptions(model::NeighbourProtocol by) {
           {subinterface + "/ipv6/addresses/address[ip=*]/state"}};
 }
 
+template <class Map>
+typename Map::mapped_type* NeighbourReader::row_of(Map& map, const typename Map::key_type& key) {
+  const auto at = map.find(key);
+  if (at != map.end()) return &at->second;
+  if (map.size() < rows_max) return &map[key];
+  ++left_out_;
+  return nullptr;
+}
+
 void NeighbourReader::take_lldp(Device& of, const Leaf& leaf, std::string_view name,
                                 std::string_view text) {
   const std::string port = entry_key(leaf, "interface", "name");
   if (port.empty()) return;
-  Row* const row = bounded_entry(of.lldp, {port, entry_key(leaf, "neighbor", "id")});
+  Row* const row = row_of(of.lldp, {port, entry_key(leaf, "neighbor", "id")});
   if (row == nullptr) return;
   if (name == "system-name") row->system = text;
   if (name == "chassis-id") row->chassis = text;
@@ -78,7 +79,7 @@ void NeighbourReader::take(std::string_view device, const Leaf& leaf) {
     const auto length = to_number(leaf.value);
     const std::string port = entry_key(leaf, "interface", "name");
     if (!length || *length < 0 || *length > 128 || port.empty()) return;
-    if (auto* entry = bounded_entry(of.addresses, {port, entry_key(leaf, "address", "ip")}))
+    if (auto* entry = row_of(of.addresses, {port, entry_key(leaf, "address", "ip")}))
       *entry = static_cast<unsigned>(*length);
   } else if (text == nullptr) {
     return;
@@ -87,7 +88,7 @@ void NeighbourReader::take(std::string_view device, const Leaf& leaf) {
   } else if (leaf.path.starts_with(lldp_rows)) {
     take_lldp(of, leaf, leaf.path.substr(lldp_rows.size()), *text);
   } else if (leaf.path == bgp_state) {
-    if (auto* entry = bounded_entry(of.sessions, entry_key(leaf, "neighbor", "neighbor-address")))
+    if (auto* entry = row_of(of.sessions, entry_key(leaf, "neighbor", "neighbor-address")))
       *entry = to_name(leaf.value) == "ESTABLISHED";
   }
 }

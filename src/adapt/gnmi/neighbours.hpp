@@ -30,6 +30,8 @@ class NeighbourReader {
   void take(std::string_view device, const Leaf& leaf);
   // Ascending by device; those that sent nothing are not there.
   std::vector<model::Neighbours> finish() const;
+  // Leaves of rows beyond rows_max.
+  std::uint64_t left_out() const { return left_out_; }
 
  private:
   struct Row {
@@ -41,9 +43,13 @@ class NeighbourReader {
     std::map<std::string, bool> sessions;                               // by peer: established
     std::map<std::pair<std::string, std::string>, unsigned> addresses;  // by port and address
   };
+  // The row of `key`, made where there is none; nullptr, and counted, where there are too many.
+  template <class Map>
+  typename Map::mapped_type* row_of(Map& map, const typename Map::key_type& key);
   void take_lldp(Device& of, const Leaf& leaf, std::string_view name, std::string_view text);
 
   std::map<std::string, Device, std::less<>> devices_;
+  std::uint64_t left_out_ = 0;
 };
 
 }  // namespace weft::adapt::gnmi

@@ -92,6 +92,19 @@ TEST_CASE("BGP: states of sessions, and addresses of interfaces in both versions
         "leaf1 (): Ethernet1 10.1.0.1/31; Ethernet1 fd00::2/64; 10.1.0.0 up; fd00::1; ");
 }
 
+TEST_CASE("rows beyond the bound are counted") {
+  Heard d;
+  for (std::size_t i = 0; i < NeighbourReader::rows_max + 2; ++i)
+    d.text(
+        fmt::format("network-instances/network-instance[name=d]/protocols/protocol"
+                    "[identifier=BGP][name=b]/bgp/neighbors/neighbor[neighbor-address=10.{}.{}.{}]"
+                    "/state/session-state",
+                    i >> 16, i >> 8 & 255, i & 255),
+        "ESTABLISHED");
+  CHECK(d.reader.finish().front().sessions.size() == NeighbourReader::rows_max);
+  CHECK(d.reader.left_out() == 2);
+}
+
 TEST_CASE("whatever a target says is taken, or left out") {
   Rng rng(11);
   const std::vector<std::string> elements{

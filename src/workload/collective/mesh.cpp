@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
+#include <span>
 #include <string_view>
+
+#include "base/check.hpp"
 
 namespace weft::workload {
 namespace {
@@ -18,26 +20,16 @@ constexpr std::array<std::string_view, 10> rings_of_6{"012453", "015342", "02413
 constexpr std::array<std::string_view, 7> rings_of_8{"01736452", "02651347", "03275461", "04235716",
                                                      "05637214", "06743125", "07624153"};
 
-using Rings = std::vector<std::vector<std::uint32_t>>;
-
-Rings listed(std::span<const std::string_view> texts) {
-  Rings out;
-  for (const std::string_view text : texts) {
-    auto& ring = out.emplace_back();
-    for (const char place : text) ring.push_back(static_cast<std::uint32_t>(place - '0'));
-  }
-  return out;
+// Empty where rings are not listed.
+std::span<const std::string_view> listed(std::uint32_t members) {
+  if (members == 4) return rings_of_4;
+  if (members == 6) return rings_of_6;
+  if (members == 8) return rings_of_8;
+  return {};
 }
 
-// Of a prime number of places: by steps of 1, 2, ...
-Rings by_steps(std::uint32_t members) {
-  Rings out;
-  for (std::uint32_t step = 1; step < members; ++step) {
-    auto& ring = out.emplace_back();
-    for (std::uint32_t i = 0; i < members; ++i) ring.push_back(i * step % members);
-  }
-  return out;
-}
+// By steps of 1, 2, ...: each is a ring of its own where the number of places is prime.
+bool is_by_steps(std::uint32_t members) { return members == 3 || members == 5 || members == 7; }
 
 }  // namespace
 
@@ -52,33 +44,30 @@ bool is_mesh(const model::Fabric& fabric, std::span<const model::NodeId> gpus) {
   return gpus.size() > 1;
 }
 
-std::vector<std::vector<std::uint32_t>> mesh_rings(std::uint32_t members) {
-  switch (members) {
-    case 3:
-    case 5:
-    case 7:
-      return by_steps(members);
-    case 4:
-      return listed(rings_of_4);
-    case 6:
-      return listed(rings_of_6);
-    case 8:
-      return listed(rings_of_8);
-    default: {
-      Rings one(1, std::vector<std::uint32_t>(members));
-      std::iota(one.front().begin(), one.front().end(), 0u);
-      return one;
-    }
+std::uint32_t mesh_ring_count(std::uint32_t members) {
+  if (is_by_steps(members)) return members - 1;
+  return std::max(static_cast<std::uint32_t>(listed(members).size()), 1u);
+}
+
+std::vector<std::uint32_t> mesh_ring(std::uint32_t members, std::uint32_t number) {
+  WEFT_CHECK(number < mesh_ring_count(members));
+  std::vector<std::uint32_t> out;
+  if (const auto rings = listed(members); !rings.empty()) {
+    for (const char place : rings[number]) out.push_back(static_cast<std::uint32_t>(place - '0'));
+    return out;
   }
+  for (std::uint32_t i = 0; i < members; ++i) out.push_back(i * (number + 1) % members);
+  return out;
 }
 
 std::vector<Rank> order_in_host(const Layout& layout, std::uint32_t host, std::uint32_t channel) {
   const auto members = layout.members(host);
   if (!layout.is_mesh(host)) return {members.begin(), members.end()};
-  const auto rings = mesh_rings(static_cast<std::uint32_t>(members.size()));
+  const auto count = static_cast<std::uint32_t>(members.size());
   const std::uint32_t turn = layout.host_count() == 1 ? channel : channel / layout.lane_count_max();
   std::vector<Rank> out;
-  for (const std::uint32_t place : rings[turn % rings.size()]) out.push_back(members[place]);
+  for (const std::uint32_t place : mesh_ring(count, turn % mesh_ring_count(count)))
+    out.push_back(members[place]);
   return out;
 }
 

@@ -116,7 +116,7 @@ void set_generation(System& system, Rate nvlink) {
   const auto distance = [&](const GenerationFacts& f) {
     return std::abs(std::log(static_cast<double>(f.nvlink.bps) / static_cast<double>(nvlink.bps)));
   };
-  const auto switched = std::span(generations).first(3);
+  const auto switched = std::span(generations).first<static_cast<std::size_t>(Generation::xgmi)>();
   const auto nearest = std::ranges::min_element(switched, {}, distance);
   const double scale = static_cast<double>(nvlink.bps) / static_cast<double>(nearest->nvlink.bps);
   system.generation = nearest->generation;

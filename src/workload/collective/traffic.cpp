@@ -120,7 +120,7 @@ std::string_view default_name(const Job& job) {
 std::uint32_t rings_in_host(const Layout& layout) {
   for (std::uint32_t h = 0; h < layout.host_count(); ++h)
     if (layout.is_mesh(h) && layout.members(h).size() == layout.members_max())
-      return static_cast<std::uint32_t>(mesh_rings(layout.members_max()).size());
+      return mesh_ring_count(layout.members_max());
   return 1;
 }
 
