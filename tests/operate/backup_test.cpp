@@ -163,7 +163,8 @@ void check(Service& restored, const Seen& before, const std::string& effects) {
   REQUIRE(waits_until(
       [&] { return std::ranges::count(restored.scratch().read("effects"), '\n') == 4; }));
   std::map<std::string, int> actions;
-  for (const std::string_view text : split(restored.scratch().read("effects"), '\n'))
+  const std::string repaired = restored.scratch().read("effects");
+  for (const std::string_view text : split(repaired, '\n'))
     if (!text.empty()) ++actions[std::string(split(text, ' ').back())];
   for (const auto& [action, count] : actions) CHECK_MESSAGE(count == 1, action);
 }

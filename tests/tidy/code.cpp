@@ -6,9 +6,10 @@
 #include "base/text.hpp"
 
 namespace weft::tidy {
-namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+namespace {
 
 // Walks a text and blanks what is no code.
 class Blanker {

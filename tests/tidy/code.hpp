@@ -27,6 +27,7 @@ struct Function {
 // and whatever stands inside belongs to the outermost one.
 std::vector<Function> functions_in(std::string_view code);
 
+bool is_word(char c);  // a letter, digit or _
 // Where `word` stands on its own, not as a part of a longer identifier: offsets, or line numbers
 // from 1.
 std::vector<std::size_t> places_of_word(std::string_view code, std::string_view word);

@@ -305,6 +305,61 @@ Findings check_banned(const File& file) {
   return out;
 }
 
+namespace {
+
+// "a.b(c)[d].e()" as "a.b(_)[_].e()": of the range of a range-based for whose "(" stands at `open`;
+// "" for other loops.
+std::string shape_of_range(std::string_view code, std::size_t open) {
+  std::string out;
+  std::size_t depth = 0;
+  bool is_range = false;
+  for (std::size_t i = open; i < code.size(); ++i) {
+    const char c = code[i];
+    if ((c == ')' || c == ']' || c == '}') && --depth == 0) break;
+    if (depth == 1 && (c == ';' || (c == ':' && code[i - 1] != ':' && code[i + 1] != ':'))) {
+      is_range = c == ':';
+      out.clear();
+    } else if (depth == 1) {
+      out += c;
+    } else if (!out.empty() && (out.back() == '(' || out.back() == '[')) {
+      out += '_';
+    }
+    if (c == '(' || c == '[' || c == '{') ++depth;
+  }
+  return is_range ? std::string(trim(out)) : "";
+}
+
+// Whether a shape goes on from what a call returns to an element of it.
+bool is_element_of_result(std::string_view shape) {
+  // They give parts of what they are called on, no values of their own.
+  constexpr std::array<std::string_view, 5> getters{"[_]", ".at(_)", ".front()", ".back()",
+                                                    ".value()"};
+  bool has_call = false;
+  for (std::size_t at = 0; at < shape.size(); ++at) {
+    const std::string_view head = shape.substr(0, at + 1);
+    const bool is_getter = std::ranges::any_of(
+        getters, [&](std::string_view getter) { return head.ends_with(getter); });
+    if (is_getter && has_call) return true;
+    const std::size_t open = shape[at] == ')' ? head.rfind('(') : 0;
+    const bool is_call = open > 0 && (is_word(shape[open - 1]) || shape[open - 1] == '>');
+    if (is_call && !is_getter) has_call = true;
+  }
+  return has_call && shape.starts_with('*');
+}
+
+}  // namespace
+
+Findings check_ranges(const File& file) {
+  const std::string code = code_of(file.text);
+  Findings out;
+  for (const std::size_t at : places_of_word(code, "for"))
+    if (code.substr(at, 5) == "for (" && is_element_of_result(shape_of_range(code, at + 4)))
+      out.push_back(at_line(file, line_at(code, at),
+                            "an element of what a call returns: name the whole before the loop "
+                            "(g++ before 15 destroys it too soon)"));
+  return out;
+}
+
 Paths json_by_hand() {
   return {
       "src/cli/flows_report.cpp",   // one flow a line

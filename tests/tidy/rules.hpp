@@ -43,6 +43,10 @@ Findings check_sizes(const File& file);
 // One C++ file: calls and types that the style guide bans; heavy headers in headers; no include
 // guard.
 Findings check_banned(const File& file);
+// One C++ file: a range-based for over an element of what a call returns, "f()[0].rows". Where f
+// returns a value, g++ destroys it before the first round; clang keeps it, so that no sanitizer
+// sees this. A heuristic: calls that return references are found too.
+Findings check_ranges(const File& file);
 // Any file: marks of unfinished work.
 Findings check_finished(const File& file);
 // README and docs: names of places that a user does not have.

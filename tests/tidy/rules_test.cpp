@@ -84,6 +84,28 @@ TEST_CASE("banned calls") {
   CHECK(check_banned({"src/cli/main.cpp", "getenv(x);"}).empty());
 }
 
+TEST_CASE("elements of what a call returns are no ranges") {
+  const auto found = [](const std::string& range) {
+    return check_ranges({"src/a/a.cpp", "for (const auto& x : " + range + ") use(x);"}).size();
+  };
+  for (const char* bad : {"run(text)[0]", "run(text).variants[0].notes", "run(a, {b[0]}).front()",
+                          "a.run().value().rows", "*run(text)", "f(x).g().at(1).rows"}) {
+    INFO(bad);
+    CHECK(found(bad) == 1);
+  }
+  for (const char* fine :
+       {"run(text)", "run(text).variants", "a[0].rows", "a.front().rows", "run(list[0], a.front())",
+        "*list", "a.at(b)[0]", "f.nodes(g(x)).rows", "{f(x), g(y)[0]}", "std::views::keys(a)",
+        "(*points)[1].rows", "a.value(b, c())", "f(x).value(b, c())"}) {
+    INFO(fine);
+    CHECK(found(fine) == 0);
+  }
+  CHECK(check_ranges({"a.cpp", "for (int i = a() ? 1 : 2; i < f()[0]; ++i) {}"}).empty());
+  CHECK(check_ranges({"a.cpp", "\nfor (auto r = f(); int x : r()[0]) {}"})
+            .front()
+            .starts_with("a.cpp:2: "));
+}
+
 TEST_CASE("literals are found where they stand") {
   const auto literals = literals_in("a(\"b\\\"c\"); // \"d\"\nR\"x(e\"f)x\" '\"'; \"\"");
   REQUIRE(literals.size() == 3);

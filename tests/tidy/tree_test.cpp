@@ -71,6 +71,7 @@ TEST_CASE("this tree: readmes") { report(check_readmes(tree(), rooms_of(tree()))
 TEST_CASE("this tree: dead headers") { report(check_used(tree())); }
 TEST_CASE("this tree: sizes") { check_each(check_sizes, is_cpp); }
 TEST_CASE("this tree: banned calls") { check_each(check_banned, is_cpp); }
+TEST_CASE("this tree: ranges") { check_each(check_ranges, is_cpp); }
 TEST_CASE("this tree: JSON by hand") { report(check_json(tree(), json_by_hand())); }
 TEST_CASE("this tree: finished") {
   check_each(check_finished, [](const std::string&) { return true; });

@@ -262,7 +262,8 @@ Result<std::vector<KernelRoute>> wanted_routes(const LabPlan& plan, LabNodeId id
     }
     if (route.hops.empty()) continue;
     std::ranges::sort(route.hops);
-    for (const Ipv4 address : routes.groups()[group].addresses) {
+    const NicGroup& nics = routes.groups()[group];
+    for (const Ipv4 address : nics.addresses) {
       route.destination = address;
       out.push_back(route);
     }
@@ -309,7 +310,8 @@ std::size_t missing_of(const LabPlan& plan, LabNodeId id, const Routes& routes,
       wanted.push_back(plan.end(end.peer()).address);
     if (wanted.empty()) continue;
     std::ranges::sort(wanted);
-    for (const Ipv4 address : routes.groups()[group].addresses) {
+    const NicGroup& nics = routes.groups()[group];
+    for (const Ipv4 address : nics.addresses) {
       const auto it = by_address.find(address);
       if (it == by_address.end() || gateways(it->second->hops) != wanted) ++missing;
     }

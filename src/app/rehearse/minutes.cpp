@@ -68,9 +68,9 @@ void Minutes::add_cable(const Harm& harm, model::CableId cable) {
   } else if (rack != none) {
     add(rack, true, rate / racks_[rack].uplink_bps, harm);
   } else {
+    const model::Fabric::Tier& tier = fabric_.tiers()[fabric_.tier_id(link)];
     double whole = 0;
-    for (const LinkId other : fabric_.tiers()[fabric_.tier_id(link)].links)
-      whole += static_cast<double>(fabric_.rate(other).bps);
+    for (const LinkId other : tier.links) whole += static_cast<double>(fabric_.rate(other).bps);
     for (std::uint32_t r = 0; r < racks_.size(); ++r) add(r, true, rate / whole, harm);
   }
 }

@@ -51,7 +51,8 @@ struct SyslogBed {
   std::string said(std::string_view line, std::string_view from = "") {
     const model::Record& row = take(line, from);
     std::string out = std::string(to_text(row.kind)) + " " + name(fabric, row.entity);
-    for (const auto& [key, value] : reader.records().attrs[row.attrs])
+    const model::RecordSet& records = reader.records();
+    for (const auto& [key, value] : records.attrs[row.attrs])
       out.append(" ").append(key).append("=").append(value);
     return out;
   }

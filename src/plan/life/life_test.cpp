@@ -218,7 +218,8 @@ TEST_CASE("lemons: the same rate at first; retired, only the others' is left") {
 TEST_CASE("published rates") {
   REQUIRE(rate_tables().size() == 3);
   double unexpected = 0, planned = 0;
-  for (const RateRow& row : rate_tables()[0].rows)
+  const RateTable& llama = rate_tables()[0];
+  for (const RateRow& row : llama.rows)
     (row.group == Group::planned ? planned : unexpected) += row.per_1000_host_days;
   CHECK(unexpected == doctest::Approx(3.7887).epsilon(1e-4));  // 419 in 2,048 x 54 host-days
   CHECK(planned == doctest::Approx(0.42498).epsilon(1e-4));

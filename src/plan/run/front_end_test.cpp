@@ -144,8 +144,9 @@ TEST_CASE("a trace that cannot show every checkpoint says so") {
   const auto notes = [](int steps) {
     const std::string text =
         fabric() + one(fmt::format("repeat: {}, checkpoint: {{bytes: 1 KB, every: 1}}", steps));
+    const model::Outcome outcome = run(text);
     std::string out;
-    for (const model::Note& note : run(text).variants[0].notes) out += note.text + "\n";
+    for (const model::Note& note : outcome.variants[0].notes) out += note.text + "\n";
     return out;
   };
   CHECK(notes(20).find("front end") == std::string::npos);
