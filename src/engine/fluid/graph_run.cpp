@@ -449,7 +449,7 @@ std::span<const RouteId> GraphRun::peer_routes(std::uint32_t actor, const Operat
       const std::array ends{from, to};
       const auto call = library_calls_.plan(ends, model::CollectiveOp::send_recv, operation.bytes);
       if (!call.cost) continue;
-      const double beyond = call.cost->lead_s - StageLatency::library_path_s;
+      const double beyond = call.cost->lead_s - call.cost->path_s;
       entry.overhead_s = std::max(entry.overhead_s, beyond);
       entry.wire_bytes = std::max(entry.wire_bytes, call.cost->wire_bytes);
     }

@@ -82,7 +82,7 @@ double TrafficPlayer::lead_s(std::uint32_t id) {
     const StageLatency latency(stage_of(id), network_.router());
     cache.latency_round = network_.state_round();
     cache.latency_s = latency.seconds(play.step_overhead);
-    cache.excess_latency_s = latency.beyond_library_s(play.step_overhead);
+    cache.excess_latency_s = play.cost ? latency.beyond_s(*play.cost, play.step_overhead) : 0;
   }
   return play.cost ? play.cost->lead_s * cache.share.lead + cache.excess_latency_s
                    : cache.latency_s;

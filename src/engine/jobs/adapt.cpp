@@ -61,7 +61,7 @@ double wire_bytes_of(const std::optional<CallCost>& cost) { return cost ? cost->
 double lead_s(const Stage& stage, const workload::StageShare& share, Duration step_overhead,
               const std::optional<CallCost>& cost, Router& router) {
   const StageLatency latency(stage, router);
-  return cost ? cost->lead_s * share.lead + latency.beyond_library_s(step_overhead)
+  return cost ? cost->lead_s * share.lead + latency.beyond_s(*cost, step_overhead)
               : latency.seconds(step_overhead);
 }
 

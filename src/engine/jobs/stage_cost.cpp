@@ -87,8 +87,8 @@ double StageLatency::seconds(Duration step_overhead) const {
          inner_steps_ * (step_overhead.seconds() + inside_s_);
 }
 
-double StageLatency::beyond_library_s(Duration step_overhead) const {
-  return outer_steps_ * (step_overhead.seconds() + std::max(0.0, outside_s_ - library_path_s)) +
+double StageLatency::beyond_s(const workload::CallCost& call, Duration step_overhead) const {
+  return outer_steps_ * (step_overhead.seconds() + std::max(0.0, outside_s_ - call.path_s)) +
          inner_steps_ * step_overhead.seconds();
 }
 
@@ -136,7 +136,7 @@ TrafficFloor traffic_floor(const workload::Traffic& traffic, Duration step_overh
   for (const workload::Stage& stage : traffic.stages) {
     const StageLatency latency(stage, router);
     floor.latency_s +=
-        cost ? latency.beyond_library_s(step_overhead) : latency.seconds(step_overhead);
+        cost ? latency.beyond_s(*cost, step_overhead) : latency.seconds(step_overhead);
     if (!cost) floor.bytes_s += busiest_link_s(stage, router.fabric());
   }
   return floor;

@@ -33,10 +33,8 @@ class StageLatency {
 
   // `step_overhead`: software, of every step.
   double seconds(Duration step_overhead) const;
-  // Beyond the lead of the library, whose steps were measured on fabrics with paths of
-  // library_path_s: the overhead, and what paths are longer.
-  double beyond_library_s(Duration step_overhead) const;
-  static constexpr double library_path_s = 5e-6;
+  // Beyond the lead of a call: the overhead, and what paths are longer than the call's path_s.
+  double beyond_s(const workload::CallCost& call, Duration step_overhead) const;
 
  private:
   double outer_steps_, inner_steps_;

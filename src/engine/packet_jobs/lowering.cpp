@@ -85,8 +85,12 @@ class CollectiveLowering::Impl {
         ranks_(ranks.size()) {
     for (std::uint32_t r = 0; r < ranks.size(); ++r) rank_of_.emplace(ranks[r], r);
     if (!cost) return;
-    for (const workload::StageShare& share : engine::stage_shares(traffic, router.fabric()))
-      paces_.push_back(from_seconds(cost->lead_s * share.lead + cost->bytes_s * share.bytes));
+    const auto shares = engine::stage_shares(traffic, router.fabric());
+    for (std::size_t s = 0; s < shares.size(); ++s) {
+      const double path_s = engine::StageLatency(traffic.stages[s], router).beyond_s(*cost, {});
+      paces_.push_back(
+          from_seconds(cost->lead_s * shares[s].lead + path_s + cost->bytes_s * shares[s].bytes));
+    }
   }
 
   std::vector<MessageId> append(std::span<const MessageEvent> after, std::uint32_t number,

@@ -24,12 +24,12 @@ Result<LoneCollective> LoneCollective::run(const Setup& setup, std::uint64_t see
     return fail(Errc::infeasible, {}, "the collective cannot finish: " + result.unfinished.front(),
                 "remove the fault, or choose other GPUs");
   LoneCollective out;
+  out.step_overhead_ = setup.step_overhead;
   for (std::size_t s = 0; s < shares.size(); ++s) {
     const engine::StageLatency latency(job.traffic.stages[s], router);
     const auto& span = result.jobs[0].stages[s];
     const double bytes_s = span.end_s - span.start_s - latency.seconds({});
-    out.stages_.push_back({shares[s], latency.beyond_library_s(setup.step_overhead),
-                           latency.seconds(setup.step_overhead), std::max(0.0, bytes_s) / large});
+    out.stages_.push_back({shares[s], latency, std::max(0.0, bytes_s) / large});
   }
   return out;
 }
@@ -38,7 +38,7 @@ double LoneCollective::seconds(const workload::CallCost& cost, double bytes) con
   double total = 0;
   for (const Stage& stage : stages_) {
     const double fabric_s = bytes * cost.wire_bytes * stage.s_per_byte;
-    total += cost.lead_s * stage.share.lead + stage.path_s +
+    total += cost.lead_s * stage.share.lead + stage.latency.beyond_s(cost, step_overhead_) +
              std::max(cost.bytes_s * stage.share.bytes, fabric_s);
   }
   return total;
@@ -46,7 +46,8 @@ double LoneCollective::seconds(const workload::CallCost& cost, double bytes) con
 
 double LoneCollective::line_rate_seconds(double bytes) const {
   double total = 0;
-  for (const Stage& stage : stages_) total += stage.latency_s + bytes * stage.s_per_byte;
+  for (const Stage& stage : stages_)
+    total += stage.latency.seconds(step_overhead_) + bytes * stage.s_per_byte;
   return total;
 }
 

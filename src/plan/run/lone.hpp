@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "engine/jobs/stage_cost.hpp"
 #include "plan/run/setup.hpp"
 #include "workload/collective/cost.hpp"
 #include "workload/collective/traffic.hpp"
@@ -25,11 +26,11 @@ class LoneCollective {
  private:
   struct Stage {
     workload::StageShare share;
-    double path_s;      // latency beyond the library's
-    double latency_s;   // all of it
+    engine::StageLatency latency;
     double s_per_byte;  // of data, on the fabric
   };
   std::vector<Stage> stages_;
+  Duration step_overhead_;
 };
 
 }  // namespace weft::plan

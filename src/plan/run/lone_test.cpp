@@ -39,13 +39,13 @@ std::string scenario(int hosts, const Group& group, const std::string& bytes,
 
 // What `weft perf` says of it.
 std::optional<double> perf_seconds(int hosts, const Group& group, double bytes,
-                                   const char* host = "h100") {
-  const auto file = model::parse_scenario(scenario(hosts, group, "8 B", "", host), "s.yaml", {});
+                                   const char* host = "h100", const std::string& more = "") {
+  const auto file = model::parse_scenario(scenario(hosts, group, "8 B", more, host), "s.yaml", {});
   const Setup setup = read_setup(file->variants.front()).value();
   std::vector<model::NodeId> ranks(setup.fabric.gpus().begin(), setup.fabric.gpus().end());
   const auto ops = workload::op_names();
   const auto op = static_cast<workload::Op>(std::ranges::find(ops, group.op) - ops.begin());
-  const auto machine = workload::machine_of({}, setup.fabric, ranks).value();
+  const auto machine = workload::machine_of(setup.library, setup.fabric, ranks).value();
   const auto call = workload::plan_call(machine, op, bytes, {.algorithm = group.algorithm});
   if (!call) return std::nullopt;
   return LoneCollective::run(setup, 1,
@@ -55,20 +55,20 @@ std::optional<double> perf_seconds(int hosts, const Group& group, double bytes,
 }
 
 // How many groups and sizes there were.
-int check_one_cost(const char* host) {
+int check_one_cost(const char* host, const std::string& more = "") {
   int tried = 0;
   for (const int hosts : {1, 2, 3})
     for (const Group& group : groups)
       for (const char* bytes : {"8 B", "4 KiB", "1 MiB", "128 MiB", "16 GiB"}) {
         const double count = static_cast<double>(parse_bytes({bytes, {}}).value().count);
-        const auto perf = perf_seconds(hosts, group, count, host);
+        const auto perf = perf_seconds(hosts, group, count, host, more);
         if (!perf) continue;  // NVLS between hosts, NVLSTree inside one
         ++tried;
         CAPTURE(hosts);
         CAPTURE(group.op);
         CAPTURE(group.algorithm);
         CAPTURE(bytes);
-        const model::Outcome outcome = testing::run(scenario(hosts, group, bytes, "", host));
+        const model::Outcome outcome = testing::run(scenario(hosts, group, bytes, more, host));
         CHECK(outcome.variants[0].jobs[0].time_mean_s == doctest::Approx(*perf).epsilon(1e-9));
       }
   return tried;
@@ -77,23 +77,47 @@ int check_one_cost(const char* host) {
 TEST_CASE("one cost: a lone collective takes as long in `run` as in `perf`, 8 B to 16 GiB") {
   CHECK(check_one_cost("h100") > 200);
   CHECK(check_one_cost("mi300x") > 200);  // GPUs in a mesh
+  CHECK(check_one_cost("h100", "collectives: {nic: {attach: package, drive: event}}\n") > 200);
+}
+
+TEST_CASE("a step of a NIC has its path from the first metre, a measured one beyond 5 us") {
+  // Of the 30 edges that a chunk passes, 4 are between hosts, with 4 cables each.
+  const auto seconds = [](const char* latency, const std::string& more) {
+    const std::string text = scenario(2, {"all_reduce", "ring"}, "8 B", more);
+    const std::string at = "spines: 16, ";
+    return testing::run(std::string(text).insert(text.find(at) + at.size(),
+                                                 fmt::format("latency: {}, ", latency)))
+        .variants[0]
+        .jobs[0]
+        .time_mean_s;
+  };
+  const std::string nic = "collectives: {nic: {}}\n";
+  CHECK(seconds("1 us", nic) - seconds("0 s", nic) == doctest::Approx(4 * 4e-6).epsilon(1e-6));
+  CHECK(seconds("1 us", "") - seconds("0 s", "") == doctest::Approx(0));
+  CHECK(seconds("2 us", "") - seconds("0 s", "") ==
+        doctest::Approx(4 * (8 - 5) * 1e-6).epsilon(1e-6));
 }
 
 // Packets bring their own headers and the latency of their paths.
-TEST_CASE("one cost: the packet engine too, within 1 %") {
+void check_packets(const std::string& more) {
   for (const int hosts : {1, 2})
     for (const Group& group : {groups[0], groups[1], groups[2], groups[7]})
       for (const char* bytes : {"8 B", "64 KiB", "4 MiB"}) {
         const double count = static_cast<double>(parse_bytes({bytes, {}}).value().count);
-        const auto perf = perf_seconds(hosts, group, count);
+        const auto perf = perf_seconds(hosts, group, count, "h100", more);
         if (!perf) continue;
         CAPTURE(hosts);
         CAPTURE(group.algorithm);
         CAPTURE(bytes);
         const model::Outcome outcome =
-            testing::run(scenario(hosts, group, bytes, "engine: packet\n"));
+            testing::run(scenario(hosts, group, bytes, "engine: packet\n" + more));
         CHECK(outcome.variants[0].jobs[0].time_mean_s == doctest::Approx(*perf).epsilon(0.01));
       }
+}
+
+TEST_CASE("one cost: the packet engine too, within 1 %") {
+  check_packets("");
+  check_packets("collectives: {nic: {attach: package, drive: event}}\n");
 }
 
 TEST_CASE("line rate: bytes at the rate of the links, and nothing else") {

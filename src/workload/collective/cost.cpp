@@ -31,6 +31,13 @@ Library read_library(const Config& section, Errors& errors) {
   };
   read_latency("launch", library.launch);
   read_latency("step", library.step);
+  if (const Config* nic = reader.child("nic")) library.nic = read_nic(*nic, errors);
+  if (library.nic && library.step)
+    reader.error(Errc::value, reader.where("step"), "step and nic both say what a step costs",
+                 "remove one of them");
+  if (library.nic && library.cost == Library::Cost::line_rate)
+    reader.error(Errc::value, reader.where("nic"), "nic has no effect with cost line_rate",
+                 "remove it, or the cost");
   library.adaptive = reader.flag("adaptive", library.adaptive);
   reader.finish();
   return library;
@@ -48,6 +55,7 @@ Result<Machine> machine_of(const Library& library, const Fabric& fabric,
   }
   if (library.launch) machine.system.host_latency = *library.launch;
   if (library.step) machine.system.network_latency = *library.step;
+  if (library.nic) set_nic(machine.system, *library.nic);
   return machine;
 }
 
@@ -59,7 +67,8 @@ Result<PlannedCall> plan_call(const Machine& machine, Op op, double bytes,
   const double total = terms.seconds();
   const double lead = std::clamp(terms.launch + terms.latency, 0.0, total);
   const double wire = machine.shape.hosts > 1 ? 1 / machine.system.nic_efficiency : 1;
-  return PlannedCall{std::move(chosen), {lead, total - lead, wire}};
+  return PlannedCall{std::move(chosen),
+                     {lead, total - lead, wire, machine.system.network_path.seconds()}};
 }
 
 CallCost deepep_cost(const Machine& machine, double bytes) {
@@ -67,9 +76,10 @@ CallCost deepep_cost(const Machine& machine, double bytes) {
   const GroupShape& shape = machine.shape;
   const double n = shape.ranks, local = shape.gpus_per_host;
   const double out = bytes * local * (n - local) / n;
-  return {launch_s + machine.system.network_latency.seconds(),
-          out / (machine.system.nic_rate.bytes_per_s() * shape.nics_per_host * nic_share),
-          1 / nic_share};
+  const System& system = machine.system;
+  return {launch_s + system.network_latency.seconds() + system.network_hardware.seconds(),
+          out / (system.nic_rate.bytes_per_s() * shape.nics_per_host * nic_share), 1 / nic_share,
+          system.network_path.seconds()};
 }
 
 }  // namespace weft::workload

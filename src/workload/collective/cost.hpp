@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/config.hpp"
+#include "workload/collective/nic.hpp"
 #include "workload/collective/timing.hpp"
 #include "workload/collective/tuner.hpp"
 
@@ -20,6 +21,7 @@ struct Library {
   std::string system;  // a name of system_names(); empty: what the fabric says
   std::optional<Transport> transport;
   std::optional<Duration> launch, step;  // System::host_latency, network_latency
+  std::optional<Nic> nic;                // instead of `step`
   // Reacts to the state of the network: what QPs and channels carry, and the algorithm where it is
   // the library's choice, follow the capacity of the paths.
   bool adaptive = false;
@@ -28,7 +30,7 @@ struct Library {
   enum class AllToAll : std::uint8_t { nccl, deepep } all_to_all = AllToAll::nccl;
 };
 
-// Reads cost, system, transport, launch, step and adaptive; the errors go to the list.
+// Reads cost, system, transport, launch, step, nic and adaptive; the errors go to the list.
 Library read_library(const Config& section, Errors& errors);
 
 // A group of ranks as the model sees it.
@@ -49,6 +51,8 @@ struct CallCost {
   // What a network link carries for each byte of data: headers, and what else keeps a NIC from its
   // line rate (System::nic_efficiency).
   double wire_bytes = 1;
+  // Of each step over the network: the latency of the path that the lead has in it.
+  double path_s = measured_path.seconds();
 
   double seconds() const { return lead_s + bytes_s; }
 };

@@ -28,6 +28,13 @@ struct LinkSpeed {
   bool operator==(const LinkSpeed&) const = default;
 };
 
+// Messages a second that a proxy thread starts for its GPU: one all-to-all's peer in 0.7 us, fitted
+// to 2 to 32 hosts.
+inline constexpr double default_message_rate = 1e7 / 7;
+
+// The latency of cables and switches that the steps of systems have in them, as measured.
+inline constexpr Duration measured_path = 5_us;
+
 // Everything the time model knows of a machine. Only `latency` belongs to one system; the rest is
 // shared by all systems of a GPU or NIC generation (docs/collectives-timing.md has the sources).
 struct System {
@@ -42,6 +49,12 @@ struct System {
   // Between hosts: what a serial step over the network costs a tree with LL; the other algorithms
   // and protocols take a fixed multiple.
   Duration host_latency, network_latency;
+  // Beside it, once a step whatever the protocol: 0 where network_latency was measured with it.
+  Duration network_hardware;
+  // The latency of cables and switches that a step has in it; what a path takes beyond comes on
+  // top.
+  Duration network_path = measured_path;
+  double message_rate = default_message_rate;  // over the network, of one GPU
   bool operator==(const System&) const = default;
 };
 

@@ -36,9 +36,9 @@ constexpr double ring_ll_step = 2.7 / 5, ring_ll128_step = 2, tree_ll128_step = 
 // beyond, more channels open. Fitted to 4-256 KiB on 2 x p5 and 2 x p4de.
 constexpr double ll_tree_network = 4e9, ll_tree_bytes = 40 << 10;
 
-// An all-to-all between hosts: what each rank costs to which a rank sends, and the power of the
-// hosts by which NICs lose bandwidth to the crowd of flows. Fitted to 2 to 32 hosts.
-constexpr double peer_s = 0.7e-6, crowd_power = 0.07;
+// An all-to-all between hosts: the power of the hosts by which NICs lose bandwidth to the crowd of
+// flows. Fitted to 2 to 32 hosts.
+constexpr double crowd_power = 0.07;
 
 // Exponents, one per algorithm (ring/LL counts as its own), fitted to published rows. Between hosts
 // a ring is alpha-beta, and NVLSTree and SHARP take NVLS's.
@@ -65,7 +65,9 @@ struct Inputs {
   double local() const { return shape.gpus_per_host; }
   double hosts() const { return shape.hosts; }
   bool is_one_host() const { return shape.hosts == 1; }
-  double step(double kind = simple_step) const { return kind * system.network_latency.seconds(); }
+  double step(double kind = simple_step) const {
+    return kind * system.network_latency.seconds() + system.network_hardware.seconds();
+  }
   // How many times 8 GPUs the NVLink domain holds, at least 1.
   double domain() const { return std::max(local() / domain_unit, 1.0); }
   // Depth of a binary tree over the hosts.
@@ -180,8 +182,8 @@ Terms direct(const Inputs& in) {
   const double latency_s = latency + rounds(in) * in.step();
   if (in.call.op != Op::all_to_all) return {0, latency_s, std::max(link_s, network_s), additive};
   const double crowd = std::pow(in.hosts() / 2, crowd_power);
-  return {0, latency + in.step(1) + (n - g) * peer_s, std::max(link_s, network_s * crowd),
-          nvls_exponent};
+  return {0, latency + in.step(1) + (n - g) / in.system.message_rate,
+          std::max(link_s, network_s * crowd), nvls_exponent};
 }
 
 // In stages: reduce-scatter in the host, all-reduce per rail, all-gather in the host.
