@@ -8,6 +8,7 @@ import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {setTimeout as sleep} from 'node:timers/promises';
 import {chromium} from 'playwright-core';
+import {all, openCases} from './page_check.mjs';
 
 const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
 if (executablePath === undefined) {
@@ -40,16 +41,6 @@ async function until(what, condition) {
   throw new Error(`never: ${what}\n${log}`);
 }
 
-async function all(base, path) {
-  const out = [];
-  for (let before = ''; ;) {
-    const page = await (await fetch(`${base}${path}limit=100${before}`)).json();
-    out.push(...page.items);
-    if (page.next === null) return out;
-    before = `&before=${encodeURIComponent(page.next)}`;
-  }
-}
-
 async function break_cables(base) {
   const lines = [];
   const start = Date.now();
@@ -64,11 +55,6 @@ async function break_cables(base) {
   assert.equal(reply.status, 200, await reply.text());
 }
 
-async function open_cases(base) {
-  return [...await all(base, '/v1/cases?state=open&'),
-          ...await all(base, '/v1/cases?state=provisional&')];
-}
-
 // What the page shows, as a reader sees it.
 const shown = (page) => page.evaluate(() => ({
   heading: document.querySelector('h2').textContent,
@@ -78,7 +64,7 @@ const shown = (page) => page.evaluate(() => ({
 
 async function check(base, page) {
   const wanted = racks * spines;
-  await until('the cases', async () => (await open_cases(base)).length === wanted);
+  await until('the cases', async () => (await openCases(base)).length === wanted);
   await page.goto(`${base}/status`);
   // What is published early may still change: the last of four records come, a case gets another
   // id. Page and API are compared once all is settled.
