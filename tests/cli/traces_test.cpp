@@ -201,7 +201,8 @@ TEST_CASE("traces of a job: what agents send and probes see makes one case of li
   const auto is_whole = [&] {
     probe();
     const json trace = service.get("/v1/jobs/17/trace");
-    return trace.value("ranks", 0) == 16 && trace.value("missing", -1) == 0;
+    return trace.value("ranks", 0) == 16 && trace.value("missing", -1) == 0 &&
+           trace.value("/network/probe_rows"_json_pointer, 0) >= 192;  // a window's
   };
   REQUIRE_MESSAGE(TracedService::until(is_whole), service.scratch().read("agent.err"));
   const json trace = service.get("/v1/jobs/17/trace");
