@@ -1,15 +1,8 @@
 #include "workload/collective/cost.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace weft::workload {
-namespace {
-
-constexpr Duration latency_max = 1_s;  // thousands of steps stay within a Duration
-
-}  // namespace
 
 Library read_library(const Config& section, Errors& errors) {
   Library library;
@@ -22,15 +15,8 @@ Library read_library(const Config& section, Errors& errors) {
   if (reader.has("transport"))
     library.transport =
         static_cast<Transport>(reader.choice("transport", transport_names(), std::nullopt));
-  const auto read_latency = [&](std::string_view key, std::optional<Duration>& out) {
-    if (!reader.has(key)) return;
-    out = reader.duration(key, Duration{});
-    if (*out > latency_max)
-      reader.error(Errc::value, reader.where(key), fmt::format("{} is above 1 s", key),
-                   "write what a call or a step costs, e.g. 15 us");
-  };
-  read_latency("launch", library.launch);
-  read_latency("step", library.step);
+  if (reader.has("launch")) library.launch = read_latency(reader, "launch", {});
+  if (reader.has("step")) library.step = read_latency(reader, "step", {});
   if (const Config* nic = reader.child("nic")) library.nic = read_nic(*nic, errors);
   if (library.nic && library.step)
     reader.error(Errc::value, reader.where("step"), "step and nic both say what a step costs",

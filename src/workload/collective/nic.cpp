@@ -27,7 +27,7 @@ constexpr double cpu_rate = default_message_rate;
 constexpr double gpu_rate = 9.5 * cpu_rate;
 constexpr double event_rate = 215e6;  // the card's own: ConnectX-6, as its maker says
 
-constexpr Duration part_max = 1_s;  // thousands of steps stay within a Duration
+constexpr Duration latency_max = 1_s;
 constexpr double rate_least = 1, rate_most = 1e12;
 
 template <Named Enum>
@@ -39,7 +39,7 @@ Enum read_choice(Reader& reader, std::string_view key, Enum fallback) {
 }  // namespace
 
 Nic usual_nic(Nic::Attach attach, Nic::Drive drive) {
-  Nic nic{.attach = attach, .drive = drive, .latency = nic_latency};
+  Nic nic{.latency = nic_latency};
   const bool has_cores = attach == Nic::Attach::smartnic;
   switch (drive) {
     case Nic::Drive::cpu:
@@ -61,19 +61,21 @@ Nic usual_nic(Nic::Attach attach, Nic::Drive drive) {
   return nic;
 }
 
+Duration read_latency(Reader& reader, std::string_view key, Duration fallback) {
+  const Duration out = reader.duration(key, fallback);
+  if (out > latency_max)
+    reader.error(Errc::value, reader.where(key), fmt::format("{} is above 1 s", key),
+                 "write what a call or a step costs, e.g. 15 us");
+  return out;
+}
+
 Nic read_nic(const Config& section, Errors& errors) {
   Reader reader(section, "collectives.nic", errors);
   const auto attach = read_choice(reader, "attach", Nic::Attach::pcie);
   Nic nic = usual_nic(attach, read_choice(reader, "drive", Nic::Drive::cpu));
-  const auto read_part = [&](std::string_view key, Duration& part) {
-    part = reader.duration(key, part);
-    if (part > part_max)
-      reader.error(Errc::value, reader.where(key), fmt::format("{} is above 1 s", key),
-                   "write what a message costs, e.g. 550 ns");
-  };
-  read_part("trigger", nic.trigger);
-  read_part("crossing", nic.crossing);
-  read_part("latency", nic.latency);
+  nic.trigger = read_latency(reader, "trigger", nic.trigger);
+  nic.crossing = read_latency(reader, "crossing", nic.crossing);
+  nic.latency = read_latency(reader, "latency", nic.latency);
   nic.message_rate = reader.number("message_rate", nic.message_rate, rate_least, rate_most);
   reader.finish();
   return nic;

@@ -21,10 +21,10 @@ namespace weft::workload {
 struct Nic {
   // pcie: a card beside the GPU. smartnic: a card whose own cores stand between the bus and the
   // port. package: on the GPU's package, without a bus.
-  enum class Attach : std::uint8_t { pcie, smartnic, package } attach = Attach::pcie;
+  enum class Attach : std::uint8_t { pcie, smartnic, package };
   // cpu: a proxy thread posts what a GPU asks for. gpu: kernels post it themselves. event: queued
   // before, and started by the NIC when a counter of arrivals is full.
-  enum class Drive : std::uint8_t { cpu, gpu, event } drive = Drive::cpu;
+  enum class Drive : std::uint8_t { cpu, gpu, event };
   Duration trigger;         // from "the data are there" to the NIC's first read
   Duration crossing;        // between memory and NIC, once at each end
   Duration latency;         // through both NICs
@@ -40,6 +40,10 @@ constexpr std::span<const std::string_view> names_of(Nic::Drive) { return drive_
 
 // The usual figures of that attachment and drive.
 Nic usual_nic(Nic::Attach attach, Nic::Drive drive);
+
+// A call's or a step's part of at most 1 s, so that thousands stay within a Duration; the error is
+// the reader's.
+Duration read_latency(Reader& reader, std::string_view key, Duration fallback);
 
 // Reads attach, drive, trigger, crossing, latency and message_rate; the errors go to the list.
 Nic read_nic(const Config& section, Errors& errors);

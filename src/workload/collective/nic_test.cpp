@@ -42,8 +42,8 @@ constexpr double us = 1e-6;
 
 TEST_CASE("a NIC has the figures of its attachment and drive, and those that are given") {
   const Nic usual = *library_of("nic: {}").nic;
-  CHECK(usual.attach == Nic::Attach::pcie);
-  CHECK(usual.drive == Nic::Drive::cpu);
+  CHECK(usual.trigger == 6900_ns);
+  CHECK(usual.hardware() == 2100_ns);  // 2 x 550 + 1,000
   const Nic nic =
       *library_of("nic: {attach: package, drive: event, latency: 300 ns, message_rate: 5e6}").nic;
   CHECK(nic.trigger == 200_ns);
@@ -65,30 +65,34 @@ TEST_CASE("what no NIC can be is refused where it stands") {
 
 TEST_CASE("a card that a proxy thread drives is what InfiniBand was measured with") {
   const System measured = preset("h100"), made = with("{attach: pcie, drive: cpu}");
-  const auto latency = [](const System& system, Protocol protocol) {
-    return predict(system, hosts_of(4, 8), {Op::all_reduce, "tree", protocol, 0})->latency;
+  const auto latency_us = [](const System& system, Protocol protocol) {
+    return predict(system, hosts_of(4, 8), {Op::all_reduce, "tree", protocol, 0})->latency / us;
   };
-  CHECK(latency(made, Protocol::ll) == doctest::Approx(latency(measured, Protocol::ll)));
+  CHECK(latency_us(made, Protocol::ll) == doctest::Approx(latency_us(measured, Protocol::ll)));
   // 4 steps; Simple takes 2.8 times the software of LL, and the same hardware: 6.9 and 2.1 us.
-  CHECK(latency(made, Protocol::simple) - latency(made, Protocol::ll) ==
-        doctest::Approx(4 * 1.8 * 6.9 * us));
-  const Call exchange{Op::all_to_all, "pairwise", Protocol::simple, 1e6};
-  CHECK(predict(made, hosts_of(8, 8), exchange)->seconds() ==
-        doctest::Approx(predict(measured, hosts_of(8, 8), exchange)->seconds()));
+  CHECK(latency_us(made, Protocol::simple) - latency_us(made, Protocol::ll) ==
+        doctest::Approx(4 * 1.8 * 6.9));
+  const auto exchange_us = [](const System& system) {
+    return predict(system, hosts_of(8, 8), {Op::all_to_all, "pairwise", Protocol::simple, 1e6})
+               ->seconds() /
+           us;
+  };
+  CHECK(exchange_us(made) == doctest::Approx(exchange_us(measured)));
 }
 
 TEST_CASE("each part of a NIC counts as often as a call uses it") {
   // Up and down two levels: 6.8 us, 14 hops of 0.6 us, 4 steps of 0.2 + 2 x 0.15 + 1 us.
-  CHECK(predict(with("{attach: package, drive: event}"), hosts_of(4, 8),
-                {Op::all_reduce, "tree", Protocol::ll, 0})
-            ->latency == doctest::Approx((6.8 + 14 * 0.6 + 4 * 1.5) * us));
+  const auto tree = predict(with("{attach: package, drive: event}"), hosts_of(4, 8),
+                            {Op::all_reduce, "tree", Protocol::ll, 0});
+  CHECK(tree->latency / us == doctest::Approx(6.8 + 14 * 0.6 + 4 * 1.5));
   // 56 peers of other hosts at 5 million messages a second.
-  const auto exchange = [](const std::string& rate) {
+  const auto exchange_us = [](const std::string& rate) {
     return predict(with("{drive: gpu, message_rate: " + rate + "}"), hosts_of(8, 8),
                    {Op::all_to_all, "pairwise", Protocol::simple, 0})
-        ->latency;
+               ->latency /
+           us;
   };
-  CHECK(exchange("5e6") - exchange("1e12") == doctest::Approx(56 / 5.0 * us));
+  CHECK(exchange_us("5e6") - exchange_us("1e12") == doctest::Approx(56 / 5.0));
 }
 
 TEST_CASE("integration buys much for small exchanges, nothing for large collectives") {
