@@ -27,11 +27,27 @@ void LoadWindows::double_width() {
 
 void LoadWindows::close_interval() {
   before_.resize(now_.size(), 0);
-  std::vector<float>& out = bytes_.emplace_back(now_.size());
-  for (std::size_t r = 0; r < now_.size(); ++r) out[r] = static_cast<float>(now_[r] - before_[r]);
+  column_of_.resize(now_.size(), none);
+  std::vector<float>& out = bytes_.emplace_back(column_count_);
+  for (std::size_t r = 0; r < now_.size(); ++r) {
+    if (column_of_[r] == none) {
+      if (now_[r] == 0) continue;
+      column_of_[r] = column_count_++;
+      out.push_back(0);
+    }
+    out[column_of_[r]] = static_cast<float>(now_[r] - before_[r]);
+  }
+  out.shrink_to_fit();
   add(open_, out);
   open_.clear();
   before_.swap(now_);
+}
+
+std::vector<float> LoadWindows::bytes(std::size_t i) const {
+  std::vector<float> out(column_of_.size(), 0);
+  for (std::size_t r = 0; r < out.size(); ++r)
+    if (column_of_[r] < bytes_[i].size()) out[r] = bytes_[i][column_of_[r]];
+  return out;
 }
 
 }  // namespace weft::engine::fluid

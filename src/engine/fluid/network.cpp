@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 #include "engine/jobs/busiest.hpp"
 #include "engine/jobs/host_load.hpp"
 #include "engine/jobs/stage_cost.hpp"
@@ -47,6 +48,15 @@ Router& in_first_state(Router& router, std::span<const StateChange> changes) {
   return router;
 }
 
+std::uint64_t hash_of(std::span<const Part> parts) {
+  Digest digest;
+  for (const Part& part : parts) {
+    digest.add(std::uint64_t{part.from.value} << 32 | part.to.value);
+    digest.add(std::bit_cast<std::uint64_t>(part.weight));
+  }
+  return digest.value();
+}
+
 }  // namespace
 
 Network::Network(Router& router, std::span<const StateChange> changes,
@@ -85,9 +95,20 @@ std::uint32_t Network::new_route(std::span<const Part> parts, Wire wire) {
   return id;
 }
 
+// Rings of several calls are often the same ones, with thousands of hops each.
 RouteId Network::add_route(std::span<const Part> parts, Wire wire) {
+  const auto is_that = [&](std::uint32_t id) {
+    const Route& route = routes_[id];
+    return route.wire == wire && route.part_count == parts.size() &&
+           std::ranges::equal(parts, std::span(parts_.at(route.parts), parts.size()));
+  };
+  const std::uint64_t hash = hash_of(parts);
+  if (parts.size() > 1)
+    for (auto [it, end] = rings_.equal_range(hash); it != end; ++it)
+      if (is_that(it->second)) return RouteId(it->second);
   const std::uint32_t id = new_route(parts, wire);
   routes_[id].life = Route::Life::kept;
+  if (parts.size() > 1) rings_.emplace(hash, id);
   return RouteId(id);
 }
 

@@ -34,6 +34,7 @@ struct Part {
   std::uint32_t streams = 1;
   std::uint32_t message = 0;
   double weight = 1;  // bytes per byte of the transfer's size
+  bool operator==(const Part&) const = default;
 };
 
 // Whether a transfer's end waits for the latency of its first part's path.
@@ -240,6 +241,7 @@ class Network final : Simulation::Listener {
   std::vector<Route> routes_;
   Ids free_routes_;
   BlockArena<Part> parts_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> rings_;  // kept routes of several parts
   KeptHops kept_;
   HopMerger merger_;
   std::vector<Hop> path_;  // scratch: merged, or a kept path
